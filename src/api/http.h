@@ -1,0 +1,102 @@
+// HTTP/1.1 with JSON over a Unix socket (and loopback TCP): server and client, without Beast in
+// sight.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace carma::api {
+
+inline constexpr std::size_t kMaxBodyBytes = 64 << 20;
+inline constexpr std::size_t kMaxHeaderBytes = 16 << 10;
+inline constexpr std::size_t kMaxConnections = 1024;
+
+// Who is at the other end, told by the kernel. Absent on TCP.
+struct Peer {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::int32_t pid = 0;
+};
+
+struct Request {
+  std::string method;  // "GET"
+  std::string path;    // decoded, without the query: "/v1/tasks/42"
+  std::vector<std::pair<std::string, std::string>> query;  // decoded, in order
+  std::string body;
+  std::optional<Peer> peer;
+  std::optional<std::string> bearer_token;
+  std::optional<std::string> Query(std::string_view key) const;
+};
+
+struct Response {
+  int status = 200;
+  std::string body;  // JSON unless content_type says otherwise
+  std::string content_type = "application/json";
+};
+// {"error":{"code":"not_found","message":"…"}} with the code's status (400, 404, 409, 503, 403,
+// 500, 500).
+Response ErrorResponse(const base::Error& error);
+
+// Answers once, now or later, from the loop's thread. Dropping it unanswered gives 500. After the
+// client has gone, answering is harmless.
+class Responder {
+ public:
+  using Send = std::function<void(Response)>;
+  explicit Responder(Send send) : send_(std::move(send)) {}
+  Responder(Responder&&) = default;
+  Responder& operator=(Responder&&) = default;
+  ~Responder();
+  void operator()(Response response);
+
+ private:
+  Send send_;
+};
+using Handler = std::function<void(Request, Responder)>;
+
+// Runs on the given loop's thread; stops and removes its socket when destroyed.
+class Server {
+ public:
+  // Errors: kConflict (somebody listens there), kDenied (the path belongs to another user), kIo.
+  // A stale socket file of our own is replaced. mode: file mode of the socket.
+  static base::Result<std::unique_ptr<Server>> ListenUnix(boost::asio::io_context& loop,
+                                                          const std::string& path, unsigned mode,
+                                                          Handler handler);
+  // Loopback only; peers are absent.
+  static base::Result<std::unique_ptr<Server>> ListenTcp(boost::asio::io_context& loop,
+                                                         std::uint16_t port, Handler handler);
+  virtual ~Server() = default;
+  virtual std::uint16_t port() const = 0;  // TCP only
+};
+
+// Blocking client on a Unix socket, one connection kept alive.
+class Client {
+ public:
+  explicit Client(std::string socket_path);
+  ~Client();
+  Client(Client&&) noexcept;
+  // Errors: kUnavailable: nobody listens (the message says what to do), or no answer within
+  // timeout_s. An error response becomes the Error it carries.
+  base::Result<std::string> Call(const std::string& method, const std::string& target,
+                                 const std::string& body = "", int timeout_s = 60);
+  base::Result<std::string> Get(const std::string& target, int timeout_s = 60) {
+    return Call("GET", target, "", timeout_s);
+  }
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace carma::api

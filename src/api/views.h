@@ -1,0 +1,134 @@
+// The JSON objects of the API, as structs: what the daemon answers and the commands print.
+// Described in api/openapi.json.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace carma::api {
+
+// Times are milliseconds since the epoch, spans seconds, memory MiB, fractions 0..1.
+struct TaskView {
+  std::uint64_t id = 0;
+  std::string name;
+  std::string user;
+  std::uint32_t uid = 0;
+  std::string state;   // core::TaskStateName
+  std::string reason;  // core::ReasonName, empty if none
+  std::string reason_text;
+  int gpus = 1;
+  std::vector<std::int64_t> gpu_indices;  // current or last placement
+  std::vector<std::string> gpu_uuids;
+  std::int64_t claim_mib = 0;                 // promised, per GPU
+  std::optional<std::int64_t> predicted_mib;  // estimate, per GPU
+  std::string estimate_method;
+  std::optional<std::int64_t> observed_mib;  // now, highest GPU
+  std::int64_t peak_mib = 0;                 // measured
+  bool exclusive = false;
+  std::int64_t priority = 0;
+  int attempt = 0;
+  int ooms = 0;
+  std::string queue;  // "main", "recovery"
+  std::int64_t submitted_ms = 0;
+  std::optional<std::int64_t> first_start_ms;
+  std::optional<std::int64_t> launched_ms;  // of the last attempt
+  std::optional<std::int64_t> ended_ms;
+  std::optional<double> time_limit_s;
+  std::optional<int> exit_code;  // of the last attempt, once it ended
+  std::optional<int> signal;
+  std::string exit_detail;
+  std::string placement_reason;  // why these GPUs
+  std::string stdout_path;
+  std::string stderr_path;  // same as stdout_path when together
+  std::string workdir;
+  std::vector<std::string> command;  // the script's path or argv
+  std::optional<std::uint64_t> array_id;
+  std::optional<std::int64_t> array_index;
+  std::optional<std::uint64_t> pid;  // of the running process
+  std::string comment;
+};
+
+struct GpuTaskView {
+  std::uint64_t id = 0;
+  std::string user;
+  std::string name;
+  std::int64_t claim_mib = 0;
+  std::int64_t observed_mib = 0;
+};
+struct GpuView {
+  std::int64_t index = 0;
+  std::string uuid;
+  std::string name;
+  std::string state;    // idle, mix, alloc (exclusive task), drain, drng (draining), down
+  std::string trouble;  // why drained or down
+  std::int64_t total_mib = 0;
+  std::int64_t reserved_mib = 0;
+  std::int64_t used_mib = 0;
+  std::int64_t claimed_mib = 0;
+  std::int64_t foreign_mib = 0;
+  std::int64_t free_mib = 0;        // for a new claim
+  std::optional<double> sm_active;  // window mean
+  std::optional<double> sm_active_now;
+  std::optional<double> power_w;
+  std::optional<double> energy_j;
+  std::optional<double> temperature_c;
+  std::optional<std::int64_t> sample_age_ms;
+  int foreign_processes = 0;
+  std::vector<GpuTaskView> tasks;
+};
+
+struct VerdictView {
+  std::int64_t gpu = 0;
+  std::string fit;  // fits, not_now, never
+  std::string reason;
+  std::string reason_text;
+};
+struct ExplainView {
+  TaskView task;
+  std::vector<VerdictView> gpus;
+  std::optional<std::uint64_t> ahead;  // tasks before it in its queue
+  std::string policy;                  // one line: mapper, cap, margin, floor, recovery
+  std::string collocation;             // what the method shares and enforces
+};
+
+struct EventView {
+  std::int64_t sequence = 0;
+  std::int64_t when_ms = 0;
+  std::optional<std::uint64_t> task;
+  std::string gpu_uuid;
+  std::string what;
+  std::string text;
+};
+
+struct StatusView {
+  std::string version;
+  std::uint32_t uid = 0;  // whom the daemon serves: 0 everybody
+  std::int64_t pid = 0;
+  std::int64_t now_ms = 0;  // the daemon's clock (simulated time on a simulated server)
+  double time_scale = 1;
+  std::string policy;
+  std::string collocation;
+  std::string driver;                                             // "ok", or what is wrong with it
+  std::vector<std::pair<std::string, std::int64_t>> task_counts;  // by state
+  std::vector<std::string> troubles;  // what an administrator should look at
+};
+
+nlohmann::json ToJson(const TaskView& view);
+nlohmann::json ToJson(const GpuView& view);
+nlohmann::json ToJson(const ExplainView& view);
+nlohmann::json ToJson(const EventView& view);
+nlohmann::json ToJson(const StatusView& view);
+// Errors: kInvalid with JSON pointer. Unknown fields are passed over: an older command talks to a
+// newer daemon.
+base::Result<TaskView> TaskViewFromJson(const nlohmann::json& json);
+base::Result<GpuView> GpuViewFromJson(const nlohmann::json& json);
+base::Result<ExplainView> ExplainViewFromJson(const nlohmann::json& json);
+base::Result<EventView> EventViewFromJson(const nlohmann::json& json);
+base::Result<StatusView> StatusViewFromJson(const nlohmann::json& json);
+
+}  // namespace carma::api

@@ -1,0 +1,114 @@
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/process_id.h"
+#include "base/text.h"
+
+namespace carma::base {
+namespace {
+
+TEST(Text, MemorySizesAreMibRoundedUp) {
+  const struct {
+    const char* text;
+    std::int64_t mib;
+  } cases[] = {{"800", 800}, {"800M", 800}, {"12G", 12288},   {"1.5GiB", 1536},
+               {"1k", 1},    {"2048kb", 2}, {" 8 gb ", 8192}, {"0", 0}};
+  for (const auto& c : cases) {
+    const Result<std::int64_t> parsed = ParseMemoryMib(c.text);
+    ASSERT_TRUE(parsed) << c.text;
+    EXPECT_EQ(*parsed, c.mib) << c.text;
+  }
+  for (const char* bad : {"", "G", "-1", "12X", "1e99", "nan", "inf", "12G8"}) {
+    EXPECT_FALSE(ParseMemoryMib(bad)) << bad;
+  }
+}
+
+TEST(Text, SpansReadSlurmAndUnitForms) {
+  const struct {
+    const char* text;
+    std::int64_t seconds;
+  } cases[] = {{"90s", 90},       {"15m", 900},   {"1h30m", 5400},   {"2d", 172800},
+               {"10", 600},       {"10:30", 630}, {"1:00:00", 3600}, {"1-0", 86400},
+               {"1-2:30", 95400}, {"0-0:0:5", 5}};
+  for (const auto& c : cases) {
+    const Result<Duration> parsed = ParseSpan(c.text);
+    ASSERT_TRUE(parsed) << c.text;
+    EXPECT_EQ(parsed->count(), c.seconds * 1000) << c.text;
+  }
+  for (const char* bad : {"", "-5", "5x", "1:2:3:4", "1-", "-", ":", "99999999999h", "h"}) {
+    EXPECT_FALSE(ParseSpan(bad)) << bad;
+  }
+}
+
+TEST(Text, InvalidUtf8IsSeenAndMadePrintable) {
+  EXPECT_TRUE(IsUtf8("größe ≤ 5"));
+  for (const char* bad : {"\xff", "\xc0\xaf", "\xed\xa0\x80", "abc\xe2\x82", "\xf5\x80\x80\x80"}) {
+    EXPECT_FALSE(IsUtf8(bad));
+  }
+  EXPECT_EQ(Printable("a\nb\xff", 100), "a?b?");
+}
+
+TEST(Json, BrokenTextIsRefusedWithThePlace) {
+  EXPECT_FALSE(ParseJson("{\"a\":1"));
+  EXPECT_NE(ParseJson("{\"a\":1,\"a\":2}").error().message.find("'a' twice"), std::string::npos);
+  EXPECT_NE(ParseJson(std::string(100, '[')).error().message.find("deeper"), std::string::npos);
+  EXPECT_FALSE(ParseJson("\"\xff\""));
+}
+
+TEST(Json, TheReaderNamesTheFieldThatIsWrong) {
+  const Json json = *ParseJson(R"({"gpus": 70, "name": "x", "extra": 1})");
+  int gpus = 1;
+  JsonReader in(json, "/tasks/3");
+  in.Get("gpus", gpus, 1, 64);
+  ASSERT_TRUE(in.error());
+  EXPECT_EQ(in.error()->message, "/tasks/3/gpus: expected a whole number from 1 to 64");
+  JsonReader second(json, "");
+  second.Raw("gpus");
+  second.Raw("name");
+  second.NoOthers();
+  EXPECT_EQ(second.error()->message, "/extra: unknown field");
+}
+
+TEST(Csv, QuotedCellsCommentsAndLineNumbers) {
+  const Result<CsvTable> table =
+      CsvTable::Parse("# source\na,b\n1,\"x,\"\"y\"\"\"\r\n\n2,z\n", {"a", "b"});
+  ASSERT_TRUE(table);
+  ASSERT_EQ(table->size(), 2u);
+  EXPECT_EQ(table->Row(0).Text("b"), "x,\"y\"");
+  EXPECT_EQ(table->Row(1).line(), 5);
+  EXPECT_EQ(CsvTable::Parse("a,b\n1\n", {}).error().message, "line 2: 1 columns, expected 2");
+  EXPECT_FALSE(CsvTable::Parse("a\n\"open\n", {}));
+  EXPECT_EQ(table->Row(0).Required("b", 0, 1).error().code, ErrorCode::kInvalid);
+}
+
+TEST(Process, ThisProcessIsAliveAndAnotherStartTimeIsNot) {
+  ProcessId self = SelfProcess();
+  EXPECT_TRUE(Alive(self));
+  ++self.start_ticks;
+  EXPECT_FALSE(Alive(self));
+}
+
+TEST(File, AtomicWriteReplacesAndBoundedReadRefuses) {
+  const std::string path = ::testing::TempDir() + "/carma_file_test";
+  ASSERT_TRUE(WriteFileAtomic(path, "one"));
+  ASSERT_TRUE(WriteFileAtomic(path, "second"));
+  EXPECT_EQ(*ReadFile(path, 100), "second");
+  EXPECT_EQ(ReadFile(path, 5).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(ReadFile(path + ".missing", 5).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(ReadFile("/proc", 5).error().code, ErrorCode::kInvalid);
+}
+
+TEST(Clock, AScaledClockRunsFasterAndWaitsShorter) {
+  SystemClock clock(100.0);
+  EXPECT_EQ(clock.RealSpan(Duration(1000)), std::chrono::milliseconds(10));
+  const Time first = clock.Now();
+  while (clock.Now() == first) {
+  }
+  EXPECT_GT(clock.Now(), first);
+}
+
+}  // namespace
+}  // namespace carma::base

@@ -1,0 +1,50 @@
+// The only place that reads the time of day.
+#pragma once
+
+#include <chrono>
+
+#include "base/time.h"
+
+namespace carma::base {
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  // Never goes back, whatever is done to the system's wall clock.
+  virtual Time Now() = 0;
+  // How long to really wait until Now() has moved by `d`.
+  virtual std::chrono::nanoseconds RealSpan(Duration d) const = 0;
+};
+
+// Wall-clock time at construction plus the boot-time clock since, `scale` times as fast.
+// With scale > 1 (simulated servers) all clocks of one server share `origin`: both points are "now"
+// there.
+class SystemClock : public Clock {
+ public:
+  explicit SystemClock(double scale = 1.0);
+  // origin_boot_ns: CLOCK_BOOTTIME reading at which the time was origin_time.
+  SystemClock(double scale, Time origin_time, std::int64_t origin_boot_ns);
+  Time Now() override;
+  std::chrono::nanoseconds RealSpan(Duration d) const override;
+
+ private:
+  double scale_;
+  Time origin_time_;
+  std::int64_t origin_boot_ns_;
+};
+
+class FakeClock : public Clock {
+ public:
+  explicit FakeClock(Time start = FromMs(0)) : now_(start) {}
+  Time Now() override { return now_; }
+  std::chrono::nanoseconds RealSpan(Duration d) const override { return d; }
+  void MoveTo(Time t) { now_ = t < now_ ? now_ : t; }
+  void Advance(Duration d) { now_ += d; }
+
+ private:
+  Time now_;
+};
+
+std::int64_t BootTimeNs();  // CLOCK_BOOTTIME
+
+}  // namespace carma::base

@@ -1,0 +1,116 @@
+#include "base/csv.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace carma::base {
+namespace {
+
+std::unexpected<Error> BadLine(int line, std::string_view what) {
+  return Fail(ErrorCode::kInvalid, "line " + std::to_string(line) + ": " + std::string(what));
+}
+
+// Takes one record off the front of the text; `line` is advanced past it.
+Result<std::vector<std::string>> TakeRecord(std::string_view& text, int& line) {
+  std::vector<std::string> cells(1);
+  const int first_line = line;
+  bool quoted = false;
+  std::size_t i = 0;
+  for (; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '"' && i + 1 < text.size() && text[i + 1] == '"') {
+        cells.back() += '"';
+        ++i;
+      } else if (c == '"') {
+        quoted = false;
+      } else {
+        if (c == '\n') ++line;
+        cells.back() += c;
+      }
+    } else if (c == '"' && cells.back().empty()) {
+      quoted = true;
+    } else if (c == ',') {
+      cells.emplace_back();
+    } else if (c == '\n') {
+      break;
+    } else if (c != '\r') {
+      cells.back() += c;
+    }
+  }
+  if (quoted) return BadLine(first_line, "a quote is not closed");
+  text.remove_prefix(std::min(i + 1, text.size()));
+  ++line;
+  return cells;
+}
+
+}  // namespace
+
+std::string_view CsvRow::Text(std::string_view column) const {
+  for (std::size_t i = 0; i < header_->size(); ++i) {
+    if ((*header_)[i] == column) return cells_[i];
+  }
+  return {};
+}
+
+Result<std::optional<double>> CsvRow::Number(std::string_view column, double low,
+                                             double high) const {
+  const std::string_view text = Trim(Text(column));
+  if (text.empty()) return std::optional<double>();
+  const std::optional<double> number = ParseDouble(text);
+  if (!number || *number < low || *number > high) {
+    return BadLine(line_, "column '" + std::string(column) + "': expected a number from " +
+                              std::to_string(low) + " to " + std::to_string(high) + ", not '" +
+                              Printable(text, 40) + "'");
+  }
+  return number;
+}
+
+Result<double> CsvRow::Required(std::string_view column, double low, double high) const {
+  const Result<std::optional<double>> number = Number(column, low, high);
+  if (!number) return std::unexpected(number.error());
+  if (!*number) return BadLine(line_, "column '" + std::string(column) + "' is empty");
+  return **number;
+}
+
+bool CsvTable::HasColumn(std::string_view column) const {
+  return std::find(header_.begin(), header_.end(), column) != header_.end();
+}
+
+Result<CsvTable> CsvTable::Parse(std::string_view text, const std::vector<std::string>& required,
+                                 std::size_t max_rows) {
+  CsvTable table;
+  int line = 1;
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  while (!text.empty()) {
+    const int at = line;
+    if (text.front() == '#') {
+      text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+      ++line;
+      continue;
+    }
+    Result<std::vector<std::string>> cells = TakeRecord(text, line);
+    if (!cells) return std::unexpected(cells.error());
+    if (cells->size() == 1 && Trim(cells->front()).empty()) continue;
+    if (table.header_.empty()) {
+      for (std::string& name : *cells) table.header_.emplace_back(Trim(name));
+      for (const std::string& name : required) {
+        if (!table.HasColumn(name)) return BadLine(at, "no column '" + name + "' in the header");
+      }
+      continue;
+    }
+    if (cells->size() != table.header_.size()) {
+      return BadLine(at, std::to_string(cells->size()) + " columns, expected " +
+                             std::to_string(table.header_.size()));
+    }
+    if (table.rows_.size() == max_rows)
+      return BadLine(at, "more than " + std::to_string(max_rows) + " rows");
+    table.rows_.push_back(std::move(*cells));
+    table.lines_.push_back(at);
+  }
+  if (table.header_.empty()) return Fail(ErrorCode::kInvalid, "empty: expected a header line");
+  return table;
+}
+
+}  // namespace carma::base

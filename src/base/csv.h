@@ -1,0 +1,50 @@
+// Comma-separated text with a header line, from outside: bounded, complaints name the line.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace carma::base {
+
+// One data row; cells are looked up by the header's names.
+class CsvRow {
+ public:
+  CsvRow(const std::vector<std::string>* header, std::vector<std::string> cells, int line)
+      : header_(header), cells_(std::move(cells)), line_(line) {}
+  int line() const { return line_; }
+  // Empty text if the file has no such column.
+  std::string_view Text(std::string_view column) const;
+  // kInvalid "line 7: column 'gpus': expected …"; an empty cell is absent, not an error.
+  Result<std::optional<double>> Number(std::string_view column, double low, double high) const;
+  Result<double> Required(std::string_view column, double low, double high) const;
+
+ private:
+  const std::vector<std::string>* header_;
+  std::vector<std::string> cells_;
+  int line_;
+};
+
+// Whole table in memory. Double quotes as in RFC 4180; a line starting with '#' is a comment; CRLF
+// is accepted.
+class CsvTable {
+ public:
+  // Errors: kInvalid with the line: no header, a required column missing, ragged rows, unclosed
+  // quotes, more than max_rows.
+  static Result<CsvTable> Parse(std::string_view text, const std::vector<std::string>& required,
+                                std::size_t max_rows = 2'000'000);
+  std::size_t size() const { return rows_.size(); }
+  CsvRow Row(std::size_t i) const { return {&header_, rows_[i], lines_[i]}; }
+  bool HasColumn(std::string_view column) const;
+
+ private:
+  std::vector<std::string> header_;
+  std::vector<std::vector<std::string>> rows_;
+  std::vector<int> lines_;
+};
+
+}  // namespace carma::base

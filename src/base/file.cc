@@ -1,0 +1,105 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "base/unique_fd.h"
+
+namespace carma::base {
+
+Result<std::string> ReadAll(int fd, std::size_t max_bytes) {
+  std::string text;
+  char buffer[65536];
+  while (true) {
+    const ssize_t n = ::read(fd, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return FailErrno(errno, "read");
+    if (n == 0) return text;
+    if (text.size() + static_cast<std::size_t>(n) > max_bytes) {
+      return Fail(ErrorCode::kInvalid, "larger than " + std::to_string(max_bytes) + " bytes");
+    }
+    text.append(buffer, static_cast<std::size_t>(n));
+  }
+}
+
+Result<std::string> ReadFile(const std::string& path, std::size_t max_bytes) {
+  // O_NONBLOCK: opening a FIFO must not hang us; regular files ignore it.
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd) return FailErrno(errno, path);
+  struct stat st {};
+  if (::fstat(fd.get(), &st) != 0) return FailErrno(errno, path);
+  if (!S_ISREG(st.st_mode)) return Fail(ErrorCode::kInvalid, path + ": not a regular file");
+  Result<std::string> text = ReadAll(fd.get(), max_bytes);
+  if (!text) return Wrap(text.error(), path);
+  return text;
+}
+
+Result<Unit> WriteAll(int fd, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t n = ::write(fd, data.data(), data.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return FailErrno(errno, "write");
+    data.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return Unit{};
+}
+
+Result<Unit> WriteFileAtomic(const std::string& path, std::string_view data, unsigned mode) {
+  const std::string temporary = path + ".tmp." + std::to_string(::getpid());
+  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+  if (!fd) return FailErrno(errno, temporary);
+  Result<Unit> written = WriteAll(fd.get(), data);
+  if (written && ::fsync(fd.get()) != 0) written = FailErrno(errno, "fsync");
+  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) {
+    written = FailErrno(errno, "rename");
+  }
+  if (!written) {
+    ::unlink(temporary.c_str());
+    return Wrap(written.error(), path);
+  }
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  UniqueFd dir(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (dir) ::fsync(dir.get());
+  return Unit{};
+}
+
+Result<Unit> MakeDirs(const std::string& path, unsigned mode) {
+  std::string part;
+  for (std::size_t i = 0; i <= path.size(); ++i) {
+    if (i < path.size() && path[i] != '/') continue;
+    part = path.substr(0, i);
+    if (part.empty()) continue;
+    if (::mkdir(part.c_str(), mode) != 0 && errno != EEXIST) return FailErrno(errno, part);
+  }
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0) return FailErrno(errno, path);
+  if (!S_ISDIR(st.st_mode)) return Fail(ErrorCode::kInvalid, path + ": not a directory");
+  return Unit{};
+}
+
+bool Exists(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0;
+}
+
+std::string ExecutableDir() {
+  char buffer[PATH_MAX];
+  const ssize_t n = ::readlink("/proc/self/exe", buffer, sizeof buffer);
+  if (n <= 0) return ".";
+  return std::filesystem::path(std::string(buffer, static_cast<std::size_t>(n)))
+      .parent_path()
+      .string();
+}
+
+std::string GetEnv(const char* name, std::string_view fallback) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? std::string(value) : std::string(fallback);
+}
+
+}  // namespace carma::base

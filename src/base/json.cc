@@ -1,0 +1,203 @@
+#include "base/json.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+
+namespace carma::base {
+namespace {
+
+// Builds the value while watching depth and duplicate keys, which the library's own parser lets
+// pass.
+class BoundedSax : public nlohmann::detail::json_sax_dom_parser<Json> {
+ public:
+  using Base = nlohmann::detail::json_sax_dom_parser<Json>;
+  explicit BoundedSax(Json& target) : Base(target, /*allow_exceptions=*/false) {}
+
+  bool start_object(std::size_t n) {
+    keys_.emplace_back();
+    return Enter() && Base::start_object(n);
+  }
+  bool end_object() {
+    keys_.pop_back();
+    --depth_;
+    return Base::end_object();
+  }
+  bool start_array(std::size_t n) { return Enter() && Base::start_array(n); }
+  bool end_array() {
+    --depth_;
+    return Base::end_array();
+  }
+  bool key(std::string& name) {
+    if (!keys_.back().insert(name).second) {
+      problem_ = "key '" + Printable(name, 60) + "' twice in one object";
+      return false;
+    }
+    return Base::key(name);
+  }
+  bool parse_error(std::size_t position, const std::string& last_token,
+                   const nlohmann::detail::exception&) {
+    problem_ = "not JSON at byte " + std::to_string(position) + " near '" +
+               Printable(last_token, 40) + "'";
+    return false;
+  }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  bool Enter() {
+    if (++depth_ <= kMaxJsonDepth) return true;
+    problem_ = "nested deeper than " + std::to_string(kMaxJsonDepth) + " levels";
+    return false;
+  }
+
+  int depth_ = 0;
+  std::vector<std::set<std::string>> keys_;
+  std::string problem_;
+};
+
+}  // namespace
+
+Result<Json> ParseJson(std::string_view text) {
+  Json json;
+  BoundedSax sax(json);
+  if (!Json::sax_parse(text.begin(), text.end(), &sax)) {
+    return Fail(ErrorCode::kInvalid, sax.problem().empty() ? "not JSON" : sax.problem());
+  }
+  return json;
+}
+
+std::string DumpJson(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+JsonReader::JsonReader(const Json& json, std::string pointer)
+    : json_(&json), pointer_(std::move(pointer)) {
+  if (!json.is_object()) {
+    error_ =
+        Error{ErrorCode::kInvalid, (pointer_.empty() ? "/" : pointer_) + ": expected an object"};
+  }
+}
+
+const Json* JsonReader::Raw(const char* key) {
+  known_.emplace_back(key);
+  if (error_) return nullptr;
+  const auto found = json_->find(key);
+  return found == json_->end() || found->is_null() ? nullptr : &*found;
+}
+
+bool JsonReader::Has(const char* key) {
+  return Raw(key) != nullptr;
+}
+
+void JsonReader::Complain(const char* key, std::string_view expected) {
+  if (!error_) {
+    error_ =
+        Error{ErrorCode::kInvalid, pointer_ + "/" + key + ": expected " + std::string(expected)};
+  }
+}
+
+bool JsonReader::Get(const char* key, std::string& target, std::size_t max_bytes) {
+  const Json* value = Raw(key);
+  if (value == nullptr) return false;
+  if (!value->is_string() || value->get_ref<const std::string&>().size() > max_bytes) {
+    Complain(key, "text of at most " + std::to_string(max_bytes) + " bytes");
+    return false;
+  }
+  target = value->get<std::string>();
+  return true;
+}
+
+bool JsonReader::Get(const char* key, bool& target) {
+  const Json* value = Raw(key);
+  if (value == nullptr) return false;
+  if (!value->is_boolean()) {
+    Complain(key, "true or false");
+    return false;
+  }
+  target = value->get<bool>();
+  return true;
+}
+
+bool JsonReader::Get(const char* key, std::int64_t& target, std::int64_t low, std::int64_t high) {
+  const Json* value = Raw(key);
+  if (value == nullptr) return false;
+  const bool fits = value->is_number_integer() &&
+                    (!value->is_number_unsigned() ||
+                     value->get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX));
+  if (!fits || value->get<std::int64_t>() < low || value->get<std::int64_t>() > high) {
+    Complain(key, "a whole number from " + std::to_string(low) + " to " + std::to_string(high));
+    return false;
+  }
+  target = value->get<std::int64_t>();
+  return true;
+}
+
+bool JsonReader::Get(const char* key, int& target, int low, int high) {
+  std::int64_t wide = target;
+  if (!Get(key, wide, low, high)) return false;
+  target = static_cast<int>(wide);
+  return true;
+}
+
+bool JsonReader::Get(const char* key, double& target, double low, double high) {
+  const Json* value = Raw(key);
+  if (value == nullptr) return false;
+  if (!value->is_number() || !(value->get<double>() >= low) || !(value->get<double>() <= high)) {
+    Complain(key, "a number from " + std::to_string(low) + " to " + std::to_string(high));
+    return false;
+  }
+  target = value->get<double>();
+  return true;
+}
+
+bool JsonReader::Get(const char* key, std::vector<std::string>& target, std::size_t max_items,
+                     std::size_t max_bytes) {
+  const Json* value = Raw(key);
+  if (value == nullptr) return false;
+  const bool good =
+      value->is_array() && value->size() <= max_items &&
+      std::all_of(value->begin(), value->end(), [&](const Json& item) {
+        return item.is_string() && item.get_ref<const std::string&>().size() <= max_bytes;
+      });
+  if (!good) {
+    Complain(key, "a list of at most " + std::to_string(max_items) + " texts");
+    return false;
+  }
+  target = value->get<std::vector<std::string>>();
+  return true;
+}
+
+bool JsonReader::Get(const char* key, std::optional<std::int64_t>& target, std::int64_t low,
+                     std::int64_t high) {
+  std::int64_t value = 0;
+  if (!Get(key, value, low, high)) return false;
+  target = value;
+  return true;
+}
+
+bool JsonReader::Get(const char* key, std::optional<double>& target, double low, double high) {
+  double value = 0;
+  if (!Get(key, value, low, high)) return false;
+  target = value;
+  return true;
+}
+
+bool JsonReader::Get(const char* key, std::optional<std::string>& target, std::size_t max_bytes) {
+  std::string value;
+  if (!Get(key, value, max_bytes)) return false;
+  target = std::move(value);
+  return true;
+}
+
+void JsonReader::NoOthers() {
+  if (error_) return;
+  for (const auto& [key, value] : json_->items()) {
+    if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
+      error_ = Error{ErrorCode::kInvalid, pointer_ + "/" + Printable(key, 60) + ": unknown field"};
+      return;
+    }
+  }
+}
+
+}  // namespace carma::base

@@ -1,0 +1,62 @@
+// JSON from outside: bounded, and every complaint names the place by JSON pointer.
+// Include only in .cc files; headers that mention JSON include <nlohmann/json_fwd.hpp>.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace carma::base {
+
+using Json = nlohmann::json;
+
+inline constexpr int kMaxJsonDepth = 64;
+
+// Errors: kInvalid with byte offset for broken text, more than kMaxJsonDepth levels, invalid UTF-8,
+// duplicate keys.
+Result<Json> ParseJson(std::string_view text);
+// One line, no blanks; bytes that are not UTF-8 are replaced, never thrown about.
+std::string DumpJson(const Json& json);
+
+// Reads the fields of one object and notes the first mistake; check error() once at the end.
+//   JsonReader in(json, "/tasks/3");
+//   in.Get("gpus", spec.gpus, 1, 64);  in.Get("name", spec.name);  in.NoOthers();
+//   if (in.error()) return std::unexpected(*in.error());
+class JsonReader {
+ public:
+  // json must outlive the reader; a non-object is the first mistake.
+  JsonReader(const Json& json, std::string pointer);
+
+  // Absent or null leaves the target as it is and returns false.
+  bool Get(const char* key, std::string& target, std::size_t max_bytes = 4096);
+  bool Get(const char* key, bool& target);
+  bool Get(const char* key, std::int64_t& target, std::int64_t low, std::int64_t high);
+  bool Get(const char* key, int& target, int low, int high);
+  bool Get(const char* key, double& target, double low, double high);
+  bool Get(const char* key, std::vector<std::string>& target, std::size_t max_items = 100'000,
+           std::size_t max_bytes = 131'072);
+  bool Get(const char* key, std::optional<std::int64_t>& target, std::int64_t low,
+           std::int64_t high);
+  bool Get(const char* key, std::optional<double>& target, double low, double high);
+  bool Get(const char* key, std::optional<std::string>& target, std::size_t max_bytes = 4096);
+  // The raw value, null if absent; counted as known for NoOthers().
+  const Json* Raw(const char* key);
+  bool Has(const char* key);
+  // Complains about keys that nobody asked for.
+  void NoOthers();
+  void Complain(const char* key, std::string_view expected);
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  const Json* json_;
+  std::string pointer_;
+  std::vector<std::string> known_;
+  std::optional<Error> error_;
+};
+
+}  // namespace carma::base

@@ -1,0 +1,80 @@
+#include "base/log.h"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdio>
+
+#include "base/text.h"
+
+namespace carma::base {
+namespace {
+
+spdlog::logger& Logger() {
+  // Never destroyed: threads may log while the process ends.
+  static spdlog::logger& logger = *[] {
+    auto* made = new spdlog::logger("carma", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    made->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z level=%l %v");
+    made->flush_on(spdlog::level::trace);
+    return made;
+  }();
+  return logger;
+}
+
+spdlog::level::level_enum Translate(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarn:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+std::string Quoted(std::string_view value) {
+  const std::string text = Printable(value, 2000);
+  if (!text.empty() && text.find_first_of(" =\"") == std::string::npos) return text;
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+}  // namespace
+
+Field::Field(std::string_view k, double v) : key(k) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.6g", v);
+  value = buffer;
+}
+
+void Log(LogLevel level, std::string_view event, const std::vector<Field>& fields) {
+  const spdlog::level::level_enum wanted = Translate(level);
+  if (!Logger().should_log(wanted)) return;
+  std::string line = "event=" + std::string(event);
+  for (const Field& field : fields) line += " " + field.key + "=" + Quoted(field.value);
+  Logger().log(wanted, spdlog::string_view_t(line));
+}
+
+void SetLogLevel(LogLevel level) {
+  Logger().set_level(Translate(level));
+}
+
+bool SetLogLevel(std::string_view name) {
+  for (LogLevel level : {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarn, LogLevel::kError}) {
+    constexpr std::string_view kNames[] = {"debug", "info", "warn", "error"};
+    if (kNames[static_cast<int>(level)] == name) {
+      SetLogLevel(level);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace carma::base

@@ -1,0 +1,44 @@
+// Key=value lines on stderr: an event name that is easy to search, then fields with units.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace carma::base {
+
+enum class LogLevel { kDebug, kInfo, kWarn, kError };
+
+struct Field {
+  Field(std::string_view k, std::string_view v) : key(k), value(v) {}
+  Field(std::string_view k, const char* v) : key(k), value(v) {}
+  Field(std::string_view k, const std::string& v) : key(k), value(v) {}
+  Field(std::string_view k, double v);
+  template <class T>
+  requires std::is_integral_v<T> || std::is_enum_v<T> Field(std::string_view k, T v)
+      : key(k), value(std::to_string(static_cast<std::int64_t>(v))) {}
+  std::string key;
+  std::string value;
+};
+
+// Thread-safe. Info: an operator's life of a task; debug: for us; warn: a person should act.
+void Log(LogLevel level, std::string_view event, const std::vector<Field>& fields = {});
+inline void LogDebug(std::string_view e, const std::vector<Field>& f = {}) {
+  Log(LogLevel::kDebug, e, f);
+}
+inline void LogInfo(std::string_view e, const std::vector<Field>& f = {}) {
+  Log(LogLevel::kInfo, e, f);
+}
+inline void LogWarn(std::string_view e, const std::vector<Field>& f = {}) {
+  Log(LogLevel::kWarn, e, f);
+}
+inline void LogError(std::string_view e, const std::vector<Field>& f = {}) {
+  Log(LogLevel::kError, e, f);
+}
+void SetLogLevel(LogLevel level);
+// False: no such level ("debug", "info", "warn", "error").
+bool SetLogLevel(std::string_view name);
+
+}  // namespace carma::base

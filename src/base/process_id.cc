@@ -1,0 +1,51 @@
+#include "base/process_id.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+
+namespace carma::base {
+
+std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
+  const UniqueFd fd(
+      ::open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return std::nullopt;
+  char buffer[1024];
+  const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
+  if (n <= 0) return std::nullopt;
+  const std::string_view text(buffer, static_cast<std::size_t>(n));
+  // The command stands in parentheses and may itself contain blanks and parentheses: the last ')'
+  // ends it.
+  const std::size_t open = text.find('('), close = text.rfind(')');
+  if (open == std::string_view::npos || close == std::string_view::npos) return std::nullopt;
+  const std::vector<std::string_view> words = SplitWords(text.substr(close + 1));
+  if (words.size() < 20) return std::nullopt;
+  ProcessStat stat;
+  stat.command = std::string(text.substr(open + 1, close - open - 1));
+  stat.state = words[0][0];
+  stat.parent = static_cast<pid_t>(ParseInt(words[1]).value_or(0));
+  stat.group = static_cast<pid_t>(ParseInt(words[2]).value_or(0));
+  stat.session = static_cast<pid_t>(ParseInt(words[3]).value_or(0));
+  stat.id = {pid, static_cast<std::uint64_t>(ParseInt(words[19]).value_or(0))};
+  return stat;
+}
+
+ProcessId SelfProcess() {
+  const std::optional<ProcessStat> stat = ReadProcessStat(::getpid());
+  return stat ? stat->id : ProcessId{::getpid(), 0};
+}
+
+bool Alive(const ProcessId& id) {
+  const std::optional<ProcessStat> stat = ReadProcessStat(id.pid);
+  return stat && stat->id == id && stat->state != 'Z' && stat->state != 'X';
+}
+
+std::string BootId() {
+  const Result<std::string> text = ReadFile("/proc/sys/kernel/random/boot_id", 100);
+  return text ? std::string(Trim(*text)) : std::string();
+}
+
+}  // namespace carma::base

@@ -1,0 +1,35 @@
+// A process as the kernel tells it apart for ever: pid and start time.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace carma::base {
+
+struct ProcessId {
+  pid_t pid = 0;
+  std::uint64_t start_ticks = 0;  // field 22 of /proc/PID/stat, clock ticks since boot
+  friend bool operator==(const ProcessId&, const ProcessId&) = default;
+};
+
+struct ProcessStat {
+  ProcessId id;
+  pid_t parent = 0;
+  pid_t group = 0;
+  pid_t session = 0;
+  char state = '?';  // 'Z': dead, not yet reaped
+  std::string command;
+};
+
+// Empty: no such process.
+std::optional<ProcessStat> ReadProcessStat(pid_t pid);
+ProcessId SelfProcess();
+// True while that very process runs; a zombie and a reused pid are not alive.
+bool Alive(const ProcessId& id);
+// Changes with every boot; empty where the kernel does not tell.
+std::string BootId();
+
+}  // namespace carma::base

@@ -1,0 +1,60 @@
+#include "base/result.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace carma::base {
+namespace {
+
+constexpr std::array<std::pair<ErrorCode, std::string_view>, 7> kNames{{
+    {ErrorCode::kInvalid, "invalid"},
+    {ErrorCode::kNotFound, "not_found"},
+    {ErrorCode::kConflict, "conflict"},
+    {ErrorCode::kUnavailable, "unavailable"},
+    {ErrorCode::kDenied, "denied"},
+    {ErrorCode::kIo, "io"},
+    {ErrorCode::kCorrupt, "corrupt"},
+}};
+
+}  // namespace
+
+std::string_view ErrorCodeName(ErrorCode code) {
+  for (const auto& [each, name] : kNames) {
+    if (each == code) return name;
+  }
+  return "io";
+}
+
+ErrorCode ParseErrorCode(std::string_view name) {
+  for (const auto& [code, each] : kNames) {
+    if (each == name) return code;
+  }
+  return ErrorCode::kIo;
+}
+
+std::unexpected<Error> Fail(ErrorCode code, std::string message) {
+  return std::unexpected(Error{code, std::move(message)});
+}
+
+std::unexpected<Error> FailErrno(int err, std::string_view what) {
+  ErrorCode code = ErrorCode::kIo;
+  if (err == ENOENT) code = ErrorCode::kNotFound;
+  if (err == EACCES || err == EPERM) code = ErrorCode::kDenied;
+  return Fail(code, std::string(what) + ": " + std::strerror(err));
+}
+
+std::unexpected<Error> Wrap(const Error& error, std::string_view doing) {
+  return Fail(error.code, std::string(doing) + ": " + error.message);
+}
+
+void CheckFailed(const char* file, int line, std::string_view what) {
+  std::fprintf(stderr, "%s:%d: check failed: %.*s\n", file, line, static_cast<int>(what.size()),
+               what.data());
+  std::abort();
+}
+
+}  // namespace carma::base

@@ -1,0 +1,50 @@
+// Expected failure as a value: every fallible call of CARMA returns Result<T>.
+#pragma once
+
+#include <expected>
+#include <string>
+#include <string_view>
+
+namespace carma::base {
+
+// Few codes, each with its own reaction of the caller.
+enum class ErrorCode {
+  kInvalid,      // the input is wrong: exit 2, HTTP 400
+  kNotFound,     // no such thing: exit 1, HTTP 404
+  kConflict,     // not in this state, or somebody else holds it: exit 1, HTTP 409
+  kUnavailable,  // not now (daemon down, driver hangs): exit 1, HTTP 503
+  kDenied,       // not yours: exit 1, HTTP 403
+  kIo,           // the machine failed us: exit 1, HTTP 500
+  kCorrupt,      // stored bytes are not what was written: refuse and touch nothing
+};
+
+struct Error {
+  ErrorCode code = ErrorCode::kIo;
+  std::string message;  // one line: what, where, what was expected
+};
+
+template <class T>
+using Result = std::expected<T, Error>;
+
+struct Unit {
+  friend bool operator==(Unit, Unit) = default;
+};
+
+std::string_view ErrorCodeName(ErrorCode code);  // "invalid", "not_found" … as in the API
+// kIo for a name not in the table.
+ErrorCode ParseErrorCode(std::string_view name);
+
+std::unexpected<Error> Fail(ErrorCode code, std::string message);
+// Error of a system call: "what: strerror(err)"; ENOENT is kNotFound, EACCES and EPERM kDenied, the
+// rest kIo.
+std::unexpected<Error> FailErrno(int err, std::string_view what);
+// The same error, told what the caller was doing: "doing: message".
+std::unexpected<Error> Wrap(const Error& error, std::string_view doing);
+
+// Aborts with the place and the text: an invariant of our own is broken.
+[[noreturn]] void CheckFailed(const char* file, int line, std::string_view what);
+
+}  // namespace carma::base
+
+#define CARMA_CHECK(condition, what) \
+  ((condition) ? static_cast<void>(0) : ::carma::base::CheckFailed(__FILE__, __LINE__, what))

@@ -1,0 +1,275 @@
+#include "base/text.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+
+namespace carma::base {
+namespace {
+
+constexpr std::int64_t kMaxMib = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxSpanS = std::int64_t{10} * 366 * 24 * 3600;
+
+bool IsBlank(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+// Length of the UTF-8 sequence that starts the text; 0 if there is none.
+std::size_t Utf8Length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  if (first == 0xE0 && byte(1) < 0xA0) return 0;  // overlong
+  if (first == 0xED && byte(1) > 0x9F) return 0;  // surrogates
+  if (first == 0xF0 && byte(1) < 0x90) return 0;
+  if (first == 0xF4 && byte(1) > 0x8F) return 0;
+  return length;
+}
+
+std::unexpected<Error> BadSpan(std::string_view text) {
+  return Fail(ErrorCode::kInvalid,
+              "'" + Printable(text, 40) +
+                  "' is not a time span (90s, 15m, 12h, 2d, MIN, H:M:S or D-H:M:S)");
+}
+
+// "1h30m", "90s": numbers each followed by a unit.
+std::optional<std::int64_t> UnitSpanSeconds(std::string_view text) {
+  std::int64_t total = 0;
+  while (!text.empty()) {
+    std::size_t digits = 0;
+    while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
+    if (digits == 0 || digits > 9 || digits == text.size()) return std::nullopt;
+    const std::int64_t number = *ParseInt(text.substr(0, digits));
+    std::int64_t unit = 0;
+    switch (text[digits]) {
+      case 's':
+        unit = 1;
+        break;
+      case 'm':
+        unit = 60;
+        break;
+      case 'h':
+        unit = 3600;
+        break;
+      case 'd':
+        unit = 86400;
+        break;
+      default:
+        return std::nullopt;
+    }
+    total += number * unit;
+    text.remove_prefix(digits + 1);
+  }
+  return total;
+}
+
+}  // namespace
+
+std::string_view Trim(std::string_view text) {
+  while (!text.empty() && IsBlank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && IsBlank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string_view> Split(std::string_view text, char separator) {
+  std::vector<std::string_view> pieces;
+  while (true) {
+    const std::size_t at = text.find(separator);
+    pieces.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return pieces;
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::vector<std::string_view> SplitWords(std::string_view text) {
+  std::vector<std::string_view> words;
+  std::size_t i = 0;
+  while (i < text.size()) {
+    while (i < text.size() && IsBlank(text[i])) ++i;
+    const std::size_t start = i;
+    while (i < text.size() && !IsBlank(text[i])) ++i;
+    if (i > start) words.push_back(text.substr(start, i - start));
+  }
+  return words;
+}
+
+std::string ToLower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+std::string Join(const std::vector<std::string>& pieces, std::string_view separator) {
+  std::string joined;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (i > 0) joined += separator;
+    joined += pieces[i];
+  }
+  return joined;
+}
+
+std::optional<std::int64_t> ParseInt(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> ParseDouble(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+Result<std::int64_t> ParseMemoryMib(std::string_view text) {
+  std::string lower = ToLower(Trim(text));
+  double to_mib = 1;
+  const auto strip = [&](std::string_view suffix) {
+    if (!lower.ends_with(suffix)) return false;
+    lower.resize(lower.size() - suffix.size());
+    return true;
+  };
+  const auto unit = [&](char letter) {
+    const std::string l(1, letter);
+    return strip(l + "ib") || strip(l + "b") || strip(l);
+  };
+  if (unit('t'))
+    to_mib = 1024.0 * 1024.0;
+  else if (unit('g'))
+    to_mib = 1024;
+  else if (unit('m'))
+    to_mib = 1;
+  else if (unit('k'))
+    to_mib = 1.0 / 1024;
+  const std::optional<double> number = ParseDouble(Trim(lower));
+  if (!number || *number < 0 || *number * to_mib > static_cast<double>(kMaxMib)) {
+    return Fail(ErrorCode::kInvalid, "'" + Printable(text, 40) +
+                                         "' is not a memory size (800M, 12G, or a number of MiB)");
+  }
+  return static_cast<std::int64_t>(std::ceil(*number * to_mib));
+}
+
+Result<Duration> ParseSpan(std::string_view text) {
+  const std::string lower = ToLower(Trim(text));
+  std::string_view rest = lower;
+  if (rest.empty() || rest.size() > 40) return BadSpan(text);
+  std::int64_t total_s = 0;
+  if (rest.find_first_of("smhd") != std::string_view::npos) {
+    const std::optional<std::int64_t> seconds = UnitSpanSeconds(rest);
+    if (!seconds) return BadSpan(text);
+    total_s = *seconds;
+  } else {
+    std::int64_t days = 0;
+    bool with_days = false;
+    if (const std::size_t dash = rest.find('-'); dash != std::string_view::npos) {
+      const std::optional<std::int64_t> number = ParseInt(rest.substr(0, dash));
+      if (!number || dash == 0) return BadSpan(text);
+      days = *number;
+      with_days = true;
+      rest.remove_prefix(dash + 1);
+    }
+    std::vector<std::int64_t> numbers;
+    for (std::string_view piece : Split(rest, ':')) {
+      const std::optional<std::int64_t> number = ParseInt(piece);
+      if (!number || *number < 0 || *number > kMaxSpanS) return BadSpan(text);
+      numbers.push_back(*number);
+    }
+    if (numbers.size() > 3 || days < 0 || days > 4000) return BadSpan(text);
+    // With days the numbers start at hours, without them one or two start at minutes (Slurm's
+    // rule).
+    if (with_days || numbers.size() == 3) {
+      numbers.resize(3, 0);
+      total_s = days * 86400 + numbers[0] * 3600 + numbers[1] * 60 + numbers[2];
+    } else {
+      numbers.resize(2, 0);
+      total_s = numbers[0] * 60 + numbers[1];
+    }
+  }
+  if (total_s > kMaxSpanS) return BadSpan(text);
+  return std::chrono::seconds(total_s);
+}
+
+std::string FormatMib(std::int64_t mib) {
+  char buffer[32];
+  if (mib < 1024) {
+    std::snprintf(buffer, sizeof buffer, "%ldM", static_cast<long>(mib));
+  } else {
+    std::snprintf(buffer, sizeof buffer, "%.1fG", static_cast<double>(mib) / 1024.0);
+  }
+  return buffer;
+}
+
+std::string FormatSpan(Duration span) {
+  const long total = static_cast<long>(span.count() / 1000);
+  const long days = total / 86400, hours = total / 3600 % 24, minutes = total / 60 % 60,
+             seconds = total % 60;
+  char buffer[64];
+  if (days > 0) {
+    std::snprintf(buffer, sizeof buffer, "%ld-%02ld:%02ld:%02ld", days, hours, minutes, seconds);
+  } else if (hours > 0) {
+    std::snprintf(buffer, sizeof buffer, "%ld:%02ld:%02ld", hours, minutes, seconds);
+  } else {
+    std::snprintf(buffer, sizeof buffer, "%ld:%02ld", minutes, seconds);
+  }
+  return buffer;
+}
+
+std::string FormatTime(Time t) {
+  const std::time_t seconds = static_cast<std::time_t>(ToMs(t) / 1000);
+  std::tm parts{};
+  ::localtime_r(&seconds, &parts);
+  char buffer[32];
+  std::strftime(buffer, sizeof buffer, "%Y-%m-%d %H:%M:%S", &parts);
+  return buffer;
+}
+
+std::string FormatTimeIso(Time t) {
+  const std::int64_t ms = ToMs(t);
+  const std::time_t seconds = static_cast<std::time_t>(ms >= 0 ? ms / 1000 : (ms - 999) / 1000);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char day[32];
+  std::strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &parts);
+  char buffer[48];
+  std::snprintf(buffer, sizeof buffer, "%s.%03dZ", day, static_cast<int>(ms - seconds * 1000));
+  return buffer;
+}
+
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = Utf8Length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+std::string Printable(std::string_view text, std::size_t max_bytes) {
+  std::string out;
+  while (!text.empty()) {
+    if (out.size() >= max_bytes) return out + "…";
+    const std::size_t length = Utf8Length(text);
+    const auto first = static_cast<unsigned char>(text[0]);
+    if (length == 0 || first < 0x20 || first == 0x7F) {
+      out += '?';
+      text.remove_prefix(1);
+    } else {
+      out += text.substr(0, length);
+      text.remove_prefix(length);
+    }
+  }
+  return out;
+}
+
+}  // namespace carma::base

@@ -1,0 +1,46 @@
+// Small text tools: splitting, numbers, sizes, spans of time, UTF-8.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+
+namespace carma::base {
+
+std::string_view Trim(std::string_view text);
+// Every piece between separators, empty ones too; Split("", ',') is {""}.
+std::vector<std::string_view> Split(std::string_view text, char separator);
+// Pieces between runs of blanks and tabs; none for blank text.
+std::vector<std::string_view> SplitWords(std::string_view text);
+std::string ToLower(std::string_view text);
+std::string Join(const std::vector<std::string>& pieces, std::string_view separator);
+
+// The whole text must be the number.
+std::optional<std::int64_t> ParseInt(std::string_view text);
+std::optional<double> ParseDouble(std::string_view text);  // finite only
+
+// "800", "800M" (MiB), "12G", "12GB", "12GiB", "1.5T", "900K", case ignored, all powers of 1024 ->
+// MiB, rounded up. A bare number is MiB. Errors: kInvalid for anything else, negatives, and more
+// than 2^40 MiB.
+Result<std::int64_t> ParseMemoryMib(std::string_view text);
+// Slurm's forms "M", "M:S", "H:M:S", "D-H", "D-H:M", "D-H:M:S" (a bare number is minutes), and
+// "90s", "15m", "12h", "2d", "1h30m". Errors: kInvalid otherwise, negatives, and more than 10
+// years.
+Result<Duration> ParseSpan(std::string_view text);
+
+std::string FormatMib(std::int64_t mib);  // "812M", "12.3G"
+std::string FormatSpan(Duration span);    // "0:07", "12:41", "3:05:00", "2-03:00:00"
+std::string FormatTime(Time t);           // local "2026-03-01 14:05:59"
+std::string FormatTimeIso(Time t);        // UTC "2026-03-01T13:05:59.120Z"
+
+bool IsUtf8(std::string_view text);
+// Printable one-line form for messages and tables: control and invalid bytes become '?', cut at
+// max_bytes with "…".
+std::string Printable(std::string_view text, std::size_t max_bytes = 200);
+
+}  // namespace carma::base

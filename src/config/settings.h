@@ -1,0 +1,87 @@
+// Configuration of the daemon: text -> plain struct with origins -> validated settings.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "core/policy.h"
+
+namespace carma::config {
+
+enum class CollocationMethod { kStreams, kMps };
+
+struct Settings {
+  // [daemon]
+  std::string
+      socket;  // default /run/carma/carmad.sock, rootless $XDG_RUNTIME_DIR/carma/carmad.sock
+  std::string state_dir;  // default /var/lib/carma, rootless $XDG_STATE_HOME/carma
+  unsigned socket_mode = 0666;
+  std::string log_level = "info";
+  std::optional<int> http_port;  // read-only pages on loopback
+  int keep_finished_days = 90;
+  std::vector<std::string> admins;  // user names besides root and the daemon's own
+  // [policy], [recovery]: core::PolicyConfig; "published" = "thesis" | "v2" replaces the rules by
+  // the original's
+  std::optional<std::string> published;
+  core::PolicyConfig policy;
+  // [collocation]
+  CollocationMethod collocation = CollocationMethod::kStreams;
+  std::string mps_pipe_directory = "/tmp/nvidia-mps";
+  // [monitor]
+  base::Duration sample_period{1'000};
+  base::Duration window{60'000};
+  base::Duration probe_timeout{10'000};  // real time; a probe that takes longer is hung
+  std::string nvml_library = "libnvidia-ml.so.1";
+  // [task]
+  base::Duration kill_grace{30'000};
+  std::int64_t max_output_mib = 1024;  // per file, then rotated; 0: unlimited
+  int output_rotations = 1;
+  std::optional<base::Duration> default_time_limit;
+  std::size_t max_queued_tasks = 1'000'000;
+  std::size_t max_batch = 200'000;  // tasks of one submission
+  bool cgroups = true;              // one cgroup v2 per task where there is one
+  // [simulation]
+  std::string simgpu_state;  // state file of a simulated server; empty: real
+};
+
+struct Origin {
+  std::string value;  // as text
+  std::string where;  // "default", "/etc/carma/carma.toml:12", "CARMA_POLICY_MAPPER", "--socket"
+};
+
+struct Loaded {
+  Settings settings;
+  std::map<std::string, Origin> origins;  // by dotted name, every known key
+};
+
+struct Sources {
+  // Files in order, later wins; missing ones are kNotFound unless optional.
+  std::vector<std::pair<std::string, bool>> files;             // path, optional
+  std::map<std::string, std::string> environment;              // CARMA_SECTION_KEY=value
+  std::vector<std::pair<std::string, std::string>> overrides;  // dotted name, value; from flags
+  bool root = false;                                           // picks default paths
+};
+
+// The ordinary chain: defaults, /etc/carma/carma.toml, /etc/carma/carma.d/*.toml, rootless the
+// user's $XDG_CONFIG_HOME/carma/config.toml, then CARMA_*; `file` (from --config) replaces the
+// files.
+Sources StandardSources(const std::optional<std::string>& file, bool root);
+
+// Errors: kInvalid "path:line: section.key: expected …" for syntax, unknown keys, wrong types,
+// values out of range.
+base::Result<Loaded> Load(const Sources& sources);
+
+// Dotted name, type, default and one-line meaning of every key, for docs and `carma config show`.
+struct KeyInfo {
+  std::string name;
+  std::string type;
+  std::string meaning;
+};
+std::vector<KeyInfo> Keys();
+
+}  // namespace carma::config

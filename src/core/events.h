@@ -1,0 +1,119 @@
+// What happened (events) and what the shell must do about it (actions).
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/gpu.h"
+#include "core/task.h"
+
+namespace carma::core {
+
+// ---- events ----
+
+// Once, before anything else. A restart may bring another list; restored placements are already
+// translated.
+struct GpusDiscovered {
+  std::vector<GpuInfo> gpus;
+};
+struct TaskSubmitted {
+  TaskId id{};
+  TaskRequest request;
+};
+// A task from an earlier life of the daemon, or a final one that a person requeues. The record is
+// taken as it is; launching, running and stopping ones hold their claims from here on.
+struct TaskRestored {
+  TaskRecord record;
+};
+struct EstimateReady {
+  TaskId id{};
+  std::optional<Estimate> estimate;
+};
+struct GpuSampled {
+  GpuIndex gpu{};
+  GpuSample sample;
+};
+// The probe's verdict on a GPU or its driver: hung, lost, lying. Closes the GPU until a healthy one
+// follows.
+struct GpuHealthChanged {
+  GpuIndex gpu{};
+  bool healthy = true;
+  bool lost = false;  // gone for good: its tasks are stopped and requeued
+  std::string text;
+};
+struct TaskStarted {  // its process exists
+  TaskId id{};
+  int attempt = 0;
+};
+struct LaunchFailed {
+  TaskId id{};
+  int attempt = 0;
+  std::string text;
+  bool retryable =
+      false;  // true: the machine's fault (no memory for fork), false: the task's (no such command)
+};
+struct TaskExited {
+  TaskId id{};
+  int attempt = 0;
+  ExitInfo exit;
+};
+struct CancelRequested {
+  TaskId id{};
+  std::string who;
+};
+struct HoldRequested {
+  TaskId id{};
+};
+struct ReleaseRequested {
+  TaskId id{};
+};
+// Back to the main queue from the start; a running task is stopped first. Final tasks come as
+// TaskRestored{queued}.
+struct RequeueRequested {
+  TaskId id{};
+};
+struct PriorityChanged {
+  TaskId id{};
+  std::int64_t priority = 0;
+};
+struct DrainRequested {
+  GpuIndex gpu{};
+  std::string why;
+};
+struct ResumeRequested {
+  GpuIndex gpu{};
+};
+struct WakeUp {};  // the time of a WakeAt has come
+
+using Event = std::variant<GpusDiscovered, TaskSubmitted, TaskRestored, EstimateReady, GpuSampled,
+                           GpuHealthChanged, TaskStarted, LaunchFailed, TaskExited, CancelRequested,
+                           HoldRequested, ReleaseRequested, RequeueRequested, PriorityChanged,
+                           DrainRequested, ResumeRequested, WakeUp>;
+
+// ---- actions, to be performed in order, after they are durable ----
+
+// The task's record changed: keep it. Comes before the action that the change asks for.
+struct TaskChanged {
+  TaskRecord record;
+};
+struct RequestEstimate {
+  TaskId id{};
+};
+struct StartTask {
+  TaskId id{};
+  int attempt = 0;
+  std::vector<Placement> placement;
+  bool alone = false;  // no neighbours now or later: streams or MPS do not matter
+};
+struct StopTask {
+  TaskId id{};
+  int attempt = 0;
+  StopCause cause = StopCause::kNone;
+};
+struct WakeAt {
+  Time when{};
+};
+using Action = std::variant<TaskChanged, RequestEstimate, StartTask, StopTask, WakeAt>;
+
+}  // namespace carma::core

@@ -1,0 +1,59 @@
+// GPUs as values: what is fixed, what the last sample said, what was promised.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/task.h"
+
+namespace carma::core {
+
+// Fixed facts, told once by the shell (GpusDiscovered).
+struct GpuInfo {
+  std::string uuid;
+  std::string type;               // "A100-40GB" …, for messages
+  std::int64_t total_mib = 0;     // as the driver reports it
+  std::int64_t reserved_mib = 0;  // the driver's own share, never available to processes
+  std::int64_t UsableMib() const { return total_mib - reserved_mib; }
+  friend bool operator==(const GpuInfo&, const GpuInfo&) = default;
+};
+
+// One look at one GPU. Windowed values are computed by the shell (gpu/window.h), from samples in
+// [window_from, taken].
+struct GpuSample {
+  Time taken{};
+  Time window_from{};         // start of the window; equal to taken while there is a single sample
+  std::int64_t used_mib = 0;  // all processes, without reserved
+  std::optional<double> sm_active;  // mean over the window, 0..1; empty: the GPU does not report it
+  // Memory of CARMA's tasks as seen on this GPU. Tasks without a line hold nothing yet.
+  std::vector<std::pair<TaskId, std::int64_t>> tasks_mib;
+  // False: some process's memory is not reported, so tasks_mib says too little (then `used` is
+  // trusted as a whole).
+  bool attributed = true;
+  int foreign_processes = 0;  // processes that belong to no task of CARMA
+  friend bool operator==(const GpuSample&, const GpuSample&) = default;
+};
+
+// What guards and mappers see of a GPU at one moment.
+struct GpuView {
+  GpuIndex index{};
+  std::int64_t total_mib = 0;    // usable: total - reserved
+  std::int64_t free_mib = 0;     // usable - foreign - sum of max(claim, observed); never below 0
+  std::int64_t claimed_mib = 0;  // sum of claims
+  std::int64_t foreign_mib = 0;
+  std::optional<double> sm_active;  // window mean; empty: unknown
+  int tasks = 0;                    // of CARMA, launching ones included
+  int foreign_processes = 0;
+  bool exclusive_task = false;  // a resident wants no neighbours
+  bool drained = false;
+  bool settled = true;  // its window has seen the last placement
+  bool healthy = true;
+  std::string trouble;                 // why it is drained or unhealthy, for people
+  std::optional<TaskId> reserved_for;  // kept for a task that waits for recovery
+  bool Idle() const { return tasks == 0 && foreign_processes == 0; }
+};
+
+}  // namespace carma::core

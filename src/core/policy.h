@@ -1,0 +1,99 @@
+// Guards say whether a GPU may take a task; a mapper chooses among the eligible. Both are pure and
+// see only values.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/gpu.h"
+#include "core/task.h"
+
+namespace carma::core {
+
+enum class RecoveryMode {
+  kExclusive,  // retry on idle GPUs only (as published)
+  kEscalate,   // retry where at least the last claim + step is free, growing; idle GPUs at last
+};
+// How decisions are paced; the published ones are for comparison.
+enum class Pacing {
+  kImmediate,  // at every event
+  kThesis,     // August 2025: 5 s scan, 30 s pause, idle GPUs, 30 s pause, policy (SPEC §4, old)
+  kV2,         // November 2025: every 3 s (SPEC §4, new)
+};
+
+// Everything a policy can be told. Names in the configuration file are those of docs/policies.md.
+struct PolicyConfig {
+  std::string mapper = "magm";
+  std::optional<double> sm_cap =
+      0.80;                        // windowed mean SM activity at most this; empty: no condition
+  std::int64_t margin_mib = 2048;  // on top of an estimate
+  std::int64_t floor_mib = 5120;   // free memory wanted without an estimate; 0: no condition
+  Duration settle_timeout{
+      180'000};  // a placement that never shows on the GPU stops closing it after this
+  Duration stale_after{5'000};  // a GPU whose last sample is older is closed
+  bool settle = true;           // close a GPU after a placement until its window has seen the task
+  int max_tasks_per_gpu = 16;   // MPS allows 48 clients per device
+  bool idle_first = false;  // idle GPUs before any collocation, whatever the mapper (as published)
+  RecoveryMode recovery = RecoveryMode::kEscalate;
+  std::int64_t recovery_step_mib = 5120;
+  Duration recovery_backoff{
+      10'000};  // before the first retry, doubled for each further one, at most 10 min
+  Duration recovery_patience{600'000};  // a recovery task that waited longer gets GPUs reserved
+  bool recovery_blocks =
+      false;  // as published: no collocation while the recovery queue is not empty
+  bool every_failure_is_oom = false;  // as published: any abnormal end goes to recovery
+  int max_launch_failures = 3;
+  int max_node_failures = 1;
+  Pacing pacing = Pacing::kImmediate;
+  bool use_given_memory = true;  // false: estimates are ignored, only floor and cap decide
+};
+// Strict rules of the original (SPEC.md §4-6): names "thesis" and "v2". kInvalid for another name.
+base::Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base);
+// Errors: kInvalid naming the field and what was expected.
+base::Result<base::Unit> Validate(const PolicyConfig& config);
+
+// What a task needs of each of its GPUs at this moment.
+struct Need {
+  std::optional<std::int64_t> memory_mib;  // expected peak; empty: no estimate
+  bool idle_gpu = false;                   // only GPUs with nobody on them
+  bool exclusive = false;                  // and nobody may join later
+  TaskId task{};
+};
+
+enum class Fit { kFits, kNotNow, kNever };
+struct Verdict {
+  Fit fit = Fit::kFits;
+  Reason reason;  // empty when it fits
+};
+
+// All guards in order; the first that does not fit answers. kNever only for what no waiting can
+// change.
+Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu);
+
+class Mapper {
+ public:
+  virtual ~Mapper() = default;
+  // Orders `eligible` by preference, best first, into `order` (indices into eligible). Ties by
+  // lowest GPU index.
+  virtual void Rank(const Need& need, std::span<const GpuView> eligible,
+                    std::vector<std::size_t>& order) = 0;
+  // The GPUs that were really taken (round robin moves its pointer).
+  virtual void Placed(std::span<const Placement> placement) { (void)placement; }
+};
+
+struct MapperEntry {
+  std::string_view name;
+  std::string_view alias;  // the dissertation's abbreviation, or empty
+  std::string_view description;
+  std::unique_ptr<Mapper> (*make)();
+};
+// exclusive, round-robin (rr), magm, lug, mug, first-fit, best-fit, worst-fit.
+std::span<const MapperEntry> Mappers();
+const MapperEntry* FindMapper(std::string_view name_or_alias);
+
+}  // namespace carma::core

@@ -1,0 +1,73 @@
+// The deciding core: told what happened, answers what to do. Pure: no clock, file, socket, thread,
+// or unseeded chance.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "core/events.h"
+#include "core/policy.h"
+
+namespace carma::core {
+
+// Why one GPU does or does not take a task now.
+struct GpuVerdict {
+  GpuIndex gpu{};
+  Verdict verdict;
+};
+struct Explanation {
+  TaskId id{};
+  TaskState state{};
+  Reason reason;                     // of the whole task
+  std::vector<GpuVerdict> gpus;      // only while it is queued
+  std::optional<std::size_t> ahead;  // tasks before it in its queue, while queued
+};
+
+class Scheduler {
+ public:
+  explicit Scheduler(PolicyConfig config);  // must have passed Validate()
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  // Takes one event and returns what the shell must do, in order. `now` never goes back. Events
+  // about tasks the core does not hold, or of an older attempt, change nothing. Equal histories
+  // give equal actions.
+  std::vector<Action> Handle(Time now, const Event& event);
+
+  // Takes several events of one moment and decides once, after the last: the same as Handle for
+  // each, but a batch of submissions costs one pass over the queue.
+  std::vector<Action> HandleAll(Time now, const std::vector<Event>& events);
+
+  // Could this request ever run here, on idle and healthy GPUs? Empty: yes. (`carma submit` refuses
+  // at once.)
+  std::optional<Reason> NeverFits(const TaskRequest& request,
+                                  const std::optional<Estimate>& estimate) const;
+
+  // Null: not held; final tasks are dropped as soon as no waiting task depends on them.
+  const TaskRecord* Find(TaskId id) const;
+  // Every task that is not final, by id.
+  const std::map<TaskId, TaskRecord>& Tasks() const;
+  // With the reason computed for this moment (queued tasks that are not at the head get kPriority).
+  std::optional<Explanation> Explain(TaskId id, Time now) const;
+  // Reason of a held task at this moment, cheaper than Explain.
+  Reason ReasonFor(TaskId id, Time now) const;
+
+  std::vector<GpuView> Gpus(Time now) const;
+  const std::vector<GpuInfo>& GpuInfos() const;
+  const PolicyConfig& config() const;
+
+  // Compares every book with every other: claims with tasks, queues with states. Empty: all
+  // balance.
+  std::optional<std::string> CheckBooks() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace carma::core

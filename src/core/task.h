@@ -1,0 +1,189 @@
+// A task as the core sees it: what it wants, where it stands, what it was promised. Values only.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+
+namespace carma::core {
+
+using base::Duration;
+using base::Time;
+
+enum class TaskId : std::uint64_t {};
+enum class GpuIndex : std::uint32_t {
+};  // position in the server's list, PCI order; GPUs are stored by UUID
+
+constexpr std::uint64_t Number(TaskId id) {
+  return static_cast<std::uint64_t>(id);
+}
+constexpr std::uint32_t Number(GpuIndex gpu) {
+  return static_cast<std::uint32_t>(gpu);
+}
+
+// Life of a task. Final states cannot be left except by an explicit requeue.
+enum class TaskState {
+  kSubmitted,   // accepted, its estimate not yet asked for
+  kEstimating,  // waiting for the estimator
+  kQueued,      // waits for GPUs, a begin time, a dependency, a release or a back-off: see Reason
+  kLaunching,   // GPUs promised, its process is being started
+  kRunning,
+  kStopping,  // asked to end (cancel, time limit, requeue); its process still lives
+  kSucceeded,
+  kFailed,       // ended by itself with a non-zero exit or a signal, or could not be started
+  kCancelled,    // by a person, or its dependency can never be met
+  kTimedOut,     // its time limit
+  kOutOfMemory,  // ran out of GPU memory and no retry is left
+  kLost,         // its process vanished without a report (machine crash)
+  kRejected,     // can never fit this server
+};
+inline constexpr int kTaskStateCount = 13;
+
+std::string_view TaskStateName(TaskState state);  // "queued", "out_of_memory" …
+std::string_view TaskStateCode(
+    TaskState state);  // "PD", "R", "CG", "CD", "F", "CA", "TO", "OOM", "NF", "RJ"
+std::optional<TaskState> ParseTaskState(std::string_view name_or_code);
+bool IsFinal(TaskState state);
+// True while a process of the task may live, so that its claim counts.
+bool HoldsGpus(TaskState state);
+// One table of legal steps (scheduler.cc checks every step against it).
+bool IsLegalStep(TaskState from, TaskState to);
+
+// Why a task waits, or why it ended where it is. The name is what people see: "(GpuMemory)".
+enum class ReasonCode {
+  kNone,
+  kPriority,         // tasks before it in the queue wait
+  kResources,        // too few eligible GPUs, for different reasons
+  kGpuMemory,        // memory of every GPU is claimed or used
+  kSmBusy,           // SM activity above the cap
+  kWarmUp,           // the GPU's window has not yet seen the last placement
+  kExclusive,        // wants an idle GPU, or an exclusive task holds it
+  kDraining,         // closed by the administrator
+  kGpuHealth,        // driver lost, stale or contradictory samples
+  kTasksPerGpu,      // as many tasks as allowed
+  kRecoveryReserve,  // kept free for a task that is to be recovered
+  kHeld,             // by its owner or an administrator
+  kBeginTime,
+  kDependency,
+  kDependencyNeverMet,
+  kBackoff,  // waits before its next attempt
+  kPacing,   // "as published" mode sleeps between decisions
+  kEstimating,
+  kNeverFits,
+  kLaunchFailed,
+  kOutOfMemory,
+  kNonZeroExit,
+  kSignal,
+  kTimeLimit,
+  kCancelledByUser,
+  kRequeuedByUser,
+  kNodeFail,  // lost with its machine or its shim
+  kVictim,    // ended by a neighbour's fault, not its own
+};
+std::string_view ReasonName(ReasonCode code);  // "GpuMemory"
+
+struct Reason {
+  ReasonCode code = ReasonCode::kNone;
+  std::string text;  // one plain sentence with the numbers, for `carma show` and `carma explain`
+  friend bool operator==(const Reason&, const Reason&) = default;
+};
+
+enum class DependencyKind { kAfterOk, kAfterAny, kAfterNotOk };
+struct Dependency {
+  TaskId task{};
+  DependencyKind kind = DependencyKind::kAfterOk;
+  // Final state of a task the core no longer holds, filled in by the shell; empty: the core knows
+  // the task.
+  std::optional<TaskState> known_final;
+  friend bool operator==(const Dependency&, const Dependency&) = default;
+};
+
+// What the submitter asks of the server.
+struct TaskRequest {
+  int gpus = 1;                            // all of one server
+  std::optional<std::int64_t> memory_mib;  // peak per GPU as the user states it
+  bool exclusive = false;                  // nobody else on its GPUs, ever
+  std::int64_t priority = 0;               // higher first, then order of submission
+  std::uint32_t uid = 0;
+  std::optional<Time> begin;  // not before
+  std::vector<Dependency> dependencies;
+  std::optional<Duration> time_limit;
+  int max_recoveries = 3;  // OOM retries; 0: the first OOM is final
+  bool requeue = true;     // start again when its machine or GPU is lost
+  bool held = false;       // submitted on hold
+  friend bool operator==(const TaskRequest&, const TaskRequest&) = default;
+};
+
+// Expected peak per GPU.
+struct Estimate {
+  std::int64_t peak_mib = 0;
+  std::string method;  // "given", "rad", later "structural", "history" …
+  friend bool operator==(const Estimate&, const Estimate&) = default;
+};
+
+struct Placement {
+  GpuIndex gpu{};
+  std::int64_t claim_mib =
+      0;  // promised from the moment of the decision; 0: no estimate, only what is seen counts
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+enum class ExitKind {
+  kSuccess,
+  kFailed,       // non-zero exit or signal of its own
+  kOutOfMemory,  // abnormal end with the evidence of task/oom_detect.h
+  kHostMemory,   // killed for host memory: a failure, a bigger GPU would not help
+  kVictim,       // ended by a neighbour's fault (MPS): not charged
+  kLost,         // no report, the process is gone
+};
+struct ExitInfo {
+  ExitKind kind = ExitKind::kSuccess;
+  int code = 0;    // exit status; 0 if signalled
+  int signal = 0;  // 0 if it exited
+  std::string
+      detail;  // the line that tells, e.g. the framework's own OOM message; one line, printable
+  friend bool operator==(const ExitInfo&, const ExitInfo&) = default;
+};
+
+enum class QueueKind { kMain, kRecovery };
+enum class StopCause { kNone, kCancel, kTimeLimit, kRequeue, kGpuLost };
+
+// Everything the core knows about one task; the store keeps it, a restart hands it back
+// (TaskRestored).
+struct TaskRecord {
+  TaskId id{};
+  TaskRequest request;
+  TaskState state = TaskState::kSubmitted;
+  QueueKind queue = QueueKind::kMain;
+  bool held = false;
+  Reason reason;                     // why it waits or how it ended; empty while it runs
+  std::optional<Estimate> estimate;  // empty: none possible, the floor rule applies
+  int attempt = 0;                   // number of the current or last start, from 1
+  int ooms = 0;
+  int launch_failures = 0;
+  int node_failures = 0;
+  // Recovery: the next start needs at least this much free memory on each GPU, or idle GPUs.
+  std::optional<std::int64_t> retry_free_mib;
+  bool retry_on_idle_gpu = false;
+  std::optional<Time> not_before;    // back-off
+  std::vector<Placement> placement;  // of the current attempt; of the last one when final
+  Reason placement_reason;           // why these GPUs
+  StopCause stopping = StopCause::kNone;
+  Time submitted{};
+  Time queued_since{};              // last time it entered a queue
+  std::optional<Time> first_start;  // first launch decision
+  std::optional<Time> launched;     // launch decision of the current or last attempt
+  std::optional<Time> started;      // its process runs
+  std::optional<Time> ended;
+  ExitInfo exit;              // of the last attempt
+  std::int64_t peak_mib = 0;  // highest memory seen on one GPU, all attempts
+  friend bool operator==(const TaskRecord&, const TaskRecord&) = default;
+};
+
+}  // namespace carma::core

@@ -1,0 +1,47 @@
+// The physical models of a simulated GPU server, each with its source. Pure functions of values.
+#pragma once
+
+#include <span>
+
+namespace carma::sim {
+
+// What a workload does to a GPU and suffers from its neighbours.
+struct Load {
+  double sm_active = 0;    // u: solo SM activity, 0..1
+  double sensitivity = 0;  // s
+  double pressure = 0;     // p
+};
+
+enum class Sharing { kStreams, kMps };
+
+// Constants of SIMULATION.md §2 (fits of two measured A100 runs, Lucid's pairs and the
+// dissertation's anchors); docs/simulator.md repeats them with their evidence.
+struct Interference {
+  double mps_saturation = 1.05;  // sum of u_i * speed_i never exceeds this under MPS
+  double streams_a = 1.5;        // slowdown_i = 1 + a * g_i * sum g_j, g = 1 - (1-u)^q
+  double streams_q = 1.7;
+  double smact_exponent = 0.95;  // SMACT = 1 - prod (1-u_i)^e under MPS
+};
+
+// Speed of each resident of one GPU relative to alone, 0..1], written to `speeds` (same length as
+// `loads`). MPS: 1/(1 + s_i * sum of the others' p), scaled down together at saturation. Streams:
+// 1/(1 + a * g_i * sum of the others' g).
+void Speeds(const Interference& model, Sharing sharing, std::span<const Load> loads,
+            std::span<double> speeds);
+
+// SM activity of the GPU, 0..1. Streams: min(0.99, sum u_i * speed_i), with the speeds that hold
+// now.
+double SmActivity(const Interference& model, Sharing sharing, std::span<const Load> loads,
+                  std::span<const double> speeds);
+
+// Power = min(max, idle + dynamic * (1 - exp(-k * smact))) W. Defaults: A100-SXM4-40GB (R2 0.946
+// over two runs).
+struct PowerModel {
+  double idle_w = 53.8;
+  double dynamic_w = 286.2;
+  double k = 1.491;
+  double max_w = 275;
+};
+double PowerW(const PowerModel& model, double smact);
+
+}  // namespace carma::sim

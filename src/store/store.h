@@ -1,0 +1,111 @@
+// The durable books of one daemon: SQLite in WAL mode. Every change is in a batch; a batch is
+// durable or has not happened.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "core/task.h"
+
+namespace carma::store {
+
+inline constexpr int kSchemaVersion = 1;
+
+// One row per task: the core's record plus what the core does not need.
+struct StoredTask {
+  core::TaskRecord record;
+  std::uint32_t gid = 0;
+  std::string user;
+  std::string name;
+  std::string spec_json;               // task::ToJsonText
+  std::vector<std::string> gpu_uuids;  // of record.placement, same order
+  std::string stdout_path;             // expanded
+  std::string stderr_path;
+  std::optional<std::uint64_t> array_id;  // id of the first task of its array
+};
+
+enum class EventKind { kSubmitted, kState, kDrain, kResume, kGpuHealth, kDaemon };
+// One line of history, for `carma history` and reports.
+struct StoredEvent {
+  std::int64_t sequence = 0;  // given by the store
+  core::Time when{};
+  EventKind kind{};
+  std::optional<core::TaskId> task;
+  std::string gpu_uuid;
+  std::string what;  // state name, "drain" …
+  std::string text;  // reason, one line
+};
+
+// Use of one GPU over one span, for reports: means over [from, to).
+struct GpuUsage {
+  core::Time from{};
+  core::Time to{};
+  std::string gpu_uuid;
+  double sm_active = 0;  // NaN: not reported
+  double used_mib = 0;
+  double energy_j = 0;  // spent in the span; NaN: not reported
+  int tasks = 0;        // residents at the end of the span
+};
+
+struct TaskFilter {
+  std::vector<core::TaskState> states;  // empty: all
+  std::optional<std::string> user;
+  std::optional<std::string> name;  // exact
+  std::optional<core::Time> ended_after;
+  std::optional<core::Time> submitted_after;
+  bool newest_first = true;  // by id
+  std::size_t limit = 100;
+  std::optional<core::TaskId>
+      before;  // page: ids below (newest first) or above (oldest first) this one
+};
+
+class Store {
+ public:
+  // Opens or creates. Takes the lock of the folder: a second daemon on the same state gets
+  // kConflict with the holder's pid. Errors: kCorrupt (failed integrity or not our file:
+  // untouched), kConflict (a newer schema: untouched), kIo.
+  static base::Result<std::unique_ptr<Store>> Open(const std::string& state_dir);
+  ~Store();
+
+  // A batch: everything between Begin and Commit becomes durable together. Errors: kIo (disk full
+  // …); the batch is rolled back and the books are as before Begin.
+  base::Result<base::Unit> Begin();
+  base::Result<base::Unit> Commit();
+  void Rollback();
+
+  // Inside a batch.
+  base::Result<base::Unit> PutTask(const StoredTask& task);  // insert or replace, spec included
+  base::Result<base::Unit> PutRecord(
+      const core::TaskRecord& record,  // the changing part of a known task
+      const std::vector<std::string>& gpu_uuids);
+  base::Result<base::Unit> AddEvent(const StoredEvent& event);
+  base::Result<base::Unit> AddUsage(const GpuUsage& usage);
+  base::Result<base::Unit> PutDrain(const std::string& gpu_uuid, const std::string& why);
+  base::Result<base::Unit> DropDrain(const std::string& gpu_uuid);
+  // Removes finished tasks that ended before the time and their events; returns how many.
+  base::Result<std::int64_t> Prune(core::Time ended_before);
+
+  // Reading.
+  base::Result<core::TaskId> NextId();                 // one past the highest id ever given
+  base::Result<std::vector<StoredTask>> Unfinished();  // by id, without paging
+  base::Result<StoredTask> Get(core::TaskId id);       // kNotFound
+  base::Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
+  base::Result<std::vector<StoredTask>> List(const TaskFilter& filter);
+  base::Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Counts();
+  base::Result<std::vector<StoredEvent>> Events(std::optional<core::TaskId> task,
+                                                std::int64_t after_sequence, std::size_t limit);
+  base::Result<std::vector<GpuUsage>> Usage(core::Time from, core::Time to);
+  base::Result<std::vector<std::pair<std::string, std::string>>> Drains();  // uuid, why
+
+ private:
+  Store();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace carma::store
