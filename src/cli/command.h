@@ -1,0 +1,62 @@
+// What every verb of `carma` is given, and how it is registered.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "api/http.h"
+#include "base/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace carma::cli {
+
+// Exit codes of the command: 0 done, 1 it failed, 2 it was asked wrongly. `wait` and
+// `submit --wait` give the task's own code instead.
+inline constexpr int kExitFailure = 1;
+inline constexpr int kExitUsage = 2;
+
+// One run of the program. Verbs print to `out` and `err` only, so that tests can read them.
+struct Context {
+  std::string socket_path;  // --socket, $CARMA_SOCKET or DefaultSocketPath(); set before parsing
+  bool json = false;        // --json: one JSON value on `out` instead of text
+  int exit_code = 0;        // what main() returns
+  std::FILE* out = stdout;
+  std::FILE* err = stderr;
+
+  // Connection to the daemon at socket_path, made at the first call and kept.
+  api::Client& client();
+  // One line "carma: message" on `err`; exit_code becomes 2 for kInvalid and 1 for the others.
+  void Fail(const base::Error& error);
+
+  Context();
+  ~Context();
+
+ private:
+  std::unique_ptr<api::Client> client_;
+};
+
+// $CARMA_SOCKET; else $XDG_RUNTIME_DIR/carma/carmad.sock if that exists; else
+// /run/carma/carmad.sock.
+std::string DefaultSocketPath();
+
+// Each adds its verb with app.add_subcommand(name, help) and a ->callback(...) that does the work:
+// it runs after all options are read, reports errors with context.Fail() and returns. --json and
+// --socket are global and may stand after the verb too.
+void AddSubmitCommand(CLI::App& app, Context& context);   // submit, redo
+void AddListCommand(CLI::App& app, Context& context);     // list, show, explain, history
+void AddControlCommand(CLI::App& app, Context& context);  // cancel, hold, release, requeue, …
+void AddWaitCommand(CLI::App& app, Context& context);     // wait, logs
+void AddGpusCommand(CLI::App& app, Context& context);     // gpus, drain, resume, status
+void AddShellCommand(CLI::App& app, Context& context);    // completion, version
+void AddTraceCommand(CLI::App& app, Context& context);
+void AddReportCommand(CLI::App& app, Context& context);
+void AddConfigCommand(CLI::App& app, Context& context);
+
+// The whole program: parses, runs one verb, returns the exit code. Throws nothing.
+int RunCarma(int argc, const char* const* argv, Context& context);
+
+}  // namespace carma::cli
