@@ -1,0 +1,56 @@
+// The original system's task descriptions, .rad files: the named form and the positional twelve
+// lines. docs/tasks.md shows both.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace carma::task {
+
+class Description;
+
+// Which memory column of a positional file is believed.
+enum class RadEstimate { kNone, kOracle, kHorus, kFakeTensor, kGpuMemNet };
+// "none", "oracle", "horus", "faketensor", "gpumemnet".
+std::optional<RadEstimate> ParseRadEstimate(std::string_view name);
+
+// In the original, MB on its 40 GB cards; this value means "no estimate possible": a whole GPU.
+inline constexpr std::int64_t kRadWholeGpu = 40'000;
+
+// Peak per GPU in MiB as the columns state it (the original's "MB" are nvidia-smi's MiB), rounded
+// up; empty: the file does not say.
+struct RadMemory {
+  std::optional<std::int64_t>
+      oracle;  // lines counted from 0: line 8, or "memory:" of the named form
+  std::optional<std::int64_t> horus;       // line 9
+  std::optional<std::int64_t> faketensor;  // line 10
+  std::optional<std::int64_t> gpumemnet;   // line 11
+};
+
+struct RadFile {
+  std::string comment;
+  std::optional<std::string> conda_env;
+  std::vector<std::string> command;  // split as a shell would, run without one
+  std::optional<std::string> model;  // as written
+  std::optional<std::int64_t> batch_size;
+  std::optional<bool> exclusive;  // the policy word of the named form; the positional one's was
+                                  // never read by the original and says "exclusive" everywhere
+  int gpus = 1;
+  RadMemory memory;
+};
+
+// Tells the form by itself. Errors: kInvalid "path:line: …": not UTF-8, NUL bytes, too long, cut
+// short, numbers out of range, no command, a command that needs a shell (; | & > < ` $().
+base::Result<RadFile> ParseRad(std::string_view text, std::string_view path);
+
+// Puts the file's settings into the description; a relative model path is taken from the file's
+// own folder. Errors: as ParseRad.
+base::Result<base::Unit> ApplyRad(std::string_view text, std::string_view path,
+                                  Description& description);
+
+}  // namespace carma::task
