@@ -1,0 +1,526 @@
+#include "daemon/engine.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "task/oom_detect.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Field;
+using base::Result;
+using base::Unit;
+
+std::string OneLine(const core::Reason& reason) {
+  if (reason.code == core::ReasonCode::kNone) return "";
+  std::string line(core::ReasonName(reason.code));
+  if (!reason.text.empty()) line += ": " + base::Printable(reason.text, 500);
+  return line;
+}
+
+// States that are passed through at every submission; the history would only repeat them.
+bool WorthTelling(const core::TaskRecord& record) {
+  if (record.state == core::TaskState::kSubmitted || record.state == core::TaskState::kEstimating)
+    return false;
+  return record.state != core::TaskState::kQueued || record.attempt > 0;
+}
+
+}  // namespace
+
+Engine::Engine(EngineOptions options, store::Store& store, task::Launcher& launcher,
+               base::Clock& clock, Host& host)
+    : options_(std::move(options)),
+      store_(store),
+      launcher_(launcher),
+      clock_(clock),
+      host_(host),
+      scheduler_(options_.policy) {}
+
+std::string Engine::AttemptDir(core::TaskId id, int attempt) const {
+  return options_.state_dir + "/attempts/" + std::to_string(core::Number(id)) + "/" +
+         std::to_string(attempt);
+}
+
+std::optional<core::GpuIndex> Engine::GpuByUuid(const std::string& uuid) const {
+  const std::vector<core::GpuInfo>& gpus = scheduler_.GpuInfos();
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    if (gpus[i].uuid == uuid) return static_cast<core::GpuIndex>(i);
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> Engine::Uuids(const core::TaskRecord& record) const {
+  std::vector<std::string> uuids;
+  for (const core::Placement& placement : record.placement) {
+    uuids.push_back(scheduler_.GpuInfos().at(core::Number(placement.gpu)).uuid);
+  }
+  return uuids;
+}
+
+// ---- start ----
+
+// The indices of an earlier life may name other GPUs now; the UUIDs tell.
+Result<core::TaskRecord> Engine::Restore(store::StoredTask& stored) {
+  core::TaskRecord record = std::move(stored.record);
+  std::vector<core::Placement> placement;
+  for (std::size_t i = 0; i < record.placement.size() && i < stored.gpu_uuids.size(); ++i) {
+    const std::optional<core::GpuIndex> gpu = GpuByUuid(stored.gpu_uuids[i]);
+    if (gpu) placement.push_back({*gpu, record.placement[i].claim_mib});
+  }
+  record.placement = std::move(placement);
+  if (Result<Unit> filled = FillDependencies(record.request); !filled)
+    return std::unexpected(filled.error());
+  return record;
+}
+
+// The core forgets finished tasks; how a dependency ended is in the store.
+Result<Unit> Engine::FillDependencies(core::TaskRequest& request) {
+  for (core::Dependency& dependency : request.dependencies) {
+    Result<std::optional<core::TaskState>> state = store_.StateOf(dependency.task);
+    if (!state) return std::unexpected(state.error());
+    if (*state && core::IsFinal(**state)) dependency.known_final = *state;
+  }
+  return Unit{};
+}
+
+Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
+  const base::Time now = clock_.Now();
+  Result<core::TaskId> next = store_.NextId();
+  if (!next) return std::unexpected(next.error());
+  next_id_ = *next;
+  Collect(scheduler_.Handle(now, core::GpusDiscovered{std::move(gpus)}));
+  Result<std::vector<std::pair<std::string, std::string>>> drains = store_.Drains();
+  if (!drains) return std::unexpected(drains.error());
+  for (const auto& [uuid, why] : *drains) {
+    if (const std::optional<core::GpuIndex> gpu = GpuByUuid(uuid))
+      events_.push_back(core::DrainRequested{*gpu, why});
+  }
+  Result<std::vector<store::StoredTask>> unfinished = store_.Unfinished();
+  if (!unfinished) return std::unexpected(unfinished.error());
+  struct Left {
+    core::TaskId id;
+    int attempt;
+    core::TaskState state;
+  };
+  std::vector<Left> left;
+  for (store::StoredTask& stored : *unfinished) {
+    Result<core::TaskRecord> record = Restore(stored);
+    if (!record) return std::unexpected(record.error());
+    last_state_[core::Number(record->id)] = record->state;
+    if (core::HoldsGpus(record->state))
+      left.push_back({record->id, record->attempt, record->state});
+    events_.push_back(core::TaskRestored{std::move(*record)});
+  }
+  Turn();
+  for (const Left& each : left) {
+    launcher_.Adopt(each.id, each.attempt, AttemptDir(each.id, each.attempt));
+    if (each.state == core::TaskState::kStopping) launcher_.Stop(each.id, each.attempt);
+  }
+  base::LogInfo("engine_started",
+                {{"unfinished", unfinished->size()}, {"with_process", left.size()}});
+  return Unit{};
+}
+
+// ---- what comes in ----
+
+void Engine::Submit(std::vector<task::TaskSpec> specs, const Submitter& submitter,
+                    std::function<void(Result<Submitted>)> answer) {
+  submissions_.push_back({std::move(specs), submitter, std::move(answer)});
+  host_.RequestTurn();
+}
+
+void Engine::Post(core::Event event, Done done) {
+  events_.push_back(std::move(event));
+  if (done) waiting_done_.push_back(std::move(done));
+  host_.RequestTurn();
+}
+
+void Engine::Drain(core::GpuIndex gpu, const std::string& why, Done done) {
+  waiting_drains_[scheduler_.GpuInfos().at(core::Number(gpu)).uuid] = why;
+  Post(core::DrainRequested{gpu, why}, std::move(done));
+}
+
+void Engine::Resume(core::GpuIndex gpu, Done done) {
+  waiting_drains_[scheduler_.GpuInfos().at(core::Number(gpu)).uuid] = std::nullopt;
+  Post(core::ResumeRequested{gpu}, std::move(done));
+}
+
+void Engine::AddUsage(std::vector<store::GpuUsage> rows) {
+  std::move(rows.begin(), rows.end(), std::back_inserter(waiting_usage_));
+  host_.RequestTurn();
+}
+
+void Engine::Requeue(core::TaskId id, Done done) {
+  if (scheduler_.Find(id) != nullptr && !core::IsFinal(scheduler_.Find(id)->state)) {
+    Post(core::RequeueRequested{id}, std::move(done));
+    return;
+  }
+  Result<store::StoredTask> stored = store_.Get(id);
+  if (!stored) return done(std::unexpected(stored.error()));
+  Result<core::TaskRecord> record = Restore(*stored);
+  if (!record) return done(std::unexpected(record.error()));
+  // From the start: what earlier attempts taught is kept (peak, attempt number), their failures are
+  // not held against it.
+  core::TaskRecord fresh = std::move(*record);
+  fresh.state = core::TaskState::kQueued;
+  fresh.queue = core::QueueKind::kMain;
+  fresh.held = false;
+  fresh.reason = {core::ReasonCode::kRequeuedByUser, "requeued by its owner"};
+  fresh.ooms = fresh.launch_failures = fresh.node_failures = 0;
+  fresh.retry_free_mib.reset();
+  fresh.retry_on_idle_gpu = false;
+  fresh.not_before.reset();
+  fresh.placement.clear();
+  fresh.stopping = core::StopCause::kNone;
+  fresh.queued_since = clock_.Now();
+  fresh.launched.reset();
+  fresh.started.reset();
+  fresh.ended.reset();
+  NoteChange(fresh);
+  Post(core::TaskRestored{std::move(fresh)}, std::move(done));
+}
+
+// ---- submissions: a batch of their own, so that a full disk refuses them before the core has
+// heard of them ----
+
+Result<Unit> Engine::RefuseWhatNeverFits(const std::vector<task::TaskSpec>& specs,
+                                         std::uint32_t uid) const {
+  const task::TaskSpec* checked = nullptr;
+  for (const task::TaskSpec& spec : specs) {
+    // The thousands of tasks of one array ask for the same.
+    if (checked != nullptr && checked->gpus == spec.gpus && checked->memory_mib == spec.memory_mib)
+      continue;
+    checked = &spec;
+    std::optional<core::Estimate> estimate;
+    if (spec.memory_mib) estimate = core::Estimate{*spec.memory_mib, spec.memory_source};
+    if (const std::optional<core::Reason> never =
+            scheduler_.NeverFits(task::ToRequest(spec, uid), estimate)) {
+      return Fail(ErrorCode::kConflict, "task '" + base::Printable(spec.name, 60) +
+                                            "' can never run here: " + never->text);
+    }
+  }
+  return Unit{};
+}
+
+Result<Unit> Engine::CheckDependencies(const std::vector<task::TaskSpec>& specs) {
+  const std::vector<core::Dependency>* checked = nullptr;
+  for (const task::TaskSpec& spec : specs) {
+    if (checked != nullptr && *checked == spec.dependencies) continue;
+    checked = &spec.dependencies;
+    for (const core::Dependency& dependency : spec.dependencies) {
+      Result<std::optional<core::TaskState>> state = store_.StateOf(dependency.task);
+      if (!state) return std::unexpected(state.error());
+      if (*state) continue;
+      return Fail(ErrorCode::kNotFound, "dependency on task " +
+                                            std::to_string(core::Number(dependency.task)) +
+                                            ", which does not exist");
+    }
+  }
+  return Unit{};
+}
+
+store::StoredTask Engine::NewTask(const task::TaskSpec& spec, core::TaskId id,
+                                  const Submitter& submitter,
+                                  std::optional<std::uint64_t> array_id) const {
+  store::StoredTask stored;
+  stored.record.id = id;
+  stored.record.request = task::ToRequest(spec, submitter.uid);
+  if (!stored.record.request.time_limit)
+    stored.record.request.time_limit = options_.default_time_limit;
+  stored.record.held = spec.held;
+  stored.record.submitted = stored.record.queued_since = clock_.Now();
+  stored.gid = submitter.gid;
+  stored.user = submitter.user;
+  stored.name = spec.name;
+  stored.spec_json = task::ToJsonText(spec);
+  stored.stdout_path = task::ExpandPath(spec.stdout_path, spec, id, submitter.user);
+  stored.stderr_path = spec.stderr_path.empty()
+                           ? stored.stdout_path
+                           : task::ExpandPath(spec.stderr_path, spec, id, submitter.user);
+  stored.array_id = array_id;
+  return stored;
+}
+
+Result<Submitted> Engine::Accept(Submission& submission, std::vector<core::Event>& events) {
+  const std::vector<task::TaskSpec>& specs = submission.specs;
+  if (specs.empty()) return Fail(ErrorCode::kInvalid, "no task in the submission");
+  if (scheduler_.Tasks().size() + events.size() + specs.size() > options_.max_queued_tasks) {
+    return Fail(ErrorCode::kConflict, "the queue would hold more than " +
+                                          std::to_string(options_.max_queued_tasks) +
+                                          " tasks (task.max_queued)");
+  }
+  if (Result<Unit> fits = RefuseWhatNeverFits(specs, submission.submitter.uid); !fits) {
+    return std::unexpected(fits.error());
+  }
+  if (Result<Unit> known = CheckDependencies(specs); !known) return std::unexpected(known.error());
+  const std::uint64_t first = core::Number(*next_id_);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const auto id = static_cast<core::TaskId>(first + i);
+    store::StoredTask stored = NewTask(specs[i], id, submission.submitter,
+                                       specs[i].array_index ? std::optional(first) : std::nullopt);
+    if (Result<Unit> put = store_.PutTask(stored); !put) return std::unexpected(put.error());
+    if (Result<Unit> filled = FillDependencies(stored.record.request); !filled)
+      return std::unexpected(filled.error());
+    events.push_back(core::TaskSubmitted{id, std::move(stored.record.request)});
+  }
+  store::StoredEvent told;
+  told.when = clock_.Now();
+  told.kind = store::EventKind::kSubmitted;
+  told.task = static_cast<core::TaskId>(first);
+  told.what = "submitted";
+  told.text = "by " + submission.submitter.user;
+  if (specs.size() > 1)
+    told.text += ", " + std::to_string(specs.size()) + " tasks from this one on";
+  if (Result<Unit> put = store_.AddEvent(told); !put) return std::unexpected(put.error());
+  next_id_ = static_cast<core::TaskId>(first + specs.size());
+  return Submitted{static_cast<core::TaskId>(first), specs.size()};
+}
+
+void Engine::AcceptSubmissions() {
+  if (submissions_.empty()) return;
+  std::vector<Submission> submissions = std::exchange(submissions_, {});
+  std::vector<Result<Submitted>> answers;
+  std::vector<core::Event> accepted;
+  // Each submission stands alone: one that is refused (before its first row is written) takes
+  // nothing else with it. Those that pass share a commit; when the store fails, none has happened.
+  const core::TaskId id_before = *next_id_;
+  Result<Unit> durable = store_.Begin();
+  for (std::size_t i = 0; durable && i < submissions.size(); ++i) {
+    answers.push_back(Accept(submissions[i], accepted));
+    const bool store_failed = !answers.back() && answers.back().error().code == ErrorCode::kIo;
+    if (store_failed) durable = std::unexpected(answers.back().error());
+  }
+  if (durable) {
+    durable = store_.Commit();
+  } else {
+    store_.Rollback();
+  }
+  if (!durable) {
+    next_id_ = id_before;
+    store_trouble_ = durable.error().message;
+    base::LogWarn("submission_refused", {{"why", durable.error().message}});
+    for (Submission& each : submissions)
+      each.answer(base::Wrap(durable.error(), "cannot keep the task, nothing was accepted"));
+    return;
+  }
+  for (const core::Event& event : accepted) {
+    last_state_[core::Number(std::get<core::TaskSubmitted>(event).id)] =
+        core::TaskState::kSubmitted;
+  }
+  std::move(accepted.begin(), accepted.end(), std::back_inserter(events_));
+  for (std::size_t i = 0; i < submissions.size(); ++i) submissions[i].answer(std::move(answers[i]));
+}
+
+// ---- a turn ----
+
+void Engine::Turn() {
+  if (!Flush()) return;
+  AcceptSubmissions();
+  batch_.drains = std::exchange(waiting_drains_, {});
+  batch_.usage = std::exchange(waiting_usage_, {});
+  batch_.done = std::exchange(waiting_done_, {});
+  std::vector<core::Event> events = std::exchange(events_, {});
+  if (!events.empty()) Collect(scheduler_.HandleAll(clock_.Now(), events));
+  Flush();
+}
+
+void Engine::Collect(std::vector<core::Action> actions) {
+  for (core::Action& action : actions) {
+    if (const auto* changed = std::get_if<core::TaskChanged>(&action)) {
+      NoteChange(changed->record);
+    } else {
+      batch_.actions.push_back(std::move(action));
+    }
+  }
+}
+
+void Engine::NoteChange(const core::TaskRecord& record) {
+  core::TaskState& last = last_state_[core::Number(record.id)];
+  if (last != record.state && WorthTelling(record)) {
+    store::StoredEvent event;
+    event.when = clock_.Now();
+    event.kind = store::EventKind::kState;
+    event.task = record.id;
+    event.what = std::string(core::TaskStateName(record.state));
+    event.text = OneLine(record.state == core::TaskState::kLaunching ? record.placement_reason
+                                                                     : record.reason);
+    if (!record.placement.empty()) event.gpu_uuid = Uuids(record).front();
+    batch_.events.push_back(std::move(event));
+  }
+  last = record.state;
+  // Until the estimate is known a restart asks for it again: nothing to keep.
+  if (record.state == core::TaskState::kEstimating) return;
+  batch_.records.insert_or_assign(record.id, record);
+}
+
+Result<Unit> Engine::Write(const Batch& batch) {
+  if (batch.records.empty() && batch.events.empty() && batch.usage.empty() && batch.drains.empty())
+    return Unit{};
+  Result<Unit> ok = store_.Begin();
+  for (auto it = batch.records.begin(); ok && it != batch.records.end(); ++it) {
+    ok = store_.PutRecord(it->second, Uuids(it->second));
+  }
+  for (auto it = batch.events.begin(); ok && it != batch.events.end(); ++it)
+    ok = store_.AddEvent(*it);
+  for (auto it = batch.usage.begin(); ok && it != batch.usage.end(); ++it)
+    ok = store_.AddUsage(*it);
+  for (auto it = batch.drains.begin(); ok && it != batch.drains.end(); ++it) {
+    ok = it->second ? store_.PutDrain(it->first, *it->second) : store_.DropDrain(it->first);
+    if (!ok) break;
+    store::StoredEvent event;
+    event.when = clock_.Now();
+    event.kind = it->second ? store::EventKind::kDrain : store::EventKind::kResume;
+    event.gpu_uuid = it->first;
+    event.what = it->second ? "drain" : "resume";
+    event.text = it->second.value_or("");
+    ok = store_.AddEvent(event);
+  }
+  if (ok) return store_.Commit();
+  store_.Rollback();
+  return ok;
+}
+
+bool Engine::Flush() {
+  if (batch_.Empty()) return true;
+  if (Result<Unit> written = Write(batch_); !written) {
+    if (store_trouble_.empty()) base::LogError("store_failed", {{"why", written.error().message}});
+    store_trouble_ = written.error().message;
+    // A person who asked for something hears of it now; decisions wait for the disk.
+    for (Done& done : std::exchange(batch_.done, {})) done(std::unexpected(written.error()));
+    host_.RetryTurnLater();
+    return false;
+  }
+  if (!store_trouble_.empty()) base::LogInfo("store_works_again");
+  store_trouble_.clear();
+  Batch batch = std::exchange(batch_, {});
+  std::vector<EstimateJob> estimates;
+  for (const core::Action& action : batch.actions) Perform(action, estimates);
+  if (!estimates.empty()) host_.RequestEstimates(std::move(estimates));
+  for (const auto& [id, record] : batch.records) {
+    host_.TaskChanged(record);
+    if (!core::HoldsGpus(record.state) && record.attempt > 0) {
+      attribution_.Remove(id);
+      launcher_.Forget(id, record.attempt, AttemptDir(id, record.attempt));
+    }
+    if (core::IsFinal(record.state)) last_state_.erase(core::Number(id));
+  }
+  for (Done& done : batch.done) done(Unit{});
+  return true;
+}
+
+// ---- what goes out ----
+
+void Engine::Perform(const core::Action& action, std::vector<EstimateJob>& estimates) {
+  if (const auto* start = std::get_if<core::StartTask>(&action)) {
+    Launch(*start);
+  } else if (const auto* stop = std::get_if<core::StopTask>(&action)) {
+    launcher_.Stop(stop->id, stop->attempt);
+  } else if (const auto* wake = std::get_if<core::WakeAt>(&action)) {
+    host_.WakeAt(wake->when);
+  } else if (const auto* request = std::get_if<core::RequestEstimate>(&action)) {
+    Result<store::StoredTask> stored = store_.Get(request->id);
+    Result<task::TaskSpec> spec =
+        stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
+    if (spec) {
+      estimates.push_back({request->id, std::move(*spec)});
+    } else {
+      base::LogWarn("estimate_without_spec",
+                    {{"task", request->id}, {"why", spec.error().message}});
+      Post(core::EstimateReady{request->id, std::nullopt});
+    }
+  }
+}
+
+void Engine::Launch(const core::StartTask& start) {
+  Result<store::StoredTask> stored = store_.Get(start.id);
+  Result<task::TaskSpec> spec =
+      stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
+  if (!spec) {
+    Post(core::LaunchFailed{start.id, start.attempt, spec.error().message, false});
+    return;
+  }
+  task::LaunchOrder order;
+  order.id = start.id;
+  order.attempt = start.attempt;
+  order.attempt_dir = AttemptDir(start.id, start.attempt);
+  order.spec = std::move(*spec);
+  order.spec.stdout_path = stored->stdout_path;
+  order.spec.stderr_path = stored->stderr_path;
+  order.uid = stored->record.request.uid;
+  order.gid = stored->gid;
+  order.user = stored->user;
+  for (const core::Placement& placement : start.placement) {
+    order.gpu_uuids.push_back(scheduler_.GpuInfos().at(core::Number(placement.gpu)).uuid);
+  }
+  order.extra_environment = options_.task_environment;
+  if (!start.alone) {
+    order.extra_environment.insert(options_.shared_environment.begin(),
+                                   options_.shared_environment.end());
+  }
+  // Frameworks that take the whole GPU leave no room for neighbours; a user who set these otherwise
+  // meant it.
+  for (const auto& [name, value] : {std::pair("TF_FORCE_GPU_ALLOW_GROWTH", "true"),
+                                    std::pair("XLA_PYTHON_CLIENT_PREALLOCATE", "false")}) {
+    if (!start.alone && !order.spec.environment.contains(name))
+      order.extra_environment.emplace(name, value);
+  }
+  order.max_output_bytes = options_.max_output_bytes;
+  order.output_rotations = options_.output_rotations;
+  order.kill_grace = options_.kill_grace;
+  launcher_.Start(std::move(order));
+}
+
+void Engine::PollLauncher() {
+  launcher_.Poll([this](const task::ShimEvent& event) { TakeShimEvent(event); });
+}
+
+void Engine::TakeShimEvent(const task::ShimEvent& event) {
+  switch (event.kind) {
+    case task::ShimEventKind::kStarted:
+      attribution_.Add(event.id, event.process, event.cgroup);
+      base::LogInfo("task_started",
+                    {{"task", event.id}, {"attempt", event.attempt}, {"pid", event.process.pid}});
+      Post(core::TaskStarted{event.id, event.attempt});
+      break;
+    case task::ShimEventKind::kLaunchFailed:
+      base::LogWarn("launch_failed",
+                    {{"task", event.id}, {"attempt", event.attempt}, {"why", event.text}});
+      Post(core::LaunchFailed{event.id, event.attempt, event.text, event.retryable});
+      break;
+    case task::ShimEventKind::kExited: {
+      core::ExitInfo exit = Classify(event);
+      base::LogInfo("task_exited", {{"task", event.id},
+                                    {"attempt", event.attempt},
+                                    {"code", exit.code},
+                                    {"signal", exit.signal},
+                                    {"kind", exit.kind},
+                                    {"detail", exit.detail}});
+      Post(core::TaskExited{event.id, event.attempt, std::move(exit)});
+      break;
+    }
+  }
+}
+
+core::ExitInfo Engine::Classify(const task::ShimEvent& event) {
+  task::ExitEvidence evidence;
+  evidence.exit_code = event.exit_code;
+  evidence.signal = event.signal;
+  evidence.lost = event.lost;
+  evidence.host_oom = event.host_oom;
+  evidence.stderr_tail = event.stderr_tail;
+  if (const core::TaskRecord* record = scheduler_.Find(event.id)) {
+    evidence.stopped_by_us = record->stopping != core::StopCause::kNone;
+    for (const core::Placement& placement : record->placement) {
+      const std::optional<double> full = host_.RecentFullness(placement.gpu);
+      if (full) evidence.device_full = std::max(evidence.device_full.value_or(0), *full);
+    }
+  }
+  return task::ClassifyExit(evidence);
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,163 @@
+// The daemon without its loop: the core, the store and the launcher, kept in step turn by turn.
+// One thread only. Every change is durable before it is performed or answered.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "core/scheduler.h"
+#include "daemon/attribution.h"
+#include "store/store.h"
+#include "task/launcher.h"
+#include "task/spec.h"
+
+namespace carma::daemon {
+
+// Who submits, as the kernel tells.
+struct Submitter {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::string user;
+};
+
+struct Submitted {
+  core::TaskId first{};
+  std::size_t count = 0;
+};
+
+struct EstimateJob {
+  core::TaskId id{};
+  task::TaskSpec spec;
+};
+
+struct EngineOptions {
+  core::PolicyConfig policy;
+  std::string state_dir;
+  base::Duration kill_grace{30'000};
+  std::int64_t max_output_bytes = 0;
+  int output_rotations = 1;
+  std::size_t max_queued_tasks = 1'000'000;
+  std::optional<base::Duration> default_time_limit;
+  std::map<std::string, std::string>
+      shared_environment;  // for tasks with neighbours: CUDA_MPS_PIPE_DIRECTORY …
+  std::map<std::string, std::string> task_environment;  // for every task
+};
+
+class Engine {
+ public:
+  // What the engine asks of the loop around it.
+  class Host {
+   public:
+    virtual ~Host() = default;
+    virtual void RequestTurn() = 0;  // call Turn() soon, once
+    virtual void RequestEstimates(
+        std::vector<EstimateJob> jobs) = 0;    // answer with Post(EstimateReady)
+    virtual void WakeAt(base::Time when) = 0;  // then Post(WakeUp)
+    virtual void RetryTurnLater() = 0;         // the store failed: Turn() again in a second
+    virtual void TaskChanged(const core::TaskRecord& record) = 0;  // durable now
+    // Highest share of the GPU's memory in use just before now.
+    virtual std::optional<double> RecentFullness(core::GpuIndex gpu) = 0;
+  };
+  using Done = std::function<void(base::Result<base::Unit>)>;
+
+  Engine(EngineOptions options, store::Store& store, task::Launcher& launcher, base::Clock& clock,
+         Host& host);
+
+  // Takes over what an earlier life left behind: drains, queued tasks, running ones (by their
+  // shims).
+  base::Result<base::Unit> Start(std::vector<core::GpuInfo> gpus);
+
+  // Answers once the tasks are durable. Errors: kConflict (can never fit, queue full), kIo (nothing
+  // was accepted).
+  void Submit(std::vector<task::TaskSpec> specs, const Submitter& submitter,
+              std::function<void(base::Result<Submitted>)> answer);
+  // The event is handled in the next turn; `done` once its effects are durable.
+  void Post(core::Event event, Done done = nullptr);
+  // Puts a finished task back into the queue, or asks for the stop of a live one.
+  void Requeue(core::TaskId id, Done done);
+  // Keeps a drain over restarts and tells the core.
+  void Drain(core::GpuIndex gpu, const std::string& why, Done done);
+  void Resume(core::GpuIndex gpu, Done done);
+  // Rows that need no event: use of the GPUs, pruning. Kept with the next turn; lost if the store
+  // fails.
+  void AddUsage(std::vector<store::GpuUsage> rows);
+
+  void Turn();
+  // What the launcher has to say; ends with events.
+  void PollLauncher();
+
+  const core::Scheduler& scheduler() const { return scheduler_; }
+  Attribution& attribution() { return attribution_; }
+  store::Store& store() { return store_; }
+  // Empty while the store takes writes; else why not (a full disk).
+  const std::string& store_trouble() const { return store_trouble_; }
+  std::optional<core::GpuIndex> GpuByUuid(const std::string& uuid) const;
+  std::string AttemptDir(core::TaskId id, int attempt) const;
+
+ private:
+  struct Submission {
+    std::vector<task::TaskSpec> specs;
+    Submitter submitter;
+    std::function<void(base::Result<Submitted>)> answer;
+  };
+  // Decided but not yet durable.
+  struct Batch {
+    std::map<core::TaskId, core::TaskRecord> records;
+    std::vector<store::StoredEvent> events;
+    std::vector<store::GpuUsage> usage;
+    std::map<std::string, std::optional<std::string>> drains;  // uuid -> why, or empty: resumed
+    std::vector<core::Action> actions;
+    std::vector<Done> done;
+    bool Empty() const {
+      return records.empty() && events.empty() && usage.empty() && drains.empty() &&
+             actions.empty() && done.empty();
+    }
+  };
+
+  void AcceptSubmissions();
+  base::Result<Submitted> Accept(Submission& submission, std::vector<core::Event>& events);
+  base::Result<base::Unit> RefuseWhatNeverFits(const std::vector<task::TaskSpec>& specs,
+                                               std::uint32_t uid) const;
+  base::Result<base::Unit> CheckDependencies(const std::vector<task::TaskSpec>& specs);
+  base::Result<base::Unit> FillDependencies(core::TaskRequest& request);
+  store::StoredTask NewTask(const task::TaskSpec& spec, core::TaskId id, const Submitter& submitter,
+                            std::optional<std::uint64_t> array_id) const;
+  void Collect(std::vector<core::Action> actions);
+  void NoteChange(const core::TaskRecord& record);
+  // False: the store refused; the batch is kept and nothing of it has happened yet.
+  bool Flush();
+  base::Result<base::Unit> Write(const Batch& batch);
+  void Perform(const core::Action& action, std::vector<EstimateJob>& estimates);
+  void Launch(const core::StartTask& start);
+  void TakeShimEvent(const task::ShimEvent& event);
+  core::ExitInfo Classify(const task::ShimEvent& event);
+  base::Result<core::TaskRecord> Restore(store::StoredTask& stored);
+  std::vector<std::string> Uuids(const core::TaskRecord& record) const;
+
+  EngineOptions options_;
+  store::Store& store_;
+  task::Launcher& launcher_;
+  base::Clock& clock_;
+  Host& host_;
+  core::Scheduler scheduler_;
+  Attribution attribution_;
+  std::vector<Submission> submissions_;
+  std::vector<core::Event> events_;
+  std::vector<Done> waiting_done_;
+  std::map<std::string, std::optional<std::string>> waiting_drains_;
+  std::vector<store::GpuUsage> waiting_usage_;
+  Batch batch_;
+  std::unordered_map<std::uint64_t, core::TaskState> last_state_;
+  std::optional<core::TaskId> next_id_;
+  std::string store_trouble_;
+};
+
+}  // namespace carma::daemon

@@ -1,0 +1,77 @@
+// Turns rounds of readings into what the core and the people see: windows, attribution, health, use
+// over time.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "core/events.h"
+#include "daemon/attribution.h"
+#include "gpu/probe.h"
+#include "gpu/window.h"
+#include "store/store.h"
+
+namespace carma::daemon {
+
+class Monitor {
+ public:
+  Monitor(std::vector<gpu::DeviceInfo> devices, base::Duration window);
+
+  // One round: an answer per device, in order. Returns GpuSampled for each good one and
+  // GpuHealthChanged where the verdict changed. A device that says "lost" three times in a row is
+  // lost.
+  std::vector<core::Event> Take(base::Time now,
+                                const std::vector<base::Result<gpu::Reading>>& round,
+                                Attribution& attribution);
+  // The driver as a whole does not answer: closes every GPU, once.
+  std::vector<core::Event> DriverSilent(const std::string& text);
+
+  // Everything since the last call, one row per GPU; nothing for a GPU without two readings.
+  std::vector<store::GpuUsage> CloseUsage(base::Time now);
+  // Highest share of the usable memory in use over the last two seconds; empty without a reading.
+  std::optional<double> RecentFullness(core::GpuIndex gpu, base::Time now) const;
+
+  const std::vector<gpu::DeviceInfo>& devices() const { return devices_; }
+  const std::optional<gpu::Reading>& LastReading(core::GpuIndex gpu) const;
+  std::optional<double> WindowMean(core::GpuIndex gpu) const;
+  std::int64_t ObservedMib(core::GpuIndex gpu, core::TaskId task) const;
+  // "ok" or the first trouble.
+  std::string DriverState() const;
+
+ private:
+  struct Usage {
+    base::Time from{};
+    base::Time last{};
+    double sm_ms = 0;   // integral of SM activity over time
+    double mib_ms = 0;  // integral of used memory
+    bool sm_known = true;
+    std::optional<double> first_energy_j;
+    std::optional<double> last_energy_j;
+  };
+  struct Device {
+    explicit Device(base::Duration length) : window(length) {}
+    gpu::Window window;
+    std::optional<gpu::Reading> last;
+    std::map<core::TaskId, std::int64_t> tasks_mib;
+    std::deque<std::pair<base::Time, std::int64_t>> recent_used;
+    bool healthy = true;
+    std::string trouble;
+    int lost_in_a_row = 0;
+    std::optional<Usage> usage;
+  };
+  core::GpuSample Sample(Device& device, const gpu::Reading& reading, Attribution& attribution);
+  void AddUsage(Device& device, const gpu::Reading& reading);
+  // Appends GpuHealthChanged if the verdict is a new one.
+  void Judge(std::size_t i, bool healthy, bool lost, const std::string& text,
+             std::vector<core::Event>& events);
+
+  std::vector<gpu::DeviceInfo> devices_;
+  std::vector<Device> states_;
+};
+
+}  // namespace carma::daemon

@@ -1,0 +1,182 @@
+#include "daemon/present.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/text.h"
+
+namespace carma::daemon {
+namespace {
+
+std::optional<std::int64_t> OptionalMs(const std::optional<base::Time>& t) {
+  return t ? std::optional(base::ToMs(*t)) : std::nullopt;
+}
+
+void AddSpec(const store::StoredTask& stored, api::TaskView& view) {
+  const base::Result<task::TaskSpec> spec = task::SpecFromJsonText(stored.spec_json);
+  if (!spec) return;
+  view.workdir = spec->workdir;
+  view.command = spec->command;
+  if (spec->script) {
+    view.command = {stored.name};
+    view.command.insert(view.command.end(), spec->script_args.begin(), spec->script_args.end());
+  }
+  view.array_index = spec->array_index;
+  view.comment = spec->comment.value_or("");
+}
+
+std::string StateOf(const core::GpuView& gpu) {
+  if (!gpu.healthy) return "down";
+  if (gpu.drained) return gpu.tasks > 0 ? "drng" : "drain";
+  if (gpu.Idle()) return "idle";
+  return gpu.exclusive_task ? "alloc" : "mix";
+}
+
+api::GpuView PresentOne(const core::GpuView& gpu, Engine& engine, const Monitor& monitor,
+                        base::Time now) {
+  const gpu::DeviceInfo& device = monitor.devices().at(core::Number(gpu.index));
+  api::GpuView view;
+  view.index = core::Number(gpu.index);
+  view.uuid = device.uuid;
+  view.name = device.name;
+  view.state = StateOf(gpu);
+  view.trouble = gpu.trouble;
+  view.total_mib = device.total_mib;
+  view.reserved_mib = device.reserved_mib;
+  view.claimed_mib = gpu.claimed_mib;
+  view.foreign_mib = gpu.foreign_mib;
+  view.free_mib = gpu.free_mib;
+  view.foreign_processes = gpu.foreign_processes;
+  view.sm_active = monitor.WindowMean(gpu.index);
+  if (const std::optional<gpu::Reading>& last = monitor.LastReading(gpu.index)) {
+    view.used_mib = last->used_mib;
+    view.sm_active_now = last->sm_active;
+    view.power_w = last->power_w;
+    view.energy_j = last->energy_j;
+    view.temperature_c = last->temperature_c;
+    view.sample_age_ms = (now - last->taken).count();
+  }
+  for (const auto& [id, record] : engine.scheduler().Tasks()) {
+    if (!core::HoldsGpus(record.state)) continue;
+    for (const core::Placement& placement : record.placement) {
+      if (placement.gpu != gpu.index) continue;
+      api::GpuTaskView task;
+      task.id = core::Number(id);
+      task.claim_mib = placement.claim_mib;
+      task.observed_mib = monitor.ObservedMib(gpu.index, id);
+      if (const base::Result<store::StoredTask> stored = engine.store().Get(id)) {
+        task.user = stored->user;
+        task.name = stored->name;
+      }
+      view.tasks.push_back(std::move(task));
+    }
+  }
+  return view;
+}
+
+}  // namespace
+
+api::TaskView Present(const store::StoredTask& stored, const Engine& engine, const Monitor& monitor,
+                      Attribution& attribution, base::Time now) {
+  const core::TaskRecord& record = stored.record;
+  api::TaskView view;
+  view.id = core::Number(record.id);
+  view.name = stored.name;
+  view.user = stored.user;
+  view.uid = record.request.uid;
+  view.state = core::TaskStateName(record.state);
+  const core::Reason reason =
+      core::IsFinal(record.state) ? record.reason : engine.scheduler().ReasonFor(record.id, now);
+  if (reason.code != core::ReasonCode::kNone) view.reason = core::ReasonName(reason.code);
+  view.reason_text = reason.text;
+  view.gpus = record.request.gpus;
+  for (const core::Placement& placement : record.placement) {
+    view.gpu_indices.push_back(core::Number(placement.gpu));
+    view.claim_mib = std::max(view.claim_mib, placement.claim_mib);
+    if (core::HoldsGpus(record.state)) {
+      view.observed_mib =
+          std::max(view.observed_mib.value_or(0), monitor.ObservedMib(placement.gpu, record.id));
+    }
+  }
+  view.gpu_uuids = stored.gpu_uuids;
+  if (record.estimate) {
+    view.predicted_mib = record.estimate->peak_mib;
+    view.estimate_method = record.estimate->method;
+  }
+  view.peak_mib = record.peak_mib;
+  // The core sees every sample; the store only hears of a peak when the task's state changes.
+  if (const core::TaskRecord* live = engine.scheduler().Find(record.id)) {
+    view.peak_mib = std::max(view.peak_mib, live->peak_mib);
+  }
+  view.exclusive = record.request.exclusive;
+  view.priority = record.request.priority;
+  view.attempt = record.attempt;
+  view.ooms = record.ooms;
+  view.queue = record.queue == core::QueueKind::kRecovery ? "recovery" : "main";
+  view.submitted_ms = base::ToMs(record.submitted);
+  view.first_start_ms = OptionalMs(record.first_start);
+  view.launched_ms = OptionalMs(record.launched);
+  view.ended_ms = OptionalMs(record.ended);
+  if (record.request.time_limit) view.time_limit_s = base::Seconds(*record.request.time_limit);
+  if (core::IsFinal(record.state) && record.started) {
+    if (record.exit.signal != 0) {
+      view.signal = record.exit.signal;
+    } else {
+      view.exit_code = record.exit.code;
+    }
+  }
+  view.exit_detail = record.exit.detail;
+  view.placement_reason = record.placement_reason.text;
+  view.stdout_path = stored.stdout_path;
+  view.stderr_path = stored.stderr_path;
+  view.array_id = stored.array_id;
+  if (const std::optional<pid_t> pid = attribution.MainPid(record.id))
+    view.pid = static_cast<std::uint64_t>(*pid);
+  AddSpec(stored, view);
+  return view;
+}
+
+std::vector<api::GpuView> PresentGpus(Engine& engine, const Monitor& monitor, base::Time now) {
+  std::vector<api::GpuView> views;
+  for (const core::GpuView& gpu : engine.scheduler().Gpus(now))
+    views.push_back(PresentOne(gpu, engine, monitor, now));
+  return views;
+}
+
+api::EventView Present(const store::StoredEvent& event) {
+  api::EventView view;
+  view.sequence = event.sequence;
+  view.when_ms = base::ToMs(event.when);
+  if (event.task) view.task = core::Number(*event.task);
+  view.gpu_uuid = event.gpu_uuid;
+  view.what = event.what;
+  view.text = event.text;
+  return view;
+}
+
+std::string PolicyLine(const config::Settings& settings) {
+  const core::PolicyConfig& policy = settings.policy;
+  std::string line = policy.mapper;
+  if (settings.published) line += ", as published (" + *settings.published + ")";
+  if (policy.sm_cap) {
+    char cap[48];
+    std::snprintf(cap, sizeof cap, ", SM activity <= %.0f %%", *policy.sm_cap * 100);
+    line += cap;
+  }
+  line += ", margin " + base::FormatMib(policy.margin_mib) + ", floor " +
+          base::FormatMib(policy.floor_mib) + " without an estimate, recovery " +
+          (policy.recovery == core::RecoveryMode::kEscalate ? "escalate" : "exclusive");
+  return line;
+}
+
+std::string CollocationLine(const config::Settings& settings) {
+  if (settings.policy.mapper == "exclusive") return "one task per GPU: nothing is shared";
+  if (settings.collocation == config::CollocationMethod::kMps) {
+    return "mps: tasks of one user share SMs at the same time; memory is promised by CARMA, not "
+           "enforced by the GPU";
+  }
+  return "streams: tasks take turns on the SMs; memory is promised by CARMA, not enforced by the "
+         "GPU";
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,25 @@
+// The daemon's books as the API shows them.
+#pragma once
+
+#include <string>
+
+#include "api/views.h"
+#include "config/settings.h"
+#include "daemon/engine.h"
+#include "daemon/monitor.h"
+
+namespace carma::daemon {
+
+// A row of the store, with what only the running daemon knows: the reason at this moment, memory
+// seen, pid.
+api::TaskView Present(const store::StoredTask& stored, const Engine& engine, const Monitor& monitor,
+                      Attribution& attribution, base::Time now);
+// Every GPU, with one look at the core's view of them.
+std::vector<api::GpuView> PresentGpus(Engine& engine, const Monitor& monitor, base::Time now);
+api::EventView Present(const store::StoredEvent& event);
+// One line that names the rules in force: "magm, SM activity <= 80 %, margin 2.0G, floor 5.0G, …".
+std::string PolicyLine(const config::Settings& settings);
+// What the collocation method shares and what it enforces, in one sentence.
+std::string CollocationLine(const config::Settings& settings);
+
+}  // namespace carma::daemon
