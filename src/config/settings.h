@@ -5,6 +5,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -13,7 +15,12 @@
 
 namespace carma::config {
 
-enum class CollocationMethod { kStreams, kMps };
+enum class CollocationMethod {
+  kStreams,    // processes share a GPU by time slices; nothing to set up
+  kMps,        // through the server's MPS control daemon
+  kExclusive,  // no sharing: sets policy.mapper to "exclusive"
+};
+std::string_view CollocationName(CollocationMethod method);  // "streams", "mps", "exclusive"
 
 struct Settings {
   // [daemon]
@@ -50,8 +57,10 @@ struct Settings {
 };
 
 struct Origin {
-  std::string value;  // as text
-  std::string where;  // "default", "/etc/carma/carma.toml:12", "CARMA_POLICY_MAPPER", "--socket"
+  std::string value;  // the value in force, as the configuration file writes it
+  // "default", "/etc/carma/carma.toml:12", "CARMA_POLICY_MAPPER", "--socket"; where
+  // policy.published or collocation.method decided: "policy.published (/etc/carma/carma.toml:3)".
+  std::string where;
 };
 
 struct Loaded {
@@ -61,8 +70,10 @@ struct Loaded {
 
 struct Sources {
   // Files in order, later wins; missing ones are kNotFound unless optional.
-  std::vector<std::pair<std::string, bool>> files;             // path, optional
-  std::map<std::string, std::string> environment;              // CARMA_SECTION_KEY=value
+  std::vector<std::pair<std::string, bool>> files;  // path, optional
+  // CARMA_SECTION_KEY=value, and HOME, XDG_RUNTIME_DIR, XDG_STATE_HOME for the default paths. A
+  // CARMA_* name that is no key is passed over (tasks have their own), unless it is a near miss.
+  std::map<std::string, std::string> environment;
   std::vector<std::pair<std::string, std::string>> overrides;  // dotted name, value; from flags
   bool root = false;                                           // picks default paths
 };
@@ -73,13 +84,17 @@ struct Sources {
 Sources StandardSources(const std::optional<std::string>& file, bool root);
 
 // Errors: kInvalid "path:line: section.key: expected …" for syntax, unknown keys, wrong types,
-// values out of range.
+// values out of range, and keys that contradict each other; kNotFound for a missing file.
 base::Result<Loaded> Load(const Sources& sources);
+
+// The same for one text in memory on top of the defaults; `name` stands for its path in messages.
+base::Result<Loaded> LoadText(const std::string& name, std::string_view text, bool root);
 
 // Dotted name, type, default and one-line meaning of every key, for docs and `carma config show`.
 struct KeyInfo {
-  std::string name;
-  std::string type;
+  std::string name;           // "policy.sm_cap"
+  std::string type;           // what it accepts: "fraction 0..1, or false"
+  std::string default_value;  // as the file writes it
   std::string meaning;
 };
 std::vector<KeyInfo> Keys();
