@@ -17,10 +17,6 @@
 
 namespace carma::task {
 
-// Most tasks one --array may make, and its highest index.
-inline constexpr std::size_t kMaxArrayTasks = 10'000;
-inline constexpr std::int64_t kMaxArrayIndex = 4'000'000;
-
 struct OptionInfo {
   std::string_view name;   // without dashes: "gpus"
   char letter;             // 0: none

@@ -23,6 +23,15 @@ inline constexpr std::size_t kMaxArgs = 10'000;
 inline constexpr std::size_t kMaxScriptBytes = 4 << 20;
 inline constexpr int kMaxGpus = 1024;
 inline constexpr std::size_t kMaxDependencies = 1000;
+inline constexpr std::int64_t kMaxMemoryMib = std::int64_t{1} << 24;  // 16 TiB on one GPU
+inline constexpr std::int64_t kMaxPriority = 1'000'000'000;
+inline constexpr int kMaxRecoveries = 1000;
+inline constexpr base::Duration kMaxTimeLimit = std::chrono::hours(24 * 3660);
+inline constexpr std::int64_t kMaxBeginMs = 7'258'118'400'000;  // the year 2200
+inline constexpr std::int64_t kMaxBatchSize = 1'000'000'000;
+// Most tasks one --array may make, and its highest index.
+inline constexpr std::size_t kMaxArrayTasks = 10'000;
+inline constexpr std::int64_t kMaxArrayIndex = 4'000'000;
 
 struct TaskSpec {
   std::string name;                   // shown in lists; default: base name of script or command
@@ -58,6 +67,9 @@ struct TaskSpec {
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };
 
+// Name and stdout_path where they are empty, from the command and the working directory.
+void FillDefaults(TaskSpec& spec);
+
 // Every rule a spec must keep, whoever made it: limits, UTF-8 names, absolute paths, no NUL bytes,
 // ranges. Errors: kInvalid "field: expected …".
 base::Result<base::Unit> Validate(const TaskSpec& spec);
@@ -71,7 +83,8 @@ std::string ToJsonText(const TaskSpec& spec);
 // Errors: kInvalid with JSON pointer; unknown fields are refused; Validate() is applied.
 base::Result<TaskSpec> SpecFromJsonText(const std::string& text);
 
-// "%j" and friends in an output path.
+// "%j" and friends in an output path; a '/' in name or user becomes '_', "%a" outside an array is
+// 0, unknown letters stay as they are.
 std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, core::TaskId id,
                        const std::string& user);
 
