@@ -1,0 +1,258 @@
+// The client side of http.h on plain sockets: `carma` must start in a millisecond, so no event
+// loop.
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "api/http.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+
+namespace carma::api {
+namespace {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+constexpr std::size_t kMaxAnswerHeader = 64 << 10;
+// A list of every task a daemon can hold; anything larger is no answer of ours.
+constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 30;
+
+struct Answer {
+  int status = 0;
+  std::size_t length = 0;
+  bool keep_alive = true;
+};
+
+std::unexpected<base::Error> NoAnswer(int timeout_s) {
+  return base::Fail(base::ErrorCode::kUnavailable,
+                    "carmad did not answer within " + std::to_string(timeout_s) + " s");
+}
+
+std::unexpected<base::Error> BrokenAnswer(std::string_view what) {
+  return base::Fail(base::ErrorCode::kIo, "answer of carmad: " + std::string(what));
+}
+
+// False: the deadline has passed.
+bool WaitFor(int fd, short events, Deadline deadline) {
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    if (left.count() < 0) return false;
+    pollfd poll{.fd = fd, .events = events};
+    const int ready =
+        ::poll(&poll, 1, static_cast<int>(std::min<std::int64_t>(left.count() + 1, 1 << 30)));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return true;  // the read or write that follows tells
+  }
+}
+
+base::Result<Answer> ParseHeader(std::string_view header) {
+  Answer answer;
+  std::optional<std::size_t> length;
+  std::string_view status_line = header.substr(0, header.find("\r\n"));
+  const auto words = base::SplitWords(status_line);
+  const auto status = words.size() > 1 ? base::ParseInt(words[1]) : std::nullopt;
+  if (!status_line.starts_with("HTTP/1.") || !status || *status < 100 || *status > 599) {
+    return BrokenAnswer("expected HTTP/1.1, got '" + base::Printable(status_line, 60) + "'");
+  }
+  answer.status = static_cast<int>(*status);
+  for (std::string_view line : base::Split(header.substr(status_line.size()), '\n')) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string_view::npos) continue;
+    const std::string name = base::ToLower(base::Trim(line.substr(0, colon)));
+    const std::string_view value = base::Trim(line.substr(colon + 1));
+    if (name == "content-length") {
+      const auto number = base::ParseInt(value);
+      if (!number || *number < 0) return BrokenAnswer("bad Content-Length");
+      length = static_cast<std::size_t>(*number);
+    } else if (name == "connection") {
+      answer.keep_alive = base::ToLower(value) != "close";
+    }
+  }
+  if (!length) return BrokenAnswer("no Content-Length");
+  if (*length > kMaxAnswerBytes) return BrokenAnswer("larger than 1 GiB");
+  answer.length = *length;
+  return answer;
+}
+
+base::Error ErrorOf(const Answer& answer, const std::string& body) {
+  const std::string status = "carmad answered with HTTP status " + std::to_string(answer.status);
+  const base::Error unknown{base::ErrorCode::kIo, status};
+  const auto json = base::ParseJson(body);
+  if (!json || !json->is_object() || !json->contains("error")) return unknown;
+  base::JsonReader in((*json)["error"], "/error");
+  std::string code;
+  std::string message;
+  in.Get("code", code);
+  in.Get("message", message, 1 << 20);
+  if (in.error() || message.empty()) return unknown;
+  return {base::ParseErrorCode(code), message};
+}
+
+}  // namespace
+
+struct Client::Impl {
+  std::string path;
+  base::UniqueFd fd;
+
+  base::Error NotRunning() const {
+    const bool system = path.starts_with("/run/carma/") || path.starts_with("/var/run/carma/");
+    return {base::ErrorCode::kUnavailable,
+            "carmad is not running at " + path + " (start it with '" +
+                (system ? "systemctl start carmad" : "carmad") + "')"};
+  }
+
+  // A kept connection that the daemon has closed meanwhile is readable: nobody asked it anything.
+  bool Usable() const {
+    if (!fd) return false;
+    pollfd poll{.fd = fd.get(), .events = POLLIN};
+    return ::poll(&poll, 1, 0) == 0;
+  }
+
+  base::Result<base::Unit> Connect() {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path.empty() || path.size() >= sizeof address.sun_path) {
+      return base::Fail(base::ErrorCode::kInvalid,
+                        "socket path '" + base::Printable(path) + "': expected 1 to " +
+                            std::to_string(sizeof address.sun_path - 1) + " bytes");
+    }
+    std::memcpy(address.sun_path, path.data(), path.size());
+    fd.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!fd) return base::FailErrno(errno, "socket");
+    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+      const int error = errno;
+      fd.reset();
+      if (error == ENOENT || error == ECONNREFUSED || error == ENOTDIR) {
+        return std::unexpected(NotRunning());
+      }
+      if (error == ENOTSOCK || error == EPROTOTYPE) {
+        return base::Fail(base::ErrorCode::kInvalid, path + ": expected a Unix stream socket");
+      }
+      return base::FailErrno(error, "connect to " + path);
+    }
+    return CheckOwner();
+  }
+
+  // Whoever listens gets our environment and scripts, so it must be the system's daemon or ours.
+  base::Result<base::Unit> CheckOwner() {
+    ucred listener{};
+    socklen_t size = sizeof listener;
+    if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &listener, &size) != 0) {
+      return base::FailErrno(errno, "owner of " + path);
+    }
+    if (listener.uid == 0 || listener.uid == ::geteuid()) return base::Unit{};
+    fd.reset();
+    return base::Fail(base::ErrorCode::kDenied,
+                      "socket " + path + " is served by user " + std::to_string(listener.uid) +
+                          ", expected root or user " + std::to_string(::geteuid()) +
+                          ": nothing was sent");
+  }
+
+  // A failed write is not yet a failure: the daemon may have refused early and said why.
+  base::Result<base::Unit> Write(std::string_view data, Deadline deadline, int timeout_s) {
+    while (!data.empty()) {
+      const ssize_t n = ::send(fd.get(), data.data(), data.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (n >= 0) {
+        data.remove_prefix(static_cast<std::size_t>(n));
+      } else if (errno == EAGAIN) {
+        if (!WaitFor(fd.get(), POLLOUT, deadline)) return NoAnswer(timeout_s);
+      } else if (errno == EPIPE || errno == ECONNRESET) {
+        return base::Unit{};
+      } else if (errno != EINTR) {
+        return base::FailErrno(errno, "send to " + path);
+      }
+    }
+    return base::Unit{};
+  }
+
+  // Appends at least one byte to `text`.
+  base::Result<base::Unit> ReadMore(std::string& text, std::size_t wanted, Deadline deadline,
+                                    int timeout_s) {
+    for (;;) {
+      if (!WaitFor(fd.get(), POLLIN, deadline)) return NoAnswer(timeout_s);
+      const std::size_t old = text.size();
+      text.resize(old + wanted);
+      const ssize_t n = ::recv(fd.get(), text.data() + old, wanted, MSG_DONTWAIT);
+      text.resize(old + static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+      if (n > 0) return base::Unit{};
+      if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+      if (n < 0 && errno != ECONNRESET) return base::FailErrno(errno, "read from " + path);
+      return base::Fail(base::ErrorCode::kUnavailable,
+                        "carmad at " + path + " closed the connection before it answered");
+    }
+  }
+
+  base::Result<std::string> ReadAnswer(Deadline deadline, int timeout_s) {
+    std::string text;
+    std::size_t end;
+    for (;;) {
+      end = text.find("\r\n\r\n");
+      if (end != std::string::npos) {
+        if (!text.starts_with("HTTP/1.1 100")) break;
+        text.erase(0, end + 4);
+        continue;
+      }
+      if (text.size() > kMaxAnswerHeader) return BrokenAnswer("header larger than 64 KiB");
+      auto more = ReadMore(text, 16 << 10, deadline, timeout_s);
+      if (!more) return std::unexpected(more.error());
+    }
+    const auto answer = ParseHeader(std::string_view(text).substr(0, end));
+    if (!answer) return std::unexpected(answer.error());
+    text.erase(0, end + 4);
+    text.reserve(answer->length);
+    while (text.size() < answer->length) {
+      const std::size_t wanted = std::min<std::size_t>(answer->length - text.size(), 1 << 20);
+      auto more = ReadMore(text, wanted, deadline, timeout_s);
+      if (!more) return std::unexpected(more.error());
+    }
+    if (text.size() > answer->length) return BrokenAnswer("more bytes than announced");
+    if (!answer->keep_alive) fd.reset();
+    if (answer->status >= 400) return std::unexpected(ErrorOf(*answer, text));
+    return text;
+  }
+};
+
+Client::Client(std::string socket_path) : impl_(std::make_unique<Impl>()) {
+  impl_->path = std::move(socket_path);
+}
+Client::~Client() = default;
+Client::Client(Client&&) noexcept = default;
+
+base::Result<std::string> Client::Call(const std::string& method, const std::string& target,
+                                       const std::string& body, int timeout_s) {
+  const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_s);
+  if (body.size() > kMaxBodyBytes) {
+    return base::Fail(base::ErrorCode::kInvalid, "request of " + std::to_string(body.size()) +
+                                                     " bytes: expected at most " +
+                                                     std::to_string(kMaxBodyBytes));
+  }
+  if (!impl_->Usable()) {
+    if (auto connected = impl_->Connect(); !connected) return std::unexpected(connected.error());
+  }
+  std::string request = method + " " + target + " HTTP/1.1\r\nHost: localhost\r\n";
+  if (method != "GET" || !body.empty()) {
+    request +=
+        "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";
+  }
+  request += "\r\n";
+  request += body;
+  auto answer = [&]() -> base::Result<std::string> {
+    auto written = impl_->Write(request, deadline, timeout_s);
+    if (!written) return std::unexpected(written.error());
+    return impl_->ReadAnswer(deadline, timeout_s);
+  }();
+  // Half an answer may be left in the socket; errors that carmad answered with leave it clean, but
+  // a new connection costs nothing there.
+  if (!answer) impl_->fd.reset();
+  return answer;
+}
+
+}  // namespace carma::api

@@ -1,0 +1,52 @@
+// Text of a Prometheus scrape (exposition format 0.0.4).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace carma::api {
+
+inline constexpr std::string_view kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
+
+// Label names with their values; values may hold any bytes.
+using Labels = std::vector<std::pair<std::string_view, std::string>>;
+
+// Counts observations below fixed bounds since it was made.
+class Histogram {
+ public:
+  // bounds: rising upper edges in the metric's base unit; a last one of +Inf is implied.
+  explicit Histogram(std::vector<double> bounds);
+  void Observe(double value);
+
+  const std::vector<double>& bounds() const { return bounds_; }
+  // One per bound and one beyond the last; not summed up.
+  const std::vector<std::uint64_t>& counts() const { return counts_; }
+  double sum() const { return sum_; }
+
+ private:
+  std::vector<double> bounds_;
+  std::vector<std::uint64_t> counts_;
+  double sum_ = 0;
+};
+
+// Writes families one after the other. All samples of a family follow its Begin().
+class MetricsText {
+ public:
+  // type: "gauge", "counter" or "histogram"; help: one line.
+  void Begin(std::string_view name, std::string_view type, std::string_view help);
+  void Sample(double value, const Labels& labels = {});
+  // The family's buckets, sum and count.
+  void Sample(const Histogram& histogram, const Labels& labels = {});
+  const std::string& text() const { return text_; }
+
+ private:
+  void Line(std::string_view suffix, const Labels& labels, std::string_view value);
+
+  std::string name_;
+  std::string text_;
+};
+
+}  // namespace carma::api

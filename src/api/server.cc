@@ -1,0 +1,416 @@
+// The server side of http.h; the only file that knows Boost.Beast.
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/basic_stream.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <cstring>
+#include <map>
+
+#include "api/http.h"
+#include "api/url.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+
+namespace carma::api {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using Protocol = asio::generic::stream_protocol;  // Unix and TCP sockets in one instantiation
+using Acceptor = asio::basic_socket_acceptor<Protocol>;
+using ErrorCode = beast::error_code;
+
+// A client that has not sent a whole header, a whole body, or taken its answer after this is
+// closed, however slowly it keeps dripping bytes.
+constexpr std::chrono::seconds kHeaderTimeout{60};
+constexpr std::chrono::seconds kBodyTimeout{60};
+constexpr std::chrono::seconds kWriteTimeout{60};
+// Nobody may take all connections and lock the others out.
+constexpr std::size_t kMaxConnectionsPerUser = kMaxConnections / 2;
+// Out of descriptors: trying again at once would only burn the loop.
+constexpr std::chrono::milliseconds kAcceptRetry{100};
+
+class Session;
+
+// What the sessions of one server share. Outlived by sessions that are still in the loop's hands;
+// those are told by Session::Abandon().
+struct Hub {
+  Handler handler;
+  bool tcp = false;
+  // Owner of the sessions while their connection lives. shared_ptr: pending operations of the
+  // loop keep a session alive until they have been told that it is closed.
+  std::map<Session*, std::shared_ptr<Session>> sessions;
+  std::map<std::uint32_t, std::size_t> per_user;
+};
+
+std::optional<Peer> PeerOf(int fd) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return std::nullopt;
+  return Peer{.uid = credentials.uid, .gid = credentials.gid, .pid = credentials.pid};
+}
+
+// A web page in somebody's browser can point its own name at 127.0.0.1; its requests then carry
+// that name.
+bool IsLoopbackHost(std::string_view host) {
+  if (host.starts_with("[::1]")) return true;
+  const std::string_view name = host.substr(0, host.find(':'));
+  return name == "localhost" || name == "127.0.0.1" || name.empty();
+}
+
+Response Refusal(int status, base::ErrorCode code, std::string message) {
+  Response response = ErrorResponse({code, std::move(message)});
+  response.status = status;
+  return response;
+}
+
+Response ParseFailure(const ErrorCode& error) {
+  if (error == http::error::header_limit || error == http::error::buffer_overflow) {
+    return Refusal(
+        431, base::ErrorCode::kInvalid,
+        "request header: expected at most " + std::to_string(kMaxHeaderBytes) + " bytes");
+  }
+  if (error == http::error::body_limit) {
+    return Refusal(413, base::ErrorCode::kInvalid,
+                   "request body: expected at most " + std::to_string(kMaxBodyBytes) + " bytes");
+  }
+  return Refusal(400, base::ErrorCode::kInvalid, "not an HTTP/1.1 request: " + error.message());
+}
+
+// One connection: reads a request, hands it to the handler, writes the answer, again.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(Protocol::socket socket, Hub* hub, std::optional<Peer> peer)
+      : stream_(std::move(socket)), hub_(hub), peer_(peer) {}
+
+  const std::optional<Peer>& peer() const { return peer_; }
+
+  void ReadRequest() {
+    parser_.emplace();
+    parser_->header_limit(kMaxHeaderBytes);
+    parser_->body_limit(kMaxBodyBytes);
+    stream_.expires_after(kHeaderTimeout);
+    http::async_read_header(
+        stream_, buffer_, *parser_,
+        [self = shared_from_this()](ErrorCode error, std::size_t) { self->OnHeader(error); });
+  }
+
+  // Answers without reading anything and closes.
+  void Refuse(Response response) {
+    keep_alive_ = false;
+    Answer(std::move(response));
+  }
+
+  // The server is gone: no call back into it any more.
+  void Abandon() {
+    hub_ = nullptr;
+    Close();
+  }
+
+ private:
+  void OnHeader(const ErrorCode& error) {
+    if (!hub_) return;
+    if (error) return OnReadError(error);
+    stream_.expires_after(kBodyTimeout);
+    if (beast::iequals(parser_->get()[http::field::expect], "100-continue")) {
+      static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+      asio::async_write(stream_, asio::buffer(kContinue),
+                        [self = shared_from_this()](ErrorCode failed, std::size_t) {
+                          if (failed) return self->Leave();
+                          self->ReadBody();
+                        });
+      return;
+    }
+    ReadBody();
+  }
+
+  void ReadBody() {
+    http::async_read(
+        stream_, buffer_, *parser_,
+        [self = shared_from_this()](ErrorCode error, std::size_t) { self->OnRequest(error); });
+  }
+
+  void OnReadError(const ErrorCode& error) {
+    const bool parsing = error.category() == make_error_code(http::error::end_of_stream).category();
+    if (!parsing || error == http::error::end_of_stream || error == http::error::partial_message) {
+      return Leave();  // closed, timed out or broken off: nobody waits for an answer
+    }
+    Refuse(ParseFailure(error));
+  }
+
+  void OnRequest(const ErrorCode& error) {
+    if (!hub_) return;
+    if (error) return OnReadError(error);
+    auto message = parser_->release();
+    keep_alive_ = message.keep_alive();
+    head_only_ = message.method() == http::verb::head;
+    if (hub_->tcp && !IsLoopbackHost(message[http::field::host])) {
+      return Refuse(ErrorResponse({base::ErrorCode::kDenied, "Host: expected localhost"}));
+    }
+    auto target = ParseTarget(message.target());
+    if (!target) return Answer(ErrorResponse(target.error()));
+    Request request{.method = head_only_ ? "GET" : std::string(message.method_string()),
+                    .path = std::move(target->path),
+                    .query = std::move(target->query),
+                    .body = std::move(message.body()),
+                    .peer = peer_,
+                    .bearer_token = BearerToken(message[http::field::authorization])};
+    stream_.expires_never();  // a long poll may take its time
+    // weak: a long poll whose client has gone must not keep the connection.
+    hub_->handler(std::move(request), Responder([weak = weak_from_this()](Response response) {
+                    if (auto self = weak.lock()) self->Answer(std::move(response));
+                  }));
+    if (hub_ && !writing_) WatchPeer();
+  }
+
+  static std::optional<std::string> BearerToken(std::string_view header) {
+    constexpr std::string_view kScheme = "Bearer ";
+    if (header.size() <= kScheme.size() || !beast::iequals(header.substr(0, 7), kScheme)) {
+      return std::nullopt;
+    }
+    return std::string(base::Trim(header.substr(kScheme.size())));
+  }
+
+  // Frees the connection of a client that hangs up before it is answered.
+  void WatchPeer() {
+    stream_.socket().async_wait(Protocol::socket::wait_read,
+                                [self = shared_from_this()](ErrorCode error) {
+                                  if (error || !self->hub_ || self->writing_) return;
+                                  pollfd poll{.fd = self->stream_.socket().native_handle()};
+                                  // Only a full close: half-closed clients may still listen.
+                                  if (::poll(&poll, 1, 0) > 0 && (poll.revents & POLLHUP) != 0) {
+                                    self->Leave();
+                                  }
+                                });
+  }
+
+  void Answer(Response response) {
+    if (!hub_ || writing_) return;
+    writing_ = true;
+    ErrorCode ignored;
+    stream_.socket().cancel(ignored);  // ends WatchPeer
+    response_ = {};
+    response_.version(11);
+    response_.result(static_cast<unsigned>(response.status));
+    response_.set(http::field::content_type, response.content_type);
+    response_.set(http::field::cache_control, "no-store");
+    response_.keep_alive(keep_alive_);
+    response_.content_length(response.body.size());
+    if (!head_only_) response_.body() = std::move(response.body);
+    stream_.expires_after(kWriteTimeout);
+    http::async_write(
+        stream_, response_,
+        [self = shared_from_this()](ErrorCode error, std::size_t) { self->OnWritten(error); });
+  }
+
+  void OnWritten(const ErrorCode& error) {
+    if (!hub_) return;
+    writing_ = false;
+    response_ = {};  // a large answer is not kept while the connection idles
+    if (error || !keep_alive_) return Leave();
+    ReadRequest();
+  }
+
+  void Close() {
+    ErrorCode ignored;
+    stream_.socket().shutdown(asio::socket_base::shutdown_send, ignored);
+    stream_.socket().close(ignored);
+  }
+
+  void Leave() {
+    if (!hub_) return;
+    Hub* hub = std::exchange(hub_, nullptr);
+    Close();
+    if (peer_ && --hub->per_user[peer_->uid] == 0) hub->per_user.erase(peer_->uid);
+    hub->sessions.erase(this);  // the caller's shared_ptr keeps this alive until it returns
+  }
+
+  beast::basic_stream<Protocol> stream_;
+  beast::flat_buffer buffer_;
+  std::optional<http::request_parser<http::string_body>> parser_;
+  http::response<http::string_body> response_;
+  Hub* hub_;  // null once closed
+  std::optional<Peer> peer_;
+  bool keep_alive_ = true;
+  bool head_only_ = false;
+  bool writing_ = false;
+};
+
+class BeastServer : public Server {
+ public:
+  BeastServer(asio::io_context& loop, base::UniqueFd fd, int family, Handler handler)
+      : acceptor_(loop, Protocol(family, 0), fd.release()), retry_(loop) {
+    hub_.handler = std::move(handler);
+    hub_.tcp = family != AF_UNIX;
+    Accept();
+  }
+
+  ~BeastServer() override {
+    *alive_ = false;
+    ErrorCode ignored;
+    acceptor_.close(ignored);
+    for (auto& [raw, session] : hub_.sessions) session->Abandon();
+    struct stat now {};
+    // Another daemon may have put its own socket there meanwhile.
+    if (!path_.empty() && ::lstat(path_.c_str(), &now) == 0 && now.st_ino == inode_ &&
+        now.st_dev == device_) {
+      ::unlink(path_.c_str());
+    }
+  }
+
+  std::uint16_t port() const override { return port_; }
+  void set_port(std::uint16_t port) { port_ = port; }
+  void RemoveWhenDone(std::string path, const struct stat& socket) {
+    path_ = std::move(path);
+    inode_ = socket.st_ino;
+    device_ = socket.st_dev;
+  }
+
+ private:
+  void Accept() {
+    acceptor_.async_accept([this, alive = alive_](ErrorCode error, Protocol::socket socket) {
+      if (!*alive) return;
+      if (!error) {
+        Admit(std::move(socket));
+        return Accept();
+      }
+      if (error == asio::error::operation_aborted) return;
+      retry_.expires_after(kAcceptRetry);
+      retry_.async_wait([this, alive](ErrorCode cancelled) {
+        if (*alive && !cancelled) Accept();
+      });
+    });
+  }
+
+  void Admit(Protocol::socket socket) {
+    const std::optional<Peer> peer = hub_.tcp ? std::nullopt : PeerOf(socket.native_handle());
+    ErrorCode ignored;
+    if (!hub_.tcp && !peer) return;  // no identity, no service
+    const bool crowded =
+        hub_.sessions.size() >= kMaxConnections ||
+        (peer && peer->uid != 0 && hub_.per_user[peer->uid] >= kMaxConnectionsPerUser);
+    // Twice the limit: the refusals themselves must not pile up.
+    if (hub_.sessions.size() >= 2 * kMaxConnections) return;
+    auto session = std::make_shared<Session>(std::move(socket), &hub_, peer);
+    hub_.sessions.emplace(session.get(), session);
+    if (peer) ++hub_.per_user[peer->uid];
+    if (crowded) {
+      session->Refuse(ErrorResponse({base::ErrorCode::kUnavailable, "too many connections"}));
+    } else {
+      session->ReadRequest();
+    }
+  }
+
+  Hub hub_;
+  Acceptor acceptor_;
+  asio::steady_timer retry_;
+  // Tells callbacks that the loop still holds whether this object exists. shared_ptr: they outlive
+  // it.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::string path_;
+  ino_t inode_ = 0;
+  dev_t device_ = 0;
+  std::uint16_t port_ = 0;
+};
+
+base::UniqueFd NewSocket(int family) {
+  return base::UniqueFd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+// Makes room at the path: nothing there, or a dead socket of our own that is removed.
+base::Result<base::Unit> ClearPath(const std::string& path, const sockaddr_un& address) {
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) != 0) {
+    if (errno == ENOENT) return base::Unit{};
+    return base::FailErrno(errno, "socket " + path);
+  }
+  if (!S_ISSOCK(found.st_mode)) {
+    return base::Fail(base::ErrorCode::kConflict, "socket " + path + ": a file is in the way");
+  }
+  if (found.st_uid != ::geteuid()) {
+    return base::Fail(base::ErrorCode::kDenied, "socket " + path + ": belongs to user " +
+                                                    std::to_string(found.st_uid) + ", expected " +
+                                                    std::to_string(::geteuid()));
+  }
+  const base::UniqueFd probe = NewSocket(AF_UNIX);
+  if (!probe) return base::FailErrno(errno, "socket");
+  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
+      errno != ECONNREFUSED) {
+    return base::Fail(base::ErrorCode::kConflict,
+                      "socket " + path + ": another daemon listens there");
+  }
+  if (::unlink(path.c_str()) != 0) return base::FailErrno(errno, "remove stale socket " + path);
+  return base::Unit{};
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<Server>> Server::ListenUnix(asio::io_context& loop,
+                                                         const std::string& path, unsigned mode,
+                                                         Handler handler) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path) {
+    return base::Fail(base::ErrorCode::kInvalid,
+                      "socket path '" + base::Printable(path) + "': expected 1 to " +
+                          std::to_string(sizeof address.sun_path - 1) + " bytes");
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  if (auto cleared = ClearPath(path, address); !cleared) return std::unexpected(cleared.error());
+  base::UniqueFd fd = NewSocket(AF_UNIX);
+  if (!fd) return base::FailErrno(errno, "socket");
+  // Before the bind, so that there is no moment with wider permissions; after it against the umask.
+  if (::fchmod(fd.get(), mode) != 0 ||
+      ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return base::FailErrno(errno, "bind socket " + path);
+  }
+  struct stat bound {};
+  if (::chmod(path.c_str(), mode) != 0 || ::lstat(path.c_str(), &bound) != 0 ||
+      ::listen(fd.get(), SOMAXCONN) != 0) {
+    const int error = errno;
+    ::unlink(path.c_str());
+    return base::FailErrno(error, "listen on socket " + path);
+  }
+  auto server = std::make_unique<BeastServer>(loop, std::move(fd), AF_UNIX, std::move(handler));
+  server->RemoveWhenDone(path, bound);
+  return server;
+}
+
+base::Result<std::unique_ptr<Server>> Server::ListenTcp(asio::io_context& loop, std::uint16_t port,
+                                                        Handler handler) {
+  base::UniqueFd fd = NewSocket(AF_INET);
+  if (!fd) return base::FailErrno(errno, "socket");
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
+      ::listen(fd.get(), SOMAXCONN) != 0 ||
+      ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    const std::string where = "127.0.0.1:" + std::to_string(port);
+    if (errno == EADDRINUSE) {
+      return base::Fail(base::ErrorCode::kConflict, where + ": somebody listens there");
+    }
+    return base::FailErrno(errno, "listen on " + where);
+  }
+  auto server = std::make_unique<BeastServer>(loop, std::move(fd), AF_INET, std::move(handler));
+  server->set_port(ntohs(address.sin_port));
+  return server;
+}
+
+}  // namespace carma::api

@@ -1,0 +1,83 @@
+#include "api/url.h"
+
+#include <optional>
+
+#include "base/text.h"
+
+namespace carma::api {
+namespace {
+
+std::optional<int> HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return std::nullopt;
+}
+
+std::unexpected<base::Error> BadTarget(std::string_view target, std::string_view what) {
+  return base::Fail(base::ErrorCode::kInvalid,
+                    "request target '" + base::Printable(target, 100) + "': " + std::string(what));
+}
+
+std::optional<std::string> Unescape(std::string_view text, bool plus_is_blank) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '+' && plus_is_blank) c = ' ';
+    if (c == '%') {
+      if (i + 2 >= text.size()) return std::nullopt;
+      const auto high = HexDigit(text[i + 1]);
+      const auto low = HexDigit(text[i + 2]);
+      if (!high || !low) return std::nullopt;
+      c = static_cast<char>(*high * 16 + *low);
+      i += 2;
+    }
+    // Paths and names reach C interfaces; a NUL would cut them short there.
+    if (c == '\0') return std::nullopt;
+    out.push_back(c);
+  }
+  return out;
+}
+
+}  // namespace
+
+base::Result<Target> ParseTarget(std::string_view target) {
+  if (target.empty() || target[0] != '/') return BadTarget(target, "expected an absolute path");
+  const std::size_t question = target.find('?');
+  Target parsed;
+  auto path = Unescape(target.substr(0, question), false);
+  if (!path) return BadTarget(target, "expected %XX escapes without NUL");
+  parsed.path = std::move(*path);
+  if (question == std::string_view::npos) return parsed;
+  for (std::string_view pair : base::Split(target.substr(question + 1), '&')) {
+    if (pair.empty()) continue;
+    const std::size_t equals = pair.find('=');
+    auto key = Unescape(pair.substr(0, equals), true);
+    auto value = Unescape(
+        equals == std::string_view::npos ? std::string_view() : pair.substr(equals + 1), true);
+    if (!key || !value) return BadTarget(target, "expected %XX escapes without NUL");
+    parsed.query.emplace_back(std::move(*key), std::move(*value));
+  }
+  return parsed;
+}
+
+std::string Escape(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string out;
+  for (char c : text) {
+    if (kPlain.find(c) != std::string_view::npos) {
+      out.push_back(c);
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      out.push_back('%');
+      out.push_back(kHex[byte >> 4]);
+      out.push_back(kHex[byte & 15]);
+    }
+  }
+  return out;
+}
+
+}  // namespace carma::api
