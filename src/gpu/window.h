@@ -18,7 +18,8 @@ class Window {
   // Start of the covered span: samples in [from(), last taken]; equal to the last taken while there
   // is one sample.
   base::Time from() const;
-  // Time-weighted mean of SM activity; empty if any sample of the window has none.
+  // Time-weighted mean of SM activity over [from(), last taken]; empty if any part of that span has
+  // none.
   std::optional<double> SmActive() const;
   bool empty() const { return samples_.empty(); }
 

@@ -1,0 +1,59 @@
+// GPUs that say what a test tells them to say.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpu/probe.h"
+
+namespace carma::gpu {
+
+// Thread-safe: the daemon reads on a worker while the test changes what there is to read.
+class FakeProbe : public Probe {
+ public:
+  explicit FakeProbe(std::vector<DeviceInfo> devices);
+  // `count` equal GPUs "GPU-fake-0" … in PCI order, that report SM activity.
+  static std::vector<DeviceInfo> EqualDevices(std::size_t count, std::int64_t total_mib,
+                                              std::int64_t reserved_mib = 0);
+
+  base::Result<std::vector<DeviceInfo>> Devices() override;
+  // What was set last; at first an idle GPU. `taken` is always `now`.
+  base::Result<Reading> Read(std::size_t device, base::Time now) override;
+
+  void Set(std::size_t device, Reading reading);
+  // Sum of the processes' memory becomes the used memory.
+  void SetProcesses(std::size_t device, std::vector<ProcessUse> processes,
+                    std::optional<double> sm_active = 0.0);
+  // The device (or the list of devices) answers with this error until it is cleared.
+  void Fail(std::size_t device, base::Error error);
+  void FailDevices(base::Error error);
+  void ClearFailures();
+  // Every call blocks until Release(), as under a driver that hangs.
+  void Hang();
+  void Release();
+  // Calls of Read() that were answered.
+  std::size_t reads() const;
+  // Calls that are blocked at this moment.
+  std::size_t hanging() const;
+
+ private:
+  struct Device {
+    Reading reading;
+    std::optional<base::Error> error;
+  };
+  void WaitWhileHanging(std::unique_lock<std::mutex>& lock);
+
+  mutable std::mutex mutex_;
+  std::condition_variable released_;
+  std::vector<DeviceInfo> infos_;
+  std::vector<Device> devices_;
+  std::optional<base::Error> list_error_;
+  bool hang_ = false;
+  std::size_t reads_ = 0;
+  std::size_t hanging_ = 0;
+};
+
+}  // namespace carma::gpu

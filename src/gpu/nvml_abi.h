@@ -1,0 +1,148 @@
+// The part of NVML's public C interface that CARMA calls, as facts of its ABI: names, numbers and
+// layouts. Written by hand so that CARMA builds where no NVIDIA package is installed; the library
+// is found at run time. The simulated driver (simgpu/driver) exports the same functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace carma::gpu::nvml {
+
+// Every call returns one of these.
+using Return = std::int32_t;
+inline constexpr Return kSuccess = 0;
+inline constexpr Return kUninitialized = 1;
+inline constexpr Return kInvalidArgument = 2;
+inline constexpr Return kNotSupported = 3;
+inline constexpr Return kNoPermission = 4;
+inline constexpr Return kNotFound = 6;
+inline constexpr Return kInsufficientSize = 7;
+inline constexpr Return kDriverNotLoaded = 9;
+inline constexpr Return kTimeout = 10;
+inline constexpr Return kFunctionNotFound = 13;
+inline constexpr Return kGpuIsLost = 15;
+inline constexpr Return kResetRequired = 16;
+inline constexpr Return kLibRmVersionMismatch = 18;
+inline constexpr Return kMemory = 20;
+inline constexpr Return kNoData = 21;
+inline constexpr Return kInsufficientResources = 23;
+inline constexpr Return kArgumentVersionMismatch = 25;
+inline constexpr Return kUnknown = 999;
+
+// Opaque handles; a GPM sample travels as a struct of one pointer, which is passed like the
+// pointer.
+using Device = struct DeviceHandle*;
+using GpmSample = struct GpmSampleHandle*;
+
+inline constexpr std::size_t kUuidBytes = 96;
+inline constexpr std::size_t kNameBytes = 96;
+inline constexpr std::size_t kVersionBytes = 80;
+
+// "Not available" where a count is expected.
+inline constexpr std::uint64_t kNoValue64 = std::numeric_limits<std::uint64_t>::max();
+inline constexpr std::uint32_t kNoValue32 = std::numeric_limits<std::uint32_t>::max();
+
+// A struct tells its size and its version to the driver in its first word.
+template <class T>
+constexpr std::uint32_t StructVersion(std::uint32_t version) {
+  return static_cast<std::uint32_t>(sizeof(T)) | (version << 24);
+}
+
+struct PciInfo {
+  char bus_id_legacy[16];
+  std::uint32_t domain;
+  std::uint32_t bus;
+  std::uint32_t device;
+  std::uint32_t pci_device_id;
+  std::uint32_t pci_subsystem_id;
+  char bus_id[32];  // "00000000:07:00.0"
+};
+static_assert(sizeof(PciInfo) == 68);
+
+// Version 1: `used` includes what the driver keeps for itself.
+struct Memory {
+  std::uint64_t total;
+  std::uint64_t free;
+  std::uint64_t used;
+};
+static_assert(sizeof(Memory) == 24);
+
+// Version 2: total = reserved + free + used.
+struct MemoryV2 {
+  std::uint32_t version;  // StructVersion<MemoryV2>(2)
+  std::uint64_t total;
+  std::uint64_t reserved;
+  std::uint64_t free;
+  std::uint64_t used;
+};
+static_assert(sizeof(MemoryV2) == 40);
+
+struct ProcessInfo {
+  std::uint32_t pid;
+  std::uint64_t used_gpu_memory;   // bytes, kNoValue64: not told
+  std::uint32_t gpu_instance;      // kNoValue32 without MIG
+  std::uint32_t compute_instance;  // kNoValue32 without MIG
+};
+static_assert(sizeof(ProcessInfo) == 24);
+
+struct Utilization {
+  std::uint32_t gpu;     // percent of the last period in which a kernel ran
+  std::uint32_t memory;  // percent of it in which memory was read or written
+};
+
+inline constexpr std::uint32_t kTemperatureGpu = 0;
+
+// GPM: two samples of hardware counters, and metrics computed from the pair.
+inline constexpr std::uint32_t kGpmVersion = 1;
+inline constexpr std::uint32_t kGpmSmUtil = 2;  // percent of SMs with a warp, mean over the span
+// Of the newest header known; older libraries look at the first metric_count entries all the same.
+inline constexpr std::size_t kGpmMetricMax = 333;
+
+struct GpmSupport {
+  std::uint32_t version;  // kGpmVersion
+  std::uint32_t supported;
+};
+
+struct GpmMetric {
+  std::uint32_t metric_id;
+  Return result;
+  double value;
+  const char* short_name;
+  const char* long_name;
+  const char* unit;
+};
+static_assert(sizeof(GpmMetric) == 40);
+
+struct GpmMetricsGet {
+  std::uint32_t version;  // kGpmVersion
+  std::uint32_t metric_count;
+  GpmSample first;
+  GpmSample second;
+  GpmMetric metrics[kGpmMetricMax];
+};
+static_assert(offsetof(GpmMetricsGet, metrics) == 24);
+
+// Types of the functions, for dlsym and for the simulated driver.
+using InitFn = Return();
+using ErrorStringFn = const char*(Return);
+using GetVersionFn = Return(char*, std::uint32_t);
+using GetCountFn = Return(std::uint32_t*);
+using GetByIndexFn = Return(std::uint32_t, Device*);
+using GetByTextFn = Return(const char*, Device*);
+using GetTextFn = Return(Device, char*, std::uint32_t);
+using GetPciFn = Return(Device, PciInfo*);
+using GetMemoryFn = Return(Device, Memory*);
+using GetMemoryV2Fn = Return(Device, MemoryV2*);
+using GetProcessesFn = Return(Device, std::uint32_t*, ProcessInfo*);
+using GetUtilizationFn = Return(Device, Utilization*);
+using GetPowerFn = Return(Device, std::uint32_t*);   // milliwatts
+using GetEnergyFn = Return(Device, std::uint64_t*);  // millijoules since the driver was loaded
+using GetTemperatureFn = Return(Device, std::uint32_t, std::uint32_t*);
+using GpmSupportFn = Return(Device, GpmSupport*);
+using GpmAllocFn = Return(GpmSample*);
+using GpmFreeFn = Return(GpmSample);
+using GpmGetFn = Return(Device, GpmSample);
+using GpmMetricsFn = Return(GpmMetricsGet*);
+
+}  // namespace carma::gpu::nvml
