@@ -1,0 +1,474 @@
+// A real server and real clients on a Unix socket in a temporary folder.
+#include "api/http.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <cstring>
+#include <future>
+#include <thread>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/unique_fd.h"
+
+namespace carma::api {
+namespace {
+
+using base::ErrorCode;
+
+std::string NewDir() {
+  std::string path = ::testing::TempDir() + "/carma-api-XXXXXX";
+  EXPECT_NE(::mkdtemp(path.data()), nullptr);
+  return path;
+}
+
+base::UniqueFd ConnectUnix(const std::string& path) {
+  base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return fd;
+}
+
+// Sends text as it is and returns everything until the server closes.
+std::string Exchange(const base::UniqueFd& fd, const std::string& text) {
+  (void)::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL);  // may be refused midway
+  std::string answer;
+  char piece[4096];
+  ssize_t n = 0;
+  while ((n = ::recv(fd.get(), piece, sizeof piece, 0)) > 0) {
+    answer.append(piece, static_cast<std::size_t>(n));
+  }
+  return answer;
+}
+
+// A loop on its own thread with one server on it; what it is asked to do on the loop is done there.
+class ServerFixture : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = NewDir();
+    path_ = dir_ + "/s.sock";
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+
+  void TearDown() override {
+    OnLoop([this] {
+      waiting_.clear();
+      server_.reset();
+    });
+    work_.reset();
+    loop_.stop();
+    thread_.join();
+    EXPECT_FALSE(base::Exists(path_)) << "the socket was left behind";
+  }
+
+  template <class F>
+  void OnLoop(F work) {
+    std::promise<void> done;
+    boost::asio::post(loop_, [&] {
+      work();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  void Listen() {
+    OnLoop([this] {
+      auto server =
+          Server::ListenUnix(loop_, path_, 0600, [this](Request request, Responder reply) {
+            Handle(std::move(request), std::move(reply));
+          });
+      ASSERT_TRUE(server) << server.error().message;
+      server_ = std::move(*server);
+    });
+  }
+
+  // The little service of these tests.
+  void Handle(Request request, Responder reply) {
+    ++requests_;
+    if (request.path == "/echo") {
+      reply({.body = request.body});
+    } else if (request.path == "/who") {
+      reply({.body = std::to_string(request.peer ? request.peer->uid : 0) + " " +
+                     request.bearer_token.value_or("-")});
+    } else if (request.path == "/query") {
+      reply({.body = request.method + " " + request.Query("a").value_or("none")});
+    } else if (request.path == "/wait") {
+      waiting_.push_back(std::move(reply));
+      if (arrived_) std::exchange(arrived_, nullptr)();
+    } else if (request.path == "/drop") {
+      Responder dropped = std::move(reply);
+    } else if (request.path == "/big") {
+      reply({.body = std::string(40 << 20, 'b')});
+    } else {
+      reply(ErrorResponse({ErrorCode::kNotFound, "no '" + request.path + "'"}));
+    }
+  }
+
+  boost::asio::io_context loop_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{
+      loop_.get_executor()};
+  std::thread thread_;
+  std::string dir_;
+  std::string path_;
+  std::unique_ptr<Server> server_;
+  std::vector<Responder> waiting_;  // loop's thread only
+  std::function<void()> arrived_;   // called at the next "/wait"
+  std::atomic<int> requests_ = 0;
+};
+
+TEST_F(ServerFixture, AnswersManyRequestsOnOneConnection) {
+  Listen();
+  Client client(path_);
+  for (int i = 0; i < 100; ++i) {
+    const auto answer = client.Call("POST", "/echo", std::to_string(i));
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_EQ(*answer, std::to_string(i));
+  }
+  EXPECT_EQ(client.Get("/query?a=x%20y").value_or(""), "GET x y");
+}
+
+TEST_F(ServerFixture, ErrorAnswersBecomeErrorsOfTheClient) {
+  Listen();
+  Client client(path_);
+  const auto answer = client.Get("/nothing");
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(answer.error().message, "no '/nothing'");
+  const auto dropped = client.Get("/drop");
+  ASSERT_FALSE(dropped);
+  EXPECT_EQ(dropped.error().code, ErrorCode::kIo);
+}
+
+TEST_F(ServerFixture, KnowsThePeerAndItsToken) {
+  Listen();
+  Client client(path_);
+  EXPECT_EQ(client.Get("/who").value_or(""), std::to_string(::geteuid()) + " -");
+  const auto answer = Exchange(ConnectUnix(path_),
+                               "GET /who HTTP/1.1\r\nAuthorization: bearer  s3cret \r\n"
+                               "Connection: close\r\n\r\n");
+  EXPECT_TRUE(answer.ends_with(" s3cret")) << answer;
+}
+
+TEST_F(ServerFixture, ServesManyClientsAtOnce) {
+  Listen();
+  std::vector<std::thread> clients;
+  std::atomic<int> good = 0;
+  for (int c = 0; c < 16; ++c) {
+    clients.emplace_back([&, c] {
+      Client client(path_);
+      for (int i = 0; i < 50; ++i) {
+        const std::string body(static_cast<std::size_t>(c * 997 + i), 'x');
+        if (client.Call("POST", "/echo", body).value_or("") == body) ++good;
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(good, 16 * 50);
+}
+
+TEST_F(ServerFixture, CarriesLargeBodiesBothWays) {
+  Listen();
+  Client client(path_);
+  const std::string body(kMaxBodyBytes, 'x');
+  const auto answer = client.Call("POST", "/echo", body);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_TRUE(*answer == body);
+  EXPECT_EQ(client.Get("/big").value_or("").size(), std::size_t{40} << 20);
+  const auto larger = client.Call("POST", "/echo", body + "x");
+  ASSERT_FALSE(larger);
+  EXPECT_EQ(larger.error().code, ErrorCode::kInvalid);
+}
+
+TEST_F(ServerFixture, RefusesBadRequestsWithOneJsonLine) {
+  Listen();
+  const std::pair<std::string, const char*> cases[] = {
+      {"hello\r\n\r\n", "HTTP/1.1 400"},
+      {"GET / HTTP/9.9\r\n\r\n", "HTTP/1.1 400"},
+      {"GET /%zz HTTP/1.1\r\nConnection: close\r\n\r\n", "HTTP/1.1 400"},
+      {"GET /" + std::string(kMaxHeaderBytes, 'a') + " HTTP/1.1\r\n\r\n", "HTTP/1.1 431"},
+      {"GET / HTTP/1.1\r\nX: " + std::string(2 * kMaxHeaderBytes, 'a') + "\r\n\r\n",
+       "HTTP/1.1 431"},
+      {"POST /echo HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", "HTTP/1.1 413"},
+      {"POST /echo HTTP/1.1\r\nContent-Length: -4\r\n\r\n", "HTTP/1.1 400"},
+      {"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 400"},
+  };
+  for (const auto& [request, status] : cases) {
+    const std::string answer = Exchange(ConnectUnix(path_), request);
+    EXPECT_TRUE(answer.starts_with(status)) << request.substr(0, 60) << " -> " << answer;
+    const auto body = base::ParseJson(answer.substr(answer.find("\r\n\r\n") + 4));
+    ASSERT_TRUE(body) << answer;
+    EXPECT_EQ((*body)["error"]["code"], "invalid");
+  }
+  EXPECT_EQ(requests_, 0);
+}
+
+TEST_F(ServerFixture, ReadsChunkedBodiesAndExpectContinueAndHead) {
+  Listen();
+  EXPECT_TRUE(Exchange(ConnectUnix(path_),
+                       "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\nConnection: "
+                       "close\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
+                  .ends_with("\r\n\r\nabcde"));
+  const std::string continued =
+      Exchange(ConnectUnix(path_),
+               "POST /echo HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: "
+               "close\r\n\r\nab");
+  EXPECT_TRUE(continued.starts_with("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200")) << continued;
+  const std::string head =
+      Exchange(ConnectUnix(path_), "HEAD /query?a=1 HTTP/1.1\r\nConnection: close\r\n\r\n");
+  EXPECT_NE(head.find("Content-Length: 5\r\n"), std::string::npos) << head;
+  EXPECT_TRUE(head.ends_with("\r\n\r\n")) << head;
+}
+
+TEST_F(ServerFixture, AnswersLaterFromTheLoop) {
+  Listen();
+  std::promise<void> arrived;
+  arrived_ = [&] { arrived.set_value(); };
+  auto answer = std::async(std::launch::async, [this] { return Client(path_).Get("/wait"); });
+  arrived.get_future().wait();
+  OnLoop([this] { waiting_.at(0)({.body = "now"}); });
+  EXPECT_EQ(answer.get().value_or(""), "now");
+}
+
+TEST_F(ServerFixture, SurvivesAClientThatVanishesDuringALongPoll) {
+  Listen();
+  std::promise<void> arrived;
+  arrived_ = [&] { arrived.set_value(); };
+  {
+    const base::UniqueFd fd = ConnectUnix(path_);
+    const std::string request = "GET /wait HTTP/1.1\r\n\r\n";
+    ASSERT_EQ(::send(fd.get(), request.data(), request.size(), 0),
+              static_cast<ssize_t>(request.size()));
+    arrived.get_future().wait();
+  }
+  OnLoop([] {});
+  OnLoop([this] { waiting_.at(0)({.body = std::string(1 << 20, 'x')}); });
+  EXPECT_EQ(Client(path_).Call("POST", "/echo", "alive").value_or(""), "alive");
+}
+
+TEST_F(ServerFixture, SurvivesAClientThatDoesNotReadItsAnswer) {
+  Listen();
+  {
+    const base::UniqueFd fd = ConnectUnix(path_);
+    const std::string request = "GET /big HTTP/1.1\r\n\r\n";
+    ASSERT_GT(::send(fd.get(), request.data(), request.size(), 0), 0);
+    char byte = 0;
+    ASSERT_EQ(::recv(fd.get(), &byte, 1, 0), 1);
+  }
+  EXPECT_EQ(Client(path_).Call("POST", "/echo", "alive").value_or(""), "alive");
+}
+
+TEST_F(ServerFixture, MayEndWhileAnswersAreOutstanding) {
+  Listen();
+  std::promise<void> arrived;
+  arrived_ = [&] { arrived.set_value(); };
+  auto answer = std::async(std::launch::async, [this] { return Client(path_).Get("/wait"); });
+  arrived.get_future().wait();
+  OnLoop([this] { server_.reset(); });
+  const auto result = answer.get();
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kUnavailable);
+  OnLoop([this] { waiting_.at(0)({.body = "too late"}); });
+}
+
+TEST_F(ServerFixture, ClientReconnectsAfterARestartOfTheServer) {
+  Listen();
+  Client client(path_);
+  ASSERT_TRUE(client.Call("POST", "/echo", "1"));
+  OnLoop([this] { server_.reset(); });
+  const auto gone = client.Call("POST", "/echo", "2");
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code, ErrorCode::kUnavailable);
+  EXPECT_NE(gone.error().message.find("carmad is not running at " + path_), std::string::npos);
+  Listen();
+  EXPECT_EQ(client.Call("POST", "/echo", "3").value_or(""), "3");
+}
+
+TEST_F(ServerFixture, ClientGivesUpAtItsDeadline) {
+  Listen();
+  Client client(path_);
+  const auto answer = client.Call("GET", "/wait", "", 0);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(ServerFixture, OneUserCannotTakeAllConnections) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root is not limited";
+  Listen();
+  std::vector<base::UniqueFd> connections;
+  for (std::size_t i = 0; i < kMaxConnections / 2; ++i) connections.push_back(ConnectUnix(path_));
+  const auto refused = Client(path_).Get("/who");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+  connections.pop_back();
+  OnLoop([] {});
+  EXPECT_TRUE(Client(path_).Get("/who"));
+}
+
+TEST_F(ServerFixture, TooManyConnectionsAreRefusedAndLaterOnesServed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, who has no limit per user";
+  Listen();
+  std::vector<base::UniqueFd> connections;
+  for (std::size_t i = 0; i < kMaxConnections; ++i) connections.push_back(ConnectUnix(path_));
+  const auto refused = Client(path_).Get("/who");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(refused.error().message, "too many connections");
+  connections.clear();
+  base::Result<std::string> served = std::unexpected(refused.error());
+  while (!served) served = Client(path_).Get("/who");  // the closes arrive one after the other
+  EXPECT_TRUE(served);
+}
+
+TEST_F(ServerFixture, SocketHasTheAskedMode) {
+  Listen();
+  struct stat found {};
+  ASSERT_EQ(::stat(path_.c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 07777, 0600u);
+}
+
+TEST_F(ServerFixture, StaleSocketIsReplacedButALiveOneIsNot) {
+  {
+    const base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path_.c_str(), path_.size());
+    ASSERT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  }
+  Listen();
+  OnLoop([this] {
+    const auto second = Server::ListenUnix(loop_, path_, 0600, [](Request, Responder) {});
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, ErrorCode::kConflict);
+  });
+  EXPECT_TRUE(Client(path_).Get("/who"));
+}
+
+TEST_F(ServerFixture, RefusesPathsItMustNotUse) {
+  OnLoop([this] {
+    const auto nobody = [](Request, Responder) {};
+    const auto too_long = Server::ListenUnix(loop_, dir_ + std::string(200, 'x'), 0600, nobody);
+    ASSERT_FALSE(too_long);
+    EXPECT_EQ(too_long.error().code, ErrorCode::kInvalid);
+    const std::string file = dir_ + "/file";
+    ASSERT_TRUE(base::WriteFileAtomic(file, "precious"));
+    const auto in_the_way = Server::ListenUnix(loop_, file, 0600, nobody);
+    ASSERT_FALSE(in_the_way);
+    EXPECT_EQ(in_the_way.error().code, ErrorCode::kConflict);
+    EXPECT_EQ(base::ReadFile(file, 100).value_or(""), "precious");
+    EXPECT_FALSE(Server::ListenUnix(loop_, dir_ + "/no/such/s.sock", 0600, nobody));
+  });
+}
+
+TEST_F(ServerFixture, ASocketOfAForeignOwnerIsLeftAlone) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give the file away";
+  {
+    const base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path_.c_str(), path_.size());
+    ASSERT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  }
+  ASSERT_EQ(::chown(path_.c_str(), 12345, 12345), 0);
+  OnLoop([this] {
+    const auto server = Server::ListenUnix(loop_, path_, 0600, [](Request, Responder) {});
+    ASSERT_FALSE(server);
+    EXPECT_EQ(server.error().code, ErrorCode::kDenied);
+  });
+  EXPECT_TRUE(base::Exists(path_));
+  ::unlink(path_.c_str());
+}
+
+TEST_F(ServerFixture, ClientSendsNothingToADaemonOfAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to play two users";
+  Listen();
+  ASSERT_EQ(::chmod(dir_.c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(path_.c_str(), 0666), 0);
+  // The listener's identity is that of listen(): root here, so a plain user may talk to it, and
+  // the other way round root may not talk to a plain user's.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setgid(12345) != 0 || ::setuid(12345) != 0) ::_exit(9);
+    ::_exit(Client(path_).Get("/who").value_or("") == "12345 -" ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+
+  const std::string foreign = dir_ + "/foreign.sock";
+  ASSERT_EQ(::chmod(dir_.c_str(), 0777), 0);
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t other = ::fork();
+  if (other == 0) {
+    if (::setgid(12345) != 0 || ::setuid(12345) != 0) ::_exit(9);
+    const base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, foreign.c_str(), foreign.size());
+    if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) ::_exit(8);
+    if (::listen(fd.get(), 4) != 0 || ::write(ready[1], "r", 1) != 1) ::_exit(7);
+    char byte = 0;
+    const int peer = ::accept(fd.get(), nullptr, nullptr);
+    ::_exit(::recv(peer, &byte, 1, 0) == 0 ? 0 : 1);  // closed without a byte
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  const auto answer = Client(foreign).Get("/who");
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kDenied);
+  ASSERT_EQ(::waitpid(other, &status, 0), other);
+  EXPECT_EQ(status, 0);
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
+TEST_F(ServerFixture, LoopbackTcpHasNoPeerAndRefusesForeignHostNames) {
+  std::uint16_t port = 0;
+  OnLoop([&] {
+    auto server = Server::ListenTcp(loop_, 0, [](Request request, Responder reply) {
+      reply({.body = request.peer ? "peer" : "nobody"});
+    });
+    ASSERT_TRUE(server) << server.error().message;
+    server_ = std::move(*server);
+    port = server_->port();
+  });
+  const auto ask = [&](const std::string& host) {
+    base::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return Exchange(fd, "GET / HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n");
+  };
+  EXPECT_TRUE(ask("localhost:" + std::to_string(port)).ends_with("nobody"));
+  EXPECT_TRUE(ask("127.0.0.1").ends_with("nobody"));
+  EXPECT_TRUE(ask("evil.example").starts_with("HTTP/1.1 403"));
+}
+
+TEST(Client, SaysWhatToDoWhenNobodyListens) {
+  const auto absent = Client("/run/carma/no-such.sock").Get("/");
+  ASSERT_FALSE(absent);
+  EXPECT_EQ(absent.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(absent.error().message,
+            "carmad is not running at /run/carma/no-such.sock (start it with 'systemctl start "
+            "carmad')");
+  const auto too_long = Client(std::string(200, 'x')).Get("/");
+  ASSERT_FALSE(too_long);
+  EXPECT_EQ(too_long.error().code, ErrorCode::kInvalid);
+}
+
+}  // namespace
+}  // namespace carma::api
