@@ -181,7 +181,7 @@ void Engine::Requeue(core::TaskId id, Done done) {
   fresh.launched.reset();
   fresh.started.reset();
   fresh.ended.reset();
-  NoteChange(fresh);
+  Collect({core::TaskChanged{fresh}});
   Post(core::TaskRestored{std::move(fresh)}, std::move(done));
 }
 
@@ -331,11 +331,8 @@ void Engine::Turn() {
 
 void Engine::Collect(std::vector<core::Action> actions) {
   for (core::Action& action : actions) {
-    if (const auto* changed = std::get_if<core::TaskChanged>(&action)) {
-      NoteChange(changed->record);
-    } else {
-      batch_.actions.push_back(std::move(action));
-    }
+    if (const auto* changed = std::get_if<core::TaskChanged>(&action)) NoteChange(changed->record);
+    batch_.actions.push_back(std::move(action));
   }
 }
 
@@ -402,7 +399,6 @@ bool Engine::Flush() {
   for (const core::Action& action : batch.actions) Perform(action, estimates);
   if (!estimates.empty()) host_.RequestEstimates(std::move(estimates));
   for (const auto& [id, record] : batch.records) {
-    host_.TaskChanged(record);
     if (!core::HoldsGpus(record.state) && record.attempt > 0) {
       attribution_.Remove(id);
       launcher_.Forget(id, record.attempt, AttemptDir(id, record.attempt));
@@ -416,7 +412,9 @@ bool Engine::Flush() {
 // ---- what goes out ----
 
 void Engine::Perform(const core::Action& action, std::vector<EstimateJob>& estimates) {
-  if (const auto* start = std::get_if<core::StartTask>(&action)) {
+  if (const auto* changed = std::get_if<core::TaskChanged>(&action)) {
+    host_.TaskChanged(changed->record);
+  } else if (const auto* start = std::get_if<core::StartTask>(&action)) {
     Launch(*start);
   } else if (const auto* stop = std::get_if<core::StopTask>(&action)) {
     launcher_.Stop(stop->id, stop->attempt);

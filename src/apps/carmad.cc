@@ -1,0 +1,51 @@
+// The node daemon.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "config/settings.h"
+#include "daemon/daemon.h"
+
+int main(int argc, char** argv) {
+  CLI::App app{"carmad, the CARMA node daemon: queue, placement, launch and recovery of GPU tasks"};
+  app.set_version_flag("--version", CARMA_VERSION);
+  std::string config, socket, state_dir;
+  bool check_only = false;
+  app.add_option("--config", config, "configuration file instead of /etc/carma/carma.toml and the user's own");
+  app.add_option("--socket", socket, "Unix socket to listen on (daemon.socket)");
+  app.add_option("--state-dir", state_dir, "folder of the durable state (daemon.state_dir)");
+  app.add_flag("--check-config", check_only, "read and check the configuration, then exit");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? 0 : 2;
+  }
+
+  carma::config::Sources sources = carma::config::StandardSources(
+      config.empty() ? std::nullopt : std::optional(config), ::getuid() == 0);
+  if (!socket.empty()) sources.overrides.emplace_back("daemon.socket", socket);
+  if (!state_dir.empty()) sources.overrides.emplace_back("daemon.state_dir", state_dir);
+  const carma::base::Result<carma::config::Loaded> loaded = carma::config::Load(sources);
+  if (!loaded) {
+    std::fprintf(stderr, "carmad: %s\n", loaded.error().message.c_str());
+    return 2;
+  }
+  if (check_only) {
+    std::puts("configuration is valid");
+    return 0;
+  }
+  carma::base::SetLogLevel(loaded->settings.log_level);
+  auto daemon = carma::daemon::Daemon::Make(
+      {loaded->settings, carma::base::ExecutableDir() + "/carma-shim", CARMA_VERSION});
+  if (!daemon) {
+    std::fprintf(stderr, "carmad: %s\n", daemon.error().message.c_str());
+    return 1;
+  }
+  (*daemon)->Run();
+  return 0;
+}

@@ -1,0 +1,481 @@
+#include "daemon/daemon.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <list>
+#include <map>
+
+#include "api/http.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/engine.h"
+#include "daemon/known_gpus.h"
+#include "daemon/metrics.h"
+#include "daemon/monitor.h"
+#include "daemon/notify.h"
+#include "daemon/present.h"
+#include "daemon/routes.h"
+#include "daemon/worker.h"
+#include "estimate/estimator.h"
+#include "gpu/nvml_probe.h"
+#include "simgpu/state.h"
+#include "store/store.h"
+#include "task/cgroup.h"
+#include "task/shim_launcher.h"
+
+namespace carma::daemon {
+namespace {
+
+namespace asio = boost::asio;
+using base::ErrorCode;
+using base::Result;
+using base::Unit;
+
+constexpr auto kStoreRetry = std::chrono::seconds(1);
+constexpr auto kDiscoverRetry = std::chrono::seconds(10);
+constexpr base::Duration kUsageSpan{60'000};
+constexpr auto kHousekeeping = std::chrono::hours(1);
+
+// A timer that calls back once, the last time set; moved by Set, stopped by its end.
+class Alarm {
+ public:
+  explicit Alarm(asio::io_context& loop) : timer_(loop) {}
+  void Set(std::chrono::nanoseconds from_now, std::function<void()> call) {
+    timer_.expires_after(std::max(from_now, std::chrono::nanoseconds(0)));
+    timer_.async_wait([call = std::move(call)](const boost::system::error_code& error) {
+      if (!error) call();
+    });
+  }
+
+ private:
+  asio::steady_timer timer_;
+};
+
+class RealDaemon : public Daemon, public Engine::Host {
+ public:
+  RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock, std::unique_ptr<store::Store> store);
+  ~RealDaemon() override;
+  Result<Unit> Listen();
+  void Run() override;
+
+  // Engine::Host
+  void RequestTurn() override;
+  void RequestEstimates(std::vector<EstimateJob> jobs) override;
+  void WakeAt(base::Time when) override;
+  void RetryTurnLater() override;
+  void TaskChanged(const core::TaskRecord& record) override;
+  std::optional<double> RecentFullness(core::GpuIndex gpu) override;
+
+ private:
+  struct Waiter {
+    Waiter(asio::io_context& loop, std::function<void()> call) : alarm(loop), answer(std::move(call)) {}
+    Alarm alarm;
+    std::function<void()> answer;
+  };
+  using Waiters = std::list<std::unique_ptr<Waiter>>;
+
+  void Beat();
+  EngineOptions MakeEngineOptions() const;
+  void Discover();
+  void TakeDevices(Result<std::vector<gpu::DeviceInfo>> devices);
+  void StartEngine(std::vector<gpu::DeviceInfo> devices);
+  void Sample();
+  void TakeRound(std::vector<Result<gpu::Reading>> round);
+  void WatchProbe();
+  void CloseUsage();
+  void Housekeep();
+  void WatchLauncher();
+  void WhenFinal(core::TaskId id, int seconds, std::function<void()> answer);
+  void AnswerWaiters(core::TaskId id);
+  api::StatusView Status();
+  std::vector<std::string> Troubles() const;
+
+  DaemonOptions options_;
+  std::unique_ptr<base::Clock> clock_;
+  std::unique_ptr<store::Store> store_;
+  asio::io_context loop_{1};
+  std::unique_ptr<task::Launcher> launcher_;
+  asio::posix::stream_descriptor launcher_fd_{loop_};
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Monitor> monitor_;
+  std::unique_ptr<Routes> routes_;
+  std::unique_ptr<api::Server> unix_server_;
+  std::unique_ptr<api::Server> tcp_server_;
+  // The probe is shared with the worker's thread: a call that hangs for ever keeps it alive.
+  std::shared_ptr<gpu::Probe> probe_;
+  std::shared_ptr<estimate::Estimator> estimator_ = estimate::MakeGiven();
+  // True while the loop lives; a worker's late answer checks it before it posts.
+  std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
+  Counters counters_;
+  Alarm wake_{loop_}, sample_{loop_}, probe_watch_{loop_}, store_retry_{loop_}, usage_{loop_}, housekeep_{loop_},
+      watchdog_{loop_};
+  std::map<core::TaskId, Waiters> waiters_;
+  std::string driver_trouble_;
+  bool turn_posted_ = false;
+  bool probe_busy_ = false;
+  bool probe_silent_ = false;
+  std::uint64_t probe_calls_ = 0;
+  Worker probe_worker_, estimate_worker_;
+};
+
+RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock, std::unique_ptr<store::Store> store)
+    : options_(std::move(options)), clock_(std::move(clock)), store_(std::move(store)) {
+  const config::Settings& settings = options_.settings;
+  task::ShimLauncherOptions launcher;
+  launcher.shim_path = options_.shim_path;
+  if (settings.cgroups) launcher.cgroup_base = task::FindCgroupBase().path;
+  launcher_ = task::MakeShimLauncher(launcher);
+  probe_ = gpu::MakeNvmlProbe(settings.nvml_library);
+
+  Services services;
+  services.store = store_.get();
+  services.settings = &options_.settings;
+  services.clock = clock_.get();
+  services.own_uid = ::getuid();
+  services.waiting_for = "carmad has not yet found any GPU";
+  services.status = [this] { return Status(); };
+  services.metrics = [this] { return MetricsText(engine_.get(), monitor_.get(), *store_, counters_, clock_->Now(), options_.version); };
+  services.when_final = [this](core::TaskId id, int seconds, std::function<void()> answer) {
+    WhenFinal(id, seconds, std::move(answer));
+  };
+  routes_ = std::make_unique<Routes>(std::move(services));
+}
+
+RealDaemon::~RealDaemon() {
+  *alive_ = false;
+  if (probe_busy_) probe_worker_.DeclareStuck();
+}
+
+Result<Unit> RealDaemon::Listen() {
+  const config::Settings& settings = options_.settings;
+  const auto handler = [this](api::Request request, api::Responder respond) {
+    routes_->Handle(std::move(request), std::move(respond));
+  };
+  Result<std::unique_ptr<api::Server>> unix_server =
+      api::Server::ListenUnix(loop_, settings.socket, ::getuid() == 0 ? settings.socket_mode : 0600, handler);
+  if (!unix_server) return std::unexpected(unix_server.error());
+  unix_server_ = std::move(*unix_server);
+  if (!settings.http_port) return Unit{};
+  Result<std::unique_ptr<api::Server>> tcp_server =
+      api::Server::ListenTcp(loop_, static_cast<std::uint16_t>(*settings.http_port), handler);
+  if (!tcp_server) return std::unexpected(tcp_server.error());
+  tcp_server_ = std::move(*tcp_server);
+  return Unit{};
+}
+
+void RealDaemon::Run() {
+  asio::signal_set signals(loop_, SIGTERM, SIGINT);
+  signals.async_wait([this](const boost::system::error_code& error, int number) {
+    if (error) return;
+    base::LogInfo("stopping", {{"signal", number}});
+    NotifyServiceManager("STOPPING=1");
+    loop_.stop();
+  });
+  ::signal(SIGPIPE, SIG_IGN);
+  Beat();
+  Discover();
+  WatchLauncher();
+  Housekeep();
+  base::LogInfo("listening", {{"socket", options_.settings.socket}, {"state", options_.settings.state_dir}});
+  NotifyServiceManager("READY=1");
+  loop_.run();
+  if (engine_) engine_->AddUsage(monitor_->CloseUsage(clock_->Now()));
+  if (engine_) engine_->Turn();
+}
+
+void RealDaemon::Beat() {
+  const std::optional<std::chrono::microseconds> period = WatchdogPeriod();
+  if (!period) return;
+  NotifyServiceManager("WATCHDOG=1");
+  watchdog_.Set(*period, [this] { Beat(); });
+}
+
+// ---- GPUs ----
+
+void RealDaemon::Discover() {
+  probe_busy_ = true;
+  WatchProbe();
+  probe_worker_.Do([probe = probe_, alive = alive_, this] {
+    auto devices = std::make_shared<Result<std::vector<gpu::DeviceInfo>>>(probe->Devices());
+    if (*alive) asio::post(loop_, [this, devices] { TakeDevices(std::move(*devices)); });
+  });
+}
+
+void RealDaemon::TakeDevices(Result<std::vector<gpu::DeviceInfo>> devices) {
+  probe_busy_ = false;
+  probe_silent_ = false;
+  ++probe_calls_;
+  if (devices && devices->empty()) devices = base::Fail(ErrorCode::kUnavailable, "the driver knows no GPU");
+  if (devices) {
+    driver_trouble_.clear();
+    KeepKnownGpus(options_.settings.state_dir, *devices);
+    if (!engine_) StartEngine(std::move(*devices));
+    Sample();
+    return;
+  }
+  if (driver_trouble_ != devices.error().message) base::LogWarn("no_driver", {{"why", devices.error().message}});
+  driver_trouble_ = devices.error().message;
+  // Tasks of an earlier life run on GPUs that we know by name: take them over, with every GPU closed.
+  if (!engine_) {
+    std::vector<gpu::DeviceInfo> known = KnownGpus(options_.settings.state_dir);
+    if (!known.empty()) StartEngine(std::move(known));
+  }
+  if (engine_) {
+    for (core::Event& event : monitor_->DriverSilent(driver_trouble_)) engine_->Post(std::move(event));
+  } else {
+    routes_->services().waiting_for = "no GPU: " + driver_trouble_;
+  }
+  sample_.Set(kDiscoverRetry, [this] { Discover(); });
+}
+
+EngineOptions RealDaemon::MakeEngineOptions() const {
+  const config::Settings& settings = options_.settings;
+  EngineOptions options;
+  options.policy = settings.policy;
+  options.state_dir = settings.state_dir;
+  options.kill_grace = settings.kill_grace;
+  options.max_output_bytes = settings.max_output_mib << 20;
+  options.output_rotations = settings.output_rotations;
+  options.max_queued_tasks = settings.max_queued_tasks;
+  options.default_time_limit = settings.default_time_limit;
+  if (settings.collocation == config::CollocationMethod::kMps) {
+    options.shared_environment["CUDA_MPS_PIPE_DIRECTORY"] = settings.mps_pipe_directory;
+  }
+  if (!settings.simgpu_state.empty()) options.task_environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
+  return options;
+}
+
+void RealDaemon::StartEngine(std::vector<gpu::DeviceInfo> devices) {
+  std::vector<core::GpuInfo> infos;
+  for (const gpu::DeviceInfo& device : devices) {
+    infos.push_back({device.uuid, device.name, device.total_mib, device.reserved_mib});
+    base::LogInfo("gpu", {{"index", infos.size() - 1},
+                          {"uuid", device.uuid},
+                          {"name", device.name},
+                          {"total_mib", device.total_mib},
+                          {"sm_activity", device.reports_sm_activity}});
+  }
+  monitor_ = std::make_unique<Monitor>(std::move(devices), options_.settings.window);
+  engine_ = std::make_unique<Engine>(MakeEngineOptions(), *store_, *launcher_, *clock_, *this);
+  if (Result<Unit> started = engine_->Start(std::move(infos)); !started) {
+    base::LogError("start_failed", {{"why", started.error().message}});
+    engine_.reset();
+    loop_.stop();
+    return;
+  }
+  routes_->services().engine = engine_.get();
+  routes_->services().monitor = monitor_.get();
+  usage_.Set(clock_->RealSpan(kUsageSpan), [this] { CloseUsage(); });
+}
+
+void RealDaemon::Sample() {
+  probe_busy_ = true;
+  WatchProbe();
+  const std::size_t count = monitor_->devices().size();
+  probe_worker_.Do([probe = probe_, alive = alive_, clock = clock_.get(), count, this] {
+    auto round = std::make_shared<std::vector<Result<gpu::Reading>>>();
+    for (std::size_t i = 0; i < count && *alive; ++i) round->push_back(probe->Read(i, clock->Now()));
+    if (*alive) asio::post(loop_, [this, round] { TakeRound(std::move(*round)); });
+  });
+}
+
+void RealDaemon::TakeRound(std::vector<Result<gpu::Reading>> round) {
+  probe_busy_ = false;
+  ++probe_calls_;
+  if (probe_silent_) base::LogInfo("driver_answers_again");
+  probe_silent_ = false;
+  driver_trouble_.clear();
+  for (core::Event& event : monitor_->Take(clock_->Now(), round, engine_->attribution())) {
+    if (const auto* health = std::get_if<core::GpuHealthChanged>(&event)) {
+      base::LogWarn("gpu_health", {{"gpu", health->gpu}, {"healthy", health->healthy}, {"lost", health->lost}, {"why", health->text}});
+    }
+    engine_->Post(std::move(event));
+  }
+  const bool all_failed = !round.empty() && std::none_of(round.begin(), round.end(), [](const auto& r) { return r.has_value(); });
+  if (all_failed) {
+    // The library may have lost its driver: start over with it, not too often.
+    sample_.Set(std::min<std::chrono::nanoseconds>(kDiscoverRetry, 10 * clock_->RealSpan(options_.settings.sample_period)),
+                [this] { Discover(); });
+    return;
+  }
+  sample_.Set(clock_->RealSpan(options_.settings.sample_period), [this] { Sample(); });
+}
+
+// A call that does not come back closes the GPUs; when it does come back, sampling simply goes on.
+void RealDaemon::WatchProbe() {
+  probe_watch_.Set(options_.settings.probe_timeout, [this, call = probe_calls_] {
+    if (!probe_busy_ || call != probe_calls_) return;
+    probe_silent_ = true;
+    driver_trouble_ = "the driver has not answered for " + base::FormatSpan(options_.settings.probe_timeout);
+    base::LogWarn("driver_hangs", {{"why", driver_trouble_}});
+    if (!engine_) {
+      std::vector<gpu::DeviceInfo> known = KnownGpus(options_.settings.state_dir);
+      routes_->services().waiting_for = "no GPU: " + driver_trouble_;
+      if (known.empty()) return;
+      StartEngine(std::move(known));
+    }
+    for (core::Event& event : monitor_->DriverSilent(driver_trouble_)) engine_->Post(std::move(event));
+  });
+}
+
+void RealDaemon::CloseUsage() {
+  std::vector<store::GpuUsage> rows = monitor_->CloseUsage(clock_->Now());
+  if (!rows.empty()) engine_->AddUsage(std::move(rows));
+  usage_.Set(clock_->RealSpan(kUsageSpan), [this] { CloseUsage(); });
+}
+
+std::optional<double> RealDaemon::RecentFullness(core::GpuIndex gpu) {
+  return monitor_->RecentFullness(gpu, clock_->Now());
+}
+
+// ---- turns ----
+
+void RealDaemon::RequestTurn() {
+  if (std::exchange(turn_posted_, true)) return;
+  // Posted, not called: everything that is ready now shares one turn, and so one commit.
+  asio::post(loop_, [this] {
+    turn_posted_ = false;
+    if (!engine_) return;
+    const auto began = std::chrono::steady_clock::now();
+    engine_->Turn();
+    counters_.turn_seconds.Observe(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+  });
+}
+
+void RealDaemon::RetryTurnLater() {
+  store_retry_.Set(kStoreRetry, [this] { RequestTurn(); });
+}
+
+void RealDaemon::WakeAt(base::Time when) {
+  wake_.Set(clock_->RealSpan(when - clock_->Now()), [this] { engine_->Post(core::WakeUp{}); });
+}
+
+void RealDaemon::RequestEstimates(std::vector<EstimateJob> jobs) {
+  auto shared = std::make_shared<std::vector<EstimateJob>>(std::move(jobs));
+  estimate_worker_.Do([estimator = estimator_, alive = alive_, shared, this] {
+    auto events = std::make_shared<std::vector<core::Event>>();
+    for (const EstimateJob& job : *shared) {
+      const Result<core::Estimate> estimate = estimator->Peak(job.spec);
+      events->push_back(core::EstimateReady{job.id, estimate ? std::optional(*estimate) : std::nullopt});
+    }
+    if (!*alive) return;
+    asio::post(loop_, [this, events] {
+      for (core::Event& event : *events) engine_->Post(std::move(event));
+    });
+  });
+}
+
+void RealDaemon::WatchLauncher() {
+  if (launcher_->PollFd() < 0) return;
+  if (!launcher_fd_.is_open()) launcher_fd_.assign(::dup(launcher_->PollFd()));
+  launcher_fd_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
+    if (error) return;
+    if (engine_) engine_->PollLauncher();
+    WatchLauncher();
+  });
+}
+
+void RealDaemon::Housekeep() {
+  const base::Time oldest = clock_->Now() - std::chrono::hours(24) * options_.settings.keep_finished_days;
+  Result<Unit> ok = store_->Begin();
+  if (ok) {
+    const Result<std::int64_t> pruned = store_->Prune(oldest);
+    ok = pruned ? store_->Commit() : std::unexpected(pruned.error());
+    if (!ok) store_->Rollback();
+    if (ok && *pruned > 0) base::LogInfo("pruned", {{"tasks", *pruned}});
+  }
+  if (!ok) base::LogWarn("prune_failed", {{"why", ok.error().message}});
+  housekeep_.Set(kHousekeeping, [this] { Housekeep(); });
+}
+
+// ---- answers that wait ----
+
+void RealDaemon::WhenFinal(core::TaskId id, int seconds, std::function<void()> answer) {
+  Waiters& waiting = waiters_[id];
+  waiting.push_back(std::make_unique<Waiter>(loop_, std::move(answer)));
+  Waiter* waiter = waiting.back().get();
+  waiter->alarm.Set(std::chrono::seconds(seconds), [this, id, waiter] {
+    const std::function<void()> call = std::move(waiter->answer);
+    std::erase_if(waiters_[id], [&](const auto& each) { return each.get() == waiter; });
+    if (waiters_[id].empty()) waiters_.erase(id);
+    call();
+  });
+}
+
+void RealDaemon::AnswerWaiters(core::TaskId id) {
+  const auto found = waiters_.find(id);
+  if (found == waiters_.end()) return;
+  const Waiters waiting = std::move(found->second);
+  waiters_.erase(found);
+  for (const std::unique_ptr<Waiter>& each : waiting) each->answer();
+}
+
+void RealDaemon::TaskChanged(const core::TaskRecord& record) {
+  counters_.Count(record);
+  if (core::IsFinal(record.state)) AnswerWaiters(record.id);
+}
+
+// ---- how it is ----
+
+std::vector<std::string> RealDaemon::Troubles() const {
+  std::vector<std::string> troubles;
+  if (!driver_trouble_.empty()) troubles.push_back("driver: " + driver_trouble_);
+  if (engine_ && !engine_->store_trouble().empty()) troubles.push_back("store: " + engine_->store_trouble());
+  if (monitor_ && driver_trouble_.empty() && monitor_->DriverState() != "ok") troubles.push_back(monitor_->DriverState());
+  return troubles;
+}
+
+api::StatusView RealDaemon::Status() {
+  api::StatusView view;
+  view.version = options_.version;
+  view.uid = ::getuid();
+  view.pid = ::getpid();
+  view.now_ms = base::ToMs(clock_->Now());
+  view.time_scale = 1e9 / static_cast<double>(clock_->RealSpan(base::Duration(1'000)).count());
+  view.policy = PolicyLine(options_.settings);
+  view.collocation = CollocationLine(options_.settings);
+  view.driver = !driver_trouble_.empty() ? driver_trouble_ : monitor_ ? monitor_->DriverState() : "being asked";
+  if (const auto counts = store_->Counts()) {
+    for (const auto& [state, count] : *counts) view.task_counts.emplace_back(core::TaskStateName(state), count);
+  }
+  view.troubles = Troubles();
+  return view;
+}
+
+// A simulated server has a clock of its own, which its tasks and its daemon share.
+Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings) {
+  if (settings.simgpu_state.empty()) return std::make_unique<base::SystemClock>();
+  const Result<simgpu::ServerClock> clock = simgpu::ReadClock(settings.simgpu_state);
+  if (!clock) return Wrap(clock.error(), "simulation.state");
+  return std::make_unique<base::SystemClock>(clock->time_scale, clock->origin_time, clock->origin_boot_ns);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
+  if (Result<Unit> made = base::MakeDirs(options.settings.state_dir, 0700); !made) return std::unexpected(made.error());
+  Result<std::unique_ptr<base::Clock>> clock = MakeClock(options.settings);
+  if (!clock) return std::unexpected(clock.error());
+  if (!options.settings.simgpu_state.empty()) {
+    // The simulated driver library finds its server by the environment, as its tasks do.
+    ::setenv("CARMA_SIMGPU_STATE", options.settings.simgpu_state.c_str(), 1);
+  }
+  Result<std::unique_ptr<store::Store>> store = store::Store::Open(options.settings.state_dir);
+  if (!store) return std::unexpected(store.error());
+  auto daemon = std::make_unique<RealDaemon>(std::move(options), std::move(*clock), std::move(*store));
+  if (Result<Unit> listening = daemon->Listen(); !listening) return std::unexpected(listening.error());
+  return daemon;
+}
+
+}  // namespace carma::daemon

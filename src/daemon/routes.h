@@ -1,0 +1,76 @@
+// The API's endpoints on top of the engine. One table; who may do what is decided here, from the peer's credentials.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "api/http.h"
+#include "api/views.h"
+#include "base/clock.h"
+#include "config/settings.h"
+#include "daemon/engine.h"
+#include "daemon/monitor.h"
+
+namespace carma::daemon {
+
+// What the endpoints work on. `engine` and `monitor` are null until the GPUs are known.
+struct Services {
+  Engine* engine = nullptr;
+  Monitor* monitor = nullptr;
+  store::Store* store = nullptr;
+  const config::Settings* settings = nullptr;
+  base::Clock* clock = nullptr;
+  std::uint32_t own_uid = 0;  // the daemon's; 0: it serves everybody
+  std::string waiting_for;    // why there is no engine yet
+  std::function<api::StatusView()> status;
+  std::function<std::string()> metrics;
+  // Calls back once the task is final, or after real seconds.
+  std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final;
+};
+
+class Routes {
+ public:
+  explicit Routes(Services services) : services_(std::move(services)) {}
+  Services& services() { return services_; }
+  void Handle(api::Request request, api::Responder respond);
+
+ private:
+  struct Call;   // one request with its path's parameters
+  struct Entry;  // one row of the table
+  static const Entry kTable[];
+
+  // Endpoints.
+  void Status(Call& call);
+  void OpenApi(Call& call);
+  void Metrics(Call& call);
+  void SubmitTasks(Call& call);
+  void ListTasks(Call& call);
+  void ShowTask(Call& call);
+  void ExplainTask(Call& call);
+  void ShowSpec(Call& call);
+  void ChangeTask(Call& call);
+  void SetPriority(Call& call);
+  void ListGpus(Call& call);
+  void DrainGpu(Call& call);
+  void ResumeGpu(Call& call);
+  void ListEvents(Call& call);
+  void Report(Call& call);
+
+  base::Result<base::Unit> Admit(const api::Request& request, const Entry& entry) const;
+  bool IsAdmin(const api::Peer& peer) const;
+  // The stored task, if this peer may change it.
+  base::Result<store::StoredTask> Touchable(const Call& call) const;
+  api::TaskView View(const store::StoredTask& stored) const;
+  // Answers with the task as it is once the change is durable.
+  Engine::Done AnswerWithTask(Call& call);
+  Engine::Done AnswerWithGpu(Call& call, core::GpuIndex gpu);
+  base::Result<core::GpuIndex> GpuOf(const Call& call) const;
+  void DryRun(Call& call, const std::vector<task::TaskSpec>& specs);
+
+  Services services_;
+};
+
+// Name of the user, or the number where there is none.
+std::string UserName(std::uint32_t uid);
+
+}  // namespace carma::daemon
