@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "task/option_values.h"
 #include "task/rad.h"
 #include "task/spec.h"
 
@@ -39,6 +40,20 @@ struct SubmitterContext {
   base::Time now{};  // for --begin; the daemon's clock
 };
 
+// Settings as collected, before a context completes them.
+struct Draft {
+  TaskSpec spec;  // paths as written, relative ones too
+  std::optional<bool> exclusive;
+  std::optional<std::string> array;
+  std::optional<std::string> wrap;
+  std::optional<std::string> begin;
+  ExportPlan exported;
+  std::string script_path;
+  std::optional<RadMemory> rad_memory;
+  RadEstimate rad_estimate = RadEstimate::kOracle;
+  std::vector<std::string> remarks;  // of the value just set; become warnings with their place
+};
+
 // What one submission says, collected in rising precedence: first the file (ApplyScript of
 // task/script.h, ApplyRad of task/rad.h) or the command, then the options of the command line.
 // A later setting replaces an earlier one.
@@ -62,26 +77,14 @@ class Description {
   // What a person should read on stderr; grows until Finish().
   const std::vector<std::string>& warnings() const { return warnings_; }
   // "0-9:2%4" as given; Finish() then makes several tasks.
-  const std::optional<std::string>& array() const { return array_; }
+  const std::optional<std::string>& array() const { return draft_.array; }
 
   // One task, or one per array index in rising order: paths absolute, defaults filled in, --export
   // applied, Validate()d. Errors: kInvalid, one line.
   base::Result<std::vector<TaskSpec>> Finish(const SubmitterContext& context);
 
  private:
-  base::Result<base::Unit> SetValue(std::string_view name, std::string_view value);
-  base::Result<base::Unit> ChooseCommand(TaskSpec& spec) const;
-  base::Result<base::Unit> ChooseMemory(TaskSpec& spec) const;
-  void FillEnvironment(const SubmitterContext& context, TaskSpec& spec);
-
-  TaskSpec spec_;  // settings that need no context; paths still as written
-  std::optional<std::string> array_;
-  std::optional<std::string> wrap_;
-  std::string script_path_;
-  std::optional<RadMemory> rad_memory_;
-  RadEstimate rad_estimate_ = RadEstimate::kOracle;
-  std::optional<std::string> begin_;
-  std::optional<std::string> export_;
+  Draft draft_;
   std::vector<std::string> warnings_;
 };
 

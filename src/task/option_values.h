@@ -1,0 +1,52 @@
+// The values of submit options, each with its own small language.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "core/task.h"
+
+namespace carma::task {
+
+// All errors are kInvalid and say what was expected, without naming the option.
+
+// When a task may start, not before `now`'s meaning of it:
+//   2026-03-01, 2026-03-01T14:05[:30][Z]    local time, or UTC with Z
+//   14:05[:30], midnight, noon              the next one, local time
+//   now, now+1hour, now+90 (seconds), tomorrow, +30m, +1h30m
+base::Result<base::Time> ParseBegin(std::string_view text, base::Time now);
+
+struct ArrayPlan {
+  std::vector<std::int64_t> indices;  // rising, each once
+  std::optional<std::int64_t> limit;  // "%n"
+};
+// "0-15", "1,3,7-9", "0-15:4", each with "%n" at the end.
+base::Result<ArrayPlan> ParseArray(std::string_view text);
+
+// "afterok:1:2,afterany:3,afternotok:4".
+base::Result<std::vector<core::Dependency>> ParseDependencies(std::string_view text);
+
+struct GpuCount {
+  int gpus = 1;
+  std::vector<std::string> remarks;  // parts that were left out, for a warning
+};
+// "2", "a100:2".
+base::Result<GpuCount> ParseGpus(std::string_view text);
+// "gpu:2", "gpu:a100:2", "gpu", and others beside it: "gpu:2,shard:4".
+base::Result<GpuCount> ParseGres(std::string_view text);
+
+struct ExportPlan {
+  bool all = true;  // the submitter's whole environment first
+  // Name, and its value; empty: the submitter's.
+  std::vector<std::pair<std::string, std::optional<std::string>>> variables;
+};
+// "ALL", "NONE", "NAME,NAME=value", "ALL,NAME=value".
+base::Result<ExportPlan> ParseExport(std::string_view text);
+
+}  // namespace carma::task

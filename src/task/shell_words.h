@@ -1,0 +1,21 @@
+// Splits a line into words as a POSIX shell would, without being one.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace carma::task {
+
+// kWords: quotes, backslashes and a comment after a blank and '#'; everything else is literal.
+// kCommand: the same, but text that a shell would act on is refused, because running it literally
+// would do something else than its author meant: ; | & > < ` unquoted, "$" before a name, brace or
+// parenthesis outside '…', and a leading VAR=value. File patterns (*.csv) stay as they are.
+enum class WordRules { kWords, kCommand };
+
+// Errors: kInvalid: unclosed quote, trailing backslash, and what the rules refuse.
+base::Result<std::vector<std::string>> SplitShellWords(std::string_view line, WordRules rules);
+
+}  // namespace carma::task
