@@ -68,26 +68,29 @@ class Store {
  public:
   // Opens or creates. Takes the lock of the folder: a second daemon on the same state gets
   // kConflict with the holder's pid. Errors: kCorrupt (failed integrity or not our file:
-  // untouched), kConflict (a newer schema: untouched), kIo.
+  // untouched), kConflict (a newer schema: untouched), kDenied (the folder is not ours alone), kIo.
   static base::Result<std::unique_ptr<Store>> Open(const std::string& state_dir);
   ~Store();
 
   // A batch: everything between Begin and Commit becomes durable together. Errors: kIo (disk full
-  // …); the batch is rolled back and the books are as before Begin.
+  // …), of Commit or of any call between; the batch is rolled back at once, the books are as before
+  // Begin, the rest of the batch answers kIo too, and the next Begin starts afresh. Rollback
+  // without an open batch does nothing.
   base::Result<base::Unit> Begin();
   base::Result<base::Unit> Commit();
   void Rollback();
 
   // Inside a batch.
   base::Result<base::Unit> PutTask(const StoredTask& task);  // insert or replace, spec included
-  base::Result<base::Unit> PutRecord(
+  base::Result<base::Unit> PutRecord(  // kNotFound: no such task (the batch stays open)
       const core::TaskRecord& record,  // the changing part of a known task
       const std::vector<std::string>& gpu_uuids);
   base::Result<base::Unit> AddEvent(const StoredEvent& event);
   base::Result<base::Unit> AddUsage(const GpuUsage& usage);
   base::Result<base::Unit> PutDrain(const std::string& gpu_uuid, const std::string& why);
   base::Result<base::Unit> DropDrain(const std::string& gpu_uuid);
-  // Removes finished tasks that ended before the time and their events; returns how many.
+  // Removes finished tasks that ended before the time, with their events, and usage and events of
+  // that age; returns how many tasks. A task that an unfinished one depends on stays.
   base::Result<std::int64_t> Prune(core::Time ended_before);
 
   // Reading.

@@ -1,0 +1,75 @@
+#include "store/lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace carma::store {
+
+using base::ErrorCode;
+using base::Fail;
+using base::FailErrno;
+using base::Result;
+using base::Unit;
+
+namespace {
+
+// The books hold the environments of all users, and whoever can write to the folder can replace
+// them.
+Result<Unit> CheckFolder(const std::string& state_dir) {
+  struct stat info {};
+  if (::stat(state_dir.c_str(), &info) != 0) return FailErrno(errno, "state folder " + state_dir);
+  if (!S_ISDIR(info.st_mode)) {
+    return Fail(ErrorCode::kInvalid, "state folder " + state_dir + ": expected a folder");
+  }
+  if (info.st_uid != ::geteuid()) {
+    return Fail(ErrorCode::kDenied, "state folder " + state_dir + " belongs to uid " +
+                                        std::to_string(info.st_uid) + ", expected uid " +
+                                        std::to_string(::geteuid()));
+  }
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return Fail(ErrorCode::kDenied,
+                "state folder " + state_dir +
+                    " can be written by others, expected mode 0700 (chmod 700 " + state_dir + ")");
+  }
+  return Unit{};
+}
+
+std::string HolderText(int fd) {
+  char buffer[32];
+  const ssize_t n = ::pread(fd, buffer, sizeof buffer, 0);
+  const std::string_view text =
+      base::Trim(std::string_view(buffer, n > 0 ? static_cast<std::size_t>(n) : 0));
+  return base::ParseInt(text) ? "pid " + std::string(text) : "pid unknown";
+}
+
+}  // namespace
+
+Result<StateLock> StateLock::Take(const std::string& state_dir) {
+  if (Result<Unit> made = base::MakeDirs(state_dir, 0700); !made) {
+    return base::Wrap(made.error(), "making the state folder");
+  }
+  if (Result<Unit> fine = CheckFolder(state_dir); !fine) return std::unexpected(fine.error());
+  const std::string path = state_dir + "/lock";
+  base::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return FailErrno(errno, "open " + path);
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return FailErrno(errno, "flock " + path);
+    return Fail(ErrorCode::kConflict, "state folder " + state_dir +
+                                          " is in use by another carmad (" + HolderText(fd.get()) +
+                                          ")");
+  }
+  // The pid is for people only: on a full disk the lock holds without it.
+  const std::string pid = std::to_string(::getpid()) + "\n";
+  if (::ftruncate(fd.get(), 0) == 0) {
+    [[maybe_unused]] const ssize_t n = ::pwrite(fd.get(), pid.data(), pid.size(), 0);
+  }
+  return StateLock(std::move(fd));
+}
+
+}  // namespace carma::store

@@ -1,0 +1,24 @@
+// One daemon per state folder.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace carma::store {
+
+// Holds flock() on <state_dir>/lock, which tells the holder's pid to people and to the next one
+// who tries. The kernel releases it with the process, however that ends.
+class StateLock {
+ public:
+  // Makes the folder (0700) if there is none. Errors: kConflict with the holder's pid, kDenied (the
+  // folder belongs to another user or others may write to it), kIo.
+  static base::Result<StateLock> Take(const std::string& state_dir);
+
+ private:
+  explicit StateLock(base::UniqueFd fd) : fd_(std::move(fd)) {}
+  base::UniqueFd fd_;
+};
+
+}  // namespace carma::store

@@ -1,0 +1,226 @@
+#include "store/open.h"
+
+#include <SQLiteCpp/Column.h>
+#include <SQLiteCpp/Statement.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+
+#include "base/file.h"
+#include "base/unique_fd.h"
+#include "store/schema.h"
+#include "store/store.h"
+
+namespace carma::store {
+
+using base::ErrorCode;
+using base::Fail;
+using base::FailErrno;
+using base::Result;
+using base::Unit;
+
+namespace {
+
+constexpr int kBusyTimeoutMs = 5'000;  // an administrator's sqlite3 may hold the file for a moment
+
+// The first 100 bytes of every SQLite file (https://www.sqlite.org/fileformat.html §1.3).
+struct Header {
+  std::int32_t user_version = 0;    // offset 60
+  std::int32_t application_id = 0;  // offset 68
+};
+
+std::int32_t BigEndian(const unsigned char* bytes) {
+  return static_cast<std::int32_t>((std::uint32_t{bytes[0]} << 24) |
+                                   (std::uint32_t{bytes[1]} << 16) |
+                                   (std::uint32_t{bytes[2]} << 8) | std::uint32_t{bytes[3]});
+}
+
+Result<Header> ReadHeader(const std::string& path) {
+  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd) return FailErrno(errno, "open " + path);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return FailErrno(errno, "stat " + path);
+  std::array<unsigned char, 100> bytes{};
+  const bool whole = S_ISREG(info.st_mode) &&
+                     ::pread(fd.get(), bytes.data(), bytes.size(), 0) == std::ssize(bytes);
+  const std::string_view magic(reinterpret_cast<const char*>(bytes.data()), 16);
+  if (!whole || magic != std::string_view("SQLite format 3\0", 16)) {
+    return Fail(ErrorCode::kCorrupt,
+                path + " is not a CARMA state file, expected an SQLite database");
+  }
+  return Header{BigEndian(&bytes[60]), BigEndian(&bytes[68])};
+}
+
+Result<Unit> CheckHeader(const std::string& path, const Header& header) {
+  if (header.application_id != kApplicationId) {
+    return Fail(ErrorCode::kCorrupt,
+                path + " is not a CARMA state file: it belongs to another application");
+  }
+  if (header.user_version > kSchemaVersion) {
+    return Fail(ErrorCode::kConflict, path + " has schema " + std::to_string(header.user_version) +
+                                          " of a newer CARMA, expected at most " +
+                                          std::to_string(kSchemaVersion));
+  }
+  if (header.user_version < 1) {
+    return Fail(ErrorCode::kCorrupt, path + " has schema " + std::to_string(header.user_version) +
+                                         ", expected at least 1");
+  }
+  return Unit{};
+}
+
+bool HasContent(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && info.st_size > 0;
+}
+
+std::string Uri(const std::string& path, std::string_view parameters) {
+  std::string uri = "file:";
+  for (const char c : path) {
+    if (c == '?' || c == '#' || c == '%') {
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "%%%02X", static_cast<unsigned>(c));
+      uri += escaped;
+    } else {
+      uri += c;
+    }
+  }
+  return uri + "?" + std::string(parameters);
+}
+
+// Without a log the file is all there is, and "immutable" keeps SQLite from making files beside it.
+// With a log (the last daemon was killed) its pages count too: the lock in exclusive mode keeps the
+// log's index in memory instead of a -shm file, and no checkpoint may happen when we close.
+std::unique_ptr<SQLite::Database> OpenToLook(const std::string& path, bool with_log) {
+  if (!with_log) {
+    return std::make_unique<SQLite::Database>(Uri(path, "immutable=1"),
+                                              SQLite::OPEN_READONLY | SQLite::OPEN_URI);
+  }
+  auto db = std::make_unique<SQLite::Database>(path, SQLite::OPEN_READWRITE, kBusyTimeoutMs);
+  int on = 0;
+  sqlite3_db_config(db->getHandle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, &on);
+  db->exec("PRAGMA locking_mode=EXCLUSIVE");
+  db->exec("PRAGMA query_only=ON");
+  return db;
+}
+
+Result<Unit> Look(const std::string& path, bool with_log) {
+  const std::unique_ptr<SQLite::Database> db = OpenToLook(path, with_log);
+  // Again, now as the log has it: a newer CARMA may have been killed right after its upgrade.
+  const Header header{.user_version = db->execAndGet("PRAGMA user_version").getInt(),
+                      .application_id = db->execAndGet("PRAGMA application_id").getInt()};
+  if (Result<Unit> known = CheckHeader(path, header); !known) return known;
+  const std::string verdict = db->execAndGet("PRAGMA quick_check(1)").getString();
+  if (verdict != "ok") return Fail(ErrorCode::kCorrupt, path + " is damaged: " + verdict);
+  return Unit{};
+}
+
+void Apply(SQLite::Database& db, const Migration& step) {
+  db.exec("BEGIN IMMEDIATE");
+  db.exec(std::string(step.sql));
+  db.exec("PRAGMA user_version=" + std::to_string(step.version));
+  db.exec("COMMIT");
+}
+
+// Built under another name and renamed when complete, so that carma.db is never half a file and
+// never needs a rollback journal.
+Result<Unit> MakeNew(const std::string& path) {
+  const std::string building = path + ".new";
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) ::unlink((building + suffix).c_str());
+  base::UniqueFd fd(::open(building.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!fd) return FailErrno(errno, "making " + building);
+  {
+    SQLite::Database db(building, SQLite::OPEN_READWRITE);
+    db.exec("PRAGMA synchronous=FULL");
+    db.exec("PRAGMA journal_mode=WAL");
+    db.exec("PRAGMA application_id=" + std::to_string(kApplicationId));
+    for (const Migration& step : Migrations()) Apply(db, step);
+    db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  }
+  if (::fsync(fd.get()) != 0) return FailErrno(errno, "fsync " + building);
+  if (::rename(building.c_str(), path.c_str()) != 0) return FailErrno(errno, "rename " + building);
+  const std::string folder = path.substr(0, path.rfind('/'));
+  const base::UniqueFd dir(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!dir || ::fsync(dir.get()) != 0) return FailErrno(errno, "fsync " + folder);
+  return Unit{};
+}
+
+void Upgrade(SQLite::Database& db) {
+  const int version = db.execAndGet("PRAGMA user_version").getInt();
+  for (const Migration& step : Migrations()) {
+    if (step.version > version) Apply(db, step);
+  }
+  // The header on disk must tell the new version to an older CARMA even without the log.
+  if (version < kSchemaVersion) db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
+}  // namespace
+
+base::Error FromSqlite(const SQLite::Exception& exception, std::string_view doing) {
+  ErrorCode code = ErrorCode::kIo;
+  std::string message = std::string(doing) + ": " + exception.what();
+  switch (exception.getErrorCode() & 0xFF) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      code = ErrorCode::kCorrupt;
+      break;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      code = ErrorCode::kUnavailable;
+      message += " (another program holds the state file)";
+      break;
+    case SQLITE_FULL:
+      message += " (no space left for the state file)";
+      break;
+    default:
+      break;
+  }
+  return {code, message};
+}
+
+Result<Unit> Inspect(const std::string& path) {
+  if (!base::Exists(path)) {
+    if (HasContent(path + "-wal")) {
+      return Fail(ErrorCode::kCorrupt, path + " is missing but its log " + path +
+                                           "-wal is there, expected both or none");
+    }
+    return Fail(ErrorCode::kNotFound, "no " + path);
+  }
+  if (HasContent(path + "-journal")) {
+    return Fail(ErrorCode::kCorrupt, path + "-journal: CARMA writes no such file, expected none");
+  }
+  Result<Header> header = ReadHeader(path);
+  if (!header) return std::unexpected(header.error());
+  if (Result<Unit> known = CheckHeader(path, *header); !known) return known;
+  try {
+    return Look(path, HasContent(path + "-wal"));
+  } catch (const SQLite::Exception& exception) {
+    base::Error error = FromSqlite(exception, "checking " + path);
+    return std::unexpected(std::move(error));
+  }
+}
+
+Result<std::unique_ptr<SQLite::Database>> OpenForWork(const std::string& path) {
+  try {
+    if (!base::Exists(path)) {
+      if (Result<Unit> made = MakeNew(path); !made) return std::unexpected(made.error());
+    }
+    auto db = std::make_unique<SQLite::Database>(path, SQLite::OPEN_READWRITE, kBusyTimeoutMs);
+    db->exec("PRAGMA synchronous=FULL");
+    db->exec("PRAGMA foreign_keys=ON");
+    db->exec("PRAGMA trusted_schema=OFF");
+    db->exec("PRAGMA wal_autocheckpoint=1000");
+    // A batch of 200 000 tasks swells the log; give the space back at the next checkpoint.
+    db->exec("PRAGMA journal_size_limit=16777216");
+    Upgrade(*db);
+    return db;
+  } catch (const SQLite::Exception& exception) {
+    return std::unexpected(FromSqlite(exception, "opening " + path));
+  }
+}
+
+}  // namespace carma::store

@@ -1,0 +1,307 @@
+#include "store/rows.h"
+
+#include <SQLiteCpp/Column.h>
+
+#include <cmath>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "base/json.h"
+
+namespace carma::store {
+
+using base::Json;
+
+namespace {
+
+// Enumerators are stored by name: a file stays readable, and reordering an enum changes nothing.
+template <class Enum>
+using Words = std::span<const std::pair<Enum, std::string_view>>;
+
+constexpr std::pair<core::QueueKind, std::string_view> kQueueWords[] = {
+    {core::QueueKind::kMain, "main"}, {core::QueueKind::kRecovery, "recovery"}};
+constexpr std::pair<core::StopCause, std::string_view> kStopWords[] = {
+    {core::StopCause::kNone, "none"},
+    {core::StopCause::kCancel, "cancel"},
+    {core::StopCause::kTimeLimit, "time_limit"},
+    {core::StopCause::kRequeue, "requeue"},
+    {core::StopCause::kGpuLost, "gpu_lost"}};
+constexpr std::pair<core::ExitKind, std::string_view> kExitWords[] = {
+    {core::ExitKind::kSuccess, "success"},
+    {core::ExitKind::kFailed, "failed"},
+    {core::ExitKind::kOutOfMemory, "out_of_memory"},
+    {core::ExitKind::kHostMemory, "host_memory"},
+    {core::ExitKind::kVictim, "victim"},
+    {core::ExitKind::kLost, "lost"}};
+constexpr std::pair<EventKind, std::string_view> kEventWords[] = {
+    {EventKind::kSubmitted, "submitted"},  {EventKind::kState, "state"},
+    {EventKind::kDrain, "drain"},          {EventKind::kResume, "resume"},
+    {EventKind::kGpuHealth, "gpu_health"}, {EventKind::kDaemon, "daemon"}};
+constexpr std::pair<core::DependencyKind, std::string_view> kDependencyWords[] = {
+    {core::DependencyKind::kAfterOk, "after_ok"},
+    {core::DependencyKind::kAfterAny, "after_any"},
+    {core::DependencyKind::kAfterNotOk, "after_not_ok"}};
+
+template <class Enum>
+std::string_view WordOf(Words<Enum> words, Enum value) {
+  for (const auto& [known, word] : words) {
+    if (known == value) return word;
+  }
+  CARMA_CHECK(false, "an enumerator has no word in the store");
+  return {};
+}
+
+template <class Enum>
+std::optional<Enum> Meant(Words<Enum> words, std::string_view text) {
+  for (const auto& [value, word] : words) {
+    if (word == text) return value;
+  }
+  return std::nullopt;
+}
+
+std::optional<core::ReasonCode> ReasonMeant(std::string_view text) {
+  for (int code = 0; code <= static_cast<int>(core::ReasonCode::kVictim); ++code) {
+    const auto reason = static_cast<core::ReasonCode>(code);
+    if (core::ReasonName(reason) == text) return reason;
+  }
+  return std::nullopt;
+}
+
+// States must be named in full in the file: ParseTaskState also takes the short codes of people.
+std::optional<core::TaskState> StateMeant(std::string_view text) {
+  const std::optional<core::TaskState> state = core::ParseTaskState(text);
+  return state && core::TaskStateName(*state) == text ? state : std::nullopt;
+}
+
+// Elements of a stored array, each an array of `width` values; empty optional: not such a text.
+std::optional<Json> ParseRows(const std::string& text, std::size_t width) {
+  base::Result<Json> json = base::ParseJson(text);
+  if (!json || !json->is_array()) return std::nullopt;
+  for (const Json& row : *json) {
+    if (!row.is_array() || row.size() != width) return std::nullopt;
+  }
+  return std::move(*json);
+}
+
+std::optional<core::Dependency> DependencyFrom(const Json& row) {
+  if (!row[0].is_number_unsigned() || !row[1].is_string()) return std::nullopt;
+  const auto kind = Meant<core::DependencyKind>(kDependencyWords, row[1].get<std::string>());
+  if (!kind) return std::nullopt;
+  core::Dependency dependency{core::TaskId{row[0].get<std::uint64_t>()}, *kind, std::nullopt};
+  if (row[2].is_null()) return dependency;
+  if (!row[2].is_string()) return std::nullopt;
+  dependency.known_final = StateMeant(row[2].get<std::string>());
+  return dependency.known_final ? std::optional(dependency) : std::nullopt;
+}
+
+}  // namespace
+
+// ---- Binder ----
+
+void Binder::operator()(const char*, const char*, const std::optional<core::Estimate>& value) {
+  if (!value) {
+    BindNull();
+    BindNull();
+    return;
+  }
+  Bind(value->peak_mib);
+  Bind(value->method);
+}
+
+void Binder::Bind(std::int64_t value) {
+  statement_->bind(next_++, value);
+}
+void Binder::Bind(double value) {
+  if (std::isnan(value)) {
+    BindNull();
+  } else {
+    statement_->bind(next_++, value);
+  }
+}
+void Binder::Bind(const std::string& value) {
+  statement_->bind(next_++, value);
+}
+void Binder::Bind(core::TaskState value) {
+  BindWord(core::TaskStateName(value));
+}
+void Binder::Bind(core::ReasonCode value) {
+  BindWord(core::ReasonName(value));
+}
+void Binder::Bind(core::QueueKind value) {
+  BindWord(WordOf<core::QueueKind>(kQueueWords, value));
+}
+void Binder::Bind(core::StopCause value) {
+  BindWord(WordOf<core::StopCause>(kStopWords, value));
+}
+void Binder::Bind(core::ExitKind value) {
+  BindWord(WordOf<core::ExitKind>(kExitWords, value));
+}
+void Binder::Bind(EventKind value) {
+  BindWord(WordOf<EventKind>(kEventWords, value));
+}
+
+// Lists are JSON: they are read whole or not at all. An empty list is NULL, the common case.
+void Binder::Bind(const std::vector<core::Dependency>& value) {
+  if (value.empty()) return BindNull();
+  Json rows = Json::array();
+  for (const core::Dependency& dependency : value) {
+    Json known = nullptr;
+    if (dependency.known_final) known = core::TaskStateName(*dependency.known_final);
+    rows.push_back(Json::array({core::Number(dependency.task),
+                                WordOf<core::DependencyKind>(kDependencyWords, dependency.kind),
+                                std::move(known)}));
+  }
+  Bind(base::DumpJson(rows));
+}
+void Binder::Bind(const std::vector<core::Placement>& value) {
+  if (value.empty()) return BindNull();
+  Json rows = Json::array();
+  for (const core::Placement& placement : value) {
+    rows.push_back(Json::array({core::Number(placement.gpu), placement.claim_mib}));
+  }
+  Bind(base::DumpJson(rows));
+}
+void Binder::Bind(const std::vector<std::string>& value) {
+  if (value.empty()) return BindNull();
+  Bind(base::DumpJson(Json(value)));
+}
+void Binder::Bind(const std::optional<std::uint64_t>& value) {
+  if (value) {
+    Bind(static_cast<std::int64_t>(*value));
+  } else {
+    BindNull();
+  }
+}
+
+void Binder::BindNull() {
+  statement_->bind(next_++);
+}
+void Binder::BindWord(std::string_view word) {
+  statement_->bind(next_++, std::string(word));
+}
+
+// ---- Reader ----
+
+void Reader::operator()(const char* mib, const char* method, std::optional<core::Estimate>& value) {
+  std::optional<std::int64_t> peak_mib;
+  std::optional<std::string> name;
+  (*this)(mib, peak_mib);
+  (*this)(method, name);
+  if (peak_mib.has_value() != name.has_value()) Complain("both parts of the estimate or none");
+  value.reset();
+  if (peak_mib && name) value = core::Estimate{*peak_mib, *std::move(name)};
+}
+
+void Reader::Read(std::int64_t& value) {
+  value =
+      Integer(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max());
+}
+void Reader::Read(int& value) {
+  value =
+      static_cast<int>(Integer(std::numeric_limits<int>::min(), std::numeric_limits<int>::max()));
+}
+void Reader::Read(std::uint32_t& value) {
+  value = static_cast<std::uint32_t>(Integer(0, std::numeric_limits<std::uint32_t>::max()));
+}
+void Reader::Read(bool& value) {
+  value = Integer(0, 1) != 0;
+}
+void Reader::Read(double& value) {
+  const SQLite::Column column = statement_->getColumn(next_++);
+  value = column.isNull() ? std::numeric_limits<double>::quiet_NaN() : column.getDouble();
+}
+void Reader::Read(std::string& value) {
+  value = Text();
+}
+void Reader::Read(core::TaskId& value) {
+  value = core::TaskId{
+      static_cast<std::uint64_t>(Integer(0, std::numeric_limits<std::int64_t>::max()))};
+}
+void Reader::Read(core::Time& value) {
+  std::int64_t ms = 0;
+  Read(ms);
+  value = base::FromMs(ms);
+}
+void Reader::Read(core::Duration& value) {
+  std::int64_t ms = 0;
+  Read(ms);
+  value = core::Duration(ms);
+}
+
+#define CARMA_READ_WORD(Type, meant)             \
+  void Reader::Read(Type& value) {               \
+    const std::string text = Text();             \
+    const std::optional<Type> found = meant;     \
+    if (!found) return Complain("a known word"); \
+    value = *found;                              \
+  }
+CARMA_READ_WORD(core::TaskState, StateMeant(text))
+CARMA_READ_WORD(core::ReasonCode, ReasonMeant(text))
+CARMA_READ_WORD(core::QueueKind, Meant<core::QueueKind>(kQueueWords, text))
+CARMA_READ_WORD(core::StopCause, Meant<core::StopCause>(kStopWords, text))
+CARMA_READ_WORD(core::ExitKind, Meant<core::ExitKind>(kExitWords, text))
+CARMA_READ_WORD(EventKind, Meant<EventKind>(kEventWords, text))
+#undef CARMA_READ_WORD
+
+void Reader::Read(std::vector<core::Dependency>& value) {
+  value.clear();
+  if (AtNull()) return static_cast<void>(++next_);
+  const std::optional<Json> rows = ParseRows(Text(), 3);
+  if (!rows) return Complain("a list of dependencies");
+  for (const Json& row : *rows) {
+    const std::optional<core::Dependency> dependency = DependencyFrom(row);
+    if (!dependency) return Complain("a list of dependencies");
+    value.push_back(*dependency);
+  }
+}
+void Reader::Read(std::vector<core::Placement>& value) {
+  value.clear();
+  if (AtNull()) return static_cast<void>(++next_);
+  const std::optional<Json> rows = ParseRows(Text(), 2);
+  if (!rows) return Complain("a list of placements");
+  for (const Json& row : *rows) {
+    if (!row[0].is_number_unsigned() || !row[1].is_number_integer()) {
+      return Complain("a list of placements");
+    }
+    value.push_back({core::GpuIndex{row[0].get<std::uint32_t>()}, row[1].get<std::int64_t>()});
+  }
+}
+void Reader::Read(std::vector<std::string>& value) {
+  value.clear();
+  if (AtNull()) return static_cast<void>(++next_);
+  const base::Result<Json> words = base::ParseJson(Text());
+  if (!words || !words->is_array()) return Complain("a list of texts");
+  for (const Json& word : *words) {
+    if (!word.is_string()) return Complain("a list of texts");
+    value.push_back(word.get<std::string>());
+  }
+}
+void Reader::Read(std::optional<std::uint64_t>& value) {
+  value.reset();
+  if (AtNull()) return static_cast<void>(++next_);
+  value = static_cast<std::uint64_t>(Integer(0, std::numeric_limits<std::int64_t>::max()));
+}
+
+bool Reader::AtNull() {
+  return statement_->getColumn(next_).isNull();
+}
+
+std::int64_t Reader::Integer(std::int64_t low, std::int64_t high) {
+  const std::int64_t value = statement_->getColumn(next_++).getInt64();
+  if (value < low || value > high) {
+    Complain("a number from " + std::to_string(low) + " to " + std::to_string(high));
+    return low;
+  }
+  return value;
+}
+
+std::string Reader::Text() {
+  return statement_->getColumn(next_++).getString();
+}
+
+void Reader::Complain(std::string_view expected) {
+  if (!problem_) problem_ = "column " + std::string(name_) + ": expected " + std::string(expected);
+}
+
+}  // namespace carma::store

@@ -1,0 +1,189 @@
+// How a task becomes the columns of table `task` and back. One list of the columns serves the names
+// in the SQL, binding and reading, so that none can be forgotten in one of them.
+#pragma once
+
+#include <SQLiteCpp/Statement.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "store/store.h"
+
+namespace carma::store {
+
+// Columns that PutRecord may change. Record is core::TaskRecord, const or not.
+template <class Visitor, class Record, class Uuids>
+void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
+  auto& request = record.request;
+  column("state", record.state);
+  column("uid", request.uid);
+  column("gpus", request.gpus);
+  column("memory_mib", request.memory_mib);
+  column("exclusive", request.exclusive);
+  column("priority", request.priority);
+  column("begin_ms", request.begin);
+  column("dependencies", request.dependencies);
+  column("time_limit_ms", request.time_limit);
+  column("max_recoveries", request.max_recoveries);
+  column("requeue", request.requeue);
+  column("submitted_held", request.held);
+  column("queue", record.queue);
+  column("held", record.held);
+  column("reason", record.reason.code);
+  column("reason_text", record.reason.text);
+  column("estimate_mib", "estimate_method", record.estimate);
+  column("attempt", record.attempt);
+  column("ooms", record.ooms);
+  column("launch_failures", record.launch_failures);
+  column("node_failures", record.node_failures);
+  column("retry_free_mib", record.retry_free_mib);
+  column("retry_on_idle_gpu", record.retry_on_idle_gpu);
+  column("not_before_ms", record.not_before);
+  column("placement", record.placement);
+  column("gpu_uuids", gpu_uuids);
+  column("placement_reason", record.placement_reason.code);
+  column("placement_reason_text", record.placement_reason.text);
+  column("stopping", record.stopping);
+  column("submitted_ms", record.submitted);
+  column("queued_since_ms", record.queued_since);
+  column("first_start_ms", record.first_start);
+  column("launched_ms", record.launched);
+  column("started_ms", record.started);
+  column("ended_ms", record.ended);
+  column("exit_kind", record.exit.kind);
+  column("exit_code", record.exit.code);
+  column("exit_signal", record.exit.signal);
+  column("exit_detail", record.exit.detail);
+  column("peak_mib", record.peak_mib);
+}
+
+// The whole row but its id.
+template <class Visitor, class Task>
+void VisitTask(Visitor& column, Task& task) {
+  column("user", task.user);
+  column("name", task.name);
+  column("array_id", task.array_id);
+  VisitRecord(column, task.record, task.gpu_uuids);
+}
+
+class ColumnNames {
+ public:
+  template <class Value>
+  void operator()(const char* name, const Value&) {
+    names.emplace_back(name);
+  }
+  void operator()(const char* mib, const char* method, const std::optional<core::Estimate>&) {
+    names.emplace_back(mib);
+    names.emplace_back(method);
+  }
+  std::vector<std::string> names;
+};
+
+// Binds values to the parameters of a statement, one after another.
+class Binder {
+ public:
+  explicit Binder(SQLite::Statement& statement, int first = 1)
+      : statement_(&statement), next_(first) {}
+
+  template <class Value>
+  void operator()(const char*, const Value& value) {
+    Bind(value);
+  }
+  void operator()(const char*, const char*, const std::optional<core::Estimate>& value);
+
+  void Bind(std::int64_t value);
+  void Bind(int value) { Bind(static_cast<std::int64_t>(value)); }
+  void Bind(std::uint32_t value) { Bind(static_cast<std::int64_t>(value)); }
+  void Bind(bool value) { Bind(static_cast<std::int64_t>(value)); }
+  void Bind(double value);  // NaN becomes NULL
+  void Bind(const std::string& value);
+  void Bind(core::TaskId value) { Bind(static_cast<std::int64_t>(core::Number(value))); }
+  void Bind(core::Time value) { Bind(base::ToMs(value)); }
+  void Bind(core::Duration value) { Bind(static_cast<std::int64_t>(value.count())); }
+  void Bind(core::TaskState value);
+  void Bind(core::ReasonCode value);
+  void Bind(core::QueueKind value);
+  void Bind(core::StopCause value);
+  void Bind(core::ExitKind value);
+  void Bind(EventKind value);
+  void Bind(const std::vector<core::Dependency>& value);
+  void Bind(const std::vector<core::Placement>& value);
+  void Bind(const std::vector<std::string>& value);
+  template <class Value>
+  void Bind(const std::optional<Value>& value) {
+    if (value) {
+      Bind(*value);
+    } else {
+      BindNull();
+    }
+  }
+  void Bind(const std::optional<std::uint64_t>& value);
+
+ private:
+  void BindNull();
+  void BindWord(std::string_view word);
+
+  SQLite::Statement* statement_;
+  int next_;
+};
+
+// Reads the columns of the current row, one after another. What cannot have been written by us is
+// noted; check problem() at the end.
+class Reader {
+ public:
+  explicit Reader(SQLite::Statement& statement) : statement_(&statement) {}
+
+  template <class Value>
+  void operator()(const char* name, Value& value) {
+    name_ = name;
+    Read(value);
+  }
+  void operator()(const char* mib, const char* method, std::optional<core::Estimate>& value);
+
+  void Read(std::int64_t& value);
+  void Read(int& value);
+  void Read(std::uint32_t& value);
+  void Read(bool& value);
+  void Read(double& value);  // NULL becomes NaN
+  void Read(std::string& value);
+  void Read(core::TaskId& value);
+  void Read(core::Time& value);
+  void Read(core::Duration& value);
+  void Read(core::TaskState& value);
+  void Read(core::ReasonCode& value);
+  void Read(core::QueueKind& value);
+  void Read(core::StopCause& value);
+  void Read(core::ExitKind& value);
+  void Read(EventKind& value);
+  void Read(std::vector<core::Dependency>& value);
+  void Read(std::vector<core::Placement>& value);
+  void Read(std::vector<std::string>& value);
+  template <class Value>
+  void Read(std::optional<Value>& value) {
+    if (AtNull()) {
+      ++next_;
+      value.reset();
+    } else {
+      Read(value.emplace());
+    }
+  }
+  void Read(std::optional<std::uint64_t>& value);
+
+  // Column and what was expected; empty: all is well.
+  const std::optional<std::string>& problem() const { return problem_; }
+
+ private:
+  bool AtNull();
+  std::int64_t Integer(std::int64_t low, std::int64_t high);
+  std::string Text();
+  void Complain(std::string_view expected);
+
+  SQLite::Statement* statement_;
+  int next_ = 0;
+  const char* name_ = "id";
+  std::optional<std::string> problem_;
+};
+
+}  // namespace carma::store

@@ -1,0 +1,123 @@
+#include "store/schema.h"
+
+#include <array>
+
+#include "store/store.h"
+
+namespace carma::store {
+namespace {
+
+// Table task holds the changing part of a task, one short row; what never changes after submission
+// and may be long (environment, script) is in table description, so that a change of state rewrites
+// a few hundred bytes. Each index serves one kind of question of Store::List, Counts, Unfinished or
+// Prune; the task's id ends every index by itself, so pages come in id order without sorting.
+constexpr std::string_view kVersion1 = R"sql(
+CREATE TABLE task (
+  id INTEGER PRIMARY KEY,
+  state TEXT NOT NULL,
+  user TEXT NOT NULL,
+  name TEXT NOT NULL,
+  array_id INTEGER,
+  uid INTEGER NOT NULL,
+  gpus INTEGER NOT NULL,
+  memory_mib INTEGER,
+  exclusive INTEGER NOT NULL,
+  priority INTEGER NOT NULL,
+  begin_ms INTEGER,
+  dependencies TEXT,
+  time_limit_ms INTEGER,
+  max_recoveries INTEGER NOT NULL,
+  requeue INTEGER NOT NULL,
+  submitted_held INTEGER NOT NULL,
+  queue TEXT NOT NULL,
+  held INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  reason_text TEXT NOT NULL,
+  estimate_mib INTEGER,
+  estimate_method TEXT,
+  attempt INTEGER NOT NULL,
+  ooms INTEGER NOT NULL,
+  launch_failures INTEGER NOT NULL,
+  node_failures INTEGER NOT NULL,
+  retry_free_mib INTEGER,
+  retry_on_idle_gpu INTEGER NOT NULL,
+  not_before_ms INTEGER,
+  placement TEXT,
+  gpu_uuids TEXT,
+  placement_reason TEXT NOT NULL,
+  placement_reason_text TEXT NOT NULL,
+  stopping TEXT NOT NULL,
+  submitted_ms INTEGER NOT NULL,
+  queued_since_ms INTEGER NOT NULL,
+  first_start_ms INTEGER,
+  launched_ms INTEGER,
+  started_ms INTEGER,
+  ended_ms INTEGER,
+  exit_kind TEXT NOT NULL,
+  exit_code INTEGER NOT NULL,
+  exit_signal INTEGER NOT NULL,
+  exit_detail TEXT NOT NULL,
+  peak_mib INTEGER NOT NULL
+) STRICT;
+CREATE INDEX task_state ON task(state);
+CREATE INDEX task_user_state ON task(user, state);
+CREATE INDEX task_name ON task(name);
+CREATE INDEX task_submitted ON task(submitted_ms);
+CREATE INDEX task_ended ON task(ended_ms) WHERE ended_ms IS NOT NULL;
+
+CREATE TABLE description (
+  id INTEGER PRIMARY KEY REFERENCES task(id) ON DELETE CASCADE,
+  gid INTEGER NOT NULL,
+  spec TEXT NOT NULL,
+  stdout_path TEXT NOT NULL,
+  stderr_path TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE event (
+  sequence INTEGER PRIMARY KEY,
+  when_ms INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  task INTEGER,
+  gpu_uuid TEXT NOT NULL,
+  what TEXT NOT NULL,
+  text TEXT NOT NULL
+) STRICT;
+CREATE INDEX event_task ON event(task) WHERE task IS NOT NULL;
+
+CREATE TABLE gpu_usage (
+  id INTEGER PRIMARY KEY,
+  from_ms INTEGER NOT NULL,
+  to_ms INTEGER NOT NULL,
+  gpu_uuid TEXT NOT NULL,
+  sm_active REAL,
+  used_mib REAL NOT NULL,
+  energy_j REAL,
+  tasks INTEGER NOT NULL
+) STRICT;
+CREATE INDEX gpu_usage_to ON gpu_usage(to_ms);
+
+CREATE TABLE drain (
+  gpu_uuid TEXT PRIMARY KEY,
+  why TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Highest numbers ever given: they outlive the rows, so that nothing is numbered twice.
+CREATE TABLE counter (
+  name TEXT PRIMARY KEY,
+  value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO counter VALUES ('task', 0), ('event', 0);
+)sql";
+
+constexpr std::array kMigrations{
+    Migration{1, kVersion1},
+};
+static_assert(kMigrations.back().version == kSchemaVersion);
+
+}  // namespace
+
+std::span<const Migration> Migrations() {
+  return kMigrations;
+}
+
+}  // namespace carma::store

@@ -1,0 +1,21 @@
+// The tables of the state file and how an older file becomes a newer one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace carma::store {
+
+// "CRMA" in the file's header: tells our file from any other SQLite database.
+inline constexpr std::int32_t kApplicationId = 0x43524D41;
+
+// One step from version - 1 to version (PRAGMA user_version); SQL only, run in one transaction.
+// A released step is never edited: a change of the tables is a new step at the end.
+struct Migration {
+  int version;
+  std::string_view sql;
+};
+std::span<const Migration> Migrations();
+
+}  // namespace carma::store

@@ -1,0 +1,523 @@
+#include "store/store.h"
+
+#include <SQLiteCpp/Column.h>
+#include <SQLiteCpp/Database.h>
+#include <SQLiteCpp/Statement.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "store/lock.h"
+#include "store/open.h"
+#include "store/query.h"
+#include "store/rows.h"
+
+namespace carma::store {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+namespace {
+
+// A cached statement for one use: whatever happens, it is reset at the end, so that no read
+// transaction stays open and keeps the log from being checkpointed.
+class Use {
+ public:
+  explicit Use(SQLite::Statement& statement) : statement_(statement) {}
+  ~Use() { statement_.tryReset(); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  SQLite::Statement& operator*() const { return statement_; }
+  SQLite::Statement* operator->() const { return &statement_; }
+
+ private:
+  SQLite::Statement& statement_;
+};
+
+std::string JoinColumns(const std::vector<std::string>& names, std::string_view before,
+                        std::string_view after, std::string_view separator) {
+  std::string text;
+  for (const std::string& name : names) {
+    if (!text.empty()) text += separator;
+    text += std::string(before) + name + std::string(after);
+  }
+  return text;
+}
+
+std::vector<std::string> TaskColumns() {
+  ColumnNames names;
+  StoredTask task;
+  VisitTask(names, task);
+  return std::move(names.names);
+}
+
+std::vector<std::string> RecordColumns() {
+  ColumnNames names;
+  core::TaskRecord record;
+  std::vector<std::string> uuids;
+  VisitRecord(names, record, uuids);
+  return std::move(names.names);
+}
+
+std::string InsertTaskSql() {
+  const std::vector<std::string> names = TaskColumns();
+  std::string marks;
+  for (std::size_t i = 0; i < names.size(); ++i) marks += ",?";
+  std::string updates;
+  for (const std::string& name : names) {
+    updates += (updates.empty() ? "" : ",") + name + "=excluded." + name;
+  }
+  return "INSERT INTO task(id," + JoinColumns(names, "", "", ",") + ") VALUES(?" + marks +
+         ") ON CONFLICT(id) DO UPDATE SET " + updates;
+}
+
+// Rows of `task` with their description, in the order in which ReadTask() takes them.
+std::string SelectTasksSql() {
+  return "SELECT task.id," + JoinColumns(TaskColumns(), "task.", "", ",") +
+         ",gid,spec,stdout_path,stderr_path FROM task JOIN description ON description.id=task.id ";
+}
+
+constexpr const char* kPutDescription =
+    "INSERT INTO description(id,gid,spec,stdout_path,stderr_path) VALUES(?,?,?,?,?) "
+    "ON CONFLICT(id) DO UPDATE SET gid=excluded.gid,spec=excluded.spec,"
+    "stdout_path=excluded.stdout_path,stderr_path=excluded.stderr_path";
+
+std::string QuotedStates(bool final) {
+  std::string list;
+  for (int i = 0; i < core::kTaskStateCount; ++i) {
+    const auto state = static_cast<core::TaskState>(i);
+    if (core::IsFinal(state) != final) continue;
+    list += (list.empty() ? "'" : ",'") + std::string(core::TaskStateName(state)) + "'";
+  }
+  return list;
+}
+
+Result<StoredTask> ReadTask(SQLite::Statement& row) {
+  StoredTask task;
+  Reader reader(row);
+  reader("id", task.record.id);
+  VisitTask(reader, task);
+  reader("gid", task.gid);
+  reader("spec", task.spec_json);
+  reader("stdout_path", task.stdout_path);
+  reader("stderr_path", task.stderr_path);
+  if (reader.problem()) {
+    return Fail(ErrorCode::kCorrupt, "task " + std::to_string(core::Number(task.record.id)) +
+                                         " in the state file: " + *reader.problem());
+  }
+  return task;
+}
+
+}  // namespace
+
+struct Store::Impl {
+  enum class Batch {
+    kNone,
+    kOpen,
+    kFailed,  // rolled back after an error; waits for Commit or Rollback
+  };
+
+  explicit Impl(StateLock held) : lock(std::move(held)) {}
+  ~Impl() {
+    statements.clear();
+    if (!db) return;
+    // Leaves one file behind; if that fails (full disk) the log keeps everything.
+    db->tryExec("PRAGMA wal_checkpoint(TRUNCATE)");
+  }
+
+  SQLite::Statement& Prepared(const std::string& sql) {
+    std::unique_ptr<SQLite::Statement>& statement = statements[sql];
+    if (!statement) statement = std::make_unique<SQLite::Statement>(*db, sql);
+    return *statement;
+  }
+
+  void UndoBatch() {
+    if (sqlite3_get_autocommit(db->getHandle()) == 0) db->tryExec("ROLLBACK");
+    last_task = durable_task;
+    last_event = durable_event;
+  }
+
+  // Runs a part of the open batch; any failure of SQLite undoes the whole batch.
+  template <class Body>
+  auto Change(const char* doing, Body body) -> decltype(body()) {
+    CARMA_CHECK(batch != Batch::kNone, "the store was changed outside a batch");
+    if (batch == Batch::kFailed) {
+      return Fail(ErrorCode::kIo, std::string(doing) + ": the batch was rolled back");
+    }
+    try {
+      return body();
+    } catch (const SQLite::Exception& exception) {
+      base::Error error = FromSqlite(exception, doing);
+      UndoBatch();
+      batch = Batch::kFailed;
+      return std::unexpected(std::move(error));
+    }
+  }
+
+  template <class Body>
+  auto Read(const char* doing, Body body) -> decltype(body()) {
+    try {
+      return body();
+    } catch (const SQLite::Exception& exception) {
+      return std::unexpected(FromSqlite(exception, doing));
+    }
+  }
+
+  std::int64_t Counter(const char* name) {
+    const Use get(Prepared("SELECT value FROM counter WHERE name=?"));
+    get->bind(1, name);
+    if (!get->executeStep()) throw SQLite::Exception("counter is missing", SQLITE_CORRUPT);
+    return get->getColumn(0).getInt64();
+  }
+  void PutCounter(const char* name, std::int64_t value) {
+    const Use put(Prepared("UPDATE counter SET value=? WHERE name=?"));
+    put->bind(1, value);
+    put->bind(2, name);
+    put->exec();
+  }
+  void LoadCounters() {
+    last_task = durable_task = Counter("task");
+    last_event = durable_event = Counter("event");
+  }
+  // Once per batch, so that numbering costs nothing per row.
+  void SaveCounters() {
+    if (last_task != durable_task) PutCounter("task", last_task);
+    if (last_event != durable_event) PutCounter("event", last_event);
+  }
+
+  Result<std::vector<StoredTask>> ReadTasks(SQLite::Statement& rows) {
+    std::vector<StoredTask> tasks;
+    while (rows.executeStep()) {
+      Result<StoredTask> task = ReadTask(rows);
+      if (!task) return std::unexpected(task.error());
+      tasks.push_back(*std::move(task));
+    }
+    return tasks;
+  }
+
+  StateLock lock;  // released last
+  std::unique_ptr<SQLite::Database> db;
+  std::map<std::string, std::unique_ptr<SQLite::Statement>> statements;
+  Batch batch = Batch::kNone;
+  // Highest numbers ever given: as on disk, and with the open batch.
+  std::int64_t durable_task = 0, last_task = 0;
+  std::int64_t durable_event = 0, last_event = 0;
+
+  const std::string put_task = InsertTaskSql();
+  const std::string put_record =
+      "UPDATE task SET " + JoinColumns(RecordColumns(), "", "=?", ",") + " WHERE id=?";
+  const std::string select_tasks = SelectTasksSql();
+};
+
+Store::Store() = default;
+Store::~Store() = default;
+
+Result<std::unique_ptr<Store>> Store::Open(const std::string& state_dir) {
+  Result<StateLock> lock = StateLock::Take(state_dir);
+  if (!lock) return std::unexpected(lock.error());
+  const std::string path = state_dir + "/" + std::string(kFileName);
+  Result<Unit> sound = Inspect(path);
+  if (!sound && sound.error().code != ErrorCode::kNotFound) return std::unexpected(sound.error());
+
+  std::unique_ptr<Store> store(new Store());
+  store->impl_ = std::make_unique<Impl>(*std::move(lock));
+  Impl& impl = *store->impl_;
+  Result<std::unique_ptr<SQLite::Database>> db = OpenForWork(path);
+  if (!db) return std::unexpected(db.error());
+  impl.db = *std::move(db);
+  const Result<Unit> loaded = impl.Read("reading the counters", [&]() -> Result<Unit> {
+    impl.LoadCounters();
+    return Unit{};
+  });
+  if (!loaded) return std::unexpected(loaded.error());
+  return store;
+}
+
+Result<Unit> Store::Begin() {
+  CARMA_CHECK(impl_->batch == Impl::Batch::kNone, "a batch of the store is already open");
+  return impl_->Read("beginning a batch", [&]() -> Result<Unit> {
+    impl_->db->exec("BEGIN IMMEDIATE");
+    impl_->batch = Impl::Batch::kOpen;
+    return Unit{};
+  });
+}
+
+Result<Unit> Store::Commit() {
+  const Result<Unit> done = impl_->Change("committing a batch", [&]() -> Result<Unit> {
+    impl_->SaveCounters();
+    impl_->db->exec("COMMIT");
+    impl_->durable_task = impl_->last_task;
+    impl_->durable_event = impl_->last_event;
+    return Unit{};
+  });
+  impl_->batch = Impl::Batch::kNone;
+  return done;
+}
+
+void Store::Rollback() {
+  if (impl_->batch == Impl::Batch::kOpen) impl_->UndoBatch();
+  impl_->batch = Impl::Batch::kNone;
+}
+
+Result<Unit> Store::PutTask(const StoredTask& task) {
+  const std::uint64_t id = core::Number(task.record.id);
+  if (id == 0 || id > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+    return Fail(ErrorCode::kInvalid, "task id " + std::to_string(id) + ": expected 1 to 2^63 - 1");
+  }
+  return impl_->Change("storing a task", [&]() -> Result<Unit> {
+    const Use put(impl_->Prepared(impl_->put_task));
+    Binder bind(*put);
+    bind.Bind(task.record.id);
+    VisitTask(bind, task);
+    put->exec();
+    const Use describe(impl_->Prepared(kPutDescription));
+    Binder detail(*describe);
+    detail.Bind(task.record.id);
+    detail.Bind(task.gid);
+    detail.Bind(task.spec_json);
+    detail.Bind(task.stdout_path);
+    detail.Bind(task.stderr_path);
+    describe->exec();
+    impl_->last_task = std::max(impl_->last_task, static_cast<std::int64_t>(id));
+    return Unit{};
+  });
+}
+
+Result<Unit> Store::PutRecord(const core::TaskRecord& record,
+                              const std::vector<std::string>& gpu_uuids) {
+  return impl_->Change("storing a task's state", [&]() -> Result<Unit> {
+    const Use put(impl_->Prepared(impl_->put_record));
+    Binder bind(*put);
+    VisitRecord(bind, record, gpu_uuids);
+    bind.Bind(record.id);
+    if (put->exec() == 0) {
+      return Fail(ErrorCode::kNotFound,
+                  "task " + std::to_string(core::Number(record.id)) + " is not in the store");
+    }
+    return Unit{};
+  });
+}
+
+Result<Unit> Store::AddEvent(const StoredEvent& event) {
+  return impl_->Change("storing an event", [&]() -> Result<Unit> {
+    const Use put(impl_->Prepared(
+        "INSERT INTO event(sequence,when_ms,kind,task,gpu_uuid,what,text) VALUES(?,?,?,?,?,?,?)"));
+    Binder bind(*put);
+    bind.Bind(impl_->last_event + 1);
+    bind.Bind(event.when);
+    bind.Bind(event.kind);
+    bind.Bind(event.task);
+    bind.Bind(event.gpu_uuid);
+    bind.Bind(event.what);
+    bind.Bind(event.text);
+    put->exec();
+    ++impl_->last_event;
+    return Unit{};
+  });
+}
+
+Result<Unit> Store::AddUsage(const GpuUsage& usage) {
+  return impl_->Change("storing GPU use", [&]() -> Result<Unit> {
+    const Use put(impl_->Prepared(
+        "INSERT INTO gpu_usage(from_ms,to_ms,gpu_uuid,sm_active,used_mib,energy_j,tasks) "
+        "VALUES(?,?,?,?,?,?,?)"));
+    Binder bind(*put);
+    bind.Bind(usage.from);
+    bind.Bind(usage.to);
+    bind.Bind(usage.gpu_uuid);
+    bind.Bind(usage.sm_active);
+    bind.Bind(usage.used_mib);
+    bind.Bind(usage.energy_j);
+    bind.Bind(usage.tasks);
+    put->exec();
+    return Unit{};
+  });
+}
+
+Result<Unit> Store::PutDrain(const std::string& gpu_uuid, const std::string& why) {
+  return impl_->Change("storing a drain", [&]() -> Result<Unit> {
+    const Use put(impl_->Prepared("INSERT OR REPLACE INTO drain(gpu_uuid,why) VALUES(?,?)"));
+    put->bind(1, gpu_uuid);
+    put->bind(2, why);
+    put->exec();
+    return Unit{};
+  });
+}
+
+Result<Unit> Store::DropDrain(const std::string& gpu_uuid) {
+  return impl_->Change("dropping a drain", [&]() -> Result<Unit> {
+    const Use drop(impl_->Prepared("DELETE FROM drain WHERE gpu_uuid=?"));
+    drop->bind(1, gpu_uuid);
+    drop->exec();
+    return Unit{};
+  });
+}
+
+Result<std::int64_t> Store::Prune(core::Time ended_before) {
+  // What unfinished tasks depend on is asked for at the next start (StateOf), so it stays.
+  const std::string old_tasks =
+      "ended_ms < ? AND state IN (" + QuotedStates(true) +
+      ") AND id NOT IN (SELECT json_extract(value, '$[0]') FROM task, "
+      "json_each(dependencies) WHERE dependencies IS NOT NULL AND state IN (" +
+      QuotedStates(false) + "))";
+  return impl_->Change("pruning", [&]() -> Result<std::int64_t> {
+    const std::int64_t before_ms = base::ToMs(ended_before);
+    const auto erase = [&](const std::string& sql) {
+      const Use drop(impl_->Prepared(sql));
+      drop->bind(1, before_ms);
+      return drop->exec();
+    };
+    erase("DELETE FROM event WHERE task IN (SELECT id FROM task WHERE " + old_tasks + ")");
+    const std::int64_t removed = erase("DELETE FROM task WHERE " + old_tasks);
+    erase("DELETE FROM event WHERE task IS NULL AND when_ms < ?");
+    erase("DELETE FROM gpu_usage WHERE to_ms < ?");
+    return removed;
+  });
+}
+
+Result<core::TaskId> Store::NextId() {
+  return core::TaskId{static_cast<std::uint64_t>(impl_->last_task) + 1};
+}
+
+Result<std::vector<StoredTask>> Store::Unfinished() {
+  return impl_->Read("reading unfinished tasks", [&]() -> Result<std::vector<StoredTask>> {
+    const Use rows(impl_->Prepared(impl_->select_tasks +
+                                   "WHERE task.id IN (SELECT id FROM task INDEXED BY task_state "
+                                   "WHERE state IN (" +
+                                   QuotedStates(false) + ")) ORDER BY task.id"));
+    return impl_->ReadTasks(*rows);
+  });
+}
+
+Result<StoredTask> Store::Get(core::TaskId id) {
+  return impl_->Read("reading a task", [&]() -> Result<StoredTask> {
+    const Use rows(impl_->Prepared(impl_->select_tasks + "WHERE task.id=?"));
+    rows->bind(1, static_cast<std::int64_t>(core::Number(id)));
+    if (rows->executeStep()) return ReadTask(*rows);
+    return Fail(ErrorCode::kNotFound, "no task " + std::to_string(core::Number(id)));
+  });
+}
+
+Result<std::optional<core::TaskState>> Store::StateOf(core::TaskId id) {
+  using Answer = Result<std::optional<core::TaskState>>;
+  return impl_->Read("reading a task's state", [&]() -> Answer {
+    const Use rows(impl_->Prepared("SELECT state FROM task WHERE id=?"));
+    rows->bind(1, static_cast<std::int64_t>(core::Number(id)));
+    if (!rows->executeStep()) return std::nullopt;
+    core::TaskState state{};
+    Reader reader(*rows);
+    reader("state", state);
+    if (reader.problem()) return Fail(ErrorCode::kCorrupt, *reader.problem());
+    return state;
+  });
+}
+
+Result<std::vector<StoredTask>> Store::List(const TaskFilter& filter) {
+  const Query ids = CandidateIds(filter);
+  const std::string sql =
+      impl_->select_tasks + "WHERE task.id IN (" + ids.sql +
+      (filter.newest_first ? ") ORDER BY task.id DESC LIMIT ?" : ") ORDER BY task.id LIMIT ?");
+  return impl_->Read("listing tasks", [&]() -> Result<std::vector<StoredTask>> {
+    const Use rows(impl_->Prepared(sql));
+    int next = 1;
+    for (const auto& argument : ids.arguments) {
+      std::visit([&](const auto& value) { rows->bind(next++, value); }, argument);
+    }
+    rows->bind(next, static_cast<std::int64_t>(std::min<std::uint64_t>(
+                         filter.limit, std::numeric_limits<std::int64_t>::max())));
+    return impl_->ReadTasks(*rows);
+  });
+}
+
+Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Store::Counts() {
+  using Answer = Result<std::vector<std::pair<core::TaskState, std::int64_t>>>;
+  return impl_->Read("counting tasks", [&]() -> Answer {
+    const Use rows(impl_->Prepared("SELECT state, count(*) FROM task GROUP BY state"));
+    std::vector<std::pair<core::TaskState, std::int64_t>> counts;
+    while (rows->executeStep()) {
+      auto& [state, count] = counts.emplace_back();
+      Reader reader(*rows);
+      reader("state", state);
+      reader("count", count);
+      if (reader.problem()) return Fail(ErrorCode::kCorrupt, *reader.problem());
+    }
+    std::sort(counts.begin(), counts.end());
+    return counts;
+  });
+}
+
+Result<std::vector<StoredEvent>> Store::Events(std::optional<core::TaskId> task,
+                                               std::int64_t after_sequence, std::size_t limit) {
+  return impl_->Read("reading events", [&]() -> Result<std::vector<StoredEvent>> {
+    const Use rows(impl_->Prepared(
+        std::string("SELECT sequence,when_ms,kind,task,gpu_uuid,what,text FROM event ") +
+        (task ? "INDEXED BY event_task WHERE task=? AND " : "WHERE ") +
+        "sequence>? ORDER BY sequence LIMIT ?"));
+    Binder bind(*rows);
+    if (task) bind.Bind(*task);
+    bind.Bind(after_sequence);
+    bind.Bind(static_cast<std::int64_t>(
+        std::min<std::uint64_t>(limit, std::numeric_limits<std::int64_t>::max())));
+    std::vector<StoredEvent> events;
+    while (rows->executeStep()) {
+      StoredEvent& event = events.emplace_back();
+      Reader reader(*rows);
+      reader("sequence", event.sequence);
+      reader("when_ms", event.when);
+      reader("kind", event.kind);
+      reader("task", event.task);
+      reader("gpu_uuid", event.gpu_uuid);
+      reader("what", event.what);
+      reader("text", event.text);
+      if (reader.problem()) {
+        return Fail(ErrorCode::kCorrupt, "event " + std::to_string(event.sequence) +
+                                             " in the state file: " + *reader.problem());
+      }
+    }
+    return events;
+  });
+}
+
+Result<std::vector<GpuUsage>> Store::Usage(core::Time from, core::Time to) {
+  return impl_->Read("reading GPU use", [&]() -> Result<std::vector<GpuUsage>> {
+    const Use rows(impl_->Prepared(
+        "SELECT from_ms,to_ms,gpu_uuid,sm_active,used_mib,energy_j,tasks FROM gpu_usage "
+        "INDEXED BY gpu_usage_to WHERE to_ms>? AND from_ms<? ORDER BY from_ms,gpu_uuid"));
+    Binder bind(*rows);
+    bind.Bind(from);
+    bind.Bind(to);
+    std::vector<GpuUsage> usage;
+    while (rows->executeStep()) {
+      GpuUsage& row = usage.emplace_back();
+      Reader reader(*rows);
+      reader("from_ms", row.from);
+      reader("to_ms", row.to);
+      reader("gpu_uuid", row.gpu_uuid);
+      reader("sm_active", row.sm_active);
+      reader("used_mib", row.used_mib);
+      reader("energy_j", row.energy_j);
+      reader("tasks", row.tasks);
+      if (reader.problem()) return Fail(ErrorCode::kCorrupt, "GPU use: " + *reader.problem());
+    }
+    return usage;
+  });
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> Store::Drains() {
+  using Answer = Result<std::vector<std::pair<std::string, std::string>>>;
+  return impl_->Read("reading drains", [&]() -> Answer {
+    const Use rows(impl_->Prepared("SELECT gpu_uuid, why FROM drain ORDER BY gpu_uuid"));
+    std::vector<std::pair<std::string, std::string>> drains;
+    while (rows->executeStep()) {
+      drains.emplace_back(rows->getColumn(0).getString(), rows->getColumn(1).getString());
+    }
+    return drains;
+  });
+}
+
+}  // namespace carma::store
