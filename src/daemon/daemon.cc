@@ -64,7 +64,8 @@ class Alarm {
 
 class RealDaemon : public Daemon, public Engine::Host {
  public:
-  RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock, std::unique_ptr<store::Store> store);
+  RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock,
+             std::unique_ptr<store::Store> store);
   ~RealDaemon() override;
   Result<Unit> Listen();
   void Run() override;
@@ -79,7 +80,8 @@ class RealDaemon : public Daemon, public Engine::Host {
 
  private:
   struct Waiter {
-    Waiter(asio::io_context& loop, std::function<void()> call) : alarm(loop), answer(std::move(call)) {}
+    Waiter(asio::io_context& loop, std::function<void()> call)
+        : alarm(loop), answer(std::move(call)) {}
     Alarm alarm;
     std::function<void()> answer;
   };
@@ -118,8 +120,8 @@ class RealDaemon : public Daemon, public Engine::Host {
   // True while the loop lives; a worker's late answer checks it before it posts.
   std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
   Counters counters_;
-  Alarm wake_{loop_}, sample_{loop_}, probe_watch_{loop_}, store_retry_{loop_}, usage_{loop_}, housekeep_{loop_},
-      watchdog_{loop_};
+  Alarm wake_{loop_}, sample_{loop_}, probe_watch_{loop_}, store_retry_{loop_}, usage_{loop_},
+      housekeep_{loop_}, watchdog_{loop_};
   std::map<core::TaskId, Waiters> waiters_;
   std::string driver_trouble_;
   bool turn_posted_ = false;
@@ -129,7 +131,8 @@ class RealDaemon : public Daemon, public Engine::Host {
   Worker probe_worker_, estimate_worker_;
 };
 
-RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock, std::unique_ptr<store::Store> store)
+RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock,
+                       std::unique_ptr<store::Store> store)
     : options_(std::move(options)), clock_(std::move(clock)), store_(std::move(store)) {
   const config::Settings& settings = options_.settings;
   task::ShimLauncherOptions launcher;
@@ -145,7 +148,10 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
   services.own_uid = ::getuid();
   services.waiting_for = "carmad has not yet found any GPU";
   services.status = [this] { return Status(); };
-  services.metrics = [this] { return MetricsText(engine_.get(), monitor_.get(), *store_, counters_, clock_->Now(), options_.version); };
+  services.metrics = [this] {
+    return MetricsText(engine_.get(), monitor_.get(), *store_, counters_, clock_->Now(),
+                       options_.version);
+  };
   services.when_final = [this](core::TaskId id, int seconds, std::function<void()> answer) {
     WhenFinal(id, seconds, std::move(answer));
   };
@@ -162,8 +168,8 @@ Result<Unit> RealDaemon::Listen() {
   const auto handler = [this](api::Request request, api::Responder respond) {
     routes_->Handle(std::move(request), std::move(respond));
   };
-  Result<std::unique_ptr<api::Server>> unix_server =
-      api::Server::ListenUnix(loop_, settings.socket, ::getuid() == 0 ? settings.socket_mode : 0600, handler);
+  Result<std::unique_ptr<api::Server>> unix_server = api::Server::ListenUnix(
+      loop_, settings.socket, ::getuid() == 0 ? settings.socket_mode : 0600, handler);
   if (!unix_server) return std::unexpected(unix_server.error());
   unix_server_ = std::move(*unix_server);
   if (!settings.http_port) return Unit{};
@@ -187,7 +193,8 @@ void RealDaemon::Run() {
   Discover();
   WatchLauncher();
   Housekeep();
-  base::LogInfo("listening", {{"socket", options_.settings.socket}, {"state", options_.settings.state_dir}});
+  base::LogInfo("listening",
+                {{"socket", options_.settings.socket}, {"state", options_.settings.state_dir}});
   NotifyServiceManager("READY=1");
   loop_.run();
   if (engine_) engine_->AddUsage(monitor_->CloseUsage(clock_->Now()));
@@ -216,7 +223,8 @@ void RealDaemon::TakeDevices(Result<std::vector<gpu::DeviceInfo>> devices) {
   probe_busy_ = false;
   probe_silent_ = false;
   ++probe_calls_;
-  if (devices && devices->empty()) devices = base::Fail(ErrorCode::kUnavailable, "the driver knows no GPU");
+  if (devices && devices->empty())
+    devices = base::Fail(ErrorCode::kUnavailable, "the driver knows no GPU");
   if (devices) {
     driver_trouble_.clear();
     KeepKnownGpus(options_.settings.state_dir, *devices);
@@ -224,15 +232,18 @@ void RealDaemon::TakeDevices(Result<std::vector<gpu::DeviceInfo>> devices) {
     Sample();
     return;
   }
-  if (driver_trouble_ != devices.error().message) base::LogWarn("no_driver", {{"why", devices.error().message}});
+  if (driver_trouble_ != devices.error().message)
+    base::LogWarn("no_driver", {{"why", devices.error().message}});
   driver_trouble_ = devices.error().message;
-  // Tasks of an earlier life run on GPUs that we know by name: take them over, with every GPU closed.
+  // Tasks of an earlier life run on GPUs that we know by name: take them over, with every GPU
+  // closed.
   if (!engine_) {
     std::vector<gpu::DeviceInfo> known = KnownGpus(options_.settings.state_dir);
     if (!known.empty()) StartEngine(std::move(known));
   }
   if (engine_) {
-    for (core::Event& event : monitor_->DriverSilent(driver_trouble_)) engine_->Post(std::move(event));
+    for (core::Event& event : monitor_->DriverSilent(driver_trouble_))
+      engine_->Post(std::move(event));
   } else {
     routes_->services().waiting_for = "no GPU: " + driver_trouble_;
   }
@@ -252,7 +263,8 @@ EngineOptions RealDaemon::MakeEngineOptions() const {
   if (settings.collocation == config::CollocationMethod::kMps) {
     options.shared_environment["CUDA_MPS_PIPE_DIRECTORY"] = settings.mps_pipe_directory;
   }
-  if (!settings.simgpu_state.empty()) options.task_environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
+  if (!settings.simgpu_state.empty())
+    options.task_environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
   return options;
 }
 
@@ -285,7 +297,8 @@ void RealDaemon::Sample() {
   const std::size_t count = monitor_->devices().size();
   probe_worker_.Do([probe = probe_, alive = alive_, clock = clock_.get(), count, this] {
     auto round = std::make_shared<std::vector<Result<gpu::Reading>>>();
-    for (std::size_t i = 0; i < count && *alive; ++i) round->push_back(probe->Read(i, clock->Now()));
+    for (std::size_t i = 0; i < count && *alive; ++i)
+      round->push_back(probe->Read(i, clock->Now()));
     if (*alive) asio::post(loop_, [this, round] { TakeRound(std::move(*round)); });
   });
 }
@@ -298,14 +311,20 @@ void RealDaemon::TakeRound(std::vector<Result<gpu::Reading>> round) {
   driver_trouble_.clear();
   for (core::Event& event : monitor_->Take(clock_->Now(), round, engine_->attribution())) {
     if (const auto* health = std::get_if<core::GpuHealthChanged>(&event)) {
-      base::LogWarn("gpu_health", {{"gpu", health->gpu}, {"healthy", health->healthy}, {"lost", health->lost}, {"why", health->text}});
+      base::LogWarn("gpu_health", {{"gpu", health->gpu},
+                                   {"healthy", health->healthy},
+                                   {"lost", health->lost},
+                                   {"why", health->text}});
     }
     engine_->Post(std::move(event));
   }
-  const bool all_failed = !round.empty() && std::none_of(round.begin(), round.end(), [](const auto& r) { return r.has_value(); });
+  const bool all_failed =
+      !round.empty() &&
+      std::none_of(round.begin(), round.end(), [](const auto& r) { return r.has_value(); });
   if (all_failed) {
     // The library may have lost its driver: start over with it, not too often.
-    sample_.Set(std::min<std::chrono::nanoseconds>(kDiscoverRetry, 10 * clock_->RealSpan(options_.settings.sample_period)),
+    sample_.Set(std::min<std::chrono::nanoseconds>(
+                    kDiscoverRetry, 10 * clock_->RealSpan(options_.settings.sample_period)),
                 [this] { Discover(); });
     return;
   }
@@ -317,7 +336,8 @@ void RealDaemon::WatchProbe() {
   probe_watch_.Set(options_.settings.probe_timeout, [this, call = probe_calls_] {
     if (!probe_busy_ || call != probe_calls_) return;
     probe_silent_ = true;
-    driver_trouble_ = "the driver has not answered for " + base::FormatSpan(options_.settings.probe_timeout);
+    driver_trouble_ =
+        "the driver has not answered for " + base::FormatSpan(options_.settings.probe_timeout);
     base::LogWarn("driver_hangs", {{"why", driver_trouble_}});
     if (!engine_) {
       std::vector<gpu::DeviceInfo> known = KnownGpus(options_.settings.state_dir);
@@ -325,7 +345,8 @@ void RealDaemon::WatchProbe() {
       if (known.empty()) return;
       StartEngine(std::move(known));
     }
-    for (core::Event& event : monitor_->DriverSilent(driver_trouble_)) engine_->Post(std::move(event));
+    for (core::Event& event : monitor_->DriverSilent(driver_trouble_))
+      engine_->Post(std::move(event));
   });
 }
 
@@ -349,7 +370,8 @@ void RealDaemon::RequestTurn() {
     if (!engine_) return;
     const auto began = std::chrono::steady_clock::now();
     engine_->Turn();
-    counters_.turn_seconds.Observe(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+    counters_.turn_seconds.Observe(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
   });
 }
 
@@ -367,7 +389,8 @@ void RealDaemon::RequestEstimates(std::vector<EstimateJob> jobs) {
     auto events = std::make_shared<std::vector<core::Event>>();
     for (const EstimateJob& job : *shared) {
       const Result<core::Estimate> estimate = estimator->Peak(job.spec);
-      events->push_back(core::EstimateReady{job.id, estimate ? std::optional(*estimate) : std::nullopt});
+      events->push_back(
+          core::EstimateReady{job.id, estimate ? std::optional(*estimate) : std::nullopt});
     }
     if (!*alive) return;
     asio::post(loop_, [this, events] {
@@ -379,15 +402,17 @@ void RealDaemon::RequestEstimates(std::vector<EstimateJob> jobs) {
 void RealDaemon::WatchLauncher() {
   if (launcher_->PollFd() < 0) return;
   if (!launcher_fd_.is_open()) launcher_fd_.assign(::dup(launcher_->PollFd()));
-  launcher_fd_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
-    if (error) return;
-    if (engine_) engine_->PollLauncher();
-    WatchLauncher();
-  });
+  launcher_fd_.async_wait(asio::posix::stream_descriptor::wait_read,
+                          [this](const boost::system::error_code& error) {
+                            if (error) return;
+                            if (engine_) engine_->PollLauncher();
+                            WatchLauncher();
+                          });
 }
 
 void RealDaemon::Housekeep() {
-  const base::Time oldest = clock_->Now() - std::chrono::hours(24) * options_.settings.keep_finished_days;
+  const base::Time oldest =
+      clock_->Now() - std::chrono::hours(24) * options_.settings.keep_finished_days;
   Result<Unit> ok = store_->Begin();
   if (ok) {
     const Result<std::int64_t> pruned = store_->Prune(oldest);
@@ -431,8 +456,10 @@ void RealDaemon::TaskChanged(const core::TaskRecord& record) {
 std::vector<std::string> RealDaemon::Troubles() const {
   std::vector<std::string> troubles;
   if (!driver_trouble_.empty()) troubles.push_back("driver: " + driver_trouble_);
-  if (engine_ && !engine_->store_trouble().empty()) troubles.push_back("store: " + engine_->store_trouble());
-  if (monitor_ && driver_trouble_.empty() && monitor_->DriverState() != "ok") troubles.push_back(monitor_->DriverState());
+  if (engine_ && !engine_->store_trouble().empty())
+    troubles.push_back("store: " + engine_->store_trouble());
+  if (monitor_ && driver_trouble_.empty() && monitor_->DriverState() != "ok")
+    troubles.push_back(monitor_->DriverState());
   return troubles;
 }
 
@@ -445,9 +472,12 @@ api::StatusView RealDaemon::Status() {
   view.time_scale = 1e9 / static_cast<double>(clock_->RealSpan(base::Duration(1'000)).count());
   view.policy = PolicyLine(options_.settings);
   view.collocation = CollocationLine(options_.settings);
-  view.driver = !driver_trouble_.empty() ? driver_trouble_ : monitor_ ? monitor_->DriverState() : "being asked";
+  view.driver = !driver_trouble_.empty() ? driver_trouble_
+                : monitor_               ? monitor_->DriverState()
+                                         : "being asked";
   if (const auto counts = store_->Counts()) {
-    for (const auto& [state, count] : *counts) view.task_counts.emplace_back(core::TaskStateName(state), count);
+    for (const auto& [state, count] : *counts)
+      view.task_counts.emplace_back(core::TaskStateName(state), count);
   }
   view.troubles = Troubles();
   return view;
@@ -458,13 +488,15 @@ Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings)
   if (settings.simgpu_state.empty()) return std::make_unique<base::SystemClock>();
   const Result<simgpu::ServerClock> clock = simgpu::ReadClock(settings.simgpu_state);
   if (!clock) return Wrap(clock.error(), "simulation.state");
-  return std::make_unique<base::SystemClock>(clock->time_scale, clock->origin_time, clock->origin_boot_ns);
+  return std::make_unique<base::SystemClock>(clock->time_scale, clock->origin_time,
+                                             clock->origin_boot_ns);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
-  if (Result<Unit> made = base::MakeDirs(options.settings.state_dir, 0700); !made) return std::unexpected(made.error());
+  if (Result<Unit> made = base::MakeDirs(options.settings.state_dir, 0700); !made)
+    return std::unexpected(made.error());
   Result<std::unique_ptr<base::Clock>> clock = MakeClock(options.settings);
   if (!clock) return std::unexpected(clock.error());
   if (!options.settings.simgpu_state.empty()) {
@@ -473,8 +505,10 @@ Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
   }
   Result<std::unique_ptr<store::Store>> store = store::Store::Open(options.settings.state_dir);
   if (!store) return std::unexpected(store.error());
-  auto daemon = std::make_unique<RealDaemon>(std::move(options), std::move(*clock), std::move(*store));
-  if (Result<Unit> listening = daemon->Listen(); !listening) return std::unexpected(listening.error());
+  auto daemon =
+      std::make_unique<RealDaemon>(std::move(options), std::move(*clock), std::move(*store));
+  if (Result<Unit> listening = daemon->Listen(); !listening)
+    return std::unexpected(listening.error());
   return daemon;
 }
 

@@ -1,4 +1,5 @@
-// carmad: one loop on one thread owns all state; the GPU probe and the estimators run on workers that post values.
+// carmad: one loop on one thread owns all state; the GPU probe and the estimators run on workers
+// that post values.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,8 @@ struct DaemonOptions {
 
 class Daemon {
  public:
-  // Takes the state folder and the socket. Errors: as store::Store::Open and api::Server::ListenUnix.
+  // Takes the state folder and the socket. Errors: as store::Store::Open and
+  // api::Server::ListenUnix.
   static base::Result<std::unique_ptr<Daemon>> Make(DaemonOptions options);
   virtual ~Daemon() = default;
   // Until SIGTERM or SIGINT. Running tasks go on without it.

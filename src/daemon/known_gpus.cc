@@ -9,7 +9,9 @@ namespace {
 
 constexpr std::size_t kMaxBytes = 1 << 20;
 
-std::string PathIn(const std::string& state_dir) { return state_dir + "/gpus.json"; }
+std::string PathIn(const std::string& state_dir) {
+  return state_dir + "/gpus.json";
+}
 
 }  // namespace
 
@@ -48,7 +50,8 @@ void KeepKnownGpus(const std::string& state_dir, const std::vector<gpu::DeviceIn
                     {"reserved_mib", device.reserved_mib},
                     {"reports_sm_activity", device.reports_sm_activity}});
   }
-  const base::Result<base::Unit> written = base::WriteFileAtomic(PathIn(state_dir), base::DumpJson(json), 0600);
+  const base::Result<base::Unit> written =
+      base::WriteFileAtomic(PathIn(state_dir), base::DumpJson(json), 0600);
   if (!written) base::LogWarn("known_gpus_not_kept", {{"why", written.error().message}});
 }
 

@@ -1,5 +1,5 @@
-// The GPUs as last seen, kept in the state folder: a daemon whose driver is silent at start still knows whose tasks run
-// where.
+// The GPUs as last seen, kept in the state folder: a daemon whose driver is silent at start still
+// knows whose tasks run where.
 #pragma once
 
 #include <string>

@@ -13,26 +13,41 @@ struct GpuGauge {
 
 constexpr GpuGauge kGpuGauges[] = {
     {"carma_gpu_memory_total_bytes", "Memory of the GPU.",
-     [](const core::GpuView&, const gpu::Reading& last) { return static_cast<double>(last.total_mib) * kMib; }},
+     [](const core::GpuView&, const gpu::Reading& last) {
+       return static_cast<double>(last.total_mib) * kMib;
+     }},
     {"carma_gpu_memory_reserved_bytes", "The driver's own share.",
-     [](const core::GpuView&, const gpu::Reading& last) { return static_cast<double>(last.reserved_mib) * kMib; }},
+     [](const core::GpuView&, const gpu::Reading& last) {
+       return static_cast<double>(last.reserved_mib) * kMib;
+     }},
     {"carma_gpu_memory_used_bytes", "Used by all processes.",
-     [](const core::GpuView&, const gpu::Reading& last) { return static_cast<double>(last.used_mib) * kMib; }},
+     [](const core::GpuView&, const gpu::Reading& last) {
+       return static_cast<double>(last.used_mib) * kMib;
+     }},
     {"carma_gpu_memory_promised_bytes", "Claimed by tasks from the moment of the decision.",
-     [](const core::GpuView& view, const gpu::Reading&) { return static_cast<double>(view.claimed_mib) * kMib; }},
+     [](const core::GpuView& view, const gpu::Reading&) {
+       return static_cast<double>(view.claimed_mib) * kMib;
+     }},
     {"carma_gpu_memory_unattributed_bytes", "Used, but not by a task of CARMA.",
-     [](const core::GpuView& view, const gpu::Reading&) { return static_cast<double>(view.foreign_mib) * kMib; }},
+     [](const core::GpuView& view, const gpu::Reading&) {
+       return static_cast<double>(view.foreign_mib) * kMib;
+     }},
     {"carma_gpu_tasks", "Tasks of CARMA on the GPU, launching ones included.",
-     [](const core::GpuView& view, const gpu::Reading&) { return static_cast<double>(view.tasks); }},
+     [](const core::GpuView& view, const gpu::Reading&) {
+       return static_cast<double>(view.tasks);
+     }},
     {"carma_gpu_health", "1 open to new tasks as far as its health goes, 0 closed.",
      [](const core::GpuView& view, const gpu::Reading&) { return view.healthy ? 1.0 : 0.0; }},
 };
 
-void WriteGpus(const Engine& engine, const Monitor& monitor, base::Time now, api::MetricsText& out) {
+void WriteGpus(const Engine& engine, const Monitor& monitor, base::Time now,
+               api::MetricsText& out) {
   const std::vector<core::GpuView> views = engine.scheduler().Gpus(now);
   const auto labels = [&](const core::GpuView& view) {
     const gpu::DeviceInfo& device = monitor.devices().at(core::Number(view.index));
-    return api::Labels{{"gpu", std::to_string(core::Number(view.index))}, {"uuid", device.uuid}, {"model", device.name}};
+    return api::Labels{{"gpu", std::to_string(core::Number(view.index))},
+                       {"uuid", device.uuid},
+                       {"model", device.name}};
   };
   for (const GpuGauge& gauge : kGpuGauges) {
     out.Begin(gauge.name, "gauge", gauge.help);
@@ -43,7 +58,8 @@ void WriteGpus(const Engine& engine, const Monitor& monitor, base::Time now, api
   }
   out.Begin("carma_gpu_sm_active_ratio", "gauge", "SM activity, mean over the window.");
   for (const core::GpuView& view : views) {
-    if (const std::optional<double> mean = monitor.WindowMean(view.index)) out.Sample(*mean, labels(view));
+    if (const std::optional<double> mean = monitor.WindowMean(view.index))
+      out.Sample(*mean, labels(view));
   }
   out.Begin("carma_gpu_energy_joules_total", "counter", "Energy since the driver was loaded.");
   for (const core::GpuView& view : views) {
@@ -71,16 +87,19 @@ void Counters::Count(const core::TaskRecord& record) {
     default:
       break;
   }
-  if (record.state != core::TaskState::kLaunching && record.reason.code == core::ReasonCode::kOutOfMemory) ++ooms;
+  if (record.state != core::TaskState::kLaunching &&
+      record.reason.code == core::ReasonCode::kOutOfMemory)
+    ++ooms;
   if (!core::IsFinal(record.state)) return;
   ++ended[std::string(core::TaskStateName(record.state))];
   if (record.estimate && record.estimate->peak_mib > 0 && record.peak_mib > 0) {
-    estimate_error.Observe(static_cast<double>(record.peak_mib) / static_cast<double>(record.estimate->peak_mib));
+    estimate_error.Observe(static_cast<double>(record.peak_mib) /
+                           static_cast<double>(record.estimate->peak_mib));
   }
 }
 
-std::string MetricsText(const Engine* engine, const Monitor* monitor, store::Store& store, const Counters& counters,
-                        base::Time now, const std::string& version) {
+std::string MetricsText(const Engine* engine, const Monitor* monitor, store::Store& store,
+                        const Counters& counters, base::Time now, const std::string& version) {
   api::MetricsText out;
   out.Begin("carma_build_info", "gauge", "Always 1; the version is a label.");
   out.Sample(1, {{"version", version}});
@@ -94,17 +113,24 @@ std::string MetricsText(const Engine* engine, const Monitor* monitor, store::Sto
   out.Sample(static_cast<double>(counters.submissions));
   out.Begin("carma_dispatch_total", "counter", "Launch decisions since the daemon started.");
   out.Sample(static_cast<double>(counters.dispatches));
-  out.Begin("carma_oom_total", "counter", "Attempts that ran out of GPU memory since the daemon started.");
+  out.Begin("carma_oom_total", "counter",
+            "Attempts that ran out of GPU memory since the daemon started.");
   out.Sample(static_cast<double>(counters.ooms));
-  out.Begin("carma_ended_total", "counter", "Tasks that ended since the daemon started, by final state.");
-  for (const auto& [state, count] : counters.ended) out.Sample(static_cast<double>(count), {{"state", state}});
-  out.Begin("carma_decision_seconds", "histogram", "One turn of the daemon: decide, make durable, perform.");
+  out.Begin("carma_ended_total", "counter",
+            "Tasks that ended since the daemon started, by final state.");
+  for (const auto& [state, count] : counters.ended)
+    out.Sample(static_cast<double>(count), {{"state", state}});
+  out.Begin("carma_decision_seconds", "histogram",
+            "One turn of the daemon: decide, make durable, perform.");
   out.Sample(counters.turn_seconds);
-  out.Begin("carma_queue_wait_seconds", "histogram", "From entering the queue to the launch decision.");
+  out.Begin("carma_queue_wait_seconds", "histogram",
+            "From entering the queue to the launch decision.");
   out.Sample(counters.wait_seconds);
-  out.Begin("carma_estimate_error_ratio", "histogram", "Measured over predicted peak memory of ended tasks.");
+  out.Begin("carma_estimate_error_ratio", "histogram",
+            "Measured over predicted peak memory of ended tasks.");
   out.Sample(counters.estimate_error);
-  out.Begin("carma_daemon_store_failing", "gauge", "1 while the store refuses writes (a full disk).");
+  out.Begin("carma_daemon_store_failing", "gauge",
+            "1 while the store refuses writes (a full disk).");
   out.Sample(engine != nullptr && !engine->store_trouble().empty() ? 1 : 0);
   if (engine != nullptr && monitor != nullptr) WriteGpus(*engine, *monitor, now, out);
   return out.text();

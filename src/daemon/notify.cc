@@ -21,8 +21,8 @@ void NotifyServiceManager(const std::string& state) {
   const base::UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
   // Best effort: a service manager that does not listen must not stop the daemon.
-  (void)::sendto(fd.get(), state.data(), state.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
-                 length);
+  (void)::sendto(fd.get(), state.data(), state.size(), MSG_NOSIGNAL,
+                 reinterpret_cast<const sockaddr*>(&address), length);
 }
 
 std::optional<std::chrono::microseconds> WatchdogPeriod() {

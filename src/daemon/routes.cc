@@ -9,6 +9,7 @@
 #include "api/openapi.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "core/trial.h"
 #include "daemon/present.h"
 #include "report/metrics.h"
 #include "task/spec_json.h"
@@ -28,14 +29,14 @@ constexpr int kMaxWaitS = 3600;
 constexpr std::size_t kMaxReportTasks = 1'000'000;
 
 // Number in a query, or the fallback when absent.
-Result<std::int64_t> QueryNumber(const api::Request& request, std::string_view key, std::int64_t fallback,
-                                 std::int64_t low, std::int64_t high) {
+Result<std::int64_t> QueryNumber(const api::Request& request, std::string_view key,
+                                 std::int64_t fallback, std::int64_t low, std::int64_t high) {
   const std::optional<std::string> text = request.Query(key);
   if (!text) return fallback;
   const std::optional<std::int64_t> number = base::ParseInt(*text);
   if (!number || *number < low || *number > high) {
-    return Fail(ErrorCode::kInvalid, "?" + std::string(key) + ": expected a whole number from " + std::to_string(low) +
-                                         " to " + std::to_string(high));
+    return Fail(ErrorCode::kInvalid, "?" + std::string(key) + ": expected a whole number from " +
+                                         std::to_string(low) + " to " + std::to_string(high));
   }
   return *number;
 }
@@ -47,13 +48,16 @@ Result<std::vector<core::TaskState>> QueryStates(const api::Request& request) {
   if (text == "all") return states;
   if (!text) {
     for (int i = 0; i < core::kTaskStateCount; ++i) {
-      if (const auto state = static_cast<core::TaskState>(i); !core::IsFinal(state)) states.push_back(state);
+      if (const auto state = static_cast<core::TaskState>(i); !core::IsFinal(state))
+        states.push_back(state);
     }
     return states;
   }
   for (std::string_view name : base::Split(*text, ',')) {
     const std::optional<core::TaskState> state = core::ParseTaskState(name);
-    if (!state) return Fail(ErrorCode::kInvalid, "?state: '" + base::Printable(name, 40) + "' is no task state");
+    if (!state)
+      return Fail(ErrorCode::kInvalid,
+                  "?state: '" + base::Printable(name, 40) + "' is no task state");
     states.push_back(*state);
   }
   return states;
@@ -73,7 +77,8 @@ Result<store::TaskFilter> QueryFilter(const api::Request& request) {
   if (!before) return std::unexpected(before.error());
   if (*before > 0) filter.before = static_cast<core::TaskId>(*before);
   const std::string order = request.Query("order").value_or("desc");
-  if (order != "asc" && order != "desc") return Fail(ErrorCode::kInvalid, "?order: expected asc or desc");
+  if (order != "asc" && order != "desc")
+    return Fail(ErrorCode::kInvalid, "?order: expected asc or desc");
   filter.newest_first = order == "desc";
   return filter;
 }
@@ -89,13 +94,16 @@ Result<std::vector<task::TaskSpec>> ReadSubmission(const std::string& body, std:
   in.NoOthers();
   if (in.error()) return std::unexpected(*in.error());
   const bool listed = tasks != nullptr && tasks->is_array() && spec == nullptr && array == nullptr;
-  const bool cloned = tasks == nullptr && spec != nullptr && (array == nullptr || array->is_array());
+  const bool cloned =
+      tasks == nullptr && spec != nullptr && (array == nullptr || array->is_array());
   if (!listed && !cloned) {
-    return Fail(ErrorCode::kInvalid, "body: expected {\"tasks\": [spec, …]} or {\"spec\": spec, \"array\": [index, …]}");
+    return Fail(ErrorCode::kInvalid,
+                "body: expected {\"tasks\": [spec, …]} or {\"spec\": spec, \"array\": [index, …]}");
   }
   const std::size_t count = listed ? tasks->size() : array != nullptr ? array->size() : 1;
   if (count == 0 || count > max_batch) {
-    return Fail(ErrorCode::kInvalid, "body: " + std::to_string(count) + " tasks in one submission, expected 1 to " +
+    return Fail(ErrorCode::kInvalid, "body: " + std::to_string(count) +
+                                         " tasks in one submission, expected 1 to " +
                                          std::to_string(max_batch) + " (task.max_batch)");
   }
   std::vector<task::TaskSpec> specs;
@@ -114,8 +122,10 @@ Result<std::vector<task::TaskSpec>> ReadSubmission(const std::string& body, std:
   std::set<std::int64_t> seen;
   for (std::size_t i = 0; array != nullptr && i < count; ++i) {
     const Json& index = (*array)[i];
-    if (!index.is_number_integer() || index < 0 || index > 1'000'000'000 || !seen.insert(index.get<std::int64_t>()).second) {
-      return Fail(ErrorCode::kInvalid, "/array/" + std::to_string(i) + ": expected a whole number, each once");
+    if (!index.is_number_integer() || index < 0 || index > 1'000'000'000 ||
+        !seen.insert(index.get<std::int64_t>()).second) {
+      return Fail(ErrorCode::kInvalid,
+                  "/array/" + std::to_string(i) + ": expected a whole number, each once");
     }
     specs[i].array_index = index.get<std::int64_t>();
   }
@@ -138,7 +148,9 @@ struct Routes::Call {
   std::string id;    // {id} of the path
   std::string verb;  // {verb} of the path
 
-  void Answer(const Json& json, int status = 200) { respond(api::Response{status, base::DumpJson(json)}); }
+  void Answer(const Json& json, int status = 200) {
+    respond(api::Response{status, base::DumpJson(json)});
+  }
   void Refuse(const base::Error& error) { respond(api::ErrorResponse(error)); }
 };
 
@@ -173,7 +185,8 @@ const Routes::Entry Routes::kTable[] = {
 namespace {
 
 bool Matches(std::string_view pattern, std::string_view path, std::string& id, std::string& verb) {
-  const std::vector<std::string_view> wanted = base::Split(pattern, '/'), given = base::Split(path, '/');
+  const std::vector<std::string_view> wanted = base::Split(pattern, '/'),
+                                      given = base::Split(path, '/');
   if (wanted.size() != given.size()) return false;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (wanted[i] == "{id}") {
@@ -190,7 +203,8 @@ bool Matches(std::string_view pattern, std::string_view path, std::string& id, s
 Result<core::TaskId> TaskIdOf(const std::string& text) {
   const std::optional<std::int64_t> number = base::ParseInt(text);
   if (!number || *number < 1) {
-    return Fail(ErrorCode::kInvalid, "'" + base::Printable(text, 40) + "' is not a task id (a whole number from 1)");
+    return Fail(ErrorCode::kInvalid,
+                "'" + base::Printable(text, 40) + "' is not a task id (a whole number from 1)");
   }
   return static_cast<core::TaskId>(*number);
 }
@@ -204,7 +218,8 @@ void Routes::Handle(api::Request request, api::Responder respond) {
     if (!Matches(entry.path, call.request.path, call.id, call.verb)) continue;
     path_known = true;
     if (entry.method != call.request.method) continue;
-    if (Result<Unit> admitted = Admit(call.request, entry); !admitted) return call.Refuse(admitted.error());
+    if (Result<Unit> admitted = Admit(call.request, entry); !admitted)
+      return call.Refuse(admitted.error());
     return (this->*entry.handle)(call);
   }
   call.Refuse({path_known ? ErrorCode::kInvalid : ErrorCode::kNotFound,
@@ -219,10 +234,13 @@ Result<Unit> Routes::Admit(const api::Request& request, const Entry& entry) cons
     return Fail(ErrorCode::kDenied, "over TCP everything is read-only; use the Unix socket");
   }
   // Without root rights every task would run as the daemon's user, whoever sent it.
-  if (request.peer && services_.own_uid != 0 && request.peer->uid != services_.own_uid && request.peer->uid != 0) {
-    return Fail(ErrorCode::kDenied, "this carmad runs without root rights and serves only " + UserName(services_.own_uid));
+  if (request.peer && services_.own_uid != 0 && request.peer->uid != services_.own_uid &&
+      request.peer->uid != 0) {
+    return Fail(ErrorCode::kDenied, "this carmad runs without root rights and serves only " +
+                                        UserName(services_.own_uid));
   }
-  if (needs_engine && services_.engine == nullptr) return Fail(ErrorCode::kUnavailable, services_.waiting_for);
+  if (needs_engine && services_.engine == nullptr)
+    return Fail(ErrorCode::kUnavailable, services_.waiting_for);
   return Unit{};
 }
 
@@ -244,14 +262,19 @@ Result<store::StoredTask> Routes::Touchable(const Call& call) const {
 }
 
 api::TaskView Routes::View(const store::StoredTask& stored) const {
-  return Present(stored, *services_.engine, *services_.monitor, services_.engine->attribution(), services_.clock->Now());
+  return Present(stored, *services_.engine, *services_.monitor, services_.engine->attribution(),
+                 services_.clock->Now());
 }
 
 // ---- the daemon itself ----
 
-void Routes::Status(Call& call) { call.Answer(ToJson(services_.status())); }
+void Routes::Status(Call& call) {
+  call.Answer(ToJson(services_.status()));
+}
 
-void Routes::OpenApi(Call& call) { call.respond(api::Response{200, std::string(api::OpenApiText())}); }
+void Routes::OpenApi(Call& call) {
+  call.respond(api::Response{200, std::string(api::OpenApiText())});
+}
 
 void Routes::Metrics(Call& call) {
   call.respond(api::Response{200, services_.metrics(), "text/plain; version=0.0.4; charset=utf-8"});
@@ -260,18 +283,20 @@ void Routes::Metrics(Call& call) {
 // ---- tasks ----
 
 void Routes::SubmitTasks(Call& call) {
-  Result<std::vector<task::TaskSpec>> specs = ReadSubmission(call.request.body, services_.settings->max_batch);
+  Result<std::vector<task::TaskSpec>> specs =
+      ReadSubmission(call.request.body, services_.settings->max_batch);
   call.request.body = {};
   if (!specs) return call.Refuse(specs.error());
   const api::Peer peer = *call.request.peer;
   if (call.request.Query("check") == "1") return DryRun(call, *specs);
   auto respond = std::make_shared<api::Responder>(std::move(call.respond));
-  services_.engine->Submit(std::move(*specs), {peer.uid, peer.gid, UserName(peer.uid)},
-                           [respond](Result<Submitted> answer) {
-                             if (!answer) return (*respond)(api::ErrorResponse(answer.error()));
-                             const Json json = {{"first", core::Number(answer->first)}, {"count", answer->count}};
-                             (*respond)(api::Response{201, base::DumpJson(json)});
-                           });
+  services_.engine->Submit(
+      std::move(*specs), {peer.uid, peer.gid, UserName(peer.uid)},
+      [respond](Result<Submitted> answer) {
+        if (!answer) return (*respond)(api::ErrorResponse(answer.error()));
+        const Json json = {{"first", core::Number(answer->first)}, {"count", answer->count}};
+        (*respond)(api::Response{201, base::DumpJson(json)});
+      });
 }
 
 void Routes::DryRun(Call& call, const std::vector<task::TaskSpec>& specs) {
@@ -280,20 +305,23 @@ void Routes::DryRun(Call& call, const std::vector<task::TaskSpec>& specs) {
   Json tasks = Json::array();
   for (std::size_t i = 0; i < specs.size() && i < kShown; ++i) {
     std::optional<core::Estimate> estimate;
-    if (specs[i].memory_mib) estimate = core::Estimate{*specs[i].memory_mib, specs[i].memory_source};
-    const core::Trial trial =
-        scheduler.Try(task::ToRequest(specs[i], call.request.peer->uid), estimate, services_.clock->Now());
+    if (specs[i].memory_mib)
+      estimate = core::Estimate{*specs[i].memory_mib, specs[i].memory_source};
+    const core::TaskRequest request = task::ToRequest(specs[i], call.request.peer->uid);
+    const core::Trial trial = core::Try(scheduler, request, estimate, services_.clock->Now());
     if (trial.fit == core::Fit::kNever) {
       return call.Refuse({ErrorCode::kConflict, "task '" + base::Printable(specs[i].name, 60) +
                                                     "' can never run here: " + trial.reason.text});
     }
-    Json task = {{"name", specs[i].name},
-                 {"gpus", specs[i].gpus},
-                 {"fits", trial.fit == core::Fit::kFits ? "now" : "later"},
-                 {"reason", trial.reason.code == core::ReasonCode::kNone ? "" : core::ReasonName(trial.reason.code)},
-                 {"reason_text", trial.reason.text},
-                 {"predicted_mib", nullptr},
-                 {"estimate_method", nullptr}};
+    Json task = {
+        {"name", specs[i].name},
+        {"gpus", specs[i].gpus},
+        {"fits", trial.fit == core::Fit::kFits ? "now" : "later"},
+        {"reason",
+         trial.reason.code == core::ReasonCode::kNone ? "" : core::ReasonName(trial.reason.code)},
+        {"reason_text", trial.reason.text},
+        {"predicted_mib", nullptr},
+        {"estimate_method", nullptr}};
     if (estimate) {
       task["predicted_mib"] = estimate->peak_mib;
       task["estimate_method"] = estimate->method;
@@ -327,7 +355,8 @@ void Routes::ShowTask(Call& call) {
   if (!wait_s) return call.Refuse(wait_s.error());
   const Result<store::StoredTask> stored = services_.store->Get(*id);
   if (!stored) return call.Refuse(stored.error());
-  if (*wait_s == 0 || core::IsFinal(stored->record.state)) return call.Answer(ToJson(View(*stored)));
+  if (*wait_s == 0 || core::IsFinal(stored->record.state))
+    return call.Answer(ToJson(View(*stored)));
   auto respond = std::make_shared<api::Responder>(std::move(call.respond));
   services_.when_final(*id, static_cast<int>(*wait_s), [this, respond, task = *id] {
     const Result<store::StoredTask> now = services_.store->Get(task);
@@ -345,14 +374,16 @@ void Routes::ExplainTask(Call& call) {
   view.task = View(*stored);
   view.policy = PolicyLine(*services_.settings);
   view.collocation = CollocationLine(*services_.settings);
-  if (const std::optional<core::Explanation> why = services_.engine->scheduler().Explain(*id, services_.clock->Now())) {
+  if (const std::optional<core::Explanation> why =
+          services_.engine->scheduler().Explain(*id, services_.clock->Now())) {
     if (why->ahead) view.ahead = *why->ahead;
     for (const core::GpuVerdict& each : why->gpus) {
       constexpr std::string_view kFits[] = {"fits", "not_now", "never"};
       api::VerdictView verdict;
       verdict.gpu = core::Number(each.gpu);
       verdict.fit = kFits[static_cast<int>(each.verdict.fit)];
-      if (each.verdict.reason.code != core::ReasonCode::kNone) verdict.reason = core::ReasonName(each.verdict.reason.code);
+      if (each.verdict.reason.code != core::ReasonCode::kNone)
+        verdict.reason = core::ReasonName(each.verdict.reason.code);
       verdict.reason_text = each.verdict.reason.text;
       view.gpus.push_back(std::move(verdict));
     }
@@ -383,14 +414,16 @@ void Routes::ChangeTask(Call& call) {
   if (!stored) return call.Refuse(stored.error());
   const core::TaskRecord& record = stored->record;
   const auto conflict = [&](std::string_view cannot) {
-    call.Refuse({ErrorCode::kConflict, "task " + call.id + " is " + std::string(core::TaskStateName(record.state)) + ": " +
+    call.Refuse({ErrorCode::kConflict, "task " + call.id + " is " +
+                                           std::string(core::TaskStateName(record.state)) + ": " +
                                            std::string(cannot)});
   };
   Engine& engine = *services_.engine;
   const bool waits = !core::IsFinal(record.state) && !core::HoldsGpus(record.state);
   if (call.verb == "cancel") {
     if (core::IsFinal(record.state)) return conflict("it has ended already");
-    engine.Post(core::CancelRequested{record.id, UserName(call.request.peer->uid)}, AnswerWithTask(call));
+    engine.Post(core::CancelRequested{record.id, UserName(call.request.peer->uid)},
+                AnswerWithTask(call));
   } else if (call.verb == "hold") {
     if (!waits) return conflict("only a waiting task can be held");
     engine.Post(core::HoldRequested{record.id}, AnswerWithTask(call));
@@ -401,8 +434,9 @@ void Routes::ChangeTask(Call& call) {
     if (record.state == core::TaskState::kStopping) return conflict("it is being stopped");
     engine.Requeue(record.id, AnswerWithTask(call));
   } else {
-    call.Refuse({ErrorCode::kNotFound, "'" + base::Printable(call.verb, 40) +
-                                           "': expected cancel, hold, release, requeue or priority"});
+    call.Refuse(
+        {ErrorCode::kNotFound, "'" + base::Printable(call.verb, 40) +
+                                   "': expected cancel, hold, release, requeue or priority"});
   }
 }
 
@@ -413,7 +447,8 @@ void Routes::SetPriority(Call& call) {
   if (!json) return call.Refuse({json.error().code, "body: " + json.error().message});
   std::int64_t priority = 0;
   base::JsonReader in(*json, "");
-  if (!in.Get("priority", priority, -1'000'000, 1'000'000)) in.Complain("priority", "a whole number");
+  if (!in.Get("priority", priority, -1'000'000, 1'000'000))
+    in.Complain("priority", "a whole number");
   in.NoOthers();
   if (in.error()) return call.Refuse(*in.error());
   // Above the ordinary, a task passes those of others: not for everybody to decide.
@@ -427,19 +462,22 @@ void Routes::SetPriority(Call& call) {
 
 void Routes::ListGpus(Call& call) {
   Json gpus = Json::array();
-  for (const api::GpuView& view : PresentGpus(*services_.engine, *services_.monitor, services_.clock->Now())) {
+  for (const api::GpuView& view :
+       PresentGpus(*services_.engine, *services_.monitor, services_.clock->Now())) {
     gpus.push_back(ToJson(view));
   }
   call.Answer({{"gpus", std::move(gpus)}});
 }
 
 Result<core::GpuIndex> Routes::GpuOf(const Call& call) const {
-  if (!IsAdmin(*call.request.peer)) return Fail(ErrorCode::kDenied, "only an administrator may close and open GPUs");
+  if (!IsAdmin(*call.request.peer))
+    return Fail(ErrorCode::kDenied, "only an administrator may close and open GPUs");
   if (const std::optional<core::GpuIndex> gpu = services_.engine->GpuByUuid(call.id)) return *gpu;
   const std::optional<std::int64_t> number = base::ParseInt(call.id);
   const std::size_t count = services_.engine->scheduler().GpuInfos().size();
   if (!number || *number < 0 || *number >= static_cast<std::int64_t>(count)) {
-    return Fail(ErrorCode::kNotFound, "GPU '" + base::Printable(call.id, 60) + "': expected a UUID or an index below " +
+    return Fail(ErrorCode::kNotFound, "GPU '" + base::Printable(call.id, 60) +
+                                          "': expected a UUID or an index below " +
                                           std::to_string(count));
   }
   return static_cast<core::GpuIndex>(*number);
@@ -449,7 +487,8 @@ Engine::Done Routes::AnswerWithGpu(Call& call, core::GpuIndex gpu) {
   auto respond = std::make_shared<api::Responder>(std::move(call.respond));
   return [this, respond, gpu](Result<Unit> done) {
     if (!done) return (*respond)(api::ErrorResponse(done.error()));
-    const std::vector<api::GpuView> views = PresentGpus(*services_.engine, *services_.monitor, services_.clock->Now());
+    const std::vector<api::GpuView> views =
+        PresentGpus(*services_.engine, *services_.monitor, services_.clock->Now());
     (*respond)(api::Response{200, base::DumpJson(ToJson(views.at(core::Number(gpu))))});
   };
 }
@@ -467,7 +506,8 @@ void Routes::DrainGpu(Call& call) {
     if (in.error()) return call.Refuse(*in.error());
   }
   const std::string who = "drained by " + UserName(call.request.peer->uid);
-  services_.engine->Drain(*gpu, why.empty() ? who : who + ": " + base::Printable(why, 500), AnswerWithGpu(call, *gpu));
+  services_.engine->Drain(*gpu, why.empty() ? who : who + ": " + base::Printable(why, 500),
+                          AnswerWithGpu(call, *gpu));
 }
 
 void Routes::ResumeGpu(Call& call) {

@@ -1,4 +1,5 @@
-// The API's endpoints on top of the engine. One table; who may do what is decided here, from the peer's credentials.
+// The API's endpoints on top of the engine. One table; who may do what is decided here, from the
+// peer's credentials.
 #pragma once
 
 #include <functional>

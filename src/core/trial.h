@@ -1,0 +1,19 @@
+// What would happen to a request if it came now? For `carma submit --check`; changes nothing.
+#pragma once
+
+#include <optional>
+
+#include "core/scheduler.h"
+
+namespace carma::core {
+
+struct Trial {
+  Fit fit = Fit::kFits;
+  Reason reason;  // why not now, or why never
+};
+
+// Guards of every GPU as they stand; a queue of waiting tasks means "not now" for a newcomer.
+Trial Try(const Scheduler& scheduler, const TaskRequest& request,
+          const std::optional<Estimate>& estimate, Time now);
+
+}  // namespace carma::core

@@ -1,0 +1,100 @@
+#include "daemon/monitor.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+
+gpu::DeviceInfo Device(const std::string& uuid) {
+  return {uuid, "NVIDIA A100", "00000000:07:00.0", 40'960, 424, true};
+}
+
+gpu::Reading At(std::int64_t second, std::int64_t used_mib, double sm_active, double energy_j) {
+  gpu::Reading reading;
+  reading.taken = base::FromMs(second * 1000);
+  reading.total_mib = 40'960;
+  reading.reserved_mib = 424;
+  reading.used_mib = used_mib;
+  reading.sm_active = sm_active;
+  reading.energy_j = energy_j;
+  return reading;
+}
+
+std::vector<core::Event> Take(Monitor& monitor, std::int64_t second, Result<gpu::Reading> reading) {
+  Attribution attribution;
+  return monitor.Take(base::FromMs(second * 1000), {std::move(reading)}, attribution);
+}
+
+TEST(Monitor, AReadingBecomesASampleWithItsWindow) {
+  Monitor monitor({Device("GPU-a")}, base::Duration(60'000));
+  Take(monitor, 0, At(0, 0, 0.0, 0));
+  const std::vector<core::Event> events = Take(monitor, 2, At(2, 5'000, 0.5, 100));
+  ASSERT_EQ(events.size(), 1u);
+  const core::GpuSample& sample = std::get<core::GpuSampled>(events[0]).sample;
+  EXPECT_EQ(sample.used_mib, 5'000);
+  EXPECT_EQ(sample.window_from, base::FromMs(0));
+  EXPECT_TRUE(sample.sm_active);
+}
+
+TEST(Monitor, TheVerdictIsToldOnceAndALostGpuAfterThreeReadings) {
+  Monitor monitor({Device("GPU-a")}, base::Duration(60'000));
+  const auto lost = [&](std::int64_t second) {
+    return Take(monitor, second, base::Fail(ErrorCode::kNotFound, "GPU is lost"));
+  };
+  EXPECT_EQ(lost(1).size(), 1u);
+  EXPECT_EQ(lost(2).size(), 0u);
+  const std::vector<core::Event> third = lost(3);
+  ASSERT_EQ(third.size(), 1u);
+  EXPECT_TRUE(std::get<core::GpuHealthChanged>(third[0]).lost);
+  EXPECT_EQ(monitor.DriverState(), "GPU 0: GPU is lost");
+  const std::vector<core::Event> back = Take(monitor, 4, At(4, 0, 0, 0));
+  ASSERT_EQ(back.size(), 2u);
+  EXPECT_TRUE(std::get<core::GpuHealthChanged>(back[1]).healthy);
+}
+
+TEST(Monitor, ASilentDriverClosesEveryGpuAndForgetsTheWindow) {
+  Monitor monitor({Device("GPU-a"), Device("GPU-b")}, base::Duration(60'000));
+  Attribution attribution;
+  monitor.Take(base::FromMs(0), {At(0, 0, 1, 0), At(0, 0, 1, 0)}, attribution);
+  EXPECT_EQ(monitor.DriverSilent("hangs").size(), 2u);
+  EXPECT_EQ(monitor.DriverSilent("hangs").size(), 0u);
+  EXPECT_FALSE(monitor.WindowMean(core::GpuIndex{0}));
+}
+
+TEST(Monitor, UsageIsTheTimeMeanAndTheEnergySpent) {
+  Monitor monitor({Device("GPU-a")}, base::Duration(60'000));
+  Take(monitor, 0, At(0, 1'000, 0.0, 50));
+  Take(monitor, 1, At(1, 1'000, 0.2, 60));
+  Take(monitor, 3, At(3, 4'000, 0.8, 110));
+  const std::vector<store::GpuUsage> rows = monitor.CloseUsage(base::FromMs(3000));
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_NEAR(rows[0].sm_active, (0.2 * 1 + 0.8 * 2) / 3, 1e-9);
+  EXPECT_NEAR(rows[0].used_mib, (1'000.0 * 1 + 4'000.0 * 2) / 3, 1e-9);
+  EXPECT_DOUBLE_EQ(rows[0].energy_j, 60);
+  EXPECT_TRUE(monitor.CloseUsage(base::FromMs(3000)).empty());
+}
+
+TEST(Monitor, FullnessLooksBackTwoSecondsOnly) {
+  Monitor monitor({Device("GPU-a")}, base::Duration(60'000));
+  Take(monitor, 0, At(0, 40'536, 0, 0));
+  EXPECT_DOUBLE_EQ(*monitor.RecentFullness(core::GpuIndex{0}, base::FromMs(1000)), 1.0);
+  EXPECT_FALSE(monitor.RecentFullness(core::GpuIndex{0}, base::FromMs(5000)));
+}
+
+TEST(Monitor, UnknownProcessMemoryMakesTheAttributionIncomplete) {
+  Monitor monitor({Device("GPU-a")}, base::Duration(60'000));
+  gpu::Reading reading = At(1, 3'000, 0, 0);
+  reading.processes = {{1'000'000'007, std::nullopt, false}, {1'000'000'009, 400, true}};
+  const std::vector<core::Event> events = Take(monitor, 1, reading);
+  const core::GpuSample& sample = std::get<core::GpuSampled>(events[0]).sample;
+  EXPECT_FALSE(sample.attributed);
+  EXPECT_EQ(sample.foreign_processes, 1) << "an MPS server is not work";
+}
+
+}  // namespace
+}  // namespace carma::daemon
