@@ -1,0 +1,155 @@
+// Plays the scenario files through the daemon's engine: real store, restarts included; fake launcher, clock and host.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "daemon/engine.h"
+#include "sim/scenario.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::Result;
+using base::Unit;
+
+class EngineShell : public sim::ScenarioShell, Engine::Host, task::Launcher {
+ public:
+  EngineShell() {
+    std::string folder = ::testing::TempDir() + "/carma-engine-XXXXXX";
+    state_dir_ = ::mkdtemp(folder.data());
+  }
+  ~EngineShell() override {
+    engine_.reset();
+    store_.reset();
+    std::filesystem::remove_all(state_dir_);
+  }
+
+  Result<Unit> Open(const core::PolicyConfig& policy, const std::vector<core::GpuInfo>& gpus) override {
+    policy_ = policy;
+    gpus_ = gpus;
+    return Begin();
+  }
+  core::Time Now() const override { return const_cast<base::FakeClock&>(clock_).Now(); }
+  Result<Unit> AdvanceTo(core::Time when) override {
+    while (wake_ && *wake_ <= when) {
+      clock_.MoveTo(*std::exchange(wake_, std::nullopt));
+      engine_->Post(core::WakeUp{});
+      engine_->Turn();
+    }
+    clock_.MoveTo(when);
+    return Unit{};
+  }
+  Result<Unit> Inject(const std::vector<core::Event>& events) override {
+    for (const core::Event& event : events) {
+      if (const auto* submitted = std::get_if<core::TaskSubmitted>(&event)) Keep(*submitted);
+      engine_->Post(event);
+    }
+    engine_->Turn();
+    return Unit{};
+  }
+  Result<Unit> Restart() override {
+    engine_.reset();
+    store_.reset();
+    wake_.reset();
+    return Begin();
+  }
+  std::vector<sim::TimedAction> TakeActions() override { return std::exchange(actions_, {}); }
+  const core::Scheduler& scheduler() const override { return engine_->scheduler(); }
+
+ private:
+  Result<Unit> Begin() {
+    Result<std::unique_ptr<store::Store>> store = store::Store::Open(state_dir_);
+    if (!store) return std::unexpected(store.error());
+    store_ = std::move(*store);
+    EngineOptions options;
+    options.policy = policy_;
+    options.state_dir = state_dir_;
+    engine_ = std::make_unique<Engine>(options, *store_, *this, clock_, *this);
+    return engine_->Start(gpus_);
+  }
+  // The engine's own Submit() gives ids; a scenario names its tasks.
+  void Keep(const core::TaskSubmitted& submitted) {
+    task::TaskSpec spec;
+    spec.name = "t";
+    spec.command = {"/bin/true"};
+    spec.workdir = "/";
+    spec.stdout_path = "/dev/null";
+    store::StoredTask row;
+    row.record.id = submitted.id;
+    row.record.request = submitted.request;
+    row.record.held = submitted.request.held;
+    row.record.submitted = row.record.queued_since = Now();
+    row.user = "test";
+    row.name = spec.name;
+    row.spec_json = task::ToJsonText(spec);
+    ASSERT_TRUE(store_->Begin());
+    ASSERT_TRUE(store_->PutTask(row));
+    ASSERT_TRUE(store_->Commit());
+  }
+  void Record(core::Action action) { actions_.push_back({Now(), std::move(action)}); }
+
+  // Engine::Host
+  void RequestTurn() override {}
+  void RequestEstimates(std::vector<EstimateJob> jobs) override {
+    for (const EstimateJob& job : jobs) Record(core::RequestEstimate{job.id});
+  }
+  void WakeAt(base::Time when) override {
+    wake_ = when;
+    Record(core::WakeAt{when});
+  }
+  void RetryTurnLater() override { FAIL() << "the store failed: " << engine_->store_trouble(); }
+  void TaskChanged(const core::TaskRecord& record) override { Record(core::TaskChanged{record}); }
+  std::optional<double> RecentFullness(core::GpuIndex) override { return std::nullopt; }
+
+  // task::Launcher
+  void Start(task::LaunchOrder order) override {
+    const core::TaskRecord* record = engine_->scheduler().Find(order.id);
+    ASSERT_NE(record, nullptr);
+    Record(core::StartTask{order.id, order.attempt, record->placement, record->request.exclusive});
+  }
+  void Stop(core::TaskId id, int attempt) override {
+    const core::TaskRecord* record = engine_ ? engine_->scheduler().Find(id) : nullptr;
+    Record(core::StopTask{id, attempt, record != nullptr ? record->stopping : core::StopCause::kNone});
+  }
+  void Adopt(core::TaskId, int, const std::string&) override {}
+  void Forget(core::TaskId, int, const std::string&) override {}
+  int PollFd() const override { return -1; }
+  void Poll(const Sink&) override {}
+
+  core::PolicyConfig policy_;
+  std::vector<core::GpuInfo> gpus_;
+  std::string state_dir_;
+  base::FakeClock clock_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<Engine> engine_;
+  std::optional<core::Time> wake_;
+  std::vector<sim::TimedAction> actions_;
+};
+
+std::vector<std::string> ScenarioFiles() {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(CARMA_SOURCE_DIR) + "/tests/scenarios")) {
+    if (entry.path().extension() == ".scenario") files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+class EngineScenario : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EngineScenario, GivesTheSameActionsAsTheSimulator) {
+  EngineShell shell;
+  const Result<Unit> played = sim::RunScenarioFile(GetParam(), shell);
+  EXPECT_TRUE(played) << played.error().message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, EngineScenario, ::testing::ValuesIn(ScenarioFiles()), [](const auto& param) {
+  std::string name = std::filesystem::path(param.param).stem().string();
+  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace carma::daemon
