@@ -14,7 +14,7 @@ namespace {
 using base::Result;
 using base::Unit;
 
-class EngineShell : public sim::ScenarioShell, Engine::Host, task::Launcher {
+class EngineShell : public sim::ScenarioShell, public Engine::Host, public task::Launcher {
  public:
   EngineShell() {
     std::string folder = ::testing::TempDir() + "/carma-engine-XXXXXX";
