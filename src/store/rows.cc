@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -61,11 +62,18 @@ std::optional<Enum> Meant(Words<Enum> words, std::string_view text) {
 }
 
 std::optional<core::ReasonCode> ReasonMeant(std::string_view text) {
-  for (int code = 0; code <= static_cast<int>(core::ReasonCode::kVictim); ++code) {
-    const auto reason = static_cast<core::ReasonCode>(code);
-    if (core::ReasonName(reason) == text) return reason;
-  }
-  return std::nullopt;
+  // The core names its reasons; numbers that are no reason have no name.
+  static const std::map<std::string_view, core::ReasonCode> kByName = [] {
+    std::map<std::string_view, core::ReasonCode> by_name;
+    for (int code = 255; code >= 0; --code) {
+      const auto reason = static_cast<core::ReasonCode>(code);
+      by_name[core::ReasonName(reason)] = reason;
+    }
+    by_name[""] = core::ReasonCode::kNone;
+    return by_name;
+  }();
+  const auto found = kByName.find(text);
+  return found == kByName.end() ? std::nullopt : std::optional(found->second);
 }
 
 // States must be named in full in the file: ParseTaskState also takes the short codes of people.

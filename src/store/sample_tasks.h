@@ -1,0 +1,89 @@
+// Tasks for tests and benchmarks of the store.
+#pragma once
+
+#include <string>
+
+#include "store/store.h"
+
+namespace carma::store {
+
+// Every field differs from its default, so that a forgotten column shows.
+inline StoredTask FullTask(std::uint64_t id) {
+  StoredTask task;
+  core::TaskRecord& r = task.record;
+  r.id = core::TaskId{id};
+  r.request.gpus = 3;
+  r.request.memory_mib = 12'345;
+  r.request.exclusive = true;
+  r.request.priority = -7;
+  r.request.uid = 4'294'967'294U;
+  r.request.begin = base::FromMs(1'700'000'000'001);
+  r.request.dependencies = {
+      {core::TaskId{5}, core::DependencyKind::kAfterAny, core::TaskState::kOutOfMemory},
+      {core::TaskId{6}, core::DependencyKind::kAfterNotOk, std::nullopt}};
+  r.request.time_limit = core::Duration(3'600'500);
+  r.request.max_recoveries = 9;
+  r.request.requeue = false;
+  r.request.held = true;
+  r.state = core::TaskState::kStopping;
+  r.queue = core::QueueKind::kRecovery;
+  r.held = true;
+  r.reason = {core::ReasonCode::kVictim, "a neighbour's fault; \"quoted\", ümläut"};
+  r.estimate = core::Estimate{9'999, "rad"};
+  r.attempt = 4;
+  r.ooms = 2;
+  r.launch_failures = 1;
+  r.node_failures = 3;
+  r.retry_free_mib = 20'000;
+  r.retry_on_idle_gpu = true;
+  r.not_before = base::FromMs(1'700'000'000'002);
+  r.placement = {{core::GpuIndex{1}, 11'000}, {core::GpuIndex{7}, 0}, {core::GpuIndex{2}, 5}};
+  r.placement_reason = {core::ReasonCode::kResources, "most free memory"};
+  r.stopping = core::StopCause::kGpuLost;
+  r.submitted = base::FromMs(1'700'000'000'003);
+  r.queued_since = base::FromMs(1'700'000'000'004);
+  r.first_start = base::FromMs(1'700'000'000'005);
+  r.launched = base::FromMs(1'700'000'000'006);
+  r.started = base::FromMs(1'700'000'000'007);
+  r.ended = base::FromMs(1'700'000'000'008);
+  r.exit = {core::ExitKind::kHostMemory, 137, 9, "Killed"};
+  r.peak_mib = 8'888;
+  task.gid = 4'294'967'293U;
+  task.user = "ada";
+  task.name = "train-räsnet";
+  task.spec_json = R"({"command":["python","train.py"]})";
+  task.gpu_uuids = {"GPU-1", "GPU-7", "GPU-2"};
+  task.stdout_path = "/home/ada/out";
+  task.stderr_path = "/home/ada/err";
+  task.array_id = 77;
+  return task;
+}
+
+// A task as it is when it was just submitted; its description has the size of a usual environment.
+inline StoredTask NewTask(std::uint64_t id, std::size_t spec_bytes = 2'000) {
+  StoredTask task;
+  task.record.id = core::TaskId{id};
+  task.record.state = core::TaskState::kQueued;
+  task.record.submitted = task.record.queued_since =
+      base::FromMs(1'700'000'000'000 + static_cast<std::int64_t>(id));
+  task.record.request.uid = 1000;
+  task.user = "ada";
+  task.name = "train";
+  task.spec_json = std::string(spec_bytes, 'x');
+  task.stdout_path = task.stderr_path = "/home/ada/carma-" + std::to_string(id) + ".out";
+  return task;
+}
+
+inline StoredTask FinishedTask(std::uint64_t id, std::size_t spec_bytes = 2'000) {
+  StoredTask task = NewTask(id, spec_bytes);
+  task.record.state = core::TaskState::kSucceeded;
+  task.record.placement = {{core::GpuIndex{0}, 12'000}};
+  task.gpu_uuids = {"GPU-5f1c0a3e-7b1d-4a55-9a53-0d8a9f3b2c01"};
+  task.record.attempt = 1;
+  task.record.first_start = task.record.launched = task.record.submitted + core::Duration(10'000);
+  task.record.started = task.record.submitted + core::Duration(10'050);
+  task.record.ended = task.record.submitted + core::Duration(610'000);
+  return task;
+}
+
+}  // namespace carma::store

@@ -1,0 +1,387 @@
+#include "store/store.h"
+
+#include <SQLiteCpp/Column.h>
+#include <SQLiteCpp/Database.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+
+#include "base/file.h"
+#include "store/sample_tasks.h"
+
+namespace carma::store {
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+using core::TaskId;
+using core::TaskState;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+class StoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "carma-store-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+    Reopen();
+  }
+  void TearDown() override {
+    store_.reset();
+    std::filesystem::remove_all(dir_);
+  }
+  void Reopen() {
+    store_.reset();
+    Result<std::unique_ptr<Store>> opened = Store::Open(dir_);
+    ASSERT_TRUE(opened) << opened.error().message;
+    store_ = *std::move(opened);
+  }
+  template <class Body>
+  void Batch(Body body) {
+    ASSERT_TRUE(store_->Begin());
+    body();
+    ASSERT_TRUE(store_->Commit());
+  }
+  void Put(const StoredTask& task) {
+    Batch([&] { ASSERT_TRUE(store_->PutTask(task)); });
+  }
+  std::vector<std::uint64_t> Ids(const TaskFilter& filter) {
+    const Result<std::vector<StoredTask>> tasks = store_->List(filter);
+    EXPECT_TRUE(tasks) << tasks.error().message;
+    std::vector<std::uint64_t> ids;
+    for (const StoredTask& task : *tasks) ids.push_back(Number(task.record.id));
+    return ids;
+  }
+
+  std::string dir_;
+  std::unique_ptr<Store> store_;
+};
+
+void ExpectEqual(const StoredTask& got, const StoredTask& wanted) {
+  EXPECT_EQ(got.record, wanted.record);
+  EXPECT_EQ(got.gid, wanted.gid);
+  EXPECT_EQ(got.user, wanted.user);
+  EXPECT_EQ(got.name, wanted.name);
+  EXPECT_EQ(got.spec_json, wanted.spec_json);
+  EXPECT_EQ(got.gpu_uuids, wanted.gpu_uuids);
+  EXPECT_EQ(got.stdout_path, wanted.stdout_path);
+  EXPECT_EQ(got.stderr_path, wanted.stderr_path);
+  EXPECT_EQ(got.array_id, wanted.array_id);
+}
+
+TEST_F(StoreTest, EveryFieldComesBackAsItWasPut) {
+  Put(FullTask(7));
+  Put(NewTask(8));
+  StoredTask bare;
+  bare.record.id = TaskId{9};
+  Put(bare);
+  Reopen();
+  ExpectEqual(*store_->Get(TaskId{7}), FullTask(7));
+  ExpectEqual(*store_->Get(TaskId{8}), NewTask(8));
+  ExpectEqual(*store_->Get(TaskId{9}), bare);
+}
+
+TEST_F(StoreTest, EveryEnumeratorComesBackAsItWasPut) {
+  std::vector<StoredTask> tasks;
+  const auto add = [&](auto change) {
+    tasks.push_back(NewTask(tasks.size() + 1, 2));
+    change(tasks.back().record);
+  };
+  for (int i = 0; i < core::kTaskStateCount; ++i)
+    add([&](core::TaskRecord& r) { r.state = static_cast<TaskState>(i); });
+  for (int i = 0; i <= static_cast<int>(core::ReasonCode::kVictim); ++i)
+    add([&](core::TaskRecord& r) { r.reason.code = static_cast<core::ReasonCode>(i); });
+  for (int i = 0; i <= static_cast<int>(core::ExitKind::kLost); ++i)
+    add([&](core::TaskRecord& r) { r.exit.kind = static_cast<core::ExitKind>(i); });
+  for (int i = 0; i <= static_cast<int>(core::StopCause::kGpuLost); ++i)
+    add([&](core::TaskRecord& r) { r.stopping = static_cast<core::StopCause>(i); });
+  Batch([&] {
+    for (const StoredTask& task : tasks) ASSERT_TRUE(store_->PutTask(task));
+  });
+  for (const StoredTask& task : tasks) ExpectEqual(*store_->Get(task.record.id), task);
+}
+
+TEST_F(StoreTest, TextOfAnyBytesAndNumbersOfAnySizeComeBack) {
+  StoredTask task = NewTask(1);
+  task.record.reason.text = std::string("\0 zero and \xff\xfe bad UTF-8", 25);
+  task.record.request.priority = std::numeric_limits<std::int64_t>::min();
+  task.record.peak_mib = std::numeric_limits<std::int64_t>::max();
+  task.record.exit.code = std::numeric_limits<int>::min();
+  task.spec_json = std::string(1 << 20, 'y');
+  Put(task);
+  ExpectEqual(*store_->Get(TaskId{1}), task);
+}
+
+TEST_F(StoreTest, PutRecordChangesTheRecordAndLeavesTheDescription) {
+  StoredTask task = NewTask(3);
+  Put(task);
+  task.record = FullTask(3).record;
+  task.gpu_uuids = {"GPU-9"};
+  Batch([&] { ASSERT_TRUE(store_->PutRecord(task.record, task.gpu_uuids)); });
+  ExpectEqual(*store_->Get(TaskId{3}), task);
+}
+
+TEST_F(StoreTest, PutRecordOfAnUnknownTaskIsRefusedAndTheBatchGoesOn) {
+  Batch([&] {
+    const auto put = store_->PutRecord(FullTask(99).record, {});
+    ASSERT_FALSE(put);
+    EXPECT_EQ(put.error().code, ErrorCode::kNotFound);
+    ASSERT_TRUE(store_->PutTask(NewTask(1)));
+  });
+  EXPECT_TRUE(store_->Get(TaskId{1}));
+}
+
+TEST_F(StoreTest, PutTaskAgainReplacesAllOfIt) {
+  Put(NewTask(3));
+  Put(FullTask(3));
+  ExpectEqual(*store_->Get(TaskId{3}), FullTask(3));
+  EXPECT_THAT(Ids({}), ElementsAre(3));
+}
+
+TEST_F(StoreTest, ATaskWithoutAProperIdIsRefused) {
+  Batch([&] {
+    EXPECT_EQ(store_->PutTask(NewTask(0)).error().code, ErrorCode::kInvalid);
+    StoredTask task = NewTask(1);
+    task.record.id = TaskId{std::numeric_limits<std::uint64_t>::max()};
+    EXPECT_EQ(store_->PutTask(task).error().code, ErrorCode::kInvalid);
+  });
+}
+
+TEST_F(StoreTest, IdsAreNeverGivenTwice) {
+  EXPECT_EQ(store_->NextId(), TaskId{1});
+  Put(FinishedTask(41));
+  EXPECT_EQ(store_->NextId(), TaskId{42});
+  ASSERT_TRUE(store_->Begin());
+  ASSERT_TRUE(store_->PutTask(NewTask(50)));
+  EXPECT_EQ(store_->NextId(), TaskId{51});
+  store_->Rollback();
+  EXPECT_EQ(store_->NextId(), TaskId{42});
+  Batch([&] { EXPECT_EQ(store_->Prune(base::FromMs(2'000'000'000'000)), 1); });
+  Reopen();
+  EXPECT_EQ(store_->NextId(), TaskId{42});
+}
+
+TEST_F(StoreTest, ARolledBackBatchLeavesNothing) {
+  ASSERT_TRUE(store_->Begin());
+  ASSERT_TRUE(store_->PutTask(NewTask(1)));
+  ASSERT_TRUE(store_->AddEvent({.kind = EventKind::kDaemon, .what = "start"}));
+  ASSERT_TRUE(store_->PutDrain("GPU-1", "fan"));
+  store_->Rollback();
+  EXPECT_THAT(Ids({}), IsEmpty());
+  EXPECT_THAT(*store_->Events(std::nullopt, 0, 10), IsEmpty());
+  EXPECT_THAT(*store_->Drains(), IsEmpty());
+  store_->Rollback();  // without a batch: nothing happens
+}
+
+TEST_F(StoreTest, UnfinishedGivesEveryTaskThatIsNotFinalById) {
+  Batch([&] {
+    for (int i = core::kTaskStateCount; i-- > 0;) {
+      StoredTask task = NewTask(static_cast<std::uint64_t>(i) + 1);
+      task.record.state = static_cast<TaskState>(i);
+      ASSERT_TRUE(store_->PutTask(task));
+    }
+  });
+  std::vector<TaskState> states;
+  const Result<std::vector<StoredTask>> unfinished = store_->Unfinished();
+  for (const StoredTask& task : *unfinished) states.push_back(task.record.state);
+  EXPECT_THAT(states,
+              ElementsAre(TaskState::kSubmitted, TaskState::kEstimating, TaskState::kQueued,
+                          TaskState::kLaunching, TaskState::kRunning, TaskState::kStopping));
+}
+
+TEST_F(StoreTest, CountsAndStates) {
+  Batch([&] {
+    for (std::uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(store_->PutTask(NewTask(id)));
+    for (std::uint64_t id = 6; id <= 8; ++id) ASSERT_TRUE(store_->PutTask(FinishedTask(id)));
+  });
+  EXPECT_THAT(*store_->Counts(),
+              ElementsAre(Pair(TaskState::kQueued, 5), Pair(TaskState::kSucceeded, 3)));
+  EXPECT_EQ(*store_->StateOf(TaskId{6}), TaskState::kSucceeded);
+  EXPECT_EQ(*store_->StateOf(TaskId{60}), std::nullopt);
+  EXPECT_EQ(store_->Get(TaskId{60}).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(StoreTest, ListFiltersAndPages) {
+  Batch([&] {
+    for (std::uint64_t id = 1; id <= 12; ++id) {
+      StoredTask task = id % 2 == 0 ? FinishedTask(id) : NewTask(id);
+      task.user = id <= 6 ? "ada" : "bob";
+      task.name = id % 3 == 0 ? "three" : "other";
+      ASSERT_TRUE(store_->PutTask(task));
+    }
+  });
+  const core::Time submitted_10 = NewTask(10).record.submitted;
+  const core::Time ended_8 = *FinishedTask(8).record.ended;
+  struct Case {
+    const char* name;
+    TaskFilter filter;
+    std::vector<std::uint64_t> ids;
+  };
+  const Case cases[] = {
+      {"newest first", {.limit = 3}, {12, 11, 10}},
+      {"the next page", {.limit = 3, .before = TaskId{10}}, {9, 8, 7}},
+      {"oldest first", {.newest_first = false, .limit = 3}, {1, 2, 3}},
+      {"oldest first, next page", {.newest_first = false, .limit = 2, .before = TaskId{3}}, {4, 5}},
+      {"one state", {.states = {TaskState::kSucceeded}, .limit = 2}, {12, 10}},
+      {"two states",
+       {.states = {TaskState::kSucceeded, TaskState::kQueued}, .limit = 4},
+       {12, 11, 10, 9}},
+      {"a state nobody has", {.states = {TaskState::kLost}}, {}},
+      {"one user", {.user = "ada"}, {6, 5, 4, 3, 2, 1}},
+      {"one user, one state, a page",
+       {.states = {TaskState::kQueued}, .user = "ada", .limit = 1, .before = TaskId{5}},
+       {3}},
+      {"one name", {.name = "three"}, {12, 9, 6, 3}},
+      {"name, user and state",
+       {.states = {TaskState::kSucceeded}, .user = "bob", .name = "three"},
+       {12}},
+      {"ended since", {.ended_after = ended_8}, {12, 10, 8}},
+      {"submitted since", {.submitted_after = submitted_10}, {12, 11, 10}},
+      {"submitted since, by one user, oldest first",
+       {.user = "bob", .submitted_after = submitted_10, .newest_first = false},
+       {10, 11, 12}},
+      {"nothing wanted", {.limit = 0}, {}},
+      {"everything wanted",
+       {.user = "bob", .limit = std::numeric_limits<std::size_t>::max()},
+       {12, 11, 10, 9, 8, 7}},
+  };
+  for (const Case& c : cases) EXPECT_EQ(Ids(c.filter), c.ids) << c.name;
+}
+
+TEST_F(StoreTest, EventsKeepTheirOrderAndNumbers) {
+  StoredEvent submitted{.when = base::FromMs(5),
+                        .kind = EventKind::kSubmitted,
+                        .task = TaskId{1},
+                        .gpu_uuid = "",
+                        .what = "submitted",
+                        .text = "by ada"};
+  StoredEvent drained{.when = base::FromMs(6),
+                      .kind = EventKind::kDrain,
+                      .gpu_uuid = "GPU-1",
+                      .what = "drain",
+                      .text = "fan"};
+  Batch([&] {
+    ASSERT_TRUE(store_->AddEvent(submitted));
+    ASSERT_TRUE(store_->AddEvent(drained));
+    submitted.task = TaskId{2};
+    ASSERT_TRUE(store_->AddEvent(submitted));
+  });
+  const std::vector<StoredEvent> all = *store_->Events(std::nullopt, 0, 10);
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[1].sequence, 2);
+  EXPECT_EQ(all[1].kind, EventKind::kDrain);
+  EXPECT_EQ(all[1].task, std::nullopt);
+  EXPECT_EQ(all[1].gpu_uuid, "GPU-1");
+  EXPECT_EQ(all[1].text, "fan");
+  EXPECT_EQ(all[1].when, base::FromMs(6));
+  const std::vector<StoredEvent> of_two = *store_->Events(TaskId{2}, 0, 10);
+  ASSERT_EQ(of_two.size(), 1U);
+  EXPECT_EQ(of_two[0].sequence, 3);
+  EXPECT_EQ(store_->Events(std::nullopt, 2, 10)->size(), 1U);
+  EXPECT_EQ(store_->Events(std::nullopt, 0, 2)->size(), 2U);
+}
+
+TEST_F(StoreTest, UsageKnowsWhatWasNotReported) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  Batch([&] {
+    ASSERT_TRUE(
+        store_->AddUsage({base::FromMs(0), base::FromMs(1000), "GPU-1", 0.5, 1024.5, 53.8, 2}));
+    ASSERT_TRUE(
+        store_->AddUsage({base::FromMs(1000), base::FromMs(2000), "GPU-1", nan, 0, nan, 0}));
+  });
+  const std::vector<GpuUsage> all = *store_->Usage(base::FromMs(0), base::FromMs(2000));
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].sm_active, 0.5);
+  EXPECT_EQ(all[0].used_mib, 1024.5);
+  EXPECT_EQ(all[0].energy_j, 53.8);
+  EXPECT_EQ(all[0].tasks, 2);
+  EXPECT_TRUE(std::isnan(all[1].sm_active));
+  EXPECT_TRUE(std::isnan(all[1].energy_j));
+  EXPECT_EQ(store_->Usage(base::FromMs(1000), base::FromMs(1500))->size(), 1U);
+}
+
+TEST_F(StoreTest, DrainsAreKeptUntilDropped) {
+  Batch([&] {
+    ASSERT_TRUE(store_->PutDrain("GPU-2", "fan"));
+    ASSERT_TRUE(store_->PutDrain("GPU-1", "old"));
+    ASSERT_TRUE(store_->PutDrain("GPU-1", "new"));
+  });
+  Reopen();
+  EXPECT_THAT(*store_->Drains(), ElementsAre(Pair("GPU-1", "new"), Pair("GPU-2", "fan")));
+  Batch([&] { ASSERT_TRUE(store_->DropDrain("GPU-1")); });
+  EXPECT_THAT(*store_->Drains(), ElementsAre(Pair("GPU-2", "fan")));
+}
+
+TEST_F(StoreTest, PruneTakesOldFinishedTasksAndWhatBelongsToThem) {
+  const core::Time now = *FinishedTask(3).record.ended;
+  Batch([&] {
+    for (std::uint64_t id = 1; id <= 4; ++id) ASSERT_TRUE(store_->PutTask(FinishedTask(id)));
+    ASSERT_TRUE(store_->PutTask(NewTask(5)));
+    StoredTask waiting = NewTask(6);
+    waiting.record.request.dependencies = {{TaskId{2}, core::DependencyKind::kAfterOk, {}}};
+    ASSERT_TRUE(store_->PutTask(waiting));
+    for (std::uint64_t id = 1; id <= 3; ++id) {
+      ASSERT_TRUE(store_->AddEvent({.when = now, .kind = EventKind::kState, .task = TaskId{id}}));
+    }
+    ASSERT_TRUE(store_->AddEvent({.when = base::FromMs(1), .kind = EventKind::kDaemon}));
+    ASSERT_TRUE(store_->AddUsage({base::FromMs(0), base::FromMs(9), "GPU-1", 0, 0, 0, 0}));
+  });
+  Batch([&] { EXPECT_EQ(store_->Prune(now), 1); });  // 1; 2 is waited for, 3 and 4 are younger
+  EXPECT_THAT(Ids({}), ElementsAre(6, 5, 4, 3, 2));
+  EXPECT_EQ(store_->Events(std::nullopt, 0, 10)->size(), 2U);
+  EXPECT_THAT(*store_->Usage(base::FromMs(0), now), IsEmpty());
+  SQLite::Database db(dir_ + "/carma.db");
+  EXPECT_EQ(db.execAndGet("SELECT count(*) FROM description").getInt(), 5);
+}
+
+TEST_F(StoreTest, AnotherProgramMayReadWhileTheStoreIsOpen) {
+  Put(NewTask(1));
+  SQLite::Database db(dir_ + "/carma.db");
+  EXPECT_EQ(db.execAndGet("SELECT state FROM task").getString(), "queued");
+}
+
+TEST_F(StoreTest, AValueThatCannotBeOursIsReportedAsCorrupt) {
+  Put(NewTask(1));
+  store_.reset();
+  {
+    SQLite::Database db(dir_ + "/carma.db", SQLite::OPEN_READWRITE);
+    db.exec("UPDATE task SET exit_kind='eaten'");
+  }
+  Reopen();
+  const auto got = store_->Get(TaskId{1});
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(got.error().message, HasSubstr("task 1"));
+  EXPECT_THAT(got.error().message, HasSubstr("exit_kind"));
+}
+
+TEST_F(StoreTest, AClosedStoreIsOneFileForItsOwnerOnly) {
+  Put(NewTask(1));
+  store_.reset();
+  EXPECT_TRUE(base::Exists(dir_ + "/carma.db"));
+  EXPECT_FALSE(base::Exists(dir_ + "/carma.db-wal"));
+  EXPECT_FALSE(base::Exists(dir_ + "/carma.db-shm"));
+  struct stat info {};
+  ASSERT_EQ(::stat((dir_ + "/carma.db").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600U);
+}
+
+TEST_F(StoreTest, TheLogIsGivenBackAfterALargeBatch) {
+  Batch([&] {
+    for (std::uint64_t id = 1; id <= 20'000; ++id) ASSERT_TRUE(store_->PutTask(NewTask(id)));
+  });
+  Put(NewTask(30'000));
+  Put(NewTask(30'001));
+  EXPECT_LE(std::filesystem::file_size(dir_ + "/carma.db-wal"), 17U << 20);
+}
+
+}  // namespace
+}  // namespace carma::store
