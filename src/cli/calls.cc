@@ -1,0 +1,278 @@
+#include "cli/calls.h"
+
+#include <algorithm>
+
+#include "api/url.h"
+#include "base/json.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Json;
+using base::JsonReader;
+using base::Result;
+
+// The daemon's own limit of one page.
+constexpr std::size_t kPage = 10'000;
+constexpr int kTimeoutS = 60;
+// A large batch becomes durable in one transaction.
+constexpr int kSubmitTimeoutS = 600;
+
+std::string TaskPath(std::uint64_t id, const std::string& rest = "") {
+  return "/v1/tasks/" + std::to_string(id) + rest;
+}
+
+// An answer that cannot be read is the daemon's mistake, not the user's.
+base::Error Unexpected(const base::Error& error) {
+  return {ErrorCode::kIo, "answer of carmad: " + error.message};
+}
+
+template <class T>
+Called<T> Parse(Result<std::string> text, Result<T> (*read)(const Json&)) {
+  if (!text) return std::unexpected(text.error());
+  const auto json = base::ParseJson(*text);
+  if (!json) return std::unexpected(Unexpected(json.error()));
+  auto value = read(*json);
+  if (!value) return std::unexpected(Unexpected(value.error()));
+  return Answer<T>{std::move(*value), std::move(*text)};
+}
+
+template <class T, Result<T> (*read)(const Json&)>
+Result<std::vector<T>> ReadList(const Json& json, const char* key) {
+  std::vector<T> list;
+  JsonReader in(json, "");
+  const Json* items = in.Raw(key);
+  if (!items || !items->is_array()) in.Complain(key, "a list");
+  if (in.error()) return std::unexpected(*in.error());
+  for (const Json& item : *items) {
+    auto value = read(item);
+    if (!value) return std::unexpected(value.error());
+    list.push_back(std::move(*value));
+  }
+  return list;
+}
+
+struct RawPage {
+  std::vector<api::TaskView> tasks;
+  std::optional<std::int64_t> next;
+};
+
+Result<RawPage> ReadPage(const Json& json) {
+  auto tasks = ReadList<api::TaskView, &api::TaskViewFromJson>(json, "tasks");
+  if (!tasks) return std::unexpected(tasks.error());
+  RawPage page{.tasks = std::move(*tasks), .next = std::nullopt};
+  JsonReader in(json, "");
+  in.Get("next", page.next, 0, INT64_MAX);
+  if (in.error()) return std::unexpected(*in.error());
+  return page;
+}
+
+Result<std::vector<api::GpuView>> ReadGpus(const Json& json) {
+  return ReadList<api::GpuView, &api::GpuViewFromJson>(json, "gpus");
+}
+
+Result<std::vector<api::EventView>> ReadEvents(const Json& json) {
+  return ReadList<api::EventView, &api::EventViewFromJson>(json, "events");
+}
+
+Result<Submission> ReadSubmission(const Json& json) {
+  Submission submission;
+  JsonReader in(json, "");
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  if (!in.Get("first", first, 1, INT64_MAX)) in.Complain("first", "a task number");
+  if (!in.Get("count", count, 1, INT64_MAX)) in.Complain("count", "a number of tasks");
+  in.Get("warnings", submission.warnings);
+  if (in.error()) return std::unexpected(*in.error());
+  submission.first = static_cast<std::uint64_t>(first);
+  submission.count = static_cast<std::uint64_t>(count);
+  return submission;
+}
+
+Result<CheckedTask> ReadCheckedTask(const Json& json) {
+  CheckedTask task;
+  JsonReader in(json, "");
+  std::string fits;
+  in.Get("name", task.name);
+  in.Get("gpus", task.gpus, 0, INT32_MAX);
+  in.Get("predicted_mib", task.predicted_mib, 0, INT64_MAX);
+  in.Get("estimate_method", task.estimate_method);
+  in.Get("fits", fits);
+  in.Get("reason", task.reason);
+  in.Get("reason_text", task.reason_text, 1 << 20);
+  if (in.error()) return std::unexpected(*in.error());
+  task.now = fits == "now";
+  return task;
+}
+
+Result<std::vector<CheckedTask>> ReadCheck(const Json& json) {
+  return ReadList<CheckedTask, &ReadCheckedTask>(json, "tasks");
+}
+
+// Texts that are JSON already are joined as they are: a batch is not parsed again.
+std::string ListBody(const std::vector<std::string>& specs) {
+  std::size_t size = 16;
+  for (const std::string& spec : specs) size += spec.size() + 1;
+  std::string body;
+  body.reserve(size);
+  body += "{\"tasks\":";
+  body += JsonList(specs);
+  body += '}';
+  return body;
+}
+
+std::string ArrayBody(const std::string& spec, const std::vector<std::int64_t>& indices) {
+  std::string body = "{\"spec\":" + spec + ",\"array\":[";
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    if (i > 0) body += ',';
+    body += std::to_string(indices[i]);
+  }
+  return body + "]}";
+}
+
+}  // namespace
+
+Result<TaskPage> ListTasks(api::Client& client, const TaskQuery& query) {
+  TaskPage page;
+  std::optional<std::int64_t> next;
+  do {
+    const std::size_t wanted = std::min(kPage, query.limit - page.tasks.size());
+    std::string target = "/v1/tasks?limit=" + std::to_string(wanted) +
+                         "&order=" + (query.newest_first ? "desc" : "asc");
+    if (!query.states.empty()) target += "&state=" + api::Escape(query.states);
+    if (!query.user.empty()) target += "&user=" + api::Escape(query.user);
+    if (!query.name.empty()) target += "&name=" + api::Escape(query.name);
+    if (next) target += "&before=" + std::to_string(*next);
+    auto answer = Parse(client.Get(target, kTimeoutS), &ReadPage);
+    if (!answer) return std::unexpected(answer.error());
+    next = answer->value.next;
+    std::move(answer->value.tasks.begin(), answer->value.tasks.end(),
+              std::back_inserter(page.tasks));
+  } while (next && page.tasks.size() < query.limit);
+  page.more = next.has_value();
+  return page;
+}
+
+Called<api::TaskView> GetTask(api::Client& client, std::uint64_t id) {
+  return Parse(client.Get(TaskPath(id), kTimeoutS), &api::TaskViewFromJson);
+}
+
+Called<api::TaskView> AwaitTask(api::Client& client, std::uint64_t id, int wait_s) {
+  return Parse(client.Get(TaskPath(id, "?wait_s=" + std::to_string(wait_s)), wait_s + kTimeoutS),
+               &api::TaskViewFromJson);
+}
+
+Called<api::ExplainView> ExplainTask(api::Client& client, std::uint64_t id) {
+  return Parse(client.Get(TaskPath(id, "/explain"), kTimeoutS), &api::ExplainViewFromJson);
+}
+
+Called<api::TaskView> ChangeTask(api::Client& client, std::uint64_t id, const std::string& verb) {
+  return Parse(client.Call("POST", TaskPath(id, "/" + verb), "", kTimeoutS),
+               &api::TaskViewFromJson);
+}
+
+Called<api::TaskView> SetPriority(api::Client& client, std::uint64_t id, std::int64_t priority) {
+  const std::string body = "{\"priority\":" + std::to_string(priority) + "}";
+  return Parse(client.Call("POST", TaskPath(id, "/priority"), body, kTimeoutS),
+               &api::TaskViewFromJson);
+}
+
+Called<std::vector<api::GpuView>> ListGpus(api::Client& client) {
+  return Parse(client.Get("/v1/gpus", kTimeoutS), &ReadGpus);
+}
+
+Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
+                               const std::string& reason) {
+  const std::string body = verb == "drain" ? base::DumpJson({{"reason", reason}}) : "";
+  const std::string target = "/v1/gpus/" + api::Escape(gpu) + "/" + verb;
+  return Parse(client.Call("POST", target, body, kTimeoutS), &api::GpuViewFromJson);
+}
+
+Called<std::vector<api::EventView>> ListEvents(api::Client& client, const EventQuery& query) {
+  std::string target = "/v1/events";
+  char before = '?';
+  const auto add = [&](const char* key, std::uint64_t value) {
+    target += before + std::string(key) + "=" + std::to_string(value);
+    before = '&';
+  };
+  if (query.task) add("task", *query.task);
+  if (query.limit) add("limit", *query.limit);
+  return Parse(client.Get(target, kTimeoutS), &ReadEvents);
+}
+
+Called<api::StatusView> GetStatus(api::Client& client) {
+  return Parse(client.Get("/v1/status", kTimeoutS), &api::StatusViewFromJson);
+}
+
+Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs) {
+  return Parse(client.Call("POST", "/v1/tasks", ListBody(specs), kSubmitTimeoutS), &ReadSubmission);
+}
+
+Called<Submission> SubmitArray(api::Client& client, const std::string& spec,
+                               const std::vector<std::int64_t>& indices) {
+  return Parse(client.Call("POST", "/v1/tasks", ArrayBody(spec, indices), kSubmitTimeoutS),
+               &ReadSubmission);
+}
+
+Called<std::vector<CheckedTask>> CheckTasks(api::Client& client,
+                                            const std::vector<std::string>& specs,
+                                            const std::vector<std::int64_t>& indices) {
+  const std::string body = indices.empty() ? ListBody(specs) : ArrayBody(specs[0], indices);
+  return Parse(client.Call("POST", "/v1/tasks?check=1", body, kSubmitTimeoutS), &ReadCheck);
+}
+
+Result<std::string> SpecForRedo(api::Client& client, std::uint64_t id) {
+  const auto text = client.Get(TaskPath(id, "/spec"), kTimeoutS);
+  if (!text) return std::unexpected(text.error());
+  auto json = base::ParseJson(*text);
+  if (!json) return std::unexpected(Unexpected(json.error()));
+  if (!json->is_object()) return base::Fail(ErrorCode::kIo, "answer of carmad: expected a spec");
+  // What the first task waited for has been or never will be.
+  for (const char* key : {"dependencies", "begin_ms", "held"}) json->erase(key);
+  return base::DumpJson(*json);
+}
+
+Result<std::string> FillSpec(const std::string& line, const std::string& workdir,
+                             const std::string& environment_json) {
+  const auto json = base::ParseJson(line);
+  if (!json) return std::unexpected(json.error());
+  if (!json->is_object()) return base::Fail(ErrorCode::kInvalid, "expected a JSON object");
+  std::string filled = line;
+  const auto put_first = [&](const char* key, const std::string& value) {
+    if (json->contains(key)) return;
+    const bool alone = json->empty() && filled.find(':') == std::string::npos;
+    filled.insert(filled.find('{') + 1,
+                  "\"" + std::string(key) + "\":" + value + (alone ? "" : ","));
+  };
+  put_first("environment", environment_json);
+  put_first("workdir", JsonString(workdir));
+  return filled;
+}
+
+std::string EnvironmentJson(const std::vector<std::pair<std::string, std::string>>& variables) {
+  Json json = Json::object();
+  for (const auto& [name, value] : variables) json[name] = value;
+  return base::DumpJson(json);
+}
+
+std::string TasksJson(const TaskPage& page) {
+  Json tasks = Json::array();
+  for (const api::TaskView& task : page.tasks) tasks.push_back(ToJson(task));
+  return base::DumpJson({{"tasks", std::move(tasks)}, {"more", page.more}});
+}
+
+std::string JsonList(const std::vector<std::string>& texts) {
+  std::string list = "[";
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (i > 0) list += ',';
+    list += texts[i];
+  }
+  return list + "]";
+}
+
+std::string JsonString(const std::string& text) {
+  return base::DumpJson(Json(text));
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,98 @@
+// The API as typed calls: what goes over the wire and back, without any JSON in sight.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/http.h"
+#include "api/views.h"
+#include "base/result.h"
+
+namespace carma::cli {
+
+// What a call answers: the value, and the text it came as (for --json).
+template <class T>
+struct Answer {
+  T value;
+  std::string text;
+};
+template <class T>
+using Called = base::Result<Answer<T>>;
+
+struct TaskQuery {
+  std::string states;  // comma-separated, "all", or empty: those that have not ended
+  std::string user;    // empty: everybody
+  std::string name;    // empty: any
+  std::size_t limit = 100;
+  bool newest_first = false;
+};
+struct TaskPage {
+  std::vector<api::TaskView> tasks;
+  bool more = false;  // the limit cut it short
+};
+// Asks page after page until the limit.
+base::Result<TaskPage> ListTasks(api::Client& client, const TaskQuery& query);
+
+Called<api::TaskView> GetTask(api::Client& client, std::uint64_t id);
+// Returns when the task has ended or after wait_s, whichever is first.
+Called<api::TaskView> AwaitTask(api::Client& client, std::uint64_t id, int wait_s);
+Called<api::ExplainView> ExplainTask(api::Client& client, std::uint64_t id);
+// verb: "cancel", "hold", "release", "requeue".
+Called<api::TaskView> ChangeTask(api::Client& client, std::uint64_t id, const std::string& verb);
+Called<api::TaskView> SetPriority(api::Client& client, std::uint64_t id, std::int64_t priority);
+
+Called<std::vector<api::GpuView>> ListGpus(api::Client& client);
+// gpu: index or UUID; verb: "drain" with a reason, or "resume".
+Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
+                               const std::string& reason);
+
+struct EventQuery {
+  std::optional<std::uint64_t> task;
+  std::optional<std::size_t> limit;
+};
+Called<std::vector<api::EventView>> ListEvents(api::Client& client, const EventQuery& query);
+Called<api::StatusView> GetStatus(api::Client& client);
+
+struct Submission {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+  std::vector<std::string> warnings;
+};
+// specs: JSON texts of task::TaskSpec; one request, all or none.
+Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs);
+Called<Submission> SubmitArray(api::Client& client, const std::string& spec,
+                               const std::vector<std::int64_t>& indices);
+
+struct CheckedTask {
+  std::string name;
+  std::int64_t gpus = 1;
+  std::optional<std::int64_t> predicted_mib;
+  std::string estimate_method;
+  bool now = false;  // could start at once
+  std::string reason;
+  std::string reason_text;
+};
+// A dry run of the same submission; kConflict for a task that can never run here. indices: empty
+// for no array.
+Called<std::vector<CheckedTask>> CheckTasks(api::Client& client,
+                                            const std::vector<std::string>& specs,
+                                            const std::vector<std::int64_t>& indices);
+
+// The task's spec made ready to be submitted anew: without dependencies, begin time and hold.
+base::Result<std::string> SpecForRedo(api::Client& client, std::uint64_t id);
+// Fields that a line of a batch may leave out: {"workdir": …, "environment": {…}}. Errors: kInvalid
+// if the line is no JSON object.
+base::Result<std::string> FillSpec(const std::string& line, const std::string& workdir,
+                                   const std::string& environment_json);
+// {"NAME":"value",…}
+std::string EnvironmentJson(const std::vector<std::pair<std::string, std::string>>& variables);
+
+// Views as JSON text for --json: {"tasks":[…]}.
+std::string TasksJson(const TaskPage& page);
+// "[a,b]" of JSON texts.
+std::string JsonList(const std::vector<std::string>& texts);
+std::string JsonString(const std::string& text);
+
+}  // namespace carma::cli

@@ -1,0 +1,99 @@
+#include "cli/ids.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "base/text.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+
+// "@~N" reaches back this far at most: one page of the daemon's list.
+constexpr std::int64_t kMaxBack = 9'999;
+
+std::optional<std::uint64_t> ParseId(std::string_view text) {
+  const auto number = base::ParseInt(text);
+  if (!number || *number < 1) return std::nullopt;
+  return static_cast<std::uint64_t>(*number);
+}
+
+base::Result<TaskRange> ParsePiece(std::string_view piece) {
+  const auto bad =
+      base::Fail(ErrorCode::kInvalid, "task '" + base::Printable(piece, 40) +
+                                          "': expected a number, a range such as 40-45, @ or @~N");
+  if (piece == "@") return TaskRange{.own = true};
+  if (piece.starts_with("@~")) {
+    const auto back = base::ParseInt(piece.substr(2));
+    if (!back || *back < 0 || *back > kMaxBack) return bad;
+    return TaskRange{.own = true, .back = static_cast<std::uint64_t>(*back)};
+  }
+  const std::size_t dash = piece.find('-');
+  const auto first = ParseId(piece.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : ParseId(piece.substr(dash + 1));
+  if (!first || !last || *last < *first) return bad;
+  return TaskRange{.first = *first, .last = *last};
+}
+
+}  // namespace
+
+base::Result<std::vector<TaskRange>> ParseTaskRanges(const std::vector<std::string>& words) {
+  std::vector<TaskRange> ranges;
+  std::uint64_t total = 0;
+  for (const std::string& word : words) {
+    for (std::string_view piece : base::Split(word, ',')) {
+      const auto range = ParsePiece(piece);
+      if (!range) return std::unexpected(range.error());
+      // Checked one by one: the sum of two ranges must not overflow.
+      const std::uint64_t count = range->own ? 1 : range->last - range->first + 1;
+      if (count > kMaxTasksNamed || (total += count) > kMaxTasksNamed) {
+        return base::Fail(ErrorCode::kInvalid, "tasks '" + base::Printable(word, 40) +
+                                                   "': expected at most " +
+                                                   std::to_string(kMaxTasksNamed));
+      }
+      ranges.push_back(*range);
+    }
+  }
+  return ranges;
+}
+
+std::uint64_t BackNeeded(const std::vector<TaskRange>& ranges) {
+  std::uint64_t needed = 0;
+  for (const TaskRange& range : ranges) {
+    if (range.own) needed = std::max(needed, range.back + 1);
+  }
+  return needed;
+}
+
+base::Result<std::vector<std::uint64_t>> ExpandRanges(
+    const std::vector<TaskRange>& ranges, const std::vector<std::uint64_t>& newest_own) {
+  std::vector<std::uint64_t> ids;
+  std::set<std::uint64_t> seen;
+  const auto add = [&](std::uint64_t id) {
+    if (seen.insert(id).second) ids.push_back(id);
+  };
+  for (const TaskRange& range : ranges) {
+    if (range.own && range.back >= newest_own.size()) {
+      return base::Fail(ErrorCode::kNotFound,
+                        newest_own.empty()
+                            ? "you have no task yet"
+                            : "you have only " + std::to_string(newest_own.size()) + " tasks, @~" +
+                                  std::to_string(range.back) + " is none of them");
+    }
+    if (range.own) {
+      add(newest_own[range.back]);
+    } else {
+      for (std::uint64_t id = range.first; id <= range.last; ++id) add(id);
+    }
+  }
+  return ids;
+}
+
+std::string RangeText(std::uint64_t first, std::uint64_t count) {
+  if (count <= 1) return std::to_string(first);
+  return std::to_string(first) + "-" + std::to_string(first + count - 1);
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,37 @@
+// How people name tasks: "42", "42,43", "40-45", "@" (my last), "@~2" (two before it).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace carma::cli {
+
+inline constexpr std::size_t kMaxTasksNamed = 1'000'000;
+
+// One piece of such a list: a range of numbers, or the n-th last of the caller's own tasks.
+struct TaskRange {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  bool own = false;        // then `back` counts and the numbers do not
+  std::uint64_t back = 0;  // 0: my last one
+  friend bool operator==(const TaskRange&, const TaskRange&) = default;
+};
+
+// Each word may be a comma-separated list. Errors: kInvalid naming the piece and what is expected;
+// more than kMaxTasksNamed tasks.
+base::Result<std::vector<TaskRange>> ParseTaskRanges(const std::vector<std::string>& words);
+// The numbers in the order given, each once. newest_own: the caller's tasks, newest first, as far
+// back as BackNeeded() asks. Errors: kNotFound if the caller has not so many tasks.
+base::Result<std::vector<std::uint64_t>> ExpandRanges(const std::vector<TaskRange>& ranges,
+                                                      const std::vector<std::uint64_t>& newest_own);
+// How many of the caller's last tasks must be known; 0: none.
+std::uint64_t BackNeeded(const std::vector<TaskRange>& ranges);
+
+// "42", or "42-57" for several.
+std::string RangeText(std::uint64_t first, std::uint64_t count);
+
+}  // namespace carma::cli

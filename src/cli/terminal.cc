@@ -1,0 +1,67 @@
+#include "cli/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+namespace carma::cli {
+namespace {
+
+bool StartsCharacter(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+}
+
+}  // namespace
+
+Screen ScreenOf(std::FILE* out) {
+  const int fd = ::fileno(out);
+  if (fd < 0 || ::isatty(fd) != 1) return {};
+  Screen screen{.width = 80};
+  winsize size{};
+  if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) screen.width = size.ws_col;
+  screen.colour = base::GetEnv("NO_COLOR").empty() && base::GetEnv("TERM", "dumb") != "dumb";
+  return screen;
+}
+
+std::string Paint(std::string_view text, Colour colour, const Screen& screen) {
+  if (!screen.colour || colour == Colour::kNone) return std::string(text);
+  std::string_view code;
+  switch (colour) {
+    case Colour::kNone:
+      break;
+    case Colour::kGood:
+      code = "\033[32m";
+      break;
+    case Colour::kWaiting:
+      code = "\033[33m";
+      break;
+    case Colour::kBad:
+      code = "\033[31m";
+      break;
+    case Colour::kFaint:
+      code = "\033[2m";
+      break;
+  }
+  return std::string(code) + std::string(text) + "\033[0m";
+}
+
+std::size_t ShownWidth(std::string_view text) {
+  std::size_t width = 0;
+  for (char c : text) width += StartsCharacter(c) ? 1 : 0;
+  return width;
+}
+
+std::string CutTo(std::string_view text, std::size_t width) {
+  if (ShownWidth(text) <= width) return std::string(text);
+  if (width == 0) return "";
+  std::size_t shown = 0;
+  std::size_t end = 0;
+  while (end < text.size()) {
+    if (StartsCharacter(text[end]) && shown++ == width - 1) break;
+    ++end;
+  }
+  return std::string(text.substr(0, end)) + "…";
+}
+
+}  // namespace carma::cli
