@@ -22,7 +22,9 @@ struct TaskSubmitted {
   TaskRequest request;
 };
 // A task from an earlier life of the daemon, or a final one that a person requeues. The record is
-// taken as it is; launching, running and stopping ones hold their claims from here on.
+// taken as it is; launching, running and stopping ones hold their claims from here on, and a
+// stopping one is stopped again. One without estimate asks for it anew. A queued one that this
+// server can never take (fewer GPUs than before) is kept, passed over, and says so.
 struct TaskRestored {
   TaskRecord record;
 };
@@ -111,6 +113,7 @@ struct StopTask {
   int attempt = 0;
   StopCause cause = StopCause::kNone;
 };
+// The next WakeUp the core needs; takes the place of the one before. A WakeUp too many is harmless.
 struct WakeAt {
   Time when{};
 };

@@ -44,15 +44,27 @@ struct PolicyConfig {
   Duration recovery_backoff{
       10'000};  // before the first retry, doubled for each further one, at most 10 min
   Duration recovery_patience{600'000};  // a recovery task that waited longer gets GPUs reserved
-  bool recovery_blocks =
-      false;  // as published: no collocation while the recovery queue is not empty
+  // As published: the main queue stands still while a task waits in the recovery queue.
+  bool recovery_blocks = false;
   bool every_failure_is_oom = false;  // as published: any abnormal end goes to recovery
   int max_launch_failures = 3;
   int max_node_failures = 1;
   Pacing pacing = Pacing::kImmediate;
   bool use_given_memory = true;  // false: estimates are ignored, only floor and cap decide
 };
-// Strict rules of the original (SPEC.md §4-6): names "thesis" and "v2". kInvalid for another name.
+// Strict rules of the original, for comparison: "thesis" (August 2025) and "v2" (November 2025).
+// base keeps what the original leaves to the user: the mapper, the SM cap, the floor or the margin
+// of a policy that has one, whether estimates are used, and what it has no rule for (stale_after,
+// max_launch_failures, max_node_failures).
+// Reproduced: the loop with its pauses (Pacing), idle GPUs first, head-only FIFO, the recovery
+// queue that stops the main queue, every failure taken for lack of memory, restarts on idle GPUs
+// only. thesis: free memory and SM activity are those published every 92 s, launches in progress
+// are not counted. v2: 512 MiB less free memory; a GPU is closed from a launch until its window
+// starts after the task was first seen.
+// Not reproduced: the length of the window is the shell's (set 92 s for thesis, 30 s for v2); v2's
+// risk index, SM occupancy and DRAM conditions (the plain mean of SM activity decides); endless
+// retries (max_recoveries bounds them); first-fit and best-fit passing the recovery queue.
+// Errors: kInvalid for another name.
 base::Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base);
 // Errors: kInvalid naming the field and what was expected.
 base::Result<base::Unit> Validate(const PolicyConfig& config);
@@ -60,6 +72,7 @@ base::Result<base::Unit> Validate(const PolicyConfig& config);
 // What a task needs of each of its GPUs at this moment.
 struct Need {
   std::optional<std::int64_t> memory_mib;  // expected peak; empty: no estimate
+  std::int64_t retry_free_mib = 0;         // after an OOM: at least this much free, margin included
   bool idle_gpu = false;                   // only GPUs with nobody on them
   bool exclusive = false;                  // and nobody may join later
   TaskId task{};
@@ -71,8 +84,10 @@ struct Verdict {
   Reason reason;  // empty when it fits
 };
 
-// All guards in order; the first that does not fit answers. kNever only for what no waiting can
-// change.
+// All guards in order: health, drain, recovery reserve, exclusivity, idle GPUs, tasks per GPU,
+// settling, memory, SM activity. The first that does not fit answers; kNever only for what no
+// waiting can change. A GPU without tasks and foreign processes is never too busy, and margin and
+// floor are waived there (as published only where idle_gpu or exclusive is asked for).
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu);
 
 class Mapper {

@@ -48,7 +48,8 @@ class Scheduler {
   std::optional<Reason> NeverFits(const TaskRequest& request,
                                   const std::optional<Estimate>& estimate) const;
 
-  // Null: not held; final tasks are dropped as soon as no waiting task depends on them.
+  // Null: not held. Final tasks are dropped at once; tasks that depend on them keep their final
+  // state in Dependency::known_final.
   const TaskRecord* Find(TaskId id) const;
   // Every task that is not final, by id.
   const std::map<TaskId, TaskRecord>& Tasks() const;

@@ -1,0 +1,98 @@
+// Every book of the core compared with every other.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/scheduler_state.h"
+
+namespace carma::core {
+
+std::optional<std::string> Scheduler::State::CheckClaims() const {
+  std::size_t claims = 0;
+  for (const auto& [id, task] : tasks) {
+    std::vector<GpuIndex> promised;
+    for (const Placement& placement : task.placement) {
+      if (HoldsGpus(task.state) && Number(placement.gpu) < gpus.size()) {
+        promised.push_back(placement.gpu);
+      }
+    }
+    if (!std::ranges::equal(promised, ledger.GpusOf(id))) {
+      return fmt::format("task {} ({}) and the ledger disagree about its GPUs", Number(id),
+                         TaskStateName(task.state));
+    }
+    claims += promised.size();
+  }
+  std::size_t booked = 0;
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
+    for (const Resident& resident : ledger.ResidentsOf(GpuIndex{i})) {
+      ++booked;
+      const auto task = tasks.find(resident.task);
+      if (task == tasks.end()) {
+        return fmt::format("GPU {} has a claim of task {}, which is not held", i,
+                           Number(resident.task));
+      }
+      const bool same = std::ranges::any_of(task->second.placement, [&](const Placement& each) {
+        return each == Placement{GpuIndex{i}, resident.claim_mib};
+      });
+      if (!same) {
+        return fmt::format("GPU {} has another claim of task {} than its record", i,
+                           Number(resident.task));
+      }
+    }
+  }
+  if (claims != booked) return fmt::format("{} claims promised, {} booked", claims, booked);
+  return std::nullopt;
+}
+
+std::optional<std::string> Scheduler::State::CheckQueue() const {
+  std::size_t queued = 0;
+  std::size_t in_line = 0;
+  for (const auto& [id, task] : tasks) {
+    if (IsFinal(task.state)) {
+      return fmt::format("task {} is {} and still held", Number(id), TaskStateName(task.state));
+    }
+    const std::optional<Place> place = queue.PlaceOf(id);
+    if (place.has_value() != (task.state == TaskState::kQueued)) {
+      return fmt::format("task {} is {} and {} in the queue", Number(id), TaskStateName(task.state),
+                         place ? "stands" : "does not stand");
+    }
+    if (!place) continue;
+    ++queued;
+    if (*place != Place::kEligible) continue;
+    ++in_line;
+    if (!queue.Line(task.queue).contains(KeyOf(task))) {
+      return fmt::format("task {} is not where its priority puts it", Number(id));
+    }
+  }
+  if (queued != queue.size()) {
+    return fmt::format("{} tasks are queued, {} stand in the queue", queued, queue.size());
+  }
+  const std::size_t lines =
+      queue.Line(QueueKind::kMain).size() + queue.Line(QueueKind::kRecovery).size();
+  if (lines != in_line) return fmt::format("{} tasks in line, {} places", in_line, lines);
+  if (lives.size() != tasks.size()) {
+    return fmt::format("{} tasks, {} notes about tasks", tasks.size(), lives.size());
+  }
+  if (!unsorted.empty() || !arrivals.empty()) return "tasks were left unsorted";
+  return std::nullopt;
+}
+
+std::optional<std::string> Scheduler::State::CheckTimers() const {
+  std::size_t limited = 0;
+  for (const auto& [id, task] : tasks) {
+    if (task.state != TaskState::kRunning || !task.started || !task.request.time_limit) continue;
+    ++limited;
+    if (!deadlines.contains({*task.started + *task.request.time_limit, id})) {
+      return fmt::format("nobody watches the time limit of task {}", Number(id));
+    }
+  }
+  if (limited != deadlines.size()) {
+    return fmt::format("{} time limits, {} are watched", limited, deadlines.size());
+  }
+  if (reservation && !tasks.contains(reservation->task)) {
+    return fmt::format("GPUs are kept for task {}, which is not held", Number(reservation->task));
+  }
+  return std::nullopt;
+}
+
+}  // namespace carma::core

@@ -1,0 +1,111 @@
+// Why a task waits, in words.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "core/scheduler_state.h"
+
+namespace carma::core {
+namespace {
+
+// More sentences than these do not help a reader.
+constexpr std::size_t kMaxSentences = 4;
+
+Reason Summary(const std::vector<Verdict>& closed, int wanted, int fitting) {
+  // GPUs that are too small for ever say nothing about what the task waits for, unless all are.
+  std::vector<const Verdict*> telling;
+  for (const Verdict& verdict : closed) {
+    if (verdict.fit == Fit::kNotNow) telling.push_back(&verdict);
+  }
+  if (telling.empty()) {
+    for (const Verdict& verdict : closed) telling.push_back(&verdict);
+  }
+  if (telling.empty()) return {ReasonCode::kResources, "No GPU is known."};
+  Reason reason{telling.front()->reason.code, ""};
+  if (wanted > 1) reason.text = fmt::format("Needs {} GPUs, {} can take it. ", wanted, fitting);
+  for (std::size_t i = 0; i < telling.size(); ++i) {
+    if (telling[i]->reason.code != reason.code) reason.code = ReasonCode::kResources;
+    if (i >= kMaxSentences) continue;
+    if (i > 0) reason.text += " ";
+    reason.text += telling[i]->reason.text;
+  }
+  if (telling.size() > kMaxSentences) {
+    reason.text += fmt::format(" And {} more.", telling.size() - kMaxSentences);
+  }
+  return reason;
+}
+
+}  // namespace
+
+Verdict Scheduler::State::VerdictOn(const TaskRecord& task, const GpuView& view) const {
+  Need need = NeedOf(task);
+  if (config.idle_first && view.Idle()) need.idle_gpu = true;
+  return CheckGuards(config, need, view);
+}
+
+Reason Scheduler::State::ReasonOf(const TaskRecord& task, Time at) const {
+  if (task.state == TaskState::kSubmitted || task.state == TaskState::kEstimating) {
+    return {ReasonCode::kEstimating, "Its memory need is being estimated."};
+  }
+  const std::optional<Place> place = queue.PlaceOf(task.id);
+  if (task.state != TaskState::kQueued || !place) return task.reason;
+  switch (*place) {
+    case Place::kHeld:
+      return {ReasonCode::kHeld, "Held until it is released."};
+    case Place::kDependency:
+      return UnmetDependency(task).value_or(Reason{});
+    case Place::kTimed: {
+      const std::string until = base::FormatTimeIso(EarliestStart(task));
+      if (task.not_before && *task.not_before == EarliestStart(task)) {
+        return {ReasonCode::kBackoff,
+                fmt::format("Waits until {} before its next attempt. {}", until, task.reason.text)};
+      }
+      return {ReasonCode::kBeginTime, fmt::format("May not start before {}.", until)};
+    }
+    case Place::kScan:
+      return {ReasonCode::kPacing, "Crashed; the published recovery scan has not found it yet."};
+    case Place::kUnfit:
+      return NeverFits(task.request, task.estimate).value_or(Reason{});
+    case Place::kEligible:
+      return ReasonInLine(task, at);
+  }
+  return task.reason;
+}
+
+Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
+  const std::set<QueueKey>& recovery = queue.Line(QueueKind::kRecovery);
+  if (task.queue == QueueKind::kMain && config.recovery_blocks && !recovery.empty()) {
+    return {ReasonCode::kPriority,
+            fmt::format("Task {} waits for recovery and stops the queue, as published.",
+                        Number(recovery.begin()->task))};
+  }
+  // Only the recovery queue is looked through beyond its first task.
+  const bool head_only = task.queue == QueueKind::kMain || config.pacing != Pacing::kImmediate;
+  const TaskId head = queue.Line(task.queue).begin()->task;
+  if (head_only && head != task.id) {
+    return {ReasonCode::kPriority, fmt::format("Task {} is first in the queue.", Number(head))};
+  }
+  return ReasonAtHead(task, at);
+}
+
+Reason Scheduler::State::ReasonAtHead(const TaskRecord& task, Time at) const {
+  std::vector<Verdict> closed;
+  int fitting = 0;
+  for (const GpuView& view : Views(at)) {
+    Verdict verdict = VerdictOn(task, view);
+    if (verdict.fit == Fit::kFits) {
+      ++fitting;
+    } else {
+      closed.push_back(std::move(verdict));
+    }
+  }
+  if (fitting < task.request.gpus) return Summary(closed, task.request.gpus, fitting);
+  if (config.pacing == Pacing::kImmediate) {
+    return {ReasonCode::kResources, "GPUs have just become free for it."};
+  }
+  return {ReasonCode::kPacing, fmt::format("The published rules pause; they go on in {} s.",
+                                           base::Seconds(std::max(pace.due - at, Duration{0})))};
+}
+
+}  // namespace carma::core

@@ -1,0 +1,68 @@
+// The books of GPU memory: what was promised to which task, what was seen, what others use.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/gpu.h"
+#include "core/task.h"
+
+namespace carma::core {
+
+// A task on one GPU, from the decision to its release.
+struct Resident {
+  TaskId task{};
+  std::int64_t claim_mib = 0;
+  std::int64_t observed_mib = 0;  // in the last sample; 0 before it shows up
+  bool exclusive = false;
+  Time launched{};
+  std::optional<Time> first_seen;  // `taken` of the first sample in which it held memory
+};
+
+// Memory of one GPU in MiB.
+struct Account {
+  std::int64_t claimed_mib = 0;   // sum of claims
+  std::int64_t foreign_mib = 0;   // used by nobody of ours
+  std::int64_t free_mib = 0;      // what may still be promised; never below 0
+  std::int64_t measured_mib = 0;  // free by the last sample alone, promises not counted
+};
+
+class Ledger {
+ public:
+  // usable_mib of each GPU: total - reserved.
+  void Open(std::vector<std::int64_t> usable_mib);
+
+  // Books a claim. The task must not be on that GPU yet.
+  void Claim(TaskId task, const Placement& placement, bool exclusive, Time launched);
+  // Frees every claim of the task; what was seen of it is forgotten at once, since its processes
+  // are gone. Releasing twice is harmless.
+  void Release(TaskId task);
+  // Takes over what a sample says.
+  void Observe(GpuIndex gpu, const GpuSample& sample);
+
+  // By task id.
+  std::span<const Resident> ResidentsOf(GpuIndex gpu) const;
+  // free = usable - foreign - sum of max(claim, observed), foreign = used - sum of observed. When
+  // the last sample could not attribute all memory: usable - max(used, promised + last known
+  // foreign).
+  Account AccountOf(GpuIndex gpu) const;
+  // GPUs of the task, none if it holds no claim.
+  std::span<const GpuIndex> GpusOf(TaskId task) const;
+  std::size_t tasks() const { return gpus_of_.size(); }
+
+ private:
+  struct Book {
+    std::int64_t usable_mib = 0;
+    std::int64_t used_mib = 0;           // last sample, less what has been released since
+    std::int64_t known_foreign_mib = 0;  // of the last sample that attributed everything
+    bool attributed = true;
+    std::vector<Resident> residents;  // by task id
+  };
+  std::vector<Book> books_;
+  std::map<TaskId, std::vector<GpuIndex>> gpus_of_;
+};
+
+}  // namespace carma::core

@@ -1,0 +1,406 @@
+// Events and the steps of a task's life.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/text.h"
+#include "core/scheduler_state.h"
+
+namespace carma::core {
+namespace {
+
+// A machine that cannot fork, or a neighbour that took down the MPS server, is given a moment.
+constexpr Duration kRetryBackoff{5'000};
+constexpr int kMaxBackoffDoublings = 6;
+// Above this a fraction of activity is no rounding of the driver any more.
+constexpr double kMaxSmActive = 1.05;
+
+Duration RetryBackoff(int failures) {
+  return kRetryBackoff * (1 << std::clamp(failures - 1, 0, kMaxBackoffDoublings));
+}
+
+std::string LastSteps(const Life& life) {
+  std::string text;
+  const std::size_t kept = std::min(life.steps, life.last_steps.size());
+  for (std::size_t i = life.steps - kept; i < life.steps; ++i) {
+    text += fmt::format("{} -> ", TaskStateName(life.last_steps[i % life.last_steps.size()]));
+  }
+  return text;
+}
+
+std::string SampleTrouble(const GpuInfo& info, const GpuSample& sample) {
+  if (sample.used_mib < 0 || sample.used_mib > info.total_mib) {
+    return fmt::format("its last sample says {} MiB used of {} MiB", sample.used_mib,
+                       info.total_mib);
+  }
+  if (sample.sm_active && !(std::isfinite(*sample.sm_active) && *sample.sm_active >= 0 &&
+                            *sample.sm_active <= kMaxSmActive)) {
+    return fmt::format("its last sample says an SM activity of {}", *sample.sm_active);
+  }
+  return "";
+}
+
+Reason FailureReason(const ExitInfo& exit) {
+  const std::string detail = exit.detail.empty() ? "" : ": " + exit.detail;
+  if (exit.kind == ExitKind::kHostMemory) {
+    return {exit.signal != 0 ? ReasonCode::kSignal : ReasonCode::kNonZeroExit,
+            "Killed because the machine's own memory ran out" + detail + "."};
+  }
+  if (exit.signal != 0) {
+    return {ReasonCode::kSignal, fmt::format("Ended by signal {}{}.", exit.signal, detail)};
+  }
+  return {ReasonCode::kNonZeroExit, fmt::format("Exited with status {}{}.", exit.code, detail)};
+}
+
+}  // namespace
+
+TaskRecord* Scheduler::State::Held(TaskId id) {
+  const auto at = tasks.find(id);
+  return at == tasks.end() ? nullptr : &at->second;
+}
+
+void Scheduler::State::Move(TaskRecord& task, TaskState to) {
+  Life& life = LifeOf(task.id);
+  CARMA_CHECK(IsLegalStep(task.state, to),
+              fmt::format("task {}: illegal step {}{} -> {}", Number(task.id), LastSteps(life),
+                          TaskStateName(task.state), TaskStateName(to)));
+  life.last_steps[life.steps++ % life.last_steps.size()] = task.state;
+  task.state = to;
+}
+
+void Scheduler::State::Keep(const TaskRecord& task) {
+  actions.emplace_back(TaskChanged{task});
+}
+
+void Scheduler::State::Finish(TaskRecord& task, TaskState state, Reason reason) {
+  const TaskId id = task.id;
+  Move(task, state);
+  task.reason = std::move(reason);
+  task.stopping = StopCause::kNone;
+  task.ended = now;
+  Keep(task);
+  LeaveGpus(task);
+  queue.Remove(id);
+  unsorted.erase(id);
+  lives.erase(Number(id));
+  tasks.erase(id);
+  ended_now.emplace(id, state);
+  TellDependents(id, state);
+}
+
+void Scheduler::State::Enqueue(TaskRecord& task, QueueKind kind, Reason reason) {
+  if (task.state != TaskState::kQueued) Move(task, TaskState::kQueued);
+  task.queue = kind;
+  task.reason = std::move(reason);
+  task.stopping = StopCause::kNone;
+  task.placement.clear();
+  task.placement_reason = {};
+  task.started.reset();
+  task.queued_since = now;
+  Keep(task);
+  unsorted.insert(task.id);
+}
+
+void Scheduler::State::Stop(TaskRecord& task, StopCause cause, Reason reason) {
+  Move(task, TaskState::kStopping);
+  if (task.started && task.request.time_limit) {
+    deadlines.erase({*task.started + *task.request.time_limit, task.id});
+  }
+  task.stopping = cause;
+  task.reason = std::move(reason);
+  Keep(task);
+  actions.emplace_back(StopTask{task.id, task.attempt, cause});
+}
+
+void Scheduler::State::StopExpired() {
+  while (!deadlines.empty() && deadlines.begin()->first <= now) {
+    TaskRecord& task = tasks.at(deadlines.begin()->second);
+    Stop(task, StopCause::kTimeLimit,
+         {ReasonCode::kTimeLimit, fmt::format("Ran longer than its time limit of {}.",
+                                              base::FormatSpan(*task.request.time_limit))});
+  }
+}
+
+void Scheduler::State::LeaveGpus(TaskRecord& task) {
+  ledger.Release(task.id);
+  if (task.started && task.request.time_limit) {
+    deadlines.erase({*task.started + *task.request.time_limit, task.id});
+  }
+}
+
+void Scheduler::State::TakeGpus(const TaskRecord& task) {
+  Life& life = LifeOf(task.id);
+  life.shared = false;
+  for (const Placement& placement : task.placement) {
+    if (Number(placement.gpu) >= gpus.size()) continue;  // that GPU is gone since the restart
+    for (const Resident& neighbour : ledger.ResidentsOf(placement.gpu)) {
+      LifeOf(neighbour.task).shared = true;
+      life.shared = true;
+    }
+    const GpuState& gpu = gpus[Number(placement.gpu)];
+    if (gpu.sample && gpu.sample->foreign_processes > 0) life.shared = true;
+    ledger.Claim(task.id, placement, task.request.exclusive, task.launched.value_or(now));
+  }
+}
+
+void Scheduler::State::Restart(TaskRecord& task) {
+  task.ooms = 0;
+  task.launch_failures = 0;
+  task.node_failures = 0;
+  task.retry_free_mib.reset();
+  task.retry_on_idle_gpu = false;
+  task.not_before.reset();
+  LifeOf(task.id).unscanned = false;
+}
+
+void Scheduler::State::EndStopped(TaskRecord& task) {
+  Reason reason = task.reason;
+  switch (task.stopping) {
+    case StopCause::kTimeLimit:
+      return Finish(task, TaskState::kTimedOut, std::move(reason));
+    case StopCause::kRequeue:
+      Restart(task);
+      return Enqueue(task, QueueKind::kMain, std::move(reason));
+    case StopCause::kGpuLost:
+      return ComeBackLost(task, std::move(reason));
+    case StopCause::kNone:
+    case StopCause::kCancel:
+      return Finish(task, TaskState::kCancelled, std::move(reason));
+  }
+}
+
+void Scheduler::State::ComeBackLost(TaskRecord& task, Reason reason) {
+  ++task.node_failures;
+  if (!task.request.requeue || task.node_failures > config.max_node_failures) {
+    return Finish(task, TaskState::kLost, std::move(reason));
+  }
+  Enqueue(task, task.queue, std::move(reason));
+}
+
+void Scheduler::State::On(const GpusDiscovered& event) {
+  if (!gpus.empty()) return;  // told once; another list needs a restart
+  std::vector<std::int64_t> usable_mib;
+  for (const GpuInfo& info : event.gpus) {
+    gpus.push_back({.info = info});
+    usable_mib.push_back(info.UsableMib());
+  }
+  gpu_infos = event.gpus;
+  ledger.Open(std::move(usable_mib));
+}
+
+void Scheduler::State::On(const TaskSubmitted& event) {
+  const auto [at, added] = tasks.try_emplace(event.id);
+  if (!added) return;
+  lives.try_emplace(Number(event.id));
+  TaskRecord& task = at->second;
+  task.id = event.id;
+  task.request = event.request;
+  task.held = event.request.held;
+  task.submitted = now;
+  Move(task, TaskState::kEstimating);
+  Keep(task);
+  actions.emplace_back(RequestEstimate{task.id});
+  arrivals.push_back(task.id);
+}
+
+void Scheduler::State::On(const TaskRestored& event) {
+  if (IsFinal(event.record.state)) return;
+  const auto [at, added] = tasks.try_emplace(event.record.id, event.record);
+  if (!added) return;
+  TaskRecord& task = at->second;
+  Life& life = lives.try_emplace(Number(task.id)).first->second;
+  arrivals.push_back(task.id);
+  if (task.state == TaskState::kSubmitted) {
+    Move(task, TaskState::kEstimating);
+    Keep(task);
+  }
+  if (task.state == TaskState::kEstimating) {
+    actions.emplace_back(RequestEstimate{task.id});
+  } else if (task.state == TaskState::kQueued) {
+    life.unfit = NeverFits(task.request, task.estimate).has_value();
+    unsorted.insert(task.id);
+  } else {
+    TakeGpus(task);
+    life.shared = true;  // whom it met in the earlier life is not known
+  }
+  if (task.state == TaskState::kRunning && task.started && task.request.time_limit) {
+    deadlines.emplace(*task.started + *task.request.time_limit, task.id);
+  }
+  if (task.state == TaskState::kStopping) {
+    actions.emplace_back(StopTask{task.id, task.attempt, task.stopping});
+  }
+}
+
+void Scheduler::State::On(const EstimateReady& event) {
+  TaskRecord* task = Held(event.id);
+  if (task == nullptr || task->state != TaskState::kEstimating) return;
+  task->estimate = event.estimate;
+  if (std::optional<Reason> never = NeverFits(task->request, task->estimate)) {
+    return Finish(*task, TaskState::kRejected, *std::move(never));
+  }
+  Enqueue(*task, QueueKind::kMain, {});
+}
+
+void Scheduler::State::On(const GpuSampled& event) {
+  if (Number(event.gpu) >= gpus.size()) return;
+  GpuState& gpu = gpus[Number(event.gpu)];
+  if (gpu.sample && event.sample.taken < gpu.sample->taken) return;
+  gpu.sample = event.sample;
+  gpu.sample_trouble = SampleTrouble(gpu.info, event.sample);
+  if (!gpu.sample_trouble.empty()) return;  // its numbers do not reach the books
+  ledger.Observe(event.gpu, event.sample);
+  if (!gpu.published_free_mib) {
+    gpu.published_free_mib = ledger.AccountOf(event.gpu).measured_mib;
+    gpu.published_sm_active = event.sample.sm_active;
+  }
+  for (const Resident& resident : ledger.ResidentsOf(event.gpu)) {
+    TaskRecord& task = tasks.at(resident.task);
+    task.peak_mib = std::max(task.peak_mib, resident.observed_mib);
+    if (event.sample.foreign_processes > 0) LifeOf(resident.task).shared = true;
+  }
+}
+
+void Scheduler::State::On(const GpuHealthChanged& event) {
+  if (Number(event.gpu) >= gpus.size()) return;
+  GpuState& gpu = gpus[Number(event.gpu)];
+  gpu.healthy = event.healthy && !event.lost;
+  gpu.trouble = gpu.healthy ? "" : event.text;
+  if (!event.lost) return;
+  std::vector<TaskId> there;
+  for (const Resident& resident : ledger.ResidentsOf(event.gpu)) there.push_back(resident.task);
+  for (const TaskId id : there) {
+    TaskRecord& task = tasks.at(id);
+    if (task.state == TaskState::kStopping) continue;
+    Stop(task, StopCause::kGpuLost,
+         {ReasonCode::kNodeFail,
+          fmt::format("GPU {} was lost: {}.", Number(event.gpu), event.text)});
+  }
+}
+
+void Scheduler::State::On(const TaskStarted& event) {
+  TaskRecord* task = Held(event.id);
+  if (task == nullptr || task->attempt != event.attempt || !HoldsGpus(task->state)) return;
+  if (task->started) return;  // told again after a restart
+  task->started = now;
+  task->launch_failures = 0;
+  if (task->state == TaskState::kLaunching) {
+    Move(*task, TaskState::kRunning);
+    task->reason = {};
+    if (task->request.time_limit) deadlines.emplace(now + *task->request.time_limit, task->id);
+  }
+  Keep(*task);
+}
+
+void Scheduler::State::On(const LaunchFailed& event) {
+  TaskRecord* task = Held(event.id);
+  if (task == nullptr || task->attempt != event.attempt || !HoldsGpus(task->state)) return;
+  LeaveGpus(*task);
+  if (task->state == TaskState::kStopping) return EndStopped(*task);
+  ++task->launch_failures;
+  Reason reason{ReasonCode::kLaunchFailed, fmt::format("Could not be started: {}.", event.text)};
+  if (!event.retryable || task->launch_failures > config.max_launch_failures) {
+    return Finish(*task, TaskState::kFailed, std::move(reason));
+  }
+  task->not_before = now + RetryBackoff(task->launch_failures);
+  Enqueue(*task, task->queue, std::move(reason));
+}
+
+void Scheduler::State::On(const TaskExited& event) {
+  TaskRecord* task = Held(event.id);
+  if (task == nullptr || task->attempt != event.attempt || !HoldsGpus(task->state)) return;
+  task->exit = event.exit;
+  LeaveGpus(*task);
+  if (task->state == TaskState::kStopping) return EndStopped(*task);
+  switch (event.exit.kind) {
+    case ExitKind::kSuccess:
+      return Finish(*task, TaskState::kSucceeded, {});
+    case ExitKind::kOutOfMemory:
+      return EndOutOfMemory(*task);
+    case ExitKind::kVictim:
+      task->not_before = now + kRetryBackoff;
+      return Enqueue(*task, task->queue,
+                     {ReasonCode::kVictim, "Ended by the fault of a neighbour; starts again."});
+    case ExitKind::kLost:
+      return ComeBackLost(*task, {ReasonCode::kNodeFail, "Its process vanished without a report."});
+    case ExitKind::kFailed:
+    case ExitKind::kHostMemory:
+      break;
+  }
+  if (config.every_failure_is_oom && task->ooms < task->request.max_recoveries) {
+    return Recover(*task, FailureReason(event.exit));
+  }
+  Finish(*task, TaskState::kFailed, FailureReason(event.exit));
+}
+
+void Scheduler::State::On(const CancelRequested& event) {
+  TaskRecord* task = Held(event.id);
+  if (task == nullptr) return;
+  Reason reason{ReasonCode::kCancelledByUser, fmt::format("Cancelled by {}.", event.who)};
+  if (!HoldsGpus(task->state)) return Finish(*task, TaskState::kCancelled, std::move(reason));
+  if (task->state != TaskState::kStopping) {
+    return Stop(*task, StopCause::kCancel, std::move(reason));
+  }
+  if (task->stopping != StopCause::kRequeue && task->stopping != StopCause::kGpuLost) return;
+  task->stopping = StopCause::kCancel;  // it is ending already; only what follows is another
+  task->reason = std::move(reason);
+  Keep(*task);
+}
+
+void Scheduler::State::On(const HoldRequested& event) {
+  TaskRecord* task = Held(event.id);
+  if (task == nullptr || task->held || HoldsGpus(task->state)) return;
+  task->held = true;
+  Keep(*task);
+  if (task->state == TaskState::kQueued) unsorted.insert(task->id);
+}
+
+void Scheduler::State::On(const ReleaseRequested& event) {
+  TaskRecord* task = Held(event.id);
+  if (task == nullptr || !task->held) return;
+  task->held = false;
+  Keep(*task);
+  if (task->state == TaskState::kQueued) unsorted.insert(task->id);
+}
+
+void Scheduler::State::On(const RequeueRequested& event) {
+  TaskRecord* task = Held(event.id);
+  if (task == nullptr) return;
+  Reason reason{ReasonCode::kRequeuedByUser, "Sent back to the queue by a person."};
+  if (task->state == TaskState::kQueued) {
+    Restart(*task);
+    return Enqueue(*task, QueueKind::kMain, std::move(reason));
+  }
+  if (task->state == TaskState::kStopping) {
+    if (task->stopping != StopCause::kGpuLost) return;
+    task->stopping = StopCause::kRequeue;
+    task->reason = std::move(reason);
+    return Keep(*task);
+  }
+  if (HoldsGpus(task->state)) Stop(*task, StopCause::kRequeue, std::move(reason));
+}
+
+void Scheduler::State::On(const PriorityChanged& event) {
+  TaskRecord* task = Held(event.id);
+  if (task == nullptr || task->request.priority == event.priority) return;
+  task->request.priority = event.priority;
+  Keep(*task);
+  if (task->state == TaskState::kQueued) unsorted.insert(task->id);
+}
+
+void Scheduler::State::On(const DrainRequested& event) {
+  if (Number(event.gpu) >= gpus.size()) return;
+  gpus[Number(event.gpu)].drained = true;
+  gpus[Number(event.gpu)].drain_why = event.why;
+}
+
+void Scheduler::State::On(const ResumeRequested& event) {
+  if (Number(event.gpu) >= gpus.size()) return;
+  gpus[Number(event.gpu)].drained = false;
+  gpus[Number(event.gpu)].drain_why.clear();
+}
+
+void Scheduler::State::On(const WakeUp&) {}
+
+}  // namespace carma::core

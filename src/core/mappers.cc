@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <numeric>
+
+#include "core/policy.h"
+
+namespace carma::core {
+namespace {
+
+// Best first by a value of the view, least first; equal ones by GPU index.
+template <class Value>
+void RankBy(std::span<const GpuView> eligible, std::vector<std::size_t>& order, Value value) {
+  order.resize(eligible.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const auto left = value(eligible[a]);
+    const auto right = value(eligible[b]);
+    if (left != right) return left < right;
+    return eligible[a].index < eligible[b].index;
+  });
+}
+
+// A GPU with nobody on it is not busy, whatever its window still remembers; one with tasks whose
+// activity is unknown counts as full.
+double Activity(const GpuView& gpu) {
+  if (gpu.Idle()) return 0.0;
+  return gpu.sm_active.value_or(1.0);
+}
+
+class FirstFit : public Mapper {
+ public:
+  void Rank(const Need&, std::span<const GpuView> eligible,
+            std::vector<std::size_t>& order) override {
+    RankBy(eligible, order, [](const GpuView&) { return 0; });
+  }
+};
+
+class MostFreeMemory : public Mapper {
+ public:
+  void Rank(const Need&, std::span<const GpuView> eligible,
+            std::vector<std::size_t>& order) override {
+    RankBy(eligible, order, [](const GpuView& gpu) { return -gpu.free_mib; });
+  }
+};
+
+class LeastFreeMemory : public Mapper {
+ public:
+  void Rank(const Need&, std::span<const GpuView> eligible,
+            std::vector<std::size_t>& order) override {
+    RankBy(eligible, order, [](const GpuView& gpu) { return gpu.free_mib; });
+  }
+};
+
+class LeastUtilised : public Mapper {
+ public:
+  void Rank(const Need&, std::span<const GpuView> eligible,
+            std::vector<std::size_t>& order) override {
+    RankBy(eligible, order, [](const GpuView& gpu) { return Activity(gpu); });
+  }
+};
+
+class MostUtilised : public Mapper {
+ public:
+  void Rank(const Need&, std::span<const GpuView> eligible,
+            std::vector<std::size_t>& order) override {
+    RankBy(eligible, order, [](const GpuView& gpu) { return -Activity(gpu); });
+  }
+};
+
+class RoundRobin : public Mapper {
+ public:
+  void Rank(const Need&, std::span<const GpuView> eligible,
+            std::vector<std::size_t>& order) override {
+    RankBy(eligible, order, [this](const GpuView& gpu) { return gpu.index < next_ ? 1 : 0; });
+  }
+  void Placed(std::span<const Placement> placement) override {
+    if (!placement.empty()) next_ = GpuIndex{Number(placement.back().gpu) + 1};
+  }
+
+ private:
+  GpuIndex next_{};  // first GPU of the ring; past the last one is the same as 0
+};
+
+template <class T>
+std::unique_ptr<Mapper> Make() {
+  return std::make_unique<T>();
+}
+
+constexpr std::array kMappers{
+    MapperEntry{"exclusive", "", "lowest-numbered idle GPU; no task ever shares one",
+                &Make<FirstFit>},
+    MapperEntry{"round-robin", "rr", "next GPU of the ring", &Make<RoundRobin>},
+    MapperEntry{"magm", "most-free-memory", "most free memory", &Make<MostFreeMemory>},
+    MapperEntry{"lug", "least-utilised", "lowest SM activity", &Make<LeastUtilised>},
+    MapperEntry{"mug", "most-utilised", "highest SM activity", &Make<MostUtilised>},
+    MapperEntry{"first-fit", "off", "lowest-numbered GPU that fits", &Make<FirstFit>},
+    MapperEntry{"best-fit", "obf", "least free memory that fits", &Make<LeastFreeMemory>},
+    MapperEntry{"worst-fit", "owf", "most free memory that fits", &Make<MostFreeMemory>},
+};
+
+}  // namespace
+
+std::span<const MapperEntry> Mappers() {
+  return kMappers;
+}
+
+const MapperEntry* FindMapper(std::string_view name_or_alias) {
+  if (name_or_alias.empty()) return nullptr;
+  for (const MapperEntry& entry : kMappers) {
+    if (entry.name == name_or_alias || entry.alias == name_or_alias) return &entry;
+  }
+  return nullptr;
+}
+
+}  // namespace carma::core

@@ -1,0 +1,228 @@
+// Which GPUs a task gets.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/scheduler_state.h"
+
+namespace carma::core {
+namespace {
+
+std::string GpuList(const std::vector<Placement>& placement) {
+  std::string text = placement.size() == 1 ? "GPU " : "GPUs ";
+  for (std::size_t i = 0; i < placement.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(Number(placement[i].gpu));
+  }
+  return text;
+}
+
+bool IsSettled(const PolicyConfig& config, const GpuSample& sample,
+               std::span<const Resident> residents, Time at) {
+  if (!config.settle) return true;
+  for (const Resident& resident : residents) {
+    // Before the window starts after that moment its mean still speaks of the time without the
+    // task.
+    const bool seen = resident.first_seen && sample.window_from >= *resident.first_seen;
+    const bool given_up = !resident.first_seen && at - resident.launched >= config.settle_timeout;
+    if (!seen && !given_up) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
+  const GpuState& gpu = gpus[Number(index)];
+  const Account account = ledger.AccountOf(index);
+  const std::span<const Resident> residents = ledger.ResidentsOf(index);
+  GpuView view{.index = index,
+               .total_mib = gpu.info.UsableMib(),
+               .free_mib = account.free_mib,
+               .claimed_mib = account.claimed_mib,
+               .foreign_mib = account.foreign_mib,
+               .tasks = static_cast<int>(residents.size()),
+               .drained = gpu.drained,
+               .trouble = gpu.drain_why};
+  for (const Resident& resident : residents) view.exclusive_task |= resident.exclusive;
+  if (gpu.sample) {
+    view.sm_active = gpu.sample->sm_active;
+    view.foreign_processes = gpu.sample->foreign_processes;
+    view.settled = IsSettled(config, *gpu.sample, residents, at);
+  }
+  if (config.pacing != Pacing::kImmediate) view.free_mib = account.measured_mib;
+  if (config.pacing == Pacing::kThesis) {
+    view.free_mib = gpu.published_free_mib.value_or(0);
+    view.sm_active = gpu.published_sm_active;
+  }
+  const Duration age = gpu.sample ? at - gpu.sample->taken : Duration{0};
+  if (!gpu.healthy) {
+    view.trouble = gpu.trouble;
+  } else if (!gpu.sample) {
+    view.trouble = "no sample has arrived yet";
+  } else if (age > config.stale_after) {
+    view.trouble = fmt::format("its last sample is {} s old, the limit is {} s", base::Seconds(age),
+                               base::Seconds(config.stale_after));
+  } else if (!gpu.sample_trouble.empty()) {
+    view.trouble = gpu.sample_trouble;
+  } else {
+    view.healthy = true;
+    if (reservation && std::find(reservation->gpus.begin(), reservation->gpus.end(), index) !=
+                           reservation->gpus.end()) {
+      view.reserved_for = reservation->task;
+    }
+    return view;
+  }
+  view.healthy = false;
+  return view;
+}
+
+std::vector<GpuView> Scheduler::State::Views(Time at) const {
+  std::vector<GpuView> views;
+  views.reserve(gpus.size());
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) views.push_back(ViewOf(GpuIndex{i}, at));
+  return views;
+}
+
+Need Scheduler::State::NeedOf(const TaskRecord& task) const {
+  Need need{.retry_free_mib = task.retry_free_mib.value_or(0),
+            .idle_gpu = task.retry_on_idle_gpu,
+            .exclusive = task.request.exclusive,
+            .task = task.id};
+  if (config.use_given_memory && task.estimate) need.memory_mib = task.estimate->peak_mib;
+  return need;
+}
+
+std::optional<Reason> Scheduler::State::NeverFits(const TaskRequest& request,
+                                                  const std::optional<Estimate>& estimate) const {
+  Need need{.exclusive = request.exclusive};
+  if (config.use_given_memory && estimate) need.memory_mib = estimate->peak_mib;
+  if (request.gpus < 1 || static_cast<std::size_t>(request.gpus) > gpus.size()) {
+    return Reason{
+        ReasonCode::kNeverFits,
+        fmt::format("The task asks for {} GPUs, this server has {}.", request.gpus, gpus.size())};
+  }
+  int fitting = 0;
+  std::int64_t largest_mib = 0;
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
+    const std::int64_t usable_mib = gpus[i].info.UsableMib();
+    largest_mib = std::max(largest_mib, usable_mib);
+    const GpuView idle{.index = GpuIndex{i}, .total_mib = usable_mib, .free_mib = usable_mib};
+    if (CheckGuards(config, need, idle).fit != Fit::kNever) ++fitting;
+  }
+  if (fitting >= request.gpus) return std::nullopt;
+  return Reason{ReasonCode::kNeverFits,
+                fmt::format("The task needs {} MiB on each of {} GPU{}; {} of {} GPUs could ever "
+                            "give that, the largest has {} MiB.",
+                            need.memory_mib.value_or(0), request.gpus, request.gpus == 1 ? "" : "s",
+                            fitting, gpus.size(), largest_mib)};
+}
+
+std::int64_t Scheduler::State::ClaimOf(const TaskRecord& task, GpuIndex gpu) const {
+  const Need need = NeedOf(task);
+  std::int64_t claim_mib = std::max(need.memory_mib.value_or(0), need.retry_free_mib);
+  if (task.ooms > 0) claim_mib = std::max(claim_mib, task.peak_mib);
+  return std::min(claim_mib, gpus[Number(gpu)].info.UsableMib());
+}
+
+Choice Scheduler::State::Chosen(const TaskRecord& task, const std::vector<GpuView>& best,
+                                std::size_t eligible, std::string_view rule) const {
+  Choice choice;
+  for (const GpuView& view : best) {
+    choice.placement.push_back({view.index, ClaimOf(task, view.index)});
+  }
+  const GpuView& first = best.front();
+  choice.why =
+      fmt::format("{}: {} of {} eligible, {} MiB free, SM activity {}.", rule,
+                  GpuList(choice.placement), eligible, first.free_mib,
+                  first.sm_active ? fmt::format("{:.0f} %", *first.sm_active * 100) : "unknown");
+  if (task.ooms > 0) choice.why += fmt::format(" Retry {} after an OOM.", task.ooms);
+  return choice;
+}
+
+std::optional<Choice> Scheduler::State::ChooseIdle(const TaskRecord& task,
+                                                   const std::vector<GpuView>& views) const {
+  Need need = NeedOf(task);
+  need.idle_gpu = true;
+  std::vector<GpuView> idle;
+  for (const GpuView& view : views) {
+    if (CheckGuards(config, need, view).fit == Fit::kFits) idle.push_back(view);
+  }
+  const auto wanted = static_cast<std::size_t>(task.request.gpus);
+  const std::size_t eligible = idle.size();
+  if (eligible < wanted) return std::nullopt;
+  idle.resize(wanted);
+  return Chosen(task, idle, eligible, "first idle GPU");
+}
+
+std::optional<Choice> Scheduler::State::ChooseByPolicy(const TaskRecord& task,
+                                                       const std::vector<GpuView>& views) {
+  const Need need = NeedOf(task);
+  std::vector<GpuView> eligible;
+  for (const GpuView& view : views) {
+    if (CheckGuards(config, need, view).fit == Fit::kFits) eligible.push_back(view);
+  }
+  const auto wanted = static_cast<std::size_t>(task.request.gpus);
+  if (eligible.size() < wanted) return std::nullopt;
+  std::vector<std::size_t> order;
+  mapper->Rank(need, eligible, order);
+  std::vector<GpuView> best;
+  for (std::size_t i = 0; i < wanted; ++i) best.push_back(eligible[order[i]]);
+  Choice choice = Chosen(task, best, eligible.size(), mapper_name);
+  mapper->Placed(choice.placement);
+  return choice;
+}
+
+void Scheduler::State::Start(TaskRecord& task, Choice choice) {
+  queue.Remove(task.id);
+  Move(task, TaskState::kLaunching);
+  ++task.attempt;
+  task.placement = std::move(choice.placement);
+  task.placement_reason = {ReasonCode::kNone, std::move(choice.why)};
+  task.reason = {};
+  task.not_before.reset();
+  task.launched = now;
+  task.started.reset();
+  if (!task.first_start) task.first_start = now;
+  if (reservation && reservation->task == task.id) reservation.reset();
+  TakeGpus(task);
+  Keep(task);
+  const bool alone = task.request.exclusive || mapper_name == "exclusive";
+  actions.emplace_back(StartTask{task.id, task.attempt, task.placement, alone});
+}
+
+bool Scheduler::State::TryStart(TaskId id, std::vector<GpuView>& views) {
+  TaskRecord& task = tasks.at(id);
+  std::optional<Choice> choice;
+  if (config.idle_first) choice = ChooseIdle(task, views);
+  if (!choice) choice = ChooseByPolicy(task, views);
+  if (!choice) return false;
+  Start(task, *std::move(choice));
+  for (const Placement& placement : task.placement) {
+    views[Number(placement.gpu)] = ViewOf(placement.gpu, now);
+  }
+  return true;
+}
+
+void Scheduler::State::DecideNow() {
+  const std::set<QueueKey>& recovery = queue.Line(QueueKind::kRecovery);
+  const std::set<QueueKey>& main = queue.Line(QueueKind::kMain);
+  if (recovery.empty() && main.empty()) return;
+  std::vector<GpuView> views = Views(now);
+  // No recovery task stops another: one may wait for an idle GPU while the next one fits anywhere.
+  std::vector<TaskId> crashed;
+  for (const QueueKey& key : recovery) {
+    if (crashed.size() == kRecoveryLooks) break;
+    crashed.push_back(key.task);
+  }
+  for (const TaskId id : crashed) {
+    // The start of the reserving task frees its other GPUs for those behind it.
+    const bool reserving = reservation && reservation->task == id;
+    if (TryStart(id, views) && reserving) views = Views(now);
+  }
+  if (config.recovery_blocks && !recovery.empty()) return;
+  while (!main.empty() && TryStart(main.begin()->task, views)) {
+  }
+}
+
+}  // namespace carma::core

@@ -1,0 +1,119 @@
+#include "core/policy.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace carma::core {
+namespace {
+
+using base::ErrorCode;
+
+// A server has terabytes at most; larger numbers are mistakes of units.
+constexpr std::int64_t kMaxMib = std::int64_t{1} << 30;
+constexpr Duration kMaxSpan{std::chrono::hours(24 * 366)};
+constexpr int kMaxTasksPerGpu = 1024;
+constexpr int kMaxFailures = 1000;
+// November 2025 subtracts this from the free memory of every GPU.
+constexpr std::int64_t kV2LessFreeMib = 512;
+
+std::string MapperNames() {
+  std::string names;
+  for (const MapperEntry& entry : Mappers()) {
+    if (!names.empty()) names += ", ";
+    names += entry.name;
+  }
+  return names;
+}
+
+struct MibField {
+  std::string_view name;
+  std::int64_t value;
+};
+struct SpanField {
+  std::string_view name;
+  Duration value;
+  Duration least;
+};
+struct CountField {
+  std::string_view name;
+  int value;
+  int least;
+  int most;
+};
+
+}  // namespace
+
+base::Result<base::Unit> Validate(const PolicyConfig& config) {
+  if (FindMapper(config.mapper) == nullptr) {
+    return base::Fail(ErrorCode::kInvalid, fmt::format("mapper: no policy '{}', expected one of {}",
+                                                       config.mapper, MapperNames()));
+  }
+  if (config.sm_cap && !(*config.sm_cap > 0 && *config.sm_cap <= 1)) {
+    return base::Fail(
+        ErrorCode::kInvalid,
+        fmt::format("sm_cap: {} is not a fraction above 0 and at most 1", *config.sm_cap));
+  }
+  for (const MibField& field :
+       {MibField{"margin_mib", config.margin_mib}, MibField{"floor_mib", config.floor_mib},
+        MibField{"recovery_step_mib", config.recovery_step_mib}}) {
+    if (field.value >= 0 && field.value <= kMaxMib) continue;
+    return base::Fail(ErrorCode::kInvalid, fmt::format("{}: {} is not between 0 and {} MiB",
+                                                       field.name, field.value, kMaxMib));
+  }
+  for (const SpanField& field :
+       {SpanField{"settle_timeout", config.settle_timeout, Duration{0}},
+        SpanField{"stale_after", config.stale_after, Duration{1}},
+        SpanField{"recovery_backoff", config.recovery_backoff, Duration{0}},
+        SpanField{"recovery_patience", config.recovery_patience, Duration{0}}}) {
+    if (field.value >= field.least && field.value <= kMaxSpan) continue;
+    return base::Fail(ErrorCode::kInvalid,
+                      fmt::format("{}: {} s is not between {} s and a year", field.name,
+                                  base::Seconds(field.value), base::Seconds(field.least)));
+  }
+  for (const CountField& field :
+       {CountField{"max_tasks_per_gpu", config.max_tasks_per_gpu, 1, kMaxTasksPerGpu},
+        CountField{"max_launch_failures", config.max_launch_failures, 0, kMaxFailures},
+        CountField{"max_node_failures", config.max_node_failures, 0, kMaxFailures}}) {
+    if (field.value >= field.least && field.value <= field.most) continue;
+    return base::Fail(ErrorCode::kInvalid,
+                      fmt::format("{}: {} is not between {} and {}", field.name, field.value,
+                                  field.least, field.most));
+  }
+  return base::Unit{};
+}
+
+base::Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base) {
+  const MapperEntry* mapper = FindMapper(base.mapper);
+  PolicyConfig config = base;
+  config.idle_first = true;
+  config.recovery = RecoveryMode::kExclusive;
+  config.recovery_backoff = Duration{0};
+  config.recovery_patience = kMaxSpan;  // the original reserves nothing
+  config.recovery_blocks = true;
+  config.every_failure_is_oom = true;
+  config.max_tasks_per_gpu = 48;  // the limit of MPS: the original has none of its own
+  if (mapper != nullptr && mapper->name == "round-robin") {
+    config.sm_cap.reset();
+    config.floor_mib = 0;
+    config.use_given_memory = false;
+  }
+  if (era == "thesis") {
+    config.pacing = Pacing::kThesis;
+    config.settle = false;
+    return config;
+  }
+  if (era == "v2") {
+    config.pacing = Pacing::kV2;
+    config.settle = true;
+    config.settle_timeout = Duration{1'000'000};  // the resolver of pids gives up after 1 000 s
+    // Less free memory is the same as more asked for; without a condition there is none.
+    if (config.floor_mib > 0) config.floor_mib += kV2LessFreeMib;
+    config.margin_mib += kV2LessFreeMib;
+    return config;
+  }
+  return base::Fail(ErrorCode::kInvalid,
+                    fmt::format("published: no rules '{}', expected thesis or v2", era));
+}
+
+}  // namespace carma::core

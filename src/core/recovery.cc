@@ -1,0 +1,142 @@
+// Tasks that ran out of memory: what they ask for next time, and GPUs kept free for them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <tuple>
+
+#include "core/scheduler_state.h"
+
+namespace carma::core {
+namespace {
+
+constexpr Duration kMaxBackoff{600'000};
+
+Duration Backoff(Duration first, int ooms) {
+  Duration backoff = first;
+  for (int i = 1; i < ooms && backoff < kMaxBackoff; ++i) backoff *= 2;
+  return std::min(backoff, kMaxBackoff);
+}
+
+}  // namespace
+
+void Scheduler::State::EndOutOfMemory(TaskRecord& task) {
+  const std::string told = task.exit.detail.empty() ? "" : " (" + task.exit.detail + ")";
+  if (FailedAloneOnLargest(task)) {
+    ++task.ooms;
+    return Finish(task, TaskState::kOutOfMemory,
+                  {ReasonCode::kOutOfMemory,
+                   "Ran out of GPU memory although it was alone on the largest GPU" + told + "."});
+  }
+  if (task.ooms >= task.request.max_recoveries) {
+    ++task.ooms;
+    return Finish(task, TaskState::kOutOfMemory,
+                  {ReasonCode::kOutOfMemory,
+                   fmt::format("Ran out of GPU memory {} time{}, no retry is left{}.", task.ooms,
+                               task.ooms == 1 ? "" : "s", told)});
+  }
+  Recover(task, {ReasonCode::kOutOfMemory, "Ran out of GPU memory" + told + "."});
+}
+
+void Scheduler::State::Recover(TaskRecord& task, Reason reason) {
+  ++task.ooms;
+  RaiseDemand(task);
+  const Duration backoff = Backoff(config.recovery_backoff, task.ooms);
+  if (backoff > Duration{0}) task.not_before = now + backoff;
+  LifeOf(task.id).unscanned = config.pacing != Pacing::kImmediate;
+  reason.text +=
+      task.retry_on_idle_gpu
+          ? fmt::format(" Retry {} of {} on an idle GPU.", task.ooms, task.request.max_recoveries)
+          : fmt::format(" Retry {} of {} where {} MiB are free.", task.ooms,
+                        task.request.max_recoveries, task.retry_free_mib.value_or(0));
+  Enqueue(task, QueueKind::kRecovery, std::move(reason));
+}
+
+bool Scheduler::State::FailedAloneOnLargest(const TaskRecord& task) const {
+  const auto life = lives.find(Number(task.id));
+  if (life->second.shared || task.placement.empty()) return false;
+  const std::int64_t largest_mib = UsableOfLargest(1);
+  return std::all_of(task.placement.begin(), task.placement.end(), [&](const Placement& each) {
+    return Number(each.gpu) < gpus.size() && gpus[Number(each.gpu)].info.UsableMib() >= largest_mib;
+  });
+}
+
+std::int64_t Scheduler::State::UsableOfLargest(int gpus_wanted) const {
+  std::vector<std::int64_t> usable_mib;
+  for (const GpuState& gpu : gpus) usable_mib.push_back(gpu.info.UsableMib());
+  std::sort(usable_mib.begin(), usable_mib.end(), std::greater<>());
+  const auto wanted = static_cast<std::size_t>(std::max(1, gpus_wanted));
+  return usable_mib.size() < wanted ? 0 : usable_mib[wanted - 1];
+}
+
+void Scheduler::State::RaiseDemand(TaskRecord& task) {
+  // As many GPUs as it wants must have what is asked for.
+  const std::int64_t limit_mib = UsableOfLargest(task.request.gpus);
+  std::int64_t had_mib = task.peak_mib;
+  std::int64_t smallest_mib = limit_mib;
+  for (const Placement& placement : task.placement) {
+    had_mib = std::max(had_mib, placement.claim_mib);
+    if (Number(placement.gpu) >= gpus.size()) continue;
+    smallest_mib = std::min(smallest_mib, gpus[Number(placement.gpu)].info.UsableMib());
+  }
+  task.retry_free_mib.reset();
+  task.retry_on_idle_gpu = true;
+  if (config.recovery == RecoveryMode::kEscalate) {
+    const std::int64_t wanted_mib = had_mib + config.recovery_step_mib;
+    const bool last = task.ooms == task.request.max_recoveries;
+    task.retry_on_idle_gpu = last || wanted_mib > limit_mib;
+    task.retry_free_mib = std::min(wanted_mib, limit_mib);
+  }
+  // What was too small when it was empty will be too small again.
+  if (!LifeOf(task.id).shared && smallest_mib < limit_mib) {
+    task.retry_free_mib = std::max(task.retry_free_mib.value_or(0), smallest_mib + 1);
+  }
+}
+
+void Scheduler::State::UpdateReservation() {
+  const std::set<QueueKey>& line = queue.Line(QueueKind::kRecovery);
+  if (reservation) {
+    const TaskRecord* task = Held(reservation->task);
+    const bool waits = task != nullptr && task->state == TaskState::kQueued &&
+                       line.contains(KeyOf(*task)) && queue.PlaceOf(task->id) == Place::kEligible;
+    const bool open =
+        std::all_of(reservation->gpus.begin(), reservation->gpus.end(), [this](GpuIndex gpu) {
+          const GpuView view = ViewOf(gpu, now);
+          return view.healthy && !view.drained;
+        });
+    if (!waits || !open) reservation.reset();
+  }
+  if (reservation) return;
+  // One reservation at a time: several could close the whole server to the main queue.
+  std::size_t looks = 0;
+  for (const QueueKey& key : line) {
+    if (++looks > kRecoveryLooks) return;
+    const TaskRecord& task = tasks.at(key.task);
+    if (now - task.queued_since < config.recovery_patience) continue;
+    std::vector<GpuIndex> chosen = GpusToReserve(task);
+    if (!chosen.empty()) reservation = Reservation{task.id, std::move(chosen)};
+    return;
+  }
+}
+
+std::vector<GpuIndex> Scheduler::State::GpusToReserve(const TaskRecord& task) const {
+  const Need need = NeedOf(task);
+  std::vector<GpuView> open;
+  for (GpuView& view : Views(now)) {
+    if (!view.healthy || view.drained) continue;
+    if (std::max(need.memory_mib.value_or(0), need.retry_free_mib) > view.total_mib) continue;
+    open.push_back(std::move(view));
+  }
+  const auto wanted = static_cast<std::size_t>(task.request.gpus);
+  if (open.size() < wanted) return {};
+  // Those that are likely to be free first.
+  std::sort(open.begin(), open.end(), [](const GpuView& a, const GpuView& b) {
+    return std::tuple(a.exclusive_task, a.claimed_mib, a.tasks, a.index) <
+           std::tuple(b.exclusive_task, b.claimed_mib, b.tasks, b.index);
+  });
+  std::vector<GpuIndex> chosen;
+  for (std::size_t i = 0; i < wanted; ++i) chosen.push_back(open[i].index);
+  return chosen;
+}
+
+}  // namespace carma::core

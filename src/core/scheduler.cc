@@ -1,0 +1,92 @@
+#include "core/scheduler.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "core/scheduler_state.h"
+
+namespace carma::core {
+
+Scheduler::State::State(PolicyConfig policy) : config(std::move(policy)) {
+  const MapperEntry* entry = FindMapper(config.mapper);
+  CARMA_CHECK(entry != nullptr, "the policy was not validated: no such mapper");
+  mapper = entry->make();
+  mapper_name = entry->name;
+}
+
+Scheduler::Scheduler(PolicyConfig config) : state_(std::make_unique<State>(std::move(config))) {}
+Scheduler::~Scheduler() = default;
+
+std::vector<Action> Scheduler::Handle(Time now, const Event& event) {
+  return HandleAll(now, {event});
+}
+
+std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& events) {
+  State& state = *state_;
+  CARMA_CHECK(now >= state.now, "time went back");
+  state.now = now;
+  state.BeginPace();
+  for (const Event& event : events) {
+    std::visit([&state](const auto& each) { state.On(each); }, event);
+  }
+  state.StopExpired();
+  state.SortWaiting();
+  state.Decide();
+  state.AskForWake();
+  state.ended_now.clear();
+  return std::exchange(state.actions, {});
+}
+
+std::optional<Reason> Scheduler::NeverFits(const TaskRequest& request,
+                                           const std::optional<Estimate>& estimate) const {
+  return state_->NeverFits(request, estimate);
+}
+
+const TaskRecord* Scheduler::Find(TaskId id) const {
+  const auto at = state_->tasks.find(id);
+  return at == state_->tasks.end() ? nullptr : &at->second;
+}
+
+const std::map<TaskId, TaskRecord>& Scheduler::Tasks() const {
+  return state_->tasks;
+}
+
+std::optional<Explanation> Scheduler::Explain(TaskId id, Time now) const {
+  const TaskRecord* task = Find(id);
+  if (task == nullptr) return std::nullopt;
+  Explanation answer{.id = id, .state = task->state, .reason = state_->ReasonOf(*task, now)};
+  if (task->state != TaskState::kQueued) return answer;
+  for (const GpuView& view : state_->Views(now)) {
+    answer.gpus.push_back({view.index, state_->VerdictOn(*task, view)});
+  }
+  const std::set<QueueKey>& line = state_->queue.Line(task->queue);
+  answer.ahead =
+      static_cast<std::size_t>(std::distance(line.begin(), line.lower_bound(KeyOf(*task))));
+  return answer;
+}
+
+Reason Scheduler::ReasonFor(TaskId id, Time now) const {
+  const TaskRecord* task = Find(id);
+  return task == nullptr ? Reason{} : state_->ReasonOf(*task, now);
+}
+
+std::vector<GpuView> Scheduler::Gpus(Time now) const {
+  return state_->Views(now);
+}
+
+const std::vector<GpuInfo>& Scheduler::GpuInfos() const {
+  return state_->gpu_infos;
+}
+
+const PolicyConfig& Scheduler::config() const {
+  return state_->config;
+}
+
+std::optional<std::string> Scheduler::CheckBooks() const {
+  if (auto wrong = state_->CheckClaims()) return wrong;
+  if (auto wrong = state_->CheckQueue()) return wrong;
+  return state_->CheckTimers();
+}
+
+}  // namespace carma::core

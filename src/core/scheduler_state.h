@@ -1,0 +1,182 @@
+// What the scheduler knows, and its parts; private to core. One part per file:
+// lifecycle.cc (events and steps of tasks), waiting.cc (who may be looked at), placement.cc (which
+// GPUs), recovery.cc (out of memory, reservations), pacing.cc (when), explain.cc (why), books.cc.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/ledger.h"
+#include "core/queue.h"
+#include "core/scheduler.h"
+
+namespace carma::core {
+
+// Every look at a waiting recovery task costs time in each decision; those behind wait for the
+// first to go.
+inline constexpr std::size_t kRecoveryLooks = 64;
+
+// Notes about a held task that no restart needs.
+struct Life {
+  std::array<TaskState, 6> last_steps{};  // ring, for the message of an illegal step
+  std::size_t steps = 0;
+  bool shared = false;     // the current attempt had neighbours at some time
+  bool unscanned = false;  // as published: crashed, and no recovery scan has found it yet
+  bool unfit = false;      // restored on a server that can never take it
+};
+
+struct GpuState {
+  GpuInfo info;
+  std::optional<GpuSample> sample;
+  std::string sample_trouble;  // what is wrong with the last sample; empty: nothing
+  bool healthy = true;         // the probe's verdict
+  std::string trouble;
+  bool drained = false;
+  std::string drain_why;
+  // As published (thesis): what the monitor last told the mapper.
+  std::optional<std::int64_t> published_free_mib;
+  std::optional<double> published_sm_active;
+};
+
+// GPUs kept free for one task that waits for recovery.
+struct Reservation {
+  TaskId task{};
+  std::vector<GpuIndex> gpus;
+};
+
+// The loop of the original between its pauses.
+struct Pace {
+  enum class Step { kScan, kIdleGpus, kPolicy };
+  Step step = Step::kScan;
+  Time due{};
+  Time publish{};  // next publication of the monitor's values
+  bool begun = false;
+};
+
+// Where a task may go now.
+struct Choice {
+  std::vector<Placement> placement;
+  std::string why;
+};
+
+struct Scheduler::State {
+  explicit State(PolicyConfig policy);
+
+  PolicyConfig config;
+  std::unique_ptr<Mapper> mapper;
+  std::string_view mapper_name;
+  Time now{};
+  std::vector<GpuInfo> gpu_infos;
+  std::vector<GpuState> gpus;
+  Ledger ledger;
+  Queue queue;
+  std::map<TaskId, TaskRecord> tasks;             // not final
+  std::unordered_map<std::uint64_t, Life> lives;  // of `tasks`; for look-up only
+  std::map<TaskId, std::vector<TaskId>> dependents;
+  std::set<std::pair<Time, TaskId>> deadlines;  // time limits of running tasks
+  std::optional<Reservation> reservation;
+  Pace pace;
+  std::optional<Time> wake;  // the last WakeAt, while it lies ahead
+
+  // Of the events being handled.
+  std::vector<Action> actions;
+  std::vector<TaskId> arrivals;           // dependencies not yet looked up
+  std::set<TaskId> unsorted;              // their place in the queue is to be found
+  std::map<TaskId, TaskState> ended_now;  // final in this very call
+
+  // ---- lifecycle.cc ----
+  void On(const GpusDiscovered& event);
+  void On(const TaskSubmitted& event);
+  void On(const TaskRestored& event);
+  void On(const EstimateReady& event);
+  void On(const GpuSampled& event);
+  void On(const GpuHealthChanged& event);
+  void On(const TaskStarted& event);
+  void On(const LaunchFailed& event);
+  void On(const TaskExited& event);
+  void On(const CancelRequested& event);
+  void On(const HoldRequested& event);
+  void On(const ReleaseRequested& event);
+  void On(const RequeueRequested& event);
+  void On(const PriorityChanged& event);
+  void On(const DrainRequested& event);
+  void On(const ResumeRequested& event);
+  void On(const WakeUp& event);
+  TaskRecord* Held(TaskId id);
+  Life& LifeOf(TaskId id) { return lives.at(Number(id)); }
+  void Move(TaskRecord& task, TaskState to);  // one legal step; aborts on any other
+  void Keep(const TaskRecord& task);          // emits TaskChanged
+  void Finish(TaskRecord& task, TaskState state, Reason reason);  // the record is gone afterwards
+  void Enqueue(TaskRecord& task, QueueKind kind, Reason reason);
+  void Stop(TaskRecord& task, StopCause cause, Reason reason);
+  void StopExpired();
+  void LeaveGpus(TaskRecord& task);
+  void EndStopped(TaskRecord& task);
+  void ComeBackLost(TaskRecord& task, Reason reason);
+  void Restart(TaskRecord& task);  // forgets recovery and failures: from the start
+  void TakeGpus(const TaskRecord& task);
+
+  // ---- waiting.cc ----
+  void RegisterArrivals();
+  void SortWaiting();  // finds the place of every unsorted task
+  void SortIn(TaskRecord& task);
+  void TellDependents(TaskId id, TaskState state);
+  std::optional<Reason> UnmetDependency(const TaskRecord& task) const;
+  std::optional<Reason> NeverMetDependency(const TaskRecord& task) const;
+  Time EarliestStart(const TaskRecord& task) const;
+
+  // ---- placement.cc ----
+  GpuView ViewOf(GpuIndex gpu, Time at) const;
+  std::vector<GpuView> Views(Time at) const;
+  Need NeedOf(const TaskRecord& task) const;
+  std::optional<Reason> NeverFits(const TaskRequest& request,
+                                  const std::optional<Estimate>& estimate) const;
+  std::int64_t ClaimOf(const TaskRecord& task, GpuIndex gpu) const;
+  std::optional<Choice> ChooseIdle(const TaskRecord& task, const std::vector<GpuView>& views) const;
+  std::optional<Choice> ChooseByPolicy(const TaskRecord& task, const std::vector<GpuView>& views);
+  Choice Chosen(const TaskRecord& task, const std::vector<GpuView>& best, std::size_t eligible,
+                std::string_view rule) const;
+  bool TryStart(TaskId id, std::vector<GpuView>& views);
+  void Start(TaskRecord& task, Choice choice);
+  void DecideNow();
+
+  // ---- recovery.cc ----
+  void Recover(TaskRecord& task, Reason reason);
+  void EndOutOfMemory(TaskRecord& task);
+  bool FailedAloneOnLargest(const TaskRecord& task) const;
+  void RaiseDemand(TaskRecord& task);
+  std::int64_t UsableOfLargest(int gpus_wanted) const;
+  void UpdateReservation();
+  std::vector<GpuIndex> GpusToReserve(const TaskRecord& task) const;
+
+  // ---- pacing.cc ----
+  void BeginPace();    // before the events: publications and scans that found nothing
+  void DecidePaced();  // after the events
+  void Decide();
+  bool AnyoneWaits() const;
+  void Scan();
+  bool StartHeadOnIdle();
+  bool StartHeadByPolicy();
+  void Publish();
+  void AskForWake();
+
+  // ---- explain.cc ----
+  Verdict VerdictOn(const TaskRecord& task, const GpuView& view) const;
+  Reason ReasonOf(const TaskRecord& task, Time at) const;
+  Reason ReasonInLine(const TaskRecord& task, Time at) const;
+  Reason ReasonAtHead(const TaskRecord& task, Time at) const;
+
+  // ---- books.cc ----
+  std::optional<std::string> CheckClaims() const;
+  std::optional<std::string> CheckQueue() const;
+  std::optional<std::string> CheckTimers() const;
+};
+
+}  // namespace carma::core

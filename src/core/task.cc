@@ -1,0 +1,143 @@
+#include "core/task.h"
+
+#include <array>
+
+namespace carma::core {
+namespace {
+
+struct StateEntry {
+  TaskState state;
+  std::string_view name;
+  std::string_view code;
+  bool final;
+  bool holds_gpus;
+};
+// The state that people mean by a code comes before others with the same code.
+constexpr std::array<StateEntry, kTaskStateCount> kStates{{
+    {TaskState::kQueued, "queued", "PD", false, false},
+    {TaskState::kSubmitted, "submitted", "PD", false, false},
+    {TaskState::kEstimating, "estimating", "PD", false, false},
+    {TaskState::kRunning, "running", "R", false, true},
+    {TaskState::kLaunching, "launching", "R", false, true},
+    {TaskState::kStopping, "stopping", "CG", false, true},
+    {TaskState::kSucceeded, "succeeded", "CD", true, false},
+    {TaskState::kFailed, "failed", "F", true, false},
+    {TaskState::kCancelled, "cancelled", "CA", true, false},
+    {TaskState::kTimedOut, "timed_out", "TO", true, false},
+    {TaskState::kOutOfMemory, "out_of_memory", "OOM", true, false},
+    {TaskState::kLost, "lost", "NF", true, false},
+    {TaskState::kRejected, "rejected", "RJ", true, false},
+}};
+
+constexpr const StateEntry& EntryOf(TaskState state) {
+  for (const StateEntry& entry : kStates) {
+    if (entry.state == state) return entry;
+  }
+  return kStates.front();
+}
+
+struct Step {
+  TaskState from;
+  TaskState to;
+};
+// A process may end before its start was reported, so whatever follows running follows launching.
+constexpr std::array kSteps{
+    Step{TaskState::kSubmitted, TaskState::kEstimating},
+    Step{TaskState::kSubmitted, TaskState::kCancelled},
+    Step{TaskState::kEstimating, TaskState::kQueued},
+    Step{TaskState::kEstimating, TaskState::kRejected},
+    Step{TaskState::kEstimating, TaskState::kCancelled},
+    Step{TaskState::kQueued, TaskState::kLaunching},
+    Step{TaskState::kQueued, TaskState::kCancelled},
+    Step{TaskState::kLaunching, TaskState::kRunning},
+    Step{TaskState::kLaunching, TaskState::kQueued},  // could not start, ran out of memory, victim
+    Step{TaskState::kLaunching, TaskState::kStopping},
+    Step{TaskState::kLaunching, TaskState::kSucceeded},
+    Step{TaskState::kLaunching, TaskState::kFailed},
+    Step{TaskState::kLaunching, TaskState::kOutOfMemory},
+    Step{TaskState::kLaunching, TaskState::kLost},
+    Step{TaskState::kRunning, TaskState::kQueued},  // out of memory, victim, machine lost
+    Step{TaskState::kRunning, TaskState::kStopping},
+    Step{TaskState::kRunning, TaskState::kSucceeded},
+    Step{TaskState::kRunning, TaskState::kFailed},
+    Step{TaskState::kRunning, TaskState::kOutOfMemory},
+    Step{TaskState::kRunning, TaskState::kLost},
+    Step{TaskState::kStopping, TaskState::kCancelled},
+    Step{TaskState::kStopping, TaskState::kTimedOut},
+    Step{TaskState::kStopping, TaskState::kQueued},  // requeue, GPU lost
+    Step{TaskState::kStopping, TaskState::kLost},
+};
+
+constexpr std::array<std::pair<ReasonCode, std::string_view>, 28> kReasons{{
+    {ReasonCode::kNone, ""},
+    {ReasonCode::kPriority, "Priority"},
+    {ReasonCode::kResources, "Resources"},
+    {ReasonCode::kGpuMemory, "GpuMemory"},
+    {ReasonCode::kSmBusy, "SmBusy"},
+    {ReasonCode::kWarmUp, "WarmUp"},
+    {ReasonCode::kExclusive, "Exclusive"},
+    {ReasonCode::kDraining, "Draining"},
+    {ReasonCode::kGpuHealth, "GpuHealth"},
+    {ReasonCode::kTasksPerGpu, "TasksPerGpu"},
+    {ReasonCode::kRecoveryReserve, "RecoveryReserve"},
+    {ReasonCode::kHeld, "Held"},
+    {ReasonCode::kBeginTime, "BeginTime"},
+    {ReasonCode::kDependency, "Dependency"},
+    {ReasonCode::kDependencyNeverMet, "DependencyNeverMet"},
+    {ReasonCode::kBackoff, "Backoff"},
+    {ReasonCode::kPacing, "Pacing"},
+    {ReasonCode::kEstimating, "Estimating"},
+    {ReasonCode::kNeverFits, "NeverFits"},
+    {ReasonCode::kLaunchFailed, "LaunchFailed"},
+    {ReasonCode::kOutOfMemory, "OutOfMemory"},
+    {ReasonCode::kNonZeroExit, "NonZeroExit"},
+    {ReasonCode::kSignal, "Signal"},
+    {ReasonCode::kTimeLimit, "TimeLimit"},
+    {ReasonCode::kCancelledByUser, "CancelledByUser"},
+    {ReasonCode::kRequeuedByUser, "RequeuedByUser"},
+    {ReasonCode::kNodeFail, "NodeFail"},
+    {ReasonCode::kVictim, "Victim"},
+}};
+
+}  // namespace
+
+std::string_view TaskStateName(TaskState state) {
+  return EntryOf(state).name;
+}
+
+std::string_view TaskStateCode(TaskState state) {
+  return EntryOf(state).code;
+}
+
+std::optional<TaskState> ParseTaskState(std::string_view name_or_code) {
+  for (const StateEntry& entry : kStates) {
+    if (entry.name == name_or_code || entry.code == name_or_code) return entry.state;
+  }
+  return std::nullopt;
+}
+
+bool IsFinal(TaskState state) {
+  return EntryOf(state).final;
+}
+
+bool HoldsGpus(TaskState state) {
+  return EntryOf(state).holds_gpus;
+}
+
+bool IsLegalStep(TaskState from, TaskState to) {
+  // The explicit requeue of a task that is over.
+  if (IsFinal(from)) return to == TaskState::kQueued;
+  for (const Step& step : kSteps) {
+    if (step.from == from && step.to == to) return true;
+  }
+  return false;
+}
+
+std::string_view ReasonName(ReasonCode code) {
+  for (const auto& [each, name] : kReasons) {
+    if (each == code) return name;
+  }
+  return "";
+}
+
+}  // namespace carma::core
