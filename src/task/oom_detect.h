@@ -23,12 +23,21 @@ struct ExitEvidence {
   std::optional<double> device_full;
 };
 
-// A line of the text that says "out of GPU memory", or empty: PyTorch, TensorFlow, JAX, CUDA,
-// cuBLAS/cuDNN forms of NVIDIA.md §6. Warnings that the same frameworks print and survive do count
-// here; ClassifyExit asks for the abnormal end.
+// The last line that says "out of GPU memory", printable, or empty: PyTorch, TensorFlow, JAX, CUDA,
+// cuBLAS/cuDNN forms of docs/tasks.md. Only the last 16 KiB and 200 lines are read: what stands
+// further up was survived. Warnings that TensorFlow prints and survives do count here;
+// ClassifyExit weighs them.
 std::optional<std::string> FindOomText(std::string_view stderr_tail);
 
 // The verdict with the line or the number that tells.
+//   kOutOfMemory: abnormal end, not stopped by us, no host_oom, and one of
+//     - a text that says so. A log line of TensorFlow counts only if no Python exception of another
+//       kind follows; a failed allocation of cuBLAS or cuDNN only if the device was at least 90 %
+//       full (or nobody knows);
+//     - the device at least 98 % full, unless its last words name another error or it was ended
+//       from outside (HUP, INT, QUIT, KILL, TERM).
+//   kVictim: the text of an MPS server fault (CUDA errors 806, 807, 810).
+//   An exit code of 128 + n counts as abnormal like any other non-zero code.
 core::ExitInfo ClassifyExit(const ExitEvidence& evidence);
 
 }  // namespace carma::task

@@ -330,7 +330,7 @@ std::span<const OptionInfo> SubmitOptions() {
 
 const OptionInfo* FindOption(std::string_view name_or_letter) {
   const Row* row = FindRow(name_or_letter);
-  return row == nullptr ? nullptr : &row->info;
+  return row == nullptr ? nullptr : &kInfos[static_cast<std::size_t>(row - kRows.data())];
 }
 
 Result<Unit> Description::Set(std::string_view option, std::string_view value,
