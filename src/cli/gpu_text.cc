@@ -1,0 +1,112 @@
+#include "cli/gpu_text.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "cli/table.h"
+
+namespace carma::cli {
+namespace {
+
+using api::GpuView;
+
+std::string Percent(const std::optional<double>& fraction) {
+  return fraction ? fmt::format("{:.0f}%", *fraction * 100) : "-";
+}
+
+Colour StateColour(const GpuView& gpu) {
+  if (gpu.state == "down") return Colour::kBad;
+  if (gpu.state.starts_with("dr")) return Colour::kWaiting;
+  return gpu.state == "idle" ? Colour::kFaint : Colour::kGood;
+}
+
+// "42 ann, 43 bob, 1 foreign"
+std::string TasksText(const GpuView& gpu) {
+  std::vector<std::string> pieces;
+  for (const api::GpuTaskView& task : gpu.tasks) {
+    pieces.push_back(std::to_string(task.id) + " " + base::Printable(task.user, 32));
+  }
+  if (gpu.foreign_processes > 0) {
+    pieces.push_back(
+        fmt::format("{} foreign ({})", gpu.foreign_processes, base::FormatMib(gpu.foreign_mib)));
+  }
+  std::string text = base::Join(pieces, ", ");
+  if (!gpu.trouble.empty())
+    text += (text.empty() ? "" : "  ") + ("(" + base::Printable(gpu.trouble) + ")");
+  return text.empty() ? "-" : text;
+}
+
+std::string CheckLine(const CheckedTask& task) {
+  std::string line = "  " + base::Printable(task.name, 60) + ": " + std::to_string(task.gpus) +
+                     (task.gpus == 1 ? " GPU" : " GPUs");
+  line += task.predicted_mib ? ", " + base::FormatMib(*task.predicted_mib) + " predicted (" +
+                                   base::Printable(task.estimate_method, 40) + ")"
+                             : std::string(", no memory estimate");
+  if (task.now) return line + ": could start now\n";
+  line += ": would wait";
+  if (!task.reason.empty()) line += " (" + base::Printable(task.reason, 40) + ")";
+  if (!task.reason_text.empty()) line += ": " + base::Printable(task.reason_text, 400);
+  return line + "\n";
+}
+
+}  // namespace
+
+std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
+  Table table({{"GPU", true},
+               {"NAME", false, 8},
+               {"STATE"},
+               {"USED/TOTAL", true},
+               {"PROMISED", true},
+               {"FREE", true},
+               {"SM", true},
+               {"POWER", true},
+               {"TEMP", true},
+               {"TASKS", false, 12}});
+  for (const GpuView& gpu : gpus) {
+    table.Add({{std::to_string(gpu.index)},
+               {base::Printable(gpu.name, 60)},
+               {base::Printable(gpu.state, 20), StateColour(gpu)},
+               {base::FormatMib(gpu.used_mib) + "/" + base::FormatMib(gpu.total_mib)},
+               {base::FormatMib(gpu.claimed_mib)},
+               {base::FormatMib(gpu.free_mib)},
+               {Percent(gpu.sm_active)},
+               {gpu.power_w ? fmt::format("{:.0f}W", *gpu.power_w) : "-"},
+               {gpu.temperature_c ? fmt::format("{:.0f}C", *gpu.temperature_c) : "-"},
+               {TasksText(gpu)}});
+  }
+  return table.Text(screen);
+}
+
+std::string StatusText(const api::StatusView& status) {
+  std::vector<std::string> counts;
+  for (const auto& [state, count] : status.task_counts) {
+    if (count > 0) counts.push_back(std::to_string(count) + " " + base::Printable(state, 40));
+  }
+  std::string out =
+      fmt::format("carmad {}, process {}, serves {}\n", base::Printable(status.version, 40),
+                  status.pid, status.uid == 0 ? "everybody" : fmt::format("user {}", status.uid));
+  out += "  Driver   " + base::Printable(status.driver, 400) + "\n";
+  out += "  Rules    " + base::Printable(status.policy, 400) + "\n";
+  out += "  Sharing  " + base::Printable(status.collocation, 400) + "\n";
+  out += "  Tasks    " + (counts.empty() ? "none" : base::Join(counts, ", ")) + "\n";
+  out += "  Clock    " + base::FormatTime(base::FromMs(status.now_ms));
+  if (status.time_scale != 1)
+    out += fmt::format(", simulated, {} times as fast", status.time_scale);
+  out += "\n";
+  for (const std::string& trouble : status.troubles) {
+    out += "  Trouble  " + base::Printable(trouble, 400) + "\n";
+  }
+  return out;
+}
+
+std::string CheckText(const std::vector<CheckedTask>& tasks, std::size_t count) {
+  std::string out =
+      "Nothing was submitted; " +
+      (count == 1 ? std::string("the task is") : std::to_string(count) + " tasks are") +
+      " valid:\n";
+  for (const CheckedTask& task : tasks) out += CheckLine(task);
+  if (count > tasks.size()) out += fmt::format("  and {} more\n", count - tasks.size());
+  return out;
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,461 @@
+#include "cli/task_text.h"
+
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+
+#include "base/text.h"
+#include "cli/table.h"
+#include "core/task.h"
+
+namespace carma::cli {
+namespace {
+
+using api::TaskView;
+
+constexpr std::size_t kMaxNameShown = 256;
+
+std::optional<core::TaskState> StateOf(const TaskView& task) {
+  return core::ParseTaskState(task.state);
+}
+
+bool HoldsGpus(const TaskView& task) {
+  const auto state = StateOf(task);
+  return state && core::HoldsGpus(*state);
+}
+
+std::string StateCode(const TaskView& task) {
+  const auto state = StateOf(task);
+  return state ? std::string(core::TaskStateCode(*state)) : base::Printable(task.state, 20);
+}
+
+Colour StateColour(const TaskView& task) {
+  const auto state = StateOf(task);
+  if (!state) return Colour::kNone;
+  if (HoldsGpus(task)) return Colour::kGood;
+  if (!core::IsFinal(*state)) return Colour::kWaiting;
+  if (*state == core::TaskState::kSucceeded || *state == core::TaskState::kCancelled) {
+    return Colour::kFaint;
+  }
+  return Colour::kBad;
+}
+
+std::string SpanText(std::int64_t from_ms, std::int64_t until_ms) {
+  return base::FormatSpan(base::Duration(std::max<std::int64_t>(0, until_ms - from_ms)));
+}
+
+// Time in use: of the current attempt, or of the last one when it has ended.
+std::string TimeText(const TaskView& task, std::int64_t now_ms) {
+  if (!task.launched_ms) return "0:00";
+  if (HoldsGpus(task)) return SpanText(*task.launched_ms, now_ms);
+  return task.ended_ms ? SpanText(*task.launched_ms, *task.ended_ms) : "0:00";
+}
+
+std::string OptionalMib(const std::optional<std::int64_t>& mib) {
+  return mib ? base::FormatMib(*mib) : "-";
+}
+
+// Measured/promised while it runs, ~predicted while it waits, the measured peak at the end.
+std::string MemoryText(const TaskView& task) {
+  if (HoldsGpus(task)) {
+    return OptionalMib(task.observed_mib) + "/" +
+           (task.claim_mib > 0 ? base::FormatMib(task.claim_mib) : "-");
+  }
+  if (HasEnded(task)) return task.peak_mib > 0 ? base::FormatMib(task.peak_mib) : "-";
+  return task.predicted_mib ? "~" + base::FormatMib(*task.predicted_mib) : "-";
+}
+
+std::string GpuIndices(const TaskView& task) {
+  std::vector<std::string> indices;
+  for (std::int64_t index : task.gpu_indices) indices.push_back(std::to_string(index));
+  return base::Join(indices, ",");
+}
+
+std::string WhereText(const TaskView& task) {
+  const std::string reason = "(" + base::Printable(task.reason, 40) + ")";
+  const bool succeeded = task.state == "succeeded";
+  if (HoldsGpus(task) || succeeded || task.reason.empty()) {
+    const std::string gpus = GpuIndices(task);
+    return gpus.empty() ? "-" : gpus;
+  }
+  return reason;
+}
+
+std::string Line(const std::string& text) {
+  return text.empty() ? "-" : base::Printable(text, kMaxNameShown);
+}
+
+std::string TimePoint(const std::optional<std::int64_t>& ms) {
+  return ms ? base::FormatTime(base::FromMs(*ms)) : "-";
+}
+
+// A word as a shell would need it written.
+std::string Quoted(const std::string& word) {
+  const bool plain = !word.empty() && word.find_first_not_of(
+                                          "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                          "0123456789@%+=:,./-_") == std::string::npos;
+  if (plain) return word;
+  std::string out = "'";
+  for (char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string CommandText(const TaskView& task) {
+  std::vector<std::string> words;
+  for (const std::string& word : task.command) words.push_back(Quoted(word));
+  return base::Printable(base::Join(words, " "), 4096);
+}
+
+std::string ExitText(const TaskView& task) {
+  if (task.signal && *task.signal != 0) return "signal " + std::to_string(*task.signal);
+  return task.exit_code ? std::to_string(*task.exit_code) : "-";
+}
+
+struct ListColumn {
+  const char* key;
+  Column column;
+  const char* meaning;
+  std::string (*text)(const TaskView&, std::int64_t now_ms);
+};
+
+const std::vector<ListColumn>& ListColumns() {
+  static const std::vector<ListColumn> columns = {
+      {"id",
+       {"ID", true},
+       "number",
+       [](const TaskView& t, std::int64_t) { return std::to_string(t.id); }},
+      {"name",
+       {"NAME", false, 8},
+       "name",
+       [](const TaskView& t, std::int64_t) { return Line(t.name); }},
+      {"user",
+       {"USER", false, 6},
+       "submitter",
+       [](const TaskView& t, std::int64_t) { return Line(t.user); }},
+      {"st", {"ST"}, "state, short", [](const TaskView& t, std::int64_t) { return StateCode(t); }},
+      {"time", {"TIME", true}, "time in use by the current or last attempt", &TimeText},
+      {"gpus",
+       {"GPUS", true},
+       "GPUs wanted",
+       [](const TaskView& t, std::int64_t) { return std::to_string(t.gpus); }},
+      {"mem",
+       {"MEM", true},
+       "per GPU: running used/promised, waiting ~predicted, ended peak",
+       [](const TaskView& t, std::int64_t) { return MemoryText(t); }},
+      {"where",
+       {"GPU(REASON)", false, 11},
+       "its GPUs, or why it waits or how it ended",
+       [](const TaskView& t, std::int64_t) { return WhereText(t); }},
+      {"state", {"STATE"}, "state", [](const TaskView& t, std::int64_t) { return Line(t.state); }},
+      {"queue",
+       {"QUEUE"},
+       "main or recovery",
+       [](const TaskView& t, std::int64_t) { return Line(t.queue); }},
+      {"priority",
+       {"PRIO", true},
+       "priority",
+       [](const TaskView& t, std::int64_t) { return std::to_string(t.priority); }},
+      {"attempt",
+       {"TRY", true},
+       "number of starts",
+       [](const TaskView& t, std::int64_t) { return std::to_string(t.attempt); }},
+      {"ooms",
+       {"OOMS", true},
+       "how often it ran out of GPU memory",
+       [](const TaskView& t, std::int64_t) { return std::to_string(t.ooms); }},
+      {"predicted",
+       {"PREDICTED", true},
+       "predicted peak per GPU",
+       [](const TaskView& t, std::int64_t) { return OptionalMib(t.predicted_mib); }},
+      {"promised",
+       {"PROMISED", true},
+       "memory booked per GPU",
+       [](const TaskView& t, std::int64_t) { return base::FormatMib(t.claim_mib); }},
+      {"used",
+       {"USED", true},
+       "measured now, fullest GPU",
+       [](const TaskView& t, std::int64_t) { return OptionalMib(t.observed_mib); }},
+      {"peak",
+       {"PEAK", true},
+       "measured peak",
+       [](const TaskView& t, std::int64_t) { return base::FormatMib(t.peak_mib); }},
+      {"submitted",
+       {"SUBMITTED"},
+       "when it was submitted",
+       [](const TaskView& t, std::int64_t) { return TimePoint(t.submitted_ms); }},
+      {"started",
+       {"STARTED"},
+       "when it first started",
+       [](const TaskView& t, std::int64_t) { return TimePoint(t.first_start_ms); }},
+      {"ended",
+       {"ENDED"},
+       "when it ended",
+       [](const TaskView& t, std::int64_t) { return TimePoint(t.ended_ms); }},
+      {"exit",
+       {"EXIT", true},
+       "exit code or signal of the last attempt",
+       [](const TaskView& t, std::int64_t) { return ExitText(t); }},
+      {"reason",
+       {"REASON", false, 10},
+       "why it waits or how it ended, in a sentence",
+       [](const TaskView& t, std::int64_t) { return Line(t.reason_text); }},
+      {"command",
+       {"COMMAND", false, 10},
+       "what it runs",
+       [](const TaskView& t, std::int64_t) { return CommandText(t); }},
+      {"workdir",
+       {"WORKDIR", false, 10},
+       "where it runs",
+       [](const TaskView& t, std::int64_t) { return Line(t.workdir); }},
+      {"comment",
+       {"COMMENT", false, 8},
+       "its submitter's note",
+       [](const TaskView& t, std::int64_t) { return Line(t.comment); }},
+  };
+  return columns;
+}
+
+constexpr const char* kUsualColumns = "id,name,user,st,time,gpus,mem,where";
+
+const ListColumn* FindColumn(std::string_view key) {
+  for (const ListColumn& column : ListColumns()) {
+    if (column.key == key) return &column;
+  }
+  return nullptr;
+}
+
+// "  Label        text" lines; empty texts are left out.
+class Facts {
+ public:
+  void Add(std::string_view label, const std::string& text) {
+    if (text.empty()) return;
+    constexpr std::size_t kLabelWidth = 14;
+    text_ += "  ";
+    text_ += label;
+    text_.append(label.size() < kLabelWidth ? kLabelWidth - label.size() : 1, ' ');
+    text_ += text + "\n";
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+std::string PerGpu(const TaskView& task) {
+  return task.gpus > 1 ? " on each of its GPUs" : "";
+}
+
+void AddMemory(const TaskView& task, Facts& facts) {
+  facts.Add("Predicted", task.predicted_mib ? base::FormatMib(*task.predicted_mib) + PerGpu(task) +
+                                                  " (" + Line(task.estimate_method) + ")"
+                                            : "nothing: no estimate");
+  if (task.attempt > 0) {
+    facts.Add("Promised", task.claim_mib > 0 ? base::FormatMib(task.claim_mib) + PerGpu(task)
+                                             : "nothing: only what is seen counts");
+  }
+  std::string measured;
+  if (task.observed_mib) measured = base::FormatMib(*task.observed_mib) + " now";
+  if (task.peak_mib > 0) {
+    measured += (measured.empty() ? "" : ", ") + base::FormatMib(task.peak_mib) + " at most";
+  }
+  facts.Add("Measured", measured.empty() && task.attempt > 0 ? "nothing yet" : measured);
+}
+
+void AddTimes(const TaskView& task, std::int64_t now_ms, Facts& facts) {
+  facts.Add("Submitted", TimePoint(task.submitted_ms));
+  if (task.first_start_ms) {
+    facts.Add("Waited", SpanText(task.submitted_ms, *task.first_start_ms));
+    facts.Add("First start", TimePoint(task.first_start_ms));
+  } else if (!HasEnded(task)) {
+    facts.Add("Waits since", SpanText(task.submitted_ms, now_ms));
+  }
+  if (task.launched_ms && task.launched_ms != task.first_start_ms) {
+    facts.Add("Last start", TimePoint(task.launched_ms));
+  }
+  if (task.ended_ms) facts.Add("Ended", TimePoint(task.ended_ms));
+  if (task.launched_ms) facts.Add("Ran", TimeText(task, now_ms));
+  if (task.time_limit_s) {
+    facts.Add(
+        "Time limit",
+        base::FormatSpan(base::Duration(static_cast<std::int64_t>(*task.time_limit_s * 1000))));
+  }
+}
+
+std::string Verdict(const api::VerdictView& verdict) {
+  const std::string gpu = "GPU " + std::to_string(verdict.gpu) + " ";
+  const std::string why = verdict.reason_text.empty() ? verdict.reason : verdict.reason_text;
+  const std::string because = why.empty() ? "." : ": " + base::Printable(why, 400);
+  if (verdict.fit == "fits") return gpu + "could take it" + because;
+  if (verdict.fit == "never") return gpu + "can never take it" + because;
+  return gpu + "cannot take it now" + because;
+}
+
+std::string Sentence(const std::string& reason, const std::string& text) {
+  std::string out;
+  if (!reason.empty()) out += " (" + base::Printable(reason, 40) + ")";
+  if (!text.empty()) out += ": " + base::Printable(text, 400);
+  return out;
+}
+
+}  // namespace
+
+bool HasEnded(const TaskView& task) {
+  const auto state = StateOf(task);
+  return state && core::IsFinal(*state);
+}
+
+base::Result<std::vector<std::string>> ParseColumns(const std::string& keys) {
+  std::vector<std::string> columns;
+  for (std::string_view key : base::Split(keys.empty() ? kUsualColumns : keys, ',')) {
+    const std::string wanted = base::ToLower(base::Trim(key));
+    if (!FindColumn(wanted)) {
+      std::vector<std::string> known;
+      for (const ListColumn& column : ListColumns()) known.emplace_back(column.key);
+      return base::Fail(
+          base::ErrorCode::kInvalid,
+          "column '" + base::Printable(key, 40) + "': expected some of " + base::Join(known, ","));
+    }
+    columns.push_back(wanted);
+  }
+  return columns;
+}
+
+std::string ColumnHelp() {
+  std::string help;
+  for (const ListColumn& column : ListColumns()) {
+    help += "  " + std::string(column.key);
+    help.append(12 - std::strlen(column.key), ' ');
+    help += std::string(column.meaning) + "\n";
+  }
+  return help;
+}
+
+std::string TaskTable(const std::vector<TaskView>& tasks, const ListStyle& style,
+                      const Screen& screen) {
+  std::vector<const ListColumn*> chosen;
+  std::vector<Column> columns;
+  for (const std::string& key : style.columns) {
+    chosen.push_back(FindColumn(key));
+    columns.push_back(chosen.back()->column);
+  }
+  Table table(std::move(columns));
+  for (const TaskView& task : tasks) {
+    std::vector<Cell> row;
+    for (const ListColumn* column : chosen) {
+      const bool shows_state = std::string_view(column->key).starts_with("st");
+      row.push_back(
+          {column->text(task, style.now_ms), shows_state ? StateColour(task) : Colour::kNone});
+    }
+    table.Add(std::move(row));
+  }
+  return table.Text(screen, style.titles);
+}
+
+void SortAsQueue(std::vector<TaskView>& tasks) {
+  const auto rank = [](const TaskView& task) {
+    const bool runs = HoldsGpus(task);
+    return std::make_tuple(HasEnded(task) ? 2
+                           : runs         ? 0
+                                          : 1,
+                           runs ? task.launched_ms.value_or(0) : 0,
+                           !runs && task.queue != "recovery", runs ? 0 : -task.priority, task.id);
+  };
+  std::stable_sort(tasks.begin(), tasks.end(),
+                   [&](const TaskView& a, const TaskView& b) { return rank(a) < rank(b); });
+}
+
+std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
+  Facts facts;
+  facts.Add("State", Line(task.state) + Sentence(task.reason, task.reason_text));
+  if (HasEnded(task)) facts.Add("End", EndText(task));
+  facts.Add("Detail", task.exit_detail.empty() ? "" : base::Printable(task.exit_detail, 400));
+  facts.Add("User", Line(task.user) + " (" + std::to_string(task.uid) + ")");
+  facts.Add("Command", CommandText(task));
+  facts.Add("Folder", Line(task.workdir));
+  const std::string indices = GpuIndices(task);
+  facts.Add("GPUs", std::to_string(task.gpus) + (task.exclusive ? ", exclusive" : "") +
+                        (indices.empty() ? "" : ": " + indices));
+  facts.Add("Why there",
+            task.placement_reason.empty() ? "" : base::Printable(task.placement_reason, 400));
+  AddMemory(task, facts);
+  facts.Add("Queue", Line(task.queue) + ", priority " + std::to_string(task.priority));
+  if (task.attempt > 0) {
+    facts.Add("Attempts", std::to_string(task.attempt) +
+                              (task.ooms > 0 ? ", out of GPU memory " + std::to_string(task.ooms) +
+                                                   (task.ooms == 1 ? " time" : " times")
+                                             : ""));
+  }
+  AddTimes(task, now_ms, facts);
+  if (task.array_id) {
+    facts.Add("Array",
+              std::to_string(*task.array_id) +
+                  (task.array_index ? ", index " + std::to_string(*task.array_index) : ""));
+  }
+  if (task.pid) facts.Add("Process", std::to_string(*task.pid));
+  facts.Add("Output", task.stdout_path.empty() ? "" : base::Printable(task.stdout_path, 4096));
+  const bool apart = !task.stderr_path.empty() && task.stderr_path != task.stdout_path;
+  facts.Add("Errors", apart ? base::Printable(task.stderr_path, 4096) : "");
+  facts.Add("Comment", task.comment.empty() ? "" : base::Printable(task.comment, 4096));
+  return "Task " + std::to_string(task.id) + " " + Line(task.name) + "\n" + facts.text();
+}
+
+std::string Explanation(const api::ExplainView& explain) {
+  const TaskView& task = explain.task;
+  std::string out = "Task " + std::to_string(task.id) + " " + Line(task.name) + " ";
+  if (HasEnded(task)) {
+    out += EndText(task) + Sentence(task.reason, task.reason_text) + "\n";
+  } else if (HoldsGpus(task)) {
+    out += "is " + Line(task.state) + " on GPU " + GpuIndices(task) + ".\n";
+  } else {
+    out += "waits" + Sentence(task.reason, task.reason_text) + "\n";
+    if (explain.ahead) {
+      out += *explain.ahead == 0 ? "It is the first of its queue.\n"
+                                 : std::to_string(*explain.ahead) + " tasks are before it in the " +
+                                       Line(task.queue) + " queue.\n";
+    }
+    for (const api::VerdictView& verdict : explain.gpus) out += "  " + Verdict(verdict) + "\n";
+  }
+  if (!task.placement_reason.empty()) {
+    out += "Why there: " + base::Printable(task.placement_reason, 400) + "\n";
+  }
+  if (!task.exit_detail.empty()) out += "Detail: " + base::Printable(task.exit_detail, 400) + "\n";
+  if (!explain.policy.empty()) out += "Rules: " + base::Printable(explain.policy, 400) + "\n";
+  if (!explain.collocation.empty()) {
+    out += "Sharing: " + base::Printable(explain.collocation, 400) + "\n";
+  }
+  return out;
+}
+
+std::string EventLines(const std::vector<api::EventView>& events) {
+  Table table({{"TIME"}, {"TASK", true}, {"EVENT"}, {"WHAT"}});
+  for (const api::EventView& event : events) {
+    table.Add({{base::FormatTime(base::FromMs(event.when_ms))},
+               {event.task ? std::to_string(*event.task) : "-"},
+               {Line(event.what)},
+               {Line(event.text.empty() ? event.gpu_uuid : event.text)}});
+  }
+  return table.Text({});
+}
+
+std::string EndText(const TaskView& task) {
+  std::string text = base::Printable(task.state, 40);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  if (task.signal && *task.signal != 0) {
+    const char* name = ::strsignal(*task.signal);
+    return text + ", ended by signal " + std::to_string(*task.signal) +
+           (name ? " (" + std::string(name) + ")" : "");
+  }
+  if (task.exit_code && task.state != "succeeded") {
+    return text + " with exit code " + std::to_string(*task.exit_code);
+  }
+  return text;
+}
+
+int ExitCodeOf(const TaskView& task) {
+  if (task.state == "succeeded") return 0;
+  if (task.signal && *task.signal > 0) return 128 + (*task.signal & 127);
+  if (task.exit_code && *task.exit_code != 0) return *task.exit_code & 255;
+  return 1;
+}
+
+}  // namespace carma::cli
