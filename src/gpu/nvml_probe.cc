@@ -185,8 +185,8 @@ base::Result<base::Unit> NvmlProbe::Open() {
 // Handles and samples of an earlier life of the driver mean nothing to the present one.
 base::Result<base::Unit> NvmlProbe::FindAgain() {
   for (DeviceState& device : devices_) {
-    device.previous = device.next = nullptr;
-    device.primed = false;
+    FreeGpm(device);
+    device.last_energy_j = 0;
     if (!api_.by_uuid) {
       return base::Fail(base::ErrorCode::kUnavailable,
                         "NVML was reloaded; GPUs must be listed again");
@@ -218,9 +218,10 @@ void NvmlProbe::PrepareGpm(DeviceState& device) {
 }
 
 void NvmlProbe::FreeGpm(DeviceState& device) {
-  // After the driver went away its samples are gone with it.
-  if (open_ && device.previous) api_.gpm_free(device.previous);
-  if (open_ && device.next) api_.gpm_free(device.next);
+  // Samples are memory of the library, not of the driver: they are freed also after the driver went
+  // away.
+  if (device.previous) api_.gpm_free(device.previous);
+  if (device.next) api_.gpm_free(device.next);
   device.previous = device.next = nullptr;
   device.primed = false;
 }

@@ -1,0 +1,401 @@
+// libcarma-simgpu.so: the NVML functions that CARMA calls, answered from a simulated GPU server
+// whose state file CARMA_SIMGPU_STATE names. No file: no driver. A broken one: a driver that does
+// not match.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/file.h"
+#include "gpu/nvml_abi.h"
+#include "simgpu/state.h"
+
+using namespace carma;
+using namespace carma::gpu::nvml;
+using simgpu::Fault;
+using simgpu::FaultKind;
+using simgpu::GpuLook;
+using simgpu::kWholeDriver;
+using simgpu::Server;
+
+#define NVML_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
+constexpr auto kHangPoll = std::chrono::milliseconds(20);
+
+// What the process has of the driver between nvmlInit and nvmlShutdown.
+struct Driver {
+  std::mutex mutex;
+  int users = 0;
+  std::shared_ptr<Server> server;  // shared: a call that hangs may outlive a shutdown
+};
+
+// Never destroyed: other threads may still be calling while the process exits.
+Driver& TheDriver() {
+  static auto& driver = *new Driver;
+  return driver;
+}
+
+std::shared_ptr<Server> TheServer() {
+  const std::scoped_lock lock(TheDriver().mutex);
+  return TheDriver().server;
+}
+
+// A handle is the address of its GPU's entry here, so that any other pointer can be told apart.
+char handles[simgpu::kMaxGpus];
+
+Device HandleOf(int gpu) {
+  return reinterpret_cast<Device>(&handles[gpu]);
+}
+
+Return FromError(const base::Error& error) {
+  switch (error.code) {
+    case base::ErrorCode::kCorrupt:
+      return kLibRmVersionMismatch;
+    case base::ErrorCode::kDenied:
+      return kNoPermission;
+    default:
+      return kDriverNotLoaded;
+  }
+}
+
+// The faults that concern every kind of answer; lies about single values are told where they are
+// made.
+Return FaultReturn(Server& server, std::int32_t gpu, const char* function) {
+  while (true) {
+    const base::Result<Fault> fault = server.FaultOn(gpu, function);
+    if (!fault) return FromError(fault.error());
+    switch (fault->kind) {
+      case FaultKind::kVanish:
+        return kDriverNotLoaded;
+      case FaultKind::kLost:
+        return kGpuIsLost;
+      case FaultKind::kError:
+        return fault->code;
+      case FaultKind::kHang:
+        std::this_thread::sleep_for(kHangPoll);
+        continue;
+      default:
+        return kSuccess;
+    }
+  }
+}
+
+struct Call {
+  Return code = kSuccess;
+  std::shared_ptr<Server> server;
+  int gpu = kWholeDriver;
+};
+
+// Entry of every call that is not about one GPU …
+Call Enter(const char* function) {
+  Call call;
+  call.server = TheServer();
+  call.code = call.server ? FaultReturn(*call.server, kWholeDriver, function) : kUninitialized;
+  return call;
+}
+
+// … and of those that are.
+Call Enter(const char* function, Device device, bool arguments) {
+  Call call;
+  call.server = TheServer();
+  if (!call.server) {
+    call.code = kUninitialized;
+    return call;
+  }
+  const auto offset =
+      reinterpret_cast<std::uintptr_t>(device) - reinterpret_cast<std::uintptr_t>(&handles[0]);
+  if (!arguments || offset >= static_cast<std::size_t>(call.server->gpu_count())) {
+    call.code = kInvalidArgument;
+    return call;
+  }
+  call.gpu = static_cast<int>(offset);
+  call.code = FaultReturn(*call.server, call.gpu, function);
+  return call;
+}
+
+bool Lies(const Call& call, FaultKind kind) {
+  const base::Result<Fault> fault = call.server->FaultOn(call.gpu, "");
+  return fault && fault->kind == kind;
+}
+
+Return CopyText(const std::string& text, char* target, std::uint32_t size) {
+  if (text.size() + 1 > size) return kInsufficientSize;
+  std::memcpy(target, text.c_str(), text.size() + 1);
+  return kSuccess;
+}
+
+Return Look(const Call& call, GpuLook& look) {
+  if (call.code != kSuccess) return call.code;
+  const base::Result<GpuLook> now = call.server->Look(call.gpu);
+  if (!now) return FromError(now.error());
+  look = *now;
+  return kSuccess;
+}
+
+// Memory as both versions of the call tell it, faults included.
+Return LookMemory(const Call& call, MemoryV2& memory) {
+  GpuLook look;
+  if (const Return code = Look(call, look); code != kSuccess) return code;
+  memory.total = static_cast<std::uint64_t>(look.total_mib) * kMib;
+  memory.reserved = static_cast<std::uint64_t>(look.reserved_mib) * kMib;
+  memory.used = static_cast<std::uint64_t>(look.used_mib) * kMib;
+  if (Lies(call, FaultKind::kUsedOverTotal)) memory.used = memory.total + kMib;
+  memory.free = memory.total - std::min(memory.total, memory.reserved + memory.used);
+  if (Lies(call, FaultKind::kNoMemoryValue)) memory.used = memory.free = kNoValue64;
+  return kSuccess;
+}
+
+Return ListProcesses(const Call& call, sim::Sharing sharing, std::uint32_t* count,
+                     ProcessInfo* lines) {
+  if (call.code != kSuccess) return call.code;
+  thread_local std::vector<simgpu::ProcessLook> found;
+  const base::Result<base::Unit> listed = call.server->Processes(call.gpu, sharing, found);
+  if (!listed) return FromError(listed.error());
+  const auto needed = static_cast<std::uint32_t>(found.size());
+  const bool fits = *count >= needed && (lines != nullptr || needed == 0);
+  *count = needed;
+  if (!fits) return kInsufficientSize;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    lines[i] = {static_cast<std::uint32_t>(found[i].pid),
+                static_cast<std::uint64_t>(found[i].memory_mib) * kMib, kNoValue32, kNoValue32};
+  }
+  return kSuccess;
+}
+
+// A GPM sample: the integrals of one GPU at one moment.
+struct Sample {
+  bool taken = false;
+  bool nan = false;
+  double now_s = 0;
+  double sm_s = 0;
+  double sm_active = 0;
+};
+
+Sample& SampleOf(GpmSample sample) {
+  return *reinterpret_cast<Sample*>(sample);
+}
+
+double SmPercent(const Sample& first, const Sample& second) {
+  if (second.nan) return std::numeric_limits<double>::quiet_NaN();
+  const double span_s = second.now_s - first.now_s;
+  // No time between them (or a reading that stands still): the activity of that moment.
+  const double active = span_s > 0 ? (second.sm_s - first.sm_s) / span_s : second.sm_active;
+  return 100 * std::clamp(active, 0.0, 1.0);
+}
+
+}  // namespace
+
+NVML_EXPORT Return nvmlInit_v2() {
+  Driver& driver = TheDriver();
+  const std::string path = base::GetEnv(simgpu::kStateVariable);
+  if (path.empty()) return kDriverNotLoaded;
+  auto server = Server::Attach(path);
+  if (!server) return FromError(server.error());
+  if (const Return code = FaultReturn(**server, kWholeDriver, "nvmlInit_v2"); code != kSuccess) {
+    return code;
+  }
+  const std::scoped_lock lock(driver.mutex);
+  ++driver.users;
+  // A server that was replaced is found again by the next nvmlInit, as a reloaded module is.
+  driver.server = std::move(*server);
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlShutdown() {
+  Driver& driver = TheDriver();
+  const std::scoped_lock lock(driver.mutex);
+  if (driver.users == 0) return kUninitialized;
+  if (--driver.users == 0) driver.server.reset();
+  return kSuccess;
+}
+
+NVML_EXPORT const char* nvmlErrorString(Return code) {
+  return simgpu::NvmlText(code);
+}
+
+NVML_EXPORT Return nvmlSystemGetDriverVersion(char* version, std::uint32_t size) {
+  const Call call = Enter("nvmlSystemGetDriverVersion");
+  if (call.code != kSuccess) return call.code;
+  return version ? CopyText("999.0-carma-simulated", version, size) : kInvalidArgument;
+}
+
+NVML_EXPORT Return nvmlDeviceGetCount_v2(std::uint32_t* count) {
+  const Call call = Enter("nvmlDeviceGetCount_v2");
+  if (call.code != kSuccess) return call.code;
+  if (!count) return kInvalidArgument;
+  *count = static_cast<std::uint32_t>(call.server->gpu_count());
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetHandleByIndex_v2(std::uint32_t index, Device* device) {
+  const Call call = Enter("nvmlDeviceGetHandleByIndex_v2");
+  if (call.code != kSuccess) return call.code;
+  if (!device || index >= static_cast<std::uint32_t>(call.server->gpu_count())) {
+    return kInvalidArgument;
+  }
+  *device = HandleOf(static_cast<int>(index));
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetHandleByUUID(const char* uuid, Device* device) {
+  const Call call = Enter("nvmlDeviceGetHandleByUUID");
+  if (call.code != kSuccess) return call.code;
+  if (!uuid || !device) return kInvalidArgument;
+  for (int g = 0; g < call.server->gpu_count(); ++g) {
+    if (call.server->gpus()[static_cast<std::size_t>(g)].uuid != uuid) continue;
+    *device = HandleOf(g);
+    return kSuccess;
+  }
+  return kNotFound;
+}
+
+NVML_EXPORT Return nvmlDeviceGetUUID(Device device, char* text, std::uint32_t size) {
+  const Call call = Enter("nvmlDeviceGetUUID", device, text != nullptr);
+  if (call.code != kSuccess) return call.code;
+  return CopyText(call.server->gpus()[static_cast<std::size_t>(call.gpu)].uuid, text, size);
+}
+
+NVML_EXPORT Return nvmlDeviceGetName(Device device, char* text, std::uint32_t size) {
+  const Call call = Enter("nvmlDeviceGetName", device, text != nullptr);
+  if (call.code != kSuccess) return call.code;
+  return CopyText(call.server->gpus()[static_cast<std::size_t>(call.gpu)].nvml_name, text, size);
+}
+
+NVML_EXPORT Return nvmlDeviceGetPciInfo_v3(Device device, PciInfo* info) {
+  const Call call = Enter("nvmlDeviceGetPciInfo_v3", device, info != nullptr);
+  if (call.code != kSuccess) return call.code;
+  const std::string& bus = call.server->gpus()[static_cast<std::size_t>(call.gpu)].pci;
+  *info = {};
+  info->bus = static_cast<std::uint32_t>(std::strtoul(bus.substr(9, 2).c_str(), nullptr, 16));
+  std::memcpy(info->bus_id_legacy, bus.c_str() + 4, bus.size() - 4);  // the domain in four digits
+  return CopyText(bus, info->bus_id, sizeof info->bus_id);
+}
+
+NVML_EXPORT Return nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
+  const Call call = Enter("nvmlDeviceGetMemoryInfo", device, memory != nullptr);
+  MemoryV2 known{};
+  if (const Return code = LookMemory(call, known); code != kSuccess) return code;
+  const bool told = known.used != kNoValue64;
+  *memory = {known.total, known.free, told ? known.used + known.reserved : kNoValue64};
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetMemoryInfo_v2(Device device, MemoryV2* memory) {
+  const Call call = Enter("nvmlDeviceGetMemoryInfo_v2", device, memory != nullptr);
+  if (call.code != kSuccess) return call.code;
+  if (memory->version != StructVersion<MemoryV2>(2)) return kArgumentVersionMismatch;
+  return LookMemory(call, *memory);
+}
+
+NVML_EXPORT Return nvmlDeviceGetComputeRunningProcesses_v3(Device device, std::uint32_t* count,
+                                                           ProcessInfo* lines) {
+  return ListProcesses(Enter("nvmlDeviceGetComputeRunningProcesses_v3", device, count != nullptr),
+                       sim::Sharing::kStreams, count, lines);
+}
+
+NVML_EXPORT Return nvmlDeviceGetMPSComputeRunningProcesses_v3(Device device, std::uint32_t* count,
+                                                              ProcessInfo* lines) {
+  return ListProcesses(
+      Enter("nvmlDeviceGetMPSComputeRunningProcesses_v3", device, count != nullptr),
+      sim::Sharing::kMps, count, lines);
+}
+
+NVML_EXPORT Return nvmlDeviceGetGraphicsRunningProcesses_v3(Device device, std::uint32_t* count,
+                                                            ProcessInfo*) {
+  const Call call = Enter("nvmlDeviceGetGraphicsRunningProcesses_v3", device, count != nullptr);
+  if (call.code == kSuccess) *count = 0;  // nobody draws
+  return call.code;
+}
+
+NVML_EXPORT Return nvmlDeviceGetUtilizationRates(Device device, Utilization* utilization) {
+  const Call call = Enter("nvmlDeviceGetUtilizationRates", device, utilization != nullptr);
+  GpuLook look;
+  if (const Return code = Look(call, look); code != kSuccess) return code;
+  // "A kernel was running": all the time as soon as anybody computes.
+  *utilization = {look.sm_active > 0 ? 100u : 0u, 0};
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetPowerUsage(Device device, std::uint32_t* milliwatt) {
+  const Call call = Enter("nvmlDeviceGetPowerUsage", device, milliwatt != nullptr);
+  GpuLook look;
+  if (const Return code = Look(call, look); code != kSuccess) return code;
+  *milliwatt = static_cast<std::uint32_t>(std::lround(look.power_w * 1000));
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetTotalEnergyConsumption(Device device, std::uint64_t* millijoule) {
+  const Call call = Enter("nvmlDeviceGetTotalEnergyConsumption", device, millijoule != nullptr);
+  GpuLook look;
+  if (const Return code = Look(call, look); code != kSuccess) return code;
+  *millijoule = static_cast<std::uint64_t>(look.totals.energy_j * 1000);
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetTemperature(Device device, std::uint32_t sensor,
+                                            std::uint32_t* celsius) {
+  const Call call = Enter("nvmlDeviceGetTemperature", device, celsius && sensor == kTemperatureGpu);
+  GpuLook look;
+  if (const Return code = Look(call, look); code != kSuccess) return code;
+  // No thermal model: a straight line that looks like an air-cooled A100, for screens.
+  *celsius = static_cast<std::uint32_t>(28 + 0.15 * look.power_w);
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlGpmQueryDeviceSupport(Device device, GpmSupport* support) {
+  const Call call = Enter("nvmlGpmQueryDeviceSupport", device, support != nullptr);
+  if (call.code != kSuccess) return call.code;
+  if (support->version != kGpmVersion) return kArgumentVersionMismatch;
+  support->supported = 1;
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlGpmSampleAlloc(GpmSample* sample) {
+  const Call call = Enter("nvmlGpmSampleAlloc");
+  if (call.code != kSuccess) return call.code;
+  if (!sample) return kInvalidArgument;
+  *sample = reinterpret_cast<GpmSample>(new Sample);
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlGpmSampleFree(GpmSample sample) {
+  delete reinterpret_cast<Sample*>(sample);
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlGpmSampleGet(Device device, GpmSample sample) {
+  const Call call = Enter("nvmlGpmSampleGet", device, sample != nullptr);
+  GpuLook look;
+  if (const Return code = Look(call, look); code != kSuccess) return code;
+  SampleOf(sample) = {true, Lies(call, FaultKind::kNanActivity), look.now_s, look.totals.sm_s,
+                      look.sm_active};
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlGpmMetricsGet(GpmMetricsGet* request) {
+  if (const Call call = Enter("nvmlGpmMetricsGet"); call.code != kSuccess) return call.code;
+  if (!request || !request->first || !request->second) return kInvalidArgument;
+  if (request->version != kGpmVersion) return kArgumentVersionMismatch;
+  const Sample& first = SampleOf(request->first);
+  const Sample& second = SampleOf(request->second);
+  if (!first.taken || !second.taken || request->metric_count > kGpmMetricMax) {
+    return kInvalidArgument;
+  }
+  for (std::uint32_t i = 0; i < request->metric_count; ++i) {
+    GpmMetric& metric = request->metrics[i];
+    metric.result = metric.metric_id == kGpmSmUtil ? kSuccess : kNotSupported;
+    metric.value = metric.metric_id == kGpmSmUtil ? SmPercent(first, second) : 0;
+    metric.short_name = "SM_UTIL";
+    metric.long_name = "SM activity";
+    metric.unit = "%";
+  }
+  return kSuccess;
+}

@@ -1,0 +1,45 @@
+// What can be wrong with the simulated driver or one of its GPUs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace carma::simgpu {
+
+enum class FaultKind : std::uint32_t {
+  kNone,
+  kHang,           // calls block until the fault is cleared
+  kLost,           // GPU_IS_LOST
+  kError,          // the given NVML error, from the given function or from all
+  kNanActivity,    // SM activity is NaN
+  kUsedOverTotal,  // more memory in use than there is
+  kNoMemoryValue,  // memory counters are the "not available" sentinel
+  kStale,          // readings stay what they were when the fault began
+  kVanish,         // no driver: DRIVER_NOT_LOADED from every call, nvmlInit included
+};
+
+inline constexpr std::int32_t kWholeDriver = -1;
+
+struct Fault {
+  FaultKind kind = FaultKind::kNone;
+  std::int32_t gpu = kWholeDriver;
+  std::int32_t code = 0;  // kError: the NVML return code
+  std::string function;   // kError: "nvmlDeviceGetPowerUsage"; empty: every function
+  friend bool operator==(const Fault&, const Fault&) = default;
+};
+
+inline constexpr std::string_view kFaultKinds =
+    "hang, lost, error, nan-activity, used-over-total, no-memory-value, stale, vanish";
+
+std::string_view FaultKindName(FaultKind kind);
+// Errors: kInvalid with the known names.
+base::Result<FaultKind> ParseFaultKind(std::string_view name);
+// "TIMEOUT", "GPU_IS_LOST" … (NVML's names without NVML_ERROR_) or a number. Errors: kInvalid.
+base::Result<std::int32_t> ParseNvmlCode(std::string_view text);
+// "GPU is lost"; "unknown error" for codes that NVML does not have.
+const char* NvmlText(std::int32_t code);
+
+}  // namespace carma::simgpu

@@ -1,0 +1,180 @@
+// A simulated GPU server shared by processes through one mapped file.
+//
+// Every process that attaches sees the same world (world.h); whoever looks first moves it to the
+// present moment. Memory of a process that died, however it died, is free at the next look.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "simgpu/fault.h"
+#include "simgpu/world.h"
+
+namespace carma::simgpu {
+
+// Names the file for the simulated driver and for simulated tasks.
+inline constexpr const char* kStateVariable = "CARMA_SIMGPU_STATE";
+
+struct ServerOptions {
+  double time_scale = 1;   // simulated seconds per real second, 0.001..1e6
+  std::uint64_t seed = 1;  // of the UUIDs
+  // Simulated time of day at creation, Unix epoch; empty: the real one.
+  std::optional<std::int64_t> origin_time_ms = std::nullopt;
+};
+
+// Makes a server of this shape (gpu_types.h), idle, its time starting now. The file is readable and
+// writable by everybody, as the device nodes of a real driver are. Replaces an older server's file,
+// whose processes then find their GPUs gone. Errors: kInvalid: shape or scale; kConflict: a server
+// with residents is there; kIo.
+base::Result<base::Unit> CreateServer(const std::string& path, const std::string& shape,
+                                      const ServerOptions& options);
+
+// What ties simulated to real time: base::SystemClock(time_scale, origin_time, origin_boot_ns).
+struct ClockOrigin {
+  double time_scale = 1;
+  std::int64_t origin_time_ms = 0;
+  std::int64_t origin_boot_ns = 0;  // CLOCK_BOOTTIME
+};
+// Errors: as Server::Attach.
+base::Result<ClockOrigin> ReadClock(const std::string& path);
+
+// One GPU at one moment.
+struct GpuLook {
+  double now_s = 0;
+  std::int64_t total_mib = 0;
+  std::int64_t reserved_mib = 0;
+  std::int64_t used_mib = 0;
+  double sm_active = 0;  // at this moment
+  double power_w = 0;
+  Totals totals{};
+};
+
+struct GpuIdentity {
+  std::string type;
+  std::string nvml_name;
+  std::string uuid;
+  std::string pci;
+  std::int64_t total_mib = 0;
+  std::int64_t reserved_mib = 0;
+  int sms = 0;
+  double relative_speed = 1;
+};
+
+struct ProcessLook {
+  pid_t pid = 0;
+  std::int64_t memory_mib = 0;
+};
+
+struct ResidentLook {
+  pid_t pid = 0;
+  sim::Sharing sharing{};
+  double joined_s = 0;
+  double work_left_s = 0;
+  double pace = 0;
+  std::vector<Share> shares;
+};
+
+struct Progress {
+  double now_s = 0;
+  double work_left_s = 0;
+  double pace = 0;
+  std::uint32_t generation = 0;  // for Server::Wait
+};
+
+class Residency;
+
+class Server {
+ public:
+  // Simulated seconds since the server was made; tests hand in their own.
+  using NowFn = std::function<double()>;
+
+  // Errors: kNotFound: no such file; kCorrupt: not a state file, of another version, torn, or made
+  // before the last reboot (the file is left as it is); kDenied, kIo.
+  static base::Result<std::unique_ptr<Server>> Attach(const std::string& path, NowFn now = {});
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  int gpu_count() const { return static_cast<int>(identities_.size()); }
+  const std::vector<GpuIdentity>& gpus() const { return identities_; }
+  const ClockOrigin& clock() const { return clock_; }
+  double Now() const;
+
+  // Every look brings the world to the present and frees what the dead held.
+  // Errors of these: kNotFound: the file was removed or replaced; kCorrupt: it was torn.
+  base::Result<GpuLook> Look(int gpu);
+  // Replaces `lines` by the processes on one GPU that came by this way of sharing.
+  base::Result<base::Unit> Processes(int gpu, sim::Sharing sharing,
+                                     std::vector<ProcessLook>& lines);
+  base::Result<std::vector<ResidentLook>> Residents();
+
+  // Joins the calling process with all of its shares, or with none: then `shortage` says why.
+  // The joining thread must outlive the residency. Errors: kInvalid: shares; kUnavailable: table
+  // full.
+  base::Result<std::unique_ptr<Residency>> Join(const Arrival& arrival,
+                                                std::optional<Shortage>& shortage);
+
+  // Sleeps until the clock reaches until_s, the world differs from `generation`, or a signal
+  // arrives; 200 ms of real time at most, as nobody announces a death.
+  void Wait(std::uint32_t generation, double until_s);
+  std::uint32_t Generation() const;
+  // Ends the Wait() of everybody. Async-signal-safe.
+  void Poke();
+
+  base::Result<base::Unit> SetFault(const Fault& fault);
+  // All, or those of one GPU (kWholeDriver: those of the driver).
+  base::Result<base::Unit> ClearFaults(std::optional<std::int32_t> gpu = std::nullopt);
+  base::Result<std::vector<Fault>> Faults();
+  // The worst fault that concerns a call of this function on this GPU (kWholeDriver: no GPU).
+  base::Result<Fault> FaultOn(std::int32_t gpu, const char* function);
+
+ private:
+  friend class Residency;
+  class Lock;
+  struct Mapping;
+
+  Server() = default;
+  base::Result<base::Unit> CheckFile() const;
+  // To be called with the lock held.
+  void BringToPresent();
+  void Reap();
+  void Changed();
+
+  std::unique_ptr<Mapping> mapping_;
+  NowFn now_;
+  ClockOrigin clock_;
+  std::vector<GpuIdentity> identities_;
+};
+
+// A process's place on its GPUs. Leaving (the destructor) frees its memory; must be used by the
+// thread that joined, and die before its Server. After a fork it belongs to the parent alone.
+class Residency {
+ public:
+  ~Residency();
+  Residency(const Residency&) = delete;
+  Residency& operator=(const Residency&) = delete;
+
+  // More memory on its GPUs, all or nothing.
+  base::Result<std::optional<Shortage>> Grow(std::span<const Share> more);
+  // The load that the resident is from now on; 0: none, it only holds its memory.
+  base::Result<base::Unit> SetWork(double work_s);
+  base::Result<Progress> Look();
+
+ private:
+  friend class Server;
+  Residency(Server& server, int slot);
+  Server& server_;
+  int slot_;
+  pid_t thread_;
+};
+
+}  // namespace carma::simgpu

@@ -1,0 +1,143 @@
+// The physics of a simulated GPU server: who is on which GPU, how fast everybody is, what it draws.
+// Plain values without pointers, so that they can live in memory shared by processes. Time is
+// handed in, in simulated seconds; nothing here locks, waits or reads a clock.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "sim/models.h"
+#include "simgpu/gpu_types.h"
+
+namespace carma::simgpu {
+
+inline constexpr int kMaxGpus = 64;
+inline constexpr int kMaxResidents = 512;
+inline constexpr std::size_t kTypeBytes = 32;
+inline constexpr std::size_t kNameBytes = 64;
+
+// One process's part of one GPU.
+struct Share {
+  std::int32_t gpu = 0;
+  std::int64_t memory_mib = 0;
+  double sm_active = 0;  // u of sim::Load on this GPU
+};
+
+// What a process brings when it first allocates.
+struct Arrival {
+  pid_t pid = 0;
+  std::uint64_t start_ticks = 0;
+  sim::Sharing sharing = sim::Sharing::kStreams;
+  double sensitivity = 0;
+  double pressure = 0;
+  double work_s = 0;          // seconds of work alone on an A100-40GB; 0: it only holds memory
+  std::vector<Share> shares;  // 1..kMaxGpus, each GPU once
+};
+
+struct Gpu {
+  char type[kTypeBytes];
+  char nvml_name[kNameBytes];
+  char uuid[48];
+  char pci[20];
+  std::int64_t total_mib;
+  std::int64_t reserved_mib;
+  std::int32_t sms;
+  sim::PowerModel power;
+  double relative_speed;
+  // Derived from the residents by Recompute(): they hold from the last change to the next.
+  std::int64_t used_mib;
+  std::int32_t residents;
+  std::int32_t working;
+  double sm_active;
+  double power_w;
+};
+
+struct Resident {
+  std::atomic<std::uint32_t> live;  // written last on arrival and first on departure
+  std::int32_t pid;
+  std::uint64_t start_ticks;
+  sim::Sharing sharing;
+  double sensitivity;
+  double pressure;
+  double joined_s;
+  std::uint32_t wants_work;  // it computes while it has work left
+  std::int32_t share_count;
+  double pace;  // derived: work seconds per second
+  Share shares[kMaxGpus];
+};
+
+// Integrals over time since the server was made.
+struct Totals {
+  double energy_j;
+  double sm_s;    // SM activity
+  double busy_s;  // time with at least one kernel running
+  double memory_mib_s;
+};
+
+// Everything that moves when time passes, twice: an advance writes the one that is not current and
+// then switches, so that a process killed in the middle leaves the old moment whole.
+struct Motion {
+  double now_s;
+  double work_left_s[kMaxResidents];
+  Totals totals[kMaxGpus];
+};
+
+struct World {
+  std::int32_t gpu_count;
+  std::int32_t slots;  // residents beyond this slot have never been used
+  sim::Interference interference;
+  std::atomic<std::uint32_t> current;  // of the two motions
+  Gpu gpus[kMaxGpus];
+  Motion motions[2];
+  Resident residents[kMaxResidents];
+
+  const Motion& motion() const { return motions[current.load(std::memory_order_relaxed) & 1]; }
+  Motion& motion() { return motions[current.load(std::memory_order_relaxed) & 1]; }
+};
+static_assert(std::is_standard_layout_v<World>);
+
+// An empty server at time 0. UUIDs follow from the seed and the GPU's number alone.
+void InitWorld(World& world, std::span<const GpuType> gpus, std::uint64_t seed);
+
+// Moves the world to now_s, through the moments at which residents finish their work in between:
+// from then on they only hold their memory. Going back does nothing. True: somebody finished.
+bool Advance(World& world, double now_s);
+
+// Memory, speeds, activity and power from the residents. Called after every change of theirs.
+void Recompute(World& world);
+
+// Which GPU cannot give what was asked.
+struct Shortage {
+  int gpu = 0;
+  std::int64_t wanted_mib = 0;
+  std::int64_t free_mib = 0;
+  std::int64_t usable_mib = 0;
+};
+// Empty: all of it fits. The newcomer is refused, the residents never suffer.
+std::optional<Shortage> FindShortage(const World& world, std::span<const Share> wanted);
+
+// The slot of a free resident, -1 when the table is full.
+int FreeSlot(const World& world);
+// Writes the arrival into a free slot and recomputes. The caller has checked that it fits.
+void Place(World& world, int slot, const Arrival& arrival);
+void Remove(World& world, int slot);
+// Adds to each of its GPUs what `more` says.
+void Grow(World& world, int slot, std::span<const Share> more);
+// Work 0 ends the computing, the memory stays.
+void SetWork(World& world, int slot, double work_s);
+
+// Seconds until `left_s` of the resident's work remain at the present pace; empty: never.
+std::optional<double> SecondsUntil(const World& world, int slot, double left_s);
+
+// False: bytes that no CARMA wrote (counts out of range, GPUs that do not exist).
+bool Plausible(const World& world);
+
+}  // namespace carma::simgpu
