@@ -1,0 +1,41 @@
+// The one table of all configuration keys: parsing, ranges, defaults, `carma config show` and the
+// documentation come from it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/settings.h"
+
+namespace carma::config {
+
+// What a file may write for a key. Values of the environment and of flags are text and stand for
+// any.
+enum Form : unsigned { kText = 1, kNumber = 2, kBool = 4, kTextList = 8 };
+
+struct Key {
+  std::string name;     // "policy.sm_cap"
+  std::string type;     // what is expected, for messages and documentation
+  std::string meaning;  // one line
+  unsigned forms = 0;   // of Form, or-ed
+  // False: the text is not what `type` says, the settings are as before. A list is one text, its
+  // items separated by commas.
+  std::function<bool(Settings&, std::string_view)> set;
+  // As a configuration file writes it: "magm" (with its quotes), 0.8, false, ["ada"].
+  std::function<std::string(const Settings&)> get;
+
+  std::string Variable() const;  // "CARMA_POLICY_SM_CAP"
+};
+
+// In the order of the documentation: by section.
+const std::vector<Key>& AllKeys();
+const Key* FindKey(std::string_view name);
+
+// The known word nearest to a mistyped one; empty if none is within `near` changed letters.
+std::optional<std::string> DidYouMean(std::string_view word, const std::vector<std::string>& known,
+                                      std::size_t near);
+
+}  // namespace carma::config

@@ -1,0 +1,277 @@
+#include "config/settings.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "config/keys.h"
+#include "config/toml_text.h"
+
+extern char** environ;
+
+namespace carma::config {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+namespace {
+
+constexpr std::size_t kMaxFileBytes = 1 << 20;
+
+std::string ValueOr(const std::map<std::string, std::string>& environment, const char* name,
+                    const std::string& fallback) {
+  const auto found = environment.find(name);
+  return found == environment.end() || found->second.empty() ? fallback : found->second;
+}
+
+// Where a user's own daemon keeps its things (XDG Base Directory Specification).
+void SetDefaultPaths(const Sources& sources, Settings& settings) {
+  if (sources.root) {
+    settings.socket = "/run/carma/carmad.sock";
+    settings.state_dir = "/var/lib/carma";
+    return;
+  }
+  const auto& environment = sources.environment;
+  const std::string home = ValueOr(environment, "HOME", "/nonexistent");
+  const std::string runtime =
+      ValueOr(environment, "XDG_RUNTIME_DIR", "/tmp/carma-" + std::to_string(::getuid()));
+  settings.socket = runtime + "/carma/carmad.sock";
+  settings.state_dir = ValueOr(environment, "XDG_STATE_HOME", home + "/.local/state") + "/carma";
+}
+
+std::vector<std::string> KeyNames() {
+  std::vector<std::string> names;
+  for (const Key& key : AllKeys()) names.push_back(key.name);
+  return names;
+}
+
+std::string Suggest(const std::optional<std::string>& nearest) {
+  return nearest ? fmt::format(", did you mean {}?", *nearest) : "";
+}
+
+// A key written without its section is as near as can be.
+std::optional<std::string> NearestKey(const std::string& name) {
+  for (const Key& key : AllKeys()) {
+    if (key.name.ends_with("." + name)) return key.name;
+  }
+  return DidYouMean(name, KeyNames(), 3);
+}
+
+// One load: settings as they grow, and where each value came from.
+class Loading {
+ public:
+  explicit Loading(const Sources& sources) {
+    SetDefaultPaths(sources, loaded_.settings);
+    for (const Key& key : AllKeys()) loaded_.origins[key.name].where = "default";
+  }
+
+  Result<Unit> AddFile(const std::string& path, bool optional) {
+    if (optional && !base::Exists(path)) return Unit{};
+    Result<std::string> text = base::ReadFile(path, kMaxFileBytes);
+    if (!text) return base::Wrap(text.error(), "configuration");
+    return AddText(path, *text);
+  }
+
+  Result<Unit> AddText(const std::string& path, std::string_view text) {
+    Result<std::vector<Entry>> entries = ParseToml(path, text);
+    if (!entries) return std::unexpected(entries.error());
+    for (const Entry& entry : *entries) {
+      const std::string where = fmt::format("{}:{}", path, entry.line);
+      const Key* key = FindKey(entry.name);
+      if (key == nullptr) return Unknown(where, entry.name);
+      if ((key->forms & entry.form) == 0) return WrongValue(where, *key, entry.text);
+      if (Result<Unit> set = Set(*key, entry.text, where); !set) return set;
+    }
+    return Unit{};
+  }
+
+  Result<Unit> AddEnvironment(const std::map<std::string, std::string>& environment) {
+    std::vector<std::string> variables;
+    for (const Key& key : AllKeys()) {
+      variables.push_back(key.Variable());
+      const auto found = environment.find(variables.back());
+      if (found == environment.end()) continue;
+      if (Result<Unit> set = Set(key, found->second, found->first); !set) return set;
+    }
+    for (const auto& [name, value] : environment) {
+      if (!name.starts_with("CARMA_") || std::ranges::count(variables, name) > 0) continue;
+      const std::optional<std::string> nearest = DidYouMean(name, variables, 2);
+      if (nearest) return Fail(ErrorCode::kInvalid, name + ": no such key" + Suggest(nearest));
+    }
+    return Unit{};
+  }
+
+  Result<Unit> AddOverrides(const std::vector<std::pair<std::string, std::string>>& overrides) {
+    for (const auto& [name, value] : overrides) {
+      std::string flag = "--" + name.substr(name.rfind('.') + 1);
+      std::replace(flag.begin(), flag.end(), '_', '-');
+      const Key* key = FindKey(name);
+      if (key == nullptr) return Unknown(flag, name);
+      if (Result<Unit> set = Set(*key, value, flag); !set) return set;
+    }
+    return Unit{};
+  }
+
+  Result<Loaded> Finish() {
+    Settings& settings = loaded_.settings;
+    if (settings.collocation == CollocationMethod::kExclusive) {
+      Decide("collocation.method", [&] { settings.policy.mapper = "exclusive"; });
+    }
+    if (settings.published) {
+      Result<core::PolicyConfig> policy = core::AsPublished(*settings.published, settings.policy);
+      if (!policy) return Contradiction("policy.published", policy.error().message);
+      Decide("policy.published", [&] { settings.policy = *std::move(policy); });
+    }
+    if (Result<Unit> valid = core::Validate(settings.policy); !valid) {
+      return base::Wrap(valid.error(), "policy");
+    }
+    if (settings.window < settings.sample_period) {
+      return Contradiction("monitor.window", "expected at least monitor.sample_period");
+    }
+    if (settings.policy.stale_after <= settings.sample_period) {
+      return Contradiction("policy.stale_after",
+                           "expected more than monitor.sample_period, or every GPU is closed");
+    }
+    for (const Key& key : AllKeys()) loaded_.origins[key.name].value = key.get(settings);
+    return std::move(loaded_);
+  }
+
+ private:
+  Result<Unit> Set(const Key& key, std::string_view text, const std::string& where) {
+    if (!key.set(loaded_.settings, text)) return WrongValue(where, key, text);
+    loaded_.origins[key.name].where = where;
+    return Unit{};
+  }
+
+  // Applies a key that decides about others, and says so in their origins.
+  template <class Change>
+  void Decide(const std::string& by, Change change) {
+    const Settings before = loaded_.settings;
+    change();
+    for (const Key& key : AllKeys()) {
+      if (key.get(before) == key.get(loaded_.settings)) continue;
+      loaded_.origins[key.name].where = fmt::format("{} ({})", by, loaded_.origins[by].where);
+    }
+  }
+
+  static std::unexpected<base::Error> WrongValue(const std::string& where, const Key& key,
+                                                 std::string_view text) {
+    const std::string got =
+        text.empty() ? "" : fmt::format(", not '{}'", base::Printable(text, 60));
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("{}: {}: expected {}{}", where, key.name, key.type, got));
+  }
+
+  static std::unexpected<base::Error> Unknown(const std::string& where, const std::string& name) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("{}: {}: no such key{}", where, base::Printable(name, 80),
+                            Suggest(NearestKey(name))));
+  }
+
+  std::unexpected<base::Error> Contradiction(const std::string& name, const std::string& what) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("{}: {}: {}", loaded_.origins[name].where, name, what));
+  }
+
+  Loaded loaded_;
+};
+
+// carma.d/*.toml in order of their names.
+std::vector<std::string> DropIns(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code ignored;  // no folder, no files
+  std::filesystem::directory_iterator each(folder, ignored);
+  for (; each != std::filesystem::directory_iterator(); each.increment(ignored)) {
+    if (each->path().extension() == ".toml") paths.push_back(each->path().string());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+}  // namespace
+
+std::string_view CollocationName(CollocationMethod method) {
+  switch (method) {
+    case CollocationMethod::kStreams:
+      return "streams";
+    case CollocationMethod::kMps:
+      return "mps";
+    case CollocationMethod::kExclusive:
+      return "exclusive";
+  }
+  return "";
+}
+
+Sources StandardSources(const std::optional<std::string>& file, bool root) {
+  Sources sources;
+  sources.root = root;
+  for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
+    const std::string_view variable = *each;
+    const std::size_t equals = variable.find('=');
+    const std::string name(variable.substr(0, equals));
+    if (equals == std::string_view::npos) continue;
+    if (name.starts_with("CARMA_") || name == "HOME" || name.starts_with("XDG_")) {
+      sources.environment[name] = variable.substr(equals + 1);
+    }
+  }
+  if (file) {
+    sources.files.emplace_back(*file, false);
+    return sources;
+  }
+  sources.files.emplace_back("/etc/carma/carma.toml", true);
+  for (std::string& path : DropIns("/etc/carma/carma.d")) {
+    sources.files.emplace_back(std::move(path), true);
+  }
+  if (!root) {
+    const std::string home = ValueOr(sources.environment, "HOME", "/nonexistent");
+    sources.files.emplace_back(
+        ValueOr(sources.environment, "XDG_CONFIG_HOME", home + "/.config") + "/carma/config.toml",
+        true);
+  }
+  return sources;
+}
+
+Result<Loaded> Load(const Sources& sources) {
+  Loading loading(sources);
+  for (const auto& [path, optional] : sources.files) {
+    if (Result<Unit> added = loading.AddFile(path, optional); !added) {
+      return std::unexpected(added.error());
+    }
+  }
+  if (Result<Unit> added = loading.AddEnvironment(sources.environment); !added) {
+    return std::unexpected(added.error());
+  }
+  if (Result<Unit> added = loading.AddOverrides(sources.overrides); !added) {
+    return std::unexpected(added.error());
+  }
+  return loading.Finish();
+}
+
+Result<Loaded> LoadText(const std::string& name, std::string_view text, bool root) {
+  Sources sources;
+  sources.root = root;
+  Loading loading(sources);
+  if (Result<Unit> added = loading.AddText(name, text); !added) {
+    return std::unexpected(added.error());
+  }
+  return loading.Finish();
+}
+
+std::vector<KeyInfo> Keys() {
+  Settings defaults;
+  SetDefaultPaths({.root = true}, defaults);
+  std::vector<KeyInfo> keys;
+  for (const Key& key : AllKeys()) {
+    keys.push_back({key.name, key.type, key.get(defaults), key.meaning});
+  }
+  return keys;
+}
+
+}  // namespace carma::config
