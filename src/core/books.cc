@@ -73,6 +73,18 @@ std::optional<std::string> Scheduler::State::CheckQueue() const {
   if (lives.size() != tasks.size()) {
     return fmt::format("{} tasks, {} notes about tasks", tasks.size(), lives.size());
   }
+  for (const auto& [first, book] : arrays) {
+    for (const TaskId id : book.admitted) {
+      const auto task = tasks.find(id);
+      const bool counts = task != tasks.end() &&
+                          (HoldsGpus(task->second.state) || queue.PlaceOf(id) == Place::kEligible);
+      if (!counts) return fmt::format("task {} holds a place of its array and waits", Number(id));
+    }
+    for (const TaskId id : book.waiting) {
+      if (queue.PlaceOf(id) == Place::kArray) continue;
+      return fmt::format("task {} waits for its array and stands elsewhere", Number(id));
+    }
+  }
   if (!unsorted.empty() || !arrivals.empty()) return "tasks were left unsorted";
   return std::nullopt;
 }

@@ -65,6 +65,10 @@ Reason Scheduler::State::ReasonOf(const TaskRecord& task, Time at) const {
     }
     case Place::kScan:
       return {ReasonCode::kPacing, "Crashed; the published recovery scan has not found it yet."};
+    case Place::kArray:
+      return {ReasonCode::kArrayLimit,
+              fmt::format("{} tasks of its array may run at once, and as many do or are next.",
+                          task.request.array_limit)};
     case Place::kUnfit:
       return NeverFits(task.request, task.estimate).value_or(Reason{});
     case Place::kEligible:

@@ -82,6 +82,7 @@ void Scheduler::State::Finish(TaskRecord& task, TaskState state, Reason reason) 
   task.ended = now;
   Keep(task);
   LeaveGpus(task);
+  LeaveArray(task);
   queue.Remove(id);
   unsorted.erase(id);
   lives.erase(Number(id));
@@ -223,6 +224,7 @@ void Scheduler::State::On(const TaskRestored& event) {
     unsorted.insert(task.id);
   } else {
     TakeGpus(task);
+    AdmitToArray(task);
     life.shared = true;  // whom it met in the earlier life is not known
   }
   if (task.state == TaskState::kRunning && task.started && task.request.time_limit) {

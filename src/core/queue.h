@@ -20,6 +20,7 @@ enum class Place {
   kDependency,  // until another task ends
   kTimed,       // until a begin time or the end of a back-off
   kScan,        // as published: crashed, not yet found by the recovery scan
+  kArray,       // until fewer tasks of its array run
   kUnfit,       // restored on a server that can never take it
 };
 

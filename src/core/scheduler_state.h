@@ -45,6 +45,13 @@ struct GpuState {
   std::optional<double> published_sm_active;
 };
 
+// An array of tasks with a limit: who may stand in line or run, and who waits for a place among
+// them, in order of submission.
+struct ArrayBook {
+  std::set<TaskId> admitted;
+  std::set<TaskId> waiting;
+};
+
 // GPUs kept free for one task that waits for recovery.
 struct Reservation {
   TaskId task{};
@@ -80,6 +87,7 @@ struct Scheduler::State {
   std::map<TaskId, TaskRecord> tasks;             // not final
   std::unordered_map<std::uint64_t, Life> lives;  // of `tasks`; for look-up only
   std::map<TaskId, std::vector<TaskId>> dependents;
+  std::map<TaskId, ArrayBook> arrays;           // those with a limit, by first task
   std::set<std::pair<Time, TaskId>> deadlines;  // time limits of running tasks
   std::optional<Reservation> reservation;
   Pace pace;
@@ -127,6 +135,8 @@ struct Scheduler::State {
   void RegisterArrivals();
   void SortWaiting();  // finds the place of every unsorted task
   void SortIn(TaskRecord& task);
+  bool AdmitToArray(const TaskRecord& task);
+  void LeaveArray(const TaskRecord& task);  // gives its place to the next one
   void TellDependents(TaskId id, TaskState state);
   std::optional<Reason> UnmetDependency(const TaskRecord& task) const;
   std::optional<Reason> NeverMetDependency(const TaskRecord& task) const;

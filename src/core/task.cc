@@ -68,7 +68,7 @@ constexpr std::array kSteps{
     Step{TaskState::kStopping, TaskState::kLost},
 };
 
-constexpr std::array<std::pair<ReasonCode, std::string_view>, 28> kReasons{{
+constexpr std::array<std::pair<ReasonCode, std::string_view>, 29> kReasons{{
     {ReasonCode::kNone, ""},
     {ReasonCode::kPriority, "Priority"},
     {ReasonCode::kResources, "Resources"},
@@ -84,6 +84,7 @@ constexpr std::array<std::pair<ReasonCode, std::string_view>, 28> kReasons{{
     {ReasonCode::kBeginTime, "BeginTime"},
     {ReasonCode::kDependency, "Dependency"},
     {ReasonCode::kDependencyNeverMet, "DependencyNeverMet"},
+    {ReasonCode::kArrayLimit, "ArrayLimit"},
     {ReasonCode::kBackoff, "Backoff"},
     {ReasonCode::kPacing, "Pacing"},
     {ReasonCode::kEstimating, "Estimating"},

@@ -72,8 +72,9 @@ enum class ReasonCode {
   kBeginTime,
   kDependency,
   kDependencyNeverMet,
-  kBackoff,  // waits before its next attempt
-  kPacing,   // "as published" mode sleeps between decisions
+  kArrayLimit,  // as many tasks of its array run as may run at once
+  kBackoff,     // waits before its next attempt
+  kPacing,      // "as published" mode sleeps between decisions
   kEstimating,
   kNeverFits,
   kLaunchFailed,
@@ -114,9 +115,11 @@ struct TaskRequest {
   std::optional<Time> begin;  // not before
   std::vector<Dependency> dependencies;
   std::optional<Duration> time_limit;
-  int max_recoveries = 3;  // OOM retries; 0: the first OOM is final
-  bool requeue = true;     // start again when its machine or GPU is lost
-  bool held = false;       // submitted on hold
+  int max_recoveries = 3;       // OOM retries; 0: the first OOM is final
+  bool requeue = true;          // start again when its machine or GPU is lost
+  bool held = false;            // submitted on hold
+  std::optional<TaskId> array;  // the first task of its array
+  int array_limit = 0;          // at most so many tasks of the array at once; 0: no limit
   friend bool operator==(const TaskRequest&, const TaskRequest&) = default;
 };
 

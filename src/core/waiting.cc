@@ -86,6 +86,8 @@ void Scheduler::State::SortIn(TaskRecord& task) {
   }
   const Life& life = LifeOf(task.id);
   const Time earliest = EarliestStart(task);
+  const bool wanting = !task.held && !UnmetDependency(task) && earliest <= now && !life.unfit;
+  if (!wanting) LeaveArray(task);
   if (task.held) {
     queue.Put(task, Place::kHeld);
   } else if (UnmetDependency(task)) {
@@ -96,9 +98,37 @@ void Scheduler::State::SortIn(TaskRecord& task) {
     queue.Put(task, Place::kUnfit);
   } else if (life.unscanned) {
     queue.Put(task, Place::kScan);
+  } else if (!AdmitToArray(task)) {
+    queue.Put(task, Place::kArray);
   } else {
     queue.Put(task, Place::kEligible);
   }
+}
+
+bool Scheduler::State::AdmitToArray(const TaskRecord& task) {
+  if (!task.request.array || task.request.array_limit == 0) return true;
+  ArrayBook& book = arrays[*task.request.array];
+  if (book.admitted.contains(task.id)) return true;
+  if (std::cmp_less(book.admitted.size(), task.request.array_limit)) {
+    book.admitted.insert(task.id);
+    return true;
+  }
+  book.waiting.insert(task.id);
+  return false;
+}
+
+void Scheduler::State::LeaveArray(const TaskRecord& task) {
+  if (!task.request.array) return;
+  const auto at = arrays.find(*task.request.array);
+  if (at == arrays.end()) return;
+  ArrayBook& book = at->second;
+  book.waiting.erase(task.id);
+  const bool was_admitted = book.admitted.erase(task.id) > 0;
+  if (was_admitted && !book.waiting.empty()) {
+    unsorted.insert(*book.waiting.begin());
+    book.waiting.erase(book.waiting.begin());
+  }
+  if (book.admitted.empty() && book.waiting.empty()) arrays.erase(at);
 }
 
 Time Scheduler::State::EarliestStart(const TaskRecord& task) const {

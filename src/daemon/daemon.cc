@@ -165,6 +165,8 @@ RealDaemon::~RealDaemon() {
 
 Result<Unit> RealDaemon::Listen() {
   const config::Settings& settings = options_.settings;
+  const std::string folder = settings.socket.substr(0, settings.socket.rfind('/'));
+  if (Result<Unit> made = base::MakeDirs(folder, ::getuid() == 0 ? 0755 : 0700); !made) return made;
   const auto handler = [this](api::Request request, api::Responder respond) {
     routes_->Handle(std::move(request), std::move(respond));
   };

@@ -226,10 +226,11 @@ Result<Unit> Engine::CheckDependencies(const std::vector<task::TaskSpec>& specs)
 
 store::StoredTask Engine::NewTask(const task::TaskSpec& spec, core::TaskId id,
                                   const Submitter& submitter,
-                                  std::optional<std::uint64_t> array_id) const {
+                                  std::optional<core::TaskId> array) const {
   store::StoredTask stored;
   stored.record.id = id;
   stored.record.request = task::ToRequest(spec, submitter.uid);
+  stored.record.request.array = array;
   if (!stored.record.request.time_limit)
     stored.record.request.time_limit = options_.default_time_limit;
   stored.record.held = spec.held;
@@ -242,7 +243,6 @@ store::StoredTask Engine::NewTask(const task::TaskSpec& spec, core::TaskId id,
   stored.stderr_path = spec.stderr_path.empty()
                            ? stored.stdout_path
                            : task::ExpandPath(spec.stderr_path, spec, id, submitter.user);
-  stored.array_id = array_id;
   return stored;
 }
 
@@ -261,8 +261,9 @@ Result<Submitted> Engine::Accept(Submission& submission, std::vector<core::Event
   const std::uint64_t first = core::Number(*next_id_);
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const auto id = static_cast<core::TaskId>(first + i);
-    store::StoredTask stored = NewTask(specs[i], id, submission.submitter,
-                                       specs[i].array_index ? std::optional(first) : std::nullopt);
+    store::StoredTask stored = NewTask(
+        specs[i], id, submission.submitter,
+        specs[i].array_index ? std::optional(static_cast<core::TaskId>(first)) : std::nullopt);
     if (Result<Unit> put = store_.PutTask(stored); !put) return std::unexpected(put.error());
     if (Result<Unit> filled = FillDependencies(stored.record.request); !filled)
       return std::unexpected(filled.error());

@@ -1,4 +1,5 @@
-// Plays the scenario files through the daemon's engine: real store, restarts included; fake launcher, clock and host.
+// Plays the scenario files through the daemon's engine: real store, restarts included; fake
+// launcher, clock and host.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -26,7 +27,8 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
     std::filesystem::remove_all(state_dir_);
   }
 
-  Result<Unit> Open(const core::PolicyConfig& policy, const std::vector<core::GpuInfo>& gpus) override {
+  Result<Unit> Open(const core::PolicyConfig& policy,
+                    const std::vector<core::GpuInfo>& gpus) override {
     policy_ = policy;
     gpus_ = gpus;
     return Begin();
@@ -111,7 +113,8 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
   }
   void Stop(core::TaskId id, int attempt) override {
     const core::TaskRecord* record = engine_ ? engine_->scheduler().Find(id) : nullptr;
-    Record(core::StopTask{id, attempt, record != nullptr ? record->stopping : core::StopCause::kNone});
+    Record(
+        core::StopTask{id, attempt, record != nullptr ? record->stopping : core::StopCause::kNone});
   }
   void Adopt(core::TaskId, int, const std::string&) override {}
   void Forget(core::TaskId, int, const std::string&) override {}
@@ -130,7 +133,8 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
 
 std::vector<std::string> ScenarioFiles() {
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(CARMA_SOURCE_DIR) + "/tests/scenarios")) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(CARMA_SOURCE_DIR) + "/tests/scenarios")) {
     if (entry.path().extension() == ".scenario") files.push_back(entry.path().string());
   }
   std::sort(files.begin(), files.end());
@@ -145,11 +149,15 @@ TEST_P(EngineScenario, GivesTheSameActionsAsTheSimulator) {
   EXPECT_TRUE(played) << played.error().message;
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, EngineScenario, ::testing::ValuesIn(ScenarioFiles()), [](const auto& param) {
-  std::string name = std::filesystem::path(param.param).stem().string();
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Files, EngineScenario, ::testing::ValuesIn(ScenarioFiles()),
+                         [](const auto& param) {
+                           std::string name = std::filesystem::path(param.param).stem().string();
+                           std::replace_if(
+                               name.begin(), name.end(),
+                               [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); },
+                               '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace carma::daemon

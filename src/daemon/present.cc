@@ -129,7 +129,7 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
   view.placement_reason = record.placement_reason.text;
   view.stdout_path = stored.stdout_path;
   view.stderr_path = stored.stderr_path;
-  view.array_id = stored.array_id;
+  if (record.request.array) view.array_id = core::Number(*record.request.array);
   if (const std::optional<pid_t> pid = attribution.MainPid(record.id))
     view.pid = static_cast<std::uint64_t>(*pid);
   AddSpec(stored, view);

@@ -29,6 +29,8 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("max_recoveries", request.max_recoveries);
   column("requeue", request.requeue);
   column("submitted_held", request.held);
+  column("array_id", request.array);
+  column("array_limit", request.array_limit);
   column("queue", record.queue);
   column("held", record.held);
   column("reason", record.reason.code);
@@ -64,7 +66,6 @@ template <class Visitor, class Task>
 void VisitTask(Visitor& column, Task& task) {
   column("user", task.user);
   column("name", task.name);
-  column("array_id", task.array_id);
   VisitRecord(column, task.record, task.gpu_uuids);
 }
 

@@ -25,6 +25,8 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.request.max_recoveries = 9;
   r.request.requeue = false;
   r.request.held = true;
+  r.request.array = core::TaskId{77};
+  r.request.array_limit = 4;
   r.state = core::TaskState::kStopping;
   r.queue = core::QueueKind::kRecovery;
   r.held = true;
@@ -55,7 +57,6 @@ inline StoredTask FullTask(std::uint64_t id) {
   task.gpu_uuids = {"GPU-1", "GPU-7", "GPU-2"};
   task.stdout_path = "/home/ada/out";
   task.stderr_path = "/home/ada/err";
-  task.array_id = 77;
   return task;
 }
 

@@ -26,7 +26,6 @@ struct StoredTask {
   std::vector<std::string> gpu_uuids;  // of record.placement, same order
   std::string stdout_path;             // expanded
   std::string stderr_path;
-  std::optional<std::uint64_t> array_id;  // id of the first task of its array
 };
 
 enum class EventKind { kSubmitted, kState, kDrain, kResume, kGpuHealth, kDaemon };

@@ -74,7 +74,6 @@ void ExpectEqual(const StoredTask& got, const StoredTask& wanted) {
   EXPECT_EQ(got.gpu_uuids, wanted.gpu_uuids);
   EXPECT_EQ(got.stdout_path, wanted.stdout_path);
   EXPECT_EQ(got.stderr_path, wanted.stderr_path);
-  EXPECT_EQ(got.array_id, wanted.array_id);
 }
 
 TEST_F(StoreTest, EveryFieldComesBackAsItWasPut) {

@@ -221,6 +221,7 @@ core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid) {
   core::TaskRequest request;
   request.gpus = spec.gpus;
   request.memory_mib = spec.memory_mib;
+  request.array_limit = static_cast<int>(spec.array_limit.value_or(0));
   request.exclusive = spec.exclusive;
   request.priority = spec.priority;
   request.uid = uid;
