@@ -1,0 +1,295 @@
+#include "config/settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "config/keys.h"
+
+namespace carma::config {
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Loaded FromText(const std::string& text) {
+  Result<Loaded> loaded = LoadText("f.toml", text, /*root=*/true);
+  EXPECT_TRUE(loaded) << text << "\n" << loaded.error().message;
+  return loaded ? *std::move(loaded) : Loaded{};
+}
+
+std::string ErrorOf(const std::string& text) {
+  const Result<Loaded> loaded = LoadText("f.toml", text, /*root=*/true);
+  if (loaded) return "no error";
+  EXPECT_EQ(loaded.error().code, ErrorCode::kInvalid) << text;
+  return loaded.error().message;
+}
+
+TEST(Settings, DefaultsAreThoseOfTheDissertation) {
+  const Settings s = FromText("").settings;
+  EXPECT_EQ(s.policy.mapper, "magm");
+  EXPECT_EQ(s.policy.sm_cap, 0.80);
+  EXPECT_EQ(s.policy.floor_mib, 5 * 1024);
+  EXPECT_EQ(s.policy.margin_mib, 2 * 1024);
+  EXPECT_EQ(s.window, base::Duration(60'000));
+  EXPECT_EQ(s.sample_period, base::Duration(1'000));
+  EXPECT_EQ(s.socket, "/run/carma/carmad.sock");
+  EXPECT_EQ(s.state_dir, "/var/lib/carma");
+}
+
+// One accepted text for each key, other than its default, and one that must be refused.
+struct KeyCase {
+  const char* name;
+  const char* good;  // as `get` writes it
+  const char* bad;
+};
+constexpr KeyCase kKeyCases[] = {
+    {"daemon.socket", R"("/run/x.sock")", R"("relative.sock")"},
+    {"daemon.state_dir", R"("/srv/carma")", R"("")"},
+    {"daemon.socket_mode", R"("0660")", R"("0999")"},
+    {"daemon.log_level", R"("debug")", R"("loud")"},
+    {"daemon.http_port", "8080", "70000"},
+    {"daemon.keep_finished_days", "7", "0"},
+    {"daemon.admins", R"(["ada", "bob"])", R"([1])"},
+    {"policy.mapper", R"("lug")", R"("cleverest")"},
+    {"policy.published", R"("thesis")", R"("v9")"},
+    {"policy.sm_cap", "0.75", "1.5"},
+    {"policy.margin", R"("512M")", R"("-1G")"},
+    {"policy.floor", R"("3G")", R"("three")"},
+    {"policy.settle", "false", R"("perhaps")"},
+    {"policy.settle_timeout", R"("90s")", R"("60")"},
+    {"policy.stale_after", R"("1500ms")", R"("1ms")"},
+    {"policy.max_tasks_per_gpu", "4", "0"},
+    {"policy.idle_first", "true", "1"},
+    {"policy.use_given_memory", "false", "0.5"},
+    {"recovery.mode", R"("exclusive")", R"("never")"},
+    {"recovery.step", R"("1G")", "true"},
+    {"recovery.backoff", R"("1m")", R"("2d")"},
+    {"recovery.patience", R"("1h")", "10"},
+    {"recovery.blocks", "true", R"("")"},
+    {"recovery.every_failure_is_oom", "true", "[]"},
+    {"recovery.max_launch_failures", "0", "-1"},
+    {"recovery.max_node_failures", "2", "1.5"},
+    {"collocation.method", R"("mps")", R"("mig")"},
+    {"collocation.mps_pipe_directory", R"("/run/mps")", R"("mps")"},
+    {"monitor.sample_period", R"("250ms")", R"("1h")"},
+    {"monitor.window", R"("30s")", R"("2h")"},
+    {"monitor.probe_timeout", R"("5s")", "1979-05-27"},
+    {"monitor.nvml_library", R"("/opt/libnvidia-ml.so")", R"("lib/relative.so")"},
+    {"task.kill_grace", R"("0s")", R"("1w")"},
+    {"task.max_output", R"("0M")", R"("2000P")"},
+    {"task.output_rotations", "3", "1000"},
+    {"task.default_time_limit", R"("12h")", R"("0s")"},
+    {"task.max_queued", "5", "0"},
+    {"task.max_batch", "5", "20000000"},
+    {"task.cgroups", "false", R"("2")"},
+    {"simulation.state", R"("/tmp/server.sim")", R"("server.sim")"},
+};
+
+TEST(Settings, EveryKeyIsReadFromAFileAndShownAsItWasWritten) {
+  std::vector<std::string> tested;
+  for (const KeyCase& c : kKeyCases) {
+    tested.emplace_back(c.name);
+    const Loaded loaded = FromText("\n" + std::string(c.name) + " = " + c.good + "\n");
+    if (loaded.origins.empty()) continue;
+    EXPECT_EQ(loaded.origins.at(c.name).value, c.good) << c.name;
+    EXPECT_EQ(loaded.origins.at(c.name).where, "f.toml:2") << c.name;
+  }
+  std::vector<std::string> known;
+  for (const KeyInfo& key : Keys()) known.push_back(key.name);
+  EXPECT_EQ(tested, known) << "a key lacks its case here";
+}
+
+TEST(Settings, EveryKeyRefusesWhatItDoesNotMean) {
+  for (const KeyCase& c : kKeyCases) {
+    const std::string error = ErrorOf("# a comment\n" + std::string(c.name) + " = " + c.bad);
+    EXPECT_THAT(error, HasSubstr("f.toml:2: " + std::string(c.name) + ": expected ")) << c.bad;
+  }
+}
+
+TEST(Settings, EveryKeyIsReadFromItsVariableAndFromAnOverride) {
+  for (const KeyCase& c : kKeyCases) {
+    std::string text = c.good;  // without the quotes and brackets of the file
+    for (const char mark : {'"', '[', ']'}) std::erase(text, mark);
+    const std::string variable = FindKey(c.name)->Variable();
+    Result<Loaded> loaded = Load({.environment = {{variable, text}}, .root = true});
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    EXPECT_EQ(loaded->origins.at(c.name).value, c.good);
+    EXPECT_EQ(loaded->origins.at(c.name).where, variable);
+    loaded = Load({.overrides = {{c.name, text}}, .root = true});
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    EXPECT_EQ(loaded->origins.at(c.name).value, c.good);
+  }
+}
+
+TEST(Settings, MistakesNameThePlaceAndWhatWasExpected) {
+  struct Case {
+    const char* name;
+    const char* text;
+    const char* error;
+  };
+  const Case cases[] = {
+      {"syntax", "[policy]\nmapper = \n", "f.toml:2: "},
+      {"unclosed text", "[policy]\nmapper = \"magm\n", "f.toml:2: "},
+      {"unknown key", "[policy]\nmarign = \"2G\"",
+       "f.toml:2: policy.marign: no such key, did you mean policy.margin?"},
+      {"key without its section", "mapper = \"magm\"",
+       "f.toml:1: mapper: no such key, did you mean policy.mapper?"},
+      {"nothing like it", "[policy]\nfrobnicate = 1", "f.toml:2: policy.frobnicate: no such key"},
+      {"unknown section", "[polcy]\n", "f.toml:1: polcy: no such key"},
+      {"a table for a value", "[policy.mapper]\nname = 1", "f.toml:2: policy.mapper.name: no such"},
+      {"an empty table for a value", "[policy.mapper]\n", "f.toml:1: policy.mapper: expected "},
+      {"the first mistake is told", "[task]\nx = 1\n[daemon]\ny = 1", "f.toml:2: task.x: "},
+      {"wrong type", "[policy]\nsm_cap = [0.8]",
+       "f.toml:2: policy.sm_cap: expected fraction above 0 and at most 1, or false"},
+      {"out of range", "[policy]\n\nsm_cap = 80",
+       "f.toml:3: policy.sm_cap: expected fraction above 0 and at most 1, or false, not '80'"},
+      {"a number in quotes", "[policy]\nmax_tasks_per_gpu = \"4\"", "f.toml:2: policy.max_tasks"},
+      {"given twice", "[task]\ncgroups = true\ncgroups = false", "f.toml:3: "},
+      {"window shorter than a sample", "[monitor]\nsample_period = \"2s\"\nwindow = \"1s\"",
+       "f.toml:3: monitor.window: expected at least monitor.sample_period"},
+      {"samples are always stale", "[monitor]\nsample_period = \"10s\"",
+       "default: policy.stale_after: expected more than monitor.sample_period"},
+      {"control bytes", "[daemon]\nlog_level = \"a\\u0007\"", "not 'a?'"},
+      {"comma inside a name", "[daemon]\nadmins = [\"a,b\"]", "f.toml:2: daemon.admins: expected"},
+  };
+  for (const Case& c : cases) EXPECT_THAT(ErrorOf(c.text), HasSubstr(c.error)) << c.name;
+}
+
+TEST(Settings, OffIsWrittenAsFalse) {
+  const Settings s = FromText("[policy]\nsm_cap = false\n[daemon]\nhttp_port = false").settings;
+  EXPECT_EQ(s.policy.sm_cap, std::nullopt);
+  EXPECT_EQ(s.http_port, std::nullopt);
+  const Result<Loaded> loaded = Load({.environment = {{"CARMA_POLICY_SM_CAP", "off"}}});
+  EXPECT_EQ(loaded->settings.policy.sm_cap, std::nullopt);
+}
+
+TEST(Settings, TheAbbreviationOfAMapperIsTaken) {
+  EXPECT_EQ(FromText("policy.mapper = \"RR\"").settings.policy.mapper, "round-robin");
+}
+
+TEST(Settings, MethodExclusiveSetsTheMapper) {
+  const Loaded loaded =
+      FromText("[collocation]\nmethod = \"exclusive\"\n[policy]\nmapper = \"lug\"");
+  EXPECT_EQ(loaded.settings.policy.mapper, "exclusive");
+  EXPECT_EQ(loaded.origins.at("policy.mapper").where, "collocation.method (f.toml:2)");
+  EXPECT_EQ(CollocationName(loaded.settings.collocation), "exclusive");
+}
+
+TEST(Settings, PublishedReplacesTheRulesAndSaysSo) {
+  const Loaded loaded = FromText("[policy]\npublished = \"thesis\"\nsm_cap = 0.75");
+  EXPECT_EQ(loaded.settings.policy.pacing, core::Pacing::kThesis);
+  EXPECT_EQ(loaded.settings.policy.sm_cap, 0.75);
+  EXPECT_EQ(loaded.origins.at("policy.idle_first").value, "true");
+  EXPECT_EQ(loaded.origins.at("policy.idle_first").where, "policy.published (f.toml:2)");
+  EXPECT_EQ(loaded.origins.at("policy.sm_cap").where, "f.toml:3");
+}
+
+TEST(Settings, VariablesThatAreNoKeysArePassedOverUnlessTheyNearlyAre) {
+  const std::map<std::string, std::string> of_a_task = {
+      {"CARMA_TASK_ID", "7"},      {"CARMA_TASK_NAME", "x"},      {"CARMA_ATTEMPT", "1"},
+      {"CARMA_ATTEMPT_DIR", "/x"}, {"CARMA_ARRAY_INDEX", "3"},    {"CARMA_SOCKET", "/x"},
+      {"CARMA_SIMGPU_STATE", "y"}, {"CARMA_UNHEARD_OF", "thing"}, {"HOME", "/home/ada"}};
+  EXPECT_TRUE(Load({.environment = of_a_task}));
+  const Result<Loaded> typo = Load({.environment = {{"CARMA_POLICY_SM_CAPP", "1"}}});
+  ASSERT_FALSE(typo);
+  EXPECT_EQ(typo.error().message,
+            "CARMA_POLICY_SM_CAPP: no such key, did you mean CARMA_POLICY_SM_CAP?");
+}
+
+TEST(Settings, PathsOfAnOrdinaryUserFollowItsEnvironment) {
+  Result<Loaded> loaded = Load({.environment = {{"HOME", "/home/ada"},
+                                                {"XDG_RUNTIME_DIR", "/run/user/7"},
+                                                {"XDG_STATE_HOME", "/state"}}});
+  EXPECT_EQ(loaded->settings.socket, "/run/user/7/carma/carmad.sock");
+  EXPECT_EQ(loaded->settings.state_dir, "/state/carma");
+  loaded = Load({.environment = {{"HOME", "/home/ada"}}});
+  EXPECT_EQ(loaded->settings.state_dir, "/home/ada/.local/state/carma");
+}
+
+class SettingsFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "carma-config-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+  std::string Write(const std::string& name, const std::string& text) {
+    const std::string path = dir_ + "/" + name;
+    EXPECT_TRUE(base::WriteFileAtomic(path, text));
+    return path;
+  }
+  std::string dir_;
+};
+
+TEST_F(SettingsFiles, LaterSourcesWin) {
+  const std::string first =
+      Write("1.toml", "[policy]\nmapper=\"lug\"\nfloor=\"1G\"\nmargin=\"1G\"\n");
+  const std::string second = Write("2.toml", "[policy]\nfloor=\"2G\"\nmargin=\"2G\"\n");
+  const Result<Loaded> loaded =
+      Load({.files = {{first, false}, {dir_ + "/none.toml", true}, {second, false}},
+            .environment = {{"CARMA_POLICY_MARGIN", "3G"}, {"CARMA_DAEMON_SOCKET", "/env.sock"}},
+            .overrides = {{"daemon.socket", "/flag.sock"}}});
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  const auto where = [&](const char* key) { return loaded->origins.at(key).where; };
+  EXPECT_EQ(loaded->settings.policy.mapper, "lug");
+  EXPECT_EQ(loaded->settings.policy.floor_mib, 2048);
+  EXPECT_EQ(loaded->settings.policy.margin_mib, 3072);
+  EXPECT_EQ(loaded->settings.socket, "/flag.sock");
+  EXPECT_EQ(where("policy.mapper"), first + ":2");
+  EXPECT_EQ(where("policy.floor"), second + ":2");
+  EXPECT_EQ(where("policy.margin"), "CARMA_POLICY_MARGIN");
+  EXPECT_EQ(where("daemon.socket"), "--socket");
+  EXPECT_EQ(where("task.cgroups"), "default");
+}
+
+TEST_F(SettingsFiles, MissingHugeAndBrokenFilesAreRefused) {
+  EXPECT_EQ(Load({.files = {{dir_ + "/none.toml", false}}}).error().code, ErrorCode::kNotFound);
+  const std::string huge = Write("huge.toml", std::string(2 << 20, '#'));
+  EXPECT_EQ(Load({.files = {{huge, false}}}).error().code, ErrorCode::kInvalid);
+  const std::string binary = Write("binary.toml", std::string("\xff\xfe\0\x01", 4));
+  EXPECT_THAT(Load({.files = {{binary, false}}}).error().message, HasSubstr("binary.toml:1: "));
+  EXPECT_FALSE(Load({.files = {{dir_, false}}}));
+}
+
+TEST(SettingsDocs, TheDocumentationListsEveryKeyAsItIs) {
+  const std::string text =
+      *base::ReadFile(std::string(CARMA_SOURCE_DIR) + "/docs/configuration.md", 1 << 20);
+  std::vector<std::string> rows;
+  for (const std::string_view line : base::Split(text, '\n')) {
+    if (line.starts_with("| `")) rows.emplace_back(line);
+  }
+  std::vector<std::string> expected;
+  for (const KeyInfo& key : Keys()) {
+    expected.push_back("| `" + key.name + "` | " + key.type + " | `" + key.default_value + "` | " +
+                       key.meaning + " |");
+  }
+  EXPECT_EQ(rows, expected);
+}
+
+TEST(SettingsDocs, TheExampleFileHoldsEveryKeyWithItsDefault) {
+  std::string text =
+      *base::ReadFile(std::string(CARMA_SOURCE_DIR) + "/packaging/carma.toml", 1 << 20);
+  ASSERT_TRUE(LoadText("packaging/carma.toml", text, true));
+  std::string uncommented;  // "#key = value" is an example, "## text" explains
+  for (const std::string_view line : base::Split(text, '\n')) {
+    const bool example =
+        line.starts_with('#') && line.size() > 1 && line[1] != '#' && line[1] != ' ';
+    uncommented += std::string(line.substr(example ? 1 : 0)) + "\n";
+  }
+  const Loaded loaded = FromText(uncommented);
+  for (const KeyInfo& key : Keys()) {
+    EXPECT_EQ(loaded.origins.at(key.name).value, key.default_value) << key.name;
+    EXPECT_THAT(loaded.origins.at(key.name).where, HasSubstr("f.toml:")) << key.name;
+  }
+}
+
+}  // namespace
+}  // namespace carma::config
