@@ -121,7 +121,7 @@ struct DeviceState {
 class NvmlProbe : public Probe {
  public:
   NvmlProbe(Library library, const Api& api) : library_(std::move(library)), api_(api) {}
-  ~NvmlProbe() override { Close(); }
+  ~NvmlProbe() override { Shutdown(); }
   NvmlProbe(const NvmlProbe&) = delete;
   NvmlProbe& operator=(const NvmlProbe&) = delete;
 
@@ -131,7 +131,7 @@ class NvmlProbe : public Probe {
  private:
   std::unexpected<base::Error> Failure(nvml::Return code, const std::string& doing);
   base::Result<base::Unit> Open();
-  void Close();
+  void Shutdown();
   base::Result<DeviceState> Describe(std::uint32_t index);
   base::Result<base::Unit> FindAgain();
   void PrepareGpm(DeviceState& device);
@@ -149,7 +149,8 @@ class NvmlProbe : public Probe {
 
   Library library_;
   Api api_;
-  bool open_ = false;
+  bool initialised_ = false;  // nvmlInit succeeded
+  bool open_ = false;         // … and the driver has not gone since
   std::vector<DeviceState> devices_;
   std::vector<nvml::ProcessInfo> list_;  // reused: readings are frequent
   nvml::GpmMetricsGet metrics_{};        // 13 KiB, too much for every call
@@ -171,21 +172,19 @@ std::unexpected<base::Error> NvmlProbe::Failure(nvml::Return code, const std::st
 
 base::Result<base::Unit> NvmlProbe::Open() {
   if (open_) return base::Unit{};
+  Shutdown();
   if (const nvml::Return code = api_.init(); code != nvml::kSuccess) {
     return Failure(code, "initialising NVML");
   }
-  open_ = true;
-  if (base::Result<base::Unit> found = FindAgain(); !found) {
-    open_ = false;
-    return found;
-  }
-  return base::Unit{};
+  initialised_ = open_ = true;
+  base::Result<base::Unit> found = FindAgain();
+  if (!found) open_ = false;
+  return found;
 }
 
-// Handles and samples of an earlier life of the driver mean nothing to the present one.
+// Handles of an earlier life of the driver mean nothing to the present one.
 base::Result<base::Unit> NvmlProbe::FindAgain() {
   for (DeviceState& device : devices_) {
-    FreeGpm(device);
     device.last_energy_j = 0;
     if (!api_.by_uuid) {
       return base::Fail(base::ErrorCode::kUnavailable,
@@ -198,11 +197,12 @@ base::Result<base::Unit> NvmlProbe::FindAgain() {
   return base::Unit{};
 }
 
-void NvmlProbe::Close() {
+// The library counts its users: every nvmlInit wants its nvmlShutdown, also after the driver went
+// away.
+void NvmlProbe::Shutdown() {
   for (DeviceState& device : devices_) FreeGpm(device);
-  devices_.clear();
-  if (open_ && api_.shutdown) api_.shutdown();
-  open_ = false;
+  if (initialised_ && api_.shutdown) api_.shutdown();
+  initialised_ = open_ = false;
 }
 
 void NvmlProbe::PrepareGpm(DeviceState& device) {
@@ -218,8 +218,6 @@ void NvmlProbe::PrepareGpm(DeviceState& device) {
 }
 
 void NvmlProbe::FreeGpm(DeviceState& device) {
-  // Samples are memory of the library, not of the driver: they are freed also after the driver went
-  // away.
   if (device.previous) api_.gpm_free(device.previous);
   if (device.next) api_.gpm_free(device.next);
   device.previous = device.next = nullptr;
