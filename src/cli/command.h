@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "api/http.h"
 #include "base/result.h"
@@ -26,6 +27,10 @@ struct Context {
   int exit_code = 0;        // what main() returns
   std::FILE* out = stdout;
   std::FILE* err = stderr;
+  // `submit` only: the words from the first that is no option, as they are; CLI11 never sees them,
+  // because their dashes are not ours. literal: "--" stood before them.
+  std::vector<std::string> words;
+  bool literal = false;
 
   // Connection to the daemon at socket_path, made at the first call and kept.
   api::Client& client();
@@ -43,15 +48,11 @@ struct Context {
 // /run/carma/carmad.sock.
 std::string DefaultSocketPath();
 
-// Each adds its verb with app.add_subcommand(name, help) and a ->callback(...) that does the work:
+// Each adds its verbs with app.add_subcommand(name, help) and a ->callback(...) that does the work:
 // it runs after all options are read, reports errors with context.Fail() and returns. --json and
 // --socket are global and may stand after the verb too.
-void AddSubmitCommand(CLI::App& app, Context& context);   // submit, redo
-void AddListCommand(CLI::App& app, Context& context);     // list, show, explain, history
-void AddControlCommand(CLI::App& app, Context& context);  // cancel, hold, release, requeue, …
-void AddWaitCommand(CLI::App& app, Context& context);     // wait, logs
-void AddGpusCommand(CLI::App& app, Context& context);     // gpus, drain, resume, status
-void AddShellCommand(CLI::App& app, Context& context);    // completion, version
+void AddTaskVerbs(CLI::App& app, Context& context);  // submit, list, show, cancel, wait, logs, …
+void AddServerVerbs(CLI::App& app, Context& context);  // gpus, drain, resume, status, completion, …
 void AddTraceCommand(CLI::App& app, Context& context);
 void AddReportCommand(CLI::App& app, Context& context);
 void AddConfigCommand(CLI::App& app, Context& context);

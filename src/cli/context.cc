@@ -1,0 +1,88 @@
+#include <pwd.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/ids.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+
+namespace carma::cli {
+
+Context::Context() = default;
+Context::~Context() = default;
+
+api::Client& Context::client() {
+  if (!client_) client_ = std::make_unique<api::Client>(socket_path);
+  return *client_;
+}
+
+void Context::Fail(const base::Error& error) {
+  std::fprintf(err, "carma: %s\n", base::Printable(error.message, 4096).c_str());
+  exit_code = error.code == base::ErrorCode::kInvalid ? kExitUsage : kExitFailure;
+}
+
+std::string DefaultSocketPath() {
+  if (std::string path = base::GetEnv("CARMA_SOCKET"); !path.empty()) return path;
+  const std::string runtime = base::GetEnv("XDG_RUNTIME_DIR");
+  if (!runtime.empty()) {
+    const std::string own = runtime + "/carma/carmad.sock";
+    if (::access(own.c_str(), F_OK) == 0) return own;
+  }
+  return "/run/carma/carmad.sock";
+}
+
+std::string OwnUserName() {
+  passwd entry{};
+  passwd* found = nullptr;
+  char buffer[16384];
+  ::getpwuid_r(::geteuid(), &entry, buffer, sizeof buffer, &found);
+  return found ? found->pw_name : std::to_string(::geteuid());
+}
+
+void Print(const Context& context, std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), context.out);
+}
+
+void Warn(const Context& context, std::string_view text) {
+  std::fprintf(context.err, "carma: warning: %s\n", base::Printable(text, 4096).c_str());
+}
+
+base::Result<std::vector<std::uint64_t>> ResolveTasks(Context& context,
+                                                      std::vector<std::string> words,
+                                                      const std::string& fallback) {
+  if (words.empty()) words.push_back(fallback);
+  const auto ranges = ParseTaskRanges(words);
+  if (!ranges) return std::unexpected(ranges.error());
+  std::vector<std::uint64_t> newest;
+  if (const std::uint64_t needed = BackNeeded(*ranges); needed > 0) {
+    const auto page = ListTasks(context.client(), {.states = "all",
+                                                   .user = OwnUserName(),
+                                                   .name = "",
+                                                   .limit = needed,
+                                                   .newest_first = true});
+    if (!page) return std::unexpected(page.error());
+    for (const api::TaskView& task : page->tasks) newest.push_back(task.id);
+  }
+  return ExpandRanges(*ranges, newest);
+}
+
+void Show(Context& context, bool watch, double interval_s,
+          const std::function<base::Result<std::string>()>& render) {
+  const bool clear = watch && !context.json && ScreenOf(context.out).width > 0;
+  for (;;) {
+    const auto text = render();
+    if (!text) return context.Fail(text.error());
+    if (clear) Print(context, "\033[H\033[2J");
+    Print(context, *text);
+    if (!watch) return;
+    if (std::fflush(context.out) != 0) return;  // nobody reads any more
+    std::this_thread::sleep_for(std::chrono::duration<double>(interval_s));
+  }
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,99 @@
+// The work of the verbs, apart from how their options are spelled (verbs.cc).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "cli/command.h"
+
+namespace carma::cli {
+
+// Exit code of `wait --timeout` when the time is over, as timeout(1) has it.
+inline constexpr int kExitTimeout = 124;
+
+// Numbers of the tasks that the words name; asks the daemon for "@". No words: `fallback`.
+base::Result<std::vector<std::uint64_t>> ResolveTasks(Context& context,
+                                                      std::vector<std::string> words,
+                                                      const std::string& fallback = "");
+// The caller's user name, or number if it has none.
+std::string OwnUserName();
+void Print(const Context& context, std::string_view text);
+void Warn(const Context& context, std::string_view text);
+
+struct SubmitFlags {
+  // Options of task/options.h with their values, in the order given; switches have an empty value.
+  std::vector<std::pair<std::string, std::string>> settings;
+  bool check = false;
+  bool wait = false;
+  bool parsable = false;
+  std::string batch;  // file of many tasks, "-": standard input; empty: one submission
+  bool lines = false;
+};
+void RunSubmit(Context& context, const SubmitFlags& flags);
+void RunBatch(Context& context, const SubmitFlags& flags);
+void RunRedo(Context& context, const std::vector<std::string>& tasks, bool parsable);
+
+struct ListFlags {
+  std::string user;
+  std::string states;
+  std::string name;
+  std::string columns;
+  std::size_t limit = 500;
+  bool all = false;
+  bool no_titles = false;
+  bool watch = false;
+  double interval_s = 2;
+};
+void RunList(Context& context, const ListFlags& flags);
+void RunShow(Context& context, const std::vector<std::string>& tasks);
+void RunExplain(Context& context, const std::vector<std::string>& tasks);
+struct HistoryFlags {
+  std::vector<std::string> tasks;  // none: everything that happened
+  std::size_t limit = 100;
+};
+void RunHistory(Context& context, const HistoryFlags& flags);
+
+struct ChangeFlags {
+  std::vector<std::string> tasks;
+  bool all = false;  // of `user`, or the caller's own
+  std::string user;
+};
+// verb: "cancel", "hold", "release", "requeue".
+void RunChange(Context& context, const std::string& verb, const ChangeFlags& flags);
+void RunPriority(Context& context, const std::vector<std::string>& tasks, std::int64_t priority);
+
+struct WaitFlags {
+  std::vector<std::string> tasks;
+  std::optional<base::Duration> timeout;
+  bool quiet = false;
+};
+void RunWait(Context& context, const WaitFlags& flags);
+// Waits for these tasks; exit_code becomes the highest of theirs.
+void AwaitTasks(Context& context, const std::vector<std::uint64_t>& tasks, const WaitFlags& flags);
+
+struct LogsFlags {
+  std::vector<std::string> tasks;
+  bool follow = false;
+  bool errors = false;
+  std::optional<std::int64_t> lines;  // only the last ones
+};
+void RunLogs(Context& context, const LogsFlags& flags);
+
+void RunGpus(Context& context, bool watch, double interval_s);
+// verb: "drain" or "resume"; gpus: indices, UUIDs, comma-separated lists, or "all".
+void RunGpuChange(Context& context, const std::string& verb, const std::vector<std::string>& gpus,
+                  const std::string& reason);
+// wait_s: keep trying so long until the daemon answers.
+void RunStatus(Context& context, double wait_s);
+
+// Shows what `render` gives, once or again and again until it fails or is interrupted.
+void Show(Context& context, bool watch, double interval_s,
+          const std::function<base::Result<std::string>()>& render);
+
+}  // namespace carma::cli
