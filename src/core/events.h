@@ -98,24 +98,29 @@ using Event = std::variant<GpusDiscovered, TaskSubmitted, TaskRestored, Estimate
 // The task's record changed: keep it. Comes before the action that the change asks for.
 struct TaskChanged {
   TaskRecord record;
+  friend bool operator==(const TaskChanged&, const TaskChanged&) = default;
 };
 struct RequestEstimate {
   TaskId id{};
+  friend bool operator==(const RequestEstimate&, const RequestEstimate&) = default;
 };
 struct StartTask {
   TaskId id{};
   int attempt = 0;
   std::vector<Placement> placement;
   bool alone = false;  // no neighbours now or later: streams or MPS do not matter
+  friend bool operator==(const StartTask&, const StartTask&) = default;
 };
 struct StopTask {
   TaskId id{};
   int attempt = 0;
   StopCause cause = StopCause::kNone;
+  friend bool operator==(const StopTask&, const StopTask&) = default;
 };
 // The next WakeUp the core needs; takes the place of the one before. A WakeUp too many is harmless.
 struct WakeAt {
   Time when{};
+  friend bool operator==(const WakeAt&, const WakeAt&) = default;
 };
 using Action = std::variant<TaskChanged, RequestEstimate, StartTask, StopTask, WakeAt>;
 

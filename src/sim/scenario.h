@@ -7,7 +7,9 @@
 //   at 0s    submit t1 need_mib=12000       expect start t1 gpu=0 claim_mib=12000
 //   at 95s   exit t1 oom                    expect queue t1 recovery reason=OutOfMemory
 //
-// Samples of every GPU arrive by themselves once per period, as `use` and `started` described it.
+// Samples of every GPU arrive by themselves once per period (`samples every=1s window=60s`) and say
+// what `use` and `started` told last. Several events between `;` come together; a line that begins
+// with `expect` adds to the line before.
 #pragma once
 
 #include <map>
@@ -61,6 +63,7 @@ struct Clause {
 struct ScenarioLine {
   int number = 0;  // in the file
   core::Time at{};
+  bool continues = false;       // only further expectations of the line before
   std::vector<Clause> happens;  // events of one moment, brought together
   std::vector<Clause> expects;
 };

@@ -1,0 +1,65 @@
+#include "sim/models.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace carma::sim {
+namespace {
+
+// Without MPS the kernels of several processes take turns; some switching always shows.
+constexpr double kMaxStreamsActivity = 0.99;
+
+void MpsSpeeds(const Interference& model, std::span<const Load> loads, std::span<double> speeds) {
+  double pressure = 0;
+  for (const Load& load : loads) pressure += load.pressure;
+  double delivered = 0;
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    speeds[i] = 1.0 / (1.0 + loads[i].sensitivity * (pressure - loads[i].pressure));
+    delivered += loads[i].sm_active * speeds[i];
+  }
+  if (delivered <= model.mps_saturation) return;
+  for (double& speed : speeds) speed *= model.mps_saturation / delivered;
+}
+
+void StreamsSpeeds(const Interference& model, std::span<const Load> loads,
+                   std::span<double> speeds) {
+  // Share of time in which a task keeps the GPU busy; its SM activity underestimates it.
+  const auto busy = [&model](const Load& load) {
+    return 1.0 - std::pow(1.0 - load.sm_active, model.streams_q);
+  };
+  double total = 0;
+  for (const Load& load : loads) total += busy(load);
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    const double own = busy(loads[i]);
+    speeds[i] = 1.0 / (1.0 + model.streams_a * own * (total - own));
+  }
+}
+
+}  // namespace
+
+void Speeds(const Interference& model, Sharing sharing, std::span<const Load> loads,
+            std::span<double> speeds) {
+  if (sharing == Sharing::kMps) {
+    MpsSpeeds(model, loads, speeds);
+  } else {
+    StreamsSpeeds(model, loads, speeds);
+  }
+}
+
+double SmActivity(const Interference& model, Sharing sharing, std::span<const Load> loads,
+                  std::span<const double> speeds) {
+  if (sharing == Sharing::kMps) {
+    double quiet = 1.0;
+    for (const Load& load : loads) quiet *= std::pow(1.0 - load.sm_active, model.smact_exponent);
+    return 1.0 - quiet;
+  }
+  double sum = 0;
+  for (std::size_t i = 0; i < loads.size(); ++i) sum += loads[i].sm_active * speeds[i];
+  return std::min(kMaxStreamsActivity, sum);
+}
+
+double PowerW(const PowerModel& model, double smact) {
+  return std::min(model.max_w, model.idle_w + model.dynamic_w * (1.0 - std::exp(-model.k * smact)));
+}
+
+}  // namespace carma::sim

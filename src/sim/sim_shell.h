@@ -1,0 +1,39 @@
+// The simulator's shell, minimal: one core, a clock that is moved by hand, and a memory of what was
+// durable.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/scheduler.h"
+#include "sim/scenario.h"
+
+namespace carma::sim {
+
+class SimShell : public ScenarioShell {
+ public:
+  base::Result<base::Unit> Open(const core::PolicyConfig& policy,
+                                const std::vector<core::GpuInfo>& gpus) override;
+  core::Time Now() const override { return now_; }
+  base::Result<base::Unit> AdvanceTo(core::Time when) override;
+  base::Result<base::Unit> Inject(const std::vector<core::Event>& events) override;
+  base::Result<base::Unit> Restart() override;
+  std::vector<TimedAction> TakeActions() override;
+  const core::Scheduler& scheduler() const override { return *scheduler_; }
+
+ private:
+  void Record(std::vector<core::Action> actions);
+
+  core::PolicyConfig policy_;
+  std::vector<core::GpuInfo> gpus_;
+  std::unique_ptr<core::Scheduler> scheduler_;
+  core::Time now_{};
+  std::optional<core::Time> wake_;
+  std::vector<TimedAction> actions_;
+  std::map<core::TaskId, core::TaskRecord> kept_;          // not final
+  std::map<core::GpuIndex, core::DrainRequested> drains_;  // an administrator's, kept as well
+};
+
+}  // namespace carma::sim

@@ -1,0 +1,66 @@
+// Plays every scenario file through the simulator's shell.
+#include "sim/sim_shell.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace carma::sim {
+namespace {
+
+std::vector<std::string> ScenarioFiles() {
+  std::vector<std::string> files;
+  const std::string folder = std::string(CARMA_SOURCE_DIR) + "/tests/scenarios";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".scenario") files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+class SimScenario : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(SimScenario, GivesTheExpectedActions) {
+  SimShell shell;
+  const base::Result<base::Unit> played = RunScenarioFile(GetParam(), shell);
+  EXPECT_TRUE(played) << played.error().message;
+}
+
+class RecordingShell : public SimShell {
+ public:
+  std::vector<TimedAction> TakeActions() override {
+    std::vector<TimedAction> actions = SimShell::TakeActions();
+    all.insert(all.end(), actions.begin(), actions.end());
+    return actions;
+  }
+  std::vector<TimedAction> all;
+};
+
+TEST_P(SimScenario, GivesEqualActionsForEqualHistories) {
+  RecordingShell first;
+  RecordingShell second;
+  ASSERT_TRUE(RunScenarioFile(GetParam(), first));
+  ASSERT_TRUE(RunScenarioFile(GetParam(), second));
+  ASSERT_EQ(first.all.size(), second.all.size());
+  for (std::size_t i = 0; i < first.all.size(); ++i) {
+    EXPECT_EQ(first.all[i].when, second.all[i].when);
+    EXPECT_TRUE(first.all[i].action == second.all[i].action) << "action " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, SimScenario, ::testing::ValuesIn(ScenarioFiles()),
+                         [](const auto& param) {
+                           std::string name = std::filesystem::path(param.param).stem().string();
+                           std::replace_if(
+                               name.begin(), name.end(),
+                               [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); },
+                               '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace carma::sim
