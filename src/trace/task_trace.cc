@@ -1,0 +1,73 @@
+#include "trace/task_trace.h"
+
+#include <cmath>
+
+#include "base/csv.h"
+#include "base/text.h"
+
+namespace carma::trace {
+
+extern const std::string_view kDemo60Csv;  // data/traces/demo60.csv
+
+namespace {
+
+using base::CsvTable;
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+constexpr double kMaxSubmitS = 366.0 * 86400;
+
+std::string Place(std::string_view path, int line) {
+  return base::Printable(path, 200) + ": line " + std::to_string(line) + ": ";
+}
+
+}  // namespace
+
+Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
+  const Result<CsvTable> table = CsvTable::Parse(csv, {"submit_s", "workload_id"}, kMaxTraceTasks);
+  if (!table) return base::Wrap(table.error(), base::Printable(path, 200));
+  if (table->size() == 0) {
+    return Fail(ErrorCode::kInvalid, base::Printable(path, 200) + ": no tasks");
+  }
+  TaskTrace trace;
+  trace.submissions.reserve(table->size());
+  for (std::size_t i = 0; i < table->size(); ++i) {
+    const base::CsvRow row = table->Row(i);
+    const Result<double> submit_s = row.Required("submit_s", 0, kMaxSubmitS);
+    if (!submit_s) return base::Wrap(submit_s.error(), base::Printable(path, 200));
+    Submission submission{.at = base::Duration(std::llround(*submit_s * 1000)),
+                          .workload_id = std::string(base::Trim(row.Text("workload_id"))),
+                          .line = row.line()};
+    if (submission.workload_id.empty()) {
+      return Fail(ErrorCode::kInvalid, Place(path, row.line()) + "column 'workload_id' is empty");
+    }
+    if (!trace.submissions.empty() && submission.at < trace.submissions.back().at) {
+      return Fail(ErrorCode::kInvalid,
+                  Place(path, row.line()) + "submit_s is earlier than the one above it");
+    }
+    trace.submissions.push_back(std::move(submission));
+  }
+  return trace;
+}
+
+Result<TaskTrace> BuiltInDemo60() {
+  return ParseTrace(kDemo60Csv, "demo60");
+}
+
+Result<std::vector<const Workload*>> MatchWorkloads(const TaskTrace& trace,
+                                                    const Catalogue& catalogue,
+                                                    std::string_view path) {
+  std::vector<const Workload*> workloads;
+  workloads.reserve(trace.submissions.size());
+  for (const Submission& submission : trace.submissions) {
+    const Result<const Workload*> workload = catalogue.Find(submission.workload_id);
+    if (!workload) {
+      return Fail(ErrorCode::kInvalid, Place(path, submission.line) + workload.error().message);
+    }
+    workloads.push_back(*workload);
+  }
+  return workloads;
+}
+
+}  // namespace carma::trace

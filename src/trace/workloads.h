@@ -1,0 +1,71 @@
+// The workload catalogue: what training tasks need and how they behave, so that a trace of them can
+// be replayed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace carma::trace {
+
+inline constexpr std::size_t kMaxWorkloads = 100'000;
+
+// Where a replayed task's memory figure comes from.
+enum class EstimateKind { kNone, kOracle, kHorus, kFakeTensor, kGpuMemNet };
+// "none", "oracle", "horus", "faketensor", "gpumemnet".
+std::optional<EstimateKind> ParseEstimateKind(std::string_view name);
+
+struct Workload {
+  std::string id;
+  std::string weight_class;  // "light", "medium", "heavy" or empty
+  int gpus = 1;
+  double solo_s = 0;                     // duration alone on its GPUs
+  std::vector<double> sm_active;         // alone, 0..1, per GPU
+  double mps_sensitivity = 0;            // s of slowdown_i = 1 + s_i * sum p_j
+  double mps_pressure = 0;               // p
+  std::vector<std::int64_t> memory_mib;  // peak, per GPU
+  std::optional<std::int64_t> horus_mib;
+  std::optional<std::int64_t> faketensor_mib;
+  std::optional<std::int64_t> gpumemnet_mib;
+};
+
+// What a submission says about its memory.
+struct MemoryEstimate {
+  std::optional<std::int64_t> mib;  // peak per GPU; empty: unknown
+  bool whole_gpu = false;           // the method could not tell: GPUs of its own
+  friend bool operator==(const MemoryEstimate&, const MemoryEstimate&) = default;
+};
+
+// kOracle: the true peak of the neediest GPU. Of the other columns 40000 means "no estimate".
+MemoryEstimate Estimate(const Workload& workload, EstimateKind kind);
+
+// The arguments with which carma-simtask plays the workload, program name not included.
+std::vector<std::string> SimTaskArguments(const Workload& workload);
+
+class Catalogue {
+ public:
+  // CSV with at least workload_id, gpus, solo_seconds, solo_smact, mps_sensitivity, mps_pressure
+  // and a memory column. Memory is the first given of memory_mib, memory_mib_run60,
+  // memory_mib_thesis, memory_mib_rad2; the second GPU's, and its solo_smact_gpu2, are the first's
+  // where they are not given. A row without time, activity or memory is known but not usable.
+  // Errors: kInvalid "path: line 7: …".
+  static base::Result<Catalogue> Parse(std::string_view csv, std::string_view path);
+  // The project's own (data/workloads/catalogue.csv).
+  static base::Result<Catalogue> BuiltIn();
+
+  // Errors: kNotFound: no such workload; kInvalid: its row lacks what a replay needs.
+  base::Result<const Workload*> Find(const std::string& id) const;
+  std::size_t size() const { return workloads_.size(); }
+
+ private:
+  std::map<std::string, Workload> workloads_;
+  std::map<std::string, std::string> unusable_;  // id -> what is missing
+};
+
+}  // namespace carma::trace
