@@ -62,6 +62,29 @@ class Alarm {
   asio::steady_timer timer_;
 };
 
+// Loads the driver's library when it is first asked for devices, and tries again each time until
+// that succeeds: a driver may be installed while the daemon runs.
+class LateProbe : public gpu::Probe {
+ public:
+  explicit LateProbe(std::string library) : library_(std::move(library)) {}
+  Result<std::vector<gpu::DeviceInfo>> Devices() override {
+    if (!probe_) {
+      Result<std::unique_ptr<gpu::Probe>> loaded = gpu::LoadNvmlProbe(library_);
+      if (!loaded) return std::unexpected(loaded.error());
+      probe_ = std::move(*loaded);
+    }
+    return probe_->Devices();
+  }
+  Result<gpu::Reading> Read(std::size_t device, base::Time now) override {
+    if (!probe_) return base::Fail(ErrorCode::kUnavailable, "the driver's library is not loaded");
+    return probe_->Read(device, now);
+  }
+
+ private:
+  std::string library_;
+  std::unique_ptr<gpu::Probe> probe_;
+};
+
 class RealDaemon : public Daemon, public Engine::Host {
  public:
   RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock,
@@ -135,11 +158,10 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
                        std::unique_ptr<store::Store> store)
     : options_(std::move(options)), clock_(std::move(clock)), store_(std::move(store)) {
   const config::Settings& settings = options_.settings;
-  task::ShimLauncherOptions launcher;
-  launcher.shim_path = options_.shim_path;
-  if (settings.cgroups) launcher.cgroup_base = task::FindCgroupBase().path;
-  launcher_ = task::MakeShimLauncher(launcher);
-  probe_ = gpu::MakeNvmlProbe(settings.nvml_library);
+  task::ShimLauncherOptions launcher{options_.shim_path, {}};
+  if (settings.cgroups) launcher.cgroup = task::FindCgroupBase();
+  launcher_ = task::MakeShimLauncher(std::move(launcher));
+  probe_ = std::make_shared<LateProbe>(settings.nvml_library);
 
   Services services;
   services.store = store_.get();
