@@ -1,0 +1,215 @@
+// submit --batch: many tasks from one file, in as few durable requests as the daemon takes.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/describe.h"
+#include "cli/ids.h"
+#include "cli/verbs.h"
+#include "task/spec.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
+// Descriptions with their environments, all held until the first is sent.
+constexpr std::size_t kMaxDescribedBytes = std::size_t{2} << 30;
+constexpr std::size_t kMaxBatchTasks = 1'000'000;
+// One request: below the daemon's own limits (task.max_batch, api::kMaxBodyBytes).
+constexpr std::size_t kMaxChunkTasks = 100'000;
+constexpr std::size_t kMaxChunkBytes = 48 << 20;
+
+struct Batch {
+  std::vector<std::string> specs;  // JSON texts
+  std::vector<std::size_t> lines;  // where each came from, from 1
+};
+
+class BatchReader {
+ public:
+  BatchReader(const SubmitFlags& flags, const task::SubmitterContext& caller, std::string name)
+      : flags_(flags), caller_(caller), name_(std::move(name)) {
+    environment_ = EnvironmentJson({caller.environment.begin(), caller.environment.end()});
+  }
+
+  // Everything is checked before anything is sent.
+  base::Result<Batch> Read(std::string_view text) {
+    Batch batch;
+    std::size_t bytes = 0;
+    std::size_t number = 0;
+    while (!text.empty()) {
+      const std::size_t end = text.find('\n');
+      const std::string line(base::Trim(text.substr(0, end)));
+      text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+      ++number;
+      if (line.empty() || (flags_.lines && line[0] == '#')) continue;
+      auto spec = flags_.lines ? FromCommand(line) : FromJson(line);
+      if (!spec) return base::Wrap(spec.error(), name_ + ":" + std::to_string(number));
+      bytes += spec->size();
+      if (batch.specs.size() == kMaxBatchTasks || bytes > kMaxDescribedBytes) {
+        return base::Fail(ErrorCode::kInvalid, name_ + ":" + std::to_string(number) +
+                                                   ": expected at most " +
+                                                   std::to_string(kMaxBatchTasks) +
+                                                   " tasks and 2 GiB of descriptions in one batch");
+      }
+      batch.specs.push_back(std::move(*spec));
+      batch.lines.push_back(number);
+    }
+    if (batch.specs.empty()) return base::Fail(ErrorCode::kInvalid, name_ + ": holds no task");
+    return batch;
+  }
+
+ private:
+  base::Result<std::string> FromJson(const std::string& line) const {
+    auto filled = FillSpec(line, caller_.cwd, environment_);
+    if (!filled) return filled;
+    if (auto spec = task::SpecFromJsonText(*filled); !spec) return std::unexpected(spec.error());
+    return filled;
+  }
+
+  base::Result<std::string> FromCommand(const std::string& line) const {
+    SubmitFlags flags = flags_;
+    flags.settings.emplace_back("wrap", line);
+    auto described = Describe(flags, {}, false, caller_);
+    if (!described) return std::unexpected(described.error());
+    if (!described->indices.empty()) {
+      return base::Fail(ErrorCode::kInvalid, "--array: not together with --batch");
+    }
+    return std::move(described->spec);
+  }
+
+  const SubmitFlags& flags_;
+  const task::SubmitterContext& caller_;
+  std::string name_;
+  std::string environment_;
+};
+
+base::Result<std::string> ReadBatchFile(const std::string& path) {
+  if (path != "-") return base::ReadFile(path, kMaxFileBytes);
+  return base::ReadAll(STDIN_FILENO, kMaxFileBytes);
+}
+
+// The daemon names a task of a request by "/tasks/N": the line says more.
+base::Error WithLine(base::Error error, const Batch& batch, std::size_t first,
+                     const std::string& name) {
+  constexpr std::string_view kPointer = "/tasks/";
+  const std::size_t at = error.message.find(kPointer);
+  if (at == std::string::npos) return error;
+  const std::string_view rest = std::string_view(error.message).substr(at + kPointer.size());
+  const auto index = base::ParseInt(rest.substr(0, rest.find_first_not_of("0123456789")));
+  if (!index || first + static_cast<std::size_t>(*index) >= batch.lines.size()) return error;
+  const std::size_t line = batch.lines[first + static_cast<std::size_t>(*index)];
+  error.message = name + ":" + std::to_string(line) + ": " + error.message;
+  return error;
+}
+
+// First task behind the chunk that starts at `first`.
+std::size_t ChunkEnd(const std::vector<std::string>& specs, std::size_t first) {
+  std::size_t bytes = 0;
+  std::size_t end = first;
+  while (end < specs.size() && end - first < kMaxChunkTasks) {
+    bytes += specs[end].size() + 1;
+    if (bytes > kMaxChunkBytes && end > first) break;
+    ++end;
+  }
+  return end;
+}
+
+// What was sent before a failure stays submitted, and is said.
+class Receipt {
+ public:
+  void Add(Answer<Submission> answer) {
+    ranges_.push_back(RangeText(answer.value.first, answer.value.count));
+    count_ += answer.value.count;
+    texts_.push_back(std::move(answer.text));
+  }
+  bool empty() const { return texts_.empty(); }
+  void PrintTo(const Context& context, bool parsable) const {
+    const std::string ranges = base::Join(ranges_, ",");
+    if (context.json) {
+      Print(context, "{\"submissions\":" + JsonList(texts_) + "}\n");
+    } else if (parsable) {
+      Print(context, ranges + "\n");
+    } else {
+      Print(context, (count_ == 1 ? "Submitted task " : "Submitted tasks ") + ranges + " (" +
+                         std::to_string(count_) + ")\n");
+    }
+  }
+
+ private:
+  std::vector<std::string> ranges_;
+  std::vector<std::string> texts_;
+  std::uint64_t count_ = 0;
+};
+
+void Send(Context& context, const SubmitFlags& flags, const Batch& batch, const std::string& name) {
+  Receipt receipt;
+  for (std::size_t first = 0; first < batch.specs.size();) {
+    const std::size_t end = ChunkEnd(batch.specs, first);
+    const std::vector<std::string> chunk(batch.specs.begin() + static_cast<std::ptrdiff_t>(first),
+                                         batch.specs.begin() + static_cast<std::ptrdiff_t>(end));
+    auto answer = SubmitTasks(context.client(), chunk);
+    if (!answer) {
+      if (!receipt.empty()) {
+        receipt.PrintTo(context, flags.parsable);
+        Warn(context,
+             "nothing from line " + std::to_string(batch.lines[first]) + " on was submitted");
+      }
+      return context.Fail(WithLine(answer.error(), batch, first, name));
+    }
+    for (const std::string& warning : answer->value.warnings) Warn(context, warning);
+    receipt.Add(std::move(*answer));
+    first = end;
+  }
+  receipt.PrintTo(context, flags.parsable);
+}
+
+void Check(Context& context, const Batch& batch, const std::string& name) {
+  std::size_t checked = 0;
+  while (checked < batch.specs.size()) {
+    const std::size_t end = ChunkEnd(batch.specs, checked);
+    const auto first = batch.specs.begin() + static_cast<std::ptrdiff_t>(checked);
+    const auto last = batch.specs.begin() + static_cast<std::ptrdiff_t>(end);
+    const auto answer = CheckTasks(context.client(), {first, last}, {});
+    if (!answer && answer.error().code == base::ErrorCode::kUnavailable) {
+      Warn(context, answer.error().message + "; checked without it");
+      break;
+    }
+    if (!answer) return context.Fail(WithLine(answer.error(), batch, checked, name));
+    checked = end;
+  }
+  const std::string count = std::to_string(batch.specs.size());
+  Print(context, context.json ? "{\"count\":" + count + "}\n"
+                              : "Nothing was submitted; " + count + " tasks are valid.\n");
+}
+
+}  // namespace
+
+void RunBatch(Context& context, const SubmitFlags& flags) {
+  if (flags.batch.empty()) {
+    return context.Fail({ErrorCode::kInvalid, "--lines: expected --batch too"});
+  }
+  if (!context.words.empty() || flags.wait) {
+    return context.Fail(
+        {ErrorCode::kInvalid, "--batch: expected no command, script or --wait beside it"});
+  }
+  if (!flags.lines && !flags.settings.empty()) {
+    return context.Fail({ErrorCode::kInvalid, "--" + flags.settings[0].first +
+                                                  ": not with --batch, whose lines say everything; "
+                                                  "expected --lines too"});
+  }
+  const std::string name = flags.batch == "-" ? "stdin" : flags.batch;
+  const auto caller = CallerContext();
+  if (!caller) return context.Fail(caller.error());
+  const auto text = ReadBatchFile(flags.batch);
+  if (!text) return context.Fail(text.error());
+  const auto batch = BatchReader(flags, *caller, name).Read(*text);
+  if (!batch) return context.Fail(batch.error());
+  if (flags.check) return Check(context, *batch, name);
+  Send(context, flags, *batch, name);
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,109 @@
+#include "cli/describe.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/unique_fd.h"
+#include "task/script.h"
+
+extern char** environ;
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+
+constexpr std::size_t kMaxRadBytes = 1 << 20;
+
+// A command that merely does not exist must not be taken for a script, nor must a binary.
+bool IsScript(const std::string& path) {
+  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return false;
+  char start[2] = {};
+  if (::read(fd.get(), start, sizeof start) != sizeof start) start[0] = 0;
+  if (start[0] == '#' && start[1] == '!') return true;
+  // Named like one: its mistake is the missing "#!" line, which ApplyScript explains.
+  for (const char* ending : {".sh", ".bash", ".sbatch", ".slurm"}) {
+    if (path.ends_with(ending)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+base::Result<task::SubmitterContext> CallerContext() {
+  task::SubmitterContext caller;
+  char folder[4096];
+  if (!::getcwd(folder, sizeof folder)) return base::FailErrno(errno, "current folder");
+  caller.cwd = folder;
+  caller.home = base::GetEnv("HOME", "/");
+  caller.user = base::GetEnv("USER");
+  caller.now = base::SystemClock().Now();
+  for (char** entry = environ; *entry; ++entry) {
+    const char* equals = std::strchr(*entry, '=');
+    if (equals && equals != *entry) {
+      caller.environment.emplace(std::string(*entry, equals), equals + 1);
+    }
+  }
+  return caller;
+}
+
+base::Result<base::Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description) {
+  for (const auto& [option, value] : flags.settings) {
+    auto set = description.Set(option, value, (option.size() == 1 ? "-" : "--") + option);
+    if (!set) return set;
+  }
+  return base::Unit{};
+}
+
+base::Result<base::Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
+                                    task::Description& description) {
+  if (words.empty()) return base::Unit{};
+  const std::string& first = words[0];
+  const std::vector<std::string> rest(words.begin() + 1, words.end());
+  if (!literal && first == "-") {
+    const auto text = base::ReadAll(STDIN_FILENO, task::kMaxScriptBytes);
+    if (!text) return base::Wrap(text.error(), "script on standard input");
+    return task::ApplyScript(*text, "stdin", rest, description);
+  }
+  if (!literal && first.ends_with(".rad")) {
+    if (!rest.empty()) {
+      return base::Fail(ErrorCode::kInvalid, first + ": a .rad file takes no arguments");
+    }
+    const auto text = base::ReadFile(first, kMaxRadBytes);
+    if (!text) return std::unexpected(text.error());
+    return task::ApplyRad(*text, first, description);
+  }
+  if (!literal && IsScript(first)) {
+    const auto text = base::ReadFile(first, task::kMaxScriptBytes);
+    if (!text) return std::unexpected(text.error());
+    return task::ApplyScript(*text, first, rest, description);
+  }
+  description.SetCommand(words);
+  return base::Unit{};
+}
+
+base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
+                                 bool literal, const task::SubmitterContext& caller) {
+  task::Description description;
+  if (auto applied = ApplyWords(words, literal, description); !applied) {
+    return std::unexpected(applied.error());
+  }
+  if (auto applied = ApplyOptions(flags, description); !applied) {
+    return std::unexpected(applied.error());
+  }
+  const auto specs = description.Finish(caller);
+  if (!specs) return std::unexpected(specs.error());
+  Described described{
+      .spec = task::ToJsonText((*specs)[0]), .indices = {}, .warnings = description.warnings()};
+  if (!description.array()) return described;
+  for (const task::TaskSpec& spec : *specs) described.indices.push_back(*spec.array_index);
+  return described;
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,33 @@
+// From the words of `carma submit` to task specs, without a daemon.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/verbs.h"
+#include "task/options.h"
+
+namespace carma::cli {
+
+// One submission as it goes to the daemon: one spec, or one for every index of an array.
+struct Described {
+  std::string spec;                   // JSON text
+  std::vector<std::int64_t> indices;  // empty: no array
+  std::vector<std::string> warnings;
+};
+
+// The caller's folder, home and environment. Errors: kIo if the folder is gone.
+base::Result<task::SubmitterContext> CallerContext();
+// Sets the options in the order given. Errors: kInvalid "--gpus: …".
+base::Result<base::Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description);
+// What the words say: `literal` or a plain word: a command; "-": a script on standard input;
+// FILE.rad; a file that starts with "#!": its text is the task, later edits do not change it.
+// Errors: kInvalid with the place, kNotFound for a missing .rad file.
+base::Result<base::Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
+                                    task::Description& description);
+base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
+                                 bool literal, const task::SubmitterContext& caller);
+
+}  // namespace carma::cli

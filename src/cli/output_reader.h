@@ -1,0 +1,50 @@
+// Reads a task's output file while it is being written, through truncation and rotation.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace carma::cli {
+
+class OutputReader {
+ public:
+  explicit OutputReader(std::string path) : path_(std::move(path)) {}
+
+  // Errors: kNotFound (not there yet), kDenied, kInvalid (no regular file), kIo.
+  base::Result<base::Unit> Open();
+  bool opened() const { return static_cast<bool>(fd_); }
+  // Skips to the last `lines` lines of what is there now.
+  base::Result<base::Unit> SkipToLast(std::int64_t lines);
+  // Copies what has come since the last call, also from a file that has taken the place of the
+  // first one. False: the reader of `out` has gone. Opens the file if it was not there before.
+  base::Result<bool> CopyNew(std::FILE* out);
+
+ private:
+  base::Result<bool> CopyRest(std::FILE* out);
+  bool Replaced() const;
+
+  std::string path_;
+  base::UniqueFd fd_;
+  std::int64_t offset_ = 0;
+};
+
+// Wakes when something happens to a file or to its folder; at the latest after a second, because
+// network file systems tell nothing.
+class FileWatch {
+ public:
+  explicit FileWatch(const std::string& path);
+  // stop_fd: readable ends the wait at once.
+  void Wait(int stop_fd);
+
+ private:
+  void Watch();
+
+  std::string path_;
+  base::UniqueFd inotify_;
+};
+
+}  // namespace carma::cli

@@ -1,0 +1,98 @@
+// submit and redo: one description becomes tasks.
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/describe.h"
+#include "cli/gpu_text.h"
+#include "cli/ids.h"
+#include "cli/verbs.h"
+
+namespace carma::cli {
+namespace {
+
+// The daemon's clock where it can differ from ours, because --begin is relative to it.
+void TakeDaemonTime(Context& context, const SubmitFlags& flags, task::SubmitterContext& caller) {
+  for (const auto& [option, value] : flags.settings) {
+    if (option != "begin" && option != "b") continue;
+    if (const auto status = GetStatus(context.client())) {
+      caller.now = base::FromMs(status->value.now_ms);
+    }
+    return;
+  }
+}
+
+void RunCheck(Context& context, const Described& described) {
+  const auto checked = CheckTasks(context.client(), {described.spec}, described.indices);
+  const std::size_t count = std::max<std::size_t>(1, described.indices.size());
+  if (checked) {
+    return Print(context, context.json ? checked->text + "\n" : CheckText(checked->value, count));
+  }
+  if (checked.error().code != base::ErrorCode::kUnavailable) return context.Fail(checked.error());
+  Warn(context, checked.error().message + "; checked without it");
+  if (context.json) {
+    Print(context, "{\"count\":" + std::to_string(count) + ",\"tasks\":[]}\n");
+  } else {
+    Print(context, "Nothing was submitted; the description is valid.\n");
+  }
+}
+
+// Tells the numbers, and what the daemon wants to be read.
+void Announce(Context& context, const Answer<Submission>& answer, bool parsable) {
+  const Submission& submission = answer.value;
+  for (const std::string& warning : submission.warnings) Warn(context, warning);
+  const std::string range = RangeText(submission.first, submission.count);
+  if (context.json) {
+    Print(context, answer.text + "\n");
+  } else if (parsable) {
+    Print(context, range + "\n");
+  } else {
+    Print(context, (submission.count == 1 ? "Submitted task " : "Submitted tasks ") + range + "\n");
+  }
+  std::fflush(context.out);
+}
+
+void AwaitSubmitted(Context& context, const Submission& submission) {
+  std::vector<std::uint64_t> ids;
+  for (std::uint64_t i = 0; i < submission.count; ++i) ids.push_back(submission.first + i);
+  // The submission was answered already; a second JSON value would spoil it.
+  context.json = false;
+  AwaitTasks(context, ids, {.tasks = {}, .timeout = std::nullopt, .quiet = true});
+}
+
+}  // namespace
+
+void RunSubmit(Context& context, const SubmitFlags& flags) {
+  if (!flags.batch.empty() || flags.lines) return RunBatch(context, flags);
+  auto caller = CallerContext();
+  if (!caller) return context.Fail(caller.error());
+  TakeDaemonTime(context, flags, *caller);
+  const auto described = Describe(flags, context.words, context.literal, *caller);
+  if (!described) return context.Fail(described.error());
+  for (const std::string& warning : described->warnings) Warn(context, warning);
+  if (flags.check) return RunCheck(context, *described);
+  const auto answer = described->indices.empty()
+                          ? SubmitTasks(context.client(), {described->spec})
+                          : SubmitArray(context.client(), described->spec, described->indices);
+  if (!answer) return context.Fail(answer.error());
+  Announce(context, *answer, flags.parsable);
+  if (flags.wait) AwaitSubmitted(context, answer->value);
+}
+
+void RunRedo(Context& context, const std::vector<std::string>& tasks, bool parsable) {
+  const auto ids = ResolveTasks(context, tasks, "@");
+  if (!ids) return context.Fail(ids.error());
+  for (std::uint64_t id : *ids) {
+    const auto spec = SpecForRedo(context.client(), id);
+    if (!spec) {
+      context.Fail(spec.error());
+      continue;
+    }
+    const auto answer = SubmitTasks(context.client(), {*spec});
+    if (answer) {
+      Announce(context, *answer, parsable);
+    } else {
+      context.Fail(answer.error());
+    }
+  }
+}
+
+}  // namespace carma::cli
