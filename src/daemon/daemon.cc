@@ -510,9 +510,9 @@ api::StatusView RealDaemon::Status() {
 // A simulated server has a clock of its own, which its tasks and its daemon share.
 Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings) {
   if (settings.simgpu_state.empty()) return std::make_unique<base::SystemClock>();
-  const Result<simgpu::ServerClock> clock = simgpu::ReadClock(settings.simgpu_state);
-  if (!clock) return Wrap(clock.error(), "simulation.state");
-  return std::make_unique<base::SystemClock>(clock->time_scale, clock->origin_time,
+  const Result<simgpu::ClockOrigin> clock = simgpu::ReadClock(settings.simgpu_state);
+  if (!clock) return base::Wrap(clock.error(), "simulation.state");
+  return std::make_unique<base::SystemClock>(clock->time_scale, base::FromMs(clock->origin_time_ms),
                                              clock->origin_boot_ns);
 }
 
