@@ -166,12 +166,14 @@ TEST_F(DriverTest, NoStateOrABrokenOneMeansNoDriver) {
   ::setenv(kStateVariable, server_.path().c_str(), 1);
   ASSERT_TRUE(probe_->Devices());
   ASSERT_EQ(::truncate(server_.path().c_str(), 4'000), 0);
+  LetFileCheckExpire();
   EXPECT_EQ(probe_->Read(0, {}).error().code, ErrorCode::kUnavailable);
 }
 
 TEST_F(DriverTest, AServerThatWasReplacedIsFoundAgain) {
   ASSERT_TRUE(probe_->Devices());
   ASSERT_TRUE(CreateServer(server_.path(), "2xA100-40GB,1xH100-80GB", {}));
+  LetFileCheckExpire();
   EXPECT_EQ(probe_->Read(0, {}).error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(MustRead(0).used_mib, 0);
 }

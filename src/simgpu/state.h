@@ -21,6 +21,10 @@
 
 namespace carma::simgpu {
 
+// How long a server that was removed or torn may go unnoticed, in real time: asking the file system
+// at every look would cost more than the look.
+inline constexpr std::int64_t kFileCheckNs = 1'000'000;
+
 // Names the file for the simulated driver and for simulated tasks.
 inline constexpr const char* kStateVariable = "CARMA_SIMGPU_STATE";
 
@@ -143,7 +147,7 @@ class Server {
   struct Mapping;
 
   Server() = default;
-  base::Result<base::Unit> CheckFile() const;
+  base::Result<base::Unit> CheckFile();
   // To be called with the lock held.
   void BringToPresent();
   void Reap();

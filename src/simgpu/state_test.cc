@@ -247,9 +247,11 @@ TEST_F(StateTest, BrokenFilesAreRefusedAndLeftAlone) {
 
 TEST_F(StateTest, AServerThatIsRemovedOrTornUnderOurFeetIsAnError) {
   auto server = Attach();
-  ::truncate(server_.path().c_str(), 100);
+  ASSERT_EQ(::truncate(server_.path().c_str(), 100), 0);
+  LetFileCheckExpire();
   EXPECT_EQ(server->Look(0).error().code, ErrorCode::kCorrupt);
-  ::unlink(server_.path().c_str());
+  ASSERT_EQ(::unlink(server_.path().c_str()), 0);
+  LetFileCheckExpire();
   EXPECT_EQ(server->Look(0).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(server->FaultOn(0, "").error().code, ErrorCode::kNotFound);
 }
@@ -262,6 +264,7 @@ TEST_F(StateTest, AServerInUseIsNotReplaced) {
   EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
   residency.reset();
   EXPECT_TRUE(CreateServer(server_.path(), "1xA100-40GB", {}));
+  LetFileCheckExpire();
   EXPECT_EQ(server->Look(0).error().code, ErrorCode::kNotFound) << "the old one is gone";
 }
 

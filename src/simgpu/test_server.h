@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/clock.h"
 #include "simgpu/state.h"
 
 namespace carma::simgpu {
@@ -32,5 +33,12 @@ class TestServer {
  private:
   std::string folder_;
 };
+
+// Passes the real millisecond in which a server trusts its last look at the file.
+inline void LetFileCheckExpire() {
+  const std::int64_t from = base::BootTimeNs();
+  while (base::BootTimeNs() - from <= kFileCheckNs) {
+  }
+}
 
 }  // namespace carma::simgpu
