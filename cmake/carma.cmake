@@ -31,6 +31,10 @@ if(CARMA_SANITIZE)
   add_link_options(-fsanitize=${CARMA_SANITIZE})
 endif()
 
+if(CARMA_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)  # coverage for libFuzzer in every room
+endif()
+
 # carma_room(core DEPENDS carma::base [LINK fmt::fmt])
 # The folder's *.cc become the library carma::core, its *_test.cc the one test program core_test.
 # DEPENDS names rooms further left (tools/check_layers.sh compares it with the includes).

@@ -1,0 +1,27 @@
+// One function per kind of outside bytes: any bytes must give a value or an error, never a crash,
+// and what was accepted must keep its promises. libFuzzer drives them (fuzz_main.cc), and
+// replay_test.cc runs the corpora through them in ordinary builds.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace carma::fuzz {
+
+void FuzzScript(std::string_view bytes);     // #CARMA and #SBATCH directives
+void FuzzRad(std::string_view bytes);        // .rad files
+void FuzzSpec(std::string_view bytes);       // TaskSpec as JSON
+void FuzzOom(std::string_view bytes);        // the end of a task's stderr
+void FuzzTrace(std::string_view bytes);      // task traces
+void FuzzCatalogue(std::string_view bytes);  // workload catalogues
+
+struct Entry {
+  const char* name;  // its corpus is fuzz/corpus/<name>
+  void (*run)(std::string_view bytes);
+};
+inline constexpr std::array kEntries{
+    Entry{"script", FuzzScript}, Entry{"rad", FuzzRad},     Entry{"spec", FuzzSpec},
+    Entry{"oom", FuzzOom},       Entry{"trace", FuzzTrace}, Entry{"catalogue", FuzzCatalogue},
+};
+
+}  // namespace carma::fuzz

@@ -1,0 +1,90 @@
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/text.h"
+#include "entries.h"
+#include "task/oom_detect.h"
+#include "task/options.h"
+#include "task/rad.h"
+#include "task/script.h"
+#include "task/spec.h"
+
+namespace carma::fuzz {
+namespace {
+
+// An accepted description gives valid tasks that survive JSON; a refused one gives one line.
+void CheckTasks(task::Description& description) {
+  const auto tasks = description.Finish({.cwd = "/w",
+                                         .home = "/h",
+                                         .user = "eve",
+                                         .environment = {{"PATH", "/bin"}},
+                                         .now = base::FromMs(1'772'373'600'000)});
+  if (!tasks) {
+    CARMA_CHECK(base::IsUtf8(tasks.error().message), "a readable error");
+    return;
+  }
+  CARMA_CHECK(!tasks->empty(), "at least one task");
+  const task::TaskSpec& spec = tasks->front();
+  CARMA_CHECK(task::Validate(spec), "a finished task is valid");
+  const auto back = task::SpecFromJsonText(task::ToJsonText(spec));
+  CARMA_CHECK(back && *back == spec, "a task comes back from JSON as it went");
+}
+
+void CheckError(const base::Error& error) {
+  CARMA_CHECK(base::IsUtf8(error.message) && error.message.size() < 2000 &&
+                  error.message.find('\n') == std::string::npos,
+              "an error is one readable line");
+}
+
+}  // namespace
+
+void FuzzScript(std::string_view bytes) {
+  task::Description description;
+  const auto applied = task::ApplyScript(bytes, "fuzz.sh", {"x"}, description);
+  if (applied) {
+    CheckTasks(description);
+  } else {
+    CheckError(applied.error());
+  }
+}
+
+void FuzzRad(std::string_view bytes) {
+  for (const char* estimate : {"oracle", "horus"}) {
+    task::Description description;
+    const auto applied = task::ApplyRad(bytes, "dir/fuzz.rad", description);
+    if (!applied) return CheckError(applied.error());
+    CARMA_CHECK(description.Set("rad-estimate", estimate, "--rad-estimate"), "a known estimate");
+    CheckTasks(description);
+  }
+}
+
+void FuzzSpec(std::string_view bytes) {
+  const auto spec = task::SpecFromJsonText(std::string(bytes));
+  if (!spec) return CheckError(spec.error());
+  const auto back = task::SpecFromJsonText(task::ToJsonText(*spec));
+  CARMA_CHECK(back && *back == *spec, "a task comes back from JSON as it went");
+  const std::string path = task::ExpandPath(spec->stdout_path, *spec, core::TaskId{7}, "eve");
+  CARMA_CHECK(path.starts_with('/'), "an absolute path stays one");
+}
+
+void FuzzOom(std::string_view bytes) {
+  task::ExitEvidence evidence;
+  // The first byte chooses how the task ended.
+  const unsigned char how = bytes.empty() ? 0 : static_cast<unsigned char>(bytes.front());
+  evidence.exit_code = how & 1 ? how : 0;
+  evidence.signal = how & 2 ? how % 64 : 0;
+  evidence.stopped_by_us = (how & 4) != 0;
+  evidence.host_oom = (how & 8) != 0;
+  if (how & 16) evidence.device_full = how / 255.0;
+  evidence.stderr_tail = bytes.substr(bytes.empty() ? 0 : 1);
+  const core::ExitInfo info = task::ClassifyExit(evidence);
+  const bool abnormal = evidence.exit_code != 0 || evidence.signal != 0;
+  CARMA_CHECK(abnormal == (info.kind != core::ExitKind::kSuccess), "exit 0 alone is success");
+  CARMA_CHECK(!evidence.stopped_by_us || info.kind != core::ExitKind::kOutOfMemory,
+              "what we stopped is no OOM");
+  CARMA_CHECK(base::IsUtf8(info.detail) && info.detail.find('\n') == std::string::npos,
+              "the detail is one readable line");
+}
+
+}  // namespace carma::fuzz
