@@ -22,7 +22,8 @@ Duration Backoff(Duration first, int ooms) {
 
 void Scheduler::State::EndOutOfMemory(TaskRecord& task) {
   const std::string told = task.exit.detail.empty() ? "" : " (" + task.exit.detail + ")";
-  if (FailedAloneOnLargest(task)) {
+  // The original tries again whatever the chances.
+  if (!config.every_failure_is_oom && FailedAloneOnLargest(task)) {
     ++task.ooms;
     return Finish(task, TaskState::kOutOfMemory,
                   {ReasonCode::kOutOfMemory,

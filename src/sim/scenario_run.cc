@@ -92,6 +92,12 @@ std::string Describe(const News& news) {
   return text + " at=" + TimeText(news.when);
 }
 
+// Starts, stops and rejects must be expected; other news may go unmentioned.
+bool Unexpected(const News& news) {
+  return !news.expected && (news.kind == News::Kind::kStart || news.kind == News::Kind::kStop ||
+                            news.kind == News::Kind::kReject);
+}
+
 // What an expectation did not find as it should be; empty: all as expected.
 using Mismatch = std::optional<std::string>;
 
@@ -353,8 +359,7 @@ class Player {
   Mismatch Compare(const Clause& clause, ClauseReader& in) {
     const std::string& verb = clause.verb;
     if (verb == "nothing") {
-      const bool none =
-          std::all_of(news_.begin(), news_.end(), [](const News& news) { return news.expected; });
+      const bool none = std::none_of(news_.begin(), news_.end(), Unexpected);
       return none ? std::nullopt : Mismatch("expected nothing");
     }
     if (verb == "wake") return CompareWake(in);
@@ -488,10 +493,7 @@ class Player {
 
   Result<Unit> NothingLeft() {
     for (const News& news : news_) {
-      const bool strict = news.kind == News::Kind::kStart || news.kind == News::Kind::kStop ||
-                          news.kind == News::Kind::kReject;
-      if (strict && !news.expected)
-        return Bad(ErrorCode::kConflict, "unexpected " + Describe(news));
+      if (Unexpected(news)) return Bad(ErrorCode::kConflict, "unexpected " + Describe(news));
     }
     news_.clear();
     return Unit{};
