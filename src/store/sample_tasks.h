@@ -60,8 +60,26 @@ inline StoredTask FullTask(std::uint64_t id) {
   return task;
 }
 
-// A task as it is when it was just submitted; its description has the size of a usual environment.
-inline StoredTask NewTask(std::uint64_t id, std::size_t spec_bytes = 2'000) {
+// A description as `carma submit` makes it: the environment is most of it.
+inline std::string SampleSpec(std::uint64_t id, std::size_t environment_bytes) {
+  static std::string environment;
+  static std::size_t made_bytes = std::string::npos;
+  if (made_bytes != environment_bytes) {
+    environment = "\"environment\":{";
+    for (std::uint64_t i = 0; environment.size() < environment_bytes; ++i) {
+      environment += "\"VARIABLE_" + std::to_string(i) + "\":\"/opt/software/" +
+                     std::to_string(i * 2'654'435'761U) + "/bin\",";
+    }
+    environment += "\"_\":\"\"}";
+    made_bytes = environment_bytes;
+  }
+  return "{\"array_index\":" + std::to_string(id) +
+         ",\"command\":[\"python\",\"train.py\",\"--seed\",\"" + std::to_string(id * 7) + "\"]," +
+         environment + ",\"name\":\"train\",\"workdir\":\"/home/ada\"}";
+}
+
+// A task as it is when it was just submitted.
+inline StoredTask NewTask(std::uint64_t id, std::size_t environment_bytes = 2'000) {
   StoredTask task;
   task.record.id = core::TaskId{id};
   task.record.state = core::TaskState::kQueued;
@@ -70,13 +88,13 @@ inline StoredTask NewTask(std::uint64_t id, std::size_t spec_bytes = 2'000) {
   task.record.request.uid = 1000;
   task.user = "ada";
   task.name = "train";
-  task.spec_json = std::string(spec_bytes, 'x');
+  task.spec_json = SampleSpec(id, environment_bytes);
   task.stdout_path = task.stderr_path = "/home/ada/carma-" + std::to_string(id) + ".out";
   return task;
 }
 
-inline StoredTask FinishedTask(std::uint64_t id, std::size_t spec_bytes = 2'000) {
-  StoredTask task = NewTask(id, spec_bytes);
+inline StoredTask FinishedTask(std::uint64_t id, std::size_t environment_bytes = 2'000) {
+  StoredTask task = NewTask(id, environment_bytes);
   task.record.state = core::TaskState::kSucceeded;
   task.record.placement = {{core::GpuIndex{0}, 12'000}};
   task.gpu_uuids = {"GPU-5f1c0a3e-7b1d-4a55-9a53-0d8a9f3b2c01"};

@@ -9,8 +9,8 @@ namespace {
 
 // Table task holds the changing part of a task, one short row; what never changes after submission
 // and may be long (environment, script) is in table description, so that a change of state rewrites
-// a few hundred bytes. Each index serves one kind of question of Store::List, Counts, Unfinished or
-// Prune; the task's id ends every index by itself, so pages come in id order without sorting.
+// a few hundred bytes. Each index serves one kind of question of Store::List, Unfinished or Prune;
+// the task's id ends every index by itself, so pages come in id order without sorting.
 constexpr std::string_view kVersion1 = R"sql(
 CREATE TABLE task (
   id INTEGER PRIMARY KEY,
@@ -66,9 +66,34 @@ CREATE INDEX task_name ON task(name);
 CREATE INDEX task_submitted ON task(submitted_ms);
 CREATE INDEX task_ended ON task(ended_ms) WHERE ended_ms IS NOT NULL;
 
+-- How many tasks are in each state, kept with every change: counting 100 000 rows takes too long
+-- for a loop that is asked every second.
+CREATE TABLE state_count (
+  state TEXT PRIMARY KEY,
+  tasks INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER task_comes AFTER INSERT ON task BEGIN
+  INSERT INTO state_count VALUES (new.state, 1) ON CONFLICT(state) DO UPDATE SET tasks = tasks + 1;
+END;
+CREATE TRIGGER task_goes AFTER DELETE ON task BEGIN
+  UPDATE state_count SET tasks = tasks - 1 WHERE state = old.state;
+END;
+CREATE TRIGGER task_steps AFTER UPDATE OF state ON task WHEN new.state <> old.state BEGIN
+  UPDATE state_count SET tasks = tasks - 1 WHERE state = old.state;
+  INSERT INTO state_count VALUES (new.state, 1) ON CONFLICT(state) DO UPDATE SET tasks = tasks + 1;
+END;
+
+-- Texts that descriptions are kept as differences from (delta.h).
+CREATE TABLE template (
+  id INTEGER PRIMARY KEY,
+  text TEXT NOT NULL
+) STRICT;
+
+-- template NULL: spec is the text itself.
 CREATE TABLE description (
   id INTEGER PRIMARY KEY REFERENCES task(id) ON DELETE CASCADE,
   gid INTEGER NOT NULL,
+  template INTEGER,
   spec TEXT NOT NULL,
   stdout_path TEXT NOT NULL,
   stderr_path TEXT NOT NULL

@@ -10,6 +10,7 @@
 #include <map>
 #include <utility>
 
+#include "store/delta.h"
 #include "store/lock.h"
 #include "store/open.h"
 #include "store/query.h"
@@ -79,12 +80,14 @@ std::string InsertTaskSql() {
 // Rows of `task` with their description, in the order in which ReadTask() takes them.
 std::string SelectTasksSql() {
   return "SELECT task.id," + JoinColumns(TaskColumns(), "task.", "", ",") +
-         ",gid,spec,stdout_path,stderr_path FROM task JOIN description ON description.id=task.id ";
+         ",gid,stdout_path,stderr_path,spec,template.text FROM task "
+         "JOIN description ON description.id=task.id "
+         "LEFT JOIN template ON template.id=description.template ";
 }
 
 constexpr const char* kPutDescription =
-    "INSERT INTO description(id,gid,spec,stdout_path,stderr_path) VALUES(?,?,?,?,?) "
-    "ON CONFLICT(id) DO UPDATE SET gid=excluded.gid,spec=excluded.spec,"
+    "INSERT INTO description(id,gid,template,spec,stdout_path,stderr_path) VALUES(?,?,?,?,?,?) "
+    "ON CONFLICT(id) DO UPDATE SET gid=excluded.gid,template=excluded.template,spec=excluded.spec,"
     "stdout_path=excluded.stdout_path,stderr_path=excluded.stderr_path";
 
 std::string QuotedStates(bool final) {
@@ -102,16 +105,28 @@ Result<StoredTask> ReadTask(SQLite::Statement& row) {
   Reader reader(row);
   reader("id", task.record.id);
   VisitTask(reader, task);
+  std::string spec;
+  std::optional<std::string> base;
   reader("gid", task.gid);
-  reader("spec", task.spec_json);
   reader("stdout_path", task.stdout_path);
   reader("stderr_path", task.stderr_path);
-  if (reader.problem()) {
-    return Fail(ErrorCode::kCorrupt, "task " + std::to_string(core::Number(task.record.id)) +
-                                         " in the state file: " + *reader.problem());
+  reader("spec", spec);
+  reader("template", base);
+  std::optional<std::string> text = base ? Apply(*base, spec) : std::optional(std::move(spec));
+  if (reader.problem() || !text) {
+    return Fail(ErrorCode::kCorrupt,
+                "task " + std::to_string(core::Number(task.record.id)) + " in the state file: " +
+                    reader.problem().value_or("column spec: expected a difference"));
   }
+  task.spec_json = *std::move(text);
   return task;
 }
+
+// What description.spec holds, and the template it is a difference from.
+struct PackedSpec {
+  std::optional<std::int64_t> template_id;
+  std::string text;
+};
 
 }  // namespace
 
@@ -140,6 +155,26 @@ struct Store::Impl {
     if (sqlite3_get_autocommit(db->getHandle()) == 0) db->tryExec("ROLLBACK");
     last_task = durable_task;
     last_event = durable_event;
+    templates.clear();  // a new one of this batch is gone
+  }
+
+  // A user's descriptions are kept as differences from that user's last one that was too different.
+  PackedSpec Pack(const std::string& user, const std::string& spec) {
+    constexpr std::size_t kWorthIt = 256;
+    constexpr std::size_t kMostUsers = 64;  // of one day; each keeps one text in memory
+    if (spec.size() < kWorthIt) return {std::nullopt, spec};
+    const auto known = templates.find(user);
+    if (known != templates.end()) {
+      std::string difference = known->second.base.Difference(spec);
+      if (difference.size() <= spec.size() / 2) return {known->second.id, std::move(difference)};
+      templates.erase(known);
+    }
+    if (templates.size() >= kMostUsers) templates.clear();
+    const Use put(Prepared("INSERT INTO template(text) VALUES(?)"));
+    put->bind(1, spec);
+    put->exec();
+    const Known& added = templates.try_emplace(user, db->getLastInsertRowid(), spec).first->second;
+    return {added.id, added.base.Difference(spec)};
   }
 
   // Runs a part of the open batch; any failure of SQLite undoes the whole batch.
@@ -200,9 +235,16 @@ struct Store::Impl {
     return tasks;
   }
 
+  struct Known {
+    Known(std::int64_t row, std::string text) : id(row), base(std::move(text)) {}
+    std::int64_t id;
+    Template base;
+  };
+
   StateLock lock;  // released last
   std::unique_ptr<SQLite::Database> db;
   std::map<std::string, std::unique_ptr<SQLite::Statement>> statements;
+  std::map<std::string, Known> templates;  // by user
   Batch batch = Batch::kNone;
   // Highest numbers ever given: as on disk, and with the open batch.
   std::int64_t durable_task = 0, last_task = 0;
@@ -275,11 +317,13 @@ Result<Unit> Store::PutTask(const StoredTask& task) {
     bind.Bind(task.record.id);
     VisitTask(bind, task);
     put->exec();
+    const PackedSpec spec = impl_->Pack(task.user, task.spec_json);
     const Use describe(impl_->Prepared(kPutDescription));
     Binder detail(*describe);
     detail.Bind(task.record.id);
     detail.Bind(task.gid);
-    detail.Bind(task.spec_json);
+    detail.Bind(spec.template_id);
+    detail.Bind(spec.text);
     detail.Bind(task.stdout_path);
     detail.Bind(task.stderr_path);
     describe->exec();
@@ -376,6 +420,11 @@ Result<std::int64_t> Store::Prune(core::Time ended_before) {
     const std::int64_t removed = erase("DELETE FROM task WHERE " + old_tasks);
     erase("DELETE FROM event WHERE task IS NULL AND when_ms < ?");
     erase("DELETE FROM gpu_usage WHERE to_ms < ?");
+    impl_->templates.clear();  // the next line may take any that no task uses any more
+    const Use unused(
+        impl_->Prepared("DELETE FROM template WHERE id NOT IN "
+                        "(SELECT template FROM description WHERE template IS NOT NULL)"));
+    unused->exec();
     return removed;
   });
 }
@@ -437,7 +486,7 @@ Result<std::vector<StoredTask>> Store::List(const TaskFilter& filter) {
 Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Store::Counts() {
   using Answer = Result<std::vector<std::pair<core::TaskState, std::int64_t>>>;
   return impl_->Read("counting tasks", [&]() -> Answer {
-    const Use rows(impl_->Prepared("SELECT state, count(*) FROM task GROUP BY state"));
+    const Use rows(impl_->Prepared("SELECT state, tasks FROM state_count WHERE tasks > 0"));
     std::vector<std::pair<core::TaskState, std::int64_t>> counts;
     while (rows->executeStep()) {
       auto& [state, count] = counts.emplace_back();

@@ -204,6 +204,12 @@ TEST_F(StoreTest, CountsAndStates) {
   EXPECT_THAT(*store_->Counts(),
               ElementsAre(Pair(TaskState::kQueued, 5), Pair(TaskState::kSucceeded, 3)));
   EXPECT_EQ(*store_->StateOf(TaskId{6}), TaskState::kSucceeded);
+  Batch([&] {
+    ASSERT_TRUE(store_->PutRecord(FinishedTask(5).record, {}));
+    ASSERT_TRUE(store_->PutTask(NewTask(8)));
+  });
+  EXPECT_THAT(*store_->Counts(),
+              ElementsAre(Pair(TaskState::kQueued, 5), Pair(TaskState::kSucceeded, 3)));
   EXPECT_EQ(*store_->StateOf(TaskId{60}), std::nullopt);
   EXPECT_EQ(store_->Get(TaskId{60}).error().code, ErrorCode::kNotFound);
 }
@@ -253,6 +259,38 @@ TEST_F(StoreTest, ListFiltersAndPages) {
        {12, 11, 10, 9, 8, 7}},
   };
   for (const Case& c : cases) EXPECT_EQ(Ids(c.filter), c.ids) << c.name;
+}
+
+TEST_F(StoreTest, LikeDescriptionsShareWhatIsLike) {
+  Batch([&] {
+    for (std::uint64_t id = 1; id <= 1'000; ++id) {
+      StoredTask task = NewTask(id, 20'000);
+      if (id % 2 == 0) task.user = "bob";
+      ASSERT_TRUE(store_->PutTask(task));
+    }
+  });
+  Put([] {
+    StoredTask other = NewTask(1'001);
+    other.spec_json = std::string(30'000, 'o');
+    return other;
+  }());
+  Put(NewTask(1'002, 20'000));
+  Reopen();
+  Put(NewTask(1'003, 20'000));
+  for (const std::uint64_t id : {1, 2, 500, 999, 1'000, 1'002, 1'003}) {
+    EXPECT_EQ(store_->Get(TaskId{id})->spec_json, NewTask(id, 20'000).spec_json) << id;
+  }
+  EXPECT_EQ(store_->Get(TaskId{1'001})->spec_json, std::string(30'000, 'o'));
+  store_.reset();
+  EXPECT_LE(std::filesystem::file_size(dir_ + "/carma.db"), 1U << 20);
+}
+
+TEST_F(StoreTest, ATemplateOfARolledBackBatchIsNotUsed) {
+  ASSERT_TRUE(store_->Begin());
+  ASSERT_TRUE(store_->PutTask(NewTask(1)));
+  store_->Rollback();
+  Put(NewTask(2));
+  EXPECT_EQ(store_->Get(TaskId{2})->spec_json, NewTask(2).spec_json);
 }
 
 TEST_F(StoreTest, EventsKeepTheirOrderAndNumbers) {
@@ -339,6 +377,14 @@ TEST_F(StoreTest, PruneTakesOldFinishedTasksAndWhatBelongsToThem) {
   EXPECT_THAT(*store_->Usage(base::FromMs(0), now), IsEmpty());
   SQLite::Database db(dir_ + "/carma.db");
   EXPECT_EQ(db.execAndGet("SELECT count(*) FROM description").getInt(), 5);
+  EXPECT_THAT(*store_->Counts(),
+              ElementsAre(Pair(TaskState::kQueued, 2), Pair(TaskState::kSucceeded, 3)));
+  ASSERT_TRUE(store_->Begin());
+  EXPECT_TRUE(store_->Prune(base::FromMs(3'000'000'000'000)));
+  ASSERT_TRUE(store_->Commit());
+  EXPECT_EQ(db.execAndGet("SELECT count(*) FROM template").getInt(), 1);
+  Put(NewTask(7));
+  EXPECT_EQ(store_->Get(TaskId{7})->spec_json, NewTask(7).spec_json);
 }
 
 TEST_F(StoreTest, AnotherProgramMayReadWhileTheStoreIsOpen) {
