@@ -23,6 +23,7 @@ inline constexpr int kExitUsage = 2;
 // One run of the program. Verbs print to `out` and `err` only, so that tests can read them.
 struct Context {
   std::string socket_path;  // --socket, $CARMA_SOCKET or DefaultSocketPath(); set before parsing
+  std::string version;      // of this program
   bool json = false;        // --json: one JSON value on `out` instead of text
   int exit_code = 0;        // what main() returns
   std::FILE* out = stdout;

@@ -47,7 +47,8 @@ base::Result<task::SubmitterContext> CallerContext() {
   for (char** entry = environ; *entry; ++entry) {
     const char* equals = std::strchr(*entry, '=');
     if (equals && equals != *entry) {
-      caller.environment.emplace(std::string(*entry, equals), equals + 1);
+      caller.environment.emplace(std::string(*entry, static_cast<std::size_t>(equals - *entry)),
+                                 equals + 1);
     }
   }
   return caller;

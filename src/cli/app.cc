@@ -1,0 +1,107 @@
+// The whole program: which verb, which words are its own, what comes of a mistake.
+#include <CLI/CLI.hpp>
+#include <sstream>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/verbs.h"
+
+namespace carma::cli {
+namespace {
+
+bool TakesValue(const CLI::App& app, const CLI::App& verb, const std::string& name) {
+  const CLI::Option* option = verb.get_option_no_throw(name);
+  if (!option) option = app.get_option_no_throw(name);
+  return option && option->get_items_expected_min() > 0;
+}
+
+// How many words an option takes, itself included: "--gpus 2", "--gpus=2", "-G2", "-HG 2".
+std::size_t OptionLength(const CLI::App& app, const CLI::App& verb, const std::string& word) {
+  if (word.starts_with("--")) {
+    const bool has_value = word.find('=') != std::string::npos;
+    return !has_value && TakesValue(app, verb, word) ? 2 : 1;
+  }
+  for (std::size_t i = 1; i < word.size(); ++i) {
+    if (TakesValue(app, verb, std::string("-") + word[i])) return i + 1 == word.size() ? 2 : 1;
+  }
+  return 1;
+}
+
+bool IsOption(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' && word != "--";
+}
+
+// Where the words that are no options begin, counted from `at`.
+std::size_t SkipOptions(const CLI::App& app, const CLI::App& verb,
+                        const std::vector<std::string>& words, std::size_t at) {
+  while (at < words.size() && IsOption(words[at])) at += OptionLength(app, verb, words[at]);
+  return std::min(at, words.size());
+}
+
+// Takes what `submit` shall run out of the words that CLI11 reads.
+void SplitCommand(CLI::App& app, std::vector<std::string>& words, Context& context) {
+  const std::size_t verb_at = SkipOptions(app, app, words, 0);
+  if (verb_at == words.size() || words[verb_at] != "submit") return;
+  const CLI::App& verb = *app.get_subcommand("submit");
+  const std::size_t at = SkipOptions(app, verb, words, verb_at + 1);
+  context.literal = at < words.size() && words[at] == "--";
+  const auto first = words.begin() + static_cast<std::ptrdiff_t>(at);
+  context.words.assign(first + (context.literal ? 1 : 0), words.end());
+  words.erase(first, words.end());
+}
+
+// CLI11 tells mistakes and calls for help in the same way.
+int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
+  if (error.get_exit_code() == 0) {
+    std::ostringstream out;
+    std::ostringstream err;
+    app.exit(error, out, err);
+    Print(context, out.str());
+    return 0;
+  }
+  std::string verb = "carma";
+  for (const CLI::App* parsed : app.get_subcommands()) verb += " " + parsed->get_name();
+  std::fprintf(context.err, "carma: %s (see %s --help)\n",
+               base::Printable(error.what(), 1000).c_str(), verb.c_str());
+  return kExitUsage;
+}
+
+// Everything was printed, or the failure is ours too: a full disk must not look like success.
+int Finish(Context& context) {
+  if (std::fflush(context.out) == 0 && !std::ferror(context.out)) return context.exit_code;
+  if (context.exit_code == 0) context.Fail(base::FailErrno(errno, "write output").error());
+  return context.exit_code;
+}
+
+}  // namespace
+
+int RunCarma(int argc, const char* const* argv, Context& context) {
+  if (context.socket_path.empty()) context.socket_path = DefaultSocketPath();
+  CLI::App app("Share the GPUs of a server: submit training tasks and watch them.", "carma");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_option("--socket", context.socket_path, "the daemon's socket ($CARMA_SOCKET)")
+      ->type_name("PATH");
+  app.add_flag("--json", context.json, "JSON instead of text");
+  app.set_version_flag("--version", "carma " + context.version);
+  app.footer(
+      "  carma submit --gpus 1 --memory 12G python train.py\n"
+      "  carma list\n"
+      "  carma logs -f\n"
+      "Exit code: 0 done, 1 failed, 2 asked wrongly. 'carma VERB --help' says more.");
+  AddTaskVerbs(app, context);
+  AddServerVerbs(app, context);
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  SplitCommand(app, words, context);
+  std::reverse(words.begin(), words.end());  // as CLI11 wants it
+  try {
+    app.parse(std::move(words));
+  } catch (const CLI::ParseError& error) {
+    return Tell(app, error, context);
+  } catch (const std::exception& error) {
+    context.Fail({base::ErrorCode::kIo, error.what()});
+  }
+  return Finish(context);
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,29 @@
+// Completion scripts for shells, made from the verbs and options themselves.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace carma::cli {
+
+struct OptionWords {
+  std::string long_name;  // "--gpus"; empty: none
+  char letter = 0;        // 0: none
+  bool takes_value = false;
+  std::string help;
+};
+struct VerbWords {
+  std::vector<std::string> names;  // the verb, then its aliases: "list", "ls"
+  std::string help;
+  std::vector<OptionWords> options;
+};
+
+// shell: "bash", "zsh" or "fish". The words of `global` stand before every verb. Errors: kInvalid
+// for another shell.
+base::Result<std::string> CompletionScript(const std::string& shell,
+                                           const std::vector<VerbWords>& verbs,
+                                           const std::vector<OptionWords>& global);
+
+}  // namespace carma::cli

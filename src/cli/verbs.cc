@@ -1,0 +1,356 @@
+// How the verbs and their options are spelled; what they do is declared in verbs.h.
+#include "cli/verbs.h"
+
+#include <CLI/CLI.hpp>
+#include <map>
+
+#include "base/text.h"
+#include "cli/completion.h"
+#include "cli/task_text.h"
+#include "task/options.h"
+
+namespace carma::cli {
+namespace {
+
+constexpr const char* kTasksHelp = "tasks: 42, 42,43, 40-45, @ (my last one), @~2 (two before it)";
+
+// The flags of a verb live as long as its callback. shared_ptr: std::function wants to be copied.
+template <class Flags>
+std::shared_ptr<Flags> NewFlags() {
+  return std::make_shared<Flags>();
+}
+
+CLI::App* AddVerb(CLI::App& app, const char* name, const char* help, const std::string& example) {
+  CLI::App* verb = app.add_subcommand(name, help);
+  verb->footer(example + "\nEvery verb also takes --json and --socket PATH.");
+  return verb;
+}
+
+// ---- submit ----
+
+void AddTaskOptions(CLI::App& verb) {
+  for (const task::OptionInfo& info : task::SubmitOptions()) {
+    std::string names = info.letter != 0 ? std::string("-") + info.letter + "," : "";
+    names += "--" + std::string(info.name);
+    CLI::Option* option = info.value.empty() ? verb.add_flag(names) : verb.add_option(names);
+    option->description(std::string(info.help))
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+        ->group("Task");
+    if (!info.value.empty()) option->type_name(std::string(info.value));
+  }
+}
+
+// What was given of the task's options, in that order.
+std::vector<std::pair<std::string, std::string>> GivenOptions(const CLI::App& verb) {
+  std::vector<std::pair<std::string, std::string>> given;
+  std::map<const CLI::Option*, std::size_t> seen;
+  for (const CLI::Option* option : verb.parse_order()) {
+    if (option->get_group() != "Task" || option->get_lnames().empty()) continue;
+    const std::string& name = option->get_lnames()[0];
+    const std::size_t nth = seen[option]++;
+    const task::OptionInfo* info = task::FindOption(name);
+    if (!info || nth >= option->results().size()) continue;
+    given.emplace_back(name, info->value.empty() ? "" : option->results()[nth]);
+  }
+  return given;
+}
+
+void AddSubmit(CLI::App& app, Context& context) {
+  auto flags = NewFlags<SubmitFlags>();
+  CLI::App* verb = AddVerb(
+      app, "submit", "Submit a task: a command, a script with #CARMA or #SBATCH lines, a .rad file",
+      "What is run follows the options:\n"
+      "  carma submit --gpus 2 --memory 12G python train.py --lr 0.1\n"
+      "  carma submit --time 12h train.sh resnet50       a script that starts with #!\n"
+      "  carma submit --array 0-15 -- ./sweep            -- : never taken for a script\n"
+      "  carma submit resnet50.rad                       a description of the original system\n"
+      "  echo 'nvidia-smi' | sed '1i #!/bin/sh' | carma submit -\n"
+      "  carma submit --batch tasks.jsonl                one JSON description per line\n"
+      "Prints 'Submitted task 42'. Exit code: 0 accepted, 1 refused, 2 wrong description;\n"
+      "with --wait that of the task.\n");
+  AddTaskOptions(*verb);
+  verb->add_flag("--check", flags->check, "dry run: would it be accepted, and could it start now?");
+  verb->add_flag("-W,--wait", flags->wait, "wait for its end and exit with its exit code");
+  verb->add_flag("--parsable", flags->parsable, "print only the number, or first-last");
+  verb->add_option("--batch", flags->batch, "submit every line of FILE, - for standard input")
+      ->type_name("FILE");
+  verb->add_flag("--lines", flags->lines,
+                 "the lines of --batch are shell commands, all with the options given here");
+  verb->callback([&context, flags, verb] {
+    flags->settings = GivenOptions(*verb);
+    RunSubmit(context, *flags);
+  });
+}
+
+void AddRedo(CLI::App& app, Context& context) {
+  struct Flags {
+    std::vector<std::string> tasks;
+    bool parsable = false;
+  };
+  auto flags = NewFlags<Flags>();
+  CLI::App* verb = AddVerb(app, "redo", "Submit tasks again, as new ones, described as they were",
+                           "  carma redo @          my last task once more\n"
+                           "Dependencies, begin time and hold are left out.\n");
+  verb->add_option("tasks", flags->tasks, std::string(kTasksHelp) + "; default @");
+  verb->add_flag("--parsable", flags->parsable, "print only the number");
+  verb->callback([&context, flags] { RunRedo(context, flags->tasks, flags->parsable); });
+}
+
+// ---- looking ----
+
+void AddWatch(CLI::App& verb, bool& watch, double& interval_s) {
+  verb.add_flag("-w,--watch", watch, "show again and again until interrupted");
+  verb.add_option("--interval", interval_s, "seconds between two looks (default 2)")
+      ->type_name("S")
+      ->check(CLI::Range(0.1, 3600.0));
+}
+
+void AddList(CLI::App& app, Context& context) {
+  auto flags = NewFlags<ListFlags>();
+  CLI::App* verb =
+      AddVerb(app, "list", "List tasks: those that have not ended, as they will be served",
+              "MEM is per GPU: used/promised while it runs, ~predicted while it waits, the peak at "
+              "the end.\nColumns for -o:\n" +
+                  ColumnHelp() +
+                  "  carma list -u ann -t running\n"
+                  "  carma list --all --limit 20 -o id,name,state,peak,exit\n");
+  verb->alias("queue")->alias("ls");
+  verb->add_option("-u,--user", flags->user, "only this user's")->type_name("NAME");
+  verb->add_option("-t,--state", flags->states,
+                   "only these: running, R, failed,OOM … or all (newest first)")
+      ->type_name("LIST");
+  verb->add_option("--name", flags->name, "only tasks of this name")->type_name("NAME");
+  verb->add_option("--limit", flags->limit, "at most so many (default 500)")
+      ->type_name("N")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{10'000'000}));
+  verb->add_flag("--all", flags->all, "ended ones too, newest first");
+  verb->add_option("-o,--format", flags->columns, "columns, see below")->type_name("LIST");
+  verb->add_flag("--no-header", flags->no_titles, "without the title line");
+  AddWatch(*verb, flags->watch, flags->interval_s);
+  verb->callback([&context, flags] { RunList(context, *flags); });
+}
+
+using TaskWork = void (*)(Context&, const std::vector<std::string>&);
+void AddTaskLook(CLI::App& app, Context& context, const char* name, const char* help,
+                 const char* example, TaskWork work) {
+  auto tasks = NewFlags<std::vector<std::string>>();
+  CLI::App* verb = AddVerb(app, name, help, example);
+  verb->add_option("tasks", *tasks, std::string(kTasksHelp) + "; default @");
+  verb->callback([&context, tasks, work] { work(context, *tasks); });
+}
+
+void AddHistory(CLI::App& app, Context& context) {
+  auto flags = NewFlags<HistoryFlags>();
+  CLI::App* verb = AddVerb(app, "history", "What happened, to some tasks or to all",
+                           "  carma history 42\n  carma history --limit 1000\n");
+  verb->add_option("tasks", flags->tasks, kTasksHelp);
+  verb->add_option("-n,--limit", flags->limit, "at most so many events of each (default 100)")
+      ->type_name("N")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000}));
+  verb->callback([&context, flags] { RunHistory(context, *flags); });
+}
+
+// ---- changing ----
+
+void AddChange(CLI::App& app, Context& context, const std::string& name, const char* help,
+               const std::string& example) {
+  auto flags = NewFlags<ChangeFlags>();
+  CLI::App* verb = AddVerb(app, name.c_str(), help, example);
+  verb->add_option("tasks", flags->tasks, kTasksHelp);
+  verb->add_flag("--all", flags->all, "all my tasks that have not ended");
+  verb->add_option("-u,--user", flags->user, "with --all: this user's, for administrators")
+      ->type_name("NAME");
+  verb->callback([&context, flags, name] { RunChange(context, name, *flags); });
+}
+
+void AddPriority(CLI::App& app, Context& context) {
+  struct Flags {
+    std::vector<std::string> tasks;
+    std::int64_t priority = 0;
+  };
+  auto flags = NewFlags<Flags>();
+  CLI::App* verb = AddVerb(app, "priority", "Change the priority of waiting tasks",
+                           "  carma priority -10 42     let others go first\n");
+  verb->add_option("priority", flags->priority, "higher starts first")->required();
+  verb->add_option("tasks", flags->tasks, kTasksHelp)->required();
+  verb->callback([&context, flags] { RunPriority(context, flags->tasks, flags->priority); });
+}
+
+// ---- waiting and reading ----
+
+void AddWait(CLI::App& app, Context& context) {
+  struct Flags {
+    WaitFlags wait;
+    std::string timeout;
+  };
+  auto flags = NewFlags<Flags>();
+  CLI::App* verb = AddVerb(
+      app, "wait", "Wait until tasks have ended and exit with their exit code",
+      "  carma wait @ && echo trained\n"
+      "Exit code: that of the task, 128 + N after signal N, 1 if it ended otherwise without one;\n"
+      "of several tasks the highest; 124 when --timeout is over.\n");
+  verb->add_option("tasks", flags->wait.tasks, std::string(kTasksHelp) + "; default @");
+  verb->add_option("--timeout", flags->timeout, "give up after 90s, 15m, 2h … (bare: minutes)")
+      ->type_name("SPAN");
+  verb->add_flag("-q,--quiet", flags->wait.quiet, "print nothing");
+  verb->callback([&context, flags] {
+    if (!flags->timeout.empty()) {
+      const auto span = base::ParseSpan(flags->timeout);
+      if (!span) return context.Fail(base::Wrap(span.error(), "--timeout").error());
+      flags->wait.timeout = *span;
+    }
+    RunWait(context, flags->wait);
+  });
+}
+
+void AddLogs(CLI::App& app, Context& context) {
+  struct Flags {
+    LogsFlags logs;
+    std::int64_t lines = -1;
+  };
+  auto flags = NewFlags<Flags>();
+  CLI::App* verb = AddVerb(app, "logs", "Show the output of a task, read from its file",
+                           "  carma logs -f            follow my last task until it ends\n"
+                           "  carma logs --err -n 20 42\n");
+  verb->add_option("tasks", flags->logs.tasks, std::string(kTasksHelp) + "; default @");
+  verb->add_flag("-f,--follow", flags->logs.follow, "go on until the task has ended");
+  verb->add_flag("--err", flags->logs.errors, "its standard error");
+  verb->add_option("-n,--lines", flags->lines, "only the last N lines")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
+  verb->callback([&context, flags] {
+    if (flags->lines >= 0) flags->logs.lines = flags->lines;
+    RunLogs(context, flags->logs);
+  });
+}
+
+// ---- the server ----
+
+void AddGpus(CLI::App& app, Context& context) {
+  struct Flags {
+    bool watch = false;
+    double interval_s = 2;
+  };
+  auto flags = NewFlags<Flags>();
+  CLI::App* verb = AddVerb(app, "gpus", "List GPUs with their memory, activity and tasks",
+                           "USED is measured, PROMISED is booked for tasks, FREE is left for a new "
+                           "one.\n  carma gpus -w\n");
+  AddWatch(*verb, flags->watch, flags->interval_s);
+  verb->callback([&context, flags] { RunGpus(context, flags->watch, flags->interval_s); });
+}
+
+void AddGpuChanges(CLI::App& app, Context& context) {
+  struct Flags {
+    std::vector<std::string> gpus;
+    std::string reason;
+  };
+  for (const std::string name : {"drain", "resume"}) {
+    auto flags = NewFlags<Flags>();
+    const bool drain = name == "drain";
+    CLI::App* verb = AddVerb(
+        app, name.c_str(),
+        drain ? "Close GPUs to new tasks; running ones go on" : "Open drained GPUs again",
+        drain ? "  carma drain 0,2 --reason 'new fan on Monday'\n" : "  carma resume all\n");
+    verb->add_option("gpus", flags->gpus, "indices or UUIDs: 0, 0,2, GPU-…, all")->required();
+    if (drain) {
+      verb->add_option("--reason", flags->reason, "shown to everybody who waits")
+          ->type_name("TEXT");
+    }
+    verb->callback(
+        [&context, flags, name] { RunGpuChange(context, name, flags->gpus, flags->reason); });
+  }
+}
+
+void AddStatus(CLI::App& app, Context& context) {
+  struct Flags {
+    bool wait = false;
+    double timeout_s = 30;
+  };
+  auto flags = NewFlags<Flags>();
+  CLI::App* verb = AddVerb(app, "status", "Show the daemon: version, rules, tasks, troubles",
+                           "  carma status --wait      until it answers, for scripts\n");
+  verb->add_flag("--wait", flags->wait, "keep trying until it answers");
+  verb->add_option("--timeout", flags->timeout_s, "seconds that --wait tries (default 30)")
+      ->type_name("S")
+      ->check(CLI::Range(0.0, 86'400.0));
+  verb->callback([&context, flags] { RunStatus(context, flags->wait ? flags->timeout_s : 0); });
+}
+
+// ---- the shell ----
+
+std::vector<OptionWords> OptionsOf(const CLI::App& app) {
+  std::vector<OptionWords> options;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_lnames().empty() && option->get_snames().empty()) continue;  // positional
+    options.push_back(
+        {.long_name = option->get_lnames().empty() ? "" : "--" + option->get_lnames()[0],
+         .letter = option->get_snames().empty() ? '\0' : option->get_snames()[0][0],
+         .takes_value = option->get_items_expected_min() > 0,
+         .help = option->get_description()});
+  }
+  return options;
+}
+
+void AddCompletion(CLI::App& app, Context& context) {
+  auto shell = NewFlags<std::string>();
+  CLI::App* verb = AddVerb(app, "completion", "Print the completion script of a shell",
+                           "  source <(carma completion bash)\n"
+                           "  carma completion fish | source\n");
+  verb->add_option("shell", *shell, "bash, zsh or fish")->required();
+  verb->callback([&app, &context, shell] {
+    std::vector<VerbWords> verbs;
+    for (const CLI::App* each : app.get_subcommands({})) {
+      VerbWords words{.names = {each->get_name()},
+                      .help = each->get_description(),
+                      .options = OptionsOf(*each)};
+      for (const std::string& alias : each->get_aliases()) words.names.push_back(alias);
+      verbs.push_back(std::move(words));
+    }
+    const auto script = CompletionScript(*shell, verbs, OptionsOf(app));
+    if (!script) return context.Fail(script.error());
+    Print(context, *script);
+  });
+}
+
+void AddVersion(CLI::App& app, Context& context) {
+  CLI::App* verb =
+      AddVerb(app, "version", "Print the version of this program", "  carma version\n");
+  verb->callback([&context] {
+    Print(context, context.json ? "{\"version\":\"" + context.version + "\"}\n"
+                                : "carma " + context.version + "\n");
+  });
+}
+
+}  // namespace
+
+void AddTaskVerbs(CLI::App& app, Context& context) {
+  AddSubmit(app, context);
+  AddList(app, context);
+  AddTaskLook(app, context, "show",
+              "Show all facts of a task; memory predicted, promised, measured", "  carma show 42\n",
+              &RunShow);
+  AddTaskLook(app, context, "explain", "Say why a task waits, GPU by GPU, or why it is where it is",
+              "  carma explain 42\n", &RunExplain);
+  AddLogs(app, context);
+  AddWait(app, context);
+  AddChange(app, context, "cancel", "End tasks, or take them from the queue",
+            "  carma cancel 42,43\n  carma cancel --all\n");
+  AddChange(app, context, "hold", "Keep waiting tasks from starting", "  carma hold 40-45\n");
+  AddChange(app, context, "release", "Let held tasks start again", "  carma release 40-45\n");
+  AddChange(app, context, "requeue",
+            "Start tasks again from the beginning; running ones are stopped",
+            "  carma requeue 42\n");
+  AddPriority(app, context);
+  AddRedo(app, context);
+  AddHistory(app, context);
+}
+
+void AddServerVerbs(CLI::App& app, Context& context) {
+  AddGpus(app, context);
+  AddGpuChanges(app, context);
+  AddStatus(app, context);
+  AddCompletion(app, context);
+  AddVersion(app, context);
+}
+
+}  // namespace carma::cli
