@@ -1,0 +1,18 @@
+// carma-shim ATTEMPT_DIR: started by carmad for each attempt of a task; see task/shim.h.
+#include "task/shim.h"
+
+#include <cstdio>
+#include <string_view>
+
+int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--version") {
+    std::puts("carma-shim " CARMA_VERSION);
+    return 0;
+  }
+  if (argc != 2 || argv[1][0] != '/') {
+    std::fputs("carma-shim is started by carmad; usage: carma-shim ATTEMPT_DIR (absolute)\n",
+               stderr);
+    return 2;
+  }
+  return carma::task::RunShim(argv[1]);
+}

@@ -1,0 +1,64 @@
+// Control groups (version 2): a task's processes in a group of their own, so that none can hide
+// from the end and the kernel's memory kills can be counted. Everything here is optional: where
+// there is no writable tree, process groups and the search for descendants do the work.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace carma::task {
+
+// Where groups may be made.
+struct CgroupBase {
+  std::string root;    // mount point of the v2 tree, for example "/sys/fs/cgroup"
+  std::string path;    // folder below it in which we may make groups; empty: none
+  std::string reason;  // why there is none
+  friend bool operator==(const CgroupBase&, const CgroupBase&) = default;
+};
+
+// This process's own group in the v2 tree, if it may make groups below it. On a machine with both
+// versions only the v2 tree ("unified") counts. Reads /proc and tries the rights; changes nothing.
+CgroupBase FindCgroupBase();
+// The place alone, from the texts of /proc/self/cgroup and /proc/self/mountinfo.
+CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mountinfo);
+
+// One task's group.
+class TaskCgroup {
+ public:
+  // Makes <base>/<name>. Errors: the system's, for example when the tree is read-only.
+  static base::Result<TaskCgroup> Create(const std::string& base, const std::string& name);
+  const std::string& path() const { return path_; }
+  // Writing "0" here moves the writer into the group; opened with our own rights.
+  int procs_fd() const { return procs_.get(); }
+  // Memory kills so far, counted by the group or, where it has no memory controller, by the group
+  // above. Empty: nobody counts.
+  std::optional<std::int64_t> OomKills() const;
+  // True if that count is the group's own.
+  bool CountsOomKills() const;
+  // All processes at once, groups below included. False: the kernel (before 5.14) cannot.
+  bool Kill() const { return KillCgroup(path_); }
+  std::vector<pid_t> Processes() const;
+  bool Remove() const { return RemoveCgroup(path_); }
+
+  // The same by path, for a group whose shim is gone.
+  static bool KillCgroup(const std::string& path);
+  // With the groups that the task made in it; false while processes live there.
+  static bool RemoveCgroup(const std::string& path);
+
+ private:
+  TaskCgroup(std::string path, base::UniqueFd procs)
+      : path_(std::move(path)), procs_(std::move(procs)) {}
+
+  std::string path_;
+  base::UniqueFd procs_;
+};
+
+// Name of an attempt's group. The shim's pid keeps two daemons that share a base apart.
+std::string CgroupName(std::uint64_t task, int attempt, pid_t shim);
+
+}  // namespace carma::task

@@ -1,0 +1,66 @@
+// A task's output on disk: bounded by rotation, and never a reason for the task to fail or wait.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace carma::task {
+
+// All calls need the rights of the user whose file it is: the caller wears them.
+class OutputFile {
+ public:
+  struct Limits {
+    std::int64_t max_bytes = 0;  // of one file; 0: unlimited
+    int rotations = 1;           // older files kept: <path>.1 is the youngest
+  };
+  // Creates the file, not its folder. append: after an earlier attempt's output; else emptied.
+  // Devices and pipes are taken too (/dev/null); they do not rotate. Never waits for a reader.
+  // Errors: the system's, with the path.
+  static base::Result<OutputFile> Open(const std::string& path, bool append, Limits limits);
+
+  // Bytes that cannot be written (disk full, quota, file size limit) are dropped and counted; the
+  // next call tries again.
+  void Write(std::string_view data);
+  // Notes dropped bytes at the end of the file, if that can still be written.
+  void Close();
+  std::int64_t dropped_bytes() const { return dropped_bytes_; }
+  bool SameFile(const OutputFile& other) const;
+  const std::string& path() const { return path_; }
+
+ private:
+  OutputFile(std::string path, Limits limits, base::UniqueFd fd, const struct stat& st);
+  // How much of data may go into the current file: whole lines where possible.
+  std::size_t Room(std::string_view data) const;
+  void WritePart(std::string_view data);
+  void Rotate();
+
+  std::string path_;
+  Limits limits_;
+  base::UniqueFd fd_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+  std::int64_t size_ = 0;
+  std::int64_t dropped_bytes_ = 0;
+  int last_error_ = 0;
+};
+
+// The last bytes of a stream, in fixed memory.
+class Tail {
+ public:
+  explicit Tail(std::size_t capacity) : capacity_(capacity) {}
+  void Append(std::string_view data);
+  std::string Text() const;
+
+ private:
+  std::size_t capacity_;
+  std::string ring_;      // grows to capacity_, then is overwritten in circles
+  std::size_t next_ = 0;  // where the oldest byte is, once it is full
+};
+
+}  // namespace carma::task

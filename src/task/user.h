@@ -1,0 +1,57 @@
+// The rights of a task's user: looking them up, taking them on for a while, taking them on for
+// good.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace carma::task {
+
+struct UserInfo {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::string name;        // empty: not in the user database
+  std::string home = "/";  // as the database says
+  std::string shell = "/bin/sh";
+  std::vector<gid_t> groups;  // supplementary ones, `gid` among them
+};
+
+// Asks the system's user database, which may be on the network: blocks; shim only.
+// A number the database does not know is a user without name and with its one group.
+// Errors: kUnavailable if the database cannot answer.
+base::Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid);
+
+// True if this process may become other users (it runs as root).
+bool CanSwitchUser();
+
+// Groups, then group, then user, real, effective and saved, with no way back. Only in a child that
+// is about to exec. Errors: the system's.
+base::Result<base::Unit> BecomeUser(const UserInfo& user);
+
+// Touches files with the user's rights, not with root's, in a process with a single thread. Only
+// the effective ids change, so that the user may neither signal nor trace this process. Without
+// the power to switch it does nothing: the process is the user.
+class WornRights {
+ public:
+  explicit WornRights(const UserInfo& user);
+  ~WornRights() { TakeOff(); }
+  WornRights(const WornRights&) = delete;
+  WornRights& operator=(const WornRights&) = delete;
+  // False: the system refused; our own rights are in force.
+  bool Wear();
+  // Aborts if our own rights do not come back.
+  void TakeOff();
+
+ private:
+  const UserInfo& user_;
+  bool worn_ = false;
+  gid_t own_gid_ = 0;
+  std::vector<gid_t> own_groups_;
+};
+
+}  // namespace carma::task
