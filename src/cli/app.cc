@@ -38,16 +38,31 @@ std::size_t SkipOptions(const CLI::App& app, const CLI::App& verb,
   return std::min(at, words.size());
 }
 
-// Takes what `submit` shall run out of the words that CLI11 reads.
-void SplitCommand(CLI::App& app, std::vector<std::string>& words, Context& context) {
+CLI::App* FindVerb(CLI::App& app, const std::string& name) {
+  for (CLI::App* verb : app.get_subcommands({})) {
+    if (verb->check_name(name)) return verb;
+  }
+  return nullptr;
+}
+
+// Takes what `submit` shall run out of the words that CLI11 reads. Errors: kInvalid: no such verb.
+base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& words,
+                                      Context& context) {
   const std::size_t verb_at = SkipOptions(app, app, words, 0);
-  if (verb_at == words.size() || words[verb_at] != "submit") return;
-  const CLI::App& verb = *app.get_subcommand("submit");
+  if (verb_at == words.size()) return base::Unit{};
+  const CLI::App* found = FindVerb(app, words[verb_at]);
+  if (!found) {
+    return base::Fail(base::ErrorCode::kInvalid,
+                      "no verb '" + base::Printable(words[verb_at], 40) + "' (see carma --help)");
+  }
+  if (found->get_name() != "submit") return base::Unit{};
+  const CLI::App& verb = *found;
   const std::size_t at = SkipOptions(app, verb, words, verb_at + 1);
   context.literal = at < words.size() && words[at] == "--";
   const auto first = words.begin() + static_cast<std::ptrdiff_t>(at);
   context.words.assign(first + (context.literal ? 1 : 0), words.end());
   words.erase(first, words.end());
+  return base::Unit{};
 }
 
 // CLI11 tells mistakes and calls for help in the same way.
@@ -92,7 +107,10 @@ int RunCarma(int argc, const char* const* argv, Context& context) {
   AddTaskVerbs(app, context);
   AddServerVerbs(app, context);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  SplitCommand(app, words, context);
+  if (const auto split = SplitCommand(app, words, context); !split) {
+    context.Fail(split.error());
+    return context.exit_code;
+  }
   std::reverse(words.begin(), words.end());  // as CLI11 wants it
   try {
     app.parse(std::move(words));

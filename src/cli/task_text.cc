@@ -306,7 +306,8 @@ bool HasEnded(const TaskView& task) {
 
 base::Result<std::vector<std::string>> ParseColumns(const std::string& keys) {
   std::vector<std::string> columns;
-  for (std::string_view key : base::Split(keys.empty() ? kUsualColumns : keys, ',')) {
+  const std::string wanted_keys = keys.empty() ? kUsualColumns : keys;
+  for (std::string_view key : base::Split(wanted_keys, ',')) {
     const std::string wanted = base::ToLower(base::Trim(key));
     if (!FindColumn(wanted)) {
       std::vector<std::string> known;
