@@ -102,27 +102,21 @@ Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
   }
   Result<std::vector<store::StoredTask>> unfinished = store_.Unfinished();
   if (!unfinished) return std::unexpected(unfinished.error());
-  struct Left {
-    core::TaskId id;
-    int attempt;
-    core::TaskState state;
-  };
-  std::vector<Left> left;
+  std::size_t with_process = 0;
   for (store::StoredTask& stored : *unfinished) {
     Result<core::TaskRecord> record = Restore(stored);
     if (!record) return std::unexpected(record.error());
     last_state_[core::Number(record->id)] = record->state;
-    if (core::HoldsGpus(record->state))
-      left.push_back({record->id, record->attempt, record->state});
+    // Before the core hears of it, so that a stop it asks for again finds its shim.
+    if (core::HoldsGpus(record->state)) {
+      launcher_.Adopt(record->id, record->attempt, AttemptDir(record->id, record->attempt));
+      ++with_process;
+    }
     events_.push_back(core::TaskRestored{std::move(*record)});
   }
   Turn();
-  for (const Left& each : left) {
-    launcher_.Adopt(each.id, each.attempt, AttemptDir(each.id, each.attempt));
-    if (each.state == core::TaskState::kStopping) launcher_.Stop(each.id, each.attempt);
-  }
   base::LogInfo("engine_started",
-                {{"unfinished", unfinished->size()}, {"with_process", left.size()}});
+                {{"unfinished", unfinished->size()}, {"with_process", with_process}});
   return Unit{};
 }
 

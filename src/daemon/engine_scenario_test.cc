@@ -46,7 +46,13 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
   Result<Unit> Inject(const std::vector<core::Event>& events) override {
     for (const core::Event& event : events) {
       if (const auto* submitted = std::get_if<core::TaskSubmitted>(&event)) Keep(*submitted);
-      engine_->Post(event);
+      if (const auto* drain = std::get_if<core::DrainRequested>(&event)) {
+        engine_->Drain(drain->gpu, drain->why, nullptr);
+      } else if (const auto* resume = std::get_if<core::ResumeRequested>(&event)) {
+        engine_->Resume(resume->gpu, nullptr);
+      } else {
+        engine_->Post(event);
+      }
     }
     engine_->Turn();
     return Unit{};
@@ -109,7 +115,9 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
   void Start(task::LaunchOrder order) override {
     const core::TaskRecord* record = engine_->scheduler().Find(order.id);
     ASSERT_NE(record, nullptr);
-    Record(core::StartTask{order.id, order.attempt, record->placement, record->request.exclusive});
+    const bool alone =
+        record->request.exclusive || engine_->scheduler().config().mapper == "exclusive";
+    Record(core::StartTask{order.id, order.attempt, record->placement, alone});
   }
   void Stop(core::TaskId id, int attempt) override {
     const core::TaskRecord* record = engine_ ? engine_->scheduler().Find(id) : nullptr;
