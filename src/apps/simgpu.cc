@@ -1,0 +1,172 @@
+// carma-simgpu: makes, shows and troubles a simulated GPU server (docs/simgpu.md).
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "base/file.h"
+#include "base/process_id.h"
+#include "simgpu/show.h"
+
+namespace {
+
+using carma::base::Error;
+using carma::base::ErrorCode;
+using carma::base::Result;
+using carma::simgpu::Fault;
+using carma::simgpu::Server;
+
+int Complain(const Error& error) {
+  std::cerr << "carma-simgpu: " << error.message << "\n";
+  return error.code == ErrorCode::kInvalid ? 2 : 1;
+}
+
+struct Arguments {
+  std::string state;
+  std::string shape = "4xA100-40GB";
+  carma::simgpu::ServerOptions options;
+  std::optional<std::int64_t> origin_time_ms;
+  bool json = false;
+  std::optional<int> gpu;
+  bool driver = false;
+  std::string kind;
+  std::string code = "UNKNOWN";
+  std::string function;
+  std::int64_t mib = 0;
+};
+
+int Create(Arguments& arguments, Server*) {
+  arguments.options.origin_time_ms = arguments.origin_time_ms;
+  const auto made =
+      carma::simgpu::CreateServer(arguments.state, arguments.shape, arguments.options);
+  return made ? 0 : Complain(made.error());
+}
+
+int Show(Arguments& arguments, Server* server) {
+  const Result<std::string> text =
+      arguments.json ? carma::simgpu::ShowJson(*server) : carma::simgpu::ShowText(*server);
+  if (!text) return Complain(text.error());
+  std::cout << *text;
+  return 0;
+}
+
+int SetFault(Arguments& arguments, Server* server) {
+  if (arguments.gpu.has_value() == arguments.driver) {
+    return Complain({ErrorCode::kInvalid, "fault: expected either --gpu or --driver"});
+  }
+  const auto kind = carma::simgpu::ParseFaultKind(arguments.kind);
+  if (!kind) return Complain(kind.error());
+  const auto code = carma::simgpu::ParseNvmlCode(arguments.code);
+  if (!code) return Complain(code.error());
+  const auto set = server->SetFault({.kind = *kind,
+                                     .gpu = arguments.gpu.value_or(carma::simgpu::kWholeDriver),
+                                     .code = *code,
+                                     .function = arguments.function});
+  return set ? 0 : Complain(set.error());
+}
+
+int Clear(Arguments& arguments, Server* server) {
+  std::optional<std::int32_t> which = arguments.gpu;
+  if (arguments.driver) which = carma::simgpu::kWholeDriver;
+  const auto cleared = server->ClearFaults(which);
+  return cleared ? 0 : Complain(cleared.error());
+}
+
+// A foreign process: it holds memory until it is killed, and never computes.
+int Hold(Arguments& arguments, Server* server) {
+  const carma::base::ProcessId self = carma::base::SelfProcess();
+  carma::simgpu::Arrival arrival{.pid = self.pid,
+                                 .start_ticks = self.start_ticks,
+                                 .shares = {{arguments.gpu.value_or(0), arguments.mib, 0}}};
+  sigset_t ends;
+  sigemptyset(&ends);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&ends, number);
+  ::sigprocmask(SIG_BLOCK, &ends, nullptr);
+  std::optional<carma::simgpu::Shortage> shortage;
+  const auto residency = server->Join(arrival, shortage);
+  if (!residency) return Complain(residency.error());
+  if (shortage) {
+    return Complain({ErrorCode::kUnavailable, "hold: only " + std::to_string(shortage->free_mib) +
+                                                  " MiB are free on that GPU"});
+  }
+  std::cout << "holding " << arguments.mib << " MiB\n" << std::flush;
+  int number = 0;
+  ::sigwait(&ends, &number);
+  return 0;
+}
+
+int Audit(Arguments&, Server* server) {
+  const Result<std::string> left = carma::simgpu::Audit(*server);
+  if (!left) return Complain(left.error());
+  std::cout << (left->empty() ? "all GPUs are empty\n" : *left);
+  return left->empty() ? 0 : 1;
+}
+
+struct Verb {
+  CLI::App* app;
+  bool attaches;
+  std::function<int(Arguments&, Server*)> run;
+};
+
+std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
+  const auto add = [&](const char* name, const char* what, bool attaches, auto run) {
+    CLI::App* verb = app.add_subcommand(name, what);
+    verb->add_option("--state", arguments.state, "the server's file")
+        ->envname(carma::simgpu::kStateVariable)
+        ->required();
+    return Verb{verb, attaches, run};
+  };
+  std::vector<Verb> verbs = {
+      add("create", "make an idle server", false, Create),
+      add("show", "GPUs, processes, faults", true, Show),
+      add("fault", "trouble a GPU or the driver", true, SetFault),
+      add("clear", "end faults", true, Clear),
+      add("hold", "be a foreign process that holds memory until it is killed", true, Hold),
+      add("audit", "exit 1 if any process or memory is left", true, Audit)};
+  CLI::App& create = *verbs[0].app;
+  create.add_option("--shape", arguments.shape, "for example 2xA100-40GB,1xH100-80GB")
+      ->capture_default_str();
+  create.add_option("--time-scale", arguments.options.time_scale,
+                    "simulated seconds per real second");
+  create.add_option("--seed", arguments.options.seed, "of the UUIDs");
+  create.add_option("--origin-time-ms", arguments.origin_time_ms,
+                    "time of day at creation; default: now");
+  verbs[1].app->add_flag("--json", arguments.json, "for programs");
+  CLI::App& fault = *verbs[2].app;
+  fault.add_option("--kind", arguments.kind, std::string(carma::simgpu::kFaultKinds))->required();
+  fault.add_option("--code", arguments.code, "error: NVML's name or number")->capture_default_str();
+  fault.add_option("--function", arguments.function, "error: only from this NVML function");
+  for (const std::size_t i : {2u, 3u}) {
+    verbs[i].app->add_option("--gpu", arguments.gpu, "number of the GPU");
+    verbs[i].app->add_flag("--driver", arguments.driver, "the whole driver");
+  }
+  verbs[4].app->add_option("--gpu", arguments.gpu, "number of the GPU")->required();
+  verbs[4]
+      .app->add_option("--mib", arguments.mib, "how much")
+      ->required()
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+  return verbs;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Makes, shows and troubles a simulated GPU server", "carma-simgpu"};
+  app.set_version_flag("--version", CARMA_VERSION);
+  app.require_subcommand(1);
+  Arguments arguments;
+  const std::vector<Verb> verbs = AddVerbs(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  for (const Verb& verb : verbs) {
+    if (!verb.app->parsed()) continue;
+    if (!verb.attaches) return verb.run(arguments, nullptr);
+    const auto server = Server::Attach(arguments.state);
+    return server ? verb.run(arguments, server->get()) : Complain(server.error());
+  }
+  return 2;
+}

@@ -1,0 +1,109 @@
+// carma-simtask: a training task that lives on a simulated GPU server (docs/simgpu.md).
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/file.h"
+#include "simgpu/training.h"
+
+namespace {
+
+using carma::simgpu::TrainingOptions;
+
+const CLI::Range kShare(0.0, 1.0);
+const CLI::Range kSpan(0.0, 1e9);
+
+void AddWork(CLI::App& app, TrainingOptions& options) {
+  app.add_option("--memory-mib", options.memory_mib,
+                 "memory per GPU; the last value holds for the rest")
+      ->delimiter(',')
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+  app.add_option("--sm-active", options.sm_active, "SM activity alone, 0..1, per GPU")
+      ->delimiter(',')
+      ->check(kShare);
+  app.add_option("--sensitivity", options.sensitivity, "how much neighbours slow it (s)")
+      ->check(CLI::Range(0.0, 1e3));
+  app.add_option("--pressure", options.pressure, "how much it slows neighbours (p)")
+      ->check(CLI::Range(0.0, 1e3));
+  app.add_option("--solo-s", options.solo_s,
+                 "simulated seconds of work when alone; without it: a quick task")
+      ->check(kSpan);
+  app.add_option("--first-batch-share", options.first_batch_share,
+                 "share of the memory taken before the first batch")
+      ->check(kShare);
+  app.add_option("--epochs", options.epochs, "progress lines on stdout")
+      ->check(CLI::Range(0, 1'000'000));
+  app.add_option("--log-flood", options.log_flood_bytes,
+                 "bytes written to stdout when the work begins")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+}
+
+void AddFates(CLI::App& app, TrainingOptions& options, std::string& framework) {
+  app.add_option("--framework", framework, "whose texts: pytorch, tensorflow, jax");
+  app.add_option("--crash-s", options.crash_s, "from a failed allocation to the end")->check(kSpan);
+  app.add_option("--grow-at", options.grow_at, "share of the work after which memory grows")
+      ->check(kShare);
+  app.add_option("--grow-mib", options.grow_mib, "by how much, per GPU")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+  app.add_option("--fail-at", options.fail_at, "share of the work after which it fails")
+      ->check(kShare);
+  app.add_option("--exit-code", options.exit_code, "the exit code of that failure")
+      ->check(CLI::Range(0, 255));
+  app.add_option("--kill-self-at", options.kill_self_at,
+                 "share of the work after which a signal kills it")
+      ->check(kShare);
+  app.add_option("--signal", options.signal, "the number of that signal")->check(CLI::Range(1, 64));
+  app.add_option("--hang-at", options.hang_at,
+                 "share of the work after which nothing moves any more")
+      ->check(kShare);
+  app.add_flag("--ignore-term", options.ignore_term, "SIGTERM does nothing");
+  app.add_flag("--double-fork", options.double_fork,
+               "a grandchild in its own session uses the GPU");
+  app.add_flag("--warn-oom", options.warn_oom,
+               "print TensorFlow's harmless memory warning, then succeed");
+}
+
+void AddCheckpoint(CLI::App& app, TrainingOptions& options) {
+  app.add_option("--checkpoint-signal", options.checkpoint_signal,
+                 "USR1, USR2 or HUP: save progress")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, int>{{"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}}));
+  app.add_option("--checkpoint-file", options.checkpoint_file,
+                 "where to, and where to resume from");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{
+      "A training task on a simulated GPU server (CARMA_SIMGPU_STATE, CUDA_VISIBLE_DEVICES)",
+      "carma-simtask"};
+  TrainingOptions options;
+  std::string framework = "pytorch";
+  std::optional<double> load_s;
+  AddWork(app, options);
+  AddFates(app, options, framework);
+  AddCheckpoint(app, options);
+  app.add_option("--load-s", load_s,
+                 "from the start of the process to the first allocation (14, quick tasks 0)")
+      ->check(kSpan);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const auto parsed = carma::simgpu::ParseFramework(framework);
+  if (!parsed) {
+    std::cerr << "carma-simtask: " << parsed.error().message << "\n";
+    return 2;
+  }
+  options.framework = *parsed;
+  options.load_s = load_s.value_or(options.solo_s > 0 ? 14 : 0);
+  options.state_path = carma::base::GetEnv(carma::simgpu::kStateVariable);
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) options.visible_devices = visible;
+  // A program reaches the MPS server through this pipe; without it, or with an empty one, it runs
+  // alone.
+  const bool mps = !carma::base::GetEnv("CUDA_MPS_PIPE_DIRECTORY").empty();
+  options.sharing = mps ? carma::sim::Sharing::kMps : carma::sim::Sharing::kStreams;
+  return carma::simgpu::RunTraining(options);
+}
