@@ -1,9 +1,9 @@
 // The node daemon.
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <optional>
 #include <string>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -15,7 +15,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", CARMA_VERSION);
   std::string config, socket, state_dir;
   bool check_only = false;
-  app.add_option("--config", config, "configuration file instead of /etc/carma/carma.toml and the user's own");
+  app.add_option("--config", config,
+                 "configuration file instead of /etc/carma/carma.toml and the user's own");
   app.add_option("--socket", socket, "Unix socket to listen on (daemon.socket)");
   app.add_option("--state-dir", state_dir, "folder of the durable state (daemon.state_dir)");
   app.add_flag("--check-config", check_only, "read and check the configuration, then exit");
