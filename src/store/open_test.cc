@@ -1,0 +1,208 @@
+// What the store refuses to open, and that it leaves the folder as it was.
+#include "store/open.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "base/file.h"
+#include "store/lock.h"
+#include "store/sample_tasks.h"
+#include "store/schema.h"
+#include "store/store.h"
+
+namespace carma::store {
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+using ::testing::HasSubstr;
+
+// Every file but the lock, which tells pids and nothing of the books.
+std::map<std::string, std::string> Contents(const std::string& dir) {
+  std::map<std::string, std::string> files;
+  for (const auto& each : std::filesystem::directory_iterator(dir)) {
+    if (each.path().filename() == "lock") continue;
+    files[each.path().filename()] = *base::ReadFile(each.path(), 1 << 30);
+  }
+  return files;
+}
+
+class StoreRefusal : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "carma-open-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+    path_ = dir_ + "/carma.db";
+    Fill();
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+
+  // Books with some content, closed properly.
+  void Fill() {
+    Result<std::unique_ptr<Store>> store = Store::Open(dir_);
+    ASSERT_TRUE(store) << store.error().message;
+    ASSERT_TRUE((*store)->Begin());
+    for (std::uint64_t id = 1; id <= 300; ++id) ASSERT_TRUE((*store)->PutTask(FinishedTask(id)));
+    ASSERT_TRUE((*store)->Commit());
+  }
+  // Runs SQL in a process that dies at once, so that its changes stand in the log only.
+  void LeaveInLog(const std::string& sql) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      SQLite::Database db(path_, SQLite::OPEN_READWRITE);
+      db.exec(sql);
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+    ASSERT_GT(std::filesystem::file_size(path_ + "-wal"), 0U);
+  }
+  void Write(const std::string& bytes) {
+    std::filesystem::remove(path_);
+    ASSERT_TRUE(base::WriteFileAtomic(path_, bytes, 0600));
+  }
+  std::string Bytes() { return *base::ReadFile(path_, 1 << 30); }
+
+  void ExpectRefused(const char* name, ErrorCode code, const std::string& text) {
+    const std::map<std::string, std::string> before = Contents(dir_);
+    const Result<std::unique_ptr<Store>> store = Store::Open(dir_);
+    ASSERT_FALSE(store) << name;
+    EXPECT_EQ(store.error().code, code) << name << ": " << store.error().message;
+    EXPECT_THAT(store.error().message, HasSubstr(text)) << name;
+    EXPECT_THAT(store.error().message, HasSubstr(path_)) << name;
+    EXPECT_EQ(Contents(dir_), before) << name << ": the folder has changed";
+  }
+
+  std::string dir_, path_;
+};
+
+TEST_F(StoreRefusal, FilesThatAreNotCarmasOrDamaged) {
+  const std::string sound = Bytes();
+  const auto with = [&](std::size_t at, const std::string& bytes) {
+    return std::string(sound).replace(at, bytes.size(), bytes);
+  };
+  struct Case {
+    const char* name;
+    std::string bytes;
+    ErrorCode code;
+    const char* text;
+  };
+  const Case cases[] = {
+      {"empty", "", ErrorCode::kCorrupt, "is not a CARMA state file"},
+      {"a text", "hello", ErrorCode::kCorrupt, "is not a CARMA state file"},
+      {"noise", std::string(8192, '\xA7'), ErrorCode::kCorrupt, "is not a CARMA state file"},
+      {"another application", with(68, "ABCD"), ErrorCode::kCorrupt, "another application"},
+      {"schema 0", with(60, std::string(4, '\0')), ErrorCode::kCorrupt, "schema 0"},
+      {"a newer schema", with(60, {'\0', '\0', '\0', '\x09'}), ErrorCode::kConflict,
+       "schema 9 of a newer CARMA, expected at most 1"},
+      {"cut in half", sound.substr(0, sound.size() / 2 / 4096 * 4096), ErrorCode::kCorrupt, ""},
+      {"a page of zeros", with(3 * 4096, std::string(4096, '\0')), ErrorCode::kCorrupt, "damaged"},
+      {"a page of noise", with(5 * 4096, std::string(4096, '\x5A')), ErrorCode::kCorrupt, ""},
+  };
+  for (const Case& c : cases) {
+    Write(c.bytes);
+    ExpectRefused(c.name, c.code, c.text);
+  }
+  Write(sound);
+  EXPECT_TRUE(Store::Open(dir_)) << "the sound file is still taken";
+}
+
+TEST_F(StoreRefusal, ANewerSchemaThatStandsInTheLogOnly) {
+  LeaveInLog("PRAGMA user_version=2");
+  ExpectRefused("newer in the log", ErrorCode::kConflict, "schema 2 of a newer CARMA");
+}
+
+TEST_F(StoreRefusal, DamageUnderAnUnfinishedLog) {
+  LeaveInLog("UPDATE task SET ooms=1 WHERE id=1");
+  std::string bytes = Bytes();
+  bytes.replace(6 * 4096, 4096, std::string(4096, '\x33'));
+  {
+    const int fd = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    ASSERT_GE(fd, 0);
+    ASSERT_TRUE(base::WriteAll(fd, bytes));
+    ::close(fd);
+  }
+  ExpectRefused("damaged with a log", ErrorCode::kCorrupt, "");
+}
+
+TEST_F(StoreRefusal, ALogWithoutItsFileAndAJournalThatWeNeverWrite) {
+  LeaveInLog("UPDATE task SET ooms=1 WHERE id=1");
+  std::filesystem::rename(path_, dir_ + "/moved");
+  ExpectRefused("log without its file", ErrorCode::kCorrupt, "is missing but its log");
+  std::filesystem::rename(dir_ + "/moved", path_);
+  EXPECT_TRUE(Store::Open(dir_)) << "together they are sound";
+  ASSERT_TRUE(base::WriteFileAtomic(path_ + "-journal", "x"));
+  ExpectRefused("a journal", ErrorCode::kCorrupt, "-journal");
+}
+
+TEST_F(StoreRefusal, ALogLeftByAKilledDaemonIsTaken) {
+  LeaveInLog("UPDATE task SET ooms=7 WHERE id=1");
+  const Result<std::unique_ptr<Store>> store = Store::Open(dir_);
+  ASSERT_TRUE(store) << store.error().message;
+  EXPECT_EQ((*store)->Get(core::TaskId{1})->record.ooms, 7);
+}
+
+TEST_F(StoreRefusal, InspectingAloneTakesALogAndKnowsAMissingFile) {
+  LeaveInLog("UPDATE task SET ooms=7 WHERE id=1");
+  EXPECT_TRUE(Inspect(path_));
+  EXPECT_EQ(Inspect(dir_ + "/none.db").error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(StoreRefusal, ANewFileIsCompleteOrAbsent) {
+  std::filesystem::remove(path_);
+  ASSERT_TRUE(base::WriteFileAtomic(path_ + ".new", "half a file of a killed daemon"));
+  ASSERT_TRUE(OpenForWork(path_));
+  EXPECT_FALSE(base::Exists(path_ + ".new"));
+  EXPECT_TRUE(Inspect(path_));
+}
+
+TEST_F(StoreRefusal, EveryMigrationLeadsFromTheOneBefore) {
+  int version = 0;
+  for (const Migration& step : Migrations()) EXPECT_EQ(step.version, ++version);
+  EXPECT_EQ(version, kSchemaVersion);
+}
+
+TEST(StateLock, ASecondDaemonIsToldThePidOfTheFirst) {
+  std::string pattern = ::testing::TempDir() + "carma-lock-XXXXXX";
+  ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+  const std::string dir = pattern + "/made/by/us";
+  {
+    const Result<std::unique_ptr<Store>> first = Store::Open(dir);
+    ASSERT_TRUE(first) << first.error().message;
+    struct stat info {};
+    ASSERT_EQ(::stat(dir.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0700U);
+    const Result<std::unique_ptr<Store>> second = Store::Open(dir);
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, ErrorCode::kConflict);
+    EXPECT_THAT(second.error().message, HasSubstr("pid " + std::to_string(::getpid())));
+  }
+  EXPECT_TRUE(Store::Open(dir)) << "the lock goes with its holder";
+  std::filesystem::remove_all(pattern);
+}
+
+TEST(StateLock, AFolderThatOthersMayChangeIsRefused) {
+  std::string dir = ::testing::TempDir() + "carma-lock-XXXXXX";
+  ASSERT_NE(::mkdtemp(dir.data()), nullptr);
+  ASSERT_EQ(::chmod(dir.c_str(), 0777), 0);
+  const Result<StateLock> shared = StateLock::Take(dir);
+  ASSERT_FALSE(shared);
+  EXPECT_EQ(shared.error().code, ErrorCode::kDenied);
+  EXPECT_THAT(shared.error().message, HasSubstr("chmod 700"));
+  ASSERT_TRUE(base::WriteFileAtomic(dir + "/file", ""));
+  EXPECT_FALSE(StateLock::Take(dir + "/file"));
+  std::filesystem::remove_all(dir);
+}
+
+}  // namespace
+}  // namespace carma::store
