@@ -1,0 +1,114 @@
+#include "core/ledger.h"
+
+#include <gtest/gtest.h>
+
+namespace carma::core {
+namespace {
+
+constexpr GpuIndex kGpu{0};
+constexpr TaskId kFirst{1};
+constexpr TaskId kSecond{2};
+
+GpuSample Sample(std::int64_t used_mib, std::vector<std::pair<TaskId, std::int64_t>> tasks_mib,
+                 std::int64_t at_ms = 1'000) {
+  GpuSample sample;
+  sample.taken = base::FromMs(at_ms);
+  sample.used_mib = used_mib;
+  sample.tasks_mib = std::move(tasks_mib);
+  return sample;
+}
+
+class LedgerTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ledger_.Open({40'000, 20'000}); }
+  void Claim(TaskId task, std::int64_t claim_mib, GpuIndex gpu = kGpu) {
+    ledger_.Claim(task, {gpu, claim_mib}, false, base::FromMs(0));
+  }
+  std::int64_t Free(GpuIndex gpu = kGpu) { return ledger_.AccountOf(gpu).free_mib; }
+  Ledger ledger_;
+};
+
+TEST_F(LedgerTest, AClaimCountsBeforeAnythingIsSeen) {
+  Claim(kFirst, 12'000);
+  EXPECT_EQ(Free(), 28'000);
+  EXPECT_EQ(ledger_.AccountOf(kGpu).claimed_mib, 12'000);
+  EXPECT_EQ(Free(GpuIndex{1}), 20'000);
+}
+
+TEST_F(LedgerTest, TheLargerOfClaimAndSightCounts) {
+  Claim(kFirst, 12'000);
+  Claim(kSecond, 5'000);
+  ledger_.Observe(kGpu, Sample(15'000, {{kFirst, 8'000}, {kSecond, 7'000}}));
+  EXPECT_EQ(Free(), 40'000 - 12'000 - 7'000);
+  EXPECT_EQ(ledger_.AccountOf(kGpu).foreign_mib, 0);
+}
+
+TEST_F(LedgerTest, WhatNobodyOfOursUsesIsForeign) {
+  Claim(kFirst, 10'000);
+  ledger_.Observe(kGpu, Sample(9'000, {{kFirst, 4'000}, {TaskId{99}, 3'000}}));
+  EXPECT_EQ(ledger_.AccountOf(kGpu).foreign_mib, 5'000);
+  EXPECT_EQ(Free(), 25'000);
+}
+
+TEST_F(LedgerTest, LessUsedThanAttributedIsNoForeignMemory) {
+  Claim(kFirst, 10'000);
+  ledger_.Observe(kGpu, Sample(9'000, {{kFirst, 9'500}}));
+  EXPECT_EQ(ledger_.AccountOf(kGpu).foreign_mib, 0);
+}
+
+TEST_F(LedgerTest, FreeMemoryIsNeverBelowZero) {
+  Claim(kFirst, 30'000);
+  Claim(kSecond, 30'000);
+  EXPECT_EQ(Free(), 0);
+}
+
+TEST_F(LedgerTest, UnattributedUseCountsAsAWhole) {
+  Claim(kFirst, 10'000);
+  GpuSample sample = Sample(25'000, {});
+  sample.attributed = false;
+  sample.foreign_processes = 1;
+  ledger_.Observe(kGpu, sample);
+  EXPECT_EQ(Free(), 15'000);
+  sample.used_mib = 4'000;
+  ledger_.Observe(kGpu, sample);
+  EXPECT_EQ(Free(), 30'000);
+}
+
+TEST_F(LedgerTest, ForeignMemoryOnceKnownCountsWhileItCannotBeAttributed) {
+  Claim(kFirst, 10'000);
+  GpuSample sample = Sample(11'000, {{kFirst, 5'000}});
+  sample.foreign_processes = 1;
+  ledger_.Observe(kGpu, sample);
+  sample.attributed = false;
+  sample.tasks_mib.clear();
+  ledger_.Observe(kGpu, sample);
+  EXPECT_EQ(Free(), 40'000 - 10'000 - 6'000);
+  sample.foreign_processes = 0;
+  ledger_.Observe(kGpu, sample);
+  EXPECT_EQ(Free(), 40'000 - 11'000);
+}
+
+TEST_F(LedgerTest, ReleaseForgetsWhatWasSeenAndTwiceIsHarmless) {
+  Claim(kFirst, 12'000);
+  Claim(kFirst, 12'000, GpuIndex{1});
+  ledger_.Observe(kGpu, Sample(14'000, {{kFirst, 14'000}}));
+  ledger_.Release(kFirst);
+  EXPECT_EQ(Free(), 40'000);
+  EXPECT_EQ(ledger_.AccountOf(kGpu).measured_mib, 40'000);
+  EXPECT_EQ(Free(GpuIndex{1}), 20'000);
+  ledger_.Release(kFirst);
+  EXPECT_EQ(Free(), 40'000);
+  EXPECT_TRUE(ledger_.GpusOf(kFirst).empty());
+}
+
+TEST_F(LedgerTest, TheFirstSightStaysWhateverFollows) {
+  Claim(kFirst, 12'000);
+  ledger_.Observe(kGpu, Sample(0, {{kFirst, 0}}, 1'000));
+  EXPECT_EQ(ledger_.ResidentsOf(kGpu)[0].first_seen, std::nullopt);
+  ledger_.Observe(kGpu, Sample(10, {{kFirst, 10}}, 2'000));
+  ledger_.Observe(kGpu, Sample(20, {{kFirst, 20}}, 3'000));
+  EXPECT_EQ(ledger_.ResidentsOf(kGpu)[0].first_seen, base::FromMs(2'000));
+}
+
+}  // namespace
+}  // namespace carma::core

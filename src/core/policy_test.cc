@@ -1,0 +1,298 @@
+#include "core/policy.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+
+namespace carma::core {
+namespace {
+
+// A GPU of 40 000 MiB with one settled task of 10 000 MiB on it.
+GpuView Busy() {
+  return {.index = GpuIndex{3},
+          .total_mib = 40'000,
+          .free_mib = 30'000,
+          .claimed_mib = 10'000,
+          .sm_active = 0.5,
+          .tasks = 1};
+}
+GpuView Empty() {
+  return {.index = GpuIndex{3}, .total_mib = 40'000, .free_mib = 40'000, .sm_active = 0.0};
+}
+PolicyConfig Rules() {
+  PolicyConfig config;
+  config.margin_mib = 1'000;
+  config.floor_mib = 5'000;
+  return config;
+}
+
+struct Case {
+  std::string name;
+  std::function<void(PolicyConfig&, Need&, GpuView&)> change;
+  Fit fit = Fit::kFits;
+  ReasonCode code = ReasonCode::kNone;
+};
+
+void CheckCases(const GpuView& base, const std::vector<Case>& cases) {
+  for (const Case& c : cases) {
+    PolicyConfig config = Rules();
+    Need need{.memory_mib = 10'000, .task = TaskId{7}};
+    GpuView gpu = base;
+    c.change(config, need, gpu);
+    const Verdict verdict = CheckGuards(config, need, gpu);
+    EXPECT_EQ(verdict.fit, c.fit) << c.name << ": " << verdict.reason.text;
+    EXPECT_EQ(verdict.reason.code, c.code) << c.name << ": " << verdict.reason.text;
+    EXPECT_EQ(verdict.reason.text.empty(), c.fit == Fit::kFits) << c.name;
+  }
+}
+
+TEST(Guards, OnAGpuWithATask) {
+  using C = PolicyConfig;
+  CheckCases(
+      Busy(),
+      {{"fits", [](C&, Need&, GpuView&) {}},
+       {"fits exactly", [](C&, Need& n, GpuView&) { n.memory_mib = 29'000; }},
+       {"one MiB short must wait", [](C&, Need& n, GpuView&) { n.memory_mib = 29'001; },
+        Fit::kNotNow, ReasonCode::kGpuMemory},
+       {"larger than the GPU less the margin waits for an idle one",
+        [](C&, Need& n, GpuView&) { n.memory_mib = 40'000; }, Fit::kNotNow, ReasonCode::kGpuMemory},
+       {"larger than the GPU never fits", [](C&, Need& n, GpuView&) { n.memory_mib = 40'001; },
+        Fit::kNever, ReasonCode::kNeverFits},
+       {"a retry wants what it asks for, margin included",
+        [](C&, Need& n, GpuView&) { n.retry_free_mib = 30'000; }},
+       {"a retry that asks for more waits",
+        [](C&, Need& n, GpuView&) { n.retry_free_mib = 30'001; }, Fit::kNotNow,
+        ReasonCode::kGpuMemory},
+       {"without estimate the floor decides",
+        [](C&, Need& n, GpuView& g) {
+          n.memory_mib.reset();
+          g.free_mib = 5'000;
+        }},
+       {"less than the floor must wait",
+        [](C&, Need& n, GpuView& g) {
+          n.memory_mib.reset();
+          g.free_mib = 4'999;
+        },
+        Fit::kNotNow, ReasonCode::kGpuMemory},
+       {"no floor, no condition",
+        [](C& c, Need& n, GpuView& g) {
+          n.memory_mib.reset();
+          g.free_mib = 0;
+          c.floor_mib = 0;
+        }},
+       {"at the cap", [](C&, Need&, GpuView& g) { g.sm_active = 0.80; }},
+       {"above the cap", [](C&, Need&, GpuView& g) { g.sm_active = 0.801; }, Fit::kNotNow,
+        ReasonCode::kSmBusy},
+       {"no cap",
+        [](C& c, Need&, GpuView& g) {
+          c.sm_cap.reset();
+          g.sm_active = 1.0;
+        }},
+       {"unknown activity", [](C&, Need&, GpuView& g) { g.sm_active.reset(); }, Fit::kNotNow,
+        ReasonCode::kGpuHealth},
+       {"unknown activity without a cap",
+        [](C& c, Need&, GpuView& g) {
+          c.sm_cap.reset();
+          g.sm_active.reset();
+        }},
+       {"unknown activity beside foreign processes only",
+        [](C&, Need&, GpuView& g) {
+          g.tasks = 0;
+          g.foreign_processes = 1;
+          g.sm_active.reset();
+        }},
+       {"unhealthy before everything else",
+        [](C&, Need& n, GpuView& g) {
+          g.healthy = false;
+          g.drained = true;
+          n.memory_mib = 50'000;
+        },
+        Fit::kNotNow, ReasonCode::kGpuHealth},
+       {"drained", [](C&, Need&, GpuView& g) { g.drained = true; }, Fit::kNotNow,
+        ReasonCode::kDraining},
+       {"kept for another task", [](C&, Need&, GpuView& g) { g.reserved_for = TaskId{8}; },
+        Fit::kNotNow, ReasonCode::kRecoveryReserve},
+       {"kept for this task", [](C&, Need&, GpuView& g) { g.reserved_for = TaskId{7}; }},
+       {"held by an exclusive task", [](C&, Need&, GpuView& g) { g.exclusive_task = true; },
+        Fit::kNotNow, ReasonCode::kExclusive},
+       {"wanted for itself", [](C&, Need& n, GpuView&) { n.exclusive = true; }, Fit::kNotNow,
+        ReasonCode::kExclusive},
+       {"idle wanted", [](C&, Need& n, GpuView&) { n.idle_gpu = true; }, Fit::kNotNow,
+        ReasonCode::kExclusive},
+       {"mapper exclusive", [](C& c, Need&, GpuView&) { c.mapper = "exclusive"; }, Fit::kNotNow,
+        ReasonCode::kExclusive},
+       {"as many tasks as allowed", [](C& c, Need&, GpuView&) { c.max_tasks_per_gpu = 1; },
+        Fit::kNotNow, ReasonCode::kTasksPerGpu},
+       {"not settled", [](C&, Need&, GpuView& g) { g.settled = false; }, Fit::kNotNow,
+        ReasonCode::kWarmUp}});
+}
+
+TEST(Guards, OnAGpuWithNobody) {
+  using C = PolicyConfig;
+  CheckCases(
+      Empty(),
+      {{"the margin is waived", [](C&, Need& n, GpuView&) { n.memory_mib = 40'000; }},
+       {"what the driver keeps is no reason to wait for ever",
+        [](C&, Need& n, GpuView& g) {
+          n.memory_mib = 40'000;
+          g.foreign_mib = 512;
+          g.free_mib = 39'488;
+        }},
+       {"memory that somebody else holds is",
+        [](C&, Need& n, GpuView& g) {
+          n.memory_mib = 40'000;
+          g.foreign_mib = 600;
+          g.free_mib = 39'400;
+        },
+        Fit::kNotNow, ReasonCode::kGpuMemory},
+       {"the floor is waived",
+        [](C& c, Need& n, GpuView&) {
+          n.memory_mib.reset();
+          c.floor_mib = 50'000;
+        }},
+       {"its window remembers the last task", [](C&, Need&, GpuView& g) { g.sm_active = 1.0; }},
+       {"exclusive", [](C&, Need& n, GpuView&) { n.exclusive = true; }},
+       {"a foreign process is a neighbour",
+        [](C&, Need& n, GpuView& g) {
+          n.exclusive = true;
+          g.foreign_processes = 1;
+        },
+        Fit::kNotNow, ReasonCode::kExclusive},
+       {"as published its conditions hold here too",
+        [](C& c, Need&, GpuView& g) {
+          c.pacing = Pacing::kThesis;
+          g.sm_active = 1.0;
+        },
+        Fit::kNotNow, ReasonCode::kSmBusy},
+       {"as published they do not for idle GPUs first",
+        [](C& c, Need& n, GpuView& g) {
+          c.pacing = Pacing::kThesis;
+          n.idle_gpu = true;
+          g.sm_active = 1.0;
+        }},
+       {"larger than the GPU", [](C&, Need& n, GpuView&) { n.memory_mib = 40'001; }, Fit::kNever,
+        ReasonCode::kNeverFits}});
+}
+
+std::vector<std::uint32_t> Order(std::string_view mapper, const std::vector<GpuView>& eligible) {
+  const std::unique_ptr<Mapper> made = FindMapper(mapper)->make();
+  std::vector<std::size_t> order;
+  made->Rank({}, eligible, order);
+  std::vector<std::uint32_t> gpus;
+  for (const std::size_t i : order) gpus.push_back(Number(eligible[i].index));
+  return gpus;
+}
+
+TEST(Mappers, RankByTheirOwnValueAndTiesByIndex) {
+  const std::vector<GpuView> eligible{
+      {.index = GpuIndex{0}, .free_mib = 20, .sm_active = 0.4, .tasks = 1},
+      {.index = GpuIndex{2}, .free_mib = 30, .sm_active = 0.2, .tasks = 1},
+      {.index = GpuIndex{3}, .free_mib = 30, .sm_active = 0.4, .tasks = 1},
+      {.index = GpuIndex{5}, .free_mib = 10, .sm_active = 0.9, .tasks = 0}};
+  using Gpus = std::vector<std::uint32_t>;
+  EXPECT_EQ(Order("first-fit", eligible), (Gpus{0, 2, 3, 5}));
+  EXPECT_EQ(Order("exclusive", eligible), (Gpus{0, 2, 3, 5}));
+  EXPECT_EQ(Order("magm", eligible), (Gpus{2, 3, 0, 5}));
+  EXPECT_EQ(Order("worst-fit", eligible), (Gpus{2, 3, 0, 5}));
+  EXPECT_EQ(Order("best-fit", eligible), (Gpus{5, 0, 2, 3}));
+  EXPECT_EQ(Order("lug", eligible), (Gpus{5, 2, 0, 3}));  // nobody is on 5
+  EXPECT_EQ(Order("mug", eligible), (Gpus{0, 3, 2, 5}));
+}
+
+TEST(Mappers, TheRingGoesOnBehindTheLastPlacement) {
+  const std::unique_ptr<Mapper> ring = FindMapper("rr")->make();
+  const std::vector<GpuView> eligible{
+      {.index = GpuIndex{0}}, {.index = GpuIndex{1}}, {.index = GpuIndex{3}}};
+  std::vector<std::size_t> order;
+  const auto first = [&] {
+    ring->Rank({}, eligible, order);
+    return Number(eligible[order.front()].index);
+  };
+  EXPECT_EQ(first(), 0U);
+  EXPECT_EQ(first(), 0U);  // looking moves nothing
+  ring->Placed(std::vector<Placement>{{GpuIndex{0}, 0}, {GpuIndex{1}, 0}});
+  EXPECT_EQ(first(), 3U);
+  ring->Placed(std::vector<Placement>{{GpuIndex{3}, 0}});
+  EXPECT_EQ(first(), 0U);
+}
+
+TEST(Mappers, AreFoundByNameAndAlias) {
+  for (const MapperEntry& entry : Mappers()) {
+    EXPECT_EQ(FindMapper(entry.name), &entry);
+    if (!entry.alias.empty()) {
+      EXPECT_EQ(FindMapper(entry.alias), &entry);
+    }
+    EXPECT_NE(entry.make(), nullptr);
+  }
+  EXPECT_EQ(FindMapper(""), nullptr);
+  EXPECT_EQ(FindMapper("best"), nullptr);
+}
+
+TEST(Validate, NamesTheFieldThatIsWrong) {
+  EXPECT_TRUE(Validate({}));
+  struct Bad {
+    std::string field;
+    std::function<void(PolicyConfig&)> change;
+  };
+  const Bad cases[] = {
+      {"mapper", [](PolicyConfig& c) { c.mapper = "magic"; }},
+      {"sm_cap", [](PolicyConfig& c) { c.sm_cap = 80; }},
+      {"sm_cap", [](PolicyConfig& c) { c.sm_cap = 0; }},
+      {"sm_cap", [](PolicyConfig& c) { c.sm_cap = std::numeric_limits<double>::quiet_NaN(); }},
+      {"margin_mib", [](PolicyConfig& c) { c.margin_mib = -1; }},
+      {"floor_mib", [](PolicyConfig& c) { c.floor_mib = std::int64_t{1} << 40; }},
+      {"settle_timeout", [](PolicyConfig& c) { c.settle_timeout = Duration{-1}; }},
+      {"stale_after", [](PolicyConfig& c) { c.stale_after = Duration{0}; }},
+      {"max_tasks_per_gpu", [](PolicyConfig& c) { c.max_tasks_per_gpu = 0; }},
+      {"max_launch_failures", [](PolicyConfig& c) { c.max_launch_failures = -1; }},
+      {"recovery_backoff",
+       [](PolicyConfig& c) { c.recovery_backoff = std::chrono::hours(99'999); }},
+  };
+  for (const Bad& bad : cases) {
+    PolicyConfig config;
+    bad.change(config);
+    const auto valid = Validate(config);
+    ASSERT_FALSE(valid) << bad.field;
+    EXPECT_EQ(valid.error().code, base::ErrorCode::kInvalid);
+    EXPECT_TRUE(valid.error().message.starts_with(bad.field)) << valid.error().message;
+  }
+}
+
+TEST(AsPublished, KeepsTheMapperAndReplacesTheRules) {
+  PolicyConfig base;
+  base.mapper = "lug";
+  base.floor_mib = 2'000;
+  const auto thesis = AsPublished("thesis", base);
+  ASSERT_TRUE(thesis);
+  EXPECT_TRUE(Validate(*thesis));
+  EXPECT_EQ(thesis->mapper, "lug");
+  EXPECT_EQ(thesis->floor_mib, 2'000);
+  EXPECT_EQ(thesis->pacing, Pacing::kThesis);
+  EXPECT_EQ(thesis->recovery, RecoveryMode::kExclusive);
+  EXPECT_TRUE(thesis->idle_first && thesis->recovery_blocks && thesis->every_failure_is_oom);
+  EXPECT_FALSE(thesis->settle);
+
+  const auto v2 = AsPublished("v2", base);
+  ASSERT_TRUE(v2);
+  EXPECT_TRUE(Validate(*v2));
+  EXPECT_EQ(v2->floor_mib, 2'512);
+  EXPECT_EQ(v2->margin_mib, base.margin_mib + 512);
+  EXPECT_TRUE(v2->settle);
+
+  EXPECT_FALSE(AsPublished("v3", base));
+}
+
+TEST(AsPublished, RoundRobinHasNoConditions) {
+  PolicyConfig base;
+  base.mapper = "rr";
+  const auto rules = AsPublished("v2", base);
+  ASSERT_TRUE(rules);
+  EXPECT_EQ(rules->sm_cap, std::nullopt);
+  EXPECT_EQ(rules->floor_mib, 0);
+  EXPECT_FALSE(rules->use_given_memory);
+}
+
+}  // namespace
+}  // namespace carma::core
