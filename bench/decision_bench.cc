@@ -65,6 +65,7 @@ class Server {
     PolicyConfig config;
     config.settle = false;  // four residents at once on every GPU
     config.margin_mib = 1'000;
+    config.stale_after = std::chrono::hours(24);  // only some benchmarks send samples
     return config;
   }
   void Submit(std::int64_t need_mib) {
