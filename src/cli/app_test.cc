@@ -1,0 +1,385 @@
+// Whole runs of the command against a fake daemon.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+
+#include "api/views.h"
+#include "base/json.h"
+#include "cli/fake_daemon_test.h"
+#include "cli/verbs.h"
+
+namespace carma::cli {
+namespace {
+
+using base::Json;
+
+api::Response Answer(const Json& json, int status = 200) {
+  return {.status = status, .body = base::DumpJson(json)};
+}
+
+Json TaskJson(std::uint64_t id, const std::string& state) {
+  return ToJson(api::TaskView{.id = id, .name = "t", .user = "u", .state = state});
+}
+
+class App : public ::testing::Test {
+ protected:
+  Ran Run(std::vector<std::string> words) {
+    return RunWords(daemon_.socket_path(), std::move(words));
+  }
+  // The daemon takes every submission.
+  void AcceptTasks() {
+    daemon_.On("POST /v1/tasks", [this](const api::Request& request) {
+      body_ = base::ParseJson(request.body).value();
+      const std::size_t count =
+          body_.contains("tasks") ? body_["tasks"].size() : body_["array"].size();
+      return Answer({{"first", 42}, {"count", count}, {"warnings", {"mind the gap"}}}, 201);
+    });
+  }
+
+  FakeDaemon daemon_;
+  Json body_;  // of the last submission
+};
+
+TEST_F(App, SubmitSendsTheCommandAsItStands) {
+  AcceptTasks();
+  const Ran ran = Run({"submit", "-G2", "--memory=12G", "-HJ", "my name", "python", "t.py",
+                       "--json", "-G", "7", "--", "x"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "Submitted task 42\n");
+  EXPECT_EQ(ran.err, "carma: warning: mind the gap\n");
+  const Json& spec = body_["tasks"][0];
+  EXPECT_EQ(spec["command"], Json({"python", "t.py", "--json", "-G", "7", "--", "x"}));
+  EXPECT_EQ(spec["gpus"], 2);
+  EXPECT_EQ(spec["memory_mib"], 12'288);
+  EXPECT_EQ(spec["held"], true);
+  EXPECT_EQ(spec["name"], "my name");
+  EXPECT_FALSE(spec.contains("uid")) << "identity is the kernel's to tell";
+}
+
+TEST_F(App, SubmitTakesWordsThatLookLikeVerbsOrOptions) {
+  AcceptTasks();
+  EXPECT_EQ(Run({"submit", "list", "--all"}).out, "Submitted task 42\n");
+  EXPECT_EQ(body_["tasks"][0]["command"], Json({"list", "--all"}));
+  EXPECT_EQ(Run({"--socket", daemon_.socket_path(), "submit", "--", "--odd"}).out,
+            "Submitted task 42\n");
+  EXPECT_EQ(body_["tasks"][0]["command"], Json({"--odd"}));
+}
+
+TEST_F(App, SubmitArraysInOneRequest) {
+  AcceptTasks();
+  const Ran ran = Run({"submit", "--array", "0-9", "--parsable", "true"});
+  EXPECT_EQ(ran.out, "42-51\n");
+  EXPECT_EQ(body_["array"].size(), 10u);
+  EXPECT_EQ(body_["spec"]["command"], Json({"true"}));
+}
+
+TEST_F(App, SubmitAndWaitGivesTheTasksExitCode) {
+  AcceptTasks();
+  daemon_.On("GET /v1/tasks/42", [](const api::Request&) {
+    Json task = TaskJson(42, "failed");
+    task["exit_code"] = 7;
+    return Answer(task);
+  });
+  const Ran ran = Run({"submit", "--wait", "false"});
+  EXPECT_EQ(ran.exit_code, 7);
+  EXPECT_EQ(ran.out, "Submitted task 42\n");
+}
+
+TEST_F(App, ChecksWithAndWithoutTheDaemon) {
+  daemon_.On("POST /v1/tasks", [](const api::Request& request) {
+    EXPECT_EQ(request.Query("check"), "1");
+    return Answer({{"count", 1},
+                   {"tasks",
+                    {{{"name", "true"},
+                      {"gpus", 1},
+                      {"predicted_mib", 1024},
+                      {"estimate_method", "given"},
+                      {"fits", "later"},
+                      {"reason", "GpuMemory"},
+                      {"reason_text", "all is claimed"}}}}});
+  });
+  const Ran ran = Run({"submit", "--check", "--memory", "1G", "true"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out,
+            "Nothing was submitted; the task is valid:\n"
+            "  true: 1 GPU, 1.0G predicted (given): would wait (GpuMemory): all is claimed\n");
+  daemon_.On("POST /v1/tasks", [](const api::Request&) {
+    return api::ErrorResponse({base::ErrorCode::kConflict, "never fits"});
+  });
+  EXPECT_EQ(Run({"submit", "--check", "true"}).exit_code, 1);
+  const Ran alone = RunWords(daemon_.dir() + "/none", {"submit", "--check", "true"});
+  EXPECT_EQ(alone.exit_code, 0);
+  EXPECT_EQ(alone.out, "Nothing was submitted; the description is valid.\n");
+  EXPECT_NE(alone.err.find("checked without it"), std::string::npos);
+  EXPECT_EQ(RunWords(daemon_.dir() + "/none", {"submit", "--check", "-G", "0", "true"}).exit_code,
+            2);
+}
+
+TEST_F(App, BatchesAreOneRequestAndNameTheLineOfAMistake) {
+  AcceptTasks();
+  const std::string path = daemon_.dir() + "/batch.jsonl";
+  std::ofstream(path)
+      << "{\"command\":[\"a\"],\"gpus\":2}\n\n{\"command\":[\"b\"],\"workdir\":\"/\","
+         "\"environment\":{}}\n";
+  const Ran ran = Run({"submit", "--batch", path});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "Submitted tasks 42-43 (2)\n");
+  ASSERT_EQ(body_["tasks"].size(), 2u);
+  EXPECT_EQ(body_["tasks"][0]["workdir"], std::filesystem::current_path().string());
+  EXPECT_TRUE(body_["tasks"][0].contains("environment"));
+  EXPECT_EQ(body_["tasks"][1]["workdir"], "/");
+  EXPECT_TRUE(body_["tasks"][1]["environment"].empty());
+
+  std::ofstream(path) << "{\"command\":[\"a\"]}\n\n{\"command\":[\"b\"],\"gpus\":0}\n";
+  const Ran local = Run({"submit", "--batch", path});
+  EXPECT_EQ(local.exit_code, 2);
+  EXPECT_TRUE(local.err.starts_with("carma: " + path + ":3: ")) << local.err;
+
+  daemon_.On("POST /v1/tasks", [](const api::Request&) {
+    return api::ErrorResponse({base::ErrorCode::kConflict, "/tasks/1: never fits"});
+  });
+  std::ofstream(path) << "{\"command\":[\"a\"]}\n\n\n{\"command\":[\"b\"]}\n";
+  const Ran remote = Run({"submit", "--batch", path});
+  EXPECT_EQ(remote.exit_code, 1);
+  EXPECT_EQ(remote.err, "carma: " + path + ":4: /tasks/1: never fits\n");
+}
+
+TEST_F(App, BatchLinesAreCommandsWithCommonOptions) {
+  AcceptTasks();
+  const std::string path = daemon_.dir() + "/commands";
+  std::ofstream(path) << "# two trainings\npython a.py > a.log\npython b.py\n";
+  const Ran ran = Run({"submit", "--batch", path, "--lines", "-G", "2", "--parsable"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "42-43\n");
+  EXPECT_EQ(body_["tasks"][1]["gpus"], 2);
+  EXPECT_EQ(Run({"submit", "--batch", path, "-G", "2"}).exit_code, 2);
+  EXPECT_EQ(Run({"submit", "--batch", path, "--lines", "true"}).exit_code, 2);
+}
+
+TEST_F(App, RedoLeavesOutWhatIsOver) {
+  AcceptTasks();
+  daemon_.On("GET /v1/tasks/7/spec", [](const api::Request&) {
+    return Answer(
+        {{"command", {"a"}}, {"workdir", "/"}, {"held", true}, {"dependencies", {{{"task", 1}}}}});
+  });
+  EXPECT_EQ(Run({"redo", "7"}).out, "Submitted task 42\n");
+  EXPECT_EQ(body_["tasks"][0], Json({{"command", {"a"}}, {"workdir", "/"}}));
+}
+
+TEST_F(App, ListShowsRunningTasksFirstAndFiltersAtTheDaemon) {
+  daemon_.On("GET /v1/status", [](const api::Request&) { return Answer({{"now_ms", 5000}}); });
+  daemon_.On("GET /v1/tasks", [](const api::Request& request) {
+    const bool waiting = request.Query("state") == "submitted,estimating,queued";
+    return Answer(
+        {{"tasks", {waiting ? TaskJson(1, "queued") : TaskJson(9, "running")}}, {"next", nullptr}});
+  });
+  const Ran ran = Run({"list", "-u", "ann b", "-o", "id,st", "--no-header"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "9  R\n1  PD\n");
+  EXPECT_EQ(daemon_.requests()[0],
+            "GET /v1/tasks?limit=500&order=asc&state=launching,running,stopping&user=ann b");
+  const Ran json = Run({"ls", "--json"});
+  EXPECT_EQ(base::ParseJson(json.out).value()["tasks"].size(), 2u);
+}
+
+TEST_F(App, ListPagesUpToItsLimit) {
+  daemon_.On("GET /v1/tasks", [](const api::Request& request) {
+    Json tasks = Json::array();
+    const bool first = !request.Query("before");
+    for (int i = 0; i < (first ? 10'000 : 5); ++i) tasks.push_back(TaskJson(1, "failed"));
+    return Answer({{"tasks", tasks}, {"next", first ? Json(77) : Json(nullptr)}});
+  });
+  const Ran ran = Run({"list", "--all", "--limit", "20000", "--json"});
+  EXPECT_EQ(base::ParseJson(ran.out).value()["tasks"].size(), 10'005u);
+  EXPECT_EQ(daemon_.requests()[1], "GET /v1/tasks?limit=10000&order=desc&state=all&before=77");
+}
+
+TEST_F(App, ChangesGoOnAfterAFailureAndSayIt) {
+  daemon_.On("POST /v1/tasks/3/cancel",
+             [](const api::Request&) { return Answer(TaskJson(3, "stopping")); });
+  daemon_.On("POST /v1/tasks/2/cancel", [](const api::Request&) {
+    return api::ErrorResponse({base::ErrorCode::kDenied, "task 2 is bob's"});
+  });
+  const Ran ran = Run({"cancel", "2,3"});
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_EQ(ran.out, "Task 3 is stopping\n");
+  EXPECT_EQ(ran.err, "carma: task 2 is bob's\n");
+  EXPECT_EQ(Run({"cancel"}).exit_code, 2);
+  EXPECT_EQ(Run({"cancel", "--all", "3"}).exit_code, 2);
+}
+
+TEST_F(App, CancelAllTakesMyOwnTasks) {
+  daemon_.On("GET /v1/tasks", [](const api::Request& request) {
+    EXPECT_EQ(request.Query("user"), OwnUserName());
+    return Answer({{"tasks", {TaskJson(3, "queued"), TaskJson(2, "running")}}, {"next", nullptr}});
+  });
+  daemon_.On("POST /v1/tasks/3/cancel",
+             [](const api::Request&) { return Answer(TaskJson(3, "cancelled")); });
+  daemon_.On("POST /v1/tasks/2/cancel", [](const api::Request&) {
+    return api::ErrorResponse({base::ErrorCode::kConflict, "has ended"});
+  });
+  const Ran ran = Run({"cancel", "--all"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "Task 3 is cancelled\n");
+}
+
+TEST_F(App, PriorityMayBeNegative) {
+  daemon_.On("POST /v1/tasks/3/priority",
+             [](const api::Request&) { return Answer(TaskJson(3, "queued")); });
+  EXPECT_EQ(Run({"priority", "-10", "3"}).exit_code, 0);
+  EXPECT_EQ(daemon_.requests().at(0), "POST /v1/tasks/3/priority {\"priority\":-10}");
+}
+
+TEST_F(App, WaitGivesTheHighestExitCodeAndOutlastsPolls) {
+  std::atomic<int> polls = 0;
+  daemon_.On("GET /v1/tasks/1", [&](const api::Request&) {
+    return Answer(TaskJson(1, ++polls < 3 ? "running" : "succeeded"));
+  });
+  daemon_.On("GET /v1/tasks/2", [](const api::Request&) {
+    Json task = TaskJson(2, "failed");
+    task["signal"] = 9;
+    return Answer(task);
+  });
+  const Ran ran = Run({"wait", "1,2"});
+  EXPECT_EQ(ran.exit_code, 137);
+  EXPECT_EQ(ran.out, "Task 1 succeeded\nTask 2 failed, ended by signal 9 (Killed)\n");
+  EXPECT_EQ(polls, 3);
+}
+
+TEST_F(App, WaitEndsAtItsTimeout) {
+  daemon_.On("GET /v1/tasks/1", [](const api::Request&) { return Answer(TaskJson(1, "running")); });
+  const Ran ran = Run({"wait", "--timeout", "0s", "1"});
+  EXPECT_EQ(ran.exit_code, kExitTimeout);
+  EXPECT_EQ(ran.out, "");
+}
+
+TEST_F(App, LastTaskIsFoundByTheCallersName) {
+  daemon_.On("GET /v1/tasks", [](const api::Request& request) {
+    EXPECT_EQ(request.Query("user"), OwnUserName());
+    return Answer({{"tasks", {TaskJson(9, "failed"), TaskJson(5, "failed")}}, {"next", nullptr}});
+  });
+  daemon_.On("GET /v1/tasks/5", [](const api::Request&) { return Answer(TaskJson(5, "failed")); });
+  const Ran ran = Run({"show", "--json", "@~1"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(base::ParseJson(ran.out).value()["id"], 5);
+  EXPECT_EQ(daemon_.requests().at(0),
+            "GET /v1/tasks?limit=2&order=desc&state=all&user=" + OwnUserName());
+}
+
+TEST_F(App, LogsFollowThroughRotationUntilTheEnd) {
+  const std::string path = daemon_.dir() + "/task.out";
+  const auto append = [path](const std::string& text) {
+    std::ofstream(path, std::ios::app) << text;
+  };
+  append("0\na\n");
+  std::atomic<int> polls = 0;
+  daemon_.On("GET /v1/tasks/1", [&](const api::Request& request) {
+    Json task = TaskJson(1, "running");
+    task["stdout_path"] = path;
+    task["attempt"] = 1;
+    if (request.Query("wait_s") && ++polls == 1) {
+      append("b\n");
+      std::filesystem::rename(path, path + ".1");
+      append("c\n");
+    } else if (polls == 2) {
+      append("d\n");
+      task["state"] = "succeeded";
+    }
+    return Answer(task);
+  });
+  const Ran ran = Run({"logs", "-f", "-n", "1", "1"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "a\nb\nc\nd\n");
+}
+
+TEST_F(App, LogsSayWhereTheFileIs) {
+  daemon_.On("GET /v1/tasks/1", [this](const api::Request&) {
+    Json task = TaskJson(1, "succeeded");
+    task["stdout_path"] = daemon_.dir();  // not a file
+    task["attempt"] = 1;
+    return Answer(task);
+  });
+  const Ran ran = Run({"logs", "1"});
+  EXPECT_NE(ran.exit_code, 0);
+  EXPECT_NE(ran.err.find(daemon_.dir()), std::string::npos) << ran.err;
+}
+
+TEST_F(App, DrainsSeveralGpusWithAReason) {
+  for (const char* gpu : {"0", "2"}) {
+    daemon_.On("POST /v1/gpus/" + std::string(gpu) + "/drain", [gpu](const api::Request&) {
+      return Answer(ToJson(api::GpuView{.index = *gpu - '0', .state = "drng"}));
+    });
+  }
+  const Ran ran = Run({"drain", "0,2", "--reason", "new \"fan\""});
+  EXPECT_EQ(ran.out, "GPU 0 is drng\nGPU 2 is drng\n");
+  EXPECT_EQ(daemon_.requests().at(1), R"(POST /v1/gpus/2/drain {"reason":"new \"fan\""})");
+}
+
+TEST_F(App, MistakesOfTheCallerAreOneLineAndExitCodeTwo) {
+  const std::vector<std::vector<std::string>> cases = {
+      {},
+      {"frobnicate"},
+      {"list", "surplus"},
+      {"list", "--limit", "0"},
+      {"list", "-o", "colour"},
+      {"show", "x"},
+      {"submit"},
+      {"submit", "--gpus"},
+      {"submit", "--no-such-option", "true"},
+      {"submit", "-G", "x", "true"},
+      {"logs", "-f", "1-2"},
+      {"wait", "--timeout", "soon", "1"},
+      {"completion", "csh"},
+      {"priority", "high", "3"},
+      {"--no-such-flag", "list"},
+  };
+  for (const auto& words : cases) {
+    const Ran ran = Run(words);
+    const std::string what = words.empty() ? "nothing" : words[0];
+    EXPECT_EQ(ran.exit_code, 2) << what << ": " << ran.err;
+    EXPECT_EQ(ran.out, "") << what;
+    EXPECT_TRUE(ran.err.starts_with("carma: ") && ran.err.find('\n') == ran.err.size() - 1)
+        << what << ": " << ran.err;
+  }
+}
+
+TEST_F(App, WithoutADaemonEveryVerbSaysSo) {
+  for (const char* verb :
+       {"list", "show", "gpus", "status", "history", "wait", "explain", "logs"}) {
+    const Ran ran = RunWords(daemon_.dir() + "/none", {verb});
+    EXPECT_EQ(ran.exit_code, 1) << verb;
+    EXPECT_NE(ran.err.find("carmad is not running at " + daemon_.dir() + "/none"),
+              std::string::npos)
+        << verb << ": " << ran.err;
+  }
+}
+
+TEST_F(App, EveryVerbHasHelpWithAnExample) {
+  const Ran all = Run({"--help"});
+  EXPECT_EQ(all.exit_code, 0);
+  for (const char* verb :
+       {"submit", "list", "show", "cancel", "hold", "release", "requeue", "wait", "logs", "gpus",
+        "explain", "drain", "resume", "history", "status", "redo", "completion", "version"}) {
+    EXPECT_NE(all.out.find(std::string("\n  ") + verb), std::string::npos) << verb;
+    const Ran help = Run({verb, "--help"});
+    EXPECT_EQ(help.exit_code, 0) << verb;
+    EXPECT_NE(help.out.find("  carma " + std::string(verb)), std::string::npos) << verb;
+  }
+  EXPECT_EQ(Run({"version"}).out, "carma 1.2.3\n");
+  EXPECT_EQ(Run({"--version"}).out, "carma 1.2.3\n");
+}
+
+TEST_F(App, CompletionKnowsEveryOptionOfSubmit) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const Ran ran = Run({"completion", shell});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    for (const char* word : {"submit", "memory", "dependency", "watch", "drain"}) {
+      EXPECT_NE(ran.out.find(word), std::string::npos) << shell << " " << word;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace carma::cli

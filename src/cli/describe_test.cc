@@ -1,0 +1,112 @@
+#include "cli/describe.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace carma::cli {
+namespace {
+
+class DescribeTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = ::testing::TempDir() + "/carma-describe-XXXXXX";
+    ASSERT_NE(::mkdtemp(dir_.data()), nullptr);
+    caller_.cwd = dir_;
+    caller_.home = dir_;
+    caller_.environment = {{"PATH", "/bin"}};
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+
+  std::string File(const std::string& name, const std::string& text) {
+    std::ofstream(dir_ + "/" + name) << text;
+    return dir_ + "/" + name;
+  }
+
+  base::Result<task::TaskSpec> Spec(const SubmitFlags& flags, const std::vector<std::string>& words,
+                                    bool literal) {
+    const auto described = Describe(flags, words, literal, caller_);
+    if (!described) return std::unexpected(described.error());
+    return task::SpecFromJsonText(described->spec);
+  }
+
+  std::string dir_;
+  task::SubmitterContext caller_;
+};
+
+TEST_F(DescribeTest, WordsAreACommand) {
+  const auto spec = Spec({}, {"python", "train.py", "--gpus", "9"}, false);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->command, (std::vector<std::string>{"python", "train.py", "--gpus", "9"}));
+  EXPECT_FALSE(spec->script);
+  EXPECT_EQ(spec->workdir, dir_);
+  EXPECT_EQ(spec->environment.at("PATH"), "/bin");
+}
+
+TEST_F(DescribeTest, AFileWithAnInterpreterIsAScriptUnlessTakenLiterally) {
+  const std::string path = File("job", "#!/bin/sh\n#CARMA --gpus 3\necho hi\n");
+  const auto script = Spec({}, {path, "arg"}, false);
+  ASSERT_TRUE(script) << script.error().message;
+  EXPECT_TRUE(script->script && script->script->starts_with("#!/bin/sh"));
+  EXPECT_EQ(script->script_args, std::vector<std::string>{"arg"});
+  EXPECT_EQ(script->gpus, 3);
+  const auto command = Spec({}, {path, "arg"}, true);
+  ASSERT_TRUE(command);
+  EXPECT_EQ(command->command, (std::vector<std::string>{path, "arg"}));
+  EXPECT_FALSE(command->script);
+}
+
+TEST_F(DescribeTest, ABinaryIsACommandAndAScriptWithoutInterpreterIsExplained) {
+  const std::string binary = File("tool", std::string("\x7f"
+                                                      "ELF\0",
+                                                      5));
+  EXPECT_TRUE(Spec({}, {binary}, false));
+  const std::string script = File("train.sh", "echo hi\n");
+  const auto refused = Spec({}, {script}, false);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kInvalid);
+  EXPECT_NE(refused.error().message.find("#!"), std::string::npos) << refused.error().message;
+}
+
+TEST_F(DescribeTest, OptionsWinOverTheScriptAndTheLastOneWins) {
+  const std::string path = File("job.sh", "#!/bin/sh\n#CARMA --gpus 3\n");
+  const SubmitFlags flags{.settings = {{"gpus", "1"}, {"gpus", "2"}, {"exclusive", ""}}};
+  const auto spec = Spec(flags, {path}, false);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->gpus, 2);
+  EXPECT_TRUE(spec->exclusive);
+}
+
+TEST_F(DescribeTest, RadFilesAreReadAndMissingOnesNamed) {
+  const std::string path = File("a.rad",
+                                "# a\nconda activate tf\npython train.py\nmodel: m.txt\n"
+                                "batch_size: 32\npolicy: collocation\n");
+  const auto spec = Spec({}, {path}, false);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->conda_env, "tf");
+  EXPECT_EQ(spec->batch_size, 32);
+  const auto missing = Spec({}, {dir_ + "/none.rad"}, false);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, base::ErrorCode::kNotFound);
+  EXPECT_FALSE(Spec({}, {path, "surplus"}, false));
+}
+
+TEST_F(DescribeTest, ArraysKeepOneSpecAndItsIndices) {
+  const SubmitFlags flags{.settings = {{"array", "0-4:2"}}};
+  const auto described = Describe(flags, {"true"}, false, caller_);
+  ASSERT_TRUE(described) << described.error().message;
+  EXPECT_EQ(described->indices, (std::vector<std::int64_t>{0, 2, 4}));
+}
+
+TEST_F(DescribeTest, MistakesNameTheirOption) {
+  const SubmitFlags flags{.settings = {{"gpus", "many"}}};
+  const auto spec = Spec(flags, {"true"}, false);
+  ASSERT_FALSE(spec);
+  EXPECT_TRUE(spec.error().message.starts_with("--gpus: ")) << spec.error().message;
+  EXPECT_FALSE(Spec({}, {}, false)) << "nothing to run";
+}
+
+}  // namespace
+}  // namespace carma::cli
