@@ -1,0 +1,489 @@
+// What comes from outside and is wrong: one clear line, the documented exit code, nothing lost.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "tests/kit.h"
+
+namespace carma::system_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+// A refusal as a person should see it: one line that starts with who speaks.
+void ExpectRefusal(const Ran& ran, int code, const std::vector<std::string>& pieces,
+                   const std::string& what, const std::string& speaker = "carma: ") {
+  EXPECT_FALSE(ran.late) << what;
+  EXPECT_EQ(ran.code, code) << what << ": " << ran.Text();
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << what << ": " << ran.Text();
+  EXPECT_TRUE(ran.err.starts_with(speaker)) << what << ": " << ran.Text();
+  EXPECT_LT(ran.err.size(), 5000U) << what;
+  for (const std::string& piece : pieces) EXPECT_THAT(ran.err, HasSubstr(piece)) << what;
+}
+
+// ---- submissions ----
+
+class BadSubmission : public ::testing::Test {
+ protected:
+  void SetUp() override { site.Start(); }
+  void TearDown() override {
+    EXPECT_TRUE(site.Status().task_counts.empty()) << "nothing was accepted";
+    EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
+  }
+  std::string Write(const std::string& name, const std::string& text) const {
+    const std::string path = site.out_dir() + "/" + name;
+    WriteText(path, text, 0755);
+    return name;
+  }
+
+  Site site;
+};
+
+TEST_F(BadSubmission, OptionsThatCannotBeMeantAreRefusedByName) {
+  const struct {
+    const char* what;
+    Words options;
+    std::vector<std::string> pieces;
+  } kCases[] = {
+      {"more GPUs than there are numbers", {"--gpus", "99999999999999999999"}, {"--gpus"}},
+      {"no GPU", {"--gpus", "0"}, {"--gpus"}},
+      {"negative memory", {"--gpu-mem", "-5G"}, {"--gpu-mem", "-5G"}},
+      {"memory beyond every machine", {"--gpu-mem", "1e30G"}, {"--gpu-mem"}},
+      {"a time limit of millennia", {"--time", "99999999d"}, {"--time"}},
+      {"a priority beyond all", {"--priority", "99999999999999999999"}, {"--priority"}},
+      {"retries without end", {"--retries", "1000000"}, {"--retries"}},
+      {"an array of two million", {"--array", "0-1999999"}, {"--array"}},
+      {"a dependency on words", {"--dependency", "afterok:yesterday"}, {"--dependency"}},
+      {"a begin time that is none", {"--begin", "someday"}, {"--begin"}},
+      {"a name that is not UTF-8", {"--job-name", "\xff\xfe"}, {"name"}},
+      {"a name of 100 KiB", {"--job-name", std::string(100 << 10, 'x')}, {"name"}},
+      {"a folder that is not absolute after all", {"--chdir", std::string(5000, 'd')}, {}},
+  };
+  for (const auto& each : kCases) {
+    Words args = {"submit"};
+    args.insert(args.end(), each.options.begin(), each.options.end());
+    args.insert(args.end(), {"--", "/bin/true"});
+    ExpectRefusal(site.Carma(args), 2, each.pieces, each.what);
+  }
+}
+
+TEST_F(BadSubmission, CommandLinesThatSayNothingAreWrongUsage) {
+  EXPECT_EQ(site.Carma({"submit"}).code, 2);
+  EXPECT_EQ(site.Carma({"submit", "--frobnicate", "--", "/bin/true"}).code, 2);
+  EXPECT_EQ(site.Carma({"frobnicate"}).code, 2);
+  EXPECT_EQ(site.Carma({}).code, 2);
+  EXPECT_EQ(site.Carma({"show", "nonsense"}).code, 2);
+  EXPECT_EQ(site.Carma({"cancel"}).code, 2);
+  EXPECT_EQ(site.Carma({"show", "4000000000"}).code, 1) << "no such task";
+  EXPECT_EQ(site.Carma({"drain", "99"}).code, 1) << "no such GPU";
+}
+
+TEST_F(BadSubmission, ScriptsAreRefusedWithFileAndLine) {
+  const struct {
+    const char* what;
+    std::string text;
+    std::vector<std::string> pieces;
+  } kCases[] = {
+      {"an unknown directive",
+       "#!/bin/sh\n#CARMA --frobnicate\ntrue\n",
+       {"bad.sh:2", "frobnicate"}},
+      {"a value that is none", "#!/bin/sh\n\n#CARMA --gpus many\n", {"bad.sh:3", "gpus"}},
+      {"an unclosed quote", "#!/bin/sh\n#CARMA --comment 'half\n", {"bad.sh:2"}},
+      {"a name of 1 MiB", "#!/bin/sh\n#CARMA -J " + std::string(1 << 20, 'x') + "\n", {"bad.sh:2"}},
+      {"a name that is not UTF-8", "#!/bin/sh\n#CARMA -J \xc3\x28\n", {"name"}},
+      {"no interpreter", "true\n", {"bad.sh:1"}},
+      {"a DOS line end", "#!/bin/sh\r\ntrue\r\n", {"bad.sh:1"}},
+      {"NUL bytes", std::string("#!/bin/sh\ntrue\0\n", 16), {"bad.sh"}},
+      {"5 MiB", "#!/bin/sh\n" + std::string(5 << 20, '#'), {"bad.sh"}},
+  };
+  for (const auto& each : kCases)
+    ExpectRefusal(site.Carma({"submit", Write("bad.sh", each.text)}), 2, each.pieces, each.what);
+  ExpectRefusal(site.Carma({"submit", "missing.sh"}), 2, {"missing.sh"}, "a missing script");
+}
+
+TEST_F(BadSubmission, RadFilesAreRefusedWithFileAndLine) {
+  const std::string whole =
+      "comment\nconda activate tf\npython3 train.py\nmodel.txt\ncifar10\n128\nexclusive\n1\n"
+      "9000\n9500\n9600\n16000\n";
+  const struct {
+    const char* what;
+    std::string text;
+  } kCases[] = {
+      {"torn after five lines", whole.substr(0, whole.find("128"))},
+      {"a number cut out", whole.substr(0, whole.find("9600")) + "96x0\n16000\n"},
+      {"absurd GPUs", "c\n-\npython3 a.py\nm\nd\n1\nexclusive\n99999999999\n1\n1\n1\n1\n"},
+      {"a command for a shell", "command: python3 a.py; rm -rf /\n"},
+      {"not UTF-8", "command: python3 \xff\xfe.py\n"},
+      {"nothing", ""},
+      {"NUL bytes", std::string("command: \0\n", 11)},
+  };
+  for (const auto& each : kCases)
+    ExpectRefusal(site.Carma({"submit", Write("bad.rad", each.text)}), 2, {"bad.rad"}, each.what);
+  const Ran missing = site.Carma({"submit", "missing.rad"});
+  EXPECT_THAT(missing.code, AnyOf(1, 2)) << missing.Text();
+  EXPECT_THAT(missing.err, HasSubstr("missing.rad"));
+}
+
+TEST_F(BadSubmission, TheDaemonItselfRefusesWhatOtherClientsSend) {
+  const std::string spec = R"({"command":["/bin/true"],"workdir":"/tmp")";
+  const auto quoted = [](const std::string& text) { return "\"" + text + "\""; };
+  std::string two_million = "{\"spec\":" + spec + "},\"array\":[0";
+  for (int i = 1; i < 2'000'000; ++i) two_million += "," + std::to_string(i);
+  two_million += "]}";
+  const struct {
+    const char* what;
+    std::string body;
+    const char* piece;
+  } kCases[] = {
+      {"no JSON", "hello", "body"},
+      {"no tasks", R"({"tasks":[]})", "0 tasks"},
+      {"an unknown field", "{\"tasks\":[" + spec + ",\"colour\":\"red\"}]}", "/tasks/0/colour"},
+      {"a name of 1 MiB",
+       "{\"tasks\":[" + spec + ",\"name\":" + quoted(std::string(1 << 20, 'x')) + "}]}", "name"},
+      {"a name that is not UTF-8", "{\"tasks\":[" + spec + ",\"name\":\"\xff\xfe\"}]}", "body"},
+      {"two million tasks", two_million, "2000000 tasks"},
+      {"a thousand levels", std::string(1000, '['), "body"},
+      {"NUL in a command", R"({"tasks":[{"command":["/bin/\u0000true"],"workdir":"/tmp"}]})",
+       "command"},
+      {"a relative folder", R"({"tasks":[{"command":["true"],"workdir":"tmp"}]})", "workdir"},
+      {"numbers beyond all", "{\"tasks\":[" + spec + ",\"gpus\":1e300}]}", "gpus"},
+  };
+  for (const auto& each : kCases) {
+    const auto answer = site.client().Call("POST", "/v1/tasks", each.body);
+    ASSERT_FALSE(answer) << each.what;
+    EXPECT_EQ(answer.error().code, base::ErrorCode::kInvalid)
+        << each.what << ": " << answer.error().message;
+    EXPECT_THAT(answer.error().message, HasSubstr(each.piece)) << each.what;
+    EXPECT_LT(answer.error().message.size(), 2000U) << each.what;
+  }
+}
+
+TEST_F(BadSubmission, TwoMillionLinesOfABatchAreRefusedAsAWhole) {
+  std::string lines;
+  for (int i = 0; i < 2'000'000; ++i) lines += "true\n";
+  WriteText(site.out_dir() + "/batch", lines);
+  const Ran ran = site.Carma({"submit", "--batch", "batch", "--lines"}, {.deadline = kDeadline});
+  ExpectRefusal(ran, 2, {"batch", "tasks"}, "two million lines");
+}
+
+TEST_F(BadSubmission, OneBadLineRefusesTheWholeBatch) {
+  WriteText(site.out_dir() + "/batch",
+            "{\"command\":[\"/bin/true\"]}\n{\"command\":[\"/bin/true\"],\"gpus\":0}\n");
+  ExpectRefusal(site.Carma({"submit", "--batch", "batch"}), 2, {"batch:2", "gpus"}, "bad line");
+}
+
+// ---- bytes on the socket ----
+
+class Raw {
+ public:
+  explicit Raw(const std::string& path) : fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    connected_ =
+        ::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  }
+  bool connected() const { return connected_; }
+  // False once the other end has closed.
+  bool Send(std::string_view data) const {
+    while (!data.empty()) {
+      const ssize_t n = ::send(fd_.get(), data.data(), data.size(), MSG_NOSIGNAL);
+      if (n <= 0) return false;
+      data.remove_prefix(static_cast<std::size_t>(n));
+    }
+    return true;
+  }
+  // What comes until the other end closes or says nothing for long.
+  std::string Receive() const {
+    std::string text;
+    char buffer[4096];
+    while (WaitReadable(fd_.get(), std::chrono::seconds(10))) {
+      const ssize_t n = ::recv(fd_.get(), buffer, sizeof buffer, 0);
+      if (n <= 0) break;
+      text.append(buffer, static_cast<std::size_t>(n));
+      if (text.find("\r\n\r\n") != text.npos && text.find('}') != text.npos) break;
+    }
+    return text;
+  }
+
+ private:
+  base::UniqueFd fd_;
+  bool connected_ = false;
+};
+
+TEST_F(BadSubmission, BytesThatAreNoRequestAreAnsweredOrDropped) {
+  const struct {
+    const char* what;
+    std::string bytes;
+    const char* status;  // of the answer; empty: any end of the connection will do
+  } kCases[] = {
+      {"noise", std::string("\x00\xff\x13\x37 GET\r\n\r\n", 14), ""},
+      {"another protocol", "SSH-2.0-OpenSSH_9.2\r\n\r\n", ""},
+      {"a header of 1 MiB", "GET /" + std::string(1 << 20, 'a') + " HTTP/1.1\r\n\r\n", ""},
+      {"a body of 1 TB", "POST /v1/tasks HTTP/1.1\r\nContent-Length: 1000000000000\r\n\r\n", "413"},
+      {"no such endpoint", "GET /v2/nothing HTTP/1.1\r\nHost: x\r\n\r\n", "404"},
+      {"a path that climbs", "GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n", "404"},
+      {"a method of our own", "FETCH /v1/tasks HTTP/1.1\r\nHost: x\r\n\r\n", "4"},
+      {"a limit beyond all", "GET /v1/tasks?limit=99999999999999999999 HTTP/1.1\r\nHost: x\r\n\r\n",
+       "400"},
+  };
+  for (const auto& each : kCases) {
+    const Raw raw(site.socket());
+    ASSERT_TRUE(raw.connected());
+    (void)raw.Send(each.bytes);
+    const std::string answer = raw.Receive();
+    if (*each.status != '\0') {
+      EXPECT_TRUE(answer.starts_with("HTTP/1.1 " + std::string(each.status)))
+          << each.what << ": " << answer;
+    }
+    EXPECT_EQ(site.Status().pid, site.daemon().pid()) << each.what;
+  }
+}
+
+TEST_F(BadSubmission, ConnectionsThatSayNothingDoNotShutOthersOut) {
+  std::vector<Raw> silent;
+  for (int i = 0; i < 200; ++i) {
+    silent.emplace_back(site.socket());
+    (void)silent.back().Send("POST /v1/tasks HTTP/1.1\r\nContent-Le");
+  }
+  EXPECT_EQ(site.Status().pid, site.daemon().pid());
+}
+
+// ---- configuration ----
+
+TEST(BadConfiguration, IsRefusedWithFileAndLine) {
+  const struct {
+    const char* what;
+    std::string text;
+    std::vector<std::string> pieces;
+  } kCases[] = {
+      {"broken TOML", "[policy\nmapper = 1\n", {"carma.toml:1"}},
+      {"an unknown key",
+       "[policy]\n\nmaper = \"magm\"\n",
+       {"carma.toml:3", "policy.maper", "mapper"}},
+      {"a wrong type", "[policy]\nsm_cap = \"high\"\n", {"carma.toml:2", "policy.sm_cap"}},
+      {"out of range", "[policy]\nsm_cap = 80\n", {"carma.toml:2", "policy.sm_cap"}},
+      {"a span without unit", "[monitor]\nwindow = 60\n", {"carma.toml:2", "monitor.window"}},
+      {"keys that contradict each other",
+       "[monitor]\nsample_period = \"30s\"\nwindow = \"5s\"\n",
+       {"monitor.window"}},
+      {"bytes that are not text", "\xff\xfe\n", {"carma.toml"}},
+  };
+  for (const auto& each : kCases) {
+    Folder folder;
+    WriteText(folder / "carma.toml", each.text);
+    for (const Words& args : std::vector<Words>{{"--check-config"}, {}}) {
+      Words argv = {Program("carmad"), "--config", folder / "carma.toml"};
+      argv.insert(argv.end(), args.begin(), args.end());
+      ExpectRefusal(RunProgram(argv), 2, each.pieces, each.what, "carmad: ");
+    }
+  }
+  ExpectRefusal(RunProgram({Program("carmad"), "--config", "/no/such/carma.toml"}), 2,
+                {"/no/such/carma.toml"}, "a missing file", "carmad: ");
+}
+
+// ---- a store that is not ours to touch ----
+
+class BadStore : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    site.Start();
+    site.Await(site.Submit({"--", "/bin/true"}));
+    const Ran stopped = site.Stop(SIGTERM);
+    ASSERT_EQ(stopped.code, 0) << stopped.Text();
+  }
+  // Every file of the state folder but the lock, which a daemon takes before it looks.
+  std::map<std::string, std::string> Bytes() const {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(site.state_dir())) {
+      if (entry.is_regular_file() && entry.path().filename() != "lock")
+        files[entry.path().string()] = ReadText(entry.path().string());
+    }
+    return files;
+  }
+  void Patch(std::int64_t offset, std::string_view bytes) const {
+    const std::string path = site.state_dir() + "/carma.db";
+    const base::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    ASSERT_EQ(::pwrite(fd.get(), bytes.data(), bytes.size(), offset),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  void ExpectRefusedUntouched(const std::vector<std::string>& pieces, const std::string& what) {
+    const std::map<std::string, std::string> before = Bytes();
+    ExpectRefusal(RunProgram({Program("carmad"), "--config", site.config_file()}), 1, pieces, what,
+                  "carmad: ");
+    EXPECT_EQ(Bytes(), before) << what;
+  }
+
+  Site site;
+};
+
+TEST_F(BadStore, OfANewerVersionIsRefused) {
+  Patch(60, {"\0\0\3\xe7", 4});  // user_version in SQLite's header
+  ExpectRefusedUntouched({"carma.db", "999"}, "newer");
+}
+
+TEST_F(BadStore, OfAnotherApplicationIsRefused) {
+  Patch(68, {"\1\2\3\4", 4});  // application_id
+  ExpectRefusedUntouched({"carma.db"}, "another application's");
+}
+
+TEST_F(BadStore, ThatIsNoDatabaseIsRefused) {
+  WriteText(site.state_dir() + "/carma.db", "these are my holiday pictures\n", 0600);
+  ExpectRefusedUntouched({"carma.db"}, "no database");
+}
+
+TEST_F(BadStore, WithDamagedPagesIsRefused) {
+  const std::string path = site.state_dir() + "/carma.db";
+  const std::size_t size = ReadText(path).size();
+  ASSERT_GT(size, 8192U);
+  Patch(4096, std::string(size - 4096, '\x5a'));
+  ExpectRefusedUntouched({"carma.db"}, "damaged");
+}
+
+TEST_F(BadStore, CutShortIsRefused) {
+  const std::string path = site.state_dir() + "/carma.db";
+  ASSERT_EQ(::truncate(path.c_str(), static_cast<off_t>(ReadText(path).size() / 2)), 0);
+  ExpectRefusedUntouched({"carma.db"}, "cut short");
+}
+
+TEST_F(BadStore, OfAnotherUserIsRefused) {
+  if (!IsRoot()) GTEST_SKIP() << "needs root";
+  ASSERT_EQ(::chown(site.state_dir().c_str(), OtherUser(), OtherUser()), 0);
+  ExpectRefusedUntouched({site.state_dir()}, "another user's");
+}
+
+// ---- a socket of somebody else ----
+
+TEST(ForeignSocket, IsRefusedByTheCommandAndByTheDaemon) {
+  if (!IsRoot()) GTEST_SKIP() << "needs root";
+  Site site;
+  const base::UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  site.socket().copy(address.sun_path, sizeof address.sun_path - 1);
+  // The credentials that a client sees are those at the time of listen().
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::chown(site.socket().c_str(), OtherUser(), OtherUser()), 0);
+  ASSERT_EQ(::chmod(site.socket().c_str(), 0666), 0);
+  ASSERT_EQ(::seteuid(OtherUser()), 0);
+  ASSERT_EQ(::listen(listener.get(), 5), 0);
+  ASSERT_EQ(::seteuid(0), 0);
+  ExpectRefusal(site.Carma({"submit", "--", "/bin/true"}), 1, {site.socket(), "65534"}, "command");
+  ExpectRefusal(RunProgram({Program("carmad"), "--config", site.config_file()}), 1, {site.socket()},
+                "daemon", "carmad: ");
+}
+
+// ---- a full disk ----
+
+class FullDisk : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // A small disk in a mount namespace of this test program alone.
+    const bool mounts = IsRoot() && ::unshare(CLONE_NEWNS) == 0 &&
+                        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+    if (!mounts) GTEST_SKIP() << "needs the right to mount";
+    ASSERT_TRUE(base::MakeDirs(site.state_dir(), 0700));
+    if (::mount("carma-test", site.state_dir().c_str(), "tmpfs", 0, "size=3m,mode=0700") != 0)
+      GTEST_SKIP() << "cannot mount: " << std::strerror(errno);
+    mounted_ = true;
+    site.Start();
+  }
+  void TearDown() override {
+    if (!mounted_) return;
+    site.CancelAll();
+    site.Stop(SIGTERM);
+    ::umount2(site.state_dir().c_str(), MNT_DETACH);
+  }
+  std::string ballast() const { return site.state_dir() + "/ballast"; }
+  void Fill() const {
+    const base::UniqueFd fd(
+        ::open(ballast().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    const std::string page(4096, 'x');
+    while (::write(fd.get(), page.data(), page.size()) > 0) {
+    }
+  }
+  void MakeSpace() const { ::unlink(ballast().c_str()); }
+
+  Site site;
+  bool mounted_ = false;
+};
+
+TEST_F(FullDisk, SubmissionsAreRefusedAndEverythingGoesOnAfterwards) {
+  Gated first(site, "first"), second(site, "second");
+  const std::uint64_t ends_meanwhile = first.Submit(site, "echo done; exit 3");
+  const std::uint64_t stays = second.Submit(site, "exit 0");
+  ASSERT_EQ(first.Hear(), "1");
+  ASSERT_EQ(second.Hear(), "1");
+  const Watched process(static_cast<pid_t>(*site.AwaitState(ends_meanwhile, "running").pid));
+  site.AwaitState(stays, "running");
+  const std::uint64_t waits = site.Submit(
+      {"--dependency", "afternotok:" + std::to_string(ends_meanwhile), "--", "/bin/true"});
+
+  Fill();
+  Ran refused;
+  // The books have a little room of their own left; then they say no.
+  int accepted = 0;
+  EXPECT_TRUE(Eventually([&] {
+    refused = site.Carma({"submit", "--hold", "--", "/bin/true"});
+    accepted += refused.Ok() ? 1 : 0;
+    return !refused.Ok();
+  }));
+  ExpectRefusal(refused, 1, {"nothing was accepted", "full"}, "full disk");
+  EXPECT_THAT(site.Carma({"status"}).out, AllOf(HasSubstr("store"), HasSubstr("full")));
+  EXPECT_EQ(site.Task(stays).state, "running");
+
+  // One of the two ends while nothing can be written down.
+  first.Open();
+  ASSERT_TRUE(process.Ends());
+  MakeSpace();
+  second.Open();
+  EXPECT_EQ(site.Await(ends_meanwhile).exit_code, 3);
+  EXPECT_EQ(site.Await(stays).state, "succeeded");
+  EXPECT_EQ(site.Await(waits).state, "succeeded");
+  EXPECT_EQ(site.Output(ends_meanwhile), "done\n");
+  EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
+  const auto all = cli::ListTasks(site.client(), {.states = "all", .user = "", .name = ""});
+  ASSERT_TRUE(all);
+  EXPECT_EQ(all->tasks.size(), 4U + static_cast<std::size_t>(accepted));
+}
+
+TEST(LimitedFiles, ADaemonThatMayNotWriteMoreRefusesAndKeepsWhatItHas) {
+  Site site;
+  constexpr rlim_t kMaxFile = 400'000;
+  site.Start(true, {.max_file_bytes = kMaxFile});
+  std::vector<std::uint64_t> accepted;
+  Ran refused;
+  EXPECT_TRUE(Eventually([&] {
+    refused = site.Carma(
+        {"submit", "--json", "--hold", "--comment", std::string(50'000, 'c'), "--", "/bin/true"});
+    if (refused.Ok()) accepted.push_back(accepted.size() + 1);
+    return !refused.Ok();
+  }));
+  ExpectRefusal(refused, 1, {"nothing was accepted"}, "limited files");
+  ASSERT_FALSE(accepted.empty());
+  site.Stop(SIGTERM);
+  site.Start();
+  for (const std::uint64_t id : accepted) EXPECT_EQ(site.Task(id).reason, "Held") << id;
+  EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
+}
+
+}  // namespace
+}  // namespace carma::system_test

@@ -1,0 +1,142 @@
+// A driver that hangs, vanishes, lies or loses a GPU: its GPUs close with a visible reason and the
+// daemon goes on serving.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "base/text.h"
+#include "cli/calls.h"
+#include "tests/kit.h"
+
+namespace carma::system_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+// What "promptly" means while the driver hangs for ever.
+constexpr std::chrono::seconds kPrompt{5};
+
+class DriverFaults : public ::testing::Test {
+ protected:
+  DriverFaults() : site({.settings = {{"monitor.probe_timeout", "\"300ms\""}}}) {}
+  void SetUp() override { site.Start(); }
+  void TearDown() override { site.SimGpu({"clear"}); }
+
+  void Fault(const Words& words) {
+    Words args = {"fault", "--kind"};
+    args.insert(args.end(), words.begin(), words.end());
+    const Ran ran = site.SimGpu(args);
+    ASSERT_TRUE(ran.Ok()) << ran.Text();
+  }
+  void Clear() {
+    const Ran ran = site.SimGpu({"clear"});
+    ASSERT_TRUE(ran.Ok()) << ran.Text();
+  }
+  std::vector<std::string> States() {
+    std::vector<std::string> states;
+    for (const api::GpuView& gpu : site.Gpus()) states.push_back(gpu.state);
+    return states;
+  }
+  bool AllAre(const std::string& state) {
+    const std::vector<std::string> states = States();
+    return std::count(states.begin(), states.end(), state) ==
+           static_cast<std::ptrdiff_t>(states.size());
+  }
+
+  Site site;
+};
+
+TEST_F(DriverFaults, AHangingDriverClosesItsGpusAndTheDaemonServesOn) {
+  Gated gated(site, "gated");
+  const std::uint64_t runs = gated.Submit(site, "exit 3");
+  ASSERT_EQ(gated.Hear(), "1");
+  Fault({"hang", "--driver"});
+  ASSERT_TRUE(Eventually([&] { return AllAre("down"); }));
+  EXPECT_THAT(site.Gpus()[0].trouble, HasSubstr("not answered"));
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_THAT(site.Carma({"status"}).out, HasSubstr("not answered"));
+  const std::uint64_t waits = site.Submit({"--", "/bin/true"});
+  EXPECT_EQ(site.Task(waits).reason, "GpuHealth");
+  EXPECT_THAT(site.Carma({"explain", std::to_string(waits)}).out, HasSubstr("not answered"));
+  gated.Open();
+  EXPECT_EQ(site.Await(runs).exit_code, 3) << "tasks run on and end as ever";
+  EXPECT_LT(std::chrono::steady_clock::now() - before, kPrompt);
+  Clear();
+  EXPECT_EQ(site.Await(waits).state, "succeeded") << "sampling goes on";
+  EXPECT_EQ(site.Status().driver, "ok");
+}
+
+TEST_F(DriverFaults, ADaemonStopsThoughTheDriverHangs) {
+  Fault({"hang", "--driver"});
+  ASSERT_TRUE(Eventually([&] { return AllAre("down"); }));
+  EXPECT_EQ(site.Stop(SIGTERM).code, 0);
+}
+
+TEST_F(DriverFaults, ADaemonStartsThoughTheDriverHangsAndKnowsItsTasks) {
+  Gated gated(site, "gated");
+  const std::uint64_t runs = gated.Submit(site, "exit 3");
+  ASSERT_EQ(gated.Hear(), "1");
+  site.Stop(SIGKILL);
+  Fault({"hang", "--driver"});
+  site.Start();
+  EXPECT_EQ(site.AwaitState(runs, "running").gpu_uuids.size(), 1U);
+  EXPECT_TRUE(AllAre("down"));
+  gated.Open();
+  EXPECT_EQ(site.Await(runs).exit_code, 3);
+  Clear();
+  EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
+}
+
+TEST_F(DriverFaults, AVanishedDriverClosesEverythingUntilItIsBack) {
+  Fault({"vanish", "--driver"});
+  ASSERT_TRUE(Eventually([&] { return AllAre("down"); }));
+  const std::uint64_t waits = site.Submit({"--", "/bin/true"});
+  EXPECT_EQ(site.Task(waits).reason, "GpuHealth");
+  EXPECT_FALSE(site.Status().troubles.empty());
+  Clear();
+  EXPECT_EQ(site.Await(waits).state, "succeeded");
+}
+
+TEST_F(DriverFaults, TheTasksOfALostGpuStartOnceElsewhere) {
+  Gated gated(site, "gated");
+  const std::uint64_t id = gated.Submit(site, "exit 0");
+  ASSERT_EQ(gated.Hear(), "1");
+  const std::int64_t lost = site.AwaitState(id, "running").gpu_indices.at(0);
+  Fault({"lost", "--gpu", std::to_string(lost)});
+  ASSERT_EQ(gated.Hear(), "2");
+  const api::TaskView second = site.AwaitState(id, "running");
+  EXPECT_NE(second.gpu_indices.at(0), lost);
+  EXPECT_EQ(second.attempt, 2);
+  EXPECT_EQ(site.Gpus().at(static_cast<std::size_t>(lost)).state, "down");
+  gated.Open();
+  EXPECT_EQ(site.Await(id).state, "succeeded");
+}
+
+TEST_F(DriverFaults, AGpuThatLiesIsClosed) {
+  for (const char* lie : {"nan-activity", "used-over-total", "no-memory-value"}) {
+    Fault({lie, "--gpu", "0"});
+    EXPECT_TRUE(Eventually([&] { return States() == Words{"down", "idle"}; })) << lie;
+    EXPECT_NE(site.Gpus()[0].trouble, "") << lie;
+    const std::uint64_t id = site.Submit({"--", "/bin/true"});
+    EXPECT_EQ(site.Await(id).gpu_indices.at(0), 1) << lie;
+    Clear();
+    EXPECT_TRUE(Eventually([&] { return AllAre("idle"); })) << lie;
+  }
+}
+
+TEST(NoDriver, TheDaemonServesStatusAndSaysWhy) {
+  Site site({.settings = {{"monitor.nvml_library", "\"/no/such/libnvidia-ml.so.1\""}}});
+  site.Start(false);
+  ASSERT_TRUE(Eventually([&] { return site.Status().driver != "being asked"; }));
+  const Ran status = site.Carma({"status"});
+  EXPECT_EQ(status.code, 0);
+  EXPECT_THAT(status.out, HasSubstr("/no/such/libnvidia-ml.so.1"));
+  const Ran refused = site.Carma({"submit", "--", "/bin/true"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("no GPU"));
+}
+
+}  // namespace
+}  // namespace carma::system_test

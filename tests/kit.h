@@ -1,0 +1,143 @@
+// A whole CARMA for one test: simulated GPUs, a real daemon, real tasks, in a folder of its own.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/http.h"
+#include "api/views.h"
+#include "tests/process.h"
+
+namespace carma::system_test {
+
+// A program of this build, "carmad".
+std::string Program(const std::string& name);
+bool IsRoot();
+// An ordinary user of this machine other than the one who runs the test: "nobody".
+uid_t OtherUser();
+
+// Makes a folder that every user may enter and write to; removed with the object.
+class Folder {
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+void WriteText(const std::string& path, const std::string& text, unsigned mode = 0644);
+// Empty if there is no such file.
+std::string ReadText(const std::string& path);
+// Asks again and again until it holds; false: not within the deadline. For conditions that nobody
+// announces (the health of a GPU); the end of a task is awaited with Site::Await.
+bool Eventually(const std::function<bool()>& condition,
+                std::chrono::milliseconds deadline = kDeadline);
+
+// What a simulated training task does; times are simulated.
+struct Training {
+  std::int64_t memory_mib = 1000;
+  double solo_s = 10;
+  double sm_active = 0.2;
+  std::vector<std::string> more;  // further arguments
+};
+std::vector<std::string> SimTask(const Training& training);
+
+struct SiteOptions {
+  std::string shape = "2xA100-40GB";
+  double time_scale = 1000;
+  // "policy.mapper" -> "\"lug\"", values as a configuration file writes them; on top of the kit's
+  // own, which suit the time scale.
+  std::map<std::string, std::string> settings = {};
+};
+
+class Site {
+ public:
+  // Makes the server and writes the configuration; the daemon is not yet started.
+  explicit Site(SiteOptions options = {});
+  // Cancels what still runs, stops the daemon, and leaves no process behind.
+  ~Site();
+
+  const Folder& folder() const { return folder_; }
+  std::string out_dir() const { return folder_ / "out"; }
+  std::string state_dir() const { return folder_ / "state"; }
+  std::string socket() const { return folder_ / "carmad.sock"; }
+  std::string gpus_file() const { return folder_ / "gpus"; }
+  std::string config_file() const { return folder_ / "carma.toml"; }
+  // These take effect with the next Start().
+  void UsePrograms(const std::string& folder) { programs_ = folder; }
+  void Set(const std::string& key, const std::string& value);
+
+  // Starts carmad. With wait_gpus it returns once tasks can be submitted, otherwise once it
+  // listens. Fails the test if the daemon ends instead.
+  void Start(bool wait_gpus = true, const RunOptions& options = {});
+  Child& daemon() { return daemon_; }
+  // Sends the signal and waits for the end.
+  Ran Stop(int signal);
+  void Restart(int signal) {
+    Stop(signal);
+    Start();
+  }
+
+  // `carma …` in the out folder, talking to this daemon.
+  Ran Carma(std::vector<std::string> args, RunOptions options = {}) const;
+  Child StartCarma(std::vector<std::string> args, RunOptions options = {}) const;
+  // `carma submit …`; the number of the (first) task, 0 and a failed test if it was refused.
+  std::uint64_t Submit(std::vector<std::string> args, RunOptions options = {}) const;
+  // The same with a simulated training task behind the options.
+  std::uint64_t Train(std::vector<std::string> options, const Training& training) const;
+
+  api::Client& client() { return client_; }
+  api::TaskView Task(std::uint64_t id);
+  // The task once it has ended; fails the test if that takes longer.
+  api::TaskView Await(std::uint64_t id, std::chrono::seconds deadline = kDeadline);
+  // The task once it is in this state.
+  api::TaskView AwaitState(std::uint64_t id, const std::string& state);
+  std::vector<api::GpuView> Gpus();
+  api::StatusView Status();
+  std::vector<api::EventView> History(std::uint64_t id);
+  // What the task wrote to its output file.
+  std::string Output(std::uint64_t id);
+
+  // Every unfinished task of every user is asked to end.
+  void CancelAll();
+
+  // `carma-simgpu …` on this server.
+  Ran SimGpu(std::vector<std::string> args) const;
+  // Nobody holds GPU memory, neither in the server's books nor in the daemon's.
+  void ExpectIdle();
+
+ private:
+  void WriteConfig() const;
+
+  Folder folder_;
+  std::map<std::string, std::string> settings_;
+  std::string programs_;
+  Child daemon_;
+  api::Client client_;
+};
+
+// A task that says when it runs and goes on when the test lets it.
+class Gated {
+ public:
+  Gated(const Site& site, const std::string& name);
+  // then: what it does after the gate, for /bin/sh: "exit 7".
+  std::uint64_t Submit(const Site& site, const std::string& then,
+                       std::vector<std::string> options = {}) const;
+  // The number of the attempt that has come to the gate; empty: none in time.
+  std::optional<std::string> Hear(std::chrono::milliseconds deadline = kDeadline);
+  // Lets one attempt go on.
+  void Open() const;
+
+ private:
+  Bell bell_, gate_;
+};
+
+}  // namespace carma::system_test

@@ -1,0 +1,423 @@
+// The life of ordinary tasks, as people see it through the `carma` command.
+#include <gmock/gmock.h>
+#include <grp.h>
+#include <gtest/gtest.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <set>
+
+#include "base/json.h"
+#include "base/process_id.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "tests/kit.h"
+
+namespace carma::system_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+class Lifecycle : public ::testing::Test {
+ protected:
+  void SetUp() override { site.Start(); }
+  // A task that rings the bell and then stays until it is ended.
+  Words Stays(const Bell& bell, const std::string& word = "up") const {
+    return {"--", "/bin/sh", "-c", "echo " + word + " > " + bell.path() + "; exec sleep 10000"};
+  }
+  std::string WriteFile(const std::string& name, const std::string& text) const {
+    const std::string path = site.out_dir() + "/" + name;
+    WriteText(path, text, 0755);
+    return path;
+  }
+  static bool Lives(const api::TaskView& task) {
+    return task.pid && base::ReadProcessStat(static_cast<pid_t>(*task.pid)) &&
+           base::ReadProcessStat(static_cast<pid_t>(*task.pid))->state != 'Z';
+  }
+
+  Site site;
+};
+
+TEST_F(Lifecycle, ACommandRunsAndEveryVerbShowsIt) {
+  const std::uint64_t id = site.Submit({"--job-name", "greet", "--", "/bin/echo", "hello there"});
+  const std::string number = std::to_string(id);
+  const Ran waited = site.Carma({"wait", number});
+  EXPECT_EQ(waited.code, 0) << waited.Text();
+  EXPECT_THAT(waited.out, HasSubstr("succeeded"));
+  EXPECT_THAT(site.Carma({"logs", number}).out, HasSubstr("hello there\n"));
+  EXPECT_EQ(site.Output(id), "hello there\n");
+  EXPECT_THAT(site.Carma({"show", number}).out, AllOf(HasSubstr("greet"), HasSubstr("succeeded")));
+  EXPECT_THAT(site.Carma({"list"}).out, Not(HasSubstr("greet"))) << "only what has not ended";
+  EXPECT_THAT(site.Carma({"list", "--all"}).out, HasSubstr("greet"));
+  EXPECT_THAT(site.Carma({"history", number}).out,
+              AllOf(HasSubstr("submitted"), HasSubstr("running"), HasSubstr("succeeded")));
+  EXPECT_THAT(site.Carma({"gpus"}).out, HasSubstr("A100"));
+  EXPECT_THAT(site.Carma({"status"}).out, HasSubstr("magm"));
+  for (const Words& verb : std::vector<Words>{{"show", number},
+                                              {"list", "--all"},
+                                              {"gpus"},
+                                              {"status"},
+                                              {"history", number},
+                                              {"explain", number}}) {
+    Words args = verb;
+    args.emplace_back("--json");
+    const Ran ran = site.Carma(args);
+    EXPECT_TRUE(ran.Ok() && base::ParseJson(ran.out)) << verb[0] << ": " << ran.Text();
+  }
+  site.ExpectIdle();
+}
+
+TEST_F(Lifecycle, WaitReturnsTheTasksOwnExitCode) {
+  const struct {
+    const char* what;
+    Words command;
+    int code;
+    const char* state;
+  } kCases[] = {
+      {"success", {"true"}, 0, "succeeded"},
+      {"failure", {"/bin/sh", "-c", "exit 3"}, 3, "failed"},
+      {"the highest code there is", {"/bin/sh", "-c", "exit 255"}, 255, "failed"},
+      {"a signal", {"/bin/sh", "-c", "kill -9 $$"}, 128 + SIGKILL, "failed"},
+      {"no such program", {"/no/such/program"}, 1, "failed"},
+  };
+  for (const auto& each : kCases) {
+    Words args = {"--"};
+    args.insert(args.end(), each.command.begin(), each.command.end());
+    const std::uint64_t id = site.Submit(args);
+    EXPECT_EQ(site.Carma({"wait", std::to_string(id)}).code, each.code) << each.what;
+    EXPECT_EQ(site.Task(id).state, each.state) << each.what;
+  }
+}
+
+TEST_F(Lifecycle, SubmitCanWaitAndThenGivesTheTasksCode) {
+  EXPECT_EQ(site.Carma({"submit", "--wait", "--", "/bin/sh", "-c", "exit 7"}).code, 7);
+}
+
+TEST_F(Lifecycle, AScriptsDirectivesCountAndTheCommandLineWins) {
+  const std::string script = WriteFile("train.sh",
+                                       "#!/bin/sh\n"
+                                       "#CARMA --job-name from-script --gpus 2\n"
+                                       "#SBATCH --time=10\n"
+                                       "#CARMA --output out-%x-%j.txt --comment 'two words'\n"
+                                       "echo args: \"$@\"\n"
+                                       "echo gpus: $CUDA_VISIBLE_DEVICES\n");
+  const std::uint64_t id = site.Submit({"--job-name", "mine", script, "one", "two three"});
+  const api::TaskView task = site.Await(id);
+  EXPECT_EQ(task.state, "succeeded") << site.Output(id);
+  EXPECT_EQ(task.name, "mine");
+  EXPECT_EQ(task.gpus, 2);
+  EXPECT_EQ(task.comment, "two words");
+  EXPECT_EQ(task.time_limit_s, 600.0);
+  EXPECT_EQ(task.stdout_path, site.out_dir() + "/out-mine-" + std::to_string(id) + ".txt");
+  EXPECT_EQ(site.Output(id), "args: one two three\ngpus: " + task.gpu_uuids.at(0) + "," +
+                                 task.gpu_uuids.at(1) + "\n");
+}
+
+TEST_F(Lifecycle, AScriptMayComeOnStandardInput) {
+  const std::uint64_t id = site.Submit({"-"}, {.input = "#!/bin/sh\n#CARMA -J piped\n"
+                                                        "echo from stdin\n"});
+  EXPECT_EQ(site.Await(id).name, "piped");
+  EXPECT_EQ(site.Output(id), "from stdin\n");
+}
+
+TEST_F(Lifecycle, BothFormsOfRadFilesRun) {
+  const std::string named = WriteFile("named.rad",
+                                      "# a comment\n"
+                                      "command: /bin/echo named form\n"
+                                      "batch_size: 32\n"
+                                      "policy: exclusive\n");
+  const std::string positional = WriteFile("positional.rad",
+                                           "comment\n"
+                                           "-\n"
+                                           "/bin/echo python in twelve lines\n"
+                                           "model.txt\ncifar10\n128\nexclusive\n2\n"
+                                           "9000\n9500\n9600\n16000\n");
+  const std::uint64_t first = site.Submit({named});
+  const std::uint64_t second = site.Submit({positional});
+  EXPECT_EQ(site.Await(first).state, "succeeded") << site.Output(first);
+  EXPECT_TRUE(site.Task(first).exclusive);
+  EXPECT_THAT(site.Output(first), HasSubstr("named form"));
+  const api::TaskView task = site.Await(second);
+  EXPECT_EQ(task.state, "succeeded") << site.Output(second);
+  EXPECT_EQ(task.gpus, 2);
+  EXPECT_EQ(task.predicted_mib, 9000);
+}
+
+TEST_F(Lifecycle, TheEnvironmentNamesGpusByUuidAndTheTask) {
+  const std::uint64_t id =
+      site.Submit({"--gpus", "2", "--export", "NONE,GREETING=hi there", "--", "/usr/bin/env"},
+                  {.environment = {{"SECRET", "not exported"}}});
+  const api::TaskView task = site.Await(id);
+  const std::string env = site.Output(id);
+  std::set<std::string> uuids;
+  for (const api::GpuView& gpu : site.Gpus()) uuids.insert(gpu.uuid);
+  EXPECT_EQ(std::set<std::string>(task.gpu_uuids.begin(), task.gpu_uuids.end()), uuids);
+  EXPECT_THAT(env,
+              AllOf(HasSubstr("CUDA_VISIBLE_DEVICES=" + base::Join(task.gpu_uuids, ",") + "\n"),
+                    HasSubstr("CUDA_DEVICE_ORDER=PCI_BUS_ID\n"), HasSubstr("GREETING=hi there\n"),
+                    HasSubstr("CARMA_TASK_ID=" + std::to_string(id) + "\n")));
+  EXPECT_THAT(env, Not(HasSubstr("SECRET")));
+}
+
+TEST_F(Lifecycle, AWaitingTaskIsCancelledWithoutEverRunning) {
+  const std::uint64_t id = site.Submit({"--hold", "--", "/bin/touch", site.out_dir() + "/ran"});
+  EXPECT_EQ(site.Task(id).reason, "Held");
+  EXPECT_TRUE(site.Carma({"cancel", std::to_string(id)}).Ok());
+  EXPECT_EQ(site.Await(id).state, "cancelled");
+  EXPECT_EQ(site.Task(id).attempt, 0);
+  EXPECT_NE(::access((site.out_dir() + "/ran").c_str(), F_OK), 0);
+  EXPECT_EQ(site.Carma({"cancel", std::to_string(id)}).code, 1) << "it has ended already";
+}
+
+TEST_F(Lifecycle, ARunningTaskIsCancelledWithItsWholeGroup) {
+  Bell bell(site.out_dir() + "/bell");
+  // A child in the background, and deaf to the polite signal.
+  const std::uint64_t id =
+      site.Submit({"--", "/bin/sh", "-c",
+                   "trap '' TERM; sleep 10000 & echo $! > " + bell.path() + "; wait; wait; wait"});
+  const std::optional<std::string> child = bell.Hear();
+  ASSERT_TRUE(child);
+  const api::TaskView running = site.AwaitState(id, "running");
+  ASSERT_TRUE(Lives(running));
+  const Ran cancelled = site.Carma({"cancel", std::to_string(id)});
+  EXPECT_TRUE(cancelled.Ok()) << cancelled.Text();
+  EXPECT_EQ(site.Await(id).state, "cancelled");
+  EXPECT_FALSE(Lives(running));
+  EXPECT_FALSE(base::ReadProcessStat(std::stoi(*child)) &&
+               base::ReadProcessStat(std::stoi(*child))->state != 'Z');
+  site.ExpectIdle();
+}
+
+TEST_F(Lifecycle, HoldAndReleaseKeepATaskFromStarting) {
+  const std::uint64_t id = site.Submit({"--hold", "--", "/bin/true"});
+  const std::string number = std::to_string(id);
+  EXPECT_TRUE(site.Carma({"release", number}).Ok());
+  EXPECT_EQ(site.Await(id).state, "succeeded");
+  EXPECT_EQ(site.Carma({"hold", number}).code, 1) << "only waiting tasks can be held";
+}
+
+TEST_F(Lifecycle, RequeueRunsATaskAgainWhetherItRunsOrHasEnded) {
+  Bell bell(site.out_dir() + "/bell");
+  const std::uint64_t id = site.Submit(
+      {"--", "/bin/sh", "-c",
+       "echo $CARMA_ATTEMPT > " + bell.path() + "; [ $CARMA_ATTEMPT != 1 ] || exec sleep 10000"});
+  EXPECT_EQ(bell.Hear(), "1");
+  EXPECT_TRUE(site.Carma({"requeue", std::to_string(id)}).Ok());
+  EXPECT_EQ(bell.Hear(), "2");
+  EXPECT_EQ(site.Await(id).state, "succeeded");
+  EXPECT_TRUE(site.Carma({"requeue", std::to_string(id)}).Ok());
+  EXPECT_EQ(bell.Hear(), "3");
+  EXPECT_EQ(site.Await(id).state, "succeeded");
+  EXPECT_EQ(site.Task(id).attempt, 3);
+}
+
+TEST_F(Lifecycle, DependenciesFollowHowTasksEnd) {
+  const std::uint64_t good = site.Submit({"--hold", "--", "/bin/true"});
+  const std::uint64_t bad = site.Submit({"--hold", "--", "/bin/false"});
+  const auto after = [&](const std::string& kind, std::uint64_t id) {
+    return site.Submit({"--dependency", kind + ":" + std::to_string(id), "--", "/bin/true"});
+  };
+  const std::uint64_t ok_good = after("afterok", good), notok_good = after("afternotok", good),
+                      ok_bad = after("afterok", bad), notok_bad = after("afternotok", bad),
+                      any_bad = after("afterany", bad), chained = after("afterok", ok_good);
+  EXPECT_EQ(site.Task(ok_good).reason, "Dependency");
+  site.Carma({"release", std::to_string(good), std::to_string(bad)});
+  EXPECT_EQ(site.Await(ok_good).state, "succeeded");
+  EXPECT_EQ(site.Await(notok_good).state, "cancelled");
+  EXPECT_EQ(site.Await(ok_bad).state, "cancelled");
+  EXPECT_EQ(site.Task(ok_bad).reason, "DependencyNeverMet");
+  EXPECT_EQ(site.Await(notok_bad).state, "succeeded");
+  EXPECT_EQ(site.Await(any_bad).state, "succeeded");
+  EXPECT_EQ(site.Await(chained).state, "succeeded");
+  EXPECT_EQ(site.Await(after("afterok", good)).state, "succeeded") << "it has ended long ago";
+}
+
+TEST_F(Lifecycle, AnArrayIsATaskPerIndex) {
+  const std::uint64_t first = site.Submit({"--array", "3,5-7:2", "--output", "a-%a.txt", "--",
+                                           "/bin/sh", "-c", "echo index $CARMA_ARRAY_INDEX"});
+  const std::int64_t kIndices[] = {3, 5, 7};
+  for (std::size_t i = 0; i < std::size(kIndices); ++i) {
+    const api::TaskView task = site.Await(first + i);
+    EXPECT_EQ(task.state, "succeeded");
+    EXPECT_EQ(task.array_id, first);
+    EXPECT_EQ(task.array_index, kIndices[i]);
+    EXPECT_EQ(ReadText(site.out_dir() + "/a-" + std::to_string(kIndices[i]) + ".txt"),
+              "index " + std::to_string(kIndices[i]) + "\n");
+  }
+}
+
+TEST_F(Lifecycle, ATimeLimitEndsATask) {
+  const std::uint64_t id = site.Submit({"--time", "100s", "--", "sleep", "10000"});
+  const api::TaskView task = site.Await(id);
+  EXPECT_EQ(task.state, "timed_out");
+  EXPECT_EQ(task.reason, "TimeLimit");
+  EXPECT_GE(*task.ended_ms - *task.launched_ms, 100'000) << "in the server's own time";
+  EXPECT_EQ(site.Carma({"wait", std::to_string(id)}).code, 128 + SIGTERM);
+}
+
+TEST_F(Lifecycle, ABeginTimeIsWaitedFor) {
+  const std::uint64_t later = site.Submit({"--begin", "now+2hours", "--", "/bin/true"});
+  EXPECT_EQ(site.Task(later).reason, "BeginTime");
+  const std::uint64_t id = site.Submit({"--begin", "now+20", "--", "/bin/true"});
+  const api::TaskView task = site.Await(id);
+  EXPECT_EQ(task.state, "succeeded");
+  EXPECT_EQ(site.Task(later).state, "queued");
+}
+
+TEST_F(Lifecycle, AHigherPriorityGoesFirst) {
+  Bell bell(site.out_dir() + "/bell");
+  Words blocker = Stays(bell, "blocker");
+  blocker.insert(blocker.begin(), {"--gpus", "2", "--exclusive"});
+  const std::uint64_t first = site.Submit(blocker);
+  ASSERT_EQ(bell.Hear(), "blocker");
+  const auto queue = [&](const std::string& name, const std::string& priority) {
+    return site.Submit({"--gpus", "2", "--exclusive", "--priority", priority, "--", "/bin/sh", "-c",
+                        "echo " + name + " > " + bell.path()});
+  };
+  const std::uint64_t low = queue("low", "-5");
+  queue("usual", "0");
+  const std::uint64_t raised = queue("raised", "-7");
+  EXPECT_TRUE(site.Carma({"priority", "9", std::to_string(raised)}).Ok() ||
+              site.Carma({"priority", std::to_string(raised), "9"}).Ok());
+  EXPECT_THAT(site.Carma({"explain", std::to_string(low)}).out, HasSubstr("Priority"));
+  site.Carma({"cancel", std::to_string(first)});
+  EXPECT_EQ(bell.Hear(), "raised");
+  EXPECT_EQ(bell.Hear(), "usual");
+  EXPECT_EQ(bell.Hear(), "low");
+}
+
+TEST_F(Lifecycle, ADryRunChangesNothing) {
+  const Ran fits = site.Carma({"submit", "--check", "--gpu-mem", "10G", "--", "/bin/true"});
+  EXPECT_EQ(fits.code, 0) << fits.Text();
+  const Ran never = site.Carma({"submit", "--check", "--gpu-mem", "100G", "--", "/bin/true"});
+  EXPECT_EQ(never.code, 1) << never.Text();
+  EXPECT_THAT(never.err, HasSubstr("never"));
+  const Ran wrong = site.Carma({"submit", "--check", "--gpus", "none", "--", "/bin/true"});
+  EXPECT_EQ(wrong.code, 2) << wrong.Text();
+  EXPECT_EQ(site.Status().task_counts.size(), 0U);
+}
+
+TEST_F(Lifecycle, WhatCanNeverFitIsRefusedAtOnce) {
+  for (const Words& wish : std::vector<Words>{{"--gpu-mem", "100G"}, {"--gpus", "3"}}) {
+    Words args = {"submit"};
+    args.insert(args.end(), wish.begin(), wish.end());
+    args.insert(args.end(), {"--", "/bin/true"});
+    const Ran ran = site.Carma(args);
+    EXPECT_EQ(ran.code, 1) << ran.Text();
+    EXPECT_THAT(ran.err, HasSubstr("never"));
+  }
+}
+
+TEST_F(Lifecycle, ADrainedGpuTakesNothingUntilItIsResumed) {
+  EXPECT_TRUE(site.Carma({"drain", "0,1", "--reason", "fan noise"}).Ok());
+  EXPECT_THAT(site.Carma({"gpus"}).out, HasSubstr("drain"));
+  const std::uint64_t id = site.Submit({"--", "/bin/true"});
+  const Ran why = site.Carma({"explain", std::to_string(id)});
+  EXPECT_THAT(why.out, AllOf(HasSubstr("Draining"), HasSubstr("fan noise")));
+  // Kept over restarts.
+  site.Restart(SIGKILL);
+  EXPECT_EQ(site.Task(id).state, "queued");
+  EXPECT_TRUE(site.Carma({"resume", "1"}).Ok());
+  EXPECT_THAT(site.Await(id).gpu_indices, ElementsAre(1));
+}
+
+TEST_F(Lifecycle, LogsFollowATaskToItsEnd) {
+  Bell bell(site.out_dir() + "/bell");
+  const std::string gate = site.out_dir() + "/gate";
+  Bell gate_pipe(gate);
+  const std::uint64_t id =
+      site.Submit({"--", "/bin/sh", "-c",
+                   "echo first; echo up > " + bell.path() + "; read go < " + gate + "; echo last"});
+  ASSERT_EQ(bell.Hear(), "up");
+  Child follow = site.StartCarma({"logs", "-f", std::to_string(id)});
+  EXPECT_TRUE(Eventually([&] { return follow.Out().find("first") != std::string::npos; }));
+  WriteText(gate, "go\n", 0666);
+  const Ran ran = follow.Wait();
+  EXPECT_FALSE(ran.late);
+  EXPECT_EQ(ran.out, "first\nlast\n");
+}
+
+// ---- several users ----
+
+class SeveralUsers : public Lifecycle {
+ protected:
+  void SetUp() override {
+    if (!IsRoot()) GTEST_SKIP() << "needs root";
+    Lifecycle::SetUp();
+  }
+  RunOptions Other() const { return {.uid = OtherUser()}; }
+};
+
+TEST_F(SeveralUsers, ATaskRunsAsItsSubmitterWithItsGroups) {
+  const std::uint64_t id =
+      site.Submit({"--", "/bin/sh", "-c", "id -u; id -G; umask; touch made"}, Other());
+  ASSERT_EQ(site.Await(id).state, "succeeded") << site.Output(id);
+  const passwd* user = ::getpwuid(OtherUser());
+  std::vector<gid_t> groups(256);
+  int count = static_cast<int>(groups.size());
+  ::getgrouplist(user->pw_name, user->pw_gid, groups.data(), &count);
+  groups.resize(static_cast<std::size_t>(count));
+  std::set<std::string> expected, seen;
+  for (const gid_t group : groups) expected.insert(std::to_string(group));
+  const std::vector<std::string> lines = [&] {
+    const std::string text = site.Output(id);
+    std::vector<std::string> list;
+    for (std::string_view line : base::Split(text, '\n')) list.emplace_back(line);
+    return list;
+  }();
+  ASSERT_GE(lines.size(), 2U);
+  EXPECT_EQ(lines[0], std::to_string(OtherUser()));
+  for (std::string_view group : base::Split(lines[1], ' ')) seen.emplace(group);
+  EXPECT_EQ(seen, expected);
+  struct stat made {
+  }, log{};
+  ::stat((site.out_dir() + "/made").c_str(), &made);
+  ::stat(site.Task(id).stdout_path.c_str(), &log);
+  EXPECT_EQ(made.st_uid, OtherUser());
+  EXPECT_EQ(log.st_uid, OtherUser());
+}
+
+TEST_F(SeveralUsers, AnothersTaskIsSeenButNotTouched) {
+  const std::uint64_t mine = site.Submit({"--hold", "--job-name", "mine", "--", "/bin/true"});
+  const std::string number = std::to_string(mine);
+  EXPECT_THAT(site.Carma({"list"}, Other()).out, HasSubstr("mine"));
+  EXPECT_TRUE(site.Carma({"show", number}, Other()).Ok());
+  EXPECT_TRUE(site.Carma({"explain", number}, Other()).Ok());
+  for (const char* verb : {"cancel", "hold", "release", "requeue", "redo"}) {
+    const Ran ran = site.Carma({verb, number}, Other());
+    EXPECT_EQ(ran.code, 1) << verb << ": " << ran.Text();
+    EXPECT_THAT(ran.err, HasSubstr("belongs to root")) << verb;
+  }
+  EXPECT_EQ(site.Carma({"drain", "0"}, Other()).code, 1);
+  EXPECT_EQ(site.Task(mine).state, "queued");
+  EXPECT_EQ(site.Gpus().at(0).state, "idle");
+  // The other way round: root may.
+  const std::uint64_t theirs = site.Submit({"--hold", "--", "/bin/true"}, Other());
+  EXPECT_TRUE(site.Carma({"cancel", std::to_string(theirs)}).Ok());
+}
+
+TEST_F(SeveralUsers, OnlyAnAdministratorRaisesAPriority) {
+  const std::uint64_t id = site.Submit({"--hold", "--", "/bin/true"}, Other());
+  EXPECT_FALSE(site.Carma({"submit", "--priority", "5", "--", "/bin/true"}, Other()).Ok());
+  const auto raised = cli::SetPriority(site.client(), id, 5);
+  EXPECT_TRUE(raised) << raised.error().message;
+}
+
+TEST_F(SeveralUsers, ATaskCannotWriteWhereItsSubmitterCannot) {
+  const std::string closed = site.folder() / "closed";
+  ::mkdir(closed.c_str(), 0700);
+  const std::uint64_t id =
+      site.Submit({"--output", closed + "/log.txt", "--", "/bin/true"}, Other());
+  const api::TaskView task = site.Await(id);
+  EXPECT_EQ(task.state, "failed");
+  EXPECT_THAT(task.reason_text, HasSubstr("closed/log.txt"));
+}
+
+}  // namespace
+}  // namespace carma::system_test

@@ -1,0 +1,94 @@
+// Programs as children of a test: started, fed, waited for with a deadline, never with a pause.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace carma::system_test {
+
+inline constexpr std::chrono::seconds kDeadline{60};
+
+struct Ran {
+  int code = -1;  // exit status; -1 if it was ended by a signal
+  int signal = 0;
+  bool late = false;  // it did not end in time and was killed
+  std::string out;
+  std::string err;
+  bool Ok() const { return code == 0; }
+  // Everything a failed expectation should show.
+  std::string Text() const;
+};
+
+struct RunOptions {
+  std::string input;                               // its standard input
+  std::map<std::string, std::string> environment;  // on top of the test's own, without CARMA_*
+  std::string cwd;                                 // empty: the test's
+  std::optional<uid_t> uid;  // as this user with that user's groups; needs root
+  std::optional<rlim_t> max_file_bytes;
+  std::chrono::milliseconds deadline = kDeadline;
+};
+
+// A running program. Its output goes to anonymous files, so nobody has to read along; what is still
+// running at the end of the object's life is killed.
+class Child {
+ public:
+  // Fails the test and returns an ended child if it cannot be started.
+  static Child Start(const std::vector<std::string>& argv, const RunOptions& options = {});
+  Child() = default;
+  Child(Child&&) noexcept = default;
+  Child& operator=(Child&& other) noexcept;
+  ~Child();
+
+  pid_t pid() const { return pid_; }
+  // True from its start until Wait() has seen its end.
+  bool started() const { return pid_ > 0; }
+  // Readable when it has ended.
+  int end_fd() const { return pidfd_.get(); }
+  void Signal(int number) const;
+  Ran Wait(std::chrono::milliseconds deadline = kDeadline);
+  std::string Out() const;  // so far
+  std::string Err() const;
+
+ private:
+  pid_t pid_ = 0;
+  base::UniqueFd pidfd_, out_, err_;
+};
+
+Ran RunProgram(const std::vector<std::string>& argv, const RunOptions& options = {});
+
+// True once poll() finds the descriptor readable.
+bool WaitReadable(int fd, std::chrono::milliseconds deadline);
+
+// A FIFO through which a task tells the test that it has come to some point.
+class Bell {
+ public:
+  explicit Bell(std::string path);
+  const std::string& path() const { return path_; }
+  // One line written to the FIFO; empty: none came in time.
+  std::optional<std::string> Hear(std::chrono::milliseconds deadline = kDeadline);
+
+ private:
+  std::string path_;
+  base::UniqueFd fd_;
+  std::string rest_;
+};
+
+// The end of a process that is not our child.
+class Watched {
+ public:
+  explicit Watched(pid_t pid);
+  bool Ends(std::chrono::milliseconds deadline = kDeadline) const;
+
+ private:
+  base::UniqueFd fd_;
+};
+
+}  // namespace carma::system_test

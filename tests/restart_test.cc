@@ -1,0 +1,212 @@
+// The daemon dies and comes back; tasks are each exactly once where they belong.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/process_id.h"
+#include "base/text.h"
+#include "tests/kit.h"
+
+namespace carma::system_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+class Restart : public ::testing::Test {
+ protected:
+  void SetUp() override { site.Start(); }
+  std::uint64_t Submit(const Gated& gated, const std::string& then, Words options = {}) const {
+    return gated.Submit(site, then, std::move(options));
+  }
+  // The shim of a running task.
+  static pid_t ShimOf(const api::TaskView& task) {
+    const auto stat = base::ReadProcessStat(static_cast<pid_t>(task.pid.value_or(0)));
+    return stat ? stat->parent : 0;
+  }
+
+  Site site;
+};
+
+TEST_F(Restart, QueuedAndRunningTasksAreWhereTheyWereAfterAKill) {
+  Gated running(site, "running");
+  const std::uint64_t runs = Submit(running, "exit 5");
+  const std::uint64_t held = site.Submit({"--hold", "--priority", "3", "--", "/bin/true"});
+  const std::uint64_t waits = site.Submit(
+      {"--dependency", "afternotok:" + std::to_string(runs), "--", "/bin/echo", "afterwards"});
+  ASSERT_EQ(running.Hear(), "1");
+  const api::TaskView before = site.AwaitState(runs, "running");
+  site.Restart(SIGKILL);
+  const api::TaskView after = site.AwaitState(runs, "running");
+  EXPECT_EQ(after.pid, before.pid);
+  EXPECT_EQ(after.attempt, 1);
+  EXPECT_EQ(after.gpu_uuids, before.gpu_uuids);
+  EXPECT_EQ(site.Task(held).reason, "Held");
+  EXPECT_EQ(site.Task(held).priority, 3);
+  EXPECT_EQ(site.Task(waits).reason, "Dependency");
+  running.Open();
+  EXPECT_EQ(site.Await(runs).exit_code, 5);
+  EXPECT_EQ(site.Await(waits).state, "succeeded");
+  EXPECT_EQ(site.Task(held).state, "queued");
+}
+
+TEST_F(Restart, ATaskThatEndsWhileNoDaemonLivesKeepsItsExitCode) {
+  Gated first(site, "first"), second(site, "second");
+  const std::uint64_t fails = Submit(first, "echo last words; exit 7");
+  const std::uint64_t crashes = Submit(
+      second,
+      "[ $CARMA_ATTEMPT != 1 ] || { echo 'RuntimeError: CUDA out of memory.' >&2; exit 1; }");
+  ASSERT_EQ(first.Hear(), "1");
+  ASSERT_EQ(second.Hear(), "1");
+  const Watched first_shim(ShimOf(site.AwaitState(fails, "running"))),
+      second_shim(ShimOf(site.AwaitState(crashes, "running")));
+  site.Stop(SIGKILL);
+  first.Open();
+  second.Open();
+  ASSERT_TRUE(first_shim.Ends());
+  ASSERT_TRUE(second_shim.Ends());
+  site.Start();
+  EXPECT_EQ(site.Await(fails).exit_code, 7);
+  EXPECT_EQ(site.Task(fails).state, "failed");
+  EXPECT_EQ(site.Output(fails), "last words\n");
+  ASSERT_EQ(second.Hear(), "2") << "out of memory is recovered from all the same";
+  second.Open();
+  EXPECT_EQ(site.Await(crashes).state, "succeeded");
+  EXPECT_EQ(site.Task(crashes).ooms, 1);
+}
+
+TEST_F(Restart, AStopThatWasAskedForIsCarriedOut) {
+  site.Set("task.kill_grace", "\"1s\"");
+  site.Restart(SIGTERM);
+  Bell bell(site.out_dir() + "/bell");
+  const std::uint64_t id = site.Submit(
+      {"--", "/bin/sh", "-c", "trap '' TERM; echo up > " + bell.path() + "; exec sleep 10000"});
+  ASSERT_EQ(bell.Hear(), "up");
+  site.AwaitState(id, "running");
+  EXPECT_TRUE(site.Carma({"cancel", std::to_string(id)}).Ok());
+  site.Restart(SIGKILL);
+  EXPECT_EQ(site.Await(id).state, "cancelled");
+  site.ExpectIdle();
+}
+
+TEST_F(Restart, ALaunchThatDiedWithTheDaemonRunsOnce) {
+  constexpr int kRounds = 12;
+  const std::string marks = site.out_dir() + "/marks";
+  std::vector<std::uint64_t> ids;
+  for (int i = 0; i < kRounds; ++i) {
+    // The answer leaves as the launch begins, so the signal meets it at some point of its way.
+    ids.push_back(
+        site.Submit({"--", "/bin/sh", "-c", "echo $CARMA_TASK_ID >> " + marks + "; exit 4"}));
+    site.Restart(SIGKILL);
+  }
+  for (const std::uint64_t id : ids) EXPECT_EQ(site.Await(id).exit_code, 4) << id;
+  std::map<std::string, int> runs;
+  const std::string text = ReadText(marks);
+  for (std::string_view line : base::Split(text, '\n')) {
+    if (!line.empty()) ++runs[std::string(line)];
+  }
+  EXPECT_EQ(runs.size(), ids.size());
+  for (const auto& [id, count] : runs) EXPECT_EQ(count, 1) << "task " << id;
+  site.ExpectIdle();
+}
+
+TEST_F(Restart, WaitingCommandsOutliveTheDaemon) {
+  Gated gated(site, "gated");
+  const std::uint64_t ends = site.Submit({"--", "/bin/true"});
+  const std::uint64_t stays = Submit(gated, "exit 9");
+  ASSERT_EQ(gated.Hear(), "1");
+  Child waiting = site.StartCarma({"wait", std::to_string(ends), std::to_string(stays)});
+  // Having told of the first it waits for the second.
+  ASSERT_TRUE(Eventually([&] { return waiting.Out().find("succeeded") != std::string::npos; }));
+  site.Restart(SIGTERM);
+  gated.Open();
+  EXPECT_EQ(waiting.Wait().code, 9);
+}
+
+TEST_F(Restart, APoliteStopLeavesTasksRunning) {
+  Gated gated(site, "gated");
+  const std::uint64_t id = Submit(gated, "exit 0");
+  ASSERT_EQ(gated.Hear(), "1");
+  const Ran stopped = site.Stop(SIGTERM);
+  EXPECT_EQ(stopped.code, 0) << stopped.Text();
+  const Ran alone = site.Carma({"list"});
+  EXPECT_EQ(alone.code, 1);
+  EXPECT_THAT(alone.err, HasSubstr(site.socket()));
+  site.Start();
+  EXPECT_EQ(site.AwaitState(id, "running").attempt, 1);
+  gated.Open();
+  EXPECT_EQ(site.Await(id).state, "succeeded");
+}
+
+TEST_F(Restart, ASecondDaemonOnTheSameStateIsRefused) {
+  const Ran same = RunProgram({Program("carmad"), "--config", site.config_file()});
+  EXPECT_EQ(same.code, 1) << same.Text();
+  EXPECT_THAT(same.err, HasSubstr(std::to_string(site.daemon().pid()))) << "the holder is named";
+  const Ran other_socket = RunProgram({Program("carmad"), "--config", site.config_file(),
+                                       "--socket", site.folder() / "other.sock"});
+  EXPECT_EQ(other_socket.code, 1) << other_socket.Text();
+  const Ran other_state = RunProgram({Program("carmad"), "--config", site.config_file(),
+                                      "--state-dir", site.folder() / "other-state"});
+  EXPECT_EQ(other_state.code, 1) << other_state.Text();
+  EXPECT_THAT(other_state.err, HasSubstr(site.socket()));
+  EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded")
+      << "the first one is unharmed";
+}
+
+TEST_F(Restart, AnUpgradeMayRemoveTheOldPrograms) {
+  const auto install = [&](const std::string& name) {
+    const std::string folder = site.folder() / name;
+    std::filesystem::create_directory(folder);
+    for (const char* program : {"carmad", "carma-shim"})
+      std::filesystem::copy(Program(program), folder + "/" + program);
+    return folder;
+  };
+  site.Stop(SIGTERM);
+  const std::string old_programs = install("old");
+  site.UsePrograms(old_programs);
+  site.Start();
+  Gated gated(site, "gated");
+  const std::uint64_t id = Submit(gated, "echo ended under the new one; exit 6");
+  ASSERT_EQ(gated.Hear(), "1");
+  site.Stop(SIGTERM);
+  std::filesystem::remove_all(old_programs);
+  site.UsePrograms(install("new"));
+  site.Start();
+  gated.Open();
+  EXPECT_EQ(site.Await(id).exit_code, 6);
+  EXPECT_EQ(site.Output(id), "ended under the new one\n");
+}
+
+TEST_F(Restart, ALostShimTakesItsTaskWithItAndTheTaskStartsAgain) {
+  Gated gated(site, "gated");
+  const std::uint64_t id = Submit(gated, "exit 0");
+  ASSERT_EQ(gated.Hear(), "1");
+  const api::TaskView first = site.AwaitState(id, "running");
+  const Watched task(static_cast<pid_t>(*first.pid));
+  ::kill(ShimOf(first), SIGKILL);
+  EXPECT_TRUE(task.Ends());
+  EXPECT_EQ(gated.Hear(), "2");
+  gated.Open();
+  EXPECT_EQ(site.Await(id).state, "succeeded");
+  site.ExpectIdle();
+}
+
+TEST_F(Restart, ALostShimEndsATaskThatMustNotStartAgain) {
+  Gated gated(site, "gated");
+  const std::uint64_t id = Submit(gated, "exit 0", {"--no-requeue"});
+  ASSERT_EQ(gated.Hear(), "1");
+  const pid_t shim = ShimOf(site.AwaitState(id, "running"));
+  site.Stop(SIGKILL);
+  ::kill(shim, SIGKILL);
+  site.Start();
+  EXPECT_EQ(site.Await(id).state, "lost");
+  EXPECT_EQ(site.Task(id).attempt, 1);
+}
+
+}  // namespace
+}  // namespace carma::system_test

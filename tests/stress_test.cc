@@ -1,0 +1,116 @@
+// Thousands of short tasks while the daemon is killed again and again: every task ends exactly
+// once, with its own exit code, and nothing is left behind.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <map>
+
+#include "base/file.h"
+#include "base/rng.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "task/spec.h"
+#include "tests/kit.h"
+
+namespace carma::system_test {
+namespace {
+
+constexpr std::uint64_t kSeed = 20'260'301;
+
+std::int64_t Sized(const char* variable, std::int64_t usual) {
+  return base::ParseInt(base::GetEnv(variable)).value_or(usual);
+}
+
+class Stress : public ::testing::Test {
+ protected:
+  Stress()
+      : site_({.shape = "8xA100-40GB",
+               .time_scale = 1000,
+               .settings = {{"policy.settle", "false"},
+                            {"policy.sm_cap", "false"},
+                            {"policy.margin", "0"},
+                            {"task.cgroups", "false"},
+                            {"daemon.log_level", "\"warn\""}}}) {
+    ::mkdir(marks_.c_str(), 0777);
+  }
+
+  // Every kind appends a line to the mark of its task when it starts.
+  task::TaskSpec MakeSpec(std::int64_t i) {
+    task::TaskSpec spec;
+    spec.workdir = site_.out_dir();
+    spec.environment = {{"PATH", "/usr/bin:/bin"}};
+    spec.memory_mib = 1000;
+    spec.stdout_path = "/dev/null";
+    const std::string mark = "echo x >> " + marks_ + "/$CARMA_TASK_ID; ";
+    int code = 0;
+    switch (i % 4) {
+      case 0:
+        spec.command = SimTask({.memory_mib = 900, .solo_s = 5, .sm_active = 0.1});
+        spec.command.insert(spec.command.begin(), {"/bin/sh", "-c", mark + "exec \"$@\"", "sh"});
+        break;
+      case 1:
+        spec.command = {"/bin/true"};
+        break;
+      default:
+        code = static_cast<int>(rng_.Below(256));
+        spec.command = {"/bin/sh", "-c", mark + "exit " + std::to_string(code)};
+    }
+    task::FillDefaults(spec);
+    codes_.push_back(code);
+    return spec;
+  }
+
+  void SubmitAll(std::int64_t count) {
+    std::vector<std::string> specs;
+    for (std::int64_t i = 0; i < count; ++i) specs.push_back(task::ToJsonText(MakeSpec(i)));
+    const auto answer = cli::SubmitTasks(site_.client(), specs);
+    ASSERT_TRUE(answer) << answer.error().message;
+    first_ = answer->value.first;
+  }
+
+  std::map<std::string, std::int64_t> Counts() {
+    const api::StatusView status = site_.Status();
+    return {status.task_counts.begin(), status.task_counts.end()};
+  }
+
+  Site site_;
+  base::Rng rng_{kSeed};
+  std::string marks_ = site_.out_dir() + "/marks";
+  std::vector<int> codes_;
+  std::uint64_t first_ = 0;
+};
+
+TEST_F(Stress, EveryTaskEndsOnceThoughTheDaemonIsKilled) {
+  const std::int64_t tasks = Sized("CARMA_STRESS_TASKS", 2000);
+  const std::int64_t kills = Sized("CARMA_STRESS_KILLS", 30);
+  site_.Start();
+  SubmitAll(tasks);
+  ASSERT_FALSE(HasFatalFailure());
+  for (std::int64_t i = 0; i < kills; ++i) {
+    // Some kills meet the daemon while it still takes over what the last one left.
+    const std::chrono::milliseconds life(rng_.Below(i % 5 == 0 ? 20 : 700));
+    ASSERT_FALSE(WaitReadable(site_.daemon().end_fd(), life)) << site_.daemon().Err();
+    site_.Stop(SIGKILL);
+    site_.Start(i % 5 != 4);
+    ASSERT_FALSE(HasFatalFailure());
+  }
+  for (std::int64_t i = 0; i < tasks; ++i) {
+    const std::uint64_t id = first_ + static_cast<std::uint64_t>(i);
+    const api::TaskView task = site_.Await(id, std::chrono::seconds(120));
+    const int code = codes_[static_cast<std::size_t>(i)];
+    ASSERT_EQ(task.state, code == 0 ? "succeeded" : "failed")
+        << "task " << id << ": " << task.reason << " " << task.reason_text;
+    EXPECT_EQ(task.exit_code, code) << "task " << id;
+    const bool leaves_mark = i % 4 != 1;
+    EXPECT_EQ(ReadText(marks_ + "/" + std::to_string(id)), leaves_mark ? "x\n" : "")
+        << "task " << id << ", attempt " << task.attempt;
+  }
+  std::int64_t counted = 0;
+  for (const auto& [state, count] : Counts()) counted += count;
+  EXPECT_EQ(counted, tasks);
+  site_.ExpectIdle();
+}
+
+}  // namespace
+}  // namespace carma::system_test
