@@ -69,7 +69,7 @@ TEST_F(DriverTest, AWorkingTaskIsMeasured) {
   ASSERT_TRUE(probe_->Devices());
   const auto task = Join(1, 12'345, sim::Sharing::kMps);
   const auto holder = Join(1, 1'000, sim::Sharing::kMps);
-  ASSERT_TRUE(holder->SetWork(0));
+  ASSERT_TRUE(holder->Stop());
   MustRead(1);  // from here on the load is constant
   const gpu::Reading reading = MustRead(1);
   EXPECT_EQ(reading.used_mib, 13'345);

@@ -394,10 +394,10 @@ Result<std::optional<Shortage>> Residency::Grow(std::span<const Share> more) {
   return shortage;
 }
 
-Result<Unit> Residency::SetWork(double work_s) {
+Result<Unit> Residency::Stop() {
   const Result<Server::Lock> lock = Server::Lock::Take(server_);
   if (!lock) return std::unexpected(lock.error());
-  simgpu::SetWork(server_.mapping_->state->world, slot_, work_s);
+  simgpu::Stop(server_.mapping_->state->world, slot_);
   server_.Changed();
   return Unit{};
 }

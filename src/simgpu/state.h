@@ -169,8 +169,8 @@ class Residency {
 
   // More memory on its GPUs, all or nothing.
   base::Result<std::optional<Shortage>> Grow(std::span<const Share> more);
-  // The load that the resident is from now on; 0: none, it only holds its memory.
-  base::Result<base::Unit> SetWork(double work_s);
+  // It computes no more, its work stays half done and its memory taken.
+  base::Result<base::Unit> Stop();
   base::Result<Progress> Look();
 
  private:

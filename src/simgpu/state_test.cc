@@ -187,7 +187,7 @@ TEST_F(StateTest, DeathInTheMiddleOfAChangeLeavesTheServerWhole) {
         std::optional<Shortage> shortage;
         const auto residency = theirs.Join(Task(100), shortage);
         (void)(*residency)->Grow(more);
-        (void)(*residency)->SetWork(5);
+        (void)(*residency)->Stop();
       }
     });
     for (std::uint64_t spin = rng.Below(200'000); spin > 0; --spin) asm volatile("");

@@ -174,7 +174,7 @@ Run::Ending Run::OutOfMemory(const Shortage& shortage) {
   const auto device = static_cast<std::size_t>(found - gpus_.begin());
   const std::int64_t own_mib = held_mib_.empty() ? 0 : held_mib_[device];
   if (residency_) {
-    if (const auto stopped = residency_->SetWork(0); !stopped) return Broken(stopped.error());
+    if (const auto stopped = residency_->Stop(); !stopped) return Broken(stopped.error());
   }
   // The interpreter unwinds, the allocator prints its statistics: a crash takes its time.
   if (const Ending ending = WaitUntil(server_.Now() + options_.crash_s)) return ending;
@@ -239,7 +239,7 @@ Run::Ending Run::Reach(const Milestone& milestone) {
       return 128 + options_.signal;
     case Event::kHang:
       // A deadlock computes nothing and keeps what it has.
-      if (const auto stopped = residency_->SetWork(0); !stopped) return Broken(stopped.error());
+      if (const auto stopped = residency_->Stop(); !stopped) return Broken(stopped.error());
       return WaitUntil(std::numeric_limits<double>::infinity());
     case Event::kEnd:
       break;

@@ -246,9 +246,8 @@ void Grow(World& world, int slot, std::span<const Share> more) {
   Recompute(world);
 }
 
-void SetWork(World& world, int slot, double work_s) {
-  world.residents[slot].wants_work = work_s > 0 ? 1 : 0;
-  world.motion().work_left_s[slot] = work_s;
+void Stop(World& world, int slot) {
+  world.residents[slot].wants_work = 0;
   Recompute(world);
 }
 

@@ -131,8 +131,8 @@ void Place(World& world, int slot, const Arrival& arrival);
 void Remove(World& world, int slot);
 // Adds to each of its GPUs what `more` says.
 void Grow(World& world, int slot, std::span<const Share> more);
-// Work 0 ends the computing, the memory stays.
-void SetWork(World& world, int slot, double work_s);
+// The computing ends with its work half done; the memory stays.
+void Stop(World& world, int slot);
 
 // Seconds until `left_s` of the resident's work remain at the present pace; empty: never.
 std::optional<double> SecondsUntil(const World& world, int slot, double left_s);

@@ -160,8 +160,10 @@ TEST(World, GrowingAndStoppingWork) {
   Grow(*world, slot, more);
   EXPECT_EQ(world->gpus[0].used_mib, 1'500);
   EXPECT_NEAR(SecondsUntil(*world, slot, 25).value(), 75, kTiny);
-  SetWork(*world, slot, 0);
+  Stop(*world, slot);
   EXPECT_EQ(world->residents[slot].pace, 0);
+  Advance(*world, 50);
+  EXPECT_EQ(Left(*world, slot), 100);
   EXPECT_EQ(world->gpus[0].used_mib, 1'500);
 }
 
