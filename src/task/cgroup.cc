@@ -105,13 +105,14 @@ Result<TaskCgroup> TaskCgroup::Create(const std::string& base, const std::string
       !(errno == EEXIST && RemoveCgroup(path) && ::mkdir(path.c_str(), 0755) == 0)) {
     return FailErrno(errno, path);
   }
-  UniqueFd procs(::open((path + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
-  if (!procs) {
-    const int error = errno;
-    ::rmdir(path.c_str());
-    return FailErrno(error, path + "/cgroup.procs");
-  }
-  return TaskCgroup(path, std::move(procs));
+  UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return FailErrno(errno, path);
+  return TaskCgroup(path, std::move(folder));
+}
+
+bool TaskCgroup::Enter(int folder_fd) {
+  const UniqueFd procs(::openat(folder_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC));
+  return procs && base::WriteAll(procs.get(), "0").has_value();
 }
 
 std::optional<std::int64_t> TaskCgroup::OomKills() const {

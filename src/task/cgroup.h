@@ -33,8 +33,11 @@ class TaskCgroup {
   // Makes <base>/<name>. Errors: the system's, for example when the tree is read-only.
   static base::Result<TaskCgroup> Create(const std::string& base, const std::string& name);
   const std::string& path() const { return path_; }
-  // Writing "0" here moves the writer into the group; opened with our own rights.
-  int procs_fd() const { return procs_.get(); }
+  // The group's folder, for clone3(CLONE_INTO_CGROUP): a child born into its group costs nothing,
+  // while moving a living process makes the kernel wait for all processors (tens of ms were seen).
+  int folder_fd() const { return folder_.get(); }
+  // Moves the calling process, where it could not be born into the group.
+  static bool Enter(int folder_fd);
   // Memory kills so far, counted by the group or, where it has no memory controller, by the group
   // above. Empty: nobody counts.
   std::optional<std::int64_t> OomKills() const;
@@ -51,11 +54,11 @@ class TaskCgroup {
   static bool RemoveCgroup(const std::string& path);
 
  private:
-  TaskCgroup(std::string path, base::UniqueFd procs)
-      : path_(std::move(path)), procs_(std::move(procs)) {}
+  TaskCgroup(std::string path, base::UniqueFd folder)
+      : path_(std::move(path)), folder_(std::move(folder)) {}
 
   std::string path_;
-  base::UniqueFd procs_;
+  base::UniqueFd folder_;
 };
 
 // Name of an attempt's group. The shim's pid keeps two daemons that share a base apart.

@@ -59,7 +59,7 @@ TEST(Cgroup, KillReachesEveryMemberAndTheGroupGoes) {
   if (!group) GTEST_SKIP() << group.error().message;
   const pid_t child = ::fork();
   if (child == 0) {
-    if (::write(group->procs_fd(), "0", 1) != 1) ::_exit(1);
+    if (!TaskCgroup::Enter(group->folder_fd())) ::_exit(1);
     ::raise(SIGSTOP);
     ::_exit(0);
   }

@@ -20,7 +20,7 @@ struct ChildPlan {
   std::string workdir;
   int stdout_fd = -1;
   int stderr_fd = -1;
-  int cgroup_procs_fd = -1;        // -1: no group
+  int cgroup_fd = -1;              // folder of its group; -1: none
   const UserInfo* user = nullptr;  // rights to take on; null: stay who we are
   // A batch script: its path stands in argv[script_argument]. A user who may not pass the folders
   // above gets it through this descriptor instead.

@@ -141,7 +141,7 @@ std::expected<pid_t, LaunchError> Shim::Launch() {
   plan_.workdir = order_.workdir;
   plan_.stdout_fd = pump_->task_end(0);
   plan_.stderr_fd = pump_->task_end(1);
-  plan_.cgroup_procs_fd = group_ ? group_->procs_fd() : -1;
+  plan_.cgroup_fd = group_ ? group_->folder_fd() : -1;
   plan_.user = CanSwitchUser() && order_.uid != ::getuid() ? &user_ : nullptr;
   std::expected<pid_t, LaunchError> main = StartChild(plan_);
   pump_->CloseTaskEnds();
