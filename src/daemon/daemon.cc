@@ -174,6 +174,10 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
     return MetricsText(engine_.get(), monitor_.get(), *store_, counters_, clock_->Now(),
                        options_.version);
   };
+  services.close_usage = [this] {
+    engine_->AddUsage(monitor_->CloseUsage(clock_->Now()));
+    engine_->Turn();
+  };
   services.when_final = [this](core::TaskId id, int seconds, std::function<void()> answer) {
     WhenFinal(id, seconds, std::move(answer));
   };

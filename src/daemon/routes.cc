@@ -273,7 +273,7 @@ void Routes::Status(Call& call) {
 }
 
 void Routes::OpenApi(Call& call) {
-  call.respond(api::Response{200, std::string(api::OpenApiText())});
+  call.respond(api::Response{200, std::string(api::kOpenApiJson)});
 }
 
 void Routes::Metrics(Call& call) {
@@ -535,6 +535,41 @@ void Routes::ListEvents(Call& call) {
   Json events = Json::array();
   for (const store::StoredEvent& event : *rows) events.push_back(ToJson(Present(event)));
   call.Answer({{"events", std::move(events)}});
+}
+
+// The run as the books tell it: tasks submitted in the span, their events, and the use of the GPUs
+// meanwhile.
+void Routes::Report(Call& call) {
+  const Result<std::int64_t> after_ms = QueryNumber(call.request, "after_ms", 0, 0, INT64_MAX);
+  if (!after_ms) return call.Refuse(after_ms.error());
+  const Result<std::int64_t> until_ms =
+      QueryNumber(call.request, "until_ms", INT64_MAX, 0, INT64_MAX);
+  if (!until_ms) return call.Refuse(until_ms.error());
+  services_.close_usage();
+  store::TaskFilter filter;
+  filter.submitted_after = base::FromMs(*after_ms - 1);
+  filter.newest_first = false;
+  filter.limit = kMaxReportTasks;
+  Result<std::vector<store::StoredTask>> tasks = services_.store->List(filter);
+  if (!tasks) return call.Refuse(tasks.error());
+  std::erase_if(*tasks, [&](const store::StoredTask& each) {
+    return base::ToMs(each.record.submitted) > *until_ms;
+  });
+  std::vector<store::StoredEvent> events;
+  if (!tasks->empty()) {
+    Result<std::vector<store::StoredEvent>> all =
+        services_.store->Events(std::nullopt, 0, 10 * kMaxReportTasks);
+    if (!all) return call.Refuse(all.error());
+    const core::TaskId first = tasks->front().record.id, last = tasks->back().record.id;
+    std::erase_if(*all, [&](const store::StoredEvent& each) {
+      return !each.task || *each.task < first || *each.task > last;
+    });
+    events = std::move(*all);
+  }
+  const Result<std::vector<store::GpuUsage>> usage =
+      services_.store->Usage(base::FromMs(*after_ms), base::FromMs(*until_ms));
+  if (!usage) return call.Refuse(usage.error());
+  call.Answer(report::ToJson(report::Compute("", *tasks, events, *usage)));
 }
 
 }  // namespace carma::daemon

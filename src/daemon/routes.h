@@ -25,6 +25,7 @@ struct Services {
   std::string waiting_for;    // why there is no engine yet
   std::function<api::StatusView()> status;
   std::function<std::string()> metrics;
+  std::function<void()> close_usage;  // brings the records of GPU use up to now
   // Calls back once the task is final, or after real seconds.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final;
 };
