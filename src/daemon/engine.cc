@@ -17,10 +17,9 @@ using base::Result;
 using base::Unit;
 
 std::string OneLine(const core::Reason& reason) {
-  if (reason.code == core::ReasonCode::kNone) return "";
-  std::string line(core::ReasonName(reason.code));
-  if (!reason.text.empty()) line += ": " + base::Printable(reason.text, 500);
-  return line;
+  std::string line(reason.code == core::ReasonCode::kNone ? "" : core::ReasonName(reason.code));
+  if (!line.empty() && !reason.text.empty()) line += ": ";
+  return line + base::Printable(reason.text, 500);
 }
 
 // States that are passed through at every submission; the history would only repeat them.
