@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -37,10 +40,12 @@ struct Driver {
   std::shared_ptr<Server> server;  // shared: a call that hangs may outlive a shutdown
 };
 
-// Never destroyed: other threads may still be calling while the process exits.
+// Never destroyed, for other threads may still be calling while the process exits; and not on the
+// heap, for the library may be unloaded and loaded again.
 Driver& TheDriver() {
-  static auto& driver = *new Driver;
-  return driver;
+  alignas(Driver) static std::byte memory[sizeof(Driver)];
+  static Driver* const driver = new (memory) Driver;
+  return *driver;
 }
 
 std::shared_ptr<Server> TheServer() {
