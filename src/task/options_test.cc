@@ -148,7 +148,7 @@ TEST(Description, SaysWhatIsWrongAndWhere) {
       {{{"array", "0-1999999"}}, "--array: an array of more than 10000 tasks"},
       {{{"array", "5-1"}}, "--array: expected indices"},
       {{{"array", "0-9%0"}}, "--array: expected a number of tasks"},
-      {{{"array", "99999999"}}, "--array: array index 99999999 is above"},
+      {{{"array", "1000000001"}}, "--array: array index 1000000001 is above"},
       {{{"dependency", "after:1"}}, "--dependency: expected afterok"},
       {{{"dependency", "afterok:x"}}, "--dependency: expected afterok"},
       {{{"dependency", "afterok"}}, "--dependency: expected afterok"},

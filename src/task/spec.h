@@ -31,7 +31,7 @@ inline constexpr std::int64_t kMaxBeginMs = 7'258'118'400'000;  // the year 2200
 inline constexpr std::int64_t kMaxBatchSize = 1'000'000'000;
 // Most tasks one --array may make, and its highest index.
 inline constexpr std::size_t kMaxArrayTasks = 10'000;
-inline constexpr std::int64_t kMaxArrayIndex = 4'000'000;
+inline constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
 
 struct TaskSpec {
   std::string name;                   // shown in lists; default: base name of script or command

@@ -93,10 +93,10 @@ TEST(SimTaskArguments, DescribeTheWorkload) {
                           .mps_sensitivity = 0.71,
                           .mps_pressure = 0.69,
                           .memory_mib = {26'240, 16'260}};
-  EXPECT_EQ(SimTaskArguments(workload),
-            (std::vector<std::string>{"--memory-mib", "26240,16260", "--solo-s", "4060",
-                                      "--sm-active", "0.83,0.81", "--mps-sensitivity", "0.71",
-                                      "--mps-pressure", "0.69"}));
+  EXPECT_EQ(
+      SimTaskArguments(workload),
+      (std::vector<std::string>{"--memory-mib", "26240,16260", "--solo-s", "4060", "--sm-active",
+                                "0.83,0.81", "--sensitivity", "0.71", "--pressure", "0.69"}));
 }
 
 TEST(ParseTrace, ReadsSubmissions) {

@@ -141,11 +141,11 @@ MemoryEstimate Estimate(const Workload& workload, EstimateKind kind) {
 }
 
 std::vector<std::string> SimTaskArguments(const Workload& workload) {
-  return {"--memory-mib",      Numbers(workload.memory_mib),
-          "--solo-s",          fmt::format("{}", workload.solo_s),
-          "--sm-active",       Numbers(workload.sm_active),
-          "--mps-sensitivity", fmt::format("{}", workload.mps_sensitivity),
-          "--mps-pressure",    fmt::format("{}", workload.mps_pressure)};
+  return {"--memory-mib",  Numbers(workload.memory_mib),
+          "--solo-s",      fmt::format("{}", workload.solo_s),
+          "--sm-active",   Numbers(workload.sm_active),
+          "--sensitivity", fmt::format("{}", workload.mps_sensitivity),
+          "--pressure",    fmt::format("{}", workload.mps_pressure)};
 }
 
 Result<Catalogue> Catalogue::Parse(std::string_view csv, std::string_view path) {
