@@ -106,6 +106,7 @@ int RunCarma(int argc, const char* const* argv, Context& context) {
       "Exit code: 0 done, 1 failed, 2 asked wrongly. 'carma VERB --help' says more.");
   AddTaskVerbs(app, context);
   AddServerVerbs(app, context);
+  AddTraceCommand(app, context);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   if (const auto split = SplitCommand(app, words, context); !split) {
     context.Fail(split.error());
