@@ -107,6 +107,8 @@ int RunCarma(int argc, const char* const* argv, Context& context) {
   AddTaskVerbs(app, context);
   AddServerVerbs(app, context);
   AddTraceCommand(app, context);
+  AddReportCommand(app, context);
+  AddConfigCommand(app, context);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   if (const auto split = SplitCommand(app, words, context); !split) {
     context.Fail(split.error());

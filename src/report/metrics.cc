@@ -261,6 +261,10 @@ base::Result<Metrics> FromJson(const Json& json) {
   return metrics;
 }
 
+std::string ToJsonText(const Metrics& metrics) {
+  return base::DumpJson(ToJson(metrics));
+}
+
 base::Result<Metrics> FromJsonText(const std::string& text) {
   base::Result<Json> json = base::ParseJson(text);
   if (!json) return std::unexpected(json.error());

@@ -62,7 +62,8 @@ Metrics Compute(std::string label, std::span<const store::StoredTask> tasks,
 nlohmann::json ToJson(const Metrics& metrics);
 // Errors: kInvalid with JSON pointer. Unknown fields are passed over.
 base::Result<Metrics> FromJson(const nlohmann::json& json);
-// One JSON text, as `carma report --json` prints it.
+// The same as one line of text, as `carma report --json` prints it.
+std::string ToJsonText(const Metrics& metrics);
 base::Result<Metrics> FromJsonText(const std::string& text);
 
 // Two columns, name and value, for people.

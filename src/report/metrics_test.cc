@@ -6,8 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "base/json.h"
-
 namespace carma::report {
 namespace {
 
@@ -155,7 +153,7 @@ TEST(Metrics, WhatWasNotReportedIsAbsentNotZero) {
 TEST(Metrics, ARunWithoutTasksOrGpusIsAllZeros) {
   const Metrics m = Compute("", {}, {}, {});
   EXPECT_EQ(m, Metrics{});
-  EXPECT_EQ(*FromJson(ToJson(m)), m);
+  EXPECT_EQ(*FromJsonText(ToJsonText(m)), m);
   EXPECT_FALSE(Table(m).empty());
 }
 
@@ -170,7 +168,7 @@ TEST(Metrics, MissingGpuRecordsAreSaid) {
 TEST(Metrics, JsonBringsEverythingBack) {
   const Example example;
   const Metrics m = Compute("magm", example.tasks, example.events, example.usage);
-  EXPECT_EQ(*FromJsonText(base::DumpJson(ToJson(m))), m);
+  EXPECT_EQ(*FromJsonText(ToJsonText(m)), m);
 }
 
 TEST(Metrics, BrokenJsonIsRefusedWithItsPlace) {

@@ -1,12 +1,16 @@
 #include "store/lock.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <chrono>
+#include <optional>
 
 #include "base/file.h"
+#include "base/process_id.h"
 #include "base/text.h"
 
 namespace carma::store {
@@ -40,12 +44,37 @@ Result<Unit> CheckFolder(const std::string& state_dir) {
   return Unit{};
 }
 
-std::string HolderText(int fd) {
+// The pid in the lock file; empty: it could not be written, or is about to be.
+std::optional<pid_t> Holder(int fd) {
   char buffer[32];
   const ssize_t n = ::pread(fd, buffer, sizeof buffer, 0);
-  const std::string_view text =
-      base::Trim(std::string_view(buffer, n > 0 ? static_cast<std::size_t>(n) : 0));
-  return base::ParseInt(text) ? "pid " + std::string(text) : "pid unknown";
+  const std::string_view text(buffer, n > 0 ? static_cast<std::size_t>(n) : 0);
+  const std::optional<std::int64_t> pid = base::ParseInt(base::Trim(text));
+  if (!pid) return std::nullopt;
+  return static_cast<pid_t>(*pid);
+}
+
+// A daemon that is killed while it starts a shim leaves a copy of the lock in the child, until that
+// becomes another program: then the holder is dead and the lock about to be free.
+constexpr std::chrono::seconds kPatience{5};
+constexpr int kAskAgainMs = 10;
+
+Result<Unit> Lock(int fd, const std::string& state_dir) {
+  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return FailErrno(errno, "flock " + state_dir + "/lock");
+    const std::optional<pid_t> holder = Holder(fd);
+    const std::optional<base::ProcessStat> stat =
+        holder ? base::ReadProcessStat(*holder) : std::nullopt;
+    const bool dying = holder && (!stat || stat->state == 'Z');
+    if (!dying || std::chrono::steady_clock::now() >= give_up) {
+      return Fail(ErrorCode::kConflict, "state folder " + state_dir +
+                                            " is in use by another carmad (pid " +
+                                            (holder ? std::to_string(*holder) : "unknown") + ")");
+    }
+    ::poll(nullptr, 0, kAskAgainMs);
+  }
+  return Unit{};
 }
 
 }  // namespace
@@ -58,13 +87,9 @@ Result<StateLock> StateLock::Take(const std::string& state_dir) {
   const std::string path = state_dir + "/lock";
   base::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return FailErrno(errno, "open " + path);
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return FailErrno(errno, "flock " + path);
-    return Fail(ErrorCode::kConflict, "state folder " + state_dir +
-                                          " is in use by another carmad (" + HolderText(fd.get()) +
-                                          ")");
-  }
-  // The pid is for people only: on a full disk the lock holds without it.
+  if (Result<Unit> locked = Lock(fd.get(), state_dir); !locked)
+    return std::unexpected(locked.error());
+  // The pid only tells who holds it: on a full disk the lock holds without.
   const std::string pid = std::to_string(::getpid()) + "\n";
   if (::ftruncate(fd.get(), 0) == 0) {
     [[maybe_unused]] const ssize_t n = ::pwrite(fd.get(), pid.data(), pid.size(), 0);

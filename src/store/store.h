@@ -55,8 +55,8 @@ struct TaskFilter {
   std::vector<core::TaskState> states;  // empty: all
   std::optional<std::string> user;
   std::optional<std::string> name;  // exact
-  std::optional<core::Time> ended_after;
-  std::optional<core::Time> submitted_after;
+  std::optional<core::Time> ended_after;      // then or later
+  std::optional<core::Time> submitted_after;  // then or later
   bool newest_first = true;  // by id
   std::size_t limit = 100;
   std::optional<core::TaskId>
