@@ -83,7 +83,9 @@ void RunReport(Context& context, const ReportFlags& flags) {
   const Result<std::string> answer = context.client().Get(*target);
   if (!answer) return context.Fail(answer.error());
   Result<report::Metrics> metrics = report::FromJsonText(*answer);
-  if (!metrics) return context.Fail(base::Wrap(metrics.error(), "the daemon's report").error());
+  if (!metrics) {
+    return context.Fail({ErrorCode::kIo, "the daemon's report: " + metrics.error().message});
+  }
   if (!flags.name.empty()) metrics->label = flags.name;
   Print(context, context.json ? report::ToJsonText(*metrics) + "\n" : report::Table(*metrics));
 }

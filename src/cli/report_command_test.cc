@@ -1,0 +1,114 @@
+// carma report, carma config: whole runs of the command.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/views.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/fake_daemon_test.h"
+#include "report/metrics.h"
+
+namespace carma::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Reports : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    daemon_.On("GET /v1/report", [](const api::Request&) {
+      return api::Response{.body = report::ToJsonText({.tasks = 3, .trace_total_s = 5400})};
+    });
+    daemon_.On("GET /v1/status", [](const api::Request&) {
+      api::StatusView status;
+      status.now_ms = 10'000'000;
+      return api::Response{.body = base::DumpJson(ToJson(status))};
+    });
+  }
+  Ran Run(std::vector<std::string> words) {
+    return RunWords(daemon_.socket_path(), std::move(words));
+  }
+  std::string Write(const std::string& name, const std::string& text) {
+    const std::string path = daemon_.dir() + "/" + name;
+    EXPECT_TRUE(base::WriteFileAtomic(path, text));
+    return path;
+  }
+  FakeDaemon daemon_;
+};
+
+TEST_F(Reports, AreShownAsATableOrAsJson) {
+  const Ran table = Run({"report"});
+  EXPECT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("trace total time"));
+  EXPECT_THAT(table.out, HasSubstr("1:30:00"));
+  const Ran json = Run({"report", "--json", "--name", "magm"});
+  EXPECT_EQ(json.exit_code, 0) << json.err;
+  EXPECT_EQ(report::FromJsonText(json.out)->label, "magm");
+}
+
+TEST_F(Reports, SinceIsADateOrASpanOnTheDaemonsClock) {
+  ::setenv("TZ", "UTC", 1);
+  ::tzset();
+  EXPECT_EQ(Run({"report", "--since", "1h", "--until", "30s"}).exit_code, 0);
+  EXPECT_EQ(Run({"report", "--since", "2026-03-01 14:05"}).exit_code, 0);
+  EXPECT_THAT(
+      daemon_.requests(),
+      ::testing::IsSupersetOf({HasSubstr("GET /v1/report?after_ms=6400000&until_ms=9970000"),
+                               HasSubstr("GET /v1/report?after_ms=1772373900000")}));
+  for (const char* bad : {"yesterday", "60", "2026-13-01", "-1h", "2026-03-01 14:05 x"}) {
+    const Ran ran = Run({"report", std::string("--since=") + bad});
+    EXPECT_EQ(ran.exit_code, kExitUsage) << bad;
+    EXPECT_THAT(ran.err, HasSubstr("--since: expected a date")) << bad;
+  }
+}
+
+TEST_F(Reports, AreComparedFromFiles) {
+  const std::string one = Write("exclusive.json", R"({"trace_total_s":1000})");
+  const std::string two = Write("other.json", R"({"trace_total_s":750,"label":"magm"})");
+  const Ran ran = Run({"report", "compare", one, two});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("exclusive"));
+  EXPECT_THAT(ran.out, HasSubstr("magm"));
+  EXPECT_THAT(ran.out, HasSubstr("-25.0 %"));
+  EXPECT_THAT(daemon_.requests(), ::testing::IsEmpty());
+  const Ran broken = Run({"report", "compare", one, Write("broken.json", "{")});
+  EXPECT_EQ(broken.exit_code, kExitUsage);
+  EXPECT_THAT(broken.err, HasSubstr("broken.json"));
+  EXPECT_EQ(Run({"report", "compare", "/nowhere.json"}).exit_code, kExitFailure);
+  EXPECT_EQ(Run({"report", "compare"}).exit_code, kExitUsage);
+}
+
+TEST_F(Reports, AnswersThatAreNoReportAreRefused) {
+  daemon_.On("GET /v1/report", [](const api::Request&) { return api::Response{.body = "[]"}; });
+  const Ran ran = Run({"report"});
+  EXPECT_EQ(ran.exit_code, kExitFailure);
+  EXPECT_THAT(ran.err, HasSubstr("the daemon's report"));
+}
+
+TEST_F(Reports, ConfigCheckNamesTheMistakeAndConfigShowCanBeReadAgain) {
+  const std::string good = Write("good.toml", "[policy]\nsm_cap = 0.75\n");
+  Ran ran = Run({"config", "check", "--config", good});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("is sound: 1 of "));
+  const std::string bad = Write("bad.toml", "[policy]\nsm_cap = 75\n");
+  ran = Run({"config", "check", "--config", bad});
+  EXPECT_EQ(ran.exit_code, kExitUsage);
+  EXPECT_THAT(ran.err, HasSubstr(bad + ":2: policy.sm_cap: expected fraction"));
+  EXPECT_EQ(Run({"config", "check", "--config", "/nowhere.toml"}).exit_code, kExitFailure);
+
+  ran = Run({"config", "show", "--origin", "--config", good});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, ::testing::ContainsRegex("sm_cap = 0.75 +# " + good + ":2\n"));
+  EXPECT_THAT(ran.out, ::testing::ContainsRegex("margin = \"2G\" +# default\n"));
+  EXPECT_EQ(Run({"config", "check", "--config", Write("again.toml", ran.out)}).exit_code, 0);
+
+  ran = Run({"config", "show", "--json", "--config", good});
+  const base::Result<base::Json> json = base::ParseJson(ran.out);
+  ASSERT_TRUE(json) << ran.out;
+  EXPECT_EQ((*json)["policy.sm_cap"]["value"], 0.75);
+  EXPECT_EQ((*json)["policy.sm_cap"]["origin"], good + ":2");
+  EXPECT_EQ((*json)["daemon.admins"]["value"], base::Json::array());
+}
+
+}  // namespace
+}  // namespace carma::cli
