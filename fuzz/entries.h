@@ -14,14 +14,17 @@ void FuzzSpec(std::string_view bytes);       // TaskSpec as JSON
 void FuzzOom(std::string_view bytes);        // the end of a task's stderr
 void FuzzTrace(std::string_view bytes);      // task traces
 void FuzzCatalogue(std::string_view bytes);  // workload catalogues
+void FuzzConfig(std::string_view bytes);     // configuration files
+void FuzzReport(std::string_view bytes);     // kept reports
 
 struct Entry {
   const char* name;  // its corpus is fuzz/corpus/<name>
   void (*run)(std::string_view bytes);
 };
 inline constexpr std::array kEntries{
-    Entry{"script", FuzzScript}, Entry{"rad", FuzzRad},     Entry{"spec", FuzzSpec},
-    Entry{"oom", FuzzOom},       Entry{"trace", FuzzTrace}, Entry{"catalogue", FuzzCatalogue},
+    Entry{"script", FuzzScript}, Entry{"rad", FuzzRad},       Entry{"spec", FuzzSpec},
+    Entry{"oom", FuzzOom},       Entry{"trace", FuzzTrace},   Entry{"catalogue", FuzzCatalogue},
+    Entry{"config", FuzzConfig}, Entry{"report", FuzzReport},
 };
 
 }  // namespace carma::fuzz
