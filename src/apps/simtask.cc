@@ -78,6 +78,7 @@ int main(int argc, char** argv) {
   CLI::App app{
       "A training task on a simulated GPU server (CARMA_SIMGPU_STATE, CUDA_VISIBLE_DEVICES)",
       "carma-simtask"};
+  app.set_version_flag("--version", CARMA_VERSION);
   TrainingOptions options;
   std::string framework = "pytorch";
   std::optional<double> load_s;
