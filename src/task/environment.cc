@@ -47,7 +47,8 @@ std::vector<std::string> CondaPlaces(const std::string& name, const Environment&
     if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(place);
   };
   for (const char* variable : {"CONDA_ENVS_PATH", "CONDA_ENVS_DIRS"}) {
-    for (const std::string_view folder : base::Split(Lookup(environment, variable), ':')) {
+    const std::string folders = Lookup(environment, variable);
+    for (const std::string_view folder : base::Split(folders, ':')) {
       if (folder.starts_with('/')) add(std::string(folder) + "/" + name);
     }
   }

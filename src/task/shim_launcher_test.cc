@@ -240,14 +240,14 @@ TEST_F(ShimLauncherTest, OneFileForBothStreams) {
 
 TEST_F(ShimLauncherTest, TheTaskFindsACleanWorld) {
   LaunchOrder order = Order(
-      "pwd; umask; echo $CUDA_VISIBLE_DEVICES $CARMA_TASK_ID; ls /proc/$$/fd | tr '\\n' ' '; "
+      "pwd; umask; echo $CUDA_VISIBLE_DEVICES $CARMA_TASK_ID; ls /proc/self/fd; "
       "readlink /proc/$$/fd/0; grep -E 'SigBlk|SigIgn|NoNewPrivs' /proc/$$/status; env | wc -l");
   ::signal(SIGUSR2, SIG_IGN);
   const ShimEvent exit = Run(order);
   ::signal(SIGUSR2, SIG_DFL);
   EXPECT_EQ(exit.exit_code, 0) << Err();
   const std::string text = Out();
-  EXPECT_THAT(text, HasSubstr(root_ + "\n0022\nGPU-x 5\n0 1 2 /dev/null\n"));
+  EXPECT_THAT(text, HasSubstr(root_ + "\n0022\nGPU-x 5\n0\n1\n2\n3\n/dev/null\n")) << "3: ls";
   EXPECT_THAT(text, HasSubstr("NoNewPrivs:\t1\n"));
   EXPECT_THAT(text, HasSubstr("SigBlk:\t0000000000000000\n"));
   // 32 and 33 belong to the C library, which leaves them so in every process it spawns.
@@ -589,15 +589,17 @@ TEST_F(ShimLauncherTest, AKilledShimTakesItsTaskAlongAndTheAttemptIsLost) {
 
 TEST_F(ShimLauncherTest, LeftoversAreFoundWithoutCgroups) {
   launcher_ = MakeShimLauncher({ShimPath(), {}});
+  // One has left the session, one has thrown its environment away.
   launcher_->Start(
       Order("(setsid sh -c 'echo $$ > $TELL; exec sleep 1000' &) & wait; "
-            "env -i sleep 1000 & exec sleep 1000"));
+            "env -i sh -c \"echo \\$\\$ > $TELL; exec sleep 1000\" & sleep 1000"));
   const ShimEvent started = NextStarted();
-  const std::string orphan = Told();
+  const std::string one = Told(), other = Told();
   ASSERT_EQ(::kill(ShimProcess().pid, SIGKILL), 0);
   EXPECT_TRUE(NextExited().lost);
   EXPECT_TRUE(Gone(started.process));
-  EXPECT_TRUE(Gone(orphan));
+  EXPECT_TRUE(Gone(one));
+  EXPECT_TRUE(Gone(other));
 }
 
 TEST_F(ShimLauncherTest, AShimKilledWhileTheDaemonWasAwayIsLost) {
