@@ -14,6 +14,8 @@ void FuzzSpec(std::string_view bytes);       // TaskSpec as JSON
 void FuzzOom(std::string_view bytes);        // the end of a task's stderr
 void FuzzTrace(std::string_view bytes);      // task traces
 void FuzzCatalogue(std::string_view bytes);  // workload catalogues
+void FuzzTarget(std::string_view bytes);     // targets of HTTP requests
+void FuzzViews(std::string_view bytes);      // the API's JSON objects
 void FuzzConfig(std::string_view bytes);     // configuration files
 void FuzzReport(std::string_view bytes);     // kept reports
 
@@ -22,9 +24,10 @@ struct Entry {
   void (*run)(std::string_view bytes);
 };
 inline constexpr std::array kEntries{
-    Entry{"script", FuzzScript}, Entry{"rad", FuzzRad},       Entry{"spec", FuzzSpec},
-    Entry{"oom", FuzzOom},       Entry{"trace", FuzzTrace},   Entry{"catalogue", FuzzCatalogue},
-    Entry{"config", FuzzConfig}, Entry{"report", FuzzReport},
+    Entry{"script", FuzzScript}, Entry{"rad", FuzzRad},     Entry{"spec", FuzzSpec},
+    Entry{"oom", FuzzOom},       Entry{"trace", FuzzTrace}, Entry{"catalogue", FuzzCatalogue},
+    Entry{"target", FuzzTarget}, Entry{"views", FuzzViews}, Entry{"config", FuzzConfig},
+    Entry{"report", FuzzReport},
 };
 
 }  // namespace carma::fuzz

@@ -37,34 +37,51 @@ class BatchReader {
 
   // Everything is checked before anything is sent.
   base::Result<Batch> Read(std::string_view text) {
+    const std::vector<Line> lines = TaskLines(text);
+    if (lines.empty()) return base::Fail(ErrorCode::kInvalid, name_ + ": holds no task");
+    // Told at once: describing so many takes long.
+    if (lines.size() > kMaxBatchTasks) {
+      return base::Fail(ErrorCode::kInvalid, name_ + ": " + std::to_string(lines.size()) +
+                                                 " tasks, expected at most " +
+                                                 std::to_string(kMaxBatchTasks) + " in one batch");
+    }
     Batch batch;
     std::size_t bytes = 0;
-    std::size_t number = 0;
-    while (!text.empty()) {
-      const std::size_t end = text.find('\n');
-      const std::string line(base::Trim(text.substr(0, end)));
-      text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-      ++number;
-      if (line.empty() || (flags_.lines && line[0] == '#')) continue;
-      auto spec = flags_.lines ? FromCommand(line) : FromJson(line);
-      if (!spec) return base::Wrap(spec.error(), name_ + ":" + std::to_string(number));
+    for (const Line& line : lines) {
+      const std::string place = name_ + ":" + std::to_string(line.number);
+      auto spec = flags_.lines ? FromCommand(std::string(line.text)) : FromJson(line.text);
+      if (!spec) return base::Wrap(spec.error(), place);
       bytes += spec->size();
-      if (batch.specs.size() == kMaxBatchTasks || bytes > kMaxDescribedBytes) {
-        return base::Fail(ErrorCode::kInvalid, name_ + ":" + std::to_string(number) +
-                                                   ": expected at most " +
-                                                   std::to_string(kMaxBatchTasks) +
-                                                   " tasks and 2 GiB of descriptions in one batch");
+      if (bytes > kMaxDescribedBytes) {
+        return base::Fail(ErrorCode::kInvalid,
+                          place + ": expected at most 2 GiB of descriptions in one batch");
       }
       batch.specs.push_back(std::move(*spec));
-      batch.lines.push_back(number);
+      batch.lines.push_back(line.number);
     }
-    if (batch.specs.empty()) return base::Fail(ErrorCode::kInvalid, name_ + ": holds no task");
     return batch;
   }
 
  private:
-  base::Result<std::string> FromJson(const std::string& line) const {
-    auto filled = FillSpec(line, caller_.cwd, environment_);
+  struct Line {
+    std::size_t number;  // from 1
+    std::string_view text;
+  };
+
+  // Those that are neither blank nor a comment.
+  std::vector<Line> TaskLines(std::string_view text) const {
+    std::vector<Line> lines;
+    for (std::size_t number = 1; !text.empty(); ++number) {
+      const std::size_t end = text.find('\n');
+      const std::string_view line = base::Trim(text.substr(0, end));
+      text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+      if (!line.empty() && !(flags_.lines && line[0] == '#')) lines.push_back({number, line});
+    }
+    return lines;
+  }
+
+  base::Result<std::string> FromJson(std::string_view line) const {
+    auto filled = FillSpec(std::string(line), caller_.cwd, environment_);
     if (!filled) return filled;
     if (auto spec = task::SpecFromJsonText(*filled); !spec) return std::unexpected(spec.error());
     return filled;

@@ -13,8 +13,8 @@ using base::Json;
 using base::JsonReader;
 using base::Result;
 
-// The daemon's own limit of one page.
-constexpr std::size_t kPage = 10'000;
+// Tasks of one request: the daemon serves nobody else while it writes them down.
+constexpr std::size_t kPage = 1000;
 constexpr int kTimeoutS = 60;
 // A large batch becomes durable in one transaction.
 constexpr int kSubmitTimeoutS = 600;

@@ -20,18 +20,16 @@ using base::ErrorCode;
 
 constexpr std::size_t kMaxRadBytes = 1 << 20;
 
-// A command that merely does not exist must not be taken for a script, nor must a binary.
+// Also a file that is missing, or lacks its "#!" line, if it is named like a script: the reader
+// explains what is wrong with it. Any other word is a command.
 bool IsScript(const std::string& path) {
-  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd) return false;
-  char start[2] = {};
-  if (::read(fd.get(), start, sizeof start) != sizeof start) start[0] = 0;
-  if (start[0] == '#' && start[1] == '!') return true;
-  // Named like one: its mistake is the missing "#!" line, which ApplyScript explains.
   for (const char* ending : {".sh", ".bash", ".sbatch", ".slurm"}) {
     if (path.ends_with(ending)) return true;
   }
-  return false;
+  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  char start[2] = {};
+  return fd && ::read(fd.get(), start, sizeof start) == sizeof start && start[0] == '#' &&
+         start[1] == '!';
 }
 
 }  // namespace

@@ -258,7 +258,8 @@ void AddMemory(const TaskView& task, Facts& facts) {
   if (task.peak_mib > 0) {
     measured += (measured.empty() ? "" : ", ") + base::FormatMib(task.peak_mib) + " at most";
   }
-  facts.Add("Measured", measured.empty() && task.attempt > 0 ? "nothing yet" : measured);
+  if (measured.empty() && task.attempt > 0) measured = HasEnded(task) ? "nothing" : "nothing yet";
+  facts.Add("Measured", measured);
 }
 
 void AddTimes(const TaskView& task, std::int64_t now_ms, Facts& facts) {

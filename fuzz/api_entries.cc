@@ -1,0 +1,47 @@
+// What comes over the socket: request targets, and the daemon's answers as the command reads them.
+#include "api/url.h"
+#include "api/views.h"
+#include "base/json.h"
+#include "base/result.h"
+#include "entries.h"
+
+namespace carma::fuzz {
+namespace {
+
+// What was read is written and read again without change.
+template <class View>
+void RoundTrip(const base::Json& json, base::Result<View> (*read)(const base::Json&)) {
+  const auto view = read(json);
+  if (!view) return;
+  const std::string text = base::DumpJson(ToJson(*view));
+  const auto again = base::ParseJson(text);
+  CARMA_CHECK(again, "a view is written as JSON");
+  const auto back = read(*again);
+  CARMA_CHECK(back && base::DumpJson(ToJson(*back)) == text, "a view survives the round trip");
+}
+
+}  // namespace
+
+void FuzzTarget(std::string_view bytes) {
+  const auto target = api::ParseTarget(bytes);
+  if (!target) return;
+  std::string again = "/" + api::Escape(std::string_view(target->path).substr(1)) + "?";
+  for (const auto& [key, value] : target->query) {
+    again += api::Escape(key) + "=" + api::Escape(value) + "&";
+  }
+  const auto back = api::ParseTarget(again);
+  CARMA_CHECK(back && back->path == target->path, "a path survives escaping");
+  CARMA_CHECK(back->query.size() <= target->query.size(), "no query grows");
+}
+
+void FuzzViews(std::string_view bytes) {
+  const auto json = base::ParseJson(bytes);
+  if (!json) return;
+  RoundTrip(*json, &api::TaskViewFromJson);
+  RoundTrip(*json, &api::GpuViewFromJson);
+  RoundTrip(*json, &api::ExplainViewFromJson);
+  RoundTrip(*json, &api::EventViewFromJson);
+  RoundTrip(*json, &api::StatusViewFromJson);
+}
+
+}  // namespace carma::fuzz
