@@ -134,6 +134,23 @@ Result<std::vector<task::TaskSpec>> ReadSubmission(const std::string& body, std:
 
 }  // namespace
 
+namespace {
+
+// Above the ordinary, a task passes those of others: not for everybody to decide.
+Result<Unit> CheckPriority(std::int64_t priority, bool admin) {
+  if (priority <= 0 || admin) return Unit{};
+  return Fail(ErrorCode::kDenied, "only an administrator may raise a priority above 0");
+}
+
+Result<Unit> CheckPriorities(const std::vector<task::TaskSpec>& specs, bool admin) {
+  for (const task::TaskSpec& spec : specs) {
+    if (Result<Unit> ranked = CheckPriority(spec.priority, admin); !ranked) return ranked;
+  }
+  return Unit{};
+}
+
+}  // namespace
+
 std::string UserName(std::uint32_t uid) {
   passwd entry{};
   passwd* found = nullptr;
@@ -288,6 +305,9 @@ void Routes::SubmitTasks(Call& call) {
   call.request.body = {};
   if (!specs) return call.Refuse(specs.error());
   const api::Peer peer = *call.request.peer;
+  if (Result<Unit> ranked = CheckPriorities(*specs, IsAdmin(peer)); !ranked) {
+    return call.Refuse(ranked.error());
+  }
   if (call.request.Query("check") == "1") return DryRun(call, *specs);
   auto respond = std::make_shared<api::Responder>(std::move(call.respond));
   services_.engine->Submit(
@@ -451,9 +471,8 @@ void Routes::SetPriority(Call& call) {
     in.Complain("priority", "a whole number");
   in.NoOthers();
   if (in.error()) return call.Refuse(*in.error());
-  // Above the ordinary, a task passes those of others: not for everybody to decide.
-  if (priority > 0 && !IsAdmin(*call.request.peer)) {
-    return call.Refuse({ErrorCode::kDenied, "only an administrator may raise a priority above 0"});
+  if (Result<Unit> ranked = CheckPriority(priority, IsAdmin(*call.request.peer)); !ranked) {
+    return call.Refuse(ranked.error());
   }
   services_.engine->Post(core::PriorityChanged{stored->record.id, priority}, AnswerWithTask(call));
 }
