@@ -18,6 +18,8 @@ void FuzzTarget(std::string_view bytes);     // targets of HTTP requests
 void FuzzViews(std::string_view bytes);      // the API's JSON objects
 void FuzzConfig(std::string_view bytes);     // configuration files
 void FuzzReport(std::string_view bytes);     // kept reports
+void FuzzShim(std::string_view bytes);       // what a shim leaves in its attempt's folder
+void FuzzScenario(std::string_view bytes);   // scenario files
 
 struct Entry {
   const char* name;  // its corpus is fuzz/corpus/<name>
@@ -27,7 +29,7 @@ inline constexpr std::array kEntries{
     Entry{"script", FuzzScript}, Entry{"rad", FuzzRad},     Entry{"spec", FuzzSpec},
     Entry{"oom", FuzzOom},       Entry{"trace", FuzzTrace}, Entry{"catalogue", FuzzCatalogue},
     Entry{"target", FuzzTarget}, Entry{"views", FuzzViews}, Entry{"config", FuzzConfig},
-    Entry{"report", FuzzReport},
+    Entry{"report", FuzzReport}, Entry{"shim", FuzzShim},   Entry{"scenario", FuzzScenario},
 };
 
 }  // namespace carma::fuzz

@@ -5,6 +5,7 @@ cd "$(dirname "$0")/.."
 bin=${1:?usage: fuzz/run.sh BIN_DIR [SECONDS]}
 seconds=${2:-60}
 for target in "$bin"/fuzz_*; do
+  [ "$(basename "$target")" = fuzz_replay_test ] && continue
   name=$(basename "$target")
   name=${name#fuzz_}
   mkdir -p "out/fuzz/$name"
