@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# What a server pays for a daemon that has nothing to do: eight simulated GPUs, read once a second.
+# usage: idle_bench.sh BIN_DIR WORK_DIR
+set -euo pipefail
+bin=$(realpath "$1")
+work=$(realpath "$2")
+. "$(dirname "$0")/servers.sh"
+
+seconds=${CARMA_BENCH_IDLE_S:-60}
+
+# Nanoseconds on a CPU since the start, user and system, of one thread or of a whole process.
+thread_ns() { awk '{print $1}' "/proc/$1/task/$2/schedstat"; }
+process_ns() { cat "/proc/$1/task/"*/schedstat | awk '{sum += $1} END {printf "%.0f\n", sum}'; }
+# percent BEFORE AFTER: of one core
+percent() { awk -v a="$1" -v b="$2" -v s="$seconds" 'BEGIN {printf "%.3f\n", (b - a) / s / 1e7}'; }
+children() { cat "/proc/$1/task/"*/children | wc -w; }
+
+echo "idle for $seconds s (load $(cut -d' ' -f1-3 /proc/loadavg))"
+start_slurm || true
+start_carmad idle 8xA100-40GB
+sleep 2 # the start is not idleness
+before=$(process_ns "$carmad_pid")
+loop_before=$(thread_ns "$carmad_pid" "$carmad_pid")
+[ -z "$slurm_pid" ] || slurm_before=$(process_ns "$slurm_pid")
+most_children=0
+for _ in $(seq "$seconds"); do
+  sleep 1
+  now=$(children "$carmad_pid")
+  [ "$now" -le "$most_children" ] || most_children=$now
+done
+after=$(process_ns "$carmad_pid")
+loop_after=$(thread_ns "$carmad_pid" "$carmad_pid")
+record idle.cpu.carma "$(percent "$before" "$after")" "% core"
+record idle.cpu.carma_loop "$(percent "$loop_before" "$loop_after")" "% core"
+record idle.cpu.carma_probe "$(percent $((loop_after - loop_before)) $((after - before)))" "% core" \
+  "the other threads: probe and simulated driver"
+record idle.rss.carma "$(rss_mib "$carmad_pid")" MiB
+record idle.children.carma "$most_children" processes
+if [ -n "$slurm_pid" ]; then
+  record idle.cpu.slurm "$(percent "$slurm_before" "$(process_ns "$slurm_pid")")" "% core" "slurmctld, reads no GPU"
+  record idle.rss.slurm "$(rss_mib "$slurm_pid")" MiB
+fi
+record idle.probe_round.carma "$(
+  CARMA_SIMGPU_STATE=$home/gpus CARMA_BENCH_NVML=$bin/libcarma-simgpu.so "$bin/probe_bench" \
+    --benchmark_format=csv 2>/dev/null | awk -F, '/^"BM_Round/ {printf "%.1f\n", $4}'
+)" us "CPU of one round of 8 GPUs, in a loop"
