@@ -216,7 +216,6 @@ void RealDaemon::Run() {
     NotifyServiceManager("STOPPING=1");
     loop_.stop();
   });
-  ::signal(SIGPIPE, SIG_IGN);
   Beat();
   Discover();
   WatchLauncher();
@@ -225,6 +224,9 @@ void RealDaemon::Run() {
                 {{"socket", options_.settings.socket}, {"state", options_.settings.state_dir}});
   NotifyServiceManager("READY=1");
   loop_.run();
+  // Whoever still waits sees the connection end, as after a kill, and asks the next daemon.
+  unix_server_.reset();
+  tcp_server_.reset();
   if (engine_) engine_->AddUsage(monitor_->CloseUsage(clock_->Now()));
   if (engine_) engine_->Turn();
 }
@@ -523,6 +525,9 @@ Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings)
 }  // namespace
 
 Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
+  // A client that hung up and a file that may not grow are errors of one write, no reason to end.
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
   if (Result<Unit> made = base::MakeDirs(options.settings.state_dir, 0700); !made)
     return std::unexpected(made.error());
   Result<std::unique_ptr<base::Clock>> clock = MakeClock(options.settings);

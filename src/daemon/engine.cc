@@ -275,6 +275,18 @@ Result<Submitted> Engine::Accept(Submission& submission, std::vector<core::Event
   return Submitted{static_cast<core::TaskId>(first), specs.size()};
 }
 
+void Engine::Refuse(Submission& submission, const base::Error& why) {
+  submission.answer(base::Wrap(why, "cannot keep the task, nothing was accepted"));
+}
+
+// Nobody waits for a disk that is full: submissions have not happened, changes of tasks happen as
+// soon as there is space.
+void Engine::AnswerWithTrouble() {
+  const base::Error why{ErrorCode::kIo, store_trouble_};
+  for (Submission& each : std::exchange(submissions_, {})) Refuse(each, why);
+  for (Done& done : std::exchange(waiting_done_, {})) done(std::unexpected(why));
+}
+
 void Engine::AcceptSubmissions() {
   if (submissions_.empty()) return;
   std::vector<Submission> submissions = std::exchange(submissions_, {});
@@ -298,8 +310,7 @@ void Engine::AcceptSubmissions() {
     next_id_ = id_before;
     store_trouble_ = durable.error().message;
     base::LogWarn("submission_refused", {{"why", durable.error().message}});
-    for (Submission& each : submissions)
-      each.answer(base::Wrap(durable.error(), "cannot keep the task, nothing was accepted"));
+    for (Submission& each : submissions) Refuse(each, durable.error());
     return;
   }
   for (const core::Event& event : accepted) {
@@ -313,7 +324,7 @@ void Engine::AcceptSubmissions() {
 // ---- a turn ----
 
 void Engine::Turn() {
-  if (!Flush()) return;
+  if (!Flush()) return AnswerWithTrouble();
   AcceptSubmissions();
   batch_.drains = std::exchange(waiting_drains_, {});
   batch_.usage = std::exchange(waiting_usage_, {});
@@ -482,7 +493,8 @@ void Engine::TakeShimEvent(const task::ShimEvent& event) {
     case task::ShimEventKind::kLaunchFailed:
       base::LogWarn("launch_failed",
                     {{"task", event.id}, {"attempt", event.attempt}, {"why", event.text}});
-      Post(core::LaunchFailed{event.id, event.attempt, event.text, event.retryable});
+      Post(core::LaunchFailed{event.id, event.attempt, event.text, event.retryable,
+                              event.interrupted});
       break;
     case task::ShimEventKind::kExited: {
       core::ExitInfo exit = Classify(event);

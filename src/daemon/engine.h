@@ -123,6 +123,8 @@ class Engine {
   };
 
   void AcceptSubmissions();
+  static void Refuse(Submission& submission, const base::Error& why);
+  void AnswerWithTrouble();
   base::Result<Submitted> Accept(Submission& submission, std::vector<core::Event>& events);
   base::Result<base::Unit> RefuseWhatNeverFits(const std::vector<task::TaskSpec>& specs,
                                                std::uint32_t uid) const;
