@@ -54,6 +54,9 @@ struct LaunchFailed {
   std::string text;
   bool retryable =
       false;  // true: the machine's fault (no memory for fork), false: the task's (no such command)
+  // The daemon ended before the start was on its way: nobody's fault, tried again at once, not
+  // counted.
+  bool interrupted = false;
 };
 struct TaskExited {
   TaskId id{};

@@ -188,7 +188,7 @@ void Scheduler::State::On(const GpusDiscovered& event) {
     usable_mib.push_back(info.UsableMib());
   }
   gpu_infos = event.gpus;
-  ledger.Open(std::move(usable_mib));
+  ledger.Open(usable_mib);
 }
 
 void Scheduler::State::On(const TaskSubmitted& event) {
@@ -300,6 +300,10 @@ void Scheduler::State::On(const LaunchFailed& event) {
   if (task == nullptr || task->attempt != event.attempt || !HoldsGpus(task->state)) return;
   LeaveGpus(*task);
   if (task->state == TaskState::kStopping) return EndStopped(*task);
+  if (event.interrupted) {
+    return Enqueue(*task, task->queue,
+                   {ReasonCode::kLaunchFailed, "The daemon ended before it was started."});
+  }
   ++task->launch_failures;
   Reason reason{ReasonCode::kLaunchFailed, fmt::format("Could not be started: {}.", event.text)};
   if (!event.retryable || task->launch_failures > config.max_launch_failures) {

@@ -99,6 +99,20 @@ TEST_F(SchedulerTest, EventsOfUnknownTasksAndOldAttemptsChangeNothing) {
   EXPECT_EQ(scheduler_->Find(TaskId{1})->state, TaskState::kRunning);
 }
 
+TEST_F(SchedulerTest, StartsThatDiedWithTheDaemonAreNotHeldAgainstATask) {
+  PolicyConfig config;
+  config.max_launch_failures = 0;
+  Begin(config);
+  Run(1);
+  for (int attempt = 1; attempt <= 5; ++attempt) {
+    const LaunchFailed died{TaskId{1}, attempt, "", true, /*interrupted=*/true};
+    EXPECT_EQ(Of<StartTask>(Handle(attempt, died)).size(), 1U);
+  }
+  EXPECT_EQ(scheduler_->Find(TaskId{1})->launch_failures, 0);
+  Handle(9, LaunchFailed{TaskId{1}, 6, "no memory", true});
+  EXPECT_EQ(scheduler_->Find(TaskId{1}), nullptr);
+}
+
 TEST_F(SchedulerTest, ABatchIsTheSameAsOneByOne) {
   Begin({}, 2);
   std::vector<Event> batch;

@@ -45,6 +45,7 @@ struct ShimEvent {
   // kLaunchFailed:
   std::string text;
   bool retryable = false;
+  bool interrupted = false;  // of an adopted attempt: the daemon ended before it began
   // kExited:
   int exit_code = 0;
   int signal = 0;

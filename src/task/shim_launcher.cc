@@ -48,6 +48,7 @@ struct Attempt {
   UniqueFd shim_fd;       // pidfd: readable when the shim is gone; empty: none could be had
   UniqueFd answers;       // the early answers of a shim of our own
   std::string unread;     // of the answers: an unfinished line
+  bool adopted = false;   // of an earlier life of the daemon
   bool started = false;   // kStarted was told
   bool reported = false;  // kExited was told early: only to be reaped
 };
@@ -164,6 +165,7 @@ void ShimLauncher::Adopt(core::TaskId id, int attempt, const std::string& attemp
   adopted.id = id;
   adopted.number = attempt;
   adopted.dir = attempt_dir;
+  adopted.adopted = true;
   Settle(std::move(adopted));
 }
 
@@ -182,8 +184,11 @@ void ShimLauncher::Settle(Attempt attempt) {
       }
       case OutcomeKind::kReported:
         return Push(EventOf(attempt, outcome.report));
-      case OutcomeKind::kNeverBegan:
-        return Push(FailureOf(attempt, outcome.text, /*retryable=*/true));
+      case OutcomeKind::kNeverBegan: {
+        ShimEvent event = FailureOf(attempt, outcome.text, /*retryable=*/true);
+        event.interrupted = attempt.adopted;
+        return Push(std::move(event));
+      }
       case OutcomeKind::kLost: {
         base::LogWarn("task_lost", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
                                     Field{"why", outcome.text}});
@@ -296,7 +301,9 @@ void ShimLauncher::OnShimGone(std::uint64_t serial) {
   if (attempt.answers) ReadAnswers(attempt);
   siginfo_t info{};
   // Ours are children to be reaped; those of an earlier carmad are not.
-  ::waitid(P_PID, static_cast<id_t>(attempt.shim.pid), &info, WEXITED | WNOHANG);
+  const idtype_t by = attempt.shim_fd ? P_PIDFD : P_PID;
+  const int which = attempt.shim_fd ? attempt.shim_fd.get() : attempt.shim.pid;
+  ::waitid(by, static_cast<id_t>(which), &info, WEXITED | WNOHANG);
   if (attempt.reported) return;
   serials_.erase({attempt.id, attempt.number});
   attempt.shim_fd.reset();
