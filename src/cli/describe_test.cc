@@ -68,6 +68,10 @@ TEST_F(DescribeTest, ABinaryIsACommandAndAScriptWithoutInterpreterIsExplained) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, base::ErrorCode::kInvalid);
   EXPECT_NE(refused.error().message.find("#!"), std::string::npos) << refused.error().message;
+  const auto missing = Spec({}, {dir_ + "/none.sh"}, false);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, base::ErrorCode::kNotFound);
+  EXPECT_TRUE(Spec({}, {dir_ + "/none.sh"}, true)) << "behind -- it is a command like any other";
 }
 
 TEST_F(DescribeTest, OptionsWinOverTheScriptAndTheLastOneWins) {
