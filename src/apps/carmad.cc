@@ -7,8 +7,19 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "config/settings.h"
 #include "daemon/daemon.h"
+
+namespace {
+
+// One line, whatever the message quotes.
+int Refuse(const carma::base::Error& error, int exit_code) {
+  std::fprintf(stderr, "carmad: %s\n", carma::base::Printable(error.message, 4096).c_str());
+  return exit_code;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"carmad, the CARMA node daemon: queue, placement, launch and recovery of GPU tasks"};
@@ -32,10 +43,7 @@ int main(int argc, char** argv) {
   if (!socket.empty()) sources.overrides.emplace_back("daemon.socket", socket);
   if (!state_dir.empty()) sources.overrides.emplace_back("daemon.state_dir", state_dir);
   const carma::base::Result<carma::config::Loaded> loaded = carma::config::Load(sources);
-  if (!loaded) {
-    std::fprintf(stderr, "carmad: %s\n", loaded.error().message.c_str());
-    return 2;
-  }
+  if (!loaded) return Refuse(loaded.error(), 2);
   if (check_only) {
     std::puts("configuration is valid");
     return 0;
@@ -43,10 +51,7 @@ int main(int argc, char** argv) {
   carma::base::SetLogLevel(loaded->settings.log_level);
   auto daemon = carma::daemon::Daemon::Make(
       {loaded->settings, carma::base::ExecutableDir() + "/carma-shim", CARMA_VERSION});
-  if (!daemon) {
-    std::fprintf(stderr, "carmad: %s\n", daemon.error().message.c_str());
-    return 1;
-  }
+  if (!daemon) return Refuse(daemon.error(), 1);
   (*daemon)->Run();
   return 0;
 }
