@@ -24,7 +24,6 @@ namespace carma::system_test {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
@@ -108,15 +107,14 @@ TEST_F(BadSubmission, ScriptsAreRefusedWithFileAndLine) {
       {"a value that is none", "#!/bin/sh\n\n#CARMA --gpus many\n", {"bad.sh:3", "gpus"}},
       {"an unclosed quote", "#!/bin/sh\n#CARMA --comment 'half\n", {"bad.sh:2"}},
       {"a name of 1 MiB", "#!/bin/sh\n#CARMA -J " + std::string(1 << 20, 'x') + "\n", {"bad.sh:2"}},
-      {"a name that is not UTF-8", "#!/bin/sh\n#CARMA -J \xc3\x28\n", {"name"}},
+      {"a name that is not UTF-8", "#!/bin/sh\n#CARMA -J \xc3\x28\n", {"bad.sh:2", "UTF-8"}},
       {"no interpreter", "true\n", {"bad.sh:1"}},
-      {"a DOS line end", "#!/bin/sh\r\ntrue\r\n", {"bad.sh:1"}},
       {"NUL bytes", std::string("#!/bin/sh\ntrue\0\n", 16), {"bad.sh"}},
       {"5 MiB", "#!/bin/sh\n" + std::string(5 << 20, '#'), {"bad.sh"}},
   };
   for (const auto& each : kCases)
     ExpectRefusal(site.Carma({"submit", Write("bad.sh", each.text)}), 2, each.pieces, each.what);
-  ExpectRefusal(site.Carma({"submit", "missing.sh"}), 2, {"missing.sh"}, "a missing script");
+  ExpectRefusal(site.Carma({"submit", "missing.sh"}), 1, {"missing.sh"}, "a missing script");
 }
 
 TEST_F(BadSubmission, RadFilesAreRefusedWithFileAndLine) {
@@ -137,9 +135,7 @@ TEST_F(BadSubmission, RadFilesAreRefusedWithFileAndLine) {
   };
   for (const auto& each : kCases)
     ExpectRefusal(site.Carma({"submit", Write("bad.rad", each.text)}), 2, {"bad.rad"}, each.what);
-  const Ran missing = site.Carma({"submit", "missing.rad"});
-  EXPECT_THAT(missing.code, AnyOf(1, 2)) << missing.Text();
-  EXPECT_THAT(missing.err, HasSubstr("missing.rad"));
+  ExpectRefusal(site.Carma({"submit", "missing.rad"}), 1, {"missing.rad"}, "a missing file");
 }
 
 TEST_F(BadSubmission, TheDaemonItselfRefusesWhatOtherClientsSend) {
@@ -473,7 +469,7 @@ TEST(LimitedFiles, ADaemonThatMayNotWriteMoreRefusesAndKeepsWhatItHas) {
   Ran refused;
   EXPECT_TRUE(Eventually([&] {
     refused = site.Carma(
-        {"submit", "--json", "--hold", "--comment", std::string(50'000, 'c'), "--", "/bin/true"});
+        {"submit", "--json", "--hold", "--comment", std::string(4000, 'c'), "--", "/bin/true"});
     if (refused.Ok()) accepted.push_back(accepted.size() + 1);
     return !refused.Ok();
   }));

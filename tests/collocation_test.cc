@@ -28,7 +28,8 @@ TEST(Collocation, TwoTasksShareAGpuWhenTheyFit) {
   const api::GpuView gpu = site.Gpus()[0];
   EXPECT_EQ(gpu.claimed_mib, 30'000);
   EXPECT_EQ(gpu.tasks.size(), 2U);
-  EXPECT_EQ(site.Task(third).reason, "GpuMemory");
+  EXPECT_TRUE(Eventually([&] { return site.Task(third).reason == "GpuMemory"; }))
+      << "once the GPU has warmed up: " << site.Task(third).reason;
   EXPECT_THAT(site.Carma({"explain", std::to_string(third)}).out, HasSubstr("GpuMemory"));
   EXPECT_THAT(site.Carma({"gpus"}).out, HasSubstr("mix"));
   site.Carma({"cancel", std::to_string(first)});

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <set>
 
 #include "base/json.h"
@@ -127,26 +128,31 @@ TEST_F(Lifecycle, AScriptMayComeOnStandardInput) {
 }
 
 TEST_F(Lifecycle, BothFormsOfRadFilesRun) {
+  const std::string env = site.out_dir() + "/env";
+  std::filesystem::create_directories(env + "/bin");
   const std::string named = WriteFile("named.rad",
                                       "# a comment\n"
-                                      "command: /bin/echo named form\n"
+                                      "/bin/echo 'named form'\n"
                                       "batch_size: 32\n"
                                       "policy: exclusive\n");
   const std::string positional = WriteFile("positional.rad",
                                            "comment\n"
-                                           "-\n"
-                                           "/bin/echo python in twelve lines\n"
-                                           "model.txt\ncifar10\n128\nexclusive\n2\n"
-                                           "9000\n9500\n9600\n16000\n");
+                                           "conda activate " +
+                                               env +
+                                               "\n"
+                                               "/usr/bin/env python=3\n"
+                                               "model.txt\ncifar10\n128\nexclusive\n2\n"
+                                               "9000\n9500\n9600\n16000\n");
   const std::uint64_t first = site.Submit({named});
   const std::uint64_t second = site.Submit({positional});
   EXPECT_EQ(site.Await(first).state, "succeeded") << site.Output(first);
   EXPECT_TRUE(site.Task(first).exclusive);
-  EXPECT_THAT(site.Output(first), HasSubstr("named form"));
+  EXPECT_EQ(site.Output(first), "named form\n");
   const api::TaskView task = site.Await(second);
   EXPECT_EQ(task.state, "succeeded") << site.Output(second);
   EXPECT_EQ(task.gpus, 2);
   EXPECT_EQ(task.predicted_mib, 9000);
+  EXPECT_THAT(site.Output(second), HasSubstr("CONDA_PREFIX=" + env + "\n"));
 }
 
 TEST_F(Lifecycle, TheEnvironmentNamesGpusByUuidAndTheTask) {

@@ -125,7 +125,8 @@ TEST_F(Restart, WaitingCommandsOutliveTheDaemon) {
   ASSERT_TRUE(Eventually([&] { return waiting.Out().find("succeeded") != std::string::npos; }));
   site.Restart(SIGTERM);
   gated.Open();
-  EXPECT_EQ(waiting.Wait().code, 9);
+  const Ran ran = waiting.Wait();
+  EXPECT_EQ(ran.code, 9) << ran.Text();
 }
 
 TEST_F(Restart, APoliteStopLeavesTasksRunning) {
