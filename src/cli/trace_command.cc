@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <thread>
 
 #include "base/file.h"
@@ -45,7 +46,7 @@ struct ReplayFlags : TraceFlags {
 // The trace and the workload of each submission.
 struct LoadedTrace {
   trace::TaskTrace trace;
-  std::unique_ptr<trace::Catalogue> catalogue;  // the workloads point into it
+  trace::Catalogue catalogue;  // the workloads point into its map, whose nodes never move
   std::vector<const trace::Workload*> workloads;
 };
 
@@ -68,10 +69,9 @@ Result<LoadedTrace> Load(const TraceFlags& flags) {
   if (!trace) return std::unexpected(trace.error());
   Result<trace::Catalogue> catalogue = LoadCatalogue(flags.workloads);
   if (!catalogue) return std::unexpected(catalogue.error());
-  LoadedTrace loaded{.trace = std::move(*trace),
-                     .catalogue = std::make_unique<trace::Catalogue>(std::move(*catalogue)),
-                     .workloads = {}};
-  auto workloads = trace::MatchWorkloads(loaded.trace, *loaded.catalogue, flags.trace);
+  LoadedTrace loaded{
+      .trace = std::move(*trace), .catalogue = std::move(*catalogue), .workloads = {}};
+  auto workloads = trace::MatchWorkloads(loaded.trace, loaded.catalogue, flags.trace);
   if (!workloads) {
     const char* hint = flags.workloads.empty() ? " (name its catalogue with --workloads)" : "";
     return Fail(workloads.error().code, workloads.error().message + hint);
@@ -82,9 +82,9 @@ Result<LoadedTrace> Load(const TraceFlags& flags) {
 
 Result<std::string> AbsolutePath(const std::string& path) {
   if (path.starts_with('/')) return path;
-  const std::unique_ptr<char, void (*)(void*)> cwd(::getcwd(nullptr, 0), std::free);
-  if (!cwd) return base::FailErrno(errno, "current directory");
-  return std::string(cwd.get()) + "/" + path;
+  char folder[4096];
+  if (!::getcwd(folder, sizeof folder)) return base::FailErrno(errno, "current folder");
+  return std::string(folder) + "/" + path;
 }
 
 Result<ReplayOptions> PrepareReplay(const ReplayFlags& flags) {
@@ -126,8 +126,8 @@ class ClientServer : public ReplayServer {
     const auto answer = SubmitTasks(context_.client(), specs);
     if (!answer) return std::unexpected(answer.error());
     for (const std::string& warning : answer->value.warnings) Warn(context_, warning);
-    std::vector<std::uint64_t> ids;
-    for (std::uint64_t i = 0; i < answer->value.count; ++i) ids.push_back(answer->value.first + i);
+    std::vector<std::uint64_t> ids(answer->value.count);
+    std::iota(ids.begin(), ids.end(), answer->value.first);
     return ids;
   }
 

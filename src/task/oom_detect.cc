@@ -13,7 +13,7 @@ namespace {
 
 // How far from the end a message still explains the end. A Python traceback, torchrun's table and
 // TensorFlow's call stacks fit; a warning that the task survived long ago does not.
-constexpr std::size_t kTailBytes = 16 * 1024;
+constexpr std::size_t kTailBytes = std::size_t{16} << 10;
 constexpr std::size_t kTailLines = 200;
 
 constexpr double kFull = 0.98;        // without a text: the device was at its limit

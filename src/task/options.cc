@@ -352,7 +352,8 @@ Result<Unit> Description::Set(std::string_view option, std::string_view value,
   draft_.remarks.clear();
   Result<Unit> set = row->set(draft_, value);
   if (!set) return base::Wrap(set.error(), place);
-  for (const std::string& remark : draft_.remarks) Warn(place + ": " + remark);
+  place += ": ";
+  for (const std::string& remark : draft_.remarks) Warn(std::string(place).append(remark));
   return set;
 }
 

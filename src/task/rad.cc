@@ -208,7 +208,7 @@ class Parser {
   Result<Unit> ReadBatchSize(std::size_t line, std::string_view value) {
     const std::optional<std::int64_t> size = base::ParseInt(value);
     if (!size || *size < 1 || *size > kMaxBatchSize) return Expected(line, "a batch size", value);
-    file_.batch_size = *size;
+    file_.batch_size = size;
     return Unit{};
   }
 

@@ -178,7 +178,8 @@ class Reader {
     if (!option) {
       const std::string what = "'" + base::Printable(word, 60) + "' is not an option";
       if (!sbatch) return Wrong(what);
-      return Warn("#SBATCH: " + what + ", passed over");
+      Warn("#SBATCH: " + what + ", passed over");
+      return Unit{};
     }
     const OptionInfo* info = FindOption(option->name);
     if (info == nullptr || (sbatch && !info->sbatch)) {
@@ -207,14 +208,12 @@ class Reader {
     const bool next_is_value = i < words.size() && !words[i].starts_with('-');
     if (!option.value && next_is_value && (known == nullptr || known->takes_value)) ++i;
     const std::string name = Dashed(known == nullptr ? option.name : known->name);
-    return Warn("#SBATCH " + name +
-                (known == nullptr ? ": unknown option, passed over" : " means nothing to CARMA"));
-  }
-
-  Result<Unit> Warn(const std::string& text) {
-    found_.warnings.push_back(Place() + ": " + text);
+    Warn("#SBATCH " + name +
+         (known == nullptr ? ": unknown option, passed over" : " means nothing to CARMA"));
     return Unit{};
   }
+
+  void Warn(const std::string& text) { found_.warnings.push_back(Place() + ": " + text); }
 
   std::string_view text_;
   std::string path_;
