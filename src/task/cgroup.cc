@@ -7,6 +7,8 @@
 
 #include <cerrno>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -122,18 +124,6 @@ std::optional<std::int64_t> TaskCgroup::OomKills() const {
 
 bool TaskCgroup::CountsOomKills() const {
   return ReadOomKills(path_).has_value();
-}
-
-std::vector<pid_t> TaskCgroup::Processes() const {
-  std::vector<pid_t> pids;
-  const Result<std::string> text = base::ReadFile(path_ + "/cgroup.procs", kMaxTextBytes);
-  if (!text) return pids;
-  for (const std::string_view line : base::Split(*text, '\n')) {
-    // 0 stands for a process outside of our pid namespace; kill(0) would hit ourselves.
-    const std::int64_t pid = base::ParseInt(line).value_or(0);
-    if (pid > 1) pids.push_back(static_cast<pid_t>(pid));
-  }
-  return pids;
 }
 
 bool TaskCgroup::KillCgroup(const std::string& path) {

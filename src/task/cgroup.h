@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -45,7 +44,6 @@ class TaskCgroup {
   bool CountsOomKills() const;
   // All processes at once, groups below included. False: the kernel (before 5.14) cannot.
   bool Kill() const { return KillCgroup(path_); }
-  std::vector<pid_t> Processes() const;
   bool Remove() const { return RemoveCgroup(path_); }
 
   // The same by path, for a group whose shim is gone.

@@ -31,7 +31,6 @@ class OutputFile {
   void Close();
   std::int64_t dropped_bytes() const { return dropped_bytes_; }
   bool SameFile(const OutputFile& other) const;
-  const std::string& path() const { return path_; }
 
  private:
   OutputFile(std::string path, Limits limits, base::UniqueFd fd, const struct stat& st);
