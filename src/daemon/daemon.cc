@@ -113,6 +113,7 @@ class RealDaemon : public Daemon, public Engine::Host {
   void Beat();
   EngineOptions MakeEngineOptions() const;
   void Discover();
+  void DiscoverLater();
   void TakeDevices(Result<std::vector<gpu::DeviceInfo>> devices);
   void StartEngine(std::vector<gpu::DeviceInfo> devices);
   void Sample();
@@ -249,6 +250,12 @@ void RealDaemon::Discover() {
   });
 }
 
+// Not too often: a driver may take long to say that it is not there.
+void RealDaemon::DiscoverLater() {
+  const std::chrono::nanoseconds often = 10 * clock_->RealSpan(options_.settings.sample_period);
+  sample_.Set(std::min<std::chrono::nanoseconds>(kDiscoverRetry, often), [this] { Discover(); });
+}
+
 void RealDaemon::TakeDevices(Result<std::vector<gpu::DeviceInfo>> devices) {
   probe_busy_ = false;
   probe_silent_ = false;
@@ -277,7 +284,7 @@ void RealDaemon::TakeDevices(Result<std::vector<gpu::DeviceInfo>> devices) {
   } else {
     routes_->services().waiting_for = "no GPU: " + driver_trouble_;
   }
-  sample_.Set(kDiscoverRetry, [this] { Discover(); });
+  DiscoverLater();
 }
 
 EngineOptions RealDaemon::MakeEngineOptions() const {
@@ -352,10 +359,8 @@ void RealDaemon::TakeRound(std::vector<Result<gpu::Reading>> round) {
       !round.empty() &&
       std::none_of(round.begin(), round.end(), [](const auto& r) { return r.has_value(); });
   if (all_failed) {
-    // The library may have lost its driver: start over with it, not too often.
-    sample_.Set(std::min<std::chrono::nanoseconds>(
-                    kDiscoverRetry, 10 * clock_->RealSpan(options_.settings.sample_period)),
-                [this] { Discover(); });
+    // The library may have lost its driver: start over with it.
+    DiscoverLater();
     return;
   }
   sample_.Set(clock_->RealSpan(options_.settings.sample_period), [this] { Sample(); });
@@ -528,7 +533,9 @@ Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
   // A client that hung up and a file that may not grow are errors of one write, no reason to end.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
-  if (Result<Unit> made = base::MakeDirs(options.settings.state_dir, 0700); !made)
+  // As root passable, not readable: a task's interpreter opens its own script below it.
+  const unsigned mode = ::getuid() == 0 ? 0711 : 0700;
+  if (Result<Unit> made = base::MakeDirs(options.settings.state_dir, mode); !made)
     return std::unexpected(made.error());
   Result<std::unique_ptr<base::Clock>> clock = MakeClock(options.settings);
   if (!clock) return std::unexpected(clock.error());
