@@ -296,13 +296,12 @@ class BeastServer : public Server {
 
   void Admit(Protocol::socket socket) {
     const std::optional<Peer> peer = hub_.tcp ? std::nullopt : PeerOf(socket.native_handle());
-    ErrorCode ignored;
     if (!hub_.tcp && !peer) return;  // no identity, no service
+    // Twice the limit: the refusals themselves must not pile up.
+    if (hub_.sessions.size() >= 2 * kMaxConnections) return;
     const bool crowded =
         hub_.sessions.size() >= kMaxConnections ||
         (peer && peer->uid != 0 && hub_.per_user[peer->uid] >= kMaxConnectionsPerUser);
-    // Twice the limit: the refusals themselves must not pile up.
-    if (hub_.sessions.size() >= 2 * kMaxConnections) return;
     auto session = std::make_shared<Session>(std::move(socket), &hub_, peer);
     hub_.sessions.emplace(session.get(), session);
     if (peer) ++hub_.per_user[peer->uid];

@@ -144,9 +144,9 @@ void AddHistory(CLI::App& app, Context& context) {
   CLI::App* verb = AddVerb(app, "history", "What happened, to some tasks or to all",
                            "  carma history 42\n  carma history --limit 1000\n");
   verb->add_option("tasks", flags->tasks, kTasksHelp);
-  verb->add_option("-n,--limit", flags->limit, "at most so many events of each (default 100)")
+  verb->add_option("-n,--limit", flags->limit, "the last N events of each (default 100)")
       ->type_name("N")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000}));
+      ->check(CLI::Range(std::size_t{1}, std::size_t{10'000}));
   verb->callback([&context, flags] { RunHistory(context, *flags); });
 }
 

@@ -544,12 +544,16 @@ void Routes::ListEvents(Call& call) {
     if (!id) return call.Refuse(id.error());
     task = *id;
   }
-  const Result<std::int64_t> after = QueryNumber(call.request, "after", 0, 0, INT64_MAX);
-  if (!after) return call.Refuse(after.error());
+  std::optional<std::int64_t> after;  // absent: the newest ones
+  if (call.request.Query("after")) {
+    const Result<std::int64_t> given = QueryNumber(call.request, "after", 0, 0, INT64_MAX);
+    if (!given) return call.Refuse(given.error());
+    after = *given;
+  }
   const Result<std::int64_t> limit = QueryNumber(call.request, "limit", 100, 1, kMaxPage);
   if (!limit) return call.Refuse(limit.error());
   const Result<std::vector<store::StoredEvent>> rows =
-      services_.store->Events(task, *after, static_cast<std::size_t>(*limit));
+      services_.store->Events(task, after, static_cast<std::size_t>(*limit));
   if (!rows) return call.Refuse(rows.error());
   Json events = Json::array();
   for (const store::StoredEvent& event : *rows) events.push_back(ToJson(Present(event)));

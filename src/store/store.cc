@@ -501,15 +501,16 @@ Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Store::Counts() {
 }
 
 Result<std::vector<StoredEvent>> Store::Events(std::optional<core::TaskId> task,
-                                               std::int64_t after_sequence, std::size_t limit) {
+                                               std::optional<std::int64_t> after_sequence,
+                                               std::size_t limit) {
   return impl_->Read("reading events", [&]() -> Result<std::vector<StoredEvent>> {
     const Use rows(impl_->Prepared(
         std::string("SELECT sequence,when_ms,kind,task,gpu_uuid,what,text FROM event ") +
         (task ? "INDEXED BY event_task WHERE task=? AND " : "WHERE ") +
-        "sequence>? ORDER BY sequence LIMIT ?"));
+        "sequence>? ORDER BY sequence " + (after_sequence ? "" : "DESC ") + "LIMIT ?"));
     Binder bind(*rows);
     if (task) bind.Bind(*task);
-    bind.Bind(after_sequence);
+    bind.Bind(after_sequence.value_or(0));
     bind.Bind(static_cast<std::int64_t>(
         std::min<std::uint64_t>(limit, std::numeric_limits<std::int64_t>::max())));
     std::vector<StoredEvent> events;
@@ -528,6 +529,7 @@ Result<std::vector<StoredEvent>> Store::Events(std::optional<core::TaskId> task,
                                              " in the state file: " + *reader.problem());
       }
     }
+    if (!after_sequence) std::reverse(events.begin(), events.end());
     return events;
   });
 }

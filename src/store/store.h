@@ -54,10 +54,10 @@ struct GpuUsage {
 struct TaskFilter {
   std::vector<core::TaskState> states;  // empty: all
   std::optional<std::string> user;
-  std::optional<std::string> name;  // exact
+  std::optional<std::string> name;            // exact
   std::optional<core::Time> ended_after;      // then or later
   std::optional<core::Time> submitted_after;  // then or later
-  bool newest_first = true;  // by id
+  bool newest_first = true;                   // by id
   std::size_t limit = 100;
   std::optional<core::TaskId>
       before;  // page: ids below (newest first) or above (oldest first) this one
@@ -99,8 +99,10 @@ class Store {
   base::Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
   base::Result<std::vector<StoredTask>> List(const TaskFilter& filter);
   base::Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Counts();
+  // In order; without after_sequence the newest `limit` of them.
   base::Result<std::vector<StoredEvent>> Events(std::optional<core::TaskId> task,
-                                                std::int64_t after_sequence, std::size_t limit);
+                                                std::optional<std::int64_t> after_sequence,
+                                                std::size_t limit);
   base::Result<std::vector<GpuUsage>> Usage(core::Time from, core::Time to);
   base::Result<std::vector<std::pair<std::string, std::string>>> Drains();  // uuid, why
 

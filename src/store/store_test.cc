@@ -324,6 +324,10 @@ TEST_F(StoreTest, EventsKeepTheirOrderAndNumbers) {
   EXPECT_EQ(of_two[0].sequence, 3);
   EXPECT_EQ(store_->Events(std::nullopt, 2, 10)->size(), 1U);
   EXPECT_EQ(store_->Events(std::nullopt, 0, 2)->size(), 2U);
+  const std::vector<StoredEvent> newest = *store_->Events(std::nullopt, std::nullopt, 2);
+  ASSERT_EQ(newest.size(), 2U);
+  EXPECT_EQ(newest[0].sequence, all[all.size() - 2].sequence);
+  EXPECT_EQ(newest[1].sequence, all.back().sequence);
 }
 
 TEST_F(StoreTest, UsageKnowsWhatWasNotReported) {
