@@ -15,7 +15,7 @@ auto Find(std::vector<Resident>& residents, TaskId task) {
 
 }  // namespace
 
-void Ledger::Open(std::vector<std::int64_t> usable_mib) {
+void Ledger::Open(const std::vector<std::int64_t>& usable_mib) {
   books_.clear();
   for (const std::int64_t usable : usable_mib) books_.push_back({.usable_mib = usable});
 }

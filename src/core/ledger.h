@@ -33,7 +33,7 @@ struct Account {
 class Ledger {
  public:
   // usable_mib of each GPU: total - reserved.
-  void Open(std::vector<std::int64_t> usable_mib);
+  void Open(const std::vector<std::int64_t>& usable_mib);
 
   // Books a claim. The task must not be on that GPU yet.
   void Claim(TaskId task, const Placement& placement, bool exclusive, Time launched);

@@ -167,6 +167,7 @@ std::optional<Choice> Scheduler::State::ChooseByPolicy(const TaskRecord& task,
   std::vector<std::size_t> order;
   mapper->Rank(need, eligible, order);
   std::vector<GpuView> best;
+  best.reserve(wanted);
   for (std::size_t i = 0; i < wanted; ++i) best.push_back(eligible[order[i]]);
   Choice choice = Chosen(task, best, eligible.size(), mapper_name);
   mapper->Placed(choice.placement);

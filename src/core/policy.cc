@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <utility>
 
 namespace carma::core {
 namespace {
@@ -85,7 +85,7 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
 
 base::Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base) {
   const MapperEntry* mapper = FindMapper(base.mapper);
-  PolicyConfig config = base;
+  PolicyConfig config = std::move(base);
   config.idle_first = true;
   config.recovery = RecoveryMode::kExclusive;
   config.recovery_backoff = Duration{0};

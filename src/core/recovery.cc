@@ -64,6 +64,7 @@ bool Scheduler::State::FailedAloneOnLargest(const TaskRecord& task) const {
 
 std::int64_t Scheduler::State::UsableOfLargest(int gpus_wanted) const {
   std::vector<std::int64_t> usable_mib;
+  usable_mib.reserve(gpus.size());
   for (const GpuState& gpu : gpus) usable_mib.push_back(gpu.info.UsableMib());
   std::sort(usable_mib.begin(), usable_mib.end(), std::greater<>());
   const auto wanted = static_cast<std::size_t>(std::max(1, gpus_wanted));
@@ -136,6 +137,7 @@ std::vector<GpuIndex> Scheduler::State::GpusToReserve(const TaskRecord& task) co
            std::tuple(b.exclusive_task, b.claimed_mib, b.tasks, b.index);
   });
   std::vector<GpuIndex> chosen;
+  chosen.reserve(wanted);
   for (std::size_t i = 0; i < wanted; ++i) chosen.push_back(open[i].index);
   return chosen;
 }

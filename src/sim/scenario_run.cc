@@ -185,6 +185,7 @@ class Player {
     while (true) {
       Absorb();
       std::vector<core::Event> answers;
+      answers.reserve(asked_.size());
       for (const TaskId id : asked_) answers.emplace_back(core::EstimateReady{id, Given(id)});
       asked_.clear();
       if (answers.empty()) return Unit{};
