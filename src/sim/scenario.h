@@ -1,6 +1,6 @@
 // Scenario files: what happens to the core, line by line, and what it must answer. One file runs
 // through every shell: the simulator's (sim/sim_shell.h) and the daemon's with fakes.
-// The language is described in docs/architecture.md and by the table of verbs in scenario.cc:
+// The tables of verbs in scenario.cc list the whole language:
 //
 //   gpus 2 x 40000 mib                      # further lines add GPUs of other types
 //   policy magm margin_mib=1000             # mapper, then options by the names of PolicyConfig
