@@ -9,6 +9,7 @@
 #include <chrono>
 #include <string_view>
 
+#include "bench/percentile.h"
 #include "bench/spawn.h"
 
 namespace carma::bench {
@@ -25,12 +26,6 @@ double RunOnceMs(const Command& command) {
   AwaitSuccess(Spawn(command), command);
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began)
       .count();
-}
-
-double Percentile(std::vector<double> values, double share) {
-  std::sort(values.begin(), values.end());
-  const double last = static_cast<double>(values.size() - 1);
-  return values[static_cast<std::size_t>(share * last + 0.5)];
 }
 
 void Round(Timed& timed, int runs) {

@@ -68,6 +68,12 @@ record_rate() {
   record "$1" "$mid" tasks/s "$low-$high"
 }
 
+# record_single PEER: its rate if tasks are submitted one by one, from standard input; nothing if it is absent
+record_single() {
+  local each
+  while read -r each; do record "batch.single.$1" "$each" tasks/s "1 / p50 of a submission"; done
+}
+
 # batches COUNT REPEATS: every repetition on a fresh daemon
 batches() {
   local each
@@ -117,6 +123,10 @@ record memory.100000_queued.carma "$(rss_mib "$carmad_pid")" MiB
 [ -z "$slurm_pid" ] || record memory.100000_queued.slurm "$(rss_mib "$slurm_pid")" MiB
 stop_carmad
 stop_tsp
+# One after the other is what there is besides arrays, whose tasks are all alike.
+for peer in slurm tsp; do
+  awk -F'\t' -v key="submit.0_queued.$peer.p50" '$1 == key {printf "%.0f\n", 1000 / $2}' "$results" | record_single $peer
+done
 
 batches 20000 5
 batches 100000 3

@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# All benchmarks, beside sbatch and tsp where they are installed, and one table of budgets and measured figures.
+# Says what was measured and never fails for a figure: machines differ.
+# usage: run.sh BIN_DIR [PART…]   parts: decision store submit idle start (default: all, about 8 minutes)
+set -euo pipefail
+bin=$(realpath "${1:?usage: run.sh BIN_DIR [decision|store|submit|idle|start]…}")
+parts=${*:2}
+parts=${parts:-decision store submit idle start}
+here=$(dirname "$(realpath "$0")")
+out=$here/../out/bench
+mkdir -p "$out"
+out=$(realpath "$out")
+work=$(mktemp -d "$out/work.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+results=$work/results.tsv
+started=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+load_before=$(cut -d' ' -f1-3 /proc/loadavg)
+
+# The environment travels with each task: the same size for everybody, 1.8 KiB.
+clean=(env -i "PATH=$PATH" "HOME=$HOME" "USER=$(id -un)" LANG=C.UTF-8)
+for i in $(seq 24); do
+  clean+=("BENCH_VARIABLE_$i=/opt/software/of/a/usual/length/$i/bin:/usr/local/bin")
+done
+for name in ${!CARMA_BENCH_*}; do clean+=("$name=${!name}"); done
+
+# csv_figure KEY FILE NAME COLUMN UNIT: one figure of Google Benchmark's CSV
+csv_figure() {
+  awk -F, -v key="$1" -v name="$3" -v column="$4" -v unit="$5" '
+    {gsub(/"/, "")}
+    $1 == "name" {for (i = 1; i <= NF; ++i) if ($i == column) at = i}
+    index($1, name) == 1 {printf "%s\t%.4g\t%s\t\n", key, $at, unit}' "$2" >>"$results"
+}
+# gbench PROGRAM FILTER: runs it in the work folder, which is on a disk
+gbench() {
+  (cd "$work" && "$bin/$1" --benchmark_filter="$2" --benchmark_out="$out/$1.csv" \
+    --benchmark_out_format=csv 2>/dev/null)
+}
+
+decision() {
+  local queued gpus event share
+  gbench decision_bench .
+  for queued in 100 10000 100000; do
+    for gpus in 8 16; do
+      for event in TaskExited GpuSampled TaskSubmitted; do
+        for share in p50 p99; do
+          csv_figure "decision.$event.${queued}x$gpus.$share" "$out/decision_bench.csv" \
+            "BM_$event/queued:$queued/gpus:$gpus/" "${share}_us" us
+        done
+      done
+    done
+  done
+}
+
+store() {
+  local p50 p95 p99 rest
+  gbench store_bench 'SubmitOne|StateChange|SubmitBatch.*:2000|ListPage/newest|Counts|Restart'
+  csv_figure store.submit_one "$out/store_bench.csv" BM_SubmitOne real_time us
+  csv_figure store.submit_batch "$out/store_bench.csv" BM_SubmitBatch items_per_second tasks/s
+  csv_figure store.list_page "$out/store_bench.csv" BM_ListPage/newest real_time us
+  csv_figure store.restart "$out/store_bench.csv" BM_Restart real_time ms
+  read -r p50 p95 p99 rest < <("$bin/sync_timer" 300 "$work/sync")
+  printf 'disk.fdatasync.p50\t%s\tms\t\ndisk.fdatasync.p99\t%s\tms\t\n' "$p50" "$p99" >>"$results"
+}
+
+for part in $parts; do
+  case "$part" in
+    decision | store)
+      echo "$part (load $(cut -d' ' -f1-3 /proc/loadavg))"
+      $part
+      ;;
+    submit | idle | start) "${clean[@]}" bash "$here/${part}_bench.sh" "$bin" "$work" ;;
+    *)
+      echo "run.sh: no part '$part', expected decision, store, submit, idle or start" >&2
+      exit 2
+      ;;
+  esac
+done
+
+# ---- the table ----
+
+figure() { awk -F'\t' -v key="$1" '$1 == key {printf "%s %s", $2, $3}' "$results"; }
+# row WHAT BUDGET KEY [PEER=KEY]…; nothing for what was not measured
+row() {
+  local measured peers='' each value
+  measured=$(figure "$3")
+  [ -n "$measured" ] || return 0
+  for each in "${@:4}"; do
+    value=$(figure "${each#*=}")
+    [ -z "$value" ] || peers+="${each%%=*} $value  "
+  done
+  printf '%-50s  %-18s  %-16s  %s\n' "$1" "$2" "$measured" "$peers"
+}
+echo
+printf '%-50s  %-18s  %-16s  %s\n' what budget measured peers
+row "decision, 10 000 queued x 16 GPUs, p99" "1000 us" decision.TaskExited.10000x16.p99
+row "decision, 100 queued x 8 GPUs, p99" "50 us" decision.TaskExited.100x8.p99
+row "one durable write of this disk, p50" - disk.fdatasync.p50
+for queued in 0 10000 100000; do
+  for share in p50 p95 p99; do
+    budget=-
+    [ "$share" != p50 ] || budget="5 ms"
+    row "submit with $queued queued, $share" "$budget" "submit.${queued}_queued.carma.$share" \
+      "sbatch=submit.${queued}_queued.slurm.$share" "tsp=submit.${queued}_queued.tsp.$share"
+  done
+done
+row "submit --batch of 20000" "20000 tasks/s" batch.20000.carma "sbatch one by one=batch.single.slurm" \
+  "tsp one by one=batch.single.tsp"
+row "submit --batch of 100000" "20000 tasks/s" batch.100000.carma
+row "submit --array of 10000" "20000 tasks/s" batch.array_10000.carma "sbatch --array=batch.array_10000.slurm"
+for queued in 10000 100000; do
+  for share in p50 p95; do
+    row "list --limit 50 of $queued, $share" "20 ms" "list.${queued}_queued.carma.$share" \
+      "squeue=list.${queued}_queued.slurm.$share"
+  done
+done
+row "memory with 100000 queued" - memory.100000_queued.carma "slurmctld=memory.100000_queued.slurm"
+row "idle, 8 GPUs at 1 Hz: CPU" "0.5 % core" idle.cpu.carma "slurmctld=idle.cpu.slurm"
+row "idle: resident memory" "30 MiB" idle.rss.carma "slurmctld=idle.rss.slurm"
+row "idle: child processes" "0 processes" idle.children.carma
+row "start with new books" - start.new_books.carma
+row "start with 100000 finished tasks" "1000 ms" start.100000_finished.carma
+
+version() { dpkg-query -W -f='${Version}' "$1" 2>/dev/null || echo absent; }
+{
+  printf '{"started":"%s","load_before":"%s","load_after":"%s","cores":%s,"kernel":"%s",' "$started" "$load_before" \
+    "$(cut -d' ' -f1-3 /proc/loadavg)" "$(nproc)" "$(uname -r)"
+  printf '"slurm":"%s","task_spooler":"%s","carma":"%s","figures":[' "$(version slurmctld)" "$(version task-spooler)" \
+    "$("$bin/carma" --version)"
+  awk -F'\t' '{printf "%s\n  {\"key\":\"%s\",\"value\":%s,\"unit\":\"%s\",\"spread\":\"%s\"}", (NR > 1 ? "," : ""), $1, $2, $3, $4}
+    END {print "\n]}"}' "$results"
+} >"$out/results.json"
+echo
+echo "load before $load_before, after $(cut -d' ' -f1-3 /proc/loadavg); written to ${out}/results.json"
