@@ -477,7 +477,7 @@ TEST(LimitedFiles, ADaemonThatMayNotWriteMoreRefusesAndKeepsWhatItHas) {
   ASSERT_FALSE(accepted.empty());
   site.Stop(SIGTERM);
   site.Start();
-  for (const std::uint64_t id : accepted) EXPECT_EQ(site.Task(id).reason, "Held") << id;
+  for (const std::uint64_t id : accepted) site.ExpectWaits(id, "Held");
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
 }
 

@@ -28,8 +28,7 @@ TEST(Collocation, TwoTasksShareAGpuWhenTheyFit) {
   const api::GpuView gpu = site.Gpus()[0];
   EXPECT_EQ(gpu.claimed_mib, 30'000);
   EXPECT_EQ(gpu.tasks.size(), 2U);
-  EXPECT_TRUE(Eventually([&] { return site.Task(third).reason == "GpuMemory"; }))
-      << "once the GPU has warmed up: " << site.Task(third).reason;
+  site.ExpectWaits(third, "GpuMemory");  // once the GPU has warmed up
   EXPECT_THAT(site.Carma({"explain", std::to_string(third)}).out, HasSubstr("GpuMemory"));
   EXPECT_THAT(site.Carma({"gpus"}).out, HasSubstr("mix"));
   site.Carma({"cancel", std::to_string(first)});
@@ -47,6 +46,7 @@ TEST(Collocation, AnExclusiveTaskHasNoNeighbours) {
       site.Train({"--exclusive", "--gpu-mem", "4G"}, {.memory_mib = 4000, .solo_s = kLong});
   site.AwaitState(alone, "running");
   const std::uint64_t other = site.Submit({"--gpu-mem", "1G", "--", "/bin/true"});
+  site.ExpectWaits(other, "Exclusive");
   EXPECT_THAT(site.Carma({"explain", std::to_string(other)}).out, HasSubstr("Exclusive"));
   EXPECT_EQ(site.Gpus()[0].state, "alloc");
   site.Carma({"cancel", std::to_string(alone)});
@@ -62,31 +62,35 @@ struct Framework {
 
 class OutOfMemory : public ::testing::TestWithParam<std::tuple<const char*, Framework>> {};
 
-// Two neighbours that say they need little: the second to allocate finds no memory.
+// Both say that they need little: the second to allocate finds no memory.
 TEST_P(OutOfMemory, AnUnderestimatedTaskIsBroughtBackAndSucceeds) {
   const auto& [mode, framework] = GetParam();
-  Site site({.shape = "2xA100-40GB",
-             .settings = {{"recovery.mode", "\"" + std::string(mode) + "\""},
-                          {"policy.mapper", "\"first-fit\""}}});
+  Site site({.settings = {{"recovery.mode", "\"" + std::string(mode) + "\""}}});
   site.Start();
-  const Training big{.memory_mib = 24'000,
-                     .solo_s = 400,
-                     .sm_active = 0.3,
-                     .more = {"--framework", framework.name}};
+  Training big{.memory_mib = 24'000,
+               .solo_s = kLong,
+               .sm_active = 0.3,
+               .more = {"--framework", framework.name}};
+  EXPECT_TRUE(site.Carma({"drain", "1"}).Ok());
   const std::uint64_t neighbour = site.Train({"--gpu-mem", "8G"}, big);
-  site.AwaitState(neighbour, "running");
   ASSERT_TRUE(Eventually([&] { return site.Task(neighbour).observed_mib >= 24'000; }));
   // The neighbour is seen with what it really uses; 16 GiB are left, 8 are asked for.
+  big.solo_s = 50;
   const std::uint64_t crashes = site.Train({"--gpu-mem", "8G"}, big);
+  ASSERT_TRUE(Eventually([&] { return site.Task(crashes).ooms > 0; }));
+  EXPECT_TRUE(site.Carma({"resume", "1"}).Ok());
   const api::TaskView task = site.Await(crashes);
   EXPECT_EQ(task.state, "succeeded") << task.reason_text << site.Output(crashes);
-  EXPECT_EQ(task.ooms, 1);
-  EXPECT_EQ(task.attempt, 2);
+  // A first retry with a little more than it asked for may still be too small for it.
+  EXPECT_LE(task.ooms, std::string_view(mode) == "exclusive" ? 1 : 2);
+  EXPECT_EQ(task.attempt, task.ooms + 1);
+  EXPECT_EQ(task.gpu_indices.at(0), 1);
   EXPECT_THAT(site.Output(crashes), HasSubstr(framework.text));
   const Ran history = site.Carma({"history", std::to_string(crashes)});
   EXPECT_THAT(history.out, HasSubstr("OutOfMemory"));
-  EXPECT_EQ(site.Await(neighbour).state, "succeeded");
-  EXPECT_EQ(site.Task(neighbour).ooms, 0) << "the newcomer crashes, not the resident";
+  EXPECT_EQ(site.Task(neighbour).state, "running") << "the newcomer crashes, not the resident";
+  site.Carma({"cancel", std::to_string(neighbour)});
+  EXPECT_EQ(site.Await(neighbour).state, "cancelled");
   site.ExpectIdle();
 }
 

@@ -58,7 +58,7 @@ TEST_F(DriverFaults, AHangingDriverClosesItsGpusAndTheDaemonServesOn) {
   const auto before = std::chrono::steady_clock::now();
   EXPECT_THAT(site.Carma({"status"}).out, HasSubstr("not answered"));
   const std::uint64_t waits = site.Submit({"--", "/bin/true"});
-  EXPECT_EQ(site.Task(waits).reason, "GpuHealth");
+  site.ExpectWaits(waits, "GpuHealth");
   EXPECT_THAT(site.Carma({"explain", std::to_string(waits)}).out, HasSubstr("not answered"));
   gated.Open();
   EXPECT_EQ(site.Await(runs).exit_code, 3) << "tasks run on and end as ever";
@@ -93,7 +93,7 @@ TEST_F(DriverFaults, AVanishedDriverClosesEverythingUntilItIsBack) {
   Fault({"vanish", "--driver"});
   ASSERT_TRUE(Eventually([&] { return AllAre("down"); }));
   const std::uint64_t waits = site.Submit({"--", "/bin/true"});
-  EXPECT_EQ(site.Task(waits).reason, "GpuHealth");
+  site.ExpectWaits(waits, "GpuHealth");
   EXPECT_FALSE(site.Status().troubles.empty());
   Clear();
   EXPECT_EQ(site.Await(waits).state, "succeeded");

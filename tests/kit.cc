@@ -265,6 +265,16 @@ api::TaskView Site::AwaitState(std::uint64_t id, const std::string& state) {
   return view;
 }
 
+void Site::ExpectWaits(std::uint64_t id, const std::string& reason) {
+  api::TaskView view;
+  EXPECT_TRUE(Eventually([&] {
+    view = Task(id);
+    return view.reason == reason || view.ended_ms;
+  }));
+  EXPECT_EQ(view.reason, reason) << "task " << id << " is " << view.state << ": "
+                                 << view.reason_text;
+}
+
 std::vector<api::GpuView> Site::Gpus() {
   return Value(cli::ListGpus(client_), "GET gpus");
 }

@@ -100,6 +100,8 @@ class Site {
   api::TaskView Await(std::uint64_t id, std::chrono::seconds deadline = kDeadline);
   // The task once it is in this state.
   api::TaskView AwaitState(std::uint64_t id, const std::string& state);
+  // The task comes to wait for this reason: "GpuMemory".
+  void ExpectWaits(std::uint64_t id, const std::string& reason);
   std::vector<api::GpuView> Gpus();
   api::StatusView Status();
   std::vector<api::EventView> History(std::uint64_t id);

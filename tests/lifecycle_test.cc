@@ -173,7 +173,7 @@ TEST_F(Lifecycle, TheEnvironmentNamesGpusByUuidAndTheTask) {
 
 TEST_F(Lifecycle, AWaitingTaskIsCancelledWithoutEverRunning) {
   const std::uint64_t id = site.Submit({"--hold", "--", "/bin/touch", site.out_dir() + "/ran"});
-  EXPECT_EQ(site.Task(id).reason, "Held");
+  site.ExpectWaits(id, "Held");
   EXPECT_TRUE(site.Carma({"cancel", std::to_string(id)}).Ok());
   EXPECT_EQ(site.Await(id).state, "cancelled");
   EXPECT_EQ(site.Task(id).attempt, 0);
@@ -232,7 +232,7 @@ TEST_F(Lifecycle, DependenciesFollowHowTasksEnd) {
   const std::uint64_t ok_good = after("afterok", good), notok_good = after("afternotok", good),
                       ok_bad = after("afterok", bad), notok_bad = after("afternotok", bad),
                       any_bad = after("afterany", bad), chained = after("afterok", ok_good);
-  EXPECT_EQ(site.Task(ok_good).reason, "Dependency");
+  site.ExpectWaits(ok_good, "Dependency");
   site.Carma({"release", std::to_string(good), std::to_string(bad)});
   EXPECT_EQ(site.Await(ok_good).state, "succeeded");
   EXPECT_EQ(site.Await(notok_good).state, "cancelled");
@@ -269,7 +269,7 @@ TEST_F(Lifecycle, ATimeLimitEndsATask) {
 
 TEST_F(Lifecycle, ABeginTimeIsWaitedFor) {
   const std::uint64_t later = site.Submit({"--begin", "now+2hours", "--", "/bin/true"});
-  EXPECT_EQ(site.Task(later).reason, "BeginTime");
+  site.ExpectWaits(later, "BeginTime");
   const std::uint64_t id = site.Submit({"--begin", "now+20", "--", "/bin/true"});
   const api::TaskView task = site.Await(id);
   EXPECT_EQ(task.state, "succeeded");
@@ -291,6 +291,7 @@ TEST_F(Lifecycle, AHigherPriorityGoesFirst) {
   const std::uint64_t raised = queue("raised", "-7");
   EXPECT_TRUE(site.Carma({"priority", "9", std::to_string(raised)}).Ok() ||
               site.Carma({"priority", std::to_string(raised), "9"}).Ok());
+  site.ExpectWaits(low, "Priority");
   EXPECT_THAT(site.Carma({"explain", std::to_string(low)}).out, HasSubstr("Priority"));
   site.Carma({"cancel", std::to_string(first)});
   EXPECT_EQ(bell.Hear(), "raised");
@@ -324,6 +325,7 @@ TEST_F(Lifecycle, ADrainedGpuTakesNothingUntilItIsResumed) {
   EXPECT_TRUE(site.Carma({"drain", "0,1", "--reason", "fan noise"}).Ok());
   EXPECT_THAT(site.Carma({"gpus"}).out, HasSubstr("drain"));
   const std::uint64_t id = site.Submit({"--", "/bin/true"});
+  site.ExpectWaits(id, "Draining");
   const Ran why = site.Carma({"explain", std::to_string(id)});
   EXPECT_THAT(why.out, AllOf(HasSubstr("Draining"), HasSubstr("fan noise")));
   // Kept over restarts.

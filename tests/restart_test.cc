@@ -46,9 +46,9 @@ TEST_F(Restart, QueuedAndRunningTasksAreWhereTheyWereAfterAKill) {
   EXPECT_EQ(after.pid, before.pid);
   EXPECT_EQ(after.attempt, 1);
   EXPECT_EQ(after.gpu_uuids, before.gpu_uuids);
-  EXPECT_EQ(site.Task(held).reason, "Held");
+  site.ExpectWaits(held, "Held");
   EXPECT_EQ(site.Task(held).priority, 3);
-  EXPECT_EQ(site.Task(waits).reason, "Dependency");
+  site.ExpectWaits(waits, "Dependency");
   running.Open();
   EXPECT_EQ(site.Await(runs).exit_code, 5);
   EXPECT_EQ(site.Await(waits).state, "succeeded");

@@ -49,15 +49,19 @@ TEST(Shells, CompletionIsAcceptedByTheShells) {
 TEST(Shells, ConfigurationIsCheckedAndShown) {
   Folder folder;
   WriteText(folder / "carma.toml", "[policy]\nmapper = \"lug\"\n");
-  const Ran shown =
-      RunProgram({Program("carma"), "config", "show", "--config", folder / "carma.toml"});
+  const auto config = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {Program("carma"), "config"});
+    words.insert(words.end(), {"--config", folder / "carma.toml"});
+    return RunProgram(words);
+  };
+  const Ran shown = config({"show", "--origin"});
   EXPECT_EQ(shown.code, 0) << shown.Text();
   EXPECT_THAT(shown.out, HasSubstr("lug"));
   EXPECT_THAT(shown.out, HasSubstr("carma.toml:2"));
-  const Ran good = RunProgram({Program("carma"), "config", "check", folder / "carma.toml"});
+  const Ran good = config({"check"});
   EXPECT_EQ(good.code, 0) << good.Text();
   WriteText(folder / "carma.toml", "[policy]\nmapper = \"best\"\n");
-  const Ran bad = RunProgram({Program("carma"), "config", "check", folder / "carma.toml"});
+  const Ran bad = config({"check"});
   EXPECT_EQ(bad.code, 2) << bad.Text();
   EXPECT_THAT(bad.err, HasSubstr("carma.toml:2"));
 }
