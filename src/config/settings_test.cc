@@ -137,6 +137,15 @@ TEST(Settings, MistakesNameThePlaceAndWhatWasExpected) {
   const Case cases[] = {
       {"syntax", "[policy]\nmapper = \n", "f.toml:2: "},
       {"unclosed text", "[policy]\nmapper = \"magm\n", "f.toml:2: "},
+      {"a header that is none", "[task]\n\n[?policy]\nmapper = 1", "f.toml:3: "},
+      {"the same in the last line", "[", "f.toml:1: "},
+      {"a control byte in a header", "# x\n[\x01", "f.toml:2: "},
+      {"a letter that is not ASCII", "[task]\n# ö\nö = 1", "f.toml:3: expected ASCII"},
+      {"behind a text of several lines", "x = \"\"\"\n\\\n\"\"\nö\"\"\"\"\"\nı = 1", "f.toml:5: "},
+      {"behind an escaped quote", "x = '\\'\ny = \"\\\"ö\"\nı", "f.toml:3: expected ASCII"},
+      {"in a number", "x = -0'9ı", "f.toml:1: expected ASCII"},
+      {"in a form that no key takes", "x = {a = \"ö\"}", "f.toml:1: expected ASCII"},
+      {"in a quoted key", "'ö' = 1", "f.toml:1: expected ASCII"},
       {"unknown key", "[policy]\nmarign = \"2G\"",
        "f.toml:2: policy.marign: no such key, did you mean policy.margin?"},
       {"key without its section", "mapper = \"magm\"",
@@ -168,6 +177,12 @@ TEST(Settings, OffIsWrittenAsFalse) {
   EXPECT_EQ(s.http_port, std::nullopt);
   const Result<Loaded> loaded = Load({.environment = {{"CARMA_POLICY_SM_CAP", "off"}}});
   EXPECT_EQ(loaded->settings.policy.sm_cap, std::nullopt);
+}
+
+TEST(Settings, AnyLettersMayStandInQuotesAndComments) {
+  const Settings s =
+      FromText("\xEF\xBB\xBF# ä\n[daemon]\nadmins = [\"ö\", 'ü', \"\"\"\nß\"\"\"] # ı").settings;
+  EXPECT_THAT(s.admins, ElementsAre("ö", "ü", "ß"));
 }
 
 TEST(Settings, TheAbbreviationOfAMapperIsTaken) {

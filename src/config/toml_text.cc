@@ -3,11 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "base/text.h"
 #include "config/keys.h"
+#include "config/toml_letters.h"
 
-#define TOML_EXCEPTIONS 0
+// toml++ 3.3 asserts, and with NDEBUG assumes, that a table header begins with a proper key,
+// although it has an error message for one that does not: let it get there.
+#undef NDEBUG
+#define TOML_ASSERT(condition) static_cast<void>(0)
+#define TOML_EXCEPTIONS 1
 #define TOML_ENABLE_FORMATTERS 0
 #define TOML_HEADER_ONLY 1
 #include <toml++/toml.h>
@@ -65,18 +72,26 @@ void Flatten(const toml::table& table, const std::string& prefix, std::vector<En
 }  // namespace
 
 base::Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view text) {
-  const toml::parse_result parsed = toml::parse(text);
-  if (!parsed) {
-    const toml::parse_error& error = parsed.error();
+  // A byte-order mark may open the file.
+  const std::string_view body = text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
+  if (const std::optional<unsigned> line = LineOfStrayLetter(body)) {
+    return base::Fail(
+        base::ErrorCode::kInvalid,
+        fmt::format("{}:{}: expected ASCII outside quotes and comments", path, *line));
+  }
+  std::vector<Entry> entries;
+  try {
+    Flatten(toml::parse(body), "", entries);
+  } catch (const toml::parse_error& error) {
     return base::Fail(base::ErrorCode::kInvalid,
                       fmt::format("{}:{}: {}", path, error.source().begin.line,
                                   base::Printable(error.description(), 300)));
   }
-  std::vector<Entry> entries;
-  Flatten(parsed.table(), "", entries);
   // toml++ keeps tables sorted by name; the first mistake of the file should be told first.
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const Entry& a, const Entry& b) { return a.line < b.line; });
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::pair(a.line, std::string_view(a.name)) <
+           std::pair(b.line, std::string_view(b.name));
+  });
   return entries;
 }
 
