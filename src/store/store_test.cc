@@ -17,6 +17,8 @@
 namespace carma::store {
 namespace {
 
+using namespace std::string_literals;
+
 using base::ErrorCode;
 using base::Result;
 using core::TaskId;
@@ -110,7 +112,7 @@ TEST_F(StoreTest, EveryEnumeratorComesBackAsItWasPut) {
 
 TEST_F(StoreTest, TextOfAnyBytesAndNumbersOfAnySizeComeBack) {
   StoredTask task = NewTask(1);
-  task.record.reason.text = std::string("\0 zero and \xff\xfe bad UTF-8", 25);
+  task.record.reason.text = "\0 zero and \xff\xfe bad UTF-8"s;
   task.record.request.priority = std::numeric_limits<std::int64_t>::min();
   task.record.peak_mib = std::numeric_limits<std::int64_t>::max();
   task.record.exit.code = std::numeric_limits<int>::min();
