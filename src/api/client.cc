@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "api/http.h"
+#include "api/unix_address.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -117,17 +118,11 @@ struct Client::Impl {
   }
 
   base::Result<base::Unit> Connect() {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (path.empty() || path.size() >= sizeof address.sun_path) {
-      return base::Fail(base::ErrorCode::kInvalid,
-                        "socket path '" + base::Printable(path) + "': expected 1 to " +
-                            std::to_string(sizeof address.sun_path - 1) + " bytes");
-    }
-    std::memcpy(address.sun_path, path.data(), path.size());
+    const base::Result<sockaddr_un> address = UnixAddress(path);
+    if (!address) return std::unexpected(address.error());
     fd.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!fd) return base::FailErrno(errno, "socket");
-    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
       const int error = errno;
       fd.reset();
       if (error == ENOENT || error == ECONNREFUSED || error == ENOTDIR) {

@@ -18,6 +18,7 @@
 #include <map>
 
 #include "api/http.h"
+#include "api/unix_address.h"
 #include "api/url.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
@@ -359,20 +360,14 @@ base::Result<base::Unit> ClearPath(const std::string& path, const sockaddr_un& a
 base::Result<std::unique_ptr<Server>> Server::ListenUnix(asio::io_context& loop,
                                                          const std::string& path, unsigned mode,
                                                          Handler handler) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path) {
-    return base::Fail(base::ErrorCode::kInvalid,
-                      "socket path '" + base::Printable(path) + "': expected 1 to " +
-                          std::to_string(sizeof address.sun_path - 1) + " bytes");
-  }
-  std::memcpy(address.sun_path, path.data(), path.size());
-  if (auto cleared = ClearPath(path, address); !cleared) return std::unexpected(cleared.error());
+  const base::Result<sockaddr_un> address = UnixAddress(path);
+  if (!address) return std::unexpected(address.error());
+  if (auto cleared = ClearPath(path, *address); !cleared) return std::unexpected(cleared.error());
   base::UniqueFd fd = NewSocket(AF_UNIX);
   if (!fd) return base::FailErrno(errno, "socket");
   // Before the bind, so that there is no moment with wider permissions; after it against the umask.
   if (::fchmod(fd.get(), mode) != 0 ||
-      ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+      ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
     return base::FailErrno(errno, "bind socket " + path);
   }
   struct stat bound {};

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "daemon/engine.h"
 #include "sim/scenario.h"
+#include "sim/scenario_files.h"
 
 namespace carma::daemon {
 namespace {
@@ -139,16 +139,6 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
   std::vector<sim::TimedAction> actions_;
 };
 
-std::vector<std::string> ScenarioFiles() {
-  std::vector<std::string> files;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(CARMA_SOURCE_DIR) + "/tests/scenarios")) {
-    if (entry.path().extension() == ".scenario") files.push_back(entry.path().string());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 class EngineScenario : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EngineScenario, GivesTheSameActionsAsTheSimulator) {
@@ -157,15 +147,8 @@ TEST_P(EngineScenario, GivesTheSameActionsAsTheSimulator) {
   EXPECT_TRUE(played) << played.error().message;
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, EngineScenario, ::testing::ValuesIn(ScenarioFiles()),
-                         [](const auto& param) {
-                           std::string name = std::filesystem::path(param.param).stem().string();
-                           std::replace_if(
-                               name.begin(), name.end(),
-                               [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); },
-                               '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Files, EngineScenario, ::testing::ValuesIn(sim::ScenarioFiles()),
+                         sim::ScenarioName);
 
 }  // namespace
 }  // namespace carma::daemon

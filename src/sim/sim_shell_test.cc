@@ -3,24 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cctype>
-#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "sim/scenario_files.h"
+
 namespace carma::sim {
 namespace {
-
-std::vector<std::string> ScenarioFiles() {
-  std::vector<std::string> files;
-  const std::string folder = std::string(CARMA_SOURCE_DIR) + "/tests/scenarios";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".scenario") files.push_back(entry.path().string());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 class SimScenario : public ::testing::TestWithParam<std::string> {};
 
@@ -52,15 +41,7 @@ TEST_P(SimScenario, GivesEqualActionsForEqualHistories) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, SimScenario, ::testing::ValuesIn(ScenarioFiles()),
-                         [](const auto& param) {
-                           std::string name = std::filesystem::path(param.param).stem().string();
-                           std::replace_if(
-                               name.begin(), name.end(),
-                               [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); },
-                               '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Files, SimScenario, ::testing::ValuesIn(ScenarioFiles()), ScenarioName);
 
 }  // namespace
 }  // namespace carma::sim

@@ -1,0 +1,35 @@
+// The scenario files of the tree, for every test that plays them. CARMA_SOURCE_DIR comes from the
+// build.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace carma::sim {
+
+// Every tests/scenarios/*.scenario, by name.
+inline std::vector<std::string> ScenarioFiles() {
+  std::vector<std::string> files;
+  const std::string folder = std::string(CARMA_SOURCE_DIR) + "/tests/scenarios";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".scenario") files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// The file's name as GoogleTest can show it.
+inline std::string ScenarioName(const ::testing::TestParamInfo<std::string>& param) {
+  std::string name = std::filesystem::path(param.param).stem().string();
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); },
+      '_');
+  return name;
+}
+
+}  // namespace carma::sim
