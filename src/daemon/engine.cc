@@ -318,7 +318,19 @@ void Engine::AcceptSubmissions() {
         core::TaskState::kSubmitted;
   }
   std::move(accepted.begin(), accepted.end(), std::back_inserter(events_));
-  for (std::size_t i = 0; i < submissions.size(); ++i) submissions[i].answer(std::move(answers[i]));
+  for (std::size_t i = 0; i < submissions.size(); ++i) {
+    if (answers[i]) KeepForEstimates(answers[i]->first, std::move(submissions[i].specs));
+    submissions[i].answer(std::move(answers[i]));
+  }
+}
+
+// So that a large batch is not read back and parsed again before its first answer is old.
+void Engine::KeepForEstimates(core::TaskId first, std::vector<task::TaskSpec> specs) {
+  std::uint64_t id = core::Number(first);
+  for (task::TaskSpec& spec : specs) {
+    spec.environment.clear();
+    new_specs_.emplace(id++, std::move(spec));
+  }
 }
 
 // ---- a turn ----
@@ -360,10 +372,22 @@ void Engine::NoteChange(const core::TaskRecord& record) {
   batch_.records.insert_or_assign(record.id, record);
 }
 
+// Nothing but tasks that were accepted and now wait: a restart finds them as submitted and asks for
+// their estimates again. So one submission costs one wait for the disk, not two.
+bool Engine::KnownAgainAfterRestart(const Batch& batch) {
+  return batch.events.empty() && batch.usage.empty() && batch.drains.empty() &&
+         batch.done.empty() &&
+         std::all_of(batch.records.begin(), batch.records.end(), [](const auto& each) {
+           const core::TaskRecord& record = each.second;
+           return record.state == core::TaskState::kQueued && record.attempt == 0;
+         });
+}
+
 Result<Unit> Engine::Write(const Batch& batch) {
   if (batch.records.empty() && batch.events.empty() && batch.usage.empty() && batch.drains.empty())
     return Unit{};
-  Result<Unit> ok = store_.Begin();
+  Result<Unit> ok = store_.Begin(KnownAgainAfterRestart(batch) ? store::Durability::kLater
+                                                               : store::Durability::kNow);
   for (auto it = batch.records.begin(); ok && it != batch.records.end(); ++it) {
     ok = store_.PutRecord(it->second, Uuids(it->second));
   }
@@ -402,6 +426,7 @@ bool Engine::Flush() {
   Batch batch = std::exchange(batch_, {});
   std::vector<EstimateJob> estimates;
   for (const core::Action& action : batch.actions) Perform(action, estimates);
+  new_specs_.clear();
   if (!estimates.empty()) host_.RequestEstimates(std::move(estimates));
   for (const auto& [id, record] : batch.records) {
     if (!core::HoldsGpus(record.state) && record.attempt > 0) {
@@ -426,9 +451,7 @@ void Engine::Perform(const core::Action& action, std::vector<EstimateJob>& estim
   } else if (const auto* wake = std::get_if<core::WakeAt>(&action)) {
     host_.WakeAt(wake->when);
   } else if (const auto* request = std::get_if<core::RequestEstimate>(&action)) {
-    Result<store::StoredTask> stored = store_.Get(request->id);
-    Result<task::TaskSpec> spec =
-        stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
+    Result<task::TaskSpec> spec = SpecForEstimate(request->id);
     if (spec) {
       estimates.push_back({request->id, std::move(*spec)});
     } else {
@@ -437,6 +460,13 @@ void Engine::Perform(const core::Action& action, std::vector<EstimateJob>& estim
       Post(core::EstimateReady{request->id, std::nullopt});
     }
   }
+}
+
+Result<task::TaskSpec> Engine::SpecForEstimate(core::TaskId id) {
+  if (auto accepted = new_specs_.extract(core::Number(id))) return std::move(accepted.mapped());
+  Result<store::StoredTask> stored = store_.Get(id);
+  if (!stored) return std::unexpected(stored.error());
+  return task::SpecFromJsonText(stored->spec_json);
 }
 
 void Engine::Launch(const core::StartTask& start) {

@@ -35,7 +35,7 @@ struct Submitted {
 
 struct EstimateJob {
   core::TaskId id{};
-  task::TaskSpec spec;
+  task::TaskSpec spec;  // the environment may be left out
 };
 
 struct EngineOptions {
@@ -123,6 +123,7 @@ class Engine {
   };
 
   void AcceptSubmissions();
+  void KeepForEstimates(core::TaskId first, std::vector<task::TaskSpec> specs);
   static void Refuse(Submission& submission, const base::Error& why);
   void AnswerWithTrouble();
   base::Result<Submitted> Accept(Submission& submission, std::vector<core::Event>& events);
@@ -137,6 +138,8 @@ class Engine {
   // False: the store refused; the batch is kept and nothing of it has happened yet.
   bool Flush();
   base::Result<base::Unit> Write(const Batch& batch);
+  static bool KnownAgainAfterRestart(const Batch& batch);
+  base::Result<task::TaskSpec> SpecForEstimate(core::TaskId id);
   void Perform(const core::Action& action, std::vector<EstimateJob>& estimates);
   void Launch(const core::StartTask& start);
   void TakeShimEvent(const task::ShimEvent& event);
@@ -158,6 +161,8 @@ class Engine {
   std::vector<store::GpuUsage> waiting_usage_;
   Batch batch_;
   std::unordered_map<std::uint64_t, core::TaskState> last_state_;
+  // Of tasks accepted in this turn, without their environments, until their estimates are asked.
+  std::unordered_map<std::uint64_t, task::TaskSpec> new_specs_;
   std::optional<core::TaskId> next_id_;
   std::string store_trouble_;
 };

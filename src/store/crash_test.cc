@@ -127,6 +127,36 @@ TEST_F(StoreCrash, APowerCutAtAnyMomentLosesNoCommittedBatchAndKeepsNoHalfOne) {
   RecordProperty("in_flight_survived", static_cast<int>(in_flight_survived));
 }
 
+TEST_F(StoreCrash, APowerCutTakesBackAtMostWhatMayBecomeDurableLater) {
+  base::Rng rng(7);
+  std::vector<PowerCut> cuts;
+  {
+    FaultyVfs disk;
+    std::uint64_t committed = 0;
+    const std::unique_ptr<Store> store = MustOpen(dir_);
+    for (std::uint64_t n = 0; n < 60; ++n) {
+      ASSERT_TRUE(WriteBatch(*store, n));
+      committed = n + 1;
+      ASSERT_TRUE(store->Begin(Durability::kLater));
+      core::TaskRecord second = NewTask(2).record;
+      second.ooms = static_cast<int>(n + 1);
+      ASSERT_TRUE(store->PutRecord(second, {}));
+      ASSERT_TRUE(store->Commit());
+      cuts.push_back({disk.AfterPowerFailure(rng), committed});
+    }
+  }
+  std::uint64_t taken_back = 0;
+  for (const PowerCut& cut : cuts) {
+    const std::unique_ptr<Store> store = MustOpen(Lay(cut.files));
+    ASSERT_NE(store, nullptr);
+    EXPECT_EQ(WholeBatches(*store), cut.committed);
+    const auto ooms = static_cast<std::uint64_t>(store->Get(TaskId{2})->record.ooms);
+    EXPECT_GE(ooms + 1, cut.committed);  // those before were followed by a batch of kind kNow
+    taken_back += cut.committed - ooms;
+  }
+  EXPECT_GT(taken_back, 0U);  // else this test tests nothing
+}
+
 TEST_F(StoreCrash, ATornOrGarbledLogGivesWholeBatchesOnly) {
   const std::unique_ptr<Store> writer = MustOpen(dir_);
   for (std::uint64_t n = 0; n < 15; ++n) ASSERT_TRUE(WriteBatch(*writer, n));

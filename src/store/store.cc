@@ -203,6 +203,13 @@ struct Store::Impl {
     }
   }
 
+  // SQLite takes this only between transactions.
+  void SetDurability(Durability wanted) {
+    if (wanted == durability) return;
+    db->exec(wanted == Durability::kNow ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
+    durability = wanted;
+  }
+
   std::int64_t Counter(const char* name) {
     const Use get(Prepared("SELECT value FROM counter WHERE name=?"));
     get->bind(1, name);
@@ -246,6 +253,7 @@ struct Store::Impl {
   std::map<std::string, std::unique_ptr<SQLite::Statement>> statements;
   std::map<std::string, Known> templates;  // by user
   Batch batch = Batch::kNone;
+  Durability durability = Durability::kNow;  // as OpenForWork set it
   // Highest numbers ever given: as on disk, and with the open batch.
   std::int64_t durable_task = 0, last_task = 0;
   std::int64_t durable_event = 0, last_event = 0;
@@ -280,9 +288,10 @@ Result<std::unique_ptr<Store>> Store::Open(const std::string& state_dir) {
   return store;
 }
 
-Result<Unit> Store::Begin() {
+Result<Unit> Store::Begin(Durability durability) {
   CARMA_CHECK(impl_->batch == Impl::Batch::kNone, "a batch of the store is already open");
   return impl_->Read("beginning a batch", [&]() -> Result<Unit> {
+    impl_->SetDurability(durability);
     impl_->db->exec("BEGIN IMMEDIATE");
     impl_->batch = Impl::Batch::kOpen;
     return Unit{};

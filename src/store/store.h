@@ -63,6 +63,13 @@ struct TaskFilter {
       before;  // page: ids below (newest first) or above (oldest first) this one
 };
 
+// When a batch must survive the failure of the machine's power.
+enum class Durability {
+  kNow,    // once Commit returns
+  kLater,  // with the next batch of kind kNow: only for what a restart would find out again. It
+           // survives the end of the daemon; what was committed before it is in no danger.
+};
+
 class Store {
  public:
   // Opens or creates. Takes the lock of the folder: a second daemon on the same state gets
@@ -71,11 +78,11 @@ class Store {
   static base::Result<std::unique_ptr<Store>> Open(const std::string& state_dir);
   ~Store();
 
-  // A batch: everything between Begin and Commit becomes durable together. Errors: kIo (disk full
-  // …), of Commit or of any call between; the batch is rolled back at once, the books are as before
-  // Begin, the rest of the batch answers kIo too, and the next Begin starts afresh. Rollback
-  // without an open batch does nothing.
-  base::Result<base::Unit> Begin();
+  // A batch: everything between Begin and Commit becomes durable together, when `durability` says.
+  // Errors: kIo (disk full …), of Commit or of any call between; the batch is rolled back at once,
+  // the books are as before Begin, the rest of the batch answers kIo too, and the next Begin starts
+  // afresh. Rollback without an open batch does nothing.
+  base::Result<base::Unit> Begin(Durability durability = Durability::kNow);
   base::Result<base::Unit> Commit();
   void Rollback();
 
