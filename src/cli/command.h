@@ -45,7 +45,7 @@ struct Context {
   std::unique_ptr<api::Client> client_;
 };
 
-// $CARMA_SOCKET; else $XDG_RUNTIME_DIR/carma/carmad.sock if that exists; else
+// $CARMA_SOCKET; else that of the own user's daemon (config::OwnSocketPath) if it exists; else
 // /run/carma/carmad.sock.
 std::string DefaultSocketPath();
 

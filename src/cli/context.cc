@@ -10,6 +10,7 @@
 #include "cli/ids.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "config/settings.h"
 
 namespace carma::cli {
 
@@ -28,11 +29,8 @@ void Context::Fail(const base::Error& error) {
 
 std::string DefaultSocketPath() {
   if (std::string path = base::GetEnv("CARMA_SOCKET"); !path.empty()) return path;
-  const std::string runtime = base::GetEnv("XDG_RUNTIME_DIR");
-  if (!runtime.empty()) {
-    const std::string own = runtime + "/carma/carmad.sock";
-    if (::access(own.c_str(), F_OK) == 0) return own;
-  }
+  const std::string own = config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
+  if (base::Exists(own)) return own;
   return "/run/carma/carmad.sock";
 }
 

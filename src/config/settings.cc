@@ -40,9 +40,7 @@ void SetDefaultPaths(const Sources& sources, Settings& settings) {
   }
   const auto& environment = sources.environment;
   const std::string home = ValueOr(environment, "HOME", "/nonexistent");
-  const std::string runtime =
-      ValueOr(environment, "XDG_RUNTIME_DIR", "/tmp/carma-" + std::to_string(::getuid()));
-  settings.socket = runtime + "/carma/carmad.sock";
+  settings.socket = OwnSocketPath(ValueOr(environment, "XDG_RUNTIME_DIR", ""));
   settings.state_dir = ValueOr(environment, "XDG_STATE_HOME", home + "/.local/state") + "/carma";
 }
 
@@ -207,6 +205,12 @@ std::string_view CollocationName(CollocationMethod method) {
       return "exclusive";
   }
   return "";
+}
+
+std::string OwnSocketPath(const std::string& runtime_dir) {
+  const std::string folder =
+      runtime_dir.empty() ? "/tmp/carma-" + std::to_string(::getuid()) : runtime_dir;
+  return folder + "/carma/carmad.sock";
 }
 
 Sources StandardSources(const std::optional<std::string>& file, bool root) {

@@ -78,6 +78,9 @@ struct Sources {
   bool root = false;                                           // picks default paths
 };
 
+// Socket of a daemon that serves its own user alone. runtime_dir: $XDG_RUNTIME_DIR, may be empty.
+std::string OwnSocketPath(const std::string& runtime_dir);
+
 // The ordinary chain: defaults, /etc/carma/carma.toml, /etc/carma/carma.d/*.toml, rootless the
 // user's $XDG_CONFIG_HOME/carma/config.toml, then CARMA_*; `file` (from --config) replaces the
 // files.

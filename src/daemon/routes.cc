@@ -570,7 +570,7 @@ void Routes::Report(Call& call) {
   if (!until_ms) return call.Refuse(until_ms.error());
   services_.close_usage();
   store::TaskFilter filter;
-  filter.submitted_after = base::FromMs(*after_ms - 1);
+  filter.submitted_after = base::FromMs(*after_ms);
   filter.newest_first = false;
   filter.limit = kMaxReportTasks;
   Result<std::vector<store::StoredTask>> tasks = services_.store->List(filter);
