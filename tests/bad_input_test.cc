@@ -25,6 +25,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using namespace std::string_literals;
 using Words = std::vector<std::string>;
 
 // A refusal as a person should see it: one line that starts with who speaks.
@@ -109,7 +110,7 @@ TEST_F(BadSubmission, ScriptsAreRefusedWithFileAndLine) {
       {"a name of 1 MiB", "#!/bin/sh\n#CARMA -J " + std::string(1 << 20, 'x') + "\n", {"bad.sh:2"}},
       {"a name that is not UTF-8", "#!/bin/sh\n#CARMA -J \xc3\x28\n", {"bad.sh:2", "UTF-8"}},
       {"no interpreter", "true\n", {"bad.sh:1"}},
-      {"NUL bytes", std::string("#!/bin/sh\ntrue\0\n", 16), {"bad.sh"}},
+      {"NUL bytes", "#!/bin/sh\ntrue\0\n"s, {"bad.sh"}},
       {"5 MiB", "#!/bin/sh\n" + std::string(5 << 20, '#'), {"bad.sh"}},
   };
   for (const auto& each : kCases)
@@ -131,7 +132,7 @@ TEST_F(BadSubmission, RadFilesAreRefusedWithFileAndLine) {
       {"a command for a shell", "command: python3 a.py; rm -rf /\n"},
       {"not UTF-8", "command: python3 \xff\xfe.py\n"},
       {"nothing", ""},
-      {"NUL bytes", std::string("command: \0\n", 11)},
+      {"NUL bytes", "command: \0\n"s},
   };
   for (const auto& each : kCases)
     ExpectRefusal(site.Carma({"submit", Write("bad.rad", each.text)}), 2, {"bad.rad"}, each.what);
@@ -231,7 +232,7 @@ TEST_F(BadSubmission, BytesThatAreNoRequestAreAnsweredOrDropped) {
     std::string bytes;
     const char* status;  // of the answer; empty: any end of the connection will do
   } kCases[] = {
-      {"noise", std::string("\x00\xff\x13\x37 GET\r\n\r\n", 14), ""},
+      {"noise", "\x00\xff\x13\x37 GET\r\n\r\n"s, ""},
       {"another protocol", "SSH-2.0-OpenSSH_9.2\r\n\r\n", ""},
       {"a header of 1 MiB", "GET /" + std::string(1 << 20, 'a') + " HTTP/1.1\r\n\r\n", ""},
       {"a body of 1 TB", "POST /v1/tasks HTTP/1.1\r\nContent-Length: 1000000000000\r\n\r\n", "413"},

@@ -168,7 +168,9 @@ Site::Site(SiteOptions options)
 Site::~Site() {
   if (daemon_.started()) {
     CancelAll();
-    Stop(SIGTERM);
+    // A sanitizer's last words come with the exit code.
+    const Ran stopped = Stop(SIGTERM);
+    EXPECT_EQ(stopped.code, 0) << stopped.Text();
   }
   KillLeftovers(folder_.path());
 }
