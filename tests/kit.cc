@@ -216,8 +216,15 @@ Ran Site::Stop(int signal) {
   return daemon_.Wait();
 }
 
+// Another user may not be able to reach the build folder.
+std::string Site::SharedCarma() const {
+  const std::string copy = folder_ / "carma";
+  if (!base::Exists(copy)) std::filesystem::copy_file(Program("carma"), copy);
+  return copy;
+}
+
 Child Site::StartCarma(std::vector<std::string> args, RunOptions options) const {
-  args.insert(args.begin(), Program("carma"));
+  args.insert(args.begin(), options.uid ? SharedCarma() : Program("carma"));
   options.environment["CARMA_SOCKET"] = socket();
   if (options.cwd.empty()) options.cwd = out_dir();
   return Child::Start(args, options);

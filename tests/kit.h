@@ -119,6 +119,8 @@ class Site {
  private:
   void WriteConfig() const;
 
+  std::string SharedCarma() const;
+
   Folder folder_;
   std::map<std::string, std::string> settings_;
   std::string programs_;

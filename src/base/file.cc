@@ -89,12 +89,17 @@ bool Exists(const std::string& path) {
 }
 
 std::string ExecutableDir() {
-  char buffer[PATH_MAX];
-  const ssize_t n = ::readlink("/proc/self/exe", buffer, sizeof buffer);
-  if (n <= 0) return ".";
-  return std::filesystem::path(std::string(buffer, static_cast<std::size_t>(n)))
-      .parent_path()
-      .string();
+  // Asked once: the link says another path after the process has changed its mounts or its file was
+  // replaced.
+  static const std::string folder = [] {
+    char buffer[PATH_MAX];
+    const ssize_t n = ::readlink("/proc/self/exe", buffer, sizeof buffer);
+    if (n <= 0) return std::string(".");
+    return std::filesystem::path(std::string(buffer, static_cast<std::size_t>(n)))
+        .parent_path()
+        .string();
+  }();
+  return folder;
 }
 
 std::string GetEnv(const char* name, std::string_view fallback) {
