@@ -16,7 +16,7 @@
 namespace carma::system_test {
 namespace {
 
-constexpr std::uint64_t kSeed = 20'260'301;
+constexpr std::int64_t kSeed = 20'260'301;
 
 std::int64_t Sized(const char* variable, std::int64_t usual) {
   return base::ParseInt(base::GetEnv(variable)).value_or(usual);
@@ -75,7 +75,7 @@ class Stress : public ::testing::Test {
   }
 
   Site site_;
-  base::Rng rng_{kSeed};
+  base::Rng rng_{static_cast<std::uint64_t>(Sized("CARMA_STRESS_SEED", kSeed))};
   std::string marks_ = site_.out_dir() + "/marks";
   std::vector<int> codes_;
   std::uint64_t first_ = 0;
