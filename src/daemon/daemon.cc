@@ -128,9 +128,12 @@ class RealDaemon : public Daemon, public Engine::Host {
   std::vector<std::string> Troubles() const;
 
   DaemonOptions options_;
-  std::unique_ptr<base::Clock> clock_;
+  std::shared_ptr<base::Clock> clock_;
   std::unique_ptr<store::Store> store_;
-  asio::io_context loop_{1};
+  // Shared with the workers' threads like the clock, the probe and the estimator: one that hangs in
+  // a driver may come back when everything else is gone. What it then posts is never run.
+  std::shared_ptr<asio::io_context> shared_loop_ = std::make_shared<asio::io_context>(1);
+  asio::io_context& loop_ = *shared_loop_;
   std::unique_ptr<task::Launcher> launcher_;
   asio::posix::stream_descriptor launcher_fd_{loop_};
   std::unique_ptr<Engine> engine_;
@@ -138,10 +141,9 @@ class RealDaemon : public Daemon, public Engine::Host {
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<api::Server> unix_server_;
   std::unique_ptr<api::Server> tcp_server_;
-  // The probe is shared with the worker's thread: a call that hangs for ever keeps it alive.
   std::shared_ptr<gpu::Probe> probe_;
   std::shared_ptr<estimate::Estimator> estimator_ = estimate::MakeGiven();
-  // True while the loop lives; a worker's late answer checks it before it posts.
+  // False at the end: a worker need not go on.
   std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
   Counters counters_;
   Alarm wake_{loop_}, sample_{loop_}, probe_watch_{loop_}, store_retry_{loop_}, usage_{loop_},
@@ -244,9 +246,9 @@ void RealDaemon::Beat() {
 void RealDaemon::Discover() {
   probe_busy_ = true;
   WatchProbe();
-  probe_worker_.Do([probe = probe_, alive = alive_, this] {
+  probe_worker_.Do([probe = probe_, loop = shared_loop_, this] {
     auto devices = std::make_shared<Result<std::vector<gpu::DeviceInfo>>>(probe->Devices());
-    if (*alive) asio::post(loop_, [this, devices] { TakeDevices(std::move(*devices)); });
+    asio::post(*loop, [this, devices] { TakeDevices(std::move(*devices)); });
   });
 }
 
@@ -332,12 +334,13 @@ void RealDaemon::Sample() {
   probe_busy_ = true;
   WatchProbe();
   const std::size_t count = monitor_->devices().size();
-  probe_worker_.Do([probe = probe_, alive = alive_, clock = clock_.get(), count, this] {
-    auto round = std::make_shared<std::vector<Result<gpu::Reading>>>();
-    for (std::size_t i = 0; i < count && *alive; ++i)
-      round->push_back(probe->Read(i, clock->Now()));
-    if (*alive) asio::post(loop_, [this, round] { TakeRound(std::move(*round)); });
-  });
+  probe_worker_.Do(
+      [probe = probe_, alive = alive_, clock = clock_, loop = shared_loop_, count, this] {
+        auto round = std::make_shared<std::vector<Result<gpu::Reading>>>();
+        for (std::size_t i = 0; i < count && *alive; ++i)
+          round->push_back(probe->Read(i, clock->Now()));
+        asio::post(*loop, [this, round] { TakeRound(std::move(*round)); });
+      });
 }
 
 void RealDaemon::TakeRound(std::vector<Result<gpu::Reading>> round) {
@@ -420,15 +423,14 @@ void RealDaemon::WakeAt(base::Time when) {
 
 void RealDaemon::RequestEstimates(std::vector<EstimateJob> jobs) {
   auto shared = std::make_shared<std::vector<EstimateJob>>(std::move(jobs));
-  estimate_worker_.Do([estimator = estimator_, alive = alive_, shared, this] {
+  estimate_worker_.Do([estimator = estimator_, loop = shared_loop_, shared, this] {
     auto events = std::make_shared<std::vector<core::Event>>();
     for (const EstimateJob& job : *shared) {
       const Result<core::Estimate> estimate = estimator->Peak(job.spec);
       events->push_back(
           core::EstimateReady{job.id, estimate ? std::optional(*estimate) : std::nullopt});
     }
-    if (!*alive) return;
-    asio::post(loop_, [this, events] {
+    asio::post(*loop, [this, events] {
       for (core::Event& event : *events) engine_->Post(std::move(event));
     });
   });
