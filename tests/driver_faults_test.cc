@@ -71,7 +71,8 @@ TEST_F(DriverFaults, AHangingDriverClosesItsGpusAndTheDaemonServesOn) {
 TEST_F(DriverFaults, ADaemonStopsThoughTheDriverHangs) {
   Fault({"hang", "--driver"});
   ASSERT_TRUE(Eventually([&] { return AllAre("down"); }));
-  EXPECT_EQ(site.Stop(SIGTERM).code, 0);
+  const Ran stopped = site.Stop(SIGTERM);
+  EXPECT_EQ(stopped.code, 0) << stopped.Text();
 }
 
 TEST_F(DriverFaults, ADaemonStartsThoughTheDriverHangsAndKnowsItsTasks) {
