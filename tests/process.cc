@@ -7,6 +7,7 @@
 #include <pwd.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -80,6 +81,9 @@ bool BecomeUser(uid_t uid) {
   }
   const bool ready = (options.cwd.empty() || ::chdir(options.cwd.c_str()) == 0) &&
                      (!options.uid || BecomeUser(*options.uid));
+  // A test program that crashes or is killed for its time leaves no daemon behind. After the change
+  // of user, which would clear it.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (ready) ::execvpe(argv[0], argv, env);
   ::dprintf(STDERR_FILENO, "cannot run %s: %s\n", argv[0], std::strerror(errno));
   ::_exit(127);
