@@ -127,8 +127,9 @@ TEST_F(App, BatchesAreOneRequestAndNameTheLineOfAMistake) {
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(ran.out, "Submitted tasks 42-43 (2)\n");
   ASSERT_EQ(body_["tasks"].size(), 2u);
-  EXPECT_EQ(body_["tasks"][0]["workdir"], std::filesystem::current_path().string());
-  EXPECT_TRUE(body_["tasks"][0].contains("environment"));
+  EXPECT_EQ(body_["common"]["workdir"], std::filesystem::current_path().string());
+  EXPECT_FALSE(body_["common"]["environment"].empty());
+  EXPECT_FALSE(body_["tasks"][0].contains("environment"));
   EXPECT_EQ(body_["tasks"][1]["workdir"], "/");
   EXPECT_TRUE(body_["tasks"][1]["environment"].empty());
 
@@ -154,6 +155,9 @@ TEST_F(App, BatchLinesAreCommandsWithCommonOptions) {
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(ran.out, "42-43\n");
   EXPECT_EQ(body_["tasks"][1]["gpus"], 2);
+  EXPECT_FALSE(body_["tasks"][1].contains("environment"));
+  Run({"submit", "--batch", path, "--lines", "--export", "ONLY=this"});
+  EXPECT_EQ(body_["tasks"][0]["environment"]["ONLY"], "this");
   EXPECT_EQ(Run({"submit", "--batch", path, "-G", "2"}).exit_code, 2);
   EXPECT_EQ(Run({"submit", "--batch", path, "--lines", "true"}).exit_code, 2);
 }

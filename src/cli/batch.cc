@@ -24,6 +24,7 @@ constexpr std::size_t kMaxChunkTasks = 100'000;
 constexpr std::size_t kMaxChunkBytes = 48 << 20;
 
 struct Batch {
+  std::string common;              // JSON object: what the specs leave out
   std::vector<std::string> specs;  // JSON texts
   std::vector<std::size_t> lines;  // where each came from, from 1
 };
@@ -32,7 +33,7 @@ class BatchReader {
  public:
   BatchReader(const SubmitFlags& flags, const task::SubmitterContext& caller, std::string name)
       : flags_(flags), caller_(caller), name_(std::move(name)) {
-    environment_ = EnvironmentJson({caller.environment.begin(), caller.environment.end()});
+    common_.workdir = caller.cwd;
   }
 
   // Everything is checked before anything is sent.
@@ -45,7 +46,7 @@ class BatchReader {
                                                  " tasks, expected at most " +
                                                  std::to_string(kMaxBatchTasks) + " in one batch");
     }
-    Batch batch;
+    Batch batch{.common = CommonJson(caller_.cwd, caller_.environment), .specs = {}, .lines = {}};
     std::size_t bytes = 0;
     for (const Line& line : lines) {
       const std::string place = name_ + ":" + std::to_string(line.number);
@@ -81,27 +82,35 @@ class BatchReader {
   }
 
   base::Result<std::string> FromJson(std::string_view line) const {
-    auto filled = FillSpec(std::string(line), caller_.cwd, environment_);
-    if (!filled) return filled;
-    if (auto spec = task::SpecFromJsonText(*filled); !spec) return std::unexpected(spec.error());
-    return filled;
+    if (auto spec = task::SpecFromJsonText(line, common_); !spec)
+      return std::unexpected(spec.error());
+    return std::string(line);
   }
 
   base::Result<std::string> FromCommand(const std::string& line) const {
-    SubmitFlags flags = flags_;
-    flags.settings.emplace_back("wrap", line);
-    auto described = Describe(flags, {}, false, caller_);
-    if (!described) return std::unexpected(described.error());
-    if (!described->indices.empty()) {
+    task::Description description;
+    if (auto set = ApplyOptions(flags_, description); !set) return std::unexpected(set.error());
+    if (auto set = description.Set("wrap", line, "--wrap"); !set)
+      return std::unexpected(set.error());
+    if (description.array()) {
       return base::Fail(ErrorCode::kInvalid, "--array: not together with --batch");
     }
-    return std::move(described->spec);
+    auto specs = description.Finish(caller_);
+    if (!specs) return std::unexpected(specs.error());
+    return WithoutCommon(std::move((*specs)[0]));
+  }
+
+  // The environment is most of a description; thousands of copies of it would have to be read.
+  std::string WithoutCommon(task::TaskSpec spec) const {
+    if (spec.environment.empty()) return "{\"environment\":{}," + task::ToJsonText(spec).substr(1);
+    if (spec.environment == caller_.environment) spec.environment.clear();
+    return task::ToJsonText(spec);
   }
 
   const SubmitFlags& flags_;
   const task::SubmitterContext& caller_;
   std::string name_;
-  std::string environment_;
+  task::TaskSpec common_;  // to check lines; without the environment, which the daemon checks
 };
 
 base::Result<std::string> ReadBatchFile(const std::string& path) {
@@ -168,7 +177,7 @@ void Send(Context& context, const SubmitFlags& flags, const Batch& batch, const 
     const std::size_t end = ChunkEnd(batch.specs, first);
     const std::vector<std::string> chunk(batch.specs.begin() + static_cast<std::ptrdiff_t>(first),
                                          batch.specs.begin() + static_cast<std::ptrdiff_t>(end));
-    auto answer = SubmitTasks(context.client(), chunk);
+    auto answer = SubmitTasks(context.client(), chunk, batch.common);
     if (!answer) {
       if (!receipt.empty()) {
         receipt.PrintTo(context, flags.parsable);
@@ -190,7 +199,7 @@ void Check(Context& context, const Batch& batch, const std::string& name) {
     const std::size_t end = ChunkEnd(batch.specs, checked);
     const auto first = batch.specs.begin() + static_cast<std::ptrdiff_t>(checked);
     const auto last = batch.specs.begin() + static_cast<std::ptrdiff_t>(end);
-    const auto answer = CheckTasks(context.client(), {first, last}, {});
+    const auto answer = CheckTasks(context.client(), {first, last}, {}, batch.common);
     if (!answer && answer.error().code == base::ErrorCode::kUnavailable) {
       Warn(context, answer.error().message + "; checked without it");
       break;

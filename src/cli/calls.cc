@@ -111,12 +111,14 @@ Result<std::vector<CheckedTask>> ReadCheck(const Json& json) {
 }
 
 // Texts that are JSON already are joined as they are: a batch is not parsed again.
-std::string ListBody(const std::vector<std::string>& specs) {
-  std::size_t size = 16;
+std::string ListBody(const std::vector<std::string>& specs, const std::string& common) {
+  std::size_t size = common.size() + 32;
   for (const std::string& spec : specs) size += spec.size() + 1;
   std::string body;
   body.reserve(size);
-  body += "{\"tasks\":";
+  body += '{';
+  if (!common.empty()) body += "\"common\":" + common + ",";
+  body += "\"tasks\":";
   body += JsonList(specs);
   body += '}';
   return body;
@@ -205,8 +207,10 @@ Called<api::StatusView> GetStatus(api::Client& client) {
   return Parse(client.Get("/v1/status", kTimeoutS), &api::StatusViewFromJson);
 }
 
-Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs) {
-  return Parse(client.Call("POST", "/v1/tasks", ListBody(specs), kSubmitTimeoutS), &ReadSubmission);
+Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs,
+                               const std::string& common) {
+  return Parse(client.Call("POST", "/v1/tasks", ListBody(specs, common), kSubmitTimeoutS),
+               &ReadSubmission);
 }
 
 Called<Submission> SubmitArray(api::Client& client, const std::string& spec,
@@ -217,8 +221,9 @@ Called<Submission> SubmitArray(api::Client& client, const std::string& spec,
 
 Called<std::vector<CheckedTask>> CheckTasks(api::Client& client,
                                             const std::vector<std::string>& specs,
-                                            const std::vector<std::int64_t>& indices) {
-  const std::string body = indices.empty() ? ListBody(specs) : ArrayBody(specs[0], indices);
+                                            const std::vector<std::int64_t>& indices,
+                                            const std::string& common) {
+  const std::string body = indices.empty() ? ListBody(specs, common) : ArrayBody(specs[0], indices);
   return Parse(client.Call("POST", "/v1/tasks?check=1", body, kSubmitTimeoutS), &ReadCheck);
 }
 
@@ -233,27 +238,9 @@ Result<std::string> SpecForRedo(api::Client& client, std::uint64_t id) {
   return base::DumpJson(*json);
 }
 
-Result<std::string> FillSpec(const std::string& line, const std::string& workdir,
-                             const std::string& environment_json) {
-  const auto json = base::ParseJson(line);
-  if (!json) return std::unexpected(json.error());
-  if (!json->is_object()) return base::Fail(ErrorCode::kInvalid, "expected a JSON object");
-  std::string filled = line;
-  const auto put_first = [&](const char* key, const std::string& value) {
-    if (json->contains(key)) return;
-    const bool alone = json->empty() && filled.find(':') == std::string::npos;
-    filled.insert(filled.find('{') + 1,
-                  "\"" + std::string(key) + "\":" + value + (alone ? "" : ","));
-  };
-  put_first("environment", environment_json);
-  put_first("workdir", JsonString(workdir));
-  return filled;
-}
-
-std::string EnvironmentJson(const std::vector<std::pair<std::string, std::string>>& variables) {
-  Json json = Json::object();
-  for (const auto& [name, value] : variables) json[name] = value;
-  return base::DumpJson(json);
+std::string CommonJson(const std::string& workdir,
+                       const std::map<std::string, std::string>& environment) {
+  return base::DumpJson({{"workdir", workdir}, {"environment", environment}});
 }
 
 std::string TasksJson(const TaskPage& page) {

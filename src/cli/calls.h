@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,8 +61,10 @@ struct Submission {
   std::uint64_t count = 0;
   std::vector<std::string> warnings;
 };
-// specs: JSON texts of task::TaskSpec; one request, all or none.
-Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs);
+// specs: JSON texts of task::TaskSpec; common: the fields of those that leave them out, a JSON
+// object, or empty. One request, all or none.
+Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs,
+                               const std::string& common = "");
 Called<Submission> SubmitArray(api::Client& client, const std::string& spec,
                                const std::vector<std::int64_t>& indices);
 
@@ -78,16 +81,14 @@ struct CheckedTask {
 // for no array.
 Called<std::vector<CheckedTask>> CheckTasks(api::Client& client,
                                             const std::vector<std::string>& specs,
-                                            const std::vector<std::int64_t>& indices);
+                                            const std::vector<std::int64_t>& indices,
+                                            const std::string& common = "");
 
 // The task's spec made ready to be submitted anew: without dependencies, begin time and hold.
 base::Result<std::string> SpecForRedo(api::Client& client, std::uint64_t id);
-// Fields that a line of a batch may leave out: {"workdir": …, "environment": {…}}. Errors: kInvalid
-// if the line is no JSON object.
-base::Result<std::string> FillSpec(const std::string& line, const std::string& workdir,
-                                   const std::string& environment_json);
-// {"NAME":"value",…}
-std::string EnvironmentJson(const std::vector<std::pair<std::string, std::string>>& variables);
+// What the tasks of a batch share unless they say otherwise: {"workdir": …, "environment": {…}}.
+std::string CommonJson(const std::string& workdir,
+                       const std::map<std::string, std::string>& environment);
 
 // Views as JSON text for --json: {"tasks":[…]}.
 std::string TasksJson(const TaskPage& page);

@@ -217,8 +217,8 @@ Result<Unit> Engine::CheckDependencies(const std::vector<task::TaskSpec>& specs)
   return Unit{};
 }
 
-store::StoredTask Engine::NewTask(const task::TaskSpec& spec, core::TaskId id,
-                                  const Submitter& submitter,
+store::StoredTask Engine::NewTask(const task::TaskSpec& spec, std::string spec_json,
+                                  core::TaskId id, const Submitter& submitter,
                                   std::optional<core::TaskId> array) const {
   store::StoredTask stored;
   stored.record.id = id;
@@ -231,7 +231,7 @@ store::StoredTask Engine::NewTask(const task::TaskSpec& spec, core::TaskId id,
   stored.gid = submitter.gid;
   stored.user = submitter.user;
   stored.name = spec.name;
-  stored.spec_json = task::ToJsonText(spec);
+  stored.spec_json = std::move(spec_json);
   stored.stdout_path = task::ExpandPath(spec.stdout_path, spec, id, submitter.user);
   stored.stderr_path = spec.stderr_path.empty()
                            ? stored.stdout_path
@@ -252,10 +252,11 @@ Result<Submitted> Engine::Accept(Submission& submission, std::vector<core::Event
   }
   if (Result<Unit> known = CheckDependencies(specs); !known) return std::unexpected(known.error());
   const std::uint64_t first = core::Number(*next_id_);
+  task::SpecWriter writer;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const auto id = static_cast<core::TaskId>(first + i);
     store::StoredTask stored = NewTask(
-        specs[i], id, submission.submitter,
+        specs[i], writer.Text(specs[i]), id, submission.submitter,
         specs[i].array_index ? std::optional(static_cast<core::TaskId>(first)) : std::nullopt);
     if (Result<Unit> put = store_.PutTask(stored); !put) return std::unexpected(put.error());
     if (Result<Unit> filled = FillDependencies(stored.record.request); !filled)
@@ -319,8 +320,8 @@ void Engine::AcceptSubmissions() {
   }
   std::move(accepted.begin(), accepted.end(), std::back_inserter(events_));
   for (std::size_t i = 0; i < submissions.size(); ++i) {
+    submissions[i].answer(answers[i]);
     if (answers[i]) KeepForEstimates(answers[i]->first, std::move(submissions[i].specs));
-    submissions[i].answer(std::move(answers[i]));
   }
 }
 

@@ -131,8 +131,8 @@ class Engine {
                                                std::uint32_t uid) const;
   base::Result<base::Unit> CheckDependencies(const std::vector<task::TaskSpec>& specs);
   base::Result<base::Unit> FillDependencies(core::TaskRequest& request);
-  store::StoredTask NewTask(const task::TaskSpec& spec, core::TaskId id, const Submitter& submitter,
-                            std::optional<core::TaskId> array) const;
+  store::StoredTask NewTask(const task::TaskSpec& spec, std::string spec_json, core::TaskId id,
+                            const Submitter& submitter, std::optional<core::TaskId> array) const;
   void Collect(std::vector<core::Action> actions);
   void NoteChange(const core::TaskRecord& record);
   // False: the store refused; the batch is kept and nothing of it has happened yet.

@@ -83,7 +83,8 @@ Result<store::TaskFilter> QueryFilter(const api::Request& request) {
   return filter;
 }
 
-// The body of POST /v1/tasks: {"tasks": [spec, ...]}, or {"spec": spec, "array": [index, ...]}.
+// The body of POST /v1/tasks: {"tasks": [spec, ...], "common": fields of all of them}, or
+// {"spec": spec, "array": [index, ...]}.
 Result<std::vector<task::TaskSpec>> ReadSubmission(const std::string& body, std::size_t max_batch) {
   Result<Json> json = base::ParseJson(body);
   if (!json) return Wrap(json.error(), "body");
@@ -91,14 +92,16 @@ Result<std::vector<task::TaskSpec>> ReadSubmission(const std::string& body, std:
   const Json* tasks = in.Raw("tasks");
   const Json* spec = in.Raw("spec");
   const Json* array = in.Raw("array");
+  const Json* common = in.Raw("common");
   in.NoOthers();
   if (in.error()) return std::unexpected(*in.error());
   const bool listed = tasks != nullptr && tasks->is_array() && spec == nullptr && array == nullptr;
-  const bool cloned =
-      tasks == nullptr && spec != nullptr && (array == nullptr || array->is_array());
+  const bool cloned = tasks == nullptr && spec != nullptr && common == nullptr &&
+                      (array == nullptr || array->is_array());
   if (!listed && !cloned) {
     return Fail(ErrorCode::kInvalid,
-                "body: expected {\"tasks\": [spec, …]} or {\"spec\": spec, \"array\": [index, …]}");
+                "body: expected {\"tasks\": [spec, …], \"common\": {…}} or {\"spec\": spec, "
+                "\"array\": [index, …]}");
   }
   const std::size_t count = listed ? tasks->size() : array != nullptr ? array->size() : 1;
   if (count == 0 || count > max_batch) {
@@ -109,8 +112,12 @@ Result<std::vector<task::TaskSpec>> ReadSubmission(const std::string& body, std:
   std::vector<task::TaskSpec> specs;
   specs.reserve(count);
   if (listed) {
+    Result<task::TaskSpec> shared;
+    if (common != nullptr) shared = task::CommonFromJson(*common, "/common");
+    if (!shared) return std::unexpected(shared.error());
     for (std::size_t i = 0; i < count; ++i) {
-      Result<task::TaskSpec> each = task::SpecFromJson((*tasks)[i], "/tasks/" + std::to_string(i));
+      Result<task::TaskSpec> each =
+          task::SpecFromJson((*tasks)[i], "/tasks/" + std::to_string(i), *shared);
       if (!each) return std::unexpected(each.error());
       specs.push_back(std::move(*each));
     }

@@ -80,8 +80,19 @@ core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid);
 // One JSON object, the body of POST /v1/tasks and the store's column; absent fields take their
 // defaults.
 std::string ToJsonText(const TaskSpec& spec);
-// Errors: kInvalid with JSON pointer; unknown fields are refused; Validate() is applied.
-base::Result<TaskSpec> SpecFromJsonText(const std::string& text);
+// Makes texts that mean the same as ToJsonText's. An environment like the one before costs nothing:
+// in a batch of thousands all are alike, and they are most of every description.
+class SpecWriter {
+ public:
+  std::string Text(const TaskSpec& spec);
+
+ private:
+  std::map<std::string, std::string> environment_;
+  std::string environment_text_;  // of environment_, as JSON
+};
+// common: what absent fields are. Errors: kInvalid with JSON pointer; unknown fields are refused;
+// Validate() is applied.
+base::Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common = {});
 
 // "%j" and friends in an output path; a '/' in name or user becomes '_', "%a" outside an array is
 // 0, unknown letters stay as they are.

@@ -65,6 +65,7 @@ void ReadEnvironment(JsonReader& in, TaskSpec& spec) {
   const Json* environment = in.Raw("environment");
   if (environment == nullptr) return;
   if (!environment->is_object()) return in.Complain("environment", "an object of texts");
+  spec.environment.clear();
   for (const auto& [name, value] : environment->items()) {
     if (!value.is_string()) return in.Complain("environment", "texts as values");
     spec.environment.emplace(name, value.get<std::string>());
@@ -78,6 +79,7 @@ void ReadDependencies(JsonReader& in, const std::string& pointer, TaskSpec& spec
   if (!list->is_array() || list->size() > kMaxDependencies) {
     return in.Complain("dependencies", "a list of at most " + std::to_string(kMaxDependencies));
   }
+  spec.dependencies.clear();
   for (std::size_t i = 0; i < list->size(); ++i) {
     Result<core::Dependency> dependency =
         DependencyFromJson((*list)[i], pointer + "/dependencies/" + std::to_string(i));
@@ -128,9 +130,7 @@ void ReadWhen(JsonReader& in, TaskSpec& spec) {
   in.Get("array_limit", spec.array_limit, 1, kMaxArrayIndex);
 }
 
-}  // namespace
-
-Json ToJson(const TaskSpec& spec) {
+Json WithoutEnvironment(const TaskSpec& spec) {
   Json json{{"name", spec.name},
             {"workdir", spec.workdir},
             {"gpus", spec.gpus},
@@ -148,7 +148,6 @@ Json ToJson(const TaskSpec& spec) {
   if (!spec.command.empty()) json["command"] = spec.command;
   put("script", spec.script);
   if (!spec.script_args.empty()) json["script_args"] = spec.script_args;
-  if (!spec.environment.empty()) json["environment"] = spec.environment;
   put("conda_env", spec.conda_env);
   put("memory_mib", spec.memory_mib);
   put("model_summary", spec.model_summary);
@@ -166,8 +165,8 @@ Json ToJson(const TaskSpec& spec) {
   return json;
 }
 
-Result<TaskSpec> SpecFromJson(const Json& json, const std::string& pointer) {
-  TaskSpec spec;
+// On top of what `spec` says already.
+Result<TaskSpec> ReadFields(const Json& json, const std::string& pointer, TaskSpec spec) {
   JsonReader in(json, pointer);
   std::optional<base::Error> dependency_error;
   ReadWhatToRun(in, spec);
@@ -177,21 +176,51 @@ Result<TaskSpec> SpecFromJson(const Json& json, const std::string& pointer) {
   in.NoOthers();
   if (in.error()) return std::unexpected(*in.error());
   if (dependency_error) return std::unexpected(*dependency_error);
-  FillDefaults(spec);
-  if (Result<base::Unit> valid = Validate(spec); !valid) {
+  return spec;
+}
+
+}  // namespace
+
+Json ToJson(const TaskSpec& spec) {
+  Json json = WithoutEnvironment(spec);
+  if (!spec.environment.empty()) json["environment"] = spec.environment;
+  return json;
+}
+
+Result<TaskSpec> SpecFromJson(const Json& json, const std::string& pointer,
+                              const TaskSpec& common) {
+  Result<TaskSpec> spec = ReadFields(json, pointer, common);
+  if (!spec) return spec;
+  FillDefaults(*spec);
+  if (Result<base::Unit> valid = Validate(*spec); !valid) {
     return Fail(ErrorCode::kInvalid, pointer + "/" + valid.error().message);
   }
   return spec;
+}
+
+Result<TaskSpec> CommonFromJson(const Json& json, const std::string& pointer) {
+  return ReadFields(json, pointer, {});
 }
 
 std::string ToJsonText(const TaskSpec& spec) {
   return base::DumpJson(ToJson(spec));
 }
 
-Result<TaskSpec> SpecFromJsonText(const std::string& text) {
+std::string SpecWriter::Text(const TaskSpec& spec) {
+  std::string rest = base::DumpJson(WithoutEnvironment(spec));
+  if (spec.environment.empty()) return rest;
+  if (spec.environment != environment_) {
+    environment_ = spec.environment;
+    environment_text_ = base::DumpJson(environment_);
+  }
+  rest.replace(0, 1, ",");
+  return "{\"environment\":" + environment_text_ + rest;
+}
+
+Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common) {
   Result<Json> json = base::ParseJson(text);
   if (!json) return std::unexpected(json.error());
-  return SpecFromJson(*json, "");
+  return SpecFromJson(*json, "", common);
 }
 
 }  // namespace carma::task

@@ -167,6 +167,46 @@ TEST(SpecJson, ComesBackAsItWent) {
   }
 }
 
+TEST(SpecJson, AWriterOfManySaysTheSame) {
+  base::Rng rng(8);
+  SpecWriter writer;
+  TaskSpec before;
+  for (int i = 0; i < 500; ++i) {
+    TaskSpec spec = AnySpec(rng);
+    if (i % 3 == 1) spec.environment = before.environment;
+    const auto back = SpecFromJsonText(writer.Text(spec));
+    ASSERT_TRUE(back) << back.error().message;
+    ASSERT_EQ(*back, spec);
+    before = spec;
+  }
+}
+
+TEST(SpecJson, TakesWhatItLeavesOutFromACommonPart) {
+  const auto json = base::ParseJson(
+      R"({"workdir":"/w","environment":{"A":"1"},"gpus":2,"dependencies":[{"task":5}]})");
+  ASSERT_TRUE(json);
+  const auto common = CommonFromJson(*json, "/common");
+  ASSERT_TRUE(common) << common.error().message;
+
+  const auto brief = SpecFromJsonText(R"({"command":["x"]})", *common);
+  ASSERT_TRUE(brief) << brief.error().message;
+  EXPECT_EQ(brief->workdir, "/w");
+  EXPECT_EQ(brief->environment.at("A"), "1");
+  EXPECT_EQ(brief->gpus, 2);
+  EXPECT_EQ(brief->stdout_path, "/w/carma-%j.out");
+
+  const auto own = SpecFromJsonText(
+      R"({"command":["x"],"workdir":"/v","environment":{},"gpus":1,"dependencies":[]})", *common);
+  ASSERT_TRUE(own) << own.error().message;
+  EXPECT_EQ(own->workdir, "/v");
+  EXPECT_TRUE(own->environment.empty());
+  EXPECT_EQ(own->gpus, 1);
+  EXPECT_TRUE(own->dependencies.empty());
+
+  const auto wrong = base::ParseJson(R"({"gpus":0})");
+  EXPECT_TRUE(CommonFromJson(*wrong, "/common").error().message.starts_with("/common/gpus: "));
+}
+
 TEST(SpecJson, FillsDefaults) {
   const auto spec = SpecFromJsonText(R"({"command":["/usr/bin/python3","x.py"],"workdir":"/w"})");
   ASSERT_TRUE(spec) << spec.error().message;
