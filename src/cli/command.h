@@ -45,8 +45,8 @@ struct Context {
   std::unique_ptr<api::Client> client_;
 };
 
-// $CARMA_SOCKET; else that of the own user's daemon (config::OwnSocketPath) if it exists; else
-// /run/carma/carmad.sock.
+// $CARMA_SOCKET; else that of the own user's daemon (config::OwnSocketPath) if it exists, or if
+// there is none at all; else /run/carma/carmad.sock.
 std::string DefaultSocketPath();
 
 // Each adds its verbs with app.add_subcommand(name, help) and a ->callback(...) that does the work:

@@ -30,8 +30,10 @@ void Context::Fail(const base::Error& error) {
 std::string DefaultSocketPath() {
   if (std::string path = base::GetEnv("CARMA_SOCKET"); !path.empty()) return path;
   const std::string own = config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
+  const std::string shared = "/run/carma/carmad.sock";
   if (base::Exists(own)) return own;
-  return "/run/carma/carmad.sock";
+  // Where neither listens yet, a user without root rights can only start a daemon of its own.
+  return base::Exists(shared) || ::geteuid() == 0 ? shared : own;
 }
 
 std::string OwnUserName() {

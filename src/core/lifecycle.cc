@@ -42,16 +42,16 @@ std::string SampleTrouble(const GpuInfo& info, const GpuSample& sample) {
   return "";
 }
 
+// The detail is whole ("exit code 1: ValueError: …"); only a shell that has none leaves it to us.
 Reason FailureReason(const ExitInfo& exit) {
-  const std::string detail = exit.detail.empty() ? "" : ": " + exit.detail;
+  const ReasonCode code = exit.signal != 0 ? ReasonCode::kSignal : ReasonCode::kNonZeroExit;
   if (exit.kind == ExitKind::kHostMemory) {
-    return {exit.signal != 0 ? ReasonCode::kSignal : ReasonCode::kNonZeroExit,
-            "Killed because the machine's own memory ran out" + detail + "."};
+    const std::string detail = exit.detail.empty() ? "" : ": " + exit.detail;
+    return {code, "Killed because the machine's own memory ran out" + detail + "."};
   }
-  if (exit.signal != 0) {
-    return {ReasonCode::kSignal, fmt::format("Ended by signal {}{}.", exit.signal, detail)};
-  }
-  return {ReasonCode::kNonZeroExit, fmt::format("Exited with status {}{}.", exit.code, detail)};
+  if (!exit.detail.empty()) return {code, "Failed: " + exit.detail + "."};
+  if (exit.signal != 0) return {code, fmt::format("Ended by signal {}.", exit.signal)};
+  return {code, fmt::format("Exited with status {}.", exit.code)};
 }
 
 }  // namespace
