@@ -1,5 +1,6 @@
 #include "daemon/daemon.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -46,6 +47,8 @@ constexpr auto kStoreRetry = std::chrono::seconds(1);
 constexpr auto kDiscoverRetry = std::chrono::seconds(10);
 constexpr base::Duration kUsageSpan{60'000};
 constexpr auto kHousekeeping = std::chrono::hours(1);
+constexpr auto kLongTurn = std::chrono::milliseconds(100);
+constexpr auto kTrimDelay = std::chrono::seconds(1);
 
 // A timer that calls back once, the last time set; moved by Set, stopped by its end.
 class Alarm {
@@ -147,7 +150,7 @@ class RealDaemon : public Daemon, public Engine::Host {
   std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
   Counters counters_;
   Alarm wake_{loop_}, sample_{loop_}, probe_watch_{loop_}, store_retry_{loop_}, usage_{loop_},
-      housekeep_{loop_}, watchdog_{loop_};
+      housekeep_{loop_}, watchdog_{loop_}, trim_{loop_};
   std::map<core::TaskId, Waiters> waiters_;
   std::string driver_trouble_;
   bool turn_posted_ = false;
@@ -408,8 +411,10 @@ void RealDaemon::RequestTurn() {
     if (!engine_) return;
     const auto began = std::chrono::steady_clock::now();
     engine_->Turn();
-    counters_.turn_seconds.Observe(
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+    const auto took = std::chrono::steady_clock::now() - began;
+    counters_.turn_seconds.Observe(std::chrono::duration<double>(took).count());
+    // A batch of thousands leaves holes in the heap, which the allocator would keep for itself.
+    if (took > kLongTurn) trim_.Set(kTrimDelay, [] { ::malloc_trim(0); });
   });
 }
 
