@@ -30,20 +30,26 @@ csv_figure() {
     $1 == "name" {for (i = 1; i <= NF; ++i) if ($i == column) at = i}
     index($1, name) == 1 {printf "%s\t%.4g\t%s\t\n", key, $at, unit}' "$2" >>"$results"
 }
-# gbench PROGRAM FILTER: runs it in the work folder, which is on a disk
+# gbench PROGRAM FILTER NAME: runs it in the work folder, which is on a disk, and keeps NAME.csv
 gbench() {
-  (cd "$work" && "$bin/$1" --benchmark_filter="$2" --benchmark_out="$out/$1.csv" \
-    --benchmark_out_format=csv 2>/dev/null)
+  (cd "$work" && "$bin/$1" --benchmark_filter="$2" --benchmark_out="$out/$3.csv" \
+    --benchmark_out_format=csv 2>"$work/errors") || {
+    tail -3 "$work/errors" >&2
+    return 1
+  }
 }
 
 decision() {
   local queued gpus event share
-  gbench decision_bench .
+  # One file each: all rows of a CSV have the same counters.
+  gbench decision_bench 'TaskExited|GpuSampled|TaskSubmitted' decision
+  gbench decision_bench SubmitBatch decision_batch
+  csv_figure decision.batch_100000 "$out/decision_batch.csv" BM_SubmitBatch/tasks:100000 tasks_per_s tasks/s
   for queued in 100 10000 100000; do
     for gpus in 8 16; do
       for event in TaskExited GpuSampled TaskSubmitted; do
         for share in p50 p99; do
-          csv_figure "decision.$event.${queued}x$gpus.$share" "$out/decision_bench.csv" \
+          csv_figure "decision.$event.${queued}x$gpus.$share" "$out/decision.csv" \
             "BM_$event/queued:$queued/gpus:$gpus/" "${share}_us" us
         done
       done
@@ -53,11 +59,11 @@ decision() {
 
 store() {
   local p50 p95 p99 rest
-  gbench store_bench 'SubmitOne|StateChange|SubmitBatch.*:2000|ListPage/newest|Counts|Restart'
-  csv_figure store.submit_one "$out/store_bench.csv" BM_SubmitOne real_time us
-  csv_figure store.submit_batch "$out/store_bench.csv" BM_SubmitBatch items_per_second tasks/s
-  csv_figure store.list_page "$out/store_bench.csv" BM_ListPage/newest real_time us
-  csv_figure store.restart "$out/store_bench.csv" BM_Restart real_time ms
+  gbench store_bench 'SubmitOne|StateChange|SubmitBatch.*:2000|ListPage/newest|Counts|Restart' store
+  csv_figure store.submit_one "$out/store.csv" BM_SubmitOne real_time us
+  csv_figure store.submit_batch "$out/store.csv" BM_SubmitBatch items_per_second tasks/s
+  csv_figure store.list_page "$out/store.csv" BM_ListPage/newest real_time us
+  csv_figure store.restart "$out/store.csv" BM_Restart real_time ms
   read -r p50 p95 p99 rest < <("$bin/sync_timer" 300 "$work/sync")
   printf 'disk.fdatasync.p50\t%s\tms\t\ndisk.fdatasync.p99\t%s\tms\t\n' "$p50" "$p99" >>"$results"
 }
