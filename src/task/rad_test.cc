@@ -119,7 +119,7 @@ TEST(ParseRad, RefusesWithTheLine) {
 TaskSpec Apply(const std::string& text,
                const std::vector<std::pair<const char*, const char*>>& options) {
   Description description;
-  EXPECT_TRUE(ApplyRad(text, "work/resnet.rad", description));
+  EXPECT_TRUE(ApplyRad(text, "models/resnet.rad", description));
   for (const auto& [option, value] : options) {
     EXPECT_TRUE(description.Set(option, value, std::string("--") + option));
   }
@@ -134,7 +134,7 @@ TEST(ApplyRad, BecomesATask) {
   EXPECT_EQ(spec.name, "resnet");
   EXPECT_EQ(spec.gpus, 2);
   EXPECT_EQ(spec.conda_env, "tf");
-  EXPECT_EQ(spec.model_summary, "/w/work/resnet50.model") << "beside the file";
+  EXPECT_EQ(spec.model_summary, "/w/models/resnet50.model") << "beside the file";
   EXPECT_EQ(spec.workdir, "/w");
   EXPECT_EQ(spec.batch_size, 128);
   EXPECT_EQ(spec.memory_mib, 15120) << "oracle by default";
