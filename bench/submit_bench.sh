@@ -55,12 +55,10 @@ batch_file() {
   }' >"$work/batch.jsonl"
 }
 
-# rate KEY COUNT COMMAND…: tasks per second of one process that submits COUNT of them, several times
-rate() {
-  local p50 p95 p99 low high
-  read -r p50 p95 p99 low high < <("$bin/spawn_timer" 1 1 "${@:3}")
-  awk -v n="$2" -v ms="$p50" 'BEGIN {printf "%.0f\n", n / ms * 1000}'
-}
+# once_ms COMMAND…: how long it takes
+once_ms() { "$bin/spawn_timer" 1 1 "$@" | cut -d' ' -f1; }
+# rate COUNT COMMAND…: tasks per second of one process that submits COUNT of them
+rate() { awk -v n="$1" -v ms="$(once_ms "${@:2}")" 'BEGIN {printf "%.0f\n", n / ms * 1000}'; }
 # record_rate KEY: from rates on standard input
 record_rate() {
   local mid low high
@@ -76,27 +74,31 @@ record_single() {
 
 # batches COUNT REPEATS: every repetition on a fresh daemon
 batches() {
-  local each
+  local each mid low high
   batch_file "$1"
+  : >"$work/next"
   for each in $(seq "$2"); do
     start_carmad batch 8xA100-40GB drained
-    rate carma "$1" "$bin/carma" --socket "$socket" submit --batch "$work/batch.jsonl"
+    rate "$1" "$bin/carma" --socket "$socket" submit --batch "$work/batch.jsonl"
+    once_ms "$bin/carma" --socket "$socket" status >>"$work/next"
     stop_carmad
   done >"$work/rates"
   record_rate "batch.$1.carma" <"$work/rates"
+  read -r mid low high < <(median <"$work/next")
+  record "batch.$1.next_answer.carma" "$mid" ms "$low-$high"
 }
 
 arrays() {
   local each
   start_carmad array 8xA100-40GB drained
   for each in 1 2 3; do
-    rate carma 10000 "$bin/carma" --socket "$socket" submit --array 0-9999 "$script"
+    rate 10000 "$bin/carma" --socket "$socket" submit --array 0-9999 "$script"
   done >"$work/rates"
   record_rate batch.array_10000.carma <"$work/rates"
   stop_carmad
   [ -n "$slurm_pid" ] || return 0
   for each in 1 2 3; do
-    rate slurm 10000 sbatch --output=/dev/null --array=0-9999 "$script"
+    rate 10000 sbatch --output=/dev/null --array=0-9999 "$script"
   done >"$work/rates"
   record_rate batch.array_10000.slurm <"$work/rates"
 }
