@@ -112,7 +112,7 @@ done
 row "submit --batch of 20000" "20000 tasks/s" batch.20000.carma "sbatch one by one=batch.single.slurm" \
   "tsp one by one=batch.single.tsp"
 row "submit --batch of 100000" "20000 tasks/s" batch.100000.carma
-row "first answer after that batch" - batch.100000.next_answer.carma
+row "a submission right after that batch" - batch.100000.next_submit.carma
 row "submit --array of 10000" "20000 tasks/s" batch.array_10000.carma "sbatch --array=batch.array_10000.slurm"
 for queued in 10000 100000; do
   for share in p50 p95; do

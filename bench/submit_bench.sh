@@ -55,6 +55,13 @@ batch_file() {
   }' >"$work/batch.jsonl"
 }
 
+# fill_carma COUNT: waits until the daemon has done all work of the batch
+fill_carma() {
+  batch_file "$1"
+  carma submit --batch "$work/batch.jsonl" >/dev/null
+  carma submit "$script" >/dev/null
+}
+
 # once_ms COMMAND…: how long it takes
 once_ms() { "$bin/spawn_timer" 1 1 "$@" | cut -d' ' -f1; }
 # rate COUNT COMMAND…: tasks per second of one process that submits COUNT of them
@@ -80,12 +87,12 @@ batches() {
   for each in $(seq "$2"); do
     start_carmad batch 8xA100-40GB drained
     rate "$1" "$bin/carma" --socket "$socket" submit --batch "$work/batch.jsonl"
-    once_ms "$bin/carma" --socket "$socket" status >>"$work/next"
+    once_ms "$bin/carma" --socket "$socket" submit "$script" >>"$work/next"
     stop_carmad
   done >"$work/rates"
   record_rate "batch.$1.carma" <"$work/rates"
   read -r mid low high < <(median <"$work/next")
-  record "batch.$1.next_answer.carma" "$mid" ms "$low-$high"
+  record "batch.$1.next_submit.carma" "$mid" ms "$low-$high"
 }
 
 arrays() {
@@ -111,13 +118,11 @@ start_tsp || true
 
 start_carmad submit 8xA100-40GB drained
 submit_beside_peers 0
-batch_file 9700
-carma submit --batch "$work/batch.jsonl" >/dev/null
+fill_carma 9700
 [ -z "$slurm_pid" ] || sbatch --output=/dev/null --array=0-9699 "$script" >/dev/null
 submit_beside_peers 10000
 list_beside_peers 10000
-batch_file 89700
-carma submit --batch "$work/batch.jsonl" >/dev/null
+fill_carma 89700
 [ -z "$slurm_pid" ] || sbatch --output=/dev/null --array=0-89699 "$script" >/dev/null
 submit_beside_peers 100000
 list_beside_peers 100000
