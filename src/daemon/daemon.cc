@@ -431,9 +431,13 @@ void RealDaemon::RequestEstimates(std::vector<EstimateJob> jobs) {
   estimate_worker_.Do([estimator = estimator_, loop = shared_loop_, shared, this] {
     auto events = std::make_shared<std::vector<core::Event>>();
     for (const EstimateJob& job : *shared) {
-      const Result<core::Estimate> estimate = estimator->Peak(job.spec);
-      events->push_back(
-          core::EstimateReady{job.id, estimate ? std::optional(*estimate) : std::nullopt});
+      estimate::Question question;
+      question.given_mib = job.spec.memory_mib;
+      question.given_source = job.spec.memory_source;
+      const Result<estimate::Answer> answer = estimator->Ask(question);
+      std::optional<core::Estimate> known;
+      if (answer) known = core::Estimate{answer->point_mib, answer->method};
+      events->push_back(core::EstimateReady{job.id, std::move(known)});
     }
     asio::post(*loop, [this, events] {
       for (core::Event& event : *events) engine_->Post(std::move(event));

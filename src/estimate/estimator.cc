@@ -1,36 +1,26 @@
 #include "estimate/estimator.h"
 
-#include <utility>
+#include <algorithm>
+#include <array>
 
 namespace carma::estimate {
 namespace {
 
-using base::ErrorCode;
-
 class Given : public Estimator {
  public:
-  std::string name() const override { return "given"; }
-  base::Result<core::Estimate> Peak(const task::TaskSpec& spec) override {
-    if (!spec.memory_mib) return base::Fail(ErrorCode::kNotFound, "no memory was given");
-    return core::Estimate{*spec.memory_mib, spec.memory_source};
+  std::string_view name() const override { return "given"; }
+  base::Result<Answer> Ask(const Question& question) const override {
+    if (!question.given_mib) return base::Fail(base::ErrorCode::kNotFound, "no memory was given");
+    Answer answer;
+    answer.point_mib = answer.bound_mib = *question.given_mib;
+    answer.method = question.given_source;
+    return answer;
   }
 };
 
-class FirstOf : public Estimator {
- public:
-  explicit FirstOf(std::vector<std::unique_ptr<Estimator>> estimators)
-      : estimators_(std::move(estimators)) {}
-  std::string name() const override { return "auto"; }
-  base::Result<core::Estimate> Peak(const task::TaskSpec& spec) override {
-    for (const std::unique_ptr<Estimator>& each : estimators_) {
-      base::Result<core::Estimate> estimate = each->Peak(spec);
-      if (estimate || estimate.error().code != ErrorCode::kNotFound) return estimate;
-    }
-    return base::Fail(ErrorCode::kNotFound, "no estimator says anything about this task");
-  }
-
- private:
-  std::vector<std::unique_ptr<Estimator>> estimators_;
+// One line per estimator; the first is what the daemon uses unless told otherwise.
+constexpr std::array kEstimators{
+    EstimatorEntry{"given", "what the user or the task file states", &MakeGiven},
 };
 
 }  // namespace
@@ -39,8 +29,14 @@ std::unique_ptr<Estimator> MakeGiven() {
   return std::make_unique<Given>();
 }
 
-std::unique_ptr<Estimator> MakeFirstOf(std::vector<std::unique_ptr<Estimator>> estimators) {
-  return std::make_unique<FirstOf>(std::move(estimators));
+std::span<const EstimatorEntry> Estimators() {
+  return kEstimators;
+}
+
+const EstimatorEntry* FindEstimator(std::string_view name) {
+  const auto* found = std::find_if(kEstimators.begin(), kEstimators.end(),
+                                   [&](const EstimatorEntry& each) { return each.name == name; });
+  return found == kEstimators.end() ? nullptr : found;
 }
 
 }  // namespace carma::estimate

@@ -1,30 +1,97 @@
 // Predicts the peak GPU memory of a task that has not run yet.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
-#include "core/task.h"
-#include "task/spec.h"
+#include "model/layers.h"
 
 namespace carma::estimate {
+
+// State tensors of the size of the parameters that an optimizer keeps.
+enum class Optimizer { kSgd, kMomentum, kAdam };  // 0, 1, 2 per parameter
+// "sgd", "sgd-momentum", "momentum", "adam", "adamw" and others of their kind, in any case; empty
+// for a name that is not known.
+std::optional<Optimizer> ParseOptimizer(std::string_view name);
+
+enum class Precision { kFp32, kMixed, kHalf };  // kMixed: fp32 weights, 16-bit activations (amp)
+// "fp32", "tf32", "amp", "amp-fp16", "amp-bf16", "fp16", "bf16"; empty for others.
+std::optional<Precision> ParsePrecision(std::string_view name);
+
+struct Site;    // calibration.h: what finished tasks taught about this server
+class History;  // history.h: measured peaks of earlier runs
+
+// Everything that is known before the run. Borrowed for one call.
+struct Question {
+  const model::LayerList* layers = nullptr;  // null: no readable summary
+  std::string summary_trouble;               // why there is none, if one was named
+  std::optional<std::int64_t> batch;         // samples per GPU and step
+  std::optional<Optimizer> optimizer;        // empty: not known, the estimator says what it assumes
+  std::optional<Precision> precision;
+  int gpus = 1;
+  std::string gpu_type;                   // "A100-40GB"; empty: not known
+  std::int64_t gpu_mib = 0;               // usable memory of the largest GPU; 0: not known
+  std::optional<std::int64_t> given_mib;  // what the user states
+  std::string given_source = "given";     // "given", "rad" …
+  std::string signature;                  // history.h; empty: unknown
+  double coverage = 0.95;                 // share of runs that the bound should cover, 0.5..0.999
+  const Site* site = nullptr;             // null: the shipped constants
+  const History* history = nullptr;
+};
+
+// One part of a prediction, for `carma estimate --explain`.
+struct Term {
+  std::string name;  // "context", "parameters and optimizer", "kept for backward" …
+  double mib = 0;
+};
+
+struct Answer {
+  std::int64_t point_mib = 0;  // most likely peak per GPU, CUDA context included
+  std::int64_t bound_mib = 0;  // covers `coverage` of the runs; at least the point
+  double coverage = 0;         // that the bound stands for; 0: the method has no notion of one
+  std::string method;          // "structural", "gpumemnet-mlp" …
+  std::vector<Term> terms;     // may be empty; their sum is the point where they are given
+  std::vector<std::string> warnings;  // one sentence each: assumed optimizer, collapsed summary …
+};
 
 class Estimator {
  public:
   virtual ~Estimator() = default;
-  virtual std::string name() const = 0;
-  // Peak per GPU in MiB, CUDA context included, the same for each of the task's GPUs.
-  // Errors: kNotFound: this method says nothing about such a task; kUnavailable: a helper did not
-  // answer. May block; worker only.
-  virtual base::Result<core::Estimate> Peak(const task::TaskSpec& spec) = 0;
+  virtual std::string_view name() const = 0;
+  // Errors: kNotFound: this method says nothing about such a task, with the reason as a sentence.
+  // Pure and safe to call from several threads; no I/O.
+  virtual base::Result<Answer> Ask(const Question& question) const = 0;
 };
 
 // What the user or the task file states, as it is.
 std::unique_ptr<Estimator> MakeGiven();
+// Formula of the dissertation, section 5.3.1.
+std::unique_ptr<Estimator> MakeHorus();
+// Parameters plus tensors kept for backward.
+std::unique_ptr<Estimator> MakeFakeTensor();
+// docs/estimators.md.
+std::unique_ptr<Estimator> MakeStructural();
+// Shipped weights (data/estimators).
+std::unique_ptr<Estimator> MakeGpuMemNetMlp();
+std::unique_ptr<Estimator> MakeGpuMemNetTransformer();
+// Measured peaks of earlier runs of the same thing.
+std::unique_ptr<Estimator> MakeFromHistory();
+// History, else structural from the best information there is, else class prior; kNotFound: none.
+std::unique_ptr<Estimator> MakeAuto();
 
-// Asks the estimators in order; the first that says something wins. kNotFound if none does.
-std::unique_ptr<Estimator> MakeFirstOf(std::vector<std::unique_ptr<Estimator>> estimators);
+struct EstimatorEntry {
+  std::string_view name;
+  std::string_view description;
+  std::unique_ptr<Estimator> (*make)();
+};
+// All of the above, "auto" first.
+std::span<const EstimatorEntry> Estimators();
+const EstimatorEntry* FindEstimator(std::string_view name);
 
 }  // namespace carma::estimate

@@ -6,22 +6,22 @@ namespace carma::estimate {
 namespace {
 
 TEST(Estimator, GivenRepeatsTheUsersNumberAndItsSource) {
-  task::TaskSpec spec;
-  EXPECT_EQ(MakeGiven()->Peak(spec).error().code, base::ErrorCode::kNotFound);
-  spec.memory_mib = 12'000;
-  spec.memory_source = "rad";
-  EXPECT_EQ(*MakeGiven()->Peak(spec), (core::Estimate{12'000, "rad"}));
+  Question question;
+  EXPECT_EQ(MakeGiven()->Ask(question).error().code, base::ErrorCode::kNotFound);
+  question.given_mib = 12'000;
+  question.given_source = "rad";
+  const Answer answer = *MakeGiven()->Ask(question);
+  EXPECT_EQ(answer.point_mib, 12'000);
+  EXPECT_EQ(answer.bound_mib, 12'000);
+  EXPECT_EQ(answer.method, "rad");
 }
 
-TEST(Estimator, FirstOfPassesOverEstimatorsThatSayNothing) {
-  std::vector<std::unique_ptr<Estimator>> none;
-  task::TaskSpec spec;
-  EXPECT_EQ(MakeFirstOf(std::move(none))->Peak(spec).error().code, base::ErrorCode::kNotFound);
-  std::vector<std::unique_ptr<Estimator>> two;
-  two.push_back(MakeGiven());
-  two.push_back(MakeGiven());
-  spec.memory_mib = 7;
-  EXPECT_EQ(MakeFirstOf(std::move(two))->Peak(spec)->peak_mib, 7);
+TEST(Estimator, EveryEntryMakesAnEstimatorOfItsName) {
+  for (const EstimatorEntry& entry : Estimators()) {
+    EXPECT_EQ(entry.make()->name(), entry.name);
+    EXPECT_EQ(FindEstimator(entry.name), &entry);
+  }
+  EXPECT_EQ(FindEstimator("no such"), nullptr);
 }
 
 }  // namespace

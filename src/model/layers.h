@@ -1,0 +1,120 @@
+// What a model looks like, layer by layer: the common form of every kind of summary.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace carma::model {
+
+inline constexpr std::size_t kMaxSummaryBytes = 64 << 20;
+inline constexpr std::size_t kMaxLayers = 200'000;
+inline constexpr std::size_t kMaxRank = 8;
+inline constexpr std::int64_t kMaxDimension = std::int64_t{1} << 40;
+// Elements of one tensor per sample, and parameters of one model; larger ones are refused.
+inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
+
+// Dimensions as printed. A negative entry -k is k times the batch: -1 is the batch itself, -64 is
+// 64 windows per sample. A shape without negative entries does not grow with the batch.
+class Shape {
+ public:
+  Shape() = default;
+  // False, and unchanged: the rank is full or the dimension is 0 or beyond kMaxDimension.
+  bool Push(std::int64_t dimension) {
+    if (rank_ == kMaxRank || dimension == 0 || dimension > kMaxDimension ||
+        dimension < -kMaxDimension) {
+      return false;
+    }
+    dimensions_[rank_++] = dimension;
+    return true;
+  }
+  std::span<const std::int64_t> dimensions() const { return {dimensions_.data(), rank_}; }
+  std::size_t rank() const { return rank_; }
+  bool empty() const { return rank_ == 0; }  // not known
+  std::int64_t operator[](std::size_t i) const { return dimensions_[i]; }
+  std::int64_t last() const { return dimensions_[rank_ - 1]; }  // rank > 0
+  bool ScalesWithBatch() const;
+  // Elements per sample: the product of the dimensions, -k counted as k. Saturates at kMaxElements;
+  // 0 for an unknown shape.
+  std::int64_t Elements() const;
+  friend bool operator==(const Shape&, const Shape&) = default;
+
+ private:
+  std::array<std::int64_t, kMaxRank> dimensions_{};
+  std::size_t rank_ = 0;
+};
+
+enum class RowKind {
+  kLeaf,       // a module without children
+  kBlock,      // children and parameters of its own
+  kContainer,  // children, no parameters of its own
+  kUnknown,    // the summary does not tell leaves from containers (torchsummary)
+};
+
+// One row: a module that ran (a module called twice has two).
+struct Layer {
+  std::string type;  // class name: "Conv2d"
+  std::string name;  // dotted path of attributes; empty if the summary does not give it
+  Shape in;          // first tensor; empty: not known
+  Shape out;
+  std::int64_t params = 0;  // its own, not those of its children
+  std::int64_t trainable = 0;
+  bool inplace = false;
+  RowKind kind = RowKind::kLeaf;
+  std::optional<double> dropout;       // rate of a dropout layer, 0..1
+  std::optional<std::int64_t> kernel;  // positions of a convolution's kernel: 9 for 3x3
+  friend bool operator==(const Layer&, const Layer&) = default;
+};
+
+enum class SummaryFormat { kTorchSummary, kTorchInfo, kTorchTree, kKeras, kCarmaJson };
+
+// What an author of a summary would want to know: something was inferred, missing or contradictory.
+struct Note {
+  enum class Kind {
+    kInferred,       // not in the text, derived from it: says from what
+    kMissingShapes,  // rows without shapes, or no input shapes at all
+    kCollapsed,      // blocks printed as one row: what is inside is unknown
+    kFooter,         // the totals at the end contradict the rows
+    kUnknownLayer,   // types that no rule knows
+    kOther,
+  };
+  Kind kind = Kind::kOther;
+  std::string text;  // one sentence with the numbers
+  friend bool operator==(const Note&, const Note&) = default;
+};
+
+// Bytes that autograd keeps for the backward pass, measured by a dry run (python/carma_summary.py);
+// parameters and buffers not counted.
+struct SavedBytes {
+  double per_sample = 0;
+  double constant = 0;
+  friend bool operator==(const SavedBytes&, const SavedBytes&) = default;
+};
+
+struct LayerList {
+  SummaryFormat format = SummaryFormat::kCarmaJson;
+  std::string model;   // name, or empty
+  std::string family;  // as the source says it, or empty
+  Shape input;         // of the whole model, one sample; empty: not known
+  Shape output;
+  std::vector<Layer> layers;  // in the order the modules finish
+  std::int64_t params = 0;    // of the whole model: the truth where the source gives it
+  std::int64_t trainable = 0;
+  std::int64_t param_tensors = 0;     // 0: not known
+  std::int64_t buffer_bytes = 0;      // batch-norm statistics and alike
+  bool has_input_shapes = false;      // rows say what they read
+  bool collapsed = false;             // a Note says which rows
+  std::optional<double> dropout;      // rate of the model's dropout layers where rows do not say it
+  std::optional<std::int64_t> batch;  // batch size the summary was made with
+  std::optional<std::string> optimizer;  // "adamw" …, as the helper saw it
+  std::optional<std::string> precision;  // "fp32", "amp", "bf16" …
+  std::optional<SavedBytes> saved;
+  std::vector<Note> notes;
+  friend bool operator==(const LayerList&, const LayerList&) = default;
+};
+
+}  // namespace carma::model
