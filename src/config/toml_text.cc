@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "base/text.h"
@@ -22,49 +23,59 @@
 namespace carma::config {
 namespace {
 
-// Only lists of texts without a comma have a meaning.
-void FillList(const toml::array& list, Entry& entry) {
-  std::vector<std::string> items;
-  for (const toml::node& item : list) {
-    const toml::value<std::string>* text = item.as_string();
-    if (text == nullptr || text->get().find(',') != std::string::npos) return;
-    items.push_back(text->get());
+// Text and form of one value; no form: of a kind that no key takes.
+std::pair<std::string, unsigned> Scalar(const toml::node& node) {
+  if (const auto* text = node.as_string()) return {text->get(), kText};
+  if (const auto* whole = node.as_integer()) return {std::to_string(whole->get()), kNumber};
+  if (const auto* number = node.as_floating_point()) {
+    return {fmt::format("{}", number->get()), kNumber};
   }
-  entry.text = base::Join(items, ",");
+  if (const auto* flag = node.as_boolean()) return {flag->get() ? "true" : "false", kBool};
+  return {};
+}
+
+// As one text, only lists of texts without a comma have a meaning.
+void FillList(const toml::array& list, Entry& entry) {
+  bool only_texts = true;
+  for (const toml::node& item : list) {
+    auto [text, form] = Scalar(item);
+    if (form == 0) {
+      entry.items.clear();
+      return;
+    }
+    only_texts = only_texts && form == kText && text.find(',') == std::string::npos;
+    entry.items.push_back(std::move(text));
+  }
+  if (!only_texts) return;
+  entry.text = base::Join(entry.items, ",");
   entry.form = kTextList;
 }
 
-Entry ToEntry(std::string name, const toml::node& node) {
-  Entry entry{.name = std::move(name), .line = node.source().begin.line};
-  if (const auto* text = node.as_string()) {
-    entry.text = text->get();
-    entry.form = kText;
-  } else if (const auto* whole = node.as_integer()) {
-    entry.text = std::to_string(whole->get());
-    entry.form = kNumber;
-  } else if (const auto* number = node.as_floating_point()) {
-    entry.text = fmt::format("{}", number->get());
-    entry.form = kNumber;
-  } else if (const auto* flag = node.as_boolean()) {
-    entry.text = flag->get() ? "true" : "false";
-    entry.form = kBool;
-  } else if (const auto* list = node.as_array()) {
+Entry ToEntry(std::vector<std::string> path, const toml::node& node) {
+  Entry entry{.name = base::Join(path, "."), .line = node.source().begin.line};
+  entry.path = std::move(path);
+  if (const auto* list = node.as_array()) {
     FillList(*list, entry);
+  } else {
+    std::tie(entry.text, entry.form) = Scalar(node);
   }
   return entry;
 }
 
-void Flatten(const toml::table& table, const std::string& prefix, std::vector<Entry>& entries) {
+void Flatten(const toml::table& table, const std::vector<std::string>& above,
+             std::vector<Entry>& entries) {
   for (const auto& [key, node] : table) {
-    const std::string name = prefix + std::string(key.str());
+    std::vector<std::string> path = above;
+    path.emplace_back(key.str());
     const toml::table* inner = node.as_table();
     if (inner != nullptr && !inner->empty()) {
-      Flatten(*inner, name + ".", entries);
-    } else if (inner == nullptr || !prefix.empty()) {
-      entries.push_back(ToEntry(name, node));
-    } else if (std::none_of(AllKeys().begin(), AllKeys().end(),
-                            [&](const Key& known) { return known.name.starts_with(name + "."); })) {
-      entries.push_back(ToEntry(name, node));  // an empty section that does not exist
+      Flatten(*inner, path, entries);
+    } else if (inner == nullptr || !above.empty()) {
+      entries.push_back(ToEntry(std::move(path), node));
+    } else if (std::none_of(AllKeys().begin(), AllKeys().end(), [&](const Key& known) {
+                 return known.name.starts_with(path.front() + ".");
+               })) {
+      entries.push_back(ToEntry(std::move(path), node));  // an empty section that does not exist
     }
   }
 }
@@ -81,7 +92,7 @@ base::Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_
   }
   std::vector<Entry> entries;
   try {
-    Flatten(toml::parse(body), "", entries);
+    Flatten(toml::parse(body), {}, entries);
   } catch (const toml::parse_error& error) {
     return base::Fail(base::ErrorCode::kInvalid,
                       fmt::format("{}:{}: {}", path, error.source().begin.line,

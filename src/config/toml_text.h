@@ -14,6 +14,8 @@ struct Entry {
   std::string text;   // the value; items of a list are separated by commas
   unsigned form = 0;  // one Form of keys.h; 0: of a kind that no key takes (a date, a mixed list)
   unsigned line = 0;
+  std::vector<std::string> path;   // the parts of the name, which may hold dots themselves
+  std::vector<std::string> items;  // of a list of texts, numbers and truth values, as text each
 };
 
 // Errors: kInvalid "path:line: what is wrong". `path` is for messages only.
