@@ -67,6 +67,11 @@ struct Layer {
   RowKind kind = RowKind::kLeaf;
   std::optional<double> dropout;       // rate of a dropout layer, 0..1
   std::optional<std::int64_t> kernel;  // positions of a convolution's kernel: 9 for 3x3
+  // Width of what a linear layer, convolution, norm or embedding reads (for a table: its entries)
+  // and makes, as its constructor says; empty: not told. Printed module trees have no shapes but
+  // have these.
+  std::optional<std::int64_t> in_features;
+  std::optional<std::int64_t> out_features;
   friend bool operator==(const Layer&, const Layer&) = default;
 };
 

@@ -1,0 +1,84 @@
+#include "model/features.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "model/op.h"
+
+namespace carma::model {
+namespace {
+
+// Counts names; models use one or two activation functions, so a walk beats a map.
+class Tally {
+ public:
+  void Add(std::string_view name) {
+    const auto found = std::ranges::find(counts_, name, &Count::first);
+    if (found != counts_.end()) {
+      ++found->second;
+    } else {
+      counts_.emplace_back(name, 1);
+    }
+  }
+  std::string_view Commonest() const {
+    const auto most = std::ranges::max_element(counts_, {}, &Count::second);
+    return most == counts_.end() ? std::string_view() : most->first;
+  }
+
+ private:
+  using Count = std::pair<std::string_view, int>;
+  std::vector<Count> counts_;
+};
+
+}  // namespace
+
+Features Summarize(const LayerList& list) {
+  Features features;
+  features.params = list.params;
+  Tally functions;
+  for (const Layer& layer : list.layers) {
+    if (!IsOperation(layer)) continue;
+    const Op op = OpOf(layer.type);
+    if (op == Op::kReshape) continue;
+    ++features.depth;
+    features.linear += op == Op::kLinear;
+    features.conv += op == Op::kConv;
+    features.batch_norm += op == Op::kBatchNorm;
+    features.layer_norm += op == Op::kLayerNorm;
+    features.dropout += op == Op::kDropout;
+    features.activation += op == Op::kActivation;
+    features.embedding += op == Op::kEmbedding;
+    if (op == Op::kActivation) functions.Add(layer.type);
+    // Position tables and alike are the same for every batch.
+    if (layer.out.ScalesWithBatch()) {
+      features.activations = std::min(features.activations + layer.out.Elements(), kMaxElements);
+    }
+  }
+  features.activation_function = functions.Commonest();
+  return features;
+}
+
+std::string_view FamilyName(Family family) {
+  switch (family) {
+    case Family::kMlp:
+      return "mlp";
+    case Family::kCnn:
+      return "cnn";
+    case Family::kTransformer:
+      return "transformer";
+  }
+  return "";
+}
+
+Family Classify(const LayerList& list) {
+  const Features features = Summarize(list);
+  const bool attention = std::ranges::any_of(
+      list.layers, [](const Layer& layer) { return OpOf(layer.type) == Op::kAttention; });
+  if (features.layer_norm > 0 && features.linear > features.conv &&
+      (attention || features.embedding > 0)) {
+    return Family::kTransformer;
+  }
+  return features.conv > 0 ? Family::kCnn : Family::kMlp;
+}
+
+}  // namespace carma::model
