@@ -51,12 +51,21 @@ struct Term {
   double mib = 0;
 };
 
+// What a classifier says: measured memory within [index * width_mib, (index + 1) * width_mib).
+struct MemoryClass {
+  std::int64_t width_mib = 0;
+  int index = 0;
+  friend bool operator==(const MemoryClass&, const MemoryClass&) = default;
+};
+
 struct Answer {
   std::int64_t point_mib = 0;  // most likely peak per GPU, CUDA context included
   std::int64_t bound_mib = 0;  // covers `coverage` of the runs; at least the point
   double coverage = 0;         // that the bound stands for; 0: the method has no notion of one
   std::string method;          // "structural", "gpumemnet-mlp" …
   std::vector<Term> terms;     // may be empty; their sum is the point where they are given
+  std::vector<MemoryClass>
+      classes;  // most probable one of each width, finest first; classifiers only
   std::vector<std::string> warnings;  // one sentence each: assumed optimizer, collapsed summary …
 };
 
