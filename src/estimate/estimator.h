@@ -39,7 +39,8 @@ struct Question {
   std::int64_t gpu_mib = 0;               // usable memory of the largest GPU; 0: not known
   std::optional<std::int64_t> given_mib;  // what the user states
   std::string given_source = "given";     // "given", "rad" …
-  std::string signature;                  // history.h; empty: unknown
+  std::string signature;                  // signature.h; empty: unknown
+  std::string kin;                        // the same user's same program; empty: unknown
   double coverage = 0.95;                 // share of runs that the bound should cover, 0.5..0.999
   const Site* site = nullptr;             // null: the shipped constants
   const History* history = nullptr;
@@ -47,7 +48,7 @@ struct Question {
 
 // One part of a prediction, for `carma estimate --explain`.
 struct Term {
-  std::string name;  // "context", "parameters and optimizer", "kept for backward" …
+  std::string name;  // "context" (c0), "parameters and optimizer", "kept for backward" …
   double mib = 0;
 };
 
@@ -91,7 +92,8 @@ std::unique_ptr<Estimator> MakeGpuMemNetMlp();
 std::unique_ptr<Estimator> MakeGpuMemNetTransformer();
 // Measured peaks of earlier runs of the same thing.
 std::unique_ptr<Estimator> MakeFromHistory();
-// History, else structural from the best information there is, else class prior; kNotFound: none.
+// History, else structural from the best information there is, else the class prior: what the same
+// user's same program needed with other settings; kNotFound: none.
 std::unique_ptr<Estimator> MakeAuto();
 
 struct EstimatorEntry {

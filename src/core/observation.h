@@ -1,0 +1,40 @@
+// What one finished run taught about the memory it needs. Values only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/time.h"
+#include "core/task.h"
+
+namespace carma::core {
+
+// What the formula of the structural estimator said about the run, with the shipped constants.
+struct FormulaSplit {
+  std::int64_t context_mib = 0;  // the constant part: CUDA context and libraries
+  std::int64_t rest_mib = 0;     // everything that comes from the model
+  friend bool operator==(const FormulaSplit&, const FormulaSplit&) = default;
+};
+
+// So many are kept, the newest: of one signature, and altogether.
+inline constexpr int kRunsPerSignature = 16;
+inline constexpr int kMaxObservations = 20'000;
+
+struct Observation {
+  TaskId task{};
+  Time when{};  // its end
+  std::uint32_t uid = 0;
+  std::string signature;  // of the same thing (estimate/signature.h)
+  std::string kin;        // of the same user's same program, whatever it was told to do
+  std::string gpu_type;   // as the driver names it: "NVIDIA A100-SXM4-40GB"
+  std::string method;     // of the estimate it was promised by; empty: there was none
+  std::optional<std::int64_t> predicted_mib;  // that estimate's point
+  std::optional<std::int64_t> promised_mib;
+  std::int64_t measured_mib = 0;        // peak on one GPU
+  bool ran_out = false;                 // out of GPU memory: it needs more than what was measured
+  std::optional<FormulaSplit> formula;  // empty: no readable summary
+  friend bool operator==(const Observation&, const Observation&) = default;
+};
+
+}  // namespace carma::core

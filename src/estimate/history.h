@@ -1,0 +1,67 @@
+// Measured peaks of earlier runs, to answer what the next run of the same thing will need.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/observation.h"
+#include "estimate/calibration.h"
+
+namespace carma::estimate {
+
+// What earlier runs say about the next one.
+struct Recollection {
+  std::int64_t point_mib = 0;
+  std::int64_t bound_mib = 0;
+  std::size_t runs = 0;              // that it rests on
+  std::vector<std::string> remarks;  // one sentence each
+};
+
+// runs: newest first, at least one. Those on `gpu_type` count, all of them if there are none.
+// point: the peak that three quarters of the runs' weight lie at or below. A run weighs half of
+// what the run two after it weighs, so that a rise counts at once and a fall after four runs.
+// bound: the highest peak that weighs at least a twentieth of the newest, widened by 10 % for a
+// lone run down to 3 % from four runs on (what a reading once a second may miss, and what cuDNN's
+// search for algorithms adds now and then; chosen, not fitted). A run that ended for lack of memory
+// and was not followed by one that succeeded says that the need is higher than what it had: both
+// numbers are then at least a tenth above that.
+Recollection Recollect(std::span<const core::Observation> runs, const std::string& gpu_type);
+
+// The books of all runs. Safe to use from several threads; nothing blocks for long.
+class History {
+ public:
+  History() = default;
+  History(const History&) = delete;
+  History& operator=(const History&) = delete;
+
+  // In order of time; forgets the oldest beyond the limits of core/observation.h.
+  void Add(core::Observation observation);
+  // What was learned about the formula is forgotten, the peaks are kept.
+  void ForgetCalibration();
+
+  // Newest first, at most core::kRunsPerSignature.
+  std::vector<core::Observation> OfSignature(const std::string& signature) const;
+  std::vector<core::Observation> OfKin(const std::string& kin) const;
+  // Calibrate() over everything that is kept; the answer is remembered until the next Add.
+  Site SiteFor(const std::string& gpu_type) const;
+  std::size_t size() const;
+
+ private:
+  using Runs = std::map<std::string, std::set<std::uint64_t>>;  // keys of runs_, oldest first
+  std::vector<core::Observation> Newest(const Runs& runs, const std::string& key) const;
+  void Drop(std::uint64_t key);
+
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, core::Observation> runs_;  // in order of arrival
+  std::uint64_t next_key_ = 0;
+  Runs by_signature_, by_kin_;
+  mutable std::map<std::string, Site> sites_;
+};
+
+}  // namespace carma::estimate

@@ -1,0 +1,34 @@
+// When are two submissions the same thing? Their signatures are equal.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "model/layers.h"
+#include "task/spec.h"
+
+namespace carma::estimate {
+
+// Text of 32 letters that stands for what a model is made of: types, shapes, parameters, dropout
+// and kept bytes of its rows; not the names, nor how the summary was written down. Two models with
+// one fingerprint need the same memory.
+std::string Fingerprint(const model::LayerList& layers);
+
+// The submitter, the shape of the command or script, the model's fingerprint (empty: no readable
+// summary), batch size, optimizer, precision, GPUs, conda environment.
+// Shape: what does not change the need for memory is left out, so that another seed or another
+// folder is still the same thing: folders of paths, values of options like --seed, --lr, --epochs,
+// --output (table in signature.cc), dates and long hexadecimal numbers. Everything else counts.
+// Without a summary nothing but the command tells the model, so the working folder counts too.
+// "1000-<32 letters>": nobody can make somebody else's. Empty for a task without user's command.
+std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
+                      const std::string& fingerprint);
+
+// Wider: the same user's same program (its words before the first option or value), on as many
+// GPUs. "1000-<32 letters>".
+std::string Kin(const task::TaskSpec& spec, std::uint32_t uid);
+
+// One word of a command line by itself, as the shape has it; for tests and --explain.
+std::string WordShape(const std::string& word);
+
+}  // namespace carma::estimate
