@@ -79,7 +79,8 @@ Result<std::vector<ReplayStep>> PlanReplay(const trace::TaskTrace& trace,
   std::vector<ReplayStep> steps;
   steps.reserve(workloads.size());
   for (std::size_t i = 0; i < workloads.size(); ++i) {
-    Result<std::string> spec = SpecText(*workloads[i], options);
+    const trace::Workload played = trace::AsSubmitted(*workloads[i], trace.submissions[i]);
+    Result<std::string> spec = SpecText(played, options);
     if (!spec) return std::unexpected(spec.error());
     steps.push_back({trace.submissions[i].at, std::move(*spec)});
   }

@@ -36,9 +36,12 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
     const base::CsvRow row = table->Row(i);
     const Result<double> submit_s = row.Required("submit_s", 0, kMaxSubmitS);
     if (!submit_s) return base::Wrap(submit_s.error(), base::Printable(path, 200));
+    const Result<std::optional<double>> solo_s = row.Number("solo_s", kMinSoloS, kMaxSoloS);
+    if (!solo_s) return base::Wrap(solo_s.error(), base::Printable(path, 200));
     Submission submission{.at = base::Duration(std::llround(*submit_s * 1000)),
                           .workload_id = std::string(base::Trim(row.Text("workload_id"))),
-                          .line = row.line()};
+                          .line = row.line(),
+                          .solo_s = *solo_s};
     if (submission.workload_id.empty()) {
       return Fail(ErrorCode::kInvalid, Place(path, row.line()) + "column 'workload_id' is empty");
     }
@@ -68,6 +71,12 @@ Result<std::vector<const Workload*>> MatchWorkloads(const TaskTrace& trace,
     workloads.push_back(*workload);
   }
   return workloads;
+}
+
+Workload AsSubmitted(const Workload& workload, const Submission& submission) {
+  Workload played = workload;
+  if (submission.solo_s) played.solo_s = *submission.solo_s;
+  return played;
 }
 
 }  // namespace carma::trace

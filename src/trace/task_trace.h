@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,15 +18,17 @@ inline constexpr std::size_t kMaxTraceTasks = 1'000'000;
 struct Submission {
   base::Duration at{};  // since the trace's start
   std::string workload_id;
-  int line = 0;  // in the trace file
+  int line = 0;                  // in the trace file
+  std::optional<double> solo_s;  // lasts so long alone; absent: as the catalogue says
 };
 
 struct TaskTrace {
   std::vector<Submission> submissions;  // rising `at`
 };
 
-// CSV with submit_s and workload_id. Errors: kInvalid "path: line 7: …": no tasks, a time before
-// the one above it, negative, or later than a year.
+// CSV with submit_s and workload_id, and solo_s if a task lasts longer or shorter than its workload
+// does. Errors: kInvalid "path: line 7: …": no tasks, a time before the one above it, negative, or
+// later than a year; a solo_s of nothing or of more than ten years.
 base::Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path);
 // The project's own 60 tasks (data/traces/demo60.csv), of the built-in catalogue.
 base::Result<TaskTrace> BuiltInDemo60();
@@ -35,5 +38,8 @@ base::Result<TaskTrace> BuiltInDemo60();
 base::Result<std::vector<const Workload*>> MatchWorkloads(const TaskTrace& trace,
                                                           const Catalogue& catalogue,
                                                           std::string_view path);
+
+// The workload as this submission runs it: with the submission's own duration if it has one.
+Workload AsSubmitted(const Workload& workload, const Submission& submission);
 
 }  // namespace carma::trace

@@ -109,6 +109,14 @@ TEST(ParseTrace, ReadsSubmissions) {
   EXPECT_EQ(trace->submissions[1].line, 4);
 }
 
+TEST(ParseTrace, ATaskMayLastAsLongAsItsRowSays) {
+  const auto trace = ParseTrace("submit_s,workload_id,solo_s\n0,a,90\n1,a,\n", "t.csv");
+  ASSERT_TRUE(trace) << trace.error().message;
+  const Workload workload{.id = "a", .solo_s = 10};
+  EXPECT_EQ(AsSubmitted(workload, trace->submissions[0]).solo_s, 90);
+  EXPECT_EQ(AsSubmitted(workload, trace->submissions[1]).solo_s, 10);
+}
+
 TEST(ParseTrace, RefusesWithTheLine) {
   const std::vector<std::pair<std::string, const char*>> cases{
       {"", "t.csv: empty"},
@@ -121,6 +129,7 @@ TEST(ParseTrace, RefusesWithTheLine) {
       {"submit_s,workload_id\n,a\n", "t.csv: line 2: column 'submit_s' is empty"},
       {"submit_s,workload_id\n1,\n", "t.csv: line 2: column 'workload_id' is empty"},
       {"submit_s,workload_id\n1,a,b\n", "t.csv: line 2: 3 columns"},
+      {"submit_s,workload_id,solo_s\n1,a,0\n", "t.csv: line 2: column 'solo_s'"},
       {"submit_s,workload_id\n1,\"a\n", "t.csv: line 2: a quote is not closed"},
   };
   for (const auto& [csv, error] : cases) {

@@ -24,7 +24,6 @@ using base::Result;
 
 constexpr std::int64_t kNoEstimate = 40'000;
 constexpr double kMaxMemoryMib = 1 << 24;
-constexpr double kMaxSoloS = 10.0 * 366 * 86400;
 constexpr int kMaxGpus = 1024;
 constexpr std::size_t kMaxIdBytes = 256;
 
@@ -81,7 +80,7 @@ Workload ReadRow(const CsvRow& row, RowReader& in, std::string& missing) {
     if (!number) missing = column;
     return number.value_or(0);
   };
-  workload.solo_s = need("solo_seconds", 0.001, kMaxSoloS);
+  workload.solo_s = need("solo_seconds", kMinSoloS, kMaxSoloS);
   workload.mps_sensitivity = need("mps_sensitivity", 0, 1000);
   workload.mps_pressure = need("mps_pressure", 0, 1000);
   const double sm_active = need("solo_smact", 0, 1);

@@ -15,6 +15,9 @@
 namespace carma::trace {
 
 inline constexpr std::size_t kMaxWorkloads = 100'000;
+// Shortest and longest task that a catalogue or a trace may ask for; ten years.
+inline constexpr double kMinSoloS = 0.001;
+inline constexpr double kMaxSoloS = 10.0 * 366 * 86400;
 
 // Where a replayed task's memory figure comes from.
 enum class EstimateKind { kNone, kOracle, kHorus, kFakeTensor, kGpuMemNet };
@@ -62,6 +65,9 @@ class Catalogue {
   // Errors: kNotFound: no such workload; kInvalid: its row lacks what a replay needs.
   base::Result<const Workload*> Find(const std::string& id) const;
   std::size_t size() const { return workloads_.size(); }
+  const std::map<std::string, Workload>& workloads() const {
+    return workloads_;
+  }  // the usable ones
 
  private:
   std::map<std::string, Workload> workloads_;
