@@ -50,8 +50,8 @@ double SmActivity(const Interference& model, Sharing sharing, std::span<const Lo
                   std::span<const double> speeds) {
   if (sharing == Sharing::kMps) {
     double quiet = 1.0;
-    for (const Load& load : loads) quiet *= std::pow(1.0 - load.sm_active, model.smact_exponent);
-    return 1.0 - quiet;
+    for (const Load& load : loads) quiet *= 1.0 - load.sm_active;
+    return 1.0 - std::pow(quiet, model.smact_exponent);
   }
   double sum = 0;
   for (std::size_t i = 0; i < loads.size(); ++i) sum += loads[i].sm_active * speeds[i];
@@ -60,6 +60,12 @@ double SmActivity(const Interference& model, Sharing sharing, std::span<const Lo
 
 double PowerW(const PowerModel& model, double smact) {
   return std::min(model.max_w, model.idle_w + model.dynamic_w * (1.0 - std::exp(-model.k * smact)));
+}
+
+double HostFactor(const HostContention& model, int gpu_parts) {
+  const double wanted = model.cores_per_gpu_task * gpu_parts;
+  if (model.cores <= 0 || wanted <= model.cores) return 1.0;
+  return model.cores / wanted;
 }
 
 }  // namespace carma::sim

@@ -29,8 +29,8 @@ struct Interference {
 void Speeds(const Interference& model, Sharing sharing, std::span<const Load> loads,
             std::span<double> speeds);
 
-// SM activity of the GPU, 0..1. Streams: min(0.99, sum u_i * speed_i), with the speeds that hold
-// now.
+// SM activity of the GPU, 0..1. MPS: 1 - prod (1 - u_i)^e. Streams: min(0.99, sum u_i * speed_i),
+// with the speeds that hold now.
 double SmActivity(const Interference& model, Sharing sharing, std::span<const Load> loads,
                   std::span<const double> speeds);
 
@@ -43,5 +43,20 @@ struct PowerModel {
   double max_w = 275;
 };
 double PowerW(const PowerModel& model, double smact);
+
+// Data loaders of all tasks of a server share its CPU cores. An option, off by default: the runs
+// behind the other constants hint at it (tasks beside a hungry neighbour on another GPU ran 10 to
+// 25 % longer) but do not tell its constants.
+struct HostContention {
+  double cores = 0;               // 0: not modelled
+  double cores_per_gpu_task = 8;  // that one task keeps busy for each of its GPUs
+};
+// Factor on the speed of every task of the server, 0..1], when tasks hold gpu_parts GPUs in all.
+double HostFactor(const HostContention& model, int gpu_parts);
+
+// Ends that have nothing to do with memory: exponential in the time that a task computes.
+struct Failures {
+  double per_hour = 0;
+};
 
 }  // namespace carma::sim

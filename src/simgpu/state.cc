@@ -169,7 +169,7 @@ class Server::Lock {
 
 Result<Unit> CreateServer(const std::string& path, const std::string& shape,
                           const ServerOptions& options) {
-  const Result<std::vector<GpuType>> gpus = ParseShape(shape);
+  const Result<std::vector<GpuType>> gpus = sim::ParseShape(shape);
   if (!gpus) return std::unexpected(gpus.error());
   if (!(options.time_scale >= 0.001 && options.time_scale <= 1e6)) {
     return Fail(ErrorCode::kInvalid, "time scale: expected 0.001 to 1000000");

@@ -14,15 +14,17 @@
 #include <type_traits>
 #include <vector>
 
+#include "sim/gpu_types.h"
 #include "sim/models.h"
-#include "simgpu/gpu_types.h"
 
 namespace carma::simgpu {
 
-inline constexpr int kMaxGpus = 64;
+using sim::GpuType;
+
+inline constexpr int kMaxGpus = sim::kMaxServerGpus;
 inline constexpr int kMaxResidents = 512;
-inline constexpr std::size_t kTypeBytes = 32;
-inline constexpr std::size_t kNameBytes = 64;
+inline constexpr std::size_t kTypeBytes = sim::kMaxTypeBytes + 1;
+inline constexpr std::size_t kNameBytes = sim::kMaxNvmlNameBytes + 1;
 
 // One process's part of one GPU.
 struct Share {

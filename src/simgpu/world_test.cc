@@ -12,7 +12,7 @@ constexpr double kTiny = 1e-9;
 
 std::unique_ptr<World> MakeWorld(const char* shape) {
   auto world = std::make_unique<World>();
-  InitWorld(*world, *ParseShape(shape), 1);
+  InitWorld(*world, *sim::ParseShape(shape), 1);
   return world;
 }
 
@@ -195,13 +195,13 @@ TEST(World, ShapesAreParsedOrRefusedWithTheKnownTypes) {
                         {"9999999999999xT4-16GB", 0}};
   for (const Case& c : cases) {
     SCOPED_TRACE(c.shape);
-    const auto gpus = ParseShape(c.shape);
+    const auto gpus = sim::ParseShape(c.shape);
     EXPECT_EQ(gpus ? gpus->size() : 0, c.gpus);
     if (!gpus) {
       EXPECT_EQ(gpus.error().code, base::ErrorCode::kInvalid);
     }
   }
-  EXPECT_NE(ParseShape("4xB300").error().message.find("A100-80GB"), std::string::npos);
+  EXPECT_NE(sim::ParseShape("4xB300").error().message.find("A100-80GB"), std::string::npos);
 }
 
 TEST(World, UuidsDifferByGpuAndSeedAndStayTheSame) {

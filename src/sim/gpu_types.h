@@ -1,6 +1,7 @@
 // The GPU types a simulated server can have (data/gpus/gpus.csv), and shapes of servers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,7 +10,11 @@
 #include "base/result.h"
 #include "sim/models.h"
 
-namespace carma::simgpu {
+namespace carma::sim {
+
+inline constexpr int kMaxServerGpus = 64;
+inline constexpr std::size_t kMaxTypeBytes = 31;
+inline constexpr std::size_t kMaxNvmlNameBytes = 63;
 
 struct GpuType {
   std::string type;       // "A100-40GB"
@@ -17,7 +22,7 @@ struct GpuType {
   std::int64_t total_mib = 0;
   std::int64_t reserved_mib = 0;
   int sms = 0;
-  sim::PowerModel power;
+  PowerModel power;
   double relative_speed = 1;  // pace of a training task against an A100-40GB
 };
 
@@ -27,7 +32,7 @@ const std::vector<GpuType>& GpuTypes();
 
 // "4xA100-40GB", "2xA100-40GB,1xH100-80GB", "A100-40GB" -> one entry per GPU, in order; case is
 // ignored. Errors: kInvalid: unknown type (the message lists the known ones), no GPU or more than
-// kMaxGpus.
+// kMaxServerGpus.
 base::Result<std::vector<GpuType>> ParseShape(std::string_view shape);
 
-}  // namespace carma::simgpu
+}  // namespace carma::sim

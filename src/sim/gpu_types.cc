@@ -1,10 +1,9 @@
-#include "simgpu/gpu_types.h"
+#include "sim/gpu_types.h"
 
 #include "base/csv.h"
 #include "base/text.h"
-#include "simgpu/world.h"
 
-namespace carma::simgpu {
+namespace carma::sim {
 
 extern const std::string_view kGpuTypesCsv;
 
@@ -14,7 +13,8 @@ base::Result<GpuType> ParseRow(const base::CsvRow& row) {
   GpuType gpu;
   gpu.type = row.Text("type");
   gpu.nvml_name = row.Text("nvml_name");
-  if (gpu.type.empty() || gpu.type.size() >= kTypeBytes || gpu.nvml_name.size() >= kNameBytes) {
+  if (gpu.type.empty() || gpu.type.size() > kMaxTypeBytes ||
+      gpu.nvml_name.size() > kMaxNvmlNameBytes) {
     return base::Fail(base::ErrorCode::kInvalid, "line " + std::to_string(row.line()) +
                                                      ": type or nvml_name empty or too long");
   }
@@ -93,7 +93,7 @@ base::Result<std::vector<GpuType>> ParseShape(std::string_view shape) {
     }
     const base::Result<GpuType> type = FindType(group);
     if (!type) return base::Wrap(type.error(), "shape");
-    if (count < 1 || count > kMaxGpus - static_cast<std::int64_t>(gpus.size())) {
+    if (count < 1 || count > kMaxServerGpus - static_cast<std::int64_t>(gpus.size())) {
       return base::Fail(base::ErrorCode::kInvalid,
                         "shape '" + base::Printable(shape, 60) + "': expected 1 to 64 GPUs in all");
     }
@@ -102,4 +102,4 @@ base::Result<std::vector<GpuType>> ParseShape(std::string_view shape) {
   return gpus;
 }
 
-}  // namespace carma::simgpu
+}  // namespace carma::sim

@@ -1,0 +1,182 @@
+// The discrete-event simulator: what would these servers have done with that load? It drives the
+// very core of carmad (core/scheduler.h) and models only the world around it: memory, speed, power,
+// what the monitor sees, what an estimator says. docs/simulator.md has the models and their
+// evidence.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "core/policy.h"
+#include "report/run.h"
+#include "sim/gpu_types.h"
+#include "sim/memory_model.h"
+#include "sim/models.h"
+#include "trace/task_trace.h"
+#include "trace/workloads.h"
+
+namespace carma::sim {
+
+// ---- the world ----
+
+struct Server {
+  std::string name;  // "dgx-station-a100", "node 3"
+  std::vector<GpuType> gpus;
+};
+// One server is run as carmad runs it. Several stand below a cluster queue, docs/simulator.md.
+struct World {
+  std::vector<Server> servers;
+};
+
+inline constexpr std::size_t kMaxServers = 4096;
+
+// "dgx-station-a100" (or another name of ServerNames()), a shape ("4xA100-40GB,2xH100-80GB"), or
+// several servers: "125 * dgx-a100", "2 * 4xV100-16GB + dgx-h100".
+// Errors: kInvalid: an unknown name or type, no GPU, more than kMaxServers servers.
+base::Result<World> ParseWorld(std::string_view text);
+// Known servers with their shapes, for help texts.
+struct ServerName {
+  std::string_view name;
+  std::string_view shape;
+};
+std::span<const ServerName> ServerNames();
+
+// ---- the load ----
+
+// One task of the trace. The workload must outlive the run.
+struct Arrival {
+  base::Duration at{};  // since the trace's start, not before the previous one
+  const trace::Workload* workload = nullptr;
+  std::optional<double> solo_s;  // instead of the workload's
+};
+// Errors: kInvalid "path: line 7: …" for a workload that the catalogue does not have or cannot
+// replay.
+base::Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
+                                            const trace::Catalogue& catalogue,
+                                            std::string_view path);
+
+// ---- how it is run ----
+
+enum class Collocation {
+  kExclusive,  // one task per GPU: the mapper is "exclusive" whatever the policy says
+  kStreams,    // processes take turns on a GPU
+  kMps,
+  kMig,  // every GPU is cut into equal instances, which the policy sees as GPUs
+};
+// "exclusive", "streams", "mps", "mig".
+std::optional<Collocation> ParseCollocation(std::string_view name);
+std::string_view CollocationName(Collocation collocation);
+
+// What the estimator says about a task's peak. Order of precedence: given, else kind; then the
+// error model.
+struct EstimateOptions {
+  trace::EstimateKind kind = trace::EstimateKind::kNone;
+  // Any other estimator: the workload's peak per GPU in MiB, empty: it cannot tell. Must be a pure
+  // function.
+  std::function<std::optional<std::int64_t>(const trace::Workload&)> given;
+  // A random error on top: the estimate times exp(N(bias, sigma)), drawn for each task; and for
+  // this share of the tasks none at all.
+  double bias = 0;
+  double sigma = 0;
+  double missing_share = 0;
+  base::Duration takes{0};
+};
+
+// What the monitor tells the core, and when.
+struct MonitorOptions {
+  enum class Mode {
+    // Only the samples that can change a decision are made: the same run as kPeriodic, faster.
+    kOnDemand,
+    kPeriodic,  // every sample of every GPU, as carmad's monitor does
+    // No samples at all: decisions on claims alone. The policy's SM cap and settling do not apply.
+    kNone,
+  };
+  Mode mode = Mode::kOnDemand;
+  base::Duration period{1'000};
+  base::Duration window{60'000};
+  base::Duration delay{0};  // from the reading to its arrival at the core
+};
+
+struct RunOptions {
+  core::PolicyConfig policy;  // core::AsPublished for the original's loops
+  Collocation collocation = Collocation::kMps;
+  int mig_instances = 7;  // kMig: 1, 2, 3 or 7 per GPU (mig.h)
+  EstimateOptions estimates;
+  MonitorOptions monitor;
+
+  MemoryModel memory;
+  Interference interference;
+  HostContention host;
+  Failures failures;
+
+  int max_recoveries = 3;  // of each task; as published there is no end to them
+  // Perturbation: each task's solo time times exp(N(0, noise)), and a random moment between the
+  // start of the daemon and the first submission.
+  double noise = 0;
+  std::uint64_t seed = 1;
+
+  // Keeps every task and the series of every GPU in RunResult::record. Without it memory does not
+  // grow with the length of the trace.
+  bool record = false;
+  std::size_t points_per_gpu =
+      4'000;  // series are thinned to at most so many, by time-weighted means
+  // Told about each task at its end, in order of ends; for streaming accumulators.
+  std::function<void(const report::RunTask&)> on_task;
+};
+// The settings that belong to an era of the original: core::AsPublished, the window of its monitor
+// (92 s, not overlapping; v2: 30 s, rolling), retries without end, a task without estimate on the
+// whole GPU. Errors: those of core::AsPublished.
+base::Result<RunOptions> AsPublished(std::string_view era, RunOptions base);
+
+// ---- what came out ----
+
+// Means and sums over the run, in the definitions of docs/metrics.md; exact, not sampled. The run
+// lasts from the first submission to the last end.
+struct Totals {
+  std::int64_t tasks = 0;
+  std::int64_t succeeded = 0;
+  std::int64_t rejected = 0;  // could never fit
+  std::int64_t failed = 0;    // ended otherwise
+  std::int64_t attempts = 0;
+  std::int64_t oom_crashes = 0;
+  double makespan_s = 0;
+  double waiting_s = 0;    // mean over executed tasks, as the next three
+  double execution_s = 0;  // launch to end, all attempts
+  double jct_s = 0;
+  double slowdown = 0;      // of the successful attempts: first allocation to end over solo time
+  double energy_j = 0;      // all GPUs
+  double sm_active = 0;     // mean per GPU, 0..1
+  double memory_mib = 0;    // mean per GPU
+  std::int64_t events = 0;  // handled: what the core was told and what the physics did
+  friend bool operator==(const Totals&, const Totals&) = default;
+};
+
+struct RunResult {
+  Totals totals;
+  std::optional<report::RunRecord> record;  // label and provenance are the caller's
+};
+
+// A pure function of its arguments: the same ones give the same bytes, on any machine and thread.
+// At the end the books must balance (every task ended once, no claim left, the energy is that of
+// the GPUs); if they do not, the simulator itself is wrong and it aborts.
+// Errors: kInvalid: options out of range; a task that wants more GPUs than any server has ("task
+// 7 (bert-8gpu): wants 8 GPUs, the largest server has 4"); arrivals that go back in time.
+base::Result<RunResult> Simulate(const World& world, std::span<const Arrival> arrivals,
+                                 const RunOptions& options);
+
+// The same load `runs` times with the seeds seed, seed + 1, …, on as many threads; in order of
+// seeds, so that the number of threads cannot be seen. Records are not kept. `done` is told the
+// number of finished runs, from any thread.
+base::Result<std::vector<Totals>> SimulateRuns(const World& world,
+                                               std::span<const Arrival> arrivals,
+                                               const RunOptions& options, int runs, int threads,
+                                               const std::function<void(int)>& done = {});
+
+}  // namespace carma::sim
