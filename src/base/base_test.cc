@@ -84,6 +84,15 @@ TEST(Csv, QuotedCellsCommentsAndLineNumbers) {
   EXPECT_EQ(table->Row(0).Required("b", 0, 1).error().code, ErrorCode::kInvalid);
 }
 
+TEST(Csv, ACellIsReadBackAsItWasWritten) {
+  for (const std::string text : {"plain", "a,b", "say \"no\"", ""}) {
+    const Result<CsvTable> table = CsvTable::Parse("a,b\n" + CsvCell(text) + ",1\n", {"a"});
+    ASSERT_TRUE(table);
+    EXPECT_EQ(table->Row(0).Text("a"), text);
+  }
+  EXPECT_EQ(CsvCell("plain"), "plain");
+}
+
 TEST(Process, ThisProcessIsAliveAndAnotherStartTimeIsNot) {
   ProcessId self = SelfProcess();
   EXPECT_TRUE(Alive(self));

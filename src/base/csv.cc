@@ -113,4 +113,14 @@ Result<CsvTable> CsvTable::Parse(std::string_view text, const std::vector<std::s
   return table;
 }
 
+std::string CsvCell(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string cell = "\"";
+  for (const char c : text) {
+    if (c == '"') cell += '"';
+    cell += c;
+  }
+  return cell + "\"";
+}
+
 }  // namespace carma::base

@@ -47,4 +47,7 @@ class CsvTable {
   std::vector<int> lines_;
 };
 
+// One cell as CSV has it: quoted where it holds a comma, a quote or a line break.
+std::string CsvCell(std::string_view text);
+
 }  // namespace carma::base
