@@ -1,0 +1,79 @@
+// The order in which the methods are trusted, and the last resort of a task that nothing is known
+// of.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "estimate/estimator.h"
+#include "estimate/history.h"
+
+namespace carma::estimate {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+// The same user's same program with other settings. A wide net: only where nothing better is known.
+class ClassPrior {
+ public:
+  static constexpr std::size_t kLeastRuns = 3;
+
+  static Result<Answer> Ask(const Question& question) {
+    if (question.history == nullptr || question.kin.empty())
+      return Fail(ErrorCode::kNotFound, "no earlier runs of the program are known");
+    std::vector<std::int64_t> peaks_mib;
+    for (const core::Observation& run : question.history->OfKin(question.kin)) {
+      if (!run.ran_out) peaks_mib.push_back(run.measured_mib);
+    }
+    if (peaks_mib.size() < kLeastRuns) {
+      return Fail(ErrorCode::kNotFound, "fewer than " + std::to_string(kLeastRuns) +
+                                            " earlier runs of the program are known");
+    }
+    std::sort(peaks_mib.begin(), peaks_mib.end());
+    Answer answer;
+    answer.method = "prior";
+    answer.point_mib = peaks_mib[peaks_mib.size() * 3 / 4];
+    answer.bound_mib = std::max(answer.point_mib, peaks_mib.back());
+    // The highest of n covers n/(n + 1) of what comes, if it is of the same kind.
+    answer.coverage =
+        static_cast<double>(peaks_mib.size()) / static_cast<double>(peaks_mib.size() + 1);
+    answer.warnings.push_back(
+        fmt::format("no summary and no earlier run: taken from {} runs of the same program with "
+                    "other settings, {} to {} MiB",
+                    peaks_mib.size(), peaks_mib.front(), peaks_mib.back()));
+    return answer;
+  }
+};
+
+class Auto : public Estimator {
+ public:
+  std::string_view name() const override { return "auto"; }
+  Result<Answer> Ask(const Question& question) const override {
+    Result<Answer> known = history_->Ask(question);
+    if (known) return known;
+    Result<Answer> reckoned = structural_->Ask(question);
+    if (reckoned) return reckoned;
+    Result<Answer> prior = ClassPrior::Ask(question);
+    if (prior) {
+      if (!question.summary_trouble.empty()) prior->warnings.push_back(question.summary_trouble);
+      return prior;
+    }
+    const std::string& summary =
+        question.summary_trouble.empty() ? reckoned.error().message : question.summary_trouble;
+    return Fail(ErrorCode::kNotFound, summary + "; " + known.error().message);
+  }
+
+ private:
+  std::unique_ptr<Estimator> history_ = MakeFromHistory();
+  std::unique_ptr<Estimator> structural_ = MakeStructural();
+};
+
+}  // namespace
+
+std::unique_ptr<Estimator> MakeAuto() {
+  return std::make_unique<Auto>();
+}
+
+}  // namespace carma::estimate

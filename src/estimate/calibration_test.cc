@@ -1,0 +1,114 @@
+#include "estimate/calibration.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "estimate/history.h"
+
+namespace carma::estimate {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kShippedContext = 1700;
+
+// A task whose model needs rest_mib, on a site where the constant is context_mib.
+core::Observation Taught(int number, std::int64_t rest_mib, std::int64_t context_mib,
+                         const std::string& type = "A100", double error = 1) {
+  core::Observation run;
+  run.signature = std::to_string(number);
+  run.gpu_type = type;
+  run.formula = core::FormulaSplit{kShippedContext, rest_mib};
+  run.measured_mib = static_cast<std::int64_t>(static_cast<double>(context_mib) +
+                                               static_cast<double>(rest_mib) * error);
+  return run;
+}
+
+std::vector<core::Observation> Many(int count, const std::string& type = "A100") {
+  std::vector<core::Observation> runs;
+  for (int i = 0; i < count; ++i) runs.push_back(Taught(i, 200 + 1000 * (i % 10), 600, type));
+  return runs;
+}
+
+TEST(Calibration, LearnsTheConstantFromFiveTasks) {
+  EXPECT_EQ(Calibrate(Many(4), "A100").ContextMib(kShippedContext), kShippedContext);
+  const Site site = Calibrate(Many(5), "A100");
+  EXPECT_EQ(site.ContextMib(kShippedContext), 600);
+  EXPECT_EQ(site.ContextMib(kShippedContext - 275), 600 - 275) << "libraries stay apart";
+  EXPECT_EQ(site.tasks, 5U);
+  EXPECT_EQ(site.Remark(), "");
+}
+
+TEST(Calibration, LightTasksDecideTheConstant) {
+  // Ten heavy tasks that the formula has 10 % too low, five light ones that show the constant.
+  std::vector<core::Observation> runs;
+  for (int i = 0; i < 10; ++i) runs.push_back(Taught(i, 20'000, 600, "A100", 1.1));
+  for (int i = 10; i < 15; ++i) runs.push_back(Taught(i, 100, 600));
+  EXPECT_EQ(Calibrate(runs, "A100").ContextMib(kShippedContext), 600);
+}
+
+TEST(Calibration, WhatDoesNotTeach) {
+  std::vector<core::Observation> runs = Many(5);
+  const Site before = Calibrate(runs, "A100");
+  core::Observation ran_out = Taught(100, 1000, 9'000), no_summary = Taught(101, 1000, 9'000);
+  ran_out.ran_out = true;
+  no_summary.formula.reset();
+  runs.push_back(ran_out);
+  runs.push_back(no_summary);
+  EXPECT_EQ(Calibrate(runs, "A100").ratios, before.ratios);
+  for (int i = 0; i < 100; ++i) runs.push_back(runs.front());
+  EXPECT_EQ(Calibrate(runs, "A100").tasks, 5U) << "one task repeated is one task";
+}
+
+TEST(Calibration, TheConstantStaysPossible) {
+  std::vector<core::Observation> runs;
+  for (int i = 0; i < 5; ++i) runs.push_back(Taught(i, 5'000, 0, "A100", 0.2));
+  EXPECT_EQ(Calibrate(runs, "A100").ContextMib(kShippedContext), 64);
+}
+
+TEST(Calibration, TheFactorGrowsFromTheShippedOneIntoTheSitesOwn) {
+  const auto site_of = [](std::size_t count, double ratio) {
+    Site site;
+    site.ratios.assign(count, ratio);
+    return site;
+  };
+  EXPECT_DOUBLE_EQ(Site().Factor(0.9, 1.2), 1.2);
+  EXPECT_DOUBLE_EQ(site_of(15, 1.1).Factor(0.9, 1.3), 1.2) << "half of each";
+  EXPECT_DOUBLE_EQ(site_of(30, 1.1).Factor(0.9, 1.3), 1.1);
+  EXPECT_DOUBLE_EQ(site_of(30, 0.5).Factor(0.9, 1.3), 1.0) << "a bound is not below its point";
+  EXPECT_DOUBLE_EQ(site_of(30, 1.1).Factor(0.99, 1.3), 1.3)
+      << "thirty tasks know nothing of the last per cent";
+}
+
+TEST(Calibration, TheFactorIsTheConformalQuantile) {
+  Site site;
+  for (int i = 1; i <= 99; ++i) site.ratios.push_back(1 + i / 100.0);
+  EXPECT_DOUBLE_EQ(site.Factor(0.90, 9), 1.90);
+  EXPECT_DOUBLE_EQ(site.Factor(0.95, 9), 1.95);
+  EXPECT_DOUBLE_EQ(site.Factor(0.50, 9), 1.50);
+}
+
+TEST(Calibration, AnotherGpuTypeTeachesWithALabel) {
+  std::vector<core::Observation> runs = Many(6, "H100");
+  const Site site = Calibrate(runs, "A100");
+  EXPECT_EQ(site.ContextMib(kShippedContext), 600);
+  EXPECT_THAT(site.Remark(), HasSubstr("learned on H100, this is for A100"));
+  for (int i = 0; i < 5; ++i) runs.push_back(Taught(i, 100, 900));
+  EXPECT_EQ(Calibrate(runs, "A100").ContextMib(kShippedContext), 900)
+      << "its own type knows better";
+  EXPECT_EQ(Calibrate(runs, "A100").Remark(), "");
+}
+
+TEST(Calibration, IsAskedOfTheHistoryAndForgotten) {
+  History history;
+  for (const core::Observation& run : Many(5)) history.Add(run);
+  EXPECT_EQ(history.SiteFor("A100").tasks, 5U);
+  history.Add(Taught(77, 100, 600));
+  EXPECT_EQ(history.SiteFor("A100").tasks, 6U);
+  history.ForgetCalibration();
+  EXPECT_EQ(history.SiteFor("A100").tasks, 0U);
+  EXPECT_EQ(history.OfSignature("77").size(), 1U) << "the peaks are kept";
+}
+
+}  // namespace
+}  // namespace carma::estimate

@@ -1,0 +1,194 @@
+#include "estimate/history.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "estimate/estimator.h"
+
+namespace carma::estimate {
+namespace {
+
+constexpr double kLaterRunWeighs = 0.70710678;  // of the run before it, half of the one before that
+constexpr double kPointShare = 0.75;
+constexpr double kStillCounts = 0.05;
+constexpr double kLoneAllowance = 0.10, kLeastAllowance = 0.03;
+constexpr double kMoreThanRanOut = 1.1;
+
+std::int64_t Scaled(std::int64_t mib, double factor) {
+  return static_cast<std::int64_t>(std::ceil(static_cast<double>(mib) * factor));
+}
+
+// Peaks of runs that had enough, newest first, and the highest that was not enough since.
+struct Peaks {
+  std::vector<std::int64_t> mib;
+  std::optional<std::int64_t> too_little_mib;
+};
+
+Peaks PeaksOf(std::span<const core::Observation> runs, const std::string& gpu_type) {
+  const bool own_type = std::any_of(runs.begin(), runs.end(),
+                                    [&](const auto& each) { return each.gpu_type == gpu_type; });
+  Peaks peaks;
+  for (const core::Observation& each : runs) {
+    if (own_type && each.gpu_type != gpu_type) continue;
+    if (!each.ran_out) {
+      peaks.mib.push_back(each.measured_mib);
+    } else if (peaks.mib.empty()) {
+      peaks.too_little_mib = std::max(peaks.too_little_mib.value_or(0), each.measured_mib);
+    }
+  }
+  return peaks;
+}
+
+// Of peaks with falling weights, the value that `share` of the weight lies at or below.
+std::int64_t WeightedQuantile(const std::vector<std::int64_t>& newest_first, double share) {
+  std::vector<std::pair<std::int64_t, double>> weighted;
+  double weight = 1, total = 0;
+  for (const std::int64_t mib : newest_first) {
+    weighted.emplace_back(mib, weight);
+    total += weight;
+    weight *= kLaterRunWeighs;
+  }
+  std::sort(weighted.begin(), weighted.end());
+  double below = 0;
+  for (const auto& [mib, each] : weighted) {
+    below += each;
+    if (below >= share * total) return mib;
+  }
+  return weighted.back().first;
+}
+
+std::int64_t HighestThatCounts(const std::vector<std::int64_t>& newest_first) {
+  std::int64_t highest = 0;
+  double weight = 1;
+  for (const std::int64_t mib : newest_first) {
+    if (weight < kStillCounts) break;
+    highest = std::max(highest, mib);
+    weight *= kLaterRunWeighs;
+  }
+  return highest;
+}
+
+class FromHistory : public Estimator {
+ public:
+  std::string_view name() const override { return "history"; }
+  base::Result<Answer> Ask(const Question& question) const override {
+    if (question.history == nullptr)
+      return base::Fail(base::ErrorCode::kNotFound, "no history is at hand");
+    if (question.signature.empty())
+      return base::Fail(base::ErrorCode::kNotFound, "there is no command that history could know");
+    const std::vector<core::Observation> runs = question.history->OfSignature(question.signature);
+    if (runs.empty()) return base::Fail(base::ErrorCode::kNotFound, "it has not run here before");
+    Recollection recollection = Recollect(runs, question.gpu_type);
+    Answer answer;
+    answer.point_mib = recollection.point_mib;
+    answer.bound_mib = recollection.bound_mib;
+    answer.method = name();
+    answer.terms.push_back({fmt::format("measured in {} earlier run{}", recollection.runs,
+                                        recollection.runs == 1 ? "" : "s"),
+                            static_cast<double>(recollection.point_mib)});
+    answer.warnings = std::move(recollection.remarks);
+    return answer;
+  }
+};
+
+}  // namespace
+
+Recollection Recollect(std::span<const core::Observation> runs, const std::string& gpu_type) {
+  const Peaks peaks = PeaksOf(runs, gpu_type);
+  Recollection answer;
+  answer.runs = peaks.mib.size();
+  if (!peaks.mib.empty()) {
+    const double allowance =
+        std::max(kLeastAllowance, kLoneAllowance / static_cast<double>(peaks.mib.size()));
+    answer.point_mib = WeightedQuantile(peaks.mib, kPointShare);
+    answer.bound_mib = Scaled(HighestThatCounts(peaks.mib), 1 + allowance);
+  }
+  if (peaks.too_little_mib) {
+    const std::int64_t more_mib = Scaled(*peaks.too_little_mib, kMoreThanRanOut);
+    answer.point_mib = std::max(answer.point_mib, more_mib);
+    answer.bound_mib = std::max(answer.bound_mib, Scaled(more_mib, kMoreThanRanOut));
+    answer.remarks.push_back(fmt::format(
+        "the last run ended for lack of memory with {} MiB: it needs more", *peaks.too_little_mib));
+  }
+  if (!gpu_type.empty() && runs.front().gpu_type != gpu_type && answer.runs > 0 &&
+      std::none_of(runs.begin(), runs.end(),
+                   [&](const auto& each) { return each.gpu_type == gpu_type; })) {
+    answer.remarks.push_back(
+        fmt::format("measured on {}, this is for {}", runs.front().gpu_type, gpu_type));
+  }
+  return answer;
+}
+
+void History::Add(core::Observation observation) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t key = next_key_++;
+  std::set<std::uint64_t>& alike = by_signature_[observation.signature];
+  alike.insert(key);
+  by_kin_[observation.kin].insert(key);
+  runs_.emplace(key, std::move(observation));
+  if (alike.size() > core::kRunsPerSignature) Drop(*alike.begin());
+  if (runs_.size() > core::kMaxObservations) Drop(runs_.begin()->first);
+  sites_.clear();
+}
+
+void History::Drop(std::uint64_t key) {
+  const auto run = runs_.find(key);
+  for (auto& [runs, name] :
+       {std::pair(&by_signature_, &run->second.signature), std::pair(&by_kin_, &run->second.kin)}) {
+    const auto entry = runs->find(*name);
+    entry->second.erase(key);
+    if (entry->second.empty()) runs->erase(entry);
+  }
+  runs_.erase(run);
+}
+
+void History::ForgetCalibration() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [key, run] : runs_) run.formula.reset();
+  sites_.clear();
+}
+
+std::vector<core::Observation> History::Newest(const Runs& runs, const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<core::Observation> found;
+  const auto entry = runs.find(key);
+  if (entry == runs.end()) return found;
+  for (auto at = entry->second.rbegin();
+       at != entry->second.rend() && found.size() < core::kRunsPerSignature; ++at) {
+    found.push_back(runs_.at(*at));
+  }
+  return found;
+}
+
+std::vector<core::Observation> History::OfSignature(const std::string& signature) const {
+  return Newest(by_signature_, signature);
+}
+
+std::vector<core::Observation> History::OfKin(const std::string& kin) const {
+  return Newest(by_kin_, kin);
+}
+
+Site History::SiteFor(const std::string& gpu_type) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = sites_.find(gpu_type);
+  if (known != sites_.end()) return known->second;
+  std::vector<core::Observation> all;
+  all.reserve(runs_.size());
+  for (const auto& [key, run] : runs_) all.push_back(run);
+  return sites_[gpu_type] = Calibrate(all, gpu_type);
+}
+
+std::size_t History::size() const {
+  const std::lock_guard lock(mutex_);
+  return runs_.size();
+}
+
+std::unique_ptr<Estimator> MakeFromHistory() {
+  return std::make_unique<FromHistory>();
+}
+
+}  // namespace carma::estimate

@@ -1,0 +1,128 @@
+#include "estimate/history.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "estimate/estimator.h"
+
+namespace carma::estimate {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+core::Observation Peaked(std::int64_t measured_mib, bool ran_out = false,
+                         const std::string& signature = "s", const std::string& type = "A100") {
+  core::Observation run;
+  run.signature = signature;
+  run.kin = "k";
+  run.gpu_type = type;
+  run.measured_mib = measured_mib;
+  run.ran_out = ran_out;
+  return run;
+}
+
+TEST(Recollect, WhatTheNextRunWillNeed) {
+  struct Case {
+    const char* name;
+    std::vector<core::Observation> newest_first;
+    std::int64_t point_mib, bound_mib;
+    std::size_t runs;
+  };
+  const Case cases[] = {
+      {"one run, widened by a tenth", {Peaked(1000)}, 1000, 1100, 1},
+      {"two alike, widened by half of that", {Peaked(1000), Peaked(1000)}, 1000, 1050, 2},
+      {"many alike, widened by the least",
+       {Peaked(1000), Peaked(1000), Peaked(1000), Peaked(1000), Peaked(1000)},
+       1000,
+       1030,
+       5},
+      {"a rise counts at once",
+       {Peaked(2000), Peaked(1000), Peaked(1000), Peaked(1000), Peaked(1000), Peaked(1000)},
+       2000,
+       2060,
+       6},
+      {"after three lower runs the old peak still stands",
+       {Peaked(1000), Peaked(1000), Peaked(1000), Peaked(2000), Peaked(2000), Peaked(2000),
+        Peaked(2000)},
+       2000,
+       2060,
+       7},
+      {"after five the point has fallen, the bound has not",
+       {Peaked(1000), Peaked(1000), Peaked(1000), Peaked(1000), Peaked(1000), Peaked(2000)},
+       1000,
+       2060,
+       6},
+      {"what ran out needs more than it had", {Peaked(1000, true)}, 1100, 1210, 0},
+      {"more than it had, though others needed less",
+       {Peaked(2000, true), Peaked(1000)},
+       2200,
+       2420,
+       1},
+      {"a run that succeeded since is believed", {Peaked(1000), Peaked(2000, true)}, 1000, 1100, 1},
+      {"runs on the GPU type asked for count alone",
+       {Peaked(5000, false, "s", "H100"), Peaked(1000)},
+       1000,
+       1100,
+       1},
+  };
+  for (const Case& c : cases) {
+    const Recollection answer = Recollect(c.newest_first, "A100");
+    EXPECT_EQ(answer.point_mib, c.point_mib) << c.name;
+    EXPECT_EQ(answer.bound_mib, c.bound_mib) << c.name;
+    EXPECT_EQ(answer.runs, c.runs) << c.name;
+  }
+}
+
+TEST(Recollect, SaysWhatMakesItDoubtful) {
+  const core::Observation elsewhere[] = {Peaked(1000, false, "s", "H100")};
+  EXPECT_THAT(Recollect(elsewhere, "A100").remarks,
+              ElementsAre(HasSubstr("measured on H100, this is for A100")));
+  EXPECT_THAT(Recollect(elsewhere, "").remarks, IsEmpty());
+  const core::Observation too_little[] = {Peaked(1000, true)};
+  EXPECT_THAT(Recollect(too_little, "A100").remarks, ElementsAre(HasSubstr("needs more")));
+}
+
+TEST(History, KeepsTheNewestRunsOfEverySignature) {
+  History history;
+  history.Add(Peaked(1, false, "rare"));
+  for (int i = 1; i <= 3 * core::kRunsPerSignature; ++i) history.Add(Peaked(i, false, "often"));
+  EXPECT_EQ(history.size(), core::kRunsPerSignature + 1U);
+  const std::vector<core::Observation> often = history.OfSignature("often");
+  ASSERT_EQ(often.size(), static_cast<std::size_t>(core::kRunsPerSignature));
+  EXPECT_EQ(often.front().measured_mib, 3 * core::kRunsPerSignature);
+  EXPECT_EQ(history.OfSignature("rare").size(), 1U);
+  EXPECT_THAT(history.OfSignature("never"), IsEmpty());
+}
+
+TEST(History, IsBounded) {
+  History history;
+  for (int i = 0; i < core::kMaxObservations + 10; ++i) {
+    history.Add(Peaked(i, false, std::to_string(i)));
+  }
+  EXPECT_EQ(history.size(), static_cast<std::size_t>(core::kMaxObservations));
+  EXPECT_THAT(history.OfSignature("9"), IsEmpty());
+  EXPECT_EQ(history.OfSignature("10").size(), 1U);
+  EXPECT_EQ(history.OfKin("k").front().measured_mib, core::kMaxObservations + 9);
+}
+
+TEST(History, AnswersAsAnEstimator) {
+  const std::unique_ptr<Estimator> estimator = MakeFromHistory();
+  Question question;
+  EXPECT_THAT(estimator->Ask(question).error().message, HasSubstr("no history"));
+  History history;
+  question.history = &history;
+  EXPECT_THAT(estimator->Ask(question).error().message, HasSubstr("no command"));
+  question.signature = "s";
+  EXPECT_THAT(estimator->Ask(question).error().message, HasSubstr("not run here before"));
+  history.Add(Peaked(4000));
+  const base::Result<Answer> answer = estimator->Ask(question);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->point_mib, 4000);
+  EXPECT_EQ(answer->bound_mib, 4400);
+  EXPECT_EQ(answer->method, "history");
+}
+
+}  // namespace
+}  // namespace carma::estimate

@@ -1,0 +1,198 @@
+#include "estimate/signature.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+
+namespace carma::estimate {
+namespace {
+
+// Options whose value says nothing about memory, without dashes, '-' for '_'. What is not listed
+// counts: a name too few costs a run's history, a name too many a wrong promise. So names that some
+// program means its model by ("name", "experiment", "checkpoint", "data") are not here.
+constexpr std::string_view kIrrelevant =
+    " seed random-seed manual-seed random-state rng-seed "
+    " lr learning-rate base-lr min-lr max-lr warmup-lr weight-decay wd momentum "
+    " epochs epoch n-epochs num-epochs max-epochs num-train-epochs max-steps max-iters iterations "
+    " warmup warmup-steps warmup-epochs warmup-ratio patience "
+    " output output-dir out-dir save-dir save-path save-every ckpt-dir checkpoint-dir resume "
+    " log-dir logdir log-file log-level log-interval print-freq "
+    " run-name run-id exp-name tag trial fold port master-port data-dir data-path ";
+
+// 128 bits of FNV-1a in two lanes, mixed at the end. Not for secrets: the user's number stands in
+// clear before it.
+class Digest {
+ public:
+  void Add(std::string_view text) {
+    for (const char c : text) Byte(static_cast<unsigned char>(c));
+    Byte(0xFF);  // never part of UTF-8: ends the piece
+  }
+  void Add(std::int64_t value) {
+    for (int i = 0; i < 8; ++i) Byte(static_cast<unsigned char>(value >> (8 * i)));
+  }
+  template <class Value>
+  void Add(const std::optional<Value>& value) {
+    Add(std::int64_t{value.has_value()});
+    if (value) Add(*value);
+  }
+  void Add(double value) { Add(static_cast<std::int64_t>(value * 1e6)); }
+  std::string Text() const { return fmt::format("{:016x}{:016x}", Mix(first_), Mix(second_)); }
+
+ private:
+  void Byte(unsigned char byte) {
+    first_ = (first_ ^ byte) * 0x100000001B3U;
+    second_ = (second_ + byte + 1) * 0x9E3779B97F4A7C15U;
+    second_ ^= second_ >> 29;
+  }
+  static std::uint64_t Mix(std::uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
+    return x ^ (x >> 31);
+  }
+  std::uint64_t first_ = 0xCBF29CE484222325U, second_ = 0x84222325CBF29CE4U;
+};
+
+void AddShape(Digest& digest, const model::Shape& shape) {
+  digest.Add(static_cast<std::int64_t>(shape.rank()));
+  for (const std::int64_t dimension : shape.dimensions()) digest.Add(dimension);
+}
+
+// "--Log_Dir" and "trainer.log_dir" -> "log-dir".
+std::string OptionName(std::string_view word) {
+  word = word.substr(0, word.find('='));
+  word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
+  if (const std::size_t dot = word.rfind('.'); dot != std::string_view::npos) {
+    word.remove_prefix(dot + 1);
+  }
+  std::string name = base::ToLower(word);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+bool IsIrrelevant(std::string_view word) {
+  const std::string name = OptionName(word);
+  return !name.empty() && kIrrelevant.find(" " + name + " ") != std::string_view::npos;
+}
+
+// A date or a random name: 2026-11-21, 20261121-1144, 9f86d081884c.
+bool IsStamp(std::string_view word) {
+  constexpr std::size_t kLeast = 8;
+  if (word.size() < kLeast) return false;
+  const auto digits =
+      std::count_if(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  const bool only_time = std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return std::isdigit(c) != 0 || c == '-' || c == ':' || c == '_' || c == 'T';
+  });
+  const bool only_hex = std::all_of(
+      word.begin(), word.end(), [](unsigned char c) { return std::isxdigit(c) != 0 || c == '-'; });
+  const bool separated = word.find_first_of("-:_T") != std::string_view::npos;
+  return digits > 2 && ((only_time && separated) ||
+                        (only_hex && digits < static_cast<std::ptrdiff_t>(word.size())));
+}
+
+// Every word that runs: arguments with blanks (of sh -c) and lines of a script are taken apart.
+std::vector<std::string> WordsOf(const task::TaskSpec& spec) {
+  std::vector<std::string> words;
+  const auto take = [&](std::string_view text) {
+    for (const std::string_view word : base::SplitWords(text)) words.emplace_back(word);
+  };
+  if (spec.script) {
+    for (const std::string_view line : base::Split(*spec.script, '\n')) {
+      if (const std::string_view text = base::Trim(line); !text.starts_with('#')) take(text);
+    }
+  }
+  for (const std::string& argument : spec.command) take(argument);
+  for (const std::string& argument : spec.script_args) take(argument);
+  return words;
+}
+
+void AddCommandShape(Digest& digest, const std::vector<std::string>& words) {
+  bool skip_value = false;
+  for (const std::string& word : words) {
+    const bool option = word.starts_with('-');
+    if (std::exchange(skip_value, false) && !option) continue;
+    digest.Add(WordShape(word));
+    skip_value = option && word.find('=') == std::string::npos && IsIrrelevant(word);
+  }
+}
+
+std::string Base(std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+
+// The training program itself: the first Python file or module, else the first word.
+std::string ProgramOf(const task::TaskSpec& spec, const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].ends_with(".py")) return Base(words[i]);
+    const bool module = words[i] == "-m" && i + 1 < words.size();
+    if (module && !words[i + 1].starts_with("torch.distributed")) return words[i + 1];
+  }
+  return spec.script || words.empty() ? spec.name : Base(words.front());
+}
+
+}  // namespace
+
+std::string Fingerprint(const model::LayerList& list) {
+  Digest digest;
+  digest.Add(list.params);
+  digest.Add(list.buffer_bytes);
+  digest.Add(list.dropout);
+  digest.Add(std::int64_t{list.saved.has_value()});
+  if (list.saved) {
+    digest.Add(list.saved->per_sample);
+    digest.Add(list.saved->constant);
+  }
+  AddShape(digest, list.input);
+  for (const model::Layer& layer : list.layers) {
+    digest.Add(layer.type);
+    AddShape(digest, layer.in);
+    AddShape(digest, layer.out);
+    digest.Add(layer.params);
+    digest.Add(layer.trainable);
+    digest.Add(std::int64_t{layer.inplace});
+    digest.Add(layer.dropout);
+    digest.Add(layer.kernel);
+  }
+  return digest.Text();
+}
+
+std::string WordShape(const std::string& word) {
+  const std::size_t equals = word.find('=');
+  if (equals != std::string::npos && equals > 0) {
+    const std::string key = word.substr(0, equals + 1);
+    return IsIrrelevant(word) ? key + "*" : key + WordShape(word.substr(equals + 1));
+  }
+  const std::string base = word.find('/') == std::string::npos ? word : Base(word);
+  return IsStamp(base) ? "*" : base;
+}
+
+std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
+                      const std::string& fingerprint) {
+  const std::vector<std::string> words = WordsOf(spec);
+  Digest digest;
+  AddCommandShape(digest, words);
+  digest.Add(fingerprint.empty() ? spec.workdir : fingerprint);
+  digest.Add(spec.batch_size);
+  digest.Add(std::int64_t{spec.optimizer.has_value()});
+  digest.Add(base::ToLower(spec.optimizer.value_or("")));
+  digest.Add(base::ToLower(spec.precision.value_or("")));
+  digest.Add(std::int64_t{spec.gpus});
+  digest.Add(Base(spec.conda_env.value_or("")));
+  return fmt::format("{}-{}", uid, digest.Text());
+}
+
+std::string Kin(const task::TaskSpec& spec, std::uint32_t uid) {
+  Digest digest;
+  digest.Add(ProgramOf(spec, WordsOf(spec)));
+  digest.Add(std::int64_t{spec.gpus});
+  return fmt::format("{}-{}", uid, digest.Text());
+}
+
+}  // namespace carma::estimate

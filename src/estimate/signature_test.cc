@@ -1,0 +1,145 @@
+#include "estimate/signature.h"
+
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+
+namespace carma::estimate {
+namespace {
+
+task::TaskSpec Spec(const std::string& words) {
+  task::TaskSpec spec;
+  for (const std::string_view word : base::SplitWords(words)) spec.command.emplace_back(word);
+  spec.workdir = "/home/ada/project";
+  spec.name = "train";
+  return spec;
+}
+
+TEST(Signature, WhatIsTheSameThing) {
+  struct Case {
+    const char* name;
+    const char* one;
+    const char* other;
+    bool same;
+  };
+  const Case cases[] = {
+      {"the same", "python train.py --layers 12", "python train.py --layers 12", true},
+      {"another seed", "python train.py --seed 1", "python train.py --seed 2", true},
+      {"another seed, one word", "python train.py --seed=1", "python train.py --seed=2", true},
+      {"another seed of a configuration framework", "python train.py trainer.seed=1",
+       "python train.py trainer.seed=2", true},
+      {"another learning rate", "python train.py --lr 0.1", "python train.py --lr 0.01", true},
+      {"an underscore in the name", "python train.py --learning_rate 0.1",
+       "python train.py --learning_rate 0.2", true},
+      {"another folder of the program", "python /home/ada/a/train.py", "python /tmp/train.py",
+       true},
+      {"another folder of its data", "python train.py /data/imagenet/",
+       "python train.py /scratch/imagenet", true},
+      {"another output folder", "python train.py --output-dir /tmp/run17",
+       "python train.py --output-dir /tmp/run18", true},
+      {"another date", "python train.py 2026-11-20", "python train.py 2026-11-21", true},
+      {"a value that is not dropped with a switch", "python train.py --resume --layers 3",
+       "python train.py --resume --layers 4", false},
+      {"a word behind --", "python train.py -- big", "python train.py -- small", false},
+      {"more layers", "python train.py --layers 12", "python train.py --layers 24", false},
+      {"another model", "python train.py --model resnet50", "python train.py --model resnet101",
+       false},
+      {"another model's configuration", "python train.py conf/resnet50.yaml",
+       "python train.py conf/resnet101.yaml", false},
+      {"another image size", "python train.py --img-size=224", "python train.py --img-size=384",
+       false},
+      {"a number without a name", "python train.py 12", "python train.py 24", false},
+      {"another program", "python train.py", "python finetune.py", false},
+      {"a word of eight hexadecimal letters is no stamp", "python train.py deadbeef",
+       "python train.py feedbeef", false},
+      {"a random name", "python train.py run-9f86d081884c", "python train.py run-9f86d081884d",
+       false},
+      {"a random name alone", "python train.py 9f86d081884c", "python train.py 1f86d081884d", true},
+  };
+  for (const Case& c : cases) {
+    EXPECT_EQ(Signature(Spec(c.one), 1000, "m") == Signature(Spec(c.other), 1000, "m"), c.same)
+        << c.name;
+  }
+}
+
+TEST(Signature, WhatElseCounts) {
+  const std::string same = Signature(Spec("python train.py"), 1000, "m");
+  EXPECT_TRUE(same.starts_with("1000-")) << same;
+  EXPECT_NE(Signature(Spec("python train.py"), 1001, "m"), same);
+  EXPECT_NE(Signature(Spec("python train.py"), 1000, "n"), same);
+  const auto with = [](auto change) {
+    task::TaskSpec spec = Spec("python train.py");
+    change(spec);
+    return Signature(spec, 1000, "m");
+  };
+  EXPECT_NE(with([](auto& spec) { spec.batch_size = 32; }), same);
+  EXPECT_NE(with([](auto& spec) { spec.optimizer = "adam"; }), same);
+  EXPECT_NE(with([](auto& spec) { spec.precision = "amp"; }), same);
+  EXPECT_NE(with([](auto& spec) { spec.gpus = 2; }), same);
+  EXPECT_NE(with([](auto& spec) { spec.conda_env = "torch2"; }), same);
+  EXPECT_EQ(with([](auto& spec) { spec.name = "another"; }), same);
+  EXPECT_EQ(with([](auto& spec) { spec.memory_mib = 5; }), same);
+  EXPECT_EQ(with([](auto& spec) { spec.environment["SEED"] = "7"; }), same);
+  EXPECT_EQ(with([](auto& spec) { spec.workdir = "/tmp"; }), same) << "the model is known";
+}
+
+TEST(Signature, TheFolderTellsModelsApartWhereNothingElseDoes) {
+  task::TaskSpec other = Spec("python train.py");
+  other.workdir = "/home/ada/another";
+  EXPECT_NE(Signature(other, 1000, ""), Signature(Spec("python train.py"), 1000, ""));
+}
+
+TEST(Signature, ScriptsAndShellsAreReadWordByWord) {
+  const auto script = [](const std::string& text) {
+    task::TaskSpec spec = Spec("");
+    spec.script = text;
+    return Signature(spec, 1000, "m");
+  };
+  EXPECT_EQ(script("#!/bin/sh\n# first\npython train.py --seed 1\n"),
+            script("#!/bin/sh\n\n# second\npython train.py --seed 2\n"));
+  EXPECT_NE(script("#!/bin/sh\npython train.py --width 1\n"),
+            script("#!/bin/sh\npython train.py --width 2\n"));
+  task::TaskSpec one = Spec("/bin/sh -c"), two = one;
+  one.command.emplace_back("python train.py --seed 1");
+  two.command.emplace_back("python train.py --seed 2");
+  EXPECT_EQ(Signature(one, 1000, "m"), Signature(two, 1000, "m"));
+}
+
+TEST(Signature, KinIsTheProgram) {
+  const std::string kin = Kin(Spec("python train.py --layers 12"), 1000);
+  EXPECT_EQ(Kin(Spec("python -u /tmp/train.py --layers 24 x"), 1000), kin);
+  EXPECT_EQ(Kin(Spec("torchrun --nproc_per_node 2 train.py"), 1000), kin);
+  EXPECT_NE(Kin(Spec("python other.py"), 1000), kin);
+  EXPECT_NE(Kin(Spec("python train.py"), 1001), kin);
+  EXPECT_EQ(Kin(Spec("python -m lab.train --x 1"), 1000), Kin(Spec("python3 -m lab.train"), 1000));
+  EXPECT_EQ(Kin(Spec("/opt/a/train --x 1"), 1000), Kin(Spec("train --y 2"), 1000));
+}
+
+TEST(Fingerprint, IsOfTheStructure) {
+  model::LayerList list;
+  model::Layer layer;
+  layer.type = "Linear";
+  layer.name = "fc";
+  layer.params = 10;
+  ASSERT_TRUE(layer.out.Push(-1) && layer.out.Push(10));
+  list.layers = {layer, layer};
+  list.params = 20;
+  const std::string print = Fingerprint(list);
+  EXPECT_EQ(print.size(), 32U);
+  const auto with = [&](auto change) {
+    model::LayerList other = list;
+    change(other);
+    return Fingerprint(other);
+  };
+  EXPECT_EQ(with([](auto& l) { l.layers[0].name = "head"; }), print);
+  EXPECT_EQ(with([](auto& l) { l.model = "another name"; }), print);
+  EXPECT_EQ(with([](auto& l) { l.batch = 64; }), print);
+  EXPECT_NE(with([](auto& l) { l.layers.pop_back(); }), print);
+  EXPECT_NE(with([](auto& l) { l.layers[1].type = "Conv2d"; }), print);
+  EXPECT_NE(with([](auto& l) { l.layers[1].dropout = 0.5; }), print);
+  EXPECT_NE(with([](auto& l) { std::ignore = l.layers[1].out.Push(2); }), print);
+  EXPECT_NE(with([](auto& l) { l.saved = model::SavedBytes{100, 0}; }), print);
+}
+
+}  // namespace
+}  // namespace carma::estimate
