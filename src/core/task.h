@@ -125,8 +125,10 @@ struct TaskRequest {
 
 // Expected peak per GPU.
 struct Estimate {
-  std::int64_t peak_mib = 0;
-  std::string method;  // "given", "rad", later "structural", "history" …
+  std::int64_t peak_mib = 0;  // what is promised: a bound, where the method has one
+  std::string method;         // "given", "rad", "structural", "history" …
+  // The most likely value, which the bound was made of; empty: peak_mib itself.
+  std::optional<std::int64_t> predicted_mib;
   friend bool operator==(const Estimate&, const Estimate&) = default;
 };
 

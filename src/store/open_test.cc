@@ -104,7 +104,7 @@ TEST_F(StoreRefusal, FilesThatAreNotCarmasOrDamaged) {
       {"another application", with(68, "ABCD"), ErrorCode::kCorrupt, "another application"},
       {"schema 0", with(60, std::string(4, '\0')), ErrorCode::kCorrupt, "schema 0"},
       {"a newer schema", with(60, {'\0', '\0', '\0', '\x09'}), ErrorCode::kConflict,
-       "schema 9 of a newer CARMA, expected at most 1"},
+       "schema 9 of a newer CARMA, expected at most 2"},
       {"cut in half", sound.substr(0, sound.size() / 2 / 4096 * 4096), ErrorCode::kCorrupt, ""},
       {"a page of zeros", with(3 * 4096, std::string(4096, '\0')), ErrorCode::kCorrupt, "damaged"},
       {"a page of noise", with(5 * 4096, std::string(4096, '\x5A')), ErrorCode::kCorrupt, ""},
@@ -118,8 +118,8 @@ TEST_F(StoreRefusal, FilesThatAreNotCarmasOrDamaged) {
 }
 
 TEST_F(StoreRefusal, ANewerSchemaThatStandsInTheLogOnly) {
-  LeaveInLog("PRAGMA user_version=2");
-  ExpectRefused("newer in the log", ErrorCode::kConflict, "schema 2 of a newer CARMA");
+  LeaveInLog("PRAGMA user_version=3");
+  ExpectRefused("newer in the log", ErrorCode::kConflict, "schema 3 of a newer CARMA");
 }
 
 TEST_F(StoreRefusal, DamageUnderAnUnfinishedLog) {
@@ -170,6 +170,30 @@ TEST_F(StoreRefusal, EveryMigrationLeadsFromTheOneBefore) {
   int version = 0;
   for (const Migration& step : Migrations()) EXPECT_EQ(step.version, ++version);
   EXPECT_EQ(version, kSchemaVersion);
+}
+
+TEST_F(StoreRefusal, BooksOfSchema1AreUpgradedWithTheirTasks) {
+  std::filesystem::remove(path_);
+  {
+    SQLite::Database db(path_, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    db.exec("PRAGMA application_id=" + std::to_string(kApplicationId));
+    db.exec(std::string(Migrations().front().sql));
+    db.exec("PRAGMA user_version=1");
+    db.exec(
+        "INSERT INTO task VALUES(7,'queued','ada','train',1000,1,NULL,0,0,NULL,NULL,NULL,3,1,0,"
+        "NULL,0,'main',0,'','',12000,'given',0,0,0,0,NULL,0,NULL,NULL,NULL,'','','none',1,1,NULL,"
+        "NULL,NULL,NULL,'success',0,0,'',0);"
+        "INSERT INTO description VALUES(7,1000,NULL,'{}','/o','/o')");
+  }
+  const Result<std::unique_ptr<Store>> store = Store::Open(dir_);
+  ASSERT_TRUE(store) << store.error().message;
+  const Result<StoredTask> task = (*store)->Get(core::TaskId{7});
+  ASSERT_TRUE(task) << task.error().message;
+  EXPECT_EQ(task->record.estimate, (core::Estimate{12'000, "given", std::nullopt}));
+  ASSERT_TRUE((*store)->Begin());
+  EXPECT_TRUE((*store)->PutForecast({task->record.id, "m", std::nullopt, {}}));
+  EXPECT_TRUE((*store)->AddObservation({}));
+  EXPECT_TRUE((*store)->Commit());
 }
 
 TEST(StateLock, ASecondDaemonIsToldThePidOfTheFirst) {

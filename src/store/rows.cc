@@ -107,14 +107,19 @@ std::optional<core::Dependency> DependencyFrom(const Json& row) {
 
 // ---- Binder ----
 
-void Binder::operator()(const char*, const char*, const std::optional<core::Estimate>& value) {
+void Binder::operator()(const char*, const char*, const char*,
+                        const std::optional<core::Estimate>& value) {
   if (!value) {
-    BindNull();
-    BindNull();
+    for (int i = 0; i < 3; ++i) BindNull();
     return;
   }
   Bind(value->peak_mib);
   Bind(value->method);
+  Bind(value->predicted_mib);
+}
+void Binder::operator()(const char*, const char*, const std::optional<core::FormulaSplit>& value) {
+  Bind(value ? std::optional(value->context_mib) : std::nullopt);
+  Bind(value ? std::optional(value->rest_mib) : std::nullopt);
 }
 
 void Binder::Bind(std::int64_t value) {
@@ -191,14 +196,26 @@ void Binder::BindWord(std::string_view word) {
 
 // ---- Reader ----
 
-void Reader::operator()(const char* mib, const char* method, std::optional<core::Estimate>& value) {
-  std::optional<std::int64_t> peak_mib;
+void Reader::operator()(const char* mib, const char* method, const char* predicted,
+                        std::optional<core::Estimate>& value) {
+  std::optional<std::int64_t> peak_mib, predicted_mib;
   std::optional<std::string> name;
   (*this)(mib, peak_mib);
   (*this)(method, name);
+  (*this)(predicted, predicted_mib);
   if (peak_mib.has_value() != name.has_value()) Complain("both parts of the estimate or none");
   value.reset();
-  if (peak_mib && name) value = core::Estimate{*peak_mib, *std::move(name)};
+  if (peak_mib && name) value = core::Estimate{*peak_mib, *std::move(name), predicted_mib};
+}
+void Reader::operator()(const char* context, const char* rest,
+                        std::optional<core::FormulaSplit>& value) {
+  std::optional<std::int64_t> context_mib, rest_mib;
+  (*this)(context, context_mib);
+  (*this)(rest, rest_mib);
+  if (context_mib.has_value() != rest_mib.has_value())
+    Complain("both parts of the formula or none");
+  value.reset();
+  if (context_mib && rest_mib) value = core::FormulaSplit{*context_mib, *rest_mib};
 }
 
 void Reader::Read(std::int64_t& value) {

@@ -35,7 +35,7 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("held", record.held);
   column("reason", record.reason.code);
   column("reason_text", record.reason.text);
-  column("estimate_mib", "estimate_method", record.estimate);
+  column("estimate_mib", "estimate_method", "predicted_mib", record.estimate);
   column("attempt", record.attempt);
   column("ooms", record.ooms);
   column("launch_failures", record.launch_failures);
@@ -61,6 +61,23 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("peak_mib", record.peak_mib);
 }
 
+// A row of table observation but its id.
+template <class Visitor, class Observation>
+void VisitObservation(Visitor& column, Observation& observation) {
+  column("task", observation.task);
+  column("when_ms", observation.when);
+  column("uid", observation.uid);
+  column("signature", observation.signature);
+  column("kin", observation.kin);
+  column("gpu_type", observation.gpu_type);
+  column("method", observation.method);
+  column("predicted_mib", observation.predicted_mib);
+  column("promised_mib", observation.promised_mib);
+  column("measured_mib", observation.measured_mib);
+  column("ran_out", observation.ran_out);
+  column("context_mib", "rest_mib", observation.formula);
+}
+
 // The whole row but its id.
 template <class Visitor, class Task>
 void VisitTask(Visitor& column, Task& task) {
@@ -75,9 +92,12 @@ class ColumnNames {
   void operator()(const char* name, const Value&) {
     names.emplace_back(name);
   }
-  void operator()(const char* mib, const char* method, const std::optional<core::Estimate>&) {
-    names.emplace_back(mib);
-    names.emplace_back(method);
+  void operator()(const char* mib, const char* method, const char* predicted,
+                  const std::optional<core::Estimate>&) {
+    names.insert(names.end(), {mib, method, predicted});
+  }
+  void operator()(const char* context, const char* rest, const std::optional<core::FormulaSplit>&) {
+    names.insert(names.end(), {context, rest});
   }
   std::vector<std::string> names;
 };
@@ -92,7 +112,9 @@ class Binder {
   void operator()(const char*, const Value& value) {
     Bind(value);
   }
-  void operator()(const char*, const char*, const std::optional<core::Estimate>& value);
+  void operator()(const char*, const char*, const char*,
+                  const std::optional<core::Estimate>& value);
+  void operator()(const char*, const char*, const std::optional<core::FormulaSplit>& value);
 
   void Bind(std::int64_t value);
   void Bind(int value) { Bind(static_cast<std::int64_t>(value)); }
@@ -141,7 +163,9 @@ class Reader {
     name_ = name;
     Read(value);
   }
-  void operator()(const char* mib, const char* method, std::optional<core::Estimate>& value);
+  void operator()(const char* mib, const char* method, const char* predicted,
+                  std::optional<core::Estimate>& value);
+  void operator()(const char* context, const char* rest, std::optional<core::FormulaSplit>& value);
 
   void Read(std::int64_t& value);
   void Read(int& value);

@@ -31,7 +31,7 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.queue = core::QueueKind::kRecovery;
   r.held = true;
   r.reason = {core::ReasonCode::kVictim, "a neighbour's fault; \"quoted\", ümläut"};
-  r.estimate = core::Estimate{9'999, "rad"};
+  r.estimate = core::Estimate{9'999, "rad", 8'765};
   r.attempt = 4;
   r.ooms = 2;
   r.launch_failures = 1;

@@ -135,8 +135,42 @@ CREATE TABLE counter (
 INSERT INTO counter VALUES ('task', 0), ('event', 0);
 )sql";
 
+// Table forecast holds what the estimator said beyond the row of its task; most tasks have nothing
+// to add. Table observation outlives its tasks and is bounded by Store::AddObservation; its rows are
+// read once, at the start.
+constexpr std::string_view kVersion2 = R"sql(
+ALTER TABLE task ADD COLUMN predicted_mib INTEGER;
+
+CREATE TABLE forecast (
+  id INTEGER PRIMARY KEY REFERENCES task(id) ON DELETE CASCADE,
+  model TEXT NOT NULL,
+  context_mib INTEGER,
+  rest_mib INTEGER,
+  remarks TEXT
+) STRICT;
+
+CREATE TABLE observation (
+  id INTEGER PRIMARY KEY,
+  task INTEGER NOT NULL,
+  when_ms INTEGER NOT NULL,
+  uid INTEGER NOT NULL,
+  signature TEXT NOT NULL,
+  kin TEXT NOT NULL,
+  gpu_type TEXT NOT NULL,
+  method TEXT NOT NULL,
+  predicted_mib INTEGER,
+  promised_mib INTEGER,
+  measured_mib INTEGER NOT NULL,
+  ran_out INTEGER NOT NULL,
+  context_mib INTEGER,
+  rest_mib INTEGER
+) STRICT;
+CREATE INDEX observation_signature ON observation(signature);
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},
+    Migration{2, kVersion2},
 };
 static_assert(kMigrations.back().version == kSchemaVersion);
 

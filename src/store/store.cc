@@ -65,6 +65,13 @@ std::vector<std::string> RecordColumns() {
   return std::move(names.names);
 }
 
+std::vector<std::string> ObservationColumns() {
+  ColumnNames names;
+  core::Observation observation;
+  VisitObservation(names, observation);
+  return std::move(names.names);
+}
+
 std::string InsertTaskSql() {
   const std::vector<std::string> names = TaskColumns();
   std::string marks;
@@ -262,6 +269,9 @@ struct Store::Impl {
   const std::string put_record =
       "UPDATE task SET " + JoinColumns(RecordColumns(), "", "=?", ",") + " WHERE id=?";
   const std::string select_tasks = SelectTasksSql();
+  const std::string put_observation =
+      "INSERT INTO observation(" + JoinColumns(ObservationColumns(), "", "", ",") + ") VALUES(" +
+      JoinColumns(std::vector<std::string>(ObservationColumns().size(), "?"), "", "", ",") + ")";
 };
 
 Store::Store() = default;
@@ -407,6 +417,51 @@ Result<Unit> Store::DropDrain(const std::string& gpu_uuid) {
     const Use drop(impl_->Prepared("DELETE FROM drain WHERE gpu_uuid=?"));
     drop->bind(1, gpu_uuid);
     drop->exec();
+    return Unit{};
+  });
+}
+
+Result<Unit> Store::PutForecast(const Forecast& forecast) {
+  return impl_->Change("storing a forecast", [&]() -> Result<Unit> {
+    const Use put(
+        impl_->Prepared("INSERT OR REPLACE INTO forecast(id,model,context_mib,rest_mib,remarks) "
+                        "VALUES(?,?,?,?,?)"));
+    Binder bind(*put);
+    bind.Bind(forecast.task);
+    bind.Bind(forecast.model);
+    bind("context_mib", "rest_mib", forecast.formula);
+    bind.Bind(forecast.remarks);
+    put->exec();
+    return Unit{};
+  });
+}
+
+Result<Unit> Store::AddObservation(const core::Observation& observation) {
+  return impl_->Change("storing a measured peak", [&]() -> Result<Unit> {
+    const Use put(impl_->Prepared(impl_->put_observation));
+    Binder bind(*put);
+    VisitObservation(bind, observation);
+    put->exec();
+    const Use repeated(
+        impl_->Prepared("DELETE FROM observation WHERE signature=? AND id NOT IN (SELECT id FROM "
+                        "observation WHERE signature=? ORDER BY id DESC LIMIT ?)"));
+    repeated->bind(1, observation.signature);
+    repeated->bind(2, observation.signature);
+    repeated->bind(3, core::kRunsPerSignature);
+    repeated->exec();
+    const Use oldest(
+        impl_->Prepared("DELETE FROM observation WHERE id <= (SELECT id FROM observation "
+                        "ORDER BY id DESC LIMIT 1 OFFSET ?)"));
+    oldest->bind(1, core::kMaxObservations);
+    oldest->exec();
+    return Unit{};
+  });
+}
+
+Result<Unit> Store::ForgetCalibration() {
+  return impl_->Change("forgetting the calibration", [&]() -> Result<Unit> {
+    const Use forget(impl_->Prepared("UPDATE observation SET context_mib=NULL,rest_mib=NULL"));
+    forget->exec();
     return Unit{};
   });
 }
@@ -577,6 +632,37 @@ Result<std::vector<std::pair<std::string, std::string>>> Store::Drains() {
       drains.emplace_back(rows->getColumn(0).getString(), rows->getColumn(1).getString());
     }
     return drains;
+  });
+}
+
+Result<std::optional<Forecast>> Store::ForecastOf(core::TaskId id) {
+  return impl_->Read("reading a forecast", [&]() -> Result<std::optional<Forecast>> {
+    const Use rows(
+        impl_->Prepared("SELECT model,context_mib,rest_mib,remarks FROM forecast WHERE id=?"));
+    rows->bind(1, static_cast<std::int64_t>(core::Number(id)));
+    if (!rows->executeStep()) return std::nullopt;
+    Forecast forecast;
+    forecast.task = id;
+    Reader reader(*rows);
+    reader("model", forecast.model);
+    reader("context_mib", "rest_mib", forecast.formula);
+    reader("remarks", forecast.remarks);
+    if (reader.problem()) return Fail(ErrorCode::kCorrupt, "forecast: " + *reader.problem());
+    return forecast;
+  });
+}
+
+Result<std::vector<core::Observation>> Store::Observations() {
+  return impl_->Read("reading measured peaks", [&]() -> Result<std::vector<core::Observation>> {
+    const Use rows(impl_->Prepared("SELECT " + JoinColumns(ObservationColumns(), "", "", ",") +
+                                   " FROM observation ORDER BY id"));
+    std::vector<core::Observation> observations;
+    while (rows->executeStep()) {
+      Reader reader(*rows);
+      VisitObservation(reader, observations.emplace_back());
+      if (reader.problem()) return Fail(ErrorCode::kCorrupt, "measured peak: " + *reader.problem());
+    }
+    return observations;
   });
 }
 

@@ -10,11 +10,12 @@
 #include <vector>
 
 #include "base/result.h"
+#include "core/observation.h"
 #include "core/task.h"
 
 namespace carma::store {
 
-inline constexpr int kSchemaVersion = 1;
+inline constexpr int kSchemaVersion = 2;
 
 // One row per task: the core's record plus what the core does not need.
 struct StoredTask {
@@ -26,6 +27,15 @@ struct StoredTask {
   std::vector<std::string> gpu_uuids;  // of record.placement, same order
   std::string stdout_path;             // expanded
   std::string stderr_path;
+};
+
+// What the estimator said about a task beyond its record, until the task is forgotten.
+struct Forecast {
+  core::TaskId task{};
+  std::string model;  // fingerprint of its layer list; empty: no readable summary
+  std::optional<core::FormulaSplit> formula;
+  std::vector<std::string> remarks;  // warnings, or why there is no estimate; one sentence each
+  friend bool operator==(const Forecast&, const Forecast&) = default;
 };
 
 enum class EventKind { kSubmitted, kState, kDrain, kResume, kGpuHealth, kDaemon };
@@ -95,6 +105,11 @@ class Store {
   base::Result<base::Unit> AddUsage(const GpuUsage& usage);
   base::Result<base::Unit> PutDrain(const std::string& gpu_uuid, const std::string& why);
   base::Result<base::Unit> DropDrain(const std::string& gpu_uuid);
+  base::Result<base::Unit> PutForecast(const Forecast& forecast);  // insert or replace; known task
+  // Forgets the oldest beyond the limits of core/observation.h.
+  base::Result<base::Unit> AddObservation(const core::Observation& observation);
+  // Peaks stay, what they said about the formula goes.
+  base::Result<base::Unit> ForgetCalibration();
   // Removes finished tasks that ended before the time, with their events, and usage and events of
   // that age; returns how many tasks. A task that an unfinished one depends on stays.
   base::Result<std::int64_t> Prune(core::Time ended_before);
@@ -112,6 +127,8 @@ class Store {
                                                 std::size_t limit);
   base::Result<std::vector<GpuUsage>> Usage(core::Time from, core::Time to);
   base::Result<std::vector<std::pair<std::string, std::string>>> Drains();  // uuid, why
+  base::Result<std::optional<Forecast>> ForecastOf(core::TaskId id);
+  base::Result<std::vector<core::Observation>> Observations();  // all, oldest first
 
  private:
   Store();

@@ -434,5 +434,69 @@ TEST_F(StoreTest, TheLogIsGivenBackAfterALargeBatch) {
   EXPECT_LE(std::filesystem::file_size(dir_ + "/carma.db-wal"), 17U << 20);
 }
 
+// Every field differs from its default.
+core::Observation FullObservation(std::uint64_t task, const std::string& signature) {
+  core::Observation seen;
+  seen.task = TaskId{task};
+  seen.when = base::FromMs(1'700'000'000'001);
+  seen.uid = 1000;
+  seen.signature = signature;
+  seen.kin = "k";
+  seen.gpu_type = "NVIDIA A100";
+  seen.method = "structural";
+  seen.predicted_mib = 8'000;
+  seen.promised_mib = 9'000;
+  seen.measured_mib = 8'200;
+  seen.ran_out = true;
+  seen.formula = core::FormulaSplit{1'700, 6'300};
+  return seen;
+}
+
+TEST_F(StoreTest, ForecastsStayWithTheirTask) {
+  Put(FinishedTask(1));
+  const Forecast forecast{TaskId{1}, "0123", core::FormulaSplit{1'700, 6'300}, {"assumed Adam"}};
+  Batch([&] {
+    ASSERT_TRUE(store_->PutForecast({TaskId{1}, "", std::nullopt, {"not yet"}}));
+    ASSERT_TRUE(store_->PutForecast(forecast));
+  });
+  Reopen();
+  EXPECT_EQ(store_->ForecastOf(TaskId{1}).value(), forecast);
+  EXPECT_EQ(store_->ForecastOf(TaskId{2}).value(), std::nullopt);
+  Batch([&] { ASSERT_TRUE(store_->Prune(base::FromMs(9'000'000'000'000))); });
+  EXPECT_EQ(store_->ForecastOf(TaskId{1}).value(), std::nullopt);
+}
+
+TEST_F(StoreTest, ObservationsOutliveTheirTasks) {
+  Put(FinishedTask(1));
+  const core::Observation full = FullObservation(1, "s");
+  core::Observation bare;
+  bare.task = TaskId{1};
+  bare.signature = "t";
+  Batch([&] {
+    ASSERT_TRUE(store_->AddObservation(full));
+    ASSERT_TRUE(store_->AddObservation(bare));
+    ASSERT_TRUE(store_->Prune(base::FromMs(9'000'000'000'000)));
+  });
+  Reopen();
+  EXPECT_THAT(store_->Observations().value(), ElementsAre(full, bare));
+  Batch([&] { ASSERT_TRUE(store_->ForgetCalibration()); });
+  core::Observation forgotten = full;
+  forgotten.formula.reset();
+  EXPECT_THAT(store_->Observations().value(), ElementsAre(forgotten, bare));
+}
+
+TEST_F(StoreTest, ObservationsAreBounded) {
+  Batch([&] {
+    ASSERT_TRUE(store_->AddObservation(FullObservation(1, "rare")));
+    for (std::uint64_t i = 2; i < 50; ++i)
+      ASSERT_TRUE(store_->AddObservation(FullObservation(i, "often")));
+  });
+  const std::vector<core::Observation> kept = store_->Observations().value();
+  ASSERT_EQ(kept.size(), core::kRunsPerSignature + 1U);
+  EXPECT_EQ(kept[0].signature, "rare");
+  EXPECT_EQ(kept.back().task, TaskId{49});
+  EXPECT_EQ(kept[1].task, TaskId{50 - core::kRunsPerSignature});
+}
+
 }  // namespace
 }  // namespace carma::store
