@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "core/policy.h"
+#include "estimate/estimator.h"
 
 namespace carma::config {
 
@@ -354,6 +355,40 @@ Key NvmlLibrary() {
           [](const Settings& s) { return Quoted(s.nvml_library); }};
 }
 
+Key EstimateMethod() {
+  Words names;
+  for (const estimate::EstimatorEntry& entry : estimate::Estimators())
+    names.emplace_back(entry.name);
+  return {"estimate.method",
+          "name of an estimator",
+          "How the memory of a task is predicted: \"auto\" takes the best that is possible "
+          "(docs/estimators.md).",
+          kText,
+          [names](Settings& s, std::string_view text) {
+            const std::string name = base::ToLower(base::Trim(text));
+            if (std::ranges::count(names, name) == 0) return false;
+            s.estimate_method = name;
+            return true;
+          },
+          [](const Settings& s) { return Quoted(s.estimate_method); }};
+}
+
+Key EstimateCoverage() {
+  return {"estimate.coverage",
+          "fraction from 0.5 to 0.999, or 0",
+          "Share of the tasks that should need no more than they are promised; 0: promise the most "
+          "likely value.",
+          kNumber,
+          [](Settings& s, std::string_view text) {
+            const std::optional<double> coverage = base::ParseDouble(base::Trim(text));
+            if (!coverage || (*coverage != 0 && (*coverage < 0.5 || *coverage > 0.999)))
+              return false;
+            s.estimate_coverage = *coverage;
+            return true;
+          },
+          [](const Settings& s) { return fmt::format("{}", s.estimate_coverage); }};
+}
+
 // Member of Settings by name, for any constness.
 #define AT(member)       \
   [](auto& s) -> auto& { \
@@ -454,6 +489,22 @@ void AddMachineKeys(std::vector<Key>& keys) {
   keys.push_back(NvmlLibrary());
 }
 
+void AddEstimateKeys(std::vector<Key>& keys) {
+  keys.push_back(EstimateMethod());
+  keys.push_back(EstimateCoverage());
+  keys.push_back(Span(
+      {"estimate.time_limit", "A task whose estimate takes longer (real time) queues without one."},
+      100 * kMs, kHour, AT(estimate_time_limit)));
+  keys.push_back(
+      Flag({"estimate.history",
+            "Learn from finished tasks: what they needed, and how far predictions are off."},
+           AT(estimate_history)));
+  keys.push_back(Flag({"estimate.prefer_given",
+                       "Memory that a user states is believed; false: only where nothing else is "
+                       "known."},
+                      AT(estimate_prefer_given)));
+}
+
 void AddTaskKeys(std::vector<Key>& keys) {
   keys.push_back(Span({"task.kill_grace", "Time between the request to end and the kill."},
                       Duration{0}, kDay, AT(kill_grace)));
@@ -503,6 +554,7 @@ const std::vector<Key>& AllKeys() {
     AddPolicyKeys(keys);
     AddRecoveryKeys(keys);
     AddMachineKeys(keys);
+    AddEstimateKeys(keys);
     AddTaskKeys(keys);
     return keys;
   }();

@@ -52,6 +52,13 @@ struct Settings {
   std::size_t max_queued_tasks = 1'000'000;
   std::size_t max_batch = 200'000;  // tasks of one submission
   bool cgroups = true;              // one cgroup v2 per task where there is one
+  // [estimate]
+  std::string estimate_method = "auto";  // of estimate/estimator.h
+  double estimate_coverage =
+      0.90;  // share of runs that what is promised should cover; 0: the point
+  base::Duration estimate_time_limit{10'000};  // real time, of one task's estimate
+  bool estimate_history = true;                // finished tasks teach
+  bool estimate_prefer_given = true;           // what the user states wins
   // [simulation]
   std::string simgpu_state;  // state file of a simulated server; empty: real
 };

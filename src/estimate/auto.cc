@@ -67,7 +67,9 @@ class Auto : public Estimator {
 
  private:
   std::unique_ptr<Estimator> history_ = MakeFromHistory();
-  std::unique_ptr<Estimator> structural_ = MakeStructural();
+  std::unique_ptr<Estimator> structural_ = FindEstimator("structural") != nullptr
+                                               ? FindEstimator("structural")->make()
+                                               : MakeGiven();
 };
 
 }  // namespace

@@ -20,7 +20,10 @@ class Given : public Estimator {
 
 // One line per estimator; the first is what the daemon uses unless told otherwise.
 constexpr std::array kEstimators{
+    EstimatorEntry{"auto", "history, else structural, else what the same program needed before",
+                   &MakeAuto},
     EstimatorEntry{"given", "what the user or the task file states", &MakeGiven},
+    EstimatorEntry{"history", "measured peaks of earlier runs of the same thing", &MakeFromHistory},
 };
 
 }  // namespace
