@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "config/settings.h"
 #include "entries.h"
-#include "report/metrics.h"
+#include "report/report.h"
 
 namespace carma::fuzz {
 

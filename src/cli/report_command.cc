@@ -8,7 +8,7 @@
 #include "cli/calls.h"
 #include "cli/command.h"
 #include "cli/verbs.h"
-#include "report/metrics.h"
+#include "report/report.h"
 
 namespace carma::cli {
 namespace {

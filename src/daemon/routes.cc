@@ -11,7 +11,8 @@
 #include "base/text.h"
 #include "core/trial.h"
 #include "daemon/present.h"
-#include "report/metrics.h"
+#include "report/from_store.h"
+#include "report/report.h"
 #include "task/spec_json.h"
 
 namespace carma::daemon {
@@ -599,7 +600,11 @@ void Routes::Report(Call& call) {
   const Result<std::vector<store::GpuUsage>> usage =
       services_.store->Usage(base::FromMs(*after_ms), base::FromMs(*until_ms));
   if (!usage) return call.Refuse(usage.error());
-  call.Answer(report::ToJson(report::Compute("", *tasks, events, *usage)));
+  report::StoreRun run(services_.clock->Now());
+  for (const store::StoredTask& each : *tasks) run.Add(each);
+  for (const store::StoredEvent& each : events) run.Add(each);
+  for (const store::GpuUsage& each : *usage) run.Add(each);
+  call.Answer(report::ToJson(report::Compute(run.Finish())));
 }
 
 }  // namespace carma::daemon

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "base/json.h"
+#include "report/tally.h"
 
 namespace carma::report {
 
@@ -19,165 +19,101 @@ using core::TaskState;
 namespace {
 
 constexpr double kMax = 1e18;
+constexpr std::size_t kMaxGroups = 1'000;
+constexpr std::size_t kMaxBounds = 100;
 
-Duration Overlap(Time from, Time to, Time low, Time high) {
-  return std::max(Duration::zero(), std::min(to, high) - std::max(from, low));
-}
-
-// Time of each task in execution, from its changes of state.
-class Executions {
- public:
-  explicit Executions(std::span<const store::StoredEvent> events) {
-    for (const store::StoredEvent& event : events) {
-      if (event.kind != store::EventKind::kState || !event.task) continue;
-      const std::optional<TaskState> state = core::ParseTaskState(event.what);
-      if (state) Step(lives_[*event.task], *state, event.when);
+// The GPUs' points, cut at the ends of the tasks' span.
+void AddGpus(const RunRecord& run, Time from, Time to, Tally& tally) {
+  for (std::size_t gpu = 0; gpu < run.gpus.size(); ++gpu) {
+    const std::vector<GpuPoint>& points = run.gpus[gpu].points;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      if (std::isnan(points[i].used_mib)) continue;
+      const Time end = std::min(to, i + 1 < points.size() ? points[i + 1].at : run.to);
+      const Duration length = end - std::max(from, points[i].at);
+      tally.Add(GpuSpan{.gpu = static_cast<int>(gpu),
+                        .length = length,
+                        .used_mib = points[i].used_mib,
+                        .sm_active = points[i].sm_active,
+                        .energy_j = points[i].power_w * Seconds(length)});
     }
   }
-
-  // Empty: its process never ran.
-  std::optional<Duration> Of(const core::TaskRecord& record) const {
-    const auto found = lives_.find(record.id);
-    if (found == lives_.end() || !found->second.ran) {
-      if (!record.started || !record.ended) return std::nullopt;
-      return std::max(Duration::zero(), *record.ended - *record.started);
-    }
-    Duration total = found->second.total;
-    // Its end is in the record even if the event is not there yet.
-    if (found->second.running_since && record.ended) {
-      total += std::max(Duration::zero(), *record.ended - *found->second.running_since);
-    }
-    return total;
-  }
-
- private:
-  struct Life {
-    bool ran = false;
-    std::optional<Time> running_since;
-    Duration total{};
-  };
-  static void Step(Life& life, TaskState state, Time when) {
-    const bool alive = state == TaskState::kRunning || state == TaskState::kStopping;
-    if (state == TaskState::kRunning) life.ran = true;
-    if (alive && state == TaskState::kRunning && !life.running_since) life.running_since = when;
-    if (alive || !life.running_since) return;
-    life.total += std::max(Duration::zero(), when - *life.running_since);
-    life.running_since.reset();
-  }
-
-  std::map<core::TaskId, Life> lives_;
-};
-
-double NearestRank(const std::vector<double>& sorted, double fraction) {
-  const auto rank =
-      static_cast<std::size_t>(std::ceil(fraction * static_cast<double>(sorted.size()) - 1e-9));
-  return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
-}
-
-Spread SpreadOf(std::vector<double> values) {
-  if (values.empty()) return {};
-  std::sort(values.begin(), values.end());
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return {.mean = sum / static_cast<double>(values.size()),
-          .median = NearestRank(values, 0.5),
-          .p95 = NearestRank(values, 0.95),
-          .max = values.back()};
-}
-
-void CountTasks(std::span<const store::StoredTask> tasks, Metrics& metrics) {
-  std::map<TaskState, std::int64_t> by_state;
-  for (const store::StoredTask& task : tasks) {
-    ++by_state[task.record.state];
-    metrics.oom_crashes += task.record.ooms;
-    metrics.attempts += task.record.attempt;
-  }
-  metrics.tasks = static_cast<std::int64_t>(tasks.size());
-  metrics.tasks_by_state.assign(by_state.begin(), by_state.end());
-}
-
-void MeasureTimes(std::span<const store::StoredTask> tasks, const Executions& executions,
-                  Metrics& metrics) {
-  std::vector<double> waiting, execution, jct;
-  std::optional<Time> first, last;
-  for (const store::StoredTask& task : tasks) {
-    const core::TaskRecord& record = task.record;
-    if (!core::IsFinal(record.state) || !record.ended) continue;
-    first = std::min(first.value_or(record.submitted), record.submitted);
-    last = std::max(last.value_or(*record.ended), *record.ended);
-    const std::optional<Duration> executed = executions.Of(record);
-    if (!executed) continue;
-    const Duration whole = std::max(*record.ended - record.submitted, *executed);
-    execution.push_back(Seconds(*executed));
-    jct.push_back(Seconds(whole));
-    waiting.push_back(Seconds(whole - *executed));
-  }
-  metrics.executed = static_cast<std::int64_t>(jct.size());
-  metrics.waiting = SpreadOf(std::move(waiting));
-  metrics.execution = SpreadOf(std::move(execution));
-  metrics.jct = SpreadOf(std::move(jct));
-  if (!first) return;
-  metrics.first_submitted = *first;
-  metrics.last_ended = *last;
-  metrics.trace_total_s = Seconds(*last - *first);
-}
-
-void MeasureGpus(std::span<const store::GpuUsage> usage, Metrics& metrics) {
-  std::set<std::string> gpus;
-  double covered_s = 0, mib_s = 0, sm_s = 0, sm_covered_s = 0, energy_j = 0;
-  bool energy_known = true;
-  for (const store::GpuUsage& row : usage) {
-    const double overlap_s =
-        Seconds(Overlap(row.from, row.to, metrics.first_submitted, metrics.last_ended));
-    if (overlap_s <= 0) continue;
-    gpus.insert(row.gpu_uuid);
-    covered_s += overlap_s;
-    mib_s += row.used_mib * overlap_s;
-    if (!std::isnan(row.sm_active)) {
-      sm_s += row.sm_active * overlap_s;
-      sm_covered_s += overlap_s;
-    }
-    // A sum with a hole would look like a saving.
-    energy_known = energy_known && !std::isnan(row.energy_j);
-    energy_j += row.energy_j * overlap_s / Seconds(row.to - row.from);
-  }
-  metrics.gpus = static_cast<int>(gpus.size());
-  if (gpus.empty()) return;
-  const auto gpu_count = static_cast<double>(gpus.size());
-  metrics.gpu_coverage = covered_s / (gpu_count * metrics.trace_total_s);
-  metrics.memory_used_mib = mib_s / covered_s;
-  if (sm_covered_s > 0) metrics.sm_active = sm_s / sm_covered_s;
-  if (!energy_known) return;
-  metrics.energy_mj = energy_j / 1e6;
-  metrics.power_w = energy_j / (covered_s / gpu_count);
 }
 
 Json SpreadJson(const Spread& spread) {
   return {
       {"mean", spread.mean}, {"median", spread.median}, {"p95", spread.p95}, {"max", spread.max}};
 }
-
+Json SpreadJson(const std::optional<Spread>& spread) {
+  return spread ? SpreadJson(*spread) : Json(nullptr);
+}
 Json OrNull(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-void GetSpread(JsonReader& in, const char* key, Spread& spread,
-               std::optional<base::Error>& problem) {
-  const Json* json = in.Raw(key);
-  if (json == nullptr) return;
-  JsonReader inner(*json, std::string("/") + key);
-  inner.Get("mean", spread.mean, 0, kMax);
-  inner.Get("median", spread.median, 0, kMax);
-  inner.Get("p95", spread.p95, 0, kMax);
-  inner.Get("max", spread.max, 0, kMax);
-  if (inner.error() && !problem) problem = inner.error();
+Json GroupJson(const GroupMetrics& group) {
+  return {{"name", group.name},
+          {"tasks", group.tasks},
+          {"executed", group.executed},
+          {"oom_crashes", group.oom_crashes},
+          {"waiting_s", SpreadJson(group.waiting)},
+          {"execution_s", SpreadJson(group.execution)},
+          {"jct_s", SpreadJson(group.jct)},
+          {"slowdown", SpreadJson(group.slowdown)}};
 }
 
-void GetTime(JsonReader& in, const char* key, Time& time) {
-  std::int64_t ms = base::ToMs(time);
-  in.Get(key, ms, INT64_MIN, INT64_MAX);
-  time = base::FromMs(ms);
-}
+// Reads the objects inside an object and keeps the first mistake of any of them.
+class MetricsReader {
+ public:
+  explicit MetricsReader(const Json& json, std::string pointer)
+      : pointer_(std::move(pointer)), in_(json, pointer_) {}
+  JsonReader& in() { return in_; }
+
+  // False: absent or null.
+  bool Get(const char* key, Spread& spread) {
+    const Json* json = in_.Raw(key);
+    if (json == nullptr || json->is_null()) return false;
+    JsonReader inner(*json, pointer_ + "/" + key);
+    inner.Get("mean", spread.mean, 0, kMax);
+    inner.Get("median", spread.median, 0, kMax);
+    inner.Get("p95", spread.p95, 0, kMax);
+    inner.Get("max", spread.max, 0, kMax);
+    Note(inner.error());
+    return true;
+  }
+  void Get(const char* key, std::optional<Spread>& spread) {
+    Spread found;
+    if (Get(key, found)) spread = found;
+  }
+  void Get(const char* key, Time& time) {
+    std::int64_t ms = base::ToMs(time);
+    in_.Get(key, ms, INT64_MIN, INT64_MAX);
+    time = base::FromMs(ms);
+  }
+  // Calls `read` for each element with its own reader.
+  template <class Read>
+  void GetEach(const char* key, std::size_t most, Read read) {
+    const Json* list = in_.Raw(key);
+    if (list == nullptr || list->is_null()) return;
+    if (!list->is_array() || list->size() > most) {
+      return in_.Complain(key, "a list of at most " + std::to_string(most));
+    }
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      MetricsReader each((*list)[i], pointer_ + "/" + key + "/" + std::to_string(i));
+      read(each);
+      Note(each.error());
+    }
+  }
+  std::optional<base::Error> error() const { return in_.error() ? in_.error() : problem_; }
+
+ private:
+  void Note(const std::optional<base::Error>& problem) {
+    if (!problem_) problem_ = problem;
+  }
+
+  std::string pointer_;
+  JsonReader in_;
+  std::optional<base::Error> problem_;
+};
 
 void GetCounts(JsonReader& in, Metrics& metrics) {
   const Json* counts = in.Raw("tasks_by_state");
@@ -194,16 +130,30 @@ void GetCounts(JsonReader& in, Metrics& metrics) {
   metrics.tasks_by_state.assign(by_state.begin(), by_state.end());
 }
 
+void GetGroup(MetricsReader& in, GroupMetrics& group) {
+  in.in().Get("name", group.name);
+  in.in().Get("tasks", group.tasks, 0, INT64_MAX);
+  in.in().Get("executed", group.executed, 0, INT64_MAX);
+  in.in().Get("oom_crashes", group.oom_crashes, 0, INT64_MAX);
+  in.Get("waiting_s", group.waiting);
+  in.Get("execution_s", group.execution);
+  in.Get("jct_s", group.jct);
+  in.Get("slowdown", group.slowdown);
+}
+
 }  // namespace
 
-Metrics Compute(std::string label, std::span<const store::StoredTask> tasks,
-                std::span<const store::StoredEvent> events,
-                std::span<const store::GpuUsage> usage) {
-  Metrics metrics;
-  metrics.label = std::move(label);
-  CountTasks(tasks, metrics);
-  MeasureTimes(tasks, Executions(events), metrics);
-  MeasureGpus(usage, metrics);
+Metrics Compute(const RunRecord& run) {
+  Tally tally;
+  for (const RunTask& task : run.tasks) tally.Add(OutcomeOf(task));
+  if (tally.first_submitted()) {
+    AddGpus(run, *tally.first_submitted(), *tally.last_ended(), tally);
+  }
+  Metrics metrics = tally.Finish();
+  metrics.label = run.label;
+  metrics.provenance = run.provenance;
+  metrics.simulated = run.simulated;
+  metrics.bounds = run.bounds;
   return metrics;
 }
 
@@ -212,7 +162,15 @@ Json ToJson(const Metrics& metrics) {
   for (const auto& [state, count] : metrics.tasks_by_state) {
     by_state[std::string(core::TaskStateName(state))] = count;
   }
+  Json groups = Json::array();
+  for (const GroupMetrics& group : metrics.groups) groups.push_back(GroupJson(group));
+  Json bounds = Json::array();
+  for (const Bound& bound : metrics.bounds) {
+    bounds.push_back({{"name", bound.name}, {"makespan_s", bound.makespan_s}});
+  }
   return {{"label", metrics.label},
+          {"provenance", metrics.provenance},
+          {"simulated", metrics.simulated},
           {"tasks", metrics.tasks},
           {"tasks_by_state", std::move(by_state)},
           {"executed", metrics.executed},
@@ -224,40 +182,52 @@ Json ToJson(const Metrics& metrics) {
           {"waiting_s", SpreadJson(metrics.waiting)},
           {"execution_s", SpreadJson(metrics.execution)},
           {"jct_s", SpreadJson(metrics.jct)},
+          {"slowdown", SpreadJson(metrics.slowdown)},
+          {"groups", std::move(groups)},
           {"gpus", metrics.gpus},
           {"memory_used_mib", OrNull(metrics.memory_used_mib)},
           {"sm_active", OrNull(metrics.sm_active)},
           {"energy_mj", OrNull(metrics.energy_mj)},
           {"power_w", OrNull(metrics.power_w)},
-          {"gpu_coverage", metrics.gpu_coverage}};
+          {"gpu_coverage", metrics.gpu_coverage},
+          {"bounds", std::move(bounds)}};
 }
 
 base::Result<Metrics> FromJson(const Json& json) {
   Metrics metrics;
-  JsonReader in(json, "");
-  std::optional<base::Error> problem;
+  MetricsReader reader(json, "");
+  JsonReader& in = reader.in();
   in.Get("label", metrics.label);
+  in.Get("provenance", metrics.provenance);
+  in.Get("simulated", metrics.simulated);
   in.Get("tasks", metrics.tasks, 0, INT64_MAX);
   GetCounts(in, metrics);
   in.Get("executed", metrics.executed, 0, INT64_MAX);
   in.Get("oom_crashes", metrics.oom_crashes, 0, INT64_MAX);
   in.Get("attempts", metrics.attempts, 0, INT64_MAX);
-  GetTime(in, "first_submitted_ms", metrics.first_submitted);
-  GetTime(in, "last_ended_ms", metrics.last_ended);
+  reader.Get("first_submitted_ms", metrics.first_submitted);
+  reader.Get("last_ended_ms", metrics.last_ended);
   if (!in.Get("trace_total_s", metrics.trace_total_s, 0, kMax)) {
     in.Complain("trace_total_s", "the seconds of the whole run");
   }
-  GetSpread(in, "waiting_s", metrics.waiting, problem);
-  GetSpread(in, "execution_s", metrics.execution, problem);
-  GetSpread(in, "jct_s", metrics.jct, problem);
+  reader.Get("waiting_s", metrics.waiting);
+  reader.Get("execution_s", metrics.execution);
+  reader.Get("jct_s", metrics.jct);
+  reader.Get("slowdown", metrics.slowdown);
+  reader.GetEach("groups", kMaxGroups,
+                 [&](MetricsReader& each) { GetGroup(each, metrics.groups.emplace_back()); });
   in.Get("gpus", metrics.gpus, 0, 1'000'000);
   in.Get("memory_used_mib", metrics.memory_used_mib, 0, kMax);
   in.Get("sm_active", metrics.sm_active, 0, 1);
   in.Get("energy_mj", metrics.energy_mj, 0, kMax);
   in.Get("power_w", metrics.power_w, 0, kMax);
   in.Get("gpu_coverage", metrics.gpu_coverage, 0, kMax);
-  if (in.error()) return std::unexpected(*in.error());
-  if (problem) return std::unexpected(*problem);
+  reader.GetEach("bounds", kMaxBounds, [&](MetricsReader& each) {
+    Bound& bound = metrics.bounds.emplace_back();
+    each.in().Get("name", bound.name);
+    each.in().Get("makespan_s", bound.makespan_s, 0, kMax);
+  });
+  if (reader.error()) return std::unexpected(*reader.error());
   return metrics;
 }
 

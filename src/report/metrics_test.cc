@@ -6,6 +6,9 @@
 #include <cmath>
 #include <limits>
 
+#include "report/from_store.h"
+#include "report/report.h"
+
 namespace carma::report {
 namespace {
 
@@ -67,6 +70,18 @@ struct Example {
     tasks[1].record.ooms = 1;
   }
 };
+
+Metrics Compute(const std::string& label, std::span<const store::StoredTask> tasks,
+                std::span<const store::StoredEvent> events,
+                std::span<const store::GpuUsage> usage) {
+  StoreRun books(At(1'000));
+  for (const store::StoredTask& each : tasks) books.Add(each);
+  for (const store::StoredEvent& each : events) books.Add(each);
+  for (const store::GpuUsage& each : usage) books.Add(each);
+  RunRecord run = books.Finish();
+  run.label = label;
+  return Compute(run);
+}
 
 TEST(Metrics, AreThoseComputedByHand) {
   const Example example;

@@ -16,9 +16,10 @@ enum class AttemptEnd { kSucceeded, kOutOfMemory, kFailed, kStopped, kUnfinished
 // One execution: from the launch of its process to its end.
 struct Attempt {
   core::Time started{};
-  core::Time ended{};  // kUnfinished: the end of the run
+  core::Time ended{};  // kUnfinished: the end of the record
   AttemptEnd end = AttemptEnd::kSucceeded;
-  std::vector<int> gpus;  // indices into RunRecord::gpus
+  std::vector<int> gpus;  // indices into RunRecord::gpus, rising
+  friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 
 struct RunTask {
@@ -29,39 +30,41 @@ struct RunTask {
   core::Time submitted{};
   std::optional<core::Time> ended;  // empty: not final
   core::TaskState state = core::TaskState::kSucceeded;
+  std::optional<double> solo_s;   // launch to end alone on its GPUs; empty: not known
   std::vector<Attempt> attempts;  // by time
+  friend bool operator==(const RunTask&, const RunTask&) = default;
 };
 
-// From `at` until the next point (or the end of the run) these values hold, or are the means.
+// From `at` until the next point (or the end of the record) these are the means.
 struct GpuPoint {
   core::Time at{};
-  float used_mib = 0;
-  float sm_active = 0;  // 0..1, NaN: not reported
-  float power_w = 0;    // NaN: not reported
+  double used_mib = 0;   // NaN: nothing was recorded from here to the next point
+  double sm_active = 0;  // 0..1, NaN: not reported
+  double power_w = 0;    // NaN: not reported
 };
 
 struct RunGpu {
-  std::string name;  // "GPU 0", "node 3 GPU 1"
-  std::string type;  // "A100-40GB"
-  std::int64_t usable_mib = 0;
-  std::vector<GpuPoint> points;  // by time; may be thinned out
+  std::string name;              // "GPU 0", "node 3 GPU 1"
+  std::string type;              // "A100-40GB"; empty: not known
+  std::int64_t usable_mib = 0;   // 0: not known
+  std::vector<GpuPoint> points;  // by time; may be thinned out, as long as the means stay
 };
 
-// A lower bound on the makespan of any policy, docs/metrics.md.
+// A lower bound on the makespan of any policy (report/bounds.h).
 struct Bound {
   std::string name;  // "longest task", "SM activity area" …
   double makespan_s = 0;
+  friend bool operator==(const Bound&, const Bound&) = default;
 };
 
 struct RunRecord {
-  std::string label;       // "MAGM + GPUMemNet 80 %, MPS"
+  std::string label;       // "MAGM + GPUMemNet 80 %, MPS"; replays of one case share it
   std::string provenance;  // the line that makes it again, or where it was recorded
   bool simulated = false;
   core::Time from{};           // the first submission
-  core::Time to{};             // the last task has retired
+  core::Time to{};             // the last task has retired, or when the record was taken
   std::vector<RunTask> tasks;  // by id
   std::vector<RunGpu> gpus;
-  std::optional<double> energy_j;  // exact, all GPUs; empty: from the points
   std::vector<Bound> bounds;
 };
 

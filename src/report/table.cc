@@ -2,57 +2,43 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <set>
 
 #include "base/text.h"
-#include "report/metrics.h"
+#include "report/lines.h"
+#include "report/report.h"
 
 namespace carma::report {
 namespace {
 
-// One line of the tables.
-struct Line {
-  std::string name;
-  std::optional<double> (*value)(const Metrics&);
-  std::string (*text)(double);
-};
+using Cells = std::vector<std::string>;
 
-std::string SpanText(double seconds) {
-  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
-  return base::FormatSpan(base::Duration(std::llround(seconds * 1000)));
-}
-std::string WholeText(double value) {
-  return fmt::format("{:.0f}", value);
-}
-std::string GibText(double mib) {
-  return fmt::format("{:.1f} GiB", mib / 1024);
-}
-std::string PercentText(double fraction) {
-  return fmt::format("{:.1f} %", fraction * 100);
-}
-std::string MegajouleText(double mj) {
-  return mj < 1 ? fmt::format("{:.4f} MJ", mj) : fmt::format("{:.2f} MJ", mj);
-}
-std::string WattText(double w) {
-  return fmt::format("{:.0f} W", w);
+// Characters on screen: bytes that continue a UTF-8 character take no room.
+std::size_t Width(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
 }
 
-using Value = std::optional<double>;
-const Line kLines[] = {
-    {"trace total time", [](const Metrics& m) -> Value { return m.trace_total_s; }, SpanText},
-    {"waiting, mean", [](const Metrics& m) -> Value { return m.waiting.mean; }, SpanText},
-    {"waiting, 95 %", [](const Metrics& m) -> Value { return m.waiting.p95; }, SpanText},
-    {"execution, mean", [](const Metrics& m) -> Value { return m.execution.mean; }, SpanText},
-    {"completion (JCT), mean", [](const Metrics& m) -> Value { return m.jct.mean; }, SpanText},
-    {"completion (JCT), 95 %", [](const Metrics& m) -> Value { return m.jct.p95; }, SpanText},
-    {"GPU memory in use, mean", [](const Metrics& m) { return m.memory_used_mib; }, GibText},
-    {"SM activity, mean", [](const Metrics& m) { return m.sm_active; }, PercentText},
-    {"GPU energy", [](const Metrics& m) { return m.energy_mj; }, MegajouleText},
-    {"GPU power, mean", [](const Metrics& m) { return m.power_w; }, WattText},
-    {"OOM crashes", [](const Metrics& m) -> Value { return static_cast<double>(m.oom_crashes); },
-     WholeText},
-    {"tasks", [](const Metrics& m) -> Value { return static_cast<double>(m.tasks); }, WholeText},
-};
+// Lines of cells as columns: the first `left` of them left, the others right aligned.
+std::string Align(const std::vector<Cells>& lines, std::size_t left = 1) {
+  std::vector<std::size_t> widths(lines.front().size(), 0);
+  for (const Cells& cells : lines) {
+    for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], Width(cells[i]));
+  }
+  std::string text;
+  for (const Cells& cells : lines) {
+    std::string line;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::string room(widths[i] - Width(cells[i]), ' ');
+      if (i > 0) line += "  ";
+      line += i < left ? cells[i] + room : room + cells[i];
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
 
 std::int64_t CountOf(const Metrics& metrics, core::TaskState state) {
   for (const auto& [each, count] : metrics.tasks_by_state) {
@@ -61,62 +47,60 @@ std::int64_t CountOf(const Metrics& metrics, core::TaskState state) {
   return 0;
 }
 
-// Lines of cells as columns: the first left, the others right aligned.
-std::string Align(const std::vector<std::vector<std::string>>& lines) {
-  std::vector<std::size_t> widths(lines.front().size(), 0);
-  for (const auto& cells : lines) {
-    for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], cells[i].size());
+// Name, the first case's value, and for each further case its value and difference.
+Cells LineCells(const Line& line, const std::vector<Case>& cases) {
+  Cells cells{line.name};
+  const std::optional<Estimated> base = Over(cases.front(), line);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::optional<Estimated> value = Over(cases[i], line);
+    cells.push_back(value ? Text(line, *value) : "not reported");
+    if (i > 0) cells.push_back(base && value ? Difference(*base, *value) : "");
   }
-  std::string text;
-  for (const auto& cells : lines) {
-    std::string line = fmt::format("{:<{}}", cells[0], widths[0]);
-    for (std::size_t i = 1; i < cells.size(); ++i) {
-      line += fmt::format("  {:>{}}", cells[i], widths[i]);
+  return cells;
+}
+
+bool Reported(const Line& line, const std::vector<Case>& cases) {
+  return std::any_of(cases.begin(), cases.end(),
+                     [&](const Case& each) { return Over(each, line).has_value(); });
+}
+
+// How far above each bound the cases are.
+void AddBounds(const std::vector<Case>& cases, std::vector<Cells>& lines) {
+  const Line& makespan = Lines().front();
+  for (const std::string& name : BoundNames(cases)) {
+    Cells cells{"  above bound: " + base::Printable(name, 40)};
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const std::optional<double> bound_s = BoundOf(cases[i], name);
+      const std::optional<Estimated> value = Over(cases[i], makespan);
+      cells.push_back(bound_s && value
+                          ? SpanText(*bound_s) + " " + Difference({.mean = *bound_s}, *value)
+                          : "");
+      if (i > 0) cells.emplace_back();
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    lines.push_back(std::move(cells));
   }
-  return text;
-}
-
-std::string Difference(Value base, Value value) {
-  if (!base || !value || *base == 0) return "";
-  return fmt::format("{:+.1f} %", (*value / *base - 1) * 100);
-}
-
-// Name, the first run's value, and for each further run its value and difference.
-std::vector<std::string> Cells(const Line& line, std::span<const Metrics> runs) {
-  std::vector<std::string> cells{line.name};
-  const Value base = line.value(runs.front());
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const Value value = line.value(runs[i]);
-    cells.push_back(value ? line.text(*value) : "not reported");
-    if (i > 0) cells.push_back(Difference(base, value));
-  }
-  return cells;
-}
-
-std::vector<std::string> StateCells(core::TaskState state, std::span<const Metrics> runs) {
-  std::vector<std::string> cells{"  " + std::string(core::TaskStateName(state))};
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    cells.push_back(std::to_string(CountOf(runs[i], state)));
-    if (i > 0) cells.emplace_back();
-  }
-  return cells;
 }
 
 // States that occur in any of the runs.
-void AddStates(std::span<const Metrics> runs, std::vector<std::vector<std::string>>& lines) {
+void AddStates(const std::vector<Case>& cases, std::vector<Cells>& lines) {
   for (int i = 0; i < core::kTaskStateCount; ++i) {
     const auto state = static_cast<core::TaskState>(i);
-    const bool occurs = std::any_of(runs.begin(), runs.end(),
-                                    [&](const Metrics& m) { return CountOf(m, state) > 0; });
-    if (occurs) lines.push_back(StateCells(state, runs));
+    Cells cells{"  " + std::string(core::TaskStateName(state))};
+    bool occurs = false;
+    for (std::size_t c = 0; c < cases.size(); ++c) {
+      double sum = 0;
+      for (const Metrics* each : cases[c].replays)
+        sum += static_cast<double>(CountOf(*each, state));
+      occurs = occurs || sum > 0;
+      cells.push_back(fmt::format("{:.4g}", sum / static_cast<double>(cases[c].replays.size())));
+      if (c > 0) cells.emplace_back();
+    }
+    if (occurs) lines.push_back(std::move(cells));
   }
 }
 
-// What a reader must know before trusting the GPU lines.
-std::string CoverageNotes(std::span<const Metrics> runs) {
+// What a reader must know before trusting the lines above.
+std::string Notes(std::span<const Metrics> runs, const std::vector<Case>& cases) {
   constexpr double kComplete = 0.95;
   std::string notes;
   for (const Metrics& m : runs) {
@@ -124,6 +108,11 @@ std::string CoverageNotes(std::span<const Metrics> runs) {
     notes += fmt::format("note: {}GPU records cover {:.0f} % of the run\n",
                          m.label.empty() ? "" : base::Printable(m.label, 40) + ": ",
                          m.gpu_coverage * 100);
+  }
+  if (runs.size() > cases.size()) {
+    notes +=
+        "note: mean ± standard deviation over replays; a difference in brackets is within their "
+        "noise\n";
   }
   return notes;
 }
@@ -136,20 +125,46 @@ std::string Table(const Metrics& metrics) {
 
 std::string Compare(std::span<const Metrics> runs) {
   if (runs.empty()) return "";
-  std::vector<std::vector<std::string>> lines;
+  const std::vector<Case> cases = CasesOf(runs);
+  std::vector<Cells> lines;
   const bool labelled =
-      std::any_of(runs.begin(), runs.end(), [](const Metrics& m) { return !m.label.empty(); });
+      std::any_of(cases.begin(), cases.end(), [](const Case& c) { return !c.label.empty(); });
   if (labelled) {
-    std::vector<std::string> head{""};
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-      head.push_back(base::Printable(runs[i].label, 24));
+    Cells head{""};
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      head.push_back(base::Printable(cases[i].label, 24));
       if (i > 0) head.emplace_back();
     }
     lines.push_back(std::move(head));
   }
-  for (const Line& line : kLines) lines.push_back(Cells(line, runs));
-  AddStates(runs, lines);
-  return Align(lines) + CoverageNotes(runs);
+  for (const Line& line : Lines()) {
+    if (line.always || Reported(line, cases)) lines.push_back(LineCells(line, cases));
+    if (&line == &Lines().front()) AddBounds(cases, lines);
+  }
+  AddStates(cases, lines);
+  return Align(lines) + Notes(runs, cases);
+}
+
+std::string GroupTable(std::span<const Metrics> runs) {
+  std::vector<Cells> lines{
+      {"group", "run", "tasks", "waiting", "execution", "completion", "slowdown", "OOM crashes"}};
+  std::set<std::string> names;
+  for (const Metrics& run : runs) {
+    for (const GroupMetrics& group : run.groups) names.insert(group.name);
+  }
+  for (const std::string& name : names) {
+    for (const Metrics& run : runs) {
+      for (const GroupMetrics& group : run.groups) {
+        if (group.name != name) continue;
+        lines.push_back({base::Printable(name, 24), base::Printable(run.label, 24),
+                         std::to_string(group.tasks), SpanText(group.waiting.mean),
+                         SpanText(group.execution.mean), SpanText(group.jct.mean),
+                         group.slowdown ? fmt::format("{:.2f}", group.slowdown->mean) : "",
+                         std::to_string(group.oom_crashes)});
+      }
+    }
+  }
+  return names.empty() ? "" : Align(lines, 2);
 }
 
 }  // namespace carma::report

@@ -1,0 +1,171 @@
+#include "report/from_store.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/time.h"
+
+namespace carma::report {
+
+using base::Seconds;
+using core::TaskState;
+using core::Time;
+
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+AttemptEnd EndOf(TaskState state) {
+  switch (state) {
+    case TaskState::kSucceeded:
+      return AttemptEnd::kSucceeded;
+    case TaskState::kOutOfMemory:
+      return AttemptEnd::kOutOfMemory;
+    case TaskState::kCancelled:
+    case TaskState::kTimedOut:
+      return AttemptEnd::kStopped;
+    default:
+      return AttemptEnd::kFailed;
+  }
+}
+
+// The next state of a task whose process has ended, as its event tells it.
+AttemptEnd EndOf(TaskState state, bool was_stopping, const std::string& text) {
+  if (text.starts_with(core::ReasonName(core::ReasonCode::kOutOfMemory))) {
+    return AttemptEnd::kOutOfMemory;
+  }
+  if (state == TaskState::kQueued && was_stopping) return AttemptEnd::kStopped;
+  return EndOf(state);
+}
+
+}  // namespace
+
+int StoreRun::GpuOf(const std::string& uuid) {
+  const auto [found, added] = gpus_.try_emplace(uuid, static_cast<int>(run_.gpus.size()));
+  if (added) run_.gpus.push_back({.name = uuid, .type = "", .usable_mib = 0, .points = {}});
+  return found->second;
+}
+
+void StoreRun::NameGpu(const std::string& uuid, std::string name, std::string type,
+                       std::int64_t usable_mib) {
+  RunGpu& gpu = run_.gpus[static_cast<std::size_t>(GpuOf(uuid))];
+  gpu.name = std::move(name);
+  gpu.type = std::move(type);
+  gpu.usable_mib = usable_mib;
+}
+
+void StoreRun::Add(const store::StoredTask& stored) {
+  const core::TaskRecord& record = stored.record;
+  Life& life = lives_[core::Number(record.id)];
+  life.task = run_.tasks.size();
+  life.started = record.started;
+  life.ooms = record.ooms;
+  for (const std::string& uuid : stored.gpu_uuids) life.last_gpus.push_back(GpuOf(uuid));
+  std::sort(life.last_gpus.begin(), life.last_gpus.end());
+
+  RunTask& task = run_.tasks.emplace_back();
+  task.id = core::Number(record.id);
+  task.name = stored.name;
+  task.group = stored.user;
+  task.gpus = record.request.gpus;
+  task.submitted = record.submitted;
+  task.state = record.state;
+  if (core::IsFinal(record.state)) task.ended = record.ended;
+  first_ = std::min(first_.value_or(task.submitted), task.submitted);
+  last_ = std::max(last_.value_or(task.submitted), task.ended.value_or(now_));
+}
+
+void StoreRun::Add(const store::StoredEvent& event) {
+  if (event.kind != store::EventKind::kState || !event.task) return;
+  const auto life = lives_.find(core::Number(*event.task));
+  const std::optional<TaskState> state = core::ParseTaskState(event.what);
+  if (life != lives_.end() && state) Step(life->second, event, *state);
+}
+
+void StoreRun::Step(Life& life, const store::StoredEvent& event, TaskState state) {
+  std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
+  switch (state) {
+    case TaskState::kRunning:
+      // Told twice after a restart of the daemon: the same process.
+      if (!std::exchange(life.running, true)) {
+        attempts.push_back({.started = event.when, .ended = now_, .end = {}, .gpus = {}});
+        if (!event.gpu_uuid.empty()) attempts.back().gpus = {GpuOf(event.gpu_uuid)};
+      }
+      return;
+    case TaskState::kStopping:
+      life.stopping = true;
+      return;
+    default:
+      if (life.running) {
+        attempts.back().ended = std::max(attempts.back().started, event.when);
+        attempts.back().end = EndOf(state, life.stopping, event.text);
+      }
+      life.running = life.stopping = false;
+  }
+}
+
+// What the events of a task left open is taken from its row.
+void StoreRun::Settle(const Life& life) {
+  RunTask& task = run_.tasks[life.task];
+  const bool lives = task.state == TaskState::kRunning || task.state == TaskState::kStopping;
+  const bool untold = task.attempts.empty() && life.started && (task.ended || lives);
+  if (untold)
+    task.attempts.push_back({.started = *life.started, .ended = {}, .end = {}, .gpus = {}});
+  if (task.attempts.empty()) return;
+  Attempt& last = task.attempts.back();
+  if (untold || life.running) {
+    last.ended = std::max(last.started, task.ended.value_or(now_));
+    last.end = task.ended ? EndOf(task.state) : AttemptEnd::kUnfinished;
+  }
+  // The row may already name the GPUs of a launch that is to follow, or of one that failed.
+  const bool same = last.gpus.empty() ||
+                    std::count(life.last_gpus.begin(), life.last_gpus.end(), last.gpus.front()) > 0;
+  if (same) last.gpus = life.last_gpus;
+}
+
+// The row counts a task's crashes; a failure that only the published mode takes for one (it cannot
+// tell them apart) has another reason in the event.
+void StoreRun::MarkCrashes(const Life& life) {
+  std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
+  auto marked = std::count_if(attempts.begin(), attempts.end(), [](const Attempt& each) {
+    return each.end == AttemptEnd::kOutOfMemory;
+  });
+  for (Attempt& attempt : attempts) {
+    if (marked >= life.ooms) return;
+    if (attempt.end != AttemptEnd::kFailed) continue;
+    attempt.end = AttemptEnd::kOutOfMemory;
+    ++marked;
+  }
+}
+
+void StoreRun::Add(const store::GpuUsage& usage) {
+  if (!first_ || usage.to <= *first_ || usage.from >= *last_ || usage.to <= usage.from) return;
+  const auto gpu = static_cast<std::size_t>(GpuOf(usage.gpu_uuid));
+  if (covered_until_.size() <= gpu) covered_until_.resize(gpu + 1);
+  std::vector<GpuPoint>& points = run_.gpus[gpu].points;
+  std::optional<Time>& until = covered_until_[gpu];
+  if (until && *until < usage.from) points.push_back({*until, kUnknown, kUnknown, kUnknown});
+  const Time from = std::max(usage.from, until.value_or(usage.from));
+  if (from >= usage.to) return;
+  points.push_back(
+      {from, usage.used_mib, usage.sm_active, usage.energy_j / Seconds(usage.to - usage.from)});
+  until = usage.to;
+}
+
+RunRecord StoreRun::Finish() {
+  run_.from = from();
+  run_.to = last_.value_or(now_);
+  for (const auto& [id, life] : lives_) {
+    Settle(life);
+    MarkCrashes(life);
+  }
+  for (std::size_t gpu = 0; gpu < covered_until_.size(); ++gpu) {
+    const std::optional<Time>& until = covered_until_[gpu];
+    if (!until || *until >= run_.to) continue;
+    run_.gpus[gpu].points.push_back({*until, kUnknown, kUnknown, kUnknown});
+  }
+  return std::move(run_);
+}
+
+}  // namespace carma::report

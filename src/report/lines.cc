@@ -1,0 +1,157 @@
+#include "report/lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/text.h"
+
+namespace carma::report {
+namespace {
+
+using Value = std::optional<double>;
+
+std::string WholeText(double value) {
+  return fmt::format("{:.0f}", value);
+}
+// Counts; means of replays have a fraction.
+std::string CountText(double value) {
+  return value == std::floor(value) ? WholeText(value) : fmt::format("{:.1f}", value);
+}
+std::string GibText(double mib) {
+  return fmt::format("{:.1f} GiB", mib / 1024);
+}
+std::string PercentText(double fraction) {
+  return fmt::format("{:.1f} %", fraction * 100);
+}
+std::string MegajouleText(double mj) {
+  return mj < 1 ? fmt::format("{:.4f} MJ", mj) : fmt::format("{:.2f} MJ", mj);
+}
+std::string WattText(double w) {
+  return fmt::format("{:.0f} W", w);
+}
+std::string TimesText(double factor) {
+  return fmt::format("{:.2f}", factor);
+}
+
+Value Count(std::int64_t count) {
+  return static_cast<double>(count);
+}
+
+const Line kLines[] = {
+    {"trace total time", "trace_total_s", [](const Metrics& m) -> Value { return m.trace_total_s; },
+     SpanText},
+    {"waiting, mean", "waiting_mean_s", [](const Metrics& m) -> Value { return m.waiting.mean; },
+     SpanText},
+    {"waiting, 95 %", "waiting_p95_s", [](const Metrics& m) -> Value { return m.waiting.p95; },
+     SpanText},
+    {"execution, mean", "execution_mean_s",
+     [](const Metrics& m) -> Value { return m.execution.mean; }, SpanText},
+    {"completion (JCT), mean", "jct_mean_s", [](const Metrics& m) -> Value { return m.jct.mean; },
+     SpanText},
+    {"completion (JCT), 95 %", "jct_p95_s", [](const Metrics& m) -> Value { return m.jct.p95; },
+     SpanText},
+    {"slowdown, mean", "slowdown_mean",
+     [](const Metrics& m) -> Value { return m.slowdown ? Value(m.slowdown->mean) : std::nullopt; },
+     TimesText, false},
+    {"slowdown, 95 %", "slowdown_p95",
+     [](const Metrics& m) -> Value { return m.slowdown ? Value(m.slowdown->p95) : std::nullopt; },
+     TimesText, false},
+    {"GPU memory in use, mean", "memory_used_mib",
+     [](const Metrics& m) { return m.memory_used_mib; }, GibText},
+    {"SM activity, mean", "sm_active", [](const Metrics& m) { return m.sm_active; }, PercentText},
+    {"GPU energy", "energy_mj", [](const Metrics& m) { return m.energy_mj; }, MegajouleText},
+    {"GPU power, mean", "power_w", [](const Metrics& m) { return m.power_w; }, WattText},
+    {"OOM crashes", "oom_crashes", [](const Metrics& m) { return Count(m.oom_crashes); },
+     CountText},
+    {"tasks", "tasks", [](const Metrics& m) { return Count(m.tasks); }, CountText},
+};
+
+}  // namespace
+
+std::string SpanText(double seconds) {
+  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
+  return base::FormatSpan(base::Duration(std::llround(seconds * 1000)));
+}
+
+std::span<const Line> Lines() {
+  return kLines;
+}
+
+std::vector<Case> CasesOf(std::span<const Metrics> runs) {
+  std::vector<Case> cases;
+  std::map<std::string, std::size_t> by_label;
+  for (const Metrics& run : runs) {
+    const auto known = by_label.find(run.label);
+    if (!run.label.empty() && known != by_label.end()) {
+      cases[known->second].replays.push_back(&run);
+      continue;
+    }
+    by_label[run.label] = cases.size();
+    cases.push_back({run.label, {&run}});
+  }
+  return cases;
+}
+
+std::optional<Estimated> Over(const Case& of, const Line& line) {
+  std::vector<double> values;
+  for (const Metrics* each : of.replays) {
+    const Value value = line.value(*each);
+    if (!value) return std::nullopt;
+    values.push_back(*value);
+  }
+  Estimated estimated{.mean = 0, .sd = 0, .runs = values.size()};
+  for (const double value : values) estimated.mean += value;
+  estimated.mean /= static_cast<double>(values.size());
+  if (values.size() < 2) return estimated;
+  double squares = 0;
+  for (const double value : values) squares += (value - estimated.mean) * (value - estimated.mean);
+  estimated.sd = std::sqrt(squares / static_cast<double>(values.size() - 1));
+  return estimated;
+}
+
+bool WithinNoise(const Estimated& a, const Estimated& b) {
+  if (a.runs < 2 || b.runs < 2) return false;
+  const double error = std::sqrt(a.sd * a.sd / static_cast<double>(a.runs) +
+                                 b.sd * b.sd / static_cast<double>(b.runs));
+  return std::abs(a.mean - b.mean) < 2 * error;
+}
+
+std::string Text(const Line& line, const Estimated& value) {
+  return value.runs < 2 ? line.text(value.mean)
+                        : line.text(value.mean) + " ± " + line.text(value.sd);
+}
+
+std::string Difference(const Estimated& base, const Estimated& value) {
+  if (base.mean == 0) return "";
+  const std::string text = fmt::format("{:+.1f} %", (value.mean / base.mean - 1) * 100);
+  return WithinNoise(base, value) ? "(" + text + ")" : text;
+}
+
+std::vector<std::string> BoundNames(std::span<const Case> cases) {
+  std::vector<std::string> names;
+  for (const Case& each : cases) {
+    for (const Bound& bound : each.replays.front()->bounds) {
+      if (std::find(names.begin(), names.end(), bound.name) == names.end()) {
+        names.push_back(bound.name);
+      }
+    }
+  }
+  return names;
+}
+
+// Replays have bounds of their own, because the noise changes the durations.
+std::optional<double> BoundOf(const Case& of, const std::string& name) {
+  double sum_s = 0;
+  for (const Metrics* each : of.replays) {
+    const auto found = std::find_if(each->bounds.begin(), each->bounds.end(),
+                                    [&](const Bound& bound) { return bound.name == name; });
+    if (found == each->bounds.end()) return std::nullopt;
+    sum_s += found->makespan_s;
+  }
+  return sum_s / static_cast<double>(of.replays.size());
+}
+
+}  // namespace carma::report

@@ -1,0 +1,37 @@
+// The metrics that tables and files show, in their order: one list for all of them.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "report/metrics.h"
+#include "report/report.h"
+
+namespace carma::report {
+
+struct Line {
+  std::string name;  // "waiting, mean"
+  std::string key;   // "waiting_mean_s"
+  std::optional<double> (*value)(const Metrics&);
+  std::string (*text)(double);  // "1:23:45"
+  bool always = true;           // shown even where no run reports it
+};
+std::span<const Line> Lines();
+
+// The line over the replays of a case; empty if one of them does not report it.
+std::optional<Estimated> Over(const Case& of, const Line& line);
+// "1:23:45", "1:23:45 ± 0:12".
+std::string Text(const Line& line, const Estimated& value);
+// "-25.0 %" of value against base, "(-0.3 %)" within the noise; empty where base is 0.
+std::string Difference(const Estimated& base, const Estimated& value);
+
+// How far a case is above a bound on the makespan: "+12.3 %". Bounds of one name in several cases
+// stand in one row.
+std::vector<std::string> BoundNames(std::span<const Case> cases);
+// The bound in s; empty if the case has none of that name.
+std::optional<double> BoundOf(const Case& of, const std::string& name);
+
+std::string SpanText(double seconds);  // "12.3 s", "1:02:03"
+
+}  // namespace carma::report

@@ -1,0 +1,341 @@
+#include "report/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "base/json.h"
+
+namespace carma::report {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+using base::JsonReader;
+using base::Result;
+using base::Unit;
+
+namespace {
+
+constexpr int kVersion = 1;
+constexpr std::size_t kMaxAttempts = 10'000;
+constexpr std::size_t kMaxPoints = 1'000'000;
+constexpr std::size_t kMaxGpusOfTask = 100'000;
+constexpr std::int64_t kMaxMs = 1'000'000'000'000'000;  // 31 000 years
+constexpr double kMaxValue = 1e15;
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+constexpr std::array<std::pair<AttemptEnd, std::string_view>, 5> kEnds{{
+    {AttemptEnd::kSucceeded, "succeeded"},
+    {AttemptEnd::kOutOfMemory, "out_of_memory"},
+    {AttemptEnd::kFailed, "failed"},
+    {AttemptEnd::kStopped, "stopped"},
+    {AttemptEnd::kUnfinished, "unfinished"},
+}};
+
+std::string_view NameOf(AttemptEnd end) {
+  return std::find_if(kEnds.begin(), kEnds.end(),
+                      [&](const auto& each) { return each.first == end; })
+      ->second;
+}
+
+// ---- writing: straight to text, because a tree of 100 000 tasks takes ten times the room ----
+
+using Text = fmt::memory_buffer;
+
+template <class... Args>
+void Put(Text& out, fmt::format_string<Args...> format, Args&&... args) {
+  fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
+}
+
+std::string Quoted(const std::string& text) {
+  return base::DumpJson(Json(text));
+}
+
+// A list with one item per value, written by `put`.
+template <class Range, class PutItem>
+void PutList(Text& out, const Range& range, PutItem put) {
+  out.push_back('[');
+  bool first = true;
+  for (const auto& each : range) {
+    if (!std::exchange(first, false)) out.push_back(',');
+    put(each);
+  }
+  out.push_back(']');
+}
+
+// Null for what was not reported; no more digits than a reader can use.
+void PutNumber(Text& out, double value) {
+  if (std::isfinite(value)) {
+    Put(out, "{:.6g}", value);
+  } else {
+    Put(out, "null");
+  }
+}
+
+void PutTask(Text& out, const RunTask& task) {
+  Put(out, R"({{"id":{},"name":{})", task.id, Quoted(task.name));
+  if (!task.group.empty()) Put(out, R"(,"group":{})", Quoted(task.group));
+  Put(out, R"(,"gpus":{},"submitted_ms":{})", task.gpus, base::ToMs(task.submitted));
+  if (task.ended) Put(out, R"(,"ended_ms":{})", base::ToMs(*task.ended));
+  Put(out, R"(,"state":"{}")", core::TaskStateName(task.state));
+  if (task.solo_s && std::isfinite(*task.solo_s)) Put(out, R"(,"solo_s":{})", *task.solo_s);
+  Put(out, R"(,"attempts":)");
+  PutList(out, task.attempts, [&](const Attempt& attempt) {
+    Put(out, R"({{"from_ms":{},"to_ms":{},"end":"{}","gpus":[{}]}})", base::ToMs(attempt.started),
+        base::ToMs(attempt.ended), NameOf(attempt.end), fmt::join(attempt.gpus, ","));
+  });
+  out.push_back('}');
+}
+
+void PutColumn(Text& out, const char* key, const std::vector<GpuPoint>& points,
+               double GpuPoint::*column) {
+  Put(out, R"(,"{}":)", key);
+  PutList(out, points, [&](const GpuPoint& point) { PutNumber(out, point.*column); });
+}
+
+void PutGpu(Text& out, const RunGpu& gpu) {
+  Put(out, R"({{"name":{},"type":{},"usable_mib":{},"at_ms":)", Quoted(gpu.name), Quoted(gpu.type),
+      gpu.usable_mib);
+  PutList(out, gpu.points, [&](const GpuPoint& point) { Put(out, "{}", base::ToMs(point.at)); });
+  PutColumn(out, "used_mib", gpu.points, &GpuPoint::used_mib);
+  PutColumn(out, "sm_active", gpu.points, &GpuPoint::sm_active);
+  PutColumn(out, "power_w", gpu.points, &GpuPoint::power_w);
+  out.push_back('}');
+}
+
+void PutRun(Text& out, const RunRecord& run) {
+  Put(out, R"({{"version":{},"from_ms":{},"to_ms":{},"tasks":)", kVersion, base::ToMs(run.from),
+      base::ToMs(run.to));
+  PutList(out, run.tasks, [&](const RunTask& task) { PutTask(out, task); });
+  Put(out, R"(,"gpus":)");
+  PutList(out, run.gpus, [&](const RunGpu& gpu) { PutGpu(out, gpu); });
+  out.push_back('}');
+}
+
+// ---- reading ----
+
+std::unexpected<base::Error> Expected(const std::string& pointer, std::string_view what) {
+  return Fail(ErrorCode::kInvalid, pointer + ": expected " + std::string(what));
+}
+
+// A list below `json`; absent is empty. Errors: not a list, too long.
+Result<const Json*> ListOf(JsonReader& in, const char* key, std::size_t most,
+                           const std::string& pointer) {
+  static const Json kNone = Json::array();
+  const Json* list = in.Raw(key);
+  if (list == nullptr || list->is_null()) return &kNone;
+  if (!list->is_array() || list->size() > most) {
+    return Expected(pointer + "/" + key, "a list of at most " + std::to_string(most));
+  }
+  return list;
+}
+
+// A time that must be there.
+core::Time NeedTime(JsonReader& in, const char* key) {
+  std::int64_t ms = 0;
+  if (!in.Get(key, ms, -kMaxMs, kMaxMs)) in.Complain(key, "a time in ms");
+  return base::FromMs(ms);
+}
+
+Result<Attempt> ReadAttempt(const Json& json, const std::string& pointer, std::size_t gpus) {
+  Attempt attempt;
+  JsonReader in(json, pointer);
+  attempt.started = NeedTime(in, "from_ms");
+  attempt.ended = NeedTime(in, "to_ms");
+  std::string end;
+  in.Get("end", end, 40);
+  const Result<const Json*> list = ListOf(in, "gpus", kMaxGpusOfTask, pointer);
+  if (in.error()) return std::unexpected(*in.error());
+  if (!list) return std::unexpected(list.error());
+  if (attempt.ended < attempt.started) return Expected(pointer + "/to_ms", "not before from_ms");
+  const auto known = std::find_if(kEnds.begin(), kEnds.end(),
+                                  [&](const auto& each) { return each.second == end; });
+  if (known == kEnds.end()) return Expected(pointer + "/end", "how the attempt ended");
+  attempt.end = known->first;
+  for (const Json& gpu : **list) {
+    if (!gpu.is_number_unsigned() || gpu.get<std::uint64_t>() >= gpus) {
+      return Expected(pointer + "/gpus", "indices below " + std::to_string(gpus));
+    }
+    attempt.gpus.push_back(gpu.get<int>());
+  }
+  return attempt;
+}
+
+Result<RunTask> ReadTask(const Json& json, const std::string& pointer, std::size_t gpus) {
+  RunTask task;
+  JsonReader in(json, pointer);
+  std::int64_t id = 0;
+  in.Get("id", id, 0, INT64_MAX);
+  task.id = static_cast<std::uint64_t>(id);
+  in.Get("name", task.name);
+  in.Get("group", task.group);
+  in.Get("gpus", task.gpus, 0, 1'000'000);
+  task.submitted = NeedTime(in, "submitted_ms");
+  if (in.Has("ended_ms")) task.ended = NeedTime(in, "ended_ms");
+  std::string state;
+  in.Get("state", state, 40);
+  in.Get("solo_s", task.solo_s, 0, kMaxValue);
+  const Result<const Json*> attempts = ListOf(in, "attempts", kMaxAttempts, pointer);
+  if (in.error()) return std::unexpected(*in.error());
+  if (!attempts) return std::unexpected(attempts.error());
+  const std::optional<core::TaskState> known = core::ParseTaskState(state);
+  if (!known) return Expected(pointer + "/state", "a task state");
+  task.state = *known;
+  for (std::size_t i = 0; i < (*attempts)->size(); ++i) {
+    const std::string place = pointer + "/attempts/" + std::to_string(i);
+    Result<Attempt> attempt = ReadAttempt((**attempts)[i], place, gpus);
+    if (!attempt) return std::unexpected(attempt.error());
+    if (i > 0 && attempt->started < task.attempts.back().ended) {
+      return Expected(place + "/from_ms", "not before the end of the attempt before");
+    }
+    task.attempts.push_back(*std::move(attempt));
+  }
+  return task;
+}
+
+Result<Unit> ReadColumn(JsonReader& in, const char* key, const std::string& pointer, double most,
+                        double GpuPoint::*column, std::vector<GpuPoint>& points) {
+  const Result<const Json*> list = ListOf(in, key, points.size(), pointer);
+  if (!list) return std::unexpected(list.error());
+  if ((*list)->size() != points.size()) {
+    return Expected(pointer + "/" + key, "as many values as at_ms has");
+  }
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const Json& value = (**list)[i];
+    const bool sound = value.is_number() && value.get<double>() >= 0 && value.get<double>() <= most;
+    if (!sound && !value.is_null()) {
+      return Expected(pointer + "/" + key + "/" + std::to_string(i),
+                      fmt::format("null or a number from 0 to {}", most));
+    }
+    points[i].*column = sound ? value.get<double>() : kUnknown;
+  }
+  return Unit{};
+}
+
+Result<RunGpu> ReadGpu(const Json& json, const std::string& pointer) {
+  RunGpu gpu;
+  JsonReader in(json, pointer);
+  in.Get("name", gpu.name);
+  in.Get("type", gpu.type);
+  in.Get("usable_mib", gpu.usable_mib, 0, std::int64_t{1} << 40);
+  const Result<const Json*> times = ListOf(in, "at_ms", kMaxPoints, pointer);
+  if (in.error()) return std::unexpected(*in.error());
+  if (!times) return std::unexpected(times.error());
+  for (const Json& time : **times) {
+    const std::int64_t ms = time.is_number_integer() ? time.get<std::int64_t>() : INT64_MIN;
+    if (ms < -kMaxMs || ms > kMaxMs ||
+        (!gpu.points.empty() && base::FromMs(ms) < gpu.points.back().at)) {
+      return Expected(pointer + "/at_ms", "rising times in ms");
+    }
+    gpu.points.push_back({.at = base::FromMs(ms)});
+  }
+  for (const auto& [key, most, column] : {std::tuple{"used_mib", kMaxValue, &GpuPoint::used_mib},
+                                          std::tuple{"sm_active", 1.0, &GpuPoint::sm_active},
+                                          std::tuple{"power_w", kMaxValue, &GpuPoint::power_w}}) {
+    if (Result<Unit> read = ReadColumn(in, key, pointer, most, column, gpu.points); !read) {
+      return std::unexpected(read.error());
+    }
+  }
+  return gpu;
+}
+
+Result<RunRecord> ReadRun(const Json& json, const std::string& pointer) {
+  RunRecord run;
+  JsonReader in(json, pointer);
+  int version = 0;
+  in.Get("version", version, 0, INT32_MAX);
+  run.from = NeedTime(in, "from_ms");
+  run.to = NeedTime(in, "to_ms");
+  const Result<const Json*> gpus = ListOf(in, "gpus", kMaxReportGpus, pointer);
+  const Result<const Json*> tasks = ListOf(in, "tasks", kMaxReportTasks, pointer);
+  if (in.error()) return std::unexpected(*in.error());
+  if (version != kVersion) {
+    return Expected(pointer + "/version",
+                    fmt::format("{}; {} is not known here", kVersion, version));
+  }
+  for (const auto* list : {&gpus, &tasks}) {
+    if (!*list) return std::unexpected(list->error());
+  }
+  if (run.to < run.from) return Expected(pointer + "/to_ms", "not before from_ms");
+  for (std::size_t i = 0; i < (*gpus)->size(); ++i) {
+    Result<RunGpu> gpu = ReadGpu((**gpus)[i], pointer + "/gpus/" + std::to_string(i));
+    if (!gpu) return std::unexpected(gpu.error());
+    run.gpus.push_back(*std::move(gpu));
+  }
+  for (std::size_t i = 0; i < (*tasks)->size(); ++i) {
+    const std::string place = pointer + "/tasks/" + std::to_string(i);
+    Result<RunTask> task = ReadTask((**tasks)[i], place, run.gpus.size());
+    if (!task) return std::unexpected(task.error());
+    if (!run.tasks.empty() && task->id <= run.tasks.back().id) {
+      return Expected(place + "/id", "a number above that of the task before");
+    }
+    run.tasks.push_back(*std::move(task));
+  }
+  return run;
+}
+
+Result<Report> ReadReport(const Json& json, const std::string& pointer) {
+  Result<Metrics> metrics = FromJson(json);
+  if (!metrics) {
+    return std::unexpected(base::Error{metrics.error().code, pointer + metrics.error().message});
+  }
+  Report report{.metrics = *std::move(metrics), .run = {}};
+  const auto run = json.find("run");
+  if (run == json.end() || run->is_null()) return report;
+  Result<RunRecord> record = ReadRun(*run, pointer + "/run");
+  if (!record) return std::unexpected(record.error());
+  record->label = report.metrics.label;
+  record->provenance = report.metrics.provenance;
+  record->simulated = report.metrics.simulated;
+  record->bounds = report.metrics.bounds;
+  report.run = *std::move(record);
+  return report;
+}
+
+}  // namespace
+
+Report MakeReport(RunRecord run) {
+  Metrics metrics = Compute(run);
+  return {.metrics = std::move(metrics), .run = std::move(run)};
+}
+
+std::string ToJsonText(const Report& report) {
+  std::string metrics = ToJsonText(report.metrics);
+  if (!report.run) return metrics;
+  Text out;
+  metrics.pop_back();  // the closing brace comes after the record
+  Put(out, R"({},"run":)", metrics);
+  PutRun(out, *report.run);
+  out.push_back('}');
+  return fmt::to_string(out);
+}
+
+Result<std::vector<Report>> ReportsFromJsonText(std::string_view text) {
+  const Result<Json> json = base::ParseJson(text);
+  if (!json) return std::unexpected(json.error());
+  std::vector<Report> reports;
+  if (!json->is_array()) {
+    Result<Report> report = ReadReport(*json, "");
+    if (!report) return std::unexpected(report.error());
+    reports.push_back(*std::move(report));
+    return reports;
+  }
+  if (json->empty() || json->size() > kMaxReports) {
+    return Fail(ErrorCode::kInvalid,
+                "expected a report or a list of 1 to " + std::to_string(kMaxReports));
+  }
+  for (std::size_t i = 0; i < json->size(); ++i) {
+    Result<Report> report = ReadReport((*json)[i], "/" + std::to_string(i));
+    if (!report) return std::unexpected(report.error());
+    reports.push_back(*std::move(report));
+  }
+  return reports;
+}
+
+}  // namespace carma::report

@@ -1,0 +1,70 @@
+// A run with its metrics, as it is kept in files and compared with others.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "report/metrics.h"
+#include "report/run.h"
+
+namespace carma::report {
+
+// Limits of what is read: beyond them a file is refused.
+inline constexpr std::size_t kMaxReportTasks = 1'000'000;
+inline constexpr std::size_t kMaxReportGpus = 100'000;
+inline constexpr std::size_t kMaxReports = 1'000;
+
+struct Report {
+  Metrics metrics;
+  // Who ran when and where, for figures; empty: only the metrics were kept (replays). Its points
+  // may be thinned out, so the metrics are not computed from it again.
+  std::optional<RunRecord> run;
+};
+
+// The metrics are those of the record.
+Report MakeReport(RunRecord run);
+
+// One line of JSON: the fields of the metrics, and the record as "run" {"version": 1, …} where
+// there is one (docs/metrics.md). A task takes about 250 bytes.
+std::string ToJsonText(const Report& report);
+// One report, or a list of them. Errors: kInvalid with JSON pointer: a version that is not 1, more
+// than the limits, attempts on GPUs that do not exist, times that go back, equal task ids.
+base::Result<std::vector<Report>> ReportsFromJsonText(std::string_view text);
+
+// Replays of one case: reports with the same label, in the order of their first.
+struct Case {
+  std::string label;
+  std::vector<const Metrics*> replays;  // at least one
+};
+// A report without a label is a case of its own.
+std::vector<Case> CasesOf(std::span<const Metrics> runs);
+
+// Mean and standard deviation (n - 1) over the replays of a case.
+struct Estimated {
+  double mean = 0;
+  double sd = 0;  // 0 for a single run
+  std::size_t runs = 0;
+};
+// True if two means differ by less than twice the standard error of their difference, so that the
+// difference says nothing; false where a side has a single run, because nobody knows.
+bool WithinNoise(const Estimated& a, const Estimated& b);
+
+// Two columns, name and value, for people.
+std::string Table(const Metrics& metrics);
+// Side by side, one column per case; all but the first also say how they differ from it in percent,
+// in brackets where the difference is within the noise. Replays show mean ± standard deviation.
+std::string Compare(std::span<const Metrics> runs);
+// What the groups of tasks came to, one row per case and group; empty if no run has groups.
+std::string GroupTable(std::span<const Metrics> runs);
+
+// One row per run with a header line: the metrics in SI units, empty where not reported.
+std::string RunsCsv(std::span<const Metrics> runs);
+// One row per task with a header line, of the reports that have records; times in s since the run's
+// first submission.
+std::string TasksCsv(std::span<const Report> reports);
+
+}  // namespace carma::report
