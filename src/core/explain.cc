@@ -39,9 +39,8 @@ Reason Summary(const std::vector<Verdict>& closed, int wanted, int fitting) {
 }  // namespace
 
 Verdict Scheduler::State::VerdictOn(const TaskRecord& task, const GpuView& view) const {
-  Need need = NeedOf(task);
-  if (config.idle_first && view.Idle()) need.idle_gpu = true;
-  return CheckGuards(config, need, view);
+  const bool as_idle = config.idle_first && view.Idle();
+  return CheckGuards(config, as_idle ? IdleNeedOf(task) : NeedOf(task), view);
 }
 
 Reason Scheduler::State::ReasonOf(const TaskRecord& task, Time at) const {

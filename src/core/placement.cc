@@ -93,6 +93,15 @@ Need Scheduler::State::NeedOf(const TaskRecord& task) const {
   return need;
 }
 
+Need Scheduler::State::IdleNeedOf(const TaskRecord& task) const {
+  Need need = NeedOf(task);
+  need.idle_gpu = true;
+  // As published an idle GPU is taken without a look at its memory: what the monitor last published
+  // may still speak of the task that has left.
+  if (config.pacing != Pacing::kImmediate) need.memory_mib.reset();
+  return need;
+}
+
 std::optional<Reason> Scheduler::State::NeverFits(const TaskRequest& request,
                                                   const std::optional<Estimate>& estimate) const {
   Need need{.exclusive = request.exclusive};
@@ -142,8 +151,7 @@ Choice Scheduler::State::Chosen(const TaskRecord& task, const std::vector<GpuVie
 
 std::optional<Choice> Scheduler::State::ChooseIdle(const TaskRecord& task,
                                                    const std::vector<GpuView>& views) const {
-  Need need = NeedOf(task);
-  need.idle_gpu = true;
+  const Need need = IdleNeedOf(task);
   std::vector<GpuView> idle;
   for (const GpuView& view : views) {
     if (CheckGuards(config, need, view).fit == Fit::kFits) idle.push_back(view);

@@ -146,6 +146,7 @@ struct Scheduler::State {
   GpuView ViewOf(GpuIndex gpu, Time at) const;
   std::vector<GpuView> Views(Time at) const;
   Need NeedOf(const TaskRecord& task) const;
+  Need IdleNeedOf(const TaskRecord& task) const;  // on GPUs that nobody uses
   std::optional<Reason> NeverFits(const TaskRequest& request,
                                   const std::optional<Estimate>& estimate) const;
   std::int64_t ClaimOf(const TaskRecord& task, GpuIndex gpu) const;
