@@ -13,14 +13,14 @@ Result<Unit> SimShell::Open(const core::PolicyConfig& policy,
   if (Result<Unit> valid = core::Validate(policy); !valid) return valid;
   policy_ = policy;
   gpus_ = gpus;
-  scheduler_ = std::make_unique<core::Scheduler>(policy_);
+  seat_ = std::make_unique<CoreSeat>(policy_);
   return Inject({core::GpusDiscovered{gpus_}});
 }
 
 Result<Unit> SimShell::AdvanceTo(core::Time when) {
-  while (wake_ && *wake_ <= when) {
-    now_ = std::exchange(wake_, std::nullopt).value();
-    Record(scheduler_->Handle(now_, core::WakeUp{}));
+  while (seat_->wake() && *seat_->wake() <= when) {
+    now_ = *seat_->wake();
+    Record(seat_->Handle(now_, {core::WakeUp{}}));
   }
   now_ = when;
   return Unit{};
@@ -34,17 +34,16 @@ Result<Unit> SimShell::Inject(const std::vector<core::Event>& events) {
       drains_.erase(resume->gpu);
     }
   }
-  Record(scheduler_->HandleAll(now_, events));
+  Record(seat_->Handle(now_, events));
   return Unit{};
 }
 
 Result<Unit> SimShell::Restart() {
-  wake_.reset();
-  scheduler_ = std::make_unique<core::Scheduler>(policy_);
+  seat_ = std::make_unique<CoreSeat>(policy_);
   std::vector<core::Event> events{core::GpusDiscovered{gpus_}};
   for (const auto& [gpu, drain] : drains_) events.emplace_back(drain);
   for (const auto& [id, record] : kept_) events.emplace_back(core::TaskRestored{record});
-  Record(scheduler_->HandleAll(now_, events));
+  Record(seat_->Handle(now_, events));
   return Unit{};
 }
 
@@ -54,7 +53,6 @@ std::vector<TimedAction> SimShell::TakeActions() {
 
 void SimShell::Record(std::vector<core::Action> actions) {
   for (core::Action& action : actions) {
-    if (const auto* wake = std::get_if<core::WakeAt>(&action)) wake_ = wake->when;
     if (const auto* changed = std::get_if<core::TaskChanged>(&action)) {
       if (core::IsFinal(changed->record.state)) {
         kept_.erase(changed->record.id);

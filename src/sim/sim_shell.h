@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/scheduler.h"
+#include "sim/core_seat.h"
 #include "sim/scenario.h"
 
 namespace carma::sim {
@@ -21,16 +21,15 @@ class SimShell : public ScenarioShell {
   base::Result<base::Unit> Inject(const std::vector<core::Event>& events) override;
   base::Result<base::Unit> Restart() override;
   std::vector<TimedAction> TakeActions() override;
-  const core::Scheduler& scheduler() const override { return *scheduler_; }
+  const core::Scheduler& scheduler() const override { return seat_->scheduler(); }
 
  private:
   void Record(std::vector<core::Action> actions);
 
   core::PolicyConfig policy_;
   std::vector<core::GpuInfo> gpus_;
-  std::unique_ptr<core::Scheduler> scheduler_;
+  std::unique_ptr<CoreSeat> seat_;
   core::Time now_{};
-  std::optional<core::Time> wake_;
   std::vector<TimedAction> actions_;
   std::map<core::TaskId, core::TaskRecord> kept_;          // not final
   std::map<core::GpuIndex, core::DrainRequested> drains_;  // an administrator's, kept as well

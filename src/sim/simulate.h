@@ -150,11 +150,14 @@ struct Totals {
   double waiting_s = 0;    // mean over executed tasks, as the next three
   double execution_s = 0;  // launch to end, all attempts
   double jct_s = 0;
-  double slowdown = 0;      // of the successful attempts: first allocation to end over solo time
-  double energy_j = 0;      // all GPUs
-  double sm_active = 0;     // mean per GPU, 0..1
-  double memory_mib = 0;    // mean per GPU
-  std::int64_t events = 0;  // handled: what the core was told and what the physics did
+  double slowdown = 0;    // of the successful attempts: first allocation to end over solo time
+  double energy_j = 0;    // all GPUs
+  double sm_active = 0;   // mean per GPU, 0..1
+  double memory_mib = 0;  // mean per GPU
+  // Work of the simulator: what the cores were told of tasks and what happened to them in the
+  // world; and samples, which depend on MonitorOptions::mode alone.
+  std::int64_t task_events = 0;
+  std::int64_t samples = 0;
   friend bool operator==(const Totals&, const Totals&) = default;
 };
 

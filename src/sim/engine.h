@@ -1,0 +1,192 @@
+// One run of the simulator: the events ahead, the tasks alive, the servers with their cores.
+// Private to sim; simulate.h is the door.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/core_seat.h"
+#include "sim/mig.h"
+#include "sim/recorder.h"
+#include "sim/sim_gpu.h"
+#include "sim/simulate.h"
+#include "sim/timer_queue.h"
+
+namespace carma::sim {
+
+class Engine {
+ public:
+  // All arguments are checked by Simulate and outlive the engine.
+  Engine(const World& world, std::span<const Arrival> arrivals, const RunOptions& options);
+  RunResult Run();
+
+ private:
+  using JobIndex = std::uint32_t;
+
+  enum class Phase {
+    kEstimating,  // its estimate comes later
+    kWaiting,     // in the cluster's queue or in a server's
+    kLoading,     // its process lives and has not allocated
+    kComputing,
+    kCrashing,  // ran out of memory, its process is about to end
+  };
+  // A task between its submission and its end.
+  struct Job {
+    core::TaskId id{};
+    const Arrival* arrival = nullptr;
+    double solo_s = 0;         // with its noise
+    double fails_after_s = 0;  // of work done: infinity, or a failure of its own
+    Phase phase = Phase::kWaiting;
+    std::uint32_t node = 0;
+    bool recovering = false;  // waits in the server's recovery queue
+    base::Time submitted{};
+
+    // The current attempt.
+    int attempt = 0;
+    base::Time launched{};
+    base::Time allocated{};
+    std::vector<std::uint32_t> gpus;  // SimGpus, all of one server
+    std::vector<double> paces;        // on each of them: work seconds per second
+    double pace = 0;                  // of the slowest
+    double left_s = 0;                // work left at `since`
+    base::Time since{};
+    base::Time ends{};
+    std::optional<base::Time> grows;
+
+    // All attempts.
+    std::int64_t attempts = 0;
+    int ooms = 0;
+    double executed_s = 0;
+    std::vector<report::Attempt> history;  // only when somebody wants it
+  };
+  // What the monitor last told of a GPU, and what has happened since.
+  struct Sight {
+    std::int64_t used_mib = 0;
+    std::vector<std::pair<core::TaskId, std::int64_t>> tasks_mib;
+    base::Time sampled{};
+    base::Time changed{};    // last change of what a sample would show
+    bool unsampled = false;  // a change since the last sample
+    int unseen = 0;          // tasks that were launched here and hold nothing
+  };
+  struct Samples {
+    base::Time arrive{};
+    std::vector<core::Event> events;
+  };
+  // Servers with nobody waiting, the best one first: most idle GPUs, fewest tasks, lowest number.
+  using OpenKey = std::tuple<int, int, std::uint32_t>;
+  struct Node {
+    explicit Node(core::PolicyConfig policy) : seat(std::move(policy)) {}
+    CoreSeat seat;
+    std::uint32_t first_gpu = 0;
+    std::uint32_t gpu_count = 0;  // SimGpus
+    std::uint32_t kind = 0;       // servers with the same GPUs have the same
+    int waiting = 0;              // tasks told to the core that hold no GPU
+    int recovering = 0;           // of them in the recovery queue
+    int idle_gpus = 0;            // without any launched task
+    int launched = 0;             // tasks
+    int computing_parts = 0;      // GPUs of computing tasks, each task's counted
+    double host_factor = 1;
+    std::deque<Samples> on_the_way;
+    std::optional<OpenKey> open;  // its place among the open ones
+  };
+
+  // ---- engine.cc: events, tasks, what passes between them and the cores ----
+  void BuildServers();
+  TimerId WakeTimer(std::uint32_t node) const { return 1 + 3 * node; }
+  TimerId TickTimer(std::uint32_t node) const { return 2 + 3 * node; }
+  TimerId SampleTimer(std::uint32_t node) const { return 3 + 3 * node; }
+  TimerId JobTimer(JobIndex job) const { return static_cast<TimerId>(1 + 3 * nodes_.size() + job); }
+  void Handle(TimerId timer);
+  void OnArrivals();
+  void OnWake(std::uint32_t node);
+  void OnSamples(std::uint32_t node);
+  void OnJob(JobIndex index);
+  JobIndex NewJob(const Arrival& arrival, std::size_t number);
+  core::TaskRequest RequestOf(const Job& job) const;
+  std::optional<core::Estimate> EstimateOf(const Job& job) const;
+  void Submit(std::uint32_t node, std::span<const JobIndex> jobs);
+  // Tells the core and does what it says, and so on until nothing follows.
+  void Tell(std::uint32_t node, std::vector<core::Event> events);
+  void Launch(std::uint32_t node, const core::StartTask& start);
+  void OnChanged(std::uint32_t node, const core::TaskRecord& record);
+  void Exit(JobIndex index, core::ExitKind kind);
+  void Retire(JobIndex index, core::TaskState state);
+  void CheckBooks() const;
+  Totals Sum();
+
+  // ---- cluster.cc: the queue above the servers ----
+  void Dispatch();
+  std::optional<std::uint32_t> ServerFor(const Job& job) const;
+  void Reopen(std::uint32_t node);
+
+  // ---- physics.cc: memory, speed, power ----
+  void Allocate(JobIndex index);
+  bool Fits(std::uint32_t gpu, std::int64_t more_mib, int tasks) const;
+  void Grow(JobIndex index);
+  void OutOfMemory(JobIndex index);
+  void Leave(JobIndex index);  // gives up what it holds
+  void Recompute(std::uint32_t gpu);
+  void RecomputeHost(std::uint32_t node);
+  void SetPace(JobIndex index);
+  void SetActivity(std::uint32_t gpu);
+  void Schedule(JobIndex index);
+  Load LoadOf(const Job& job, std::size_t part) const;
+  double BaseSpeed(const Job& job, std::size_t part) const;
+
+  // ---- sight.cc: what the monitor sees ----
+  void Touch(std::uint32_t gpu);  // something that a sample would show has changed
+  bool OnDemand() const { return options_.monitor.mode == MonitorOptions::Mode::kOnDemand; }
+  base::Time TickAtOrBefore(base::Time when) const;
+  base::Time TickAfter(base::Time when) const;
+  core::GpuSampled Sample(std::uint32_t gpu, base::Time taken);
+  core::GpuSampled SampleAsLast(std::uint32_t gpu, base::Time taken) const;
+  void CatchUp(std::uint32_t node, std::vector<core::Event>& events);
+  void Tick(std::uint32_t node);
+  void SetTick(std::uint32_t node);
+  bool IsMoving(const Sight& sight) const;
+
+  const World& world_;
+  const std::span<const Arrival> arrivals_;
+  const RunOptions& options_;
+  const MigProfile& mig_;
+  const bool keeps_history_;
+  std::int64_t largest_mib_ = 0;  // usable memory of the largest SimGpu
+
+  base::Time now_{};
+  base::Time start_{};  // of the daemons
+  base::Time first_{};  // the first submission
+  base::Time last_end_{};
+  std::size_t next_arrival_ = 0;
+  TimerQueue timers_;
+  std::deque<Node> nodes_;  // which cannot move
+  std::vector<SimGpu> gpus_;
+  std::vector<Sight> sights_;           // of each SimGpu
+  std::vector<int> launched_;           // tasks on each SimGpu
+  std::vector<SimDevice> devices_;      // mig_.instances SimGpus each
+  std::vector<const GpuType*> types_;   // of each device
+  std::vector<std::uint32_t> node_of_;  // of each SimGpu
+  std::vector<Job> jobs_;
+  std::vector<JobIndex> free_jobs_;
+  std::unordered_map<std::uint64_t, JobIndex> job_of_;  // by task id; for look-up only
+  std::deque<JobIndex> cluster_queue_;                  // only with several servers
+  std::set<OpenKey> open_;
+  std::optional<Recorder> recorder_;
+  Totals totals_;
+  double waiting_s_ = 0;  // sums over executed tasks
+  double execution_s_ = 0;
+  double jct_s_ = 0;
+  double slowdown_ = 0;  // sum over successful attempts
+  std::int64_t executed_ = 0;
+  // Of one recomputation.
+  std::vector<Load> loads_;
+  std::vector<double> speeds_;
+};
+
+}  // namespace carma::sim

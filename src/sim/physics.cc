@@ -1,0 +1,196 @@
+// Memory, speed, activity and power of the simulated world, and the tasks' progress.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sim/engine.h"
+
+namespace carma::sim {
+namespace {
+
+Sharing SharingOf(Collocation collocation) {
+  // Instances do not share; two tasks that a policy puts on one instance take turns.
+  return collocation == Collocation::kMps ? Sharing::kMps : Sharing::kStreams;
+}
+
+base::Duration RoundUp(double seconds) {
+  // Later than this nobody waits; and the sum with any time of a run stays in range.
+  constexpr double kLongestMs = 1e15;
+  return base::Duration(static_cast<std::int64_t>(std::min(std::ceil(seconds * 1000), kLongestMs)));
+}
+
+}  // namespace
+
+Load Engine::LoadOf(const Job& job, std::size_t part) const {
+  const trace::Workload& workload = *job.arrival->workload;
+  const double u = workload.sm_active[part];
+  return {.sm_active = std::min(1.0, u / mig_.compute),
+          .sensitivity = workload.mps_sensitivity,
+          .pressure = workload.mps_pressure};
+}
+
+double Engine::BaseSpeed(const Job& job, std::size_t part) const {
+  const GpuType& type = *types_[job.gpus[part] / static_cast<std::uint32_t>(mig_.instances)];
+  return type.relative_speed * MigSpeed(mig_, job.arrival->workload->sm_active[part]);
+}
+
+bool Engine::Fits(std::uint32_t gpu, std::int64_t more_mib, int tasks) const {
+  return gpus_[gpu].used_mib() + more_mib <=
+         AllocatableMib(options_.memory, gpus_[gpu].usable_mib(), tasks);
+}
+
+void Engine::Allocate(JobIndex index) {
+  Job& job = jobs_[index];
+  const auto held_mib = [&](std::size_t part) {
+    return HeldMib(options_.memory, job.arrival->workload->memory_mib[part], base::Duration{0});
+  };
+  for (std::size_t part = 0; part < job.gpus.size(); ++part) {
+    const auto others = static_cast<int>(gpus_[job.gpus[part]].occupants().size());
+    if (!Fits(job.gpus[part], held_mib(part), others + 1)) return OutOfMemory(index);
+  }
+  job.phase = Phase::kComputing;
+  job.allocated = now_;
+  job.since = now_;
+  job.left_s = std::min(job.solo_s, job.fails_after_s);
+  job.pace = 0;
+  job.paces.assign(job.gpus.size(), 0);
+  job.grows.reset();
+  if (const auto step = NextStep(options_.memory, base::Duration{0})) job.grows = now_ + *step;
+  for (std::size_t part = 0; part < job.gpus.size(); ++part) {
+    const std::uint32_t gpu = job.gpus[part];
+    gpus_[gpu].Add({.job = index,
+                    .part = static_cast<std::uint32_t>(part),
+                    .mib = held_mib(part),
+                    .load = LoadOf(job, part)});
+    --sights_[gpu].unseen;
+  }
+  Node& node = nodes_[job.node];
+  node.computing_parts += static_cast<int>(job.gpus.size());
+  for (const std::uint32_t gpu : job.gpus) Recompute(gpu);
+  RecomputeHost(job.node);
+  Schedule(index);
+}
+
+void Engine::Grow(JobIndex index) {
+  Job& job = jobs_[index];
+  const base::Duration since = now_ - job.allocated;
+  for (std::size_t part = 0; part < job.gpus.size(); ++part) {
+    SimGpu& gpu = gpus_[job.gpus[part]];
+    const auto mine = std::find_if(gpu.occupants().begin(), gpu.occupants().end(),
+                                   [index](const Occupant& each) { return each.job == index; });
+    const std::int64_t wanted_mib =
+        HeldMib(options_.memory, job.arrival->workload->memory_mib[part], since);
+    if (!Fits(job.gpus[part], wanted_mib - mine->mib, static_cast<int>(gpu.occupants().size()))) {
+      Leave(index);
+      for (const std::uint32_t each : job.gpus) ++sights_[each].unseen;
+      return OutOfMemory(index);
+    }
+  }
+  for (std::size_t part = 0; part < job.gpus.size(); ++part) {
+    const std::uint32_t gpu = job.gpus[part];
+    gpus_[gpu].Resize(index,
+                      HeldMib(options_.memory, job.arrival->workload->memory_mib[part], since));
+    SetActivity(gpu);
+  }
+  job.grows.reset();
+  if (const auto step = NextStep(options_.memory, since)) job.grows = job.allocated + *step;
+  Schedule(index);
+}
+
+void Engine::OutOfMemory(JobIndex index) {
+  Job& job = jobs_[index];
+  job.phase = Phase::kCrashing;
+  ++job.ooms;
+  ++totals_.oom_crashes;
+  timers_.Set(JobTimer(index), now_ + options_.memory.crash_delay);
+}
+
+void Engine::Leave(JobIndex index) {
+  Job& job = jobs_[index];
+  for (const std::uint32_t gpu : job.gpus) gpus_[gpu].Remove(index);
+  Node& node = nodes_[job.node];
+  node.computing_parts -= static_cast<int>(job.gpus.size());
+  for (const std::uint32_t gpu : job.gpus) Recompute(gpu);
+  RecomputeHost(job.node);
+}
+
+void Engine::RecomputeHost(std::uint32_t index) {
+  if (options_.host.cores <= 0) return;
+  Node& node = nodes_[index];
+  const double factor = HostFactor(options_.host, node.computing_parts);
+  if (factor == node.host_factor) return;
+  node.host_factor = factor;
+  for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu) {
+    Recompute(gpu);
+  }
+}
+
+void Engine::Recompute(std::uint32_t gpu) {
+  const std::vector<Occupant>& occupants = gpus_[gpu].occupants();
+  loads_.clear();
+  for (const Occupant& each : occupants) loads_.push_back(each.load);
+  speeds_.resize(loads_.size());
+  Speeds(options_.interference, SharingOf(options_.collocation), loads_, speeds_);
+  const double factor = nodes_[node_of_[gpu]].host_factor;
+  for (std::size_t i = 0; i < occupants.size(); ++i) {
+    Job& job = jobs_[occupants[i].job];
+    job.paces[occupants[i].part] = speeds_[i] * BaseSpeed(job, occupants[i].part) * factor;
+  }
+  for (const Occupant& each : occupants) SetPace(each.job);
+  SetActivity(gpu);
+}
+
+void Engine::SetPace(JobIndex index) {
+  Job& job = jobs_[index];
+  const double pace = *std::min_element(job.paces.begin(), job.paces.end());
+  if (pace == job.pace) return;
+  job.left_s -= job.pace * base::Seconds(now_ - job.since);
+  job.since = now_;
+  job.pace = pace;
+  Schedule(index);
+  if (SharingOf(options_.collocation) == Sharing::kMps) return;
+  // Where it takes turns, how often it has one follows from its pace, on its other GPUs too.
+  for (const std::uint32_t gpu : job.gpus) SetActivity(gpu);
+}
+
+void Engine::SetActivity(std::uint32_t gpu) {
+  SimGpu& changed = gpus_[gpu];
+  const std::vector<Occupant>& occupants = changed.occupants();
+  loads_.clear();
+  speeds_.clear();
+  for (const Occupant& each : occupants) {
+    const Job& job = jobs_[each.job];
+    loads_.push_back(each.load);
+    speeds_.push_back(job.pace / BaseSpeed(job, each.part));
+  }
+  const double sm_active =
+      SmActivity(options_.interference, SharingOf(options_.collocation), loads_, speeds_);
+  changed.SetActivity(now_, sm_active, options_.monitor.window + options_.monitor.period);
+  Touch(gpu);
+
+  const std::uint32_t device = gpu / static_cast<std::uint32_t>(mig_.instances);
+  std::int64_t used_mib = 0;
+  double device_active = 0;
+  for (int i = 0; i < mig_.instances; ++i) {
+    const SimGpu& each =
+        gpus_[device * static_cast<std::uint32_t>(mig_.instances) + static_cast<std::uint32_t>(i)];
+    used_mib += each.used_mib();
+    device_active += each.sm_active() * mig_.compute;
+  }
+  devices_[device].Set(now_, used_mib, std::min(1.0, device_active));
+  if (recorder_) {
+    recorder_->SetDevice(device, now_, static_cast<double>(used_mib), devices_[device].sm_active(),
+                         devices_[device].power_w());
+  }
+}
+
+void Engine::Schedule(JobIndex index) {
+  Job& job = jobs_[index];
+  // Of a task on several GPUs some are still to be computed when the first is: no pace, no end.
+  if (job.pace <= 0 && job.left_s > 0) return timers_.Clear(JobTimer(index));
+  job.ends = job.since + (job.left_s > 0 ? RoundUp(job.left_s / job.pace) : base::Duration{0});
+  job.ends = std::max(job.ends, now_);
+  timers_.Set(JobTimer(index), job.grows ? std::min(*job.grows, job.ends) : job.ends);
+}
+
+}  // namespace carma::sim

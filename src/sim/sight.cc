@@ -1,0 +1,114 @@
+// What the monitor sees, and when the core is told.
+//
+// Samples are taken in the last millisecond of each period. Most of them cannot change a decision:
+// made on demand, a GPU is sampled at the first tick after each change (so that the core learns of
+// its memory when it would have), at every tick while somebody waits and the window's mean still
+// moves, and once before a decision that comes after a quiet time. The core then decides as if it
+// had seen every sample.
+#include <algorithm>
+
+#include "sim/engine.h"
+
+namespace carma::sim {
+namespace {
+
+constexpr base::Duration kLastMoment{1};
+
+}  // namespace
+
+base::Time Engine::TickAtOrBefore(base::Time when) const {
+  const base::Duration period = options_.monitor.period;
+  const std::int64_t ticks = (when + kLastMoment - start_) / period;
+  return ticks == 0 ? start_ : start_ + ticks * period - kLastMoment;
+}
+
+base::Time Engine::TickAfter(base::Time when) const {
+  const base::Duration period = options_.monitor.period;
+  const std::int64_t ticks = (when + kLastMoment - start_) / period;
+  return start_ + (ticks + 1) * period - kLastMoment;
+}
+
+void Engine::Touch(std::uint32_t gpu) {
+  sights_[gpu].changed = now_;
+  sights_[gpu].unsampled = true;
+}
+
+core::GpuSampled Engine::SampleAsLast(std::uint32_t gpu, base::Time taken) const {
+  const Sight& sight = sights_[gpu];
+  const base::Time from = std::max(start_, taken - options_.monitor.window);
+  return {core::GpuIndex{gpu - nodes_[node_of_[gpu]].first_gpu},
+          {.taken = taken,
+           .window_from = from,
+           .used_mib = sight.used_mib,
+           .sm_active = gpus_[gpu].MeanActivity(from, taken),
+           .tasks_mib = sight.tasks_mib}};
+}
+
+core::GpuSampled Engine::Sample(std::uint32_t gpu, base::Time taken) {
+  Sight& sight = sights_[gpu];
+  if (sight.unsampled) {
+    sight.used_mib = gpus_[gpu].used_mib();
+    sight.tasks_mib.clear();
+    for (const Occupant& each : gpus_[gpu].occupants()) {
+      sight.tasks_mib.emplace_back(jobs_[each.job].id, each.mib);
+    }
+    sight.unsampled = false;
+  }
+  sight.sampled = taken;
+  ++totals_.samples;
+  return SampleAsLast(gpu, taken);
+}
+
+bool Engine::IsMoving(const Sight& sight) const {
+  return sight.unseen > 0 || sight.sampled < sight.changed + options_.monitor.window;
+}
+
+void Engine::CatchUp(std::uint32_t index, std::vector<core::Event>& events) {
+  const Node& node = nodes_[index];
+  if (!OnDemand() || node.waiting > 0) return;
+  const base::Time taken = TickAtOrBefore(now_);
+  std::vector<core::Event> samples;
+  for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu) {
+    Sight& sight = sights_[gpu];
+    if (sight.sampled >= taken || !IsMoving(sight)) continue;
+    // Whatever has changed after that tick will be seen by the next one.
+    samples.emplace_back(SampleAsLast(gpu, taken));
+    sight.sampled = taken;
+    ++totals_.samples;
+  }
+  events.insert(events.begin(), std::make_move_iterator(samples.begin()),
+                std::make_move_iterator(samples.end()));
+}
+
+void Engine::Tick(std::uint32_t index) {
+  const Node& node = nodes_[index];
+  std::vector<core::Event> events;
+  for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu) {
+    const Sight& sight = sights_[gpu];
+    if (OnDemand() && !sight.unsampled && !(node.waiting > 0 && IsMoving(sight))) continue;
+    events.emplace_back(Sample(gpu, now_));
+  }
+  // A task that waits for recovery may have waited long enough.
+  if (events.empty() && node.recovering > 0) events.emplace_back(core::WakeUp{});
+  if (options_.monitor.delay == base::Duration{0}) return Tell(index, std::move(events));
+  Node& later = nodes_[index];
+  later.on_the_way.push_back({now_ + options_.monitor.delay, std::move(events)});
+  if (later.on_the_way.size() == 1) {
+    timers_.Set(SampleTimer(index), later.on_the_way.front().arrive, TimerQueue::Rank::kObserve);
+  }
+  SetTick(index);
+}
+
+void Engine::SetTick(std::uint32_t index) {
+  if (options_.monitor.mode == MonitorOptions::Mode::kNone || timers_.IsSet(TickTimer(index)))
+    return;
+  const Node& node = nodes_[index];
+  bool wanted = !OnDemand() || node.recovering > 0;
+  for (std::uint32_t gpu = node.first_gpu; !wanted && gpu < node.first_gpu + node.gpu_count;
+       ++gpu) {
+    wanted = sights_[gpu].unsampled || (node.waiting > 0 && IsMoving(sights_[gpu]));
+  }
+  if (wanted) timers_.Set(TickTimer(index), TickAfter(now_), TimerQueue::Rank::kObserve);
+}
+
+}  // namespace carma::sim

@@ -1,0 +1,213 @@
+#include "sim/simulate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <thread>
+#include <utility>
+
+#include "base/text.h"
+#include "sim/engine.h"
+#include "sim/mig.h"
+
+namespace carma::sim {
+namespace {
+
+using base::Duration;
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+constexpr Duration kMaxSpan{std::chrono::hours(24 * 366)};
+constexpr double kMaxSoloS = 10.0 * 366 * 86400;
+// A retry takes simulated seconds at least, so even endless ones end with the run; but not soon.
+constexpr int kRetriesWithoutEnd = 10'000;
+
+constexpr std::array<std::pair<std::string_view, Collocation>, 4> kCollocations{{
+    {"exclusive", Collocation::kExclusive},
+    {"streams", Collocation::kStreams},
+    {"mps", Collocation::kMps},
+    {"mig", Collocation::kMig},
+}};
+
+struct NumberOption {
+  std::string_view name;
+  double value, low, high;
+};
+struct SpanOption {
+  std::string_view name;
+  Duration value, low;
+};
+
+Result<Unit> CheckOptions(const RunOptions& options) {
+  if (Result<Unit> valid = core::Validate(options.policy); !valid) return valid;
+  const MemoryModel& memory = options.memory;
+  for (const NumberOption& each : {
+           NumberOption{"noise", options.noise, 0, 2},
+           {"estimate bias", options.estimates.bias, -5, 5},
+           {"estimate sigma", options.estimates.sigma, 0, 5},
+           {"share of tasks without estimate", options.estimates.missing_share, 0, 1},
+           {"first share of the memory", memory.first_share, 0, 1},
+           {"memory growth per hour", memory.growth_per_hour, 0, 100},
+           {"fragmentation in MiB", static_cast<double>(memory.fragmentation_mib), 0, 1 << 24},
+           {"failures per hour", options.failures.per_hour, 0, 1000},
+           {"CPU cores", options.host.cores, 0, 1e6},
+           {"CPU cores per task and GPU", options.host.cores_per_gpu_task, 0, 1e6},
+           {"recoveries", static_cast<double>(options.max_recoveries), 0, 1e6},
+       }) {
+    if (each.value >= each.low && each.value <= each.high) continue;
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: {} is not between {} and {}", each.name,
+                                                 each.value, each.low, each.high));
+  }
+  for (const SpanOption& each : {
+           SpanOption{"monitor period", options.monitor.period, Duration{10}},
+           {"monitor window", options.monitor.window, Duration{0}},
+           {"monitor delay", options.monitor.delay, Duration{0}},
+           {"estimation time", options.estimates.takes, Duration{0}},
+           {"load time", memory.load, Duration{0}},
+           {"crash delay", memory.crash_delay, Duration{0}},
+           {"memory ramp", memory.ramp, Duration{0}},
+       }) {
+    if (each.value >= each.low && each.value <= kMaxSpan) continue;
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("{}: {} s is not between {} s and a year", each.name,
+                            base::Seconds(each.value), base::Seconds(each.low)));
+  }
+  if (options.collocation == Collocation::kMig &&
+      FindMigProfile(options.mig_instances) == nullptr) {
+    return Fail(ErrorCode::kInvalid, fmt::format("{} MIG instances per GPU, expected 1, 2, 3 or 7",
+                                                 options.mig_instances));
+  }
+  return Unit{};
+}
+
+Result<Unit> CheckLoad(const World& world, std::span<const Arrival> arrivals, int instances) {
+  if (world.servers.empty()) return Fail(ErrorCode::kInvalid, "no servers");
+  std::size_t most = 0;
+  for (const Server& server : world.servers) {
+    if (server.gpus.empty()) return Fail(ErrorCode::kInvalid, "a server without GPUs");
+    most = std::max(most, server.gpus.size() * static_cast<std::size_t>(instances));
+  }
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    const Arrival& arrival = arrivals[i];
+    CARMA_CHECK(arrival.workload != nullptr, "an arrival without a workload");
+    const auto wrong = [&](std::string_view what) {
+      return Fail(
+          ErrorCode::kInvalid,
+          fmt::format("task {} ({}): {}", i + 1, base::Printable(arrival.workload->id, 60), what));
+    };
+    const auto gpus = static_cast<std::size_t>(std::max(arrival.workload->gpus, 0));
+    if (gpus < 1 || arrival.workload->memory_mib.size() != gpus ||
+        arrival.workload->sm_active.size() != gpus) {
+      return wrong("needs at least one GPU, and memory and SM activity for each");
+    }
+    if (gpus > most) {
+      return wrong(fmt::format("wants {} GPUs, the largest server has {}", gpus, most));
+    }
+    const double solo_s = arrival.solo_s.value_or(arrival.workload->solo_s);
+    if (!(solo_s >= 0 && solo_s <= kMaxSoloS)) {
+      return wrong(fmt::format("lasts {} s, expected 0 to ten years", solo_s));
+    }
+    if (arrival.at < Duration{0} || arrival.at > kMaxSpan) return wrong("comes later than a year");
+    if (i > 0 && arrival.at < arrivals[i - 1].at) return wrong("comes before the task above it");
+  }
+  return Unit{};
+}
+
+}  // namespace
+
+std::optional<Collocation> ParseCollocation(std::string_view name) {
+  for (const auto& [each, collocation] : kCollocations) {
+    if (each == name) return collocation;
+  }
+  return std::nullopt;
+}
+
+std::string_view CollocationName(Collocation collocation) {
+  for (const auto& [name, each] : kCollocations) {
+    if (each == collocation) return name;
+  }
+  return "";
+}
+
+Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
+                                      const trace::Catalogue& catalogue, std::string_view path) {
+  const Result<std::vector<const trace::Workload*>> workloads =
+      trace::MatchWorkloads(trace, catalogue, path);
+  if (!workloads) return std::unexpected(workloads.error());
+  std::vector<Arrival> arrivals;
+  arrivals.reserve(workloads->size());
+  for (std::size_t i = 0; i < workloads->size(); ++i) {
+    arrivals.push_back({trace.submissions[i].at, (*workloads)[i], trace.submissions[i].solo_s});
+  }
+  return arrivals;
+}
+
+Result<RunOptions> AsPublished(std::string_view era, RunOptions base) {
+  Result<core::PolicyConfig> policy = core::AsPublished(era, base.policy);
+  if (!policy) return std::unexpected(policy.error());
+  RunOptions options = std::move(base);
+  options.policy = std::move(*policy);
+  options.max_recoveries = kRetriesWithoutEnd;
+  options.monitor.delay = Duration{0};
+  if (options.policy.pacing == core::Pacing::kThesis) {
+    // What a window shows is published when the next one begins.
+    options.monitor.mode = MonitorOptions::Mode::kPeriodic;
+    options.monitor.period = Duration{92'000};
+    options.monitor.window = Duration{92'000};
+  } else {
+    options.monitor.mode = MonitorOptions::Mode::kOnDemand;
+    options.monitor.period = Duration{1'000};
+    options.monitor.window = Duration{30'000};
+  }
+  return options;
+}
+
+Result<RunResult> Simulate(const World& world, std::span<const Arrival> arrivals,
+                           const RunOptions& options) {
+  if (Result<Unit> valid = CheckOptions(options); !valid) return std::unexpected(valid.error());
+  const int instances = options.collocation == Collocation::kMig ? options.mig_instances : 1;
+  if (Result<Unit> valid = CheckLoad(world, arrivals, instances); !valid) {
+    return std::unexpected(valid.error());
+  }
+  return Engine(world, arrivals, options).Run();
+}
+
+Result<std::vector<Totals>> SimulateRuns(const World& world, std::span<const Arrival> arrivals,
+                                         const RunOptions& options, int runs, int threads,
+                                         const std::function<void(int)>& done) {
+  if (runs < 1) return Fail(ErrorCode::kInvalid, "expected at least one run");
+  const auto count = static_cast<std::size_t>(runs);
+  std::vector<Result<Totals>> results(count);
+  std::atomic<std::size_t> next{0};
+  std::atomic<int> finished{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
+      RunOptions mine = options;
+      mine.seed = options.seed + i;
+      mine.record = false;
+      mine.on_task = nullptr;
+      const Result<RunResult> result = Simulate(world, arrivals, mine);
+      results[i] = result ? Result<Totals>(result->totals) : std::unexpected(result.error());
+      if (done) done(++finished);
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (int i = 1; i < std::min(threads, runs); ++i) others.emplace_back(work);
+    work();
+  }
+  std::vector<Totals> totals;
+  totals.reserve(count);
+  for (Result<Totals>& result : results) {
+    if (!result) return std::unexpected(result.error());
+    totals.push_back(*result);
+  }
+  return totals;
+}
+
+}  // namespace carma::sim
