@@ -1,0 +1,158 @@
+"""Small models whose kept bytes can be counted by hand, and models that are hard to describe."""
+
+import math
+import time
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+
+def conv_net() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1, bias=False),
+        nn.BatchNorm2d(8),
+        nn.ReLU(inplace=True),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(8 * 4 * 4, 10),
+    )
+
+
+class Attention(nn.Module):
+    """Self-attention written out, with dropout on the attention matrix."""
+
+    def __init__(self, width: int = 16, heads: int = 2, dropout: float = 0.1):
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+
+    def split(self, x: torch.Tensor):
+        batch, length, width = x.shape
+        shape = (batch, length, 3, self.heads, width // self.heads)
+        return self.qkv(x).reshape(shape).permute(2, 0, 3, 1, 4).unbind(0)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.split(x)
+        weights = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).softmax(-1)
+        weights = F.dropout(weights, self.dropout, self.training)
+        return self.out((weights @ v).transpose(1, 2).reshape(x.shape))
+
+
+class FusedAttention(Attention):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.split(x)
+        y = F.scaled_dot_product_attention(q, k, v, None, self.dropout)
+        return self.out(y.transpose(1, 2).reshape(x.shape))
+
+
+class LanguageModel(nn.Module):
+    """Tied weights, token ids, keyword arguments, an output like those of transformers."""
+
+    def __init__(self, vocabulary: int = 50, width: int = 16):
+        super().__init__()
+        self.table = nn.Embedding(vocabulary, width)
+        self.types = nn.Embedding(3, width)
+        self.body = Attention(width)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+        self.head.weight = self.table.weight
+
+    def forward(self, input_ids, token_type_ids=None):
+        x = self.table(input_ids)
+        if token_type_ids is not None:
+            x = x + self.types(token_type_ids)
+        return {"logits": self.head(self.body(x))}
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.shared = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.shared(torch.tanh(self.shared(x)))
+
+
+class LooksAtValues(nn.Module):
+    """Cannot run without memory: the way depends on the data."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.linear(x) if float(x.sum()) >= 0 else self.linear(-x)
+
+
+class FixedBatch(nn.Module):
+    def __init__(self, batch: int = 6):
+        super().__init__()
+        self.linear = nn.Linear(8, 4)
+        self.register_buffer("state", torch.zeros(batch, 8))
+
+    def forward(self, x):
+        return self.linear(x + self.state)
+
+
+class Checkpointed(nn.Module):
+    def __init__(self, reentrant: bool):
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+        self.inner = nn.Sequential(nn.Linear(8, 64), nn.GELU(), nn.Linear(64, 8))
+        self.reentrant = reentrant
+
+    def forward(self, x):
+        return checkpoint(self.inner, self.first(x), use_reentrant=self.reentrant)
+
+
+class PairwiseLoss(nn.Module):
+    """What is kept grows with the square of the batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 16)
+
+    def forward(self, x):
+        y = self.linear(x)
+        return (y @ y.t()).softmax(-1)
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(8, 16, num_layers=2, batch_first=True)
+        self.head = nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.head(self.lstm(x)[0][:, -1])
+
+
+class Forgotten(nn.Module):
+    """A branch whose result nobody uses is not kept."""
+
+    def __init__(self):
+        super().__init__()
+        self.used, self.unused = nn.Linear(8, 4), nn.Linear(8, 400)
+
+    def forward(self, x):
+        torch.tanh(self.unused(x))
+        return self.used(x)
+
+
+def big_language_model() -> nn.Module:
+    return LanguageModel(vocabulary=1_000_000, width=1024)
+
+
+def no_model():
+    return 3
+
+
+def broken():
+    raise ValueError("no such backbone\nsecond line")
+
+
+def endless():
+    while True:
+        time.sleep(0.01)
