@@ -16,8 +16,6 @@ using base::ErrorCode;
 using base::Fail;
 using base::Result;
 
-constexpr double kMaxSubmitS = 366.0 * 86400;
-
 std::string Place(std::string_view path, int line) {
   return base::Printable(path, 200) + ": line " + std::to_string(line) + ": ";
 }
@@ -34,7 +32,7 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
   trace.submissions.reserve(table->size());
   for (std::size_t i = 0; i < table->size(); ++i) {
     const base::CsvRow row = table->Row(i);
-    const Result<double> submit_s = row.Required("submit_s", 0, kMaxSubmitS);
+    const Result<double> submit_s = row.Required("submit_s", 0, base::Seconds(kMaxSubmission));
     if (!submit_s) return base::Wrap(submit_s.error(), base::Printable(path, 200));
     const Result<std::optional<double>> solo_s = row.Number("solo_s", kMinSoloS, kMaxSoloS);
     if (!solo_s) return base::Wrap(solo_s.error(), base::Printable(path, 200));

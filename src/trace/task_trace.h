@@ -14,6 +14,7 @@
 namespace carma::trace {
 
 inline constexpr std::size_t kMaxTraceTasks = 1'000'000;
+inline constexpr base::Duration kMaxSubmission = std::chrono::hours(366 * 24);
 
 struct Submission {
   base::Duration at{};  // since the trace's start

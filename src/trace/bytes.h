@@ -1,0 +1,87 @@
+// Where a trace's bytes come from, and how they become lines: in pieces, so that a file larger than
+// the memory can be read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "trace/sha256.h"
+
+namespace carma::trace {
+
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  // Fills `to` with up to `size` bytes; 0 at the end. May block on a pipe. Errors: kIo.
+  virtual base::Result<std::size_t> Read(char* to, std::size_t size) = 0;
+};
+
+// The text must outlive the source.
+class TextSource : public ByteSource {
+ public:
+  explicit TextSource(std::string_view text) : text_(text) {}
+  base::Result<std::size_t> Read(char* to, std::size_t size) override;
+
+ private:
+  std::string_view text_;
+};
+
+class FileSource : public ByteSource {
+ public:
+  // "-" is standard input. Errors: kNotFound, kDenied, kIo; kInvalid for a directory.
+  static base::Result<FileSource> Open(const std::string& path);
+  base::Result<std::size_t> Read(char* to, std::size_t size) override;
+
+ private:
+  FileSource(base::UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+
+  base::UniqueFd fd_;
+  std::string path_;
+};
+
+// Longer lines are no trace's; they are passed over, not kept.
+inline constexpr std::size_t kMaxLineBytes = 64 << 10;
+
+struct Line {
+  std::string_view text;  // without its end; valid until the next call
+  std::int64_t number = 0;
+  bool too_long = false;  // text is its beginning
+};
+
+// Buffers a source, hashes all that went through, and cuts it into lines.
+class LineReader {
+ public:
+  explicit LineReader(ByteSource& source);
+
+  // What comes next, at least `size` bytes of it unless the source ends before; at most
+  // kMaxLineBytes.
+  base::Result<std::string_view> Peek(std::size_t size);
+  // Nothing at the end. A missing end of the last line and CRLF are accepted.
+  base::Result<std::optional<Line>> Next();
+  // The next buffered bytes whatever they are, taken; empty at the end. For formats without lines.
+  base::Result<std::string_view> TakeBytes();
+  // Of all bytes that were taken, in hexadecimal; the reader is done then.
+  std::string Sha256Hex() { return hash_.FinishHex(); }
+
+ private:
+  std::string_view Buffered() const { return {buffer_.data() + begin_, end_ - begin_}; }
+  // Reads more behind what is buffered; false at the end of the source.
+  base::Result<bool> Fill();
+  void Take(std::size_t bytes);
+
+  ByteSource& source_;
+  std::vector<char> buffer_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  bool ended_ = false;
+  std::int64_t lines_ = 0;
+  Sha256 hash_;
+};
+
+}  // namespace carma::trace

@@ -1,0 +1,136 @@
+// Traces of whole clusters, in one form wherever they come from: who submitted when, how many GPUs
+// and for how long. What ran is not known; map (mapping.h) makes task traces of them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+
+namespace carma::trace {
+
+inline constexpr std::size_t kMaxJobs = 10'000'000;  // of one trace; each takes 48 bytes
+inline constexpr int kMaxJobGpus = 4096;
+inline constexpr std::size_t kMaxNames = 1'000'000;  // different users, clusters or workloads
+inline constexpr std::size_t kMaxNameBytes = 256;
+inline constexpr base::Duration kMaxJobDuration = std::chrono::hours(10 * 366 * 24);
+
+enum class JobStatus : std::uint8_t { kUnknown, kPassed, kFailed, kKilled, kRunning, kPending };
+std::string_view JobStatusName(JobStatus status);  // "passed" …, "" for kUnknown
+// The words of all formats, case ignored: "Pass", "COMPLETED", "Terminated", "TIMEOUT" … Nothing
+// for a word that none of them uses.
+std::optional<JobStatus> ParseJobStatus(std::string_view word);
+
+// Texts that many jobs share, as small numbers. Number 0 is the empty text.
+class Names {
+ public:
+  Names() { Number({}); }
+  // The number of a text, a new one if it is new; nothing when kMaxNames are taken.
+  std::optional<std::uint32_t> Number(std::string_view name);
+  const std::string& Text(std::uint32_t number) const { return *texts_[number]; }
+  std::size_t size() const { return texts_.size(); }
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const {
+      return std::hash<std::string_view>()(text);
+    }
+  };
+  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> numbers_;
+  std::vector<const std::string*> texts_;  // the map's keys, which never move
+};
+
+struct Job {
+  base::Duration submit{};                 // since the trace's start
+  std::optional<base::Duration> duration;  // time on the GPUs; absent: not known
+  std::int32_t gpu_milli = 0;              // all its GPUs: 8000 eight, 500 half of one
+  std::uint32_t user = 0;                  // in JobTrace::users
+  std::uint32_t vc = 0;                    // virtual cluster, in JobTrace::vcs
+  std::uint32_t workload = 0;              // in JobTrace::workloads; 0: not known
+  std::int32_t line = 0;                   // in the file
+  JobStatus status = JobStatus::kUnknown;
+};
+// GPUs that the job needs when it shares none.
+inline int WholeGpus(const Job& job) {
+  return (job.gpu_milli + 999) / 1000;
+}
+// GPU seconds; 0 where the duration is not known.
+inline double GpuSeconds(const Job& job) {
+  return job.duration ? base::Seconds(*job.duration) * job.gpu_milli / 1000 : 0;
+}
+
+// What can be wrong with a line of a trace.
+enum class Complaint {
+  kTorn,
+  kTooLong,
+  kSubmit,
+  kGpusMissing,
+  kGpus,
+  kDurationMissing,
+  kDuration,
+  kOrder,
+  kStatus,
+  kWorkload
+};
+inline constexpr std::size_t kComplaintKinds = 10;
+// "torn" … for JSON; "a torn line"; "left out".
+struct ComplaintText {
+  std::string_view key;
+  std::string_view what;
+  std::string_view remedy;
+};
+const ComplaintText& Describe(Complaint complaint);
+
+// All that was wrong: every line is counted, the first ones are told.
+class Complaints {
+ public:
+  static constexpr std::size_t kToldOfEach = 5;
+
+  explicit Complaints(std::string path = {}) : path_(std::move(path)) {}
+  // value: what stood there.
+  void Add(Complaint complaint, std::int64_t line, std::string_view value);
+  std::size_t total() const { return total_; }
+  std::size_t count(Complaint complaint) const { return counts_[static_cast<int>(complaint)]; }
+  // "philly.csv:17: a negative or absurd duration: '-3'; kept without a duration", as they came.
+  const std::vector<std::string>& told() const { return told_; }
+
+ private:
+  std::string path_;
+  std::array<std::size_t, kComplaintKinds> counts_{};
+  std::size_t total_ = 0;
+  std::vector<std::string> told_;
+};
+
+struct JobTrace {
+  std::vector<Job> jobs;  // by submission, then line
+  Names users;
+  Names vcs;
+  Names workloads;
+  std::size_t cpu_jobs = 0;  // asked for no GPU and are not among the jobs
+  // Local wall-clock time of the cluster at the trace's start, as milliseconds since 1970 without a
+  // time zone; absent: the trace does not tell. Gives the time of day.
+  std::optional<std::int64_t> start_ms;
+  std::string format;                   // name of a TraceFormat, or of the tool that made it
+  std::vector<std::string> provenance;  // comment lines at the head, without "# "
+  std::string sha256;                   // of the source; empty for a trace that was computed
+  std::int64_t lines = 0;
+  Complaints complaints;
+};
+
+// "2017-10-07 01:12:09" or with a T, a fraction or a Z behind it -> milliseconds since 1970, no
+// time zone applied. Nothing for anything else.
+std::optional<std::int64_t> ParseLocalTime(std::string_view text);
+std::string FormatLocalTime(std::int64_t ms);  // "2017-10-07T01:12:09"
+
+// The first job is at 0 from now on; start_ms moves along.
+void StartAtFirstJob(JobTrace& trace);
+
+}  // namespace carma::trace
