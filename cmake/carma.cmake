@@ -4,7 +4,10 @@ find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
+find_package(simdjson REQUIRED)
+find_package(ZLIB REQUIRED)
 find_package(SQLiteCpp REQUIRED)
+find_package(Eigen3 REQUIRED NO_MODULE)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 find_package(Boost 1.81 REQUIRED)
@@ -80,5 +83,16 @@ function(carma_embed target file symbol namespace)
     COMMAND ${CMAKE_COMMAND} -DINPUT=${file} -DOUTPUT=${out} -DSYMBOL=${symbol} -DNAMESPACE=${namespace}
             -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
     DEPENDS ${file} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake VERBATIM)
+  target_sources(${target} PRIVATE ${out})
+endfunction()
+
+# The same for a file of any bytes, megabytes too.
+function(carma_embed_binary target file symbol namespace)
+  set(out ${CMAKE_CURRENT_BINARY_DIR}/${symbol}.cc)
+  add_custom_command(OUTPUT ${out}
+    COMMAND ${CMAKE_COMMAND} -DINPUT=${file} -DOUTPUT=${out} -DSYMBOL=${symbol} -DNAMESPACE=${namespace}
+            -P ${PROJECT_SOURCE_DIR}/cmake/embed_binary.cmake
+    DEPENDS ${file} ${PROJECT_SOURCE_DIR}/cmake/embed_binary.cmake VERBATIM)
+  set_source_files_properties(${out} PROPERTIES OBJECT_DEPENDS ${file})
   target_sources(${target} PRIVATE ${out})
 endfunction()

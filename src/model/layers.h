@@ -104,6 +104,7 @@ struct LayerList {
   SummaryFormat format = SummaryFormat::kCarmaJson;
   std::string model;   // name, or empty
   std::string family;  // as the source says it, or empty
+  std::string arch;    // kind within the family ("residual"), as the source says it, or empty
   Shape input;         // of the whole model, one sample; empty: not known
   Shape output;
   std::vector<Layer> layers;  // in the order the modules finish

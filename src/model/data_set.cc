@@ -1,0 +1,119 @@
+// Data sets: one layer list per line, packed or not.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <memory>
+
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "model/carma_json.h"
+#include "model/summary.h"
+
+namespace carma::model {
+namespace {
+
+// Lines of a file, unpacked on the way if it is packed; zlib passes plain text through.
+class PackedLines {
+ public:
+  static base::Result<PackedLines> Open(const std::string& path) {
+    base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (fd.get() < 0) return base::FailErrno(errno, "open " + base::Printable(path));
+    struct stat info {};
+    if (::fstat(fd.get(), &info) != 0) return base::FailErrno(errno, "stat " + path);
+    if (!S_ISREG(info.st_mode)) {
+      return base::Fail(base::ErrorCode::kInvalid,
+                        base::Printable(path) + ": expected a regular file");
+    }
+    PackedLines lines;
+    lines.path_ = base::Printable(path);
+    lines.file_.reset(::gzdopen(fd.get(), "rb"));
+    if (lines.file_ == nullptr) return base::FailErrno(ENOMEM, "unpack " + path);
+    fd.release();  // gzclose closes it
+    return lines;
+  }
+
+  // The next line, without its end; false at the end of the file.
+  base::Result<bool> Next(std::string& line) {
+    line.clear();
+    while (true) {
+      const std::string_view rest = std::string_view(buffer_).substr(at_);
+      const std::size_t end = rest.find('\n');
+      if (line.size() + std::min(end, rest.size()) > kMaxSummaryBytes) {
+        return Fail(fmt::format("a line of more than {} bytes", kMaxSummaryBytes));
+      }
+      line.append(rest.substr(0, end));
+      if (end != std::string_view::npos) {
+        at_ += end + 1;
+        ++number_;
+        return true;
+      }
+      auto more = Fill();
+      if (!more) return std::unexpected(more.error());
+      if (*more) continue;
+      number_ += !line.empty();
+      return !line.empty();
+    }
+  }
+  std::string Place() const { return fmt::format("{}:{}", path_, number_); }
+
+ private:
+  struct Close {
+    void operator()(gzFile file) const { ::gzclose(file); }
+  };
+  static constexpr std::size_t kChunk = 1 << 18;
+
+  std::unexpected<base::Error> Fail(std::string_view what) const {
+    return base::Fail(base::ErrorCode::kInvalid,
+                      fmt::format("{}:{}: {}", path_, number_ + 1, what));
+  }
+
+  base::Result<bool> Fill() {
+    buffer_.resize(kChunk);
+    at_ = 0;
+    const int got = ::gzread(file_.get(), buffer_.data(), kChunk);
+    int code = Z_OK;
+    const char* text = ::gzerror(file_.get(), &code);
+    buffer_.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    unpacked_ += buffer_.size();
+    if (unpacked_ > kMaxDataSetBytes) {
+      return Fail(fmt::format("more than {} bytes unpacked", kMaxDataSetBytes));
+    }
+    // A packed file that was cut ends in Z_BUF_ERROR, after all that could be unpacked.
+    if (got < 0 || (got == 0 && code != Z_OK)) {
+      return Fail(fmt::format("cannot be unpacked: {}", base::Printable(text)));
+    }
+    return got > 0;
+  }
+
+  std::string path_;
+  std::unique_ptr<gzFile_s, Close> file_;
+  std::string buffer_;
+  std::size_t at_ = 0;
+  std::size_t unpacked_ = 0;
+  std::size_t number_ = 0;  // of the line last given
+};
+
+}  // namespace
+
+base::Result<base::Unit> ForEachModel(const std::string& path,
+                                      const std::function<bool(LayerList)>& take) {
+  auto lines = PackedLines::Open(path);
+  if (!lines) return std::unexpected(lines.error());
+  JsonReader reader;
+  std::string line;
+  while (true) {
+    const base::Result<bool> more = lines->Next(line);
+    if (!more) return std::unexpected(more.error());
+    if (!*more) return base::Unit{};
+    if (base::Trim(line).empty()) continue;
+    base::Result<LayerList> list = reader.Read(line, lines->Place());
+    if (!list) return std::unexpected(list.error());
+    if (!take(std::move(*list))) return base::Unit{};
+  }
+}
+
+}  // namespace carma::model

@@ -1,0 +1,394 @@
+// Keras summary(), of TensorFlow 1 and 2 (columns at fixed places, "====") and of Keras 3 (boxes).
+// Its layers are given the names that PyTorch has for them, and images their channels first, so
+// that one set of rules reads both.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <unordered_map>
+
+#include "base/text.h"
+#include "model/op.h"
+#include "model/reading.h"
+
+namespace carma::model {
+namespace {
+
+struct Translation {
+  std::string_view keras;
+  std::string_view torch;
+};
+// TensorFlow 1 cuts long names ("BatchNor"): the first entry that begins so is taken.
+constexpr std::array kTypes{
+    Translation{"Conv2D", "Conv2d"},
+    Translation{"Conv1D", "Conv1d"},
+    Translation{"Conv3D", "Conv3d"},
+    Translation{"Conv2DTranspose", "ConvTranspose2d"},
+    Translation{"Conv1DTranspose", "ConvTranspose1d"},
+    Translation{"Conv3DTranspose", "ConvTranspose3d"},
+    Translation{"DepthwiseConv2D", "DepthwiseConv2d"},
+    Translation{"SeparableConv2D", "SeparableConv2d"},
+    Translation{"SeparableConv1D", "SeparableConv1d"},
+    Translation{"Dense", "Linear"},
+    Translation{"EinsumDense", "Linear"},
+    Translation{"BatchNormalization", "BatchNorm"},  // 1d, 2d, 3d by its shape
+    Translation{"LayerNormalization", "LayerNorm"},
+    Translation{"GroupNormalization", "GroupNorm"},
+    Translation{"RMSNormalization", "RMSNorm"},
+    Translation{"MaxPooling2D", "MaxPool2d"},
+    Translation{"MaxPooling1D", "MaxPool1d"},
+    Translation{"MaxPooling3D", "MaxPool3d"},
+    Translation{"AveragePooling2D", "AvgPool2d"},
+    Translation{"AveragePooling1D", "AvgPool1d"},
+    Translation{"AveragePooling3D", "AvgPool3d"},
+    Translation{"GlobalAveragePooling2D", "AdaptiveAvgPool2d"},
+    Translation{"GlobalAveragePooling1D", "AdaptiveAvgPool1d"},
+    Translation{"GlobalAveragePooling3D", "AdaptiveAvgPool3d"},
+    Translation{"GlobalMaxPooling2D", "AdaptiveMaxPool2d"},
+    Translation{"GlobalMaxPooling1D", "AdaptiveMaxPool1d"},
+    Translation{"MultiHeadAttention", "MultiheadAttention"},
+    Translation{"SimpleRNN", "RNN"},
+    Translation{"SpatialDropout2D", "Dropout2d"},
+    Translation{"SpatialDropout1D", "Dropout1d"},
+    Translation{"ZeroPadding2D", "ZeroPad2d"},
+    Translation{"ZeroPadding1D", "ZeroPad1d"},
+    Translation{"UpSampling2D", "Upsample"},
+    Translation{"UpSampling1D", "Upsample"},
+    Translation{"InputLayer", "InputLayer"},
+};
+
+// "activation_3" and "conv1_relu" are both of type Activation: the function may stand in the name.
+constexpr std::array kFunctions{
+    Translation{"relu6", "ReLU6"},     Translation{"relu", "ReLU"},
+    Translation{"swish", "SiLU"},      Translation{"silu", "SiLU"},
+    Translation{"gelu", "GELU"},       Translation{"sigmoid", "Sigmoid"},
+    Translation{"softmax", "Softmax"}, Translation{"tanh", "Tanh"},
+};
+
+// Layers that PyTorch users write as code, and that have no row in its summaries.
+constexpr std::string_view kFunctional[] = {
+    "Add",    "Subtract",   "Multiply",        "Average",     "Maximum",   "Minimum",       "Dot",
+    "Lambda", "TFOpLambda", "SlicingOpLambda", "Concatenate", "Rescaling", "Normalization",
+};
+
+enum class Column { kLabel, kShape, kParams, kConnected };
+constexpr std::size_t kColumns = 4;
+using Cells = std::array<std::string, kColumns>;
+
+// The drawing of a table: where the cells of a line are.
+class Grid {
+ public:
+  explicit Grid(std::string_view header) {
+    boxed_ =
+        header.find("┃") != std::string_view::npos || header.find("│") != std::string_view::npos;
+    for (std::size_t column = 1; column < kColumns; ++column) {
+      constexpr std::string_view kTitles[] = {"", "Output Shape", "Param #", "Connected to"};
+      starts_[column] = header.find(kTitles[column]);
+    }
+  }
+  bool Complete() const {
+    return starts_[1] != std::string_view::npos && starts_[2] != std::string_view::npos &&
+           starts_[1] < starts_[2];
+  }
+  bool connected() const { return starts_[3] != std::string_view::npos; }
+  bool Ends(std::string_view line) const {
+    line = base::Trim(line);
+    return boxed_ ? line.starts_with("└") : line.starts_with('=') && IsRule(line);
+  }
+  std::array<std::string_view, kColumns> Split(std::string_view line) const {
+    return boxed_ ? SplitBoxes(line) : SplitPlaces(line);
+  }
+
+ private:
+  std::array<std::string_view, kColumns> SplitPlaces(std::string_view line) const {
+    std::array<std::string_view, kColumns> cells;
+    for (std::size_t column = 0; column < kColumns; ++column) {
+      const std::size_t start = starts_[column];
+      if (start >= line.size()) break;
+      const std::size_t next = column + 1 < kColumns ? starts_[column + 1] : line.size();
+      cells[column] = line.substr(start, std::min(next, line.size()) - start);
+    }
+    return cells;
+  }
+  static std::array<std::string_view, kColumns> SplitBoxes(std::string_view line) {
+    std::array<std::string_view, kColumns> cells;
+    constexpr std::string_view kBar = "│";
+    line = base::Trim(line);
+    if (!line.starts_with(kBar)) return cells;
+    line.remove_prefix(kBar.size());
+    for (std::string_view& cell : cells) {
+      const std::size_t bar = line.find(kBar);
+      if (bar == std::string_view::npos) break;
+      cell = line.substr(0, bar);
+      line.remove_prefix(bar + kBar.size());
+    }
+    return cells;
+  }
+
+  bool boxed_ = false;
+  std::array<std::size_t, kColumns> starts_{};
+};
+
+// Layers of a nested model are marked "| " (TensorFlow) or "   └ " (Keras 3).
+int TakeDepth(std::string_view& label) {
+  constexpr std::string_view kCorner = "└";
+  if (const std::size_t corner = label.find(kCorner); corner != std::string_view::npos) {
+    label.remove_prefix(corner + kCorner.size());
+    return std::max(1, static_cast<int>(corner / 3));
+  }
+  int depth = 0;
+  while (!label.empty() && (label.front() == ' ' || label.front() == '|')) {
+    depth += label.front() == '|';
+    label.remove_prefix(1);
+  }
+  return depth;
+}
+
+void AppendWithoutBlanks(std::string& text, std::string_view more) {
+  std::ranges::copy_if(more, std::back_inserter(text), [](char c) { return c != ' ' && c != '|'; });
+}
+
+struct Row {
+  Cells cells;
+  int depth = 0;
+  std::size_t line = 0;
+};
+
+// A cell may run over several lines; the number of parameters stands in the first.
+base::Result<std::vector<Row>> TakeRows(Lines& lines, const Grid& grid) {
+  std::vector<Row> rows;
+  while (true) {
+    if (lines.AtEnd()) return lines.Fail("the table ends without its closing line: cut off?");
+    const std::string_view line = lines.Take();
+    if (grid.Ends(line)) break;
+    // Borders of a nested model are overlines.
+    if (IsRule(line) || line.find("¯¯") != std::string_view::npos) continue;
+    auto cells = grid.Split(line);
+    std::string_view params = cells[static_cast<std::size_t>(Column::kParams)];
+    while (params.ends_with(' ') || params.ends_with('|')) params.remove_suffix(1);
+    const int depth = TakeDepth(cells[static_cast<std::size_t>(Column::kLabel)]);
+    if (!base::Trim(params).empty()) {
+      if (rows.size() == kMaxLayers) {
+        return lines.Fail(fmt::format("more than {} layers", kMaxLayers));
+      }
+      const int deepest = rows.empty() ? 0 : rows.back().depth + 1;
+      rows.push_back({{}, std::min({depth, deepest, kMaxDepth}), lines.next()});
+    } else if (base::Trim(line).empty()) {
+      continue;
+    } else if (rows.empty()) {
+      return lines.Fail("a line without a number of parameters, expected a Keras layer");
+    }
+    for (std::size_t column = 0; column < kColumns; ++column) {
+      AppendWithoutBlanks(rows.back().cells[column], cells[column]);
+    }
+  }
+  return rows;
+}
+
+std::string_view Cell(const Row& row, Column column) {
+  return row.cells[static_cast<std::size_t>(column)];
+}
+
+// "conv2d_1(Conv2D)" → attribute and class; a class may be cut off: "bn(BatchNor".
+bool ParseLabel(std::string_view label, Layer& layer, bool& cut) {
+  const std::size_t open = label.find('(');
+  if (open == std::string_view::npos || open > kMaxNameBytes) return false;
+  layer.name = label.substr(0, open);
+  std::string_view type = label.substr(open + 1);
+  cut = !type.ends_with(')');
+  if (!cut) type.remove_suffix(1);
+  if (type.empty() || type.size() > kMaxNameBytes) return false;
+  layer.type = type;
+  return true;
+}
+
+void TranslateType(Layer& layer, bool cut) {
+  const auto* known = std::ranges::find_if(kTypes, [&](const Translation& t) {
+    return cut ? t.keras.starts_with(layer.type) : t.keras == layer.type;
+  });
+  if (known != kTypes.end()) layer.type = known->torch;
+  if (layer.type == "BatchNorm") {
+    layer.type += layer.out.rank() == 4 ? "2d" : layer.out.rank() == 5 ? "3d" : "1d";
+  }
+  if (layer.type != "Activation") return;
+  const std::string name = base::ToLower(layer.name);
+  const auto* function = std::ranges::find_if(
+      kFunctions, [&](const Translation& t) { return name.find(t.keras) != std::string::npos; });
+  if (function != kFunctions.end()) layer.type = function->torch;
+}
+
+// (batch, height, width, channels) → (batch, channels, height, width)
+Shape ChannelsFirst(const Shape& shape) {
+  if (shape.rank() != 4 && shape.rank() != 5) return shape;
+  Shape moved;
+  moved.Push(shape[0]);
+  moved.Push(shape.last());
+  for (std::size_t i = 1; i + 1 < shape.rank(); ++i) moved.Push(shape[i]);
+  return moved;
+}
+
+bool IsBatchNorm(const Layer& layer) {
+  return layer.type.starts_with("BatchNorm");
+}
+
+// A batch norm has four (without scale or shift fewer) numbers per channel: its parameters tell
+// which dimension are the channels.
+bool HasChannelsFirst(const std::vector<Layer>& rows) {
+  return std::ranges::any_of(rows, [](const Layer& layer) {
+    return IsBatchNorm(layer) && layer.out.rank() >= 4 && layer.params == 4 * layer.out[1] &&
+           layer.params != 4 * layer.out.last();
+  });
+}
+
+// Moving mean and variance of a batch norm: Keras counts them as parameters, PyTorch as buffers.
+std::int64_t MovingStatistics(const Layer& layer) {
+  if (!IsBatchNorm(layer) || layer.out.empty()) return 0;
+  const std::int64_t channels = std::abs(layer.out.rank() >= 4 ? layer.out[1] : layer.out.last());
+  return layer.params % channels == 0 && layer.params >= 2 * channels ? 2 * channels : 0;
+}
+
+// "['conv1[0][0]','conv2[0][0]']" and "conv1[0][0],conv2[0][0]" → "conv1"
+std::string FirstConnection(std::string_view cell) {
+  cell.remove_prefix(std::min(cell.find_first_not_of("['"), cell.size()));
+  return std::string(cell.substr(0, cell.find('[')));
+}
+
+// What each row reads: the output of the layer that the column names, of the row before in a
+// Sequential model; unknown otherwise.
+void FindInputs(std::vector<Layer>& layers, const std::vector<Row>& rows, bool connected) {
+  std::unordered_map<std::string, std::size_t> by_name;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (!connected) {
+      if (i > 0) layers[i].in = layers[i - 1].out;
+    } else if (const auto found = by_name.find(FirstConnection(Cell(rows[i], Column::kConnected)));
+               found != by_name.end()) {
+      layers[i].in = layers[found->second].out;
+    }
+    by_name.emplace(layers[i].name, i);
+  }
+}
+
+std::string ModelName(const Lines& lines) {
+  // 'Model: "resnet50"' stands a line or two above the header.
+  for (std::size_t back = 2; back <= 4 && back <= lines.next(); ++back) {
+    const std::string_view line = base::Trim(lines.At(lines.next() - back));
+    if (!line.starts_with("Model: \"")) continue;
+    const std::string_view name = line.substr(8);
+    return std::string(name.substr(0, std::min(name.find('"'), kMaxNameBytes)));
+  }
+  return "";
+}
+
+}  // namespace
+
+base::Result<LayerList> ReadKeras(Lines& lines) {
+  LayerList list;
+  list.format = SummaryFormat::kKeras;
+  const Grid grid(lines.Take());
+  if (!grid.Complete()) return lines.Fail("a Keras header without 'Output Shape' and 'Param #'");
+  list.model = ModelName(lines);
+  if (!lines.AtEnd() && IsRule(lines.Peek())) lines.Take();
+  const base::Result<std::vector<Row>> rows = TakeRows(lines, grid);
+  if (!rows) return std::unexpected(rows.error());
+  if (rows->empty()) return lines.Fail("the table has no rows");
+
+  std::vector<Layer> layers;
+  std::vector<int> depths;
+  bool any_cut = false;
+  for (const Row& row : *rows) {
+    Layer layer;
+    bool cut = false;
+    std::string_view params = Cell(row, Column::kParams);
+    params = params.substr(0, params.find('('));  // "0(unbuilt)"
+    const auto count = ParseCount(params);
+    const std::string_view shape = Cell(row, Column::kShape);
+    const bool unknown = shape.empty() || shape == "?" || shape == "multiple" || shape == "unknown";
+    if (!ParseLabel(Cell(row, Column::kLabel), layer, cut) || !count ||
+        (!unknown && !ParseShape(shape, layer.out))) {
+      return lines.FailAt(
+          row.line, fmt::format("'{} {} {}', expected a Keras layer like 'conv1 (Conv2D)  (None, "
+                                "32, 32, 8)  224'",
+                                base::Printable(Cell(row, Column::kLabel), 60),
+                                base::Printable(shape, 40), base::Printable(params, 20)));
+    }
+    any_cut |= cut;
+    layer.params = *count;
+    TranslateType(layer, cut);
+    layers.push_back(std::move(layer));
+    depths.push_back(row.depth);
+  }
+  Totals totals;
+  if (auto read = totals.Read(lines); !read) return std::unexpected(read.error());
+  // Keras 3 counts the optimizer's state in its total.
+  if (totals.trainable && totals.frozen) totals.params = *totals.trainable + *totals.frozen;
+
+  if (any_cut) {
+    AddNote(list, Note::Kind::kInferred,
+            "names of layer types are cut off; completed from their beginnings");
+  }
+  if (!HasChannelsFirst(layers)) {
+    for (Layer& layer : layers) layer.out = ChannelsFirst(layer.out);
+    AddNote(list, Note::Kind::kInferred,
+            "the last dimension of images is taken as the channels, and put first");
+  }
+  const bool chain = list.model.starts_with("sequential");
+  list.has_input_shapes = grid.connected() || chain;
+  if (list.has_input_shapes) FindInputs(layers, *rows, grid.connected());
+
+  std::int64_t moving = 0;
+  std::vector<std::int64_t> inside(layers.size(), 0);  // parameters of a nested model's layers
+  std::vector<std::size_t> parents;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    parents.resize(static_cast<std::size_t>(depths[i]));
+    if (!parents.empty()) inside[parents.back()] += layers[i].params;
+    parents.push_back(i);
+  }
+  std::int64_t row_sum = 0;
+  std::vector<std::size_t> collapsed;
+  for (const std::size_t i : FinishingOrder(depths)) {
+    Layer& layer = layers[i];
+    if (layer.type == "InputLayer") {
+      if (list.input.empty()) list.input = layer.out;
+      continue;
+    }
+    if (HasChildren(depths, i)) {
+      layer.params = std::max<std::int64_t>(0, layer.params - inside[i]);
+      layer.kind = layer.params > 0 ? RowKind::kBlock : RowKind::kContainer;
+    } else if (std::ranges::find(kFunctional, layer.type) != std::end(kFunctional)) {
+      layer.kind = RowKind::kContainer;
+    } else if (OpOf(layer.type) == Op::kOther && LooksCollapsed(layer)) {
+      collapsed.push_back(list.layers.size());
+    }
+    const std::int64_t statistics = MovingStatistics(layer);
+    moving += statistics;
+    layer.params -= statistics;
+    layer.trainable = layer.params;
+    if (!AddParams(row_sum, layer.params)) {
+      return lines.FailAt((*rows)[i].line, "more than 2^48 parameters");
+    }
+    list.layers.push_back(std::move(layer));
+  }
+  if (list.layers.empty()) return lines.Fail("the table has no layers");
+  list.output = list.layers.back().out;
+  if (moving > 0) {
+    list.buffer_bytes = 4 * moving;
+    if (totals.params) totals.params = std::max<std::int64_t>(0, *totals.params - moving);
+    AddNote(list, Note::Kind::kInferred,
+            fmt::format("{} of the parameters are moving means and variances, taken as buffers",
+                        moving));
+  }
+  FindBatch(list);
+  if (list.input.ScalesWithBatch()) list.input = WithoutBatch(list.input);
+  UseTotals(list, totals, row_sum);
+  if (!list.has_input_shapes) {
+    AddNote(list, Note::Kind::kMissingShapes,
+            "no input shapes: layers are taken to read the row above");
+  }
+  NoteCollapsed(list, collapsed);
+  NoteUnknownTypes(list, collapsed);
+  NoteMissingShapes(list);
+  return list;
+}
+
+}  // namespace carma::model

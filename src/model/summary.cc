@@ -1,0 +1,152 @@
+#include "model/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "base/text.h"
+#include "model/carma_json.h"
+#include "model/op.h"
+#include "model/reading.h"
+
+namespace carma::model {
+namespace {
+
+struct Reader {
+  SummaryFormat format;
+  std::string_view name;  // for people
+  base::Result<LayerList> (*read)(Lines& lines);
+};
+constexpr std::array kReaders{
+    Reader{SummaryFormat::kTorchSummary, "torchsummary", ReadTorchSummary},
+    Reader{SummaryFormat::kTorchInfo, "torchinfo", ReadTorchInfo},
+    Reader{SummaryFormat::kTorchTree, "a printed module tree", ReadTorchTree},
+    Reader{SummaryFormat::kKeras, "Keras", ReadKeras},
+};
+
+const Reader* ReaderOf(SummaryFormat format) {
+  return std::ranges::find(kReaders, format, &Reader::format);
+}
+
+// torchsummary and Keras share a header: their first rows do not look alike.
+SummaryFormat FormatOfRow(std::string_view row) {
+  if (row.starts_with("├─") || row.starts_with("└─") || row.starts_with("+ ")) {
+    return SummaryFormat::kTorchInfo;
+  }
+  const std::size_t open = row.find('[');
+  const std::string_view label = base::Trim(row.substr(0, open));
+  const std::size_t dash = label.rfind('-');
+  const bool numbered = open != std::string_view::npos && dash != std::string_view::npos &&
+                        ParseCount(label.substr(dash + 1)).has_value();
+  return numbered ? SummaryFormat::kTorchSummary : SummaryFormat::kKeras;
+}
+
+// The format whose table begins with this line. `lines` shows what follows it.
+const Reader* TableAt(const Lines& lines, std::size_t at) {
+  const std::string_view line = lines.At(at);
+  if (line.find("Layer (type") == std::string_view::npos ||
+      line.find("Param #") == std::string_view::npos) {
+    return nullptr;
+  }
+  if (line.find("depth-idx") != std::string_view::npos ||
+      line.find("var_name") != std::string_view::npos) {
+    return ReaderOf(SummaryFormat::kTorchInfo);
+  }
+  for (std::size_t next = at + 1; next < lines.size(); ++next) {
+    const std::string_view row = base::Trim(lines.At(next));
+    if (row.empty() || IsRule(row)) continue;
+    return ReaderOf(FormatOfRow(row));
+  }
+  return ReaderOf(SummaryFormat::kTorchSummary);
+}
+
+// "ResNet(" at the very left: the first line of a printed module.
+bool IsTreeRoot(std::string_view line) {
+  line = line.substr(0, line.find_last_not_of(" \t") + 1);
+  if (line.size() < 2 || line.size() > kMaxNameBytes || !line.ends_with('(')) return false;
+  line.remove_suffix(1);
+  return std::isdigit(static_cast<unsigned char>(line.front())) == 0 &&
+         std::ranges::all_of(line, [](char c) {
+           return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+         });
+}
+
+// "Linear(in_features=4, out_features=2, bias=True)": a model of one layer.
+bool IsSingleModule(std::string_view line) {
+  const std::size_t open = line.find('(');
+  return open != std::string_view::npos && line.ends_with(')') && line.front() != '(' &&
+         OpOf(line.substr(0, open)) != Op::kOther;
+}
+
+const Reader* SummaryAt(const Lines& lines, std::size_t at) {
+  if (const Reader* table = TableAt(lines, at)) return table;
+  return IsTreeRoot(lines.At(at)) ? ReaderOf(SummaryFormat::kTorchTree) : nullptr;
+}
+
+bool IsBlank(std::string_view line) {
+  return base::Trim(line).empty();
+}
+
+// Lines that Keras prints above its table.
+bool IsTitle(std::string_view line) {
+  return IsRule(line) || base::Trim(line).starts_with("Model: \"");
+}
+
+base::Result<LayerList> ReadText(Lines& lines) {
+  const Reader* reader = nullptr;
+  std::size_t passed_over = 0;
+  while (!lines.AtEnd()) {
+    reader = SummaryAt(lines, lines.next());
+    if (reader != nullptr) break;
+    if (!IsBlank(lines.Peek()) && passed_over == 0 && IsSingleModule(base::Trim(lines.Peek()))) {
+      reader = ReaderOf(SummaryFormat::kTorchTree);
+      break;
+    }
+    passed_over += !IsBlank(lines.Peek()) && !IsTitle(lines.Peek());
+    lines.Take();
+  }
+  if (reader == nullptr) {
+    return lines.FailAt(1,
+                        "no model summary found, expected the output of torchsummary, torchinfo, "
+                        "print(model), Keras summary() or a CARMA layer list in JSON");
+  }
+  base::Result<LayerList> list = reader->read(lines);
+  if (!list) return list;
+  for (; !lines.AtEnd(); lines.Take()) {
+    if (const Reader* second = SummaryAt(lines, lines.next())) {
+      return lines.FailAt(lines.next() + 1,
+                          fmt::format("a second summary ({}) after one of {}, expected one model "
+                                      "per file",
+                                      second->name, reader->name));
+    }
+    passed_over += !IsBlank(lines.Peek());
+  }
+  if (passed_over > 0) {
+    AddNote(*list, Note::Kind::kOther,
+            fmt::format("{} lines before or after the summary are passed over", passed_over));
+  }
+  return list;
+}
+
+}  // namespace
+
+base::Result<LayerList> ParseSummary(std::string_view text, std::string_view path) {
+  if (text.size() > kMaxSummaryBytes) {
+    return base::Fail(base::ErrorCode::kInvalid,
+                      fmt::format("{}:1: a summary of {} bytes, at most {} are taken",
+                                  base::Printable(path), text.size(), kMaxSummaryBytes));
+  }
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && text[first] == '{') {
+    return JsonReader().Read(text, path);
+  }
+  base::Result<Lines> lines = Lines::Split(text, path);
+  if (!lines) return std::unexpected(lines.error());
+  return ReadText(*lines);
+}
+
+}  // namespace carma::model

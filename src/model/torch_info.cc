@@ -1,0 +1,252 @@
+// torchinfo: a tree of modules, parents first, with the columns that its caller asked for.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "base/text.h"
+#include "model/op.h"
+#include "model/reading.h"
+
+namespace carma::model {
+namespace {
+
+enum class Column { kInput, kOutput, kParams, kKernel, kOther };
+
+struct Title {
+  std::string_view text;
+  Column column;
+};
+constexpr std::array kTitles{
+    Title{"Input Shape", Column::kInput}, Title{"Output Shape", Column::kOutput},
+    Title{"Param #", Column::kParams},    Title{"Kernel Shape", Column::kKernel},
+    Title{"Mult-Adds", Column::kOther},   Title{"Param %", Column::kOther},
+    Title{"Groups", Column::kOther},      Title{"Trainable", Column::kOther},
+};
+constexpr int kColumnsPerLevel = 5;  // "│    "
+
+// What the header line says about the rows.
+struct Header {
+  bool indexed = false;  // "Conv2d: 2-1"
+  bool named = false;    // "Conv2d (conv1)"
+  std::vector<Column> columns;
+};
+
+std::optional<Header> ParseHeader(std::string_view line) {
+  Header header;
+  line = base::Trim(line);
+  const std::size_t end = line.find(')');
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::string_view layer = line.substr(0, end);
+  header.indexed = layer.find("depth-idx") != std::string_view::npos;
+  header.named = layer.find("var_name") != std::string_view::npos;
+  for (std::string_view rest = line.substr(layer.size()); !rest.empty();) {
+    const auto* title =
+        std::ranges::find_if(kTitles, [&](const Title& t) { return rest.starts_with(t.text); });
+    if (title != kTitles.end()) header.columns.push_back(title->column);
+    rest.remove_prefix(title != kTitles.end() ? title->text.size() : 1);
+  }
+  if (std::ranges::find(header.columns, Column::kParams) == header.columns.end()) {
+    return std::nullopt;
+  }
+  return header;
+}
+
+// Cuts the drawing before a row's name and answers its depth: 0 for the model itself.
+int TakeDepth(std::string_view& line) {
+  int drawn = 0;
+  while (!line.empty()) {
+    if (line.starts_with("├─") || line.starts_with("└─")) {
+      line.remove_prefix(6);
+      return drawn / kColumnsPerLevel + 1;
+    }
+    if (line.starts_with("+ ")) {  // ASCII only
+      line.remove_prefix(2);
+      return drawn / kColumnsPerLevel + 1;
+    }
+    if (line.starts_with("│")) {
+      line.remove_prefix(3);
+    } else if (line.front() == ' ' || line.front() == '|') {
+      line.remove_prefix(1);
+    } else {
+      break;
+    }
+    ++drawn;
+  }
+  return 0;
+}
+
+// The next cell: a bracketed list, or a word.
+std::string_view TakeCell(std::string_view& line) {
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  std::size_t end = 0;
+  int open = 0;
+  for (; end < line.size() && (open > 0 || line[end] != ' '); ++end) {
+    open += line[end] == '[' || line[end] == '(' || line[end] == '{';
+    open -= line[end] == ']' || line[end] == ')' || line[end] == '}';
+  }
+  const std::string_view cell = line.substr(0, end);
+  line.remove_prefix(end);
+  return cell;
+}
+
+// "Conv2d (conv1): 2-1" → type and attribute.
+bool TakeLabel(std::string_view& line, const Header& header, Layer& layer) {
+  const std::size_t end = std::min(line.find_first_of(" :"), line.size());
+  if (end == 0 || end > kMaxNameBytes) return false;
+  layer.type = line.substr(0, end);
+  line.remove_prefix(end);
+  if (header.named && line.starts_with(" (")) {
+    const std::size_t close = line.find(')');
+    if (close == std::string_view::npos || close > kMaxNameBytes) return false;
+    layer.name = line.substr(2, close - 2);
+    line.remove_prefix(close + 1);
+  }
+  if (header.indexed && line.starts_with(": ")) {
+    line.remove_prefix(2);
+    const std::string_view index = TakeCell(line);
+    const std::size_t dash = index.find('-');
+    return dash != std::string_view::npos && ParseCount(index.substr(0, dash)) &&
+           ParseCount(index.substr(dash + 1));
+  }
+  return true;
+}
+
+struct Row {
+  Layer layer;
+  Shape kernel;
+  bool repeated = false;  // "(recursive)": its parameters were counted above
+};
+
+// Positions of a convolution's kernel. Some versions print the shape of the whole weight: its last
+// dimensions are the kernel's.
+std::optional<std::int64_t> KernelPositions(const Row& row) {
+  const std::size_t sides = std::max<std::size_t>(row.layer.out.rank(), 2) - 2;
+  if (OpOf(row.layer.type) != Op::kConv || sides == 0 || row.kernel.rank() < sides) return {};
+  std::int64_t positions = 1;
+  for (const std::int64_t side : row.kernel.dimensions().last(sides)) positions *= std::abs(side);
+  return positions;
+}
+
+bool ParseCells(std::string_view line, const Header& header, Row& row) {
+  for (const Column column : header.columns) {
+    const std::string_view cell = TakeCell(line);
+    if (cell.empty()) return false;
+    switch (column) {
+      case Column::kInput:
+      case Column::kOutput: {
+        Shape& shape = column == Column::kInput ? row.layer.in : row.layer.out;
+        if (cell != "--" && !ParseShape(cell, shape)) return false;
+        break;
+      }
+      case Column::kParams: {
+        row.repeated = cell == "(recursive)";
+        if (row.repeated || cell == "--") break;
+        // Frozen parameters stand in parentheses.
+        const bool frozen = cell.starts_with('(') && cell.ends_with(')');
+        const auto params = ParseCount(frozen ? cell.substr(1, cell.size() - 2) : cell);
+        if (!params) return false;
+        row.layer.params = *params;
+        row.layer.trainable = frozen ? 0 : *params;
+        break;
+      }
+      case Column::kKernel:
+        // A pool has one number for all its sides; nothing depends on it.
+        if (cell.starts_with('[') ? !ParseShape(cell, row.kernel)
+                                  : cell != "--" && !ParseCount(cell)) {
+          return false;
+        }
+        break;
+      case Column::kOther:
+        break;
+    }
+  }
+  row.layer.kernel = KernelPositions(row);
+  return base::Trim(line).empty();
+}
+
+}  // namespace
+
+base::Result<LayerList> ReadTorchInfo(Lines& lines) {
+  LayerList list;
+  list.format = SummaryFormat::kTorchInfo;
+  const std::optional<Header> header = ParseHeader(lines.Take());
+  if (!header) return lines.Fail("a torchinfo header without 'Param #'");
+  if (!lines.AtEnd() && IsRule(lines.Peek())) lines.Take();
+
+  std::vector<Layer> rows;
+  std::vector<int> depths;
+  std::vector<std::string> path;  // names of the attributes that lead to the row
+  std::int64_t row_sum = 0;
+  std::size_t repeated = 0;
+  while (true) {
+    if (lines.AtEnd()) return lines.Fail("the table ends without its closing line: cut off?");
+    std::string_view line = lines.Take();
+    if (IsRule(line)) break;
+    if (base::Trim(line).empty()) continue;
+    const std::string_view whole = line;
+    const int depth = TakeDepth(line);
+    Row row;
+    if (!TakeLabel(line, *header, row.layer) || !ParseCells(line, *header, row)) {
+      return lines.Fail(fmt::format("'{}', expected a torchinfo row with {} columns after its name",
+                                    base::Printable(base::Trim(whole), 80),
+                                    header->columns.size()));
+    }
+    if (rows.size() == kMaxLayers)
+      return lines.Fail(fmt::format("more than {} layers", kMaxLayers));
+    if (depth > kMaxDepth || depth > (depths.empty() ? 0 : depths.back() + 1)) {
+      return lines.Fail(fmt::format("a module at depth {} without a parent above it", depth));
+    }
+    if (!AddParams(row_sum, row.layer.params)) return lines.Fail("more than 2^48 parameters");
+    repeated += row.repeated;
+    if (header->named) {
+      path.resize(static_cast<std::size_t>(depth) + 1);
+      path.back() = depth == 0 ? "" : JoinPath(path[path.size() - 2], row.layer.name);
+      if (path.back().size() > kMaxPathBytes) return lines.Fail("names of attributes are too long");
+      row.layer.name = path.back();
+    }
+    rows.push_back(std::move(row.layer));
+    depths.push_back(depth);
+  }
+  if (rows.empty()) return lines.Fail("the table has no rows");
+  Totals totals;
+  if (auto read = totals.Read(lines); !read) return std::unexpected(read.error());
+
+  list.model = rows.front().type;
+  list.input = rows.front().in;
+  list.output = rows.front().out;
+  // Rows at the last depth may be blocks whose inside was not asked for.
+  const int deepest = std::ranges::max(depths);
+  std::vector<std::size_t> collapsed;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!HasChildren(depths, i)) continue;
+    rows[i].kind = rows[i].params > 0 ? RowKind::kBlock : RowKind::kContainer;
+  }
+  for (const std::size_t row : FinishingOrder(depths)) {
+    if (depths[row] == deepest && deepest > 0 && LooksCollapsed(rows[row])) {
+      collapsed.push_back(list.layers.size());
+    }
+    list.layers.push_back(std::move(rows[row]));
+  }
+  FindBatch(list);
+  if (list.input.ScalesWithBatch()) list.input = WithoutBatch(list.input);
+  UseTotals(list, totals, row_sum);
+  if (repeated > 0) {
+    AddNote(list, Note::Kind::kInferred,
+            fmt::format("{} rows call a module again; its parameters are counted once", repeated));
+  }
+  list.has_input_shapes =
+      std::ranges::find(header->columns, Column::kInput) != header->columns.end();
+  if (!list.has_input_shapes) {
+    AddNote(list, Note::Kind::kMissingShapes,
+            "no input shapes; torchinfo prints them with col_names=(\"input_size\", "
+            "\"output_size\", \"num_params\")");
+  }
+  NoteCollapsed(list, collapsed);
+  NoteUnknownTypes(list, collapsed);
+  NoteMissingShapes(list);
+  return list;
+}
+
+}  // namespace carma::model

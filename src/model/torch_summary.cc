@@ -1,0 +1,77 @@
+// torchsummary: "Conv2d-1    [-1, 64, 112, 112]    9,408", one row per module in the order they
+// finish.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "model/op.h"
+#include "model/reading.h"
+
+namespace carma::model {
+namespace {
+
+// "Conv2d-1   [-1, 64, 112, 112]   9,408" → a row; empty if the line is none.
+std::optional<Layer> ParseRow(std::string_view line) {
+  line = base::Trim(line);
+  const std::size_t open = line.find('[');
+  const std::size_t close = line.rfind(']');
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open) {
+    return std::nullopt;
+  }
+  const std::string_view label = base::Trim(line.substr(0, open));
+  const std::size_t dash = label.rfind('-');
+  if (dash == std::string_view::npos || dash == 0 || dash > kMaxNameBytes ||
+      !ParseCount(label.substr(dash + 1))) {
+    return std::nullopt;
+  }
+  const auto params = ParseCount(base::Trim(line.substr(close + 1)));
+  Layer layer;
+  if (!params || !ParseShape(line.substr(open, close + 1 - open), layer.out)) return std::nullopt;
+  layer.type = label.substr(0, dash);
+  layer.params = *params;
+  layer.trainable = *params;
+  layer.kind = RowKind::kUnknown;
+  return layer;
+}
+
+}  // namespace
+
+base::Result<LayerList> ReadTorchSummary(Lines& lines) {
+  LayerList list;
+  list.format = SummaryFormat::kTorchSummary;
+  lines.Take();
+  if (!lines.AtEnd() && IsRule(lines.Peek())) lines.Take();
+  std::int64_t row_sum = 0;
+  while (true) {
+    if (lines.AtEnd()) return lines.Fail("the table ends without its closing line: cut off?");
+    const std::string_view line = lines.Take();
+    if (IsRule(line)) break;
+    if (base::Trim(line).empty()) continue;
+    std::optional<Layer> layer = ParseRow(line);
+    if (!layer) {
+      return lines.Fail(
+          fmt::format("'{}', expected a row like 'Conv2d-1  [-1, 64, 112, 112]  9,408'",
+                      base::Printable(base::Trim(line), 80)));
+    }
+    if (list.layers.size() == kMaxLayers) {
+      return lines.Fail(fmt::format("more than {} layers", kMaxLayers));
+    }
+    if (!AddParams(row_sum, layer->params)) return lines.Fail("more than 2^48 parameters");
+    list.layers.push_back(std::move(*layer));
+  }
+  if (list.layers.empty()) return lines.Fail("the table has no rows");
+  Totals totals;
+  if (auto read = totals.Read(lines); !read) return std::unexpected(read.error());
+  list.output = list.layers.back().out;
+  FindBatch(list);
+  UseTotals(list, totals, row_sum);
+  AddNote(list, Note::Kind::kMissingShapes,
+          "torchsummary prints no input shapes, and the batch in place of every first dimension: "
+          "layers that work on windows or tokens look too small");
+  NoteUnknownTypes(list, {});
+  NoteMissingShapes(list);
+  return list;
+}
+
+}  // namespace carma::model

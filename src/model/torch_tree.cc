@@ -1,0 +1,300 @@
+// print(model) of PyTorch: a tree of constructors. pytorch_model_summary adds ", N params" to the
+// end of each module, those of its children included. There are no shapes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/text.h"
+#include "model/constructor.h"
+#include "model/op.h"
+#include "model/reading.h"
+
+namespace carma::model {
+namespace {
+
+// The start of a module in one line.
+struct Opening {
+  std::string_view attribute;  // "conv1", "0-11" for twelve equal ones; empty: the model itself
+  std::int64_t copies = 1;
+  std::string_view type;
+  std::optional<std::string_view> arguments;  // empty: children follow
+  std::optional<std::int64_t> params;         // as the line says, of a module that ends here
+};
+
+bool IsName(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxNameBytes && std::ranges::all_of(text, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
+  });
+}
+
+// ", 1,536 params" → 1536; an empty tail is fine, false: something else.
+bool ParseTail(std::string_view tail, std::optional<std::int64_t>& params) {
+  if (tail.empty()) return true;
+  if (!tail.starts_with(", ") || !tail.ends_with(" params")) return false;
+  params = ParseCount(tail.substr(2, tail.size() - 9));
+  return params.has_value();
+}
+
+// "(0-11): 12 x BertLayer(", "(conv1): Conv2d(3, 64, …), 9,408 params", "ResNet(".
+std::optional<Opening> ParseOpening(std::string_view line) {
+  Opening opening;
+  line = base::Trim(line);
+  if (line.starts_with('(')) {
+    const std::size_t close = line.find("): ");
+    if (close == std::string_view::npos) return std::nullopt;
+    opening.attribute = line.substr(1, close - 1);
+    line.remove_prefix(close + 3);
+    if (!IsName(opening.attribute)) return std::nullopt;
+    if (const std::size_t times = line.find(" x "); times != std::string_view::npos) {
+      if (const auto copies = ParseCount(line.substr(0, times)); copies && *copies > 0) {
+        opening.copies = *copies;
+        line.remove_prefix(times + 3);
+      }
+    }
+  }
+  const std::size_t open = line.find('(');
+  if (open == std::string_view::npos) return std::nullopt;
+  opening.type = line.substr(0, open);
+  if (!IsName(opening.type)) return std::nullopt;
+  if (open + 1 == line.size()) return opening;
+  std::size_t close = open;
+  for (int depth = 0; close < line.size(); ++close) {
+    depth += line[close] == '(';
+    depth -= line[close] == ')';
+    if (depth == 0) break;
+  }
+  if (close == line.size()) return std::nullopt;
+  opening.arguments = line.substr(open + 1, close - open - 1);
+  if (!ParseTail(line.substr(close + 1), opening.params)) return std::nullopt;
+  return opening;
+}
+
+// A module whose closing line is still to come.
+struct Open {
+  Layer layer;
+  std::string parent;  // path of the module around it
+  std::string index;   // of the first of its copies: "0" of "0-11"
+  std::int64_t copies = 1;
+  std::size_t line = 0;  // counted from 1
+  std::size_t first_row = 0;
+  std::int64_t children = 0;  // parameters
+};
+
+class TreeReader {
+ public:
+  explicit TreeReader(Lines& lines) : lines_(lines) { list_.format = SummaryFormat::kTorchTree; }
+
+  base::Result<LayerList> Read() {
+    do {
+      if (lines_.AtEnd()) {
+        return lines_.Fail(fmt::format("the tree ends inside {}, which begins in line {}: cut off?",
+                                       base::Printable(open_.back().layer.type, 60),
+                                       open_.back().line));
+      }
+      const std::string_view line = base::Trim(lines_.Take());
+      if (auto taken = TakeLine(line); !taken) return std::unexpected(taken.error());
+    } while (!open_.empty());
+    Totals totals;
+    if (auto read = totals.Read(lines_); !read) return std::unexpected(read.error());
+    Finish(totals);
+    return std::move(list_);
+  }
+
+ private:
+  base::Result<base::Unit> TakeLine(std::string_view line) {
+    if (line.starts_with(')')) {
+      std::optional<std::int64_t> params;
+      if (!ParseTail(line.substr(1), params)) {
+        return lines_.Fail(
+            fmt::format("'{}', expected ')' or '), 1,234 params'", base::Printable(line, 80)));
+      }
+      return Close(params);
+    }
+    const std::optional<Opening> opening = ParseOpening(line);
+    // The model's own line was recognised before; what else stands between modules is text that a
+    // module prints about itself.
+    if (!opening) {
+      if (!line.empty()) ++passed_over_;
+      return base::Unit{};
+    }
+    Open module;
+    module.layer.type = opening->type;
+    module.parent = open_.empty() ? "" : open_.back().layer.name;
+    module.copies = opening->copies;
+    module.line = lines_.next();
+    module.first_row = list_.layers.size();
+    module.index = opening->attribute;
+    if (module.copies > 1) module.index = module.index.substr(0, module.index.find('-'));
+    module.layer.name = JoinPath(module.parent, module.index);
+    if (module.layer.name.size() > kMaxPathBytes) {
+      return lines_.Fail("names of attributes are too long");
+    }
+    if (open_.size() == kMaxDepth) {
+      return lines_.Fail(fmt::format("modules nested deeper than {} levels", kMaxDepth));
+    }
+    open_.push_back(std::move(module));
+    if (!opening->arguments) return base::Unit{};
+    told_ |= opening->params.has_value();
+    const auto derived = ReadConstructor(*opening->arguments, open_.back().layer);
+    if (!opening->params && !derived && !opening->arguments->empty()) {
+      AddUndetermined(open_.back().layer.type);
+    }
+    return Close(opening->params ? opening->params : derived.value_or(0));
+  }
+
+  // Ends the innermost module; `params` are its own and its children's, as printed or derived.
+  base::Result<base::Unit> Close(std::optional<std::int64_t> params) {
+    Open module = std::move(open_.back());
+    open_.pop_back();
+    Layer& layer = module.layer;
+    const bool parent = list_.layers.size() > module.first_row;
+    std::int64_t own = 0;
+    if (params) {
+      told_ |= parent;
+      own = std::max<std::int64_t>(0, *params - module.children);
+      shared_ |= *params < module.children;
+    } else if (parent && layer.type == "MultiheadAttention") {
+      own = AttentionParams(list_.layers.back());
+    }
+    const std::int64_t all = params.value_or(module.children + own);
+    layer.params = own;
+    layer.trainable = own;
+    layer.kind = !parent ? RowKind::kLeaf : own > 0 ? RowKind::kBlock : RowKind::kContainer;
+    if (OpOf(layer.type) == Op::kLinear && !layer.in_features) InferConv1D(layer);
+    list_.layers.push_back(std::move(layer));
+    if (auto copied = Copy(module); !copied) return copied;
+    std::int64_t& sum = open_.empty() ? list_.params : open_.back().children;
+    for (std::int64_t i = 0; i < module.copies; ++i) {
+      if (!AddParams(sum, all)) return lines_.Fail("more than 2^48 parameters");
+    }
+    return base::Unit{};
+  }
+
+  // "(0-11): 12 x Layer(…)" stands for twelve equal modules in a row.
+  base::Result<base::Unit> Copy(const Open& module) {
+    const std::size_t rows = list_.layers.size() - module.first_row;
+    if (static_cast<std::size_t>(module.copies) > kMaxLayers / rows ||
+        module.first_row + rows * static_cast<std::size_t>(module.copies) > kMaxLayers) {
+      return lines_.Fail(fmt::format("more than {} layers", kMaxLayers));
+    }
+    const std::size_t prefix = JoinPath(module.parent, module.index).size();
+    const std::int64_t first = ParseCount(module.index).value_or(0);
+    for (std::int64_t copy = 1; copy < module.copies; ++copy) {
+      const std::string name = JoinPath(module.parent, fmt::format("{}", first + copy));
+      for (std::size_t i = 0; i < rows; ++i) {
+        Layer layer = list_.layers[module.first_row + i];
+        layer.name = name + layer.name.substr(prefix);
+        list_.layers.push_back(std::move(layer));
+      }
+    }
+    return base::Unit{};
+  }
+
+  // Conv1D of transformers has inputs x outputs + outputs parameters and prints neither. It reads
+  // what the last layer made or, in a new branch, what the last norm made: the first of the two
+  // that divides.
+  void InferConv1D(Layer& layer) const {
+    std::optional<std::int64_t> last;
+    std::optional<std::int64_t> norm;
+    for (auto row = list_.layers.rbegin(); row != list_.layers.rend() && !norm; ++row) {
+      if (!row->out_features) continue;
+      if (!last) last = row->out_features;
+      if (OpOf(row->type) == Op::kLayerNorm) norm = row->out_features;
+    }
+    for (const auto& width : {last, norm}) {
+      if (!width || layer.params == 0 || layer.params % (*width + 1) != 0) continue;
+      layer.in_features = width;
+      layer.out_features = layer.params / (*width + 1);
+      return;
+    }
+  }
+
+  void AddUndetermined(const std::string& type) {
+    if (std::ranges::find(undetermined_, type) == undetermined_.end() && undetermined_.size() < 5) {
+      undetermined_.push_back(type);
+    }
+  }
+
+  // An output layer of the size of the word table is that table: language models tie the two, and
+  // a printed tree shows, and counts, both. Its bias may be held a second time by the block around.
+  std::int64_t TiedParams() {
+    const Layer* table = nullptr;
+    for (const Layer& layer : list_.layers) {
+      if (OpOf(layer.type) != Op::kEmbedding || !layer.in_features || !layer.out_features) continue;
+      if (table == nullptr || layer.params > table->params) table = &layer;
+    }
+    if (table == nullptr || *table->in_features <= *table->out_features) return 0;
+    const auto output = std::ranges::find_if(list_.layers, [&](const Layer& layer) {
+      return OpOf(layer.type) == Op::kLinear && layer.in_features == table->out_features &&
+             layer.out_features == table->in_features && layer.params >= table->params;
+    });
+    if (output == list_.layers.end()) return 0;
+    std::int64_t tied = table->params;
+    const std::int64_t bias = output->params - table->params;
+    const auto around = std::next(output);
+    if (bias > 0 && around != list_.layers.end() && around->kind == RowKind::kBlock &&
+        around->params == bias) {
+      tied += bias;
+    }
+    AddNote(list_, Note::Kind::kInferred,
+            fmt::format("{} has the size of the table {} and is taken as the same weight: {} "
+                        "parameters less",
+                        base::Printable(output->name), base::Printable(table->name), tied));
+    return tied;
+  }
+
+  void Finish(const Totals& totals) {
+    list_.model = list_.layers.back().type;
+    const std::int64_t printed = list_.params;
+    list_.params -= std::min(list_.params, TiedParams());
+    list_.trainable = list_.params;
+    if (!told_) {
+      AddNote(list_, Note::Kind::kInferred,
+              fmt::format("no parameters are printed; {} follow from the constructors, without "
+                          "what blocks hold themselves (tokens, position tables)",
+                          list_.params));
+    }
+    if (!undetermined_.empty()) {
+      AddNote(list_, Note::Kind::kUnknownLayer,
+              fmt::format("the weights of some layers do not follow from their constructors and "
+                          "count as none: {}",
+                          base::Printable(base::Join(undetermined_, ", "))));
+    }
+    if (shared_) {
+      AddNote(list_, Note::Kind::kFooter,
+              "some blocks have fewer parameters than their children: weights are shared; the "
+              "blocks' numbers are taken");
+    }
+    if (totals.params && *totals.params != printed) {
+      AddNote(list_, Note::Kind::kFooter,
+              fmt::format("the totals say {} parameters, the model's last line {}; {} are taken",
+                          *totals.params, printed, list_.params));
+    }
+    if (passed_over_ > 0) {
+      AddNote(
+          list_, Note::Kind::kOther,
+          fmt::format("{} lines inside the tree are no modules and are passed over", passed_over_));
+    }
+    AddNote(list_, Note::Kind::kMissingShapes,
+            "a printed module tree has no shapes: what grows with the batch is not in it");
+    // Unknown types are named, their shapes are not asked for twice.
+    NoteUnknownTypes(list_, {});
+  }
+
+  Lines& lines_;
+  LayerList list_;
+  std::vector<Open> open_;
+  std::vector<std::string> undetermined_;
+  std::size_t passed_over_ = 0;
+  bool told_ = false;    // parameters are printed
+  bool shared_ = false;  // a block has fewer than its children
+};
+
+}  // namespace
+
+base::Result<LayerList> ReadTorchTree(Lines& lines) {
+  return TreeReader(lines).Read();
+}
+
+}  // namespace carma::model
