@@ -1,0 +1,123 @@
+#include "estimate/evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace carma::estimate {
+namespace {
+
+constexpr std::int64_t kGibMib = 1024;
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+ClassScore ClassScoreOf(std::span<const std::pair<int, int>> pairs, std::int64_t width_mib) {
+  ClassScore score;
+  score.width_mib = width_mib;
+  score.runs = pairs.size();
+  std::set<int> seen;
+  for (const auto& [measured, predicted] : pairs) seen.insert({measured, predicted});
+  score.classes.assign(seen.begin(), seen.end());
+  const std::size_t n = score.classes.size();
+  score.confusion.assign(n, std::vector<std::size_t>(n));
+  const auto index = [&](int value) {
+    return static_cast<std::size_t>(
+        std::lower_bound(score.classes.begin(), score.classes.end(), value) -
+        score.classes.begin());
+  };
+  for (const auto& [measured, predicted] : pairs) {
+    ++score.confusion[index(measured)][index(predicted)];
+  }
+  std::size_t right = 0;
+  std::size_t measured_classes = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    std::size_t measured = 0;
+    std::size_t predicted = 0;
+    for (std::size_t j = 0; j < n; ++j) {
+      measured += score.confusion[i][j];
+      predicted += score.confusion[j][i];
+    }
+    const std::size_t hits = score.confusion[i][i];
+    right += hits;
+    if (measured == 0) continue;  // only predicted: it lowers the precision of nothing measured
+    ++measured_classes;
+    const double precision =
+        predicted == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(predicted);
+    const double recall = static_cast<double>(hits) / static_cast<double>(measured);
+    score.precision += precision;
+    score.recall += recall;
+    score.f1 += hits == 0 ? 0 : 2 * precision * recall / (precision + recall);
+  }
+  const auto classes = static_cast<double>(measured_classes);
+  score.accuracy = static_cast<double>(right) / static_cast<double>(score.runs);
+  score.precision /= classes;
+  score.recall /= classes;
+  score.f1 /= classes;
+  return score;
+}
+
+}  // namespace
+
+Score ScoreOf(std::span<const Outcome> outcomes, std::int64_t card_mib) {
+  Score score;
+  std::vector<double> errors;
+  for (const Outcome& each : outcomes) {
+    if (each.censored) {
+      ++score.censored;
+      if (each.answer && each.answer->point_mib >= card_mib) ++score.censored_above_card;
+      continue;
+    }
+    if (!each.answer) {
+      ++score.unanswered;
+      continue;
+    }
+    const auto measured = static_cast<double>(each.measured_mib);
+    const std::int64_t point_mib = each.answer->point_mib;
+    const double excess = static_cast<double>(point_mib) / measured - 1;
+    errors.push_back(std::abs(excess));
+    score.under += excess < 0 ? 1 : 0;
+    score.under_5 += excess < -0.05 ? 1 : 0;
+    score.under_10 += excess < -0.10 ? 1 : 0;
+    score.over += std::max(0.0, excess);
+    score.same_1gib += point_mib / kGibMib == each.measured_mib / kGibMib ? 1 : 0;
+    score.same_8gib += point_mib / (8 * kGibMib) == each.measured_mib / (8 * kGibMib) ? 1 : 0;
+    score.covered += each.answer->bound_mib >= each.measured_mib ? 1 : 0;
+    score.bound_over += std::max(0.0, static_cast<double>(each.answer->bound_mib) / measured - 1);
+  }
+  score.runs = errors.size();
+  if (errors.empty()) return score;
+  const auto n = static_cast<double>(errors.size());
+  for (const double error : errors) score.mean_error += error / n;
+  for (double* share : {&score.under, &score.under_5, &score.under_10, &score.over,
+                        &score.same_1gib, &score.same_8gib, &score.covered, &score.bound_over}) {
+    *share /= n;
+  }
+  score.median_error = Median(std::move(errors));
+  return score;
+}
+
+std::vector<ClassScore> ClassScoresOf(std::span<const Outcome> outcomes) {
+  std::map<std::int64_t, std::vector<std::pair<int, int>>> pairs;  // width -> measured, predicted
+  for (const Outcome& each : outcomes) {
+    if (each.censored || !each.answer) continue;
+    for (const MemoryClass& named : each.answer->classes) {
+      const int measured = static_cast<int>(each.measured_mib / named.width_mib);
+      pairs[named.width_mib].emplace_back(measured, named.index);
+    }
+  }
+  std::vector<ClassScore> scores;
+  scores.reserve(pairs.size());
+  for (const auto& [width_mib, of_width] : pairs) {
+    scores.push_back(ClassScoreOf(of_width, width_mib));
+  }
+  return scores;
+}
+
+}  // namespace carma::estimate

@@ -1,0 +1,98 @@
+// How good an estimator is: its answers beside measured peaks, and the figures that the literature
+// and docs/estimators.md report.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "estimate/estimator.h"
+#include "model/layers.h"
+
+namespace carma::estimate {
+
+// One measured run.
+struct Run {
+  std::size_t model = 0;  // index into DataSet::models
+  std::string name;       // of the model or task
+  std::string family;     // what --by groups by; empty: not known
+  std::int64_t batch = 0;
+  std::int64_t measured_mib = 0;
+  // The run ended for lack of memory or filled the card: its need is not known, only that it is
+  // large. Never counted as ground truth.
+  bool censored = false;
+  int gpus = 1;
+  std::optional<Optimizer> optimizer;
+  std::optional<Precision> precision;
+};
+
+// Models and what was measured when they were trained.
+struct DataSet {
+  std::vector<model::LayerList> models;
+  std::vector<Run> runs;
+  std::size_t without_model = 0;  // rows of the measurements whose model has no layer list
+};
+
+struct ReadOptions {
+  // For rows that do not say theirs.
+  std::optional<Optimizer> optimizer;
+  // Layer lists as torchsummary would print the same models: no input shapes, no tree, nothing
+  // measured, the first dimension always the batch.
+  bool summary_only = false;
+  // Without it, bytes that a dry run counted are forgotten and the rules have to do.
+  bool exact = false;
+};
+
+// layers: one model per line (docs/layer-lists.md), plain or gzip. measured: CSV with the columns
+// model, batch, measured_mib and, where there, censored, optimizer, family.
+// Errors: kInvalid with the place; kInvalid if no row of the measurements has a layer list.
+base::Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measured,
+                                  const ReadOptions& options);
+// A catalogue of tasks: CSV with workload_id, batch_size, gpus, memory_mib_run60,
+// memory_mib_thesis, memory_mib_rad2 (the first that is given counts) and summary_file, which lies
+// in `summaries`. Tasks that differ only in their number of epochs (same summary, batch and memory)
+// count once. Errors: as above; a summary that cannot be read is an error too.
+base::Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& summaries,
+                                    const ReadOptions& options);
+
+// What an estimator said about one run.
+struct Outcome {
+  std::int64_t measured_mib = 0;
+  bool censored = false;
+  std::optional<Answer> answer;  // empty: it says nothing about such a task
+};
+
+// Shares are 0..1. An error is |predicted / measured - 1|.
+struct Score {
+  std::size_t runs = 0;        // with an answer and not censored: what everything below is about
+  std::size_t unanswered = 0;  // not censored, without an answer
+  std::size_t censored = 0;
+  std::size_t censored_above_card = 0;  // of the censored: predicted at or above `card_mib`
+  double mean_error = 0;                // MAPE
+  double median_error = 0;
+  double under = 0, under_5 = 0, under_10 = 0;  // predicted too low, by more than 0, 5, 10 %
+  double over = 0;                              // mean of max(0, predicted / measured - 1)
+  double same_1gib = 0, same_8gib = 0;  // prediction and measurement in one class of that width
+  double covered = 0;                   // measured at most the bound
+  double bound_over = 0;                // mean of max(0, bound / measured - 1)
+};
+Score ScoreOf(std::span<const Outcome> outcomes, std::int64_t card_mib);
+
+// What a classifier got right, for one width of classes. Precision, recall and F1 are means over
+// the classes that occur (macro), so that a rare class counts as much as a common one.
+struct ClassScore {
+  std::int64_t width_mib = 0;
+  std::size_t runs = 0;
+  double accuracy = 0, precision = 0, recall = 0, f1 = 0;
+  std::vector<int> classes;                         // that occur, measured or predicted; rising
+  std::vector<std::vector<std::size_t>> confusion;  // [measured][predicted], indices as in classes
+};
+// One for every width that the answers name, finest first; none if no answer names classes.
+std::vector<ClassScore> ClassScoresOf(std::span<const Outcome> outcomes);
+
+}  // namespace carma::estimate
