@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cctype>
 #include <cstdlib>
 #include <utility>
 
@@ -133,6 +133,12 @@ std::optional<std::int64_t> ParseCount(std::string_view text) {
   }
   if (!digits) return std::nullopt;
   return value;
+}
+
+bool IsName(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxNameBytes && std::ranges::all_of(text, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
+  });
 }
 
 bool ParseShape(std::string_view text, Shape& shape) {
@@ -269,7 +275,9 @@ void UseTotals(LayerList& list, const Totals& totals, std::int64_t row_sum) {
                         *totals.params, row_sum, list.params));
   }
   list.trainable = std::min(list.params, totals.trainable.value_or(list.params));
-  if (totals.params && list.trainable < list.params) {
+  std::int64_t trained_rows = 0;
+  for (const Layer& layer : list.layers) trained_rows += layer.trainable;
+  if (totals.trainable && list.trainable < std::min(trained_rows, list.params)) {
     AddNote(list, Note::Kind::kInferred,
             fmt::format("{} of {} parameters are not trained; the rows do not say which",
                         list.params - list.trainable, list.params));
@@ -336,11 +344,10 @@ void NoteCollapsed(LayerList& list, const std::vector<std::size_t>& collapsed) {
     params += list.layers[row].params;
   }
   list.collapsed = true;
-  AddNote(
-      list, Note::Kind::kCollapsed,
-      fmt::format("{} blocks with {} of {} parameters are printed as one row each, their inside "
-                  "is unknown ({}); print the summary at full depth",
-                  collapsed.size(), params, list.params, Names(types)));
+  AddNote(list, Note::Kind::kCollapsed,
+          fmt::format("blocks printed as one row each, their inside unknown: {}, with {} of {} "
+                      "parameters ({}); print the summary at full depth",
+                      collapsed.size(), params, list.params, Names(types)));
 }
 
 void NoteUnknownTypes(LayerList& list, const std::vector<std::size_t>& except) {

@@ -22,6 +22,9 @@ inline constexpr int kMaxDepth = 64;               // of nested modules
 // "1,234,567", 0 to kMaxElements; empty for anything else.
 std::optional<std::int64_t> ParseCount(std::string_view text);
 
+// A class or an attribute: letters, digits, '_', '.' and '-', at most kMaxNameBytes.
+bool IsName(std::string_view text);
+
 // "[32, 3, 224, 224]" or "(None, 28, 28, 1)"; of a list of shapes the first. None in front is the
 // batch (-1). Leaves `shape` empty where the size is not known: "[]", a None further in, a
 // dimension 0. False: not a shape, or beyond the limits of layers.h.

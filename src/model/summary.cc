@@ -30,17 +30,17 @@ const Reader* ReaderOf(SummaryFormat format) {
   return std::ranges::find(kReaders, format, &Reader::format);
 }
 
-// torchsummary and Keras share a header: their first rows do not look alike.
-SummaryFormat FormatOfRow(std::string_view row) {
-  if (row.starts_with("├─") || row.starts_with("└─") || row.starts_with("+ ")) {
-    return SummaryFormat::kTorchInfo;
-  }
+// "Conv2d-1   [-1, 64, 112, 112]   9,408"
+bool IsTorchSummaryRow(std::string_view row) {
   const std::size_t open = row.find('[');
   const std::string_view label = base::Trim(row.substr(0, open));
   const std::size_t dash = label.rfind('-');
-  const bool numbered = open != std::string_view::npos && dash != std::string_view::npos &&
-                        ParseCount(label.substr(dash + 1)).has_value();
-  return numbered ? SummaryFormat::kTorchSummary : SummaryFormat::kKeras;
+  return open != std::string_view::npos && dash != std::string_view::npos &&
+         ParseCount(label.substr(dash + 1)).has_value();
+}
+
+bool IsBranch(std::string_view row) {
+  return row.starts_with("├─") || row.starts_with("└─") || row.starts_with("+ ");
 }
 
 // The format whose table begins with this line. `lines` shows what follows it.
@@ -54,12 +54,17 @@ const Reader* TableAt(const Lines& lines, std::size_t at) {
       line.find("var_name") != std::string_view::npos) {
     return ReaderOf(SummaryFormat::kTorchInfo);
   }
-  for (std::size_t next = at + 1; next < lines.size(); ++next) {
+  // torchsummary, Keras and torchinfo without indices share a header: their first rows do not look
+  // alike. The first of torchinfo may be the model itself, without a branch.
+  int rows = 0;
+  for (std::size_t next = at + 1; next < lines.size() && rows < 2; ++next) {
     const std::string_view row = base::Trim(lines.At(next));
     if (row.empty() || IsRule(row)) continue;
-    return ReaderOf(FormatOfRow(row));
+    ++rows;
+    if (IsBranch(row)) return ReaderOf(SummaryFormat::kTorchInfo);
+    if (IsTorchSummaryRow(row)) return ReaderOf(SummaryFormat::kTorchSummary);
   }
-  return ReaderOf(SummaryFormat::kTorchSummary);
+  return ReaderOf(rows > 0 ? SummaryFormat::kKeras : SummaryFormat::kTorchSummary);
 }
 
 // "ResNet(" at the very left: the first line of a printed module.
@@ -125,7 +130,7 @@ base::Result<LayerList> ReadText(Lines& lines) {
   }
   if (passed_over > 0) {
     AddNote(*list, Note::Kind::kOther,
-            fmt::format("{} lines before or after the summary are passed over", passed_over));
+            fmt::format("lines before or after the summary that are passed over: {}", passed_over));
   }
   return list;
 }

@@ -36,9 +36,8 @@ struct Header {
 std::optional<Header> ParseHeader(std::string_view line) {
   Header header;
   line = base::Trim(line);
-  const std::size_t end = line.find(')');
-  if (end == std::string_view::npos) return std::nullopt;
-  const std::string_view layer = line.substr(0, end);
+  // "Layer (type (var_name):depth-idx)", then the titles of the columns.
+  const std::string_view layer = line.substr(0, line.find("  "));
   header.indexed = layer.find("depth-idx") != std::string_view::npos;
   header.named = layer.find("var_name") != std::string_view::npos;
   for (std::string_view rest = line.substr(layer.size()); !rest.empty();) {
@@ -195,7 +194,8 @@ base::Result<LayerList> ReadTorchInfo(Lines& lines) {
     }
     if (rows.size() == kMaxLayers)
       return lines.Fail(fmt::format("more than {} layers", kMaxLayers));
-    if (depth > kMaxDepth || depth > (depths.empty() ? 0 : depths.back() + 1)) {
+    // Early versions leave the model itself out: its children come first.
+    if (depth > kMaxDepth || depth > (depths.empty() ? 1 : depths.back() + 1)) {
       return lines.Fail(fmt::format("a module at depth {} without a parent above it", depth));
     }
     if (!AddParams(row_sum, row.layer.params)) return lines.Fail("more than 2^48 parameters");
@@ -213,9 +213,9 @@ base::Result<LayerList> ReadTorchInfo(Lines& lines) {
   Totals totals;
   if (auto read = totals.Read(lines); !read) return std::unexpected(read.error());
 
-  list.model = rows.front().type;
+  if (depths.front() == 0) list.model = rows.front().type;
   list.input = rows.front().in;
-  list.output = rows.front().out;
+  list.output = depths.front() == 0 ? rows.front().out : rows.back().out;
   // Rows at the last depth may be blocks whose inside was not asked for.
   const int deepest = std::ranges::max(depths);
   std::vector<std::size_t> collapsed;
@@ -233,8 +233,9 @@ base::Result<LayerList> ReadTorchInfo(Lines& lines) {
   if (list.input.ScalesWithBatch()) list.input = WithoutBatch(list.input);
   UseTotals(list, totals, row_sum);
   if (repeated > 0) {
-    AddNote(list, Note::Kind::kInferred,
-            fmt::format("{} rows call a module again; its parameters are counted once", repeated));
+    AddNote(
+        list, Note::Kind::kInferred,
+        fmt::format("rows that call a module again, its parameters counted once: {}", repeated));
   }
   list.has_input_shapes =
       std::ranges::find(header->columns, Column::kInput) != header->columns.end();

@@ -21,7 +21,7 @@ std::optional<Layer> ParseRow(std::string_view line) {
   }
   const std::string_view label = base::Trim(line.substr(0, open));
   const std::size_t dash = label.rfind('-');
-  if (dash == std::string_view::npos || dash == 0 || dash > kMaxNameBytes ||
+  if (dash == std::string_view::npos || !IsName(label.substr(0, dash)) ||
       !ParseCount(label.substr(dash + 1))) {
     return std::nullopt;
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/text.h"
 #include "model/constructor.h"
@@ -21,12 +20,6 @@ struct Opening {
   std::optional<std::string_view> arguments;  // empty: children follow
   std::optional<std::int64_t> params;         // as the line says, of a module that ends here
 };
-
-bool IsName(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxNameBytes && std::ranges::all_of(text, [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
-  });
-}
 
 // ", 1,536 params" → 1536; an empty tail is fine, false: something else.
 bool ParseTail(std::string_view tail, std::optional<std::int64_t>& params) {
