@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
+
 namespace carma::model {
 namespace {
 
@@ -285,7 +287,7 @@ TEST(Keras, TakesMovingStatisticsAsBuffers) {
 }
 
 TEST(Keras, SeesChannelsThatStandFirst) {
-  std::string text(Fixture("keras2"));
+  std::string text = Fixture("keras2");
   for (std::size_t at = 0; (at = text.find("(None, 30, 30, 8)", at)) != std::string::npos;) {
     text.replace(at, 17, "(None, 8, 30, 30)");
   }
@@ -403,11 +405,9 @@ TEST(Summary, RefusesWhatItCannotRead) {
        std::string(
            Fixture("torchsummary").substr(0, Fixture("torchsummary").find("       ConvNormAct"))),
        "ends without its closing line"},
-      {"a tree without an end", std::string(Fixture("tree").substr(0, 300)),
-       "which begins in line"},
+      {"a tree without an end", Fixture("tree").substr(0, 300), "which begins in line"},
       {"a table without rows",
-       std::string(Fixture("torchsummary")
-                       .substr(0, Fixture("torchsummary").find("            Conv2d-1"))) +
+       Fixture("torchsummary").substr(0, Fixture("torchsummary").find("            Conv2d-1")) +
            "======\n",
        "no rows"},
       {"an orphan", Replaced(Fixture("torchinfo"), "│    └─Conv2d (0)", "│    │    └─Conv2d (0)"),
