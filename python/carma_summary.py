@@ -814,7 +814,11 @@ def _optimizer_name(optimizer: Any) -> Optional[str]:
 
 def _precision_in_use(model: nn.Module) -> str:
     if torch.is_autocast_enabled():
-        return "amp-bf16" if torch.get_autocast_gpu_dtype() == torch.bfloat16 else "amp-fp16"
+        if hasattr(torch, "get_autocast_dtype"):
+            half = torch.get_autocast_dtype("cuda")
+        else:
+            half = torch.get_autocast_gpu_dtype()
+        return "amp-bf16" if half == torch.bfloat16 else "amp-fp16"
     dtypes = {p.dtype for p in model.parameters() if p.is_floating_point()}
     names = {torch.bfloat16: "bf16", torch.float16: "fp16"}
     return names.get(dtypes.pop(), "fp32") if len(dtypes) == 1 else "fp32"
@@ -956,7 +960,7 @@ def _load(text: str, what: str) -> Any:
 
 
 @contextlib.contextmanager
-def _no_initial_values() -> Iterator[None]:
+def no_initial_values() -> Iterator[None]:
     """Large weights are left as they are allocated: untouched pages cost neither time nor memory,
     and no result depends on their values."""
     large = 1 << 16
@@ -987,7 +991,7 @@ def _build(text: str) -> nn.Module:
     if not callable(factory):
         raise SummaryError(f"model {text}: expected a function that returns the model")
     try:
-        with _no_initial_values():
+        with no_initial_values():
             model = factory()
     except (Exception, SystemExit) as error:
         raise SummaryError(f"model {text}: failed: {_one_line(error)}") from error
