@@ -9,7 +9,7 @@
 namespace carma::sim {
 
 void Engine::Reopen(std::uint32_t index) {
-  if (nodes_.size() == 1) return;
+  if (world_.servers.size() == 1) return;
   Node& node = nodes_[index];
   std::optional<OpenKey> key;
   if (node.waiting == node.recovering) key = OpenKey{-node.idle_gpus, node.launched, index};

@@ -136,7 +136,7 @@ void Engine::OnArrivals() {
     jobs.push_back(NewJob(arrivals_[next_arrival_], next_arrival_));
     ++next_arrival_;
   }
-  if (nodes_.size() == 1) return Submit(0, jobs);
+  if (world_.servers.size() == 1) return Submit(0, jobs);
   cluster_queue_.insert(cluster_queue_.end(), jobs.begin(), jobs.end());
 }
 
@@ -165,9 +165,13 @@ void Engine::OnJob(JobIndex index) {
       return Tell(job.node, std::move(events));
     }
     case Phase::kLoading:
-      return Allocate(index);
+      Allocate(index);
+      return SetTick(job.node);
     case Phase::kComputing:
-      if (job.grows && *job.grows < job.ends) return Grow(index);
+      if (job.grows && *job.grows < job.ends) {
+        Grow(index);
+        return SetTick(job.node);
+      }
       return Exit(index, job.fails_after_s < job.solo_s ? core::ExitKind::kFailed
                                                         : core::ExitKind::kSuccess);
     case Phase::kCrashing:

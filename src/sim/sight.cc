@@ -60,7 +60,10 @@ core::GpuSampled Engine::Sample(std::uint32_t gpu, base::Time taken) {
 }
 
 bool Engine::IsMoving(const Sight& sight) const {
-  return sight.unseen > 0 || sight.sampled < sight.changed + options_.monitor.window;
+  // A newcomer is first seen up to a period after it has come, and the GPU has settled when the
+  // window begins no earlier than that.
+  const base::Duration settles = options_.monitor.window + options_.monitor.period;
+  return sight.unseen > 0 || sight.sampled < sight.changed + settles;
 }
 
 void Engine::CatchUp(std::uint32_t index, std::vector<core::Event>& events) {

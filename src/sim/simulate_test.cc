@@ -1,0 +1,452 @@
+#include "sim/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/rng.h"
+#include "sim/mig.h"
+
+namespace carma::sim {
+namespace {
+
+using base::Duration;
+
+trace::Workload MakeWorkload(std::string id, int gpus, double solo_s, double u, std::int64_t mib) {
+  trace::Workload workload{.id = std::move(id), .gpus = gpus, .solo_s = solo_s};
+  workload.sm_active.assign(static_cast<std::size_t>(gpus), u);
+  workload.memory_mib.assign(static_cast<std::size_t>(gpus), mib);
+  workload.mps_sensitivity = 0.5;
+  workload.mps_pressure = u;
+  return workload;
+}
+
+World MakeWorld(std::string_view text) {
+  return *ParseWorld(text);
+}
+
+RunOptions Immediate() {
+  RunOptions options;
+  options.policy.sm_cap.reset();
+  options.policy.settle = false;
+  options.policy.margin_mib = 0;
+  options.estimates.kind = trace::EstimateKind::kOracle;
+  options.record = true;
+  return options;
+}
+
+RunResult Play(const World& world, const std::vector<Arrival>& arrivals,
+               const RunOptions& options) {
+  base::Result<RunResult> result = Simulate(world, arrivals, options);
+  EXPECT_TRUE(result) << result.error().message;
+  return result ? *std::move(result) : RunResult{};
+}
+
+// The project's own trace on the project's own catalogue.
+class Demo {
+ public:
+  Demo() : catalogue_(*trace::Catalogue::BuiltIn()), trace_(*trace::BuiltInDemo60()) {
+    arrivals_ = *Arrivals(trace_, catalogue_, "demo60");
+  }
+  const std::vector<Arrival>& arrivals() const { return arrivals_; }
+
+ private:
+  trace::Catalogue catalogue_;
+  trace::TaskTrace trace_;
+  std::vector<Arrival> arrivals_;
+};
+
+// A load in which everything happens: queues, retries, tasks of two GPUs.
+std::vector<Arrival> Crowd(const std::vector<trace::Workload>& workloads, int tasks) {
+  base::Rng rng(11);
+  std::vector<Arrival> arrivals;
+  Duration at{0};
+  for (int i = 0; i < tasks; ++i) {
+    at += Duration(static_cast<std::int64_t>(rng.Exponential(30'000)));
+    const trace::Workload& workload = workloads[rng.Below(workloads.size())];
+    arrivals.push_back({at, &workload, 60 + rng.Exponential(600)});
+  }
+  return arrivals;
+}
+
+std::vector<trace::Workload> Mixed() {
+  std::vector<trace::Workload> workloads{
+      MakeWorkload("small", 1, 300, 0.3, 4'000), MakeWorkload("large", 1, 900, 0.9, 26'000),
+      MakeWorkload("two", 2, 600, 0.6, 15'000), MakeWorkload("medium", 1, 500, 0.6, 12'000)};
+  return workloads;
+}
+
+bool SameTasks(const report::RunRecord& a, const report::RunRecord& b) {
+  return a.from == b.from && a.to == b.to && a.tasks == b.tasks;
+}
+
+Totals WithoutSamples(Totals totals) {
+  totals.samples = 0;
+  return totals;
+}
+
+TEST(Simulate, OneTaskAlone) {
+  const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.5, 10'000);
+  const RunResult run = Play(MakeWorld("4xA100-40GB"), {{Duration{0}, &workload}}, Immediate());
+  // 14 s until the first allocation, then full speed.
+  EXPECT_DOUBLE_EQ(run.totals.makespan_s, 1'014);
+  EXPECT_DOUBLE_EQ(run.totals.execution_s, 1'014);
+  EXPECT_DOUBLE_EQ(run.totals.waiting_s, 0);
+  EXPECT_DOUBLE_EQ(run.totals.slowdown, 1.0);
+  EXPECT_EQ(run.totals.succeeded, 1);
+  const double active = 1 - std::pow(0.5, 0.95);
+  EXPECT_NEAR(run.totals.sm_active, active * 1'000 / 1'014 / 4, 1e-9);
+  EXPECT_NEAR(run.totals.memory_mib, 10'000.0 * 1'000 / 1'014 / 4, 1e-6);
+  EXPECT_NEAR(run.totals.energy_j, PowerW({}, active) * 1'000 + PowerW({}, 0) * (3 * 1'014 + 14),
+              1);
+  ASSERT_EQ(run.record->tasks.size(), 1u);
+  EXPECT_EQ(run.record->tasks[0].attempts[0].gpus, std::vector<int>{0});
+}
+
+TEST(Simulate, TwoTasksSlowEachOtherDownOnlyWhileBothAreThere) {
+  const trace::Workload one = MakeWorkload("one", 1, 1'000, 0.4, 10'000);
+  const trace::Workload two = MakeWorkload("two", 1, 1'500, 0.3, 10'000);
+  const RunResult run =
+      Play(MakeWorld("A100-40GB"), {{Duration{0}, &one}, {Duration{0}, &two}}, Immediate());
+  // 1 + s * p: 1.15 and 1.2 for as long as the first lives, then the second is alone.
+  const double first_s = 1'000 * 1.15;
+  const double second_s = first_s + (1'500 - first_s / 1.2);
+  EXPECT_NEAR(base::Seconds(*run.record->tasks[0].ended - run.record->from), 14 + first_s, 0.002);
+  EXPECT_NEAR(base::Seconds(*run.record->tasks[1].ended - run.record->from), 14 + second_s, 0.002);
+}
+
+TEST(Simulate, ATaskOnTwoGpusGoesAtThePaceOfTheSlowerOne) {
+  const trace::Workload wide = MakeWorkload("wide", 2, 1'000, 0.2, 5'000);
+  const trace::Workload other = MakeWorkload("other", 1, 5'000, 0.6, 5'000);
+  RunOptions options = Immediate();
+  options.policy.mapper = "first-fit";
+  // Both on GPU 0; GPU 1 would let the wide one run at full speed.
+  const RunResult run =
+      Play(MakeWorld("2xA100-40GB"), {{Duration{0}, &wide}, {Duration{0}, &other}}, options);
+  EXPECT_NEAR(base::Seconds(*run.record->tasks[0].ended - run.record->from), 14 + 1'000 * 1.3,
+              0.002);
+}
+
+TEST(Simulate, AFasterGpuTakesLess) {
+  const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.5, 10'000);
+  const RunResult run = Play(MakeWorld("H100-80GB"), {{Duration{0}, &workload}}, Immediate());
+  EXPECT_NEAR(run.totals.makespan_s, 14 + 1'000 / 2.61, 0.002);
+  EXPECT_NEAR(run.totals.slowdown, 1.0, 1e-5);
+}
+
+TEST(Simulate, ANewcomerThatDoesNotFitCrashesAndComesBack) {
+  const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 25'000);
+  RunOptions options = Immediate();
+  options.estimates.kind = trace::EstimateKind::kNone;
+  options.policy.floor_mib = 0;
+  const RunResult run = Play(MakeWorld("A100-40GB"),
+                             {{Duration{0}, &workload}, {Duration{1'000}, &workload}}, options);
+  const report::RunTask& second = run.record->tasks[1];
+  ASSERT_GE(second.attempts.size(), 2u);
+  EXPECT_EQ(second.attempts[0].end, report::AttemptEnd::kOutOfMemory);
+  // 14 s of load, then 8 s until the process has ended.
+  EXPECT_EQ(second.attempts[0].ended - second.attempts[0].started, Duration{22'000});
+  EXPECT_EQ(second.attempts.back().end, report::AttemptEnd::kSucceeded);
+  EXPECT_EQ(run.totals.succeeded, 2);
+  EXPECT_EQ(run.totals.oom_crashes, static_cast<std::int64_t>(second.attempts.size()) - 1);
+}
+
+TEST(Simulate, ARampCanFailLate) {
+  const trace::Workload small = MakeWorkload("small", 1, 5'000, 0.3, 20'000);
+  const trace::Workload large = MakeWorkload("large", 1, 1'000, 0.3, 24'000);
+  RunOptions options = Immediate();
+  options.estimates.kind = trace::EstimateKind::kNone;
+  options.policy.floor_mib = 0;
+  options.memory.first_share = 0.5;
+  options.memory.ramp = Duration{400'000};
+  const RunResult run =
+      Play(MakeWorld("A100-40GB"), {{Duration{0}, &small}, {Duration{500'000}, &large}}, options);
+  const report::Attempt& late = run.record->tasks[1].attempts[0];
+  EXPECT_EQ(late.end, report::AttemptEnd::kOutOfMemory);
+  // 20 000 MiB are taken, 20 536 are left: the fourth step of the ramp (21 000 MiB at 3/4) is too
+  // much.
+  EXPECT_EQ(late.ended - late.started, Duration{14'000 + 300'000 + 8'000});
+}
+
+TEST(Simulate, FragmentsAreLostToEverybody) {
+  const trace::Workload half = MakeWorkload("half", 1, 1'000, 0.3, 20'000);
+  RunOptions options = Immediate();
+  options.estimates.kind = trace::EstimateKind::kNone;
+  options.policy.floor_mib = 0;
+  const std::vector<Arrival> both{{Duration{0}, &half}, {Duration{0}, &half}};
+  EXPECT_EQ(Play(MakeWorld("A100-40GB"), both, options).totals.oom_crashes, 0);
+  options.memory.fragmentation_mib = 1'000;
+  EXPECT_GE(Play(MakeWorld("A100-40GB"), both, options).totals.oom_crashes, 1);
+}
+
+TEST(Simulate, InstancesDoNotDisturbEachOther) {
+  const trace::Workload small = MakeWorkload("small", 1, 1'000, 0.3, 4'000);
+  RunOptions options = Immediate();
+  options.collocation = Collocation::kMig;
+  options.mig_instances = 7;
+  options.policy.mapper = "exclusive";
+  const RunResult run =
+      Play(MakeWorld("A100-40GB"), std::vector<Arrival>(7, {Duration{0}, &small}), options);
+  // Published: seven of the smallest tasks take 2 to 2.5 times as long.
+  EXPECT_NEAR(run.totals.makespan_s, 14 + 1'000 * 0.3 * 7, 0.01);
+  EXPECT_EQ(run.record->gpus.size(), 1u);
+  EXPECT_NEAR(run.totals.sm_active, 0.99 * 2'100 / 2'114, 1e-6);
+  EXPECT_DOUBLE_EQ(MigSpeed(*FindMigProfile(3), 0.2), 1.0);
+  EXPECT_EQ(FindMigProfile(4), nullptr);
+}
+
+TEST(Simulate, DataLoadersShareTheServersCores) {
+  const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 4'000);
+  RunOptions options = Immediate();
+  options.host = {.cores = 16, .cores_per_gpu_task = 8};
+  const std::vector<Arrival> four(4, {Duration{0}, &workload});
+  options.policy.mapper = "exclusive";
+  // Four tasks want 32 cores of 16.
+  EXPECT_NEAR(Play(MakeWorld("4xA100-40GB"), four, options).totals.makespan_s, 2'014, 0.01);
+}
+
+TEST(Simulate, SomeTasksFailByThemselves) {
+  const trace::Workload workload = MakeWorkload("a", 1, 3'600, 0.3, 4'000);
+  RunOptions options = Immediate();
+  options.failures.per_hour = 1;
+  const RunResult run =
+      Play(MakeWorld("4xA100-40GB"), std::vector<Arrival>(200, {Duration{0}, &workload}), options);
+  // 1 - exp(-1) of them.
+  EXPECT_NEAR(static_cast<double>(run.totals.failed) / 200, 0.632, 0.1);
+  EXPECT_EQ(run.totals.oom_crashes, 0);
+}
+
+TEST(Simulate, EdgesOfTheLoad) {
+  const trace::Workload nothing = MakeWorkload("nothing", 1, 0, 0.3, 4'000);
+  const trace::Workload huge = MakeWorkload("huge", 1, 100, 0.3, 60'000);
+  const World world = MakeWorld("2xA100-40GB");
+  const Totals empty = Play(world, {}, Immediate()).totals;
+  EXPECT_EQ(empty, Totals{});
+
+  const Totals instant = Play(world, {{Duration{0}, &nothing}}, Immediate()).totals;
+  EXPECT_DOUBLE_EQ(instant.makespan_s, 14);
+  EXPECT_EQ(instant.succeeded, 1);
+
+  const Totals never = Play(world, {{Duration{0}, &huge}}, Immediate()).totals;
+  EXPECT_EQ(never.rejected, 1);
+  EXPECT_EQ(never.attempts, 0);
+
+  RunOptions blind = Immediate();
+  blind.estimates.kind = trace::EstimateKind::kNone;
+  const Totals tried = Play(world, {{Duration{0}, &huge}}, blind).totals;
+  EXPECT_EQ(tried.failed, 1);
+  EXPECT_GE(tried.oom_crashes, 1);
+}
+
+TEST(Simulate, RefusesWhatMakesNoSense) {
+  const trace::Workload wide = MakeWorkload("bert-8gpu", 8, 100, 0.3, 4'000);
+  const trace::Workload fine = MakeWorkload("fine", 1, 100, 0.3, 4'000);
+  const World world = MakeWorld("4xA100-40GB");
+  struct Case {
+    std::string_view why;
+    std::vector<Arrival> arrivals;
+    void (*change)(RunOptions&);
+    std::string_view message;
+  };
+  const auto nothing = [](RunOptions&) {};
+  const std::vector<Arrival> one{{Duration{0}, &fine}};
+  for (const Case& c : {
+           Case{"more GPUs than any server has",
+                {{Duration{0}, &fine}, {Duration{0}, &wide}},
+                nothing,
+                "task 2 (bert-8gpu): wants 8 GPUs, the largest server has 4"},
+           Case{"time goes back",
+                {{Duration{5}, &fine}, {Duration{4}, &fine}},
+                nothing,
+                "task 2 (fine): comes before the task above it"},
+           Case{"a negative duration", {{Duration{0}, &fine, -1.0}}, nothing, "lasts -1 s"},
+           Case{"noise", one, [](RunOptions& o) { o.noise = -1; }, "noise: -1"},
+           Case{"no period", one, [](RunOptions& o) { o.monitor.period = Duration{0}; },
+                "monitor period"},
+           Case{"instances", one,
+                [](RunOptions& o) {
+                  o.collocation = Collocation::kMig;
+                  o.mig_instances = 5;
+                },
+                "5 MIG instances"},
+           Case{"policy", one, [](RunOptions& o) { o.policy.mapper = "best"; }, "mapper"},
+       }) {
+    RunOptions options = Immediate();
+    c.change(options);
+    const base::Result<RunResult> result = Simulate(world, c.arrivals, options);
+    ASSERT_FALSE(result) << c.why;
+    EXPECT_NE(result.error().message.find(c.message), std::string::npos)
+        << c.why << ": " << result.error().message;
+  }
+}
+
+TEST(Simulate, EnergyIsTheIntegralOfThePowerInTheRecord) {
+  const Demo demo;
+  RunOptions options = Immediate();
+  options.points_per_gpu = 100;
+  const RunResult run = Play(MakeWorld("dgx-station-a100"), demo.arrivals(), options);
+  double energy_j = 0;
+  double sm_s = 0;
+  for (const report::RunGpu& gpu : run.record->gpus) {
+    EXPECT_LE(gpu.points.size(), 101u);
+    for (std::size_t i = 0; i < gpu.points.size(); ++i) {
+      const base::Time until = i + 1 < gpu.points.size() ? gpu.points[i + 1].at : run.record->to;
+      energy_j += gpu.points[i].power_w * base::Seconds(until - gpu.points[i].at);
+      sm_s += gpu.points[i].sm_active * base::Seconds(until - gpu.points[i].at);
+    }
+  }
+  EXPECT_NEAR(energy_j / run.totals.energy_j, 1.0, 1e-9);
+  EXPECT_NEAR(sm_s / run.totals.makespan_s / 4, run.totals.sm_active, 1e-9);
+  EXPECT_EQ(run.record->tasks.size(), 60u);
+  EXPECT_EQ(run.totals.succeeded, 60);
+}
+
+// Samples that are not made would have changed nothing: the same run, byte for byte.
+TEST(Simulate, SamplesOnDemandGiveTheRunOfAllSamples) {
+  const std::vector<trace::Workload> workloads = Mixed();
+  const std::vector<Arrival> arrivals = Crowd(workloads, 60);
+  struct Case {
+    std::string_view name;
+    void (*change)(RunOptions&);
+  };
+  for (const Case& c : {
+           Case{"defaults", [](RunOptions&) {}},
+           Case{"without estimates",
+                [](RunOptions& o) { o.estimates.kind = trace::EstimateKind::kNone; }},
+           Case{"by activity", [](RunOptions& o) { o.policy.mapper = "lug"; }},
+           Case{"wrong estimates",
+                [](RunOptions& o) {
+                  o.estimates.sigma = 0.5;
+                  o.estimates.missing_share = 0.1;
+                }},
+           Case{"published, November 2025",
+                [](RunOptions& o) {
+                  RunOptions published = *AsPublished("v2", o);
+                  published.monitor.mode = o.monitor.mode;
+                  o = published;
+                }},
+           Case{"streams, a slow estimator",
+                [](RunOptions& o) {
+                  o.collocation = Collocation::kStreams;
+                  o.estimates.takes = Duration{1'700};
+                }},
+           Case{"retries on idle GPUs",
+                [](RunOptions& o) {
+                  o.policy.recovery = core::RecoveryMode::kExclusive;
+                  o.policy.recovery_backoff = Duration{0};
+                  o.policy.recovery_patience = Duration{60'000};
+                  o.estimates.kind = trace::EstimateKind::kNone;
+                }},
+       }) {
+    RunOptions options;
+    options.policy.settle_timeout = Duration{10'000};  // shorter than the load time
+    options.estimates.kind = trace::EstimateKind::kOracle;
+    options.record = true;
+    options.noise = 0.03;
+    options.monitor.mode = MonitorOptions::Mode::kOnDemand;
+    c.change(options);
+    const RunResult few = Play(MakeWorld("4xA100-40GB"), arrivals, options);
+    options.monitor.mode = MonitorOptions::Mode::kPeriodic;
+    const RunResult all = Play(MakeWorld("4xA100-40GB"), arrivals, options);
+    EXPECT_TRUE(SameTasks(*few.record, *all.record)) << c.name;
+    EXPECT_TRUE(WithoutSamples(few.totals) == WithoutSamples(all.totals)) << c.name;
+    EXPECT_LT(few.totals.samples * 2, all.totals.samples) << c.name;
+  }
+}
+
+TEST(Simulate, ADelayOfTheMonitorCostsTime) {
+  const std::vector<trace::Workload> workloads = Mixed();
+  const std::vector<Arrival> arrivals = Crowd(workloads, 60);
+  RunOptions options;
+  options.estimates.kind = trace::EstimateKind::kOracle;
+  const double prompt_s = Play(MakeWorld("4xA100-40GB"), arrivals, options).totals.waiting_s;
+  options.monitor.delay = Duration{30'000};
+  const double late_s = Play(MakeWorld("4xA100-40GB"), arrivals, options).totals.waiting_s;
+  EXPECT_GT(late_s, prompt_s);
+}
+
+TEST(Simulate, EqualArgumentsGiveEqualRuns) {
+  const Demo demo;
+  const World world = MakeWorld("2 * 4xA100-40GB");
+  RunOptions options = Immediate();
+  options.noise = 0.05;
+  options.estimates.sigma = 0.3;
+  const RunResult first = Play(world, demo.arrivals(), options);
+  const RunResult second = Play(world, demo.arrivals(), options);
+  EXPECT_EQ(first.totals, second.totals);
+  EXPECT_TRUE(SameTasks(*first.record, *second.record));
+  options.seed = 2;
+  EXPECT_NE(Play(world, demo.arrivals(), options).totals, first.totals);
+}
+
+TEST(SimulateRuns, TheNumberOfThreadsCannotBeSeen) {
+  const Demo demo;
+  const World world = MakeWorld("dgx-station-a100");
+  RunOptions options;
+  options.noise = 0.03;
+  options.estimates.kind = trace::EstimateKind::kGpuMemNet;
+  const auto one = SimulateRuns(world, demo.arrivals(), options, 8, 1);
+  const auto many = SimulateRuns(world, demo.arrivals(), options, 8, 5);
+  ASSERT_TRUE(one && many);
+  EXPECT_EQ(*one, *many);
+  EXPECT_NE((*one)[0], (*one)[1]);
+}
+
+TEST(Cluster, SpreadsTheLoadAndLosesNothing) {
+  const std::vector<trace::Workload> workloads = Mixed();
+  const std::vector<Arrival> arrivals = Crowd(workloads, 400);
+  RunOptions options = Immediate();
+  const RunResult run = Play(MakeWorld("3 * 2xA100-40GB"), arrivals, options);
+  EXPECT_EQ(run.totals.succeeded, 400);
+  std::vector<int> used(6, 0);
+  for (const report::RunTask& task : run.record->tasks) {
+    const std::vector<int>& gpus = task.attempts[0].gpus;
+    for (const int gpu : gpus) ++used[static_cast<std::size_t>(gpu)];
+    // All GPUs of one server.
+    EXPECT_EQ(gpus.front() / 2, gpus.back() / 2);
+  }
+  EXPECT_GT(*std::min_element(used.begin(), used.end()), 20) << ::testing::PrintToString(used);
+}
+
+TEST(Cluster, ATaskWaitsForTheOnlyServerThatIsLargeEnough) {
+  const trace::Workload large = MakeWorkload("large", 1, 1'000, 0.9, 60'000);
+  const trace::Workload small = MakeWorkload("small", 1, 100, 0.3, 4'000);
+  const World world = MakeWorld("A100-40GB + A100-80GB");
+  std::vector<Arrival> arrivals(4, {Duration{0}, &large});
+  arrivals.push_back({Duration{0}, &small});
+  const RunResult run = Play(world, arrivals, Immediate());
+  EXPECT_EQ(run.totals.succeeded, 5);
+  EXPECT_EQ(run.totals.oom_crashes, 0);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(run.record->tasks[static_cast<std::size_t>(i)].attempts[0].gpus, std::vector<int>{1});
+  }
+}
+
+TEST(ParseWorld, NamesShapesAndSeveralServers) {
+  EXPECT_EQ(MakeWorld("DGX-Station-A100").servers[0].gpus.size(), 4u);
+  EXPECT_EQ(MakeWorld("2xV100-16GB,1xH100-80GB").servers[0].gpus.size(), 3u);
+  const World mixed = MakeWorld("3 * dgx-h100 + 4xL40S-48GB");
+  ASSERT_EQ(mixed.servers.size(), 4u);
+  EXPECT_EQ(mixed.servers[3].name, "node 3");
+  EXPECT_EQ(mixed.servers[3].gpus[0].type, "L40S-48GB");
+  for (const ServerName& each : ServerNames()) EXPECT_TRUE(ParseWorld(each.name)) << each.name;
+  for (const std::string_view bad : {"", "dgx", "0 * dgx-a100", "x * dgx-a100", "5000 * dgx-a100",
+                                     "dgx-a100 +", "0xA100-40GB", "65xA100-40GB"}) {
+    EXPECT_FALSE(ParseWorld(bad)) << bad;
+  }
+}
+
+TEST(AsPublished, SetsWhatBelongsToTheEra) {
+  const RunOptions thesis = *AsPublished("thesis", {});
+  EXPECT_EQ(thesis.monitor.window, Duration{92'000});
+  EXPECT_EQ(thesis.policy.pacing, core::Pacing::kThesis);
+  EXPECT_EQ(AsPublished("v2", {})->monitor.window, Duration{30'000});
+  EXPECT_FALSE(AsPublished("v3", {}));
+}
+
+}  // namespace
+}  // namespace carma::sim
