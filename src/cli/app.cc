@@ -107,6 +107,7 @@ int RunCarma(int argc, const char* const* argv, Context& context) {
   AddTaskVerbs(app, context);
   AddServerVerbs(app, context);
   AddTraceCommand(app, context);
+  AddSimulateCommand(app, context);
   AddReportCommand(app, context);
   AddConfigCommand(app, context);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);

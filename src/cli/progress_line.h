@@ -1,0 +1,34 @@
+// How far a long command is: one line that renews itself on a terminal, a line now and then
+// elsewhere. On `err`, so that `out` holds the answer alone.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/terminal.h"
+
+namespace carma::cli {
+
+class ProgressLine {
+ public:
+  // log_every: where nobody watches a moving line; empty: say nothing there.
+  ProgressLine(Context& context, std::optional<std::chrono::seconds> log_every);
+  // Renews the line, from one thread only.
+  void Show(const std::string& text);
+  // Ends the line, if one is open.
+  void End();
+
+ private:
+  Context& context_;
+  Screen screen_;
+  std::optional<std::chrono::seconds> log_every_;
+  std::optional<std::chrono::steady_clock::time_point> last_;
+  bool open_ = false;
+};
+
+// "[#####.....]  52 %, 0:12 to go" after `elapsed` for this share of the work, 0..1.
+std::string ProgressBar(double share, std::chrono::milliseconds elapsed);
+
+}  // namespace carma::cli

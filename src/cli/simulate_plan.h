@@ -1,0 +1,83 @@
+// What `carma simulate` is asked to do: a load, a world, and policies to compare. Read from flags
+// or an experiment file; no simulation here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "config/settings.h"
+#include "sim/simulate.h"
+
+namespace carma::cli {
+
+inline constexpr std::size_t kMaxSimPolicies = 1000;
+inline constexpr int kMaxSimRuns = 100'000;
+
+// One word of a policy, told at `where` ("--policy 2", "experiment.toml:7").
+struct PolicyWord {
+  std::string key;    // "sm_cap"
+  std::string value;  // "0.8"
+  std::string where;
+};
+
+// The load, the world and how often.
+struct SimLoad {
+  std::string trace = "demo60";
+  std::string workloads;  // empty: built in
+  std::string summaries;  // folder of the workloads' model summaries; empty: none
+  std::string server = "dgx-station-a100";
+  std::string config;  // configuration file that policies start from; empty: the defaults
+  int runs = 1;
+  double noise = 0;
+  std::uint64_t seed = 1;
+};
+
+// Everything as it was written; the words of a policy are not yet understood.
+struct Experiment {
+  SimLoad load;
+  std::vector<PolicyWord> common;                 // for every policy, before its own
+  std::vector<std::vector<PolicyWord>> policies;  // none: the two of DefaultPolicies()
+};
+
+struct SimPolicy {
+  std::string label;
+  std::string spec;  // that makes it again: "magm,sm_cap=0.8,estimator=gpumemnet"
+  std::string estimator = "oracle";
+  sim::RunOptions options;
+};
+
+// "magm,sm_cap=0.8,estimator=gpumemnet": words between commas; one without '=' is the mapper.
+// Errors: kInvalid.
+base::Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::string& where);
+
+// An experiment file, on top of `experiment`: keys of the load at its top, [common] words for every
+// policy, [run.LABEL] one policy each, [matrix] lists of values of which every combination is a
+// policy. Errors: kInvalid "path:line: …".
+base::Result<base::Unit> ReadExperiment(const std::string& path, std::string_view text,
+                                        Experiment& experiment);
+
+// Exclusive use, and the rules of the configuration.
+std::vector<std::vector<PolicyWord>> DefaultPolicies();
+
+// The words a policy takes besides the keys of the configuration's sections policy, recovery and
+// monitor (written with or without their section), for help and documentation.
+struct PolicyWordInfo {
+  std::string_view name;
+  std::string_view type;
+  std::string_view meaning;
+};
+std::vector<PolicyWordInfo> PolicyWords();
+
+// A policy that starts from `base` (of a configuration file, or the defaults) and takes the words
+// in order, later ones winning. Errors: kInvalid "where: key: expected …".
+base::Result<SimPolicy> MakePolicy(const config::Settings& base,
+                                   const std::vector<PolicyWord>& words);
+
+// The command that repeats all runs of one policy, quoted for a shell; and that for a single one.
+std::string ReproductionLine(const SimLoad& load, const SimPolicy& policy);
+std::string OneRunLine(SimLoad load, const SimPolicy& policy, std::uint64_t seed);
+
+}  // namespace carma::cli

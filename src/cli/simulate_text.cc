@@ -1,0 +1,147 @@
+#include "cli/simulate_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "cli/table.h"
+
+namespace carma::cli {
+namespace {
+
+using report::Metrics;
+
+std::vector<double> Values(const SimOutcome& outcome, double (*quantity)(const Metrics&)) {
+  std::vector<double> values;
+  for (const Metrics& run : outcome.runs) values.push_back(quantity(run));
+  return values;
+}
+
+report::Estimated EstimatedOf(std::span<const double> values) {
+  report::Estimated estimated{.runs = values.size()};
+  const auto n = static_cast<double>(values.size());
+  for (const double value : values) estimated.mean += value / n;
+  if (values.size() < 2) return estimated;
+  double squares = 0;
+  for (const double value : values) {
+    squares += (value - estimated.mean) * (value - estimated.mean);
+  }
+  estimated.sd = std::sqrt(squares / (n - 1));
+  return estimated;
+}
+
+double MeanOf(const SimOutcome& outcome, double (*quantity)(const Metrics&)) {
+  return EstimatedOf(Values(outcome, quantity)).mean;
+}
+
+double Makespan(const Metrics& run) {
+  return run.trace_total_s;
+}
+double Energy(const Metrics& run) {
+  return run.energy_mj.value_or(0);
+}
+
+std::string Minutes(double seconds) {
+  return fmt::format("{:.0f}", seconds / 60);
+}
+
+// "-25.4 ±1.4", "~" before what is within the noise.
+std::string ChangeText(const Change& change) {
+  std::string text =
+      fmt::format("{}{:+.1f}", change.within_noise ? "~" : "", change.relative.mean * 100);
+  if (change.relative.runs > 1) text += fmt::format(" ±{:.1f}", change.relative.sd * 100);
+  return text;
+}
+
+std::string OomText(const SimOutcome& outcome) {
+  const std::vector<double> ooms =
+      Values(outcome, [](const Metrics& run) { return static_cast<double>(run.oom_crashes); });
+  const auto [low, high] = std::minmax_element(ooms.begin(), ooms.end());
+  if (ooms.size() == 1) return fmt::format("{:.0f}", ooms.front());
+  return fmt::format("{:.1f} ({:.0f}-{:.0f})", EstimatedOf(ooms).mean, *low, *high);
+}
+
+// Tasks that did not succeed, over all runs; they shorten a makespan without merit.
+std::string FailedText(const SimOutcome& outcome) {
+  const double failed = MeanOf(outcome, [](const Metrics& run) {
+    double others = 0;
+    for (const auto& [state, count] : run.tasks_by_state) {
+      if (state != core::TaskState::kSucceeded) others += static_cast<double>(count);
+    }
+    return others;
+  });
+  return failed == 0 ? "-" : fmt::format("{:.1f}", failed);
+}
+
+double HighestBound(const Metrics& run) {
+  double highest = 0;
+  for (const report::Bound& bound : run.bounds) highest = std::max(highest, bound.makespan_s);
+  return highest;
+}
+
+}  // namespace
+
+Change ChangeOf(std::span<const double> values, std::span<const double> reference) {
+  std::vector<double> changes;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    changes.push_back(reference[i] > 0 ? values[i] / reference[i] - 1 : 0);
+  }
+  Change change{.relative = EstimatedOf(changes)};
+  const double error = change.relative.sd / std::sqrt(static_cast<double>(changes.size()));
+  change.within_noise = changes.size() > 1 && std::abs(change.relative.mean) < 2 * error;
+  return change;
+}
+
+std::string SimTable(std::span<const SimOutcome> outcomes, const Screen& screen) {
+  Table table({{"POLICY", false, 20},
+               {"MAKESPAN min", true},
+               {"CHANGE %", true},
+               {"ENERGY MJ", true},
+               {"CHANGE %", true},
+               {"OOM", true},
+               {"FAILED", true},
+               {"WAIT min", true},
+               {"RUN min", true},
+               {"JCT min", true},
+               {"SM %", true},
+               {"MEMORY", true},
+               {"SLOWDOWN", true},
+               {"TO BOUND %", true}});
+  const SimOutcome& first = outcomes.front();
+  for (const SimOutcome& outcome : outcomes) {
+    const auto change = [&](double (*quantity)(const Metrics&)) {
+      if (&outcome == &first) return std::string("-");
+      return ChangeText(ChangeOf(Values(outcome, quantity), Values(first, quantity)));
+    };
+    const double makespan = MeanOf(outcome, Makespan);
+    const double bound = HighestBound(outcome.runs.front());
+    const auto mean = [&](double (*quantity)(const Metrics&)) { return MeanOf(outcome, quantity); };
+    table.Add({{base::Printable(outcome.policy.label, 60)},
+               {Minutes(makespan)},
+               {change(Makespan)},
+               {fmt::format("{:.2f}", mean(Energy))},
+               {change(Energy)},
+               {OomText(outcome)},
+               {FailedText(outcome)},
+               {Minutes(mean([](const Metrics& run) { return run.waiting.mean; }))},
+               {Minutes(mean([](const Metrics& run) { return run.execution.mean; }))},
+               {Minutes(mean([](const Metrics& run) { return run.jct.mean; }))},
+               {fmt::format("{:.1f}", mean([](const Metrics& run) {
+                                        return run.sm_active.value_or(0);
+                                      }) * 100)},
+               {base::FormatMib(static_cast<std::int64_t>(
+                   mean([](const Metrics& run) { return run.memory_used_mib.value_or(0); })))},
+               {outcome.runs.front().slowdown ? fmt::format("{:.2f}", mean([](const Metrics& run) {
+                                                              return run.slowdown
+                                                                         ? run.slowdown->mean
+                                                                         : 1;
+                                                            }))
+                                              : "-"},
+               {bound > 0 ? fmt::format("{:+.1f}", (makespan / bound - 1) * 100) : "-"}});
+  }
+  return table.Text(screen);
+}
+
+}  // namespace carma::cli

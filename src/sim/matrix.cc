@@ -1,0 +1,122 @@
+#include "sim/matrix.h"
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+#include "report/bounds.h"
+#include "report/tally.h"
+
+namespace carma::sim {
+namespace {
+
+using base::Result;
+
+// Times of the tasks by the tally, what the GPUs did by the simulator's exact integrals.
+report::Metrics MetricsOf(const World& world, const report::Tally& tally, const Totals& totals) {
+  report::Metrics metrics = tally.Finish();
+  metrics.simulated = true;
+  for (const Server& server : world.servers) metrics.gpus += static_cast<int>(server.gpus.size());
+  metrics.memory_used_mib = totals.memory_mib;
+  metrics.sm_active = totals.sm_active;
+  metrics.energy_mj = totals.energy_j / 1e6;
+  if (totals.makespan_s > 0) metrics.power_w = totals.energy_j / totals.makespan_s;
+  metrics.gpu_coverage = 1;
+  return metrics;
+}
+
+Result<report::Metrics> RunOne(const World& world, std::span<const Arrival> arrivals,
+                               RunOptions options) {
+  report::Tally tally;
+  options.record = false;
+  options.on_task = [&](const report::RunTask& task) { tally.Add(report::OutcomeOf(task)); };
+  const Result<RunResult> result = Simulate(world, arrivals, options);
+  if (!result) return std::unexpected(result.error());
+  return MetricsOf(world, tally, result->totals);
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
+    const World& world, std::span<const Arrival> arrivals, std::span<const RunOptions> policies,
+    int runs, int threads, const std::function<void(std::size_t)>& done) {
+  if (runs < 1) return base::Fail(base::ErrorCode::kInvalid, "expected at least one run");
+  const std::vector<report::Bound> bounds =
+      policies.empty() ? std::vector<report::Bound>{}
+                       : BoundsOf(world, arrivals, policies.front().memory);
+  const auto each = static_cast<std::size_t>(runs);
+  std::vector<Result<report::Metrics>> results(policies.size() * each);
+  std::atomic<std::size_t> next{0};
+  std::atomic<std::size_t> finished{0};
+  std::atomic<bool> failed{false};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < results.size() && !failed; i = next++) {
+      RunOptions options = policies[i / each];
+      options.seed += i % each;
+      results[i] = RunOne(world, arrivals, std::move(options));
+      if (!results[i]) {
+        failed = true;
+      } else {
+        results[i]->bounds = bounds;
+      }
+      if (done) done(++finished);
+    }
+  };
+  {
+    const auto useful = static_cast<int>(std::min<std::size_t>(results.size(), 1024));
+    std::vector<std::jthread> others;
+    for (int i = 1; i < std::min(threads, useful); ++i) others.emplace_back(work);
+    work();
+  }
+  std::vector<std::vector<report::Metrics>> table(policies.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!results[i]) return std::unexpected(results[i].error());
+    table[i / each].push_back(*std::move(results[i]));
+  }
+  return table;
+}
+
+Result<report::Report> SimulateRecorded(const World& world, std::span<const Arrival> arrivals,
+                                        RunOptions policy) {
+  report::Tally tally;
+  policy.record = true;
+  policy.on_task = [&](const report::RunTask& task) { tally.Add(report::OutcomeOf(task)); };
+  Result<RunResult> result = Simulate(world, arrivals, policy);
+  if (!result) return std::unexpected(result.error());
+  report::Report report{.metrics = MetricsOf(world, tally, result->totals),
+                        .run = std::move(result->record)};
+  report.metrics.bounds = BoundsOf(world, arrivals, policy.memory);
+  report.run->bounds = report.metrics.bounds;
+  return report;
+}
+
+std::vector<report::Bound> BoundsOf(const World& world, std::span<const Arrival> arrivals,
+                                    const MemoryModel& memory) {
+  if (world.servers.empty() || arrivals.empty()) return {};
+  const GpuType& kind = world.servers.front().gpus.front();
+  report::BoundPool pool{.gpus = 0,
+                         .usable_mib = static_cast<double>(kind.total_mib - kind.reserved_mib)};
+  for (const Server& server : world.servers) {
+    for (const GpuType& gpu : server.gpus) {
+      if (gpu.type != kind.type) return {};
+      ++pool.gpus;
+    }
+  }
+  std::vector<report::BoundTask> tasks;
+  tasks.reserve(arrivals.size());
+  for (const Arrival& arrival : arrivals) {
+    const trace::Workload& workload = *arrival.workload;
+    tasks.push_back(
+        {.release = arrival.at - arrivals.front().at,
+         .run_s = arrival.solo_s.value_or(workload.solo_s) / kind.relative_speed,
+         .load_s = base::Seconds(memory.load),
+         .gpus = workload.gpus,
+         .sm_active = std::accumulate(workload.sm_active.begin(), workload.sm_active.end(), 0.0),
+         .memory_mib =
+             std::accumulate(workload.memory_mib.begin(), workload.memory_mib.end(), 0.0)});
+  }
+  return report::MakespanBounds(tasks, pool);
+}
+
+}  // namespace carma::sim

@@ -1,0 +1,32 @@
+// Several policies on the same load, each with several seeds, as reports see them.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "report/metrics.h"
+#include "report/report.h"
+#include "sim/simulate.h"
+
+namespace carma::sim {
+
+// Metrics of every run: one row per policy, in it one entry per seed, the policy's seed and those
+// that follow it. The number of threads cannot be seen in them. Label and provenance are the
+// caller's. `done` is told the number of finished runs, from any thread. Errors: those of Simulate,
+// of the first run that failed.
+base::Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
+    const World& world, std::span<const Arrival> arrivals, std::span<const RunOptions> policies,
+    int runs, int threads, const std::function<void(std::size_t)>& done = {});
+
+// One run with its record, for figures.
+base::Result<report::Report> SimulateRecorded(const World& world, std::span<const Arrival> arrivals,
+                                              RunOptions policy);
+
+// Lower bounds of the load on these servers, without the noise of single runs; none where the
+// servers' GPUs differ, because a bound knows one kind.
+std::vector<report::Bound> BoundsOf(const World& world, std::span<const Arrival> arrivals,
+                                    const MemoryModel& memory);
+
+}  // namespace carma::sim

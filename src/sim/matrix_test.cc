@@ -1,0 +1,84 @@
+#include "sim/matrix.h"
+
+#include <gtest/gtest.h>
+
+namespace carma::sim {
+namespace {
+
+// Three tasks on one server of two GPUs.
+class MatrixTest : public ::testing::Test {
+ protected:
+  MatrixTest() {
+    small_.id = "small";
+    small_.weight_class = "light";
+    small_.solo_s = 600;
+    small_.sm_active = {0.3};
+    small_.mps_sensitivity = 0.5;
+    small_.mps_pressure = 0.2;
+    small_.memory_mib = {4000};
+    for (int i = 0; i < 3; ++i) {
+      arrivals_.push_back({base::Duration(i * 1000), &small_, std::nullopt});
+    }
+    RunOptions exclusive;
+    exclusive.policy.mapper = "exclusive";
+    exclusive.estimates.kind = trace::EstimateKind::kOracle;
+    exclusive.noise = 0.05;
+    RunOptions shared = exclusive;
+    shared.policy.mapper = "magm";
+    policies_ = {exclusive, shared};
+  }
+
+  trace::Workload small_;
+  std::vector<Arrival> arrivals_;
+  World world_ = *ParseWorld("2xA100-40GB");
+  std::vector<RunOptions> policies_;
+};
+
+TEST_F(MatrixTest, EveryPolicyMeetsTheSameSeedsWhateverTheThreads) {
+  const auto alone = SimulateMatrix(world_, arrivals_, policies_, 4, 1);
+  std::atomic<std::size_t> told{0};
+  const auto together =
+      SimulateMatrix(world_, arrivals_, policies_, 4, 3, [&](std::size_t) { ++told; });
+  ASSERT_TRUE(alone);
+  ASSERT_EQ(alone->size(), 2u);
+  ASSERT_EQ(alone->front().size(), 4u);
+  EXPECT_EQ(*alone, *together);
+  EXPECT_EQ(told, 8u);
+  EXPECT_NE(alone->front()[0].trace_total_s, alone->front()[1].trace_total_s);
+  // Three tasks on two GPUs: alone one of them waits for another's end.
+  EXPECT_GT(alone->front()[0].trace_total_s, alone->back()[0].trace_total_s);
+}
+
+TEST_F(MatrixTest, ARecordedRunIsTheSameRun) {
+  const auto metrics = SimulateMatrix(world_, arrivals_, policies_, 1, 1);
+  const auto recorded = SimulateRecorded(world_, arrivals_, policies_.back());
+  ASSERT_TRUE(recorded);
+  EXPECT_EQ(recorded->metrics, metrics->back().front());
+  ASSERT_TRUE(recorded->run);
+  EXPECT_EQ(recorded->run->tasks.size(), 3u);
+  // What the record says must be what the simulator summed up.
+  const report::Metrics from_record = report::Compute(*recorded->run);
+  EXPECT_NEAR(*from_record.energy_mj, *recorded->metrics.energy_mj, 1e-6);
+  EXPECT_NEAR(*from_record.sm_active, *recorded->metrics.sm_active, 1e-6);
+  EXPECT_EQ(from_record.jct, recorded->metrics.jct);
+}
+
+TEST_F(MatrixTest, ARunThatCannotBeIsTheAnswer) {
+  small_.gpus = 3;
+  small_.sm_active = {0.3, 0.3, 0.3};
+  small_.memory_mib = {1, 1, 1};
+  const auto failed = SimulateMatrix(world_, arrivals_, policies_, 4, 2);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, base::ErrorCode::kInvalid);
+}
+
+TEST_F(MatrixTest, BoundsKnowOneKindOfGpu) {
+  const auto bounds = BoundsOf(world_, arrivals_, {});
+  ASSERT_FALSE(bounds.empty());
+  EXPECT_EQ(bounds.front().name, "longest task");
+  EXPECT_DOUBLE_EQ(bounds.front().makespan_s, 2 + 14 + 600);
+  EXPECT_TRUE(BoundsOf(*ParseWorld("1xA100-40GB,1xH100-80GB"), arrivals_, {}).empty());
+}
+
+}  // namespace
+}  // namespace carma::sim
