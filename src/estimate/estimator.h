@@ -46,9 +46,12 @@ struct Question {
   const History* history = nullptr;
 };
 
+// Name of the term that the site's calibration shifts: c0, what a process holds before any tensor.
+inline constexpr std::string_view kContextTerm = "context";
+
 // One part of a prediction, for `carma estimate --explain`.
 struct Term {
-  std::string name;  // "context" (c0), "parameters and optimizer", "kept for backward" …
+  std::string name;  // kContextTerm, "parameters and optimizer", "kept for backward" …
   double mib = 0;
 };
 
