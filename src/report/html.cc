@@ -1,0 +1,447 @@
+#include "report/html.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/text.h"
+#include "report/charts.h"
+#include "report/lines.h"
+#include "report/style.h"
+#include "report/tally.h"
+#include "report/timeline.h"
+
+namespace carma::report {
+
+using base::Seconds;
+
+namespace {
+
+constexpr double kHalf = 590, kWhole = 1190, kThird = 385;
+constexpr std::size_t kMaxCdfCases = 8;
+constexpr std::size_t kMaxBars = 60;
+
+template <class... Args>
+void Put(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
+  fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
+}
+
+std::string NameOf(const std::string& label) {
+  return label.empty() ? "this run" : label;
+}
+
+std::string Counted(std::int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+const Line& LineOf(std::string_view key) {
+  const std::span<const Line> lines = Lines();
+  const auto found =
+      std::find_if(lines.begin(), lines.end(), [&](const Line& line) { return line.key == key; });
+  CARMA_CHECK(found != lines.end(), "a metric that tables do not know");
+  return *found;
+}
+
+// ---- tables ----
+
+void PutRow(std::string& out, std::string_view css, std::string_view name,
+            const std::vector<std::pair<std::string, std::string>>& cells) {
+  Put(out, "<tr class=\"{}\"><td>{}</td>", css, Escape(name));
+  for (const auto& [value, below] : cells) {
+    Put(out, "<td>{}", Escape(value));
+    if (!below.empty()) Put(out, "<small>{}</small>", Escape(below));
+    out += "</td>";
+  }
+  out += "</tr>\n";
+}
+
+void PutLine(std::string& out, const std::vector<Case>& cases, const Line& line) {
+  const std::optional<Estimated> base = Over(cases.front(), line);
+  std::vector<std::pair<std::string, std::string>> cells;
+  bool reported = line.always;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::optional<Estimated> value = Over(cases[i], line);
+    reported = reported || value;
+    cells.emplace_back(value ? Text(line, *value) : "not reported",
+                       i > 0 && base && value ? Difference(*base, *value) : "");
+  }
+  if (reported) PutRow(out, "", line.name, cells);
+}
+
+void PutBounds(std::string& out, const std::vector<Case>& cases) {
+  const Line& makespan = LineOf("trace_total_s");
+  for (const std::string& name : BoundNames(cases)) {
+    std::vector<std::pair<std::string, std::string>> cells;
+    for (const Case& each : cases) {
+      const std::optional<double> bound_s = BoundOf(each, name);
+      const std::optional<Estimated> value = Over(each, makespan);
+      cells.emplace_back(
+          bound_s ? SpanText(*bound_s) : "",
+          bound_s && value ? Difference({.mean = *bound_s}, *value) + " above it" : "");
+    }
+    PutRow(out, "sub", "bound: " + name, cells);
+  }
+}
+
+void PutMetrics(std::string& out, const std::vector<Case>& cases) {
+  out += "<section><h2>Metrics</h2><div class=\"scroll\"><table><thead><tr><th></th>";
+  for (const Case& each : cases) {
+    Put(out, "<th>{}", Escape(NameOf(each.label)));
+    if (each.replays.size() > 1) Put(out, "<br><small>{} replays</small>", each.replays.size());
+    out += "</th>";
+  }
+  out += "</tr></thead><tbody>\n";
+  for (const Line& line : Lines()) {
+    PutLine(out, cases, line);
+    if (line.key == "trace_total_s") PutBounds(out, cases);
+  }
+  out += "</tbody></table></div>\n";
+  const bool replays = std::any_of(cases.begin(), cases.end(),
+                                   [](const Case& each) { return each.replays.size() > 1; });
+  if (cases.size() > 1) {
+    out += "<p>Differences are relative to the first column.";
+    if (replays) {
+      out += " Replays: mean ± standard deviation; a difference in brackets is within their noise.";
+    }
+    out += "</p>";
+  }
+  for (const Case& each : cases) {
+    const Metrics& first = *each.replays.front();
+    if (first.gpus == 0 || first.gpu_coverage >= 0.95) continue;
+    Put(out, "<p>{}: GPU records cover {:.0f} % of the run.</p>", Escape(NameOf(each.label)),
+        first.gpu_coverage * 100);
+  }
+  out += "</section>\n";
+}
+
+void PutGroups(std::string& out, const std::vector<Case>& cases) {
+  std::map<std::string, std::vector<std::pair<const Case*, const GroupMetrics*>>> by_name;
+  for (const Case& each : cases) {
+    for (const GroupMetrics& group : each.replays.front()->groups) {
+      by_name[group.name].emplace_back(&each, &group);
+    }
+  }
+  if (by_name.empty()) return;
+  constexpr std::size_t kMostRows = 200;
+  out +=
+      "<section><h2>By group of tasks</h2><div class=\"scroll\"><table><thead><tr><th>group</th>"
+      "<th>run</th><th>tasks</th><th>waiting, mean</th><th>execution, mean</th>"
+      "<th>completion, mean</th><th>completion, 95 %</th><th>slowdown, mean</th>"
+      "<th>OOM crashes</th></tr></thead><tbody>\n";
+  std::size_t rows = 0;
+  for (const auto& [name, groups] : by_name) {
+    for (const auto& [of, group] : groups) {
+      if (++rows > kMostRows) break;
+      Put(out,
+          "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
+          "<td>{}</td><td>{}</td></tr>\n",
+          Escape(name, 60), Escape(NameOf(of->label), 60), group->tasks,
+          SpanText(group->waiting.mean), SpanText(group->execution.mean), SpanText(group->jct.mean),
+          SpanText(group->jct.p95),
+          group->slowdown ? fmt::format("{:.2f}", group->slowdown->mean) : "–", group->oom_crashes);
+    }
+  }
+  out += "</tbody></table></div>";
+  if (rows > kMostRows) Put(out, "<p>{} of {} rows.</p>", kMostRows, rows);
+  const bool replays = std::any_of(cases.begin(), cases.end(),
+                                   [](const Case& each) { return each.replays.size() > 1; });
+  if (replays) out += "<p>Of the first replay of each run.</p>";
+  out += "</section>\n";
+}
+
+// ---- bars and distributions ----
+
+void PutFigure(std::string& out, std::string_view caption, const std::string& drawing) {
+  Put(out, "<figure><figcaption>{}</figcaption>{}</figure>\n", Escape(caption, 400), drawing);
+}
+
+struct BarFigure {
+  std::string caption;
+  std::vector<Bar> bars;
+  std::vector<BarMark> marks;
+  bool of_time = false;
+};
+
+void PutBars(std::string& out, const BarFigure& figure) {
+  double high = 0;
+  for (const Bar& bar : figure.bars) {
+    double sum = bar.error;
+    for (const BarPart& part : bar.parts) sum += part.value;
+    high = std::max(high, sum);
+  }
+  for (const BarMark& mark : figure.marks) high = std::max(high, mark.value);
+  if (high <= 0) return;
+  const std::vector<Tick> ticks = figure.of_time ? TimeTicks(high, 5) : NiceTicks(high, 5);
+  PutFigure(out, figure.caption,
+            BarChart(figure.caption, figure.bars, figure.marks, high, ticks, kHalf));
+}
+
+// One bar per case that reports the metric.
+BarFigure BarsOf(const std::vector<Case>& cases, std::string_view key, std::string caption) {
+  const Line& line = LineOf(key);
+  BarFigure figure{.caption = std::move(caption), .bars = {}, .marks = {}};
+  figure.of_time = key.ends_with("_s");
+  for (const Case& each : cases) {
+    const std::optional<Estimated> value = Over(each, line);
+    if (!value || figure.bars.size() == kMaxBars) continue;
+    figure.bars.push_back({.label = NameOf(each.label),
+                           .parts = {{value->mean, "runs"}},
+                           .error = value->sd,
+                           .text = line.text(value->mean)});
+  }
+  return figure;
+}
+
+BarFigure Completion(const std::vector<Case>& cases) {
+  BarFigure figure =
+      BarsOf(cases, "jct_mean_s", "Completion per task, mean: waiting (grey) and execution (blue)");
+  std::size_t i = 0;
+  for (const Case& each : cases) {
+    const std::optional<Estimated> waiting = Over(each, LineOf("waiting_mean_s"));
+    if (!waiting || i == figure.bars.size()) continue;
+    Bar& bar = figure.bars[i++];
+    bar.parts = {{waiting->mean, "waits"}, {bar.parts.front().value - waiting->mean, "runs"}};
+  }
+  return figure;
+}
+
+void PutComparison(std::string& out, const std::vector<Case>& cases) {
+  out += "<section><h2>Side by side</h2><div class=\"grid\">\n";
+  BarFigure total = BarsOf(cases, "trace_total_s", "Trace total time, with the bounds of the load");
+  // The same load has the same bounds; the first case stands for all.
+  for (const Bound& bound : cases.front().replays.front()->bounds) {
+    total.marks.push_back({bound.makespan_s, bound.name});
+  }
+  if (total.marks.empty()) total.caption = "Trace total time";
+  PutBars(out, total);
+  PutBars(out, Completion(cases));
+  PutBars(out, BarsOf(cases, "energy_mj", "GPU energy, MJ"));
+  PutBars(out, BarsOf(cases, "sm_active", "SM activity, mean"));
+  PutBars(out, BarsOf(cases, "slowdown_mean", "Slowdown against running alone, mean"));
+  PutBars(out, BarsOf(cases, "oom_crashes", "OOM crashes"));
+  out += "</div>";
+  if (cases.size() > kMaxBars) {
+    Put(out, "<p>The first {} of {} runs.</p>", kMaxBars, cases.size());
+  }
+  out += "</section>\n";
+}
+
+// Reports with records, by case, in order of the cases.
+using Recorded = std::vector<std::pair<std::string, std::vector<const RunRecord*>>>;
+
+Recorded RecordsOf(std::span<const Report> reports) {
+  Recorded cases;
+  for (const Report& report : reports) {
+    if (!report.run) continue;
+    const std::string& label = report.metrics.label;
+    auto known = std::find_if(cases.begin(), cases.end(), [&](const auto& each) {
+      return !label.empty() && each.first == label;
+    });
+    if (known == cases.end()) known = cases.insert(cases.end(), {label, {}});
+    known->second.push_back(&*report.run);
+  }
+  return cases;
+}
+
+struct TaskTimes {
+  std::vector<double> waiting_s, jct_s, slowdown;
+};
+TaskTimes TimesOf(const std::vector<const RunRecord*>& runs) {
+  TaskTimes times;
+  for (const RunRecord* run : runs) {
+    for (const RunTask& task : run->tasks) {
+      const TaskOutcome outcome = OutcomeOf(task);
+      if (!task.ended || !outcome.executed) continue;
+      const double execution_s = Seconds(*outcome.executed);
+      const double jct_s = std::max(Seconds(*task.ended - task.submitted), execution_s);
+      times.jct_s.push_back(jct_s);
+      times.waiting_s.push_back(jct_s - execution_s);
+      if (task.solo_s && *task.solo_s > 0 && task.state == core::TaskState::kSucceeded) {
+        times.slowdown.push_back(Seconds(*outcome.last_executed) / *task.solo_s);
+      }
+    }
+  }
+  return times;
+}
+
+std::string Swatch(std::string_view shape) {
+  return fmt::format(R"(<svg viewBox="0 0 22 11" aria-hidden="true">{}</svg>)", shape);
+}
+
+void PutDistributions(std::string& out, const Recorded& cases) {
+  struct Panel {
+    const char* caption;
+    std::vector<double> TaskTimes::*values;
+    bool of_time;
+  };
+  constexpr Panel kPanels[] = {{"Waiting", &TaskTimes::waiting_s, true},
+                               {"Completion (JCT)", &TaskTimes::jct_s, true},
+                               {"Slowdown", &TaskTimes::slowdown, false}};
+  const std::size_t shown = std::min(cases.size(), kMaxCdfCases);
+  std::vector<TaskTimes> times;
+  for (std::size_t i = 0; i < shown; ++i) times.push_back(TimesOf(cases[i].second));
+
+  std::string figures;
+  for (const Panel& panel : kPanels) {
+    std::vector<Distribution> lines;
+    double high = 0;
+    for (std::size_t i = 0; i < shown; ++i) {
+      const std::vector<double>& values = times[i].*panel.values;
+      if (values.empty()) continue;
+      high = std::max(high, *std::max_element(values.begin(), values.end()));
+      lines.push_back({NameOf(cases[i].first), fmt::format("l{}", i), values});
+    }
+    if (lines.empty() || high <= 0) continue;
+    PutFigure(figures, std::string(panel.caption) + ": share of tasks at or below",
+              CdfChart(panel.caption, lines,
+                       panel.of_time ? TimeTicks(high, 4) : NiceTicks(high, 5), high, kThird));
+  }
+  if (figures.empty()) return;
+  Put(out, "<section><h2>Distributions</h2><div class=\"grid three\">\n{}</div><div class=\"key\">",
+      figures);
+  for (std::size_t i = 0; i < shown; ++i) {
+    Put(out, "<span>{}{}</span>", Swatch(fmt::format(R"(<path class="line l{}" d="M0 6H22"/>)", i)),
+        Escape(NameOf(cases[i].first), 80));
+  }
+  out += "</div>";
+  if (shown < cases.size()) Put(out, "<p>The first {} of {} runs.</p>", shown, cases.size());
+  out += "</section>\n";
+}
+
+// ---- over time ----
+
+// colours: whether any run is drawn in the colours of the groups.
+void PutLegend(std::string& out, const TimelineFrame& frame, bool colours, bool crashes) {
+  out += "<div class=\"key\">";
+  std::optional<std::size_t> last;
+  std::vector<std::pair<std::size_t, std::string>> by_colour;
+  if (colours) {
+    for (const auto& [group, colour] : frame.colours) by_colour.emplace_back(colour, group);
+  }
+  std::sort(by_colour.begin(), by_colour.end());
+  for (const auto& [colour, group] : by_colour) {
+    if (colour == last) continue;  // those beyond the last colour share it
+    last = colour;
+    const bool shared = std::count_if(by_colour.begin(), by_colour.end(),
+                                      [&](const auto& each) { return each.first == colour; }) > 1;
+    if (group.empty() && frame.colours.size() == 1) continue;
+    Put(out, "<span>{}{}</span>",
+        Swatch(fmt::format(R"(<rect class="c{}" y="1" width="22" height="10"/>)", colour)),
+        shared          ? "others"
+        : group.empty() ? "without group"
+                        : Escape(group, 40));
+  }
+  if (crashes) {
+    Put(out, "<span>{}out of memory</span>",
+        Swatch(R"(<path class="oom" d="M7 1L15 9M7 9L15 1"/>)"));
+  }
+  out += "</div>\n";
+}
+
+template <class Draw>
+void PutRuns(std::string& out, std::string_view heading, const std::vector<const RunRecord*>& runs,
+             std::string_view extra, Draw draw) {
+  Put(out, "<section><h2>{}</h2>{}<div class=\"grid{}\">\n", heading, extra,
+      runs.size() == 1 ? " one" : "");
+  for (const RunRecord* run : runs) PutFigure(out, NameOf(run->label), draw(*run));
+  out += "</div></section>\n";
+}
+
+void PutTimelines(std::string& out, const Recorded& cases) {
+  std::vector<const RunRecord*> runs;
+  for (const auto& [label, records] : cases) {
+    if (runs.size() < kMaxDrawnRuns) runs.push_back(records.front());
+  }
+  if (runs.empty()) return;
+  const TimelineFrame frame = FrameFor(runs, runs.size() == 1 ? kWhole : kHalf);
+  bool crashes = false, all_one_by_one = true, any_one_by_one = false;
+  for (const RunRecord* run : runs) {
+    const bool one_by_one = DrawnOneByOne(*run);
+    all_one_by_one = all_one_by_one && one_by_one;
+    any_one_by_one = any_one_by_one || one_by_one;
+    for (const RunTask& task : run->tasks) {
+      for (const Attempt& attempt : task.attempts) {
+        crashes = crashes || attempt.end == AttemptEnd::kOutOfMemory;
+      }
+    }
+  }
+  std::string legend;
+  if (cases.size() > runs.size()) {
+    Put(legend, "<p>The first {} of {} runs with records.</p>", runs.size(), cases.size());
+  }
+  if (!all_one_by_one) {
+    Put(legend,
+        "<p>A run with more than {} executions or {} GPUs is drawn as the mean number of tasks per "
+        "GPU: the darker, the more.</p>",
+        kMaxGanttAttempts, kMaxGanttGpus);
+  }
+  PutLegend(legend, frame, any_one_by_one, crashes);
+  PutRuns(out, "Tasks on the GPUs", runs, legend,
+          [&](const RunRecord& run) { return Gantt(run, frame); });
+  PutRuns(out, "Waiting tasks", runs, "",
+          [&](const RunRecord& run) { return QueueChart(run, frame); });
+  constexpr std::pair<const char*, Quantity> kQuantities[] = {
+      {"GPU memory in use", Quantity::kMemory},
+      {"SM activity", Quantity::kSmActive},
+      {"Power", Quantity::kPower}};
+  for (const auto& [heading, quantity] : kQuantities) {
+    PutRuns(out, heading, runs, "",
+            [&, q = quantity](const RunRecord& run) { return GpuChart(run, q, frame); });
+  }
+}
+
+// ---- where it comes from ----
+
+void PutProvenance(std::string& out, const std::vector<Case>& cases) {
+  out += "<section><h2>Where these runs come from</h2><dl>\n";
+  for (const Case& each : cases) {
+    const Metrics& first = *each.replays.front();
+    Put(out, "<dt>{} <span class=\"tag\">{}</span></dt>", Escape(NameOf(each.label)),
+        first.simulated ? "simulated" : "recorded");
+    if (first.executed > 0 && !first.simulated) {
+      Put(out, "<dd>{} to {}</dd>", base::FormatTimeIso(first.first_submitted),
+          base::FormatTimeIso(first.last_ended));
+    }
+    if (!first.provenance.empty()) {
+      Put(out, "<dd><code>{}</code></dd>", Escape(first.provenance, 4096));
+    }
+  }
+  out += "</dl><p>Definitions of the metrics: docs/metrics.md of CARMA.</p></section>\n";
+}
+
+}  // namespace
+
+std::string Html(std::span<const Report> reports, std::string_view title) {
+  std::string out;
+  Put(out,
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
+      "<title>{0}</title><style>{1}</style></head><body>\n<h1>{0}</h1>\n",
+      Escape(title), kStyle);
+  std::vector<Metrics> metrics;
+  for (const Report& report : reports) metrics.push_back(report.metrics);
+  const std::vector<Case> cases = CasesOf(metrics);
+  if (cases.empty()) return out + "<p>There is no run to report.</p></body></html>\n";
+  const bool simulated = std::any_of(metrics.begin(), metrics.end(),
+                                     [](const Metrics& each) { return each.simulated; });
+  const bool recorded = std::any_of(metrics.begin(), metrics.end(),
+                                    [](const Metrics& each) { return !each.simulated; });
+  Put(out, "<p>{}{}, {}; {}.</p>\n",
+      metrics.size() == 1 ? "" : fmt::format("{} runs; the first: ", metrics.size()),
+      Counted(metrics.front().tasks, "task"), Counted(metrics.front().gpus, "GPU"),
+      simulated && recorded ? "some simulated, some recorded"
+      : simulated           ? "simulated"
+                            : "recorded");
+  PutMetrics(out, cases);
+  if (cases.size() > 1 || !metrics.front().bounds.empty()) PutComparison(out, cases);
+  const Recorded records = RecordsOf(reports);
+  PutDistributions(out, records);
+  PutTimelines(out, records);
+  PutGroups(out, cases);
+  PutProvenance(out, cases);
+  return out + "</body></html>\n";
+}
+
+}  // namespace carma::report

@@ -1,0 +1,20 @@
+// Reports as one HTML file: tables and figures, nothing to load, no scripts; for the screen (light
+// and dark) and for paper (A4 landscape).
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "report/report.h"
+
+namespace carma::report {
+
+// Figures over time are drawn for at most so many runs: the first with a record of each case.
+inline constexpr std::size_t kMaxDrawnRuns = 6;
+
+// The first case is what the others are compared with. The same reports give the same bytes. Size:
+// at most about 1 MB per drawn run, however long the run was.
+std::string Html(std::span<const Report> reports, std::string_view title);
+
+}  // namespace carma::report

@@ -1,0 +1,237 @@
+#include "report/svg.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "base/text.h"
+
+namespace carma::report {
+namespace {
+
+// Step of at most `most` steps to `high`: 1, 2 or 5 times a power of ten.
+double NiceStep(double high, int most) {
+  const double power = std::pow(10, std::floor(std::log10(high / most)));
+  for (const double factor : {1, 2, 5}) {
+    if (high / (factor * power) <= most) return factor * power;
+  }
+  return 10 * power;
+}
+
+bool Drawable(double high) {
+  return std::isfinite(high) && high > 0;
+}
+
+// Draws the parts of a curve between its holes.
+std::string Steps(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y,
+                  bool closed) {
+  std::string data;
+  bool open = false;
+  const auto close = [&] {
+    if (closed && open) data += "V" + Coordinate(y.from) + "Z";
+    open = false;
+  };
+  for (std::size_t i = 0; i < curve.size(); ++i) {
+    if (!std::isfinite(curve[i].y)) {
+      close();
+      continue;
+    }
+    const std::string value = Coordinate(y(curve[i].y));
+    if (open) {
+      data += "V" + value;
+    } else if (closed) {
+      data += "M" + Coordinate(x(curve[i].x)) + " " + Coordinate(y.from) + "V" + value;
+    } else {
+      data += "M" + Coordinate(x(curve[i].x)) + " " + value;
+    }
+    open = true;
+    data += "H" + Coordinate(x(i + 1 < curve.size() ? curve[i + 1].x : end_x));
+  }
+  close();
+  return data;
+}
+
+}  // namespace
+
+std::string Escape(std::string_view text, std::size_t max_bytes) {
+  std::string escaped;
+  for (const char c : base::Printable(text, max_bytes)) {
+    switch (c) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
+}
+
+std::string Coordinate(double value) {
+  if (!std::isfinite(value)) return "0";
+  std::string text = fmt::format("{:.2f}", value);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text == "-0" ? "0" : text;
+}
+
+// ---- Svg ----
+
+Svg::Svg(double width, double height, std::string_view what)
+    : text_(fmt::format(R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}">)",
+                        Coordinate(width), Coordinate(height), Escape(what))) {}
+
+void Svg::Element(std::string_view name, std::string_view attributes, std::string_view css,
+                  std::string_view tip) {
+  text_ += fmt::format(R"(<{} {} class="{}")", name, attributes, css);
+  text_ += tip.empty() ? "/>" : fmt::format("><title>{}</title></{}>", Escape(tip, 400), name);
+}
+
+void Svg::Rect(double x, double y, double width, double height, std::string_view css,
+               std::string_view tip) {
+  Element("rect",
+          fmt::format(R"(x="{}" y="{}" width="{}" height="{}")", Coordinate(x), Coordinate(y),
+                      Coordinate(std::max(0.0, width)), Coordinate(std::max(0.0, height))),
+          css, tip);
+}
+
+void Svg::Line(double x1, double y1, double x2, double y2, std::string_view css) {
+  Path(fmt::format("M{} {}L{} {}", Coordinate(x1), Coordinate(y1), Coordinate(x2), Coordinate(y2)),
+       css);
+}
+
+void Svg::Text(double x, double y, std::string_view text, std::string_view css) {
+  text_ += fmt::format(R"(<text x="{}" y="{}" class="{}">{}</text>)", Coordinate(x), Coordinate(y),
+                       css, Escape(text));
+}
+
+void Svg::Path(std::string_view data, std::string_view css, std::string_view tip) {
+  if (data.empty()) return;
+  Element("path", fmt::format(R"(d="{}")", data), css, tip);
+}
+
+std::string Svg::Finish() && {
+  return std::move(text_) + "</svg>\n";
+}
+
+// ---- curves ----
+
+std::vector<XY> Thin(std::span<const XY> curve, std::size_t most) {
+  if (curve.size() <= most) return {curve.begin(), curve.end()};
+  const std::size_t kept_per_bucket = 4;
+  const std::size_t buckets = std::max<std::size_t>(1, most / kept_per_bucket);
+  const double low = curve.front().x;
+  const double width = (curve.back().x - low) / static_cast<double>(buckets);
+  std::vector<XY> kept;
+  std::size_t i = 0;
+  for (std::size_t bucket = 0; bucket < buckets && i < curve.size(); ++bucket) {
+    const bool last_bucket = bucket + 1 == buckets;
+    const double end = low + width * static_cast<double>(bucket + 1);
+    const std::size_t first = i;
+    std::size_t lowest = first, highest = first;
+    while (i < curve.size() && (last_bucket || curve[i].x < end)) {
+      // A hole counts as the lowest: it must be seen.
+      const bool hole = std::isnan(curve[i].y);
+      if (hole || curve[i].y < curve[lowest].y) lowest = i;
+      if (!hole && !(curve[i].y <= curve[highest].y)) highest = i;
+      ++i;
+    }
+    if (i == first) continue;
+    std::array<std::size_t, 4> chosen{first, lowest, highest, i - 1};
+    std::sort(chosen.begin(), chosen.end());
+    const auto end_chosen = std::unique(chosen.begin(), chosen.end());
+    for (auto each = chosen.begin(); each != end_chosen; ++each) kept.push_back(curve[*each]);
+  }
+  return kept;
+}
+
+double Scale::operator()(double value) const {
+  if (!(high > low) || !std::isfinite(value)) return from;
+  return from + (value - low) / (high - low) * (to - from);
+}
+
+std::string StepPath(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y) {
+  return Steps(curve, end_x, x, y, false);
+}
+
+std::string StepArea(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y) {
+  return Steps(curve, end_x, x, y, true);
+}
+
+std::string LinePath(std::span<const XY> curve, const Scale& x, const Scale& y) {
+  std::string data;
+  for (const XY& point : curve) {
+    data += (data.empty() ? "M" : "L") + Coordinate(x(point.x)) + " " + Coordinate(y(point.y));
+  }
+  return data;
+}
+
+// ---- axes ----
+
+std::vector<Tick> NiceTicks(double high, int most) {
+  if (!Drawable(high)) return {{0, "0"}};
+  const double step = NiceStep(high, most);
+  const int decimals = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
+  std::vector<Tick> ticks;
+  for (int i = 0; i * step <= high * (1 + 1e-9); ++i) {
+    ticks.push_back({i * step, i == 0 ? "0"
+                               : step >= 1e6 || decimals > 4
+                                   ? fmt::format("{:.1e}", i * step)
+                                   : fmt::format("{:.{}f}", i * step, decimals)});
+  }
+  return ticks;
+}
+
+std::vector<Tick> TimeTicks(double high_s, int most) {
+  struct Unit {
+    double s;
+    const char* name;
+  };
+  constexpr Unit kSecond{1, "s"}, kMinute{60, "min"}, kHour{3600, "h"}, kDay{86'400, "d"};
+  struct Step {
+    double s;
+    Unit unit;
+  };
+  constexpr Step kSteps[] = {{1, kSecond},    {2, kSecond},    {5, kSecond},     {10, kSecond},
+                             {30, kSecond},   {60, kMinute},   {120, kMinute},   {300, kMinute},
+                             {600, kMinute},  {1200, kMinute}, {1800, kMinute},  {3600, kHour},
+                             {7200, kHour},   {10'800, kHour}, {21'600, kHour},  {86'400, kDay},
+                             {172'800, kDay}, {604'800, kDay}, {1'209'600, kDay}};
+  if (!Drawable(high_s)) return {{0, "0"}};
+  Step chosen = kSteps[0];
+  for (const Step& step : kSteps) {
+    chosen = step;
+    if (high_s / step.s <= most) break;
+  }
+  if (high_s / chosen.s > most) chosen.s = 86'400 * NiceStep(high_s / 86'400, most);
+  std::vector<Tick> ticks;
+  for (int i = 0; i * chosen.s <= high_s * (1 + 1e-9); ++i) {
+    const double at = i * chosen.s;
+    ticks.push_back(
+        {at, i == 0 ? "0" : fmt::format("{:g} {}", at / chosen.unit.s, chosen.unit.name)});
+  }
+  return ticks;
+}
+
+double NiceEnd(double high) {
+  if (!Drawable(high)) return 1;
+  const double step = NiceStep(high, 10);
+  return std::ceil(high / step - 1e-9) * step;
+}
+
+}  // namespace carma::report

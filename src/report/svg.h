@@ -1,0 +1,77 @@
+// A small writer of SVG for figures inside an HTML page. Colours, fonts and line widths are CSS
+// classes of that page, so that one drawing serves light, dark and paper.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace carma::report {
+
+// Text from outside, safe between tags and inside quotes: one line, cut at max_bytes with "…".
+std::string Escape(std::string_view text, std::size_t max_bytes = 200);
+
+// Coordinates need no more than two decimals: "12.5", "3".
+std::string Coordinate(double value);
+
+// One drawing of width x height units, which the page scales to the room there is. Text is escaped
+// here; classes and path data are ours.
+class Svg {
+ public:
+  // what: said to those who cannot see the drawing.
+  Svg(double width, double height, std::string_view what);
+
+  void Rect(double x, double y, double width, double height, std::string_view css,
+            std::string_view tip = "");
+  void Line(double x1, double y1, double x2, double y2, std::string_view css);
+  void Text(double x, double y, std::string_view text, std::string_view css);
+  void Path(std::string_view data, std::string_view css, std::string_view tip = "");
+  std::string Finish() &&;
+
+ private:
+  void Element(std::string_view name, std::string_view attributes, std::string_view css,
+               std::string_view tip);
+  std::string text_;
+};
+
+// A point of a curve; NaN y: a hole from here to the next point.
+struct XY {
+  double x = 0;
+  double y = 0;
+};
+
+// The same curve with at most `most` points (at least 8) for the eye: in every one of equal spans
+// of x the first, lowest, highest and last value stay, holes stay holes. Points by rising x.
+std::vector<XY> Thin(std::span<const XY> curve, std::size_t most);
+
+// From a range of values to a range of units of the drawing.
+struct Scale {
+  double low = 0;
+  double high = 1;
+  double from = 0;  // where `low` is drawn
+  double to = 1;    // where `high` is drawn
+  // A range without extent is drawn at `from`; what is not finite too.
+  double operator()(double value) const;
+};
+
+// Path data of a curve whose values hold until the next point (the last one until end_x).
+std::string StepPath(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y);
+// The same, closed down to the bottom of y, for filling.
+std::string StepArea(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y);
+// Path data of straight lines between the points.
+std::string LinePath(std::span<const XY> curve, const Scale& x, const Scale& y);
+
+struct Tick {
+  double at = 0;
+  std::string text;
+};
+// Round values (1, 2, 5 times a power of ten) from 0 to at most `high`, at most `most` steps.
+std::vector<Tick> NiceTicks(double high, int most);
+// The same for spans of time in s: whole seconds, minutes, hours, days, named with their unit.
+std::vector<Tick> TimeTicks(double high_s, int most);
+// The next round value, so that a bar or curve does not touch the end of its axis. 1 for 0.
+double NiceEnd(double high);
+
+}  // namespace carma::report

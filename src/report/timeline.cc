@@ -1,0 +1,511 @@
+#include "report/timeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "base/text.h"
+#include "report/lines.h"
+
+namespace carma::report {
+
+using base::Seconds;
+
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr double kLeft = 62, kRight = 44, kTop = 4, kAxis = 20;
+constexpr double kBandGap = 5;
+constexpr std::size_t kMostPoints = 2'000;
+constexpr std::size_t kStripGpus = 8;  // more are drawn as one
+constexpr std::size_t kColours = 8;
+
+Scale TimeScale(const TimelineFrame& frame) {
+  return {.low = 0, .high = frame.length_s, .from = kLeft, .to = frame.width - kRight};
+}
+
+double Since(const RunRecord& run, core::Time when) {
+  return Seconds(when - run.from);
+}
+
+void DrawTimeAxis(Svg& svg, const TimelineFrame& frame, double top, double bottom) {
+  const Scale x = TimeScale(frame);
+  const int most = std::max(2, static_cast<int>(frame.width / 70));
+  for (const Tick& tick : TimeTicks(frame.length_s, most)) {
+    svg.Line(x(tick.at), top, x(tick.at), bottom, "rule");
+    svg.Text(x(tick.at), bottom + 13, tick.text, "tick mid");
+  }
+}
+
+std::string Note(const TimelineFrame& frame, std::string_view text) {
+  Svg svg(frame.width, 30, text);
+  svg.Text(kLeft, 19, text, "tick");
+  return std::move(svg).Finish();
+}
+
+// ---- the tasks ----
+
+// One attempt on one GPU.
+struct Block {
+  const RunTask* task = nullptr;
+  const Attempt* attempt = nullptr;
+  std::size_t lane = 0;
+};
+
+struct Band {
+  std::vector<Block> blocks;  // by start
+  std::size_t lanes = 1;
+};
+
+// Each attempt takes the lowest lane that is free at its start.
+std::vector<Band> LayOut(const RunRecord& run) {
+  std::vector<Band> bands(run.gpus.size());
+  for (const RunTask& task : run.tasks) {
+    for (const Attempt& attempt : task.attempts) {
+      for (const int gpu : attempt.gpus) {
+        bands[static_cast<std::size_t>(gpu)].blocks.push_back({&task, &attempt});
+      }
+    }
+  }
+  for (Band& band : bands) {
+    std::stable_sort(band.blocks.begin(), band.blocks.end(), [](const Block& a, const Block& b) {
+      return a.attempt->started < b.attempt->started;
+    });
+    std::vector<core::Time> free_from;
+    for (Block& block : band.blocks) {
+      const auto free = std::find_if(free_from.begin(), free_from.end(), [&](core::Time time) {
+        return time <= block.attempt->started;
+      });
+      block.lane = static_cast<std::size_t>(free - free_from.begin());
+      if (free == free_from.end()) free_from.emplace_back();
+      free_from[block.lane] = block.attempt->ended;
+    }
+    band.lanes = std::max<std::size_t>(1, free_from.size());
+  }
+  return bands;
+}
+
+std::string_view EndText(AttemptEnd end) {
+  switch (end) {
+    case AttemptEnd::kSucceeded:
+      return "succeeded";
+    case AttemptEnd::kOutOfMemory:
+      return "out of memory";
+    case AttemptEnd::kFailed:
+      return "failed";
+    case AttemptEnd::kStopped:
+      return "stopped";
+    case AttemptEnd::kUnfinished:
+      return "still running";
+  }
+  return "";
+}
+
+std::string Tip(const Block& block) {
+  const RunTask& task = *block.task;
+  const Attempt& attempt = *block.attempt;
+  std::string tip = fmt::format("task {} {}", task.id, base::Printable(task.name, 60));
+  if (!task.group.empty()) tip += " (" + base::Printable(task.group, 40) + ")";
+  tip += fmt::format(": ran {} after {}, {}", SpanText(Seconds(attempt.ended - attempt.started)),
+                     SpanText(Seconds(attempt.started - task.submitted)), EndText(attempt.end));
+  return tip;
+}
+
+std::string ColourOf(const RunTask& task, const TimelineFrame& frame) {
+  const auto found = frame.colours.find(task.group);
+  return fmt::format("c{}", found == frame.colours.end() ? kColours - 1 : found->second);
+}
+
+std::string Cross(double x, double y, double size) {
+  return fmt::format("M{0} {2}L{1} {3}M{0} {3}L{1} {2}", Coordinate(x - size), Coordinate(x + size),
+                     Coordinate(y - size), Coordinate(y + size));
+}
+
+void DrawBlock(Svg& svg, const Block& block, const RunRecord& run, const TimelineFrame& frame,
+               double top, std::string& crosses) {
+  constexpr double kLetter = 5.4;  // width of one at the size of class "inside"
+  const Scale x = TimeScale(frame);
+  const double from = x(Since(run, block.attempt->started));
+  const double to = x(Since(run, block.attempt->ended));
+  const double y = top + static_cast<double>(block.lane) * frame.gantt_lane;
+  // Even the shortest task leaves a mark.
+  const double width = std::max(0.6, to - from);
+  const double gap = frame.gantt_lane > 5 ? 1 : 0.4;
+  svg.Rect(from, y, width, frame.gantt_lane - gap,
+           "task " + ColourOf(*block.task, frame) +
+               (block.attempt->end == AttemptEnd::kSucceeded ? "" : " broken"),
+           Tip(block));
+  const auto letters = static_cast<std::size_t>(std::max(0.0, (width - 6) / kLetter));
+  if (frame.gantt_lane >= 9 && letters >= 4) {
+    const std::string name = base::Printable(block.task->name, 60);
+    if (name.size() <= letters) svg.Text(from + 3, y + frame.gantt_lane - 3.5, name, "inside");
+  }
+  if (block.attempt->end == AttemptEnd::kOutOfMemory) {
+    crosses += Cross(to, y + (frame.gantt_lane - gap) / 2, std::min(4.0, frame.gantt_lane / 2));
+  }
+}
+
+std::string TasksOneByOne(const RunRecord& run, const TimelineFrame& frame) {
+  const std::vector<Band> bands = LayOut(run);
+  double height = kTop;
+  for (const Band& band : bands) {
+    height += static_cast<double>(band.lanes) * frame.gantt_lane + kBandGap;
+  }
+  Svg svg(frame.width, height + kAxis, "Tasks on each GPU over time");
+  std::string crosses;
+  double y = kTop;
+  for (const Band& band : bands) {
+    const double band_height = static_cast<double>(band.lanes) * frame.gantt_lane;
+    svg.Rect(kLeft, y, frame.width - kRight - kLeft, band_height, "band");
+    y += band_height + kBandGap;
+  }
+  DrawTimeAxis(svg, frame, kTop, height);
+  y = kTop;
+  for (std::size_t gpu = 0; gpu < bands.size(); ++gpu) {
+    const double band_height = static_cast<double>(bands[gpu].lanes) * frame.gantt_lane;
+    svg.Text(kLeft - 6, y + band_height / 2 + 4, base::Printable(run.gpus[gpu].name, 11),
+             "label end");
+    for (const Block& block : bands[gpu].blocks) DrawBlock(svg, block, run, frame, y, crosses);
+    y += band_height + kBandGap;
+  }
+  svg.Path(crosses, "oom", "out of memory");
+  return std::move(svg).Finish();
+}
+
+// A picture of many: rows of neighbouring GPUs, in each cell the mean number of tasks per GPU.
+std::string TasksAsDensity(const RunRecord& run, const TimelineFrame& frame) {
+  constexpr std::size_t kColumns = 240;
+  constexpr double kRow = 9;
+  constexpr int kLevels = 8;
+  const std::size_t rows = std::min<std::size_t>(kMaxGanttGpus, run.gpus.size());
+  const std::size_t per_row = (run.gpus.size() + rows - 1) / rows;
+  const std::size_t used_rows = (run.gpus.size() + per_row - 1) / per_row;
+  const double column_s = std::max(1e-9, frame.length_s / kColumns);
+  std::vector<double> task_s(used_rows * kColumns, 0.0);
+  std::vector<bool> crashed(kColumns, false);
+  const auto column_at = [&](double s) {
+    return static_cast<std::size_t>(
+        std::clamp(s / column_s, 0.0, static_cast<double>(kColumns - 1)));
+  };
+  for (const RunTask& task : run.tasks) {
+    for (const Attempt& attempt : task.attempts) {
+      const double from = Since(run, attempt.started), to = Since(run, attempt.ended);
+      for (const int gpu : attempt.gpus) {
+        const std::size_t row = static_cast<std::size_t>(gpu) / per_row * kColumns;
+        for (std::size_t c = column_at(from); c <= column_at(to); ++c) {
+          const double start = static_cast<double>(c) * column_s;
+          task_s[row + c] += std::max(0.0, std::min(to, start + column_s) - std::max(from, start));
+        }
+        if (attempt.end == AttemptEnd::kOutOfMemory) crashed[column_at(to)] = true;
+      }
+    }
+  }
+  const auto gpus_in = [&](std::size_t row) {
+    return static_cast<double>(std::min(per_row, run.gpus.size() - row * per_row));
+  };
+  double densest = 0;
+  for (std::size_t i = 0; i < task_s.size(); ++i) {
+    task_s[i] /= column_s * gpus_in(i / kColumns);
+    densest = std::max(densest, task_s[i]);
+  }
+
+  const double bottom = kTop + static_cast<double>(used_rows + 1) * kRow;  // crashes below
+  Svg svg(frame.width, bottom + kAxis, "How many tasks ran on the GPUs over time");
+  const Scale x = TimeScale(frame);
+  std::vector<std::string> cells(kLevels);
+  for (std::size_t row = 0; row < used_rows; ++row) {
+    const double y = kTop + static_cast<double>(row) * kRow;
+    const auto level_at = [&](std::size_t c) {
+      const double share = densest > 0 ? task_s[row * kColumns + c] / densest : 0;
+      return static_cast<int>(std::ceil(share * kLevels - 1e-9));
+    };
+    for (std::size_t c = 0; c < kColumns;) {
+      std::size_t end = c + 1;
+      while (end < kColumns && level_at(end) == level_at(c)) ++end;
+      const double from = x(static_cast<double>(c) * column_s);
+      const double to = x(static_cast<double>(end) * column_s);
+      if (const int level = level_at(c); level > 0) {
+        cells[static_cast<std::size_t>(level - 1)] +=
+            fmt::format("M{} {}h{}v{}h-{}z", Coordinate(from), Coordinate(y), Coordinate(to - from),
+                        Coordinate(kRow - 1), Coordinate(to - from));
+      }
+      c = end;
+    }
+    const std::size_t first = row * per_row;
+    if (row % 4 == 0) {
+      svg.Text(kLeft - 6, y + kRow - 1, base::Printable(run.gpus[first].name, 11), "label end");
+    }
+  }
+  for (int level = 0; level < kLevels; ++level) {
+    svg.Path(cells[static_cast<std::size_t>(level)], fmt::format("density d{}", level + 1),
+             fmt::format("up to {:.2g} tasks per GPU", densest * (level + 1) / kLevels));
+  }
+  const double crash_row = bottom - kRow / 2;
+  std::string crosses;
+  for (std::size_t c = 0; c < kColumns; ++c) {
+    if (crashed[c]) crosses += Cross(x((static_cast<double>(c) + 0.5) * column_s), crash_row, 2);
+  }
+  svg.Path(crosses, "oom", "out of memory");
+  if (!crosses.empty()) svg.Text(kLeft - 6, crash_row + 4, "crashes", "label end");
+  DrawTimeAxis(svg, frame, bottom, bottom);
+  return std::move(svg).Finish();
+}
+
+std::vector<XY> QueueCurve(const RunRecord& run) {
+  // Changes of the number of waiting tasks: a task waits from its submission to its first attempt,
+  // between attempts, and until its end if it never ran again.
+  std::map<core::Time, int> changes;
+  for (const RunTask& task : run.tasks) {
+    ++changes[task.submitted];
+    for (const Attempt& attempt : task.attempts) {
+      --changes[attempt.started];
+      ++changes[attempt.ended];
+    }
+    const bool running = !task.attempts.empty() && !task.ended &&
+                         task.attempts.back().end == AttemptEnd::kUnfinished;
+    if (running) {
+      --changes[task.attempts.back().ended];
+    } else if (task.ended) {
+      --changes[std::max(*task.ended,
+                         task.attempts.empty() ? task.submitted : task.attempts.back().ended)];
+    }
+  }
+  std::vector<XY> curve;
+  int waiting = 0;
+  for (const auto& [when, change] : changes) {
+    if (change == 0) continue;
+    waiting += change;
+    curve.push_back({Since(run, when), static_cast<double>(waiting)});
+  }
+  return curve;
+}
+
+// ---- the GPUs ----
+
+struct QuantityLook {
+  double GpuPoint::*column;
+  std::string_view what;
+  double factor;  // to the unit of the axis
+  std::string_view unit;
+};
+QuantityLook LookOf(Quantity quantity) {
+  switch (quantity) {
+    case Quantity::kMemory:
+      return {&GpuPoint::used_mib, "Memory in use over time", 1.0 / 1024, " GiB"};
+    case Quantity::kSmActive:
+      return {&GpuPoint::sm_active, "SM activity over time", 100, " %"};
+    case Quantity::kPower:
+      return {&GpuPoint::power_w, "Power over time", 1, " W"};
+  }
+  return {};
+}
+
+double EndOf(Quantity quantity, const TimelineFrame& frame) {
+  switch (quantity) {
+    case Quantity::kMemory:
+      return frame.memory_end_mib / 1024;
+    case Quantity::kSmActive:
+      return 100;
+    case Quantity::kPower:
+      return frame.power_end_w;
+  }
+  return 1;
+}
+
+std::vector<XY> CurveOf(const RunRecord& run, const RunGpu& gpu, const QuantityLook& look) {
+  std::vector<XY> curve;
+  curve.reserve(gpu.points.size());
+  for (const GpuPoint& point : gpu.points) {
+    curve.push_back({Since(run, point.at), point.*look.column * look.factor});
+  }
+  return curve;
+}
+
+bool AnyValue(const std::vector<XY>& curve) {
+  return std::any_of(curve.begin(), curve.end(), [](const XY& p) { return std::isfinite(p.y); });
+}
+
+void DrawValueAxis(Svg& svg, const Scale& y, const TimelineFrame& frame, std::string_view unit) {
+  for (const Tick& tick : NiceTicks(y.high, 2)) {
+    svg.Line(kLeft, y(tick.at), frame.width - kRight, y(tick.at), "rule");
+    if (tick.at == 0) continue;  // said by the base line; the strip below needs the room
+    svg.Text(frame.width - kRight + 5, y(tick.at) + 3.5, tick.text + std::string(unit), "tick");
+  }
+}
+
+std::string Strips(const RunRecord& run, const QuantityLook& look, double end,
+                   const TimelineFrame& frame) {
+  constexpr double kGap = 6;
+  const double strip = run.gpus.size() > 4 ? 32 : 44;
+  const double bottom = kTop + static_cast<double>(run.gpus.size()) * (strip + kGap);
+  Svg svg(frame.width, bottom + kAxis, look.what);
+  DrawTimeAxis(svg, frame, kTop, bottom);
+  const Scale x = TimeScale(frame);
+  for (std::size_t i = 0; i < run.gpus.size(); ++i) {
+    const double top = kTop + static_cast<double>(i) * (strip + kGap);
+    const Scale y{.low = 0, .high = end, .from = top + strip, .to = top};
+    svg.Text(kLeft - 6, top + strip / 2 + 4, base::Printable(run.gpus[i].name, 11), "label end");
+    const std::vector<XY> curve = Thin(CurveOf(run, run.gpus[i], look), kMostPoints);
+    const double end_s = Since(run, run.to);
+    svg.Path(StepArea(curve, end_s, x, y), "area");
+    DrawValueAxis(svg, y, frame, look.unit);
+    svg.Path(StepPath(curve, end_s, x, y), "curve");
+  }
+  return std::move(svg).Finish();
+}
+
+// Mean of each of equal spans of time; NaN where nothing is known.
+std::vector<double> Resample(const std::vector<XY>& curve, double end_s, double span_s,
+                             std::size_t spans) {
+  std::vector<double> sum(spans, 0.0), known_s(spans, 0.0);
+  for (std::size_t i = 0; i < curve.size(); ++i) {
+    if (!std::isfinite(curve[i].y)) continue;
+    const double to = i + 1 < curve.size() ? curve[i + 1].x : end_s;
+    double from = std::max(0.0, curve[i].x);
+    auto span = static_cast<std::size_t>(from / span_s);
+    for (; span < spans && from < to; ++span) {
+      const double until = std::min(to, static_cast<double>(span + 1) * span_s);
+      sum[span] += curve[i].y * (until - from);
+      known_s[span] += until - from;
+      from = until;
+    }
+  }
+  for (std::size_t i = 0; i < spans; ++i) sum[i] = known_s[i] > 0 ? sum[i] / known_s[i] : kUnknown;
+  return sum;
+}
+
+// The range from the lowest to the highest GPU, and their mean.
+std::string Envelope(const RunRecord& run, const QuantityLook& look, double end,
+                     const TimelineFrame& frame) {
+  constexpr std::size_t kSpans = 400;
+  constexpr double kHeight = 120;
+  const double end_s = Since(run, run.to);
+  const double span_s = std::max(1e-9, end_s / kSpans);
+  std::vector<double> low(kSpans, kUnknown), high(kSpans, kUnknown), sum(kSpans, 0),
+      gpus(kSpans, 0);
+  for (const RunGpu& gpu : run.gpus) {
+    const std::vector<double> means = Resample(CurveOf(run, gpu, look), end_s, span_s, kSpans);
+    for (std::size_t i = 0; i < kSpans; ++i) {
+      if (!std::isfinite(means[i])) continue;
+      low[i] = std::fmin(low[i], means[i]);
+      high[i] = std::fmax(high[i], means[i]);
+      sum[i] += means[i];
+      ++gpus[i];
+    }
+  }
+  Svg svg(frame.width, kTop + kHeight + kAxis, look.what);
+  DrawTimeAxis(svg, frame, kTop, kTop + kHeight);
+  const Scale x = TimeScale(frame);
+  const Scale y{.low = 0, .high = end, .from = kTop + kHeight, .to = kTop};
+  std::string band;
+  std::vector<XY> mean;
+  for (std::size_t i = 0; i < kSpans; ++i) {
+    const double from = static_cast<double>(i) * span_s;
+    mean.push_back({from, gpus[i] > 0 ? sum[i] / gpus[i] : kUnknown});
+    if (gpus[i] == 0) continue;
+    const double width = x(from + span_s) - x(from);
+    band += fmt::format("M{} {}h{}V{}h-{}z", Coordinate(x(from)), Coordinate(y(high[i])),
+                        Coordinate(width), Coordinate(y(low[i])), Coordinate(width));
+  }
+  svg.Path(band, "range");
+  DrawValueAxis(svg, y, frame, look.unit);
+  svg.Path(StepPath(mean, end_s, x, y), "curve");
+  svg.Text(kLeft - 6, kTop + kHeight / 2 + 4, fmt::format("{} GPUs", run.gpus.size()), "label end");
+  return std::move(svg).Finish();
+}
+
+std::size_t AttemptsOf(const RunRecord& run) {
+  std::size_t attempts = 0;
+  for (const RunTask& task : run.tasks) attempts += task.attempts.size();
+  return attempts;
+}
+
+// Weight classes always have the same colours, then come all others by name.
+std::map<std::string, std::size_t> ColoursOf(const std::vector<const RunRecord*>& runs) {
+  constexpr std::array<std::string_view, 3> kWeights{"light", "medium", "heavy"};
+  std::map<std::string, std::size_t> colours;
+  for (const RunRecord* run : runs) {
+    for (const RunTask& task : run->tasks) colours.try_emplace(task.group, kColours);
+  }
+  std::size_t next = 0;
+  for (const std::string_view& weight : kWeights) {
+    if (const auto found = colours.find(std::string(weight)); found != colours.end()) {
+      found->second = static_cast<std::size_t>(&weight - kWeights.data());
+      next = kWeights.size();
+    }
+  }
+  for (auto& [group, colour] : colours) {
+    if (colour == kColours) colour = std::min(next++, kColours - 1);
+  }
+  return colours;
+}
+
+}  // namespace
+
+bool DrawnOneByOne(const RunRecord& run) {
+  return run.gpus.size() <= kMaxGanttGpus && AttemptsOf(run) <= kMaxGanttAttempts;
+}
+
+TimelineFrame FrameFor(const std::vector<const RunRecord*>& runs, double width) {
+  TimelineFrame frame{.width = width, .colours = ColoursOf(runs)};
+  double memory_mib = 0, power_w = 0, waiting = 0;
+  std::size_t lanes = 1;
+  for (const RunRecord* run : runs) {
+    frame.length_s = std::max(frame.length_s, Since(*run, run->to));
+    for (const RunGpu& gpu : run->gpus) {
+      memory_mib = std::max(memory_mib, static_cast<double>(gpu.usable_mib));
+      for (const GpuPoint& point : gpu.points) {
+        memory_mib = std::fmax(memory_mib, point.used_mib);
+        power_w = std::fmax(power_w, point.power_w);
+      }
+    }
+    for (const XY& point : QueueCurve(*run)) waiting = std::max(waiting, point.y);
+    if (!DrawnOneByOne(*run)) continue;
+    std::size_t of_run = 0;
+    for (const Band& band : LayOut(*run)) of_run += band.lanes;
+    lanes = std::max(lanes, of_run);
+  }
+  frame.memory_end_mib = NiceEnd(memory_mib / 1024) * 1024;
+  frame.power_end_w = NiceEnd(power_w);
+  frame.queue_end = NiceEnd(waiting);
+  constexpr double kWantedHeight = 300;
+  frame.gantt_lane = std::clamp(kWantedHeight / static_cast<double>(lanes), 3.0, 14.0);
+  return frame;
+}
+
+std::string Gantt(const RunRecord& run, const TimelineFrame& frame) {
+  if (run.gpus.empty() || AttemptsOf(run) == 0) return Note(frame, "No task has run.");
+  return DrawnOneByOne(run) ? TasksOneByOne(run, frame) : TasksAsDensity(run, frame);
+}
+
+std::string QueueChart(const RunRecord& run, const TimelineFrame& frame) {
+  constexpr double kHeight = 44;
+  const std::vector<XY> curve = Thin(QueueCurve(run), kMostPoints);
+  if (curve.empty()) return Note(frame, "No task was submitted.");
+  Svg svg(frame.width, kTop + kHeight + kAxis, "Waiting tasks over time");
+  DrawTimeAxis(svg, frame, kTop, kTop + kHeight);
+  const Scale x = TimeScale(frame);
+  const Scale y{.low = 0, .high = frame.queue_end, .from = kTop + kHeight, .to = kTop};
+  svg.Text(kLeft - 6, kTop + kHeight / 2 + 4, "waiting", "label end");
+  const double end_s = Since(run, run.to);
+  svg.Path(StepArea(curve, end_s, x, y), "area");
+  DrawValueAxis(svg, y, frame, "");
+  svg.Path(StepPath(curve, end_s, x, y), "curve");
+  return std::move(svg).Finish();
+}
+
+std::string GpuChart(const RunRecord& run, Quantity quantity, const TimelineFrame& frame) {
+  const QuantityLook look = LookOf(quantity);
+  const bool reported = std::any_of(run.gpus.begin(), run.gpus.end(), [&](const RunGpu& gpu) {
+    return AnyValue(CurveOf(run, gpu, look));
+  });
+  if (!reported) return Note(frame, "Not reported.");
+  const double end = EndOf(quantity, frame);
+  return run.gpus.size() <= kStripGpus ? Strips(run, look, end, frame)
+                                       : Envelope(run, look, end, frame);
+}
+
+}  // namespace carma::report
