@@ -1,23 +1,19 @@
 #include "cli/completion.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "cli/shell_quote.h"
 
 namespace carma::cli {
 namespace {
 
-// Text inside '…' of a shell.
-std::string Quote(std::string_view text) {
-  std::string out = "'";
-  for (char c : text) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out.push_back(c == '\n' ? ' ' : c);
-    }
-  }
-  return out + "'";
+// A help text on one line.
+std::string QuotedLine(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return ShellQuote(text);
 }
 
 std::string OptionList(const std::vector<OptionWords>& options) {
@@ -29,35 +25,59 @@ std::string OptionList(const std::vector<OptionWords>& options) {
   return base::Join(words, " ");
 }
 
-std::string Bash(const std::vector<VerbWords>& verbs, const std::vector<OptionWords>& global) {
+std::vector<std::string> NamesOf(const std::vector<VerbWords>& verbs) {
   std::vector<std::string> names;
-  std::string cases;
   for (const VerbWords& verb : verbs) {
     names.insert(names.end(), verb.names.begin(), verb.names.end());
-    cases += fmt::format("    {}) words={} ;;\n", base::Join(verb.names, "|"),
-                         Quote(OptionList(verb.options)));
   }
+  return names;
+}
+
+// The words of `verb/sub`; a verb is asked after its own sub-verbs, whatever stands behind it.
+std::string BashCases(const VerbWords& verb) {
+  std::string cases;
+  for (const std::string& name : verb.names) {
+    for (const VerbWords& sub : verb.verbs) {
+      for (const std::string& sub_name : sub.names) {
+        cases += fmt::format("    {}/{}) words={} ;;\n", name, sub_name,
+                             ShellQuote(OptionList(sub.options)));
+      }
+    }
+    const std::string subs = base::Join(NamesOf(verb.verbs), " ");
+    cases += fmt::format("    {}/*) words={}{} ;;\n", name, ShellQuote(OptionList(verb.options)),
+                         subs.empty() ? "" : " names=" + ShellQuote(subs));
+  }
+  return cases;
+}
+
+std::string Bash(const std::vector<VerbWords>& verbs, const std::vector<OptionWords>& global) {
+  std::string cases;
+  for (const VerbWords& verb : verbs) cases += BashCases(verb);
   return fmt::format(
       "_carma() {{\n"
-      "  local current=${{COMP_WORDS[COMP_CWORD]}} verb= word words= i\n"
+      "  local current=${{COMP_WORDS[COMP_CWORD]}} verb= sub= word words= names= i\n"
       "  for ((i = 1; i < COMP_CWORD; ++i)); do\n"
       "    word=${{COMP_WORDS[i]}}\n"
-      "    if [[ $word == --socket ]]; then ((++i)); elif [[ $word != -* ]]; then verb=$word; "
-      "break; "
-      "fi\n"
+      "    if [[ $word == --socket ]]; then ((++i))\n"
+      "    elif [[ $word == -* ]]; then :\n"
+      "    elif [[ -z $verb ]]; then verb=$word\n"
+      "    else sub=$word; break\n"
+      "    fi\n"
       "  done\n"
-      "  case $verb in\n"
-      "    '') words={} ;;\n"
+      "  case $verb/$sub in\n"
+      "    /*) names={} ;;\n"
       "{}"
       "  esac\n"
-      "  if [[ -z $verb || $current == -* ]]; then\n"
+      "  if [[ $current == -* ]]; then\n"
       "    COMPREPLY=($(compgen -W \"$words {}\" -- \"$current\"))\n"
+      "  elif [[ -n $names ]]; then\n"
+      "    COMPREPLY=($(compgen -W \"$names\" -- \"$current\"))\n"
       "  else\n"
       "    COMPREPLY=($(compgen -f -- \"$current\"))\n"
       "  fi\n"
       "}}\n"
       "complete -o filenames -F _carma carma\n",
-      Quote(base::Join(names, " ")), cases, OptionList(global));
+      ShellQuote(base::Join(NamesOf(verbs), " ")), cases, OptionList(global));
 }
 
 // One option of zsh's _arguments, "-G", "--gpus" or both.
@@ -67,45 +87,56 @@ std::string ZshOption(const OptionWords& option) {
   const std::string value = option.takes_value ? ":value:_files" : "";
   std::string specs;
   if (option.letter != 0) {
-    specs += " " + Quote(fmt::format("*-{}[{}]{}", option.letter, help, value));
+    specs += " " + ShellQuote(fmt::format("*-{}[{}]{}", option.letter, help, value));
   }
   if (!option.long_name.empty()) {
     const char* equals = option.takes_value ? "=" : "";
-    specs += " " + Quote(fmt::format("*{}{}[{}]{}", option.long_name, equals, help, value));
+    specs += " " + ShellQuote(fmt::format("*{}{}[{}]{}", option.long_name, equals, help, value));
   }
   return specs;
 }
 
-std::string Zsh(const std::vector<VerbWords>& verbs, const std::vector<OptionWords>& global) {
+// Asks for a verb, then for what that verb takes; for a verb's own verbs again.
+std::string ZshChoice(const std::vector<VerbWords>& verbs, const std::string& options,
+                      const std::string& global) {
   std::string descriptions;
   std::string cases;
-  std::string global_specs;
-  for (const OptionWords& option : global) global_specs += ZshOption(option);
   for (const VerbWords& verb : verbs) {
-    for (const std::string& name : verb.names) {
-      descriptions += " " + Quote(name + ":" + verb.help);
-    }
     std::string specs;
     for (const OptionWords& option : verb.options) specs += ZshOption(option);
-    cases += fmt::format("    {}) _arguments -S{}{} '*:argument:_files' ;;\n",
-                         base::Join(verb.names, "|"), specs, global_specs);
+    for (const std::string& name : verb.names) {
+      descriptions += " " + QuotedLine(name + ":" + verb.help);
+    }
+    const std::string taken =
+        verb.verbs.empty() ? fmt::format("_arguments -S{}{} '*:argument:_files'", specs, global)
+                           : ZshChoice(verb.verbs, specs + global, global);
+    cases += fmt::format("    {}) {} ;;\n", base::Join(verb.names, "|"), taken);
   }
   return fmt::format(
-      "#compdef carma\n"
-      "_carma() {{\n"
-      "  local context state state_descr line\n"
-      "  typeset -A opt_args\n"
-      "  local -a verbs=({})\n"
+      "verbs=({})\n"
       "  _arguments -C{} '1:verb:->verb' '*::argument:->rest'\n"
       "  case $state in\n"
       "    verb) _describe verb verbs; return ;;\n"
       "  esac\n"
       "  case $line[1] in\n"
       "{}"
-      "  esac\n"
+      "  esac",
+      descriptions, options, cases);
+}
+
+std::string Zsh(const std::vector<VerbWords>& verbs, const std::vector<OptionWords>& global) {
+  std::string global_specs;
+  for (const OptionWords& option : global) global_specs += ZshOption(option);
+  return fmt::format(
+      "#compdef carma\n"
+      "_carma() {{\n"
+      "  local context state state_descr line\n"
+      "  typeset -A opt_args\n"
+      "  local -a verbs\n"
+      "  {}\n"
       "}}\n"
       "if [[ $funcstack[1] == _carma ]]; then _carma \"$@\"; else compdef _carma carma; fi\n",
-      descriptions, global_specs, cases);
+      ZshChoice(verbs, global_specs, global_specs));
 }
 
 std::string FishOption(const OptionWords& option) {
@@ -113,24 +144,36 @@ std::string FishOption(const OptionWords& option) {
   if (option.letter != 0) line += fmt::format(" -s {}", option.letter);
   if (!option.long_name.empty()) line += " -l " + option.long_name.substr(2);
   if (option.takes_value) line += " -r";
-  return line + " -d " + Quote(option.help) + "\n";
+  return line + " -d " + QuotedLine(option.help) + "\n";
+}
+
+// where: the condition under which these verbs may come.
+std::string FishVerbs(const std::vector<VerbWords>& verbs, const std::string& where,
+                      const std::string& seen_before) {
+  std::string out;
+  for (const VerbWords& verb : verbs) {
+    for (const std::string& name : verb.names) {
+      out += fmt::format("complete -c carma -n {} -f -a {} -d {}\n", ShellQuote(where), name,
+                         QuotedLine(verb.help));
+    }
+    const std::string seen =
+        seen_before + "__fish_seen_subcommand_from " + base::Join(verb.names, " ");
+    for (const OptionWords& option : verb.options) {
+      out += "complete -c carma -n " + ShellQuote(seen) + FishOption(option);
+    }
+    if (verb.verbs.empty()) continue;
+    out += FishVerbs(
+        verb.verbs,
+        seen + "; and not __fish_seen_subcommand_from " + base::Join(NamesOf(verb.verbs), " "),
+        seen + "; and ");
+  }
+  return out;
 }
 
 std::string Fish(const std::vector<VerbWords>& verbs, const std::vector<OptionWords>& global) {
   std::string out;
   for (const OptionWords& option : global) out += "complete -c carma" + FishOption(option);
-  for (const VerbWords& verb : verbs) {
-    for (const std::string& name : verb.names) {
-      out += fmt::format("complete -c carma -n __fish_use_subcommand -f -a {} -d {}\n", name,
-                         Quote(verb.help));
-    }
-    for (const OptionWords& option : verb.options) {
-      out += fmt::format("complete -c carma -n '__fish_seen_subcommand_from {}'",
-                         base::Join(verb.names, " ")) +
-             FishOption(option);
-    }
-  }
-  return out;
+  return out + FishVerbs(verbs, "__fish_use_subcommand", "");
 }
 
 }  // namespace

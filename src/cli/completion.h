@@ -18,6 +18,7 @@ struct VerbWords {
   std::vector<std::string> names;  // the verb, then its aliases: "list", "ls"
   std::string help;
   std::vector<OptionWords> options;
+  std::vector<VerbWords> verbs = {};  // of `carma trace`: "info" …; empty: none
 };
 
 // shell: "bash", "zsh" or "fish". The words of `global` stand before every verb. Errors: kInvalid

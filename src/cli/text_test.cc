@@ -1,7 +1,9 @@
 // Views become exactly this text.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 
 #include "cli/completion.h"
 #include "cli/gpu_text.h"
@@ -268,19 +270,54 @@ TEST(Screen, TextIsCutByCharacters) {
   EXPECT_EQ(ShownWidth("h…é"), 3u);
 }
 
+const std::vector<VerbWords> kSomeVerbs = {
+    {.names = {"list", "ls"}, .help = "List it's tasks", .options = {{"--user", 'u', true, "who"}}},
+    {.names = {"trace"},
+     .help = "Traces",
+     .options = {{"--all", 'a', false, "all"}},
+     .verbs = {{.names = {"info"}, .help = "Look", .options = {{"--strict", 0, false, "no"}}},
+               {.names = {"window"}, .help = "Cut", .options = {{"--from", 0, true, "when"}}}}},
+    {.names = {"status"}, .help = "Show", .options = {}}};
+
 TEST(Completion, NamesVerbsAndOptionsInEveryShell) {
-  const std::vector<VerbWords> verbs = {{.names = {"list", "ls"},
-                                         .help = "List it's tasks",
-                                         .options = {{"--user", 'u', true, "who"}}},
-                                        {.names = {"status"}, .help = "Show", .options = {}}};
   for (const char* shell : {"bash", "zsh", "fish"}) {
-    const auto script = CompletionScript(shell, verbs, {{"--json", 0, false, "JSON"}});
+    const auto script = CompletionScript(shell, kSomeVerbs, {{"--json", 0, false, "JSON"}});
     ASSERT_TRUE(script);
-    for (const char* word : {"list", "ls", "status", "user", "json"}) {
+    for (const char* word :
+         {"list", "ls", "status", "user", "json", "trace", "info", "window", "strict", "from"}) {
       EXPECT_NE(script->find(word), std::string::npos) << shell << " " << word;
     }
   }
-  EXPECT_FALSE(CompletionScript("csh", verbs, {}));
+  EXPECT_FALSE(CompletionScript("csh", kSomeVerbs, {}));
+}
+
+// What bash offers for the last word of a line, by the script itself.
+std::string Offered(const std::string& script, const std::string& line) {
+  const std::string path = ::testing::TempDir() + "/completion.bash";
+  std::ofstream(path) << script << "COMP_WORDS=(" << line
+                      << ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_carma\n"
+                         "echo \"${COMPREPLY[*]}\"\n";
+  std::string offered;
+  if (std::FILE* out = ::popen(("bash " + path).c_str(), "r")) {
+    char buffer[4096];
+    while (std::fgets(buffer, sizeof buffer, out)) offered += buffer;
+    ::pclose(out);
+  }
+  return offered;
+}
+
+TEST(Completion, OffersSubVerbsAndTheirOptionsInBash) {
+  const auto script = CompletionScript("bash", kSomeVerbs, {{"--json", 0, false, "JSON"}});
+  ASSERT_TRUE(script);
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"carma ''", "list ls trace status\n"}, {"carma --json st", "status\n"},
+      {"carma trace ''", "info window\n"},    {"carma --socket x trace w", "window\n"},
+      {"carma trace --a", "--all\n"},         {"carma trace info --", "--strict --json\n"},
+      {"carma trace window --f", "--from\n"}, {"carma ls -", "--user -u --json\n"},
+  };
+  for (const auto& [line, offered] : cases) {
+    EXPECT_EQ(Offered(*script, line), offered) << line;
+  }
 }
 
 }  // namespace

@@ -291,6 +291,19 @@ std::vector<OptionWords> OptionsOf(const CLI::App& app) {
   return options;
 }
 
+std::vector<VerbWords> VerbsOf(const CLI::App& app) {
+  std::vector<VerbWords> verbs;
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
+    VerbWords words{.names = {each->get_name()},
+                    .help = each->get_description(),
+                    .options = OptionsOf(*each),
+                    .verbs = VerbsOf(*each)};
+    for (const std::string& alias : each->get_aliases()) words.names.push_back(alias);
+    verbs.push_back(std::move(words));
+  }
+  return verbs;
+}
+
 void AddCompletion(CLI::App& app, Context& context) {
   auto shell = NewFlags<std::string>();
   CLI::App* verb = AddVerb(app, "completion", "Print the completion script of a shell",
@@ -298,15 +311,7 @@ void AddCompletion(CLI::App& app, Context& context) {
                            "  carma completion fish | source\n");
   verb->add_option("shell", *shell, "bash, zsh or fish")->required();
   verb->callback([&app, &context, shell] {
-    std::vector<VerbWords> verbs;
-    for (const CLI::App* each : app.get_subcommands({})) {
-      VerbWords words{.names = {each->get_name()},
-                      .help = each->get_description(),
-                      .options = OptionsOf(*each)};
-      for (const std::string& alias : each->get_aliases()) words.names.push_back(alias);
-      verbs.push_back(std::move(words));
-    }
-    const auto script = CompletionScript(*shell, verbs, OptionsOf(app));
+    const auto script = CompletionScript(*shell, VerbsOf(app), OptionsOf(app));
     if (!script) return context.Fail(script.error());
     Print(context, *script);
   });

@@ -24,9 +24,9 @@ using Profile = std::array<double, kProfileBins>;
 
 constexpr std::array kBurstQuantiles{0.0, 0.25, 0.50, 0.75, 0.90, 0.95};
 // Each draw passes over all jobs: fewer of them where there are many.
-constexpr std::size_t kDraws = 32;
-constexpr std::size_t kDrawsOfMany = 4;
-constexpr std::size_t kMany = 1'000'000;
+constexpr std::size_t kLookedAt = 10'000'000;  // jobs, for each gap
+constexpr std::size_t kFewestDraws = 4;
+constexpr std::size_t kMostDraws = 500;
 
 // One sample of the jobs that may be in it.
 struct Draw {
@@ -139,7 +139,7 @@ Result<Draw> BestDraw(const JobTrace& trace, const Measure& measure, double shar
   base::Rng rng(seed);
   std::optional<Draw> best;
   double least = 0;
-  const std::size_t draws = trace.jobs.size() > kMany ? kDrawsOfMany : kDraws;
+  const std::size_t draws = std::clamp(kLookedAt / trace.jobs.size(), kFewestDraws, kMostDraws);
   for (const Duration burst_gap : BurstGaps(trace.jobs)) {
     for (std::size_t i = 0; i < draws; ++i) {
       Draw draw = measure.Look(Thin(trace.jobs, burst_gap, share, rng));

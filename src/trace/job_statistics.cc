@@ -46,10 +46,10 @@ double Memory(const std::vector<double>& numbers) {
 }
 
 // Variance / mean of the arrivals in whole hours; the last hour that is not whole is left out.
-double DispersionPerHour(const std::vector<Job>& jobs) {
+std::optional<double> DispersionPerHour(const std::vector<Job>& jobs) {
   const Duration first = jobs.front().submit;
   const auto hours = static_cast<std::size_t>((jobs.back().submit - first) / std::chrono::hours(1));
-  if (hours < 2) return 0;
+  if (hours < 24) return std::nullopt;
   double sum = 0;
   double squares = 0;
   for (std::size_t i = 0; i < jobs.size();) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,10 +25,11 @@ Spread SpreadOf(std::vector<double>& numbers);
 
 struct Arrivals {
   Spread gaps_s;
-  double cv = 0;             // deviation / mean of the gaps; 1 for a Poisson process
-  double burstiness = 0;     // (cv - 1) / (cv + 1), Goh and Barabási 2008: -1 regular … 1 bursty
-  double memory = 0;         // correlation of a gap with the next one (same source)
-  double dispersion = 0;     // variance / mean of the arrivals per hour; 1 for a Poisson process
+  double cv = 0;          // deviation / mean of the gaps; 1 for a Poisson process
+  double burstiness = 0;  // (cv - 1) / (cv + 1), Goh and Barabási 2008: -1 regular … 1 bursty
+  double memory = 0;      // correlation of a gap with the next one (same source)
+  // Variance / mean of the arrivals per hour; 1 for a Poisson process. Absent: less than a day.
+  std::optional<double> dispersion;
   std::size_t together = 0;  // arrivals in the same millisecond as the one before
 };
 

@@ -94,11 +94,11 @@ TEST(Statistics, TellBurstsFromAPoissonProcess) {
   EXPECT_NEAR(even.cv, 1, 0.05);
   EXPECT_NEAR(even.burstiness, 0, 0.03);
   EXPECT_NEAR(even.memory, 0, 0.03);
-  EXPECT_NEAR(even.dispersion, 1, 0.15);
+  EXPECT_NEAR(*even.dispersion, 1, 0.15);
   const Arrivals bursty = DescribeArrivals(BurstyTrace(10).jobs);
   EXPECT_GT(bursty.cv, 3);
   EXPECT_GT(bursty.burstiness, 0.5);
-  EXPECT_GT(bursty.dispersion, 5);
+  EXPECT_GT(*bursty.dispersion, 5);
 }
 
 TEST(Sample, FitsTheServerAndKeepsTheArrivals) {
@@ -244,7 +244,8 @@ TEST(Generator, ArrivesAsTheTraceItWasFittedTo) {
   const JobStatistics made = Describe(Generated(*generator, 20'000), 1);
   EXPECT_NEAR(made.arrivals.gaps_s.mean / wanted.arrivals.gaps_s.mean, 1, 0.1);
   EXPECT_NEAR(made.arrivals.cv / wanted.arrivals.cv, 1, 0.1);
-  EXPECT_NEAR(made.arrivals.dispersion / wanted.arrivals.dispersion, 1, 0.3) << "bursts stay whole";
+  EXPECT_NEAR(*made.arrivals.dispersion / *wanted.arrivals.dispersion, 1, 0.3)
+      << "bursts stay whole";
   EXPECT_NEAR(made.durations_s.p50 / wanted.durations_s.p50, 1, 0.05);
   EXPECT_NEAR(made.offered_gpus / wanted.offered_gpus, 1, 0.1);
 }

@@ -56,6 +56,10 @@ Result<TaskTrace> BuiltInDemo60() {
   return ParseTrace(kDemo60Csv, "demo60");
 }
 
+std::string_view Demo60Csv() {
+  return kDemo60Csv;
+}
+
 Result<std::vector<const Workload*>> MatchWorkloads(const TaskTrace& trace,
                                                     const Catalogue& catalogue,
                                                     std::string_view path) {

@@ -31,8 +31,9 @@ struct TaskTrace {
 // does. Errors: kInvalid "path: line 7: …": no tasks, a time before the one above it, negative, or
 // later than a year; a solo_s of nothing or of more than ten years.
 base::Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path);
-// The project's own 60 tasks (data/traces/demo60.csv), of the built-in catalogue.
+// The project's own 60 tasks (data/traces/demo60.csv), of the built-in catalogue; the same as text.
 base::Result<TaskTrace> BuiltInDemo60();
+std::string_view Demo60Csv();
 
 // The workload of every submission, in order; pointers into the catalogue.
 // Errors: kInvalid "path: line 7: …" for the first that is unknown or not usable.
