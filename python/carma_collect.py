@@ -6,7 +6,7 @@ until its memory is steady, and records the peak together with the layer list.
     carma_collect.py clean FOLDER                 drop what is torn, unfinished or there twice
     carma_collect.py pack FOLDER -o DATA          DATA/layers.jsonl.gz and DATA/measured.csv
 
-`carma estimate evaluate --layers DATA/layers.jsonl.gz --measured DATA/measured.csv` reads the result.
+`carma estimate evaluate --layers DATA/layers.jsonl.gz --measured DATA/measured.csv` reads them.
 
 The plan is a function of the seed: run k is the same network on every machine and after every
 restart. FOLDER/journal.jsonl is only appended to, one line per event, each on disk before the next
@@ -192,9 +192,8 @@ def cnn_filters(config: Dict[str, Any]) -> List[int]:
         return [base if i % 3 == 2 else max(1, base // 4) for i in range(count)]
     # hourglass: a quarter in the middle
     waist = (count - 1) / 2
-    return [
-        max(1, round(base * (1 - 0.75 * (1 - abs(i - waist) / max(waist, 1))))) for i in range(count)
-    ]
+    from_waist = [abs(i - waist) / max(waist, 1) for i in range(count)]  # 0..1
+    return [max(1, round(base * (0.25 + 0.75 * distance))) for distance in from_waist]
 
 
 def build(config: Dict[str, Any]):
@@ -371,8 +370,8 @@ def _build_encoder(config):
 
 # --------------------------------------------------------------------------------------------------
 # The process that trains one network. It reads the description from its first line of input and
-# answers with lines of JSON: {"layers"}, {"steady"}, {"done"} or {"oom"} or {"too_large"}. It leaves
-# when its input ends, so that the collector can look at its memory once more.
+# answers with lines of JSON: {"layers"}, {"steady"}, then {"done"}, {"oom"} or {"too_large"}. It
+# leaves when its input ends, so that the collector can look at its memory once more.
 # --------------------------------------------------------------------------------------------------
 
 STEADY_STEPS = 8  # so many steps without new memory, and it is taken to be steady
@@ -401,7 +400,8 @@ class _Training:
         self.amp = config["precision"] == "amp"
         self.inputs, self.targets = self._data(torch)
         self.multi_class = config.get("outputs", 2) > 1
-        self.scaler = torch.cuda.amp.GradScaler(enabled=self.amp and device == "cuda")
+        amp = torch.amp if hasattr(torch.amp, "GradScaler") else torch.cuda.amp
+        self.scaler = amp.GradScaler(enabled=self.amp and device == "cuda")
 
     def _optimizer(self, torch):
         parameters = self.model.parameters()
@@ -869,7 +869,8 @@ class Collector:
         limits: Limits = Limits(),
         child: Optional[Sequence[str]] = None,  # command of the training process
     ):
-        self.folder, self.plan, self.device, self.gpu, self.limits = folder, plan, device, gpu, limits
+        self.folder, self.plan, self.limits = folder, plan, limits
+        self.device, self.gpu = device, gpu
         self.child = list(child) if child else [sys.executable, PROGRAM, "train"]
         self.child += [f"--device={device}", f"--steady-limit={limits.steady_s}"]
         self.child += [f"--measure={limits.measure_s}"]

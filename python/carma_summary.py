@@ -15,8 +15,8 @@ Forward hooks see each module's shapes; saved-tensor hooks see what autograd kee
 one batch size to the other grows with the batch. Code that looks at values cannot run without
 memory; it runs on the CPU instead, with tiny batches.
 
-Where a GPU would keep something else than the CPU (byte masks of dropout, fused attention, recurrent
-networks of cuDNN, autocast), stand-ins keep what the GPU keeps; docs/python.md lists them.
+Where a GPU would keep something else than the CPU (byte masks of dropout, fused attention,
+recurrent networks of cuDNN, autocast), stand-ins keep what the GPU keeps: docs/python.md.
 
 The file is CARMA's layer list, docs/layer-lists.md. Needs PyTorch 1.13 or newer, nothing else.
 """
@@ -27,6 +27,7 @@ import argparse
 import contextlib
 import copy
 import dataclasses
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -34,6 +35,7 @@ import json
 import math
 import os
 import random
+import signal
 import sys
 import threading
 import time
@@ -61,6 +63,13 @@ Shape = Tuple[int, ...]
 
 class SummaryError(Exception):
     """What kept the model from being described, as one line for its author."""
+
+
+class _TooLarge(SummaryError):
+    """A dry run on the CPU would take more memory than it may."""
+
+    def __init__(self, limit_bytes: float):
+        super().__init__(f"a dry run on the CPU needs over {limit_bytes / 2**30:.1f} GiB")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -95,7 +104,7 @@ def parse_input(text: str, default_dtype: str = "float32") -> InputSpec:
 def parse_dtype(name: str) -> torch.dtype:
     dtype = getattr(torch, name, None)
     if not isinstance(dtype, torch.dtype):
-        raise SummaryError(f"{name!r} is no data type of PyTorch; float32, int64 and bool are usual")
+        raise SummaryError(f"{name!r} is no data type of PyTorch, as float32, int64 and bool are")
     return dtype
 
 
@@ -192,8 +201,8 @@ class Inputs:
             return tensor.to(device)
         if device == "meta":
             return torch.empty((batch, *tensor.shape[1:]), dtype=tensor.dtype, device="meta")
-        rows = torch.arange(batch) % tensor.shape[0]
-        return tensor[: min(batch, tensor.shape[0])].to(device)[rows % min(batch, tensor.shape[0])]
+        few = tensor[:batch].to(device)
+        return few[torch.arange(batch) % few.shape[0]]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -342,7 +351,7 @@ class _Autocast:
 
     def to(self, dtype: torch.dtype) -> Callable:
         def stand_in(original, *arguments, **options):
-            cast = lambda tensor: self._cast(tensor, dtype)  # noqa: E731
+            cast = functools.partial(self._cast, dtype=dtype)
             return original(*map_tensors(arguments, cast), **map_tensors(options, cast))
 
         return stand_in
@@ -451,7 +460,7 @@ def _storage_of(tensor: torch.Tensor) -> Any:
 
 
 class _KeptTensor:
-    """What a saved-tensor hook hands to autograd: it lives as long as the graph needs the tensor."""
+    """What a saved-tensor hook hands to autograd: lives as long as the graph needs the tensor."""
 
     def __init__(self, tensor: torch.Tensor):
         self.tensor = tensor.detach()  # without the graph: a result would keep itself alive
@@ -469,7 +478,7 @@ class _KeptBytes:
     def pack(self, tensor: torch.Tensor) -> _KeptTensor:
         self._seen += tensor.numel() * tensor.element_size()
         if self._seen > self._limit:
-            raise SummaryError(f"a dry run on the CPU needs over {self._limit / 2**30:.1f} GiB")
+            raise _TooLarge(self._limit)
         kept = _KeptTensor(tensor)
         self._kept.add(kept)
         return kept
@@ -687,7 +696,7 @@ def _layers(passes: Sequence[_Pass]) -> List[list]:
     if len(passes) == 1:
         only = passes[0]
         return [
-            _layer(row, _shape_of_one(row.inputs, only.batch), _shape_of_one(row.outputs, only.batch))
+            _layer(row, *(_shape_of_one(shape, only.batch) for shape in (row.inputs, row.outputs)))
             for row in only.rows
         ]
     small, large = passes[:2]
@@ -708,7 +717,7 @@ def _whole(number: float) -> float:
 
 
 def _saved_bytes(passes: Sequence[_Pass], notes: List[str]) -> dict:
-    """The straight line through two batch sizes; the pass at the real batch size has the last word."""
+    """The line through two batch sizes; a pass at the real batch size has the last word."""
     if len(passes) == 1:
         only = passes[0]
         notes.append(
@@ -751,9 +760,13 @@ def _copy(model: nn.Module, device: str) -> nn.Module:
         raise SummaryError(f"the model cannot be copied: {_one_line(error)}") from error
 
 
-def _prepared(model: nn.Module, device: str, precision: str) -> nn.Module:
+def _prepared(model: nn.Module, device: str, options: _Options) -> nn.Module:
+    """The copy that the dry run may change."""
+    weights = sum(p.numel() * p.element_size() for p in model.parameters())
+    if device == "cpu" and weights > options.memory_limit_bytes:
+        raise _TooLarge(options.memory_limit_bytes)
     prepared = _copy(model, device).train()
-    return prepared.to(torch.bfloat16) if precision in ("fp16", "bf16") else prepared
+    return prepared.to(torch.bfloat16) if options.precision in ("fp16", "bf16") else prepared
 
 
 def _one_line(error: BaseException) -> str:
@@ -772,7 +785,7 @@ def _run(
     errors = {}
     for device, batches in attempts:
         try:
-            prepared = _prepared(model, device, options.precision)
+            prepared = _prepared(model, device, options)
             passes = [_forward(prepared, inputs, b, device, options, notes) for b in batches]
             if device == "meta" and batch is not None and batch not in batches:
                 passes.append(_forward(prepared, inputs, batch, device, options, notes))
@@ -781,6 +794,8 @@ def _run(
         except Exception as error:  # the model's own code: anything can come out of it
             errors.setdefault(device, error)
     error = errors["cpu"]  # says what is wrong with the model, not with the meta device
+    if isinstance(error, _TooLarge):
+        raise SummaryError(f"{error}; without memory: {_one_line(errors['meta'])}") from error
     if isinstance(error, SummaryError):
         raise error
     raise SummaryError(f"the model's forward pass failed: {_one_line(error)}") from error
@@ -1000,7 +1015,8 @@ def _build(text: str) -> nn.Module:
     return model
 
 
-def _exit_after(seconds: float) -> threading.Timer:
+@contextlib.contextmanager
+def _answer_within(seconds: float) -> Iterator[None]:
     """Ends the program from outside: the model's code may never come back."""
 
     def end() -> None:
@@ -1011,7 +1027,14 @@ def _exit_after(seconds: float) -> threading.Timer:
     timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()
-    return timer
+    # Code in C that lets no thread run is ended by the kernel.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds + 5)
+    try:
+        yield
+    finally:
+        timer.cancel()
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _parse_arguments(arguments: Optional[Sequence[str]]) -> argparse.Namespace:
@@ -1031,7 +1054,7 @@ def _parse_arguments(arguments: Optional[Sequence[str]]) -> argparse.Namespace:
     parser.add_argument("--batch", type=int, help="samples per GPU and step of the training")
     parser.add_argument("--optimizer", help="sgd, sgd-momentum, adam, adamw ...")
     parser.add_argument("--precision", choices=PRECISIONS, help="default: as the parameters are")
-    parser.add_argument("--loss", default="sum", help="sum, cross-entropy or package.module:function")
+    parser.add_argument("--loss", default="sum", help="sum, cross-entropy or module:function")
     parser.add_argument("--attention", choices=("fused", "math"), default="fused")
     parser.add_argument("--time-limit", type=float, default=60.0, metavar="S", help="%(default)g s")
     parser.add_argument("--memory-limit", type=float, metavar="GIB", help="of a run on the CPU")
@@ -1039,24 +1062,27 @@ def _parse_arguments(arguments: Optional[Sequence[str]]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def _describe_chosen(chosen: argparse.Namespace) -> dict:
+    inputs = [parse_input(text, chosen.dtype) for text in chosen.input]
+    return describe(
+        _build(chosen.model),
+        inputs,
+        batch=chosen.batch,
+        optimizer=chosen.optimizer,
+        precision=chosen.precision,
+        loss=chosen.loss,
+        name=chosen.model.rpartition(":")[2],
+        attention=chosen.attention,
+        memory_limit_bytes=None if chosen.memory_limit is None else chosen.memory_limit * 2**30,
+    )
+
+
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Exit status 0, or 2 with one line on stderr."""
     chosen = _parse_arguments(arguments)
-    timer = _exit_after(chosen.time_limit)
     try:
-        inputs = [parse_input(text, chosen.dtype) for text in chosen.input]
-        limit = None if chosen.memory_limit is None else chosen.memory_limit * 2**30
-        summary = describe(
-            _build(chosen.model),
-            inputs,
-            batch=chosen.batch,
-            optimizer=chosen.optimizer,
-            precision=chosen.precision,
-            loss=chosen.loss,
-            name=chosen.model.rpartition(":")[2],
-            attention=chosen.attention,
-            memory_limit_bytes=limit,
-        )
+        with _answer_within(chosen.time_limit):
+            summary = _describe_chosen(chosen)
         text = to_json(summary)
         if chosen.output is None:
             sys.stdout.write(text)
@@ -1066,8 +1092,6 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     except (SummaryError, OSError) as error:
         print(f"carma_summary: {error}", file=sys.stderr)
         return 2
-    finally:
-        timer.cancel()
     for note in summary.get("notes", []):
         print(f"carma_summary: note: {note}", file=sys.stderr)
     return 0

@@ -141,6 +141,57 @@ class Forgotten(nn.Module):
         return self.used(x)
 
 
+def vgg11(norm: bool) -> nn.Module:
+    """As timm has it: the first two dense layers are convolutions."""
+    modules: list = []
+    width = 3
+    for filters in (64, 0, 128, 0, 256, 256, 0, 512, 512, 0, 512, 512, 0):
+        if filters == 0:
+            modules.append(nn.MaxPool2d(2))
+            continue
+        modules.append(nn.Conv2d(width, filters, 3, padding=1))
+        modules += [nn.BatchNorm2d(filters)] if norm else []
+        modules.append(nn.ReLU(inplace=True))
+        width = filters
+    for width, kernel in ((512, 7), (4096, 1)):
+        modules += [nn.Conv2d(width, 4096, kernel), nn.ReLU(inplace=True)]
+    return nn.Sequential(*modules, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4096, 1000))
+
+
+class TransformerBlock(nn.Module):
+    def __init__(self, width: int, heads: int):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attention = FusedAttention(width, heads, dropout=0.0)
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.attention(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+
+class VisionTransformer(nn.Module):
+    def __init__(self, width: int, heads: int, blocks: int, image: int, patch: int):
+        super().__init__()
+        self.patches = nn.Conv2d(3, width, patch, patch)
+        self.first = nn.Parameter(torch.zeros(1, 1, width))
+        self.positions = nn.Parameter(torch.zeros(1, (image // patch) ** 2 + 1, width))
+        self.blocks = nn.Sequential(*(TransformerBlock(width, heads) for _ in range(blocks)))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 1000)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.first.expand(x.shape[0], -1, -1), x], 1) + self.positions
+        return self.head(self.norm(self.blocks(x))[:, 0])
+
+
+def vision_transformer() -> nn.Module:
+    """ViT-B/16 at 224 pixels."""
+    return VisionTransformer(768, 12, 12, 224, 16)
+
+
 def big_language_model() -> nn.Module:
     return LanguageModel(vocabulary=1_000_000, width=1024)
 

@@ -50,7 +50,10 @@ class KeptBytes(unittest.TestCase):
 
     def test_elementwise(self):
         x = 8 * 4
-        linear = lambda *rest: nn.Sequential(nn.Linear(8, 8), *rest)  # noqa: E731
+
+        def linear(*rest):
+            return nn.Sequential(nn.Linear(8, 8), *rest)
+
         for name, model, per_sample in (
             ("a linear layer keeps its input", linear(), x),
             ("ReLU keeps its result", linear(nn.ReLU()), 2 * x),
@@ -78,8 +81,8 @@ class KeptBytes(unittest.TestCase):
     def test_fused_attention(self):
         with _scaled_dot_product_attention():
             tokens = 8 * 16 * 4
-            # Input, q, k, v as one storage, result (which the last layer reads), a float per row and
-            # head, rows rounded up to 32.
+            # Input, q, k, v as one storage, result (which the last layer reads), a float per row
+            # and head, rows rounded up to 32.
             expected = tokens + 3 * tokens + tokens + 2 * 32 * 4
             self.check("fused", models.FusedAttention(), TOKENS, expected)
             half = 5 * tokens // 2 + 2 * 8 * 4  # in 16 bits rows are not rounded
@@ -147,11 +150,12 @@ class KeptBytes(unittest.TestCase):
         model = models.conv_net()
         inputs = carma_summary.Inputs(IMAGE)
         options = carma_summary._Options("fp32", "sum", "fused", math.inf, None)
-        kept = {}
+        kept = []
         for device in ("meta", "cpu"):
-            prepared = carma_summary._prepared(model, device, "fp32")
-            kept[device] = carma_summary._forward(prepared, inputs, 4, device, options, []).kept_bytes
-        self.assertEqual(kept["meta"], kept["cpu"])
+            prepared = carma_summary._prepared(model, device, options)
+            one = carma_summary._forward(prepared, inputs, 4, device, options, [])
+            kept.append(one.kept_bytes)
+        self.assertEqual(kept[0], kept[1])
 
 
 @contextlib.contextmanager
@@ -165,6 +169,24 @@ def _scaled_dot_product_attention():
         yield
     finally:
         del F.scaled_dot_product_attention
+
+
+class PublishedArchitectures(unittest.TestCase):
+    """Against the bytes counted for timm 1.0.9's models of the same name, layer by layer alike."""
+
+    def test_to_the_byte(self):
+        image = InputSpec((3, 224, 224))
+        with _scaled_dot_product_attention():
+            for name, model, parameters, per_sample, constant in (
+                ("vgg11", models.vgg11(norm=False), 132_863_336, 48_719_872, 0),
+                ("vgg11_bn", models.vgg11(norm=True), 132_868_840, 78_424_064, 22_016),
+                ("vit_base_patch16_224", models.vision_transformer(), 86_567_656, 118_176_232, 0),
+            ):
+                with self.subTest(name):
+                    result = describe(model, image, batch=32)
+                    self.assertEqual(result["params"], parameters)
+                    saved_bytes = {"per_sample": per_sample, "constant": constant}
+                    self.assertEqual(result["saved_bytes"], saved_bytes)
 
 
 class LayerList(unittest.TestCase):
@@ -328,10 +350,9 @@ class CommandLine(unittest.TestCase):
         )
 
     def test_large_models_need_neither_memory_nor_time(self):
-        done = self.run_program(
-            "models:big_language_model", "--input", "input_ids=512:int64", "--batch", "8",
-            "--memory-limit", "0.5", "--time-limit", "30",
-        )  # fmt: skip
+        limits = ("--memory-limit", "0.5", "--time-limit", "30")
+        inputs = ("--input", "input_ids=512:int64", "--batch", "8")
+        done = self.run_program("models:big_language_model", *inputs, *limits)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         result = json.loads(done.stdout)
         self.assertEqual(result["model"], "big_language_model")
