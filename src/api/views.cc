@@ -52,6 +52,16 @@ void Get(JsonReader& in, const char* key, std::vector<std::int64_t>& target) {
   }
 }
 
+void Get(JsonReader& in, const char* key, std::vector<double>& target) {
+  const Json* list = in.Raw(key);
+  if (!list) return;
+  if (!list->is_array() || list->size() > kMaxItems) return in.Complain(key, "a list of numbers");
+  for (const Json& item : *list) {
+    if (!item.is_number()) return in.Complain(key, "a list of numbers");
+    target.push_back(item.get<double>());
+  }
+}
+
 // A list of objects, each read by `read`.
 template <class T>
 std::optional<base::Error> GetList(JsonReader& in, const char* key, std::vector<T>& target,
@@ -115,6 +125,31 @@ Result<VerdictView> VerdictViewFromJson(const Json& json) {
   return Finish(in, std::move(view));
 }
 
+Json ToJson(const RunView& view) {
+  return {{"task", view.task},
+          {"when_ms", view.when_ms},
+          {"gpu_type", view.gpu_type},
+          {"method", view.method},
+          {"predicted_mib", Optional(view.predicted_mib)},
+          {"promised_mib", Optional(view.promised_mib)},
+          {"measured_mib", view.measured_mib},
+          {"ran_out", view.ran_out}};
+}
+
+Result<RunView> RunViewFromJson(const Json& json) {
+  RunView view;
+  JsonReader in(json, "");
+  Get(in, "task", view.task);
+  in.Get("when_ms", view.when_ms, kAnyLow, kAny);
+  in.Get("gpu_type", view.gpu_type);
+  in.Get("method", view.method);
+  in.Get("predicted_mib", view.predicted_mib, 0, kAny);
+  in.Get("promised_mib", view.promised_mib, 0, kAny);
+  in.Get("measured_mib", view.measured_mib, 0, kAny);
+  in.Get("ran_out", view.ran_out);
+  return Finish(in, std::move(view));
+}
+
 template <class T>
 Json List(const std::vector<T>& views) {
   Json list = Json::array();
@@ -137,7 +172,9 @@ Json ToJson(const TaskView& view) {
           {"gpu_uuids", view.gpu_uuids},
           {"claim_mib", view.claim_mib},
           {"predicted_mib", Optional(view.predicted_mib)},
+          {"bound_mib", Optional(view.bound_mib)},
           {"estimate_method", view.estimate_method},
+          {"estimate_remarks", view.estimate_remarks},
           {"observed_mib", Optional(view.observed_mib)},
           {"peak_mib", view.peak_mib},
           {"exclusive", view.exclusive},
@@ -179,7 +216,9 @@ Result<TaskView> TaskViewFromJson(const Json& json) {
   in.Get("gpu_uuids", view.gpu_uuids);
   in.Get("claim_mib", view.claim_mib, kAnyLow, kAny);
   in.Get("predicted_mib", view.predicted_mib, kAnyLow, kAny);
+  in.Get("bound_mib", view.bound_mib, kAnyLow, kAny);
   in.Get("estimate_method", view.estimate_method);
+  in.Get("estimate_remarks", view.estimate_remarks);
   in.Get("observed_mib", view.observed_mib, kAnyLow, kAny);
   in.Get("peak_mib", view.peak_mib, kAnyLow, kAny);
   in.Get("exclusive", view.exclusive);
@@ -281,6 +320,38 @@ Result<ExplainView> ExplainViewFromJson(const Json& json) {
   Get(in, "ahead", view.ahead);
   in.Get("policy", view.policy, kMaxText);
   in.Get("collocation", view.collocation, kMaxText);
+  return Finish(in, std::move(view));
+}
+
+Json ToJson(const KnowledgeView& view) {
+  return {{"method", view.method},
+          {"coverage", view.coverage},
+          {"gpu_type", view.gpu_type},
+          {"gpu_mib", view.gpu_mib},
+          {"learns", view.learns},
+          {"taught_by", view.taught_by},
+          {"tasks", view.tasks},
+          {"context_shift_mib", view.context_shift_mib},
+          {"ratios", view.ratios},
+          {"runs", List(view.runs)},
+          {"kin_runs", List(view.kin_runs)}};
+}
+
+Result<KnowledgeView> KnowledgeViewFromJson(const Json& json) {
+  KnowledgeView view;
+  JsonReader in(json, "");
+  in.Get("method", view.method);
+  in.Get("coverage", view.coverage, 0, 1);
+  in.Get("gpu_type", view.gpu_type);
+  in.Get("gpu_mib", view.gpu_mib, 0, kAny);
+  in.Get("learns", view.learns);
+  in.Get("taught_by", view.taught_by);
+  in.Get("tasks", view.tasks, 0, kAny);
+  in.Get("context_shift_mib", view.context_shift_mib, -kAnyNumber, kAnyNumber);
+  Get(in, "ratios", view.ratios);
+  for (auto [key, runs] : {std::pair("runs", &view.runs), std::pair("kin_runs", &view.kin_runs)}) {
+    if (auto error = GetList(in, key, *runs, &RunViewFromJson)) return std::unexpected(*error);
+  }
   return Finish(in, std::move(view));
 }
 

@@ -25,10 +25,12 @@ struct TaskView {
   std::vector<std::int64_t> gpu_indices;  // current or last placement
   std::vector<std::string> gpu_uuids;
   std::int64_t claim_mib = 0;                 // promised, per GPU
-  std::optional<std::int64_t> predicted_mib;  // estimate, per GPU
+  std::optional<std::int64_t> predicted_mib;  // most likely peak, per GPU
+  std::optional<std::int64_t> bound_mib;      // what is promised for it: at least predicted_mib
   std::string estimate_method;
-  std::optional<std::int64_t> observed_mib;  // now, highest GPU
-  std::int64_t peak_mib = 0;                 // measured
+  std::vector<std::string> estimate_remarks;  // warnings, or why there is none; not in lists
+  std::optional<std::int64_t> observed_mib;   // now, highest GPU
+  std::int64_t peak_mib = 0;                  // measured
   bool exclusive = false;
   std::int64_t priority = 0;
   int attempt = 0;
@@ -96,6 +98,32 @@ struct ExplainView {
   std::string collocation;             // what the method shares and enforces
 };
 
+// What the server knows for memory estimates, for a command that asks the estimators itself.
+struct RunView {
+  std::uint64_t task = 0;
+  std::int64_t when_ms = 0;
+  std::string gpu_type;
+  std::string method;
+  std::optional<std::int64_t> predicted_mib;
+  std::optional<std::int64_t> promised_mib;
+  std::int64_t measured_mib = 0;
+  bool ran_out = false;  // out of GPU memory: it needs more
+};
+struct KnowledgeView {
+  std::string method;  // that the daemon uses
+  double coverage = 0;
+  std::string gpu_type;      // of most GPUs
+  std::int64_t gpu_mib = 0;  // usable memory of the largest GPU
+  bool learns = false;
+  // Calibration for the GPU type asked about (estimate/calibration.h).
+  std::string taught_by;
+  std::int64_t tasks = 0;
+  double context_shift_mib = 0;
+  std::vector<double> ratios;
+  std::vector<RunView> runs;      // of the signature asked about, newest first
+  std::vector<RunView> kin_runs;  // of the same user's same program
+};
+
 struct EventView {
   std::int64_t sequence = 0;
   std::int64_t when_ms = 0;
@@ -121,6 +149,7 @@ struct StatusView {
 nlohmann::json ToJson(const TaskView& view);
 nlohmann::json ToJson(const GpuView& view);
 nlohmann::json ToJson(const ExplainView& view);
+nlohmann::json ToJson(const KnowledgeView& view);
 nlohmann::json ToJson(const EventView& view);
 nlohmann::json ToJson(const StatusView& view);
 // Errors: kInvalid with JSON pointer. Unknown fields are passed over: an older command talks to a
@@ -128,6 +157,7 @@ nlohmann::json ToJson(const StatusView& view);
 base::Result<TaskView> TaskViewFromJson(const nlohmann::json& json);
 base::Result<GpuView> GpuViewFromJson(const nlohmann::json& json);
 base::Result<ExplainView> ExplainViewFromJson(const nlohmann::json& json);
+base::Result<KnowledgeView> KnowledgeViewFromJson(const nlohmann::json& json);
 base::Result<EventView> EventViewFromJson(const nlohmann::json& json);
 base::Result<StatusView> StatusViewFromJson(const nlohmann::json& json);
 

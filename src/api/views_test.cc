@@ -26,7 +26,9 @@ TaskView FullTask() {
           .gpu_uuids = {"GPU-a", "GPU-b"},
           .claim_mib = 12'000,
           .predicted_mib = 10'000,
+          .bound_mib = 11'500,
           .estimate_method = "given",
+          .estimate_remarks = {"assumed Adam"},
           .observed_mib = 9'000,
           .peak_mib = 9'500,
           .exclusive = true,
@@ -51,6 +53,28 @@ TaskView FullTask() {
           .array_index = 2,
           .pid = 4711,
           .comment = "try"};
+}
+
+KnowledgeView FullKnowledge() {
+  const RunView run{.task = 7,
+                    .when_ms = 5,
+                    .gpu_type = "A100",
+                    .method = "structural",
+                    .predicted_mib = 8'000,
+                    .promised_mib = 9'000,
+                    .measured_mib = 8'100,
+                    .ran_out = true};
+  return {.method = "auto",
+          .coverage = 0.9,
+          .gpu_type = "A100",
+          .gpu_mib = 40'000,
+          .learns = true,
+          .taught_by = "H100",
+          .tasks = 12,
+          .context_shift_mib = -1'180.5,
+          .ratios = {0.9, 1.1},
+          .runs = {run},
+          .kin_runs = {run, run}};
 }
 
 GpuView FullGpu() {
@@ -115,6 +139,7 @@ TEST(Views, FullOnesSurviveTheRoundTrip) {
   ExpectRoundTrip(FullTask(), &TaskViewFromJson);
   ExpectRoundTrip(FullGpu(), &GpuViewFromJson);
   ExpectRoundTrip(FullExplain(), &ExplainViewFromJson);
+  ExpectRoundTrip(FullKnowledge(), &KnowledgeViewFromJson);
   ExpectRoundTrip(FullEvent(), &EventViewFromJson);
   ExpectRoundTrip(FullStatus(), &StatusViewFromJson);
 }
@@ -123,6 +148,7 @@ TEST(Views, EmptyOnesSurviveTheRoundTrip) {
   ExpectRoundTrip(TaskView{}, &TaskViewFromJson);
   ExpectRoundTrip(GpuView{}, &GpuViewFromJson);
   ExpectRoundTrip(ExplainView{}, &ExplainViewFromJson);
+  ExpectRoundTrip(KnowledgeView{}, &KnowledgeViewFromJson);
   ExpectRoundTrip(EventView{}, &EventViewFromJson);
   ExpectRoundTrip(StatusView{}, &StatusViewFromJson);
 }
@@ -183,6 +209,8 @@ TEST(OpenApi, DescribesEveryFieldOfEveryView) {
       {"GpuTask", ToJson(FullGpu())["tasks"][0]},
       {"Explain", ToJson(FullExplain())},
       {"Verdict", ToJson(FullExplain())["gpus"][0]},
+      {"Knowledge", ToJson(FullKnowledge())},
+      {"Run", ToJson(FullKnowledge())["runs"][0]},
       {"Event", ToJson(FullEvent())},
       {"Status", ToJson(FullStatus())},
   };

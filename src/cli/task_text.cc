@@ -245,13 +245,25 @@ std::string PerGpu(const TaskView& task) {
   return task.gpus > 1 ? " on each of its GPUs" : "";
 }
 
+// Why there is no estimate, as far as the server told.
+std::string NoEstimate(const TaskView& task) {
+  if (!task.estimate_remarks.empty()) return "nothing";
+  if (task.state == "submitted" || task.state == "estimating") return "nothing yet";
+  return "nothing: no estimate";
+}
+
 void AddMemory(const TaskView& task, Facts& facts) {
   facts.Add("Predicted", task.predicted_mib ? base::FormatMib(*task.predicted_mib) + PerGpu(task) +
                                                   " (" + Line(task.estimate_method) + ")"
-                                            : "nothing: no estimate");
+                                            : NoEstimate(task));
+  for (const std::string& remark : task.estimate_remarks) {
+    facts.Add("", base::Printable(remark, 400));
+  }
   if (task.attempt > 0) {
     facts.Add("Promised", task.claim_mib > 0 ? base::FormatMib(task.claim_mib) + PerGpu(task)
                                              : "nothing: only what is seen counts");
+  } else if (task.bound_mib && task.bound_mib != task.predicted_mib) {
+    facts.Add("To promise", base::FormatMib(*task.bound_mib) + PerGpu(task));
   }
   std::string measured;
   if (task.observed_mib) measured = base::FormatMib(*task.observed_mib) + " now";

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/engine.h"
+#include "daemon/estimates.h"
 #include "daemon/known_gpus.h"
 #include "daemon/metrics.h"
 #include "daemon/monitor.h"
@@ -28,7 +29,7 @@
 #include "daemon/present.h"
 #include "daemon/routes.h"
 #include "daemon/worker.h"
-#include "estimate/estimator.h"
+#include "estimate/history.h"
 #include "gpu/nvml_probe.h"
 #include "simgpu/state.h"
 #include "store/store.h"
@@ -119,6 +120,8 @@ class RealDaemon : public Daemon, public Engine::Host {
   void DiscoverLater();
   void TakeDevices(Result<std::vector<gpu::DeviceInfo>> devices);
   void StartEngine(std::vector<gpu::DeviceInfo> devices);
+  void OpenDesk(const std::vector<core::GpuInfo>& gpus, std::shared_ptr<estimate::History> history);
+  void TakeEstimates(std::vector<EstimateResult> results);
   void Sample();
   void TakeRound(std::vector<Result<gpu::Reading>> round);
   void WatchProbe();
@@ -133,7 +136,7 @@ class RealDaemon : public Daemon, public Engine::Host {
   DaemonOptions options_;
   std::shared_ptr<base::Clock> clock_;
   std::unique_ptr<store::Store> store_;
-  // Shared with the workers' threads like the clock, the probe and the estimator: one that hangs in
+  // Shared with the workers' threads like the clock and the probe: one that hangs in
   // a driver may come back when everything else is gone. What it then posts is never run.
   std::shared_ptr<asio::io_context> shared_loop_ = std::make_shared<asio::io_context>(1);
   asio::io_context& loop_ = *shared_loop_;
@@ -145,7 +148,7 @@ class RealDaemon : public Daemon, public Engine::Host {
   std::unique_ptr<api::Server> unix_server_;
   std::unique_ptr<api::Server> tcp_server_;
   std::shared_ptr<gpu::Probe> probe_;
-  std::shared_ptr<estimate::Estimator> estimator_ = estimate::MakeGiven();
+  std::unique_ptr<EstimateDesk> desk_;
   // False at the end: a worker need not go on.
   std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
   Counters counters_;
@@ -157,7 +160,7 @@ class RealDaemon : public Daemon, public Engine::Host {
   bool probe_busy_ = false;
   bool probe_silent_ = false;
   std::uint64_t probe_calls_ = 0;
-  Worker probe_worker_, estimate_worker_;
+  Worker probe_worker_;
 };
 
 RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock,
@@ -302,6 +305,7 @@ EngineOptions RealDaemon::MakeEngineOptions() const {
   options.output_rotations = settings.output_rotations;
   options.max_queued_tasks = settings.max_queued_tasks;
   options.default_time_limit = settings.default_time_limit;
+  if (settings.estimate_history) options.history = std::make_shared<estimate::History>();
   if (settings.collocation == config::CollocationMethod::kMps) {
     options.shared_environment["CUDA_MPS_PIPE_DIRECTORY"] = settings.mps_pipe_directory;
   }
@@ -321,7 +325,9 @@ void RealDaemon::StartEngine(std::vector<gpu::DeviceInfo> devices) {
                           {"sm_activity", device.reports_sm_activity}});
   }
   monitor_ = std::make_unique<Monitor>(std::move(devices), options_.settings.window);
-  engine_ = std::make_unique<Engine>(MakeEngineOptions(), *store_, *launcher_, *clock_, *this);
+  EngineOptions options = MakeEngineOptions();
+  OpenDesk(infos, options.history);
+  engine_ = std::make_unique<Engine>(std::move(options), *store_, *launcher_, *clock_, *this);
   if (Result<Unit> started = engine_->Start(std::move(infos)); !started) {
     base::LogError("start_failed", {{"why", started.error().message}});
     engine_.reset();
@@ -330,6 +336,7 @@ void RealDaemon::StartEngine(std::vector<gpu::DeviceInfo> devices) {
   }
   routes_->services().engine = engine_.get();
   routes_->services().monitor = monitor_.get();
+  routes_->services().estimates = &desk_->rules();
   usage_.Set(clock_->RealSpan(kUsageSpan), [this] { CloseUsage(); });
 }
 
@@ -426,23 +433,38 @@ void RealDaemon::WakeAt(base::Time when) {
   wake_.Set(clock_->RealSpan(when - clock_->Now()), [this] { engine_->Post(core::WakeUp{}); });
 }
 
+// ---- estimates ----
+
+void RealDaemon::OpenDesk(const std::vector<core::GpuInfo>& gpus,
+                          std::shared_ptr<estimate::History> history) {
+  const config::Settings& settings = options_.settings;
+  EstimateRules rules;
+  rules.method = settings.estimate_method;
+  rules.coverage = settings.estimate_coverage;
+  rules.prefer_given = settings.estimate_prefer_given;
+  rules.history = std::move(history);
+  std::map<std::string, int> types;
+  for (const core::GpuInfo& gpu : gpus) {
+    ++types[gpu.type];
+    rules.gpu_mib = std::max(rules.gpu_mib, gpu.UsableMib());
+  }
+  for (const auto& [type, count] : types) {
+    if (rules.gpu_type.empty() || count > types[rules.gpu_type]) rules.gpu_type = type;
+  }
+  desk_ = std::make_unique<EstimateDesk>(
+      shared_loop_, std::move(rules), settings.estimate_time_limit,
+      [this](std::vector<EstimateResult> results) { TakeEstimates(std::move(results)); });
+}
+
 void RealDaemon::RequestEstimates(std::vector<EstimateJob> jobs) {
-  auto shared = std::make_shared<std::vector<EstimateJob>>(std::move(jobs));
-  estimate_worker_.Do([estimator = estimator_, loop = shared_loop_, shared, this] {
-    auto events = std::make_shared<std::vector<core::Event>>();
-    for (const EstimateJob& job : *shared) {
-      estimate::Question question;
-      question.given_mib = job.spec.memory_mib;
-      question.given_source = job.spec.memory_source;
-      const Result<estimate::Answer> answer = estimator->Ask(question);
-      std::optional<core::Estimate> known;
-      if (answer) known = core::Estimate{answer->point_mib, answer->method};
-      events->push_back(core::EstimateReady{job.id, std::move(known)});
-    }
-    asio::post(*loop, [this, events] {
-      for (core::Event& event : *events) engine_->Post(std::move(event));
-    });
-  });
+  desk_->Ask(std::move(jobs));
+}
+
+void RealDaemon::TakeEstimates(std::vector<EstimateResult> results) {
+  for (EstimateResult& result : results) {
+    counters_.Count(result);
+    engine_->TakeEstimate(std::move(result));
+  }
 }
 
 void RealDaemon::WatchLauncher() {

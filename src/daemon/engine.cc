@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "estimate/signature.h"
 #include "task/oom_detect.h"
 
 namespace carma::daemon {
@@ -15,6 +16,9 @@ using base::Fail;
 using base::Field;
 using base::Result;
 using base::Unit;
+
+// A training program loads its data and its libraries first; its peak comes with the first steps.
+constexpr base::Duration kLeastLesson{60'000};
 
 std::string OneLine(const core::Reason& reason) {
   std::string line(reason.code == core::ReasonCode::kNone ? "" : core::ReasonName(reason.code));
@@ -99,6 +103,11 @@ Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
     if (const std::optional<core::GpuIndex> gpu = GpuByUuid(uuid))
       events_.push_back(core::DrainRequested{*gpu, why});
   }
+  if (options_.history) {
+    Result<std::vector<core::Observation>> observations = store_.Observations();
+    if (!observations) return std::unexpected(observations.error());
+    for (core::Observation& each : *observations) options_.history->Add(std::move(each));
+  }
   Result<std::vector<store::StoredTask>> unfinished = store_.Unfinished();
   if (!unfinished) return std::unexpected(unfinished.error());
   std::size_t with_process = 0;
@@ -128,8 +137,27 @@ void Engine::Submit(std::vector<task::TaskSpec> specs, const Submitter& submitte
 }
 
 void Engine::Post(core::Event event, Done done) {
+  if (const auto* sampled = std::get_if<core::GpuSampled>(&event);
+      sampled != nullptr && !sampled->sample.attributed) {
+    for (const auto& [task, mib] : sampled->sample.tasks_mib) unclear_.insert(core::Number(task));
+  }
   events_.push_back(std::move(event));
   if (done) waiting_done_.push_back(std::move(done));
+  host_.RequestTurn();
+}
+
+void Engine::TakeEstimate(EstimateResult result) {
+  const store::Forecast& forecast = result.forecast;
+  const core::TaskRecord* record = scheduler_.Find(result.id);
+  const bool awaited = record != nullptr && record->state == core::TaskState::kEstimating;
+  if (awaited && (!forecast.model.empty() || !forecast.remarks.empty() || forecast.formula))
+    waiting_forecasts_.push_back(std::move(result.forecast));
+  Post(core::EstimateReady{result.id, std::move(result.estimate)});
+}
+
+void Engine::ForgetCalibration(Done done) {
+  waiting_forget_ = true;
+  waiting_done_.push_back(std::move(done));
   host_.RequestTurn();
 }
 
@@ -321,16 +349,20 @@ void Engine::AcceptSubmissions() {
   std::move(accepted.begin(), accepted.end(), std::back_inserter(events_));
   for (std::size_t i = 0; i < submissions.size(); ++i) {
     submissions[i].answer(answers[i]);
-    if (answers[i]) KeepForEstimates(answers[i]->first, std::move(submissions[i].specs));
+    if (!answers[i]) continue;
+    KeepForEstimates(answers[i]->first, std::move(submissions[i].specs), submissions[i].submitter);
   }
 }
 
 // So that a large batch is not read back and parsed again before its first answer is old.
-void Engine::KeepForEstimates(core::TaskId first, std::vector<task::TaskSpec> specs) {
+void Engine::KeepForEstimates(core::TaskId first, std::vector<task::TaskSpec> specs,
+                              const Submitter& submitter) {
   std::uint64_t id = core::Number(first);
   for (task::TaskSpec& spec : specs) {
     spec.environment.clear();
-    new_specs_.emplace(id++, std::move(spec));
+    new_jobs_.emplace(id, EstimateJob{static_cast<core::TaskId>(id), std::move(spec), submitter.uid,
+                                      submitter.gid});
+    ++id;
   }
 }
 
@@ -341,6 +373,8 @@ void Engine::Turn() {
   AcceptSubmissions();
   batch_.drains = std::exchange(waiting_drains_, {});
   batch_.usage = std::exchange(waiting_usage_, {});
+  batch_.forecasts = std::exchange(waiting_forecasts_, {});
+  batch_.forget_calibration = std::exchange(waiting_forget_, false);
   batch_.done = std::exchange(waiting_done_, {});
   std::vector<core::Event> events = std::exchange(events_, {});
   if (!events.empty()) Collect(scheduler_.HandleAll(clock_.Now(), events));
@@ -367,6 +401,10 @@ void Engine::NoteChange(const core::TaskRecord& record) {
     if (!record.placement.empty()) event.gpu_uuid = Uuids(record).front();
     batch_.events.push_back(std::move(event));
   }
+  if (last != record.state && !core::HoldsGpus(record.state)) {
+    if (std::optional<core::Observation> lesson = Lesson(record))
+      batch_.observations.push_back(*std::move(lesson));
+  }
   last = record.state;
   // Until the estimate is known a restart asks for it again: nothing to keep.
   if (record.state == core::TaskState::kEstimating) return;
@@ -377,7 +415,7 @@ void Engine::NoteChange(const core::TaskRecord& record) {
 // their estimates again. So one submission costs one wait for the disk, not two.
 bool Engine::KnownAgainAfterRestart(const Batch& batch) {
   return batch.events.empty() && batch.usage.empty() && batch.drains.empty() &&
-         batch.done.empty() &&
+         batch.observations.empty() && !batch.forget_calibration && batch.done.empty() &&
          std::all_of(batch.records.begin(), batch.records.end(), [](const auto& each) {
            const core::TaskRecord& record = each.second;
            return record.state == core::TaskState::kQueued && record.attempt == 0;
@@ -385,8 +423,11 @@ bool Engine::KnownAgainAfterRestart(const Batch& batch) {
 }
 
 Result<Unit> Engine::Write(const Batch& batch) {
-  if (batch.records.empty() && batch.events.empty() && batch.usage.empty() && batch.drains.empty())
+  if (batch.records.empty() && batch.events.empty() && batch.usage.empty() &&
+      batch.drains.empty() && batch.forecasts.empty() && batch.observations.empty() &&
+      !batch.forget_calibration) {
     return Unit{};
+  }
   Result<Unit> ok = store_.Begin(KnownAgainAfterRestart(batch) ? store::Durability::kLater
                                                                : store::Durability::kNow);
   for (auto it = batch.records.begin(); ok && it != batch.records.end(); ++it) {
@@ -396,6 +437,11 @@ Result<Unit> Engine::Write(const Batch& batch) {
     ok = store_.AddEvent(*it);
   for (auto it = batch.usage.begin(); ok && it != batch.usage.end(); ++it)
     ok = store_.AddUsage(*it);
+  for (auto it = batch.forecasts.begin(); ok && it != batch.forecasts.end(); ++it)
+    ok = store_.PutForecast(*it);
+  for (auto it = batch.observations.begin(); ok && it != batch.observations.end(); ++it)
+    ok = store_.AddObservation(*it);
+  if (ok && batch.forget_calibration) ok = store_.ForgetCalibration();
   for (auto it = batch.drains.begin(); ok && it != batch.drains.end(); ++it) {
     ok = it->second ? store_.PutDrain(it->first, *it->second) : store_.DropDrain(it->first);
     if (!ok) break;
@@ -427,14 +473,21 @@ bool Engine::Flush() {
   Batch batch = std::exchange(batch_, {});
   std::vector<EstimateJob> estimates;
   for (const core::Action& action : batch.actions) Perform(action, estimates);
-  new_specs_.clear();
+  new_jobs_.clear();
   if (!estimates.empty()) host_.RequestEstimates(std::move(estimates));
+  if (options_.history) {
+    for (core::Observation& each : batch.observations) options_.history->Add(std::move(each));
+    if (batch.forget_calibration) options_.history->ForgetCalibration();
+  }
   for (const auto& [id, record] : batch.records) {
     if (!core::HoldsGpus(record.state) && record.attempt > 0) {
       attribution_.Remove(id);
       launcher_.Forget(id, record.attempt, AttemptDir(id, record.attempt));
     }
-    if (core::IsFinal(record.state)) last_state_.erase(core::Number(id));
+    if (!core::IsFinal(record.state)) continue;
+    last_state_.erase(core::Number(id));
+    ended_.erase(core::Number(id));
+    unclear_.erase(core::Number(id));
   }
   for (Done& done : batch.done) done(Unit{});
   return true;
@@ -452,22 +505,23 @@ void Engine::Perform(const core::Action& action, std::vector<EstimateJob>& estim
   } else if (const auto* wake = std::get_if<core::WakeAt>(&action)) {
     host_.WakeAt(wake->when);
   } else if (const auto* request = std::get_if<core::RequestEstimate>(&action)) {
-    Result<task::TaskSpec> spec = SpecForEstimate(request->id);
-    if (spec) {
-      estimates.push_back({request->id, std::move(*spec)});
+    Result<EstimateJob> job = JobForEstimate(request->id);
+    if (job) {
+      estimates.push_back(*std::move(job));
     } else {
-      base::LogWarn("estimate_without_spec",
-                    {{"task", request->id}, {"why", spec.error().message}});
+      base::LogWarn("estimate_without_spec", {{"task", request->id}, {"why", job.error().message}});
       Post(core::EstimateReady{request->id, std::nullopt});
     }
   }
 }
 
-Result<task::TaskSpec> Engine::SpecForEstimate(core::TaskId id) {
-  if (auto accepted = new_specs_.extract(core::Number(id))) return std::move(accepted.mapped());
+Result<EstimateJob> Engine::JobForEstimate(core::TaskId id) {
+  if (auto accepted = new_jobs_.extract(core::Number(id))) return std::move(accepted.mapped());
   Result<store::StoredTask> stored = store_.Get(id);
   if (!stored) return std::unexpected(stored.error());
-  return task::SpecFromJsonText(stored->spec_json);
+  Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json);
+  if (!spec) return std::unexpected(spec.error());
+  return EstimateJob{id, *std::move(spec), stored->record.request.uid, stored->gid};
 }
 
 void Engine::Launch(const core::StartTask& start) {
@@ -535,10 +589,59 @@ void Engine::TakeShimEvent(const task::ShimEvent& event) {
                                     {"signal", exit.signal},
                                     {"kind", exit.kind},
                                     {"detail", exit.detail}});
+      NoteEnd(event.id, event.attempt);
       Post(core::TaskExited{event.id, event.attempt, std::move(exit)});
       break;
     }
   }
+}
+
+// ---- what is learned from it ----
+
+void Engine::NoteEnd(core::TaskId id, int attempt) {
+  const core::TaskRecord* record = scheduler_.Find(id);
+  if (!options_.history || record == nullptr || record->attempt != attempt || !record->started ||
+      record->placement.empty()) {
+    return;
+  }
+  const core::GpuIndex gpu = record->placement.front().gpu;
+  ended_[core::Number(id)] = {scheduler_.GpuInfos().at(core::Number(gpu)).type,
+                              clock_.Now() - *record->started};
+}
+
+// A peak teaches if the run was long enough to have reached it and nothing speaks against the
+// measurement; a run that ended for lack of memory teaches that this much was not enough.
+std::optional<core::Observation> Engine::Lesson(const core::TaskRecord& record) {
+  const auto attempt = ended_.extract(core::Number(record.id));
+  if (!attempt || record.peak_mib <= 0 || unclear_.contains(core::Number(record.id)))
+    return std::nullopt;
+  const bool ran_out = record.exit.kind == core::ExitKind::kOutOfMemory;
+  const bool full_run =
+      (record.state == core::TaskState::kSucceeded || record.state == core::TaskState::kTimedOut) &&
+      attempt.mapped().ran >= kLeastLesson;
+  if (!ran_out && !full_run) return std::nullopt;
+  Result<store::StoredTask> stored = store_.Get(record.id);
+  Result<task::TaskSpec> spec =
+      stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
+  Result<std::optional<store::Forecast>> forecast = store_.ForecastOf(record.id);
+  if (!spec || !forecast) return std::nullopt;  // told when the task was started from them
+  const store::Forecast known = forecast->value_or(store::Forecast{});
+  core::Observation lesson;
+  lesson.task = record.id;
+  lesson.when = clock_.Now();
+  lesson.uid = record.request.uid;
+  lesson.signature = estimate::Signature(*spec, lesson.uid, known.model);
+  lesson.kin = estimate::Kin(*spec, lesson.uid);
+  lesson.gpu_type = attempt.mapped().gpu_type;
+  if (record.estimate) {
+    lesson.method = record.estimate->method;
+    lesson.predicted_mib = record.estimate->predicted_mib.value_or(record.estimate->peak_mib);
+    lesson.promised_mib = record.estimate->peak_mib;
+  }
+  lesson.measured_mib = record.peak_mib;
+  lesson.ran_out = ran_out;
+  lesson.formula = known.formula;
+  return lesson;
 }
 
 core::ExitInfo Engine::Classify(const task::ShimEvent& event) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "base/result.h"
 #include "core/scheduler.h"
 #include "daemon/attribution.h"
+#include "daemon/estimates.h"
 #include "store/store.h"
 #include "task/launcher.h"
 #include "task/spec.h"
@@ -33,11 +35,6 @@ struct Submitted {
   std::size_t count = 0;
 };
 
-struct EstimateJob {
-  core::TaskId id{};
-  task::TaskSpec spec;  // the environment may be left out
-};
-
 struct EngineOptions {
   core::PolicyConfig policy;
   std::string state_dir;
@@ -49,6 +46,8 @@ struct EngineOptions {
   std::map<std::string, std::string>
       shared_environment;  // for tasks with neighbours: CUDA_MPS_PIPE_DIRECTORY …
   std::map<std::string, std::string> task_environment;  // for every task
+  // What finished tasks teach; null: they do not.
+  std::shared_ptr<estimate::History> history;
 };
 
 class Engine {
@@ -59,7 +58,7 @@ class Engine {
     virtual ~Host() = default;
     virtual void RequestTurn() = 0;  // call Turn() soon, once
     virtual void RequestEstimates(
-        std::vector<EstimateJob> jobs) = 0;    // answer with Post(EstimateReady)
+        std::vector<EstimateJob> jobs) = 0;    // answer with TakeEstimate() or Post(EstimateReady)
     virtual void WakeAt(base::Time when) = 0;  // then Post(WakeUp)
     virtual void RetryTurnLater() = 0;         // the store failed: Turn() again in a second
     virtual void TaskChanged(const core::TaskRecord& record) = 0;  // durable now
@@ -81,6 +80,10 @@ class Engine {
               std::function<void(base::Result<Submitted>)> answer);
   // The event is handled in the next turn; `done` once its effects are durable.
   void Post(core::Event event, Done done = nullptr);
+  // EstimateReady, with what else was found out about the task kept beside it.
+  void TakeEstimate(EstimateResult result);
+  // From now on predictions are as shipped again; `done` once that is durable.
+  void ForgetCalibration(Done done);
   // Puts a finished task back into the queue, or asks for the stop of a live one.
   void Requeue(core::TaskId id, Done done);
   // Keeps a drain over restarts and tells the core.
@@ -114,16 +117,21 @@ class Engine {
     std::vector<store::StoredEvent> events;
     std::vector<store::GpuUsage> usage;
     std::map<std::string, std::optional<std::string>> drains;  // uuid -> why, or empty: resumed
+    std::vector<store::Forecast> forecasts;
+    std::vector<core::Observation> observations;
+    bool forget_calibration = false;
     std::vector<core::Action> actions;
     std::vector<Done> done;
     bool Empty() const {
       return records.empty() && events.empty() && usage.empty() && drains.empty() &&
-             actions.empty() && done.empty();
+             forecasts.empty() && observations.empty() && !forget_calibration && actions.empty() &&
+             done.empty();
     }
   };
 
   void AcceptSubmissions();
-  void KeepForEstimates(core::TaskId first, std::vector<task::TaskSpec> specs);
+  void KeepForEstimates(core::TaskId first, std::vector<task::TaskSpec> specs,
+                        const Submitter& submitter);
   static void Refuse(Submission& submission, const base::Error& why);
   void AnswerWithTrouble();
   base::Result<Submitted> Accept(Submission& submission, std::vector<core::Event>& events);
@@ -139,7 +147,10 @@ class Engine {
   bool Flush();
   base::Result<base::Unit> Write(const Batch& batch);
   static bool KnownAgainAfterRestart(const Batch& batch);
-  base::Result<task::TaskSpec> SpecForEstimate(core::TaskId id);
+  base::Result<EstimateJob> JobForEstimate(core::TaskId id);
+  void NoteEnd(core::TaskId id, int attempt);
+  // What the attempt that has just ended taught; empty: nothing.
+  std::optional<core::Observation> Lesson(const core::TaskRecord& record);
   void Perform(const core::Action& action, std::vector<EstimateJob>& estimates);
   void Launch(const core::StartTask& start);
   void TakeShimEvent(const task::ShimEvent& event);
@@ -158,11 +169,21 @@ class Engine {
   std::vector<core::Event> events_;
   std::vector<Done> waiting_done_;
   std::map<std::string, std::optional<std::string>> waiting_drains_;
+  std::vector<store::Forecast> waiting_forecasts_;
+  bool waiting_forget_ = false;
   std::vector<store::GpuUsage> waiting_usage_;
   Batch batch_;
   std::unordered_map<std::uint64_t, core::TaskState> last_state_;
   // Of tasks accepted in this turn, without their environments, until their estimates are asked.
-  std::unordered_map<std::uint64_t, task::TaskSpec> new_specs_;
+  std::unordered_map<std::uint64_t, EstimateJob> new_jobs_;
+  // Attempts that their shims have reported as ended, until the core has judged them.
+  struct EndedAttempt {
+    std::string gpu_type;  // of its first GPU
+    base::Duration ran{0};
+  };
+  std::unordered_map<std::uint64_t, EndedAttempt> ended_;
+  // Tasks whose memory the driver did not tell at some time: their peaks are not to be trusted.
+  std::unordered_set<std::uint64_t> unclear_;
   std::optional<core::TaskId> next_id_;
   std::string store_trouble_;
 };

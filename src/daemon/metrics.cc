@@ -1,9 +1,14 @@
 #include "daemon/metrics.h"
 
+#include <chrono>
+#include <iterator>
+#include <vector>
+
 namespace carma::daemon {
 namespace {
 
 constexpr double kMib = 1024.0 * 1024.0;
+constexpr double kErrorBounds[] = {0.5, 0.75, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0};
 
 struct GpuGauge {
   const char* name;
@@ -92,10 +97,19 @@ void Counters::Count(const core::TaskRecord& record) {
     ++ooms;
   if (!core::IsFinal(record.state)) return;
   ++ended[std::string(core::TaskStateName(record.state))];
-  if (record.estimate && record.estimate->peak_mib > 0 && record.peak_mib > 0) {
-    estimate_error.Observe(static_cast<double>(record.peak_mib) /
-                           static_cast<double>(record.estimate->peak_mib));
-  }
+  if (!record.estimate || record.peak_mib <= 0) return;
+  const std::int64_t predicted_mib =
+      record.estimate->predicted_mib.value_or(record.estimate->peak_mib);
+  if (predicted_mib <= 0) return;
+  const auto [at, added] = estimate_error.try_emplace(
+      record.estimate->method,
+      std::vector<double>(std::begin(kErrorBounds), std::end(kErrorBounds)));
+  at->second.Observe(static_cast<double>(record.peak_mib) / static_cast<double>(predicted_mib));
+}
+
+void Counters::Count(const EstimateResult& result) {
+  ++estimates[result.estimate ? result.estimate->method : "none"];
+  estimate_seconds.Observe(std::chrono::duration<double>(result.took).count());
 }
 
 std::string MetricsText(const Engine* engine, const Monitor* monitor, store::Store& store,
@@ -128,7 +142,15 @@ std::string MetricsText(const Engine* engine, const Monitor* monitor, store::Sto
   out.Sample(counters.wait_seconds);
   out.Begin("carma_estimate_error_ratio", "histogram",
             "Measured over predicted peak memory of ended tasks.");
-  out.Sample(counters.estimate_error);
+  for (const auto& [method, histogram] : counters.estimate_error)
+    out.Sample(histogram, {{"method", method}});
+  out.Begin("carma_estimates_total", "counter",
+            "Estimates since the daemon started, by method; none: none was possible.");
+  for (const auto& [method, count] : counters.estimates)
+    out.Sample(static_cast<double>(count), {{"method", method}});
+  out.Begin("carma_estimate_seconds", "histogram",
+            "One estimate on its thread, reading and parsing the summary included.");
+  out.Sample(counters.estimate_seconds);
   out.Begin("carma_daemon_store_failing", "gauge",
             "1 while the store refuses writes (a full disk).");
   out.Sample(engine != nullptr && !engine->store_trouble().empty() ? 1 : 0);

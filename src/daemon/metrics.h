@@ -19,11 +19,13 @@ struct Counters {
   std::map<std::string, std::uint64_t> ended;  // by state name
   api::Histogram turn_seconds{{1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 0.01, 0.05, 0.1, 0.5, 1, 5}};
   api::Histogram wait_seconds{{1, 10, 60, 300, 900, 3600, 4 * 3600, 24 * 3600}};
-  api::Histogram estimate_error{
-      {0.5, 0.75, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0}};  // measured / predicted
+  std::map<std::string, std::uint64_t> estimates;  // by method; "none": no estimate was possible
+  api::Histogram estimate_seconds{{1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 0.01, 0.05, 0.1, 1, 10}};
+  std::map<std::string, api::Histogram> estimate_error;  // measured / predicted, by method
 
   // One durable change of a task.
   void Count(const core::TaskRecord& record);
+  void Count(const EstimateResult& result);
 };
 
 // engine and monitor may not exist yet.

@@ -100,7 +100,8 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
   }
   view.gpu_uuids = stored.gpu_uuids;
   if (record.estimate) {
-    view.predicted_mib = record.estimate->peak_mib;
+    view.predicted_mib = record.estimate->predicted_mib.value_or(record.estimate->peak_mib);
+    view.bound_mib = record.estimate->peak_mib;
     view.estimate_method = record.estimate->method;
   }
   view.peak_mib = record.peak_mib;
@@ -141,6 +142,19 @@ std::vector<api::GpuView> PresentGpus(Engine& engine, const Monitor& monitor, ba
   for (const core::GpuView& gpu : engine.scheduler().Gpus(now))
     views.push_back(PresentOne(gpu, engine, monitor, now));
   return views;
+}
+
+api::RunView Present(const core::Observation& run) {
+  api::RunView view;
+  view.task = core::Number(run.task);
+  view.when_ms = base::ToMs(run.when);
+  view.gpu_type = run.gpu_type;
+  view.method = run.method;
+  view.predicted_mib = run.predicted_mib;
+  view.promised_mib = run.promised_mib;
+  view.measured_mib = run.measured_mib;
+  view.ran_out = run.ran_out;
+  return view;
 }
 
 api::EventView Present(const store::StoredEvent& event) {

@@ -203,6 +203,8 @@ const Routes::Entry Routes::kTable[] = {
     {"GET", "/v1/gpus", Needs::kEngine, &Routes::ListGpus},
     {"POST", "/v1/gpus/{id}/drain", Needs::kPeerAndEngine, &Routes::DrainGpu},
     {"POST", "/v1/gpus/{id}/resume", Needs::kPeerAndEngine, &Routes::ResumeGpu},
+    {"GET", "/v1/estimate", Needs::kEngine, &Routes::ShowKnowledge},
+    {"POST", "/v1/estimate/reset", Needs::kPeerAndEngine, &Routes::ForgetCalibration},
     {"GET", "/v1/events", Needs::kEngine, &Routes::ListEvents},
     {"GET", "/v1/report", Needs::kEngine, &Routes::Report},
 };
@@ -289,6 +291,16 @@ Result<store::StoredTask> Routes::Touchable(const Call& call) const {
 api::TaskView Routes::View(const store::StoredTask& stored) const {
   return Present(stored, *services_.engine, *services_.monitor, services_.engine->attribution(),
                  services_.clock->Now());
+}
+
+api::TaskView Routes::FullView(const store::StoredTask& stored) const {
+  api::TaskView view = View(stored);
+  if (const Result<std::optional<store::Forecast>> forecast =
+          services_.store->ForecastOf(stored.record.id);
+      forecast && *forecast) {
+    view.estimate_remarks = (*forecast)->remarks;
+  }
+  return view;
 }
 
 // ---- the daemon itself ----
@@ -384,12 +396,12 @@ void Routes::ShowTask(Call& call) {
   const Result<store::StoredTask> stored = services_.store->Get(*id);
   if (!stored) return call.Refuse(stored.error());
   if (*wait_s == 0 || core::IsFinal(stored->record.state))
-    return call.Answer(ToJson(View(*stored)));
+    return call.Answer(ToJson(FullView(*stored)));
   auto respond = std::make_shared<api::Responder>(std::move(call.respond));
   services_.when_final(*id, static_cast<int>(*wait_s), [this, respond, task = *id] {
     const Result<store::StoredTask> now = services_.store->Get(task);
     if (!now) return (*respond)(api::ErrorResponse(now.error()));
-    (*respond)(api::Response{200, base::DumpJson(ToJson(View(*now)))});
+    (*respond)(api::Response{200, base::DumpJson(ToJson(FullView(*now)))});
   });
 }
 
@@ -399,7 +411,7 @@ void Routes::ExplainTask(Call& call) {
   const Result<store::StoredTask> stored = services_.store->Get(*id);
   if (!stored) return call.Refuse(stored.error());
   api::ExplainView view;
-  view.task = View(*stored);
+  view.task = FullView(*stored);
   view.policy = PolicyLine(*services_.settings);
   view.collocation = CollocationLine(*services_.settings);
   if (const std::optional<core::Explanation> why =
@@ -541,6 +553,43 @@ void Routes::ResumeGpu(Call& call) {
   const Result<core::GpuIndex> gpu = GpuOf(call);
   if (!gpu) return call.Refuse(gpu.error());
   services_.engine->Resume(*gpu, AnswerWithGpu(call, *gpu));
+}
+
+// ---- estimates ----
+
+void Routes::ShowKnowledge(Call& call) {
+  const EstimateRules& rules = *services_.estimates;
+  const std::string type = call.request.Query("gpu_type").value_or(rules.gpu_type);
+  api::KnowledgeView view;
+  view.method = rules.method;
+  view.coverage = rules.coverage;
+  view.gpu_type = rules.gpu_type;
+  view.gpu_mib = rules.gpu_mib;
+  view.learns = rules.history != nullptr;
+  if (view.learns) {
+    const estimate::Site site = rules.history->SiteFor(type);
+    view.taught_by = site.taught_by;
+    view.tasks = static_cast<std::int64_t>(site.tasks);
+    view.context_shift_mib = site.context_shift_mib;
+    view.ratios = site.ratios;
+    for (const core::Observation& run :
+         rules.history->OfSignature(call.request.Query("signature").value_or("")))
+      view.runs.push_back(Present(run));
+    for (const core::Observation& run :
+         rules.history->OfKin(call.request.Query("kin").value_or("")))
+      view.kin_runs.push_back(Present(run));
+  }
+  call.Answer(ToJson(view));
+}
+
+void Routes::ForgetCalibration(Call& call) {
+  if (!IsAdmin(*call.request.peer))
+    return call.Refuse({ErrorCode::kDenied, "only an administrator may reset the calibration"});
+  auto respond = std::make_shared<api::Responder>(std::move(call.respond));
+  services_.engine->ForgetCalibration([respond](Result<Unit> done) {
+    if (!done) return (*respond)(api::ErrorResponse(done.error()));
+    (*respond)(api::Response{200, "{\"reset\":true}"});
+  });
 }
 
 // ---- the past ----

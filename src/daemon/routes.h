@@ -20,6 +20,7 @@ struct Services {
   Monitor* monitor = nullptr;
   store::Store* store = nullptr;
   const config::Settings* settings = nullptr;
+  const EstimateRules* estimates = nullptr;  // null as long as the engine is
   base::Clock* clock = nullptr;
   std::uint32_t own_uid = 0;  // the daemon's; 0: it serves everybody
   std::string waiting_for;    // why there is no engine yet
@@ -55,6 +56,8 @@ class Routes {
   void ListGpus(Call& call);
   void DrainGpu(Call& call);
   void ResumeGpu(Call& call);
+  void ShowKnowledge(Call& call);
+  void ForgetCalibration(Call& call);
   void ListEvents(Call& call);
   void Report(Call& call);
 
@@ -63,6 +66,8 @@ class Routes {
   // The stored task, if this peer may change it.
   base::Result<store::StoredTask> Touchable(const Call& call) const;
   api::TaskView View(const store::StoredTask& stored) const;
+  // With what a look at one task adds to its row in a list.
+  api::TaskView FullView(const store::StoredTask& stored) const;
   // Answers with the task as it is once the change is durable.
   Engine::Done AnswerWithTask(Call& call);
   Engine::Done AnswerWithGpu(Call& call, core::GpuIndex gpu);

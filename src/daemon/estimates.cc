@@ -1,0 +1,245 @@
+#include "daemon/estimates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <iterator>
+#include <utility>
+
+#include "base/log.h"
+#include "daemon/read_as.h"
+#include "model/summary.h"
+
+namespace carma::daemon {
+namespace {
+
+namespace asio = boost::asio;
+using base::Result;
+using Clock = std::chrono::steady_clock;
+
+// So that one that reads does not keep the results of thousands to itself.
+constexpr std::size_t kMostPerSlice = 1'000;
+
+std::unique_ptr<estimate::Estimator> Make(const std::string& name) {
+  const estimate::EstimatorEntry* entry = estimate::FindEstimator(name);
+  CARMA_CHECK(entry != nullptr, "the configuration names an estimator that does not exist");
+  return entry->make();
+}
+
+bool SameSummary(const EstimateJob& a, const EstimateJob& b) {
+  return a.uid == b.uid && a.gid == b.gid && a.spec.model_summary == b.spec.model_summary;
+}
+
+// The same question as the one before: tasks of an array differ in their index only.
+class Memory {
+ public:
+  explicit Memory(const Appraiser& appraiser, const estimate::Summary& summary)
+      : appraiser_(appraiser), summary_(summary) {}
+  EstimateResult Appraise(const EstimateJob& job) {
+    if (job_ != nullptr && SameQuestion(*job_, job)) {
+      EstimateResult again = result_;
+      again.id = again.forecast.task = job.id;
+      return again;
+    }
+    job_ = &job;
+    return result_ = appraiser_.Appraise(job, summary_);
+  }
+
+ private:
+  static bool SameQuestion(const EstimateJob& a, const EstimateJob& b) {
+    return a.uid == b.uid && a.spec.command == b.spec.command && a.spec.script == b.spec.script &&
+           a.spec.script_args == b.spec.script_args && a.spec.workdir == b.spec.workdir &&
+           a.spec.memory_mib == b.spec.memory_mib && a.spec.gpus == b.spec.gpus &&
+           a.spec.memory_source == b.spec.memory_source && a.spec.batch_size == b.spec.batch_size &&
+           a.spec.optimizer == b.spec.optimizer && a.spec.precision == b.spec.precision &&
+           a.spec.conda_env == b.spec.conda_env;
+  }
+
+  const Appraiser& appraiser_;
+  const estimate::Summary& summary_;
+  const EstimateJob* job_ = nullptr;
+  EstimateResult result_;
+};
+
+std::vector<EstimateResult> AppraiseAll(const Appraiser& appraiser,
+                                        const std::vector<EstimateJob>& jobs,
+                                        const estimate::Summary& summary, Clock::time_point began) {
+  std::vector<EstimateResult> results;
+  results.reserve(jobs.size());
+  Memory memory(appraiser, summary);
+  for (const EstimateJob& job : jobs) results.push_back(memory.Appraise(job));
+  const auto took =
+      (Clock::now() - began) / static_cast<int>(std::max<std::size_t>(1, jobs.size()));
+  for (EstimateResult& result : results) result.took = took;
+  return results;
+}
+
+}  // namespace
+
+// ---- one task ----
+
+Appraiser::Appraiser(EstimateRules rules)
+    : rules_(std::move(rules)),
+      given_(estimate::MakeGiven()),
+      method_(Make(rules_.method)),
+      structural_(Make(estimate::FindEstimator("structural") ? "structural" : "given")) {}
+
+Result<estimate::Answer> Appraiser::Ask(const estimate::Question& question) const {
+  Result<estimate::Answer> given = given_->Ask(question);
+  if (given && rules_.prefer_given) return given;
+  Result<estimate::Answer> answer = method_->Ask(question);
+  return answer || !given ? std::move(answer) : std::move(given);
+}
+
+EstimateResult Appraiser::Appraise(const EstimateJob& job, const estimate::Summary& summary) const {
+  EstimateResult result;
+  result.id = result.forecast.task = job.id;
+  result.forecast.model = summary.fingerprint;
+  std::vector<std::string>& remarks = result.forecast.remarks;
+  estimate::Question question = estimate::QuestionOf(job.spec, job.uid, summary, remarks);
+  question.gpu_type = rules_.gpu_type;
+  question.gpu_mib = rules_.gpu_mib;
+  if (rules_.coverage > 0) question.coverage = rules_.coverage;
+  question.history = rules_.history.get();
+  estimate::Site site;
+  if (rules_.history) site = rules_.history->SiteFor(rules_.gpu_type);
+  question.site = &site;
+  result.forecast.formula = estimate::SplitFormula(*structural_, question);
+
+  Result<estimate::Answer> answer = Ask(question);
+  if (!answer) {
+    // Without a summary there is nothing to add to what everybody can see.
+    if (job.spec.model_summary) remarks.push_back("no estimate: " + answer.error().message);
+    return result;
+  }
+  const bool stated = question.given_mib && answer->method == question.given_source;
+  const std::int64_t cap_mib = stated ? 0 : rules_.gpu_mib;
+  core::Estimate& estimate = result.estimate.emplace();
+  estimate.peak_mib = estimate::PromiseOf(*answer, rules_.coverage, cap_mib);
+  estimate.method = answer->method;
+  if (!stated) estimate.predicted_mib = answer->point_mib;
+  std::move(answer->warnings.begin(), answer->warnings.end(), std::back_inserter(remarks));
+  if (stated && !summary.trouble.empty()) remarks.push_back(summary.trouble);
+  return result;
+}
+
+// ---- many tasks ----
+
+struct EstimateDesk::Slice {
+  std::vector<EstimateJob> jobs;
+};
+
+struct EstimateDesk::Timer {
+  explicit Timer(asio::io_context& loop) : timer(loop) {}
+  asio::steady_timer timer;
+};
+
+EstimateDesk::EstimateDesk(std::shared_ptr<asio::io_context> loop, EstimateRules rules,
+                           base::Duration time_limit, Take take, Read read)
+    : loop_(std::move(loop)),
+      appraiser_(std::make_shared<const Appraiser>(std::move(rules))),
+      read_(std::make_shared<const Read>(std::move(read))),
+      time_limit_(time_limit),
+      take_(std::move(take)),
+      timer_(std::make_unique<Timer>(*loop_)),
+      reader_(std::make_unique<Worker>()) {}
+
+EstimateDesk::~EstimateDesk() {
+  if (reading_) reader_->DeclareStuck();
+}
+
+Result<std::string> EstimateDesk::ReadSummaryFile(const EstimateJob& job) {
+  const Result<task::UserInfo> user = task::LookUpUser(job.uid, job.gid);
+  if (!user) return std::unexpected(user.error());
+  return ReadAs(*user, job.spec.model_summary.value_or(""), model::kMaxSummaryBytes);
+}
+
+void EstimateDesk::Ask(std::vector<EstimateJob> jobs) {
+  auto plain = std::make_shared<std::vector<EstimateJob>>();
+  std::shared_ptr<Slice> slice;
+  for (EstimateJob& job : jobs) {
+    if (!job.spec.model_summary) {
+      plain->push_back(std::move(job));
+      continue;
+    }
+    if (!slice || slice->jobs.size() >= kMostPerSlice || !SameSummary(slice->jobs.front(), job)) {
+      slice = std::make_shared<Slice>();
+      waiting_.push_back(slice);
+    }
+    slice->jobs.push_back(std::move(job));
+  }
+  if (!plain->empty()) {
+    plain_.Do([plain, appraiser = appraiser_, loop = loop_, this] {
+      auto results = std::make_shared<std::vector<EstimateResult>>(
+          AppraiseAll(*appraiser, *plain, {}, Clock::now()));
+      asio::post(*loop, [this, results] { take_(std::move(*results)); });
+    });
+  }
+  if (!reading_) ReadNext();
+}
+
+void EstimateDesk::ReadNext() {
+  reading_.reset();
+  if (waiting_.empty()) return;
+  reading_ = std::move(waiting_.front());
+  waiting_.pop_front();
+  ++number_;
+  if (stuck_ >= kMostStuck) return GiveUp();
+  timer_->timer.expires_after(time_limit_);
+  timer_->timer.async_wait([this, number = number_](const boost::system::error_code& error) {
+    if (error || number != number_ || !reading_) return;
+    // The thread may hang in a file system for ever; it goes on with nothing if it does come back.
+    reader_->DeclareStuck();
+    reader_ = std::make_unique<Worker>();
+    ++stuck_;
+    base::LogWarn(
+        "estimate_timed_out",
+        {{"task", reading_->jobs.front().id}, {"tasks", reading_->jobs.size()}, {"stuck", stuck_}});
+    GiveUp();
+  });
+  reader_->Do([slice = reading_, number = number_, appraiser = appraiser_, read = read_,
+               loop = loop_, this] {
+    const Clock::time_point began = Clock::now();
+    const EstimateJob& job = slice->jobs.front();
+    const estimate::Summary summary =
+        estimate::ReadSummary((*read)(job), job.spec.model_summary.value_or(""));
+    auto results = std::make_shared<std::vector<EstimateResult>>(
+        AppraiseAll(*appraiser, slice->jobs, summary, began));
+    asio::post(*loop, [this, number, results] { TakeRead(number, std::move(*results)); });
+  });
+}
+
+void EstimateDesk::TakeRead(std::uint64_t number, std::vector<EstimateResult> results) {
+  if (number != number_ || !reading_) {
+    --stuck_;
+    return;
+  }
+  timer_->timer.cancel();
+  take_(std::move(results));
+  ReadNext();
+}
+
+// Everything but the summary can still be asked.
+void EstimateDesk::GiveUp() {
+  estimate::Summary summary;
+  summary.trouble =
+      reading_->jobs.front().spec.model_summary.value_or("") +
+      fmt::format(": not read within {} s (estimate.time_limit)", base::Seconds(time_limit_));
+  if (stuck_ >= kMostStuck) {
+    summary.trouble += ", " + std::to_string(stuck_) + " such files are still being waited for";
+  }
+  plain_.Do([slice = std::exchange(reading_, nullptr), summary, appraiser = appraiser_,
+             loop = loop_, this] {
+    auto results = std::make_shared<std::vector<EstimateResult>>(
+        AppraiseAll(*appraiser, slice->jobs, summary, Clock::now()));
+    asio::post(*loop, [this, results] { take_(std::move(*results)); });
+  });
+  asio::post(*loop_, [this] {
+    if (!reading_) ReadNext();
+  });
+}
+
+}  // namespace carma::daemon

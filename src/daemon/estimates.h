@@ -1,0 +1,114 @@
+// Memory estimates for the daemon: summaries are read and estimators asked on threads of their own,
+// never on the loop, each within a limit of time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "core/task.h"
+#include "daemon/worker.h"
+#include "estimate/asking.h"
+#include "estimate/estimator.h"
+#include "estimate/history.h"
+#include "store/store.h"
+#include "task/spec.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace carma::daemon {
+
+struct EstimateJob {
+  core::TaskId id{};
+  task::TaskSpec spec;  // the environment may be left out
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+};
+
+struct EstimateResult {
+  core::TaskId id{};
+  std::optional<core::Estimate> estimate;
+  store::Forecast forecast;
+  std::chrono::nanoseconds took{0};  // reading and parsing included, shared by tasks of one file
+};
+
+// What is the same for all tasks of a moment.
+struct EstimateRules {
+  std::string method = "auto";
+  double coverage = 0.9;  // 0: promise the point
+  bool prefer_given = true;
+  std::string gpu_type;                              // of most GPUs
+  std::int64_t gpu_mib = 0;                          // usable memory of the largest GPU
+  std::shared_ptr<const estimate::History> history;  // null: nothing is learned
+};
+
+// Asks for one task. Pure but for the history; no I/O.
+class Appraiser {
+ public:
+  explicit Appraiser(EstimateRules rules);
+  EstimateResult Appraise(const EstimateJob& job, const estimate::Summary& summary) const;
+  const EstimateRules& rules() const { return rules_; }
+
+ private:
+  base::Result<estimate::Answer> Ask(const estimate::Question& question) const;
+
+  EstimateRules rules_;
+  std::unique_ptr<estimate::Estimator> given_, method_, structural_;
+};
+
+class EstimateDesk {
+ public:
+  using Read = std::function<base::Result<std::string>(const EstimateJob&)>;
+  using Take = std::function<void(std::vector<EstimateResult>)>;
+
+  // take: called on the loop, once for every job that was asked. read: gets the text of a job's
+  // summary, on a thread; it may hang for ever.
+  EstimateDesk(std::shared_ptr<boost::asio::io_context> loop, EstimateRules rules,
+               base::Duration time_limit, Take take, Read read = ReadSummaryFile);
+  ~EstimateDesk();
+  EstimateDesk(const EstimateDesk&) = delete;
+  EstimateDesk& operator=(const EstimateDesk&) = delete;
+
+  // Tasks without a summary are answered at once, whatever happens to the others. A file that is
+  // not read in time leaves its thread behind, and its tasks are answered as if there were none;
+  // while kMostStuck threads are left behind, no summary is read at all.
+  void Ask(std::vector<EstimateJob> jobs);
+  const EstimateRules& rules() const { return appraiser_->rules(); }
+
+  // With the rights of the task's user.
+  static base::Result<std::string> ReadSummaryFile(const EstimateJob& job);
+
+  static constexpr int kMostStuck = 4;
+
+ private:
+  struct Slice;  // tasks of one user with one summary
+  void ReadNext();
+  void TakeRead(std::uint64_t number, std::vector<EstimateResult> results);
+  void GiveUp();
+
+  std::shared_ptr<boost::asio::io_context> loop_;
+  // Shared with threads that may outlive this object.
+  std::shared_ptr<const Appraiser> appraiser_;
+  std::shared_ptr<const Read> read_;
+  base::Duration time_limit_;
+  Take take_;
+  std::deque<std::shared_ptr<const Slice>> waiting_;
+  std::shared_ptr<const Slice> reading_;
+  std::uint64_t number_ = 0;  // of the slice that is being read
+  int stuck_ = 0;
+  struct Timer;
+  std::unique_ptr<Timer> timer_;
+  Worker plain_;
+  std::unique_ptr<Worker> reader_;
+};
+
+}  // namespace carma::daemon

@@ -1,0 +1,78 @@
+#include "daemon/read_as.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/file.h"
+#include "base/unique_fd.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+// glibc's setgroups() changes every thread of the process; the system call only this one.
+bool SetThreadGroups(const std::vector<gid_t>& groups) {
+  return ::syscall(SYS_setgroups, groups.size(), groups.data()) == 0;
+}
+
+// setfsuid() answers the value before, whether it has worked or not.
+bool SetFileUser(uid_t uid) {
+  ::setfsuid(uid);
+  return static_cast<uid_t>(::setfsuid(static_cast<uid_t>(-1))) == uid;
+}
+bool SetFileGroup(gid_t gid) {
+  ::setfsgid(gid);
+  return static_cast<gid_t>(::setfsgid(static_cast<gid_t>(-1))) == gid;
+}
+
+}  // namespace
+
+ThreadRights::ThreadRights(const task::UserInfo& user)
+    : needed_(task::CanSwitchUser() && user.uid != 0) {
+  if (!needed_) return;
+  own_groups_.resize(static_cast<std::size_t>(std::max(0, ::getgroups(0, nullptr))));
+  ::getgroups(static_cast<int>(own_groups_.size()), own_groups_.data());
+  // The user last: a process without root's file rights may not change its groups any more where
+  // a security module says so.
+  worn_ = SetThreadGroups(user.groups) && SetFileGroup(user.gid) && SetFileUser(user.uid);
+}
+
+ThreadRights::~ThreadRights() {
+  if (!needed_) return;
+  const bool back =
+      SetFileUser(::geteuid()) && SetFileGroup(::getegid()) && SetThreadGroups(own_groups_);
+  CARMA_CHECK(back, "a thread cannot take back the daemon's rights");
+}
+
+Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
+                           std::size_t max_bytes) {
+  const ThreadRights rights(user);
+  if (!rights.worn()) {
+    return Fail(ErrorCode::kDenied, path + ": the system does not let carmad read it as its user");
+  }
+  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!fd) return base::FailErrno(errno, path);
+  struct stat st {};
+  if (::fstat(fd.get(), &st) != 0) return base::FailErrno(errno, path);
+  if (!S_ISREG(st.st_mode)) return Fail(ErrorCode::kInvalid, path + ": expected a regular file");
+  if (st.st_size > static_cast<off_t>(max_bytes)) {
+    return Fail(ErrorCode::kInvalid, path + ": expected at most " +
+                                         std::to_string(max_bytes >> 20) + " MiB, it has " +
+                                         std::to_string(st.st_size >> 20));
+  }
+  Result<std::string> text = base::ReadAll(fd.get(), max_bytes);
+  if (!text) return base::Wrap(text.error(), path);
+  return text;
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,38 @@
+// Files of users, read with their rights and not with the daemon's.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "task/user.h"
+
+namespace carma::daemon {
+
+// Takes on a user's rights to files for the calling thread alone; the other threads of the process
+// keep theirs. Does nothing in a daemon that runs as the user anyway, or for root.
+class ThreadRights {
+ public:
+  explicit ThreadRights(const task::UserInfo& user);
+  // Aborts if the daemon's own rights do not come back.
+  ~ThreadRights();
+  ThreadRights(const ThreadRights&) = delete;
+  ThreadRights& operator=(const ThreadRights&) = delete;
+  bool worn() const { return worn_; }  // false: the system refused; nothing may be read
+
+ private:
+  bool needed_ = false;
+  bool worn_ = true;
+  std::vector<gid_t> own_groups_;
+};
+
+// The whole regular file, at most max_bytes. May block as long as the file system does, but not on
+// a pipe or a terminal. Errors: kNotFound, kDenied, kInvalid ("path: expected …") for what is no
+// regular file or too large, kIo.
+base::Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
+                                 std::size_t max_bytes);
+
+}  // namespace carma::daemon
