@@ -13,6 +13,8 @@ void FuzzRad(std::string_view bytes);        // .rad files
 void FuzzSpec(std::string_view bytes);       // TaskSpec as JSON
 void FuzzOom(std::string_view bytes);        // the end of a task's stderr
 void FuzzTrace(std::string_view bytes);      // task traces
+void FuzzJobs(std::string_view bytes);       // cluster traces of every format
+void FuzzPhilly(std::string_view bytes);     // cluster traces, taken as Philly's JSON
 void FuzzCatalogue(std::string_view bytes);  // workload catalogues
 void FuzzTarget(std::string_view bytes);     // targets of HTTP requests
 void FuzzViews(std::string_view bytes);      // the API's JSON objects
@@ -31,7 +33,7 @@ inline constexpr std::array kEntries{
     Entry{"oom", FuzzOom},         Entry{"trace", FuzzTrace}, Entry{"catalogue", FuzzCatalogue},
     Entry{"target", FuzzTarget},   Entry{"views", FuzzViews}, Entry{"config", FuzzConfig},
     Entry{"report", FuzzReport},   Entry{"shim", FuzzShim},   Entry{"scenario", FuzzScenario},
-    Entry{"summary", FuzzSummary},
+    Entry{"summary", FuzzSummary}, Entry{"jobs", FuzzJobs},   Entry{"philly", FuzzPhilly},
 };
 
 }  // namespace carma::fuzz

@@ -3,10 +3,100 @@
 #include "base/result.h"
 #include "base/text.h"
 #include "entries.h"
+#include "trace/job_generator.h"
+#include "trace/job_mapping.h"
+#include "trace/job_reader.h"
+#include "trace/job_sample.h"
+#include "trace/job_statistics.h"
+#include "trace/job_writer.h"
 #include "trace/task_trace.h"
 #include "trace/workloads.h"
 
 namespace carma::fuzz {
+namespace {
+
+const trace::Catalogue& BuiltIn() {
+  static const trace::Catalogue kCatalogue = *trace::Catalogue::BuiltIn();
+  return kCatalogue;
+}
+
+std::string Written(const trace::JobTrace& jobs) {
+  std::string text;
+  const auto written = trace::WriteJobs(jobs, [&](std::string_view piece) {
+    text += piece;
+    return base::Result<base::Unit>();
+  });
+  CARMA_CHECK(written.has_value(), "memory takes everything");
+  return text;
+}
+
+// What is read is in order and within the limits, and reads the same when it was written.
+void CheckJobs(const trace::JobTrace& jobs) {
+  CARMA_CHECK(!jobs.jobs.empty(), "a trace has jobs");
+  CARMA_CHECK(base::IsUtf8(base::Join(jobs.complaints.told(), "")), "readable complaints");
+  for (std::size_t i = 0; i < jobs.jobs.size(); ++i) {
+    const trace::Job& job = jobs.jobs[i];
+    CARMA_CHECK(i == 0 || jobs.jobs[i - 1].submit <= job.submit, "in order of time");
+    CARMA_CHECK(job.submit >= base::Duration(0) && job.submit <= trace::kMaxJobSubmit, "submit");
+    CARMA_CHECK(job.gpu_milli > 0 && job.gpu_milli <= trace::kMaxJobGpus * 1000, "GPUs");
+    CARMA_CHECK(!job.duration ||
+                    (*job.duration >= base::Duration(0) && *job.duration <= trace::kMaxJobDuration),
+                "duration");
+  }
+  const std::string text = Written(jobs);
+  trace::TextSource source(text);
+  const auto again = trace::ReadJobs(source, "again.csv", {.catalogue = &BuiltIn()});
+  CARMA_CHECK(again && again->jobs.size() == jobs.jobs.size(), "what was written is read");
+  for (std::size_t i = 0; i < jobs.jobs.size(); ++i) {
+    CARMA_CHECK(again->jobs[i].submit == jobs.jobs[i].submit &&
+                    again->jobs[i].duration == jobs.jobs[i].duration &&
+                    again->jobs[i].gpu_milli == jobs.jobs[i].gpu_milli &&
+                    again->jobs[i].status == jobs.jobs[i].status,
+                "unchanged");
+  }
+}
+
+// Any trace that was read can be worked with.
+void CheckTools(trace::JobTrace& jobs) {
+  const trace::JobStatistics facts = trace::Describe(jobs, 4);
+  CARMA_CHECK(facts.concurrency.peak_jobs <= jobs.jobs.size(), "no more than all at once");
+  if (const auto mapped = trace::MapJobs(
+          jobs, BuiltIn(), {.mix = {{"light", 0.5}, {"heavy", 0.5}}, .keep_durations = true})) {
+    CARMA_CHECK(trace::MatchWorkloads(mapped->trace, BuiltIn(), "mapped").has_value(), "known");
+  }
+  if (auto generator = trace::JobGenerator::Fit(jobs, {.mean_gap_s = 1})) {
+    base::Duration last{};
+    for (int i = 0; i < 20; ++i) {
+      const trace::Job job = generator->Next();
+      CARMA_CHECK(job.submit >= last, "in order of time");
+      last = job.submit;
+    }
+  }
+  if (trace::SampleJobs(jobs, {.gpus = 4, .load = 0.5})) {
+    CARMA_CHECK(!jobs.jobs.empty() && jobs.jobs[0].submit == base::Duration(0), "from the start");
+  }
+}
+
+void ReadAndCheck(std::string_view bytes, std::string_view format) {
+  trace::TextSource source(bytes);
+  auto jobs = trace::ReadJobs(source, "fuzz", {.format = format, .catalogue = &BuiltIn()});
+  if (!jobs) {
+    CARMA_CHECK(base::IsUtf8(jobs.error().message), "a readable error");
+    return;
+  }
+  CheckJobs(*jobs);
+  CheckTools(*jobs);
+}
+
+}  // namespace
+
+void FuzzJobs(std::string_view bytes) {
+  ReadAndCheck(bytes, "");
+}
+
+void FuzzPhilly(std::string_view bytes) {
+  ReadAndCheck(bytes, "philly");
+}
 
 void FuzzTrace(std::string_view bytes) {
   const auto trace = trace::ParseTrace(bytes, "fuzz.csv");

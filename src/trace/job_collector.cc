@@ -81,6 +81,16 @@ void JobCollector::SetStatus(Job& job, std::string_view word) {
   }
 }
 
+bool JobCollector::SetSubmit(Job& job, std::optional<double> milliseconds, std::string_view text) {
+  constexpr auto kLatest = static_cast<double>(kMaxJobSubmit.count());
+  if (!milliseconds || !(*milliseconds >= 0) || *milliseconds > kLatest) {
+    Complain(Complaint::kSubmit, job.line, text);
+    return false;
+  }
+  job.submit = base::Duration(std::llround(*milliseconds));
+  return true;
+}
+
 bool JobCollector::SetGpus(Job& job, std::optional<double> gpus, std::string_view text) {
   if (!gpus && text.empty()) {
     Complain(Complaint::kGpusMissing, job.line, {});

@@ -41,6 +41,8 @@ class JobCollector {
   void SetWorkload(Job& job, std::string_view name) {
     job.workload = NumberOf(trace_.workloads, name);
   }
+  // False and a complaint unless it is a time between zero and kMaxJobSubmit.
+  bool SetSubmit(Job& job, std::optional<double> milliseconds, std::string_view text);
   // False and a complaint unless it is a number of GPUs; a job without any is counted.
   bool SetGpus(Job& job, std::optional<double> gpus, std::string_view text);
   // Of seconds; a missing or impossible one is complained about.

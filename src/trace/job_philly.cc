@@ -102,9 +102,7 @@ void TakeJob(const std::string& text, std::int64_t line, JobCollector& out) {
   const Json& json = *parsed;
   Job job{.line = static_cast<std::int32_t>(line)};
   const std::string_view submitted = TextOf(json, "submitted_time");
-  const auto submit_ms = ParseLocalTime(submitted);
-  if (!submit_ms) return out.Complain(Complaint::kSubmit, line, submitted);
-  job.submit = base::Duration(*submit_ms);
+  if (!out.SetSubmit(job, ParseLocalTime(submitted), submitted)) return;
   const Attempts attempts = Sum(json);
   // Without an attempt nobody wrote down how many GPUs it wanted.
   if (attempts.gpus == 0) return out.Complain(Complaint::kGpusMissing, line, {});

@@ -22,7 +22,6 @@ using base::Unit;
 
 // Alibaba's zero is a made-up day; only its hour is real: seconds count as Unix time in UTC+8.
 constexpr std::int64_t kPaiClockMs = 8 * 3'600'000;
-constexpr double kMaxSubmitS = 100.0 * 366 * 86400;
 
 std::optional<double> NumberIn(std::string_view text) {
   double value = 0;
@@ -63,14 +62,11 @@ class TableReader {
   virtual void Take(const Row& row, JobCollector& out) = 0;
 };
 
+// Of a column of seconds.
 bool SetSubmit(Job& job, const Row& row, int column, JobCollector& out) {
   const std::optional<double> seconds = row.Number(column);
-  if (!seconds || *seconds < 0 || *seconds > kMaxSubmitS) {
-    out.Complain(Complaint::kSubmit, job.line, row.Text(column));
-    return false;
-  }
-  job.submit = base::Duration(std::llround(*seconds * 1000));
-  return true;
+  return out.SetSubmit(job, seconds ? std::optional(*seconds * 1000) : std::nullopt,
+                       row.Text(column));
 }
 
 // ---- our own jobs, and tables derived from others in the same columns ----
@@ -142,9 +138,7 @@ class HeliosTable : public TableReader {
 
   void Take(const Row& row, JobCollector& out) override {
     Job job = row.NewJob();
-    const auto submit_ms = ParseLocalTime(row.Text(kSubmit));
-    if (!submit_ms) return out.Complain(Complaint::kSubmit, job.line, row.Text(kSubmit));
-    job.submit = base::Duration(*submit_ms);
+    if (!out.SetSubmit(job, ParseLocalTime(row.Text(kSubmit)), row.Text(kSubmit))) return;
     if (!out.SetGpus(job, row.Number(kGpus), row.Text(kGpus))) return;
     out.CheckOrder(job, row.Text(kSubmit));  // numbers of jobs, and so the lines, rise with time
     out.SetStatus(job, row.Text(kState));
