@@ -63,6 +63,36 @@ class RowReader {
   std::optional<base::Error> error_;
 };
 
+std::optional<int> WholeNumber(RowReader& in, std::string_view column, double high) {
+  const std::optional<double> number = in.Number(column, 1, high);
+  return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
+}
+
+// Measured parameters, or a guess from what the row tells of the task.
+void ReadInterference(const CsvRow& row, RowReader& in, double sm_active, Workload& workload,
+                      std::string& missing) {
+  const std::string domain = base::ToLower(base::Trim(row.Text("domain")));
+  workload.traits = {.sm_active = sm_active,
+                     .transformer = domain == "transformer",
+                     .batch_size = WholeNumber(in, "batch_size", 1 << 24),
+                     .layers = WholeNumber(in, "layers", 1 << 20)};
+  const std::optional<double> sensitivity = in.Number("mps_sensitivity", 0, 1000);
+  const std::optional<double> pressure = in.Number("mps_pressure", 0, 1000);
+  if (sensitivity && pressure) {
+    workload.mps_sensitivity = *sensitivity;
+    workload.mps_pressure = *pressure;
+    return;
+  }
+  if (domain.empty() && !workload.traits.batch_size && !workload.traits.layers) {
+    missing = sensitivity ? "mps_pressure" : "mps_sensitivity";
+    return;
+  }
+  const MpsParameters guess = GuessMps(workload.traits);
+  workload.mps_guessed = true;
+  workload.mps_sensitivity = sensitivity.value_or(guess.sensitivity);
+  workload.mps_pressure = pressure.value_or(guess.pressure);
+}
+
 // The row as a workload; `missing` names what a replay would need and the row does not tell.
 Workload ReadRow(const CsvRow& row, RowReader& in, std::string& missing) {
   Workload workload;
@@ -81,9 +111,8 @@ Workload ReadRow(const CsvRow& row, RowReader& in, std::string& missing) {
     return number.value_or(0);
   };
   workload.solo_s = need("solo_seconds", kMinSoloS, kMaxSoloS);
-  workload.mps_sensitivity = need("mps_sensitivity", 0, 1000);
-  workload.mps_pressure = need("mps_pressure", 0, 1000);
   const double sm_active = need("solo_smact", 0, 1);
+  ReadInterference(row, in, sm_active, workload, missing);
   const auto rest = static_cast<std::size_t>(std::max(workload.gpus, 1) - 1);
   workload.sm_active.assign(1, sm_active);
   workload.sm_active.resize(1 + rest, in.Number("solo_smact_gpu2", 0, 1).value_or(sm_active));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "trace/mps_guess.h"
 
 namespace carma::trace {
 
@@ -28,10 +29,12 @@ struct Workload {
   std::string id;
   std::string weight_class;  // "light", "medium", "heavy" or empty
   int gpus = 1;
-  double solo_s = 0;                     // duration alone on its GPUs
-  std::vector<double> sm_active;         // alone, 0..1, per GPU
-  double mps_sensitivity = 0;            // s of slowdown_i = 1 + s_i * sum p_j
-  double mps_pressure = 0;               // p
+  double solo_s = 0;              // duration alone on its GPUs
+  std::vector<double> sm_active;  // alone, 0..1, per GPU
+  double mps_sensitivity = 0;     // s of slowdown_i = 1 + s_i * sum p_j
+  double mps_pressure = 0;        // p
+  bool mps_guessed = false;       // not measured: GuessMps
+  TaskTraits traits;
   std::vector<std::int64_t> memory_mib;  // peak, per GPU
   std::optional<std::int64_t> horus_mib;
   std::optional<std::int64_t> faketensor_mib;
@@ -56,7 +59,9 @@ class Catalogue {
   // CSV with at least workload_id, gpus, solo_seconds, solo_smact, mps_sensitivity, mps_pressure
   // and a memory column. Memory is the first given of memory_mib, memory_mib_run60,
   // memory_mib_thesis, memory_mib_rad2; the second GPU's, and its solo_smact_gpu2, are the first's
-  // where they are not given. A row without time, activity or memory is known but not usable.
+  // where they are not given. batch_size, layers and domain ("transformer") are optional; with one
+  // of them a row may leave sensitivity and pressure empty (GuessMps). A row without time, activity
+  // or memory is known but not usable.
   // Errors: kInvalid "path: line 7: …".
   static base::Result<Catalogue> Parse(std::string_view csv, std::string_view path);
   // The project's own (data/workloads/catalogue.csv).

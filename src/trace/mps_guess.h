@@ -1,0 +1,31 @@
+// Interference parameters of a task that nobody has measured. Pure.
+#pragma once
+
+#include <optional>
+
+namespace carma::trace {
+
+// What is known of such a task.
+struct TaskTraits {
+  double sm_active = 0;      // alone, 0..1
+  bool transformer = false;  // else a convolutional network
+  std::optional<int> batch_size;
+  std::optional<int> layers;  // with weights: convolutions and linear layers
+};
+
+// s and p of slowdown_i = 1 + s_i * sum of its neighbours' p_j.
+struct MpsParameters {
+  double sensitivity = 0;
+  double pressure = 0;
+};
+
+// Under MPS many small kernels lose and few large ones win. How large the kernels of a
+// convolutional network are shows in its batch per layer, g = (batch / 128) * (60 / layers):
+//   s = 0.784 * u * g^-0.729,  p = 1.476 * u * g^0.543.
+// Without the number of layers: s = 0.461 * (128 / batch)^0.759,  p = 1.277 * u * (batch /
+// 128)^0.503; without the batch size, a batch of 64. Transformers: s = 0.485, p = 0.649 * u. Fitted
+// on one measured run of 53 tasks of nine architectures; docs/simulator.md has the errors for
+// architectures left out.
+MpsParameters GuessMps(const TaskTraits& traits);
+
+}  // namespace carma::trace
