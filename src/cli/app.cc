@@ -110,6 +110,7 @@ int RunCarma(int argc, const char* const* argv, Context& context) {
   AddSimulateCommand(app, context);
   AddReportCommand(app, context);
   AddConfigCommand(app, context);
+  AddEstimateCommand(app, context);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   if (const auto split = SplitCommand(app, words, context); !split) {
     context.Fail(split.error());

@@ -156,6 +156,14 @@ Result<TaskPage> ListTasks(api::Client& client, const TaskQuery& query) {
   return page;
 }
 
+Called<api::KnowledgeView> GetKnowledge(api::Client& client, const std::string& signature,
+                                        const std::string& kin, const std::string& gpu_type) {
+  std::string target =
+      "/v1/estimate?signature=" + api::Escape(signature) + "&kin=" + api::Escape(kin);
+  if (!gpu_type.empty()) target += "&gpu_type=" + api::Escape(gpu_type);
+  return Parse(client.Get(target, kTimeoutS), &api::KnowledgeViewFromJson);
+}
+
 Called<api::TaskView> GetTask(api::Client& client, std::uint64_t id) {
   return Parse(client.Get(TaskPath(id), kTimeoutS), &api::TaskViewFromJson);
 }

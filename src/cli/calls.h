@@ -49,6 +49,10 @@ Called<std::vector<api::GpuView>> ListGpus(api::Client& client);
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason);
 
+// What the server has learned, for the estimators; empty gpu_type: that of most of its GPUs.
+Called<api::KnowledgeView> GetKnowledge(api::Client& client, const std::string& signature,
+                                        const std::string& kin, const std::string& gpu_type);
+
 struct EventQuery {
   std::optional<std::uint64_t> task;
   std::optional<std::size_t> limit;

@@ -57,6 +57,7 @@ void AddServerVerbs(CLI::App& app, Context& context);  // gpus, drain, resume, s
 void AddTraceCommand(CLI::App& app, Context& context);
 void AddReportCommand(CLI::App& app, Context& context);
 void AddConfigCommand(CLI::App& app, Context& context);
+void AddEstimateCommand(CLI::App& app, Context& context);
 void AddSimulateCommand(CLI::App& app, Context& context);
 
 // The whole program: parses, runs one verb, returns the exit code. Throws nothing.

@@ -60,6 +60,10 @@ base::Result<base::Unit> ApplyOptions(const SubmitFlags& flags, task::Descriptio
   return base::Unit{};
 }
 
+bool DescribesTask(const std::string& path) {
+  return path.ends_with(".rad") || IsScript(path);
+}
+
 base::Result<base::Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
                                     task::Description& description) {
   if (words.empty()) return base::Unit{};

@@ -22,6 +22,8 @@ struct Described {
 base::Result<task::SubmitterContext> CallerContext();
 // Sets the options in the order given. Errors: kInvalid "--gpus: …".
 base::Result<base::Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description);
+// A .rad file, or a script as ApplyWords knows it.
+bool DescribesTask(const std::string& path);
 // What the words say: `literal` or a plain word: a command; "-": a script on standard input;
 // FILE.rad; a file that starts with "#!": its text is the task, later edits do not change it.
 // Errors: kInvalid with the place, kNotFound for a missing .rad file.

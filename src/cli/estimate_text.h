@@ -1,0 +1,40 @@
+// Estimates as people and programs read them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/views.h"
+#include "base/result.h"
+#include "cli/terminal.h"
+#include "estimate/calibration.h"
+#include "estimate/estimator.h"
+#include "model/layers.h"
+
+namespace carma::cli {
+
+// One estimator's word on the task.
+struct Opinion {
+  std::string estimator;
+  base::Result<estimate::Answer> answer;
+};
+
+// Everything there is to show. Pointers are borrowed.
+struct EstimateSheet {
+  std::string file;
+  const model::LayerList* layers = nullptr;  // null: no readable summary
+  const estimate::Question* question = nullptr;
+  std::vector<std::string> remarks;             // about the question: unknown words, no daemon …
+  std::optional<api::KnowledgeView> knowledge;  // of the daemon; empty: none answered
+  estimate::Site site;
+  std::vector<Opinion> opinions;
+};
+
+// A table of all opinions; with explain also the model, the parts of each number, the warnings and
+// the calibration.
+std::string EstimateText(const EstimateSheet& sheet, bool explain, const Screen& screen);
+// One object; docs/api.md.
+std::string EstimateJson(const EstimateSheet& sheet);
+
+}  // namespace carma::cli
