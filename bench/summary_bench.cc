@@ -98,7 +98,7 @@ std::string KerasText() {
 
 void Read(benchmark::State& state, const std::string& text) {
   std::size_t rows = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const auto list = ParseSummary(text, "bench");
     if (!list) return state.SkipWithError(list.error().message.c_str());
     rows = list->layers.size();
@@ -116,13 +116,13 @@ BENCHMARK_CAPTURE(Read, Keras, KerasText());
 // The peer: text to values of nlohmann-json alone, no layer list yet.
 void NlohmannJson(benchmark::State& state) {
   const std::string text = JsonText();
-  for (auto _ : state) benchmark::DoNotOptimize(nlohmann::json::parse(text));
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(nlohmann::json::parse(text));
 }
 BENCHMARK(NlohmannJson);
 
 void Features(benchmark::State& state) {
   const auto list = ParseSummary(JsonText(), "bench");
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     benchmark::DoNotOptimize(Summarize(*list));
     benchmark::DoNotOptimize(Classify(*list));
   }

@@ -42,7 +42,7 @@ class DataSet : public ::testing::Test {
   // Names of the models up to `stop`, and the error if there was one.
   static std::vector<std::string> Names(const std::string& path, std::string_view stop = "") {
     std::vector<std::string> names;
-    const auto read = ForEachModel(path, [&](LayerList list) {
+    const auto read = ForEachModel(path, [&](const LayerList& list) {
       names.push_back(list.model);
       return list.model != stop;
     });

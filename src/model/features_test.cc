@@ -55,20 +55,20 @@ TEST(Op, IsToldByTheClassName) {
 TEST(Op, KnowsContainersBySummary) {
   const struct {
     const char* type;
-    RowKind kind;
     std::int64_t params;
+    RowKind kind;
     bool operation;
   } cases[] = {
-      {"MyThing", RowKind::kLeaf, 0, true},
-      {"ConvNormAct", RowKind::kContainer, 0, false},
-      {"BatchNormAct2d", RowKind::kBlock, 64, true},
-      {"ConvNeXtBlock", RowKind::kBlock, 96, false},
-      {"ConvNormAct", RowKind::kUnknown, 0, false},
-      {"Conv2d", RowKind::kUnknown, 864, true},
-      {"ReLU", RowKind::kUnknown, 0, true},
-      {"AdaptiveAvgPool2d", RowKind::kUnknown, 0, true},
-      {"SelectAdaptivePool2d", RowKind::kUnknown, 0, false},
-      {"Bottleneck", RowKind::kUnknown, 0, false},
+      {"MyThing", 0, RowKind::kLeaf, true},
+      {"ConvNormAct", 0, RowKind::kContainer, false},
+      {"BatchNormAct2d", 64, RowKind::kBlock, true},
+      {"ConvNeXtBlock", 96, RowKind::kBlock, false},
+      {"ConvNormAct", 0, RowKind::kUnknown, false},
+      {"Conv2d", 864, RowKind::kUnknown, true},
+      {"ReLU", 0, RowKind::kUnknown, true},
+      {"AdaptiveAvgPool2d", 0, RowKind::kUnknown, true},
+      {"SelectAdaptivePool2d", 0, RowKind::kUnknown, false},
+      {"Bottleneck", 0, RowKind::kUnknown, false},
   };
   for (const auto& c : cases) {
     const Layer layer{.type = c.type, .params = c.params, .kind = c.kind};

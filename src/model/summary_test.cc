@@ -46,16 +46,16 @@ std::string Error(std::string_view text) {
   return list ? "" : list.error().message;
 }
 
-std::vector<std::string> Types(const LayerList& list) {
-  std::vector<std::string> types;
-  for (const Layer& layer : list.layers) types.push_back(layer.type);
-  return types;
+std::vector<std::string> Each(const LayerList& list, std::string Layer::*member) {
+  std::vector<std::string> values(list.layers.size());
+  std::ranges::transform(list.layers, values.begin(), member);
+  return values;
 }
-
+std::vector<std::string> Types(const LayerList& list) {
+  return Each(list, &Layer::type);
+}
 std::vector<std::string> Paths(const LayerList& list) {
-  std::vector<std::string> paths;
-  for (const Layer& layer : list.layers) paths.push_back(layer.name);
-  return paths;
+  return Each(list, &Layer::name);
 }
 
 const Layer& Row(const LayerList& list, std::string_view type) {
@@ -83,23 +83,23 @@ std::string Replaced(std::string_view text, std::string_view from, std::string_v
 TEST(Summary, RecognisesEveryFormatByItsText) {
   const struct {
     std::string text;
-    SummaryFormat format;
     std::size_t layers;
     std::int64_t params;
     std::int64_t trainable;
+    SummaryFormat format;
     bool input_shapes;
   } cases[] = {
-      {Fixture("torchsummary"), SummaryFormat::kTorchSummary, 6, 72'250, 72'250, false},
-      {Fixture("torchsummary_batch"), SummaryFormat::kTorchSummary, 3, 965, 325, false},
-      {Fixture("torchinfo"), SummaryFormat::kTorchInfo, 10, 5'490, 5'418, true},
-      {Fixture("torchinfo_collapsed"), SummaryFormat::kTorchInfo, 7, 20'000, 20'000, false},
-      {Fixture("tree"), SummaryFormat::kTorchTree, 12, 1'208, 1'208, false},
+      {Fixture("torchsummary"), 6, 72'250, 72'250, SummaryFormat::kTorchSummary, false},
+      {Fixture("torchsummary_batch"), 3, 965, 325, SummaryFormat::kTorchSummary, false},
+      {Fixture("torchinfo"), 10, 5'490, 5'418, SummaryFormat::kTorchInfo, true},
+      {Fixture("torchinfo_collapsed"), 7, 20'000, 20'000, SummaryFormat::kTorchInfo, false},
+      {Fixture("tree"), 12, 1'208, 1'208, SummaryFormat::kTorchTree, false},
       // 432 + 32 + 416 + LSTM 37'888 + 3 x (12'480 + 4'160 + 128) + 650
-      {Fixture("tree_plain"), SummaryFormat::kTorchTree, 22, 89'722, 89'722, false},
-      {Fixture("keras1"), SummaryFormat::kKeras, 3, 1'840, 1'840, false},
-      {Fixture("keras2"), SummaryFormat::kKeras, 7, 914, 914, true},
-      {Fixture("keras3"), SummaryFormat::kKeras, 4, 22'242, 22'242, true},
-      {Fixture("json"), SummaryFormat::kCarmaJson, 5, 1'234, 1'000, true},
+      {Fixture("tree_plain"), 22, 89'722, 89'722, SummaryFormat::kTorchTree, false},
+      {Fixture("keras1"), 3, 1'840, 1'840, SummaryFormat::kKeras, false},
+      {Fixture("keras2"), 7, 914, 914, SummaryFormat::kKeras, true},
+      {Fixture("keras3"), 4, 22'242, 22'242, SummaryFormat::kKeras, true},
+      {Fixture("json"), 5, 1'234, 1'000, SummaryFormat::kCarmaJson, true},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.text.substr(0, 200));
@@ -379,6 +379,8 @@ TEST(Summary, RefusesWhatItCannotRead) {
       {"nothing", "", "model.txt:1: no model summary found"},
       {"prose", "dear reader\n", "model.txt:1: no model summary found"},
       {"a NUL byte", std::string("a\nb\0c", 5), "model.txt:2: a NUL byte"},
+      {"a module in one line that is none", "Linear(4, 2): 3)\n",
+       "model.txt:1: 'Linear(4, 2): 3)'"},
       {"a very long line", "x\n" + std::string(70'000, 'y'), "model.txt:2: a line of 70000 bytes"},
       {"two formats", Fixture("torchsummary") + Fixture("tree"),
        "model.txt:21: a second summary (a printed module tree) after one of torchsummary"},

@@ -105,8 +105,11 @@ class TreeReader {
       return Close(params);
     }
     const std::optional<Opening> opening = ParseOpening(line);
-    // The model's own line was recognised before; what else stands between modules is text that a
-    // module prints about itself.
+    if (!opening && open_.empty()) {
+      return lines_.Fail(fmt::format("'{}', expected a module like 'Linear(in_features=4, …)'",
+                                     base::Printable(line, 80)));
+    }
+    // What else stands between modules is text that a module prints about itself.
     if (!opening) {
       if (!line.empty()) ++passed_over_;
       return base::Unit{};
@@ -154,7 +157,10 @@ class TreeReader {
     layer.params = own;
     layer.trainable = own;
     layer.kind = !parent ? RowKind::kLeaf : own > 0 ? RowKind::kBlock : RowKind::kContainer;
-    if (OpOf(layer.type) == Op::kLinear && !layer.in_features) InferConv1D(layer);
+    const Op op = OpOf(layer.type);
+    if (op == Op::kLinear && !layer.in_features) InferConv1D(layer);
+    if (layer.out_features) last_width_ = layer.out_features;
+    if (layer.out_features && op == Op::kLayerNorm) norm_width_ = layer.out_features;
     list_.layers.push_back(std::move(layer));
     if (auto copied = Copy(module); !copied) return copied;
     std::int64_t& sum = open_.empty() ? list_.params : open_.back().children;
@@ -188,14 +194,7 @@ class TreeReader {
   // what the last layer made or, in a new branch, what the last norm made: the first of the two
   // that divides.
   void InferConv1D(Layer& layer) const {
-    std::optional<std::int64_t> last;
-    std::optional<std::int64_t> norm;
-    for (auto row = list_.layers.rbegin(); row != list_.layers.rend() && !norm; ++row) {
-      if (!row->out_features) continue;
-      if (!last) last = row->out_features;
-      if (OpOf(row->type) == Op::kLayerNorm) norm = row->out_features;
-    }
-    for (const auto& width : {last, norm}) {
+    for (const auto& width : {last_width_, norm_width_}) {
       if (!width || layer.params == 0 || layer.params % (*width + 1) != 0) continue;
       layer.in_features = width;
       layer.out_features = layer.params / (*width + 1);
@@ -279,6 +278,8 @@ class TreeReader {
   LayerList list_;
   std::vector<Open> open_;
   std::vector<std::string> undetermined_;
+  std::optional<std::int64_t> last_width_;  // of the last layer that has one, of the last norm
+  std::optional<std::int64_t> norm_width_;
   std::size_t passed_over_ = 0;
   bool told_ = false;    // parameters are printed
   bool shared_ = false;  // a block has fewer than its children
