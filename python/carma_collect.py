@@ -1198,9 +1198,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: a dry run")
     run.add_argument("--gpu", type=int, default=0, help="number in NVML's order (0)")
     run.add_argument("--nvml", default="libnvidia-ml.so.1", help="NVML's library")
-    run.add_argument("--run-limit", type=float, default=limits.run_s, metavar="S")
-    run.add_argument("--steady-limit", type=float, default=limits.steady_s, metavar="S")
-    run.add_argument("--measure", type=float, default=limits.measure_s, metavar="S")
+    for option, value, text in (
+        ("--run-limit", limits.run_s, "seconds for a whole run"),
+        ("--steady-limit", limits.steady_s, "seconds until the memory is steady"),
+        ("--measure", limits.measure_s, "seconds of steady training, for the activity"),
+    ):
+        run.add_argument(option, type=float, default=value, metavar="S", help=f"{text} ({value:g})")
 
     cleaner = command("clean", _command_clean, "drop what is torn, unfinished or there twice")
     cleaner.add_argument("folder")

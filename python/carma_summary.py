@@ -266,6 +266,9 @@ def _plain_attention(
     original, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, **_
 ):
     """Operation by operation: the whole attention matrix is kept."""
+    groups = query.shape[-3] // key.shape[-3] if query.dim() > 2 else 1
+    if groups > 1:  # several heads read the same keys and values
+        key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
     factor = math.sqrt(scale if scale is not None else 1.0 / math.sqrt(query.shape[-1]))
     logits = (query * factor) @ (key * factor).transpose(-2, -1)
     if attn_mask is not None:
