@@ -152,7 +152,7 @@ def _draw_encoder(draw: _Draw) -> Dict[str, Any]:
         "width": width,
         "heads": heads,
         "feed_forward": round(width * draw.chance.uniform(2, 4)),
-        "layers": max(1, round(draw.size(2, 39) ** min(1.0, draw.scale**0.25))),
+        "layers": draw.size(2, 39),
         "length": max(4, round(draw.choice(SEQUENCE_LENGTHS) * draw.scale)),
         "vocabulary": draw.size(50_000, 1_000_000, floor=100),
         "dropout": draw.dropout(low=0.1),
@@ -778,6 +778,8 @@ def locked(folder: str) -> Iterator[None]:
 POLL_S = 0.05
 # A run without a result for the third time takes the machine down with it, or hangs it.
 MOST_STARTS = 2
+# So many crashes in a row are not the networks' fault: a full disk, a GPU that fell off the bus.
+MOST_CRASHES = 5
 # At the edge of the card the allocator takes what there is: the value is no need.
 SATURATED = 0.95
 # Without numbers by process, more change of the GPU's memory than this spoils a run.
@@ -886,15 +888,18 @@ class Collector:
     def run(self, count: Optional[int], minutes: Optional[float]) -> int:
         """Runs 0..count-1 as far as they have no result yet, until the time is over. How many."""
         end = time.monotonic() + minutes * 60 if minutes is not None else math.inf
-        done = index = 0
+        done = index = crashes = 0
         while (count is None or index < count) and time.monotonic() < end:
             if index not in self.journal.results:
-                self._run_one(index)
+                result = self._run_one(index)
                 done += 1
+                crashes = crashes + 1 if result.get("reason") == "crashed" else 0
+                if crashes == MOST_CRASHES:
+                    raise CollectError(f"{crashes} runs in a row crashed: {result['error']}")
             index += 1
         return done
 
-    def _run_one(self, index: int) -> None:
+    def _run_one(self, index: int) -> Dict[str, Any]:
         network = self.plan.network(index)
         begin = time.monotonic()
         if self.journal.starts.get(index, 0) >= MOST_STARTS:
@@ -905,6 +910,7 @@ class Collector:
         result["seconds"] = round(time.monotonic() - begin, 1)
         self.journal.append({"finished": index, "network": network, **result})
         print(_progress(network, result), flush=True)
+        return result
 
     def _environment(self) -> Dict[str, str]:
         environment = dict(os.environ)

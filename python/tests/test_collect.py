@@ -68,6 +68,7 @@ class ThePlan(unittest.TestCase):
                 "classes": (2, 1000),
                 "width": (128, 2048),
                 "heads": (2, 16),
+                "layers": (2, 39),
                 "length": (128, 1024),
                 "vocabulary": (50_000, 1_000_000),
                 "batch": (1, 128),
@@ -173,6 +174,11 @@ class WhatBecomesOfARun(InAFolder):
         self.assertIn("illegal memory access", results[2]["error"])
         self.assertIn("-9", results[3]["error"])
         self.assertTrue(all("layers" in result for result in results.values()))
+
+    def test_crashes_in_a_row_end_the_collection(self):
+        with self.assertRaisesRegex(CollectError, "5 runs in a row crashed: .*illegal memory"):
+            self.collect("done,crash,crash,crash,crash,crash", 12)
+        self.assertEqual(len(Journal(self.folder).results), 6)
 
     def test_a_run_that_hangs_is_ended(self):
         environment = {"FAKE_TRAINING_PID": os.path.join(self.folder, "pid")}
