@@ -22,6 +22,7 @@ void FuzzConfig(std::string_view bytes);     // configuration files
 void FuzzReport(std::string_view bytes);     // kept reports
 void FuzzShim(std::string_view bytes);       // what a shim leaves in its attempt's folder
 void FuzzScenario(std::string_view bytes);   // scenario files
+void FuzzResidency(std::string_view bytes);  // measured runs, replayed
 void FuzzSummary(std::string_view bytes);    // model summaries of every format
 
 struct Entry {
@@ -29,11 +30,14 @@ struct Entry {
   void (*run)(std::string_view bytes);
 };
 inline constexpr std::array kEntries{
-    Entry{"script", FuzzScript},   Entry{"rad", FuzzRad},     Entry{"spec", FuzzSpec},
-    Entry{"oom", FuzzOom},         Entry{"trace", FuzzTrace}, Entry{"catalogue", FuzzCatalogue},
-    Entry{"target", FuzzTarget},   Entry{"views", FuzzViews}, Entry{"config", FuzzConfig},
-    Entry{"report", FuzzReport},   Entry{"shim", FuzzShim},   Entry{"scenario", FuzzScenario},
-    Entry{"summary", FuzzSummary}, Entry{"jobs", FuzzJobs},   Entry{"philly", FuzzPhilly},
+    Entry{"script", FuzzScript},   Entry{"rad", FuzzRad},
+    Entry{"spec", FuzzSpec},       Entry{"oom", FuzzOom},
+    Entry{"trace", FuzzTrace},     Entry{"catalogue", FuzzCatalogue},
+    Entry{"target", FuzzTarget},   Entry{"views", FuzzViews},
+    Entry{"config", FuzzConfig},   Entry{"report", FuzzReport},
+    Entry{"shim", FuzzShim},       Entry{"scenario", FuzzScenario},
+    Entry{"summary", FuzzSummary}, Entry{"jobs", FuzzJobs},
+    Entry{"philly", FuzzPhilly},   Entry{"residency", FuzzResidency},
 };
 
 }  // namespace carma::fuzz

@@ -3,6 +3,7 @@
 #include "base/result.h"
 #include "base/text.h"
 #include "entries.h"
+#include "sim/residency.h"
 #include "sim/scenario.h"
 #include "task/shim_protocol.h"
 
@@ -26,6 +27,20 @@ void FuzzShim(std::string_view bytes) {
 
 void FuzzScenario(std::string_view bytes) {
   CheckError(sim::ParseScenario(bytes, "fuzz.scenario"));
+}
+
+void FuzzResidency(std::string_view bytes) {
+  const auto tasks = sim::ParseMeasuredTasks(bytes, "fuzz.csv");
+  CheckError(tasks);
+  if (!tasks) return;
+  static const trace::Catalogue kCatalogue = *trace::Catalogue::BuiltIn();
+  const auto residency = sim::ReplayResidency(*tasks, kCatalogue, {}, sim::LoadAsGuessed);
+  CheckError(residency);
+  if (!residency) return;
+  CARMA_CHECK(residency->predicted.size() == tasks->size(), "an answer for each task");
+  for (const double slowdown : residency->predicted) {
+    CARMA_CHECK(slowdown >= 1 - 1e-9, "neighbours make nobody faster");
+  }
 }
 
 }  // namespace carma::fuzz
