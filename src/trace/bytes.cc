@@ -18,7 +18,7 @@ using base::Result;
 
 namespace {
 
-constexpr std::size_t kBufferBytes = 1 << 20;
+constexpr std::size_t kBufferBytes = 256 << 10;  // holds the longest line more than once
 
 }  // namespace
 

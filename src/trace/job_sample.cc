@@ -26,7 +26,7 @@ constexpr std::array kBurstQuantiles{0.0, 0.25, 0.50, 0.75, 0.90, 0.95};
 // Each draw passes over all jobs: fewer of them where there are many.
 constexpr std::size_t kLookedAt = 10'000'000;  // jobs, for each gap
 constexpr std::size_t kFewestDraws = 4;
-constexpr std::size_t kMostDraws = 500;
+constexpr std::size_t kMostDraws = 100;
 
 // One sample of the jobs that may be in it.
 struct Draw {
