@@ -72,9 +72,11 @@ constexpr std::string_view kFunctional[] = {
     "Lambda", "TFOpLambda", "SlicingOpLambda", "Concatenate", "Rescaling", "Normalization",
 };
 
-enum class Column { kLabel, kShape, kParams, kConnected };
-constexpr std::size_t kColumns = 4;
-using Cells = std::array<std::string, kColumns>;
+enum class Column { kLabel, kShape, kParams, kConnected, kTrainable };
+constexpr std::array<std::string_view, 5> kTitles{"Layer (type)", "Output Shape", "Param #",
+                                                  "Connected to", "Trainable"};
+template <class Text>
+using Cells = std::array<Text, kTitles.size()>;
 
 // The drawing of a table: where the cells of a line are.
 class Grid {
@@ -82,52 +84,62 @@ class Grid {
   explicit Grid(std::string_view header) {
     boxed_ =
         header.find("┃") != std::string_view::npos || header.find("│") != std::string_view::npos;
-    for (std::size_t column = 1; column < kColumns; ++column) {
-      constexpr std::string_view kTitles[] = {"", "Output Shape", "Param #", "Connected to"};
-      starts_[column] = header.find(kTitles[column]);
+    for (std::size_t column = 0; column < kTitles.size(); ++column) {
+      const std::size_t start = header.find(kTitles[column]);
+      if (start != std::string_view::npos) places_.push_back({start, column});
     }
+    std::ranges::sort(places_, {}, &Place::start);
+    // The first cell has the margin that its title may have.
+    if (!places_.empty()) places_.front().start = 0;
   }
-  bool Complete() const {
-    return starts_[1] != std::string_view::npos && starts_[2] != std::string_view::npos &&
-           starts_[1] < starts_[2];
+  bool Has(Column column) const {
+    return std::ranges::find(places_, static_cast<std::size_t>(column), &Place::column) !=
+           places_.end();
   }
-  bool connected() const { return starts_[3] != std::string_view::npos; }
   bool Ends(std::string_view line) const {
     line = base::Trim(line);
     return boxed_ ? line.starts_with("└") : line.starts_with('=') && IsRule(line);
   }
-  std::array<std::string_view, kColumns> Split(std::string_view line) const {
+  Cells<std::string_view> Split(std::string_view line) const {
     return boxed_ ? SplitBoxes(line) : SplitPlaces(line);
   }
 
  private:
-  std::array<std::string_view, kColumns> SplitPlaces(std::string_view line) const {
-    std::array<std::string_view, kColumns> cells;
-    for (std::size_t column = 0; column < kColumns; ++column) {
-      const std::size_t start = starts_[column];
-      if (start >= line.size()) break;
-      const std::size_t next = column + 1 < kColumns ? starts_[column + 1] : line.size();
-      cells[column] = line.substr(start, std::min(next, line.size()) - start);
+  struct Place {
+    std::size_t start;
+    std::size_t column;
+  };
+
+  Cells<std::string_view> SplitPlaces(std::string_view line) const {
+    Cells<std::string_view> cells;
+    std::size_t start = 0;
+    for (std::size_t i = 0; i < places_.size() && start < line.size(); ++i) {
+      std::size_t end = i + 1 < places_.size() ? places_[i + 1].start : line.size();
+      end = std::min(end, line.size());
+      // Layers of a nested model stand a little to the left of the titles in some versions.
+      while (line.front() == '|' && end < line.size() && end > start && line[end - 1] != ' ') --end;
+      cells[places_[i].column] = line.substr(start, end - start);
+      start = end;
     }
     return cells;
   }
-  static std::array<std::string_view, kColumns> SplitBoxes(std::string_view line) {
-    std::array<std::string_view, kColumns> cells;
+  Cells<std::string_view> SplitBoxes(std::string_view line) const {
+    Cells<std::string_view> cells;
     constexpr std::string_view kBar = "│";
     line = base::Trim(line);
     if (!line.starts_with(kBar)) return cells;
     line.remove_prefix(kBar.size());
-    for (std::string_view& cell : cells) {
+    for (const Place& place : places_) {
       const std::size_t bar = line.find(kBar);
       if (bar == std::string_view::npos) break;
-      cell = line.substr(0, bar);
+      cells[place.column] = line.substr(0, bar);
       line.remove_prefix(bar + kBar.size());
     }
     return cells;
   }
 
   bool boxed_ = false;
-  std::array<std::size_t, kColumns> starts_{};
+  std::vector<Place> places_;  // from left to right
 };
 
 // Layers of a nested model are marked "| " (TensorFlow) or "   └ " (Keras 3).
@@ -150,7 +162,7 @@ void AppendWithoutBlanks(std::string& text, std::string_view more) {
 }
 
 struct Row {
-  Cells cells;
+  Cells<std::string> cells;
   int depth = 0;
   std::size_t line = 0;
 };
@@ -179,7 +191,7 @@ base::Result<std::vector<Row>> TakeRows(Lines& lines, const Grid& grid) {
     } else if (rows.empty()) {
       return lines.Fail("a line without a number of parameters, expected a Keras layer");
     }
-    for (std::size_t column = 0; column < kColumns; ++column) {
+    for (std::size_t column = 0; column < kTitles.size(); ++column) {
       AppendWithoutBlanks(rows.back().cells[column], cells[column]);
     }
   }
@@ -254,8 +266,8 @@ std::string FirstConnection(std::string_view cell) {
   return std::string(cell.substr(0, cell.find('[')));
 }
 
-// What each row reads: the output of the layer that the column names, of the row before in a
-// Sequential model; unknown otherwise.
+// What each row reads: the output of the layer that the column names. Keras leaves the column out
+// where every layer reads the one above it.
 void FindInputs(std::vector<Layer>& layers, const std::vector<Row>& rows, bool connected) {
   std::unordered_map<std::string, std::size_t> by_name;
   for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -286,7 +298,8 @@ base::Result<LayerList> ReadKeras(Lines& lines) {
   LayerList list;
   list.format = SummaryFormat::kKeras;
   const Grid grid(lines.Take());
-  if (!grid.Complete()) return lines.Fail("a Keras header without 'Output Shape' and 'Param #'");
+  if (!grid.Has(Column::kLabel) || !grid.Has(Column::kShape) || !grid.Has(Column::kParams))
+    return lines.Fail("a Keras header without 'Output Shape' and 'Param #'");
   list.model = ModelName(lines);
   if (!lines.AtEnd() && IsRule(lines.Peek())) lines.Take();
   const base::Result<std::vector<Row>> rows = TakeRows(lines, grid);
@@ -302,7 +315,9 @@ base::Result<LayerList> ReadKeras(Lines& lines) {
     std::string_view params = Cell(row, Column::kParams);
     params = params.substr(0, params.find('('));  // "0(unbuilt)"
     const auto count = ParseCount(params);
-    const std::string_view shape = Cell(row, Column::kShape);
+    std::string_view shape = Cell(row, Column::kShape);
+    // Of named outputs the first: "{'a':(None,4),…}".
+    if (shape.starts_with('{')) shape.remove_prefix(std::min(shape.find('('), shape.size()));
     const bool unknown = shape.empty() || shape == "?" || shape == "multiple" || shape == "unknown";
     if (!ParseLabel(Cell(row, Column::kLabel), layer, cut) || !count ||
         (!unknown && !ParseShape(shape, layer.out))) {
@@ -332,9 +347,12 @@ base::Result<LayerList> ReadKeras(Lines& lines) {
     AddNote(list, Note::Kind::kInferred,
             "the last dimension of images is taken as the channels, and put first");
   }
-  const bool chain = list.model.starts_with("sequential");
-  list.has_input_shapes = grid.connected() || chain;
-  if (list.has_input_shapes) FindInputs(layers, *rows, grid.connected());
+  FindInputs(layers, *rows, grid.Has(Column::kConnected));
+  list.has_input_shapes = true;
+  if (!grid.Has(Column::kConnected)) {
+    AddNote(list, Note::Kind::kInferred,
+            "no column 'Connected to': each layer is taken to read the one above it");
+  }
 
   std::int64_t moving = 0;
   std::vector<std::int64_t> inside(layers.size(), 0);  // parameters of a nested model's layers
@@ -363,7 +381,7 @@ base::Result<LayerList> ReadKeras(Lines& lines) {
     const std::int64_t statistics = MovingStatistics(layer);
     moving += statistics;
     layer.params -= statistics;
-    layer.trainable = layer.params;
+    layer.trainable = Cell((*rows)[i], Column::kTrainable) == "N" ? 0 : layer.params;
     if (!AddParams(row_sum, layer.params)) {
       return lines.FailAt((*rows)[i].line, "more than 2^48 parameters");
     }
@@ -381,10 +399,6 @@ base::Result<LayerList> ReadKeras(Lines& lines) {
   FindBatch(list);
   if (list.input.ScalesWithBatch()) list.input = WithoutBatch(list.input);
   UseTotals(list, totals, row_sum);
-  if (!list.has_input_shapes) {
-    AddNote(list, Note::Kind::kMissingShapes,
-            "no input shapes: layers are taken to read the row above");
-  }
   NoteCollapsed(list, collapsed);
   NoteUnknownTypes(list, collapsed);
   NoteMissingShapes(list);

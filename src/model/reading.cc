@@ -61,6 +61,8 @@ constexpr std::string_view kBuiltIn[] = {
     "Linear",
     "MultiheadAttention",
     "PReLU",
+    "ParameterList",
+    "ParameterDict",
     "RMSNorm",
     "RNN",
     "RNNCell",
@@ -228,9 +230,9 @@ std::vector<std::size_t> FinishingOrder(std::span<const int> depths) {
 
 base::Result<base::Unit> Totals::Read(Lines& lines) {
   // What torchsummary, torchinfo and Keras print there besides.
-  constexpr std::string_view kSizes[] = {"Input size (MB):",  "Forward/backward pass size (MB):",
-                                         "Params size (MB):", "Estimated Total Size (MB):",
-                                         "Total mult-adds",   "Optimizer params:"};
+  constexpr std::string_view kSizes[] = {"Input size",      "Forward/backward pass size",
+                                         "Params size",     "Estimated Total Size",
+                                         "Total mult-adds", "Optimizer params:"};
   const std::pair<std::string_view, std::optional<std::int64_t> Totals::*> counts[] = {
       {"Total params:", &Totals::params},
       {"Trainable params:", &Totals::trainable},

@@ -46,10 +46,7 @@ bool IsBranch(std::string_view row) {
 // The format whose table begins with this line. `lines` shows what follows it.
 const Reader* TableAt(const Lines& lines, std::size_t at) {
   const std::string_view line = lines.At(at);
-  if (line.find("Layer (type") == std::string_view::npos ||
-      line.find("Param #") == std::string_view::npos) {
-    return nullptr;
-  }
+  if (line.find("Layer (type") == std::string_view::npos) return nullptr;
   if (line.find("depth-idx") != std::string_view::npos ||
       line.find("var_name") != std::string_view::npos) {
     return ReaderOf(SummaryFormat::kTorchInfo);

@@ -96,7 +96,7 @@ TEST(Summary, RecognisesEveryFormatByItsText) {
       {Fixture("tree"), 12, 1'208, 1'208, SummaryFormat::kTorchTree, false},
       // 432 + 32 + 416 + LSTM 37'888 + 3 x (12'480 + 4'160 + 128) + 650
       {Fixture("tree_plain"), 22, 89'722, 89'722, SummaryFormat::kTorchTree, false},
-      {Fixture("keras1"), 3, 1'840, 1'840, SummaryFormat::kKeras, false},
+      {Fixture("keras1"), 3, 1'840, 1'840, SummaryFormat::kKeras, true},
       {Fixture("keras2"), 7, 914, 914, SummaryFormat::kKeras, true},
       {Fixture("keras3"), 4, 22'242, 22'242, SummaryFormat::kKeras, true},
       {Fixture("json"), 5, 1'234, 1'000, SummaryFormat::kCarmaJson, true},
@@ -210,6 +210,25 @@ Total params: 6
   EXPECT_EQ(list.batch, 4);
 }
 
+TEST(TorchInfo, PassesOverTheTensorsOfVerboseTables) {
+  const LayerList list = Parse(R"(==================================
+Layer (type:depth-idx)   Kernel Shape   Output Shape   Param #
+==================================
+├─Conv1d: 1-1            [4, 8, 3]      [2, 8, 10]     104
+│    └─weight            [8, 4, 3]                     96
+│    └─bias              [8]                           8
+├─ParameterList: 1-2     --             --             30
+│    └─0                 [5, 6]                        30
+==================================
+Total params: 134
+==================================
+)");
+  EXPECT_THAT(Types(list), ElementsAre("Conv1d", "ParameterList")) << "early: without the model";
+  EXPECT_EQ(list.layers[0].kernel, 3) << "the last side of the weight";
+  EXPECT_EQ(list.params, 134);
+  EXPECT_FALSE(list.collapsed);
+}
+
 TEST(TorchTree, CountsATiedOutputLayerOnce) {
   const LayerList list = Parse(Fixture("tree"));
   // 2'108 of the last line, less the word table (800) and the bias that is held twice (100).
@@ -298,7 +317,7 @@ TEST(Keras, ReadsBoxesWithWrappedCells) {
   const LayerList list = Parse(Fixture("keras3"));
   EXPECT_EQ(list.layers[1].name, "conv2d_with_a_long_name");
   EXPECT_EQ(list.layers[1].type, "Conv2d");
-  EXPECT_EQ(list.layers[1].in, S({-1, 64, 7, 7})) << "a Sequential model is a chain";
+  EXPECT_EQ(list.layers[1].in, S({-1, 64, 7, 7})) << "a model without connections is a chain";
   EXPECT_TRUE(list.collapsed);
   EXPECT_THAT(Notes(list, Note::Kind::kCollapsed), HasSubstr("Functional"));
   EXPECT_EQ(Notes(list, Note::Kind::kFooter), "") << "the optimizer's numbers are no parameters";
@@ -315,21 +334,25 @@ TEST(Keras, CompletesTypesThatAreCutOff) {
 TEST(Keras, CountsTheLayersOfANestedModelOnce) {
   const LayerList list = Parse(R"(Model: "model"
 _______________________________________________________________
- Layer (type)                Output Shape              Param #
+ Layer (type)                Output Shape     Param #   Trainable
 ===============================================================
- body (Functional)           (None, 10)                120
+ body (Functional)           (None, 10)       120       Y
 |¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯|
-| hidden (Dense)             (None, 10)                120    |
+| hidden (Dense)            (None, 10)       120       N     |
 ¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯¯
- head (Dense)                (None, 2)                 22
+ head (Dense)                (None, 2)        22        Y
 ===============================================================
 Total params: 142
-Trainable params: 142
-Non-trainable params: 0
+Trainable params: 22
+Non-trainable params: 120
 )");
   EXPECT_THAT(Types(list), ElementsAre("Linear", "Functional", "Linear"));
   EXPECT_EQ(list.layers[1].kind, RowKind::kContainer);
+  EXPECT_EQ(list.layers[0].out, S({-1, 10}));
+  EXPECT_EQ(list.layers[0].trainable, 0);
+  EXPECT_EQ(list.layers[2].trainable, 22);
   EXPECT_EQ(list.params, 142);
+  EXPECT_EQ(list.trainable, 22);
   EXPECT_FALSE(list.collapsed);
 }
 

@@ -33,7 +33,7 @@ struct Header {
   std::vector<Column> columns;
 };
 
-std::optional<Header> ParseHeader(std::string_view line) {
+Header ParseHeader(std::string_view line) {
   Header header;
   line = base::Trim(line);
   // "Layer (type (var_name):depth-idx)", then the titles of the columns.
@@ -45,9 +45,6 @@ std::optional<Header> ParseHeader(std::string_view line) {
         std::ranges::find_if(kTitles, [&](const Title& t) { return rest.starts_with(t.text); });
     if (title != kTitles.end()) header.columns.push_back(title->column);
     rest.remove_prefix(title != kTitles.end() ? title->text.size() : 1);
-  }
-  if (std::ranges::find(header.columns, Column::kParams) == header.columns.end()) {
-    return std::nullopt;
   }
   return header;
 }
@@ -90,26 +87,32 @@ std::string_view TakeCell(std::string_view& line) {
   return cell;
 }
 
-// "Conv2d (conv1): 2-1" → type and attribute.
-bool TakeLabel(std::string_view& line, const Header& header, Layer& layer) {
+enum class Label { kModule, kWeight, kNone };
+
+// "Conv2d (conv1): 2-1" → type and attribute. With verbose=2 torchinfo lists the tensors of a
+// module below it: they have neither, and their numbers are in the module's row.
+Label TakeLabel(std::string_view& line, const Header& header, int depth, Layer& layer) {
   const std::size_t end = std::min(line.find_first_of(" :"), line.size());
-  if (end == 0 || end > kMaxNameBytes) return false;
+  if (!IsName(line.substr(0, end))) return Label::kNone;
   layer.type = line.substr(0, end);
   line.remove_prefix(end);
-  if (header.named && line.starts_with(" (")) {
+  if (header.named && (depth > 0 || line.starts_with(" ("))) {
     const std::size_t close = line.find(')');
-    if (close == std::string_view::npos || close > kMaxNameBytes) return false;
+    if (!line.starts_with(" (") || close == std::string_view::npos) return Label::kWeight;
+    if (close > kMaxNameBytes) return Label::kNone;
     layer.name = line.substr(2, close - 2);
     line.remove_prefix(close + 1);
   }
-  if (header.indexed && line.starts_with(": ")) {
+  if (header.indexed && (depth > 0 || line.starts_with(": "))) {  // the model itself has no index
+    if (!line.starts_with(": ")) return Label::kWeight;
     line.remove_prefix(2);
     const std::string_view index = TakeCell(line);
     const std::size_t dash = index.find('-');
-    return dash != std::string_view::npos && ParseCount(index.substr(0, dash)) &&
-           ParseCount(index.substr(dash + 1));
+    const bool good = dash != std::string_view::npos && ParseCount(index.substr(0, dash)) &&
+                      ParseCount(index.substr(dash + 1));
+    return good ? Label::kModule : Label::kNone;
   }
-  return true;
+  return Label::kModule;
 }
 
 struct Row {
@@ -170,8 +173,10 @@ bool ParseCells(std::string_view line, const Header& header, Row& row) {
 base::Result<LayerList> ReadTorchInfo(Lines& lines) {
   LayerList list;
   list.format = SummaryFormat::kTorchInfo;
-  const std::optional<Header> header = ParseHeader(lines.Take());
-  if (!header) return lines.Fail("a torchinfo header without 'Param #'");
+  const Header header = ParseHeader(lines.Take());
+  const auto has = [&](Column column) {
+    return std::ranges::find(header.columns, column) != header.columns.end();
+  };
   if (!lines.AtEnd() && IsRule(lines.Peek())) lines.Take();
 
   std::vector<Layer> rows;
@@ -187,10 +192,11 @@ base::Result<LayerList> ReadTorchInfo(Lines& lines) {
     const std::string_view whole = line;
     const int depth = TakeDepth(line);
     Row row;
-    if (!TakeLabel(line, *header, row.layer) || !ParseCells(line, *header, row)) {
+    const Label label = TakeLabel(line, header, depth, row.layer);
+    if (label == Label::kWeight) continue;
+    if (label == Label::kNone || !ParseCells(line, header, row)) {
       return lines.Fail(fmt::format("'{}', expected a torchinfo row with {} columns after its name",
-                                    base::Printable(base::Trim(whole), 80),
-                                    header->columns.size()));
+                                    base::Printable(base::Trim(whole), 80), header.columns.size()));
     }
     if (rows.size() == kMaxLayers)
       return lines.Fail(fmt::format("more than {} layers", kMaxLayers));
@@ -200,7 +206,7 @@ base::Result<LayerList> ReadTorchInfo(Lines& lines) {
     }
     if (!AddParams(row_sum, row.layer.params)) return lines.Fail("more than 2^48 parameters");
     repeated += row.repeated;
-    if (header->named) {
+    if (header.named) {
       path.resize(static_cast<std::size_t>(depth) + 1);
       path.back() = depth == 0 ? "" : JoinPath(path[path.size() - 2], row.layer.name);
       if (path.back().size() > kMaxPathBytes) return lines.Fail("names of attributes are too long");
@@ -237,8 +243,7 @@ base::Result<LayerList> ReadTorchInfo(Lines& lines) {
         list, Note::Kind::kInferred,
         fmt::format("rows that call a module again, its parameters counted once: {}", repeated));
   }
-  list.has_input_shapes =
-      std::ranges::find(header->columns, Column::kInput) != header->columns.end();
+  list.has_input_shapes = has(Column::kInput);
   if (!list.has_input_shapes) {
     AddNote(list, Note::Kind::kMissingShapes,
             "no input shapes; torchinfo prints them with col_names=(\"input_size\", "
