@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/progress_line.h"
+#include "cli/simulate_estimates.h"
 #include "cli/simulate_plan.h"
 #include "cli/simulate_text.h"
 #include "cli/trace_files.h"
@@ -119,7 +120,40 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
   return policies;
 }
 
-Result<Prepared> Prepare(const CLI::App& verb, const SimulateFlags& flags) {
+// Asks the estimators that no column of the catalogue answers for.
+Result<Unit> AskEstimators(Context& context, const SimLoad& load, const sim::World& world,
+                           const trace::Catalogue& catalogue, std::vector<SimPolicy>& policies) {
+  std::int64_t gpu_mib = 0;
+  for (const sim::Server& server : world.servers) {
+    for (const sim::GpuType& gpu : server.gpus) {
+      gpu_mib = std::max(gpu_mib, gpu.total_mib - gpu.reserved_mib);
+    }
+  }
+  for (SimPolicy& policy : policies) {
+    if (trace::ParseEstimateKind(policy.estimator)) continue;
+    if (load.summaries.empty()) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("estimator {} reads model summaries: name their folder with "
+                              "--summaries",
+                              policy.estimator));
+    }
+    auto estimates =
+        EstimateWorkloads(catalogue, load.summaries, policy.estimator, policy.coverage, gpu_mib);
+    if (!estimates) return std::unexpected(estimates.error());
+    for (const std::string& trouble : estimates->troubles) {
+      Warn(context, fmt::format("{}: {}", policy.estimator, base::Printable(trouble)));
+    }
+    policy.options.estimates.given =
+        [known = std::move(estimates->promised_mib)](
+            const trace::Workload& workload) -> std::optional<std::int64_t> {
+      const auto found = known.find(workload.id);
+      return found == known.end() ? std::nullopt : std::optional(found->second);
+    };
+  }
+  return Unit{};
+}
+
+Result<Prepared> Prepare(Context& context, const CLI::App& verb, const SimulateFlags& flags) {
   Result<Experiment> experiment = ReadPlan(verb, flags);
   if (!experiment) return std::unexpected(experiment.error());
   const SimLoad& load = experiment->load;
@@ -131,6 +165,9 @@ Result<Prepared> Prepare(const CLI::App& verb, const SimulateFlags& flags) {
   if (!catalogue) return std::unexpected(catalogue.error());
   Result<std::vector<SimPolicy>> policies = MakePolicies(*experiment);
   if (!policies) return std::unexpected(policies.error());
+  if (Result<Unit> asked = AskEstimators(context, load, *world, *catalogue, *policies); !asked) {
+    return std::unexpected(asked.error());
+  }
   Prepared prepared{.load = load,
                     .world = *std::move(world),
                     .catalogue = *std::move(catalogue),
@@ -248,7 +285,7 @@ void PrintTable(Context& context, const Prepared& prepared,
 }
 
 void RunSimulate(Context& context, const CLI::App& verb, const SimulateFlags& flags) {
-  const Result<Prepared> prepared = Prepare(verb, flags);
+  const Result<Prepared> prepared = Prepare(context, verb, flags);
   if (!prepared) return context.Fail(prepared.error());
   const auto cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   Result<std::vector<SimOutcome>> outcomes =

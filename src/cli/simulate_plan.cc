@@ -99,6 +99,11 @@ constexpr std::array kWords{
           "with summaries any name of `carma estimate`",
           "what is known of a task's memory"},
          SetEstimator},
+    Word{{"coverage", "0, or a share from 0.5 to 0.999",
+          "of the runs that a promise should cover, as estimate.coverage"},
+         [](Draft& draft, const std::string& value) {
+           return config::FindKey("estimate.coverage")->set(draft.settings, value);
+         }},
     Word{{"estimator_sigma", "number from 0 to 5", "random error: times exp(N(bias, sigma))"},
          [](Draft& draft, const std::string& value) {
            return SetNumber(draft.policy.options.estimates.sigma, value, 0, 5);
@@ -360,6 +365,7 @@ Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<Pol
   SimPolicy& policy = draft.policy;
   policy.spec = SpecOf(words, base.policy.mapper);
   if (policy.label.empty()) policy.label = policy.spec;
+  policy.coverage = draft.settings.estimate_coverage;
   policy.options.policy = draft.settings.policy;
   policy.options.monitor.period = draft.settings.sample_period;
   policy.options.monitor.window = draft.settings.window;

@@ -46,6 +46,7 @@ struct SimPolicy {
   std::string label;
   std::string spec;  // that makes it again: "magm,sm_cap=0.8,estimator=gpumemnet"
   std::string estimator = "oracle";
+  double coverage = 0;  // of the bounds that are promised, where the estimator has any
   sim::RunOptions options;
 };
 

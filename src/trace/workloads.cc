@@ -124,6 +124,11 @@ Workload ReadRow(const CsvRow& row, RowReader& in, std::string& missing) {
   workload.horus_mib = in.Mib(std::array{"horus_mib"});
   workload.faketensor_mib = in.Mib(std::array{"faketensor_mib"});
   workload.gpumemnet_mib = in.Mib(std::array{"gpumemnet_mib"});
+  workload.summary_file = base::Trim(row.Text("summary_file"));
+  if (workload.summary_file.find('/') != std::string::npos) {
+    in.Wrong("column 'summary_file': expected the name of a file, without a folder");
+  }
+  workload.optimizer = base::ToLower(base::Trim(row.Text("optimizer")));
   return workload;
 }
 

@@ -39,6 +39,8 @@ struct Workload {
   std::optional<std::int64_t> horus_mib;
   std::optional<std::int64_t> faketensor_mib;
   std::optional<std::int64_t> gpumemnet_mib;
+  std::string summary_file;  // of its model, in a folder of such; empty: none
+  std::string optimizer;     // "adam" …; empty: not known
 };
 
 // What a submission says about its memory.
@@ -60,7 +62,8 @@ class Catalogue {
   // and a memory column. Memory is the first given of memory_mib, memory_mib_run60,
   // memory_mib_thesis, memory_mib_rad2; the second GPU's, and its solo_smact_gpu2, are the first's
   // where they are not given. batch_size, layers and domain ("transformer") are optional; with one
-  // of them a row may leave sensitivity and pressure empty (GuessMps). A row without time, activity
+  // of them a row may leave sensitivity and pressure empty (GuessMps). summary_file and optimizer
+  // are optional too. A row without time, activity
   // or memory is known but not usable.
   // Errors: kInvalid "path: line 7: …".
   static base::Result<Catalogue> Parse(std::string_view csv, std::string_view path);
