@@ -132,22 +132,27 @@ Number NormParams(const Arguments& arguments, Layer& layer) {
 Number RecurrentParams(const Arguments& arguments, Layer& layer) {
   layer.in_features = arguments.Width(0, "input_size");
   const Number hidden = arguments.Width(1, "hidden_size");
+  const Number projected = Arguments::Count(arguments.Keyword("proj_size"));  // LSTM only
+  const Number state = projected ? projected : hidden;
   const std::int64_t layers = arguments.Whole("num_layers", 1);
   const std::int64_t ways = arguments.Flag("bidirectional", false) ? 2 : 1;
-  layer.out_features = Arguments::Product(hidden, ways);
+  layer.out_features = Arguments::Product(state, ways);
   const std::int64_t gates = layer.type.starts_with("LSTM")  ? 4
                              : layer.type.starts_with("GRU") ? 3
                                                              : 1;
   const std::int64_t biases = arguments.Flag("bias", true) ? 2 : 0;
-  const Number rows = Arguments::Product(Arguments::Product(hidden, gates), ways);
+  // Of one layer and way: each gate reads the input and the state; then the state is projected.
   const auto weights = [&](Number width) {
-    return Arguments::Product(rows, Arguments::Sum(Arguments::Sum(width, hidden), biases));
+    const Number columns = Arguments::Sum(Arguments::Sum(width, state), biases);
+    const Number rows = Arguments::Product(hidden, gates);
+    const Number projection = projected ? Arguments::Product(projected, hidden) : Number(0);
+    return Arguments::Sum(Arguments::Product(rows, columns), projection);
   };
   Number params = weights(layer.in_features);
   if (layers > 1) {
     params = Arguments::Sum(params, Arguments::Product(weights(layer.out_features), layers - 1));
   }
-  return params;
+  return Arguments::Product(params, ways);
 }
 
 }  // namespace

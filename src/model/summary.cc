@@ -36,7 +36,7 @@ bool IsTorchSummaryRow(std::string_view row) {
   const std::string_view label = base::Trim(row.substr(0, open));
   const std::size_t dash = label.rfind('-');
   return open != std::string_view::npos && dash != std::string_view::npos &&
-         ParseCount(label.substr(dash + 1)).has_value();
+         IsName(label.substr(0, dash)) && ParseCount(label.substr(dash + 1)).has_value();
 }
 
 bool IsBranch(std::string_view row) {

@@ -305,6 +305,13 @@ TEST(Keras, TakesMovingStatisticsAsBuffers) {
   EXPECT_EQ(Notes(list, Note::Kind::kFooter), "");
 }
 
+TEST(Keras, IsNotTakenForTorchSummaryByItsConnections) {
+  const LayerList list = Parse(Replaced(Replaced(Fixture("keras2"), "'input_1[0]", "'in-1[0]"),
+                                        "input_1 (InputLayer)", "in-1 (InputLayer)   "));
+  EXPECT_EQ(list.format, SummaryFormat::kKeras);
+  EXPECT_EQ(list.layers[0].in, S({-1, 3, 32, 32}));
+}
+
 TEST(Keras, SeesChannelsThatStandFirst) {
   std::string text = Fixture("keras2");
   for (std::size_t at = 0; (at = text.find("(None, 30, 30, 8)", at)) != std::string::npos;) {
