@@ -130,6 +130,7 @@ EstimateResult Appraiser::Appraise(const EstimateJob& job, const estimate::Summa
 
 struct EstimateDesk::Slice {
   std::vector<EstimateJob> jobs;
+  Take take;
 };
 
 struct EstimateDesk::Timer {
@@ -157,28 +158,33 @@ Result<std::string> EstimateDesk::ReadSummaryFile(const EstimateJob& job) {
   return ReadAs(*user, job.spec.model_summary.value_or(""), model::kMaxSummaryBytes);
 }
 
-void EstimateDesk::Ask(std::vector<EstimateJob> jobs) {
-  auto plain = std::make_shared<std::vector<EstimateJob>>();
+void EstimateDesk::Ask(std::vector<EstimateJob> jobs, Take take) {
+  if (!take) take = take_;
+  auto plain = std::make_shared<Slice>(Slice{{}, take});
   std::shared_ptr<Slice> slice;
   for (EstimateJob& job : jobs) {
     if (!job.spec.model_summary) {
-      plain->push_back(std::move(job));
+      plain->jobs.push_back(std::move(job));
       continue;
     }
     if (!slice || slice->jobs.size() >= kMostPerSlice || !SameSummary(slice->jobs.front(), job)) {
-      slice = std::make_shared<Slice>();
+      slice = std::make_shared<Slice>(Slice{{}, take});
       waiting_.push_back(slice);
     }
     slice->jobs.push_back(std::move(job));
   }
-  if (!plain->empty()) {
-    plain_.Do([plain, appraiser = appraiser_, loop = loop_, this] {
-      auto results = std::make_shared<std::vector<EstimateResult>>(
-          AppraiseAll(*appraiser, *plain, {}, Clock::now()));
-      asio::post(*loop, [this, results] { take_(std::move(*results)); });
-    });
-  }
+  if (!plain->jobs.empty()) Appraise(std::move(plain), {});
   if (!reading_) ReadNext();
+}
+
+// Without a file to read nothing can hang.
+void EstimateDesk::Appraise(std::shared_ptr<const Slice> slice, estimate::Summary summary) {
+  plain_.Do([slice = std::move(slice), summary = std::move(summary), appraiser = appraiser_,
+             loop = loop_] {
+    auto results = std::make_shared<std::vector<EstimateResult>>(
+        AppraiseAll(*appraiser, slice->jobs, summary, Clock::now()));
+    asio::post(*loop, [slice, results] { slice->take(std::move(*results)); });
+  });
 }
 
 void EstimateDesk::ReadNext() {
@@ -218,7 +224,7 @@ void EstimateDesk::TakeRead(std::uint64_t number, std::vector<EstimateResult> re
     return;
   }
   timer_->timer.cancel();
-  take_(std::move(results));
+  reading_->take(std::move(results));
   ReadNext();
 }
 
@@ -231,12 +237,7 @@ void EstimateDesk::GiveUp() {
   if (stuck_ >= kMostStuck) {
     summary.trouble += ", " + std::to_string(stuck_) + " such files are still being waited for";
   }
-  plain_.Do([slice = std::exchange(reading_, nullptr), summary, appraiser = appraiser_,
-             loop = loop_, this] {
-    auto results = std::make_shared<std::vector<EstimateResult>>(
-        AppraiseAll(*appraiser, slice->jobs, summary, Clock::now()));
-    asio::post(*loop, [this, results] { take_(std::move(*results)); });
-  });
+  Appraise(std::exchange(reading_, nullptr), std::move(summary));
   asio::post(*loop_, [this] {
     if (!reading_) ReadNext();
   });

@@ -70,8 +70,8 @@ class EstimateDesk {
   using Read = std::function<base::Result<std::string>(const EstimateJob&)>;
   using Take = std::function<void(std::vector<EstimateResult>)>;
 
-  // take: called on the loop, once for every job that was asked. read: gets the text of a job's
-  // summary, on a thread; it may hang for ever.
+  // take: called on the loop; every job that was asked is answered once. read: gets the text of a
+  // job's summary, on a thread; it may hang for ever.
   EstimateDesk(std::shared_ptr<boost::asio::io_context> loop, EstimateRules rules,
                base::Duration time_limit, Take take, Read read = ReadSummaryFile);
   ~EstimateDesk();
@@ -81,7 +81,8 @@ class EstimateDesk {
   // Tasks without a summary are answered at once, whatever happens to the others. A file that is
   // not read in time leaves its thread behind, and its tasks are answered as if there were none;
   // while kMostStuck threads are left behind, no summary is read at all.
-  void Ask(std::vector<EstimateJob> jobs);
+  // A taker given here gets these results instead; they come in parts, in no order.
+  void Ask(std::vector<EstimateJob> jobs, Take take = nullptr);
   const EstimateRules& rules() const { return appraiser_->rules(); }
 
   // With the rights of the task's user.
@@ -91,6 +92,7 @@ class EstimateDesk {
 
  private:
   struct Slice;  // tasks of one user with one summary
+  void Appraise(std::shared_ptr<const Slice> slice, estimate::Summary summary);
   void ReadNext();
   void TakeRead(std::uint64_t number, std::vector<EstimateResult> results);
   void GiveUp();

@@ -105,6 +105,7 @@ TEST(Calibration, IsAskedOfTheHistoryAndForgotten) {
   EXPECT_EQ(history.SiteFor("A100").tasks, 5U);
   history.Add(Taught(77, 100, 600));
   EXPECT_EQ(history.SiteFor("A100").tasks, 6U);
+  EXPECT_THAT(history.SiteFor("H100").Remark(), HasSubstr("learned on A100, this is for H100"));
   history.ForgetCalibration();
   EXPECT_EQ(history.SiteFor("A100").tasks, 0U);
   EXPECT_EQ(history.OfSignature("77").size(), 1U) << "the peaks are kept";

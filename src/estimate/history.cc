@@ -174,12 +174,20 @@ std::vector<core::Observation> History::OfKin(const std::string& kin) const {
 
 Site History::SiteFor(const std::string& gpu_type) const {
   const std::lock_guard lock(mutex_);
+  if (sites_.empty()) {
+    std::vector<core::Observation> taught;
+    for (const auto& [key, run] : runs_) {
+      if (run.formula) taught.push_back(run);
+    }
+    sites_[""] = Calibrate(taught, "");
+    for (const core::Observation& run : taught) {
+      if (!sites_.contains(run.gpu_type)) sites_[run.gpu_type] = Calibrate(taught, run.gpu_type);
+    }
+  }
   const auto known = sites_.find(gpu_type);
-  if (known != sites_.end()) return known->second;
-  std::vector<core::Observation> all;
-  all.reserve(runs_.size());
-  for (const auto& [key, run] : runs_) all.push_back(run);
-  return sites_[gpu_type] = Calibrate(all, gpu_type);
+  Site site = known != sites_.end() ? known->second : sites_.at("");
+  site.gpu_type = gpu_type;
+  return site;
 }
 
 std::size_t History::size() const {

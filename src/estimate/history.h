@@ -48,7 +48,7 @@ class History {
   // Newest first, at most core::kRunsPerSignature.
   std::vector<core::Observation> OfSignature(const std::string& signature) const;
   std::vector<core::Observation> OfKin(const std::string& kin) const;
-  // Calibrate() over everything that is kept; the answer is remembered until the next Add.
+  // Calibrate() over everything that is kept; remembered until the next Add, for the types seen.
   Site SiteFor(const std::string& gpu_type) const;
   std::size_t size() const;
 
@@ -61,7 +61,7 @@ class History {
   std::map<std::uint64_t, core::Observation> runs_;  // in order of arrival
   std::uint64_t next_key_ = 0;
   Runs by_signature_, by_kin_;
-  mutable std::map<std::string, Site> sites_;
+  mutable std::map<std::string, Site> sites_;  // by GPU type, "": any other; empty: to be made
 };
 
 }  // namespace carma::estimate

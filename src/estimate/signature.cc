@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <string_view>
 #include <utility>
@@ -41,7 +42,7 @@ class Digest {
     Add(std::int64_t{value.has_value()});
     if (value) Add(*value);
   }
-  void Add(double value) { Add(static_cast<std::int64_t>(value * 1e6)); }
+  void Add(double value) { Add(std::bit_cast<std::int64_t>(value)); }
   std::string Text() const { return fmt::format("{:016x}{:016x}", Mix(first_), Mix(second_)); }
 
  private:
@@ -165,12 +166,12 @@ std::string Fingerprint(const model::LayerList& list) {
 
 std::string WordShape(const std::string& word) {
   const std::size_t equals = word.find('=');
-  if (equals != std::string::npos && equals > 0) {
-    const std::string key = word.substr(0, equals + 1);
-    return IsIrrelevant(word) ? key + "*" : key + WordShape(word.substr(equals + 1));
-  }
-  const std::string base = word.find('/') == std::string::npos ? word : Base(word);
-  return IsStamp(base) ? "*" : base;
+  const bool setting = equals != std::string::npos && equals > 0;
+  const std::string key = setting ? word.substr(0, equals + 1) : "";
+  if (setting && IsIrrelevant(word)) return key + "*";
+  const std::string value = word.substr(key.size());
+  const std::string base = value.find('/') == std::string::npos ? value : Base(value);
+  return key + (IsStamp(base) ? "*" : base);
 }
 
 std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,

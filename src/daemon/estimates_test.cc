@@ -1,0 +1,262 @@
+#include "daemon/estimates.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/asio/io_context.hpp>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+
+namespace carma::daemon {
+namespace {
+
+using base::Result;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Two fully connected layers as torchsummary prints them.
+constexpr const char* kSummary =
+    "----------------------------------------------------------------\n"
+    "        Layer (type)               Output Shape         Param #\n"
+    "================================================================\n"
+    "            Linear-1                 [-1, 1024]         803,840\n"
+    "              ReLU-2                 [-1, 1024]               0\n"
+    "            Linear-3                   [-1, 10]          10,250\n"
+    "================================================================\n"
+    "Total params: 814,090\n"
+    "Trainable params: 814,090\n"
+    "Non-trainable params: 0\n"
+    "----------------------------------------------------------------\n"
+    "Input size (MB): 0.00\n"
+    "Forward/backward pass size (MB): 0.02\n"
+    "Params size (MB): 3.11\n"
+    "Estimated Total Size (MB): 3.12\n"
+    "----------------------------------------------------------------\n";
+
+EstimateJob Job(std::uint64_t id, const std::string& summary = "") {
+  EstimateJob job;
+  job.id = core::TaskId{id};
+  job.spec.command = {"python", "train.py"};
+  job.spec.workdir = "/home/ada";
+  job.spec.optimizer = "adam";
+  job.spec.batch_size = 32;
+  if (!summary.empty()) job.spec.model_summary = summary;
+  job.uid = 1000;
+  return job;
+}
+
+EstimateRules Rules(std::shared_ptr<const estimate::History> history = nullptr) {
+  EstimateRules rules;
+  rules.gpu_type = "A100";
+  rules.gpu_mib = 40'000;
+  rules.history = std::move(history);
+  return rules;
+}
+
+core::Observation Peak(const estimate::Summary& summary, std::int64_t measured_mib) {
+  const EstimateJob job = Job(1);
+  std::vector<std::string> remarks;
+  const estimate::Question question = estimate::QuestionOf(job.spec, job.uid, summary, remarks);
+  core::Observation run;
+  run.signature = question.signature;
+  run.kin = question.kin;
+  run.gpu_type = "A100";
+  run.measured_mib = measured_mib;
+  return run;
+}
+
+TEST(Appraiser, WhatIsKnownOfATaskDecides) {
+  const estimate::Summary summary = estimate::ReadSummary(std::string(kSummary), "m.txt");
+  ASSERT_TRUE(summary.layers) << summary.trouble;
+  estimate::Summary broken;
+  broken.trouble = "m.txt:3: expected a layer";
+  auto history = std::make_shared<estimate::History>();
+  const Appraiser fresh(Rules(history));
+
+  const EstimateResult reckoned = fresh.Appraise(Job(7, "m.txt"), summary);
+  ASSERT_TRUE(reckoned.estimate) << reckoned.forecast.remarks.back();
+  EXPECT_EQ(reckoned.id, core::TaskId{7});
+  EXPECT_EQ(reckoned.estimate->method, "structural");
+  EXPECT_GT(*reckoned.estimate->predicted_mib, 500);
+  EXPECT_GE(reckoned.estimate->peak_mib, *reckoned.estimate->predicted_mib);
+  EXPECT_EQ(reckoned.forecast.model, summary.fingerprint);
+  ASSERT_TRUE(reckoned.forecast.formula) << "so that its end can teach";
+
+  const EstimateResult unreadable = fresh.Appraise(Job(7, "m.txt"), broken);
+  EXPECT_FALSE(unreadable.estimate);
+  EXPECT_THAT(unreadable.forecast.remarks, ElementsAre(HasSubstr("no estimate: m.txt:3: ")));
+  EXPECT_FALSE(fresh.Appraise(Job(7), {}).estimate);
+  EXPECT_THAT(fresh.Appraise(Job(7), {}).forecast.remarks, IsEmpty());
+
+  EstimateJob stated = Job(7, "m.txt");
+  stated.spec.memory_mib = 99'000;
+  const EstimateResult given = fresh.Appraise(stated, summary);
+  EXPECT_EQ(given.estimate, (core::Estimate{99'000, "given", std::nullopt}))
+      << "what a person states is not cut to the GPU";
+  EXPECT_TRUE(given.forecast.formula) << "and teaches all the same";
+
+  history->Add(Peak(summary, 3'000));
+  const EstimateResult known = fresh.Appraise(Job(8, "m.txt"), summary);
+  EXPECT_EQ(known.estimate, (core::Estimate{3'300, "history", 3'000}));
+  EXPECT_EQ(fresh.Appraise(stated, summary).estimate->method, "given");
+  EstimateRules trusting = Rules(history);
+  trusting.prefer_given = false;
+  EXPECT_EQ(Appraiser(trusting).Appraise(stated, summary).estimate->method, "history");
+  EstimateRules bare = Rules(history);
+  bare.coverage = 0;
+  EXPECT_EQ(Appraiser(bare).Appraise(Job(8, "m.txt"), summary).estimate->peak_mib, 3'000);
+}
+
+TEST(Appraiser, APredictionNeverPromisesMoreThanTheLargestGpu) {
+  auto history = std::make_shared<estimate::History>();
+  history->Add(Peak({}, 39'000));
+  const EstimateResult result = Appraiser(Rules(history)).Appraise(Job(1), {});
+  EXPECT_EQ(result.estimate, (core::Estimate{40'000, "history", 39'000}));
+}
+
+TEST(Appraiser, ProgramsOfThreeRunsGiveAPrior) {
+  auto history = std::make_shared<estimate::History>();
+  for (const std::int64_t mib : {4'000, 6'000, 5'000}) {
+    core::Observation run = Peak({}, mib);
+    run.signature = "another setting of " + std::to_string(mib);
+    EXPECT_FALSE(Appraiser(Rules(history)).Appraise(Job(1), {}).estimate);
+    history->Add(run);
+  }
+  const EstimateResult result = Appraiser(Rules(history)).Appraise(Job(1), {});
+  EXPECT_EQ(result.estimate, (core::Estimate{6'000, "prior", 6'000}));
+  EXPECT_THAT(result.forecast.remarks, ElementsAre(HasSubstr("4000 to 6000 MiB")));
+}
+
+bool WasRead(const EstimateResult& result) {
+  return !result.forecast.model.empty();
+}
+
+// A file system on which some files hang until they are let go.
+class HangingFiles {
+ public:
+  Result<std::string> Read(const std::string& path) {
+    std::unique_lock lock(mutex_);
+    ++reads_[path];
+    changed_.notify_all();
+    if (path.starts_with("/hangs")) changed_.wait(lock, [&] { return free_; });
+    if (path.starts_with("/none")) return base::FailErrno(ENOENT, path);
+    return kSummary;
+  }
+  void LetGo() {
+    const std::lock_guard lock(mutex_);
+    free_ = true;
+    changed_.notify_all();
+  }
+  int reads(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    return reads_[path];
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, int> reads_;
+  bool free_ = false;
+};
+
+class EstimateDeskTest : public ::testing::Test {
+ protected:
+  EstimateDesk& Open(base::Duration limit) {
+    return desk_.emplace(
+        loop_, Rules(), limit,
+        [this](std::vector<EstimateResult> results) {
+          for (EstimateResult& each : results) {
+            order_.push_back(core::Number(each.id));
+            results_[core::Number(each.id)] = std::move(each);
+          }
+        },
+        [files = files_](const EstimateJob& job) { return files->Read(*job.spec.model_summary); });
+  }
+  // Runs the loop until so many are answered.
+  void Await(std::size_t count) {
+    Await([&] { return results_.size() >= count; });
+    ASSERT_EQ(results_.size(), count);
+  }
+  void Await(const std::function<bool()>& done) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!done() && std::chrono::steady_clock::now() < deadline) {
+      loop_->restart();
+      loop_->run_one_for(std::chrono::milliseconds(100));
+    }
+    ASSERT_TRUE(done());
+  }
+  void TearDown() override { files_->LetGo(); }
+
+  std::shared_ptr<boost::asio::io_context> loop_ = std::make_shared<boost::asio::io_context>(1);
+  std::shared_ptr<HangingFiles> files_ = std::make_shared<HangingFiles>();
+  std::vector<std::uint64_t> order_;
+  std::map<std::uint64_t, EstimateResult> results_;
+  std::optional<EstimateDesk> desk_;
+};
+
+TEST_F(EstimateDeskTest, TasksOfOneSummaryShareOneReading) {
+  EstimateDesk& desk = Open(base::Duration(30'000));
+  desk.Ask({Job(1, "/a"), Job(2, "/a"), Job(3), Job(4, "/b"), Job(5, "/none"), Job(6, "/a")});
+  Await(6);
+  EXPECT_EQ(files_->reads("/a"), 2);
+  EXPECT_EQ(files_->reads("/b"), 1);
+  EXPECT_EQ(results_[2].estimate, results_[1].estimate);
+  EXPECT_EQ(results_[2].forecast.task, core::TaskId{2});
+  EXPECT_TRUE(WasRead(results_[6]));
+  EXPECT_FALSE(results_[5].estimate);
+  EXPECT_THAT(results_[5].forecast.remarks, ElementsAre(HasSubstr("no estimate: /none")));
+  EXPECT_GT(results_[1].took.count(), 0);
+}
+
+TEST_F(EstimateDeskTest, AFileThatHangsHoldsUpNobody) {
+  EstimateDesk& desk = Open(base::Duration(100));
+  desk.Ask({Job(1, "/hangs"), Job(2)});
+  EstimateJob stated = Job(3, "/hangs");
+  stated.spec.memory_mib = 5'000;
+  desk.Ask({stated, Job(4, "/good")});
+  Await(4);
+  EXPECT_EQ(order_.front(), 2U) << "a task without a summary waits for no file";
+  EXPECT_FALSE(results_[1].estimate);
+  EXPECT_THAT(results_[1].forecast.remarks,
+              ElementsAre(HasSubstr("no estimate: /hangs: not read within 0.1 s")));
+  EXPECT_EQ(results_[3].estimate, (core::Estimate{5'000, "given", std::nullopt}));
+  EXPECT_THAT(results_[3].forecast.remarks, Contains(HasSubstr("not read within")));
+  EXPECT_TRUE(WasRead(results_[4]));
+}
+
+TEST_F(EstimateDeskTest, NoMoreThanAFewThreadsAreLeftBehind) {
+  EstimateDesk& desk = Open(base::Duration(50));
+  constexpr std::uint64_t kTasks = EstimateDesk::kMostStuck + 3;
+  for (std::uint64_t id = 1; id <= kTasks; ++id)
+    desk.Ask({Job(id, "/hangs/" + std::to_string(id))});
+  Await(kTasks);
+  EXPECT_EQ(files_->reads("/hangs/" + std::to_string(kTasks)), 0) << "not even tried";
+  EXPECT_THAT(results_[kTasks].forecast.remarks, ElementsAre(HasSubstr("still being waited for")));
+  files_->LetGo();
+  // The threads come back one by one; what they bring is too late, but files are read again.
+  bool read_again = false;
+  for (int round = 0; round < 1'000 && !read_again; ++round) {
+    results_.clear();
+    desk.Ask({Job(100, "/good")});
+    Await(1);
+    read_again = WasRead(results_[100]);
+  }
+  EXPECT_TRUE(read_again);
+}
+
+TEST_F(EstimateDeskTest, AnotherTakerGetsItsOwnResults) {
+  EstimateDesk& desk = Open(base::Duration(30'000));
+  std::vector<EstimateResult> taken;
+  desk.Ask({Job(7, "/a"), Job(8)}, [&](std::vector<EstimateResult> results) {
+    for (EstimateResult& each : results) taken.push_back(std::move(each));
+  });
+  desk.Ask({Job(9, "/b")});
+  Await([&] { return taken.size() == 2 && results_.size() == 1; });
+  EXPECT_TRUE(results_.contains(9));
+}
+
+}  // namespace
+}  // namespace carma::daemon
