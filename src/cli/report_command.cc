@@ -8,6 +8,7 @@
 #include "cli/calls.h"
 #include "cli/command.h"
 #include "cli/verbs.h"
+#include "report/html.h"
 #include "report/report.h"
 
 namespace carma::cli {
@@ -17,15 +18,27 @@ using base::ErrorCode;
 using base::Fail;
 using base::Result;
 using base::Unit;
+using report::Report;
 
-constexpr std::size_t kMaxReportBytes = 1 << 20;
-constexpr std::size_t kMaxReports = 100;
+constexpr std::size_t kMaxReportBytes = std::size_t{512} << 20;
+constexpr std::size_t kMaxFiles = 100;
+constexpr int kTimeoutS = 600;  // the books of a year
 
 struct ReportFlags {
   std::string since;
   std::string until;
   std::string name;
+  std::int64_t last = 0;  // 0: all of the span
+  std::vector<std::string> files;
+  bool csv = false;
+  bool tasks = false;
+  std::string html;
 };
+
+void SetLabel(Report& report, const std::string& label) {
+  report.metrics.label = label;
+  if (report.run) report.run->label = label;
+}
 
 // "2026-03-01", "2026-03-01 14:05", "2026-03-01T14:05:59", in local time.
 std::optional<base::Time> ParseDate(const std::string& text) {
@@ -61,57 +74,108 @@ Result<base::Time> ParseMoment(Context& context, const char* option, const std::
 
 Result<std::string> Query(Context& context, const ReportFlags& flags) {
   std::string query;
-  const auto add = [&](const char* option, const char* key,
-                       const std::string& text) -> Result<Unit> {
+  const auto add = [&](const char* key, std::int64_t value) {
+    query += (query.empty() ? "?" : "&") + std::string(key) + "=" + std::to_string(value);
+  };
+  const auto add_moment = [&](const char* option, const char* key,
+                              const std::string& text) -> Result<Unit> {
     if (text.empty()) return Unit{};
     const Result<base::Time> moment = ParseMoment(context, option, text);
     if (!moment) return std::unexpected(moment.error());
-    query += (query.empty() ? "?" : "&") + std::string(key) + "=" +
-             std::to_string(std::max<std::int64_t>(0, base::ToMs(*moment)));
+    add(key, std::max<std::int64_t>(0, base::ToMs(*moment)));
     return Unit{};
   };
-  if (Result<Unit> added = add("--since", "after_ms", flags.since); !added)
+  if (Result<Unit> added = add_moment("--since", "after_ms", flags.since); !added)
     return std::unexpected(added.error());
-  if (Result<Unit> added = add("--until", "until_ms", flags.until); !added)
+  if (Result<Unit> added = add_moment("--until", "until_ms", flags.until); !added)
     return std::unexpected(added.error());
+  if (flags.last > 0) add("last", flags.last);
+  // A table needs only the sums.
+  if (context.json || flags.tasks || !flags.html.empty()) add("run", 1);
   return "/v1/report" + query;
 }
 
-void RunReport(Context& context, const ReportFlags& flags) {
+Result<std::vector<Report>> AskDaemon(Context& context, const ReportFlags& flags) {
   const Result<std::string> target = Query(context, flags);
-  if (!target) return context.Fail(target.error());
-  const Result<std::string> answer = context.client().Get(*target);
-  if (!answer) return context.Fail(answer.error());
-  Result<report::Metrics> metrics = report::FromJsonText(*answer);
-  if (!metrics) {
-    return context.Fail({ErrorCode::kIo, "the daemon's report: " + metrics.error().message});
+  if (!target) return std::unexpected(target.error());
+  const Result<std::string> answer = context.client().Get(*target, kTimeoutS);
+  if (!answer) return std::unexpected(answer.error());
+  Result<std::vector<Report>> reports = report::ReportsFromJsonText(*answer);
+  if (!reports) {
+    return Fail(ErrorCode::kIo, "the daemon's report: " + reports.error().message);
   }
-  if (!flags.name.empty()) metrics->label = flags.name;
-  Print(context, context.json ? report::ToJsonText(*metrics) + "\n" : report::Table(*metrics));
+  return reports;
 }
 
-Result<report::Metrics> LoadReport(const std::string& path) {
-  const Result<std::string> text = base::ReadFile(path, kMaxReportBytes);
-  if (!text) return std::unexpected(text.error());
-  Result<report::Metrics> metrics = report::FromJsonText(*text);
-  if (!metrics) return base::Wrap(metrics.error(), path);
-  if (metrics->label.empty()) {
-    const std::string file = path.substr(path.rfind('/') + 1);
-    metrics->label = file.ends_with(".json") ? file.substr(0, file.size() - 5) : file;
-  }
-  return metrics;
+std::string NameFrom(const std::string& path) {
+  const std::string file = path.substr(path.rfind('/') + 1);
+  return file.ends_with(".json") ? file.substr(0, file.size() - 5) : file;
 }
 
-void RunCompare(Context& context, const std::vector<std::string>& paths) {
-  std::vector<report::Metrics> runs;
-  std::vector<std::string> texts;
+Result<std::vector<Report>> LoadReports(const std::vector<std::string>& paths) {
+  std::vector<Report> all;
   for (const std::string& path : paths) {
-    Result<report::Metrics> metrics = LoadReport(path);
-    if (!metrics) return context.Fail(metrics.error());
-    texts.push_back(report::ToJsonText(*metrics));
-    runs.push_back(*std::move(metrics));
+    const Result<std::string> text = base::ReadFile(path, kMaxReportBytes);
+    if (!text) return std::unexpected(text.error());
+    Result<std::vector<Report>> reports = report::ReportsFromJsonText(*text);
+    if (!reports) return base::Wrap(reports.error(), path);
+    for (Report& each : *reports) {
+      if (each.metrics.label.empty()) SetLabel(each, NameFrom(path));
+      all.push_back(std::move(each));
+    }
   }
-  Print(context, context.json ? JsonList(texts) + "\n" : report::Compare(runs));
+  return all;
+}
+
+Result<Unit> WriteHtml(Context& context, const std::vector<Report>& reports,
+                       const std::string& path) {
+  const std::string& label = reports.front().metrics.label;
+  const std::string html = report::Html(
+      reports, reports.size() > 1 || label.empty() ? "CARMA report" : "CARMA report: " + label);
+  if (path == "-") {
+    Print(context, html);
+    return Unit{};
+  }
+  return base::WriteFileAtomic(path, html);
+}
+
+void Output(Context& context, const ReportFlags& flags, const std::vector<Report>& reports) {
+  std::vector<report::Metrics> metrics;
+  for (const Report& each : reports) metrics.push_back(each.metrics);
+  if (!flags.html.empty()) {
+    if (Result<Unit> written = WriteHtml(context, reports, flags.html); !written) {
+      return context.Fail(written.error());
+    }
+    if (!context.json && !flags.csv) return;
+  }
+  if (context.json) {
+    std::vector<std::string> texts;
+    for (const Report& each : reports) texts.push_back(report::ToJsonText(each));
+    return Print(context, (texts.size() == 1 ? texts.front() : JsonList(texts)) + "\n");
+  }
+  if (flags.csv) {
+    return Print(context, flags.tasks ? report::TasksCsv(reports) : report::RunsCsv(metrics));
+  }
+  Print(context, report::Compare(metrics));
+  if (const std::string groups = report::GroupTable(metrics); !groups.empty()) {
+    Print(context, "\n" + groups);
+  }
+}
+
+void RunReport(Context& context, const ReportFlags& flags) {
+  if (flags.tasks && !flags.csv) {
+    return context.Fail({ErrorCode::kInvalid, "--tasks: expected together with --csv"});
+  }
+  const bool spans = !flags.since.empty() || !flags.until.empty() || flags.last > 0;
+  if (!flags.files.empty() && (spans || !flags.name.empty())) {
+    return context.Fail(
+        {ErrorCode::kInvalid, "--since, --until, --last and --name: expected without files"});
+  }
+  Result<std::vector<Report>> reports =
+      flags.files.empty() ? AskDaemon(context, flags) : LoadReports(flags.files);
+  if (!reports) return context.Fail(reports.error());
+  if (!flags.name.empty()) SetLabel(reports->front(), flags.name);
+  Output(context, flags, *reports);
 }
 
 }  // namespace
@@ -121,23 +185,37 @@ void AddReportCommand(CLI::App& app, Context& context) {
   verb->footer(
       "  carma report --since 12h\n"
       "  carma report --since \"2026-03-01 14:00\" --name magm --json > magm.json\n"
-      "  carma report compare exclusive.json magm.json\n"
-      "Tasks submitted in the span count; the definitions are in docs/metrics.md.\n"
+      "  carma report exclusive.json magm.json --html both.html\n"
+      "  carma report --last 100 --csv --tasks > tasks.csv\n"
+      "Tasks submitted in the span count; the definitions are in docs/metrics.md. The first of "
+      "several\nreports is what the others are compared with; equal names are replays of one "
+      "run.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<ReportFlags>();
+  verb->add_option("files", flags->files, "kept reports (--json) instead of the daemon's history")
+      ->expected(0, static_cast<int>(kMaxFiles))
+      ->type_name("FILE");
   verb->add_option("--since", flags->since, "only tasks submitted since: a date, or 2h ago")
       ->type_name("TIME");
   verb->add_option("--until", flags->until, "only tasks submitted until: a date, or 2h ago")
       ->type_name("TIME");
+  verb->add_option("--last", flags->last, "only the N tasks of the span submitted last")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))
+      ->type_name("N");
   verb->add_option("--name", flags->name, "what the run is called in tables")->type_name("LABEL");
-
-  CLI::App* compare = verb->add_subcommand("compare", "Reports side by side, with differences");
-  auto paths = std::make_shared<std::vector<std::string>>();
-  compare->add_option("reports", *paths, "files of carma report --json; the first is the base")
-      ->required()
-      ->expected(1, static_cast<int>(kMaxReports))
+  verb->add_flag("--csv", flags->csv, "one row per run, comma-separated");
+  verb->add_flag("--tasks", flags->tasks, "with --csv: one row per task");
+  verb->add_option("--html", flags->html, "write tables and figures as one HTML file; -: here")
       ->type_name("FILE");
-  compare->callback([&context, paths] { RunCompare(context, *paths); });
+
+  // The form of the first version.
+  CLI::App* compare = verb->add_subcommand("compare", "Same as report FILE...");
+  auto compared = std::make_shared<ReportFlags>();
+  compare->add_option("reports", compared->files, "files of carma report --json")
+      ->required()
+      ->expected(1, static_cast<int>(kMaxFiles))
+      ->type_name("FILE");
+  compare->callback([&context, compared] { RunReport(context, *compared); });
   verb->callback([&context, flags, compare] {
     if (!compare->parsed()) RunReport(context, *flags);
   });

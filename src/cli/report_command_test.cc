@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/fake_daemon_test.h"
-#include "report/metrics.h"
+#include "report/report.h"
 
 namespace carma::cli {
 namespace {
@@ -17,7 +17,8 @@ class Reports : public ::testing::Test {
  protected:
   void SetUp() override {
     daemon_.On("GET /v1/report", [](const api::Request&) {
-      return api::Response{.body = report::ToJsonText({.tasks = 3, .trace_total_s = 5400})};
+      return api::Response{
+          .body = report::ToJsonText(report::Metrics{.tasks = 3, .trace_total_s = 5400})};
     });
     daemon_.On("GET /v1/status", [](const api::Request&) {
       api::StatusView status;
@@ -76,6 +77,50 @@ TEST_F(Reports, AreComparedFromFiles) {
   EXPECT_THAT(broken.err, HasSubstr("broken.json"));
   EXPECT_EQ(Run({"report", "compare", "/nowhere.json"}).exit_code, kExitFailure);
   EXPECT_EQ(Run({"report", "compare"}).exit_code, kExitUsage);
+}
+
+TEST_F(Reports, GoOutAsOneHtmlFileOrAsCsv) {
+  const std::string one = Write("one.json", R"({"trace_total_s":1000,"label":"exclusive"})");
+  const std::string two = Write("two.json", R"([{"trace_total_s":750,"label":"magm <80 %>"}])");
+  const std::string page = daemon_.dir() + "/page.html";
+  Ran ran = Run({"report", one, two, "--html", page});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "");
+  const auto html = base::ReadFile(page, 1 << 20);
+  ASSERT_TRUE(html);
+  EXPECT_THAT(*html, HasSubstr("magm &lt;80 %&gt;"));
+  EXPECT_THAT(Run({"report", one, "--html", "-"}).out, ::testing::StartsWith("<!doctype html>"));
+  EXPECT_EQ(Run({"report", one, "--html", "/nowhere/page.html"}).exit_code, kExitFailure);
+
+  ran = Run({"report", one, two, "--csv"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("\n\"exclusive\",0,1000,"));
+  EXPECT_THAT(Run({"report", one, "--csv", "--tasks"}).out, ::testing::StartsWith("label,id,name"));
+
+  ran = Run({"report", one, two, "--json"});
+  EXPECT_EQ(report::ReportsFromJsonText(ran.out)->size(), 2u) << ran.err;
+  EXPECT_THAT(daemon_.requests(), ::testing::IsEmpty());
+}
+
+TEST_F(Reports, FiguresNeedTheRecordTablesDoNot) {
+  EXPECT_EQ(Run({"report", "--last", "50"}).exit_code, 0);
+  EXPECT_EQ(Run({"report", "--html", "-"}).exit_code, 0);
+  EXPECT_EQ(Run({"report", "--csv", "--tasks"}).exit_code, 0);
+  EXPECT_THAT(daemon_.requests(),
+              ::testing::ElementsAre(::testing::StartsWith("GET /v1/report?last=50"),
+                                     ::testing::StartsWith("GET /v1/report?run=1"),
+                                     ::testing::StartsWith("GET /v1/report?run=1")));
+}
+
+TEST_F(Reports, OptionsThatContradictEachOtherAreRefused) {
+  const std::string one = Write("one.json", R"({"trace_total_s":1000})");
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"report", "--tasks"},
+                                                {"report", one, "--since", "2h"},
+                                                {"report", one, "--last", "2"},
+                                                {"report", one, "--name", "x"},
+                                                {"report", "--last", "0"}}) {
+    EXPECT_EQ(Run(words).exit_code, kExitUsage) << words.back();
+  }
 }
 
 TEST_F(Reports, AnswersThatAreNoReportAreRefused) {

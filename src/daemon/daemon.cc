@@ -50,6 +50,7 @@ constexpr base::Duration kUsageSpan{60'000};
 constexpr auto kHousekeeping = std::chrono::hours(1);
 constexpr auto kLongTurn = std::chrono::milliseconds(100);
 constexpr auto kTrimDelay = std::chrono::seconds(1);
+constexpr int kMostReports = 8;  // at once; they are made one after another
 
 // A timer that calls back once, the last time set; moved by Set, stopped by its end.
 class Alarm {
@@ -128,6 +129,8 @@ class RealDaemon : public Daemon, public Engine::Host {
   void CloseUsage();
   void Housekeep();
   void WatchLauncher();
+  Result<Unit> AnswerLater(std::function<api::Response(const std::atomic<bool>&)> make,
+                           std::function<void(api::Response)> send);
   void WhenFinal(core::TaskId id, int seconds, std::function<void()> answer);
   void AnswerWaiters(core::TaskId id);
   api::StatusView Status();
@@ -160,7 +163,8 @@ class RealDaemon : public Daemon, public Engine::Host {
   bool probe_busy_ = false;
   bool probe_silent_ = false;
   std::uint64_t probe_calls_ = 0;
-  Worker probe_worker_;
+  int reports_ = 0;  // being made
+  Worker probe_worker_, report_worker_;
 };
 
 RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock,
@@ -186,6 +190,9 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
   services.close_usage = [this] {
     engine_->AddUsage(monitor_->CloseUsage(clock_->Now()));
     engine_->Turn();
+  };
+  services.answer_later = [this](auto make, auto send) {
+    return AnswerLater(std::move(make), std::move(send));
   };
   services.when_final = [this](core::TaskId id, int seconds, std::function<void()> answer) {
     WhenFinal(id, seconds, std::move(answer));
@@ -493,6 +500,26 @@ void RealDaemon::Housekeep() {
 }
 
 // ---- answers that wait ----
+
+Result<Unit> RealDaemon::AnswerLater(std::function<api::Response(const std::atomic<bool>&)> make,
+                                     std::function<void(api::Response)> send) {
+  if (reports_ >= kMostReports) {
+    return base::Fail(ErrorCode::kUnavailable,
+                      std::to_string(reports_) + " reports are being made already; try again");
+  }
+  ++reports_;
+  // What belongs to the connection is only ever touched, and let go, on the loop.
+  report_worker_.Do([make = std::move(make), send = std::move(send), alive = alive_,
+                     loop = shared_loop_, this]() mutable {
+    auto response = std::make_shared<api::Response>(make(*alive));
+    asio::post(*loop, [this, response, send = std::move(send)] {
+      --reports_;
+      send(std::move(*response));
+      trim_.Set(kTrimDelay, [] { ::malloc_trim(0); });
+    });
+  });
+  return Unit{};
+}
 
 void RealDaemon::WhenFinal(core::TaskId id, int seconds, std::function<void()> answer) {
   Waiters& waiting = waiters_[id];

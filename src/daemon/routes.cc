@@ -11,8 +11,7 @@
 #include "base/text.h"
 #include "core/trial.h"
 #include "daemon/present.h"
-#include "report/from_store.h"
-#include "report/report.h"
+#include "daemon/reporting.h"
 #include "task/spec_json.h"
 
 namespace carma::daemon {
@@ -26,8 +25,6 @@ using base::Unit;
 
 constexpr std::size_t kMaxPage = 10'000;
 constexpr int kMaxWaitS = 3600;
-// Totals of more tasks than this are not computed from one request.
-constexpr std::size_t kMaxReportTasks = 1'000'000;
 
 // Number in a query, or the fallback when absent.
 Result<std::int64_t> QueryNumber(const api::Request& request, std::string_view key,
@@ -618,42 +615,46 @@ void Routes::ListEvents(Call& call) {
 }
 
 // The run as the books tell it: tasks submitted in the span, their events, and the use of the GPUs
-// meanwhile.
+// meanwhile. Made on a thread of its own: the books of a year take seconds to read.
 void Routes::Report(Call& call) {
-  const Result<std::int64_t> after_ms = QueryNumber(call.request, "after_ms", 0, 0, INT64_MAX);
-  if (!after_ms) return call.Refuse(after_ms.error());
-  const Result<std::int64_t> until_ms =
-      QueryNumber(call.request, "until_ms", INT64_MAX, 0, INT64_MAX);
-  if (!until_ms) return call.Refuse(until_ms.error());
+  Result<ReportRequest> request = ReportRequestOf(call.request);
+  if (!request) return call.Refuse(request.error());
   services_.close_usage();
-  store::TaskFilter filter;
-  filter.submitted_after = base::FromMs(*after_ms);
-  filter.newest_first = false;
-  filter.limit = kMaxReportTasks;
-  Result<std::vector<store::StoredTask>> tasks = services_.store->List(filter);
-  if (!tasks) return call.Refuse(tasks.error());
-  std::erase_if(*tasks, [&](const store::StoredTask& each) {
-    return base::ToMs(each.record.submitted) > *until_ms;
-  });
-  std::vector<store::StoredEvent> events;
-  if (!tasks->empty()) {
-    Result<std::vector<store::StoredEvent>> all =
-        services_.store->Events(std::nullopt, 0, 10 * kMaxReportTasks);
-    if (!all) return call.Refuse(all.error());
-    const core::TaskId first = tasks->front().record.id, last = tasks->back().record.id;
-    std::erase_if(*all, [&](const store::StoredEvent& each) {
-      return !each.task || *each.task < first || *each.task > last;
-    });
-    events = std::move(*all);
+  auto respond = std::make_shared<api::Responder>(std::move(call.respond));
+  const Result<Unit> begun = services_.answer_later(
+      [request = *std::move(request)](const std::atomic<bool>& wanted) {
+        Result<std::string> text = ReportText(request, wanted);
+        return text ? api::Response{.body = *std::move(text)} : api::ErrorResponse(text.error());
+      },
+      [respond](api::Response response) { (*respond)(std::move(response)); });
+  if (!begun) (*respond)(api::ErrorResponse(begun.error()));
+}
+
+Result<ReportRequest> Routes::ReportRequestOf(const api::Request& from) const {
+  ReportRequest request;
+  const Result<std::int64_t> after_ms = QueryNumber(from, "after_ms", 0, 0, INT64_MAX);
+  if (!after_ms) return std::unexpected(after_ms.error());
+  const Result<std::int64_t> until_ms = QueryNumber(from, "until_ms", INT64_MAX, 0, INT64_MAX);
+  if (!until_ms) return std::unexpected(until_ms.error());
+  const Result<std::int64_t> last = QueryNumber(from, "last", 0, 0, kMaxReportTasks);
+  if (!last) return std::unexpected(last.error());
+  const Result<std::int64_t> listed = QueryNumber(from, "run", 0, 0, 1);
+  if (!listed) return std::unexpected(listed.error());
+  request.state_dir = services_.settings->state_dir;
+  request.span.submitted_from = base::FromMs(*after_ms);
+  request.span.submitted_to = base::FromMs(*until_ms);
+  if (*last > 0) request.span.newest = *last;
+  request.listed = *listed == 1;
+  request.now = services_.clock->Now();
+  for (const gpu::DeviceInfo& device : services_.monitor->devices()) {
+    request.gpus.push_back({device.uuid, "GPU " + std::to_string(request.gpus.size()), device.name,
+                            device.total_mib - device.reserved_mib});
   }
-  const Result<std::vector<store::GpuUsage>> usage =
-      services_.store->Usage(base::FromMs(*after_ms), base::FromMs(*until_ms));
-  if (!usage) return call.Refuse(usage.error());
-  report::StoreRun run(services_.clock->Now());
-  for (const store::StoredTask& each : *tasks) run.Add(each);
-  for (const store::StoredEvent& each : events) run.Add(each);
-  for (const store::GpuUsage& each : *usage) run.Add(each);
-  call.Answer(report::ToJson(report::Compute(run.Finish())));
+  const api::StatusView status = services_.status();
+  request.provenance =
+      "carmad " + status.version + ": " + status.policy + "; " + status.collocation;
+  request.simulated = !services_.settings->simgpu_state.empty();
+  return request;
 }
 
 }  // namespace carma::daemon

@@ -2,6 +2,7 @@
 // peer's credentials.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 
@@ -11,6 +12,7 @@
 #include "config/settings.h"
 #include "daemon/engine.h"
 #include "daemon/monitor.h"
+#include "daemon/reporting.h"
 
 namespace carma::daemon {
 
@@ -27,6 +29,12 @@ struct Services {
   std::function<api::StatusView()> status;
   std::function<std::string()> metrics;
   std::function<void()> close_usage;  // brings the records of GPU use up to now
+  // Makes an answer on a worker's thread, then sends it from the loop. `wanted` becomes false when
+  // the daemon stops. Errors: kUnavailable: too many such answers are being made.
+  std::function<base::Result<base::Unit>(
+      std::function<api::Response(const std::atomic<bool>& wanted)> make,
+      std::function<void(api::Response)> send)>
+      answer_later;
   // Calls back once the task is final, or after real seconds.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final;
 };
@@ -72,6 +80,7 @@ class Routes {
   Engine::Done AnswerWithTask(Call& call);
   Engine::Done AnswerWithGpu(Call& call, core::GpuIndex gpu);
   base::Result<core::GpuIndex> GpuOf(const Call& call) const;
+  base::Result<ReportRequest> ReportRequestOf(const api::Request& from) const;
   void DryRun(Call& call, const std::vector<task::TaskSpec>& specs);
 
   Services services_;

@@ -208,7 +208,7 @@ BarFigure Completion(const std::vector<Case>& cases) {
 }
 
 void PutComparison(std::string& out, const std::vector<Case>& cases) {
-  out += "<section><h2>Side by side</h2><div class=\"grid\">\n";
+  out += "<section class=\"whole\"><h2>Side by side</h2><div class=\"grid\">\n";
   BarFigure total = BarsOf(cases, "trace_total_s", "Trace total time, with the bounds of the load");
   // The same load has the same bounds; the first case stands for all.
   for (const Bound& bound : cases.front().replays.front()->bounds) {
@@ -299,7 +299,9 @@ void PutDistributions(std::string& out, const Recorded& cases) {
                        panel.of_time ? TimeTicks(high, 4) : NiceTicks(high, 5), high, kThird));
   }
   if (figures.empty()) return;
-  Put(out, "<section><h2>Distributions</h2><div class=\"grid three\">\n{}</div><div class=\"key\">",
+  Put(out,
+      "<section class=\"whole\"><h2>Distributions</h2><div class=\"grid three\">\n{}</div><div "
+      "class=\"key\">",
       figures);
   for (std::size_t i = 0; i < shown; ++i) {
     Put(out, "<span>{}{}</span>", Swatch(fmt::format(R"(<path class="line l{}" d="M0 6H22"/>)", i)),
@@ -343,7 +345,7 @@ void PutLegend(std::string& out, const TimelineFrame& frame, bool colours, bool 
 template <class Draw>
 void PutRuns(std::string& out, std::string_view heading, const std::vector<const RunRecord*>& runs,
              std::string_view extra, Draw draw) {
-  Put(out, "<section><h2>{}</h2>{}<div class=\"grid{}\">\n", heading, extra,
+  Put(out, "<section class=\"whole\"><h2>{}</h2>{}<div class=\"grid{}\">\n", heading, extra,
       runs.size() == 1 ? " one" : "");
   for (const RunRecord* run : runs) PutFigure(out, NameOf(run->label), draw(*run));
   out += "</div></section>\n";

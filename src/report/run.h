@@ -2,6 +2,7 @@
 // GPUs did. Metrics and figures are computed from this alone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -67,5 +68,9 @@ struct RunRecord {
   std::vector<RunGpu> gpus;
   std::vector<Bound> bounds;
 };
+
+// Leaves at most `most` points (at least 1) of each GPU: means over equal spans of time, each of
+// what is known in it. Means and energy over the run stay where there are no holes.
+void Condense(RunRecord& run, std::size_t most);
 
 }  // namespace carma::report

@@ -50,7 +50,7 @@ svg .curve{stroke:var(--curve);fill:none;stroke-width:1.2}
 svg .area{fill:var(--area)}svg .range{fill:var(--area)}svg .band{fill:var(--band)}
 svg .oom{stroke:var(--mark);fill:none;stroke-width:1.8}
 svg .task{stroke:var(--paper);stroke-width:.3}svg .broken{opacity:.55}
-svg .density{fill:var(--curve)}
+svg .crashes{fill:var(--mark)}svg .density{fill:var(--curve)}
 .d1{opacity:.15}.d2{opacity:.27}.d3{opacity:.39}.d4{opacity:.51}.d5{opacity:.63}.d6{opacity:.75}.d7{opacity:.87}
 .c0{fill:var(--c0)}.c1{fill:var(--c1)}.c2{fill:var(--c2)}.c3{fill:var(--c3)}
 .c4{fill:var(--c4)}.c5{fill:var(--c5)}.c6{fill:var(--c6)}.c7{fill:var(--c7)}
@@ -67,8 +67,9 @@ svg .line{fill:none;stroke-width:1.7}
 body{padding:0;max-width:none;font-size:11px;print-color-adjust:exact;-webkit-print-color-adjust:exact}
 .grid{grid-template-columns:repeat(2,minmax(0,1fr))}.grid.three{grid-template-columns:repeat(3,minmax(0,1fr))}
 .grid.one{grid-template-columns:minmax(0,1fr)}
-figure,tr{break-inside:avoid}h2,h3,.key{break-after:avoid}section{break-inside:avoid-page}
-.scroll{overflow:visible}th,td{padding:2px 6px}}
+figure,tr{break-inside:avoid}h2,h3,.key{break-after:avoid}.whole{break-inside:avoid-page}
+.scroll{overflow:visible}th,td{padding:1px 8px}
+td small{display:inline;margin-left:6px;font-size:9px}h2{margin:14px 0 4px;font-size:13px}h1{font-size:18px}}
 )css";
 
 }  // namespace carma::report

@@ -175,82 +175,95 @@ std::string TasksOneByOne(const RunRecord& run, const TimelineFrame& frame) {
   return std::move(svg).Finish();
 }
 
-// A picture of many: rows of neighbouring GPUs, in each cell the mean number of tasks per GPU.
-std::string TasksAsDensity(const RunRecord& run, const TimelineFrame& frame) {
-  constexpr std::size_t kColumns = 240;
-  constexpr double kRow = 9;
-  constexpr int kLevels = 8;
-  const std::size_t rows = std::min<std::size_t>(kMaxGanttGpus, run.gpus.size());
-  const std::size_t per_row = (run.gpus.size() + rows - 1) / rows;
-  const std::size_t used_rows = (run.gpus.size() + per_row - 1) / per_row;
-  const double column_s = std::max(1e-9, frame.length_s / kColumns);
-  std::vector<double> task_s(used_rows * kColumns, 0.0);
-  std::vector<bool> crashed(kColumns, false);
+// How many tasks ran, in cells: rows of neighbouring GPUs, columns of equal spans of time.
+struct Density {
+  std::size_t gpus_per_row = 1;
+  std::size_t rows = 0;
+  double column_s = 1;
+  std::vector<double> tasks;         // mean per GPU; row by row
+  std::vector<std::size_t> crashes;  // of each column
+};
+constexpr std::size_t kColumns = 240;
+
+Density DensityOf(const RunRecord& run, double length_s) {
+  Density density;
+  const std::size_t gpus = run.gpus.size();
+  const std::size_t most_rows = std::min<std::size_t>(kMaxGanttGpus, gpus);
+  density.gpus_per_row = (gpus + most_rows - 1) / most_rows;
+  density.rows = (gpus + density.gpus_per_row - 1) / density.gpus_per_row;
+  density.column_s = std::max(1e-9, length_s / kColumns);
+  density.tasks.resize(density.rows * kColumns);
+  density.crashes.resize(kColumns);
   const auto column_at = [&](double s) {
     return static_cast<std::size_t>(
-        std::clamp(s / column_s, 0.0, static_cast<double>(kColumns - 1)));
+        std::clamp(s / density.column_s, 0.0, static_cast<double>(kColumns - 1)));
+  };
+  const auto gpus_in = [&](std::size_t row) {
+    return static_cast<double>(std::min(density.gpus_per_row, gpus - row * density.gpus_per_row));
   };
   for (const RunTask& task : run.tasks) {
     for (const Attempt& attempt : task.attempts) {
       const double from = Since(run, attempt.started), to = Since(run, attempt.ended);
+      if (attempt.end == AttemptEnd::kOutOfMemory) ++density.crashes[column_at(to)];
       for (const int gpu : attempt.gpus) {
-        const std::size_t row = static_cast<std::size_t>(gpu) / per_row * kColumns;
+        const std::size_t row = static_cast<std::size_t>(gpu) / density.gpus_per_row;
         for (std::size_t c = column_at(from); c <= column_at(to); ++c) {
-          const double start = static_cast<double>(c) * column_s;
-          task_s[row + c] += std::max(0.0, std::min(to, start + column_s) - std::max(from, start));
+          const double start = static_cast<double>(c) * density.column_s;
+          const double inside = std::min(to, start + density.column_s) - std::max(from, start);
+          density.tasks[row * kColumns + c] +=
+              std::max(0.0, inside) / (density.column_s * gpus_in(row));
         }
-        if (attempt.end == AttemptEnd::kOutOfMemory) crashed[column_at(to)] = true;
       }
     }
   }
-  const auto gpus_in = [&](std::size_t row) {
-    return static_cast<double>(std::min(per_row, run.gpus.size() - row * per_row));
-  };
-  double densest = 0;
-  for (std::size_t i = 0; i < task_s.size(); ++i) {
-    task_s[i] /= column_s * gpus_in(i / kColumns);
-    densest = std::max(densest, task_s[i]);
-  }
+  return density;
+}
 
-  const double bottom = kTop + static_cast<double>(used_rows + 1) * kRow;  // crashes below
-  Svg svg(frame.width, bottom + kAxis, "How many tasks ran on the GPUs over time");
+std::string TasksAsDensity(const RunRecord& run, const TimelineFrame& frame) {
+  constexpr double kRow = 9;
+  constexpr int kLevels = 8;
+  const Density density = DensityOf(run, frame.length_s);
+  const double crash_line = kTop + static_cast<double>(density.rows + 1) * kRow + 3;
+  Svg svg(frame.width, crash_line + kAxis, "How many tasks ran on the GPUs over time");
   const Scale x = TimeScale(frame);
-  std::vector<std::string> cells(kLevels);
-  for (std::size_t row = 0; row < used_rows; ++row) {
+  const auto x_of = [&](std::size_t column) {
+    return x(static_cast<double>(column) * density.column_s);
+  };
+  // One path per level; neighbours of one level are one piece of it.
+  std::vector<std::string> cells(kLevels + 1);
+  for (std::size_t row = 0; row < density.rows; ++row) {
     const double y = kTop + static_cast<double>(row) * kRow;
     const auto level_at = [&](std::size_t c) {
-      const double share = densest > 0 ? task_s[row * kColumns + c] / densest : 0;
-      return static_cast<int>(std::ceil(share * kLevels - 1e-9));
+      const double share = density.tasks[row * kColumns + c] / frame.most_per_gpu;
+      return static_cast<std::size_t>(std::ceil(std::min(1.0, share) * kLevels - 1e-9));
     };
-    for (std::size_t c = 0; c < kColumns;) {
-      std::size_t end = c + 1;
+    for (std::size_t c = 0, end = 0; c < kColumns; c = end) {
       while (end < kColumns && level_at(end) == level_at(c)) ++end;
-      const double from = x(static_cast<double>(c) * column_s);
-      const double to = x(static_cast<double>(end) * column_s);
-      if (const int level = level_at(c); level > 0) {
-        cells[static_cast<std::size_t>(level - 1)] +=
-            fmt::format("M{} {}h{}v{}h-{}z", Coordinate(from), Coordinate(y), Coordinate(to - from),
-                        Coordinate(kRow - 1), Coordinate(to - from));
-      }
-      c = end;
+      const std::string width = Coordinate(x_of(end) - x_of(c));
+      cells[level_at(c)] += fmt::format("M{} {}h{}v{}h-{}z", Coordinate(x_of(c)), Coordinate(y),
+                                        width, Coordinate(kRow - 1), width);
     }
-    const std::size_t first = row * per_row;
-    if (row % 4 == 0) {
-      svg.Text(kLeft - 6, y + kRow - 1, base::Printable(run.gpus[first].name, 11), "label end");
-    }
+    if (row % 4 != 0) continue;
+    svg.Text(kLeft - 6, y + kRow - 1,
+             base::Printable(run.gpus[row * density.gpus_per_row].name, 11), "label end");
   }
-  for (int level = 0; level < kLevels; ++level) {
-    svg.Path(cells[static_cast<std::size_t>(level)], fmt::format("density d{}", level + 1),
-             fmt::format("up to {:.2g} tasks per GPU", densest * (level + 1) / kLevels));
+  for (std::size_t level = 1; level <= kLevels; ++level) {  // level 0 is paper
+    svg.Path(cells[level], fmt::format("density d{}", level),
+             fmt::format("up to {:.2g} tasks per GPU",
+                         frame.most_per_gpu * static_cast<double>(level) / kLevels));
   }
-  const double crash_row = bottom - kRow / 2;
-  std::string crosses;
-  for (std::size_t c = 0; c < kColumns; ++c) {
-    if (crashed[c]) crosses += Cross(x((static_cast<double>(c) + 0.5) * column_s), crash_row, 2);
+  const std::size_t most = *std::max_element(density.crashes.begin(), density.crashes.end());
+  std::string crashes;
+  for (std::size_t c = 0; c < kColumns && most > 0; ++c) {
+    if (density.crashes[c] == 0) continue;
+    const double height =
+        kRow * static_cast<double>(density.crashes[c]) / static_cast<double>(most);
+    crashes += fmt::format("M{0} {1}V{2}H{3}V{1}z", Coordinate(x_of(c)), Coordinate(crash_line),
+                           Coordinate(crash_line - height), Coordinate(x_of(c + 1)));
   }
-  svg.Path(crosses, "oom", "out of memory");
-  if (!crosses.empty()) svg.Text(kLeft - 6, crash_row + 4, "crashes", "label end");
-  DrawTimeAxis(svg, frame, bottom, bottom);
+  svg.Path(crashes, "crashes", fmt::format("up to {} out of memory at once", most));
+  if (most > 0) svg.Text(kLeft - 6, crash_line, "crashes", "label end");
+  DrawTimeAxis(svg, frame, crash_line, crash_line);
   return std::move(svg).Finish();
 }
 
@@ -463,7 +476,15 @@ TimelineFrame FrameFor(const std::vector<const RunRecord*>& runs, double width) 
       }
     }
     for (const XY& point : QueueCurve(*run)) waiting = std::max(waiting, point.y);
-    if (!DrawnOneByOne(*run)) continue;
+  }
+  for (const RunRecord* run : runs) {
+    if (run->gpus.empty()) continue;
+    if (!DrawnOneByOne(*run)) {
+      const std::vector<double> tasks = DensityOf(*run, frame.length_s).tasks;
+      frame.most_per_gpu =
+          std::max(frame.most_per_gpu, *std::max_element(tasks.begin(), tasks.end()));
+      continue;
+    }
     std::size_t of_run = 0;
     for (const Band& band : LayOut(*run)) of_run += band.lanes;
     lanes = std::max(lanes, of_run);

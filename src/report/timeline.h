@@ -18,6 +18,7 @@ struct TimelineFrame {
   double gantt_lane = 12;                      // height of one task's bar; FitLanes
   double memory_end_mib = 0;                   // end of the axis of memory
   double power_end_w = 0;                      // end of the axis of power
+  double most_per_gpu = 1;                     // tasks on one GPU, as means of a short span
   double queue_end = 1;                        // end of the axis of waiting tasks
   std::map<std::string, std::size_t> colours;  // of groups: classes "c0" to "c7"
 };

@@ -1,0 +1,87 @@
+#include "daemon/reporting.h"
+
+#include <utility>
+
+#include "api/http.h"
+#include "report/from_store.h"
+#include "report/report.h"
+
+namespace carma::daemon {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+namespace {
+
+constexpr std::size_t kMostPoints = 4'000;  // of each GPU: more than any figure shows
+
+Result<Unit> CheckSize(store::History& history, const ReportRequest& request) {
+  const Result<std::int64_t> count = history.CountTasks(request.span);
+  if (!count) return std::unexpected(count.error());
+  const std::int64_t most = request.listed ? kMaxListedTasks : kMaxReportTasks;
+  if (*count <= most) return Unit{};
+  return Fail(ErrorCode::kInvalid,
+              "a report " + std::string(request.listed ? "that lists its tasks " : "") + "on " +
+                  std::to_string(*count) + " tasks, expected at most " + std::to_string(most) +
+                  ": choose a shorter span");
+}
+
+// Tasks, their events, and what the GPUs did meanwhile.
+Result<Unit> Fill(store::History& history, const ReportRequest& request,
+                  const std::atomic<bool>& wanted, report::StoreRun& run) {
+  std::optional<core::TaskId> first, last;
+  Result<Unit> read = history.Tasks(request.span, [&](const store::StoredTask& task) {
+    if (!first) first = task.record.id;
+    last = task.record.id;
+    run.Add(task);
+    return wanted.load();
+  });
+  if (!read || !first) return read;
+  read = history.Events(*first, *last, [&](const store::StoredEvent& event) {
+    run.Add(event);
+    return wanted.load();
+  });
+  if (!read) return read;
+  return history.Usage(run.from(), run.to(), [&](const store::GpuUsage& usage) {
+    run.Add(usage);
+    return wanted.load();
+  });
+}
+
+}  // namespace
+
+Result<std::string> ReportText(const ReportRequest& request, const std::atomic<bool>& wanted) {
+  const Result<std::unique_ptr<store::History>> history = store::History::Open(request.state_dir);
+  if (!history) return std::unexpected(history.error());
+  if (Result<Unit> sized = CheckSize(**history, request); !sized) {
+    return std::unexpected(sized.error());
+  }
+  report::StoreRun run(request.now);
+  for (const ReportGpu& gpu : request.gpus) {
+    run.NameGpu(gpu.uuid, gpu.name, gpu.type, gpu.usable_mib);
+  }
+  if (Result<Unit> filled = Fill(**history, request, wanted, run); !filled) {
+    return std::unexpected(filled.error());
+  }
+  if (!wanted) return Fail(ErrorCode::kUnavailable, "carmad is stopping");
+  report::RunRecord record = run.Finish();
+  record.provenance = request.provenance;
+  record.simulated = request.simulated;
+  report::Report report = report::MakeReport(std::move(record));
+  if (!request.listed) {
+    report.run.reset();
+    return report::ToJsonText(report);
+  }
+  report::Condense(*report.run, kMostPoints);
+  std::string text = report::ToJsonText(report);
+  if (text.size() > api::kMaxBodyBytes) {
+    return Fail(ErrorCode::kInvalid,
+                "a report of " + std::to_string(text.size() >> 20) + " MiB, expected at most " +
+                    std::to_string(api::kMaxBodyBytes >> 20) + ": choose a shorter span");
+  }
+  return text;
+}
+
+}  // namespace carma::daemon

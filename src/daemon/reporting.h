@@ -1,0 +1,42 @@
+// Reports of what happened, from the books: long work for a thread of its own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "store/history.h"
+
+namespace carma::daemon {
+
+// Most tasks of one report, and of one that lists them: its text must fit an answer of the API.
+inline constexpr std::int64_t kMaxReportTasks = 1'000'000;
+inline constexpr std::int64_t kMaxListedTasks = 100'000;
+
+struct ReportGpu {
+  std::string uuid;
+  std::string name;  // as people know it: "GPU 0"
+  std::string type;
+  std::int64_t usable_mib = 0;
+};
+
+struct ReportRequest {
+  std::string state_dir;
+  store::History::Span span;  // of the submissions
+  bool listed = false;        // with the record: every task and the GPUs over time
+  base::Time now{};
+  std::vector<ReportGpu> gpus;
+  std::string provenance;
+  bool simulated = false;
+};
+
+// The report as JSON text (report/report.h). Reads the books for as long as that takes; gives up
+// soon after `wanted` has become false, with kUnavailable. Errors: kInvalid for too many tasks;
+// those of store::History.
+base::Result<std::string> ReportText(const ReportRequest& request, const std::atomic<bool>& wanted);
+
+}  // namespace carma::daemon

@@ -1,0 +1,60 @@
+#include "report/bounds.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace carma::report {
+namespace {
+
+BoundTask Released(std::int64_t release_s, double run_s, int gpus = 1, double sm_active = 0.5,
+                   double memory_mib = 10'000) {
+  return {.release = base::Duration(release_s * 1000),
+          .run_s = run_s,
+          .load_s = 14,
+          .gpus = gpus,
+          .sm_active = sm_active,
+          .memory_mib = memory_mib};
+}
+
+double BoundNamed(const std::vector<Bound>& bounds, const std::string& name) {
+  const auto found = std::find_if(bounds.begin(), bounds.end(),
+                                  [&](const Bound& each) { return each.name == name; });
+  return found == bounds.end() ? -1 : found->makespan_s;
+}
+
+TEST(Bounds, AreThoseComputedByHand) {
+  // 2 GPUs of 40 000 MiB. Work from 0 on: 1000, from 300 on: 900 exclusive GPU-seconds.
+  const std::vector<BoundTask> tasks{Released(0, 100), Released(300, 300, 2, 1.2, 24'000),
+                                     Released(300, 300)};
+  const std::vector<Bound> bounds = MakespanBounds(tasks, {.gpus = 2, .usable_mib = 40'000});
+  EXPECT_DOUBLE_EQ(BoundNamed(bounds, "longest task"), 614);
+  EXPECT_DOUBLE_EQ(BoundNamed(bounds, "exclusive area"), 300 + (600 + 300) / 2.0);
+  EXPECT_DOUBLE_EQ(BoundNamed(bounds, "SM activity area"), 300 + (1.2 + 0.5) * 300 / 2);
+  EXPECT_DOUBLE_EQ(BoundNamed(bounds, "SM activity area at 1.05"), 300 + 1.7 * 300 / 2.1);
+  EXPECT_DOUBLE_EQ(BoundNamed(bounds, "memory area"), 300 + 34'000.0 * 300 / 80'000);
+}
+
+TEST(Bounds, TheWorstReleaseCountsNotTheFirst) {
+  const std::vector<BoundTask> tasks{Released(0, 10), Released(1'000, 10)};
+  EXPECT_DOUBLE_EQ(
+      BoundNamed(MakespanBounds(tasks, {.gpus = 1, .usable_mib = 0}), "exclusive area"), 1'010);
+}
+
+TEST(Bounds, WithoutTasksOrGpusThereIsNone) {
+  const std::vector<BoundTask> tasks{Released(0, 10)};
+  EXPECT_TRUE(MakespanBounds({}, {.gpus = 4, .usable_mib = 1}).empty());
+  EXPECT_TRUE(MakespanBounds(tasks, {.gpus = 0, .usable_mib = 1}).empty());
+  EXPECT_EQ(MakespanBounds(tasks, {.gpus = 1, .usable_mib = 0}).size(), 4u);
+}
+
+TEST(Bounds, TheOrderOfTheTasksDoesNotMatter) {
+  std::vector<BoundTask> tasks{Released(0, 100), Released(50, 300, 2), Released(20, 80)};
+  const std::vector<Bound> forth = MakespanBounds(tasks, {.gpus = 2, .usable_mib = 1'000});
+  std::reverse(tasks.begin(), tasks.end());
+  EXPECT_EQ(MakespanBounds(tasks, {.gpus = 2, .usable_mib = 1'000}), forth);
+}
+
+}  // namespace
+}  // namespace carma::report

@@ -1,0 +1,137 @@
+#include "report/from_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "report/metrics.h"
+
+namespace carma::report {
+namespace {
+
+using core::TaskState;
+using ::testing::IsEmpty;
+
+core::Time At(std::int64_t s) {
+  return base::FromMs(s * 1000);
+}
+
+store::StoredTask Task(TaskState state, std::optional<std::int64_t> started_s,
+                       std::optional<std::int64_t> ended_s, std::vector<std::string> gpus) {
+  store::StoredTask task;
+  task.record.id = core::TaskId{1};
+  task.record.state = state;
+  task.record.submitted = At(0);
+  if (started_s) task.record.started = At(*started_s);
+  if (ended_s) task.record.ended = At(*ended_s);
+  task.gpu_uuids = std::move(gpus);
+  return task;
+}
+
+store::StoredEvent Step(std::int64_t s, TaskState state, std::string gpu = "",
+                        std::string text = "") {
+  store::StoredEvent event;
+  event.when = At(s);
+  event.kind = store::EventKind::kState;
+  event.task = core::TaskId{1};
+  event.what = std::string(core::TaskStateName(state));
+  event.gpu_uuid = std::move(gpu);
+  event.text = std::move(text);
+  return event;
+}
+
+std::vector<Attempt> AttemptsOf(const store::StoredTask& task,
+                                const std::vector<store::StoredEvent>& events) {
+  StoreRun books(At(1'000));
+  books.Add(task);
+  for (const store::StoredEvent& event : events) books.Add(event);
+  return books.Finish().tasks.at(0).attempts;
+}
+
+TEST(StoreRun, AttemptsFollowTheStates) {
+  store::StoredTask crashed = Task(TaskState::kSucceeded, 100, 200, {"A", "B"});
+  crashed.record.ooms = 1;
+  struct Case {
+    const char* name;
+    store::StoredTask task;
+    std::vector<store::StoredEvent> events;
+    std::vector<Attempt> attempts;
+  };
+  const Case cases[] = {
+      {"a crash, then a success on both GPUs that the row names",
+       crashed,
+       {Step(10, TaskState::kRunning, "A"),
+        Step(30, TaskState::kQueued, "", "OutOfMemory: CUDA out of memory"),
+        Step(100, TaskState::kRunning, "B"), Step(200, TaskState::kSucceeded, "B")},
+       {{At(10), At(30), AttemptEnd::kOutOfMemory, {0}},
+        {At(100), At(200), AttemptEnd::kSucceeded, {0, 1}}}},
+      {"a crash that only the row counts",
+       crashed,
+       {Step(10, TaskState::kRunning, "A"), Step(30, TaskState::kQueued, "", "NonZeroExit: 1"),
+        Step(100, TaskState::kRunning, "A"), Step(200, TaskState::kSucceeded, "A")},
+       {{At(10), At(30), AttemptEnd::kOutOfMemory, {0}},
+        {At(100), At(200), AttemptEnd::kSucceeded, {0, 1}}}},
+      {"stopped to be queued again is no crash",
+       Task(TaskState::kQueued, 10, {}, {}),
+       {Step(10, TaskState::kRunning, "A"), Step(20, TaskState::kStopping, "A"),
+        Step(25, TaskState::kQueued)},
+       {{At(10), At(25), AttemptEnd::kStopped, {0}}}},
+      {"a process that lives is unfinished now",
+       Task(TaskState::kRunning, 10, {}, {"A"}),
+       {Step(10, TaskState::kRunning, "A")},
+       {{At(10), At(1'000), AttemptEnd::kUnfinished, {0}}}},
+      {"the GPUs of a launch to come are not those of the attempt before",
+       Task(TaskState::kLaunching, 10, {}, {"B"}),
+       {Step(10, TaskState::kRunning, "A"), Step(20, TaskState::kQueued, "", "Victim"),
+        Step(30, TaskState::kLaunching, "B")},
+       {{At(10), At(20), AttemptEnd::kFailed, {1}}}},
+      {"without events the row alone tells the last attempt",
+       Task(TaskState::kTimedOut, 10, 40, {"A"}),
+       {},
+       {{At(10), At(40), AttemptEnd::kStopped, {0}}}},
+      {"cancelled in the queue", Task(TaskState::kCancelled, {}, 40, {}), {}, {}},
+  };
+  for (const Case& c : cases) {
+    EXPECT_EQ(AttemptsOf(c.task, c.events), c.attempts) << c.name;
+  }
+}
+
+TEST(StoreRun, EventsOfOthersArePassedOver) {
+  StoreRun books(At(1'000));
+  books.Add(Task(TaskState::kSucceeded, {}, 40, {}));
+  store::StoredEvent other = Step(10, TaskState::kRunning, "A");
+  other.task = core::TaskId{7};
+  books.Add(other);
+  store::StoredEvent drain = Step(10, TaskState::kRunning);
+  drain.kind = store::EventKind::kDrain;
+  books.Add(drain);
+  EXPECT_THAT(books.Finish().tasks.at(0).attempts, IsEmpty());
+}
+
+TEST(StoreRun, UseOfTheGpusIsCutAtTheRunAndHolesAreHoles) {
+  StoreRun books(At(1'000));
+  books.NameGpu("A", "GPU 0", "A100", 40'000);
+  books.Add(Task(TaskState::kSucceeded, 10, 100, {"A"}));
+  books.Add(store::GpuUsage{At(-60), At(0), "A", 0.9, 9, 9, 1});  // before
+  books.Add(store::GpuUsage{At(-20), At(40), "A", 0.5, 100, 600, 1});
+  books.Add(store::GpuUsage{At(60), At(90), "A", 0.25, 200, 600, 1});
+  books.Add(store::GpuUsage{At(100), At(160), "A", 0.9, 9, 9, 1});  // after
+  const RunRecord run = books.Finish();
+  ASSERT_EQ(run.gpus.size(), 1u);
+  EXPECT_EQ(run.gpus[0].name, "GPU 0");
+  EXPECT_EQ(run.gpus[0].usable_mib, 40'000);
+  const std::vector<GpuPoint>& points = run.gpus[0].points;
+  ASSERT_EQ(points.size(), 4u);
+  EXPECT_DOUBLE_EQ(points[0].power_w, 10);
+  EXPECT_EQ(points[1].at, At(40));
+  EXPECT_TRUE(std::isnan(points[1].used_mib));
+  EXPECT_DOUBLE_EQ(points[2].power_w, 20);
+  EXPECT_TRUE(std::isnan(points[3].used_mib));
+  const Metrics metrics = Compute(run);
+  EXPECT_DOUBLE_EQ(metrics.gpu_coverage, 0.7);
+  EXPECT_DOUBLE_EQ(*metrics.sm_active, (0.5 * 40 + 0.25 * 30) / 70);
+}
+
+}  // namespace
+}  // namespace carma::report

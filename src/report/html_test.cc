@@ -1,0 +1,132 @@
+#include "report/html.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <regex>
+#include <set>
+
+#include "report/made_run_test.h"
+
+namespace carma::report {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Every tag that is opened is closed, in order; empty: all is well.
+std::string Unbalanced(const std::string& html) {
+  const std::set<std::string> alone{"meta", "br", "!doctype"};
+  std::vector<std::string> open;
+  for (std::size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {
+    const std::size_t end = html.find('>', at);
+    if (end == std::string::npos) return "a tag without end";
+    if (html[end - 1] == '/') continue;
+    const bool closes = html[at + 1] == '/';
+    const std::size_t name_at = at + (closes ? 2 : 1);
+    const std::string name = html.substr(name_at, html.find_first_of(" >", name_at) - name_at);
+    if (alone.contains(name)) continue;
+    if (!closes) {
+      open.push_back(name);
+    } else if (open.empty() || open.back() != name) {
+      return "</" + name + "> closes " + (open.empty() ? "nothing" : open.back());
+    } else {
+      open.pop_back();
+    }
+  }
+  return open.empty() ? "" : open.back() + " stays open";
+}
+
+std::vector<Report> Two() {
+  std::vector<Report> reports{
+      MakeReport(Make({.label = "exclusive", .most_per_gpu = 1, .crash_share = 0})),
+      MakeReport(Make({.label = "magm", .most_per_gpu = 4, .crash_share = 0.2}))};
+  for (Report& each : reports) each.metrics.bounds = {{"longest task", 7'000}};
+  return reports;
+}
+
+TEST(Html, ShowsEveryFigureOfTwoRuns) {
+  const std::string html = Html(Two(), "Two policies");
+  EXPECT_EQ(Unbalanced(html), "");
+  for (const char* part :
+       {"<h1>Two policies</h1>", "Trace total time, with the bounds", "longest task",
+        "Distributions", "Tasks on the GPUs", "Waiting tasks", "GPU memory in use", "SM activity",
+        "Power", "By group of tasks", "out of memory", "Where these runs come from"}) {
+    EXPECT_THAT(html, HasSubstr(part));
+  }
+  EXPECT_THAT(html, Not(HasSubstr("nan")));
+  // Nothing to load and nothing to run.
+  EXPECT_FALSE(std::regex_search(html, std::regex("<script|<link|<img|https?://|@import|url\\(")));
+}
+
+TEST(Html, IsTheSameForTheSameReports) {
+  EXPECT_EQ(Html(Two(), "x"), Html(Two(), "x"));
+}
+
+TEST(Html, HasAnAnswerForEveryOddRun) {
+  const double unknown = std::numeric_limits<double>::quiet_NaN();
+  RunRecord silent = Make({.tasks = 5, .gpus = 1});
+  for (GpuPoint& point : silent.gpus[0].points) point.sm_active = point.power_w = unknown;
+  RunRecord no_gpus = Make({.tasks = 3, .gpus = 1});
+  no_gpus.gpus.clear();
+  for (RunTask& task : no_gpus.tasks) {
+    for (Attempt& attempt : task.attempts) attempt.gpus.clear();
+  }
+  RunRecord instant = Make({.tasks = 1, .gpus = 1});
+  instant.tasks[0].attempts[0].ended = instant.tasks[0].attempts[0].started = instant.to =
+      instant.from;
+  struct Case {
+    const char* name;
+    RunRecord run;
+    const char* shows;
+  };
+  Case cases[] = {{"nothing at all", {}, "No task has run."},
+                  {"one task", Make({.tasks = 1, .gpus = 1}), "1 task, 1 GPU"},
+                  {"GPUs that do not report", std::move(silent), "Not reported."},
+                  {"no GPUs", std::move(no_gpus), "No task has run."},
+                  {"a run without length", std::move(instant), "<svg"}};
+  for (Case& c : cases) {
+    const std::string html = Html(std::vector<Report>{MakeReport(std::move(c.run))}, c.name);
+    EXPECT_EQ(Unbalanced(html), "") << c.name;
+    EXPECT_THAT(html, HasSubstr(c.shows)) << c.name;
+    EXPECT_THAT(html, Not(HasSubstr("nan"))) << c.name;
+  }
+  EXPECT_THAT(Html({}, "none"), HasSubstr("There is no run"));
+}
+
+TEST(Html, TextOfOthersStaysText) {
+  RunRecord run = Make({.label = "<script>alert(1)</script>", .tasks = 3, .gpus = 1});
+  run.provenance = "\"><script>";
+  for (RunTask& task : run.tasks) task.name = task.group = "</svg><script>x</script>";
+  run.gpus[0].name = "<script>";
+  run.bounds = {{"<script>", 10}};
+  const std::string html = Html(std::vector<Report>{MakeReport(std::move(run))}, "<script>");
+  EXPECT_EQ(Unbalanced(html), "");
+  EXPECT_THAT(html, Not(HasSubstr("<script")));
+}
+
+TEST(Html, StaysBoundedHoweverLongTheRun) {
+  const std::vector<Report> many{MakeReport(Make({.label = "long", .tasks = 20'000, .gpus = 8})),
+                                 MakeReport(Make({.label = "wide", .tasks = 5'000, .gpus = 300}))};
+  const std::string html = Html(many, "many");
+  EXPECT_EQ(Unbalanced(html), "");
+  EXPECT_LT(html.size(), std::size_t{2} << 20);
+  EXPECT_THAT(html, HasSubstr("is drawn as the mean number of tasks per GPU"));
+}
+
+TEST(Html, ReplaysAreDrawnOnce) {
+  std::vector<Report> reports;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    reports.push_back(MakeReport(Make({.label = "magm", .tasks = 30, .seed = seed})));
+  }
+  const std::string html = Html(reports, "replays");
+  EXPECT_THAT(html, HasSubstr("5 replays"));
+  EXPECT_THAT(html, HasSubstr(" ± "));
+  EXPECT_THAT(html, Not(HasSubstr("replays</small><small>")));
+  const std::string heading = "Power over time";
+  EXPECT_EQ(html.find(heading), html.rfind(heading));
+}
+
+}  // namespace
+}  // namespace carma::report

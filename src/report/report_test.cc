@@ -1,0 +1,166 @@
+#include "report/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "report/lines.h"
+#include "report/made_run_test.h"
+
+namespace carma::report {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+Report Example() {
+  RunRecord run = Make({.label = "MAGM \"80 %\"", .tasks = 20, .gpus = 2});
+  run.tasks[3].name = "line\nbreak";
+  run.tasks[4].group = "";
+  run.tasks[5].solo_s.reset();
+  run.tasks[6].state = core::TaskState::kRunning;
+  run.tasks[6].ended.reset();
+  run.tasks[6].attempts.back().end = AttemptEnd::kUnfinished;
+  run.gpus[0].points[1].sm_active = std::numeric_limits<double>::quiet_NaN();
+  run.bounds = {{"longest task", 1000}};
+  return MakeReport(std::move(run));
+}
+
+TEST(Reports, JsonBringsTheRecordBack) {
+  const Report report = Example();
+  const std::string text = ToJsonText(report);
+  const auto read = ReportsFromJsonText(text);
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->size(), 1u);
+  const Report& back = read->front();
+  EXPECT_EQ(back.metrics, report.metrics);
+  ASSERT_TRUE(back.run);
+  EXPECT_EQ(back.run->tasks, report.run->tasks);
+  EXPECT_EQ(back.run->label, report.run->label);
+  EXPECT_EQ(back.run->bounds, report.run->bounds);
+  EXPECT_EQ(back.run->to, report.run->to);
+  ASSERT_EQ(back.run->gpus.size(), 2u);
+  EXPECT_EQ(back.run->gpus[0].points.size(), report.run->gpus[0].points.size());
+  EXPECT_TRUE(std::isnan(back.run->gpus[0].points[1].sm_active));
+  EXPECT_EQ(ToJsonText(back), text);
+}
+
+TEST(Reports, MetricsAloneAreAReportToo) {
+  const Report report{.metrics = {.label = "kept", .trace_total_s = 7}, .run = {}};
+  const auto read = ReportsFromJsonText(ToJsonText(report));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->front().metrics, report.metrics);
+  EXPECT_FALSE(read->front().run);
+  const auto list = ReportsFromJsonText("[" + ToJsonText(report) + "," + ToJsonText(report) + "]");
+  ASSERT_TRUE(list);
+  EXPECT_THAT(*list, SizeIs(2));
+}
+
+TEST(Reports, BrokenRecordsAreRefusedWithTheirPlace) {
+  const std::string task = R"({"id":1,"gpus":1,"submitted_ms":0,"state":"succeeded")";
+  struct Case {
+    std::string run;
+    const char* error;
+  };
+  const Case cases[] = {
+      {"7", "/run: expected an object"},
+      {R"({"from_ms":0,"to_ms":1})", "/run/version: expected 1"},
+      {R"({"version":2,"from_ms":0,"to_ms":1})", "/run/version: expected 1; 2 is not known"},
+      {R"({"version":1,"to_ms":1})", "/run/from_ms"},
+      {R"({"version":1,"from_ms":5,"to_ms":1})", "/run/to_ms: expected not before"},
+      {R"({"version":1,"from_ms":0,"to_ms":1,"tasks":{}})", "/run/tasks: expected a list"},
+      {R"({"version":1,"from_ms":0,"to_ms":1,"tasks":[{"id":1,"state":"eaten","submitted_ms":0}]})",
+       "/run/tasks/0/state"},
+      {R"({"version":1,"from_ms":0,"to_ms":1,"tasks":[)" + task + "}," + task + "}]}",
+       "/run/tasks/1/id"},
+      {R"({"version":1,"from_ms":0,"to_ms":1,"tasks":[)" + task +
+           R"(,"attempts":[{"from_ms":0,"to_ms":1,"end":"failed","gpus":[0]}]}]})",
+       "/run/tasks/0/attempts/0/gpus: expected indices below 0"},
+      {R"({"version":1,"from_ms":0,"to_ms":1,"tasks":[)" + task +
+           R"(,"attempts":[{"from_ms":3,"to_ms":1,"end":"failed"}]}]})",
+       "/run/tasks/0/attempts/0/to_ms"},
+      {R"({"version":1,"from_ms":0,"to_ms":1,"tasks":[)" + task +
+           R"(,"attempts":[{"from_ms":0,"to_ms":5,"end":"failed"},)"
+           R"({"from_ms":4,"to_ms":5,"end":"failed"}]}]})",
+       "/run/tasks/0/attempts/1/from_ms"},
+      {R"({"version":1,"from_ms":0,"to_ms":1,"tasks":[)" + task +
+           R"(,"attempts":[{"from_ms":0,"to_ms":1,"end":"gone"}]}]})",
+       "/run/tasks/0/attempts/0/end"},
+      {R"({"version":1,"from_ms":0,"to_ms":1,"gpus":[{"at_ms":[2,1]}]})", "/run/gpus/0/at_ms"},
+      {R"({"version":1,"from_ms":0,"to_ms":1,"gpus":[{"at_ms":[1],"used_mib":[]}]})",
+       "/run/gpus/0/used_mib: expected as many"},
+      {R"({"version":1,"from_ms":0,"to_ms":1,"gpus":[{"at_ms":[1],"used_mib":[1],)"
+       R"("sm_active":[80]}]})",
+       "/run/gpus/0/sm_active/0"},
+  };
+  for (const Case& c : cases) {
+    const auto read = ReportsFromJsonText(R"({"trace_total_s":1,"run":)" + c.run + "}");
+    ASSERT_FALSE(read) << c.run;
+    EXPECT_EQ(read.error().code, base::ErrorCode::kInvalid);
+    EXPECT_THAT(read.error().message, StartsWith(c.error)) << c.run;
+  }
+  EXPECT_FALSE(ReportsFromJsonText("[]"));
+  EXPECT_THAT(ReportsFromJsonText(R"([{"trace_total_s":1},{}])").error().message,
+              StartsWith("/1/trace_total_s"));
+}
+
+TEST(Cases, ReplaysAreOneColumnWithTheirNoise) {
+  std::vector<Metrics> runs{
+      {.label = "base", .trace_total_s = 100}, {.label = "new", .trace_total_s = 80},
+      {.label = "base", .trace_total_s = 104}, {.label = "new", .trace_total_s = 84},
+      {.label = "same", .trace_total_s = 99},  {.label = "same", .trace_total_s = 106}};
+  const std::vector<Case> cases = CasesOf(runs);
+  ASSERT_THAT(cases, SizeIs(3));
+  EXPECT_EQ(cases[0].replays.size(), 2u);
+  const Line& makespan = Lines().front();
+  const Estimated base = *Over(cases[0], makespan);
+  EXPECT_DOUBLE_EQ(base.mean, 102);
+  EXPECT_NEAR(base.sd, 2.828, 1e-3);
+  EXPECT_EQ(Difference(base, *Over(cases[1], makespan)), "-19.6 %");
+  EXPECT_EQ(Difference(base, *Over(cases[2], makespan)), "(+0.5 %)");
+  // A single run says nothing about its noise.
+  EXPECT_FALSE(WithinNoise({.mean = 100, .runs = 1}, {.mean = 100.1, .runs = 1}));
+  EXPECT_THAT(Compare(runs), HasSubstr("1:42 ± 2.8 s"));
+  EXPECT_THAT(Compare(runs), HasSubstr("within their noise"));
+}
+
+TEST(Cases, RunsWithoutALabelAreNeverReplays) {
+  const std::vector<Metrics> runs(3);
+  EXPECT_THAT(CasesOf(runs), SizeIs(3));
+}
+
+TEST(Tables, SayHowFarTheRunsAreAboveTheBounds) {
+  Metrics run{.label = "magm", .trace_total_s = 3'000, .bounds = {{"longest task", 2'400}}};
+  EXPECT_THAT(Table(run), HasSubstr("above bound: longest task"));
+  EXPECT_THAT(Table(run), HasSubstr("40:00 +25.0 %"));
+}
+
+TEST(Tables, OfGroupsHaveARowForEachRun) {
+  const std::vector<Metrics> runs{Compute(Make({.label = "one"})), Compute(Make({.label = "two"}))};
+  const std::string table = GroupTable(runs);
+  EXPECT_THAT(table, HasSubstr("heavy   one"));
+  EXPECT_THAT(table, HasSubstr("light   two"));
+  EXPECT_EQ(GroupTable(std::vector<Metrics>(1)), "");
+}
+
+TEST(Csv, HasARowForEachRunAndTask) {
+  const std::vector<Report> reports{Example(), {.metrics = {.label = "=cmd()"}, .run = {}}};
+  std::vector<Metrics> metrics;
+  for (const Report& each : reports) metrics.push_back(each.metrics);
+  const std::string runs = RunsCsv(metrics);
+  EXPECT_EQ(std::count(runs.begin(), runs.end(), '\n'), 3);
+  EXPECT_THAT(runs, StartsWith("label,simulated,trace_total_s,"));
+  EXPECT_THAT(runs, HasSubstr("\"MAGM \"\"80 %\"\"\",1,"));
+  EXPECT_THAT(runs, HasSubstr("\"'=cmd()\""));
+  const std::string tasks = TasksCsv(reports);
+  EXPECT_EQ(std::count(tasks.begin(), tasks.end(), '\n'), 21);
+  EXPECT_THAT(tasks, HasSubstr("\"line break\""));
+  EXPECT_THAT(tasks, Not(HasSubstr("nan")));
+}
+
+}  // namespace
+}  // namespace carma::report

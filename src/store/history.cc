@@ -1,0 +1,169 @@
+#include "store/history.h"
+
+#include <SQLiteCpp/Database.h>
+#include <SQLiteCpp/Statement.h>
+
+#include <algorithm>
+
+#include "store/open.h"
+#include "store/rows.h"
+
+namespace carma::store {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+namespace {
+
+constexpr int kBusyTimeoutMs = 5'000;
+
+// As they stand in table task, in the order in which VisitTask reads them.
+std::string SelectTasks() {
+  ColumnNames columns;
+  StoredTask task;
+  VisitTask(columns, task);
+  std::string sql = "SELECT id";
+  for (const std::string& name : columns.names) sql += "," + name;
+  return sql + " FROM task ";
+}
+
+// "+" keeps SQLite from walking the index of the times, whose order is not that of the ids.
+constexpr const char* kInSpan = "WHERE +submitted_ms >= ? AND +submitted_ms <= ? ";
+
+// Ids of the tasks of a span; three parameters.
+constexpr const char* kNewest =
+    "WHERE id IN (SELECT id FROM task WHERE +submitted_ms >= ? AND +submitted_ms <= ? "
+    "ORDER BY id DESC LIMIT ?) ";
+
+constexpr std::int64_t kAll = -1;  // a LIMIT that is none
+
+void BindSpan(Binder& bind, const History::Span& span) {
+  bind.Bind(span.submitted_from);
+  bind.Bind(span.submitted_to);
+}
+
+}  // namespace
+
+struct History::Impl {
+  // Calls `read_row` for each row until it fails or says that it has enough.
+  template <class ReadRow>
+  Result<Unit> Each(const char* doing, const std::string& sql,
+                    const std::function<void(Binder&)>& bind, ReadRow read_row) {
+    try {
+      SQLite::Statement rows(db, sql);
+      Binder binder(rows);
+      bind(binder);
+      while (rows.executeStep()) {
+        Reader reader(rows);
+        const bool more = read_row(reader);
+        if (reader.problem()) {
+          return Fail(ErrorCode::kCorrupt, std::string(doing) + ": " + *reader.problem());
+        }
+        if (!more) break;
+      }
+      return Unit{};
+    } catch (const SQLite::Exception& exception) {
+      return std::unexpected(FromSqlite(exception, doing));
+    }
+  }
+
+  explicit Impl(const std::string& path) : db(path, SQLite::OPEN_READONLY, kBusyTimeoutMs) {
+    db.exec("PRAGMA trusted_schema=OFF");
+    db.exec("BEGIN");
+    // The view is fixed by the first read, not by BEGIN.
+    db.execAndGet("SELECT count(*) FROM counter");
+  }
+  SQLite::Database db;
+};
+
+History::History() = default;
+History::~History() = default;
+
+Result<std::unique_ptr<History>> History::Open(const std::string& state_dir) {
+  const std::string path = state_dir + "/" + std::string(kFileName);
+  try {
+    std::unique_ptr<History> history(new History());
+    history->impl_ = std::make_unique<Impl>(path);
+    return history;
+  } catch (const SQLite::Exception& exception) {
+    return std::unexpected(FromSqlite(exception, "opening " + path));
+  }
+}
+
+Result<std::int64_t> History::CountTasks(const Span& span) {
+  std::int64_t count = 0;
+  const Result<Unit> read = impl_->Each(
+      "counting tasks", std::string("SELECT count(*) FROM task ") + kInSpan,
+      [&](Binder& bind) { BindSpan(bind, span); },
+      [&](Reader& reader) {
+        reader("count", count);
+        return true;
+      });
+  if (!read) return std::unexpected(read.error());
+  return span.newest ? std::min(count, *span.newest) : count;
+}
+
+Result<Unit> History::Tasks(const Span& span, const TakeRow<StoredTask>& take) {
+  return impl_->Each(
+      "reading tasks", SelectTasks() + kNewest + "ORDER BY id",
+      [&](Binder& bind) {
+        BindSpan(bind, span);
+        bind.Bind(span.newest.value_or(kAll));
+      },
+      [&](Reader& reader) {
+        StoredTask task;
+        reader("id", task.record.id);
+        VisitTask(reader, task);
+        return !reader.problem() && take(task);
+      });
+}
+
+Result<Unit> History::Events(core::TaskId first, core::TaskId last,
+                             const TakeRow<StoredEvent>& take) {
+  // The index of the tasks ends with the rows' numbers: they come in order without sorting.
+  return impl_->Each(
+      "reading events",
+      "SELECT sequence,when_ms,kind,task,gpu_uuid,what,text FROM event INDEXED BY event_task "
+      "WHERE task >= ? AND task <= ? ORDER BY task,sequence",
+      [&](Binder& bind) {
+        bind.Bind(first);
+        bind.Bind(last);
+      },
+      [&](Reader& reader) {
+        StoredEvent event;
+        reader("sequence", event.sequence);
+        reader("when_ms", event.when);
+        reader("kind", event.kind);
+        reader("task", event.task);
+        reader("gpu_uuid", event.gpu_uuid);
+        reader("what", event.what);
+        reader("text", event.text);
+        return !reader.problem() && take(event);
+      });
+}
+
+Result<Unit> History::Usage(core::Time from, core::Time to, const TakeRow<GpuUsage>& take) {
+  return impl_->Each(
+      "reading GPU use",
+      "SELECT from_ms,to_ms,gpu_uuid,sm_active,used_mib,energy_j,tasks FROM gpu_usage "
+      "INDEXED BY gpu_usage_to WHERE to_ms > ? AND from_ms < ? ORDER BY to_ms,gpu_uuid",
+      [&](Binder& bind) {
+        bind.Bind(from);
+        bind.Bind(to);
+      },
+      [&](Reader& reader) {
+        GpuUsage usage;
+        reader("from_ms", usage.from);
+        reader("to_ms", usage.to);
+        reader("gpu_uuid", usage.gpu_uuid);
+        reader("sm_active", usage.sm_active);
+        reader("used_mib", usage.used_mib);
+        reader("energy_j", usage.energy_j);
+        reader("tasks", usage.tasks);
+        return !reader.problem() && take(usage);
+      });
+}
+
+}  // namespace carma::store
