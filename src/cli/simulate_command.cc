@@ -14,6 +14,7 @@
 #include "cli/simulate_estimates.h"
 #include "cli/simulate_plan.h"
 #include "cli/simulate_text.h"
+#include "cli/simulate_verbs.h"
 #include "cli/trace_files.h"
 #include "cli/verbs.h"
 #include "report/html.h"
@@ -377,7 +378,10 @@ void AddSimulateCommand(CLI::App& app, Context& context) {
                  "with --json: the first run of each policy in full, for carma report");
   verb->add_option("--html", flags->html, "write a report with figures too")->type_name("FILE");
   verb->footer(Footer());
-  verb->callback([&context, verb, flags] { RunSimulate(context, *verb, *flags); });
+  AddSimulateValidate(*verb, context);
+  verb->callback([&context, verb, flags] {
+    if (verb->get_subcommands().empty()) RunSimulate(context, *verb, *flags);
+  });
 }
 
 }  // namespace carma::cli

@@ -1,0 +1,11 @@
+// Sub-verbs of `carma simulate`.
+#pragma once
+
+#include "cli/command.h"
+
+namespace carma::cli {
+
+// simulate validate: the simulator beside published and measured figures.
+void AddSimulateValidate(CLI::App& simulate, Context& context);
+
+}  // namespace carma::cli
