@@ -20,10 +20,18 @@ struct Question {
   const GpuView& gpu;
   bool wants_idle;  // may take only GPUs with nobody on them
   bool relaxed;     // nobody there: no margin, no floor, no activity to respect
+  bool in_words;    // somebody will read the reason
 };
 
-Verdict NotNow(ReasonCode code, std::string text) {
-  return {Fit::kNotNow, {code, std::move(text)}};
+// Most verdicts only choose a GPU, and their words would cost more than all the rest: `text` is
+// called when somebody asks why.
+template <class Text>
+Verdict Refusal(const Question& q, Fit fit, ReasonCode code, const Text& text) {
+  return {fit, {code, q.in_words ? std::string(text()) : std::string()}};
+}
+template <class Text>
+Verdict NotNow(const Question& q, ReasonCode code, const Text& text) {
+  return Refusal(q, Fit::kNotNow, code, text);
 }
 
 std::string Count(int n, std::string_view one, std::string_view many) {
@@ -44,88 +52,97 @@ double Percent(double fraction) {
 
 Verdict CheckHealth(const Question& q) {
   if (q.gpu.healthy) return {};
-  return NotNow(ReasonCode::kGpuHealth,
-                fmt::format("GPU {} is closed: {}.", Number(q.gpu.index), q.gpu.trouble));
+  return NotNow(q, ReasonCode::kGpuHealth, [&] {
+    return fmt::format("GPU {} is closed: {}.", Number(q.gpu.index), q.gpu.trouble);
+  });
 }
 
 Verdict CheckDrain(const Question& q) {
   if (!q.gpu.drained) return {};
-  return NotNow(ReasonCode::kDraining,
-                fmt::format("GPU {} is closed by the administrator{}{}.", Number(q.gpu.index),
-                            q.gpu.trouble.empty() ? "" : ": ", q.gpu.trouble));
+  return NotNow(q, ReasonCode::kDraining, [&] {
+    return fmt::format("GPU {} is closed by the administrator{}{}.", Number(q.gpu.index),
+                       q.gpu.trouble.empty() ? "" : ": ", q.gpu.trouble);
+  });
 }
 
 Verdict CheckReserve(const Question& q) {
   if (!q.gpu.reserved_for || *q.gpu.reserved_for == q.need.task) return {};
-  return NotNow(ReasonCode::kRecoveryReserve,
-                fmt::format("GPU {} is kept free for task {}, which waits for recovery.",
-                            Number(q.gpu.index), Number(*q.gpu.reserved_for)));
+  return NotNow(q, ReasonCode::kRecoveryReserve, [&] {
+    return fmt::format("GPU {} is kept free for task {}, which waits for recovery.",
+                       Number(q.gpu.index), Number(*q.gpu.reserved_for));
+  });
 }
 
 Verdict CheckExclusivity(const Question& q) {
   if (q.gpu.exclusive_task) {
-    return NotNow(ReasonCode::kExclusive,
-                  fmt::format("An exclusive task holds GPU {}.", Number(q.gpu.index)));
+    return NotNow(q, ReasonCode::kExclusive, [&] {
+      return fmt::format("An exclusive task holds GPU {}.", Number(q.gpu.index));
+    });
   }
   if (!q.need.exclusive || q.gpu.Idle()) return {};
-  return NotNow(ReasonCode::kExclusive,
-                fmt::format("The task wants GPU {} for itself, but {} there.", Number(q.gpu.index),
-                            WhoIsThere(q.gpu) +
-                                (q.gpu.tasks + q.gpu.foreign_processes == 1 ? " is" : " are")));
+  return NotNow(q, ReasonCode::kExclusive, [&] {
+    return fmt::format(
+        "The task wants GPU {} for itself, but {} there.", Number(q.gpu.index),
+        WhoIsThere(q.gpu) + (q.gpu.tasks + q.gpu.foreign_processes == 1 ? " is" : " are"));
+  });
 }
 
 Verdict CheckIdle(const Question& q) {
   if (!q.wants_idle || q.gpu.Idle()) return {};
-  return NotNow(ReasonCode::kExclusive,
-                fmt::format("The task may start only on an idle GPU, and GPU {} has {}.",
-                            Number(q.gpu.index), WhoIsThere(q.gpu)));
+  return NotNow(q, ReasonCode::kExclusive, [&] {
+    return fmt::format("The task may start only on an idle GPU, and GPU {} has {}.",
+                       Number(q.gpu.index), WhoIsThere(q.gpu));
+  });
 }
 
 Verdict CheckTaskCount(const Question& q) {
   if (q.gpu.tasks < q.config.max_tasks_per_gpu) return {};
-  return NotNow(ReasonCode::kTasksPerGpu,
-                fmt::format("GPU {} has {}, as many as allowed.", Number(q.gpu.index),
-                            Count(q.gpu.tasks, "task", "tasks")));
+  return NotNow(q, ReasonCode::kTasksPerGpu, [&] {
+    return fmt::format("GPU {} has {}, as many as allowed.", Number(q.gpu.index),
+                       Count(q.gpu.tasks, "task", "tasks"));
+  });
 }
 
 Verdict CheckSettled(const Question& q) {
   if (q.gpu.settled || q.gpu.Idle()) return {};
-  return NotNow(
-      ReasonCode::kWarmUp,
-      fmt::format("The samples of GPU {} do not yet show the task that started there last.",
-                  Number(q.gpu.index)));
+  return NotNow(q, ReasonCode::kWarmUp, [&] {
+    return fmt::format("The samples of GPU {} do not yet show the task that started there last.",
+                       Number(q.gpu.index));
+  });
 }
 
 Verdict CheckMemory(const Question& q) {
   const GpuView& gpu = q.gpu;
   const std::int64_t need_mib = std::max(q.need.memory_mib.value_or(0), q.need.retry_free_mib);
   if (need_mib > gpu.total_mib) {
-    return {Fit::kNever,
-            {ReasonCode::kNeverFits,
-             fmt::format("The task needs {} MiB, GPU {} has {} MiB for processes.", need_mib,
-                         Number(gpu.index), gpu.total_mib)}};
+    return Refusal(q, Fit::kNever, ReasonCode::kNeverFits, [&] {
+      return fmt::format("The task needs {} MiB, GPU {} has {} MiB for processes.", need_mib,
+                         Number(gpu.index), gpu.total_mib);
+    });
   }
   if (q.relaxed) {
     const std::int64_t free_mib = gpu.free_mib + std::min(gpu.foreign_mib, kIdleLeftoverMib);
     if (need_mib <= free_mib) return {};
-    return NotNow(ReasonCode::kGpuMemory,
-                  fmt::format("The task needs {} MiB, idle GPU {} has {} MiB free.", need_mib,
-                              Number(gpu.index), gpu.free_mib));
+    return NotNow(q, ReasonCode::kGpuMemory, [&] {
+      return fmt::format("The task needs {} MiB, idle GPU {} has {} MiB free.", need_mib,
+                         Number(gpu.index), gpu.free_mib);
+    });
   }
   if (!q.need.memory_mib) {
     const std::int64_t wanted_mib = std::max(q.config.floor_mib, q.need.retry_free_mib);
     if (wanted_mib <= gpu.free_mib) return {};
-    return NotNow(ReasonCode::kGpuMemory,
-                  fmt::format("A task without estimate wants {} MiB free, GPU {} has {} MiB.",
-                              wanted_mib, Number(gpu.index), gpu.free_mib));
+    return NotNow(q, ReasonCode::kGpuMemory, [&] {
+      return fmt::format("A task without estimate wants {} MiB free, GPU {} has {} MiB.",
+                         wanted_mib, Number(gpu.index), gpu.free_mib);
+    });
   }
   const std::int64_t wanted_mib =
       std::max(*q.need.memory_mib + q.config.margin_mib, q.need.retry_free_mib);
   if (wanted_mib <= gpu.free_mib) return {};
-  return NotNow(
-      ReasonCode::kGpuMemory,
-      fmt::format("The task wants {} MiB free ({} MiB and the margin), GPU {} has {} MiB.",
-                  wanted_mib, *q.need.memory_mib, Number(gpu.index), gpu.free_mib));
+  return NotNow(q, ReasonCode::kGpuMemory, [&] {
+    return fmt::format("The task wants {} MiB free ({} MiB and the margin), GPU {} has {} MiB.",
+                       wanted_mib, *q.need.memory_mib, Number(gpu.index), gpu.free_mib);
+  });
 }
 
 Verdict CheckActivity(const Question& q) {
@@ -133,35 +150,43 @@ Verdict CheckActivity(const Question& q) {
   const GpuView& gpu = q.gpu;
   if (!gpu.sm_active) {
     if (gpu.tasks == 0) return {};
-    return NotNow(
-        ReasonCode::kGpuHealth,
-        fmt::format("GPU {} does not report SM activity, so no task may join the {} there.",
-                    Number(gpu.index), Count(gpu.tasks, "task", "tasks")));
+    return NotNow(q, ReasonCode::kGpuHealth, [&] {
+      return fmt::format("GPU {} does not report SM activity, so no task may join the {} there.",
+                         Number(gpu.index), Count(gpu.tasks, "task", "tasks"));
+    });
   }
   if (*gpu.sm_active <= *q.config.sm_cap) return {};
-  return NotNow(ReasonCode::kSmBusy,
-                fmt::format("SM activity of GPU {} is {} %, above the cap of {} %.",
-                            Number(gpu.index), Percent(*gpu.sm_active), Percent(*q.config.sm_cap)));
+  return NotNow(q, ReasonCode::kSmBusy, [&] {
+    return fmt::format("SM activity of GPU {} is {} %, above the cap of {} %.", Number(gpu.index),
+                       Percent(*gpu.sm_active), Percent(*q.config.sm_cap));
+  });
 }
 
 constexpr std::array kGuards{&CheckHealth,      &CheckDrain,  &CheckReserve,
                              &CheckExclusivity, &CheckIdle,   &CheckTaskCount,
                              &CheckSettled,     &CheckMemory, &CheckActivity};
 
-}  // namespace
-
-Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
-  const MapperEntry* mapper = FindMapper(config.mapper);
-  const bool wants_idle = need.idle_gpu || (mapper != nullptr && mapper->name == "exclusive");
+Verdict Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, bool in_words) {
+  const bool wants_idle = need.idle_gpu || config.mapper == "exclusive";
   const bool asked_idle = wants_idle || need.exclusive;
   // The original applies its conditions to idle GPUs too once it has come to its policy.
   const bool relaxed = gpu.Idle() && (asked_idle || config.pacing == Pacing::kImmediate);
-  const Question question{config, need, gpu, wants_idle, relaxed};
+  const Question question{config, need, gpu, wants_idle, relaxed, in_words};
   for (const auto guard : kGuards) {
     Verdict verdict = guard(question);
     if (verdict.fit != Fit::kFits) return verdict;
   }
   return {};
+}
+
+}  // namespace
+
+Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
+  return Ask(config, need, gpu, true);
+}
+
+Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
+  return Ask(config, need, gpu, false).fit;
 }
 
 }  // namespace carma::core

@@ -70,6 +70,12 @@ bool Scheduler::State::StartHeadOnIdle() {
   const std::set<QueueKey>& line = recovery.empty() ? queue.Line(QueueKind::kMain) : recovery;
   if (line.empty()) return false;
   TaskRecord& head = tasks.at(line.begin()->task);
+  // Most rounds find none: that is told from the ledger alone.
+  int empty_gpus = 0;
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
+    if (ledger.ResidentsOf(GpuIndex{i}).empty()) ++empty_gpus;
+  }
+  if (empty_gpus < head.request.gpus) return false;
   std::optional<Choice> choice = ChooseIdle(head, Views(now));
   if (!choice) return false;
   Start(head, *std::move(choice));

@@ -117,7 +117,7 @@ std::optional<Reason> Scheduler::State::NeverFits(const TaskRequest& request,
     const std::int64_t usable_mib = gpus[i].info.UsableMib();
     largest_mib = std::max(largest_mib, usable_mib);
     const GpuView idle{.index = GpuIndex{i}, .total_mib = usable_mib, .free_mib = usable_mib};
-    if (CheckGuards(config, need, idle).fit != Fit::kNever) ++fitting;
+    if (FitOf(config, need, idle) != Fit::kNever) ++fitting;
   }
   if (fitting >= request.gpus) return std::nullopt;
   return Reason{ReasonCode::kNeverFits,
@@ -154,7 +154,7 @@ std::optional<Choice> Scheduler::State::ChooseIdle(const TaskRecord& task,
   const Need need = IdleNeedOf(task);
   std::vector<GpuView> idle;
   for (const GpuView& view : views) {
-    if (CheckGuards(config, need, view).fit == Fit::kFits) idle.push_back(view);
+    if (FitOf(config, need, view) == Fit::kFits) idle.push_back(view);
   }
   const auto wanted = static_cast<std::size_t>(task.request.gpus);
   const std::size_t eligible = idle.size();
@@ -168,7 +168,7 @@ std::optional<Choice> Scheduler::State::ChooseByPolicy(const TaskRecord& task,
   const Need need = NeedOf(task);
   std::vector<GpuView> eligible;
   for (const GpuView& view : views) {
-    if (CheckGuards(config, need, view).fit == Fit::kFits) eligible.push_back(view);
+    if (FitOf(config, need, view) == Fit::kFits) eligible.push_back(view);
   }
   const auto wanted = static_cast<std::size_t>(task.request.gpus);
   if (eligible.size() < wanted) return std::nullopt;

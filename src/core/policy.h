@@ -89,6 +89,8 @@ struct Verdict {
 // waiting can change. A GPU without tasks and foreign processes is never too busy, and margin and
 // floor are waived there (as published only where idle_gpu or exclusive is asked for).
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu);
+// The same without the words, many times faster: for choosing among GPUs.
+Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu);
 
 class Mapper {
  public:
