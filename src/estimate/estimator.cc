@@ -22,7 +22,16 @@ class Given : public Estimator {
 constexpr std::array kEstimators{
     EstimatorEntry{"auto", "history, else structural, else what the same program needed before",
                    &MakeAuto},
+    EstimatorEntry{"structural", "what the model keeps, reckoned layer by layer", &MakeStructural},
     EstimatorEntry{"given", "what the user or the task file states", &MakeGiven},
+    EstimatorEntry{"horus", "published formula: parameters and activations, times the batch",
+                   &MakeHorus},
+    EstimatorEntry{"faketensor", "parameters and what is kept for the backward pass",
+                   &MakeFakeTensor},
+    EstimatorEntry{"gpumemnet-mlp", "published classifier of layer counts and sizes",
+                   &MakeGpuMemNetMlp},
+    EstimatorEntry{"gpumemnet-transformer", "published classifier of the sequence of layers",
+                   &MakeGpuMemNetTransformer},
     EstimatorEntry{"history", "measured peaks of earlier runs of the same thing", &MakeFromHistory},
 };
 

@@ -1,0 +1,51 @@
+// What a dry run with PyTorch's FakeTensor counts: parameters and what is kept for the backward
+// pass, nothing else.
+#include <cmath>
+
+#include "estimate/estimator.h"
+#include "estimate/kept.h"
+
+namespace carma::estimate {
+namespace {
+
+constexpr double kMib = 1024.0 * 1024.0;
+
+class FakeTensor : public Estimator {
+ public:
+  std::string_view name() const override { return "faketensor"; }
+  base::Result<Answer> Ask(const Question& question) const override {
+    using base::ErrorCode;
+    if (question.layers == nullptr) {
+      return base::Fail(ErrorCode::kNotFound, "no model summary is at hand");
+    }
+    const model::LayerList& layers = *question.layers;
+    if (!question.batch) return base::Fail(ErrorCode::kNotFound, "the batch size is not known");
+    if (!layers.saved && LacksShapes(layers)) {
+      return base::Fail(ErrorCode::kNotFound, "the summary gives no shapes");
+    }
+    const auto batch = static_cast<double>(*question.batch);
+    double kept = 0;
+    if (layers.saved) {
+      kept = layers.saved->per_sample * batch + layers.saved->constant;
+    } else {
+      const Kept counted = CountKept(layers);
+      kept = counted.per_sample * batch + counted.constant;
+    }
+    Answer answer;
+    answer.method = name();
+    answer.terms = {{"parameters", 4 * static_cast<double>(layers.params) / kMib},
+                    {"kept for backward", kept / kMib}};
+    answer.point_mib = answer.bound_mib = std::llround(answer.terms[0].mib + answer.terms[1].mib);
+    answer.warnings.emplace_back(layers.saved ? "kept bytes as a dry run counted them"
+                                              : "kept bytes by rule, as no dry run counted them");
+    return answer;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Estimator> MakeFakeTensor() {
+  return std::make_unique<FakeTensor>();
+}
+
+}  // namespace carma::estimate

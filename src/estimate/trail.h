@@ -1,0 +1,73 @@
+// The tensors that a walk over the layers has met, newest last.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "model/layers.h"
+
+namespace carma::estimate {
+
+struct Tensor {
+  enum class Maker {
+    kInput,
+    kMatrix,    // convolution or linear layer: nothing has kept its result yet
+    kNorm,      // a norm without activation
+    kGate,      // sigmoid, softmax: about to be multiplied with something
+    kFunction,  // code between the modules: a concatenation, a sum, a product
+    kOther,
+  };
+  static constexpr int kNobody = -1;
+
+  double elements = 0;  // per sample
+  model::Shape shape;   // as printed; may be empty
+  Maker maker = Maker::kOther;
+  bool linear = false;  // made by a linear layer
+  bool kept = false;    // some backward pass needs it
+  int from = kNobody;   // what its maker read
+};
+
+class Trail {
+ public:
+  static constexpr std::size_t kMemory = 24;  // rows reach back this far: a block's branches
+
+  int Add(const Tensor& tensor) {
+    tensors_.push_back(tensor);
+    recent_.push_back(static_cast<int>(tensors_.size()) - 1);
+    return recent_.back();
+  }
+  // Not to be found again by its size: only one row reads it.
+  int AddPrivate(const Tensor& tensor) {
+    tensors_.push_back(tensor);
+    return static_cast<int>(tensors_.size()) - 1;
+  }
+  Tensor& operator[](int index) { return tensors_[static_cast<std::size_t>(index)]; }
+  const Tensor& operator[](int index) const { return tensors_[static_cast<std::size_t>(index)]; }
+
+  // The newest that fits, or kNobody.
+  template <class Fits>
+  int Newest(Fits fits) const {
+    const std::size_t first = recent_.size() > kMemory ? recent_.size() - kMemory : 0;
+    for (std::size_t i = recent_.size(); i-- > first;) {
+      if (fits((*this)[recent_[i]])) return recent_[i];
+    }
+    return Tensor::kNobody;
+  }
+  // The result of a matrix product that nobody has kept is not there any more for another reader.
+  static bool IsReadable(const Tensor& tensor) {
+    return tensor.kept || tensor.maker != Tensor::Maker::kMatrix;
+  }
+  // What code between the modules made is read within its block only.
+  void LeaveBlock(int current) {
+    std::erase_if(recent_, [&](int index) {
+      return index != current && (*this)[index].maker == Tensor::Maker::kFunction;
+    });
+  }
+
+ private:
+  std::vector<Tensor> tensors_;
+  std::vector<int> recent_;
+};
+
+}  // namespace carma::estimate

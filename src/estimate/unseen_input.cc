@@ -1,0 +1,208 @@
+#include "estimate/unseen_input.h"
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+
+namespace carma::estimate {
+namespace {
+
+using model::Shape;
+
+double Elements(const Shape& shape) {
+  return static_cast<double>(shape.Elements());
+}
+
+std::int64_t Dimension(const Shape& shape, std::size_t i) {
+  return std::abs(shape[i]);
+}
+
+// Square root of a square number, else empty.
+std::optional<std::int64_t> Root(double number) {
+  const auto root = static_cast<std::int64_t>(std::lround(std::sqrt(number)));
+  if (static_cast<double>(root * root) != number) return std::nullopt;
+  return root;
+}
+
+// Positions of a kernel that exist: 1x1, 3x3 …, patches, and 1x3, 1x5, 1x7.
+constexpr std::array<std::int64_t, 14> kKernels{1,  3,  5,  7,  4,   9,   16,
+                                                25, 36, 49, 64, 121, 256, 1024};
+
+// Weights per output channel, without the bias and what a standardised convolution adds: one of a
+// few candidates, the likeliest first.
+struct Candidates {
+  std::array<std::int64_t, 3> values{};
+  std::size_t count = 0;
+  void Add(std::int64_t value) {
+    if (value > 0) values[count++] = value;
+  }
+  const std::int64_t* begin() const { return values.data(); }
+  const std::int64_t* end() const { return values.data() + count; }
+};
+
+Candidates WeightsPerOutput(const model::Layer& layer, const LayerRule& rule) {
+  Candidates candidates;
+  const std::int64_t outputs = Dimension(layer.out, 1);
+  if (layer.params % outputs != 0) return candidates;
+  const std::int64_t weights = layer.params / outputs;
+  candidates.Add(weights);
+  candidates.Add(weights - 1);
+  if (rule.standardized) candidates.Add(weights - 2);
+  return candidates;
+}
+
+// The first convolution of a model reads an image: 3 channels or 1.
+double ImageElements(const model::Layer& layer, const LayerRule& rule) {
+  const auto positions = static_cast<double>(layer.out[2] * layer.out[3]);
+  for (const std::int64_t weights : WeightsPerOutput(layer, rule)) {
+    for (const std::int64_t channels : {3, 1}) {
+      if (weights % channels != 0) continue;
+      const auto kernel = Root(static_cast<double>(weights / channels));
+      if (!kernel) continue;
+      // Even kernels cut patches, large ones step by two.
+      const std::int64_t stride = *kernel % 2 == 0 ? *kernel : *kernel > 3 ? 2 : 1;
+      return static_cast<double>(channels * stride * stride) * positions;
+    }
+  }
+  return Elements(layer.out);
+}
+
+double OfConvolution(const model::Layer& layer, const LayerRule& rule, const Tensor* current,
+                     const Trail& trail) {
+  const Candidates weights = WeightsPerOutput(layer, rule);
+  if (current == nullptr) return ImageElements(layer, rule);
+  if (current->shape.rank() != 4) return current->elements;
+  const std::int64_t channels = Dimension(current->shape, 1);
+  const std::int64_t outputs = Dimension(layer.out, 1);
+  for (const std::int64_t each : weights) {  // plain and depthwise
+    for (const std::int64_t kernel : kKernels) {
+      if (each == channels * kernel || (each == kernel && outputs % channels == 0)) {
+        return current->elements;
+      }
+    }
+  }
+  for (const std::int64_t each : weights) {  // 1x1 of an earlier tensor: a branch, a shortcut
+    const int found = trail.Newest([&](const Tensor& tensor) {
+      return Trail::IsReadable(tensor) && tensor.shape.rank() == 4 &&
+             Dimension(tensor.shape, 1) == each &&
+             (tensor.shape[2] == layer.out[2] || (tensor.shape[2] + 1) / 2 == layer.out[2]);
+    });
+    if (found != Tensor::kNobody) return trail[found].elements;
+  }
+  for (const std::int64_t each : weights) {  // groups
+    for (const std::int64_t kernel : {1, 9, 25, 49}) {
+      if (channels * kernel % each == 0 && outputs % (channels * kernel / each) == 0) {
+        return current->elements;
+      }
+    }
+  }
+  // More channels than there are, at the same size: a concatenation.
+  if (weights.count > 0 && weights.values[0] > channels && current->shape[2] == layer.out[2]) {
+    return static_cast<double>(weights.values[0] * layer.out[2] * layer.out[3]);
+  }
+  return current->elements;
+}
+
+// What a linear layer reads per token, by its parameters: with a bias if that comes out even.
+double WidthRead(const model::Layer& layer) {
+  if (layer.in_features) return static_cast<double>(*layer.in_features);
+  const std::int64_t outputs = layer.out.last();
+  if (outputs <= 0) return 1;
+  const std::int64_t per_output = layer.params / outputs;
+  return layer.params % outputs == 0 && per_output > 1 ? static_cast<double>(per_output - 1) : 1;
+}
+
+}  // namespace
+
+double UnseenInput::WindowsOf(const Shape& out) const {
+  if (windows_ <= 1 || out.rank() < 3) return 1;
+  const auto tokens = static_cast<std::int64_t>(window_tokens_);
+  if (out.rank() == 3) return out[1] == tokens ? windows_ : 1;
+  if (out.rank() != 4) return 1;
+  const bool matrix = out[2] == tokens && out[3] == tokens;  // attention weights
+  return matrix || out[1] * out[2] == tokens ? windows_ : 1;
+}
+
+void UnseenInput::EnterWindows(const Tensor& current, double width, double tokens) {
+  const auto side = Root(tokens);
+  const double all = current.elements / width;
+  if (!side || all <= tokens || tokens <= 1) return;
+  double windows = 1;
+  if (current.shape.rank() == 4) {  // [batch, height, width, channels]; the edge is padded
+    const auto across = [&](std::size_t i) {
+      return std::ceil(static_cast<double>(Dimension(current.shape, i)) /
+                       static_cast<double>(*side));
+    };
+    windows = across(1) * across(2);
+  } else if (Root(all / tokens)) {
+    windows = all / tokens;
+  }
+  if (windows <= 1) return;
+  windows_ = windows;
+  window_tokens_ = tokens;
+}
+
+UnseenInput::Read UnseenInput::OfLinear(const model::Layer& layer, const Tensor* current) {
+  double width = WidthRead(layer);
+  const double tokens =
+      Elements(layer.out) / static_cast<double>(Dimension(layer.out, layer.out.rank() - 1));
+  if (current == nullptr) return {.elements = tokens * width};
+  const Shape& before = current->shape;
+  const auto last = before.empty() ? 0.0 : static_cast<double>(std::abs(before.last()));
+  if (last == width || last == width + 1) {  // without a bias there is one weight more per output
+    width = last;
+    if (layer.out.rank() == 3 || layer.out.rank() == 4) EnterWindows(*current, width, tokens);
+    const double windows = WindowsOf(layer.out);
+    return {.elements = tokens * windows * width, .windows = windows};
+  }
+  if (layer.out.rank() > 2) return {.elements = tokens * width};
+  // One vector per sample: the tokens before it were averaged, or one was picked.
+  if (before.rank() == 3 &&
+      current->elements == static_cast<double>(Dimension(before, 1)) * width) {
+    return {.elements = width};
+  }
+  return {.elements = current->elements};
+}
+
+UnseenInput::Read UnseenInput::OfElementwise(const model::Layer& layer,
+                                             const Tensor& current) const {
+  const double printed = Elements(layer.out);
+  const Shape& before = current.shape;
+  const bool same_width = !before.empty() && before.last() == layer.out.last();
+  const bool same_tokens =
+      layer.out.rank() == 2 ||
+      (before.rank() == layer.out.rank() && before.rank() > 1 && before[1] == layer.out[1]);
+  // Fewer elements than it was given, though it keeps the shape: the first dimension held more than
+  // the batch.
+  if (same_width && same_tokens && current.elements > printed &&
+      std::fmod(current.elements, printed) == 0) {
+    return {.elements = current.elements, .windows = current.elements / printed};
+  }
+  return {.elements = printed};
+}
+
+UnseenInput::Read UnseenInput::Of(const model::Layer& layer, const LayerRule& rule,
+                                  const Tensor* current, const Trail& trail) {
+  const double windows = WindowsOf(layer.out);
+  const double printed = Elements(layer.out) * windows;
+  if (windows == 1 && layer.out.rank() != 2) windows_ = 1;
+  const bool linear = rule.linear && layer.params > 0;
+  if (windows > 1) {
+    if (!linear) return {.elements = printed, .windows = windows};
+    const auto outputs = static_cast<double>(Dimension(layer.out, layer.out.rank() - 1));
+    double width = WidthRead(layer);
+    if (current != nullptr && current->elements * outputs == printed * (width + 1)) ++width;
+    return {.elements = printed / outputs * width, .windows = windows};
+  }
+  if (linear) return OfLinear(layer, current);
+  if (rule.convolution && layer.params > 0 && layer.out.rank() == 4) {
+    return {.elements = OfConvolution(layer, rule, current, trail)};
+  }
+  if (current == nullptr) return {.elements = printed};
+  if (rule.elementwise) return OfElementwise(layer, *current);
+  return {.elements = current->elements};
+}
+
+}  // namespace carma::estimate

@@ -1,0 +1,34 @@
+// What a row reads, where the summary does not say it (torchsummary, some of torchinfo).
+#pragma once
+
+#include "estimate/layer_rule.h"
+#include "estimate/trail.h"
+#include "model/layers.h"
+
+namespace carma::estimate {
+
+// torchsummary prints outputs only, and the batch in place of their first dimension. So what a row
+// reads follows from its parameters (a 1x1 convolution with 64 weights per output reads 64
+// channels), and windows that were folded into the first dimension show as fewer tokens than the
+// row before made. One object per model: it remembers the windows.
+class UnseenInput {
+ public:
+  struct Read {
+    double elements = 0;  // per sample, windows counted
+    double windows = 1;   // the printed output is to be multiplied with this
+  };
+  // current: the last tensor; null before the first row.
+  Read Of(const model::Layer& layer, const LayerRule& rule, const Tensor* current,
+          const Trail& trail);
+
+ private:
+  Read OfLinear(const model::Layer& layer, const Tensor* current);
+  Read OfElementwise(const model::Layer& layer, const Tensor& current) const;
+  double WindowsOf(const model::Shape& out) const;
+  void EnterWindows(const Tensor& current, double width, double tokens);
+
+  double window_tokens_ = 0;
+  double windows_ = 1;
+};
+
+}  // namespace carma::estimate
