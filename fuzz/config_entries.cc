@@ -1,9 +1,11 @@
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/text.h"
 #include "config/settings.h"
 #include "entries.h"
+#include "report/html.h"
 #include "report/report.h"
 
 namespace carma::fuzz {
@@ -28,13 +30,25 @@ void FuzzConfig(std::string_view bytes) {
 }
 
 void FuzzReport(std::string_view bytes) {
-  const auto metrics = report::FromJsonText(std::string(bytes));
-  if (!metrics) {
-    CARMA_CHECK(base::IsUtf8(metrics.error().message), "a readable error");
+  const auto reports = report::ReportsFromJsonText(bytes);
+  if (!reports) {
+    CARMA_CHECK(base::IsUtf8(reports.error().message), "a readable error");
     return;
   }
-  CARMA_CHECK(report::FromJsonText(report::ToJsonText(*metrics)) == *metrics, "round trip");
-  CARMA_CHECK(!report::Table(*metrics).empty(), "a table");
+  std::vector<report::Metrics> metrics;
+  for (const report::Report& each : *reports) {
+    const std::string text = report::ToJsonText(each);
+    const auto again = report::ReportsFromJsonText(text);
+    CARMA_CHECK(again && again->size() == 1, "what is written can be read");
+    CARMA_CHECK(again->front().metrics == each.metrics, "round trip of the metrics");
+    CARMA_CHECK(report::ToJsonText(again->front()) == text, "round trip of the record");
+    if (each.run) CARMA_CHECK(!report::Table(report::Compute(*each.run)).empty(), "computed anew");
+    metrics.push_back(each.metrics);
+  }
+  CARMA_CHECK(!report::Compare(metrics).empty(), "a table");
+  CARMA_CHECK(!report::RunsCsv(metrics).empty() && !report::TasksCsv(*reports).empty(), "CSV");
+  const std::string html = report::Html(*reports, "fuzz");
+  CARMA_CHECK(html.ends_with("</html>\n") && base::IsUtf8(html), "a page");
 }
 
 }  // namespace carma::fuzz

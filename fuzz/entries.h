@@ -8,22 +8,23 @@
 
 namespace carma::fuzz {
 
-void FuzzScript(std::string_view bytes);     // #CARMA and #SBATCH directives
-void FuzzRad(std::string_view bytes);        // .rad files
-void FuzzSpec(std::string_view bytes);       // TaskSpec as JSON
-void FuzzOom(std::string_view bytes);        // the end of a task's stderr
-void FuzzTrace(std::string_view bytes);      // task traces
-void FuzzJobs(std::string_view bytes);       // cluster traces of every format
-void FuzzPhilly(std::string_view bytes);     // cluster traces, taken as Philly's JSON
-void FuzzCatalogue(std::string_view bytes);  // workload catalogues
-void FuzzTarget(std::string_view bytes);     // targets of HTTP requests
-void FuzzViews(std::string_view bytes);      // the API's JSON objects
-void FuzzConfig(std::string_view bytes);     // configuration files
-void FuzzReport(std::string_view bytes);     // kept reports
-void FuzzShim(std::string_view bytes);       // what a shim leaves in its attempt's folder
-void FuzzScenario(std::string_view bytes);   // scenario files
-void FuzzResidency(std::string_view bytes);  // measured runs, replayed
-void FuzzSummary(std::string_view bytes);    // model summaries of every format
+void FuzzScript(std::string_view bytes);       // #CARMA and #SBATCH directives
+void FuzzRad(std::string_view bytes);          // .rad files
+void FuzzSpec(std::string_view bytes);         // TaskSpec as JSON
+void FuzzOom(std::string_view bytes);          // the end of a task's stderr
+void FuzzTrace(std::string_view bytes);        // task traces
+void FuzzJobs(std::string_view bytes);         // cluster traces of every format
+void FuzzPhilly(std::string_view bytes);       // cluster traces, taken as Philly's JSON
+void FuzzCatalogue(std::string_view bytes);    // workload catalogues
+void FuzzTarget(std::string_view bytes);       // targets of HTTP requests
+void FuzzViews(std::string_view bytes);        // the API's JSON objects
+void FuzzConfig(std::string_view bytes);       // configuration files
+void FuzzReport(std::string_view bytes);       // kept reports, records of runs included
+void FuzzShim(std::string_view bytes);         // what a shim leaves in its attempt's folder
+void FuzzScenario(std::string_view bytes);     // scenario files
+void FuzzResidency(std::string_view bytes);    // measured runs, replayed
+void FuzzSummary(std::string_view bytes);      // model summaries of every format
+void FuzzSafetensors(std::string_view bytes);  // weights of networks
 
 struct Entry {
   const char* name;  // its corpus is fuzz/corpus/<name>

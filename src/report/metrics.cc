@@ -19,6 +19,7 @@ using core::TaskState;
 namespace {
 
 constexpr double kMax = 1e18;
+constexpr std::int64_t kMaxMs = 1'000'000'000'000'000;  // 31 000 years
 constexpr std::size_t kMaxGroups = 1'000;
 constexpr std::size_t kMaxBounds = 100;
 
@@ -86,7 +87,7 @@ class MetricsReader {
   }
   void Get(const char* key, Time& time) {
     std::int64_t ms = base::ToMs(time);
-    in_.Get(key, ms, INT64_MIN, INT64_MAX);
+    in_.Get(key, ms, -kMaxMs, kMaxMs);
     time = base::FromMs(ms);
   }
   // Calls `read` for each element with its own reader.

@@ -375,9 +375,9 @@ std::vector<double> Resample(const std::vector<XY>& curve, double end_s, double 
                              std::size_t spans) {
   std::vector<double> sum(spans, 0.0), known_s(spans, 0.0);
   for (std::size_t i = 0; i < curve.size(); ++i) {
-    if (!std::isfinite(curve[i].y)) continue;
-    const double to = i + 1 < curve.size() ? curve[i + 1].x : end_s;
+    const double to = std::min(end_s, i + 1 < curve.size() ? curve[i + 1].x : end_s);
     double from = std::max(0.0, curve[i].x);
+    if (!std::isfinite(curve[i].y) || from >= to) continue;
     auto span = static_cast<std::size_t>(from / span_s);
     for (; span < spans && from < to; ++span) {
       const double until = std::min(to, static_cast<double>(span + 1) * span_s);
