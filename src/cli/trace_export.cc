@@ -90,6 +90,14 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
   return history;
 }
 
+// A task that shared its GPUs took longer than it would have alone: what runs it again shall go by
+// its workload.
+void ForgetSharedDurations(trace::JobTrace& trace) {
+  for (trace::Job& job : trace.jobs) {
+    if (job.workload != 0) job.duration.reset();
+  }
+}
+
 // ---- a script ----
 
 void Replace(std::string& text, std::string_view what, const std::string& with) {
@@ -195,6 +203,7 @@ void RunTraceExport(Context& context, const ExportFlags& flags) {
   Result<LoadedJobs> loaded =
       history ? LoadHistory(context, flags) : LoadJobs(context, flags.source);
   if (!loaded) return context.Fail(loaded.error());
+  if (history && flags.as != "jobs") ForgetSharedDurations(loaded->trace);
   if (!history) {
     loaded->trace.provenance.push_back(
         MadeBy(context, "export --as " + flags.as, flags.source, loaded->trace));

@@ -195,6 +195,8 @@ TEST_F(TraceTools, ExportTakesTheDaemonsHistory) {
             "submit_s,gpus,duration_s,user,status,workload_id\n"
             "0,1,30.5,ann,passed,bert-base-b32\n"
             "5,2,,bob,running,\n");
+  EXPECT_NE(Run({"export", "--as", "script"}).out.find("--solo-s 925 "), std::string::npos)
+      << "alone, not as long as it took beside others";
   const Ran tasks = Run({"export", "--as", "tasks"});
   EXPECT_EQ(tasks.exit_code, 2);
   EXPECT_EQ(tasks.err, "carma: a job names no workload; carma trace map gives every job one\n");

@@ -24,7 +24,7 @@ constexpr std::size_t kBufferBytes = 256 << 10;  // holds the longest line more 
 
 Result<std::size_t> TextSource::Read(char* to, std::size_t size) {
   const std::size_t taken = std::min(size, text_.size());
-  std::copy_n(text_.data(), taken, to);
+  text_.copy(to, taken);
   text_.remove_prefix(taken);
   return taken;
 }

@@ -21,7 +21,7 @@ using base::Result;
 using base::Unit;
 
 // Alibaba's zero is a made-up day; only its hour is real: seconds count as Unix time in UTC+8.
-constexpr std::int64_t kPaiClockMs = 8 * 3'600'000;
+constexpr std::int64_t kPaiClockMs = std::int64_t{8} * 3'600'000;
 
 std::optional<double> NumberIn(std::string_view text) {
   double value = 0;

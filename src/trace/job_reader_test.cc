@@ -262,6 +262,21 @@ TEST(ReadJobs, DoesNotCareHowTheBytesCome) {
   }
 }
 
+TEST(ReadJobs, PassesOverALineOfAnyLength) {
+  const std::string text = "submit_s,gpus,duration_s\n1,1,5\n" + std::string(700'000, '9') +
+                           ",1,5\nx,1,5\n2,1,5\n" + std::string(700'000, '9');
+  for (const std::size_t drop : {999, 65'536, 1'000'000}) {
+    Drops source(text, drop);
+    const auto trace = ReadJobs(source, "f");
+    ASSERT_TRUE(trace) << trace.error().message;
+    EXPECT_EQ(trace->jobs.size(), 2u);
+    ASSERT_EQ(trace->complaints.told().size(), 3u);
+    EXPECT_TRUE(trace->complaints.told()[0].starts_with("f:3: a line of more than 64 KiB"));
+    EXPECT_TRUE(trace->complaints.told()[1].starts_with("f:4: no usable time of submission: 'x'"));
+    EXPECT_TRUE(trace->complaints.told()[2].starts_with("f:6: a line of more than 64 KiB"));
+  }
+}
+
 TEST(Sha256, IsTheStandards) {
   const std::vector<std::pair<std::string, const char*>> cases{
       {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
