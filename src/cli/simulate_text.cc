@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cli/table.h"
+#include "report/bounds.h"
 
 namespace carma::cli {
 namespace {
@@ -75,12 +76,6 @@ std::string FailedText(const SimOutcome& outcome) {
   return failed == 0 ? "-" : fmt::format("{:.1f}", failed);
 }
 
-double HighestBound(const Metrics& run) {
-  double highest = 0;
-  for (const report::Bound& bound : run.bounds) highest = std::max(highest, bound.makespan_s);
-  return highest;
-}
-
 }  // namespace
 
 Change ChangeOf(std::span<const double> values, std::span<const double> reference) {
@@ -116,7 +111,7 @@ std::string SimTable(std::span<const SimOutcome> outcomes, const Screen& screen)
       return ChangeText(ChangeOf(Values(outcome, quantity), Values(first, quantity)));
     };
     const double makespan = MeanOf(outcome, Makespan);
-    const double bound = HighestBound(outcome.runs.front());
+    const double bound = report::TightestBound(outcome.runs.front().bounds);
     const auto mean = [&](double (*quantity)(const Metrics&)) { return MeanOf(outcome, quantity); };
     table.Add({{base::Printable(outcome.policy.label, 60)},
                {Minutes(makespan)},

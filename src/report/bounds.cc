@@ -9,6 +9,11 @@ using base::Seconds;
 
 namespace {
 
+// The bounds that hold for every policy.
+constexpr const char* kLongestTask = "longest task";
+constexpr const char* kSmAreaShared = "SM activity area at 1.05";
+constexpr const char* kMemoryArea = "memory area";
+
 // From the last release to the first: the work that remains grows, the release falls. Tasks that
 // are released together give their bound at the last of them that is passed, the highest.
 double AreaBound(std::span<const BoundTask> by_release, double capacity,
@@ -35,18 +40,29 @@ std::vector<Bound> MakespanBounds(std::span<const BoundTask> tasks, const BoundP
   const double gpus = pool.gpus;
   const auto sm_work = [](const BoundTask& task) { return task.sm_active * task.run_s; };
   std::vector<Bound> bounds{
-      {"longest task", longest_s},
+      {kLongestTask, longest_s},
       {"exclusive area",
        AreaBound(by_release, gpus, [](const BoundTask& task) { return task.gpus * task.run_s; })},
       {"SM activity area", AreaBound(by_release, gpus, sm_work)},
-      {"SM activity area at 1.05", AreaBound(by_release, gpus * 1.05, sm_work)}};
+      {kSmAreaShared, AreaBound(by_release, gpus * 1.05, sm_work)}};
   if (pool.usable_mib > 0) {
     bounds.push_back(
-        {"memory area", AreaBound(by_release, gpus * pool.usable_mib, [](const BoundTask& task) {
+        {kMemoryArea, AreaBound(by_release, gpus * pool.usable_mib, [](const BoundTask& task) {
            return task.memory_mib * task.run_s;
          })});
   }
   return bounds;
+}
+
+double TightestBound(std::span<const Bound> bounds) {
+  double highest_s = 0;
+  for (const Bound& bound : bounds) {
+    if (bound.name != kLongestTask && bound.name != kSmAreaShared && bound.name != kMemoryArea) {
+      continue;
+    }
+    highest_s = std::max(highest_s, bound.makespan_s);
+  }
+  return highest_s;
 }
 
 }  // namespace carma::report

@@ -37,4 +37,8 @@ struct BoundPool {
 // memory bound where usable_mib is 0. O(n log n); tasks in any order.
 std::vector<Bound> MakespanBounds(std::span<const BoundTask> tasks, const BoundPool& pool);
 
+// What no policy beats: the highest of the bounds that hold however tasks share GPUs, so neither
+// the exclusive area nor the SM activity area below the measured throughput. 0: there is none.
+double TightestBound(std::span<const Bound> bounds);
+
 }  // namespace carma::report
