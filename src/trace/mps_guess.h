@@ -22,10 +22,10 @@ struct MpsParameters {
 // Under MPS many small kernels lose and few large ones win. How large the kernels of a
 // convolutional network are shows in its batch per layer, g = (batch / 128) * (60 / layers):
 //   s = 0.784 * u * g^-0.729,  p = 1.476 * u * g^0.543.
-// Without the number of layers: s = 0.461 * (128 / batch)^0.759,  p = 1.277 * u * (batch /
-// 128)^0.503; without the batch size, a batch of 64. Transformers: s = 0.485, p = 0.649 * u. Fitted
-// on one measured run of 53 tasks of nine architectures; docs/simulator.md has the errors for
-// architectures left out.
+// Without the number of layers: s = 0.787 * sqrt(u) * (128 / batch)^0.740,
+// p = 1.757 * u^2 * (batch / 128)^0.658; without the batch size, a batch of 64. Transformers:
+// s = 0.485, p = 0.649 * u. Fitted on one measured run of 58 tasks of ten architectures;
+// docs/simulator.md has the errors for architectures left out.
 MpsParameters GuessMps(const TaskTraits& traits);
 
 }  // namespace carma::trace

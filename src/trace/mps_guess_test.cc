@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "trace/workloads.h"
 
 namespace carma::trace {
@@ -19,8 +21,8 @@ TEST(GuessMps, SmallKernelsLoseAndLargeOnesWin) {
 
 TEST(GuessMps, KnowsLessWithoutLayersOrBatch) {
   const MpsParameters batch = GuessMps({.sm_active = 0.5, .batch_size = 128});
-  EXPECT_DOUBLE_EQ(batch.sensitivity, 0.461);
-  EXPECT_DOUBLE_EQ(batch.pressure, 1.277 * 0.5);
+  EXPECT_DOUBLE_EQ(batch.sensitivity, 0.787 * std::sqrt(0.5));
+  EXPECT_DOUBLE_EQ(batch.pressure, 1.757 * 0.25);
   EXPECT_DOUBLE_EQ(GuessMps({.sm_active = 0.5}).sensitivity,
                    GuessMps({.sm_active = 0.5, .batch_size = 64}).sensitivity);
   EXPECT_DOUBLE_EQ(GuessMps({.sm_active = 0.9, .transformer = true}).pressure, 0.649 * 0.9);
