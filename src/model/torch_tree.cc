@@ -12,6 +12,10 @@
 namespace carma::model {
 namespace {
 
+// A few nested lines "999 x" could stand for any number of rows; 128 experts in each of 60 layers
+// are some 40 000.
+constexpr std::size_t kMaxCopiedRows = 50'000;
+
 // The start of a module in one line.
 struct Opening {
   std::string_view attribute;  // "conv1", "0-11" for twelve equal ones; empty: the model itself
@@ -173,8 +177,13 @@ class TreeReader {
   // "(0-11): 12 x Layer(…)" stands for twelve equal modules in a row.
   base::Result<base::Unit> Copy(const Open& module) {
     const std::size_t rows = list_.layers.size() - module.first_row;
-    if (static_cast<std::size_t>(module.copies) > kMaxLayers / rows ||
-        module.first_row + rows * static_cast<std::size_t>(module.copies) > kMaxLayers) {
+    const std::size_t copies = static_cast<std::size_t>(module.copies) - 1;
+    if (copies > (kMaxCopiedRows - copied_rows_) / rows) {
+      return lines_.Fail(fmt::format("more than {} layers from lines 'N x'", kMaxCopiedRows));
+    }
+    const std::size_t copied = rows * copies;
+    copied_rows_ += copied;
+    if (list_.layers.size() + copied > kMaxLayers) {
       return lines_.Fail(fmt::format("more than {} layers", kMaxLayers));
     }
     const std::size_t prefix = JoinPath(module.parent, module.index).size();
@@ -280,6 +289,7 @@ class TreeReader {
   std::vector<std::string> undetermined_;
   std::optional<std::int64_t> last_width_;  // of the last layer that has one, of the last norm
   std::optional<std::int64_t> norm_width_;
+  std::size_t copied_rows_ = 0;
   std::size_t passed_over_ = 0;
   bool told_ = false;    // parameters are printed
   bool shared_ = false;  // a block has fewer than its children
