@@ -221,6 +221,7 @@ void AddEstimateCommand(CLI::App& app, Context& context) {
   verb->add_flag("--explain", flags->explain, "the parts of each number, notes, calibration");
   verb->add_flag("--reset-calibration", flags->reset,
                  "forget what finished tasks taught about the formula; administrators only");
+  AddEvaluateCommand(*verb, context);
   verb->callback([&context, flags, verb] {
     if (!verb->get_subcommands().empty()) return;
     if (flags->reset) return RunReset(context);

@@ -206,7 +206,9 @@ void Walk::Step(std::size_t index) {
     return Transparent(row);
   }
   if (row.kind == Kind::kBlock && row.rule->attention) return Attention(row);
-  if (row.kind == Kind::kBlock && row.rule->role != Role::kNorm) return Block(row);
+  if (row.kind == Kind::kBlock && !HasRole(*row.rule, {Role::kNorm, Role::kKeepsTwo})) {
+    return Block(row);
+  }
   Operation(index);
 }
 
@@ -358,6 +360,10 @@ int Walk::JumpTo(std::size_t index) {
   }
   const bool larger = Current().elements > row.in;
   if (product && !branch) Keep(current_);  // query, key, value: read by a matrix product
+  // PyTorch's own attention has no row but these; it copies its result to [length, batch, …].
+  if (leaves_only_ && product && Current().linear && Current().elements == 3 * row.in) {
+    KeepMore(row.in);
+  }
   if (source != Tensor::kNobody && !(product && larger && !branch)) return source;
   Tensor shaped = made;
   if (shaped.shape.empty() && row.layer->out.rank() == 4) {
@@ -393,8 +399,10 @@ void Walk::KeepFor(const Row& row, int input) {
     case Role::kNorm:
       Keep(input);
       if (rule.row_statistics) {
-        kept_.per_sample += kRowStatistics * row.out /
-                            static_cast<double>(Dimension(layer.out, layer.out.rank() - 1));
+        // LayerNorm2d works on the channels of an image, the others on the last dimension.
+        const std::size_t width = rule.images && layer.out.rank() == 4 ? 1 : layer.out.rank() - 1;
+        kept_.per_sample +=
+            kRowStatistics * row.out / static_cast<double>(Dimension(layer.out, width));
       }
       break;
     case Role::kKeepsInput: {

@@ -78,7 +78,8 @@ LayerRule RuleOf(std::string_view type) {
   rule.batch_norm = HasAny(name, {"batchnorm"});
   rule.norm_with_activation = HasAny(name, {"normact", "evonorm", "filterresponse"}) ||
                               (HasAny(name, {"norm"}) && HasAny(name, {"act", "tlu"}));
-  rule.row_statistics = HasAny(name, {"layernorm", "groupnorm"});
+  rule.row_statistics = HasAny(name, {"layernorm"});
+  rule.images = name.ends_with("2d");
   rule.attention = HasAny(name, {"attention", "attn"});
   rule.gate = HasAny(name, {"sigmoid", "gate", "softmax"});
   rule.softmax = name.starts_with("softmax");

@@ -25,7 +25,8 @@ struct LayerRule {
   bool linear = false;
   bool batch_norm = false;
   bool norm_with_activation = false;  // one block that holds the activation: BatchNormAct2d
-  bool row_statistics = false;        // mean and deviation per row: LayerNorm, GroupNorm
+  bool row_statistics = false;        // mean and deviation of every row: LayerNorm
+  bool images = false;                // works on [batch, channels, height, width]
   bool attention = false;             // the name says so, whatever the role
   bool gate = false;                  // its result is there to be multiplied with something
   bool softmax = false;

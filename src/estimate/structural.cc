@@ -32,7 +32,7 @@ constexpr double kRunCopies = 1.7;
 constexpr double kStepCopies = 3.5;
 // The same for a tensor that is larger than what the backward pass has freed: its temporaries need
 // new memory.
-constexpr double kLargeStepCopies = 3.2;
+constexpr double kLargeStepCopies = 3.1;
 
 struct Fit {
   double kept;     // the allocator's rounding and what it cannot reuse

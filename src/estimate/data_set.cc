@@ -1,0 +1,190 @@
+// Data sets for the evaluation: models and what was measured when they were trained.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "estimate/evaluate.h"
+#include "model/op.h"
+#include "model/summary.h"
+
+namespace carma::estimate {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+constexpr std::size_t kMaxTableBytes = std::size_t{256} << 20;
+constexpr double kMaxMib = 1e9;
+constexpr double kMaxBatch = 1e9;
+
+Result<base::CsvTable> ReadTable(const std::string& path,
+                                 const std::vector<std::string>& required) {
+  Result<std::string> text = base::ReadFile(path, kMaxTableBytes);
+  if (!text) return std::unexpected(text.error());
+  Result<base::CsvTable> table = base::CsvTable::Parse(*text, required);
+  if (!table) return base::Wrap(table.error(), path);
+  return table;
+}
+
+// What torchsummary would print of the same model: a module and its output, the batch in place of
+// the first dimension, and no parameters but those of a plain weight and bias.
+void ReduceToSummary(model::LayerList& list) {
+  list.has_input_shapes = false;
+  list.saved.reset();
+  list.input = model::Shape();
+  std::vector<model::Layer> printed;
+  for (model::Layer& layer : list.layers) {
+    const model::Op op = model::OpOf(layer.type);
+    const bool plain = layer.kind == model::RowKind::kLeaf || op == model::Op::kBatchNorm ||
+                       op == model::Op::kLayerNorm;
+    // The model itself is not a row; it is the only one without a name.
+    if (layer.name.empty() && layer.kind != model::RowKind::kLeaf) continue;
+    if (!plain) layer.params = layer.trainable = 0;
+    model::Shape out;
+    for (std::size_t i = 0; i < layer.out.rank(); ++i) {
+      (void)out.Push(i == 0 ? -1 : std::abs(layer.out[i]));  // fits: it was one before
+    }
+    layer.out = out;
+    layer.in = model::Shape();
+    layer.kind = model::RowKind::kUnknown;
+    layer.inplace = false;
+    layer.kernel = layer.in_features = layer.out_features = std::nullopt;
+    layer.name.clear();
+    printed.push_back(std::move(layer));
+  }
+  list.layers = std::move(printed);
+}
+
+void Reduce(model::LayerList& list, const ReadOptions& options) {
+  if (!options.exact) list.saved.reset();
+  if (options.summary_only) ReduceToSummary(list);
+}
+
+Result<Run> RunOf(const base::CsvRow& row, const ReadOptions& options) {
+  Run run;
+  run.name = row.Text("model");
+  run.family = row.Text("family");
+  const Result<double> batch = row.Required("batch", 1, kMaxBatch);
+  if (!batch) return std::unexpected(batch.error());
+  const Result<double> measured = row.Required("measured_mib", 1, kMaxMib);
+  if (!measured) return std::unexpected(measured.error());
+  const Result<std::optional<double>> censored = row.Number("censored", 0, 1);
+  if (!censored) return std::unexpected(censored.error());
+  run.batch = std::llround(*batch);
+  run.measured_mib = std::llround(*measured);
+  run.censored = censored->value_or(0) > 0;
+  run.optimizer = options.optimizer;
+  if (const std::string_view name = row.Text("optimizer"); !name.empty()) {
+    run.optimizer = ParseOptimizer(name);
+    if (!run.optimizer) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("line {}: column 'optimizer': '{}' is not known", row.line(), name));
+    }
+  }
+  return run;
+}
+
+}  // namespace
+
+Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measured,
+                            const ReadOptions& options) {
+  DataSet set;
+  std::map<std::string, std::size_t> by_name;
+  const Result<base::Unit> read = model::ForEachModel(layers, [&](model::LayerList list) {
+    by_name.emplace(list.model, set.models.size());
+    Reduce(list, options);
+    set.models.push_back(std::move(list));
+    return true;
+  });
+  if (!read) return std::unexpected(read.error());
+  const Result<base::CsvTable> table = ReadTable(measured, {"model", "batch", "measured_mib"});
+  if (!table) return std::unexpected(table.error());
+  for (std::size_t i = 0; i < table->size(); ++i) {
+    Result<Run> run = RunOf(table->Row(i), options);
+    if (!run) return base::Wrap(run.error(), measured);
+    const auto found = by_name.find(run->name);
+    if (found == by_name.end()) {
+      ++set.without_model;
+      continue;
+    }
+    run->model = found->second;
+    if (run->family.empty()) {
+      const model::LayerList& list = set.models[run->model];
+      run->family = list.arch.empty() ? list.family : list.arch;
+    }
+    set.runs.push_back(*std::move(run));
+  }
+  if (set.runs.empty()) {
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: none of its {} rows has a model in {}",
+                                                 measured, table->size(), layers));
+  }
+  return set;
+}
+
+Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& summaries,
+                              const ReadOptions& options) {
+  const Result<base::CsvTable> table =
+      ReadTable(catalogue, {"workload_id", "batch_size", "gpus", "summary_file"});
+  if (!table) return std::unexpected(table.error());
+  DataSet set;
+  std::map<std::string, std::size_t> by_file;
+  std::set<std::tuple<std::string, std::int64_t, std::int64_t>> seen;
+  for (std::size_t i = 0; i < table->size(); ++i) {
+    const base::CsvRow row = table->Row(i);
+    std::optional<double> measured;
+    for (const char* column : {"memory_mib_run60", "memory_mib_thesis", "memory_mib_rad2"}) {
+      const Result<std::optional<double>> number = row.Number(column, 1, kMaxMib);
+      if (!number) return base::Wrap(number.error(), catalogue);
+      if (!measured) measured = *number;
+    }
+    if (!measured) continue;
+    const Result<double> batch = row.Required("batch_size", 1, kMaxBatch);
+    if (!batch) return base::Wrap(batch.error(), catalogue);
+    const Result<double> gpus = row.Required("gpus", 1, 1024);
+    if (!gpus) return base::Wrap(gpus.error(), catalogue);
+    Run run;
+    run.name = row.Text("workload_id");
+    run.family = row.Text("weight_class");
+    run.gpus = static_cast<int>(*gpus);
+    run.batch = std::max<std::int64_t>(1, std::llround(*batch / *gpus));
+    run.measured_mib = std::llround(*measured);
+    run.optimizer = options.optimizer;
+    if (const std::string_view name = row.Text("optimizer"); !name.empty()) {
+      run.optimizer = ParseOptimizer(name);
+    }
+    const std::string file(row.Text("summary_file"));
+    if (!seen.emplace(std::string(row.Text("model")) + '\n' + std::string(row.Text("dataset")) +
+                          '\n' + file,
+                      run.batch, run.measured_mib)
+             .second) {
+      continue;
+    }
+    const auto [found, fresh] = by_file.emplace(file, set.models.size());
+    if (fresh) {
+      const std::string path = summaries + "/" + file;
+      const Result<std::string> text = base::ReadFile(path, model::kMaxSummaryBytes);
+      if (!text) return std::unexpected(text.error());
+      Result<model::LayerList> list = model::ParseSummary(*text, path);
+      if (!list) return std::unexpected(list.error());
+      Reduce(*list, options);
+      set.models.push_back(*std::move(list));
+    }
+    run.model = found->second;
+    set.runs.push_back(std::move(run));
+  }
+  if (set.runs.empty()) {
+    return Fail(ErrorCode::kInvalid, catalogue + ": no row says what it needed");
+  }
+  return set;
+}
+
+}  // namespace carma::estimate
