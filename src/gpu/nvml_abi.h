@@ -92,6 +92,41 @@ struct Utilization {
 };
 
 inline constexpr std::uint32_t kTemperatureGpu = 0;
+inline constexpr std::uint32_t kClockSm = 1;
+inline constexpr std::uint32_t kClockMemory = 2;
+inline constexpr std::uint32_t kEccCorrected = 0;
+inline constexpr std::uint32_t kEccUncorrected = 1;
+inline constexpr std::uint32_t kEccSinceLoad = 0;  // "volatile"; 1 is since the GPU was made
+
+// One of many values that are asked for by number.
+struct FieldValue {
+  std::uint32_t field_id;
+  std::uint32_t scope_id;
+  std::int64_t timestamp_us;
+  std::int64_t latency_us;
+  std::uint32_t value_type;
+  Return result;  // of this field; `value` means nothing unless it is kSuccess
+  union {
+    double real;
+    std::uint32_t count;
+    std::uint64_t large_count;
+  } value;
+};
+static_assert(sizeof(FieldValue) == 40);
+inline constexpr std::uint32_t kFieldRecoveryAction = 230;
+inline constexpr std::uint32_t kTypeUnsignedInt = 1;
+
+// Events that the driver announces by itself.
+using EventSet = struct EventSetHandle*;
+inline constexpr std::uint64_t kEventXidCritical = 0x8;
+struct EventData {
+  Device device;
+  std::uint64_t type;
+  std::uint64_t data;              // of kEventXidCritical: the Xid
+  std::uint32_t gpu_instance;      // kNoValue32 without MIG
+  std::uint32_t compute_instance;  // kNoValue32 without MIG
+};
+static_assert(sizeof(EventData) == 32);
 
 // GPM: two samples of hardware counters, and metrics computed from the pair.
 inline constexpr std::uint32_t kGpmVersion = 1;
@@ -139,6 +174,19 @@ using GetUtilizationFn = Return(Device, Utilization*);
 using GetPowerFn = Return(Device, std::uint32_t*);   // milliwatts
 using GetEnergyFn = Return(Device, std::uint64_t*);  // millijoules since the driver was loaded
 using GetTemperatureFn = Return(Device, std::uint32_t, std::uint32_t*);
+using GetClockFn = Return(Device, std::uint32_t, std::uint32_t*);  // MHz
+using GetEccFn = Return(Device, std::uint32_t error, std::uint32_t counter, std::uint64_t*);
+// corrected, uncorrected, pending, failed
+using GetRemappedFn = Return(Device, std::uint32_t*, std::uint32_t*, std::uint32_t*,
+                             std::uint32_t*);
+using GetComputeModeFn = Return(Device, std::uint32_t*);
+using GetMigModeFn = Return(Device, std::uint32_t* current, std::uint32_t* pending);
+using GetFieldsFn = Return(Device, std::int32_t count, FieldValue*);
+using GetCudaVersionFn = Return(std::int32_t*);  // 12040: 12.4
+using EventSetCreateFn = Return(EventSet*);
+using EventSetFreeFn = Return(EventSet);
+using RegisterEventsFn = Return(Device, std::uint64_t types, EventSet);
+using EventSetWaitFn = Return(EventSet, EventData*, std::uint32_t timeout_ms);
 using GpmSupportFn = Return(Device, GpmSupport*);
 using GpmAllocFn = Return(GpmSample*);
 using GpmFreeFn = Return(GpmSample);

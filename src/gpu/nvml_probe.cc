@@ -1,111 +1,25 @@
 #include "gpu/nvml_probe.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "base/process_id.h"
-#include "gpu/nvml_abi.h"
+#include "gpu/counters.h"
+#include "gpu/nvml_library.h"
+#include "gpu/sanity.h"
+#include "gpu/units.h"
 
 namespace carma::gpu {
 namespace {
 
-constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
 constexpr std::uint32_t kMaxDevices = 1024;
 constexpr std::uint32_t kMaxProcesses = 65'536;
-// Counters are sampled one after the other, so a full GPU may read a hair above 100 %.
-constexpr double kMaxPercent = 101;
-constexpr std::uint32_t kMaxPowerMw = 100'000'000;
-
-struct CloseLibrary {
-  void operator()(void* handle) const { ::dlclose(handle); }
-};
-using Library = std::unique_ptr<void, CloseLibrary>;
-
-// The functions of one library; null: it has none of that name.
-struct Api {
-  nvml::InitFn* init = nullptr;
-  nvml::InitFn* shutdown = nullptr;
-  nvml::ErrorStringFn* error_string = nullptr;
-  nvml::GetCountFn* count = nullptr;
-  nvml::GetByIndexFn* by_index = nullptr;
-  nvml::GetByTextFn* by_uuid = nullptr;
-  nvml::GetTextFn* uuid = nullptr;
-  nvml::GetTextFn* name = nullptr;
-  nvml::GetPciFn* pci = nullptr;
-  nvml::GetMemoryV2Fn* memory_v2 = nullptr;
-  nvml::GetMemoryFn* memory = nullptr;
-  nvml::GetProcessesFn* compute = nullptr;
-  nvml::GetProcessesFn* graphics = nullptr;
-  nvml::GetProcessesFn* mps = nullptr;
-  nvml::GetUtilizationFn* utilization = nullptr;
-  nvml::GetPowerFn* power = nullptr;
-  nvml::GetEnergyFn* energy = nullptr;
-  nvml::GetTemperatureFn* temperature = nullptr;
-  nvml::GpmSupportFn* gpm_support = nullptr;
-  nvml::GpmAllocFn* gpm_alloc = nullptr;
-  nvml::GpmFreeFn* gpm_free = nullptr;
-  nvml::GpmGetFn* gpm_get = nullptr;
-  nvml::GpmMetricsFn* gpm_metrics = nullptr;
-
-  bool HasGpm() const { return gpm_support && gpm_alloc && gpm_free && gpm_get && gpm_metrics; }
-};
-
-template <class Fn>
-void Resolve(void* library, const char* name, Fn*& target) {
-  target = reinterpret_cast<Fn*>(::dlsym(library, name));
-}
-
-Api ResolveAll(void* library) {
-  Api api;
-  Resolve(library, "nvmlInit_v2", api.init);
-  Resolve(library, "nvmlShutdown", api.shutdown);
-  Resolve(library, "nvmlErrorString", api.error_string);
-  Resolve(library, "nvmlDeviceGetCount_v2", api.count);
-  Resolve(library, "nvmlDeviceGetHandleByIndex_v2", api.by_index);
-  Resolve(library, "nvmlDeviceGetHandleByUUID", api.by_uuid);
-  Resolve(library, "nvmlDeviceGetUUID", api.uuid);
-  Resolve(library, "nvmlDeviceGetName", api.name);
-  Resolve(library, "nvmlDeviceGetPciInfo_v3", api.pci);
-  Resolve(library, "nvmlDeviceGetMemoryInfo_v2", api.memory_v2);
-  Resolve(library, "nvmlDeviceGetMemoryInfo", api.memory);
-  Resolve(library, "nvmlDeviceGetComputeRunningProcesses_v3", api.compute);
-  Resolve(library, "nvmlDeviceGetGraphicsRunningProcesses_v3", api.graphics);
-  Resolve(library, "nvmlDeviceGetMPSComputeRunningProcesses_v3", api.mps);
-  Resolve(library, "nvmlDeviceGetUtilizationRates", api.utilization);
-  Resolve(library, "nvmlDeviceGetPowerUsage", api.power);
-  Resolve(library, "nvmlDeviceGetTotalEnergyConsumption", api.energy);
-  Resolve(library, "nvmlDeviceGetTemperature", api.temperature);
-  Resolve(library, "nvmlGpmQueryDeviceSupport", api.gpm_support);
-  Resolve(library, "nvmlGpmSampleAlloc", api.gpm_alloc);
-  Resolve(library, "nvmlGpmSampleFree", api.gpm_free);
-  Resolve(library, "nvmlGpmSampleGet", api.gpm_get);
-  Resolve(library, "nvmlGpmMetricsGet", api.gpm_metrics);
-  return api;
-}
-
-const char* MissingFunction(const Api& api) {
-  if (!api.init) return "nvmlInit_v2";
-  if (!api.count) return "nvmlDeviceGetCount_v2";
-  if (!api.by_index) return "nvmlDeviceGetHandleByIndex_v2";
-  if (!api.uuid) return "nvmlDeviceGetUUID";
-  if (!api.memory_v2 && !api.memory) return "nvmlDeviceGetMemoryInfo";
-  return nullptr;
-}
-
-// What the driver means by "this GPU or this account has no such value".
-bool MeansAbsent(nvml::Return code) {
-  return code == nvml::kNotSupported || code == nvml::kNoPermission ||
-         code == nvml::kFunctionNotFound || code == nvml::kNoData ||
-         code == nvml::kArgumentVersionMismatch;
-}
-
-bool MeansDriverGone(nvml::Return code) {
-  return code == nvml::kUninitialized || code == nvml::kDriverNotLoaded;
-}
+// Events of one round, and kept for one device: a GPU that reports the same fault without end must
+// not hold up the others.
+constexpr int kMaxEvents = 64;
 
 struct DeviceState {
   DeviceInfo info;
@@ -114,13 +28,24 @@ struct DeviceState {
   nvml::GpmSample previous = nullptr;
   nvml::GpmSample next = nullptr;
   bool primed = false;  // `previous` holds counters
-  double last_energy_j = 0;
+  // How many of Counters() are asked for: a library that refuses the list may know the first.
+  std::size_t gpm_counters = Counters().size();
+  Sanity sanity;
   std::vector<ProcessUse> processes;  // of the last reading
+  Condition condition;
+  std::optional<base::Time> condition_taken;
+  std::vector<int> xids;  // announced and not yet read
+};
+
+// What follows from an error in place of one value.
+enum class Weight {
+  kDecides,  // the reading fails
+  kTells,    // the value is absent, unless the GPU or the driver is gone
 };
 
 class NvmlProbe : public Probe {
  public:
-  NvmlProbe(Library library, const Api& api) : library_(std::move(library)), api_(api) {}
+  explicit NvmlProbe(NvmlLibrary library) : library_(std::move(library)), api_(library_.api) {}
   ~NvmlProbe() override { Shutdown(); }
   NvmlProbe(const NvmlProbe&) = delete;
   NvmlProbe& operator=(const NvmlProbe&) = delete;
@@ -130,27 +55,40 @@ class NvmlProbe : public Probe {
 
  private:
   std::unexpected<base::Error> Failure(nvml::Return code, const std::string& doing);
+  // True: the call gave its value; false: there is none.
+  base::Result<bool> Given(const DeviceState& device, nvml::Return code, const char* what,
+                           Weight weight);
   base::Result<base::Unit> Open();
   void Shutdown();
   base::Result<DeviceState> Describe(std::uint32_t index);
   base::Result<base::Unit> FindAgain();
   void PrepareGpm(DeviceState& device);
   void FreeGpm(DeviceState& device);
+  void RegisterEvents();
+  void FreeEvents();
+  void TakeEvents();
 
   base::Result<base::Unit> ReadMemory(const DeviceState& device, Reading& reading);
   base::Result<base::Unit> ReadMemoryV1(const DeviceState& device, Reading& reading);
   base::Result<base::Unit> ReadProcesses(DeviceState& device, Reading& reading);
   base::Result<base::Unit> AddList(const DeviceState& device, nvml::GetProcessesFn* function,
                                    const char* what, std::vector<ProcessUse>& all);
-  base::Result<base::Unit> ReadSmActivity(DeviceState& device, Reading& reading);
+  base::Result<base::Unit> ReadCounters(DeviceState& device, Reading& reading);
+  base::Result<bool> AskCounters(DeviceState& device);
   base::Result<base::Unit> ReadUtilization(const DeviceState& device, Reading& reading);
-  base::Result<base::Unit> ReadPower(DeviceState& device, Reading& reading);
+  base::Result<base::Unit> ReadPower(const DeviceState& device, Reading& reading);
   base::Result<base::Unit> ReadTemperature(const DeviceState& device, Reading& reading);
+  base::Result<base::Unit> ReadClocks(const DeviceState& device, Reading& reading);
+  base::Result<base::Unit> ReadCondition(DeviceState& device, Reading& reading);
+  base::Result<Condition> AskCondition(const DeviceState& device);
+  base::Result<base::Unit> AskEcc(const DeviceState& device, Condition& condition);
+  base::Result<base::Unit> AskRecovery(const DeviceState& device, Condition& condition);
 
-  Library library_;
-  Api api_;
+  NvmlLibrary library_;
+  const NvmlApi& api_;
   bool initialised_ = false;  // nvmlInit succeeded
   bool open_ = false;         // … and the driver has not gone since
+  nvml::EventSet events_ = nullptr;
   std::vector<DeviceState> devices_;
   std::vector<nvml::ProcessInfo> list_;  // reused: readings are frequent
   nvml::GpmMetricsGet metrics_{};        // 13 KiB, too much for every call
@@ -163,11 +101,15 @@ std::unexpected<base::Error> Corrupt(const DeviceState& device, const std::strin
 // NVML's own text, and the reaction of CARMA: a lost GPU does not come back by asking again.
 std::unexpected<base::Error> NvmlProbe::Failure(nvml::Return code, const std::string& doing) {
   if (MeansDriverGone(code)) open_ = false;
-  const char* text = api_.error_string ? api_.error_string(code) : nullptr;
-  const base::ErrorCode kind =
-      code == nvml::kGpuIsLost ? base::ErrorCode::kNotFound : base::ErrorCode::kUnavailable;
-  return base::Fail(kind, doing + ": " + (text ? text : "unnamed error") + " (NVML " +
-                              std::to_string(code) + ")");
+  return NvmlFailure(api_, code, doing);
+}
+
+base::Result<bool> NvmlProbe::Given(const DeviceState& device, nvml::Return code, const char* what,
+                                    Weight weight) {
+  if (code == nvml::kSuccess) return true;
+  const bool gone = code == nvml::kGpuIsLost || MeansDriverGone(code);
+  if (!gone && (weight == Weight::kTells || MeansAbsent(code))) return false;
+  return Failure(code, "GPU " + device.info.uuid + ": " + what);
 }
 
 base::Result<base::Unit> NvmlProbe::Open() {
@@ -185,7 +127,8 @@ base::Result<base::Unit> NvmlProbe::Open() {
 // Handles of an earlier life of the driver mean nothing to the present one.
 base::Result<base::Unit> NvmlProbe::FindAgain() {
   for (DeviceState& device : devices_) {
-    device.last_energy_j = 0;
+    device.sanity.Forget();
+    device.condition_taken.reset();
     if (!api_.by_uuid) {
       return base::Fail(base::ErrorCode::kUnavailable,
                         "NVML was reloaded; GPUs must be listed again");
@@ -194,6 +137,7 @@ base::Result<base::Unit> NvmlProbe::FindAgain() {
     if (code != nvml::kSuccess) return Failure(code, "finding GPU " + device.info.uuid + " again");
     PrepareGpm(device);
   }
+  RegisterEvents();
   return base::Unit{};
 }
 
@@ -201,6 +145,7 @@ base::Result<base::Unit> NvmlProbe::FindAgain() {
 // away.
 void NvmlProbe::Shutdown() {
   for (DeviceState& device : devices_) FreeGpm(device);
+  FreeEvents();
   if (initialised_ && api_.shutdown) api_.shutdown();
   initialised_ = open_ = false;
 }
@@ -224,6 +169,39 @@ void NvmlProbe::FreeGpm(DeviceState& device) {
   device.primed = false;
 }
 
+// A new set each time: what was announced about GPUs of an earlier list is of no use.
+void NvmlProbe::RegisterEvents() {
+  FreeEvents();
+  if (!api_.HasEvents() || devices_.empty()) return;
+  if (api_.events_create(&events_) != nvml::kSuccess) {
+    events_ = nullptr;
+    return;
+  }
+  for (const DeviceState& device : devices_) {
+    // A GPU or an account that may not has no events; all else is read as ever.
+    (void)api_.events_register(device.handle, nvml::kEventXidCritical, events_);
+  }
+}
+
+void NvmlProbe::FreeEvents() {
+  if (events_) api_.events_free(events_);
+  events_ = nullptr;
+}
+
+// Hands what was announced to the devices that it concerns. Waits for nothing.
+void NvmlProbe::TakeEvents() {
+  if (!events_) return;
+  for (int taken = 0; taken < kMaxEvents; ++taken) {
+    nvml::EventData event{};
+    if (api_.events_wait(events_, &event, 0) != nvml::kSuccess) return;
+    if ((event.type & nvml::kEventXidCritical) == 0) continue;
+    for (DeviceState& device : devices_) {
+      if (device.handle != event.device || device.xids.size() >= kMaxEvents) continue;
+      device.xids.push_back(static_cast<int>(std::min<std::uint64_t>(event.data, 999)));
+    }
+  }
+}
+
 base::Result<DeviceState> NvmlProbe::Describe(std::uint32_t index) {
   DeviceState device;
   const std::string where = "GPU " + std::to_string(index);
@@ -245,6 +223,9 @@ base::Result<DeviceState> NvmlProbe::Describe(std::uint32_t index) {
   if (base::Result<base::Unit> memory = ReadMemory(device, reading); !memory) {
     return std::unexpected(memory.error());
   }
+  if (base::Result<base::Unit> sane = device.sanity.Check(device.info.uuid, reading); !sane) {
+    return std::unexpected(sane.error());
+  }
   device.info.total_mib = reading.total_mib;
   device.info.reserved_mib = reading.reserved_mib;
   PrepareGpm(device);
@@ -255,6 +236,7 @@ base::Result<DeviceState> NvmlProbe::Describe(std::uint32_t index) {
 base::Result<std::vector<DeviceInfo>> NvmlProbe::Devices() {
   // The list is made anew: a driver that was reloaded may show other GPUs.
   for (DeviceState& device : devices_) FreeGpm(device);
+  FreeEvents();
   devices_.clear();
   if (base::Result<base::Unit> open = Open(); !open) return std::unexpected(open.error());
   std::uint32_t count = 0;
@@ -274,6 +256,7 @@ base::Result<std::vector<DeviceInfo>> NvmlProbe::Devices() {
   std::stable_sort(
       devices_.begin(), devices_.end(),
       [](const DeviceState& a, const DeviceState& b) { return a.info.pci < b.info.pci; });
+  RegisterEvents();
   std::vector<DeviceInfo> infos;
   infos.reserve(devices_.size());
   for (const DeviceState& device : devices_) infos.push_back(device.info);
@@ -288,13 +271,18 @@ base::Result<Reading> NvmlProbe::Read(std::size_t index, base::Time now) {
   DeviceState& device = devices_[index];
   Reading reading;
   reading.taken = now;
+  TakeEvents();
   base::Result<base::Unit> step = ReadMemory(device, reading);
   if (step) step = ReadProcesses(device, reading);
-  if (step) step = ReadSmActivity(device, reading);
+  if (step) step = ReadCounters(device, reading);
   if (step) step = ReadUtilization(device, reading);
   if (step) step = ReadPower(device, reading);
   if (step) step = ReadTemperature(device, reading);
+  if (step) step = ReadClocks(device, reading);
+  if (step) step = ReadCondition(device, reading);
+  if (step) step = device.sanity.Check(device.info.uuid, reading);
   if (!step) return std::unexpected(step.error());
+  reading.xids = std::exchange(device.xids, {});
   return reading;
 }
 
@@ -308,12 +296,9 @@ base::Result<base::Unit> NvmlProbe::ReadMemory(const DeviceState& device, Readin
   if (memory.total == 0 || memory.total == nvml::kNoValue64 || memory.used == nvml::kNoValue64) {
     return Corrupt(device, "memory is not told");
   }
-  if (memory.reserved > memory.total || memory.used > memory.total - memory.reserved) {
-    return Corrupt(device, "more memory in use than there is");
-  }
-  reading.total_mib = static_cast<std::int64_t>(memory.total / kMib);
-  reading.reserved_mib = static_cast<std::int64_t>((memory.reserved + kMib - 1) / kMib);
-  reading.used_mib = static_cast<std::int64_t>((memory.used + kMib - 1) / kMib);
+  reading.total_mib = WholeMib(Bytes(memory.total)).value();
+  reading.reserved_mib = StartedMib(Bytes(memory.reserved)).value();
+  reading.used_mib = StartedMib(Bytes(memory.used)).value();
   return base::Unit{};
 }
 
@@ -325,10 +310,9 @@ base::Result<base::Unit> NvmlProbe::ReadMemoryV1(const DeviceState& device, Read
   if (memory.total == 0 || memory.total == nvml::kNoValue64 || memory.used == nvml::kNoValue64) {
     return Corrupt(device, "memory is not told");
   }
-  if (memory.used > memory.total) return Corrupt(device, "more memory in use than there is");
-  reading.total_mib = static_cast<std::int64_t>(memory.total / kMib);
+  reading.total_mib = WholeMib(Bytes(memory.total)).value();
   reading.reserved_mib = 0;
-  reading.used_mib = static_cast<std::int64_t>((memory.used + kMib - 1) / kMib);
+  reading.used_mib = StartedMib(Bytes(memory.used)).value();
   return base::Unit{};
 }
 
@@ -369,19 +353,16 @@ base::Result<base::Unit> NvmlProbe::AddList(const DeviceState& device,
     code = function(device.handle, &count, list_.data());
     if (code == nvml::kInsufficientSize && count <= asked) count = asked + 64;
   }
-  if (MeansAbsent(code)) return base::Unit{};
-  if (code != nvml::kSuccess) return Failure(code, "GPU " + device.info.uuid + ": " + what);
+  const base::Result<bool> given = Given(device, code, what, Weight::kDecides);
+  if (!given) return std::unexpected(given.error());
+  if (!*given) return base::Unit{};
   if (count > list_.size()) return Corrupt(device, "more processes than there was room for");
   std::vector<ProcessUse> uses;
   for (std::uint32_t i = 0; i < count; ++i) {
     const nvml::ProcessInfo& line = list_[i];
     std::optional<std::int64_t> mib;
     if (line.used_gpu_memory != nvml::kNoValue64) {
-      mib = static_cast<std::int64_t>(line.used_gpu_memory / kMib) +
-            (line.used_gpu_memory % kMib != 0 ? 1 : 0);
-      if (*mib > device.info.total_mib) {
-        return Corrupt(device, "pid " + std::to_string(line.pid) + " uses more than the GPU has");
-      }
+      mib = StartedMib(Bytes(line.used_gpu_memory)).value();
     }
     AddUse(uses, static_cast<pid_t>(line.pid), mib);
   }
@@ -410,99 +391,215 @@ base::Result<base::Unit> NvmlProbe::ReadProcesses(DeviceState& device, Reading& 
   return base::Unit{};
 }
 
-base::Result<base::Unit> NvmlProbe::ReadSmActivity(DeviceState& device, Reading& reading) {
-  if (!device.previous) return base::Unit{};
-  nvml::Return code = api_.gpm_get(device.handle, device.next);
-  if (code != nvml::kSuccess) {
-    device.primed = false;
-    if (MeansAbsent(code)) return base::Unit{};
-    return Failure(code, "GPU " + device.info.uuid + ": GPM sample");
-  }
-  const bool pair = std::exchange(device.primed, true);
-  std::swap(device.previous, device.next);  // `previous` is now the newest
-  if (!pair) return base::Unit{};
+// Asks for the metrics of the pair of samples; false: the driver has none.
+base::Result<bool> NvmlProbe::AskCounters(DeviceState& device) {
   metrics_.version = nvml::kGpmVersion;
-  metrics_.metric_count = 1;
   metrics_.first = device.next;
   metrics_.second = device.previous;
-  metrics_.metrics[0] = {};
-  metrics_.metrics[0].metric_id = nvml::kGpmSmUtil;
-  code = api_.gpm_metrics(&metrics_);
-  if (code == nvml::kSuccess) code = metrics_.metrics[0].result;
-  if (MeansAbsent(code)) return base::Unit{};
-  if (code != nvml::kSuccess) return Failure(code, "GPU " + device.info.uuid + ": SM activity");
-  const double percent = metrics_.metrics[0].value;
-  if (!(percent >= 0 && percent <= kMaxPercent)) {  // NaN fails both
+  while (true) {
+    metrics_.metric_count = static_cast<std::uint32_t>(device.gpm_counters);
+    for (std::size_t i = 0; i < device.gpm_counters; ++i) {
+      metrics_.metrics[i] = {};
+      metrics_.metrics[i].metric_id = Counters()[i].gpm;
+    }
+    const nvml::Return code = api_.gpm_metrics(&metrics_);
+    if (code == nvml::kInvalidArgument && device.gpm_counters > 1) {
+      device.gpm_counters = 1;
+      continue;
+    }
+    return Given(device, code, "SM activity", Weight::kDecides);
+  }
+}
+
+base::Result<base::Unit> NvmlProbe::ReadCounters(DeviceState& device, Reading& reading) {
+  if (!device.previous) return base::Unit{};
+  const nvml::Return sampled = api_.gpm_get(device.handle, device.next);
+  const bool pair = std::exchange(device.primed, sampled == nvml::kSuccess);
+  base::Result<bool> given = Given(device, sampled, "GPM sample", Weight::kDecides);
+  if (!given) return std::unexpected(given.error());
+  if (!*given) return base::Unit{};
+  std::swap(device.previous, device.next);  // `previous` is now the newest
+  if (!pair) return base::Unit{};
+  given = AskCounters(device);
+  if (given && *given)
+    given = Given(device, metrics_.metrics[0].result, "SM activity", Weight::kDecides);
+  if (!given) return std::unexpected(given.error());
+  if (!*given) return base::Unit{};
+  if (!StoreGpm(Counters()[0], metrics_.metrics[0].value, reading)) {
     return Corrupt(device, "SM activity is no percentage");
   }
-  reading.sm_active = std::min(percent / 100, 1.0);
+  reading.counters = CounterSource::kGpm;
+  for (std::size_t i = 1; i < device.gpm_counters; ++i) {
+    const nvml::GpmMetric& metric = metrics_.metrics[i];
+    if (metric.result == nvml::kSuccess) (void)StoreGpm(Counters()[i], metric.value, reading);
+  }
   return base::Unit{};
 }
 
 base::Result<base::Unit> NvmlProbe::ReadUtilization(const DeviceState& device, Reading& reading) {
   if (!api_.utilization) return base::Unit{};
   nvml::Utilization utilization{};
-  const nvml::Return code = api_.utilization(device.handle, &utilization);
-  if (MeansAbsent(code)) return base::Unit{};
-  if (code != nvml::kSuccess) return Failure(code, "GPU " + device.info.uuid + ": utilization");
-  if (utilization.gpu > 100) return Corrupt(device, "utilization above 100 %");
-  reading.utilization = utilization.gpu / 100.0;
+  const base::Result<bool> given =
+      Given(device, api_.utilization(device.handle, &utilization), "utilization", Weight::kDecides);
+  if (!given) return std::unexpected(given.error());
+  if (!*given) return base::Unit{};
+  const std::optional<Fraction> busy = ToFraction(Percent(utilization.gpu));
+  if (!busy) return Corrupt(device, "utilization above 100 %");
+  reading.utilization = busy->value();
   return base::Unit{};
 }
 
-base::Result<base::Unit> NvmlProbe::ReadPower(DeviceState& device, Reading& reading) {
+base::Result<base::Unit> NvmlProbe::ReadPower(const DeviceState& device, Reading& reading) {
   if (api_.power) {
-    std::uint32_t milliwatt = 0;
-    const nvml::Return code = api_.power(device.handle, &milliwatt);
-    if (code != nvml::kSuccess && !MeansAbsent(code)) {
-      return Failure(code, "GPU " + device.info.uuid + ": power");
-    }
-    if (code == nvml::kSuccess) {
-      if (milliwatt > kMaxPowerMw) return Corrupt(device, "power above 100 kW");
-      reading.power_w = milliwatt / 1000.0;
-    }
+    std::uint32_t milliwatts = 0;
+    const base::Result<bool> given =
+        Given(device, api_.power(device.handle, &milliwatts), "power", Weight::kDecides);
+    if (!given) return std::unexpected(given.error());
+    if (*given) reading.power_w = ToWatts(Milliwatts(milliwatts)).value();
   }
   if (!api_.energy) return base::Unit{};
-  std::uint64_t millijoule = 0;
-  const nvml::Return code = api_.energy(device.handle, &millijoule);
-  if (MeansAbsent(code)) return base::Unit{};
-  if (code != nvml::kSuccess) return Failure(code, "GPU " + device.info.uuid + ": energy");
-  const double energy_j = static_cast<double>(millijoule) / 1000.0;
-  if (millijoule == nvml::kNoValue64) return Corrupt(device, "energy is not told");
-  if (energy_j < device.last_energy_j) {
-    device.last_energy_j = energy_j;  // a reloaded driver counts from zero: complain once
-    return Corrupt(device, "the energy counter went back");
-  }
-  device.last_energy_j = energy_j;
-  reading.energy_j = energy_j;
+  std::uint64_t millijoules = 0;
+  const base::Result<bool> given =
+      Given(device, api_.energy(device.handle, &millijoules), "energy", Weight::kDecides);
+  if (!given) return std::unexpected(given.error());
+  if (*given) reading.energy_j = ToJoules(Millijoules(millijoules)).value();
   return base::Unit{};
 }
 
 base::Result<base::Unit> NvmlProbe::ReadTemperature(const DeviceState& device, Reading& reading) {
   if (!api_.temperature) return base::Unit{};
   std::uint32_t celsius = 0;
-  const nvml::Return code = api_.temperature(device.handle, nvml::kTemperatureGpu, &celsius);
-  if (MeansAbsent(code)) return base::Unit{};
-  if (code != nvml::kSuccess) return Failure(code, "GPU " + device.info.uuid + ": temperature");
-  if (celsius > 250) return Corrupt(device, "temperature above 250 °C");
-  reading.temperature_c = celsius;
+  const base::Result<bool> given =
+      Given(device, api_.temperature(device.handle, nvml::kTemperatureGpu, &celsius), "temperature",
+            Weight::kDecides);
+  if (!given) return std::unexpected(given.error());
+  if (*given) reading.temperature_c = celsius;
+  return base::Unit{};
+}
+
+base::Result<base::Unit> NvmlProbe::ReadClocks(const DeviceState& device, Reading& reading) {
+  if (!api_.clock) return base::Unit{};
+  constexpr double kFastestMhz = 100'000;
+  for (const auto& [type, target] : {std::pair(nvml::kClockSm, &Reading::sm_clock_mhz),
+                                     std::pair(nvml::kClockMemory, &Reading::memory_clock_mhz)}) {
+    std::uint32_t mhz = 0;
+    const base::Result<bool> given =
+        Given(device, api_.clock(device.handle, type, &mhz), "clock", Weight::kTells);
+    if (!given) return std::unexpected(given.error());
+    if (*given && mhz <= kFastestMhz) reading.*target = mhz;
+  }
+  return base::Unit{};
+}
+
+base::Result<base::Unit> NvmlProbe::ReadCondition(DeviceState& device, Reading& reading) {
+  if (!device.condition_taken || reading.taken - *device.condition_taken >= kConditionSpan) {
+    base::Result<Condition> condition = AskCondition(device);
+    if (!condition) return std::unexpected(condition.error());
+    device.condition = *condition;
+    device.condition_taken = reading.taken;
+  }
+  reading.condition = device.condition;
+  return base::Unit{};
+}
+
+base::Result<Condition> NvmlProbe::AskCondition(const DeviceState& device) {
+  Condition condition;
+  if (api_.remapped) {
+    std::uint32_t corrected = 0, uncorrected = 0, pending = 0, failed = 0;
+    const base::Result<bool> given =
+        Given(device, api_.remapped(device.handle, &corrected, &uncorrected, &pending, &failed),
+              "remapped rows", Weight::kTells);
+    if (!given) return std::unexpected(given.error());
+    if (*given && corrected != nvml::kNoValue32 && uncorrected != nvml::kNoValue32) {
+      condition.rows_remapped = std::int64_t{corrected} + uncorrected;
+      condition.remap_pending = pending != 0;
+      condition.remap_failed = failed != 0;
+    }
+  }
+  if (api_.compute_mode) {
+    std::uint32_t mode = 0;
+    const base::Result<bool> given =
+        Given(device, api_.compute_mode(device.handle, &mode), "compute mode", Weight::kTells);
+    if (!given) return std::unexpected(given.error());
+    if (*given && mode <= static_cast<std::uint32_t>(ComputeMode::kExclusiveProcess)) {
+      condition.compute_mode = static_cast<ComputeMode>(mode);
+    }
+  }
+  if (api_.mig_mode) {
+    std::uint32_t current = 0, pending = 0;
+    const base::Result<bool> given =
+        Given(device, api_.mig_mode(device.handle, &current, &pending), "MIG mode", Weight::kTells);
+    if (!given) return std::unexpected(given.error());
+    if (*given && current <= 1) condition.mig = current == 1;
+  }
+  base::Result<base::Unit> step = AskEcc(device, condition);
+  if (step) step = AskRecovery(device, condition);
+  if (!step) return std::unexpected(step.error());
+  return condition;
+}
+
+base::Result<base::Unit> NvmlProbe::AskEcc(const DeviceState& device, Condition& condition) {
+  if (!api_.ecc) return base::Unit{};
+  constexpr std::uint64_t kMostErrors = std::uint64_t{1} << 53;  // exact in JSON
+  for (const auto& [kind, target] :
+       {std::pair(nvml::kEccCorrected, &condition.ecc_corrected),
+        std::pair(nvml::kEccUncorrected, &condition.ecc_uncorrected)}) {
+    std::uint64_t errors = 0;
+    const base::Result<bool> given =
+        Given(device, api_.ecc(device.handle, kind, nvml::kEccSinceLoad, &errors), "ECC errors",
+              Weight::kTells);
+    if (!given) return std::unexpected(given.error());
+    if (*given && errors <= kMostErrors) *target = static_cast<std::int64_t>(errors);
+  }
+  return base::Unit{};
+}
+
+base::Result<base::Unit> NvmlProbe::AskRecovery(const DeviceState& device, Condition& condition) {
+  if (!api_.fields) return base::Unit{};
+  nvml::FieldValue field{};
+  field.field_id = nvml::kFieldRecoveryAction;
+  nvml::Return code = api_.fields(device.handle, 1, &field);
+  if (code == nvml::kSuccess) code = field.result;
+  const base::Result<bool> given = Given(device, code, "recovery action", Weight::kTells);
+  if (!given) return std::unexpected(given.error());
+  if (*given && field.value_type == nvml::kTypeUnsignedInt) {
+    const bool known =
+        field.value.count <= static_cast<std::uint32_t>(RecoveryAction::kDrainAndReset);
+    condition.recovery =
+        known ? static_cast<RecoveryAction>(field.value.count) : RecoveryAction::kOther;
+  }
   return base::Unit{};
 }
 
 }  // namespace
 
 base::Result<std::unique_ptr<Probe>> LoadNvmlProbe(const std::string& library) {
-  Library handle(::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL));
-  if (!handle) {
-    const char* why = ::dlerror();
-    return base::Fail(base::ErrorCode::kUnavailable,
-                      "no NVML library: " + std::string(why ? why : library.c_str()));
+  base::Result<NvmlLibrary> loaded = LoadNvml(library);
+  if (!loaded) return std::unexpected(loaded.error());
+  return std::make_unique<NvmlProbe>(std::move(*loaded));
+}
+
+base::Result<DriverVersions> AskDriverVersions(const std::string& library) {
+  const base::Result<NvmlLibrary> loaded = LoadNvml(library);
+  if (!loaded) return std::unexpected(loaded.error());
+  const NvmlApi& api = loaded->api;
+  if (const nvml::Return code = api.init(); code != nvml::kSuccess) {
+    return NvmlFailure(api, code, "initialising NVML");
   }
-  const Api api = ResolveAll(handle.get());
-  if (const char* missing = MissingFunction(api)) {
-    return base::Fail(base::ErrorCode::kUnavailable, library + " is no NVML: it has no " + missing);
+  const auto text = [](nvml::GetVersionFn* function) {
+    std::array<char, nvml::kVersionBytes> version{};
+    if (!function || function(version.data(), version.size()) != nvml::kSuccess)
+      return std::string();
+    return std::string(version.data(), strnlen(version.data(), version.size()));
+  };
+  DriverVersions versions{
+      .driver = text(api.driver_version), .library = text(api.library_version), .cuda = ""};
+  std::int32_t cuda = 0;
+  if (api.cuda_version && api.cuda_version(&cuda) == nvml::kSuccess && cuda > 0) {
+    versions.cuda = std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10);
   }
-  return std::unique_ptr<Probe>(new NvmlProbe(std::move(handle), api));
+  if (api.shutdown) api.shutdown();
+  return versions;
 }
 
 }  // namespace carma::gpu

@@ -9,13 +9,28 @@
 namespace carma::gpu {
 
 inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
+// The condition of a GPU (Reading::condition) is asked for this often and repeated in between: some
+// of these calls take the driver longer than all others together.
+inline constexpr base::Duration kConditionSpan{10'000};
 
 // Loads the library (a file name for the dynamic linker, or a path). Nothing is asked of the driver
 // yet: Devices() initialises it, and a driver that went away is initialised again by the next call.
 // Functions that the library or a GPU lacks leave their value absent; only initialisation, the list
-// of devices and their memory are indispensable. SM activity is the mean between two consecutive
-// Read()s of a device (NVML's GPM, percent turned into a fraction); the first Read() looks back to
-// Devices(). Errors: kUnavailable: no such library, or one without the indispensable functions.
+// of devices and their memory are indispensable. SM activity and the other counters are means
+// between two consecutive Read()s of a device (NVML's GPM, percent turned into fractions); the
+// first Read() looks back to Devices(). What decisions rest upon (memory, processes, SM activity,
+// utilisation, power, energy, temperature) makes a Read() fail when the driver's answer is an error
+// or nonsense; the rest is then merely absent. A lost GPU is kNotFound, whichever call told it.
+// Errors: kUnavailable: no such library, or one without the indispensable functions.
 base::Result<std::unique_ptr<Probe>> LoadNvmlProbe(const std::string& library = kNvmlLibrary);
+
+// Empty: not told.
+struct DriverVersions {
+  std::string driver;   // "550.54.15"
+  std::string library;  // NVML's own: "12.550.54.15"
+  std::string cuda;     // the newest CUDA that the driver serves: "12.4"
+};
+// Errors: kUnavailable: no library, or no driver. May block.
+base::Result<DriverVersions> AskDriverVersions(const std::string& library = kNvmlLibrary);
 
 }  // namespace carma::gpu

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "gpu/fake_nvml/fake_nvml.h"
+#include "gpu/sanity.h"
 
 namespace carma::gpu {
 namespace {
@@ -33,6 +34,7 @@ class NvmlProbeTest : public ::testing::Test {
   void TearDown() override {
     probe_.reset();
     EXPECT_EQ(nvml_->samples, 0) << "GPM samples leaked";
+    EXPECT_EQ(nvml_->event_sets, 0) << "event sets leaked";
     *nvml_ = {};
     ::dlclose(handle_);
   }
@@ -207,6 +209,222 @@ TEST_F(NvmlProbeTest, ADriverThatComesBackIsUsedAgain) {
   EXPECT_EQ(reading.error().code, ErrorCode::kUnavailable);
   nvml_->errors.clear();
   EXPECT_EQ(MustRead(1).used_mib, 10'000);
+}
+
+TEST_F(NvmlProbeTest, CountersComeInFractionsAndBytes) {
+  FakeNvmlGpu& gpu = nvml_->gpus[1];
+  ASSERT_TRUE(probe_->Devices());
+  EXPECT_EQ(Reading{}.counters, CounterSource::kNone);
+  gpu.sm_percent = 50;
+  gpu.gpm_metrics = {{3, 12.5},  {1, 99},   {5, 40},       {10, 30},    {11, 0},    {12, 7.5},
+                     {13, 0.25}, {20, 100}, {21, 1'000.5}, {60, 2'000}, {61, 3'000}};
+  const Reading reading = MustRead(0);
+  EXPECT_EQ(reading.counters, CounterSource::kGpm);
+  EXPECT_EQ(reading.sm_active, 0.5);
+  EXPECT_EQ(reading.sm_occupancy, 0.125);
+  EXPECT_EQ(reading.graphics_active, 0.99);
+  EXPECT_EQ(reading.tensor_active, 0.4);
+  EXPECT_EQ(reading.dram_active, 0.3);
+  EXPECT_EQ(reading.fp64_active, 0.0);
+  EXPECT_EQ(reading.fp32_active, 0.075);
+  EXPECT_EQ(reading.fp16_active, 0.0025);
+  EXPECT_EQ(reading.pcie_tx_bytes_s, 100.0 * kMib);
+  EXPECT_EQ(reading.pcie_rx_bytes_s, 1'000.5 * kMib);
+  EXPECT_EQ(reading.nvlink_rx_bytes_s, 2'000.0 * kMib);
+  EXPECT_EQ(reading.nvlink_tx_bytes_s, 3'000.0 * kMib);
+}
+
+TEST_F(NvmlProbeTest, ALibraryThatKnowsOneMetricIsAskedForOne) {
+  nvml_->gpm_refuses_lists = true;
+  ASSERT_TRUE(probe_->Devices());
+  nvml_->gpus[1].sm_percent = 25;
+  nvml_->gpus[1].gpm_metrics = {{10, 30}};
+  const Reading reading = MustRead(0);
+  EXPECT_EQ(reading.sm_active, 0.25);
+  EXPECT_FALSE(reading.dram_active);
+  EXPECT_EQ(MustRead(0).sm_active, 0.25);
+}
+
+TEST_F(NvmlProbeTest, TheConditionIsAskedForNowAndThen) {
+  FakeNvmlGpu& gpu = nvml_->gpus[1];
+  gpu.ecc_corrected = 5;
+  gpu.ecc_uncorrected = 1;
+  gpu.remapped_corrected = 2;
+  gpu.remapped_uncorrected = 1;
+  gpu.remap_pending = 1;
+  gpu.compute_mode = 3;
+  gpu.mig_mode = 1;
+  gpu.recovery_action = 4;
+  ASSERT_TRUE(probe_->Devices());
+  const Reading reading = MustRead(0);
+  EXPECT_EQ(reading.sm_clock_mhz, 1'410.0);
+  EXPECT_EQ(reading.memory_clock_mhz, 1'593.0);
+  const Condition expected = {.ecc_corrected = 5,
+                              .ecc_uncorrected = 1,
+                              .rows_remapped = 3,
+                              .remap_pending = true,
+                              .remap_failed = false,
+                              .compute_mode = ComputeMode::kExclusiveProcess,
+                              .mig = true,
+                              .recovery = RecoveryAction::kDrainAndReset};
+  EXPECT_EQ(reading.condition, expected);
+  gpu.recovery_action = 17;
+  EXPECT_EQ(MustRead(0).condition, expected) << "repeated until it is asked again";
+  EXPECT_EQ(nvml_->calls["nvmlDeviceGetFieldValues"], 1);
+  const auto later = probe_->Read(0, base::FromMs(5) + kConditionSpan);
+  ASSERT_TRUE(later);
+  EXPECT_EQ(later->condition.recovery, RecoveryAction::kOther);
+}
+
+TEST_F(NvmlProbeTest, WhatOnlyTellsIsAbsentWhateverTheDriverAnswers) {
+  struct Case {
+    const char* function;
+    std::function<bool(const Reading&)> absent;
+  };
+  const Case cases[] = {
+      {"nvmlDeviceGetClockInfo",
+       [](const Reading& r) { return !r.sm_clock_mhz && !r.memory_clock_mhz; }},
+      {"nvmlDeviceGetTotalEccErrors",
+       [](const Reading& r) { return !r.condition.ecc_corrected && !r.condition.ecc_uncorrected; }},
+      {"nvmlDeviceGetRemappedRows",
+       [](const Reading& r) { return !r.condition.rows_remapped && !r.condition.remap_failed; }},
+      {"nvmlDeviceGetComputeMode", [](const Reading& r) { return !r.condition.compute_mode; }},
+      {"nvmlDeviceGetMigMode", [](const Reading& r) { return !r.condition.mig; }},
+      {"nvmlDeviceGetFieldValues", [](const Reading& r) { return !r.condition.recovery; }},
+      {"nvmlEventSetWait_v2", [](const Reading& r) { return r.xids.empty(); }},
+      {"nvmlEventSetCreate", [](const Reading& r) { return r.xids.empty(); }},
+      {"nvmlDeviceRegisterEvents", [](const Reading& r) { return r.xids.empty(); }},
+  };
+  const nvml::Return codes[] = {nvml::kInvalidArgument,
+                                nvml::kNotSupported,
+                                nvml::kNoPermission,
+                                nvml::kNotFound,
+                                nvml::kInsufficientSize,
+                                nvml::kTimeout,
+                                nvml::kFunctionNotFound,
+                                nvml::kResetRequired,
+                                nvml::kLibRmVersionMismatch,
+                                nvml::kMemory,
+                                nvml::kNoData,
+                                nvml::kInsufficientResources,
+                                nvml::kArgumentVersionMismatch,
+                                nvml::kUnknown,
+                                4'711};
+  for (const Case& c : cases) {
+    for (const nvml::Return code : codes) {
+      SCOPED_TRACE(std::string(c.function) + " " + std::to_string(code));
+      nvml_->errors = {{c.function, code}};
+      ASSERT_TRUE(probe_->Devices());  // the condition is asked for anew
+      EXPECT_TRUE(c.absent(MustRead(0)));
+    }
+    const bool of_a_gpu = std::string(c.function).starts_with("nvmlDeviceGet");
+    if (!of_a_gpu) continue;
+    nvml_->errors = {{c.function, nvml::kGpuIsLost}};
+    ASSERT_TRUE(probe_->Devices());
+    const auto lost = probe_->Read(0, {});
+    ASSERT_FALSE(lost) << c.function;
+    EXPECT_EQ(lost.error().code, ErrorCode::kNotFound);
+  }
+  nvml_->errors.clear();
+}
+
+TEST_F(NvmlProbeTest, WhatDecidesFailsUnlessItIsNotSupported) {
+  const char* functions[] = {"nvmlDeviceGetMemoryInfo_v2",
+                             "nvmlDeviceGetComputeRunningProcesses_v3",
+                             "nvmlDeviceGetGraphicsRunningProcesses_v3",
+                             "nvmlDeviceGetMPSComputeRunningProcesses_v3",
+                             "nvmlGpmSampleGet",
+                             "nvmlGpmMetricsGet",
+                             "nvmlDeviceGetUtilizationRates",
+                             "nvmlDeviceGetPowerUsage",
+                             "nvmlDeviceGetTotalEnergyConsumption",
+                             "nvmlDeviceGetTemperature"};
+  struct Case {
+    nvml::Return code;
+    std::optional<ErrorCode> expected;  // empty: the reading does without
+  };
+  const Case cases[] = {{nvml::kNotSupported, {}},
+                        {nvml::kNoPermission, {}},
+                        {nvml::kFunctionNotFound, {}},
+                        {nvml::kNoData, {}},
+                        {nvml::kArgumentVersionMismatch, {}},
+                        {nvml::kTimeout, ErrorCode::kUnavailable},
+                        {nvml::kResetRequired, ErrorCode::kUnavailable},
+                        {nvml::kMemory, ErrorCode::kUnavailable},
+                        {nvml::kUnknown, ErrorCode::kUnavailable},
+                        {4'711, ErrorCode::kUnavailable},
+                        {nvml::kGpuIsLost, ErrorCode::kNotFound}};
+  ASSERT_TRUE(probe_->Devices());
+  for (const char* function : functions) {
+    for (const Case& c : cases) {
+      SCOPED_TRACE(std::string(function) + " " + std::to_string(c.code));
+      MustRead(0);
+      nvml_->errors = {{function, c.code}};
+      const auto reading = probe_->Read(0, {});
+      nvml_->errors.clear();
+      ASSERT_EQ(reading.has_value(), !c.expected.has_value());
+      if (reading) continue;
+      EXPECT_EQ(reading.error().code, *c.expected);
+    }
+  }
+}
+
+TEST_F(NvmlProbeTest, NonsenseThatOnlyTellsIsAbsent) {
+  ASSERT_TRUE(probe_->Devices());
+  FakeNvmlGpu& gpu = nvml_->gpus[1];
+  gpu.gpm_metrics = {{3, std::nan("")}, {10, 4'000}, {20, -1}, {5, 100.4}};
+  gpu.sm_clock = gpu.memory_clock = nvml::kNoValue32;
+  gpu.ecc_corrected = nvml::kNoValue64;
+  gpu.compute_mode = 99;
+  gpu.mig_mode = nvml::kNoValue32;
+  gpu.remapped_corrected = nvml::kNoValue32;
+  gpu.recovery_type = 0;  // a floating-point number where a count is expected
+  const Reading reading = MustRead(0);
+  EXPECT_FALSE(reading.sm_occupancy || reading.dram_active || reading.pcie_tx_bytes_s);
+  EXPECT_EQ(reading.tensor_active, 1.0) << "a hair above 100 % is 100 %";
+  EXPECT_FALSE(reading.sm_clock_mhz || reading.memory_clock_mhz);
+  EXPECT_EQ(reading.condition, (Condition{.ecc_uncorrected = 0}));
+}
+
+TEST_F(NvmlProbeTest, XidsReachTheirGpuOnce) {
+  ASSERT_TRUE(probe_->Devices());
+  nvml_->events = {{1, nvml::kEventXidCritical, 79},
+                   {0, nvml::kEventXidCritical, 48},
+                   {1, 0x4, 5},  // of another kind
+                   {1, nvml::kEventXidCritical, 31},
+                   {9, nvml::kEventXidCritical, 13}};  // of a GPU that nobody knows
+  EXPECT_EQ(MustRead(0).xids, (std::vector<int>{79, 31}));
+  EXPECT_EQ(MustRead(1).xids, (std::vector<int>{48}));
+  EXPECT_TRUE(MustRead(0).xids.empty());
+  for (int i = 0; i < 1'000; ++i) nvml_->events.push_back({1, nvml::kEventXidCritical, 13});
+  EXPECT_EQ(MustRead(0).xids.size(), 64u) << "a storm does not hold up the reading";
+  EXPECT_EQ(nvml_->events.size(), 936u);
+}
+
+TEST_F(NvmlProbeTest, StuckCountersAreNoIdleGpu) {
+  ASSERT_TRUE(probe_->Devices());
+  nvml_->gpus[1].utilization = 100;
+  nvml_->gpus[1].sm_percent = 0;
+  base::Time now = base::FromMs(1'000);
+  for (; now < base::FromMs(1'000) + kStuckSpan; now += std::chrono::seconds(1)) {
+    ASSERT_TRUE(probe_->Read(0, now));
+  }
+  const auto stuck = probe_->Read(0, now);
+  ASSERT_FALSE(stuck);
+  EXPECT_EQ(stuck.error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(stuck.error().message, ::testing::HasSubstr("stuck"));
+  nvml_->gpus[1].sm_percent = 1;
+  EXPECT_TRUE(probe_->Read(0, now + std::chrono::seconds(1)));
+}
+
+TEST_F(NvmlProbeTest, VersionsAreTold) {
+  const auto versions = AskDriverVersions(CARMA_FAKE_NVML);
+  ASSERT_TRUE(versions) << versions.error().message;
+  EXPECT_EQ(versions->driver, "550.54.15");
+  EXPECT_EQ(versions->library, "12.550.54.15");
+  EXPECT_EQ(versions->cuda, "12.4");
+  nvml_->errors = {{"nvmlInit_v2", nvml::kDriverNotLoaded}};
+  EXPECT_EQ(AskDriverVersions(CARMA_FAKE_NVML).error().code, ErrorCode::kUnavailable);
 }
 
 TEST_F(NvmlProbeTest, NoDriverMeansUnavailable) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -27,6 +28,45 @@ struct ProcessUse {
   pid_t pid = 0;
   std::optional<std::int64_t> used_mib;  // empty: the driver does not say
   bool mps_server = false;               // never counted as work
+  friend bool operator==(const ProcessUse&, const ProcessUse&) = default;
+};
+
+// Who counted the activity of a GPU's units (Counter in counters.h).
+enum class CounterSource {
+  kNone,  // nobody: only the coarse utilisation is known
+  kGpm,   // the driver's own counters, Hopper and newer
+  kDcgm,  // `dcgmi dmon`
+};
+std::string_view CounterSourceName(CounterSource source);  // "none", "gpm", "dcgm"
+
+enum class ComputeMode {
+  kDefault = 0,
+  kExclusiveThread = 1,
+  kProhibited = 2,
+  kExclusiveProcess = 3
+};
+
+// What the driver wants done with a GPU before it is whole again.
+enum class RecoveryAction {
+  kNone = 0,
+  kGpuReset = 1,
+  kNodeReboot = 2,
+  kDrainP2p = 3,
+  kDrainAndReset = 4,
+  kOther = 5,  // one that this program does not know
+};
+
+// State that changes rarely. Absent: not supported, not permitted, or not answered.
+struct Condition {
+  std::optional<std::int64_t> ecc_corrected;    // errors of memory since the driver was loaded
+  std::optional<std::int64_t> ecc_uncorrected;  // the same, beyond repair
+  std::optional<std::int64_t> rows_remapped;    // rows of memory replaced by spares, ever
+  std::optional<bool> remap_pending;            // more will be at the next reset
+  std::optional<bool> remap_failed;             // the spares are used up
+  std::optional<ComputeMode> compute_mode;
+  std::optional<bool> mig;  // divided into instances
+  std::optional<RecoveryAction> recovery;
+  friend bool operator==(const Condition&, const Condition&) = default;
 };
 
 // What one device answered at one moment. Absent: not supported or not answered.
@@ -41,6 +81,26 @@ struct Reading {
   std::optional<double> energy_j;  // since the driver was loaded
   std::optional<double> temperature_c;
   std::vector<ProcessUse> processes;  // one line per pid
+
+  // The other counters, from the same source and over the same span as sm_active; fractions 0..1.
+  CounterSource counters = CounterSource::kNone;
+  std::optional<double> sm_occupancy;     // warps of those that the SMs could hold
+  std::optional<double> graphics_active;  // the graphics or compute engine had work
+  std::optional<double> tensor_active;
+  std::optional<double> dram_active;
+  std::optional<double> fp64_active;
+  std::optional<double> fp32_active;
+  std::optional<double> fp16_active;
+  std::optional<double> pcie_tx_bytes_s;  // sent by the GPU
+  std::optional<double> pcie_rx_bytes_s;
+  std::optional<double> nvlink_tx_bytes_s;
+  std::optional<double> nvlink_rx_bytes_s;
+
+  std::optional<double> sm_clock_mhz;
+  std::optional<double> memory_clock_mhz;
+  Condition condition;
+  std::vector<int> xids;  // critical errors that the driver announced since the previous reading
+  friend bool operator==(const Reading&, const Reading&) = default;
 };
 
 class Probe {

@@ -87,6 +87,33 @@ TEST_F(DriverTest, AWorkingTaskIsMeasured) {
   EXPECT_TRUE(idle.processes.empty());
 }
 
+TEST_F(DriverTest, AGpuIsInGoodConditionUnlessAFaultHidesIt) {
+  ASSERT_TRUE(probe_->Devices());
+  const gpu::Condition good = {.ecc_corrected = 0,
+                               .ecc_uncorrected = 0,
+                               .rows_remapped = 0,
+                               .remap_pending = false,
+                               .remap_failed = false,
+                               .compute_mode = gpu::ComputeMode::kDefault,
+                               .mig = false,
+                               .recovery = gpu::RecoveryAction::kNone};
+  EXPECT_EQ(MustRead(0).condition, good);
+  EXPECT_EQ(MustRead(0).counters, gpu::CounterSource::kGpm);
+  for (const char* function :
+       {"nvmlDeviceGetTotalEccErrors", "nvmlDeviceGetRemappedRows", "nvmlDeviceGetComputeMode",
+        "nvmlDeviceGetMigMode", "nvmlDeviceGetFieldValues"}) {
+    SCOPED_TRACE(function);
+    ASSERT_TRUE(shared_->SetFault({FaultKind::kError, 1, nvml::kUnknown, function}));
+    ASSERT_TRUE(probe_->Devices());  // the condition is asked for anew
+    EXPECT_NE(MustRead(1).condition, good);
+    ASSERT_TRUE(shared_->ClearFaults());
+  }
+  const auto versions = gpu::AskDriverVersions(CARMA_SIMGPU_DRIVER);
+  ASSERT_TRUE(versions) << versions.error().message;
+  EXPECT_EQ(versions->driver, "999.0-carma-simulated");
+  EXPECT_EQ(versions->cuda, "");
+}
+
 TEST_F(DriverTest, EveryFaultReachesTheProbeAsItsKindOfError) {
   struct Case {
     const char* name;

@@ -19,6 +19,7 @@ FakeNvml& Fake() {
 }
 
 Return Check(const char* function) {
+  ++Fake().calls[function];
   if (!Fake().initialised) return kUninitialized;
   const auto found = Fake().errors.find(function);
   return found == Fake().errors.end() ? kSuccess : found->second;
@@ -137,25 +138,103 @@ FAKE_EXPORT Return nvmlGpmQueryDeviceSupport(Device device, GpmSupport* support)
 }
 FAKE_EXPORT Return nvmlGpmSampleAlloc(GpmSample* sample) {
   ++Fake().samples;
-  *sample = reinterpret_cast<GpmSample>(new double(0));
+  *sample = reinterpret_cast<GpmSample>(new FakeNvmlGpu);
   return kSuccess;
 }
 FAKE_EXPORT Return nvmlGpmSampleFree(GpmSample sample) {
   --Fake().samples;
-  delete reinterpret_cast<double*>(sample);
+  delete reinterpret_cast<FakeNvmlGpu*>(sample);
   return kSuccess;
 }
-// A sample holds what the GPU's activity was set to; the metric of a pair is the second sample's.
+// A sample holds what the GPU's metrics were set to; those of a pair are the second sample's.
 FAKE_EXPORT Return nvmlGpmSampleGet(Device device, GpmSample sample) {
-  *reinterpret_cast<double*>(sample) = Gpu(device).sm_percent;
+  *reinterpret_cast<FakeNvmlGpu*>(sample) = Gpu(device);
   return Check("nvmlGpmSampleGet");
 }
 FAKE_EXPORT Return nvmlGpmMetricsGet(GpmMetricsGet* request) {
-  if (request->version != kGpmVersion || request->metric_count != 1 ||
+  if (request->version != kGpmVersion || request->metric_count == 0 ||
       request->metrics[0].metric_id != kGpmSmUtil || request->first == request->second) {
     return kInvalidArgument;
   }
-  request->metrics[0].value = *reinterpret_cast<double*>(request->second);
-  request->metrics[0].result = kSuccess;
+  if (request->metric_count > 1 && Fake().gpm_refuses_lists) return kInvalidArgument;
+  const FakeNvmlGpu& sampled = *reinterpret_cast<FakeNvmlGpu*>(request->second);
+  for (std::uint32_t i = 0; i < request->metric_count; ++i) {
+    GpmMetric& metric = request->metrics[i];
+    const auto found = sampled.gpm_metrics.find(metric.metric_id);
+    const bool is_sm = metric.metric_id == kGpmSmUtil;
+    metric.result = is_sm || found != sampled.gpm_metrics.end() ? kSuccess : kNotSupported;
+    if (metric.result == kSuccess) metric.value = is_sm ? sampled.sm_percent : found->second;
+  }
   return Check("nvmlGpmMetricsGet");
+}
+
+FAKE_EXPORT Return nvmlDeviceGetClockInfo(Device device, std::uint32_t type, std::uint32_t* mhz) {
+  *mhz = type == kClockSm ? Gpu(device).sm_clock : Gpu(device).memory_clock;
+  return Check("nvmlDeviceGetClockInfo");
+}
+FAKE_EXPORT Return nvmlDeviceGetTotalEccErrors(Device device, std::uint32_t error,
+                                               std::uint32_t counter, std::uint64_t* errors) {
+  if (counter != kEccSinceLoad) return kInvalidArgument;
+  *errors = error == kEccCorrected ? Gpu(device).ecc_corrected : Gpu(device).ecc_uncorrected;
+  return Check("nvmlDeviceGetTotalEccErrors");
+}
+FAKE_EXPORT Return nvmlDeviceGetRemappedRows(Device device, std::uint32_t* corrected,
+                                             std::uint32_t* uncorrected, std::uint32_t* pending,
+                                             std::uint32_t* failed) {
+  *corrected = Gpu(device).remapped_corrected;
+  *uncorrected = Gpu(device).remapped_uncorrected;
+  *pending = Gpu(device).remap_pending;
+  *failed = Gpu(device).remap_failed;
+  return Check("nvmlDeviceGetRemappedRows");
+}
+FAKE_EXPORT Return nvmlDeviceGetComputeMode(Device device, std::uint32_t* mode) {
+  *mode = Gpu(device).compute_mode;
+  return Check("nvmlDeviceGetComputeMode");
+}
+FAKE_EXPORT Return nvmlDeviceGetMigMode(Device device, std::uint32_t* current,
+                                        std::uint32_t* pending) {
+  *current = *pending = Gpu(device).mig_mode;
+  return Check("nvmlDeviceGetMigMode");
+}
+FAKE_EXPORT Return nvmlDeviceGetFieldValues(Device device, std::int32_t count, FieldValue* values) {
+  for (std::int32_t i = 0; i < count; ++i) {
+    values[i].result = values[i].field_id == kFieldRecoveryAction ? kSuccess : kNotSupported;
+    values[i].value_type = Gpu(device).recovery_type;
+    values[i].value.count = Gpu(device).recovery_action;
+  }
+  return Check("nvmlDeviceGetFieldValues");
+}
+
+FAKE_EXPORT Return nvmlEventSetCreate(EventSet* set) {
+  const Return code = Check("nvmlEventSetCreate");
+  if (code != kSuccess) return code;
+  ++Fake().event_sets;
+  *set = reinterpret_cast<EventSet>(&Fake().events);
+  return kSuccess;
+}
+FAKE_EXPORT Return nvmlEventSetFree(EventSet) {
+  --Fake().event_sets;
+  return kSuccess;
+}
+FAKE_EXPORT Return nvmlDeviceRegisterEvents(Device, std::uint64_t, EventSet) {
+  return Check("nvmlDeviceRegisterEvents");
+}
+FAKE_EXPORT Return nvmlEventSetWait_v2(EventSet, EventData* data, std::uint32_t) {
+  if (const Return code = Check("nvmlEventSetWait_v2")) return code;
+  if (Fake().events.empty()) return kTimeout;
+  const FakeNvmlEvent event = Fake().events.front();
+  Fake().events.pop_front();
+  *data = {reinterpret_cast<Device>(event.gpu + 1), event.type, event.data, kNoValue32, kNoValue32};
+  return kSuccess;
+}
+
+FAKE_EXPORT Return nvmlSystemGetDriverVersion(char* text, std::uint32_t size) {
+  return CopyText("550.54.15", text, size);
+}
+FAKE_EXPORT Return nvmlSystemGetNVMLVersion(char* text, std::uint32_t size) {
+  return CopyText("12.550.54.15", text, size);
+}
+FAKE_EXPORT Return nvmlSystemGetCudaDriverVersion_v2(std::int32_t* version) {
+  *version = 12'040;
+  return Check("nvmlSystemGetCudaDriverVersion_v2");
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,19 +19,39 @@ struct FakeNvmlGpu {
   std::vector<nvml::ProcessInfo> compute, graphics, mps;
   double sm_percent = 0;
   bool gpm = true;
+  // Further GPM metrics by number, in NVML's units; those that are not here are not supported.
+  std::map<std::uint32_t, double> gpm_metrics;
   std::uint32_t utilization = 0;
   std::uint32_t power_mw = 0;
   std::uint64_t energy_mj = 0;
   std::uint32_t temperature = 40;
+  std::uint32_t sm_clock = 1'410, memory_clock = 1'593;
+  std::uint64_t ecc_corrected = 0, ecc_uncorrected = 0;
+  std::uint32_t remapped_corrected = 0, remapped_uncorrected = 0, remap_pending = 0,
+                remap_failed = 0;
+  std::uint32_t compute_mode = 0;
+  std::uint32_t mig_mode = 0;
+  std::uint32_t recovery_action = 0;
+  std::uint32_t recovery_type = nvml::kTypeUnsignedInt;
   // Processes that appear between the question for their number and the list.
   int late_processes = 0;
 };
 
+struct FakeNvmlEvent {
+  std::size_t gpu = 0;
+  std::uint64_t type = nvml::kEventXidCritical;
+  std::uint64_t data = 0;
+};
+
 struct FakeNvml {
   std::vector<FakeNvmlGpu> gpus;
+  std::deque<FakeNvmlEvent> events;  // announced to the one set that there is
+  bool gpm_refuses_lists = false;    // more than one metric at a time is an invalid argument
+  std::map<std::string, int> calls;  // by function name, of those that are counted
   std::map<std::string, nvml::Return> errors;  // by function name; absent: success
   int init_calls = 0;
-  int samples = 0;  // GPM samples allocated and not freed
+  int samples = 0;     // GPM samples allocated and not freed
+  int event_sets = 0;  // made and not freed
   bool initialised = false;
 };
 

@@ -232,6 +232,18 @@ NVML_EXPORT Return nvmlSystemGetDriverVersion(char* version, std::uint32_t size)
   return version ? CopyText("999.0-carma-simulated", version, size) : kInvalidArgument;
 }
 
+NVML_EXPORT Return nvmlSystemGetNVMLVersion(char* version, std::uint32_t size) {
+  const Call call = Enter("nvmlSystemGetNVMLVersion");
+  if (call.code != kSuccess) return call.code;
+  return version ? CopyText("12.999.0-carma-simulated", version, size) : kInvalidArgument;
+}
+
+NVML_EXPORT Return nvmlSystemGetCudaDriverVersion_v2(std::int32_t* version) {
+  const Call call = Enter("nvmlSystemGetCudaDriverVersion_v2");
+  if (call.code != kSuccess) return call.code;
+  return version ? kNotSupported : kInvalidArgument;  // nobody can run CUDA here
+}
+
 NVML_EXPORT Return nvmlDeviceGetCount_v2(std::uint32_t* count) {
   const Call call = Enter("nvmlDeviceGetCount_v2");
   if (call.code != kSuccess) return call.code;
@@ -352,6 +364,49 @@ NVML_EXPORT Return nvmlDeviceGetTemperature(Device device, std::uint32_t sensor,
   if (const Return code = Look(call, look); code != kSuccess) return code;
   // No thermal model: a straight line that looks like an air-cooled A100, for screens.
   *celsius = static_cast<std::uint32_t>(28 + 0.15 * look.power_w);
+  return kSuccess;
+}
+
+// A simulated GPU never breaks by itself: its condition is that of a new one. What breaks it are
+// the faults (simgpu/fault.h), which these calls obey too.
+NVML_EXPORT Return nvmlDeviceGetTotalEccErrors(Device device, std::uint32_t error,
+                                               std::uint32_t counter, std::uint64_t* errors) {
+  const Call call = Enter("nvmlDeviceGetTotalEccErrors", device,
+                          errors && error <= kEccUncorrected && counter <= 1);
+  if (call.code == kSuccess) *errors = 0;
+  return call.code;
+}
+
+NVML_EXPORT Return nvmlDeviceGetRemappedRows(Device device, std::uint32_t* corrected,
+                                             std::uint32_t* uncorrected, std::uint32_t* pending,
+                                             std::uint32_t* failed) {
+  const Call call =
+      Enter("nvmlDeviceGetRemappedRows", device, corrected && uncorrected && pending && failed);
+  if (call.code == kSuccess) *corrected = *uncorrected = *pending = *failed = 0;
+  return call.code;
+}
+
+NVML_EXPORT Return nvmlDeviceGetComputeMode(Device device, std::uint32_t* mode) {
+  const Call call = Enter("nvmlDeviceGetComputeMode", device, mode != nullptr);
+  if (call.code == kSuccess) *mode = 0;  // everybody may use it
+  return call.code;
+}
+
+NVML_EXPORT Return nvmlDeviceGetMigMode(Device device, std::uint32_t* current,
+                                        std::uint32_t* pending) {
+  const Call call = Enter("nvmlDeviceGetMigMode", device, current && pending);
+  if (call.code == kSuccess) *current = *pending = 0;
+  return call.code;
+}
+
+NVML_EXPORT Return nvmlDeviceGetFieldValues(Device device, std::int32_t count, FieldValue* values) {
+  const Call call = Enter("nvmlDeviceGetFieldValues", device, count > 0 && values);
+  if (call.code != kSuccess) return call.code;
+  for (std::int32_t i = 0; i < count; ++i) {
+    values[i].result = values[i].field_id == kFieldRecoveryAction ? kSuccess : kNotSupported;
+    values[i].value_type = kTypeUnsignedInt;
+    values[i].value.count = 0;
+  }
   return kSuccess;
 }
 

@@ -1,0 +1,63 @@
+#include "gpu/sanity.h"
+
+#include "gpu/counters.h"
+
+namespace carma::gpu {
+namespace {
+
+// Total is rounded down, used and reserved are rounded up.
+constexpr std::int64_t kRoundingMib = 3;
+
+bool Within(const std::optional<double>& value, double high) {
+  return !value || (*value >= 0 && *value <= high);  // not a number fails both
+}
+
+std::string MemoryObjection(const Reading& reading) {
+  if (reading.total_mib <= 0) return "no memory at all";
+  if (reading.reserved_mib < 0 || reading.used_mib < 0) return "a negative amount of memory";
+  if (reading.reserved_mib > reading.total_mib + kRoundingMib ||
+      reading.used_mib > reading.total_mib - reading.reserved_mib + kRoundingMib) {
+    return "more memory in use than there is";
+  }
+  for (const ProcessUse& use : reading.processes) {
+    if (use.used_mib.value_or(0) > reading.total_mib) {
+      return "pid " + std::to_string(use.pid) + " uses more than the GPU has";
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string Sanity::Objection(const Reading& reading) {
+  if (std::string memory = MemoryObjection(reading); !memory.empty()) return memory;
+  for (const Counter& counter : Counters()) {
+    const double high = counter.unit == CounterUnit::kFraction ? 1 : kMaxBytesPerSecond;
+    if (!Within(reading.*counter.value, high)) return std::string(counter.name) + " cannot be";
+  }
+  for (const Gauge& gauge : Gauges()) {
+    if (!Within(reading.*gauge.value, gauge.high)) return std::string(gauge.name) + " cannot be";
+  }
+  if (reading.energy_j) {
+    const double before_j = last_energy_j_;
+    last_energy_j_ = *reading.energy_j;
+    if (*reading.energy_j < before_j) return "the energy counter went back";
+  }
+  const bool stuck = reading.sm_active && *reading.sm_active < kStuckSmActive &&
+                     reading.utilization && *reading.utilization >= kFullUtilization;
+  if (!stuck) {
+    stuck_since_.reset();
+    return "";
+  }
+  if (!stuck_since_) stuck_since_ = reading.taken;
+  if (reading.taken - *stuck_since_ < kStuckSpan) return "";
+  return "SM activity is stuck at zero while kernels run all the time";
+}
+
+base::Result<base::Unit> Sanity::Check(const std::string& uuid, const Reading& reading) {
+  const std::string objection = Objection(reading);
+  if (objection.empty()) return base::Unit{};
+  return base::Fail(base::ErrorCode::kCorrupt, "GPU " + uuid + ": " + objection);
+}
+
+}  // namespace carma::gpu
