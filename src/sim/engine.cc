@@ -90,13 +90,13 @@ void Engine::BuildServers() {
     sights_.resize(gpus_.size());
     launched_.resize(gpus_.size(), 0);
     now_ = start_;
-    std::vector<core::Event> events{core::GpusDiscovered{std::move(infos)}};
+    events_.emplace_back(core::GpusDiscovered{std::move(infos)});
     const auto index = static_cast<std::uint32_t>(nodes_.size() - 1);
     for (std::uint32_t gpu = node.first_gpu; gpu < gpus_.size(); ++gpu) {
       sights_[gpu].sampled = start_;
-      events.emplace_back(SampleAsLast(gpu, start_));
+      events_.emplace_back(SampleAsLast(gpu, start_));
     }
-    Tell(index, std::move(events));
+    Tell(index);
   }
 }
 
@@ -141,29 +141,29 @@ void Engine::OnArrivals() {
 }
 
 void Engine::OnWake(std::uint32_t node) {
-  Tell(node, {core::WakeUp{}});
+  events_.emplace_back(core::WakeUp{});
+  Tell(node);
 }
 
 void Engine::OnSamples(std::uint32_t index) {
   Node& node = nodes_[index];
-  std::vector<core::Event> events = std::move(node.on_the_way.front().events);
+  events_ = std::move(node.on_the_way.front().events);
   node.on_the_way.pop_front();
   if (!node.on_the_way.empty()) {
     timers_.Set(SampleTimer(index), node.on_the_way.front().arrive, TimerQueue::Rank::kObserve);
   }
-  Tell(index, std::move(events));
+  Tell(index);
 }
 
 void Engine::OnJob(JobIndex index) {
   Job& job = jobs_[index];
   ++totals_.task_events;
   switch (job.phase) {
-    case Phase::kEstimating: {
+    case Phase::kEstimating:
       job.phase = Phase::kWaiting;
-      std::vector<core::Event> events{core::EstimateReady{job.id, EstimateOf(job)}};
-      CatchUp(job.node, events);
-      return Tell(job.node, std::move(events));
-    }
+      CatchUp(job.node);
+      events_.emplace_back(core::EstimateReady{job.id, EstimateOf(job)});
+      return Tell(job.node);
     case Phase::kLoading:
       Allocate(index);
       return SetTick(job.node);
@@ -236,35 +236,33 @@ std::optional<core::Estimate> Engine::EstimateOf(const Job& job) const {
 }
 
 void Engine::Submit(std::uint32_t index, std::span<const JobIndex> jobs) {
-  std::vector<core::Event> events;
-  events.reserve(2 * jobs.size());
+  CatchUp(index);
   const bool at_once = options_.estimates.takes == base::Duration{0};
   for (const JobIndex each : jobs) {
     Job& job = jobs_[each];
     job.node = index;
-    events.emplace_back(core::TaskSubmitted{job.id, RequestOf(job)});
+    events_.emplace_back(core::TaskSubmitted{job.id, RequestOf(job)});
     if (at_once) {
-      events.emplace_back(core::EstimateReady{job.id, EstimateOf(job)});
+      events_.emplace_back(core::EstimateReady{job.id, EstimateOf(job)});
     } else {
       job.phase = Phase::kEstimating;
       timers_.Set(JobTimer(each), now_ + options_.estimates.takes);
     }
   }
-  totals_.task_events += static_cast<std::int64_t>(events.size());
-  CatchUp(index, events);
+  totals_.task_events += static_cast<std::int64_t>((at_once ? 2 : 1) * jobs.size());
   nodes_[index].waiting += static_cast<int>(jobs.size());
-  Tell(index, std::move(events));
+  Tell(index);
 }
 
-void Engine::Tell(std::uint32_t index, std::vector<core::Event> events) {
+void Engine::Tell(std::uint32_t index) {
   Node& node = nodes_[index];
-  while (!events.empty()) {
-    const std::vector<core::Action> actions = node.seat.Handle(now_, events);
-    events.clear();
+  while (!events_.empty()) {
+    const std::vector<core::Action> actions = node.seat.Handle(now_, events_);
+    events_.clear();
     for (const core::Action& action : actions) {
       if (const auto* start = std::get_if<core::StartTask>(&action)) {
         Launch(index, *start);
-        events.emplace_back(core::TaskStarted{start->id, start->attempt});
+        events_.emplace_back(core::TaskStarted{start->id, start->attempt});
         ++totals_.task_events;
       } else if (const auto* changed = std::get_if<core::TaskChanged>(&action)) {
         OnChanged(index, changed->record);
@@ -360,13 +358,13 @@ void Engine::Exit(JobIndex index, core::ExitKind kind) {
     job.history.push_back(std::move(attempt));
   }
   core::ExitInfo exit{.kind = kind, .code = kind == core::ExitKind::kSuccess ? 0 : 1};
-  std::vector<core::Event> events{core::TaskExited{job.id, job.attempt, std::move(exit)}};
-  ++totals_.task_events;
   // Only a task that comes back can make the core look at GPUs that nobody waited for.
-  if (kind != core::ExitKind::kSuccess) CatchUp(job.node, events);
+  if (kind != core::ExitKind::kSuccess) CatchUp(job.node);
+  events_.emplace_back(core::TaskExited{job.id, job.attempt, std::move(exit)});
+  ++totals_.task_events;
   job.phase = Phase::kWaiting;
   ++node.waiting;
-  Tell(job.node, std::move(events));
+  Tell(job.node);
 }
 
 void Engine::Retire(JobIndex index, core::TaskState state) {

@@ -112,8 +112,8 @@ class Engine {
   core::TaskRequest RequestOf(const Job& job) const;
   std::optional<core::Estimate> EstimateOf(const Job& job) const;
   void Submit(std::uint32_t node, std::span<const JobIndex> jobs);
-  // Tells the core and does what it says, and so on until nothing follows.
-  void Tell(std::uint32_t node, std::vector<core::Event> events);
+  // Tells the core what stands in events_ and does what it says, and so on until nothing follows.
+  void Tell(std::uint32_t node);
   void Launch(std::uint32_t node, const core::StartTask& start);
   void OnChanged(std::uint32_t node, const core::TaskRecord& record);
   void Exit(JobIndex index, core::ExitKind kind);
@@ -147,7 +147,7 @@ class Engine {
   base::Time TickAfter(base::Time when) const;
   core::GpuSampled Sample(std::uint32_t gpu, base::Time taken);
   core::GpuSampled SampleAsLast(std::uint32_t gpu, base::Time taken) const;
-  void CatchUp(std::uint32_t node, std::vector<core::Event>& events);
+  void CatchUp(std::uint32_t node);  // samples into events_
   void Tick(std::uint32_t node);
   void SetTick(std::uint32_t node);
   bool IsMoving(const Sight& sight) const;
@@ -184,6 +184,7 @@ class Engine {
   double jct_s_ = 0;
   double slowdown_ = 0;  // sum over successful attempts
   std::int64_t executed_ = 0;
+  std::vector<core::Event> events_;  // of this moment, for one core
   // Of one recomputation.
   std::vector<Load> loads_;
   std::vector<double> speeds_;

@@ -6,6 +6,7 @@
 // moves, and once before a decision that comes after a quiet time. The core then decides as if it
 // had seen every sample.
 #include <algorithm>
+#include <utility>
 
 #include "sim/engine.h"
 
@@ -66,36 +67,32 @@ bool Engine::IsMoving(const Sight& sight) const {
   return sight.unseen > 0 || sight.sampled < sight.changed + settles;
 }
 
-void Engine::CatchUp(std::uint32_t index, std::vector<core::Event>& events) {
+void Engine::CatchUp(std::uint32_t index) {
   const Node& node = nodes_[index];
   if (!OnDemand() || node.waiting > 0) return;
   const base::Time taken = TickAtOrBefore(now_);
-  std::vector<core::Event> samples;
   for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu) {
     Sight& sight = sights_[gpu];
     if (sight.sampled >= taken || !IsMoving(sight)) continue;
     // Whatever has changed after that tick will be seen by the next one.
-    samples.emplace_back(SampleAsLast(gpu, taken));
+    events_.emplace_back(SampleAsLast(gpu, taken));
     sight.sampled = taken;
     ++totals_.samples;
   }
-  events.insert(events.begin(), std::make_move_iterator(samples.begin()),
-                std::make_move_iterator(samples.end()));
 }
 
 void Engine::Tick(std::uint32_t index) {
   const Node& node = nodes_[index];
-  std::vector<core::Event> events;
   for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu) {
     const Sight& sight = sights_[gpu];
     if (OnDemand() && !sight.unsampled && !(node.waiting > 0 && IsMoving(sight))) continue;
-    events.emplace_back(Sample(gpu, now_));
+    events_.emplace_back(Sample(gpu, now_));
   }
   // A task that waits for recovery may have waited long enough.
-  if (events.empty() && node.recovering > 0) events.emplace_back(core::WakeUp{});
-  if (options_.monitor.delay == base::Duration{0}) return Tell(index, std::move(events));
+  if (events_.empty() && node.recovering > 0) events_.emplace_back(core::WakeUp{});
+  if (options_.monitor.delay == base::Duration{0}) return Tell(index);
   Node& later = nodes_[index];
-  later.on_the_way.push_back({now_ + options_.monitor.delay, std::move(events)});
+  later.on_the_way.push_back({now_ + options_.monitor.delay, std::exchange(events_, {})});
   if (later.on_the_way.size() == 1) {
     timers_.Set(SampleTimer(index), later.on_the_way.front().arrive, TimerQueue::Rank::kObserve);
   }
