@@ -115,17 +115,19 @@ void AddSample(CLI::App& trace, Context& context) {
   verb->add_option("--gpus", flags->gpus, "GPUs of the server (default 4)")
       ->type_name("N")
       ->check(CLI::Range(1, trace::kMaxJobGpus));
-  CLI::Option* load =
-      verb->add_option("--load", flags->load,
-                       "GPU time submitted, as a share of what the server has (default 1)")
-          ->type_name("SHARE")
-          ->check(CLI::Range(1e-6, 1e3));
+  verb->add_option("--load", flags->load,
+                   "GPU time submitted, as a share of what the server has (default 1)")
+      ->type_name("SHARE")
+      ->check(CLI::Range(1e-6, 1e3));
   verb->add_option("--tasks", flags->tasks, "about so many jobs, instead of a load")
       ->type_name("N")
-      ->check(CLI::Range(std::size_t{1}, trace::kMaxJobs))
-      ->excludes(load);
+      ->check(CLI::Range(std::size_t{1}, trace::kMaxJobs));
+  verb->add_flag("--scale-time", flags->scale_time,
+                 "shorten or lengthen all gaps until the jobs bring that load");
   AddSeedOption(*verb, flags->seed);
-  verb->footer("  carma trace sample week.csv --gpus 4 --load 1.2 > small.csv");
+  verb->footer(
+      "  carma trace sample week.csv --gpus 4 --load 1.2 > small.csv\n"
+      "  carma trace map week.csv | carma trace sample - --tasks 60 --load 4 --scale-time");
 }
 
 void AddMap(CLI::App& trace, Context& context) {

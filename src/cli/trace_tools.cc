@@ -112,22 +112,31 @@ void RunTraceWindow(Context& context, const WindowFlags& flags) {
 }
 
 void RunTraceSample(Context& context, const SampleFlags& flags) {
+  if (flags.tasks && flags.load && !flags.scale_time) {
+    return context.Fail({ErrorCode::kInvalid,
+                         "--tasks and --load: only one of them can be had without --scale-time"});
+  }
   Result<LoadedJobs> loaded = LoadJobs(context, flags.source);
   if (!loaded) return context.Fail(loaded.error());
   trace::JobTrace& trace = loaded->trace;
-  const Result<trace::SampleFacts> facts = trace::SampleJobs(
-      trace, {.gpus = flags.gpus, .load = flags.load, .tasks = flags.tasks, .seed = flags.seed});
+  const Result<trace::SampleFacts> facts = trace::SampleJobs(trace, {.gpus = flags.gpus,
+                                                                     .load = flags.load.value_or(1),
+                                                                     .tasks = flags.tasks,
+                                                                     .scale_time = flags.scale_time,
+                                                                     .seed = flags.seed});
   if (!facts) return context.Fail(facts.error());
-  const std::string size =
-      flags.tasks ? fmt::format("--tasks {}", *flags.tasks) : fmt::format("--load {}", flags.load);
-  trace.provenance.push_back(
-      MadeBy(context, fmt::format("sample --gpus {} {} --seed {}", flags.gpus, size, flags.seed),
-             flags.source, trace));
+  std::string command = fmt::format("sample --gpus {}", flags.gpus);
+  if (flags.tasks) command += fmt::format(" --tasks {}", *flags.tasks);
+  if (flags.load) command += fmt::format(" --load {}", *flags.load);
+  if (flags.scale_time) command += " --scale-time";
+  command += fmt::format(" --seed {}", flags.seed);
+  trace.provenance.push_back(MadeBy(context, command, flags.source, trace));
   trace.provenance.push_back(fmt::format(
-      "{} of {} jobs; left out: {} of more than {} GPUs, {} without a duration; load {:.3f}, CV "
-      "of gaps {:.2f} (before: {:.2f}), arrival profiles differ by {:.3f}",
+      "{} of {} jobs; left out: {} of more than {} GPUs, {} without a duration; load {:.3f}, CV of "
+      "gaps {:.2f} (before: {:.2f}), arrival profiles differ by {:.3f}{}",
       trace.jobs.size(), facts->from, facts->too_large, flags.gpus, facts->no_duration, facts->load,
-      facts->cv_after, facts->cv_before, facts->profile_distance));
+      facts->cv_after, facts->cv_before, facts->profile_distance,
+      flags.scale_time ? fmt::format(", times x {:.6g}", facts->time_factor) : ""));
   if (Result<Unit> done = PrintTrace(context, *loaded); !done) context.Fail(done.error());
 }
 

@@ -117,6 +117,18 @@ TEST_F(TraceTools, AChainKeepsWhereTheTraceComesFrom) {
       << again.out;
 }
 
+TEST_F(TraceTools, SampleScalesTimesToALoad) {
+  const Ran ran = Run({"sample", "demo60", "--gpus", "4", "--load", "2", "--scale-time"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_NE(ran.out.find("trace sample --gpus 4 --load 2 --scale-time --seed 1, of demo60 (tasks,"),
+            std::string::npos)
+      << ran.out;
+  EXPECT_NE(ran.out.find("load 2.000, CV of gaps 1.41 (before: 1.41), arrival profiles differ by "
+                         "0.000, times x 2.0"),
+            std::string::npos)
+      << ran.out;
+}
+
 TEST_F(TraceTools, GenerateMakesWhatItIsFittedTo) {
   const Ran jobs = Run({"generate", "--fit", Jobs(), "--tasks", "3", "--seed", "5"});
   EXPECT_EQ(jobs.exit_code, 0) << jobs.err;
@@ -232,7 +244,7 @@ TEST_F(TraceTools, RefusesWhatItCannotDo) {
       {{"window", undated, "--to", "2020-01-01"}, "--to: this trace has no dates"},
       {{"window", jobs, "--from", "9d"}, "no job is left"},
       {{"window", jobs, "--vc", "none"}, "the trace has no virtual cluster 'none'"},
-      {{"sample", jobs, "--tasks", "3", "--load", "2"}, "excludes"},
+      {{"sample", jobs, "--tasks", "3", "--load", "2"}, "--tasks and --load: only one of them"},
       {{"sample", jobs, "--gpus", "0"}, "--gpus"},
       {{"map", jobs, "--mix", "light"}, "mix 'light': expected shares"},
       {{"export", jobs, "--as", "pdf"}, "--as: expected jobs, tasks or script, not 'pdf'"},

@@ -39,8 +39,9 @@ void RunTraceWindow(Context& context, const WindowFlags& flags);
 struct SampleFlags {
   JobSource source;
   int gpus = 4;
-  double load = 1;
+  std::optional<double> load;  // absent: 1
   std::optional<std::size_t> tasks;
+  bool scale_time = false;
   std::uint64_t seed = 1;
 };
 void RunTraceSample(Context& context, const SampleFlags& flags);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "base/text.h"
 #include "trace/job_statistics.h"
 
 namespace carma::trace {
@@ -150,8 +151,28 @@ Result<Draw> BestDraw(const JobTrace& trace, const Measure& measure, double shar
       best = std::move(draw);
     }
   }
-  if (!best) return Fail(ErrorCode::kInvalid, "the sample would have no job; ask for more load");
+  if (!best) {
+    return Fail(ErrorCode::kInvalid,
+                "not one job would be left, because they all come within " +
+                    base::FormatSpan(trace.jobs.back().submit - trace.jobs.front().submit) +
+                    "; ask for more load, or for a number of tasks");
+  }
   return *std::move(best);
+}
+
+// Multiplies all times, so that the jobs bring this load. Errors: kInvalid: they come at once, or
+// would come later than kMaxJobSubmit.
+Result<double> ScaleTime(JobTrace& trace, double gpu_seconds, double wanted_gpus) {
+  const double span_s = base::Seconds(trace.jobs.back().submit);
+  const double factor = span_s > 0 ? gpu_seconds / wanted_gpus / span_s : 0;
+  if (factor <= 0 || factor * span_s > base::Seconds(kMaxJobSubmit)) {
+    return Fail(ErrorCode::kInvalid, "these times cannot be scaled to that load");
+  }
+  for (Job& job : trace.jobs) {
+    job.submit = Duration(std::llround(static_cast<double>(job.submit.count()) * factor));
+  }
+  trace.start_ms.reset();
+  return factor;
 }
 
 }  // namespace
@@ -180,9 +201,11 @@ Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options) {
   const Measure measure(trace);
   facts.cv_before = measure.whole().cv;
   const double capacity = options.gpus * measure.span_s();  // GPU seconds
-  const double share =
-      options.tasks ? static_cast<double>(*options.tasks) / static_cast<double>(trace.jobs.size())
-                    : options.load * capacity / measure.whole().gpu_seconds;
+  double share = options.load * capacity / measure.whole().gpu_seconds;
+  if (options.scale_time) share = 1;
+  if (options.tasks) {
+    share = static_cast<double>(*options.tasks) / static_cast<double>(trace.jobs.size());
+  }
   Draw draw = measure.whole();
   if (share < 1) {
     Result<Draw> best = BestDraw(trace, measure, share, options.tasks.has_value(), options.seed);
@@ -197,6 +220,12 @@ Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options) {
   for (const std::uint32_t place : draw.kept) kept.push_back(trace.jobs[place]);
   trace.jobs = std::move(kept);
   StartAtFirstJob(trace);
+  if (options.scale_time) {
+    const Result<double> factor = ScaleTime(trace, draw.gpu_seconds, options.load * options.gpus);
+    if (!factor) return std::unexpected(factor.error());
+    facts.time_factor = *factor;
+    facts.load = options.load;
+  }
   return facts;
 }
 

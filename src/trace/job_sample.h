@@ -21,6 +21,8 @@ struct SampleOptions {
   int gpus = 4;     // of the server
   double load = 1;  // GPU time of the sample / (gpus x time in which it is submitted)
   std::optional<std::size_t> tasks;  // about so many jobs instead of a load
+  // Stretches or compresses the times of the sample (all jobs, or `tasks`) until it has the load.
+  bool scale_time = false;
   std::uint64_t seed = 1;
 };
 
@@ -33,6 +35,7 @@ struct SampleFacts {
   double cv_before = 0;         // Arrivals::cv
   double cv_after = 0;
   double profile_distance = 0;  // total variation between the two arrival profiles, 0..1
+  double time_factor = 1;       // that the times were multiplied with
 };
 
 // Draws a sample that loads the server as asked and arrives as the trace does.

@@ -145,6 +145,32 @@ TEST(Sample, KeepsAllOfALightTraceAndRefusesAnEmptyOne) {
   EXPECT_FALSE(SampleJobs(trace, {.gpus = 4}));
 }
 
+TEST(Sample, ScalesTimeToTheLoad) {
+  for (const double load : {0.3, 3.0}) {
+    JobTrace trace = BurstyTrace(20);
+    const auto facts =
+        SampleJobs(trace, {.gpus = 4, .load = load, .tasks = 100, .scale_time = true});
+    ASSERT_TRUE(facts) << facts.error().message;
+    EXPECT_NEAR(Describe(trace, 1).offered_gpus / 4, load, 0.001);
+    EXPECT_NEAR(DescribeArrivals(trace.jobs).cv, facts->cv_after, 0.001) << "the shape stays";
+    EXPECT_NEAR(static_cast<double>(trace.jobs.size()), 100, 20);
+    EXPECT_FALSE(trace.start_ms);
+  }
+  JobTrace at_once;
+  at_once.jobs = {MakeJob(seconds(5), 1, seconds(10)), MakeJob(seconds(5), 1, seconds(10))};
+  EXPECT_FALSE(SampleJobs(at_once, {.scale_time = true}));
+}
+
+TEST(Sample, SaysWhyNothingIsLeft) {
+  JobTrace trace;
+  for (int i = 0; i < 3; ++i) trace.jobs.push_back(MakeJob(seconds(i), 1, hours(1000)));
+  const auto facts = SampleJobs(trace, {.gpus = 4});
+  ASSERT_FALSE(facts);
+  EXPECT_EQ(facts.error().message,
+            "not one job would be left, because they all come within 0:02; ask for more load, or "
+            "for a number of tasks");
+}
+
 TEST(KeepJobs, StartsAtTheFirstThatIsLeft) {
   JobTrace trace = BurstyTrace(1);
   const Duration first = trace.jobs[50].submit;
