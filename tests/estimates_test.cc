@@ -14,7 +14,6 @@ namespace carma::system_test {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -103,6 +102,18 @@ TEST_F(Estimates, ATaskIsPredictedMeasuredAndKnownTheNextTime) {
   EXPECT_THAT(metrics, HasSubstr("carma_estimates_total{method=\"history\"} 1"));
 }
 
+TEST_F(Estimates, ADryRunTellsWhatWouldBePredicted) {
+  const Ran check =
+      site.Carma({"submit", "--check", "--model-summary", summary_, "--batch-size", "32",
+                  "--optimizer", "adam", "--", "/bin/true"});
+  EXPECT_TRUE(check.Ok()) << check.Text();
+  EXPECT_THAT(check.out, AllOf(HasSubstr("predicted (structural)"), HasSubstr("could start now")));
+  const Ran bad = site.Carma(
+      {"submit", "--check", "--model-summary", site.out_dir() + "/none", "--", "/bin/true"});
+  EXPECT_THAT(bad.out, AllOf(HasSubstr("no memory estimate"), HasSubstr("No such file")));
+  EXPECT_THAT(site.Carma({"list", "--all", "--no-header"}).out, IsEmpty()) << "nothing was kept";
+}
+
 TEST_F(Estimates, RunsThatProveNothingTeachNothing) {
   EXPECT_EQ(site.Await(Train(5'000, 1, "32", "exit 3")).exit_code, 3);
   EXPECT_EQ(site.Await(Train(5'000, 2, "32", "exit 3")).estimate_method, "structural");
@@ -133,11 +144,9 @@ TEST_F(Estimates, FiveTasksCalibrateTheServerUntilItIsReset) {
   for (const std::uint64_t id : ids) site.Await(id);
   EXPECT_EQ(CalibratedTasks(), 5);
   const auto context = [&] {
-    for (const base::Json& each :
-         Estimate({summary_, "--batch", "7", "-e", "structural"})["estimates"]) {
-      for (const base::Json& term : each["terms"]) {
-        if (term["name"] == "context") return term["mib"].get<double>();
-      }
+    const base::Json json = Estimate({summary_, "--batch", "7", "-e", "structural"});
+    for (const base::Json& term : json["estimates"][0]["terms"]) {
+      if (term["name"] == "context") return term["mib"].get<double>();
     }
     return 0.0;
   };

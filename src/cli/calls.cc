@@ -98,6 +98,7 @@ Result<CheckedTask> ReadCheckedTask(const Json& json) {
   in.Get("gpus", task.gpus, 0, INT32_MAX);
   in.Get("predicted_mib", task.predicted_mib, 0, INT64_MAX);
   in.Get("estimate_method", task.estimate_method);
+  in.Get("estimate_remarks", task.estimate_remarks);
   in.Get("fits", fits);
   in.Get("reason", task.reason);
   in.Get("reason_text", task.reason_text, 1 << 20);

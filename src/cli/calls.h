@@ -77,6 +77,7 @@ struct CheckedTask {
   std::int64_t gpus = 1;
   std::optional<std::int64_t> predicted_mib;
   std::string estimate_method;
+  std::vector<std::string> estimate_remarks;
   bool now = false;  // could start at once
   std::string reason;
   std::string reason_text;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -144,12 +145,20 @@ std::string CalibrationLine(const EstimateSheet& sheet) {
           : "");
 }
 
+// True for "auto" beside the estimator that it took its answer from.
+bool IsShownAs(const EstimateSheet& sheet, const Opinion& opinion, const std::string& method) {
+  return opinion.estimator != method &&
+         std::any_of(sheet.opinions.begin(), sheet.opinions.end(),
+                     [&](const Opinion& each) { return each.estimator == method && each.answer; });
+}
+
 std::string Details(const EstimateSheet& sheet) {
   std::string out;
   for (const Opinion& opinion : sheet.opinions) {
     if (!opinion.answer) continue;
     const Answer& answer = *opinion.answer;
     if (answer.terms.empty() && answer.warnings.empty()) continue;
+    if (IsShownAs(sheet, opinion, answer.method)) continue;
     out += fmt::format("\n{}:\n", opinion.estimator);
     for (const estimate::Term& term : answer.terms) {
       out += fmt::format("  {:>9}  {}\n", base::FormatMib(std::lround(term.mib)),

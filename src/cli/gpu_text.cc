@@ -42,11 +42,13 @@ std::string CheckLine(const CheckedTask& task) {
   line += task.predicted_mib ? ", " + base::FormatMib(*task.predicted_mib) + " predicted (" +
                                    base::Printable(task.estimate_method, 40) + ")"
                              : std::string(", no memory estimate");
-  if (task.now) return line + ": could start now\n";
-  line += ": would wait";
-  if (!task.reason.empty()) line += " (" + base::Printable(task.reason, 40) + ")";
-  if (!task.reason_text.empty()) line += ": " + base::Printable(task.reason_text, 400);
-  return line + "\n";
+  line += task.now ? ": could start now" : ": would wait";
+  if (!task.now && !task.reason.empty()) line += " (" + base::Printable(task.reason, 40) + ")";
+  if (!task.now && !task.reason_text.empty()) line += ": " + base::Printable(task.reason_text, 400);
+  line += "\n";
+  for (const std::string& remark : task.estimate_remarks)
+    line += "    " + base::Printable(remark, 400) + "\n";
+  return line;
 }
 
 }  // namespace

@@ -343,7 +343,7 @@ void RealDaemon::StartEngine(std::vector<gpu::DeviceInfo> devices) {
   }
   routes_->services().engine = engine_.get();
   routes_->services().monitor = monitor_.get();
-  routes_->services().estimates = &desk_->rules();
+  routes_->services().desk = desk_.get();
   usage_.Set(clock_->RealSpan(kUsageSpan), [this] { CloseUsage(); });
 }
 

@@ -85,7 +85,7 @@ Appraiser::Appraiser(EstimateRules rules)
     : rules_(std::move(rules)),
       given_(estimate::MakeGiven()),
       method_(Make(rules_.method)),
-      structural_(Make(estimate::FindEstimator("structural") ? "structural" : "given")) {}
+      structural_(estimate::MakeStructural()) {}
 
 Result<estimate::Answer> Appraiser::Ask(const estimate::Question& question) const {
   Result<estimate::Answer> given = given_->Ask(question);

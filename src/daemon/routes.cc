@@ -325,7 +325,7 @@ void Routes::SubmitTasks(Call& call) {
   if (Result<Unit> ranked = CheckPriorities(*specs, IsAdmin(peer)); !ranked) {
     return call.Refuse(ranked.error());
   }
-  if (call.request.Query("check") == "1") return DryRun(call, *specs);
+  if (call.request.Query("check") == "1") return DryRun(call, *std::move(specs));
   auto respond = std::make_shared<api::Responder>(std::move(call.respond));
   services_.engine->Submit(
       std::move(*specs), {peer.uid, peer.gid, UserName(peer.uid)},
@@ -336,36 +336,67 @@ void Routes::SubmitTasks(Call& call) {
       });
 }
 
-void Routes::DryRun(Call& call, const std::vector<task::TaskSpec>& specs) {
+// Asked as for a real submission; the answer waits for all of them.
+struct Routes::DryRunning {
+  std::vector<task::TaskSpec> specs;  // the first ones
+  std::vector<EstimateResult> results;
+  std::size_t missing = 0;
+  std::size_t count = 0;  // tasks of the submission
+  std::uint32_t uid = 0;
+  api::Responder respond;
+};
+
+void Routes::DryRun(Call& call, std::vector<task::TaskSpec> specs) {
   constexpr std::size_t kShown = 100;
+  const api::Peer peer = *call.request.peer;
+  auto run = std::make_shared<DryRunning>(
+      DryRunning{{}, {}, 0, specs.size(), peer.uid, std::move(call.respond)});
+  specs.resize(std::min(specs.size(), kShown));
+  run->results.resize(specs.size());
+  run->missing = specs.size();
+  run->specs = std::move(specs);
+  std::vector<EstimateJob> jobs;
+  for (std::size_t i = 0; i < run->specs.size(); ++i)
+    jobs.push_back({static_cast<core::TaskId>(i), run->specs[i], peer.uid, peer.gid});
+  services_.desk->Ask(std::move(jobs), [this, run](std::vector<EstimateResult> results) {
+    for (EstimateResult& each : results) {
+      run->results[core::Number(each.id)] = std::move(each);
+      --run->missing;
+    }
+    if (run->missing == 0) run->respond(Checked(*run));
+  });
+}
+
+api::Response Routes::Checked(const DryRunning& run) const {
   const core::Scheduler& scheduler = services_.engine->scheduler();
   Json tasks = Json::array();
-  for (std::size_t i = 0; i < specs.size() && i < kShown; ++i) {
-    std::optional<core::Estimate> estimate;
-    if (specs[i].memory_mib)
-      estimate = core::Estimate{*specs[i].memory_mib, specs[i].memory_source};
-    const core::TaskRequest request = task::ToRequest(specs[i], call.request.peer->uid);
-    const core::Trial trial = core::Try(scheduler, request, estimate, services_.clock->Now());
+  for (std::size_t i = 0; i < run.specs.size(); ++i) {
+    const task::TaskSpec& spec = run.specs[i];
+    const std::optional<core::Estimate>& estimate = run.results[i].estimate;
+    const core::Trial trial =
+        core::Try(scheduler, task::ToRequest(spec, run.uid), estimate, services_.clock->Now());
     if (trial.fit == core::Fit::kNever) {
-      return call.Refuse({ErrorCode::kConflict, "task '" + base::Printable(specs[i].name, 60) +
-                                                    "' can never run here: " + trial.reason.text});
+      return api::ErrorResponse(
+          {ErrorCode::kConflict, "task '" + base::Printable(spec.name, 60) +
+                                     "' can never run here: " + trial.reason.text});
     }
     Json task = {
-        {"name", specs[i].name},
-        {"gpus", specs[i].gpus},
+        {"name", spec.name},
+        {"gpus", spec.gpus},
         {"fits", trial.fit == core::Fit::kFits ? "now" : "later"},
         {"reason",
          trial.reason.code == core::ReasonCode::kNone ? "" : core::ReasonName(trial.reason.code)},
         {"reason_text", trial.reason.text},
         {"predicted_mib", nullptr},
-        {"estimate_method", nullptr}};
+        {"estimate_method", nullptr},
+        {"estimate_remarks", run.results[i].forecast.remarks}};
     if (estimate) {
-      task["predicted_mib"] = estimate->peak_mib;
+      task["predicted_mib"] = estimate->predicted_mib.value_or(estimate->peak_mib);
       task["estimate_method"] = estimate->method;
     }
     tasks.push_back(std::move(task));
   }
-  call.Answer({{"count", specs.size()}, {"tasks", std::move(tasks)}});
+  return {200, base::DumpJson({{"count", run.count}, {"tasks", std::move(tasks)}})};
 }
 
 void Routes::ListTasks(Call& call) {
@@ -555,7 +586,7 @@ void Routes::ResumeGpu(Call& call) {
 // ---- estimates ----
 
 void Routes::ShowKnowledge(Call& call) {
-  const EstimateRules& rules = *services_.estimates;
+  const EstimateRules& rules = services_.desk->rules();
   const std::string type = call.request.Query("gpu_type").value_or(rules.gpu_type);
   api::KnowledgeView view;
   view.method = rules.method;

@@ -22,7 +22,7 @@ struct Services {
   Monitor* monitor = nullptr;
   store::Store* store = nullptr;
   const config::Settings* settings = nullptr;
-  const EstimateRules* estimates = nullptr;  // null as long as the engine is
+  EstimateDesk* desk = nullptr;  // null as long as the engine is
   base::Clock* clock = nullptr;
   std::uint32_t own_uid = 0;  // the daemon's; 0: it serves everybody
   std::string waiting_for;    // why there is no engine yet
@@ -48,6 +48,7 @@ class Routes {
  private:
   struct Call;   // one request with its path's parameters
   struct Entry;  // one row of the table
+  struct DryRunning;
   static const Entry kTable[];
 
   // Endpoints.
@@ -81,7 +82,8 @@ class Routes {
   Engine::Done AnswerWithGpu(Call& call, core::GpuIndex gpu);
   base::Result<core::GpuIndex> GpuOf(const Call& call) const;
   base::Result<ReportRequest> ReportRequestOf(const api::Request& from) const;
-  void DryRun(Call& call, const std::vector<task::TaskSpec>& specs);
+  void DryRun(Call& call, std::vector<task::TaskSpec> specs);
+  api::Response Checked(const DryRunning& run) const;
 
   Services services_;
 };

@@ -67,9 +67,7 @@ class Auto : public Estimator {
 
  private:
   std::unique_ptr<Estimator> history_ = MakeFromHistory();
-  std::unique_ptr<Estimator> structural_ = FindEstimator("structural") != nullptr
-                                               ? FindEstimator("structural")->make()
-                                               : MakeGiven();
+  std::unique_ptr<Estimator> structural_ = MakeStructural();
 };
 
 }  // namespace

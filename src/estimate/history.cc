@@ -18,8 +18,9 @@ constexpr double kStillCounts = 0.05;
 constexpr double kLoneAllowance = 0.10, kLeastAllowance = 0.03;
 constexpr double kMoreThanRanOut = 1.1;
 
+// Rounded up, but not for what multiplying itself adds: 3000 x 1.1 is 3300.
 std::int64_t Scaled(std::int64_t mib, double factor) {
-  return static_cast<std::int64_t>(std::ceil(static_cast<double>(mib) * factor));
+  return static_cast<std::int64_t>(std::ceil(static_cast<double>(mib) * factor - 1e-6));
 }
 
 // Peaks of runs that had enough, newest first, and the highest that was not enough since.

@@ -32,6 +32,7 @@ TEST(Recollect, WhatTheNextRunWillNeed) {
   };
   const Case cases[] = {
       {"one run, widened by a tenth", {Peaked(1000)}, 1000, 1100, 1},
+      {"rounded to the number meant", {Peaked(3000)}, 3000, 3300, 1},
       {"two alike, widened by half of that", {Peaked(1000), Peaked(1000)}, 1000, 1050, 2},
       {"many alike, widened by the least",
        {Peaked(1000), Peaked(1000), Peaked(1000), Peaked(1000), Peaked(1000)},
