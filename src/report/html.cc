@@ -77,9 +77,8 @@ void PutBounds(std::string& out, const std::vector<Case>& cases) {
     for (const Case& each : cases) {
       const std::optional<double> bound_s = BoundOf(each, name);
       const std::optional<Estimated> value = Over(each, makespan);
-      cells.emplace_back(
-          bound_s ? SpanText(*bound_s) : "",
-          bound_s && value ? Difference({.mean = *bound_s}, *value) + " above it" : "");
+      cells.emplace_back(bound_s ? SpanText(*bound_s) : "",
+                         bound_s && value ? Difference({.mean = *bound_s}, *value) : "");
     }
     PutRow(out, "sub", "bound: " + name, cells);
   }
@@ -100,6 +99,11 @@ void PutMetrics(std::string& out, const std::vector<Case>& cases) {
   out += "</tbody></table></div>\n";
   const bool replays = std::any_of(cases.begin(), cases.end(),
                                    [](const Case& each) { return each.replays.size() > 1; });
+  if (!BoundNames(cases).empty()) {
+    out +=
+        "<p>Bounds: no policy can be faster; below, how far the trace total time is above. "
+        "The exclusive area holds only without collocation.</p>";
+  }
   if (cases.size() > 1) {
     out += "<p>Differences are relative to the first column.";
     if (replays) {

@@ -14,7 +14,7 @@ namespace carma::report {
 inline constexpr std::size_t kMaxDrawnRuns = 6;
 
 // The first case is what the others are compared with. The same reports give the same bytes. Size:
-// at most about 1 MB per drawn run, however long the run was.
+// at most about 2 MB per drawn run, however long the run was.
 std::string Html(std::span<const Report> reports, std::string_view title);
 
 }  // namespace carma::report

@@ -145,6 +145,11 @@ TEST(Tables, OfGroupsHaveARowForEachRun) {
   EXPECT_THAT(table, HasSubstr("heavy   one"));
   EXPECT_THAT(table, HasSubstr("light   two"));
   EXPECT_EQ(GroupTable(std::vector<Metrics>(1)), "");
+  // A single run without a name and without times alone needs no columns for them.
+  Metrics plain{.groups = {{.name = "alice", .tasks = 2, .executed = 2, .jct = {.mean = 30}}}};
+  EXPECT_EQ(GroupTable({&plain, 1}),
+            "group  tasks  waiting  execution  completion  OOM crashes\n"
+            "alice      2    0.0 s      0.0 s      30.0 s            0\n");
 }
 
 TEST(Csv, HasARowForEachRunAndTask) {

@@ -16,7 +16,7 @@ namespace {
 double NiceStep(double high, int most) {
   const double power = std::pow(10, std::floor(std::log10(high / most)));
   for (const double factor : {1, 2, 5}) {
-    if (high / (factor * power) <= most) return factor * power;
+    if (std::floor(high / (factor * power) + 1e-9) <= most) return factor * power;
   }
   return 10 * power;
 }

@@ -41,7 +41,8 @@ TEST(Svg, CoordinatesAreShortAndFinite) {
 TEST(Ticks, AreRound) {
   EXPECT_THAT(Texts(NiceTicks(39.6, 4)), ElementsAre("0", "10", "20", "30"));
   EXPECT_THAT(Texts(NiceTicks(1, 5)), ElementsAre("0", "0.2", "0.4", "0.6", "0.8", "1.0"));
-  EXPECT_THAT(Texts(NiceTicks(275, 2)), ElementsAre("0", "200"));
+  EXPECT_THAT(Texts(NiceTicks(275, 2)), ElementsAre("0", "100", "200"));
+  EXPECT_THAT(Texts(NiceTicks(45, 2)), ElementsAre("0", "20", "40"));
   EXPECT_THAT(Texts(NiceTicks(0, 5)), ElementsAre("0"));
   EXPECT_THAT(Texts(NiceTicks(kNan, 5)), ElementsAre("0"));
 }

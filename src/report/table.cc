@@ -40,6 +40,16 @@ std::string Align(const std::vector<Cells>& lines, std::size_t left = 1) {
   return text;
 }
 
+// Columns with nothing below their title.
+void DropEmptyColumns(std::vector<Cells>& lines) {
+  for (std::size_t column = lines.front().size(); column-- > 0;) {
+    const bool empty = std::all_of(lines.begin() + 1, lines.end(),
+                                   [&](const Cells& cells) { return cells[column].empty(); });
+    if (!empty) continue;
+    for (Cells& cells : lines) cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(column));
+  }
+}
+
 std::int64_t CountOf(const Metrics& metrics, core::TaskState state) {
   for (const auto& [each, count] : metrics.tasks_by_state) {
     if (each == state) return count;
@@ -164,7 +174,11 @@ std::string GroupTable(std::span<const Metrics> runs) {
       }
     }
   }
-  return names.empty() ? "" : Align(lines, 2);
+  DropEmptyColumns(lines);
+  // Group and run are names; the run is there only if one has a name.
+  const bool named = lines.front().size() > 1 && lines.front()[1] == "run";
+  const std::size_t left = named ? 2 : 1;
+  return names.empty() ? "" : Align(lines, left);
 }
 
 }  // namespace carma::report
