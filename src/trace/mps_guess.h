@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 namespace carma::trace {
 
@@ -12,6 +13,10 @@ struct TaskTraits {
   std::optional<int> batch_size;
   std::optional<int> layers;  // with weights: convolutions and linear layers
 };
+
+// Layers with weights of well-known convolutional networks, whatever their case and separators
+// ("resnet50", "EfficientNet-B0"). Empty: not one of them.
+std::optional<int> LayersOf(std::string_view model);
 
 // s and p of slowdown_i = 1 + s_i * sum of its neighbours' p_j.
 struct MpsParameters {

@@ -28,6 +28,24 @@ TEST(GuessMps, KnowsLessWithoutLayersOrBatch) {
   EXPECT_DOUBLE_EQ(GuessMps({.sm_active = 0.9, .transformer = true}).pressure, 0.649 * 0.9);
 }
 
+TEST(LayersOf, KnowsCommonNetworksByAnySpelling) {
+  EXPECT_EQ(LayersOf("resnet50"), 54);
+  EXPECT_EQ(LayersOf("EfficientNet-B0"), 82);
+  EXPECT_EQ(LayersOf("mobilenet_v2"), 53);
+  EXPECT_FALSE(LayersOf("resnet5"));
+  EXPECT_FALSE(LayersOf(""));
+}
+
+TEST(Catalogue, TakesTheLayersOfANamedModel) {
+  const auto catalogue = Catalogue::Parse(
+      "workload_id,gpus,solo_seconds,solo_smact,mps_sensitivity,mps_pressure,memory_mib,batch_size,"
+      "model\n"
+      "a,1,100,0.5,,,1000,64,VGG-16\n",
+      "c.csv");
+  ASSERT_TRUE(catalogue) << catalogue.error().message;
+  EXPECT_EQ((*catalogue->Find("a"))->traits.layers, 16);
+}
+
 TEST(Catalogue, FillsInWhatNobodyMeasured) {
   const auto catalogue = Catalogue::Parse(
       "workload_id,gpus,solo_seconds,solo_smact,mps_sensitivity,mps_pressure,memory_mib,batch_size,"

@@ -76,6 +76,7 @@ void ReadInterference(const CsvRow& row, RowReader& in, double sm_active, Worklo
                      .transformer = domain == "transformer",
                      .batch_size = WholeNumber(in, "batch_size", 1 << 24),
                      .layers = WholeNumber(in, "layers", 1 << 20)};
+  if (!workload.traits.layers) workload.traits.layers = LayersOf(base::Trim(row.Text("model")));
   const std::optional<double> sensitivity = in.Number("mps_sensitivity", 0, 1000);
   const std::optional<double> pressure = in.Number("mps_pressure", 0, 1000);
   if (sensitivity && pressure) {
