@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <optional>
+#include <vector>
 
 #include "base/time.h"
 #include "gpu/probe.h"
@@ -21,6 +22,11 @@ class Window {
   // Time-weighted mean of SM activity over [from(), last taken]; empty if any part of that span has
   // none.
   std::optional<double> SmActive() const;
+  // The SM activity that was not exceeded for 95 % of that span; empty as the mean is.
+  std::optional<double> SmActiveP95() const;
+  // Mean over the same span in which a moment counts exp(-age / tau): it follows a change within
+  // some tau where the plain mean needs the whole window. Empty as the mean is. tau must be > 0.
+  std::optional<double> SmActiveEwma(base::Duration tau) const;
   bool empty() const { return samples_.empty(); }
 
  private:
@@ -28,6 +34,18 @@ class Window {
     base::Time taken;
     std::optional<double> sm_active;  // mean over (previous taken, taken]
   };
+  // One stretch of the window in which SM activity had this mean.
+  struct Stretch {
+    base::Time from;
+    base::Time to;
+    double sm_active;
+  };
+  // The stretches of [from(), last taken], oldest first; empty if any of them has none, or if there
+  // are fewer than two samples.
+  std::vector<Stretch> Stretches() const;
+  // What a single sample says; it has no stretch inside the window yet, and is the best there is.
+  bool single() const { return samples_.size() == 1; }
+
   base::Duration length_;
   std::deque<Sample> samples_;
 };

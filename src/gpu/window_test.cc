@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 namespace carma::gpu {
@@ -42,6 +43,45 @@ TEST(Window, TimeWeightedMeanOverItsLength) {
     ASSERT_EQ(window.SmActive().has_value(), c.expected.has_value());
     EXPECT_NEAR(window.SmActive().value_or(0), c.expected.value_or(0), 1e-12);
   }
+}
+
+Window Filled(const std::vector<Point>& points) {
+  Window window(std::chrono::seconds(60));
+  for (const Point& p : points) {
+    window.Add({.taken = base::FromMs(p.at_s * 1000), .sm_active = p.sm_active});
+  }
+  return window;
+}
+
+TEST(Window, NinetyFiveHundredthsOfTheTimeWereNoBusier) {
+  const struct {
+    const char* name;
+    std::vector<Point> points;
+    std::optional<double> expected;
+  } cases[] = {
+      {"nothing", {}, {}},
+      {"a single sample stands for itself", {{5, 0.7}}, 0.7},
+      {"a short peak does not count", {{0, {}}, {38, 0.2}, {40, 0.9}}, 0.2},
+      {"a longer one does", {{0, {}}, {37, 0.2}, {40, 0.9}}, 0.9},
+      {"order does not matter", {{0, {}}, {3, 0.9}, {40, 0.2}}, 0.9},
+      {"a gap empties it", {{0, 0.1}, {10, {}}, {20, 0.3}}, {}},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    EXPECT_EQ(Filled(c.points).SmActiveP95(), c.expected);
+  }
+}
+
+TEST(Window, TheWeightedMeanFollowsAChange) {
+  const std::chrono::seconds tau(10);
+  EXPECT_EQ(Filled({}).SmActiveEwma(tau), std::nullopt);
+  EXPECT_EQ(Filled({{5, 0.7}}).SmActiveEwma(tau), 0.7);
+  EXPECT_EQ(Filled({{0, 0.1}, {10, {}}, {20, 0.3}}).SmActiveEwma(tau), std::nullopt);
+  EXPECT_NEAR(*Filled({{0, {}}, {10, 0.4}, {40, 0.4}}).SmActiveEwma(tau), 0.4, 1e-12);
+  // One tau after a step from 0 to 1, of a window of four.
+  const double expected = (1 - std::exp(-1)) / (1 - std::exp(-4));
+  EXPECT_NEAR(*Filled({{0, {}}, {30, 0.0}, {40, 1.0}}).SmActiveEwma(tau), expected, 1e-12);
+  EXPECT_GT(expected, 0.6);  // where the plain mean says 0.25
 }
 
 TEST(Window, EmptyAfterClear) {

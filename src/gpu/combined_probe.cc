@@ -1,0 +1,101 @@
+#include "gpu/combined_probe.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/clock.h"
+#include "gpu/counters.h"
+
+namespace carma::gpu {
+namespace {
+
+constexpr std::chrono::milliseconds kGlance{100};
+
+void ForgetCounters(Reading& reading) {
+  for (const Counter& counter : Counters()) (reading.*counter.value).reset();
+  reading.counters = CounterSource::kNone;
+}
+
+void AddRow(const DmonRow& row, Reading& reading) {
+  for (const Counter& counter : Counters()) reading.*counter.value = row.values.*counter.value;
+  reading.counters = row.values.counters;
+  if (!reading.power_w) reading.power_w = row.values.power_w;
+  if (!reading.energy_j) reading.energy_j = row.values.energy_j;
+}
+
+}  // namespace
+
+CombinedProbe::CombinedProbe(std::unique_ptr<Probe> nvml, CombinedOptions options)
+    : nvml_(std::move(nvml)), options_(std::move(options)) {}
+
+base::Time CombinedProbe::RealNow() const {
+  return options_.real_now ? options_.real_now() : base::FromMs(base::BootTimeNs() / 1'000'000);
+}
+
+bool CombinedProbe::NeedsDcgm(const DeviceInfo& info) const {
+  return options_.prefer == CombinedOptions::Prefer::kDcgm || !info.reports_sm_activity;
+}
+
+// Whether a GPU reports SM activity is decided once, so it is worth a few seconds: the first rows
+// of a new `dcgmi` say "N/A".
+void CombinedProbe::AwaitFirstRows() {
+  const auto deadline = std::chrono::steady_clock::now() + options_.first_answer;
+  const auto all_counted = [this] {
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      if (!NeedsDcgm(devices_[i].info)) continue;
+      const DmonRow* row = dmon_->Find(devices_[i].pci_key, i, RealNow());
+      if (!row || (!row->values.sm_active && row->objection.empty())) return false;
+    }
+    return true;
+  };
+  dmon_->Poll(RealNow());
+  while (dmon_->running() && !all_counted() && std::chrono::steady_clock::now() < deadline) {
+    dmon_->Wait(kGlance);
+    dmon_->Poll(RealNow());
+  }
+}
+
+base::Result<std::vector<DeviceInfo>> CombinedProbe::Devices() {
+  base::Result<std::vector<DeviceInfo>> infos = nvml_->Devices();
+  if (!infos) return infos;
+  devices_.clear();
+  for (const DeviceInfo& info : *infos) devices_.push_back({info, PciKey(info.pci), {}, {}});
+  const auto needs = [this](const DeviceInfo& info) { return NeedsDcgm(info); };
+  if (std::none_of(infos->begin(), infos->end(), needs)) {
+    dmon_.reset();
+    return infos;
+  }
+  if (!dmon_) dmon_ = std::make_unique<DmonReader>(options_.dmon);
+  AwaitFirstRows();
+  for (std::size_t i = 0; i < infos->size(); ++i) {
+    if (!NeedsDcgm((*infos)[i])) continue;
+    const DmonRow* row = dmon_->Find(devices_[i].pci_key, i, RealNow());
+    (*infos)[i].reports_sm_activity = row && row->values.sm_active;
+  }
+  return infos;
+}
+
+base::Result<Reading> CombinedProbe::Read(std::size_t index, base::Time now) {
+  base::Result<Reading> reading = nvml_->Read(index, now);
+  if (!reading || !dmon_ || index >= devices_.size()) return reading;
+  Device& device = devices_[index];
+  if (!NeedsDcgm(device.info)) return reading;
+  dmon_->Poll(RealNow());
+  ForgetCounters(*reading);
+  device.xids.insert(device.xids.end(), reading->xids.begin(), reading->xids.end());
+  if (const DmonRow* row = dmon_->Find(device.pci_key, index, RealNow())) {
+    if (!row->objection.empty()) {
+      return base::Fail(base::ErrorCode::kCorrupt,
+                        "GPU " + device.info.uuid + ": DCGM's " + row->objection);
+    }
+    AddRow(*row, *reading);
+  }
+  if (base::Result<base::Unit> sane = device.sanity.Check(device.info.uuid, *reading); !sane) {
+    return std::unexpected(sane.error());
+  }
+  reading->xids = std::exchange(device.xids, {});
+  return reading;
+}
+
+}  // namespace carma::gpu

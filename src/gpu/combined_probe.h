@@ -1,0 +1,59 @@
+// Everything from NVML, and the counters of activity from whoever counts them: the driver itself
+// (GPM, Hopper and newer) or DCGM.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/dmon_reader.h"
+#include "gpu/probe.h"
+#include "gpu/sanity.h"
+
+namespace carma::gpu {
+
+struct CombinedOptions {
+  enum class Prefer {
+    kAuto,  // GPM where the GPU has it; `dcgmi` is started only if one has not
+    kDcgm,  // `dcgmi` for every GPU
+  };
+  Prefer prefer = Prefer::kAuto;
+  DmonOptions dmon;
+  // How long Devices() waits for the first counts of `dcgmi`, in real time.
+  base::Duration first_answer{4'000};
+  // Real time; empty: the boot clock.
+  std::function<base::Time()> real_now;
+};
+
+class CombinedProbe : public Probe {
+ public:
+  CombinedProbe(std::unique_ptr<Probe> nvml, CombinedOptions options);
+
+  // A GPU reports SM activity if either source does.
+  base::Result<std::vector<DeviceInfo>> Devices() override;
+  // As the NVML probe, with the counters (and power and energy where NVML has none) of a row of
+  // `dcgmi` that is no older than three of its periods. kCorrupt also for what DCGM cannot mean.
+  base::Result<Reading> Read(std::size_t device, base::Time now) override;
+
+  // Why `dcgmi` gives nothing, in one line; empty: it is not needed, or it serves.
+  std::string DcgmTrouble() const { return dmon_ ? dmon_->trouble() : ""; }
+
+ private:
+  struct Device {
+    DeviceInfo info;
+    std::string pci_key;
+    Sanity sanity;
+    std::vector<int> xids;  // announced to a reading that failed
+  };
+  bool NeedsDcgm(const DeviceInfo& info) const;
+  void AwaitFirstRows();
+  base::Time RealNow() const;
+
+  std::unique_ptr<Probe> nvml_;
+  CombinedOptions options_;
+  std::unique_ptr<DmonReader> dmon_;  // null: no GPU needs it
+  std::vector<Device> devices_;
+};
+
+}  // namespace carma::gpu

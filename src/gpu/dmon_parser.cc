@@ -1,0 +1,201 @@
+#include "gpu/dmon_parser.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+#include "base/text.h"
+#include "gpu/counters.h"
+#include "gpu/units.h"
+
+namespace carma::gpu {
+namespace {
+
+constexpr std::size_t kMaxLine = 8'192;
+constexpr std::size_t kUnknown = static_cast<std::size_t>(-1);
+// DCGM's blank values: "not found", "not supported" and the like, for doubles and for integers.
+constexpr double kBlank = 140'737'488'355'328.0;
+constexpr double kMaxWatts = 100'000;
+
+// One field that is asked for. Exactly one of the three ways to keep it is set.
+struct Field {
+  int number;
+  std::string_view title;
+  const Counter* counter = nullptr;
+  bool is_pci = false;
+  bool is_power = false;   // W
+  bool is_energy = false;  // mJ
+};
+
+const std::vector<Field>& Fields() {
+  static const std::vector<Field> kFields = [] {
+    std::vector<Field> fields = {{.number = 57, .title = "PCBID", .is_pci = true}};
+    for (const Counter& counter : Counters()) {
+      fields.push_back({.number = counter.dcgm, .title = counter.dcgm_title, .counter = &counter});
+    }
+    fields.push_back({.number = 155, .title = "POWER", .is_power = true});
+    fields.push_back({.number = 156, .title = "TOTEC", .is_energy = true});
+    return fields;
+  }();
+  return kFields;
+}
+
+bool IsBlank(char c) {
+  return c == ' ' || c == '\t' || c == '\r';
+}
+
+// False: the cell says what cannot be.
+bool Keep(const Field& field, std::string_view cell, DmonRow& row) {
+  if (cell.empty() || cell == "N/A" || cell.ends_with("...")) return true;
+  if (field.is_pci) {
+    row.pci = PciKey(cell);
+    return true;
+  }
+  const std::optional<double> said = base::ParseDouble(cell);
+  if (!said) return false;
+  if (*said >= kBlank) return true;
+  if (field.counter) return StoreDcgm(*field.counter, *said, row.values);
+  if (!(*said >= 0)) return false;
+  if (field.is_power) {
+    if (*said > kMaxWatts) return false;
+    row.values.power_w = Watts(*said).value();
+    return true;
+  }
+  row.values.energy_j = ToJoules(Millijoules(static_cast<std::uint64_t>(*said))).value();
+  return true;
+}
+
+std::optional<DmonRow::Kind> ParseKind(std::string_view word) {
+  if (word == "GPU") return DmonRow::Kind::kGpu;
+  if (word == "GPU-I") return DmonRow::Kind::kGpuInstance;
+  if (word == "GPU-CI") return DmonRow::Kind::kComputeInstance;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string PciKey(std::string_view address) {
+  const std::vector<std::string_view> parts = base::Split(address, ':');
+  if (parts.size() < 2 || parts.size() > 3) return "";
+  std::uint32_t domain = 0;
+  if (parts.size() == 3) {
+    const auto [end, error] =
+        std::from_chars(parts[0].data(), parts[0].data() + parts[0].size(), domain, 16);
+    if (error != std::errc() || end != parts[0].data() + parts[0].size()) return "";
+  }
+  unsigned bus = 0, device = 0, function = 0;
+  const std::string rest = std::string(parts[parts.size() - 2]) + ":" + std::string(parts.back());
+  char after = 0;
+  if (std::sscanf(rest.c_str(), "%2x:%2x.%1x%c", &bus, &device, &function, &after) != 3) return "";
+  char key[32];
+  std::snprintf(key, sizeof key, "%04x:%02x:%02x.%x", domain, bus, device, function);
+  return key;
+}
+
+std::string DmonFieldList() {
+  std::string list;
+  for (const Field& field : Fields()) {
+    list += (list.empty() ? "" : ",") + std::to_string(field.number);
+  }
+  return list;
+}
+
+std::vector<DmonRow> DmonParser::Feed(std::string_view bytes) {
+  std::vector<DmonRow> rows;
+  while (!bytes.empty()) {
+    const std::size_t end = bytes.find('\n');
+    const std::string_view piece = bytes.substr(0, end);
+    if (line_.size() + piece.size() > kMaxLine) too_long_ = true;
+    if (!too_long_) line_ += piece;
+    if (end == std::string_view::npos) break;
+    if (!too_long_) TakeLine(line_, rows);
+    line_.clear();
+    too_long_ = false;
+    bytes.remove_prefix(end + 1);
+  }
+  return rows;
+}
+
+void DmonParser::TakeTitles(std::string_view line) {
+  columns_.clear();
+  std::size_t at = 0;
+  while (at < line.size()) {
+    if (IsBlank(line[at])) {
+      ++at;
+      continue;
+    }
+    std::size_t end = at;
+    while (end < line.size() && !IsBlank(line[end])) ++end;
+    const std::string_view title = line.substr(at, end - at);
+    if (title != "#Entity") {
+      const auto known = std::find_if(Fields().begin(), Fields().end(),
+                                      [&](const Field& field) { return field.title == title; });
+      columns_.push_back(
+          {known == Fields().end() ? kUnknown : static_cast<std::size_t>(known - Fields().begin()),
+           at});
+    }
+    at = end;
+  }
+  // Columns keep the order in which they were asked for, so place tells what a new title means.
+  if (columns_.size() != Fields().size()) return;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const bool taken = std::any_of(columns_.begin(), columns_.end(),
+                                   [i](const Column& column) { return column.field == i; });
+    if (columns_[i].field == kUnknown && !taken) columns_[i].field = i;
+  }
+}
+
+// Kind, number and one cell per column; nothing if the line cannot be divided without doubt.
+std::vector<std::string_view> DmonParser::Cells(std::string_view line) const {
+  std::vector<std::string_view> words = base::SplitWords(line);
+  if (words.size() == columns_.size() + 2) return words;
+  // A blank cell, or a long name of an instance that leaves no room before its first value: then
+  // the titles say where the cells begin.
+  const std::size_t first = columns_.front().from;
+  words = base::SplitWords(line.substr(0, first));
+  if (words.size() != 2) return {};
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const std::size_t from = columns_[i].from;
+    const bool last = i + 1 == columns_.size();
+    if (from >= line.size()) {
+      words.push_back({});
+      continue;
+    }
+    if (i > 0 && !IsBlank(line[from - 1])) return {};
+    const std::string_view cell =
+        base::Trim(line.substr(from, last ? std::string_view::npos : columns_[i + 1].from - from));
+    if (cell.find(' ') != std::string_view::npos) return {};
+    words.push_back(cell);
+  }
+  return words;
+}
+
+void DmonParser::TakeLine(std::string_view line, std::vector<DmonRow>& rows) {
+  const std::vector<std::string_view> words = base::SplitWords(line);
+  if (words.empty()) return;
+  if (words[0] == "#Entity") return TakeTitles(line);
+  if (words[0] == "ID") return;  // units
+  const std::optional<DmonRow::Kind> kind = ParseKind(words[0]);
+  if (!kind || columns_.empty()) {
+    remark_ = base::Printable(base::Trim(line));
+    return;
+  }
+  const std::vector<std::string_view> cells = Cells(line);
+  const std::optional<std::int64_t> id = cells.empty() ? std::nullopt : base::ParseInt(cells[1]);
+  if (!id || *id < 0 || *id > 1'000'000) {
+    remark_ = base::Printable(base::Trim(line));
+    return;
+  }
+  DmonRow row{.kind = *kind, .id = static_cast<int>(*id), .pci = "", .values = {}, .objection = ""};
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (columns_[i].field == kUnknown) continue;
+    const Field& field = Fields()[columns_[i].field];
+    if (Keep(field, cells[i + 2], row) || !row.objection.empty()) continue;
+    row.objection = std::string(field.title) + " is " + base::Printable(cells[i + 2], 40);
+  }
+  if (row.values.sm_active) row.values.counters = CounterSource::kDcgm;
+  rows.push_back(std::move(row));
+}
+
+}  // namespace carma::gpu

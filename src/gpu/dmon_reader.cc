@@ -1,0 +1,174 @@
+#include "gpu/dmon_reader.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+extern char** environ;
+
+namespace carma::gpu {
+namespace {
+
+// Of one Poll(): a child that writes without end must not hold up the readings.
+constexpr std::size_t kMaxBytesPerPoll = 1 << 20;
+constexpr int kLastWaitMs = 1'000;
+
+struct SpawnPlan {
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  SpawnPlan() {
+    ::posix_spawn_file_actions_init(&files);
+    ::posix_spawnattr_init(&attributes);
+  }
+  ~SpawnPlan() {
+    ::posix_spawn_file_actions_destroy(&files);
+    ::posix_spawnattr_destroy(&attributes);
+  }
+  SpawnPlan(const SpawnPlan&) = delete;
+  SpawnPlan& operator=(const SpawnPlan&) = delete;
+};
+
+// Its own process group, so that what it starts can be ended too; nothing of our signals; a child
+// whose reader died is ended by SIGPIPE at its next row.
+int Spawn(const std::vector<std::string>& words, int output, pid_t& child) {
+  SpawnPlan plan;
+  ::posix_spawn_file_actions_addopen(&plan.files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&plan.files, output, STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&plan.files, output, STDERR_FILENO);
+  sigset_t none, all;
+  ::sigemptyset(&none);
+  ::sigfillset(&all);
+  ::posix_spawnattr_setsigmask(&plan.attributes, &none);
+  ::posix_spawnattr_setsigdefault(&plan.attributes, &all);
+  ::posix_spawnattr_setpgroup(&plan.attributes, 0);
+  ::posix_spawnattr_setflags(
+      &plan.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  return ::posix_spawnp(&child, argv[0], &plan.files, &plan.attributes, argv.data(), environ);
+}
+
+}  // namespace
+
+DmonReader::~DmonReader() {
+  if (child_ > 0) {
+    ::kill(-child_, SIGKILL);
+    ended_.push_back(child_);
+  }
+  for (const pid_t pid : ended_) {
+    const base::UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    pollfd waiting{handle.get(), POLLIN, 0};
+    if (handle) ::poll(&waiting, 1, kLastWaitMs);
+  }
+  Reap();
+}
+
+void DmonReader::Reap() {
+  std::erase_if(ended_, [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
+}
+
+void DmonReader::Start(base::Time now) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    trouble_ = options_.program + ": " + std::strerror(errno);
+    next_start_ = now + options_.longest_pause;
+    return;
+  }
+  output_.reset(ends[0]);
+  const base::UniqueFd input(ends[1]);
+  ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
+  const int error = Spawn({options_.program, "dmon", "-e", DmonFieldList(), "-d",
+                           std::to_string(options_.period.count())},
+                          input.get(), child_);
+  parser_ = {};
+  gave_rows_ = false;
+  last_row_ = now;
+  if (error == 0) return;
+  child_ = 0;
+  Stop(now, options_.program + " cannot be started: " + std::strerror(error));
+}
+
+void DmonReader::Stop(base::Time now, const std::string& why) {
+  if (child_ > 0) {
+    ::kill(-child_, SIGKILL);
+    ended_.push_back(std::exchange(child_, 0));
+  }
+  output_.reset();
+  trouble_ = why + (parser_.remark().empty() ? "" : ": " + parser_.remark());
+  pause_ = gave_rows_ || pause_.count() == 0 ? options_.first_pause
+                                             : std::min(2 * pause_, options_.longest_pause);
+  next_start_ = now + pause_;
+}
+
+void DmonReader::Keep(std::vector<DmonRow> rows, base::Time now) {
+  for (DmonRow& row : rows) {
+    if (row.kind != DmonRow::Kind::kGpu) continue;
+    gave_rows_ = true;
+    last_row_ = now;
+    trouble_.clear();
+    if (row.pci.empty()) {
+      by_number_[row.id] = {row, now};
+    } else {
+      by_pci_[row.pci] = {row, now};
+    }
+  }
+}
+
+bool DmonReader::ReadAll(base::Time now, bool keep) {
+  std::array<char, 16'384> buffer;
+  for (std::size_t total = 0; total < kMaxBytesPerPoll;) {
+    const ssize_t got = ::read(output_.get(), buffer.data(), buffer.size());
+    if (got == 0) return false;
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno == EAGAIN;
+    total += static_cast<std::size_t>(got);
+    std::vector<DmonRow> rows = parser_.Feed({buffer.data(), static_cast<std::size_t>(got)});
+    if (keep) Keep(std::move(rows), now);
+  }
+  return true;
+}
+
+void DmonReader::Poll(base::Time now) {
+  Reap();
+  const bool looked_away = running() && now - last_poll_ > FreshFor();
+  last_poll_ = now;
+  if (!running()) {
+    if (now >= next_start_) Start(now);
+    if (!running()) return;
+  }
+  if (looked_away) last_row_ = now;  // it was not given a chance to be heard
+  if (!ReadAll(now, !looked_away)) return Stop(now, options_.program + " dmon has ended");
+  if (now - last_row_ >= options_.silence) {
+    Stop(now, options_.program + " dmon has been silent for " +
+                  std::to_string(options_.silence.count() / 1'000) + " s");
+  }
+}
+
+void DmonReader::Wait(std::chrono::milliseconds longest) const {
+  pollfd waiting{output_.get(), POLLIN, 0};
+  ::poll(&waiting, output_ ? 1 : 0, static_cast<int>(longest.count()));
+}
+
+const DmonRow* DmonReader::Find(const std::string& pci_key, std::size_t index,
+                                base::Time now) const {
+  const Kept* kept = nullptr;
+  if (const auto found = by_pci_.find(pci_key); found != by_pci_.end()) {
+    kept = &found->second;
+  } else if (const auto numbered = by_number_.find(static_cast<int>(index));
+             numbered != by_number_.end()) {
+    kept = &numbered->second;
+  }
+  return kept && now - kept->taken <= FreshFor() ? &kept->row : nullptr;
+}
+
+}  // namespace carma::gpu

@@ -1,0 +1,421 @@
+// The text of `dcgmi dmon`, the child that writes it, and the probe that mixes it with NVML. The
+// children here are shell scripts that print what dcgmi would.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "gpu/combined_probe.h"
+#include "gpu/dmon_parser.h"
+#include "gpu/dmon_reader.h"
+#include "gpu/fake_probe.h"
+
+namespace carma::gpu {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Laid out as dcgmi does: ten columns for the entity, then each width and two blanks.
+std::string Line(const std::string& entity, const std::vector<std::string>& cells) {
+  std::string line = entity;
+  line.resize(std::max<std::size_t>(line.size(), 10), ' ');
+  for (const std::string& cell : cells) {
+    std::string padded = cell;
+    padded.resize(std::max<std::size_t>(padded.size(), 22), ' ');
+    line += padded;
+  }
+  return line + "\n";
+}
+
+const std::vector<std::string> kTitles = {"PCBID", "SMACT", "SMOCC", "GRACT", "TENSO",
+                                          "DRAMA", "FP64A", "FP32A", "FP16A", "PCITX",
+                                          "PCIRX", "NVLTX", "NVLRX", "POWER", "TOTEC"};
+std::string Titles() {
+  return Line("#Entity", kTitles) + Line("ID", {"#", "", "", "", "W", "mJ"});
+}
+std::vector<std::string> Row(const std::string& pci, const std::string& smact) {
+  return {pci,     smact,     "0.125",   "0.990", "0.400", "0.300",   "0.000",  "0.075",
+          "0.002", "1000000", "2000000", "0",     "N/A",   "214.500", "1234567"};
+}
+
+TEST(DmonParser, ReadsARowInCarmasUnits) {
+  DmonParser parser;
+  const auto rows = parser.Feed(Titles() + Line("GPU 3", Row("00000000:0F:00.0", "0.625")));
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].kind, DmonRow::Kind::kGpu);
+  EXPECT_EQ(rows[0].id, 3);
+  EXPECT_EQ(rows[0].pci, "0000:0f:00.0");
+  EXPECT_EQ(rows[0].objection, "");
+  Reading expected;
+  expected.counters = CounterSource::kDcgm;
+  expected.sm_active = 0.625;
+  expected.sm_occupancy = 0.125;
+  expected.graphics_active = 0.99;
+  expected.tensor_active = 0.4;
+  expected.dram_active = 0.3;
+  expected.fp64_active = 0;
+  expected.fp32_active = 0.075;
+  expected.fp16_active = 0.002;
+  expected.pcie_tx_bytes_s = 1e6;
+  expected.pcie_rx_bytes_s = 2e6;
+  expected.nvlink_tx_bytes_s = 0;
+  expected.power_w = 214.5;
+  expected.energy_j = 1'234.567;
+  EXPECT_EQ(rows[0].values, expected);
+}
+
+TEST(DmonParser, IsTheSameWhateverThePieces) {
+  const std::string text = Titles() + Line("GPU 0", Row("0000:07:00.0", "0.5")) + Titles() +
+                           Line("GPU 1", Row("0000:0f:00.0", "0.25"));
+  for (std::size_t piece = 1; piece < 40; ++piece) {
+    DmonParser parser;
+    std::vector<DmonRow> rows;
+    for (std::size_t at = 0; at < text.size(); at += piece) {
+      for (DmonRow& row : parser.Feed(std::string_view(text).substr(at, piece))) {
+        rows.push_back(std::move(row));
+      }
+    }
+    ASSERT_EQ(rows.size(), 2u) << piece;
+    EXPECT_EQ(rows[1].values.sm_active, 0.25);
+  }
+}
+
+TEST(DmonParser, WhatIsNotToldIsAbsent) {
+  const struct {
+    const char* name;
+    const char* cell;
+    std::optional<double> expected;
+    const char* objection;
+  } cases[] = {
+      {"a value", "0.250", 0.25, ""},
+      {"a hair above everything", "1.004", 1.0, ""},
+      {"not available", "N/A", {}, ""},
+      {"cut", "0.12...", {}, ""},
+      {"DCGM's blank for doubles", "140737488355330.000", {}, ""},
+      {"DCGM's blank for integers", "9223372036854775794", {}, ""},
+      {"a percentage", "57.000", {}, "SMACT is 57.000"},
+      {"negative", "-0.100", {}, "SMACT is -0.100"},
+      {"no number", "nan", {}, "SMACT is nan"},
+      {"a word", "busy", {}, "SMACT is busy"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    DmonParser parser;
+    const auto rows = parser.Feed(Titles() + Line("GPU 0", Row("0000:07:00.0", c.cell)));
+    ASSERT_EQ(rows.size(), 1u);
+    EXPECT_EQ(rows[0].values.sm_active, c.expected);
+    EXPECT_EQ(rows[0].objection, c.objection);
+    EXPECT_EQ(rows[0].values.counters, c.expected ? CounterSource::kDcgm : CounterSource::kNone);
+    EXPECT_EQ(rows[0].values.dram_active, 0.3) << "its neighbours are read all the same";
+  }
+}
+
+TEST(DmonParser, MigRowsAreKeptApart) {
+  DmonParser parser;
+  std::vector<std::string> blank = Row("", "0.5");
+  // The long name of an instance leaves no blank before its first value.
+  const auto rows =
+      parser.Feed(Titles() + Line("GPU 0", Row("0000:07:00.0", "N/A")) + Line("GPU-I 7", blank) +
+                  Line("GPU-CI 123", Row("0000:07:00.0", "0.25")));
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[1].kind, DmonRow::Kind::kGpuInstance);
+  EXPECT_EQ(rows[1].id, 7);
+  EXPECT_EQ(rows[1].pci, "");
+  EXPECT_EQ(rows[1].values.sm_active, 0.5);
+  EXPECT_EQ(rows[2].kind, DmonRow::Kind::kComputeInstance);
+  EXPECT_EQ(rows[2].id, 123);
+  EXPECT_EQ(rows[2].values.sm_active, 0.25);
+}
+
+TEST(DmonParser, ColumnsGoByTitleAndNewTitlesByPlace) {
+  std::vector<std::string> titles = kTitles;
+  std::vector<std::string> row = Row("0000:07:00.0", "0.5");
+  std::swap(titles[1], titles[5]);  // another order
+  std::swap(row[1], row[5]);
+  DmonParser swapped;
+  EXPECT_EQ(swapped.Feed(Line("#Entity", titles) + Line("GPU 0", row))[0].values.sm_active, 0.5);
+  titles = kTitles;
+  titles[1] = "SMUTR";
+  DmonParser renamed;
+  const auto rows =
+      renamed.Feed(Line("#Entity", titles) + Line("GPU 0", Row("0000:07:00.0", "0.5")));
+  EXPECT_EQ(rows[0].values.sm_active, 0.5);
+  titles.push_back("EXTRA");  // places tell nothing now
+  row = Row("0000:07:00.0", "0.5");
+  row.push_back("7");
+  DmonParser extended;
+  const auto more = extended.Feed(Line("#Entity", titles) + Line("GPU 0", row));
+  EXPECT_FALSE(more[0].values.sm_active);
+  EXPECT_EQ(more[0].values.dram_active, 0.3);
+}
+
+TEST(DmonParser, AnythingElseIsARemark) {
+  const struct {
+    const char* name;
+    std::string text;
+    const char* remark;
+  } cases[] = {
+      {"an error", "Error setting watches. Result: -33: profiling module\n", "Result: -33"},
+      {"a row without titles", Line("GPU 0", Row("", "0.5")), "GPU 0"},
+      {"a row that is too short", Titles() + "GPU 0 0000:07:00.0 0.5 0.1 x y z zz yy xx ww\n",
+       "GPU 0"},
+      {"a GPU without number", Titles() + Line("GPU x", Row("", "0.5")), "GPU x"},
+      {"a line without end", Titles() + std::string(100'000, 'x'), ""},
+      {"an endless line", Titles() + std::string(100'000, 'x') + "\n", ""},
+      {"control bytes", "\x1b[31mred\n", "?[31mred"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    DmonParser parser;
+    EXPECT_TRUE(parser.Feed(c.text).empty());
+    EXPECT_THAT(parser.remark(), HasSubstr(c.remark));
+    EXPECT_EQ(parser.Feed("\n" + Titles() + Line("GPU 0", Row("", "0.5"))).size(), 1u)
+        << "it goes on";
+  }
+}
+
+TEST(PciKey, OneSpellingForAll) {
+  const struct {
+    const char* address;
+    const char* key;
+  } cases[] = {{"00000000:0F:00.0", "0000:0f:00.0"},
+               {"0000:0f:00.0", "0000:0f:00.0"},
+               {"0f:00.0", "0000:0f:00.0"},
+               {"00010000:81:00.1", "10000:81:00.1"},
+               {"", ""},
+               {"N/A", ""},
+               {"0000:zz:00.0", ""},
+               {"0000:0f:00.0.1", ""},
+               {"x:0f:00.0", ""},
+               {"1:2:3:4", ""}};
+  for (const auto& c : cases) EXPECT_EQ(PciKey(c.address), c.key) << c.address;
+}
+
+// A folder with a `dcgmi` that does what the test writes into it.
+class DmonChildTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = "/tmp/carma-dmon-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    ASSERT_TRUE(base::WriteFileAtomic(folder_ + "/rows",
+                                      Titles() + Line("GPU 0", Row("0000:07:00.0", "0.5")) +
+                                          Line("GPU 1", Row("00000000:0F:00.0", "0.25"))));
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // Each start adds a line with its arguments to `starts`.
+  DmonOptions Script(const std::string& body) {
+    const std::string path = folder_ + "/dcgmi";
+    EXPECT_TRUE(base::WriteFileAtomic(
+        path, "#!/bin/sh\ncd " + folder_ + "\necho \"$*\" >> starts\n" + body + "\n", 0755));
+    DmonOptions options;
+    options.program = path;
+    return options;
+  }
+  std::size_t Starts() {
+    const auto text = base::ReadFile(folder_ + "/starts", 1 << 20);
+    return text ? static_cast<std::size_t>(std::count(text->begin(), text->end(), '\n')) : 0;
+  }
+  // Polls at this time until it holds.
+  static bool Until(DmonReader& reader, base::Time now, const std::function<bool()>& holds) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!holds()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      reader.Poll(now);
+      reader.Wait(std::chrono::milliseconds(5));
+    }
+    return true;
+  }
+
+  std::string folder_;
+};
+
+constexpr const char* kServes = "cat rows; exec sleep 1000";
+
+TEST_F(DmonChildTest, RowsAreFoundByAddressWhileTheyAreFresh) {
+  DmonReader reader(Script(kServes));
+  const base::Time now = base::FromMs(1'000'000);
+  ASSERT_TRUE(Until(reader, now, [&] { return reader.Find("0000:0f:00.0", 9, now) != nullptr; }));
+  EXPECT_EQ(reader.Find("0000:0f:00.0", 9, now)->values.sm_active, 0.25);
+  EXPECT_EQ(reader.Find("0000:99:00.0", 0, now), nullptr);
+  EXPECT_NE(reader.Find("0000:0f:00.0", 9, now + base::Duration(3'000)), nullptr);
+  EXPECT_EQ(reader.Find("0000:0f:00.0", 9, now + base::Duration(3'001)), nullptr) << "stale";
+  EXPECT_EQ(reader.trouble(), "");
+  EXPECT_EQ(*base::ReadFile(folder_ + "/starts", 1'000),
+            "dmon -e " + DmonFieldList() + " -d 1000\n");
+}
+
+TEST_F(DmonChildTest, AChildThatEndsIsStartedAgainAfterLongerAndLongerPauses) {
+  DmonReader reader(Script("echo Error: no host engine is running; exit 1"));
+  base::Time now = base::FromMs(1'000'000);
+  for (const int pause_s : {1, 2, 4, 8, 16, 32, 60, 60}) {
+    SCOPED_TRACE(pause_s);
+    const std::size_t before = Starts();
+    ASSERT_TRUE(Until(reader, now, [&] { return !reader.running() && Starts() == before + 1; }));
+    EXPECT_THAT(reader.trouble(), HasSubstr("no host engine"));
+    now += std::chrono::seconds(pause_s) - base::Duration(1);
+    reader.Poll(now);
+    EXPECT_FALSE(reader.running()) << "too early";
+    now += base::Duration(1);
+    reader.Poll(now);
+    EXPECT_TRUE(reader.running());
+  }
+}
+
+TEST_F(DmonChildTest, OneThatServedAndDiedIsBackAfterAShortPause) {
+  DmonReader reader(Script("cat rows; exit 0"));
+  base::Time now = base::FromMs(1'000'000);
+  for (int round = 0; round < 4; ++round) {
+    ASSERT_TRUE(Until(reader, now, [&] {
+      return !reader.running() && reader.Find("0000:07:00.0", 0, now) != nullptr;
+    }));
+    now += std::chrono::seconds(1);
+    reader.Poll(now);
+    EXPECT_TRUE(reader.running()) << round;
+  }
+}
+
+TEST_F(DmonChildTest, AHangingChildIsEnded) {
+  DmonReader reader(Script("echo $$ > pid; exec sleep 1000"));
+  base::Time now = base::FromMs(1'000'000);
+  std::string pid;
+  ASSERT_TRUE(Until(reader, now, [&] {
+    pid = base::ReadFile(folder_ + "/pid", 100).value_or("");
+    return pid.ends_with("\n");
+  }));
+  for (int second = 0; second < 9; ++second) reader.Poll(now += std::chrono::seconds(1));
+  EXPECT_TRUE(reader.running());
+  reader.Poll(now += std::chrono::seconds(1));
+  EXPECT_FALSE(reader.running());
+  EXPECT_THAT(reader.trouble(), HasSubstr("silent"));
+  ASSERT_TRUE(Until(reader, now, [&] { return ::kill(std::stoi(pid), 0) != 0; })) << "reaped";
+}
+
+TEST_F(DmonChildTest, WhatWasWrittenWhileNobodyLookedHasNoDate) {
+  DmonReader reader(Script("echo $$ > pid; cat rows; read line < gate; cat rows; exec sleep 1000"));
+  ASSERT_EQ(::mkfifo((folder_ + "/gate").c_str(), 0600), 0);
+  base::Time now = base::FromMs(1'000'000);
+  ASSERT_TRUE(Until(reader, now, [&] { return reader.Find("0000:07:00.0", 0, now) != nullptr; }));
+  ASSERT_EQ(::system(("echo go > " + folder_ + "/gate").c_str()), 0);
+  reader.Wait(std::chrono::seconds(30));
+  now += std::chrono::seconds(60);
+  reader.Poll(now);
+  EXPECT_EQ(reader.Find("0000:07:00.0", 0, now), nullptr);
+  EXPECT_TRUE(reader.running());
+}
+
+TEST_F(DmonChildTest, AProgramThatIsNotThereIsNamed) {
+  DmonOptions options;
+  options.program = folder_ + "/nothing";
+  DmonReader reader(options);
+  reader.Poll(base::FromMs(1'000'000));
+  EXPECT_FALSE(reader.running());
+  EXPECT_THAT(reader.trouble(), HasSubstr("nothing cannot be started"));
+}
+
+class CombinedProbeTest : public DmonChildTest {
+ protected:
+  // Two GPUs; `gpm` says which of them counts by itself.
+  void Make(const std::string& body, std::vector<bool> gpm,
+            CombinedOptions::Prefer prefer = CombinedOptions::Prefer::kAuto) {
+    std::vector<DeviceInfo> infos = FakeProbe::EqualDevices(2, 40'960, 424);
+    infos[0].pci = "00000000:07:00.0";
+    infos[1].pci = "00000000:0F:00.0";
+    for (std::size_t i = 0; i < infos.size(); ++i) infos[i].reports_sm_activity = gpm[i];
+    auto nvml = std::make_unique<FakeProbe>(infos);
+    nvml_ = nvml.get();
+    for (std::size_t i = 0; i < infos.size(); ++i) {
+      Reading reading{.total_mib = 40'960, .reserved_mib = 424, .used_mib = 1'000};
+      reading.utilization = 1;
+      if (gpm[i]) {
+        reading.sm_active = 0.75;
+        reading.counters = CounterSource::kGpm;
+      }
+      nvml_->Set(i, reading);
+    }
+    CombinedOptions options;
+    options.prefer = prefer;
+    options.dmon = Script(body);
+    options.real_now = [this] { return now_; };
+    probe_ = std::make_unique<CombinedProbe>(std::move(nvml), options);
+  }
+  Reading MustRead(std::size_t device) {
+    const auto reading = probe_->Read(device, now_);
+    EXPECT_TRUE(reading) << reading.error().message;
+    return reading.value_or(Reading{});
+  }
+
+  base::Time now_ = base::FromMs(1'000'000);
+  FakeProbe* nvml_ = nullptr;
+  std::unique_ptr<CombinedProbe> probe_;
+};
+
+TEST_F(CombinedProbeTest, DcgmCountsWhereTheDriverDoesNot) {
+  Make(kServes, {false, true});
+  const auto devices = probe_->Devices();
+  ASSERT_TRUE(devices);
+  EXPECT_TRUE((*devices)[0].reports_sm_activity);
+  EXPECT_TRUE((*devices)[1].reports_sm_activity);
+  const Reading dcgm = MustRead(0);
+  EXPECT_EQ(dcgm.counters, CounterSource::kDcgm);
+  EXPECT_EQ(dcgm.sm_active, 0.5);
+  EXPECT_EQ(dcgm.dram_active, 0.3);
+  EXPECT_EQ(dcgm.power_w, 214.5) << "NVML had none";
+  EXPECT_EQ(dcgm.used_mib, 1'000) << "memory is NVML's";
+  const Reading gpm = MustRead(1);
+  EXPECT_EQ(gpm.counters, CounterSource::kGpm);
+  EXPECT_EQ(gpm.sm_active, 0.75);
+  EXPECT_FALSE(gpm.dram_active) << "sources are not mixed";
+  now_ += std::chrono::seconds(4);
+  const Reading stale = MustRead(0);
+  EXPECT_EQ(stale.counters, CounterSource::kNone);
+  EXPECT_FALSE(stale.sm_active);
+}
+
+TEST_F(CombinedProbeTest, NoChildWhereTheDriverCounts) {
+  Make(kServes, {true, true});
+  ASSERT_TRUE(probe_->Devices());
+  MustRead(0);
+  EXPECT_EQ(Starts(), 0u);
+  EXPECT_EQ(probe_->DcgmTrouble(), "");
+}
+
+TEST_F(CombinedProbeTest, DcgmForAllWhenAsked) {
+  Make(kServes, {true, true}, CombinedOptions::Prefer::kDcgm);
+  ASSERT_TRUE(probe_->Devices());
+  EXPECT_EQ(MustRead(1).sm_active, 0.25);
+}
+
+TEST_F(CombinedProbeTest, WithoutDcgmThereIsTheCoarseUtilisation) {
+  Make("echo Error: unable to connect; exit 1", {false, false});
+  const auto devices = probe_->Devices();
+  ASSERT_TRUE(devices);
+  EXPECT_FALSE((*devices)[0].reports_sm_activity);
+  const Reading reading = MustRead(0);
+  EXPECT_FALSE(reading.sm_active);
+  EXPECT_EQ(reading.utilization, 1.0);
+  EXPECT_THAT(probe_->DcgmTrouble(), HasSubstr("unable to connect"));
+}
+
+TEST_F(CombinedProbeTest, WhatCannotBeClosesTheGpu) {
+  ASSERT_TRUE(base::WriteFileAtomic(folder_ + "/rows",
+                                    Titles() + Line("GPU 0", Row("0000:07:00.0", "57.0")) +
+                                        Line("GPU 1", Row("0000:0f:00.0", "0.000"))));
+  Make(kServes, {false, false});
+  nvml_->Set(0, {.total_mib = 40'960, .xids = {48}});
+  ASSERT_TRUE(probe_->Devices());
+  const auto percent = probe_->Read(0, now_);
+  ASSERT_FALSE(percent);
+  EXPECT_EQ(percent.error().code, base::ErrorCode::kCorrupt);
+  EXPECT_THAT(percent.error().message, HasSubstr("SMACT is 57.0"));
+  now_ += std::chrono::seconds(4);  // the row is too old to be believed or doubted
+  EXPECT_EQ(MustRead(0).xids, (std::vector<int>{48, 48})) << "no Xid is lost with a reading";
+}
+
+}  // namespace
+}  // namespace carma::gpu
