@@ -59,6 +59,7 @@ std::optional<core::GpuIndex> Engine::GpuByUuid(const std::string& uuid) const {
 
 std::vector<std::string> Engine::Uuids(const core::TaskRecord& record) const {
   std::vector<std::string> uuids;
+  uuids.reserve(record.placement.size());
   for (const core::Placement& placement : record.placement) {
     uuids.push_back(scheduler_.GpuInfos().at(core::Number(placement.gpu)).uuid);
   }
@@ -92,7 +93,7 @@ Result<Unit> Engine::FillDependencies(core::TaskRequest& request) {
 }
 
 Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
-  const base::Time now = clock_.Now();
+  const base::Time now = opened_ = clock_.Now();
   Result<core::TaskId> next = store_.NextId();
   if (!next) return std::unexpected(next.error());
   next_id_ = *next;
@@ -606,11 +607,12 @@ void Engine::NoteEnd(core::TaskId id, int attempt) {
   }
   const core::GpuIndex gpu = record->placement.front().gpu;
   ended_[core::Number(id)] = {scheduler_.GpuInfos().at(core::Number(gpu)).type,
-                              clock_.Now() - *record->started};
+                              clock_.Now() - std::max(*record->started, opened_)};
 }
 
-// A peak teaches if the run was long enough to have reached it and nothing speaks against the
-// measurement; a run that ended for lack of memory teaches that this much was not enough.
+// A peak teaches if the run was watched for long enough to have reached it and nothing speaks
+// against the measurement; a run that ended for lack of memory teaches that this much was not
+// enough.
 std::optional<core::Observation> Engine::Lesson(const core::TaskRecord& record) {
   const auto attempt = ended_.extract(core::Number(record.id));
   if (!attempt || record.peak_mib <= 0 || unclear_.contains(core::Number(record.id)))
@@ -618,7 +620,7 @@ std::optional<core::Observation> Engine::Lesson(const core::TaskRecord& record) 
   const bool ran_out = record.exit.kind == core::ExitKind::kOutOfMemory;
   const bool full_run =
       (record.state == core::TaskState::kSucceeded || record.state == core::TaskState::kTimedOut) &&
-      attempt.mapped().ran >= kLeastLesson;
+      attempt.mapped().watched >= kLeastLesson;
   if (!ran_out && !full_run) return std::nullopt;
   Result<store::StoredTask> stored = store_.Get(record.id);
   Result<task::TaskSpec> spec =

@@ -178,13 +178,14 @@ class Engine {
   std::unordered_map<std::uint64_t, EstimateJob> new_jobs_;
   // Attempts that their shims have reported as ended, until the core has judged them.
   struct EndedAttempt {
-    std::string gpu_type;  // of its first GPU
-    base::Duration ran{0};
+    std::string gpu_type;       // of its first GPU
+    base::Duration watched{0};  // since it started, or since this daemon did
   };
   std::unordered_map<std::uint64_t, EndedAttempt> ended_;
   // Tasks whose memory the driver did not tell at some time: their peaks are not to be trusted.
   std::unordered_set<std::uint64_t> unclear_;
   std::optional<core::TaskId> next_id_;
+  base::Time opened_{};  // what happened before was not watched by this daemon
   std::string store_trouble_;
 };
 

@@ -182,6 +182,15 @@ TEST_F(LessonTest, WhatProvesNothingTeachesNothing) {
   EXPECT_THAT(Kept(), IsEmpty()) << "never seen on the GPU";
 }
 
+TEST_F(LessonTest, WhatNoDaemonWatchedIsNotKnown) {
+  const core::TaskId id = Submit();
+  Run(id, 4'800, base::Duration(600'000));
+  Open();
+  End(id, 0);
+  EXPECT_EQ(store_->Get(id)->record.state, core::TaskState::kSucceeded);
+  EXPECT_THAT(Kept(), IsEmpty()) << "it may have grown while no daemon lived";
+}
+
 TEST_F(LessonTest, RunningOutTeachesALowerLimitAndTheRetryThePeak) {
   const core::TaskId id = Submit();
   strangers_ = 1;  // with whom it may have had too little; alone it would not be tried again

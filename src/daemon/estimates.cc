@@ -20,8 +20,8 @@ namespace asio = boost::asio;
 using base::Result;
 using Clock = std::chrono::steady_clock;
 
-// So that one that reads does not keep the results of thousands to itself.
-constexpr std::size_t kMostPerSlice = 1'000;
+// So that the first of thousands need not wait for the last.
+constexpr std::size_t kMostPerSlice = 2'000;
 
 std::unique_ptr<estimate::Estimator> Make(const std::string& name) {
   const estimate::EstimatorEntry* entry = estimate::FindEstimator(name);
@@ -105,7 +105,7 @@ EstimateResult Appraiser::Appraise(const EstimateJob& job, const estimate::Summa
   if (rules_.coverage > 0) question.coverage = rules_.coverage;
   question.history = rules_.history.get();
   estimate::Site site;
-  if (rules_.history) site = rules_.history->SiteFor(rules_.gpu_type);
+  if (rules_.history && question.layers != nullptr) site = rules_.history->SiteFor(rules_.gpu_type);
   question.site = &site;
   result.forecast.formula = estimate::SplitFormula(*structural_, question);
 
@@ -165,6 +165,8 @@ void EstimateDesk::Ask(std::vector<EstimateJob> jobs, Take take) {
   for (EstimateJob& job : jobs) {
     if (!job.spec.model_summary) {
       plain->jobs.push_back(std::move(job));
+      if (plain->jobs.size() < kMostPerSlice) continue;
+      Appraise(std::exchange(plain, std::make_shared<Slice>(Slice{{}, take})), {});
       continue;
     }
     if (!slice || slice->jobs.size() >= kMostPerSlice || !SameSummary(slice->jobs.front(), job)) {

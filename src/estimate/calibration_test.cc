@@ -99,6 +99,13 @@ TEST(Calibration, AnotherGpuTypeTeachesWithALabel) {
   EXPECT_EQ(Calibrate(runs, "A100").Remark(), "");
 }
 
+TEST(Calibration, TheNewestRunsCalibrate) {
+  History history;
+  for (int i = 0; i < 2'000; ++i) history.Add(Taught(i, 1'000, i < 1'000 ? 600 : 900));
+  EXPECT_EQ(history.SiteFor("A100").tasks, kCalibrationRuns);
+  EXPECT_EQ(history.SiteFor("A100").ContextMib(kShippedContext), 900);
+}
+
 TEST(Calibration, IsAskedOfTheHistoryAndForgotten) {
   History history;
   for (const core::Observation& run : Many(5)) history.Add(run);

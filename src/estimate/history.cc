@@ -177,9 +177,10 @@ Site History::SiteFor(const std::string& gpu_type) const {
   const std::lock_guard lock(mutex_);
   if (sites_.empty()) {
     std::vector<core::Observation> taught;
-    for (const auto& [key, run] : runs_) {
-      if (run.formula) taught.push_back(run);
+    for (auto at = runs_.rbegin(); at != runs_.rend() && taught.size() < kCalibrationRuns; ++at) {
+      if (at->second.formula) taught.push_back(at->second);
     }
+    std::reverse(taught.begin(), taught.end());
     sites_[""] = Calibrate(taught, "");
     for (const core::Observation& run : taught) {
       if (!sites_.contains(run.gpu_type)) sites_[run.gpu_type] = Calibrate(taught, run.gpu_type);

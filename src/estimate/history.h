@@ -33,6 +33,9 @@ struct Recollection {
 // numbers are then at least a tenth above that.
 Recollection Recollect(std::span<const core::Observation> runs, const std::string& gpu_type);
 
+// A server changes (drivers, libraries, people): what is older says less about it.
+inline constexpr std::size_t kCalibrationRuns = 1'000;
+
 // The books of all runs. Safe to use from several threads; nothing blocks for long.
 class History {
  public:
@@ -48,7 +51,8 @@ class History {
   // Newest first, at most core::kRunsPerSignature.
   std::vector<core::Observation> OfSignature(const std::string& signature) const;
   std::vector<core::Observation> OfKin(const std::string& kin) const;
-  // Calibrate() over everything that is kept; remembered until the next Add, for the types seen.
+  // Calibrate() over the newest kCalibrationRuns that have a formula; remembered until the next
+  // Add, for the types seen.
   Site SiteFor(const std::string& gpu_type) const;
   std::size_t size() const;
 
