@@ -26,10 +26,9 @@ std::string Text(const Line& line, const Estimated& value);
 // "-25.0 %" of value against base, "(-0.3 %)" within the noise; empty where base is 0.
 std::string Difference(const Estimated& base, const Estimated& value);
 
-// How far a case is above a bound on the makespan: "+12.3 %". Bounds of one name in several cases
-// stand in one row.
+// The names of all bounds of the cases, each once: one row of a table.
 std::vector<std::string> BoundNames(std::span<const Case> cases);
-// The bound in s; empty if the case has none of that name.
+// The bound in s, mean over the replays; empty if one of them has none of that name.
 std::optional<double> BoundOf(const Case& of, const std::string& name);
 
 std::string SpanText(double seconds);  // "12.3 s", "1:02:03"

@@ -1,0 +1,74 @@
+// What the daemon did, as `carma report` tells it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "report/report.h"
+#include "tests/kit.h"
+
+namespace carma::system_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class Reports : public ::testing::Test {
+ protected:
+  void SetUp() override { site.Start(); }
+  report::Report Ask(std::vector<std::string> more = {}) const {
+    std::vector<std::string> words{"report", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Ran ran = site.Carma(words);
+    EXPECT_EQ(ran.code, 0) << ran.Text();
+    auto reports = report::ReportsFromJsonText(ran.out);
+    EXPECT_TRUE(reports) << ran.out;
+    return reports ? reports->front() : report::Report{};
+  }
+  Site site;
+};
+
+TEST_F(Reports, TellWhoRanWhereAndWhatItCost) {
+  const std::uint64_t first =
+      site.Train({"--job-name", "one"}, {.memory_mib = 4000, .solo_s = 60, .sm_active = 0.5});
+  const std::uint64_t both = site.Train({"--job-name", "both", "--gpus", "2"},
+                                        {.memory_mib = 2000, .solo_s = 40, .sm_active = 0.2});
+  const std::uint64_t broken = site.Submit({"--job-name", "broken", "--", "/bin/false"});
+  for (const std::uint64_t id : {first, both, broken}) site.Await(id);
+
+  const report::Report report = Ask({"--name", "today"});
+  EXPECT_EQ(report.metrics.label, "today");
+  EXPECT_EQ(report.metrics.tasks, 3);
+  EXPECT_EQ(report.metrics.executed, 3);
+  EXPECT_TRUE(report.metrics.simulated);
+  EXPECT_GE(report.metrics.execution.max, 60);
+  EXPECT_GT(report.metrics.energy_mj.value_or(0), 0);
+  EXPECT_THAT(report.metrics.provenance, HasSubstr("carmad"));
+  ASSERT_TRUE(report.run);
+  ASSERT_THAT(report.run->tasks, SizeIs(3));
+  EXPECT_THAT(report.run->gpus, SizeIs(2));
+  EXPECT_EQ(report.run->gpus[0].name, "GPU 0");
+  EXPECT_FALSE(report.run->gpus[0].points.empty());
+  const std::vector<report::Attempt>& attempts = report.run->tasks[1].attempts;
+  ASSERT_THAT(attempts, SizeIs(1));
+  EXPECT_EQ(attempts[0].gpus, (std::vector<int>{0, 1}));
+  EXPECT_EQ(report.run->tasks[2].attempts.at(0).end, report::AttemptEnd::kFailed);
+
+  EXPECT_THAT(Ask({"--last", "1"}).run->tasks, SizeIs(1));
+  const Ran table = site.Carma({"report"});
+  EXPECT_THAT(table.out, AllOf(HasSubstr("trace total time"), HasSubstr("failed")));
+  const std::string page = site.out_dir() + "/page.html";
+  EXPECT_EQ(site.Carma({"report", "--html", page}).code, 0);
+  EXPECT_THAT(ReadText(page), AllOf(HasSubstr("task 2 both"), HasSubstr("SM activity over time")));
+}
+
+TEST_F(Reports, OfNothingAreEmptyAndOddQuestionsAreRefused) {
+  EXPECT_EQ(Ask().metrics.tasks, 0);
+  for (const char* query : {"?last=x", "?last=-1", "?run=2", "?after_ms=-1", "?until_ms=never"}) {
+    const auto answer = site.client().Get(std::string("/v1/report") + query);
+    ASSERT_FALSE(answer) << query;
+    EXPECT_EQ(answer.error().code, base::ErrorCode::kInvalid) << query;
+  }
+}
+
+}  // namespace
+}  // namespace carma::system_test
