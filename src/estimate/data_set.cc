@@ -69,6 +69,10 @@ void Reduce(model::LayerList& list, const ReadOptions& options) {
   if (options.summary_only) ReduceToSummary(list);
 }
 
+bool IsDataParallel(const model::LayerList& list) {
+  return !list.layers.empty() && list.layers.front().name.starts_with("module.");
+}
+
 Result<Run> RunOf(const base::CsvRow& row, const ReadOptions& options) {
   Run run;
   run.name = row.Text("model");
@@ -155,7 +159,7 @@ Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& s
     run.name = row.Text("workload_id");
     run.family = row.Text("weight_class");
     run.gpus = static_cast<int>(*gpus);
-    run.batch = std::max<std::int64_t>(1, std::llround(*batch / *gpus));
+    run.batch = std::llround(*batch);
     run.measured_mib = std::llround(*measured);
     run.optimizer = options.optimizer;
     if (const std::string_view name = row.Text("optimizer"); !name.empty()) {
@@ -179,6 +183,10 @@ Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& s
       set.models.push_back(*std::move(list));
     }
     run.model = found->second;
+    // DataParallel hands every GPU its part of the batch; other ways state the batch of one GPU.
+    if (IsDataParallel(set.models[run.model])) {
+      run.batch = std::max<std::int64_t>(1, run.batch / run.gpus);
+    }
     set.runs.push_back(std::move(run));
   }
   if (set.runs.empty()) {

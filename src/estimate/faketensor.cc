@@ -2,6 +2,7 @@
 // pass, nothing else.
 #include <cmath>
 
+#include "estimate/assumed_shapes.h"
 #include "estimate/estimator.h"
 #include "estimate/kept.h"
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "estimate/assumed_shapes.h"
 #include "estimate/layer_rule.h"
 #include "estimate/trail.h"
 #include "estimate/unseen_input.h"
@@ -26,7 +27,6 @@ constexpr double kBytes = 4;          // of one element
 constexpr double kIndex = 8;          // of the place of a maximum
 constexpr double kRowStatistics = 8;  // mean and deviation of a row
 constexpr std::int64_t kLeastVocabulary = 4096;
-constexpr int kHeadWidth = 64;  // of attention, where the summary does not say it: the usual one
 
 double Elements(const Shape& shape) {
   return static_cast<double>(shape.Elements());
@@ -83,6 +83,7 @@ class Walk {
   void Container(const Row& row);
   void Block(const Row& row);
   void Attention(const Row& row);
+  void RelativeAttention(const Row& row);
   void Transparent(const Row& row);
   void Operation(std::size_t index);
   void EnterBranch(const Row& row);
@@ -101,8 +102,13 @@ class Walk {
     Tensor& tensor = trail_[index];
     if (std::exchange(tensor.kept, true)) return;
     kept_.per_sample += kBytes * tensor.elements;
+    if (tensor.maker == Maker::kFunction) kept_.guessed += kBytes * tensor.elements;
   }
   void KeepMore(double elements) { kept_.per_sample += kBytes * elements; }
+  void KeepGuess(double elements) {
+    KeepMore(elements);
+    kept_.guessed += kBytes * elements;
+  }
   int NewestOf(double elements) const {
     return trail_.Newest(
         [&](const Tensor& each) { return each.elements == elements && Trail::IsReadable(each); });
@@ -161,17 +167,18 @@ void Walk::MakeRows() {
 }
 
 // The rows of a block stand before it. Names tell which they are; without names those are that can
-// belong to such a block: convolutions, norms and what wraps one of them.
+// belong to such a block: convolutions, norms, what wraps one of them, and a last activation.
 void Walk::MarkBranches(std::size_t container) {
   const std::string& name = rows_[container].layer->name;
+  const auto belongs = [&](std::size_t at) {
+    const Row& row = rows_[at];
+    if (!name.empty()) return row.layer->name.starts_with(name + ".");
+    if (row.kind != Kind::kOperation) return row.rule->wraps_one;
+    return row.rule->convolution || HasRole(*row.rule, {Role::kNorm, Role::kTransparent}) ||
+           at + 1 == container;
+  };
   std::size_t first = container;
-  while (first > 0) {
-    const Row& before = rows_[first - 1];
-    const bool inside = name.empty() ? before.kind == Kind::kOperation || before.rule->wraps_one
-                                     : before.layer->name.starts_with(name + ".");
-    if (!inside || before.branch_block) break;
-    --first;
-  }
+  while (first > 0 && belongs(first - 1) && !rows_[first - 1].branch_block) --first;
   for (std::size_t i = first; i < container; ++i) rows_[i].branch_block = first;
 }
 
@@ -240,15 +247,34 @@ void Walk::Attention(const Row& row) {
   const bool unseen = matrices_since_norm_ <= 1;
   const bool own_weights = row.kind == Kind::kBlock;
   const double matrix = std::exchange(attention_matrix_, 0.0);
-  if (own_weights && unseen) KeepMore((matrices_since_norm_ == 1 ? 3 : 4) * row.out);
+  if (row.rule->relative_positions) return RelativeAttention(row);
+  if (own_weights && unseen) KeepGuess((matrices_since_norm_ == 1 ? 3 : 4) * row.out);
   if (!own_weights && unseen && matrix == 0 && matrices_since_norm_ == 1 &&
       !convolution_since_norm_ && row.layer->out.rank() == 3) {
-    KeepMore(3 * row.out);
+    KeepGuess(3 * row.out);
   }
   if (matrix > 0 && unseen) {
-    KeepMore((own_weights ? 3 : 6) * row.out + matrix);
+    KeepGuess((own_weights ? 3 : 6) * row.out + matrix);
     kept_.unfused_attention = true;
   }
+}
+
+// Transformer-XL's: positions enter between the products, so no fused kernel can do it. Kept are
+// query, key and value, the queries with either bias, keys of positions, the result and its copy;
+// softmax's result, the same with holes, and its copy in the order of the last product.
+void Walk::RelativeAttention(const Row& row) {
+  constexpr double kVectors = 8;
+  constexpr double kMatrices = 3;
+  constexpr double kHeadWidth = 64;  // the usual one; a summary does not say it
+  const Shape& out = row.layer->out;
+  if (out.rank() != 3) return;
+  const auto tokens = static_cast<double>(Dimension(out, 1));
+  const double matrix = row.out / kHeadWidth * tokens;
+  KeepGuess(kVectors * row.out + kMatrices * matrix);
+  kept_.masks += matrix;
+  kept_.per_sample += matrix;
+  kept_.largest = std::max(kept_.largest, kBytes * matrix);
+  kept_.unfused_attention = true;
 }
 
 // Vectors of the channel size that belong to the block itself: layer scale, x * gamma keeps x.
@@ -430,6 +456,9 @@ void Walk::KeepFor(const Row& row, int input) {
       break;
     case Role::kOther:
       Keep(input);
+      // A block printed as one row: two convolutions, each with what its norm and its activation
+      // keep, the last of which the next row reads.
+      if (list_.collapsed && layer.params > 0 && layer.out.rank() == 4) KeepGuess(3 * row.out);
       break;
     case Role::kTransparent:
     case Role::kDropout:
@@ -494,13 +523,10 @@ void Walk::CountLogits() {
 
 }  // namespace
 
-bool LacksShapes(const LayerList& list) {
-  return std::all_of(list.layers.begin(), list.layers.end(),
-                     [](const Layer& layer) { return layer.out.empty(); });
-}
-
 Kept CountKept(const LayerList& list) {
-  return Walk(list).Run();
+  if (!LacksShapes(list)) return Walk(list).Run();
+  const LayerList shaped = WithAssumedTokens(list);
+  return Walk(shaped).Run();
 }
 
 }  // namespace carma::estimate

@@ -14,6 +14,7 @@ struct Kept {
   double per_sample = 0;
   double constant = 0;     // independent of the batch
   double masks = 0;        // part of per_sample that is bytes at every precision
+  double guessed = 0;      // part of per_sample that code between the modules must have made
   double widest_conv = 0;  // per sample: input and output of the largest dense convolution
   double largest = 0;      // per sample: the largest single tensor
   double logits = 0;       // per sample: a language model's scores, as the loss keeps them
@@ -24,15 +25,9 @@ struct Kept {
   std::vector<double> weights;  // bytes of every layer's own parameters, falling
 };
 
-// Assumed length of a text where the list has no shapes (printed module trees).
-inline constexpr int kAssumedTokens = 512;
-
 // list: with output shapes; input shapes make it more accurate. A list without any shape counts as
-// a model of tokens, kAssumedTokens long, if its layers tell their widths.
-// per_sample is 0 where there is nothing to go by.
+// a model of tokens (assumed_shapes.h), if its layers tell their widths. per_sample is 0 where
+// there is nothing to go by.
 Kept CountKept(const model::LayerList& list);
-
-// Whether no row says what it makes.
-bool LacksShapes(const model::LayerList& list);
 
 }  // namespace carma::estimate

@@ -11,8 +11,9 @@ enum class Evidence {
   kPartial,     // blocks as one row, or no shapes at all
 };
 
-// Measured / predicted is at most this for so many (0.5..0.999) of the models of families that the
-// constants were not fitted on: docs/estimators.md, section "Bound". At least 1.
+// (measured - context) / (predicted - context) is at most this for so many (0.5..0.999) of the
+// runs: docs/estimators.md, section "Bound". At least 1; between the tabled coverages on a straight
+// line.
 double ShippedFactor(Evidence evidence, double coverage);
 
 }  // namespace carma::estimate

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "estimate/assumed_shapes.h"
 #include "estimate/calibration.h"
 #include "estimate/estimator.h"
 #include "estimate/kept.h"
@@ -34,13 +35,9 @@ constexpr double kStepCopies = 3.5;
 // new memory.
 constexpr double kLargeStepCopies = 3.1;
 
-struct Fit {
-  double kept;     // the allocator's rounding and what it cannot reuse
-  double conv;     // workspace and gradients of the widest convolution
-  double largest;  // temporaries of the backward pass
-};
-constexpr Fit kByExactBytes{1.037, 3.43, 1.04};
-constexpr Fit kByRules{1.037, 3.21, 1.64};
+constexpr double kKeptFactor = 1.037;    // the allocator's rounding and what it cannot reuse
+constexpr double kConvFactor = 3.43;     // workspace and gradients of the widest convolution
+constexpr double kLargestFactor = 1.04;  // temporaries of the backward pass
 
 double StatesOf(Optimizer optimizer) {
   return optimizer == Optimizer::kSgd ? 0 : optimizer == Optimizer::kMomentum ? 1 : 2;
@@ -92,14 +89,13 @@ base::Result<Answer> Structural::Ask(const Question& question) const {
   }
   const double large_step_mib = (kLargeStepCopies - kRunCopies) * large_mib;
 
-  const Fit& fit = layers.saved ? kByExactBytes : kByRules;
   const double masks = kept.masks / std::max(kept.per_sample, 1.0);
   const double shrink = masks + (1 - masks) * activation_bytes;
   const double per_sample = layers.saved ? layers.saved->per_sample : kept.per_sample;
   const double constant = layers.saved ? layers.saved->constant : kept.constant;
-  const double kept_mib = fit.kept * (per_sample * batch + constant) * shrink / kMib;
-  const double conv_mib = fit.conv * kept.widest_conv * batch * activation_bytes / kMib;
-  const double largest_mib = fit.largest * kept.largest * batch * activation_bytes / kMib;
+  const double kept_mib = kKeptFactor * (per_sample * batch + constant) * shrink / kMib;
+  const double conv_mib = kConvFactor * kept.widest_conv * batch * activation_bytes / kMib;
+  const double largest_mib = kLargestFactor * kept.largest * batch * activation_bytes / kMib;
   const double logits_mib = kept.logits * batch / kMib;
 
   answer.terms = {{std::string(kContextTerm), context_mib},  {"parameters and optimizer", run_mib},
@@ -114,11 +110,14 @@ base::Result<Answer> Structural::Ask(const Question& question) const {
   const double point = context_mib + rest + std::max(0.0, step);
   answer.point_mib = std::llround(point);
 
-  Evidence evidence = layers.saved                    ? Evidence::kExactBytes
-                      : no_shapes || layers.collapsed ? Evidence::kPartial
-                      : layers.has_input_shapes       ? Evidence::kShapes
-                                                      : Evidence::kText;
-  double factor = ShippedFactor(evidence, question.coverage);
+  const Evidence evidence = layers.saved                    ? Evidence::kExactBytes
+                            : no_shapes || layers.collapsed ? Evidence::kPartial
+                            : layers.has_input_shapes       ? Evidence::kShapes
+                                                            : Evidence::kText;
+  // The context is known; what the model adds to it is not.
+  const double shipped_mib =
+      context_mib + (point - context_mib) * ShippedFactor(evidence, question.coverage);
+  double factor = shipped_mib / point;
   if (question.site != nullptr) factor = question.site->Factor(question.coverage, factor);
   answer.bound_mib = std::max<std::int64_t>(answer.point_mib, std::llround(point * factor));
   answer.coverage = question.coverage;

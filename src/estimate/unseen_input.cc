@@ -30,6 +30,10 @@ std::optional<std::int64_t> Root(double number) {
 constexpr std::array<std::int64_t, 14> kKernels{1,  3,  5,  7,  4,   9,   16,
                                                 25, 36, 49, 64, 121, 256, 1024};
 
+// 64 weights per output are rather a 1x1 convolution of 64 channels than a depthwise 8x8: depthwise
+// kernels have odd sides.
+constexpr std::int64_t kLargestDepthwise = 49;
+
 // Weights per output channel, without the bias and what a standardised convolution adds: one of a
 // few candidates, the likeliest first.
 struct Candidates {
@@ -78,7 +82,8 @@ double OfConvolution(const model::Layer& layer, const LayerRule& rule, const Ten
   const std::int64_t outputs = Dimension(layer.out, 1);
   for (const std::int64_t each : weights) {  // plain and depthwise
     for (const std::int64_t kernel : kKernels) {
-      if (each == channels * kernel || (each == kernel && outputs % channels == 0)) {
+      const bool depthwise = each == kernel && kernel % 2 == 1 && kernel <= kLargestDepthwise;
+      if (each == channels * kernel || (depthwise && outputs % channels == 0)) {
         return current->elements;
       }
     }

@@ -1,0 +1,76 @@
+#include "estimate/assumed_shapes.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "model/op.h"
+
+namespace carma::estimate {
+namespace {
+
+using model::Layer;
+using model::LayerList;
+using model::Op;
+using model::RowKind;
+using model::Shape;
+
+Shape Tokens(std::int64_t width) {
+  Shape shape;
+  // Three dimensions of sensible size always fit; a width beyond the limit leaves it unknown.
+  if (!shape.Push(-1) || !shape.Push(kAssumedTokens) || !shape.Push(width)) return {};
+  return shape;
+}
+
+// Where the activation at `at` runs: behind the first of two linear layers that fit together.
+std::size_t PlaceOf(const std::vector<Layer>& layers, std::size_t at) {
+  constexpr std::size_t kReach = 4;
+  for (std::size_t i = at; i-- > 1 && at - i < kReach;) {
+    const Layer& second = layers[i];
+    const Layer& first = layers[i - 1];
+    if (second.kind != RowKind::kLeaf || first.kind != RowKind::kLeaf) break;
+    if (model::OpOf(second.type) == Op::kLinear && model::OpOf(first.type) == Op::kLinear &&
+        first.out_features && first.out_features == second.in_features &&
+        *first.out_features > second.out_features.value_or(0)) {
+      return i;
+    }
+  }
+  return at;
+}
+
+}  // namespace
+
+bool LacksShapes(const LayerList& list) {
+  return std::all_of(list.layers.begin(), list.layers.end(),
+                     [](const Layer& layer) { return layer.out.empty(); });
+}
+
+LayerList WithAssumedTokens(const LayerList& list) {
+  LayerList shaped = list;
+  std::vector<Layer>& layers = shaped.layers;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i].kind != RowKind::kLeaf || model::OpOf(layers[i].type) != Op::kActivation)
+      continue;
+    const auto place = layers.begin() + static_cast<std::ptrdiff_t>(PlaceOf(layers, i));
+    const auto activation = layers.begin() + static_cast<std::ptrdiff_t>(i);
+    std::rotate(place, activation, activation + 1);
+  }
+  std::int64_t width = 0;
+  for (Layer& layer : layers) {
+    const Op op = model::OpOf(layer.type);
+    if (op == Op::kConv || op == Op::kRecurrent) return list;  // not a model of tokens alone
+    if (layer.kind == RowKind::kContainer) continue;
+    if (layer.kind == RowKind::kLeaf && layer.out_features) {
+      const bool table = op == Op::kEmbedding;
+      layer.in = Tokens(table ? 1 : layer.in_features.value_or(*layer.out_features));
+      width = *layer.out_features;
+    } else if (width > 0) {
+      layer.in = Tokens(width);
+    }
+    if (width > 0) layer.out = Tokens(width);
+  }
+  return shaped;
+}
+
+}  // namespace carma::estimate

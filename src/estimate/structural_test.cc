@@ -1,0 +1,191 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+
+#include "estimate/calibration.h"
+#include "estimate/estimator.h"
+#include "estimate/safety.h"
+
+namespace carma::estimate {
+namespace {
+
+using model::Layer;
+using model::LayerList;
+using model::Shape;
+
+Shape Of(std::initializer_list<std::int64_t> dimensions) {
+  Shape shape;
+  for (const std::int64_t each : dimensions) EXPECT_TRUE(shape.Push(each));
+  return shape;
+}
+
+// A convolution of 64 channels on 64 x 64, a norm and a linear layer with 16 M weights.
+LayerList SmallNet() {
+  LayerList list;
+  list.has_input_shapes = true;
+  const Shape image = Of({-1, 3, 64, 64});
+  const Shape maps = Of({-1, 64, 64, 64});
+  const auto add = [&](const char* type, const Shape& in, const Shape& out, std::int64_t params) {
+    Layer layer;
+    layer.type = type;
+    layer.in = in;
+    layer.out = out;
+    layer.params = params;
+    list.params += params;
+    list.layers.push_back(layer);
+  };
+  add("Conv2d", image, maps, 1728);
+  add("BatchNorm2d", maps, maps, 128);
+  add("Linear", Of({-1, 4096}), Of({-1, 4096}), 16'777'216);
+  return list;
+}
+
+Question Ask(const LayerList& list, std::int64_t batch) {
+  Question question;
+  question.layers = &list;
+  question.batch = batch;
+  question.optimizer = Optimizer::kMomentum;
+  question.precision = Precision::kFp32;
+  return question;
+}
+
+double TermOf(const Answer& answer, std::string_view name) {
+  for (const Term& term : answer.terms) {
+    if (term.name == name) return term.mib;
+  }
+  return 0;
+}
+
+TEST(Structural, TermsAddUpToThePoint) {
+  const auto structural = MakeStructural();
+  const LayerList list = SmallNet();
+  const auto answer = structural->Ask(Ask(list, 256));
+  ASSERT_TRUE(answer);
+  double sum = 0;
+  for (const Term& term : answer->terms) sum += term.mib;
+  EXPECT_EQ(answer->point_mib, std::llround(sum));
+  // Kept: image, convolution's result, and what the linear layer reads.
+  EXPECT_NEAR(TermOf(*answer, "kept for backward"),
+              1.037 * 256 * 4.0 * (12'288 + 262'144 + 4096) / (1 << 20), 0.6);
+  EXPECT_GT(answer->bound_mib, answer->point_mib);
+  EXPECT_TRUE(answer->warnings.empty());
+}
+
+TEST(Structural, KnowsOptimizersAndPrecisions) {
+  const auto structural = MakeStructural();
+  const LayerList list = SmallNet();
+  const auto point = [&](Optimizer optimizer, Precision precision) {
+    Question question = Ask(list, 256);
+    question.optimizer = optimizer;
+    question.precision = precision;
+    return structural->Ask(question)->point_mib;
+  };
+  const std::int64_t params_mib = 64;
+  EXPECT_NEAR(
+      point(Optimizer::kMomentum, Precision::kFp32) - point(Optimizer::kSgd, Precision::kFp32),
+      params_mib, 1);
+  EXPECT_NEAR(
+      point(Optimizer::kAdam, Precision::kFp32) - point(Optimizer::kMomentum, Precision::kFp32),
+      params_mib, 1);
+  EXPECT_LT(point(Optimizer::kAdam, Precision::kMixed), point(Optimizer::kAdam, Precision::kFp32));
+  EXPECT_LT(point(Optimizer::kAdam, Precision::kHalf), point(Optimizer::kAdam, Precision::kMixed));
+}
+
+// Activations of a small batch leave no hole that the temporaries of 64 MiB of weights fit in.
+TEST(Structural, LargeWeightsNeedTheirOwnMemoryAtTheStep) {
+  const auto structural = MakeStructural();
+  const LayerList list = SmallNet();
+  EXPECT_GT(TermOf(*structural->Ask(Ask(list, 8)), "step of large tensors"), 80);
+  EXPECT_EQ(TermOf(*structural->Ask(Ask(list, 256)), "step of large tensors"), 0);
+}
+
+TEST(Structural, ContextTellsTheLibrariesApartAndFollowsTheSite) {
+  const auto structural = MakeStructural();
+  LayerList list = SmallNet();
+  Question question = Ask(list, 8);
+  EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1732);
+  Site site;
+  site.context_shift_mib = -1000;
+  question.site = &site;
+  EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 732);
+  list.layers.erase(list.layers.begin(), list.layers.begin() + 2);
+  question.site = nullptr;
+  EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1455) << "no cuDNN without one";
+}
+
+TEST(Structural, PrefersBytesOfADryRun) {
+  const auto structural = MakeStructural();
+  LayerList list = SmallNet();
+  const double by_rules = TermOf(*structural->Ask(Ask(list, 256)), "kept for backward");
+  list.saved = model::SavedBytes{.per_sample = 8.0 * 278'528, .constant = 0};
+  const auto answer = structural->Ask(Ask(list, 256));
+  EXPECT_NEAR(TermOf(*answer, "kept for backward"), 2 * by_rules, 1);
+}
+
+TEST(Structural, SaysWhatItAssumes) {
+  const auto structural = MakeStructural();
+  LayerList list = SmallNet();
+  list.collapsed = true;
+  Question question = Ask(list, 8);
+  question.optimizer.reset();
+  question.precision.reset();
+  question.gpus = 2;
+  EXPECT_EQ(structural->Ask(question)->warnings.size(), 4U);
+}
+
+TEST(Structural, DeclinesWhatItCannotKnow) {
+  const auto structural = MakeStructural();
+  const LayerList list = SmallNet();
+  Question no_batch = Ask(list, 8);
+  no_batch.batch.reset();
+  const LayerList empty;
+  Question no_layers;
+  no_layers.summary_trouble = "model.txt:3: not a summary";
+  no_layers.batch = 8;
+  for (const Question& question : {no_batch, Ask(empty, 8), no_layers}) {
+    const auto answer = structural->Ask(question);
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().code, base::ErrorCode::kNotFound);
+  }
+  EXPECT_EQ(structural->Ask(no_layers).error().message, "model.txt:3: not a summary");
+}
+
+TEST(Safety, RisesWithCoverageAndIgnorance) {
+  double before = 0;
+  for (const double coverage : {0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.999}) {
+    const double factor = ShippedFactor(Evidence::kShapes, coverage);
+    EXPECT_GE(factor, before);
+    before = factor;
+    EXPECT_LE(ShippedFactor(Evidence::kExactBytes, coverage), factor);
+    EXPECT_GE(ShippedFactor(Evidence::kText, coverage), factor);
+    EXPECT_GE(ShippedFactor(Evidence::kPartial, coverage),
+              ShippedFactor(Evidence::kText, coverage));
+  }
+}
+
+TEST(Horus, GivesBackPublishedEstimates) {
+  // ResNet-18 on images of 32 x 32: 11.2 M parameters, 150 k activations.
+  LayerList list;
+  list.params = 11'220'132;
+  Layer layer;
+  layer.type = "Conv2d";
+  layer.out = Of({-1, 150'000});
+  list.layers.push_back(layer);
+  const auto horus = MakeHorus();
+  EXPECT_NEAR(static_cast<double>(horus->Ask(Ask(list, 32))->point_mib), 2231.6, 10);
+  EXPECT_NEAR(static_cast<double>(horus->Ask(Ask(list, 128))->point_mib), 6398, 10);
+}
+
+TEST(FakeTensor, CountsParametersAndKeptBytes) {
+  const auto faketensor = MakeFakeTensor();
+  LayerList list = SmallNet();
+  const auto by_rules = faketensor->Ask(Ask(list, 256));
+  ASSERT_TRUE(by_rules);
+  EXPECT_NEAR(static_cast<double>(by_rules->point_mib), 64 + 272, 1);
+  list.saved = model::SavedBytes{.per_sample = 1 << 20, .constant = 2 << 20};
+  EXPECT_EQ(faketensor->Ask(Ask(list, 256))->point_mib, 64 + 256 + 2);
+}
+
+}  // namespace
+}  // namespace carma::estimate
