@@ -96,9 +96,11 @@ Result<Unit> CheckLoad(const World& world, std::span<const Arrival> arrivals, in
     const Arrival& arrival = arrivals[i];
     CARMA_CHECK(arrival.workload != nullptr, "an arrival without a workload");
     const auto wrong = [&](std::string_view what) {
+      const std::string place =
+          arrival.line > 0 ? fmt::format("line {}", arrival.line) : fmt::format("task {}", i + 1);
       return Fail(
           ErrorCode::kInvalid,
-          fmt::format("task {} ({}): {}", i + 1, base::Printable(arrival.workload->id, 60), what));
+          fmt::format("{} ({}): {}", place, base::Printable(arrival.workload->id, 60), what));
     };
     const auto gpus = static_cast<std::size_t>(std::max(arrival.workload->gpus, 0));
     if (gpus < 1 || arrival.workload->memory_mib.size() != gpus ||
@@ -142,7 +144,8 @@ Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
   std::vector<Arrival> arrivals;
   arrivals.reserve(workloads->size());
   for (std::size_t i = 0; i < workloads->size(); ++i) {
-    arrivals.push_back({trace.submissions[i].at, (*workloads)[i], trace.submissions[i].solo_s});
+    const trace::Submission& submission = trace.submissions[i];
+    arrivals.push_back({submission.at, (*workloads)[i], submission.solo_s, submission.line});
   }
   return arrivals;
 }

@@ -55,6 +55,7 @@ struct Arrival {
   base::Duration at{};  // since the trace's start, not before the previous one
   const trace::Workload* workload = nullptr;
   std::optional<double> solo_s;  // instead of the workload's
+  int line = 0;                  // in the trace file, for messages; 0: from no file
 };
 // Errors: kInvalid "path: line 7: …" for a workload that the catalogue does not have or cannot
 // replay.
@@ -169,7 +170,7 @@ struct RunResult {
 // A pure function of its arguments: the same ones give the same bytes, on any machine and thread.
 // At the end the books must balance (every task ended once, no claim left, the energy is that of
 // the GPUs); if they do not, the simulator itself is wrong and it aborts.
-// Errors: kInvalid: options out of range; a task that wants more GPUs than any server has ("task
+// Errors: kInvalid: options out of range; a task that wants more GPUs than any server has ("line
 // 7 (bert-8gpu): wants 8 GPUs, the largest server has 4"); arrivals that go back in time.
 base::Result<RunResult> Simulate(const World& world, std::span<const Arrival> arrivals,
                                  const RunOptions& options);
