@@ -84,8 +84,8 @@ void PutBounds(std::string& out, const std::vector<Case>& cases) {
   }
 }
 
-void PutMetrics(std::string& out, const std::vector<Case>& cases) {
-  out += "<section><h2>Metrics</h2><div class=\"scroll\"><table><thead><tr><th></th>";
+void PutMetricsTable(std::string& out, const std::vector<Case>& cases) {
+  out += "<div class=\"scroll\"><table><thead><tr><th></th>";
   for (const Case& each : cases) {
     Put(out, "<th>{}", Escape(NameOf(each.label)));
     if (each.replays.size() > 1) Put(out, "<br><small>{} replays</small>", each.replays.size());
@@ -97,6 +97,18 @@ void PutMetrics(std::string& out, const std::vector<Case>& cases) {
     if (line.key == "trace_total_s") PutBounds(out, cases);
   }
   out += "</tbody></table></div>\n";
+}
+
+void PutMetrics(std::string& out, const std::vector<Case>& cases) {
+  // More columns would run off the paper: further tables, each beginning with the first case.
+  constexpr std::size_t kColumns = 6;
+  out += "<section><h2>Metrics</h2>\n";
+  std::size_t next = 1;
+  do {
+    std::vector<Case> shown{cases.front()};
+    while (next < cases.size() && shown.size() < kColumns) shown.push_back(cases[next++]);
+    PutMetricsTable(out, shown);
+  } while (next < cases.size());
   const bool replays = std::any_of(cases.begin(), cases.end(),
                                    [](const Case& each) { return each.replays.size() > 1; });
   if (!BoundNames(cases).empty()) {

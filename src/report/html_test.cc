@@ -128,5 +128,21 @@ TEST(Html, ReplaysAreDrawnOnce) {
   EXPECT_EQ(html.find(heading), html.rfind(heading));
 }
 
+TEST(Html, ManyCasesAreSeveralTablesBesideTheFirst) {
+  std::vector<Report> reports;
+  for (int i = 0; i < 12; ++i) {
+    const std::string label = "policy " + std::to_string(i);
+    reports.push_back({.metrics = {.label = label, .trace_total_s = 60.0 + i}, .run = {}});
+  }
+  const std::string html = Html(reports, "many");
+  EXPECT_EQ(Unbalanced(html), "");
+  const auto columns = [&](const std::string& label) {
+    const std::regex head("<th>" + label + "</th>");
+    return std::distance(std::sregex_iterator(html.begin(), html.end(), head), {});
+  };
+  EXPECT_EQ(columns("policy 0"), 3);
+  for (int i = 1; i < 12; ++i) EXPECT_EQ(columns("policy " + std::to_string(i)), 1) << i;
+}
+
 }  // namespace
 }  // namespace carma::report

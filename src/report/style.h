@@ -20,7 +20,7 @@ font:14px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-seri
 h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}
 h3{font-size:13px;margin:0 0 4px;font-weight:600;overflow-wrap:anywhere}
 p{margin:4px 0;color:var(--soft)}
-.scroll{overflow-x:auto}
+.scroll{overflow-x:auto;margin-bottom:14px}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{padding:3px 10px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
 th:first-child,td:first-child{text-align:left}
@@ -68,7 +68,7 @@ body{padding:0;max-width:none;font-size:11px;print-color-adjust:exact;-webkit-pr
 .grid{grid-template-columns:repeat(2,minmax(0,1fr))}.grid.three{grid-template-columns:repeat(3,minmax(0,1fr))}
 .grid.one{grid-template-columns:minmax(0,1fr)}
 figure,tr{break-inside:avoid}h2,h3,.key{break-after:avoid}.whole{break-inside:avoid-page}
-.scroll{overflow:visible}th,td{padding:1px 8px}
+.scroll{overflow:visible;break-inside:avoid}th,td{padding:1px 8px}
 td small{display:inline;margin-left:6px;font-size:9px}h2{margin:14px 0 4px;font-size:13px}h1{font-size:18px}}
 )css";
 
