@@ -294,6 +294,21 @@ void AddTimes(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   }
 }
 
+// "Memory: 5.4G predicted (structural), 6.5G to be promised." and what is doubtful about it.
+std::string EstimateSentence(const TaskView& task) {
+  std::string out;
+  if (task.predicted_mib) {
+    out = "Memory: " + base::FormatMib(*task.predicted_mib) + " predicted (" +
+          Line(task.estimate_method) + ")";
+    if (task.bound_mib && task.bound_mib != task.predicted_mib)
+      out += ", " + base::FormatMib(*task.bound_mib) + " to be promised";
+    out += ".\n";
+  }
+  for (const std::string& remark : task.estimate_remarks)
+    out += (task.predicted_mib ? "  " : "Memory: ") + base::Printable(remark, 400) + "\n";
+  return out;
+}
+
 std::string Verdict(const api::VerdictView& verdict) {
   const std::string gpu = "GPU " + std::to_string(verdict.gpu) + " ";
   const std::string why = verdict.reason_text.empty() ? verdict.reason : verdict.reason_text;
@@ -433,6 +448,7 @@ std::string Explanation(const api::ExplainView& explain) {
     out += "Why there: " + base::Printable(task.placement_reason, 400) + "\n";
   }
   if (!task.exit_detail.empty()) out += "Detail: " + base::Printable(task.exit_detail, 400) + "\n";
+  out += EstimateSentence(task);
   if (!explain.policy.empty()) out += "Rules: " + base::Printable(explain.policy, 400) + "\n";
   if (!explain.collocation.empty()) {
     out += "Sharing: " + base::Printable(explain.collocation, 400) + "\n";

@@ -1,4 +1,5 @@
 // Views become exactly this text.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -166,9 +167,34 @@ TEST_F(Text, FactsKeepPredictedPromisedAndMeasuredApart) {
             "  Output        /home/bob/carma-42.out\n");
 }
 
+TEST_F(Text, DoubtsAboutThePredictionStandBesideIt) {
+  TaskView task;
+  task.state = "queued";
+  task.gpus = 1;
+  task.predicted_mib = 5'530;
+  task.bound_mib = 6'656;
+  task.estimate_method = "structural";
+  task.estimate_remarks = {"no optimizer is stated: Adam is assumed"};
+  EXPECT_THAT(TaskFacts(task, kNow),
+              ::testing::HasSubstr("  Predicted     5.4G (structural)\n"
+                                   "                no optimizer is stated: Adam is assumed\n"
+                                   "  To promise    6.5G\n"));
+  EXPECT_THAT(Explanation({.task = task}),
+              ::testing::HasSubstr("Memory: 5.4G predicted (structural), 6.5G to be promised.\n"
+                                   "  no optimizer is stated: Adam is assumed\n"));
+  task.predicted_mib = task.bound_mib = std::nullopt;
+  task.estimate_remarks = {"no estimate: m.txt:3: expected a layer"};
+  EXPECT_THAT(TaskFacts(task, kNow),
+              ::testing::HasSubstr("  Predicted     nothing\n"
+                                   "                no estimate: m.txt:3: expected a layer\n"));
+  EXPECT_THAT(Explanation({.task = task}),
+              ::testing::HasSubstr("Memory: no estimate: m.txt:3: expected a layer\n"));
+}
+
 TEST_F(Text, ExplanationSpeaksInSentences) {
   TaskView task = SomeTasks()[0];
   task.reason_text = "needs 30000 MiB on 2 GPUs";
+  task.estimate_method = "given";
   const api::ExplainView explain{
       .task = task,
       .gpus = {{.gpu = 0, .fit = "fits"},
@@ -183,6 +209,7 @@ TEST_F(Text, ExplanationSpeaksInSentences) {
             "  GPU 0 could take it.\n"
             "  GPU 1 cannot take it now: 91 % busy\n"
             "  GPU 2 can never take it: GpuMemory\n"
+            "Memory: 29.3G predicted (given).\n"
             "Rules: magm\n"
             "Sharing: streams\n");
 }
