@@ -84,6 +84,7 @@ class Walk {
   void Block(const Row& row);
   void Attention(const Row& row);
   void RelativeAttention(const Row& row);
+  void KeepBlockedAttention(const Row& row, int input);
   void Transparent(const Row& row);
   void Operation(std::size_t index);
   void EnterBranch(const Row& row);
@@ -127,6 +128,7 @@ class Walk {
   int matrices_since_norm_ = 0;
   bool convolution_since_norm_ = false;
   double attention_matrix_ = 0;  // elements of one that a softmax row showed and nobody claimed
+  bool block_starts_ = true;
   bool leaves_only_ = true;
   Kept kept_;
 };
@@ -222,7 +224,10 @@ void Walk::Step(std::size_t index) {
 // ---- containers and blocks: what code between the modules must have done ----
 
 void Walk::Container(const Row& row) {
-  if (!row.rule->wraps_one) trail_.LeaveBlock(current_);
+  if (!row.rule->wraps_one) {
+    trail_.LeaveBlock(current_);
+    block_starts_ = true;
+  }
   if (row.rule->attention && !row.knows_input) Attention(row);
   if (!HasCurrent() || row.out == Current().elements || !row.layer->out.ScalesWithBatch()) return;
   // Windows: the printed size lacks a factor.
@@ -274,6 +279,20 @@ void Walk::RelativeAttention(const Row& row) {
   kept_.masks += matrix;
   kept_.per_sample += matrix;
   kept_.largest = std::max(kept_.largest, kBytes * matrix);
+  kept_.unfused_attention = true;
+}
+
+// Query, key and value in [batch, blocks, tokens, width]: fused kernels take four dimensions with
+// the heads among them, so the matrix of every block is made and kept.
+void Walk::KeepBlockedAttention(const Row& row, int input) {
+  constexpr double kHeadWidth = 32;  // the usual one of nets that work on blocks
+  const Shape& in = row.knows_input ? row.layer->in : trail_[input].shape;
+  const Shape& out = row.layer->out;
+  if (!row.rule->linear || !row.before_attention || row.out != 3 * row.in) return;
+  if (in.rank() != 4 || out.rank() != 4 || in[0] != -1 || in[1] != out[1] || in[2] != out[2])
+    return;
+  const auto tokens = static_cast<double>(Dimension(in, 2));
+  KeepGuess(row.in / kHeadWidth * tokens);
   kept_.unfused_attention = true;
 }
 
@@ -424,6 +443,10 @@ void Walk::KeepFor(const Row& row, int input) {
     case Role::kMatrix:
     case Role::kNorm:
       Keep(input);
+      // Nets without norms scale what enters a block: the activation keeps its result, the
+      // convolution the scaled copy.
+      if (rule.norm_free && std::exchange(trail_[input].opens_block, false)) KeepMore(read);
+      KeepBlockedAttention(row, input);
       if (rule.row_statistics) {
         // LayerNorm2d works on the channels of an image, the others on the last dimension.
         const std::size_t width = rule.images && layer.out.rank() == 4 ? 1 : layer.out.rank() - 1;
@@ -473,7 +496,9 @@ void Walk::Emit(const Row& row, int input) {
   const Layer& layer = *row.layer;
   Tensor made{.elements = row.out, .shape = layer.out, .from = input};
   const bool weighted_leaf = rule.role == Role::kOther && layer.params > 0;
+  made.opens_block = block_starts_ && rule.role == Role::kKeepsOutput && !layer.inplace;
   if (rule.role == Role::kMatrix || weighted_leaf) {
+    block_starts_ = false;
     made.maker = Maker::kMatrix;
     made.linear = rule.linear || weighted_leaf;
     ++matrices_since_norm_;

@@ -114,6 +114,7 @@ TEST(Kept, TellsWhatCodeBetweenTheModulesDid) {
   };
   const Layer stem = Row("Conv2d", kImage, kSmall, 108);
   const Layer relu = Row("ReLU", kSmall, kSmall);
+  const Shape blocks = Of({-1, 2, 5, 32});
   const Case cases[] = {
       // The shortcut's result waits for a sum, and a sum keeps nothing.
       {"a shortcut convolution is not kept",
@@ -146,6 +147,17 @@ TEST(Kept, TellsWhatCodeBetweenTheModulesDid) {
        {stem, relu, Row("Conv2d", kSmall, kSmall, 36), Row("BatchNorm2d", kSmall, kSmall, 8),
         Row("BatchNorm2d", kSmall, kSmall, 8)},
        192 + 256 + 256},
+      {"attention over blocks keeps its matrix",
+       {Row("LayerNorm", blocks, blocks, 64), Row("Linear", blocks, Of({-1, 2, 5, 96}), 3168),
+        Row("Linear", blocks, blocks, 1056),
+        Row("Attention", blocks, blocks, 0, false, RowKind::kContainer)},
+       320 + 2 * 10 + 320 + 960 + 320 + 2 * 5 * 5},
+      {"a net without norms scales what enters a block",
+       {Row("ScaledStdConv2d", kImage, kSmall, 116),
+        Row("Block", kImage, kSmall, 0, false, RowKind::kContainer), relu,
+        Row("ScaledStdConv2d", kSmall, kSmall, 152), relu,
+        Row("ScaledStdConv2d", kSmall, kSmall, 152)},
+       192 + 256 + 256 + 256},
       {"padding the TensorFlow way reads a copy",
        {stem, relu, Row("Conv2dSame", kSmall, Of({-1, 4, 4, 4}), 144)},
        192 + 256 + 256},
@@ -185,15 +197,16 @@ TEST(Kept, NeedsNoInputShapes) {
     std::vector<Layer> rows;
   };
   const Shape pooled = Of({-1, 16, 1, 1});
+  const Shape twelve = Of({-1, 12, 8, 8});
   const Case cases[] = {
       {"a chain",
        {Row("Conv2d", kImage, kSmall, 108), Row("BatchNorm2d", kSmall, kSmall, 8),
         Row("ReLU", kSmall, kSmall), Row("Conv2d", kSmall, kWide, 576)}},
       {"a shortcut with a 1x1 convolution, read from its weights",
-       {Row("Conv2d", kImage, kSmall, 108), Row("ReLU", kSmall, kSmall),
-        Row("Conv2d", kSmall, kSmall, 144), Row("BatchNorm2d", kSmall, kSmall, 8),
-        Row("ReLU", kSmall, kSmall), Row("Conv2d", kSmall, kWide, 64),
-        Row("BatchNorm2d", kWide, kWide, 32), Row("Conv2d", kSmall, kWide, 64),
+       {Row("Conv2d", kImage, twelve, 324), Row("ReLU", twelve, twelve),
+        Row("Conv2d", twelve, twelve, 1296), Row("BatchNorm2d", twelve, twelve, 24),
+        Row("ReLU", twelve, twelve), Row("Conv2d", twelve, kWide, 192),
+        Row("BatchNorm2d", kWide, kWide, 32), Row("Conv2d", twelve, kWide, 192),
         Row("BatchNorm2d", kWide, kWide, 32), Row("ReLU", kWide, kWide),
         Row("AdaptiveAvgPool2d", kWide, pooled)}},
       {"a concatenation",

@@ -89,6 +89,7 @@ LayerRule RuleOf(std::string_view type) {
                      (rule.role == Role::kTransparent && !HasAny(name, {"flatten", "rearrange"}));
   rule.same_padding = name.ends_with("same");
   rule.standardized = HasAny(name, {"stdconv"});
+  rule.norm_free = HasAny(name, {"scaledstdconv"});
   rule.leaky = IsAny(name, {"leakyrelu", "elu"});
   rule.parallel_branches = IsReparameterised(name);
   rule.wraps_one = HasAny(name, {"conv", "norm", "linear"});

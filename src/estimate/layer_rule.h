@@ -33,6 +33,7 @@ struct LayerRule {
   bool elementwise = false;         // makes exactly the shape that it reads
   bool same_padding = false;        // pads a copy of its input where the stride asks for it
   bool standardized = false;        // reckons with a normalised copy of its weight
+  bool norm_free = false;           // of a net that scales activations where others normalise
   bool leaky = false;               // keeps the output where it works in place, else the input
   bool parallel_branches = false;   // the training form of a re-parameterised block: a sum of ways
   bool wraps_one = false;           // a name like "ConvNormAct": a container that adds nothing

@@ -23,9 +23,10 @@ struct Tensor {
   double elements = 0;  // per sample
   model::Shape shape;   // as printed; may be empty
   Maker maker = Maker::kOther;
-  bool linear = false;  // made by a linear layer
-  bool kept = false;    // some backward pass needs it
-  int from = kNobody;   // what its maker read
+  bool linear = false;       // made by a linear layer
+  bool opens_block = false;  // an activation before the block's first product, not in place
+  bool kept = false;         // some backward pass needs it
+  int from = kNobody;        // what its maker read
 };
 
 class Trail {

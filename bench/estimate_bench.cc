@@ -1,0 +1,84 @@
+// What one estimate costs: reading a summary and reckoning the peak. BM_OwnSummary does
+// it for the file that CARMA_BENCH_SUMMARY names.
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+
+#include "base/file.h"
+#include "estimate/estimator.h"
+#include "model/summary.h"
+
+namespace carma {
+namespace {
+
+// torchsummary of a chain of convolution, norm and activation, `rows` long.
+std::string Summary(int rows) {
+  std::string text = "        Layer (type)               Output Shape         Param #\n";
+  text += std::string(64, '=') + "\n";
+  std::int64_t total = 0;
+  const auto add = [&](const char* type, int number, std::int64_t params) {
+    text += fmt::format("{:>25}  {:>20} {:>15}\n", fmt::format("{}-{}", type, number),
+                        "[-1, 64, 56, 56]", params);
+    total += params;
+  };
+  for (int i = 1; i <= rows; ++i) {
+    if (i % 3 == 1) add("Conv2d", i, i == 1 ? 1728 : 36'864);
+    if (i % 3 == 2) add("BatchNorm2d", i, 128);
+    if (i % 3 == 0) add("ReLU", i, 0);
+  }
+  return text + std::string(64, '=') +
+         fmt::format("\nTotal params: {0}\nTrainable params: {0}\nNon-trainable params: 0\n",
+                     total) +
+         std::string(64, '-') + "\n";
+}
+
+void Estimate(benchmark::State& state, const std::string& text) {
+  const auto structural = estimate::MakeStructural();
+  std::int64_t rows = 0;
+  for (auto _ : state) {
+    const auto list = model::ParseSummary(text, "summary");
+    if (!list) {
+      state.SkipWithError(list.error().message.c_str());
+      return;
+    }
+    estimate::Question question;
+    question.layers = &*list;
+    question.batch = 32;
+    const auto answer = structural->Ask(question);
+    if (!answer) {
+      state.SkipWithError(answer.error().message.c_str());
+      return;
+    }
+    benchmark::DoNotOptimize(answer->point_mib);
+    rows = static_cast<std::int64_t>(list->layers.size());
+  }
+  state.counters["rows"] = static_cast<double>(rows);
+}
+
+void BM_Structural(benchmark::State& state) {
+  Estimate(state, Summary(static_cast<int>(state.range(0))));
+}
+BENCHMARK(BM_Structural)
+    ->ArgName("rows")
+    ->Arg(150)
+    ->Arg(300)
+    ->Arg(1500)
+    ->Unit(benchmark::kMicrosecond);
+
+void BM_OwnSummary(benchmark::State& state) {
+  const std::string path = base::GetEnv("CARMA_BENCH_SUMMARY");
+  const auto text = base::ReadFile(path, model::kMaxSummaryBytes);
+  if (!text) {
+    state.SkipWithError("CARMA_BENCH_SUMMARY names no readable summary");
+    return;
+  }
+  Estimate(state, *text);
+}
+BENCHMARK(BM_OwnSummary)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace carma
+
+BENCHMARK_MAIN();
