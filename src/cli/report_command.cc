@@ -141,6 +141,7 @@ Result<Unit> WriteHtml(Context& context, const std::vector<Report>& reports,
 
 void Output(Context& context, const ReportFlags& flags, const std::vector<Report>& reports) {
   std::vector<report::Metrics> metrics;
+  metrics.reserve(reports.size());
   for (const Report& each : reports) metrics.push_back(each.metrics);
   if (!flags.html.empty()) {
     if (Result<Unit> written = WriteHtml(context, reports, flags.html); !written) {
@@ -150,6 +151,7 @@ void Output(Context& context, const ReportFlags& flags, const std::vector<Report
   }
   if (context.json) {
     std::vector<std::string> texts;
+    texts.reserve(reports.size());
     for (const Report& each : reports) texts.push_back(report::ToJsonText(each));
     return Print(context, (texts.size() == 1 ? texts.front() : JsonList(texts)) + "\n");
   }

@@ -297,6 +297,7 @@ void PutDistributions(std::string& out, const Recorded& cases) {
                                {"Slowdown", &TaskTimes::slowdown, false}};
   const std::size_t shown = std::min(cases.size(), kMaxCdfCases);
   std::vector<TaskTimes> times;
+  times.reserve(shown);
   for (std::size_t i = 0; i < shown; ++i) times.push_back(TimesOf(cases[i].second));
 
   std::string figures;
@@ -439,6 +440,7 @@ std::string Html(std::span<const Report> reports, std::string_view title) {
       "<title>{0}</title><style>{1}</style></head><body>\n<h1>{0}</h1>\n",
       Escape(title), kStyle);
   std::vector<Metrics> metrics;
+  metrics.reserve(reports.size());
   for (const Report& report : reports) metrics.push_back(report.metrics);
   const std::vector<Case> cases = CasesOf(metrics);
   if (cases.empty()) return out + "<p>There is no run to report.</p></body></html>\n";
