@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "cli/calls.h"
 #include "cli/ids.h"
-#include "cli/terminal.h"
+#include "cli/progress_line.h"
 #include "cli/trace_replay.h"
 #include "cli/trace_verbs.h"
 #include "cli/verbs.h"
@@ -126,39 +126,6 @@ class ClientServer : public ReplayServer {
   Context& context_;
 };
 
-// One line that renews itself on a terminal, a line now and then elsewhere; on `err`, so that `out`
-// holds the answer alone.
-class ProgressLine {
- public:
-  ProgressLine(Context& context, std::string name)
-      : context_(context), name_(std::move(name)), screen_(ScreenOf(context.err)) {}
-
-  void operator()(const ReplayProgress& progress) {
-    const std::string text = name_ + ": " + ProgressText(progress);
-    const auto now = std::chrono::steady_clock::now();
-    if (screen_.width > 0) {
-      const auto width = static_cast<std::size_t>(screen_.width - 1);
-      std::fprintf(context_.err, "\r%s\033[K", CutTo(text, width).c_str());
-      open_ = true;
-    } else if (!last_ || now - *last_ >= kLogEvery) {
-      std::fprintf(context_.err, "%s\n", text.c_str());
-      last_ = now;
-    }
-    std::fflush(context_.err);
-  }
-  void End() {
-    if (open_) std::fputs("\n", context_.err);
-    open_ = false;
-  }
-
- private:
-  Context& context_;
-  std::string name_;
-  Screen screen_;
-  bool open_ = false;
-  std::optional<std::chrono::steady_clock::time_point> last_;
-};
-
 // "1-40,43,45-60"
 std::string RangesText(const std::vector<std::uint64_t>& ids) {
   std::string text;
@@ -203,9 +170,13 @@ void RunTraceReplay(Context& context, const ReplayFlags& flags) {
   const auto steps = PlanReplay(loaded->trace, loaded->workloads, *options);
   if (!steps) return context.Fail(steps.error());
   ClientServer server(context);
-  ProgressLine line(context, flags.trace);
+  ProgressLine line(context, kLogEvery);
   Replay::Show show;
-  if (flags.progress && !flags.quiet) show = std::ref(line);
+  if (flags.progress && !flags.quiet) {
+    show = [&](const ReplayProgress& progress) {
+      line.Show(flags.trace + ": " + ProgressText(progress));
+    };
+  }
   const Result<ReplayProgress> result = Replay(server, show).Run(*steps, flags.wait);
   line.End();
   if (!result) return context.Fail(result.error());
