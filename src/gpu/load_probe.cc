@@ -1,0 +1,22 @@
+#include "gpu/load_probe.h"
+
+#include <utility>
+
+#include "gpu/combined_probe.h"
+#include "gpu/nvml_probe.h"
+
+namespace carma::gpu {
+
+base::Result<LoadedProbe> LoadProbe(const ProbeOptions& options) {
+  base::Result<std::unique_ptr<Probe>> nvml = LoadNvmlProbe(options.nvml_library);
+  if (!nvml) return std::unexpected(nvml.error());
+  if (options.source == ActivitySource::kNvml) return LoadedProbe{std::move(*nvml), {}};
+  CombinedOptions combined;
+  if (options.source == ActivitySource::kDcgm) combined.prefer = CombinedOptions::Prefer::kDcgm;
+  combined.dmon.period = options.period;
+  auto probe = std::make_unique<CombinedProbe>(std::move(*nvml), combined);
+  CombinedProbe* const asked = probe.get();
+  return LoadedProbe{std::move(probe), [asked] { return asked->DcgmTrouble(); }};
+}
+
+}  // namespace carma::gpu

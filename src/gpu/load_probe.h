@@ -1,0 +1,35 @@
+// The probe that the daemon and `carma doctor` use, so that both see the same.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "gpu/probe.h"
+
+namespace carma::gpu {
+
+// Who counts the activity of a GPU's units.
+enum class ActivitySource {
+  kAuto,  // the driver where it can (GPM), else DCGM
+  kNvml,  // the driver or nobody: `dcgmi` is never started
+  kDcgm,  // DCGM for every GPU
+};
+
+struct ProbeOptions {
+  std::string nvml_library;
+  ActivitySource source = ActivitySource::kAuto;
+  base::Duration period{1'000};  // between two readings of a GPU, in real time
+};
+
+struct LoadedProbe {
+  std::unique_ptr<Probe> probe;
+  // Why DCGM gives nothing, in one line; empty: it serves or is not needed. To be asked after
+  // Devices(), by the thread that reads; empty function: this source never asks DCGM.
+  std::function<std::string()> dcgm_trouble;
+};
+
+// Errors: as LoadNvmlProbe.
+base::Result<LoadedProbe> LoadProbe(const ProbeOptions& options);
+
+}  // namespace carma::gpu

@@ -1,0 +1,63 @@
+// What a driver answered, written down and played again: bug reports carry it, tests run on it.
+//
+// JSON lines. The first is the head: {"carma_recording":1,"made_by":…,"driver":…,"devices":[…]}.
+// Each other one is an answer of one device, "at_ms" after the first, in order:
+// {"at_ms":1000,"gpu":0,"reading":{…}} or {"at_ms":1000,"gpu":0,"error":{"code":…,"message":…}}.
+// Values that were absent are left out. Units are in the names; nothing is said about anybody's
+// command or user but pids.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "gpu/probe.h"
+
+namespace carma::gpu {
+
+inline constexpr int kRecordingVersion = 1;
+inline constexpr std::size_t kMaxRecordingBytes = std::size_t{256} << 20;
+
+struct RecordedAnswer {
+  base::Duration at{0};  // since the first answer
+  std::size_t device = 0;
+  base::Result<Reading> reading;
+};
+
+struct Recording {
+  std::string made_by;  // "carma 0.1.0"
+  std::string driver;   // its version; may be empty
+  std::vector<DeviceInfo> devices;
+  std::vector<RecordedAnswer> answers;
+};
+
+// One line each, with its end.
+std::string RecordingHead(const Recording& head);  // without the answers
+std::string RecordingLine(const RecordedAnswer& answer);
+
+// Errors: kInvalid with the line: no recording, of another version, values out of range, times that
+// go back, more than kMaxRecordingBytes. A last line without its end is what a recorder was killed
+// at: it is passed over.
+base::Result<Recording> ParseRecording(std::string_view text);
+
+// Each Read() of a device gives its next answer, `taken` at the recorded distance from the first
+// Read() of any device; then kUnavailable "the recording has ended". Nothing is skipped or
+// repeated, however fast it is read.
+class ReplayProbe : public Probe {
+ public:
+  explicit ReplayProbe(Recording recording);
+  base::Result<std::vector<DeviceInfo>> Devices() override { return recording_.devices; }
+  base::Result<Reading> Read(std::size_t device, base::Time now) override;
+
+ private:
+  Recording recording_;
+  std::vector<std::vector<std::size_t>> of_device_;  // numbers of its answers
+  std::vector<std::size_t> next_;
+  std::optional<base::Time> began_;
+};
+
+}  // namespace carma::gpu

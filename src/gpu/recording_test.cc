@@ -1,0 +1,163 @@
+#include "gpu/recording.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "gpu/counters.h"
+#include "gpu/window.h"
+
+namespace carma::gpu {
+namespace {
+
+using base::ErrorCode;
+using ::testing::HasSubstr;
+
+Reading FullReading() {
+  Reading reading;
+  reading.total_mib = 40'960;
+  reading.reserved_mib = 424;
+  reading.used_mib = 10'000;
+  reading.counters = CounterSource::kDcgm;
+  double value = 0.1;
+  for (const Counter& counter : Counters()) reading.*counter.value = value += 0.01;
+  for (const Gauge& gauge : Gauges()) reading.*gauge.value = value += 0.01;
+  reading.condition = {.ecc_corrected = 1,
+                       .ecc_uncorrected = 2,
+                       .rows_remapped = 3,
+                       .remap_pending = true,
+                       .remap_failed = false,
+                       .compute_mode = ComputeMode::kExclusiveProcess,
+                       .mig = true,
+                       .recovery = RecoveryAction::kDrainP2p};
+  reading.processes = {
+      {.pid = 11, .used_mib = 9'000}, {.pid = 12}, {.pid = 13, .mps_server = true}};
+  reading.xids = {79, 154};
+  return reading;
+}
+
+Recording TwoGpus() {
+  Recording recording{.made_by = "carma test", .driver = "550.1", .devices = {}, .answers = {}};
+  recording.devices = {{"GPU-a", "A", "00000000:07:00.0", 40'960, 424, true},
+                       {"GPU-b", "B", "00000000:0F:00.0", 40'960, 424, false}};
+  recording.answers = {
+      {base::Duration(0), 0, FullReading()},
+      {base::Duration(0), 1, Reading{.total_mib = 40'960}},
+      {base::Duration(1'000), 0, base::Fail(ErrorCode::kNotFound, "GPU is lost")},
+      {base::Duration(1'001), 1, Reading{.total_mib = 40'960, .used_mib = 7}},
+  };
+  return recording;
+}
+
+std::string TextOf(const Recording& recording) {
+  std::string text = RecordingHead(recording);
+  for (const RecordedAnswer& answer : recording.answers) text += RecordingLine(answer);
+  return text;
+}
+
+TEST(Recording, SaysTheSameWhenItIsReadAgain) {
+  const Recording before = TwoGpus();
+  const auto after = ParseRecording(TextOf(before));
+  ASSERT_TRUE(after) << after.error().message;
+  EXPECT_EQ(after->made_by, before.made_by);
+  EXPECT_EQ(after->driver, before.driver);
+  EXPECT_EQ(after->devices, before.devices);
+  ASSERT_EQ(after->answers.size(), before.answers.size());
+  for (std::size_t i = 0; i < after->answers.size(); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(after->answers[i].at, before.answers[i].at);
+    EXPECT_EQ(after->answers[i].device, before.answers[i].device);
+    ASSERT_EQ(after->answers[i].reading.has_value(), before.answers[i].reading.has_value());
+    EXPECT_EQ(after->answers[i].reading.value_or(Reading{}),
+              before.answers[i].reading.value_or(Reading{}));
+  }
+  EXPECT_EQ(after->answers[2].reading.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(after->answers[2].reading.error().message, "GPU is lost");
+}
+
+TEST(Recording, IsCutWhereItsRecorderDied) {
+  std::string text = TextOf(TwoGpus());
+  text.resize(text.size() - 20);
+  const auto recording = ParseRecording(text);
+  ASSERT_TRUE(recording) << recording.error().message;
+  EXPECT_EQ(recording->answers.size(), 3u);
+}
+
+TEST(Recording, MistakesAreNamedByLine) {
+  const std::string head = RecordingHead(TwoGpus());
+  const struct {
+    const char* name;
+    std::string text;
+    const char* says;
+  } cases[] = {
+      {"nothing", "", "line 1"},
+      {"something else", "{\"tasks\":[]}\n", "no recording"},
+      {"another version", "{\"carma_recording\":2,\"devices\":[]}\n", "another version"},
+      {"no GPUs", "{\"carma_recording\":1}\n", "/devices"},
+      {"broken JSON", head + "{\"at_ms\":\n", "line 2"},
+      {"a GPU that there is not", head + "{\"at_ms\":0,\"gpu\":2,\"reading\":{}}\n", "/gpu"},
+      {"no GPU", head + "{\"at_ms\":0,\"reading\":{}}\n", "/gpu"},
+      {"neither answer nor error", head + "{\"at_ms\":0,\"gpu\":0}\n", "/error"},
+      {"percent in place of a fraction",
+       head + "{\"at_ms\":0,\"gpu\":0,\"reading\":{\"sm_active\":57}}\n", "sm_active"},
+      {"an unknown source", head + "{\"at_ms\":0,\"gpu\":0,\"reading\":{\"counters\":\"cupti\"}}\n",
+       "none, gpm or dcgm"},
+      {"a negative pid",
+       head + "{\"at_ms\":0,\"gpu\":0,\"reading\":{\"processes\":[{\"pid\":-1}]}}\n", "pid"},
+      {"times that go back",
+       head + "{\"at_ms\":5,\"gpu\":0,\"reading\":{}}\n{\"at_ms\":4,\"gpu\":0,\"reading\":{}}\n",
+       "line 3: /at_ms"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    const auto recording = ParseRecording(c.text);
+    ASSERT_FALSE(recording);
+    EXPECT_EQ(recording.error().code, ErrorCode::kInvalid);
+    EXPECT_THAT(recording.error().message, HasSubstr(c.says));
+    EXPECT_EQ(recording.error().message.find('\n'), std::string::npos);
+  }
+}
+
+TEST(ReplayProbe, GivesEveryAnswerOnceAtItsDistance) {
+  ReplayProbe probe(TwoGpus());
+  EXPECT_EQ(probe.Devices()->size(), 2u);
+  const base::Time began = base::FromMs(50'000);
+  const auto first = probe.Read(0, began);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->taken, began);
+  EXPECT_EQ(first->xids, (std::vector<int>{79, 154}));
+  EXPECT_EQ(probe.Read(0, began).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(probe.Read(0, began).error().code, ErrorCode::kUnavailable) << "it has ended";
+  EXPECT_EQ(probe.Read(1, began)->used_mib, 0);
+  EXPECT_EQ(probe.Read(1, began)->taken, began + base::Duration(1'001));
+  EXPECT_EQ(probe.Read(2, began).error().code, ErrorCode::kNotFound);
+}
+
+// Recorded from the simulated driver: an idle A100 beside one on which a task starts.
+TEST(ReplayProbe, ARecordedServerShowsATaskThatStarts) {
+  const auto text = base::ReadFile(
+      std::string(CARMA_SOURCE_DIR) + "/fuzz/corpus/recording/simulated-2xA100.jsonl", 1 << 20);
+  ASSERT_TRUE(text) << text.error().message;
+  const auto recording = ParseRecording(*text);
+  ASSERT_TRUE(recording) << recording.error().message;
+  ASSERT_EQ(recording->devices.size(), 2u);
+  EXPECT_EQ(recording->devices[0].name, "NVIDIA A100-SXM4-40GB");
+  ReplayProbe probe(*recording);
+  Window busy(std::chrono::seconds(60));
+  std::int64_t most_mib = 0;
+  while (const auto reading = probe.Read(0, base::FromMs(0))) {
+    busy.Add(*reading);
+    most_mib = std::max(most_mib, reading->used_mib);
+    const auto idle = probe.Read(1, base::FromMs(0));
+    ASSERT_TRUE(idle);
+    EXPECT_EQ(idle->used_mib, 0);
+    EXPECT_EQ(idle->sm_active, 0.0);
+  }
+  EXPECT_EQ(most_mib, 9'000);
+  EXPECT_GT(busy.SmActive().value(), 0.1);
+  EXPECT_GT(busy.SmActiveP95().value(), busy.SmActive().value());
+}
+
+}  // namespace
+}  // namespace carma::gpu
