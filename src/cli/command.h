@@ -58,6 +58,7 @@ void AddTraceCommand(CLI::App& app, Context& context);
 void AddReportCommand(CLI::App& app, Context& context);
 void AddConfigCommand(CLI::App& app, Context& context);
 void AddEstimateCommand(CLI::App& app, Context& context);
+void AddDoctorCommand(CLI::App& app, Context& context);
 void AddEvaluateCommand(CLI::App& estimate, Context& context);  // a verb below it
 void AddSimulateCommand(CLI::App& app, Context& context);
 
