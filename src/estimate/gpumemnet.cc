@@ -1,0 +1,221 @@
+#include "estimate/gpumemnet.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/file.h"
+#include "model/features.h"
+
+namespace carma::estimate {
+
+// Made by carma_embed_binary from data/estimators.
+extern const std::string_view kWeightsMlpMlp;
+extern const std::string_view kWeightsMlpCnn;
+extern const std::string_view kWeightsMlpTransformer;
+extern const std::string_view kWeightsTransformerMlp;
+extern const std::string_view kWeightsTransformerCnn;
+extern const std::string_view kWeightsTransformerTransformer;
+
+namespace {
+
+using base::ErrorCode;
+using model::Family;
+
+constexpr std::array kFamilies{Family::kMlp, Family::kCnn, Family::kTransformer};
+
+// Fewer measured runs than this do not show a network what a family can do.
+constexpr std::int64_t kFewRuns = 500;
+
+std::string_view ShippedWeights(NetworkKind kind, Family family) {
+  const bool mlp = kind == NetworkKind::kMlp;
+  switch (family) {
+    case Family::kMlp:
+      return mlp ? kWeightsMlpMlp : kWeightsTransformerMlp;
+    case Family::kCnn:
+      return mlp ? kWeightsMlpCnn : kWeightsTransformerCnn;
+    case Family::kTransformer:
+      return mlp ? kWeightsMlpTransformer : kWeightsTransformerTransformer;
+  }
+  return {};
+}
+
+base::Result<Network> LoadBytes(NetworkKind kind, Family family, std::string_view bytes,
+                                const std::string& path) {
+  const auto tensors = ParseTensors(bytes, path);
+  if (!tensors) return std::unexpected(tensors.error());
+  auto network = Network::Load(*tensors, path);
+  if (network && (network->kind() != kind || network->family() != family)) {
+    return base::Fail(
+        ErrorCode::kInvalid,
+        fmt::format("{}: kind {}, family {}, expected {}, {}", path,
+                    NetworkKindName(network->kind()), model::FamilyName(network->family()),
+                    NetworkKindName(kind), model::FamilyName(family)));
+  }
+  return network;
+}
+
+// One network per family, each made when the first question needs it.
+class Networks {
+ public:
+  explicit Networks(NetworkKind kind) : kind_(kind) {}
+
+  const base::Result<Network>& Of(Family family) const {
+    Slot& slot = slots_[static_cast<std::size_t>(family)];
+    std::call_once(slot.once, [&] {
+      slot.network.emplace(
+          LoadBytes(kind_, family, ShippedWeights(kind_, family), WeightsFileName(kind_, family)));
+    });
+    return *slot.network;
+  }
+  void Set(Family family, Network network) {
+    Slot& slot = slots_[static_cast<std::size_t>(family)];
+    std::call_once(slot.once, [&] { slot.network.emplace(std::move(network)); });
+  }
+
+ private:
+  struct Slot {
+    std::once_flag once;
+    std::optional<base::Result<Network>> network;
+  };
+  NetworkKind kind_;
+  mutable std::array<Slot, kFamilies.size()> slots_;
+};
+
+int MostProbable(std::span<const double> probabilities) {
+  return static_cast<int>(std::ranges::max_element(probabilities) - probabilities.begin());
+}
+
+class GpuMemNet : public Estimator {
+ public:
+  GpuMemNet(NetworkKind kind, std::unique_ptr<Networks> networks)
+      : name_(fmt::format("gpumemnet-{}", NetworkKindName(kind))), networks_(std::move(networks)) {}
+
+  std::string_view name() const override { return name_; }
+
+  base::Result<Answer> Ask(const Question& question) const override {
+    const auto nothing = [](std::string_view reason) {
+      return base::Fail(ErrorCode::kNotFound, std::string(reason));
+    };
+    if (question.layers == nullptr) {
+      return nothing(question.summary_trouble.empty() ? "no model summary was given"
+                                                      : question.summary_trouble);
+    }
+    if (!question.batch) return nothing("the batch size is not known");
+    const model::LayerList& list = *question.layers;
+    const NetworkInput input =
+        DescribeForNetworks(list, std::max<std::int64_t>(1, *question.batch));
+    if (input.layers.empty()) return nothing("the summary has no layers");
+    if (std::ranges::none_of(list.layers, [](const auto& each) { return !each.out.empty(); })) {
+      return nothing("the summary has no shapes, so the activations are not known");
+    }
+
+    const base::Result<Network>& network = networks_->Of(model::Classify(list));
+    if (!network) return nothing("the weights are not usable: " + network.error().message);
+    const std::vector<double> probabilities = network->Probabilities(input);
+    if (probabilities.empty()) return nothing("the model is too large for the network's numbers");
+    Answer answer = AnswerFromClasses(probabilities, network->class_points(), network->class_mib(),
+                                      network->family(), question.coverage);
+    answer.method = name_;
+    answer.warnings = Warnings(question, *network, input, answer.bound_mib);
+    return answer;
+  }
+
+ private:
+  static std::vector<std::string> Warnings(const Question& question, const Network& network,
+                                           const NetworkInput& input, std::int64_t bound_mib) {
+    std::vector<std::string> warnings;
+    const bool same_optimizer = question.optimizer == Optimizer::kAdam;
+    const bool same_precision = question.precision == Precision::kFp32;
+    if (!same_optimizer || !same_precision) {
+      const bool differs =
+          (question.optimizer && !same_optimizer) || (question.precision && !same_precision);
+      warnings.emplace_back(differs ? "the networks know runs with Adam in fp32 only"
+                                    : "assumes Adam and fp32, as in the networks' training data");
+    }
+    if (question.layers->collapsed) {
+      warnings.emplace_back("the summary hides layers inside blocks, so the answer is too small");
+    }
+    if (const auto names = network.Unfamiliar(input); !names.empty()) {
+      warnings.push_back(
+          fmt::format("outside what the networks were trained on: {}", fmt::join(names, ", ")));
+    }
+    if (network.runs() < kFewRuns) {
+      warnings.push_back(fmt::format("only {} measured runs of {} models were there to train on",
+                                     network.runs(), model::FamilyName(network.family())));
+    }
+    const auto closed = static_cast<std::int64_t>(network.class_points().size() - 1);
+    if (bound_mib > closed * network.class_mib()) {
+      warnings.push_back(fmt::format("the largest class has no upper edge: {} MiB or more",
+                                     closed * network.class_mib()));
+    }
+    return warnings;
+  }
+
+  std::string name_;
+  std::unique_ptr<Networks> networks_;
+};
+
+std::unique_ptr<Estimator> Shipped(NetworkKind kind) {
+  return std::make_unique<GpuMemNet>(kind, std::make_unique<Networks>(kind));
+}
+
+}  // namespace
+
+Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const float> points,
+                         std::int64_t class_mib, Family family, double coverage) {
+  const std::size_t count = probabilities.size();
+  double mean = 0;
+  for (std::size_t k = 0; k < count; ++k) mean += probabilities[k] * points[k];
+  std::size_t below = 0;  // classes under the bound
+  for (double reached = 0; below < count && reached < coverage; ++below) {
+    reached += probabilities[below];
+  }
+
+  Answer answer;
+  answer.coverage = coverage;
+  const int most_probable = MostProbable(probabilities);
+  answer.classes.push_back({class_mib, most_probable});
+  if (family == Family::kMlp) {
+    std::vector<double> pairs((count + 1) / 2);
+    for (std::size_t k = 0; k < count; ++k) pairs[k / 2] += probabilities[k];
+    answer.classes.push_back({2 * class_mib, MostProbable(pairs)});
+  }
+  const std::int64_t low = most_probable * class_mib;
+  const bool open = most_probable + 1 == static_cast<int>(count);
+  answer.point_mib = std::max(low, static_cast<std::int64_t>(std::llround(mean)));
+  if (!open) answer.point_mib = std::min(answer.point_mib, low + class_mib - 1);
+  answer.bound_mib = std::max(static_cast<std::int64_t>(below) * class_mib, answer.point_mib);
+  return answer;
+}
+
+std::unique_ptr<Estimator> MakeGpuMemNetMlp() {
+  return Shipped(NetworkKind::kMlp);
+}
+
+std::unique_ptr<Estimator> MakeGpuMemNetTransformer() {
+  return Shipped(NetworkKind::kTransformer);
+}
+
+base::Result<std::unique_ptr<Estimator>> LoadGpuMemNet(NetworkKind kind,
+                                                       const std::string& folder) {
+  auto networks = std::make_unique<Networks>(kind);
+  for (const Family family : kFamilies) {
+    const std::string path = folder + "/" + WeightsFileName(kind, family);
+    const auto bytes = base::ReadFile(path, kMaxTensorFileBytes);
+    if (!bytes) return std::unexpected(bytes.error());
+    auto network = LoadBytes(kind, family, *bytes, path);
+    if (!network) return std::unexpected(network.error());
+    networks->Set(family, std::move(*network));
+  }
+  return std::make_unique<GpuMemNet>(kind, std::move(networks));
+}
+
+}  // namespace carma::estimate

@@ -1,0 +1,33 @@
+// GPUMemNet as an estimator: the classes that its networks answer, as a point and a bound.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "estimate/estimator.h"
+#include "estimate/gpumemnet_network.h"
+#include "model/features.h"
+
+namespace carma::estimate {
+
+// What the probabilities of classes mean in MiB; without method and warnings.
+//   classes  the most probable one; for MLPs also of the twice as wide classes, which are pairs of
+//            the narrow ones
+//   point    each class stands for the median need of the training runs in it; their mean by
+//            probability, kept within the most probable class
+//   bound    upper edge of the smallest number of classes from below that hold `coverage`. The last
+//            class is open: a bound at its edge, probabilities.size() * class_mib, says no more
+//            than that the need is large.
+// One probability and one point (MiB, inside its class) per class; at least one class.
+Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const float> points,
+                         std::int64_t class_mib, model::Family family, double coverage);
+
+// The estimators "gpumemnet-mlp" and "gpumemnet-transformer" with weights from a folder in place of
+// the shipped ones. All three families must be there (WeightsFileName).
+// Errors: kNotFound and kInvalid with the file's name, as Network::Load.
+base::Result<std::unique_ptr<Estimator>> LoadGpuMemNet(NetworkKind kind, const std::string& folder);
+
+}  // namespace carma::estimate

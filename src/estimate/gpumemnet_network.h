@@ -1,0 +1,89 @@
+// The networks of GPUMemNet: which class of memory a model falls into (Yousefzadeh-Asl-Miandoab et
+// al., arXiv 2602.17817). Inference only; tools/train makes the weights.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "estimate/gpumemnet_input.h"
+#include "estimate/safetensors.h"
+#include "model/features.h"
+
+namespace carma::estimate {
+
+enum class NetworkKind { kMlp, kTransformer };
+std::string_view NetworkKindName(NetworkKind kind);  // "mlp", "transformer"
+
+// An ensemble of classifiers for one family of models. Class k holds the models that need
+// [k, k + 1) * class_mib; the last class holds larger ones too.
+//
+// A weights file is a safetensors file (F = aggregates, T = layer types, C = classes) with
+//   metadata   format "carma-gpumemnet-1", kind, family, class_mib, runs (measured runs it was
+//              trained on), and the names of its inputs: aggregates, layer_types, layer_sizes, as
+//              gpumemnet_input.h has them; heads (transformer)
+//   aggregates.mean, .scale, .low, .high   [F]   standardisation, and the range seen in training
+//   classes.point                          [C]   median need of the training runs in each class
+//   check.aggregates [n, F], check.probabilities [n, C]   what the trainer's own library answers;
+//              check.layers [m, 5], check.lengths [n] (transformer): rows of LayerToken
+//   members.I…                             weights [out, in] and biases [out] of each member:
+//     mlp          hidden.K (ReLU), output
+//     transformer  aggregates [d, F] (the first token), layer [d, T + 3] (one-hot type, sizes),
+//                  blocks.K: norm1, attention.in [3d, d], attention.out, norm2, feedforward.in,
+//                  feedforward.out (normed first, ReLU); norm, hidden [h, d + F] of the first token
+//                  and the aggregates (ReLU), output
+//     layer sizes are standardised by layers.mean, layers.scale [3]
+// Equal layers are one token whose attention weights carry a factor of how many they are: exactly
+// what an encoder without positions makes of the whole sequence.
+class Network {
+ public:
+  // Errors: kInvalid "path: what, expected": a format, family or input that this program does not
+  // have, tensors that are missing, left over or of a wrong shape, and an ensemble that does not
+  // answer the examples in its own file within 1e-4.
+  static base::Result<Network> Load(const TensorFile& file, std::string_view path);
+  Network(Network&&) noexcept;
+  Network& operator=(Network&&) noexcept;
+  ~Network();
+
+  NetworkKind kind() const { return kind_; }
+  model::Family family() const { return family_; }
+  std::int64_t class_mib() const { return class_mib_; }
+  std::int64_t runs() const { return runs_; }
+  std::span<const float> class_points() const { return points_; }  // MiB, one per class
+
+  // Mean over the members: one number per class, their sum 1. Empty if an input or weight is so
+  // large that the numbers overflow.
+  std::vector<double> Probabilities(const NetworkInput& input) const;
+  // Names of the aggregates that lie outside what the training data covered.
+  std::vector<std::string_view> Unfamiliar(const NetworkInput& input) const;
+
+ private:
+  class Member;
+  class Loader;
+  class Mlp;
+  class Encoder;
+  Network();
+  base::Result<base::Unit> Check(const TensorFile& file, std::string_view path) const;
+
+  NetworkKind kind_ = NetworkKind::kMlp;
+  model::Family family_ = model::Family::kMlp;
+  std::int64_t class_mib_ = 0;
+  std::int64_t runs_ = 0;
+  std::vector<float> mean_, scale_, low_, high_, points_;
+  std::vector<float> layer_mean_, layer_scale_;
+  std::vector<std::unique_ptr<Member>> members_;
+};
+
+// "gpumemnet-mlp-cnn.safetensors": the file of one kind and family in a folder of weights.
+std::string WeightsFileName(NetworkKind kind, model::Family family);
+// The metadata of the inputs that this program computes, for Load and for the trainer.
+std::string AggregateNameList();
+std::string LayerSizeNameList();
+inline constexpr std::string_view kWeightsFormat = "carma-gpumemnet-1";
+
+}  // namespace carma::estimate

@@ -1,0 +1,187 @@
+#include "estimate/safetensors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "base/json.h"
+
+namespace carma::estimate {
+namespace {
+
+using base::ErrorCode;
+using base::Json;
+
+constexpr std::size_t kLengthBytes = 8;
+constexpr const char* kMetadata = "__metadata__";
+
+static_assert(std::endian::native == std::endian::little, "tensor data is little endian");
+
+struct Extent {
+  std::size_t begin = 0;
+  std::size_t end = 0;  // one past the last byte
+  std::string name;
+};
+
+class Parser {
+ public:
+  Parser(std::string_view bytes, std::string_view path) : bytes_(bytes), path_(path) {}
+
+  base::Result<TensorFile> Parse() {
+    const auto header = Header();
+    if (!header) return std::unexpected(header.error());
+    TensorFile file;
+    for (const auto& [name, entry] : header->items()) {
+      const auto taken = name == kMetadata ? TakeMetadata(entry, file) : Take(name, entry, file);
+      if (!taken) return std::unexpected(taken.error());
+    }
+    if (const auto whole = CheckExtents(); !whole) return std::unexpected(whole.error());
+    return file;
+  }
+
+ private:
+  std::unexpected<base::Error> Bad(std::string_view what) const {
+    return base::Fail(ErrorCode::kInvalid, fmt::format("{}: {}", path_, what));
+  }
+  std::unexpected<base::Error> Bad(std::string_view tensor, std::string_view what) const {
+    // The name comes from outside and may be long.
+    return Bad(fmt::format("tensor '{}': {}", tensor.substr(0, 80), what));
+  }
+
+  // Leaves data_ behind the header.
+  base::Result<Json> Header() {
+    if (bytes_.size() > kMaxTensorFileBytes) {
+      return Bad(fmt::format("{} bytes, expected at most {}", bytes_.size(), kMaxTensorFileBytes));
+    }
+    if (bytes_.size() < kLengthBytes) return Bad("too short for a header, expected safetensors");
+    std::uint64_t length = 0;
+    std::memcpy(&length, bytes_.data(), kLengthBytes);
+    const std::size_t left = bytes_.size() - kLengthBytes;
+    if (length > std::min(left, kMaxTensorHeaderBytes)) {
+      return Bad(fmt::format("a header of {} bytes, expected at most {}", length,
+                             std::min(left, kMaxTensorHeaderBytes)));
+    }
+    data_ = bytes_.substr(kLengthBytes + length);
+    auto header = base::ParseJson(bytes_.substr(kLengthBytes, length));
+    if (!header) return base::Wrap(header.error(), fmt::format("{}: header", path_));
+    if (!header->is_object()) return Bad("header: expected an object");
+    if (header->size() > kMaxTensors) {
+      return Bad(fmt::format("{} tensors, expected at most {}", header->size(), kMaxTensors));
+    }
+    return header;
+  }
+
+  base::Result<base::Unit> TakeMetadata(const Json& entry, TensorFile& file) const {
+    if (!entry.is_object()) return Bad("__metadata__: expected an object");
+    for (const auto& [key, value] : entry.items()) {
+      if (!value.is_string()) return Bad("__metadata__: expected texts only");
+      file.metadata.emplace(key, value.get<std::string>());
+    }
+    return base::Unit{};
+  }
+
+  base::Result<base::Unit> Take(const std::string& name, const Json& entry, TensorFile& file) {
+    if (!entry.is_object()) return Bad(name, "expected an object");
+    if (const auto dtype = entry.find("dtype"); dtype == entry.end() || *dtype != "F32") {
+      return Bad(name, "expected dtype F32");
+    }
+    Tensor tensor;
+    std::size_t elements = 1;
+    const auto shape = entry.find("shape");
+    if (shape == entry.end() || !shape->is_array() || shape->size() > kMaxTensorRank) {
+      return Bad(name, fmt::format("expected a shape of at most {} dimensions", kMaxTensorRank));
+    }
+    for (const Json& dimension : *shape) {
+      const auto size = Whole(dimension, kMaxTensorFileBytes);
+      if (!size || *size == 0) return Bad(name, "expected dimensions of at least 1");
+      // Both factors are below 2^24: no overflow.
+      elements *= *size;
+      if (elements > kMaxTensorFileBytes) return Bad(name, "the shape is larger than the file");
+      tensor.shape.push_back(static_cast<std::int64_t>(*size));
+    }
+    const auto offsets = entry.find("data_offsets");
+    if (offsets == entry.end() || !offsets->is_array() || offsets->size() != 2) {
+      return Bad(name, "expected data_offsets [begin, end]");
+    }
+    const auto begin = Whole((*offsets)[0], data_.size());
+    const auto end = Whole((*offsets)[1], data_.size());
+    if (!begin || !end || *begin > *end) {
+      return Bad(name,
+                 fmt::format("expected data_offsets within the {} bytes of data", data_.size()));
+    }
+    if (*end - *begin != elements * sizeof(float)) {
+      return Bad(name, fmt::format("{} bytes of data, the shape needs {}", *end - *begin,
+                                   elements * sizeof(float)));
+    }
+    tensor.values.resize(elements);
+    std::memcpy(tensor.values.data(), data_.data() + *begin, elements * sizeof(float));
+    if (!std::ranges::all_of(tensor.values, [](float each) { return std::isfinite(each); })) {
+      return Bad(name, "expected finite numbers");
+    }
+    extents_.push_back({*begin, *end, name});
+    file.tensors.emplace(name, std::move(tensor));
+    return base::Unit{};
+  }
+
+  static std::optional<std::size_t> Whole(const Json& json, std::size_t most) {
+    if (!json.is_number_unsigned()) return std::nullopt;
+    const auto value = json.get<std::uint64_t>();
+    if (value > most) return std::nullopt;
+    return static_cast<std::size_t>(value);
+  }
+
+  // The tensors must cover the data one after the other: bytes that two share, or that none names,
+  // hide something.
+  base::Result<base::Unit> CheckExtents() {
+    std::ranges::sort(extents_, {}, &Extent::begin);
+    std::size_t reached = 0;
+    for (const Extent& extent : extents_) {
+      if (extent.begin != reached) {
+        return Bad(extent.name, fmt::format("data begins at byte {}, expected {}: {}", extent.begin,
+                                            reached, extent.begin < reached ? "shared" : "a gap"));
+      }
+      reached = extent.end;
+    }
+    if (reached != data_.size()) {
+      return Bad(fmt::format("{} bytes of data, the tensors have {}", data_.size(), reached));
+    }
+    return base::Unit{};
+  }
+
+  std::string_view bytes_;
+  std::string_view path_;
+  std::string_view data_;
+  std::vector<Extent> extents_;
+};
+
+}  // namespace
+
+base::Result<TensorFile> ParseTensors(std::string_view bytes, std::string_view path) {
+  return Parser(bytes, path).Parse();
+}
+
+std::string DumpTensors(const TensorFile& file) {
+  Json header = Json::object();
+  if (!file.metadata.empty()) header[kMetadata] = file.metadata;
+  std::string data;
+  for (const auto& [name, tensor] : file.tensors) {
+    const std::size_t begin = data.size();
+    data.append(reinterpret_cast<const char*>(tensor.values.data()),
+                tensor.values.size() * sizeof(float));
+    header[name] = {
+        {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {begin, data.size()}}};
+  }
+  std::string text = base::DumpJson(header);
+  text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');
+  const std::uint64_t length = text.size();
+  std::string bytes(kLengthBytes, '\0');
+  std::memcpy(bytes.data(), &length, kLengthBytes);
+  return bytes + text + data;
+}
+
+}  // namespace carma::estimate

@@ -1,0 +1,42 @@
+// Named arrays of numbers in the safetensors layout, read as bytes that nobody vouches for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace carma::estimate {
+
+inline constexpr std::size_t kMaxTensorFileBytes = 8 << 20;
+inline constexpr std::size_t kMaxTensorHeaderBytes = 1 << 20;
+inline constexpr std::size_t kMaxTensors = 4096;
+inline constexpr std::size_t kMaxTensorRank = 4;
+
+struct Tensor {
+  std::vector<std::int64_t> shape;  // every dimension at least 1
+  std::vector<float> values;        // row-major; as many as the product of the shape; all finite
+  friend bool operator==(const Tensor&, const Tensor&) = default;
+};
+
+struct TensorFile {
+  std::map<std::string, Tensor, std::less<>> tensors;
+  std::map<std::string, std::string, std::less<>> metadata;  // "__metadata__"
+  friend bool operator==(const TensorFile&, const TensorFile&) = default;
+};
+
+// Layout: the header's length (8 bytes, little endian), a JSON object of tensors with dtype, shape
+// and data_offsets, the data. Only F32 is taken. `path` is for messages.
+// Errors: kInvalid "path: what, expected" for anything beyond the limits above, a shape that is not
+// as large as its bytes, bytes that two tensors share or none has, NaN and infinity.
+base::Result<TensorFile> ParseTensors(std::string_view bytes, std::string_view path);
+
+// What ParseTensors reads back unchanged; equal contents give equal bytes. The shapes and values
+// must be as `Tensor` says.
+std::string DumpTensors(const TensorFile& file);
+
+}  // namespace carma::estimate
