@@ -337,12 +337,7 @@ void Engine::Exit(JobIndex index, core::ExitKind kind) {
   timers_.Clear(JobTimer(index));
   job.executed_s += base::Seconds(now_ - job.launched);
   if (kind == core::ExitKind::kSuccess) {
-    double slowest = std::numeric_limits<double>::infinity();
-    for (const std::uint32_t gpu : job.gpus) {
-      slowest = std::min(slowest,
-                         types_[gpu / static_cast<std::uint32_t>(mig_.instances)]->relative_speed);
-    }
-    const double alone_s = job.solo_s / slowest;
+    const double alone_s = AloneS(job);
     slowdown_ += alone_s > 0 ? base::Seconds(now_ - job.allocated) / alone_s : 1.0;
     ++totals_.succeeded;
   }
@@ -397,8 +392,8 @@ void Engine::Retire(JobIndex index, core::TaskState state) {
                          .submitted = job.submitted,
                          .ended = now_,
                          .state = state,
-                         .solo_s = base::Seconds(options_.memory.load) + job.solo_s,
                          .attempts = std::move(job.history)};
+    if (job.attempts > 0) task.solo_s = base::Seconds(options_.memory.load) + AloneS(job);
     if (options_.on_task) options_.on_task(task);
     if (recorder_) recorder_->Add(std::move(task));
   }

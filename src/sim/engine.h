@@ -138,7 +138,11 @@ class Engine {
   void SetActivity(std::uint32_t gpu);
   void Schedule(JobIndex index);
   Load LoadOf(const Job& job, std::size_t part) const;
+  const GpuType& TypeOf(std::uint32_t gpu) const {
+    return *types_[gpu / static_cast<std::uint32_t>(mig_.instances)];
+  }
   double BaseSpeed(const Job& job, std::size_t part) const;
+  double AloneS(const Job& job) const;  // of work alone on the GPUs of its last attempt
 
   // ---- sight.cc: what the monitor sees ----
   void Touch(std::uint32_t gpu);  // something that a sample would show has changed

@@ -30,8 +30,16 @@ Load Engine::LoadOf(const Job& job, std::size_t part) const {
 }
 
 double Engine::BaseSpeed(const Job& job, std::size_t part) const {
-  const GpuType& type = *types_[job.gpus[part] / static_cast<std::uint32_t>(mig_.instances)];
-  return type.relative_speed * MigSpeed(mig_, job.arrival->workload->sm_active[part]);
+  return TypeOf(job.gpus[part]).relative_speed *
+         MigSpeed(mig_, job.arrival->workload->sm_active[part]);
+}
+
+double Engine::AloneS(const Job& job) const {
+  double slowest = std::numeric_limits<double>::infinity();
+  for (std::size_t part = 0; part < job.gpus.size(); ++part) {
+    slowest = std::min(slowest, TypeOf(job.gpus[part]).relative_speed);
+  }
+  return job.solo_s / slowest;
 }
 
 bool Engine::Fits(std::uint32_t gpu, std::int64_t more_mib, int tasks) const {

@@ -136,6 +136,7 @@ TEST(Simulate, AFasterGpuTakesLess) {
   const RunResult run = Play(MakeWorld("H100-80GB"), {{Duration{0}, &workload}}, Immediate());
   EXPECT_NEAR(run.totals.makespan_s, 14 + 1'000 / 2.61, 0.002);
   EXPECT_NEAR(run.totals.slowdown, 1.0, 1e-5);
+  EXPECT_NEAR(*run.record->tasks[0].solo_s, run.totals.makespan_s, 0.002);
 }
 
 TEST(Simulate, ANewcomerThatDoesNotFitCrashesAndComesBack) {

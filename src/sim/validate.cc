@@ -219,6 +219,7 @@ Comparison Compare(const PublishedFigure& figure, std::span<const Totals> runs,
   if (!std::isnan(figure.from)) comparison.from = figure.from;
   if (!std::isnan(figure.to)) comparison.to = figure.to;
   std::vector<double> values;
+  values.reserve(runs.size());
   for (std::size_t i = 0; i < runs.size(); ++i) {
     values.push_back(ValueOf(figure.figure, runs[i], exclusive[i]));
   }

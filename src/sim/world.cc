@@ -32,6 +32,7 @@ Result<Server> ParseServer(std::string_view text) {
   Result<std::vector<GpuType>> gpus = ParseShape(text);
   if (gpus) return Server{std::string(text), std::move(*gpus)};
   std::vector<std::string> names;
+  names.reserve(kServers.size());
   for (const ServerName& known : kServers) names.emplace_back(known.name);
   return Fail(ErrorCode::kInvalid,
               fmt::format("server '{}': {}; or one of {}", base::Printable(text, 60),
