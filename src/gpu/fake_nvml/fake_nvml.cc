@@ -59,10 +59,11 @@ FAKE_EXPORT Return nvmlInit_v2() {
   const auto found = Fake().errors.find("nvmlInit_v2");
   if (found != Fake().errors.end()) return found->second;
   Fake().initialised = true;
+  ++Fake().users;
   return kSuccess;
 }
 FAKE_EXPORT Return nvmlShutdown() {
-  Fake().initialised = false;
+  if (--Fake().users == 0) Fake().initialised = false;
   return kSuccess;
 }
 FAKE_EXPORT const char* nvmlErrorString(Return code) {

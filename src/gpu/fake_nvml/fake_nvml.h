@@ -53,6 +53,7 @@ struct FakeNvml {
   int samples = 0;     // GPM samples allocated and not freed
   int event_sets = 0;  // made and not freed
   bool initialised = false;
+  int users = 0;  // nvmlInit without its nvmlShutdown, as the library counts them
 };
 
 inline constexpr const char* kFakeNvmlSymbol = "carma_fake_nvml";

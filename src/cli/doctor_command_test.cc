@@ -1,0 +1,136 @@
+// Whole runs of `carma doctor` on a scripted driver and on recordings.
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/fake_daemon_test.h"
+#include "gpu/fake_nvml/fake_nvml.h"
+#include "gpu/recording.h"
+
+namespace carma::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kRecorded = CARMA_SOURCE_DIR "/fuzz/corpus/recording/simulated-2xA100.jsonl";
+
+class DoctorCommand : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = "/tmp/carma-doctor-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    handle_ = ::dlopen(CARMA_FAKE_NVML, RTLD_NOW);
+    ASSERT_NE(handle_, nullptr) << ::dlerror();
+    nvml_ = static_cast<gpu::FakeNvml*>(::dlsym(handle_, gpu::kFakeNvmlSymbol));
+    ASSERT_NE(nvml_, nullptr);
+    *nvml_ = {};
+    gpu::FakeNvmlGpu gpu;
+    gpu.uuid = "GPU-a";
+    gpu.bus_id = "00000000:07:00.0";
+    gpu.memory = {.version = 0,
+                  .total = std::uint64_t{40} << 30,
+                  .reserved = 0,
+                  .free = std::uint64_t{40} << 30,
+                  .used = 0};
+    gpu.sm_percent = 25;
+    nvml_->gpus = {gpu};
+    Configure(CARMA_FAKE_NVML);
+  }
+  void TearDown() override {
+    *nvml_ = {};
+    ::dlclose(handle_);
+    std::filesystem::remove_all(folder_);
+  }
+  void Configure(const std::string& library) {
+    ASSERT_TRUE(base::WriteFileAtomic(
+        folder_ + "/c.toml", "[daemon]\nsocket = \"" + folder_ + "/no.sock\"\nstate_dir = \"" +
+                                 folder_ + "\"\n[monitor]\nnvml_library = \"" + library + "\"\n"));
+  }
+  Ran Doctor(std::vector<std::string> words) {
+    words.insert(words.begin(), {"doctor", "--config", folder_ + "/c.toml"});
+    return RunWords(folder_ + "/no.sock", std::move(words));
+  }
+
+  std::string folder_;
+  void* handle_ = nullptr;
+  gpu::FakeNvml* nvml_ = nullptr;
+};
+
+TEST_F(DoctorCommand, LooksOverTheMachine) {
+  const Ran ran = Doctor({});
+  EXPECT_THAT(ran.out, HasSubstr("driver 550.54.15, NVML 12.550.54.15, CUDA up to 12.4"));
+  EXPECT_THAT(ran.out, HasSubstr("Fake GPU, 0M of 40.0G in use, GPU-a"));
+  EXPECT_THAT(ran.out, HasSubstr("(GPM)"));
+  EXPECT_THAT(ran.out, HasSubstr("disk"));
+  EXPECT_THAT(ran.out, HasSubstr("carmad is not running"));
+  EXPECT_EQ(ran.err, "");
+  const auto json = base::ParseJson(Doctor({"--json"}).out);
+  ASSERT_TRUE(json);
+  EXPECT_EQ((*json)["gpus"][0]["activity"], "gpm");
+}
+
+TEST_F(DoctorCommand, FailsWhereSomethingIsBad) {
+  nvml_->gpus[0].remap_failed = 1;
+  const Ran broken = Doctor({});
+  EXPECT_EQ(broken.exit_code, 1);
+  EXPECT_THAT(broken.out, HasSubstr("spares are used up"));
+  nvml_->errors = {{"nvmlInit_v2", gpu::nvml::kDriverNotLoaded}};
+  const Ran gone = Doctor({});
+  EXPECT_EQ(gone.exit_code, 1);
+  EXPECT_THAT(gone.out, HasSubstr("initialising NVML"));
+  Configure("/nonexistent/libnvidia-ml.so.1");
+  const Ran none = Doctor({});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_THAT(none.out, HasSubstr("no NVML library"));
+  EXPECT_THAT(none.out, HasSubstr("install the NVIDIA driver"));
+  EXPECT_THAT(none.out, HasSubstr("cgroups")) << "everything else is looked at all the same";
+}
+
+TEST_F(DoctorCommand, RecordsAndReplays) {
+  const std::string file = folder_ + "/r.jsonl";
+  const Ran recorded = Doctor({"--record", file, "--seconds", "1"});
+  EXPECT_EQ(recorded.exit_code, 0) << recorded.err;
+  EXPECT_THAT(recorded.out, HasSubstr("Recorded 1 answers"));
+  const auto recording = gpu::ParseRecording(*base::ReadFile(file, 1 << 20));
+  ASSERT_TRUE(recording) << recording.error().message;
+  EXPECT_EQ(recording->driver, "550.54.15");
+  ASSERT_EQ(recording->answers.size(), 1u);
+  EXPECT_EQ(recording->answers[0].at.count(), 0);
+  EXPECT_EQ(recording->answers[0].reading->sm_active, 0.25);
+
+  const Ran replayed = Doctor({"--replay", kRecorded});
+  EXPECT_EQ(replayed.exit_code, 0) << replayed.err;
+  EXPECT_THAT(replayed.out, HasSubstr("NVIDIA A100-SXM4-40GB, 8.8G of 39.6G in use"));
+  EXPECT_THAT(replayed.out, Not(HasSubstr("disk"))) << "that was another machine";
+}
+
+TEST_F(DoctorCommand, MistakesAreOneLine) {
+  const struct {
+    std::vector<std::string> words;
+    int exit_code;
+    const char* says;
+  } cases[] = {
+      {{"--replay", folder_ + "/nothing"}, 1, "nothing"},
+      {{"--replay", folder_ + "/c.toml"}, 2, "line 1"},
+      {{"--record", folder_ + "/no/folder", "--seconds", "1"}, 1, "no/folder"},
+      {{"--record", "f", "--seconds", "0"}, 2, "--seconds"},
+      {{"--seconds", "5"}, 2, "--record"},
+      {{"--record", "f", "--replay", "g"}, 2, "--re"},
+  };
+  for (const auto& c : cases) {
+    const Ran ran = Doctor(c.words);
+    EXPECT_EQ(ran.exit_code, c.exit_code) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(c.says));
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1);
+  }
+}
+
+}  // namespace
+}  // namespace carma::cli
