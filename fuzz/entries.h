@@ -25,6 +25,8 @@ void FuzzScenario(std::string_view bytes);     // scenario files
 void FuzzResidency(std::string_view bytes);    // measured runs, replayed
 void FuzzSummary(std::string_view bytes);      // model summaries of every format
 void FuzzSafetensors(std::string_view bytes);  // weights of networks
+void FuzzDcgmi(std::string_view bytes);        // the text of `dcgmi dmon`
+void FuzzRecording(std::string_view bytes);    // what a driver answered, kept
 
 struct Entry {
   const char* name;  // its corpus is fuzz/corpus/<name>
@@ -39,6 +41,7 @@ inline constexpr std::array kEntries{
     Entry{"shim", FuzzShim},       Entry{"scenario", FuzzScenario},
     Entry{"summary", FuzzSummary}, Entry{"jobs", FuzzJobs},
     Entry{"philly", FuzzPhilly},   Entry{"residency", FuzzResidency},
+    Entry{"dcgmi", FuzzDcgmi},     Entry{"recording", FuzzRecording},
 };
 
 }  // namespace carma::fuzz

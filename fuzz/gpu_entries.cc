@@ -1,0 +1,52 @@
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "entries.h"
+#include "gpu/counters.h"
+#include "gpu/dmon_parser.h"
+#include "gpu/recording.h"
+
+namespace carma::fuzz {
+namespace {
+
+void CheckCounters(const gpu::Reading& reading) {
+  for (const gpu::Counter& counter : gpu::Counters()) {
+    const double high = counter.unit == gpu::CounterUnit::kFraction ? 1 : gpu::kMaxBytesPerSecond;
+    const double value = (reading.*counter.value).value_or(0);
+    CARMA_CHECK(value >= 0 && value <= high, "a counter is a fraction or a rate, or absent");
+  }
+}
+
+}  // namespace
+
+void FuzzDcgmi(std::string_view bytes) {
+  gpu::DmonParser whole, pieces;
+  const std::vector<gpu::DmonRow> rows = whole.Feed(bytes);
+  for (const gpu::DmonRow& row : rows) CheckCounters(row.values);
+  std::size_t in_pieces = 0;
+  for (std::size_t at = 0; at < bytes.size(); at += 7) {
+    in_pieces += pieces.Feed(bytes.substr(at, 7)).size();
+  }
+  CARMA_CHECK(in_pieces == rows.size(), "rows do not depend on how the bytes arrive");
+  CARMA_CHECK(whole.remark() == pieces.remark(), "nor do remarks");
+  CARMA_CHECK(whole.remark().find('\n') == std::string::npos, "a remark is one line");
+}
+
+void FuzzRecording(std::string_view bytes) {
+  const auto recording = gpu::ParseRecording(bytes);
+  if (!recording) {
+    CARMA_CHECK(recording.error().message.find('\n') == std::string::npos, "an error is one line");
+    return;
+  }
+  std::string again = gpu::RecordingHead(*recording);
+  for (const gpu::RecordedAnswer& answer : recording->answers) {
+    if (answer.reading) CheckCounters(*answer.reading);
+    again += gpu::RecordingLine(answer);
+  }
+  const auto twice = gpu::ParseRecording(again);
+  CARMA_CHECK(twice && twice->answers.size() == recording->answers.size(),
+              "what was read can be written and read again");
+}
+
+}  // namespace carma::fuzz
