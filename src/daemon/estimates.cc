@@ -6,6 +6,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <exception>
 #include <iterator>
 #include <utility>
 
@@ -63,6 +64,19 @@ class Memory {
   const EstimateJob* job_ = nullptr;
   EstimateResult result_;
 };
+
+// A summary is a stranger's text, and a large one takes memory: whatever goes wrong with it must
+// not end the daemon.
+estimate::Summary ReadSafely(const EstimateDesk::Read& read, const EstimateJob& job) {
+  const std::string path = job.spec.model_summary.value_or("");
+  try {
+    return estimate::ReadSummary(read(job), path);
+  } catch (const std::exception& error) {
+    estimate::Summary summary;
+    summary.trouble = path + ": " + error.what();
+    return summary;
+  }
+}
 
 std::vector<EstimateResult> AppraiseAll(const Appraiser& appraiser,
                                         const std::vector<EstimateJob>& jobs,
@@ -211,9 +225,7 @@ void EstimateDesk::ReadNext() {
   reader_->Do([slice = reading_, number = number_, appraiser = appraiser_, read = read_,
                loop = loop_, this] {
     const Clock::time_point began = Clock::now();
-    const EstimateJob& job = slice->jobs.front();
-    const estimate::Summary summary =
-        estimate::ReadSummary((*read)(job), job.spec.model_summary.value_or(""));
+    const estimate::Summary summary = ReadSafely(*read, slice->jobs.front());
     auto results = std::make_shared<std::vector<EstimateResult>>(
         AppraiseAll(*appraiser, slice->jobs, summary, began));
     asio::post(*loop, [this, number, results] { TakeRead(number, std::move(*results)); });

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <new>
 
 namespace carma::daemon {
 namespace {
@@ -143,6 +144,7 @@ class HangingFiles {
     changed_.notify_all();
     if (path.starts_with("/hangs")) changed_.wait(lock, [&] { return free_; });
     if (path.starts_with("/none")) return base::FailErrno(ENOENT, path);
+    if (path.starts_with("/too-much")) throw std::bad_alloc();
     return kSummary;
   }
   void LetGo() {
@@ -209,6 +211,14 @@ TEST_F(EstimateDeskTest, TasksOfOneSummaryShareOneReading) {
   EXPECT_FALSE(results_[5].estimate);
   EXPECT_THAT(results_[5].forecast.remarks, ElementsAre(HasSubstr("no estimate: /none")));
   EXPECT_GT(results_[1].took.count(), 0);
+}
+
+TEST_F(EstimateDeskTest, ASummaryThatTakesAllMemoryIsToldAsTrouble) {
+  EstimateDesk& desk = Open(base::Duration(30'000));
+  desk.Ask({Job(1, "/too-much"), Job(2, "/good")});
+  Await(2);
+  EXPECT_THAT(results_[1].forecast.remarks, ElementsAre(HasSubstr("no estimate: /too-much: ")));
+  EXPECT_TRUE(WasRead(results_[2]));
 }
 
 TEST_F(EstimateDeskTest, AFileThatHangsHoldsUpNobody) {
