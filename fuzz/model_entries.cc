@@ -1,7 +1,10 @@
+#include <cmath>
+#include <cstdint>
 #include <string>
 
 #include "base/result.h"
 #include "entries.h"
+#include "estimate/estimator.h"
 #include "model/features.h"
 #include "model/summary.h"
 
@@ -20,6 +23,24 @@ void CheckLayer(const model::Layer& layer) {
       layer.in.Elements() < model::kMaxElements && layer.out.Elements() < model::kMaxElements,
       "tensors are within the limits");
   CARMA_CHECK(!layer.dropout || (*layer.dropout >= 0 && *layer.dropout <= 1), "a rate is a share");
+}
+
+// Whatever the sizes, an answer has a bound at or above its point and terms that are numbers.
+void CheckEstimates(const model::LayerList& list) {
+  estimate::Question question;
+  question.layers = &list;
+  for (const auto make :
+       {estimate::MakeStructural, estimate::MakeHorus, estimate::MakeFakeTensor}) {
+    for (const std::int64_t batch : {std::int64_t{1}, std::int64_t{1} << 40}) {
+      question.batch = batch;
+      const auto answer = make()->Ask(question);
+      if (!answer) continue;
+      CARMA_CHECK(answer->point_mib >= 0 && answer->bound_mib >= answer->point_mib,
+                  "a bound is not below its point");
+      for (const estimate::Term& term : answer->terms)
+        CARMA_CHECK(std::isfinite(term.mib), "a term is a number");
+    }
+  }
 }
 
 }  // namespace
@@ -42,6 +63,7 @@ void FuzzSummary(std::string_view bytes) {
   CARMA_CHECK(features.activations >= 0 && features.depth <= static_cast<int>(list->layers.size()),
               "features count what is there");
   (void)model::Classify(*list);
+  CheckEstimates(*list);
 }
 
 }  // namespace carma::fuzz

@@ -1,10 +1,9 @@
 // What a dry run with PyTorch's FakeTensor counts: parameters and what is kept for the backward
 // pass, nothing else.
-#include <cmath>
-
 #include "estimate/assumed_shapes.h"
 #include "estimate/estimator.h"
 #include "estimate/kept.h"
+#include "estimate/round_mib.h"
 
 namespace carma::estimate {
 namespace {
@@ -36,7 +35,7 @@ class FakeTensor : public Estimator {
     answer.method = name();
     answer.terms = {{"parameters", 4 * static_cast<double>(layers.params) / kMib},
                     {"kept for backward", kept / kMib}};
-    answer.point_mib = answer.bound_mib = std::llround(answer.terms[0].mib + answer.terms[1].mib);
+    answer.point_mib = answer.bound_mib = RoundMib(answer.terms[0].mib + answer.terms[1].mib);
     answer.warnings.emplace_back(layers.saved ? "kept bytes as a dry run counted them"
                                               : "kept bytes by rule, as no dry run counted them");
     return answer;

@@ -1,8 +1,7 @@
 // The estimator of the Horus scheduler (Yeung et al., TPDS 2022), as the dissertation gives it in
 // section 5.3.1: (B A + P) + B G + d, at four bytes each.
-#include <cmath>
-
 #include "estimate/estimator.h"
+#include "estimate/round_mib.h"
 #include "model/features.h"
 
 namespace carma::estimate {
@@ -37,7 +36,7 @@ class Horus : public Estimator {
                     {"gradients", batch * params_mib}};
     double sum = 0;
     for (const Term& term : answer.terms) sum += term.mib;
-    answer.point_mib = answer.bound_mib = std::llround(sum);
+    answer.point_mib = answer.bound_mib = RoundMib(sum);
     return answer;
   }
 };

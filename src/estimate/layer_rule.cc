@@ -46,7 +46,7 @@ Role RoleOf(std::string_view name) {
     return Role::kKeepsInput;
   }
   if (HasAny(name, {"norm", "affine", "layerscale", "grn", "inplaceabn"}) ||
-      StartsWithAny(name, {"scale", "frn", "filterresponse"})) {
+      StartsWithAny(name, {"frn", "filterresponse"}) || IsAny(name, {"scale", "scale2d"})) {
     return Role::kNorm;
   }
   if (HasAny(name, {"conv", "linear"}) || name.ends_with("embed")) return Role::kMatrix;

@@ -11,6 +11,7 @@
 #include "estimate/calibration.h"
 #include "estimate/estimator.h"
 #include "estimate/kept.h"
+#include "estimate/round_mib.h"
 #include "estimate/safety.h"
 
 namespace carma::estimate {
@@ -108,7 +109,7 @@ base::Result<Answer> Structural::Ask(const Question& question) const {
   if (step > 0) answer.terms.push_back({"step of the optimizer", step});
   std::erase_if(answer.terms, [](const Term& term) { return term.mib == 0; });
   const double point = context_mib + rest + std::max(0.0, step);
-  answer.point_mib = std::llround(point);
+  answer.point_mib = RoundMib(point);
 
   const Evidence evidence = layers.saved                    ? Evidence::kExactBytes
                             : no_shapes || layers.collapsed ? Evidence::kPartial
@@ -119,7 +120,7 @@ base::Result<Answer> Structural::Ask(const Question& question) const {
       context_mib + (point - context_mib) * ShippedFactor(evidence, question.coverage);
   double factor = shipped_mib / point;
   if (question.site != nullptr) factor = question.site->Factor(question.coverage, factor);
-  answer.bound_mib = std::max<std::int64_t>(answer.point_mib, std::llround(point * factor));
+  answer.bound_mib = std::max(answer.point_mib, RoundMib(point * factor));
   answer.coverage = question.coverage;
 
   if (!question.optimizer) answer.warnings.emplace_back("no optimizer is stated: Adam is assumed");

@@ -105,7 +105,8 @@ double OfConvolution(const model::Layer& layer, const LayerRule& rule, const Ten
   }
   // More channels than there are, at the same size: a concatenation.
   if (weights.count > 0 && weights.values[0] > channels && current->shape[2] == layer.out[2]) {
-    return static_cast<double>(weights.values[0] * layer.out[2] * layer.out[3]);
+    return static_cast<double>(weights.values[0]) *
+           static_cast<double>(layer.out[2] * layer.out[3]);
   }
   return current->elements;
 }
