@@ -14,6 +14,7 @@
 #include "cli/estimate_text.h"
 #include "cli/verbs.h"
 #include "estimate/asking.h"
+#include "estimate/gpumemnet.h"
 #include "estimate/history.h"
 #include "model/summary.h"
 
@@ -33,6 +34,7 @@ struct EstimateFlags {
   std::string batch, optimizer, precision, gpus, memory;
   std::string gpu_type;
   std::string estimators;  // comma-separated; empty: all
+  std::string weights;     // folder of the gpumemnet weights; empty: shipped
   double coverage = 0;     // 0: the daemon's
   bool explain = false;
   bool reset = false;
@@ -172,7 +174,9 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
   sheet.question = &question;
   bool answered = false;
   for (const estimate::EstimatorEntry* entry : *chosen) {
-    sheet.opinions.push_back({std::string(entry->name), entry->make()->Ask(question)});
+    const auto estimator = estimate::MakeWithWeights(*entry, flags.weights);
+    if (!estimator) return context.Fail(estimator.error());
+    sheet.opinions.push_back({std::string(entry->name), (*estimator)->Ask(question)});
     answered = answered || sheet.opinions.back().answer.has_value();
   }
   Print(context, context.json ? EstimateJson(sheet)
@@ -215,6 +219,7 @@ void AddEstimateCommand(CLI::App& app, Context& context) {
   add("--memory", flags->memory, "what you would state yourself", "SIZE");
   add("--gpu-type", flags->gpu_type, "GPU as the driver names it; default: the server's", "NAME");
   add("-e,--estimator", flags->estimators, "only these; default: all", "LIST");
+  add("--weights", flags->weights, "of the gpumemnet estimators; default: the shipped ones", "DIR");
   verb->add_option("--coverage", flags->coverage, "share of tasks the bound should cover")
       ->type_name("SHARE")
       ->check(CLI::Range(0.5, 0.999));

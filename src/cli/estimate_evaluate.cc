@@ -15,6 +15,7 @@
 #include "estimate/asking.h"
 #include "estimate/calibration.h"
 #include "estimate/evaluate.h"
+#include "estimate/gpumemnet.h"
 
 namespace carma::cli {
 namespace {
@@ -35,6 +36,7 @@ struct EvaluateFlags {
   std::string layers, measured, catalogue, summaries;
   std::string estimators;
   std::string optimizer;  // of rows that do not say theirs
+  std::string weights;    // folder of the networks' weights; empty: shipped
   std::string calibrate;  // family whose runs teach the site's constants
   bool summary_only = false;
   bool exact = false;
@@ -264,13 +266,14 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   std::vector<Evaluated> all;
   std::string rows;
   for (const estimate::EstimatorEntry* entry : *chosen) {
-    const std::unique_ptr<estimate::Estimator> estimator = entry->make();
+    const auto estimator = estimate::MakeWithWeights(*entry, flags.weights);
+    if (!estimator) return context.Fail(estimator.error());
     std::vector<Outcome> outcomes;
     outcomes.reserve(set->runs.size());
     for (const Run& run : set->runs) {
       estimate::Question question = QuestionOf(*set, run, flags);
       if (site) question.site = &*site;
-      Result<estimate::Answer> answer = estimator->Ask(question);
+      Result<estimate::Answer> answer = (*estimator)->Ask(question);
       outcomes.push_back({.measured_mib = run.measured_mib,
                           .censored = run.censored,
                           .answer = answer ? std::optional(*std::move(answer)) : std::nullopt});
@@ -327,6 +330,7 @@ void AddEvaluateCommand(CLI::App& estimate, Context& context) {
   add("-e,--estimator", flags->estimators, "only these; default: all", "LIST");
   add("--optimizer", flags->optimizer,
       "of rows that do not say theirs; default: sgd-momentum, for a catalogue adam", "NAME");
+  add("--weights", flags->weights, "of the gpumemnet estimators; default: the shipped ones", "DIR");
   add("--calibrate", flags->calibrate, "let the runs of this family teach the constant part",
       "FAMILY");
   verb->add_option_function<std::string>(

@@ -31,6 +31,10 @@ using model::Family;
 
 constexpr std::array kFamilies{Family::kMlp, Family::kCnn, Family::kTransformer};
 
+std::string NameOf(NetworkKind kind) {
+  return fmt::format("gpumemnet-{}", NetworkKindName(kind));
+}
+
 // Fewer measured runs than this do not show a network what a family can do.
 constexpr std::int64_t kFewRuns = 500;
 
@@ -96,7 +100,7 @@ int MostProbable(std::span<const double> probabilities) {
 class GpuMemNet : public Estimator {
  public:
   GpuMemNet(NetworkKind kind, std::unique_ptr<Networks> networks)
-      : name_(fmt::format("gpumemnet-{}", NetworkKindName(kind))), networks_(std::move(networks)) {}
+      : name_(NameOf(kind)), networks_(std::move(networks)) {}
 
   std::string_view name() const override { return name_; }
 
@@ -216,6 +220,14 @@ base::Result<std::unique_ptr<Estimator>> LoadGpuMemNet(NetworkKind kind,
     networks->Set(family, std::move(*network));
   }
   return std::make_unique<GpuMemNet>(kind, std::move(networks));
+}
+
+base::Result<std::unique_ptr<Estimator>> MakeWithWeights(const EstimatorEntry& entry,
+                                                         const std::string& folder) {
+  for (const NetworkKind kind : {NetworkKind::kMlp, NetworkKind::kTransformer}) {
+    if (!folder.empty() && entry.name == NameOf(kind)) return LoadGpuMemNet(kind, folder);
+  }
+  return entry.make();
 }
 
 }  // namespace carma::estimate

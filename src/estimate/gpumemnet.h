@@ -29,5 +29,9 @@ Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const 
 // the shipped ones. All three families must be there (WeightsFileName).
 // Errors: kNotFound and kInvalid with the file's name, as Network::Load.
 base::Result<std::unique_ptr<Estimator>> LoadGpuMemNet(NetworkKind kind, const std::string& folder);
+// What an entry of the table makes, of those two with the weights of a folder; "": the shipped
+// ones. Errors: as above.
+base::Result<std::unique_ptr<Estimator>> MakeWithWeights(const EstimatorEntry& entry,
+                                                         const std::string& folder);
 
 }  // namespace carma::estimate

@@ -525,6 +525,16 @@ TEST_F(WeightsFolderTest, StandsInForTheShippedWeights) {
             MakeGpuMemNetMlp()->Ask(Ask(list, 16))->point_mib);
 }
 
+TEST_F(WeightsFolderTest, IsAskedForByTheNetworksOnly) {
+  std::filesystem::remove(folder_ + "/gpumemnet-mlp-cnn.safetensors");
+  EXPECT_FALSE(MakeWithWeights(*FindEstimator("gpumemnet-mlp"), folder_));
+  EXPECT_TRUE(MakeWithWeights(*FindEstimator("gpumemnet-mlp"), ""));
+  EXPECT_TRUE(MakeWithWeights(*FindEstimator("gpumemnet-transformer"), folder_));
+  const auto other = MakeWithWeights(*FindEstimator("horus"), folder_);
+  ASSERT_TRUE(other);
+  EXPECT_EQ((*other)->name(), "horus");
+}
+
 TEST_F(WeightsFolderTest, IsRefusedWhereAFileIsMissingWrongOrBroken) {
   const std::string cnn = folder_ + "/gpumemnet-mlp-cnn.safetensors";
   const std::string mlp = folder_ + "/gpumemnet-mlp-mlp.safetensors";
