@@ -167,7 +167,7 @@ constexpr std::array kGuards{&CheckHealth,      &CheckDrain,  &CheckReserve,
                              &CheckSettled,     &CheckMemory, &CheckActivity};
 
 Verdict Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, bool in_words) {
-  const bool wants_idle = need.idle_gpu || config.mapper == "exclusive";
+  const bool wants_idle = need.idle_gpu || std::string_view(config.mapper) == "exclusive";
   const bool asked_idle = wants_idle || need.exclusive;
   // The original applies its conditions to idle GPUs too once it has come to its policy.
   const bool relaxed = gpu.Idle() && (asked_idle || config.pacing == Pacing::kImmediate);

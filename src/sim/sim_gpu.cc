@@ -52,6 +52,7 @@ void SimGpu::SetActivity(base::Time now, double sm_active, base::Duration keep) 
 }
 
 const SimGpu::Step& SimGpu::StepAt(base::Time at) const {
+  if (steps_.back().at <= at) return steps_.back();  // most questions are about now
   const auto after =
       std::upper_bound(steps_.begin(), steps_.end(), at,
                        [](base::Time when, const Step& step) { return when < step.at; });
