@@ -26,7 +26,7 @@ Shape Tokens(std::int64_t width) {
 // Where the activation at `at` runs: behind the first of two linear layers that fit together.
 std::size_t PlaceOf(const std::vector<Layer>& layers, std::size_t at) {
   constexpr std::size_t kReach = 4;
-  for (std::size_t i = at; i-- > 1 && at - i < kReach;) {
+  for (std::size_t i = at - std::min<std::size_t>(at, 1); i >= 1 && at - i < kReach; --i) {
     const Layer& second = layers[i];
     const Layer& first = layers[i - 1];
     if (second.kind != RowKind::kLeaf || first.kind != RowKind::kLeaf) break;

@@ -166,8 +166,7 @@ Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& s
       run.optimizer = ParseOptimizer(name);
     }
     const std::string file(row.Text("summary_file"));
-    if (!seen.emplace(std::string(row.Text("model")) + '\n' + std::string(row.Text("dataset")) +
-                          '\n' + file,
+    if (!seen.emplace(fmt::format("{}\n{}\n{}", row.Text("model"), row.Text("dataset"), file),
                       run.batch, run.measured_mib)
              .second) {
       continue;

@@ -303,7 +303,8 @@ void Walk::Block(const Row& row) {
   for (const std::int64_t channels :
        {Dimension(out, out.rank() - 1), out.rank() > 1 ? Dimension(out, 1) : 0}) {
     if (channels > 1 && params % channels == 0 && params / channels <= 4) {
-      return KeepMore(static_cast<double>(params / channels) * row.out);
+      const std::int64_t vectors = params / channels;
+      return KeepMore(static_cast<double>(vectors) * row.out);
     }
   }
 }

@@ -63,7 +63,8 @@ double ImageElements(const model::Layer& layer, const LayerRule& rule) {
   for (const std::int64_t weights : WeightsPerOutput(layer, rule)) {
     for (const std::int64_t channels : {3, 1}) {
       if (weights % channels != 0) continue;
-      const auto kernel = Root(static_cast<double>(weights / channels));
+      const std::int64_t positions_read = weights / channels;
+      const auto kernel = Root(static_cast<double>(positions_read));
       if (!kernel) continue;
       // Even kernels cut patches, large ones step by two.
       const std::int64_t stride = *kernel % 2 == 0 ? *kernel : *kernel > 3 ? 2 : 1;
