@@ -356,6 +356,7 @@ void Routes::DryRun(Call& call, std::vector<task::TaskSpec> specs) {
   run->missing = specs.size();
   run->specs = std::move(specs);
   std::vector<EstimateJob> jobs;
+  jobs.reserve(run->specs.size());
   for (std::size_t i = 0; i < run->specs.size(); ++i)
     jobs.push_back({static_cast<core::TaskId>(i), run->specs[i], peer.uid, peer.gid});
   services_.desk->Ask(std::move(jobs), [this, run](std::vector<EstimateResult> results) {
