@@ -146,5 +146,22 @@ void BM_Published(benchmark::State& state) {
 }
 BENCHMARK(BM_Published)->ArgName("copies")->Arg(1)->Arg(16)->Unit(benchmark::kMillisecond);
 
+// The rules of carmad on 1000 GPUs, on `copies` of the trace: decisions at every event, by claims.
+void BM_OwnRules(benchmark::State& state) {
+  const World world = Must(ParseWorld("125 * dgx-a100"));
+  std::vector<Arrival> arrivals;
+  for (const Arrival& arrival : TheLoad().arrivals) {
+    arrivals.insert(arrivals.end(), static_cast<std::size_t>(state.range(0)), arrival);
+  }
+  RunOptions options;
+  options.estimates.kind = trace::EstimateKind::kOracle;
+  options.policy.margin_mib = 500;
+  options.monitor.mode = MonitorOptions::Mode::kNone;
+  Totals totals;
+  for (auto _ : state) totals = Must(Simulate(world, arrivals, options)).totals;
+  Report(state, totals);
+}
+BENCHMARK(BM_OwnRules)->ArgName("copies")->Arg(32)->Unit(benchmark::kMillisecond);
+
 }  // namespace
 }  // namespace carma::sim
