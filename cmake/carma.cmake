@@ -72,6 +72,10 @@ function(carma_program name)
   add_executable(${name} ${PROGRAM_SOURCES})
   target_compile_definitions(${name} PRIVATE CARMA_VERSION="${PROJECT_VERSION}")
   target_link_libraries(${name} PRIVATE ${PROGRAM_DEPENDS})
+  # Installed beside its libraries (packaging/tarball.sh) it takes those, whatever LD_LIBRARY_PATH says. DT_RPATH, not
+  # DT_RUNPATH: the latter is not asked for what the libraries themselves need.
+  set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+  target_link_options(${name} PRIVATE -Wl,--disable-new-dtags)
   install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
 

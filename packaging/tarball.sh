@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Packs a release build into carma-VERSION-linux-x86_64.tar.gz: unpacked anywhere, it runs on every Linux whose glibc is
+# at least that of GLIBC_LIMIT. It brings every other library along; the programs find them beside themselves (DT_RPATH).
+# The same build gives the same bytes: names sorted, owners and times fixed.
+# usage: tarball.sh BUILD_DIR OUTPUT_DIR   prints the path of the tarball
+set -euo pipefail
+umask 022
+build=$(realpath "${1:?usage: tarball.sh BUILD_DIR OUTPUT_DIR}")
+mkdir -p "${2:?usage: tarball.sh BUILD_DIR OUTPUT_DIR}"
+output=$(realpath "$2")
+source=$(realpath "$(dirname "$0")/..")
+
+GLIBC_LIMIT=2.36 # Debian 12
+# What belongs to glibc comes from the machine: its parts only fit each other.
+GLIBC_FILES='^(lib(c|m|dl|rt|pthread|resolv|util|anl)\.so\.[0-9]+|ld-linux-x86-64\.so\.2)$'
+# Compiled in, so that no file tells where they came from.
+COMPILED_IN=(libboost1.81-dev libcli11-dev libeigen3-dev libsqlitecpp-dev libtomlplusplus-dev nlohmann-json3-dev zlib1g-dev)
+
+fail() {
+  echo "tarball: $*" >&2
+  exit 1
+}
+needed() { objdump -p "$1" | awk '$1 == "NEEDED" {print $2}'; }
+# Where the loader of this machine finds library $2 for program or library $1.
+resolve() { ldd "$1" | awk -v name="$2" '$1 == name {print $3}'; }
+# Keeps the copyright file of Debian package $1.
+keep_licence() {
+  local package=${1%%:*}
+  [ -e "$licences/$package" ] || cp "/usr/share/doc/$package/copyright" "$licences/$package"
+}
+# The Debian package of a file; /usr/lib and /lib are one folder, and dpkg knows either name.
+owner() {
+  local package
+  package=$( (dpkg -S "$1" || dpkg -S "${1#/usr}") 2>/dev/null | cut -d: -f1)
+  [ -n "$package" ] || fail "$1 belongs to no Debian package: its licence is unknown"
+  echo "${package%%$'\n'*}"
+}
+# Copies what the file needs, and what that needs, beside the programs.
+bundle() {
+  local file=$1 name found
+  for name in $(needed "$file"); do
+    if [[ $name =~ $GLIBC_FILES ]] || [ -e "$root/lib/$name" ]; then continue; fi
+    found=$(resolve "$file" "$name")
+    [ -n "$found" ] || fail "$file needs $name, which is not on this machine"
+    found=$(realpath "$found")
+    install -m 644 "$found" "$root/lib/$name"
+    keep_licence "$(owner "$found")"
+    bundle "$found"
+  done
+}
+
+version=$("$build/bin/carma" version | grep -oE '[0-9]+(\.[0-9]+)+' | head -n 1)
+name=carma-$version-linux-x86_64
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+root=$work/$name
+cmake --install "$build" --prefix "$root" --strip >"$work/install.log" || fail "$(tail -n 3 "$work/install.log")"
+
+documents=$root/share/doc/carma
+licences=$documents/licences
+mkdir -p "$licences"
+cp "$source/README.md" "$source"/docs/*.md "$documents"
+for file in "$root"/bin/* "$root"/lib/*.so; do bundle "$file"; done
+for package in "${COMPILED_IN[@]}"; do keep_licence "$package"; done
+
+highest=$(for file in "$root"/bin/* "$root"/lib/*.so*; do objdump -T "$file"; done |
+  grep -oE 'GLIBC_[0-9]+(\.[0-9]+)+' | sed 's/GLIBC_//' | sort -Vu | tail -n 1)
+[ "$(printf '%s\n' "$highest" "$GLIBC_LIMIT" | sort -V | tail -n 1)" = "$GLIBC_LIMIT" ] ||
+  fail "needs glibc $highest, newer than $GLIBC_LIMIT: build on Debian 12"
+
+time=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct 2>/dev/null || echo 0)}
+tar -C "$work" --format=ustar --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw \
+  --mtime="@$time" -cf - "$name" | gzip -9n >"$work/$name.tar.gz"
+mv "$work/$name.tar.gz" "$output/"
+echo "tarball: needs glibc $highest, brings $(find "$root/lib" -name '*.so*' | wc -l) libraries" >&2
+echo "$output/$name.tar.gz"
