@@ -600,8 +600,8 @@ class Gpu:
         self.name = self._text("nvmlDeviceGetName")
         self._gpm = self._has_gpm()
 
-    @staticmethod
-    def open(index: int, path: str = "libnvidia-ml.so.1") -> "Gpu":
+    @classmethod
+    def open(cls, index: int, path: str = "libnvidia-ml.so.1") -> "Gpu":
         """Raises CollectError: no driver, or no such GPU."""
         try:
             library = ctypes.CDLL(path)
@@ -614,7 +614,7 @@ class Gpu:
         code = library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle))
         if code != 0:
             raise CollectError(f"GPU {index}: NVML answers code {code}")
-        return Gpu(library, handle)
+        return cls(library, handle)
 
     def _call(self, name: str, *arguments: Any) -> bool:
         function = getattr(self._nvml, name, None)
@@ -664,32 +664,40 @@ class Gpu:
         return asked and bool(support.supported)
 
     def gpm_sample(self) -> Optional[ctypes.c_void_p]:
-        """A reading of the hardware counters, to be freed by sm_activity()."""
+        """A reading of the hardware counters, to be freed by gpm_free()."""
         sample = ctypes.c_void_p()
         if not self._gpm or not self._call("nvmlGpmSampleAlloc", ctypes.byref(sample)):
             return None
         if not self._call("nvmlGpmSampleGet", self._device, sample):
-            self._call("nvmlGpmSampleFree", sample)
+            self.gpm_free(sample)
             return None
         return sample
+
+    def gpm_free(self, sample: Optional[ctypes.c_void_p]) -> None:
+        if sample is not None:
+            self._call("nvmlGpmSampleFree", sample)
+
+    def gpm_mean(
+        self, metric: int, first: Optional[ctypes.c_void_p], second: Optional[ctypes.c_void_p]
+    ) -> Optional[float]:
+        """A metric that NVML tells in percent, between two readings, 0..1. The readings stay."""
+        if first is None or second is None:
+            return None
+        asked = _GpmMetrics(version=1, count=1, first=first, second=second)
+        asked.metrics[0].id = metric
+        if not self._call("nvmlGpmMetricsGet", ctypes.byref(asked)):
+            return None
+        return asked.metrics[0].value / 100 if asked.metrics[0].status == 0 else None
 
     def sm_activity(
         self, first: Optional[ctypes.c_void_p], second: Optional[ctypes.c_void_p]
     ) -> Optional[float]:
         """Mean share of SMs with a warp between two readings, 0..1; frees both."""
         try:
-            if first is None or second is None:
-                return None
-            asked = _GpmMetrics(version=1, count=1, first=first, second=second)
-            asked.metrics[0].id = self.SM_UTILIZATION
-            if not self._call("nvmlGpmMetricsGet", ctypes.byref(asked)):
-                return None
-            metric = asked.metrics[0]
-            return metric.value / 100 if metric.status == 0 else None
+            return self.gpm_mean(self.SM_UTILIZATION, first, second)
         finally:
-            for sample in (first, second):
-                if sample is not None:
-                    self._call("nvmlGpmSampleFree", sample)
+            self.gpm_free(first)
+            self.gpm_free(second)
 
 
 # --------------------------------------------------------------------------------------------------
