@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Unpacks a tarball, or what a build packs to, into a new folder and runs a daemon and a task of a simulated server from there, with nothing of this
-# machine but its glibc in reach. With a second argument, the root folder of another Linux, all of it runs inside that
-# (needs root rights; /proc, by which the loader learns where a program lies, and /dev must be mounted there).
+# Unpacks a tarball, or what a build packs to, into a new folder and runs a daemon and a task of a simulated server from
+# there, with nothing of this machine but its glibc in reach. With a second argument, the root folder of another Linux,
+# all of it runs inside that (needs root rights; /proc, by which the loader learns where a program lies, and /dev must be
+# mounted there).
 # usage: tarball_test.sh TARBALL|BUILD_DIR [ROOT]
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
@@ -21,6 +22,7 @@ trap cleanup EXIT
 
 if [ -d "$tarball" ]; then # packed at two times it is the same
   build=$tarball
+  export SOURCE_DATE_EPOCH=1000000000 # a commit in between would be another time
   tarball=$("$here/tarball.sh" "$build" "$work/packed")
   again=$("$here/tarball.sh" "$build" "$work/again" 2>/dev/null)
   cmp "$tarball" "$again"
