@@ -76,8 +76,9 @@ double Site::Factor(double coverage, double shipped) const {
   if (ratios.empty()) return shipped;
   const std::size_t n = ratios.size();
   const auto rank = static_cast<std::size_t>(std::ceil(static_cast<double>(n + 1) * coverage));
-  const double own =
-      rank <= n ? ratios[std::max<std::size_t>(rank, 1) - 1] : std::max(shipped, ratios.back());
+  // One odd run must not decide about all bounds: too few runs speak through the second largest.
+  const double own = rank <= n ? ratios[std::max<std::size_t>(rank, 1) - 1]
+                               : std::max(shipped, n >= 2 ? ratios[n - 2] : shipped);
   const double trust =
       std::min(1.0, static_cast<double>(n) / static_cast<double>(kFullCalibration));
   return std::max(1.0, trust * own + (1 - trust) * shipped);

@@ -34,7 +34,7 @@ struct Site {
   // What a point must be multiplied with to cover so many of the runs (0.5..0.999): the conformal
   // quantile of the ratios, the ceil((n + 1) coverage)-th of n, mixed with the shipped factor while
   // n is below kFullCalibration. Where n is too small for the coverage at all, the larger of the
-  // shipped factor and the largest ratio stands for the quantile.
+  // shipped factor and the second largest ratio stands for the quantile.
   double Factor(double coverage, double shipped) const;
   // One sentence for the warnings of an answer: values of one GPU type used for another. Else
   // empty.

@@ -78,6 +78,11 @@ TEST(Calibration, TheFactorGrowsFromTheShippedOneIntoTheSitesOwn) {
   EXPECT_DOUBLE_EQ(site_of(30, 0.5).Factor(0.9, 1.3), 1.0) << "a bound is not below its point";
   EXPECT_DOUBLE_EQ(site_of(30, 1.1).Factor(0.99, 1.3), 1.3)
       << "thirty tasks know nothing of the last per cent";
+  Site odd = site_of(12, 1.1);
+  odd.ratios.back() = 3;
+  EXPECT_DOUBLE_EQ(odd.Factor(0.95, 1.3), 1.3) << "one odd run does not decide";
+  odd.ratios[10] = 2;
+  EXPECT_DOUBLE_EQ(odd.Factor(0.95, 1.3), 0.4 * 2 + 0.6 * 1.3);
 }
 
 TEST(Calibration, TheFactorIsTheConformalQuantile) {
