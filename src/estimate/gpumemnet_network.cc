@@ -55,7 +55,7 @@ struct Norm {
   }
 };
 
-MatrixXf Relu(MatrixXf x) {
+MatrixXf Relu(const MatrixXf& x) {
   return x.cwiseMax(0.F);
 }
 

@@ -21,4 +21,4 @@ train cnn mlp cnn --folds 4
 train encoder mlp transformer --folds 5
 train mlp transformer mlp --folds 2 --members 2 --epochs 25
 train cnn transformer cnn --folds 2 --members 2 --epochs 25
-train encoder transformer transformer --folds 5 --members 2
+train encoder transformer transformer --folds 5 --members 4
