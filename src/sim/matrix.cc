@@ -1,12 +1,11 @@
 #include "sim/matrix.h"
 
-#include <algorithm>
 #include <atomic>
 #include <numeric>
-#include <thread>
 
 #include "report/bounds.h"
 #include "report/tally.h"
+#include "sim/parallel.h"
 
 namespace carma::sim {
 namespace {
@@ -47,28 +46,20 @@ Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
                        : BoundsOf(world, arrivals, policies.front().memory);
   const auto each = static_cast<std::size_t>(runs);
   std::vector<Result<report::Metrics>> results(policies.size() * each);
-  std::atomic<std::size_t> next{0};
   std::atomic<std::size_t> finished{0};
   std::atomic<bool> failed{false};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < results.size() && !failed; i = next++) {
-      RunOptions options = policies[i / each];
-      options.seed += i % each;
-      results[i] = RunOne(world, arrivals, std::move(options));
-      if (!results[i]) {
-        failed = true;
-      } else {
-        results[i]->bounds = bounds;
-      }
-      if (done) done(++finished);
+  ForEachIndex(results.size(), threads, [&](std::size_t i) {
+    if (failed) return;
+    RunOptions options = policies[i / each];
+    options.seed += i % each;
+    results[i] = RunOne(world, arrivals, std::move(options));
+    if (results[i]) {
+      results[i]->bounds = bounds;
+    } else {
+      failed = true;
     }
-  };
-  {
-    const auto useful = static_cast<int>(std::min<std::size_t>(results.size(), 1024));
-    std::vector<std::jthread> others;
-    for (int i = 1; i < std::min(threads, useful); ++i) others.emplace_back(work);
-    work();
-  }
+    if (done) done(++finished);
+  });
   std::vector<std::vector<report::Metrics>> table(policies.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (!results[i]) return std::unexpected(results[i].error());

@@ -6,12 +6,12 @@
 #include <array>
 #include <atomic>
 #include <cmath>
-#include <thread>
 #include <utility>
 
 #include "base/text.h"
 #include "sim/engine.h"
 #include "sim/mig.h"
+#include "sim/parallel.h"
 
 namespace carma::sim {
 namespace {
@@ -186,24 +186,16 @@ Result<std::vector<Totals>> SimulateRuns(const World& world, std::span<const Arr
   if (runs < 1) return Fail(ErrorCode::kInvalid, "expected at least one run");
   const auto count = static_cast<std::size_t>(runs);
   std::vector<Result<Totals>> results(count);
-  std::atomic<std::size_t> next{0};
   std::atomic<int> finished{0};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < count; i = next++) {
-      RunOptions mine = options;
-      mine.seed = options.seed + i;
-      mine.record = false;
-      mine.on_task = nullptr;
-      const Result<RunResult> result = Simulate(world, arrivals, mine);
-      results[i] = result ? Result<Totals>(result->totals) : std::unexpected(result.error());
-      if (done) done(++finished);
-    }
-  };
-  {
-    std::vector<std::jthread> others;
-    for (int i = 1; i < std::min(threads, runs); ++i) others.emplace_back(work);
-    work();
-  }
+  ForEachIndex(count, threads, [&](std::size_t i) {
+    RunOptions mine = options;
+    mine.seed = options.seed + i;
+    mine.record = false;
+    mine.on_task = nullptr;
+    const Result<RunResult> result = Simulate(world, arrivals, mine);
+    results[i] = result ? Result<Totals>(result->totals) : std::unexpected(result.error());
+    if (done) done(++finished);
+  });
   std::vector<Totals> totals;
   totals.reserve(count);
   for (Result<Totals>& result : results) {

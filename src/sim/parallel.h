@@ -1,0 +1,13 @@
+// Independent pieces of work on several threads.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace carma::sim {
+
+// Calls work(0) … work(count - 1), each once, on at most so many threads, the caller's among them;
+// returns when all have returned.
+void ForEachIndex(std::size_t count, int threads, const std::function<void(std::size_t)>& work);
+
+}  // namespace carma::sim
