@@ -35,6 +35,7 @@ DRY_SCALE = 40  # simulated seconds per second
 LOAD_S = 4  # simulated tasks: until the first allocation
 CLOSING_S = 20  # kept back from --minutes for the reports
 OVERHEAD_GOAL = 0.005
+TRAINING_FIGURES = ("steps", "train_s", "step_ms", "load_s", "allocated_mib", "reserved_mib")
 METHODS = ("exclusive", "streams", "mps")
 
 
@@ -193,12 +194,12 @@ class Carma:
         self.home = os.path.join(proof.work, name)
         os.makedirs(self.home)
         self._socket = os.path.join(self.home, "s")
-        config = os.path.join(self.home, "carma.toml")
-        with open(config, "w", encoding="utf-8") as file:
+        self.config = os.path.join(self.home, "carma.toml")
+        with open(self.config, "w", encoding="utf-8") as file:
             file.write(self._config(proof, method, mps_pipes))
         self.log = os.path.join(proof.output, f"carmad-{name}.log")
         with open(self.log, "wb") as log:
-            self._process = subprocess.Popen([f"{self._bin}/carmad", "--config", config], stderr=log, stdout=log)
+            self._process = subprocess.Popen([f"{self._bin}/carmad", "--config", self.config], stderr=log, stdout=log)
         try:
             self.call("status", "--wait")
         except ProofError:
@@ -302,10 +303,13 @@ class Phase:
             carma = Carma(proof, self.method, self.method, **({"mps_pipes": mps.pipes} if mps else {}))
             ending.callback(carma.stop)
             ending.callback(carma.end_tasks)
+            self._doctor(carma)
             watch = nvml_watch.Watch(proof.gpus, proof.period_s, os.path.join(proof.output, f"watch-{self.method}.jsonl"))
             watch.start()
             ending.callback(watch.stop)
             dmon = ending.enter_context(self._dmon())
+            if self.method == "streams":
+                ending.enter_context(self._recording(carma))
             numbers = [self._submit(carma, task) for task in proof.tasks]
             self.result["cut_short"] = not self._wait(carma, mps)
             watch.stop()
@@ -345,6 +349,26 @@ class Phase:
             finally:
                 child.terminate()
                 child.wait()
+
+    def _doctor(self, carma: Carma) -> None:
+        """What `carma doctor` finds on this machine, once; its exit code tells of findings, not of trouble."""
+        path = os.path.join(self.proof.output, "doctor.txt")
+        if not os.path.exists(path):
+            with open(path, "wb") as file, contextlib.suppress(subprocess.TimeoutExpired):
+                subprocess.run([f"{self.proof.bin}/carma", "doctor", "--config", carma.config], stdout=file,
+                               stderr=subprocess.STDOUT, timeout=60, check=False)  # fmt: skip
+
+    @contextlib.contextmanager
+    def _recording(self, carma: Carma) -> Iterator[None]:
+        """Keeps what the driver answered, which plays again as a probe in CARMA's tests."""
+        path = os.path.join(self.proof.output, f"recording-{self.method}.jsonl")
+        child = subprocess.Popen([f"{self.proof.bin}/carma", "doctor", "--config", carma.config, "--record", path,
+                                  "--seconds", "3600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+        try:
+            yield
+        finally:
+            child.terminate()
+            child.wait()
 
     def _submit(self, carma: Carma, task: Task) -> str:
         summary = os.path.join(self.proof.summaries, f"{task.model}.json")
@@ -408,14 +432,15 @@ class Phase:
 
 
 def training_of(path: str) -> Dict[str, Any]:
-    """What train_task.py said at its end, if it came to that."""
-    with contextlib.suppress(OSError, ValueError):
+    """What train_task.py said at its end, if it came to that. Libraries may have words after it."""
+    with contextlib.suppress(OSError):
         with open(path, encoding="utf-8", errors="replace") as file:
-            lines = file.read().strip().splitlines()
-        said = json.loads(lines[-1]) if lines else None
-        if isinstance(said, dict) and "steps" in said:
-            return {key: said[key] for key in ("steps", "train_s", "step_ms", "load_s", "allocated_mib", "reserved_mib")
-                    if key in said}  # fmt: skip
+            lines = file.read().splitlines()
+        for line in reversed(lines):
+            with contextlib.suppress(ValueError):
+                said = json.loads(line)
+                if isinstance(said, dict) and "steps" in said:
+                    return {key: said[key] for key in TRAINING_FIGURES if key in said}
     return {}
 
 
@@ -658,9 +683,9 @@ def phase_table(phases: Dict[str, Any]) -> str:
 
 def measured_mib(about: Dict[str, Any]) -> Tuple[Optional[float], str]:
     """The task's peak, and who says so: the driver for its processes; else the GPU's use above what it was before."""
-    if about.get("peak_mib") is not None:
+    if about.get("peak_mib"):  # 0: the driver does not tell of processes, as in many containers
         return about["peak_mib"], "process"
-    if about.get("device_mib") is not None:
+    if about.get("device_mib"):
         return about["device_mib"], "device"
     return None, "-"
 

@@ -67,11 +67,11 @@ class NvidiaPrograms(unittest.TestCase):
         for text, expected in cases.items():
             self.assertEqual(gpu_proof.compute_apps(text), expected, text)
 
-    def test_the_last_line_of_a_task_is_believed_only_if_it_is_one(self):
+    def test_a_task_is_believed_its_figures_only_if_they_are_some(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "log")
-            for text, steps in (('step 3\n{"steps": 12, "step_ms": 1.5}\n', 12), ("Killed\n", None), ("", None),
-                                ("[1]\n", None), ('{"steps": 1', None)):  # fmt: skip
+            for text, steps in (('step 3\n{"steps": 12, "step_ms": 1.5}\n', 12), ('{"steps": 5}\nwarning: late\n', 5),
+                                ("Killed\n", None), ("", None), ("[1]\n", None), ('{"steps": 1', None)):  # fmt: skip
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(text)
                 self.assertEqual(gpu_proof.training_of(path).get("steps"), steps, text)
@@ -114,6 +114,23 @@ class Tasks(unittest.TestCase):
         names = [task.name for task in gpu_proof.chosen_tasks(36)]
         self.assertEqual(len(set(names)), 36)
         self.assertEqual({task.weight for task in gpu_proof.chosen_tasks(5)}, {"light", "medium", "heavy"})
+
+
+    def test_later_phases_do_the_steps_of_the_first(self):
+        proof = gpu_proof.Proof.__new__(gpu_proof.Proof)
+        proof.dry, proof.task_seconds, proof.steps = False, 10.0, {"mnist-cnn-b64": 7}
+        commands = {task.name: proof.command(task)[-2:] for task in gpu_proof.chosen_tasks(2)}
+        self.assertEqual(commands, {"resnet50-b32": ["--seconds", "10.0"], "mnist-cnn-b64": ["--steps", "7"]})
+
+    def test_measured_is_what_the_driver_says_of_processes_if_it_does(self):
+        cases = {
+            (900, 950): (900, "process"),
+            (None, 950): (950, "device"),
+            (0, 950): (950, "device"),
+            (None, None): (None, "-"),
+        }
+        for (peak, device), expected in cases.items():
+            self.assertEqual(gpu_proof.measured_mib({"peak_mib": peak, "device_mib": device}), expected)
 
 
 class DryRun(unittest.TestCase):
@@ -182,7 +199,8 @@ class DryRun(unittest.TestCase):
         self.assertEqual(result["phases"]["mps"]["mps_servers"], 1)
         with open(words, encoding="utf-8") as file:
             self.assertEqual(file.read().splitlines()[0], "get_default_active_thread_percentage")
-        for name in ("proof.txt", "proof.html", "watch-mps.jsonl", "dmon-streams.txt"):
+        for name in ("proof.txt", "proof.html", "watch-mps.jsonl", "dmon-streams.txt", "doctor.txt",
+                     "recording-streams.jsonl"):  # fmt: skip
             self.assertTrue(os.path.getsize(os.path.join(self.output, name)), name)
         status, _, errors = self.run_proof("--dry")
         self.assertEqual(status, 2)
