@@ -1,6 +1,5 @@
 // doctor: looks over the machine for whatever CARMA needs, and records what the driver answers.
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/statvfs.h>
 #include <sys/timex.h>
 #include <unistd.h>
@@ -8,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -67,7 +67,7 @@ std::optional<T> Within(std::chrono::seconds patience, std::function<T()> call) 
 
 gpu::ProbeOptions OptionsOf(const config::Settings& settings) {
   return {.nvml_library = settings.nvml_library,
-          .source = gpu::ActivitySource::kAuto,
+          .source = settings.activity_source,
           .period = settings.sample_period};
 }
 

@@ -487,6 +487,13 @@ void AddMachineKeys(std::vector<Key>& keys) {
                        "A driver that does not answer for so long (real time) is taken as hung."},
                       100 * kMs, kHour, AT(probe_timeout)));
   keys.push_back(NvmlLibrary());
+  using gpu::ActivitySource;
+  keys.push_back(Choice<ActivitySource>(
+      {"monitor.source",
+       "Who counts SM activity: the driver where it can and else DCGM, the driver or nobody, or "
+       "DCGM for every GPU (docs/gpus.md)."},
+      {"auto", "nvml", "dcgm"},
+      {ActivitySource::kAuto, ActivitySource::kNvml, ActivitySource::kDcgm}, AT(activity_source)));
 }
 
 void AddEstimateKeys(std::vector<Key>& keys) {

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "core/policy.h"
+#include "gpu/load_probe.h"
 
 namespace carma::config {
 
@@ -44,6 +45,7 @@ struct Settings {
   base::Duration window{60'000};
   base::Duration probe_timeout{10'000};  // real time; a probe that takes longer is hung
   std::string nvml_library = "libnvidia-ml.so.1";
+  gpu::ActivitySource activity_source = gpu::ActivitySource::kAuto;  // "auto", "nvml", "dcgm"
   // [task]
   base::Duration kill_grace{30'000};
   std::int64_t max_output_mib = 1024;  // per file, then rotated; 0: unlimited

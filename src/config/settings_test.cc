@@ -82,6 +82,7 @@ constexpr KeyCase kKeyCases[] = {
     {"monitor.window", R"("30s")", R"("2h")"},
     {"monitor.probe_timeout", R"("5s")", "1979-05-27"},
     {"monitor.nvml_library", R"("/opt/libnvidia-ml.so")", R"("lib/relative.so")"},
+    {"monitor.source", R"("dcgm")", R"("gpm")"},
     {"estimate.method", R"("given")", R"("oracle")"},
     {"estimate.coverage", "0.95", "1"},
     {"estimate.time_limit", R"("2s")", R"("1ms")"},

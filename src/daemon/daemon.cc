@@ -30,7 +30,7 @@
 #include "daemon/routes.h"
 #include "daemon/worker.h"
 #include "estimate/history.h"
-#include "gpu/nvml_probe.h"
+#include "gpu/load_probe.h"
 #include "simgpu/state.h"
 #include "store/store.h"
 #include "task/cgroup.h"
@@ -71,23 +71,27 @@ class Alarm {
 // that succeeds: a driver may be installed while the daemon runs.
 class LateProbe : public gpu::Probe {
  public:
-  explicit LateProbe(std::string library) : library_(std::move(library)) {}
+  explicit LateProbe(gpu::ProbeOptions options) : options_(std::move(options)) {}
   Result<std::vector<gpu::DeviceInfo>> Devices() override {
-    if (!probe_) {
-      Result<std::unique_ptr<gpu::Probe>> loaded = gpu::LoadNvmlProbe(library_);
+    if (!loaded_.probe) {
+      Result<gpu::LoadedProbe> loaded = gpu::LoadProbe(options_);
       if (!loaded) return std::unexpected(loaded.error());
-      probe_ = std::move(*loaded);
+      loaded_ = std::move(*loaded);
     }
-    return probe_->Devices();
+    Result<std::vector<gpu::DeviceInfo>> devices = loaded_.probe->Devices();
+    const std::string trouble = loaded_.dcgm_trouble ? loaded_.dcgm_trouble() : "";
+    if (devices && !trouble.empty()) base::LogWarn("no_sm_activity", {{"why", trouble}});
+    return devices;
   }
   Result<gpu::Reading> Read(std::size_t device, base::Time now) override {
-    if (!probe_) return base::Fail(ErrorCode::kUnavailable, "the driver's library is not loaded");
-    return probe_->Read(device, now);
+    if (!loaded_.probe)
+      return base::Fail(ErrorCode::kUnavailable, "the driver's library is not loaded");
+    return loaded_.probe->Read(device, now);
   }
 
  private:
-  std::string library_;
-  std::unique_ptr<gpu::Probe> probe_;
+  gpu::ProbeOptions options_;
+  gpu::LoadedProbe loaded_;
 };
 
 class RealDaemon : public Daemon, public Engine::Host {
@@ -174,7 +178,13 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
   task::ShimLauncherOptions launcher{options_.shim_path, {}};
   if (settings.cgroups) launcher.cgroup = task::FindCgroupBase();
   launcher_ = task::MakeShimLauncher(std::move(launcher));
-  probe_ = std::make_shared<LateProbe>(settings.nvml_library);
+  gpu::ProbeOptions probe{.nvml_library = settings.nvml_library,
+                          .source = settings.activity_source,
+                          .period = std::chrono::duration_cast<base::Duration>(
+                              clock_->RealSpan(settings.sample_period))};
+  // A wait of our own must not look like a driver that hangs.
+  probe.first_answer = std::min(probe.first_answer, settings.probe_timeout / 2);
+  probe_ = std::make_shared<LateProbe>(std::move(probe));
 
   Services services;
   services.store = store_.get();

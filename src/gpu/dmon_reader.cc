@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -11,9 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
-
-extern char** environ;
 
 namespace carma::gpu {
 namespace {
@@ -53,6 +51,7 @@ int Spawn(const std::vector<std::string>& words, int output, pid_t& child) {
   ::posix_spawnattr_setflags(
       &plan.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   return ::posix_spawnp(&child, argv[0], &plan.files, &plan.attributes, argv.data(), environ);
@@ -110,8 +109,8 @@ void DmonReader::Stop(base::Time now, const std::string& why) {
   next_start_ = now + pause_;
 }
 
-void DmonReader::Keep(std::vector<DmonRow> rows, base::Time now) {
-  for (DmonRow& row : rows) {
+void DmonReader::Keep(const std::vector<DmonRow>& rows, base::Time now) {
+  for (const DmonRow& row : rows) {
     if (row.kind != DmonRow::Kind::kGpu) continue;
     gave_rows_ = true;
     last_row_ = now;
@@ -132,8 +131,8 @@ bool DmonReader::ReadAll(base::Time now, bool keep) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno == EAGAIN;
     total += static_cast<std::size_t>(got);
-    std::vector<DmonRow> rows = parser_.Feed({buffer.data(), static_cast<std::size_t>(got)});
-    if (keep) Keep(std::move(rows), now);
+    const std::vector<DmonRow> rows = parser_.Feed({buffer.data(), static_cast<std::size_t>(got)});
+    if (keep) Keep(rows, now);
   }
   return true;
 }

@@ -57,7 +57,7 @@ class DmonReader {
   void Reap();
   // False: the child has closed its end.
   bool ReadAll(base::Time now, bool keep);
-  void Keep(std::vector<DmonRow> rows, base::Time now);
+  void Keep(const std::vector<DmonRow>& rows, base::Time now);
   base::Duration FreshFor() const { return 3 * options_.period; }
 
   DmonOptions options_;

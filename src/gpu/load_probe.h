@@ -20,6 +20,8 @@ struct ProbeOptions {
   std::string nvml_library;
   ActivitySource source = ActivitySource::kAuto;
   base::Duration period{1'000};  // between two readings of a GPU, in real time
+  // Devices() may wait so long for DCGM's first counts, in real time.
+  base::Duration first_answer{4'000};
 };
 
 struct LoadedProbe {
