@@ -32,9 +32,9 @@ constexpr double kSequencesMib = 62;      // kernels of attention and table look
 constexpr double kRunCopies = 1.7;
 // At the optimizer's step, with the temporaries of its kernels over all tensors at once.
 constexpr double kStepCopies = 3.5;
-// The same for a tensor that is larger than what the backward pass has freed: its temporaries need
-// new memory.
-constexpr double kLargeStepCopies = 3.1;
+// The same for a tensor that is larger than what the backward pass has freed: weight, gradient and
+// one temporary, all in memory of their own.
+constexpr double kLargeStepCopies = 3.0;
 
 constexpr double kKeptFactor = 1.037;    // the allocator's rounding and what it cannot reuse
 constexpr double kConvFactor = 3.43;     // workspace and gradients of the widest convolution
@@ -105,7 +105,8 @@ base::Result<Answer> Structural::Ask(const Question& question) const {
                   {"loss over the vocabulary", logits_mib}};
   double rest = 0;
   for (std::size_t i = 1; i < answer.terms.size(); ++i) rest += answer.terms[i].mib;
-  const double step = (kStepCopies + states) * params_mib - rest;
+  const double step = (kStepCopies + states) * (params_mib - large_mib) +
+                      (kLargeStepCopies + states) * large_mib - rest;
   if (step > 0) answer.terms.push_back({"step of the optimizer", step});
   std::erase_if(answer.terms, [](const Term& term) { return term.mib == 0; });
   const double point = context_mib + rest + std::max(0.0, step);

@@ -57,6 +57,25 @@ double TermOf(const Answer& answer, std::string_view name) {
   return 0;
 }
 
+TEST(Structural, OneLargeTensorIsThereOncePerStateAndThreeTimesBesides) {
+  // 381 MiB of weights that no activation makes room for: weight, gradient, a temporary, Adam's two
+  // states. The optimizer's step does not count them again.
+  LayerList list;
+  list.has_input_shapes = true;
+  Layer layer;
+  layer.type = "Linear";
+  layer.in = layer.out = Of({-1, 10'000});
+  layer.params = list.params = 100'000'000;
+  list.layers.push_back(layer);
+  Question question = Ask(list, 1);
+  question.optimizer = Optimizer::kAdam;
+  const auto answer = MakeStructural()->Ask(question);
+  ASSERT_TRUE(answer);
+  const double weights_mib = 4.0 * 100'000'000 / (1 << 20);
+  EXPECT_NEAR(static_cast<double>(answer->point_mib) - TermOf(*answer, kContextTerm),
+              5 * weights_mib, 1);
+}
+
 TEST(Structural, TermsAddUpToThePoint) {
   const auto structural = MakeStructural();
   const LayerList list = SmallNet();
