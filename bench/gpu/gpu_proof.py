@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Trains the same small tasks one per GPU, then collocated by CARMA, with streams and under MPS, and writes what each
-took, with checks of what CARMA measured. Called by run.sh; docs/gpu-proof.md says what the figures mean.
+"""Trains the same small tasks one per GPU, then collocated by CARMA, with streams and under MPS,
+and writes what each took, with checks of what CARMA measured. Called by run.sh; docs/gpu-proof.md
+says what the figures mean.
 
-How the work is made equal: in the exclusive phase each task trains for --task-seconds and says how many steps that was;
-in the others it trains that many. So the run ends in time on any GPU, and the phases compare.
+How the work is made equal: in the exclusive phase each task trains for --task-seconds and says how
+many steps that was; in the others it trains that many. So the run ends in time on any GPU, and the
+phases compare.
 
-Needs nothing but the standard library itself; the tasks need PyTorch. --dry: simulated GPUs, simulated tasks.
+Needs nothing but the standard library itself; the tasks need PyTorch. --dry: simulated GPUs,
+simulated tasks.
 """
 
 from __future__ import annotations
@@ -27,14 +30,14 @@ import time
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import nvml_watch
+import proof_text
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TRAIN_TASK = os.path.join(HERE, "train_task.py")
 DRY_SHAPE = "1xA100-40GB"  # whose tasks' durations need no scaling
-DRY_SCALE = 40  # simulated seconds per second
+DRY_SCALE = 20  # simulated seconds per second
 LOAD_S = 4  # simulated tasks: until the first allocation
 CLOSING_S = 20  # kept back from --minutes for the reports
-OVERHEAD_GOAL = 0.005
 TRAINING_FIGURES = ("steps", "train_s", "step_ms", "load_s", "allocated_mib", "reserved_mib")
 METHODS = ("exclusive", "streams", "mps")
 
@@ -50,8 +53,9 @@ class ProofError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A network of train_task.py with its batch size. What follows its class is for the dry run only, where a simulated
-    task takes its place: like the workloads of data/workloads/catalogue.csv."""
+    """A network of train_task.py with its batch size. What follows its class is for the dry run
+    only, where a simulated task takes its place: like the workloads of
+    data/workloads/catalogue.csv."""
 
     network: str
     batch: int
@@ -100,7 +104,9 @@ def chosen_tasks(count: int) -> List[Task]:
 def output_of(command: Sequence[str], timeout_s: float = 60, **options: Any) -> str:
     """Raises ProofError with the program's last line."""
     try:
-        done = subprocess.run(command, timeout=timeout_s, text=True, capture_output=True, check=False, **options)
+        done = subprocess.run(
+            command, timeout=timeout_s, text=True, capture_output=True, check=False, **options
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ProofError(f"{command[0]}: {error}") from None
     if done.returncode != 0:
@@ -110,8 +116,8 @@ def output_of(command: Sequence[str], timeout_s: float = 60, **options: Any) -> 
 
 
 def compute_apps(text: str) -> Dict[str, int]:
-    """MiB in use by GPU, from `nvidia-smi --query-compute-apps=gpu_uuid,used_memory --format=csv,noheader,nounits`.
-    GPUs with a process whose memory is not told are left out."""
+    """MiB in use by GPU, from `nvidia-smi --query-compute-apps=gpu_uuid,used_memory
+    --format=csv,noheader,nounits`. GPUs with a process whose memory is not told are left out."""
     sums: Dict[str, int] = {}
     unknown = set()
     for line in text.splitlines():
@@ -124,8 +130,8 @@ def compute_apps(text: str) -> Dict[str, int]:
 
 
 def dmon_means(text: str, names: Sequence[str]) -> Dict[str, float]:
-    """Means over all rows and GPUs, as fractions, of the last columns of `nvidia-smi dmon`, which are those of
-    --gpm-metrics in the order asked for. '-': not told in that second."""
+    """Means over all rows and GPUs, as fractions, of the last columns of `nvidia-smi dmon`, which
+    are those of --gpm-metrics in the order asked for. '-': not told in that second."""
     values: Dict[str, List[float]] = {name: [] for name in names}
     for line in text.splitlines():
         cells = line.split()
@@ -158,8 +164,15 @@ class Mps:
         for name in ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"):
             os.makedirs(self._environment[name], mode=0o700, exist_ok=True)
         # Its own output: a daemon keeps a pipe open for ever.
-        done = subprocess.run([self.PROGRAM, "-d"], env=self._environment, timeout=30, check=False,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+        done = subprocess.run(
+            [self.PROGRAM, "-d"],
+            env=self._environment,
+            timeout=30,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         if done.returncode != 0:
             raise ProofError(f"{self.PROGRAM} -d: exit code {done.returncode}")
         answer = self._ask("get_default_active_thread_percentage")
@@ -169,12 +182,15 @@ class Mps:
 
     def _ask(self, words: str) -> str:
         try:
-            return output_of([self.PROGRAM], timeout_s=10, input=words + "\n", env=self._environment)
+            return output_of(
+                [self.PROGRAM], timeout_s=10, input=words + "\n", env=self._environment
+            )
         except ProofError as error:
             return str(error) if words != "get_server_list" else ""
 
     def look(self) -> None:
-        """A program that does not reach the control daemon runs without MPS and says nothing: so servers are counted."""
+        """A program that does not reach the control daemon runs without MPS and says nothing: so
+        servers are counted."""
         self.most_servers = max(self.most_servers, len(self._ask("get_server_list").split()))
 
     def stop(self) -> None:
@@ -199,7 +215,9 @@ class Carma:
             file.write(self._config(proof, method, mps_pipes))
         self.log = os.path.join(proof.output, f"carmad-{name}.log")
         with open(self.log, "wb") as log:
-            self._process = subprocess.Popen([f"{self._bin}/carmad", "--config", self.config], stderr=log, stdout=log)
+            self._process = subprocess.Popen(
+                [f"{self._bin}/carmad", "--config", self.config], stderr=log, stdout=log
+            )
         try:
             self.call("status", "--wait")
         except ProofError:
@@ -210,7 +228,8 @@ class Carma:
         self._began = time.monotonic(), self._cpu_s()
 
     def _config(self, proof: "Proof", method: str, mps_pipes: str) -> str:
-        """Windows and waits are shorter than the defaults, as the tasks are; the rules are the defaults."""
+        """Windows and waits are shorter than the defaults, as the tasks are; the rules are the
+        defaults."""
         mapper = "exclusive" if method == "exclusive" else "magm"
         return f"""[daemon]
 socket = "{self._socket}"
@@ -244,7 +263,7 @@ state = "{proof.simulated_state}"
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # utime, stime
 
     def cost(self) -> Dict[str, float]:
-        """Of the daemon alone, since its start: share of one core, and its largest resident memory."""
+        """Of the daemon alone, since its start: share of one core, and its peak resident memory."""
         began, cpu_s = self._began
         with open(f"/proc/{self._process.pid}/status", encoding="utf-8") as file:
             status = dict(line.split(":", 1) for line in file if ":" in line)
@@ -259,8 +278,20 @@ state = "{proof.simulated_state}"
             waiting = [str(task["id"]) for task in self.json("list")["tasks"]]
             if waiting:
                 self.call("cancel", "--all")
-                subprocess.run([f"{self._bin}/carma", "--socket", self._socket, "wait", "--quiet", "--timeout", "1m",
-                                ",".join(waiting)], check=False, timeout=90)  # fmt: skip
+                subprocess.run(
+                    [
+                        f"{self._bin}/carma",
+                        "--socket",
+                        self._socket,
+                        "wait",
+                        "--quiet",
+                        "--timeout",
+                        "1m",
+                        ",".join(waiting),
+                    ],
+                    check=False,
+                    timeout=90,
+                )
 
     def freeze(self) -> None:
         self._process.send_signal(signal.SIGSTOP)
@@ -300,11 +331,15 @@ class Phase:
                 mps = Mps(proof.work)
                 mps.start()
                 ending.callback(mps.stop)
-            carma = Carma(proof, self.method, self.method, **({"mps_pipes": mps.pipes} if mps else {}))
+            carma = Carma(
+                proof, self.method, self.method, **({"mps_pipes": mps.pipes} if mps else {})
+            )
             ending.callback(carma.stop)
             ending.callback(carma.end_tasks)
             self._doctor(carma)
-            watch = nvml_watch.Watch(proof.gpus, proof.period_s, os.path.join(proof.output, f"watch-{self.method}.jsonl"))
+            watch = nvml_watch.Watch(
+                proof.gpus, proof.period_s, os.path.join(proof.output, f"watch-{self.method}.jsonl")
+            )
             watch.start()
             ending.callback(watch.stop)
             dmon = ending.enter_context(self._dmon())
@@ -329,8 +364,11 @@ class Phase:
                 self.result["dmon"] = dmon_means(file.read(), list(nvml_watch.GPM))
         if self._memory_pairs:
             gaps = [abs(theirs - ours) for theirs, ours in self._memory_pairs]
-            self.result["process_memory"] = {"looks": len(gaps), "largest_gap_mib": max(gaps),
-                                             "largest_sum_mib": max(ours for _, ours in self._memory_pairs)}  # fmt: skip
+            self.result["process_memory"] = {
+                "looks": len(gaps),
+                "largest_gap_mib": max(gaps),
+                "largest_sum_mib": max(ours for _, ours in self._memory_pairs),
+            }
         return self.result
 
     @contextlib.contextmanager
@@ -342,8 +380,11 @@ class Phase:
         path = os.path.join(self.proof.output, f"dmon-{self.method}.txt")
         metrics = ",".join(str(number) for number in nvml_watch.GPM.values())
         with open(path, "wb") as file:
-            child = subprocess.Popen(["nvidia-smi", "dmon", "-s", "m", "-d", "1", f"--gpm-metrics={metrics}"],
-                                     stdout=file, stderr=subprocess.STDOUT)  # fmt: skip
+            child = subprocess.Popen(
+                ["nvidia-smi", "dmon", "-s", "m", "-d", "1", f"--gpm-metrics={metrics}"],
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
             try:
                 yield path
             finally:
@@ -351,19 +392,37 @@ class Phase:
                 child.wait()
 
     def _doctor(self, carma: Carma) -> None:
-        """What `carma doctor` finds on this machine, once; its exit code tells of findings, not of trouble."""
+        """What `carma doctor` finds on this machine, once; its exit code tells of findings, not of
+        trouble."""
         path = os.path.join(self.proof.output, "doctor.txt")
         if not os.path.exists(path):
             with open(path, "wb") as file, contextlib.suppress(subprocess.TimeoutExpired):
-                subprocess.run([f"{self.proof.bin}/carma", "doctor", "--config", carma.config], stdout=file,
-                               stderr=subprocess.STDOUT, timeout=60, check=False)  # fmt: skip
+                subprocess.run(
+                    [f"{self.proof.bin}/carma", "doctor", "--config", carma.config],
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    timeout=60,
+                    check=False,
+                )
 
     @contextlib.contextmanager
     def _recording(self, carma: Carma) -> Iterator[None]:
         """Keeps what the driver answered, which plays again as a probe in CARMA's tests."""
         path = os.path.join(self.proof.output, f"recording-{self.method}.jsonl")
-        child = subprocess.Popen([f"{self.proof.bin}/carma", "doctor", "--config", carma.config, "--record", path,
-                                  "--seconds", "3600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+        child = subprocess.Popen(
+            [
+                f"{self.proof.bin}/carma",
+                "doctor",
+                "--config",
+                carma.config,
+                "--record",
+                path,
+                "--seconds",
+                "3600",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         try:
             yield
         finally:
@@ -372,11 +431,34 @@ class Phase:
 
     def _submit(self, carma: Carma, task: Task) -> str:
         summary = os.path.join(self.proof.summaries, f"{task.model}.json")
-        known = ["--model-summary", summary, "--batch-size", str(task.batch), "--optimizer", "adam", "--precision",
-                 "fp32"] if os.path.exists(summary) else []  # fmt: skip
+        known = (
+            [
+                "--model-summary",
+                summary,
+                "--batch-size",
+                str(task.batch),
+                "--optimizer",
+                "adam",
+                "--precision",
+                "fp32",
+            ]
+            if os.path.exists(summary)
+            else []
+        )
         log = os.path.join(self.outputs, f"{task.name}.log")
-        return carma.call("submit", "--parsable", "-J", task.name, "-o", log, "-D", self.outputs, *known, "--",
-                          *self.proof.command(task)).strip()  # fmt: skip
+        return carma.call(
+            "submit",
+            "--parsable",
+            "-J",
+            task.name,
+            "-o",
+            log,
+            "-D",
+            self.outputs,
+            *known,
+            "--",
+            *self.proof.command(task),
+        ).strip()
 
     def _wait(self, carma: Carma, mps: Optional[Mps]) -> bool:
         """True when all tasks have ended; False when the time is over, and they are cancelled."""
@@ -393,30 +475,55 @@ class Phase:
         return True
 
     def _compare_memory(self, carma: Carma) -> None:
-        """Process memory, GPU by GPU, as CARMA and as nvidia-smi see it. Only between two equal answers of CARMA: while a
-        task allocates, both may be right. Under MPS nvidia-smi lists the server, too, so nothing is compared."""
+        """Process memory, GPU by GPU, as CARMA and as nvidia-smi see it. Only between two equal
+        answers of CARMA: while a task allocates, both may be right. Under MPS nvidia-smi lists the
+        server, too, so nothing is compared."""
         if self.method == "mps" or not self.proof.has_smi():
             return
         before = self._observed(carma)
         try:
-            text = output_of(["nvidia-smi", "--query-compute-apps=gpu_uuid,used_memory",
-                              "--format=csv,noheader,nounits"], timeout_s=10)  # fmt: skip
+            text = output_of(
+                [
+                    "nvidia-smi",
+                    "--query-compute-apps=gpu_uuid,used_memory",
+                    "--format=csv,noheader,nounits",
+                ],
+                timeout_s=10,
+            )
         except ProofError:
             return
         time.sleep(1.1)  # CARMA's next look at the GPUs
         if before and before == self._observed(carma):
             theirs = compute_apps(text)
-            self._memory_pairs += [(theirs[uuid], ours) for uuid, ours in before.items() if uuid in theirs]
+            self._memory_pairs += [
+                (theirs[uuid], ours) for uuid, ours in before.items() if uuid in theirs
+            ]
 
     @staticmethod
     def _observed(carma: Carma) -> Dict[str, int]:
         gpus = carma.json("gpus")["gpus"]
-        return {gpu["uuid"]: sum(task["observed_mib"] for task in gpu["tasks"]) for gpu in gpus if gpu["tasks"]}
+        return {
+            gpu["uuid"]: sum(task["observed_mib"] for task in gpu["tasks"])
+            for gpu in gpus
+            if gpu["tasks"]
+        }
 
-    def _about(self, task: Task, shown: Dict[str, Any], report: Dict[str, Any], watch: nvml_watch.Watch) -> Dict[str, Any]:
+    def _about(
+        self, task: Task, shown: Dict[str, Any], report: Dict[str, Any], watch: nvml_watch.Watch
+    ) -> Dict[str, Any]:
         """What is known of a task after the phase."""
-        about = {key: shown.get(key) for key in ("state", "ooms", "attempt", "predicted_mib", "bound_mib",
-                                                 "estimate_method", "peak_mib")}  # fmt: skip
+        about = {
+            key: shown.get(key)
+            for key in (
+                "state",
+                "ooms",
+                "attempt",
+                "predicted_mib",
+                "bound_mib",
+                "estimate_method",
+                "peak_mib",
+            )
+        }
         about.update(name=task.name, model=task.model, weight=task.weight)
         ran = next((ran for ran in report["run"]["tasks"] if ran["id"] == shown["id"]), None)
         if ran and ran["attempts"]:
@@ -424,7 +531,9 @@ class Phase:
             about["execution_s"] = sum(a["to_ms"] - a["from_ms"] for a in ran["attempts"]) / 1000
             last = ran["attempts"][-1]
             if self.method == "exclusive" and not self.proof.dry:
-                used = watch.most_used_mib(last["gpus"][0], last["from_ms"] / 1000, last["to_ms"] / 1000)
+                used = watch.most_used_mib(
+                    last["gpus"][0], last["from_ms"] / 1000, last["to_ms"] / 1000
+                )
                 if used is not None:
                     about["device_mib"] = used - self.proof.idle_mib[last["gpus"][0]]
         about.update(training_of(os.path.join(self.outputs, f"{task.name}.log")))
@@ -449,9 +558,12 @@ def training_of(path: str) -> Dict[str, Any]:
 # --------------------------------------------------------------------------------------------------
 
 
-def overhead(ends: Sequence[float], blocks: Sequence[Tuple[float, float, bool]]) -> Optional[Dict[str, float]]:
-    """From the ends of steps and from (begin, end, monitored) blocks in turn: how much longer a step takes with the
-    monitor, as a share; the mean over neighbouring blocks, with its standard error. None: too few steps."""
+def overhead(
+    ends: Sequence[float], blocks: Sequence[Tuple[float, float, bool]]
+) -> Optional[Dict[str, float]]:
+    """From the ends of steps and from (begin, end, monitored) blocks in turn: how much longer a
+    step takes with the monitor, as a share; the mean over neighbouring blocks, with its standard
+    error. None: too few steps."""
     means = []
     for begin, end, monitored in blocks:
         inside = [at for at in ends if begin <= at <= end]
@@ -473,27 +585,47 @@ def overhead(ends: Sequence[float], blocks: Sequence[Tuple[float, float, bool]])
 
 
 def measure_overhead(proof: "Proof") -> Dict[str, Any]:
-    """One task trains alone while the daemon is frozen and thawed in turn. Its order changes from pair to pair, so that a
-    GPU that becomes warm does not count for either side."""
+    """One task trains alone while the daemon is frozen and thawed in turn. Its order changes from
+    pair to pair, so that a GPU that becomes warm does not count for either side."""
     carma = Carma(proof, "overhead", "streams")
     steps = os.path.join(proof.work, "steps.txt")
     device, network, batch = ("cpu", "mnist-cnn", 4) if proof.dry else ("cuda", "resnet50", 32)
     block_s, pairs = (0.5, 3) if proof.dry else (2.0, 7)
     with open(os.path.join(proof.output, "overhead.log"), "wb") as log:
         task = subprocess.Popen(
-            [sys.executable, TRAIN_TASK, "train", network, "--batch", str(batch), "--device", device,
-             "--seconds", str(2 * pairs * block_s + 4), "--step-log", steps],
-            stdout=log, stderr=log, env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        )  # fmt: skip
+            [
+                sys.executable,
+                TRAIN_TASK,
+                "train",
+                network,
+                "--batch",
+                str(batch),
+                "--device",
+                device,
+                "--seconds",
+                str(2 * pairs * block_s + 4),
+                "--step-log",
+                steps,
+            ],
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
         try:
             until = time.monotonic() + 120
-            while "loaded" not in proof.read("overhead.log") and task.poll() is None and time.monotonic() < until:
+            while (
+                "loaded" not in proof.read("overhead.log")
+                and task.poll() is None
+                and time.monotonic() < until
+            ):
                 time.sleep(0.2)
             blocks = []
             for pair in range(pairs):
                 for monitored in (True, False) if pair % 2 else (False, True):
                     (carma.thaw if monitored else carma.freeze)()
-                    begin = time.monotonic() + 0.1 * block_s  # the step in flight belongs to neither
+                    begin = (
+                        time.monotonic() + 0.1 * block_s
+                    )  # the step in flight belongs to neither
                     time.sleep(block_s)
                     blocks.append((begin, time.monotonic(), monitored))
             carma.thaw()
@@ -546,12 +678,28 @@ class Proof:
         self.steps: Dict[str, int] = {}  # by task, from the exclusive phase
 
     def _simulate(self) -> None:
-        drivers = [os.path.join(self.bin, *path, "libcarma-simgpu.so") for path in ((), ("..", "lib"))]
-        self.nvml = next((os.path.realpath(path) for path in drivers if os.path.exists(path)), drivers[0])
+        drivers = [
+            os.path.join(self.bin, *path, "libcarma-simgpu.so") for path in ((), ("..", "lib"))
+        ]
+        self.nvml = next(
+            (os.path.realpath(path) for path in drivers if os.path.exists(path)), drivers[0]
+        )
         self.simulated_state = os.path.join(self.work, "gpus")
-        output_of([f"{self.bin}/carma-simgpu", "create", "--shape", DRY_SHAPE, "--time-scale", str(DRY_SCALE),
-                   "--state", self.simulated_state])  # fmt: skip
-        os.environ["CARMA_SIMGPU_STATE"] = self.simulated_state  # read by the driver in this process
+        output_of(
+            [
+                f"{self.bin}/carma-simgpu",
+                "create",
+                "--shape",
+                DRY_SHAPE,
+                "--time-scale",
+                str(DRY_SCALE),
+                "--state",
+                self.simulated_state,
+            ]
+        )
+        os.environ[
+            "CARMA_SIMGPU_STATE"
+        ] = self.simulated_state  # read by the driver in this process
         self.period_s = 1 / DRY_SCALE
 
     def has_smi(self) -> bool:
@@ -572,18 +720,45 @@ class Proof:
     def command(self, task: Task) -> List[str]:
         """What is submitted for a task."""
         if self.dry:
-            return [f"{self.bin}/carma-simtask", "--memory-mib", str(task.memory_mib), "--sm-active",
-                    str(task.sm_active), "--sensitivity", str(task.sensitivity), "--pressure", str(task.pressure),
-                    "--solo-s", str(self.task_seconds), "--load-s", str(LOAD_S), "--epochs", "1"]  # fmt: skip
-        amount = ["--steps", str(self.steps[task.name])] if task.name in self.steps else [
-            "--seconds", str(self.task_seconds)]  # fmt: skip
-        return [sys.executable, TRAIN_TASK, "train", task.network, "--batch", str(task.batch), *amount]
+            return [
+                f"{self.bin}/carma-simtask",
+                "--memory-mib",
+                str(task.memory_mib),
+                "--sm-active",
+                str(task.sm_active),
+                "--sensitivity",
+                str(task.sensitivity),
+                "--pressure",
+                str(task.pressure),
+                "--solo-s",
+                str(self.task_seconds),
+                "--load-s",
+                str(LOAD_S),
+                "--epochs",
+                "1",
+            ]
+        amount = (
+            ["--steps", str(self.steps[task.name])]
+            if task.name in self.steps
+            else ["--seconds", str(self.task_seconds)]
+        )
+        return [
+            sys.executable,
+            TRAIN_TASK,
+            "train",
+            task.network,
+            "--batch",
+            str(task.batch),
+            *amount,
+        ]
 
     def describe_models(self) -> Optional[str]:
         """Layer lists of all models, for the estimates; why there are none, or None."""
         models = sorted({f"{task.network}:{task.batch}" for task in self.tasks})
         try:
-            output_of([sys.executable, TRAIN_TASK, "describe", self.summaries, *models], timeout_s=180)
+            output_of(
+                [sys.executable, TRAIN_TASK, "describe", self.summaries, *models], timeout_s=180
+            )
         except ProofError as error:
             return str(error)
         return None
@@ -592,13 +767,17 @@ class Proof:
         result: Dict[str, Any] = {
             "simulated": self.dry,
             "carma": output_of([f"{self.bin}/carma", "--version"]).strip(),
-            "host": {"gpus": [gpu.name for gpu in self.gpus], "cores": os.cpu_count(), "kernel": platform.release(),
-                     "python": platform.python_version()},
+            "host": {
+                "gpus": [gpu.name for gpu in self.gpus],
+                "cores": os.cpu_count(),
+                "kernel": platform.release(),
+                "python": platform.python_version(),
+            },
             "tasks": len(self.tasks),
             "task_seconds": self.task_seconds,
             "phases": {},
             "left_out": {},
-        }  # fmt: skip
+        }
         left_out = result["left_out"]
         trouble = self.describe_models()
         if trouble and not self.dry:
@@ -617,7 +796,9 @@ class Proof:
                 continue
             result["phases"][method] = phase
             if method == "exclusive":
-                self.steps = {about["name"]: about["steps"] for about in phase["tasks"] if "steps" in about}
+                self.steps = {
+                    about["name"]: about["steps"] for about in phase["tasks"] if "steps" in about
+                }
         if not with_overhead:
             left_out["overhead"] = "not asked for"
         elif time.monotonic() > self.deadline:
@@ -632,128 +813,8 @@ class Proof:
         return result
 
 
-# --------------------------------------------------------------------------------------------------
-# The text.
-# --------------------------------------------------------------------------------------------------
-
-
-def shown(value: Optional[float], form: str = "{:.0f}", factor: float = 1) -> str:
-    return "-" if value is None else form.format(value * factor)
-
-
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """The first column to the left, all others to the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "".join(
-        "  ".join(cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths)))
-        .rstrip() + "\n"
-        for row in rows
-    )  # fmt: skip
-
-
-def phase_table(phases: Dict[str, Any]) -> str:
-    def of(phase: Dict[str, Any], *path: str) -> Optional[float]:
-        value: Any = phase
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
-        return value
-
-    lines = (
-        ("makespan, s", ("report", "trace_total_s"), "{:.1f}", 1.0),
-        ("waiting, mean, s", ("report", "waiting_s", "mean"), "{:.1f}", 1.0),
-        ("execution, mean, s", ("report", "execution_s", "mean"), "{:.1f}", 1.0),
-        ("JCT, mean, s", ("report", "jct_s", "mean"), "{:.1f}", 1.0),
-        ("JCT, 95 %, s", ("report", "jct_s", "p95"), "{:.1f}", 1.0),
-        ("SM activity, %: CARMA", ("report", "sm_active"), "{:.1f}", 100.0),
-        ("  NVML, beside it", ("watch", "sm_active"), "{:.1f}", 100.0),
-        ("  nvidia-smi dmon", ("dmon", "sm_active"), "{:.1f}", 100.0),
-        ("SM occupancy, %: NVML", ("watch", "sm_occupancy"), "{:.1f}", 100.0),
-        ("  nvidia-smi dmon", ("dmon", "sm_occupancy"), "{:.1f}", 100.0),
-        ("memory in use, mean, MiB", ("report", "memory_used_mib"), "{:.0f}", 1.0),
-        ("energy, kJ", ("report", "energy_mj"), "{:.2f}", 1000.0),
-        ("OOM crashes", ("report", "oom_crashes"), "{:.0f}", 1.0),
-        ("carmad, % of a core", ("carmad", "cpu_share"), "{:.2f}", 100.0),
-        ("carmad, memory, MiB", ("carmad", "peak_rss_mib"), "{:.1f}", 1.0),
-    )
-    rows = [["", *phases]]
-    for label, path, form, factor in lines:
-        rows.append([label, *(shown(of(phase, *path), form, factor) for phase in phases.values())])
-    return table(rows)
-
-
-def measured_mib(about: Dict[str, Any]) -> Tuple[Optional[float], str]:
-    """The task's peak, and who says so: the driver for its processes; else the GPU's use above what it was before."""
-    if about.get("peak_mib"):  # 0: the driver does not tell of processes, as in many containers
-        return about["peak_mib"], "process"
-    if about.get("device_mib"):
-        return about["device_mib"], "device"
-    return None, "-"
-
-
-def task_table(phases: Dict[str, Any]) -> str:
-    rows = [["task", "class", "predicted", "promised", "measured", "by", "predicted/measured", "PyTorch", "steps",
-             *(f"JCT {method}" for method in phases)]]  # fmt: skip
-    first = next(iter(phases.values()))
-    for index, about in enumerate(first["tasks"]):
-        measured, source = measured_mib(about)
-        predicted = about.get("predicted_mib")
-        ratio = predicted / measured if predicted and measured else None
-        rows.append([about["name"], about["weight"], shown(predicted), shown(about.get("bound_mib")), shown(measured),
-                     source, shown(ratio, "{:.2f}"), shown(about.get("reserved_mib")), shown(about.get("steps")),
-                     *(shown(phase["tasks"][index].get("jct_s"), "{:.1f}") for phase in phases.values())])  # fmt: skip
-    return table(rows)
-
-
-def verdict(cost: Dict[str, float]) -> str:
-    """With two standard errors: one measurement in twenty would say the opposite by chance."""
-    if cost["share"] + 2 * cost["standard_error"] <= OVERHEAD_GOAL:
-        return "holds"
-    if cost["share"] - 2 * cost["standard_error"] > OVERHEAD_GOAL:
-        return "does not hold"
-    return "too noisy to tell"
-
-
-def check_lines(result: Dict[str, Any]) -> List[str]:
-    lines = []
-    cost = result.get("overhead")
-    if cost:
-        lines.append(
-            f"monitoring, step time of {cost['network']} ({cost['device']}): {100 * cost['share']:+.2f} % "
-            f"± {100 * cost['standard_error']:.2f} (standard error, {cost['pairs']} pairs); wanted at most "
-            f"{100 * OVERHEAD_GOAL:.1f} %: {verdict(cost)}"
-        )
-    for method, phase in result["phases"].items():
-        memory = phase.get("process_memory")
-        if memory:
-            lines.append(
-                f"{method}: process memory against nvidia-smi, {memory['looks']} looks: largest difference "
-                f"{memory['largest_gap_mib']} MiB, of at most {memory['largest_sum_mib']} MiB"
-            )
-        if "mps_servers" in phase:
-            seen = phase["mps_servers"]
-            lines.append(f"{method}: MPS servers seen at once: {seen}" + ("" if seen else ": the tasks ran without MPS"))
-        ended = sum(about["state"] == "succeeded" for about in phase["tasks"])
-        if ended < len(phase["tasks"]) or phase["cut_short"]:
-            late = ", cut short by the time limit" if phase["cut_short"] else ""
-            lines.append(f"{method}: {ended} of {len(phase['tasks'])} tasks succeeded{late}")
-    lines += [f"left out: {what}: {why}" for what, why in result["left_out"].items()]
-    return lines
-
-
-def text_of(result: Dict[str, Any]) -> str:
-    where = ", ".join(result["host"]["gpus"])
-    head = f"{result['carma']} on {where}: {result['tasks']} tasks, {result['seconds']:.0f} s in all\n"
-    if result["simulated"]:
-        head += "SIMULATED: GPUs, tasks and seconds. It shows that the proof runs, and nothing about hardware.\n"
-    body = ""
-    if result["phases"]:
-        body = "\n" + phase_table(result["phases"]) + "\nMemory per GPU in MiB, JCT in s:\n" + task_table(result["phases"])
-    checks = check_lines(result)
-    return head + body + ("\n" + "\n".join(checks) + "\n" if checks else "")
-
-
 def complete(result: Dict[str, Any], methods: Sequence[str]) -> bool:
-    """All tasks of all phases succeeded in time. MPS may be left out: not every machine allows it."""
+    """All tasks of all phases succeeded in time. MPS may be left out: not all machines allow it."""
     return set(methods) - {"mps"} <= set(result["phases"]) and all(
         not phase["cut_short"] and all(about["state"] == "succeeded" for about in phase["tasks"])
         for phase in result["phases"].values()
@@ -769,7 +830,9 @@ def parser() -> argparse.ArgumentParser:
     def whole(low: int, high: int):
         def read(text: str) -> int:
             if not text.isdigit() or not low <= int(text) <= high:
-                raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from {low} to {high}")
+                raise argparse.ArgumentTypeError(
+                    f"{text!r}: expected a whole number from {low} to {high}"
+                )
             return int(text)
 
         return read
@@ -790,28 +853,51 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--bin", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--dry", action="store_true", help="simulated GPUs, simulated tasks")
     parser.add_argument("--tasks", type=whole(1, 36), default=12, help="how many (12)")
-    parser.add_argument("--task-seconds", type=above_zero, default=10.0, metavar="S", help="of training, each alone (10)")
-    parser.add_argument("--phases", type=methods, default=list(METHODS), help=f"some of {','.join(METHODS)} (all)")
-    parser.add_argument("--no-overhead", action="store_true", help="do not measure what monitoring costs a task")
-    parser.add_argument("--minutes", type=above_zero, default=9.0, help="what has not ended by then is cancelled (9)")
-    parser.add_argument("--output", default="carma-proof", metavar="DIR", help="where results go (./carma-proof)")
+    parser.add_argument(
+        "--task-seconds",
+        type=above_zero,
+        default=10.0,
+        metavar="S",
+        help="of training, each alone (10)",
+    )
+    parser.add_argument(
+        "--phases", type=methods, default=list(METHODS), help=f"some of {','.join(METHODS)} (all)"
+    )
+    parser.add_argument(
+        "--no-overhead", action="store_true", help="do not measure what monitoring costs a task"
+    )
+    parser.add_argument(
+        "--minutes",
+        type=above_zero,
+        default=9.0,
+        help="what has not ended by then is cancelled (9)",
+    )
+    parser.add_argument(
+        "--output", default="carma-proof", metavar="DIR", help="where results go (./carma-proof)"
+    )
     return parser
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    """Exit status 0 if all tasks succeeded in time, 1 if not, 2 with one line on stderr if it could not be tried."""
+    """Exit status 0 if all tasks succeeded in time, 1 if not, 2 with one line on stderr if it could
+    not be tried."""
     chosen = parser().parse_args(arguments)
     work = tempfile.mkdtemp(prefix="carma-proof.", dir="/tmp")  # short: it holds sockets
     try:
         proof = Proof(chosen, work)
         result = proof.run(chosen.phases, not chosen.no_overhead)
-        text = text_of(result)
+        text = proof_text.text_of(result)
         proof.write("proof.json", json.dumps(result, indent=1) + "\n")
         proof.write("proof.txt", text)
         reports = [f"{proof.output}/{method}.json" for method in result["phases"]]
         if reports:
-            output_of([f"{proof.bin}/carma", "report", *reports, "--html", f"{proof.output}/proof.html"])
-        print("\n" + text + f"\nwritten to {proof.output}: proof.txt, proof.json, proof.html", flush=True)
+            output_of(
+                [f"{proof.bin}/carma", "report", *reports, "--html", f"{proof.output}/proof.html"]
+            )
+        print(
+            "\n" + text + f"\nwritten to {proof.output}: proof.txt, proof.json, proof.html",
+            flush=True,
+        )
         return 0 if complete(result, chosen.phases) else 1
     except (ProofError, OSError) as error:
         print(f"gpu_proof: {error}", file=sys.stderr)

@@ -1,5 +1,6 @@
-"""Looks at the GPUs beside CARMA, to check what it says: memory, power, energy and, by GPM, SM activity and occupancy,
-once a period, each look a line of JSON. What a GPU or its driver does not tell is absent, never 0."""
+"""Looks at the GPUs beside CARMA, to check what it says: memory, power, energy and, by GPM, SM
+activity and occupancy, once a period, each look a line of JSON. What a GPU or its driver does not
+tell is absent, never 0."""
 
 from __future__ import annotations
 
@@ -36,7 +37,11 @@ class WatchedGpu(Gpu):
 
     def power_w(self) -> Optional[float]:
         value = ctypes.c_uint()
-        return value.value / 1000 if self._call("nvmlDeviceGetPowerUsage", self._device, ctypes.byref(value)) else None
+        return (
+            value.value / 1000
+            if self._call("nvmlDeviceGetPowerUsage", self._device, ctypes.byref(value))
+            else None
+        )
 
     def activity(self, first: Any, second: Any) -> Dict[str, float]:
         """Means between two readings of the counters, as fractions."""
@@ -71,7 +76,11 @@ class Watch(threading.Thread):
             while not self._end.wait(self._period_s):
                 for index, gpu in enumerate(self._gpus):
                     sample = gpu.gpm_sample()
-                    look = {"at": round(time.time(), 3), "gpu": index, **self._look(gpu, last[index], sample)}
+                    look = {
+                        "at": round(time.time(), 3),
+                        "gpu": index,
+                        **self._look(gpu, last[index], sample),
+                    }
                     gpu.gpm_free(last[index])
                     last[index] = sample
                     self.looks.append(look)
@@ -111,6 +120,9 @@ class Watch(threading.Thread):
 
     def most_used_mib(self, gpu: int, begin: float, end: float) -> Optional[int]:
         """Of one GPU between two times (seconds since 1970)."""
-        values = [look["used_mib"] for look in self.looks
-                  if look["gpu"] == gpu and begin <= look["at"] <= end and "used_mib" in look]  # fmt: skip
+        values = [
+            look["used_mib"]
+            for look in self.looks
+            if look["gpu"] == gpu and begin <= look["at"] <= end and "used_mib" in look
+        ]
         return max(values, default=None)

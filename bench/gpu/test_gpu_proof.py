@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The proof without a GPU: what is read from NVIDIA's programs, what is concluded, and whole dry runs on simulated GPUs,
-one of them with stand-ins for nvidia-smi and the MPS control daemon. Needs CARMA_BIN, a folder of built programs."""
+"""The proof without a GPU: what is read from NVIDIA's programs, what is concluded, and whole dry
+runs on simulated GPUs, one of them with stand-ins for nvidia-smi and the MPS control daemon. Needs
+CARMA_BIN, a folder of built programs."""
 
 import contextlib
 import io
@@ -15,9 +16,11 @@ from unittest import mock
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import gpu_proof
+import proof_text
 from gpu_proof import ProofError
 
-# As `nvidia-smi dmon -s m --gpm-metrics=2,3` prints it: the header comes again and again, '-' is no value.
+# As `nvidia-smi dmon -s m --gpm-metrics=2,3` prints it: the header comes again and again, '-' is
+# no value.
 DMON = """\
 # gpu     fb   bar1   ccpm  gpm:sm  gpm:occ
 # Idx     MB     MB     MB       %        %
@@ -70,8 +73,14 @@ class NvidiaPrograms(unittest.TestCase):
     def test_a_task_is_believed_its_figures_only_if_they_are_some(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "log")
-            for text, steps in (('step 3\n{"steps": 12, "step_ms": 1.5}\n', 12), ('{"steps": 5}\nwarning: late\n', 5),
-                                ("Killed\n", None), ("", None), ("[1]\n", None), ('{"steps": 1', None)):  # fmt: skip
+            for text, steps in (
+                ('step 3\n{"steps": 12, "step_ms": 1.5}\n', 12),
+                ('{"steps": 5}\nwarning: late\n', 5),
+                ("Killed\n", None),
+                ("", None),
+                ("[1]\n", None),
+                ('{"steps": 1', None),
+            ):
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(text)
                 self.assertEqual(gpu_proof.training_of(path).get("steps"), steps, text)
@@ -96,14 +105,16 @@ class Overhead(unittest.TestCase):
         found = gpu_proof.overhead(*self.steps(0.0101, 0.0100, noise=lambda pair: 0.02 * pair))
         self.assertAlmostEqual(found["share"], 0.01, places=4)
         self.assertAlmostEqual(found["step_ms"], 10.5, delta=0.2)
-        self.assertEqual(gpu_proof.verdict(found), "does not hold")
+        self.assertEqual(proof_text.verdict(found), "does not hold")
 
     def test_equal_steps_hold(self):
         found = gpu_proof.overhead(*self.steps(0.01, 0.01))
-        self.assertEqual(gpu_proof.verdict(found), "holds")
+        self.assertEqual(proof_text.verdict(found), "holds")
 
     def test_noise_is_no_verdict(self):
-        self.assertEqual(gpu_proof.verdict({"share": -0.03, "standard_error": 0.06}), "too noisy to tell")
+        self.assertEqual(
+            proof_text.verdict({"share": -0.03, "standard_error": 0.06}), "too noisy to tell"
+        )
 
     def test_too_few_steps_are_no_figure(self):
         self.assertIsNone(gpu_proof.overhead([0.1, 0.2], [(0, 1, True), (1, 2, False)]))
@@ -113,14 +124,17 @@ class Tasks(unittest.TestCase):
     def test_names_tell_repetitions_apart(self):
         names = [task.name for task in gpu_proof.chosen_tasks(36)]
         self.assertEqual(len(set(names)), 36)
-        self.assertEqual({task.weight for task in gpu_proof.chosen_tasks(5)}, {"light", "medium", "heavy"})
-
+        self.assertEqual(
+            {task.weight for task in gpu_proof.chosen_tasks(5)}, {"light", "medium", "heavy"}
+        )
 
     def test_later_phases_do_the_steps_of_the_first(self):
         proof = gpu_proof.Proof.__new__(gpu_proof.Proof)
         proof.dry, proof.task_seconds, proof.steps = False, 10.0, {"mnist-cnn-b64": 7}
         commands = {task.name: proof.command(task)[-2:] for task in gpu_proof.chosen_tasks(2)}
-        self.assertEqual(commands, {"resnet50-b32": ["--seconds", "10.0"], "mnist-cnn-b64": ["--steps", "7"]})
+        self.assertEqual(
+            commands, {"resnet50-b32": ["--seconds", "10.0"], "mnist-cnn-b64": ["--steps", "7"]}
+        )
 
     def test_measured_is_what_the_driver_says_of_processes_if_it_does(self):
         cases = {
@@ -130,7 +144,9 @@ class Tasks(unittest.TestCase):
             (None, None): (None, "-"),
         }
         for (peak, device), expected in cases.items():
-            self.assertEqual(gpu_proof.measured_mib({"peak_mib": peak, "device_mib": device}), expected)
+            self.assertEqual(
+                proof_text.measured_mib({"peak_mib": peak, "device_mib": device}), expected
+            )
 
 
 class DryRun(unittest.TestCase):
@@ -178,38 +194,67 @@ class DryRun(unittest.TestCase):
 
     def test_three_phases_and_their_reports(self):
         words = self.stand_ins()
-        status, text, errors = self.run_proof("--dry", "--tasks", "4", "--task-seconds", "20", "--no-overhead")
+        status, text, errors = self.run_proof(
+            "--dry", "--tasks", "4", "--task-seconds", "20", "--no-overhead"
+        )
         self.assertEqual((status, errors), (0, ""), text)
         result = self.result()
         self.assertTrue(result["simulated"])
         self.assertIn("SIMULATED", text)
         self.assertEqual(list(result["phases"]), ["exclusive", "streams", "mps"])
         for method, phase in result["phases"].items():
-            self.assertEqual([about["state"] for about in phase["tasks"]], ["succeeded"] * 4, method)
+            self.assertEqual(
+                [about["state"] for about in phase["tasks"]], ["succeeded"] * 4, method
+            )
             # Measured is what the simulated tasks take; the driver tells it of their processes.
-            self.assertEqual([about["peak_mib"] for about in phase["tasks"]],
-                             [task.memory_mib for task in gpu_proof.chosen_tasks(4)], method)  # fmt: skip
+            self.assertEqual(
+                [about["peak_mib"] for about in phase["tasks"]],
+                [task.memory_mib for task in gpu_proof.chosen_tasks(4)],
+                method,
+            )
             self.assertAlmostEqual(phase["dmon"]["sm_occupancy"], 0.1, msg=method)
             self.assertGreater(phase["carmad"]["peak_rss_mib"], 1)
             # Two readers of one counter, over spans that begin and end nearly together.
-            self.assertAlmostEqual(phase["report"]["sm_active"], phase["watch"]["sm_active"], delta=0.15)
-        exclusive, streams = result["phases"]["exclusive"]["report"], result["phases"]["streams"]["report"]
+            self.assertAlmostEqual(
+                phase["report"]["sm_active"], phase["watch"]["sm_active"], delta=0.15
+            )
+        exclusive, streams = (
+            result["phases"]["exclusive"]["report"],
+            result["phases"]["streams"]["report"],
+        )
         self.assertLess(streams["trace_total_s"], exclusive["trace_total_s"])
         self.assertGreaterEqual(exclusive["trace_total_s"], 4 * 20)
         self.assertEqual(result["phases"]["mps"]["mps_servers"], 1)
         with open(words, encoding="utf-8") as file:
             self.assertEqual(file.read().splitlines()[0], "get_default_active_thread_percentage")
-        for name in ("proof.txt", "proof.html", "watch-mps.jsonl", "dmon-streams.txt", "doctor.txt",
-                     "recording-streams.jsonl"):  # fmt: skip
+        for name in (
+            "proof.txt",
+            "proof.html",
+            "watch-mps.jsonl",
+            "dmon-streams.txt",
+            "doctor.txt",
+            "recording-streams.jsonl",
+        ):
             self.assertTrue(os.path.getsize(os.path.join(self.output, name)), name)
         status, _, errors = self.run_proof("--dry")
         self.assertEqual(status, 2)
         self.assertIn("older proof", errors)
 
     def test_time_that_is_over_cancels_and_is_told(self):
-        # 20 s are kept back for the reports: 4 s remain, and the tasks want a thousand seconds of the simulated clock.
-        status, text, _ = self.run_proof("--dry", "--tasks", "2", "--task-seconds", "1000", "--minutes", "0.4",
-                                         "--no-overhead", "--phases", "exclusive,streams")  # fmt: skip
+        # 20 s are kept back for the reports: 4 s remain, and the tasks want a thousand seconds of
+        # the simulated clock.
+        status, text, _ = self.run_proof(
+            "--dry",
+            "--tasks",
+            "2",
+            "--task-seconds",
+            "1000",
+            "--minutes",
+            "0.4",
+            "--no-overhead",
+            "--phases",
+            "exclusive,streams",
+        )
         self.assertEqual(status, 1, text)
         self.assertIn("exclusive: 0 of 2 tasks succeeded, cut short by the time limit", text)
         self.assertIn("left out: streams: the time was over", text)
@@ -218,17 +263,28 @@ class DryRun(unittest.TestCase):
         self.stand_ins()
         with open(os.path.join(self.folder, gpu_proof.Mps.PROGRAM), "w", encoding="utf-8") as file:
             file.write("#!/bin/sh\nexit 1\n")
-        status, text, _ = self.run_proof("--dry", "--tasks", "1", "--no-overhead", "--phases", "mps")
+        status, text, _ = self.run_proof(
+            "--dry", "--tasks", "1", "--no-overhead", "--phases", "mps"
+        )
         self.assertEqual(status, 0, text)
         self.assertIn("left out: mps: nvidia-cuda-mps-control -d: exit code 1", text)
 
     def test_no_driver_is_one_line(self):
-        with mock.patch.object(gpu_proof.nvml_watch, "open_gpus", side_effect=gpu_proof.nvml_watch.NoGpu("no driver")):
+        with mock.patch.object(
+            gpu_proof.nvml_watch, "open_gpus", side_effect=gpu_proof.nvml_watch.NoGpu("no driver")
+        ):
             status, _, errors = self.run_proof()
-        self.assertEqual((status, errors), (2, "gpu_proof: no driver; --dry runs on simulated GPUs\n"))
+        self.assertEqual(
+            (status, errors), (2, "gpu_proof: no driver; --dry runs on simulated GPUs\n")
+        )
 
     def test_wrong_options_are_told(self):
-        for options in (["--tasks", "0"], ["--tasks", "37"], ["--phases", "magic"], ["--minutes", "-1"]):
+        for options in (
+            ["--tasks", "0"],
+            ["--tasks", "37"],
+            ["--phases", "magic"],
+            ["--minutes", "-1"],
+        ):
             with self.assertRaises(SystemExit) as end, contextlib.redirect_stderr(io.StringIO()):
                 gpu_proof.main(["--bin", self.bin, *options])
             self.assertEqual(end.exception.code, 2, options)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""One training task of the proof on real hardware: a network by name, on synthetic data. Needs PyTorch.
+"""One training task of the proof on real hardware: a network by name, on synthetic data. Needs
+PyTorch.
 
-    train_task.py train resnet50 --batch 32 --seconds 14      train for a time, say how many steps it was
-    train_task.py train resnet50 --batch 32 --steps 310       the same amount of work again
-    train_task.py describe FOLDER resnet50:32 vgg16:64        FOLDER/resnet50-b32.json …, for `carma submit`
+    train_task.py train resnet50 --batch 32 --seconds 14   for a time; says how many steps it was
+    train_task.py train resnet50 --batch 32 --steps 310    the same amount of work again
+    train_task.py describe FOLDER resnet50:32 vgg16:64     FOLDER/resnet50-b32.json …, to submit
 
-The last line of `train` is a JSON object: steps, seconds, memory as PyTorch's allocator counts it. It does nothing about
-running out of memory: the error ends the task, as it ends anybody's.
+The last line of `train` is a JSON object: steps, seconds, memory as PyTorch's allocator counts it.
+It does nothing about running out of memory: the error ends the task, as it ends anybody's.
 """
 
 from __future__ import annotations
@@ -36,15 +37,28 @@ WARM_UP_STEPS = 5  # cuDNN chooses algorithms, the allocator grows
 def small_cnn() -> nn.Module:
     """Two convolutions for digits of 28 x 28 pixels."""
     return nn.Sequential(
-        nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Dropout(0.25), nn.Flatten(), nn.Linear(64 * 12 * 12, 128), nn.ReLU(), nn.Linear(128, 10),
-    )  # fmt: skip
+        nn.Conv2d(1, 32, 3),
+        nn.ReLU(),
+        nn.Conv2d(32, 64, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Dropout(0.25),
+        nn.Flatten(),
+        nn.Linear(64 * 12 * 12, 128),
+        nn.ReLU(),
+        nn.Linear(128, 10),
+    )
 
 
-def convolution(inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1) -> List[nn.Module]:
+def convolution(
+    inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1
+) -> List[nn.Module]:
     """A convolution without bias and its batch norm."""
     same = kernel // 2
-    return [nn.Conv2d(inputs, outputs, kernel, stride, same, groups=groups, bias=False), nn.BatchNorm2d(outputs)]
+    return [
+        nn.Conv2d(inputs, outputs, kernel, stride, same, groups=groups, bias=False),
+        nn.BatchNorm2d(outputs),
+    ]
 
 
 class Residual(nn.Module):
@@ -62,13 +76,19 @@ def residual_block(inputs: int, width: int, stride: int, expansion: int) -> Resi
     """Basic (expansion 1) or bottleneck."""
     outputs = width * expansion
     if expansion == 1:
-        layers = [*convolution(inputs, width, 3, stride), nn.ReLU(inplace=True), *convolution(width, width, 3)]
+        layers = [
+            *convolution(inputs, width, 3, stride),
+            nn.ReLU(inplace=True),
+            *convolution(width, width, 3),
+        ]
     else:
         layers = [
-            *convolution(inputs, width, 1), nn.ReLU(inplace=True),
-            *convolution(width, width, 3, stride), nn.ReLU(inplace=True),
+            *convolution(inputs, width, 1),
+            nn.ReLU(inplace=True),
+            *convolution(width, width, 3, stride),
+            nn.ReLU(inplace=True),
             *convolution(width, outputs, 1),
-        ]  # fmt: skip
+        ]
     same = stride == 1 and inputs == outputs
     shortcut = nn.Identity() if same else nn.Sequential(*convolution(inputs, outputs, 1, stride))
     return Residual(nn.Sequential(*layers), shortcut, nn.ReLU(inplace=True))
@@ -83,28 +103,50 @@ def resnet(depths: Sequence[int], expansion: int, pixels: int, classes: int) -> 
     for stage, depth in enumerate(depths):
         for index in range(depth):
             width = 64 << stage
-            blocks.append(residual_block(channels, width, 2 if stage and not index else 1, expansion))
+            blocks.append(
+                residual_block(channels, width, 2 if stage and not index else 1, expansion)
+            )
             channels = width * expansion
-    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes))
+    return nn.Sequential(
+        *stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes)
+    )
 
 
 def mobilenet(pixels: int, classes: int) -> nn.Module:
-    """MobileNetV2: inverted residuals with depthwise convolutions. Tiny pictures are halved less often."""
+    """MobileNetV2: inverted residuals with depthwise convolutions. Tiny pictures are halved less
+    often."""
     tiny = pixels < 64
     layers: List[nn.Module] = [*convolution(3, 32, 3, 1 if tiny else 2), nn.ReLU6(inplace=True)]
     channels = 32
-    stages = ((1, 16, 1, 1), (6, 24, 2, 1 if tiny else 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
-              (6, 320, 1, 1))  # fmt: skip
+    stages = (
+        (1, 16, 1, 1),
+        (6, 24, 2, 1 if tiny else 2),
+        (6, 32, 3, 2),
+        (6, 64, 4, 2),
+        (6, 96, 3, 1),
+        (6, 160, 3, 2),
+        (6, 320, 1, 1),
+    )
     for expansion, outputs, depth, first_stride in stages:
         for index in range(depth):
             stride, hidden = first_stride if index == 0 else 1, channels * expansion
-            expand = [*convolution(channels, hidden, 1), nn.ReLU6(inplace=True)] if expansion > 1 else []
-            depthwise = [*convolution(hidden, hidden, 3, stride, groups=hidden), nn.ReLU6(inplace=True)]
+            expand = (
+                [*convolution(channels, hidden, 1), nn.ReLU6(inplace=True)] if expansion > 1 else []
+            )
+            depthwise = [
+                *convolution(hidden, hidden, 3, stride, groups=hidden),
+                nn.ReLU6(inplace=True),
+            ]
             body = nn.Sequential(*expand, *depthwise, *convolution(hidden, outputs, 1))
             alike = stride == 1 and channels == outputs
             layers.append(Residual(body, nn.Identity(), nn.Identity()) if alike else body)
             channels = outputs
-    layers += [*convolution(channels, 1280, 1), nn.ReLU6(inplace=True), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    layers += [
+        *convolution(channels, 1280, 1),
+        nn.ReLU6(inplace=True),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+    ]
     return nn.Sequential(*layers, nn.Dropout(0.2), nn.Linear(1280, classes))
 
 
@@ -116,15 +158,24 @@ def vgg16(classes: int) -> nn.Module:
             layers += [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU(inplace=True)]
             channels = width
         layers.append(nn.MaxPool2d(2))
-    head = [nn.Linear(512 * 7 * 7, 4096), nn.ReLU(inplace=True), nn.Dropout(), nn.Linear(4096, 4096),
-            nn.ReLU(inplace=True), nn.Dropout(), nn.Linear(4096, classes)]  # fmt: skip
+    head = [
+        nn.Linear(512 * 7 * 7, 4096),
+        nn.ReLU(inplace=True),
+        nn.Dropout(),
+        nn.Linear(4096, 4096),
+        nn.ReLU(inplace=True),
+        nn.Dropout(),
+        nn.Linear(4096, classes),
+    ]
     return nn.Sequential(*layers, nn.Flatten(), *head)
 
 
 class Encoder(nn.Module):
     """A transformer that reads tokens and names a class."""
 
-    def __init__(self, width: int, depth: int, heads: int, tokens: int, vocabulary: int, classes: int = 2):
+    def __init__(
+        self, width: int, depth: int, heads: int, tokens: int, vocabulary: int, classes: int = 2
+    ):
         super().__init__()
         self.words = nn.Embedding(vocabulary, width)
         self.places = nn.Parameter(torch.zeros(tokens, width))
@@ -139,7 +190,13 @@ class Encoder(nn.Module):
 class Network:
     """How to build a network, and what one sample of its input looks like."""
 
-    def __init__(self, build: Callable[[], nn.Module], sample: Tuple[int, ...], classes: int, vocabulary: int = 0):
+    def __init__(
+        self,
+        build: Callable[[], nn.Module],
+        sample: Tuple[int, ...],
+        classes: int,
+        vocabulary: int = 0,
+    ):
         self.build, self.sample, self.classes, self.vocabulary = build, sample, classes, vocabulary
 
     def batch(self, size: int) -> Tuple[torch.Tensor, torch.Tensor]:
@@ -152,7 +209,9 @@ class Network:
 
 
 def encoder(width: int, depth: int, heads: int, tokens: int, vocabulary: int) -> Network:
-    return Network(lambda: Encoder(width, depth, heads, tokens, vocabulary), (tokens,), 2, vocabulary)
+    return Network(
+        lambda: Encoder(width, depth, heads, tokens, vocabulary), (tokens,), 2, vocabulary
+    )
 
 
 NETWORKS: Dict[str, Network] = {
@@ -281,7 +340,9 @@ def describe(chosen: argparse.Namespace) -> int:
 def network_and_batch(text: str) -> str:
     name, _, batch = text.partition(":")
     if name not in NETWORKS or not batch.isdigit() or not int(batch):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected NETWORK:BATCH, NETWORK one of {', '.join(NETWORKS)}")
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: expected NETWORK:BATCH, NETWORK one of {', '.join(NETWORKS)}"
+        )
     return text
 
 
@@ -302,7 +363,11 @@ def parser() -> argparse.ArgumentParser:
     amount.add_argument("--steps", type=positive, help="train so many steps")
     amount.add_argument("--seconds", type=float, help="train for so long, loading not counted")
     trainer.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    trainer.add_argument("--step-log", metavar="FILE", help="the end of each step, monotonic seconds; synchronizes each")
+    trainer.add_argument(
+        "--step-log",
+        metavar="FILE",
+        help="the end of each step, monotonic seconds; synchronizes each",
+    )
     describer = commands.add_parser("describe", help="write layer lists")
     describer.set_defaults(function=describe)
     describer.add_argument("folder")
