@@ -75,6 +75,7 @@ class NvmlProbe : public Probe {
                                    const char* what, std::vector<ProcessUse>& all);
   base::Result<base::Unit> ReadCounters(DeviceState& device, Reading& reading);
   base::Result<bool> AskCounters(DeviceState& device);
+  nvml::Return AskMetrics(const DeviceState& device, std::size_t count);
   base::Result<base::Unit> ReadUtilization(const DeviceState& device, Reading& reading);
   base::Result<base::Unit> ReadPower(const DeviceState& device, Reading& reading);
   base::Result<base::Unit> ReadTemperature(const DeviceState& device, Reading& reading);
@@ -391,24 +392,29 @@ base::Result<base::Unit> NvmlProbe::ReadProcesses(DeviceState& device, Reading& 
   return base::Unit{};
 }
 
-// Asks for the metrics of the pair of samples; false: the driver has none.
-base::Result<bool> NvmlProbe::AskCounters(DeviceState& device) {
+// Asks for the first so many metrics of the pair of samples.
+nvml::Return NvmlProbe::AskMetrics(const DeviceState& device, std::size_t count) {
   metrics_.version = nvml::kGpmVersion;
+  metrics_.metric_count = static_cast<std::uint32_t>(count);
   metrics_.first = device.next;
   metrics_.second = device.previous;
-  while (true) {
-    metrics_.metric_count = static_cast<std::uint32_t>(device.gpm_counters);
-    for (std::size_t i = 0; i < device.gpm_counters; ++i) {
-      metrics_.metrics[i] = {};
-      metrics_.metrics[i].metric_id = Counters()[i].gpm;
-    }
-    const nvml::Return code = api_.gpm_metrics(&metrics_);
-    if (code == nvml::kInvalidArgument && device.gpm_counters > 1) {
-      device.gpm_counters = 1;
-      continue;
-    }
-    return Given(device, code, "SM activity", Weight::kDecides);
+  for (std::size_t i = 0; i < count; ++i) {
+    metrics_.metrics[i] = {};
+    metrics_.metrics[i].metric_id = Counters()[i].gpm;
   }
+  return api_.gpm_metrics(&metrics_);
+}
+
+// False: the driver has none. A library that stumbles over one of the others must not cost the
+// activity that decisions rest upon.
+base::Result<bool> NvmlProbe::AskCounters(DeviceState& device) {
+  nvml::Return code = AskMetrics(device, device.gpm_counters);
+  const bool gone = code == nvml::kGpuIsLost || MeansDriverGone(code);
+  if (code != nvml::kSuccess && !gone && device.gpm_counters > 1) {
+    code = AskMetrics(device, 1);
+    if (code == nvml::kSuccess) device.gpm_counters = 1;
+  }
+  return Given(device, code, "SM activity", Weight::kDecides);
 }
 
 base::Result<base::Unit> NvmlProbe::ReadCounters(DeviceState& device, Reading& reading) {

@@ -235,14 +235,19 @@ TEST_F(NvmlProbeTest, CountersComeInFractionsAndBytes) {
 }
 
 TEST_F(NvmlProbeTest, ALibraryThatKnowsOneMetricIsAskedForOne) {
-  nvml_->gpm_refuses_lists = true;
-  ASSERT_TRUE(probe_->Devices());
-  nvml_->gpus[1].sm_percent = 25;
   nvml_->gpus[1].gpm_metrics = {{10, 30}};
-  const Reading reading = MustRead(0);
-  EXPECT_EQ(reading.sm_active, 0.25);
-  EXPECT_FALSE(reading.dram_active);
-  EXPECT_EQ(MustRead(0).sm_active, 0.25);
+  for (const nvml::Return code : {nvml::kInvalidArgument, nvml::kNotSupported, nvml::kUnknown}) {
+    SCOPED_TRACE(code);
+    nvml_->gpm_lists = code;
+    ASSERT_TRUE(probe_->Devices());
+    nvml_->gpus[1].sm_percent = 25;
+    const Reading reading = MustRead(0);
+    EXPECT_EQ(reading.sm_active, 0.25);
+    EXPECT_FALSE(reading.dram_active);
+    const int calls = nvml_->calls["nvmlGpmMetricsGet"];
+    EXPECT_EQ(MustRead(0).sm_active, 0.25);
+    EXPECT_EQ(nvml_->calls["nvmlGpmMetricsGet"], calls + 1) << "it is not tried again";
+  }
 }
 
 TEST_F(NvmlProbeTest, TheConditionIsAskedForNowAndThen) {

@@ -157,7 +157,7 @@ FAKE_EXPORT Return nvmlGpmMetricsGet(GpmMetricsGet* request) {
       request->metrics[0].metric_id != kGpmSmUtil || request->first == request->second) {
     return kInvalidArgument;
   }
-  if (request->metric_count > 1 && Fake().gpm_refuses_lists) return kInvalidArgument;
+  if (request->metric_count > 1 && Fake().gpm_lists != kSuccess) return Fake().gpm_lists;
   const FakeNvmlGpu& sampled = *reinterpret_cast<FakeNvmlGpu*>(request->second);
   for (std::uint32_t i = 0; i < request->metric_count; ++i) {
     GpmMetric& metric = request->metrics[i];

@@ -45,9 +45,9 @@ struct FakeNvmlEvent {
 
 struct FakeNvml {
   std::vector<FakeNvmlGpu> gpus;
-  std::deque<FakeNvmlEvent> events;  // announced to the one set that there is
-  bool gpm_refuses_lists = false;    // more than one metric at a time is an invalid argument
-  std::map<std::string, int> calls;  // by function name, of those that are counted
+  std::deque<FakeNvmlEvent> events;            // announced to the one set that there is
+  nvml::Return gpm_lists = nvml::kSuccess;     // the answer to more than one metric at a time
+  std::map<std::string, int> calls;            // by function name, of those that are counted
   std::map<std::string, nvml::Return> errors;  // by function name; absent: success
   int init_calls = 0;
   int samples = 0;     // GPM samples allocated and not freed
