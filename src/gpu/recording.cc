@@ -102,7 +102,8 @@ Result<DeviceInfo> DeviceFromJson(const Json& json, const std::string& pointer) 
   in.Get("total_mib", info.total_mib, 1, kMaxMib);
   in.Get("reserved_mib", info.reserved_mib, 0, kMaxMib);
   in.Get("reports_sm_activity", info.reports_sm_activity);
-  if (info.uuid.empty()) in.Complain("uuid", "the name of a GPU");
+  if (!in.error() && info.uuid.empty()) in.Complain("uuid", "the name of a GPU");
+  if (!in.error() && info.total_mib == 0) in.Complain("total_mib", "the memory of the GPU");
   if (in.error()) return std::unexpected(*in.error());
   return info;
 }

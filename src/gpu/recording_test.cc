@@ -95,6 +95,8 @@ TEST(Recording, MistakesAreNamedByLine) {
       {"something else", "{\"tasks\":[]}\n", "no recording"},
       {"another version", "{\"carma_recording\":2,\"devices\":[]}\n", "another version"},
       {"no GPUs", "{\"carma_recording\":1}\n", "/devices"},
+      {"a GPU without memory", "{\"carma_recording\":1,\"devices\":[{\"uuid\":\"GPU-a\"}]}\n",
+       "total_mib"},
       {"broken JSON", head + "{\"at_ms\":\n", "line 2"},
       {"a GPU that there is not", head + "{\"at_ms\":0,\"gpu\":2,\"reading\":{}}\n", "/gpu"},
       {"no GPU", head + "{\"at_ms\":0,\"reading\":{}}\n", "/gpu"},
