@@ -44,8 +44,9 @@ std::string BashCases(const VerbWords& verb) {
       }
     }
     const std::string subs = base::Join(NamesOf(verb.verbs), " ");
-    cases += fmt::format("    {}/*) words={}{} ;;\n", name, ShellQuote(OptionList(verb.options)),
-                         subs.empty() ? "" : " names=" + ShellQuote(subs));
+    cases += fmt::format("    {}/*) words={}{}{} ;;\n", name, ShellQuote(OptionList(verb.options)),
+                         subs.empty() ? "" : " names=" + ShellQuote(subs),
+                         verb.takes_files ? " files=yes" : "");
   }
   return cases;
 }
@@ -55,7 +56,7 @@ std::string Bash(const std::vector<VerbWords>& verbs, const std::vector<OptionWo
   for (const VerbWords& verb : verbs) cases += BashCases(verb);
   return fmt::format(
       "_carma() {{\n"
-      "  local current=${{COMP_WORDS[COMP_CWORD]}} verb= sub= word words= names= i\n"
+      "  local current=${{COMP_WORDS[COMP_CWORD]}} verb= sub= word words= names= files= i\n"
       "  for ((i = 1; i < COMP_CWORD; ++i)); do\n"
       "    word=${{COMP_WORDS[i]}}\n"
       "    if [[ $word == --socket ]]; then ((++i))\n"
@@ -72,6 +73,7 @@ std::string Bash(const std::vector<VerbWords>& verbs, const std::vector<OptionWo
       "    COMPREPLY=($(compgen -W \"$words {}\" -- \"$current\"))\n"
       "  elif [[ -n $names ]]; then\n"
       "    COMPREPLY=($(compgen -W \"$names\" -- \"$current\"))\n"
+      "    [[ -z $files ]] || COMPREPLY+=($(compgen -f -- \"$current\"))\n"
       "  else\n"
       "    COMPREPLY=($(compgen -f -- \"$current\"))\n"
       "  fi\n"
@@ -96,9 +98,15 @@ std::string ZshOption(const OptionWords& option) {
   return specs;
 }
 
-// Asks for a verb, then for what that verb takes; for a verb's own verbs again.
+// The arguments of a verb that are files.
+std::string ZshFiles(const std::string& options) {
+  return fmt::format("_arguments -S{} '*:argument:_files'", options);
+}
+
+// Asks for a verb, then for what that verb takes; for a verb's own verbs again. takes_files: a file
+// may stand in the place of a verb.
 std::string ZshChoice(const std::vector<VerbWords>& verbs, const std::string& options,
-                      const std::string& global) {
+                      const std::string& global, bool takes_files) {
   std::string descriptions;
   std::string cases;
   for (const VerbWords& verb : verbs) {
@@ -107,21 +115,22 @@ std::string ZshChoice(const std::vector<VerbWords>& verbs, const std::string& op
     for (const std::string& name : verb.names) {
       descriptions += " " + QuotedLine(name + ":" + verb.help);
     }
-    const std::string taken =
-        verb.verbs.empty() ? fmt::format("_arguments -S{}{} '*:argument:_files'", specs, global)
-                           : ZshChoice(verb.verbs, specs + global, global);
+    const std::string taken = verb.verbs.empty()
+                                  ? ZshFiles(specs + global)
+                                  : ZshChoice(verb.verbs, specs + global, global, verb.takes_files);
     cases += fmt::format("    {}) {} ;;\n", base::Join(verb.names, "|"), taken);
   }
+  if (takes_files) cases += "    *) " + ZshFiles(options) + " ;;\n";
   return fmt::format(
       "verbs=({})\n"
       "  _arguments -C{} '1:verb:->verb' '*::argument:->rest'\n"
       "  case $state in\n"
-      "    verb) _describe verb verbs; return ;;\n"
+      "    verb) _describe verb verbs;{} return ;;\n"
       "  esac\n"
       "  case $line[1] in\n"
       "{}"
       "  esac",
-      descriptions, options, cases);
+      descriptions, options, takes_files ? " _files;" : "", cases);
 }
 
 std::string Zsh(const std::vector<VerbWords>& verbs, const std::vector<OptionWords>& global) {
@@ -136,7 +145,7 @@ std::string Zsh(const std::vector<VerbWords>& verbs, const std::vector<OptionWor
       "  {}\n"
       "}}\n"
       "if [[ $funcstack[1] == _carma ]]; then _carma \"$@\"; else compdef _carma carma; fi\n",
-      ZshChoice(verbs, global_specs, global_specs));
+      ZshChoice(verbs, global_specs, global_specs, false));
 }
 
 std::string FishOption(const OptionWords& option) {
@@ -147,14 +156,14 @@ std::string FishOption(const OptionWords& option) {
   return line + " -d " + QuotedLine(option.help) + "\n";
 }
 
-// where: the condition under which these verbs may come.
+// where: the condition under which these verbs may come; takes_files: files as well.
 std::string FishVerbs(const std::vector<VerbWords>& verbs, const std::string& where,
-                      const std::string& seen_before) {
+                      const std::string& seen_before, bool takes_files) {
   std::string out;
   for (const VerbWords& verb : verbs) {
     for (const std::string& name : verb.names) {
-      out += fmt::format("complete -c carma -n {} -f -a {} -d {}\n", ShellQuote(where), name,
-                         QuotedLine(verb.help));
+      out += fmt::format("complete -c carma -n {}{} -a {} -d {}\n", ShellQuote(where),
+                         takes_files ? "" : " -f", name, QuotedLine(verb.help));
     }
     const std::string seen =
         seen_before + "__fish_seen_subcommand_from " + base::Join(verb.names, " ");
@@ -165,7 +174,7 @@ std::string FishVerbs(const std::vector<VerbWords>& verbs, const std::string& wh
     out += FishVerbs(
         verb.verbs,
         seen + "; and not __fish_seen_subcommand_from " + base::Join(NamesOf(verb.verbs), " "),
-        seen + "; and ");
+        seen + "; and ", verb.takes_files);
   }
   return out;
 }
@@ -173,7 +182,7 @@ std::string FishVerbs(const std::vector<VerbWords>& verbs, const std::string& wh
 std::string Fish(const std::vector<VerbWords>& verbs, const std::vector<OptionWords>& global) {
   std::string out;
   for (const OptionWords& option : global) out += "complete -c carma" + FishOption(option);
-  return out + FishVerbs(verbs, "__fish_use_subcommand", "");
+  return out + FishVerbs(verbs, "__fish_use_subcommand", "", false);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ struct VerbWords {
   std::string help;
   std::vector<OptionWords> options;
   std::vector<VerbWords> verbs = {};  // of `carma trace`: "info" …; empty: none
+  bool takes_files = false;           // also where it has verbs: `carma estimate FILE | evaluate`
 };
 
 // shell: "bash", "zsh" or "fish". The words of `global` stand before every verb. Errors: kInvalid

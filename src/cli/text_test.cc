@@ -304,6 +304,11 @@ const std::vector<VerbWords> kSomeVerbs = {
      .options = {{"--all", 'a', false, "all"}},
      .verbs = {{.names = {"info"}, .help = "Look", .options = {{"--strict", 0, false, "no"}}},
                {.names = {"window"}, .help = "Cut", .options = {{"--from", 0, true, "when"}}}}},
+    {.names = {"estimate"},
+     .help = "Predict",
+     .options = {{"--batch", 'b', true, "how many"}},
+     .verbs = {{.names = {"evaluate"}, .help = "Compare", .options = {}}},
+     .takes_files = true},
     {.names = {"status"}, .help = "Show", .options = {}}};
 
 TEST(Completion, NamesVerbsAndOptionsInEveryShell) {
@@ -337,10 +342,18 @@ TEST(Completion, OffersSubVerbsAndTheirOptionsInBash) {
   const auto script = CompletionScript("bash", kSomeVerbs, {{"--json", 0, false, "JSON"}});
   ASSERT_TRUE(script);
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"carma ''", "list ls trace status\n"}, {"carma --json st", "status\n"},
-      {"carma trace ''", "info window\n"},    {"carma --socket x trace w", "window\n"},
-      {"carma trace --a", "--all\n"},         {"carma trace info --", "--strict --json\n"},
-      {"carma trace window --f", "--from\n"}, {"carma ls -", "--user -u --json\n"},
+      {"carma ''", "list ls trace estimate status\n"},
+      {"carma --json st", "status\n"},
+      {"carma trace ''", "info window\n"},
+      {"carma --socket x trace w", "window\n"},
+      {"carma trace --a", "--all\n"},
+      {"carma trace info --", "--strict --json\n"},
+      {"carma trace window --f", "--from\n"},
+      {"carma ls -", "--user -u --json\n"},
+      {"carma trace /dev/nul", "\n"},
+      {"carma estimate /dev/nul", "/dev/null\n"},
+      {"carma estimate ev", "evaluate\n"},
+      {"carma estimate -b /dev/nul", "/dev/null\n"},
   };
   for (const auto& [line, offered] : cases) {
     EXPECT_EQ(Offered(*script, line), offered) << line;

@@ -91,7 +91,7 @@ void AddRedo(CLI::App& app, Context& context) {
   CLI::App* verb = AddVerb(app, "redo", "Submit tasks again, as new ones, described as they were",
                            "  carma redo @          my last task once more\n"
                            "Dependencies, begin time and hold are left out.\n");
-  verb->add_option("tasks", flags->tasks, std::string(kTasksHelp) + "; default @");
+  verb->add_option("tasks", flags->tasks, std::string(kTasksHelp) + " (default: @)");
   verb->add_flag("--parsable", flags->parsable, "print only the number");
   verb->callback([&context, flags] { RunRedo(context, flags->tasks, flags->parsable); });
 }
@@ -100,7 +100,7 @@ void AddRedo(CLI::App& app, Context& context) {
 
 void AddWatch(CLI::App& verb, bool& watch, double& interval_s) {
   verb.add_flag("-w,--watch", watch, "show again and again until interrupted");
-  verb.add_option("--interval", interval_s, "seconds between two looks (default 2)")
+  verb.add_option("--interval", interval_s, "seconds between two looks (default: 2)")
       ->type_name("S")
       ->check(CLI::Range(0.1, 3600.0));
 }
@@ -120,7 +120,7 @@ void AddList(CLI::App& app, Context& context) {
                    "only these: running, R, failed,OOM … or all (newest first)")
       ->type_name("LIST");
   verb->add_option("--name", flags->name, "only tasks of this name")->type_name("NAME");
-  verb->add_option("--limit", flags->limit, "at most so many (default 500)")
+  verb->add_option("--limit", flags->limit, "at most so many (default: 500)")
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, std::size_t{10'000'000}));
   verb->add_flag("--all", flags->all, "ended ones too, newest first");
@@ -135,7 +135,7 @@ void AddTaskLook(CLI::App& app, Context& context, const char* name, const char* 
                  const char* example, TaskWork work) {
   auto tasks = NewFlags<std::vector<std::string>>();
   CLI::App* verb = AddVerb(app, name, help, example);
-  verb->add_option("tasks", *tasks, std::string(kTasksHelp) + "; default @");
+  verb->add_option("tasks", *tasks, std::string(kTasksHelp) + " (default: @)");
   verb->callback([&context, tasks, work] { work(context, *tasks); });
 }
 
@@ -144,7 +144,7 @@ void AddHistory(CLI::App& app, Context& context) {
   CLI::App* verb = AddVerb(app, "history", "What happened, to some tasks or to all",
                            "  carma history 42\n  carma history --limit 1000\n");
   verb->add_option("tasks", flags->tasks, kTasksHelp);
-  verb->add_option("-n,--limit", flags->limit, "the last N events of each (default 100)")
+  verb->add_option("-n,--limit", flags->limit, "the last N events of each (default: 100)")
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, std::size_t{10'000}));
   verb->callback([&context, flags] { RunHistory(context, *flags); });
@@ -189,7 +189,7 @@ void AddWait(CLI::App& app, Context& context) {
       "  carma wait @ && echo trained\n"
       "Exit code: that of the task, 128 + N after signal N, 1 if it ended otherwise without one;\n"
       "of several tasks the highest; 124 when --timeout is over.\n");
-  verb->add_option("tasks", flags->wait.tasks, std::string(kTasksHelp) + "; default @");
+  verb->add_option("tasks", flags->wait.tasks, std::string(kTasksHelp) + " (default: @)");
   verb->add_option("--timeout", flags->timeout, "give up after 90s, 15m, 2h … (bare: minutes)")
       ->type_name("SPAN");
   verb->add_flag("-q,--quiet", flags->wait.quiet, "print nothing");
@@ -212,7 +212,7 @@ void AddLogs(CLI::App& app, Context& context) {
   CLI::App* verb = AddVerb(app, "logs", "Show the output of a task, read from its file",
                            "  carma logs -f            follow my last task until it ends\n"
                            "  carma logs --err -n 20 42\n");
-  verb->add_option("tasks", flags->logs.tasks, std::string(kTasksHelp) + "; default @");
+  verb->add_option("tasks", flags->logs.tasks, std::string(kTasksHelp) + " (default: @)");
   verb->add_flag("-f,--follow", flags->logs.follow, "go on until the task has ended");
   verb->add_flag("--err", flags->logs.errors, "its standard error");
   verb->add_option("-n,--lines", flags->lines, "only the last N lines")
@@ -270,7 +270,7 @@ void AddStatus(CLI::App& app, Context& context) {
   CLI::App* verb = AddVerb(app, "status", "Show the daemon: version, rules, tasks, troubles",
                            "  carma status --wait      until it answers, for scripts\n");
   verb->add_flag("--wait", flags->wait, "keep trying until it answers");
-  verb->add_option("--timeout", flags->timeout_s, "seconds that --wait tries (default 30)")
+  verb->add_option("--timeout", flags->timeout_s, "seconds that --wait tries (default: 30)")
       ->type_name("S")
       ->check(CLI::Range(0.0, 86'400.0));
   verb->callback([&context, flags] { RunStatus(context, flags->wait ? flags->timeout_s : 0); });
@@ -278,10 +278,14 @@ void AddStatus(CLI::App& app, Context& context) {
 
 // ---- the shell ----
 
+bool IsPositional(const CLI::Option* option) {
+  return option->get_lnames().empty() && option->get_snames().empty();
+}
+
 std::vector<OptionWords> OptionsOf(const CLI::App& app) {
   std::vector<OptionWords> options;
   for (const CLI::Option* option : app.get_options()) {
-    if (option->get_lnames().empty() && option->get_snames().empty()) continue;  // positional
+    if (IsPositional(option)) continue;
     options.push_back(
         {.long_name = option->get_lnames().empty() ? "" : "--" + option->get_lnames()[0],
          .letter = option->get_snames().empty() ? '\0' : option->get_snames()[0][0],
@@ -297,7 +301,8 @@ std::vector<VerbWords> VerbsOf(const CLI::App& app) {
     VerbWords words{.names = {each->get_name()},
                     .help = each->get_description(),
                     .options = OptionsOf(*each),
-                    .verbs = VerbsOf(*each)};
+                    .verbs = VerbsOf(*each),
+                    .takes_files = !each->get_options(&IsPositional).empty()};
     for (const std::string& alias : each->get_aliases()) words.names.push_back(alias);
     verbs.push_back(std::move(words));
   }
