@@ -60,13 +60,19 @@ std::string_view PrecisionName(estimate::Precision precision) {
   return "";
 }
 
+// "25.6 M parameters"; small models to the last one.
+std::string ParamsText(double params) {
+  return params < 1e5 ? fmt::format("{:.0f} parameters", params)
+                      : fmt::format("{:.1f} M parameters", params / 1e6);
+}
+
 std::string ModelLine(const EstimateSheet& sheet) {
   const model::LayerList* layers = sheet.layers;
   if (layers == nullptr) return "no model summary";
-  return fmt::format("{}{}, {} rows, {:.1f} M parameters",
+  return fmt::format("{}{}, {} rows, {}",
                      layers->model.empty() ? "" : base::Printable(layers->model, 80) + ": ",
                      FormatName(layers->format), layers->layers.size(),
-                     static_cast<double>(layers->params) / 1e6);
+                     ParamsText(static_cast<double>(layers->params)));
 }
 
 // What was asked: "batch 32, adam, fp32, 1 GPU, A100".

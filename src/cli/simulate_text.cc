@@ -48,10 +48,14 @@ std::string Minutes(double seconds) {
   return fmt::format("{:.0f}", seconds / 60);
 }
 
+// "+1.5" of 0.015; never "-0.0".
+std::string PercentText(double relative) {
+  return fmt::format("{:+.1f}", std::round(relative * 1000) / 10 + 0.0);
+}
+
 // "-25.4 ±1.4", "~" before what is within the noise.
 std::string ChangeText(const Change& change) {
-  std::string text =
-      fmt::format("{}{:+.1f}", change.within_noise ? "~" : "", change.relative.mean * 100);
+  std::string text = (change.within_noise ? "~" : "") + PercentText(change.relative.mean);
   if (change.relative.runs > 1) text += fmt::format(" ±{:.1f}", change.relative.sd * 100);
   return text;
 }
@@ -64,16 +68,15 @@ std::string OomText(const SimOutcome& outcome) {
   return fmt::format("{:.1f} ({:.0f}-{:.0f})", EstimatedOf(ooms).mean, *low, *high);
 }
 
-// Tasks that did not succeed, over all runs; they shorten a makespan without merit.
-std::string FailedText(const SimOutcome& outcome) {
-  const double failed = MeanOf(outcome, [](const Metrics& run) {
+// Tasks that did not succeed, mean of all runs; they shorten a makespan without merit.
+double Failed(const SimOutcome& outcome) {
+  return MeanOf(outcome, [](const Metrics& run) {
     double others = 0;
     for (const auto& [state, count] : run.tasks_by_state) {
       if (state != core::TaskState::kSucceeded) others += static_cast<double>(count);
     }
     return others;
   });
-  return failed == 0 ? "-" : fmt::format("{:.1f}", failed);
 }
 
 }  // namespace
@@ -111,7 +114,9 @@ std::string SimTable(std::span<const SimOutcome> outcomes, const Screen& screen)
       return ChangeText(ChangeOf(Values(outcome, quantity), Values(first, quantity)));
     };
     const double makespan = MeanOf(outcome, Makespan);
-    const double bound = report::TightestBound(outcome.runs.front().bounds);
+    const double failed = Failed(outcome);
+    // The bounds are those of the whole load.
+    const double bound = failed > 0 ? 0 : report::TightestBound(outcome.runs.front().bounds);
     const auto mean = [&](double (*quantity)(const Metrics&)) { return MeanOf(outcome, quantity); };
     table.Add({{base::Printable(outcome.policy.label, 60)},
                {Minutes(makespan)},
@@ -119,7 +124,7 @@ std::string SimTable(std::span<const SimOutcome> outcomes, const Screen& screen)
                {fmt::format("{:.2f}", mean(Energy))},
                {change(Energy)},
                {OomText(outcome)},
-               {FailedText(outcome)},
+               {failed > 0 ? fmt::format("{:.4g}", failed) : "-"},
                {Minutes(mean([](const Metrics& run) { return run.waiting.mean; }))},
                {Minutes(mean([](const Metrics& run) { return run.execution.mean; }))},
                {Minutes(mean([](const Metrics& run) { return run.jct.mean; }))},
@@ -134,7 +139,7 @@ std::string SimTable(std::span<const SimOutcome> outcomes, const Screen& screen)
                                                                          : 1;
                                                             }))
                                               : "-"},
-               {bound > 0 ? fmt::format("{:+.1f}", (makespan / bound - 1) * 100) : "-"}});
+               {bound > 0 ? PercentText(makespan / bound - 1) : "-"}});
   }
   return table.Text(screen);
 }

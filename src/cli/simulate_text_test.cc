@@ -8,6 +8,7 @@
 namespace carma::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -50,6 +51,16 @@ TEST(SimTable, ComparesWithTheFirstAndWithWhatNoPolicyBeats) {
   EXPECT_THAT(table, HasSubstr("-25.0 ±0.0"));
   EXPECT_THAT(table, HasSubstr("+50.0"));
   EXPECT_THAT(table, Not(HasSubstr("~")));
+}
+
+TEST(SimTable, ALoadThatWasNotDoneHasNoDistanceToItsBounds) {
+  SimOutcome outcomes[] = {Outcome("exclusive", {4500}), Outcome("CARMA", {4499.9})};
+  EXPECT_THAT(SimTable(outcomes, Screen{}), AllOf(HasSubstr(" +50.0"), HasSubstr(" +0.0")));
+  for (SimOutcome& outcome : outcomes) {
+    outcome.runs.front().tasks_by_state = {{core::TaskState::kSucceeded, 56},
+                                           {core::TaskState::kOutOfMemory, 4}};
+  }
+  EXPECT_THAT(SimTable(outcomes, Screen{}), AllOf(Not(HasSubstr("+50.0")), HasSubstr(" 4 ")));
 }
 
 TEST(ProgressBar, TellsShareAndTimeLeft) {
