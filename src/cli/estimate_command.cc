@@ -217,9 +217,10 @@ void AddEstimateCommand(CLI::App& app, Context& context) {
   add("--precision", flags->precision, "fp32, amp, bf16 …", "NAME");
   add("-G,--gpus", flags->gpus, "GPUs of the task", "N");
   add("--memory", flags->memory, "what you would state yourself", "SIZE");
-  add("--gpu-type", flags->gpu_type, "GPU as the driver names it; default: the server's", "NAME");
-  add("-e,--estimator", flags->estimators, "only these; default: all", "LIST");
-  add("--weights", flags->weights, "of the gpumemnet estimators; default: the shipped ones", "DIR");
+  add("--gpu-type", flags->gpu_type, "GPU as the driver names it (default: the server's)", "NAME");
+  add("-e,--estimator", flags->estimators, "only these (default: all)", "LIST");
+  add("--weights", flags->weights, "of the gpumemnet estimators (default: the shipped ones)",
+      "DIR");
   verb->add_option("--coverage", flags->coverage, "share of tasks the bound should cover")
       ->type_name("SHARE")
       ->check(CLI::Range(0.5, 0.999));

@@ -326,11 +326,12 @@ void AddEvaluateCommand(CLI::App& estimate, Context& context) {
   add("--layers", flags->layers, "layer lists of the models", "FILE");
   add("--measured", flags->measured, "what was measured", "FILE");
   add("--catalogue", flags->catalogue, "task descriptions with their summaries instead", "FILE");
-  add("--summaries", flags->summaries, "folder of the summaries; default: beside it", "DIR");
-  add("-e,--estimator", flags->estimators, "only these; default: all", "LIST");
+  add("--summaries", flags->summaries, "folder of the summaries (default: beside it)", "DIR");
+  add("-e,--estimator", flags->estimators, "only these (default: all)", "LIST");
   add("--optimizer", flags->optimizer,
-      "of rows that do not say theirs; default: sgd-momentum, for a catalogue adam", "NAME");
-  add("--weights", flags->weights, "of the gpumemnet estimators; default: the shipped ones", "DIR");
+      "of rows that do not say theirs (default: sgd-momentum; adam for a catalogue)", "NAME");
+  add("--weights", flags->weights, "of the gpumemnet estimators (default: the shipped ones)",
+      "DIR");
   add("--calibrate", flags->calibrate, "let the runs of this family teach the constant part",
       "FAMILY");
   verb->add_option_function<std::string>(

@@ -197,9 +197,11 @@ void AddReportCommand(CLI::App& app, Context& context) {
   verb->add_option("files", flags->files, "kept reports (--json) instead of the daemon's history")
       ->expected(0, static_cast<int>(kMaxFiles))
       ->type_name("FILE");
-  verb->add_option("--since", flags->since, "only tasks submitted since: a date, or 2h ago")
+  verb->add_option("--since", flags->since,
+                   "only tasks submitted since: a date, or 2h for so long ago")
       ->type_name("TIME");
-  verb->add_option("--until", flags->until, "only tasks submitted until: a date, or 2h ago")
+  verb->add_option("--until", flags->until,
+                   "only tasks submitted until: a date, or 2h for so long ago")
       ->type_name("TIME");
   verb->add_option("--last", flags->last, "only the N tasks of the span submitted last")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))

@@ -363,13 +363,15 @@ void AddSimulateCommand(CLI::App& app, Context& context) {
   verb->add_option("--published", flags->published,
                    "the original's rules and pauses for all: thesis or v2")
       ->type_name("ERA");
-  verb->add_option("--runs", load.runs, "runs of each policy, with seeds one after the other")
+  verb->add_option("--runs", load.runs,
+                   "runs of each policy, with seeds one after the other (default: 1)")
       ->check(CLI::Range(1, kMaxSimRuns))
       ->type_name("N");
-  verb->add_option("--noise", load.noise, "sigma of the random factor on durations, as 0.03")
+  verb->add_option("--noise", load.noise,
+                   "sigma of the random factor on durations, as 0.03 (default: 0)")
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("SIGMA");
-  verb->add_option("--seed", load.seed, "of the first run")->type_name("S");
+  verb->add_option("--seed", load.seed, "of the first run (default: 1)")->type_name("S");
   verb->add_option("--threads", flags->threads, "runs at once (default: one per core)")
       ->check(CLI::Range(1, kMaxThreads))
       ->type_name("N");

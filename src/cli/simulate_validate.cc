@@ -206,9 +206,11 @@ void AddSimulateValidate(CLI::App& simulate, Context& context) {
                    "slowdown; may be repeated")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  verb->add_option("--workloads", flags->workloads, "catalogue of their workloads")
+  verb->add_option("--workloads", flags->workloads,
+                   "catalogue of their workloads (default: built in)")
       ->type_name("FILE");
-  verb->add_option("--server", flags->server, "default: dgx-station-a100, where it was measured")
+  verb->add_option("--server", flags->server,
+                   "name or shape (default: dgx-station-a100, where it was measured)")
       ->type_name("SERVER");
   verb->add_option("--runs", flags->runs, "of each policy (default: 40)")
       ->check(CLI::Range(1, kMaxSimRuns))
@@ -216,7 +218,7 @@ void AddSimulateValidate(CLI::App& simulate, Context& context) {
   verb->add_option("--noise", flags->noise, "on durations (default: 0.03)")
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("SIGMA");
-  verb->add_option("--seed", flags->seed, "of the first run")->type_name("S");
+  verb->add_option("--seed", flags->seed, "of the first run (default: 1)")->type_name("S");
   verb->footer(
       "Without a trace the models alone are compared. Exit code 1: something disagrees.\n"
       "  carma simulate validate --trace heavy60.csv --workloads catalog.csv");

@@ -47,7 +47,7 @@ void AddCatalogueOption(CLI::App& verb, std::string& workloads) {
 }
 
 void AddSeedOption(CLI::App& verb, std::uint64_t& seed) {
-  verb.add_option("--seed", seed, "equal seeds give equal bytes (default 1)")->type_name("N");
+  verb.add_option("--seed", seed, "equal seeds give equal bytes (default: 1)")->type_name("N");
 }
 
 void AddReplay(CLI::App& trace, Context& context) {
@@ -112,11 +112,11 @@ void AddSample(CLI::App& trace, Context& context) {
                               "Jobs for a small server, arriving in the trace's pattern", flags,
                               &RunTraceSample);
   AddSourceOptions(*verb, flags->source)->required();
-  verb->add_option("--gpus", flags->gpus, "GPUs of the server (default 4)")
+  verb->add_option("--gpus", flags->gpus, "GPUs of the server (default: 4)")
       ->type_name("N")
       ->check(CLI::Range(1, trace::kMaxJobGpus));
   verb->add_option("--load", flags->load,
-                   "GPU time submitted, as a share of what the server has (default 1)")
+                   "GPU time submitted, as a share of what the server has (default: 1)")
       ->type_name("SHARE")
       ->check(CLI::Range(1e-6, 1e3));
   verb->add_option("--tasks", flags->tasks, "about so many jobs, instead of a load")
@@ -140,7 +140,7 @@ void AddMap(CLI::App& trace, Context& context) {
   AddCatalogueOption(*verb, flags->source.workloads);
   verb->add_option(
           "--mix", flags->mix,
-          std::string("shares of the classes, shortest jobs first (default ") + kDefaultMix + ")")
+          std::string("shares of the classes, shortest jobs first (default: ") + kDefaultMix + ")")
       ->type_name("MIX");
   verb->add_flag("--keep-durations", flags->keep_durations,
                  "tasks last as long as their jobs did, not as long as their workloads");
@@ -155,7 +155,7 @@ void AddGenerate(CLI::App& trace, Context& context) {
                               flags, &RunTraceGenerate);
   AddSourceOptions(*verb, flags->fit, "--fit");
   AddCatalogueOption(*verb, flags->fit.workloads);
-  verb->add_option("--tasks", flags->tasks, "how many jobs (default 60)")
+  verb->add_option("--tasks", flags->tasks, "how many jobs (default: 60)")
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, kMostGenerated));
   verb->add_option("--mean-gap", flags->mean_gap_s, "mean seconds between two submissions")
@@ -176,7 +176,7 @@ void AddExport(CLI::App& trace, Context& context) {
       AddSubVerb(trace, context, "export", "A trace or the daemon's history as CSV, or as a script",
                  flags, &RunTraceExport);
   CLI::Option* file = AddSourceOptions(*verb, flags->source);
-  verb->add_option("--from", "daemon: the tasks that it remembers (default without a FILE)")
+  verb->add_option("--from", "daemon: the tasks that it remembers (default: without a FILE)")
       ->type_name("daemon")
       ->check(CLI::IsMember({"daemon"}))
       ->excludes(file);

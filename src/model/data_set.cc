@@ -21,7 +21,7 @@ class PackedLines {
  public:
   static base::Result<PackedLines> Open(const std::string& path) {
     base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (fd.get() < 0) return base::FailErrno(errno, "open " + base::Printable(path));
+    if (fd.get() < 0) return base::FailErrno(errno, base::Printable(path));
     struct stat info {};
     if (::fstat(fd.get(), &info) != 0) return base::FailErrno(errno, "stat " + path);
     if (!S_ISREG(info.st_mode)) {
