@@ -262,9 +262,13 @@ std::string_view LevelName(Level level) {
 std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Settings& settings) {
   std::vector<Finding> findings;
   if (!facts.versions) {
-    findings.push_back({"driver", Level::kBad, base::Printable(facts.versions.error().message),
-                        "install the NVIDIA driver so that nvidia-smi works, or name its library "
-                        "with monitor.nvml_library"});
+    const char* const remedy =
+        facts.hangs ? "see the kernel's log (dmesg) for NVRM and Xid lines; a reset or a reboot is "
+                      "likely to be needed"
+                    : "install the NVIDIA driver so that nvidia-smi works, or name its library "
+                      "with monitor.nvml_library";
+    findings.push_back(
+        {"driver", Level::kBad, base::Printable(facts.versions.error().message), remedy});
     return findings;
   }
   std::vector<std::string> pieces;

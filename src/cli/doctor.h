@@ -42,6 +42,7 @@ struct DriverFacts {
   base::Result<std::vector<GpuFacts>> gpus;
   std::string dcgm_trouble;
   bool simulated = false;
+  bool hangs = false;  // it did not answer in time; `versions` says so
 };
 
 // Versions of driver and library, or why there are none; then one or more findings per GPU: what is

@@ -105,7 +105,8 @@ DriverFacts AskDriverPatiently(const config::Settings& settings) {
                                                         " s: it hangs"),
           .gpus = {},
           .dcgm_trouble = "",
-          .simulated = !settings.simgpu_state.empty()};
+          .simulated = !settings.simgpu_state.empty(),
+          .hangs = true};
 }
 
 // The last answers of a recording, which somebody else's machine gave.

@@ -149,6 +149,13 @@ TEST(DoctorGpus, ADriverThatDoesNotAnswerIsBad) {
                          .dcgm_trouble = "",
                          .simulated = false};
   EXPECT_EQ(FirstTrouble(CheckDriver(none, {})).text, "no NVML library");
+  EXPECT_THAT(FirstTrouble(CheckDriver(none, {})).remedy, HasSubstr("install the NVIDIA driver"));
+  const DriverFacts hanging{.versions = Fail(ErrorCode::kUnavailable, "it hangs"),
+                            .gpus = {},
+                            .dcgm_trouble = "",
+                            .simulated = false,
+                            .hangs = true};
+  EXPECT_THAT(FirstTrouble(CheckDriver(hanging, {})).remedy, HasSubstr("Xid"));
   DriverFacts silent = OneGpu(Healthy());
   silent.gpus = Fail(ErrorCode::kUnavailable, "initialising NVML: unknown error");
   EXPECT_EQ(FirstTrouble(CheckDriver(silent, {})).topic, "gpus");
