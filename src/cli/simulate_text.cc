@@ -20,21 +20,8 @@ std::vector<double> Values(const SimOutcome& outcome, double (*quantity)(const M
   return values;
 }
 
-report::Estimated EstimatedOf(std::span<const double> values) {
-  report::Estimated estimated{.runs = values.size()};
-  const auto n = static_cast<double>(values.size());
-  for (const double value : values) estimated.mean += value / n;
-  if (values.size() < 2) return estimated;
-  double squares = 0;
-  for (const double value : values) {
-    squares += (value - estimated.mean) * (value - estimated.mean);
-  }
-  estimated.sd = std::sqrt(squares / (n - 1));
-  return estimated;
-}
-
 double MeanOf(const SimOutcome& outcome, double (*quantity)(const Metrics&)) {
-  return EstimatedOf(Values(outcome, quantity)).mean;
+  return report::EstimatedOf(Values(outcome, quantity)).mean;
 }
 
 double Makespan(const Metrics& run) {
@@ -65,7 +52,7 @@ std::string OomText(const SimOutcome& outcome) {
       Values(outcome, [](const Metrics& run) { return static_cast<double>(run.oom_crashes); });
   const auto [low, high] = std::minmax_element(ooms.begin(), ooms.end());
   if (ooms.size() == 1) return fmt::format("{:.0f}", ooms.front());
-  return fmt::format("{:.1f} ({:.0f}-{:.0f})", EstimatedOf(ooms).mean, *low, *high);
+  return fmt::format("{:.1f} ({:.0f}-{:.0f})", report::EstimatedOf(ooms).mean, *low, *high);
 }
 
 // Tasks that did not succeed, mean of all runs; they shorten a makespan without merit.
@@ -86,7 +73,7 @@ Change ChangeOf(std::span<const double> values, std::span<const double> referenc
   for (std::size_t i = 0; i < values.size(); ++i) {
     changes.push_back(reference[i] > 0 ? values[i] / reference[i] - 1 : 0);
   }
-  Change change{.relative = EstimatedOf(changes)};
+  Change change{.relative = report::EstimatedOf(changes)};
   const double error = change.relative.sd / std::sqrt(static_cast<double>(changes.size()));
   change.within_noise = changes.size() > 1 && std::abs(change.relative.mean) < 2 * error;
   return change;

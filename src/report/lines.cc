@@ -95,13 +95,7 @@ std::vector<Case> CasesOf(std::span<const Metrics> runs) {
   return cases;
 }
 
-std::optional<Estimated> Over(const Case& of, const Line& line) {
-  std::vector<double> values;
-  for (const Metrics* each : of.replays) {
-    const Value value = line.value(*each);
-    if (!value) return std::nullopt;
-    values.push_back(*value);
-  }
+Estimated EstimatedOf(std::span<const double> values) {
   Estimated estimated{.mean = 0, .sd = 0, .runs = values.size()};
   for (const double value : values) estimated.mean += value;
   estimated.mean /= static_cast<double>(values.size());
@@ -110,6 +104,16 @@ std::optional<Estimated> Over(const Case& of, const Line& line) {
   for (const double value : values) squares += (value - estimated.mean) * (value - estimated.mean);
   estimated.sd = std::sqrt(squares / static_cast<double>(values.size() - 1));
   return estimated;
+}
+
+std::optional<Estimated> Over(const Case& of, const Line& line) {
+  std::vector<double> values;
+  for (const Metrics* each : of.replays) {
+    const Value value = line.value(*each);
+    if (!value) return std::nullopt;
+    values.push_back(*value);
+  }
+  return EstimatedOf(values);
 }
 
 bool WithinNoise(const Estimated& a, const Estimated& b) {

@@ -49,6 +49,8 @@ struct Estimated {
   double sd = 0;  // 0 for a single run
   std::size_t runs = 0;
 };
+// values: one per run, at least one.
+Estimated EstimatedOf(std::span<const double> values);
 // True if two means differ by less than twice the standard error of their difference, so that the
 // difference says nothing; false where a side has a single run, because nobody knows.
 bool WithinNoise(const Estimated& a, const Estimated& b);
