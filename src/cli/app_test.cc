@@ -385,5 +385,19 @@ TEST_F(App, CompletionKnowsEveryOptionOfSubmit) {
   }
 }
 
+TEST_F(App, EstimateReadsASummaryFromAPipe) {
+  const std::string path = daemon_.dir() + "/net.json";
+  std::ofstream(path) << R"({"model":"net","input":[64],"output":[-1,64],"params":4160,)"
+                         R"("layers":[["Linear",[-1,64],[-1,64],4160,0,4160,0,"fc"]]})";
+  const std::vector<std::string> words{"estimate", "-", "--batch", "8"};
+  const Ran ran = RunWords(daemon_.socket_path(), words, path);
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_TRUE(ran.out.starts_with("standard input: net: CARMA layer list, 1 rows, 4160 "))
+      << ran.out;
+  const Ran nothing = RunWords(daemon_.socket_path(), words, "/dev/null");
+  EXPECT_EQ(nothing.exit_code, 2);
+  EXPECT_TRUE(nothing.err.starts_with("carma: standard input:1: no model summary")) << nothing.err;
+}
+
 }  // namespace
 }  // namespace carma::cli

@@ -1,8 +1,4 @@
 // submit --batch: many tasks from one file, in as few durable requests as the daemon takes.
-#include <fcntl.h>
-#include <unistd.h>
-
-#include "base/file.h"
 #include "base/text.h"
 #include "cli/calls.h"
 #include "cli/describe.h"
@@ -112,11 +108,6 @@ class BatchReader {
   std::string name_;
   task::TaskSpec common_;  // to check lines; without the environment, which the daemon checks
 };
-
-base::Result<std::string> ReadBatchFile(const std::string& path) {
-  if (path != "-") return base::ReadFile(path, kMaxFileBytes);
-  return base::ReadAll(STDIN_FILENO, kMaxFileBytes);
-}
 
 // The daemon names a task of a request by "/tasks/N": the line says more.
 base::Error WithLine(base::Error error, const Batch& batch, std::size_t first,
@@ -230,7 +221,7 @@ void RunBatch(Context& context, const SubmitFlags& flags) {
   const std::string name = flags.batch == "-" ? "stdin" : flags.batch;
   const auto caller = CallerContext();
   if (!caller) return context.Fail(caller.error());
-  const auto text = ReadBatchFile(flags.batch);
+  const auto text = ReadInput(flags.batch, kMaxFileBytes);
   if (!text) return context.Fail(text.error());
   const auto batch = BatchReader(flags, *caller, name).Read(*text);
   if (!batch) return context.Fail(batch.error());

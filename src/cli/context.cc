@@ -52,6 +52,17 @@ void Warn(const Context& context, std::string_view text) {
   std::fprintf(context.err, "carma: warning: %s\n", base::Printable(text, 4096).c_str());
 }
 
+base::Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes) {
+  if (path != "-") return base::ReadFile(path, max_bytes);
+  base::Result<std::string> text = base::ReadAll(STDIN_FILENO, max_bytes);
+  if (!text) return base::Wrap(text.error(), InputName(path));
+  return text;
+}
+
+std::string InputName(const std::string& path) {
+  return path == "-" ? "standard input" : path;
+}
+
 base::Result<std::vector<std::uint64_t>> ResolveTasks(Context& context,
                                                       std::vector<std::string> words,
                                                       const std::string& fallback) {

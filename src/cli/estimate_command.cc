@@ -138,14 +138,14 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
   const task::TaskSpec& spec = described->spec;
   estimate::Summary summary;
   if (spec.model_summary) {
-    summary = estimate::ReadSummary(base::ReadFile(*spec.model_summary, model::kMaxSummaryBytes),
-                                    *spec.model_summary);
+    const std::string path = flags.file == "-" ? "-" : *spec.model_summary;
+    summary = estimate::ReadSummary(ReadInput(path, model::kMaxSummaryBytes), InputName(path));
   }
   if (!summary.layers && !described->has_command)
     return context.Fail({ErrorCode::kInvalid, summary.trouble});
 
   EstimateSheet sheet;
-  sheet.file = flags.file;
+  sheet.file = InputName(flags.file);
   estimate::Question question = estimate::QuestionOf(spec, ::geteuid(), summary, sheet.remarks);
   if (!summary.trouble.empty()) sheet.remarks.push_back("no model summary: " + summary.trouble);
   if (!described->has_command) question.signature = question.kin = "";
@@ -208,7 +208,8 @@ void AddEstimateCommand(CLI::App& app, Context& context) {
       "Exit code: 0 estimated, 1 no estimator has an answer, 2 the file cannot be read.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<EstimateFlags>();
-  verb->add_option("file", flags->file, "model summary, script or .rad file")->type_name("FILE");
+  verb->add_option("file", flags->file, "model summary (-: standard input), script or .rad file")
+      ->type_name("FILE");
   const auto add = [&](const char* name, std::string& target, const char* help, const char* type) {
     verb->add_option(name, target, help)->type_name(type);
   };

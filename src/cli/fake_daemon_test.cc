@@ -1,12 +1,17 @@
 #include "cli/fake_daemon_test.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <filesystem>
+#include <optional>
 #include <thread>
+
+#include "base/unique_fd.h"
 
 namespace carma::cli {
 
@@ -64,7 +69,27 @@ void FakeDaemon::Handle(api::Request request, api::Responder respond) {
   respond(route(request));
 }
 
-Ran RunWords(const std::string& socket_path, std::vector<std::string> words) {
+namespace {
+
+// Makes a file the program's standard input while it lives.
+class StandardInput {
+ public:
+  explicit StandardInput(const std::string& path)
+      : before_(::dup(STDIN_FILENO)), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    ::dup2(file_.get(), STDIN_FILENO);
+  }
+  ~StandardInput() { ::dup2(before_.get(), STDIN_FILENO); }
+
+ private:
+  base::UniqueFd before_, file_;
+};
+
+}  // namespace
+
+Ran RunWords(const std::string& socket_path, std::vector<std::string> words,
+             const std::string& input) {
+  std::optional<StandardInput> standard_input;
+  if (!input.empty()) standard_input.emplace(input);
   words.insert(words.begin(), "carma");
   std::vector<const char*> argv;
   for (const std::string& word : words) argv.push_back(word.c_str());

@@ -45,7 +45,8 @@ struct Ran {
   std::string out;
   std::string err;
 };
-// Runs `carma WORDS…` against the socket.
-Ran RunWords(const std::string& socket_path, std::vector<std::string> words);
+// Runs `carma WORDS…` against the socket; input: a file that stands for standard input.
+Ran RunWords(const std::string& socket_path, std::vector<std::string> words,
+             const std::string& input = "");
 
 }  // namespace carma::cli

@@ -115,12 +115,12 @@ std::string NameFrom(const std::string& path) {
 Result<std::vector<Report>> LoadReports(const std::vector<std::string>& paths) {
   std::vector<Report> all;
   for (const std::string& path : paths) {
-    const Result<std::string> text = base::ReadFile(path, kMaxReportBytes);
+    const Result<std::string> text = ReadInput(path, kMaxReportBytes);
     if (!text) return std::unexpected(text.error());
     Result<std::vector<Report>> reports = report::ReportsFromJsonText(*text);
-    if (!reports) return base::Wrap(reports.error(), path);
+    if (!reports) return base::Wrap(reports.error(), InputName(path));
     for (Report& each : *reports) {
-      if (each.metrics.label.empty()) SetLabel(each, NameFrom(path));
+      if (each.metrics.label.empty()) SetLabel(each, NameFrom(InputName(path)));
       all.push_back(std::move(each));
     }
   }
@@ -188,13 +188,15 @@ void AddReportCommand(CLI::App& app, Context& context) {
       "  carma report --since 12h\n"
       "  carma report --since \"2026-03-01 14:00\" --name magm --json > magm.json\n"
       "  carma report exclusive.json magm.json --html both.html\n"
+      "  carma simulate --runs 20 --noise 0.03 --json | carma report - --html runs.html\n"
       "  carma report --last 100 --csv --tasks > tasks.csv\n"
       "Tasks submitted in the span count; the definitions are in docs/metrics.md. The first of "
       "several\nreports is what the others are compared with; equal names are replays of one "
       "run.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<ReportFlags>();
-  verb->add_option("files", flags->files, "kept reports (--json) instead of the daemon's history")
+  verb->add_option("files", flags->files,
+                   "kept reports (--json) instead of the daemon's history; -: standard input")
       ->expected(0, static_cast<int>(kMaxFiles))
       ->type_name("FILE");
   verb->add_option("--since", flags->since,

@@ -79,6 +79,16 @@ TEST_F(Reports, AreComparedFromFiles) {
   EXPECT_EQ(Run({"report", "compare"}).exit_code, kExitUsage);
 }
 
+TEST_F(Reports, ComeThroughAPipe) {
+  const std::string one = Write("one.json", R"({"trace_total_s":5400,"label":"exclusive"})");
+  const Ran ran = RunWords(daemon_.socket_path(), {"report", "-"}, one);
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("1:30:00"));
+  const Ran broken = RunWords(daemon_.socket_path(), {"report", "-"}, Write("broken.json", "{"));
+  EXPECT_EQ(broken.exit_code, kExitUsage);
+  EXPECT_THAT(broken.err, HasSubstr("carma: standard input:"));
+}
+
 TEST_F(Reports, GoOutAsOneHtmlFileOrAsCsv) {
   const std::string one = Write("one.json", R"({"trace_total_s":1000,"label":"exclusive"})");
   const std::string two = Write("two.json", R"([{"trace_total_s":750,"label":"magm <80 %>"}])");

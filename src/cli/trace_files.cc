@@ -32,7 +32,7 @@ Result<trace::JobTrace> ReadFrom(const JobSource& source, const trace::ReadOptio
   }
   Result<trace::FileSource> file = trace::FileSource::Open(source.path);
   if (!file) return std::unexpected(file.error());
-  return trace::ReadJobs(*file, source.name(), options);
+  return trace::ReadJobs(*file, InputName(source.path), options);
 }
 
 void WarnOf(Context& context, const trace::Complaints& complaints, const std::string& path) {
@@ -50,10 +50,6 @@ void WarnOf(Context& context, const trace::Complaints& complaints, const std::st
 }
 
 }  // namespace
-
-std::string JobSource::name() const {
-  return path == "-" ? "standard input" : base::Printable(path);
-}
 
 Result<trace::TaskTrace> LoadTaskTrace(const std::string& path) {
   if (IsBuiltIn(path)) return trace::BuiltInDemo60();
@@ -75,14 +71,14 @@ Result<LoadedJobs> LoadJobs(Context& context, const JobSource& source) {
   Result<trace::JobTrace> trace = ReadFrom(
       source, {.format = source.format, .strict = source.strict, .catalogue = &*catalogue});
   if (!trace) return std::unexpected(trace.error());
-  WarnOf(context, trace->complaints, source.name());
+  WarnOf(context, trace->complaints, InputName(source.path));
   return LoadedJobs{*std::move(trace), *std::move(catalogue)};
 }
 
 std::string MadeBy(const Context& context, std::string_view command, const JobSource& source,
                    const trace::JobTrace& trace) {
   return fmt::format("made by carma {}: trace {}, of {} ({}, sha256 {})", context.version, command,
-                     source.name(), trace.format, trace.sha256);
+                     base::Printable(InputName(source.path)), trace.format, trace.sha256);
 }
 
 trace::Sink OutputOf(Context& context) {

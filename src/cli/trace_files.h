@@ -25,8 +25,6 @@ struct JobSource {
   std::string format;     // empty: told by the content
   std::string workloads;  // catalogue, for task traces; empty: the built-in one
   bool strict = false;    // what is wrong with a line is an error
-
-  std::string name() const;  // for people: "standard input" for "-"; printable
 };
 struct LoadedJobs {
   trace::JobTrace trace;

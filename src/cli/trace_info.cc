@@ -177,7 +177,7 @@ std::string ToText(const JobSource& source, const LoadedJobs& loaded, const JobS
   const auto row = [&text](std::string_view title, const std::string& what) {
     text += fmt::format("{:<13}{}\n", title, what);
   };
-  row("Trace", fmt::format("{} ({})", source.name(), trace.format));
+  row("Trace", fmt::format("{} ({})", base::Printable(InputName(source.path)), trace.format));
   if (trace.start_ms) row("Start", trace::FormatLocalTime(*trace.start_ms));
   if (trace.workloads.size() > 1) {
     const WorkloadFacts workloads = FactsOf(loaded);

@@ -25,6 +25,10 @@ base::Result<std::vector<std::uint64_t>> ResolveTasks(Context& context,
 std::string OwnUserName();
 void Print(const Context& context, std::string_view text);
 void Warn(const Context& context, std::string_view text);
+// The text of a FILE on the command line, "-" being standard input. Errors: as base::ReadFile.
+base::Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes);
+// What people are told that it is called: "standard input" or the path.
+std::string InputName(const std::string& path);
 
 struct SubmitFlags {
   // Options of task/options.h with their values, in the order given; switches have an empty value.
