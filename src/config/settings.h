@@ -38,14 +38,14 @@ struct Settings {
   std::optional<std::string> published;
   core::PolicyConfig policy;
   // [collocation]
-  CollocationMethod collocation = CollocationMethod::kStreams;
   std::string mps_pipe_directory = "/tmp/nvidia-mps";
+  CollocationMethod collocation = CollocationMethod::kStreams;
   // [monitor]
+  gpu::ActivitySource activity_source = gpu::ActivitySource::kAuto;  // "auto", "nvml", "dcgm"
   base::Duration sample_period{1'000};
   base::Duration window{60'000};
   base::Duration probe_timeout{10'000};  // real time; a probe that takes longer is hung
   std::string nvml_library = "libnvidia-ml.so.1";
-  gpu::ActivitySource activity_source = gpu::ActivitySource::kAuto;  // "auto", "nvml", "dcgm"
   // [task]
   base::Duration kill_grace{30'000};
   std::int64_t max_output_mib = 1024;  // per file, then rotated; 0: unlimited
