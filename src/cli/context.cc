@@ -29,7 +29,7 @@ void Context::Fail(const base::Error& error) {
 
 std::string DefaultSocketPath() {
   if (std::string path = base::GetEnv("CARMA_SOCKET"); !path.empty()) return path;
-  const std::string own = config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
+  std::string own = config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const std::string shared = "/run/carma/carmad.sock";
   if (base::Exists(own)) return own;
   // Where neither listens yet, a user without root rights can only start a daemon of its own.

@@ -147,6 +147,12 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
   EstimateSheet sheet;
   sheet.file = InputName(flags.file);
   estimate::Question question = estimate::QuestionOf(spec, ::geteuid(), summary, sheet.remarks);
+  sheet.optimizer = spec.optimizer;
+  sheet.precision = spec.precision;
+  if (summary.layers) {
+    if (!sheet.optimizer) sheet.optimizer = summary.layers->optimizer;
+    if (!sheet.precision) sheet.precision = summary.layers->precision;
+  }
   if (!summary.trouble.empty()) sheet.remarks.push_back("no model summary: " + summary.trouble);
   if (!described->has_command) question.signature = question.kin = "";
   question.gpu_type = flags.gpu_type;

@@ -75,14 +75,21 @@ std::string ModelLine(const EstimateSheet& sheet) {
                      ParamsText(static_cast<double>(layers->params)));
 }
 
+// "adam", "AdamW (as adam)".
+std::string Stated(const std::optional<std::string>& word, std::string_view meaning) {
+  if (!word || base::ToLower(*word) == meaning) return std::string(meaning);
+  return fmt::format("{} (as {})", base::Printable(*word, 40), meaning);
+}
+
 // What was asked: "batch 32, adam, fp32, 1 GPU, A100".
-std::string AskedLine(const Question& question) {
+std::string AskedLine(const EstimateSheet& sheet) {
+  const Question& question = *sheet.question;
   std::vector<std::string> parts;
   parts.push_back(question.batch ? fmt::format("batch {}", *question.batch) : "batch not given");
-  parts.emplace_back(question.optimizer ? OptimizerName(*question.optimizer)
-                                        : "optimizer not given");
-  parts.emplace_back(question.precision ? PrecisionName(*question.precision)
-                                        : "precision not given");
+  parts.push_back(question.optimizer ? Stated(sheet.optimizer, OptimizerName(*question.optimizer))
+                                     : "optimizer not given");
+  parts.push_back(question.precision ? Stated(sheet.precision, PrecisionName(*question.precision))
+                                     : "precision not given");
   parts.push_back(fmt::format("{} GPU{}", question.gpus, question.gpus == 1 ? "" : "s"));
   if (!question.gpu_type.empty()) parts.push_back(base::Printable(question.gpu_type, 80));
   return base::Join(parts, ", ");
@@ -222,8 +229,8 @@ Json ModelJson(const model::LayerList* layers) {
 }  // namespace
 
 std::string EstimateText(const EstimateSheet& sheet, bool explain, const Screen& screen) {
-  std::string out = base::Printable(sheet.file, 4096) + ": " + ModelLine(sheet) + "\n" +
-                    AskedLine(*sheet.question) + "\n";
+  std::string out =
+      base::Printable(sheet.file, 4096) + ": " + ModelLine(sheet) + "\n" + AskedLine(sheet) + "\n";
   for (const std::string& remark : sheet.remarks) out += base::Printable(remark, kShown) + "\n";
   out += "\n" + OpinionTable(sheet, screen) + PromiseLine(sheet);
   return explain ? out + Details(sheet) : out;

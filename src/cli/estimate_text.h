@@ -25,6 +25,7 @@ struct EstimateSheet {
   std::string file;
   const model::LayerList* layers = nullptr;  // null: no readable summary
   const estimate::Question* question = nullptr;
+  std::optional<std::string> optimizer, precision;  // the words that say the question's, if any
   std::vector<std::string> remarks;             // about the question: unknown words, no daemon …
   std::optional<api::KnowledgeView> knowledge;  // of the daemon; empty: none answered
   estimate::Site site;

@@ -60,6 +60,10 @@ TEST_F(EstimateTextTest, OneLinePerEstimatorWithItsReason) {
                     HasSubstr("assumed fp32 (+1)"), HasSubstr("it has not run here before"),
                     HasSubstr("8.0G"), HasSubstr("10.0G"), HasSubstr("90 %")));
   EXPECT_THAT(text, AllOf(Not(HasSubstr("context")), Not(HasSubstr("would promise"))));
+  sheet_.optimizer = "Adam";
+  EXPECT_THAT(EstimateText(sheet_, false, {}), HasSubstr("batch 32, adam, "));
+  sheet_.optimizer = "AdamW";
+  EXPECT_THAT(EstimateText(sheet_, false, {}), HasSubstr("batch 32, AdamW (as adam), "));
   layers_.params = 39'498;
   EXPECT_THAT(EstimateText(sheet_, false, {}), HasSubstr(", 3 rows, 39498 parameters\n"));
 }
