@@ -113,6 +113,10 @@ std::string NameFrom(const std::string& path) {
 }
 
 Result<std::vector<Report>> LoadReports(const std::vector<std::string>& paths) {
+  if (paths.size() > kMaxFiles) {
+    return Fail(ErrorCode::kInvalid, "report: expected at most " + std::to_string(kMaxFiles) +
+                                         " files, not " + std::to_string(paths.size()));
+  }
   std::vector<Report> all;
   for (const std::string& path : paths) {
     const Result<std::string> text = ReadInput(path, kMaxReportBytes);
@@ -197,7 +201,6 @@ void AddReportCommand(CLI::App& app, Context& context) {
   auto flags = std::make_shared<ReportFlags>();
   verb->add_option("files", flags->files,
                    "kept reports (--json) instead of the daemon's history; -: standard input")
-      ->expected(0, static_cast<int>(kMaxFiles))
       ->type_name("FILE");
   verb->add_option("--since", flags->since,
                    "only tasks submitted since: a date, or 2h for so long ago")
@@ -219,7 +222,6 @@ void AddReportCommand(CLI::App& app, Context& context) {
   auto compared = std::make_shared<ReportFlags>();
   compare->add_option("reports", compared->files, "files of carma report --json")
       ->required()
-      ->expected(1, static_cast<int>(kMaxFiles))
       ->type_name("FILE");
   compare->callback([&context, compared] { RunReport(context, *compared); });
   verb->callback([&context, flags, compare] {

@@ -79,6 +79,16 @@ TEST_F(Reports, AreComparedFromFiles) {
   EXPECT_EQ(Run({"report", "compare"}).exit_code, kExitUsage);
 }
 
+TEST_F(Reports, AreHundredAtOnceAtMost) {
+  std::vector<std::string> words(101, Write("one.json", R"({"trace_total_s":5400})"));
+  words.front() = "report";
+  EXPECT_EQ(Run(words).exit_code, 0);
+  words.push_back(words.back());
+  const Ran ran = Run(words);
+  EXPECT_EQ(ran.exit_code, kExitUsage);
+  EXPECT_THAT(ran.err, HasSubstr("at most 100 files, not 101"));
+}
+
 TEST_F(Reports, ComeThroughAPipe) {
   const std::string one = Write("one.json", R"({"trace_total_s":5400,"label":"exclusive"})");
   const Ran ran = RunWords(daemon_.socket_path(), {"report", "-"}, one);

@@ -16,6 +16,7 @@ using report::Metrics;
 
 std::vector<double> Values(const SimOutcome& outcome, double (*quantity)(const Metrics&)) {
   std::vector<double> values;
+  values.reserve(outcome.runs.size());
   for (const Metrics& run : outcome.runs) values.push_back(quantity(run));
   return values;
 }
@@ -70,6 +71,7 @@ double Failed(const SimOutcome& outcome) {
 
 Change ChangeOf(std::span<const double> values, std::span<const double> reference) {
   std::vector<double> changes;
+  changes.reserve(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     changes.push_back(reference[i] > 0 ? values[i] / reference[i] - 1 : 0);
   }
