@@ -103,9 +103,8 @@ TEST_F(Estimates, ATaskIsPredictedMeasuredAndKnownTheNextTime) {
 }
 
 TEST_F(Estimates, ADryRunTellsWhatWouldBePredicted) {
-  const Ran check =
-      site.Carma({"submit", "--check", "--model-summary", summary_, "--batch-size", "32",
-                  "--optimizer", "adam", "--", "/bin/true"});
+  const Ran check = site.Carma({"submit", "--check", "--model-summary", summary_, "--batch-size",
+                                "32", "--optimizer", "adam", "--", "/bin/true"});
   EXPECT_TRUE(check.Ok()) << check.Text();
   EXPECT_THAT(check.out, AllOf(HasSubstr("predicted (structural)"), HasSubstr("could start now")));
   const Ran bad = site.Carma(

@@ -136,8 +136,8 @@ INSERT INTO counter VALUES ('task', 0), ('event', 0);
 )sql";
 
 // Table forecast holds what the estimator said beyond the row of its task; most tasks have nothing
-// to add. Table observation outlives its tasks and is bounded by Store::AddObservation; its rows are
-// read once, at the start.
+// to add. Table observation outlives its tasks and is bounded by Store::AddObservation; its rows
+// are read once, at the start.
 constexpr std::string_view kVersion2 = R"sql(
 ALTER TABLE task ADD COLUMN predicted_mib INTEGER;
 
