@@ -276,7 +276,7 @@ std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Setting
     if (!version.empty()) pieces.push_back(name + base::Printable(version, 60));
   };
   add(facts.simulated ? "simulated driver " : "driver ", facts.versions->driver);
-  add("NVML ", facts.versions->library);
+  add("NVML ", facts.versions->nvml);
   add("CUDA up to ", facts.versions->cuda);
   findings.push_back({"driver", Level::kOk, base::Join(pieces, ", "), ""});
   if (!facts.gpus) {

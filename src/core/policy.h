@@ -22,8 +22,8 @@ enum class RecoveryMode {
 // How decisions are paced; the published ones are for comparison.
 enum class Pacing {
   kImmediate,  // at every event
-  kThesis,     // August 2025: 5 s scan, 30 s pause, idle GPUs, 30 s pause, policy (SPEC §4, old)
-  kV2,         // November 2025: every 3 s (SPEC §4, new)
+  kThesis,  // August 2025: 5 s scan, 30 s pause, idle GPUs, 30 s pause, policy (docs/policies.md)
+  kV2,      // November 2025: every 3 s (docs/policies.md)
 };
 
 // Everything a policy can be told. Names in the configuration file are those of docs/policies.md.

@@ -18,7 +18,7 @@ NvmlApi ResolveAll(void* library) {
   Resolve(library, "nvmlShutdown", api.shutdown);
   Resolve(library, "nvmlErrorString", api.error_string);
   Resolve(library, "nvmlSystemGetDriverVersion", api.driver_version);
-  Resolve(library, "nvmlSystemGetNVMLVersion", api.library_version);
+  Resolve(library, "nvmlSystemGetNVMLVersion", api.nvml_version);
   Resolve(library, "nvmlSystemGetCudaDriverVersion_v2", api.cuda_version);
   Resolve(library, "nvmlDeviceGetCount_v2", api.count);
   Resolve(library, "nvmlDeviceGetHandleByIndex_v2", api.by_index);

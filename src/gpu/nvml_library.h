@@ -15,7 +15,7 @@ struct NvmlApi {
   nvml::InitFn* shutdown = nullptr;
   nvml::ErrorStringFn* error_string = nullptr;
   nvml::GetVersionFn* driver_version = nullptr;
-  nvml::GetVersionFn* library_version = nullptr;
+  nvml::GetVersionFn* nvml_version = nullptr;
   nvml::GetCudaVersionFn* cuda_version = nullptr;
   nvml::GetCountFn* count = nullptr;
   nvml::GetByIndexFn* by_index = nullptr;

@@ -599,7 +599,7 @@ base::Result<DriverVersions> AskDriverVersions(const std::string& library) {
     return std::string(version.data(), strnlen(version.data(), version.size()));
   };
   DriverVersions versions{
-      .driver = text(api.driver_version), .library = text(api.library_version), .cuda = ""};
+      .driver = text(api.driver_version), .nvml = text(api.nvml_version), .cuda = ""};
   std::int32_t cuda = 0;
   if (api.cuda_version && api.cuda_version(&cuda) == nvml::kSuccess && cuda > 0) {
     versions.cuda = std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10);

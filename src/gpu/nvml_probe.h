@@ -26,9 +26,9 @@ base::Result<std::unique_ptr<Probe>> LoadNvmlProbe(const std::string& library = 
 
 // Empty: not told.
 struct DriverVersions {
-  std::string driver;   // "550.54.15"
-  std::string library;  // NVML's own: "12.550.54.15"
-  std::string cuda;     // the newest CUDA that the driver serves: "12.4"
+  std::string driver;  // "550.54.15"
+  std::string nvml;    // NVML's own: "12.550.54.15"
+  std::string cuda;    // the newest CUDA that the driver serves: "12.4"
 };
 // Errors: kUnavailable: no library, or no driver. May block.
 base::Result<DriverVersions> AskDriverVersions(const std::string& library = kNvmlLibrary);

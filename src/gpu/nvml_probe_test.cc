@@ -426,7 +426,7 @@ TEST_F(NvmlProbeTest, VersionsAreTold) {
   const auto versions = AskDriverVersions(CARMA_FAKE_NVML);
   ASSERT_TRUE(versions) << versions.error().message;
   EXPECT_EQ(versions->driver, "550.54.15");
-  EXPECT_EQ(versions->library, "12.550.54.15");
+  EXPECT_EQ(versions->nvml, "12.550.54.15");
   EXPECT_EQ(versions->cuda, "12.4");
   nvml_->errors = {{"nvmlInit_v2", nvml::kDriverNotLoaded}};
   EXPECT_EQ(AskDriverVersions(CARMA_FAKE_NVML).error().code, ErrorCode::kUnavailable);

@@ -33,7 +33,7 @@ struct BoundPool {
 //   "SM activity area at 1.05"    the same at the throughput that MPS was measured to reach
 //   "memory area"        work = memory x run at the GPU's memory
 // An area bound is the highest, over all releases r, of r + (work released at r or later) / (GPUs x
-// capacity). Source: SIMULATION.md section 6 and docs/metrics.md. None for no tasks or no GPUs, no
+// capacity); docs/metrics.md. None for no tasks or no GPUs, no
 // memory bound where usable_mib is 0. O(n log n); tasks in any order.
 std::vector<Bound> MakespanBounds(std::span<const BoundTask> tasks, const BoundPool& pool);
 

@@ -14,8 +14,8 @@ struct Load {
 
 enum class Sharing { kStreams, kMps };
 
-// Constants of SIMULATION.md §2 (fits of two measured A100 runs, Lucid's pairs and the
-// dissertation's anchors); docs/simulator.md repeats them with their evidence.
+// Fits of two measured A100 runs, Lucid's pairs and the dissertation's anchors; docs/simulator.md
+// has the evidence.
 struct Interference {
   double mps_saturation = 1.05;  // sum of u_i * speed_i never exceeds this under MPS
   double streams_a = 1.5;        // slowdown_i = 1 + a * g_i * sum g_j, g = 1 - (1-u)^q
