@@ -53,6 +53,13 @@ struct TaskView {
   std::optional<std::int64_t> array_index;
   std::optional<std::uint64_t> pid;  // of the running process
   std::string comment;
+  // How the current or last attempt shares its GPUs.
+  std::string sharing;                        // core::SharingMethodName; empty: not started yet
+  std::int64_t memory_limit_mib = 0;          // enforced on each process; 0: nothing is
+  int thread_percent = 0;                     // of the SMs, enforced; 0: nothing is
+  std::string sharing_note;                   // why it is not what the configuration asks for
+  std::optional<double> sm_share;             // at most this share of the SMs, as the user asked
+  std::optional<std::int64_t> idle_since_ms;  // holds GPUs and has not used them since
 };
 
 struct GpuTaskView {
@@ -61,6 +68,21 @@ struct GpuTaskView {
   std::string name;
   std::int64_t claim_mib = 0;
   std::int64_t observed_mib = 0;
+  std::int64_t peak_mib = 0;  // measured on any of its GPUs
+  std::string sharing;        // as in TaskView
+  // Estimate of its part of the GPU's SM activity, and what it rests on: "alone" (measured: nobody
+  // else is there), "kernel-time" (the driver's coarse share of each process), "equal" (split
+  // evenly: nothing tells them apart). Empty: nothing is known.
+  std::optional<double> sm_active;
+  std::string sm_active_by;
+  std::optional<std::int64_t> idle_since_ms;
+};
+// A process on the GPU that belongs to no task.
+struct ForeignView {
+  std::int64_t pid = 0;
+  std::string user;
+  std::string command;                   // its name or arguments, printable, shortened
+  std::optional<std::int64_t> used_mib;  // empty: the driver does not tell
 };
 struct GpuView {
   std::int64_t index = 0;
@@ -82,6 +104,46 @@ struct GpuView {
   std::optional<std::int64_t> sample_age_ms;
   int foreign_processes = 0;
   std::vector<GpuTaskView> tasks;
+  std::vector<ForeignView> foreign;
+  // In use by no process that the driver lists: its own needs, contexts of the dead, other
+  // containers. Empty: not known.
+  std::optional<std::int64_t> unattributed_mib;
+  std::vector<std::string> alerts;  // what somebody should look at, one sentence each
+  bool drained_by_rule = false;
+  std::optional<double> sm_active_p95;   // over the window
+  std::optional<double> sm_active_ewma;  // follows faster than the mean
+  // The last reading: names as in recordings ("sm_occupancy", "dram_active" …), fractions 0..1,
+  // bytes/s, MHz, and who told it: "nvml", "gpm", "dcgm".
+  struct Metric {
+    std::string name;
+    double value = 0;
+    std::string source;
+  };
+  std::vector<Metric> metrics;
+  std::string activity_source;  // "gpm", "dcgm", "none"
+  std::string activity_rule;    // by which rule tasks share it without SM activity; else empty
+  // An instance of a divided GPU.
+  std::string mig_profile;  // empty: a whole GPU
+  std::string mig_parent;   // UUID
+};
+
+// The GPU over time, oldest first.
+struct GpuHistoryView {
+  std::int64_t index = 0;
+  std::string uuid;
+  std::string name;
+  struct Point {
+    std::int64_t from_ms = 0;
+    std::int64_t to_ms = 0;
+    std::optional<double> sm_active;  // mean, as the others
+    std::optional<double> sm_peak;
+    std::optional<double> dram_active;
+    double used_mib = 0;
+    std::optional<double> used_peak_mib;
+    std::optional<double> power_w;
+    int tasks = 0;
+  };
+  std::vector<Point> points;
 };
 
 struct VerdictView {
@@ -148,6 +210,7 @@ struct StatusView {
 
 nlohmann::json ToJson(const TaskView& view);
 nlohmann::json ToJson(const GpuView& view);
+nlohmann::json ToJson(const GpuHistoryView& view);
 nlohmann::json ToJson(const ExplainView& view);
 nlohmann::json ToJson(const KnowledgeView& view);
 nlohmann::json ToJson(const EventView& view);
@@ -156,6 +219,7 @@ nlohmann::json ToJson(const StatusView& view);
 // newer daemon.
 base::Result<TaskView> TaskViewFromJson(const nlohmann::json& json);
 base::Result<GpuView> GpuViewFromJson(const nlohmann::json& json);
+base::Result<GpuHistoryView> GpuHistoryViewFromJson(const nlohmann::json& json);
 base::Result<ExplainView> ExplainViewFromJson(const nlohmann::json& json);
 base::Result<KnowledgeView> KnowledgeViewFromJson(const nlohmann::json& json);
 base::Result<EventView> EventViewFromJson(const nlohmann::json& json);

@@ -335,8 +335,8 @@ std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool sim
 }
 
 Finding CheckMps(const std::string& root, const config::Settings& settings) {
-  const std::string folder = root + settings.mps_pipe_directory;
-  const std::string shown = base::Printable(settings.mps_pipe_directory);
+  const std::string folder = root + settings.mps_dir;
+  const std::string shown = base::Printable(settings.mps_dir);
   const std::optional<std::int64_t> pid = base::ParseInt(
       base::Trim(base::ReadFile(folder + "/nvidia-cuda-mps-control.pid", 64).value_or("")));
   const bool alive = pid && *pid > 0 && base::Exists(root + "/proc/" + std::to_string(*pid));

@@ -215,7 +215,7 @@ TEST_F(DoctorMachine, CountersForAdministratorsOnly) {
 
 TEST_F(DoctorMachine, MpsAsItIsConfigured) {
   config::Settings streams;
-  streams.mps_pipe_directory = "/mps";
+  streams.mps_dir = "/mps";
   config::Settings mps = streams;
   mps.collocation = config::CollocationMethod::kMps;
   EXPECT_THAT(CheckMps(root_, mps).text, HasSubstr("there is no /mps"));

@@ -339,20 +339,99 @@ Key DefaultTimeLimit() {
           }};
 }
 
-Key NvmlLibrary() {
-  return {"monitor.nvml_library",
-          "library name or absolute path",
-          "The driver's library that is loaded to read GPUs.",
+template <class At>
+Key Program(Named key, At at) {
+  return {key.name,
+          "program name or absolute path",
+          key.meaning,
           kText,
-          [](Settings& s, std::string_view text) {
+          [at](Settings& s, std::string_view text) {
             const bool path = text.find('/') != std::string_view::npos;
             if (text.empty() || text.size() > 4'095 || (path && text[0] != '/') ||
                 text.find('\0') != std::string_view::npos)
               return false;
-            s.nvml_library = std::string(text);
+            at(s) = std::string(text);
             return true;
           },
-          [](const Settings& s) { return Quoted(s.nvml_library); }};
+          [at](const Settings& s) { return Quoted(at(s)); }};
+}
+
+Key IgnoredXids() {
+  return {"health.ignore_xids",
+          "list of numbers like [\"63\", \"94\"]",
+          "Xid errors that do not speak against a GPU on this machine.",
+          kTextList | kNumber,
+          [](Settings& s, std::string_view text) {
+            std::vector<int> xids;
+            if (base::Trim(text).empty()) return s.health.ignored_xids.clear(), true;
+            for (const std::string_view piece : base::Split(text, ',')) {
+              const std::optional<std::int64_t> xid = base::ParseInt(base::Trim(piece));
+              if (!xid || *xid < 1 || *xid > 999 || xids.size() == 100) return false;
+              xids.push_back(static_cast<int>(*xid));
+            }
+            s.health.ignored_xids = std::move(xids);
+            return true;
+          },
+          [](const Settings& s) {
+            std::vector<std::string> quoted;
+            for (const int xid : s.health.ignored_xids)
+              quoted.push_back(Quoted(std::to_string(xid)));
+            return "[" + base::Join(quoted, ", ") + "]";
+          }};
+}
+
+Key IdleAfter() {
+  return {"idle.after",
+          "time span with unit, from \"1s\" to \"365d\", or false",
+          "A task that has not used its GPUs for so long is an idle holder.",
+          kText | kBool,
+          [](Settings& s, std::string_view text) {
+            const std::optional<Duration> span = ReadSpan(text);
+            if (!IsOff(text) && !(span && *span >= kSecond && *span <= kYear)) return false;
+            s.idle_after = IsOff(text) ? std::nullopt : span;
+            return true;
+          },
+          [](const Settings& s) { return s.idle_after ? SpanText(*s.idle_after) : "false"; }};
+}
+
+Key IdleBelow() {
+  return {"idle.below",
+          "fraction from 0 to 0.5",
+          "SM activity that counts as none.",
+          kNumber,
+          [](Settings& s, std::string_view text) {
+            const std::optional<double> below = base::ParseDouble(base::Trim(text));
+            if (!below || !(*below >= 0 && *below <= 0.5)) return false;
+            s.idle_below = *below;
+            return true;
+          },
+          [](const Settings& s) { return fmt::format("{}", s.idle_below); }};
+}
+
+Key IdleNotify() {
+  return {"idle.notify",
+          "list: a program (absolute path) and its arguments",
+          "Program that is run once for each idle holder (docs/operations.md); empty: none.",
+          kTextList,
+          [](Settings& s, std::string_view text) {
+            std::vector<std::string> words;
+            if (base::Trim(text).empty()) return s.idle_notify.clear(), true;
+            for (const std::string_view piece : base::Split(text, ',')) {
+              const std::string_view word = base::Trim(piece);
+              if (word.empty() || word.size() > 4'095 || words.size() == 100 ||
+                  word.find('\0') != std::string_view::npos)
+                return false;
+              words.emplace_back(word);
+            }
+            if (words.front().front() != '/') return false;
+            s.idle_notify = std::move(words);
+            return true;
+          },
+          [](const Settings& s) {
+            std::vector<std::string> quoted;
+            for (const std::string& word : s.idle_notify) quoted.push_back(Quoted(word));
+            return "[" + base::Join(quoted, ", ") + "]";
+          }};
 }
 
 Key EstimateMethod() {
@@ -468,6 +547,9 @@ void AddRecoveryKeys(std::vector<Key>& keys) {
   keys.push_back(Count(
       {"recovery.max_node_failures", "Restarts of a task that was lost with its machine or GPU."},
       0, 1'000, AT(policy.max_node_failures)));
+  keys.push_back(Count({"recovery.max_victim_restarts",
+                        "Restarts of a task that was ended by faults of its neighbours under MPS."},
+                       0, 1'000, AT(policy.max_victim_restarts)));
 }
 
 void AddMachineKeys(std::vector<Key>& keys) {
@@ -477,16 +559,45 @@ void AddMachineKeys(std::vector<Key>& keys) {
        "How tasks share a GPU: not at all (sets policy.mapper to exclusive), by time slices, or "
        "through MPS."},
       {"exclusive", "streams", "mps"}, {kExclusive, kStreams, kMps}, AT(collocation)));
-  keys.push_back(Path({"collocation.mps_pipe_directory", "Pipe folder of the MPS control daemon."},
-                      "absolute path", 4'000, false, AT(mps_pipe_directory)));
+  keys.push_back(Program({"collocation.mps_control", "NVIDIA's program that runs MPS servers."},
+                         AT(mps_control)));
+  // The pipes are sockets too: their paths must stay short.
+  keys.push_back(Path({"collocation.mps_dir", "Folder of the pipes and logs of MPS servers."},
+                      "absolute path of at most 60 bytes", 60, false, AT(mps_dir)));
+  keys.push_back(Count(
+      {"collocation.mps_clients", "An MPS server with so many processes takes no further task."}, 1,
+      60, AT(mps_clients)));
+  keys.push_back(Flag({"collocation.mps_memory_limit",
+                       "Under MPS no process may take more than its task was promised, plus "
+                       "policy.margin."},
+                      AT(mps_memory_limit)));
+  keys.push_back(Span({"collocation.mps_timeout",
+                       "An MPS control daemon that takes longer (real time) is given up: the task "
+                       "shares by streams."},
+                      100 * kMs, kHour, AT(mps_timeout)));
+  keys.push_back(Flag({"collocation.share_mig",
+                       "Several tasks on one MIG instance, by the rules of a GPU; false: one."},
+                      AT(policy.share_mig)));
   keys.push_back(Span({"monitor.sample_period", "Every GPU is read this often."}, 50 * kMs, kMinute,
                       AT(sample_period)));
   keys.push_back(Span({"monitor.window", "SM activity is the mean over this span."}, 100 * kMs,
                       kHour, AT(window)));
+  keys.push_back(Span({"monitor.ewma",
+                       "Time constant of the exponentially weighted mean that is shown beside the "
+                       "plain one."},
+                      100 * kMs, kHour, AT(ewma)));
+  keys.push_back(Span({"monitor.history", "Single readings are kept in memory for so long."},
+                      Duration{0}, kDay, AT(history)));
+  keys.push_back(Size({"monitor.unattributed",
+                       "GPU memory that no known process explains: more than this raises an "
+                       "alert."},
+                      AT(unattributed_mib)));
   keys.push_back(Span({"monitor.probe_timeout",
                        "A driver that does not answer for so long (real time) is taken as hung."},
                       100 * kMs, kHour, AT(probe_timeout)));
-  keys.push_back(NvmlLibrary());
+  keys.push_back(
+      Program({"monitor.nvml_library", "The driver's library that is loaded to read GPUs."},
+              AT(nvml_library)));
   using gpu::ActivitySource;
   keys.push_back(Choice<ActivitySource>(
       {"monitor.source",
@@ -494,6 +605,30 @@ void AddMachineKeys(std::vector<Key>& keys) {
        "DCGM for every GPU (docs/gpus.md)."},
       {"auto", "nvml", "dcgm"},
       {ActivitySource::kAuto, ActivitySource::kNvml, ActivitySource::kDcgm}, AT(activity_source)));
+}
+
+void AddHealthKeys(std::vector<Key>& keys) {
+  keys.push_back(Flag({"health.drain",
+                       "A GPU whose errors or condition speak against it takes no further task; "
+                       "false: that is only told."},
+                      AT(health.drain)));
+  keys.push_back(
+      Flag({"health.resume",
+            "Such a GPU is opened again once the cause is gone; false: by `carma resume` "
+            "alone."},
+           AT(health.resume_when_cleared)));
+  keys.push_back(IgnoredXids());
+  keys.push_back(IdleAfter());
+  keys.push_back(IdleBelow());
+  using core::IdleAction;
+  keys.push_back(Choice<IdleAction>({"idle.action",
+                                     "What follows for a task that holds GPUs without using them: "
+                                     "it is only told, others may join "
+                                     "it although it is exclusive, or it is ended."},
+                                    {"tell", "share", "end"},
+                                    {IdleAction::kTell, IdleAction::kShare, IdleAction::kEnd},
+                                    AT(policy.idle_action)));
+  keys.push_back(IdleNotify());
 }
 
 void AddEstimateKeys(std::vector<Key>& keys) {
@@ -561,6 +696,7 @@ const std::vector<Key>& AllKeys() {
     AddPolicyKeys(keys);
     AddRecoveryKeys(keys);
     AddMachineKeys(keys);
+    AddHealthKeys(keys);
     AddEstimateKeys(keys);
     AddTaskKeys(keys);
     return keys;

@@ -36,12 +36,14 @@ void SetDefaultPaths(const Sources& sources, Settings& settings) {
   if (sources.root) {
     settings.socket = "/run/carma/carmad.sock";
     settings.state_dir = "/var/lib/carma";
+    settings.mps_dir = "/run/carma/mps";
     return;
   }
   const auto& environment = sources.environment;
   const std::string home = ValueOr(environment, "HOME", "/nonexistent");
   settings.socket = OwnSocketPath(ValueOr(environment, "XDG_RUNTIME_DIR", ""));
   settings.state_dir = ValueOr(environment, "XDG_STATE_HOME", home + "/.local/state") + "/carma";
+  settings.mps_dir = settings.socket.substr(0, settings.socket.rfind('/')) + "/mps";
 }
 
 std::vector<std::string> KeyNames() {

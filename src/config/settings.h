@@ -12,13 +12,14 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "core/policy.h"
+#include "gpu/health.h"
 #include "gpu/load_probe.h"
 
 namespace carma::config {
 
 enum class CollocationMethod {
   kStreams,    // processes share a GPU by time slices; nothing to set up
-  kMps,        // through the server's MPS control daemon
+  kMps,        // through MPS servers that CARMA starts and stops, one per user and GPU
   kExclusive,  // no sharing: sets policy.mapper to "exclusive"
 };
 std::string_view CollocationName(CollocationMethod method);  // "streams", "mps", "exclusive"
@@ -38,14 +39,29 @@ struct Settings {
   std::optional<std::string> published;
   core::PolicyConfig policy;
   // [collocation]
-  std::string mps_pipe_directory = "/tmp/nvidia-mps";
   CollocationMethod collocation = CollocationMethod::kStreams;
+  std::string mps_control = "nvidia-cuda-mps-control";  // in $PATH, or an absolute path
+  // Folder of the pipes and logs of MPS servers; default /run/carma/mps, rootless
+  // $XDG_RUNTIME_DIR/carma/mps.
+  std::string mps_dir;
+  int mps_clients = 48;          // a server with so many takes no further task
+  bool mps_memory_limit = true;  // no process may take more than its task was promised, plus margin
+  base::Duration mps_timeout{10'000};  // real time; a control daemon that takes longer is given up
   // [monitor]
   gpu::ActivitySource activity_source = gpu::ActivitySource::kAuto;  // "auto", "nvml", "dcgm"
   base::Duration sample_period{1'000};
   base::Duration window{60'000};
+  base::Duration ewma{15'000};  // time constant of the second mean that is shown
+  base::Duration history{base::Duration{900'000}};  // single readings are kept so long, in memory
+  std::int64_t unattributed_mib = 2048;  // memory in use by no known process: more raises an alert
   base::Duration probe_timeout{10'000};  // real time; a probe that takes longer is hung
   std::string nvml_library = "libnvidia-ml.so.1";
+  // [health]
+  gpu::HealthRules health;
+  // [idle]; policy.idle_action
+  std::optional<base::Duration> idle_after{1'800'000};  // empty: nobody looks for idle holders
+  double idle_below = 0.01;                             // SM activity that counts as none, 0..1
+  std::vector<std::string> idle_notify;  // program and arguments that are told of each; empty: none
   // [task]
   base::Duration kill_grace{30'000};
   std::int64_t max_output_mib = 1024;  // per file, then rotated; 0: unlimited

@@ -41,7 +41,7 @@ struct GpuSampled {
 struct GpuHealthChanged {
   GpuIndex gpu{};
   bool healthy = true;
-  bool lost = false;  // gone for good: its tasks are stopped and requeued
+  bool lost = false;  // gone for good: its tasks are stopped and requeued, once, elsewhere
   std::string text;
 };
 struct TaskStarted {  // its process exists
@@ -57,6 +57,19 @@ struct LaunchFailed {
   // The daemon ended before the start was on its way: nobody's fault, tried again at once, not
   // counted.
   bool interrupted = false;
+};
+// How the shell starts this attempt; kept with the task. Comes between StartTask and TaskStarted.
+struct SharingChosen {
+  TaskId id{};
+  int attempt = 0;
+  Sharing sharing;
+};
+// A running task has not used the GPUs it holds since then; empty: it does (again). What follows is
+// PolicyConfig::idle_action.
+struct TaskIdle {
+  TaskId id{};
+  int attempt = 0;
+  std::optional<Time> since;
 };
 struct TaskExited {
   TaskId id{};
@@ -82,19 +95,25 @@ struct PriorityChanged {
   TaskId id{};
   std::int64_t priority = 0;
 };
+// A person closes a GPU to new tasks, or the rules of health do (by_rule): two drains that do not
+// know of each other; the GPU is open when neither holds.
 struct DrainRequested {
   GpuIndex gpu{};
   std::string why;
+  bool by_rule = false;
 };
+// By a person: both end. By rule: only the rule's own.
 struct ResumeRequested {
   GpuIndex gpu{};
+  bool by_rule = false;
 };
 struct WakeUp {};  // the time of a WakeAt has come
 
-using Event = std::variant<GpusDiscovered, TaskSubmitted, TaskRestored, EstimateReady, GpuSampled,
-                           GpuHealthChanged, TaskStarted, LaunchFailed, TaskExited, CancelRequested,
-                           HoldRequested, ReleaseRequested, RequeueRequested, PriorityChanged,
-                           DrainRequested, ResumeRequested, WakeUp>;
+using Event =
+    std::variant<GpusDiscovered, TaskSubmitted, TaskRestored, EstimateReady, GpuSampled,
+                 GpuHealthChanged, SharingChosen, TaskStarted, TaskIdle, LaunchFailed, TaskExited,
+                 CancelRequested, HoldRequested, ReleaseRequested, RequeueRequested,
+                 PriorityChanged, DrainRequested, ResumeRequested, WakeUp>;
 
 // ---- actions, to be performed in order, after they are durable ----
 

@@ -17,6 +17,9 @@ struct GpuInfo {
   std::string type;               // "A100-40GB" …, for messages
   std::int64_t total_mib = 0;     // as the driver reports it
   std::int64_t reserved_mib = 0;  // the driver's own share, never available to processes
+  // An instance of a divided GPU (MIG): never for tasks of several GPUs; by default for one task at
+  // a time (PolicyConfig::share_mig).
+  bool mig = false;
   std::int64_t UsableMib() const { return total_mib - reserved_mib; }
   friend bool operator==(const GpuInfo&, const GpuInfo&) = default;
 };
@@ -48,8 +51,10 @@ struct GpuView {
   int tasks = 0;                    // of CARMA, launching ones included
   int foreign_processes = 0;
   bool exclusive_task = false;  // a resident wants no neighbours
+  bool mig = false;             // GpuInfo::mig
   bool drained = false;
-  bool settled = true;  // its window has seen the last placement
+  bool drained_by_rule = false;  // by health alone, not by a person
+  bool settled = true;           // its window has seen the last placement
   bool healthy = true;
   std::string trouble;                 // why it is drained or unhealthy, for people
   std::optional<TaskId> reserved_for;  // kept for a task that waits for recovery

@@ -57,10 +57,28 @@ Verdict CheckHealth(const Question& q) {
   });
 }
 
+Verdict CheckMig(const Question& q) {
+  if (!q.gpu.mig) return {};
+  if (q.need.gpus > 1) {
+    return Refusal(q, Fit::kNever, ReasonCode::kMigInstance, [&] {
+      return fmt::format(
+          "GPU {} is a MIG instance: it cannot work together with the other {} that the task asks "
+          "for.",
+          Number(q.gpu.index), Count(q.need.gpus - 1, "GPU", "GPUs"));
+    });
+  }
+  if (q.config.share_mig || q.gpu.tasks == 0) return {};
+  return NotNow(q, ReasonCode::kExclusive, [&] {
+    return fmt::format("GPU {} is a MIG instance, which takes one task at a time.",
+                       Number(q.gpu.index));
+  });
+}
+
 Verdict CheckDrain(const Question& q) {
   if (!q.gpu.drained) return {};
   return NotNow(q, ReasonCode::kDraining, [&] {
-    return fmt::format("GPU {} is closed by the administrator{}{}.", Number(q.gpu.index),
+    return fmt::format("GPU {} is closed{}{}{}.", Number(q.gpu.index),
+                       q.gpu.drained_by_rule ? "" : " by the administrator",
                        q.gpu.trouble.empty() ? "" : ": ", q.gpu.trouble);
   });
 }
@@ -162,9 +180,9 @@ Verdict CheckActivity(const Question& q) {
   });
 }
 
-constexpr std::array kGuards{&CheckHealth,      &CheckDrain,  &CheckReserve,
-                             &CheckExclusivity, &CheckIdle,   &CheckTaskCount,
-                             &CheckSettled,     &CheckMemory, &CheckActivity};
+constexpr std::array kGuards{&CheckHealth,      &CheckMig,     &CheckDrain,     &CheckReserve,
+                             &CheckExclusivity, &CheckIdle,    &CheckTaskCount, &CheckSettled,
+                             &CheckMemory,      &CheckActivity};
 
 Verdict Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, bool in_words) {
   const bool wants_idle = need.idle_gpu || std::string_view(config.mapper) == "exclusive";

@@ -44,6 +44,8 @@ std::string SampleTrouble(const GpuInfo& info, const GpuSample& sample) {
 
 // The detail is whole ("exit code 1: ValueError: …"); only a shell that has none leaves it to us.
 Reason FailureReason(const ExitInfo& exit) {
+  if (exit.kind == ExitKind::kGpuFault)
+    return {ReasonCode::kGpuFault, "Failed: " + exit.detail + "."};
   const ReasonCode code = exit.signal != 0 ? ReasonCode::kSignal : ReasonCode::kNonZeroExit;
   if (exit.kind == ExitKind::kHostMemory) {
     const std::string detail = exit.detail.empty() ? "" : ": " + exit.detail;
@@ -79,6 +81,7 @@ void Scheduler::State::Finish(TaskRecord& task, TaskState state, Reason reason) 
   Move(task, state);
   task.reason = std::move(reason);
   task.stopping = StopCause::kNone;
+  task.idle_since.reset();
   task.ended = now;
   Keep(task);
   LeaveGpus(task);
@@ -99,6 +102,7 @@ void Scheduler::State::Enqueue(TaskRecord& task, QueueKind kind, Reason reason) 
   task.placement.clear();
   task.placement_reason = {};
   task.started.reset();
+  task.idle_since.reset();
   task.queued_since = now;
   Keep(task);
   unsorted.insert(task.id);
@@ -150,6 +154,7 @@ void Scheduler::State::Restart(TaskRecord& task) {
   task.ooms = 0;
   task.launch_failures = 0;
   task.node_failures = 0;
+  task.victim_restarts = 0;
   task.retry_free_mib.reset();
   task.retry_on_idle_gpu = false;
   task.not_before.reset();
@@ -168,6 +173,7 @@ void Scheduler::State::EndStopped(TaskRecord& task) {
       return ComeBackLost(task, std::move(reason));
     case StopCause::kNone:
     case StopCause::kCancel:
+    case StopCause::kIdle:
       return Finish(task, TaskState::kCancelled, std::move(reason));
   }
 }
@@ -178,6 +184,17 @@ void Scheduler::State::ComeBackLost(TaskRecord& task, Reason reason) {
     return Finish(task, TaskState::kLost, std::move(reason));
   }
   Enqueue(task, task.queue, std::move(reason));
+}
+
+void Scheduler::State::ComeBackVictim(TaskRecord& task) {
+  const std::string why = "Ended by the fault of a neighbour";
+  if (++task.victim_restarts > config.max_victim_restarts) {
+    return Finish(task, TaskState::kFailed,
+                  {ReasonCode::kVictim,
+                   fmt::format("{} {} times, no restart is left.", why, task.victim_restarts)});
+  }
+  task.not_before = now + kRetryBackoff;
+  Enqueue(task, task.queue, {ReasonCode::kVictim, why + "; starts again."});
 }
 
 void Scheduler::State::On(const GpusDiscovered& event) {
@@ -295,6 +312,25 @@ void Scheduler::State::On(const TaskStarted& event) {
   Keep(*task);
 }
 
+void Scheduler::State::On(const SharingChosen& event) {
+  TaskRecord* task = Held(event.id);
+  if (task == nullptr || task->attempt != event.attempt || !HoldsGpus(task->state)) return;
+  task->sharing = event.sharing;
+  Keep(*task);
+}
+
+void Scheduler::State::On(const TaskIdle& event) {
+  TaskRecord* task = Held(event.id);
+  if (task == nullptr || task->attempt != event.attempt || task->state != TaskState::kRunning)
+    return;
+  if (task->idle_since == event.since) return;
+  task->idle_since = event.since;
+  if (!event.since || config.idle_action != IdleAction::kEnd) return Keep(*task);
+  Stop(*task, StopCause::kIdle,
+       {ReasonCode::kIdleHolder,
+        fmt::format("Held GPUs without using them for {}.", base::FormatSpan(now - *event.since))});
+}
+
 void Scheduler::State::On(const LaunchFailed& event) {
   TaskRecord* task = Held(event.id);
   if (task == nullptr || task->attempt != event.attempt || !HoldsGpus(task->state)) return;
@@ -325,11 +361,13 @@ void Scheduler::State::On(const TaskExited& event) {
     case ExitKind::kOutOfMemory:
       return EndOutOfMemory(*task);
     case ExitKind::kVictim:
-      task->not_before = now + kRetryBackoff;
-      return Enqueue(*task, task->queue,
-                     {ReasonCode::kVictim, "Ended by the fault of a neighbour; starts again."});
+      return ComeBackVictim(*task);
     case ExitKind::kLost:
       return ComeBackLost(*task, {ReasonCode::kNodeFail, "Its process vanished without a report."});
+    case ExitKind::kDeviceFault:
+      return ComeBackLost(*task,
+                          {ReasonCode::kNodeFail, "Its GPU failed: " + event.exit.detail + "."});
+    case ExitKind::kGpuFault:
     case ExitKind::kFailed:
     case ExitKind::kHostMemory:
       break;
@@ -397,14 +435,15 @@ void Scheduler::State::On(const PriorityChanged& event) {
 
 void Scheduler::State::On(const DrainRequested& event) {
   if (Number(event.gpu) >= gpus.size()) return;
-  gpus[Number(event.gpu)].drained = true;
-  gpus[Number(event.gpu)].drain_why = event.why;
+  GpuState& gpu = gpus[Number(event.gpu)];
+  (event.by_rule ? gpu.drained_by_rule : gpu.drained_by_person) = event.why;
 }
 
 void Scheduler::State::On(const ResumeRequested& event) {
   if (Number(event.gpu) >= gpus.size()) return;
-  gpus[Number(event.gpu)].drained = false;
-  gpus[Number(event.gpu)].drain_why.clear();
+  GpuState& gpu = gpus[Number(event.gpu)];
+  gpu.drained_by_rule.reset();
+  if (!event.by_rule) gpu.drained_by_person.reset();
 }
 
 void Scheduler::State::On(const WakeUp&) {}

@@ -32,6 +32,12 @@ bool IsSettled(const PolicyConfig& config, const GpuSample& sample,
 
 }  // namespace
 
+// One that asked for its GPUs alone and does not use them may have to share them all the same.
+bool Scheduler::State::KeepsOthersOut(const Resident& resident) const {
+  if (!resident.exclusive || config.idle_action != IdleAction::kShare) return resident.exclusive;
+  return !tasks.at(resident.task).idle_since;
+}
+
 GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
   const GpuState& gpu = gpus[Number(index)];
   const Account account = ledger.AccountOf(index);
@@ -42,9 +48,11 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
                .claimed_mib = account.claimed_mib,
                .foreign_mib = account.foreign_mib,
                .tasks = static_cast<int>(residents.size()),
-               .drained = gpu.drained,
-               .trouble = gpu.drain_why};
-  for (const Resident& resident : residents) view.exclusive_task |= resident.exclusive;
+               .mig = gpu.info.mig,
+               .drained = gpu.Drained(),
+               .drained_by_rule = !gpu.drained_by_person && gpu.drained_by_rule,
+               .trouble = gpu.drained_by_person.value_or(gpu.drained_by_rule.value_or(""))};
+  for (const Resident& resident : residents) view.exclusive_task |= KeepsOthersOut(resident);
   if (gpu.sample) {
     view.sm_active = gpu.sample->sm_active;
     view.foreign_processes = gpu.sample->foreign_processes;
@@ -88,6 +96,7 @@ Need Scheduler::State::NeedOf(const TaskRecord& task) const {
   Need need{.retry_free_mib = task.retry_free_mib.value_or(0),
             .idle_gpu = task.retry_on_idle_gpu,
             .exclusive = task.request.exclusive,
+            .gpus = task.request.gpus,
             .task = task.id};
   if (config.use_given_memory && task.estimate) need.memory_mib = task.estimate->peak_mib;
   return need;
@@ -104,7 +113,7 @@ Need Scheduler::State::IdleNeedOf(const TaskRecord& task) const {
 
 std::optional<Reason> Scheduler::State::NeverFits(const TaskRequest& request,
                                                   const std::optional<Estimate>& estimate) const {
-  Need need{.exclusive = request.exclusive};
+  Need need{.exclusive = request.exclusive, .gpus = request.gpus};
   if (config.use_given_memory && estimate) need.memory_mib = estimate->peak_mib;
   if (request.gpus < 1 || static_cast<std::size_t>(request.gpus) > gpus.size()) {
     return Reason{
@@ -116,7 +125,10 @@ std::optional<Reason> Scheduler::State::NeverFits(const TaskRequest& request,
   for (std::uint32_t i = 0; i < gpus.size(); ++i) {
     const std::int64_t usable_mib = gpus[i].info.UsableMib();
     largest_mib = std::max(largest_mib, usable_mib);
-    const GpuView idle{.index = GpuIndex{i}, .total_mib = usable_mib, .free_mib = usable_mib};
+    const GpuView idle{.index = GpuIndex{i},
+                       .total_mib = usable_mib,
+                       .free_mib = usable_mib,
+                       .mig = gpus[i].info.mig};
     if (FitOf(config, need, idle) != Fit::kNever) ++fitting;
   }
   if (fitting >= request.gpus) return std::nullopt;

@@ -74,7 +74,8 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
   for (const CountField& field :
        {CountField{"max_tasks_per_gpu", config.max_tasks_per_gpu, 1, kMaxTasksPerGpu},
         CountField{"max_launch_failures", config.max_launch_failures, 0, kMaxFailures},
-        CountField{"max_node_failures", config.max_node_failures, 0, kMaxFailures}}) {
+        CountField{"max_node_failures", config.max_node_failures, 0, kMaxFailures},
+        CountField{"max_victim_restarts", config.max_victim_restarts, 0, kMaxFailures}}) {
     if (field.value >= field.least && field.value <= field.most) continue;
     return base::Fail(ErrorCode::kInvalid,
                       fmt::format("{}: {} is not between {} and {}", field.name, field.value,

@@ -26,6 +26,12 @@ enum class Pacing {
   kV2,      // November 2025: every 3 s (docs/policies.md)
 };
 
+// What happens to a task that holds GPUs and does not use them.
+enum class IdleAction {
+  kTell,   // it is shown and told, nothing else
+  kShare,  // others may join it, although it asked for its GPUs alone
+  kEnd,    // it is stopped
+};
 // Everything a policy can be told. Names in the configuration file are those of docs/policies.md.
 struct PolicyConfig {
   std::string mapper = "magm";
@@ -49,6 +55,9 @@ struct PolicyConfig {
   bool every_failure_is_oom = false;  // as published: any abnormal end goes to recovery
   int max_launch_failures = 3;
   int max_node_failures = 1;
+  int max_victim_restarts = 5;  // after neighbours' faults; then the task ends as failed
+  bool share_mig = false;       // several tasks on one MIG instance, by the rules of a GPU
+  IdleAction idle_action = IdleAction::kTell;
   Pacing pacing = Pacing::kImmediate;
   bool use_given_memory = true;  // false: estimates are ignored, only floor and cap decide
 };
@@ -75,6 +84,7 @@ struct Need {
   std::int64_t retry_free_mib = 0;         // after an OOM: at least this much free, margin included
   bool idle_gpu = false;                   // only GPUs with nobody on them
   bool exclusive = false;                  // and nobody may join later
+  int gpus = 1;                            // of the whole task
   TaskId task{};
 };
 
@@ -84,7 +94,7 @@ struct Verdict {
   Reason reason;  // empty when it fits
 };
 
-// All guards in order: health, drain, recovery reserve, exclusivity, idle GPUs, tasks per GPU,
+// All guards in order: health, MIG, drain, recovery reserve, exclusivity, idle GPUs, tasks per GPU,
 // settling, memory, SM activity. The first that does not fit answers; kNever only for what no
 // waiting can change. A GPU without tasks and foreign processes is never too busy, and margin and
 // floor are waived there (as published only where idle_gpu or exclusive is asked for).

@@ -38,8 +38,9 @@ struct GpuState {
   std::string sample_trouble;  // what is wrong with the last sample; empty: nothing
   bool healthy = true;         // the probe's verdict
   std::string trouble;
-  bool drained = false;
-  std::string drain_why;
+  std::optional<std::string> drained_by_person;  // why
+  std::optional<std::string> drained_by_rule;
+  bool Drained() const { return drained_by_person || drained_by_rule; }
   // As published (thesis): what the monitor last told the mapper.
   std::optional<std::int64_t> published_free_mib;
   std::optional<double> published_sm_active;
@@ -106,7 +107,9 @@ struct Scheduler::State {
   void On(const EstimateReady& event);
   void On(const GpuSampled& event);
   void On(const GpuHealthChanged& event);
+  void On(const SharingChosen& event);
   void On(const TaskStarted& event);
+  void On(const TaskIdle& event);
   void On(const LaunchFailed& event);
   void On(const TaskExited& event);
   void On(const CancelRequested& event);
@@ -128,6 +131,7 @@ struct Scheduler::State {
   void LeaveGpus(TaskRecord& task);
   void EndStopped(TaskRecord& task);
   void ComeBackLost(TaskRecord& task, Reason reason);
+  void ComeBackVictim(TaskRecord& task);
   void Restart(TaskRecord& task);  // forgets recovery and failures: from the start
   void TakeGpus(const TaskRecord& task);
 
@@ -143,6 +147,7 @@ struct Scheduler::State {
   Time EarliestStart(const TaskRecord& task) const;
 
   // ---- placement.cc ----
+  bool KeepsOthersOut(const Resident& resident) const;
   GpuView ViewOf(GpuIndex gpu, Time at) const;
   std::vector<GpuView> Views(Time at) const;
   Need NeedOf(const TaskRecord& task) const;

@@ -68,7 +68,7 @@ constexpr std::array kSteps{
     Step{TaskState::kStopping, TaskState::kLost},
 };
 
-constexpr std::array<std::pair<ReasonCode, std::string_view>, 29> kReasons{{
+constexpr std::array<std::pair<ReasonCode, std::string_view>, 32> kReasons{{
     {ReasonCode::kNone, ""},
     {ReasonCode::kPriority, "Priority"},
     {ReasonCode::kResources, "Resources"},
@@ -98,7 +98,12 @@ constexpr std::array<std::pair<ReasonCode, std::string_view>, 29> kReasons{{
     {ReasonCode::kRequeuedByUser, "RequeuedByUser"},
     {ReasonCode::kNodeFail, "NodeFail"},
     {ReasonCode::kVictim, "Victim"},
+    {ReasonCode::kGpuFault, "GpuFault"},
+    {ReasonCode::kMigInstance, "MigInstance"},
+    {ReasonCode::kIdleHolder, "IdleHolder"},
 }};
+
+constexpr std::array<std::string_view, 5> kSharingMethods{"", "alone", "streams", "mps", "mig"};
 
 }  // namespace
 
@@ -113,6 +118,17 @@ std::string_view TaskStateCode(TaskState state) {
 std::optional<TaskState> ParseTaskState(std::string_view name_or_code) {
   for (const StateEntry& entry : kStates) {
     if (entry.name == name_or_code || entry.code == name_or_code) return entry.state;
+  }
+  return std::nullopt;
+}
+
+std::string_view SharingMethodName(SharingMethod method) {
+  return kSharingMethods.at(static_cast<std::size_t>(method));
+}
+
+std::optional<SharingMethod> ParseSharingMethod(std::string_view name) {
+  for (std::size_t i = 0; i < kSharingMethods.size(); ++i) {
+    if (kSharingMethods.at(i) == name) return static_cast<SharingMethod>(i);
   }
   return std::nullopt;
 }

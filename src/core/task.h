@@ -84,8 +84,11 @@ enum class ReasonCode {
   kTimeLimit,
   kCancelledByUser,
   kRequeuedByUser,
-  kNodeFail,  // lost with its machine or its shim
-  kVictim,    // ended by a neighbour's fault, not its own
+  kNodeFail,     // lost with its machine or its shim
+  kVictim,       // ended by a neighbour's fault, not its own
+  kGpuFault,     // ended by a fault on the GPU that its own program caused (an Xid of that kind)
+  kMigInstance,  // an instance of a divided GPU is not for tasks of several GPUs
+  kIdleHolder,   // held GPUs without using them
 };
 std::string_view ReasonName(ReasonCode code);  // "GpuMemory"
 
@@ -110,7 +113,9 @@ struct TaskRequest {
   int gpus = 1;                            // all of one server
   std::optional<std::int64_t> memory_mib;  // peak per GPU as the user states it
   bool exclusive = false;                  // nobody else on its GPUs, ever
-  std::int64_t priority = 0;               // higher first, then order of submission
+  // At most this share of each GPU's SMs, 0..1, where the sharing method can enforce it (MPS).
+  std::optional<double> sm_share;
+  std::int64_t priority = 0;  // higher first, then order of submission
   std::uint32_t uid = 0;
   std::optional<Time> begin;  // not before
   std::vector<Dependency> dependencies;
@@ -139,6 +144,25 @@ struct Placement {
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
+// How the processes of one attempt share their GPUs, and what is enforced on each of them there.
+// Chosen by the shell when it starts the attempt.
+enum class SharingMethod {
+  kUnknown,  // not started yet, or by an older daemon
+  kAlone,    // no neighbours now or later
+  kStreams,  // time slices of the driver: nothing is enforced
+  kMps,      // clients of an MPS server of their own user and GPU
+  kMig,      // an instance of a divided GPU: the hardware enforces memory and SMs
+};
+std::string_view SharingMethodName(SharingMethod method);  // "", "alone", "streams", "mps", "mig"
+std::optional<SharingMethod> ParseSharingMethod(std::string_view name);
+struct Sharing {
+  SharingMethod method = SharingMethod::kUnknown;
+  std::int64_t memory_limit_mib = 0;  // per process, enforced by the MPS server; 0: none
+  int thread_percent = 0;             // of the SMs, enforced by the MPS server; 0: no limit
+  std::string note;  // why it is not what the configuration asks for, one sentence; or empty
+  friend bool operator==(const Sharing&, const Sharing&) = default;
+};
+
 enum class ExitKind {
   kSuccess,
   kFailed,       // non-zero exit or signal of its own
@@ -146,6 +170,8 @@ enum class ExitKind {
   kHostMemory,   // killed for host memory: a failure, a bigger GPU would not help
   kVictim,       // ended by a neighbour's fault (MPS): not charged
   kLost,         // no report, the process is gone
+  kGpuFault,     // a fault on the GPU that the program caused itself: a failure with its own name
+  kDeviceFault,  // the GPU's own fault: not charged, starts again elsewhere
 };
 struct ExitInfo {
   ExitKind kind = ExitKind::kSuccess;
@@ -157,7 +183,7 @@ struct ExitInfo {
 };
 
 enum class QueueKind { kMain, kRecovery };
-enum class StopCause { kNone, kCancel, kTimeLimit, kRequeue, kGpuLost };
+enum class StopCause { kNone, kCancel, kTimeLimit, kRequeue, kGpuLost, kIdle };
 
 // Everything the core knows about one task; the store keeps it, a restart hands it back
 // (TaskRestored).
@@ -173,6 +199,7 @@ struct TaskRecord {
   int ooms = 0;
   int launch_failures = 0;
   int node_failures = 0;
+  int victim_restarts = 0;  // after neighbours' faults
   // Recovery: the next start needs at least this much free memory on each GPU, or idle GPUs.
   std::optional<std::int64_t> retry_free_mib;
   bool retry_on_idle_gpu = false;
@@ -180,6 +207,8 @@ struct TaskRecord {
   std::vector<Placement> placement;  // of the current attempt; of the last one when final
   Reason placement_reason;           // why these GPUs
   StopCause stopping = StopCause::kNone;
+  Sharing sharing;                 // of the current or last attempt
+  std::optional<Time> idle_since;  // it holds GPUs and has not used them since then
   Time submitted{};
   Time queued_since{};              // last time it entered a queue
   std::optional<Time> first_start;  // first launch decision

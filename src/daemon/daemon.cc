@@ -109,6 +109,7 @@ class RealDaemon : public Daemon, public Engine::Host {
   void RetryTurnLater() override;
   void TaskChanged(const core::TaskRecord& record) override;
   std::optional<double> RecentFullness(core::GpuIndex gpu) override;
+  std::vector<int> RecentXids(core::GpuIndex gpu) override;
 
  private:
   struct Waiter {
@@ -324,7 +325,7 @@ EngineOptions RealDaemon::MakeEngineOptions() const {
   options.default_time_limit = settings.default_time_limit;
   if (settings.estimate_history) options.history = std::make_shared<estimate::History>();
   if (settings.collocation == config::CollocationMethod::kMps) {
-    options.shared_environment["CUDA_MPS_PIPE_DIRECTORY"] = settings.mps_pipe_directory;
+    options.shared_environment["CUDA_MPS_PIPE_DIRECTORY"] = settings.mps_dir;
   }
   if (!settings.simgpu_state.empty())
     options.task_environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
@@ -334,14 +335,21 @@ EngineOptions RealDaemon::MakeEngineOptions() const {
 void RealDaemon::StartEngine(std::vector<gpu::DeviceInfo> devices) {
   std::vector<core::GpuInfo> infos;
   for (const gpu::DeviceInfo& device : devices) {
-    infos.push_back({device.uuid, device.name, device.total_mib, device.reserved_mib});
+    infos.push_back(
+        {device.uuid, device.name, device.total_mib, device.reserved_mib, device.mig.has_value()});
     base::LogInfo("gpu", {{"index", infos.size() - 1},
                           {"uuid", device.uuid},
                           {"name", device.name},
                           {"total_mib", device.total_mib},
                           {"sm_activity", device.reports_sm_activity}});
   }
-  monitor_ = std::make_unique<Monitor>(std::move(devices), options_.settings.window);
+  const config::Settings& settings = options_.settings;
+  monitor_ = std::make_unique<Monitor>(
+      std::move(devices), MonitorOptions{.window = settings.window,
+                                         .ewma = settings.ewma,
+                                         .history = settings.history,
+                                         .health = settings.health,
+                                         .unattributed_mib = settings.unattributed_mib});
   EngineOptions options = MakeEngineOptions();
   OpenDesk(infos, options.history);
   engine_ = std::make_unique<Engine>(std::move(options), *store_, *launcher_, *clock_, *this);
@@ -423,6 +431,10 @@ void RealDaemon::CloseUsage() {
 
 std::optional<double> RealDaemon::RecentFullness(core::GpuIndex gpu) {
   return monitor_->RecentFullness(gpu, clock_->Now());
+}
+
+std::vector<int> RealDaemon::RecentXids(core::GpuIndex gpu) {
+  return monitor_->RecentXids(gpu, clock_->Now());
 }
 
 // ---- turns ----

@@ -98,11 +98,11 @@ Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
   if (!next) return std::unexpected(next.error());
   next_id_ = *next;
   Collect(scheduler_.Handle(now, core::GpusDiscovered{std::move(gpus)}));
-  Result<std::vector<std::pair<std::string, std::string>>> drains = store_.Drains();
+  Result<std::vector<store::Drain>> drains = store_.Drains();
   if (!drains) return std::unexpected(drains.error());
-  for (const auto& [uuid, why] : *drains) {
-    if (const std::optional<core::GpuIndex> gpu = GpuByUuid(uuid))
-      events_.push_back(core::DrainRequested{*gpu, why});
+  for (const store::Drain& drain : *drains) {
+    if (const std::optional<core::GpuIndex> gpu = GpuByUuid(drain.gpu_uuid))
+      events_.push_back(core::DrainRequested{*gpu, drain.why, drain.by_rule});
   }
   if (options_.history) {
     Result<std::vector<core::Observation>> observations = store_.Observations();
@@ -162,14 +162,17 @@ void Engine::ForgetCalibration(Done done) {
   host_.RequestTurn();
 }
 
-void Engine::Drain(core::GpuIndex gpu, const std::string& why, Done done) {
-  waiting_drains_[scheduler_.GpuInfos().at(core::Number(gpu)).uuid] = why;
-  Post(core::DrainRequested{gpu, why}, std::move(done));
+void Engine::Drain(const core::DrainRequested& drain, Done done) {
+  const std::string& uuid = scheduler_.GpuInfos().at(core::Number(drain.gpu)).uuid;
+  waiting_drains_[{uuid, drain.by_rule}] = drain.why;
+  Post(drain, std::move(done));
 }
 
-void Engine::Resume(core::GpuIndex gpu, Done done) {
-  waiting_drains_[scheduler_.GpuInfos().at(core::Number(gpu)).uuid] = std::nullopt;
-  Post(core::ResumeRequested{gpu}, std::move(done));
+void Engine::Resume(const core::ResumeRequested& resume, Done done) {
+  const std::string& uuid = scheduler_.GpuInfos().at(core::Number(resume.gpu)).uuid;
+  waiting_drains_[{uuid, true}] = std::nullopt;
+  if (!resume.by_rule) waiting_drains_[{uuid, false}] = std::nullopt;
+  Post(resume, std::move(done));
 }
 
 void Engine::AddUsage(std::vector<store::GpuUsage> rows) {
@@ -444,12 +447,15 @@ Result<Unit> Engine::Write(const Batch& batch) {
     ok = store_.AddObservation(*it);
   if (ok && batch.forget_calibration) ok = store_.ForgetCalibration();
   for (auto it = batch.drains.begin(); ok && it != batch.drains.end(); ++it) {
-    ok = it->second ? store_.PutDrain(it->first, *it->second) : store_.DropDrain(it->first);
+    const auto& [uuid, by_rule] = it->first;
+    ok = it->second ? store_.PutDrain({uuid, *it->second, by_rule})
+                    : store_.DropDrain(uuid, by_rule);
     if (!ok) break;
+    if (!it->second && by_rule && batch.drains.contains({uuid, false})) continue;  // told once
     store::StoredEvent event;
     event.when = clock_.Now();
     event.kind = it->second ? store::EventKind::kDrain : store::EventKind::kResume;
-    event.gpu_uuid = it->first;
+    event.gpu_uuid = uuid;
     event.what = it->second ? "drain" : "resume";
     event.text = it->second.value_or("");
     ok = store_.AddEvent(event);

@@ -64,6 +64,8 @@ class Engine {
     virtual void TaskChanged(const core::TaskRecord& record) = 0;  // durable now
     // Highest share of the GPU's memory in use just before now.
     virtual std::optional<double> RecentFullness(core::GpuIndex gpu) = 0;
+    // Xids that this GPU announced just before now, newest last.
+    virtual std::vector<int> RecentXids(core::GpuIndex gpu) = 0;
   };
   using Done = std::function<void(base::Result<base::Unit>)>;
 
@@ -86,9 +88,9 @@ class Engine {
   void ForgetCalibration(Done done);
   // Puts a finished task back into the queue, or asks for the stop of a live one.
   void Requeue(core::TaskId id, Done done);
-  // Keeps a drain over restarts and tells the core.
-  void Drain(core::GpuIndex gpu, const std::string& why, Done done);
-  void Resume(core::GpuIndex gpu, Done done);
+  // Keeps a drain over restarts and tells the core; as core::DrainRequested and ResumeRequested.
+  void Drain(const core::DrainRequested& drain, Done done = nullptr);
+  void Resume(const core::ResumeRequested& resume, Done done = nullptr);
   // Rows that need no event: use of the GPUs, pruning. Kept with the next turn; lost if the store
   // fails.
   void AddUsage(std::vector<store::GpuUsage> rows);
@@ -111,12 +113,14 @@ class Engine {
     Submitter submitter;
     std::function<void(base::Result<Submitted>)> answer;
   };
+  // (uuid, by rule) -> why, or empty: resumed.
+  using Drains = std::map<std::pair<std::string, bool>, std::optional<std::string>>;
   // Decided but not yet durable.
   struct Batch {
     std::map<core::TaskId, core::TaskRecord> records;
     std::vector<store::StoredEvent> events;
     std::vector<store::GpuUsage> usage;
-    std::map<std::string, std::optional<std::string>> drains;  // uuid -> why, or empty: resumed
+    Drains drains;
     std::vector<store::Forecast> forecasts;
     std::vector<core::Observation> observations;
     bool forget_calibration = false;
@@ -168,7 +172,7 @@ class Engine {
   std::vector<Submission> submissions_;
   std::vector<core::Event> events_;
   std::vector<Done> waiting_done_;
-  std::map<std::string, std::optional<std::string>> waiting_drains_;
+  Drains waiting_drains_;
   std::vector<store::Forecast> waiting_forecasts_;
   bool waiting_forget_ = false;
   std::vector<store::GpuUsage> waiting_usage_;

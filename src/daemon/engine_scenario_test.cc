@@ -47,9 +47,9 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
     for (const core::Event& event : events) {
       if (const auto* submitted = std::get_if<core::TaskSubmitted>(&event)) Keep(*submitted);
       if (const auto* drain = std::get_if<core::DrainRequested>(&event)) {
-        engine_->Drain(drain->gpu, drain->why, nullptr);
+        engine_->Drain(*drain);
       } else if (const auto* resume = std::get_if<core::ResumeRequested>(&event)) {
-        engine_->Resume(resume->gpu, nullptr);
+        engine_->Resume(*resume);
       } else {
         engine_->Post(event);
       }
@@ -110,6 +110,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
   void RetryTurnLater() override { FAIL() << "the store failed: " << engine_->store_trouble(); }
   void TaskChanged(const core::TaskRecord& record) override { Record(core::TaskChanged{record}); }
   std::optional<double> RecentFullness(core::GpuIndex) override { return std::nullopt; }
+  std::vector<int> RecentXids(core::GpuIndex) override { return {}; }
 
   // task::Launcher
   void Start(task::LaunchOrder order) override {

@@ -9,12 +9,13 @@ namespace {
 
 constexpr base::Duration kFullnessSpan{2'000};
 constexpr int kLostReadings = 3;
+constexpr base::Duration kXidSpan{10'000};
 
 }  // namespace
 
-Monitor::Monitor(std::vector<gpu::DeviceInfo> devices, base::Duration window)
-    : devices_(std::move(devices)) {
-  for (std::size_t i = 0; i < devices_.size(); ++i) states_.emplace_back(window);
+Monitor::Monitor(std::vector<gpu::DeviceInfo> devices, MonitorOptions options)
+    : options_(std::move(options)), devices_(std::move(devices)) {
+  for (std::size_t i = 0; i < devices_.size(); ++i) states_.emplace_back(options_.window);
 }
 
 core::GpuSample Monitor::Sample(Device& device, const gpu::Reading& reading,
@@ -94,6 +95,9 @@ std::vector<core::Event> Monitor::Take(base::Time now,
            device.recent_used.front().first < now - kFullnessSpan) {
       device.recent_used.pop_front();
     }
+    for (const int xid : round[i]->xids) device.recent_xids.emplace_back(round[i]->taken, xid);
+    while (!device.recent_xids.empty() && device.recent_xids.front().first < now - kXidSpan)
+      device.recent_xids.pop_front();
     for (const gpu::ProcessUse& process : round[i]->processes) seen.push_back(process.pid);
     events.push_back(
         core::GpuSampled{static_cast<core::GpuIndex>(i), Sample(device, *round[i], attribution)});
@@ -147,6 +151,15 @@ std::optional<double> Monitor::RecentFullness(core::GpuIndex gpu, base::Time now
                        static_cast<double>(used_mib) / static_cast<double>(usable_mib));
   }
   return highest;
+}
+
+std::vector<int> Monitor::RecentXids(core::GpuIndex gpu, base::Time now) const {
+  std::vector<int> xids;
+  if (core::Number(gpu) >= states_.size()) return xids;
+  for (const auto& [taken, xid] : states_[core::Number(gpu)].recent_xids) {
+    if (taken >= now - kXidSpan) xids.push_back(xid);
+  }
+  return xids;
 }
 
 const std::optional<gpu::Reading>& Monitor::LastReading(core::GpuIndex gpu) const {

@@ -12,15 +12,24 @@
 #include "base/result.h"
 #include "core/events.h"
 #include "daemon/attribution.h"
+#include "gpu/health.h"
 #include "gpu/probe.h"
 #include "gpu/window.h"
 #include "store/store.h"
 
 namespace carma::daemon {
 
+struct MonitorOptions {
+  base::Duration window{60'000};
+  base::Duration ewma{15'000};
+  base::Duration history{900'000};  // single readings are kept so long
+  gpu::HealthRules health;
+  std::int64_t unattributed_mib = 2048;  // more memory in use by nobody raises an alert
+};
+
 class Monitor {
  public:
-  Monitor(std::vector<gpu::DeviceInfo> devices, base::Duration window);
+  Monitor(std::vector<gpu::DeviceInfo> devices, MonitorOptions options);
 
   // One round: an answer per device, in order. Returns GpuSampled for each good one and
   // GpuHealthChanged where the verdict changed. A device that says "lost" three times in a row is
@@ -35,6 +44,8 @@ class Monitor {
   std::vector<store::GpuUsage> CloseUsage(base::Time now);
   // Highest share of the usable memory in use over the last two seconds; empty without a reading.
   std::optional<double> RecentFullness(core::GpuIndex gpu, base::Time now) const;
+  // Xids of the last seconds, newest last.
+  std::vector<int> RecentXids(core::GpuIndex gpu, base::Time now) const;
 
   const std::vector<gpu::DeviceInfo>& devices() const { return devices_; }
   const std::optional<gpu::Reading>& LastReading(core::GpuIndex gpu) const;
@@ -59,6 +70,7 @@ class Monitor {
     std::optional<gpu::Reading> last;
     std::map<core::TaskId, std::int64_t> tasks_mib;
     std::deque<std::pair<base::Time, std::int64_t>> recent_used;
+    std::deque<std::pair<base::Time, int>> recent_xids;
     bool healthy = true;
     std::string trouble;
     int lost_in_a_row = 0;
@@ -70,6 +82,7 @@ class Monitor {
   void Judge(std::size_t i, bool healthy, bool lost, const std::string& text,
              std::vector<core::Event>& events);
 
+  MonitorOptions options_;
   std::vector<gpu::DeviceInfo> devices_;
   std::vector<Device> states_;
 };

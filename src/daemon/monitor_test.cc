@@ -31,7 +31,7 @@ std::vector<core::Event> Take(Monitor& monitor, std::int64_t second, Result<gpu:
 }
 
 TEST(Monitor, AReadingBecomesASampleWithItsWindow) {
-  Monitor monitor({Device("GPU-a")}, base::Duration(60'000));
+  Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   Take(monitor, 0, At(0, 0, 0.0, 0));
   const std::vector<core::Event> events = Take(monitor, 2, At(2, 5'000, 0.5, 100));
   ASSERT_EQ(events.size(), 1u);
@@ -42,7 +42,7 @@ TEST(Monitor, AReadingBecomesASampleWithItsWindow) {
 }
 
 TEST(Monitor, TheVerdictIsToldOnceAndALostGpuAfterThreeReadings) {
-  Monitor monitor({Device("GPU-a")}, base::Duration(60'000));
+  Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   const auto lost = [&](std::int64_t second) {
     return Take(monitor, second, base::Fail(ErrorCode::kNotFound, "GPU is lost"));
   };
@@ -58,7 +58,7 @@ TEST(Monitor, TheVerdictIsToldOnceAndALostGpuAfterThreeReadings) {
 }
 
 TEST(Monitor, ASilentDriverClosesEveryGpuAndForgetsTheWindow) {
-  Monitor monitor({Device("GPU-a"), Device("GPU-b")}, base::Duration(60'000));
+  Monitor monitor({Device("GPU-a"), Device("GPU-b")}, MonitorOptions{});
   Attribution attribution;
   monitor.Take(base::FromMs(0), {At(0, 0, 1, 0), At(0, 0, 1, 0)}, attribution);
   EXPECT_EQ(monitor.DriverSilent("hangs").size(), 2u);
@@ -67,7 +67,7 @@ TEST(Monitor, ASilentDriverClosesEveryGpuAndForgetsTheWindow) {
 }
 
 TEST(Monitor, UsageIsTheTimeMeanAndTheEnergySpent) {
-  Monitor monitor({Device("GPU-a")}, base::Duration(60'000));
+  Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   Take(monitor, 0, At(0, 1'000, 0.0, 50));
   Take(monitor, 1, At(1, 1'000, 0.2, 60));
   Take(monitor, 3, At(3, 4'000, 0.8, 110));
@@ -80,14 +80,14 @@ TEST(Monitor, UsageIsTheTimeMeanAndTheEnergySpent) {
 }
 
 TEST(Monitor, FullnessLooksBackTwoSecondsOnly) {
-  Monitor monitor({Device("GPU-a")}, base::Duration(60'000));
+  Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   Take(monitor, 0, At(0, 40'536, 0, 0));
   EXPECT_DOUBLE_EQ(*monitor.RecentFullness(core::GpuIndex{0}, base::FromMs(1000)), 1.0);
   EXPECT_FALSE(monitor.RecentFullness(core::GpuIndex{0}, base::FromMs(5000)));
 }
 
 TEST(Monitor, UnknownProcessMemoryMakesTheAttributionIncomplete) {
-  Monitor monitor({Device("GPU-a")}, base::Duration(60'000));
+  Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   gpu::Reading reading = At(1, 3'000, 0, 0);
   reading.processes = {{1'000'000'007, std::nullopt, false}, {1'000'000'009, 400, true}};
   const std::vector<core::Event> events = Take(monitor, 1, reading);

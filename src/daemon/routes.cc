@@ -574,14 +574,14 @@ void Routes::DrainGpu(Call& call) {
     if (in.error()) return call.Refuse(*in.error());
   }
   const std::string who = "drained by " + UserName(call.request.peer->uid);
-  services_.engine->Drain(*gpu, why.empty() ? who : who + ": " + base::Printable(why, 500),
+  services_.engine->Drain({*gpu, why.empty() ? who : who + ": " + base::Printable(why, 500)},
                           AnswerWithGpu(call, *gpu));
 }
 
 void Routes::ResumeGpu(Call& call) {
   const Result<core::GpuIndex> gpu = GpuOf(call);
   if (!gpu) return call.Refuse(gpu.error());
-  services_.engine->Resume(*gpu, AnswerWithGpu(call, *gpu));
+  services_.engine->Resume({*gpu}, AnswerWithGpu(call, *gpu));
 }
 
 // ---- estimates ----

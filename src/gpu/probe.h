@@ -14,13 +14,30 @@
 
 namespace carma::gpu {
 
+// Where an instance of a divided GPU (MIG) lies. Profiles are known by their number: their names
+// differ between drivers.
+struct MigPlace {
+  std::string parent_uuid;
+  int gpu_instance = 0;
+  int compute_instance = 0;
+  int profile = -1;          // NVML's number of the GPU instance's profile; -1: not told
+  std::string profile_name;  // "3g.20gb", as far as slices and memory tell
+  friend bool operator==(const MigPlace&, const MigPlace&) = default;
+};
+
+// A whole GPU, or in its place each of the instances that it is divided into.
 struct DeviceInfo {
-  std::string uuid;
+  std::string uuid;  // of an instance: "MIG-…"
   std::string name;  // "NVIDIA A100-SXM4-40GB"
   std::string pci;   // "00000000:07:00.0", the order of the list
   std::int64_t total_mib = 0;
   std::int64_t reserved_mib = 0;
   bool reports_sm_activity = false;
+  std::optional<MigPlace> mig;
+  // Why it could not be described; empty: it was. Such a one is listed at its place all the same,
+  // so that the others can be used; its UUID may be a made-up "GPU-unknown-3", its memory is 0, and
+  // Read() says kNotFound.
+  std::string trouble;
   friend bool operator==(const DeviceInfo&, const DeviceInfo&) = default;
 };
 
@@ -28,6 +45,10 @@ struct ProcessUse {
   pid_t pid = 0;
   std::optional<std::int64_t> used_mib;  // empty: the driver does not say
   bool mps_server = false;               // never counted as work
+  bool mps_client = false;               // computes through an MPS server
+  // Share of the last moments in which its kernels ran, 0..1, as coarse as Reading::utilization;
+  // empty: the driver does not tell (never under MPS and on MIG instances).
+  std::optional<double> kernel_time;
   friend bool operator==(const ProcessUse&, const ProcessUse&) = default;
 };
 
@@ -99,7 +120,9 @@ struct Reading {
   std::optional<double> sm_clock_mhz;
   std::optional<double> memory_clock_mhz;
   Condition condition;
-  std::vector<int> xids;  // critical errors that the driver announced since the previous reading
+  // Critical errors that the driver announced since the previous reading. Of a divided GPU each
+  // instance gets those of its own and those that concern all.
+  std::vector<int> xids;
   friend bool operator==(const Reading&, const Reading&) = default;
 };
 

@@ -61,6 +61,8 @@ std::string_view CauseName(core::StopCause cause) {
       return "requeue";
     case core::StopCause::kGpuLost:
       return "gpu_lost";
+    case core::StopCause::kIdle:
+      return "idle";
     case core::StopCause::kNone:
       break;
   }
@@ -336,13 +338,14 @@ class Player {
 
   std::vector<core::Event> Exit(TaskId id, ClauseReader& in) {
     constexpr std::pair<std::string_view, core::ExitKind> kKinds[] = {
-        {"ok", core::ExitKind::kSuccess},      {"fail", core::ExitKind::kFailed},
-        {"oom", core::ExitKind::kOutOfMemory}, {"host_memory", core::ExitKind::kHostMemory},
-        {"victim", core::ExitKind::kVictim},   {"lost", core::ExitKind::kLost}};
+        {"ok", core::ExitKind::kSuccess},         {"fail", core::ExitKind::kFailed},
+        {"oom", core::ExitKind::kOutOfMemory},    {"host_memory", core::ExitKind::kHostMemory},
+        {"victim", core::ExitKind::kVictim},      {"lost", core::ExitKind::kLost},
+        {"gpu_fault", core::ExitKind::kGpuFault}, {"device_fault", core::ExitKind::kDeviceFault}};
     const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
                                    [&](const auto& each) { return each.first == in.Word(1); });
     if (kind == std::end(kKinds)) {
-      in.Complain("expected ok, fail, oom, host_memory, victim or lost");
+      in.Complain("expected ok, fail, oom, host_memory, victim, lost, gpu_fault or device_fault");
       return {};
     }
     const int signal = static_cast<int>(in.Int("signal", 0, 64, 0));

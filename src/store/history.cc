@@ -147,21 +147,16 @@ Result<Unit> History::Events(core::TaskId first, core::TaskId last,
 Result<Unit> History::Usage(core::Time from, core::Time to, const TakeRow<GpuUsage>& take) {
   return impl_->Each(
       "reading GPU use",
-      "SELECT from_ms,to_ms,gpu_uuid,sm_active,used_mib,energy_j,tasks FROM gpu_usage "
-      "INDEXED BY gpu_usage_to WHERE to_ms > ? AND from_ms < ? ORDER BY to_ms,gpu_uuid",
+      "SELECT " + UsageColumns() +
+          " FROM gpu_usage INDEXED BY gpu_usage_to WHERE to_ms > ? AND from_ms < ? "
+          "ORDER BY to_ms,gpu_uuid",
       [&](Binder& bind) {
         bind.Bind(from);
         bind.Bind(to);
       },
       [&](Reader& reader) {
         GpuUsage usage;
-        reader("from_ms", usage.from);
-        reader("to_ms", usage.to);
-        reader("gpu_uuid", usage.gpu_uuid);
-        reader("sm_active", usage.sm_active);
-        reader("used_mib", usage.used_mib);
-        reader("energy_j", usage.energy_j);
-        reader("tasks", usage.tasks);
+        VisitUsage(reader, usage);
         return !reader.problem() && take(usage);
       });
 }

@@ -104,7 +104,7 @@ TEST_F(StoreRefusal, FilesThatAreNotCarmasOrDamaged) {
       {"another application", with(68, "ABCD"), ErrorCode::kCorrupt, "another application"},
       {"schema 0", with(60, std::string(4, '\0')), ErrorCode::kCorrupt, "schema 0"},
       {"a newer schema", with(60, {'\0', '\0', '\0', '\x09'}), ErrorCode::kConflict,
-       "schema 9 of a newer CARMA, expected at most 2"},
+       "schema 9 of a newer CARMA, expected at most 3"},
       {"cut in half", sound.substr(0, sound.size() / 2 / 4096 * 4096), ErrorCode::kCorrupt, ""},
       {"a page of zeros", with(3 * 4096, std::string(4096, '\0')), ErrorCode::kCorrupt, "damaged"},
       {"a page of noise", with(5 * 4096, std::string(4096, '\x5A')), ErrorCode::kCorrupt, ""},

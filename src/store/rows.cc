@@ -27,14 +27,17 @@ constexpr std::pair<core::StopCause, std::string_view> kStopWords[] = {
     {core::StopCause::kCancel, "cancel"},
     {core::StopCause::kTimeLimit, "time_limit"},
     {core::StopCause::kRequeue, "requeue"},
-    {core::StopCause::kGpuLost, "gpu_lost"}};
+    {core::StopCause::kGpuLost, "gpu_lost"},
+    {core::StopCause::kIdle, "idle"}};
 constexpr std::pair<core::ExitKind, std::string_view> kExitWords[] = {
     {core::ExitKind::kSuccess, "success"},
     {core::ExitKind::kFailed, "failed"},
     {core::ExitKind::kOutOfMemory, "out_of_memory"},
     {core::ExitKind::kHostMemory, "host_memory"},
     {core::ExitKind::kVictim, "victim"},
-    {core::ExitKind::kLost, "lost"}};
+    {core::ExitKind::kLost, "lost"},
+    {core::ExitKind::kGpuFault, "gpu_fault"},
+    {core::ExitKind::kDeviceFault, "device_fault"}};
 constexpr std::pair<EventKind, std::string_view> kEventWords[] = {
     {EventKind::kSubmitted, "submitted"},  {EventKind::kState, "state"},
     {EventKind::kDrain, "drain"},          {EventKind::kResume, "resume"},
@@ -105,6 +108,15 @@ std::optional<core::Dependency> DependencyFrom(const Json& row) {
 
 }  // namespace
 
+std::string UsageColumns() {
+  ColumnNames columns;
+  GpuUsage usage;
+  VisitUsage(columns, usage);
+  std::string text;
+  for (const std::string& name : columns.names) text += (text.empty() ? "" : ",") + name;
+  return text;
+}
+
 // ---- Binder ----
 
 void Binder::operator()(const char*, const char*, const char*,
@@ -149,6 +161,9 @@ void Binder::Bind(core::StopCause value) {
 }
 void Binder::Bind(core::ExitKind value) {
   BindWord(WordOf<core::ExitKind>(kExitWords, value));
+}
+void Binder::Bind(core::SharingMethod value) {
+  BindWord(core::SharingMethodName(value));
 }
 void Binder::Bind(EventKind value) {
   BindWord(WordOf<EventKind>(kEventWords, value));
@@ -266,6 +281,7 @@ CARMA_READ_WORD(core::ReasonCode, ReasonMeant(text))
 CARMA_READ_WORD(core::QueueKind, Meant<core::QueueKind>(kQueueWords, text))
 CARMA_READ_WORD(core::StopCause, Meant<core::StopCause>(kStopWords, text))
 CARMA_READ_WORD(core::ExitKind, Meant<core::ExitKind>(kExitWords, text))
+CARMA_READ_WORD(core::SharingMethod, core::ParseSharingMethod(text))
 CARMA_READ_WORD(EventKind, Meant<EventKind>(kEventWords, text))
 #undef CARMA_READ_WORD
 

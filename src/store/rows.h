@@ -22,6 +22,7 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("gpus", request.gpus);
   column("memory_mib", request.memory_mib);
   column("exclusive", request.exclusive);
+  column("sm_share", request.sm_share);
   column("priority", request.priority);
   column("begin_ms", request.begin);
   column("dependencies", request.dependencies);
@@ -40,6 +41,7 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("ooms", record.ooms);
   column("launch_failures", record.launch_failures);
   column("node_failures", record.node_failures);
+  column("victim_restarts", record.victim_restarts);
   column("retry_free_mib", record.retry_free_mib);
   column("retry_on_idle_gpu", record.retry_on_idle_gpu);
   column("not_before_ms", record.not_before);
@@ -48,6 +50,11 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("placement_reason", record.placement_reason.code);
   column("placement_reason_text", record.placement_reason.text);
   column("stopping", record.stopping);
+  column("sharing", record.sharing.method);
+  column("sharing_limit_mib", record.sharing.memory_limit_mib);
+  column("sharing_threads", record.sharing.thread_percent);
+  column("sharing_note", record.sharing.note);
+  column("idle_since_ms", record.idle_since);
   column("submitted_ms", record.submitted);
   column("queued_since_ms", record.queued_since);
   column("first_start_ms", record.first_start);
@@ -59,6 +66,21 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("exit_signal", record.exit.signal);
   column("exit_detail", record.exit.detail);
   column("peak_mib", record.peak_mib);
+}
+
+// A row of table gpu_usage but its id.
+template <class Visitor, class Usage>
+void VisitUsage(Visitor& column, Usage& usage) {
+  column("from_ms", usage.from);
+  column("to_ms", usage.to);
+  column("gpu_uuid", usage.gpu_uuid);
+  column("sm_active", usage.sm_active);
+  column("used_mib", usage.used_mib);
+  column("energy_j", usage.energy_j);
+  column("tasks", usage.tasks);
+  column("sm_peak", usage.sm_peak);
+  column("used_peak_mib", usage.used_peak_mib);
+  column("dram_active", usage.dram_active);
 }
 
 // A row of table observation but its id.
@@ -102,6 +124,9 @@ class ColumnNames {
   std::vector<std::string> names;
 };
 
+// Names of the columns of table gpu_usage, "from_ms,to_ms,…".
+std::string UsageColumns();
+
 // Binds values to the parameters of a statement, one after another.
 class Binder {
  public:
@@ -130,6 +155,7 @@ class Binder {
   void Bind(core::QueueKind value);
   void Bind(core::StopCause value);
   void Bind(core::ExitKind value);
+  void Bind(core::SharingMethod value);
   void Bind(EventKind value);
   void Bind(const std::vector<core::Dependency>& value);
   void Bind(const std::vector<core::Placement>& value);
@@ -181,6 +207,7 @@ class Reader {
   void Read(core::QueueKind& value);
   void Read(core::StopCause& value);
   void Read(core::ExitKind& value);
+  void Read(core::SharingMethod& value);
   void Read(EventKind& value);
   void Read(std::vector<core::Dependency>& value);
   void Read(std::vector<core::Placement>& value);

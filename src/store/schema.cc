@@ -168,9 +168,36 @@ CREATE TABLE observation (
 CREATE INDEX observation_signature ON observation(signature);
 )sql";
 
+// How an attempt shared its GPUs, and what health and idleness add to a task, a drain and a record
+// of use.
+constexpr std::string_view kVersion3 = R"sql(
+ALTER TABLE task ADD COLUMN sm_share REAL;
+ALTER TABLE task ADD COLUMN victim_restarts INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE task ADD COLUMN idle_since_ms INTEGER;
+ALTER TABLE task ADD COLUMN sharing TEXT NOT NULL DEFAULT '';
+ALTER TABLE task ADD COLUMN sharing_limit_mib INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE task ADD COLUMN sharing_threads INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE task ADD COLUMN sharing_note TEXT NOT NULL DEFAULT '';
+
+ALTER TABLE gpu_usage ADD COLUMN sm_peak REAL;
+ALTER TABLE gpu_usage ADD COLUMN used_peak_mib REAL;
+ALTER TABLE gpu_usage ADD COLUMN dram_active REAL;
+
+CREATE TABLE drain_of_two (
+  gpu_uuid TEXT NOT NULL,
+  by_rule INTEGER NOT NULL,
+  why TEXT NOT NULL,
+  PRIMARY KEY (gpu_uuid, by_rule)
+) STRICT, WITHOUT ROWID;
+INSERT INTO drain_of_two SELECT gpu_uuid, 0, why FROM drain;
+DROP TABLE drain;
+ALTER TABLE drain_of_two RENAME TO drain;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},
     Migration{2, kVersion2},
+    Migration{3, kVersion3},
 };
 static_assert(kMigrations.back().version == kSchemaVersion);
 

@@ -386,36 +386,34 @@ Result<Unit> Store::AddEvent(const StoredEvent& event) {
 
 Result<Unit> Store::AddUsage(const GpuUsage& usage) {
   return impl_->Change("storing GPU use", [&]() -> Result<Unit> {
-    const Use put(impl_->Prepared(
-        "INSERT INTO gpu_usage(from_ms,to_ms,gpu_uuid,sm_active,used_mib,energy_j,tasks) "
-        "VALUES(?,?,?,?,?,?,?)"));
+    const Use put(impl_->Prepared("INSERT INTO gpu_usage(" + UsageColumns() +
+                                  ") VALUES(?,?,?,?,?,?,?,?,?,?)"));
     Binder bind(*put);
-    bind.Bind(usage.from);
-    bind.Bind(usage.to);
-    bind.Bind(usage.gpu_uuid);
-    bind.Bind(usage.sm_active);
-    bind.Bind(usage.used_mib);
-    bind.Bind(usage.energy_j);
-    bind.Bind(usage.tasks);
+    VisitUsage(bind, usage);
     put->exec();
     return Unit{};
   });
 }
 
-Result<Unit> Store::PutDrain(const std::string& gpu_uuid, const std::string& why) {
+Result<Unit> Store::PutDrain(const Drain& drain) {
   return impl_->Change("storing a drain", [&]() -> Result<Unit> {
-    const Use put(impl_->Prepared("INSERT OR REPLACE INTO drain(gpu_uuid,why) VALUES(?,?)"));
-    put->bind(1, gpu_uuid);
-    put->bind(2, why);
+    const Use put(
+        impl_->Prepared("INSERT OR REPLACE INTO drain(gpu_uuid,by_rule,why) VALUES(?,?,?)"));
+    Binder bind(*put);
+    bind.Bind(drain.gpu_uuid);
+    bind.Bind(drain.by_rule);
+    bind.Bind(drain.why);
     put->exec();
     return Unit{};
   });
 }
 
-Result<Unit> Store::DropDrain(const std::string& gpu_uuid) {
+Result<Unit> Store::DropDrain(const std::string& gpu_uuid, bool by_rule) {
   return impl_->Change("dropping a drain", [&]() -> Result<Unit> {
-    const Use drop(impl_->Prepared("DELETE FROM drain WHERE gpu_uuid=?"));
-    drop->bind(1, gpu_uuid);
+    const Use drop(impl_->Prepared("DELETE FROM drain WHERE gpu_uuid=? AND by_rule=?"));
+    Binder bind(*drop);
+    bind.Bind(gpu_uuid);
+    bind.Bind(by_rule);
     drop->exec();
     return Unit{};
   });
@@ -600,36 +598,35 @@ Result<std::vector<StoredEvent>> Store::Events(std::optional<core::TaskId> task,
 
 Result<std::vector<GpuUsage>> Store::Usage(core::Time from, core::Time to) {
   return impl_->Read("reading GPU use", [&]() -> Result<std::vector<GpuUsage>> {
-    const Use rows(impl_->Prepared(
-        "SELECT from_ms,to_ms,gpu_uuid,sm_active,used_mib,energy_j,tasks FROM gpu_usage "
-        "INDEXED BY gpu_usage_to WHERE to_ms>? AND from_ms<? ORDER BY from_ms,gpu_uuid"));
+    const Use rows(
+        impl_->Prepared("SELECT " + UsageColumns() +
+                        " FROM gpu_usage INDEXED BY gpu_usage_to WHERE to_ms>? AND from_ms<? "
+                        "ORDER BY from_ms,gpu_uuid"));
     Binder bind(*rows);
     bind.Bind(from);
     bind.Bind(to);
     std::vector<GpuUsage> usage;
     while (rows->executeStep()) {
-      GpuUsage& row = usage.emplace_back();
       Reader reader(*rows);
-      reader("from_ms", row.from);
-      reader("to_ms", row.to);
-      reader("gpu_uuid", row.gpu_uuid);
-      reader("sm_active", row.sm_active);
-      reader("used_mib", row.used_mib);
-      reader("energy_j", row.energy_j);
-      reader("tasks", row.tasks);
+      VisitUsage(reader, usage.emplace_back());
       if (reader.problem()) return Fail(ErrorCode::kCorrupt, "GPU use: " + *reader.problem());
     }
     return usage;
   });
 }
 
-Result<std::vector<std::pair<std::string, std::string>>> Store::Drains() {
-  using Answer = Result<std::vector<std::pair<std::string, std::string>>>;
-  return impl_->Read("reading drains", [&]() -> Answer {
-    const Use rows(impl_->Prepared("SELECT gpu_uuid, why FROM drain ORDER BY gpu_uuid"));
-    std::vector<std::pair<std::string, std::string>> drains;
+Result<std::vector<Drain>> Store::Drains() {
+  return impl_->Read("reading drains", [&]() -> Result<std::vector<Drain>> {
+    const Use rows(
+        impl_->Prepared("SELECT gpu_uuid,why,by_rule FROM drain ORDER BY gpu_uuid,by_rule"));
+    std::vector<Drain> drains;
     while (rows->executeStep()) {
-      drains.emplace_back(rows->getColumn(0).getString(), rows->getColumn(1).getString());
+      Drain& drain = drains.emplace_back();
+      Reader reader(*rows);
+      reader("gpu_uuid", drain.gpu_uuid);
+      reader("why", drain.why);
+      reader("by_rule", drain.by_rule);
+      if (reader.problem()) return Fail(ErrorCode::kCorrupt, "drains: " + *reader.problem());
     }
     return drains;
   });

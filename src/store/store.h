@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,7 +16,7 @@
 
 namespace carma::store {
 
-inline constexpr int kSchemaVersion = 2;
+inline constexpr int kSchemaVersion = 3;
 
 // One row per task: the core's record plus what the core does not need.
 struct StoredTask {
@@ -59,6 +60,20 @@ struct GpuUsage {
   double used_mib = 0;
   double energy_j = 0;  // spent in the span; NaN: not reported
   int tasks = 0;        // residents at the end of the span
+  // NaN: not reported, or kept by an older CARMA.
+  double sm_peak = kUnknown;  // highest SM activity of one reading
+  double used_peak_mib = kUnknown;
+  double dram_active = kUnknown;
+  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+};
+
+// A GPU that takes no new tasks, and why. A person's drain and that of the rules of health stand
+// side by side.
+struct Drain {
+  std::string gpu_uuid;
+  std::string why;
+  bool by_rule = false;
+  friend bool operator==(const Drain&, const Drain&) = default;
 };
 
 struct TaskFilter {
@@ -103,8 +118,8 @@ class Store {
       const std::vector<std::string>& gpu_uuids);
   base::Result<base::Unit> AddEvent(const StoredEvent& event);
   base::Result<base::Unit> AddUsage(const GpuUsage& usage);
-  base::Result<base::Unit> PutDrain(const std::string& gpu_uuid, const std::string& why);
-  base::Result<base::Unit> DropDrain(const std::string& gpu_uuid);
+  base::Result<base::Unit> PutDrain(const Drain& drain);
+  base::Result<base::Unit> DropDrain(const std::string& gpu_uuid, bool by_rule);
   base::Result<base::Unit> PutForecast(const Forecast& forecast);  // insert or replace; known task
   // Forgets the oldest beyond the limits of core/observation.h.
   base::Result<base::Unit> AddObservation(const core::Observation& observation);
@@ -126,7 +141,7 @@ class Store {
                                                 std::optional<std::int64_t> after_sequence,
                                                 std::size_t limit);
   base::Result<std::vector<GpuUsage>> Usage(core::Time from, core::Time to);
-  base::Result<std::vector<std::pair<std::string, std::string>>> Drains();  // uuid, why
+  base::Result<std::vector<Drain>> Drains();
   base::Result<std::optional<Forecast>> ForecastOf(core::TaskId id);
   base::Result<std::vector<core::Observation>> Observations();  // all, oldest first
 

@@ -174,7 +174,7 @@ TEST_F(StoreTest, ARolledBackBatchLeavesNothing) {
   ASSERT_TRUE(store_->Begin());
   ASSERT_TRUE(store_->PutTask(NewTask(1)));
   ASSERT_TRUE(store_->AddEvent({.kind = EventKind::kDaemon, .what = "start"}));
-  ASSERT_TRUE(store_->PutDrain("GPU-1", "fan"));
+  ASSERT_TRUE(store_->PutDrain({"GPU-1", "fan"}));
   store_->Rollback();
   EXPECT_THAT(Ids({}), IsEmpty());
   EXPECT_THAT(*store_->Events(std::nullopt, 0, 10), IsEmpty());
@@ -353,14 +353,17 @@ TEST_F(StoreTest, UsageKnowsWhatWasNotReported) {
 
 TEST_F(StoreTest, DrainsAreKeptUntilDropped) {
   Batch([&] {
-    ASSERT_TRUE(store_->PutDrain("GPU-2", "fan"));
-    ASSERT_TRUE(store_->PutDrain("GPU-1", "old"));
-    ASSERT_TRUE(store_->PutDrain("GPU-1", "new"));
+    ASSERT_TRUE(store_->PutDrain({"GPU-2", "fan"}));
+    ASSERT_TRUE(store_->PutDrain({"GPU-1", "old"}));
+    ASSERT_TRUE(store_->PutDrain({"GPU-1", "new"}));
+    ASSERT_TRUE(store_->PutDrain({"GPU-1", "Xid 79", true}));
   });
   Reopen();
-  EXPECT_THAT(*store_->Drains(), ElementsAre(Pair("GPU-1", "new"), Pair("GPU-2", "fan")));
-  Batch([&] { ASSERT_TRUE(store_->DropDrain("GPU-1")); });
-  EXPECT_THAT(*store_->Drains(), ElementsAre(Pair("GPU-2", "fan")));
+  EXPECT_THAT(*store_->Drains(), ElementsAre(Drain{"GPU-1", "new"}, Drain{"GPU-1", "Xid 79", true},
+                                             Drain{"GPU-2", "fan"}));
+  Batch([&] { ASSERT_TRUE(store_->DropDrain("GPU-1", false)); });
+  EXPECT_THAT(*store_->Drains(),
+              ElementsAre(Drain{"GPU-1", "Xid 79", true}, Drain{"GPU-2", "fan"}));
 }
 
 TEST_F(StoreTest, PruneTakesOldFinishedTasksAndWhatBelongsToThem) {
