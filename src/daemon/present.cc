@@ -18,7 +18,7 @@ void AddSpec(const store::StoredTask& stored, api::TaskView& view) {
   view.workdir = spec->workdir;
   view.command = spec->command;
   if (spec->script) {
-    view.command = {stored.name};
+    view.command = {spec->script_path.value_or(stored.name)};
     view.command.insert(view.command.end(), spec->script_args.begin(), spec->script_args.end());
   }
   view.array_index = spec->array_index;

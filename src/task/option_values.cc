@@ -290,6 +290,16 @@ Result<GpuCount> ParseGres(std::string_view text) {
   return *found;
 }
 
+Result<double> ParseShare(std::string_view text) {
+  const bool percent = text.ends_with('%');
+  const std::optional<double> number =
+      base::ParseDouble(percent ? text.substr(0, text.size() - 1) : text);
+  const double share = number.value_or(0) / (percent ? 100 : 1);
+  // "30" may be meant either way: refused like everything above the whole.
+  if (!(share >= kMinSmShare && share <= 1)) return Expected("a share like 30% or 0.3", text);
+  return share;
+}
+
 Result<ExportPlan> ParseExport(std::string_view text) {
   ExportPlan plan{.all = false, .variables = {}};
   if (text == "NONE" || text == "NIL") return plan;

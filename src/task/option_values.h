@@ -41,6 +41,9 @@ base::Result<GpuCount> ParseGpus(std::string_view text);
 // "gpu:2", "gpu:a100:2", "gpu", and others beside it: "gpu:2,shard:4".
 base::Result<GpuCount> ParseGres(std::string_view text);
 
+// "30%" or "0.3" -> 0.3; from one hundredth to the whole.
+base::Result<double> ParseShare(std::string_view text);
+
 struct ExportPlan {
   bool all = true;  // the submitter's whole environment first
   // Name, and its value; empty: the submitter's.

@@ -62,6 +62,13 @@ Result<Unit> SetMemory(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
+Result<Unit> SetSmShare(Draft& draft, std::string_view value) {
+  const Result<double> share = ParseShare(value);
+  if (!share) return std::unexpected(share.error());
+  draft.spec.sm_share = *share;
+  return Unit{};
+}
+
 Result<Unit> SetTime(Draft& draft, std::string_view value) {
   const std::string lower = base::ToLower(value);
   if (lower == "unlimited" || lower == "infinite" || lower == "0") {
@@ -160,6 +167,8 @@ constexpr std::array kRows{
     Row{{"gpu-mem", 0, "SIZE", "the same as --memory", false}, SetMemory},
     Row{{"exclusive", 0, "", "nobody else on its GPUs", true}, SetExclusive<true>},
     Row{{"collocated", 0, "", "share GPUs where that pays (default)", false}, SetExclusive<false>},
+    Row{{"sm-share", 0, "P", "at most this share of each GPU's SMs: 30% or 0.3 (under MPS)", false},
+        SetSmShare},
     Row{{"time", 't', "SPAN", "time limit: 90s, 15m, 12h, 2d, MIN, H:M:S, D-H", true}, SetTime},
     Row{{"output", 'o', "FILE", "stdout; %j id, %x name, %u user, %a array index", true},
         SetText<&TaskSpec::stdout_path>},
@@ -232,6 +241,15 @@ void ResolvePaths(const SubmitterContext& context, TaskSpec& spec) {
   const bool env_is_path = spec.conda_env && (spec.conda_env->find('/') != std::string::npos ||
                                               spec.conda_env->starts_with('~'));
   if (env_is_path) spec.conda_env = Absolute(*spec.conda_env, context.cwd, context.home);
+}
+
+// Nothing where there is no file, or none whose name could be shown.
+std::optional<std::string> ShownScriptPath(const std::string& path,
+                                           const SubmitterContext& context) {
+  if (path.empty() || path == "-") return std::nullopt;
+  std::string absolute = Absolute(path, context.cwd, context.home);
+  if (absolute.size() > kMaxPathBytes || !base::IsUtf8(absolute)) return std::nullopt;
+  return absolute;
 }
 
 Result<Unit> ChooseCommand(const Draft& draft, TaskSpec& spec) {
@@ -384,6 +402,7 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
     return std::unexpected(chosen.error());
   }
   ChooseMemory(draft_, spec);
+  if (spec.script && !draft_.wrap) spec.script_path = ShownScriptPath(draft_.script_path, context);
   ResolvePaths(context, spec);
   for (const std::string& name : FillEnvironment(draft_.exported, context, spec)) {
     Warn("environment variable " + name + " is not UTF-8 and is left out");

@@ -101,6 +101,7 @@ TEST(Description, TakesEveryOption) {
                              {"priority", "-5"},
                              {"no-requeue", ""},
                              {"exclusive", ""},
+                             {"sm-share", "30%"},
                              {"batch-size", "32"},
                              {"optimizer", "adam"},
                              {"precision", "amp"},
@@ -117,6 +118,7 @@ TEST(Description, TakesEveryOption) {
   EXPECT_EQ(spec.priority, -5);
   EXPECT_FALSE(spec.requeue);
   EXPECT_TRUE(spec.exclusive);
+  EXPECT_EQ(spec.sm_share, 0.3);
   EXPECT_EQ(spec.batch_size, 32);
   EXPECT_EQ(spec.optimizer, "adam");
   EXPECT_EQ(spec.precision, "amp");
@@ -144,6 +146,11 @@ TEST(Description, SaysWhatIsWrongAndWhere) {
       {{{"memory", "lots"}}, "--memory: expected a memory size"},
       {{{"memory", "0"}}, "--memory: expected a memory size"},
       {{{"memory", "-3G"}}, "--memory: expected a memory size"},
+      {{{"sm-share", "30"}}, "--sm-share: expected a share like 30% or 0.3, not '30'"},
+      {{{"sm-share", "0"}}, "--sm-share: expected a share"},
+      {{{"sm-share", "101%"}}, "--sm-share: expected a share"},
+      {{{"sm-share", "half"}}, "--sm-share: expected a share"},
+      {{{"sm-share", "nan"}}, "--sm-share: expected a share"},
       {{{"time", "soon"}}, "--time: expected a time span"},
       {{{"array", "0-1999999"}}, "--array: an array of more than 10000 tasks"},
       {{{"array", "5-1"}}, "--array: expected indices"},
@@ -239,6 +246,16 @@ TEST(Description, WarnsOfWhatItLeavesOut) {
   ASSERT_EQ(description.warnings().size(), 2u);
   EXPECT_EQ(description.warnings()[0], "x.sh:2: --gres: the GPU type 'a100' is not considered");
   EXPECT_EQ(description.warnings()[1], "x.sh:2: --gres: 'shard:4' is not considered");
+}
+
+TEST(ParseShare, TakesPercentAndFractions) {
+  EXPECT_EQ(ParseShare("30%"), 0.3);
+  EXPECT_EQ(ParseShare("0.25"), 0.25);
+  EXPECT_EQ(ParseShare("100%"), 1);
+  EXPECT_EQ(ParseShare("1"), 1);
+  EXPECT_FALSE(ParseShare("0.5%")) << "less than MPS can tell apart";
+  EXPECT_FALSE(ParseShare("%"));
+  EXPECT_FALSE(ParseShare("-30%"));
 }
 
 TEST(ParseGres, TakesSlurmsForms) {

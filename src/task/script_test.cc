@@ -108,6 +108,7 @@ TEST(ApplyScript, IsOverruledByTheCommandLine) {
   ASSERT_TRUE(description.Set("gpus", "1", "--gpus"));
   const auto tasks = description.Finish(Context());
   ASSERT_TRUE(tasks) << tasks.error().message;
+  EXPECT_EQ(tasks->at(0).script_path, "/w/dir/train.sh");
   const TaskSpec& spec = tasks->at(0);
   EXPECT_EQ(spec.gpus, 1);
   EXPECT_EQ(spec.time_limit, std::chrono::minutes(5));

@@ -115,6 +115,9 @@ Result<Unit> CheckNumbers(const TaskSpec& spec) {
   if (spec.memory_mib && outside(*spec.memory_mib, 1, kMaxMemoryMib)) {
     return Bad("memory_mib", Between(1, kMaxMemoryMib) + " MiB per GPU");
   }
+  if (spec.sm_share && !(*spec.sm_share >= kMinSmShare && *spec.sm_share <= 1)) {
+    return Bad("sm_share", "a fraction from 0.01 to 1");
+  }
   if (spec.batch_size && outside(*spec.batch_size, 1, kMaxBatchSize)) {
     return Bad("batch_size", Between(1, kMaxBatchSize));
   }
@@ -146,6 +149,9 @@ Result<Unit> CheckPaths(const TaskSpec& spec) {
   if (!IsAbsolutePath(spec.stdout_path)) return Bad("stdout_path", kAbsolute);
   if (!spec.stderr_path.empty() && !IsAbsolutePath(spec.stderr_path)) {
     return Bad("stderr_path", kAbsolute);
+  }
+  if (spec.script_path && (!spec.script || !IsAbsolutePath(*spec.script_path))) {
+    return Bad("script_path", "with a script, an absolute path of at most 4096 bytes of UTF-8");
   }
   if (spec.model_summary && !IsAbsolutePath(*spec.model_summary)) {
     return Bad("model_summary", kAbsolute);
@@ -223,6 +229,7 @@ core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid) {
   request.memory_mib = spec.memory_mib;
   request.array_limit = static_cast<int>(spec.array_limit.value_or(0));
   request.exclusive = spec.exclusive;
+  request.sm_share = spec.sm_share;
   request.priority = spec.priority;
   request.uid = uid;
   request.begin = spec.begin;

@@ -29,6 +29,7 @@ inline constexpr int kMaxRecoveries = 1000;
 inline constexpr base::Duration kMaxTimeLimit = std::chrono::hours(24 * 3660);
 inline constexpr std::int64_t kMaxBeginMs = 7'258'118'400'000;  // the year 2200
 inline constexpr std::int64_t kMaxBatchSize = 1'000'000'000;
+inline constexpr double kMinSmShare = 0.01;
 // Most tasks one --array may make, and its highest index.
 inline constexpr std::size_t kMaxArrayTasks = 10'000;
 inline constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
@@ -38,7 +39,8 @@ struct TaskSpec {
   std::vector<std::string> command;   // argv, run without a shell; empty if `script` is the command
   std::optional<std::string> script;  // text of a batch script, run by its #! interpreter
   std::vector<std::string> script_args;
-  std::string workdir;                             // absolute
+  std::optional<std::string> script_path;  // absolute, where `script` was read; for people only
+  std::string workdir;                     // absolute
   std::map<std::string, std::string> environment;  // the submitter's exported variables
   std::optional<std::string>
       conda_env;  // name or absolute path; activated by PATH and CONDA_* variables
@@ -46,6 +48,8 @@ struct TaskSpec {
   std::optional<std::int64_t> memory_mib;  // peak per GPU, given by the user
   std::string memory_source = "given";     // "given", "rad" …: where memory_mib came from
   bool exclusive = false;
+  // At most this share of each GPU's SMs, 0..1, where the way of sharing can enforce it.
+  std::optional<double> sm_share;
   std::optional<std::string> model_summary;  // path of the model-summary file, absolute
   std::optional<std::int64_t> batch_size;
   std::optional<std::string> optimizer;  // "sgd", "sgd-momentum", "adam", "adamw" …

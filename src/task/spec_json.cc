@@ -95,6 +95,7 @@ void ReadWhatToRun(JsonReader& in, TaskSpec& spec) {
   in.Get("name", spec.name, kMaxNameBytes);
   in.Get("command", spec.command, kMaxArgs, kMaxArgBytes);
   in.Get("script", spec.script, kMaxScriptBytes);
+  in.Get("script_path", spec.script_path, kMaxPathBytes);
   in.Get("script_args", spec.script_args, kMaxArgs, kMaxArgBytes);
   in.Get("workdir", spec.workdir, kMaxPathBytes);
   ReadEnvironment(in, spec);
@@ -109,6 +110,7 @@ void ReadNeeds(JsonReader& in, TaskSpec& spec) {
   in.Get("memory_mib", spec.memory_mib, 1, kMaxMemoryMib);
   in.Get("memory_source", spec.memory_source, 64);
   in.Get("exclusive", spec.exclusive);
+  in.Get("sm_share", spec.sm_share, kMinSmShare, 1);
   in.Get("model_summary", spec.model_summary, kMaxPathBytes);
   in.Get("batch_size", spec.batch_size, 1, kMaxBatchSize);
   in.Get("optimizer", spec.optimizer, 64);
@@ -147,9 +149,11 @@ Json WithoutEnvironment(const TaskSpec& spec) {
   };
   if (!spec.command.empty()) json["command"] = spec.command;
   put("script", spec.script);
+  put("script_path", spec.script_path);
   if (!spec.script_args.empty()) json["script_args"] = spec.script_args;
   put("conda_env", spec.conda_env);
   put("memory_mib", spec.memory_mib);
+  put("sm_share", spec.sm_share);
   put("model_summary", spec.model_summary);
   put("batch_size", spec.batch_size);
   put("optimizer", spec.optimizer);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -55,6 +56,11 @@ TEST(Validate, HoldsEveryRule) {
       {"a script of more than 4 MiB",
        [](TaskSpec& s) { s.command.clear(), s.script = "#!" + std::string(kMaxScriptBytes, 'x'); },
        "script: "},
+      {"a script's path without a script", [](TaskSpec& s) { s.script_path = "/x.sh"; },
+       "script_path: "},
+      {"a relative path of the script",
+       [](TaskSpec& s) { s.command.clear(), s.script = "#!/bin/sh\n", s.script_path = "x.sh"; },
+       "script_path: "},
       {"script arguments without a script", [](TaskSpec& s) { s.script_args = {"x"}; },
        "script_args: "},
       {"a relative working directory", [](TaskSpec& s) { s.workdir = "eve"; }, "workdir: "},
@@ -82,6 +88,10 @@ TEST(Validate, HoldsEveryRule) {
       {"a million GPUs", [](TaskSpec& s) { s.gpus = 1'000'000; }, "gpus: "},
       {"no memory", [](TaskSpec& s) { s.memory_mib = 0; }, "memory_mib: "},
       {"absurd memory", [](TaskSpec& s) { s.memory_mib = INT64_MAX; }, "memory_mib: "},
+      {"no share of the SMs", [](TaskSpec& s) { s.sm_share = 0; }, "sm_share: "},
+      {"more than all SMs", [](TaskSpec& s) { s.sm_share = 1.5; }, "sm_share: "},
+      {"no number of SMs", [](TaskSpec& s) { s.sm_share = NAN; }, "sm_share: "},
+      {"all SMs", [](TaskSpec& s) { s.sm_share = 1; }, ""},
       {"absurd priority", [](TaskSpec& s) { s.priority = INT64_MIN; }, "priority: "},
       {"no time", [](TaskSpec& s) { s.time_limit = base::Duration(0); }, "time_limit_s: "},
       {"a thousand years", [](TaskSpec& s) { s.time_limit = base::Duration(INT64_MAX); }, "time_"},
@@ -125,6 +135,7 @@ TaskSpec AnySpec(base::Rng& rng) {
     s.command.clear();
     s.script = "#!/bin/sh\n" + AnyText(rng) + "\n";
     if (chance()) s.script_args = {AnyText(rng), ""};
+    if (chance()) s.script_path = "/s/" + AnyText(rng);
   }
   if (chance()) s.environment = {{"PATH", "/bin"}, {"X", AnyText(rng)}};
   if (chance()) s.conda_env = "/opt/" + AnyText(rng);
@@ -132,6 +143,7 @@ TaskSpec AnySpec(base::Rng& rng) {
   if (chance()) s.memory_mib = 1 + static_cast<std::int64_t>(rng.Below(kMaxMemoryMib));
   if (chance()) s.memory_source = "rad";
   s.exclusive = chance();
+  if (chance()) s.sm_share = static_cast<double>(1 + rng.Below(100)) / 100;
   if (chance()) s.model_summary = "/m/" + AnyText(rng);
   if (chance()) s.batch_size = 1 + static_cast<std::int64_t>(rng.Below(1000));
   if (chance()) s.optimizer = "sgd-momentum";
@@ -232,6 +244,7 @@ TEST(SpecJson, RefusesWithThePlace) {
       {R"({"command":["x"],"workdir":"/w","dependencies":[{"task":1,"kind":"after"}]})",
        "/dependencies/0/kind: expected afterok"},
       {R"({"command":["x"],"workdir":"/w","time_limit_s":-3})", "/time_limit_s: expected"},
+      {R"({"command":["x"],"workdir":"/w","sm_share":30})", "/sm_share: expected"},
       {R"({"command":["x"],"workdir":"/w","name":"a","name":"b"})", "key 'name' twice"},
   };
   for (const auto& [text, error] : cases) {
@@ -252,12 +265,14 @@ TEST(SpecJson, NamesThePlaceInABatch) {
 
 TEST(ToRequest, TakesWhatTheCoreDecidesOn) {
   base::Rng rng(3);
-  const TaskSpec spec = AnySpec(rng);
+  TaskSpec spec = AnySpec(rng);
+  spec.sm_share = 0.25;
   const core::TaskRequest request = ToRequest(spec, 1001);
   EXPECT_EQ(request.uid, 1001u);
   EXPECT_EQ(request.gpus, spec.gpus);
   EXPECT_EQ(request.memory_mib, spec.memory_mib);
   EXPECT_EQ(request.exclusive, spec.exclusive);
+  EXPECT_EQ(request.sm_share, spec.sm_share);
   EXPECT_EQ(request.priority, spec.priority);
   EXPECT_EQ(request.begin, spec.begin);
   EXPECT_EQ(request.dependencies, spec.dependencies);
