@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/time.h"
@@ -27,9 +28,9 @@ struct XidFact {
 XidFact DescribeXid(int xid);
 
 struct HealthRules {
-  bool drain = true;                 // false: only tell
-  bool resume_when_cleared = true;   // false: a person resumes
-  std::vector<int> ignored_xids;     // as if they had not been announced
+  bool drain = true;                // false: only tell; looked at by who takes what Health says
+  bool resume_when_cleared = true;  // false: a person resumes
+  std::vector<int> ignored_xids;    // as if they had not been announced
   friend bool operator==(const HealthRules&, const HealthRules&) = default;
 };
 
@@ -40,26 +41,36 @@ class Health {
 
   // What stands in the way of new tasks after this reading, in one sentence; empty: nothing. Holds
   // from the first evidence until what caused it is gone: an Xid until the driver was reloaded or
-  // the GPU was reset (Cleared()), a condition (rows of memory to be remapped, spares used up, a
-  // recovery action that the driver asks for, new errors of memory beyond repair) until it is no
-  // more told, as far as the rules resume by themselves; else until Acknowledge().
+  // the GPU was reset (Cleared(), or a reading that shows it: the driver wanted a reset and no
+  // longer does, its count of errors began anew), a condition (rows of memory to be remapped,
+  // spares used up, a recovery action that the driver asks for, new errors of memory beyond repair)
+  // until it is no more told, as far as the rules resume by themselves; else until Acknowledge().
+  // A value that is absent says nothing: what was told last holds.
   const std::string& Take(const Reading& reading);
   // A person resumed the GPU: what is known now is no reason any more, what comes later is.
   void Acknowledge();
-  // A daemon that was restarted takes over what the earlier one knew.
-  void Restore(std::string why) { why_ = std::move(why); }
+  // A daemon that was restarted takes over what the earlier one knew: a sentence of Take(). Not
+  // after the machine was started anew, which resets every GPU.
+  void Restore(std::string why);
   // The GPU was away and came back: Xids of before do not count.
   void Cleared();
   const std::string& why() const { return why_; }
 
  private:
-  std::string ConditionTrouble(const Condition& condition) const;
+  void TakeXids(const std::vector<int>& xids);
+  // Keeps what is told; true: it shows that the GPU was reset.
+  bool TakeCondition(const Condition& condition);
+  // Of the first condition that is neither well nor acknowledged; empty: none.
+  std::string ConditionTrouble() const;
+  void Conclude();
 
   HealthRules rules_;
   std::string why_;
-  bool by_xid_ = false;            // `why_` is an Xid's
-  Condition acknowledged_;         // what a person has seen and resumed in spite of
-  std::optional<std::int64_t> ecc_at_start_;  // errors beyond repair before we looked
+  std::string xid_why_;                       // the gravest since the last reset
+  bool xid_is_device_ = false;                // of xid_why_: not merely contained
+  std::string restored_why_;                  // of a condition, until a condition is told again
+  Condition acknowledged_;                    // what a person has seen and resumed in spite of
+  std::optional<std::int64_t> ecc_at_start_;  // errors beyond repair that are no reason
   Condition last_;
 };
 

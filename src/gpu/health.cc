@@ -1,0 +1,166 @@
+#include "gpu/health.h"
+
+#include <algorithm>
+
+namespace carma::gpu {
+namespace {
+
+struct XidLine {
+  int xid;
+  XidFact fact;
+};
+
+// Sources in docs/gpus.md. In the order of the numbers.
+constexpr XidLine kXids[] = {
+    {8, {XidClass::kDevice, "the GPU stopped processing"}},
+    {13, {XidClass::kTask, "exception of the graphics engine"}},
+    {31, {XidClass::kTask, "page fault of GPU memory"}},
+    {43, {XidClass::kTask, "a channel was reset after an error"}},
+    {45, {XidClass::kTask, "cleaned up after an earlier error"}},
+    {46, {XidClass::kDevice, "the GPU stopped processing"}},
+    {48, {XidClass::kDevice, "error of memory beyond repair"}},
+    {54, {XidClass::kDevice, "auxiliary power is not connected"}},
+    {61, {XidClass::kDevice, "breakpoint of an internal controller"}},
+    {62, {XidClass::kDevice, "an internal controller halted"}},
+    {63, {XidClass::kNews, "a page or row of memory was taken out of use"}},
+    {64, {XidClass::kDevice, "a page or row of memory could not be taken out of use"}},
+    {68, {XidClass::kTask, "exception of the video decoder"}},
+    {74, {XidClass::kDevice, "error of NVLink"}},
+    {79, {XidClass::kDevice, "fell off the bus"}},
+    {92, {XidClass::kDevice, "many corrected errors of memory"}},
+    {94, {XidClass::kContained, "contained error of memory"}},
+    {95, {XidClass::kDevice, "uncontained error of memory"}},
+    {109, {XidClass::kTask, "a switch between contexts took too long"}},
+    {119, {XidClass::kDevice, "the GPU's system processor (GSP) does not answer"}},
+    {120, {XidClass::kDevice, "error of the GPU's system processor (GSP)"}},
+    {140, {XidClass::kDevice, "error of memory that was not recovered"}},
+    {143, {XidClass::kDevice, "the GPU could not be initialised"}},
+    {154, {XidClass::kNews, "the driver wants another recovery action"}},
+};
+
+constexpr std::string_view kXidPrefix = "Xid ";
+constexpr std::string_view kEccPrefix = "new errors of memory beyond repair: ";
+
+std::string_view RecoveryText(RecoveryAction action) {
+  switch (action) {
+    case RecoveryAction::kNone:
+      return "";
+    case RecoveryAction::kGpuReset:
+      return "the driver wants the GPU reset";
+    case RecoveryAction::kNodeReboot:
+      return "the driver wants the machine restarted";
+    case RecoveryAction::kDrainP2p:
+      return "the driver wants the links to other GPUs quiet";
+    case RecoveryAction::kDrainAndReset:
+      return "the driver wants the GPU drained and reset";
+    case RecoveryAction::kOther:
+      return "the driver wants a recovery that this version does not know";
+  }
+  return "";
+}
+
+bool MeansReset(std::optional<RecoveryAction> action) {
+  return action == RecoveryAction::kGpuReset || action == RecoveryAction::kNodeReboot ||
+         action == RecoveryAction::kDrainAndReset;
+}
+
+template <class T>
+void KeepTold(const std::optional<T>& told, std::optional<T>& kept) {
+  if (told) kept = told;
+}
+
+}  // namespace
+
+XidFact DescribeXid(int xid) {
+  const auto* const found = std::ranges::lower_bound(kXids, xid, {}, &XidLine::xid);
+  if (found != std::end(kXids) && found->xid == xid) return found->fact;
+  return {XidClass::kDevice, "not known to this version"};
+}
+
+// The first of the gravest class tells the cause, what follows are its consequences.
+void Health::TakeXids(const std::vector<int>& xids) {
+  for (const int xid : xids) {
+    if (std::ranges::find(rules_.ignored_xids, xid) != rules_.ignored_xids.end()) continue;
+    const XidFact fact = DescribeXid(xid);
+    const bool device = fact.meaning == XidClass::kDevice;
+    if (!device && fact.meaning != XidClass::kContained) continue;
+    if (!xid_why_.empty() && (xid_is_device_ || !device)) continue;
+    xid_is_device_ = device;
+    xid_why_ = std::string(kXidPrefix) + std::to_string(xid) + ": " + std::string(fact.text);
+  }
+}
+
+bool Health::TakeCondition(const Condition& now) {
+  const bool errors_began_anew =
+      now.ecc_uncorrected && last_.ecc_uncorrected && *now.ecc_uncorrected < *last_.ecc_uncorrected;
+  const bool reset =
+      errors_began_anew || (now.recovery == RecoveryAction::kNone && MeansReset(last_.recovery));
+  KeepTold(now.ecc_uncorrected, last_.ecc_uncorrected);
+  KeepTold(now.remap_pending, last_.remap_pending);
+  KeepTold(now.remap_failed, last_.remap_failed);
+  KeepTold(now.recovery, last_.recovery);
+  if (now != Condition{}) restored_why_.clear();
+  if (!ecc_at_start_) ecc_at_start_ = last_.ecc_uncorrected;
+  if (errors_began_anew) ecc_at_start_ = 0;
+  // What has ended was not acknowledged for the next time.
+  if (last_.remap_pending == false) acknowledged_.remap_pending.reset();
+  if (last_.remap_failed == false) acknowledged_.remap_failed.reset();
+  if (last_.recovery == RecoveryAction::kNone) acknowledged_.recovery.reset();
+  return reset;
+}
+
+std::string Health::ConditionTrouble() const {
+  const std::int64_t errors = last_.ecc_uncorrected.value_or(0) - ecc_at_start_.value_or(0);
+  if (errors > 0) return std::string(kEccPrefix) + std::to_string(errors);
+  if (last_.remap_failed == true && acknowledged_.remap_failed != true) {
+    return "no spare rows of memory are left";
+  }
+  if (last_.remap_pending == true && acknowledged_.remap_pending != true) {
+    return "rows of memory wait for a reset to be replaced";
+  }
+  if (last_.recovery && last_.recovery != acknowledged_.recovery) {
+    return std::string(RecoveryText(*last_.recovery));
+  }
+  return restored_why_;
+}
+
+void Health::Conclude() {
+  std::string now = xid_why_.empty() ? ConditionTrouble() : xid_why_;
+  if (now.empty() && !why_.empty() && !rules_.resume_when_cleared) return;
+  why_ = std::move(now);
+}
+
+const std::string& Health::Take(const Reading& reading) {
+  const bool reset = TakeCondition(reading.condition);
+  if (reset) xid_why_.clear();
+  TakeXids(reading.xids);
+  Conclude();
+  return why_;
+}
+
+void Health::Acknowledge() {
+  xid_why_.clear();
+  restored_why_.clear();
+  acknowledged_ = last_;
+  ecc_at_start_ = last_.ecc_uncorrected;
+  why_.clear();
+}
+
+void Health::Restore(std::string why) {
+  why_ = std::move(why);
+  if (why_.starts_with(kXidPrefix)) {
+    xid_why_ = why_;
+    xid_is_device_ = true;
+    return;
+  }
+  restored_why_ = why_;
+  // The count of the driver goes on where the earlier daemon saw it: none of it is "before".
+  if (why_.starts_with(kEccPrefix)) ecc_at_start_ = 0;
+}
+
+void Health::Cleared() {
+  xid_why_.clear();
+  Conclude();
+}
+
+}  // namespace carma::gpu
