@@ -34,6 +34,7 @@ inline constexpr Return kUnknown = 999;
 // pointer.
 using Device = struct DeviceHandle*;
 using GpmSample = struct GpmSampleHandle*;
+using GpuInstance = struct GpuInstanceHandle*;
 
 inline constexpr std::size_t kUuidBytes = 96;
 inline constexpr std::size_t kNameBytes = 96;
@@ -90,6 +91,40 @@ struct Utilization {
   std::uint32_t gpu;     // percent of the last period in which a kernel ran
   std::uint32_t memory;  // percent of it in which memory was read or written
 };
+
+// Of one process since the time that was asked for; zero in all for one that did not compute.
+struct ProcessUtilization {
+  std::uint32_t pid;
+  std::uint64_t timestamp_us;  // of the driver's clock
+  std::uint32_t sm;            // percent of the period in which its kernels ran
+  std::uint32_t memory;
+  std::uint32_t encoder;
+  std::uint32_t decoder;
+};
+static_assert(sizeof(ProcessUtilization) == 32);
+
+// What a GPU, or an instance of a divided one (MIG), is made of.
+struct DeviceAttributes {
+  std::uint32_t multiprocessors;
+  std::uint32_t shared_copy_engines;
+  std::uint32_t shared_decoders;
+  std::uint32_t shared_encoders;
+  std::uint32_t shared_jpeg;
+  std::uint32_t shared_ofa;
+  std::uint32_t gpu_slices;      // of its GPU instance
+  std::uint32_t compute_slices;  // of its compute instance
+  std::uint64_t memory_mib;
+};
+static_assert(sizeof(DeviceAttributes) == 40);
+
+struct GpuInstanceInfo {
+  Device device;  // the whole GPU
+  std::uint32_t id;
+  std::uint32_t profile_id;
+  std::uint32_t placement_start;
+  std::uint32_t placement_size;
+};
+static_assert(sizeof(GpuInstanceInfo) == 24);
 
 inline constexpr std::uint32_t kTemperatureGpu = 0;
 inline constexpr std::uint32_t kClockSm = 1;
@@ -181,6 +216,16 @@ using GetRemappedFn = Return(Device, std::uint32_t*, std::uint32_t*, std::uint32
                              std::uint32_t*);
 using GetComputeModeFn = Return(Device, std::uint32_t*);
 using GetMigModeFn = Return(Device, std::uint32_t* current, std::uint32_t* pending);
+// The instances of a divided GPU: as many handles as there may be, kNotFound where there is none.
+using GetMigCountFn = Return(Device, std::uint32_t*);
+using GetMigHandleFn = Return(Device, std::uint32_t index, Device*);
+using GetParentFn = Return(Device mig, Device*);
+using GetInstanceIdFn = Return(Device mig, std::uint32_t*);
+using GetAttributesFn = Return(Device, DeviceAttributes*);
+using GetGpuInstanceFn = Return(Device, std::uint32_t id, GpuInstance*);
+using GetGpuInstanceInfoFn = Return(GpuInstance, GpuInstanceInfo*);
+using GetProcessUtilizationFn = Return(Device, ProcessUtilization*, std::uint32_t* count,
+                                       std::uint64_t newer_than_us);
 using GetFieldsFn = Return(Device, std::int32_t count, FieldValue*);
 using GetCudaVersionFn = Return(std::int32_t*);  // 12040: 12.4
 using EventSetCreateFn = Return(EventSet*);
@@ -191,6 +236,7 @@ using GpmSupportFn = Return(Device, GpmSupport*);
 using GpmAllocFn = Return(GpmSample*);
 using GpmFreeFn = Return(GpmSample);
 using GpmGetFn = Return(Device, GpmSample);
+using GpmMigGetFn = Return(Device, std::uint32_t gpu_instance, GpmSample);
 using GpmMetricsFn = Return(GpmMetricsGet*);
 
 }  // namespace carma::gpu::nvml
