@@ -1,8 +1,6 @@
 #include "daemon/monitor.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 namespace carma::daemon {
 namespace {
@@ -10,6 +8,8 @@ namespace {
 constexpr base::Duration kFullnessSpan{2'000};
 constexpr int kLostReadings = 3;
 constexpr base::Duration kXidSpan{10'000};
+constexpr std::size_t kMostPoints = 4096;  // of one GPU's history
+constexpr double kUnknown = store::GpuUsage::kUnknown;
 
 }  // namespace
 
@@ -42,8 +42,10 @@ core::GpuSample Monitor::Sample(Device& device, const gpu::Reading& reading,
 
 void Monitor::AddUsage(Device& device, const gpu::Reading& reading) {
   if (!device.usage) {
-    device.usage =
-        Usage{reading.taken, reading.taken, 0, 0, true, reading.energy_j, reading.energy_j};
+    Usage& first = device.usage.emplace();
+    first.from = first.last = reading.taken;
+    first.first_energy_j = first.last_energy_j = reading.energy_j;
+    first.used_peak_mib = reading.used_mib;
     return;
   }
   Usage& usage = *device.usage;
@@ -51,14 +53,30 @@ void Monitor::AddUsage(Device& device, const gpu::Reading& reading) {
   if (span_ms <= 0) return;
   if (reading.sm_active) {
     usage.sm_ms += *reading.sm_active * span_ms;
+    usage.sm_peak = std::max(usage.sm_peak, *reading.sm_active);
   } else {
     usage.sm_known = false;
   }
+  if (reading.dram_active) {
+    usage.dram_ms += *reading.dram_active * span_ms;
+  } else {
+    usage.dram_known = false;
+  }
+  usage.used_peak_mib = std::max(usage.used_peak_mib, reading.used_mib);
   usage.mib_ms += static_cast<double>(reading.used_mib) * span_ms;
   usage.last = reading.taken;
   if (reading.energy_j) {
     if (!usage.first_energy_j) usage.first_energy_j = reading.energy_j;
     usage.last_energy_j = reading.energy_j;
+  }
+}
+
+void Monitor::KeepHistory(Device& device, const gpu::Reading& reading) const {
+  device.history.push_back({reading.taken, reading.sm_active, reading.dram_active, reading.power_w,
+                            reading.used_mib, static_cast<int>(device.tasks_mib.size())});
+  while (device.history.size() > kMostPoints ||
+         device.history.front().taken < reading.taken - options_.history) {
+    device.history.pop_front();
   }
 }
 
@@ -101,6 +119,7 @@ std::vector<core::Event> Monitor::Take(base::Time now,
     for (const gpu::ProcessUse& process : round[i]->processes) seen.push_back(process.pid);
     events.push_back(
         core::GpuSampled{static_cast<core::GpuIndex>(i), Sample(device, *round[i], attribution)});
+    KeepHistory(device, *round[i]);
     Judge(i, true, false, "", events);
   }
   attribution.Retain(seen);
@@ -118,7 +137,6 @@ std::vector<core::Event> Monitor::DriverSilent(const std::string& text) {
 
 std::vector<store::GpuUsage> Monitor::CloseUsage(base::Time now) {
   std::vector<store::GpuUsage> rows;
-  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   for (std::size_t i = 0; i < states_.size(); ++i) {
     Device& device = states_[i];
     if (!device.usage || device.usage->last <= device.usage->from || device.usage->last > now)
@@ -133,11 +151,35 @@ std::vector<store::GpuUsage> Monitor::CloseUsage(base::Time now) {
     row.used_mib = usage.mib_ms / span_ms;
     row.energy_j = usage.first_energy_j ? *usage.last_energy_j - *usage.first_energy_j : kUnknown;
     row.tasks = static_cast<int>(device.tasks_mib.size());
+    row.sm_peak = usage.sm_known ? usage.sm_peak : kUnknown;
+    row.used_peak_mib = static_cast<double>(usage.used_peak_mib);
+    row.dram_active = usage.dram_known ? usage.dram_ms / span_ms : kUnknown;
     rows.push_back(row);
-    device.usage =
-        Usage{usage.last, usage.last, 0, 0, true, usage.last_energy_j, usage.last_energy_j};
+    Usage next;
+    next.from = next.last = usage.last;
+    next.first_energy_j = next.last_energy_j = usage.last_energy_j;
+    device.usage = next;
   }
   return rows;
+}
+
+std::vector<HistoryPoint> Monitor::History(core::GpuIndex gpu, base::Time from,
+                                           base::Time to) const {
+  if (core::Number(gpu) >= states_.size()) return {};
+  const std::deque<HistoryPoint>& kept = states_[core::Number(gpu)].history;
+  const auto before = [](const HistoryPoint& point, base::Time t) { return point.taken < t; };
+  const auto begin = std::lower_bound(kept.begin(), kept.end(), from, before);
+  return {begin, std::lower_bound(begin, kept.end(), to, before)};
+}
+
+void Monitor::Acknowledge(core::GpuIndex gpu) {
+  if (core::Number(gpu) >= states_.size()) return;
+  states_[core::Number(gpu)].drain_told.clear();
+}
+
+void Monitor::RestoreDrain(core::GpuIndex gpu, const std::string& why) {
+  if (core::Number(gpu) >= states_.size()) return;
+  states_[core::Number(gpu)].drain_told = why;
 }
 
 std::optional<double> Monitor::RecentFullness(core::GpuIndex gpu, base::Time now) const {

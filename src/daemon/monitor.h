@@ -27,6 +27,16 @@ struct MonitorOptions {
   std::int64_t unattributed_mib = 2048;  // more memory in use by nobody raises an alert
 };
 
+// What one reading said, as far as it is kept.
+struct HistoryPoint {
+  base::Time taken;
+  std::optional<double> sm_active;  // 0..1, since the reading before
+  std::optional<double> dram_active;
+  std::optional<double> power_w;
+  std::int64_t used_mib = 0;
+  int tasks = 0;  // with processes on the GPU
+};
+
 class Monitor {
  public:
   Monitor(std::vector<gpu::DeviceInfo> devices, MonitorOptions options);
@@ -47,6 +57,15 @@ class Monitor {
   // Xids of the last seconds, newest last.
   std::vector<int> RecentXids(core::GpuIndex gpu, base::Time now) const;
 
+  // The readings of the last options.history that were taken in [from, to), oldest first; of very
+  // frequent ones the newest few thousand.
+  std::vector<HistoryPoint> History(core::GpuIndex gpu, base::Time from, base::Time to) const;
+
+  // A person resumed the GPU: what the rules of health know now is no reason to close it any more.
+  void Acknowledge(core::GpuIndex gpu);
+  // An earlier daemon closed the GPU by rule, and why.
+  void RestoreDrain(core::GpuIndex gpu, const std::string& why);
+
   const std::vector<gpu::DeviceInfo>& devices() const { return devices_; }
   const std::optional<gpu::Reading>& LastReading(core::GpuIndex gpu) const;
   std::optional<double> WindowMean(core::GpuIndex gpu) const;
@@ -63,6 +82,10 @@ class Monitor {
     bool sm_known = true;
     std::optional<double> first_energy_j;
     std::optional<double> last_energy_j;
+    double dram_ms = 0;  // integral of DRAM activity
+    bool dram_known = true;
+    double sm_peak = 0;
+    std::int64_t used_peak_mib = 0;
   };
   struct Device {
     explicit Device(base::Duration length) : window(length) {}
@@ -75,9 +98,12 @@ class Monitor {
     std::string trouble;
     int lost_in_a_row = 0;
     std::optional<Usage> usage;
+    std::deque<HistoryPoint> history;
+    std::string drain_told;  // why the rules of health have closed it; empty: they have not
   };
   core::GpuSample Sample(Device& device, const gpu::Reading& reading, Attribution& attribution);
   void AddUsage(Device& device, const gpu::Reading& reading);
+  void KeepHistory(Device& device, const gpu::Reading& reading) const;
   // Appends GpuHealthChanged if the verdict is a new one.
   void Judge(std::size_t i, bool healthy, bool lost, const std::string& text,
              std::vector<core::Event>& events);

@@ -79,6 +79,46 @@ TEST(Monitor, UsageIsTheTimeMeanAndTheEnergySpent) {
   EXPECT_TRUE(monitor.CloseUsage(base::FromMs(3000)).empty());
 }
 
+TEST(Monitor, UsageKeepsPeaksAndDramActivityWhereTheyAreTold) {
+  Monitor monitor({Device("GPU-a")}, MonitorOptions{});
+  const auto busy = [](std::int64_t second, std::int64_t used_mib, double sm,
+                       std::optional<double> dram) {
+    gpu::Reading reading = At(second, used_mib, sm, 0);
+    reading.dram_active = dram;
+    return reading;
+  };
+  Take(monitor, 0, busy(0, 1'000, 0.0, 0.0));
+  Take(monitor, 1, busy(1, 9'000, 0.9, 0.4));
+  Take(monitor, 4, busy(4, 4'000, 0.1, 0.2));
+  const std::vector<store::GpuUsage> rows = monitor.CloseUsage(base::FromMs(4'000));
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_DOUBLE_EQ(rows[0].sm_peak, 0.9);
+  EXPECT_DOUBLE_EQ(rows[0].used_peak_mib, 9'000);
+  EXPECT_NEAR(rows[0].dram_active, (0.4 * 1 + 0.2 * 3) / 4, 1e-9);
+  Take(monitor, 5, busy(5, 4'000, 0.1, std::nullopt));
+  const std::vector<store::GpuUsage> next = monitor.CloseUsage(base::FromMs(5'000));
+  ASSERT_EQ(next.size(), 1u);
+  EXPECT_DOUBLE_EQ(next[0].sm_peak, 0.1);
+  EXPECT_DOUBLE_EQ(next[0].used_peak_mib, 4'000);
+  EXPECT_TRUE(std::isnan(next[0].dram_active));
+}
+
+TEST(Monitor, SingleReadingsAreKeptForTheirTimeAndOnlySoMany) {
+  Monitor monitor({Device("GPU-a")}, MonitorOptions{.history = base::Duration(10'000)});
+  for (int second = 0; second <= 20; ++second) Take(monitor, second, At(second, second, 0.5, 0));
+  const auto at = [](std::int64_t second) { return base::FromMs(second * 1000); };
+  const std::vector<HistoryPoint> all = monitor.History(core::GpuIndex{0}, at(0), at(100));
+  ASSERT_EQ(all.size(), 11u);
+  EXPECT_EQ(all.front().taken, at(10));
+  EXPECT_EQ(all.back().used_mib, 20);
+  EXPECT_EQ(monitor.History(core::GpuIndex{0}, at(12), at(14)).size(), 2u);
+  EXPECT_TRUE(monitor.History(core::GpuIndex{7}, at(0), at(100)).empty());
+
+  Monitor eager({Device("GPU-a")}, MonitorOptions{.history = std::chrono::hours(24)});
+  for (int second = 0; second < 5'000; ++second) Take(eager, second, At(second, 0, 0.5, 0));
+  EXPECT_EQ(eager.History(core::GpuIndex{0}, at(0), at(9'999)).size(), 4096u);
+}
+
 TEST(Monitor, FullnessLooksBackTwoSecondsOnly) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   Take(monitor, 0, At(0, 40'536, 0, 0));
