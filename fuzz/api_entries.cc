@@ -39,6 +39,7 @@ void FuzzViews(std::string_view bytes) {
   if (!json) return;
   RoundTrip(*json, &api::TaskViewFromJson);
   RoundTrip(*json, &api::GpuViewFromJson);
+  RoundTrip(*json, &api::GpuHistoryViewFromJson);
   RoundTrip(*json, &api::ExplainViewFromJson);
   RoundTrip(*json, &api::EventViewFromJson);
   RoundTrip(*json, &api::StatusViewFromJson);

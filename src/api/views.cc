@@ -94,7 +94,12 @@ Json ToJson(const GpuTaskView& view) {
           {"user", view.user},
           {"name", view.name},
           {"claim_mib", view.claim_mib},
-          {"observed_mib", view.observed_mib}};
+          {"observed_mib", view.observed_mib},
+          {"peak_mib", view.peak_mib},
+          {"sharing", view.sharing},
+          {"sm_active", Optional(view.sm_active)},
+          {"sm_active_by", view.sm_active_by},
+          {"idle_since_ms", Optional(view.idle_since_ms)}};
 }
 
 Result<GpuTaskView> GpuTaskViewFromJson(const Json& json) {
@@ -105,6 +110,68 @@ Result<GpuTaskView> GpuTaskViewFromJson(const Json& json) {
   in.Get("name", view.name);
   in.Get("claim_mib", view.claim_mib, kAnyLow, kAny);
   in.Get("observed_mib", view.observed_mib, kAnyLow, kAny);
+  in.Get("peak_mib", view.peak_mib, kAnyLow, kAny);
+  in.Get("sharing", view.sharing);
+  in.Get("sm_active", view.sm_active, -kAnyNumber, kAnyNumber);
+  in.Get("sm_active_by", view.sm_active_by);
+  in.Get("idle_since_ms", view.idle_since_ms, kAnyLow, kAny);
+  return Finish(in, std::move(view));
+}
+
+Json ToJson(const ForeignView& view) {
+  return {{"pid", view.pid},
+          {"user", view.user},
+          {"command", view.command},
+          {"used_mib", Optional(view.used_mib)}};
+}
+
+Result<ForeignView> ForeignViewFromJson(const Json& json) {
+  ForeignView view;
+  JsonReader in(json, "");
+  in.Get("pid", view.pid, 0, kAny);
+  in.Get("user", view.user);
+  in.Get("command", view.command, kMaxText);
+  in.Get("used_mib", view.used_mib, kAnyLow, kAny);
+  return Finish(in, std::move(view));
+}
+
+Json ToJson(const GpuView::Metric& view) {
+  return {{"name", view.name}, {"value", view.value}, {"source", view.source}};
+}
+
+Result<GpuView::Metric> MetricFromJson(const Json& json) {
+  GpuView::Metric view;
+  JsonReader in(json, "");
+  in.Get("name", view.name);
+  in.Get("value", view.value, -kAnyNumber, kAnyNumber);
+  in.Get("source", view.source);
+  return Finish(in, std::move(view));
+}
+
+Json ToJson(const GpuHistoryView::Point& view) {
+  return {{"from_ms", view.from_ms},
+          {"to_ms", view.to_ms},
+          {"sm_active", Optional(view.sm_active)},
+          {"sm_peak", Optional(view.sm_peak)},
+          {"dram_active", Optional(view.dram_active)},
+          {"used_mib", view.used_mib},
+          {"used_peak_mib", Optional(view.used_peak_mib)},
+          {"power_w", Optional(view.power_w)},
+          {"tasks", view.tasks}};
+}
+
+Result<GpuHistoryView::Point> PointFromJson(const Json& json) {
+  GpuHistoryView::Point view;
+  JsonReader in(json, "");
+  in.Get("from_ms", view.from_ms, kAnyLow, kAny);
+  in.Get("to_ms", view.to_ms, kAnyLow, kAny);
+  in.Get("sm_active", view.sm_active, -kAnyNumber, kAnyNumber);
+  in.Get("sm_peak", view.sm_peak, -kAnyNumber, kAnyNumber);
+  in.Get("dram_active", view.dram_active, -kAnyNumber, kAnyNumber);
+  in.Get("used_mib", view.used_mib, -kAnyNumber, kAnyNumber);
+  in.Get("used_peak_mib", view.used_peak_mib, -kAnyNumber, kAnyNumber);
+  in.Get("power_w", view.power_w, -kAnyNumber, kAnyNumber);
+  in.Get("tasks", view.tasks, 0, INT32_MAX);
   return Finish(in, std::move(view));
 }
 
@@ -198,7 +265,13 @@ Json ToJson(const TaskView& view) {
           {"array_id", Optional(view.array_id)},
           {"array_index", Optional(view.array_index)},
           {"pid", Optional(view.pid)},
-          {"comment", view.comment}};
+          {"comment", view.comment},
+          {"sharing", view.sharing},
+          {"memory_limit_mib", view.memory_limit_mib},
+          {"thread_percent", view.thread_percent},
+          {"sharing_note", view.sharing_note},
+          {"sm_share", Optional(view.sm_share)},
+          {"idle_since_ms", Optional(view.idle_since_ms)}};
 }
 
 Result<TaskView> TaskViewFromJson(const Json& json) {
@@ -243,6 +316,12 @@ Result<TaskView> TaskViewFromJson(const Json& json) {
   in.Get("array_index", view.array_index, kAnyLow, kAny);
   Get(in, "pid", view.pid);
   in.Get("comment", view.comment, kMaxText);
+  in.Get("sharing", view.sharing);
+  in.Get("memory_limit_mib", view.memory_limit_mib, kAnyLow, kAny);
+  in.Get("thread_percent", view.thread_percent, 0, INT32_MAX);
+  in.Get("sharing_note", view.sharing_note, kMaxText);
+  in.Get("sm_share", view.sm_share, -kAnyNumber, kAnyNumber);
+  in.Get("idle_since_ms", view.idle_since_ms, kAnyLow, kAny);
   return Finish(in, std::move(view));
 }
 
@@ -265,7 +344,18 @@ Json ToJson(const GpuView& view) {
           {"temperature_c", Optional(view.temperature_c)},
           {"sample_age_ms", Optional(view.sample_age_ms)},
           {"foreign_processes", view.foreign_processes},
-          {"tasks", List(view.tasks)}};
+          {"tasks", List(view.tasks)},
+          {"foreign", List(view.foreign)},
+          {"unattributed_mib", Optional(view.unattributed_mib)},
+          {"alerts", view.alerts},
+          {"drained_by_rule", view.drained_by_rule},
+          {"sm_active_p95", Optional(view.sm_active_p95)},
+          {"sm_active_ewma", Optional(view.sm_active_ewma)},
+          {"metrics", List(view.metrics)},
+          {"activity_source", view.activity_source},
+          {"activity_rule", view.activity_rule},
+          {"mig_profile", view.mig_profile},
+          {"mig_parent", view.mig_parent}};
 }
 
 Result<GpuView> GpuViewFromJson(const Json& json) {
@@ -289,7 +379,41 @@ Result<GpuView> GpuViewFromJson(const Json& json) {
   in.Get("temperature_c", view.temperature_c, -kAnyNumber, kAnyNumber);
   in.Get("sample_age_ms", view.sample_age_ms, kAnyLow, kAny);
   in.Get("foreign_processes", view.foreign_processes, 0, INT32_MAX);
+  in.Get("unattributed_mib", view.unattributed_mib, kAnyLow, kAny);
+  in.Get("alerts", view.alerts);
+  in.Get("drained_by_rule", view.drained_by_rule);
+  in.Get("sm_active_p95", view.sm_active_p95, -kAnyNumber, kAnyNumber);
+  in.Get("sm_active_ewma", view.sm_active_ewma, -kAnyNumber, kAnyNumber);
+  in.Get("activity_source", view.activity_source);
+  in.Get("activity_rule", view.activity_rule, kMaxText);
+  in.Get("mig_profile", view.mig_profile);
+  in.Get("mig_parent", view.mig_parent);
   if (auto error = GetList(in, "tasks", view.tasks, &GpuTaskViewFromJson)) {
+    return std::unexpected(*error);
+  }
+  if (auto error = GetList(in, "foreign", view.foreign, &ForeignViewFromJson)) {
+    return std::unexpected(*error);
+  }
+  if (auto error = GetList(in, "metrics", view.metrics, &MetricFromJson)) {
+    return std::unexpected(*error);
+  }
+  return Finish(in, std::move(view));
+}
+
+Json ToJson(const GpuHistoryView& view) {
+  return {{"index", view.index},
+          {"uuid", view.uuid},
+          {"name", view.name},
+          {"points", List(view.points)}};
+}
+
+Result<GpuHistoryView> GpuHistoryViewFromJson(const Json& json) {
+  GpuHistoryView view;
+  JsonReader in(json, "");
+  in.Get("index", view.index, 0, kAny);
+  in.Get("uuid", view.uuid);
+  in.Get("name", view.name);
+  if (auto error = GetList(in, "points", view.points, &PointFromJson)) {
     return std::unexpected(*error);
   }
   return Finish(in, std::move(view));

@@ -52,7 +52,13 @@ TaskView FullTask() {
           .array_id = 40,
           .array_index = 2,
           .pid = 4711,
-          .comment = "try"};
+          .comment = "try",
+          .sharing = "mps",
+          .memory_limit_mib = 12'500,
+          .thread_percent = 30,
+          .sharing_note = "the server is another user's",
+          .sm_share = 0.3,
+          .idle_since_ms = 6};
 }
 
 KnowledgeView FullKnowledge() {
@@ -96,7 +102,42 @@ GpuView FullGpu() {
           .temperature_c = 61,
           .sample_age_ms = 800,
           .foreign_processes = 1,
-          .tasks = {{.id = 42, .user = "ann", .name = "r", .claim_mib = 1, .observed_mib = 2}}};
+          .tasks = {{.id = 42,
+                     .user = "ann",
+                     .name = "r",
+                     .claim_mib = 1,
+                     .observed_mib = 2,
+                     .peak_mib = 3,
+                     .sharing = "mps",
+                     .sm_active = 0.25,
+                     .sm_active_by = "kernel-time",
+                     .idle_since_ms = 4}},
+          .foreign = {{.pid = 9, .user = "bob", .command = "python x.py", .used_mib = 600}},
+          .unattributed_mib = 80,
+          .alerts = {"3000 MiB are in use by nobody"},
+          .drained_by_rule = true,
+          .sm_active_p95 = 0.9,
+          .sm_active_ewma = 0.6,
+          .metrics = {{.name = "dram_active", .value = 0.4, .source = "gpm"}},
+          .activity_source = "gpm",
+          .activity_rule = "at most two tasks",
+          .mig_profile = "3g.20gb",
+          .mig_parent = "GPU-a"};
+}
+
+GpuHistoryView FullHistory() {
+  return {.index = 3,
+          .uuid = "GPU-b",
+          .name = "A100",
+          .points = {{.from_ms = 1,
+                      .to_ms = 2,
+                      .sm_active = 0.5,
+                      .sm_peak = 0.75,
+                      .dram_active = 0.25,
+                      .used_mib = 1000.5,
+                      .used_peak_mib = 2000,
+                      .power_w = 250,
+                      .tasks = 2}}};
 }
 
 ExplainView FullExplain() {
@@ -138,6 +179,7 @@ void ExpectRoundTrip(const View& view, base::Result<View> (*read)(const Json&)) 
 TEST(Views, FullOnesSurviveTheRoundTrip) {
   ExpectRoundTrip(FullTask(), &TaskViewFromJson);
   ExpectRoundTrip(FullGpu(), &GpuViewFromJson);
+  ExpectRoundTrip(FullHistory(), &GpuHistoryViewFromJson);
   ExpectRoundTrip(FullExplain(), &ExplainViewFromJson);
   ExpectRoundTrip(FullKnowledge(), &KnowledgeViewFromJson);
   ExpectRoundTrip(FullEvent(), &EventViewFromJson);
@@ -147,6 +189,8 @@ TEST(Views, FullOnesSurviveTheRoundTrip) {
 TEST(Views, EmptyOnesSurviveTheRoundTrip) {
   ExpectRoundTrip(TaskView{}, &TaskViewFromJson);
   ExpectRoundTrip(GpuView{}, &GpuViewFromJson);
+  ExpectRoundTrip(GpuHistoryView{}, &GpuHistoryViewFromJson);
+  ExpectRoundTrip(GpuHistoryView{.points = {{}}}, &GpuHistoryViewFromJson);
   ExpectRoundTrip(ExplainView{}, &ExplainViewFromJson);
   ExpectRoundTrip(KnowledgeView{}, &KnowledgeViewFromJson);
   ExpectRoundTrip(EventView{}, &EventViewFromJson);
@@ -191,6 +235,10 @@ TEST(Views, MistakesAreNamedByPointer) {
   const auto gpu = GpuViewFromJson({{"tasks", {{{"id", 1}}, {{"id", "x"}}}}});
   ASSERT_FALSE(gpu);
   EXPECT_NE(gpu.error().message.find("/tasks/1"), std::string::npos) << gpu.error().message;
+  const auto history = GpuHistoryViewFromJson({{"points", {{{"tasks", -1}}}}});
+  ASSERT_FALSE(history);
+  EXPECT_NE(history.error().message.find("/points/0"), std::string::npos)
+      << history.error().message;
 }
 
 std::set<std::string> Keys(const Json& object) {
@@ -207,6 +255,10 @@ TEST(OpenApi, DescribesEveryFieldOfEveryView) {
       {"Task", ToJson(FullTask())},
       {"Gpu", ToJson(FullGpu())},
       {"GpuTask", ToJson(FullGpu())["tasks"][0]},
+      {"Foreign", ToJson(FullGpu())["foreign"][0]},
+      {"Metric", ToJson(FullGpu())["metrics"][0]},
+      {"GpuHistory", ToJson(FullHistory())},
+      {"GpuHistoryPoint", ToJson(FullHistory())["points"][0]},
       {"Explain", ToJson(FullExplain())},
       {"Verdict", ToJson(FullExplain())["gpus"][0]},
       {"Knowledge", ToJson(FullKnowledge())},
