@@ -1,6 +1,7 @@
 #include "config/keys.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -340,9 +341,9 @@ Key DefaultTimeLimit() {
 }
 
 template <class At>
-Key Program(Named key, At at) {
+Key NameOrPath(Named key, const char* type, At at) {
   return {key.name,
-          "program name or absolute path",
+          type,
           key.meaning,
           kText,
           [at](Settings& s, std::string_view text) {
@@ -358,9 +359,9 @@ Key Program(Named key, At at) {
 
 Key IgnoredXids() {
   return {"health.ignore_xids",
-          "list of numbers like [\"63\", \"94\"]",
+          "list of numbers like [63, 94]",
           "Xid errors that do not speak against a GPU on this machine.",
-          kTextList | kNumber,
+          kNumberList | kNumber | kTextList,
           [](Settings& s, std::string_view text) {
             std::vector<int> xids;
             if (base::Trim(text).empty()) return s.health.ignored_xids.clear(), true;
@@ -373,10 +374,7 @@ Key IgnoredXids() {
             return true;
           },
           [](const Settings& s) {
-            std::vector<std::string> quoted;
-            for (const int xid : s.health.ignored_xids)
-              quoted.push_back(Quoted(std::to_string(xid)));
-            return "[" + base::Join(quoted, ", ") + "]";
+            return fmt::format("[{}]", fmt::join(s.health.ignored_xids, ", "));
           }};
 }
 
@@ -559,8 +557,8 @@ void AddMachineKeys(std::vector<Key>& keys) {
        "How tasks share a GPU: not at all (sets policy.mapper to exclusive), by time slices, or "
        "through MPS."},
       {"exclusive", "streams", "mps"}, {kExclusive, kStreams, kMps}, AT(collocation)));
-  keys.push_back(Program({"collocation.mps_control", "NVIDIA's program that runs MPS servers."},
-                         AT(mps_control)));
+  keys.push_back(NameOrPath({"collocation.mps_control", "NVIDIA's program that runs MPS servers."},
+                            "program name or absolute path", AT(mps_control)));
   // The pipes are sockets too: their paths must stay short.
   keys.push_back(Path({"collocation.mps_dir", "Folder of the pipes and logs of MPS servers."},
                       "absolute path of at most 60 bytes", 60, false, AT(mps_dir)));
@@ -596,8 +594,8 @@ void AddMachineKeys(std::vector<Key>& keys) {
                        "A driver that does not answer for so long (real time) is taken as hung."},
                       100 * kMs, kHour, AT(probe_timeout)));
   keys.push_back(
-      Program({"monitor.nvml_library", "The driver's library that is loaded to read GPUs."},
-              AT(nvml_library)));
+      NameOrPath({"monitor.nvml_library", "The driver's library that is loaded to read GPUs."},
+                 "library name or absolute path", AT(nvml_library)));
   using gpu::ActivitySource;
   keys.push_back(Choice<ActivitySource>(
       {"monitor.source",

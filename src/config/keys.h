@@ -14,7 +14,7 @@ namespace carma::config {
 
 // What a file may write for a key. Values of the environment and of flags are text and stand for
 // any.
-enum Form : unsigned { kText = 1, kNumber = 2, kBool = 4, kTextList = 8 };
+enum Form : unsigned { kText = 1, kNumber = 2, kBool = 4, kTextList = 8, kNumberList = 16 };
 
 struct Key {
   std::string name;     // "policy.sm_cap"

@@ -139,11 +139,48 @@ class Loading {
       return Contradiction("policy.stale_after",
                            "expected more than monitor.sample_period, or every GPU is closed");
     }
+    if (Result<Unit> sound = CheckIdle(); !sound) return std::unexpected(sound.error());
+    if (Result<Unit> sound = CheckMps(); !sound) return std::unexpected(sound.error());
     for (const Key& key : AllKeys()) loaded_.origins[key.name].value = key.get(settings);
     return std::move(loaded_);
   }
 
  private:
+  Result<Unit> CheckIdle() {
+    using core::IdleAction;
+    const Settings& settings = loaded_.settings;
+    const IdleAction action = settings.policy.idle_action;
+    if (!settings.idle_after && action != IdleAction::kTell) {
+      return Contradiction(
+          "idle.action",
+          "expected \"tell\" while idle.after is false: nobody looks for idle tasks");
+    }
+    if (!settings.idle_after && !settings.idle_notify.empty()) {
+      return Contradiction("idle.notify",
+                           "expected [] while idle.after is false: nobody looks for idle tasks");
+    }
+    if (settings.idle_after && *settings.idle_after < settings.sample_period) {
+      return Contradiction("idle.after", "expected at least monitor.sample_period");
+    }
+    if (action == IdleAction::kShare && settings.policy.mapper == "exclusive") {
+      return Contradiction(
+          "idle.action",
+          "expected \"tell\" or \"end\" with policy.mapper = \"exclusive\", which never shares");
+    }
+    return Unit{};
+  }
+
+  // The default folder of an ordinary user follows its environment and has passed no check.
+  Result<Unit> CheckMps() {
+    const Settings& settings = loaded_.settings;
+    if (settings.collocation != CollocationMethod::kMps) return Unit{};
+    const Key* key = FindKey("collocation.mps_dir");
+    Settings probe;
+    if (key->set(probe, settings.mps_dir)) return Unit{};
+    return Contradiction(key->name, fmt::format("expected {}, not '{}'", key->type,
+                                                base::Printable(settings.mps_dir, 120)));
+  }
+
   Result<Unit> Set(const Key& key, std::string_view text, const std::string& where) {
     if (!key.set(loaded_.settings, text)) return WrongValue(where, key, text);
     loaded_.origins[key.name].where = where;

@@ -94,7 +94,7 @@ constexpr KeyCase kKeyCases[] = {
     {"monitor.source", R"("dcgm")", R"("gpm")"},
     {"health.drain", "false", R"("maybe")"},
     {"health.resume", "false", "2"},
-    {"health.ignore_xids", R"(["63", "94"])", R"(["79x"])"},
+    {"health.ignore_xids", "[63, 94]", "[0]"},
     {"idle.after", R"("10m")", R"("0s")"},
     {"idle.below", "0.05", "0.6"},
     {"idle.action", R"("share")", R"("kill")"},
@@ -187,6 +187,18 @@ TEST(Settings, MistakesNameThePlaceAndWhatWasExpected) {
        "f.toml:3: monitor.window: expected at least monitor.sample_period"},
       {"samples are always stale", "[monitor]\nsample_period = \"10s\"",
        "default: policy.stale_after: expected more than monitor.sample_period"},
+      {"ends idle tasks that nobody looks for", "[idle]\nafter = false\naction = \"end\"",
+       "f.toml:3: idle.action: expected \"tell\" while idle.after is false"},
+      {"shares with idle tasks that nobody looks for",
+       "idle.action = \"share\"\nidle.after = false", "f.toml:1: idle.action: expected \"tell\""},
+      {"tells of idle tasks that nobody looks for",
+       "[idle]\nnotify = [\"/bin/tell\"]\nafter = false",
+       "f.toml:2: idle.notify: expected [] while idle.after is false"},
+      {"idle before the next sample", "[idle]\nafter = \"2s\"\n[monitor]\nsample_period = \"4s\"",
+       "f.toml:2: idle.after: expected at least monitor.sample_period"},
+      {"nothing is ever shared",
+       "[collocation]\nmethod = \"exclusive\"\n[idle]\naction = \"share\"",
+       "f.toml:4: idle.action: expected \"tell\" or \"end\" with policy.mapper = \"exclusive\""},
       {"control bytes", "[daemon]\nlog_level = \"a\\u0007\"", "not 'a?'"},
       {"comma inside a name", "[daemon]\nadmins = [\"a,b\"]", "f.toml:2: daemon.admins: expected"},
   };
@@ -205,6 +217,18 @@ TEST(Settings, AnyLettersMayStandInQuotesAndComments) {
   const Settings s =
       FromText("\xEF\xBB\xBF# ä\n[daemon]\nadmins = [\"ö\", 'ü', \"\"\"\nß\"\"\"] # ı").settings;
   EXPECT_THAT(s.admins, ElementsAre("ö", "ü", "ß"));
+}
+
+TEST(Settings, ListsOfNumbersMayBeQuotedAndAnEmptyListIsAny) {
+  const auto ignored = [](const std::string& list) {
+    return FromText("health.ignore_xids = " + list).settings.health.ignored_xids;
+  };
+  EXPECT_THAT(ignored("[63, 94]"), ElementsAre(63, 94));
+  EXPECT_THAT(ignored("[\"63\", \"94\"]"), ElementsAre(63, 94));
+  EXPECT_THAT(ignored("63"), ElementsAre(63));
+  EXPECT_THAT(ignored("[]"), ElementsAre());
+  EXPECT_THAT(ErrorOf("health.ignore_xids = [63, \"94\"]"), HasSubstr("expected list of numbers"));
+  EXPECT_THAT(ErrorOf("daemon.admins = [63]"), HasSubstr("expected list of user names"));
 }
 
 TEST(Settings, TheAbbreviationOfAMapperIsTaken) {
@@ -246,8 +270,21 @@ TEST(Settings, PathsOfAnOrdinaryUserFollowItsEnvironment) {
                                                 {"XDG_STATE_HOME", "/state"}}});
   EXPECT_EQ(loaded->settings.socket, "/run/user/7/carma/carmad.sock");
   EXPECT_EQ(loaded->settings.state_dir, "/state/carma");
+  EXPECT_EQ(loaded->settings.mps_dir, "/run/user/7/carma/mps");
   loaded = Load({.environment = {{"HOME", "/home/ada"}}});
   EXPECT_EQ(loaded->settings.state_dir, "/home/ada/.local/state/carma");
+}
+
+TEST(Settings, PipesOfMpsServersMustHaveShortPathsWhereMpsIsUsed) {
+  const std::map<std::string, std::string> deep = {{"HOME", "/home/ada"},
+                                                   {"XDG_RUNTIME_DIR", "/" + std::string(60, 'r')}};
+  EXPECT_TRUE(Load({.environment = deep}));
+  const Result<Loaded> loaded =
+      Load({.environment = deep, .overrides = {{"collocation.method", "mps"}}});
+  ASSERT_FALSE(loaded);
+  EXPECT_THAT(
+      loaded.error().message,
+      HasSubstr("default: collocation.mps_dir: expected absolute path of at most 60 bytes"));
 }
 
 class SettingsFiles : public ::testing::Test {

@@ -34,21 +34,23 @@ std::pair<std::string, unsigned> Scalar(const toml::node& node) {
   return {};
 }
 
-// As one text, only lists of texts without a comma have a meaning.
+// As one text, only lists of texts without a comma and lists of numbers have a meaning; an empty
+// list is any of them.
 void FillList(const toml::array& list, Entry& entry) {
-  bool only_texts = true;
+  unsigned forms = kTextList | kNumberList;
   for (const toml::node& item : list) {
     auto [text, form] = Scalar(item);
     if (form == 0) {
       entry.items.clear();
       return;
     }
-    only_texts = only_texts && form == kText && text.find(',') == std::string::npos;
+    if (form != kText || text.find(',') != std::string::npos) forms &= ~kTextList;
+    if (form != kNumber) forms &= ~kNumberList;
     entry.items.push_back(std::move(text));
   }
-  if (!only_texts) return;
+  if (forms == 0) return;
   entry.text = base::Join(entry.items, ",");
-  entry.form = kTextList;
+  entry.form = forms;
 }
 
 Entry ToEntry(std::vector<std::string> path, const toml::node& node) {

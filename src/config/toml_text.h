@@ -12,7 +12,7 @@ namespace carma::config {
 struct Entry {
   std::string name;   // "policy.sm_cap"
   std::string text;   // the value; items of a list are separated by commas
-  unsigned form = 0;  // one Form of keys.h; 0: of a kind that no key takes (a date, a mixed list)
+  unsigned form = 0;  // of Form in keys.h; 0: of a kind that no key takes (a date, a mixed list)
   unsigned line = 0;
   std::vector<std::string> path;   // the parts of the name, which may hold dots themselves
   std::vector<std::string> items;  // of a list of texts, numbers and truth values, as text each
