@@ -25,6 +25,13 @@ using base::Unit;
 
 constexpr std::size_t kMaxPage = 10'000;
 constexpr int kMaxWaitS = 3600;
+constexpr base::Duration kUsualHistory{std::chrono::hours(1)};
+constexpr std::int64_t kUsualHistoryPoints = 60;
+// Of so far back the roll-ups are read on the loop: a few milliseconds.
+constexpr base::Duration kHistoryReadAtOnce{std::chrono::hours(6)};
+// A reading holds for so many sampling periods at most.
+constexpr int kPeriodsOfAReading = 10;
+constexpr std::int64_t kLastMs = task::kMaxBeginMs;
 
 // Number in a query, or the fallback when absent.
 Result<std::int64_t> QueryNumber(const api::Request& request, std::string_view key,
@@ -198,6 +205,7 @@ const Routes::Entry Routes::kTable[] = {
     {"POST", "/v1/tasks/{id}/priority", Needs::kPeerAndEngine, &Routes::SetPriority},
     {"POST", "/v1/tasks/{id}/{verb}", Needs::kPeerAndEngine, &Routes::ChangeTask},
     {"GET", "/v1/gpus", Needs::kEngine, &Routes::ListGpus},
+    {"GET", "/v1/gpus/{id}/history", Needs::kEngine, &Routes::ShowGpuHistory},
     {"POST", "/v1/gpus/{id}/drain", Needs::kPeerAndEngine, &Routes::DrainGpu},
     {"POST", "/v1/gpus/{id}/resume", Needs::kPeerAndEngine, &Routes::ResumeGpu},
     {"GET", "/v1/estimate", Needs::kEngine, &Routes::ShowKnowledge},
@@ -537,9 +545,64 @@ void Routes::ListGpus(Call& call) {
   call.Answer({{"gpus", std::move(gpus)}});
 }
 
-Result<core::GpuIndex> Routes::GpuOf(const Call& call) const {
+Result<GpuHistoryRequest> Routes::GpuHistoryRequestOf(const Call& call, base::Time now) const {
+  const Result<core::GpuIndex> gpu = GpuOf(call);
+  if (!gpu) return std::unexpected(gpu.error());
+  const Result<std::int64_t> to_ms =
+      QueryNumber(call.request, "to_ms", base::ToMs(now), 0, kLastMs);
+  if (!to_ms) return std::unexpected(to_ms.error());
+  const std::int64_t hour_before = std::max<std::int64_t>(0, *to_ms - kUsualHistory.count());
+  const Result<std::int64_t> from_ms =
+      QueryNumber(call.request, "from_ms", hour_before, 0, kLastMs);
+  if (!from_ms) return std::unexpected(from_ms.error());
+  const Result<std::int64_t> points =
+      QueryNumber(call.request, "points", kUsualHistoryPoints, 1, kMostHistoryPoints);
+  if (!points) return std::unexpected(points.error());
+  if (*from_ms >= *to_ms) {
+    return Fail(ErrorCode::kInvalid,
+                "?from_ms: expected a time before to_ms, which is " + std::to_string(*to_ms));
+  }
+  GpuHistoryRequest request;
+  request.from = base::FromMs(*from_ms);
+  request.to = base::FromMs(*to_ms);
+  request.points = static_cast<int>(*points);
+  const gpu::DeviceInfo& device = services_.monitor->devices().at(core::Number(*gpu));
+  request.gpu.index = core::Number(*gpu);
+  request.gpu.uuid = device.uuid;
+  request.gpu.name = device.name;
+  request.readings = services_.monitor->History(*gpu, request.from, request.to);
+  request.longest = kPeriodsOfAReading * services_.settings->sample_period;
+  return request;
+}
+
+void Routes::ShowGpuHistory(Call& call) {
+  const base::Time now = services_.clock->Now();
+  Result<GpuHistoryRequest> request = GpuHistoryRequestOf(call, now);
+  if (!request) return call.Refuse(request.error());
+  if (request->from >= now - kHistoryReadAtOnce) {
+    const Result<std::vector<store::GpuUsage>> rows =
+        services_.store->Usage(request->from, request->to);
+    if (!rows) return call.Refuse(rows.error());
+    return call.Answer(ToJson(GpuHistory(*request, *rows)));
+  }
+  auto respond = std::make_shared<api::Responder>(std::move(call.respond));
+  const Result<Unit> begun = services_.answer_later(
+      [request = *std::move(request),
+       folder = services_.settings->state_dir](const std::atomic<bool>& wanted) {
+        Result<std::string> text = GpuHistoryText(request, folder, wanted);
+        return text ? api::Response{.body = *std::move(text)} : api::ErrorResponse(text.error());
+      },
+      [respond](api::Response response) { (*respond)(std::move(response)); });
+  if (!begun) (*respond)(api::ErrorResponse(begun.error()));
+}
+
+Result<core::GpuIndex> Routes::ClosableGpu(const Call& call) const {
   if (!IsAdmin(*call.request.peer))
     return Fail(ErrorCode::kDenied, "only an administrator may close and open GPUs");
+  return GpuOf(call);
+}
+
+Result<core::GpuIndex> Routes::GpuOf(const Call& call) const {
   if (const std::optional<core::GpuIndex> gpu = services_.engine->GpuByUuid(call.id)) return *gpu;
   const std::optional<std::int64_t> number = base::ParseInt(call.id);
   const std::size_t count = services_.engine->scheduler().GpuInfos().size();
@@ -562,7 +625,7 @@ Engine::Done Routes::AnswerWithGpu(Call& call, core::GpuIndex gpu) {
 }
 
 void Routes::DrainGpu(Call& call) {
-  const Result<core::GpuIndex> gpu = GpuOf(call);
+  const Result<core::GpuIndex> gpu = ClosableGpu(call);
   if (!gpu) return call.Refuse(gpu.error());
   std::string why;
   if (!call.request.body.empty()) {
@@ -579,9 +642,13 @@ void Routes::DrainGpu(Call& call) {
 }
 
 void Routes::ResumeGpu(Call& call) {
-  const Result<core::GpuIndex> gpu = GpuOf(call);
+  const Result<core::GpuIndex> gpu = ClosableGpu(call);
   if (!gpu) return call.Refuse(gpu.error());
-  services_.engine->Resume({*gpu}, AnswerWithGpu(call, *gpu));
+  services_.engine->Resume(
+      {*gpu}, [this, gpu = *gpu, answer = AnswerWithGpu(call, *gpu)](Result<Unit> done) {
+        if (done) services_.monitor->Acknowledge(gpu);
+        answer(std::move(done));
+      });
 }
 
 // ---- estimates ----

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "config/settings.h"
 #include "daemon/engine.h"
+#include "daemon/gpu_history.h"
 #include "daemon/monitor.h"
 #include "daemon/reporting.h"
 
@@ -63,6 +64,7 @@ class Routes {
   void ChangeTask(Call& call);
   void SetPriority(Call& call);
   void ListGpus(Call& call);
+  void ShowGpuHistory(Call& call);
   void DrainGpu(Call& call);
   void ResumeGpu(Call& call);
   void ShowKnowledge(Call& call);
@@ -81,6 +83,9 @@ class Routes {
   Engine::Done AnswerWithTask(Call& call);
   Engine::Done AnswerWithGpu(Call& call, core::GpuIndex gpu);
   base::Result<core::GpuIndex> GpuOf(const Call& call) const;
+  // The same, for what only administrators may do.
+  base::Result<core::GpuIndex> ClosableGpu(const Call& call) const;
+  base::Result<GpuHistoryRequest> GpuHistoryRequestOf(const Call& call, base::Time now) const;
   base::Result<ReportRequest> ReportRequestOf(const api::Request& from) const;
   void DryRun(Call& call, std::vector<task::TaskSpec> specs);
   api::Response Checked(const DryRunning& run) const;
