@@ -72,6 +72,34 @@ constexpr std::array<std::string_view, 9> kMpsFaults{
     "MPS client has been terminated by the server",
 };
 
+// What CUDA says of a fault on the GPU (run-time errors 700, 710, 714 to 719), in its words, by the
+// run time's names and by the driver's. A failed launch (719) has other causes too, a broken MPS
+// server among them.
+struct FaultText {
+  std::array<std::string_view, 3> forms;
+  bool by_program;  // nothing but the program's own code can cause it
+};
+constexpr std::array kGpuFaults{
+    FaultText{{"an illegal memory access was encountered", "cudaErrorIllegalAddress",
+               "CUDA_ERROR_ILLEGAL_ADDRESS"},
+              true},
+    FaultText{{"device-side assert triggered", "cudaErrorAssert", "CUDA_ERROR_ASSERT"}, true},
+    FaultText{
+        {"hardware stack error", "cudaErrorHardwareStackError", "CUDA_ERROR_HARDWARE_STACK_ERROR"},
+        true},
+    FaultText{{"an illegal instruction was encountered", "cudaErrorIllegalInstruction",
+               "CUDA_ERROR_ILLEGAL_INSTRUCTION"},
+              true},
+    FaultText{{"misaligned address", "cudaErrorMisalignedAddress", "CUDA_ERROR_MISALIGNED_ADDRESS"},
+              true},
+    FaultText{{"operation not supported on global/shared address space",
+               "cudaErrorInvalidAddressSpace", "CUDA_ERROR_INVALID_ADDRESS_SPACE"},
+              true},
+    FaultText{{"invalid program counter", "cudaErrorInvalidPc", "CUDA_ERROR_INVALID_PC"}, true},
+    FaultText{{"unspecified launch failure", "cudaErrorLaunchFailure", "CUDA_ERROR_LAUNCH_FAILED"},
+              false},
+};
+
 struct Finding {
   std::string_view line;
   std::size_t index = 0;  // among the lines of the tail
@@ -176,10 +204,27 @@ std::optional<Finding> ExplainingOom(const std::vector<std::string_view>& lines,
   return found;
 }
 
-std::optional<std::string_view> MpsFault(const std::vector<std::string_view>& lines) {
+// The last line with one of these texts.
+std::optional<std::size_t> MpsFault(const std::vector<std::string_view>& lines) {
   for (std::size_t i = lines.size(); i-- > 0;) {
     for (std::string_view text : kMpsFaults) {
-      if (Has(lines[i], text)) return lines[i];
+      if (Has(lines[i], text)) return i;
+    }
+  }
+  return std::nullopt;
+}
+
+struct GpuFault {
+  std::string_view line;
+  bool by_program = false;
+};
+
+std::optional<GpuFault> FindGpuFault(const std::vector<std::string_view>& lines) {
+  for (std::size_t i = lines.size(); i-- > 0;) {
+    for (const FaultText& fault : kGpuFaults) {
+      for (std::string_view form : fault.forms) {
+        if (Has(lines[i], form)) return GpuFault{lines[i], fault.by_program};
+      }
     }
   }
   return std::nullopt;
@@ -209,29 +254,63 @@ std::string OwnWords(const ExitEvidence& evidence, const std::vector<std::string
   return words;
 }
 
+// The words of a task that ran out of memory, unless they are a warning that it survived until the
+// MPS server broke.
+std::optional<Finding> OwnOom(const ExitEvidence& evidence,
+                              const std::vector<std::string_view>& lines) {
+  const std::optional<Finding> found = ExplainingOom(lines, evidence.device_full);
+  const std::optional<std::size_t> broke = MpsFault(lines);
+  if (found && broke && IsLogLine(found->line) && *broke > found->index) return std::nullopt;
+  return found;
+}
+
+// Empty: it is nobody's victim.
+std::optional<std::string> VictimOf(const ExitEvidence& evidence,
+                                    const std::vector<std::string_view>& lines) {
+  if (const auto told = MpsFault(lines)) return base::Printable(lines[*told]);
+  if (!evidence.server_broke) return std::nullopt;
+  if (const auto fault = FindGpuFault(lines)) {
+    if (!evidence.neighbour_blamed) return std::nullopt;
+    return "a neighbour's fault reached it: " + base::Printable(fault->line);
+  }
+  if (OtherException(lines, 0)) return std::nullopt;
+  return "its MPS server broke; " + OwnWords(evidence, lines);
+}
+
+std::optional<std::string> OwnGpuFault(const ExitEvidence& evidence,
+                                       const std::vector<std::string_view>& lines) {
+  const std::string& announced = evidence.program_fault;
+  const std::optional<GpuFault> fault = FindGpuFault(lines);
+  if (fault && (fault->by_program || !announced.empty()))
+    return (announced.empty() ? "" : announced + "; ") + base::Printable(fault->line);
+  if (announced.empty() || evidence.neighbours || OtherException(lines, 0)) return std::nullopt;
+  return announced + "; " + OwnWords(evidence, lines);
+}
+
 core::ExitInfo ClassifyFailure(const ExitEvidence& evidence,
                                const std::vector<std::string_view>& lines, core::ExitInfo info) {
-  if (const auto fault = MpsFault(lines)) {
-    info.kind = core::ExitKind::kVictim;
-    info.detail = base::Printable(*fault);
+  const auto verdict = [&info](core::ExitKind kind, std::string detail) {
+    info.kind = kind;
+    info.detail = std::move(detail);
     return info;
-  }
-  info.kind = core::ExitKind::kOutOfMemory;
-  if (const auto finding = ExplainingOom(lines, evidence.device_full)) {
-    info.detail = base::Printable(finding->line);
-    return info;
-  }
+  };
+  if (const auto finding = OwnOom(evidence, lines))
+    return verdict(core::ExitKind::kOutOfMemory, base::Printable(finding->line));
+  if (!evidence.device_fault.empty())
+    return verdict(core::ExitKind::kDeviceFault, evidence.device_fault);
+  if (auto victim = VictimOf(evidence, lines))
+    return verdict(core::ExitKind::kVictim, *std::move(victim));
+  if (auto fault = OwnGpuFault(evidence, lines))
+    return verdict(core::ExitKind::kGpuFault, *std::move(fault));
   const int signal = evidence.signal != 0 ? evidence.signal : evidence.exit_code - 128;
   const bool full = evidence.device_full && *evidence.device_full >= kFull;
   if (full && !EndedFromOutside(signal) && !OtherException(lines, 0)) {
-    info.detail = "GPU memory was " +
-                  std::to_string(static_cast<int>(*evidence.device_full * 100)) +
-                  " % full just before the end";
-    return info;
+    return verdict(core::ExitKind::kOutOfMemory,
+                   "GPU memory was " +
+                       std::to_string(static_cast<int>(*evidence.device_full * 100)) +
+                       " % full just before the end");
   }
-  info.kind = core::ExitKind::kFailed;
-  info.detail = OwnWords(evidence, lines);
-  return info;
+  return verdict(core::ExitKind::kFailed, OwnWords(evidence, lines));
 }
 
 }  // namespace
@@ -240,6 +319,20 @@ std::optional<std::string> FindOomText(std::string_view stderr_tail) {
   const std::optional<Finding> found = FindOom(LastLines(stderr_tail));
   if (!found) return std::nullopt;
   return base::Printable(found->line);
+}
+
+std::optional<std::string> FindGpuFaultText(std::string_view stderr_tail) {
+  const std::vector<std::string_view> lines = LastLines(stderr_tail);
+  const std::optional<GpuFault> found = FindGpuFault(lines);
+  if (!found) return std::nullopt;
+  return base::Printable(found->line);
+}
+
+std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail) {
+  const std::vector<std::string_view> lines = LastLines(stderr_tail);
+  const std::optional<std::size_t> found = MpsFault(lines);
+  if (!found) return std::nullopt;
+  return base::Printable(lines[*found]);
 }
 
 core::ExitInfo ClassifyExit(const ExitEvidence& evidence) {

@@ -1,4 +1,5 @@
-// Decides whether an attempt ended for lack of GPU memory: abnormal end AND evidence of its own.
+// Decides why an attempt ended: for lack of GPU memory (an abnormal end AND evidence of its own),
+// by a fault of its GPU, of its own program on the GPU, of a neighbour, or in some other way.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,14 @@ struct ExitEvidence {
   // Highest share of the device's usable memory in use just before the end (last 2 s of samples);
   // empty: no sample.
   std::optional<double> device_full;
+  // What the driver announced on its GPUs just before the end, "Xid 79: fell off the bus"; empty:
+  // nothing. A fault of the device concerns everybody there, one of a program only its own task.
+  std::string device_fault;
+  std::string program_fault;
+  bool neighbours = false;  // other tasks were on its GPUs
+  // The MPS server that it computed through died, or was in a faulted state, while it ran.
+  bool server_broke = false;
+  bool neighbour_blamed = false;  // another task of that server has been charged with it
 };
 
 // The last line that says "out of GPU memory", printable, or empty: PyTorch, TensorFlow, JAX, CUDA,
@@ -29,15 +38,27 @@ struct ExitEvidence {
 // ClassifyExit weighs them.
 std::optional<std::string> FindOomText(std::string_view stderr_tail);
 
-// The verdict with the line or the number that tells.
-//   kOutOfMemory: abnormal end, not stopped by us, no host_oom, and one of
-//     - a text that says so. A log line of TensorFlow counts only if no Python exception of another
-//       kind follows; a failed allocation of cuBLAS or cuDNN only if the device was at least 90 %
-//       full (or nobody knows);
-//     - the device at least 98 % full, unless its last words name another error or it was ended
-//       from outside (HUP, INT, QUIT, KILL, TERM).
-//   kVictim: the text of an MPS server fault (CUDA errors 806, 807, 810).
-//   An exit code of 128 + n counts as abnormal like any other non-zero code.
+// The last line in which CUDA speaks of a fault on the GPU (an illegal address, a failed assertion,
+// a failed launch), printable, or empty. Under MPS every client on the GPU may be told the same.
+std::optional<std::string> FindGpuFaultText(std::string_view stderr_tail);
+// The last line that tells of an MPS server which broke or ended its client (CUDA errors 806, 807
+// and 810), printable, or empty.
+std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail);
+
+// The verdict with the line or the number that tells. Of an abnormal end, not stopped by us and not
+// for host memory, the first of these that fits:
+//   kOutOfMemory: a text that says so. A log line of TensorFlow counts only if no Python exception
+//     of another kind and no text of a broken MPS server follows; a failed allocation of cuBLAS or
+//     cuDNN only if the device was at least 90 % full (or nobody knows).
+//   kDeviceFault: device_fault.
+//   kVictim: the text of an MPS server fault; or server_broke, unless its last words name an error
+//     that has nothing to do with GPUs, or they are the fault itself and nobody else was blamed.
+//   kGpuFault: its own words name a fault that only a program can make, or any fault together with
+//     program_fault; without such words program_fault alone if it had no neighbours.
+//   kOutOfMemory: the device at least 98 % full, unless its last words name another error or it was
+//     ended from outside (HUP, INT, QUIT, KILL, TERM).
+//   kFailed.
+// An exit code of 128 + n counts as abnormal like any other non-zero code.
 core::ExitInfo ClassifyExit(const ExitEvidence& evidence);
 
 }  // namespace carma::task

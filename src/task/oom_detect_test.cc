@@ -61,6 +61,12 @@ constexpr const char* kMpsServer =
     "RuntimeError: CUDA error: the remote procedural call between the MPS server and the MPS "
     "client failed\n";
 
+constexpr const char* kIllegalAccess =
+    "Traceback (most recent call last):\n"
+    "  File \"train.py\", line 7, in <module>\n"
+    "RuntimeError: CUDA error: an illegal memory access was encountered\n"
+    "CUDA kernel errors might be asynchronously reported at some other API call.\n";
+
 std::string Repeat(const std::string& line, int times) {
   std::string text;
   for (int i = 0; i < times; ++i) text += line;
@@ -212,6 +218,81 @@ TEST(ClassifyExit, AsksForAnAbnormalEndAndForEvidenceOfItsOwn) {
        "CUDA error 808: cudaErrorMpsMaxClientsReached\n",
        ExitKind::kFailed},
       {"an MPS text and yet exit 0", {}, kMpsServer, ExitKind::kSuccess},
+      {"out of memory under an MPS server that then ended it",
+       {.exit_code = 1},
+       std::string(kPyTorch) + kMpsServer,
+       ExitKind::kOutOfMemory},
+      {"a survived allocation in the log, then the MPS server broke",
+       {.exit_code = 1},
+       std::string(kTensorFlowRetry) + kMpsServer,
+       ExitKind::kVictim,
+       "MPS server"},
+      {"the server broke and it died without a word",
+       {.signal = SIGABRT, .server_broke = true},
+       "epoch 3\n",
+       ExitKind::kVictim,
+       "its MPS server broke; killed by signal 6"},
+      {"the server broke, yet this one failed by itself",
+       {.exit_code = 1, .server_broke = true},
+       kValueError,
+       ExitKind::kFailed,
+       "ValueError"},
+      {"the server broke and this one ran out of memory",
+       {.exit_code = 1, .server_broke = true},
+       kPyTorch,
+       ExitKind::kOutOfMemory},
+      {"the first of a broken server with the words of the fault is the one that made it",
+       {.exit_code = 1, .server_broke = true},
+       kIllegalAccess,
+       ExitKind::kGpuFault,
+       "illegal memory access"},
+      {"the next with the same words is its victim",
+       {.exit_code = 1, .server_broke = true, .neighbour_blamed = true},
+       kIllegalAccess,
+       ExitKind::kVictim,
+       "a neighbour's fault reached it"},
+      {"a failed launch under a broken server that nobody was blamed for is its own",
+       {.exit_code = 1, .server_broke = true},
+       "RuntimeError: CUDA error: unspecified launch failure\n",
+       ExitKind::kFailed},
+      {"a fault of the program needs no announcement",
+       {.exit_code = 1},
+       kIllegalAccess,
+       ExitKind::kGpuFault,
+       "illegal memory access"},
+      {"an announced fault beside its own words",
+       {.exit_code = 1, .program_fault = "Xid 13: graphics engine exception", .neighbours = true},
+       "RuntimeError: CUDA error: unspecified launch failure\n",
+       ExitKind::kGpuFault,
+       "Xid 13: graphics engine exception; RuntimeError"},
+      {"an announced fault and no words, alone on the GPU",
+       {.signal = SIGABRT, .program_fault = "Xid 31: MMU fault"},
+       "",
+       ExitKind::kGpuFault,
+       "Xid 31: MMU fault; killed by signal 6"},
+      {"an announced fault may be the neighbour's",
+       {.signal = SIGABRT, .program_fault = "Xid 31: MMU fault", .neighbours = true},
+       "",
+       ExitKind::kFailed,
+       "SIGABRT"},
+      {"an announced fault does not explain a ValueError",
+       {.exit_code = 1, .program_fault = "Xid 31: MMU fault"},
+       kValueError,
+       ExitKind::kFailed,
+       "ValueError"},
+      {"the device failed",
+       {.exit_code = 1, .device_full = 0.99, .device_fault = "Xid 79: fell off the bus"},
+       "RuntimeError: CUDA error: unspecified launch failure\n",
+       ExitKind::kDeviceFault,
+       "Xid 79: fell off the bus"},
+      {"out of memory by its own words while the device failed",
+       {.exit_code = 1, .device_fault = "Xid 79: fell off the bus"},
+       kPyTorch,
+       ExitKind::kOutOfMemory},
+      {"stopped by us while the device failed",
+       {.signal = SIGTERM, .stopped_by_us = true, .device_fault = "Xid 79: fell off the bus"},
+       "",
+       ExitKind::kFailed},
       {"segmentation fault", {.signal = SIGSEGV}, "", ExitKind::kFailed, "SIGSEGV"},
       {"the text behind a progress bar",
        {.exit_code = 1},
@@ -245,6 +326,22 @@ TEST(FindOomText, GivesTheLastLineThatTells) {
   EXPECT_EQ(FindOomText("CUDA out of memory\nCUBLAS_STATUS_ALLOC_FAILED\n"), "CUDA out of memory");
   EXPECT_EQ(FindOomText("all is well\n"), std::nullopt);
   EXPECT_EQ(FindOomText(""), std::nullopt);
+}
+
+TEST(FindGpuFaultText, KnowsWordsAndNames) {
+  EXPECT_EQ(FindGpuFaultText(kIllegalAccess),
+            "RuntimeError: CUDA error: an illegal memory access was encountered");
+  EXPECT_EQ(FindGpuFaultText("terminate called: cudaErrorAssert\n"),
+            "terminate called: cudaErrorAssert");
+  EXPECT_EQ(FindGpuFaultText("CUDA_ERROR_LAUNCH_FAILED\n"), "CUDA_ERROR_LAUNCH_FAILED");
+  EXPECT_EQ(FindGpuFaultText(kPyTorch), std::nullopt);
+  EXPECT_EQ(FindGpuFaultText(kValueError), std::nullopt);
+}
+
+TEST(FindMpsFaultText, KnowsWordsAndNames) {
+  EXPECT_TRUE(FindMpsFaultText(kMpsServer));
+  EXPECT_EQ(FindMpsFaultText("x\nCUDA_ERROR_MPS_RPC_FAILURE\ny\n"), "CUDA_ERROR_MPS_RPC_FAILURE");
+  EXPECT_EQ(FindMpsFaultText("CUDA_ERROR_MPS_MAX_CLIENTS_REACHED\n"), std::nullopt);
 }
 
 }  // namespace
