@@ -1,5 +1,7 @@
 #include "daemon/attribution.h"
 
+#include <pwd.h>
+
 #include <algorithm>
 
 #include "base/file.h"
@@ -11,11 +13,16 @@ namespace {
 // Deeper trees than this do not occur; the bound ends a walk over a tree that changes while we read
 // it.
 constexpr int kMaxAncestors = 64;
+constexpr std::size_t kMaxArguments = 1 << 17;  // what a command line may have; more is cut
+constexpr std::size_t kMaxCommand = 120;        // of it is shown
+
+std::string ProcPath(pid_t pid, const char* file) {
+  return "/proc/" + std::to_string(pid) + file;
+}
 
 // Path of the process in the cgroup v2 hierarchy ("0::/path"); empty without one.
 std::string CgroupOf(pid_t pid) {
-  const base::Result<std::string> text =
-      base::ReadFile("/proc/" + std::to_string(pid) + "/cgroup", 65536);
+  const base::Result<std::string> text = base::ReadFile(ProcPath(pid, "/cgroup"), 65536);
   if (!text) return "";
   for (std::string_view line : base::Split(*text, '\n')) {
     if (line.starts_with("0::")) return std::string(line.substr(3));
@@ -23,41 +30,114 @@ std::string CgroupOf(pid_t pid) {
   return "";
 }
 
+// Where the administrator hides other users' processes, their arguments are not ours to tell.
+bool UsersSeeArguments() {
+  const base::Result<std::string> mounts = base::ReadFile("/proc/self/mounts", 1 << 20);
+  if (!mounts) return false;
+  for (const std::string_view line : base::Split(*mounts, '\n')) {
+    const std::vector<std::string_view> words = base::SplitWords(line);
+    if (words.size() < 4 || words[1] != "/proc") continue;
+    for (const std::string_view option : base::Split(words[3], ',')) {
+      if (option.starts_with("hidepid=") && option != "hidepid=0" && option != "hidepid=off")
+        return false;
+    }
+  }
+  return true;
+}
+
+std::string UserName(uid_t uid) {
+  passwd entry{};
+  passwd* found = nullptr;
+  char buffer[4096];
+  ::getpwuid_r(uid, &entry, buffer, sizeof buffer, &found);
+  return base::Printable(found != nullptr ? found->pw_name : std::to_string(uid), 64);
+}
+
+// The owner of its folder would be root for a process that may not be dumped.
+std::string UserOf(pid_t pid) {
+  const base::Result<std::string> text = base::ReadFile(ProcPath(pid, "/status"), 65536);
+  if (!text) return "";
+  for (const std::string_view line : base::Split(*text, '\n')) {
+    const std::vector<std::string_view> words = base::SplitWords(line);
+    if (words.size() < 2 || words[0] != "Uid:") continue;
+    const std::optional<std::int64_t> uid = base::ParseInt(words[1]);
+    return uid ? UserName(static_cast<uid_t>(*uid)) : "";
+  }
+  return "";
+}
+
+ProcessFace FaceOf(const base::ProcessStat& stat) {
+  static const bool with_arguments = UsersSeeArguments();
+  ProcessFace face;
+  face.user = UserOf(stat.id.pid);
+  std::string command;
+  if (with_arguments)
+    command = base::ReadFile(ProcPath(stat.id.pid, "/cmdline"), kMaxArguments).value_or("");
+  while (!command.empty() && command.back() == '\0') command.pop_back();
+  std::replace(command.begin(), command.end(), '\0', ' ');
+  face.command = base::Printable(command.empty() ? stat.command : command, kMaxCommand);
+  return face;
+}
+
 }  // namespace
 
 void Attribution::Add(core::TaskId task, const base::ProcessId& main, const std::string& cgroup) {
-  Root root{main.pid, 0, cgroup};
+  Root root{main, {}, cgroup};
   if (const std::optional<base::ProcessStat> stat = base::ReadProcessStat(main.pid);
       stat && stat->id == main) {
-    root.shim = stat->parent;
+    if (const std::optional<base::ProcessStat> shim = base::ReadProcessStat(stat->parent))
+      root.shim = shim->id;
   }
   Remove(task);
   roots_[task] = root;
-  by_pid_[root.main] = task;
-  if (root.shim > 1) by_pid_[root.shim] = task;
-  cache_.clear();  // a pid that was foreign a moment ago may be this task's
+  by_pid_[root.main.pid] = task;
+  if (root.shim.pid > 1) by_pid_[root.shim.pid] = task;
+  known_.clear();  // a pid that was foreign a moment ago may be this task's
 }
 
 void Attribution::Remove(core::TaskId task) {
   const auto found = roots_.find(task);
   if (found == roots_.end()) return;
-  for (pid_t pid : {found->second.main, found->second.shim}) {
-    const auto known = by_pid_.find(pid);
-    if (known != by_pid_.end() && known->second == task) by_pid_.erase(known);
+  for (pid_t pid : {found->second.main.pid, found->second.shim.pid}) {
+    const auto by_pid = by_pid_.find(pid);
+    if (by_pid != by_pid_.end() && by_pid->second == task) by_pid_.erase(by_pid);
   }
   roots_.erase(found);
-  std::erase_if(cache_, [&](const auto& entry) { return entry.second == task; });
+  std::erase_if(known_, [&](const auto& entry) { return entry.second.task == task; });
+}
+
+Attribution::Known& Attribution::Look(pid_t pid) {
+  const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
+  const auto [at, is_new] = known_.try_emplace(pid);
+  Known& known = at->second;
+  if (!is_new && (!stat || stat->id.start_ticks == known.start_ticks)) return known;
+  known = {stat ? stat->id.start_ticks : 0, Search(pid, stat), std::nullopt};
+  return known;
 }
 
 std::optional<core::TaskId> Attribution::Find(pid_t pid) {
-  const auto cached = cache_.find(pid);
-  if (cached != cache_.end()) return cached->second;
-  const std::optional<core::TaskId> task = Search(pid);
-  cache_[pid] = task;
-  return task;
+  return Look(pid).task;
 }
 
-std::optional<core::TaskId> Attribution::Search(pid_t pid) const {
+const ProcessFace& Attribution::Describe(pid_t pid) {
+  Known& known = Look(pid);
+  if (known.face) return *known.face;
+  const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
+  const bool same = stat && stat->id.start_ticks == known.start_ticks;
+  return known.face.emplace(same ? FaceOf(*stat) : ProcessFace{});
+}
+
+std::optional<core::TaskId> Attribution::RootedIn(const base::ProcessId& process) const {
+  const auto found = by_pid_.find(process.pid);
+  if (found == by_pid_.end()) return std::nullopt;
+  const Root& root = roots_.at(found->second);
+  // The same pid may be another process by now: the first one of a task ends before its children.
+  const bool same = process == root.main || process == root.shim;
+  return same ? std::optional(found->second) : std::nullopt;
+}
+
+std::optional<core::TaskId> Attribution::Search(
+    pid_t pid, const std::optional<base::ProcessStat>& stat) const {
   if (roots_.empty()) return std::nullopt;
   if (const std::string cgroup = CgroupOf(pid); cgroup.size() > 1) {
     for (const auto& [task, root] : roots_) {
@@ -65,24 +145,30 @@ std::optional<core::TaskId> Attribution::Search(pid_t pid) const {
         return task;
     }
   }
-  for (int depth = 0; depth < kMaxAncestors && pid > 1; ++depth) {
-    if (const auto found = by_pid_.find(pid); found != by_pid_.end()) return found->second;
-    const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
-    if (!stat) return std::nullopt;
-    pid = stat->parent;
+  std::optional<base::ProcessStat> at = stat;
+  for (int depth = 0; depth < kMaxAncestors && at; ++depth) {
+    if (const std::optional<core::TaskId> task = RootedIn(at->id)) return task;
+    if (at->parent <= 1) break;
+    at = base::ReadProcessStat(at->parent);
   }
   return std::nullopt;
 }
 
 void Attribution::Retain(const std::vector<pid_t>& pids) {
-  std::erase_if(cache_, [&](const auto& entry) {
+  std::erase_if(known_, [&](const auto& entry) {
     return std::find(pids.begin(), pids.end(), entry.first) == pids.end();
   });
 }
 
 std::optional<pid_t> Attribution::MainPid(core::TaskId task) const {
   const auto found = roots_.find(task);
-  return found == roots_.end() ? std::nullopt : std::optional(found->second.main);
+  return found == roots_.end() ? std::nullopt : std::optional(found->second.main.pid);
+}
+
+std::vector<core::TaskId> Attribution::Tasks() const {
+  std::vector<core::TaskId> tasks;
+  for (const auto& [task, root] : roots_) tasks.push_back(task);
+  return tasks;
 }
 
 }  // namespace carma::daemon

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,31 +15,50 @@
 
 namespace carma::daemon {
 
+// Whose process it is and what it runs, as `ps` shows it: printable and short. Empty: hidden from
+// us (another container) or gone.
+struct ProcessFace {
+  std::string user;     // name, or number if it has none
+  std::string command;  // with its arguments, unless /proc is mounted so that users do not see them
+  friend bool operator==(const ProcessFace&, const ProcessFace&) = default;
+};
+
 class Attribution {
  public:
   // main: the task's first process; its parent, the shim, adopts what double-forks away (it is a
   // subreaper).
   void Add(core::TaskId task, const base::ProcessId& main, const std::string& cgroup);
   void Remove(core::TaskId task);
-  // Empty: foreign. Reads /proc for pids not seen before and remembers the answer until Retain()
-  // drops the pid.
+  // Empty: foreign. Reads /proc, and remembers the answer for as long as the pid means the same
+  // process (its start time tells) and Retain() keeps it. Of a process that has just ended the
+  // answer stands.
   std::optional<core::TaskId> Find(pid_t pid);
-  // Forgets every remembered pid that is not in the list: a pid absent from one round may be reused
-  // later.
+  // The face of a process, remembered in the same way.
+  const ProcessFace& Describe(pid_t pid);
+  // Forgets every remembered pid that is not in the list.
   void Retain(const std::vector<pid_t>& pids);
   std::optional<pid_t> MainPid(core::TaskId task) const;
+  // Those that were added and not removed, by id.
+  std::vector<core::TaskId> Tasks() const;
 
  private:
   struct Root {
-    pid_t main = 0;
-    pid_t shim = 0;
+    base::ProcessId main;
+    base::ProcessId shim;  // pid 0: not known
     std::string cgroup;
   };
-  std::optional<core::TaskId> Search(pid_t pid) const;
+  struct Known {
+    std::uint64_t start_ticks = 0;  // 0: hidden
+    std::optional<core::TaskId> task;
+    std::optional<ProcessFace> face;
+  };
+  Known& Look(pid_t pid);
+  std::optional<core::TaskId> Search(pid_t pid, const std::optional<base::ProcessStat>& stat) const;
+  std::optional<core::TaskId> RootedIn(const base::ProcessId& process) const;
 
   std::map<core::TaskId, Root> roots_;
   std::unordered_map<pid_t, core::TaskId> by_pid_;  // main and shim pids
-  std::unordered_map<pid_t, std::optional<core::TaskId>> cache_;
+  std::unordered_map<pid_t, Known> known_;
 };
 
 }  // namespace carma::daemon

@@ -1,6 +1,10 @@
 #include "daemon/monitor.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
 
 namespace carma::daemon {
 namespace {
@@ -15,28 +19,22 @@ constexpr double kUnknown = store::GpuUsage::kUnknown;
 
 Monitor::Monitor(std::vector<gpu::DeviceInfo> devices, MonitorOptions options)
     : options_(std::move(options)), devices_(std::move(devices)) {
-  for (std::size_t i = 0; i < devices_.size(); ++i) states_.emplace_back(options_.window);
+  for (std::size_t i = 0; i < devices_.size(); ++i) states_.emplace_back(options_);
 }
 
-core::GpuSample Monitor::Sample(Device& device, const gpu::Reading& reading,
-                                Attribution& attribution) {
+const Monitor::Device* Monitor::Find(core::GpuIndex gpu) const {
+  return core::Number(gpu) < states_.size() ? &states_[core::Number(gpu)] : nullptr;
+}
+
+core::GpuSample Monitor::Sample(const Device& device, const gpu::Reading& reading) const {
   core::GpuSample sample;
   sample.taken = reading.taken;
   sample.window_from = device.window.from();
   sample.used_mib = reading.used_mib;
   sample.sm_active = device.window.SmActive();
-  device.tasks_mib.clear();
-  for (const gpu::ProcessUse& process : reading.processes) {
-    if (process.mps_server) continue;
-    if (!process.used_mib) sample.attributed = false;
-    const std::optional<core::TaskId> task = attribution.Find(process.pid);
-    if (task) {
-      device.tasks_mib[*task] += process.used_mib.value_or(0);
-    } else {
-      ++sample.foreign_processes;
-    }
-  }
-  sample.tasks_mib.assign(device.tasks_mib.begin(), device.tasks_mib.end());
+  sample.attributed = device.use.memory_told;
+  sample.foreign_processes = device.use.ForeignProcesses();
+  for (const auto& [id, task] : device.use.tasks) sample.tasks_mib.emplace_back(id, task.used_mib);
   return sample;
 }
 
@@ -73,7 +71,7 @@ void Monitor::AddUsage(Device& device, const gpu::Reading& reading) {
 
 void Monitor::KeepHistory(Device& device, const gpu::Reading& reading) const {
   device.history.push_back({reading.taken, reading.sm_active, reading.dram_active, reading.power_w,
-                            reading.used_mib, static_cast<int>(device.tasks_mib.size())});
+                            reading.used_mib, static_cast<int>(device.use.tasks.size())});
   while (device.history.size() > kMostPoints ||
          device.history.front().taken < reading.taken - options_.history) {
     device.history.pop_front();
@@ -89,37 +87,119 @@ void Monitor::Judge(std::size_t i, bool healthy, bool lost, const std::string& t
   events.push_back(core::GpuHealthChanged{static_cast<core::GpuIndex>(i), healthy, lost, text});
 }
 
+void Monitor::TakeError(std::size_t i, const base::Error& error, std::vector<core::Event>& events) {
+  Device& device = states_[i];
+  const bool gone = error.code == base::ErrorCode::kNotFound;
+  device.lost_in_a_row = gone ? device.lost_in_a_row + 1 : 0;
+  if (device.lost_in_a_row >= kLostReadings) device.away = true;
+  device.Interrupt();
+  const std::string& trouble = devices_[i].trouble;
+  Judge(i, false, device.lost_in_a_row == kLostReadings, trouble.empty() ? error.message : trouble,
+        events);
+}
+
+void Monitor::Device::Interrupt() {
+  // Values from before a gap say nothing about now.
+  fresh = false;
+  window.Clear();
+  shares.Clear();
+  unattributed_since.reset();
+}
+
+void Monitor::TakeReading(std::size_t i, const gpu::Reading& reading, base::Time now,
+                          Attribution& attribution) {
+  Device& device = states_[i];
+  device.lost_in_a_row = 0;
+  device.fresh = true;
+  device.window.Add(reading);
+  device.use = WhoUses(reading, attribution);
+  device.shares.Take(reading, device.use, options_.ewma);
+  AddUsage(device, reading);
+  KeepHistory(device, reading);
+  WatchUnattributed(i, reading);
+  device.recent_used.emplace_back(reading.taken, reading.used_mib);
+  while (device.recent_used.size() > 1 && device.recent_used.front().first < now - kFullnessSpan)
+    device.recent_used.pop_front();
+  for (const int xid : reading.xids) {
+    device.recent_xids.emplace_back(reading.taken, xid);
+    ++device.xid_counts[xid];
+    base::LogWarn("xid", {{"gpu", i}, {"xid", xid}, {"what", gpu::DescribeXid(xid).text}});
+  }
+  while (!device.recent_xids.empty() && device.recent_xids.front().first < now - kXidSpan)
+    device.recent_xids.pop_front();
+  device.last = reading;
+}
+
+std::vector<int> Monitor::XidsFor(std::size_t i, const Round& round) const {
+  std::vector<int> xids = round[i]->xids;
+  if (!devices_[i].mig) return xids;
+  for (std::size_t other = 0; other < round.size(); ++other) {
+    const bool sibling = other != i && round[other] && devices_[other].mig &&
+                         devices_[other].mig->parent_uuid == devices_[i].mig->parent_uuid;
+    if (!sibling) continue;
+    for (const int xid : round[other]->xids) {
+      if (gpu::DescribeXid(xid).meaning == gpu::XidClass::kDevice) xids.push_back(xid);
+    }
+  }
+  return xids;
+}
+
+void Monitor::TakeHealth(std::size_t i, const gpu::Reading& reading,
+                         std::vector<core::Event>& events) {
+  Device& device = states_[i];
+  // A counter of energy begins anew when the driver is loaded or the GPU is reset.
+  const bool anew = device.last && device.last->energy_j && reading.energy_j &&
+                    *reading.energy_j < *device.last->energy_j;
+  device.rules.Take(reading);
+  // Only now: what is announced with the first reading happened before it.
+  if (std::exchange(device.away, false) || anew) device.rules.Cleared();
+  const std::string& why = device.rules.why();
+  if (why == device.drain_told) return;
+  device.drain_told = why;
+  base::LogWarn("gpu_rules", {{"gpu", i}, {"why", why.empty() ? "all is well again" : why}});
+  if (!options_.health.drain) return;
+  const auto gpu = static_cast<core::GpuIndex>(i);
+  if (why.empty()) {
+    events.push_back(core::ResumeRequested{gpu, true});
+  } else {
+    events.push_back(core::DrainRequested{gpu, why, true});
+  }
+}
+
+void Monitor::WatchUnattributed(std::size_t i, const gpu::Reading& reading) {
+  Device& device = states_[i];
+  const bool over = device.use.unattributed_mib.value_or(0) > options_.unattributed_mib;
+  if (!over) device.unattributed_since.reset();
+  if (over && !device.unattributed_since) device.unattributed_since = reading.taken;
+  const bool lasting = over && (device.unattributed_alert ||
+                                reading.taken - *device.unattributed_since >= options_.window);
+  if (lasting == device.unattributed_alert) return;
+  device.unattributed_alert = lasting;
+  if (lasting) {
+    base::LogWarn("gpu_memory_unattributed",
+                  {{"gpu", i}, {"mib", device.use.unattributed_mib.value_or(0)}});
+  } else {
+    base::LogInfo("gpu_memory_attributed", {{"gpu", i}});
+  }
+}
+
 std::vector<core::Event> Monitor::Take(base::Time now,
                                        const std::vector<base::Result<gpu::Reading>>& round,
                                        Attribution& attribution) {
   std::vector<core::Event> events;
   std::vector<pid_t> seen;
   for (std::size_t i = 0; i < states_.size() && i < round.size(); ++i) {
-    Device& device = states_[i];
     if (!round[i]) {
-      const bool gone = round[i].error().code == base::ErrorCode::kNotFound;
-      device.lost_in_a_row = gone ? device.lost_in_a_row + 1 : 0;
-      // Values from before a gap say nothing about now.
-      device.window.Clear();
-      Judge(i, false, device.lost_in_a_row == kLostReadings, round[i].error().message, events);
+      TakeError(i, round[i].error(), events);
       continue;
     }
-    device.lost_in_a_row = 0;
-    device.window.Add(*round[i]);
-    AddUsage(device, *round[i]);
-    device.last = *round[i];
-    device.recent_used.emplace_back(round[i]->taken, round[i]->used_mib);
-    while (device.recent_used.size() > 1 &&
-           device.recent_used.front().first < now - kFullnessSpan) {
-      device.recent_used.pop_front();
-    }
-    for (const int xid : round[i]->xids) device.recent_xids.emplace_back(round[i]->taken, xid);
-    while (!device.recent_xids.empty() && device.recent_xids.front().first < now - kXidSpan)
-      device.recent_xids.pop_front();
-    for (const gpu::ProcessUse& process : round[i]->processes) seen.push_back(process.pid);
-    events.push_back(
-        core::GpuSampled{static_cast<core::GpuIndex>(i), Sample(device, *round[i], attribution)});
-    KeepHistory(device, *round[i]);
+    gpu::Reading reading = *round[i];
+    reading.xids = XidsFor(i, round);
+    // Before the sample: it may invite a task.
+    TakeHealth(i, reading, events);
+    TakeReading(i, reading, now, attribution);
+    for (const gpu::ProcessUse& process : reading.processes) seen.push_back(process.pid);
+    events.push_back(core::GpuSampled{static_cast<core::GpuIndex>(i), Sample(states_[i], reading)});
     Judge(i, true, false, "", events);
   }
   attribution.Retain(seen);
@@ -129,7 +209,7 @@ std::vector<core::Event> Monitor::Take(base::Time now,
 std::vector<core::Event> Monitor::DriverSilent(const std::string& text) {
   std::vector<core::Event> events;
   for (std::size_t i = 0; i < states_.size(); ++i) {
-    states_[i].window.Clear();
+    states_[i].Interrupt();
     Judge(i, false, false, text, events);
   }
   return events;
@@ -150,7 +230,7 @@ std::vector<store::GpuUsage> Monitor::CloseUsage(base::Time now) {
     row.sm_active = usage.sm_known ? usage.sm_ms / span_ms : kUnknown;
     row.used_mib = usage.mib_ms / span_ms;
     row.energy_j = usage.first_energy_j ? *usage.last_energy_j - *usage.first_energy_j : kUnknown;
-    row.tasks = static_cast<int>(device.tasks_mib.size());
+    row.tasks = static_cast<int>(device.use.tasks.size());
     row.sm_peak = usage.sm_known ? usage.sm_peak : kUnknown;
     row.used_peak_mib = static_cast<double>(usage.used_peak_mib);
     row.dram_active = usage.dram_known ? usage.dram_ms / span_ms : kUnknown;
@@ -174,11 +254,13 @@ std::vector<HistoryPoint> Monitor::History(core::GpuIndex gpu, base::Time from,
 
 void Monitor::Acknowledge(core::GpuIndex gpu) {
   if (core::Number(gpu) >= states_.size()) return;
+  states_[core::Number(gpu)].rules.Acknowledge();
   states_[core::Number(gpu)].drain_told.clear();
 }
 
 void Monitor::RestoreDrain(core::GpuIndex gpu, const std::string& why) {
   if (core::Number(gpu) >= states_.size()) return;
+  states_[core::Number(gpu)].rules.Restore(why);
   states_[core::Number(gpu)].drain_told = why;
 }
 
@@ -206,20 +288,74 @@ std::vector<int> Monitor::RecentXids(core::GpuIndex gpu, base::Time now) const {
 
 const std::optional<gpu::Reading>& Monitor::LastReading(core::GpuIndex gpu) const {
   static const std::optional<gpu::Reading> kNone;
-  return core::Number(gpu) < states_.size() ? states_[core::Number(gpu)].last : kNone;
+  const Device* device = Find(gpu);
+  return device != nullptr ? device->last : kNone;
+}
+
+bool Monitor::Fresh(core::GpuIndex gpu) const {
+  const Device* device = Find(gpu);
+  return device != nullptr && device->fresh;
 }
 
 std::optional<double> Monitor::WindowMean(core::GpuIndex gpu) const {
-  const std::size_t i = core::Number(gpu);
-  if (i >= states_.size() || states_[i].window.empty()) return std::nullopt;
-  return states_[i].window.SmActive();
+  const Device* device = Find(gpu);
+  return device != nullptr && !device->window.empty() ? device->window.SmActive() : std::nullopt;
+}
+
+std::optional<double> Monitor::WindowP95(core::GpuIndex gpu) const {
+  const Device* device = Find(gpu);
+  return device != nullptr && !device->window.empty() ? device->window.SmActiveP95() : std::nullopt;
+}
+
+std::optional<double> Monitor::WindowEwma(core::GpuIndex gpu) const {
+  const Device* device = Find(gpu);
+  return device != nullptr && !device->window.empty() ? device->window.SmActiveEwma(options_.ewma)
+                                                      : std::nullopt;
 }
 
 std::int64_t Monitor::ObservedMib(core::GpuIndex gpu, core::TaskId task) const {
-  if (core::Number(gpu) >= states_.size()) return 0;
-  const std::map<core::TaskId, std::int64_t>& tasks = states_[core::Number(gpu)].tasks_mib;
+  const std::map<core::TaskId, TaskUse>& tasks = Use(gpu).tasks;
   const auto found = tasks.find(task);
-  return found == tasks.end() ? 0 : found->second;
+  return found == tasks.end() ? 0 : found->second.used_mib;
+}
+
+const GpuUse& Monitor::Use(core::GpuIndex gpu) const {
+  static const GpuUse kNone;
+  const Device* device = Find(gpu);
+  return device != nullptr ? device->use : kNone;
+}
+
+std::optional<SmShare> Monitor::ShareOf(core::GpuIndex gpu, core::TaskId task) const {
+  const Device* device = Find(gpu);
+  return device != nullptr ? device->shares.Of(task) : std::nullopt;
+}
+
+std::vector<std::string> Monitor::Alerts(core::GpuIndex gpu) const {
+  std::vector<std::string> alerts;
+  const Device* device = Find(gpu);
+  if (device == nullptr) return alerts;
+  if (device->unattributed_alert) {
+    alerts.push_back(base::FormatMib(device->use.unattributed_mib.value_or(0)) +
+                     " in use by no process that the driver lists: contexts of the dead, or "
+                     "another container");
+  }
+  if (!options_.health.drain && !device->drain_told.empty())
+    alerts.push_back(device->drain_told + " (only told: health.drain = false)");
+  if (device->last && device->last->condition.compute_mode == gpu::ComputeMode::kProhibited)
+    alerts.emplace_back("compute mode is \"prohibited\": no program can use it (nvidia-smi -c 0)");
+  return alerts;
+}
+
+const std::string& Monitor::HealthTrouble(core::GpuIndex gpu) const {
+  static const std::string kNone;
+  const Device* device = Find(gpu);
+  return device != nullptr ? device->drain_told : kNone;
+}
+
+const std::map<int, std::uint64_t>& Monitor::XidCounts(core::GpuIndex gpu) const {
+  static const std::map<int, std::uint64_t> kNone;
+  const Device* device = Find(gpu);
+  return device != nullptr ? device->xid_counts : kNone;
 }
 
 std::string Monitor::DriverState() const {

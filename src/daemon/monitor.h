@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "core/events.h"
 #include "daemon/attribution.h"
+#include "daemon/gpu_use.h"
 #include "gpu/health.h"
 #include "gpu/probe.h"
 #include "gpu/window.h"
@@ -41,9 +42,10 @@ class Monitor {
  public:
   Monitor(std::vector<gpu::DeviceInfo> devices, MonitorOptions options);
 
-  // One round: an answer per device, in order. Returns GpuSampled for each good one and
-  // GpuHealthChanged where the verdict changed. A device that says "lost" three times in a row is
-  // lost.
+  // One round: an answer per device, in order. Returns GpuSampled for each good one,
+  // GpuHealthChanged where the verdict changed, and DrainRequested or ResumeRequested by rule where
+  // the rules of health close or open a GPU, which the books must keep. A device that says "lost"
+  // three times in a row is lost.
   std::vector<core::Event> Take(base::Time now,
                                 const std::vector<base::Result<gpu::Reading>>& round,
                                 Attribution& attribution);
@@ -68,8 +70,23 @@ class Monitor {
 
   const std::vector<gpu::DeviceInfo>& devices() const { return devices_; }
   const std::optional<gpu::Reading>& LastReading(core::GpuIndex gpu) const;
+  // True if the last round has read the GPU.
+  bool Fresh(core::GpuIndex gpu) const;
+  // SM activity over the window: mean, what was not exceeded for 95 % of it, and a mean that
+  // follows faster.
   std::optional<double> WindowMean(core::GpuIndex gpu) const;
+  std::optional<double> WindowP95(core::GpuIndex gpu) const;
+  std::optional<double> WindowEwma(core::GpuIndex gpu) const;
   std::int64_t ObservedMib(core::GpuIndex gpu, core::TaskId task) const;
+  // Who uses the GPU, as its last reading told.
+  const GpuUse& Use(core::GpuIndex gpu) const;
+  std::optional<SmShare> ShareOf(core::GpuIndex gpu, core::TaskId task) const;
+  // What somebody should look at, one sentence each.
+  std::vector<std::string> Alerts(core::GpuIndex gpu) const;
+  // What the rules of health have against new tasks; empty: nothing.
+  const std::string& HealthTrouble(core::GpuIndex gpu) const;
+  // Xids announced since the daemon started, by number.
+  const std::map<int, std::uint64_t>& XidCounts(core::GpuIndex gpu) const;
   // "ok" or the first trouble.
   std::string DriverState() const;
 
@@ -88,22 +105,41 @@ class Monitor {
     std::int64_t used_peak_mib = 0;
   };
   struct Device {
-    explicit Device(base::Duration length) : window(length) {}
+    explicit Device(const MonitorOptions& options)
+        : window(options.window), rules(options.health) {}
+    void Interrupt();  // no reading
     gpu::Window window;
+    gpu::Health rules;
     std::optional<gpu::Reading> last;
-    std::map<core::TaskId, std::int64_t> tasks_mib;
+    bool fresh = false;  // `last` is of the last round
+    GpuUse use;
+    SmShares shares;
     std::deque<std::pair<base::Time, std::int64_t>> recent_used;
     std::deque<std::pair<base::Time, int>> recent_xids;
     bool healthy = true;
     std::string trouble;
     int lost_in_a_row = 0;
+    bool away = false;  // was lost, and has not answered since
     std::optional<Usage> usage;
     std::deque<HistoryPoint> history;
     std::string drain_told;  // why the rules of health have closed it; empty: they have not
+    std::map<int, std::uint64_t> xid_counts;
+    std::optional<base::Time> unattributed_since;  // more than the limit
+    bool unattributed_alert = false;
   };
-  core::GpuSample Sample(Device& device, const gpu::Reading& reading, Attribution& attribution);
+  using Round = std::vector<base::Result<gpu::Reading>>;
+  void TakeError(std::size_t i, const base::Error& error, std::vector<core::Event>& events);
+  void TakeReading(std::size_t i, const gpu::Reading& reading, base::Time now,
+                   Attribution& attribution);
+  core::GpuSample Sample(const Device& device, const gpu::Reading& reading) const;
+  // What the rules of health say after this reading.
+  void TakeHealth(std::size_t i, const gpu::Reading& reading, std::vector<core::Event>& events);
+  // The reading's Xids, and those of other instances of the same GPU that concern all of it.
+  std::vector<int> XidsFor(std::size_t i, const Round& round) const;
+  void WatchUnattributed(std::size_t i, const gpu::Reading& reading);
   void AddUsage(Device& device, const gpu::Reading& reading);
   void KeepHistory(Device& device, const gpu::Reading& reading) const;
+  const Device* Find(core::GpuIndex gpu) const;
   // Appends GpuHealthChanged if the verdict is a new one.
   void Judge(std::size_t i, bool healthy, bool lost, const std::string& text,
              std::vector<core::Event>& events);
