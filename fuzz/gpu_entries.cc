@@ -45,7 +45,8 @@ void FuzzRecording(std::string_view bytes) {
     again += gpu::RecordingLine(answer);
   }
   const auto twice = gpu::ParseRecording(again);
-  CARMA_CHECK(twice && twice->answers.size() == recording->answers.size(),
+  CARMA_CHECK(twice && twice->devices == recording->devices &&
+                  twice->answers.size() == recording->answers.size(),
               "what was read can be written and read again");
 }
 

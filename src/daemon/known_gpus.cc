@@ -1,16 +1,59 @@
 #include "daemon/known_gpus.h"
 
+#include <algorithm>
+
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "gpu/device_json.h"
 
 namespace carma::daemon {
 namespace {
 
 constexpr std::size_t kMaxBytes = 1 << 20;
+constexpr std::size_t kMaxDevices = 4'096;
 
 std::string PathIn(const std::string& state_dir) {
   return state_dir + "/gpus.json";
+}
+
+base::Result<std::vector<gpu::DeviceInfo>> Parse(const std::string& text) {
+  const base::Result<base::Json> json = base::ParseJson(text);
+  if (!json) return std::unexpected(json.error());
+  if (!json->is_array() || json->size() > kMaxDevices) {
+    return base::Fail(base::ErrorCode::kInvalid, "expected a list of GPUs");
+  }
+  std::vector<gpu::DeviceInfo> devices;
+  for (const base::Json& each : *json) {
+    base::Result<gpu::DeviceInfo> device =
+        gpu::DeviceFromJson(each, "/" + std::to_string(devices.size()));
+    if (!device) return std::unexpected(device.error());
+    devices.push_back(std::move(*device));
+  }
+  return devices;
+}
+
+// All that could be described are the known ones of the same numbers.
+bool SamePlaces(const std::vector<gpu::DeviceInfo>& devices,
+                const std::vector<gpu::DeviceInfo>& known) {
+  return std::ranges::equal(devices, known, [](const auto& now, const auto& before) {
+    return !now.trouble.empty() || now.uuid == before.uuid;
+  });
+}
+
+const gpu::DeviceInfo* Before(const gpu::DeviceInfo& device,
+                              const std::vector<gpu::DeviceInfo>& known) {
+  for (const gpu::DeviceInfo& before : known) {
+    if (before.uuid == device.uuid) return &before;
+  }
+  // The instances of a divided GPU share its address.
+  const gpu::DeviceInfo* found = nullptr;
+  for (const gpu::DeviceInfo& before : known) {
+    if (device.pci.empty() || before.pci != device.pci) continue;
+    if (found || before.mig) return nullptr;
+    found = &before;
+  }
+  return found;
 }
 
 }  // namespace
@@ -18,38 +61,36 @@ std::string PathIn(const std::string& state_dir) {
 std::vector<gpu::DeviceInfo> KnownGpus(const std::string& state_dir) {
   const base::Result<std::string> text = base::ReadFile(PathIn(state_dir), kMaxBytes);
   if (!text) return {};
-  const base::Result<base::Json> json = base::ParseJson(*text);
-  if (!json || !json->is_array()) return {};
-  std::vector<gpu::DeviceInfo> devices;
-  for (const base::Json& each : *json) {
-    gpu::DeviceInfo device;
-    base::JsonReader in(each, "/" + std::to_string(devices.size()));
-    in.Get("uuid", device.uuid);
-    in.Get("name", device.name);
-    in.Get("pci", device.pci);
-    in.Get("total_mib", device.total_mib, 0, std::int64_t{1} << 40);
-    in.Get("reserved_mib", device.reserved_mib, 0, std::int64_t{1} << 40);
-    in.Get("reports_sm_activity", device.reports_sm_activity);
-    if (in.error()) {
-      base::LogWarn("known_gpus_damaged", {{"why", in.error()->message}});
-      return {};
-    }
-    devices.push_back(std::move(device));
+  base::Result<std::vector<gpu::DeviceInfo>> devices = Parse(*text);
+  if (devices) return std::move(*devices);
+  base::LogWarn("known_gpus_damaged", {{"why", devices.error().message}});
+  return {};
+}
+
+std::vector<gpu::DeviceInfo> Recognised(std::vector<gpu::DeviceInfo> devices,
+                                        const std::vector<gpu::DeviceInfo>& known) {
+  const bool same_places = SamePlaces(devices, known);
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].trouble.empty()) continue;
+    const gpu::DeviceInfo* before = Before(devices[i], known);
+    if (!before && same_places) before = &known[i];
+    if (!before || !before->trouble.empty()) continue;
+    std::string trouble = std::move(devices[i].trouble);
+    devices[i] = *before;
+    devices[i].trouble = std::move(trouble);
   }
   return devices;
 }
 
 void KeepKnownGpus(const std::string& state_dir, const std::vector<gpu::DeviceInfo>& devices) {
-  if (KnownGpus(state_dir) == devices) return;
-  base::Json json = base::Json::array();
-  for (const gpu::DeviceInfo& device : devices) {
-    json.push_back({{"uuid", device.uuid},
-                    {"name", device.name},
-                    {"pci", device.pci},
-                    {"total_mib", device.total_mib},
-                    {"reserved_mib", device.reserved_mib},
-                    {"reports_sm_activity", device.reports_sm_activity}});
+  const std::vector<gpu::DeviceInfo> known = KnownGpus(state_dir);
+  std::vector<gpu::DeviceInfo> kept = Recognised(devices, known);
+  for (gpu::DeviceInfo& device : kept) {
+    if (device.total_mib > 0) device.trouble.clear();
   }
+  if (kept == known) return;
+  base::Json json = base::Json::array();
+  for (const gpu::DeviceInfo& device : kept) json.push_back(gpu::DeviceToJson(device));
   const base::Result<base::Unit> written =
       base::WriteFileAtomic(PathIn(state_dir), base::DumpJson(json), 0600);
   if (!written) base::LogWarn("known_gpus_not_kept", {{"why", written.error().message}});

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "gpu/counters.h"
+#include "gpu/device_json.h"
 #include "gpu/units.h"
 
 namespace carma::gpu {
@@ -45,19 +46,12 @@ constexpr FlagName kFlags[] = {{"remap_pending", &Condition::remap_pending},
 
 // ---- writing ----
 
-Json ToJson(const DeviceInfo& info) {
-  return {{"uuid", info.uuid},
-          {"name", info.name},
-          {"pci", info.pci},
-          {"total_mib", info.total_mib},
-          {"reserved_mib", info.reserved_mib},
-          {"reports_sm_activity", info.reports_sm_activity}};
-}
-
 Json ToJson(const ProcessUse& use) {
   Json json = {{"pid", use.pid}};
   if (use.used_mib) json["used_mib"] = *use.used_mib;
   if (use.mps_server) json["mps_server"] = true;
+  if (use.mps_client) json["mps_client"] = true;
+  if (use.kernel_time) json["kernel_time"] = *use.kernel_time;
   return json;
 }
 
@@ -93,21 +87,6 @@ Json ToJson(const Reading& reading) {
 
 // ---- reading ----
 
-Result<DeviceInfo> DeviceFromJson(const Json& json, const std::string& pointer) {
-  DeviceInfo info;
-  JsonReader in(json, pointer);
-  in.Get("uuid", info.uuid, 200);
-  in.Get("name", info.name, 200);
-  in.Get("pci", info.pci, 200);
-  in.Get("total_mib", info.total_mib, 1, kMaxMib);
-  in.Get("reserved_mib", info.reserved_mib, 0, kMaxMib);
-  in.Get("reports_sm_activity", info.reports_sm_activity);
-  if (!in.error() && info.uuid.empty()) in.Complain("uuid", "the name of a GPU");
-  if (!in.error() && info.total_mib == 0) in.Complain("total_mib", "the memory of the GPU");
-  if (in.error()) return std::unexpected(*in.error());
-  return info;
-}
-
 Result<ProcessUse> ProcessFromJson(const Json& json, const std::string& pointer) {
   ProcessUse use;
   JsonReader in(json, pointer);
@@ -116,6 +95,8 @@ Result<ProcessUse> ProcessFromJson(const Json& json, const std::string& pointer)
   use.pid = pid;
   in.Get("used_mib", use.used_mib, 0, kMaxMib);
   in.Get("mps_server", use.mps_server);
+  in.Get("mps_client", use.mps_client);
+  in.Get("kernel_time", use.kernel_time, 0, 1);
   if (in.error()) return std::unexpected(*in.error());
   return use;
 }
@@ -243,7 +224,7 @@ Result<RecordedAnswer> ParseAnswer(std::string_view line, std::size_t devices) {
 
 std::string RecordingHead(const Recording& head) {
   Json devices = Json::array();
-  for (const DeviceInfo& info : head.devices) devices.push_back(ToJson(info));
+  for (const DeviceInfo& info : head.devices) devices.push_back(DeviceToJson(info));
   return base::DumpJson({{"carma_recording", kRecordingVersion},
                          {"made_by", head.made_by},
                          {"driver", head.driver},

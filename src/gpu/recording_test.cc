@@ -31,8 +31,10 @@ Reading FullReading() {
                        .compute_mode = ComputeMode::kExclusiveProcess,
                        .mig = true,
                        .recovery = RecoveryAction::kDrainP2p};
-  reading.processes = {
-      {.pid = 11, .used_mib = 9'000}, {.pid = 12}, {.pid = 13, .mps_server = true}};
+  reading.processes = {{.pid = 11, .used_mib = 9'000, .kernel_time = 0.25},
+                       {.pid = 12},
+                       {.pid = 13, .mps_server = true},
+                       {.pid = 14, .used_mib = 100, .mps_client = true}};
   reading.xids = {79, 154};
   return reading;
 }
@@ -40,7 +42,13 @@ Reading FullReading() {
 Recording TwoGpus() {
   Recording recording{.made_by = "carma test", .driver = "550.1", .devices = {}, .answers = {}};
   recording.devices = {{"GPU-a", "A", "00000000:07:00.0", 40'960, 424, true},
-                       {"GPU-b", "B", "00000000:0F:00.0", 40'960, 424, false}};
+                       {"GPU-b", "B", "00000000:0F:00.0", 40'960, 424, false},
+                       {.uuid = "MIG-c",
+                        .name = "C MIG 3g.20gb",
+                        .pci = "00000000:1F:00.0",
+                        .total_mib = 19'968,
+                        .mig = MigPlace{"GPU-c", 2, 1, 9, "3g.20gb"}},
+                       {.uuid = "GPU-unknown-3", .trouble = "GPU 3: GPU is lost (NVML 15)"}};
   recording.answers = {
       {base::Duration(0), 0, FullReading()},
       {base::Duration(0), 1, Reading{.total_mib = 40'960}},
@@ -97,8 +105,16 @@ TEST(Recording, MistakesAreNamedByLine) {
       {"no GPUs", "{\"carma_recording\":1}\n", "/devices"},
       {"a GPU without memory", "{\"carma_recording\":1,\"devices\":[{\"uuid\":\"GPU-a\"}]}\n",
        "total_mib"},
+      {"an instance without a number",
+       "{\"carma_recording\":1,\"devices\":[{\"uuid\":\"MIG-a\",\"total_mib\":9,"
+       "\"mig\":{\"gpu_instance\":-1}}]}\n",
+       "/devices/mig/gpu_instance"},
+      {"kernels that run 17 times as long as there is time",
+       head + "{\"at_ms\":0,\"gpu\":0,\"reading\":{\"processes\":[{\"pid\":1,"
+              "\"kernel_time\":17}]}}\n",
+       "kernel_time"},
       {"broken JSON", head + "{\"at_ms\":\n", "line 2"},
-      {"a GPU that there is not", head + "{\"at_ms\":0,\"gpu\":2,\"reading\":{}}\n", "/gpu"},
+      {"a GPU that there is not", head + "{\"at_ms\":0,\"gpu\":4,\"reading\":{}}\n", "/gpu"},
       {"no GPU", head + "{\"at_ms\":0,\"reading\":{}}\n", "/gpu"},
       {"neither answer nor error", head + "{\"at_ms\":0,\"gpu\":0}\n", "/error"},
       {"percent in place of a fraction",
@@ -121,9 +137,21 @@ TEST(Recording, MistakesAreNamedByLine) {
   }
 }
 
+// What a recorder of before had no word for is absent.
+TEST(Recording, OfAnEarlierProgramIsReadAsEver) {
+  const auto recording =
+      ParseRecording(R"({"carma_recording":1,"devices":[{"uuid":"GPU-a","total_mib":40960}]})"
+                     "\n"
+                     R"({"at_ms":0,"gpu":0,"reading":{"total_mib":40960,"processes":[{"pid":7}]}})"
+                     "\n");
+  ASSERT_TRUE(recording) << recording.error().message;
+  EXPECT_EQ(recording->devices[0], (DeviceInfo{.uuid = "GPU-a", .total_mib = 40'960}));
+  EXPECT_EQ(recording->answers[0].reading->processes[0], ProcessUse{.pid = 7});
+}
+
 TEST(ReplayProbe, GivesEveryAnswerOnceAtItsDistance) {
   ReplayProbe probe(TwoGpus());
-  EXPECT_EQ(probe.Devices()->size(), 2u);
+  EXPECT_EQ(probe.Devices()->size(), 4u);
   const base::Time began = base::FromMs(50'000);
   const auto first = probe.Read(0, began);
   ASSERT_TRUE(first);
@@ -133,7 +161,7 @@ TEST(ReplayProbe, GivesEveryAnswerOnceAtItsDistance) {
   EXPECT_EQ(probe.Read(0, began).error().code, ErrorCode::kUnavailable) << "it has ended";
   EXPECT_EQ(probe.Read(1, began)->used_mib, 0);
   EXPECT_EQ(probe.Read(1, began)->taken, began + base::Duration(1'001));
-  EXPECT_EQ(probe.Read(2, began).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(probe.Read(4, began).error().code, ErrorCode::kNotFound);
 }
 
 // Recorded from the simulated driver: an idle A100 beside one on which a task starts.
