@@ -113,12 +113,14 @@ TEST_F(HistoryTest, GivesTheUseOfTheGpusThatTouchesASpan) {
   for (int minute = 0; minute < 5; ++minute) {
     const core::Time from = base::FromMs(minute * 60'000);
     ASSERT_TRUE(store_->AddUsage(
-        {from, from + base::Duration(60'000), "A", std::nan(""), 10.0, 5, minute}));
+        {from, from + base::Duration(60'000), "A", std::nan(""), 10.0, 5, minute, 0.25 * minute}));
   }
   ASSERT_TRUE(store_->Commit());
   std::vector<int> residents;
   ASSERT_TRUE(Open()->Usage(base::FromMs(60'000), base::FromMs(150'000), [&](const GpuUsage& row) {
     EXPECT_TRUE(std::isnan(row.sm_active));
+    EXPECT_EQ(row.sm_peak, 0.25 * row.tasks);
+    EXPECT_TRUE(std::isnan(row.dram_active));
     residents.push_back(row.tasks);
     return true;
   }));

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -23,6 +24,7 @@ namespace {
 
 using base::ErrorCode;
 using base::Result;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // Every file but the lock, which tells pids and nothing of the books.
@@ -71,6 +73,17 @@ class StoreRefusal : public ::testing::Test {
     std::filesystem::remove(path_);
     ASSERT_TRUE(base::WriteFileAtomic(path_, bytes, 0600));
   }
+  // The file as an older CARMA left it.
+  void MakeOldBooks(int version, const std::string& rows) {
+    std::filesystem::remove(path_);
+    SQLite::Database db(path_, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    db.exec("PRAGMA application_id=" + std::to_string(kApplicationId));
+    for (const Migration& step : Migrations()) {
+      if (step.version <= version) db.exec(std::string(step.sql));
+    }
+    db.exec("PRAGMA user_version=" + std::to_string(version));
+    db.exec(rows);
+  }
   std::string Bytes() { return *base::ReadFile(path_, 1 << 30); }
 
   void ExpectRefused(const char* name, ErrorCode code, const std::string& text) {
@@ -95,7 +108,7 @@ TEST_F(StoreRefusal, FilesThatAreNotCarmasOrDamaged) {
     const char* name;
     std::string bytes;
     ErrorCode code;
-    const char* text;
+    std::string text;
   };
   const Case cases[] = {
       {"empty", "", ErrorCode::kCorrupt, "is not a CARMA state file"},
@@ -104,7 +117,7 @@ TEST_F(StoreRefusal, FilesThatAreNotCarmasOrDamaged) {
       {"another application", with(68, "ABCD"), ErrorCode::kCorrupt, "another application"},
       {"schema 0", with(60, std::string(4, '\0')), ErrorCode::kCorrupt, "schema 0"},
       {"a newer schema", with(60, {'\0', '\0', '\0', '\x09'}), ErrorCode::kConflict,
-       "schema 9 of a newer CARMA, expected at most 3"},
+       "schema 9 of a newer CARMA, expected at most " + std::to_string(kSchemaVersion)},
       {"cut in half", sound.substr(0, sound.size() / 2 / 4096 * 4096), ErrorCode::kCorrupt, ""},
       {"a page of zeros", with(3 * 4096, std::string(4096, '\0')), ErrorCode::kCorrupt, "damaged"},
       {"a page of noise", with(5 * 4096, std::string(4096, '\x5A')), ErrorCode::kCorrupt, ""},
@@ -118,8 +131,9 @@ TEST_F(StoreRefusal, FilesThatAreNotCarmasOrDamaged) {
 }
 
 TEST_F(StoreRefusal, ANewerSchemaThatStandsInTheLogOnly) {
-  LeaveInLog("PRAGMA user_version=3");
-  ExpectRefused("newer in the log", ErrorCode::kConflict, "schema 3 of a newer CARMA");
+  const std::string newer = std::to_string(kSchemaVersion + 1);
+  LeaveInLog("PRAGMA user_version=" + newer);
+  ExpectRefused("newer in the log", ErrorCode::kConflict, "schema " + newer + " of a newer CARMA");
 }
 
 TEST_F(StoreRefusal, DamageUnderAnUnfinishedLog) {
@@ -173,18 +187,11 @@ TEST_F(StoreRefusal, EveryMigrationLeadsFromTheOneBefore) {
 }
 
 TEST_F(StoreRefusal, BooksOfSchema1AreUpgradedWithTheirTasks) {
-  std::filesystem::remove(path_);
-  {
-    SQLite::Database db(path_, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-    db.exec("PRAGMA application_id=" + std::to_string(kApplicationId));
-    db.exec(std::string(Migrations().front().sql));
-    db.exec("PRAGMA user_version=1");
-    db.exec(
-        "INSERT INTO task VALUES(7,'queued','ada','train',1000,1,NULL,0,0,NULL,NULL,NULL,3,1,0,"
-        "NULL,0,'main',0,'','',12000,'given',0,0,0,0,NULL,0,NULL,NULL,NULL,'','','none',1,1,NULL,"
-        "NULL,NULL,NULL,'success',0,0,'',0);"
-        "INSERT INTO description VALUES(7,1000,NULL,'{}','/o','/o')");
-  }
+  MakeOldBooks(1,
+               "INSERT INTO task VALUES(7,'queued','ada','train',1000,1,NULL,0,0,NULL,NULL,NULL,3,"
+               "1,0,NULL,0,'main',0,'','',12000,'given',0,0,0,0,NULL,0,NULL,NULL,NULL,'','','none',"
+               "1,1,NULL,NULL,NULL,NULL,'success',0,0,'',0);"
+               "INSERT INTO description VALUES(7,1000,NULL,'{}','/o','/o')");
   const Result<std::unique_ptr<Store>> store = Store::Open(dir_);
   ASSERT_TRUE(store) << store.error().message;
   const Result<StoredTask> task = (*store)->Get(core::TaskId{7});
@@ -194,6 +201,41 @@ TEST_F(StoreRefusal, BooksOfSchema1AreUpgradedWithTheirTasks) {
   EXPECT_TRUE((*store)->PutForecast({task->record.id, "m", std::nullopt, {}}));
   EXPECT_TRUE((*store)->AddObservation({}));
   EXPECT_TRUE((*store)->Commit());
+}
+
+// A daemon is replaced while a task runs and a GPU is drained.
+TEST_F(StoreRefusal, BooksOfSchema2AreUpgradedWithTasksDrainsAndUse) {
+  MakeOldBooks(2,
+               "INSERT INTO task VALUES(7,'running','ada','train',1000,1,NULL,0,0,NULL,NULL,NULL,"
+               "3,1,0,NULL,0,'main',0,'','',12000,'given',1,0,0,2,NULL,0,NULL,'[[0,12000]]',"
+               "'[\"GPU-1\"]','','','none',1,1,2,2,3,NULL,'success',0,0,'',11000,9000);"
+               "INSERT INTO description VALUES(7,1000,NULL,'{}','/o','/o');"
+               "INSERT INTO gpu_usage VALUES(1,1000,61000,'GPU-1',0.5,2048.0,NULL,1);"
+               "INSERT INTO drain VALUES('GPU-2','fan')");
+  const Result<std::unique_ptr<Store>> store = Store::Open(dir_);
+  ASSERT_TRUE(store) << store.error().message;
+  const Result<StoredTask> task = (*store)->Get(core::TaskId{7});
+  ASSERT_TRUE(task) << task.error().message;
+  const core::TaskRecord& record = task->record;
+  EXPECT_EQ(record.estimate, (core::Estimate{12'000, "given", 9'000}));
+  EXPECT_EQ(record.node_failures, 2);
+  EXPECT_EQ(record.peak_mib, 11'000);
+  EXPECT_EQ(record.request.sm_share, std::nullopt);
+  EXPECT_EQ(record.victim_restarts, 0);
+  EXPECT_EQ(record.sharing, core::Sharing{});
+  EXPECT_EQ(record.idle_since, std::nullopt);
+  EXPECT_THAT((*store)->Drains().value(), ElementsAre(Drain{"GPU-2", "fan", false}));
+  const std::vector<GpuUsage> usage = *(*store)->Usage(base::FromMs(0), base::FromMs(61'000));
+  ASSERT_EQ(usage.size(), 1U);
+  EXPECT_EQ(usage[0].used_mib, 2048);
+  EXPECT_TRUE(std::isnan(usage[0].sm_peak));
+  EXPECT_TRUE(std::isnan(usage[0].used_peak_mib));
+  EXPECT_TRUE(std::isnan(usage[0].dram_active));
+  ASSERT_TRUE((*store)->Begin());
+  EXPECT_TRUE((*store)->PutDrain({"GPU-2", "Xid 79", true}));
+  EXPECT_TRUE((*store)->DropDrain("GPU-2", false));
+  EXPECT_TRUE((*store)->Commit());
+  EXPECT_THAT((*store)->Drains().value(), ElementsAre(Drain{"GPU-2", "Xid 79", true}));
 }
 
 TEST(StateLock, ASecondDaemonIsToldThePidOfTheFirst) {

@@ -15,6 +15,7 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.request.gpus = 3;
   r.request.memory_mib = 12'345;
   r.request.exclusive = true;
+  r.request.sm_share = 0.35;
   r.request.priority = -7;
   r.request.uid = 4'294'967'294U;
   r.request.begin = base::FromMs(1'700'000'000'001);
@@ -36,12 +37,15 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.ooms = 2;
   r.launch_failures = 1;
   r.node_failures = 3;
+  r.victim_restarts = 5;
   r.retry_free_mib = 20'000;
   r.retry_on_idle_gpu = true;
   r.not_before = base::FromMs(1'700'000'000'002);
   r.placement = {{core::GpuIndex{1}, 11'000}, {core::GpuIndex{7}, 0}, {core::GpuIndex{2}, 5}};
   r.placement_reason = {core::ReasonCode::kResources, "most free memory"};
   r.stopping = core::StopCause::kGpuLost;
+  r.sharing = {core::SharingMethod::kMps, 13'000, 35, "GPU 7 is shared by streams"};
+  r.idle_since = base::FromMs(1'700'000'000'009);
   r.submitted = base::FromMs(1'700'000'000'003);
   r.queued_since = base::FromMs(1'700'000'000'004);
   r.first_start = base::FromMs(1'700'000'000'005);

@@ -98,12 +98,14 @@ TEST_F(StoreTest, EveryEnumeratorComesBackAsItWasPut) {
   };
   for (int i = 0; i < core::kTaskStateCount; ++i)
     add([&](core::TaskRecord& r) { r.state = static_cast<TaskState>(i); });
-  for (int i = 0; i <= static_cast<int>(core::ReasonCode::kVictim); ++i)
+  for (int i = 0; i <= static_cast<int>(core::ReasonCode::kIdleHolder); ++i)
     add([&](core::TaskRecord& r) { r.reason.code = static_cast<core::ReasonCode>(i); });
-  for (int i = 0; i <= static_cast<int>(core::ExitKind::kLost); ++i)
+  for (int i = 0; i <= static_cast<int>(core::ExitKind::kDeviceFault); ++i)
     add([&](core::TaskRecord& r) { r.exit.kind = static_cast<core::ExitKind>(i); });
-  for (int i = 0; i <= static_cast<int>(core::StopCause::kGpuLost); ++i)
+  for (int i = 0; i <= static_cast<int>(core::StopCause::kIdle); ++i)
     add([&](core::TaskRecord& r) { r.stopping = static_cast<core::StopCause>(i); });
+  for (int i = 0; i <= static_cast<int>(core::SharingMethod::kMig); ++i)
+    add([&](core::TaskRecord& r) { r.sharing.method = static_cast<core::SharingMethod>(i); });
   Batch([&] {
     for (const StoredTask& task : tasks) ASSERT_TRUE(store_->PutTask(task));
   });
@@ -335,8 +337,8 @@ TEST_F(StoreTest, EventsKeepTheirOrderAndNumbers) {
 TEST_F(StoreTest, UsageKnowsWhatWasNotReported) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   Batch([&] {
-    ASSERT_TRUE(
-        store_->AddUsage({base::FromMs(0), base::FromMs(1000), "GPU-1", 0.5, 1024.5, 53.8, 2}));
+    ASSERT_TRUE(store_->AddUsage({base::FromMs(0), base::FromMs(1000), "GPU-1", 0.5, 1024.5, 53.8,
+                                  2, 0.75, 2048.25, 0.125}));
     ASSERT_TRUE(
         store_->AddUsage({base::FromMs(1000), base::FromMs(2000), "GPU-1", nan, 0, nan, 0}));
   });
@@ -346,8 +348,13 @@ TEST_F(StoreTest, UsageKnowsWhatWasNotReported) {
   EXPECT_EQ(all[0].used_mib, 1024.5);
   EXPECT_EQ(all[0].energy_j, 53.8);
   EXPECT_EQ(all[0].tasks, 2);
-  EXPECT_TRUE(std::isnan(all[1].sm_active));
-  EXPECT_TRUE(std::isnan(all[1].energy_j));
+  EXPECT_EQ(all[0].sm_peak, 0.75);
+  EXPECT_EQ(all[0].used_peak_mib, 2048.25);
+  EXPECT_EQ(all[0].dram_active, 0.125);
+  for (const double unknown : {all[1].sm_active, all[1].energy_j, all[1].sm_peak,
+                               all[1].used_peak_mib, all[1].dram_active}) {
+    EXPECT_TRUE(std::isnan(unknown));
+  }
   EXPECT_EQ(store_->Usage(base::FromMs(1000), base::FromMs(1500))->size(), 1U);
 }
 
