@@ -1,0 +1,166 @@
+#include "daemon/notices.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "task/pidfd.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+constexpr const char* kPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+class SpawnPlan {
+ public:
+  // Its own process group, so that what it starts is ended with it; our signals' ways are not its.
+  explicit SpawnPlan(int input) {
+    ::posix_spawn_file_actions_init(&files);
+    ::posix_spawnattr_init(&attributes);
+    ::posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
+    ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    ::posix_spawn_file_actions_addchdir_np(&files, "/");
+    sigset_t none, all;
+    ::sigemptyset(&none);
+    ::sigfillset(&all);
+    ::posix_spawnattr_setsigmask(&attributes, &none);
+    ::posix_spawnattr_setsigdefault(&attributes, &all);
+    ::posix_spawnattr_setpgroup(&attributes, 0);
+    ::posix_spawnattr_setflags(
+        &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  }
+  ~SpawnPlan() {
+    ::posix_spawn_file_actions_destroy(&files);
+    ::posix_spawnattr_destroy(&attributes);
+  }
+  SpawnPlan(const SpawnPlan&) = delete;
+  SpawnPlan& operator=(const SpawnPlan&) = delete;
+
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+};
+
+// A file that nobody else has: a program that does not read cannot hold up who writes.
+Result<base::UniqueFd> AsInput(const std::string& line) {
+  base::UniqueFd file(::memfd_create("notice", MFD_CLOEXEC));
+  if (!file) return Fail(ErrorCode::kUnavailable, std::string("memory: ") + std::strerror(errno));
+  if (Result<Unit> written = base::WriteAll(file.get(), line + "\n"); !written)
+    return std::unexpected(written.error());
+  if (::lseek(file.get(), 0, SEEK_SET) != 0)
+    return Fail(ErrorCode::kUnavailable, std::strerror(errno));
+  return file;
+}
+
+Result<pid_t> Spawn(const std::vector<std::string>& program, int input) {
+  const SpawnPlan plan(input);
+  std::vector<char*> argv;
+  argv.reserve(program.size() + 1);
+  for (const std::string& word : program) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  char* const environment[] = {const_cast<char*>(kPath), nullptr};
+  pid_t child = 0;
+  const int error =
+      ::posix_spawn(&child, argv[0], &plan.files, &plan.attributes, argv.data(), environment);
+  if (error != 0)
+    return Fail(ErrorCode::kUnavailable, std::string("cannot be started: ") + std::strerror(error));
+  return child;
+}
+
+// Empty: it ended in time; else why it shall end now.
+std::string AwaitEnd(const base::UniqueFd& process, int stop, std::chrono::milliseconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return "took more than " + std::to_string(limit.count()) + " ms";
+    pollfd waiting[] = {{process.get(), POLLIN, 0}, {stop, POLLIN, 0}};
+    if (::poll(waiting, 2, static_cast<int>(left.count()) + 1) < 0 && errno != EINTR)
+      return std::strerror(errno);
+    if (waiting[0].revents != 0) return "";
+    if (waiting[1].revents != 0) return "was ended with the daemon";
+  }
+}
+
+}  // namespace
+
+std::string ToLine(const IdleNotice& notice) {
+  return base::DumpJson({{"event", "idle_holder"},
+                         {"task", notice.task},
+                         {"attempt", notice.attempt},
+                         {"name", notice.name},
+                         {"user", notice.user},
+                         {"uid", notice.uid},
+                         {"gpu_uuids", notice.gpu_uuids},
+                         {"idle_since_ms", base::ToMs(notice.idle_since)},
+                         {"now_ms", base::ToMs(notice.now)},
+                         {"idle_s", base::Seconds(notice.now - notice.idle_since)},
+                         {"action", notice.action}});
+}
+
+Result<Unit> RunNotice(const std::vector<std::string>& program, const std::string& line,
+                       std::chrono::milliseconds limit, int stop) {
+  const Result<base::UniqueFd> input = AsInput(line);
+  if (!input) return std::unexpected(input.error());
+  const Result<pid_t> child = Spawn(program, input->get());
+  if (!child) return std::unexpected(child.error());
+  const base::UniqueFd process = task::OpenPidfd(*child);
+  const std::string trouble =
+      process ? AwaitEnd(process, stop, limit) : std::string("cannot be watched");
+  if (!trouble.empty()) ::kill(-*child, SIGKILL);
+  int status = 0;
+  while (::waitpid(*child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!trouble.empty()) return Fail(ErrorCode::kUnavailable, trouble);
+  if (WIFSIGNALED(status))
+    return Fail(ErrorCode::kUnavailable, "ended by signal " + std::to_string(WTERMSIG(status)));
+  if (WEXITSTATUS(status) != 0)
+    return Fail(ErrorCode::kUnavailable, "exit status " + std::to_string(WEXITSTATUS(status)));
+  return Unit{};
+}
+
+Notices::Notices(NoticesOptions options)
+    : options_(std::move(options)), stop_(::eventfd(0, EFD_CLOEXEC)) {}
+
+Notices::~Notices() {
+  // The worker, a member, then waits for its job.
+  stopping_ = true;
+  (void)::eventfd_write(stop_.get(), 1);
+}
+
+void Notices::Tell(std::string line) {
+  if (options_.program.empty()) return;
+  if (waiting_ >= options_.most) {
+    base::LogWarn("notice_dropped", {{"program", options_.program.front()}, {"line", line}});
+    return;
+  }
+  ++waiting_;
+  worker_.Do([this, line = std::move(line)] {
+    --waiting_;
+    if (stopping_) return;
+    const Result<Unit> ran = RunNotice(options_.program, line, options_.limit, stop_.get());
+    if (ran) return;
+    base::LogWarn(
+        "notice_failed",
+        {{"program", options_.program.front()}, {"why", ran.error().message}, {"line", line}});
+  });
+}
+
+}  // namespace carma::daemon
