@@ -1,0 +1,442 @@
+#include "gpu/cuda_context.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+
+extern char** environ;
+
+namespace carma::gpu {
+namespace {
+
+using Kind = ContextTrouble::Kind;
+using SteadyTime = std::chrono::steady_clock::time_point;
+template <class T>
+using Tried = std::expected<T, ContextTrouble>;
+
+// More than the driver keeps for itself on an idle GPU, less than any context.
+constexpr std::int64_t kIdleMib = 128;
+constexpr std::size_t kMaxLine = 1'000;
+// How often the driver is asked for a process that it does not list yet.
+constexpr int kLooks = 5;
+constexpr std::chrono::milliseconds kReleaseTime{3'000};
+constexpr std::chrono::milliseconds kKillTime{1'000};
+
+// What the child says: one of these words, then the rest of the line.
+constexpr std::string_view kMade = "made ";             // PCI address, or "-"
+constexpr std::string_view kNoLibrary = "no-library ";  // why
+constexpr std::string_view kRefused = "refused ";       // CUresult, then what it answers
+
+std::unexpected<ContextTrouble> Trouble(Kind kind, std::string text, int code = 0) {
+  return std::unexpected(ContextTrouble{.kind = kind, .text = std::move(text), .cuda_code = code});
+}
+
+// ---- the child: CUDA's driver interface, as facts of its ABI ----
+
+using CuResult = int;
+using CuDevice = int;
+using CuContext = struct CuContextHandle*;
+constexpr CuResult kCudaSuccess = 0;
+constexpr CuResult kCudaInvalidDevice = 101;
+constexpr CuResult kCudaNoSymbol = 500;
+
+struct CudaApi {
+  CuResult (*init)(unsigned flags) = nullptr;
+  CuResult (*count)(int* devices) = nullptr;
+  CuResult (*device)(CuDevice* device, int ordinal) = nullptr;
+  CuResult (*pci)(char* text, int size, CuDevice device) = nullptr;
+  CuResult (*retain)(CuContext* context, CuDevice device) = nullptr;
+  CuResult (*release)(CuDevice device) = nullptr;
+  CuResult (*error_text)(CuResult code, const char** text) = nullptr;
+};
+
+CudaApi ResolveCuda(void* library) {
+  CudaApi api;
+  const auto resolve = [library](auto*& target, const char* name) {
+    target = reinterpret_cast<std::remove_reference_t<decltype(target)>>(::dlsym(library, name));
+  };
+  resolve(api.init, "cuInit");
+  resolve(api.count, "cuDeviceGetCount");
+  resolve(api.device, "cuDeviceGet");
+  resolve(api.pci, "cuDeviceGetPCIBusId");
+  resolve(api.retain, "cuDevicePrimaryCtxRetain");
+  resolve(api.release, "cuDevicePrimaryCtxRelease_v2");
+  if (api.release == nullptr) resolve(api.release, "cuDevicePrimaryCtxRelease");
+  resolve(api.error_text, "cuGetErrorString");
+  return api;
+}
+
+void Say(std::string_view word, const std::string& rest) {
+  (void)base::WriteAll(STDOUT_FILENO,
+                       fmt::format("{}{}\n", word, base::Printable(rest, kMaxLine / 2)));
+}
+
+// The steps up to the context, and what stopped them.
+class Making {
+ public:
+  explicit Making(const CudaApi& api) : api_(api) {}
+
+  bool Make() {
+    return Step("cuInit", api_.init, 0U) && OnlyOne() &&
+           Step("cuDeviceGet", api_.device, &device_, 0) &&
+           Step("cuDevicePrimaryCtxRetain", api_.retain, &context_, device_);
+  }
+  std::string Pci() const {
+    char text[32] = {};
+    const bool told = api_.pci != nullptr && api_.pci(text, sizeof text, device_) == kCudaSuccess;
+    return told ? std::string(text, ::strnlen(text, sizeof text)) : "-";
+  }
+  void Release() const {
+    if (api_.release != nullptr) (void)api_.release(device_);
+  }
+
+ private:
+  template <class... Parameters, class... Arguments>
+  bool Step(const char* name, CuResult (*function)(Parameters...), Arguments... arguments) {
+    if (function == nullptr) return Refuse(name, kCudaNoSymbol, "the library has no such function");
+    const CuResult code = function(arguments...);
+    if (code == kCudaSuccess) return true;
+    const char* text = nullptr;
+    if (api_.error_text != nullptr) (void)api_.error_text(code, &text);
+    return Refuse(name, code, text != nullptr ? text : "unnamed error");
+  }
+
+  // A library that does not count is believed: it was told one GPU.
+  bool OnlyOne() {
+    int devices = 1;
+    if (api_.count == nullptr) return true;
+    if (!Step("cuDeviceGetCount", api_.count, &devices)) return false;
+    return devices == 1 || Refuse("cuDeviceGetCount", kCudaInvalidDevice,
+                                  fmt::format("{} GPUs where one was named", devices));
+  }
+
+  static bool Refuse(const char* name, CuResult code, const std::string& text) {
+    Say(kRefused, fmt::format("{} {}: {}", code, name, text));
+    return false;
+  }
+
+  const CudaApi& api_;
+  CuDevice device_ = 0;
+  CuContext context_ = nullptr;
+};
+
+// ---- the parent ----
+
+// An empty folder where no MPS control daemon can be met; the default would be everybody's.
+class EmptyFolder {
+ public:
+  EmptyFolder() {
+    std::string pattern = "/tmp/carma-context-XXXXXX";
+    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+  }
+  ~EmptyFolder() {
+    std::error_code ignored;  // left behind in /tmp at worst
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  EmptyFolder(const EmptyFolder&) = delete;
+  EmptyFolder& operator=(const EmptyFolder&) = delete;
+  std::string path() const { return path_.empty() ? "/nonexistent" : path_; }
+
+ private:
+  std::string path_;
+};
+
+// This process's, but for what steers CUDA.
+std::vector<std::string> Environment(const std::string& uuid, const std::string& empty_folder) {
+  std::vector<std::string> block;
+  for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
+    if (!std::string_view(*each).starts_with("CUDA_")) block.emplace_back(*each);
+  }
+  block.push_back("CUDA_VISIBLE_DEVICES=" + uuid);
+  block.push_back("CUDA_MPS_PIPE_DIRECTORY=" + empty_folder);
+  block.push_back("CUDA_MPS_LOG_DIRECTORY=" + empty_folder);
+  return block;
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+class SpawnPlan {
+ public:
+  // A group of its own: a Ctrl-C at the terminal ends the doctor, whose end it then notices.
+  SpawnPlan(int input, int output) {
+    ::posix_spawn_file_actions_init(&files_);
+    ::posix_spawn_file_actions_adddup2(&files_, input, STDIN_FILENO);
+    ::posix_spawn_file_actions_adddup2(&files_, output, STDOUT_FILENO);
+    ::posix_spawn_file_actions_addopen(&files_, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    ::posix_spawnattr_init(&attributes_);
+    sigset_t none, all;
+    ::sigemptyset(&none);
+    ::sigfillset(&all);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setsigdefault(&attributes_, &all);
+    ::posix_spawnattr_setpgroup(&attributes_, 0);
+    ::posix_spawnattr_setflags(
+        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  }
+  ~SpawnPlan() {
+    ::posix_spawn_file_actions_destroy(&files_);
+    ::posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnPlan(const SpawnPlan&) = delete;
+  SpawnPlan& operator=(const SpawnPlan&) = delete;
+  const posix_spawn_file_actions_t* files() const { return &files_; }
+  const posix_spawnattr_t* attributes() const { return &attributes_; }
+
+ private:
+  posix_spawn_file_actions_t files_;
+  posix_spawnattr_t attributes_;
+};
+
+std::chrono::milliseconds Until(SteadyTime deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      deadline - std::chrono::steady_clock::now());
+  return std::max(left, std::chrono::milliseconds(0));
+}
+
+// One child that makes a context, and its end.
+class Holder {
+ public:
+  ~Holder() { End(); }
+  Holder() = default;
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
+
+  Tried<base::Unit> Start(const std::vector<std::string>& words, const std::string& uuid) {
+    int to_child[2], from_child[2];
+    if (::pipe2(to_child, O_CLOEXEC) != 0) return Trouble(Kind::kMachine, Errno("pipe", errno));
+    const base::UniqueFd child_input(to_child[0]);
+    input_.reset(to_child[1]);
+    if (::pipe2(from_child, O_CLOEXEC) != 0) return Trouble(Kind::kMachine, Errno("pipe", errno));
+    output_.reset(from_child[0]);
+    const base::UniqueFd child_output(from_child[1]);
+    ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
+    const SpawnPlan plan(child_input.get(), child_output.get());
+    const std::vector<std::string> block = Environment(uuid, folder_.path());
+    pid_t pid = 0;
+    const int error = ::posix_spawn(&pid, words.front().c_str(), plan.files(), plan.attributes(),
+                                    Pointers(words).data(), Pointers(block).data());
+    if (error != 0) return Trouble(Kind::kMachine, Errno(words.front(), error));
+    pid_ = pid;
+    return base::Unit{};
+  }
+
+  // The child's PCI address of the GPU on which it holds a context, or "-".
+  Tried<std::string> Await(std::chrono::milliseconds patience) {
+    const Tried<std::string> line = ReadLine(std::chrono::steady_clock::now() + patience);
+    if (!line) {
+      if (line.error().kind != Kind::kHung) return line;
+      return Trouble(Kind::kHung, fmt::format("the CUDA driver made no context within {:g} s",
+                                              static_cast<double>(patience.count()) / 1e3));
+    }
+    const std::string_view text = *line;
+    if (text.starts_with(kMade)) {
+      holds_ = true;
+      return std::string(text.substr(kMade.size()));
+    }
+    if (text.starts_with(kNoLibrary)) {
+      return Trouble(Kind::kNoLibrary, std::string(text.substr(kNoLibrary.size())));
+    }
+    if (!text.starts_with(kRefused))
+      return Trouble(Kind::kDied, "it said " + base::Printable(text));
+    const std::string_view rest = text.substr(kRefused.size());
+    const std::size_t blank = std::min(rest.find(' '), rest.size() - 1);
+    const auto code = static_cast<int>(base::ParseInt(rest.substr(0, blank)).value_or(0));
+    return Trouble(Kind::kRefused,
+                   fmt::format("{} (CUDA {})", base::Printable(rest.substr(blank + 1)), code),
+                   code);
+  }
+
+  pid_t pid() const { return pid_; }
+
+ private:
+  static std::string Errno(const std::string& what, int error) {
+    return what + ": " + std::strerror(error);
+  }
+
+  Tried<std::string> ReadLine(SteadyTime deadline) {
+    std::string line;
+    for (;;) {
+      pollfd waiting{output_.get(), POLLIN, 0};
+      const int ready = ::poll(&waiting, 1, static_cast<int>(Until(deadline).count()));
+      if (ready == 0) return Trouble(Kind::kHung, "");
+      char buffer[256];
+      const ssize_t got = ready < 0 ? -1 : ::read(output_.get(), buffer, sizeof buffer);
+      if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (got <= 0) return Trouble(Kind::kDied, HowItEnded());
+      line.append(buffer, static_cast<std::size_t>(got));
+      if (const std::size_t end = line.find('\n'); end != std::string::npos) {
+        return line.substr(0, end);
+      }
+      if (line.size() > kMaxLine) return Trouble(Kind::kDied, "it said too much");
+    }
+  }
+
+  // Its output has ended, so it does, or soon.
+  std::string HowItEnded() {
+    constexpr const char* kWords = "the process that made the context ";
+    if (!EndsWithin(kKillTime)) return std::string(kWords) + "closed its output";
+    int status = 0;
+    ::waitpid(std::exchange(pid_, 0), &status, 0);
+    if (WIFSIGNALED(status)) {
+      return fmt::format("{}was ended by signal {} ({})", kWords, WTERMSIG(status),
+                         ::strsignal(WTERMSIG(status)));
+    }
+    return fmt::format("{}ended with code {} and said nothing", kWords, WEXITSTATUS(status));
+  }
+
+  bool EndsWithin(std::chrono::milliseconds patience) const {
+    const base::UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0U)));
+    if (!process) return true;
+    pollfd waiting{process.get(), POLLIN, 0};
+    const SteadyTime deadline = std::chrono::steady_clock::now() + patience;
+    int ready = 0;
+    do {
+      ready = ::poll(&waiting, 1, static_cast<int>(Until(deadline).count()));
+    } while (ready < 0 && errno == EINTR);
+    return ready > 0;
+  }
+
+  // One that the driver holds in the kernel is left to the end of this process.
+  void End() {
+    if (pid_ == 0) return;
+    input_.reset();
+    if (!EndsWithin(holds_ ? kReleaseTime : std::chrono::milliseconds(0))) {
+      ::kill(pid_, SIGKILL);
+      if (!EndsWithin(kKillTime)) return;
+    }
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+
+  EmptyFolder folder_;
+  base::UniqueFd input_;   // its end tells the child to release the context
+  base::UniqueFd output_;  // one line
+  bool holds_ = false;     // a context, which is to be released in turn
+  pid_t pid_ = 0;          // 0: none, or reaped
+};
+
+// "0000:07:00.0" for any writing of it: CUDA gives the domain fewer digits than NVML does.
+std::string PlainPci(const std::string& pci) {
+  const std::string lower = base::ToLower(pci);
+  const std::size_t colon = lower.find(':');
+  const std::size_t digit = lower.find_first_not_of('0');
+  return lower.substr(std::min(colon == std::string::npos ? 0 : colon, digit));
+}
+
+// What the driver says of the process; empty: nothing.
+std::optional<std::int64_t> UseOf(const Reading& reading, pid_t pid) {
+  for (const ProcessUse& use : reading.processes) {
+    if (use.pid == pid) return use.used_mib;
+  }
+  return std::nullopt;
+}
+
+Tried<ContextCost> Weigh(Probe& probe, std::size_t device, std::int64_t before_mib, pid_t pid,
+                         std::chrono::milliseconds settling) {
+  base::SystemClock clock;
+  std::optional<Reading> last;
+  for (int look = 0; look < kLooks; ++look) {
+    std::this_thread::sleep_for(settling);
+    base::Result<Reading> reading = probe.Read(device, clock.Now());
+    if (!reading) return Trouble(Kind::kUnclear, base::Printable(reading.error().message));
+    if (const auto mib = UseOf(*reading, pid)) return ContextCost{.mib = *mib, .of_process = true};
+    last = std::move(*reading);
+  }
+  const bool others = std::any_of(last->processes.begin(), last->processes.end(),
+                                  [pid](const ProcessUse& use) { return use.pid != pid; });
+  if (others) return Trouble(Kind::kUnclear, "another process came onto the GPU meanwhile");
+  const std::int64_t grown_mib = last->used_mib - before_mib;
+  if (grown_mib > 0) return ContextCost{.mib = grown_mib, .of_process = false};
+  return Trouble(Kind::kUnclear, "the driver shows no memory of the process that made a context");
+}
+
+}  // namespace
+
+int HoldContext() {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  void* const library = ::dlopen(kCudaLibrary, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* const why = ::dlerror();
+    Say(kNoLibrary, why != nullptr ? why : kCudaLibrary);
+    return 1;
+  }
+  const CudaApi api = ResolveCuda(library);
+  Making making(api);
+  if (!making.Make()) return 1;
+  Say(kMade, making.Pci());
+  char byte = 0;
+  while (::read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR) {
+  }
+  making.Release();
+  return 0;
+}
+
+std::string ContextObstacle(const DeviceInfo& info, const base::Result<Reading>& reading) {
+  if (!info.trouble.empty()) return base::Printable(info.trouble);
+  if (!reading) return base::Printable(reading.error().message);
+  const Condition& condition = reading->condition;
+  const ComputeMode mode = condition.compute_mode.value_or(ComputeMode::kDefault);
+  if (mode == ComputeMode::kProhibited) return "its compute mode is PROHIBITED";
+  if (mode != ComputeMode::kDefault) {
+    return "its compute mode is EXCLUSIVE: a task that starts meanwhile would fail";
+  }
+  if (condition.recovery.value_or(RecoveryAction::kNone) != RecoveryAction::kNone) {
+    return "the driver asks for its recovery";
+  }
+  if (!reading->processes.empty()) return "it is in use";
+  if (reading->used_mib > kIdleMib) {
+    return base::FormatMib(reading->used_mib) + " are in use by nobody who is listed";
+  }
+  return "";
+}
+
+std::expected<ContextCost, ContextTrouble> MeasureContext(Probe& probe, std::size_t device,
+                                                          const DeviceInfo& info,
+                                                          const ContextOptions& options) {
+  base::SystemClock clock;
+  const base::Result<Reading> before = probe.Read(device, clock.Now());
+  if (std::string obstacle = ContextObstacle(info, before); !obstacle.empty()) {
+    return Trouble(Kind::kUnclear, std::move(obstacle));
+  }
+  Holder holder;
+  if (auto started = holder.Start(options.holder, info.uuid); !started) {
+    return std::unexpected(started.error());
+  }
+  const Tried<std::string> pci = holder.Await(options.patience);
+  if (!pci) return std::unexpected(pci.error());
+  if (*pci != "-" && !info.pci.empty() && PlainPci(*pci) != PlainPci(info.pci)) {
+    return Trouble(Kind::kUnclear, fmt::format("CUDA took the GPU at {} for the one at {}",
+                                               base::Printable(*pci, 40), info.pci));
+  }
+  return Weigh(probe, device, before->used_mib, holder.pid(), options.settling);
+}
+
+}  // namespace carma::gpu
