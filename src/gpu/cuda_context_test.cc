@@ -73,7 +73,7 @@ class CudaContext : public ::testing::Test {
     set_.emplace_back(name);
   }
   std::expected<ContextCost, ContextTrouble> Measure(
-      std::chrono::seconds patience = std::chrono::seconds(60)) {
+      std::chrono::milliseconds patience = std::chrono::milliseconds(60'000)) {
     return MeasureContext(probe_, 0, info_,
                           {.holder = {CARMA_CONTEXT_HOLDER},
                            .patience = patience,
