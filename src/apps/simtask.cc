@@ -56,6 +56,12 @@ void AddFates(CLI::App& app, TrainingOptions& options, std::string& framework) {
   app.add_option("--hang-at", options.hang_at,
                  "share of the work after which nothing moves any more")
       ->check(kShare);
+  app.add_option("--fault-at", options.fault_at,
+                 "share of the work after which its kernel breaks the GPU's context")
+      ->check(kShare);
+  app.add_option("--xid", options.xid, "what the driver announces then; 0: nothing")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 999));
   app.add_flag("--ignore-term", options.ignore_term, "SIGTERM does nothing");
   app.add_flag("--double-fork", options.double_fork,
                "a grandchild in its own session uses the GPU");
@@ -70,6 +76,22 @@ void AddCheckpoint(CLI::App& app, TrainingOptions& options) {
           std::map<std::string, int>{{"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}}));
   app.add_option("--checkpoint-file", options.checkpoint_file,
                  "where to, and where to resume from");
+}
+
+// What the CUDA driver reads of MPS in a program's environment.
+carma::base::Result<carma::base::Unit> ReadMps(TrainingOptions& options) {
+  using carma::base::GetEnv;
+  options.mps_pipes = GetEnv("CUDA_MPS_PIPE_DIRECTORY");
+  const auto limits =
+      carma::simgpu::ParseMpsMemoryLimits(GetEnv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"));
+  if (!limits) return carma::base::Wrap(limits.error(), "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+  options.mps_memory_limits = *limits;
+  const std::string percentage = GetEnv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+  if (percentage.empty()) return carma::base::Unit{};
+  const auto threads = carma::simgpu::ParseMpsPercentage(percentage);
+  if (!threads) return carma::base::Wrap(threads.error(), "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+  options.mps_thread_percentage = *threads;
+  return carma::base::Unit{};
 }
 
 }  // namespace
@@ -102,9 +124,9 @@ int main(int argc, char** argv) {
   options.load_s = load_s.value_or(options.solo_s > 0 ? 14 : 0);
   options.state_path = carma::base::GetEnv(carma::simgpu::kStateVariable);
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) options.visible_devices = visible;
-  // A program reaches the MPS server through this pipe; without it, or with an empty one, it runs
-  // alone.
-  const bool mps = !carma::base::GetEnv("CUDA_MPS_PIPE_DIRECTORY").empty();
-  options.sharing = mps ? carma::sim::Sharing::kMps : carma::sim::Sharing::kStreams;
+  if (const auto read = ReadMps(options); !read) {
+    std::cerr << "carma-simtask: " << read.error().message << "\n";
+    return 2;
+  }
   return carma::simgpu::RunTraining(options);
 }

@@ -89,6 +89,37 @@ std::string OomText(Framework framework, const FailedAllocation& failed) {
   return PyTorchText(failed);
 }
 
+std::string CudaErrorText(Framework framework, const CudaError& error) {
+  switch (framework) {
+    case Framework::kTensorFlow:
+      return fmt::format(
+          "E tensorflow/compiler/xla/stream_executor/cuda/cuda_event.cc] Error polling for event "
+          "status: failed to query event: {}: {}\n"
+          "F tensorflow/core/common_runtime/device/device_event_mgr.cc] Unexpected Event status: "
+          "1\n",
+          error.name, error.text);
+    case Framework::kJax:
+      return fmt::format(
+          "Traceback (most recent call last):\n"
+          "  File \"train.py\", line 88, in <module>\n"
+          "    state, loss = train_step(state, batch)\n"
+          "jaxlib.xla_extension.XlaRuntimeError: INTERNAL: CUDA error: {}: {}\n",
+          error.name, error.text);
+    case Framework::kPyTorch:
+      break;
+  }
+  return fmt::format(
+      "Traceback (most recent call last):\n"
+      "  File \"train.py\", line 142, in <module>\n"
+      "    main(parse_args())\n"
+      "  File \"train.py\", line 117, in main\n"
+      "    loss.backward()\n"
+      "RuntimeError: CUDA error: {}\n"
+      "CUDA kernel errors might be asynchronously reported at some other API call, so the "
+      "stacktrace below might be incorrect.\n",
+      error.text);
+}
+
 std::string HarmlessOomWarning(const FailedAllocation& failed) {
   return fmt::format(
       "W tensorflow/core/common_runtime/bfc_allocator.cc] Allocator (GPU_{}_bfc) ran out of memory "

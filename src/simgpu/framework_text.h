@@ -27,6 +27,18 @@ struct FailedAllocation {
 std::string OomText(Framework framework, const FailedAllocation& failed);
 inline constexpr int kOomExitCode = 1;
 
+// An error that CUDA reports and the program does not survive.
+struct CudaError {
+  std::string_view name;  // "CUDA_ERROR_ILLEGAL_ADDRESS"
+  std::string_view text;  // "an illegal memory access was encountered"
+};
+inline constexpr CudaError kIllegalAddress{"CUDA_ERROR_ILLEGAL_ADDRESS",
+                                           "an illegal memory access was encountered"};
+inline constexpr CudaError kLaunchFailed{"CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"};
+// Ends with a newline. The exit code that follows is kCudaExitCode.
+std::string CudaErrorText(Framework framework, const CudaError& error);
+inline constexpr int kCudaExitCode = 1;
+
 // TensorFlow's remark about an allocation that it could do without: harmless, though it speaks of
 // memory.
 std::string HarmlessOomWarning(const FailedAllocation& failed);

@@ -11,7 +11,7 @@
 namespace carma::simgpu {
 
 inline constexpr char kMagic[8] = {'C', 'A', 'R', 'M', 'A', 'G', 'P', 'U'};
-inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint32_t kLayoutVersion = 2;
 inline constexpr int kMaxFaults = 64;
 
 struct FaultEntry {

@@ -410,6 +410,62 @@ Result<Progress> Residency::Look() {
                   world.residents[slot_].pace, server_.Generation()};
 }
 
+Result<Unit> Server::CheckGpu(int gpu) const {
+  if (gpu >= 0 && gpu < gpu_count()) return Unit{};
+  return Fail(ErrorCode::kInvalid,
+              "GPU " + std::to_string(gpu) + ": expected 0 to " + std::to_string(gpu_count() - 1));
+}
+
+Result<Unit> Server::AnnounceXid(int gpu, int xid) {
+  if (const Result<Unit> known = CheckGpu(gpu); !known) return known;
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  Announce(mapping_->state->world, {gpu, xid});
+  Changed();  // who waits for events waits for this
+  return Unit{};
+}
+
+Result<Server::Xids> Server::XidsFrom(std::uint64_t from) {
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  const World& world = mapping_->state->world;
+  Xids xids{world.xid_count, {}};
+  const std::uint64_t oldest = world.xid_count > kMaxXids ? world.xid_count - kMaxXids : 0;
+  for (std::uint64_t n = std::max(from, oldest); n < world.xid_count; ++n) {
+    xids.events.push_back(world.xids[n % kMaxXids]);
+  }
+  return xids;
+}
+
+Result<Condition> Server::ConditionOf(int gpu) {
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  return mapping_->state->world.gpus[gpu].condition;
+}
+
+Result<Unit> Server::SetCondition(int gpu, const Condition& condition) {
+  if (const Result<Unit> known = CheckGpu(gpu); !known) return known;
+  const Result<Lock> lock = Lock::Take(*this);
+  if (!lock) return std::unexpected(lock.error());
+  mapping_->state->world.gpus[gpu].condition = condition;
+  return Unit{};
+}
+
+Result<Unit> Server::ResetGpu(int gpu) {
+  if (const Result<Unit> known = CheckGpu(gpu); !known) return known;
+  {
+    const Result<Lock> lock = Lock::Take(*this);
+    if (!lock) return std::unexpected(lock.error());
+    Gpu& broken = mapping_->state->world.gpus[gpu];
+    if (broken.residents > 0) {
+      return Fail(ErrorCode::kConflict, "GPU " + std::to_string(gpu) +
+                                            " is in use by other processes: it cannot be reset");
+    }
+    ResetCondition(broken.condition);
+  }
+  return ClearFaults(gpu);
+}
+
 Result<Unit> Server::SetFault(const Fault& fault) {
   if (fault.gpu < kWholeDriver || fault.gpu >= gpu_count() || fault.kind == FaultKind::kNone) {
     return Fail(ErrorCode::kInvalid,

@@ -134,6 +134,20 @@ class Server {
   // Ends the Wait() of everybody. Async-signal-safe.
   void Poke();
 
+  // A critical error, as the driver announces it. Errors: kInvalid: no such GPU.
+  base::Result<base::Unit> AnnounceXid(int gpu, int xid);
+  // How many there have been, and those from number `from` on that are still known.
+  struct Xids {
+    std::uint64_t count = 0;
+    std::vector<XidEvent> events;
+  };
+  base::Result<Xids> XidsFrom(std::uint64_t from);
+  base::Result<Condition> ConditionOf(int gpu);
+  base::Result<base::Unit> SetCondition(int gpu, const Condition& condition);
+  // As after a reset: its faults and what it can be cured of are gone. Errors: kConflict: processes
+  // are on it.
+  base::Result<base::Unit> ResetGpu(int gpu);
+
   base::Result<base::Unit> SetFault(const Fault& fault);
   // All, or those of one GPU (kWholeDriver: those of the driver).
   base::Result<base::Unit> ClearFaults(std::optional<std::int32_t> gpu = std::nullopt);
@@ -148,6 +162,7 @@ class Server {
 
   Server() = default;
   base::Result<base::Unit> CheckFile();
+  base::Result<base::Unit> CheckGpu(int gpu) const;
   // To be called with the lock held.
   void BringToPresent();
   void Reap();

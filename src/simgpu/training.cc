@@ -20,6 +20,7 @@
 #include "base/process_id.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "simgpu/mps_client.h"
 
 namespace carma::simgpu {
 namespace {
@@ -44,6 +45,10 @@ void NoteSignal(std::atomic<bool>& note) {
 }
 void OnTerm(int) {
   NoteSignal(stop_asked);
+}
+// The MPS server has news: the loops look for themselves.
+void OnMpsNews(int) {
+  if (Server* server = waiting_server) server->Poke();
 }
 void OnCheckpoint(int) {
   NoteSignal(checkpoint_asked);
@@ -70,7 +75,7 @@ T PerGpu(const std::vector<T>& values, std::size_t i) {
   return values[std::min(i, values.size() - 1)];
 }
 
-enum class Event { kEpoch, kGrow, kFail, kKillSelf, kHang, kEnd };
+enum class Event { kEpoch, kGrow, kFail, kKillSelf, kHang, kFault, kEnd };
 struct Milestone {
   double at;  // share of the work
   Event event;
@@ -87,10 +92,50 @@ std::vector<Milestone> PlanMilestones(const TrainingOptions& options) {
   if (options.fail_at) plan.push_back({*options.fail_at, Event::kFail});
   if (options.kill_self_at) plan.push_back({*options.kill_self_at, Event::kKillSelf});
   if (options.hang_at) plan.push_back({*options.hang_at, Event::kHang});
+  if (options.fault_at) plan.push_back({*options.fault_at, Event::kFault});
   plan.push_back({1, Event::kEnd});
   std::stable_sort(plan.begin(), plan.end(),
                    [](const Milestone& a, const Milestone& b) { return a.at < b.at; });
   return plan;
+}
+
+base::Result<std::vector<int>> ChooseGpus(const std::vector<GpuIdentity>& gpus,
+                                          const std::optional<std::string>& visible_devices) {
+  if (visible_devices) return VisibleGpus(gpus, *visible_devices);
+  return std::vector<int>{0};
+}
+
+// A client's GPUs and what its server lets it take of each.
+struct MpsView {
+  std::vector<int> gpus;
+  std::vector<std::optional<std::int64_t>> limits_mib;
+};
+
+std::optional<std::int64_t> LimitOf(const MpsMemoryLimits& limits, int device) {
+  const auto found = limits.find(device);
+  return found == limits.end() ? std::nullopt : std::optional(found->second);
+}
+
+// Both CUDA_VISIBLE_DEVICES are obeyed: the server's makes a list, the client's chooses from it.
+base::Result<MpsView> SeeThroughMps(const TrainingOptions& options, const Server& server,
+                                    const MpsWelcome& welcome) {
+  base::Result<std::vector<int>> served = std::vector<int>();
+  for (int g = 0; g < server.gpu_count(); ++g) served->push_back(g);
+  if (welcome.visible_devices) served = VisibleGpus(server.gpus(), *welcome.visible_devices);
+  if (!served) return std::unexpected(served.error());
+  std::vector<GpuIdentity> identities;
+  for (const int gpu : *served) identities.push_back(server.gpus()[static_cast<std::size_t>(gpu)]);
+  if (identities.empty()) return MpsView{};
+  const auto chosen = ChooseGpus(identities, options.visible_devices);
+  if (!chosen) return std::unexpected(chosen.error());
+  MpsView view;
+  for (const int device : *chosen) {
+    view.gpus.push_back((*served)[static_cast<std::size_t>(device)]);
+    const auto own = LimitOf(options.mps_memory_limits, device);
+    const auto common = LimitOf(welcome.memory_limits, device);
+    view.limits_mib.push_back(own && common ? std::min(own, common) : own ? own : common);
+  }
+  return view;
 }
 
 // One run on its GPUs. Every step returns the exit code with which the process has to end, or
@@ -105,11 +150,16 @@ class Run {
  private:
   using Ending = std::optional<int>;
   Ending ServeSignals();
+  Ending ServeMps();
   Ending WaitUntil(double until_s);
   Ending WaitForWork(double left_s);
+  Ending JoinMps();
   Ending Allocate();
   Ending Grow(const std::vector<Share>& more);
+  std::optional<Shortage> OverLimit(const std::vector<Share>& more) const;
   Ending OutOfMemory(const Shortage& shortage);
+  Ending CudaFailure(const CudaError& error);
+  Ending Fault();
   Ending Reach(const Milestone& milestone);
   Ending Broken(const base::Error& error);
   std::vector<Share> Shares(double share_of_memory) const;
@@ -120,8 +170,12 @@ class Run {
   const TrainingOptions& options_;
   Server& server_;
   std::vector<int> gpus_;
+  std::unique_ptr<MpsClient> mps_;                       // null: it has the GPUs without MPS
+  std::vector<std::optional<std::int64_t>> limits_mib_;  // by MPS, per GPU
   std::unique_ptr<Residency> residency_;
   std::vector<std::int64_t> held_mib_;
+  bool unwinding_ = false;  // it has failed: what comes now changes its end no more
+  bool hanging_ = false;
   double work_s_ = 0;  // left when the run began
 };
 
@@ -136,7 +190,19 @@ Run::Ending Run::ServeSignals() {
     return kTermExitCode;
   }
   if (checkpoint_asked.exchange(false)) SaveCheckpoint();
-  return std::nullopt;
+  return ServeMps();
+}
+
+Run::Ending Run::ServeMps() {
+  if (!mps_ || unwinding_) return std::nullopt;
+  const MpsError trouble = mps_->Trouble();
+  if (trouble == MpsError::kNone) return std::nullopt;
+  if (hanging_) {
+    // Its context is gone, but who asks CUDA for nothing does not hear of it.
+    residency_.reset();
+    return std::nullopt;
+  }
+  return CudaFailure({MpsErrorName(trouble), MpsErrorText(trouble)});
 }
 
 Run::Ending Run::WaitUntil(double until_s) {
@@ -173,6 +239,7 @@ Run::Ending Run::OutOfMemory(const Shortage& shortage) {
   const auto found = std::find(gpus_.begin(), gpus_.end(), shortage.gpu);
   const auto device = static_cast<std::size_t>(found - gpus_.begin());
   const std::int64_t own_mib = held_mib_.empty() ? 0 : held_mib_[device];
+  unwinding_ = true;
   if (residency_) {
     if (const auto stopped = residency_->Stop(); !stopped) return Broken(stopped.error());
   }
@@ -186,18 +253,64 @@ Run::Ending Run::OutOfMemory(const Shortage& shortage) {
   return kOomExitCode;
 }
 
+Run::Ending Run::CudaFailure(const CudaError& error) {
+  unwinding_ = true;
+  if (residency_) {
+    if (const auto stopped = residency_->Stop(); !stopped) return Broken(stopped.error());
+  }
+  if (const Ending ending = WaitUntil(server_.Now() + options_.crash_s)) return ending;
+  Complain(CudaErrorText(options_.framework, error));
+  return kCudaExitCode;
+}
+
+Run::Ending Run::Fault() {
+  if (options_.xid > 0) {
+    const auto announced = server_.AnnounceXid(gpus_.front(), options_.xid);
+    if (!announced) return Broken(announced.error());
+  }
+  if (mps_) mps_->AnnounceFault();
+  return CudaFailure(kIllegalAddress);
+}
+
+// What the CUDA driver does when it is first asked for something. The GPUs of an MPS client are
+// those of its server, of which CUDA_VISIBLE_DEVICES chooses.
+Run::Ending Run::JoinMps() {
+  limits_mib_.resize(gpus_.size());
+  if (options_.mps_pipes.empty()) return std::nullopt;
+  MpsError refused = MpsError::kNone;
+  mps_ = MpsClient::Join(options_.mps_pipes, refused);
+  if (refused != MpsError::kNone)
+    return CudaFailure({MpsErrorName(refused), MpsErrorText(refused)});
+  if (!mps_) return std::nullopt;
+  Install(SIGIO, OnMpsNews);
+  mps_->RaiseOnNews(SIGIO);
+  const base::Result<MpsView> view = SeeThroughMps(options_, server_, mps_->welcome());
+  if (!view || view->gpus.empty()) {
+    Complain("RuntimeError: No CUDA GPUs are available\n");
+    return kCudaExitCode;
+  }
+  gpus_ = view->gpus;
+  limits_mib_ = view->limits_mib;
+  return std::nullopt;
+}
+
 // Parameters and states come first, the activations with the first batch: two steps, both may fail.
 Run::Ending Run::Allocate() {
   Arrival arrival;
   const base::ProcessId self = base::SelfProcess();
   arrival.pid = self.pid;
   arrival.start_ticks = self.start_ticks;
-  arrival.sharing = options_.sharing;
+  arrival.sharing = mps_ ? sim::Sharing::kMps : sim::Sharing::kStreams;
+  if (mps_) {
+    arrival.sm_cap =
+        std::min(options_.mps_thread_percentage, mps_->welcome().thread_percentage) / 100;
+  }
   arrival.sensitivity = options_.sensitivity;
   arrival.pressure = options_.pressure;
   arrival.work_s = work_s_;
   arrival.shares = Shares(options_.first_batch_share);
-  std::optional<Shortage> shortage;
+  std::optional<Shortage> shortage = OverLimit(arrival.shares);
+  if (shortage) return OutOfMemory(*shortage);
   auto joined = server_.Join(arrival, shortage);
   if (!joined) return Broken(joined.error());
   if (shortage) return OutOfMemory(*shortage);
@@ -213,7 +326,20 @@ Run::Ending Run::Allocate() {
   return Grow(rest);
 }
 
+// The server gives a client no more than the limit, however much is free.
+std::optional<Shortage> Run::OverLimit(const std::vector<Share>& more) const {
+  for (std::size_t i = 0; i < more.size(); ++i) {
+    if (!limits_mib_[i]) continue;
+    const std::int64_t left_mib = *limits_mib_[i] - (held_mib_.empty() ? 0 : held_mib_[i]);
+    if (more[i].memory_mib > left_mib) {
+      return Shortage{more[i].gpu, more[i].memory_mib, left_mib, *limits_mib_[i]};
+    }
+  }
+  return std::nullopt;
+}
+
 Run::Ending Run::Grow(const std::vector<Share>& more) {
+  if (const auto shortage = OverLimit(more)) return OutOfMemory(*shortage);
   const auto grown = residency_->Grow(more);
   if (!grown) return Broken(grown.error());
   if (*grown) return OutOfMemory(**grown);
@@ -239,8 +365,11 @@ Run::Ending Run::Reach(const Milestone& milestone) {
       return 128 + options_.signal;
     case Event::kHang:
       // A deadlock computes nothing and keeps what it has.
+      hanging_ = true;
       if (const auto stopped = residency_->Stop(); !stopped) return Broken(stopped.error());
       return WaitUntil(std::numeric_limits<double>::infinity());
+    case Event::kFault:
+      return Fault();
     case Event::kEnd:
       break;
   }
@@ -289,6 +418,7 @@ int Run::ToTheEnd(double started_s) {
   LoadCheckpoint();
   Say(fmt::format("loading: {} GPU(s), {:.0f} s of work\n", gpus_.size(), work_s_));
   if (const Ending ending = WaitUntil(started_s + options_.load_s)) return *ending;
+  if (const Ending ending = JoinMps()) return *ending;
   if (const Ending ending = Allocate()) return *ending;
   if (options_.warn_oom) {
     Complain(HarmlessOomWarning({.device = 0, .wanted_mib = PerGpu(options_.memory_mib, 0)}));
@@ -307,8 +437,7 @@ int Run::ToTheEnd(double started_s) {
 }
 
 int RunOn(const TrainingOptions& options, Server& server, double started_s) {
-  const auto gpus = options.visible_devices ? VisibleGpus(server.gpus(), *options.visible_devices)
-                                            : base::Result<std::vector<int>>(std::vector<int>{0});
+  const auto gpus = ChooseGpus(server.gpus(), options.visible_devices);
   if (!gpus) {
     Complain("simtask: CUDA_VISIBLE_DEVICES: " + gpus.error().message + "\n");
     return kUsageExitCode;

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "simgpu/framework_text.h"
+#include "simgpu/mps_wire.h"
 #include "simgpu/state.h"
 
 namespace carma::simgpu {
@@ -21,7 +22,11 @@ struct TrainingOptions {
   // As CUDA reads CUDA_VISIBLE_DEVICES: UUIDs, their beginnings, or numbers. Empty optional: not
   // set, the task takes the first GPU.
   std::optional<std::string> visible_devices;
-  sim::Sharing sharing = sim::Sharing::kStreams;
+  // As CUDA reads CUDA_MPS_PIPE_DIRECTORY: where an MPS control daemon may answer. Empty: none is
+  // looked for.
+  std::string mps_pipes;
+  MpsMemoryLimits mps_memory_limits;   // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT
+  double mps_thread_percentage = 100;  // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
 
   std::vector<std::int64_t> memory_mib = {300};  // per GPU; the last value holds for the rest
   std::vector<double> sm_active = {0.5};         // likewise
@@ -42,6 +47,8 @@ struct TrainingOptions {
   std::optional<double> kill_self_at;
   int signal = 9;
   std::optional<double> hang_at;
+  std::optional<double> fault_at;  // its kernel accesses memory that is not its own
+  int xid = 31;                    // which the driver announces then; 0: it announces nothing
   bool ignore_term = false;
   bool double_fork = false;
   std::int64_t log_flood_bytes = 0;

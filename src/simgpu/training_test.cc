@@ -11,9 +11,9 @@
 #include <functional>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/process_id.h"
 #include "base/unique_fd.h"
+#include "simgpu/test_process.h"
 #include "simgpu/test_server.h"
 
 namespace carma::simgpu {
@@ -21,58 +21,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// A forked child that runs one task, with its output at hand.
-class Process {
- public:
-  explicit Process(const TrainingOptions& options) {
-    int out[2], err[2];
-    EXPECT_EQ(::pipe(out) | ::pipe(err), 0);
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::dup2(out[1], 1);
-      ::dup2(err[1], 2);
-      for (const int fd : {out[0], out[1], err[0], err[1]}) ::close(fd);
-      ::_exit(RunTraining(options));
-    }
-    ::close(out[1]);
-    ::close(err[1]);
-    out_.reset(out[0]);
-    err_.reset(err[0]);
-  }
-  ~Process() {
-    if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
-      ::waitpid(pid_, nullptr, 0);
-    }
-  }
-  // Reads stdout until the text has come, or the end.
-  bool ReadUntil(const std::string& text) {
-    char byte = 0;
-    while (stdout_.find(text) == std::string::npos) {
-      if (::read(out_.get(), &byte, 1) != 1) return false;
-      stdout_ += byte;
-    }
-    return true;
-  }
-  // Reads everything, reaps, and gives the exit code, or minus the signal.
-  int Wait() {
-    stdout_ += base::ReadAll(out_.get(), 1 << 24).value_or("");
-    stderr_ += base::ReadAll(err_.get(), 1 << 24).value_or("");
-    int status = 0;
-    ::waitpid(std::exchange(pid_, -1), &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-  void Kill(int number) const { ::kill(pid_, number); }
-  pid_t pid() const { return pid_; }
-  const std::string& out() const { return stdout_; }
-  const std::string& err() const { return stderr_; }
-
- private:
-  pid_t pid_ = -1;
-  base::UniqueFd out_, err_;
-  std::string stdout_, stderr_;
-};
 
 class TrainingTest : public ::testing::Test {
  protected:

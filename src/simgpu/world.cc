@@ -46,8 +46,23 @@ struct Crowd {
   sim::Sharing sharing = sim::Sharing::kMps;
   std::array<int, kMaxResidents> slots;
   std::array<sim::Load, kMaxResidents> loads;
+  std::array<double, kMaxResidents> bases;  // speed alone here, of that on all SMs of such a GPU
   std::array<double, kMaxResidents> speeds;
 };
+
+// A task that would keep more SMs busy than it may use takes longer by that much: the rule of the
+// simulator's MIG instances (sim/mig.h), held to be true of a thread percentage under MPS as well.
+double BaseSpeed(const World& world, const Resident& resident, const Share& share) {
+  const double allowed = resident.sm_cap * world.gpus[share.gpu].compute;
+  return share.sm_active <= allowed ? 1 : allowed / share.sm_active;
+}
+
+// What it does to its neighbours there: its activity as a share of that place's SMs, its pressure
+// in proportion to its speed.
+sim::Load LoadThere(const World& world, const Resident& resident, const Share& share, double base) {
+  return {std::min(1.0, share.sm_active * base / world.gpus[share.gpu].compute),
+          resident.sensitivity, resident.pressure * base};
+}
 
 void Gather(const World& world, int gpu, Crowd& crowd) {
   crowd.count = 0;
@@ -57,10 +72,10 @@ void Gather(const World& world, int gpu, Crowd& crowd) {
     const Resident& resident = world.residents[slot];
     for (int i = 0; i < resident.share_count; ++i) {
       if (resident.shares[i].gpu != gpu) continue;
-      crowd.slots[static_cast<std::size_t>(crowd.count)] = slot;
-      crowd.loads[static_cast<std::size_t>(crowd.count)] = {
-          resident.shares[i].sm_active, resident.sensitivity, resident.pressure};
-      ++crowd.count;
+      const auto place = static_cast<std::size_t>(crowd.count++);
+      crowd.slots[place] = slot;
+      crowd.bases[place] = BaseSpeed(world, resident, resident.shares[i]);
+      crowd.loads[place] = LoadThere(world, resident, resident.shares[i], crowd.bases[place]);
       // One process that came around the MPS server makes the driver switch between all of them.
       if (resident.sharing != sim::Sharing::kMps) crowd.sharing = sim::Sharing::kStreams;
     }
@@ -90,7 +105,8 @@ void RecomputePaces(World& world, Crowd& crowd) {
                 std::span(crowd.speeds).first(n));
     for (std::size_t i = 0; i < n; ++i) {
       Resident& resident = world.residents[crowd.slots[i]];
-      resident.pace = std::min(resident.pace, crowd.speeds[i] * world.gpus[g].relative_speed);
+      const double pace = crowd.speeds[i] * crowd.bases[i] * world.gpus[g].relative_speed;
+      resident.pace = std::min(resident.pace, pace);
     }
   }
   for (int slot = 0; slot < world.slots; ++slot) {
@@ -104,7 +120,8 @@ void RecomputeActivity(World& world, Crowd& crowd) {
     Gather(world, g, crowd);
     const auto n = static_cast<std::size_t>(crowd.count);
     for (std::size_t i = 0; i < n; ++i) {
-      crowd.speeds[i] = world.residents[crowd.slots[i]].pace / gpu.relative_speed;
+      const double alone = gpu.relative_speed * crowd.bases[i];
+      crowd.speeds[i] = world.residents[crowd.slots[i]].pace / alone;
     }
     gpu.working = crowd.count;
     gpu.sm_active =
@@ -155,6 +172,7 @@ void InitWorld(World& world, std::span<const GpuType> gpus, std::uint64_t seed) 
   world.slots = 0;
   world.interference = {};
   world.current = 0;
+  world.xid_count = 0;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     const GpuType& type = gpus[i];
     Gpu& gpu = world.gpus[i];
@@ -170,6 +188,7 @@ void InitWorld(World& world, std::span<const GpuType> gpus, std::uint64_t seed) 
     gpu.sms = type.sms;
     gpu.power = type.power;
     gpu.relative_speed = type.relative_speed;
+    gpu.compute = 1;
   }
   Recompute(world);
 }
@@ -218,6 +237,7 @@ void Place(World& world, int slot, const Arrival& arrival) {
   resident.pid = arrival.pid;
   resident.start_ticks = arrival.start_ticks;
   resident.sharing = arrival.sharing;
+  resident.sm_cap = arrival.sm_cap;
   resident.sensitivity = arrival.sensitivity;
   resident.pressure = arrival.pressure;
   resident.joined_s = world.motion().now_s;
@@ -256,6 +276,18 @@ std::optional<double> SecondsUntil(const World& world, int slot, double left_s) 
   if (left <= left_s) return 0;
   const double pace = world.residents[slot].pace;
   return pace > 0 ? std::optional((left - left_s) / pace) : std::nullopt;
+}
+
+void Announce(World& world, XidEvent event) {
+  world.xids[world.xid_count % kMaxXids] = event;
+  ++world.xid_count;
+}
+
+void ResetCondition(Condition& condition) {
+  condition.ecc_corrected = condition.ecc_uncorrected = 0;
+  condition.rows_remapped += condition.remap_pending ? 1 : 0;
+  condition.remap_pending = false;
+  condition.recovery_action = 0;
 }
 
 bool Plausible(const World& world) {

@@ -38,11 +38,32 @@ struct Arrival {
   pid_t pid = 0;
   std::uint64_t start_ticks = 0;
   sim::Sharing sharing = sim::Sharing::kStreams;
+  double sm_cap = 1;  // of the SMs, what it may use at most (thread percentage of MPS)
   double sensitivity = 0;
   double pressure = 0;
   double work_s = 0;          // seconds of work alone on an A100-40GB; 0: it only holds memory
   std::vector<Share> shares;  // 1..kMaxGpus, each GPU once
 };
+
+// What is wrong with a GPU until somebody resets it. A new one has nothing.
+struct Condition {
+  std::int64_t ecc_corrected = 0;    // errors of memory since the driver was loaded
+  std::int64_t ecc_uncorrected = 0;  // the same, beyond repair
+  std::int64_t rows_remapped = 0;    // rows of memory replaced by spares, ever
+  bool remap_pending = false;        // one more will be at the next reset
+  bool remap_failed = false;         // the spares are used up: no reset helps
+  std::int32_t recovery_action = 0;  // NVML's number
+  friend bool operator==(const Condition&, const Condition&) = default;
+};
+
+// A critical error that the driver announced.
+struct XidEvent {
+  std::int32_t gpu = 0;
+  std::int32_t xid = 0;
+  friend bool operator==(const XidEvent&, const XidEvent&) = default;
+};
+// The last of them are kept; whoever looks more seldom misses some, as with the real driver.
+inline constexpr int kMaxXids = 64;
 
 struct Gpu {
   char type[kTypeBytes];
@@ -54,6 +75,8 @@ struct Gpu {
   std::int32_t sms;
   sim::PowerModel power;
   double relative_speed;
+  double compute;  // share of the SMs of its kind: 1 but for a part of a GPU
+  Condition condition;
   // Derived from the residents by Recompute(): they hold from the last change to the next.
   std::int64_t used_mib;
   std::int32_t residents;
@@ -67,6 +90,7 @@ struct Resident {
   std::int32_t pid;
   std::uint64_t start_ticks;
   sim::Sharing sharing;
+  double sm_cap;
   double sensitivity;
   double pressure;
   double joined_s;
@@ -97,6 +121,8 @@ struct World {
   std::int32_t slots;  // residents beyond this slot have never been used
   sim::Interference interference;
   std::atomic<std::uint32_t> current;  // of the two motions
+  std::uint64_t xid_count;             // since the server was made
+  XidEvent xids[kMaxXids];             // number n lies at n % kMaxXids
   Gpu gpus[kMaxGpus];
   Motion motions[2];
   Resident residents[kMaxResidents];
@@ -138,6 +164,12 @@ void Stop(World& world, int slot);
 
 // Seconds until `left_s` of the resident's work remain at the present pace; empty: never.
 std::optional<double> SecondsUntil(const World& world, int slot, double left_s);
+
+// The driver announces a critical error of this GPU.
+void Announce(World& world, XidEvent event);
+
+// A reset: errors since the driver was loaded are forgotten, rows that wait for it are replaced.
+void ResetCondition(Condition& condition);
 
 // False: bytes that no CARMA wrote (counts out of range, GPUs that do not exist).
 bool Plausible(const World& world);

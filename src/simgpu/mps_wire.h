@@ -1,0 +1,96 @@
+// How the programs of a simulated MPS speak with each other: one line per message over Unix
+// sockets. Nothing of it is NVIDIA's but the names of files, commands and errors.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace carma::simgpu {
+
+inline constexpr std::size_t kMaxMpsLine = 4096;
+
+// Where a control daemon and its clients meet, as CUDA_MPS_PIPE_DIRECTORY and
+// CUDA_MPS_LOG_DIRECTORY say or by NVIDIA's defaults.
+struct MpsFolders {
+  std::string pipes;
+  std::string logs;
+  std::string Control() const { return pipes + "/control"; }
+  std::string PidFile() const { return pipes + "/nvidia-cuda-mps-control.pid"; }
+  // Words that make the daemon misbehave (mps_control.h).
+  std::string BehaviourFile() const { return pipes + "/simmps"; }
+};
+MpsFolders MpsFoldersFromEnvironment();
+
+// CUDA's errors that clients of an MPS server meet.
+enum class MpsError {
+  kNone = 0,
+  kConnectionFailed = 805,
+  kRpcFailure = 806,
+  kServerNotReady = 807,
+  kMaxClients = 808,
+  kClientTerminated = 810,
+};
+// "CUDA_ERROR_MPS_RPC_FAILURE"
+std::string_view MpsErrorName(MpsError error);
+// What CUDA says of it in words.
+std::string_view MpsErrorText(MpsError error);
+// From its number; kNone: not one of these.
+MpsError MpsErrorFromNumber(std::int64_t number);
+
+// Sizes by the number of a device in the server's view, "0=6144M,1=2G". Errors: kInvalid.
+using MpsMemoryLimits = std::map<int, std::int64_t>;  // MiB
+base::Result<MpsMemoryLimits> ParseMpsMemoryLimits(std::string_view text);
+std::string FormatMpsMemoryLimits(const MpsMemoryLimits& limits);
+// More than 0, at most 100. Errors: kInvalid.
+base::Result<double> ParseMpsPercentage(std::string_view text);
+
+// What a server tells a process that it takes as a client.
+struct MpsWelcome {
+  double thread_percentage = 100;
+  MpsMemoryLimits memory_limits;
+  // CUDA_VISIBLE_DEVICES of the control daemon; empty optional: not set.
+  std::optional<std::string> visible_devices;
+  friend bool operator==(const MpsWelcome&, const MpsWelcome&) = default;
+};
+std::string FormatMpsWelcome(const MpsWelcome& welcome);
+// Errors: kInvalid.
+base::Result<MpsWelcome> ParseMpsWelcome(std::string_view line);
+
+// A connected socket, line by line.
+class LineSocket {
+ public:
+  LineSocket() = default;
+  explicit LineSocket(base::UniqueFd fd) : fd_(std::move(fd)) {}
+  // Errors: as connect(2); kInvalid: a path too long for a socket.
+  static base::Result<LineSocket> Connect(const std::string& path);
+
+  int fd() const { return fd_.get(); }
+  void Close() { fd_.reset(); }
+  // The line without its end. False: the peer is gone, or takes nothing.
+  bool Send(std::string_view line) const;
+  // The next line without its end; waits until there is one. Errors: kUnavailable: none in time;
+  // kNotFound: the peer is gone; kInvalid: longer than kMaxMpsLine.
+  base::Result<std::string> Receive(std::chrono::milliseconds timeout);
+  // A line has come already, behind the one that was received last.
+  bool HasLine() const { return pending_.find('\n') != pending_.npos; }
+
+ private:
+  std::optional<std::string> TakeLine();
+
+  base::UniqueFd fd_;
+  std::string pending_;
+};
+
+// A listening socket with this path, which must not exist. Errors: as bind(2), kInvalid.
+base::Result<base::UniqueFd> ListenAt(const std::string& path);
+
+}  // namespace carma::simgpu
