@@ -1,14 +1,20 @@
 // carma-shim ATTEMPT_DIR: started by carmad for each attempt of a task; see task/shim.h.
+// carma-shim --mps …: started by carmad to run MPS's control program as a user; see
+// task/mps_child.h.
 #include "task/shim.h"
 
 #include <cstdio>
 #include <string_view>
+
+#include "task/mps_child.h"
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "--version") {
     std::puts("carma-shim " CARMA_VERSION);
     return 0;
   }
+  if (argc >= 2 && std::string_view(argv[1]) == "--mps")
+    return carma::task::RunMpsChild({argv + 2, argv + argc});
   if (argc != 2 || argv[1][0] != '/') {
     std::fputs("carma-shim is started by carmad; usage: carma-shim ATTEMPT_DIR (absolute)\n",
                stderr);

@@ -1,0 +1,55 @@
+// MPS as values: whose control daemon serves which GPU, where it lives, what its answers mean and
+// what its clients are told. Facts and rules: docs/collocation.md.
+#pragma once
+
+#include <sys/types.h>
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "core/task.h"
+
+namespace carma::task {
+
+// One control daemon with one server: of one user, for one GPU. Users never share a server, and a
+// fault on one GPU reaches nobody on another.
+struct MpsSeat {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::string gpu_uuid;
+  friend auto operator<=>(const MpsSeat&, const MpsSeat&) = default;
+};
+
+// Last part of the seat's folder, from the UUID's own last letters: a Unix socket lies in it, whose
+// path may have 107 bytes in all.
+std::string MpsFolderName(const std::string& gpu_uuid);
+// <dir>/<uid>/<folder name>, the pipe directory; the logs lie in its folder "log".
+std::string MpsPipeDir(const std::string& dir, const MpsSeat& seat);
+std::string MpsLogDir(const std::string& dir, const MpsSeat& seat);
+
+// Environment of a task that is to be a client there, with the limits of its sharing.
+std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir, const MpsSeat& seat,
+                                                        const core::Sharing& sharing);
+// Environment of a task that is no client: a place where no control daemon can ever listen. Without
+// it CUDA would look in /tmp/nvidia-mps, which any user may own.
+std::map<std::string, std::string> WithoutMpsEnvironment();
+
+// Processes, one number a line, as get_server_list and get_client_list answer. Errors: kInvalid
+// with the line that is none, kInvalid beyond 4096 lines.
+base::Result<std::vector<pid_t>> ParseMpsPids(std::string_view text);
+
+enum class MpsServerState {
+  kActive,
+  kStarting,
+  kFault,    // a client's fault: it takes no new clients until those that were hit are gone
+  kUnknown,  // a driver too old to tell
+};
+MpsServerState ParseMpsServerState(std::string_view text);
+std::string_view MpsServerStateName(MpsServerState state);  // "active", "in a faulted state" …
+
+}  // namespace carma::task
