@@ -20,6 +20,10 @@ std::optional<std::string> Scheduler::State::CheckClaims() const {
       return fmt::format("task {} ({}) and the ledger disagree about its GPUs", Number(id),
                          TaskStateName(task.state));
     }
+    if (task.idle_since && !HoldsGpus(task.state)) {
+      return fmt::format("task {} ({}) is told idle and holds nothing", Number(id),
+                         TaskStateName(task.state));
+    }
     claims += promised.size();
   }
   std::size_t booked = 0;

@@ -21,9 +21,10 @@ struct TaskSubmitted {
   TaskId id{};
   TaskRequest request;
 };
-// A task from an earlier life of the daemon, or a final one that a person requeues. The record is
-// taken as it is; launching, running and stopping ones hold their claims from here on, and a
-// stopping one is stopped again. One without estimate asks for it anew. A queued one that this
+// A task from an earlier life of the daemon, or a final one that a person requeues (as submitted,
+// without its estimate: what is known of its memory may be another by now). The record is taken as
+// it is; launching, running and stopping ones hold their claims from here on, and a stopping one is
+// stopped again. A submitted or estimating one asks for its estimate anew. A queued one that this
 // server can never take (fewer GPUs than before) is kept, passed over, and says so.
 struct TaskRestored {
   TaskRecord record;
@@ -87,7 +88,7 @@ struct ReleaseRequested {
   TaskId id{};
 };
 // Back to the main queue from the start; a running task is stopped first. Final tasks come as
-// TaskRestored{queued}.
+// TaskRestored.
 struct RequeueRequested {
   TaskId id{};
 };
@@ -130,7 +131,9 @@ struct StartTask {
   TaskId id{};
   int attempt = 0;
   std::vector<Placement> placement;
-  bool alone = false;  // no neighbours now or later: streams or MPS do not matter
+  // No neighbours now or later, so streams or MPS do not matter; while it idles others may have to
+  // join it all the same (PolicyConfig::idle_action).
+  bool alone = false;
   friend bool operator==(const StartTask&, const StartTask&) = default;
 };
 struct StopTask {

@@ -48,7 +48,8 @@ struct GpuView {
   std::int64_t claimed_mib = 0;  // sum of claims
   std::int64_t foreign_mib = 0;
   std::optional<double> sm_active;  // window mean; empty: unknown
-  int tasks = 0;                    // of CARMA, launching ones included
+  double sm_shares = 0;  // sum of the shares that tasks here have declared (TaskRequest::sm_share)
+  int tasks = 0;         // of CARMA, launching ones included
   int foreign_processes = 0;
   bool exclusive_task = false;  // a resident wants no neighbours
   bool mig = false;             // GpuInfo::mig

@@ -13,6 +13,8 @@ namespace {
 // What the driver and the MPS server keep on a GPU without any task: it must not keep a task that
 // needs the whole GPU waiting for ever. v2 of the original subtracts the same amount.
 constexpr std::int64_t kIdleLeftoverMib = 512;
+// Ten shares of 0.1 are the whole, whatever their sum in binary.
+constexpr double kShareRounding = 1e-9;
 
 struct Question {
   const PolicyConfig& config;
@@ -67,10 +69,10 @@ Verdict CheckMig(const Question& q) {
           Number(q.gpu.index), Count(q.need.gpus - 1, "GPU", "GPUs"));
     });
   }
-  if (q.config.share_mig || q.gpu.tasks == 0) return {};
+  if (q.config.share_mig || q.gpu.Idle()) return {};
   return NotNow(q, ReasonCode::kExclusive, [&] {
-    return fmt::format("GPU {} is a MIG instance, which takes one task at a time.",
-                       Number(q.gpu.index));
+    return fmt::format("GPU {} is a MIG instance, which takes one task at a time, and has {}.",
+                       Number(q.gpu.index), WhoIsThere(q.gpu));
   });
 }
 
@@ -180,9 +182,21 @@ Verdict CheckActivity(const Question& q) {
   });
 }
 
-constexpr std::array kGuards{&CheckHealth,      &CheckMig,     &CheckDrain,     &CheckReserve,
-                             &CheckExclusivity, &CheckIdle,    &CheckTaskCount, &CheckSettled,
-                             &CheckMemory,      &CheckActivity};
+// Each task that declares a share is promised it, so declared shares never add up to more than the
+// GPU; those who declare none take what is left over.
+Verdict CheckShares(const Question& q) {
+  if (!q.need.sm_share) return {};
+  const double wanted = *q.need.sm_share + q.gpu.sm_shares;
+  if (wanted <= 1 + kShareRounding) return {};
+  return NotNow(q, ReasonCode::kSmBusy, [&] {
+    return fmt::format("The task asks for {} % of the SMs, {} % of GPU {} are promised to others.",
+                       Percent(*q.need.sm_share), Percent(q.gpu.sm_shares), Number(q.gpu.index));
+  });
+}
+
+constexpr std::array kGuards{&CheckHealth,      &CheckMig,      &CheckDrain,     &CheckReserve,
+                             &CheckExclusivity, &CheckIdle,     &CheckTaskCount, &CheckSettled,
+                             &CheckMemory,      &CheckActivity, &CheckShares};
 
 Verdict Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, bool in_words) {
   const bool wants_idle = need.idle_gpu || std::string_view(config.mapper) == "exclusive";

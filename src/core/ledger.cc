@@ -20,15 +20,13 @@ void Ledger::Open(const std::vector<std::int64_t>& usable_mib) {
   for (const std::int64_t usable : usable_mib) books_.push_back({.usable_mib = usable});
 }
 
-void Ledger::Claim(TaskId task, const Placement& placement, bool exclusive, Time launched) {
-  std::vector<Resident>& residents = books_[Number(placement.gpu)].residents;
-  const auto at = Find(residents, task);
-  CARMA_CHECK(at == residents.end() || at->task != task, "a task claims the same GPU twice");
-  residents.insert(at, Resident{.task = task,
-                                .claim_mib = placement.claim_mib,
-                                .exclusive = exclusive,
-                                .launched = launched});
-  gpus_of_[task].push_back(placement.gpu);
+void Ledger::Claim(GpuIndex gpu, const Resident& newcomer) {
+  std::vector<Resident>& residents = books_[Number(gpu)].residents;
+  const auto at = Find(residents, newcomer.task);
+  CARMA_CHECK(at == residents.end() || at->task != newcomer.task,
+              "a task claims the same GPU twice");
+  residents.insert(at, newcomer);
+  gpus_of_[newcomer.task].push_back(gpu);
 }
 
 void Ledger::Release(TaskId task) {

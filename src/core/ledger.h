@@ -18,6 +18,7 @@ struct Resident {
   std::int64_t claim_mib = 0;
   std::int64_t observed_mib = 0;  // in the last sample; 0 before it shows up
   bool exclusive = false;
+  double sm_share = 0;  // of the SMs, as its task declares; 0: it declares none
   Time launched{};
   std::optional<Time> first_seen;  // `taken` of the first sample in which it held memory
 };
@@ -35,8 +36,8 @@ class Ledger {
   // usable_mib of each GPU: total - reserved.
   void Open(const std::vector<std::int64_t>& usable_mib);
 
-  // Books a claim. The task must not be on that GPU yet.
-  void Claim(TaskId task, const Placement& placement, bool exclusive, Time launched);
+  // Books a claim. The task must not be on that GPU yet; nothing has been seen of it there.
+  void Claim(GpuIndex gpu, const Resident& newcomer);
   // Frees every claim of the task; what was seen of it is forgotten at once, since its processes
   // are gone. Releasing twice is harmless.
   void Release(TaskId task);

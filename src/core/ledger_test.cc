@@ -22,7 +22,7 @@ class LedgerTest : public ::testing::Test {
  protected:
   void SetUp() override { ledger_.Open({40'000, 20'000}); }
   void Claim(TaskId task, std::int64_t claim_mib, GpuIndex gpu = kGpu) {
-    ledger_.Claim(task, {gpu, claim_mib}, false, base::FromMs(0));
+    ledger_.Claim(gpu, {.task = task, .claim_mib = claim_mib});
   }
   std::int64_t Free(GpuIndex gpu = kGpu) { return ledger_.AccountOf(gpu).free_mib; }
   Ledger ledger_;

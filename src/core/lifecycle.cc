@@ -42,16 +42,19 @@ std::string SampleTrouble(const GpuInfo& info, const GpuSample& sample) {
   return "";
 }
 
+std::string Told(std::string_view what, const std::string& detail) {
+  return fmt::format("{}{}{}.", what, detail.empty() ? "" : ": ", detail);
+}
+
 // The detail is whole ("exit code 1: ValueError: …"); only a shell that has none leaves it to us.
 Reason FailureReason(const ExitInfo& exit) {
   if (exit.kind == ExitKind::kGpuFault)
-    return {ReasonCode::kGpuFault, "Failed: " + exit.detail + "."};
+    return {ReasonCode::kGpuFault, Told("Failed by a fault on its GPU", exit.detail)};
   const ReasonCode code = exit.signal != 0 ? ReasonCode::kSignal : ReasonCode::kNonZeroExit;
   if (exit.kind == ExitKind::kHostMemory) {
-    const std::string detail = exit.detail.empty() ? "" : ": " + exit.detail;
-    return {code, "Killed because the machine's own memory ran out" + detail + "."};
+    return {code, Told("Killed because the machine's own memory ran out", exit.detail)};
   }
-  if (!exit.detail.empty()) return {code, "Failed: " + exit.detail + "."};
+  if (!exit.detail.empty()) return {code, Told("Failed", exit.detail)};
   if (exit.signal != 0) return {code, fmt::format("Ended by signal {}.", exit.signal)};
   return {code, fmt::format("Exited with status {}.", exit.code)};
 }
@@ -146,7 +149,11 @@ void Scheduler::State::TakeGpus(const TaskRecord& task) {
     }
     const GpuState& gpu = gpus[Number(placement.gpu)];
     if (gpu.sample && gpu.sample->foreign_processes > 0) life.shared = true;
-    ledger.Claim(task.id, placement, task.request.exclusive, task.launched.value_or(now));
+    ledger.Claim(placement.gpu, {.task = task.id,
+                                 .claim_mib = placement.claim_mib,
+                                 .exclusive = task.request.exclusive,
+                                 .sm_share = task.request.sm_share.value_or(0),
+                                 .launched = task.launched.value_or(now)});
   }
 }
 
@@ -191,7 +198,8 @@ void Scheduler::State::ComeBackVictim(TaskRecord& task) {
   if (++task.victim_restarts > config.max_victim_restarts) {
     return Finish(task, TaskState::kFailed,
                   {ReasonCode::kVictim,
-                   fmt::format("{} {} times, no restart is left.", why, task.victim_restarts)});
+                   fmt::format("{} {} time{}, no restart is left.", why, task.victim_restarts,
+                               task.victim_restarts == 1 ? "" : "s")});
   }
   task.not_before = now + kRetryBackoff;
   Enqueue(task, task.queue, {ReasonCode::kVictim, why + "; starts again."});
@@ -259,7 +267,7 @@ void Scheduler::State::On(const EstimateReady& event) {
   if (std::optional<Reason> never = NeverFits(task->request, task->estimate)) {
     return Finish(*task, TaskState::kRejected, *std::move(never));
   }
-  Enqueue(*task, QueueKind::kMain, {});
+  Enqueue(*task, QueueKind::kMain, task->reason);  // a person may have sent it back
 }
 
 void Scheduler::State::On(const GpuSampled& event) {
@@ -323,9 +331,11 @@ void Scheduler::State::On(const TaskIdle& event) {
   TaskRecord* task = Held(event.id);
   if (task == nullptr || task->attempt != event.attempt || task->state != TaskState::kRunning)
     return;
-  if (task->idle_since == event.since) return;
+  const bool ends = event.since && config.idle_action == IdleAction::kEnd;
+  // Told again it still ends: the daemon before a restart may have had another rule.
+  if (task->idle_since == event.since && !ends) return;
   task->idle_since = event.since;
-  if (!event.since || config.idle_action != IdleAction::kEnd) return Keep(*task);
+  if (!ends) return Keep(*task);
   Stop(*task, StopCause::kIdle,
        {ReasonCode::kIdleHolder,
         fmt::format("Held GPUs without using them for {}.", base::FormatSpan(now - *event.since))});
@@ -366,7 +376,7 @@ void Scheduler::State::On(const TaskExited& event) {
       return ComeBackLost(*task, {ReasonCode::kNodeFail, "Its process vanished without a report."});
     case ExitKind::kDeviceFault:
       return ComeBackLost(*task,
-                          {ReasonCode::kNodeFail, "Its GPU failed: " + event.exit.detail + "."});
+                          {ReasonCode::kNodeFail, Told("Its GPU failed", event.exit.detail)});
     case ExitKind::kGpuFault:
     case ExitKind::kFailed:
     case ExitKind::kHostMemory:

@@ -52,7 +52,10 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
                .drained = gpu.Drained(),
                .drained_by_rule = !gpu.drained_by_person && gpu.drained_by_rule,
                .trouble = gpu.drained_by_person.value_or(gpu.drained_by_rule.value_or(""))};
-  for (const Resident& resident : residents) view.exclusive_task |= KeepsOthersOut(resident);
+  for (const Resident& resident : residents) {
+    view.exclusive_task |= KeepsOthersOut(resident);
+    view.sm_shares += resident.sm_share;
+  }
   if (gpu.sample) {
     view.sm_active = gpu.sample->sm_active;
     view.foreign_processes = gpu.sample->foreign_processes;
@@ -97,6 +100,7 @@ Need Scheduler::State::NeedOf(const TaskRecord& task) const {
             .idle_gpu = task.retry_on_idle_gpu,
             .exclusive = task.request.exclusive,
             .gpus = task.request.gpus,
+            .sm_share = task.request.sm_share,
             .task = task.id};
   if (config.use_given_memory && task.estimate) need.memory_mib = task.estimate->peak_mib;
   return need;
@@ -111,10 +115,24 @@ Need Scheduler::State::IdleNeedOf(const TaskRecord& task) const {
   return need;
 }
 
+std::optional<Reason> Scheduler::State::NeverTogether(int wanted) const {
+  const auto instances =
+      std::ranges::count_if(gpus, [](const GpuState& gpu) { return gpu.info.mig; });
+  const auto whole = std::ssize(gpus) - instances;
+  if (wanted < 2 || instances == 0 || wanted <= whole) return std::nullopt;
+  return Reason{
+      ReasonCode::kMigInstance,
+      fmt::format("The task asks for {} GPUs that work together; this server has {} whole "
+                  "GPU{} and {} MIG instance{}, which only work{} alone.",
+                  wanted, whole, whole == 1 ? "" : "s", instances, instances == 1 ? "" : "s",
+                  instances == 1 ? "s" : "")};
+}
+
 std::optional<Reason> Scheduler::State::NeverFits(const TaskRequest& request,
                                                   const std::optional<Estimate>& estimate) const {
   Need need{.exclusive = request.exclusive, .gpus = request.gpus};
   if (config.use_given_memory && estimate) need.memory_mib = estimate->peak_mib;
+  if (std::optional<Reason> divided = NeverTogether(request.gpus)) return divided;
   if (request.gpus < 1 || static_cast<std::size_t>(request.gpus) > gpus.size()) {
     return Reason{
         ReasonCode::kNeverFits,
@@ -204,6 +222,7 @@ void Scheduler::State::Start(TaskRecord& task, Choice choice) {
   task.not_before.reset();
   task.launched = now;
   task.started.reset();
+  task.sharing = {};
   if (!task.first_start) task.first_start = now;
   if (reservation && reservation->task == task.id) reservation.reset();
   TakeGpus(task);

@@ -64,7 +64,7 @@ struct PolicyConfig {
 // Strict rules of the original, for comparison: "thesis" (August 2025) and "v2" (November 2025).
 // base keeps what the original leaves to the user: the mapper, the SM cap, the floor or the margin
 // of a policy that has one, whether estimates are used, and what it has no rule for (stale_after,
-// max_launch_failures, max_node_failures).
+// max_launch_failures, max_node_failures, max_victim_restarts, MIG instances, idle holders).
 // Reproduced: the loop with its pauses (Pacing), idle GPUs first, head-only FIFO, the recovery
 // queue that stops the main queue, every failure taken for lack of memory, restarts on idle GPUs
 // only. thesis: free memory and SM activity are those published every 92 s, launches in progress
@@ -85,6 +85,7 @@ struct Need {
   bool idle_gpu = false;                   // only GPUs with nobody on them
   bool exclusive = false;                  // and nobody may join later
   int gpus = 1;                            // of the whole task
+  std::optional<double> sm_share;          // TaskRequest::sm_share
   TaskId task{};
 };
 
@@ -95,9 +96,10 @@ struct Verdict {
 };
 
 // All guards in order: health, MIG, drain, recovery reserve, exclusivity, idle GPUs, tasks per GPU,
-// settling, memory, SM activity. The first that does not fit answers; kNever only for what no
-// waiting can change. A GPU without tasks and foreign processes is never too busy, and margin and
-// floor are waived there (as published only where idle_gpu or exclusive is asked for).
+// settling, memory, SM activity, declared shares of SMs. The first that does not fit answers;
+// kNever only for what no waiting can change. A GPU without tasks and foreign processes is never
+// too busy, and margin and floor are waived there (as published only where idle_gpu or exclusive is
+// asked for).
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu);
 // The same without the words, many times faster: for choosing among GPUs.
 Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu);

@@ -56,24 +56,28 @@ void Scheduler::State::Recover(TaskRecord& task, Reason reason) {
 bool Scheduler::State::FailedAloneOnLargest(const TaskRecord& task) const {
   const auto life = lives.find(Number(task.id));
   if (life->second.shared || task.placement.empty()) return false;
-  const std::int64_t largest_mib = UsableOfLargest(1);
+  const std::vector<std::int64_t> sizes_mib = UsableSizes(task.request.gpus);
+  const std::int64_t largest_mib = sizes_mib.empty() ? 0 : sizes_mib.front();
   return std::all_of(task.placement.begin(), task.placement.end(), [&](const Placement& each) {
     return Number(each.gpu) < gpus.size() && gpus[Number(each.gpu)].info.UsableMib() >= largest_mib;
   });
 }
 
-std::int64_t Scheduler::State::UsableOfLargest(int gpus_wanted) const {
+std::vector<std::int64_t> Scheduler::State::UsableSizes(int gpus_wanted) const {
   std::vector<std::int64_t> usable_mib;
   usable_mib.reserve(gpus.size());
-  for (const GpuState& gpu : gpus) usable_mib.push_back(gpu.info.UsableMib());
+  for (const GpuState& gpu : gpus) {
+    if (gpus_wanted == 1 || !gpu.info.mig) usable_mib.push_back(gpu.info.UsableMib());
+  }
   std::sort(usable_mib.begin(), usable_mib.end(), std::greater<>());
-  const auto wanted = static_cast<std::size_t>(std::max(1, gpus_wanted));
-  return usable_mib.size() < wanted ? 0 : usable_mib[wanted - 1];
+  return usable_mib;
 }
 
 void Scheduler::State::RaiseDemand(TaskRecord& task) {
   // As many GPUs as it wants must have what is asked for.
-  const std::int64_t limit_mib = UsableOfLargest(task.request.gpus);
+  const std::vector<std::int64_t> sizes_mib = UsableSizes(task.request.gpus);
+  const auto wanted = static_cast<std::size_t>(std::max(1, task.request.gpus));
+  const std::int64_t limit_mib = sizes_mib.size() < wanted ? 0 : sizes_mib[wanted - 1];
   std::int64_t had_mib = task.peak_mib;
   std::int64_t smallest_mib = limit_mib;
   for (const Placement& placement : task.placement) {
@@ -126,6 +130,7 @@ std::vector<GpuIndex> Scheduler::State::GpusToReserve(const TaskRecord& task) co
   std::vector<GpuView> open;
   for (GpuView& view : Views(now)) {
     if (!view.healthy || view.drained) continue;
+    if (view.mig && task.request.gpus > 1) continue;
     if (std::max(need.memory_mib.value_or(0), need.retry_free_mib) > view.total_mib) continue;
     open.push_back(std::move(view));
   }

@@ -151,7 +151,8 @@ struct Scheduler::State {
   GpuView ViewOf(GpuIndex gpu, Time at) const;
   std::vector<GpuView> Views(Time at) const;
   Need NeedOf(const TaskRecord& task) const;
-  Need IdleNeedOf(const TaskRecord& task) const;  // on GPUs that nobody uses
+  Need IdleNeedOf(const TaskRecord& task) const;          // on GPUs that nobody uses
+  std::optional<Reason> NeverTogether(int wanted) const;  // because GPUs are divided (MIG)
   std::optional<Reason> NeverFits(const TaskRequest& request,
                                   const std::optional<Estimate>& estimate) const;
   std::int64_t ClaimOf(const TaskRecord& task, GpuIndex gpu) const;
@@ -168,7 +169,8 @@ struct Scheduler::State {
   void EndOutOfMemory(TaskRecord& task);
   bool FailedAloneOnLargest(const TaskRecord& task) const;
   void RaiseDemand(TaskRecord& task);
-  std::int64_t UsableOfLargest(int gpus_wanted) const;
+  // Of the GPUs that may take a task of so many, the largest first.
+  std::vector<std::int64_t> UsableSizes(int gpus_wanted) const;
   void UpdateReservation();
   std::vector<GpuIndex> GpusToReserve(const TaskRecord& task) const;
 

@@ -23,6 +23,8 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
   Need need;
   if (estimate && scheduler.config().use_given_memory) need.memory_mib = estimate->peak_mib;
   need.exclusive = request.exclusive;
+  need.gpus = request.gpus;
+  need.sm_share = request.sm_share;
   need.idle_gpu = request.exclusive || scheduler.config().mapper == "exclusive";
   int fitting = 0;
   Trial trial{Fit::kNotNow, {ReasonCode::kResources, "too few GPUs are open to it now"}};

@@ -31,7 +31,7 @@ struct VerbEntry {
 constexpr std::array kHappens{
     VerbEntry{"submit", 1, "exclusive held",
               "gpus need_mib priority begin afterok afterany afternotok time_limit max_recoveries "
-              "requeue estimate"},
+              "requeue estimate sm_share"},
     VerbEntry{"estimate", 1, "", "need_mib"},
     VerbEntry{"started", 1, "", "use_mib"},
     VerbEntry{"use", 0, "", "gpu t sm foreign_mib foreign_processes attributed"},
@@ -39,14 +39,17 @@ constexpr std::array kHappens{
     VerbEntry{"speaks", 0, "", "gpu"},
     VerbEntry{"health", 0, "lost", "gpu healthy text"},
     VerbEntry{"launch_failed", 1, "retryable", ""},
-    VerbEntry{"exit", 2, "", "code signal"},
+    VerbEntry{"sharing", 2, "", "limit_mib threads note"},
+    VerbEntry{"idle", 1, "", "since"},
+    VerbEntry{"busy", 1, "", ""},
+    VerbEntry{"exit", 2, "", "code signal detail"},
     VerbEntry{"cancel", 1, "", ""},
     VerbEntry{"hold", 1, "", ""},
     VerbEntry{"release", 1, "", ""},
     VerbEntry{"requeue", 1, "", ""},
     VerbEntry{"priority", 2, "", ""},
-    VerbEntry{"drain", 0, "", "gpu why"},
-    VerbEntry{"resume", 0, "", "gpu"},
+    VerbEntry{"drain", 0, "rule", "gpu why"},
+    VerbEntry{"resume", 0, "rule", "gpu"},
     VerbEntry{"restart", 0, "", ""},
 };
 constexpr std::array kExpects{
@@ -59,6 +62,9 @@ constexpr std::array kExpects{
     VerbEntry{"wake", 1, "", ""},
     VerbEntry{"reason", 2, "", "gpu text"},
     VerbEntry{"state", 2, "", ""},
+    VerbEntry{"sharing", 2, "", "limit_mib threads note"},
+    VerbEntry{"idle", 1, "", "since"},
+    VerbEntry{"busy", 1, "", ""},
     VerbEntry{"free", 0, "", "gpu mib"},
     VerbEntry{"reserved", 0, "nobody", "gpu for"},
 };
@@ -108,6 +114,21 @@ const std::vector<PolicyOption>& PolicyOptions() {
          policy.recovery =
              mode == "exclusive" ? core::RecoveryMode::kExclusive : core::RecoveryMode::kEscalate;
        }},
+      {"idle_action",
+       [](Policy& policy, ClauseReader& in, const std::string& option) {
+         constexpr std::pair<std::string_view, core::IdleAction> kActions[] = {
+             {"tell", core::IdleAction::kTell},
+             {"share", core::IdleAction::kShare},
+             {"end", core::IdleAction::kEnd}};
+         const auto* action =
+             std::find_if(std::begin(kActions), std::end(kActions),
+                          [&](const auto& each) { return each.first == in.Text(option); });
+         if (action == std::end(kActions)) {
+           in.Complain("idle_action: expected tell, share or end");
+         } else {
+           policy.idle_action = action->second;
+         }
+       }},
       Mib("margin_mib", &Policy::margin_mib),
       Mib("floor_mib", &Policy::floor_mib),
       Mib("recovery_step_mib", &Policy::recovery_step_mib),
@@ -120,9 +141,11 @@ const std::vector<PolicyOption>& PolicyOptions() {
       Switch("recovery_blocks", &Policy::recovery_blocks),
       Switch("every_failure_is_oom", &Policy::every_failure_is_oom),
       Switch("use_given_memory", &Policy::use_given_memory),
+      Switch("share_mig", &Policy::share_mig),
       Count("max_tasks_per_gpu", &Policy::max_tasks_per_gpu),
       Count("max_launch_failures", &Policy::max_launch_failures),
       Count("max_node_failures", &Policy::max_node_failures),
+      Count("max_victim_restarts", &Policy::max_victim_restarts),
   };
   return options;
 }
@@ -184,10 +207,10 @@ class Parser {
                            base::Printable(words[0], 40)));
   }
 
-  // gpus 2 x 40000 mib [reserved 500] [type A100]
+  // gpus 2 x 40000 mib [mig] [reserved 500] [type A100]
   base::Result<base::Unit> Gpus(const std::vector<std::string>& words) {
     const auto bad = [this] {
-      return Bad("expected 'gpus N x MIB mib [reserved MIB] [type NAME]'");
+      return Bad("expected 'gpus N x MIB mib [mig] [reserved MIB] [type NAME]'");
     };
     if (words.size() < 5 || words[2] != "x" || words[4] != "mib") return bad();
     const std::optional<std::int64_t> count = base::ParseInt(words[1]);
@@ -197,7 +220,8 @@ class Parser {
       return Bad(fmt::format("more than {} GPUs", kMaxGpus));
     }
     core::GpuInfo info{.type = "GPU", .total_mib = *total};
-    for (std::size_t i = 5; i < words.size(); i += 2) {
+    info.mig = words.size() > 5 && words[5] == "mig";
+    for (std::size_t i = info.mig ? 6 : 5; i < words.size(); i += 2) {
       if (i + 1 == words.size()) return bad();
       const std::optional<std::int64_t> reserved = base::ParseInt(words[i + 1]);
       if (words[i] == "type") {

@@ -2,7 +2,9 @@
 // through every shell: the simulator's (sim/sim_shell.h) and the daemon's with fakes.
 // The tables of verbs in scenario.cc list the whole language:
 //
-//   gpus 2 x 40000 mib                      # further lines add GPUs of other types
+//   gpus 2 x 40000 mib                      # further lines add GPUs of other types, or instances
+//   of
+//                                           # divided ones: gpus 3 x 9856 mib mig
 //   policy magm margin_mib=1000             # mapper, then options by the names of PolicyConfig
 //   at 0s    submit t1 need_mib=12000       expect start t1 gpu=0 claim_mib=12000
 //   at 95s   exit t1 oom                    expect queue t1 recovery reason=OutOfMemory

@@ -255,8 +255,12 @@ class Player {
       return {core::GpuHealthChanged{in.Gpu(world_.size()), !lost && in.YesNo("healthy", true),
                                      lost, in.Text("text")}};
     }
-    if (verb == "drain") return {core::DrainRequested{in.Gpu(world_.size()), in.Text("why")}};
-    if (verb == "resume") return {core::ResumeRequested{in.Gpu(world_.size())}};
+    if (verb == "drain") {
+      return {core::DrainRequested{in.Gpu(world_.size()), in.Text("why"), in.Flag("rule")}};
+    }
+    if (verb == "resume") {
+      return {core::ResumeRequested{in.Gpu(world_.size()), in.Flag("rule")}};
+    }
     const TaskId id = in.Task();
     if (verb == "estimate") {
       if (in.Has("need_mib")) need_mib_[id] = in.OptionalInt("need_mib", 0, kMaxMib);
@@ -266,6 +270,9 @@ class Player {
     if (verb == "launch_failed") {
       return {core::LaunchFailed{id, attempt_[id], "fork failed", in.Flag("retryable")}};
     }
+    if (verb == "sharing") return {core::SharingChosen{id, attempt_[id], SharingOf(in)}};
+    if (verb == "idle") return {core::TaskIdle{id, attempt_[id], Since(in)}};
+    if (verb == "busy") return {core::TaskIdle{id, attempt_[id], std::nullopt}};
     if (verb == "exit") return Exit(id, in);
     if (verb == "cancel") return {core::CancelRequested{id, "alice"}};
     if (verb == "hold") return {core::HoldRequested{id}};
@@ -281,6 +288,7 @@ class Player {
         .gpus = static_cast<int>(in.Int("gpus", 0, 1000, 1)),
         .memory_mib = in.OptionalInt("need_mib", 0, kMaxMib),
         .exclusive = in.Flag("exclusive"),
+        .sm_share = in.Fraction("sm_share"),
         .priority = in.Int("priority", -kMaxCount, kMaxCount, 0),
         .time_limit = in.Span("time_limit"),
         .max_recoveries = static_cast<int>(in.Int("max_recoveries", 0, 99, 3)),
@@ -355,7 +363,23 @@ class Player {
                              attempt_[id],
                              {.kind = kind->second,
                               .code = static_cast<int>(in.Int("code", 0, 255, clean ? 0 : 1)),
-                              .signal = signal}}};
+                              .signal = signal,
+                              .detail = in.Text("detail")}}};
+  }
+
+  static core::Sharing SharingOf(ClauseReader& in) {
+    const std::optional<core::SharingMethod> method = core::ParseSharingMethod(in.Word(1));
+    if (!method) in.Complain("expected alone, streams, mps or mig");
+    return {.method = method.value_or(core::SharingMethod::kUnknown),
+            .memory_limit_mib = in.Int("limit_mib", 0, kMaxMib, 0),
+            .thread_percent = static_cast<int>(in.Int("threads", 0, 100, 0)),
+            .note = in.Text("note")};
+  }
+
+  static core::Time Since(ClauseReader& in) {
+    const std::optional<base::Duration> since = in.Span("since");
+    if (!since) in.Complain("expected since=TIME");
+    return core::Time{since.value_or(base::Duration{0})};
   }
 
   // ---- expectations by verb ----
@@ -369,6 +393,8 @@ class Player {
     if (verb == "wake") return CompareWake(in);
     if (verb == "reason") return CompareReason(in);
     if (verb == "state") return CompareState(in);
+    if (verb == "sharing") return CompareSharing(in);
+    if (verb == "idle" || verb == "busy") return CompareIdle(verb, in);
     if (verb == "free" || verb == "reserved") return CompareGpu(verb, in);
     const TaskId id = in.Task();
     if (in.error()) return std::nullopt;
@@ -483,6 +509,23 @@ class Player {
     const core::TaskRecord* task = shell_.scheduler().Find(in.Task());
     return Differs("state", in.Word(1),
                    task == nullptr ? "not held" : core::TaskStateName(task->state));
+  }
+
+  Mismatch CompareSharing(ClauseReader& in) const {
+    const core::TaskRecord* task = shell_.scheduler().Find(in.Task());
+    if (task == nullptr) return "the core does not hold the task";
+    const auto text = [](const core::Sharing& sharing) {
+      return fmt::format("{} limit_mib={} threads={} note={}", SharingMethodName(sharing.method),
+                         sharing.memory_limit_mib, sharing.thread_percent, sharing.note);
+    };
+    return Differs("sharing", text(SharingOf(in)), text(task->sharing));
+  }
+
+  Mismatch CompareIdle(std::string_view verb, ClauseReader& in) const {
+    const core::TaskRecord* task = shell_.scheduler().Find(in.Task());
+    if (task == nullptr) return "the core does not hold the task";
+    const std::string got = task->idle_since ? TimeText(*task->idle_since) : "busy";
+    return Differs("idle", verb == "idle" ? TimeText(Since(in)) : "busy", got);
   }
 
   Mismatch CompareGpu(std::string_view verb, ClauseReader& in) const {

@@ -29,9 +29,10 @@ Result<Unit> SimShell::AdvanceTo(core::Time when) {
 Result<Unit> SimShell::Inject(const std::vector<core::Event>& events) {
   for (const core::Event& event : events) {
     if (const auto* drain = std::get_if<core::DrainRequested>(&event)) {
-      drains_[drain->gpu] = *drain;
+      drains_[{drain->gpu, drain->by_rule}] = *drain;
     } else if (const auto* resume = std::get_if<core::ResumeRequested>(&event)) {
-      drains_.erase(resume->gpu);
+      drains_.erase({resume->gpu, true});
+      if (!resume->by_rule) drains_.erase({resume->gpu, false});
     }
   }
   Record(seat_->Handle(now_, events));
@@ -41,7 +42,7 @@ Result<Unit> SimShell::Inject(const std::vector<core::Event>& events) {
 Result<Unit> SimShell::Restart() {
   seat_ = std::make_unique<CoreSeat>(policy_);
   std::vector<core::Event> events{core::GpusDiscovered{gpus_}};
-  for (const auto& [gpu, drain] : drains_) events.emplace_back(drain);
+  for (const auto& [place, drain] : drains_) events.emplace_back(drain);
   for (const auto& [id, record] : kept_) events.emplace_back(core::TaskRestored{record});
   Record(seat_->Handle(now_, events));
   return Unit{};

@@ -31,8 +31,9 @@ class SimShell : public ScenarioShell {
   std::unique_ptr<CoreSeat> seat_;
   core::Time now_{};
   std::vector<TimedAction> actions_;
-  std::map<core::TaskId, core::TaskRecord> kept_;          // not final
-  std::map<core::GpuIndex, core::DrainRequested> drains_;  // an administrator's, kept as well
+  std::map<core::TaskId, core::TaskRecord> kept_;  // not final
+  // By a person or by rule; kept as well.
+  std::map<std::pair<core::GpuIndex, bool>, core::DrainRequested> drains_;
 };
 
 }  // namespace carma::sim
