@@ -22,6 +22,8 @@ class Window {
   // Time-weighted mean of SM activity over [from(), last taken]; empty if any part of that span has
   // none.
   std::optional<double> SmActive() const;
+  // The same of the coarse utilisation.
+  std::optional<double> Utilization() const;
   // The SM activity that was not exceeded for 95 % of that span; empty as the mean is.
   std::optional<double> SmActiveP95() const;
   // Mean over the same span in which a moment counts exp(-age / tau): it follows a change within
@@ -32,17 +34,20 @@ class Window {
  private:
   struct Sample {
     base::Time taken;
-    std::optional<double> sm_active;  // mean over (previous taken, taken]
+    std::optional<double> sm_active;    // mean over (previous taken, taken]
+    std::optional<double> utilization;  // the same
   };
-  // One stretch of the window in which SM activity had this mean.
+  using Value = std::optional<double> Sample::*;
+  // One stretch of the window in which a value had this mean.
   struct Stretch {
     base::Time from;
     base::Time to;
-    double sm_active;
+    double mean;
   };
   // The stretches of [from(), last taken], oldest first; empty if any of them has none, or if there
   // are fewer than two samples.
-  std::vector<Stretch> Stretches() const;
+  std::vector<Stretch> Stretches(Value value) const;
+  std::optional<double> Mean(Value value) const;
   // What a single sample says; it has no stretch inside the window yet, and is the best there is.
   bool single() const { return samples_.size() == 1; }
 

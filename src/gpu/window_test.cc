@@ -45,6 +45,16 @@ TEST(Window, TimeWeightedMeanOverItsLength) {
   }
 }
 
+TEST(Window, UtilisationHasAMeanOfItsOwn) {
+  Window window(std::chrono::seconds(60));
+  EXPECT_FALSE(window.Utilization());
+  window.Add({.taken = base::FromMs(0), .utilization = 1.0});
+  window.Add({.taken = base::FromMs(10'000), .utilization = 0.2});
+  window.Add({.taken = base::FromMs(40'000), .utilization = 0.6});
+  EXPECT_NEAR(window.Utilization().value(), 0.5, 1e-12);
+  EXPECT_FALSE(window.SmActive());
+}
+
 Window Filled(const std::vector<Point>& points) {
   Window window(std::chrono::seconds(60));
   for (const Point& p : points) {
