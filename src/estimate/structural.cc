@@ -22,8 +22,7 @@ using base::Fail;
 
 constexpr double kMib = 1024.0 * 1024.0;
 
-// CUDA context and the libraries that a model makes PyTorch load.
-constexpr double kContextMib = 1455;
+// On top of kShippedContextMib: further libraries that a model makes PyTorch load.
 constexpr double kConvolutionsMib = 277;  // cuDNN
 constexpr double kSequencesMib = 62;      // kernels of attention and table look-ups
 
@@ -76,9 +75,9 @@ base::Result<Answer> Structural::Ask(const Question& question) const {
   const double activation_bytes = precision == Precision::kFp32 ? 1 : 0.5;
   const double params_mib = weight_bytes * 4 * static_cast<double>(layers.params) / kMib;
 
-  double context_mib = kContextMib + (kept.has_conv        ? kConvolutionsMib
-                                      : kept.has_embedding ? kSequencesMib
-                                                           : 0);
+  double context_mib = kShippedContextMib + (kept.has_conv        ? kConvolutionsMib
+                                             : kept.has_embedding ? kSequencesMib
+                                                                  : 0);
   if (question.site != nullptr) context_mib = question.site->ContextMib(context_mib);
 
   double run_mib = (kRunCopies + states) * params_mib;
