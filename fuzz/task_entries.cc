@@ -4,6 +4,8 @@
 #include "base/result.h"
 #include "base/text.h"
 #include "entries.h"
+#include "task/mps.h"
+#include "task/mps_child.h"
 #include "task/oom_detect.h"
 #include "task/options.h"
 #include "task/rad.h"
@@ -85,6 +87,27 @@ void FuzzOom(std::string_view bytes) {
               "what we stopped is no OOM");
   CARMA_CHECK(base::IsUtf8(info.detail) && info.detail.find('\n') == std::string::npos,
               "the detail is one readable line");
+}
+
+void FuzzMps(std::string_view bytes) {
+  if (const auto pids = task::ParseMpsPids(bytes)) {
+    CARMA_CHECK(pids->size() <= 4096, "a bounded list");
+    for (const pid_t pid : *pids) CARMA_CHECK(pid > 0, "a process");
+  } else {
+    CheckError(pids.error());
+  }
+  (void)task::ParseMpsServerState(bytes);
+  // The same bytes as the arguments of the child that talks to it, one a line.
+  std::vector<std::string> arguments;
+  for (const std::string_view line : base::Split(bytes, '\n')) arguments.emplace_back(line);
+  if (const auto order = task::ParseMpsArguments(arguments)) {
+    const auto again = task::ParseMpsArguments(task::ToArguments(*order));
+    CARMA_CHECK(again && again->seat == order->seat && again->argv == order->argv,
+                "an order comes back as it went");
+  }
+  const std::string folder = task::MpsFolderName(std::string(bytes.substr(0, 200)));
+  CARMA_CHECK(folder.find('/') == std::string::npos && folder.size() <= 12 && !folder.empty(),
+              "a short name of one folder");
 }
 
 }  // namespace carma::fuzz
