@@ -7,49 +7,11 @@
 namespace carma::gpu {
 namespace {
 
-template <class Fn>
-void Resolve(void* library, const char* name, Fn*& target) {
-  target = reinterpret_cast<Fn*>(::dlsym(library, name));
-}
-
 NvmlApi ResolveAll(void* library) {
   NvmlApi api;
-  Resolve(library, "nvmlInit_v2", api.init);
-  Resolve(library, "nvmlShutdown", api.shutdown);
-  Resolve(library, "nvmlErrorString", api.error_string);
-  Resolve(library, "nvmlSystemGetDriverVersion", api.driver_version);
-  Resolve(library, "nvmlSystemGetNVMLVersion", api.nvml_version);
-  Resolve(library, "nvmlSystemGetCudaDriverVersion_v2", api.cuda_version);
-  Resolve(library, "nvmlDeviceGetCount_v2", api.count);
-  Resolve(library, "nvmlDeviceGetHandleByIndex_v2", api.by_index);
-  Resolve(library, "nvmlDeviceGetHandleByUUID", api.by_uuid);
-  Resolve(library, "nvmlDeviceGetUUID", api.uuid);
-  Resolve(library, "nvmlDeviceGetName", api.name);
-  Resolve(library, "nvmlDeviceGetPciInfo_v3", api.pci);
-  Resolve(library, "nvmlDeviceGetMemoryInfo_v2", api.memory_v2);
-  Resolve(library, "nvmlDeviceGetMemoryInfo", api.memory);
-  Resolve(library, "nvmlDeviceGetComputeRunningProcesses_v3", api.compute);
-  Resolve(library, "nvmlDeviceGetGraphicsRunningProcesses_v3", api.graphics);
-  Resolve(library, "nvmlDeviceGetMPSComputeRunningProcesses_v3", api.mps);
-  Resolve(library, "nvmlDeviceGetUtilizationRates", api.utilization);
-  Resolve(library, "nvmlDeviceGetPowerUsage", api.power);
-  Resolve(library, "nvmlDeviceGetTotalEnergyConsumption", api.energy);
-  Resolve(library, "nvmlDeviceGetTemperature", api.temperature);
-  Resolve(library, "nvmlDeviceGetClockInfo", api.clock);
-  Resolve(library, "nvmlDeviceGetTotalEccErrors", api.ecc);
-  Resolve(library, "nvmlDeviceGetRemappedRows", api.remapped);
-  Resolve(library, "nvmlDeviceGetComputeMode", api.compute_mode);
-  Resolve(library, "nvmlDeviceGetMigMode", api.mig_mode);
-  Resolve(library, "nvmlDeviceGetFieldValues", api.fields);
-  Resolve(library, "nvmlEventSetCreate", api.events_create);
-  Resolve(library, "nvmlEventSetFree", api.events_free);
-  Resolve(library, "nvmlDeviceRegisterEvents", api.events_register);
-  Resolve(library, "nvmlEventSetWait_v2", api.events_wait);
-  Resolve(library, "nvmlGpmQueryDeviceSupport", api.gpm_support);
-  Resolve(library, "nvmlGpmSampleAlloc", api.gpm_alloc);
-  Resolve(library, "nvmlGpmSampleFree", api.gpm_free);
-  Resolve(library, "nvmlGpmSampleGet", api.gpm_get);
-  Resolve(library, "nvmlGpmMetricsGet", api.gpm_metrics);
+  api.ForEach([library]<class Fn>(const char* name, Fn*& target) {
+    target = reinterpret_cast<Fn*>(::dlsym(library, name));
+  });
   return api;
 }
 
@@ -99,6 +61,21 @@ std::unexpected<base::Error> NvmlFailure(const NvmlApi& api, nvml::Return code,
       code == nvml::kGpuIsLost ? base::ErrorCode::kNotFound : base::ErrorCode::kUnavailable;
   return base::Fail(kind, doing + ": " + (text ? text : "unnamed error") + " (NVML " +
                               std::to_string(code) + ")");
+}
+
+std::unexpected<base::Error> NvmlCalls::Failure(nvml::Return code, const std::string& doing) {
+  // One GPU may say so while the driver serves the others.
+  std::uint32_t count = 0;
+  if (MeansDriverGone(code) && api.count(&count) != nvml::kSuccess) driver_gone_ = true;
+  return NvmlFailure(api, code, doing);
+}
+
+base::Result<bool> NvmlCalls::Given(const std::string& gpu, nvml::Return code, const char* what,
+                                    Weight weight) {
+  if (code == nvml::kSuccess) return true;
+  const bool gone = code == nvml::kGpuIsLost || MeansDriverGone(code);
+  if (!gone && (weight == Weight::kTells || MeansAbsent(code))) return false;
+  return Failure(code, "GPU " + gpu + ": " + what);
 }
 
 }  // namespace carma::gpu

@@ -37,6 +37,14 @@ struct NvmlApi {
   nvml::GetRemappedFn* remapped = nullptr;
   nvml::GetComputeModeFn* compute_mode = nullptr;
   nvml::GetMigModeFn* mig_mode = nullptr;
+  nvml::GetMigCountFn* mig_count = nullptr;
+  nvml::GetMigHandleFn* mig_handle = nullptr;
+  nvml::GetInstanceIdFn* gpu_instance_id = nullptr;
+  nvml::GetInstanceIdFn* compute_instance_id = nullptr;
+  nvml::GetAttributesFn* attributes = nullptr;
+  nvml::GetGpuInstanceFn* gpu_instance = nullptr;
+  nvml::GetGpuInstanceInfoFn* gpu_instance_info = nullptr;
+  nvml::GetProcessUtilizationFn* process_utilization = nullptr;
   nvml::GetFieldsFn* fields = nullptr;
   nvml::EventSetCreateFn* events_create = nullptr;
   nvml::EventSetFreeFn* events_free = nullptr;
@@ -46,10 +54,64 @@ struct NvmlApi {
   nvml::GpmAllocFn* gpm_alloc = nullptr;
   nvml::GpmFreeFn* gpm_free = nullptr;
   nvml::GpmGetFn* gpm_get = nullptr;
+  nvml::GpmMigGetFn* gpm_mig_get = nullptr;
   nvml::GpmMetricsFn* gpm_metrics = nullptr;
 
   bool HasGpm() const { return gpm_support && gpm_alloc && gpm_free && gpm_get && gpm_metrics; }
   bool HasEvents() const { return events_create && events_free && events_register && events_wait; }
+  bool HasInstances() const {
+    return mig_count && mig_handle && gpu_instance_id && compute_instance_id;
+  }
+
+  // Calls visit(name in the library, pointer) for each function, in the order of above.
+  template <class Visitor>
+  void ForEach(Visitor visit) {
+    visit("nvmlInit_v2", init);
+    visit("nvmlShutdown", shutdown);
+    visit("nvmlErrorString", error_string);
+    visit("nvmlSystemGetDriverVersion", driver_version);
+    visit("nvmlSystemGetNVMLVersion", nvml_version);
+    visit("nvmlSystemGetCudaDriverVersion_v2", cuda_version);
+    visit("nvmlDeviceGetCount_v2", count);
+    visit("nvmlDeviceGetHandleByIndex_v2", by_index);
+    visit("nvmlDeviceGetHandleByUUID", by_uuid);
+    visit("nvmlDeviceGetUUID", uuid);
+    visit("nvmlDeviceGetName", name);
+    visit("nvmlDeviceGetPciInfo_v3", pci);
+    visit("nvmlDeviceGetMemoryInfo_v2", memory_v2);
+    visit("nvmlDeviceGetMemoryInfo", memory);
+    visit("nvmlDeviceGetComputeRunningProcesses_v3", compute);
+    visit("nvmlDeviceGetGraphicsRunningProcesses_v3", graphics);
+    visit("nvmlDeviceGetMPSComputeRunningProcesses_v3", mps);
+    visit("nvmlDeviceGetUtilizationRates", utilization);
+    visit("nvmlDeviceGetPowerUsage", power);
+    visit("nvmlDeviceGetTotalEnergyConsumption", energy);
+    visit("nvmlDeviceGetTemperature", temperature);
+    visit("nvmlDeviceGetClockInfo", clock);
+    visit("nvmlDeviceGetTotalEccErrors", ecc);
+    visit("nvmlDeviceGetRemappedRows", remapped);
+    visit("nvmlDeviceGetComputeMode", compute_mode);
+    visit("nvmlDeviceGetMigMode", mig_mode);
+    visit("nvmlDeviceGetMaxMigDeviceCount", mig_count);
+    visit("nvmlDeviceGetMigDeviceHandleByIndex", mig_handle);
+    visit("nvmlDeviceGetGpuInstanceId", gpu_instance_id);
+    visit("nvmlDeviceGetComputeInstanceId", compute_instance_id);
+    visit("nvmlDeviceGetAttributes_v2", attributes);
+    visit("nvmlDeviceGetGpuInstanceById", gpu_instance);
+    visit("nvmlGpuInstanceGetInfo", gpu_instance_info);
+    visit("nvmlDeviceGetProcessUtilization", process_utilization);
+    visit("nvmlDeviceGetFieldValues", fields);
+    visit("nvmlEventSetCreate", events_create);
+    visit("nvmlEventSetFree", events_free);
+    visit("nvmlDeviceRegisterEvents", events_register);
+    visit("nvmlEventSetWait_v2", events_wait);
+    visit("nvmlGpmQueryDeviceSupport", gpm_support);
+    visit("nvmlGpmSampleAlloc", gpm_alloc);
+    visit("nvmlGpmSampleFree", gpm_free);
+    visit("nvmlGpmSampleGet", gpm_get);
+    visit("nvmlGpmMigSampleGet", gpm_mig_get);
+    visit("nvmlGpmMetricsGet", gpm_metrics);
+  }
 };
 
 struct CloseLibrary {
@@ -72,5 +134,29 @@ bool MeansDriverGone(nvml::Return code);
 // "doing: text of the driver"; kNotFound for a lost GPU, else kUnavailable.
 std::unexpected<base::Error> NvmlFailure(const NvmlApi& api, nvml::Return code,
                                          const std::string& doing);
+
+// What follows from an error in place of one value.
+enum class Weight {
+  kDecides,  // the reading fails
+  kTells,    // the value is absent, unless the GPU or the driver is gone
+};
+
+// The answers of one library, judged. Remembers that the driver went.
+class NvmlCalls {
+ public:
+  explicit NvmlCalls(const NvmlApi& functions) : api(functions) {}
+
+  // True: the call gave its value; false: there is none. Errors: as NvmlFailure.
+  base::Result<bool> Given(const std::string& gpu, nvml::Return code, const char* what,
+                           Weight weight);
+  std::unexpected<base::Error> Failure(nvml::Return code, const std::string& doing);
+  bool driver_gone() const { return driver_gone_; }
+  void DriverIsBack() { driver_gone_ = false; }
+
+  const NvmlApi& api;
+
+ private:
+  bool driver_gone_ = false;
+};
 
 }  // namespace carma::gpu

@@ -6,24 +6,20 @@
 #include <utility>
 #include <vector>
 
-#include "base/process_id.h"
 #include "gpu/counters.h"
-#include "gpu/nvml_library.h"
+#include "gpu/nvml_devices.h"
+#include "gpu/nvml_processes.h"
 #include "gpu/sanity.h"
 #include "gpu/units.h"
 
 namespace carma::gpu {
 namespace {
 
-constexpr std::uint32_t kMaxDevices = 1024;
-constexpr std::uint32_t kMaxProcesses = 65'536;
 // Events of one round, and kept for one device: a GPU that reports the same fault without end must
 // not hold up the others.
 constexpr int kMaxEvents = 64;
 
-struct DeviceState {
-  DeviceInfo info;
-  nvml::Device handle = nullptr;
+struct DeviceState : NvmlDevice {
   // The pair of GPM samples: the last one taken, and the one to take next. Null: no GPM.
   nvml::GpmSample previous = nullptr;
   nvml::GpmSample next = nullptr;
@@ -31,21 +27,18 @@ struct DeviceState {
   // How many of Counters() are asked for: a library that refuses the list may know the first.
   std::size_t gpm_counters = Counters().size();
   Sanity sanity;
-  std::vector<ProcessUse> processes;  // of the last reading
+  NvmlProcesses processes;
+  // Of the whole GPU, kept by the first device on it: its instances ask once.
+  std::size_t keeper = 0;
   Condition condition;
   std::optional<base::Time> condition_taken;
   std::vector<int> xids;  // announced and not yet read
 };
 
-// What follows from an error in place of one value.
-enum class Weight {
-  kDecides,  // the reading fails
-  kTells,    // the value is absent, unless the GPU or the driver is gone
-};
-
 class NvmlProbe : public Probe {
  public:
-  explicit NvmlProbe(NvmlLibrary library) : library_(std::move(library)), api_(library_.api) {}
+  explicit NvmlProbe(NvmlLibrary library)
+      : library_(std::move(library)), api_(library_.api), calls_(api_) {}
   ~NvmlProbe() override { Shutdown(); }
   NvmlProbe(const NvmlProbe&) = delete;
   NvmlProbe& operator=(const NvmlProbe&) = delete;
@@ -54,25 +47,23 @@ class NvmlProbe : public Probe {
   base::Result<Reading> Read(std::size_t device, base::Time now) override;
 
  private:
-  std::unexpected<base::Error> Failure(nvml::Return code, const std::string& doing);
-  // True: the call gave its value; false: there is none.
   base::Result<bool> Given(const DeviceState& device, nvml::Return code, const char* what,
-                           Weight weight);
+                           Weight weight) {
+    return calls_.Given(device.info.uuid, code, what, weight);
+  }
   base::Result<base::Unit> Open();
   void Shutdown();
-  base::Result<DeviceState> Describe(std::uint32_t index);
   base::Result<base::Unit> FindAgain();
   void PrepareGpm(DeviceState& device);
   void FreeGpm(DeviceState& device);
   void RegisterEvents();
   void FreeEvents();
   void TakeEvents();
+  void Announce(const nvml::EventData& event);
+  nvml::Return TakeSample(const DeviceState& device, nvml::GpmSample sample) const;
 
   base::Result<base::Unit> ReadMemory(const DeviceState& device, Reading& reading);
-  base::Result<base::Unit> ReadMemoryV1(const DeviceState& device, Reading& reading);
   base::Result<base::Unit> ReadProcesses(DeviceState& device, Reading& reading);
-  base::Result<base::Unit> AddList(const DeviceState& device, nvml::GetProcessesFn* function,
-                                   const char* what, std::vector<ProcessUse>& all);
   base::Result<base::Unit> ReadCounters(DeviceState& device, Reading& reading);
   base::Result<bool> AskCounters(DeviceState& device);
   nvml::Return AskMetrics(const DeviceState& device, std::size_t count);
@@ -87,63 +78,45 @@ class NvmlProbe : public Probe {
 
   NvmlLibrary library_;
   const NvmlApi& api_;
+  NvmlCalls calls_;
   bool initialised_ = false;  // nvmlInit succeeded
-  bool open_ = false;         // … and the driver has not gone since
+  bool open_ = false;         // … and the devices were found; see calls_.driver_gone() too
   nvml::EventSet events_ = nullptr;
   std::vector<DeviceState> devices_;
-  std::vector<nvml::ProcessInfo> list_;  // reused: readings are frequent
-  nvml::GpmMetricsGet metrics_{};        // 13 KiB, too much for every call
+  nvml::GpmMetricsGet metrics_{};  // 13 KiB, too much for every call
 };
 
 std::unexpected<base::Error> Corrupt(const DeviceState& device, const std::string& what) {
   return base::Fail(base::ErrorCode::kCorrupt, "GPU " + device.info.uuid + ": " + what);
 }
 
-// NVML's own text, and the reaction of CARMA: a lost GPU does not come back by asking again.
-std::unexpected<base::Error> NvmlProbe::Failure(nvml::Return code, const std::string& doing) {
-  if (MeansDriverGone(code)) open_ = false;
-  return NvmlFailure(api_, code, doing);
-}
-
-base::Result<bool> NvmlProbe::Given(const DeviceState& device, nvml::Return code, const char* what,
-                                    Weight weight) {
-  if (code == nvml::kSuccess) return true;
-  const bool gone = code == nvml::kGpuIsLost || MeansDriverGone(code);
-  if (!gone && (weight == Weight::kTells || MeansAbsent(code))) return false;
-  return Failure(code, "GPU " + device.info.uuid + ": " + what);
-}
-
 base::Result<base::Unit> NvmlProbe::Open() {
-  if (open_) return base::Unit{};
+  if (open_ && !calls_.driver_gone()) return base::Unit{};
   Shutdown();
+  calls_.DriverIsBack();
   if (const nvml::Return code = api_.init(); code != nvml::kSuccess) {
-    return Failure(code, "initialising NVML");
+    return calls_.Failure(code, "initialising NVML");
   }
-  initialised_ = open_ = true;
+  initialised_ = true;
   base::Result<base::Unit> found = FindAgain();
-  if (!found) open_ = false;
+  open_ = found.has_value();
   return found;
 }
 
-// Handles of an earlier life of the driver mean nothing to the present one.
 base::Result<base::Unit> NvmlProbe::FindAgain() {
+  std::vector<NvmlDevice*> all;
   for (DeviceState& device : devices_) {
     device.sanity.Forget();
+    device.processes.Forget();
     device.condition_taken.reset();
-    if (!api_.by_uuid) {
-      return base::Fail(base::ErrorCode::kUnavailable,
-                        "NVML was reloaded; GPUs must be listed again");
-    }
-    const nvml::Return code = api_.by_uuid(device.info.uuid.c_str(), &device.handle);
-    if (code != nvml::kSuccess) return Failure(code, "finding GPU " + device.info.uuid + " again");
-    PrepareGpm(device);
+    all.push_back(&device);
   }
+  if (base::Result<base::Unit> found = FindNvmlDevicesAgain(calls_, all); !found) return found;
+  for (DeviceState& device : devices_) PrepareGpm(device);
   RegisterEvents();
   return base::Unit{};
 }
 
-// The library counts its users: every nvmlInit wants its nvmlShutdown, also after the driver went
-// away.
 void NvmlProbe::Shutdown() {
   for (DeviceState& device : devices_) FreeGpm(device);
   FreeEvents();
@@ -152,15 +125,20 @@ void NvmlProbe::Shutdown() {
 }
 
 void NvmlProbe::PrepareGpm(DeviceState& device) {
-  if (!api_.HasGpm()) return;
+  if (!device.handle || !api_.HasGpm() || (device.info.mig && !api_.gpm_mig_get)) return;
   nvml::GpmSupport support{nvml::kGpmVersion, 0};
-  if (api_.gpm_support(device.handle, &support) != nvml::kSuccess || support.supported == 0) return;
+  if (api_.gpm_support(device.board, &support) != nvml::kSuccess || support.supported == 0) return;
   if (api_.gpm_alloc(&device.previous) != nvml::kSuccess ||
       api_.gpm_alloc(&device.next) != nvml::kSuccess) {
     FreeGpm(device);
     return;
   }
-  device.primed = api_.gpm_get(device.handle, device.previous) == nvml::kSuccess;
+  device.primed = TakeSample(device, device.previous) == nvml::kSuccess;
+}
+
+nvml::Return NvmlProbe::TakeSample(const DeviceState& device, nvml::GpmSample sample) const {
+  return device.info.mig ? api_.gpm_mig_get(device.board, device.GpuInstance(), sample)
+                         : api_.gpm_get(device.handle, sample);
 }
 
 void NvmlProbe::FreeGpm(DeviceState& device) {
@@ -178,9 +156,10 @@ void NvmlProbe::RegisterEvents() {
     events_ = nullptr;
     return;
   }
-  for (const DeviceState& device : devices_) {
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    if (!devices_[i].board || devices_[i].keeper != i) continue;
     // A GPU or an account that may not has no events; all else is read as ever.
-    (void)api_.events_register(device.handle, nvml::kEventXidCritical, events_);
+    (void)api_.events_register(devices_[i].board, nvml::kEventXidCritical, events_);
   }
 }
 
@@ -189,49 +168,33 @@ void NvmlProbe::FreeEvents() {
   events_ = nullptr;
 }
 
-// Hands what was announced to the devices that it concerns. Waits for nothing.
+// Waits for nothing.
 void NvmlProbe::TakeEvents() {
   if (!events_) return;
   for (int taken = 0; taken < kMaxEvents; ++taken) {
     nvml::EventData event{};
     if (api_.events_wait(events_, &event, 0) != nvml::kSuccess) return;
-    if ((event.type & nvml::kEventXidCritical) == 0) continue;
-    for (DeviceState& device : devices_) {
-      if (device.handle != event.device || device.xids.size() >= kMaxEvents) continue;
-      device.xids.push_back(static_cast<int>(std::min<std::uint64_t>(event.data, 999)));
-    }
+    if ((event.type & nvml::kEventXidCritical) != 0) Announce(event);
   }
 }
 
-base::Result<DeviceState> NvmlProbe::Describe(std::uint32_t index) {
-  DeviceState device;
-  const std::string where = "GPU " + std::to_string(index);
-  nvml::Return code = api_.by_index(index, &device.handle);
-  if (code != nvml::kSuccess) return Failure(code, where);
-  char text[nvml::kUuidBytes] = {};
-  code = api_.uuid(device.handle, text, sizeof text);
-  if (code != nvml::kSuccess) return Failure(code, where + ": UUID");
-  device.info.uuid.assign(text, strnlen(text, sizeof text));
-  char name[nvml::kNameBytes] = {};
-  if (api_.name && api_.name(device.handle, name, sizeof name) == nvml::kSuccess) {
-    device.info.name.assign(name, strnlen(name, sizeof name));
+// To the instance that it names, else to all devices of its GPU.
+void NvmlProbe::Announce(const nvml::EventData& event) {
+  const auto named = [&event](const DeviceState& device) {
+    return device.GpuInstance() == event.gpu_instance &&
+           (event.compute_instance == nvml::kNoValue32 ||
+            event.compute_instance == device.ComputeInstance());
+  };
+  const auto on_board = [&event](const DeviceState& device) {
+    return device.board && (device.board == event.device || device.handle == event.device);
+  };
+  const bool any_named = std::ranges::any_of(
+      devices_, [&](const DeviceState& device) { return on_board(device) && named(device); });
+  for (DeviceState& device : devices_) {
+    if (!on_board(device) || (any_named && !named(device))) continue;
+    if (device.xids.size() >= kMaxEvents) continue;
+    device.xids.push_back(static_cast<int>(std::min<std::uint64_t>(event.data, 999)));
   }
-  nvml::PciInfo pci{};
-  if (api_.pci && api_.pci(device.handle, &pci) == nvml::kSuccess) {
-    device.info.pci.assign(pci.bus_id, strnlen(pci.bus_id, sizeof pci.bus_id));
-  }
-  Reading reading;
-  if (base::Result<base::Unit> memory = ReadMemory(device, reading); !memory) {
-    return std::unexpected(memory.error());
-  }
-  if (base::Result<base::Unit> sane = device.sanity.Check(device.info.uuid, reading); !sane) {
-    return std::unexpected(sane.error());
-  }
-  device.info.total_mib = reading.total_mib;
-  device.info.reserved_mib = reading.reserved_mib;
-  PrepareGpm(device);
-  device.info.reports_sm_activity = device.previous != nullptr;
-  return device;
 }
 
 base::Result<std::vector<DeviceInfo>> NvmlProbe::Devices() {
@@ -240,27 +203,21 @@ base::Result<std::vector<DeviceInfo>> NvmlProbe::Devices() {
   FreeEvents();
   devices_.clear();
   if (base::Result<base::Unit> open = Open(); !open) return std::unexpected(open.error());
-  std::uint32_t count = 0;
-  if (const nvml::Return code = api_.count(&count); code != nvml::kSuccess) {
-    return Failure(code, "counting GPUs");
-  }
-  if (count > kMaxDevices) {
-    return base::Fail(base::ErrorCode::kCorrupt, "NVML counts " + std::to_string(count) +
-                                                     " GPUs, at most 1024 are believable");
-  }
-  for (std::uint32_t index = 0; index < count; ++index) {
-    base::Result<DeviceState> device = Describe(index);
-    if (!device) return std::unexpected(device.error());
-    devices_.push_back(std::move(*device));
-  }
-  // NVML's own order is the order of the bus on every known driver; CARMA promises it to its users.
-  std::stable_sort(
-      devices_.begin(), devices_.end(),
-      [](const DeviceState& a, const DeviceState& b) { return a.info.pci < b.info.pci; });
-  RegisterEvents();
+  base::Result<std::vector<NvmlDevice>> found = ListNvmlDevices(calls_);
+  if (!found) return std::unexpected(found.error());
   std::vector<DeviceInfo> infos;
-  infos.reserve(devices_.size());
-  for (const DeviceState& device : devices_) infos.push_back(device.info);
+  devices_.reserve(found->size());
+  for (NvmlDevice& each : *found) {
+    DeviceState device;
+    static_cast<NvmlDevice&>(device) = std::move(each);
+    PrepareGpm(device);
+    device.info.reports_sm_activity = device.previous != nullptr;
+    const bool same_board = !devices_.empty() && device.board == devices_.back().board;
+    device.keeper = same_board ? devices_.back().keeper : devices_.size();
+    infos.push_back(device.info);
+    devices_.push_back(std::move(device));
+  }
+  RegisterEvents();
   return infos;
 }
 
@@ -269,14 +226,21 @@ base::Result<Reading> NvmlProbe::Read(std::size_t index, base::Time now) {
   if (index >= devices_.size()) {
     return base::Fail(base::ErrorCode::kNotFound, "no GPU " + std::to_string(index));
   }
+  TakeEvents();
   DeviceState& device = devices_[index];
+  if (!device.info.trouble.empty()) {
+    return base::Fail(base::ErrorCode::kNotFound, device.info.trouble);
+  }
+  if (!device.handle) {
+    return base::Fail(base::ErrorCode::kNotFound,
+                      "GPU " + device.info.uuid + " was not found when the driver came back");
+  }
   Reading reading;
   reading.taken = now;
-  TakeEvents();
   base::Result<base::Unit> step = ReadMemory(device, reading);
-  if (step) step = ReadProcesses(device, reading);
   if (step) step = ReadCounters(device, reading);
   if (step) step = ReadUtilization(device, reading);
+  if (step) step = ReadProcesses(device, reading);
   if (step) step = ReadPower(device, reading);
   if (step) step = ReadTemperature(device, reading);
   if (step) step = ReadClocks(device, reading);
@@ -288,108 +252,19 @@ base::Result<Reading> NvmlProbe::Read(std::size_t index, base::Time now) {
 }
 
 base::Result<base::Unit> NvmlProbe::ReadMemory(const DeviceState& device, Reading& reading) {
-  if (!api_.memory_v2) return ReadMemoryV1(device, reading);
-  nvml::MemoryV2 memory{};
-  memory.version = nvml::StructVersion<nvml::MemoryV2>(2);
-  const nvml::Return code = api_.memory_v2(device.handle, &memory);
-  if (MeansAbsent(code) && api_.memory) return ReadMemoryV1(device, reading);
-  if (code != nvml::kSuccess) return Failure(code, "GPU " + device.info.uuid + ": memory");
-  if (memory.total == 0 || memory.total == nvml::kNoValue64 || memory.used == nvml::kNoValue64) {
-    return Corrupt(device, "memory is not told");
-  }
-  reading.total_mib = WholeMib(Bytes(memory.total)).value();
-  reading.reserved_mib = StartedMib(Bytes(memory.reserved)).value();
-  reading.used_mib = StartedMib(Bytes(memory.used)).value();
+  const base::Result<MemoryUse> memory = AskMemory(calls_, device.handle, device.info.uuid);
+  if (!memory) return std::unexpected(memory.error());
+  reading.total_mib = memory->total_mib;
+  reading.reserved_mib = memory->reserved_mib;
+  reading.used_mib = memory->used_mib;
   return base::Unit{};
-}
-
-// Drivers before R510 do not tell what they keep for themselves apart from what is used.
-base::Result<base::Unit> NvmlProbe::ReadMemoryV1(const DeviceState& device, Reading& reading) {
-  nvml::Memory memory{};
-  const nvml::Return code = api_.memory(device.handle, &memory);
-  if (code != nvml::kSuccess) return Failure(code, "GPU " + device.info.uuid + ": memory");
-  if (memory.total == 0 || memory.total == nvml::kNoValue64 || memory.used == nvml::kNoValue64) {
-    return Corrupt(device, "memory is not told");
-  }
-  reading.total_mib = WholeMib(Bytes(memory.total)).value();
-  reading.reserved_mib = 0;
-  reading.used_mib = StartedMib(Bytes(memory.used)).value();
-  return base::Unit{};
-}
-
-// Adds the lines of one pid within one list (MIG lists a process once per instance) …
-void AddUse(std::vector<ProcessUse>& uses, pid_t pid, std::optional<std::int64_t> mib) {
-  for (ProcessUse& use : uses) {
-    if (use.pid != pid) continue;
-    use.used_mib = use.used_mib && mib ? std::optional(*use.used_mib + *mib) : std::nullopt;
-    return;
-  }
-  uses.push_back({pid, mib, false});
-}
-
-// … and takes the larger of what two lists say: a process that computes and draws stands in both,
-// each time with all its memory.
-void MergeUse(std::vector<ProcessUse>& all, const ProcessUse& use) {
-  for (ProcessUse& known : all) {
-    if (known.pid != use.pid) continue;
-    known.used_mib = std::max(known.used_mib, use.used_mib);
-    return;
-  }
-  all.push_back(use);
-}
-
-base::Result<base::Unit> NvmlProbe::AddList(const DeviceState& device,
-                                            nvml::GetProcessesFn* function, const char* what,
-                                            std::vector<ProcessUse>& all) {
-  if (!function) return base::Unit{};
-  std::uint32_t count = 0;
-  nvml::Return code = function(device.handle, &count, nullptr);
-  // New processes may start between the question "how many?" and the answer: leave room, ask again.
-  while (code == nvml::kInsufficientSize) {
-    if (count > kMaxProcesses) return Corrupt(device, "an absurd number of processes");
-    const std::size_t room = std::max<std::size_t>(count + 8, list_.size());
-    list_.resize(std::min<std::size_t>(room, kMaxProcesses + 8));
-    const std::uint32_t asked = count;
-    count = static_cast<std::uint32_t>(list_.size());
-    code = function(device.handle, &count, list_.data());
-    if (code == nvml::kInsufficientSize && count <= asked) count = asked + 64;
-  }
-  const base::Result<bool> given = Given(device, code, what, Weight::kDecides);
-  if (!given) return std::unexpected(given.error());
-  if (!*given) return base::Unit{};
-  if (count > list_.size()) return Corrupt(device, "more processes than there was room for");
-  std::vector<ProcessUse> uses;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const nvml::ProcessInfo& line = list_[i];
-    std::optional<std::int64_t> mib;
-    if (line.used_gpu_memory != nvml::kNoValue64) {
-      mib = StartedMib(Bytes(line.used_gpu_memory)).value();
-    }
-    AddUse(uses, static_cast<pid_t>(line.pid), mib);
-  }
-  for (const ProcessUse& use : uses) MergeUse(all, use);
-  return base::Unit{};
-}
-
-// The MPS server holds some memory of its own and is listed like a client. Asked once per process,
-// for /proc is slow beside NVML; the kernel cuts names to 15 bytes.
-bool IsMpsServer(pid_t pid, const std::vector<ProcessUse>& known) {
-  for (const ProcessUse& use : known) {
-    if (use.pid == pid) return use.mps_server;
-  }
-  const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
-  return stat && stat->command == "nvidia-cuda-mps";
 }
 
 base::Result<base::Unit> NvmlProbe::ReadProcesses(DeviceState& device, Reading& reading) {
-  std::vector<ProcessUse>& all = reading.processes;
-  base::Result<base::Unit> step = AddList(device, api_.compute, "compute processes", all);
-  if (step) step = AddList(device, api_.graphics, "graphics processes", all);
-  if (step) step = AddList(device, api_.mps, "MPS processes", all);
-  if (!step) return step;
-  for (ProcessUse& use : all) use.mps_server = IsMpsServer(use.pid, device.processes);
-  device.processes = all;
-  return base::Unit{};
+  base::Result<std::vector<ProcessUse>> listed = device.processes.List(calls_, device);
+  if (!listed) return std::unexpected(listed.error());
+  reading.processes = std::move(*listed);
+  return device.processes.AddKernelTime(calls_, device, reading.utilization, reading.processes);
 }
 
 // Asks for the first so many metrics of the pair of samples.
@@ -419,7 +294,7 @@ base::Result<bool> NvmlProbe::AskCounters(DeviceState& device) {
 
 base::Result<base::Unit> NvmlProbe::ReadCounters(DeviceState& device, Reading& reading) {
   if (!device.previous) return base::Unit{};
-  const nvml::Return sampled = api_.gpm_get(device.handle, device.next);
+  const nvml::Return sampled = TakeSample(device, device.next);
   const bool pair = std::exchange(device.primed, sampled == nvml::kSuccess);
   base::Result<bool> given = Given(device, sampled, "GPM sample", Weight::kDecides);
   if (!given) return std::unexpected(given.error());
@@ -443,7 +318,7 @@ base::Result<base::Unit> NvmlProbe::ReadCounters(DeviceState& device, Reading& r
 }
 
 base::Result<base::Unit> NvmlProbe::ReadUtilization(const DeviceState& device, Reading& reading) {
-  if (!api_.utilization) return base::Unit{};
+  if (!api_.utilization || device.info.mig) return base::Unit{};  // not told of instances
   nvml::Utilization utilization{};
   const base::Result<bool> given =
       Given(device, api_.utilization(device.handle, &utilization), "utilization", Weight::kDecides);
@@ -455,18 +330,21 @@ base::Result<base::Unit> NvmlProbe::ReadUtilization(const DeviceState& device, R
   return base::Unit{};
 }
 
+// Instances have no power of their own: the first one shows that of the whole GPU, so that sums
+// over devices are true.
 base::Result<base::Unit> NvmlProbe::ReadPower(const DeviceState& device, Reading& reading) {
+  if (!device.leads) return base::Unit{};
   if (api_.power) {
     std::uint32_t milliwatts = 0;
     const base::Result<bool> given =
-        Given(device, api_.power(device.handle, &milliwatts), "power", Weight::kDecides);
+        Given(device, api_.power(device.board, &milliwatts), "power", Weight::kDecides);
     if (!given) return std::unexpected(given.error());
     if (*given) reading.power_w = ToWatts(Milliwatts(milliwatts)).value();
   }
   if (!api_.energy) return base::Unit{};
   std::uint64_t millijoules = 0;
   const base::Result<bool> given =
-      Given(device, api_.energy(device.handle, &millijoules), "energy", Weight::kDecides);
+      Given(device, api_.energy(device.board, &millijoules), "energy", Weight::kDecides);
   if (!given) return std::unexpected(given.error());
   if (*given) reading.energy_j = ToJoules(Millijoules(millijoules)).value();
   return base::Unit{};
@@ -476,7 +354,7 @@ base::Result<base::Unit> NvmlProbe::ReadTemperature(const DeviceState& device, R
   if (!api_.temperature) return base::Unit{};
   std::uint32_t celsius = 0;
   const base::Result<bool> given =
-      Given(device, api_.temperature(device.handle, nvml::kTemperatureGpu, &celsius), "temperature",
+      Given(device, api_.temperature(device.board, nvml::kTemperatureGpu, &celsius), "temperature",
             Weight::kDecides);
   if (!given) return std::unexpected(given.error());
   if (*given) reading.temperature_c = celsius;
@@ -490,7 +368,7 @@ base::Result<base::Unit> NvmlProbe::ReadClocks(const DeviceState& device, Readin
                                      std::pair(nvml::kClockMemory, &Reading::memory_clock_mhz)}) {
     std::uint32_t mhz = 0;
     const base::Result<bool> given =
-        Given(device, api_.clock(device.handle, type, &mhz), "clock", Weight::kTells);
+        Given(device, api_.clock(device.board, type, &mhz), "clock", Weight::kTells);
     if (!given) return std::unexpected(given.error());
     if (*given && mhz <= kFastestMhz) reading.*target = mhz;
   }
@@ -498,13 +376,14 @@ base::Result<base::Unit> NvmlProbe::ReadClocks(const DeviceState& device, Readin
 }
 
 base::Result<base::Unit> NvmlProbe::ReadCondition(DeviceState& device, Reading& reading) {
-  if (!device.condition_taken || reading.taken - *device.condition_taken >= kConditionSpan) {
+  DeviceState& keeper = devices_[device.keeper];
+  if (!keeper.condition_taken || reading.taken - *keeper.condition_taken >= kConditionSpan) {
     base::Result<Condition> condition = AskCondition(device);
     if (!condition) return std::unexpected(condition.error());
-    device.condition = *condition;
-    device.condition_taken = reading.taken;
+    keeper.condition = *condition;
+    keeper.condition_taken = reading.taken;
   }
-  reading.condition = device.condition;
+  reading.condition = keeper.condition;
   return base::Unit{};
 }
 
@@ -513,7 +392,7 @@ base::Result<Condition> NvmlProbe::AskCondition(const DeviceState& device) {
   if (api_.remapped) {
     std::uint32_t corrected = 0, uncorrected = 0, pending = 0, failed = 0;
     const base::Result<bool> given =
-        Given(device, api_.remapped(device.handle, &corrected, &uncorrected, &pending, &failed),
+        Given(device, api_.remapped(device.board, &corrected, &uncorrected, &pending, &failed),
               "remapped rows", Weight::kTells);
     if (!given) return std::unexpected(given.error());
     if (*given && corrected != nvml::kNoValue32 && uncorrected != nvml::kNoValue32) {
@@ -525,7 +404,7 @@ base::Result<Condition> NvmlProbe::AskCondition(const DeviceState& device) {
   if (api_.compute_mode) {
     std::uint32_t mode = 0;
     const base::Result<bool> given =
-        Given(device, api_.compute_mode(device.handle, &mode), "compute mode", Weight::kTells);
+        Given(device, api_.compute_mode(device.board, &mode), "compute mode", Weight::kTells);
     if (!given) return std::unexpected(given.error());
     if (*given && mode <= static_cast<std::uint32_t>(ComputeMode::kExclusiveProcess)) {
       condition.compute_mode = static_cast<ComputeMode>(mode);
@@ -534,7 +413,7 @@ base::Result<Condition> NvmlProbe::AskCondition(const DeviceState& device) {
   if (api_.mig_mode) {
     std::uint32_t current = 0, pending = 0;
     const base::Result<bool> given =
-        Given(device, api_.mig_mode(device.handle, &current, &pending), "MIG mode", Weight::kTells);
+        Given(device, api_.mig_mode(device.board, &current, &pending), "MIG mode", Weight::kTells);
     if (!given) return std::unexpected(given.error());
     if (*given && current <= 1) condition.mig = current == 1;
   }
@@ -552,7 +431,7 @@ base::Result<base::Unit> NvmlProbe::AskEcc(const DeviceState& device, Condition&
         std::pair(nvml::kEccUncorrected, &condition.ecc_uncorrected)}) {
     std::uint64_t errors = 0;
     const base::Result<bool> given =
-        Given(device, api_.ecc(device.handle, kind, nvml::kEccSinceLoad, &errors), "ECC errors",
+        Given(device, api_.ecc(device.board, kind, nvml::kEccSinceLoad, &errors), "ECC errors",
               Weight::kTells);
     if (!given) return std::unexpected(given.error());
     if (*given && errors <= kMostErrors) *target = static_cast<std::int64_t>(errors);
@@ -564,7 +443,7 @@ base::Result<base::Unit> NvmlProbe::AskRecovery(const DeviceState& device, Condi
   if (!api_.fields) return base::Unit{};
   nvml::FieldValue field{};
   field.field_id = nvml::kFieldRecoveryAction;
-  nvml::Return code = api_.fields(device.handle, 1, &field);
+  nvml::Return code = api_.fields(device.board, 1, &field);
   if (code == nvml::kSuccess) code = field.result;
   const base::Result<bool> given = Given(device, code, "recovery action", Weight::kTells);
   if (!given) return std::unexpected(given.error());
@@ -579,10 +458,14 @@ base::Result<base::Unit> NvmlProbe::AskRecovery(const DeviceState& device, Condi
 
 }  // namespace
 
+std::unique_ptr<Probe> MakeNvmlProbe(NvmlLibrary library) {
+  return std::make_unique<NvmlProbe>(std::move(library));
+}
+
 base::Result<std::unique_ptr<Probe>> LoadNvmlProbe(const std::string& library) {
   base::Result<NvmlLibrary> loaded = LoadNvml(library);
   if (!loaded) return std::unexpected(loaded.error());
-  return std::make_unique<NvmlProbe>(std::move(*loaded));
+  return MakeNvmlProbe(std::move(*loaded));
 }
 
 base::Result<DriverVersions> AskDriverVersions(const std::string& library) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "gpu/nvml_library.h"
 #include "gpu/probe.h"
 
 namespace carma::gpu {
@@ -23,6 +24,9 @@ inline constexpr base::Duration kConditionSpan{10'000};
 // or nonsense; the rest is then merely absent. A lost GPU is kNotFound, whichever call told it.
 // Errors: kUnavailable: no such library, or one without the indispensable functions.
 base::Result<std::unique_ptr<Probe>> LoadNvmlProbe(const std::string& library = kNvmlLibrary);
+
+// The same for a library that is loaded already.
+std::unique_ptr<Probe> MakeNvmlProbe(NvmlLibrary library);
 
 // Empty: not told.
 struct DriverVersions {

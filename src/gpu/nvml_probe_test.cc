@@ -1,13 +1,12 @@
 #include "gpu/nvml_probe.h"
 
-#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
 
-#include "gpu/fake_nvml/fake_nvml.h"
+#include "gpu/fake_nvml/fake_nvml_test.h"
 #include "gpu/sanity.h"
 
 namespace carma::gpu {
@@ -15,53 +14,7 @@ namespace {
 
 using base::ErrorCode;
 
-constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
-
-class NvmlProbeTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    // The probe's own dlopen of the same file gives the same library, so the script reaches it.
-    handle_ = ::dlopen(CARMA_FAKE_NVML, RTLD_NOW);
-    ASSERT_NE(handle_, nullptr) << ::dlerror();
-    nvml_ = static_cast<FakeNvml*>(::dlsym(handle_, kFakeNvmlSymbol));
-    ASSERT_NE(nvml_, nullptr);
-    *nvml_ = {};
-    nvml_->gpus = {Gpu("GPU-b", "00000000:47:00.0"), Gpu("GPU-a", "00000000:07:00.0")};
-    auto probe = LoadNvmlProbe(CARMA_FAKE_NVML);
-    ASSERT_TRUE(probe) << probe.error().message;
-    probe_ = std::move(*probe);
-  }
-  void TearDown() override {
-    probe_.reset();
-    EXPECT_EQ(nvml_->samples, 0) << "GPM samples leaked";
-    EXPECT_EQ(nvml_->event_sets, 0) << "event sets leaked";
-    *nvml_ = {};
-    ::dlclose(handle_);
-  }
-  static FakeNvmlGpu Gpu(const char* uuid, const char* bus) {
-    FakeNvmlGpu gpu;
-    gpu.uuid = uuid;
-    gpu.bus_id = bus;
-    gpu.memory = {.version = 0,
-                  .total = 40'960 * kMib,
-                  .reserved = 424 * kMib,
-                  .free = 30'536 * kMib,
-                  .used = 10'000 * kMib};
-    return gpu;
-  }
-  static nvml::ProcessInfo Process(std::uint32_t pid, std::uint64_t mib) {
-    return {pid, mib * kMib, nvml::kNoValue32, nvml::kNoValue32};
-  }
-  Reading MustRead(std::size_t device) {
-    base::Result<Reading> reading = probe_->Read(device, base::FromMs(5));
-    EXPECT_TRUE(reading) << reading.error().message;
-    return reading.value_or(Reading{});
-  }
-
-  void* handle_ = nullptr;
-  FakeNvml* nvml_ = nullptr;
-  std::unique_ptr<Probe> probe_;
-};
+using NvmlProbeTest = FakeNvmlTest;
 
 TEST_F(NvmlProbeTest, ListsDevicesInPciOrderWithTheirMemory) {
   const auto devices = probe_->Devices();
@@ -258,7 +211,6 @@ TEST_F(NvmlProbeTest, TheConditionIsAskedForNowAndThen) {
   gpu.remapped_uncorrected = 1;
   gpu.remap_pending = 1;
   gpu.compute_mode = 3;
-  gpu.mig_mode = 1;
   gpu.recovery_action = 4;
   ASSERT_TRUE(probe_->Devices());
   const Reading reading = MustRead(0);
@@ -270,7 +222,7 @@ TEST_F(NvmlProbeTest, TheConditionIsAskedForNowAndThen) {
                               .remap_pending = true,
                               .remap_failed = false,
                               .compute_mode = ComputeMode::kExclusiveProcess,
-                              .mig = true,
+                              .mig = false,
                               .recovery = RecoveryAction::kDrainAndReset};
   EXPECT_EQ(reading.condition, expected);
   gpu.recovery_action = 17;
@@ -324,8 +276,9 @@ TEST_F(NvmlProbeTest, WhatOnlyTellsIsAbsentWhateverTheDriverAnswers) {
     }
     const bool of_a_gpu = std::string(c.function).starts_with("nvmlDeviceGet");
     if (!of_a_gpu) continue;
-    nvml_->errors = {{c.function, nvml::kGpuIsLost}};
+    nvml_->errors.clear();
     ASSERT_TRUE(probe_->Devices());
+    nvml_->errors = {{c.function, nvml::kGpuIsLost}};
     const auto lost = probe_->Read(0, {});
     ASSERT_FALSE(lost) << c.function;
     EXPECT_EQ(lost.error().code, ErrorCode::kNotFound);

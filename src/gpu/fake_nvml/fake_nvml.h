@@ -12,6 +12,19 @@
 
 namespace carma::gpu {
 
+// An instance of a divided GPU, with memory, processes and counters of its own.
+struct FakeNvmlInstance {
+  std::string uuid;
+  std::uint32_t gpu_instance = 1;
+  std::uint32_t compute_instance = 0;
+  std::uint32_t profile = 9;
+  std::uint32_t gpu_slices = 3, compute_slices = 3;
+  nvml::MemoryV2 memory{};
+  std::vector<nvml::ProcessInfo> compute;
+  double sm_percent = 0;
+  std::map<std::string, nvml::Return> errors;  // by function name, of this instance alone
+};
+
 struct FakeNvmlGpu {
   std::string uuid;
   std::string bus_id;
@@ -31,6 +44,9 @@ struct FakeNvmlGpu {
                 remap_failed = 0;
   std::uint32_t compute_mode = 0;
   std::uint32_t mig_mode = 0;
+  std::vector<FakeNvmlInstance> instances;
+  std::vector<nvml::ProcessUtilization> samples;  // those newer than asked for are told
+  std::map<std::string, nvml::Return> errors;     // by function name, of this GPU alone
   std::uint32_t recovery_action = 0;
   std::uint32_t recovery_type = nvml::kTypeUnsignedInt;
   // Processes that appear between the question for their number and the list.
@@ -41,6 +57,8 @@ struct FakeNvmlEvent {
   std::size_t gpu = 0;
   std::uint64_t type = nvml::kEventXidCritical;
   std::uint64_t data = 0;
+  std::uint32_t gpu_instance = nvml::kNoValue32;
+  std::uint32_t compute_instance = nvml::kNoValue32;
 };
 
 struct FakeNvml {
@@ -48,7 +66,7 @@ struct FakeNvml {
   std::deque<FakeNvmlEvent> events;            // announced to the one set that there is
   nvml::Return gpm_lists = nvml::kSuccess;     // the answer to more than one metric at a time
   std::map<std::string, int> calls;            // by function name, of those that are counted
-  std::map<std::string, nvml::Return> errors;  // by function name; absent: success
+  std::map<std::string, nvml::Return> errors;  // by function name, of all GPUs; absent: success
   int init_calls = 0;
   int samples = 0;     // GPM samples allocated and not freed
   int event_sets = 0;  // made and not freed

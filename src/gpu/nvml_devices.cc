@@ -1,0 +1,342 @@
+#include "gpu/nvml_devices.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "gpu/sanity.h"
+#include "gpu/units.h"
+
+namespace carma::gpu {
+namespace {
+
+constexpr std::uint32_t kMaxDevices = 1024;
+constexpr std::uint32_t kMaxInstances = 64;
+
+std::unexpected<base::Error> NotTold(const std::string& gpu) {
+  return base::Fail(base::ErrorCode::kCorrupt, "GPU " + gpu + ": memory is not told");
+}
+
+// Drivers before R510 do not tell what they keep for themselves apart from what is used.
+base::Result<MemoryUse> AskMemoryV1(NvmlCalls& calls, nvml::Device handle, const std::string& gpu) {
+  nvml::Memory memory{};
+  const nvml::Return code = calls.api.memory(handle, &memory);
+  if (code != nvml::kSuccess) return calls.Failure(code, "GPU " + gpu + ": memory");
+  if (memory.total == 0 || memory.total == nvml::kNoValue64 || memory.used == nvml::kNoValue64) {
+    return NotTold(gpu);
+  }
+  return MemoryUse{.total_mib = WholeMib(Bytes(memory.total)).value(),
+                   .reserved_mib = 0,
+                   .used_mib = StartedMib(Bytes(memory.used)).value()};
+}
+
+// One entry of the driver's list, while it is being described.
+struct Board {
+  std::uint32_t index = 0;
+  nvml::Device handle = nullptr;
+  std::string uuid;
+  std::string name;
+  std::string pci;
+  std::string Where() const { return uuid.empty() ? std::to_string(index) : uuid; }
+};
+
+template <std::size_t kBytes>
+std::string Text(const char (&text)[kBytes]) {
+  return {text, strnlen(text, kBytes)};
+}
+
+base::Result<std::string> AskUuid(NvmlCalls& calls, nvml::Device handle, const std::string& gpu) {
+  char text[nvml::kUuidBytes] = {};
+  const nvml::Return code = calls.api.uuid(handle, text, sizeof text);
+  if (code != nvml::kSuccess) return calls.Failure(code, "GPU " + gpu + ": UUID");
+  std::string uuid = Text(text);
+  if (uuid.empty()) return base::Fail(base::ErrorCode::kCorrupt, "GPU " + gpu + ": no UUID");
+  return uuid;
+}
+
+// What is known when this fails stays in `board`.
+base::Result<base::Unit> DescribeBoard(NvmlCalls& calls, Board& board) {
+  const NvmlApi& api = calls.api;
+  const nvml::Return code = api.by_index(board.index, &board.handle);
+  if (code != nvml::kSuccess) {
+    board.handle = nullptr;
+    return calls.Failure(code, "GPU " + std::to_string(board.index));
+  }
+  nvml::PciInfo pci{};
+  if (api.pci && api.pci(board.handle, &pci) == nvml::kSuccess) board.pci = Text(pci.bus_id);
+  base::Result<std::string> uuid = AskUuid(calls, board.handle, board.Where());
+  if (!uuid) return std::unexpected(uuid.error());
+  board.uuid = std::move(*uuid);
+  char name[nvml::kNameBytes] = {};
+  if (api.name && api.name(board.handle, name, sizeof name) == nvml::kSuccess) {
+    board.name = Text(name);
+  }
+  return base::Unit{};
+}
+
+base::Result<bool> IsDivided(NvmlCalls& calls, const Board& board) {
+  if (!calls.api.mig_mode) return false;
+  std::uint32_t current = 0, pending = 0;
+  const base::Result<bool> given = calls.Given(
+      board.uuid, calls.api.mig_mode(board.handle, &current, &pending), "MIG mode", Weight::kTells);
+  if (!given) return std::unexpected(given.error());
+  return *given && current == 1;
+}
+
+NvmlDevice Troubled(const Board& board, const base::Error& error) {
+  NvmlDevice device;
+  device.board = board.handle;
+  device.leads = false;
+  device.info.uuid = board.uuid.empty() ? "GPU-unknown-" + std::to_string(board.index) : board.uuid;
+  device.info.name = board.name;
+  device.info.pci = board.pci;
+  device.info.trouble = error.message;
+  return device;
+}
+
+base::Result<base::Unit> DescribeMemory(NvmlCalls& calls, NvmlDevice& device) {
+  const base::Result<MemoryUse> memory = AskMemory(calls, device.handle, device.info.uuid);
+  if (!memory) return std::unexpected(memory.error());
+  Reading reading;
+  reading.total_mib = memory->total_mib;
+  reading.reserved_mib = memory->reserved_mib;
+  reading.used_mib = memory->used_mib;
+  if (base::Result<base::Unit> sane = Sanity().Check(device.info.uuid, reading); !sane) return sane;
+  device.info.total_mib = memory->total_mib;
+  device.info.reserved_mib = memory->reserved_mib;
+  return base::Unit{};
+}
+
+base::Result<NvmlDevice> DescribeWhole(NvmlCalls& calls, const Board& board) {
+  NvmlDevice device;
+  device.handle = device.board = board.handle;
+  device.info.uuid = board.uuid;
+  device.info.name = board.name;
+  device.info.pci = board.pci;
+  if (base::Result<base::Unit> memory = DescribeMemory(calls, device); !memory) {
+    return std::unexpected(memory.error());
+  }
+  return device;
+}
+
+// The profile is told to privileged accounts only; -1 is an answer.
+int AskProfile(const NvmlApi& api, const Board& board, std::uint32_t gpu_instance) {
+  if (!api.gpu_instance || !api.gpu_instance_info) return -1;
+  nvml::GpuInstance instance = nullptr;
+  if (api.gpu_instance(board.handle, gpu_instance, &instance) != nvml::kSuccess) return -1;
+  nvml::GpuInstanceInfo info{};
+  if (api.gpu_instance_info(instance, &info) != nvml::kSuccess) return -1;
+  return info.profile_id <= 1'000'000 ? static_cast<int>(info.profile_id) : -1;
+}
+
+base::Result<int> AskNumber(NvmlCalls& calls, nvml::GetInstanceIdFn* function,
+                            const NvmlDevice& device, const char* what) {
+  std::uint32_t number = 0;
+  const nvml::Return code = function(device.handle, &number);
+  if (code != nvml::kSuccess) {
+    return calls.Failure(code, "GPU " + device.info.uuid + ": number of the " + what);
+  }
+  if (number > 1'000'000) {
+    return base::Fail(base::ErrorCode::kCorrupt,
+                      "GPU " + device.info.uuid + ": absurd number of the " + what);
+  }
+  return static_cast<int>(number);
+}
+
+base::Result<base::Unit> DescribeInstance(NvmlCalls& calls, const Board& board,
+                                          std::int64_t board_mib, NvmlDevice& device) {
+  base::Result<std::string> uuid = AskUuid(calls, device.handle, device.info.uuid);
+  if (!uuid) return std::unexpected(uuid.error());
+  device.info.uuid = std::move(*uuid);
+  const base::Result<int> gpu_instance =
+      AskNumber(calls, calls.api.gpu_instance_id, device, "GPU instance");
+  if (!gpu_instance) return std::unexpected(gpu_instance.error());
+  const base::Result<int> compute_instance =
+      AskNumber(calls, calls.api.compute_instance_id, device, "compute instance");
+  if (!compute_instance) return std::unexpected(compute_instance.error());
+  MigPlace& place = *device.info.mig;
+  place.gpu_instance = *gpu_instance;
+  place.compute_instance = *compute_instance;
+  place.profile = AskProfile(calls.api, board, device.GpuInstance());
+  nvml::DeviceAttributes attributes{};
+  if (calls.api.attributes && calls.api.attributes(device.handle, &attributes) == nvml::kSuccess) {
+    place.profile_name = MigProfileName(attributes, board_mib);
+  }
+  if (!place.profile_name.empty()) device.info.name += " " + place.profile_name;
+  return DescribeMemory(calls, device);
+}
+
+// Compute instances of one GPU instance share its memory, which must not be promised twice.
+void RefuseShared(std::vector<NvmlDevice>& instances) {
+  for (std::size_t i = 0; i < instances.size(); ++i) {
+    for (std::size_t k = 0; k < i && instances[i].info.trouble.empty(); ++k) {
+      const NvmlDevice& other = instances[k];
+      if (!other.info.trouble.empty() || other.GpuInstance() != instances[i].GpuInstance())
+        continue;
+      instances[i].info.trouble = "it shares the memory of " + other.info.uuid +
+                                  ": of the compute instances of one GPU instance only the first "
+                                  "is used";
+      instances[i].info.total_mib = instances[i].info.reserved_mib = 0;
+    }
+  }
+}
+
+base::Result<std::vector<NvmlDevice>> ListInstances(NvmlCalls& calls, const Board& board) {
+  const std::string gpu = "GPU " + board.uuid + ": MIG is on but ";
+  if (!calls.api.HasInstances()) {
+    return base::Fail(base::ErrorCode::kUnavailable,
+                      gpu + "the driver's library cannot list its instances");
+  }
+  std::uint32_t count = 0;
+  nvml::Return code = calls.api.mig_count(board.handle, &count);
+  if (code != nvml::kSuccess) return calls.Failure(code, gpu + "its instances are not told");
+  const std::int64_t board_mib =
+      AskMemory(calls, board.handle, board.uuid).value_or(MemoryUse{}).total_mib;
+  std::vector<NvmlDevice> instances;
+  for (std::uint32_t i = 0; i < std::min(count, kMaxInstances); ++i) {
+    NvmlDevice device;
+    device.board = board.handle;
+    code = calls.api.mig_handle(board.handle, i, &device.handle);
+    if (code == nvml::kNotFound || code == nvml::kInvalidArgument) continue;  // none of this number
+    device.info.uuid = "MIG-unknown-" + std::to_string(board.index) + "-" + std::to_string(i);
+    device.info.name = board.name + " MIG";
+    device.info.pci = board.pci;
+    device.info.mig = MigPlace{.parent_uuid = board.uuid, .profile_name = ""};
+    base::Result<base::Unit> described =
+        code == nvml::kSuccess
+            ? DescribeInstance(calls, board, board_mib, device)
+            : base::Result<base::Unit>(calls.Failure(code, "GPU " + device.info.uuid));
+    if (!described) {
+      if (calls.driver_gone()) return std::unexpected(described.error());
+      device.info.trouble = described.error().message;
+    }
+    instances.push_back(std::move(device));
+  }
+  if (instances.empty()) {
+    return base::Fail(base::ErrorCode::kUnavailable, gpu + "it has no instance");
+  }
+  RefuseShared(instances);
+  bool led = false;
+  for (NvmlDevice& device : instances) {
+    device.leads = !led && device.info.trouble.empty();
+    led |= device.leads;
+  }
+  return instances;
+}
+
+base::Result<std::vector<NvmlDevice>> DevicesOf(NvmlCalls& calls, Board& board) {
+  if (base::Result<base::Unit> step = DescribeBoard(calls, board); !step) {
+    return std::unexpected(step.error());
+  }
+  const base::Result<bool> divided = IsDivided(calls, board);
+  if (!divided) return std::unexpected(divided.error());
+  if (*divided) return ListInstances(calls, board);
+  base::Result<NvmlDevice> whole = DescribeWhole(calls, board);
+  if (!whole) return std::unexpected(whole.error());
+  return std::vector<NvmlDevice>{std::move(*whole)};
+}
+
+struct Group {
+  std::string pci;  // of the board, or of the one before it
+  std::vector<NvmlDevice> devices;
+};
+
+}  // namespace
+
+std::string MigProfileName(const nvml::DeviceAttributes& attributes, std::int64_t board_mib) {
+  if (attributes.gpu_slices == 0 || attributes.memory_mib == 0) return "";
+  constexpr double kMibPerGib = 1'024;
+  const auto mib = static_cast<double>(attributes.memory_mib);
+  const auto board = static_cast<double>(board_mib);
+  const double gib =
+      board_mib > 0 ? std::round(std::ceil(mib / board * 8) / 8 * std::ceil(board / kMibPerGib))
+                    : std::ceil(mib / kMibPerGib);
+  std::string name = std::to_string(attributes.gpu_slices) + "g." +
+                     std::to_string(static_cast<std::int64_t>(gib)) + "gb";
+  if (attributes.compute_slices != 0 && attributes.compute_slices < attributes.gpu_slices) {
+    name = std::to_string(attributes.compute_slices) + "c." + name;
+  }
+  return name;
+}
+
+base::Result<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu) {
+  if (!calls.api.memory_v2) return AskMemoryV1(calls, handle, gpu);
+  nvml::MemoryV2 memory{};
+  memory.version = nvml::StructVersion<nvml::MemoryV2>(2);
+  const nvml::Return code = calls.api.memory_v2(handle, &memory);
+  if (MeansAbsent(code) && calls.api.memory) return AskMemoryV1(calls, handle, gpu);
+  if (code != nvml::kSuccess) return calls.Failure(code, "GPU " + gpu + ": memory");
+  if (memory.total == 0 || memory.total == nvml::kNoValue64 || memory.used == nvml::kNoValue64) {
+    return NotTold(gpu);
+  }
+  return MemoryUse{.total_mib = WholeMib(Bytes(memory.total)).value(),
+                   .reserved_mib = StartedMib(Bytes(memory.reserved)).value(),
+                   .used_mib = StartedMib(Bytes(memory.used)).value()};
+}
+
+base::Result<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls) {
+  std::uint32_t count = 0;
+  if (const nvml::Return code = calls.api.count(&count); code != nvml::kSuccess) {
+    return calls.Failure(code, "counting GPUs");
+  }
+  if (count > kMaxDevices) {
+    return base::Fail(base::ErrorCode::kCorrupt, "NVML counts " + std::to_string(count) +
+                                                     " GPUs, at most 1024 are believable");
+  }
+  std::vector<Group> groups;
+  std::optional<base::Error> first_error;
+  bool any = false;
+  for (std::uint32_t index = 0; index < count; ++index) {
+    Board board;
+    board.index = index;
+    base::Result<std::vector<NvmlDevice>> devices = DevicesOf(calls, board);
+    if (!devices) {
+      if (calls.driver_gone()) return std::unexpected(devices.error());
+      if (!first_error) first_error = devices.error();
+      devices = std::vector<NvmlDevice>{Troubled(board, devices.error())};
+    }
+    for (const NvmlDevice& device : *devices) any |= device.info.trouble.empty();
+    const std::string before = groups.empty() ? "" : groups.back().pci;
+    groups.push_back({board.pci.empty() ? before : board.pci, std::move(*devices)});
+  }
+  if (!any && first_error) return std::unexpected(*first_error);
+  // NVML's own order is the order of the bus on every known driver; CARMA promises it to its users.
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const Group& a, const Group& b) { return a.pci < b.pci; });
+  std::vector<NvmlDevice> all;
+  for (Group& group : groups) std::ranges::move(group.devices, std::back_inserter(all));
+  return all;
+}
+
+base::Result<base::Unit> FindNvmlDevicesAgain(NvmlCalls& calls, std::vector<NvmlDevice*> devices) {
+  if (!devices.empty() && !calls.api.by_uuid) {
+    return base::Fail(base::ErrorCode::kUnavailable,
+                      "NVML was reloaded; GPUs must be listed again");
+  }
+  std::optional<base::Error> first_error;
+  bool any = devices.empty();
+  for (NvmlDevice* device : devices) {
+    device->handle = device->board = nullptr;
+    if (!device->info.trouble.empty()) continue;
+    const std::string& board_uuid =
+        device->info.mig ? device->info.mig->parent_uuid : device->info.uuid;
+    nvml::Return code = calls.api.by_uuid(board_uuid.c_str(), &device->board);
+    device->handle = device->board;
+    if (code == nvml::kSuccess && device->info.mig) {
+      code = calls.api.by_uuid(device->info.uuid.c_str(), &device->handle);
+    }
+    if (code == nvml::kSuccess) {
+      any = true;
+      continue;
+    }
+    device->handle = device->board = nullptr;
+    const auto failure = calls.Failure(code, "finding GPU " + device->info.uuid + " again");
+    if (calls.driver_gone()) return failure;
+    if (!first_error) first_error = failure.error();
+  }
+  if (!any && first_error) return std::unexpected(*first_error);
+  return base::Unit{};
+}
+
+}  // namespace carma::gpu

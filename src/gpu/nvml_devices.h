@@ -1,0 +1,48 @@
+// Which GPUs there are, and the instances of the divided ones (MIG).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "gpu/nvml_library.h"
+#include "gpu/probe.h"
+
+namespace carma::gpu {
+
+struct NvmlDevice {
+  DeviceInfo info;                // without reports_sm_activity
+  nvml::Device handle = nullptr;  // of the GPU or the instance; null: cannot be asked
+  nvml::Device board = nullptr;   // of the whole GPU
+  bool leads = true;              // the first that can be read of those of one board
+  std::uint32_t GpuInstance() const {
+    return info.mig ? static_cast<std::uint32_t>(info.mig->gpu_instance) : nvml::kNoValue32;
+  }
+  std::uint32_t ComputeInstance() const {
+    return info.mig ? static_cast<std::uint32_t>(info.mig->compute_instance) : nvml::kNoValue32;
+  }
+};
+
+// In PCI order; one whose address is not told keeps its place behind the one before it. One that
+// cannot be described is listed with its trouble. Errors: the GPUs cannot be counted, the driver
+// went, or none of them can be described (with the first one's reason).
+base::Result<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls);
+
+// After the driver was loaded anew: handles of its earlier life mean nothing. Errors: as above.
+base::Result<base::Unit> FindNvmlDevicesAgain(NvmlCalls& calls, std::vector<NvmlDevice*> devices);
+
+struct MemoryUse {
+  std::int64_t total_mib = 0;
+  std::int64_t reserved_mib = 0;
+  std::int64_t used_mib = 0;
+};
+// Errors: as NvmlFailure; kCorrupt: the driver tells no amount.
+base::Result<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu);
+
+// "3g.20gb", or "1c.3g.20gb" for a part of such an instance: its slices, and its memory in eighths
+// of the GPU's, in whole GiB. board_mib 0: not known; the instance's own memory rounded up.
+std::string MigProfileName(const nvml::DeviceAttributes& attributes, std::int64_t board_mib);
+
+}  // namespace carma::gpu

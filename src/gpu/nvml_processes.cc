@@ -1,0 +1,158 @@
+#include "gpu/nvml_processes.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/process_id.h"
+#include "gpu/units.h"
+
+namespace carma::gpu {
+namespace {
+
+constexpr std::uint32_t kMaxProcesses = 65'536;
+constexpr std::uint32_t kRoom = 8;  // processes that start between question and answer
+
+// Adds the lines of one pid within one list …
+void AddUse(std::vector<ProcessUse>& uses, const ProcessUse& line) {
+  for (ProcessUse& use : uses) {
+    if (use.pid != line.pid) continue;
+    use.used_mib = use.used_mib && line.used_mib ? std::optional(*use.used_mib + *line.used_mib)
+                                                 : std::nullopt;
+    return;
+  }
+  uses.push_back(line);
+}
+
+// … and takes the larger of what two lists say: a process that computes and draws stands in both,
+// each time with all its memory.
+void MergeUse(std::vector<ProcessUse>& all, const ProcessUse& use) {
+  for (ProcessUse& known : all) {
+    if (known.pid != use.pid) continue;
+    known.used_mib = std::max(known.used_mib, use.used_mib);
+    known.mps_client |= use.mps_client;
+    return;
+  }
+  all.push_back(use);
+}
+
+// The MPS server holds some memory of its own and is listed like a client. The kernel cuts names to
+// 15 bytes.
+bool IsMpsServer(pid_t pid, const std::vector<ProcessUse>& known) {
+  for (const ProcessUse& use : known) {
+    if (use.pid == pid) return use.mps_server;
+  }
+  const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
+  return stat && stat->command == "nvidia-cuda-mps";
+}
+
+// Whether a line of a list is of this instance. The list of the instance itself need not say so,
+// that of the whole GPU must.
+bool IsOf(const NvmlDevice& device, const nvml::ProcessInfo& line, bool whole_list) {
+  if (!device.info.mig) return true;
+  const bool untold = line.gpu_instance == nvml::kNoValue32;
+  if (untold) return !whole_list;
+  return line.gpu_instance == device.GpuInstance() &&
+         (line.compute_instance == nvml::kNoValue32 ||
+          line.compute_instance == device.ComputeInstance());
+}
+
+}  // namespace
+
+// New processes may start between the question "how many?" and the answer: leave room, ask again.
+nvml::Return NvmlProcesses::Ask(nvml::GetProcessesFn* function, nvml::Device handle) {
+  count_ = 0;
+  nvml::Return code = function(handle, &count_, nullptr);
+  while (code == nvml::kInsufficientSize && count_ <= kMaxProcesses) {
+    const std::size_t room = std::max<std::size_t>(count_ + kRoom, lines_.size());
+    lines_.resize(std::min<std::size_t>(room, kMaxProcesses + kRoom));
+    const std::uint32_t asked = count_;
+    count_ = static_cast<std::uint32_t>(lines_.size());
+    code = function(handle, &count_, lines_.data());
+    if (code == nvml::kInsufficientSize && count_ <= asked) count_ = asked + 64;
+  }
+  return code;
+}
+
+base::Result<base::Unit> NvmlProcesses::Add(NvmlCalls& calls, const NvmlDevice& device,
+                                            nvml::GetProcessesFn* function, const char* what,
+                                            bool mps) {
+  if (!function) return base::Unit{};
+  nvml::Return code = Ask(function, device.handle);
+  // Not every driver lists the processes of an instance by its own handle.
+  const bool whole_list = device.info.mig && (MeansAbsent(code) || code == nvml::kInvalidArgument);
+  if (whole_list) code = Ask(function, device.board);
+  const base::Error absurd{base::ErrorCode::kCorrupt,
+                           "GPU " + device.info.uuid + ": an absurd number of processes"};
+  if (code == nvml::kInsufficientSize) return std::unexpected(absurd);
+  const base::Result<bool> given = calls.Given(device.info.uuid, code, what, Weight::kDecides);
+  if (!given) return std::unexpected(given.error());
+  if (!*given) return base::Unit{};
+  if (count_ > lines_.size()) return std::unexpected(absurd);
+  std::vector<ProcessUse> uses;
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    const nvml::ProcessInfo& line = lines_[i];
+    if (!IsOf(device, line, whole_list)) continue;
+    ProcessUse use{.pid = static_cast<pid_t>(line.pid), .mps_client = mps};
+    if (line.used_gpu_memory != nvml::kNoValue64) {
+      use.used_mib = StartedMib(Bytes(line.used_gpu_memory)).value();
+    }
+    AddUse(uses, use);
+  }
+  for (const ProcessUse& use : uses) MergeUse(now_, use);
+  return base::Unit{};
+}
+
+base::Result<std::vector<ProcessUse>> NvmlProcesses::List(NvmlCalls& calls,
+                                                          const NvmlDevice& device) {
+  const NvmlApi& api = calls.api;
+  now_.clear();
+  base::Result<base::Unit> step = Add(calls, device, api.compute, "compute processes", false);
+  if (step) step = Add(calls, device, api.graphics, "graphics processes", false);
+  if (step) step = Add(calls, device, api.mps, "MPS processes", true);
+  if (!step) return std::unexpected(step.error());
+  for (ProcessUse& use : now_) {
+    use.mps_server = IsMpsServer(use.pid, before_);
+    if (use.mps_server) use.mps_client = false;
+  }
+  before_ = now_;
+  return now_;
+}
+
+base::Result<base::Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const NvmlDevice& device,
+                                                      std::optional<double> busy,
+                                                      std::vector<ProcessUse>& processes) {
+  nvml::GetProcessUtilizationFn* function = calls.api.process_utilization;
+  if (!function || device.info.mig || processes.empty()) return base::Unit{};
+  std::uint32_t count = std::max(static_cast<std::uint32_t>(samples_.size()),
+                                 static_cast<std::uint32_t>(processes.size()) + kRoom);
+  samples_.resize(count);
+  nvml::Return code = function(device.handle, samples_.data(), &count, seen_us_);
+  if (code == nvml::kInsufficientSize && count > samples_.size() && count <= kMaxProcesses) {
+    samples_.resize(count);
+    code = function(device.handle, samples_.data(), &count, seen_us_);
+  }
+  if (code == nvml::kNotFound) count = 0;  // nobody computed since
+  const base::Result<bool> given =
+      calls.Given(device.info.uuid, code == nvml::kNotFound ? nvml::kSuccess : code,
+                  "use by each process", Weight::kTells);
+  if (!given) return std::unexpected(given.error());
+  if (!*given || count > samples_.size() || (count == 0 && busy.value_or(0) > 0)) {
+    return base::Unit{};
+  }
+  std::map<pid_t, const nvml::ProcessUtilization*> newest;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const nvml::ProcessUtilization*& known = newest[static_cast<pid_t>(samples_[i].pid)];
+    if (!known || known->timestamp_us <= samples_[i].timestamp_us) known = &samples_[i];
+    seen_us_ = std::max(seen_us_, samples_[i].timestamp_us);
+  }
+  for (ProcessUse& use : processes) {
+    if (use.mps_server || use.mps_client) continue;
+    const auto found = newest.find(use.pid);
+    const std::optional<Fraction> share =
+        ToFraction(Percent(found == newest.end() ? 0.0 : found->second->sm));
+    if (share) use.kernel_time = share->value();
+  }
+  return base::Unit{};
+}
+
+}  // namespace carma::gpu
