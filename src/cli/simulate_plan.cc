@@ -126,6 +126,10 @@ constexpr std::array kWords{
          [](Draft& draft, const std::string& value) {
            return SetWhole(draft.policy.options.mig_instances, value, 1, 7);
          }},
+    Word{{"share_mig", "true or false", "several tasks on one instance, with collocation mig"},
+         [](Draft& draft, const std::string& value) {
+           return config::FindKey("collocation.share_mig")->set(draft.settings, value);
+         }},
     Word{{"published", "thesis, v2 or false", "the original's rules and pauses"}, SetPublished},
     Word{{"max_recoveries", "number from 0 to 1000", "retries of a task after lack of memory"},
          [](Draft& draft, const std::string& value) {

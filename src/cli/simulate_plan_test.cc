@@ -45,6 +45,11 @@ TEST(SimPolicy, WordsOfItsOwnDescribeTheSimulatedWorld) {
   EXPECT_EQ(policy.label, "streams");
 }
 
+TEST(SimPolicy, InstancesAreSharedOnlyWhereItSaysSo) {
+  EXPECT_FALSE(Policy("magm,collocation=mig,mig_instances=3").options.policy.share_mig);
+  EXPECT_TRUE(Policy("magm,collocation=mig,share_mig=true").options.policy.share_mig);
+}
+
 TEST(SimPolicy, ALaterWordWinsAndTheSpecHasItOnce) {
   const SimPolicy policy = Policy("magm,sm_cap=0.8,sm_cap=false");
   EXPECT_EQ(policy.options.policy.sm_cap, std::nullopt);
@@ -61,7 +66,10 @@ TEST(SimPolicy, ComplaintsNameThePlaceAndWhatWasExpected) {
   EXPECT_THAT(Complaint("bogus"), HasSubstr("--policy: mapper: expected"));
   EXPECT_THAT(Complaint("magm,smcap=0.8"), HasSubstr("did you mean sm_cap?"));
   EXPECT_THAT(Complaint("magm,collocation=mpss"), HasSubstr("expected exclusive, streams, mps"));
+  EXPECT_THAT(Complaint("magm,share_mig=perhaps"), HasSubstr("share_mig: expected true or false"));
   EXPECT_THAT(Complaint("magm,socket=/x"), HasSubstr("no such word of a policy"));
+  // Nobody idles in the simulated world.
+  EXPECT_THAT(Complaint("magm,idle_action=end"), HasSubstr("no such word of a policy"));
   EXPECT_THAT(Complaint("magm,,lug"), HasSubstr("expected words like"));
   EXPECT_THAT(Complaint(""), HasSubstr("expected words like"));
 }

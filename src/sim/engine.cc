@@ -77,7 +77,8 @@ void Engine::BuildServers() {
       for (int i = 0; i < mig_.instances; ++i) {
         infos.push_back({.uuid = fmt::format("GPU-{}", gpus_.size()),
                          .type = type.type,
-                         .total_mib = usable_mib});
+                         .total_mib = usable_mib,
+                         .mig = options_.collocation == Collocation::kMig});
         gpus_.emplace_back(usable_mib, start_);
         node_of_.push_back(static_cast<std::uint32_t>(nodes_.size() - 1));
       }

@@ -85,12 +85,12 @@ Result<Unit> CheckOptions(const RunOptions& options) {
   return Unit{};
 }
 
-Result<Unit> CheckLoad(const World& world, std::span<const Arrival> arrivals, int instances) {
+Result<Unit> CheckLoad(const World& world, std::span<const Arrival> arrivals, bool divided) {
   if (world.servers.empty()) return Fail(ErrorCode::kInvalid, "no servers");
   std::size_t most = 0;
   for (const Server& server : world.servers) {
     if (server.gpus.empty()) return Fail(ErrorCode::kInvalid, "a server without GPUs");
-    most = std::max(most, server.gpus.size() * static_cast<std::size_t>(instances));
+    most = std::max(most, server.gpus.size());
   }
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
     const Arrival& arrival = arrivals[i];
@@ -106,6 +106,9 @@ Result<Unit> CheckLoad(const World& world, std::span<const Arrival> arrivals, in
     if (gpus < 1 || arrival.workload->memory_mib.size() != gpus ||
         arrival.workload->sm_active.size() != gpus) {
       return wrong("needs at least one GPU, and memory and SM activity for each");
+    }
+    if (divided && gpus > 1) {
+      return wrong(fmt::format("wants {} GPUs, and MIG instances never work together", gpus));
     }
     if (gpus > most) {
       return wrong(fmt::format("wants {} GPUs, the largest server has {}", gpus, most));
@@ -173,8 +176,8 @@ Result<RunOptions> AsPublished(std::string_view era, RunOptions base) {
 Result<RunResult> Simulate(const World& world, std::span<const Arrival> arrivals,
                            const RunOptions& options) {
   if (Result<Unit> valid = CheckOptions(options); !valid) return std::unexpected(valid.error());
-  const int instances = options.collocation == Collocation::kMig ? options.mig_instances : 1;
-  if (Result<Unit> valid = CheckLoad(world, arrivals, instances); !valid) {
+  const bool divided = options.collocation == Collocation::kMig;
+  if (Result<Unit> valid = CheckLoad(world, arrivals, divided); !valid) {
     return std::unexpected(valid.error());
   }
   return Engine(world, arrivals, options).Run();

@@ -69,7 +69,9 @@ enum class Collocation {
   kExclusive,  // one task per GPU: the mapper is "exclusive" whatever the policy says
   kStreams,    // processes take turns on a GPU
   kMps,
-  kMig,  // every GPU is cut into equal instances, which the policy sees as GPUs
+  // Every GPU is cut into equal instances, which the policy sees as GPUs: for tasks of one GPU, one
+  // at a time unless PolicyConfig::share_mig.
+  kMig,
 };
 // "exclusive", "streams", "mps", "mig".
 std::optional<Collocation> ParseCollocation(std::string_view name);

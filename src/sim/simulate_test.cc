@@ -200,6 +200,20 @@ TEST(Simulate, InstancesDoNotDisturbEachOther) {
   EXPECT_EQ(FindMigProfile(4), nullptr);
 }
 
+TEST(Simulate, AnInstanceTakesOneTaskUnlessItIsShared) {
+  const trace::Workload small = MakeWorkload("small", 1, 1'000, 0.2, 4'000);
+  RunOptions options = Immediate();
+  options.collocation = Collocation::kMig;
+  options.mig_instances = 2;
+  options.policy.margin_mib = 0;
+  options.policy.sm_cap.reset();
+  const std::vector<Arrival> four(4, {Duration{0}, &small});
+  // Two wait for the two before them.
+  EXPECT_GT(Play(MakeWorld("A100-40GB"), four, options).totals.waiting_s, 500);
+  options.policy.share_mig = true;
+  EXPECT_LT(Play(MakeWorld("A100-40GB"), four, options).totals.waiting_s, 100);
+}
+
 TEST(Simulate, DataLoadersShareTheServersCores) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 4'000);
   RunOptions options = Immediate();
@@ -245,6 +259,7 @@ TEST(Simulate, EdgesOfTheLoad) {
 
 TEST(Simulate, RefusesWhatMakesNoSense) {
   const trace::Workload wide = MakeWorkload("bert-8gpu", 8, 100, 0.3, 4'000);
+  const trace::Workload pair = MakeWorkload("bert-2gpu", 2, 100, 0.3, 4'000);
   const trace::Workload fine = MakeWorkload("fine", 1, 100, 0.3, 4'000);
   const World world = MakeWorld("4xA100-40GB");
   struct Case {
@@ -278,6 +293,10 @@ TEST(Simulate, RefusesWhatMakesNoSense) {
                   o.mig_instances = 5;
                 },
                 "5 MIG instances"},
+           Case{"several instances for one task",
+                {{Duration{0}, &fine}, {Duration{0}, &pair}},
+                [](RunOptions& o) { o.collocation = Collocation::kMig; },
+                "task 2 (bert-2gpu): wants 2 GPUs, and MIG instances never work together"},
            Case{"policy", one, [](RunOptions& o) { o.policy.mapper = "best"; }, "mapper"},
        }) {
     RunOptions options = Immediate();
