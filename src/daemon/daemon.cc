@@ -20,11 +20,14 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/boot_mark.h"
 #include "daemon/engine.h"
 #include "daemon/estimates.h"
+#include "daemon/idle_holders.h"
 #include "daemon/known_gpus.h"
 #include "daemon/metrics.h"
 #include "daemon/monitor.h"
+#include "daemon/notices.h"
 #include "daemon/notify.h"
 #include "daemon/present.h"
 #include "daemon/routes.h"
@@ -47,6 +50,7 @@ using base::Unit;
 constexpr auto kStoreRetry = std::chrono::seconds(1);
 constexpr auto kDiscoverRetry = std::chrono::seconds(10);
 constexpr base::Duration kUsageSpan{60'000};
+constexpr base::Duration kLeastGap{30'000};  // between two looks at idle holders
 constexpr auto kHousekeeping = std::chrono::hours(1);
 constexpr auto kLongTurn = std::chrono::milliseconds(100);
 constexpr auto kTrimDelay = std::chrono::seconds(1);
@@ -126,10 +130,14 @@ class RealDaemon : public Daemon, public Engine::Host {
   void DiscoverLater();
   void TakeDevices(Result<std::vector<gpu::DeviceInfo>> devices);
   void StartEngine(std::vector<gpu::DeviceInfo> devices);
+  void RestoreHealthDrains();
   void OpenDesk(const std::vector<core::GpuInfo>& gpus, std::shared_ptr<estimate::History> history);
   void TakeEstimates(std::vector<EstimateResult> results);
   void Sample();
   void TakeRound(std::vector<Result<gpu::Reading>> round);
+  void PostSeen(core::Event event);
+  void WatchIdleHolders();
+  void TellIdleHolder(const core::TaskIdle& idle);
   void WatchProbe();
   void CloseUsage();
   void Housekeep();
@@ -168,7 +176,9 @@ class RealDaemon : public Daemon, public Engine::Host {
   bool probe_busy_ = false;
   bool probe_silent_ = false;
   std::uint64_t probe_calls_ = 0;
-  int reports_ = 0;  // being made
+  int reports_ = 0;                            // being made
+  std::unique_ptr<IdleHolders> idle_holders_;  // null: nobody looks for them
+  std::unique_ptr<Notices> notices_;
   Worker probe_worker_, report_worker_;
 };
 
@@ -209,6 +219,11 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
     WhenFinal(id, seconds, std::move(answer));
   };
   routes_ = std::make_unique<Routes>(std::move(services));
+  notices_ = std::make_unique<Notices>(NoticesOptions{.program = settings.idle_notify});
+  if (settings.idle_after) {
+    idle_holders_ = std::make_unique<IdleHolders>(*settings.idle_after,
+                                                  std::max(kLeastGap, 10 * settings.sample_period));
+  }
 }
 
 RealDaemon::~RealDaemon() {
@@ -359,10 +374,30 @@ void RealDaemon::StartEngine(std::vector<gpu::DeviceInfo> devices) {
     loop_.stop();
     return;
   }
+  RestoreHealthDrains();
   routes_->services().engine = engine_.get();
   routes_->services().monitor = monitor_.get();
   routes_->services().desk = desk_.get();
   usage_.Set(clock_->RealSpan(kUsageSpan), [this] { CloseUsage(); });
+}
+
+// What the rules of an earlier daemon closed is theirs to open again.
+void RealDaemon::RestoreHealthDrains() {
+  const gpu::HealthRules& rules = options_.settings.health;
+  // Every GPU was reset with the machine.
+  const bool anew =
+      MarkBoot(options_.settings.state_dir, base::BootId()) && rules.resume_when_cleared;
+  const Result<std::vector<store::Drain>> drains = store_->Drains();
+  if (!drains) return base::LogWarn("drains_not_read", {{"why", drains.error().message}});
+  for (const store::Drain& drain : *drains) {
+    const std::optional<core::GpuIndex> gpu = engine_->GpuByUuid(drain.gpu_uuid);
+    if (!gpu || !drain.by_rule) continue;
+    if (anew || !rules.drain) {
+      engine_->Resume({*gpu, true});
+    } else {
+      monitor_->RestoreDrain(*gpu, drain.why);
+    }
+  }
 }
 
 void RealDaemon::Sample() {
@@ -384,15 +419,9 @@ void RealDaemon::TakeRound(std::vector<Result<gpu::Reading>> round) {
   if (probe_silent_) base::LogInfo("driver_answers_again");
   probe_silent_ = false;
   driver_trouble_.clear();
-  for (core::Event& event : monitor_->Take(clock_->Now(), round, engine_->attribution())) {
-    if (const auto* health = std::get_if<core::GpuHealthChanged>(&event)) {
-      base::LogWarn("gpu_health", {{"gpu", health->gpu},
-                                   {"healthy", health->healthy},
-                                   {"lost", health->lost},
-                                   {"why", health->text}});
-    }
-    engine_->Post(std::move(event));
-  }
+  for (core::Event& event : monitor_->Take(clock_->Now(), round, engine_->attribution()))
+    PostSeen(std::move(event));
+  WatchIdleHolders();
   const bool all_failed =
       !round.empty() &&
       std::none_of(round.begin(), round.end(), [](const auto& r) { return r.has_value(); });
@@ -402,6 +431,53 @@ void RealDaemon::TakeRound(std::vector<Result<gpu::Reading>> round) {
     return;
   }
   sample_.Set(clock_->RealSpan(options_.settings.sample_period), [this] { Sample(); });
+}
+
+void RealDaemon::PostSeen(core::Event event) {
+  if (const auto* drain = std::get_if<core::DrainRequested>(&event)) return engine_->Drain(*drain);
+  if (const auto* resume = std::get_if<core::ResumeRequested>(&event))
+    return engine_->Resume(*resume);
+  if (const auto* health = std::get_if<core::GpuHealthChanged>(&event)) {
+    base::LogWarn("gpu_health", {{"gpu", health->gpu},
+                                 {"healthy", health->healthy},
+                                 {"lost", health->lost},
+                                 {"why", health->text}});
+  }
+  engine_->Post(std::move(event));
+}
+
+void RealDaemon::WatchIdleHolders() {
+  if (!idle_holders_) return;
+  std::vector<Holder> holders;
+  for (const core::TaskId id : engine_->attribution().Tasks()) {
+    const core::TaskRecord* record = engine_->scheduler().Find(id);
+    if (record == nullptr || record->state != core::TaskState::kRunning) continue;
+    holders.push_back(LookAtHolder(*record, *monitor_, options_.settings.idle_below));
+  }
+  for (const core::TaskIdle& idle : idle_holders_->Take(clock_->Now(), holders)) {
+    if (idle.since) TellIdleHolder(idle);
+    engine_->Post(idle);
+  }
+}
+
+void RealDaemon::TellIdleHolder(const core::TaskIdle& idle) {
+  const Result<store::StoredTask> stored = store_->Get(idle.id);
+  if (!stored) return;  // its end is on the way
+  IdleNotice notice;
+  notice.task = core::Number(idle.id);
+  notice.attempt = idle.attempt;
+  notice.name = stored->name;
+  notice.user = stored->user;
+  notice.uid = stored->record.request.uid;
+  notice.gpu_uuids = stored->gpu_uuids;
+  notice.idle_since = *idle.since;
+  notice.now = clock_->Now();
+  notice.action = IdleActionName(options_.settings.policy.idle_action);
+  base::LogWarn("idle_holder", {{"task", idle.id},
+                                {"user", notice.user},
+                                {"idle_s", base::Seconds(notice.now - notice.idle_since)},
+                                {"action", notice.action}});
+  notices_->Tell(ToLine(notice));
 }
 
 // A call that does not come back closes the GPUs; when it does come back, sampling simply goes on.
@@ -577,6 +653,9 @@ std::vector<std::string> RealDaemon::Troubles() const {
     troubles.push_back("store: " + engine_->store_trouble());
   if (monitor_ && driver_trouble_.empty() && monitor_->DriverState() != "ok")
     troubles.push_back(monitor_->DriverState());
+  if (monitor_) {
+    for (std::string& trouble : monitor_->Troubles()) troubles.push_back(std::move(trouble));
+  }
   return troubles;
 }
 
@@ -588,7 +667,7 @@ api::StatusView RealDaemon::Status() {
   view.now_ms = base::ToMs(clock_->Now());
   view.time_scale = 1e9 / static_cast<double>(clock_->RealSpan(base::Duration(1'000)).count());
   view.policy = PolicyLine(options_.settings);
-  view.collocation = CollocationLine(options_.settings);
+  view.collocation = CollocationLine(options_.settings, monitor_.get());
   view.driver = !driver_trouble_.empty() ? driver_trouble_
                 : monitor_               ? monitor_->DriverState()
                                          : "being asked";

@@ -24,6 +24,18 @@ HolderSight SightOn(core::GpuIndex gpu, core::TaskId id, const Monitor& monitor,
 
 }  // namespace
 
+std::string_view IdleActionName(core::IdleAction action) {
+  switch (action) {
+    case core::IdleAction::kTell:
+      return "tell";
+    case core::IdleAction::kShare:
+      return "share";
+    case core::IdleAction::kEnd:
+      return "end";
+  }
+  return "tell";
+}
+
 Holder LookAtHolder(const core::TaskRecord& record, const Monitor& monitor, double below) {
   Holder holder{record.id, record.attempt, record.idle_since, HolderSight::kIdle};
   for (const core::Placement& placement : record.placement) {

@@ -4,15 +4,19 @@
 
 #include <map>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/time.h"
 #include "core/events.h"
+#include "core/policy.h"
 #include "core/task.h"
 
 namespace carma::daemon {
 
 class Monitor;
+
+std::string_view IdleActionName(core::IdleAction action);  // "tell", "share", "end"
 
 // What a look at one of a task's GPUs said about the task.
 enum class HolderSight {

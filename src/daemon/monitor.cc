@@ -365,4 +365,16 @@ std::string Monitor::DriverState() const {
   return devices_.empty() ? "no GPUs" : "ok";
 }
 
+std::vector<std::string> Monitor::Troubles() const {
+  std::vector<std::string> troubles;
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    const std::string gpu = "GPU " + std::to_string(i);
+    if (options_.health.drain && !states_[i].drain_told.empty())
+      troubles.push_back(gpu + " takes no new tasks: " + states_[i].drain_told);
+    for (const std::string& alert : Alerts(static_cast<core::GpuIndex>(i)))
+      troubles.push_back(gpu + ": " + alert);
+  }
+  return troubles;
+}
+
 }  // namespace carma::daemon

@@ -89,6 +89,8 @@ class Monitor {
   const std::map<int, std::uint64_t>& XidCounts(core::GpuIndex gpu) const;
   // "ok" or the first trouble.
   std::string DriverState() const;
+  // Alerts and drains by rule of all GPUs, with their numbers.
+  std::vector<std::string> Troubles() const;
 
  private:
   struct Usage {

@@ -4,6 +4,8 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "config/activity_rule.h"
+#include "gpu/counters.h"
 
 namespace carma::daemon {
 namespace {
@@ -32,6 +34,58 @@ std::string StateOf(const core::GpuView& gpu) {
   return gpu.exclusive_task ? "alloc" : "mix";
 }
 
+api::GpuTaskView PresentResident(const core::TaskRecord& record, const core::Placement& placement,
+                                 Engine& engine, const Monitor& monitor) {
+  api::GpuTaskView view;
+  view.id = core::Number(record.id);
+  view.claim_mib = placement.claim_mib;
+  view.observed_mib = monitor.ObservedMib(placement.gpu, record.id);
+  view.peak_mib = record.peak_mib;
+  view.sharing = core::SharingMethodName(record.sharing.method);
+  view.idle_since_ms = OptionalMs(record.idle_since);
+  if (const std::optional<SmShare> share = monitor.ShareOf(placement.gpu, record.id)) {
+    view.sm_active = share->sm_active;
+    view.sm_active_by = share->by;
+  }
+  if (const base::Result<store::StoredTask> stored = engine.store().Get(record.id)) {
+    view.user = stored->user;
+    view.name = stored->name;
+  }
+  return view;
+}
+
+void AddMetrics(const gpu::Reading& reading, api::GpuView& view) {
+  for (const gpu::Counter& counter : gpu::Counters()) {
+    if (const std::optional<double>& value = reading.*counter.value) {
+      view.metrics.push_back({std::string(counter.name), *value,
+                              std::string(gpu::CounterSourceName(reading.counters))});
+    }
+  }
+  for (const gpu::Gauge& gauge : gpu::Gauges()) {
+    if (const std::optional<double>& value = reading.*gauge.value)
+      view.metrics.push_back({std::string(gauge.name), *value, "nvml"});
+  }
+}
+
+void AddActivity(core::GpuIndex gpu, const Engine& engine, const Monitor& monitor,
+                 api::GpuView& view) {
+  view.sm_active_p95 = monitor.WindowP95(gpu);
+  view.sm_active_ewma = monitor.WindowEwma(gpu);
+  const std::optional<gpu::Reading>& last = monitor.LastReading(gpu);
+  if (!last) return;
+  AddMetrics(*last, view);
+  view.activity_source = gpu::CounterSourceName(last->counters);
+  if (!last->sm_active)
+    view.activity_rule = config::RuleWithoutActivity(engine.scheduler().config());
+}
+
+void AddStrangers(const GpuUse& use, api::GpuView& view) {
+  view.unattributed_mib = use.unattributed_mib;
+  for (const Stranger& stranger : use.strangers)
+    view.foreign.push_back(
+        {stranger.pid, stranger.face.user, stranger.face.command, stranger.used_mib});
+}
+
 api::GpuView PresentOne(const core::GpuView& gpu, Engine& engine, const Monitor& monitor,
                         base::Time now) {
   const gpu::DeviceInfo& device = monitor.devices().at(core::Number(gpu.index));
@@ -56,19 +110,19 @@ api::GpuView PresentOne(const core::GpuView& gpu, Engine& engine, const Monitor&
     view.temperature_c = last->temperature_c;
     view.sample_age_ms = (now - last->taken).count();
   }
+  view.drained_by_rule = gpu.drained_by_rule;
+  view.alerts = monitor.Alerts(gpu.index);
+  AddActivity(gpu.index, engine, monitor, view);
+  AddStrangers(monitor.Use(gpu.index), view);
+  if (device.mig) {
+    view.mig_profile = device.mig->profile_name;
+    view.mig_parent = device.mig->parent_uuid;
+  }
   for (const auto& [id, record] : engine.scheduler().Tasks()) {
     if (!core::HoldsGpus(record.state)) continue;
     for (const core::Placement& placement : record.placement) {
-      if (placement.gpu != gpu.index) continue;
-      api::GpuTaskView task;
-      task.id = core::Number(id);
-      task.claim_mib = placement.claim_mib;
-      task.observed_mib = monitor.ObservedMib(gpu.index, id);
-      if (const base::Result<store::StoredTask> stored = engine.store().Get(id)) {
-        task.user = stored->user;
-        task.name = stored->name;
-      }
-      view.tasks.push_back(std::move(task));
+      if (placement.gpu == gpu.index)
+        view.tasks.push_back(PresentResident(record, placement, engine, monitor));
     }
   }
   return view;
@@ -127,6 +181,12 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
     }
   }
   view.exit_detail = record.exit.detail;
+  view.sharing = core::SharingMethodName(record.sharing.method);
+  view.memory_limit_mib = record.sharing.memory_limit_mib;
+  view.thread_percent = record.sharing.thread_percent;
+  view.sharing_note = record.sharing.note;
+  view.sm_share = record.request.sm_share;
+  view.idle_since_ms = OptionalMs(record.idle_since);
   view.placement_reason = record.placement_reason.text;
   view.stdout_path = stored.stdout_path;
   view.stderr_path = stored.stderr_path;
@@ -168,6 +228,24 @@ api::EventView Present(const store::StoredEvent& event) {
   return view;
 }
 
+namespace {
+
+std::string MethodLine(const config::Settings& settings) {
+  if (settings.policy.mapper == "exclusive") return "one task per GPU: nothing is shared";
+  if (settings.collocation == config::CollocationMethod::kMps) {
+    return std::string("mps: tasks of one user compute on a GPU at the same time; enforced are ") +
+           (settings.mps_memory_limit ? "each process's memory (its task's promise and margin) and "
+                                      : "") +
+           "the share of SMs it was submitted with (--sm-share); what shares by streams is "
+           "promised "
+           "its memory, nothing is enforced";
+  }
+  return "streams: tasks take turns on the SMs; memory is promised by CARMA, not enforced by the "
+         "GPU";
+}
+
+}  // namespace
+
 std::string PolicyLine(const config::Settings& settings) {
   const core::PolicyConfig& policy = settings.policy;
   std::string line = policy.mapper;
@@ -183,14 +261,16 @@ std::string PolicyLine(const config::Settings& settings) {
   return line;
 }
 
-std::string CollocationLine(const config::Settings& settings) {
-  if (settings.policy.mapper == "exclusive") return "one task per GPU: nothing is shared";
-  if (settings.collocation == config::CollocationMethod::kMps) {
-    return "mps: tasks of one user share SMs at the same time; memory is promised by CARMA, not "
-           "enforced by the GPU";
-  }
-  return "streams: tasks take turns on the SMs; memory is promised by CARMA, not enforced by the "
-         "GPU";
+std::string CollocationLine(const config::Settings& settings, const Monitor* monitor) {
+  std::string line = MethodLine(settings);
+  const bool divided =
+      monitor != nullptr &&
+      std::any_of(monitor->devices().begin(), monitor->devices().end(),
+                  [](const gpu::DeviceInfo& device) { return device.mig.has_value(); });
+  if (!divided) return line;
+  line += "; mig: an instance of a divided GPU ";
+  line += settings.policy.share_mig ? "is shared as a GPU is by streams" : "is one task's alone";
+  return line + ", the hardware enforces its memory and SMs";
 }
 
 }  // namespace carma::daemon

@@ -21,7 +21,8 @@ api::EventView Present(const store::StoredEvent& event);
 api::RunView Present(const core::Observation& run);
 // One line that names the rules in force: "magm, SM activity <= 80 %, margin 2.0G, floor 5.0G, …".
 std::string PolicyLine(const config::Settings& settings);
-// What the collocation method shares and what it enforces, in one sentence.
-std::string CollocationLine(const config::Settings& settings);
+// What the collocation method shares and what it enforces, in one sentence; of divided GPUs too, if
+// there are any. monitor: null while no GPU is known.
+std::string CollocationLine(const config::Settings& settings, const Monitor* monitor);
 
 }  // namespace carma::daemon

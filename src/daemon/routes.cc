@@ -450,7 +450,7 @@ void Routes::ExplainTask(Call& call) {
   api::ExplainView view;
   view.task = FullView(*stored);
   view.policy = PolicyLine(*services_.settings);
-  view.collocation = CollocationLine(*services_.settings);
+  view.collocation = CollocationLine(*services_.settings, services_.monitor);
   if (const std::optional<core::Explanation> why =
           services_.engine->scheduler().Explain(*id, services_.clock->Now())) {
     if (why->ahead) view.ahead = *why->ahead;
