@@ -43,6 +43,29 @@ class WatchedGpu(Gpu):
             else None
         )
 
+    @property
+    def tells_activity(self) -> bool:
+        return self._gpm
+
+    def mps_clients(self) -> Optional[int]:
+        """Processes that compute through an MPS server. None: this driver does not tell."""
+        function = getattr(self._nvml, "nvmlDeviceGetMPSComputeRunningProcesses_v3", None)
+        count = ctypes.c_uint(0)  # no room: only the number is asked for
+        if function is None or function(self._device, ctypes.byref(count), None) not in (
+            0,
+            self.INSUFFICIENT_SIZE,
+        ):
+            return None
+        return count.value
+
+    def divided(self) -> bool:
+        """Into MIG instances, which are no GPUs of this watch."""
+        now, later = ctypes.c_uint(), ctypes.c_uint()
+        asked = self._call(
+            "nvmlDeviceGetMigMode", self._device, ctypes.byref(now), ctypes.byref(later)
+        )
+        return asked and now.value == 1
+
     def activity(self, first: Any, second: Any) -> Dict[str, float]:
         """Means between two readings of the counters, as fractions."""
         means = {name: self.gpm_mean(number, first, second) for name, number in GPM.items()}
@@ -95,6 +118,7 @@ class Watch(threading.Thread):
             "used_mib": round(memory[0] / MIB) if memory else None,
             "power_w": gpu.power_w(),
             "energy_j": gpu.energy_j(),
+            "mps_clients": gpu.mps_clients(),
             **gpu.activity(first, second),
         }
         return {name: value for name, value in values.items() if value is not None}
@@ -104,7 +128,8 @@ class Watch(threading.Thread):
         self.join()
 
     def means(self) -> Dict[str, float]:
-        """Over all looks and GPUs; energy is that of all GPUs together, first look to last."""
+        """Over all looks and GPUs; energy is that of all GPUs together, first look to last; of MPS
+        clients the most on one GPU."""
         found = {}
         for name in ("used_mib", "power_w", "sm_active", "sm_occupancy"):
             values = [look[name] for look in self.looks if name in look]
@@ -116,6 +141,9 @@ class Watch(threading.Thread):
         ]
         if energies and all(len(values) > 1 for values in energies):
             found["energy_j"] = sum(values[-1] - values[0] for values in energies)
+        clients = [look["mps_clients"] for look in self.looks if "mps_clients" in look]
+        if clients:
+            found["most_mps_clients"] = max(clients)
         return found
 
     def most_used_mib(self, gpu: int, begin: float, end: float) -> Optional[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import statistics
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 OVERHEAD_GOAL = 0.005  # of a step's time
@@ -110,33 +112,131 @@ def verdict(cost: Dict[str, float]) -> str:
     return "too noisy to tell"
 
 
-def check_lines(result: Dict[str, Any]) -> List[str]:
-    lines = []
-    cost = result.get("overhead")
-    if cost:
-        lines.append(
-            f"monitoring, step time of {cost['network']} ({cost['device']}): "
-            f"{100 * cost['share']:+.2f} % ± {100 * cost['standard_error']:.2f} (standard error, "
-            f"{cost['pairs']} pairs); wanted at most {100 * OVERHEAD_GOAL:.1f} %: {verdict(cost)}"
+def overhead_line(cost: Dict[str, Any]) -> str:
+    return (
+        f"monitoring, step time of {cost['network']} ({cost['device']}): "
+        f"{100 * cost['share']:+.2f} % ± {100 * cost['standard_error']:.2f} (standard error, "
+        f"{cost['pairs']} pairs from {100 * cost['lowest']:+.2f} to {100 * cost['highest']:+.2f} "
+        f"%); wanted at most {100 * OVERHEAD_GOAL:.1f} %: {verdict(cost)}"
+    )
+
+
+def memory_line(memory: Dict[str, Any]) -> str:
+    if memory["largest_smi_mib"] and not memory["largest_sum_mib"]:
+        return (
+            "the driver names processes, but none of CARMA's: no memory of single tasks (a "
+            "container sees the host's pids)"
         )
+    return (
+        f"process memory against nvidia-smi, {memory['looks']} looks: largest difference "
+        f"{memory['largest_gap_mib']} MiB, of at most {memory['largest_sum_mib']} MiB"
+    )
+
+
+def promise_line(tasks: Sequence[Dict[str, Any]]) -> Optional[str]:
+    """How good the predictions were, over the tasks of a phase."""
+    known = [
+        (about["predicted_mib"], about["bound_mib"], measured_mib(about)[0])
+        for about in tasks
+        if about.get("predicted_mib") and about.get("bound_mib") and measured_mib(about)[0]
+    ]
+    if not known:
+        return None
+    ratios = [predicted / measured for predicted, _, measured in known]
+    within = sum(measured <= bound for _, bound, measured in known)
+    return (
+        f"predicted / measured memory: median {statistics.median(ratios):.2f}, from "
+        f"{min(ratios):.2f} to {max(ratios):.2f}; {within} of {len(known)} tasks needed no more "
+        "than promised"
+    )
+
+
+def mps_lines(phase: Dict[str, Any]) -> List[str]:
+    mps, tasks = phase["mps"], phase["tasks"]
+    started = sum(about.get("sharing") == "mps" for about in tasks)
+    nvml = shown(phase.get("watch", {}).get("most_mps_clients"))
+    line = (
+        f"{started} of {len(tasks)} tasks were started under MPS, {mps['tasks_seen']} were seen as "
+        f"clients of a server; at once at most {mps['servers']} servers and {mps['clients']} "
+        f"clients (NVML: {nvml})"
+    )
+    if mps["tasks_seen"] < started:
+        line += "; the others ended between two looks, or ran without MPS in silence"
+    if mps["left_behind"]:
+        return [line, f"{mps['left_behind']} control daemons outlived carmad and were ended"]
+    return [line]
+
+
+def look_lines(looks: Dict[str, Any]) -> List[str]:
+    """What `carma gpus` said while tasks ran."""
+    lines = [f"closed: {text}" for text in looks["closed"]]
+    lines += [f"alert: {text}" for text in looks["alerts"]]
+    lines += [f"not CARMA's: {text}" for text in looks["foreign"]]
+    for source in sorted(set(looks["sources"].values())):
+        names = [name for name, of in looks["sources"].items() if of == source]
+        lines.append(f"told by {source}: {', '.join(names)}")
+    if looks["unattributed_mib"] is not None:
+        lines.append(f"memory that no process explains: at most {looks['unattributed_mib']} MiB")
+    gaps = looks["share_gaps"]
+    if gaps:
+        lines.append(
+            f"tasks' parts of SM activity against nvidia-smi pmon, {gaps['compared']} pairs: mean "
+            f"difference {100 * gaps['mean']:.1f} points, largest {100 * gaps['largest']:.1f}"
+        )
+    return lines
+
+
+def task_lines(phase: Dict[str, Any]) -> List[str]:
+    """What happened to tasks that should be known."""
+    tasks = phase["tasks"]
+    lines = []
+    ended = sum(about["state"] == "succeeded" for about in tasks)
+    if ended < len(tasks) or phase["cut_short"]:
+        late = ", cut short by the time limit" if phase["cut_short"] else ""
+        lines.append(f"{ended} of {len(tasks)} tasks succeeded{late}")
+    for about in tasks:
+        if about["ooms"]:
+            lines.append(
+                f"{about['name']} ran out of memory {about['ooms']} times, {about['state']}"
+            )
+        elif about["state"] == "failed":
+            lines.append(f"{about['name']} failed: {about['exit_detail'] or 'no word'}")
+    notes = collections.Counter(about["sharing_note"] for about in tasks if about["sharing_note"])
+    lines += [f"{count} tasks: {note}" for note, count in notes.items()]
+    told, wrong = (sum(about[key] for about in tasks) for key in ("idle_told", "idle_false"))
+    if told:
+        lines.append(
+            f"told as idle holders: {told} times, of which {wrong} while training"
+            + (": FALSE ALARMS" if wrong else " (the others while loading)")
+        )
+    return lines
+
+
+def phase_lines(phase: Dict[str, Any]) -> List[str]:
+    memory = phase.get("process_memory")
+    lines = [memory_line(memory)] if memory else []
+    promise = promise_line(phase["tasks"])
+    lines += [promise] if promise else []
+    lines += mps_lines(phase) if "mps" in phase else []
+    return lines + look_lines(phase["looks"]) + task_lines(phase)
+
+
+def doctor_lines(findings: Sequence[Dict[str, str]]) -> List[str]:
+    """What is not well, and what a CUDA context costs."""
+    return [
+        f"carma doctor: {finding['level']}: {finding['topic']}: {finding['text']}"
+        for finding in findings
+        if finding["level"] in ("warn", "bad") or "context" in finding["topic"]
+    ]
+
+
+def check_lines(result: Dict[str, Any]) -> List[str]:
+    lines = [f"note: {sentence}" for sentence in result["noticed"]]
+    lines += doctor_lines(result["doctor"])
+    if result.get("overhead"):
+        lines.append(overhead_line(result["overhead"]))
     for method, phase in result["phases"].items():
-        memory = phase.get("process_memory")
-        if memory:
-            lines.append(
-                f"{method}: process memory against nvidia-smi, {memory['looks']} looks: largest "
-                f"difference {memory['largest_gap_mib']} MiB, of at most "
-                f"{memory['largest_sum_mib']} MiB"
-            )
-        if "mps_servers" in phase:
-            seen = phase["mps_servers"]
-            lines.append(
-                f"{method}: MPS servers seen at once: {seen}"
-                + ("" if seen else ": the tasks ran without MPS")
-            )
-        ended = sum(about["state"] == "succeeded" for about in phase["tasks"])
-        if ended < len(phase["tasks"]) or phase["cut_short"]:
-            late = ", cut short by the time limit" if phase["cut_short"] else ""
-            lines.append(f"{method}: {ended} of {len(phase['tasks'])} tasks succeeded{late}")
+        lines += [f"{method}: {line}" for line in phase_lines(phase)]
     lines += [f"left out: {what}: {why}" for what, why in result["left_out"].items()]
     return lines
 

@@ -275,7 +275,7 @@ def train(chosen: argparse.Namespace) -> int:
     for _ in range(WARM_UP_STEPS):
         training.step()
     training.synchronize()
-    begin = time.monotonic()
+    begin, began_at = time.monotonic(), time.time()
     print(f"loaded in {begin - BEGAN:.1f} s", flush=True)
     log = open(chosen.step_log, "w", encoding="utf-8") if chosen.step_log else None
     steps, said = 0, begin
@@ -301,6 +301,8 @@ def train(chosen: argparse.Namespace) -> int:
         "load_s": round(begin - BEGAN, 2),
         "train_s": round(seconds, 3),
         "step_ms": round(1000 * seconds / max(1, steps), 3),
+        "trained_from": round(began_at, 3),  # seconds since 1970
+        "trained_to": round(began_at + seconds, 3),
         "loss": round(loss.item(), 4) if loss is not None else None,
         **training.memory(),
     }
@@ -315,6 +317,9 @@ def train(chosen: argparse.Namespace) -> int:
 
 def describe(chosen: argparse.Namespace) -> int:
     """Writes NETWORK-bBATCH.json for each; exit status 1 if one could not be written."""
+    if chosen.need_cuda and not torch.cuda.is_available():
+        print(f"PyTorch {torch.__version__} sees no GPU", file=sys.stderr)
+        return 1
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:0] = [os.path.join(here, "..", "python"), os.path.join(here, "..", "..", "python")]
     import carma_summary
@@ -370,6 +375,7 @@ def parser() -> argparse.ArgumentParser:
     )
     describer = commands.add_parser("describe", help="write layer lists")
     describer.set_defaults(function=describe)
+    describer.add_argument("--need-cuda", action="store_true", help="fail without a GPU")
     describer.add_argument("folder")
     describer.add_argument("networks", nargs="+", type=network_and_batch, metavar="NETWORK:BATCH")
     return parser

@@ -1,0 +1,77 @@
+"""What of the machine the proof may use, and what should be known of it before its figures are
+believed."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Dict, List, Optional, Sequence
+
+from nvml_watch import WatchedGpu
+
+FOREIGN_MIB = 1024  # in use before anything was started: others are there
+HOST_MIB_PER_TASK = 3072  # of a PyTorch process with CUDA
+# Of somebody else's MPS: tasks must not meet there.
+MPS_VARIABLES = re.compile(r"CUDA_MPS_")
+
+
+def chosen_uuids(visible: Optional[str], gpus: Sequence[WatchedGpu]) -> Optional[List[str]]:
+    """Beginnings of the UUIDs that CUDA_VISIBLE_DEVICES names; None: all GPUs. As CUDA reads it,
+    the list ends at the first entry that names nothing."""
+    if visible is None:
+        return None
+    chosen: List[str] = []
+    for word in (word.strip() for word in visible.split(",")):
+        if word.isdigit() and int(word) < len(gpus):
+            chosen.append(gpus[int(word)].uuid)
+        elif word.startswith(("GPU-", "MIG-")):
+            chosen.append(word)
+        else:
+            break
+    return chosen
+
+
+def is_chosen(gpu: Dict[str, Any], chosen: Optional[List[str]]) -> bool:
+    """gpu: as `carma gpus --json` tells it. Instances of a chosen GPU are chosen with it."""
+    names = (gpu["uuid"], gpu["mig_parent"] or gpu["uuid"])
+    return chosen is None or any(name.startswith(tuple(chosen)) for name in names)
+
+
+def leave_foreign_mps() -> None:
+    for name in [name for name in os.environ if MPS_VARIABLES.match(name)]:
+        del os.environ[name]
+
+
+def free_host_mib() -> Optional[int]:
+    with open("/proc/meminfo", encoding="ascii") as file:
+        found = re.search(r"^MemAvailable:\s+(\d+) kB", file.read(), re.MULTILINE)
+    return int(found.group(1)) // 1024 if found else None
+
+
+def noticed(gpus: Sequence[WatchedGpu], idle_mib: Sequence[int], tasks: int) -> List[str]:
+    """What will make the figures differ from those of an empty server, a sentence each."""
+    found = []
+    for gpu, used in zip(gpus, idle_mib):
+        if used > FOREIGN_MIB:
+            found.append(f"{gpu.name}: {used} MiB were in use before: others compute there")
+        if gpu.divided():
+            found.append(
+                f"{gpu.name} is divided (MIG): tasks run on its instances, and what is read beside "
+                "CARMA is of the whole GPU"
+            )
+        if not gpu.tells_activity:
+            found.append(
+                f"{gpu.name}: NVML tells no SM activity beside CARMA (no GPM, or no right)"
+            )
+    free = free_host_mib()
+    if free is not None and free < tasks * HOST_MIB_PER_TASK:
+        found.append(
+            f"{free} MiB of host memory are free, {tasks} PyTorch processes may want "
+            f"{tasks * HOST_MIB_PER_TASK} MiB: some may be killed by the kernel"
+        )
+    if os.path.exists("/.dockerenv") or os.environ.get("container"):
+        found.append(
+            "this is a container: the driver names processes by the host's numbers, so their memory "
+            "may be told of no task"
+        )
+    return found
