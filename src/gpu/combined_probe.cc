@@ -34,6 +34,8 @@ base::Time CombinedProbe::RealNow() const {
 }
 
 bool CombinedProbe::NeedsDcgm(const DeviceInfo& info) const {
+  // DCGM numbers instances in its own way and its text does not say which is which.
+  if (info.mig || !info.trouble.empty()) return false;
   return options_.prefer == CombinedOptions::Prefer::kDcgm || !info.reports_sm_activity;
 }
 
@@ -44,7 +46,7 @@ void CombinedProbe::AwaitFirstRows() {
   const auto all_counted = [this] {
     for (std::size_t i = 0; i < devices_.size(); ++i) {
       if (!NeedsDcgm(devices_[i].info)) continue;
-      const DmonRow* row = dmon_->Find(devices_[i].pci_key, i, RealNow());
+      const DmonRow* row = dmon_->Find(devices_[i].pci_key, devices_[i].number, RealNow());
       if (!row || (!row->values.sm_active && row->objection.empty())) return false;
     }
     return true;
@@ -60,7 +62,16 @@ base::Result<std::vector<DeviceInfo>> CombinedProbe::Devices() {
   base::Result<std::vector<DeviceInfo>> infos = nvml_->Devices();
   if (!infos) return infos;
   devices_.clear();
-  for (const DeviceInfo& info : *infos) devices_.push_back({info, PciKey(info.pci), {}, {}});
+  for (const DeviceInfo& info : *infos) {
+    std::size_t number = 0;
+    if (!devices_.empty()) {
+      const Device& before = devices_.back();
+      const bool same_gpu =
+          info.mig && before.info.mig && info.mig->parent_uuid == before.info.mig->parent_uuid;
+      number = before.number + (same_gpu ? 0 : 1);
+    }
+    devices_.push_back({info, PciKey(info.pci), number, {}, {}});
+  }
   const auto needs = [this](const DeviceInfo& info) { return NeedsDcgm(info); };
   if (std::none_of(infos->begin(), infos->end(), needs)) {
     dmon_.reset();
@@ -69,8 +80,8 @@ base::Result<std::vector<DeviceInfo>> CombinedProbe::Devices() {
   if (!dmon_) dmon_ = std::make_unique<DmonReader>(options_.dmon);
   AwaitFirstRows();
   for (std::size_t i = 0; i < infos->size(); ++i) {
-    if (!NeedsDcgm((*infos)[i])) continue;
-    const DmonRow* row = dmon_->Find(devices_[i].pci_key, i, RealNow());
+    if (!NeedsDcgm(devices_[i].info)) continue;
+    const DmonRow* row = dmon_->Find(devices_[i].pci_key, devices_[i].number, RealNow());
     (*infos)[i].reports_sm_activity = row && row->values.sm_active;
   }
   return infos;
@@ -84,7 +95,7 @@ base::Result<Reading> CombinedProbe::Read(std::size_t index, base::Time now) {
   dmon_->Poll(RealNow());
   ForgetCounters(*reading);
   device.xids.insert(device.xids.end(), reading->xids.begin(), reading->xids.end());
-  if (const DmonRow* row = dmon_->Find(device.pci_key, index, RealNow())) {
+  if (const DmonRow* row = dmon_->Find(device.pci_key, device.number, RealNow())) {
     if (!row->objection.empty()) {
       return base::Fail(base::ErrorCode::kCorrupt,
                         "GPU " + device.info.uuid + ": DCGM's " + row->objection);

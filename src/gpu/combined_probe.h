@@ -30,7 +30,7 @@ class CombinedProbe : public Probe {
  public:
   CombinedProbe(std::unique_ptr<Probe> nvml, CombinedOptions options);
 
-  // A GPU reports SM activity if either source does.
+  // A GPU reports SM activity if either source does. Instances of divided GPUs have NVML's alone.
   base::Result<std::vector<DeviceInfo>> Devices() override;
   // As the NVML probe, with the counters (and power and energy where NVML has none) of a row of
   // `dcgmi` that is no older than three of its periods. kCorrupt also for what DCGM cannot mean.
@@ -43,6 +43,7 @@ class CombinedProbe : public Probe {
   struct Device {
     DeviceInfo info;
     std::string pci_key;
+    std::size_t number = 0;  // of the whole GPU, in the order of the bus
     Sanity sanity;
     std::vector<int> xids;  // announced to a reading that failed
   };

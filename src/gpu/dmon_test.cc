@@ -325,6 +325,10 @@ class CombinedProbeTest : public DmonChildTest {
     infos[0].pci = "00000000:07:00.0";
     infos[1].pci = "00000000:0F:00.0";
     for (std::size_t i = 0; i < infos.size(); ++i) infos[i].reports_sm_activity = gpm[i];
+    Make(body, infos, gpm, prefer);
+  }
+  void Make(const std::string& body, const std::vector<DeviceInfo>& infos, std::vector<bool> gpm,
+            CombinedOptions::Prefer prefer) {
     auto nvml = std::make_unique<FakeProbe>(infos);
     nvml_ = nvml.get();
     for (std::size_t i = 0; i < infos.size(); ++i) {
@@ -387,6 +391,29 @@ TEST_F(CombinedProbeTest, DcgmForAllWhenAsked) {
   Make(kServes, {true, true}, CombinedOptions::Prefer::kDcgm);
   ASSERT_TRUE(probe_->Devices());
   EXPECT_EQ(MustRead(1).sm_active, 0.25);
+}
+
+// Rows of GPUs that do not tell their address go by their number among whole GPUs, and never to an
+// instance: they tell of the whole GPU.
+TEST_F(CombinedProbeTest, InstancesHaveNoCountersOfDcgm) {
+  ASSERT_TRUE(base::WriteFileAtomic(folder_ + "/rows", Titles() + Line("GPU 0", Row("N/A", "0.9")) +
+                                                           Line("GPU-I 0", Row("N/A", "0.8")) +
+                                                           Line("GPU-CI 0", Row("N/A", "0.7")) +
+                                                           Line("GPU 1", Row("N/A", "0.25"))));
+  std::vector<DeviceInfo> infos = FakeProbe::EqualDevices(3, 40'960, 424);
+  infos[0].mig = MigPlace{"GPU-07", 1, 0, 9, "3g.20gb"};
+  infos[1].mig = MigPlace{"GPU-07", 2, 0, 9, "3g.20gb"};
+  for (DeviceInfo& info : infos) info.reports_sm_activity = false;
+  Make(kServes, infos, {false, false, false}, CombinedOptions::Prefer::kDcgm);
+  const auto devices = probe_->Devices();
+  ASSERT_TRUE(devices);
+  EXPECT_FALSE((*devices)[0].reports_sm_activity || (*devices)[1].reports_sm_activity);
+  for (const std::size_t instance : {0, 1}) {
+    EXPECT_FALSE(MustRead(instance).sm_active);
+    EXPECT_EQ(MustRead(instance).counters, CounterSource::kNone);
+    EXPECT_FALSE(MustRead(instance).power_w);
+  }
+  EXPECT_EQ(MustRead(2).sm_active, 0.25);
 }
 
 TEST_F(CombinedProbeTest, WithoutDcgmThereIsTheCoarseUtilisation) {

@@ -182,6 +182,43 @@ void RefuseShared(std::vector<NvmlDevice>& instances) {
   }
 }
 
+NvmlDevice BlankInstance(const Board& board, std::uint32_t number) {
+  NvmlDevice device;
+  device.board = board.handle;
+  device.info.uuid = "MIG-unknown-" + std::to_string(board.index) + "-" + std::to_string(number);
+  device.info.name = board.name + " MIG";
+  device.info.pci = board.pci;
+  device.info.mig = MigPlace{.parent_uuid = board.uuid, .profile_name = ""};
+  return device;
+}
+
+// Handles are numbered with gaps. Of those that there seem to be but that are not given out, one is
+// listed: how many there are is not known. Errors: none could be had.
+base::Result<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& board,
+                                                   std::uint32_t count) {
+  const std::int64_t board_mib =
+      AskMemory(calls, board.handle, board.uuid).value_or(MemoryUse{}).total_mib;
+  std::vector<NvmlDevice> instances;
+  std::optional<base::Error> refused;
+  for (std::uint32_t i = 0; i < std::min(count, kMaxInstances); ++i) {
+    NvmlDevice device = BlankInstance(board, i);
+    const nvml::Return code = calls.api.mig_handle(board.handle, i, &device.handle);
+    if (code == nvml::kNotFound || code == nvml::kInvalidArgument) continue;  // none of this number
+    base::Result<base::Unit> step;
+    if (code != nvml::kSuccess) {
+      step = calls.Failure(code, "GPU " + device.info.uuid);
+      if (std::exchange(refused, step.error())) continue;
+    } else {
+      step = DescribeInstance(calls, board, board_mib, device);
+    }
+    if (!step) device.info.trouble = step.error().message;
+    if (!step && calls.driver_gone()) return std::unexpected(step.error());
+    instances.push_back(std::move(device));
+  }
+  if (refused && instances.size() == 1) return std::unexpected(*refused);
+  return instances;
+}
+
 base::Result<std::vector<NvmlDevice>> ListInstances(NvmlCalls& calls, const Board& board) {
   const std::string gpu = "GPU " + board.uuid + ": MIG is on but ";
   if (!calls.api.HasInstances()) {
@@ -189,36 +226,16 @@ base::Result<std::vector<NvmlDevice>> ListInstances(NvmlCalls& calls, const Boar
                       gpu + "the driver's library cannot list its instances");
   }
   std::uint32_t count = 0;
-  nvml::Return code = calls.api.mig_count(board.handle, &count);
+  const nvml::Return code = calls.api.mig_count(board.handle, &count);
   if (code != nvml::kSuccess) return calls.Failure(code, gpu + "its instances are not told");
-  const std::int64_t board_mib =
-      AskMemory(calls, board.handle, board.uuid).value_or(MemoryUse{}).total_mib;
-  std::vector<NvmlDevice> instances;
-  for (std::uint32_t i = 0; i < std::min(count, kMaxInstances); ++i) {
-    NvmlDevice device;
-    device.board = board.handle;
-    code = calls.api.mig_handle(board.handle, i, &device.handle);
-    if (code == nvml::kNotFound || code == nvml::kInvalidArgument) continue;  // none of this number
-    device.info.uuid = "MIG-unknown-" + std::to_string(board.index) + "-" + std::to_string(i);
-    device.info.name = board.name + " MIG";
-    device.info.pci = board.pci;
-    device.info.mig = MigPlace{.parent_uuid = board.uuid, .profile_name = ""};
-    base::Result<base::Unit> described =
-        code == nvml::kSuccess
-            ? DescribeInstance(calls, board, board_mib, device)
-            : base::Result<base::Unit>(calls.Failure(code, "GPU " + device.info.uuid));
-    if (!described) {
-      if (calls.driver_gone()) return std::unexpected(described.error());
-      device.info.trouble = described.error().message;
-    }
-    instances.push_back(std::move(device));
-  }
-  if (instances.empty()) {
+  base::Result<std::vector<NvmlDevice>> instances = AskInstances(calls, board, count);
+  if (!instances) return instances;
+  if (instances->empty()) {
     return base::Fail(base::ErrorCode::kUnavailable, gpu + "it has no instance");
   }
-  RefuseShared(instances);
+  RefuseShared(*instances);
   bool led = false;
-  for (NvmlDevice& device : instances) {
+  for (NvmlDevice& device : *instances) {
     device.leads = !led && device.info.trouble.empty();
     led |= device.leads;
   }
