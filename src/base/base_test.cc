@@ -80,6 +80,8 @@ TEST(Csv, QuotedCellsCommentsAndLineNumbers) {
   EXPECT_EQ(table->Row(0).Text("b"), "x,\"y\"");
   EXPECT_EQ(table->Row(1).line(), 5);
   EXPECT_EQ(CsvTable::Parse("a,b\n1\n", {}).error().message, "line 2: 1 columns, expected 2");
+  EXPECT_EQ(CsvTable::Parse("a,b\n1\n", {}, 10, "t.csv").error().message,
+            "t.csv:2: 1 columns, expected 2");
   EXPECT_FALSE(CsvTable::Parse("a\n\"open\n", {}));
   EXPECT_EQ(table->Row(0).Required("b", 0, 1).error().code, ErrorCode::kInvalid);
 }

@@ -7,12 +7,14 @@
 namespace carma::base {
 namespace {
 
-std::unexpected<Error> BadLine(int line, std::string_view what) {
-  return Fail(ErrorCode::kInvalid, "line " + std::to_string(line) + ": " + std::string(what));
+std::unexpected<Error> BadLine(std::string_view where, int line, std::string_view what) {
+  const std::string place = where.empty() ? "line " : std::string(where) + ":";
+  return Fail(ErrorCode::kInvalid, place + std::to_string(line) + ": " + std::string(what));
 }
 
 // Takes one record off the front of the text; `line` is advanced past it.
-Result<std::vector<std::string>> TakeRecord(std::string_view& text, int& line) {
+Result<std::vector<std::string>> TakeRecord(std::string_view& text, std::string_view where,
+                                            int& line) {
   std::vector<std::string> cells(1);
   const int first_line = line;
   bool quoted = false;
@@ -39,7 +41,7 @@ Result<std::vector<std::string>> TakeRecord(std::string_view& text, int& line) {
       cells.back() += c;
     }
   }
-  if (quoted) return BadLine(first_line, "a quote is not closed");
+  if (quoted) return BadLine(where, first_line, "a quote is not closed");
   text.remove_prefix(std::min(i + 1, text.size()));
   ++line;
   return cells;
@@ -60,9 +62,10 @@ Result<std::optional<double>> CsvRow::Number(std::string_view column, double low
   if (text.empty()) return std::optional<double>();
   const std::optional<double> number = ParseDouble(text);
   if (!number || *number < low || *number > high) {
-    return BadLine(line_, "column '" + std::string(column) + "': expected a number from " +
-                              std::to_string(low) + " to " + std::to_string(high) + ", not '" +
-                              Printable(text, 40) + "'");
+    return BadLine(where_, line_,
+                   "column '" + std::string(column) + "': expected a number from " +
+                       std::to_string(low) + " to " + std::to_string(high) + ", not '" +
+                       Printable(text, 40) + "'");
   }
   return number;
 }
@@ -70,8 +73,12 @@ Result<std::optional<double>> CsvRow::Number(std::string_view column, double low
 Result<double> CsvRow::Required(std::string_view column, double low, double high) const {
   const Result<std::optional<double>> number = Number(column, low, high);
   if (!number) return std::unexpected(number.error());
-  if (!*number) return BadLine(line_, "column '" + std::string(column) + "' is empty");
+  if (!*number) return BadLine(where_, line_, "column '" + std::string(column) + "' is empty");
   return **number;
+}
+
+std::unexpected<Error> CsvRow::Wrong(std::string_view what) const {
+  return BadLine(where_, line_, what);
 }
 
 bool CsvTable::HasColumn(std::string_view column) const {
@@ -79,8 +86,9 @@ bool CsvTable::HasColumn(std::string_view column) const {
 }
 
 Result<CsvTable> CsvTable::Parse(std::string_view text, const std::vector<std::string>& required,
-                                 std::size_t max_rows) {
+                                 std::size_t max_rows, std::string_view where) {
   CsvTable table;
+  table.where_ = where;
   int line = 1;
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   while (!text.empty()) {
@@ -90,26 +98,31 @@ Result<CsvTable> CsvTable::Parse(std::string_view text, const std::vector<std::s
       ++line;
       continue;
     }
-    Result<std::vector<std::string>> cells = TakeRecord(text, line);
+    Result<std::vector<std::string>> cells = TakeRecord(text, where, line);
     if (!cells) return std::unexpected(cells.error());
     if (cells->size() == 1 && Trim(cells->front()).empty()) continue;
     if (table.header_.empty()) {
       for (std::string& name : *cells) table.header_.emplace_back(Trim(name));
       for (const std::string& name : required) {
-        if (!table.HasColumn(name)) return BadLine(at, "no column '" + name + "' in the header");
+        if (!table.HasColumn(name))
+          return BadLine(where, at, "no column '" + name + "' in the header");
       }
       continue;
     }
     if (cells->size() != table.header_.size()) {
-      return BadLine(at, std::to_string(cells->size()) + " columns, expected " +
-                             std::to_string(table.header_.size()));
+      return BadLine(where, at,
+                     std::to_string(cells->size()) + " columns, expected " +
+                         std::to_string(table.header_.size()));
     }
     if (table.rows_.size() == max_rows)
-      return BadLine(at, "more than " + std::to_string(max_rows) + " rows");
+      return BadLine(where, at, "more than " + std::to_string(max_rows) + " rows");
     table.rows_.push_back(std::move(*cells));
     table.lines_.push_back(at);
   }
-  if (table.header_.empty()) return Fail(ErrorCode::kInvalid, "empty: expected a header line");
+  if (table.header_.empty()) {
+    const std::string place = where.empty() ? "" : std::string(where) + ": ";
+    return Fail(ErrorCode::kInvalid, place + "empty: expected a header line");
+  }
   return table;
 }
 

@@ -11,21 +11,27 @@
 
 namespace carma::base {
 
+inline constexpr std::size_t kMaxCsvRows = 2'000'000;
+
 // One data row; cells are looked up by the header's names.
 class CsvRow {
  public:
-  CsvRow(const std::vector<std::string>* header, std::vector<std::string> cells, int line)
-      : header_(header), cells_(std::move(cells)), line_(line) {}
+  CsvRow(const std::vector<std::string>* header, std::vector<std::string> cells,
+         std::string_view where, int line)
+      : header_(header), cells_(std::move(cells)), where_(where), line_(line) {}
   int line() const { return line_; }
   // Empty text if the file has no such column.
   std::string_view Text(std::string_view column) const;
-  // kInvalid "line 7: column 'gpus': expected …"; an empty cell is absent, not an error.
+  // kInvalid "tasks.csv:7: column 'gpus': expected …"; an empty cell is absent, not an error.
   Result<std::optional<double>> Number(std::string_view column, double low, double high) const;
   Result<double> Required(std::string_view column, double low, double high) const;
+  // kInvalid with the row's place, for what else cannot be meant.
+  std::unexpected<Error> Wrong(std::string_view what) const;
 
  private:
   const std::vector<std::string>* header_;
   std::vector<std::string> cells_;
+  std::string_view where_;
   int line_;
 };
 
@@ -33,15 +39,18 @@ class CsvRow {
 // is accepted.
 class CsvTable {
  public:
+  // where: the file's name for messages, which then begin "tasks.csv:7: "; without one "line 7: ".
   // Errors: kInvalid with the line: no header, a required column missing, ragged rows, unclosed
   // quotes, more than max_rows.
   static Result<CsvTable> Parse(std::string_view text, const std::vector<std::string>& required,
-                                std::size_t max_rows = 2'000'000);
+                                std::size_t max_rows = kMaxCsvRows, std::string_view where = {});
   std::size_t size() const { return rows_.size(); }
-  CsvRow Row(std::size_t i) const { return {&header_, rows_[i], lines_[i]}; }
+  // The table must outlive the row.
+  CsvRow Row(std::size_t i) const { return {&header_, rows_[i], where_, lines_[i]}; }
   bool HasColumn(std::string_view column) const;
 
  private:
+  std::string where_;
   std::vector<std::string> header_;
   std::vector<std::vector<std::string>> rows_;
   std::vector<int> lines_;

@@ -145,8 +145,8 @@ TEST_F(SimulateCommand, MistakesAreUsageErrors) {
   } cases[] = {
       {{"--policy", "magm,sm_cap=2"}, "--policy: sm_cap: expected"},
       {{"--server", "4xABACUS"}, "unknown GPU type 'ABACUS'"},
-      {{"--trace", unordered}, "u.csv: line 3"},
-      {{"--trace", unknown}, "k.csv: line 2"},
+      {{"--trace", unordered}, "u.csv:3"},
+      {{"--trace", unknown}, "k.csv:2"},
       {{"--runs", "0"}, "--runs"},
       {{"--policy", "magm,estimator=crystal-ball"}, "estimator: expected none, oracle"},
       {{Write("bad.toml", "[run.x]\nmappr = \"lug\"\n")}, "bad.toml:2: mappr: no such word"},

@@ -30,9 +30,7 @@ Result<base::CsvTable> ReadTable(const std::string& path,
                                  const std::vector<std::string>& required) {
   Result<std::string> text = base::ReadFile(path, kMaxTableBytes);
   if (!text) return std::unexpected(text.error());
-  Result<base::CsvTable> table = base::CsvTable::Parse(*text, required);
-  if (!table) return base::Wrap(table.error(), path);
-  return table;
+  return base::CsvTable::Parse(*text, required, base::kMaxCsvRows, path);
 }
 
 // What torchsummary would print of the same model: a module and its output, the batch in place of
@@ -90,8 +88,7 @@ Result<Run> RunOf(const base::CsvRow& row, const ReadOptions& options) {
   if (const std::string_view name = row.Text("optimizer"); !name.empty()) {
     run.optimizer = ParseOptimizer(name);
     if (!run.optimizer) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("line {}: column 'optimizer': '{}' is not known", row.line(), name));
+      return row.Wrong(fmt::format("column 'optimizer': '{}' is not known", name));
     }
   }
   return run;
@@ -114,7 +111,7 @@ Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measur
   if (!table) return std::unexpected(table.error());
   for (std::size_t i = 0; i < table->size(); ++i) {
     Result<Run> run = RunOf(table->Row(i), options);
-    if (!run) return base::Wrap(run.error(), measured);
+    if (!run) return std::unexpected(run.error());
     const auto found = by_name.find(run->name);
     if (found == by_name.end()) {
       ++set.without_model;
@@ -147,14 +144,14 @@ Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& s
     std::optional<double> measured;
     for (const char* column : {"memory_mib_run60", "memory_mib_thesis", "memory_mib_rad2"}) {
       const Result<std::optional<double>> number = row.Number(column, 1, kMaxMib);
-      if (!number) return base::Wrap(number.error(), catalogue);
+      if (!number) return std::unexpected(number.error());
       if (!measured) measured = *number;
     }
     if (!measured) continue;
     const Result<double> batch = row.Required("batch_size", 1, kMaxBatch);
-    if (!batch) return base::Wrap(batch.error(), catalogue);
+    if (!batch) return std::unexpected(batch.error());
     const Result<double> gpus = row.Required("gpus", 1, 1024);
-    if (!gpus) return base::Wrap(gpus.error(), catalogue);
+    if (!gpus) return std::unexpected(gpus.error());
     Run run;
     run.name = row.Text("workload_id");
     run.family = row.Text("weight_class");

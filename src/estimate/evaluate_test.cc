@@ -129,8 +129,8 @@ TEST_F(DataSetTest, NamesTheMistake) {
   };
   const Case cases[] = {
       {"model,batch\na,8\n", "measured_mib"},
-      {"model,batch,measured_mib\na,0,100\n", "line 2"},
-      {"model,batch,measured_mib\na,8,\n", "line 2"},
+      {"model,batch,measured_mib\na,0,100\n", ".csv:2: "},
+      {"model,batch,measured_mib\na,8,\n", ".csv:2: "},
       {"model,batch,measured_mib,optimizer\na,8,100,magic\n", "magic"},
       {"model,batch,measured_mib\nz,8,100\n", "none of its 1 rows"},
   };

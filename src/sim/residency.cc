@@ -109,9 +109,10 @@ Agreement Compare(const std::vector<MeasuredTask>& tasks, const std::vector<doub
 
 Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv, std::string_view path) {
   const std::string where = base::Printable(path, 200);
-  const Result<base::CsvTable> table = base::CsvTable::Parse(
-      csv, {"task_no", "workload_id", "gpu", "start_s", "end_s", "slowdown"}, kMaxMeasuredRows);
-  if (!table) return base::Wrap(table.error(), where);
+  const Result<base::CsvTable> table =
+      base::CsvTable::Parse(csv, {"task_no", "workload_id", "gpu", "start_s", "end_s", "slowdown"},
+                            kMaxMeasuredRows, where);
+  if (!table) return std::unexpected(table.error());
   std::vector<MeasuredTask> tasks;
   std::map<int, std::size_t> known;
   for (std::size_t i = 0; i < table->size(); ++i) {
@@ -122,22 +123,19 @@ Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv, std::
     const Result<double> end_s = row.Required("end_s", 0, kMaxTimeS);
     const Result<double> slowdown = row.Required("slowdown", 1e-3, 1e6);
     for (const Result<double>* cell : {&number, &gpu, &start_s, &end_s, &slowdown}) {
-      if (!*cell) return base::Wrap(cell->error(), where);
+      if (!*cell) return std::unexpected(cell->error());
     }
-    const auto wrong = [&](std::string_view what) {
-      return Fail(ErrorCode::kInvalid, fmt::format("{}: line {}: {}", where, row.line(), what));
-    };
-    if (*end_s <= *start_s) return wrong("end_s is not after start_s");
+    if (*end_s <= *start_s) return row.Wrong("end_s is not after start_s");
     const std::string workload(base::Trim(row.Text("workload_id")));
     const auto [at, added] = known.try_emplace(static_cast<int>(*number), tasks.size());
     if (added) {
       tasks.push_back({.number = at->first, .workload_id = workload, .slowdown = *slowdown});
     }
     MeasuredTask& task = tasks[at->second];
-    if (task.workload_id != workload) return wrong("the task has another workload further up");
+    if (task.workload_id != workload) return row.Wrong("the task has another workload further up");
     const auto gpu_number = static_cast<int>(*gpu);
     for (const MeasuredTask::Part& part : task.parts) {
-      if (part.gpu == gpu_number) return wrong("the task is on this GPU for the second time");
+      if (part.gpu == gpu_number) return row.Wrong("the task is on this GPU for the second time");
     }
     task.parts.push_back({gpu_number, *start_s, *end_s});
   }

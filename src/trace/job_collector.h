@@ -77,7 +77,7 @@ class JobCollector {
   std::optional<base::Error> error_;
 };
 
-// Philly's cluster_job_log: a JSON array of jobs, or one after the other.
-base::Result<base::Unit> ReadPhilly(LineReader& lines, JobCollector& out);
+// Philly's cluster_job_log: a JSON array of jobs, or one after the other. where: for messages.
+base::Result<base::Unit> ReadPhilly(LineReader& lines, JobCollector& out, const std::string& where);
 
 }  // namespace carma::trace

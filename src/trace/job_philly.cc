@@ -120,18 +120,18 @@ void TakeJob(const std::string& text, std::int64_t line, JobCollector& out) {
 
 }  // namespace
 
-Result<Unit> ReadPhilly(LineReader& lines, JobCollector& out) {
+Result<Unit> ReadPhilly(LineReader& lines, JobCollector& out, const std::string& where) {
   ObjectCutter cutter;
   for (;;) {
     const Result<std::string_view> bytes = lines.TakeBytes();
-    if (!bytes) return std::unexpected(bytes.error());
+    if (!bytes) return base::Wrap(bytes.error(), where);
     if (bytes->empty()) break;
     for (const char c : *bytes) {
       if (cutter.Take(c)) {
         TakeJob(cutter.object(), cutter.first_line(), out);
         if (out.error()) return std::unexpected(*out.error());
       } else if (cutter.object().size() > kMaxObjectBytes) {
-        return Fail(ErrorCode::kInvalid, "line " + std::to_string(cutter.first_line()) +
+        return Fail(ErrorCode::kInvalid, where + ":" + std::to_string(cutter.first_line()) +
                                              ": a job of more than 1 MiB; is a brace missing?");
       }
     }

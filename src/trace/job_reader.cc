@@ -451,8 +451,8 @@ Result<JobTrace> ReadJobs(ByteSource& source, std::string_view path, const ReadO
   if (!first) return std::unexpected(first.error());
   const bool json = options.format.empty() ? StartsAsJson(*first) : options.format == kPhilly.name;
   if (json) {
-    if (Result<Unit> read = ReadPhilly(lines, out); !read) {
-      return out.error() ? std::unexpected(read.error()) : base::Wrap(read.error(), where);
+    if (Result<Unit> read = ReadPhilly(lines, out, where); !read) {
+      return std::unexpected(read.error());
     }
     return out.Finish(kPhilly.name, lines, true, 0);
   }

@@ -190,7 +190,7 @@ TEST(ReadJobs, RefusesWhatIsNoTrace) {
       {"submit_s,gpus,duration_s\n1,x,5\n", "f: no job with GPUs; the first complaint: f:2: an"},
       {"[]", "f: no job with GPUs"},
       {"[{\"a\":", "f: no job with GPUs; the first complaint: f:1: a torn line"},
-      {"[{\"a\":\"" + std::string(2 << 20, 'x'), "f: line 1: a job of more than 1 MiB"},
+      {"[{\"a\":\"" + std::string(2 << 20, 'x'), "f:1: a job of more than 1 MiB"},
   };
   for (const auto& [text, error] : cases) {
     const auto trace = Read(text);

@@ -17,14 +17,15 @@ using base::Fail;
 using base::Result;
 
 std::string Place(std::string_view path, int line) {
-  return base::Printable(path, 200) + ": line " + std::to_string(line) + ": ";
+  return base::Printable(path, 200) + ":" + std::to_string(line) + ": ";
 }
 
 }  // namespace
 
 Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
-  const Result<CsvTable> table = CsvTable::Parse(csv, {"submit_s", "workload_id"}, kMaxTraceTasks);
-  if (!table) return base::Wrap(table.error(), base::Printable(path, 200));
+  const Result<CsvTable> table =
+      CsvTable::Parse(csv, {"submit_s", "workload_id"}, kMaxTraceTasks, base::Printable(path, 200));
+  if (!table) return std::unexpected(table.error());
   if (table->size() == 0) {
     return Fail(ErrorCode::kInvalid, base::Printable(path, 200) + ": no tasks");
   }
@@ -33,19 +34,16 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
   for (std::size_t i = 0; i < table->size(); ++i) {
     const base::CsvRow row = table->Row(i);
     const Result<double> submit_s = row.Required("submit_s", 0, base::Seconds(kMaxSubmission));
-    if (!submit_s) return base::Wrap(submit_s.error(), base::Printable(path, 200));
+    if (!submit_s) return std::unexpected(submit_s.error());
     const Result<std::optional<double>> solo_s = row.Number("solo_s", kMinSoloS, kMaxSoloS);
-    if (!solo_s) return base::Wrap(solo_s.error(), base::Printable(path, 200));
+    if (!solo_s) return std::unexpected(solo_s.error());
     Submission submission{.at = base::Duration(std::llround(*submit_s * 1000)),
                           .workload_id = std::string(base::Trim(row.Text("workload_id"))),
                           .line = row.line(),
                           .solo_s = *solo_s};
-    if (submission.workload_id.empty()) {
-      return Fail(ErrorCode::kInvalid, Place(path, row.line()) + "column 'workload_id' is empty");
-    }
+    if (submission.workload_id.empty()) return row.Wrong("column 'workload_id' is empty");
     if (!trace.submissions.empty() && submission.at < trace.submissions.back().at) {
-      return Fail(ErrorCode::kInvalid,
-                  Place(path, row.line()) + "submit_s is earlier than the one above it");
+      return row.Wrong("submit_s is earlier than the one above it");
     }
     trace.submissions.push_back(std::move(submission));
   }

@@ -50,20 +50,18 @@ TEST(Catalogue, TellsUnknownFromUnusable) {
 TEST(Catalogue, RefusesWithTheLine) {
   const std::vector<std::pair<std::string, const char*>> cases{
       {"", "c.csv: empty"},
-      {"a,b\n", "c.csv: line 1: no column 'workload_id'"},
+      {"a,b\n", "c.csv:1: no column 'workload_id'"},
       {"workload_id,gpus,solo_seconds,solo_smact,mps_sensitivity,mps_pressure\n",
        "c.csv: no column 'memory_mib'"},
-      {std::string(kHeader) + "a,1\n", "c.csv: line 2: 2 columns"},
-      {std::string(kHeader) + "a,0,10,0.5,1,0.1,100,,,,,,,\n", "c.csv: line 2: column 'gpus'"},
-      {std::string(kHeader) + "a,1.5,10,0.5,1,0.1,100,,,,,,,\n", "c.csv: line 2: column 'gpus'"},
-      {std::string(kHeader) + "a,1,-1,0.5,1,0.1,100,,,,,,,\n", "c.csv: line 2: column 'solo_sec"},
-      {std::string(kHeader) + "a,1,10,80,1,0.1,100,,,,,,,\n", "c.csv: line 2: column 'solo_smact'"},
-      {std::string(kHeader) + "a,1,10,0.5,1,0.1,1e99,,,,,,,\n",
-       "c.csv: line 2: column 'memory_mib"},
-      {std::string(kHeader) + ",1,10,0.5,1,0.1,100,,,,,,,\n",
-       "c.csv: line 2: column 'workload_id'"},
+      {std::string(kHeader) + "a,1\n", "c.csv:2: 2 columns"},
+      {std::string(kHeader) + "a,0,10,0.5,1,0.1,100,,,,,,,\n", "c.csv:2: column 'gpus'"},
+      {std::string(kHeader) + "a,1.5,10,0.5,1,0.1,100,,,,,,,\n", "c.csv:2: column 'gpus'"},
+      {std::string(kHeader) + "a,1,-1,0.5,1,0.1,100,,,,,,,\n", "c.csv:2: column 'solo_sec"},
+      {std::string(kHeader) + "a,1,10,80,1,0.1,100,,,,,,,\n", "c.csv:2: column 'solo_smact'"},
+      {std::string(kHeader) + "a,1,10,0.5,1,0.1,1e99,,,,,,,\n", "c.csv:2: column 'memory_mib"},
+      {std::string(kHeader) + ",1,10,0.5,1,0.1,100,,,,,,,\n", "c.csv:2: column 'workload_id'"},
       {std::string(kHeader) + "a,1,10,0.5,1,0.1,100,,,,,,,\na,1,10,0.5,1,0.1,100,,,,,,,\n",
-       "c.csv: line 3: workload 'a' for the second time"},
+       "c.csv:3: workload 'a' for the second time"},
   };
   for (const auto& [csv, error] : cases) {
     const auto catalogue = Catalogue::Parse(csv, "c.csv");
@@ -121,16 +119,16 @@ TEST(ParseTrace, RefusesWithTheLine) {
   const std::vector<std::pair<std::string, const char*>> cases{
       {"", "t.csv: empty"},
       {"submit_s,workload_id\n", "t.csv: no tasks"},
-      {"submit_s\n0\n", "t.csv: line 1: no column 'workload_id'"},
-      {"submit_s,workload_id\n5,a\n4,a\n", "t.csv: line 3: submit_s is earlier"},
-      {"submit_s,workload_id\n-1,a\n", "t.csv: line 2: column 'submit_s'"},
-      {"submit_s,workload_id\nnan,a\n", "t.csv: line 2: column 'submit_s'"},
-      {"submit_s,workload_id\n1e12,a\n", "t.csv: line 2: column 'submit_s'"},
-      {"submit_s,workload_id\n,a\n", "t.csv: line 2: column 'submit_s' is empty"},
-      {"submit_s,workload_id\n1,\n", "t.csv: line 2: column 'workload_id' is empty"},
-      {"submit_s,workload_id\n1,a,b\n", "t.csv: line 2: 3 columns"},
-      {"submit_s,workload_id,solo_s\n1,a,0\n", "t.csv: line 2: column 'solo_s'"},
-      {"submit_s,workload_id\n1,\"a\n", "t.csv: line 2: a quote is not closed"},
+      {"submit_s\n0\n", "t.csv:1: no column 'workload_id'"},
+      {"submit_s,workload_id\n5,a\n4,a\n", "t.csv:3: submit_s is earlier"},
+      {"submit_s,workload_id\n-1,a\n", "t.csv:2: column 'submit_s'"},
+      {"submit_s,workload_id\nnan,a\n", "t.csv:2: column 'submit_s'"},
+      {"submit_s,workload_id\n1e12,a\n", "t.csv:2: column 'submit_s'"},
+      {"submit_s,workload_id\n,a\n", "t.csv:2: column 'submit_s' is empty"},
+      {"submit_s,workload_id\n1,\n", "t.csv:2: column 'workload_id' is empty"},
+      {"submit_s,workload_id\n1,a,b\n", "t.csv:2: 3 columns"},
+      {"submit_s,workload_id,solo_s\n1,a,0\n", "t.csv:2: column 'solo_s'"},
+      {"submit_s,workload_id\n1,\"a\n", "t.csv:2: a quote is not closed"},
   };
   for (const auto& [csv, error] : cases) {
     const auto trace = ParseTrace(csv, "t.csv");
@@ -144,7 +142,7 @@ TEST(MatchWorkloads, NamesTheLineOfAnUnknownOne) {
   const auto trace = ParseTrace("submit_s,workload_id\n0,a\n1,b\n", "t.csv");
   const auto matched = MatchWorkloads(*trace, *catalogue, "t.csv");
   ASSERT_FALSE(matched);
-  EXPECT_EQ(matched.error().message, "t.csv: line 3: workload 'b' is not in the catalogue");
+  EXPECT_EQ(matched.error().message, "t.csv:3: workload 'b' is not in the catalogue");
 }
 
 TEST(BuiltIn, DemoIsTheMixItPromises) {

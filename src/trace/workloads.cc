@@ -54,7 +54,7 @@ class RowReader {
   }
   void Wrong(std::string_view what) {
     if (error_) return;
-    error_ = base::Error{ErrorCode::kInvalid, fmt::format("line {}: {}", row_.line(), what)};
+    error_ = row_.Wrong(what).error();
   }
   const std::optional<base::Error>& error() const { return error_; }
 
@@ -186,8 +186,8 @@ Result<Catalogue> Catalogue::Parse(std::string_view csv, std::string_view path) 
   const std::string where = base::Printable(path, 200);
   const Result<CsvTable> table = CsvTable::Parse(
       csv, {"workload_id", "gpus", "solo_seconds", "solo_smact", "mps_sensitivity", "mps_pressure"},
-      kMaxWorkloads);
-  if (!table) return base::Wrap(table.error(), where);
+      kMaxWorkloads, where);
+  if (!table) return std::unexpected(table.error());
   if (std::none_of(kMemoryColumns.begin(), kMemoryColumns.end(),
                    [&](const char* column) { return table->HasColumn(column); })) {
     return Fail(ErrorCode::kInvalid, where + ": no column 'memory_mib' in the header");
@@ -202,7 +202,7 @@ Result<Catalogue> Catalogue::Parse(std::string_view csv, std::string_view path) 
     if (catalogue.workloads_.contains(id) || catalogue.unusable_.contains(id)) {
       in.Wrong("workload '" + base::Printable(id, 60) + "' for the second time");
     }
-    if (in.error()) return base::Wrap(*in.error(), where);
+    if (in.error()) return std::unexpected(*in.error());
     if (missing.empty()) {
       catalogue.workloads_.emplace(std::move(id), std::move(workload));
     } else {
