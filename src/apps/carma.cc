@@ -1,7 +1,14 @@
 // carma: the command for people.
+#include <string_view>
+
 #include "cli/command.h"
+#include "gpu/cuda_context.h"
 
 int main(int argc, char** argv) {
+  // A child of `carma doctor`; before anything else, since the CUDA driver wants a fresh process.
+  if (argc == 2 && std::string_view(argv[1]) == carma::gpu::kHoldContextWord) {
+    return carma::gpu::HoldContext();
+  }
   carma::cli::Context context;
   context.version = CARMA_VERSION;
   return carma::cli::RunCarma(argc, argv, context);

@@ -1,22 +1,20 @@
 // What `carma doctor` looks at, and what it makes of it. Checks are functions of facts; gathering
-// the facts stands apart, so that tests need no GPU, no root and no broken machine.
+// the facts (doctor_ask.h) stands apart, so that tests need no GPU, no root and no broken machine.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "api/views.h"
 #include "base/result.h"
 #include "cli/terminal.h"
 #include "config/settings.h"
 #include "gpu/nvml_probe.h"
 #include "gpu/probe.h"
-#include "task/cgroup.h"
 
 namespace carma::cli {
+
+struct ContextFacts;
 
 enum class Level {
   kOk,
@@ -32,6 +30,7 @@ struct Finding {
   std::string remedy;  // what to do, one line; empty for kOk
 };
 
+// A whole GPU, or one instance of a divided one.
 struct GpuFacts {
   gpu::DeviceInfo info;
   base::Result<gpu::Reading> reading;
@@ -46,42 +45,17 @@ struct DriverFacts {
 };
 
 // Versions of driver and library, or why there are none; then one or more findings per GPU: what is
-// read from whom, by which rule tasks come to share it, and its condition.
+// read from whom, by which rule tasks come to share it, and its condition; then what MIG means for
+// the tasks of this server.
 std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Settings& settings);
-
-// Rights and surroundings, read below `root` ("" on a real machine): pid namespace, hidden
-// processes of others, profiling for administrators only, device files.
-std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool simulated);
-
-// The MPS control daemon in the configured directory, below `root`.
-Finding CheckMps(const std::string& root, const config::Settings& settings);
-
-Finding CheckCgroups(const task::CgroupBase& place, const config::Settings& settings);
-
-struct DiskFacts {
-  std::string path;  // of the folder that exists
-  std::uint64_t free_bytes = 0;
-  std::uint64_t free_files = 0;  // 0 with no limit: the file system counts none
-  bool counts_files = true;
-};
-Finding CheckDisk(const base::Result<DiskFacts>& disk);
-
-struct ClockFacts {
-  std::int64_t now_ms = 0;
-  bool synchronised = true;
-  // The daemon's time when it was asked, if it runs in real time.
-  std::optional<std::int64_t> daemon_ms;
-};
-Finding CheckClock(const ClockFacts& clock);
-
-std::vector<Finding> CheckDaemon(const base::Result<api::StatusView>& status,
-                                 const std::string& socket_path);
 
 // One line per finding, its remedy below it; the worst is said last.
 std::string DoctorText(const std::vector<Finding>& findings, const Screen& screen);
 // {"worst":"warn","findings":[{"topic","level","text","remedy"}],"gpus":[{"uuid","name","pci",
-// "activity":"gpm","counters":[names of what it counts],"values":[names of what else is told]}]}.
-std::string DoctorJson(const std::vector<Finding>& findings, const DriverFacts& facts);
+// "activity":"gpm","counters":[names of what it counts],"values":[names of what else is told]}],
+// "contexts":[{"gpu_type","gpu","measured_mib" or "not_measured","assumed_mib","taught_by"}]}.
+std::string DoctorJson(const std::vector<Finding>& findings, const DriverFacts& facts,
+                       const std::vector<ContextFacts>& contexts);
 Level Worst(const std::vector<Finding>& findings);
 
 }  // namespace carma::cli

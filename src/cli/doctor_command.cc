@@ -1,25 +1,24 @@
 // doctor: looks over the machine for whatever CARMA needs, and records what the driver answers.
 #include <fcntl.h>
-#include <sys/statvfs.h>
-#include <sys/timex.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
-#include <functional>
+#include <iterator>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/text.h"
 #include "base/unique_fd.h"
 #include "cli/calls.h"
 #include "cli/command.h"
 #include "cli/doctor.h"
+#include "cli/doctor_ask.h"
+#include "cli/doctor_context.h"
+#include "cli/doctor_machine.h"
+#include "cli/doctor_mps.h"
 #include "cli/verbs.h"
 #include "gpu/load_probe.h"
 #include "gpu/recording.h"
@@ -31,10 +30,6 @@ using base::ErrorCode;
 using base::Fail;
 using base::Result;
 
-// Real time until the driver has answered everything once.
-constexpr std::chrono::seconds kDriverPatience{20};
-// Counters are means between two samples, which NVML wants at least 100 ms apart.
-constexpr std::chrono::milliseconds kSamplePause{300};
 constexpr std::chrono::seconds kRecordPeriod{1};
 
 struct DoctorFlags {
@@ -42,123 +37,12 @@ struct DoctorFlags {
   std::string record;  // empty: no recording
   std::string replay;  // a recording to look at in place of this machine's GPUs
   int seconds = 60;
+  bool measure = true;  // what a CUDA context takes
   bool socket_given = false;
 };
 
-// The call may never come back: then its thread is left to the end of the process.
-template <class T>
-std::optional<T> Within(std::chrono::seconds patience, std::function<T()> call) {
-  struct Meeting {
-    std::mutex mutex;
-    std::condition_variable done;
-    std::optional<T> value;
-  };
-  auto meeting = std::make_shared<Meeting>();  // shared: either side may be the last
-  std::thread([meeting, call = std::move(call)] {
-    T value = call();
-    const std::scoped_lock lock(meeting->mutex);
-    meeting->value = std::move(value);
-    meeting->done.notify_one();
-  }).detach();
-  std::unique_lock lock(meeting->mutex);
-  meeting->done.wait_for(lock, patience, [&] { return meeting->value.has_value(); });
-  return std::move(meeting->value);
-}
-
-gpu::ProbeOptions OptionsOf(const config::Settings& settings) {
-  return {.nvml_library = settings.nvml_library,
-          .source = settings.activity_source,
-          .period = settings.sample_period};
-}
-
-DriverFacts AskDriver(const config::Settings& settings) {
-  DriverFacts facts{.versions = gpu::AskDriverVersions(settings.nvml_library),
-                    .gpus = {},
-                    .dcgm_trouble = "",
-                    .simulated = !settings.simgpu_state.empty()};
-  if (!facts.versions) return facts;
-  Result<gpu::LoadedProbe> loaded = gpu::LoadProbe(OptionsOf(settings));
-  if (!loaded) {
-    facts.gpus = std::unexpected(loaded.error());
-    return facts;
-  }
-  const Result<std::vector<gpu::DeviceInfo>> devices = loaded->probe->Devices();
-  if (!devices) {
-    facts.gpus = std::unexpected(devices.error());
-    return facts;
-  }
-  std::this_thread::sleep_for(kSamplePause);
-  base::SystemClock clock;
-  for (std::size_t i = 0; i < devices->size(); ++i) {
-    facts.gpus->push_back({(*devices)[i], loaded->probe->Read(i, clock.Now())});
-  }
-  if (loaded->dcgm_trouble) facts.dcgm_trouble = loaded->dcgm_trouble();
-  return facts;
-}
-
-DriverFacts AskDriverPatiently(const config::Settings& settings) {
-  std::optional<DriverFacts> facts =
-      Within<DriverFacts>(kDriverPatience, [settings] { return AskDriver(settings); });
-  if (facts) return std::move(*facts);
-  return {.versions = Fail(ErrorCode::kUnavailable, "the driver has not answered for " +
-                                                        std::to_string(kDriverPatience.count()) +
-                                                        " s: it hangs"),
-          .gpus = {},
-          .dcgm_trouble = "",
-          .simulated = !settings.simgpu_state.empty(),
-          .hangs = true};
-}
-
-// The last answers of a recording, which somebody else's machine gave.
-Result<DriverFacts> AskRecording(const std::string& path) {
-  const Result<std::string> text = base::ReadFile(path, gpu::kMaxRecordingBytes);
-  if (!text) return std::unexpected(text.error());
-  const Result<gpu::Recording> recording = gpu::ParseRecording(*text);
-  if (!recording) return base::Wrap(recording.error(), path);
-  DriverFacts facts{.versions = gpu::DriverVersions{.driver = recording->driver},
-                    .gpus = {},
-                    .dcgm_trouble = "",
-                    .simulated = false};
-  for (const gpu::DeviceInfo& info : recording->devices) {
-    facts.gpus->push_back({info, Fail(ErrorCode::kUnavailable, "nothing was recorded of it")});
-  }
-  for (const gpu::RecordedAnswer& answer : recording->answers) {
-    (*facts.gpus)[answer.device].reading = answer.reading;
-  }
-  return facts;
-}
-
-Result<DiskFacts> AskDisk(std::string path) {
-  while (!base::Exists(path) && path.size() > 1) {
-    const std::size_t slash = path.rfind('/');
-    path = slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
-  }
-  struct statvfs disk {};
-  if (::statvfs(path.c_str(), &disk) != 0) return base::FailErrno(errno, path);
-  return DiskFacts{.path = path,
-                   .free_bytes = std::uint64_t{disk.f_bavail} * disk.f_frsize,
-                   .free_files = disk.f_favail,
-                   .counts_files = disk.f_files > 0};
-}
-
-ClockFacts AskClock(const Result<api::StatusView>& status) {
-  timex answer{};
-  ClockFacts clock{.now_ms = base::ToMs(base::SystemClock().Now()),
-                   .synchronised = ::adjtimex(&answer) != TIME_ERROR,
-                   .daemon_ms = {}};
-  if (status && status->time_scale == 1) clock.daemon_ms = status->now_ms;
-  return clock;
-}
-
-// Of the daemon where there is one, for it is the one that makes groups; else of this process.
-task::CgroupBase AskCgroups(const Result<api::StatusView>& status) {
-  if (!status) return task::FindCgroupBase();
-  const std::string process = "/proc/" + std::to_string(status->pid);
-  constexpr std::size_t kMaxText = 1 << 20;
-  const Result<std::string> group = base::ReadFile(process + "/cgroup", kMaxText);
-  const Result<std::string> mounts = base::ReadFile(process + "/mountinfo", kMaxText);
-  if (!group || !mounts) return {.root = "", .path = "", .reason = "the daemon's group is hidden"};
-  return task::ParseCgroupPlace(*group, *mounts);
+void Append(std::vector<Finding> more, std::vector<Finding>& findings) {
+  std::move(more.begin(), more.end(), std::back_inserter(findings));
 }
 
 // For the configuration of a daemon that runs as root, or not. The simulated driver finds its
@@ -173,10 +57,38 @@ Result<config::Settings> LoadSettings(const DoctorFlags& flags, bool of_root) {
   return std::move(loaded->settings);
 }
 
-Result<api::StatusView> AskDaemon(Context& context) {
-  auto answer = GetStatus(context.client());
-  if (!answer) return std::unexpected(answer.error());
-  return std::move(answer->value);
+std::vector<ContextFacts> LookAtContexts(Context& context, const DoctorFlags& flags,
+                                         const config::Settings& settings,
+                                         const DriverFacts& driver) {
+  std::vector<ContextFacts> contexts;
+  if (!driver.versions || !driver.gpus) return contexts;
+  for (ContextSeat& seat : ContextSeats(*driver.gpus)) {
+    const std::string& type = (*driver.gpus)[seat.gpu].info.name;
+    if (!flags.measure) seat.obstacle = "--no-measure";
+    if (driver.simulated) seat.obstacle = "the driver is simulated";
+    contexts.push_back({.gpu_type = type,
+                        .gpu = seat.gpu,
+                        .cost = {},
+                        .not_measured = std::move(seat.obstacle),
+                        .assumed = AskAssumed(context.client(), type, settings)});
+  }
+  MeasureContexts(settings, driver, contexts);
+  return contexts;
+}
+
+// Whatever is no part of the driver.
+std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFacts& daemon,
+                                bool simulated, bool of_root, const std::string& socket_path) {
+  const bool is_root = ::geteuid() == 0;
+  std::vector<Finding> findings = CheckRights("", is_root, simulated);
+  Append(CheckMps("", settings, base::GetEnv("PATH", "/usr/bin:/bin"), is_root == of_root),
+         findings);
+  Append({CheckCgroups(AskCgroups(daemon), settings), CheckDisk(AskDisk(settings.state_dir)),
+          CheckClock(AskClock(daemon))},
+         findings);
+  Append(CheckSettings("", settings), findings);
+  Append(CheckDaemon(daemon, socket_path), findings);
+  return findings;
 }
 
 void RunDoctor(Context& context, const DoctorFlags& flags) {
@@ -185,29 +97,25 @@ void RunDoctor(Context& context, const DoctorFlags& flags) {
     if (!named) return context.Fail(named.error());
     context.socket_path = named->socket;
   }
-  const Result<api::StatusView> status = AskDaemon(context);
+  const DaemonFacts daemon = AskDaemon(context.client());
   // A daemon that serves everybody is root's, whoever asks.
-  const bool of_root = status ? status->uid == 0 : ::geteuid() == 0;
-  const Result<config::Settings> loaded = LoadSettings(flags, of_root);
-  if (!loaded) return context.Fail(loaded.error());
-  const config::Settings& settings = *loaded;
-  Result<DriverFacts> facts = flags.replay.empty()
-                                  ? Result<DriverFacts>(AskDriverPatiently(settings))
-                                  : AskRecording(flags.replay);
-  if (!facts) return context.Fail(facts.error());
+  const bool of_root = daemon.status ? daemon.status->uid == 0 : ::geteuid() == 0;
+  const Result<config::Settings> settings = LoadSettings(flags, of_root);
+  if (!settings) return context.Fail(settings.error());
+  const Result<DriverFacts> driver =
+      flags.replay.empty() ? AskDriver(*settings) : AskRecording(flags.replay);
+  if (!driver) return context.Fail(driver.error());
 
-  std::vector<Finding> findings = CheckDriver(*facts, settings);
-  const auto add = [&](std::vector<Finding> more) {
-    std::move(more.begin(), more.end(), std::back_inserter(findings));
-  };
+  std::vector<Finding> findings = CheckDriver(*driver, *settings);
+  std::vector<ContextFacts> contexts;
   if (flags.replay.empty()) {
-    add(CheckRights("", ::geteuid() == 0, facts->simulated));
-    add({CheckMps("", settings), CheckCgroups(AskCgroups(status), settings),
-         CheckDisk(AskDisk(settings.state_dir)), CheckClock(AskClock(status))});
-    add(CheckDaemon(status, context.socket_path));
+    contexts = LookAtContexts(context, flags, *settings, *driver);
+    for (const ContextFacts& each : contexts) findings.push_back(CheckContext(each));
+    Append(LookAround(*settings, daemon, driver->simulated, of_root, context.socket_path),
+           findings);
   }
-  Print(context,
-        context.json ? DoctorJson(findings, *facts) : DoctorText(findings, ScreenOf(context.out)));
+  Print(context, context.json ? DoctorJson(findings, *driver, contexts)
+                              : DoctorText(findings, ScreenOf(context.out)));
   if (Worst(findings) == Level::kBad) context.exit_code = kExitFailure;
 }
 
@@ -216,7 +124,7 @@ void RunDoctor(Context& context, const DoctorFlags& flags) {
 // Errors: kIo, and those of the driver before the first line is written.
 Result<std::size_t> Record(const config::Settings& settings, const std::string& version,
                            const DoctorFlags& flags) {
-  Result<gpu::LoadedProbe> loaded = gpu::LoadProbe(OptionsOf(settings));
+  Result<gpu::LoadedProbe> loaded = gpu::LoadProbe(ProbeOptionsOf(settings));
   if (!loaded) return std::unexpected(loaded.error());
   const Result<std::vector<gpu::DeviceInfo>> devices = loaded->probe->Devices();
   if (!devices) return std::unexpected(devices.error());
@@ -286,6 +194,8 @@ void AddDoctorCommand(CLI::App& app, Context& context) {
   verb->add_option("--replay", flags->replay, "look at the GPUs of a recording")
       ->type_name("FILE")
       ->excludes(record);
+  verb->add_flag("!--no-measure", flags->measure,
+                 "make no CUDA context on an idle GPU to see what it takes");
   const CLI::Option* socket = app.get_option("--socket");
   verb->callback([&context, flags, socket] {
     flags->socket_given = socket->count() > 0 || !base::GetEnv("CARMA_SOCKET").empty();

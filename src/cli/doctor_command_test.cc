@@ -76,6 +76,25 @@ TEST_F(DoctorCommand, LooksOverTheMachine) {
   EXPECT_EQ((*json)["gpus"][0]["activity"], "gpm");
 }
 
+TEST_F(DoctorCommand, MeasuresAContextInAChild) {
+  ::setenv("LD_LIBRARY_PATH", CARMA_FAKE_CUDA_DIR "/whole", 1);
+  const Ran ran = Doctor({});
+  EXPECT_THAT(ran.out, HasSubstr("the process that made a context"))
+      << "the child held one, of which the scripted driver knows nothing";
+  ::setenv("CARMA_FAKE_CUDA", "fail=cuInit:802", 1);
+  const Ran refused = Doctor({});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.out, HasSubstr("on gpu 0: cuInit: system not yet initialized (CUDA 802)"));
+  EXPECT_THAT(refused.out, HasSubstr("nvidia-fabricmanager"));
+  const Ran skipped = Doctor({"--no-measure", "--json"});
+  const auto json = base::ParseJson(skipped.out);
+  ASSERT_TRUE(json);
+  EXPECT_EQ((*json)["contexts"][0]["not_measured"], "--no-measure");
+  EXPECT_EQ((*json)["contexts"][0]["assumed_mib"], 1'455);
+  ::unsetenv("CARMA_FAKE_CUDA");
+  ::unsetenv("LD_LIBRARY_PATH");
+}
+
 TEST_F(DoctorCommand, FailsWhereSomethingIsBad) {
   nvml_->gpus[0].remap_failed = 1;
   const Ran broken = Doctor({});

@@ -2,13 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <filesystem>
 #include <functional>
 
-#include "base/file.h"
 #include "base/json.h"
+#include "cli/doctor_context.h"
 
 namespace carma::cli {
 namespace {
@@ -116,8 +114,18 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
          r.condition.compute_mode = ComputeMode::kExclusiveProcess;
        },
        Level::kBad, "EXCLUSIVE"},
-      {"MIG", [](gpu::Reading& r, config::Settings&) { r.condition.mig = true; }, Level::kWarn,
-       "MIG instances"},
+      {"exclusive mode under MPS",
+       [](gpu::Reading& r, config::Settings& s) {
+         r.condition.compute_mode = ComputeMode::kExclusiveProcess;
+         s.collocation = config::CollocationMethod::kMps;
+       },
+       Level::kWarn, "only one user's MPS server"},
+      {"a program's fault", [](gpu::Reading& r, config::Settings&) { r.xids = {31}; }, Level::kWarn,
+       "Xid 31 while it was looked at"},
+      {"memory of a program", [](gpu::Reading& r, config::Settings&) { r.xids = {94}; },
+       Level::kWarn, "Xid 94"},
+      {"the GPU's fault", [](gpu::Reading& r, config::Settings&) { r.xids = {79}; }, Level::kBad,
+       "Xid 79"},
       {"memory of processes",
        [](gpu::Reading& r, config::Settings&) {
          r.processes = {{.pid = 1, .used_mib = 5}, {.pid = 2}};
@@ -138,9 +146,48 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
   }
   gpu::Reading exclusive = Healthy();
   exclusive.condition.compute_mode = ComputeMode::kExclusiveProcess;
-  config::Settings mps;
-  mps.collocation = config::CollocationMethod::kMps;
-  EXPECT_EQ(Worst(CheckDriver(OneGpu(exclusive), mps)), Level::kOk) << "as MPS wants it";
+  exclusive.xids = {63};
+  config::Settings alone;
+  alone.collocation = config::CollocationMethod::kExclusive;
+  EXPECT_EQ(Worst(CheckDriver(OneGpu(exclusive), alone)), Level::kOk)
+      << "nobody shares, and what Xid 63 tells is told elsewhere";
+}
+
+TEST(DoctorGpus, InstancesAreCountedAndWholeGpusMissed) {
+  DriverFacts facts = OneGpu(Healthy());
+  for (int i = 0; i < 2; ++i) {
+    gpu::Reading reading = Healthy();
+    reading.condition.mig = true;
+    facts.gpus->push_back(
+        {{.uuid = "MIG-" + std::to_string(i),
+          .name = "A100 MIG 3g.20gb",
+          .mig = gpu::MigPlace{.parent_uuid = "GPU-b", .profile = 9, .profile_name = "3g.20gb"}},
+         reading});
+  }
+  config::Settings settings;
+  const std::vector<Finding> mixed = CheckDriver(facts, settings);
+  EXPECT_EQ(Worst(mixed), Level::kOk) << FirstTrouble(mixed).text;
+  EXPECT_EQ(mixed.back().topic, "mig");
+  EXPECT_EQ(mixed.back().text,
+            "1 of 2 boards divided: 2 x 3g.20gb; one task each (collocation.share_mig = false)");
+  settings.policy.share_mig = true;
+  EXPECT_THAT(CheckDriver(facts, settings).back().text, HasSubstr("by the rules of a GPU"));
+  facts.gpus->erase(facts.gpus->begin());
+  const Finding divided = FirstTrouble(CheckDriver(facts, settings));
+  EXPECT_EQ(divided.topic, "mig");
+  EXPECT_THAT(divided.text, HasSubstr("no GPU is whole: tasks of several GPUs can never run"));
+  EXPECT_NE(divided.remedy, "");
+}
+
+TEST(DoctorGpus, OneThatCouldNotBeDescribedIsBad) {
+  DriverFacts facts = OneGpu(Fail(ErrorCode::kNotFound, "as its trouble says"));
+  (*facts.gpus)[0].info.trouble = "GPU GPU-a: MIG is on but it has no instance";
+  const Finding none = FirstTrouble(CheckDriver(facts, {}));
+  EXPECT_EQ(none.level, Level::kBad);
+  EXPECT_EQ(none.text, "GPU GPU-a: MIG is on but it has no instance");
+  EXPECT_THAT(none.remedy, HasSubstr("nvidia-smi -mig 0"));
+  (*facts.gpus)[0].info.trouble = "its memory is not told";
+  EXPECT_THAT(FirstTrouble(CheckDriver(facts, {})).remedy, HasSubstr("nvidia-smi -q"));
 }
 
 TEST(DoctorGpus, ADriverThatDoesNotAnswerIsBad) {
@@ -167,100 +214,6 @@ TEST(DoctorGpus, ADriverThatDoesNotAnswerIsBad) {
   EXPECT_THAT(lost.remedy, HasSubstr("nvidia-smi -r"));
 }
 
-// A machine's files below a folder.
-class DoctorMachine : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = "/tmp/carma-doctor-XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-  void Put(const std::string& path, const std::string& text) {
-    ASSERT_TRUE(base::MakeDirs(root_ + path.substr(0, path.rfind('/'))));
-    ASSERT_TRUE(base::WriteFileAtomic(root_ + path, text));
-  }
-  void Link(const std::string& path, const std::string& target) {
-    ASSERT_TRUE(base::MakeDirs(root_ + path.substr(0, path.rfind('/'))));
-    std::filesystem::create_symlink(target, root_ + path);
-  }
-  std::string root_;
-};
-
-TEST_F(DoctorMachine, AnEmptyOneHasNothingToComplainAbout) {
-  EXPECT_EQ(Worst(CheckRights(root_, true, false)), Level::kOk);
-  EXPECT_EQ(Worst(CheckRights(root_, false, false)), Level::kOk);
-  EXPECT_EQ(CheckMps(root_, {}).level, Level::kOk);
-}
-
-TEST_F(DoctorMachine, HiddenProcessesOfOthers) {
-  Put("/proc/mounts", "proc /proc proc rw,nosuid,hidepid=invisible 0 0\n");
-  EXPECT_THAT(FirstTrouble(CheckRights(root_, false, false)).text, HasSubstr("hidepid=invisible"));
-  EXPECT_EQ(Worst(CheckRights(root_, true, false)), Level::kOk) << "root sees them";
-  Put("/proc/mounts", "proc /proc proc rw,hidepid=0 0 0\ntmpfs /x tmpfs rw,hidepid=2 0 0\nshort\n");
-  EXPECT_EQ(Worst(CheckRights(root_, false, false)), Level::kOk);
-}
-
-TEST_F(DoctorMachine, APidNamespaceOfItsOwn) {
-  Link("/proc/self/ns/pid", "pid:[4026532211]");
-  EXPECT_THAT(FirstTrouble(CheckRights(root_, true, false)).text, HasSubstr("pid namespace"));
-  EXPECT_EQ(Worst(CheckRights(root_, true, true)), Level::kOk) << "a simulated driver shares it";
-}
-
-TEST_F(DoctorMachine, CountersForAdministratorsOnly) {
-  Put("/proc/driver/nvidia/params", "ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 1\n");
-  EXPECT_THAT(FirstTrouble(CheckRights(root_, false, false)).text, HasSubstr("administrators"));
-  EXPECT_EQ(Worst(CheckRights(root_, true, false)), Level::kOk);
-}
-
-TEST_F(DoctorMachine, MpsAsItIsConfigured) {
-  config::Settings streams;
-  streams.mps_dir = "/mps";
-  config::Settings mps = streams;
-  mps.collocation = config::CollocationMethod::kMps;
-  EXPECT_THAT(CheckMps(root_, mps).text, HasSubstr("there is no /mps"));
-  Put("/mps/nvidia-cuda-mps-control.pid", "4242\n");
-  EXPECT_THAT(CheckMps(root_, mps).text, HasSubstr("no MPS control daemon"));
-  EXPECT_EQ(CheckMps(root_, streams).level, Level::kOk);
-  Put("/proc/4242/stat", "");
-  EXPECT_THAT(CheckMps(root_, mps).text, HasSubstr("/mps/control is not ours"));
-  Put("/mps/control", "");
-  EXPECT_EQ(CheckMps(root_, mps).level, Level::kOk);
-  EXPECT_EQ(CheckMps(root_, streams).level, Level::kWarn) << "tasks would join it unknown to CARMA";
-  Put("/mps/nvidia-cuda-mps-control.pid", "-1");
-  EXPECT_EQ(CheckMps(root_, mps).level, Level::kBad);
-}
-
-TEST(Doctor, CgroupsDiskClockAndDaemon) {
-  config::Settings settings;
-  EXPECT_EQ(CheckCgroups({.root = "/r", .path = "/r/p", .reason = ""}, settings).level, Level::kOk);
-  EXPECT_EQ(CheckCgroups({.root = "", .path = "", .reason = "read-only"}, settings).level,
-            Level::kWarn);
-  settings.cgroups = false;
-  EXPECT_EQ(CheckCgroups({}, settings).level, Level::kOk);
-
-  const auto disk = [](std::uint64_t mib, std::uint64_t files) {
-    return CheckDisk(DiskFacts{.path = "/s", .free_bytes = mib << 20, .free_files = files}).level;
-  };
-  EXPECT_EQ(disk(2'000, 5'000), Level::kOk);
-  EXPECT_EQ(disk(500, 5'000), Level::kWarn);
-  EXPECT_EQ(disk(50, 5'000), Level::kBad);
-  EXPECT_EQ(disk(2'000, 10), Level::kBad);
-  EXPECT_EQ(CheckDisk(Fail(ErrorCode::kDenied, "x")).level, Level::kBad);
-
-  constexpr std::int64_t kNow = 1'790'000'000'000;
-  EXPECT_EQ(CheckClock({.now_ms = kNow, .daemon_ms = kNow - 4'000}).level, Level::kOk);
-  EXPECT_EQ(CheckClock({.now_ms = kNow, .daemon_ms = kNow - 60'000}).level, Level::kWarn);
-  EXPECT_EQ(CheckClock({.now_ms = kNow, .synchronised = false}).level, Level::kWarn);
-  EXPECT_EQ(CheckClock({.now_ms = 1'000}).level, Level::kBad);
-
-  EXPECT_EQ(CheckDaemon(Fail(ErrorCode::kUnavailable, "not running"), "/s")[0].level, Level::kWarn);
-  api::StatusView status;
-  EXPECT_EQ(Worst(CheckDaemon(status, "/s")), Level::kOk);
-  status.troubles = {"store: disk full"};
-  EXPECT_EQ(FirstTrouble(CheckDaemon(status, "/s")).text, "store: disk full");
-}
-
 TEST(Doctor, TextAndJsonSayTheSame) {
   DriverFacts facts = OneGpu(Healthy());
   const std::vector<Finding> findings = {{"driver", Level::kOk, "driver 1", ""},
@@ -274,13 +227,22 @@ TEST(Doctor, TextAndJsonSayTheSame) {
             "              -> reset\n"
             "1 bad, 1 to be looked at.\n");
   EXPECT_THAT(DoctorText({findings[0]}, {}), HasSubstr("All is well."));
-  const auto json = base::ParseJson(DoctorJson(findings, facts));
+  (*facts.gpus)[0].info.mig = gpu::MigPlace{.parent_uuid = "GPU-b", .profile_name = "1g.5gb"};
+  ContextFacts known{.gpu_type = "A100", .gpu = 0, .cost = gpu::ContextCost{.mib = 412}};
+  known.assumed.mib = 1'455;
+  ContextFacts refused{.gpu_type = "H100", .gpu = 1};
+  refused.cost = std::unexpected(gpu::ContextTrouble{.text = "cuInit: no"});
+  const auto json = base::ParseJson(DoctorJson(findings, facts, {known, refused}));
   ASSERT_TRUE(json);
   EXPECT_EQ((*json)["worst"], "bad");
   EXPECT_EQ((*json)["findings"][1]["remedy"], "turn it on");
   EXPECT_EQ((*json)["gpus"][0]["activity"], "gpm");
   EXPECT_EQ((*json)["gpus"][0]["counters"], base::Json::array({"sm_active"}));
   EXPECT_THAT((*json)["gpus"][0]["values"].dump(), HasSubstr("compute mode"));
+  EXPECT_EQ((*json)["gpus"][0]["mig_profile"], "1g.5gb");
+  EXPECT_EQ((*json)["contexts"][0]["measured_mib"], 412);
+  EXPECT_EQ((*json)["contexts"][0]["assumed_mib"], 1'455);
+  EXPECT_EQ((*json)["contexts"][1]["not_measured"], "cuInit: no");
 }
 
 }  // namespace
