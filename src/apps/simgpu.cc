@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <functional>
 
 #include "base/file.h"
@@ -34,6 +36,11 @@ struct Arguments {
   std::string code = "UNKNOWN";
   std::string function;
   std::int64_t mib = 0;
+  int xid = 0;
+  std::optional<std::int64_t> ecc_corrected, ecc_uncorrected, rows_remapped;
+  bool remap_pending = false;
+  bool remap_failed = false;
+  std::string recovery;
 };
 
 int Create(Arguments& arguments, Server*) {
@@ -73,6 +80,44 @@ int Clear(Arguments& arguments, Server* server) {
   return cleared ? 0 : Complain(cleared.error());
 }
 
+int Xid(Arguments& arguments, Server* server) {
+  const auto announced = server->AnnounceXid(arguments.gpu.value_or(0), arguments.xid);
+  return announced ? 0 : Complain(announced.error());
+}
+
+constexpr std::array<std::string_view, 5> kRecoveries = {"none", "reset", "reboot", "drain-p2p",
+                                                         "drain-and-reset"};
+
+int Damage(Arguments& arguments, Server* server) {
+  const int gpu = arguments.gpu.value_or(0);
+  if (gpu < 0 || gpu >= server->gpu_count()) {
+    return Complain({ErrorCode::kInvalid, "damage: expected the number of a GPU"});
+  }
+  auto condition = server->ConditionOf(gpu);
+  if (!condition) return Complain(condition.error());
+  condition->ecc_corrected = arguments.ecc_corrected.value_or(condition->ecc_corrected);
+  condition->ecc_uncorrected = arguments.ecc_uncorrected.value_or(condition->ecc_uncorrected);
+  condition->rows_remapped = arguments.rows_remapped.value_or(condition->rows_remapped);
+  if (arguments.remap_pending) condition->remap_pending = 1;
+  if (arguments.remap_failed) condition->remap_failed = 1;
+  if (!arguments.recovery.empty()) {
+    const auto* named = std::find(kRecoveries.begin(), kRecoveries.end(), arguments.recovery);
+    if (named == kRecoveries.end()) {
+      return Complain({ErrorCode::kInvalid,
+                       "damage: expected --recovery none, reset, reboot, drain-p2p or "
+                       "drain-and-reset"});
+    }
+    condition->recovery_action = static_cast<std::int32_t>(named - kRecoveries.begin());
+  }
+  const auto set = server->SetCondition(gpu, *condition);
+  return set ? 0 : Complain(set.error());
+}
+
+int Reset(Arguments& arguments, Server* server) {
+  const auto done = server->ResetGpu(arguments.gpu.value_or(0));
+  return done ? 0 : Complain(done.error());
+}
+
 // A foreign process: it holds memory until it is killed, and never computes.
 int Hold(Arguments& arguments, Server* server) {
   const carma::base::ProcessId self = carma::base::SelfProcess();
@@ -109,6 +154,21 @@ struct Verb {
   std::function<int(Arguments&, Server*)> run;
 };
 
+void AddDamage(CLI::App& damage, Arguments& arguments) {
+  const CLI::Range count(std::int64_t{0}, std::int64_t{1} << 40);
+  damage.add_option("gpu", arguments.gpu, "number of the GPU")->required();
+  damage.add_option("--ecc-corrected", arguments.ecc_corrected, "errors of memory, corrected")
+      ->check(count);
+  damage.add_option("--ecc-uncorrected", arguments.ecc_uncorrected, "the same, beyond repair")
+      ->check(count);
+  damage.add_option("--rows-remapped", arguments.rows_remapped, "rows of memory replaced so far")
+      ->check(count);
+  damage.add_flag("--remap-pending", arguments.remap_pending, "a reset will replace one more");
+  damage.add_flag("--remap-failed", arguments.remap_failed, "no spare row is left");
+  damage.add_option("--recovery", arguments.recovery,
+                    "what the driver wants: none, reset, reboot, drain-p2p, drain-and-reset");
+}
+
 std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
   const auto add = [&](const char* name, const char* what, bool attaches, auto run) {
     CLI::App* verb = app.add_subcommand(name, what);
@@ -122,10 +182,15 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
       add("show", "GPUs, processes, faults", true, Show),
       add("fault", "trouble a GPU or the driver", true, SetFault),
       add("clear", "end faults", true, Clear),
+      add("xid", "let the driver announce a critical error of a GPU", true, Xid),
+      add("damage", "give a GPU errors that last until it is reset", true, Damage),
+      add("reset", "end a GPU's faults and heal what a reset can", true, Reset),
       add("hold", "be a foreign process that holds memory until it is killed", true, Hold),
       add("audit", "exit 1 if any process or memory is left", true, Audit)};
   CLI::App& create = *verbs[0].app;
-  create.add_option("--shape", arguments.shape, "for example 2xA100-40GB,1xH100-80GB")
+  create
+      .add_option("--shape", arguments.shape,
+                  "for example 2xA100-40GB,A100-80GB:mig=3g.40gb+1g.10gb")
       ->capture_default_str();
   create.add_option("--time-scale", arguments.options.time_scale,
                     "simulated seconds per real second");
@@ -141,9 +206,15 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
     verbs[i].app->add_option("--gpu", arguments.gpu, "number of the GPU");
     verbs[i].app->add_flag("--driver", arguments.driver, "the whole driver");
   }
-  verbs[4].app->add_option("--gpu", arguments.gpu, "number of the GPU")->required();
-  verbs[4]
-      .app->add_option("--mib", arguments.mib, "how much")
+  CLI::App& xid = *verbs[4].app;
+  xid.add_option("gpu", arguments.gpu, "number of the GPU, or of an instance as show lists it")
+      ->required();
+  xid.add_option("xid", arguments.xid, "the error's number")->required()->check(CLI::Range(1, 999));
+  AddDamage(*verbs[5].app, arguments);
+  verbs[6].app->add_option("gpu", arguments.gpu, "number of the GPU")->required();
+  CLI::App& hold = *verbs[7].app;
+  hold.add_option("--gpu", arguments.gpu, "number of the GPU, or of an instance")->required();
+  hold.add_option("--mib", arguments.mib, "how much")
       ->required()
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
   return verbs;

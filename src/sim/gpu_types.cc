@@ -1,5 +1,9 @@
 #include "sim/gpu_types.h"
 
+#include <array>
+#include <cmath>
+#include <cstdlib>
+
 #include "base/csv.h"
 #include "base/text.h"
 
@@ -53,6 +57,69 @@ base::Result<GpuType> FindType(std::string_view name) {
                                                    "', expected one of " + base::Join(known, ", "));
 }
 
+// The instances of an A100; later GPUs have the same. NVIDIA's MIG user guide.
+constexpr std::array kMigSlices{
+    MigSlices{7, 8, 0},  MigSlices{4, 4, 5},  MigSlices{3, 4, 9},
+    MigSlices{2, 2, 14}, MigSlices{1, 2, 15}, MigSlices{1, 1, 19},
+};
+
+bool CanBeDivided(const GpuType& type) {
+  return type.type.starts_with("A100-") || type.type.starts_with("H100-") ||
+         type.type.starts_with("H200-");
+}
+
+base::Result<MigSlices> FindProfile(const GpuType& type, std::string_view name) {
+  std::vector<std::string> known;
+  for (const MigSlices& slices : kMigSlices) {
+    known.push_back(MigProfileName(type, slices));
+    if (known.back() == base::ToLower(name)) return slices;
+  }
+  return base::Fail(base::ErrorCode::kInvalid, "unknown MIG profile '" + base::Printable(name, 40) +
+                                                   "' of " + type.type + ", expected one of " +
+                                                   base::Join(known, ", "));
+}
+
+// "mig=3g.20gb+2g.10gb"
+base::Result<std::vector<MigSlices>> ParseMig(const GpuType& type, std::string_view text) {
+  constexpr std::string_view kPrefix = "mig=";
+  text = base::Trim(text);
+  if (!base::ToLower(text).starts_with(kPrefix)) {
+    return base::Fail(base::ErrorCode::kInvalid,
+                      "'" + base::Printable(text, 40) + "': expected mig=PROFILE+PROFILE");
+  }
+  if (!CanBeDivided(type)) {
+    return base::Fail(base::ErrorCode::kInvalid, type.type + " has no MIG");
+  }
+  text.remove_prefix(kPrefix.size());
+  std::vector<MigSlices> instances;
+  if (base::Trim(text).empty()) return instances;
+  int compute = 0, memory = 0;
+  for (const std::string_view name : base::Split(text, '+')) {
+    const base::Result<MigSlices> slices = FindProfile(type, base::Trim(name));
+    if (!slices) return std::unexpected(slices.error());
+    compute += slices->compute;
+    memory += slices->memory;
+    instances.push_back(*slices);
+    if (compute > kMigComputeSlices || memory > kMigMemorySlices) {
+      return base::Fail(base::ErrorCode::kInvalid, "'" + base::Printable(text, 60) +
+                                                       "' is more than one " + type.type + " has");
+    }
+  }
+  return instances;
+}
+
+// Takes "4x" off the beginning of a group; 1 if there is none.
+std::int64_t TakeCount(std::string_view& group) {
+  group = base::Trim(group);
+  const std::size_t cross = group.find_first_of("xX");
+  // "RTX3090-24GB" has an x too: only digits before it are a count.
+  if (cross == std::string_view::npos || cross == 0) return 1;
+  const auto number = base::ParseInt(group.substr(0, cross));
+  if (!number) return 1;
+  group = base::Trim(group.substr(cross + 1));
+  return *number;
+}
+
 }  // namespace
 
 base::Result<std::vector<GpuType>> ParseGpuTypes(std::string_view csv) {
@@ -79,27 +146,47 @@ const std::vector<GpuType>& GpuTypes() {
 }
 
 base::Result<std::vector<GpuType>> ParseShape(std::string_view shape) {
+  const base::Result<std::vector<ShapedGpu>> shaped = ParseDividedShape(shape);
+  if (!shaped) return std::unexpected(shaped.error());
   std::vector<GpuType> gpus;
-  for (std::string_view group : base::Split(shape, ',')) {
-    group = base::Trim(group);
-    std::int64_t count = 1;
-    const std::size_t cross = group.find_first_of("xX");
-    // "RTX3090-24GB" has an x too: only digits before it are a count.
-    if (cross != std::string_view::npos && cross > 0) {
-      if (const auto number = base::ParseInt(group.substr(0, cross))) {
-        count = *number;
-        group = base::Trim(group.substr(cross + 1));
-      }
+  for (const ShapedGpu& gpu : *shaped) {
+    if (gpu.mig) {
+      return base::Fail(base::ErrorCode::kInvalid, "shape '" + base::Printable(shape, 60) +
+                                                       "': expected GPUs that are not divided");
     }
-    const base::Result<GpuType> type = FindType(group);
+    gpus.push_back(gpu.type);
+  }
+  return gpus;
+}
+
+base::Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape) {
+  std::vector<ShapedGpu> gpus;
+  for (std::string_view group : base::Split(shape, ',')) {
+    const std::int64_t count = TakeCount(group);
+    const std::size_t colon = group.find(':');
+    const base::Result<GpuType> type = FindType(base::Trim(group.substr(0, colon)));
     if (!type) return base::Wrap(type.error(), "shape");
+    ShapedGpu gpu{*type, std::nullopt};
+    if (colon != group.npos) {
+      auto mig = ParseMig(*type, group.substr(colon + 1));
+      if (!mig) return base::Wrap(mig.error(), "shape");
+      gpu.mig = std::move(*mig);
+    }
     if (count < 1 || count > kMaxServerGpus - static_cast<std::int64_t>(gpus.size())) {
       return base::Fail(base::ErrorCode::kInvalid,
                         "shape '" + base::Printable(shape, 60) + "': expected 1 to 64 GPUs in all");
     }
-    gpus.insert(gpus.end(), static_cast<std::size_t>(count), *type);
+    gpus.insert(gpus.end(), static_cast<std::size_t>(count), gpu);
   }
   return gpus;
+}
+
+std::string MigProfileName(const GpuType& type, const MigSlices& slices) {
+  // The whole GPU's size as its type is called: "A100-40GB".
+  const std::size_t dash = type.type.rfind('-');
+  const double whole_gb = std::atof(type.type.c_str() + (dash == std::string::npos ? 0 : dash + 1));
+  const long gb = std::lround(whole_gb * slices.memory / kMigMemorySlices);
+  return std::to_string(slices.compute) + "g." + std::to_string(gb) + "gb";
 }
 
 }  // namespace carma::sim

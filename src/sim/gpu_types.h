@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,17 @@ namespace carma::sim {
 inline constexpr int kMaxServerGpus = 64;
 inline constexpr std::size_t kMaxTypeBytes = 31;
 inline constexpr std::size_t kMaxNvmlNameBytes = 63;
+
+// One instance of a divided GPU (MIG), by the slices of it that it has: of seven compute and eight
+// memory slices.
+struct MigSlices {
+  int compute = 0;
+  int memory = 0;
+  int profile = -1;  // NVIDIA's number of it
+  friend bool operator==(const MigSlices&, const MigSlices&) = default;
+};
+inline constexpr int kMigComputeSlices = 7;
+inline constexpr int kMigMemorySlices = 8;
 
 struct GpuType {
   std::string type;       // "A100-40GB"
@@ -32,7 +44,20 @@ const std::vector<GpuType>& GpuTypes();
 
 // "4xA100-40GB", "2xA100-40GB,1xH100-80GB", "A100-40GB" -> one entry per GPU, in order; case is
 // ignored. Errors: kInvalid: unknown type (the message lists the known ones), no GPU or more than
-// kMaxServerGpus.
+// kMaxServerGpus, a division.
 base::Result<std::vector<GpuType>> ParseShape(std::string_view shape);
+
+// A GPU of a server whose GPUs may be divided.
+struct ShapedGpu {
+  GpuType type;
+  // Empty optional: MIG is off. An empty list: it is on and nothing is divided off yet.
+  std::optional<std::vector<MigSlices>> mig;
+};
+// The same with divisions, of each GPU of a group:
+// "2xA100-40GB,A100-80GB:mig=3g.40gb+2g.20gb+1g.10gb", "H100-80GB:mig=". Errors: as ParseShape;
+// kInvalid: a type that cannot be divided, a profile it does not have, more slices than there are.
+base::Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape);
+// "3g.20gb" as NVIDIA names such an instance of this type.
+std::string MigProfileName(const GpuType& type, const MigSlices& slices);
 
 }  // namespace carma::sim

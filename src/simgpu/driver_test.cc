@@ -58,7 +58,7 @@ TEST_F(DriverTest, TheProbeSeesTheServer) {
   ASSERT_TRUE(devices) << devices.error().message;
   ASSERT_EQ(devices->size(), 3u);
   EXPECT_EQ((*devices)[0].name, "NVIDIA A100-SXM4-40GB");
-  EXPECT_EQ((*devices)[0].uuid, shared_->gpus()[0].uuid);
+  EXPECT_EQ((*devices)[0].uuid, shared_->places()[0].uuid);
   EXPECT_EQ((*devices)[0].total_mib, 40'960);
   EXPECT_EQ((*devices)[0].reserved_mib, 424);
   EXPECT_EQ((*devices)[2].name, "NVIDIA H100 80GB HBM3");

@@ -11,12 +11,12 @@
 namespace carma::simgpu {
 
 inline constexpr char kMagic[8] = {'C', 'A', 'R', 'M', 'A', 'G', 'P', 'U'};
-inline constexpr std::uint32_t kLayoutVersion = 2;
-inline constexpr int kMaxFaults = 64;
+inline constexpr std::uint32_t kLayoutVersion = 3;
+inline constexpr int kMaxFaults = 256;
 
 struct FaultEntry {
   std::uint32_t kind;  // FaultKind
-  std::int32_t gpu;
+  std::int32_t gpu;    // the place: kStale is kept for instances too, of which nobody asked
   std::int32_t code;
   char function[64];
   // kStale: what is answered for ever.

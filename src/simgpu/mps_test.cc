@@ -206,10 +206,10 @@ TEST_F(MpsTest, AThreadPercentageCapsActivityAndSpeed) {
 }
 
 TEST_F(MpsTest, TheGpusOfAClientAreThoseOfItsServer) {
-  ::setenv("CUDA_VISIBLE_DEVICES", shared_->gpus()[1].uuid.c_str(), 1);
+  ::setenv("CUDA_VISIBLE_DEVICES", shared_->places()[1].uuid.c_str(), 1);
   ASSERT_EQ(StartDaemon().code, 0);
   ::unsetenv("CUDA_VISIBLE_DEVICES");
-  for (const std::string& visible : {std::string("0"), shared_->gpus()[1].uuid}) {
+  for (const std::string& visible : {std::string("0"), shared_->places()[1].uuid}) {
     TrainingOptions options = Task();
     options.visible_devices = visible;
     options.mps_memory_limits = {{0, 8'000}};
@@ -221,7 +221,7 @@ TEST_F(MpsTest, TheGpusOfAClientAreThoseOfItsServer) {
     EXPECT_EQ(task.Wait(), 143);
   }
   TrainingOptions elsewhere = Task();
-  elsewhere.visible_devices = shared_->gpus()[0].uuid;
+  elsewhere.visible_devices = shared_->places()[0].uuid;
   Process task(elsewhere);
   EXPECT_EQ(task.Wait(), 1);
   EXPECT_THAT(task.err(), HasSubstr("No CUDA GPUs are available"));

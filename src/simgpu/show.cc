@@ -17,7 +17,7 @@ struct Picture {
 
 base::Result<Picture> Take(Server& server) {
   Picture picture;
-  for (int g = 0; g < server.gpu_count(); ++g) {
+  for (int g = 0; g < server.place_count(); ++g) {
     const base::Result<GpuLook> look = server.Look(g);
     if (!look) return std::unexpected(look.error());
     picture.gpus.push_back(*look);
@@ -35,6 +35,14 @@ std::string_view SharingName(sim::Sharing sharing) {
   return sharing == sim::Sharing::kMps ? "mps" : "streams";
 }
 
+// "A100-40GB", and of an instance "0: 3g.20gb".
+std::string PlaceName(const Server& server, int place) {
+  const GpuIdentity& identity = server.places()[static_cast<std::size_t>(place)];
+  if (identity.parent_uuid.empty()) return identity.type;
+  return fmt::format("{}: {}", server.WholeGpu(place),
+                     identity.nvml_name.substr(identity.nvml_name.rfind(' ') + 1));
+}
+
 std::string Target(const Fault& fault) {
   return fault.gpu == kWholeDriver ? "driver" : fmt::format("GPU {}", fault.gpu);
 }
@@ -50,10 +58,11 @@ base::Result<std::string> ShowText(Server& server) {
                       "USED/TOTAL MiB", "SM %", "W", "kJ");
   for (std::size_t g = 0; g < picture->gpus.size(); ++g) {
     const GpuLook& look = picture->gpus[g];
-    const GpuIdentity& identity = server.gpus()[g];
-    text += fmt::format("{:>3} {:<12} {:<40} {:>15} {:>5.1f} {:>6.1f} {:>9.1f}\n", g, identity.type,
-                        identity.uuid, fmt::format("{}/{}", look.used_mib, look.total_mib),
-                        100 * look.sm_active, look.power_w, look.totals.energy_j / 1000);
+    const GpuIdentity& identity = server.places()[g];
+    text += fmt::format("{:>3} {:<12} {:<40} {:>15} {:>5.1f} {:>6.1f} {:>9.1f}\n", g,
+                        PlaceName(server, static_cast<int>(g)), identity.uuid,
+                        fmt::format("{}/{}", look.used_mib, look.total_mib), 100 * look.sm_active,
+                        look.power_w, look.totals.energy_j / 1000);
   }
   if (!picture->residents.empty()) {
     text += fmt::format("\n{:>9} {:<8} {:>10} {:>6} {}\n", "PID", "SHARING", "WORK LEFT", "PACE",
@@ -83,24 +92,28 @@ base::Result<std::string> ShowJson(Server& server) {
                      {"time_scale", server.clock().time_scale},
                      {"origin_time_ms", server.clock().origin_time_ms},
                      {"gpus", base::Json::array()},
+                     {"instances", base::Json::array()},
                      {"residents", base::Json::array()},
                      {"faults", base::Json::array()}};
   for (std::size_t g = 0; g < picture->gpus.size(); ++g) {
     const GpuLook& look = picture->gpus[g];
-    const GpuIdentity& identity = server.gpus()[g];
-    json["gpus"].push_back({{"index", g},
-                            {"uuid", identity.uuid},
-                            {"type", identity.type},
-                            {"pci", identity.pci},
-                            {"total_mib", look.total_mib},
-                            {"reserved_mib", look.reserved_mib},
-                            {"used_mib", look.used_mib},
-                            {"sm_active", look.sm_active},
-                            {"power_w", look.power_w},
-                            {"energy_j", look.totals.energy_j},
-                            {"sm_s", look.totals.sm_s},
-                            {"busy_s", look.totals.busy_s},
-                            {"memory_mib_s", look.totals.memory_mib_s}});
+    const GpuIdentity& identity = server.places()[g];
+    base::Json place = {{"index", g},
+                        {"uuid", identity.uuid},
+                        {"type", identity.type},
+                        {"pci", identity.pci},
+                        {"total_mib", look.total_mib},
+                        {"reserved_mib", look.reserved_mib},
+                        {"used_mib", look.used_mib},
+                        {"sm_active", look.sm_active},
+                        {"power_w", look.power_w},
+                        {"energy_j", look.totals.energy_j},
+                        {"sm_s", look.totals.sm_s},
+                        {"busy_s", look.totals.busy_s},
+                        {"memory_mib_s", look.totals.memory_mib_s}};
+    const bool whole = identity.parent_uuid.empty();
+    if (!whole) place["gpu"] = server.WholeGpu(static_cast<int>(g));
+    json[whole ? "gpus" : "instances"].push_back(std::move(place));
   }
   for (const ResidentLook& resident : picture->residents) {
     base::Json shares = base::Json::array();

@@ -50,7 +50,8 @@ void CopyBootId(char (&target)[40]) {
   std::memcpy(target, id.data(), std::min(id.size(), sizeof target - 1));
 }
 
-void FillState(StateFile& state, std::span<const GpuType> gpus, const ServerOptions& options) {
+void FillState(StateFile& state, std::span<const sim::ShapedGpu> gpus,
+               const ServerOptions& options) {
   std::memcpy(state.magic, kMagic, sizeof kMagic);
   state.version = kLayoutVersion;
   state.bytes = sizeof(StateFile);
@@ -63,7 +64,7 @@ void FillState(StateFile& state, std::span<const GpuType> gpus, const ServerOpti
 }
 
 // Writes the new server beside the old one, then puts it in its place.
-Result<Unit> WriteState(const std::string& path, std::span<const GpuType> gpus,
+Result<Unit> WriteState(const std::string& path, std::span<const sim::ShapedGpu> gpus,
                         const ServerOptions& options) {
   std::string temporary = path + ".XXXXXX";
   base::UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
@@ -114,7 +115,7 @@ std::string Text(const char (&bytes)[N]) {
   return std::string(bytes, strnlen(bytes, N));
 }
 
-GpuIdentity Identify(const Gpu& gpu) {
+GpuIdentity Identify(const World& world, const Gpu& gpu) {
   return {.type = Text(gpu.type),
           .nvml_name = Text(gpu.nvml_name),
           .uuid = Text(gpu.uuid),
@@ -122,7 +123,11 @@ GpuIdentity Identify(const Gpu& gpu) {
           .total_mib = gpu.total_mib,
           .reserved_mib = gpu.reserved_mib,
           .sms = gpu.sms,
-          .relative_speed = gpu.relative_speed};
+          .relative_speed = gpu.relative_speed,
+          .mig = gpu.mig != 0,
+          .parent_uuid = gpu.parent < 0 ? "" : Text(world.gpus[gpu.parent].uuid),
+          .gpu_instance = gpu.gpu_instance,
+          .slices = gpu.slices};
 }
 
 }  // namespace
@@ -169,8 +174,12 @@ class Server::Lock {
 
 Result<Unit> CreateServer(const std::string& path, const std::string& shape,
                           const ServerOptions& options) {
-  const Result<std::vector<GpuType>> gpus = sim::ParseShape(shape);
+  const Result<std::vector<sim::ShapedGpu>> gpus = sim::ParseDividedShape(shape);
   if (!gpus) return std::unexpected(gpus.error());
+  if (TooManyInstances(*gpus)) {
+    return Fail(ErrorCode::kInvalid,
+                "shape: expected at most " + std::to_string(kMaxPlaces) + " GPUs and instances");
+  }
   if (!(options.time_scale >= 0.001 && options.time_scale <= 1e6)) {
     return Fail(ErrorCode::kInvalid, "time scale: expected 0.001 to 1000000");
   }
@@ -208,8 +217,11 @@ Result<std::unique_ptr<Server>> Server::Attach(const std::string& path, NowFn no
   }
   const StateFile& state = *mapping.state;
   server->clock_ = {state.time_scale, state.origin_time_ms, state.origin_boot_ns};
-  for (int g = 0; g < state.world.gpu_count; ++g) {
-    server->identities_.push_back(Identify(state.world.gpus[g]));
+  server->gpu_count_ = state.world.gpu_count;
+  for (int place = 0; place < state.world.place_count; ++place) {
+    const Gpu& gpu = state.world.gpus[place];
+    server->places_.push_back(Identify(state.world, gpu));
+    server->parents_.push_back(gpu.parent < 0 ? place : gpu.parent);
   }
   server->now_ = std::move(now);
   return server;
@@ -314,9 +326,10 @@ Result<Unit> Server::Processes(int gpu, sim::Sharing sharing, std::vector<Proces
     const Resident& resident = world.residents[slot];
     if (resident.live == 0 || resident.sharing != sharing) continue;
     for (int i = 0; i < resident.share_count; ++i) {
-      if (resident.shares[i].gpu == gpu) {
-        lines.push_back({resident.pid, resident.shares[i].memory_mib});
-      }
+      const int place = resident.shares[i].gpu;
+      if (place != gpu && WholeGpu(place) != gpu) continue;
+      lines.push_back(
+          {resident.pid, resident.shares[i].memory_mib, place, KernelShare(world, slot, place)});
     }
   }
   return Unit{};
@@ -340,18 +353,29 @@ Result<std::vector<ResidentLook>> Server::Residents() {
   return residents;
 }
 
-Result<std::unique_ptr<Residency>> Server::Join(const Arrival& arrival,
-                                                std::optional<Shortage>& shortage) {
-  shortage.reset();
+Result<Unit> Server::CheckShares(const std::vector<Share>& shares) const {
   std::set<std::int32_t> gpus;
-  for (const Share& share : arrival.shares) {
-    if (share.gpu < 0 || share.gpu >= gpu_count() || share.memory_mib < 0 ||
+  for (const Share& share : shares) {
+    if (share.gpu < 0 || share.gpu >= place_count() || share.memory_mib < 0 ||
         !gpus.insert(share.gpu).second) {
-      return Fail(ErrorCode::kInvalid,
-                  "shares: expected GPUs 0 to " + std::to_string(gpu_count() - 1) + ", each once");
+      return Fail(ErrorCode::kInvalid, "shares: expected GPUs 0 to " +
+                                           std::to_string(place_count() - 1) + ", each once");
+    }
+    if (places()[static_cast<std::size_t>(share.gpu)].mig) {
+      return Fail(ErrorCode::kInvalid, "shares: GPU " + std::to_string(share.gpu) +
+                                           " is divided, expected its instances");
     }
   }
   if (gpus.empty()) return Fail(ErrorCode::kInvalid, "shares: expected at least one GPU");
+  return Unit{};
+}
+
+Result<std::unique_ptr<Residency>> Server::Join(const Arrival& arrival,
+                                                std::optional<Shortage>& shortage) {
+  shortage.reset();
+  if (const Result<Unit> fit = CheckShares(arrival.shares); !fit) {
+    return std::unexpected(fit.error());
+  }
   const Result<Lock> lock = Lock::Take(*this);
   if (!lock) return std::unexpected(lock.error());
   StateFile& state = *mapping_->state;
@@ -417,7 +441,7 @@ Result<Unit> Server::CheckGpu(int gpu) const {
 }
 
 Result<Unit> Server::AnnounceXid(int gpu, int xid) {
-  if (const Result<Unit> known = CheckGpu(gpu); !known) return known;
+  if (gpu < 0 || gpu >= place_count()) return CheckGpu(gpu);
   const Result<Lock> lock = Lock::Take(*this);
   if (!lock) return std::unexpected(lock.error());
   Announce(mapping_->state->world, {gpu, xid});
@@ -479,12 +503,14 @@ Result<Unit> Server::SetFault(const Fault& fault) {
   StateFile& state = *mapping_->state;
   // Faults of the readings need a GPU: one that is set on the driver holds for each.
   const bool spread = fault.gpu == kWholeDriver && fault.kind == FaultKind::kStale;
-  const std::int32_t first = spread ? 0 : fault.gpu, last = spread ? gpu_count() - 1 : fault.gpu;
+  const std::int32_t first = spread ? 0 : fault.gpu;
+  const std::int32_t last = fault.kind == FaultKind::kStale ? place_count() - 1 : fault.gpu;
   for (std::int32_t gpu = first; gpu <= last; ++gpu) {
+    if (!spread && gpu != fault.gpu && WholeGpu(gpu) != fault.gpu) continue;
     FaultEntry* entry = std::find_if(std::begin(state.faults), std::end(state.faults),
                                      [](const FaultEntry& e) { return e.kind == 0; });
     if (entry == std::end(state.faults)) {
-      return Fail(ErrorCode::kUnavailable, "fault: 64 are set already");
+      return Fail(ErrorCode::kUnavailable, "fault: too many are set already");
     }
     *entry = {};
     entry->gpu = gpu;
@@ -510,7 +536,8 @@ Result<Unit> Server::ClearFaults(std::optional<std::int32_t> gpu) {
   StateFile& state = *mapping_->state;
   std::uint32_t left = 0;
   for (FaultEntry& entry : state.faults) {
-    if (!gpu || entry.gpu == *gpu) entry.kind = 0;
+    const bool of_it = !gpu || entry.gpu == *gpu || (entry.gpu >= 0 && WholeGpu(entry.gpu) == *gpu);
+    if (of_it) entry.kind = 0;
     left += entry.kind != 0 ? 1 : 0;
   }
   state.fault_count = left;
@@ -523,7 +550,7 @@ Result<std::vector<Fault>> Server::Faults() {
   const Result<Lock> lock = Lock::Take(*this);
   if (!lock) return std::unexpected(lock.error());
   for (const FaultEntry& entry : mapping_->state->faults) {
-    if (entry.kind == 0) continue;
+    if (entry.kind == 0 || entry.gpu >= gpu_count()) continue;
     faults.push_back(
         {static_cast<FaultKind>(entry.kind), entry.gpu, entry.code, Text(entry.function)});
   }

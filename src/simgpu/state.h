@@ -51,7 +51,7 @@ struct ClockOrigin {
 // Errors: as Server::Attach.
 base::Result<ClockOrigin> ReadClock(const std::string& path);
 
-// One GPU at one moment.
+// One place at one moment.
 struct GpuLook {
   double now_s = 0;
   std::int64_t total_mib = 0;
@@ -71,11 +71,17 @@ struct GpuIdentity {
   std::int64_t reserved_mib = 0;
   int sms = 0;
   double relative_speed = 1;
+  bool mig = false;         // divided into instances
+  std::string parent_uuid;  // of an instance; else empty
+  int gpu_instance = 0;
+  sim::MigSlices slices{};
 };
 
 struct ProcessLook {
   pid_t pid = 0;
   std::int64_t memory_mib = 0;
+  int gpu = 0;              // the place
+  double kernel_share = 0;  // of the moment (KernelShare in world.h)
 };
 
 struct ResidentLook {
@@ -108,22 +114,28 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  int gpu_count() const { return static_cast<int>(identities_.size()); }
-  const std::vector<GpuIdentity>& gpus() const { return identities_; }
+  int gpu_count() const { return gpu_count_; }
+  // GPUs and, behind them, the instances of divided ones. Wherever a GPU's number is asked for, an
+  // instance's place in this list will do unless it says "whole".
+  const std::vector<GpuIdentity>& places() const { return places_; }
+  int place_count() const { return static_cast<int>(places_.size()); }
+  // The place itself, or the GPU that it is a part of.
+  int WholeGpu(int place) const { return parents_[static_cast<std::size_t>(place)]; }
   const ClockOrigin& clock() const { return clock_; }
   double Now() const;
 
   // Every look brings the world to the present and frees what the dead held.
   // Errors of these: kNotFound: the file was removed or replaced; kCorrupt: it was torn.
   base::Result<GpuLook> Look(int gpu);
-  // Replaces `lines` by the processes on one GPU that came by this way of sharing.
+  // Replaces `lines` by the processes on one GPU, instances of it included, that came by this way
+  // of sharing.
   base::Result<base::Unit> Processes(int gpu, sim::Sharing sharing,
                                      std::vector<ProcessLook>& lines);
   base::Result<std::vector<ResidentLook>> Residents();
 
-  // Joins the calling process with all of its shares, or with none: then `shortage` says why.
-  // The joining thread must outlive the residency. Errors: kInvalid: shares; kUnavailable: table
-  // full.
+  // Joins the calling process, at places that are not divided, with all of its shares, or with
+  // none: then `shortage` says why. The joining thread must outlive the residency. Errors:
+  // kInvalid: shares; kUnavailable: table full.
   base::Result<std::unique_ptr<Residency>> Join(const Arrival& arrival,
                                                 std::optional<Shortage>& shortage);
 
@@ -134,7 +146,7 @@ class Server {
   // Ends the Wait() of everybody. Async-signal-safe.
   void Poke();
 
-  // A critical error, as the driver announces it. Errors: kInvalid: no such GPU.
+  // A critical error of a GPU or of one instance, as the driver announces it. Errors: kInvalid.
   base::Result<base::Unit> AnnounceXid(int gpu, int xid);
   // How many there have been, and those from number `from` on that are still known.
   struct Xids {
@@ -142,6 +154,7 @@ class Server {
     std::vector<XidEvent> events;
   };
   base::Result<Xids> XidsFrom(std::uint64_t from);
+  // These are about whole GPUs.
   base::Result<Condition> ConditionOf(int gpu);
   base::Result<base::Unit> SetCondition(int gpu, const Condition& condition);
   // As after a reset: its faults and what it can be cured of are gone. Errors: kConflict: processes
@@ -149,10 +162,10 @@ class Server {
   base::Result<base::Unit> ResetGpu(int gpu);
 
   base::Result<base::Unit> SetFault(const Fault& fault);
-  // All, or those of one GPU (kWholeDriver: those of the driver).
+  // All, or those of one whole GPU (kWholeDriver: those of the driver).
   base::Result<base::Unit> ClearFaults(std::optional<std::int32_t> gpu = std::nullopt);
   base::Result<std::vector<Fault>> Faults();
-  // The worst fault that concerns a call of this function on this GPU (kWholeDriver: no GPU).
+  // The worst fault that concerns a call of this function on this whole GPU (kWholeDriver: no GPU).
   base::Result<Fault> FaultOn(std::int32_t gpu, const char* function);
 
  private:
@@ -162,7 +175,8 @@ class Server {
 
   Server() = default;
   base::Result<base::Unit> CheckFile();
-  base::Result<base::Unit> CheckGpu(int gpu) const;
+  base::Result<base::Unit> CheckGpu(int gpu) const;  // a whole one
+  base::Result<base::Unit> CheckShares(const std::vector<Share>& shares) const;
   // To be called with the lock held.
   void BringToPresent();
   void Reap();
@@ -171,7 +185,9 @@ class Server {
   std::unique_ptr<Mapping> mapping_;
   NowFn now_;
   ClockOrigin clock_;
-  std::vector<GpuIdentity> identities_;
+  int gpu_count_ = 0;
+  std::vector<GpuIdentity> places_;
+  std::vector<int> parents_;  // of each place, itself if it is whole
 };
 
 // A process's place on its GPUs. Leaving (the destructor) frees its memory; must be used by the

@@ -101,8 +101,7 @@ std::vector<Milestone> PlanMilestones(const TrainingOptions& options) {
 
 base::Result<std::vector<int>> ChooseGpus(const std::vector<GpuIdentity>& gpus,
                                           const std::optional<std::string>& visible_devices) {
-  if (visible_devices) return VisibleGpus(gpus, *visible_devices);
-  return std::vector<int>{0};
+  return VisibleGpus(gpus, visible_devices.value_or("0"));
 }
 
 // A client's GPUs and what its server lets it take of each.
@@ -120,11 +119,13 @@ std::optional<std::int64_t> LimitOf(const MpsMemoryLimits& limits, int device) {
 base::Result<MpsView> SeeThroughMps(const TrainingOptions& options, const Server& server,
                                     const MpsWelcome& welcome) {
   base::Result<std::vector<int>> served = std::vector<int>();
-  for (int g = 0; g < server.gpu_count(); ++g) served->push_back(g);
-  if (welcome.visible_devices) served = VisibleGpus(server.gpus(), *welcome.visible_devices);
+  for (int place = 0; place < server.place_count(); ++place) served->push_back(place);
+  if (welcome.visible_devices) served = VisibleGpus(server.places(), *welcome.visible_devices);
   if (!served) return std::unexpected(served.error());
   std::vector<GpuIdentity> identities;
-  for (const int gpu : *served) identities.push_back(server.gpus()[static_cast<std::size_t>(gpu)]);
+  for (const int gpu : *served) {
+    identities.push_back(server.places()[static_cast<std::size_t>(gpu)]);
+  }
   if (identities.empty()) return MpsView{};
   const auto chosen = ChooseGpus(identities, options.visible_devices);
   if (!chosen) return std::unexpected(chosen.error());
@@ -437,7 +438,7 @@ int Run::ToTheEnd(double started_s) {
 }
 
 int RunOn(const TrainingOptions& options, Server& server, double started_s) {
-  const auto gpus = ChooseGpus(server.gpus(), options.visible_devices);
+  const auto gpus = ChooseGpus(server.places(), options.visible_devices);
   if (!gpus) {
     Complain("simtask: CUDA_VISIBLE_DEVICES: " + gpus.error().message + "\n");
     return kUsageExitCode;
@@ -483,27 +484,59 @@ int RunDetached(const TrainingOptions& options, Server& server, double started_s
   return n == sizeof code ? code : 1;
 }
 
+// The place in the list's own numbering, in which instances of a listed GPU do not count.
+std::optional<int> NumberedPlace(const std::vector<GpuIdentity>& places, std::int64_t number) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const bool part = std::any_of(places.begin(), places.end(), [&](const GpuIdentity& other) {
+      return places[i].parent_uuid == other.uuid;
+    });
+    if (!part && number-- == 0) return static_cast<int>(i);
+  }
+  return std::nullopt;
+}
+
+// By UUID or the beginning of just one.
+std::optional<int> NamedPlace(const std::vector<GpuIdentity>& places, std::string_view name) {
+  if (!name.starts_with("GPU-") && !name.starts_with("MIG-")) return std::nullopt;
+  std::optional<int> found;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (!places[i].uuid.starts_with(name)) continue;
+    if (found) return std::nullopt;
+    found = static_cast<int>(i);
+  }
+  return found;
+}
+
+// What one entry of CUDA_VISIBLE_DEVICES lets a program see.
+std::optional<int> FindPlace(const std::vector<GpuIdentity>& places, std::string_view name) {
+  const auto number = base::ParseInt(name);
+  const std::optional<int> found =
+      number && *number >= 0 ? NumberedPlace(places, *number) : NamedPlace(places, name);
+  if (!found || !places[static_cast<std::size_t>(*found)].mig) return found;
+  const std::string& divided = places[static_cast<std::size_t>(*found)].uuid;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (places[i].parent_uuid == divided) return static_cast<int>(i);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-base::Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& gpus,
+base::Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& places,
                                            std::string_view visible_devices) {
   std::vector<int> visible;
   for (const std::string_view piece : base::Split(visible_devices, ',')) {
     const std::string_view name = base::Trim(piece);
-    int found = -1, matches = 0;
-    for (std::size_t g = 0; g < gpus.size(); ++g) {
-      const bool by_uuid = name.starts_with("GPU-") && gpus[g].uuid.starts_with(name);
-      if (by_uuid || base::ParseInt(name) == static_cast<std::int64_t>(g)) {
-        found = static_cast<int>(g);
-        ++matches;
-      }
-    }
-    if (matches != 1) break;
-    if (std::find(visible.begin(), visible.end(), found) != visible.end()) {
+    const std::optional<int> found = FindPlace(places, name);
+    if (!found) break;
+    if (std::find(visible.begin(), visible.end(), *found) != visible.end()) {
       return base::Fail(base::ErrorCode::kInvalid,
                         "'" + base::Printable(name, 60) + "' names a GPU twice");
     }
-    visible.push_back(found);
+    const bool instance = !places[static_cast<std::size_t>(*found)].parent_uuid.empty();
+    if (instance && !visible.empty()) break;
+    visible.push_back(*found);
+    if (instance) break;
   }
   return visible;
 }

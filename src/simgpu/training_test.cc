@@ -205,7 +205,7 @@ TEST_F(TrainingTest, AFloodHasTheSizeThatWasAskedFor) {
 
 TEST_F(TrainingTest, ATaskOnTwoGpusNeedsBoth) {
   TrainingOptions options = Options();
-  options.visible_devices = shared_->gpus()[1].uuid + "," + shared_->gpus()[0].uuid;
+  options.visible_devices = shared_->places()[1].uuid + "," + shared_->places()[0].uuid;
   options.memory_mib = {1'000, 2'000};
   options.hang_at = 0.25;
   Process task(options);
@@ -217,7 +217,7 @@ TEST_F(TrainingTest, ATaskOnTwoGpusNeedsBoth) {
 }
 
 TEST_F(TrainingTest, VisibleDevicesAreReadAsCudaReadsThem) {
-  const std::vector<GpuIdentity>& gpus = shared_->gpus();
+  const std::vector<GpuIdentity>& gpus = shared_->places();
   struct Case {
     std::string text;
     std::vector<int> expected;

@@ -29,11 +29,11 @@ bool Works(const World& world, int slot) {
   return IsLive(resident) && resident.wants_work != 0 && world.motion().work_left_s[slot] > kDoneS;
 }
 
-std::string MakeUuid(std::uint64_t seed, int index) {
+std::string MakeUuid(const char* kind, std::uint64_t seed, int index) {
   base::Rng rng(seed * 1'000 + static_cast<std::uint64_t>(index));
   const std::uint64_t a = rng.Next(), b = rng.Next();
   char text[48];
-  std::snprintf(text, sizeof text, "GPU-%08x-%04x-%04x-%04x-%012llx",
+  std::snprintf(text, sizeof text, "%s-%08x-%04x-%04x-%04x-%012llx", kind,
                 static_cast<unsigned>(a >> 32), static_cast<unsigned>(a >> 16) & 0xffff,
                 static_cast<unsigned>(a) & 0xffff, static_cast<unsigned>(b >> 48),
                 static_cast<unsigned long long>(b & 0xffff'ffff'ffff));
@@ -83,7 +83,7 @@ void Gather(const World& world, int gpu, Crowd& crowd) {
 }
 
 void RecomputeMemory(World& world) {
-  for (int g = 0; g < world.gpu_count; ++g) world.gpus[g].used_mib = world.gpus[g].residents = 0;
+  for (int g = 0; g < world.place_count; ++g) world.gpus[g].used_mib = world.gpus[g].residents = 0;
   for (int slot = 0; slot < world.slots; ++slot) {
     const Resident& resident = world.residents[slot];
     if (!IsLive(resident)) continue;
@@ -98,7 +98,7 @@ void RecomputeMemory(World& world) {
 // A task on several GPUs advances at the pace of the slowest of its GPUs.
 void RecomputePaces(World& world, Crowd& crowd) {
   for (int slot = 0; slot < world.slots; ++slot) world.residents[slot].pace = INFINITY;
-  for (int g = 0; g < world.gpu_count; ++g) {
+  for (int g = 0; g < world.place_count; ++g) {
     Gather(world, g, crowd);
     const auto n = static_cast<std::size_t>(crowd.count);
     sim::Speeds(world.interference, crowd.sharing, std::span(crowd.loads).first(n),
@@ -115,7 +115,7 @@ void RecomputePaces(World& world, Crowd& crowd) {
 }
 
 void RecomputeActivity(World& world, Crowd& crowd) {
-  for (int g = 0; g < world.gpu_count; ++g) {
+  for (int g = 0; g < world.place_count; ++g) {
     Gpu& gpu = world.gpus[g];
     Gather(world, g, crowd);
     const auto n = static_cast<std::size_t>(crowd.count);
@@ -128,7 +128,21 @@ void RecomputeActivity(World& world, Crowd& crowd) {
         n == 0 ? 0
                : sim::SmActivity(world.interference, crowd.sharing, std::span(crowd.loads).first(n),
                                  std::span(crowd.speeds).first(n));
-    gpu.power_w = sim::PowerW(gpu.power, gpu.sm_active);
+  }
+}
+
+// What instances do and hold is their GPU's; only that one draws power.
+void AddUpInstances(World& world) {
+  for (int g = world.gpu_count; g < world.place_count; ++g) {
+    const Gpu& instance = world.gpus[g];
+    Gpu& gpu = world.gpus[instance.parent];
+    gpu.used_mib += instance.used_mib;
+    gpu.residents += instance.residents;
+    gpu.working += instance.working;
+    gpu.sm_active += instance.sm_active * instance.compute;
+  }
+  for (int g = 0; g < world.gpu_count; ++g) {
+    world.gpus[g].power_w = sim::PowerW(world.gpus[g].power, world.gpus[g].sm_active);
   }
 }
 
@@ -142,7 +156,7 @@ void Step(World& world, double to_s) {
     const double left = from.work_left_s[slot] - world.residents[slot].pace * dt;
     to.work_left_s[slot] = left > kDoneS ? left : 0;
   }
-  for (int g = 0; g < world.gpu_count; ++g) {
+  for (int g = 0; g < world.place_count; ++g) {
     const Gpu& gpu = world.gpus[g];
     const Totals& before = from.totals[g];
     to.totals[g] = {before.energy_j + gpu.power_w * dt, before.sm_s + gpu.sm_active * dt,
@@ -165,30 +179,66 @@ double NextFinish(const World& world) {
   return next;
 }
 
+void InitGpu(Gpu& gpu, const GpuType& type, std::uint64_t seed, int number) {
+  gpu = {};
+  CopyText(type.type, gpu.type);
+  CopyText(type.nvml_name, gpu.nvml_name);
+  CopyText(MakeUuid("GPU", seed, number), gpu.uuid);
+  // Buses are spread as on real boards; the order of the list is the order of the bus.
+  std::snprintf(gpu.pci, sizeof gpu.pci, "00000000:%02X:00.0",
+                static_cast<unsigned>(3 + 3 * number) & 0xff);
+  gpu.total_mib = type.total_mib;
+  gpu.reserved_mib = type.reserved_mib;
+  gpu.sms = type.sms;
+  gpu.power = type.power;
+  gpu.relative_speed = type.relative_speed;
+  gpu.compute = 1;
+  gpu.parent = -1;
+}
+
+// An instance has its slices' part of everything. NVIDIA's are a little smaller than that.
+void InitInstance(World& world, int place, int parent, const GpuType& type,
+                  const sim::MigSlices& slices, std::uint64_t seed) {
+  const Gpu& whole = world.gpus[parent];
+  Gpu& gpu = world.gpus[place];
+  gpu = whole;
+  gpu.mig = 0;
+  CopyText(type.nvml_name + " MIG " + sim::MigProfileName(type, slices), gpu.nvml_name);
+  CopyText(MakeUuid("MIG", seed, place), gpu.uuid);
+  gpu.total_mib = whole.total_mib * slices.memory / sim::kMigMemorySlices;
+  gpu.reserved_mib = whole.reserved_mib * slices.memory / sim::kMigMemorySlices;
+  gpu.compute = static_cast<double>(slices.compute) / sim::kMigComputeSlices;
+  // A slice has an even number of SMs, about an eighth of them: 14 of an A100's 108.
+  gpu.sms = 2 * static_cast<int>(std::lround(whole.sms / 16.0)) * slices.compute;
+  gpu.parent = parent;
+  gpu.slices = slices;
+}
+
 }  // namespace
 
-void InitWorld(World& world, std::span<const GpuType> gpus, std::uint64_t seed) {
+bool TooManyInstances(std::span<const sim::ShapedGpu> gpus) {
+  std::size_t places = gpus.size();
+  for (const sim::ShapedGpu& gpu : gpus) places += gpu.mig ? gpu.mig->size() : 0;
+  return places > kMaxPlaces;
+}
+
+void InitWorld(World& world, std::span<const sim::ShapedGpu> gpus, std::uint64_t seed) {
   world.gpu_count = static_cast<std::int32_t>(gpus.size());
+  world.place_count = world.gpu_count;
   world.slots = 0;
   world.interference = {};
   world.current = 0;
   world.xid_count = 0;
-  for (std::size_t i = 0; i < gpus.size(); ++i) {
-    const GpuType& type = gpus[i];
-    Gpu& gpu = world.gpus[i];
-    gpu = {};
-    CopyText(type.type, gpu.type);
-    CopyText(type.nvml_name, gpu.nvml_name);
-    CopyText(MakeUuid(seed, static_cast<int>(i)), gpu.uuid);
-    // Buses are spread as on real boards; the order of the list is the order of the bus.
-    std::snprintf(gpu.pci, sizeof gpu.pci, "00000000:%02X:00.0",
-                  static_cast<unsigned>(3 + 3 * i) & 0xff);
-    gpu.total_mib = type.total_mib;
-    gpu.reserved_mib = type.reserved_mib;
-    gpu.sms = type.sms;
-    gpu.power = type.power;
-    gpu.relative_speed = type.relative_speed;
-    gpu.compute = 1;
+  for (int g = 0; g < world.gpu_count; ++g) {
+    const sim::ShapedGpu& shaped = gpus[static_cast<std::size_t>(g)];
+    InitGpu(world.gpus[g], shaped.type, seed, g);
+    world.gpus[g].mig = shaped.mig ? 1 : 0;
+    if (!shaped.mig) continue;
+    for (std::size_t i = 0; i < shaped.mig->size(); ++i) {
+      const int place = world.place_count++;
+      InitInstance(world, place, g, shaped.type, (*shaped.mig)[i], seed);
+      world.gpus[place].gpu_instance = static_cast<std::int32_t>(i) + 1;
+    }
   }
   Recompute(world);
 }
@@ -213,6 +263,7 @@ void Recompute(World& world) {
   RecomputeMemory(world);
   RecomputePaces(world, crowd);
   RecomputeActivity(world, crowd);
+  AddUpInstances(world);
 }
 
 std::optional<Shortage> FindShortage(const World& world, std::span<const Share> wanted) {
@@ -271,6 +322,21 @@ void Stop(World& world, int slot) {
   Recompute(world);
 }
 
+double KernelShare(const World& world, int slot, int place) {
+  double own = 0, all = 0;
+  for (int other = 0; other < world.slots; ++other) {
+    const Resident& resident = world.residents[other];
+    if (!Works(world, other)) continue;
+    for (int i = 0; i < resident.share_count; ++i) {
+      if (resident.shares[i].gpu != place) continue;
+      const double done = resident.shares[i].sm_active * resident.pace;
+      all += done;
+      if (other == slot) own = done;
+    }
+  }
+  return all > 0 ? own / all : 0;
+}
+
 std::optional<double> SecondsUntil(const World& world, int slot, double left_s) {
   const double left = world.motion().work_left_s[slot];
   if (left <= left_s) return 0;
@@ -285,20 +351,24 @@ void Announce(World& world, XidEvent event) {
 
 void ResetCondition(Condition& condition) {
   condition.ecc_corrected = condition.ecc_uncorrected = 0;
-  condition.rows_remapped += condition.remap_pending ? 1 : 0;
-  condition.remap_pending = false;
+  condition.rows_remapped += condition.remap_pending;
+  condition.remap_pending = 0;
   condition.recovery_action = 0;
 }
 
 bool Plausible(const World& world) {
   if (world.gpu_count < 1 || world.gpu_count > kMaxGpus) return false;
+  if (world.place_count < world.gpu_count || world.place_count > kMaxPlaces) return false;
+  for (int g = world.gpu_count; g < world.place_count; ++g) {
+    if (world.gpus[g].parent < 0 || world.gpus[g].parent >= world.gpu_count) return false;
+  }
   if (world.slots < 0 || world.slots > kMaxResidents) return false;
   for (int slot = 0; slot < world.slots; ++slot) {
     const Resident& resident = world.residents[slot];
     if (!IsLive(resident)) continue;
     if (resident.share_count < 1 || resident.share_count > kMaxGpus) return false;
     for (int i = 0; i < resident.share_count; ++i) {
-      if (resident.shares[i].gpu < 0 || resident.shares[i].gpu >= world.gpu_count) return false;
+      if (resident.shares[i].gpu < 0 || resident.shares[i].gpu >= world.place_count) return false;
     }
   }
   return true;

@@ -22,13 +22,15 @@ namespace carma::simgpu {
 using sim::GpuType;
 
 inline constexpr int kMaxGpus = sim::kMaxServerGpus;
+// GPUs and the instances of divided ones: places where processes live, numbered GPUs first.
+inline constexpr int kMaxPlaces = 2 * kMaxGpus;
 inline constexpr int kMaxResidents = 512;
 inline constexpr std::size_t kTypeBytes = sim::kMaxTypeBytes + 1;
 inline constexpr std::size_t kNameBytes = sim::kMaxNvmlNameBytes + 1;
 
-// One process's part of one GPU.
+// One process's part of one GPU, or of one instance.
 struct Share {
-  std::int32_t gpu = 0;
+  std::int32_t gpu = 0;  // the place's number
   std::int64_t memory_mib = 0;
   double sm_active = 0;  // u of sim::Load on this GPU
 };
@@ -50,21 +52,22 @@ struct Condition {
   std::int64_t ecc_corrected = 0;    // errors of memory since the driver was loaded
   std::int64_t ecc_uncorrected = 0;  // the same, beyond repair
   std::int64_t rows_remapped = 0;    // rows of memory replaced by spares, ever
-  bool remap_pending = false;        // one more will be at the next reset
-  bool remap_failed = false;         // the spares are used up: no reset helps
+  std::uint32_t remap_pending = 0;   // one more will be at the next reset
+  std::uint32_t remap_failed = 0;    // the spares are used up: no reset helps
   std::int32_t recovery_action = 0;  // NVML's number
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
 // A critical error that the driver announced.
 struct XidEvent {
-  std::int32_t gpu = 0;
+  std::int32_t gpu = 0;  // the place: of an instance alone, or of a whole GPU
   std::int32_t xid = 0;
   friend bool operator==(const XidEvent&, const XidEvent&) = default;
 };
 // The last of them are kept; whoever looks more seldom misses some, as with the real driver.
 inline constexpr int kMaxXids = 64;
 
+// A GPU, or an instance of one. Of an instance, power and condition are its GPU's.
 struct Gpu {
   char type[kTypeBytes];
   char nvml_name[kNameBytes];
@@ -75,8 +78,12 @@ struct Gpu {
   std::int32_t sms;
   sim::PowerModel power;
   double relative_speed;
-  double compute;  // share of the SMs of its kind: 1 but for a part of a GPU
+  double compute;  // share of the SMs of its kind: 1 but for an instance
   Condition condition;
+  std::uint32_t mig;    // divided: processes live on its instances alone
+  std::int32_t parent;  // of an instance: the GPU; else -1
+  std::int32_t gpu_instance;
+  sim::MigSlices slices;
   // Derived from the residents by Recompute(): they hold from the last change to the next.
   std::int64_t used_mib;
   std::int32_t residents;
@@ -113,17 +120,18 @@ struct Totals {
 struct Motion {
   double now_s;
   double work_left_s[kMaxResidents];
-  Totals totals[kMaxGpus];
+  Totals totals[kMaxPlaces];
 };
 
 struct World {
   std::int32_t gpu_count;
+  std::int32_t place_count;
   std::int32_t slots;  // residents beyond this slot have never been used
   sim::Interference interference;
   std::atomic<std::uint32_t> current;  // of the two motions
   std::uint64_t xid_count;             // since the server was made
   XidEvent xids[kMaxXids];             // number n lies at n % kMaxXids
-  Gpu gpus[kMaxGpus];
+  Gpu gpus[kMaxPlaces];
   Motion motions[2];
   Resident residents[kMaxResidents];
 
@@ -132,8 +140,10 @@ struct World {
 };
 static_assert(std::is_standard_layout_v<World>);
 
-// An empty server at time 0. UUIDs follow from the seed and the GPU's number alone.
-void InitWorld(World& world, std::span<const GpuType> gpus, std::uint64_t seed);
+// The server has more instances than a world holds.
+bool TooManyInstances(std::span<const sim::ShapedGpu> gpus);
+// An empty server at time 0. UUIDs follow from the seed and the place's number alone.
+void InitWorld(World& world, std::span<const sim::ShapedGpu> gpus, std::uint64_t seed);
 
 // Moves the world to now_s, through the moments at which residents finish their work in between:
 // from then on they only hold their memory. Going back does nothing. True: somebody finished.
@@ -161,6 +171,10 @@ void Remove(World& world, int slot);
 void Grow(World& world, int slot, std::span<const Share> more);
 // The computing ends with its work half done; the memory stays.
 void Stop(World& world, int slot);
+
+// The share of the moment in which the GPU runs this process's kernels, when it switches between
+// several: in proportion to the work they get done. 0: it computes nothing there.
+double KernelShare(const World& world, int slot, int place);
 
 // Seconds until `left_s` of the resident's work remain at the present pace; empty: never.
 std::optional<double> SecondsUntil(const World& world, int slot, double left_s);

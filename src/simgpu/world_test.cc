@@ -12,7 +12,7 @@ constexpr double kTiny = 1e-9;
 
 std::unique_ptr<World> MakeWorld(const char* shape) {
   auto world = std::make_unique<World>();
-  InitWorld(*world, *sim::ParseShape(shape), 1);
+  InitWorld(*world, *sim::ParseDividedShape(shape), 1);
   return world;
 }
 
