@@ -193,6 +193,14 @@ Called<std::vector<api::GpuView>> ListGpus(api::Client& client) {
   return Parse(client.Get("/v1/gpus", kTimeoutS), &ReadGpus);
 }
 
+Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string& gpu,
+                                          std::int64_t from_ms, std::int64_t to_ms, int points) {
+  const std::string target =
+      "/v1/gpus/" + api::Escape(gpu) + "/history?from_ms=" + std::to_string(from_ms) +
+      "&to_ms=" + std::to_string(to_ms) + "&points=" + std::to_string(points);
+  return Parse(client.Get(target, kTimeoutS), &api::GpuHistoryViewFromJson);
+}
+
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason) {
   const std::string body = verb == "drain" ? base::DumpJson({{"reason", reason}}) : "";
@@ -256,6 +264,12 @@ std::string TasksJson(const TaskPage& page) {
   Json tasks = Json::array();
   for (const api::TaskView& task : page.tasks) tasks.push_back(ToJson(task));
   return base::DumpJson({{"tasks", std::move(tasks)}, {"more", page.more}});
+}
+
+std::string GpusJson(const std::vector<api::GpuView>& gpus) {
+  Json list = Json::array();
+  for (const api::GpuView& gpu : gpus) list.push_back(ToJson(gpu));
+  return base::DumpJson({{"gpus", std::move(list)}});
 }
 
 std::string JsonList(const std::vector<std::string>& texts) {

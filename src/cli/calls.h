@@ -45,6 +45,9 @@ Called<api::TaskView> ChangeTask(api::Client& client, std::uint64_t id, const st
 Called<api::TaskView> SetPriority(api::Client& client, std::uint64_t id, std::int64_t priority);
 
 Called<std::vector<api::GpuView>> ListGpus(api::Client& client);
+// From `from_ms` to `to_ms` on the daemon's clock, in at most `points` equal spans.
+Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string& gpu,
+                                          std::int64_t from_ms, std::int64_t to_ms, int points);
 // gpu: index or UUID; verb: "drain" with a reason, or "resume".
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason);
@@ -97,6 +100,8 @@ std::string CommonJson(const std::string& workdir,
 
 // Views as JSON text for --json: {"tasks":[…]}.
 std::string TasksJson(const TaskPage& page);
+// {"gpus":[…]}.
+std::string GpusJson(const std::vector<api::GpuView>& gpus);
 // "[a,b]" of JSON texts.
 std::string JsonList(const std::vector<std::string>& texts);
 std::string JsonString(const std::string& text);

@@ -24,15 +24,17 @@ Colour StateColour(const GpuView& gpu) {
 std::string TasksText(const GpuView& gpu) {
   std::vector<std::string> pieces;
   for (const api::GpuTaskView& task : gpu.tasks) {
-    pieces.push_back(std::to_string(task.id) + " " + base::Printable(task.user, 32));
+    pieces.push_back(std::to_string(task.id) + " " + base::Printable(task.user, 32) +
+                     (task.idle_since_ms ? " (idle)" : ""));
   }
   if (gpu.foreign_processes > 0) {
     pieces.push_back(
         fmt::format("{} foreign ({})", gpu.foreign_processes, base::FormatMib(gpu.foreign_mib)));
   }
   std::string text = base::Join(pieces, ", ");
-  if (!gpu.trouble.empty())
-    text += (text.empty() ? "" : "  ") + ("(" + base::Printable(gpu.trouble) + ")");
+  const auto add = [&](const std::string& more) { text += (text.empty() ? "" : "  ") + more; };
+  if (const std::string trouble = TroubleText(gpu); !trouble.empty()) add("(" + trouble + ")");
+  for (const std::string& alert : gpu.alerts) add("! " + base::Printable(alert));
   return text.empty() ? "-" : text;
 }
 
@@ -53,6 +55,17 @@ std::string CheckLine(const CheckedTask& task) {
 
 }  // namespace
 
+std::string GpuName(const GpuView& gpu) {
+  const std::string name = base::Printable(gpu.name, 60);
+  return gpu.mig_profile.empty() ? name : name + " MIG " + base::Printable(gpu.mig_profile, 40);
+}
+
+std::string TroubleText(const GpuView& gpu) {
+  const std::string why = base::Printable(gpu.trouble);
+  if (!gpu.drained_by_rule) return why;
+  return why.empty() ? "closed by rule" : "closed by rule: " + why;
+}
+
 std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
   Table table({{"GPU", true},
                {"NAME", false, 8},
@@ -66,7 +79,7 @@ std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
                {"TASKS", false, 12}});
   for (const GpuView& gpu : gpus) {
     table.Add({{std::to_string(gpu.index)},
-               {base::Printable(gpu.name, 60)},
+               {GpuName(gpu)},
                {base::Printable(gpu.state, 20), StateColour(gpu)},
                {base::FormatMib(gpu.used_mib) + "/" + base::FormatMib(gpu.total_mib)},
                {base::FormatMib(gpu.claimed_mib)},

@@ -5,6 +5,8 @@
 
 #include "base/text.h"
 #include "cli/calls.h"
+#include "cli/gpu_details.h"
+#include "cli/gpu_history_text.h"
 #include "cli/gpu_text.h"
 #include "cli/verbs.h"
 
@@ -13,8 +15,11 @@ namespace {
 
 constexpr std::chrono::milliseconds kStatusRetry{50};
 
-base::Result<std::vector<std::string>> NamedGpus(Context& context,
-                                                 const std::vector<std::string>& words) {
+constexpr int kUsualPoints = 60;
+constexpr int kFewestPoints = 10;
+
+// The words between commas.
+base::Result<std::vector<std::string>> SplitNames(const std::vector<std::string>& words) {
   std::vector<std::string> names;
   for (const std::string& word : words) {
     for (std::string_view name : base::Split(word, ',')) {
@@ -25,23 +30,98 @@ base::Result<std::vector<std::string>> NamedGpus(Context& context,
       names.emplace_back(name);
     }
   }
-  if (names != std::vector<std::string>{"all"}) return names;
+  return names;
+}
+
+base::Result<std::vector<std::string>> NamedGpus(Context& context,
+                                                 const std::vector<std::string>& words) {
+  auto names = SplitNames(words);
+  if (!names || *names != std::vector<std::string>{"all"}) return names;
   const auto gpus = ListGpus(context.client());
   if (!gpus) return std::unexpected(gpus.error());
-  names.clear();
-  for (const api::GpuView& gpu : gpus->value) names.push_back(gpu.uuid);
+  names->clear();
+  for (const api::GpuView& gpu : gpus->value) names->push_back(gpu.uuid);
   return names;
+}
+
+// Those of the server's GPUs that are named, in the order of their names; all without names.
+base::Result<std::vector<api::GpuView>> Chosen(const std::vector<api::GpuView>& gpus,
+                                               const std::vector<std::string>& words) {
+  const auto names = SplitNames(words);
+  if (!names) return std::unexpected(names.error());
+  if (names->empty() || *names == std::vector<std::string>{"all"}) return gpus;
+  std::vector<api::GpuView> chosen;
+  for (const std::string& name : *names) {
+    const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const api::GpuView& gpu) {
+      return gpu.uuid == name || std::to_string(gpu.index) == name;
+    });
+    if (found == gpus.end()) {
+      return base::Fail(base::ErrorCode::kNotFound, "GPU '" + base::Printable(name, 60) +
+                                                        "': expected a UUID or an index below " +
+                                                        std::to_string(gpus.size()));
+    }
+    chosen.push_back(*found);
+  }
+  return chosen;
+}
+
+// As many points as were asked for, or as the screen has room for.
+int PointsFor(const Context& context, const GpusFlags& flags) {
+  const int points = flags.points.value_or(kUsualPoints);
+  const int width = ScreenOf(context.out).width;
+  if (context.json || flags.csv || width == 0) return points;
+  return std::min(points, std::max(kFewestPoints, width - kHistoryMargin));
+}
+
+base::Result<std::string> RenderHistory(Context& context, const GpusFlags& flags) {
+  const auto gpus = ListGpus(context.client());
+  if (!gpus) return std::unexpected(gpus.error());
+  const auto chosen = Chosen(gpus->value, flags.gpus);
+  if (!chosen) return std::unexpected(chosen.error());
+  const auto status = GetStatus(context.client());  // its clock: simulated servers run faster
+  if (!status) return std::unexpected(status.error());
+  const HistorySpan span{
+      .from_ms = std::max<std::int64_t>(0, status->value.now_ms - flags.history->count()),
+      .to_ms = status->value.now_ms,
+      .points = PointsFor(context, flags)};
+  std::vector<std::string> texts;
+  std::vector<api::GpuHistoryView> histories;
+  std::string bars = HistoryTitle(span);
+  for (const api::GpuView& gpu : *chosen) {
+    auto history = GetGpuHistory(context.client(), gpu.uuid, span.from_ms, span.to_ms, span.points);
+    if (!history) return std::unexpected(history.error());
+    bars += HistoryBars(history->value, gpu.total_mib, span);
+    texts.push_back(std::move(history->text));
+    histories.push_back(std::move(history->value));
+  }
+  if (context.json) return JsonList(texts) + "\n";
+  return flags.csv ? HistoryCsv(histories) : bars;
+}
+
+base::Result<std::string> RenderDetails(Context& context, const std::vector<api::GpuView>& gpus) {
+  const auto status = GetStatus(context.client());
+  if (!status) return std::unexpected(status.error());
+  std::string text;
+  for (const api::GpuView& gpu : gpus)
+    text += GpuDetails(gpu, status->value.now_ms, ScreenOf(context.out));
+  return text;
+}
+
+base::Result<std::string> RenderGpus(Context& context, const GpusFlags& flags) {
+  auto gpus = ListGpus(context.client());
+  if (!gpus) return std::unexpected(gpus.error());
+  if (context.json && flags.gpus.empty()) return gpus->text + "\n";
+  const auto chosen = Chosen(gpus->value, flags.gpus);
+  if (!chosen) return std::unexpected(chosen.error());
+  if (context.json) return GpusJson(*chosen) + "\n";
+  return flags.verbose ? RenderDetails(context, *chosen) : GpuTable(*chosen, ScreenOf(context.out));
 }
 
 }  // namespace
 
-void RunGpus(Context& context, bool watch, double interval_s) {
-  Show(context, watch, interval_s, [&]() -> base::Result<std::string> {
-    auto gpus = ListGpus(context.client());
-    if (!gpus) return std::unexpected(gpus.error());
-    if (context.json) return gpus->text + "\n";
-    return GpuTable(gpus->value, ScreenOf(context.out));
-  });
+void RunGpus(Context& context, const GpusFlags& flags) {
+  Show(context, flags.watch, flags.interval_s,
+       [&] { return flags.history ? RenderHistory(context, flags) : RenderGpus(context, flags); });
 }
 
 void RunGpuChange(Context& context, const std::string& verb, const std::vector<std::string>& gpus,

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "cli/facts.h"
 #include "cli/table.h"
 #include "core/task.h"
 
@@ -71,12 +72,22 @@ std::string GpuIndices(const TaskView& task) {
   return base::Join(indices, ",");
 }
 
+// It holds GPUs that others wait for.
+bool IsIdle(const TaskView& task) {
+  return HoldsGpus(task) && task.idle_since_ms;
+}
+
+std::string IdleName() {
+  return std::string(core::ReasonName(core::ReasonCode::kIdleHolder));
+}
+
 std::string WhereText(const TaskView& task) {
   const std::string reason = "(" + base::Printable(task.reason, 40) + ")";
   const bool succeeded = task.state == "succeeded";
   if (HoldsGpus(task) || succeeded || task.reason.empty()) {
     const std::string gpus = GpuIndices(task);
-    return gpus.empty() ? "-" : gpus;
+    if (gpus.empty()) return "-";
+    return IsIdle(task) ? gpus + " (" + IdleName() + ")" : gpus;
   }
   return reason;
 }
@@ -224,23 +235,6 @@ const ListColumn* FindColumn(std::string_view key) {
   return nullptr;
 }
 
-// "  Label        text" lines; empty texts are left out.
-class Facts {
- public:
-  void Add(std::string_view label, const std::string& text) {
-    if (text.empty()) return;
-    constexpr std::size_t kLabelWidth = 14;
-    text_ += "  ";
-    text_ += label;
-    text_.append(label.size() < kLabelWidth ? kLabelWidth - label.size() : 1, ' ');
-    text_ += text + "\n";
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
-
 std::string PerGpu(const TaskView& task) {
   return task.gpus > 1 ? " on each of its GPUs" : "";
 }
@@ -291,6 +285,34 @@ void AddTimes(const TaskView& task, std::int64_t now_ms, Facts& facts) {
     facts.Add(
         "Time limit",
         base::FormatSpan(base::Duration(static_cast<std::int64_t>(*task.time_limit_s * 1000))));
+  }
+}
+
+// How its processes share their GPUs, and what holds them back: "MPS, each process may take …".
+std::string SharingText(const TaskView& task) {
+  if (task.sharing == "alone") return "alone on its GPUs";
+  if (task.sharing == "streams") return "time slices (streams), nothing is enforced";
+  if (task.sharing == "mig") return "a MIG instance, whose memory and SMs the hardware enforces";
+  if (task.sharing != "mps") return base::Printable(task.sharing, 40);
+  std::vector<std::string> limits;
+  if (task.memory_limit_mib > 0)
+    limits.push_back(base::FormatMib(task.memory_limit_mib) + " of memory");
+  if (task.thread_percent > 0)
+    limits.push_back(std::to_string(task.thread_percent) + "% of the SMs");
+  return limits.empty() ? "MPS, nothing is enforced"
+                        : "MPS, each process may take " + base::Join(limits, " and ");
+}
+
+void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
+  facts.Add("Sharing", SharingText(task));
+  facts.Add(task.sharing.empty() ? "Sharing" : "", base::Printable(task.sharing_note, 400));
+  if (task.sm_share) {
+    const int percent = static_cast<int>(*task.sm_share * 100 + 0.5);
+    facts.Add("SMs asked", "at most " + std::to_string(percent) + "% of each GPU's");
+  }
+  if (IsIdle(task)) {
+    facts.Add("Idle", "has not used its GPUs since " + TimePoint(task.idle_since_ms) + " (" +
+                          SpanText(*task.idle_since_ms, now_ms) + ")");
   }
 }
 
@@ -406,6 +428,7 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
                         (indices.empty() ? "" : ": " + indices));
   facts.Add("Why there",
             task.placement_reason.empty() ? "" : base::Printable(task.placement_reason, 400));
+  AddSharing(task, now_ms, facts);
   AddMemory(task, facts);
   facts.Add("Queue", Line(task.queue) + ", priority " + std::to_string(task.priority));
   if (task.attempt > 0) {
@@ -453,6 +476,10 @@ std::string Explanation(const api::ExplainView& explain) {
   if (!explain.collocation.empty()) {
     out += "Sharing: " + base::Printable(explain.collocation, 400) + "\n";
   }
+  if (!task.sharing.empty()) out += "This task: " + SharingText(task) + ".\n";
+  if (!task.sharing_note.empty()) out += "  " + base::Printable(task.sharing_note, 400) + "\n";
+  if (IsIdle(task))
+    out += "It has not used its GPUs since " + TimePoint(task.idle_since_ms) + ".\n";
   return out;
 }
 

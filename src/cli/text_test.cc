@@ -6,7 +6,10 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/text.h"
 #include "cli/completion.h"
+#include "cli/gpu_details.h"
+#include "cli/gpu_history_text.h"
 #include "cli/gpu_text.h"
 #include "cli/ids.h"
 #include "cli/table.h"
@@ -237,6 +240,204 @@ TEST_F(Text, GpuTableShowsMeasuredAndPromised) {
       "ann, 1 foreign (0M)\n"
       "  1  A100-SXM4-40GB  down         0M/0M        0M     0M    -      -     -  (no sample "
       "for 12 s)\n");
+}
+
+TEST_F(Text, GpuTableMarksInstancesClosedGpusAndIdleHolders) {
+  const std::vector<api::GpuView> gpus = {
+      {.index = 0,
+       .name = "A100",
+       .state = "drng",
+       .trouble = "Xid 79",
+       .tasks = {{.id = 42, .user = "bob", .idle_since_ms = kNow}},
+       .alerts = {"3.0G are in use by nobody"},
+       .drained_by_rule = true},
+      {.index = 1, .name = "A100", .state = "drain", .trouble = "drained by ann: new fan"},
+      {.index = 2, .name = "A100", .state = "idle", .mig_profile = "3g.20gb"}};
+  const std::string table = GpuTable(gpus, {});
+  EXPECT_THAT(table, ::testing::HasSubstr("42 bob (idle)  (closed by rule: Xid 79)  ! 3.0G are"));
+  EXPECT_THAT(table, ::testing::HasSubstr("  (drained by ann: new fan)\n"));
+  EXPECT_THAT(table, ::testing::HasSubstr("A100 MIG 3g.20gb  idle"));
+}
+
+api::GpuView SomeGpu() {
+  return {.index = 0,
+          .uuid = "GPU-1",
+          .name = "H100",
+          .state = "drng",
+          .trouble = "Xid 79",
+          .total_mib = 81'920,
+          .reserved_mib = 512,
+          .used_mib = 20'480,
+          .claimed_mib = 24'576,
+          .free_mib = 15'000,
+          .sm_active = 0.634,
+          .sm_active_now = 0.71,
+          .sample_age_ms = 840,
+          .foreign_processes = 2,
+          .tasks = {{.id = 42,
+                     .user = "bob",
+                     .name = "resnet50",
+                     .claim_mib = 12'288,
+                     .observed_mib = 9'318,
+                     .peak_mib = 10'000,
+                     .sharing = "mps",
+                     .sm_active = 0.4,
+                     .sm_active_by = "kernel-time"},
+                    {.id = 43, .user = "ann", .name = "bert", .idle_since_ms = kNow - 600'000}},
+          .foreign = {{.pid = 4711, .user = "cleo", .command = "python x.py", .used_mib = 600},
+                      {.pid = 4712}},
+          .unattributed_mib = 3'072,
+          .alerts = {"3.0G are in use by nobody"},
+          .drained_by_rule = true,
+          .sm_active_p95 = 0.9,
+          .metrics = {{.name = "sm_occupancy", .value = 0.314, .source = "gpm"},
+                      {.name = "power_w", .value = 251.7, .source = "nvml"},
+                      {.name = "pcie_tx_bytes_s", .value = 1.5e9, .source = "gpm"},
+                      {.name = "energy_j", .value = 123'456, .source = "nvml"},
+                      {.name = "sm_clock_mhz", .value = 1'980, .source = "nvml"},
+                      {.name = "utilization", .value = 1, .source = "nvml"}},
+          .activity_source = "gpm",
+          .mig_profile = "3g.40gb",
+          .mig_parent = "GPU-0"};
+}
+
+TEST_F(Text, GpuDetailsNameTheSourceOfEverything) {
+  EXPECT_EQ(GpuDetails(SomeGpu(), kNow, {.width = 80}), R"(
+GPU 0 H100 MIG 3g.40gb: drng
+  UUID          GPU-1
+  MIG instance  3g.40gb of GPU-0
+  Closed        closed by rule: Xid 79
+  Alert         3.0G are in use by nobody
+  Memory        20.0G of 80.0G in use, 24.0G promised, 14.6G free for a new task
+                512M kept by the driver
+                3.0G in use by no process that is listed
+  SM activity   63% mean of the window, 90% p95, - EWMA, 71% now (gpm)
+  From gpm      sm_occupancy 31%, pcie_tx_bytes_s 1.4 GiB/s
+  From nvml     power_w 252 W, energy_j 123 kJ, sm_clock_mhz 1980 MHz,
+                utilization 100%
+  Read          0.8 s ago
+  Tasks
+    TASK  USER  NAME      CLAIM  USED  PEAK  SHARING  SM
+      42  bob   resnet50  12.0G  9.1G  9.8G  mps      40% kernel-time
+      43  ann   bert          -    0M    0M  -        -
+    task 43 has not used its GPUs for 10:00
+  Processes of no task
+     PID  USER  USED  COMMAND
+    4711  cleo  600M  python x.py
+    4712  ?        ?  hidden
+)" + 1);
+}
+
+TEST_F(Text, GpuDetailsSayWhatDecidesWithoutSmActivity) {
+  const api::GpuView gpu{.index = 3,
+                         .uuid = "GPU-3",
+                         .name = "T4",
+                         .state = "idle",
+                         .activity_source = "none",
+                         .activity_rule = "one task at a time"};
+  const std::string text = GpuDetails(gpu, kNow, {});
+  EXPECT_THAT(text, ::testing::HasSubstr("  SM activity   not told\n"
+                                         "  Rule          one task at a time\n"));
+  EXPECT_EQ(text.find("Tasks"), std::string::npos);
+  EXPECT_EQ(text.find("no process that is listed"), std::string::npos) << "that is not known";
+}
+
+const HistorySpan kSomeSpan{.from_ms = kNow - 600'000, .to_ms = kNow, .points = 10};
+
+api::GpuHistoryView SomeHistory() {
+  api::GpuHistoryView gpu{.index = 1, .uuid = "GPU-1", .name = "H100", .points = {}};
+  for (const int minute : {0, 1, 2, 5, 9}) {
+    const double part = minute / 9.0;
+    gpu.points.push_back({.from_ms = kSomeSpan.from_ms + minute * 60'000,
+                          .to_ms = kSomeSpan.from_ms + (minute + 1) * 60'000,
+                          .sm_active = part,
+                          .sm_peak = minute < 9 ? std::optional(part) : std::nullopt,
+                          .used_mib = part * 40'960,
+                          .used_peak_mib = part * 40'960,
+                          .power_w = 100 + 90.0 * minute,
+                          .tasks = minute == 5 ? 12 : minute / 2});
+  }
+  return gpu;
+}
+
+TEST_F(Text, HistoryIsDrawnWithAHoleWhereNothingIsKnown) {
+  EXPECT_EQ(HistoryTitle(kSomeSpan) + HistoryBars(SomeHistory(), 40'960, kSomeSpan), R"(
+From 2026-03-01 12:50:00 to 2026-03-01 13:00:00, 1:00 a character
+GPU 1 H100
+  SM mean   ▁▂▃  ▅   █ 38%
+  SM peak   ▁▂▃  ▅     56%
+  Mem peak  ▁▂▃  ▅   █ 40.0G
+  Power     ▂▂▃  ▅   █ 406W
+  Tasks     001  +   4
+)" + 1);
+}
+
+TEST_F(Text, HistoryFitsEightyColumns) {
+  HistorySpan span = kSomeSpan;
+  span.points = 60;
+  for (std::string_view line : base::Split(HistoryBars(SomeHistory(), 1'000'000, span), '\n')) {
+    EXPECT_LE(ShownWidth(line), 80u) << line;
+  }
+}
+
+TEST_F(Text, HistoryAsCsvLeavesOutWhatIsNotKnown) {
+  api::GpuHistoryView gpu = SomeHistory();
+  gpu.points = {gpu.points[0], gpu.points[4]};
+  EXPECT_EQ(HistoryCsv({gpu}),
+            "gpu,uuid,from_ms,to_ms,sm_active,sm_peak,dram_active,used_mib,used_peak_mib,power_w,"
+            "tasks\n"
+            "1,GPU-1,1772369400000,1772369460000,0,0,,0,0,100,0\n"
+            "1,GPU-1,1772369940000,1772370000000,1,,,40960,40960,910,4\n");
+}
+
+TEST_F(Text, SharingSaysWhatIsEnforced) {
+  struct Case {
+    TaskView task;
+    const char* line;
+  };
+  const Case cases[] = {
+      {{.sharing = "alone"}, "  Sharing       alone on its GPUs\n"},
+      {{.sharing = "streams"}, "  Sharing       time slices (streams), nothing is enforced\n"},
+      {{.sharing = "mps"}, "  Sharing       MPS, nothing is enforced\n"},
+      {{.sharing = "mps", .memory_limit_mib = 12'288},
+       "  Sharing       MPS, each process may take 12.0G of memory\n"},
+      {{.sharing = "mps", .memory_limit_mib = 12'288, .thread_percent = 30},
+       "  Sharing       MPS, each process may take 12.0G of memory and 30% of the SMs\n"},
+      {{.sharing = "mig"},
+       "  Sharing       a MIG instance, whose memory and SMs the hardware enforces\n"},
+      {{.sharing = "streams", .sharing_note = "no MPS for root", .sm_share = 0.3},
+       "  Sharing       time slices (streams), nothing is enforced\n"
+       "                no MPS for root\n"
+       "  SMs asked     at most 30% of each GPU's\n"},
+  };
+  for (const Case& c : cases) {
+    TaskView task = c.task;
+    task.state = "running";
+    task.gpu_indices = {0};
+    EXPECT_THAT(TaskFacts(task, kNow), ::testing::HasSubstr(c.line));
+  }
+  TaskView task = cases[6].task;
+  task.state = "running";
+  EXPECT_THAT(Explanation({.task = task, .collocation = "mps"}),
+              ::testing::HasSubstr("Sharing: mps\n"
+                                   "This task: time slices (streams), nothing is enforced.\n"
+                                   "  no MPS for root\n"));
+  EXPECT_EQ(TaskFacts({.state = "queued"}, kNow).find("Sharing"), std::string::npos)
+      << "not known before it starts";
+}
+
+TEST_F(Text, AnIdleHolderIsVisibleEverywhere) {
+  TaskView task = SomeTasks()[1];
+  task.idle_since_ms = kNow - 600'000;
+  const ListStyle style{.columns = *ParseColumns("id,where"), .titles = false, .now_ms = kNow};
+  EXPECT_EQ(TaskTable({task}, style, {}), "42  3 (IdleHolder)\n");
+  EXPECT_THAT(TaskFacts(task, kNow),
+              ::testing::HasSubstr(
+                  "  Idle          has not used its GPUs since 2026-03-01 12:50:00 (10:00)\n"));
+  EXPECT_THAT(Explanation({.task = task}),
+              ::testing::HasSubstr("It has not used its GPUs since 2026-03-01 12:50:00.\n"));
+  task.state = "succeeded";
+  EXPECT_EQ(TaskTable({task}, style, {}), "42  3\n") << "it holds nothing any more";
 }
 
 TEST_F(Text, ExitCodesFollowTheShell) {

@@ -226,17 +226,61 @@ void AddLogs(CLI::App& app, Context& context) {
 
 // ---- the server ----
 
+// A word that can only be meant as a span of time: "90m", "6h", "1:30:00". A bare number is a GPU.
+bool IsSpan(const std::string& word) {
+  return !base::ParseInt(word) && base::ParseSpan(word).has_value();
+}
+
+// --history may stand alone; what follows it is then the first of the GPUs.
+void TakeHistory(const CLI::Option& option, const std::string& given, GpusFlags& flags) {
+  if (option.count() == 0) return;
+  flags.history = std::chrono::hours(1);
+  if (given.empty()) return;
+  if (IsSpan(given)) {
+    flags.history = *base::ParseSpan(given);
+  } else {
+    flags.gpus.insert(flags.gpus.begin(), given);
+  }
+}
+
 void AddGpus(CLI::App& app, Context& context) {
   struct Flags {
-    bool watch = false;
-    double interval_s = 2;
+    GpusFlags gpus;
+    std::string history;
+    int points = 0;
   };
   auto flags = NewFlags<Flags>();
-  CLI::App* verb = AddVerb(app, "gpus", "List GPUs with their memory, activity and tasks",
-                           "USED is measured, PROMISED is booked for tasks, FREE is left for a new "
-                           "one.\n  carma gpus -w\n");
-  AddWatch(*verb, flags->watch, flags->interval_s);
-  verb->callback([&context, flags] { RunGpus(context, flags->watch, flags->interval_s); });
+  CLI::App* verb = AddVerb(
+      app, "gpus", "List GPUs with their memory, activity and tasks",
+      "USED is measured, PROMISED is booked for tasks, FREE is left for a new one.\n"
+      "  carma gpus -w\n"
+      "  carma gpus -v 0           everything known of it, and who told it\n"
+      "  carma gpus --history 6h   activity, memory and power; at the end of a line the mean,\n"
+      "                            or the highest for peaks\n");
+  verb->add_option("gpus", flags->gpus.gpus, "indices or UUIDs: 0, 0,2, GPU-… (default: all)");
+  verb->add_flag("-v,--verbose", flags->gpus.verbose,
+                 "every metric with its source, tasks, foreign processes, alerts");
+  CLI::Option* history =
+      verb->add_option("--history", flags->history, "over time: the last hour, or 90m, 6h, 7d …")
+          ->type_name("[SPAN]")
+          ->expected(0, 1);
+  CLI::Option* points =
+      verb->add_option("--points", flags->points, "with --history: at most N spans (default: 60)")
+          ->type_name("N")
+          ->needs(history)
+          ->check(CLI::Range(1, 2'000));
+  verb->add_flag("--csv", flags->gpus.csv, "with --history: comma-separated values")
+      ->needs(history);
+  AddWatch(*verb, flags->gpus.watch, flags->gpus.interval_s);
+  verb->callback([&context, flags, history, points] {
+    TakeHistory(*history, flags->history, flags->gpus);
+    if (points->count() > 0) flags->gpus.points = flags->points;
+    if (flags->gpus.history && *flags->gpus.history < base::Duration(1'000)) {
+      return context.Fail(
+          {base::ErrorCode::kInvalid, "--history: expected a span of at least one second"});
+    }
+    RunGpus(context, flags->gpus);
+  });
 }
 
 void AddGpuChanges(CLI::App& app, Context& context) {

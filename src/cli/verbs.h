@@ -89,7 +89,16 @@ struct LogsFlags {
 };
 void RunLogs(Context& context, const LogsFlags& flags);
 
-void RunGpus(Context& context, bool watch, double interval_s);
+struct GpusFlags {
+  std::vector<std::string> gpus;  // indices, UUIDs, comma-separated lists; none: all
+  bool verbose = false;
+  std::optional<base::Duration> history;  // over so long, instead of now
+  std::optional<int> points;
+  bool csv = false;
+  bool watch = false;
+  double interval_s = 2;
+};
+void RunGpus(Context& context, const GpusFlags& flags);
 // verb: "drain" or "resume"; gpus: indices, UUIDs, comma-separated lists, or "all".
 void RunGpuChange(Context& context, const std::string& verb, const std::vector<std::string>& gpus,
                   const std::string& reason);

@@ -1,0 +1,15 @@
+// Everything that is known of one GPU, for `carma gpus --verbose`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "api/views.h"
+#include "cli/terminal.h"
+
+namespace carma::cli {
+
+// now_ms: the daemon's clock.
+std::string GpuDetails(const api::GpuView& gpu, std::int64_t now_ms, const Screen& screen);
+
+}  // namespace carma::cli
