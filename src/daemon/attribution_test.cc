@@ -5,6 +5,8 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 namespace carma::daemon {
 namespace {
 
@@ -45,7 +47,7 @@ TEST(Attribution, AForeignProcessHasAUserAndACommand) {
   const ProcessFace face = attribution.Describe(::getpid());
   const passwd* entry = ::getpwuid(::getuid());
   EXPECT_EQ(face.user, entry != nullptr ? entry->pw_name : std::to_string(::getuid()));
-  EXPECT_THAT(face.command, ::testing::HasSubstr("daemon_test"));
+  EXPECT_THAT(face.command, ::testing::HasSubstr(program_invocation_short_name));
   EXPECT_LE(face.command.size(), 120U + 3U) << "shortened";
 }
 

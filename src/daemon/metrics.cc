@@ -1,6 +1,7 @@
 #include "daemon/metrics.h"
 
 #include <chrono>
+#include <functional>
 #include <iterator>
 #include <vector>
 
@@ -33,7 +34,7 @@ constexpr GpuGauge kGpuGauges[] = {
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.claimed_mib) * kMib;
      }},
-    {"carma_gpu_memory_unattributed_bytes", "Used, but not by a task of CARMA.",
+    {"carma_gpu_memory_foreign_bytes", "Used, but not by a task of CARMA.",
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.foreign_mib) * kMib;
      }},
@@ -45,10 +46,71 @@ constexpr GpuGauge kGpuGauges[] = {
      [](const core::GpuView& view, const gpu::Reading&) { return view.healthy ? 1.0 : 0.0; }},
 };
 
-void WriteGpus(const Engine& engine, const Monitor& monitor, base::Time now,
-               api::MetricsText& out) {
+// What is not always known; absent then.
+struct SometimesGauge {
+  const char* name;
+  const char* help;
+  std::optional<double> (*read)(const Monitor& monitor, core::GpuIndex gpu);
+};
+
+std::optional<double> Unattributed(const Monitor& monitor, core::GpuIndex gpu) {
+  const std::optional<std::int64_t>& mib = monitor.Use(gpu).unattributed_mib;
+  return mib ? std::optional(static_cast<double>(*mib) * kMib) : std::nullopt;
+}
+
+constexpr SometimesGauge kSometimesGauges[] = {
+    {"carma_gpu_memory_unattributed_bytes",
+     "Used by no process that the driver lists; absent if some process's memory is not told.",
+     &Unattributed},
+    {"carma_gpu_sm_active_ratio", "SM activity, mean over the window.",
+     [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowMean(gpu); }},
+    {"carma_gpu_sm_active_p95_ratio", "SM activity that was not exceeded for 95 % of the window.",
+     [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowP95(gpu); }},
+    {"carma_gpu_sm_active_ewma_ratio", "SM activity, a mean that follows faster.",
+     [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowEwma(gpu); }},
+};
+
+using LabelsOf = std::function<api::Labels(const core::GpuView&)>;
+
+void WriteDrains(const std::vector<core::GpuView>& views, const LabelsOf& labels,
+                 api::MetricsText& out) {
+  out.Begin("carma_gpu_drained", "gauge",
+            "1 closed to new tasks, by a person or by the rules of health.");
+  for (const core::GpuView& view : views) {
+    for (const bool by_rule : {false, true}) {
+      api::Labels with_who = labels(view);
+      with_who.emplace_back("by", by_rule ? "rule" : "person");
+      out.Sample(view.drained && view.drained_by_rule == by_rule ? 1 : 0, with_who);
+    }
+  }
+}
+
+void WriteXids(const std::vector<core::GpuView>& views, const LabelsOf& labels,
+               const Monitor& monitor, api::MetricsText& out) {
+  out.Begin("carma_gpu_xid_total", "counter",
+            "Critical errors that the driver announced since the daemon started, by Xid.");
+  for (const core::GpuView& view : views) {
+    for (const auto& [xid, count] : monitor.XidCounts(view.index)) {
+      api::Labels with_xid = labels(view);
+      with_xid.emplace_back("xid", std::to_string(xid));
+      out.Sample(static_cast<double>(count), with_xid);
+    }
+  }
+}
+
+void WriteIdleHolders(Engine& engine, api::MetricsText& out) {
+  std::size_t idle = 0;
+  for (const core::TaskId id : engine.attribution().Tasks()) {
+    const core::TaskRecord* record = engine.scheduler().Find(id);
+    if (record != nullptr && record->idle_since) ++idle;
+  }
+  out.Begin("carma_idle_holders", "gauge", "Tasks that hold GPUs and do not use them.");
+  out.Sample(static_cast<double>(idle));
+}
+
+void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::MetricsText& out) {
   const std::vector<core::GpuView> views = engine.scheduler().Gpus(now);
-  const auto labels = [&](const core::GpuView& view) {
+  const LabelsOf labels = [&](const core::GpuView& view) {
     const gpu::DeviceInfo& device = monitor.devices().at(core::Number(view.index));
     return api::Labels{{"gpu", std::to_string(core::Number(view.index))},
                        {"uuid", device.uuid},
@@ -61,10 +123,12 @@ void WriteGpus(const Engine& engine, const Monitor& monitor, base::Time now,
       out.Sample(gauge.read(view, last ? *last : gpu::Reading{}), labels(view));
     }
   }
-  out.Begin("carma_gpu_sm_active_ratio", "gauge", "SM activity, mean over the window.");
-  for (const core::GpuView& view : views) {
-    if (const std::optional<double> mean = monitor.WindowMean(view.index))
-      out.Sample(*mean, labels(view));
+  for (const SometimesGauge& gauge : kSometimesGauges) {
+    out.Begin(gauge.name, "gauge", gauge.help);
+    for (const core::GpuView& view : views) {
+      if (const std::optional<double> value = gauge.read(monitor, view.index))
+        out.Sample(*value, labels(view));
+    }
   }
   out.Begin("carma_gpu_energy_joules_total", "counter", "Energy since the driver was loaded.");
   for (const core::GpuView& view : views) {
@@ -76,6 +140,9 @@ void WriteGpus(const Engine& engine, const Monitor& monitor, base::Time now,
     const std::optional<gpu::Reading>& last = monitor.LastReading(view.index);
     if (last) out.Sample(base::Seconds(now - last->taken), labels(view));
   }
+  WriteDrains(views, labels, out);
+  WriteXids(views, labels, monitor, out);
+  WriteIdleHolders(engine, out);
 }
 
 }  // namespace
@@ -112,7 +179,7 @@ void Counters::Count(const EstimateResult& result) {
   estimate_seconds.Observe(std::chrono::duration<double>(result.took).count());
 }
 
-std::string MetricsText(const Engine* engine, const Monitor* monitor, store::Store& store,
+std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& store,
                         const Counters& counters, base::Time now, const std::string& version) {
   api::MetricsText out;
   out.Begin("carma_build_info", "gauge", "Always 1; the version is a label.");

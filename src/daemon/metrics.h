@@ -29,7 +29,7 @@ struct Counters {
 };
 
 // engine and monitor may not exist yet.
-std::string MetricsText(const Engine* engine, const Monitor* monitor, store::Store& store,
+std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& store,
                         const Counters& counters, base::Time now, const std::string& version);
 
 }  // namespace carma::daemon

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <variant>
 
 namespace carma::daemon {
 namespace {
@@ -134,6 +136,157 @@ TEST(Monitor, UnknownProcessMemoryMakesTheAttributionIncomplete) {
   const core::GpuSample& sample = std::get<core::GpuSampled>(events[0]).sample;
   EXPECT_FALSE(sample.attributed);
   EXPECT_EQ(sample.foreign_processes, 1) << "an MPS server is not work";
+}
+
+// ---- the rules of health ----
+
+gpu::Reading WithXids(std::int64_t second, std::vector<int> xids) {
+  gpu::Reading reading = At(second, 1'000, 0.5, 100.0 + static_cast<double>(second));
+  reading.xids = std::move(xids);
+  return reading;
+}
+
+// What a round asks the engine to keep: "drain 1 <why>", "resume 0".
+std::vector<std::string> Drains(const std::vector<core::Event>& events) {
+  std::vector<std::string> told;
+  for (const core::Event& event : events) {
+    if (const auto* drain = std::get_if<core::DrainRequested>(&event)) {
+      EXPECT_TRUE(drain->by_rule);
+      told.push_back("drain " + std::to_string(core::Number(drain->gpu)) + " " + drain->why);
+    }
+    if (const auto* resume = std::get_if<core::ResumeRequested>(&event)) {
+      EXPECT_TRUE(resume->by_rule);
+      told.push_back("resume " + std::to_string(core::Number(resume->gpu)));
+    }
+  }
+  return told;
+}
+using Words = std::vector<std::string>;
+const core::GpuIndex kFirst{0};
+
+TEST(MonitorHealth, AFaultOfTheDeviceClosesItOnceBeforeItsSampleIsTold) {
+  Monitor monitor({Device("GPU-a")}, MonitorOptions{});
+  EXPECT_EQ(Drains(Take(monitor, 1, WithXids(1, {31}))), Words{}) << "a program's own fault";
+  const std::vector<core::Event> events = Take(monitor, 2, WithXids(2, {79}));
+  EXPECT_EQ(Drains(events), Words{"drain 0 Xid 79: fell off the bus"});
+  EXPECT_TRUE(std::holds_alternative<core::DrainRequested>(events.front()));
+  EXPECT_EQ(Drains(Take(monitor, 3, WithXids(3, {}))), Words{}) << "it stays, told once";
+  EXPECT_EQ(monitor.HealthTrouble(kFirst), "Xid 79: fell off the bus");
+  EXPECT_EQ(monitor.Troubles(), Words{"GPU 0 takes no new tasks: Xid 79: fell off the bus"});
+  EXPECT_EQ(monitor.XidCounts(kFirst), (std::map<int, std::uint64_t>{{31, 1}, {79, 1}}));
+  EXPECT_EQ(monitor.RecentXids(kFirst, base::FromMs(3'000)), (std::vector<int>{31, 79}));
+}
+
+TEST(MonitorHealth, APersonOpensTheGpuAndOnlyNewEvidenceClosesItAgain) {
+  Monitor monitor({Device("GPU-a")}, MonitorOptions{});
+  Take(monitor, 1, WithXids(1, {79}));
+  monitor.Acknowledge(kFirst);
+  EXPECT_EQ(Drains(Take(monitor, 2, WithXids(2, {}))), Words{});
+  EXPECT_EQ(Drains(Take(monitor, 3, WithXids(3, {48}))),
+            Words{"drain 0 Xid 48: error of memory beyond repair"});
+}
+
+TEST(MonitorHealth, ADrainOfAnEarlierDaemonIsGivenUpWhenItsCauseIs) {
+  Monitor monitor({Device("GPU-a")}, MonitorOptions{});
+  monitor.RestoreDrain(kFirst, "Xid 79: fell off the bus");
+  EXPECT_EQ(Drains(Take(monitor, 1, WithXids(1, {}))), Words{});
+  gpu::Reading reloaded = WithXids(2, {});
+  reloaded.energy_j = 0;
+  EXPECT_EQ(Drains(Take(monitor, 2, reloaded)), Words{"resume 0"}) << "its counters began anew";
+}
+
+TEST(MonitorHealth, AGpuThatWasLostAndCameBackStartsAfresh) {
+  Monitor monitor({Device("GPU-a")}, MonitorOptions{});
+  Take(monitor, 1, WithXids(1, {79}));
+  for (int second = 2; second <= 4; ++second)
+    Take(monitor, second, base::Fail(ErrorCode::kNotFound, "GPU is lost"));
+  EXPECT_EQ(Drains(Take(monitor, 5, WithXids(5, {79}))), Words{"resume 0"})
+      << "what is announced with its return was before it";
+  Take(monitor, 6, base::Fail(ErrorCode::kUnavailable, "busy"));
+  EXPECT_EQ(Drains(Take(monitor, 7, WithXids(7, {79}))).size(), 1U) << "one error is no loss";
+}
+
+TEST(MonitorHealth, ToldOnlyIsAnAlertAndNoDrain) {
+  Monitor monitor({Device("GPU-a")}, MonitorOptions{.health = {.drain = false}});
+  EXPECT_EQ(Drains(Take(monitor, 1, WithXids(1, {79}))), Words{});
+  EXPECT_EQ(monitor.Alerts(kFirst),
+            Words{"Xid 79: fell off the bus (only told: health.drain = false)"});
+  EXPECT_EQ(monitor.Troubles().size(), 1U);
+}
+
+TEST(MonitorHealth, WhatIsWrongWithADividedGpuConcernsAllItsInstances) {
+  std::vector<gpu::DeviceInfo> devices;
+  for (const char* parent : {"GPU-a", "GPU-a", "GPU-b"}) {
+    devices.push_back(Device("MIG-" + std::to_string(devices.size())));
+    devices.back().mig = gpu::MigPlace{.parent_uuid = parent};
+  }
+  Monitor monitor(devices, MonitorOptions{});
+  Attribution attribution;
+  const std::vector<core::Event> events = monitor.Take(
+      base::FromMs(1'000), {WithXids(1, {13, 79}), WithXids(1, {}), WithXids(1, {})}, attribution);
+  EXPECT_EQ(Drains(events), (Words{"drain 0 Xid 79: fell off the bus",  //
+                                   "drain 1 Xid 79: fell off the bus"}));
+  EXPECT_EQ(monitor.RecentXids(core::GpuIndex{1}, base::FromMs(1'000)), std::vector<int>{79})
+      << "a program's fault stays with its instance";
+}
+
+TEST(Monitor, ADeviceThatCouldNotBeDescribedIsClosedWithThatReason) {
+  gpu::DeviceInfo unreadable;
+  unreadable.uuid = "GPU-unknown-1";
+  unreadable.trouble = "it is lost";
+  Monitor monitor({Device("GPU-a"), unreadable}, MonitorOptions{});
+  Attribution attribution;
+  const std::vector<core::Event> events =
+      monitor.Take(base::FromMs(1'000),
+                   {WithXids(1, {}), base::Fail(ErrorCode::kNotFound, "no such GPU")}, attribution);
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_TRUE(std::holds_alternative<core::GpuSampled>(events[0])) << "the other goes on";
+  EXPECT_EQ(std::get<core::GpuHealthChanged>(events[1]).text, "it is lost");
+  EXPECT_TRUE(monitor.Fresh(core::GpuIndex{0}));
+  EXPECT_FALSE(monitor.Fresh(core::GpuIndex{1}));
+}
+
+// ---- alerts ----
+
+TEST(MonitorAlerts, MemoryOfNobodyForAWholeWindowIsToldUntilItFalls) {
+  Monitor monitor({Device("GPU-a")},
+                  MonitorOptions{.window = base::Duration(10'000), .unattributed_mib = 2'000});
+  const auto alerts = [&](std::int64_t second, std::int64_t used_mib) {
+    Take(monitor, second, At(second, used_mib, 0, 0));
+    return monitor.Alerts(kFirst).size();
+  };
+  EXPECT_EQ(alerts(0, 2'001) + alerts(9, 5'000), 0U) << "it may be a context that is just going";
+  EXPECT_EQ(alerts(10, 5'000), 1U);
+  EXPECT_EQ(monitor.Alerts(kFirst)[0].substr(0, 4), "4.9G");
+  EXPECT_EQ(monitor.Troubles().size(), 1U);
+  EXPECT_EQ(alerts(11, 2'000), 0U);
+  EXPECT_EQ(alerts(12, 5'000), 0U) << "the time begins anew";
+  EXPECT_EQ(alerts(22, 5'000), 1U);
+  gpu::Reading unclear = At(23, 5'000, 0, 0);
+  unclear.processes = {{1'000'000'007, std::nullopt, false}};
+  Take(monitor, 23, unclear);
+  EXPECT_TRUE(monitor.Alerts(kFirst).empty()) << "some process does not say what it has";
+}
+
+TEST(MonitorAlerts, AGapIsNoTimeInWhichMemoryWasHeld) {
+  Monitor monitor({Device("GPU-a")},
+                  MonitorOptions{.window = base::Duration(10'000), .unattributed_mib = 2'000});
+  Take(monitor, 0, At(0, 5'000, 0, 0));
+  monitor.DriverSilent("hangs");
+  Take(monitor, 60, At(60, 5'000, 0, 0));
+  EXPECT_TRUE(monitor.Alerts(kFirst).empty());
+}
+
+TEST(Monitor, TheWindowTellsMeanP95AndAFasterMean) {
+  Monitor monitor({Device("GPU-a")}, MonitorOptions{.ewma = base::Duration(5'000)});
+  for (int second = 0; second <= 20; ++second)
+    Take(monitor, second, At(second, 0, second > 10 ? 1.0 : 0.0, 0));
+  EXPECT_NEAR(*monitor.WindowMean(kFirst), 0.5, 1e-9);
+  EXPECT_EQ(monitor.WindowP95(kFirst), 1.0);
+  EXPECT_GT(*monitor.WindowEwma(kFirst), 0.8);
+  monitor.DriverSilent("hangs");
+  EXPECT_FALSE(monitor.WindowP95(kFirst));
+  EXPECT_FALSE(monitor.WindowEwma(kFirst));
 }
 
 }  // namespace
