@@ -45,6 +45,11 @@ bool IsMpsServer(pid_t pid, const std::vector<ProcessUse>& known) {
   return stat && stat->command == "nvidia-cuda-mps";
 }
 
+std::unexpected<base::Error> Absurd(const NvmlDevice& device) {
+  return base::Fail(base::ErrorCode::kCorrupt,
+                    "GPU " + device.info.uuid + ": an absurd number of processes");
+}
+
 // Whether a line of a list is of this instance. The list of the instance itself need not say so,
 // that of the whole GPU must.
 bool IsOf(const NvmlDevice& device, const nvml::ProcessInfo& line, bool whole_list) {
@@ -81,13 +86,11 @@ base::Result<base::Unit> NvmlProcesses::Add(NvmlCalls& calls, const NvmlDevice& 
   // Not every driver lists the processes of an instance by its own handle.
   const bool whole_list = device.info.mig && (MeansAbsent(code) || code == nvml::kInvalidArgument);
   if (whole_list) code = Ask(function, device.board);
-  const base::Error absurd{base::ErrorCode::kCorrupt,
-                           "GPU " + device.info.uuid + ": an absurd number of processes"};
-  if (code == nvml::kInsufficientSize) return std::unexpected(absurd);
+  if (code == nvml::kInsufficientSize) return Absurd(device);
   const base::Result<bool> given = calls.Given(device.info.uuid, code, what, Weight::kDecides);
   if (!given) return std::unexpected(given.error());
   if (!*given) return base::Unit{};
-  if (count_ > lines_.size()) return std::unexpected(absurd);
+  if (count_ > lines_.size()) return Absurd(device);
   std::vector<ProcessUse> uses;
   for (std::uint32_t i = 0; i < count_; ++i) {
     const nvml::ProcessInfo& line = lines_[i];
