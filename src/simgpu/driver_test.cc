@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "gpu/nvml_abi.h"
+#include "gpu/nvml_library.h"
 #include "gpu/nvml_probe.h"
 #include "simgpu/state.h"
 #include "simgpu/test_server.h"
@@ -237,6 +238,219 @@ TEST_F(DriverTest, CallsOutOfOrderOrWithNonsenseGetNvmlErrors) {
   // Nothing but NVML's names may leak into a program that loads the driver.
   EXPECT_EQ(::dlsym(library, "_ZN5carma6simgpu6Server6AttachERKSs"), nullptr);
   ::dlclose(library);
+}
+
+TEST_F(DriverTest, XidsDamageAndResetReachTheProbe) {
+  ASSERT_TRUE(shared_->AnnounceXid(0, 13));  // before anybody listened
+  ASSERT_TRUE(probe_->Devices());
+  EXPECT_THAT(MustRead(0).xids, ::testing::IsEmpty());
+  ASSERT_TRUE(shared_->AnnounceXid(1, 79));
+  ASSERT_TRUE(shared_->AnnounceXid(0, 31));
+  ASSERT_TRUE(shared_->AnnounceXid(1, 48));
+  EXPECT_EQ(MustRead(0).xids, std::vector<int>{31});
+  EXPECT_EQ(MustRead(1).xids, (std::vector<int>{79, 48}));
+  EXPECT_THAT(MustRead(1).xids, ::testing::IsEmpty());
+  EXPECT_EQ(shared_->AnnounceXid(3, 79).error().code, ErrorCode::kInvalid);
+  ASSERT_TRUE(shared_->SetCondition(1, {.ecc_corrected = 7,
+                                        .ecc_uncorrected = 2,
+                                        .rows_remapped = 1,
+                                        .remap_pending = 1,
+                                        .recovery_action = 4}));
+  ASSERT_TRUE(shared_->SetFault({FaultKind::kNanActivity, 1, 0, ""}));
+  {
+    const auto task = Join(1, 100, sim::Sharing::kStreams);
+    EXPECT_EQ(shared_->ResetGpu(1).error().code, ErrorCode::kConflict);
+  }
+  ASSERT_TRUE(shared_->ClearFaults());
+  ASSERT_TRUE(probe_->Devices());  // the condition is asked for anew
+  const gpu::Condition broken = MustRead(1).condition;
+  EXPECT_EQ(broken.ecc_corrected, 7);
+  EXPECT_EQ(broken.ecc_uncorrected, 2);
+  EXPECT_EQ(broken.rows_remapped, 1);
+  EXPECT_EQ(broken.remap_pending, true);
+  EXPECT_EQ(broken.recovery, gpu::RecoveryAction::kDrainAndReset);
+  ASSERT_TRUE(shared_->ResetGpu(1));
+  ASSERT_TRUE(probe_->Devices());
+  const gpu::Condition healed = MustRead(1).condition;
+  EXPECT_EQ(healed.ecc_uncorrected, 0);
+  EXPECT_EQ(healed.rows_remapped, 2);
+  EXPECT_EQ(healed.remap_pending, false);
+  EXPECT_EQ(healed.recovery, gpu::RecoveryAction::kNone);
+}
+
+TEST_F(DriverTest, EventsAreWaitedForAndOnlyThoseOfTheirGpus) {
+  const auto library = gpu::LoadNvml(CARMA_SIMGPU_DRIVER);
+  ASSERT_TRUE(library);
+  const gpu::NvmlApi& api = library->api;
+  ASSERT_EQ(api.init(), nvml::kSuccess);
+  nvml::Device first = nullptr;
+  ASSERT_EQ(api.by_index(0, &first), nvml::kSuccess);
+  nvml::EventSet set = nullptr;
+  nvml::EventData event{};
+  ASSERT_EQ(api.events_create(&set), nvml::kSuccess);
+  EXPECT_EQ(api.events_register(first, 1, set), nvml::kNotSupported);
+  ASSERT_EQ(api.events_register(first, nvml::kEventXidCritical, set), nvml::kSuccess);
+  EXPECT_EQ(api.events_wait(set, &event, 0), nvml::kTimeout);
+  EXPECT_EQ(api.events_wait(set, &event, 1), nvml::kTimeout);
+  EXPECT_EQ(api.events_wait(set, nullptr, 0), nvml::kInvalidArgument);
+  std::thread announcer([this] {
+    ASSERT_TRUE(shared_->AnnounceXid(1, 48));
+    ASSERT_TRUE(shared_->AnnounceXid(0, 94));
+  });
+  EXPECT_EQ(api.events_wait(set, &event, 60'000), nvml::kSuccess);
+  announcer.join();
+  EXPECT_EQ(event.device, first);
+  EXPECT_EQ(event.data, 94u);
+  EXPECT_EQ(event.gpu_instance, nvml::kNoValue32);
+  EXPECT_EQ(api.events_free(set), nvml::kSuccess);
+  EXPECT_EQ(api.shutdown(), nvml::kSuccess);
+}
+
+TEST_F(DriverTest, UseOfEachProcessIsToldButNotUnderMps) {
+  const auto library = gpu::LoadNvml(CARMA_SIMGPU_DRIVER);
+  ASSERT_TRUE(library);
+  const gpu::NvmlApi& api = library->api;
+  ASSERT_EQ(api.init(), nvml::kSuccess);
+  nvml::Device device = nullptr;
+  ASSERT_EQ(api.by_index(0, &device), nvml::kSuccess);
+  nvml::ProcessUtilization lines[4];
+  std::uint32_t count = 4;
+  EXPECT_EQ(api.process_utilization(device, lines, &count, 0), nvml::kNotFound);
+  const auto client = Join(0, 1'000, sim::Sharing::kMps);
+  EXPECT_EQ(api.process_utilization(device, lines, &count, 0), nvml::kNotFound);
+  const auto task = Join(0, 1'000, sim::Sharing::kStreams);
+  count = 0;
+  EXPECT_EQ(api.process_utilization(device, nullptr, &count, 0), nvml::kInsufficientSize);
+  ASSERT_EQ(count, 1u);
+  ASSERT_EQ(api.process_utilization(device, lines, &count, 0), nvml::kSuccess);
+  EXPECT_EQ(lines[0].pid, static_cast<std::uint32_t>(::getpid()));
+  EXPECT_EQ(lines[0].sm, 50u);
+  EXPECT_EQ(api.process_utilization(device, lines, &count, lines[0].timestamp_us + 1'000'000'000),
+            nvml::kNotFound);
+  EXPECT_EQ(api.shutdown(), nvml::kSuccess);
+}
+
+TEST(DividedDriver, InstancesAreShownAsNvmlShowsThem) {
+  TestServer server("A100-40GB,A100-80GB:mig=3g.40gb+1g.10gb", {.time_scale = 1000});
+  ::setenv(kStateVariable, server.path().c_str(), 1);
+  const auto shared = Server::Attach(server.path());
+  ASSERT_TRUE(shared);
+  const auto library = gpu::LoadNvml(CARMA_SIMGPU_DRIVER);
+  ASSERT_TRUE(library);
+  const gpu::NvmlApi& api = library->api;
+  ASSERT_EQ(api.init(), nvml::kSuccess);
+  std::uint32_t count = 0, pending = 0;
+  ASSERT_EQ(api.count(&count), nvml::kSuccess);
+  EXPECT_EQ(count, 2u) << "whole GPUs only";
+  nvml::Device whole = nullptr, divided = nullptr, big = nullptr, small = nullptr;
+  ASSERT_EQ(api.by_index(0, &whole), nvml::kSuccess);
+  ASSERT_EQ(api.by_index(1, &divided), nvml::kSuccess);
+  EXPECT_EQ(api.mig_mode(whole, &count, &pending), nvml::kSuccess);
+  EXPECT_EQ(count, 0u);
+  EXPECT_EQ(api.mig_mode(divided, &count, &pending), nvml::kSuccess);
+  EXPECT_EQ(count, 1u);
+  EXPECT_EQ(api.mig_count(whole, &count), nvml::kSuccess);
+  EXPECT_EQ(count, 0u);
+  EXPECT_EQ(api.mig_count(divided, &count), nvml::kSuccess);
+  EXPECT_EQ(count, 7u);
+  ASSERT_EQ(api.mig_handle(divided, 0, &big), nvml::kSuccess);
+  ASSERT_EQ(api.mig_handle(divided, 1, &small), nvml::kSuccess);
+  EXPECT_EQ(api.mig_handle(divided, 2, &small), nvml::kNotFound);
+  EXPECT_EQ(api.mig_handle(whole, 0, &small), nvml::kNotFound);
+  char text[nvml::kNameBytes];
+  EXPECT_EQ(api.uuid(big, text, sizeof text), nvml::kSuccess);
+  EXPECT_TRUE(std::string(text).starts_with("MIG-"));
+  nvml::Device again = nullptr;
+  EXPECT_EQ(api.by_uuid(text, &again), nvml::kSuccess);
+  EXPECT_EQ(again, big);
+  EXPECT_EQ(api.name(small, text, sizeof text), nvml::kSuccess);
+  EXPECT_STREQ(text, "NVIDIA A100-SXM4-80GB MIG 1g.10gb");
+  std::uint32_t id = 0;
+  EXPECT_EQ(api.gpu_instance_id(small, &id), nvml::kSuccess);
+  EXPECT_EQ(id, 2u);
+  EXPECT_EQ(api.gpu_instance_id(divided, &id), nvml::kInvalidArgument);
+  EXPECT_EQ(api.compute_instance_id(small, &id), nvml::kSuccess);
+  EXPECT_EQ(id, 0u);
+  nvml::DeviceAttributes attributes{};
+  EXPECT_EQ(api.attributes(big, &attributes), nvml::kSuccess);
+  EXPECT_EQ(attributes.multiprocessors, 42u);
+  EXPECT_EQ(attributes.gpu_slices, 3u);
+  EXPECT_EQ(attributes.memory_mib, 40'960u);
+  nvml::GpuInstance instance = nullptr;
+  nvml::GpuInstanceInfo info{};
+  EXPECT_EQ(api.gpu_instance(divided, 3, &instance), nvml::kNotFound);
+  ASSERT_EQ(api.gpu_instance(divided, 2, &instance), nvml::kSuccess);
+  ASSERT_EQ(api.gpu_instance_info(instance, &info), nvml::kSuccess);
+  EXPECT_EQ(info.device, divided);
+  EXPECT_EQ(info.id, 2u);
+  EXPECT_EQ(info.profile_id, 19u);
+  nvml::Device parent = nullptr;
+  auto* get_parent = reinterpret_cast<nvml::GetParentFn*>(
+      ::dlsym(library->handle.get(), "nvmlDeviceGetDeviceHandleFromMigDeviceHandle"));
+  ASSERT_NE(get_parent, nullptr);
+  EXPECT_EQ(get_parent(small, &parent), nvml::kSuccess);
+  EXPECT_EQ(parent, divided);
+
+  std::optional<Shortage> shortage;
+  EXPECT_FALSE((*shared)->Join({.pid = ::getpid(), .shares = {{1, 1, 0}}}, shortage))
+      << "nobody lives on a divided GPU itself";
+  const auto task =
+      (*shared)->Join({.pid = ::getpid(), .work_s = 1e9, .shares = {{3, 5'000, 0.1}}}, shortage);
+  ASSERT_TRUE(task && *task);
+  nvml::MemoryV2 memory{nvml::StructVersion<nvml::MemoryV2>(2)};
+  EXPECT_EQ(api.memory_v2(small, &memory), nvml::kSuccess);
+  EXPECT_EQ(memory.total >> 20, 10'240u);
+  EXPECT_EQ(memory.used >> 20, 5'000u);
+  EXPECT_EQ(api.memory_v2(big, &memory), nvml::kSuccess);
+  EXPECT_EQ(memory.used, 0u);
+  EXPECT_EQ(api.memory_v2(divided, &memory), nvml::kSuccess);
+  EXPECT_EQ(memory.used >> 20, 5'000u);
+  nvml::ProcessInfo lines[4];
+  for (const nvml::Device handle : {small, divided}) {
+    count = 4;
+    ASSERT_EQ(api.compute(handle, &count, lines), nvml::kSuccess);
+    ASSERT_EQ(count, 1u);
+    EXPECT_EQ(lines[0].gpu_instance, 2u);
+    EXPECT_EQ(lines[0].compute_instance, 0u);
+  }
+  nvml::Utilization utilization{};
+  EXPECT_EQ(api.utilization(small, &utilization), nvml::kNotSupported);
+  EXPECT_EQ(api.utilization(divided, &utilization), nvml::kNotSupported);
+  std::uint32_t value = 0;
+  EXPECT_EQ(api.power(small, &value), nvml::kNotSupported);
+  EXPECT_EQ(api.power(divided, &value), nvml::kSuccess);
+
+  nvml::GpmSample before = nullptr, after = nullptr;
+  ASSERT_EQ(api.gpm_alloc(&before), nvml::kSuccess);
+  ASSERT_EQ(api.gpm_alloc(&after), nvml::kSuccess);
+  EXPECT_EQ(api.gpm_mig_get(divided, 3, before), nvml::kInvalidArgument);
+  ASSERT_EQ(api.gpm_mig_get(divided, 2, before), nvml::kSuccess);
+  ASSERT_EQ(api.gpm_mig_get(divided, 2, after), nvml::kSuccess);
+  nvml::GpmMetricsGet metrics{nvml::kGpmVersion, 3, before, after, {}};
+  metrics.metrics[0].metric_id = 1;
+  metrics.metrics[1].metric_id = nvml::kGpmSmUtil;
+  metrics.metrics[2].metric_id = 10;
+  ASSERT_EQ(api.gpm_metrics(&metrics), nvml::kSuccess);
+  EXPECT_NEAR(metrics.metrics[0].value, 100, 1e-6);
+  EXPECT_NEAR(metrics.metrics[1].value, 70, 1e-6) << "a tenth of the GPU is seven tenths of 1g";
+  EXPECT_EQ(metrics.metrics[2].result, nvml::kNotSupported);
+  api.gpm_free(before);
+  api.gpm_free(after);
+
+  nvml::EventSet set = nullptr;
+  nvml::EventData event{};
+  ASSERT_EQ(api.events_create(&set), nvml::kSuccess);
+  ASSERT_EQ(api.events_register(divided, nvml::kEventXidCritical, set), nvml::kSuccess);
+  ASSERT_TRUE((*shared)->AnnounceXid(3, 31));
+  ASSERT_EQ(api.events_wait(set, &event, 0), nvml::kSuccess);
+  EXPECT_EQ(event.device, divided);
+  EXPECT_EQ(event.gpu_instance, 2u);
+  api.events_free(set);
+
+  ASSERT_TRUE((*shared)->SetFault({FaultKind::kLost, 1, 0, ""}));
+  EXPECT_EQ(api.memory_v2(small, &memory), nvml::kGpuIsLost) << "lost with its GPU";
+  EXPECT_EQ(api.shutdown(), nvml::kSuccess);
+  ::unsetenv(kStateVariable);
 }
 
 }  // namespace

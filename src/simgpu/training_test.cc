@@ -239,6 +239,63 @@ TEST_F(TrainingTest, VisibleDevicesAreReadAsCudaReadsThem) {
   EXPECT_FALSE(VisibleGpus(gpus, "1," + gpus[1].uuid));
 }
 
+TEST(DividedTraining, ATaskSeesOneInstanceAndComputesThereAlone) {
+  TestServer server("A100-40GB,A100-80GB:mig=3g.40gb+1g.10gb,A100-40GB:mig=",
+                    {.time_scale = 2'000});
+  const auto shared = Server::Attach(server.path());
+  ASSERT_TRUE(shared);
+  const std::vector<GpuIdentity>& places = (*shared)->places();
+  struct Case {
+    std::string text;
+    std::vector<int> expected;
+  };
+  const Case cases[] = {
+      {places[4].uuid, {4}},
+      {"1", {3}},  // a divided GPU stands for its first instance
+      {places[1].uuid, {3}},
+      {places[4].uuid + "," + places[3].uuid, {4}},  // one instance and nothing else
+      {"0," + places[3].uuid, {0}},
+      {"2", {}},  // divided, with nothing on it
+      {"3", {}},  // instances have no number
+  };
+  for (const Case& c : cases) EXPECT_EQ(VisibleGpus(places, c.text).value(), c.expected) << c.text;
+  const std::vector<GpuIdentity> only = {places[4]};
+  EXPECT_EQ(VisibleGpus(only, "0").value(), std::vector<int>{0}) << "as an MPS server lists it";
+
+  TrainingOptions options;
+  options.state_path = server.path();
+  options.visible_devices = places[4].uuid;
+  options.memory_mib = {10'200};
+  Process too_big(options);
+  EXPECT_EQ(too_big.Wait(), 1);
+  EXPECT_THAT(too_big.err(), HasSubstr("GPU 0 has a total capacity of 9.90 GiB"));
+  options.memory_mib = {8'000};
+  options.sm_active = {0.5};
+  options.solo_s = 10;
+  Process task(options);
+  EXPECT_EQ(task.Wait(), 0) << task.err();
+  EXPECT_NEAR((*shared)->Look(4)->totals.busy_s, 10 / 1.15 / (1.0 / 7 / 0.5), 1e-3);
+  EXPECT_EQ((*shared)->Look(3)->totals.busy_s, 0);
+}
+
+TEST_F(TrainingTest, AFaultOfItsKernelIsAnnouncedUnlessItIsSilent) {
+  TrainingOptions options = Options();
+  options.fault_at = 0.5;
+  options.xid = 43;
+  Process task(options);
+  EXPECT_EQ(task.Wait(), 1);
+  EXPECT_THAT(task.out(), HasSubstr("epoch 2/4 done"));
+  EXPECT_THAT(task.out(), Not(HasSubstr("epoch 3/4 done")));
+  EXPECT_THAT(task.err(), HasSubstr("CUDA error: an illegal memory access was encountered"));
+  EXPECT_EQ(shared_->XidsFrom(0)->events, (std::vector<XidEvent>{{0, 43}}));
+  options.xid = 0;
+  options.framework = Framework::kJax;
+  Process silent(options);
+  EXPECT_EQ(silent.Wait(), 1);
+  EXPECT_THAT(silent.err(), HasSubstr("INTERNAL: CUDA error: CUDA_ERROR_ILLEGAL_ADDRESS"));
+  EXPECT_EQ(shared_->XidsFrom(0)->count, 1u);
+}
+
 TEST(ProcessStart, LiesBeforeNowWithinTheKernelsTick) {
   const std::int64_t start = ProcessStartNs();
   EXPECT_LE(start, base::BootTimeNs());

@@ -167,6 +167,87 @@ TEST(World, GrowingAndStoppingWork) {
   EXPECT_EQ(world->gpus[0].used_mib, 1'500);
 }
 
+TEST(World, AThreadPercentageSlowsWhoWantsMore) {
+  auto world = MakeWorld("A100-40GB");
+  const auto put = [&](double u, double cap) {
+    Arrival arrival{.pid = 7,
+                    .sharing = sim::Sharing::kMps,
+                    .sm_cap = cap,
+                    .sensitivity = 0.5,
+                    .pressure = 0.6,
+                    .work_s = 100,
+                    .shares = {{0, 1'000, u}}};
+    const int slot = FreeSlot(*world);
+    Place(*world, slot, arrival);
+    return slot;
+  };
+  const int small = put(0.2, 0.25);
+  EXPECT_NEAR(world->residents[small].pace, 1, kTiny) << "within its share";
+  const int big = put(0.8, 0.4);
+  // Half of what it would do: half the pressure on its neighbour too.
+  EXPECT_NEAR(world->residents[big].pace, 0.5 / (1 + 0.5 * 0.6), kTiny);
+  EXPECT_NEAR(world->residents[small].pace, 1 / (1 + 0.5 * 0.3), kTiny);
+  EXPECT_NEAR(world->gpus[0].sm_active, 1 - std::pow(0.8 * 0.6, 0.95), kTiny);
+}
+
+TEST(World, InstancesDoNotDisturbEachOtherAndAddUpToTheirGpu) {
+  auto world = MakeWorld("A100-40GB,A100-80GB:mig=3g.40gb+2g.20gb");
+  ASSERT_EQ(world->gpu_count, 2);
+  ASSERT_EQ(world->place_count, 4);
+  EXPECT_EQ(world->gpus[2].total_mib, 40'960);
+  EXPECT_EQ(world->gpus[3].total_mib, 20'480);
+  const int big = Put(*world, {.u = 0.9, .gpus = {2}, .memory_mib = 30'000});
+  const int small = Put(*world, {.u = 0.2, .gpus = {3}, .memory_mib = 10'000});
+  // Each alone on its instance: as many SMs as it has, at the speed of such a GPU.
+  EXPECT_NEAR(world->residents[big].pace, 1.15 * 3 / 7 / 0.9, kTiny);
+  EXPECT_NEAR(world->residents[small].pace, 1.15, kTiny);
+  EXPECT_EQ(world->gpus[1].used_mib, 40'000);
+  EXPECT_EQ(world->gpus[1].residents, 2);
+  const double busy = world->gpus[2].sm_active * 3 / 7 + world->gpus[3].sm_active * 2 / 7;
+  EXPECT_NEAR(world->gpus[2].sm_active, 1, kTiny);
+  EXPECT_NEAR(world->gpus[1].sm_active, busy, kTiny);
+  EXPECT_NEAR(world->gpus[1].power_w, sim::PowerW(world->gpus[1].power, busy), kTiny);
+  EXPECT_EQ(world->gpus[2].power_w, 0);
+  EXPECT_EQ(world->gpus[0].used_mib, 0);
+  const Share too_much[] = {{3, 10'269, 0}};
+  EXPECT_EQ(FindShortage(*world, too_much)->free_mib, 20'480 - 212 - 10'000);
+  // Within an instance neighbours slow each other as ever, by their share of what is there.
+  const int second = Put(*world, {.u = 0.2, .s = 0.5, .p = 0.5, .gpus = {3}});
+  EXPECT_NEAR(world->residents[small].pace, world->residents[second].pace, kTiny);
+  EXPECT_LT(world->residents[small].pace, 1.15);
+  EXPECT_NEAR(world->residents[big].pace, 1.15 * 3 / 7 / 0.9, kTiny);
+}
+
+TEST(World, KernelTimeGoesByTheWorkDone) {
+  auto world = MakeWorld("A100-40GB");
+  const int alone = Put(*world, {.u = 0.3, .sharing = sim::Sharing::kStreams});
+  EXPECT_NEAR(KernelShare(*world, alone, 0), 1, kTiny);
+  const int other = Put(*world, {.u = 0.3, .sharing = sim::Sharing::kStreams});
+  const int holder = Put(*world, {.work_s = 0});
+  EXPECT_NEAR(KernelShare(*world, alone, 0), 0.5, kTiny);
+  EXPECT_NEAR(KernelShare(*world, other, 0), 0.5, kTiny);
+  EXPECT_EQ(KernelShare(*world, holder, 0), 0);
+}
+
+TEST(World, AResetHealsWhatItCan) {
+  Condition condition{.ecc_corrected = 5,
+                      .ecc_uncorrected = 2,
+                      .rows_remapped = 3,
+                      .remap_pending = 1,
+                      .remap_failed = 1,
+                      .recovery_action = 1};
+  ResetCondition(condition);
+  EXPECT_EQ(condition, (Condition{.rows_remapped = 4, .remap_failed = 1}));
+}
+
+TEST(World, TheLastXidsAreKept) {
+  auto world = MakeWorld("A100-40GB");
+  for (int xid = 1; xid <= kMaxXids + 3; ++xid) Announce(*world, {0, xid});
+  EXPECT_EQ(world->xid_count, kMaxXids + 3u);
+  EXPECT_EQ(world->xids[2].xid, kMaxXids + 3);
+  EXPECT_EQ(world->xids[3].xid, 4);
+}
+
 TEST(World, TimeNeverGoesBack) {
   auto world = MakeWorld("A100-40GB");
   Advance(*world, 10);
@@ -202,6 +283,44 @@ TEST(World, ShapesAreParsedOrRefusedWithTheKnownTypes) {
     }
   }
   EXPECT_NE(sim::ParseShape("4xB300").error().message.find("A100-80GB"), std::string::npos);
+}
+
+TEST(World, DivisionsAreParsedOrRefused) {
+  struct Case {
+    const char* shape;
+    std::vector<std::size_t> instances;  // per GPU; 99: not divided. Empty: refused
+    const char* complaint = "";
+  };
+  const Case cases[] = {
+      {"2xA100-40GB,A100-80GB:mig=3g.40gb+2g.20gb+1g.10gb", {99, 99, 3}},
+      {"2xH100-80GB:mig=7g.80gb", {1, 1}},
+      {"H200-141GB: MIG=1G.18GB + 2g.35gb + 3g.71gb", {3}},
+      {"A100-40GB:mig=1g.5gb+1g.5gb+1g.5gb+1g.5gb+1g.5gb+1g.5gb+1g.5gb", {7}},
+      {"A100-40GB:mig=", {0}},
+      {"A100-40GB:mig=4g.20gb+3g.20gb", {2}},
+      {"A100-40GB:mig=4g.20gb+4g.20gb", {}, "is more than one A100-40GB has"},
+      {"A100-40GB:mig=3g.20gb+3g.20gb+1g.5gb", {}, "is more than one"},
+      {"A100-40GB:mig=3g.40gb", {}, "expected one of 7g.40gb, 4g.20gb, 3g.20gb"},
+      {"A100-40GB:mig=3g.20gb+", {}, "unknown MIG profile ''"},
+      {"A100-40GB:3g.20gb", {}, "expected mig=PROFILE+PROFILE"},
+      {"T4-16GB:mig=1g.2gb", {}, "T4-16GB has no MIG"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.shape);
+    const auto gpus = sim::ParseDividedShape(c.shape);
+    ASSERT_EQ(gpus.has_value(), !c.instances.empty());
+    if (!gpus) {
+      EXPECT_NE(gpus.error().message.find(c.complaint), std::string::npos) << gpus.error().message;
+      continue;
+    }
+    std::vector<std::size_t> instances;
+    for (const sim::ShapedGpu& gpu : *gpus) instances.push_back(gpu.mig ? gpu.mig->size() : 99);
+    EXPECT_EQ(instances, c.instances);
+  }
+  EXPECT_FALSE(sim::ParseShape("A100-40GB:mig=7g.40gb")) << "where only whole GPUs will do";
+  const auto many = sim::ParseDividedShape("64xA100-40GB:mig=1g.5gb+1g.5gb");
+  ASSERT_TRUE(many);
+  EXPECT_TRUE(TooManyInstances(*many));
 }
 
 TEST(World, UuidsDifferByGpuAndSeedAndStayTheSame) {
