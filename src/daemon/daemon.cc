@@ -12,6 +12,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
+#include <iterator>
 #include <list>
 #include <map>
 
@@ -27,6 +28,7 @@
 #include "daemon/known_gpus.h"
 #include "daemon/metrics.h"
 #include "daemon/monitor.h"
+#include "daemon/mps_desk.h"
 #include "daemon/notices.h"
 #include "daemon/notify.h"
 #include "daemon/present.h"
@@ -54,6 +56,10 @@ constexpr base::Duration kLeastGap{30'000};  // between two looks at idle holder
 constexpr auto kHousekeeping = std::chrono::hours(1);
 constexpr auto kLongTurn = std::chrono::milliseconds(100);
 constexpr auto kTrimDelay = std::chrono::seconds(1);
+constexpr auto kReadingLimit = std::chrono::seconds(2);
+constexpr base::Duration kMpsLinger{60'000};
+constexpr std::chrono::nanoseconds kLeastMpsLinger = std::chrono::milliseconds(500);
+constexpr base::Duration kMpsBackoff{30'000};
 constexpr int kMostReports = 8;  // at once; they are made one after another
 
 // A timer that calls back once, the last time set; moved by Set, stopped by its end.
@@ -114,6 +120,7 @@ class RealDaemon : public Daemon, public Engine::Host {
   void TaskChanged(const core::TaskRecord& record) override;
   std::optional<double> RecentFullness(core::GpuIndex gpu) override;
   std::vector<int> RecentXids(core::GpuIndex gpu) override;
+  void AfterNextReading(std::function<void()> call) override;
 
  private:
   struct Waiter {
@@ -132,6 +139,8 @@ class RealDaemon : public Daemon, public Engine::Host {
   void StartEngine(std::vector<gpu::DeviceInfo> devices);
   void RestoreHealthDrains();
   void OpenDesk(const std::vector<core::GpuInfo>& gpus, std::shared_ptr<estimate::History> history);
+  void OpenMps();
+  void TellReading();
   void TakeEstimates(std::vector<EstimateResult> results);
   void Sample();
   void TakeRound(std::vector<Result<gpu::Reading>> round);
@@ -158,6 +167,7 @@ class RealDaemon : public Daemon, public Engine::Host {
   asio::io_context& loop_ = *shared_loop_;
   std::unique_ptr<task::Launcher> launcher_;
   asio::posix::stream_descriptor launcher_fd_{loop_};
+  std::unique_ptr<MpsDesk> mps_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Monitor> monitor_;
   std::unique_ptr<Routes> routes_;
@@ -169,14 +179,16 @@ class RealDaemon : public Daemon, public Engine::Host {
   std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
   Counters counters_;
   Alarm wake_{loop_}, sample_{loop_}, probe_watch_{loop_}, store_retry_{loop_}, usage_{loop_},
-      housekeep_{loop_}, watchdog_{loop_}, trim_{loop_};
+      housekeep_{loop_}, watchdog_{loop_}, trim_{loop_}, reading_limit_{loop_};
   std::map<core::TaskId, Waiters> waiters_;
   std::string driver_trouble_;
   bool turn_posted_ = false;
   bool probe_busy_ = false;
   bool probe_silent_ = false;
   std::uint64_t probe_calls_ = 0;
-  int reports_ = 0;                            // being made
+  int reports_ = 0;  // being made
+  // Calls that wait for a reading which has not begun, and for the one that is being taken.
+  std::vector<std::function<void()>> next_reading_, this_reading_;
   std::unique_ptr<IdleHolders> idle_holders_;  // null: nobody looks for them
   std::unique_ptr<Notices> notices_;
   Worker probe_worker_, report_worker_;
@@ -271,6 +283,7 @@ void RealDaemon::Run() {
   tcp_server_.reset();
   if (engine_) engine_->AddUsage(monitor_->CloseUsage(clock_->Now()));
   if (engine_) engine_->Turn();
+  if (mps_) mps_->Close();
 }
 
 void RealDaemon::Beat() {
@@ -339,9 +352,10 @@ EngineOptions RealDaemon::MakeEngineOptions() const {
   options.max_queued_tasks = settings.max_queued_tasks;
   options.default_time_limit = settings.default_time_limit;
   if (settings.estimate_history) options.history = std::make_shared<estimate::History>();
-  if (settings.collocation == config::CollocationMethod::kMps) {
-    options.shared_environment["CUDA_MPS_PIPE_DIRECTORY"] = settings.mps_dir;
-  }
+  options.mps = mps_.get();
+  options.share_by_mps = settings.collocation == config::CollocationMethod::kMps;
+  options.mps_dir = settings.mps_dir;
+  options.mps_memory_limit = settings.mps_memory_limit;
   if (!settings.simgpu_state.empty())
     options.task_environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
   return options;
@@ -365,8 +379,11 @@ void RealDaemon::StartEngine(std::vector<gpu::DeviceInfo> devices) {
                                          .history = settings.history,
                                          .health = settings.health,
                                          .unattributed_mib = settings.unattributed_mib});
+  OpenMps();
   EngineOptions options = MakeEngineOptions();
   OpenDesk(infos, options.history);
+  std::vector<std::string> uuids;
+  for (const core::GpuInfo& info : infos) uuids.push_back(info.uuid);
   engine_ = std::make_unique<Engine>(std::move(options), *store_, *launcher_, *clock_, *this);
   if (Result<Unit> started = engine_->Start(std::move(infos)); !started) {
     base::LogError("start_failed", {{"why", started.error().message}});
@@ -375,6 +392,7 @@ void RealDaemon::StartEngine(std::vector<gpu::DeviceInfo> devices) {
     return;
   }
   RestoreHealthDrains();
+  mps_->TakeOver(uuids);
   routes_->services().engine = engine_.get();
   routes_->services().monitor = monitor_.get();
   routes_->services().desk = desk_.get();
@@ -402,6 +420,9 @@ void RealDaemon::RestoreHealthDrains() {
 
 void RealDaemon::Sample() {
   probe_busy_ = true;
+  this_reading_.insert(this_reading_.end(), std::make_move_iterator(next_reading_.begin()),
+                       std::make_move_iterator(next_reading_.end()));
+  next_reading_.clear();
   WatchProbe();
   const std::size_t count = monitor_->devices().size();
   probe_worker_.Do(
@@ -422,6 +443,7 @@ void RealDaemon::TakeRound(std::vector<Result<gpu::Reading>> round) {
   for (core::Event& event : monitor_->Take(clock_->Now(), round, engine_->attribution()))
     PostSeen(std::move(event));
   WatchIdleHolders();
+  TellReading();
   const bool all_failed =
       !round.empty() &&
       std::none_of(round.begin(), round.end(), [](const auto& r) { return r.has_value(); });
@@ -513,6 +535,23 @@ std::vector<int> RealDaemon::RecentXids(core::GpuIndex gpu) {
   return monitor_->RecentXids(gpu, clock_->Now());
 }
 
+void RealDaemon::AfterNextReading(std::function<void()> call) {
+  if (next_reading_.empty() && this_reading_.empty()) {
+    // A driver that hangs must not keep a task from ending.
+    reading_limit_.Set(kReadingLimit, [this] {
+      this_reading_.insert(this_reading_.end(), std::make_move_iterator(next_reading_.begin()),
+                           std::make_move_iterator(next_reading_.end()));
+      next_reading_.clear();
+      TellReading();
+    });
+  }
+  next_reading_.push_back(std::move(call));
+}
+
+void RealDaemon::TellReading() {
+  for (const std::function<void()>& call : std::exchange(this_reading_, {})) call();
+}
+
 // ---- turns ----
 
 void RealDaemon::RequestTurn() {
@@ -536,6 +575,23 @@ void RealDaemon::RetryTurnLater() {
 
 void RealDaemon::WakeAt(base::Time when) {
   wake_.Set(clock_->RealSpan(when - clock_->Now()), [this] { engine_->Post(core::WakeUp{}); });
+}
+
+// ---- MPS ----
+
+// Also where tasks share by streams: an earlier daemon may have been told otherwise.
+void RealDaemon::OpenMps() {
+  const config::Settings& settings = options_.settings;
+  MpsDeskOptions options;
+  options.setup = {options_.shim_path, settings.mps_control, settings.mps_dir, {}};
+  if (!settings.simgpu_state.empty())
+    options.setup.environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
+  options.clients = static_cast<std::size_t>(settings.mps_clients);
+  options.timeout = settings.mps_timeout;
+  // Where a simulated minute is a moment, a control daemon is not started again and again.
+  options.linger = std::max(clock_->RealSpan(kMpsLinger), kLeastMpsLinger);
+  options.backoff = clock_->RealSpan(kMpsBackoff);
+  mps_ = OpenMpsDesk(shared_loop_, std::move(options));
 }
 
 // ---- estimates ----

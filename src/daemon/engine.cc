@@ -1,11 +1,14 @@
 #include "daemon/engine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "base/log.h"
 #include "base/text.h"
 #include "estimate/signature.h"
+#include "gpu/health.h"
+#include "task/mps.h"
 #include "task/oom_detect.h"
 
 namespace carma::daemon {
@@ -119,6 +122,12 @@ Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
     // Before the core hears of it, so that a stop it asks for again finds its shim.
     if (core::HoldsGpus(record->state)) {
       launcher_.Adopt(record->id, record->attempt, AttemptDir(record->id, record->attempt));
+      if (options_.mps != nullptr && record->sharing.method == core::SharingMethod::kMps &&
+          !stored.gpu_uuids.empty()) {
+        options_.mps->Adopt({record->id,
+                             record->attempt,
+                             {record->request.uid, stored.gid, stored.gpu_uuids.front()}});
+      }
       ++with_process;
     }
     events_.push_back(core::TaskRestored{std::move(*record)});
@@ -165,6 +174,7 @@ void Engine::ForgetCalibration(Done done) {
 void Engine::Drain(const core::DrainRequested& drain, Done done) {
   const std::string& uuid = scheduler_.GpuInfos().at(core::Number(drain.gpu)).uuid;
   waiting_drains_[{uuid, drain.by_rule}] = drain.why;
+  if (options_.mps != nullptr) options_.mps->Drain(uuid);
   Post(drain, std::move(done));
 }
 
@@ -388,6 +398,14 @@ void Engine::Turn() {
 void Engine::Collect(std::vector<core::Action> actions) {
   for (core::Action& action : actions) {
     if (const auto* changed = std::get_if<core::TaskChanged>(&action)) NoteChange(changed->record);
+    if (const auto* start = std::get_if<core::StartTask>(&action)) {
+      if (std::optional<core::Sharing> sharing = PlainSharing(*start)) {
+        // Durable with the decision itself; the core hears of it in the next turn.
+        const auto record = batch_.records.find(start->id);
+        if (record != batch_.records.end()) record->second.sharing = *sharing;
+        Post(core::SharingChosen{start->id, start->attempt, *std::move(sharing)});
+      }
+    }
     batch_.actions.push_back(std::move(action));
   }
 }
@@ -416,13 +434,15 @@ void Engine::NoteChange(const core::TaskRecord& record) {
 }
 
 // Nothing but tasks that were accepted and now wait: a restart finds them as submitted and asks for
-// their estimates again. So one submission costs one wait for the disk, not two.
+// their estimates again. So one submission costs one wait for the disk, not two. Nor does how a
+// launching task shares its GPUs need one: what a power failure forgets of it has ended with it.
 bool Engine::KnownAgainAfterRestart(const Batch& batch) {
   return batch.events.empty() && batch.usage.empty() && batch.drains.empty() &&
          batch.observations.empty() && !batch.forget_calibration && batch.done.empty() &&
          std::all_of(batch.records.begin(), batch.records.end(), [](const auto& each) {
            const core::TaskRecord& record = each.second;
-           return record.state == core::TaskState::kQueued && record.attempt == 0;
+           return (record.state == core::TaskState::kQueued && record.attempt == 0) ||
+                  record.state == core::TaskState::kLaunching;
          });
 }
 
@@ -487,6 +507,7 @@ bool Engine::Flush() {
     if (batch.forget_calibration) options_.history->ForgetCalibration();
   }
   for (const auto& [id, record] : batch.records) {
+    StartArranged(record);
     if (!core::HoldsGpus(record.state) && record.attempt > 0) {
       attribution_.Remove(id);
       launcher_.Forget(id, record.attempt, AttemptDir(id, record.attempt));
@@ -508,7 +529,7 @@ void Engine::Perform(const core::Action& action, std::vector<EstimateJob>& estim
   } else if (const auto* start = std::get_if<core::StartTask>(&action)) {
     Launch(*start);
   } else if (const auto* stop = std::get_if<core::StopTask>(&action)) {
-    launcher_.Stop(stop->id, stop->attempt);
+    Stop(*stop);
   } else if (const auto* wake = std::get_if<core::WakeAt>(&action)) {
     host_.WakeAt(wake->when);
   } else if (const auto* request = std::get_if<core::RequestEstimate>(&action)) {
@@ -531,14 +552,11 @@ Result<EstimateJob> Engine::JobForEstimate(core::TaskId id) {
   return EstimateJob{id, *std::move(spec), stored->record.request.uid, stored->gid};
 }
 
-void Engine::Launch(const core::StartTask& start) {
+Result<task::LaunchOrder> Engine::OrderFor(const core::StartTask& start) {
   Result<store::StoredTask> stored = store_.Get(start.id);
-  Result<task::TaskSpec> spec =
-      stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
-  if (!spec) {
-    Post(core::LaunchFailed{start.id, start.attempt, spec.error().message, false});
-    return;
-  }
+  if (!stored) return std::unexpected(stored.error());
+  Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json);
+  if (!spec) return std::unexpected(spec.error());
   task::LaunchOrder order;
   order.id = start.id;
   order.attempt = start.attempt;
@@ -553,10 +571,6 @@ void Engine::Launch(const core::StartTask& start) {
     order.gpu_uuids.push_back(scheduler_.GpuInfos().at(core::Number(placement.gpu)).uuid);
   }
   order.extra_environment = options_.task_environment;
-  if (!start.alone) {
-    order.extra_environment.insert(options_.shared_environment.begin(),
-                                   options_.shared_environment.end());
-  }
   // Frameworks that take the whole GPU leave no room for neighbours; a user who set these otherwise
   // meant it.
   for (const auto& [name, value] : {std::pair("TF_FORCE_GPU_ALLOW_GROWTH", "true"),
@@ -567,7 +581,125 @@ void Engine::Launch(const core::StartTask& start) {
   order.max_output_bytes = options_.max_output_bytes;
   order.output_rotations = options_.output_rotations;
   order.kill_grace = options_.kill_grace;
+  return order;
+}
+
+void Engine::Launch(const core::StartTask& start) {
+  Result<task::LaunchOrder> order = OrderFor(start);
+  if (!order) {
+    Post(core::LaunchFailed{start.id, start.attempt, order.error().message, false});
+    return;
+  }
+  if (const std::optional<core::Sharing> sharing = PlainSharing(start)) {
+    ApplySharing(*sharing, start.alone, *order);
+    return launcher_.Start(*std::move(order));
+  }
+  const MpsClient client{start.id, start.attempt, SeatOf(*order)};
+  arranged_[core::Number(start.id)] = {*std::move(order), start, std::nullopt};
+  options_.mps->Seat(client, [this, id = start.id, attempt = start.attempt](
+                                 const Result<Unit>& seated) { TakeSeat(id, attempt, seated); });
+}
+
+// ---- how tasks share their GPUs (docs/collocation.md) ----
+
+std::optional<core::Sharing> Engine::PlainSharing(const core::StartTask& start) const {
+  using core::SharingMethod;
+  const core::TaskRecord* record = scheduler_.Find(start.id);
+  const bool mig = std::any_of(start.placement.begin(), start.placement.end(), [&](const auto& at) {
+    return scheduler_.GpuInfos().at(core::Number(at.gpu)).mig;
+  });
+  core::Sharing sharing;
+  sharing.method = mig           ? SharingMethod::kMig
+                   : start.alone ? SharingMethod::kAlone
+                                 : SharingMethod::kStreams;
+  if (sharing.method == SharingMethod::kStreams && options_.share_by_mps) {
+    if (start.placement.size() == 1) return std::nullopt;
+    sharing.note = "It uses several GPUs, and an MPS server serves one.";
+  }
+  if (record != nullptr && record->request.sm_share) {
+    if (!sharing.note.empty()) sharing.note += ' ';
+    sharing.note += "Nothing limits its share of the SMs: only MPS can.";
+  }
+  return sharing;
+}
+
+core::Sharing Engine::MpsSharing(const core::StartTask& start) const {
+  core::Sharing sharing;
+  sharing.method = core::SharingMethod::kMps;
+  const core::Placement& at = start.placement.front();
+  if (options_.mps_memory_limit && at.claim_mib > 0) {
+    sharing.memory_limit_mib = std::min(at.claim_mib + options_.policy.margin_mib,
+                                        scheduler_.GpuInfos().at(core::Number(at.gpu)).UsableMib());
+  }
+  const core::TaskRecord* record = scheduler_.Find(start.id);
+  if (record != nullptr && record->request.sm_share) {
+    const double percent = std::ceil(*record->request.sm_share * 100 - 1e-9);
+    sharing.thread_percent = static_cast<int>(std::clamp(percent, 1.0, 100.0));
+  }
+  return sharing;
+}
+
+task::MpsSeat Engine::SeatOf(const task::LaunchOrder& order) {
+  return {order.uid, order.gid, order.gpu_uuids.front()};
+}
+
+void Engine::ApplySharing(const core::Sharing& sharing, bool alone,
+                          task::LaunchOrder& order) const {
+  const bool client = sharing.method == core::SharingMethod::kMps;
+  // Alone on its GPUs a task may well bring an MPS server of its own for its processes.
+  if (!client && alone && order.spec.environment.contains("CUDA_MPS_PIPE_DIRECTORY")) return;
+  for (const auto& [name, value] :
+       client ? task::MpsClientEnvironment(options_.mps_dir, SeatOf(order), sharing)
+              : task::WithoutMpsEnvironment()) {
+    order.extra_environment[name] = value;
+  }
+}
+
+void Engine::TakeSeat(core::TaskId id, int attempt, const Result<Unit>& seated) {
+  const auto found = arranged_.find(core::Number(id));
+  if (found == arranged_.end() || found->second.order.attempt != attempt) return;
+  Arranged& arranged = found->second;
+  core::Sharing sharing;
+  if (seated) {
+    sharing = MpsSharing(arranged.start);
+  } else {
+    sharing.method = core::SharingMethod::kStreams;
+    sharing.note = "Without MPS: " + seated.error().message + ".";
+  }
+  ApplySharing(sharing, arranged.start.alone, arranged.order);
+  arranged.sharing = sharing;
+  Post(core::SharingChosen{id, attempt, std::move(sharing)});
+}
+
+void Engine::StartArranged(const core::TaskRecord& record) {
+  const auto found = arranged_.find(core::Number(record.id));
+  if (found == arranged_.end() || found->second.order.attempt != record.attempt ||
+      found->second.sharing != record.sharing || record.state != core::TaskState::kLaunching) {
+    return;
+  }
+  task::LaunchOrder order = std::move(found->second.order);
+  arranged_.erase(found);
   launcher_.Start(std::move(order));
+}
+
+void Engine::Stop(const core::StopTask& stop) {
+  const auto arranged = arranged_.find(core::Number(stop.id));
+  if (arranged != arranged_.end() && arranged->second.order.attempt == stop.attempt) {
+    arranged_.erase(arranged);
+    options_.mps->Leave(stop.id, stop.attempt);
+    Post(core::LaunchFailed{stop.id, stop.attempt, "stopped before it was started", false});
+    return;
+  }
+  const core::TaskRecord* record = scheduler_.Find(stop.id);
+  if (options_.mps == nullptr || record == nullptr ||
+      record->sharing.method != core::SharingMethod::kMps) {
+    return launcher_.Stop(stop.id, stop.attempt);
+  }
+  // A client that is killed with work in flight can take its server along, and so its neighbours.
+  options_.mps->TakeOff(
+      stop.id, stop.attempt,
+      [this, id = stop.id](pid_t pid) { return attribution_.Find(pid) == id; },
+      [this, stop] { launcher_.Stop(stop.id, stop.attempt); });
 }
 
 void Engine::PollLauncher() {
@@ -585,22 +717,117 @@ void Engine::TakeShimEvent(const task::ShimEvent& event) {
     case task::ShimEventKind::kLaunchFailed:
       base::LogWarn("launch_failed",
                     {{"task", event.id}, {"attempt", event.attempt}, {"why", event.text}});
+      if (options_.mps != nullptr) options_.mps->Leave(event.id, event.attempt);
       Post(core::LaunchFailed{event.id, event.attempt, event.text, event.retryable,
                               event.interrupted});
       break;
-    case task::ShimEventKind::kExited: {
-      core::ExitInfo exit = Classify(event);
-      base::LogInfo("task_exited", {{"task", event.id},
-                                    {"attempt", event.attempt},
-                                    {"code", exit.code},
-                                    {"signal", exit.signal},
-                                    {"kind", exit.kind},
-                                    {"detail", exit.detail}});
+    case task::ShimEventKind::kExited:
       NoteEnd(event.id, event.attempt);
-      Post(core::TaskExited{event.id, event.attempt, std::move(exit)});
+      TakeExit(event);
       break;
+  }
+}
+
+// ---- why it ended ----
+
+bool Engine::NeedsReading(const task::ShimEvent& event, const core::TaskRecord& record) {
+  if (!task::FindGpuFaultText(event.stderr_tail)) return false;
+  return std::all_of(record.placement.begin(), record.placement.end(),
+                     [this](const auto& at) { return host_.RecentXids(at.gpu).empty(); });
+}
+
+bool Engine::NeedsFate(const task::ShimEvent& event, const core::TaskRecord& record) const {
+  return options_.mps != nullptr && record.sharing.method == core::SharingMethod::kMps &&
+         !task::FindMpsFaultText(event.stderr_tail);
+}
+
+// An end that its own words explain, or nothing can, is told at once. The driver's word on a fault
+// comes with its next reading, that on an MPS server from its control daemon.
+void Engine::TakeExit(const task::ShimEvent& event) {
+  const core::TaskRecord* record = scheduler_.Find(event.id);
+  unjudged_[core::Number(event.id)] = event;
+  const bool open = record != nullptr && record->attempt == event.attempt && !event.lost &&
+                    !event.host_oom && (event.exit_code != 0 || event.signal != 0) &&
+                    record->stopping == core::StopCause::kNone &&
+                    !task::FindOomText(event.stderr_tail);
+  const auto judge = [this, id = event.id, attempt = event.attempt](const MpsFate& fate) {
+    Judge(id, attempt, fate);
+  };
+  if (!open) return judge({});
+  std::function<void()> ask = [judge] { judge({}); };
+  if (NeedsFate(event, *record)) {
+    // After the reading: who is judged first may be blamed for what then hit the others.
+    ask = [this, judge, id = event.id, attempt = event.attempt] {
+      options_.mps->AskFate(id, attempt, judge);
+    };
+  }
+  if (NeedsReading(event, *record)) return host_.AfterNextReading(std::move(ask));
+  ask();
+}
+
+void Engine::Judge(core::TaskId id, int attempt, const MpsFate& fate) {
+  const auto found = unjudged_.extract(core::Number(id));
+  if (!found || found.mapped().attempt != attempt) return;
+  const task::ShimEvent& event = found.mapped();
+  core::ExitInfo exit = Classify(event, fate);
+  base::LogInfo("task_exited", {{"task", id},
+                                {"attempt", attempt},
+                                {"code", exit.code},
+                                {"signal", exit.signal},
+                                {"kind", exit.kind},
+                                {"detail", exit.detail}});
+  if (options_.mps != nullptr) {
+    const bool own = exit.kind == core::ExitKind::kGpuFault || exit.kind == core::ExitKind::kFailed;
+    if (own && task::FindGpuFaultText(event.stderr_tail)) options_.mps->Blame(id, attempt);
+    options_.mps->Leave(id, attempt);
+  }
+  Post(core::TaskExited{id, attempt, std::move(exit)});
+}
+
+bool Engine::HasNeighbours(const core::TaskRecord& record) const {
+  const auto shares = [&](const core::TaskRecord& other) {
+    return other.id != record.id && core::HoldsGpus(other.state) &&
+           std::any_of(other.placement.begin(), other.placement.end(), [&](const auto& at) {
+             return std::any_of(record.placement.begin(), record.placement.end(),
+                                [&](const auto& mine) { return mine.gpu == at.gpu; });
+           });
+  };
+  return std::any_of(scheduler_.Tasks().begin(), scheduler_.Tasks().end(),
+                     [&](const auto& each) { return shares(each.second); });
+}
+
+void Engine::NoteXids(const core::TaskRecord& record, task::ExitEvidence& evidence) {
+  for (const core::Placement& placement : record.placement) {
+    for (const int xid : host_.RecentXids(placement.gpu)) {
+      const gpu::XidFact fact = gpu::DescribeXid(xid);
+      std::string text = "Xid " + std::to_string(xid) + ": " + std::string(fact.text);
+      if (fact.meaning == gpu::XidClass::kTask)
+        evidence.program_fault = std::move(text);
+      else if (fact.meaning != gpu::XidClass::kNews)
+        evidence.device_fault = std::move(text);
     }
   }
+  if (!evidence.program_fault.empty()) evidence.neighbours = HasNeighbours(record);
+}
+
+core::ExitInfo Engine::Classify(const task::ShimEvent& event, const MpsFate& fate) {
+  task::ExitEvidence evidence;
+  evidence.exit_code = event.exit_code;
+  evidence.signal = event.signal;
+  evidence.lost = event.lost;
+  evidence.host_oom = event.host_oom;
+  evidence.stderr_tail = event.stderr_tail;
+  evidence.server_broke = fate.broke || fate.blamed;
+  evidence.neighbour_blamed = fate.blamed.has_value();
+  if (const core::TaskRecord* record = scheduler_.Find(event.id)) {
+    evidence.stopped_by_us = record->stopping != core::StopCause::kNone;
+    for (const core::Placement& placement : record->placement) {
+      const std::optional<double> full = host_.RecentFullness(placement.gpu);
+      if (full) evidence.device_full = std::max(evidence.device_full.value_or(0), *full);
+    }
+    NoteXids(*record, evidence);
+  }
+  return task::ClassifyExit(evidence);
 }
 
 // ---- what is learned from it ----
@@ -650,23 +877,6 @@ std::optional<core::Observation> Engine::Lesson(const core::TaskRecord& record) 
   lesson.ran_out = ran_out;
   lesson.formula = known.formula;
   return lesson;
-}
-
-core::ExitInfo Engine::Classify(const task::ShimEvent& event) {
-  task::ExitEvidence evidence;
-  evidence.exit_code = event.exit_code;
-  evidence.signal = event.signal;
-  evidence.lost = event.lost;
-  evidence.host_oom = event.host_oom;
-  evidence.stderr_tail = event.stderr_tail;
-  if (const core::TaskRecord* record = scheduler_.Find(event.id)) {
-    evidence.stopped_by_us = record->stopping != core::StopCause::kNone;
-    for (const core::Placement& placement : record->placement) {
-      const std::optional<double> full = host_.RecentFullness(placement.gpu);
-      if (full) evidence.device_full = std::max(evidence.device_full.value_or(0), *full);
-    }
-  }
-  return task::ClassifyExit(evidence);
 }
 
 }  // namespace carma::daemon

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -17,8 +18,10 @@
 #include "core/scheduler.h"
 #include "daemon/attribution.h"
 #include "daemon/estimates.h"
+#include "daemon/mps_desk.h"
 #include "store/store.h"
 #include "task/launcher.h"
+#include "task/oom_detect.h"
 #include "task/spec.h"
 
 namespace carma::daemon {
@@ -43,9 +46,11 @@ struct EngineOptions {
   int output_rotations = 1;
   std::size_t max_queued_tasks = 1'000'000;
   std::optional<base::Duration> default_time_limit;
-  std::map<std::string, std::string>
-      shared_environment;  // for tasks with neighbours: CUDA_MPS_PIPE_DIRECTORY …
   std::map<std::string, std::string> task_environment;  // for every task
+  MpsDesk* mps = nullptr;     // outlives the engine; null: no task ever was at an MPS server
+  bool share_by_mps = false;  // tasks with neighbours share through MPS servers, else by streams
+  std::string mps_dir;
+  bool mps_memory_limit = true;  // no process may take more than its claim and the margin
   // What finished tasks teach; null: they do not.
   std::shared_ptr<estimate::History> history;
 };
@@ -66,6 +71,8 @@ class Engine {
     virtual std::optional<double> RecentFullness(core::GpuIndex gpu) = 0;
     // Xids that this GPU announced just before now, newest last.
     virtual std::vector<int> RecentXids(core::GpuIndex gpu) = 0;
+    // Calls, later, once a reading that begins after now has been taken, or is overdue.
+    virtual void AfterNextReading(std::function<void()> call) = 0;
   };
   using Done = std::function<void(base::Result<base::Unit>)>;
 
@@ -157,8 +164,24 @@ class Engine {
   std::optional<core::Observation> Lesson(const core::TaskRecord& record);
   void Perform(const core::Action& action, std::vector<EstimateJob>& estimates);
   void Launch(const core::StartTask& start);
+  base::Result<task::LaunchOrder> OrderFor(const core::StartTask& start);
+  // How an attempt that needs no MPS server shares its GPUs; empty: it is to have one.
+  std::optional<core::Sharing> PlainSharing(const core::StartTask& start) const;
+  core::Sharing MpsSharing(const core::StartTask& start) const;
+  static task::MpsSeat SeatOf(const task::LaunchOrder& order);
+  void ApplySharing(const core::Sharing& sharing, bool alone, task::LaunchOrder& order) const;
+  // The desk's answer: the attempt starts once its sharing is durable.
+  void TakeSeat(core::TaskId id, int attempt, const base::Result<base::Unit>& seated);
+  void StartArranged(const core::TaskRecord& record);
+  void Stop(const core::StopTask& stop);
   void TakeShimEvent(const task::ShimEvent& event);
-  core::ExitInfo Classify(const task::ShimEvent& event);
+  void TakeExit(const task::ShimEvent& event);
+  bool NeedsReading(const task::ShimEvent& event, const core::TaskRecord& record);
+  bool NeedsFate(const task::ShimEvent& event, const core::TaskRecord& record) const;
+  void Judge(core::TaskId id, int attempt, const MpsFate& fate);
+  core::ExitInfo Classify(const task::ShimEvent& event, const MpsFate& fate);
+  void NoteXids(const core::TaskRecord& record, task::ExitEvidence& evidence);
+  bool HasNeighbours(const core::TaskRecord& record) const;
   base::Result<core::TaskRecord> Restore(store::StoredTask& stored);
   std::vector<std::string> Uuids(const core::TaskRecord& record) const;
 
@@ -186,6 +209,15 @@ class Engine {
     base::Duration watched{0};  // since it started, or since this daemon did
   };
   std::unordered_map<std::uint64_t, EndedAttempt> ended_;
+  // Attempts that wait for a place at an MPS server, or for their sharing to become durable.
+  struct Arranged {
+    task::LaunchOrder order;
+    core::StartTask start;
+    std::optional<core::Sharing> sharing;  // empty: not yet known
+  };
+  std::unordered_map<std::uint64_t, Arranged> arranged_;
+  // Ends that are looked at more closely before the core hears of them.
+  std::unordered_map<std::uint64_t, task::ShimEvent> unjudged_;
   // Tasks whose memory the driver did not tell at some time: their peaks are not to be trusted.
   std::unordered_set<std::uint64_t> unclear_;
   std::optional<core::TaskId> next_id_;

@@ -1,0 +1,473 @@
+#include "daemon/mps_desk.h"
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/worker.h"
+
+namespace carma::daemon {
+namespace {
+
+namespace asio = boost::asio;
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+using Clock = std::chrono::steady_clock;
+using task::MpsControl;
+using task::MpsServer;
+using task::MpsServerState;
+
+constexpr int kMostDoublings = 5;
+// Clients of one fault are told within moments of each other.
+constexpr auto kBlameSpan = std::chrono::seconds(30);
+constexpr auto kCloseLimit = std::chrono::seconds(3);
+
+using Key = std::pair<core::TaskId, int>;
+
+struct Client {
+  std::optional<base::ProcessId> server;  // empty: not known (yet)
+  Clock::time_point since;
+};
+
+struct Blamed {
+  Key who;
+  std::optional<base::ProcessId> server;
+  Clock::time_point when;
+};
+
+// A server that was seen dead or in a faulted state. Those who came later have nothing to do with
+// it.
+struct Broken {
+  base::ProcessId server;
+  Clock::time_point when;
+};
+
+struct Looked {
+  std::optional<MpsServer> server;
+  std::size_t clients = 0;
+};
+
+// One seat with its tasks.
+struct Bench {
+  Bench(asio::io_context& loop, MpsControl made)
+      : control(std::make_shared<const MpsControl>(std::move(made))), linger(loop), probe(loop) {}
+  std::shared_ptr<const MpsControl> control;  // shared with jobs of the worker
+  std::map<Key, Client> clients;
+  std::optional<Blamed> blamed;
+  std::vector<Broken> broken;
+  std::string told;  // trouble that the log has already been told of
+  int failures = 0;
+  Clock::time_point not_before{};
+  bool probing = false;
+  int jobs = 0;  // on the worker
+  asio::steady_timer linger, probe;
+  Worker worker;
+};
+
+class RealMpsDesk : public MpsDesk {
+ public:
+  RealMpsDesk(std::shared_ptr<asio::io_context> loop, MpsDeskOptions options)
+      : loop_(std::move(loop)), options_(std::move(options)) {}
+  ~RealMpsDesk() override;
+
+  void Seat(const MpsClient& client, Seated answer) override;
+  void Adopt(const MpsClient& client) override;
+  void Leave(core::TaskId id, int attempt) override;
+  void TakeOff(core::TaskId id, int attempt, std::function<bool(pid_t)> its,
+               std::function<void()> done) override;
+  void AskFate(core::TaskId id, int attempt, std::function<void(MpsFate)> answer) override;
+  void Blame(core::TaskId id, int attempt) override;
+  void Drain(const std::string& gpu_uuid) override;
+  void TakeOver(const std::vector<std::string>& gpu_uuids) override;
+  void Close() override;
+
+ private:
+  using BenchKey = std::pair<std::uint32_t, std::string>;
+
+  Bench& BenchOf(const task::MpsSeat& seat);
+  Bench* Find(const Key& client);
+  // The job runs on the bench's worker, `then` with its answer on the loop, if the desk still is.
+  template <class T>
+  void Do(Bench& bench, std::function<T(const MpsControl&)> job,
+          std::function<void(Bench&, T)> then);
+  void Later(std::function<void()> call);
+  void TakeLooked(Bench& bench, const Key& who, Result<Looked> looked, const Seated& answer);
+  void Refused(Bench& bench, const Key& who, const base::Error& why, bool back_off,
+               const Seated& answer);
+  void Note(Bench& bench, const std::optional<MpsServer>& server);
+  void Broke(Bench& bench, const base::ProcessId& server, std::string_view how);
+  static MpsFate FateOf(const Bench& bench, const Key& who);
+  void KeepLooking(Bench& bench);
+  void EndSoon(Bench& bench);
+  void EndNow(Bench& bench);
+  MpsControl::Deadline Limit() const { return Clock::now() + options_.timeout; }
+
+  std::shared_ptr<asio::io_context> loop_;
+  MpsDeskOptions options_;
+  std::map<BenchKey, std::unique_ptr<Bench>> benches_;
+  std::map<Key, BenchKey> seats_;
+  // What a worker or a timer posts is dropped once this is gone.
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+};
+
+RealMpsDesk::~RealMpsDesk() {
+  alive_.reset();
+  for (auto& [key, bench] : benches_) {
+    if (bench->jobs > 0) bench->worker.DeclareStuck();
+  }
+}
+
+template <class T>
+void RealMpsDesk::Do(Bench& bench, std::function<T(const MpsControl&)> job,
+                     std::function<void(Bench&, T)> then) {
+  ++bench.jobs;
+  const BenchKey key{bench.control->seat().uid, bench.control->seat().gpu_uuid};
+  bench.worker.Do([this, key, control = bench.control, loop = loop_,
+                   alive = std::weak_ptr<int>(alive_), job = std::move(job),
+                   then = std::move(then)] {
+    auto answer = std::make_shared<T>(job(*control));
+    asio::post(*loop, [this, key, alive, answer, then] {
+      if (alive.expired()) return;
+      // A bench is not removed while it has jobs.
+      Bench& its = *benches_.at(key);
+      --its.jobs;
+      then(its, std::move(*answer));
+    });
+  });
+}
+
+void RealMpsDesk::Later(std::function<void()> call) {
+  asio::post(*loop_, [alive = std::weak_ptr<int>(alive_), call = std::move(call)] {
+    if (!alive.expired()) call();
+  });
+}
+
+Bench& RealMpsDesk::BenchOf(const task::MpsSeat& seat) {
+  std::unique_ptr<Bench>& bench = benches_[{seat.uid, seat.gpu_uuid}];
+  if (!bench) bench = std::make_unique<Bench>(*loop_, MpsControl(options_.setup, seat));
+  return *bench;
+}
+
+Bench* RealMpsDesk::Find(const Key& client) {
+  const auto seat = seats_.find(client);
+  return seat == seats_.end() ? nullptr : benches_.at(seat->second).get();
+}
+
+// ---- in ----
+
+void RealMpsDesk::Seat(const MpsClient& client, Seated answer) {
+  const Key who{client.id, client.attempt};
+  Bench& bench = BenchOf(client.seat);
+  bench.linger.cancel();
+  seats_[who] = {client.seat.uid, client.seat.gpu_uuid};
+  bench.clients[who] = {std::nullopt, Clock::now()};
+  const bool full = bench.clients.size() > options_.clients;
+  const bool waits = Clock::now() < bench.not_before;
+  if (full || waits) {
+    // Those that were seated a moment ago may not be on the server's own list yet.
+    const std::string why =
+        full ? "the MPS server has " + std::to_string(options_.clients) + " clients already"
+             : bench.told;
+    return Later([this, who, why, answer = std::move(answer)] {
+      Leave(who.first, who.second);
+      answer(Fail(ErrorCode::kUnavailable, why));
+    });
+  }
+  Do<Result<Looked>>(
+      bench,
+      [limit = options_.timeout](const MpsControl& control) -> Result<Looked> {
+        const MpsControl::Deadline deadline = Clock::now() + limit;
+        const Result<MpsServer> server = control.Ready(deadline);
+        if (!server) return std::unexpected(server.error());
+        const Result<std::vector<pid_t>> clients = control.Clients(*server, deadline);
+        if (!clients) return std::unexpected(clients.error());
+        return Looked{*server, clients->size()};
+      },
+      [this, who, answer = std::move(answer)](Bench& its, Result<Looked> looked) {
+        TakeLooked(its, who, std::move(looked), answer);
+      });
+}
+
+void RealMpsDesk::TakeLooked(Bench& bench, const Key& who, Result<Looked> looked,
+                             const Seated& answer) {
+  if (!looked) return Refused(bench, who, looked.error(), true, answer);
+  if (looked->clients >= options_.clients) {
+    return Refused(bench, who,
+                   {ErrorCode::kUnavailable,
+                    "the MPS server has " + std::to_string(looked->clients) + " clients already"},
+                   false, answer);
+  }
+  if (!bench.told.empty()) base::LogInfo("mps_works_again", {{"uid", bench.control->seat().uid}});
+  bench.told.clear();
+  bench.failures = 0;
+  Note(bench, looked->server);
+  if (const auto client = bench.clients.find(who); client != bench.clients.end()) {
+    client->second = {looked->server->process, Clock::now()};
+  } else if (bench.clients.empty()) {
+    EndSoon(bench);  // it left meanwhile
+  }
+  KeepLooking(bench);
+  answer(Unit{});
+}
+
+void RealMpsDesk::Refused(Bench& bench, const Key& who, const base::Error& why, bool back_off,
+                          const Seated& answer) {
+  if (bench.told != why.message) {
+    base::LogWarn("mps_refused", {{"uid", bench.control->seat().uid},
+                                  {"gpu", bench.control->seat().gpu_uuid},
+                                  {"why", why.message}});
+    bench.told = why.message;
+  }
+  if (back_off) {
+    bench.not_before =
+        Clock::now() + options_.backoff * (1 << std::min(bench.failures, kMostDoublings));
+    ++bench.failures;
+  }
+  Leave(who.first, who.second);
+  answer(std::unexpected(why));
+}
+
+void RealMpsDesk::Adopt(const MpsClient& client) {
+  const Key who{client.id, client.attempt};
+  Bench& bench = BenchOf(client.seat);
+  bench.linger.cancel();
+  seats_[who] = {client.seat.uid, client.seat.gpu_uuid};
+  bench.clients[who] = {std::nullopt, Clock::now()};
+  using Look = Result<std::optional<MpsServer>>;
+  Do<Look>(
+      bench,
+      [limit = options_.timeout](const MpsControl& control) {
+        return control.Look(Clock::now() + limit);
+      },
+      [this, who](Bench& its, Look looked) {
+        const auto adopted = its.clients.find(who);
+        if (adopted == its.clients.end() || !looked) return;
+        // A server that nobody finds any more is one of its own that has broken.
+        adopted->second.server = *looked ? (*looked)->process : base::ProcessId{};
+        Note(its, *looked);
+        KeepLooking(its);
+      });
+}
+
+// ---- out ----
+
+void RealMpsDesk::Leave(core::TaskId id, int attempt) {
+  const Key who{id, attempt};
+  Bench* bench = Find(who);
+  if (bench == nullptr) return;
+  bench->clients.erase(who);
+  seats_.erase(who);
+  if (bench->clients.empty()) EndSoon(*bench);
+}
+
+void RealMpsDesk::EndSoon(Bench& bench) {
+  bench.probe.cancel();
+  bench.probing = false;
+  bench.linger.expires_after(std::chrono::duration_cast<Clock::duration>(options_.linger));
+  bench.linger.async_wait(
+      [this, &bench, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
+        if (error || alive.expired() || !bench.clients.empty()) return;
+        EndNow(bench);
+      });
+}
+
+void RealMpsDesk::EndNow(Bench& bench) {
+  bench.linger.cancel();
+  Do<bool>(
+      bench,
+      [limit = options_.timeout](const MpsControl& control) {
+        control.Quit(Clock::now() + limit);
+        return true;
+      },
+      [this](Bench& its, bool) {
+        // A task that came meanwhile has a job behind this one, which starts the server anew. A
+        // back-off is kept in mind.
+        if (!its.clients.empty() || its.jobs > 0) return;
+        if (Clock::now() < its.not_before) return EndSoon(its);
+        benches_.erase({its.control->seat().uid, its.control->seat().gpu_uuid});
+      });
+}
+
+void RealMpsDesk::Drain(const std::string& gpu_uuid) {
+  for (auto& [key, bench] : benches_) {
+    if (key.second == gpu_uuid && bench->clients.empty()) EndNow(*bench);
+  }
+}
+
+void RealMpsDesk::TakeOver(const std::vector<std::string>& gpu_uuids) {
+  for (const task::MpsSeat& seat : task::FindMpsSeats(options_.setup, gpu_uuids)) {
+    Bench& bench = BenchOf(seat);
+    if (bench.clients.empty()) EndSoon(bench);
+  }
+}
+
+void RealMpsDesk::Close() {
+  const MpsControl::Deadline deadline = Clock::now() + kCloseLimit;
+  for (auto& [key, bench] : benches_) {
+    if (bench->clients.empty()) bench->control->Quit(deadline);
+  }
+}
+
+void RealMpsDesk::TakeOff(core::TaskId id, int attempt, std::function<bool(pid_t)> its,
+                          std::function<void()> done) {
+  Bench* bench = Find({id, attempt});
+  if (bench == nullptr) return Later(std::move(done));
+  // Whichever comes first, the end of the work or of the time.
+  auto call = std::make_shared<std::function<void()>>(std::move(done));
+  auto limit = std::make_shared<asio::steady_timer>(*loop_, options_.terminate_limit);
+  const auto once = [call, limit] {
+    limit->cancel();
+    if (const auto now = std::exchange(*call, nullptr)) now();
+  };
+  limit->async_wait([once, alive = std::weak_ptr<int>(alive_)](const auto& error) {
+    if (!error && !alive.expired()) once();
+  });
+  const MpsControl::Deadline deadline = Clock::now() + options_.terminate_limit;
+  struct Found {
+    MpsServer server;
+    std::vector<pid_t> clients;
+  };
+  using Answer = std::optional<Found>;
+  Do<Answer>(
+      *bench,
+      [deadline](const MpsControl& control) -> Answer {
+        const auto server = control.Look(deadline);
+        if (!server || !*server) return std::nullopt;
+        auto clients = control.Clients(**server, deadline);
+        if (!clients) return std::nullopt;
+        return Found{**server, std::move(*clients)};
+      },
+      [this, its = std::move(its), once, deadline](Bench& there, Answer found) {
+        if (found) std::erase_if(found->clients, [&](pid_t pid) { return !its(pid); });
+        if (!found || found->clients.empty()) return once();
+        Do<bool>(
+            there,
+            [found = *std::move(found), deadline](const MpsControl& control) {
+              for (const pid_t pid : found.clients) {
+                const Result<Unit> ended = control.TerminateClient(found.server, pid, deadline);
+                if (!ended) base::LogWarn("mps_terminate_failed", {{"why", ended.error().message}});
+              }
+              return true;
+            },
+            [once](Bench&, bool) { once(); });
+      });
+}
+
+// ---- what became of them ----
+
+void RealMpsDesk::Broke(Bench& bench, const base::ProcessId& server, std::string_view how) {
+  const auto known = std::find_if(bench.broken.begin(), bench.broken.end(),
+                                  [&](const Broken& each) { return each.server == server; });
+  if (known != bench.broken.end()) {
+    known->when = Clock::now();
+    return;
+  }
+  bench.broken.push_back({server, Clock::now()});
+  base::LogWarn("mps_server_broke", {{"uid", bench.control->seat().uid},
+                                     {"gpu", bench.control->seat().gpu_uuid},
+                                     {"server", server.pid},
+                                     {"how", how}});
+}
+
+// Servers that clients of ours were seated at and that are no longer what they were.
+void RealMpsDesk::Note(Bench& bench, const std::optional<MpsServer>& server) {
+  const auto known = [&bench](const base::ProcessId& id) {
+    return std::any_of(bench.broken.begin(), bench.broken.end(),
+                       [&](const Broken& each) { return each.server == id; });
+  };
+  const bool faulted = server && server->state == MpsServerState::kFault;
+  if (faulted) Broke(bench, server->process, "a client's fault");
+  for (const auto& [who, client] : bench.clients) {
+    const bool ended = client.server && (!server || server->process != *client.server);
+    if (ended && !known(*client.server)) Broke(bench, *client.server, "it has ended");
+  }
+  std::erase_if(bench.broken, [&](const Broken& each) {
+    const bool still = faulted && server->process == each.server;
+    return !still && std::none_of(bench.clients.begin(), bench.clients.end(), [&](const auto& its) {
+      return its.second.server == each.server && its.second.since < each.when;
+    });
+  });
+}
+
+void RealMpsDesk::KeepLooking(Bench& bench) {
+  if (std::exchange(bench.probing, true)) return;
+  bench.probe.expires_after(std::chrono::duration_cast<Clock::duration>(options_.probe));
+  bench.probe.async_wait(
+      [this, &bench, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
+        if (error || alive.expired()) return;
+        bench.probing = false;
+        if (bench.clients.empty()) return;
+        using Look = Result<std::optional<MpsServer>>;
+        Do<Look>(
+            bench,
+            [limit = options_.timeout](const MpsControl& control) {
+              return control.Look(Clock::now() + limit);
+            },
+            [this](Bench& its, Look looked) {
+              if (looked) {
+                Note(its, *looked);
+              } else if (its.told != looked.error().message) {
+                its.told = looked.error().message;
+                base::LogWarn("mps_silent", {{"uid", its.control->seat().uid},
+                                             {"gpu", its.control->seat().gpu_uuid},
+                                             {"why", its.told}});
+              }
+              if (!its.clients.empty()) KeepLooking(its);
+            });
+      });
+}
+
+MpsFate RealMpsDesk::FateOf(const Bench& bench, const Key& who) {
+  MpsFate fate;
+  const auto client = bench.clients.find(who);
+  if (client == bench.clients.end()) return fate;
+  const std::optional<base::ProcessId>& server = client->second.server;
+  fate.broke =
+      server && std::any_of(bench.broken.begin(), bench.broken.end(), [&](const Broken& each) {
+        return each.server == *server && client->second.since < each.when;
+      });
+  const std::optional<Blamed>& blamed = bench.blamed;
+  // Only who was there at the time of the fault can have been hit by it.
+  if (blamed && blamed->who != who && blamed->server == server &&
+      client->second.since < blamed->when && Clock::now() - blamed->when < kBlameSpan)
+    fate.blamed = blamed->who.first;
+  return fate;
+}
+
+void RealMpsDesk::AskFate(core::TaskId id, int attempt, std::function<void(MpsFate)> answer) {
+  const Key who{id, attempt};
+  Bench* bench = Find(who);
+  if (bench == nullptr) return Later([answer = std::move(answer)] { answer({}); });
+  using Look = Result<std::optional<MpsServer>>;
+  Do<Look>(
+      *bench,
+      [limit = options_.terminate_limit](const MpsControl& control) {
+        return control.Look(Clock::now() + limit);
+      },
+      [this, who, answer = std::move(answer)](Bench& its, Look looked) {
+        if (looked) Note(its, *looked);
+        answer(FateOf(its, who));
+      });
+}
+
+void RealMpsDesk::Blame(core::TaskId id, int attempt) {
+  const Key who{id, attempt};
+  Bench* bench = Find(who);
+  if (bench == nullptr) return;
+  bench->blamed = Blamed{who, bench->clients.at(who).server, Clock::now()};
+}
+
+}  // namespace
+
+std::unique_ptr<MpsDesk> OpenMpsDesk(std::shared_ptr<asio::io_context> loop,
+                                     MpsDeskOptions options) {
+  return std::make_unique<RealMpsDesk>(std::move(loop), std::move(options));
+}
+
+}  // namespace carma::daemon
