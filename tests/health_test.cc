@@ -1,0 +1,227 @@
+// GPUs that fail, programs that break them, tasks that hold them for nothing, and strangers on
+// them: real processes on a simulated server.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pwd.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "tests/kit.h"
+
+namespace carma::system_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+class Health : public ::testing::Test {
+ protected:
+  void Sim(const Words& words) {
+    const Ran ran = site.SimGpu(words);
+    ASSERT_TRUE(ran.Ok()) << ran.Text();
+  }
+  api::GpuView Gpu(std::int64_t index) {
+    const std::vector<api::GpuView> gpus = site.Gpus();
+    return gpus.size() > static_cast<std::size_t>(index) ? gpus[static_cast<std::size_t>(index)]
+                                                         : api::GpuView{};
+  }
+  bool Comes(std::int64_t index, const std::string& state) {
+    return Eventually([&] { return Gpu(index).state == state; });
+  }
+
+  Site site;
+};
+
+TEST_F(Health, AFaultOfTheDeviceDrainsItUntilAPersonResumesIt) {
+  site.Start();
+  Gated gated(site, "gated");
+  const std::uint64_t id = gated.Submit(site, "exit 0");
+  ASSERT_EQ(gated.Hear(), "1");
+  const std::int64_t bad = site.AwaitState(id, "running").gpu_indices.at(0);
+  Sim({"xid", std::to_string(bad), "79"});
+  ASSERT_TRUE(Comes(bad, "drng")) << "who runs may go on";
+  EXPECT_THAT(Gpu(bad).trouble, HasSubstr("Xid 79: fell off the bus"));
+  EXPECT_TRUE(Gpu(bad).drained_by_rule);
+  EXPECT_THAT(site.Status().troubles, Contains(HasSubstr("Xid 79")));
+  EXPECT_THAT(site.client().Get("/metrics").value_or(""),
+              AllOf(HasSubstr("xid=\"79\"} 1"), HasSubstr("by=\"rule\"} 1")));
+
+  site.Restart(SIGKILL);
+  ASSERT_TRUE(Comes(bad, "drng")) << "the next daemon knows";
+  EXPECT_TRUE(Gpu(bad).drained_by_rule);
+  const std::uint64_t other = site.Submit({"--", "/bin/true"});
+  EXPECT_THAT(site.Await(other).gpu_indices, Not(Contains(bad)));
+
+  const Ran resumed = site.Carma({"resume", std::to_string(bad)});
+  EXPECT_TRUE(resumed.Ok()) << resumed.Text();
+  EXPECT_TRUE(Comes(bad, "mix"));
+  site.Restart(SIGTERM);
+  EXPECT_TRUE(Comes(bad, "mix")) << "and it stays open";
+  gated.Open();
+  EXPECT_EQ(site.Await(id).state, "succeeded");
+}
+
+TEST_F(Health, AGpuThatWasResetOpensByItself) {
+  site.Start();
+  Sim({"xid", "1", "95"});
+  Sim({"damage", "1", "--recovery", "drain-and-reset"});
+  ASSERT_TRUE(Comes(1, "drain"));
+  EXPECT_TRUE(Eventually([&] { return Gpu(1).trouble.find("Xid 95") != std::string::npos; }))
+      << Gpu(1).trouble;
+  Sim({"reset", "1"});
+  EXPECT_TRUE(Comes(1, "idle")) << Gpu(1).trouble;
+  EXPECT_FALSE(Gpu(1).drained_by_rule);
+}
+
+TEST_F(Health, ADrainByAPersonIsNotOpenedByRule) {
+  site.Start();
+  EXPECT_TRUE(site.Carma({"drain", "1", "--reason", "fan noise"}).Ok());
+  Sim({"damage", "1", "--remap-pending"});
+  EXPECT_TRUE(Eventually([&] { return !site.Status().troubles.empty(); }));
+  Sim({"reset", "1"});
+  EXPECT_TRUE(Eventually([&] { return site.Status().troubles.empty(); }));
+  EXPECT_EQ(Gpu(1).state, "drain");
+  EXPECT_THAT(Gpu(1).trouble, HasSubstr("fan noise"));
+}
+
+TEST_F(Health, WhatIsOnlyToldClosesNothing) {
+  site.Set("health.drain", "false");
+  site.Start();
+  Sim({"xid", "0", "79"});
+  EXPECT_TRUE(Eventually([&] { return !Gpu(0).alerts.empty(); }));
+  EXPECT_THAT(Gpu(0).alerts, Contains(HasSubstr("Xid 79")));
+  EXPECT_EQ(Gpu(0).state, "idle");
+}
+
+TEST_F(Health, AGpuThatIsLostAtTheStartDoesNotCloseTheOthers) {
+  Sim({"fault", "--gpu", "0", "--kind", "lost"});
+  site.Start();
+  ASSERT_TRUE(Comes(0, "down"));
+  EXPECT_THAT(Gpu(0).trouble, Not(IsEmpty()));
+  const std::uint64_t id = site.Submit({"--", "/bin/true"});
+  const api::TaskView task = site.Await(id);
+  EXPECT_EQ(task.state, "succeeded");
+  EXPECT_THAT(task.gpu_indices, testing::ElementsAre(1));
+}
+
+TEST_F(Health, AForeignProcessIsShownWithItsUserAndCommand) {
+  site.Start();
+  Child stranger = Child::Start({Program("carma-simgpu"), "hold", "--state", site.gpus_file(),
+                                 "--gpu", "1", "--mib", "3000"});
+  ASSERT_TRUE(Eventually([&] { return !Gpu(1).foreign.empty(); }));
+  const api::GpuView gpu = Gpu(1);
+  ASSERT_EQ(gpu.foreign.size(), 1U);
+  EXPECT_EQ(gpu.foreign[0].pid, stranger.pid());
+  const passwd* self = ::getpwuid(::getuid());
+  EXPECT_EQ(gpu.foreign[0].user, self != nullptr ? self->pw_name : std::to_string(::getuid()));
+  EXPECT_THAT(gpu.foreign[0].command, HasSubstr("carma-simgpu hold"));
+  EXPECT_EQ(gpu.foreign[0].used_mib, 3'000);
+  EXPECT_EQ(gpu.foreign_processes, 1);
+  EXPECT_EQ(gpu.unattributed_mib, 0);
+  stranger.Signal(SIGTERM);
+  stranger.Wait();
+  EXPECT_TRUE(Eventually([&] { return Gpu(1).foreign.empty(); }));
+}
+
+TEST_F(Health, EverythingThatIsReadIsShown) {
+  site.Start();
+  const std::uint64_t id =
+      site.Train({}, {.memory_mib = 4'000, .solo_s = 100'000, .sm_active = 0.4});
+  const std::int64_t on = site.AwaitState(id, "running").gpu_indices.at(0);
+  ASSERT_TRUE(Eventually([&] {
+    const api::GpuView gpu = Gpu(on);
+    return gpu.tasks.size() == 1 && gpu.tasks[0].sm_active.value_or(0) > 0.3;
+  }));
+  const api::GpuView gpu = Gpu(on);
+  EXPECT_EQ(gpu.tasks[0].sm_active_by, "alone");
+  EXPECT_EQ(gpu.tasks[0].observed_mib, 4'000);
+  EXPECT_GT(gpu.sm_active_p95.value_or(0), 0);
+  EXPECT_GT(gpu.sm_active_ewma.value_or(0), 0);
+  EXPECT_EQ(gpu.activity_source, "gpm");
+  EXPECT_EQ(gpu.activity_rule, "");
+  const auto of = [&](const std::string& name) {
+    return std::find_if(gpu.metrics.begin(), gpu.metrics.end(),
+                        [&](const auto& metric) { return metric.name == name; });
+  };
+  ASSERT_NE(of("sm_active"), gpu.metrics.end());
+  EXPECT_EQ(of("sm_active")->source, "gpm");
+  ASSERT_NE(of("power_w"), gpu.metrics.end());
+  EXPECT_EQ(of("power_w")->source, "nvml");
+}
+
+// ---- idle holders ----
+
+class IdleHolders : public Health {
+ protected:
+  IdleHolders() {
+    site.Set("idle.after", "\"5m\"");
+    site.Set("idle.notify", "[\"/bin/sh\", \"-c\", \"cat >> " + told() + "\"]");
+  }
+  std::string told() const { return site.out_dir() + "/told"; }
+  // A task that has its GPUs for itself and uses none of them until its gate opens.
+  std::uint64_t Holds(const Gated& gated, const Words& options = {"--gpus", "2", "--exclusive"}) {
+    return gated.Submit(site,
+                        "exec " + Program("carma-simtask") +
+                            " --memory-mib 1000 --solo-s 100000 --sm-active 0.3 --load-s 0",
+                        options);
+  }
+  bool IsTold(std::uint64_t id) {
+    return Eventually([&] { return site.Task(id).idle_since_ms.has_value(); });
+  }
+};
+
+TEST_F(IdleHolders, AreToldUntilTheyWork) {
+  site.Start();
+  Gated gated(site, "gated");
+  const std::uint64_t id = Holds(gated);
+  ASSERT_EQ(gated.Hear(), "1");
+  ASSERT_TRUE(IsTold(id));
+  const api::TaskView task = site.Task(id);
+  EXPECT_EQ(task.state, "running");
+  EXPECT_GE(*task.idle_since_ms, *task.launched_ms);
+  EXPECT_TRUE(Eventually([&] { return !ReadText(told()).empty(); }));
+  EXPECT_THAT(ReadText(told()),
+              AllOf(HasSubstr("\"event\":\"idle_holder\""),
+                    HasSubstr("\"task\":" + std::to_string(id)), HasSubstr("\"action\":\"tell\"")));
+  EXPECT_THAT(site.client().Get("/metrics").value_or(""), HasSubstr("carma_idle_holders 1"));
+
+  site.Restart(SIGKILL);
+  EXPECT_EQ(site.Task(id).idle_since_ms, task.idle_since_ms) << "the books keep it";
+  gated.Open();
+  EXPECT_TRUE(Eventually([&] { return !site.Task(id).idle_since_ms; })) << "it works now";
+  const std::string lines = ReadText(told());
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1) << "told once";
+}
+
+TEST_F(IdleHolders, LetOthersInIfThatIsThePolicy) {
+  site.Set("idle.action", "\"share\"");
+  site.Start();
+  Gated gated(site, "gated");
+  const std::uint64_t id = Holds(gated);
+  ASSERT_EQ(gated.Hear(), "1");
+  const std::uint64_t waits = site.Submit({"--gpu-mem", "1G", "--", "/bin/true"});
+  EXPECT_EQ(site.Await(waits).state, "succeeded");
+  EXPECT_EQ(site.Task(id).state, "running");
+}
+
+TEST_F(IdleHolders, AreEndedIfThatIsThePolicy) {
+  site.Set("idle.action", "\"end\"");
+  site.Start();
+  Gated gated(site, "gated");
+  const std::uint64_t id = Holds(gated);
+  const std::uint64_t works =
+      site.Train({"--gpu-mem", "2G"}, {.memory_mib = 1'000, .solo_s = 100'000, .sm_active = 0.3});
+  const api::TaskView ended = site.Await(id);
+  EXPECT_EQ(ended.reason, "IdleHolder");
+  EXPECT_THAT(ended.reason_text, HasSubstr("without using them"));
+  EXPECT_EQ(site.AwaitState(works, "running").idle_since_ms, std::nullopt);
+}
+
+}  // namespace
+}  // namespace carma::system_test
