@@ -422,6 +422,30 @@ TEST_F(App, MistakesOfTheCallerAreOneLineAndExitCodeTwo) {
   }
 }
 
+TEST_F(App, AFileThatIsNotThereWasNamedWrongly) {
+  const std::string none = daemon_.dir() + "/none";
+  const std::vector<std::vector<std::string>> cases = {
+      {"submit", none + ".rad"},
+      {"submit", "--batch", none},
+      {"estimate", none},
+      {"estimate", "evaluate", "--layers", none, "--measured", none},
+      {"report", none},
+      {"simulate", none},
+      {"simulate", "--trace", none},
+      {"simulate", "--workloads", none},
+      {"simulate", "--config", none},
+      {"simulate", "validate", "--tasks", none},
+      {"trace", "info", none},
+      {"trace", "replay", none},
+      {"config", "check", "--config", none},
+  };
+  for (const auto& words : cases) {
+    const Ran ran = Run(words);
+    EXPECT_EQ(ran.exit_code, 2) << words[0] << " " << words[1] << ": " << ran.err;
+    EXPECT_NE(ran.err.find("No such file"), std::string::npos) << ran.err;
+  }
+}
+
 TEST_F(App, WithoutADaemonEveryVerbSaysSo) {
   for (const char* verb :
        {"list", "show", "gpus", "status", "history", "wait", "explain", "logs"}) {

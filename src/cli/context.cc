@@ -52,8 +52,21 @@ void Warn(const Context& context, std::string_view text) {
   std::fprintf(context.err, "carma: warning: %s\n", base::Printable(text, 4096).c_str());
 }
 
+base::Error NamedWrongly(base::Error error) {
+  const bool wrongly =
+      error.code == base::ErrorCode::kNotFound || error.code == base::ErrorCode::kDenied;
+  if (wrongly) error.code = base::ErrorCode::kInvalid;
+  return error;
+}
+
+base::Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes) {
+  base::Result<std::string> text = base::ReadFile(path, max_bytes);
+  if (!text) return std::unexpected(NamedWrongly(text.error()));
+  return text;
+}
+
 base::Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes) {
-  if (path != "-") return base::ReadFile(path, max_bytes);
+  if (path != "-") return ReadNamed(path, max_bytes);
   base::Result<std::string> text = base::ReadAll(STDIN_FILENO, max_bytes);
   if (!text) return base::Wrap(text.error(), InputName(path));
   return text;

@@ -78,12 +78,12 @@ base::Result<base::Unit> ApplyWords(const std::vector<std::string>& words, bool 
     if (!rest.empty()) {
       return base::Fail(ErrorCode::kInvalid, first + ": a .rad file takes no arguments");
     }
-    const auto text = base::ReadFile(first, kMaxRadBytes);
+    const auto text = ReadNamed(first, kMaxRadBytes);
     if (!text) return std::unexpected(text.error());
     return task::ApplyRad(*text, first, description);
   }
   if (!literal && IsScript(first)) {
-    const auto text = base::ReadFile(first, task::kMaxScriptBytes);
+    const auto text = ReadNamed(first, task::kMaxScriptBytes);
     if (!text) return std::unexpected(text.error());
     return task::ApplyScript(*text, first, rest, description);
   }

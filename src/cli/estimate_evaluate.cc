@@ -256,7 +256,7 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   const auto chosen = Chosen(flags.estimators);
   if (!chosen) return context.Fail(chosen.error());
   const Result<DataSet> set = Read(flags);
-  if (!set) return context.Fail(set.error());
+  if (!set) return context.Fail(NamedWrongly(set.error()));
   std::optional<estimate::Site> site;
   if (!flags.calibrate.empty()) {
     const Result<estimate::Site> learned = Learn(*set, flags);

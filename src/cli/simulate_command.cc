@@ -56,7 +56,7 @@ struct Prepared {
 Result<Experiment> ReadPlan(const CLI::App& verb, const SimulateFlags& flags) {
   Experiment experiment;
   if (!flags.experiment.empty()) {
-    const Result<std::string> text = base::ReadFile(flags.experiment, kMaxExperimentBytes);
+    const Result<std::string> text = ReadNamed(flags.experiment, kMaxExperimentBytes);
     if (!text) return std::unexpected(text.error());
     if (Result<Unit> read = ReadExperiment(flags.experiment, *text, experiment); !read) {
       return std::unexpected(read.error());

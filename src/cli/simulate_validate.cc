@@ -7,7 +7,6 @@
 #include <mutex>
 #include <thread>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/progress_line.h"
@@ -93,7 +92,7 @@ Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
 }
 
 Result<Replayed> ReplayMeasured(const trace::Catalogue& catalogue, const std::string& path) {
-  const Result<std::string> text = base::ReadFile(path, kMaxTasksBytes);
+  const Result<std::string> text = ReadNamed(path, kMaxTasksBytes);
   if (!text) return std::unexpected(text.error());
   auto tasks = sim::ParseMeasuredTasks(*text, path);
   if (!tasks) return std::unexpected(tasks.error());

@@ -31,7 +31,7 @@ Result<trace::JobTrace> ReadFrom(const JobSource& source, const trace::ReadOptio
     return trace::ReadJobs(text, source.path, options);
   }
   Result<trace::FileSource> file = trace::FileSource::Open(source.path);
-  if (!file) return std::unexpected(file.error());
+  if (!file) return std::unexpected(NamedWrongly(file.error()));
   return trace::ReadJobs(*file, InputName(source.path), options);
 }
 
@@ -53,14 +53,14 @@ void WarnOf(Context& context, const trace::Complaints& complaints, const std::st
 
 Result<trace::TaskTrace> LoadTaskTrace(const std::string& path) {
   if (IsBuiltIn(path)) return trace::BuiltInDemo60();
-  const Result<std::string> text = base::ReadFile(path, kMaxFileBytes);
+  const Result<std::string> text = ReadNamed(path, kMaxFileBytes);
   if (!text) return std::unexpected(text.error());
   return trace::ParseTrace(*text, path);
 }
 
 Result<trace::Catalogue> LoadCatalogue(const std::string& path) {
   if (path.empty()) return trace::Catalogue::BuiltIn();
-  const Result<std::string> text = base::ReadFile(path, kMaxFileBytes);
+  const Result<std::string> text = ReadNamed(path, kMaxFileBytes);
   if (!text) return std::unexpected(text.error());
   return trace::Catalogue::Parse(*text, path);
 }

@@ -25,7 +25,11 @@ base::Result<std::vector<std::uint64_t>> ResolveTasks(Context& context,
 std::string OwnUserName();
 void Print(const Context& context, std::string_view text);
 void Warn(const Context& context, std::string_view text);
-// The text of a FILE on the command line, "-" being standard input. Errors: as base::ReadFile.
+// A file that cannot be found or opened was named wrongly: kInvalid, exit code 2.
+base::Error NamedWrongly(base::Error error);
+// The text of a FILE on the command line. Errors: as base::ReadFile, but NamedWrongly().
+base::Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes);
+// The same, "-" being standard input.
 base::Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes);
 // What people are told that it is called: "standard input" or the path.
 std::string InputName(const std::string& path);

@@ -75,6 +75,8 @@ class Loading {
   Result<Unit> AddFile(const std::string& path, bool optional) {
     if (optional && !base::Exists(path)) return Unit{};
     Result<std::string> text = base::ReadFile(path, kMaxFileBytes);
+    if (!text && text.error().code == ErrorCode::kNotFound)
+      return Fail(ErrorCode::kInvalid, "configuration: " + text.error().message);
     if (!text) return base::Wrap(text.error(), "configuration");
     return AddText(path, *text);
   }

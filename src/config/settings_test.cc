@@ -325,7 +325,7 @@ TEST_F(SettingsFiles, LaterSourcesWin) {
 }
 
 TEST_F(SettingsFiles, MissingHugeAndBrokenFilesAreRefused) {
-  EXPECT_EQ(Load({.files = {{dir_ + "/none.toml", false}}}).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(Load({.files = {{dir_ + "/none.toml", false}}}).error().code, ErrorCode::kInvalid);
   const std::string huge = Write("huge.toml", std::string(2 << 20, '#'));
   EXPECT_EQ(Load({.files = {{huge, false}}}).error().code, ErrorCode::kInvalid);
   const std::string binary = Write("binary.toml", std::string("\xff\xfe\0\x01", 4));
