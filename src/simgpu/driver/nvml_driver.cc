@@ -487,6 +487,11 @@ NVML_EXPORT Return nvmlDeviceGetTemperature(Device device, std::uint32_t sensor,
   return kSuccess;
 }
 
+NVML_EXPORT Return nvmlDeviceGetClockInfo(Device device, std::uint32_t, std::uint32_t* mhz) {
+  const Call call = Enter("nvmlDeviceGetClockInfo", device, mhz != nullptr);
+  return call.code == kSuccess ? kNotSupported : call.code;  // no model of clocks
+}
+
 // A simulated GPU never breaks by itself: carma-simgpu damage gives it what these calls tell.
 NVML_EXPORT Return nvmlDeviceGetTotalEccErrors(Device device, std::uint32_t error,
                                                std::uint32_t counter, std::uint64_t* errors) {
