@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/doctor_context.h"
 #include "cli/doctor_gpu.h"
+#include "gpu/nvml_abi.h"
 
 namespace carma::cli {
 namespace {
@@ -41,6 +43,90 @@ base::Json ContextJson(const ContextFacts& context) {
   return json;
 }
 
+// By the number that NvmlFailure() ends its sentences with.
+std::string RemedyWithoutDriver(const DriverFacts& facts, const config::Settings& settings) {
+  const std::string& message = facts.versions.error().message;
+  const auto says = [&message](int code) {
+    return message.ends_with(fmt::format("(NVML {})", code));
+  };
+  if (facts.hangs) {
+    return "see the kernel's log (dmesg) for NVRM and Xid lines; a reset or a reboot is likely to "
+           "be needed";
+  }
+  if (facts.simulated) {
+    return "make the simulated server anew: carma-simgpu create --state " +
+           base::Printable(settings.simgpu_state);
+  }
+  if (says(gpu::nvml::kLibRmVersionMismatch)) {
+    return "the driver was updated while its old module is loaded: end all GPU programs and reload "
+           "the module, or reboot";
+  }
+  if (says(gpu::nvml::kDriverNotLoaded)) {
+    return "load the module (modprobe nvidia), and see the kernel's log (dmesg) if that fails";
+  }
+  return "install the NVIDIA driver so that nvidia-smi works, or name its library with "
+         "monitor.nvml_library; a server without GPUs can be simulated (docs/simgpu.md)";
+}
+
+// "0-3,5"
+std::string Ranges(const std::vector<int>& numbers) {
+  std::vector<std::string> pieces;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    pieces.push_back(last == i ? std::to_string(numbers[i])
+                               : fmt::format("{}-{}", numbers[i], numbers[last]));
+    i = last;
+  }
+  return base::Join(pieces, ",");
+}
+
+std::optional<int> GpuOf(const Finding& finding) {
+  constexpr std::string_view kTopic = "gpu ";
+  if (!finding.topic.starts_with(kTopic)) return std::nullopt;
+  const auto number = base::ParseInt(std::string_view(finding.topic).substr(kTopic.size()));
+  return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
+}
+
+// What holds for several GPUs is said once, behind what is said of single ones.
+std::vector<Finding> Folded(const std::vector<Finding>& findings) {
+  struct Group {
+    const Finding* finding;
+    std::vector<int> gpus;
+  };
+  std::vector<Group> groups;
+  std::vector<Finding> folded;
+  const auto flush = [&] {
+    for (const bool several : {false, true}) {
+      for (const Group& group : groups) {
+        if ((group.gpus.size() > 1) != several) continue;
+        folded.push_back(*group.finding);
+        folded.back().topic = "gpu " + Ranges(group.gpus);
+      }
+    }
+    groups.clear();
+  };
+  for (const Finding& finding : findings) {
+    const std::optional<int> gpu = GpuOf(finding);
+    if (!gpu) {
+      flush();
+      folded.push_back(finding);
+      continue;
+    }
+    const auto same = std::ranges::find_if(groups, [&](const Group& group) {
+      return group.finding->level == finding.level && group.finding->text == finding.text &&
+             group.finding->remedy == finding.remedy;
+    });
+    if (same == groups.end()) {
+      groups.push_back({&finding, {*gpu}});
+    } else {
+      same->gpus.push_back(*gpu);
+    }
+  }
+  flush();
+  return folded;
+}
+
 }  // namespace
 
 std::string_view LevelName(Level level) {
@@ -58,13 +144,8 @@ std::string_view LevelName(Level level) {
 std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Settings& settings) {
   std::vector<Finding> findings;
   if (!facts.versions) {
-    const char* const remedy =
-        facts.hangs ? "see the kernel's log (dmesg) for NVRM and Xid lines; a reset or a reboot is "
-                      "likely to be needed"
-                    : "install the NVIDIA driver so that nvidia-smi works, or name its library "
-                      "with monitor.nvml_library";
-    findings.push_back(
-        {"driver", Level::kBad, base::Printable(facts.versions.error().message), remedy});
+    findings.push_back({"driver", Level::kBad, base::Printable(facts.versions.error().message),
+                        RemedyWithoutDriver(facts, settings)});
     return findings;
   }
   std::vector<std::string> pieces;
@@ -99,7 +180,8 @@ Level Worst(const std::vector<Finding>& findings) {
   return worst;
 }
 
-std::string DoctorText(const std::vector<Finding>& findings, const Screen& screen) {
+std::string DoctorText(const std::vector<Finding>& all, const Screen& screen) {
+  const std::vector<Finding> findings = Folded(all);
   constexpr Colour kColours[] = {Colour::kGood, Colour::kWaiting, Colour::kBad};
   std::size_t width = 0;
   for (const Finding& finding : findings) width = std::max(width, finding.topic.size());
@@ -119,7 +201,10 @@ std::string DoctorText(const std::vector<Finding>& findings, const Screen& scree
   };
   const auto bad = count(Level::kBad), warnings = count(Level::kWarn);
   if (bad == 0 && warnings == 0) return text + "All is well.\n";
-  return text + fmt::format("{} bad, {} to be looked at.\n", bad, warnings);
+  std::vector<std::string> counts;
+  if (bad > 0) counts.push_back(fmt::format("{} bad", bad));
+  if (warnings > 0) counts.push_back(fmt::format("{} to be looked at", warnings));
+  return text + base::Join(counts, ", ") + ".\n";
 }
 
 std::string DoctorJson(const std::vector<Finding>& findings, const DriverFacts& facts,

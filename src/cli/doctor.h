@@ -49,7 +49,8 @@ struct DriverFacts {
 // the tasks of this server.
 std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Settings& settings);
 
-// One line per finding, its remedy below it; the worst is said last.
+// One line per finding, its remedy below it; what is the same for several GPUs is said once. The
+// worst is said last.
 std::string DoctorText(const std::vector<Finding>& findings, const Screen& screen);
 // {"worst":"warn","findings":[{"topic","level","text","remedy"}],"gpus":[{"uuid","name","pci",
 // "activity":"gpm","counters":[names of what it counts],"values":[names of what else is told]}],

@@ -78,7 +78,7 @@ std::vector<ContextFacts> LookAtContexts(Context& context, const DoctorFlags& fl
 
 // Whatever is no part of the driver.
 std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFacts& daemon,
-                                bool simulated, bool of_root, const std::string& socket_path) {
+                                bool simulated, bool of_root) {
   const bool is_root = ::geteuid() == 0;
   std::vector<Finding> findings = CheckRights("", is_root, simulated);
   Append(CheckMps("", settings, base::GetEnv("PATH", "/usr/bin:/bin"), is_root == of_root),
@@ -87,7 +87,7 @@ std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFa
           CheckClock(AskClock(daemon))},
          findings);
   Append(CheckSettings("", settings), findings);
-  Append(CheckDaemon(daemon, socket_path), findings);
+  Append(CheckDaemon(daemon), findings);
   return findings;
 }
 
@@ -111,8 +111,7 @@ void RunDoctor(Context& context, const DoctorFlags& flags) {
   if (flags.replay.empty()) {
     contexts = LookAtContexts(context, flags, *settings, *driver);
     for (const ContextFacts& each : contexts) findings.push_back(CheckContext(each));
-    Append(LookAround(*settings, daemon, driver->simulated, of_root, context.socket_path),
-           findings);
+    Append(LookAround(*settings, daemon, driver->simulated, of_root), findings);
   }
   Print(context, context.json ? DoctorJson(findings, *driver, contexts)
                               : DoctorText(findings, ScreenOf(context.out)));

@@ -59,7 +59,7 @@ TEST(DoctorContext, IsComparedWithWhatEstimatesCount) {
     SCOPED_TRACE(c.name);
     const Finding finding = CheckContext(Measured(c.mib, c.assumed));
     EXPECT_EQ(finding.level, c.level);
-    EXPECT_EQ(finding.topic, "context");
+    EXPECT_EQ(finding.topic, "cuda");
     EXPECT_THAT(finding.text, HasSubstr(c.text));
     EXPECT_EQ(finding.remedy.empty(), c.level == Level::kOk);
   }

@@ -92,6 +92,7 @@ class GpuCheck {
     }
     Identity();
     Activity();
+    Missing();
     Condition();
     Xids();
     Modes();
@@ -106,13 +107,15 @@ class GpuCheck {
 
   void Identity() {
     const gpu::Reading& reading = *facts_.reading;
-    const std::vector<std::string> missing = MissingValues(reading);
-    std::string text = fmt::format("{}, {} of {} in use, {}", base::Printable(facts_.info.name),
-                                   base::FormatMib(reading.used_mib),
-                                   base::FormatMib(reading.total_mib - reading.reserved_mib),
-                                   base::Printable(facts_.info.uuid));
-    if (!missing.empty()) text += "; not told: " + base::Join(missing, ", ");
-    Add(Level::kOk, std::move(text));
+    Add(Level::kOk, fmt::format("{}, {} of {} in use, {}", base::Printable(facts_.info.name),
+                                base::FormatMib(reading.used_mib),
+                                base::FormatMib(reading.total_mib - reading.reserved_mib),
+                                base::Printable(facts_.info.uuid)));
+  }
+
+  void Missing() {
+    const std::vector<std::string> missing = MissingValues(*facts_.reading);
+    if (!missing.empty()) Add(Level::kOk, "not told: " + base::Join(missing, ", "));
   }
 
   void Activity() {

@@ -177,12 +177,11 @@ std::vector<Finding> CheckSettings(const std::string& root, const config::Settin
   return findings;
 }
 
-std::vector<Finding> CheckDaemon(const DaemonFacts& daemon, const std::string& socket_path) {
+std::vector<Finding> CheckDaemon(const DaemonFacts& daemon) {
   const base::Result<api::StatusView>& status = daemon.status;
   if (!status) {
     return {{"daemon", Level::kWarn, base::Printable(status.error().message),
-             "start carmad, or name its socket with --socket (tried " +
-                 base::Printable(socket_path) + ")"}};
+             "start carmad (systemctl start carmad), or name its socket with --socket"}};
   }
   std::vector<Finding> findings = {
       {"daemon", Level::kOk,

@@ -44,6 +44,6 @@ struct DaemonFacts {
   base::Result<api::StatusView> status;
   std::vector<api::GpuView> gpus;  // as the daemon sees them; empty where it does not answer
 };
-std::vector<Finding> CheckDaemon(const DaemonFacts& daemon, const std::string& socket_path);
+std::vector<Finding> CheckDaemon(const DaemonFacts& daemon);
 
 }  // namespace carma::cli

@@ -99,7 +99,9 @@ TEST_F(DoctorMps, NeedsAProgramThatCanBeRun) {
   Put("/opt/mps-control", "", 0755);
   EXPECT_EQ(Worst(Check()), Level::kOk);
   settings_.mps_control = "mps-control";
-  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("mps-control is no program"));
+  settings_.simgpu_state = "/server";
+  EXPECT_THAT(FirstTrouble(Check()).remedy, HasSubstr("carma-simmps"));
+  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("mps-control is not in $PATH"));
 }
 
 TEST_F(DoctorMps, NeedsAFolderThatNobodyElseWrites) {
@@ -195,21 +197,21 @@ TEST(Doctor, CgroupsDiskClockAndDaemon) {
 
 TEST(Doctor, TheDaemonTellsItsTroublesAndClosedGpus) {
   DaemonFacts daemon{.status = Fail(ErrorCode::kUnavailable, "not running"), .gpus = {}};
-  EXPECT_EQ(CheckDaemon(daemon, "/s")[0].level, Level::kWarn);
+  EXPECT_EQ(CheckDaemon(daemon)[0].level, Level::kWarn);
   daemon.status = api::StatusView{};
   daemon.gpus.resize(3);
-  EXPECT_EQ(Worst(CheckDaemon(daemon, "/s")), Level::kOk);
+  EXPECT_EQ(Worst(CheckDaemon(daemon)), Level::kOk);
   daemon.status->troubles = {"store: disk full"};
-  EXPECT_EQ(FirstTrouble(CheckDaemon(daemon, "/s")).text, "store: disk full");
+  EXPECT_EQ(FirstTrouble(CheckDaemon(daemon)).text, "store: disk full");
   daemon.status->troubles.clear();
   daemon.gpus[2].index = 2;
   daemon.gpus[2].state = "drain";
   daemon.gpus[2].trouble = "Xid 79: fell off the bus";
-  const Finding drained = FirstTrouble(CheckDaemon(daemon, "/s"));
+  const Finding drained = FirstTrouble(CheckDaemon(daemon));
   EXPECT_EQ(drained.text, "gpu 2 takes no tasks: Xid 79: fell off the bus");
   EXPECT_THAT(drained.remedy, HasSubstr("carma resume 2"));
   daemon.gpus[2].state = "down";
-  EXPECT_THAT(FirstTrouble(CheckDaemon(daemon, "/s")).remedy, HasSubstr("by itself"));
+  EXPECT_THAT(FirstTrouble(CheckDaemon(daemon)).remedy, HasSubstr("by itself"));
 }
 
 }  // namespace

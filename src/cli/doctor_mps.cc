@@ -137,12 +137,16 @@ class MpsCheck {
   void Used(const std::string& search_path, bool is_daemon_user) {
     const std::string program = FindProgram(root_, settings_.mps_control, search_path);
     if (program.empty()) {
+      const bool searched = settings_.mps_control.find('/') == std::string::npos;
       Add(Level::kBad,
           base::Printable(settings_.mps_control) +
-              " is no program that can be run: all tasks "
-              "share by streams, without limits",
-          "install the driver's MPS programs, or name the one to take with "
-          "collocation.mps_control");
+              (searched ? " is not in $PATH" : " is no program that can be run") +
+              ": all tasks share by streams, without limits",
+          settings_.simgpu_state.empty()
+              ? "install the driver's MPS programs, or name the one to take with "
+                "collocation.mps_control"
+              : "set collocation.mps_control to the path of carma-simmps, which a simulated server "
+                "takes in its place");
     } else {
       Add(Level::kOk, fmt::format("{}; {} processes at most per user and GPU, {}; {}",
                                   base::Printable(program), settings_.mps_clients,

@@ -53,10 +53,11 @@ Finding FirstTrouble(const std::vector<Finding>& findings) {
 TEST(DoctorGpus, AHealthyGpuIsAllWell) {
   const std::vector<Finding> findings = CheckDriver(OneGpu(Healthy()), {});
   EXPECT_EQ(Worst(findings), Level::kOk) << FirstTrouble(findings).text;
-  ASSERT_EQ(findings.size(), 3u);
+  ASSERT_EQ(findings.size(), 4u);
   EXPECT_THAT(findings[0].text, HasSubstr("driver 550.1, NVML 12.550.1, CUDA up to 12.4"));
   EXPECT_THAT(findings[1].text, HasSubstr("A100, 1000M of 39.6G in use, GPU-a"));
   EXPECT_THAT(findings[2].text, HasSubstr("(GPM); a task joins others while"));
+  EXPECT_THAT(findings[3].text, HasSubstr("not told: "));
 }
 
 TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
@@ -212,6 +213,44 @@ TEST(DoctorGpus, ADriverThatDoesNotAnswerIsBad) {
   const Finding lost = FirstTrouble(CheckDriver(OneGpu(Fail(ErrorCode::kNotFound, "lost")), {}));
   EXPECT_EQ(lost.level, Level::kBad);
   EXPECT_THAT(lost.remedy, HasSubstr("nvidia-smi -r"));
+}
+
+TEST(Doctor, TheRemedyOfAMissingDriverFollowsItsWords) {
+  config::Settings settings;
+  DriverFacts facts = OneGpu(Healthy());
+  const auto remedy = [&](const std::string& message) {
+    facts.versions = Fail(ErrorCode::kUnavailable, message);
+    return FirstTrouble(CheckDriver(facts, settings)).remedy;
+  };
+  EXPECT_THAT(remedy("initialising NVML: driver/library mismatch (NVML 18)"), HasSubstr("reboot"));
+  EXPECT_THAT(remedy("initialising NVML: not loaded (NVML 9)"), HasSubstr("modprobe nvidia"));
+  EXPECT_THAT(remedy("initialising NVML: unknown error (NVML 999)"), HasSubstr("nvidia-smi"));
+  facts.simulated = true;
+  settings.simgpu_state = "/server";
+  EXPECT_THAT(remedy("initialising NVML: no match (NVML 18)"),
+              HasSubstr("carma-simgpu create --state /server"));
+}
+
+TEST(Doctor, WhatHoldsForSeveralGpusIsSaidOnce) {
+  std::vector<Finding> findings;
+  for (const int gpu : {0, 1, 2, 4}) {
+    const std::string topic = "gpu " + std::to_string(gpu);
+    findings.push_back({topic, Level::kOk, "A100 number " + std::to_string(gpu), ""});
+    findings.push_back({topic, Level::kWarn, "nobody counts", "install DCGM"});
+    if (gpu == 1) findings.push_back({topic, Level::kWarn, "rows wait", "reset it"});
+  }
+  findings.push_back({"disk", Level::kOk, "free", ""});
+  EXPECT_EQ(DoctorText(findings, {}),
+            "ok    gpu 0      A100 number 0\n"
+            "ok    gpu 1      A100 number 1\n"
+            "warn  gpu 1      rows wait\n"
+            "                 -> reset it\n"
+            "ok    gpu 2      A100 number 2\n"
+            "ok    gpu 4      A100 number 4\n"
+            "warn  gpu 0-2,4  nobody counts\n"
+            "                 -> install DCGM\n"
+            "ok    disk       free\n"
+            "2 to be looked at.\n");
 }
 
 TEST(Doctor, TextAndJsonSayTheSame) {
