@@ -73,8 +73,8 @@ std::string AssumedText(const AssumedContext& assumed) {
 
 Finding Compare(const std::string& type, const gpu::ContextCost& cost,
                 const AssumedContext& assumed) {
-  Finding finding{"cuda", Level::kOk,
-                  fmt::format("context of {}: {} MiB (measured{}); {}", type, cost.mib,
+  Finding finding{"context", Level::kOk,
+                  fmt::format("{}: {} MiB (measured{}); {}", type, cost.mib,
                               cost.of_process ? "" : " as growth of the GPU's memory in use",
                               AssumedText(assumed)),
                   ""};
@@ -118,14 +118,14 @@ std::vector<ContextSeat> ContextSeats(const std::vector<GpuFacts>& gpus) {
 Finding CheckContext(const ContextFacts& facts) {
   const std::string type = base::Printable(facts.gpu_type, 80);
   if (!facts.not_measured.empty()) {
-    return {"cuda", Level::kOk,
-            fmt::format("context of {}: not measured, {}; {}", type, facts.not_measured,
+    return {"context", Level::kOk,
+            fmt::format("{}: not measured, {}; {}", type, facts.not_measured,
                         AssumedText(facts.assumed)),
             ""};
   }
   if (facts.cost) return Compare(type, *facts.cost, facts.assumed);
-  return {"cuda", LevelOf(facts.cost.error().kind),
-          fmt::format("context of {} cannot be measured on gpu {}: {}", type, facts.gpu,
+  return {"context", LevelOf(facts.cost.error().kind),
+          fmt::format("{}: no context can be measured on gpu {}: {}", type, facts.gpu,
                       base::Printable(facts.cost.error().text)),
           RemedyOf(facts.cost.error())};
 }

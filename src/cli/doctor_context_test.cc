@@ -52,14 +52,14 @@ TEST(DoctorContext, IsComparedWithWhatEstimatesCount) {
       {"as shipped, less", 1'700, shipped, Level::kWarn, "245 MiB less than the bare context"},
       {"learned: the libraries are in it", 412, learned, Level::kOk,
        "(learned from 12 tasks on A100)"},
-      {"learned, a little less", 800, learned, Level::kOk, "context of A100: 800 MiB (measured)"},
+      {"learned, a little less", 800, learned, Level::kOk, "A100: 800 MiB (measured)"},
       {"learned under another driver", 900, learned, Level::kWarn, "predictions are too low"},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.name);
     const Finding finding = CheckContext(Measured(c.mib, c.assumed));
     EXPECT_EQ(finding.level, c.level);
-    EXPECT_EQ(finding.topic, "cuda");
+    EXPECT_EQ(finding.topic, "context");
     EXPECT_THAT(finding.text, HasSubstr(c.text));
     EXPECT_EQ(finding.remedy.empty(), c.level == Level::kOk);
   }
@@ -90,7 +90,7 @@ TEST(DoctorContext, WhatTasksWouldMeetTooIsBad) {
                                           .not_measured = "",
                                           .assumed = {}});
     EXPECT_EQ(finding.level, c.level);
-    EXPECT_EQ(finding.text, "context of H100 cannot be measured on gpu 3: x");
+    EXPECT_EQ(finding.text, "H100: no context can be measured on gpu 3: x");
     EXPECT_THAT(finding.remedy, HasSubstr(c.remedy));
   }
 }
@@ -102,7 +102,7 @@ TEST(DoctorContext, OneThatWasNotTriedSaysWhy) {
                                         .not_measured = "it is in use",
                                         .assumed = {.mib = 1'455}});
   EXPECT_EQ(finding.level, Level::kOk);
-  EXPECT_THAT(finding.text, HasSubstr("context of H100: not measured, it is in use; estimates"));
+  EXPECT_THAT(finding.text, HasSubstr("H100: not measured, it is in use; estimates"));
 }
 
 }  // namespace

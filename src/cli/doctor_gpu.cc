@@ -127,6 +127,7 @@ class GpuCheck {
       case CounterSource::kNone:
         break;
     }
+    if (facts_.info.mig) return NoActivityOfInstances();
     std::string text = "nobody counts SM activity";
     if (!driver_.dcgm_trouble.empty()) text += " (" + base::Printable(driver_.dcgm_trouble) + ")";
     if (!settings_.policy.sm_cap) {
@@ -141,7 +142,20 @@ class GpuCheck {
         "= false to share by memory alone");
   }
 
+  // DCGM's counts of instances cannot be told apart (docs/gpus.md), so that it is no remedy.
+  void NoActivityOfInstances() {
+    const std::string text = "nobody counts SM activity of instances before Hopper";
+    if (!settings_.policy.share_mig) return Add(Level::kOk, text + "; one task at a time");
+    if (!settings_.policy.sm_cap) {
+      return Add(Level::kOk, text + "; tasks share it by memory alone (policy.sm_cap = false)");
+    }
+    Add(Level::kWarn,
+        text + ": no task joins another here, in spite of collocation.share_mig (policy.sm_cap)",
+        "set collocation.share_mig = false, or policy.sm_cap = false to share by memory alone");
+  }
+
   std::string Rule() const {
+    if (facts_.info.mig && !settings_.policy.share_mig) return "; one task at a time";
     if (!settings_.policy.sm_cap) return "; not asked for (policy.sm_cap = false)";
     return fmt::format("; a task joins others while its mean over {} s is at most {:.0f} %",
                        settings_.window.count() / 1'000, *settings_.policy.sm_cap * 100);

@@ -173,6 +173,12 @@ TEST(DoctorGpus, InstancesAreCountedAndWholeGpusMissed) {
             "1 of 2 boards divided: 2 x 3g.20gb; one task each (collocation.share_mig = false)");
   settings.policy.share_mig = true;
   EXPECT_THAT(CheckDriver(facts, settings).back().text, HasSubstr("by the rules of a GPU"));
+  (*facts.gpus)[2].reading->counters = gpu::CounterSource::kNone;
+  const Finding uncounted = FirstTrouble(CheckDriver(facts, settings));
+  EXPECT_EQ(uncounted.topic, "gpu 2");
+  EXPECT_THAT(uncounted.remedy, HasSubstr("collocation.share_mig = false"));
+  settings.policy.share_mig = false;
+  EXPECT_EQ(Worst(CheckDriver(facts, settings)), Level::kOk) << "one task needs no counters";
   facts.gpus->erase(facts.gpus->begin());
   const Finding divided = FirstTrouble(CheckDriver(facts, settings));
   EXPECT_EQ(divided.topic, "mig");
