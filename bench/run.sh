@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # All benchmarks, beside sbatch and tsp where they are installed, and one table of budgets and measured figures.
 # Says what was measured and never fails for a figure: machines differ.
-# usage: run.sh BIN_DIR [PART…]   parts: decision store submit idle start (default: all, about 8 minutes)
+# usage: run.sh BIN_DIR [PART…]   parts: decision store submit idle start launch sim (default: all, about 8 minutes)
 set -euo pipefail
-bin=$(realpath "${1:?usage: run.sh BIN_DIR [decision|store|submit|idle|start]…}")
+bin=$(realpath "${1:?usage: run.sh BIN_DIR [decision|store|submit|idle|start|launch|sim]…}")
 parts=${*:2}
-parts=${parts:-decision store submit idle start}
+parts=${parts:-decision store submit idle start launch sim}
 here=$(dirname "$(realpath "$0")")
 out=$here/../out/bench
 mkdir -p "$out"
@@ -68,15 +68,27 @@ store() {
   printf 'disk.fdatasync.p50\t%s\tms\t\ndisk.fdatasync.p99\t%s\tms\t\n' "$p50" "$p99" >>"$results"
 }
 
+# The short form: what takes up to a second of a core. All sizes: sim_bench itself.
+sim() {
+  local tasks mode
+  gbench sim_bench 'BM_(Claims|Sampled)/tasks:10000?/gpus:1000/|BM_Published/copies:1$' sim
+  for mode in Claims Sampled; do
+    for tasks in 1000 10000; do
+      csv_figure "sim.$mode.${tasks}x1000" "$out/sim.csv" "BM_$mode/tasks:$tasks/gpus:1000/" cpu_time ms
+    done
+  done
+  csv_figure sim.Published.60x4 "$out/sim.csv" BM_Published/copies:1 cpu_time ms
+}
+
 for part in $parts; do
   case "$part" in
-    decision | store)
+    decision | store | sim)
       echo "$part (load $(cut -d' ' -f1-3 /proc/loadavg))"
       $part
       ;;
-    submit | idle | start) "${clean[@]}" bash "$here/${part}_bench.sh" "$bin" "$work" ;;
+    submit | idle | start | launch) "${clean[@]}" bash "$here/${part}_bench.sh" "$bin" "$work" ;;
     *)
-      echo "run.sh: no part '$part', expected decision, store, submit, idle or start" >&2
+      echo "run.sh: no part '$part', expected decision, store, submit, idle, start, launch or sim" >&2
       exit 2
       ;;
   esac
@@ -126,6 +138,12 @@ row "idle: resident memory" "30 MiB" idle.rss.carma "slurmctld=idle.rss.slurm"
 row "idle: child processes" "0 processes" idle.children.carma
 row "start with new books" - start.new_books.carma
 row "start with 100000 finished tasks" "1000 ms" start.100000_finished.carma
+row "a launch beside a neighbour, streams" - launch.streams.next
+row "a launch beside a neighbour, MPS" - launch.mps.next
+row "the first launch on a GPU, MPS" - launch.mps.first
+row "simulating 10 000 tasks on 1000 GPUs, claims" - sim.Claims.10000x1000
+row "simulating 10 000 tasks on 1000 GPUs, sampled" - sim.Sampled.10000x1000
+row "simulating 60 tasks on 4 GPUs, as published" - sim.Published.60x4
 
 version() { dpkg-query -W -f='${Version}' "$1" 2>/dev/null || echo absent; }
 {

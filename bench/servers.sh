@@ -44,10 +44,14 @@ carmad_pid=
 # start_carmad NAME SHAPE [drained]: drained GPUs keep every task in the queue.
 start_carmad() {
   write_config "$1" "$2"
+  start_written
+  [ "${3:-}" != drained ] || carma drain all --reason bench >/dev/null
+}
+# The daemon whose configuration was written last.
+start_written() {
   "$bin/carmad" --config "$home/carma.toml" 2>>"$work/carmad.log" &
   carmad_pid=$!
   carma status --wait >/dev/null
-  [ "${3:-}" != drained ] || carma drain all --reason bench >/dev/null
 }
 stop_carmad() {
   [ -n "$carmad_pid" ] || return 0

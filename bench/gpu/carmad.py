@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gpu_proof import Proof
 
 IDLE_AFTER_S = 5  # shorter than a training, so that a false alarm would show
+ANSWER_LIMIT_S = 60
 
 
 def children(pid: int) -> List[int]:
@@ -46,7 +47,7 @@ class Carma:
                 [f"{self._bin}/carmad", "--config", self.config], stderr=log, stdout=log
             )
         try:
-            self.call("status", "--wait")
+            self._await()
             self._leave_alone(proof)
         except ProofError:
             self.stop()
@@ -82,6 +83,22 @@ action = "tell"
 [simulation]
 state = "{proof.simulated_state}"
 """
+
+    def _await(self) -> None:
+        """Until the daemon answers. Raises ProofError: it has ended, or does not answer."""
+        waiting = subprocess.Popen(
+            [f"{self._bin}/carma", "--socket", self._socket, "status", "--wait"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        until = time.monotonic() + ANSWER_LIMIT_S
+        while waiting.poll() is None:
+            if self._process.poll() is not None or time.monotonic() > until:
+                waiting.kill()
+                break
+            time.sleep(0.02)
+        if waiting.wait() != 0:
+            raise ProofError("does not answer")
 
     def _leave_alone(self, proof: "Proof") -> None:
         """GPUs that the caller may not use take no tasks."""

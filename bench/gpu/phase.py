@@ -175,7 +175,7 @@ class Phase:
             query = ["--query-compute-apps=gpu_uuid,used_memory", "--format=csv,noheader,nounits"]
             before = self._observed(carma.json("gpus")["gpus"])
             theirs = compute_apps(output_of(["nvidia-smi", *query], timeout_s=10))
-            time.sleep(1.1)  # CARMA's next look at the GPUs
+            time.sleep(1.1 * self.proof.period_s)  # CARMA's next look at the GPUs
             if before == self._observed(carma.json("gpus")["gpus"]):
                 self._memory_pairs += [
                     (theirs[uuid], ours) for uuid, ours in before.items() if uuid in theirs

@@ -13,6 +13,10 @@ def shown(value: Optional[float], form: str = "{:.0f}", factor: float = 1) -> st
     return "-" if value is None else form.format(value * factor)
 
 
+def counted(count: int, thing: str) -> str:
+    return f"{count} {thing}" + ("" if count == 1 else "s")
+
+
 def table(rows: Sequence[Sequence[str]]) -> str:
     """The first column to the left, all others to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -157,13 +161,13 @@ def mps_lines(phase: Dict[str, Any]) -> List[str]:
     nvml = shown(phase.get("watch", {}).get("most_mps_clients"))
     line = (
         f"{started} of {len(tasks)} tasks were started under MPS, {mps['tasks_seen']} were seen as "
-        f"clients of a server; at once at most {mps['servers']} servers and {mps['clients']} "
-        f"clients (NVML: {nvml})"
+        f"clients of a server; most at once: {counted(mps['servers'], 'server')}, "
+        f"{counted(mps['clients'], 'client')} (NVML: {nvml})"
     )
     if mps["tasks_seen"] < started:
         line += "; the others ended between two looks, or ran without MPS in silence"
     if mps["left_behind"]:
-        return [line, f"{mps['left_behind']} control daemons outlived carmad and were ended"]
+        return [line, f"{counted(mps['left_behind'], 'control daemon')} outlived carmad, now ended"]
     return [line]
 
 
@@ -172,9 +176,6 @@ def look_lines(looks: Dict[str, Any]) -> List[str]:
     lines = [f"closed: {text}" for text in looks["closed"]]
     lines += [f"alert: {text}" for text in looks["alerts"]]
     lines += [f"not CARMA's: {text}" for text in looks["foreign"]]
-    for source in sorted(set(looks["sources"].values())):
-        names = [name for name, of in looks["sources"].items() if of == source]
-        lines.append(f"told by {source}: {', '.join(names)}")
     if looks["unattributed_mib"] is not None:
         lines.append(f"memory that no process explains: at most {looks['unattributed_mib']} MiB")
     gaps = looks["share_gaps"]
@@ -184,6 +185,17 @@ def look_lines(looks: Dict[str, Any]) -> List[str]:
             f"difference {100 * gaps['mean']:.1f} points, largest {100 * gaps['largest']:.1f}"
         )
     return lines
+
+
+def source_lines(phases: Dict[str, Any]) -> List[str]:
+    """Who told which metric to CARMA."""
+    sources: Dict[str, str] = {}
+    for phase in phases.values():
+        sources.update(phase["looks"]["sources"])
+    return [
+        f"told by {source}: {', '.join(name for name in sources if sources[name] == source)}"
+        for source in sorted(set(sources.values()))
+    ]
 
 
 def task_lines(phase: Dict[str, Any]) -> List[str]:
@@ -197,12 +209,12 @@ def task_lines(phase: Dict[str, Any]) -> List[str]:
     for about in tasks:
         if about["ooms"]:
             lines.append(
-                f"{about['name']} ran out of memory {about['ooms']} times, {about['state']}"
+                f"{about['name']} ran out of memory {counted(about['ooms'], 'time')}, then {about['state']}"
             )
         elif about["state"] == "failed":
             lines.append(f"{about['name']} failed: {about['exit_detail'] or 'no word'}")
     notes = collections.Counter(about["sharing_note"] for about in tasks if about["sharing_note"])
-    lines += [f"{count} tasks: {note}" for note, count in notes.items()]
+    lines += [f"{counted(count, 'task')}: {note}" for note, count in notes.items()]
     told, wrong = (sum(about[key] for about in tasks) for key in ("idle_told", "idle_false"))
     if told:
         lines.append(
@@ -232,7 +244,7 @@ def doctor_lines(findings: Sequence[Dict[str, str]]) -> List[str]:
 
 def check_lines(result: Dict[str, Any]) -> List[str]:
     lines = [f"note: {sentence}" for sentence in result["noticed"]]
-    lines += doctor_lines(result["doctor"])
+    lines += doctor_lines(result["doctor"]) + source_lines(result["phases"])
     if result.get("overhead"):
         lines.append(overhead_line(result["overhead"]))
     for method, phase in result["phases"].items():

@@ -15,6 +15,7 @@ from unittest import mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import carmad
 import gpu_looks
 import gpu_proof
 import machine
@@ -267,7 +268,8 @@ class Looks(unittest.TestCase):
         text = "\n".join(proof_text.look_lines(looks.result()))
         for words in ("GPU 0: Xid 79", "GPU 0: hot", "python of eve", "at most 300 MiB"):
             self.assertIn(words, text)
-        self.assertIn("told by gpm: sm_active", text)
+        phases = {"streams": {"looks": looks.result()}}
+        self.assertEqual(proof_text.source_lines(phases), ["told by gpm: sm_active"])
 
     def test_parts_of_activity_are_compared_as_shares_of_the_same_tasks(self):
         looks = gpu_looks.GpuLooks("", "streams")
@@ -316,7 +318,7 @@ class Sentences(unittest.TestCase):
         lines = proof_text.mps_lines(phase)
         self.assertIn("2 of 3 tasks were started under MPS, 1 were seen", lines[0])
         self.assertIn("without MPS in silence", lines[0])
-        self.assertIn("2 control daemons outlived", lines[1])
+        self.assertEqual(lines[1], "2 control daemons outlived carmad, now ended")
 
 
 class DryRun(unittest.TestCase):
@@ -388,6 +390,12 @@ class DryRun(unittest.TestCase):
         )
         self.assertLess(streams["trace_total_s"], exclusive["trace_total_s"])
         self.assertGreaterEqual(exclusive["trace_total_s"], 4 * 20)
+        mps = result["phases"]["mps"]
+        self.assertEqual([about["sharing"] for about in mps["tasks"]], ["mps"] * 4)
+        self.assertEqual(mps["mps"]["servers"], 1)
+        self.assertEqual(mps["mps"]["tasks_seen"], 4)
+        self.assertGreater(mps["mps"]["clients"], 1)
+        self.assertEqual(mps["mps"]["left_behind"], 0)
         for name in (
             "proof.txt",
             "proof.html",
@@ -429,6 +437,14 @@ class DryRun(unittest.TestCase):
         self.assertEqual(status, 0, text)
         self.assertIn("left out: mps: ", text)
         self.assertIn("carma-simmps is not installed", text)
+
+    def test_a_daemon_that_ends_at_once_is_told_with_its_last_line(self):
+        with mock.patch.object(carmad, "IDLE_AFTER_S", -1):
+            status, text, _ = self.run_proof(
+                "--dry", "--tasks", "1", "--no-overhead", "--phases", "streams"
+            )
+        self.assertEqual(status, 1, text)
+        self.assertRegex(text, "left out: streams: carmad: .*idle.after")
 
     def test_no_driver_is_one_line(self):
         with mock.patch.object(
