@@ -17,7 +17,9 @@ constexpr base::Duration kShortestDmonPeriod{100};
 base::Result<LoadedProbe> LoadProbe(const ProbeOptions& options) {
   base::Result<std::unique_ptr<Probe>> nvml = LoadNvmlProbe(options.nvml_library);
   if (!nvml) return std::unexpected(nvml.error());
-  if (options.source == ActivitySource::kNvml) return LoadedProbe{std::move(*nvml), {}};
+  if (options.source == ActivitySource::kNvml) {
+    return LoadedProbe{std::make_unique<SteadyProbe>(std::move(*nvml)), {}};
+  }
   CombinedOptions combined;
   if (options.source == ActivitySource::kDcgm) combined.prefer = CombinedOptions::Prefer::kDcgm;
   combined.dmon.period = std::max(options.period, kShortestDmonPeriod);
@@ -25,7 +27,8 @@ base::Result<LoadedProbe> LoadProbe(const ProbeOptions& options) {
   combined.first_answer = options.first_answer;
   auto probe = std::make_unique<CombinedProbe>(std::move(*nvml), combined);
   CombinedProbe* const asked = probe.get();
-  return LoadedProbe{std::move(probe), [asked] { return asked->DcgmTrouble(); }};
+  return LoadedProbe{std::make_unique<SteadyProbe>(std::move(probe)),
+                     [asked] { return asked->DcgmTrouble(); }};
 }
 
 }  // namespace carma::gpu

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gpu/probe.h"
+#include "gpu/steady_probe.h"
 
 namespace carma::gpu {
 
@@ -25,7 +26,7 @@ struct ProbeOptions {
 };
 
 struct LoadedProbe {
-  std::unique_ptr<Probe> probe;
+  std::unique_ptr<SteadyProbe> probe;
   // Why DCGM gives nothing, in one line; empty: it serves or is not needed. To be asked after
   // Devices(), by the thread that reads; empty function: this source never asks DCGM.
   std::function<std::string()> dcgm_trouble;

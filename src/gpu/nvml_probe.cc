@@ -198,9 +198,9 @@ void NvmlProbe::Announce(const nvml::EventData& event) {
 }
 
 base::Result<std::vector<DeviceInfo>> NvmlProbe::Devices() {
-  // The list is made anew: a driver that was reloaded may show other GPUs.
-  for (DeviceState& device : devices_) FreeGpm(device);
-  FreeEvents();
+  // The list is made anew, by a library that begins anew: it knows only the GPUs that were there
+  // when it was initialised.
+  Shutdown();
   devices_.clear();
   if (base::Result<base::Unit> open = Open(); !open) return std::unexpected(open.error());
   base::Result<std::vector<NvmlDevice>> found = ListNvmlDevices(calls_);

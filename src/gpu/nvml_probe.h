@@ -15,14 +15,15 @@ inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
 inline constexpr base::Duration kConditionSpan{10'000};
 
 // Loads the library (a file name for the dynamic linker, or a path). Nothing is asked of the driver
-// yet: Devices() initialises it, and a driver that went away is initialised again by the next call.
-// Functions that the library or a GPU lacks leave their value absent; only initialisation, the list
-// of devices and their memory are indispensable. SM activity and the other counters are means
-// between two consecutive Read()s of a device (NVML's GPM, percent turned into fractions); the
-// first Read() looks back to Devices(). What decisions rest upon (memory, processes, SM activity,
-// utilisation, power, energy, temperature) makes a Read() fail when the driver's answer is an error
-// or nonsense; the rest is then merely absent. A lost GPU is kNotFound, whichever call told it.
-// Errors: kUnavailable: no such library, or one without the indispensable functions.
+// yet: Devices() initialises it, each time anew, and a driver that went away is initialised again
+// by the next call. Functions that the library or a GPU lacks leave their value absent; only
+// initialisation, the list of devices and their memory are indispensable. SM activity and the other
+// counters are means between two consecutive Read()s of a device (NVML's GPM, percent turned into
+// fractions); the first Read() looks back to Devices(). What decisions rest upon (memory,
+// processes, SM activity, utilisation, power, energy, temperature) makes a Read() fail when the
+// driver's answer is an error or nonsense; the rest is then merely absent. A lost GPU is kNotFound,
+// whichever call told it. Errors: kUnavailable: no such library, or one without the indispensable
+// functions.
 base::Result<std::unique_ptr<Probe>> LoadNvmlProbe(const std::string& library = kNvmlLibrary);
 
 // The same for a library that is loaded already.

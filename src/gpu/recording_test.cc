@@ -189,5 +189,28 @@ TEST(ReplayProbe, ARecordedServerShowsATaskThatStarts) {
   EXPECT_GT(busy.SmActiveP95().value(), busy.SmActive().value());
 }
 
+// Recorded from the simulated driver: an A100 divided in three, an H100 in two, a whole A100.
+TEST(ReplayProbe, ARecordedServerShowsItsInstances) {
+  const auto text = base::ReadFile(
+      std::string(CARMA_SOURCE_DIR) + "/fuzz/corpus/recording/simulated-mig.jsonl", 1 << 20);
+  ASSERT_TRUE(text) << text.error().message;
+  const auto recording = ParseRecording(*text);
+  ASSERT_TRUE(recording) << recording.error().message;
+  std::vector<std::string> places;
+  double power_w = 0;
+  ReplayProbe probe(*recording);
+  for (std::size_t i = 0; i < recording->devices.size(); ++i) {
+    const DeviceInfo& device = recording->devices[i];
+    places.push_back(device.mig ? device.mig->profile_name : "whole");
+    const auto reading = probe.Read(i, base::FromMs(0));
+    ASSERT_TRUE(reading);
+    EXPECT_EQ(reading->condition.mig, device.mig.has_value());
+    power_w += reading->power_w.value_or(0);
+  }
+  EXPECT_EQ(places, (std::vector<std::string>{"3g.20gb", "2g.10gb", "1g.5gb", "3g.40gb", "1g.10gb",
+                                              "whole"}));
+  EXPECT_DOUBLE_EQ(power_w, 53.8 + 136.9 + 53.8) << "each GPU once";
+}
+
 }  // namespace
 }  // namespace carma::gpu

@@ -1,0 +1,67 @@
+#include "gpu/steady_probe.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace carma::gpu {
+
+void SteadyProbe::Keep(std::vector<DeviceInfo> devices) {
+  kept_ = std::move(devices);
+  numbers_.assign(kept_.size(), std::nullopt);
+  listed_ = false;
+}
+
+void SteadyProbe::Place(const std::vector<DeviceInfo>& listed) {
+  numbers_.assign(kept_.size(), std::nullopt);
+  for (std::size_t i = 0; i < kept_.size(); ++i) {
+    const auto found = std::ranges::find(listed, kept_[i].uuid, &DeviceInfo::uuid);
+    if (found == listed.end()) {
+      if (kept_[i].trouble.empty()) kept_[i].trouble = "the driver does not list it any more";
+      continue;
+    }
+    numbers_[i] = static_cast<std::size_t>(found - listed.begin());
+    // What was known of one that cannot be described now is still the best that is known.
+    if (found->trouble.empty()) {
+      kept_[i] = *found;
+    } else {
+      kept_[i].trouble = found->trouble;
+    }
+  }
+}
+
+base::Result<base::Unit> SteadyProbe::List() {
+  base::Result<std::vector<DeviceInfo>> listed = probe_->Devices();
+  listed_ = listed.has_value();
+  if (!listed) return std::unexpected(listed.error());
+  if (kept_.empty()) kept_ = *listed;
+  Place(*listed);
+  return base::Unit{};
+}
+
+base::Result<std::vector<DeviceInfo>> SteadyProbe::Devices() {
+  if (base::Result<base::Unit> listed = List(); !listed) return std::unexpected(listed.error());
+  looked_.reset();
+  return kept_;
+}
+
+base::Result<Reading> SteadyProbe::Read(std::size_t device, base::Time now) {
+  if (device >= kept_.size()) {
+    return base::Fail(base::ErrorCode::kNotFound, "no GPU " + std::to_string(device));
+  }
+  if (!looked_) looked_ = now;
+  const bool missing = !numbers_[device] || !kept_[device].trouble.empty();
+  if (listed_ && missing && now - *looked_ >= kLookAgainSpan) {
+    looked_ = now;
+    if (base::Result<base::Unit> listed = List(); !listed) return std::unexpected(listed.error());
+  }
+  if (!listed_) {
+    return base::Fail(base::ErrorCode::kUnavailable, "the driver's list of GPUs is being awaited");
+  }
+  if (!numbers_[device]) {
+    return base::Fail(base::ErrorCode::kNotFound,
+                      "GPU " + kept_[device].uuid + ": " + kept_[device].trouble);
+  }
+  return probe_->Read(*numbers_[device], now);
+}
+
+}  // namespace carma::gpu

@@ -1,0 +1,45 @@
+// Keeps the numbers of GPUs: whatever the driver lists later, number 3 is the GPU that it was.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "gpu/probe.h"
+
+namespace carma::gpu {
+
+// How often a GPU that is missing or in trouble is looked for. The list is made anew for it, which
+// takes a driver up to seconds, and the other GPUs wait.
+inline constexpr base::Duration kLookAgainSpan{300'000};
+
+// Of one thread.
+class SteadyProbe : public Probe {
+ public:
+  explicit SteadyProbe(std::unique_ptr<Probe> probe) : probe_(std::move(probe)) {}
+
+  // The first list of the driver is kept, or the one that Keep() was given. Later ones are told as
+  // the kept one: of a GPU that can be described again the description is the present one, one that
+  // is no longer listed has a trouble that says so, and new ones are not shown.
+  base::Result<std::vector<DeviceInfo>> Devices() override;
+  // By the numbers of the kept list. kNotFound also for a GPU that the driver does not list; such
+  // ones, and those in trouble, are looked for every kLookAgainSpan. If that fails no GPU can be
+  // read until Devices() succeeds: kUnavailable.
+  base::Result<Reading> Read(std::size_t device, base::Time now) override;
+
+  // The list that somebody works with already, for the driver was silent when it was wanted.
+  void Keep(std::vector<DeviceInfo> devices);
+
+ private:
+  base::Result<base::Unit> List();
+  void Place(const std::vector<DeviceInfo>& listed);
+
+  std::unique_ptr<Probe> probe_;
+  std::vector<DeviceInfo> kept_;
+  std::vector<std::optional<std::size_t>> numbers_;  // the driver's, of each kept one
+  bool listed_ = false;                              // by the driver, and it stands
+  std::optional<base::Time> looked_;
+};
+
+}  // namespace carma::gpu

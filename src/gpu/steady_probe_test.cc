@@ -1,0 +1,130 @@
+#include "gpu/steady_probe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace carma::gpu {
+namespace {
+
+using base::ErrorCode;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A driver whose list changes. The memory that a GPU has in use tells which one was read.
+class ChangingProbe : public Probe {
+ public:
+  explicit ChangingProbe(std::vector<DeviceInfo> first) : list(std::move(first)) {}
+  base::Result<std::vector<DeviceInfo>> Devices() override {
+    ++lists;
+    if (list.empty()) return base::Fail(ErrorCode::kUnavailable, "no driver");
+    return list;
+  }
+  base::Result<Reading> Read(std::size_t device, base::Time now) override {
+    if (!list.at(device).trouble.empty()) {
+      return base::Fail(ErrorCode::kNotFound, list[device].trouble);
+    }
+    return Reading{.taken = now, .used_mib = list[device].reserved_mib};
+  }
+  std::vector<DeviceInfo> list;
+  int lists = 0;
+};
+
+DeviceInfo Device(const std::string& uuid, std::int64_t mark) {
+  return {.uuid = uuid, .name = "A100", .total_mib = 40'960, .reserved_mib = mark};
+}
+const DeviceInfo kA = Device("GPU-a", 1), kB = Device("GPU-b", 2), kC = Device("GPU-c", 3);
+
+class SteadyProbeTest : public ::testing::Test {
+ protected:
+  SteadyProbeTest() {
+    auto changing = std::make_unique<ChangingProbe>(std::vector<DeviceInfo>{kA, kB, kC});
+    driver_ = changing.get();
+    probe_ = std::make_unique<SteadyProbe>(std::move(changing));
+  }
+  std::int64_t Mark(std::size_t device) {
+    const auto reading = probe_->Read(device, now_);
+    EXPECT_TRUE(reading) << reading.error().message;
+    return reading ? reading->used_mib : -1;
+  }
+  ErrorCode Refusal(std::size_t device) {
+    const auto reading = probe_->Read(device, now_);
+    EXPECT_FALSE(reading);
+    return reading ? ErrorCode::kInvalid : reading.error().code;
+  }
+  ChangingProbe* driver_ = nullptr;
+  std::unique_ptr<SteadyProbe> probe_;
+  base::Time now_ = base::FromMs(1'000'000);
+};
+
+TEST_F(SteadyProbeTest, NumbersStayWithTheirGpus) {
+  EXPECT_EQ(*probe_->Devices(), (std::vector<DeviceInfo>{kA, kB, kC}));
+  driver_->list = {kC, Device("GPU-new", 9), kA};
+  const auto devices = probe_->Devices();
+  ASSERT_TRUE(devices);
+  ASSERT_EQ(devices->size(), 3u);
+  EXPECT_EQ((*devices)[0], kA);
+  EXPECT_THAT((*devices)[1].trouble, HasSubstr("not list it any more"));
+  EXPECT_EQ((*devices)[2], kC);
+  EXPECT_EQ(Mark(0), 1);
+  EXPECT_EQ(Refusal(1), ErrorCode::kNotFound);
+  EXPECT_EQ(Mark(2), 3);
+  EXPECT_EQ(Refusal(3), ErrorCode::kNotFound);
+}
+
+TEST_F(SteadyProbeTest, AGpuThatIsMissingIsLookedForNowAndThen) {
+  ASSERT_TRUE(probe_->Devices());
+  driver_->list = {kA, kC};
+  ASSERT_TRUE(probe_->Devices());
+  EXPECT_EQ(Refusal(1), ErrorCode::kNotFound);
+  driver_->list = {kA, kB, kC};
+  EXPECT_EQ(driver_->lists, 2);
+  now_ += kLookAgainSpan - base::Duration(1);
+  EXPECT_EQ(Refusal(1), ErrorCode::kNotFound);
+  EXPECT_EQ(driver_->lists, 2) << "too early";
+  now_ += base::Duration(1);
+  EXPECT_EQ(Mark(1), 2);
+  EXPECT_EQ(driver_->lists, 3);
+  now_ += kLookAgainSpan;
+  for (const std::size_t device : {0, 1, 2}) EXPECT_EQ(Mark(device), static_cast<int>(device) + 1);
+  EXPECT_EQ(driver_->lists, 3) << "nothing is missing";
+}
+
+TEST_F(SteadyProbeTest, OneInTroubleIsWholeAgain) {
+  driver_->list[1] = {.uuid = "GPU-b", .trouble = "its memory is not told"};
+  EXPECT_EQ((*probe_->Devices())[1].trouble, "its memory is not told");
+  EXPECT_EQ(Refusal(1), ErrorCode::kNotFound);
+  driver_->list[1] = kB;
+  now_ += kLookAgainSpan;
+  EXPECT_EQ(Mark(1), 2);
+  EXPECT_EQ((*probe_->Devices())[1], kB);
+  driver_->list[1] = {.uuid = "GPU-b", .trouble = "lost"};
+  const DeviceInfo later = (*probe_->Devices())[1];
+  EXPECT_EQ(later.total_mib, kB.total_mib) << "what was known is kept";
+  EXPECT_EQ(later.trouble, "lost");
+}
+
+TEST_F(SteadyProbeTest, ALookThatFailsIsNoLoss) {
+  driver_->list[1].trouble = "lost";
+  ASSERT_TRUE(probe_->Devices());
+  EXPECT_EQ(Mark(0), 1);
+  driver_->list.clear();
+  now_ += kLookAgainSpan;
+  EXPECT_EQ(Refusal(1), ErrorCode::kUnavailable);
+  EXPECT_EQ(Refusal(0), ErrorCode::kUnavailable) << "the driver's numbers mean nothing now";
+  EXPECT_FALSE(probe_->Devices());
+  driver_->list = {kB, kA, kC};
+  ASSERT_TRUE(probe_->Devices());
+  EXPECT_EQ(Mark(0), 1);
+  EXPECT_EQ(Mark(1), 2);
+}
+
+TEST_F(SteadyProbeTest, AListOfBeforeIsKept) {
+  probe_->Keep({kC, kA});
+  EXPECT_EQ(Refusal(0), ErrorCode::kUnavailable) << "the driver has not answered yet";
+  EXPECT_EQ(*probe_->Devices(), (std::vector<DeviceInfo>{kC, kA}));
+  EXPECT_EQ(Mark(0), 3);
+  EXPECT_EQ(Mark(1), 1);
+}
+
+}  // namespace
+}  // namespace carma::gpu
