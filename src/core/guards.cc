@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/text.h"
@@ -23,17 +22,19 @@ struct Question {
   bool wants_idle;  // may take only GPUs with nobody on them
   bool relaxed;     // nobody there: no margin, no floor, no activity to respect
   bool in_words;    // somebody will read the reason
+  Verdict& answer;  // of the guard that says no
 };
 
 // Most verdicts only choose a GPU, and their words would cost more than all the rest: `text` is
-// called when somebody asks why.
+// called when somebody asks why. Returns false, as a guard that says no does.
 template <class Text>
-Verdict Refusal(const Question& q, Fit fit, ReasonCode code, const Text& text) {
-  return {fit, {code, q.in_words ? std::string(text()) : std::string()}};
+bool Refuse(const Question& q, Fit fit, ReasonCode code, const Text& text) {
+  q.answer = {fit, {code, q.in_words ? std::string(text()) : std::string()}};
+  return false;
 }
 template <class Text>
-Verdict NotNow(const Question& q, ReasonCode code, const Text& text) {
-  return Refusal(q, Fit::kNotNow, code, text);
+bool NotNow(const Question& q, ReasonCode code, const Text& text) {
+  return Refuse(q, Fit::kNotNow, code, text);
 }
 
 std::string Count(int n, std::string_view one, std::string_view many) {
@@ -52,32 +53,34 @@ double Percent(double fraction) {
   return std::round(fraction * 1000) / 10;
 }
 
-Verdict CheckHealth(const Question& q) {
-  if (q.gpu.healthy) return {};
+// ---- the guards: true where the GPU may take the task ----
+
+bool CheckHealth(const Question& q) {
+  if (q.gpu.healthy) return true;
   return NotNow(q, ReasonCode::kGpuHealth, [&] {
     return fmt::format("GPU {} is closed: {}.", Number(q.gpu.index), q.gpu.trouble);
   });
 }
 
-Verdict CheckMig(const Question& q) {
-  if (!q.gpu.mig) return {};
+bool CheckMig(const Question& q) {
+  if (!q.gpu.mig) return true;
   if (q.need.gpus > 1) {
-    return Refusal(q, Fit::kNever, ReasonCode::kMigInstance, [&] {
+    return Refuse(q, Fit::kNever, ReasonCode::kMigInstance, [&] {
       return fmt::format(
           "GPU {} is a MIG instance: it cannot work together with the other {} that the task asks "
           "for.",
           Number(q.gpu.index), Count(q.need.gpus - 1, "GPU", "GPUs"));
     });
   }
-  if (q.config.share_mig || q.gpu.Idle()) return {};
+  if (q.config.share_mig || q.gpu.Idle()) return true;
   return NotNow(q, ReasonCode::kExclusive, [&] {
     return fmt::format("GPU {} is a MIG instance, which takes one task at a time, and has {}.",
                        Number(q.gpu.index), WhoIsThere(q.gpu));
   });
 }
 
-Verdict CheckDrain(const Question& q) {
-  if (!q.gpu.drained) return {};
+bool CheckDrain(const Question& q) {
+  if (!q.gpu.drained) return true;
   return NotNow(q, ReasonCode::kDraining, [&] {
     return fmt::format("GPU {} is closed{}{}{}.", Number(q.gpu.index),
                        q.gpu.drained_by_rule ? "" : " by the administrator",
@@ -85,21 +88,21 @@ Verdict CheckDrain(const Question& q) {
   });
 }
 
-Verdict CheckReserve(const Question& q) {
-  if (!q.gpu.reserved_for || *q.gpu.reserved_for == q.need.task) return {};
+bool CheckReserve(const Question& q) {
+  if (!q.gpu.reserved_for || *q.gpu.reserved_for == q.need.task) return true;
   return NotNow(q, ReasonCode::kRecoveryReserve, [&] {
     return fmt::format("GPU {} is kept free for task {}, which waits for recovery.",
                        Number(q.gpu.index), Number(*q.gpu.reserved_for));
   });
 }
 
-Verdict CheckExclusivity(const Question& q) {
+bool CheckExclusivity(const Question& q) {
   if (q.gpu.exclusive_task) {
     return NotNow(q, ReasonCode::kExclusive, [&] {
       return fmt::format("An exclusive task holds GPU {}.", Number(q.gpu.index));
     });
   }
-  if (!q.need.exclusive || q.gpu.Idle()) return {};
+  if (!q.need.exclusive || q.gpu.Idle()) return true;
   return NotNow(q, ReasonCode::kExclusive, [&] {
     return fmt::format(
         "The task wants GPU {} for itself, but {} there.", Number(q.gpu.index),
@@ -107,42 +110,42 @@ Verdict CheckExclusivity(const Question& q) {
   });
 }
 
-Verdict CheckIdle(const Question& q) {
-  if (!q.wants_idle || q.gpu.Idle()) return {};
+bool CheckIdle(const Question& q) {
+  if (!q.wants_idle || q.gpu.Idle()) return true;
   return NotNow(q, ReasonCode::kExclusive, [&] {
     return fmt::format("The task may start only on an idle GPU, and GPU {} has {}.",
                        Number(q.gpu.index), WhoIsThere(q.gpu));
   });
 }
 
-Verdict CheckTaskCount(const Question& q) {
-  if (q.gpu.tasks < q.config.max_tasks_per_gpu) return {};
+bool CheckTaskCount(const Question& q) {
+  if (q.gpu.tasks < q.config.max_tasks_per_gpu) return true;
   return NotNow(q, ReasonCode::kTasksPerGpu, [&] {
     return fmt::format("GPU {} has {}, as many as allowed.", Number(q.gpu.index),
                        Count(q.gpu.tasks, "task", "tasks"));
   });
 }
 
-Verdict CheckSettled(const Question& q) {
-  if (q.gpu.settled || q.gpu.Idle()) return {};
+bool CheckSettled(const Question& q) {
+  if (q.gpu.settled || q.gpu.Idle()) return true;
   return NotNow(q, ReasonCode::kWarmUp, [&] {
     return fmt::format("The samples of GPU {} do not yet show the task that started there last.",
                        Number(q.gpu.index));
   });
 }
 
-Verdict CheckMemory(const Question& q) {
+bool CheckMemory(const Question& q) {
   const GpuView& gpu = q.gpu;
   const std::int64_t need_mib = std::max(q.need.memory_mib.value_or(0), q.need.retry_free_mib);
   if (need_mib > gpu.total_mib) {
-    return Refusal(q, Fit::kNever, ReasonCode::kNeverFits, [&] {
+    return Refuse(q, Fit::kNever, ReasonCode::kNeverFits, [&] {
       return fmt::format("The task needs {} MiB, GPU {} has {} MiB for processes.", need_mib,
                          Number(gpu.index), gpu.total_mib);
     });
   }
   if (q.relaxed) {
     const std::int64_t free_mib = gpu.free_mib + std::min(gpu.foreign_mib, kIdleLeftoverMib);
-    if (need_mib <= free_mib) return {};
+    if (need_mib <= free_mib) return true;
     return NotNow(q, ReasonCode::kGpuMemory, [&] {
       return fmt::format("The task needs {} MiB, idle GPU {} has {} MiB free.", need_mib,
                          Number(gpu.index), gpu.free_mib);
@@ -150,7 +153,7 @@ Verdict CheckMemory(const Question& q) {
   }
   if (!q.need.memory_mib) {
     const std::int64_t wanted_mib = std::max(q.config.floor_mib, q.need.retry_free_mib);
-    if (wanted_mib <= gpu.free_mib) return {};
+    if (wanted_mib <= gpu.free_mib) return true;
     return NotNow(q, ReasonCode::kGpuMemory, [&] {
       return fmt::format("A task without estimate wants {} MiB free, GPU {} has {} MiB.",
                          wanted_mib, Number(gpu.index), gpu.free_mib);
@@ -158,24 +161,24 @@ Verdict CheckMemory(const Question& q) {
   }
   const std::int64_t wanted_mib =
       std::max(*q.need.memory_mib + q.config.margin_mib, q.need.retry_free_mib);
-  if (wanted_mib <= gpu.free_mib) return {};
+  if (wanted_mib <= gpu.free_mib) return true;
   return NotNow(q, ReasonCode::kGpuMemory, [&] {
     return fmt::format("The task wants {} MiB free ({} MiB and the margin), GPU {} has {} MiB.",
                        wanted_mib, *q.need.memory_mib, Number(gpu.index), gpu.free_mib);
   });
 }
 
-Verdict CheckActivity(const Question& q) {
-  if (!q.config.sm_cap || q.relaxed) return {};
+bool CheckActivity(const Question& q) {
+  if (!q.config.sm_cap || q.relaxed) return true;
   const GpuView& gpu = q.gpu;
   if (!gpu.sm_active) {
-    if (gpu.tasks == 0) return {};
+    if (gpu.tasks == 0) return true;
     return NotNow(q, ReasonCode::kGpuHealth, [&] {
       return fmt::format("GPU {} does not report SM activity, so no task may join the {} there.",
                          Number(gpu.index), Count(gpu.tasks, "task", "tasks"));
     });
   }
-  if (*gpu.sm_active <= *q.config.sm_cap) return {};
+  if (*gpu.sm_active <= *q.config.sm_cap) return true;
   return NotNow(q, ReasonCode::kSmBusy, [&] {
     return fmt::format("SM activity of GPU {} is {} %, above the cap of {} %.", Number(gpu.index),
                        Percent(*gpu.sm_active), Percent(*q.config.sm_cap));
@@ -184,31 +187,32 @@ Verdict CheckActivity(const Question& q) {
 
 // Each task that declares a share is promised it, so declared shares never add up to more than the
 // GPU; those who declare none take what is left over.
-Verdict CheckShares(const Question& q) {
-  if (!q.need.sm_share) return {};
+bool CheckShares(const Question& q) {
+  if (!q.need.sm_share) return true;
   const double wanted = *q.need.sm_share + q.gpu.sm_shares;
-  if (wanted <= 1 + kShareRounding) return {};
+  if (wanted <= 1 + kShareRounding) return true;
   return NotNow(q, ReasonCode::kSmBusy, [&] {
     return fmt::format("The task asks for {} % of the SMs, {} % of GPU {} are promised to others.",
                        Percent(*q.need.sm_share), Percent(q.gpu.sm_shares), Number(q.gpu.index));
   });
 }
 
-constexpr std::array kGuards{&CheckHealth,      &CheckMig,      &CheckDrain,     &CheckReserve,
-                             &CheckExclusivity, &CheckIdle,     &CheckTaskCount, &CheckSettled,
-                             &CheckMemory,      &CheckActivity, &CheckShares};
+// In the order of the contract; the first that says no has answered. Calls and not a table of them,
+// which cannot be inlined: each decision asks this of every GPU.
+bool PassAll(const Question& q) {
+  return CheckHealth(q) && CheckMig(q) && CheckDrain(q) && CheckReserve(q) && CheckExclusivity(q) &&
+         CheckIdle(q) && CheckTaskCount(q) && CheckSettled(q) && CheckMemory(q) &&
+         CheckActivity(q) && CheckShares(q);
+}
 
 Verdict Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, bool in_words) {
   const bool wants_idle = need.idle_gpu || std::string_view(config.mapper) == "exclusive";
   const bool asked_idle = wants_idle || need.exclusive;
   // The original applies its conditions to idle GPUs too once it has come to its policy.
   const bool relaxed = gpu.Idle() && (asked_idle || config.pacing == Pacing::kImmediate);
-  const Question question{config, need, gpu, wants_idle, relaxed, in_words};
-  for (const auto guard : kGuards) {
-    Verdict verdict = guard(question);
-    if (verdict.fit != Fit::kFits) return verdict;
-  }
-  return {};
+  Verdict answer;
+  PassAll({config, need, gpu, wants_idle, relaxed, in_words, answer});
+  return answer;
 }
 
 }  // namespace

@@ -50,8 +50,11 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
                .tasks = static_cast<int>(residents.size()),
                .mig = gpu.info.mig,
                .drained = gpu.Drained(),
-               .drained_by_rule = !gpu.drained_by_person && gpu.drained_by_rule,
-               .trouble = gpu.drained_by_person.value_or(gpu.drained_by_rule.value_or(""))};
+               .drained_by_rule = !gpu.drained_by_person && gpu.drained_by_rule};
+  // Every decision looks at every GPU: no texts are made for those that are open.
+  if (view.drained) {
+    view.trouble = gpu.drained_by_person ? *gpu.drained_by_person : *gpu.drained_by_rule;
+  }
   for (const Resident& resident : residents) {
     view.exclusive_task |= KeepsOthersOut(resident);
     view.sm_shares += resident.sm_share;
