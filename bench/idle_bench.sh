@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What a server pays for a daemon that has nothing to do: eight simulated GPUs, read once a second.
+# What a server pays for a daemon that has nothing to do: eight simulated GPUs, read once a second; then with two tasks
+# on each GPU; and its memory once it keeps single readings of all the time that it may.
 # usage: idle_bench.sh BIN_DIR WORK_DIR
 set -euo pipefail
 bin=$(realpath "$1")
@@ -11,13 +12,19 @@ seconds=${CARMA_BENCH_IDLE_S:-60}
 # Nanoseconds on a CPU since the start, user and system, of one thread or of a whole process.
 thread_ns() { awk '{print $1}' "/proc/$1/task/$2/schedstat"; }
 process_ns() { cat "/proc/$1/task/"*/schedstat | awk '{sum += $1} END {printf "%.0f\n", sum}'; }
-# percent BEFORE AFTER: of one core
-percent() { awk -v a="$1" -v b="$2" -v s="$seconds" 'BEGIN {printf "%.3f\n", (b - a) / s / 1e7}'; }
+# percent BEFORE AFTER [SECONDS]: of one core
+percent() { awk -v a="$1" -v b="$2" -v s="${3:-$seconds}" 'BEGIN {printf "%.3f\n", (b - a) / s / 1e7}'; }
 children() { cat "/proc/$1/task/"*/children | wc -w; }
 
 echo "idle for $seconds s (load $(cut -d' ' -f1-3 /proc/loadavg))"
 start_slurm || true
-start_carmad idle 8xA100-40GB
+write_config idle 8xA100-40GB
+cat >>"$home/carma.toml" <<END
+[policy]
+sm_cap = false
+settle = false
+END
+start_written
 sleep 2 # the start is not idleness
 before=$(process_ns "$carmad_pid")
 loop_before=$(thread_ns "$carmad_pid" "$carmad_pid")
@@ -44,3 +51,26 @@ record idle.probe_round.carma "$(
   CARMA_SIMGPU_STATE=$home/gpus CARMA_BENCH_NVML=$bin/libcarma-simgpu.so "$bin/probe_bench" \
     --benchmark_format=csv 2>/dev/null | awk -F, '/^"BM_Round/ {printf "%.1f\n", $4}'
 )" us "CPU of one round of 8 GPUs, in a loop"
+
+# As many as two on each GPU, for the processes are looked up at each reading.
+for _ in $(seq 16); do
+  carma submit --memory 8G -o /dev/null -- "$bin/carma-simtask" --memory-mib 6000 --sm-active 0.2 --load-s 0 \
+    --solo-s 1000000 >/dev/null
+done
+until [ "$(carma list --json | grep -o '"state":"running"' | wc -l)" -eq 16 ]; do sleep 0.2; done
+sleep 2
+before=$(process_ns "$carmad_pid")
+sleep $((seconds / 2))
+record idle.cpu.carma_16_tasks "$(percent "$before" "$(process_ns "$carmad_pid")" $((seconds / 2)))" "% core" \
+  "16 tasks run"
+record idle.rss.carma_16_tasks "$(rss_mib "$carmad_pid")" MiB
+carma cancel --all >/dev/null
+carma wait --quiet --timeout 1m 1-16 || true
+stop_carmad
+
+# monitor.history is 15 minutes: they pass in 45 seconds.
+write_config history 8xA100-40GB 20
+start_written
+sleep $((15 * 60 / 20 + 2))
+record idle.rss.carma_full_history "$(rss_mib "$carmad_pid")" MiB "after 15 minutes of the simulated clock"
+stop_carmad

@@ -24,11 +24,11 @@ rss_mib() { awk '/^VmRSS/ {printf "%.1f", $2 / 1024}' "/proc/$1/status"; }
 
 carma() { "$bin/carma" --socket "$socket" "$@"; }
 
-# write_config NAME SHAPE: configuration and simulated server of a daemon that starts with nothing.
+# write_config NAME SHAPE [TIME_SCALE]: configuration and simulated server of a daemon that starts with nothing.
 write_config() {
   home=$work/$1
   mkdir -p "$home"
-  "$bin/carma-simgpu" create --shape "$2" --time-scale 1 --state "$home/gpus" >/dev/null
+  "$bin/carma-simgpu" create --shape "$2" --time-scale "${3:-1}" --state "$home/gpus" >/dev/null
   cat >"$home/carma.toml" <<END
 [daemon]
 socket = "$socket"

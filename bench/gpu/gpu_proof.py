@@ -156,11 +156,12 @@ class Proof:
             return str(error)
         return None
 
-    def _doctor(self) -> List[Dict[str, str]]:
-        """Findings of `carma doctor`; none where it did not come to an end."""
+    def _doctor(self) -> Dict[str, List[Dict[str, Any]]]:
+        """What `carma doctor` found; nothing where it did not come to an end."""
+        told: Dict[str, Any] = {}
         with contextlib.suppress(OSError, ValueError):
-            return json.loads(self.read("doctor.json"))["findings"]
-        return []
+            told = json.loads(self.read("doctor.json"))
+        return {name: told.get(name, []) for name in ("findings", "contexts")}
 
     def run(self, methods: Sequence[str]) -> Dict[str, Any]:
         result: Dict[str, Any] = {

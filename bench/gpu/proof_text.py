@@ -233,13 +233,23 @@ def phase_lines(phase: Dict[str, Any]) -> List[str]:
     return lines + look_lines(phase["looks"]) + task_lines(phase)
 
 
-def doctor_lines(findings: Sequence[Dict[str, str]]) -> List[str]:
+def context_line(context: Dict[str, Any]) -> str:
+    """What a process pays for CUDA on a type of GPU, before its first tensor."""
+    cost = (
+        f"{context['measured_mib']} MiB"
+        if "measured_mib" in context
+        else f"not measured ({context['not_measured']})"
+    )
+    return f"CUDA context on {context['gpu_type']}: {cost}; assumed {context['assumed_mib']} MiB"
+
+
+def doctor_lines(told: Dict[str, Any]) -> List[str]:
     """What is not well, and what a CUDA context costs."""
     return [
         f"carma doctor: {finding['level']}: {finding['topic']}: {finding['text']}"
-        for finding in findings
-        if finding["level"] in ("warn", "bad") or "context" in finding["topic"]
-    ]
+        for finding in told["findings"]
+        if finding["level"] in ("warn", "bad") and finding["topic"] != "context"
+    ] + [context_line(context) for context in told["contexts"]]
 
 
 def check_lines(result: Dict[str, Any]) -> List[str]:

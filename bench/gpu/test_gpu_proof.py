@@ -309,6 +309,26 @@ class Sentences(unittest.TestCase):
         self.assertIn("median 0.90", line)
         self.assertIn("1 of 2 tasks needed no more", line)
 
+    def test_the_doctor_is_heard_where_something_is_wrong(self):
+        told = {
+            "findings": [
+                {"level": "good", "topic": "disk", "text": "room"},
+                {"level": "warn", "topic": "clock", "text": "not synchronised"},
+            ],
+            "contexts": [
+                {"gpu_type": "H200", "assumed_mib": 500, "measured_mib": 612},
+                {"gpu_type": "L4", "assumed_mib": 300, "not_measured": "others compute there"},
+            ],
+        }
+        self.assertEqual(
+            proof_text.doctor_lines(told),
+            [
+                "carma doctor: warn: clock: not synchronised",
+                "CUDA context on H200: 612 MiB; assumed 500 MiB",
+                "CUDA context on L4: not measured (others compute there); assumed 300 MiB",
+            ],
+        )
+
     def test_a_phase_that_ran_without_mps_in_silence_is_told(self):
         phase = {
             "mps": {"servers": 1, "clients": 1, "tasks_seen": 1, "left_behind": 2},
@@ -410,7 +430,16 @@ class DryRun(unittest.TestCase):
         self.assertEqual(status, 2)
         self.assertIn("older proof", errors)
 
+    def without_estimates(self):
+        """They take PyTorch seconds to load."""
+        patched = mock.patch.object(
+            gpu_proof.Proof, "describe_models", return_value="not asked for"
+        )
+        patched.start()
+        self.addCleanup(patched.stop)
+
     def test_time_that_is_over_cancels_and_is_told(self):
+        self.without_estimates()
         # 20 s are kept back for the reports: 4 s remain, and the tasks want a thousand seconds of
         # the simulated clock.
         status, text, _ = self.run_proof(
@@ -430,6 +459,7 @@ class DryRun(unittest.TestCase):
         self.assertIn("left out: streams: the time was over", text)
 
     def test_a_machine_without_mps_is_no_failure(self):
+        self.without_estimates()
         with mock.patch.object(mps_clients.shutil, "which", return_value=None):
             status, text, _ = self.run_proof(
                 "--dry", "--tasks", "1", "--no-overhead", "--phases", "mps"
@@ -439,6 +469,7 @@ class DryRun(unittest.TestCase):
         self.assertIn("carma-simmps is not installed", text)
 
     def test_a_daemon_that_ends_at_once_is_told_with_its_last_line(self):
+        self.without_estimates()
         with mock.patch.object(carmad, "IDLE_AFTER_S", -1):
             status, text, _ = self.run_proof(
                 "--dry", "--tasks", "1", "--no-overhead", "--phases", "streams"
