@@ -1,0 +1,332 @@
+// Tasks that share GPUs through MPS servers: limits, faults, servers that break, daemons that come
+// and go. The control program is the simulated one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/process_id.h"
+#include "base/text.h"
+#include "task/mps_control.h"
+#include "tests/kit.h"
+
+namespace carma::system_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+constexpr double kLong = 1e6;  // until it is cancelled
+
+class Mps : public ::testing::Test {
+ protected:
+  Mps() {
+    const std::string program = site.folder() / "carma-simmps";
+    std::filesystem::copy_file(Program("carma-simmps"), program);
+    Behave("");
+    WriteText(site.folder() / "control",
+              "#!/bin/sh\nexport CARMA_SIMMPS_BEHAVIOUR=\"$(cat " + BehaviourFile() + ")\"\nexec " +
+                  program + " \"$@\"\n",
+              0755);
+    site.Set("collocation.method", "\"mps\"");
+    site.Set("collocation.mps_control", "\"" + (site.folder() / "control") + "\"");
+    site.Set("collocation.mps_dir", "\"" + dir() + "\"");
+    site.Set("policy.settle", "false");
+  }
+  ~Mps() override {
+    for (const task::MpsSeat& seat : Seats())
+      task::MpsControl({.dir = dir()}, seat).Quit(std::chrono::steady_clock::now());
+  }
+  std::string dir() const { return site.folder() / "mps"; }
+  std::string BehaviourFile() const { return site.folder() / "behaviour"; }
+  void Behave(const std::string& words) const { WriteText(BehaviourFile(), words + "\n"); }
+
+  std::vector<task::MpsSeat> Seats() {
+    return task::FindMpsSeats({.dir = dir()}, {Uuid(0), Uuid(1)});
+  }
+  std::string Uuid(std::size_t gpu) {
+    if (uuids_.empty() && site.daemon().started()) {
+      for (const api::GpuView& each : site.Gpus()) uuids_.push_back(each.uuid);
+    }
+    return gpu < uuids_.size() ? uuids_[gpu] : "none";
+  }
+  task::MpsSeat Seat(std::size_t gpu = 0) { return {::getuid(), ::getgid(), Uuid(gpu)}; }
+  std::optional<base::ProcessId> ControlDaemon() {
+    return task::MpsControl({.dir = dir()}, Seat()).Daemon();
+  }
+  std::string Ask(const std::string& command) {
+    RunOptions options{.input = command + "\n"};
+    options.environment["CUDA_MPS_PIPE_DIRECTORY"] = task::MpsPipeDir(dir(), Seat());
+    return RunProgram({site.folder() / "carma-simmps"}, options).out;
+  }
+  void KillServer() {
+    const auto server = base::ParseInt(base::Trim(Ask("get_server_list")));
+    ASSERT_TRUE(server);
+    ::kill(static_cast<pid_t>(*server), SIGKILL);
+  }
+  // The task once it computes as a client.
+  api::TaskView AwaitClient(std::uint64_t id, int attempt = 1) {
+    api::TaskView view;
+    EXPECT_TRUE(Eventually([&] {
+      view = site.Task(id);
+      return view.ended_ms ||
+             (view.attempt >= attempt && view.state == "running" && view.observed_mib > 0);
+    }));
+    EXPECT_EQ(view.state, "running") << view.reason_text << site.Output(id);
+    EXPECT_EQ(view.sharing, "mps") << view.sharing_note;
+    return view;
+  }
+  void ExpectNoDaemons() {
+    EXPECT_TRUE(Eventually([&] { return Seats().empty(); })) << "a control daemon is left";
+  }
+
+  Site site{{.shape = "1xA100-40GB"}};
+
+ private:
+  std::vector<std::string> uuids_;
+};
+
+constexpr Training kSmall{.memory_mib = 4000, .solo_s = kLong};
+
+TEST_F(Mps, OneServerForTheTasksOfAUserOnAGpu) {
+  site.Start();
+  EXPECT_THAT(Seats(), IsEmpty());
+  const std::uint64_t first = site.Train({"--gpu-mem", "4000"}, kSmall);
+  const std::uint64_t second = site.Train({"--gpu-mem", "6000", "--sm-share", "30%"}, kSmall);
+  EXPECT_EQ(AwaitClient(first).memory_limit_mib, 4'000 + 2'048) << "the claim and the margin";
+  EXPECT_EQ(AwaitClient(first).thread_percent, 0);
+  EXPECT_EQ(AwaitClient(second).thread_percent, 30);
+  const std::string server(base::Trim(Ask("get_server_list")));
+  EXPECT_EQ(task::ParseMpsPids(Ask("get_client_list " + server)).value().size(), 2U);
+  site.CancelAll();
+  EXPECT_EQ(site.Await(first).sharing, "mps") << "is kept";
+  site.Await(second);
+  ExpectNoDaemons();
+  site.ExpectIdle();
+}
+
+TEST_F(Mps, WhoIsAloneOrUsesSeveralGpusGoesWithout) {
+  Site two{{.shape = "2xA100-40GB",
+            .settings = {{"collocation.method", "\"mps\""},
+                         {"collocation.mps_control", "\"" + (site.folder() / "control") + "\""},
+                         {"collocation.mps_dir", "\"" + dir() + "\""}}}};
+  two.Start();
+  const Words print = {"--", "/bin/sh", "-c", "echo pipes $CUDA_MPS_PIPE_DIRECTORY"};
+  const auto run = [&](Words options) {
+    options.insert(options.end(), print.begin(), print.end());
+    const std::uint64_t id =
+        two.Submit(options, {.environment = {{"CUDA_MPS_PIPE_DIRECTORY", "/mine"}}});
+    EXPECT_EQ(two.Await(id).state, "succeeded");
+    return id;
+  };
+  const std::uint64_t both = run({"--gpus", "2", "--gpu-mem", "1G"});
+  EXPECT_EQ(two.Task(both).sharing, "streams");
+  EXPECT_THAT(two.Task(both).sharing_note, HasSubstr("several GPUs"));
+  EXPECT_THAT(two.Output(both), HasSubstr("pipes /dev/null"));
+  const std::uint64_t alone = run({"--exclusive", "--gpu-mem", "1G"});
+  EXPECT_EQ(two.Task(alone).sharing, "alone");
+  EXPECT_THAT(two.Output(alone), HasSubstr("pipes /mine")) << "it may bring its own";
+  const std::uint64_t client = run({"--gpu-mem", "1G"});
+  EXPECT_EQ(two.Task(client).sharing, "mps");
+  EXPECT_THAT(two.Output(client), HasSubstr("pipes " + dir()));
+}
+
+TEST_F(Mps, ATaskOverItsPromiseRunsOutOfMemoryAloneAndComesBack) {
+  site.Start();
+  const std::uint64_t neighbour = site.Train({"--gpu-mem", "5000"}, kSmall);
+  AwaitClient(neighbour);
+  const std::uint64_t greedy =
+      site.Train({"--gpu-mem", "2000"}, {.memory_mib = 6000, .solo_s = 50});
+  const api::TaskView task = site.Await(greedy);
+  EXPECT_EQ(task.state, "succeeded") << task.reason_text << site.Output(greedy);
+  EXPECT_GE(task.ooms, 1) << "although 30 GB were free";
+  EXPECT_THAT(site.Output(greedy), HasSubstr("CUDA out of memory"));
+  EXPECT_EQ(site.Task(neighbour).attempt, 1);
+  EXPECT_EQ(site.Task(neighbour).state, "running");
+}
+
+TEST_F(Mps, WithoutTheLimitNothingIsEnforced) {
+  site.Set("collocation.mps_memory_limit", "false");
+  site.Start();
+  const std::uint64_t greedy = site.Train({"--gpu-mem", "2000"}, {.memory_mib = 6000, .solo_s = 5});
+  const api::TaskView task = site.Await(greedy);
+  EXPECT_EQ(task.state, "succeeded");
+  EXPECT_EQ(task.ooms, 0);
+  EXPECT_EQ(task.sharing, "mps");
+  EXPECT_EQ(task.memory_limit_mib, 0);
+}
+
+TEST_F(Mps, AFaultIsChargedToItsProgramAndNotToItsNeighbours) {
+  site.Start();
+  std::vector<std::uint64_t> neighbours;
+  for (int i = 0; i < 2; ++i) neighbours.push_back(site.Train({"--gpu-mem", "5000"}, kSmall));
+  for (const std::uint64_t id : neighbours) AwaitClient(id);
+  const std::uint64_t culprit = site.Train(
+      {"--gpu-mem", "5000"}, {.memory_mib = 4000, .solo_s = 100, .more = {"--fault-at", "0.5"}});
+  const api::TaskView failed = site.Await(culprit);
+  EXPECT_EQ(failed.state, "failed");
+  EXPECT_EQ(failed.reason, "GpuFault") << failed.reason_text;
+  EXPECT_EQ(failed.attempt, 1);
+  for (const std::uint64_t id : neighbours) {
+    const api::TaskView task = AwaitClient(id, 2);
+    EXPECT_EQ(task.attempt, 2) << site.Carma({"history", std::to_string(id)}).out;
+    EXPECT_EQ(task.ooms, 0);
+    EXPECT_THAT(site.Carma({"history", std::to_string(id)}).out, HasSubstr("Victim"));
+  }
+}
+
+TEST_F(Mps, TheVictimsOfADeadServerStartAgain) {
+  site.Start();
+  const std::uint64_t first = site.Train({"--gpu-mem", "5000"}, kSmall);
+  const std::uint64_t second = site.Train({"--gpu-mem", "5000"}, kSmall);
+  AwaitClient(first);
+  AwaitClient(second);
+  KillServer();
+  AwaitClient(first, 2);
+  AwaitClient(second, 2);
+  // One that fails by itself at a server that is well is no victim.
+  const std::uint64_t fails = site.Submit({"--gpu-mem", "1G", "--", "/bin/sh", "-c", "exit 3"});
+  EXPECT_EQ(site.Await(fails).state, "failed");
+  EXPECT_EQ(site.Task(fails).attempt, 1);
+}
+
+TEST_F(Mps, ADaemonThatDoesNotServeIsDoneWithout) {
+  site.Set("collocation.mps_timeout", "\"300ms\"");
+  site.Start();
+  const struct {
+    const char* behaviour;
+    const char* note;
+  } kCases[] = {{"refuse-start", "Without MPS"},
+                {"hang-start", "in time"},
+                {"hang", "in time"},
+                {"server-fails", "Without MPS"}};
+  for (const auto& each : kCases) {
+    Behave(each.behaviour);
+    const std::uint64_t id = site.Train({"--gpu-mem", "4000"}, {.memory_mib = 3000, .solo_s = 5});
+    const api::TaskView task = site.Await(id);
+    EXPECT_EQ(task.state, "succeeded") << each.behaviour << task.reason_text << site.Output(id);
+    EXPECT_EQ(task.sharing, "streams") << each.behaviour;
+    EXPECT_THAT(task.sharing_note, HasSubstr(each.note)) << each.behaviour;
+    EXPECT_EQ(task.memory_limit_mib, 0);
+    ExpectNoDaemons();
+  }
+  Behave("");
+  std::uint64_t again = 0;
+  ASSERT_TRUE(Eventually([&] {
+    again = site.Submit({"--gpu-mem", "1G", "--", "/bin/true"});
+    return site.Await(again).sharing == "mps";
+  })) << "after the back-off the next task tries again: "
+      << site.Task(again).sharing_note;
+}
+
+TEST_F(Mps, AFullServerTakesNoFurtherTask) {
+  site.Set("collocation.mps_clients", "1");
+  site.Start();
+  const std::uint64_t first = site.Train({"--gpu-mem", "5000"}, kSmall);
+  AwaitClient(first);
+  const std::uint64_t second = site.Submit({"--gpu-mem", "1G", "--", "/bin/true"});
+  EXPECT_EQ(site.Await(second).sharing, "streams");
+  EXPECT_THAT(site.Task(second).sharing_note, HasSubstr("1 clients already"));
+}
+
+TEST_F(Mps, TheNextDaemonFindsItsServersAndTheirTasks) {
+  site.Start();
+  const std::uint64_t first = site.Train({"--gpu-mem", "5000"}, kSmall);
+  const std::uint64_t second = site.Train({"--gpu-mem", "5000"}, kSmall);
+  const api::TaskView before = AwaitClient(first);
+  AwaitClient(second);
+  const auto control = ControlDaemon();
+  ASSERT_TRUE(control);
+  site.Restart(SIGKILL);
+  const api::TaskView after = AwaitClient(first);
+  EXPECT_EQ(after.pid, before.pid);
+  EXPECT_EQ(after.memory_limit_mib, before.memory_limit_mib);
+  EXPECT_EQ(ControlDaemon(), control);
+  site.Carma({"cancel", std::to_string(second)});
+  EXPECT_EQ(site.Await(second).state, "cancelled");
+  EXPECT_EQ(site.Task(first).attempt, 1) << "the neighbour of a cancelled client lives on";
+  site.Restart(SIGTERM);
+  EXPECT_EQ(ControlDaemon(), control) << "a tidy end leaves a server with tasks";
+  KillServer();
+  AwaitClient(first, 2);
+  site.Carma({"cancel", std::to_string(first)});
+  site.Await(first);
+  ExpectNoDaemons();
+}
+
+// Otherwise this one, killed while it computes, would take the server and its neighbour along.
+TEST_F(Mps, ACancelledClientIsTakenOffTheServerFirst) {
+  site.Start();
+  Training stubborn = kSmall;
+  stubborn.more = {"--ignore-term"};
+  const std::uint64_t first = site.Train({"--gpu-mem", "5000"}, stubborn);
+  const std::uint64_t second =
+      site.Train({"--gpu-mem", "5000"}, {.memory_mib = 4000, .solo_s = 2000});
+  AwaitClient(first);
+  AwaitClient(second);
+  site.Carma({"cancel", std::to_string(first)});
+  EXPECT_EQ(site.Await(first).state, "cancelled");
+  EXPECT_THAT(site.Output(first), HasSubstr("terminated by the server"));
+  EXPECT_EQ(site.Await(second).state, "succeeded") << site.Output(second);
+  EXPECT_EQ(site.Task(second).attempt, 1);
+}
+
+TEST_F(Mps, AStopOvertakesTheStartOfTheServer) {
+  site.Set("collocation.mps_timeout", "\"20s\"");
+  site.Start();
+  Behave("hang-start");
+  const std::uint64_t id = site.Submit({"--gpu-mem", "1G", "--", "/bin/true"});
+  site.AwaitState(id, "launching");
+  site.Carma({"cancel", std::to_string(id)});
+  EXPECT_EQ(site.Await(id).state, "cancelled");
+  Behave("");
+}
+
+TEST_F(Mps, ATidyEndLeavesNoServerWithoutTasks) {
+  site.Start();
+  EXPECT_EQ(site.Await(site.Submit({"--gpu-mem", "1G", "--", "/bin/true"})).sharing, "mps");
+  const task::MpsSeat seat = Seat();
+  site.Stop(SIGTERM);
+  EXPECT_FALSE(task::MpsControl({.dir = dir()}, seat).Daemon());
+}
+
+TEST_F(Mps, UsersHaveServersOfTheirOwn) {
+  if (!IsRoot()) GTEST_SKIP() << "needs root";
+  site.Start();
+  Gated mine(site, "mine"), theirs(site, "theirs");
+  const std::uint64_t first = mine.Submit(site, "exit 0", {"--gpu-mem", "1G"});
+  const std::uint64_t second =
+      site.Submit({"--gpu-mem", "1G", "--", "/bin/true"}, {.uid = OtherUser()});
+  ASSERT_EQ(mine.Hear(), "1");
+  EXPECT_EQ(site.Await(second).sharing, "mps");
+  const task::MpsSeat other{OtherUser(), OtherUser(), Uuid(0)};
+  struct stat st {};
+  ASSERT_EQ(::stat(task::MpsPipeDir(dir(), other).c_str(), &st), 0);
+  EXPECT_EQ(st.st_uid, OtherUser());
+  EXPECT_EQ(st.st_mode & 0777, 0700U);
+  EXPECT_NE(task::MpsPipeDir(dir(), other), task::MpsPipeDir(dir(), Seat()));
+  EXPECT_EQ(site.Task(first).sharing, "mps");
+  mine.Open();
+  site.Await(first);
+  ExpectNoDaemons();
+}
+
+TEST(Streams, NoTaskJoinsAStrangersMpsDaemon) {
+  Site site;
+  site.Start();
+  const std::uint64_t id =
+      site.Submit({"--gpu-mem", "1G", "--", "/bin/sh", "-c", "echo pipes $CUDA_MPS_PIPE_DIRECTORY"},
+                  {.environment = {{"CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"}}});
+  EXPECT_EQ(site.Await(id).sharing, "streams");
+  EXPECT_THAT(site.Output(id), HasSubstr("pipes /dev/null"));
+}
+
+}  // namespace
+}  // namespace carma::system_test
