@@ -169,7 +169,7 @@ std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Setting
     std::vector<Finding> of_gpu = CheckGpu(i, facts, settings);
     std::move(of_gpu.begin(), of_gpu.end(), std::back_inserter(findings));
   }
-  std::vector<Finding> of_mig = CheckMig(*facts.gpus, settings);
+  std::vector<Finding> of_mig = CheckMig(facts, settings);
   std::move(of_mig.begin(), of_mig.end(), std::back_inserter(findings));
   return findings;
 }

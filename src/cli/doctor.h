@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "cli/terminal.h"
 #include "config/settings.h"
+#include "gpu/mig_mode.h"
 #include "gpu/nvml_probe.h"
 #include "gpu/probe.h"
 
@@ -42,6 +43,7 @@ struct DriverFacts {
   std::string dcgm_trouble;
   bool simulated = false;
   bool hangs = false;  // it did not answer in time; `versions` says so
+  std::vector<gpu::PendingMigMode> pending_mig = {};
 };
 
 // Versions of driver and library, or why there are none; then one or more findings per GPU: what is

@@ -20,6 +20,7 @@
 #include "estimate/calibration.h"
 #include "estimate/estimator.h"
 #include "gpu/cuda_context.h"
+#include "gpu/mig_mode.h"
 #include "gpu/nvml_probe.h"
 #include "gpu/recording.h"
 
@@ -79,6 +80,7 @@ DriverFacts AskAtOnce(const config::Settings& settings) {
     facts.gpus->push_back({(*devices)[i], loaded->probe->Read(i, clock.Now())});
   }
   if (loaded->dcgm_trouble) facts.dcgm_trouble = loaded->dcgm_trouble();
+  facts.pending_mig = gpu::AskPendingMigModes(settings.nvml_library);
   return facts;
 }
 

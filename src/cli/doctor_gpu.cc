@@ -80,7 +80,8 @@ class GpuCheck {
           facts_.info.mig || facts_.info.trouble.find("MIG") != std::string::npos
               ? "divide it as it is wanted (nvidia-smi mig), or turn MIG off (nvidia-smi -mig 0); "
                 "CARMA serves the others"
-              : "see nvidia-smi -q and the kernel's log (dmesg); CARMA serves the others");
+              : "see nvidia-smi -q and the kernel's log (dmesg); a lost GPU wants a reset "
+                "(nvidia-smi -r) or a reboot; CARMA serves the others");
       return std::move(findings_);
     }
     if (!facts_.reading) {
@@ -264,6 +265,27 @@ class GpuCheck {
   std::vector<Finding> findings_;
 };
 
+struct Division {
+  std::map<std::string, int> profiles;  // how many instances of each
+  std::set<std::string> boards;         // divided ones
+  std::size_t whole = 0;
+};
+
+Division DivisionOf(const std::vector<GpuFacts>& gpus) {
+  Division division;
+  for (const GpuFacts& gpu : gpus) {
+    if (!gpu.info.trouble.empty()) continue;
+    if (!gpu.info.mig) {
+      ++division.whole;
+      continue;
+    }
+    const std::string& profile = gpu.info.mig->profile_name;
+    ++division.profiles[profile.empty() ? "unnamed profile" : profile];
+    division.boards.insert(gpu.info.mig->parent_uuid);
+  }
+  return division;
+}
+
 std::string CountedProfiles(const std::map<std::string, int>& profiles) {
   std::vector<std::string> pieces;
   for (const auto& [profile, count] : profiles) {
@@ -287,30 +309,26 @@ std::vector<Finding> CheckGpu(std::size_t index, const DriverFacts& driver,
   return GpuCheck(index, driver, settings).Run();
 }
 
-std::vector<Finding> CheckMig(const std::vector<GpuFacts>& gpus, const config::Settings& settings) {
-  std::map<std::string, int> profiles;
-  std::set<std::string> boards;
-  std::size_t whole = 0;
-  for (const GpuFacts& gpu : gpus) {
-    if (!gpu.info.trouble.empty()) continue;
-    if (!gpu.info.mig) {
-      ++whole;
-      continue;
-    }
-    const std::string& profile = gpu.info.mig->profile_name;
-    ++profiles[profile.empty() ? "unnamed profile" : profile];
-    boards.insert(gpu.info.mig->parent_uuid);
+std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings& settings) {
+  std::vector<Finding> findings;
+  for (const gpu::PendingMigMode& pending : driver.pending_mig) {
+    findings.push_back(
+        {"mig", Level::kWarn,
+         fmt::format("MIG of {} is to be turned {}, which waits for a reset",
+                     base::Printable(pending.uuid), pending.on ? "on" : "off"),
+         "drain it, reset it (nvidia-smi -r) when its tasks have ended, and restart carmad"});
   }
-  if (profiles.empty()) return {};
+  const Division division = DivisionOf(*driver.gpus);
+  if (division.profiles.empty()) return findings;
   const char* const sharing = settings.policy.share_mig
                                   ? "shared by the rules of a GPU (collocation.share_mig)"
                                   : "one task each (collocation.share_mig = false)";
-  std::vector<Finding> findings = {
-      {"mig", Level::kOk,
-       fmt::format("{} of {} boards divided: {}; {}", boards.size(), boards.size() + whole,
-                   CountedProfiles(profiles), sharing),
-       ""}};
-  if (whole == 0) {
+  findings.push_back({"mig", Level::kOk,
+                      fmt::format("{} of {} boards divided: {}; {}", division.boards.size(),
+                                  division.boards.size() + division.whole,
+                                  CountedProfiles(division.profiles), sharing),
+                      ""});
+  if (division.whole == 0) {
     findings.push_back(
         {"mig", Level::kWarn,
          "no GPU is whole: tasks of several GPUs can never run, since instances do "

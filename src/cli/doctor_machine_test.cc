@@ -124,10 +124,10 @@ TEST_F(DoctorMps, ListsTheControlDaemonsOfCarma) {
   Put("/run/carma/mps/1000/ffff/nvidia-cuda-mps-control.pid", "4243\n");
   Put("/run/carma/mps/1001/1a2b/nvidia-cuda-mps-control.pid", "-1");
   Put("/run/carma/mps/1002/1a2b/log/server.log", "");
-  EXPECT_THAT(Check()[0].text, HasSubstr("none of its control daemons runs now; 3 ended"));
+  EXPECT_THAT(Check()[0].text, HasSubstr("0 control daemons of CARMA run; 3 ended"));
   Put("/proc/4242/stat", "");
   EXPECT_THAT(Check()[0].text,
-              HasSubstr("1 of its control daemons running: uid 1000 (pid 4242); 2 ended"));
+              HasSubstr("1 control daemon of CARMA runs: uid 1000 (pid 4242); 2 ended"));
   EXPECT_EQ(Worst(Check()), Level::kOk);
   settings_.collocation = config::CollocationMethod::kStreams;
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("is not \"mps\""));

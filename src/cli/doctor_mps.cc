@@ -92,10 +92,10 @@ OwnDaemons FindOwn(const std::string& root, const std::string& mps_dir) {
 }
 
 std::string OwnText(const OwnDaemons& own) {
-  std::string text = own.living.empty()
-                         ? "none of its control daemons runs now"
-                         : fmt::format("{} of its control daemons running: {}", own.living.size(),
-                                       base::Join(own.living, ", "));
+  std::string text = own.living.size() == 1
+                         ? "1 control daemon of CARMA runs"
+                         : fmt::format("{} control daemons of CARMA run", own.living.size());
+  if (!own.living.empty()) text += ": " + base::Join(own.living, ", ");
   if (own.dead > 0) text += fmt::format("; {} ended, started again when needed", own.dead);
   if (own.hidden > 0) text += fmt::format("; those of {} users are not ours to see", own.hidden);
   return text;
@@ -129,7 +129,7 @@ class MpsCheck {
 
   void NotUsed() {
     if (own_.living.empty()) return Add(Level::kOk, "not used (collocation.method)");
-    Add(Level::kWarn, "collocation.method is not \"mps\", and there are " + OwnText(own_),
+    Add(Level::kWarn, "collocation.method is not \"mps\", but " + OwnText(own_),
         "tasks of before keep them; else end each: echo quit | CUDA_MPS_PIPE_DIRECTORY=" +
             base::Printable(settings_.mps_dir) + "/UID/GPU nvidia-cuda-mps-control");
   }

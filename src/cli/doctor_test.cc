@@ -179,6 +179,11 @@ TEST(DoctorGpus, InstancesAreCountedAndWholeGpusMissed) {
   EXPECT_THAT(uncounted.remedy, HasSubstr("collocation.share_mig = false"));
   settings.policy.share_mig = false;
   EXPECT_EQ(Worst(CheckDriver(facts, settings)), Level::kOk) << "one task needs no counters";
+  facts.pending_mig = {{.uuid = "GPU-a", .on = true}};
+  const Finding pending = FirstTrouble(CheckDriver(facts, settings));
+  EXPECT_EQ(pending.text, "MIG of GPU-a is to be turned on, which waits for a reset");
+  EXPECT_NE(pending.remedy, "");
+  facts.pending_mig.clear();
   facts.gpus->erase(facts.gpus->begin());
   const Finding divided = FirstTrouble(CheckDriver(facts, settings));
   EXPECT_EQ(divided.topic, "mig");

@@ -21,7 +21,8 @@ std::string Variable(const char* name) {
 }
 
 void Log(const std::string& line) {
-  std::FILE* const log = std::fopen(Variable("CARMA_FAKE_CUDA_LOG").c_str(), "a");
+  const char* const path = std::getenv("CARMA_FAKE_CUDA_LOG");
+  std::FILE* const log = path != nullptr ? std::fopen(path, "a") : nullptr;
   if (log == nullptr) return;
   std::fprintf(log, "%s\n", line.c_str());
   std::fclose(log);

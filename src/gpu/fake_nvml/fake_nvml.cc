@@ -240,7 +240,8 @@ FAKE_EXPORT Return nvmlDeviceGetComputeMode(Device device, std::uint32_t* mode) 
 }
 FAKE_EXPORT Return nvmlDeviceGetMigMode(Device device, std::uint32_t* current,
                                         std::uint32_t* pending) {
-  *current = *pending = Gpu(device).mig_mode;
+  *current = Gpu(device).mig_mode;
+  *pending = Gpu(device).mig_pending.value_or(*current);
   return CheckWhole("nvmlDeviceGetMigMode", device);
 }
 FAKE_EXPORT Return nvmlDeviceGetMaxMigDeviceCount(Device device, std::uint32_t* count) {

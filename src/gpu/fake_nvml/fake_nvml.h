@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,7 @@ struct FakeNvmlGpu {
                 remap_failed = 0;
   std::uint32_t compute_mode = 0;
   std::uint32_t mig_mode = 0;
+  std::optional<std::uint32_t> mig_pending;  // empty: as it is
   std::vector<FakeNvmlInstance> instances;
   std::vector<nvml::ProcessUtilization> samples;  // those newer than asked for are told
   std::map<std::string, nvml::Return> errors;     // by function name, of this GPU alone

@@ -1,0 +1,58 @@
+#include "gpu/mig_mode.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gpu/fake_nvml/fake_nvml.h"
+
+namespace carma::gpu {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class MigMode : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    handle_ = ::dlopen(CARMA_FAKE_NVML, RTLD_NOW);
+    ASSERT_NE(handle_, nullptr) << ::dlerror();
+    nvml_ = static_cast<FakeNvml*>(::dlsym(handle_, kFakeNvmlSymbol));
+    ASSERT_NE(nvml_, nullptr);
+    *nvml_ = {};
+    nvml_->gpus.resize(3);
+    for (std::size_t i = 0; i < 3; ++i) nvml_->gpus[i].uuid = "GPU-" + std::to_string(i);
+  }
+  void TearDown() override {
+    *nvml_ = {};
+    ::dlclose(handle_);
+  }
+  void* handle_ = nullptr;
+  FakeNvml* nvml_ = nullptr;
+};
+
+TEST_F(MigMode, OnlyChangesThatWaitForAResetAreTold) {
+  EXPECT_THAT(AskPendingMigModes(CARMA_FAKE_NVML), IsEmpty());
+  nvml_->gpus[0].mig_mode = 1;
+  nvml_->gpus[0].mig_pending = 0;
+  nvml_->gpus[1].mig_mode = 1;
+  nvml_->gpus[2].mig_pending = 1;
+  EXPECT_THAT(AskPendingMigModes(CARMA_FAKE_NVML),
+              ElementsAre(PendingMigMode{.uuid = "GPU-0", .on = false},
+                          PendingMigMode{.uuid = "GPU-2", .on = true}));
+  EXPECT_EQ(nvml_->users, 0) << "NVML was shut down again";
+  nvml_->gpus[2].mig_pending = nvml::kNoValue32;
+  EXPECT_EQ(AskPendingMigModes(CARMA_FAKE_NVML).size(), 1u) << "no mode that there is";
+}
+
+TEST_F(MigMode, NothingIsToldWhereNothingCanBeAsked) {
+  nvml_->gpus[0].mig_pending = 1;
+  for (const char* function : {"nvmlInit_v2", "nvmlDeviceGetCount_v2", "nvmlDeviceGetMigMode"}) {
+    nvml_->errors = {{function, nvml::kUnknown}};
+    EXPECT_THAT(AskPendingMigModes(CARMA_FAKE_NVML), IsEmpty()) << function;
+  }
+  EXPECT_THAT(AskPendingMigModes("/nonexistent.so"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace carma::gpu
