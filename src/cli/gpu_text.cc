@@ -106,7 +106,7 @@ std::string StatusText(const api::StatusView& status) {
   out += "  Tasks    " + (counts.empty() ? "none" : base::Join(counts, ", ")) + "\n";
   out += "  Clock    " + base::FormatTime(base::FromMs(status.now_ms));
   if (status.time_scale != 1)
-    out += fmt::format(", simulated, {} times as fast", status.time_scale);
+    out += fmt::format(", simulated, {:.6g} times as fast", status.time_scale);
   out += "\n";
   for (const std::string& trouble : status.troubles) {
     out += "  Trouble  " + base::Printable(trouble, 400) + "\n";
