@@ -58,12 +58,15 @@ class Proof:
         self.tasks = chosen_tasks(chosen.tasks)
         self.simulated_state = ""
         self.train_task = os.path.join(HERE, "train_task.py")
-        self.nvml, self.period_s = "libnvidia-ml.so.1", 1.0
+        self.period_s = 1.0
         self.mps_control = "nvidia-cuda-mps-control"
         self.nvidia_programs = not self.dry  # whether nvidia-smi is used
         machine.leave_foreign_mps()
         if self.dry:
             self._simulate()
+        else:
+            machine.find_programs()
+            self.nvml = machine.find_driver()
         try:
             self.gpus = nvml_watch.open_gpus(self.nvml)
         except nvml_watch.NoGpu as error:

@@ -3,6 +3,8 @@ believed."""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import re
 from typing import Any, Dict, List, Optional, Sequence
@@ -11,6 +13,13 @@ from nvml_watch import WatchedGpu
 
 FOREIGN_MIB = 1024  # in use before anything was started: others are there
 HOST_MIB_PER_TASK = 3072  # of a PyTorch process with CUDA
+# Where containers have the driver's parts, if not where everybody looks.
+DRIVERS = (
+    "libnvidia-ml.so.1",
+    "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
+    "/usr/lib/wsl/lib/libnvidia-ml.so.1",
+)
+PROGRAM_FOLDERS = ("/usr/local/nvidia/bin", "/usr/lib/wsl/lib")
 # Of somebody else's MPS: tasks must not meet there.
 MPS_VARIABLES = re.compile(r"CUDA_MPS_")
 
@@ -42,10 +51,39 @@ def leave_foreign_mps() -> None:
         del os.environ[name]
 
 
+def find_driver() -> str:
+    """What can be loaded; else the usual name, whose absence is told by who loads it."""
+    for name in DRIVERS:
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(name)
+            return name
+    return DRIVERS[0]
+
+
+def find_programs() -> None:
+    """nvidia-smi and the MPS control daemon, for us and for whom we start."""
+    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), *PROGRAM_FOLDERS])
+
+
+def number_in(path: str, pattern: str) -> Optional[int]:
+    """The first group of what matches in a file; None: no such file, nothing matches."""
+    with contextlib.suppress(OSError):
+        with open(path, encoding="ascii", errors="replace") as file:
+            found = re.search(pattern, file.read(), re.MULTILINE)
+        return int(found.group(1)) if found else None
+    return None
+
+
 def free_host_mib() -> Optional[int]:
-    with open("/proc/meminfo", encoding="ascii") as file:
-        found = re.search(r"^MemAvailable:\s+(\d+) kB", file.read(), re.MULTILINE)
-    return int(found.group(1)) // 1024 if found else None
+    """Of the machine, or of the container, if that is less."""
+    kib = number_in("/proc/meminfo", r"^MemAvailable:\s+(\d+) kB")
+    free = [kib >> 10] if kib is not None else []
+    limit, used = (
+        number_in(f"/sys/fs/cgroup/memory.{name}", r"^(\d+)$") for name in ("max", "current")
+    )
+    if limit is not None and used is not None:
+        free.append(max(0, limit - used) >> 20)
+    return min(free, default=None)
 
 
 def noticed(gpus: Sequence[WatchedGpu], idle_mib: Sequence[int], tasks: int) -> List[str]:

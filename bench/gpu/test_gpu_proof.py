@@ -203,6 +203,19 @@ class Machine(unittest.TestCase):
         self.assertTrue(machine.is_chosen(instance, ["GPU-bb"]))
         self.assertFalse(machine.is_chosen(instance, ["GPU-aa"]))
 
+    def test_host_memory_is_that_of_the_container_if_that_is_less(self):
+        numbers = {
+            "/proc/meminfo": 8 << 20,  # kB
+            "/sys/fs/cgroup/memory.max": 3 << 30,
+            "/sys/fs/cgroup/memory.current": 1 << 30,
+        }
+        with mock.patch.object(machine, "number_in", side_effect=lambda path, _: numbers.get(path)):
+            self.assertEqual(machine.free_host_mib(), 2048)
+            del numbers["/sys/fs/cgroup/memory.max"]  # no limit
+            self.assertEqual(machine.free_host_mib(), 8192)
+            numbers.clear()
+            self.assertIsNone(machine.free_host_mib())
+
     def test_what_disturbs_the_figures_is_said(self):
         gpu = mock.Mock(tells_activity=False, **{"divided.return_value": True})
         gpu.name = "H200"
