@@ -127,6 +127,50 @@ TEST_F(DriverFaults, AGpuThatLiesIsClosed) {
   }
 }
 
+TEST_F(DriverFaults, ACallThatFailsClosesItsGpuAlone) {
+  const Words faults[] = {
+      {"error", "--code", "TIMEOUT", "--function", "nvmlDeviceGetPowerUsage"},
+      {"error", "--code", "UNKNOWN", "--function", "nvmlDeviceGetMemoryInfo_v2"},
+      {"error", "--code", "MEMORY", "--function", "nvmlDeviceGetComputeRunningProcesses_v3"},
+      {"error", "--code", "RESET_REQUIRED"},
+      {"vanish"},
+  };
+  for (Words fault : faults) {
+    SCOPED_TRACE(fault.back());
+    fault.insert(fault.end(), {"--gpu", "0"});
+    Fault(fault);
+    EXPECT_TRUE(Eventually([&] { return States() == Words{"down", "idle"}; }));
+    EXPECT_NE(site.Gpus()[0].trouble, "");
+    const std::uint64_t id = site.Submit({"--", "/bin/true"});
+    EXPECT_EQ(site.Await(id).gpu_indices.at(0), 1);
+    Clear();
+    EXPECT_TRUE(Eventually([&] { return AllAre("idle"); }));
+  }
+}
+
+TEST_F(DriverFaults, AValueThatIsNotToldClosesNothing) {
+  Fault({"error", "--code", "UNKNOWN", "--function", "nvmlDeviceGetTotalEccErrors", "--gpu", "0"});
+  Fault(
+      {"error", "--code", "NOT_SUPPORTED", "--function", "nvmlDeviceGetTemperature", "--gpu", "0"});
+  // The answer of a reading that was made after the faults were set.
+  ASSERT_TRUE(Eventually([&] { return !site.Gpus()[0].temperature_c; }));
+  EXPECT_TRUE(AllAre("idle"));
+  EXPECT_TRUE(site.Gpus()[1].temperature_c);
+}
+
+TEST_F(DriverFaults, AGpuThatCannotBeDescribedIsListedAndTheOthersServe) {
+  site.Stop(SIGTERM);
+  Fault({"error", "--code", "UNKNOWN", "--function", "nvmlDeviceGetUUID", "--gpu", "0"});
+  site.Start();
+  ASSERT_EQ(site.Gpus().size(), 2U);
+  EXPECT_TRUE(Eventually([&] { return States() == Words{"down", "idle"}; }));
+  EXPECT_THAT(site.Gpus()[0].trouble, HasSubstr("UUID"));
+  EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).gpu_indices.at(0), 1);
+  Clear();
+  site.Restart(SIGTERM);
+  EXPECT_TRUE(Eventually([&] { return AllAre("idle"); }));
+}
+
 TEST(NoDriver, TheDaemonServesStatusAndSaysWhy) {
   Site site({.settings = {{"monitor.nvml_library", "\"/no/such/libnvidia-ml.so.1\""}}});
   site.Start(false);

@@ -1,0 +1,99 @@
+// Divided GPUs: their instances are GPUs of their own, beside whole ones.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "base/json.h"
+#include "tests/kit.h"
+
+namespace carma::system_test {
+namespace {
+
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+constexpr double kLong = 100'000;  // until it is cancelled
+
+class Mig : public ::testing::Test {
+ protected:
+  void SetUp() override { site.Start(); }
+
+  // MiB in use at a place as the server itself says, by UUID.
+  std::int64_t UsedMib(const std::string& uuid) {
+    const Ran ran = site.SimGpu({"show", "--json"});
+    const base::Json json = base::Json::parse(ran.out, nullptr, false);
+    for (const char* list : {"gpus", "instances"}) {
+      for (const base::Json& place : json[list]) {
+        if (place["uuid"] == uuid) return place["used_mib"];
+      }
+    }
+    return -1;
+  }
+  const api::GpuView Gpu(std::int64_t index) {
+    return site.Gpus().at(static_cast<std::size_t>(index));
+  }
+
+  Site site{{.shape = "A100-40GB:mig=3g.20gb+1g.5gb,A100-40GB"}};
+};
+
+TEST_F(Mig, InstancesStandInThePlaceOfTheirGpu) {
+  const std::vector<api::GpuView> gpus = site.Gpus();
+  ASSERT_EQ(gpus.size(), 3U);
+  EXPECT_EQ(gpus[0].mig_profile, "3g.20gb");
+  EXPECT_EQ(gpus[1].mig_profile, "1g.5gb");
+  EXPECT_EQ(gpus[0].mig_parent, gpus[1].mig_parent);
+  EXPECT_EQ(gpus[2].mig_profile, "");
+  EXPECT_EQ(gpus[0].total_mib, 20'480);
+  EXPECT_THAT(site.Carma({"gpus"}).out, HasSubstr("3g.20gb"));
+}
+
+TEST_F(Mig, ATaskRunsOnItsInstanceAloneAndLargeOnesGoElsewhere) {
+  const auto small = site.Train({"--gpu-mem", "4G"}, {.memory_mib = 4'000, .solo_s = kLong});
+  const auto large = site.Train({"--gpu-mem", "30G"}, {.memory_mib = 30'000, .solo_s = kLong});
+  const auto medium = site.Train({"--gpu-mem", "9G"}, {.memory_mib = 9'000, .solo_s = kLong});
+  std::vector<std::int64_t> used;
+  for (const std::uint64_t id : {small, large, medium}) {
+    const api::TaskView task = site.AwaitState(id, "running");
+    ASSERT_EQ(task.gpu_uuids.size(), 1U);
+    const std::int64_t memory_mib = id == small ? 4'000 : id == large ? 30'000 : 9'000;
+    EXPECT_TRUE(Eventually([&] { return UsedMib(task.gpu_uuids[0]) >= memory_mib; }));
+    used.push_back(task.gpu_indices.at(0));
+  }
+  EXPECT_EQ(used[1], 2) << "only the whole GPU is large enough";
+  site.CancelAll();
+  for (const std::uint64_t id : {small, large, medium}) site.Await(id);
+  site.ExpectIdle();
+}
+
+TEST_F(Mig, ATaskOfSeveralGpusIsRefusedWhereOnlyOneIsWhole) {
+  const Ran refused = site.Carma({"submit", "--gpus", "2", "--", "/bin/true"});
+  EXPECT_EQ(refused.code, 1) << refused.Text();
+  EXPECT_NE(refused.err, "");
+}
+
+TEST_F(Mig, AnXidOfOneInstanceIsNotItsNeighbours) {
+  const auto id = site.Train({"--gpu-mem", "15G"},
+                             {.memory_mib = 15'000, .solo_s = 100, .more = {"--fault-at", "0.1"}});
+  const api::TaskView failed = site.Await(id);
+  EXPECT_EQ(failed.state, "failed");
+  EXPECT_THAT(site.Output(id), HasSubstr("illegal memory access"));
+  for (const api::GpuView& gpu : site.Gpus()) EXPECT_EQ(gpu.state, "idle") << gpu.index;
+}
+
+TEST_F(Mig, ALostGpuTakesItsInstancesAlongAndTheirTasksStartElsewhere) {
+  Gated gated(site, "gated");
+  const std::uint64_t id = gated.Submit(site, "exit 0", {"--gpu-mem", "4G"});
+  ASSERT_EQ(gated.Hear(), "1");
+  if (site.AwaitState(id, "running").gpu_indices.at(0) == 2) GTEST_SKIP() << "it got the whole GPU";
+  ASSERT_TRUE(site.SimGpu({"fault", "--kind", "lost", "--gpu", "0"}).Ok());
+  ASSERT_EQ(gated.Hear(), "2");
+  EXPECT_EQ(site.AwaitState(id, "running").gpu_indices.at(0), 2);
+  EXPECT_EQ(Gpu(0).state, "down");
+  EXPECT_EQ(Gpu(1).state, "down");
+  gated.Open();
+  EXPECT_EQ(site.Await(id).state, "succeeded");
+  site.SimGpu({"clear"});
+}
+
+}  // namespace
+}  // namespace carma::system_test
