@@ -31,6 +31,8 @@ struct GpuSample {
   Time window_from{};         // start of the window; equal to taken while there is a single sample
   std::int64_t used_mib = 0;  // all processes, without reserved
   std::optional<double> sm_active;  // mean over the window, 0..1; empty: the GPU does not report it
+  // Share of the window in which a kernel ran, 0..1: SM activity never exceeds it. Empty: not told.
+  std::optional<double> utilization;
   // Memory of CARMA's tasks as seen on this GPU. Tasks without a line hold nothing yet.
   std::vector<std::pair<TaskId, std::int64_t>> tasks_mib;
   // False: some process's memory is not reported, so tasks_mib says too little (then `used` is
@@ -47,7 +49,8 @@ struct GpuView {
   std::int64_t free_mib = 0;     // usable - foreign - sum of max(claim, observed); never below 0
   std::int64_t claimed_mib = 0;  // sum of claims
   std::int64_t foreign_mib = 0;
-  std::optional<double> sm_active;  // window mean; empty: unknown
+  std::optional<double> sm_active;    // window mean; empty: unknown
+  std::optional<double> utilization;  // GpuSample::utilization
   double sm_shares = 0;  // sum of the shares that tasks here have declared (TaskRequest::sm_share)
   int tasks = 0;         // of CARMA, launching ones included
   int foreign_processes = 0;

@@ -168,15 +168,30 @@ bool CheckMemory(const Question& q) {
   });
 }
 
+bool CheckWithoutActivity(const Question& q) {
+  const GpuView& gpu = q.gpu;
+  if (q.config.without_activity == WithoutActivity::kMemory) return true;
+  if (q.config.without_activity == WithoutActivity::kNever || !gpu.utilization) {
+    return NotNow(q, ReasonCode::kGpuHealth, [&] {
+      return fmt::format("GPU {} does not report SM activity, so no task may join the {} there.",
+                         Number(gpu.index), Count(gpu.tasks, "task", "tasks"));
+    });
+  }
+  if (*gpu.utilization <= *q.config.sm_cap) return true;
+  return NotNow(q, ReasonCode::kSmBusy, [&] {
+    return fmt::format(
+        "GPU {} does not report SM activity and ran kernels {} % of the time, above the cap of {} "
+        "%.",
+        Number(gpu.index), Percent(*gpu.utilization), Percent(*q.config.sm_cap));
+  });
+}
+
 bool CheckActivity(const Question& q) {
   if (!q.config.sm_cap || q.relaxed) return true;
   const GpuView& gpu = q.gpu;
   if (!gpu.sm_active) {
     if (gpu.tasks == 0) return true;
-    return NotNow(q, ReasonCode::kGpuHealth, [&] {
-      return fmt::format("GPU {} does not report SM activity, so no task may join the {} there.",
-                         Number(gpu.index), Count(gpu.tasks, "task", "tasks"));
-    });
+    return CheckWithoutActivity(q);
   }
   if (*gpu.sm_active <= *q.config.sm_cap) return true;
   return NotNow(q, ReasonCode::kSmBusy, [&] {

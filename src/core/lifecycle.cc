@@ -15,7 +15,7 @@ namespace {
 constexpr Duration kRetryBackoff{5'000};
 constexpr int kMaxBackoffDoublings = 6;
 // Above this a fraction of activity is no rounding of the driver any more.
-constexpr double kMaxSmActive = 1.05;
+constexpr double kMaxActivity = 1.05;
 
 Duration RetryBackoff(int failures) {
   return kRetryBackoff * (1 << std::clamp(failures - 1, 0, kMaxBackoffDoublings));
@@ -35,9 +35,10 @@ std::string SampleTrouble(const GpuInfo& info, const GpuSample& sample) {
     return fmt::format("its last sample says {} MiB used of {} MiB", sample.used_mib,
                        info.total_mib);
   }
-  if (sample.sm_active && !(std::isfinite(*sample.sm_active) && *sample.sm_active >= 0 &&
-                            *sample.sm_active <= kMaxSmActive)) {
-    return fmt::format("its last sample says an SM activity of {}", *sample.sm_active);
+  for (const auto& [what, value] : {std::pair("an SM activity", sample.sm_active),
+                                    std::pair("a utilisation", sample.utilization)}) {
+    if (!value || (std::isfinite(*value) && *value >= 0 && *value <= kMaxActivity)) continue;
+    return fmt::format("its last sample says {} of {}", what, *value);
   }
   return "";
 }

@@ -20,10 +20,10 @@ void RankBy(std::span<const GpuView> eligible, std::vector<std::size_t>& order, 
 }
 
 // A GPU with nobody on it is not busy, whatever its window still remembers; one with tasks whose
-// activity is unknown counts as full.
+// activity is unknown counts by its upper bound, at worst as full.
 double Activity(const GpuView& gpu) {
   if (gpu.Idle()) return 0.0;
-  return gpu.sm_active.value_or(1.0);
+  return gpu.sm_active.value_or(gpu.utilization.value_or(1.0));
 }
 
 class FirstFit : public Mapper {

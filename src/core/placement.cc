@@ -61,6 +61,7 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
   }
   if (gpu.sample) {
     view.sm_active = gpu.sample->sm_active;
+    view.utilization = gpu.sample->utilization;
     view.foreign_processes = gpu.sample->foreign_processes;
     view.settled = IsSettled(config, *gpu.sample, residents, at);
   }

@@ -26,6 +26,12 @@ enum class Pacing {
   kV2,      // November 2025: every 3 s (docs/policies.md)
 };
 
+// What the SM cap looks at on a GPU with tasks that does not tell its SM activity.
+enum class WithoutActivity {
+  kUtilization,  // the share of time in which a kernel ran: an upper bound, so no GPU is too full
+  kMemory,       // nothing: memory alone decides
+  kNever,        // no task joins another there
+};
 // What happens to a task that holds GPUs and does not use them.
 enum class IdleAction {
   kTell,   // it is shown and told, nothing else
@@ -36,7 +42,8 @@ enum class IdleAction {
 struct PolicyConfig {
   std::string mapper = "magm";
   std::optional<double> sm_cap =
-      0.80;                        // windowed mean SM activity at most this; empty: no condition
+      0.80;  // windowed mean SM activity at most this; empty: no condition
+  WithoutActivity without_activity = WithoutActivity::kUtilization;
   std::int64_t margin_mib = 2048;  // on top of an estimate
   std::int64_t floor_mib = 5120;   // free memory wanted without an estimate; 0: no condition
   Duration settle_timeout{
@@ -64,16 +71,15 @@ struct PolicyConfig {
 // Strict rules of the original, for comparison: "thesis" (August 2025) and "v2" (November 2025).
 // base keeps what the original leaves to the user: the mapper, the SM cap, the floor or the margin
 // of a policy that has one, whether estimates are used, and what it has no rule for (stale_after,
-// max_launch_failures, max_node_failures, max_victim_restarts, MIG instances, idle holders).
-// Reproduced: the loop with its pauses (Pacing), idle GPUs first, head-only FIFO, the recovery
-// queue that stops the main queue, every failure taken for lack of memory, restarts on idle GPUs
-// only. thesis: free memory and SM activity are those published every 92 s, launches in progress
-// are not counted. v2: 512 MiB less free memory; a GPU is closed from a launch until its window
-// starts after the task was first seen.
-// Not reproduced: the length of the window is the shell's (set 92 s for thesis, 30 s for v2); v2's
-// risk index, SM occupancy and DRAM conditions (the plain mean of SM activity decides); endless
-// retries (max_recoveries bounds them); first-fit and best-fit passing the recovery queue.
-// Errors: kInvalid for another name.
+// without_activity, max_launch_failures, max_node_failures, max_victim_restarts, MIG instances,
+// idle holders). Reproduced: the loop with its pauses (Pacing), idle GPUs first, head-only FIFO,
+// the recovery queue that stops the main queue, every failure taken for lack of memory, restarts on
+// idle GPUs only. thesis: free memory and SM activity are those published every 92 s, launches in
+// progress are not counted. v2: 512 MiB less free memory; a GPU is closed from a launch until its
+// window starts after the task was first seen. Not reproduced: the length of the window is the
+// shell's (set 92 s for thesis, 30 s for v2); v2's risk index, SM occupancy and DRAM conditions
+// (the plain mean of SM activity decides); endless retries (max_recoveries bounds them); first-fit
+// and best-fit passing the recovery queue. Errors: kInvalid for another name.
 base::Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base);
 // Errors: kInvalid naming the field and what was expected.
 base::Result<base::Unit> Validate(const PolicyConfig& config);

@@ -126,7 +126,52 @@ TEST(Guards, OnAGpuWithATask) {
        {"as many tasks as allowed", [](C& c, Need&, GpuView&) { c.max_tasks_per_gpu = 1; },
         Fit::kNotNow, ReasonCode::kTasksPerGpu},
        {"not settled", [](C&, Need&, GpuView& g) { g.settled = false; }, Fit::kNotNow,
-        ReasonCode::kWarmUp}});
+        ReasonCode::kWarmUp},
+       {"an instance with a task", [](C&, Need&, GpuView& g) { g.mig = true; }, Fit::kNotNow,
+        ReasonCode::kExclusive},
+       {"a shared instance with a task",
+        [](C& c, Need&, GpuView& g) {
+          g.mig = true;
+          c.share_mig = true;
+        }},
+       {"a shared instance above the cap",
+        [](C& c, Need&, GpuView& g) {
+          g.mig = true;
+          c.share_mig = true;
+          g.sm_active = 0.9;
+        },
+        Fit::kNotNow, ReasonCode::kSmBusy},
+       {"an instance for a part of a task",
+        [](C& c, Need& n, GpuView& g) {
+          g.mig = true;
+          c.share_mig = true;
+          n.gpus = 2;
+        },
+        Fit::kNever, ReasonCode::kMigInstance},
+       {"a share beside others that fill the GPU",
+        [](C&, Need& n, GpuView& g) {
+          n.sm_share = 0.3;
+          g.sm_shares = 0.7;
+        }},
+       {"ten shares of a tenth",
+        [](C&, Need& n, GpuView& g) {
+          n.sm_share = 0.1;
+          for (int i = 0; i < 9; ++i) g.sm_shares += 0.1;
+        }},
+       {"a share that does not fit",
+        [](C&, Need& n, GpuView& g) {
+          n.sm_share = 0.31;
+          g.sm_shares = 0.7;
+        },
+        Fit::kNotNow, ReasonCode::kSmBusy},
+       {"no share beside others that fill the GPU", [](C&, Need&, GpuView& g) { g.sm_shares = 1; }},
+       {"a share where the cap is off",
+        [](C& c, Need& n, GpuView& g) {
+          c.sm_cap.reset();
+          n.sm_share = 1;
+          g.sm_shares = 0.01;
+        },
+        Fit::kNotNow, ReasonCode::kSmBusy}});
 }
 
 TEST(Guards, OnAGpuWithNobody) {
@@ -173,7 +218,15 @@ TEST(Guards, OnAGpuWithNobody) {
           g.sm_active = 1.0;
         }},
        {"larger than the GPU", [](C&, Need& n, GpuView&) { n.memory_mib = 40'001; }, Fit::kNever,
-        ReasonCode::kNeverFits}});
+        ReasonCode::kNeverFits},
+       {"an instance", [](C&, Need&, GpuView& g) { g.mig = true; }},
+       {"an instance with a foreign process",
+        [](C&, Need&, GpuView& g) {
+          g.mig = true;
+          g.foreign_processes = 1;
+        },
+        Fit::kNotNow, ReasonCode::kExclusive},
+       {"the whole of the SMs", [](C&, Need& n, GpuView&) { n.sm_share = 1; }}});
 }
 
 std::vector<std::uint32_t> Order(std::string_view mapper, const std::vector<GpuView>& eligible) {

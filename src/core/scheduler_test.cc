@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/rng.h"
+#include "core/trial.h"
 
 namespace carma::core {
 namespace {
@@ -87,13 +88,28 @@ TEST_F(SchedulerTest, EventsOfUnknownTasksAndOldAttemptsChangeNothing) {
   Begin();
   Run(1);
   Handle(1, TaskStarted{TaskId{1}, 1});
-  for (const Event& event : std::initializer_list<Event>{
-           TaskExited{TaskId{1}, 2, {}}, TaskExited{TaskId{1}, 0, {}}, TaskExited{TaskId{9}, 1, {}},
-           LaunchFailed{TaskId{1}, 0, "", true}, TaskStarted{TaskId{1}, 7},
-           TaskStarted{TaskId{1}, 1}, EstimateReady{TaskId{1}, {}}, CancelRequested{TaskId{9}, "a"},
-           HoldRequested{TaskId{9}}, ReleaseRequested{TaskId{1}}, PriorityChanged{TaskId{9}, 1},
-           GpuSampled{GpuIndex{7}, {}}, DrainRequested{GpuIndex{7}, ""},
-           TaskSubmitted{TaskId{1}, {}}, GpusDiscovered{{}}, WakeUp{}}) {
+  for (const Event& event : std::initializer_list<Event>{TaskExited{TaskId{1}, 2, {}},
+                                                         TaskExited{TaskId{1}, 0, {}},
+                                                         TaskExited{TaskId{9}, 1, {}},
+                                                         LaunchFailed{TaskId{1}, 0, "", true},
+                                                         TaskStarted{TaskId{1}, 7},
+                                                         TaskStarted{TaskId{1}, 1},
+                                                         EstimateReady{TaskId{1}, {}},
+                                                         CancelRequested{TaskId{9}, "a"},
+                                                         HoldRequested{TaskId{9}},
+                                                         ReleaseRequested{TaskId{1}},
+                                                         PriorityChanged{TaskId{9}, 1},
+                                                         GpuSampled{GpuIndex{7}, {}},
+                                                         DrainRequested{GpuIndex{7}, ""},
+                                                         TaskSubmitted{TaskId{1}, {}},
+                                                         SharingChosen{TaskId{9}, 1, {}},
+                                                         SharingChosen{TaskId{1}, 2, {}},
+                                                         TaskIdle{TaskId{9}, 1, At(1)},
+                                                         TaskIdle{TaskId{1}, 2, At(1)},
+                                                         TaskIdle{TaskId{1}, 1, std::nullopt},
+                                                         ResumeRequested{GpuIndex{7}},
+                                                         GpusDiscovered{{}},
+                                                         WakeUp{}}) {
     EXPECT_TRUE(Handle(2, event).empty());
   }
   EXPECT_EQ(scheduler_->Find(TaskId{1})->state, TaskState::kRunning);
@@ -199,6 +215,69 @@ TEST_F(SchedulerTest, ARestoredTaskThatNoLongerFitsWaitsWithoutStoppingOthers) {
   EXPECT_EQ(Of<StartTask>(Run(2)).size(), 1U);
 }
 
+TEST_F(SchedulerTest, AnEndedTaskThatAPersonSendsBackIsEstimatedAnew) {
+  Begin();
+  TaskRecord record;
+  record.id = TaskId{1};
+  record.state = TaskState::kSubmitted;
+  record.reason = {ReasonCode::kRequeuedByUser, "Sent back."};
+  record.attempt = 4;
+  record.peak_mib = 9'000;
+  const std::vector<Action> restored = Handle(0, TaskRestored{record});
+  EXPECT_EQ(Of<RequestEstimate>(restored).size(), 1U);
+  EXPECT_TRUE(Of<StartTask>(restored).empty());
+  const std::vector<Action> estimated = Handle(1, Estimated(1, 12'000));
+  EXPECT_EQ(Of<TaskChanged>(estimated).front().record.reason.code, ReasonCode::kRequeuedByUser);
+  ASSERT_EQ(Of<StartTask>(estimated).size(), 1U);
+  EXPECT_EQ(Of<StartTask>(estimated)[0].attempt, 5);
+  EXPECT_EQ(Of<StartTask>(estimated)[0].placement[0].claim_mib, 12'000);
+  // It may have become too large for every GPU.
+  record.id = TaskId{2};
+  Handle(2, TaskRestored{record});
+  EXPECT_EQ(Of<TaskChanged>(Handle(3, Estimated(2, 50'000))).front().record.state,
+            TaskState::kRejected);
+}
+
+TEST_F(SchedulerTest, AnIdleTaskOfAnEarlierLifeIsEndedWhereTheRuleIsNew) {
+  PolicyConfig config;
+  config.idle_action = IdleAction::kEnd;
+  Begin(config);
+  TaskRecord record;
+  record.id = TaskId{1};
+  record.state = TaskState::kRunning;
+  record.attempt = 1;
+  record.placement = {{GpuIndex{0}, 1'000}};
+  record.idle_since = At(1);
+  EXPECT_TRUE(Of<StopTask>(Handle(10, TaskRestored{record})).empty());
+  const std::vector<Action> told = Handle(11, TaskIdle{TaskId{1}, 1, At(1)});
+  ASSERT_EQ(Of<StopTask>(told).size(), 1U);
+  EXPECT_EQ(Of<StopTask>(told)[0].cause, StopCause::kIdle);
+  EXPECT_TRUE(Handle(12, TaskIdle{TaskId{1}, 1, At(1)}).empty());
+}
+
+TEST_F(SchedulerTest, ATrialCountsNoInstancesForSeveralGpusAndAddsUpShares) {
+  PolicyConfig config;
+  config.settle = false;
+  scheduler_ = std::make_unique<Scheduler>(config);
+  std::vector<GpuInfo> gpus = Gpus(3);
+  gpus[2].mig = true;
+  scheduler_->HandleAll(
+      At(0), {GpusDiscovered{gpus}, Sampled(0, At(0)), Sampled(1, At(0)), Sampled(2, At(0))});
+  const auto fit = [&](TaskRequest request) { return Try(*scheduler_, request, {}, At(1)); };
+  EXPECT_EQ(fit({.gpus = 2}).fit, Fit::kFits);
+  EXPECT_EQ(fit({.gpus = 3}).fit, Fit::kNever);
+  EXPECT_EQ(fit({.gpus = 3}).reason.code, ReasonCode::kMigInstance);
+  EXPECT_EQ(fit({.gpus = 3}).reason.text,
+            "The task asks for 3 GPUs that work together; this server has 2 whole GPUs and 1 MIG "
+            "instance, which only works alone.");
+  Handle(1, Submitted(1, {.gpus = 2, .sm_share = 0.6}));
+  Handle(1, Estimated(1, 1'000));
+  EXPECT_EQ(fit({.gpus = 2, .sm_share = 0.4}).fit, Fit::kFits);
+  EXPECT_EQ(fit({.gpus = 2, .sm_share = 0.5}).fit, Fit::kNotNow);
+  EXPECT_EQ(fit({.gpus = 2}).fit, Fit::kFits);
+  EXPECT_EQ(fit({.gpus = 1, .sm_share = 0.5}).fit, Fit::kFits);  // the instance
+}
+
 TEST_F(SchedulerTest, APlacementOnAGpuThatIsGoneIsPassedOver) {
   Begin();
   TaskRecord record;
@@ -225,13 +304,15 @@ class World {
  public:
   World(std::uint64_t seed, PolicyConfig config, int gpus)
       : rng_(seed), scheduler_(std::move(config)), gpus_(gpus) {
-    Bring(GpusDiscovered{Gpus(gpus)});
+    std::vector<GpuInfo> infos = Gpus(gpus);
+    infos.back().mig = true;
+    Bring(GpusDiscovered{std::move(infos)});
   }
 
   void Step() {
     now_ += Duration{static_cast<std::int64_t>(rng_.Below(3'000))};
-    const std::uint64_t kind = rng_.Below(24);
-    if (kind < 6 || kind >= 20) return Bring(Sample());
+    const std::uint64_t kind = rng_.Below(26);
+    if (kind < 6 || kind >= 22) return Bring(Sample());
     if (kind < 10) return Bring(Submit());
     const TaskId id{1 + rng_.Below(next_id_)};
     const int attempt = started_[Number(id)] - (rng_.Below(10) == 0 ? 1 : 0);
@@ -249,10 +330,15 @@ class World {
       case 15:
         return Bring(GpuHealthChanged{Gpu(), rng_.Below(6) != 0, rng_.Below(12) == 0, "chance"});
       case 16:
-        return rng_.Below(4) == 0 ? Bring(DrainRequested{Gpu(), "chance"})
-                                  : Bring(ResumeRequested{Gpu()});
+        return rng_.Below(4) == 0 ? Bring(DrainRequested{Gpu(), "chance", rng_.Below(2) == 0})
+                                  : Bring(ResumeRequested{Gpu(), rng_.Below(2) == 0});
       case 17:
         return Bring(PriorityChanged{id, static_cast<std::int64_t>(rng_.Below(5))});
+      case 18:
+        return Bring(SharingChosen{id, attempt, {.method = SharingMethod::kMps}});
+      case 19:
+        return Bring(
+            TaskIdle{id, attempt, rng_.Below(2) == 0 ? std::optional(now_) : std::nullopt});
       default:
         return Exit();
     }
@@ -297,7 +383,27 @@ class World {
         all_.push_back(action);
       }
       if (!wrong_) wrong_ = scheduler_.CheckBooks();
+      if (!wrong_) wrong_ = Promises();
     }
+  }
+
+  // What the guards promise of every GPU.
+  std::optional<std::string> Promises() const {
+    std::vector<double> shares(gpus_);
+    std::vector<int> tasks(gpus_);
+    for (const auto& [id, task] : scheduler_.Tasks()) {
+      if (!HoldsGpus(task.state)) continue;
+      for (const Placement& each : task.placement) {
+        ++tasks[Number(each.gpu)];
+        shares[Number(each.gpu)] += task.request.sm_share.value_or(0);
+        const bool instance = scheduler_.GpuInfos()[Number(each.gpu)].mig;
+        if (instance && task.request.gpus > 1) return "an instance holds a part of a task";
+      }
+    }
+    if (tasks.back() > 1 && !scheduler_.config().share_mig) return "several tasks on an instance";
+    if (std::ranges::any_of(shares, [](double sum) { return sum > 1 + 1e-6; }))
+      return "more than all SMs are promised";
+    return std::nullopt;
   }
 
   GpuIndex Gpu() { return GpuIndex{static_cast<std::uint32_t>(rng_.Below(gpus_))}; }
@@ -330,6 +436,7 @@ class World {
     TaskRequest request;
     request.gpus = 1 + static_cast<int>(rng_.Below(gpus_ + 1));
     request.exclusive = rng_.Below(6) == 0;
+    if (rng_.Below(3) == 0) request.sm_share = 0.05 * static_cast<double>(1 + rng_.Below(20));
     request.priority = static_cast<std::int64_t>(rng_.Below(3));
     request.held = rng_.Below(8) == 0;
     request.requeue = rng_.Below(2) == 0;
@@ -350,7 +457,7 @@ class World {
     }
     if (there.empty()) return Bring(WakeUp{});
     const TaskId id = there[rng_.Below(there.size())];
-    ExitInfo exit{.kind = static_cast<ExitKind>(rng_.Below(6))};
+    ExitInfo exit{.kind = static_cast<ExitKind>(rng_.Below(8))};
     Bring(TaskExited{id, scheduler_.Find(id)->attempt, exit});
   }
 
@@ -383,6 +490,10 @@ std::vector<Chance> Policies() {
     config.settle = false;
     config.use_given_memory = false;
     all.push_back({std::string(mapper.name) + " without estimates", config});
+    config.share_mig = true;
+    config.idle_action = IdleAction::kShare;
+    all.push_back({std::string(mapper.name) + " with what idles", config});
+    config.idle_action = IdleAction::kEnd;
     for (const char* era : {"thesis", "v2"}) {
       all.push_back({std::string(mapper.name) + " " + era, *AsPublished(era, config)});
     }
