@@ -28,6 +28,8 @@ void FuzzSummary(std::string_view bytes);      // model summaries of every forma
 void FuzzSafetensors(std::string_view bytes);  // weights of networks
 void FuzzDcgmi(std::string_view bytes);        // the text of `dcgmi dmon`
 void FuzzRecording(std::string_view bytes);    // what a driver answered, kept
+void FuzzShape(std::string_view bytes);        // shapes of simulated servers
+void FuzzSimMps(std::string_view bytes);       // what programs of a simulated MPS tell each other
 
 struct Entry {
   const char* name;  // its corpus is fuzz/corpus/<name>
@@ -43,7 +45,8 @@ inline constexpr std::array kEntries{
     Entry{"summary", FuzzSummary}, Entry{"jobs", FuzzJobs},
     Entry{"philly", FuzzPhilly},   Entry{"residency", FuzzResidency},
     Entry{"dcgmi", FuzzDcgmi},     Entry{"recording", FuzzRecording},
-    Entry{"mps", FuzzMps},
+    Entry{"mps", FuzzMps},         Entry{"shape", FuzzShape},
+    Entry{"simmps", FuzzSimMps},
 };
 
 }  // namespace carma::fuzz

@@ -1,0 +1,46 @@
+#include "base/result.h"
+#include "entries.h"
+#include "sim/gpu_types.h"
+#include "simgpu/mps_wire.h"
+
+namespace carma::fuzz {
+namespace {
+
+template <class T>
+void CheckError(const base::Result<T>& result) {
+  if (result) return;
+  CARMA_CHECK(result.error().message.find('\n') == std::string::npos, "an error is one line");
+}
+
+}  // namespace
+
+void FuzzShape(std::string_view bytes) {
+  const auto gpus = sim::ParseDividedShape(bytes);
+  CheckError(gpus);
+  if (!gpus) return;
+  CARMA_CHECK(!gpus->empty() && gpus->size() <= sim::kMaxServerGpus, "as many as a server holds");
+  for (const sim::ShapedGpu& gpu : *gpus) {
+    int compute = 0, memory = 0;
+    for (const sim::MigSlices& slices : gpu.mig.value_or(std::vector<sim::MigSlices>())) {
+      compute += slices.compute;
+      memory += slices.memory;
+    }
+    CARMA_CHECK(compute <= sim::kMigComputeSlices && memory <= sim::kMigMemorySlices,
+                "instances fit on their GPU");
+  }
+}
+
+void FuzzSimMps(std::string_view bytes) {
+  CheckError(simgpu::ParseMpsPercentage(bytes));
+  const auto limits = simgpu::ParseMpsMemoryLimits(bytes);
+  CheckError(limits);
+  if (limits) {
+    const auto again = simgpu::ParseMpsMemoryLimits(simgpu::FormatMpsMemoryLimits(*limits));
+    CARMA_CHECK(again && *again == *limits, "limits are written as they are read");
+  }
+  const auto welcome = simgpu::ParseMpsWelcome(bytes);
+  CheckError(welcome);
+  if (welcome) CheckError(simgpu::ParseMpsWelcome(simgpu::FormatMpsWelcome(*welcome)));
+}
+
+}  // namespace carma::fuzz
