@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 IDLE_AFTER_S = 5  # shorter than a training, so that a false alarm would show
 ANSWER_LIMIT_S = 60
+LEFT_ALONE = "not in CUDA_VISIBLE_DEVICES"
 
 
 def children(pid: int) -> List[int]:
@@ -104,7 +105,7 @@ state = "{proof.simulated_state}"
         """GPUs that the caller may not use take no tasks."""
         for gpu in self.json("gpus")["gpus"]:
             if not proof.may_use(gpu):
-                self.call("drain", str(gpu["index"]), "--reason", "not in CUDA_VISIBLE_DEVICES")
+                self.call("drain", str(gpu["index"]), "--reason", LEFT_ALONE)
 
     def call(self, *arguments: str, timeout_s: float = 60) -> str:
         return output_of([f"{self._bin}/carma", "--socket", self._socket, *arguments], timeout_s)

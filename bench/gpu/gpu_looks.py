@@ -7,7 +7,7 @@ import contextlib
 import os
 from typing import Any, Callable, Dict, List, Optional, Set
 
-from carmad import IDLE_AFTER_S, Carma
+from carmad import IDLE_AFTER_S, LEFT_ALONE, Carma
 from programs import ProofError
 
 
@@ -44,7 +44,7 @@ class GpuLooks:
 
     def _take_gpu(self, gpu: Dict[str, Any]) -> None:
         place = f"GPU {gpu['index']}"
-        if gpu["trouble"]:
+        if gpu["trouble"] and LEFT_ALONE not in gpu["trouble"]:
             self._closed.add(f"{place}: {gpu['trouble']}")
         self._alerts.update(f"{place}: {alert}" for alert in gpu["alerts"])
         self._foreign.update(

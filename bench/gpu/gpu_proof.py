@@ -72,6 +72,7 @@ class Proof:
         except nvml_watch.NoGpu as error:
             raise ProofError(f"{error}; --dry runs on simulated GPUs") from None
         self._chosen = machine.chosen_uuids(os.environ.get("CUDA_VISIBLE_DEVICES"), self.gpus)
+        self.all_gpus = len(self.gpus)
         if self._chosen is not None:
             named = tuple(self._chosen)
             self.gpus = [gpu for gpu in self.gpus if gpu.uuid.startswith(named)] or self.gpus
@@ -159,6 +160,15 @@ class Proof:
             return str(error)
         return None
 
+    def _noticed(self) -> List[str]:
+        found = machine.noticed(self.gpus, self.idle_mib, len(self.tasks))
+        if len(self.gpus) < self.all_gpus:
+            found.append(
+                f"{len(self.gpus)} of {self.all_gpus} GPUs are used (CUDA_VISIBLE_DEVICES); CARMA's "
+                "means are over all"
+            )
+        return found
+
     def _doctor(self) -> Dict[str, List[Dict[str, Any]]]:
         """What `carma doctor` found; nothing where it did not come to an end."""
         told: Dict[str, Any] = {}
@@ -178,9 +188,7 @@ class Proof:
             },
             "tasks": len(self.tasks),
             "task_seconds": self.task_seconds,
-            "noticed": []
-            if self.dry
-            else machine.noticed(self.gpus, self.idle_mib, len(self.tasks)),
+            "noticed": [] if self.dry else self._noticed(),
             "phases": {},
             "left_out": {},
         }

@@ -275,12 +275,16 @@ class Looks(unittest.TestCase):
         foreign = [{"pid": 9, "command": "python", "user": "eve"}]
         metrics = [{"name": "sm_active", "source": "gpm"}]
         carma.json.return_value = {
-            "gpus": [self.gpu([], foreign=foreign, metrics=metrics, unattributed_mib=100)]
+            "gpus": [
+                self.gpu([], foreign=foreign, metrics=metrics, unattributed_mib=100),
+                self.gpu([], index=1, trouble=f"drained by root: {carmad.LEFT_ALONE}"),
+            ]
         }
         looks.take(carma)
         text = "\n".join(proof_text.look_lines(looks.result()))
         for words in ("GPU 0: Xid 79", "GPU 0: hot", "python of eve", "at most 300 MiB"):
             self.assertIn(words, text)
+        self.assertNotIn("GPU 1", text)  # closed by us
         phases = {"streams": {"looks": looks.result()}}
         self.assertEqual(proof_text.source_lines(phases), ["told by gpm: sm_active"])
 
