@@ -22,6 +22,8 @@ class MpsClient {
   MpsClient& operator=(const MpsClient&) = delete;
 
   const MpsWelcome& welcome() const { return welcome_; }
+  // Tells the server which place of which simulated server it serves by this client.
+  void Uses(int place, const std::string& state_path) const;
   // From now on news from the server, its end too, raise this signal in this process.
   void RaiseOnNews(int signal) const;
   // What has befallen the client; stays once it is not kNone. Never blocks.

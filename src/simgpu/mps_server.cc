@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/process_id.h"
 #include "base/text.h"
 #include "simgpu/mps_control.h"
 
@@ -125,6 +126,7 @@ bool MpsServer::ServeClient(Client& client) {
     const base::Result<std::string> line = client.socket.Receive(0ms);
     if (!line) return line.error().code == base::ErrorCode::kUnavailable;
     if (*line == "join" && !client.joined) Admit(client);
+    if (line->starts_with("uses ") && client.joined) ShowItself(line->substr(5));
     if (*line == "fault" && client.joined) FaultOf(client);
     if (*line == "bye") client.terminated = true;  // it goes in order
   } while (client.socket.HasLine());
@@ -141,6 +143,28 @@ void MpsServer::Admit(Client& client) {
     client.socket.Send(FormatMpsWelcome(terms_));
     Note(fmt::format("Client {} connected", client.pid));
   }
+}
+
+// "0 /path/of/the/state": by choice it stands in the lists of the GPU's processes as the real one.
+void MpsServer::ShowItself(std::string_view place_and_path) {
+  const std::string key(place_and_path);
+  if (residencies_.contains(key) || !MpsBehaves(folders_, "resident")) return;
+  const std::size_t blank = key.find(' ');
+  const auto place = base::ParseInt(place_and_path.substr(0, blank));
+  if (blank == key.npos || !place || *place < 0 || *place >= kMaxPlaces) return;
+  const std::string path = key.substr(blank + 1);
+  if (!gpus_.contains(path)) {
+    auto attached = simgpu::Server::Attach(path);
+    if (!attached) return;
+    gpus_[path] = std::move(*attached);
+  }
+  const base::ProcessId self = base::SelfProcess();
+  std::optional<Shortage> shortage;
+  auto joined = gpus_[path]->Join({.pid = self.pid,
+                                   .start_ticks = self.start_ticks,
+                                   .shares = {{static_cast<int>(*place), kMpsServerMib, 0}}},
+                                  shortage);
+  if (joined && *joined) residencies_[key] = std::move(*joined);
 }
 
 // All clients share one context on the GPU: what breaks it breaks them all.

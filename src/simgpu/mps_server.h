@@ -4,17 +4,23 @@
 
 #include <sys/types.h>
 
+#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "simgpu/mps_wire.h"
+#include "simgpu/state.h"
 
 namespace carma::simgpu {
 
 // As NVIDIA's: 48 clients of a GPU since Volta.
 inline constexpr int kMaxMpsClients = 48;
+
+// What the server's own context takes of a GPU, in the size of the real ones.
+inline constexpr std::int64_t kMpsServerMib = 30;
 
 // One line of server.log or control.log; whoever cannot write there stays silent.
 void MpsLog(const std::string& path, std::string_view who, const std::string& text);
@@ -52,6 +58,7 @@ class MpsServer {
   // False: the client is gone.
   bool ServeClient(Client& client);
   void Admit(Client& client);
+  void ShowItself(std::string_view place_and_path);
   void FaultOf(const Client& culprit);
   void Lose(const Client& client);
   int JoinedClients() const;
@@ -61,6 +68,9 @@ class MpsServer {
   LineSocket channel_;
   MpsWelcome terms_;
   std::vector<Client> clients_;
+  // Its own places on the GPUs of its clients, where it shows itself.
+  std::map<std::string, std::unique_ptr<simgpu::Server>> gpus_;
+  std::map<std::string, std::unique_ptr<Residency>> residencies_;
   bool quit_ = false;
 };
 

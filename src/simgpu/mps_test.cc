@@ -11,9 +11,11 @@
 #include <cmath>
 
 #include "base/file.h"
+#include "base/process_id.h"
 #include "base/text.h"
 #include "simgpu/mps_client.h"
 #include "simgpu/mps_control.h"
+#include "simgpu/mps_server.h"
 #include "simgpu/test_process.h"
 #include "simgpu/test_server.h"
 
@@ -168,6 +170,30 @@ TEST_F(MpsTest, ATaskIsAClientWhereADaemonAnswersAndRunsWithoutMpsElsewhere) {
   EXPECT_EQ(client.Wait(), 143);
   EXPECT_EQ(Do("get_client_list " + server).out, "");
   EXPECT_EQ(ServerPid(), server) << "a client that leaves in order hurts nobody";
+}
+
+TEST_F(MpsTest, AServerThatIsToldToShowsItselfOnTheGpu) {
+  Behave("resident");
+  ASSERT_EQ(StartDaemon().code, 0);
+  Process client(Task());
+  AwaitWork(client);
+  const std::string server = ServerPid();
+  EXPECT_EQ(Status(), "ACTIVE");  // it hears its clients before it answers
+  std::vector<ProcessLook> others, clients;
+  ASSERT_TRUE(shared_->Processes(0, sim::Sharing::kStreams, others));
+  ASSERT_TRUE(shared_->Processes(0, sim::Sharing::kMps, clients));
+  ASSERT_EQ(others.size(), 1u);
+  EXPECT_EQ(std::to_string(others[0].pid), server);
+  EXPECT_EQ(others[0].memory_mib, kMpsServerMib);
+  ASSERT_EQ(clients.size(), 1u);
+  EXPECT_EQ(clients[0].pid, client.pid());
+  EXPECT_EQ(base::ReadProcessStat(others[0].pid)->command, "nvidia-cuda-mps");
+  client.Kill(SIGTERM);
+  client.Wait();
+  const pid_t daemon = DaemonPid();
+  EXPECT_EQ(Do("quit").code, 0);
+  AwaitEnd(daemon);
+  EXPECT_THAT(*shared_->Residents(), IsEmpty());
 }
 
 TEST_F(MpsTest, AClientGetsNoMoreMemoryThanItsLimit) {

@@ -291,6 +291,7 @@ Run::Ending Run::JoinMps() {
     return kCudaExitCode;
   }
   gpus_ = view->gpus;
+  for (const int gpu : gpus_) mps_->Uses(gpu, options_.state_path);
   limits_mib_ = view->limits_mib;
   return std::nullopt;
 }
