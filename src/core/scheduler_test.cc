@@ -238,6 +238,19 @@ TEST_F(SchedulerTest, AnEndedTaskThatAPersonSendsBackIsEstimatedAnew) {
             TaskState::kRejected);
 }
 
+TEST_F(SchedulerTest, HowAnAttemptSharesIsForgottenWithTheNextOne) {
+  PolicyConfig config;
+  config.recovery_backoff = Duration{0};
+  Begin(config, 2);
+  Run(1);
+  Handle(1, SharingChosen{TaskId{1}, 1, {SharingMethod::kMps, 2'000, 30, "full"}});
+  Handle(2, GpuHealthChanged{GpuIndex{0}, false, true, "lost"});
+  const std::vector<Action> again =
+      Handle(3, TaskExited{TaskId{1}, 1, {.kind = ExitKind::kFailed}});
+  ASSERT_EQ(Of<StartTask>(again).size(), 1U);
+  EXPECT_EQ(Of<TaskChanged>(again).back().record.sharing, Sharing{});
+}
+
 TEST_F(SchedulerTest, AnIdleTaskOfAnEarlierLifeIsEndedWhereTheRuleIsNew) {
   PolicyConfig config;
   config.idle_action = IdleAction::kEnd;
