@@ -76,12 +76,7 @@ class GpuCheck {
 
   std::vector<Finding> Run() {
     if (!facts_.info.trouble.empty()) {
-      Add(Level::kBad, base::Printable(facts_.info.trouble),
-          facts_.info.mig || facts_.info.trouble.find("MIG") != std::string::npos
-              ? "divide it as it is wanted (nvidia-smi mig), or turn MIG off (nvidia-smi -mig 0); "
-                "CARMA serves the others"
-              : "see nvidia-smi -q and the kernel's log (dmesg); a lost GPU wants a reset "
-                "(nvidia-smi -r) or a reboot; CARMA serves the others");
+      Trouble();
       return std::move(findings_);
     }
     if (!facts_.reading) {
@@ -104,6 +99,23 @@ class GpuCheck {
  private:
   void Add(Level level, std::string text, std::string remedy = "") {
     findings_.push_back({topic_, level, std::move(text), std::move(remedy)});
+  }
+
+  void Trouble() {
+    const std::string& trouble = facts_.info.trouble;
+    const auto says = [&trouble](const char* words) {
+      return trouble.find(words) != std::string::npos;
+    };
+    if (says("shares the memory of")) {
+      return Add(Level::kWarn, base::Printable(trouble),
+                 "divide it without parts of instances (nvidia-smi mig -cgi PROFILES -C)");
+    }
+    Add(Level::kBad, base::Printable(trouble),
+        says("MIG is on but it has no instance")
+            ? "divide it as it is wanted (nvidia-smi mig), or turn MIG off (nvidia-smi -mig 0); "
+              "CARMA serves the others"
+            : "see nvidia-smi -q and the kernel's log (dmesg); a lost GPU wants a reset "
+              "(nvidia-smi -r) or a reboot; CARMA serves the others");
   }
 
   void Identity() {

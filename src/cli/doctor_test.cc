@@ -198,6 +198,8 @@ TEST(DoctorGpus, OneThatCouldNotBeDescribedIsBad) {
   EXPECT_EQ(none.level, Level::kBad);
   EXPECT_EQ(none.text, "GPU GPU-a: MIG is on but it has no instance");
   EXPECT_THAT(none.remedy, HasSubstr("nvidia-smi -mig 0"));
+  (*facts.gpus)[0].info.trouble = "it shares the memory of MIG-a: only the first is used";
+  EXPECT_EQ(FirstTrouble(CheckDriver(facts, {})).level, Level::kWarn);
   (*facts.gpus)[0].info.trouble = "its memory is not told";
   EXPECT_THAT(FirstTrouble(CheckDriver(facts, {})).remedy, HasSubstr("nvidia-smi -q"));
 }
