@@ -1,12 +1,25 @@
 #include "config/activity_rule.h"
 
+#include <fmt/format.h>
+
 namespace carma::config {
 
 std::string RuleWithoutActivity(const core::PolicyConfig& policy) {
   if (policy.mapper == "exclusive") return "";
   if (!policy.sm_cap) return "tasks share it by memory alone (policy.sm_cap = false)";
-  return "NVML's coarse utilisation cannot stand in for SM activity, so no task joins another here "
-         "(policy.sm_cap)";
+  switch (policy.without_activity) {
+    case core::WithoutActivity::kUtilization:
+      return fmt::format(
+          "a task may join others while kernels ran at most {:.0f} % of the time, which SM "
+          "activity "
+          "never exceeds (policy.without_sm_activity = \"utilization\")",
+          *policy.sm_cap * 100);
+    case core::WithoutActivity::kMemory:
+      return "tasks share it by memory alone (policy.without_sm_activity = \"memory\")";
+    case core::WithoutActivity::kNever:
+      break;
+  }
+  return "no task joins another here (policy.without_sm_activity = \"never\")";
 }
 
 }  // namespace carma::config

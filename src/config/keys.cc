@@ -492,6 +492,15 @@ void AddPolicyKeys(std::vector<Key>& keys) {
   keys.push_back(Mapper());
   keys.push_back(Published());
   keys.push_back(SmCap());
+  using core::WithoutActivity;
+  keys.push_back(Choice<WithoutActivity>(
+      {"policy.without_sm_activity",
+       "What the cap looks at on a GPU that does not tell its SM activity: the share of time in "
+       "which a kernel ran (an upper bound), nothing (memory alone decides), or no task joins "
+       "another there."},
+      {"utilization", "memory", "never"},
+      {WithoutActivity::kUtilization, WithoutActivity::kMemory, WithoutActivity::kNever},
+      AT(policy.without_activity)));
   keys.push_back(Size({"policy.margin", "Free memory wanted on top of a task's estimate."},
                       AT(policy.margin_mib)));
   keys.push_back(

@@ -60,6 +60,7 @@ constexpr KeyCase kKeyCases[] = {
     {"policy.mapper", R"("lug")", R"("cleverest")"},
     {"policy.published", R"("thesis")", R"("v9")"},
     {"policy.sm_cap", "0.75", "1.5"},
+    {"policy.without_sm_activity", R"("memory")", R"("guess")"},
     {"policy.margin", R"("512M")", R"("-1G")"},
     {"policy.floor", R"("3G")", R"("three")"},
     {"policy.settle", "false", R"("perhaps")"},

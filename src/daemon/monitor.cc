@@ -32,6 +32,7 @@ core::GpuSample Monitor::Sample(const Device& device, const gpu::Reading& readin
   sample.window_from = device.window.from();
   sample.used_mib = reading.used_mib;
   sample.sm_active = device.window.SmActive();
+  sample.utilization = device.window.Utilization();
   sample.attributed = device.use.memory_told;
   sample.foreign_processes = device.use.ForeignProcesses();
   for (const auto& [id, task] : device.use.tasks) sample.tasks_mib.emplace_back(id, task.used_mib);

@@ -34,7 +34,7 @@ constexpr std::array kHappens{
               "requeue estimate sm_share"},
     VerbEntry{"estimate", 1, "", "need_mib"},
     VerbEntry{"started", 1, "", "use_mib"},
-    VerbEntry{"use", 0, "", "gpu t sm foreign_mib foreign_processes attributed"},
+    VerbEntry{"use", 0, "", "gpu t sm util foreign_mib foreign_processes attributed"},
     VerbEntry{"silent", 0, "", "gpu"},
     VerbEntry{"speaks", 0, "", "gpu"},
     VerbEntry{"health", 0, "lost", "gpu healthy text"},
@@ -100,35 +100,36 @@ PolicyOption SpanOf(std::string_view name, base::Duration core::PolicyConfig::*f
           }};
 }
 
+template <class Enum>
+PolicyOption WordOf(std::string_view name, Enum core::PolicyConfig::*field,
+                    std::vector<std::pair<std::string_view, Enum>> words) {
+  return {name, [=](core::PolicyConfig& policy, ClauseReader& in, const std::string& option) {
+            const std::string word = in.Text(option);
+            std::vector<std::string> known;
+            for (const auto& [each, value] : words) {
+              if (each == word) return static_cast<void>(policy.*field = value);
+              known.emplace_back(each);
+            }
+            in.Complain(std::string(name) + ": expected " + base::Join(known, ", "));
+          }};
+}
+
 const std::vector<PolicyOption>& PolicyOptions() {
   using Policy = core::PolicyConfig;
   static const std::vector<PolicyOption> options{
       {"sm_cap", [](Policy& policy, ClauseReader& in,
                     const std::string& option) { policy.sm_cap = in.Fraction(option); }},
-      {"recovery",
-       [](Policy& policy, ClauseReader& in, const std::string& option) {
-         const std::string mode = in.Text(option);
-         if (mode != "exclusive" && mode != "escalate") {
-           in.Complain("recovery: expected exclusive or escalate");
-         }
-         policy.recovery =
-             mode == "exclusive" ? core::RecoveryMode::kExclusive : core::RecoveryMode::kEscalate;
-       }},
-      {"idle_action",
-       [](Policy& policy, ClauseReader& in, const std::string& option) {
-         constexpr std::pair<std::string_view, core::IdleAction> kActions[] = {
-             {"tell", core::IdleAction::kTell},
-             {"share", core::IdleAction::kShare},
-             {"end", core::IdleAction::kEnd}};
-         const auto* action =
-             std::find_if(std::begin(kActions), std::end(kActions),
-                          [&](const auto& each) { return each.first == in.Text(option); });
-         if (action == std::end(kActions)) {
-           in.Complain("idle_action: expected tell, share or end");
-         } else {
-           policy.idle_action = action->second;
-         }
-       }},
+      WordOf("recovery", &Policy::recovery,
+             {{"exclusive", core::RecoveryMode::kExclusive},
+              {"escalate", core::RecoveryMode::kEscalate}}),
+      WordOf("idle_action", &Policy::idle_action,
+             {{"tell", core::IdleAction::kTell},
+              {"share", core::IdleAction::kShare},
+              {"end", core::IdleAction::kEnd}}),
+      WordOf("without_activity", &Policy::without_activity,
+             {{"utilization", core::WithoutActivity::kUtilization},
+              {"memory", core::WithoutActivity::kMemory},
+              {"never", core::WithoutActivity::kNever}}),
       Mib("margin_mib", &Policy::margin_mib),
       Mib("floor_mib", &Policy::floor_mib),
       Mib("recovery_step_mib", &Policy::recovery_step_mib),

@@ -334,6 +334,7 @@ class Player {
         static_cast<int>(in.Int("foreign_processes", 0, 1000, gpu.foreign_processes));
     gpu.attributed = in.YesNo("attributed", gpu.attributed);
     if (in.Has("sm")) gpu.sm_active = in.Fraction("sm");
+    if (in.Has("util")) gpu.utilization = in.Fraction("util");
     return {world_.Sample(index, shell_.Now())};
   }
 

@@ -14,6 +14,7 @@ core::GpuSampled ScenarioWorld::Sample(core::GpuIndex index, core::Time now) con
                          .window_from = std::max(windows_from_, now - window_),
                          .used_mib = gpu.foreign_mib,
                          .sm_active = gpu.sm_active,
+                         .utilization = gpu.utilization,
                          .attributed = gpu.attributed,
                          .foreign_processes = gpu.foreign_processes};
   for (const auto& [task, mib] : gpu.tasks_mib) {

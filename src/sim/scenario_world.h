@@ -14,6 +14,7 @@ struct ScenarioGpu {
   std::int64_t foreign_mib = 0;
   int foreign_processes = 0;
   std::optional<double> sm_active = 0.0;
+  std::optional<double> utilization;
   bool attributed = true;
   bool silent = false;  // sends no samples
 };
