@@ -482,6 +482,29 @@ TEST_F(App, CompletionKnowsEveryOptionOfSubmit) {
   }
 }
 
+TEST_F(App, CompletionOffersTheWordsThatOptionsTake) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const Ran ran = Run({"completion", shell});
+    for (const char* word : {"out_of_memory", "magm", "sm_cap=", "structural", "streams", "philly",
+                             "collocation.method", "predicted"}) {
+      EXPECT_NE(ran.out.find(word), std::string::npos) << shell << " " << word;
+    }
+  }
+}
+
+TEST_F(App, ConfigShowsTheKeysThatAreNamed) {
+  const std::string path = daemon_.dir() + "/c.toml";
+  std::ofstream(path) << "[policy]\nmapper = \"lug\"\n";
+  EXPECT_EQ(Run({"config", "show", "--config", path, "policy.mapper"}).out,
+            "[policy]\nmapper = \"lug\"\n");
+  const Ran section = Run({"config", "show", "--config", path, "idle"});
+  EXPECT_TRUE(section.out.starts_with("[idle]\n")) << section.out;
+  EXPECT_EQ(section.out.find("mapper"), std::string::npos);
+  const Ran none = Run({"config", "show", "--config", path, "policy.map"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_TRUE(none.err.starts_with("carma: 'policy.map': expected a key")) << none.err;
+}
+
 TEST_F(App, EstimateReadsASummaryFromAPipe) {
   const std::string path = daemon_.dir() + "/net.json";
   std::ofstream(path) << R"({"model":"net","input":[64],"output":[-1,64],"params":4160,)"

@@ -33,30 +33,75 @@ std::vector<std::string> NamesOf(const std::vector<VerbWords>& verbs) {
   return names;
 }
 
+// Patterns of bash's case for an option of `verb/sub`: list/*/--state|list/*/-t.
+std::string BashPatterns(const std::string& place, const OptionWords& option) {
+  std::vector<std::string> patterns;
+  if (!option.long_name.empty()) patterns.push_back(place + "/" + option.long_name);
+  if (option.letter != 0) patterns.push_back(place + "/-" + option.letter);
+  return base::Join(patterns, "|");
+}
+
+std::string BashValueCases(const std::string& place, const std::vector<OptionWords>& options) {
+  std::string cases;
+  for (const OptionWords& option : options) {
+    if (option.values.words.empty()) continue;
+    cases += fmt::format("    {}) values={}{} ;;\n", BashPatterns(place, option),
+                         ShellQuote(base::Join(option.values.words, " ")),
+                         option.values.list ? " list=yes" : "");
+  }
+  return cases;
+}
+
+// Those of its own verbs first: their pattern is the narrower one.
+std::string BashValues(const VerbWords& verb) {
+  std::string cases;
+  for (const std::string& name : verb.names) {
+    for (const VerbWords& sub : verb.verbs) {
+      for (const std::string& sub_name : sub.names)
+        cases += BashValueCases(name + "/" + sub_name, sub.options);
+    }
+    cases += BashValueCases(name + "/*", verb.options);
+  }
+  return cases;
+}
+
+std::string BashNames(const std::vector<std::string>& names) {
+  return names.empty() ? "" : " names=" + ShellQuote(base::Join(names, " "));
+}
+
 // The words of `verb/sub`; a verb is asked after its own sub-verbs, whatever stands behind it.
 std::string BashCases(const VerbWords& verb) {
   std::string cases;
   for (const std::string& name : verb.names) {
     for (const VerbWords& sub : verb.verbs) {
       for (const std::string& sub_name : sub.names) {
-        cases += fmt::format("    {}/{}) words={} ;;\n", name, sub_name,
-                             ShellQuote(OptionList(sub.options)));
+        cases += fmt::format("    {}/{}) words={}{} ;;\n", name, sub_name,
+                             ShellQuote(OptionList(sub.options)), BashNames(sub.words));
       }
     }
-    const std::string subs = base::Join(NamesOf(verb.verbs), " ");
-    cases += fmt::format("    {}/*) words={}{}{} ;;\n", name, ShellQuote(OptionList(verb.options)),
-                         subs.empty() ? "" : " names=" + ShellQuote(subs),
-                         verb.takes_files ? " files=yes" : "");
+    std::vector<std::string> names = NamesOf(verb.verbs);
+    names.insert(names.end(), verb.words.begin(), verb.words.end());
+    cases +=
+        fmt::format("    {}/*) words={}{}{} ;;\n", name, ShellQuote(OptionList(verb.options)),
+                    BashNames(names), verb.takes_files && verb.words.empty() ? " files=yes" : "");
   }
   return cases;
 }
 
 std::string Bash(const std::vector<VerbWords>& verbs, const std::vector<OptionWords>& global) {
   std::string cases;
-  for (const VerbWords& verb : verbs) cases += BashCases(verb);
+  std::string values;
+  for (const VerbWords& verb : verbs) {
+    cases += BashCases(verb);
+    values += BashValues(verb);
+  }
   return fmt::format(
       "_carma() {{\n"
       "  local current=${{COMP_WORDS[COMP_CWORD]}} verb= sub= word words= names= files= i\n"
+      "  local option=${{COMP_WORDS[COMP_CWORD-1]}} values= list= before=\n"
+      "  if [[ $current == = ]]; then current=\n"
+      "  elif [[ $option == = ]]; then option=${{COMP_WORDS[COMP_CWORD-2]}}\n"
+      "  fi\n"
       "  for ((i = 1; i < COMP_CWORD; ++i)); do\n"
       "    word=${{COMP_WORDS[i]}}\n"
       "    if [[ $word == --socket ]]; then ((++i))\n"
@@ -69,7 +114,13 @@ std::string Bash(const std::vector<VerbWords>& verbs, const std::vector<OptionWo
       "    /*) names={} ;;\n"
       "{}"
       "  esac\n"
-      "  if [[ $current == -* ]]; then\n"
+      "  case $verb/$sub/$option in\n"
+      "{}"
+      "  esac\n"
+      "  [[ -n $list && $current == *,* ]] && before=${{current%,*}},\n"
+      "  if [[ -n $values ]]; then\n"
+      "    COMPREPLY=($(compgen -P \"$before\" -W \"$values\" -- \"${{current#\"$before\"}}\"))\n"
+      "  elif [[ $current == -* ]]; then\n"
       "    COMPREPLY=($(compgen -W \"$words {}\" -- \"$current\"))\n"
       "  elif [[ -n $names ]]; then\n"
       "    COMPREPLY=($(compgen -W \"$names\" -- \"$current\"))\n"
@@ -79,14 +130,21 @@ std::string Bash(const std::vector<VerbWords>& verbs, const std::vector<OptionWo
       "  fi\n"
       "}}\n"
       "complete -o filenames -F _carma carma\n",
-      ShellQuote(base::Join(NamesOf(verbs), " ")), cases, OptionList(global));
+      ShellQuote(base::Join(NamesOf(verbs), " ")), cases, values, OptionList(global));
+}
+
+// What zsh does for a value.
+std::string ZshAction(const Choices& choices) {
+  const std::string words = base::Join(choices.words, " ");
+  if (words.empty()) return "_files";
+  return choices.list ? "_sequence compadd - " + words : "(" + words + ")";
 }
 
 // One option of zsh's _arguments, "-G", "--gpus" or both.
 std::string ZshOption(const OptionWords& option) {
   std::string help;
   for (char c : option.help) help += c == '[' || c == ']' || c == ':' ? ' ' : c;
-  const std::string value = option.takes_value ? ":value:_files" : "";
+  const std::string value = option.takes_value ? ":value:" + ZshAction(option.values) : "";
   std::string specs;
   if (option.letter != 0) {
     specs += " " + ShellQuote(fmt::format("*-{}[{}]{}", option.letter, help, value));
@@ -98,9 +156,8 @@ std::string ZshOption(const OptionWords& option) {
   return specs;
 }
 
-// The arguments of a verb that are files.
-std::string ZshFiles(const std::string& options) {
-  return fmt::format("_arguments -S{} '*:argument:_files'", options);
+std::string ZshArguments(const std::string& options, const std::vector<std::string>& words) {
+  return fmt::format("_arguments -S{} '*:argument:{}'", options, ZshAction({.words = words}));
 }
 
 // Asks for a verb, then for what that verb takes; for a verb's own verbs again. takes_files: a file
@@ -116,11 +173,11 @@ std::string ZshChoice(const std::vector<VerbWords>& verbs, const std::string& op
       descriptions += " " + QuotedLine(name + ":" + verb.help);
     }
     const std::string taken = verb.verbs.empty()
-                                  ? ZshFiles(specs + global)
+                                  ? ZshArguments(specs + global, verb.words)
                                   : ZshChoice(verb.verbs, specs + global, global, verb.takes_files);
     cases += fmt::format("    {}) {} ;;\n", base::Join(verb.names, "|"), taken);
   }
-  if (takes_files) cases += "    *) " + ZshFiles(options) + " ;;\n";
+  if (takes_files) cases += "    *) " + ZshArguments(options, {}) + " ;;\n";
   return fmt::format(
       "verbs=({})\n"
       "  _arguments -C{} '1:verb:->verb' '*::argument:->rest'\n"
@@ -153,6 +210,10 @@ std::string FishOption(const OptionWords& option) {
   if (option.letter != 0) line += fmt::format(" -s {}", option.letter);
   if (!option.long_name.empty()) line += " -l " + option.long_name.substr(2);
   if (option.takes_value) line += " -r";
+  if (!option.values.words.empty()) {
+    const std::string words = base::Join(option.values.words, " ");
+    line += " -f -a " + ShellQuote(option.values.list ? "(__fish_append , " + words + ")" : words);
+  }
   return line + " -d " + QuotedLine(option.help) + "\n";
 }
 
@@ -169,6 +230,10 @@ std::string FishVerbs(const std::vector<VerbWords>& verbs, const std::string& wh
         seen_before + "__fish_seen_subcommand_from " + base::Join(verb.names, " ");
     for (const OptionWords& option : verb.options) {
       out += "complete -c carma -n " + ShellQuote(seen) + FishOption(option);
+    }
+    if (!verb.words.empty()) {
+      out += fmt::format("complete -c carma -n {} -f -a {}\n", ShellQuote(seen),
+                         ShellQuote(base::Join(verb.words, " ")));
     }
     if (verb.verbs.empty()) continue;
     out += FishVerbs(

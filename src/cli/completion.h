@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/choices.h"
 
 namespace carma::cli {
 
@@ -13,13 +14,15 @@ struct OptionWords {
   char letter = 0;        // 0: none
   bool takes_value = false;
   std::string help;
+  Choices values = {};  // where it takes one of a few words
 };
 struct VerbWords {
   std::vector<std::string> names;  // the verb, then its aliases: "list", "ls"
   std::string help;
   std::vector<OptionWords> options;
-  std::vector<VerbWords> verbs = {};  // of `carma trace`: "info" …; empty: none
-  bool takes_files = false;           // also where it has verbs: `carma estimate FILE | evaluate`
+  std::vector<VerbWords> verbs = {};    // of `carma trace`: "info" …; empty: none
+  std::vector<std::string> words = {};  // what its arguments may be; empty: files
+  bool takes_files = false;             // also where it has verbs: `carma estimate FILE | evaluate`
 };
 
 // shell: "bash", "zsh" or "fish". The words of `global` stand before every verb. Errors: kInvalid

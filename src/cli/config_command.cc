@@ -3,8 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
+#include "base/text.h"
 #include "cli/calls.h"
 #include "cli/command.h"
 #include "cli/verbs.h"
@@ -16,7 +18,28 @@ namespace {
 struct ConfigFlags {
   std::string file;  // empty: the ordinary files
   bool origin = false;
+  std::vector<std::string> keys;  // of `show`; none: all
 };
+
+// The keys asked for, a section standing for all of its keys. Errors: kInvalid: no such key.
+base::Result<std::vector<config::KeyInfo>> Wanted(const std::vector<std::string>& words) {
+  const std::vector<config::KeyInfo> all = config::Keys();
+  if (words.empty()) return all;
+  std::vector<config::KeyInfo> wanted;
+  for (const std::string& word : words) {
+    const std::size_t before = wanted.size();
+    std::copy_if(all.begin(), all.end(), std::back_inserter(wanted),
+                 [&](const config::KeyInfo& key) {
+                   return key.name == word || key.name.starts_with(word + ".");
+                 });
+    if (wanted.size() == before) {
+      return base::Fail(base::ErrorCode::kInvalid, "'" + base::Printable(word, 60) +
+                                                       "': expected a key of the configuration, "
+                                                       "such as policy.mapper, or a section");
+    }
+  }
+  return wanted;
+}
 
 base::Result<config::Loaded> LoadFor(const ConfigFlags& flags) {
   const std::optional<std::string> file =
@@ -38,14 +61,15 @@ void RunCheck(Context& context, const ConfigFlags& flags) {
 }
 
 // As a configuration file, so that it may be kept as one.
-std::string ShowText(const config::Loaded& loaded, bool origin) {
+std::string ShowText(const config::Loaded& loaded, const std::vector<config::KeyInfo>& keys,
+                     bool origin) {
   std::size_t width = 0;
-  for (const config::KeyInfo& key : config::Keys()) {
+  for (const config::KeyInfo& key : keys) {
     const std::string name = key.name.substr(key.name.find('.') + 1);
     width = std::max(width, name.size() + loaded.origins.at(key.name).value.size() + 3);
   }
   std::string text, section;
-  for (const config::KeyInfo& key : config::Keys()) {
+  for (const config::KeyInfo& key : keys) {
     const std::size_t dot = key.name.find('.');
     if (key.name.substr(0, dot) != section) {
       text += (section.empty() ? "[" : "\n[") + key.name.substr(0, dot) + "]\n";
@@ -63,9 +87,9 @@ std::string ShowText(const config::Loaded& loaded, bool origin) {
 }
 
 // Values are written alike in TOML and JSON.
-std::string ShowJson(const config::Loaded& loaded) {
+std::string ShowJson(const config::Loaded& loaded, const std::vector<config::KeyInfo>& keys) {
   std::string text;
-  for (const config::KeyInfo& key : config::Keys()) {
+  for (const config::KeyInfo& key : keys) {
     const config::Origin& value = loaded.origins.at(key.name);
     text += (text.empty() ? "{" : ",") + JsonString(key.name) + ":{\"value\":" + value.value +
             ",\"origin\":" + JsonString(value.where) + "}";
@@ -76,7 +100,9 @@ std::string ShowJson(const config::Loaded& loaded) {
 void RunShowConfig(Context& context, const ConfigFlags& flags) {
   const base::Result<config::Loaded> loaded = LoadFor(flags);
   if (!loaded) return context.Fail(loaded.error());
-  Print(context, context.json ? ShowJson(*loaded) : ShowText(*loaded, flags.origin));
+  const auto keys = Wanted(flags.keys);
+  if (!keys) return context.Fail(keys.error());
+  Print(context, context.json ? ShowJson(*loaded, *keys) : ShowText(*loaded, *keys, flags.origin));
 }
 
 }  // namespace
@@ -87,6 +113,7 @@ void AddConfigCommand(CLI::App& app, Context& context) {
   verb->footer(
       "  carma config check --config new.toml\n"
       "  carma config show --origin\n"
+      "  carma config show policy idle.after\n"
       "Reads the files and variables that a daemon of the same user would; keys are explained in\n"
       "docs/configuration.md. Every verb also takes --json.");
   auto flags = std::make_shared<ConfigFlags>();
@@ -96,6 +123,7 @@ void AddConfigCommand(CLI::App& app, Context& context) {
     each->add_option("--config", flags->file, "this file instead of the ordinary ones")
         ->type_name("FILE");
   }
+  show->add_option("keys", flags->keys, "only these keys or sections");
   show->add_flag("--origin", flags->origin, "also where each value comes from");
   check->callback([&context, flags] { RunCheck(context, *flags); });
   show->callback([&context, flags] { RunShowConfig(context, *flags); });

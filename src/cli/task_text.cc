@@ -360,15 +360,19 @@ base::Result<std::vector<std::string>> ParseColumns(const std::string& keys) {
   for (std::string_view key : base::Split(wanted_keys, ',')) {
     const std::string wanted = base::ToLower(base::Trim(key));
     if (!FindColumn(wanted)) {
-      std::vector<std::string> known;
-      for (const ListColumn& column : ListColumns()) known.emplace_back(column.key);
-      return base::Fail(
-          base::ErrorCode::kInvalid,
-          "column '" + base::Printable(key, 40) + "': expected some of " + base::Join(known, ","));
+      return base::Fail(base::ErrorCode::kInvalid, "column '" + base::Printable(key, 40) +
+                                                       "': expected some of " +
+                                                       base::Join(ColumnKeys(), ","));
     }
     columns.push_back(wanted);
   }
   return columns;
+}
+
+std::vector<std::string> ColumnKeys() {
+  std::vector<std::string> keys;
+  for (const ListColumn& column : ListColumns()) keys.emplace_back(column.key);
+  return keys;
 }
 
 std::string ColumnHelp() {

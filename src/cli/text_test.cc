@@ -499,18 +499,33 @@ TEST(Screen, TextIsCutByCharacters) {
 }
 
 const std::vector<VerbWords> kSomeVerbs = {
-    {.names = {"list", "ls"}, .help = "List it's tasks", .options = {{"--user", 'u', true, "who"}}},
+    {.names = {"list", "ls"},
+     .help = "List it's tasks",
+     .options = {{"--user", 'u', true, "who"},
+                 {"--state", 't', true, "which", {{"queued", "running"}, true}}}},
     {.names = {"trace"},
      .help = "Traces",
      .options = {{"--all", 'a', false, "all"}},
-     .verbs = {{.names = {"info"}, .help = "Look", .options = {{"--strict", 0, false, "no"}}},
+     .verbs = {{.names = {"info"},
+                .help = "Look",
+                .options = {{"--strict", 0, false, "no"},
+                            {"--kind", 0, true, "of it", {{"philly", "pai"}, false}}}},
                {.names = {"window"}, .help = "Cut", .options = {{"--from", 0, true, "when"}}}}},
     {.names = {"estimate"},
      .help = "Predict",
      .options = {{"--batch", 'b', true, "how many"}},
      .verbs = {{.names = {"evaluate"}, .help = "Compare", .options = {}}},
      .takes_files = true},
-    {.names = {"status"}, .help = "Show", .options = {}}};
+    {.names = {"status"}, .help = "Show", .options = {}},
+    {.names = {"config"},
+     .help = "Keys",
+     .options = {},
+     .verbs = {{.names = {"show"}, .help = "Print", .options = {}, .words = {"a.b", "a.c"}}}},
+    {.names = {"shell"},
+     .help = "Pick",
+     .options = {},
+     .words = {"bash", "fish"},
+     .takes_files = true}};
 
 TEST(Completion, NamesVerbsAndOptionsInEveryShell) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
@@ -543,14 +558,24 @@ TEST(Completion, OffersSubVerbsAndTheirOptionsInBash) {
   const auto script = CompletionScript("bash", kSomeVerbs, {{"--json", 0, false, "JSON"}});
   ASSERT_TRUE(script);
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"carma ''", "list ls trace estimate status\n"},
+      {"carma ''", "list ls trace estimate status config shell\n"},
+      {"carma ls -t ''", "queued running\n"},
+      {"carma list --state r", "running\n"},
+      {"carma list --state queued,r", "queued,running\n"},
+      {"carma list --state = r", "running\n"},
+      {"carma list --state =", "queued running\n"},
+      {"carma trace info --kind p", "philly pai\n"},
+      {"carma trace info --kind philly,p", "\n"},
+      {"carma trace window --kind /dev/nul", "/dev/null\n"},
+      {"carma config show a", "a.b a.c\n"},
+      {"carma shell b", "bash\n"},
       {"carma --json st", "status\n"},
       {"carma trace ''", "info window\n"},
       {"carma --socket x trace w", "window\n"},
       {"carma trace --a", "--all\n"},
-      {"carma trace info --", "--strict --json\n"},
+      {"carma trace info --", "--strict --kind --json\n"},
       {"carma trace window --f", "--from\n"},
-      {"carma ls -", "--user -u --json\n"},
+      {"carma ls -", "--user -u --state -t --json\n"},
       {"carma trace /dev/nul", "\n"},
       {"carma estimate /dev/nul", "/dev/null\n"},
       {"carma estimate ev", "evaluate\n"},

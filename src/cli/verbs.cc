@@ -326,26 +326,32 @@ bool IsPositional(const CLI::Option* option) {
   return option->get_lnames().empty() && option->get_snames().empty();
 }
 
-std::vector<OptionWords> OptionsOf(const CLI::App& app) {
+// verb: "trace info"; empty for the options of all.
+std::vector<OptionWords> OptionsOf(const CLI::App& app, const std::string& verb) {
   std::vector<OptionWords> options;
   for (const CLI::Option* option : app.get_options()) {
     if (IsPositional(option)) continue;
-    options.push_back(
-        {.long_name = option->get_lnames().empty() ? "" : "--" + option->get_lnames()[0],
-         .letter = option->get_snames().empty() ? '\0' : option->get_snames()[0][0],
-         .takes_value = option->get_items_expected_min() > 0,
-         .help = option->get_description()});
+    OptionWords words{
+        .long_name = option->get_lnames().empty() ? "" : "--" + option->get_lnames()[0],
+        .letter = option->get_snames().empty() ? '\0' : option->get_snames()[0][0],
+        .takes_value = option->get_items_expected_min() > 0,
+        .help = option->get_description()};
+    words.values = ChoicesOf(verb, words.long_name);
+    options.push_back(std::move(words));
   }
   return options;
 }
 
-std::vector<VerbWords> VerbsOf(const CLI::App& app) {
+// above: the verb that these are verbs of, and a blank.
+std::vector<VerbWords> VerbsOf(const CLI::App& app, const std::string& above = "") {
   std::vector<VerbWords> verbs;
   for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
+    const std::string name = above + each->get_name();
     VerbWords words{.names = {each->get_name()},
                     .help = each->get_description(),
-                    .options = OptionsOf(*each),
-                    .verbs = VerbsOf(*each),
+                    .options = OptionsOf(*each, name),
+                    .verbs = VerbsOf(*each, name + " "),
+                    .words = ChoicesOf(name, "").words,
                     .takes_files = !each->get_options(&IsPositional).empty()};
     for (const std::string& alias : each->get_aliases()) words.names.push_back(alias);
     verbs.push_back(std::move(words));
@@ -360,7 +366,7 @@ void AddCompletion(CLI::App& app, Context& context) {
                            "  carma completion fish | source\n");
   verb->add_option("shell", *shell, "bash, zsh or fish")->required();
   verb->callback([&app, &context, shell] {
-    const auto script = CompletionScript(*shell, VerbsOf(app), OptionsOf(app));
+    const auto script = CompletionScript(*shell, VerbsOf(app), OptionsOf(app, ""));
     if (!script) return context.Fail(script.error());
     Print(context, *script);
   });

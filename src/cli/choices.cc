@@ -1,0 +1,116 @@
+#include "cli/choices.h"
+
+#include <array>
+
+#include "cli/task_text.h"
+#include "config/settings.h"
+#include "core/policy.h"
+#include "core/task.h"
+#include "estimate/estimator.h"
+#include "trace/job_reader.h"
+
+namespace carma::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+template <class Entries>
+Words NamesOf(const Entries& entries) {
+  Words names;
+  for (const auto& entry : entries) names.emplace_back(entry.name);
+  return names;
+}
+
+Words States() {
+  Words names{"all"};
+  for (int i = 0; i < core::kTaskStateCount; ++i)
+    names.emplace_back(core::TaskStateName(static_cast<core::TaskState>(i)));
+  return names;
+}
+
+Words ConfigKeys() {
+  return NamesOf(config::Keys());
+}
+
+// A mapper, and what the sections of the configuration that a simulated policy takes let one set.
+Words PolicyWords() {
+  Words words = NamesOf(core::Mappers());
+  for (const std::string& key : ConfigKeys()) {
+    for (const std::string_view section : {"policy.", "recovery.", "monitor."}) {
+      if (key.starts_with(section)) words.push_back(key.substr(section.size()) + "=");
+    }
+  }
+  return words;
+}
+
+Words Estimators() {
+  return NamesOf(estimate::Estimators());
+}
+
+// Columns of descriptions and catalogues.
+Words MemoryColumns() {
+  return {"oracle", "horus", "faketensor", "gpumemnet", "none"};
+}
+
+Words SimulatedEstimators() {
+  Words words = MemoryColumns();
+  for (const std::string& name : Estimators()) words.push_back(name);
+  return words;
+}
+
+struct Row {
+  std::string_view verb;  // empty: any
+  std::string_view option;
+  bool list;
+  Words (*words)();
+};
+
+constexpr std::array kRows{
+    Row{"list", "--state", true, &States},
+    Row{"list", "--format", true, &ColumnKeys},
+    Row{"estimate", "--estimator", true, &Estimators},
+    Row{"estimate evaluate", "--estimator", true, &Estimators},
+    Row{"simulate", "--estimator", false, &SimulatedEstimators},
+    Row{"simulate", "--policy", true, &PolicyWords},
+    Row{"simulate", "--collocation", false,
+        [] {
+          return Words{"mps", "streams", "mig", "exclusive"};
+        }},
+    Row{"simulate", "--published", false,
+        [] {
+          return Words{"thesis", "v2"};
+        }},
+    Row{"", "--rad-estimate", false, &MemoryColumns},
+    Row{"", "--estimate", false, &MemoryColumns},
+    Row{"", "--optimizer", false,
+        [] {
+          return Words{"sgd", "sgd-momentum", "adam", "adamw"};
+        }},
+    Row{"", "--precision", false,
+        [] {
+          return Words{"fp32", "amp", "bf16"};
+        }},
+    Row{"trace export", "--as", false,
+        [] {
+          return Words{"jobs", "tasks", "script"};
+        }},
+    Row{"config show", "", false, &ConfigKeys},
+    Row{"completion", "", false,
+        [] {
+          return Words{"bash", "zsh", "fish"};
+        }},
+};
+
+}  // namespace
+
+Choices ChoicesOf(std::string_view verb, std::string_view option) {
+  if (verb.starts_with("trace ") && option == "--format")
+    return {NamesOf(trace::TraceFormats()), false};
+  for (const Row& row : kRows) {
+    if (row.option == option && (row.verb.empty() || row.verb == verb))
+      return {row.words(), row.list};
+  }
+  return {};
+}
+
+}  // namespace carma::cli
