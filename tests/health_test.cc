@@ -69,11 +69,14 @@ TEST_F(Health, AFaultOfTheDeviceDrainsItUntilAPersonResumesIt) {
 
 TEST_F(Health, AGpuThatWasResetOpensByItself) {
   site.Start();
-  Sim({"xid", "1", "95"});
+  const auto says = [&](const std::string& why) {
+    return Eventually([&] { return Gpu(1).trouble.find(why) != std::string::npos; });
+  };
   Sim({"damage", "1", "--recovery", "drain-and-reset"});
-  ASSERT_TRUE(Comes(1, "drain"));
-  EXPECT_TRUE(Eventually([&] { return Gpu(1).trouble.find("Xid 95") != std::string::npos; }))
-      << Gpu(1).trouble;
+  ASSERT_TRUE(says("drained and reset")) << Gpu(1).trouble;
+  EXPECT_EQ(Gpu(1).state, "drain");
+  Sim({"xid", "1", "95"});
+  ASSERT_TRUE(says("Xid 95")) << Gpu(1).trouble;
   Sim({"reset", "1"});
   EXPECT_TRUE(Comes(1, "idle")) << Gpu(1).trouble;
   EXPECT_FALSE(Gpu(1).drained_by_rule);
@@ -136,11 +139,11 @@ TEST_F(Health, EverythingThatIsReadIsShown) {
   const std::int64_t on = site.AwaitState(id, "running").gpu_indices.at(0);
   ASSERT_TRUE(Eventually([&] {
     const api::GpuView gpu = Gpu(on);
-    return gpu.tasks.size() == 1 && gpu.tasks[0].sm_active.value_or(0) > 0.3;
+    return gpu.tasks.size() == 1 && gpu.tasks[0].sm_active.value_or(0) > 0.3 &&
+           gpu.tasks[0].observed_mib == 4'000;
   }));
   const api::GpuView gpu = Gpu(on);
   EXPECT_EQ(gpu.tasks[0].sm_active_by, "alone");
-  EXPECT_EQ(gpu.tasks[0].observed_mib, 4'000);
   EXPECT_GT(gpu.sm_active_p95.value_or(0), 0);
   EXPECT_GT(gpu.sm_active_ewma.value_or(0), 0);
   EXPECT_EQ(gpu.activity_source, "gpm");
@@ -153,6 +156,48 @@ TEST_F(Health, EverythingThatIsReadIsShown) {
   EXPECT_EQ(of("sm_active")->source, "gpm");
   ASSERT_NE(of("power_w"), gpu.metrics.end());
   EXPECT_EQ(of("power_w")->source, "nvml");
+}
+
+// ---- whose fault it was: at a slower pace, so that an Xid is not old on a busy machine ----
+
+class GpuFaults : public ::testing::Test {
+ protected:
+  GpuFaults() : site({.time_scale = 10, .settings = {{"monitor.sample_period", "\"1s\""}}}) {}
+  void SetUp() override { site.Start(); }
+  std::string StateOf(std::int64_t gpu) {
+    return site.Gpus().at(static_cast<std::size_t>(gpu)).state;
+  }
+  Site site;
+};
+
+TEST_F(GpuFaults, ATaskThatAFaultOfTheDeviceEndedStartsElsewhereUncharged) {
+  Gated gated(site, "gated");
+  const std::uint64_t id = gated.Submit(
+      site,
+      "[ $CARMA_ATTEMPT = 2 ] || { echo 'CUDA error: unspecified launch failure' >&2; exit 1; }");
+  ASSERT_EQ(gated.Hear(), "1");
+  const std::int64_t bad = site.AwaitState(id, "running").gpu_indices.at(0);
+  const Ran told = site.SimGpu({"xid", std::to_string(bad), "79"});
+  ASSERT_TRUE(told.Ok()) << told.Text();
+  gated.Open();
+  ASSERT_EQ(gated.Hear(), "2");
+  const api::TaskView again = site.AwaitState(id, "running");
+  EXPECT_NE(again.gpu_indices.at(0), bad);
+  EXPECT_EQ(again.ooms, 0);
+  EXPECT_TRUE(Eventually([&] { return StateOf(bad) == "drain"; }));
+  gated.Open();
+  EXPECT_EQ(site.Await(id).state, "succeeded");
+}
+
+TEST_F(GpuFaults, AProgramsOwnFaultFailsItAndTheGpuStaysOpen) {
+  const std::uint64_t id = site.Train(
+      {}, {.memory_mib = 1'000, .solo_s = 1, .more = {"--fault-at", "0.5", "--load-s", "0"}});
+  const api::TaskView task = site.Await(id);
+  EXPECT_EQ(task.state, "failed");
+  EXPECT_EQ(task.reason, "GpuFault");
+  EXPECT_EQ(task.attempt, 1);
+  EXPECT_TRUE(Eventually([&] { return StateOf(task.gpu_indices.at(0)) == "idle"; }));
+  EXPECT_THAT(site.client().Get("/metrics").value_or(""), HasSubstr("xid=\"31\"} 1"));
 }
 
 // ---- idle holders ----
