@@ -177,7 +177,7 @@ void MeasureContexts(const config::Settings& settings, const DriverFacts& driver
   }
 }
 
-Result<DiskFacts> AskDisk(std::string path) {
+Result<DiskFacts> AskDisk(std::string path, bool is_daemon_user) {
   while (!base::Exists(path) && path.size() > 1) {
     const std::size_t slash = path.rfind('/');
     path = slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
@@ -187,7 +187,8 @@ Result<DiskFacts> AskDisk(std::string path) {
   return DiskFacts{.path = path,
                    .free_bytes = std::uint64_t{disk.f_bavail} * disk.f_frsize,
                    .free_files = disk.f_favail,
-                   .counts_files = disk.f_files > 0};
+                   .counts_files = disk.f_files > 0,
+                   .writable = !is_daemon_user || ::access(path.c_str(), W_OK | X_OK) == 0};
 }
 
 ClockFacts AskClock(const DaemonFacts& daemon) {

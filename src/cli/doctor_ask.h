@@ -32,7 +32,9 @@ AssumedContext AskAssumed(api::Client& client, const std::string& gpu_type,
 void MeasureContexts(const config::Settings& settings, const DriverFacts& driver,
                      std::vector<ContextFacts>& contexts);
 
-base::Result<DiskFacts> AskDisk(std::string path);
+// Of the folder, or the nearest above it that exists. is_daemon_user: what this process may write,
+// carmad may too.
+base::Result<DiskFacts> AskDisk(std::string path, bool is_daemon_user);
 ClockFacts AskClock(const DaemonFacts& daemon);
 // Of the daemon where there is one, for it is the one that makes groups; else of this process.
 task::CgroupBase AskCgroups(const DaemonFacts& daemon);

@@ -83,8 +83,8 @@ std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFa
   std::vector<Finding> findings = CheckRights("", is_root, simulated);
   Append(CheckMps("", settings, base::GetEnv("PATH", "/usr/bin:/bin"), is_root == of_root),
          findings);
-  Append({CheckCgroups(AskCgroups(daemon), settings), CheckDisk(AskDisk(settings.state_dir)),
-          CheckClock(AskClock(daemon))},
+  Append({CheckCgroups(AskCgroups(daemon), settings),
+          CheckDisk(AskDisk(settings.state_dir, is_root == of_root)), CheckClock(AskClock(daemon))},
          findings);
   Append(CheckSettings("", settings), findings);
   Append(CheckDaemon(daemon), findings);

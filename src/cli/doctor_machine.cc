@@ -108,6 +108,11 @@ Finding CheckDisk(const base::Result<DiskFacts>& disk) {
     return {"disk", Level::kBad, base::Printable(disk.error().message),
             "make daemon.state_dir a folder that carmad can reach"};
   }
+  if (!disk->writable) {
+    return {"disk", Level::kBad,
+            base::Printable(disk->path) + " is not ours to write, where daemon.state_dir is to be",
+            "make daemon.state_dir a folder that carmad can make and write"};
+  }
   std::string text = fmt::format(
       "{} free at {}", base::FormatMib(static_cast<std::int64_t>(disk->free_bytes / kMib)),
       base::Printable(disk->path));

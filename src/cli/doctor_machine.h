@@ -25,6 +25,7 @@ struct DiskFacts {
   std::uint64_t free_bytes = 0;
   std::uint64_t free_files = 0;  // 0 with no limit: the file system counts none
   bool counts_files = true;
+  bool writable = true;  // to carmad, as far as this process can tell
 };
 Finding CheckDisk(const base::Result<DiskFacts>& disk);
 

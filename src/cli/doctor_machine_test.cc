@@ -117,6 +117,7 @@ TEST_F(DoctorMps, NeedsAFolderThatNobodyElseWrites) {
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("cannot be made or written: /run"));
   EXPECT_EQ(Worst(CheckMps(root_, settings_, "/usr/bin", false)), Level::kOk)
       << "carmad is another user, who may";
+  ::chmod((root_ + "/run").c_str(), 0755);
 }
 
 TEST_F(DoctorMps, ListsTheControlDaemonsOfCarma) {
@@ -187,6 +188,10 @@ TEST(Doctor, CgroupsDiskClockAndDaemon) {
   EXPECT_EQ(disk(50, 5'000), Level::kBad);
   EXPECT_EQ(disk(2'000, 10), Level::kBad);
   EXPECT_EQ(CheckDisk(Fail(ErrorCode::kDenied, "x")).level, Level::kBad);
+  const Finding closed = CheckDisk(
+      DiskFacts{.path = "/s", .free_bytes = 1ULL << 40, .free_files = 5'000, .writable = false});
+  EXPECT_EQ(closed.level, Level::kBad);
+  EXPECT_EQ(closed.text, "/s is not ours to write, where daemon.state_dir is to be");
 
   constexpr std::int64_t kNow = 1'790'000'000'000;
   EXPECT_EQ(CheckClock({.now_ms = kNow, .daemon_ms = kNow - 4'000}).level, Level::kOk);
