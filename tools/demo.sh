@@ -10,6 +10,8 @@ estimate=${CARMA_DEMO_ESTIMATE:-gpumemnet}
 keep=${CARMA_DEMO_DIR:-}
 work=${keep:-$(mktemp -d /tmp/carma-demo.XXXXXX)}
 mkdir -p "$work"
+# Unix sockets lie there: a short path, whatever CARMA_DEMO_DIR is.
+mps=$(mktemp -d /tmp/carma-demo-mps.XXXXXX)
 daemon=
 
 stop_daemon() {
@@ -21,6 +23,7 @@ stop_daemon() {
 cleanup() {
   [ -n "$daemon" ] && "$bin/carma" --socket "$socket" cancel --all >/dev/null 2>&1
   stop_daemon
+  rm -rf "$mps"
   [ -n "$keep" ] || rm -rf "$work"
 }
 trap cleanup EXIT
@@ -64,7 +67,9 @@ echo "2. MAGM with $estimate memory estimates, collocated under MPS"
 phase magm-mps '[policy]
 mapper = "magm"
 [collocation]
-method = "mps"' "${@:3}"
+method = "mps"
+mps_control = "'"$bin"'/carma-simmps"
+mps_dir = "'"$mps"'"' "${@:3}"
 echo
 "$bin/carma" report compare "$work/exclusive.json" "$work/magm-mps.json"
 echo
