@@ -8,11 +8,13 @@ namespace carma::gpu {
 void SteadyProbe::Keep(std::vector<DeviceInfo> devices) {
   kept_ = std::move(devices);
   numbers_.assign(kept_.size(), std::nullopt);
+  lost_.assign(kept_.size(), false);
   listed_ = false;
 }
 
 void SteadyProbe::Place(const std::vector<DeviceInfo>& listed) {
   numbers_.assign(kept_.size(), std::nullopt);
+  lost_.assign(kept_.size(), false);
   for (std::size_t i = 0; i < kept_.size(); ++i) {
     const auto found = std::ranges::find(listed, kept_[i].uuid, &DeviceInfo::uuid);
     if (found == listed.end()) {
@@ -49,7 +51,7 @@ base::Result<Reading> SteadyProbe::Read(std::size_t device, base::Time now) {
     return base::Fail(base::ErrorCode::kNotFound, "no GPU " + std::to_string(device));
   }
   if (!looked_) looked_ = now;
-  const bool missing = !numbers_[device] || !kept_[device].trouble.empty();
+  const bool missing = !numbers_[device] || !kept_[device].trouble.empty() || lost_[device];
   if (listed_ && missing && now - *looked_ >= kLookAgainSpan) {
     looked_ = now;
     if (base::Result<base::Unit> listed = List(); !listed) return std::unexpected(listed.error());
@@ -61,7 +63,9 @@ base::Result<Reading> SteadyProbe::Read(std::size_t device, base::Time now) {
     return base::Fail(base::ErrorCode::kNotFound,
                       "GPU " + kept_[device].uuid + ": " + kept_[device].trouble);
   }
-  return probe_->Read(*numbers_[device], now);
+  base::Result<Reading> reading = probe_->Read(*numbers_[device], now);
+  lost_[device] = !reading && reading.error().code == base::ErrorCode::kNotFound;
+  return reading;
 }
 
 }  // namespace carma::gpu

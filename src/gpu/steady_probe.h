@@ -24,8 +24,9 @@ class SteadyProbe : public Probe {
   // is no longer listed has a trouble that says so, and new ones are not shown.
   base::Result<std::vector<DeviceInfo>> Devices() override;
   // By the numbers of the kept list. kNotFound also for a GPU that the driver does not list; such
-  // ones, and those in trouble, are looked for every kLookAgainSpan. If that fails no GPU can be
-  // read until Devices() succeeds: kUnavailable.
+  // ones, those in trouble and lost ones (a library that saw a GPU go does not see it come back)
+  // are looked for every kLookAgainSpan. If that fails no GPU can be read until Devices() succeeds:
+  // kUnavailable.
   base::Result<Reading> Read(std::size_t device, base::Time now) override;
 
   // The list that somebody works with already, for the driver was silent when it was wanted.
@@ -38,6 +39,7 @@ class SteadyProbe : public Probe {
   std::unique_ptr<Probe> probe_;
   std::vector<DeviceInfo> kept_;
   std::vector<std::optional<std::size_t>> numbers_;  // the driver's, of each kept one
+  std::vector<bool> lost_;                           // its last reading said so
   bool listed_ = false;                              // by the driver, and it stands
   std::optional<base::Time> looked_;
 };

@@ -16,17 +16,19 @@ class ChangingProbe : public Probe {
   explicit ChangingProbe(std::vector<DeviceInfo> first) : list(std::move(first)) {}
   base::Result<std::vector<DeviceInfo>> Devices() override {
     ++lists;
+    lost = -1;
     if (list.empty()) return base::Fail(ErrorCode::kUnavailable, "no driver");
     return list;
   }
   base::Result<Reading> Read(std::size_t device, base::Time now) override {
-    if (!list.at(device).trouble.empty()) {
+    if (!list.at(device).trouble.empty() || lost == static_cast<int>(device)) {
       return base::Fail(ErrorCode::kNotFound, list[device].trouble);
     }
     return Reading{.taken = now, .used_mib = list[device].reserved_mib};
   }
   std::vector<DeviceInfo> list;
   int lists = 0;
+  int lost = -1;  // this one, until the list is made anew
 };
 
 DeviceInfo Device(const std::string& uuid, std::int64_t mark) {
@@ -101,6 +103,19 @@ TEST_F(SteadyProbeTest, OneInTroubleIsWholeAgain) {
   const DeviceInfo later = (*probe_->Devices())[1];
   EXPECT_EQ(later.total_mib, kB.total_mib) << "what was known is kept";
   EXPECT_EQ(later.trouble, "lost");
+}
+
+TEST_F(SteadyProbeTest, OneThatWasLostIsSoughtByALibraryThatBeginsAnew) {
+  ASSERT_TRUE(probe_->Devices());
+  EXPECT_EQ(Mark(1), 2);
+  driver_->lost = 1;
+  EXPECT_EQ(Refusal(1), ErrorCode::kNotFound);
+  now_ += kLookAgainSpan;
+  EXPECT_EQ(Mark(1), 2);
+  EXPECT_EQ(driver_->lists, 2);
+  now_ += kLookAgainSpan;
+  EXPECT_EQ(Mark(1), 2);
+  EXPECT_EQ(driver_->lists, 2);
 }
 
 TEST_F(SteadyProbeTest, ALookThatFailsIsNoLoss) {
