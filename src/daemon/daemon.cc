@@ -532,7 +532,10 @@ std::optional<double> RealDaemon::RecentFullness(core::GpuIndex gpu) {
 }
 
 std::vector<int> RealDaemon::RecentXids(core::GpuIndex gpu) {
-  return monitor_->RecentXids(gpu, clock_->Now());
+  const std::vector<int>& ignored = options_.settings.health.ignored_xids;
+  std::vector<int> xids = monitor_->RecentXids(gpu, clock_->Now());
+  std::erase_if(xids, [&](int xid) { return std::ranges::find(ignored, xid) != ignored.end(); });
+  return xids;
 }
 
 void RealDaemon::AfterNextReading(std::function<void()> call) {

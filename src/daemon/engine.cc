@@ -206,7 +206,7 @@ void Engine::Requeue(core::TaskId id, Done done) {
   fresh.queue = core::QueueKind::kMain;
   fresh.held = false;
   fresh.reason = {core::ReasonCode::kRequeuedByUser, "requeued by its owner"};
-  fresh.ooms = fresh.launch_failures = fresh.node_failures = 0;
+  fresh.ooms = fresh.launch_failures = fresh.node_failures = fresh.victim_restarts = 0;
   fresh.retry_free_mib.reset();
   fresh.retry_on_idle_gpu = false;
   fresh.not_before.reset();
@@ -612,7 +612,8 @@ std::optional<core::Sharing> Engine::PlainSharing(const core::StartTask& start) 
   sharing.method = mig           ? SharingMethod::kMig
                    : start.alone ? SharingMethod::kAlone
                                  : SharingMethod::kStreams;
-  if (sharing.method == SharingMethod::kStreams && options_.share_by_mps) {
+  if (sharing.method == SharingMethod::kStreams && options_.share_by_mps &&
+      options_.mps != nullptr) {
     if (start.placement.size() == 1) return std::nullopt;
     sharing.note = "It uses several GPUs, and an MPS server serves one.";
   }

@@ -203,7 +203,10 @@ void RealMpsDesk::TakeLooked(Bench& bench, const Key& who, Result<Looked> looked
                     "the MPS server has " + std::to_string(looked->clients) + " clients already"},
                    false, answer);
   }
-  if (!bench.told.empty()) base::LogInfo("mps_works_again", {{"uid", bench.control->seat().uid}});
+  if (!bench.told.empty()) {
+    base::LogInfo("mps_works_again",
+                  {{"uid", bench.control->seat().uid}, {"gpu", bench.control->seat().gpu_uuid}});
+  }
   bench.told.clear();
   bench.failures = 0;
   Note(bench, looked->server);
