@@ -34,7 +34,6 @@ struct CudaError {
 };
 inline constexpr CudaError kIllegalAddress{"CUDA_ERROR_ILLEGAL_ADDRESS",
                                            "an illegal memory access was encountered"};
-inline constexpr CudaError kLaunchFailed{"CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"};
 // Ends with a newline. The exit code that follows is kCudaExitCode.
 std::string CudaErrorText(Framework framework, const CudaError& error);
 inline constexpr int kCudaExitCode = 1;

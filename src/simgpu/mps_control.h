@@ -14,7 +14,8 @@ namespace carma::simgpu {
 // pipe directory, read anew at every step.
 inline constexpr const char* kMpsBehaviourVariable = "CARMA_SIMMPS_BEHAVIOUR";
 inline constexpr std::string_view kMpsBehaviours =
-    "refuse-start, hang-start, hang, crash, server-fails, fault, full, tolerant, resident";
+    "refuse-start, hang-start, hang, crash, server-fails, fault, full, tolerant, resident, "
+    "vague-error";
 // Words that are not in the list are no behaviour and mean nothing.
 bool MpsBehaves(const MpsFolders& folders, std::string_view word);
 

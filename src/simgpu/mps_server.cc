@@ -170,10 +170,12 @@ void MpsServer::ShowItself(std::string_view place_and_path) {
 // All clients share one context on the GPU: what breaks it breaks them all.
 void MpsServer::FaultOf(const Client& culprit) {
   Note(fmt::format("Client {} caused a fatal fault", culprit.pid));
+  const MpsError error =
+      MpsBehaves(folders_, "vague-error") ? MpsError::kLaunchFailed : MpsError::kRpcFailure;
   for (Client& client : clients_) {
     if (!client.joined) continue;
     client.affected = true;
-    if (client.pid != culprit.pid) client.socket.Send(ErrorLine(MpsError::kRpcFailure));
+    if (client.pid != culprit.pid) client.socket.Send(ErrorLine(error));
   }
 }
 

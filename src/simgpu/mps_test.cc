@@ -279,6 +279,13 @@ TEST_F(MpsTest, AFaultOfOneClientIsTheEndOfAllAndOfNewOnesUntilTheyAreGone) {
   EXPECT_EQ(quick.Wait(), 1);
   EXPECT_THAT(quick.err(),
               HasSubstr("the remote procedural call between the MPS server and the MPS client"));
+  Behave("vague-error");
+  Process third(Task());
+  AwaitWork(third);
+  Process last(broken);
+  EXPECT_EQ(last.Wait(), 1);
+  EXPECT_EQ(third.Wait(), 1);
+  EXPECT_THAT(third.err(), HasSubstr("CUDA error: unspecified launch failure"));
 }
 
 TEST_F(MpsTest, ATerminatedClientHurtsNobodyAndAKilledOneEverybody) {

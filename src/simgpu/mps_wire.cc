@@ -33,6 +33,7 @@ struct ErrorFact {
   std::string_view text;
 };
 constexpr std::array kErrorFacts{
+    ErrorFact{MpsError::kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
     ErrorFact{MpsError::kConnectionFailed, "CUDA_ERROR_MPS_CONNECTION_FAILED",
               "MPS client failed to connect to the MPS control daemon or the MPS server"},
     ErrorFact{MpsError::kRpcFailure, "CUDA_ERROR_MPS_RPC_FAILURE",
