@@ -7,21 +7,19 @@ namespace carma::gpu {
 
 void SteadyProbe::Keep(std::vector<DeviceInfo> devices) {
   kept_ = std::move(devices);
-  numbers_.assign(kept_.size(), std::nullopt);
-  lost_.assign(kept_.size(), false);
-  listed_ = false;
+  if (listed_) Place();
 }
 
-void SteadyProbe::Place(const std::vector<DeviceInfo>& listed) {
+void SteadyProbe::Place() {
   numbers_.assign(kept_.size(), std::nullopt);
   lost_.assign(kept_.size(), false);
   for (std::size_t i = 0; i < kept_.size(); ++i) {
-    const auto found = std::ranges::find(listed, kept_[i].uuid, &DeviceInfo::uuid);
-    if (found == listed.end()) {
+    const auto found = std::ranges::find(driver_list_, kept_[i].uuid, &DeviceInfo::uuid);
+    if (found == driver_list_.end()) {
       if (kept_[i].trouble.empty()) kept_[i].trouble = "the driver does not list it any more";
       continue;
     }
-    numbers_[i] = static_cast<std::size_t>(found - listed.begin());
+    numbers_[i] = static_cast<std::size_t>(found - driver_list_.begin());
     // What was known of one that cannot be described now is still the best that is known.
     if (found->trouble.empty()) {
       kept_[i] = *found;
@@ -35,8 +33,9 @@ base::Result<base::Unit> SteadyProbe::List() {
   base::Result<std::vector<DeviceInfo>> listed = probe_->Devices();
   listed_ = listed.has_value();
   if (!listed) return std::unexpected(listed.error());
-  if (kept_.empty()) kept_ = *listed;
-  Place(*listed);
+  driver_list_ = std::move(*listed);
+  if (kept_.empty()) kept_ = driver_list_;
+  Place();
   return base::Unit{};
 }
 
@@ -51,13 +50,13 @@ base::Result<Reading> SteadyProbe::Read(std::size_t device, base::Time now) {
     return base::Fail(base::ErrorCode::kNotFound, "no GPU " + std::to_string(device));
   }
   if (!looked_) looked_ = now;
-  const bool missing = !numbers_[device] || !kept_[device].trouble.empty() || lost_[device];
-  if (listed_ && missing && now - *looked_ >= kLookAgainSpan) {
-    looked_ = now;
-    if (base::Result<base::Unit> listed = List(); !listed) return std::unexpected(listed.error());
-  }
   if (!listed_) {
     return base::Fail(base::ErrorCode::kUnavailable, "the driver's list of GPUs is being awaited");
+  }
+  const bool missing = !numbers_[device] || !kept_[device].trouble.empty() || lost_[device];
+  if (missing && now - *looked_ >= kLookAgainSpan) {
+    looked_ = now;
+    if (base::Result<base::Unit> listed = List(); !listed) return std::unexpected(listed.error());
   }
   if (!numbers_[device]) {
     return base::Fail(base::ErrorCode::kNotFound,

@@ -29,15 +29,17 @@ class SteadyProbe : public Probe {
   // kUnavailable.
   base::Result<Reading> Read(std::size_t device, base::Time now) override;
 
-  // The list that somebody works with already, for the driver was silent when it was wanted.
+  // The list that is worked with: one of before, for the driver was silent when it was wanted, or
+  // that of Devices() with more of what was known of GPUs in trouble.
   void Keep(std::vector<DeviceInfo> devices);
 
  private:
   base::Result<base::Unit> List();
-  void Place(const std::vector<DeviceInfo>& listed);
+  void Place();
 
   std::unique_ptr<Probe> probe_;
   std::vector<DeviceInfo> kept_;
+  std::vector<DeviceInfo> driver_list_;
   std::vector<std::optional<std::size_t>> numbers_;  // the driver's, of each kept one
   std::vector<bool> lost_;                           // its last reading said so
   bool listed_ = false;                              // by the driver, and it stands

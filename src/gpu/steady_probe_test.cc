@@ -141,5 +141,19 @@ TEST_F(SteadyProbeTest, AListOfBeforeIsKept) {
   EXPECT_EQ(Mark(1), 1);
 }
 
+TEST_F(SteadyProbeTest, OneThatWasRecognisedIsWholeAgain) {
+  driver_->list[1] = {.uuid = "GPU-unknown-1", .trouble = "lost"};
+  ASSERT_TRUE(probe_->Devices());
+  DeviceInfo recognised = kB;
+  recognised.trouble = "lost";
+  probe_->Keep({kA, recognised, kC});
+  EXPECT_EQ(Mark(0), 1);
+  EXPECT_EQ(Refusal(1), ErrorCode::kNotFound);
+  EXPECT_EQ(Mark(2), 3);
+  driver_->list[1] = kB;
+  now_ += kLookAgainSpan;
+  EXPECT_EQ(Mark(1), 2);
+}
+
 }  // namespace
 }  // namespace carma::gpu
