@@ -387,7 +387,8 @@ void RealMpsDesk::Note(Bench& bench, const std::optional<MpsServer>& server) {
   const bool faulted = server && server->state == MpsServerState::kFault;
   if (faulted) Broke(bench, server->process, "a client's fault");
   for (const auto& [who, client] : bench.clients) {
-    const bool ended = client.server && (!server || server->process != *client.server);
+    // One that its control daemon has left behind still computes.
+    const bool ended = client.server && !base::Alive(*client.server);
     if (ended && !known(*client.server)) Broke(bench, *client.server, "it has ended");
   }
   std::erase_if(bench.broken, [&](const Broken& each) {

@@ -166,6 +166,17 @@ TEST_F(MpsDeskTest, TheFateOfThoseAtADeadServer) {
   EXPECT_TRUE(Fate(kFirst).broke);
 }
 
+TEST_F(MpsDeskTest, AServerOutlivesItsControlDaemon) {
+  ASSERT_TRUE(Seat(kFirst));
+  const auto control = task::MpsControl(fake_.setup, fake_.seat).Daemon();
+  ASSERT_TRUE(control);
+  ::kill(control->pid, SIGKILL);
+  ASSERT_TRUE(Until([&] { return !base::Alive(*control); }));
+  EXPECT_FALSE(Fate(kFirst).broke);
+  ASSERT_TRUE(Seat(kSecond));
+  EXPECT_TRUE(DaemonRuns()) << "a new one";
+}
+
 TEST_F(MpsDeskTest, TheFateOfThoseAtAFaultedServer) {
   ASSERT_TRUE(Seat(kFirst));
   ASSERT_TRUE(Seat(kSecond));
