@@ -88,15 +88,26 @@ void Monitor::Judge(std::size_t i, bool healthy, bool lost, const std::string& t
   events.push_back(core::GpuHealthChanged{static_cast<core::GpuIndex>(i), healthy, lost, text});
 }
 
+// A GPU that could not be described is unknown to the core (its name, its memory) for as long as
+// this daemon lives.
+std::optional<base::Error> Monitor::Objection(std::size_t i,
+                                              const base::Result<gpu::Reading>& answer) const {
+  const std::string& trouble = devices_[i].trouble;
+  if (!answer) {
+    return base::Error{answer.error().code, trouble.empty() ? answer.error().message : trouble};
+  }
+  if (trouble.empty()) return std::nullopt;
+  return base::Error{base::ErrorCode::kUnavailable,
+                     trouble + "; now it answers: restart carmad to use it"};
+}
+
 void Monitor::TakeError(std::size_t i, const base::Error& error, std::vector<core::Event>& events) {
   Device& device = states_[i];
   const bool gone = error.code == base::ErrorCode::kNotFound;
   device.lost_in_a_row = gone ? device.lost_in_a_row + 1 : 0;
   if (device.lost_in_a_row >= kLostReadings) device.away = true;
   device.Interrupt();
-  const std::string& trouble = devices_[i].trouble;
-  Judge(i, false, device.lost_in_a_row == kLostReadings, trouble.empty() ? error.message : trouble,
-        events);
+  Judge(i, false, device.lost_in_a_row == kLostReadings, error.message, events);
 }
 
 void Monitor::Device::Interrupt() {
@@ -190,8 +201,8 @@ std::vector<core::Event> Monitor::Take(base::Time now,
   std::vector<core::Event> events;
   std::vector<pid_t> seen;
   for (std::size_t i = 0; i < states_.size() && i < round.size(); ++i) {
-    if (!round[i]) {
-      TakeError(i, round[i].error(), events);
+    if (const std::optional<base::Error> error = Objection(i, round[i])) {
+      TakeError(i, *error, events);
       continue;
     }
     gpu::Reading reading = *round[i];

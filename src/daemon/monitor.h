@@ -130,6 +130,9 @@ class Monitor {
     bool unattributed_alert = false;
   };
   using Round = std::vector<base::Result<gpu::Reading>>;
+  // Why the answer cannot be used; empty: it is a reading.
+  std::optional<base::Error> Objection(std::size_t i,
+                                       const base::Result<gpu::Reading>& answer) const;
   void TakeError(std::size_t i, const base::Error& error, std::vector<core::Event>& events);
   void TakeReading(std::size_t i, const gpu::Reading& reading, base::Time now,
                    Attribution& attribution);

@@ -244,6 +244,12 @@ TEST(Monitor, ADeviceThatCouldNotBeDescribedIsClosedWithThatReason) {
   EXPECT_EQ(std::get<core::GpuHealthChanged>(events[1]).text, "it is lost");
   EXPECT_TRUE(monitor.Fresh(core::GpuIndex{0}));
   EXPECT_FALSE(monitor.Fresh(core::GpuIndex{1}));
+  const std::vector<core::Event> later =
+      monitor.Take(base::FromMs(2'000), {WithXids(2, {}), WithXids(2, {})}, attribution);
+  ASSERT_EQ(later.size(), 2U);
+  EXPECT_FALSE(std::get<core::GpuHealthChanged>(later[1]).healthy);
+  EXPECT_EQ(monitor.Troubles(), Words{});
+  EXPECT_EQ(monitor.DriverState(), "GPU 1: it is lost; now it answers: restart carmad to use it");
 }
 
 // ---- alerts ----
