@@ -62,13 +62,6 @@ struct TrainingOptions {
 // say. Installs signal handlers. Progress goes to stdout, complaints to stderr.
 int RunTraining(const TrainingOptions& options);
 
-// The places of a list that a CUDA program would see, in its own order; like CUDA it stops at the
-// first entry that names none. Numbers count GPUs, or what stands at their place in the list; a
-// divided GPU stands for its first instance, and who sees an instance sees nothing else. Errors:
-// kInvalid: a GPU twice.
-base::Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& places,
-                                           std::string_view visible_devices);
-
 // CLOCK_BOOTTIME of the calling process's start, finer than the kernel's ticks of 10 ms, which are
 // seconds on a server whose time runs fast.
 std::int64_t ProcessStartNs();

@@ -15,6 +15,7 @@
 #include "base/unique_fd.h"
 #include "simgpu/test_process.h"
 #include "simgpu/test_server.h"
+#include "simgpu/visible_gpus.h"
 
 namespace carma::simgpu {
 namespace {
