@@ -710,9 +710,8 @@ std::vector<std::string> RealDaemon::Troubles() const {
   if (!driver_trouble_.empty()) troubles.push_back("driver: " + driver_trouble_);
   if (engine_ && !engine_->store_trouble().empty())
     troubles.push_back("store: " + engine_->store_trouble());
-  if (monitor_ && driver_trouble_.empty() && monitor_->DriverState() != "ok")
-    troubles.push_back(monitor_->DriverState());
-  if (monitor_) {
+  // A silent driver is the trouble of each of its GPUs.
+  if (monitor_ && driver_trouble_.empty()) {
     for (std::string& trouble : monitor_->Troubles()) troubles.push_back(std::move(trouble));
   }
   return troubles;

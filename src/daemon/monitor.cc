@@ -381,6 +381,7 @@ std::vector<std::string> Monitor::Troubles() const {
   std::vector<std::string> troubles;
   for (std::size_t i = 0; i < states_.size(); ++i) {
     const std::string gpu = "GPU " + std::to_string(i);
+    if (!states_[i].healthy) troubles.push_back(gpu + ": " + states_[i].trouble);
     if (options_.health.drain && !states_[i].drain_told.empty())
       troubles.push_back(gpu + " takes no new tasks: " + states_[i].drain_told);
     for (const std::string& alert : Alerts(static_cast<core::GpuIndex>(i)))

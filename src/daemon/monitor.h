@@ -89,7 +89,7 @@ class Monitor {
   const std::map<int, std::uint64_t>& XidCounts(core::GpuIndex gpu) const;
   // "ok" or the first trouble.
   std::string DriverState() const;
-  // Alerts and drains by rule of all GPUs, with their numbers.
+  // What is wrong with the GPUs, one by one: unreadable, drained by rule, alerts.
   std::vector<std::string> Troubles() const;
 
  private:

@@ -248,8 +248,8 @@ TEST(Monitor, ADeviceThatCouldNotBeDescribedIsClosedWithThatReason) {
       monitor.Take(base::FromMs(2'000), {WithXids(2, {}), WithXids(2, {})}, attribution);
   ASSERT_EQ(later.size(), 2U);
   EXPECT_FALSE(std::get<core::GpuHealthChanged>(later[1]).healthy);
-  EXPECT_EQ(monitor.Troubles(), Words{});
-  EXPECT_EQ(monitor.DriverState(), "GPU 1: it is lost; now it answers: restart carmad to use it");
+  EXPECT_EQ(monitor.Troubles(),
+            Words{"GPU 1: it is lost; now it answers: restart carmad to use it"});
 }
 
 // ---- alerts ----
