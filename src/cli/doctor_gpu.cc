@@ -300,6 +300,7 @@ Division DivisionOf(const std::vector<GpuFacts>& gpus) {
 
 std::string CountedProfiles(const std::map<std::string, int>& profiles) {
   std::vector<std::string> pieces;
+  pieces.reserve(profiles.size());
   for (const auto& [profile, count] : profiles) {
     pieces.push_back(fmt::format("{} x {}", count, base::Printable(profile, 40)));
   }
@@ -323,6 +324,7 @@ std::vector<Finding> CheckGpu(std::size_t index, const DriverFacts& driver,
 
 std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings& settings) {
   std::vector<Finding> findings;
+  findings.reserve(driver.pending_mig.size() + 2);
   for (const gpu::PendingMigMode& pending : driver.pending_mig) {
     findings.push_back(
         {"mig", Level::kWarn,

@@ -76,11 +76,11 @@ struct OwnDaemons {
 OwnDaemons FindOwn(const std::string& root, const std::string& mps_dir) {
   OwnDaemons own;
   for (const std::string& user : FoldersIn(root + mps_dir).names) {
-    const std::string of_user = root + mps_dir + "/" + user;
+    const std::string of_user = fmt::format("{}{}/{}", root, mps_dir, user);
     const Listing seats = FoldersIn(of_user);
     if (seats.hidden) ++own.hidden;
     for (const std::string& seat : seats.names) {
-      const std::string pipes = of_user + "/" + seat;
+      const std::string pipes = fmt::format("{}/{}", of_user, seat);
       if (!base::Exists(pipes + kPidFile)) continue;
       const std::optional<std::int64_t> pid = LivingDaemon(root, pipes);
       if (pid)

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -14,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -25,8 +25,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
-
-extern char** environ;
 
 namespace carma::gpu {
 namespace {
@@ -88,9 +86,10 @@ CudaApi ResolveCuda(void* library) {
   return api;
 }
 
-void Say(std::string_view word, const std::string& rest) {
-  (void)base::WriteAll(STDOUT_FILENO,
-                       fmt::format("{}{}\n", word, base::Printable(rest, kMaxLine / 2)));
+// False: the parent has gone, which shows soon enough.
+bool Say(std::string_view word, const std::string& rest) {
+  const std::string line = fmt::format("{}{}\n", word, base::Printable(rest, kMaxLine / 2));
+  return base::WriteAll(STDOUT_FILENO, line).has_value();
 }
 
 // The steps up to the context, and what stopped them.
@@ -391,7 +390,7 @@ int HoldContext() {
   const CudaApi api = ResolveCuda(library);
   Making making(api);
   if (!making.Make()) return 1;
-  Say(kMade, making.Pci());
+  if (!Say(kMade, making.Pci())) return 1;
   char byte = 0;
   while (::read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR) {
   }
