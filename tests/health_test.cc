@@ -158,6 +158,14 @@ TEST_F(Health, EverythingThatIsReadIsShown) {
   EXPECT_EQ(of("power_w")->source, "nvml");
 }
 
+TEST_F(Health, WhereNobodyCountsActivityTheRuleIsTold) {
+  site.Set("monitor.source", "\"dcgm\"");
+  site.Start(true, {.environment = {{"PATH", site.out_dir()}}});  // without dcgmi
+  ASSERT_TRUE(Eventually([&] { return Gpu(0).activity_source == "none"; }));
+  EXPECT_FALSE(Gpu(0).sm_active);
+  EXPECT_THAT(Gpu(0).activity_rule, HasSubstr("policy.without_sm_activity"));
+}
+
 // ---- whose fault it was: at a slower pace, so that an Xid is not old on a busy machine ----
 
 class GpuFaults : public ::testing::Test {

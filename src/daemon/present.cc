@@ -81,9 +81,12 @@ void AddActivity(core::GpuIndex gpu, const Engine& engine, const Monitor& monito
 
 void AddStrangers(const GpuUse& use, api::GpuView& view) {
   view.unattributed_mib = use.unattributed_mib;
-  for (const Stranger& stranger : use.strangers)
+  for (const Stranger& stranger : use.strangers) {
+    // It works for others, and so is not counted among the foreign processes.
+    const char* role = stranger.mps_server ? "MPS server: " : "";
     view.foreign.push_back(
-        {stranger.pid, stranger.face.user, stranger.face.command, stranger.used_mib});
+        {stranger.pid, stranger.face.user, role + stranger.face.command, stranger.used_mib});
+  }
 }
 
 api::GpuView PresentOne(const core::GpuView& gpu, Engine& engine, const Monitor& monitor,
