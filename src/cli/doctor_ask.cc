@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "cli/verbs.h"
 #include "estimate/calibration.h"
 #include "estimate/estimator.h"
 #include "gpu/cuda_context.h"
@@ -126,7 +127,7 @@ DriverFacts AskDriver(const config::Settings& settings) {
 }
 
 Result<DriverFacts> AskRecording(const std::string& path) {
-  const Result<std::string> text = base::ReadFile(path, gpu::kMaxRecordingBytes);
+  const Result<std::string> text = ReadNamed(path, gpu::kMaxRecordingBytes);
   if (!text) return std::unexpected(text.error());
   const Result<gpu::Recording> recording = gpu::ParseRecording(*text);
   if (!recording) return base::Wrap(recording.error(), path);

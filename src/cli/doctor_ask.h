@@ -19,8 +19,8 @@ gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings);
 
 // Gives a driver that hangs 20 s; what hangs then is left to the end of the process.
 DriverFacts AskDriver(const config::Settings& settings);
-// The last answers of a recording, which somebody else's machine gave. Errors: as ReadFile and
-// ParseRecording.
+// The last answers of a recording, which somebody else's machine gave. Errors: as ReadNamed() and
+// ParseRecording().
 base::Result<DriverFacts> AskRecording(const std::string& path);
 
 // What estimates count for a process on GPUs of a type, as the daemon knows it; as shipped, where

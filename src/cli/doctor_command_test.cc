@@ -136,7 +136,7 @@ TEST_F(DoctorCommand, MistakesAreOneLine) {
     int exit_code;
     const char* says;
   } cases[] = {
-      {{"--replay", folder_ + "/nothing"}, 1, "nothing"},
+      {{"--replay", folder_ + "/nothing"}, 2, "nothing"},
       {{"--replay", folder_ + "/c.toml"}, 2, "line 1"},
       {{"--record", folder_ + "/no/folder", "--seconds", "1"}, 1, "no/folder"},
       {{"--record", "f", "--seconds", "0"}, 2, "--seconds"},
