@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -22,7 +23,7 @@ constexpr std::array<std::string_view, 8> kBars{"▁", "▂", "▃", "▄", "▅
 
 std::string_view Bar(double value, double full) {
   const double part = full > 0 ? std::clamp(value / full, 0.0, 1.0) : 0;
-  return kBars[static_cast<std::size_t>(part * (kBars.size() - 1) + 0.5)];
+  return kBars[static_cast<std::size_t>(std::lround(part * (kBars.size() - 1)))];
 }
 
 // One character per span of the question, a blank where nothing is known.
@@ -110,9 +111,7 @@ std::string HistoryBars(const api::GpuHistoryView& gpu, std::int64_t total_mib,
       "Mem peak", gpu, span,
       [](const Point& p) { return std::optional(p.used_peak_mib.value_or(p.used_mib)); },
       static_cast<double>(total_mib),
-      [](const Extremes& of) {
-        return base::FormatMib(static_cast<std::int64_t>(of.highest + 0.5));
-      });
+      [](const Extremes& of) { return base::FormatMib(std::llround(of.highest)); });
   out += BarLine(
       "Power", gpu, span, [](const Point& p) { return p.power_w; }, 0,
       [](const Extremes& of) { return fmt::format("{:.0f}W", of.Mean().value_or(0)); });

@@ -1,6 +1,7 @@
 #include "cli/task_text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <tuple>
 
@@ -307,7 +308,7 @@ void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   facts.Add("Sharing", SharingText(task));
   facts.Add(task.sharing.empty() ? "Sharing" : "", base::Printable(task.sharing_note, 400));
   if (task.sm_share) {
-    const int percent = static_cast<int>(*task.sm_share * 100 + 0.5);
+    const long percent = std::lround(*task.sm_share * 100);
     facts.Add("SMs asked", "at most " + std::to_string(percent) + "% of each GPU's");
   }
   if (IsIdle(task)) {
