@@ -214,6 +214,9 @@ class IdleHolders : public Health {
  protected:
   IdleHolders() {
     site.Set("idle.after", "\"5m\"");
+    // Ten of these without a look are a gap, which a busy machine must not make.
+    site.Set("monitor.sample_period", "\"1m\"");
+    site.Set("monitor.window", "\"2m\"");
     site.Set("idle.notify", "[\"/bin/sh\", \"-c\", \"cat >> " + told() + "\"]");
   }
   std::string told() const { return site.out_dir() + "/told"; }

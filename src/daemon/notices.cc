@@ -37,6 +37,7 @@ class SpawnPlan {
     ::posix_spawnattr_init(&attributes);
     ::posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
     ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    ::posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
     ::posix_spawn_file_actions_addchdir_np(&files, "/");
     sigset_t none, all;
     ::sigemptyset(&none);

@@ -1,5 +1,6 @@
 #include "daemon/notices.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -16,7 +17,9 @@ namespace {
 using base::Result;
 using base::Unit;
 using std::chrono::milliseconds;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr milliseconds kLong{60'000};
 
@@ -41,14 +44,17 @@ class NoticesTest : public ::testing::Test {
 
 TEST_F(NoticesTest, TheProgramReadsOneLineAndSeesACleanEnvironment) {
   ::setenv("CARMA_TEST_SECRET", "x", 1);
-  const Result<Unit> ran = RunNotice(
-      Shell("cat > " + Path("line") + "; env > " + Path("env") + "; pwd > " + Path("pwd")),
-      "{\"task\":7}", kLong, -1);
+  const base::UniqueFd left(::fcntl(STDIN_FILENO, F_DUPFD, 700));  // open for children too
+  const Result<Unit> ran =
+      RunNotice(Shell("cat > " + Path("line") + "; env > " + Path("env") + "; pwd > " +
+                      Path("pwd") + "; ls /proc/$$/fd > " + Path("files") + "; true"),
+                "{\"task\":7}", kLong, -1);
   ASSERT_TRUE(ran) << ran.error().message;
   EXPECT_EQ(Text("line"), "{\"task\":7}\n");
   EXPECT_THAT(Text("env"), HasSubstr("PATH="));
-  EXPECT_THAT(Text("env"), ::testing::Not(HasSubstr("CARMA_TEST_SECRET")));
+  EXPECT_THAT(Text("env"), Not(HasSubstr("CARMA_TEST_SECRET")));
   EXPECT_EQ(Text("pwd"), "/\n");
+  EXPECT_THAT(Text("files"), AllOf(HasSubstr("0\n"), Not(HasSubstr(std::to_string(left.get())))));
 }
 
 TEST_F(NoticesTest, AFailureSaysWhatHappened) {
