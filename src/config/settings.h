@@ -30,9 +30,9 @@ struct Settings {
       socket;  // default /run/carma/carmad.sock, rootless $XDG_RUNTIME_DIR/carma/carmad.sock
   std::string state_dir;  // default /var/lib/carma, rootless $XDG_STATE_HOME/carma
   unsigned socket_mode = 0666;
-  std::string log_level = "info";
-  std::optional<int> http_port;  // read-only pages on loopback
   int keep_finished_days = 90;
+  std::string log_level = "info";
+  std::optional<int> http_port;     // read-only pages on loopback
   std::vector<std::string> admins;  // user names besides root and the daemon's own
   // [policy], [recovery]: core::PolicyConfig; "published" = "thesis" | "v2" replaces the rules by
   // the original's
@@ -40,13 +40,13 @@ struct Settings {
   core::PolicyConfig policy;
   // [collocation]
   CollocationMethod collocation = CollocationMethod::kStreams;
+  int mps_clients = 48;  // an MPS server with so many takes no further task
   std::string mps_control = "nvidia-cuda-mps-control";  // in $PATH, or an absolute path
   // Folder of the pipes and logs of MPS servers; default /run/carma/mps, rootless
   // $XDG_RUNTIME_DIR/carma/mps.
   std::string mps_dir;
-  int mps_clients = 48;          // a server with so many takes no further task
-  bool mps_memory_limit = true;  // no process may take more than its task was promised, plus margin
   base::Duration mps_timeout{10'000};  // real time; a control daemon that takes longer is given up
+  bool mps_memory_limit = true;  // no process may take more than its task was promised, plus margin
   // [monitor]
   gpu::ActivitySource activity_source = gpu::ActivitySource::kAuto;  // "auto", "nvml", "dcgm"
   base::Duration sample_period{1'000};

@@ -64,6 +64,11 @@ Entry ToEntry(std::vector<std::string> path, const toml::node& node) {
   return entry;
 }
 
+bool IsSection(const std::string& name) {
+  return std::any_of(AllKeys().begin(), AllKeys().end(),
+                     [&](const Key& known) { return known.name.starts_with(name + "."); });
+}
+
 void Flatten(const toml::table& table, const std::vector<std::string>& above,
              std::vector<Entry>& entries) {
   for (const auto& [key, node] : table) {
@@ -72,13 +77,11 @@ void Flatten(const toml::table& table, const std::vector<std::string>& above,
     const toml::table* inner = node.as_table();
     if (inner != nullptr && !inner->empty()) {
       Flatten(*inner, path, entries);
-    } else if (inner == nullptr || !above.empty()) {
-      entries.push_back(ToEntry(std::move(path), node));
-    } else if (std::none_of(AllKeys().begin(), AllKeys().end(), [&](const Key& known) {
-                 return known.name.starts_with(path.front() + ".");
-               })) {
-      entries.push_back(ToEntry(std::move(path), node));  // an empty section that does not exist
+      continue;
     }
+    // An empty section says nothing, unless it does not exist.
+    const bool empty_section = inner != nullptr && above.empty() && IsSection(path.front());
+    if (!empty_section) entries.push_back(ToEntry(std::move(path), node));
   }
 }
 
