@@ -167,6 +167,7 @@ std::optional<pid_t> Attribution::MainPid(core::TaskId task) const {
 
 std::vector<core::TaskId> Attribution::Tasks() const {
   std::vector<core::TaskId> tasks;
+  tasks.reserve(roots_.size());
   for (const auto& [task, root] : roots_) tasks.push_back(task);
   return tasks;
 }

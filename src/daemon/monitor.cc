@@ -41,10 +41,11 @@ core::GpuSample Monitor::Sample(const Device& device, const gpu::Reading& readin
 
 void Monitor::AddUsage(Device& device, const gpu::Reading& reading) {
   if (!device.usage) {
-    Usage& first = device.usage.emplace();
+    Usage first;
     first.from = first.last = reading.taken;
     first.first_energy_j = first.last_energy_j = reading.energy_j;
     first.used_peak_mib = reading.used_mib;
+    device.usage = first;
     return;
   }
   Usage& usage = *device.usage;
@@ -385,7 +386,7 @@ std::vector<std::string> Monitor::Troubles() const {
     if (options_.health.drain && !states_[i].drain_told.empty())
       troubles.push_back(gpu + " takes no new tasks: " + states_[i].drain_told);
     for (const std::string& alert : Alerts(static_cast<core::GpuIndex>(i)))
-      troubles.push_back(gpu + ": " + alert);
+      troubles.push_back(std::string(gpu).append(": ").append(alert));
   }
   return troubles;
 }
