@@ -57,13 +57,15 @@ std::string CheckLine(const CheckedTask& task) {
 
 std::string GpuName(const GpuView& gpu) {
   const std::string name = base::Printable(gpu.name, 60);
-  return gpu.mig_profile.empty() ? name : name + " MIG " + base::Printable(gpu.mig_profile, 40);
+  // Most drivers name the profile themselves.
+  const bool told = name.find(gpu.mig_profile) != std::string::npos;
+  return told ? name : name + " MIG " + base::Printable(gpu.mig_profile, 40);
 }
 
 std::string TroubleText(const GpuView& gpu) {
   const std::string why = base::Printable(gpu.trouble);
   if (!gpu.drained_by_rule) return why;
-  return why.empty() ? "closed by rule" : "closed by rule: " + why;
+  return why.empty() ? "by rule" : "by rule: " + why;
 }
 
 std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {

@@ -252,11 +252,13 @@ TEST_F(Text, GpuTableMarksInstancesClosedGpusAndIdleHolders) {
        .alerts = {"3.0G are in use by nobody"},
        .drained_by_rule = true},
       {.index = 1, .name = "A100", .state = "drain", .trouble = "drained by ann: new fan"},
-      {.index = 2, .name = "A100", .state = "idle", .mig_profile = "3g.20gb"}};
+      {.index = 2, .name = "A100", .state = "idle", .mig_profile = "3g.20gb"},
+      {.index = 3, .name = "A100 MIG 1g.5gb", .state = "idle", .mig_profile = "1g.5gb"}};
   const std::string table = GpuTable(gpus, {});
-  EXPECT_THAT(table, ::testing::HasSubstr("42 bob (idle)  (closed by rule: Xid 79)  ! 3.0G are"));
+  EXPECT_THAT(table, ::testing::HasSubstr("42 bob (idle)  (by rule: Xid 79)  ! 3.0G are"));
   EXPECT_THAT(table, ::testing::HasSubstr("  (drained by ann: new fan)\n"));
   EXPECT_THAT(table, ::testing::HasSubstr("A100 MIG 3g.20gb  idle"));
+  EXPECT_THAT(table, ::testing::HasSubstr("A100 MIG 1g.5gb   idle"));
 }
 
 api::GpuView SomeGpu() {
@@ -306,7 +308,7 @@ TEST_F(Text, GpuDetailsNameTheSourceOfEverything) {
 GPU 0 H100 MIG 3g.40gb: drng
   UUID          GPU-1
   MIG instance  3g.40gb of GPU-0
-  Closed        closed by rule: Xid 79
+  Closed        by rule: Xid 79
   Alert         3.0G are in use by nobody
   Memory        20.0G of 80.0G in use, 24.0G promised, 14.6G free for a new task
                 512M kept by the driver
