@@ -12,9 +12,6 @@ namespace {
 
 using Kind = gpu::ContextTrouble::Kind;
 
-// More than frameworks' versions differ by; predictions of small tasks would be off by it.
-constexpr std::int64_t kSlackMib = 150;
-
 // Answers of cuInit and of the making of a context that an administrator can do something about.
 struct KnownCode {
   int code;
@@ -78,17 +75,12 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
                               cost.of_process ? "" : " as growth of the GPU's memory in use",
                               AssumedText(assumed)),
                   ""};
-  const bool shipped = assumed.taught_by.empty();
-  const std::int64_t beyond_mib = assumed.mib - cost.mib;
-  // What was learned here is more than the context by what the libraries really take.
-  if (beyond_mib >= -kSlackMib && (!shipped || beyond_mib <= kSlackMib)) return finding;
+  // How much the libraries take beyond the context only finished tasks can tell.
+  const std::int64_t libraries_mib = assumed.mib - cost.mib;
+  if (libraries_mib >= 0) return finding;
   finding.level = Level::kWarn;
-  finding.text +=
-      beyond_mib < 0
-          ? fmt::format(": {} MiB less than the bare context, so that predictions are too low",
-                        -beyond_mib)
-          : fmt::format(": right if the libraries take the other {} MiB, else predictions are off",
-                        beyond_mib);
+  finding.text += fmt::format(
+      ": {} MiB less than the bare context, so that predictions are too low", -libraries_mib);
   finding.remedy = assumed.learns
                        ? "nothing but to run tasks with a summary: five that finish teach CARMA "
                          "the value of this server (docs/estimators.md)"

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "config/activity_rule.h"
 #include "gpu/counters.h"
 #include "gpu/health.h"
 
@@ -143,28 +144,25 @@ class GpuCheck {
     if (facts_.info.mig) return NoActivityOfInstances();
     std::string text = "nobody counts SM activity";
     if (!driver_.dcgm_trouble.empty()) text += " (" + base::Printable(driver_.dcgm_trouble) + ")";
-    if (!settings_.policy.sm_cap) {
-      return Add(Level::kWarn, text + "; tasks share it by memory alone (policy.sm_cap = false)",
-                 "install DCGM 3 or newer, so that `dcgmi dmon -e 1002` shows numbers");
-    }
-    Add(Level::kWarn,
-        text +
-            "; NVML's coarse utilisation cannot stand in for it, so no task joins another here "
-            "(policy.sm_cap)",
-        "install DCGM 3 or newer, so that `dcgmi dmon -e 1002` shows numbers; or set policy.sm_cap "
-        "= false to share by memory alone");
+    if (const std::string rule = config::RuleWithoutActivity(settings_.policy); !rule.empty())
+      text += "; " + rule;
+    Add(Level::kWarn, text,
+        "install DCGM 3 or newer, so that `dcgmi dmon -e 1002` shows numbers; else see "
+        "policy.without_sm_activity");
   }
 
   // DCGM's counts of instances cannot be told apart (docs/gpus.md), so that it is no remedy.
   void NoActivityOfInstances() {
     const std::string text = "nobody counts SM activity of instances before Hopper";
-    if (!settings_.policy.share_mig) return Add(Level::kOk, text + "; one task at a time");
-    if (!settings_.policy.sm_cap) {
-      return Add(Level::kOk, text + "; tasks share it by memory alone (policy.sm_cap = false)");
+    const core::PolicyConfig& policy = settings_.policy;
+    if (!policy.share_mig) return Add(Level::kOk, text + "; one task at a time");
+    if (!policy.sm_cap || policy.without_activity == core::WithoutActivity::kMemory) {
+      return Add(Level::kOk, text + "; " + config::RuleWithoutActivity(policy));
     }
-    Add(Level::kWarn,
-        text + ": no task joins another here, in spite of collocation.share_mig (policy.sm_cap)",
-        "set collocation.share_mig = false, or policy.sm_cap = false to share by memory alone");
+    // Their coarse utilisation is not told either.
+    Add(Level::kWarn, text + ": no task joins another here, in spite of collocation.share_mig",
+        "set collocation.share_mig = false, or policy.without_sm_activity = \"memory\" to share by "
+        "memory alone");
   }
 
   std::string Rule() const {

@@ -72,7 +72,9 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
   const Case cases[] = {
       {"nobody counts",
        [](gpu::Reading& r, config::Settings&) { r.counters = gpu::CounterSource::kNone; },
-       Level::kWarn, "nobody counts SM activity (dcgmi cannot be started); NVML's coarse"},
+       Level::kWarn,
+       "nobody counts SM activity (dcgmi cannot be started); a task may join others while "
+       "kernels ran at most 80 % of the time"},
       {"nobody counts, and nobody asks",
        [](gpu::Reading& r, config::Settings& s) {
          r.counters = gpu::CounterSource::kNone;
