@@ -326,7 +326,8 @@ base::Result<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls) {
   return all;
 }
 
-base::Result<base::Unit> FindNvmlDevicesAgain(NvmlCalls& calls, std::vector<NvmlDevice*> devices) {
+base::Result<base::Unit> FindNvmlDevicesAgain(NvmlCalls& calls,
+                                              std::span<NvmlDevice* const> devices) {
   if (!devices.empty() && !calls.api.by_uuid) {
     return base::Fail(base::ErrorCode::kUnavailable,
                       "NVML was reloaded; GPUs must be listed again");

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,8 @@ struct NvmlDevice {
 base::Result<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls);
 
 // After the driver was loaded anew: handles of its earlier life mean nothing. Errors: as above.
-base::Result<base::Unit> FindNvmlDevicesAgain(NvmlCalls& calls, std::vector<NvmlDevice*> devices);
+base::Result<base::Unit> FindNvmlDevicesAgain(NvmlCalls& calls,
+                                              std::span<NvmlDevice* const> devices);
 
 struct MemoryUse {
   std::int64_t total_mib = 0;
