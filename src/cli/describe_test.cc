@@ -70,7 +70,7 @@ TEST_F(DescribeTest, ABinaryIsACommandAndAScriptWithoutInterpreterIsExplained) {
   EXPECT_NE(refused.error().message.find("#!"), std::string::npos) << refused.error().message;
   const auto missing = Spec({}, {dir_ + "/none.sh"}, false);
   ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(missing.error().code, base::ErrorCode::kInvalid);
   EXPECT_TRUE(Spec({}, {dir_ + "/none.sh"}, true)) << "behind -- it is a command like any other";
 }
 
@@ -93,7 +93,7 @@ TEST_F(DescribeTest, RadFilesAreReadAndMissingOnesNamed) {
   EXPECT_EQ(spec->batch_size, 32);
   const auto missing = Spec({}, {dir_ + "/none.rad"}, false);
   ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(missing.error().code, base::ErrorCode::kInvalid);
   EXPECT_FALSE(Spec({}, {path, "surplus"}, false));
 }
 

@@ -75,7 +75,7 @@ TEST_F(Reports, AreComparedFromFiles) {
   const Ran broken = Run({"report", "compare", one, Write("broken.json", "{")});
   EXPECT_EQ(broken.exit_code, kExitUsage);
   EXPECT_THAT(broken.err, HasSubstr("broken.json"));
-  EXPECT_EQ(Run({"report", "compare", "/nowhere.json"}).exit_code, kExitFailure);
+  EXPECT_EQ(Run({"report", "compare", "/nowhere.json"}).exit_code, kExitUsage);
   EXPECT_EQ(Run({"report", "compare"}).exit_code, kExitUsage);
 }
 
@@ -159,7 +159,7 @@ TEST_F(Reports, ConfigCheckNamesTheMistakeAndConfigShowCanBeReadAgain) {
   ran = Run({"config", "check", "--config", bad});
   EXPECT_EQ(ran.exit_code, kExitUsage);
   EXPECT_THAT(ran.err, HasSubstr(bad + ":2: policy.sm_cap: expected fraction"));
-  EXPECT_EQ(Run({"config", "check", "--config", "/nowhere.toml"}).exit_code, kExitFailure);
+  EXPECT_EQ(Run({"config", "check", "--config", "/nowhere.toml"}).exit_code, kExitUsage);
 
   ran = Run({"config", "show", "--origin", "--config", good});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
