@@ -199,10 +199,11 @@ void Engine::Requeue(core::TaskId id, Done done) {
   if (!stored) return done(std::unexpected(stored.error()));
   Result<core::TaskRecord> record = Restore(*stored);
   if (!record) return done(std::unexpected(record.error()));
-  // From the start: what earlier attempts taught is kept (peak, attempt number), their failures are
-  // not held against it.
+  // From the start, with an estimate of what is known today: what earlier attempts taught is kept
+  // (peak, attempt number), their failures are not held against it.
   core::TaskRecord fresh = std::move(*record);
-  fresh.state = core::TaskState::kQueued;
+  fresh.state = core::TaskState::kSubmitted;
+  fresh.estimate.reset();
   fresh.queue = core::QueueKind::kMain;
   fresh.held = false;
   fresh.reason = {core::ReasonCode::kRequeuedByUser, "requeued by its owner"};
@@ -216,6 +217,7 @@ void Engine::Requeue(core::TaskId id, Done done) {
   fresh.launched.reset();
   fresh.started.reset();
   fresh.ended.reset();
+  fresh.idle_since.reset();
   Collect({core::TaskChanged{fresh}});
   Post(core::TaskRestored{std::move(fresh)}, std::move(done));
 }

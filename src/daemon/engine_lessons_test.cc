@@ -210,6 +210,24 @@ TEST_F(LessonTest, RunningOutTeachesALowerLimitAndTheRetryThePeak) {
   EXPECT_EQ(Kept().back().measured_mib, 7'700);
 }
 
+TEST_F(LessonTest, ARequeuedTaskIsEstimatedWithWhatIsKnownToday) {
+  const core::TaskId id = Submit();
+  Run(id, 4'800, base::Duration(60'000));
+  End(id, 0);
+  engine_->Requeue(id, [](Result<base::Unit> done) { EXPECT_TRUE(done); });
+  engine_->Turn();
+  ASSERT_EQ(jobs_.size(), 1U);
+  EXPECT_EQ(jobs_.front().id, id);
+  EXPECT_FALSE(store_->Get(id)->record.estimate);
+  EstimateResult result;
+  result.id = result.forecast.task = id;
+  result.estimate = core::Estimate{4'900, "history", 4'800};
+  engine_->TakeEstimate(std::move(result));
+  engine_->Turn();
+  EXPECT_EQ(started_, 2) << "attempts are counted on";
+  EXPECT_EQ(store_->Get(id)->record.estimate->method, "history");
+}
+
 TEST_F(LessonTest, TheCalibrationIsForgottenDurably) {
   const core::TaskId id = Submit();
   Run(id, 4'800, base::Duration(60'000));
