@@ -115,7 +115,7 @@ TEST_F(BadSubmission, ScriptsAreRefusedWithFileAndLine) {
   };
   for (const auto& each : kCases)
     ExpectRefusal(site.Carma({"submit", Write("bad.sh", each.text)}), 2, each.pieces, each.what);
-  ExpectRefusal(site.Carma({"submit", "missing.sh"}), 1, {"missing.sh"}, "a missing script");
+  ExpectRefusal(site.Carma({"submit", "missing.sh"}), 2, {"missing.sh"}, "a missing script");
 }
 
 TEST_F(BadSubmission, RadFilesAreRefusedWithFileAndLine) {
@@ -136,7 +136,7 @@ TEST_F(BadSubmission, RadFilesAreRefusedWithFileAndLine) {
   };
   for (const auto& each : kCases)
     ExpectRefusal(site.Carma({"submit", Write("bad.rad", each.text)}), 2, {"bad.rad"}, each.what);
-  ExpectRefusal(site.Carma({"submit", "missing.rad"}), 1, {"missing.rad"}, "a missing file");
+  ExpectRefusal(site.Carma({"submit", "missing.rad"}), 2, {"missing.rad"}, "a missing file");
 }
 
 TEST_F(BadSubmission, TheDaemonItselfRefusesWhatOtherClientsSend) {
