@@ -384,7 +384,8 @@ Result<std::unique_ptr<Residency>> Server::Join(const Arrival& arrival,
   const int slot = FreeSlot(state.world);
   if (slot < 0) return Fail(ErrorCode::kUnavailable, "the simulated server is full of processes");
   InitRobustMutex(state.lives[slot]);
-  ::pthread_mutex_trylock(&state.lives[slot]);  // new and known to nobody: it cannot fail, nor wait
+  // New and known to nobody: it can neither fail nor wait.
+  CARMA_CHECK(::pthread_mutex_trylock(&state.lives[slot]) == 0, "a new mutex is free");
   Place(state.world, slot, arrival);
   Changed();
   return std::unique_ptr<Residency>(new Residency(*this, slot));
