@@ -27,7 +27,8 @@ constexpr std::size_t kMaxPage = 10'000;
 constexpr int kMaxWaitS = 3600;
 constexpr base::Duration kUsualHistory{std::chrono::hours(1)};
 constexpr std::int64_t kUsualHistoryPoints = 60;
-// Of so far back the roll-ups are read on the loop: a few milliseconds.
+// Of so far back the roll-ups are read on the loop: 23 ms for eight GPUs in a build without
+// optimisation.
 constexpr base::Duration kHistoryReadAtOnce{std::chrono::hours(6)};
 // A reading holds for so many sampling periods at most.
 constexpr int kPeriodsOfAReading = 10;
