@@ -100,12 +100,14 @@ std::vector<std::string> Environment(const MpsOrder& order, const UserInfo& user
   environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   environment["CUDA_VISIBLE_DEVICES"] = order.seat.gpu_uuid;
   std::vector<std::string> block;
+  block.reserve(environment.size());
   for (const auto& [name, value] : environment) block.push_back(name + "=" + value);
   return block;
 }
 
 std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
   for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
   pointers.push_back(nullptr);
   return pointers;

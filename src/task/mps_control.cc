@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -131,6 +130,7 @@ Result<Child> Child::Spawn(const std::string& shim, const std::vector<std::strin
   std::vector<std::string> texts{shim, "--mps"};
   texts.insert(texts.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
+  argv.reserve(texts.size() + 1);
   for (std::string& text : texts) argv.push_back(text.data());
   argv.push_back(nullptr);
   char path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
@@ -194,7 +194,7 @@ Result<std::string> FindProgram(const std::string& name) {
   }
   const std::string path = base::GetEnv("PATH", "/usr/local/bin:/usr/bin:/bin");
   for (const std::string_view folder : base::Split(path, ':')) {
-    const std::string program = std::string(folder) + "/" + name;
+    std::string program = std::string(folder) + "/" + name;
     if (folder.starts_with('/') && ::access(program.c_str(), X_OK) == 0) return program;
   }
   return Fail(ErrorCode::kNotFound,
