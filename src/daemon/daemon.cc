@@ -87,6 +87,7 @@ class LateProbe : public gpu::Probe {
       Result<gpu::LoadedProbe> loaded = gpu::LoadProbe(options_);
       if (!loaded) return std::unexpected(loaded.error());
       loaded_ = std::move(*loaded);
+      if (!kept_.empty()) loaded_.probe->Keep(std::move(kept_));
     }
     Result<std::vector<gpu::DeviceInfo>> devices = loaded_.probe->Devices();
     const std::string trouble = loaded_.dcgm_trouble ? loaded_.dcgm_trouble() : "";
@@ -98,10 +99,16 @@ class LateProbe : public gpu::Probe {
       return base::Fail(ErrorCode::kUnavailable, "the driver's library is not loaded");
     return loaded_.probe->Read(device, now);
   }
+  // From here on GPUs have the numbers of this list, whatever the driver lists.
+  void Keep(std::vector<gpu::DeviceInfo> devices) {
+    if (loaded_.probe) return loaded_.probe->Keep(std::move(devices));
+    kept_ = std::move(devices);
+  }
 
  private:
   gpu::ProbeOptions options_;
   gpu::LoadedProbe loaded_;
+  std::vector<gpu::DeviceInfo> kept_;  // until there is a library
 };
 
 class RealDaemon : public Daemon, public Engine::Host {
@@ -173,7 +180,7 @@ class RealDaemon : public Daemon, public Engine::Host {
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<api::Server> unix_server_;
   std::unique_ptr<api::Server> tcp_server_;
-  std::shared_ptr<gpu::Probe> probe_;
+  std::shared_ptr<LateProbe> probe_;
   std::unique_ptr<EstimateDesk> desk_;
   // False at the end: a worker need not go on.
   std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
@@ -318,6 +325,7 @@ void RealDaemon::TakeDevices(Result<std::vector<gpu::DeviceInfo>> devices) {
     devices = base::Fail(ErrorCode::kUnavailable, "the driver knows no GPU");
   if (devices) {
     driver_trouble_.clear();
+    *devices = Recognised(std::move(*devices), KnownGpus(options_.settings.state_dir));
     KeepKnownGpus(options_.settings.state_dir, *devices);
     if (!engine_) StartEngine(std::move(*devices));
     Sample();
@@ -372,6 +380,8 @@ void RealDaemon::StartEngine(std::vector<gpu::DeviceInfo> devices) {
                           {"total_mib", device.total_mib},
                           {"sm_activity", device.reports_sm_activity}});
   }
+  // By the thread that reads, for it may be in the driver just now.
+  probe_worker_.Do([probe = probe_, devices] { probe->Keep(devices); });
   const config::Settings& settings = options_.settings;
   monitor_ = std::make_unique<Monitor>(
       std::move(devices), MonitorOptions{.window = settings.window,

@@ -89,15 +89,15 @@ void Monitor::Judge(std::size_t i, bool healthy, bool lost, const std::string& t
   events.push_back(core::GpuHealthChanged{static_cast<core::GpuIndex>(i), healthy, lost, text});
 }
 
-// A GPU that could not be described is unknown to the core (its name, its memory) for as long as
-// this daemon lives.
+// A GPU that could not be described, nor was known from before, is unknown to the core (its name,
+// its memory) for as long as this daemon lives.
 std::optional<base::Error> Monitor::Objection(std::size_t i,
                                               const base::Result<gpu::Reading>& answer) const {
   const std::string& trouble = devices_[i].trouble;
   if (!answer) {
     return base::Error{answer.error().code, trouble.empty() ? answer.error().message : trouble};
   }
-  if (trouble.empty()) return std::nullopt;
+  if (trouble.empty() || devices_[i].total_mib > 0) return std::nullopt;
   return base::Error{base::ErrorCode::kUnavailable,
                      trouble + "; now it answers: restart carmad to use it"};
 }

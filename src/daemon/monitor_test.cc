@@ -252,6 +252,18 @@ TEST(Monitor, ADeviceThatCouldNotBeDescribedIsClosedWithThatReason) {
             Words{"GPU 1: it is lost; now it answers: restart carmad to use it"});
 }
 
+TEST(Monitor, ADeviceKnownFromBeforeIsUsedAsSoonAsItAnswers) {
+  gpu::DeviceInfo lost = Device("GPU-b");
+  lost.trouble = "it is lost";
+  Monitor monitor({Device("GPU-a"), lost}, MonitorOptions{});
+  Attribution attribution;
+  monitor.Take(base::FromMs(1'000),
+               {WithXids(1, {}), base::Fail(ErrorCode::kNotFound, "no such GPU")}, attribution);
+  EXPECT_EQ(monitor.Troubles(), Words{"GPU 1: it is lost"});
+  monitor.Take(base::FromMs(2'000), {WithXids(2, {}), WithXids(2, {})}, attribution);
+  EXPECT_EQ(monitor.Troubles(), Words{});
+}
+
 // ---- alerts ----
 
 TEST(MonitorAlerts, MemoryOfNobodyForAWholeWindowIsToldUntilItFalls) {
