@@ -77,7 +77,7 @@ Call Enter(const char* function) {
   return call;
 }
 
-Call Enter(const char* function, Device device, bool arguments, Takes takes) {
+Call EnterPlace(const char* function, Device device, Takes takes) {
   Call call;
   call.server = TheServer();
   if (!call.server) {
@@ -86,7 +86,7 @@ Call Enter(const char* function, Device device, bool arguments, Takes takes) {
   }
   const auto offset =
       reinterpret_cast<std::uintptr_t>(device) - reinterpret_cast<std::uintptr_t>(&handles[0]);
-  if (!arguments || offset >= static_cast<std::size_t>(call.server->place_count())) {
+  if (offset >= static_cast<std::size_t>(call.server->place_count())) {
     call.code = kInvalidArgument;
     return call;
   }
@@ -107,17 +107,15 @@ Return CopyText(const std::string& text, char* target, std::uint32_t size) {
   return kSuccess;
 }
 
-Return Look(const Call& call, GpuLook& look) {
-  if (call.code != kSuccess) return call.code;
+Return LookNow(const Call& call, GpuLook& look) {
   const base::Result<GpuLook> now = call.server->Look(call.gpu);
   if (!now) return FromError(now.error());
   look = *now;
   return kSuccess;
 }
 
-Return LookCondition(const Call& call, simgpu::Condition& condition) {
-  if (call.code != kSuccess) return call.code;
-  const base::Result<simgpu::Condition> now = call.server->ConditionOf(call.gpu);
+Return LookConditionNow(const Call& call, Condition& condition) {
+  const base::Result<Condition> now = call.server->ConditionOf(call.gpu);
   if (!now) return FromError(now.error());
   condition = *now;
   return kSuccess;

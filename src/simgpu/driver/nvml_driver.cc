@@ -44,7 +44,7 @@ Return ListProcesses(const Call& call, sim::Sharing sharing, std::uint32_t* coun
   const bool fits = *count >= needed && (lines != nullptr || needed == 0);
   *count = needed;
   if (!fits) return kInsufficientSize;
-  for (std::size_t i = 0; i < found.size(); ++i) {
+  for (std::uint32_t i = 0; i < needed; ++i) {
     const auto& place = call.server->places()[static_cast<std::size_t>(found[i].gpu)];
     const bool part = !place.parent_uuid.empty();
     lines[i] = {static_cast<std::uint32_t>(found[i].pid),

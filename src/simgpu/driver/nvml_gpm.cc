@@ -61,6 +61,7 @@ void FillMetric(GpmMetric& metric, const Sample& first, const Sample& second) {
 Return TakeSample(const Call& call, GpmSample sample) {
   GpuLook look;
   if (const Return code = Look(call, look); code != kSuccess) return code;
+  if (!sample) return kInvalidArgument;
   SampleOf(sample) = {true,
                       Lies(call, FaultKind::kNanActivity),
                       look.now_s,
