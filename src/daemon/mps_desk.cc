@@ -4,6 +4,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <condition_variable>
+#include <mutex>
 #include <utility>
 
 #include "base/log.h"
@@ -27,6 +29,10 @@ constexpr int kMostDoublings = 5;
 // Clients of one fault are told within moments of each other.
 constexpr auto kBlameSpan = std::chrono::seconds(30);
 constexpr auto kCloseLimit = std::chrono::seconds(3);
+constexpr auto kCloseSpare = std::chrono::seconds(2);  // to end what did not end by itself
+// What an answer that came at the last moment still takes to arrive.
+constexpr auto kSpare = std::chrono::milliseconds(500);
+constexpr const char* kNoAnswer = "the MPS control daemon does not answer";
 
 using Key = std::pair<core::TaskId, int>;
 
@@ -97,6 +103,9 @@ class RealMpsDesk : public MpsDesk {
   void Do(Bench& bench, std::function<T(const MpsControl&)> job,
           std::function<void(Bench&, T)> then);
   void Later(std::function<void()> call);
+  // True for who asks first: the worker with its answer, or the end of the time, which then calls
+  // `late`. A worker may be busy with others, or hang in what a user's processes do to it.
+  std::function<bool()> FirstWithin(std::chrono::nanoseconds limit, std::function<void()> late);
   void TakeLooked(Bench& bench, const Key& who, Result<Looked> looked, const Seated& answer);
   void Refused(Bench& bench, const Key& who, const base::Error& why, bool back_off,
                const Seated& answer);
@@ -104,9 +113,14 @@ class RealMpsDesk : public MpsDesk {
   void Broke(Bench& bench, const base::ProcessId& server, std::string_view how);
   static MpsFate FateOf(const Bench& bench, const Key& who);
   void KeepLooking(Bench& bench);
+  void Probe(Bench& bench);
   void EndSoon(Bench& bench);
   void EndNow(Bench& bench);
-  MpsControl::Deadline Limit() const { return Clock::now() + options_.timeout; }
+  // Calls unless the timer was moved or the bench is gone. (A timer that has gone off and waits for
+  // its turn does not see its bench go.)
+  void After(asio::steady_timer& timer, std::chrono::nanoseconds span, const Bench& bench,
+             void (RealMpsDesk::*call)(Bench&));
+  static BenchKey KeyOf(const Bench& bench);
 
   std::shared_ptr<asio::io_context> loop_;
   MpsDeskOptions options_;
@@ -114,21 +128,53 @@ class RealMpsDesk : public MpsDesk {
   std::map<Key, BenchKey> seats_;
   // What a worker or a timer posts is dropped once this is gone.
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  bool finding_ = false;
+  Worker finder_;  // of what an earlier daemon left
 };
 
 RealMpsDesk::~RealMpsDesk() {
   alive_.reset();
+  if (finding_) finder_.DeclareStuck();
   for (auto& [key, bench] : benches_) {
     if (bench->jobs > 0) bench->worker.DeclareStuck();
   }
+}
+
+RealMpsDesk::BenchKey RealMpsDesk::KeyOf(const Bench& bench) {
+  return {bench.control->seat().uid, bench.control->seat().gpu_uuid};
+}
+
+std::function<bool()> RealMpsDesk::FirstWithin(std::chrono::nanoseconds limit,
+                                               std::function<void()> late) {
+  auto timer = std::make_shared<asio::steady_timer>(
+      *loop_, std::chrono::duration_cast<Clock::duration>(limit));
+  auto first = [timer, open = std::make_shared<bool>(true)] {
+    timer->cancel();
+    return std::exchange(*open, false);
+  };
+  timer->async_wait(
+      [first, late = std::move(late), alive = std::weak_ptr<int>(alive_)](const auto& error) {
+        if (!error && !alive.expired() && first()) late();
+      });
+  return first;
+}
+
+void RealMpsDesk::After(asio::steady_timer& timer, std::chrono::nanoseconds span,
+                        const Bench& bench, void (RealMpsDesk::*call)(Bench&)) {
+  timer.expires_after(std::chrono::duration_cast<Clock::duration>(span));
+  timer.async_wait([this, call, key = KeyOf(bench),
+                    alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
+    if (error || alive.expired()) return;
+    if (const auto found = benches_.find(key); found != benches_.end())
+      (this->*call)(*found->second);
+  });
 }
 
 template <class T>
 void RealMpsDesk::Do(Bench& bench, std::function<T(const MpsControl&)> job,
                      std::function<void(Bench&, T)> then) {
   ++bench.jobs;
-  const BenchKey key{bench.control->seat().uid, bench.control->seat().gpu_uuid};
-  bench.worker.Do([this, key, control = bench.control, loop = loop_,
+  bench.worker.Do([this, key = KeyOf(bench), control = bench.control, loop = loop_,
                    alive = std::weak_ptr<int>(alive_), job = std::move(job),
                    then = std::move(then)] {
     auto answer = std::make_shared<T>(job(*control));
@@ -179,18 +225,22 @@ void RealMpsDesk::Seat(const MpsClient& client, Seated answer) {
       answer(Fail(ErrorCode::kUnavailable, why));
     });
   }
+  const auto first = FirstWithin(options_.timeout + kSpare, [this, who, answer] {
+    Bench* its = Find(who);
+    if (its == nullptr) return answer(Fail(ErrorCode::kUnavailable, kNoAnswer));
+    Refused(*its, who, {ErrorCode::kUnavailable, kNoAnswer}, true, answer);
+  });
   Do<Result<Looked>>(
       bench,
-      [limit = options_.timeout](const MpsControl& control) -> Result<Looked> {
-        const MpsControl::Deadline deadline = Clock::now() + limit;
+      [deadline = Clock::now() + options_.timeout](const MpsControl& control) -> Result<Looked> {
         const Result<MpsServer> server = control.Ready(deadline);
         if (!server) return std::unexpected(server.error());
         const Result<std::vector<pid_t>> clients = control.Clients(*server, deadline);
         if (!clients) return std::unexpected(clients.error());
         return Looked{*server, clients->size()};
       },
-      [this, who, answer = std::move(answer)](Bench& its, Result<Looked> looked) {
-        TakeLooked(its, who, std::move(looked), answer);
+      [this, who, first, answer = std::move(answer)](Bench& its, Result<Looked> looked) {
+        if (first()) TakeLooked(its, who, std::move(looked), answer);
       });
 }
 
@@ -209,6 +259,7 @@ void RealMpsDesk::TakeLooked(Bench& bench, const Key& who, Result<Looked> looked
   }
   bench.told.clear();
   bench.failures = 0;
+  bench.not_before = {};
   Note(bench, looked->server);
   if (const auto client = bench.clients.find(who); client != bench.clients.end()) {
     client->second = {looked->server->process, Clock::now()};
@@ -272,15 +323,11 @@ void RealMpsDesk::Leave(core::TaskId id, int attempt) {
 void RealMpsDesk::EndSoon(Bench& bench) {
   bench.probe.cancel();
   bench.probing = false;
-  bench.linger.expires_after(std::chrono::duration_cast<Clock::duration>(options_.linger));
-  bench.linger.async_wait(
-      [this, &bench, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
-        if (error || alive.expired() || !bench.clients.empty()) return;
-        EndNow(bench);
-      });
+  After(bench.linger, options_.linger, bench, &RealMpsDesk::EndNow);
 }
 
 void RealMpsDesk::EndNow(Bench& bench) {
+  if (!bench.clients.empty()) return;
   bench.linger.cancel();
   Do<bool>(
       bench,
@@ -293,44 +340,68 @@ void RealMpsDesk::EndNow(Bench& bench) {
         // back-off is kept in mind.
         if (!its.clients.empty() || its.jobs > 0) return;
         if (Clock::now() < its.not_before) return EndSoon(its);
-        benches_.erase({its.control->seat().uid, its.control->seat().gpu_uuid});
+        benches_.erase(KeyOf(its));
       });
 }
 
 void RealMpsDesk::Drain(const std::string& gpu_uuid) {
   for (auto& [key, bench] : benches_) {
-    if (key.second == gpu_uuid && bench->clients.empty()) EndNow(*bench);
+    if (key.second == gpu_uuid) EndNow(*bench);
   }
 }
 
 void RealMpsDesk::TakeOver(const std::vector<std::string>& gpu_uuids) {
-  for (const task::MpsSeat& seat : task::FindMpsSeats(options_.setup, gpu_uuids)) {
-    Bench& bench = BenchOf(seat);
-    if (bench.clients.empty()) EndSoon(bench);
-  }
+  finding_ = true;
+  finder_.Do([this, setup = options_.setup, gpu_uuids, loop = loop_,
+              alive = std::weak_ptr<int>(alive_)] {
+    auto seats =
+        std::make_shared<const std::vector<task::MpsSeat>>(task::FindMpsSeats(setup, gpu_uuids));
+    asio::post(*loop, [this, alive, seats] {
+      if (alive.expired()) return;
+      finding_ = false;
+      for (const task::MpsSeat& seat : *seats) {
+        Bench& bench = BenchOf(seat);
+        if (bench.clients.empty()) EndSoon(bench);
+      }
+    });
+  });
 }
 
+// All at once, on their workers: no seat may hold up the others, nor the end of the daemon.
 void RealMpsDesk::Close() {
+  struct Left {
+    std::mutex mutex;
+    std::condition_variable less;
+    int benches = 0;
+  };
+  const auto left = std::make_shared<Left>();  // shared with workers that hang
   const MpsControl::Deadline deadline = Clock::now() + kCloseLimit;
+  std::vector<Bench*> closing;
   for (auto& [key, bench] : benches_) {
-    if (bench->clients.empty()) bench->control->Quit(deadline);
+    if (bench->clients.empty()) closing.push_back(bench.get());
   }
+  left->benches = static_cast<int>(closing.size());
+  for (Bench* bench : closing) {
+    bench->worker.Do([left, deadline, control = bench->control] {
+      control->Quit(deadline);
+      const std::lock_guard lock(left->mutex);
+      --left->benches;
+      left->less.notify_all();
+    });
+  }
+  std::unique_lock lock(left->mutex);
+  const auto all = [&] { return left->benches == 0; };
+  if (left->less.wait_until(lock, deadline + kCloseSpare, all)) return;
+  for (Bench* bench : closing) bench->worker.DeclareStuck();
 }
 
 void RealMpsDesk::TakeOff(core::TaskId id, int attempt, std::function<bool(pid_t)> its,
                           std::function<void()> done) {
   Bench* bench = Find({id, attempt});
   if (bench == nullptr) return Later(std::move(done));
-  // Whichever comes first, the end of the work or of the time.
-  auto call = std::make_shared<std::function<void()>>(std::move(done));
-  auto limit = std::make_shared<asio::steady_timer>(*loop_, options_.terminate_limit);
-  const auto once = [call, limit] {
-    limit->cancel();
-    if (const auto now = std::exchange(*call, nullptr)) now();
+  const auto once = [first = FirstWithin(options_.terminate_limit, done), done] {
+    if (first()) done();
   };
-  limit->async_wait([once, alive = std::weak_ptr<int>(alive_)](const auto& error) {
-    if (!error && !alive.expired()) once();
-  });
   const MpsControl::Deadline deadline = Clock::now() + options_.terminate_limit;
   struct Found {
     MpsServer server;
@@ -401,29 +472,28 @@ void RealMpsDesk::Note(Bench& bench, const std::optional<MpsServer>& server) {
 
 void RealMpsDesk::KeepLooking(Bench& bench) {
   if (std::exchange(bench.probing, true)) return;
-  bench.probe.expires_after(std::chrono::duration_cast<Clock::duration>(options_.probe));
-  bench.probe.async_wait(
-      [this, &bench, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
-        if (error || alive.expired()) return;
-        bench.probing = false;
-        if (bench.clients.empty()) return;
-        using Look = Result<std::optional<MpsServer>>;
-        Do<Look>(
-            bench,
-            [limit = options_.timeout](const MpsControl& control) {
-              return control.Look(Clock::now() + limit);
-            },
-            [this](Bench& its, Look looked) {
-              if (looked) {
-                Note(its, *looked);
-              } else if (its.told != looked.error().message) {
-                its.told = looked.error().message;
-                base::LogWarn("mps_silent", {{"uid", its.control->seat().uid},
-                                             {"gpu", its.control->seat().gpu_uuid},
-                                             {"why", its.told}});
-              }
-              if (!its.clients.empty()) KeepLooking(its);
-            });
+  After(bench.probe, options_.probe, bench, &RealMpsDesk::Probe);
+}
+
+void RealMpsDesk::Probe(Bench& bench) {
+  bench.probing = false;
+  if (bench.clients.empty()) return;
+  using Look = Result<std::optional<MpsServer>>;
+  Do<Look>(
+      bench,
+      [limit = options_.timeout](const MpsControl& control) {
+        return control.Look(Clock::now() + limit);
+      },
+      [this](Bench& its, Look looked) {
+        if (looked) {
+          Note(its, *looked);
+        } else if (its.told != looked.error().message) {
+          its.told = looked.error().message;
+          base::LogWarn("mps_silent", {{"uid", its.control->seat().uid},
+                                       {"gpu", its.control->seat().gpu_uuid},
+                                       {"why", its.told}});
+        }
+        if (!its.clients.empty()) KeepLooking(its);
       });
 }
 
@@ -448,15 +518,20 @@ void RealMpsDesk::AskFate(core::TaskId id, int attempt, std::function<void(MpsFa
   const Key who{id, attempt};
   Bench* bench = Find(who);
   if (bench == nullptr) return Later([answer = std::move(answer)] { answer({}); });
+  // Without a new look: what is known.
+  const auto first = FirstWithin(options_.terminate_limit + kSpare, [this, who, answer] {
+    const Bench* its = Find(who);
+    answer(its == nullptr ? MpsFate{} : FateOf(*its, who));
+  });
   using Look = Result<std::optional<MpsServer>>;
   Do<Look>(
       *bench,
-      [limit = options_.terminate_limit](const MpsControl& control) {
-        return control.Look(Clock::now() + limit);
+      [deadline = Clock::now() + options_.terminate_limit](const MpsControl& control) {
+        return control.Look(deadline);
       },
-      [this, who, answer = std::move(answer)](Bench& its, Look looked) {
+      [this, who, first, answer = std::move(answer)](Bench& its, Look looked) {
         if (looked) Note(its, *looked);
-        answer(FateOf(its, who));
+        if (first()) answer(FateOf(its, who));
       });
 }
 

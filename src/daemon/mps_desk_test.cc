@@ -108,6 +108,28 @@ TEST_F(MpsDeskTest, AfterTheBackOffTheNextTaskTriesAgain) {
   EXPECT_TRUE(Seat(kFirst));
 }
 
+TEST_F(MpsDeskTest, ASuccessEndsTheBackOff) {
+  fake_.Write("/refuse-once");
+  std::vector<bool> seated;
+  for (const core::TaskId id : {kFirst, kSecond})
+    desk_->Seat({id, 1, fake_.seat}, [&](const Result<Unit>& given) { seated.push_back(!!given); });
+  ASSERT_TRUE(Until([&] { return seated.size() == 2; }));
+  EXPECT_EQ(seated, (std::vector{false, true})) << "the second was asked for before the refusal";
+  EXPECT_TRUE(Seat(core::TaskId{3}));
+}
+
+TEST_F(MpsDeskTest, AnEndDoesNotWaitForAServerThatHangsOverAnotherTask) {
+  options_.terminate_limit = milliseconds(1);
+  Open();
+  ASSERT_TRUE(Seat(kFirst));
+  fake_.Write("/hang");
+  bool answered = false;
+  desk_->Seat({kSecond, 1, fake_.seat}, [&](const Result<Unit>&) { answered = true; });
+  EXPECT_FALSE(Fate(kFirst).broke);
+  EXPECT_FALSE(answered) << "it still has most of its time";
+  fake_.Remove("/hang");
+}
+
 TEST_F(MpsDeskTest, AHangingDaemonIsGivenUp) {
   options_.timeout = milliseconds(200);
   fake_.Write("/hang");

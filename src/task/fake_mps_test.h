@@ -17,14 +17,15 @@
 
 namespace carma::task {
 
-// refuse: -d fails. hang: commands hang. no-server: start_server does nothing. status: what
-// get_server_status says. clients: the list of clients. terminated, asked, variables: what it was
-// told, for the test to read.
+// refuse, refuse-once: -d fails. hang: commands hang. no-server: start_server does nothing. status:
+// what get_server_status says. clients: the list of clients. terminated, asked, variables: what it
+// was told, for the test to read.
 inline constexpr char kFakeMpsScript[] = R"sh(#!/bin/sh
 P=$CUDA_MPS_PIPE_DIRECTORY
 echo "$@" >> "$P/runs"
 if [ "$1" = -d ]; then
   if [ -e "$P/refuse" ]; then echo "no MPS on this device"; exit 1; fi
+  if rm "$P/refuse-once" 2> /dev/null; then echo "not just now"; exit 1; fi
   env | sort > "$P/variables"
   echo "daemon of $(id -u)" > "$CUDA_MPS_LOG_DIRECTORY/control.log"
   setsid sleep 1000 > /dev/null 2>&1 < /dev/null &

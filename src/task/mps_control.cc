@@ -155,7 +155,10 @@ Child::~Child() {
 
 bool Child::Reap() {
   siginfo_t info{};
-  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG) != 0) return true;
+  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG) != 0) {
+    pid_ = 0;  // not ours to wait for any more, nor to be ended: the number may be somebody else's
+    return true;
+  }
   if (info.si_pid == 0) return false;
   code_ = info.si_code == CLD_EXITED ? info.si_status : -1;
   pid_ = 0;
