@@ -1,6 +1,7 @@
 #include "daemon/monitor.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/log.h"
@@ -39,16 +40,25 @@ core::GpuSample Monitor::Sample(const Device& device, const gpu::Reading& readin
   return sample;
 }
 
-void Monitor::AddUsage(Device& device, const gpu::Reading& reading) {
-  if (!device.usage) {
-    Usage first;
-    first.from = first.last = reading.taken;
-    first.first_energy_j = first.last_energy_j = reading.energy_j;
-    first.used_peak_mib = reading.used_mib;
-    device.usage = first;
-    return;
-  }
+void Monitor::BeginUsage(Device& device, const gpu::Reading& reading) {
+  Usage first;
+  first.from = first.last = reading.taken;
+  first.last_energy_j = reading.energy_j;
+  if (reading.energy_j) first.energy_j = 0;
+  first.used_peak_mib = reading.used_mib;
+  first.tasks = static_cast<int>(device.use.tasks.size());
+  device.usage = first;
+}
+
+void Monitor::AddUsage(std::size_t i, const gpu::Reading& reading) {
+  Device& device = states_[i];
+  if (!device.usage) return BeginUsage(device, reading);
   Usage& usage = *device.usage;
+  if (reading.taken - usage.last > options_.window) {
+    // What was not read is not known, and one reading says nothing about an hour.
+    if (usage.last > usage.from) device.closed_usage.push_back(RowOf(i));
+    return BeginUsage(device, reading);
+  }
   const auto span_ms = static_cast<double>((reading.taken - usage.last).count());
   if (span_ms <= 0) return;
   if (reading.sm_active) {
@@ -65,10 +75,29 @@ void Monitor::AddUsage(Device& device, const gpu::Reading& reading) {
   usage.used_peak_mib = std::max(usage.used_peak_mib, reading.used_mib);
   usage.mib_ms += static_cast<double>(reading.used_mib) * span_ms;
   usage.last = reading.taken;
-  if (reading.energy_j) {
-    if (!usage.first_energy_j) usage.first_energy_j = reading.energy_j;
-    usage.last_energy_j = reading.energy_j;
-  }
+  usage.tasks = static_cast<int>(device.use.tasks.size());
+  if (!reading.energy_j) return;
+  // The counter begins anew when the driver is loaded or the GPU is reset.
+  const double before_j = usage.last_energy_j.value_or(*reading.energy_j);
+  usage.energy_j = usage.energy_j.value_or(0) + std::max(0.0, *reading.energy_j - before_j);
+  usage.last_energy_j = reading.energy_j;
+}
+
+store::GpuUsage Monitor::RowOf(std::size_t i) const {
+  const Usage& usage = *states_[i].usage;
+  const auto span_ms = static_cast<double>((usage.last - usage.from).count());
+  store::GpuUsage row;
+  row.from = usage.from;
+  row.to = usage.last;
+  row.gpu_uuid = devices_[i].uuid;
+  row.sm_active = usage.sm_known ? usage.sm_ms / span_ms : kUnknown;
+  row.used_mib = usage.mib_ms / span_ms;
+  row.energy_j = usage.energy_j.value_or(kUnknown);
+  row.tasks = usage.tasks;
+  row.sm_peak = usage.sm_known ? usage.sm_peak : kUnknown;
+  row.used_peak_mib = static_cast<double>(usage.used_peak_mib);
+  row.dram_active = usage.dram_known ? usage.dram_ms / span_ms : kUnknown;
+  return row;
 }
 
 void Monitor::KeepHistory(Device& device, const gpu::Reading& reading) const {
@@ -127,7 +156,7 @@ void Monitor::TakeReading(std::size_t i, const gpu::Reading& reading, base::Time
   device.window.Add(reading);
   device.use = WhoUses(reading, attribution);
   device.shares.Take(reading, device.use, options_.ewma);
-  AddUsage(device, reading);
+  AddUsage(i, reading);
   KeepHistory(device, reading);
   WatchUnattributed(i, reading);
   device.recent_used.emplace_back(reading.taken, reading.used_mib);
@@ -232,25 +261,14 @@ std::vector<store::GpuUsage> Monitor::CloseUsage(base::Time now) {
   std::vector<store::GpuUsage> rows;
   for (std::size_t i = 0; i < states_.size(); ++i) {
     Device& device = states_[i];
+    std::ranges::move(std::exchange(device.closed_usage, {}), std::back_inserter(rows));
     if (!device.usage || device.usage->last <= device.usage->from || device.usage->last > now)
       continue;
-    const Usage& usage = *device.usage;
-    const auto span_ms = static_cast<double>((usage.last - usage.from).count());
-    store::GpuUsage row;
-    row.from = usage.from;
-    row.to = usage.last;
-    row.gpu_uuid = devices_[i].uuid;
-    row.sm_active = usage.sm_known ? usage.sm_ms / span_ms : kUnknown;
-    row.used_mib = usage.mib_ms / span_ms;
-    row.energy_j = usage.first_energy_j ? *usage.last_energy_j - *usage.first_energy_j : kUnknown;
-    row.tasks = static_cast<int>(device.use.tasks.size());
-    row.sm_peak = usage.sm_known ? usage.sm_peak : kUnknown;
-    row.used_peak_mib = static_cast<double>(usage.used_peak_mib);
-    row.dram_active = usage.dram_known ? usage.dram_ms / span_ms : kUnknown;
-    rows.push_back(row);
+    rows.push_back(RowOf(i));
     Usage next;
-    next.from = next.last = usage.last;
-    next.first_energy_j = next.last_energy_j = usage.last_energy_j;
+    next.from = next.last = device.usage->last;
+    next.last_energy_j = device.usage->last_energy_j;
+    if (next.last_energy_j) next.energy_j = 0;
     device.usage = next;
   }
   return rows;

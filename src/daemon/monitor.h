@@ -52,7 +52,8 @@ class Monitor {
   // The driver as a whole does not answer: closes every GPU, once.
   std::vector<core::Event> DriverSilent(const std::string& text);
 
-  // Everything since the last call, one row per GPU; nothing for a GPU without two readings.
+  // Everything since the last call, one row per GPU and more where nothing was read for longer than
+  // a window in between, which belongs to no row; nothing for a GPU without two readings.
   std::vector<store::GpuUsage> CloseUsage(base::Time now);
   // Highest share of the usable memory in use over the last two seconds; empty without a reading.
   std::optional<double> RecentFullness(core::GpuIndex gpu, base::Time now) const;
@@ -99,12 +100,13 @@ class Monitor {
     double sm_ms = 0;   // integral of SM activity over time
     double mib_ms = 0;  // integral of used memory
     bool sm_known = true;
-    std::optional<double> first_energy_j;
-    std::optional<double> last_energy_j;
-    double dram_ms = 0;  // integral of DRAM activity
+    std::optional<double> energy_j;       // spent; empty: never told
+    std::optional<double> last_energy_j;  // the driver's counter
+    double dram_ms = 0;                   // integral of DRAM activity
     bool dram_known = true;
     double sm_peak = 0;
     std::int64_t used_peak_mib = 0;
+    int tasks = 0;  // at its last reading
   };
   struct Device {
     explicit Device(const MonitorOptions& options)
@@ -123,6 +125,7 @@ class Monitor {
     int lost_in_a_row = 0;
     bool away = false;  // was lost, and has not answered since
     std::optional<Usage> usage;
+    std::vector<store::GpuUsage> closed_usage;  // ended by a hole, for the next CloseUsage()
     std::deque<HistoryPoint> history;
     std::string drain_told;  // why the rules of health have closed it; empty: they have not
     std::map<int, std::uint64_t> xid_counts;
@@ -142,7 +145,9 @@ class Monitor {
   // The reading's Xids, and those of other instances of the same GPU that concern all of it.
   std::vector<int> XidsFor(std::size_t i, const Round& round) const;
   void WatchUnattributed(std::size_t i, const gpu::Reading& reading);
-  void AddUsage(Device& device, const gpu::Reading& reading);
+  store::GpuUsage RowOf(std::size_t i) const;  // of its usage, which has a span
+  static void BeginUsage(Device& device, const gpu::Reading& reading);
+  void AddUsage(std::size_t i, const gpu::Reading& reading);
   void KeepHistory(Device& device, const gpu::Reading& reading) const;
   const Device* Find(core::GpuIndex gpu) const;
   // Appends GpuHealthChanged if the verdict is a new one.

@@ -81,6 +81,33 @@ TEST(Monitor, UsageIsTheTimeMeanAndTheEnergySpent) {
   EXPECT_TRUE(monitor.CloseUsage(base::FromMs(3000)).empty());
 }
 
+TEST(Monitor, ACounterOfEnergyThatBeginsAnewTakesNothingBack) {
+  Monitor monitor({Device("GPU-a")}, MonitorOptions{});
+  Take(monitor, 0, At(0, 0, 0.0, 1'000'000));
+  Take(monitor, 1, At(1, 0, 0.0, 1'000'060));
+  Take(monitor, 2, At(2, 0, 0.0, 5));
+  Take(monitor, 3, At(3, 0, 0.0, 45));
+  EXPECT_DOUBLE_EQ(monitor.CloseUsage(base::FromMs(3'000)).at(0).energy_j, 60 + 40);
+}
+
+TEST(Monitor, WhatWasNotReadBelongsToNoRowOfUsage) {
+  Monitor monitor({Device("GPU-a")}, MonitorOptions{.window = base::Duration(60'000)});
+  Take(monitor, 0, At(0, 1'000, 0.2, 0));
+  Take(monitor, 10, At(10, 1'000, 0.2, 100));
+  monitor.DriverSilent("hangs");
+  EXPECT_EQ(monitor.CloseUsage(base::FromMs(60'000)).size(), 1U);
+  Take(monitor, 20, At(20, 1'000, 0.2, 200));
+  monitor.DriverSilent("hangs");
+  Take(monitor, 3'600, At(3'600, 9'000, 0.9, 90'000));
+  Take(monitor, 3'601, At(3'601, 9'000, 0.9, 90'050));
+  const std::vector<store::GpuUsage> rows = monitor.CloseUsage(base::FromMs(3'601'000));
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].to, base::FromMs(20'000));
+  EXPECT_DOUBLE_EQ(rows[0].used_mib, 1'000);
+  EXPECT_EQ(rows[1].from, base::FromMs(3'600'000));
+  EXPECT_DOUBLE_EQ(rows[1].energy_j, 50);
+}
+
 TEST(Monitor, UsageKeepsPeaksAndDramActivityWhereTheyAreTold) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   const auto busy = [](std::int64_t second, std::int64_t used_mib, double sm,
