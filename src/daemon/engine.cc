@@ -587,6 +587,10 @@ Result<task::LaunchOrder> Engine::OrderFor(const core::StartTask& start) {
 }
 
 void Engine::Launch(const core::StartTask& start) {
+  // A task that starts again in the turn in which it ended is never seen without a process.
+  if (start.attempt > 1) {
+    launcher_.Forget(start.id, start.attempt - 1, AttemptDir(start.id, start.attempt - 1));
+  }
   Result<task::LaunchOrder> order = OrderFor(start);
   if (!order) {
     Post(core::LaunchFailed{start.id, start.attempt, order.error().message, false});

@@ -233,6 +233,19 @@ TEST_F(SharingTest, OthersNeedNoServer) {
 TEST_F(SharingTest, TasksOfSeveralGpusShareByStreams) {
   const core::TaskId both = Submit([](task::TaskSpec& spec) {
     spec.gpus = 2;
+TEST_F(SharingTest, ATaskThatStartsElsewhereAtOnceLeavesNoFolderOfItsLifeBefore) {
+  const core::TaskId id = Client();
+  core::GpuHealthChanged lost{core::GpuIndex{0}, false, "fell off the bus"};
+  lost.lost = true;
+  engine_->Post(lost);
+  Settle();
+  desk_.after_take_off.back()();
+  End(id, "", 143);
+  ASSERT_EQ(Record(id).attempt, 2);
+  const auto first = ::testing::Field(&task::FakeLauncher::Call::attempt, 1);
+  EXPECT_THAT(launcher_.forgotten, ElementsAre(first)) << "it starts in the turn in which it ended";
+}
+
     spec.environment["CUDA_MPS_PIPE_DIRECTORY"] = "/mine";
   });
   EXPECT_EQ(Record(both).sharing.method, SharingMethod::kStreams);
