@@ -230,9 +230,6 @@ TEST_F(SharingTest, OthersNeedNoServer) {
   EXPECT_THAT(desk_.seats, IsEmpty());
 }
 
-TEST_F(SharingTest, TasksOfSeveralGpusShareByStreams) {
-  const core::TaskId both = Submit([](task::TaskSpec& spec) {
-    spec.gpus = 2;
 TEST_F(SharingTest, ATaskThatStartsElsewhereAtOnceLeavesNoFolderOfItsLifeBefore) {
   const core::TaskId id = Client();
   core::GpuHealthChanged lost{core::GpuIndex{0}, false, "fell off the bus"};
@@ -246,6 +243,9 @@ TEST_F(SharingTest, ATaskThatStartsElsewhereAtOnceLeavesNoFolderOfItsLifeBefore)
   EXPECT_THAT(launcher_.forgotten, ElementsAre(first)) << "it starts in the turn in which it ended";
 }
 
+TEST_F(SharingTest, TasksOfSeveralGpusShareByStreams) {
+  const core::TaskId both = Submit([](task::TaskSpec& spec) {
+    spec.gpus = 2;
     spec.environment["CUDA_MPS_PIPE_DIRECTORY"] = "/mine";
   });
   EXPECT_EQ(Record(both).sharing.method, SharingMethod::kStreams);
