@@ -56,7 +56,7 @@ constexpr base::Duration kLeastGap{30'000};  // between two looks at idle holder
 constexpr auto kHousekeeping = std::chrono::hours(1);
 constexpr auto kLongTurn = std::chrono::milliseconds(100);
 constexpr auto kTrimDelay = std::chrono::seconds(1);
-constexpr auto kReadingLimit = std::chrono::seconds(2);
+constexpr auto kReadingLimit = std::chrono::seconds(2);  // beyond the period of sampling
 constexpr base::Duration kMpsLinger{60'000};
 constexpr std::chrono::nanoseconds kLeastMpsLinger = std::chrono::milliseconds(500);
 constexpr base::Duration kMpsBackoff{30'000};
@@ -127,6 +127,7 @@ class RealDaemon : public Daemon, public Engine::Host {
   void TaskChanged(const core::TaskRecord& record) override;
   std::optional<double> RecentFullness(core::GpuIndex gpu) override;
   std::vector<int> RecentXids(core::GpuIndex gpu) override;
+  std::string LostGpu(core::GpuIndex gpu) override;
   void AfterNextReading(std::function<void()> call) override;
 
  private:
@@ -548,10 +549,14 @@ std::vector<int> RealDaemon::RecentXids(core::GpuIndex gpu) {
   return xids;
 }
 
+std::string RealDaemon::LostGpu(core::GpuIndex gpu) {
+  return monitor_->LostNow(gpu);
+}
+
 void RealDaemon::AfterNextReading(std::function<void()> call) {
   if (next_reading_.empty() && this_reading_.empty()) {
     // A driver that hangs must not keep a task from ending.
-    reading_limit_.Set(kReadingLimit, [this] {
+    reading_limit_.Set(kReadingLimit + clock_->RealSpan(options_.settings.sample_period), [this] {
       this_reading_.insert(this_reading_.end(), std::make_move_iterator(next_reading_.begin()),
                            std::make_move_iterator(next_reading_.end()));
       next_reading_.clear();

@@ -738,9 +738,11 @@ void Engine::TakeShimEvent(const task::ShimEvent& event) {
 // ---- why it ended ----
 
 bool Engine::NeedsReading(const task::ShimEvent& event, const core::TaskRecord& record) {
-  if (!task::FindGpuFaultText(event.stderr_tail)) return false;
-  return std::all_of(record.placement.begin(), record.placement.end(),
-                     [this](const auto& at) { return host_.RecentXids(at.gpu).empty(); });
+  if (!task::SpeaksOfCudaError(event.stderr_tail) && !task::FindGpuFaultText(event.stderr_tail))
+    return false;
+  return std::ranges::all_of(record.placement, [this](const auto& at) {
+    return host_.RecentXids(at.gpu).empty() && host_.LostGpu(at.gpu).empty();
+  });
 }
 
 bool Engine::NeedsFate(const task::ShimEvent& event, const core::TaskRecord& record) const {
@@ -803,7 +805,7 @@ bool Engine::HasNeighbours(const core::TaskRecord& record) const {
                      [&](const auto& each) { return shares(each.second); });
 }
 
-void Engine::NoteXids(const core::TaskRecord& record, task::ExitEvidence& evidence) {
+void Engine::NoteFaults(const core::TaskRecord& record, task::ExitEvidence& evidence) {
   for (const core::Placement& placement : record.placement) {
     for (const int xid : host_.RecentXids(placement.gpu)) {
       const gpu::XidFact fact = gpu::DescribeXid(xid);
@@ -813,6 +815,8 @@ void Engine::NoteXids(const core::TaskRecord& record, task::ExitEvidence& eviden
       else if (fact.meaning != gpu::XidClass::kNews)
         evidence.device_fault = std::move(text);
     }
+    // A GPU that has gone tells no Xid.
+    if (evidence.device_fault.empty()) evidence.device_fault = host_.LostGpu(placement.gpu);
   }
   if (!evidence.program_fault.empty()) evidence.neighbours = HasNeighbours(record);
 }
@@ -832,7 +836,7 @@ core::ExitInfo Engine::Classify(const task::ShimEvent& event, const MpsFate& fat
       const std::optional<double> full = host_.RecentFullness(placement.gpu);
       if (full) evidence.device_full = std::max(evidence.device_full.value_or(0), *full);
     }
-    NoteXids(*record, evidence);
+    NoteFaults(*record, evidence);
   }
   return task::ClassifyExit(evidence);
 }

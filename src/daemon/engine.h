@@ -71,6 +71,8 @@ class Engine {
     virtual std::optional<double> RecentFullness(core::GpuIndex gpu) = 0;
     // Xids that this GPU announced just before now, newest last.
     virtual std::vector<int> RecentXids(core::GpuIndex gpu) = 0;
+    // Why this GPU cannot be reached any more, as its last reading told; empty: it can.
+    virtual std::string LostGpu(core::GpuIndex) { return ""; }
     // Calls, later, once a reading that begins after now has been taken, or is overdue.
     virtual void AfterNextReading(std::function<void()> call) = 0;
   };
@@ -180,7 +182,7 @@ class Engine {
   bool NeedsFate(const task::ShimEvent& event, const core::TaskRecord& record) const;
   void Judge(core::TaskId id, int attempt, const MpsFate& fate);
   core::ExitInfo Classify(const task::ShimEvent& event, const MpsFate& fate);
-  void NoteXids(const core::TaskRecord& record, task::ExitEvidence& evidence);
+  void NoteFaults(const core::TaskRecord& record, task::ExitEvidence& evidence);
   bool HasNeighbours(const core::TaskRecord& record) const;
   base::Result<core::TaskRecord> Restore(store::StoredTask& stored);
   std::vector<std::string> Uuids(const core::TaskRecord& record) const;

@@ -150,8 +150,10 @@ class SharingTest : public ::testing::Test, public Engine::Host {
   void TaskChanged(const core::TaskRecord&) override {}
   std::optional<double> RecentFullness(core::GpuIndex) override { return std::nullopt; }
   std::vector<int> RecentXids(core::GpuIndex) override { return xids_; }
+  std::string LostGpu(core::GpuIndex) override { return lost_; }
   void AfterNextReading(std::function<void()> call) override {
     ++readings_;
+    lost_ = late_lost_;
     xids_.insert(xids_.end(), late_xids_.begin(), late_xids_.end());
     call();
   }
@@ -162,6 +164,7 @@ class SharingTest : public ::testing::Test, public Engine::Host {
   FakeDesk desk_;
   task::FakeLauncher launcher_;
   std::vector<int> xids_, late_xids_;
+  std::string lost_, late_lost_;
   int readings_ = 0;
   bool turn_wanted_ = false;
   std::unique_ptr<store::Store> store_;
@@ -347,6 +350,20 @@ TEST_F(SharingTest, AnEndWithTheWordsOfAFaultWaitsForTheDriversOwn) {
   EXPECT_THAT(record.exit.detail, HasSubstr("Xid 31"));
   EXPECT_EQ(End(Client(), "ValueError: x\n").exit.kind, ExitKind::kFailed);
   EXPECT_EQ(readings_, 1) << "an ordinary failure does not wait";
+}
+
+TEST_F(SharingTest, WhoEndsWithItsLostGpuStartsAgain) {
+  late_lost_ = "GPU is lost";
+  const core::TaskId id = Client();
+  const core::TaskRecord record = End(id, "RuntimeError: CUDA error: unknown error\n");
+  EXPECT_EQ(readings_, 1) << "the last one may have been before the loss";
+  EXPECT_EQ(record.exit.kind, ExitKind::kDeviceFault);
+  EXPECT_EQ(record.exit.detail, "GPU is lost");
+  EXPECT_EQ(record.node_failures, 1);
+  EXPECT_FALSE(core::IsFinal(record.state));
+  lost_ = late_lost_ = "";
+  EXPECT_EQ(End(Client(), "RuntimeError: CUDA error: unknown error\n").exit.kind,
+            ExitKind::kFailed);
 }
 
 TEST_F(SharingTest, AFaultOfTheDeviceIsNobodysFault) {

@@ -317,6 +317,11 @@ std::vector<int> Monitor::RecentXids(core::GpuIndex gpu, base::Time now) const {
   return xids;
 }
 
+std::string Monitor::LostNow(core::GpuIndex gpu) const {
+  const Device* device = Find(gpu);
+  return device != nullptr && device->lost_in_a_row > 0 ? device->trouble : "";
+}
+
 const std::optional<gpu::Reading>& Monitor::LastReading(core::GpuIndex gpu) const {
   static const std::optional<gpu::Reading> kNone;
   const Device* device = Find(gpu);

@@ -60,6 +60,9 @@ class Monitor {
   // Xids of the last seconds, newest last.
   std::vector<int> RecentXids(core::GpuIndex gpu, base::Time now) const;
 
+  // What the last round said of a GPU that is lost, were it for the first time; empty: it is there.
+  std::string LostNow(core::GpuIndex gpu) const;
+
   // The readings of the last options.history that were taken in [from, to), oldest first; of very
   // frequent ones the newest few thousand.
   std::vector<HistoryPoint> History(core::GpuIndex gpu, base::Time from, base::Time to) const;

@@ -48,7 +48,9 @@ TEST(Monitor, TheVerdictIsToldOnceAndALostGpuAfterThreeReadings) {
   const auto lost = [&](std::int64_t second) {
     return Take(monitor, second, base::Fail(ErrorCode::kNotFound, "GPU is lost"));
   };
+  EXPECT_EQ(monitor.LostNow(core::GpuIndex{0}), "");
   EXPECT_EQ(lost(1).size(), 1u);
+  EXPECT_EQ(monitor.LostNow(core::GpuIndex{0}), "GPU is lost");
   EXPECT_EQ(lost(2).size(), 0u);
   const std::vector<core::Event> third = lost(3);
   ASSERT_EQ(third.size(), 1u);
@@ -56,6 +58,7 @@ TEST(Monitor, TheVerdictIsToldOnceAndALostGpuAfterThreeReadings) {
   EXPECT_EQ(monitor.DriverState(), "GPU 0: GPU is lost");
   const std::vector<core::Event> back = Take(monitor, 4, At(4, 0, 0, 0));
   ASSERT_EQ(back.size(), 2u);
+  EXPECT_EQ(monitor.LostNow(core::GpuIndex{0}), "");
   EXPECT_TRUE(std::get<core::GpuHealthChanged>(back[1]).healthy);
 }
 

@@ -100,6 +100,10 @@ constexpr std::array kGpuFaults{
               false},
 };
 
+constexpr std::array<std::string_view, 7> kCudaErrors{
+    "CUDA error",     "CUDA_ERROR_",   "cudaError",           "CUDA driver error",
+    "CUBLAS_STATUS_", "CUDNN_STATUS_", "unhandled cuda error"};
+
 struct Finding {
   std::string_view line;
   std::size_t index = 0;  // among the lines of the tail
@@ -326,6 +330,14 @@ std::optional<std::string> FindGpuFaultText(std::string_view stderr_tail) {
   const std::optional<GpuFault> found = FindGpuFault(lines);
   if (!found) return std::nullopt;
   return base::Printable(found->line);
+}
+
+bool SpeaksOfCudaError(std::string_view stderr_tail) {
+  const std::vector<std::string_view> lines = LastLines(stderr_tail);
+  return std::ranges::any_of(lines, [](std::string_view line) {
+    return std::ranges::any_of(kCudaErrors,
+                               [line](std::string_view text) { return Has(line, text); });
+  });
 }
 
 std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail) {

@@ -41,6 +41,9 @@ std::optional<std::string> FindOomText(std::string_view stderr_tail);
 // The last line in which CUDA speaks of a fault on the GPU (an illegal address, a failed assertion,
 // a failed launch), printable, or empty. Under MPS every client on the GPU may be told the same.
 std::optional<std::string> FindGpuFaultText(std::string_view stderr_tail);
+// True if its last words name an error of CUDA or its libraries, of whatever kind: so programs end
+// whose GPU has gone.
+bool SpeaksOfCudaError(std::string_view stderr_tail);
 // The last line that tells of an MPS server which broke or ended its client (CUDA errors 806, 807
 // and 810), printable, or empty.
 std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail);

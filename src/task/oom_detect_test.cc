@@ -338,6 +338,12 @@ TEST(FindGpuFaultText, KnowsWordsAndNames) {
   EXPECT_EQ(FindGpuFaultText(kValueError), std::nullopt);
 }
 
+TEST(SpeaksOfCudaError, WhateverTheErrorIs) {
+  EXPECT_TRUE(SpeaksOfCudaError("RuntimeError: CUDA error: unknown error\n"));
+  EXPECT_TRUE(SpeaksOfCudaError("ncclUnhandledCudaError: unhandled cuda error\nsee above\n"));
+  EXPECT_FALSE(SpeaksOfCudaError("Using CUDA 12.4\nValueError: no such file\n"));
+}
+
 TEST(FindMpsFaultText, KnowsWordsAndNames) {
   EXPECT_TRUE(FindMpsFaultText(kMpsServer));
   EXPECT_EQ(FindMpsFaultText("x\nCUDA_ERROR_MPS_RPC_FAILURE\ny\n"), "CUDA_ERROR_MPS_RPC_FAILURE");
