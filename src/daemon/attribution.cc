@@ -3,9 +3,11 @@
 #include <pwd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/file.h"
 #include "base/text.h"
+#include "daemon/worker.h"
 
 namespace carma::daemon {
 namespace {
@@ -15,6 +17,7 @@ namespace {
 constexpr int kMaxAncestors = 64;
 constexpr std::size_t kMaxArguments = 1 << 17;  // what a command line may have; more is cut
 constexpr std::size_t kMaxCommand = 120;        // of it is shown
+constexpr int kMostAsked = 64;                  // one that hangs keeps the others waiting
 
 std::string ProcPath(pid_t pid, const char* file) {
   return "/proc/" + std::to_string(pid) + file;
@@ -54,22 +57,28 @@ std::string UserName(uid_t uid) {
 }
 
 // The owner of its folder would be root for a process that may not be dumped.
-std::string UserOf(pid_t pid) {
+std::optional<uid_t> UserOf(pid_t pid) {
   const base::Result<std::string> text = base::ReadFile(ProcPath(pid, "/status"), 65536);
-  if (!text) return "";
+  if (!text) return std::nullopt;
   for (const std::string_view line : base::Split(*text, '\n')) {
     const std::vector<std::string_view> words = base::SplitWords(line);
     if (words.size() < 2 || words[0] != "Uid:") continue;
     const std::optional<std::int64_t> uid = base::ParseInt(words[1]);
-    return uid ? UserName(static_cast<uid_t>(*uid)) : "";
+    return uid ? std::optional(static_cast<uid_t>(*uid)) : std::nullopt;
   }
-  return "";
+  return std::nullopt;
+}
+
+// What can be had without waiting for anybody.
+ProcessFace FaceAtOnce(const base::ProcessStat& stat) {
+  const std::optional<uid_t> uid = UserOf(stat.id.pid);
+  return {uid ? std::to_string(*uid) : "", base::Printable(stat.command, kMaxCommand)};
 }
 
 ProcessFace FaceOf(const base::ProcessStat& stat) {
   static const bool with_arguments = UsersSeeArguments();
   ProcessFace face;
-  face.user = UserOf(stat.id.pid);
+  if (const std::optional<uid_t> uid = UserOf(stat.id.pid)) face.user = UserName(*uid);
   std::string command;
   if (with_arguments)
     command = base::ReadFile(ProcPath(stat.id.pid, "/cmdline"), kMaxArguments).value_or("");
@@ -80,6 +89,17 @@ ProcessFace FaceOf(const base::ProcessStat& stat) {
 }
 
 }  // namespace
+
+struct Attribution::WholeFace {
+  ProcessFace face;
+  std::atomic<bool> read = false;  // then the face is no longer touched
+};
+
+Attribution::Attribution() : asked_(std::make_shared<std::atomic<int>>(0)) {}
+
+Attribution::~Attribution() {
+  if (reader_ && *asked_ > 0) reader_->DeclareStuck();
+}
 
 void Attribution::Add(core::TaskId task, const base::ProcessId& main, const std::string& cgroup) {
   Root root{main, {}, cgroup};
@@ -92,7 +112,8 @@ void Attribution::Add(core::TaskId task, const base::ProcessId& main, const std:
   roots_[task] = root;
   by_pid_[root.main.pid] = task;
   if (root.shim.pid > 1) by_pid_[root.shim.pid] = task;
-  known_.clear();  // a pid that was foreign a moment ago may be this task's
+  // A pid that was foreign a moment ago may be this task's.
+  for (auto& [pid, known] : known_) known.searched = false;
 }
 
 void Attribution::Remove(core::TaskId task) {
@@ -110,8 +131,10 @@ Attribution::Known& Attribution::Look(pid_t pid) {
   const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
   const auto [at, is_new] = known_.try_emplace(pid);
   Known& known = at->second;
-  if (!is_new && (!stat || stat->id.start_ticks == known.start_ticks)) return known;
-  known = {stat ? stat->id.start_ticks : 0, Search(pid, stat), std::nullopt};
+  if (!is_new && !stat) return known;
+  const std::uint64_t start_ticks = stat ? stat->id.start_ticks : 0;
+  if (is_new || start_ticks != known.start_ticks) known = {.start_ticks = start_ticks};
+  if (!std::exchange(known.searched, true)) known.task = Search(pid, stat);
   return known;
 }
 
@@ -119,12 +142,33 @@ std::optional<core::TaskId> Attribution::Find(pid_t pid) {
   return Look(pid).task;
 }
 
+// Null: too many are asked already.
+std::shared_ptr<Attribution::WholeFace> Attribution::AskWhole(const base::ProcessStat& stat) {
+  if (*asked_ >= kMostAsked) return nullptr;
+  if (!reader_) reader_ = std::make_unique<Worker>();
+  auto whole = std::make_shared<WholeFace>();
+  ++*asked_;
+  reader_->Do([whole, stat, asked = asked_] {
+    whole->face = FaceOf(stat);
+    // The pid may have become another process's meanwhile.
+    if (!base::Alive(stat.id)) whole->face = {};
+    whole->read = true;
+    --*asked;
+  });
+  return whole;
+}
+
 const ProcessFace& Attribution::Describe(pid_t pid) {
   Known& known = Look(pid);
+  if (known.whole && known.whole->read) {
+    const ProcessFace whole = std::exchange(known.whole, nullptr)->face;
+    if (!whole.user.empty()) known.face = whole;
+  }
   if (known.face) return *known.face;
   const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
-  const bool same = stat && stat->id.start_ticks == known.start_ticks;
-  return known.face.emplace(same ? FaceOf(*stat) : ProcessFace{});
+  if (!stat || stat->id.start_ticks != known.start_ticks) return known.face.emplace();
+  known.whole = AskWhole(*stat);
+  return known.face.emplace(FaceAtOnce(*stat));
 }
 
 std::optional<core::TaskId> Attribution::RootedIn(const base::ProcessId& process) const {

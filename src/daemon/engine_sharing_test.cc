@@ -235,9 +235,7 @@ TEST_F(SharingTest, OthersNeedNoServer) {
 
 TEST_F(SharingTest, ATaskThatStartsElsewhereAtOnceLeavesNoFolderOfItsLifeBefore) {
   const core::TaskId id = Client();
-  core::GpuHealthChanged lost{core::GpuIndex{0}, false, "fell off the bus"};
-  lost.lost = true;
-  engine_->Post(lost);
+  engine_->Post(core::GpuHealthChanged{core::GpuIndex{0}, false, true, "fell off the bus"});
   Settle();
   desk_.after_take_off.back()();
   End(id, "", 143);
