@@ -182,6 +182,30 @@ std::vector<Finding> CheckSettings(const std::string& root, const config::Settin
   return findings;
 }
 
+namespace {
+
+// Closed GPUs are told with their remedy, those of one cause together.
+struct Closed {
+  std::string why;
+  bool down;
+  std::vector<std::string> gpus;
+};
+
+std::vector<Closed> ClosedGpus(const std::vector<api::GpuView>& gpus) {
+  std::vector<Closed> closed;
+  for (const api::GpuView& gpu : gpus) {
+    if (gpu.trouble.empty()) continue;
+    const bool down = gpu.state == "down";
+    auto found = std::ranges::find_if(
+        closed, [&](const Closed& each) { return each.why == gpu.trouble && each.down == down; });
+    if (found == closed.end()) found = closed.insert(closed.end(), {gpu.trouble, down, {}});
+    found->gpus.push_back(std::to_string(gpu.index));
+  }
+  return closed;
+}
+
+}  // namespace
+
 std::vector<Finding> CheckDaemon(const DaemonFacts& daemon) {
   const base::Result<api::StatusView>& status = daemon.status;
   if (!status) {
@@ -196,14 +220,18 @@ std::vector<Finding> CheckDaemon(const DaemonFacts& daemon) {
   const auto warn = [&](std::string text, std::string remedy) {
     findings.push_back({"daemon", Level::kWarn, std::move(text), std::move(remedy)});
   };
+  const std::vector<Closed> closed = ClosedGpus(daemon.gpus);
   for (const std::string& trouble : status->troubles) {
-    warn(base::Printable(trouble), "see carma status and the daemon's log");
+    const bool of_gpu = std::ranges::any_of(
+        closed, [&](const Closed& each) { return trouble.ends_with(": " + each.why); });
+    if (!of_gpu) warn(base::Printable(trouble), "see carma status and the daemon's log");
   }
-  for (const api::GpuView& gpu : daemon.gpus) {
-    if (gpu.trouble.empty()) continue;
-    warn(fmt::format("gpu {} takes no tasks: {}", gpu.index, base::Printable(gpu.trouble)),
-         gpu.state == "down" ? "carmad tries it again by itself; see gpu above and the daemon's log"
-                             : fmt::format("once that is mended: carma resume {}", gpu.index));
+  for (const Closed& each : closed) {
+    const std::string gpus = base::Join(each.gpus, ",");
+    warn(fmt::format("gpu {} {} no tasks: {}", gpus, each.gpus.size() == 1 ? "takes" : "take",
+                     base::Printable(each.why)),
+         each.down ? "carmad tries again by itself; see gpu above and the daemon's log"
+                   : "once that is mended: carma resume " + gpus);
   }
   return findings;
 }

@@ -88,7 +88,7 @@ class DoctorMps : public DoctorMachine {
 TEST_F(DoctorMps, NeedsAProgramThatCanBeRun) {
   EXPECT_EQ(Worst(Check()), Level::kOk) << FirstTrouble(Check()).text;
   EXPECT_THAT(Check()[0].text, HasSubstr("/usr/bin/nvidia-cuda-mps-control; 48 processes at most"));
-  EXPECT_THAT(Check()[0].text, HasSubstr("none above its task's promise"));
+  EXPECT_THAT(Check()[0].text, HasSubstr("none above its task's promise and policy.margin"));
   settings_.mps_memory_limit = false;
   EXPECT_THAT(Check()[0].text, HasSubstr("memory is not limited"));
   settings_.mps_control = "/opt/mps-control";
@@ -215,7 +215,13 @@ TEST(Doctor, TheDaemonTellsItsTroublesAndClosedGpus) {
   const Finding drained = FirstTrouble(CheckDaemon(daemon));
   EXPECT_EQ(drained.text, "gpu 2 takes no tasks: Xid 79: fell off the bus");
   EXPECT_THAT(drained.remedy, HasSubstr("carma resume 2"));
+  daemon.gpus[1] = daemon.gpus[2];
+  daemon.gpus[1].index = 1;
+  daemon.status->troubles = {"GPU 1 takes no new tasks: Xid 79: fell off the bus"};
+  EXPECT_EQ(CheckDaemon(daemon).size(), 2U) << "what holds for several is said once";
+  EXPECT_EQ(FirstTrouble(CheckDaemon(daemon)).remedy, "once that is mended: carma resume 1,2");
   daemon.gpus[2].state = "down";
+  daemon.gpus[1].trouble = "";
   EXPECT_THAT(FirstTrouble(CheckDaemon(daemon)).remedy, HasSubstr("by itself"));
 }
 

@@ -97,7 +97,9 @@ std::string OwnText(const OwnDaemons& own) {
                          : fmt::format("{} control daemons of CARMA run", own.living.size());
   if (!own.living.empty()) text += ": " + base::Join(own.living, ", ");
   if (own.dead > 0) text += fmt::format("; {} ended, started again when needed", own.dead);
-  if (own.hidden > 0) text += fmt::format("; those of {} users are not ours to see", own.hidden);
+  if (own.hidden > 0)
+    text += fmt::format("; those of {} other user{} are not ours to see", own.hidden,
+                        own.hidden == 1 ? "" : "s");
   return text;
 }
 
@@ -151,7 +153,7 @@ class MpsCheck {
       Add(Level::kOk, fmt::format("{}; {} processes at most per user and GPU, {}; {}",
                                   base::Printable(program), settings_.mps_clients,
                                   settings_.mps_memory_limit
-                                      ? "none above its task's promise"
+                                      ? "none above its task's promise and policy.margin"
                                       : "memory is not limited (collocation.mps_memory_limit)",
                                   OwnText(own_)));
     }

@@ -113,9 +113,10 @@ std::string ActivityText(const GpuView& gpu) {
 }
 
 std::string MemoryText(const GpuView& gpu) {
-  return fmt::format("{} of {} in use, {} promised, {} free for a new task",
-                     base::FormatMib(gpu.used_mib), base::FormatMib(gpu.total_mib),
-                     base::FormatMib(gpu.claimed_mib), base::FormatMib(gpu.free_mib));
+  return fmt::format("{} of {} in use, {} promised, {}", base::FormatMib(gpu.used_mib),
+                     base::FormatMib(gpu.total_mib), base::FormatMib(gpu.claimed_mib),
+                     IsClosed(gpu) ? "closed to new tasks"
+                                   : base::FormatMib(gpu.free_mib) + " free for a new task");
 }
 
 std::string Indented(const std::string& text) {

@@ -68,6 +68,10 @@ std::string TroubleText(const GpuView& gpu) {
   return why.empty() ? "by rule" : "by rule: " + why;
 }
 
+bool IsClosed(const GpuView& gpu) {
+  return gpu.state == "down" || gpu.state.starts_with("dr");
+}
+
 std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
   Table table({{"GPU", true},
                {"NAME", false, 8},
@@ -85,7 +89,7 @@ std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
                {base::Printable(gpu.state, 20), StateColour(gpu)},
                {base::FormatMib(gpu.used_mib) + "/" + base::FormatMib(gpu.total_mib)},
                {base::FormatMib(gpu.claimed_mib)},
-               {base::FormatMib(gpu.free_mib)},
+               {IsClosed(gpu) ? "-" : base::FormatMib(gpu.free_mib)},
                {Percent(gpu.sm_active)},
                {gpu.power_w ? fmt::format("{:.0f}W", *gpu.power_w) : "-"},
                {gpu.temperature_c ? fmt::format("{:.0f}C", *gpu.temperature_c) : "-"},

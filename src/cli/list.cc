@@ -109,12 +109,17 @@ void RunHistory(Context& context, const HistoryFlags& flags) {
     if (!ids) return context.Fail(ids.error());
     wanted.assign(ids->begin(), ids->end());
   }
+  std::vector<api::GpuView> gpus;
+  if (!context.json) {
+    auto listed = ListGpus(context.client());
+    if (listed) gpus = std::move(listed->value);  // else their UUIDs serve
+  }
   for (const auto& task : wanted) {
     const auto events = ListEvents(context.client(), {.task = task, .limit = flags.limit});
     if (!events) {
       context.Fail(events.error());
     } else {
-      Print(context, context.json ? events->text + "\n" : EventLines(events->value));
+      Print(context, context.json ? events->text + "\n" : EventLines(events->value, gpus));
     }
   }
 }

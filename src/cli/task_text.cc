@@ -348,6 +348,24 @@ std::string Sentence(const std::string& reason, const std::string& text) {
   return out;
 }
 
+// How the attempt before this one ended is no news of the task as it is now.
+const char* DetailTitle(const TaskView& task) {
+  return HasEnded(task) ? "Detail" : "Last end";
+}
+
+std::string GpuOf(const api::EventView& event, const std::vector<api::GpuView>& gpus) {
+  for (const api::GpuView& gpu : gpus) {
+    if (gpu.uuid == event.gpu_uuid) return "GPU " + std::to_string(gpu.index);
+  }
+  return Line(event.gpu_uuid);  // one that is no more
+}
+
+std::string EventText(const api::EventView& event, const std::vector<api::GpuView>& gpus) {
+  if (event.gpu_uuid.empty()) return Line(event.text);
+  if (event.text.empty()) return GpuOf(event, gpus);
+  return event.task ? Line(event.text) : GpuOf(event, gpus) + ": " + Line(event.text);
+}
+
 }  // namespace
 
 bool HasEnded(const TaskView& task) {
@@ -424,7 +442,8 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
   Facts facts;
   facts.Add("State", Line(task.state) + Sentence(task.reason, task.reason_text));
   if (HasEnded(task)) facts.Add("End", EndText(task));
-  facts.Add("Detail", task.exit_detail.empty() ? "" : base::Printable(task.exit_detail, 400));
+  facts.Add(DetailTitle(task),
+            task.exit_detail.empty() ? "" : base::Printable(task.exit_detail, 400));
   facts.Add("User", Line(task.user) + " (" + std::to_string(task.uid) + ")");
   facts.Add("Command", CommandText(task));
   facts.Add("Folder", Line(task.workdir));
@@ -462,7 +481,8 @@ std::string Explanation(const api::ExplainView& explain) {
   if (HasEnded(task)) {
     out += EndText(task) + Sentence(task.reason, task.reason_text) + "\n";
   } else if (HoldsGpus(task)) {
-    out += "is " + Line(task.state) + " on GPU " + GpuIndices(task) + ".\n";
+    out += "is " + Line(task.state) + (task.gpu_indices.size() > 1 ? " on GPUs " : " on GPU ") +
+           GpuIndices(task) + ".\n";
   } else {
     out += "waits" + Sentence(task.reason, task.reason_text) + "\n";
     if (explain.ahead) {
@@ -475,7 +495,9 @@ std::string Explanation(const api::ExplainView& explain) {
   if (!task.placement_reason.empty()) {
     out += "Why there: " + base::Printable(task.placement_reason, 400) + "\n";
   }
-  if (!task.exit_detail.empty()) out += "Detail: " + base::Printable(task.exit_detail, 400) + "\n";
+  if (!task.exit_detail.empty()) {
+    out += std::string(DetailTitle(task)) + ": " + base::Printable(task.exit_detail, 400) + "\n";
+  }
   out += EstimateSentence(task);
   if (!explain.policy.empty()) out += "Rules: " + base::Printable(explain.policy, 400) + "\n";
   if (!explain.collocation.empty()) {
@@ -488,13 +510,14 @@ std::string Explanation(const api::ExplainView& explain) {
   return out;
 }
 
-std::string EventLines(const std::vector<api::EventView>& events) {
+std::string EventLines(const std::vector<api::EventView>& events,
+                       const std::vector<api::GpuView>& gpus) {
   Table table({{"TIME"}, {"TASK", true}, {"EVENT"}, {"WHAT"}});
   for (const api::EventView& event : events) {
     table.Add({{base::FormatTime(base::FromMs(event.when_ms))},
                {event.task ? std::to_string(*event.task) : "-"},
                {Line(event.what)},
-               {Line(event.text.empty() ? event.gpu_uuid : event.text)}});
+               {EventText(event, gpus)}});
   }
   return table.Text({});
 }

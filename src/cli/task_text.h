@@ -34,7 +34,9 @@ void SortAsQueue(std::vector<api::TaskView>& tasks);
 std::string TaskFacts(const api::TaskView& task, std::int64_t now_ms);
 // In sentences, one per GPU for a waiting task.
 std::string Explanation(const api::ExplainView& explain);
-std::string EventLines(const std::vector<api::EventView>& events);
+// gpus: to name those of events by their numbers.
+std::string EventLines(const std::vector<api::EventView>& events,
+                       const std::vector<api::GpuView>& gpus);
 
 // "succeeded", "failed with exit code 3", "ended by signal 9 (Killed)", "cancelled" …
 std::string EndText(const api::TaskView& task);

@@ -238,7 +238,7 @@ TEST_F(Text, GpuTableShowsMeasuredAndPromised) {
       "GPU  NAME            STATE   USED/TOTAL  PROMISED   FREE   SM  POWER  TEMP  TASKS\n"
       "  0  A100-SXM4-40GB  mix    20.0G/40.0G     24.0G  14.6G  63%   252W   61C  42 bob, 43 "
       "ann, 1 foreign (0M)\n"
-      "  1  A100-SXM4-40GB  down         0M/0M        0M     0M    -      -     -  (no sample "
+      "  1  A100-SXM4-40GB  down         0M/0M        0M      -    -      -     -  (no sample "
       "for 12 s)\n");
 }
 
@@ -310,7 +310,7 @@ GPU 0 H100 MIG 3g.40gb: drng
   MIG instance  3g.40gb of GPU-0
   Closed        by rule: Xid 79
   Alert         3.0G are in use by nobody
-  Memory        20.0G of 80.0G in use, 24.0G promised, 14.6G free for a new task
+  Memory        20.0G of 80.0G in use, 24.0G promised, closed to new tasks
                 512M kept by the driver
                 3.0G in use by no process that is listed
   SM activity   63% mean of the window, 90% p95, - EWMA, 71% now (gpm)
@@ -328,6 +328,27 @@ GPU 0 H100 MIG 3g.40gb: drng
     4711  cleo  600M  python x.py
     4712  ?        ?  hidden
 )" + 1);
+}
+
+TEST_F(Text, EventsNameTheirGpuByItsNumber) {
+  const std::vector<api::EventView> events = {
+      {.when_ms = kNow, .task = 7, .gpu_uuid = "GPU-a", .what = "running"},
+      {.when_ms = kNow, .task = 7, .gpu_uuid = "GPU-a", .what = "queued", .text = "Victim"},
+      {.when_ms = kNow, .gpu_uuid = "GPU-a", .what = "drain", .text = "Xid 79"},
+      {.when_ms = kNow, .gpu_uuid = "GPU-sold", .what = "resume"}};
+  EXPECT_EQ(EventLines(events, {{.index = 3, .uuid = "GPU-a"}}),
+            "TIME                 TASK  EVENT    WHAT\n"
+            "2026-03-01 13:00:00     7  running  GPU 3\n"
+            "2026-03-01 13:00:00     7  queued   Victim\n"
+            "2026-03-01 13:00:00     -  drain    GPU 3: Xid 79\n"
+            "2026-03-01 13:00:00     -  resume   GPU-sold\n");
+}
+
+TEST_F(Text, HowTheAttemptBeforeEndedIsNamedAsSuch) {
+  TaskView task = {.id = 7, .name = "a", .state = "running", .exit_detail = "CUDA out of memory"};
+  EXPECT_THAT(TaskFacts(task, kNow), ::testing::HasSubstr("  Last end      CUDA out of memory"));
+  task.state = "failed";
+  EXPECT_THAT(TaskFacts(task, kNow), ::testing::HasSubstr("  Detail        CUDA out of memory"));
 }
 
 TEST_F(Text, GpuDetailsSayWhatDecidesWithoutSmActivity) {
