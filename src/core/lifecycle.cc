@@ -195,7 +195,7 @@ void Scheduler::State::ComeBackLost(TaskRecord& task, Reason reason) {
 }
 
 void Scheduler::State::ComeBackVictim(TaskRecord& task) {
-  const std::string why = "Ended by the fault of a neighbour";
+  const std::string why = "Ended by a fault of a neighbour or of the MPS server";
   if (++task.victim_restarts > config.max_victim_restarts) {
     return Finish(task, TaskState::kFailed,
                   {ReasonCode::kVictim,

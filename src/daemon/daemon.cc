@@ -518,8 +518,8 @@ void RealDaemon::WatchProbe() {
   probe_watch_.Set(options_.settings.probe_timeout, [this, call = probe_calls_] {
     if (!probe_busy_ || call != probe_calls_) return;
     probe_silent_ = true;
-    driver_trouble_ =
-        "the driver has not answered for " + base::FormatSpan(options_.settings.probe_timeout);
+    driver_trouble_ = "the driver has not answered for more than " +
+                      base::FormatSpan(options_.settings.probe_timeout);
     base::LogWarn("driver_hangs", {{"why", driver_trouble_}});
     if (!engine_) {
       std::vector<gpu::DeviceInfo> known = KnownGpus(options_.settings.state_dir);

@@ -29,6 +29,36 @@ std::string OneLine(const core::Reason& reason) {
   return line + base::Printable(reason.text, 500);
 }
 
+std::string_view Spoken(core::ExitKind kind) {
+  switch (kind) {
+    case core::ExitKind::kSuccess:
+      return "success";
+    case core::ExitKind::kFailed:
+      return "failed";
+    case core::ExitKind::kOutOfMemory:
+      return "out_of_memory";
+    case core::ExitKind::kHostMemory:
+      return "host_memory";
+    case core::ExitKind::kVictim:
+      return "victim";
+    case core::ExitKind::kLost:
+      return "lost";
+    case core::ExitKind::kGpuFault:
+      return "gpu_fault";
+    case core::ExitKind::kDeviceFault:
+      return "device_fault";
+  }
+  return "unknown";
+}
+
+// "0,2"
+std::string Indices(const core::TaskRecord& record) {
+  std::vector<std::string> indices;
+  for (const core::Placement& at : record.placement)
+    indices.push_back(std::to_string(core::Number(at.gpu)));
+  return base::Join(indices, ",");
+}
+
 // States that are passed through at every submission; the history would only repeat them.
 bool WorthTelling(const core::TaskRecord& record) {
   if (record.state == core::TaskState::kSubmitted || record.state == core::TaskState::kEstimating)
@@ -423,6 +453,7 @@ void Engine::NoteChange(const core::TaskRecord& record) {
     event.text = OneLine(record.state == core::TaskState::kLaunching ? record.placement_reason
                                                                      : record.reason);
     if (!record.placement.empty()) event.gpu_uuid = Uuids(record).front();
+    if (event.text.empty() && record.placement.size() > 1) event.text = "GPUs " + Indices(record);
     batch_.events.push_back(std::move(event));
   }
   if (last != record.state && !core::HoldsGpus(record.state)) {
@@ -717,8 +748,7 @@ void Engine::TakeShimEvent(const task::ShimEvent& event) {
   switch (event.kind) {
     case task::ShimEventKind::kStarted:
       attribution_.Add(event.id, event.process, event.cgroup);
-      base::LogInfo("task_started",
-                    {{"task", event.id}, {"attempt", event.attempt}, {"pid", event.process.pid}});
+      LogStart(event);
       Post(core::TaskStarted{event.id, event.attempt});
       break;
     case task::ShimEventKind::kLaunchFailed:
@@ -733,6 +763,14 @@ void Engine::TakeShimEvent(const task::ShimEvent& event) {
       TakeExit(event);
       break;
   }
+}
+
+void Engine::LogStart(const task::ShimEvent& event) const {
+  const core::TaskRecord* record = scheduler_.Find(event.id);
+  base::LogInfo("task_started", {{"task", event.id},
+                                 {"attempt", event.attempt},
+                                 {"pid", event.process.pid},
+                                 {"gpus", record != nullptr ? Indices(*record) : ""}});
 }
 
 // ---- why it ended ----
@@ -783,7 +821,7 @@ void Engine::Judge(core::TaskId id, int attempt, const MpsFate& fate) {
                                 {"attempt", attempt},
                                 {"code", exit.code},
                                 {"signal", exit.signal},
-                                {"kind", exit.kind},
+                                {"kind", Spoken(exit.kind)},
                                 {"detail", exit.detail}});
   if (options_.mps != nullptr) {
     const bool own = exit.kind == core::ExitKind::kGpuFault || exit.kind == core::ExitKind::kFailed;

@@ -177,6 +177,7 @@ class Engine {
   void StartArranged(const core::TaskRecord& record);
   void Stop(const core::StopTask& stop);
   void TakeShimEvent(const task::ShimEvent& event);
+  void LogStart(const task::ShimEvent& event) const;
   void TakeExit(const task::ShimEvent& event);
   bool NeedsReading(const task::ShimEvent& event, const core::TaskRecord& record);
   bool NeedsFate(const task::ShimEvent& event, const core::TaskRecord& record) const;

@@ -251,6 +251,8 @@ TEST_F(SharingTest, TasksOfSeveralGpusShareByStreams) {
   });
   EXPECT_EQ(Record(both).sharing.method, SharingMethod::kStreams);
   EXPECT_THAT(Record(both).sharing.note, HasSubstr("several GPUs"));
+  Begin(both);
+  EXPECT_EQ(store_->Events(both, {}, 10).value().back().text, "GPUs 0,1");
   EXPECT_EQ(launcher_.started.back().extra_environment.at("CUDA_MPS_PIPE_DIRECTORY"), "/dev/null");
   EXPECT_THAT(desk_.seats, IsEmpty());
 }

@@ -263,6 +263,11 @@ void RealMpsDesk::TakeLooked(Bench& bench, const Key& who, Result<Looked> looked
   Note(bench, looked->server);
   if (const auto client = bench.clients.find(who); client != bench.clients.end()) {
     client->second = {looked->server->process, Clock::now()};
+    base::LogInfo("mps_seat", {{"task", who.first},
+                               {"attempt", who.second},
+                               {"uid", bench.control->seat().uid},
+                               {"gpu", bench.control->seat().gpu_uuid},
+                               {"server", looked->server->process.pid}});
   } else if (bench.clients.empty()) {
     EndSoon(bench);  // it left meanwhile
   }
