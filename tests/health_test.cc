@@ -117,7 +117,11 @@ TEST_F(Health, AForeignProcessIsShownWithItsUserAndCommand) {
   site.Start();
   Child stranger = Child::Start({Program("carma-simgpu"), "hold", "--state", site.gpus_file(),
                                  "--gpu", "1", "--mib", "3000"});
-  ASSERT_TRUE(Eventually([&] { return !Gpu(1).foreign.empty(); }));
+  // The name of its program comes first, what may keep a reader waiting later.
+  ASSERT_TRUE(Eventually([&] {
+    const api::GpuView gpu = Gpu(1);
+    return !gpu.foreign.empty() && gpu.foreign[0].command.starts_with(Program("carma-simgpu"));
+  }));
   const api::GpuView gpu = Gpu(1);
   ASSERT_EQ(gpu.foreign.size(), 1U);
   EXPECT_EQ(gpu.foreign[0].pid, stranger.pid());
