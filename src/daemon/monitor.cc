@@ -109,9 +109,12 @@ void Monitor::KeepHistory(Device& device, const gpu::Reading& reading) const {
   }
 }
 
-void Monitor::Judge(std::size_t i, bool healthy, bool lost, const std::string& text,
+void Monitor::Judge(std::size_t i, bool healthy, bool lost, std::string text,
                     std::vector<core::Event>& events) {
   Device& device = states_[i];
+  // Whoever is told of it is told the GPU's number.
+  const std::string name = "GPU " + devices_[i].uuid + ": ";
+  if (text.starts_with(name)) text.erase(0, name.size());
   if (device.healthy == healthy && device.trouble == text && !lost) return;
   device.healthy = healthy;
   device.trouble = text;

@@ -154,7 +154,7 @@ class Monitor {
   void KeepHistory(Device& device, const gpu::Reading& reading) const;
   const Device* Find(core::GpuIndex gpu) const;
   // Appends GpuHealthChanged if the verdict is a new one.
-  void Judge(std::size_t i, bool healthy, bool lost, const std::string& text,
+  void Judge(std::size_t i, bool healthy, bool lost, std::string text,
              std::vector<core::Event>& events);
 
   MonitorOptions options_;

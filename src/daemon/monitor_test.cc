@@ -46,7 +46,7 @@ TEST(Monitor, AReadingBecomesASampleWithItsWindow) {
 TEST(Monitor, TheVerdictIsToldOnceAndALostGpuAfterThreeReadings) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   const auto lost = [&](std::int64_t second) {
-    return Take(monitor, second, base::Fail(ErrorCode::kNotFound, "GPU is lost"));
+    return Take(monitor, second, base::Fail(ErrorCode::kNotFound, "GPU GPU-a: GPU is lost"));
   };
   EXPECT_EQ(monitor.LostNow(core::GpuIndex{0}), "");
   EXPECT_EQ(lost(1).size(), 1u);
