@@ -153,6 +153,8 @@ void Counters::Count(const core::TaskRecord& record) {
       ++submissions;
       break;
     case core::TaskState::kLaunching:
+      // How it shares its GPUs is chosen, and told, once it is launching.
+      if (record.sharing.method != core::SharingMethod::kUnknown) break;
       ++dispatches;
       wait_seconds.Observe(base::Seconds(*record.launched - record.queued_since));
       break;

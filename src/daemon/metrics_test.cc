@@ -1,0 +1,28 @@
+#include "daemon/metrics.h"
+
+#include <gtest/gtest.h>
+
+namespace carma::daemon {
+namespace {
+
+TEST(Counters, ALaunchCountsOnceHoweverOftenItsRecordChanges) {
+  Counters counters;
+  core::TaskRecord record;
+  record.id = core::TaskId{1};
+  record.state = core::TaskState::kLaunching;
+  record.queued_since = base::FromMs(1'000);
+  record.launched = base::FromMs(3'000);
+  counters.Count(record);
+  record.sharing.method = core::SharingMethod::kMps;
+  counters.Count(record);
+  record.state = core::TaskState::kRunning;
+  counters.Count(record);
+  EXPECT_EQ(counters.dispatches, 1U);
+  api::MetricsText out;
+  out.Begin("waits", "histogram", "");
+  out.Sample(counters.wait_seconds);
+  EXPECT_NE(out.text().find("waits_count 1\n"), std::string::npos) << out.text();
+}
+
+}  // namespace
+}  // namespace carma::daemon
