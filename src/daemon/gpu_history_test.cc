@@ -101,6 +101,8 @@ TEST(GpuTimeline, UnknownValuesWeighNothing) {
   EXPECT_FALSE(alone[0].sm_active || alone[0].sm_peak || alone[0].dram_active || alone[0].power_w ||
                alone[0].used_peak_mib);
   EXPECT_EQ(alone[0].used_mib, 1'000);
+  silent.energy_j = 0;
+  EXPECT_FALSE(Timeline(1, {silent})[0].power_w) << "an instance has none of its own";
   const std::vector<Point> beside = Timeline(1, {Row(0, 60'000, 0.5), silent});
   EXPECT_NEAR(*beside[0].sm_active, 0.5, 1e-9) << "not counted as idle";
 }

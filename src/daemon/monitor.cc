@@ -83,6 +83,16 @@ void Monitor::AddUsage(std::size_t i, const gpu::Reading& reading) {
   usage.last_energy_j = reading.energy_j;
 }
 
+bool Monitor::EnergyIsShownByAnother(std::size_t i) const {
+  if (!devices_[i].mig) return false;
+  for (std::size_t other = 0; other < states_.size(); ++other) {
+    const bool sibling =
+        devices_[other].mig && devices_[other].mig->parent_uuid == devices_[i].mig->parent_uuid;
+    if (sibling && states_[other].last && states_[other].last->energy_j) return true;
+  }
+  return false;
+}
+
 store::GpuUsage Monitor::RowOf(std::size_t i) const {
   const Usage& usage = *states_[i].usage;
   const auto span_ms = static_cast<double>((usage.last - usage.from).count());
@@ -92,7 +102,7 @@ store::GpuUsage Monitor::RowOf(std::size_t i) const {
   row.gpu_uuid = devices_[i].uuid;
   row.sm_active = usage.sm_known ? usage.sm_ms / span_ms : kUnknown;
   row.used_mib = usage.mib_ms / span_ms;
-  row.energy_j = usage.energy_j.value_or(kUnknown);
+  row.energy_j = usage.energy_j.value_or(EnergyIsShownByAnother(i) ? 0 : kUnknown);
   row.tasks = usage.tasks;
   row.sm_peak = usage.sm_known ? usage.sm_peak : kUnknown;
   row.used_peak_mib = static_cast<double>(usage.used_peak_mib);

@@ -148,6 +148,9 @@ class Monitor {
   // The reading's Xids, and those of other instances of the same GPU that concern all of it.
   std::vector<int> XidsFor(std::size_t i, const Round& round) const;
   void WatchUnattributed(std::size_t i, const gpu::Reading& reading);
+  // Of the instances of a divided GPU one shows what the whole has used: the others' part of a sum
+  // is known, and nothing.
+  bool EnergyIsShownByAnother(std::size_t i) const;
   store::GpuUsage RowOf(std::size_t i) const;  // of its usage, which has a span
   static void BeginUsage(Device& device, const gpu::Reading& reading);
   void AddUsage(std::size_t i, const gpu::Reading& reading);

@@ -93,6 +93,27 @@ TEST(Monitor, ACounterOfEnergyThatBeginsAnewTakesNothingBack) {
   EXPECT_DOUBLE_EQ(monitor.CloseUsage(base::FromMs(3'000)).at(0).energy_j, 60 + 40);
 }
 
+TEST(Monitor, TheEnergyOfADividedGpuCountsOnceAndLeavesNoHoleInSums) {
+  std::vector<gpu::DeviceInfo> devices;
+  for (const char* parent : {"GPU-a", "GPU-a", "GPU-b"}) {
+    devices.push_back(Device("MIG-" + std::to_string(devices.size())));
+    devices.back().mig = gpu::MigPlace{.parent_uuid = parent};
+  }
+  Monitor monitor(devices, MonitorOptions{});
+  Attribution attribution;
+  for (const std::int64_t second : {0, 1}) {
+    gpu::Reading other = At(second, 0, 0, 0);
+    other.energy_j.reset();
+    monitor.Take(base::FromMs(second * 1'000),
+                 {At(second, 0, 0, static_cast<double>(100 * second)), other, other}, attribution);
+  }
+  const std::vector<store::GpuUsage> rows = monitor.CloseUsage(base::FromMs(1'000));
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0].energy_j, 100);
+  EXPECT_EQ(rows[1].energy_j, 0);
+  EXPECT_TRUE(std::isnan(rows[2].energy_j)) << "of that GPU nobody tells it";
+}
+
 TEST(Monitor, WhatWasNotReadBelongsToNoRowOfUsage) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{.window = base::Duration(60'000)});
   Take(monitor, 0, At(0, 1'000, 0.2, 0));
