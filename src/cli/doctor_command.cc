@@ -109,6 +109,7 @@ void RunDoctor(Context& context, const DoctorFlags& flags) {
   std::vector<Finding> findings = CheckDriver(*driver, *settings);
   std::vector<ContextFacts> contexts;
   if (flags.replay.empty()) {
+    Append(CheckSameDriver(daemon, *driver), findings);
     contexts = LookAtContexts(context, flags, *settings, *driver);
     for (const ContextFacts& each : contexts) findings.push_back(CheckContext(each));
     Append(LookAround(*settings, daemon, driver->simulated, of_root), findings);

@@ -206,11 +206,20 @@ std::vector<Closed> ClosedGpus(const std::vector<api::GpuView>& gpus) {
 
 }  // namespace
 
+std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFacts& driver) {
+  if (!daemon.status || daemon.gpus.empty() || driver.versions || driver.hangs) return {};
+  if (daemon.status->driver != "ok") return {};
+  return {{"settings", Level::kWarn,
+           fmt::format("carmad reads {} GPU{}, this command none: they have different settings",
+                       daemon.gpus.size(), daemon.gpus.size() == 1 ? "" : "s"),
+           "give this command what carmad was started with: --config, or the CARMA_ variables"}};
+}
+
 std::vector<Finding> CheckDaemon(const DaemonFacts& daemon) {
   const base::Result<api::StatusView>& status = daemon.status;
   if (!status) {
     return {{"daemon", Level::kWarn, base::Printable(status.error().message),
-             "start carmad (systemctl start carmad), or name its socket with --socket"}};
+             "start carmad, or name its socket with --socket"}};
   }
   std::vector<Finding> findings = {
       {"daemon", Level::kOk,

@@ -46,5 +46,7 @@ struct DaemonFacts {
   std::vector<api::GpuView> gpus;  // as the daemon sees them; empty where it does not answer
 };
 std::vector<Finding> CheckDaemon(const DaemonFacts& daemon);
+// A warning if the daemon reads GPUs that this command, by its settings, does not find.
+std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFacts& driver);
 
 }  // namespace carma::cli

@@ -200,6 +200,18 @@ TEST(Doctor, CgroupsDiskClockAndDaemon) {
   EXPECT_EQ(CheckClock({.now_ms = 1'000}).level, Level::kBad);
 }
 
+TEST(Doctor, ADaemonWithOtherSettingsIsNoticed) {
+  const DaemonFacts daemon{.status = api::StatusView{.driver = "ok"}, .gpus = {{}, {}}};
+  const DriverFacts none{.versions = Fail(ErrorCode::kUnavailable, "no NVML library"),
+                         .gpus = Fail(ErrorCode::kUnavailable, "")};
+  ASSERT_EQ(CheckSameDriver(daemon, none).size(), 1U);
+  EXPECT_THAT(CheckSameDriver(daemon, none)[0].text, HasSubstr("carmad reads 2 GPUs"));
+  const DaemonFacts away{.status = Fail(ErrorCode::kUnavailable, "not running"), .gpus = {}};
+  EXPECT_TRUE(CheckSameDriver(away, none).empty());
+  const DriverFacts same{.versions = gpu::DriverVersions{}, .gpus = std::vector<GpuFacts>{}};
+  EXPECT_TRUE(CheckSameDriver(daemon, same).empty());
+}
+
 TEST(Doctor, TheDaemonTellsItsTroublesAndClosedGpus) {
   DaemonFacts daemon{.status = Fail(ErrorCode::kUnavailable, "not running"), .gpus = {}};
   EXPECT_EQ(CheckDaemon(daemon)[0].level, Level::kWarn);

@@ -86,11 +86,7 @@ CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mount
   return base;
 }
 
-CgroupBase FindCgroupBase() {
-  const Result<std::string> self = base::ReadFile("/proc/self/cgroup", kMaxTextBytes);
-  const Result<std::string> mounts = base::ReadFile("/proc/self/mountinfo", kMaxTextBytes);
-  if (!self || !mounts) return {.reason = "/proc does not tell our cgroup"};
-  CgroupBase base = ParseCgroupPlace(*self, *mounts);
+CgroupBase IfWritable(CgroupBase base) {
   if (base.path.empty()) return base;
   // Moving a process needs the right to write at the common ancestor too.
   for (const std::string& path : {base.path, base.path + "/cgroup.procs"}) {
@@ -98,6 +94,13 @@ CgroupBase FindCgroupBase() {
     return {.reason = path + " is not ours to write (a service needs Delegate=yes)"};
   }
   return base;
+}
+
+CgroupBase FindCgroupBase() {
+  const Result<std::string> self = base::ReadFile("/proc/self/cgroup", kMaxTextBytes);
+  const Result<std::string> mounts = base::ReadFile("/proc/self/mountinfo", kMaxTextBytes);
+  if (!self || !mounts) return {.reason = "/proc does not tell our cgroup"};
+  return IfWritable(ParseCgroupPlace(*self, *mounts));
 }
 
 Result<TaskCgroup> TaskCgroup::Create(const std::string& base, const std::string& name) {

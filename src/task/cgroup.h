@@ -25,6 +25,8 @@ struct CgroupBase {
 CgroupBase FindCgroupBase();
 // The place alone, from the texts of /proc/self/cgroup and /proc/self/mountinfo.
 CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mountinfo);
+// The place as it is, or none with the reason that this process may make no groups there.
+CgroupBase IfWritable(CgroupBase base);
 
 // One task's group.
 class TaskCgroup {

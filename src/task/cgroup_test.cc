@@ -1,5 +1,6 @@
 #include "task/cgroup.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -50,6 +51,13 @@ TEST(Cgroup, ThePlaceFollowsFromTheKernelsTables) {
        {"", "", "this process is in no cgroup v2 group"}},
   };
   for (const Case& c : cases) EXPECT_EQ(ParseCgroupPlace(c.self, c.mounts), c.expect) << c.name;
+}
+
+TEST(Cgroup, APlaceThatIsNotOursIsNone) {
+  EXPECT_THAT(IfWritable({.root = "/sys/fs/cgroup", .path = "/proc/1/fdinfo"}).reason,
+              ::testing::HasSubstr("is not ours to write"));
+  const CgroupBase none{.reason = "no cgroup v2 tree is mounted"};
+  EXPECT_EQ(IfWritable(none), none);
 }
 
 TEST(Cgroup, KillReachesEveryMemberAndTheGroupGoes) {
