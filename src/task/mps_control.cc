@@ -204,11 +204,12 @@ Result<std::string> FindProgram(const std::string& name) {
               "there is no program '" + name + "' in " + path + " (collocation.mps_control)");
 }
 
-std::string FirstLine(std::string_view text) {
+std::string LastWords(std::string_view text, int code) {
   for (const std::string_view line : base::Split(text, '\n')) {
     if (!base::Trim(line).empty()) return base::Printable(base::Trim(line));
   }
-  return "no word";
+  if (code < 0) return "it was killed";
+  return "it ended with exit code " + std::to_string(code) + " and said nothing";
 }
 
 std::string_view BaseName(std::string_view path) {
@@ -280,7 +281,8 @@ Result<std::string> MpsControl::Run(const std::vector<std::string>& arguments,
   if (!child) return std::unexpected(child.error());
   Result<std::string> answer = child->Finish(deadline);
   if (!answer || child->code() == 0) return answer;
-  return Fail(ErrorCode::kUnavailable, "the MPS control program says: " + FirstLine(*answer));
+  return Fail(ErrorCode::kUnavailable,
+              "the MPS control program failed: " + LastWords(*answer, child->code()));
 }
 
 Result<std::string> MpsControl::Ask(const std::string& command, Deadline deadline) const {

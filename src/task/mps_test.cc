@@ -141,6 +141,8 @@ TEST_F(MpsControlTest, EndsClients) {
 TEST_F(MpsControlTest, WhateverItDoesThereIsASentence) {
   MpsControl missing({fake_.setup.shim_path, "/no/such/control", fake_.setup.dir, {}}, fake_.seat);
   EXPECT_THAT(missing.Ready(Soon()).error().message, HasSubstr("no program /no/such/control"));
+  MpsControl silent({fake_.setup.shim_path, "/bin/false", fake_.setup.dir, {}}, fake_.seat);
+  EXPECT_THAT(silent.Ready(Soon()).error().message, HasSubstr("exit code 1 and said nothing"));
   fake_.Write("/refuse");
   EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("no MPS on this device"));
   fake_.Remove("/refuse");
