@@ -112,6 +112,45 @@ TEST_F(Mps, OneServerForTheTasksOfAUserOnAGpu) {
   site.ExpectIdle();
 }
 
+TEST_F(Mps, OneServerOfAUserForAllGpusTakesTasksOfSeveralToo) {
+  Site two{{.shape = "2xA100-40GB",
+            .settings = {{"collocation.method", "\"mps\""},
+                         {"collocation.mps_control", "\"" + (site.folder() / "control") + "\""},
+                         {"collocation.mps_dir", "\"" + dir() + "\""},
+                         {"collocation.mps_servers", "\"user\""},
+                         {"policy.settle", "false"}}}};
+  two.Start();
+  const std::uint64_t one = two.Train({"--gpu-mem", "4000"}, kSmall);
+  const std::uint64_t both = two.Train({"--gpus", "2", "--gpu-mem", "4000"}, kSmall);
+  EXPECT_TRUE(Eventually(
+      [&] { return two.Task(one).observed_mib > 0 && two.Task(both).observed_mib > 0; }));
+  EXPECT_EQ(two.Task(both).sharing, "mps") << two.Task(both).sharing_note;
+  const std::vector<api::GpuView> gpus = two.Gpus();
+  const task::MpsSeat seat{::getuid(), ::getgid(), gpus[0].uuid + "," + gpus[1].uuid};
+  const task::MpsControl control({.dir = dir()}, seat);
+  const auto daemon = control.Daemon();
+  ASSERT_TRUE(daemon);
+  RunOptions options{.input = "get_server_list\n"};
+  options.environment["CUDA_MPS_PIPE_DIRECTORY"] = task::MpsPipeDir(dir(), seat);
+  const std::string program = site.folder() / "carma-simmps";
+  const std::string server(base::Trim(RunProgram({program}, options).out));
+  options.input = "get_client_list " + server + "\n";
+  EXPECT_EQ(task::ParseMpsPids(RunProgram({program}, options).out).value().size(), 2U);
+
+  // Another way of serving does not take the server from the tasks that it finds there.
+  two.Set("collocation.mps_servers", "\"gpu\"");
+  two.Restart(SIGKILL);
+  const std::uint64_t late = two.Train({"--gpu-mem", "4000"}, kSmall);
+  EXPECT_TRUE(Eventually([&] { return two.Task(late).observed_mib > 0; }));
+  EXPECT_EQ(two.Task(one).state, "running");
+  EXPECT_EQ(two.Task(both).state, "running");
+  EXPECT_EQ(control.Daemon(), daemon);
+  two.CancelAll();
+  two.Await(late);
+  two.Stop(SIGTERM);
+  control.Quit(std::chrono::steady_clock::now());
+}
+
 TEST_F(Mps, WhoIsAloneOrUsesSeveralGpusGoesWithout) {
   Site two{{.shape = "2xA100-40GB",
             .settings = {{"collocation.method", "\"mps\""},

@@ -69,7 +69,8 @@ mapper = "magm"
 [collocation]
 method = "mps"
 mps_control = "'"$bin"'/carma-simmps"
-mps_dir = "'"$mps"'"' "${@:3}"
+mps_dir = "'"$mps"'"
+mps_servers = "user"' "${@:3}"
 echo
 "$bin/carma" report compare "$work/exclusive.json" "$work/magm-mps.json"
 echo

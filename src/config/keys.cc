@@ -571,6 +571,11 @@ void AddMachineKeys(std::vector<Key>& keys) {
   // The pipes are sockets too: their paths must stay short.
   keys.push_back(Path({"collocation.mps_dir", "Folder of the pipes and logs of MPS servers."},
                       "absolute path of at most 60 bytes", 60, false, AT(mps_dir)));
+  keys.push_back(Choice<bool>({"collocation.mps_servers",
+                               "One MPS server for each GPU of a user, or one per user for all "
+                               "whole GPUs, which also serves "
+                               "tasks of several GPUs (docs/collocation.md)."},
+                              {"gpu", "user"}, {true, false}, AT(mps_server_per_gpu)));
   keys.push_back(Count(
       {"collocation.mps_clients", "An MPS server with so many processes takes no further task."}, 1,
       60, AT(mps_clients)));

@@ -40,7 +40,8 @@ struct Settings {
   core::PolicyConfig policy;
   // [collocation]
   CollocationMethod collocation = CollocationMethod::kStreams;
-  int mps_clients = 48;  // an MPS server with so many takes no further task
+  bool mps_server_per_gpu = true;  // "gpu"; false, "user": one for all whole GPUs
+  int mps_clients = 48;            // an MPS server with so many takes no further task
   std::string mps_control = "nvidia-cuda-mps-control";  // in $PATH, or an absolute path
   // Folder of the pipes and logs of MPS servers; default /run/carma/mps, rootless
   // $XDG_RUNTIME_DIR/carma/mps.

@@ -365,6 +365,7 @@ EngineOptions RealDaemon::MakeEngineOptions() const {
   options.share_by_mps = settings.collocation == config::CollocationMethod::kMps;
   options.mps_dir = settings.mps_dir;
   options.mps_memory_limit = settings.mps_memory_limit;
+  options.mps_server_per_gpu = settings.mps_server_per_gpu;
   if (!settings.simgpu_state.empty())
     options.task_environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
   return options;
@@ -393,8 +394,6 @@ void RealDaemon::StartEngine(std::vector<gpu::DeviceInfo> devices) {
   OpenMps();
   EngineOptions options = MakeEngineOptions();
   OpenDesk(infos, options.history);
-  std::vector<std::string> uuids;
-  for (const core::GpuInfo& info : infos) uuids.push_back(info.uuid);
   engine_ = std::make_unique<Engine>(std::move(options), *store_, *launcher_, *clock_, *this);
   if (Result<Unit> started = engine_->Start(std::move(infos)); !started) {
     base::LogError("start_failed", {{"why", started.error().message}});
@@ -403,7 +402,7 @@ void RealDaemon::StartEngine(std::vector<gpu::DeviceInfo> devices) {
     return;
   }
   RestoreHealthDrains();
-  mps_->TakeOver(uuids);
+  mps_->TakeOver(engine_->MpsSeats());
   routes_->services().engine = engine_.get();
   routes_->services().monitor = monitor_.get();
   routes_->services().desk = desk_.get();

@@ -66,6 +66,16 @@ bool WorthTelling(const core::TaskRecord& record) {
   return record.state != core::TaskState::kQueued || record.attempt > 0;
 }
 
+// Instances are no place for MPS servers here; a GPU that was never described is not usable.
+std::string AllMpsGpus(const std::vector<core::GpuInfo>& gpus) {
+  std::string all;
+  for (const core::GpuInfo& gpu : gpus) {
+    if (gpu.mig || gpu.UsableMib() <= 0) continue;
+    all += (all.empty() ? "" : ",") + gpu.uuid;
+  }
+  return all;
+}
+
 }  // namespace
 
 Engine::Engine(EngineOptions options, store::Store& store, task::Launcher& launcher,
@@ -154,9 +164,8 @@ Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
       launcher_.Adopt(record->id, record->attempt, AttemptDir(record->id, record->attempt));
       if (options_.mps != nullptr && record->sharing.method == core::SharingMethod::kMps &&
           !stored.gpu_uuids.empty()) {
-        options_.mps->Adopt({record->id,
-                             record->attempt,
-                             {record->request.uid, stored.gid, stored.gpu_uuids.front()}});
+        options_.mps->Adopt({record->id, record->attempt,
+                             SeatOf(record->request.uid, stored.gid, stored.gpu_uuids)});
       }
       ++with_process;
     }
@@ -631,7 +640,7 @@ void Engine::Launch(const core::StartTask& start) {
     ApplySharing(*sharing, start.alone, *order);
     return launcher_.Start(*std::move(order));
   }
-  const MpsClient client{start.id, start.attempt, SeatOf(*order)};
+  const MpsClient client{start.id, start.attempt, SeatOf(order->uid, order->gid, order->gpu_uuids)};
   arranged_[core::Number(start.id)] = {*std::move(order), start, std::nullopt};
   options_.mps->Seat(client, [this, id = start.id, attempt = start.attempt](
                                  const Result<Unit>& seated) { TakeSeat(id, attempt, seated); });
@@ -651,8 +660,8 @@ std::optional<core::Sharing> Engine::PlainSharing(const core::StartTask& start) 
                                  : SharingMethod::kStreams;
   if (sharing.method == SharingMethod::kStreams && options_.share_by_mps &&
       options_.mps != nullptr) {
-    if (start.placement.size() == 1) return std::nullopt;
-    sharing.note = "It uses several GPUs, and an MPS server serves one.";
+    if (start.placement.size() == 1 || !options_.mps_server_per_gpu) return std::nullopt;
+    sharing.note = "It uses several GPUs, and an MPS server serves one (collocation.mps_servers).";
   }
   if (record != nullptr && record->request.sm_share) {
     if (!sharing.note.empty()) sharing.note += ' ';
@@ -677,8 +686,17 @@ core::Sharing Engine::MpsSharing(const core::StartTask& start) const {
   return sharing;
 }
 
-task::MpsSeat Engine::SeatOf(const task::LaunchOrder& order) {
-  return {order.uid, order.gid, order.gpu_uuids.front()};
+// Those of the other way of serving too: the configuration may have been changed.
+std::vector<std::string> Engine::MpsSeats() const {
+  std::vector<std::string> seats{AllMpsGpus(scheduler_.GpuInfos())};
+  for (const core::GpuInfo& gpu : scheduler_.GpuInfos()) seats.push_back(gpu.uuid);
+  return seats;
+}
+
+task::MpsSeat Engine::SeatOf(std::uint32_t uid, std::uint32_t gid,
+                             const std::vector<std::string>& gpu_uuids) const {
+  if (options_.mps_server_per_gpu) return {uid, gid, gpu_uuids.front()};
+  return {uid, gid, AllMpsGpus(scheduler_.GpuInfos())};
 }
 
 void Engine::ApplySharing(const core::Sharing& sharing, bool alone,
@@ -687,7 +705,8 @@ void Engine::ApplySharing(const core::Sharing& sharing, bool alone,
   // Alone on its GPUs a task may well bring an MPS server of its own for its processes.
   if (!client && alone && order.spec.environment.contains("CUDA_MPS_PIPE_DIRECTORY")) return;
   for (const auto& [name, value] :
-       client ? task::MpsClientEnvironment(options_.mps_dir, SeatOf(order), sharing)
+       client ? task::MpsClientEnvironment(options_.mps_dir,
+                                           SeatOf(order.uid, order.gid, order.gpu_uuids), sharing)
               : task::WithoutMpsEnvironment()) {
     order.extra_environment[name] = value;
   }

@@ -50,7 +50,8 @@ struct EngineOptions {
   MpsDesk* mps = nullptr;     // outlives the engine; null: no task ever was at an MPS server
   bool share_by_mps = false;  // tasks with neighbours share through MPS servers, else by streams
   std::string mps_dir;
-  bool mps_memory_limit = true;  // no process may take more than its claim and the margin
+  bool mps_server_per_gpu = true;  // false: one for all whole GPUs
+  bool mps_memory_limit = true;    // no process may take more than its claim and the margin
   // What finished tasks teach; null: they do not.
   std::shared_ptr<estimate::History> history;
 };
@@ -113,6 +114,8 @@ class Engine {
   store::Store& store() { return store_; }
   // Empty while the store takes writes; else why not (a full disk).
   const std::string& store_trouble() const { return store_trouble_; }
+  // The seats that tasks here may have, as task::MpsSeat::gpus.
+  std::vector<std::string> MpsSeats() const;
   std::optional<core::GpuIndex> GpuByUuid(const std::string& uuid) const;
   std::string AttemptDir(core::TaskId id, int attempt) const;
 
@@ -170,7 +173,8 @@ class Engine {
   // How an attempt that needs no MPS server shares its GPUs; empty: it is to have one.
   std::optional<core::Sharing> PlainSharing(const core::StartTask& start) const;
   core::Sharing MpsSharing(const core::StartTask& start) const;
-  static task::MpsSeat SeatOf(const task::LaunchOrder& order);
+  task::MpsSeat SeatOf(std::uint32_t uid, std::uint32_t gid,
+                       const std::vector<std::string>& gpu_uuids) const;
   void ApplySharing(const core::Sharing& sharing, bool alone, task::LaunchOrder& order) const;
   // The desk's answer: the attempt starts once its sharing is durable.
   void TakeSeat(core::TaskId id, int attempt, const base::Result<base::Unit>& seated);

@@ -176,7 +176,7 @@ class SharingTest : public ::testing::Test, public Engine::Host {
 TEST_F(SharingTest, AClientStartsOnceItsSeatAndItsLimitsAreDurable) {
   const core::TaskId id = Submit([](task::TaskSpec& spec) { spec.sm_share = 0.301; });
   ASSERT_EQ(desk_.seats.size(), 1U);
-  EXPECT_EQ(desk_.seats[0].seat, (task::MpsSeat{1000, 100, desk_.seats[0].seat.gpu_uuid}));
+  EXPECT_EQ(desk_.seats[0].seat, (task::MpsSeat{1000, 100, desk_.seats[0].seat.gpus}));
   EXPECT_THAT(launcher_.started, IsEmpty());
   EXPECT_EQ(Record(id).state, TaskState::kLaunching);
   desk_.answers[0](Unit{});
@@ -255,6 +255,20 @@ TEST_F(SharingTest, TasksOfSeveralGpusShareByStreams) {
   EXPECT_EQ(store_->Events(both, {}, 10).value().back().text, "GPUs 0,1");
   EXPECT_EQ(launcher_.started.back().extra_environment.at("CUDA_MPS_PIPE_DIRECTORY"), "/dev/null");
   EXPECT_THAT(desk_.seats, IsEmpty());
+}
+
+TEST_F(SharingTest, OneServerForAllGpusTakesTasksOfSeveral) {
+  options_.mps_server_per_gpu = false;
+  Open();
+  const core::TaskId both = Submit([](task::TaskSpec& spec) { spec.gpus = 2; });
+  ASSERT_EQ(desk_.seats.size(), 1U);
+  EXPECT_EQ(desk_.seats[0].seat.gpus, "GPU-0,GPU-1");
+  Answer(Unit{});
+  EXPECT_EQ(Record(both).sharing.method, SharingMethod::kMps);
+  EXPECT_EQ(Record(both).sharing.note, "");
+  const core::TaskId one = Submit([](task::TaskSpec&) {});
+  ASSERT_EQ(desk_.seats.size(), 2U);
+  EXPECT_EQ(desk_.seats[1].seat, desk_.seats[0].seat) << "task " << core::Number(one);
 }
 
 TEST_F(SharingTest, AStopOvertakesTheSeat) {

@@ -90,7 +90,7 @@ class RealMpsDesk : public MpsDesk {
   void AskFate(core::TaskId id, int attempt, std::function<void(MpsFate)> answer) override;
   void Blame(core::TaskId id, int attempt) override;
   void Drain(const std::string& gpu_uuid) override;
-  void TakeOver(const std::vector<std::string>& gpu_uuids) override;
+  void TakeOver(const std::vector<std::string>& gpus) override;
   void Close() override;
 
  private:
@@ -141,7 +141,7 @@ RealMpsDesk::~RealMpsDesk() {
 }
 
 RealMpsDesk::BenchKey RealMpsDesk::KeyOf(const Bench& bench) {
-  return {bench.control->seat().uid, bench.control->seat().gpu_uuid};
+  return {bench.control->seat().uid, bench.control->seat().gpus};
 }
 
 std::function<bool()> RealMpsDesk::FirstWithin(std::chrono::nanoseconds limit,
@@ -195,7 +195,7 @@ void RealMpsDesk::Later(std::function<void()> call) {
 }
 
 Bench& RealMpsDesk::BenchOf(const task::MpsSeat& seat) {
-  std::unique_ptr<Bench>& bench = benches_[{seat.uid, seat.gpu_uuid}];
+  std::unique_ptr<Bench>& bench = benches_[{seat.uid, seat.gpus}];
   if (!bench) bench = std::make_unique<Bench>(*loop_, MpsControl(options_.setup, seat));
   return *bench;
 }
@@ -211,7 +211,7 @@ void RealMpsDesk::Seat(const MpsClient& client, Seated answer) {
   const Key who{client.id, client.attempt};
   Bench& bench = BenchOf(client.seat);
   bench.linger.cancel();
-  seats_[who] = {client.seat.uid, client.seat.gpu_uuid};
+  seats_[who] = {client.seat.uid, client.seat.gpus};
   bench.clients[who] = {std::nullopt, Clock::now()};
   const bool full = bench.clients.size() > options_.clients;
   const bool waits = Clock::now() < bench.not_before;
@@ -255,7 +255,7 @@ void RealMpsDesk::TakeLooked(Bench& bench, const Key& who, Result<Looked> looked
   }
   if (!bench.told.empty()) {
     base::LogInfo("mps_works_again",
-                  {{"uid", bench.control->seat().uid}, {"gpu", bench.control->seat().gpu_uuid}});
+                  {{"uid", bench.control->seat().uid}, {"gpu", bench.control->seat().gpus}});
   }
   bench.told.clear();
   bench.failures = 0;
@@ -266,7 +266,7 @@ void RealMpsDesk::TakeLooked(Bench& bench, const Key& who, Result<Looked> looked
     base::LogInfo("mps_seat", {{"task", who.first},
                                {"attempt", who.second},
                                {"uid", bench.control->seat().uid},
-                               {"gpu", bench.control->seat().gpu_uuid},
+                               {"gpu", bench.control->seat().gpus},
                                {"server", looked->server->process.pid}});
   } else if (bench.clients.empty()) {
     EndSoon(bench);  // it left meanwhile
@@ -279,7 +279,7 @@ void RealMpsDesk::Refused(Bench& bench, const Key& who, const base::Error& why, 
                           const Seated& answer) {
   if (bench.told != why.message) {
     base::LogWarn("mps_refused", {{"uid", bench.control->seat().uid},
-                                  {"gpu", bench.control->seat().gpu_uuid},
+                                  {"gpu", bench.control->seat().gpus},
                                   {"why", why.message}});
     bench.told = why.message;
   }
@@ -296,7 +296,7 @@ void RealMpsDesk::Adopt(const MpsClient& client) {
   const Key who{client.id, client.attempt};
   Bench& bench = BenchOf(client.seat);
   bench.linger.cancel();
-  seats_[who] = {client.seat.uid, client.seat.gpu_uuid};
+  seats_[who] = {client.seat.uid, client.seat.gpus};
   bench.clients[who] = {std::nullopt, Clock::now()};
   using Look = Result<std::optional<MpsServer>>;
   Do<Look>(
@@ -331,16 +331,26 @@ void RealMpsDesk::EndSoon(Bench& bench) {
   After(bench.linger, options_.linger, bench, &RealMpsDesk::EndNow);
 }
 
+// Tasks of before collocation.mps_servers was changed, or what a task has left behind.
+bool HasClients(const MpsControl& control, Clock::time_point deadline) {
+  const Result<std::optional<MpsServer>> server = control.Look(deadline);
+  if (!server || !*server) return false;
+  const Result<std::vector<pid_t>> clients = control.Clients(**server, deadline);
+  return clients && !clients->empty();
+}
+
 void RealMpsDesk::EndNow(Bench& bench) {
   if (!bench.clients.empty()) return;
   bench.linger.cancel();
   Do<bool>(
       bench,
       [limit = options_.timeout](const MpsControl& control) {
-        control.Quit(Clock::now() + limit);
-        return true;
+        const bool used = HasClients(control, Clock::now() + limit);
+        if (!used) control.Quit(Clock::now() + limit);
+        return !used;
       },
-      [this](Bench& its, bool) {
+      [this](Bench& its, bool ended) {
+        if (!ended && its.clients.empty() && its.jobs == 0) return EndSoon(its);
         // A task that came meanwhile has a job behind this one, which starts the server anew. A
         // back-off is kept in mind.
         if (!its.clients.empty() || its.jobs > 0) return;
@@ -355,21 +365,21 @@ void RealMpsDesk::Drain(const std::string& gpu_uuid) {
   }
 }
 
-void RealMpsDesk::TakeOver(const std::vector<std::string>& gpu_uuids) {
+void RealMpsDesk::TakeOver(const std::vector<std::string>& gpus) {
   finding_ = true;
-  finder_.Do([this, setup = options_.setup, gpu_uuids, loop = loop_,
-              alive = std::weak_ptr<int>(alive_)] {
-    auto seats =
-        std::make_shared<const std::vector<task::MpsSeat>>(task::FindMpsSeats(setup, gpu_uuids));
-    asio::post(*loop, [this, alive, seats] {
-      if (alive.expired()) return;
-      finding_ = false;
-      for (const task::MpsSeat& seat : *seats) {
-        Bench& bench = BenchOf(seat);
-        if (bench.clients.empty()) EndSoon(bench);
-      }
-    });
-  });
+  finder_.Do(
+      [this, setup = options_.setup, gpus, loop = loop_, alive = std::weak_ptr<int>(alive_)] {
+        auto seats =
+            std::make_shared<const std::vector<task::MpsSeat>>(task::FindMpsSeats(setup, gpus));
+        asio::post(*loop, [this, alive, seats] {
+          if (alive.expired()) return;
+          finding_ = false;
+          for (const task::MpsSeat& seat : *seats) {
+            Bench& bench = BenchOf(seat);
+            if (bench.clients.empty()) EndSoon(bench);
+          }
+        });
+      });
 }
 
 // All at once, on their workers: no seat may hold up the others, nor the end of the daemon.
@@ -449,7 +459,7 @@ void RealMpsDesk::Broke(Bench& bench, const base::ProcessId& server, std::string
   }
   bench.broken.push_back({server, Clock::now()});
   base::LogWarn("mps_server_broke", {{"uid", bench.control->seat().uid},
-                                     {"gpu", bench.control->seat().gpu_uuid},
+                                     {"gpu", bench.control->seat().gpus},
                                      {"server", server.pid},
                                      {"how", how}});
 }
@@ -495,7 +505,7 @@ void RealMpsDesk::Probe(Bench& bench) {
         } else if (its.told != looked.error().message) {
           its.told = looked.error().message;
           base::LogWarn("mps_silent", {{"uid", its.control->seat().uid},
-                                       {"gpu", its.control->seat().gpu_uuid},
+                                       {"gpu", its.control->seat().gpus},
                                        {"why", its.told}});
         }
         if (!its.clients.empty()) KeepLooking(its);

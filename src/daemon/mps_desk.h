@@ -57,9 +57,9 @@ class MpsDesk {
   virtual void Blame(core::TaskId id, int attempt) = 0;
   // The GPU is closed: servers without tasks end now.
   virtual void Drain(const std::string& gpu_uuid) = 0;
-  // Takes over the control daemons that an earlier carmad left on these GPUs; those that no adopted
-  // attempt uses end after a while.
-  virtual void TakeOver(const std::vector<std::string>& gpu_uuids) = 0;
+  // Takes over the control daemons that an earlier carmad left on these GPUs (each as
+  // task::MpsSeat::gpus); those that nobody uses end after a while.
+  virtual void TakeOver(const std::vector<std::string>& gpus) = 0;
   // The daemon ends: servers without tasks end now, those with tasks stay for the next daemon.
   // Blocks, a few seconds at most.
   virtual void Close() = 0;

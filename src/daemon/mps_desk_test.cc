@@ -222,7 +222,7 @@ TEST_F(MpsDeskTest, AnotherDaemonTakesItsServersOver) {
   options_.linger = milliseconds(1);
   Open();
   desk_->Adopt({kFirst, 1, fake_.seat});
-  desk_->TakeOver({fake_.seat.gpu_uuid});
+  desk_->TakeOver({fake_.seat.gpus});
   EXPECT_FALSE(Fate(kFirst).broke);
   KillServer();
   EXPECT_TRUE(Fate(kFirst).broke);
@@ -240,12 +240,12 @@ TEST_F(MpsDeskTest, AServerThatEndedBetweenTwoDaemonsHasBroken) {
 
 TEST_F(MpsDeskTest, ServersWithoutTasksEndWhenTheirGpuIsDrained) {
   ASSERT_TRUE(Seat(kFirst));
-  desk_->Drain(fake_.seat.gpu_uuid);
+  desk_->Drain(fake_.seat.gpus);
   EXPECT_FALSE(Fate(kFirst).broke) << "it has a task";
   desk_->Leave(kFirst, 1);
   desk_->Drain("GPU-other");
   EXPECT_TRUE(DaemonRuns());
-  desk_->Drain(fake_.seat.gpu_uuid);
+  desk_->Drain(fake_.seat.gpus);
   EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
 }
 
@@ -262,7 +262,7 @@ TEST_F(MpsDeskTest, LeftoversOfAnEarlierDaemonEnd) {
   ASSERT_TRUE(Seat(kFirst));
   options_.linger = milliseconds(1);
   Open();
-  desk_->TakeOver({fake_.seat.gpu_uuid});
+  desk_->TakeOver({fake_.seat.gpus});
   EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
 }
 

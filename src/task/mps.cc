@@ -19,19 +19,26 @@ bool IsLetterOrDigit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
+std::size_t GpuCount(const std::string& gpus) {
+  return 1 + static_cast<std::size_t>(std::count(gpus.begin(), gpus.end(), ','));
+}
+
 }  // namespace
 
-std::string MpsFolderName(const std::string& gpu_uuid) {
+std::string MpsFolderName(const std::string& gpus) {
+  const std::size_t count = GpuCount(gpus);
+  const std::string last = count == 1 ? gpus : gpus.substr(gpus.rfind(',') + 1);
   std::string name;
-  for (const char c : gpu_uuid) {
+  for (const char c : last) {
     if (IsLetterOrDigit(c)) name += c;
   }
   if (name.size() > kNameLetters) name.erase(0, name.size() - kNameLetters);
-  return name.empty() ? "gpu" : name;
+  if (name.empty()) name = "gpu";
+  return count == 1 ? name : name + "-" + std::to_string(count);
 }
 
 std::string MpsPipeDir(const std::string& dir, const MpsSeat& seat) {
-  return dir + "/" + std::to_string(seat.uid) + "/" + MpsFolderName(seat.gpu_uuid);
+  return dir + "/" + std::to_string(seat.uid) + "/" + MpsFolderName(seat.gpus);
 }
 
 std::string MpsLogDir(const std::string& dir, const MpsSeat& seat) {
@@ -42,10 +49,14 @@ std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir, 
                                                         const core::Sharing& sharing) {
   std::map<std::string, std::string> environment{{"CUDA_MPS_PIPE_DIRECTORY", MpsPipeDir(dir, seat)},
                                                  {"CUDA_MPS_LOG_DIRECTORY", MpsLogDir(dir, seat)}};
-  // The server sees one device, so its number is 0 there.
+  // By the numbers that devices have for the server.
   if (sharing.memory_limit_mib > 0) {
-    environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] =
-        "0=" + std::to_string(sharing.memory_limit_mib) + "M";
+    std::string limits;
+    for (std::size_t device = 0; device < GpuCount(seat.gpus); ++device) {
+      limits += (device == 0 ? "" : ",") + std::to_string(device) + "=" +
+                std::to_string(sharing.memory_limit_mib) + "M";
+    }
+    environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = limits;
   }
   if (sharing.thread_percent > 0)
     environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = std::to_string(sharing.thread_percent);

@@ -16,18 +16,19 @@
 
 namespace carma::task {
 
-// One control daemon with one server: of one user, for one GPU. Users never share a server, and a
-// fault on one GPU reaches nobody on another.
+// One control daemon with one server: of one user, for one GPU or for several. Users never share a
+// server; with one for each GPU a fault reaches nobody on another, with one for all of them a task
+// of several GPUs can be a client.
 struct MpsSeat {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  std::string gpu_uuid;
+  std::string gpus;  // UUIDs as in CUDA_VISIBLE_DEVICES: separated by commas
   friend auto operator<=>(const MpsSeat&, const MpsSeat&) = default;
 };
 
-// Last part of the seat's folder, from the UUID's own last letters: a Unix socket lies in it, whose
-// path may have 107 bytes in all.
-std::string MpsFolderName(const std::string& gpu_uuid);
+// Last part of the seat's folder, from the last letters of the (last) UUID, and how many GPUs if
+// several: a Unix socket lies in it, whose path may have 107 bytes in all.
+std::string MpsFolderName(const std::string& gpus);
 // <dir>/<uid>/<folder name>, the pipe directory; the logs lie in its folder "log".
 std::string MpsPipeDir(const std::string& dir, const MpsSeat& seat);
 std::string MpsLogDir(const std::string& dir, const MpsSeat& seat);

@@ -81,7 +81,7 @@ void PutLogsAside(const UniqueFd& logs) {
 Result<Unit> MakeFolders(const MpsOrder& order, const UniqueFd& mine) {
   const uid_t uid = order.seat.uid;
   const gid_t gid = order.seat.gid;
-  const std::string name = MpsFolderName(order.seat.gpu_uuid);
+  const std::string name = MpsFolderName(order.seat.gpus);
   Result<UniqueFd> pipes = OpenOwn(mine, name, uid, gid);
   if (!pipes) return std::unexpected(pipes.error());
   Result<UniqueFd> logs = OpenOwn(*pipes, "log", uid, gid);
@@ -98,7 +98,7 @@ std::vector<std::string> Environment(const MpsOrder& order, const UserInfo& user
   environment["CUDA_MPS_PIPE_DIRECTORY"] = MpsPipeDir(order.dir, order.seat);
   environment["CUDA_MPS_LOG_DIRECTORY"] = MpsLogDir(order.dir, order.seat);
   environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
-  environment["CUDA_VISIBLE_DEVICES"] = order.seat.gpu_uuid;
+  environment["CUDA_VISIBLE_DEVICES"] = order.seat.gpus;
   std::vector<std::string> block;
   block.reserve(environment.size());
   for (const auto& [name, value] : environment) block.push_back(name + "=" + value);
@@ -151,7 +151,7 @@ Result<Unit> Become(const MpsOrder& order) {
 
 std::vector<std::string> ToArguments(const MpsOrder& order) {
   std::vector<std::string> arguments{order.dir, std::to_string(order.seat.uid),
-                                     std::to_string(order.seat.gid), order.seat.gpu_uuid};
+                                     std::to_string(order.seat.gid), order.seat.gpus};
   for (const auto& [name, value] : order.environment) arguments.push_back(name + "=" + value);
   arguments.emplace_back("--");
   arguments.insert(arguments.end(), order.argv.begin(), order.argv.end());

@@ -373,8 +373,7 @@ void MpsControl::Quit(Deadline deadline) const {
   (void)AwaitEnds(processes, Clock::now() + kAfterKill);
 }
 
-std::vector<MpsSeat> FindMpsSeats(const MpsSetup& setup,
-                                  const std::vector<std::string>& gpu_uuids) {
+std::vector<MpsSeat> FindMpsSeats(const MpsSetup& setup, const std::vector<std::string>& gpus) {
   std::vector<MpsSeat> seats;
   const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(setup.dir.c_str()), ::closedir);
   while (const dirent* entry = dir == nullptr ? nullptr : ::readdir(dir.get())) {
@@ -383,8 +382,8 @@ std::vector<MpsSeat> FindMpsSeats(const MpsSetup& setup,
     const bool folder = uid && *uid >= 0 && *uid < 0xffffffff &&
                         ::fstatat(::dirfd(dir.get()), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0;
     if (!folder || !S_ISDIR(st.st_mode) || st.st_uid != static_cast<uid_t>(*uid)) continue;
-    for (const std::string& uuid : gpu_uuids) {
-      const MpsSeat seat{st.st_uid, st.st_gid, uuid};
+    for (const std::string& each : gpus) {
+      const MpsSeat seat{st.st_uid, st.st_gid, each};
       if (MpsControl(setup, seat).Daemon()) seats.push_back(seat);
     }
   }

@@ -65,7 +65,7 @@ class MpsControl {
 };
 
 // Seats below `dir` whose control daemons run, left there by an earlier carmad. Only those of the
-// GPUs named.
-std::vector<MpsSeat> FindMpsSeats(const MpsSetup& setup, const std::vector<std::string>& gpu_uuids);
+// GPUs named, each as MpsSeat::gpus.
+std::vector<MpsSeat> FindMpsSeats(const MpsSetup& setup, const std::vector<std::string>& gpus);
 
 }  // namespace carma::task

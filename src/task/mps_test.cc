@@ -34,6 +34,8 @@ TEST(MpsFolders, AreShortEnoughForASocket) {
   EXPECT_LE((MpsPipeDir(dir, seat) + "/control_privileged").size(), 107U);
   EXPECT_EQ(MpsPipeDir("/run/carma/mps", {1000, 1000, "GPU-8f3a91c2-0000-1111-2222-333344445555"}),
             "/run/carma/mps/1000/333344445555");
+  EXPECT_EQ(MpsPipeDir("/m", {1000, 1000, "GPU-1-0000,GPU-8f3a91c2-0000-1111-2222-333344445555"}),
+            "/m/1000/333344445555-2");
   EXPECT_EQ(MpsFolderName("GPU-../../x"), "GPUx") << "never a path";
   EXPECT_EQ(MpsFolderName("../.."), "gpu");
 }
@@ -49,6 +51,10 @@ TEST(MpsEnvironment, SaysTheFoldersAndOnlyTheLimitsThatThereAre) {
   const auto environment = MpsClientEnvironment("/m", seat, sharing);
   EXPECT_EQ(environment.at("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), "0=6144M");
   EXPECT_EQ(environment.at("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "30");
+  EXPECT_EQ(MpsClientEnvironment("/m", {1000, 1000, "GPU-0,GPU-1"}, sharing)
+                .at("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"),
+            "0=6144M,1=6144M")
+      << "by the server's numbers, whichever GPU it gets";
   EXPECT_THAT(WithoutMpsEnvironment(), ElementsAre(Pair("CUDA_MPS_PIPE_DIRECTORY", "/dev/null")));
 }
 
@@ -103,12 +109,11 @@ TEST_F(MpsControlTest, StartsDaemonAndServerOnceAndEndsThem) {
   ASSERT_TRUE(daemon);
   EXPECT_EQ(control.Ready(Soon())->process, server->process);
   EXPECT_EQ(*control.Daemon(), *daemon);
-  EXPECT_THAT(FindMpsSeats(fake_.setup, {"GPU-other", fake_.seat.gpu_uuid}),
-              ElementsAre(fake_.seat));
+  EXPECT_THAT(FindMpsSeats(fake_.setup, {"GPU-other", fake_.seat.gpus}), ElementsAre(fake_.seat));
   control.Quit(Soon());
   EXPECT_FALSE(control.Daemon());
   EXPECT_FALSE(base::Alive(*daemon));
-  EXPECT_THAT(FindMpsSeats(fake_.setup, {fake_.seat.gpu_uuid}), ElementsAre());
+  EXPECT_THAT(FindMpsSeats(fake_.setup, {fake_.seat.gpus}), ElementsAre());
 }
 
 TEST_F(MpsControlTest, TheDaemonGetsNothingOfOurEnvironment) {
@@ -121,7 +126,7 @@ TEST_F(MpsControlTest, TheDaemonGetsNothingOfOurEnvironment) {
   const std::string variables = fake_.Read("/variables");
   EXPECT_THAT(variables, Not(HasSubstr("CARMA_TEST_SECRET")));
   EXPECT_THAT(variables, Not(HasSubstr("THREAD_PERCENTAGE")));
-  EXPECT_THAT(variables, HasSubstr("CUDA_VISIBLE_DEVICES=" + fake_.seat.gpu_uuid + "\n"));
+  EXPECT_THAT(variables, HasSubstr("CUDA_VISIBLE_DEVICES=" + fake_.seat.gpus + "\n"));
   EXPECT_THAT(variables, HasSubstr("CUDA_MPS_PIPE_DIRECTORY=" + fake_.Pipes() + "\n"));
   EXPECT_THAT(variables, HasSubstr("EXTRA=1\n"));
   struct stat st {};
