@@ -56,6 +56,7 @@ TEST_F(Mig, ATaskRunsOnItsInstanceAloneAndLargeOnesGoElsewhere) {
     const std::int64_t memory_mib = id == small ? 4'000 : id == large ? 30'000 : 9'000;
     EXPECT_TRUE(Eventually([&] { return UsedMib(task.gpu_uuids[0]) >= memory_mib; }));
     used.push_back(task.gpu_indices.at(0));
+    EXPECT_EQ(Gpu(used.back()).state, used.back() == 2 ? "mix" : "alloc");
   }
   EXPECT_EQ(used[1], 2) << "only the whole GPU is large enough";
   site.CancelAll();

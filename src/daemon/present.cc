@@ -27,11 +27,12 @@ void AddSpec(const store::StoredTask& stored, api::TaskView& view) {
   view.comment = spec->comment.value_or("");
 }
 
-std::string StateOf(const core::GpuView& gpu) {
+std::string StateOf(const core::GpuView& gpu, const core::PolicyConfig& config) {
   if (!gpu.healthy) return "down";
   if (gpu.drained) return gpu.tasks > 0 ? "drng" : "drain";
   if (gpu.Idle()) return "idle";
-  return gpu.exclusive_task ? "alloc" : "mix";
+  const bool alone = gpu.mig && !config.share_mig && gpu.tasks > 0;
+  return gpu.exclusive_task || alone ? "alloc" : "mix";
 }
 
 api::GpuTaskView PresentResident(const core::TaskRecord& record, const core::Placement& placement,
@@ -96,7 +97,7 @@ api::GpuView PresentOne(const core::GpuView& gpu, Engine& engine, const Monitor&
   view.index = core::Number(gpu.index);
   view.uuid = device.uuid;
   view.name = device.name;
-  view.state = StateOf(gpu);
+  view.state = StateOf(gpu, engine.scheduler().config());
   view.trouble = gpu.trouble;
   view.total_mib = device.total_mib;
   view.reserved_mib = device.reserved_mib;
