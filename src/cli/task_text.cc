@@ -361,9 +361,10 @@ std::string GpuOf(const api::EventView& event, const std::vector<api::GpuView>& 
 }
 
 std::string EventText(const api::EventView& event, const std::vector<api::GpuView>& gpus) {
-  if (event.gpu_uuid.empty()) return Line(event.text);
+  if (event.gpu_uuid.empty() && event.text.empty()) return "-";
   if (event.text.empty()) return GpuOf(event, gpus);
-  return event.task ? Line(event.text) : GpuOf(event, gpus) + ": " + Line(event.text);
+  const std::string text = base::Printable(event.text, 600);  // what is to follow stands at its end
+  return event.task || event.gpu_uuid.empty() ? text : GpuOf(event, gpus) + ": " + text;
 }
 
 }  // namespace

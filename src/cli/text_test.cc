@@ -335,13 +335,16 @@ TEST_F(Text, EventsNameTheirGpuByItsNumber) {
       {.when_ms = kNow, .task = 7, .gpu_uuid = "GPU-a", .what = "running"},
       {.when_ms = kNow, .task = 7, .gpu_uuid = "GPU-a", .what = "queued", .text = "Victim"},
       {.when_ms = kNow, .gpu_uuid = "GPU-a", .what = "drain", .text = "Xid 79"},
-      {.when_ms = kNow, .gpu_uuid = "GPU-sold", .what = "resume"}};
+      {.when_ms = kNow, .gpu_uuid = "GPU-sold", .what = "resume"},
+      {.when_ms = kNow, .task = 7, .what = "queued", .text = std::string(400, 'x') + " Retry 1."}};
   EXPECT_EQ(EventLines(events, {{.index = 3, .uuid = "GPU-a"}}),
             "TIME                 TASK  EVENT    WHAT\n"
             "2026-03-01 13:00:00     7  running  GPU 3\n"
             "2026-03-01 13:00:00     7  queued   Victim\n"
             "2026-03-01 13:00:00     -  drain    GPU 3: Xid 79\n"
-            "2026-03-01 13:00:00     -  resume   GPU-sold\n");
+            "2026-03-01 13:00:00     -  resume   GPU-sold\n"
+            "2026-03-01 13:00:00     7  queued   " +
+                std::string(400, 'x') + " Retry 1.\n");
 }
 
 TEST_F(Text, HowTheAttemptBeforeEndedIsNamedAsSuch) {

@@ -221,8 +221,10 @@ void RealMpsDesk::Seat(const MpsClient& client, Seated answer) {
         full ? "the MPS server has " + std::to_string(options_.clients) + " clients already"
              : bench.told;
     return Later([this, who, why, answer = std::move(answer)] {
-      Leave(who.first, who.second);
-      answer(Fail(ErrorCode::kUnavailable, why));
+      const base::Error error{ErrorCode::kUnavailable, why};
+      Bench* its = Find(who);
+      if (its == nullptr) return answer(std::unexpected(error));
+      Refused(*its, who, error, false, answer);
     });
   }
   const auto first = FirstWithin(options_.timeout + kSpare, [this, who, answer] {
