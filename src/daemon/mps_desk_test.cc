@@ -146,6 +146,7 @@ TEST_F(MpsDeskTest, AServerThatIsFullTakesNoFurtherTask) {
   fake_.Write("/clients", "");
   ASSERT_TRUE(Seat(kFirst)) << "no back-off";
   ASSERT_TRUE(Seat(kSecond));
+  base::SetLogLevel(base::LogLevel::kWarn);
   ::testing::internal::CaptureStderr();
   for (int again = 0; again < 2; ++again) {
     EXPECT_THAT(Seat(core::TaskId{3}).error().message, HasSubstr("2 clients already"))
