@@ -150,7 +150,7 @@ class MpsCheck {
               : "set collocation.mps_control to the path of carma-simmps, which a simulated server "
                 "takes in its place");
     } else {
-      Add(Level::kOk, fmt::format("{}; {} processes at most per user and GPU, {}; {}",
+      Add(Level::kOk, fmt::format("{}; {} processes at most per server, {}; {}",
                                   base::Printable(program), settings_.mps_clients,
                                   settings_.mps_memory_limit
                                       ? "none above its task's promise and policy.margin"
