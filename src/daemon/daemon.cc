@@ -126,7 +126,7 @@ class RealDaemon : public Daemon, public Engine::Host {
   void RetryTurnLater() override;
   void TaskChanged(const core::TaskRecord& record) override;
   std::optional<double> RecentFullness(core::GpuIndex gpu) override;
-  std::vector<int> RecentXids(core::GpuIndex gpu) override;
+  std::vector<int> RecentXids(core::GpuIndex gpu, base::Time since) override;
   std::string LostGpu(core::GpuIndex gpu) override;
   void AfterNextReading(std::function<void()> call) override;
 
@@ -541,9 +541,9 @@ std::optional<double> RealDaemon::RecentFullness(core::GpuIndex gpu) {
   return monitor_->RecentFullness(gpu, clock_->Now());
 }
 
-std::vector<int> RealDaemon::RecentXids(core::GpuIndex gpu) {
+std::vector<int> RealDaemon::RecentXids(core::GpuIndex gpu, base::Time since) {
   const std::vector<int>& ignored = options_.settings.health.ignored_xids;
-  std::vector<int> xids = monitor_->RecentXids(gpu, clock_->Now());
+  std::vector<int> xids = monitor_->RecentXids(gpu, clock_->Now(), since);
   std::erase_if(xids, [&](int xid) { return std::ranges::find(ignored, xid) != ignored.end(); });
   return xids;
 }

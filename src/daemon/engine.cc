@@ -59,6 +59,10 @@ std::string Indices(const core::TaskRecord& record) {
   return base::Join(indices, ",");
 }
 
+base::Time LaunchOf(const core::TaskRecord& record) {
+  return record.launched.value_or(base::Time{});
+}
+
 // States that are passed through at every submission; the history would only repeat them.
 bool WorthTelling(const core::TaskRecord& record) {
   if (record.state == core::TaskState::kSubmitted || record.state == core::TaskState::kEstimating)
@@ -797,8 +801,8 @@ void Engine::LogStart(const task::ShimEvent& event) const {
 bool Engine::NeedsReading(const task::ShimEvent& event, const core::TaskRecord& record) {
   if (!task::SpeaksOfCudaError(event.stderr_tail) && !task::FindGpuFaultText(event.stderr_tail))
     return false;
-  return std::ranges::all_of(record.placement, [this](const auto& at) {
-    return host_.RecentXids(at.gpu).empty() && host_.LostGpu(at.gpu).empty();
+  return std::ranges::all_of(record.placement, [&](const auto& at) {
+    return host_.RecentXids(at.gpu, LaunchOf(record)).empty() && host_.LostGpu(at.gpu).empty();
   });
 }
 
@@ -864,7 +868,7 @@ bool Engine::HasNeighbours(const core::TaskRecord& record) const {
 
 void Engine::NoteFaults(const core::TaskRecord& record, task::ExitEvidence& evidence) {
   for (const core::Placement& placement : record.placement) {
-    for (const int xid : host_.RecentXids(placement.gpu)) {
+    for (const int xid : host_.RecentXids(placement.gpu, LaunchOf(record))) {
       const gpu::XidFact fact = gpu::DescribeXid(xid);
       std::string text = "Xid " + std::to_string(xid) + ": " + std::string(fact.text);
       if (fact.meaning == gpu::XidClass::kTask)

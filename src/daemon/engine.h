@@ -71,7 +71,8 @@ class Engine {
     // Highest share of the GPU's memory in use just before now.
     virtual std::optional<double> RecentFullness(core::GpuIndex gpu) = 0;
     // Xids that this GPU announced just before now, newest last.
-    virtual std::vector<int> RecentXids(core::GpuIndex gpu) = 0;
+    // Of those the ones since then: what was before a task is no fault of its.
+    virtual std::vector<int> RecentXids(core::GpuIndex gpu, base::Time since) = 0;
     // Why this GPU cannot be reached any more, as its last reading told; empty: it can.
     virtual std::string LostGpu(core::GpuIndex) { return ""; }
     // Calls, later, once a reading that begins after now has been taken, or is overdue.

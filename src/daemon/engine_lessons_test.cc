@@ -116,7 +116,7 @@ class LessonTest : public ::testing::Test, public Engine::Host, public task::Lau
   void RetryTurnLater() override { FAIL() << engine_->store_trouble(); }
   void TaskChanged(const core::TaskRecord&) override {}
   std::optional<double> RecentFullness(core::GpuIndex) override { return std::nullopt; }
-  std::vector<int> RecentXids(core::GpuIndex) override { return {}; }
+  std::vector<int> RecentXids(core::GpuIndex, base::Time) override { return {}; }
   void AfterNextReading(std::function<void()> call) override { call(); }
   // task::Launcher
   void Start(task::LaunchOrder order) override { started_ = order.attempt; }

@@ -110,7 +110,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
   void RetryTurnLater() override { FAIL() << "the store failed: " << engine_->store_trouble(); }
   void TaskChanged(const core::TaskRecord& record) override { Record(core::TaskChanged{record}); }
   std::optional<double> RecentFullness(core::GpuIndex) override { return std::nullopt; }
-  std::vector<int> RecentXids(core::GpuIndex) override { return {}; }
+  std::vector<int> RecentXids(core::GpuIndex, base::Time) override { return {}; }
   void AfterNextReading(std::function<void()> call) override { call(); }
 
   // task::Launcher

@@ -149,7 +149,9 @@ class SharingTest : public ::testing::Test, public Engine::Host {
   void RetryTurnLater() override { FAIL() << engine_->store_trouble(); }
   void TaskChanged(const core::TaskRecord&) override {}
   std::optional<double> RecentFullness(core::GpuIndex) override { return std::nullopt; }
-  std::vector<int> RecentXids(core::GpuIndex) override { return xids_; }
+  std::vector<int> RecentXids(core::GpuIndex, base::Time since) override {
+    return since > xids_at_ ? std::vector<int>{} : xids_;
+  }
   std::string LostGpu(core::GpuIndex) override { return lost_; }
   void AfterNextReading(std::function<void()> call) override {
     ++readings_;
@@ -164,6 +166,7 @@ class SharingTest : public ::testing::Test, public Engine::Host {
   FakeDesk desk_;
   task::FakeLauncher launcher_;
   std::vector<int> xids_, late_xids_;
+  base::Time xids_at_ = base::Time::max();
   std::string lost_, late_lost_;
   int readings_ = 0;
   bool turn_wanted_ = false;
@@ -364,6 +367,14 @@ TEST_F(SharingTest, AnEndWithTheWordsOfAFaultWaitsForTheDriversOwn) {
   EXPECT_THAT(record.exit.detail, HasSubstr("Xid 31"));
   EXPECT_EQ(End(Client(), "ValueError: x\n").exit.kind, ExitKind::kFailed);
   EXPECT_EQ(readings_, 1) << "an ordinary failure does not wait";
+}
+
+TEST_F(SharingTest, WhatTheDriverAnnouncedBeforeATaskIsNoFaultOfIts) {
+  xids_ = {31};
+  EXPECT_EQ(End(Client(), "").exit.kind, ExitKind::kGpuFault);
+  xids_at_ = clock_.Now();
+  clock_.Advance(base::Duration(1'000));
+  EXPECT_EQ(End(Client(), "").exit.kind, ExitKind::kFailed);
 }
 
 TEST_F(SharingTest, WhoEndsWithItsLostGpuStartsAgain) {

@@ -321,11 +321,11 @@ std::optional<double> Monitor::RecentFullness(core::GpuIndex gpu, base::Time now
   return highest;
 }
 
-std::vector<int> Monitor::RecentXids(core::GpuIndex gpu, base::Time now) const {
+std::vector<int> Monitor::RecentXids(core::GpuIndex gpu, base::Time now, base::Time since) const {
   std::vector<int> xids;
   if (core::Number(gpu) >= states_.size()) return xids;
   for (const auto& [taken, xid] : states_[core::Number(gpu)].recent_xids) {
-    if (taken >= now - kXidSpan) xids.push_back(xid);
+    if (taken >= now - kXidSpan && taken >= since) xids.push_back(xid);
   }
   return xids;
 }

@@ -57,8 +57,8 @@ class Monitor {
   std::vector<store::GpuUsage> CloseUsage(base::Time now);
   // Highest share of the usable memory in use over the last two seconds; empty without a reading.
   std::optional<double> RecentFullness(core::GpuIndex gpu, base::Time now) const;
-  // Xids of the last seconds, newest last.
-  std::vector<int> RecentXids(core::GpuIndex gpu, base::Time now) const;
+  // Xids of the last seconds, but not of before `since`, newest last.
+  std::vector<int> RecentXids(core::GpuIndex gpu, base::Time now, base::Time since = {}) const;
 
   // What the last round said of a GPU that is lost, were it for the first time; empty: it is there.
   std::string LostNow(core::GpuIndex gpu) const;

@@ -226,6 +226,7 @@ TEST(MonitorHealth, AFaultOfTheDeviceClosesItOnceBeforeItsSampleIsTold) {
   EXPECT_EQ(monitor.Troubles(), Words{"GPU 0 takes no new tasks: Xid 79: fell off the bus"});
   EXPECT_EQ(monitor.XidCounts(kFirst), (std::map<int, std::uint64_t>{{31, 1}, {79, 1}}));
   EXPECT_EQ(monitor.RecentXids(kFirst, base::FromMs(3'000)), (std::vector<int>{31, 79}));
+  EXPECT_TRUE(monitor.RecentXids(kFirst, base::FromMs(3'000), base::FromMs(2'999)).empty());
 }
 
 TEST(MonitorHealth, APersonOpensTheGpuAndOnlyNewEvidenceClosesItAgain) {
