@@ -123,8 +123,10 @@ void Monitor::Judge(std::size_t i, bool healthy, bool lost, std::string text,
                     std::vector<core::Event>& events) {
   Device& device = states_[i];
   // Whoever is told of it is told the GPU's number.
-  const std::string name = "GPU " + devices_[i].uuid + ": ";
-  if (text.starts_with(name)) text.erase(0, name.size());
+  for (const std::string& known_as : {devices_[i].uuid, std::to_string(i)}) {
+    const std::string name = "GPU " + known_as + ": ";
+    if (text.starts_with(name)) text.erase(0, name.size());
+  }
   if (device.healthy == healthy && device.trouble == text && !lost) return;
   device.healthy = healthy;
   device.trouble = text;

@@ -43,6 +43,14 @@ TEST(Monitor, AReadingBecomesASampleWithItsWindow) {
   EXPECT_TRUE(sample.sm_active);
 }
 
+TEST(Monitor, AGpuIsNamedOnceInItsTrouble) {
+  Monitor monitor({Device("GPU-a")}, MonitorOptions{});
+  for (const char* text : {"GPU GPU-a: memory: busy", "GPU 0: memory: busy", "memory: busy"}) {
+    Take(monitor, 1, base::Fail(ErrorCode::kUnavailable, text));
+    EXPECT_EQ(monitor.DriverState(), "GPU 0: memory: busy") << text;
+  }
+}
+
 TEST(Monitor, TheVerdictIsToldOnceAndALostGpuAfterThreeReadings) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   const auto lost = [&](std::int64_t second) {
