@@ -166,10 +166,10 @@ Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
     // Before the core hears of it, so that a stop it asks for again finds its shim.
     if (core::HoldsGpus(record->state)) {
       launcher_.Adopt(record->id, record->attempt, AttemptDir(record->id, record->attempt));
-      if (options_.mps != nullptr && record->sharing.method == core::SharingMethod::kMps &&
-          !stored.gpu_uuids.empty()) {
-        options_.mps->Adopt({record->id, record->attempt,
-                             SeatOf(record->request.uid, stored.gid, stored.gpu_uuids)});
+      if (options_.mps != nullptr && !record->sharing.server.empty()) {
+        options_.mps->Adopt({record->id,
+                             record->attempt,
+                             {record->request.uid, stored.gid, record->sharing.server}});
       }
       ++with_process;
     }
@@ -674,9 +674,10 @@ std::optional<core::Sharing> Engine::PlainSharing(const core::StartTask& start) 
   return sharing;
 }
 
-core::Sharing Engine::MpsSharing(const core::StartTask& start) const {
+core::Sharing Engine::MpsSharing(const core::StartTask& start, const task::MpsSeat& seat) const {
   core::Sharing sharing;
   sharing.method = core::SharingMethod::kMps;
+  sharing.server = seat.gpus;
   const core::Placement& at = start.placement.front();
   if (options_.mps_memory_limit && at.claim_mib > 0) {
     sharing.memory_limit_mib = std::min(at.claim_mib + options_.policy.margin_mib,
@@ -709,8 +710,8 @@ void Engine::ApplySharing(const core::Sharing& sharing, bool alone,
   // Alone on its GPUs a task may well bring an MPS server of its own for its processes.
   if (!client && alone && order.spec.environment.contains("CUDA_MPS_PIPE_DIRECTORY")) return;
   for (const auto& [name, value] :
-       client ? task::MpsClientEnvironment(options_.mps_dir,
-                                           SeatOf(order.uid, order.gid, order.gpu_uuids), sharing)
+       client ? task::MpsClientEnvironment(options_.mps_dir, {order.uid, order.gid, sharing.server},
+                                           sharing)
               : task::WithoutMpsEnvironment()) {
     order.extra_environment[name] = value;
   }
@@ -722,7 +723,8 @@ void Engine::TakeSeat(core::TaskId id, int attempt, const Result<Unit>& seated) 
   Arranged& arranged = found->second;
   core::Sharing sharing;
   if (seated) {
-    sharing = MpsSharing(arranged.start);
+    const task::LaunchOrder& order = arranged.order;
+    sharing = MpsSharing(arranged.start, SeatOf(order.uid, order.gid, order.gpu_uuids));
   } else {
     sharing.method = core::SharingMethod::kStreams;
     sharing.note = "Without MPS: " + seated.error().message + ".";

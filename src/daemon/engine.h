@@ -173,7 +173,7 @@ class Engine {
   base::Result<task::LaunchOrder> OrderFor(const core::StartTask& start);
   // How an attempt that needs no MPS server shares its GPUs; empty: it is to have one.
   std::optional<core::Sharing> PlainSharing(const core::StartTask& start) const;
-  core::Sharing MpsSharing(const core::StartTask& start) const;
+  core::Sharing MpsSharing(const core::StartTask& start, const task::MpsSeat& seat) const;
   task::MpsSeat SeatOf(std::uint32_t uid, std::uint32_t gid,
                        const std::vector<std::string>& gpu_uuids) const;
   void ApplySharing(const core::Sharing& sharing, bool alone, task::LaunchOrder& order) const;

@@ -53,6 +53,7 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("sharing", record.sharing.method);
   column("sharing_limit_mib", record.sharing.memory_limit_mib);
   column("sharing_threads", record.sharing.thread_percent);
+  column("sharing_server", record.sharing.server);
   column("sharing_note", record.sharing.note);
   column("idle_since_ms", record.idle_since);
   column("submitted_ms", record.submitted);

@@ -44,7 +44,7 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.placement = {{core::GpuIndex{1}, 11'000}, {core::GpuIndex{7}, 0}, {core::GpuIndex{2}, 5}};
   r.placement_reason = {core::ReasonCode::kResources, "most free memory"};
   r.stopping = core::StopCause::kGpuLost;
-  r.sharing = {core::SharingMethod::kMps, 13'000, 35, "GPU 7 is shared by streams"};
+  r.sharing = {core::SharingMethod::kMps, 13'000, 35, "GPU-7,GPU-8", "GPU 7 is shared by streams"};
   r.idle_since = base::FromMs(1'700'000'000'009);
   r.submitted = base::FromMs(1'700'000'000'003);
   r.queued_since = base::FromMs(1'700'000'000'004);
