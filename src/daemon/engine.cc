@@ -1,15 +1,10 @@
 #include "daemon/engine.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 
 #include "base/log.h"
 #include "base/text.h"
-#include "estimate/signature.h"
-#include "gpu/health.h"
-#include "task/mps.h"
-#include "task/oom_detect.h"
 
 namespace carma::daemon {
 namespace {
@@ -20,35 +15,10 @@ using base::Field;
 using base::Result;
 using base::Unit;
 
-// A training program loads its data and its libraries first; its peak comes with the first steps.
-constexpr base::Duration kLeastLesson{60'000};
-
 std::string OneLine(const core::Reason& reason) {
   std::string line(reason.code == core::ReasonCode::kNone ? "" : core::ReasonName(reason.code));
   if (!line.empty() && !reason.text.empty()) line += ": ";
   return line + base::Printable(reason.text, 500);
-}
-
-std::string_view Spoken(core::ExitKind kind) {
-  switch (kind) {
-    case core::ExitKind::kSuccess:
-      return "success";
-    case core::ExitKind::kFailed:
-      return "failed";
-    case core::ExitKind::kOutOfMemory:
-      return "out_of_memory";
-    case core::ExitKind::kHostMemory:
-      return "host_memory";
-    case core::ExitKind::kVictim:
-      return "victim";
-    case core::ExitKind::kLost:
-      return "lost";
-    case core::ExitKind::kGpuFault:
-      return "gpu_fault";
-    case core::ExitKind::kDeviceFault:
-      return "device_fault";
-  }
-  return "unknown";
 }
 
 // "0,2"
@@ -59,25 +29,11 @@ std::string Indices(const core::TaskRecord& record) {
   return base::Join(indices, ",");
 }
 
-base::Time LaunchOf(const core::TaskRecord& record) {
-  return record.launched.value_or(base::Time{});
-}
-
 // States that are passed through at every submission; the history would only repeat them.
 bool WorthTelling(const core::TaskRecord& record) {
   if (record.state == core::TaskState::kSubmitted || record.state == core::TaskState::kEstimating)
     return false;
   return record.state != core::TaskState::kQueued || record.attempt > 0;
-}
-
-// Instances are no place for MPS servers here; a GPU that was never described is not usable.
-std::string AllMpsGpus(const std::vector<core::GpuInfo>& gpus) {
-  std::string all;
-  for (const core::GpuInfo& gpu : gpus) {
-    if (gpu.mig || gpu.UsableMib() <= 0) continue;
-    all += (all.empty() ? "" : ",") + gpu.uuid;
-  }
-  return all;
 }
 
 }  // namespace
@@ -650,121 +606,6 @@ void Engine::Launch(const core::StartTask& start) {
                                  const Result<Unit>& seated) { TakeSeat(id, attempt, seated); });
 }
 
-// ---- how tasks share their GPUs (docs/collocation.md) ----
-
-std::optional<core::Sharing> Engine::PlainSharing(const core::StartTask& start) const {
-  using core::SharingMethod;
-  const core::TaskRecord* record = scheduler_.Find(start.id);
-  const bool mig = std::any_of(start.placement.begin(), start.placement.end(), [&](const auto& at) {
-    return scheduler_.GpuInfos().at(core::Number(at.gpu)).mig;
-  });
-  core::Sharing sharing;
-  sharing.method = mig           ? SharingMethod::kMig
-                   : start.alone ? SharingMethod::kAlone
-                                 : SharingMethod::kStreams;
-  if (sharing.method == SharingMethod::kStreams && options_.share_by_mps &&
-      options_.mps != nullptr) {
-    if (start.placement.size() == 1 || !options_.mps_server_per_gpu) return std::nullopt;
-    sharing.note = "It uses several GPUs, and an MPS server serves one (collocation.mps_servers).";
-  }
-  if (record != nullptr && record->request.sm_share) {
-    if (!sharing.note.empty()) sharing.note += ' ';
-    sharing.note += "Nothing limits its share of the SMs: only MPS can.";
-  }
-  return sharing;
-}
-
-core::Sharing Engine::MpsSharing(const core::StartTask& start, const task::MpsSeat& seat) const {
-  core::Sharing sharing;
-  sharing.method = core::SharingMethod::kMps;
-  sharing.server = seat.gpus;
-  const core::Placement& at = start.placement.front();
-  if (options_.mps_memory_limit && at.claim_mib > 0) {
-    sharing.memory_limit_mib = std::min(at.claim_mib + options_.policy.margin_mib,
-                                        scheduler_.GpuInfos().at(core::Number(at.gpu)).UsableMib());
-  }
-  const core::TaskRecord* record = scheduler_.Find(start.id);
-  if (record != nullptr && record->request.sm_share) {
-    const double percent = std::ceil(*record->request.sm_share * 100 - 1e-9);
-    sharing.thread_percent = static_cast<int>(std::clamp(percent, 1.0, 100.0));
-  }
-  return sharing;
-}
-
-// Those of the other way of serving too: the configuration may have been changed.
-std::vector<std::string> Engine::MpsSeats() const {
-  std::vector<std::string> seats{AllMpsGpus(scheduler_.GpuInfos())};
-  for (const core::GpuInfo& gpu : scheduler_.GpuInfos()) seats.push_back(gpu.uuid);
-  return seats;
-}
-
-task::MpsSeat Engine::SeatOf(std::uint32_t uid, std::uint32_t gid,
-                             const std::vector<std::string>& gpu_uuids) const {
-  if (options_.mps_server_per_gpu) return {uid, gid, gpu_uuids.front()};
-  return {uid, gid, AllMpsGpus(scheduler_.GpuInfos())};
-}
-
-void Engine::ApplySharing(const core::Sharing& sharing, bool alone,
-                          task::LaunchOrder& order) const {
-  const bool client = sharing.method == core::SharingMethod::kMps;
-  // Alone on its GPUs a task may well bring an MPS server of its own for its processes.
-  if (!client && alone && order.spec.environment.contains("CUDA_MPS_PIPE_DIRECTORY")) return;
-  for (const auto& [name, value] :
-       client ? task::MpsClientEnvironment(options_.mps_dir, {order.uid, order.gid, sharing.server},
-                                           sharing)
-              : task::WithoutMpsEnvironment()) {
-    order.extra_environment[name] = value;
-  }
-}
-
-void Engine::TakeSeat(core::TaskId id, int attempt, const Result<Unit>& seated) {
-  const auto found = arranged_.find(core::Number(id));
-  if (found == arranged_.end() || found->second.order.attempt != attempt) return;
-  Arranged& arranged = found->second;
-  core::Sharing sharing;
-  if (seated) {
-    const task::LaunchOrder& order = arranged.order;
-    sharing = MpsSharing(arranged.start, SeatOf(order.uid, order.gid, order.gpu_uuids));
-  } else {
-    sharing.method = core::SharingMethod::kStreams;
-    sharing.note = "Without MPS: " + seated.error().message + ".";
-  }
-  ApplySharing(sharing, arranged.start.alone, arranged.order);
-  arranged.sharing = sharing;
-  Post(core::SharingChosen{id, attempt, std::move(sharing)});
-}
-
-void Engine::StartArranged(const core::TaskRecord& record) {
-  const auto found = arranged_.find(core::Number(record.id));
-  if (found == arranged_.end() || found->second.order.attempt != record.attempt ||
-      found->second.sharing != record.sharing || record.state != core::TaskState::kLaunching) {
-    return;
-  }
-  task::LaunchOrder order = std::move(found->second.order);
-  arranged_.erase(found);
-  launcher_.Start(std::move(order));
-}
-
-void Engine::Stop(const core::StopTask& stop) {
-  const auto arranged = arranged_.find(core::Number(stop.id));
-  if (arranged != arranged_.end() && arranged->second.order.attempt == stop.attempt) {
-    arranged_.erase(arranged);
-    options_.mps->Leave(stop.id, stop.attempt);
-    Post(core::LaunchFailed{stop.id, stop.attempt, "stopped before it was started", false});
-    return;
-  }
-  const core::TaskRecord* record = scheduler_.Find(stop.id);
-  if (options_.mps == nullptr || record == nullptr ||
-      record->sharing.method != core::SharingMethod::kMps) {
-    return launcher_.Stop(stop.id, stop.attempt);
-  }
-  // A client that is killed with work in flight can take its server along, and so its neighbours.
-  options_.mps->TakeOff(
-      stop.id, stop.attempt,
-      [this, id = stop.id](pid_t pid) { return attribution_.Find(pid) == id; },
-      [this, stop] { launcher_.Stop(stop.id, stop.attempt); });
-}
-
 void Engine::PollLauncher() {
   launcher_.Poll([this](const task::ShimEvent& event) { TakeShimEvent(event); });
 }
@@ -796,161 +637,6 @@ void Engine::LogStart(const task::ShimEvent& event) const {
                                  {"attempt", event.attempt},
                                  {"pid", event.process.pid},
                                  {"gpus", record != nullptr ? Indices(*record) : ""}});
-}
-
-// ---- why it ended ----
-
-bool Engine::NeedsReading(const task::ShimEvent& event, const core::TaskRecord& record) {
-  if (!task::SpeaksOfCudaError(event.stderr_tail) && !task::FindGpuFaultText(event.stderr_tail))
-    return false;
-  return std::ranges::all_of(record.placement, [&](const auto& at) {
-    return host_.RecentXids(at.gpu, LaunchOf(record)).empty() && host_.LostGpu(at.gpu).empty();
-  });
-}
-
-bool Engine::NeedsFate(const task::ShimEvent& event, const core::TaskRecord& record) const {
-  return options_.mps != nullptr && record.sharing.method == core::SharingMethod::kMps &&
-         !task::FindMpsFaultText(event.stderr_tail);
-}
-
-// An end that its own words explain, or nothing can, is told at once. The driver's word on a fault
-// comes with its next reading, that on an MPS server from its control daemon.
-void Engine::TakeExit(const task::ShimEvent& event) {
-  const core::TaskRecord* record = scheduler_.Find(event.id);
-  unjudged_[core::Number(event.id)] = event;
-  const bool open = record != nullptr && record->attempt == event.attempt && !event.lost &&
-                    !event.host_oom && (event.exit_code != 0 || event.signal != 0) &&
-                    record->stopping == core::StopCause::kNone &&
-                    !task::FindOomText(event.stderr_tail);
-  const auto judge = [this, id = event.id, attempt = event.attempt](const MpsFate& fate) {
-    Judge(id, attempt, fate);
-  };
-  if (!open) return judge({});
-  std::function<void()> ask = [judge] { judge({}); };
-  if (NeedsFate(event, *record)) {
-    // After the reading: who is judged first may be blamed for what then hit the others.
-    ask = [this, judge, id = event.id, attempt = event.attempt] {
-      options_.mps->AskFate(id, attempt, judge);
-    };
-  }
-  if (NeedsReading(event, *record)) return host_.AfterNextReading(std::move(ask));
-  ask();
-}
-
-void Engine::Judge(core::TaskId id, int attempt, const MpsFate& fate) {
-  const auto found = unjudged_.extract(core::Number(id));
-  if (!found || found.mapped().attempt != attempt) return;
-  const task::ShimEvent& event = found.mapped();
-  core::ExitInfo exit = Classify(event, fate);
-  base::LogInfo("task_exited", {{"task", id},
-                                {"attempt", attempt},
-                                {"code", exit.code},
-                                {"signal", exit.signal},
-                                {"kind", Spoken(exit.kind)},
-                                {"detail", exit.detail}});
-  if (options_.mps != nullptr) {
-    const bool own = exit.kind == core::ExitKind::kGpuFault || exit.kind == core::ExitKind::kFailed;
-    if (own && task::FindGpuFaultText(event.stderr_tail)) options_.mps->Blame(id, attempt);
-    options_.mps->Leave(id, attempt);
-  }
-  Post(core::TaskExited{id, attempt, std::move(exit)});
-}
-
-bool Engine::HasNeighbours(const core::TaskRecord& record) const {
-  const auto shares = [&](const core::TaskRecord& other) {
-    return other.id != record.id && core::HoldsGpus(other.state) &&
-           std::any_of(other.placement.begin(), other.placement.end(), [&](const auto& at) {
-             return std::any_of(record.placement.begin(), record.placement.end(),
-                                [&](const auto& mine) { return mine.gpu == at.gpu; });
-           });
-  };
-  return std::any_of(scheduler_.Tasks().begin(), scheduler_.Tasks().end(),
-                     [&](const auto& each) { return shares(each.second); });
-}
-
-void Engine::NoteFaults(const core::TaskRecord& record, task::ExitEvidence& evidence) {
-  for (const core::Placement& placement : record.placement) {
-    for (const int xid : host_.RecentXids(placement.gpu, LaunchOf(record))) {
-      const gpu::XidFact fact = gpu::DescribeXid(xid);
-      std::string text = "Xid " + std::to_string(xid) + ": " + std::string(fact.text);
-      if (fact.meaning == gpu::XidClass::kTask)
-        evidence.program_fault = std::move(text);
-      else if (fact.meaning != gpu::XidClass::kNews)
-        evidence.device_fault = std::move(text);
-    }
-    // A GPU that has gone tells no Xid.
-    if (evidence.device_fault.empty()) evidence.device_fault = host_.LostGpu(placement.gpu);
-  }
-  if (!evidence.program_fault.empty()) evidence.neighbours = HasNeighbours(record);
-}
-
-core::ExitInfo Engine::Classify(const task::ShimEvent& event, const MpsFate& fate) {
-  task::ExitEvidence evidence;
-  evidence.exit_code = event.exit_code;
-  evidence.signal = event.signal;
-  evidence.lost = event.lost;
-  evidence.host_oom = event.host_oom;
-  evidence.stderr_tail = event.stderr_tail;
-  evidence.server_broke = fate.broke || fate.blamed;
-  evidence.neighbour_blamed = fate.blamed.has_value();
-  if (const core::TaskRecord* record = scheduler_.Find(event.id)) {
-    evidence.stopped_by_us = record->stopping != core::StopCause::kNone;
-    for (const core::Placement& placement : record->placement) {
-      const std::optional<double> full = host_.RecentFullness(placement.gpu);
-      if (full) evidence.device_full = std::max(evidence.device_full.value_or(0), *full);
-    }
-    NoteFaults(*record, evidence);
-  }
-  return task::ClassifyExit(evidence);
-}
-
-// ---- what is learned from it ----
-
-void Engine::NoteEnd(core::TaskId id, int attempt) {
-  const core::TaskRecord* record = scheduler_.Find(id);
-  if (!options_.history || record == nullptr || record->attempt != attempt || !record->started ||
-      record->placement.empty()) {
-    return;
-  }
-  const core::GpuIndex gpu = record->placement.front().gpu;
-  ended_[core::Number(id)] = {scheduler_.GpuInfos().at(core::Number(gpu)).type,
-                              clock_.Now() - std::max(*record->started, opened_)};
-}
-
-// A peak teaches if the run was watched for long enough to have reached it and nothing speaks
-// against the measurement; a run that ended for lack of memory teaches that this much was not
-// enough.
-std::optional<core::Observation> Engine::Lesson(const core::TaskRecord& record) {
-  const auto attempt = ended_.extract(core::Number(record.id));
-  if (!attempt || record.peak_mib <= 0 || unclear_.contains(core::Number(record.id)))
-    return std::nullopt;
-  const bool ran_out = record.exit.kind == core::ExitKind::kOutOfMemory;
-  const bool full_run =
-      (record.state == core::TaskState::kSucceeded || record.state == core::TaskState::kTimedOut) &&
-      attempt.mapped().watched >= kLeastLesson;
-  if (!ran_out && !full_run) return std::nullopt;
-  Result<store::StoredTask> stored = store_.Get(record.id);
-  Result<task::TaskSpec> spec =
-      stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
-  Result<std::optional<store::Forecast>> forecast = store_.ForecastOf(record.id);
-  if (!spec || !forecast) return std::nullopt;  // told when the task was started from them
-  const store::Forecast known = forecast->value_or(store::Forecast{});
-  core::Observation lesson;
-  lesson.task = record.id;
-  lesson.when = clock_.Now();
-  lesson.uid = record.request.uid;
-  lesson.signature = estimate::Signature(*spec, lesson.uid, known.model);
-  lesson.kin = estimate::Kin(*spec, lesson.uid);
-  lesson.gpu_type = attempt.mapped().gpu_type;
-  if (record.estimate) {
-    lesson.method = record.estimate->method;
-    lesson.predicted_mib = record.estimate->predicted_mib.value_or(record.estimate->peak_mib);
-    lesson.promised_mib = record.estimate->peak_mib;
-  }
-  lesson.measured_mib = record.peak_mib;
-  lesson.ran_out = ran_out;
-  lesson.formula = known.formula;
-  return lesson;
 }
 
 }  // namespace carma::daemon

@@ -1,5 +1,6 @@
 // The daemon without its loop: the core, the store and the launcher, kept in step turn by turn.
 // One thread only. Every change is durable before it is performed or answered.
+// In three files: engine.cc (turns), engine_sharing.cc (MPS), engine_ends.cc (why tasks ended).
 #pragma once
 
 #include <cstdint>
