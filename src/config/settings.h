@@ -19,7 +19,7 @@ namespace carma::config {
 
 enum class CollocationMethod {
   kStreams,    // processes share a GPU by time slices; nothing to set up
-  kMps,        // through MPS servers that CARMA starts and stops, one per user and GPU or one per user
+  kMps,        // through MPS servers that CARMA starts and stops, of one user each
   kExclusive,  // no sharing: sets policy.mapper to "exclusive"
 };
 std::string_view CollocationName(CollocationMethod method);  // "streams", "mps", "exclusive"
