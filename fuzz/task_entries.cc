@@ -4,13 +4,13 @@
 #include "base/result.h"
 #include "base/text.h"
 #include "entries.h"
-#include "task/mps.h"
-#include "task/mps_child.h"
-#include "task/oom_detect.h"
-#include "task/options.h"
-#include "task/rad.h"
-#include "task/script.h"
-#include "task/spec.h"
+#include "task/describe/options.h"
+#include "task/describe/rad.h"
+#include "task/describe/script.h"
+#include "task/describe/spec.h"
+#include "task/mps/mps.h"
+#include "task/mps/mps_child.h"
+#include "task/verdict/oom_detect.h"
 
 namespace carma::fuzz {
 namespace {

@@ -4,8 +4,8 @@
 #include "base/text.h"
 #include "entries.h"
 #include "sim/residency.h"
-#include "sim/scenario.h"
-#include "task/shim_protocol.h"
+#include "task/shim/shim_protocol.h"
+#include "tests/scenario/scenario.h"
 
 namespace carma::fuzz {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/process_id.h"
 #include "base/text.h"
-#include "task/mps_control.h"
+#include "task/mps/mps_control.h"
 #include "tests/kit.h"
 
 namespace carma::system_test {

@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "cli/calls.h"
-#include "task/spec.h"
+#include "task/describe/spec.h"
 #include "tests/kit.h"
 
 namespace carma::system_test {

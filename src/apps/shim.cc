@@ -1,12 +1,12 @@
-// carma-shim ATTEMPT_DIR: started by carmad for each attempt of a task; see task/shim.h.
+// carma-shim ATTEMPT_DIR: started by carmad for each attempt of a task; see task/shim/shim.h.
 // carma-shim --mps …: started by carmad to run MPS's control program as a user; see
-// task/mps_child.h.
-#include "task/shim.h"
+// task/mps/mps_child.h.
+#include "task/shim/shim.h"
 
 #include <cstdio>
 #include <string_view>
 
-#include "task/mps_child.h"
+#include "task/mps/mps_child.h"
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "--version") {

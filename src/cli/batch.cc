@@ -4,7 +4,7 @@
 #include "cli/describe.h"
 #include "cli/ids.h"
 #include "cli/verbs.h"
-#include "task/spec.h"
+#include "task/describe/spec.h"
 
 namespace carma::cli {
 namespace {

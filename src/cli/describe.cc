@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/unique_fd.h"
-#include "task/script.h"
+#include "task/describe/script.h"
 
 extern char** environ;
 

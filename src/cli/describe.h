@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "cli/verbs.h"
-#include "task/options.h"
+#include "task/describe/options.h"
 
 namespace carma::cli {
 

@@ -35,7 +35,8 @@ base::Result<std::string> ReadInput(const std::string& path, std::size_t max_byt
 std::string InputName(const std::string& path);
 
 struct SubmitFlags {
-  // Options of task/options.h with their values, in the order given; switches have an empty value.
+  // Options of task/describe/options.h with their values, in the order given; switches have an
+  // empty value.
   std::vector<std::pair<std::string, std::string>> settings;
   bool check = false;
   bool wait = false;

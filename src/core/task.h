@@ -168,7 +168,7 @@ struct Sharing {
 enum class ExitKind {
   kSuccess,
   kFailed,       // non-zero exit or signal of its own
-  kOutOfMemory,  // abnormal end with the evidence of task/oom_detect.h
+  kOutOfMemory,  // abnormal end with the evidence of task/verdict/oom_detect.h
   kHostMemory,   // killed for host memory: a failure, a bigger GPU would not help
   kVictim,       // ended by a neighbour's fault (MPS): not charged
   kLost,         // no report, the process is gone

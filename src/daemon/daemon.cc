@@ -38,8 +38,8 @@
 #include "gpu/load_probe.h"
 #include "simgpu/state.h"
 #include "store/store.h"
-#include "task/cgroup.h"
-#include "task/shim_launcher.h"
+#include "task/process/cgroup.h"
+#include "task/shim/shim_launcher.h"
 
 namespace carma::daemon {
 namespace {

@@ -21,9 +21,9 @@
 #include "daemon/estimates.h"
 #include "daemon/mps_desk.h"
 #include "store/store.h"
-#include "task/launcher.h"
-#include "task/oom_detect.h"
-#include "task/spec.h"
+#include "task/describe/spec.h"
+#include "task/shim/launcher.h"
+#include "task/verdict/oom_detect.h"
 
 namespace carma::daemon {
 

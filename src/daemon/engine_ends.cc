@@ -6,7 +6,7 @@
 #include "daemon/engine.h"
 #include "estimate/signature.h"
 #include "gpu/health.h"
-#include "task/oom_detect.h"
+#include "task/verdict/oom_detect.h"
 
 namespace carma::daemon {
 namespace {

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "daemon/engine.h"
-#include "sim/scenario.h"
-#include "sim/scenario_files.h"
+#include "tests/scenario/scenario.h"
+#include "tests/scenario/scenario_files.h"
 
 namespace carma::daemon {
 namespace {

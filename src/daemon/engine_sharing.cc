@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "daemon/engine.h"
-#include "task/mps.h"
+#include "task/mps/mps.h"
 
 namespace carma::daemon {
 namespace {

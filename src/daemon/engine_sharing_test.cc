@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "daemon/engine.h"
-#include "task/fake_launcher.h"
+#include "task/shim/fake_launcher.h"
 
 namespace carma::daemon {
 namespace {

@@ -19,7 +19,7 @@
 #include "estimate/estimator.h"
 #include "estimate/history.h"
 #include "store/store.h"
-#include "task/spec.h"
+#include "task/describe/spec.h"
 
 namespace boost::asio {
 class io_context;

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "core/task.h"
-#include "task/mps_control.h"
+#include "task/mps/mps_control.h"
 
 namespace boost::asio {
 class io_context;

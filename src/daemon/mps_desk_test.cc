@@ -6,7 +6,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "base/log.h"
-#include "task/fake_mps_test.h"
+#include "task/mps/fake_mps_test.h"
 
 namespace carma::daemon {
 namespace {

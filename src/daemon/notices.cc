@@ -17,7 +17,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "task/pidfd.h"
+#include "task/process/pidfd.h"
 
 namespace carma::daemon {
 namespace {

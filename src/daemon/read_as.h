@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "task/user.h"
+#include "task/process/user.h"
 
 namespace carma::daemon {
 

@@ -12,7 +12,7 @@
 #include "core/trial.h"
 #include "daemon/present.h"
 #include "daemon/reporting.h"
-#include "task/spec_json.h"
+#include "task/describe/spec_json.h"
 
 namespace carma::daemon {
 namespace {

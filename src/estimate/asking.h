@@ -11,7 +11,7 @@
 #include "core/observation.h"
 #include "estimate/estimator.h"
 #include "model/layers.h"
-#include "task/spec.h"
+#include "task/describe/spec.h"
 
 namespace carma::estimate {
 

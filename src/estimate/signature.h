@@ -5,7 +5,7 @@
 #include <string>
 
 #include "model/layers.h"
-#include "task/spec.h"
+#include "task/describe/spec.h"
 
 namespace carma::estimate {
 

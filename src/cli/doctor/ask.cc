@@ -1,0 +1,230 @@
+#include "cli/doctor/ask.h"
+
+#include <sys/statvfs.h>
+#include <sys/timex.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "cli/verbs.h"
+#include "estimate/calibration.h"
+#include "estimate/estimator.h"
+#include "gpu/cuda_context.h"
+#include "gpu/mig_mode.h"
+#include "gpu/nvml_probe.h"
+#include "gpu/recording.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+// Real time until the driver has answered everything once.
+constexpr std::chrono::seconds kDriverPatience{20};
+// Counters are means between two samples, which NVML wants at least 100 ms apart.
+constexpr std::chrono::milliseconds kSamplePause{300};
+// Longer than MeasureContext() gives the CUDA driver.
+constexpr std::chrono::seconds kContextPatience{35};
+
+// The call may never come back: then its thread is left to the end of the process.
+template <class T>
+std::optional<T> Within(std::chrono::seconds patience, std::function<T()> call) {
+  struct Meeting {
+    std::mutex mutex;
+    std::condition_variable done;
+    std::optional<T> value;
+  };
+  auto meeting = std::make_shared<Meeting>();  // shared: either side may be the last
+  std::thread([meeting, call = std::move(call)] {
+    T value = call();
+    const std::scoped_lock lock(meeting->mutex);
+    meeting->value = std::move(value);
+    meeting->done.notify_one();
+  }).detach();
+  std::unique_lock lock(meeting->mutex);
+  meeting->done.wait_for(lock, patience, [&] { return meeting->value.has_value(); });
+  return std::move(meeting->value);
+}
+
+DriverFacts AskAtOnce(const config::Settings& settings) {
+  DriverFacts facts{.versions = gpu::AskDriverVersions(settings.nvml_library),
+                    .gpus = {},
+                    .dcgm_trouble = "",
+                    .simulated = !settings.simgpu_state.empty()};
+  if (!facts.versions) return facts;
+  Result<gpu::LoadedProbe> loaded = gpu::LoadProbe(ProbeOptionsOf(settings));
+  if (!loaded) {
+    facts.gpus = std::unexpected(loaded.error());
+    return facts;
+  }
+  const Result<std::vector<gpu::DeviceInfo>> devices = loaded->probe->Devices();
+  if (!devices) {
+    facts.gpus = std::unexpected(devices.error());
+    return facts;
+  }
+  std::this_thread::sleep_for(kSamplePause);
+  base::SystemClock clock;
+  for (std::size_t i = 0; i < devices->size(); ++i) {
+    facts.gpus->push_back({(*devices)[i], loaded->probe->Read(i, clock.Now())});
+  }
+  if (loaded->dcgm_trouble) facts.dcgm_trouble = loaded->dcgm_trouble();
+  facts.pending_mig = gpu::AskPendingMigModes(settings.nvml_library);
+  return facts;
+}
+
+using Cost = std::expected<gpu::ContextCost, gpu::ContextTrouble>;
+
+std::unexpected<gpu::ContextTrouble> CannotAsk(const std::string& why) {
+  return std::unexpected(
+      gpu::ContextTrouble{.kind = gpu::ContextTrouble::Kind::kUnclear, .text = why});
+}
+
+// A probe of its own, so that whatever hangs here takes nothing else with it. NVML alone: DCGM's
+// counters are not wanted.
+Cost MeasureOne(const std::string& nvml_library, const std::string& uuid) {
+  const Result<std::unique_ptr<gpu::Probe>> probe = gpu::LoadNvmlProbe(nvml_library);
+  if (!probe) return CannotAsk(probe.error().message);
+  const Result<std::vector<gpu::DeviceInfo>> devices = (*probe)->Devices();
+  if (!devices) return CannotAsk(devices.error().message);
+  const auto found = std::ranges::find(*devices, uuid, &gpu::DeviceInfo::uuid);
+  if (found == devices->end()) return CannotAsk("the GPU is gone");
+  return gpu::MeasureContext(**probe, static_cast<std::size_t>(found - devices->begin()), *found,
+                             {.holder = {base::ExecutableDir() + "/carma", gpu::kHoldContextWord}});
+}
+
+}  // namespace
+
+gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings) {
+  return {.nvml_library = settings.nvml_library,
+          .source = settings.activity_source,
+          .period = settings.sample_period};
+}
+
+DriverFacts AskDriver(const config::Settings& settings) {
+  std::optional<DriverFacts> facts =
+      Within<DriverFacts>(kDriverPatience, [settings] { return AskAtOnce(settings); });
+  if (facts) return std::move(*facts);
+  return {.versions = Fail(ErrorCode::kUnavailable, "the driver has not answered for " +
+                                                        std::to_string(kDriverPatience.count()) +
+                                                        " s: it hangs"),
+          .gpus = {},
+          .dcgm_trouble = "",
+          .simulated = !settings.simgpu_state.empty(),
+          .hangs = true};
+}
+
+Result<DriverFacts> AskRecording(const std::string& path) {
+  const Result<std::string> text = ReadNamed(path, gpu::kMaxRecordingBytes);
+  if (!text) return std::unexpected(text.error());
+  const Result<gpu::Recording> recording = gpu::ParseRecording(*text);
+  if (!recording) return base::Wrap(recording.error(), path);
+  DriverFacts facts{.versions = gpu::DriverVersions{.driver = recording->driver},
+                    .gpus = {},
+                    .dcgm_trouble = "",
+                    .simulated = false};
+  for (const gpu::DeviceInfo& info : recording->devices) {
+    facts.gpus->push_back({info, Fail(ErrorCode::kUnavailable, "nothing was recorded of it")});
+  }
+  for (const gpu::RecordedAnswer& answer : recording->answers) {
+    (*facts.gpus)[answer.device].reading = answer.reading;
+  }
+  return facts;
+}
+
+AssumedContext AskAssumed(api::Client& client, const std::string& gpu_type,
+                          const config::Settings& settings) {
+  AssumedContext assumed{.mib = std::lround(estimate::kShippedContextMib),
+                         .taught_by = "",
+                         .tasks = 0,
+                         .learns = settings.estimate_history};
+  const Called<api::KnowledgeView> known = GetKnowledge(client, "", "", gpu_type);
+  if (!known || known->value.taught_by.empty()) return assumed;
+  estimate::Site site;
+  site.context_shift_mib = known->value.context_shift_mib;
+  assumed.mib = std::lround(site.ContextMib(estimate::kShippedContextMib));
+  assumed.taught_by = known->value.taught_by;
+  assumed.tasks = known->value.tasks;
+  return assumed;
+}
+
+void MeasureContexts(const config::Settings& settings, const DriverFacts& driver,
+                     std::vector<ContextFacts>& contexts) {
+  for (ContextFacts& context : contexts) {
+    if (!context.not_measured.empty()) continue;
+    const std::string library = settings.nvml_library;
+    const std::string uuid = (*driver.gpus)[context.gpu].info.uuid;
+    std::optional<Cost> cost =
+        Within<Cost>(kContextPatience, [library, uuid] { return MeasureOne(library, uuid); });
+    if (cost) {
+      context.cost = std::move(*cost);
+    } else {
+      context.cost = std::unexpected(
+          gpu::ContextTrouble{.kind = gpu::ContextTrouble::Kind::kHung,
+                              .text = "the driver does not answer since a context was made"});
+    }
+  }
+}
+
+Result<DiskFacts> AskDisk(std::string path, bool is_daemon_user) {
+  while (!base::Exists(path) && path.size() > 1) {
+    const std::size_t slash = path.rfind('/');
+    path = slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+  }
+  struct statvfs disk {};
+  if (::statvfs(path.c_str(), &disk) != 0) return base::FailErrno(errno, path);
+  return DiskFacts{.path = path,
+                   .free_bytes = std::uint64_t{disk.f_bavail} * disk.f_frsize,
+                   .free_files = disk.f_favail,
+                   .counts_files = disk.f_files > 0,
+                   .writable = !is_daemon_user || ::access(path.c_str(), W_OK | X_OK) == 0};
+}
+
+ClockFacts AskClock(const DaemonFacts& daemon) {
+  const Result<api::StatusView>& status = daemon.status;
+  timex answer{};
+  ClockFacts clock{.now_ms = base::ToMs(base::SystemClock().Now()),
+                   .synchronised = ::adjtimex(&answer) != TIME_ERROR,
+                   .daemon_ms = {}};
+  if (status && status->time_scale == 1) clock.daemon_ms = status->now_ms;
+  return clock;
+}
+
+task::CgroupBase AskCgroups(const DaemonFacts& daemon) {
+  const Result<api::StatusView>& status = daemon.status;
+  if (!status) return task::FindCgroupBase();
+  const std::string process = "/proc/" + std::to_string(status->pid);
+  constexpr std::size_t kMaxText = 1 << 20;
+  const Result<std::string> group = base::ReadFile(process + "/cgroup", kMaxText);
+  const Result<std::string> mounts = base::ReadFile(process + "/mountinfo", kMaxText);
+  if (!group || !mounts) return {.root = "", .path = "", .reason = "the daemon's group is hidden"};
+  task::CgroupBase place = task::ParseCgroupPlace(*group, *mounts);
+  return status->uid == ::geteuid() ? task::IfWritable(std::move(place)) : place;
+}
+
+DaemonFacts AskDaemon(api::Client& client) {
+  DaemonFacts daemon{.status = Fail(ErrorCode::kUnavailable, ""), .gpus = {}};
+  Called<api::StatusView> status = GetStatus(client);
+  if (!status) {
+    daemon.status = std::unexpected(status.error());
+    return daemon;
+  }
+  daemon.status = std::move(status->value);
+  if (Called<std::vector<api::GpuView>> gpus = ListGpus(client))
+    daemon.gpus = std::move(gpus->value);
+  return daemon;
+}
+
+}  // namespace carma::cli

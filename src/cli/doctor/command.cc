@@ -1,0 +1,210 @@
+// doctor: looks over the machine for whatever CARMA needs, and records what the driver answers.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <iterator>
+#include <memory>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/unique_fd.h"
+#include "cli/calls.h"
+#include "cli/command.h"
+#include "cli/doctor/ask.h"
+#include "cli/doctor/context.h"
+#include "cli/doctor/doctor.h"
+#include "cli/doctor/machine.h"
+#include "cli/doctor/mps.h"
+#include "cli/verbs.h"
+#include "gpu/load_probe.h"
+#include "gpu/recording.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+constexpr std::chrono::seconds kRecordPeriod{1};
+
+struct DoctorFlags {
+  std::string config;  // empty: the ordinary files
+  std::string record;  // empty: no recording
+  std::string replay;  // a recording to look at in place of this machine's GPUs
+  int seconds = 60;
+  bool measure = true;  // what a CUDA context takes
+  bool socket_given = false;
+};
+
+void Append(std::vector<Finding> more, std::vector<Finding>& findings) {
+  std::move(more.begin(), more.end(), std::back_inserter(findings));
+}
+
+// For the configuration of a daemon that runs as root, or not. The simulated driver finds its
+// server by the environment, as it does below the daemon.
+Result<config::Settings> LoadSettings(const DoctorFlags& flags, bool of_root) {
+  const std::optional<std::string> file =
+      flags.config.empty() ? std::nullopt : std::optional(flags.config);
+  Result<config::Loaded> loaded = config::Load(config::StandardSources(file, of_root));
+  if (!loaded) return std::unexpected(loaded.error());
+  const std::string& simulated = loaded->settings.simgpu_state;
+  if (!simulated.empty()) ::setenv("CARMA_SIMGPU_STATE", simulated.c_str(), 1);
+  return std::move(loaded->settings);
+}
+
+std::vector<ContextFacts> LookAtContexts(Context& context, const DoctorFlags& flags,
+                                         const config::Settings& settings,
+                                         const DriverFacts& driver) {
+  std::vector<ContextFacts> contexts;
+  if (!driver.versions || !driver.gpus) return contexts;
+  for (ContextSeat& seat : ContextSeats(*driver.gpus)) {
+    const std::string& type = (*driver.gpus)[seat.gpu].info.name;
+    if (!flags.measure) seat.obstacle = "--no-measure";
+    if (driver.simulated) seat.obstacle = "the driver is simulated";
+    contexts.push_back({.gpu_type = type,
+                        .gpu = seat.gpu,
+                        .cost = {},
+                        .not_measured = std::move(seat.obstacle),
+                        .assumed = AskAssumed(context.client(), type, settings)});
+  }
+  MeasureContexts(settings, driver, contexts);
+  return contexts;
+}
+
+// Whatever is no part of the driver.
+std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFacts& daemon,
+                                bool simulated, bool of_root) {
+  const bool is_root = ::geteuid() == 0;
+  std::vector<Finding> findings = CheckRights("", is_root, simulated);
+  Append(CheckMps("", settings, base::GetEnv("PATH", "/usr/bin:/bin"), is_root == of_root),
+         findings);
+  Append({CheckCgroups(AskCgroups(daemon), settings),
+          CheckDisk(AskDisk(settings.state_dir, is_root == of_root)), CheckClock(AskClock(daemon))},
+         findings);
+  Append(CheckSettings("", settings), findings);
+  Append(CheckDaemon(daemon), findings);
+  return findings;
+}
+
+void RunDoctor(Context& context, const DoctorFlags& flags) {
+  if (!flags.config.empty() && !flags.socket_given) {
+    const Result<config::Settings> named = LoadSettings(flags, ::geteuid() == 0);
+    if (!named) return context.Fail(named.error());
+    context.socket_path = named->socket;
+  }
+  const DaemonFacts daemon = AskDaemon(context.client());
+  // A daemon that serves everybody is root's, whoever asks.
+  const bool of_root = daemon.status ? daemon.status->uid == 0 : ::geteuid() == 0;
+  const Result<config::Settings> settings = LoadSettings(flags, of_root);
+  if (!settings) return context.Fail(settings.error());
+  const Result<DriverFacts> driver =
+      flags.replay.empty() ? AskDriver(*settings) : AskRecording(flags.replay);
+  if (!driver) return context.Fail(driver.error());
+
+  std::vector<Finding> findings = CheckDriver(*driver, *settings);
+  std::vector<ContextFacts> contexts;
+  if (flags.replay.empty()) {
+    Append(CheckSameDriver(daemon, *driver), findings);
+    contexts = LookAtContexts(context, flags, *settings, *driver);
+    for (const ContextFacts& each : contexts) findings.push_back(CheckContext(each));
+    Append(LookAround(*settings, daemon, driver->simulated, of_root), findings);
+  }
+  Print(context, context.json ? DoctorJson(findings, *driver, contexts)
+                              : DoctorText(findings, ScreenOf(context.out)));
+  if (Worst(findings) == Level::kBad) context.exit_code = kExitFailure;
+}
+
+// ---- recording ----
+
+// Errors: kIo, and those of the driver before the first line is written.
+Result<std::size_t> Record(const config::Settings& settings, const std::string& version,
+                           const DoctorFlags& flags) {
+  Result<gpu::LoadedProbe> loaded = gpu::LoadProbe(ProbeOptionsOf(settings));
+  if (!loaded) return std::unexpected(loaded.error());
+  const Result<std::vector<gpu::DeviceInfo>> devices = loaded->probe->Devices();
+  if (!devices) return std::unexpected(devices.error());
+  const base::UniqueFd file(
+      ::open(flags.record.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!file) return base::FailErrno(errno, flags.record);
+  gpu::Recording head{
+      .made_by = "carma " + version,
+      .driver =
+          gpu::AskDriverVersions(settings.nvml_library).value_or(gpu::DriverVersions{}).driver,
+      .devices = *devices,
+      .answers = {}};
+  if (auto wrote = base::WriteAll(file.get(), gpu::RecordingHead(head)); !wrote) {
+    return base::Wrap(wrote.error(), flags.record);
+  }
+  base::SystemClock clock;
+  std::optional<base::Time> began;
+  auto next = std::chrono::steady_clock::now();
+  std::size_t answers = 0;
+  for (int second = 0; second < flags.seconds; ++second) {
+    std::this_thread::sleep_until(next += kRecordPeriod);
+    std::string lines;
+    for (std::size_t i = 0; i < devices->size(); ++i, ++answers) {
+      const base::Time now = clock.Now();
+      if (!began) began = now;
+      lines += gpu::RecordingLine({now - *began, i, loaded->probe->Read(i, now)});
+    }
+    if (auto wrote = base::WriteAll(file.get(), lines); !wrote) {
+      return base::Wrap(wrote.error(), flags.record);
+    }
+  }
+  return answers;
+}
+
+void RunRecord(Context& context, const DoctorFlags& flags) {
+  const Result<config::Settings> settings = LoadSettings(flags, ::geteuid() == 0);
+  if (!settings) return context.Fail(settings.error());
+  const Result<std::size_t> answers = Record(*settings, context.version, flags);
+  if (!answers) return context.Fail(answers.error());
+  if (context.json) {
+    Print(context, "{\"answers\":" + std::to_string(*answers) + "}\n");
+  } else {
+    Print(context, "Recorded " + std::to_string(*answers) + " answers in " + flags.record + "\n");
+  }
+}
+
+}  // namespace
+
+void AddDoctorCommand(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("doctor", "Look over driver, GPUs, rights and surroundings");
+  verb->footer(
+      "  carma doctor\n"
+      "  carma doctor --record gpus.jsonl --seconds 60   # what the driver answers, once a second\n"
+      "  carma doctor --replay gpus.jsonl                # the GPUs of a recording\n"
+      "Exit code: 0 nothing is bad, 1 something is. Every verb also takes --json and --socket "
+      "PATH.");
+  auto flags = std::make_shared<DoctorFlags>();
+  verb->add_option("--config", flags->config, "this file instead of the ordinary ones")
+      ->type_name("FILE");
+  CLI::Option* record = verb->add_option("--record", flags->record,
+                                         "write what the driver answers, and check nothing")
+                            ->type_name("FILE");
+  verb->add_option("--seconds", flags->seconds, "how long to record")
+      ->check(CLI::Range(1, 86'400))
+      ->needs(record)
+      ->capture_default_str();
+  verb->add_option("--replay", flags->replay, "look at the GPUs of a recording")
+      ->type_name("FILE")
+      ->excludes(record);
+  verb->add_flag("!--no-measure", flags->measure,
+                 "make no CUDA context on an idle GPU to see what it takes");
+  const CLI::Option* socket = app.get_option("--socket");
+  verb->callback([&context, flags, socket] {
+    flags->socket_given = socket->count() > 0 || !base::GetEnv("CARMA_SOCKET").empty();
+    if (flags->record.empty()) {
+      RunDoctor(context, *flags);
+    } else {
+      RunRecord(context, *flags);
+    }
+  });
+}
+
+}  // namespace carma::cli

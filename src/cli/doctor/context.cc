@@ -1,0 +1,125 @@
+#include "cli/doctor/context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/text.h"
+
+namespace carma::cli {
+namespace {
+
+using Kind = gpu::ContextTrouble::Kind;
+
+// Answers of cuInit and of the making of a context that an administrator can do something about.
+struct KnownCode {
+  int code;
+  const char* remedy;
+};
+constexpr KnownCode kCodes[] = {
+    {2, "its memory is taken by somebody who is not listed: look with nvidia-smi on the host"},
+    {46, "somebody else holds it alone: see nvidia-smi -q for its compute mode"},
+    {100,
+     "CUDA sees no GPU: see that /dev/nvidia* and /dev/nvidia-uvm are there and may be opened"},
+    {101, "CUDA does not find the GPU that NVML shows: are both libraries of one driver?"},
+    {802, "start the fabric manager (nvidia-fabricmanager): GPUs behind NVSwitch wait for it"},
+    {803,
+     "libcuda and the kernel's driver are of different versions: reboot, or reload the driver"},
+    {804, "libcuda is too new for this driver: remove the CUDA compatibility package"},
+    {999, "load the module nvidia-uvm (nvidia-modprobe -u), and see the kernel's log (dmesg)"},
+};
+
+std::string RemedyOf(const gpu::ContextTrouble& trouble) {
+  switch (trouble.kind) {
+    case Kind::kNoLibrary:
+      return "install the driver's CUDA library; in a container NVIDIA_DRIVER_CAPABILITIES must "
+             "hold compute";
+    case Kind::kRefused: {
+      const auto* const known = std::ranges::find(kCodes, trouble.cuda_code, &KnownCode::code);
+      return known != std::end(kCodes) ? known->remedy
+                                       : "every CUDA program will fail so; see the kernel's log "
+                                         "(dmesg) for NVRM and Xid lines";
+    }
+    case Kind::kHung:
+    case Kind::kDied:
+      return "see the kernel's log (dmesg) for NVRM and Xid lines; a reset or a reboot may be "
+             "needed";
+    case Kind::kUnclear:
+      return "try again when nothing starts on the GPU; run as root on the host, where the driver "
+             "names processes";
+    case Kind::kMachine:
+      return "run carma doctor with its program in place, or with --no-measure";
+  }
+  return "";
+}
+
+// What tasks will meet too is bad; what only spoils the measurement is not.
+Level LevelOf(Kind kind) {
+  const bool of_driver = kind == Kind::kRefused || kind == Kind::kHung || kind == Kind::kDied;
+  return of_driver ? Level::kBad : Level::kWarn;
+}
+
+std::string AssumedText(const AssumedContext& assumed) {
+  return fmt::format("estimates count {} MiB with PyTorch and cuBLAS ({})", assumed.mib,
+                     assumed.taught_by.empty()
+                         ? std::string("as shipped")
+                         : fmt::format("learned from {} tasks on {}", assumed.tasks,
+                                       base::Printable(assumed.taught_by, 60)));
+}
+
+Finding Compare(const std::string& type, const gpu::ContextCost& cost,
+                const AssumedContext& assumed) {
+  Finding finding{"context", Level::kOk,
+                  fmt::format("{}: {} MiB (measured{}); {}", type, cost.mib,
+                              cost.of_process ? "" : " as growth of the GPU's memory in use",
+                              AssumedText(assumed)),
+                  ""};
+  // How much the libraries take beyond the context only finished tasks can tell.
+  const std::int64_t libraries_mib = assumed.mib - cost.mib;
+  if (libraries_mib >= 0) return finding;
+  finding.level = Level::kWarn;
+  finding.text += fmt::format(
+      ": {} MiB less than the bare context, so that predictions are too low", -libraries_mib);
+  finding.remedy = assumed.learns
+                       ? "nothing but to run tasks with a summary: five that finish teach CARMA "
+                         "the value of this server (docs/estimators.md)"
+                       : "set estimate.history = true: five tasks with a summary that finish teach "
+                         "CARMA the value of this server (docs/estimators.md)";
+  return finding;
+}
+
+}  // namespace
+
+std::vector<ContextSeat> ContextSeats(const std::vector<GpuFacts>& gpus) {
+  std::vector<ContextSeat> seats;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    std::string obstacle = gpu::ContextObstacle(gpus[i].info, gpus[i].reading);
+    const auto same = std::ranges::find_if(seats, [&](const ContextSeat& seat) {
+      return gpus[seat.gpu].info.name == gpus[i].info.name;
+    });
+    if (same == seats.end()) {
+      seats.push_back({i, std::move(obstacle)});
+    } else if (!same->obstacle.empty() && obstacle.empty()) {
+      *same = {i, ""};
+    }
+  }
+  return seats;
+}
+
+Finding CheckContext(const ContextFacts& facts) {
+  const std::string type = base::Printable(facts.gpu_type, 80);
+  if (!facts.not_measured.empty()) {
+    return {"context", Level::kOk,
+            fmt::format("{}: not measured, {}; {}", type, facts.not_measured,
+                        AssumedText(facts.assumed)),
+            ""};
+  }
+  if (facts.cost) return Compare(type, *facts.cost, facts.assumed);
+  return {"context", LevelOf(facts.cost.error().kind),
+          fmt::format("{}: no context can be measured on gpu {}: {}", type, facts.gpu,
+                      base::Printable(facts.cost.error().text)),
+          RemedyOf(facts.cost.error())};
+}
+
+}  // namespace carma::cli

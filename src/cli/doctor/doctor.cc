@@ -1,0 +1,229 @@
+#include "cli/doctor/doctor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/doctor/context.h"
+#include "cli/doctor/gpu.h"
+#include "gpu/nvml_abi.h"
+
+namespace carma::cli {
+namespace {
+
+base::Json GpuJson(const GpuFacts& known) {
+  base::Json gpu = {{"uuid", known.info.uuid}, {"name", known.info.name}, {"pci", known.info.pci}};
+  if (known.info.mig) {
+    gpu["mig_profile"] = known.info.mig->profile_name;
+    gpu["mig_parent"] = known.info.mig->parent_uuid;
+  }
+  if (!known.reading) return gpu;
+  gpu["activity"] = gpu::CounterSourceName(known.reading->counters);
+  gpu["counters"] = CountersTold(*known.reading);
+  gpu["values"] = ValuesTold(*known.reading);
+  return gpu;
+}
+
+base::Json ContextJson(const ContextFacts& context) {
+  base::Json json = {{"gpu_type", context.gpu_type},
+                     {"gpu", context.gpu},
+                     {"assumed_mib", context.assumed.mib},
+                     {"taught_by", context.assumed.taught_by}};
+  if (!context.not_measured.empty()) {
+    json["not_measured"] = context.not_measured;
+  } else if (!context.cost) {
+    json["not_measured"] = context.cost.error().text;
+  } else {
+    json["measured_mib"] = context.cost->mib;
+    json["measured_by"] = context.cost->of_process ? "process" : "growth";
+  }
+  return json;
+}
+
+// By the number that NvmlFailure() ends its sentences with.
+std::string RemedyWithoutDriver(const DriverFacts& facts, const config::Settings& settings) {
+  const std::string& message = facts.versions.error().message;
+  const auto says = [&message](int code) {
+    return message.ends_with(fmt::format("(NVML {})", code));
+  };
+  if (facts.hangs) {
+    return "see the kernel's log (dmesg) for NVRM and Xid lines; a reset or a reboot is likely to "
+           "be needed";
+  }
+  if (facts.simulated) {
+    return "make the simulated server anew: carma-simgpu create --state " +
+           base::Printable(settings.simgpu_state);
+  }
+  if (says(gpu::nvml::kLibRmVersionMismatch)) {
+    return "the driver was updated while its old module is loaded: end all GPU programs and reload "
+           "the module, or reboot";
+  }
+  if (says(gpu::nvml::kDriverNotLoaded)) {
+    return "load the module (modprobe nvidia), and see the kernel's log (dmesg) if that fails";
+  }
+  return "install the NVIDIA driver so that nvidia-smi works, or name its library with "
+         "monitor.nvml_library; a server without GPUs can be simulated (docs/simgpu.md)";
+}
+
+// "0-3,5"
+std::string Ranges(const std::vector<int>& numbers) {
+  std::vector<std::string> pieces;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    pieces.push_back(last == i ? std::to_string(numbers[i])
+                               : fmt::format("{}-{}", numbers[i], numbers[last]));
+    i = last;
+  }
+  return base::Join(pieces, ",");
+}
+
+std::optional<int> GpuOf(const Finding& finding) {
+  constexpr std::string_view kTopic = "gpu ";
+  if (!finding.topic.starts_with(kTopic)) return std::nullopt;
+  const auto number = base::ParseInt(std::string_view(finding.topic).substr(kTopic.size()));
+  return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
+}
+
+// What holds for several GPUs is said once, behind what is said of single ones.
+std::vector<Finding> Folded(const std::vector<Finding>& findings) {
+  struct Group {
+    const Finding* finding;
+    std::vector<int> gpus;
+  };
+  std::vector<Group> groups;
+  std::vector<Finding> folded;
+  const auto flush = [&] {
+    for (const bool several : {false, true}) {
+      for (const Group& group : groups) {
+        if ((group.gpus.size() > 1) != several) continue;
+        folded.push_back(*group.finding);
+        folded.back().topic = "gpu " + Ranges(group.gpus);
+      }
+    }
+    groups.clear();
+  };
+  for (const Finding& finding : findings) {
+    const std::optional<int> gpu = GpuOf(finding);
+    if (!gpu) {
+      flush();
+      folded.push_back(finding);
+      continue;
+    }
+    const auto same = std::ranges::find_if(groups, [&](const Group& group) {
+      return group.finding->level == finding.level && group.finding->text == finding.text &&
+             group.finding->remedy == finding.remedy;
+    });
+    if (same == groups.end()) {
+      groups.push_back({&finding, {*gpu}});
+    } else {
+      same->gpus.push_back(*gpu);
+    }
+  }
+  flush();
+  return folded;
+}
+
+}  // namespace
+
+std::string_view LevelName(Level level) {
+  switch (level) {
+    case Level::kOk:
+      return "ok";
+    case Level::kWarn:
+      return "warn";
+    case Level::kBad:
+      return "bad";
+  }
+  return "bad";
+}
+
+std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Settings& settings) {
+  std::vector<Finding> findings;
+  if (!facts.versions) {
+    findings.push_back({"driver", Level::kBad, base::Printable(facts.versions.error().message),
+                        RemedyWithoutDriver(facts, settings)});
+    return findings;
+  }
+  std::vector<std::string> pieces;
+  const auto add = [&](const char* name, const std::string& version) {
+    if (!version.empty()) pieces.push_back(name + base::Printable(version, 60));
+  };
+  add(facts.simulated ? "simulated driver " : "driver ", facts.versions->driver);
+  add("NVML ", facts.versions->nvml);
+  add("CUDA up to ", facts.versions->cuda);
+  findings.push_back({"driver", Level::kOk, base::Join(pieces, ", "), ""});
+  if (!facts.gpus) {
+    findings.push_back({"gpus", Level::kBad, base::Printable(facts.gpus.error().message),
+                        "see the kernel's log (dmesg) for NVRM lines; a reboot may be needed"});
+    return findings;
+  }
+  if (facts.gpus->empty()) {
+    findings.push_back({"gpus", Level::kBad, "the driver knows no GPU",
+                        "see lspci and the kernel's log (dmesg) for NVRM lines"});
+  }
+  for (std::size_t i = 0; i < facts.gpus->size(); ++i) {
+    std::vector<Finding> of_gpu = CheckGpu(i, facts, settings);
+    std::move(of_gpu.begin(), of_gpu.end(), std::back_inserter(findings));
+  }
+  std::vector<Finding> of_mig = CheckMig(facts, settings);
+  std::move(of_mig.begin(), of_mig.end(), std::back_inserter(findings));
+  return findings;
+}
+
+Level Worst(const std::vector<Finding>& findings) {
+  Level worst = Level::kOk;
+  for (const Finding& finding : findings) worst = std::max(worst, finding.level);
+  return worst;
+}
+
+std::string DoctorText(const std::vector<Finding>& all, const Screen& screen) {
+  const std::vector<Finding> findings = Folded(all);
+  constexpr Colour kColours[] = {Colour::kGood, Colour::kWaiting, Colour::kBad};
+  std::size_t width = 0;
+  for (const Finding& finding : findings) width = std::max(width, finding.topic.size());
+  std::string text;
+  for (const Finding& finding : findings) {
+    const std::string level(LevelName(finding.level));
+    text += Paint(level, kColours[static_cast<int>(finding.level)], screen) +
+            std::string(6 - level.size(), ' ') +
+            fmt::format("{:<{}}  {}\n", finding.topic, width, finding.text);
+    if (!finding.remedy.empty()) {
+      text += fmt::format("{:{}}-> {}\n", "", width + 8, finding.remedy);
+    }
+  }
+  const auto count = [&](Level level) {
+    return std::count_if(findings.begin(), findings.end(),
+                         [level](const Finding& finding) { return finding.level == level; });
+  };
+  const auto bad = count(Level::kBad), warnings = count(Level::kWarn);
+  if (bad == 0 && warnings == 0) return text + "All is well.\n";
+  std::vector<std::string> counts;
+  if (bad > 0) counts.push_back(fmt::format("{} bad", bad));
+  if (warnings > 0) counts.push_back(fmt::format("{} to be looked at", warnings));
+  return text + base::Join(counts, ", ") + ".\n";
+}
+
+std::string DoctorJson(const std::vector<Finding>& findings, const DriverFacts& facts,
+                       const std::vector<ContextFacts>& contexts) {
+  base::Json json = {{"worst", LevelName(Worst(findings))},
+                     {"findings", base::Json::array()},
+                     {"gpus", base::Json::array()},
+                     {"contexts", base::Json::array()}};
+  for (const Finding& finding : findings) {
+    json["findings"].push_back({{"topic", finding.topic},
+                                {"level", LevelName(finding.level)},
+                                {"text", finding.text},
+                                {"remedy", finding.remedy}});
+  }
+  if (facts.versions && facts.gpus) {
+    for (const GpuFacts& known : *facts.gpus) json["gpus"].push_back(GpuJson(known));
+  }
+  for (const ContextFacts& context : contexts) json["contexts"].push_back(ContextJson(context));
+  return base::DumpJson(json) + "\n";
+}
+
+}  // namespace carma::cli

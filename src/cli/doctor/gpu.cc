@@ -1,0 +1,353 @@
+#include "cli/doctor/gpu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "config/activity_rule.h"
+#include "gpu/counters.h"
+#include "gpu/health.h"
+
+namespace carma::cli {
+namespace {
+
+using gpu::ComputeMode;
+using gpu::CounterSource;
+using gpu::RecoveryAction;
+
+// What is read besides the counters, for people.
+struct Value {
+  const char* name;
+  bool (*told)(const gpu::Reading& reading);
+};
+constexpr Value kValues[] = {
+    {"utilization", [](const gpu::Reading& r) { return r.utilization.has_value(); }},
+    {"power", [](const gpu::Reading& r) { return r.power_w.has_value(); }},
+    {"energy", [](const gpu::Reading& r) { return r.energy_j.has_value(); }},
+    {"temperature", [](const gpu::Reading& r) { return r.temperature_c.has_value(); }},
+    {"clocks", [](const gpu::Reading& r) { return r.sm_clock_mhz.has_value(); }},
+    {"ECC errors", [](const gpu::Reading& r) { return r.condition.ecc_corrected.has_value(); }},
+    {"remapped rows", [](const gpu::Reading& r) { return r.condition.rows_remapped.has_value(); }},
+    {"compute mode", [](const gpu::Reading& r) { return r.condition.compute_mode.has_value(); }},
+    {"MIG mode", [](const gpu::Reading& r) { return r.condition.mig.has_value(); }},
+    {"recovery action", [](const gpu::Reading& r) { return r.condition.recovery.has_value(); }},
+};
+
+// Those that were told, or those that were not.
+std::vector<std::string> Values(const gpu::Reading& reading, bool told) {
+  std::vector<std::string> names;
+  for (const Value& value : kValues) {
+    if (value.told(reading) == told) names.emplace_back(value.name);
+  }
+  return names;
+}
+
+std::vector<std::string> CounterNames(const gpu::Reading& reading, bool told) {
+  std::vector<std::string> names;
+  for (const gpu::Counter& counter : gpu::Counters()) {
+    if ((reading.*counter.value).has_value() == told) names.emplace_back(counter.name);
+  }
+  return names;
+}
+
+// For people: a source that counts nothing or SM activity alone is one piece of news, not twelve.
+std::vector<std::string> MissingValues(const gpu::Reading& reading) {
+  std::vector<std::string> names = Values(reading, false);
+  if (CounterNames(reading, true).size() <= 1) {
+    names.emplace_back("counters besides SM activity");
+    return names;
+  }
+  const std::vector<std::string> counters = CounterNames(reading, false);
+  names.insert(names.end(), counters.begin(), counters.end());
+  return names;
+}
+
+// ---- one GPU ----
+
+class GpuCheck {
+ public:
+  GpuCheck(std::size_t index, const DriverFacts& driver, const config::Settings& settings)
+      : topic_("gpu " + std::to_string(index)),
+        facts_((*driver.gpus)[index]),
+        driver_(driver),
+        settings_(settings) {}
+
+  std::vector<Finding> Run() {
+    if (!facts_.info.trouble.empty()) {
+      Trouble();
+      return std::move(findings_);
+    }
+    if (!facts_.reading) {
+      Add(Level::kBad, base::Printable(facts_.reading.error().message),
+          facts_.reading.error().code == base::ErrorCode::kNotFound
+              ? "the GPU is lost: reset it (nvidia-smi -r) or reboot; CARMA serves the others"
+              : "CARMA keeps this GPU closed until a good answer comes; see the kernel's log");
+      return std::move(findings_);
+    }
+    Identity();
+    Activity();
+    Missing();
+    Condition();
+    Xids();
+    Modes();
+    Processes();
+    return std::move(findings_);
+  }
+
+ private:
+  void Add(Level level, std::string text, std::string remedy = "") {
+    findings_.push_back({topic_, level, std::move(text), std::move(remedy)});
+  }
+
+  void Trouble() {
+    const std::string& trouble = facts_.info.trouble;
+    const auto says = [&trouble](const char* words) {
+      return trouble.find(words) != std::string::npos;
+    };
+    if (says("shares the memory of")) {
+      return Add(Level::kWarn, base::Printable(trouble),
+                 "divide it without parts of instances (nvidia-smi mig -cgi PROFILES -C)");
+    }
+    Add(Level::kBad, base::Printable(trouble),
+        says("MIG is on but it has no instance")
+            ? "divide it as it is wanted (nvidia-smi mig), or turn MIG off (nvidia-smi -mig 0); "
+              "CARMA serves the others"
+            : "see nvidia-smi -q and the kernel's log (dmesg); a lost GPU wants a reset "
+              "(nvidia-smi -r) or a reboot; CARMA serves the others");
+  }
+
+  void Identity() {
+    const gpu::Reading& reading = *facts_.reading;
+    Add(Level::kOk, fmt::format("{}, {} of {} in use, {}", base::Printable(facts_.info.name),
+                                base::FormatMib(reading.used_mib),
+                                base::FormatMib(reading.total_mib - reading.reserved_mib),
+                                base::Printable(facts_.info.uuid)));
+  }
+
+  void Missing() {
+    const std::vector<std::string> missing = MissingValues(*facts_.reading);
+    if (!missing.empty()) Add(Level::kOk, "not told: " + base::Join(missing, ", "));
+  }
+
+  void Activity() {
+    switch (facts_.reading->counters) {
+      case CounterSource::kGpm:
+        return Add(Level::kOk, "SM activity from the driver's counters (GPM)" + Rule());
+      case CounterSource::kDcgm:
+        return Add(Level::kOk, "SM activity from DCGM (dcgmi dmon)" + Rule());
+      case CounterSource::kNone:
+        break;
+    }
+    if (facts_.info.mig) return NoActivityOfInstances();
+    std::string text = "nobody counts SM activity";
+    if (!driver_.dcgm_trouble.empty()) text += " (" + base::Printable(driver_.dcgm_trouble) + ")";
+    if (const std::string rule = config::RuleWithoutActivity(settings_.policy); !rule.empty())
+      text += "; " + rule;
+    Add(Level::kWarn, text,
+        "install DCGM 3 or newer, so that `dcgmi dmon -e 1002` shows numbers; else see "
+        "policy.without_sm_activity");
+  }
+
+  // DCGM's counts of instances cannot be told apart (docs/gpus.md), so that it is no remedy.
+  void NoActivityOfInstances() {
+    const std::string text = "nobody counts SM activity of instances before Hopper";
+    const core::PolicyConfig& policy = settings_.policy;
+    if (!policy.share_mig) return Add(Level::kOk, text + "; one task at a time");
+    if (!policy.sm_cap || policy.without_activity == core::WithoutActivity::kMemory) {
+      return Add(Level::kOk, text + "; " + config::RuleWithoutActivity(policy));
+    }
+    // Their coarse utilisation is not told either.
+    Add(Level::kWarn, text + ": no task joins another here, in spite of collocation.share_mig",
+        "set collocation.share_mig = false, or policy.without_sm_activity = \"memory\" to share by "
+        "memory alone");
+  }
+
+  std::string Rule() const {
+    if (facts_.info.mig && !settings_.policy.share_mig) return "; one task at a time";
+    if (!settings_.policy.sm_cap) return "; not asked for (policy.sm_cap = false)";
+    return fmt::format("; a task joins others while its mean over {} s is at most {:.0f} %",
+                       settings_.window.count() / 1'000, *settings_.policy.sm_cap * 100);
+  }
+
+  void Condition() {
+    const gpu::Condition& condition = facts_.reading->condition;
+    if (condition.recovery.value_or(RecoveryAction::kNone) != RecoveryAction::kNone) Recovery();
+    if (condition.remap_failed.value_or(false)) {
+      Add(Level::kBad, "memory rows could not be remapped: the spares are used up",
+          "drain this GPU (carma drain) and have it replaced");
+    } else if (condition.remap_pending.value_or(false)) {
+      Add(Level::kWarn, "memory rows wait to be remapped",
+          "drain this GPU and reset it (nvidia-smi -r) when its tasks have ended");
+    }
+    if (condition.ecc_uncorrected.value_or(0) > 0) {
+      Add(Level::kWarn,
+          fmt::format("{} memory errors beyond repair since the driver was loaded",
+                      *condition.ecc_uncorrected),
+          "a task may have failed by them; reset the GPU, and watch whether they come back");
+    }
+  }
+
+  void Recovery() {
+    switch (*facts_.reading->condition.recovery) {
+      case RecoveryAction::kGpuReset:
+        return Add(Level::kBad, "the driver asks for a reset of this GPU",
+                   "end its processes and reset it: nvidia-smi -r");
+      case RecoveryAction::kNodeReboot:
+        return Add(Level::kBad, "the driver asks for a reboot", "drain all GPUs and reboot");
+      case RecoveryAction::kDrainP2p:
+        return Add(Level::kBad, "the driver asks to stop traffic between GPUs",
+                   "end the multi-GPU tasks, then ask again");
+      case RecoveryAction::kDrainAndReset:
+        return Add(Level::kWarn, "the GPU runs with reduced capacity",
+                   "drain it (carma drain) and reset it when its tasks have ended");
+      case RecoveryAction::kNone:
+      case RecoveryAction::kOther:
+        return Add(Level::kBad, "the driver asks for a recovery that this version does not know",
+                   "see nvidia-smi -q, and update CARMA");
+    }
+  }
+
+  void Xids() {
+    for (const int xid : facts_.reading->xids) {
+      const gpu::XidFact fact = gpu::DescribeXid(xid);
+      std::string text = fmt::format("Xid {} while it was looked at: {}", xid, fact.text);
+      switch (fact.meaning) {
+        case gpu::XidClass::kNews:
+          Add(Level::kOk, std::move(text));
+          break;
+        case gpu::XidClass::kTask:
+          Add(Level::kWarn, std::move(text),
+              "a program's own fault: see which one ended (carma list --states failed)");
+          break;
+        case gpu::XidClass::kContained:
+          Add(Level::kWarn, std::move(text), "reset it (nvidia-smi -r) when its tasks have ended");
+          break;
+        case gpu::XidClass::kDevice:
+          Add(Level::kBad, std::move(text),
+              "end its processes and reset it (nvidia-smi -r); have it looked at if that comes "
+              "back");
+          break;
+      }
+    }
+  }
+
+  // Of an instance these are its board's.
+  void Modes() {
+    const ComputeMode mode = facts_.reading->condition.compute_mode.value_or(ComputeMode::kDefault);
+    if (mode == ComputeMode::kDefault) return;
+    if (mode == ComputeMode::kProhibited) {
+      return Add(Level::kBad, "compute mode PROHIBITED: no task can run here",
+                 "nvidia-smi -c DEFAULT");
+    }
+    switch (settings_.collocation) {
+      case config::CollocationMethod::kExclusive:
+        return;
+      case config::CollocationMethod::kStreams:
+        return Add(Level::kBad,
+                   "compute mode EXCLUSIVE: a second task on this GPU fails at its start",
+                   "nvidia-smi -c DEFAULT, or collocation.method = \"mps\"");
+      case config::CollocationMethod::kMps:
+        return Add(Level::kWarn,
+                   "compute mode EXCLUSIVE: only one user's MPS server can serve this GPU at a "
+                   "time, and a task that falls back to streams fails beside it",
+                   "nvidia-smi -c DEFAULT, unless one user's tasks are all there is");
+    }
+  }
+
+  void Processes() {
+    const auto& processes = facts_.reading->processes;
+    const auto unknown = std::count_if(processes.begin(), processes.end(),
+                                       [](const gpu::ProcessUse& use) { return !use.used_mib; });
+    if (unknown == 0) return;
+    Add(Level::kWarn,
+        fmt::format("the memory of {} of {} processes is not told", unknown, processes.size()),
+        "run carmad as root on the host, not in a container of its own; CARMA counts what nobody "
+        "is known to hold against the GPU");
+  }
+
+  std::string topic_;
+  const GpuFacts& facts_;
+  const DriverFacts& driver_;
+  const config::Settings& settings_;
+  std::vector<Finding> findings_;
+};
+
+struct Division {
+  std::map<std::string, int> profiles;  // how many instances of each
+  std::set<std::string> boards;         // divided ones
+  std::size_t whole = 0;
+};
+
+Division DivisionOf(const std::vector<GpuFacts>& gpus) {
+  Division division;
+  for (const GpuFacts& gpu : gpus) {
+    if (!gpu.info.trouble.empty()) continue;
+    if (!gpu.info.mig) {
+      ++division.whole;
+      continue;
+    }
+    const std::string& profile = gpu.info.mig->profile_name;
+    ++division.profiles[profile.empty() ? "unnamed profile" : profile];
+    division.boards.insert(gpu.info.mig->parent_uuid);
+  }
+  return division;
+}
+
+std::string CountedProfiles(const std::map<std::string, int>& profiles) {
+  std::vector<std::string> pieces;
+  pieces.reserve(profiles.size());
+  for (const auto& [profile, count] : profiles) {
+    pieces.push_back(fmt::format("{} x {}", count, base::Printable(profile, 40)));
+  }
+  return base::Join(pieces, ", ");
+}
+
+}  // namespace
+
+std::vector<std::string> CountersTold(const gpu::Reading& reading) {
+  return CounterNames(reading, true);
+}
+
+std::vector<std::string> ValuesTold(const gpu::Reading& reading) {
+  return Values(reading, true);
+}
+
+std::vector<Finding> CheckGpu(std::size_t index, const DriverFacts& driver,
+                              const config::Settings& settings) {
+  return GpuCheck(index, driver, settings).Run();
+}
+
+std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings& settings) {
+  std::vector<Finding> findings;
+  findings.reserve(driver.pending_mig.size() + 2);
+  for (const gpu::PendingMigMode& pending : driver.pending_mig) {
+    findings.push_back(
+        {"mig", Level::kWarn,
+         fmt::format("MIG of {} is to be turned {}, which waits for a reset",
+                     base::Printable(pending.uuid), pending.on ? "on" : "off"),
+         "drain it, reset it (nvidia-smi -r) when its tasks have ended, and restart carmad"});
+  }
+  const Division division = DivisionOf(*driver.gpus);
+  if (division.profiles.empty()) return findings;
+  const char* const sharing = settings.policy.share_mig
+                                  ? "shared by the rules of a GPU (collocation.share_mig)"
+                                  : "one task each (collocation.share_mig = false)";
+  findings.push_back({"mig", Level::kOk,
+                      fmt::format("{} of {} boards divided: {}; {}", division.boards.size(),
+                                  division.boards.size() + division.whole,
+                                  CountedProfiles(division.profiles), sharing),
+                      ""});
+  if (division.whole == 0) {
+    findings.push_back(
+        {"mig", Level::kWarn,
+         "no GPU is whole: tasks of several GPUs can never run, since instances do "
+         "not work together",
+         "leave as many GPUs undivided (nvidia-smi -mig 0) as such a task asks for"});
+  }
+  return findings;
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,248 @@
+#include "cli/doctor/machine.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace carma::cli {
+namespace {
+
+constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
+constexpr std::uint64_t kLittleDisk = 1'024 * kMib;
+constexpr std::uint64_t kTooLittleDisk = 100 * kMib;
+constexpr std::uint64_t kTooFewFiles = 1'000;
+constexpr std::int64_t kClockSlackMs = 5'000;
+constexpr std::int64_t kFirstBelievableMs = 1'704'067'200'000;  // 2024
+constexpr std::size_t kMaxFile = 1 << 20;
+constexpr int kFewSamples = 3;
+
+std::string Seconds(base::Duration span) {
+  return fmt::format("{:g} s", static_cast<double>(span.count()) / 1'000);
+}
+
+// Value of "key: value" in the text of a file below /proc/driver.
+std::string ParameterOf(std::string_view text, std::string_view key) {
+  for (std::string_view line : base::Split(text, '\n')) {
+    const std::size_t colon = line.find(':');
+    if (colon != std::string_view::npos && base::Trim(line.substr(0, colon)) == key) {
+      return std::string(base::Trim(line.substr(colon + 1)));
+    }
+  }
+  return "";
+}
+
+// The option that hides other users' processes, as it stands in /proc/mounts; empty: none.
+std::string HiddenProcesses(std::string_view mounts) {
+  for (std::string_view line : base::Split(mounts, '\n')) {
+    const std::vector<std::string_view> words = base::SplitWords(line);
+    if (words.size() < 4 || words[1] != "/proc") continue;
+    for (std::string_view option : base::Split(words[3], ',')) {
+      if (option.starts_with("hidepid=") && option != "hidepid=0" && option != "hidepid=off") {
+        return std::string(option);
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool simulated) {
+  std::vector<Finding> findings;
+  const auto add = [&](Level level, std::string text, std::string remedy) {
+    findings.push_back({"rights", level, std::move(text), std::move(remedy)});
+  };
+  const std::string mounts = base::ReadFile(root + "/proc/mounts", kMaxFile).value_or("");
+  if (const std::string hidden = HiddenProcesses(mounts); !hidden.empty() && !is_root) {
+    add(Level::kBad, "processes of other users are hidden (" + base::Printable(hidden, 40) + ")",
+        "run carmad as root, or mount /proc without hidepid: foreign GPU users cannot be named");
+  }
+  char target[64] = {};
+  const ssize_t length =
+      ::readlink((root + "/proc/self/ns/pid").c_str(), target, sizeof target - 1);
+  // The kernel's own number of the first pid namespace (include/linux/proc_ns.h).
+  if (!simulated && length > 0 && std::string_view(target) != "pid:[4026531836]") {
+    add(Level::kBad, "this is a pid namespace of its own, while the driver tells pids of the host",
+        "run carmad on the host, or its container with the host's pids (--pid=host)");
+  }
+  const std::string parameters =
+      base::ReadFile(root + "/proc/driver/nvidia/params", kMaxFile).value_or("");
+  if (!is_root && ParameterOf(parameters, "RmProfilingAdminOnly") == "1") {
+    add(Level::kWarn, "performance counters are for administrators only",
+        "run carmad as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0");
+  }
+  const std::string control = root + "/dev/nvidiactl";
+  if (base::Exists(control) && ::access(control.c_str(), R_OK | W_OK) != 0) {
+    add(Level::kBad, "/dev/nvidiactl is not ours to open",
+        "run carmad as root, or give this user the group of the device files");
+  }
+  if (findings.empty()) {
+    findings.push_back({"rights", Level::kOk,
+                        is_root ? "root: every process can be seen and attributed"
+                                : "everything that was looked for is allowed; a daemon of this "
+                                  "user serves this user alone",
+                        ""});
+  }
+  return findings;
+}
+
+Finding CheckCgroups(const task::CgroupBase& place, const config::Settings& settings) {
+  if (!settings.cgroups) return {"cgroups", Level::kOk, "not used (task.cgroups = false)", ""};
+  if (place.path.empty()) {
+    return {"cgroups", Level::kWarn, base::Printable(place.reason),
+            "run carmad as a systemd service with Delegate=yes; until then tasks are followed by "
+            "process group and descent"};
+  }
+  return {"cgroups", Level::kOk, "one group per task below " + base::Printable(place.path), ""};
+}
+
+Finding CheckDisk(const base::Result<DiskFacts>& disk) {
+  if (!disk) {
+    return {"disk", Level::kBad, base::Printable(disk.error().message),
+            "make daemon.state_dir a folder that carmad can reach"};
+  }
+  if (!disk->writable) {
+    return {"disk", Level::kBad,
+            base::Printable(disk->path) + " is not ours to write, where daemon.state_dir is to be",
+            "make daemon.state_dir a folder that carmad can make and write"};
+  }
+  std::string text = fmt::format(
+      "{} free at {}", base::FormatMib(static_cast<std::int64_t>(disk->free_bytes / kMib)),
+      base::Printable(disk->path));
+  const bool no_files = disk->counts_files && disk->free_files < kTooFewFiles;
+  if (no_files) text += fmt::format(", room for {} files", disk->free_files);
+  const Level level = disk->free_bytes < kTooLittleDisk || no_files ? Level::kBad
+                      : disk->free_bytes < kLittleDisk              ? Level::kWarn
+                                                                    : Level::kOk;
+  return {"disk", level, std::move(text),
+          level == Level::kOk ? "" : "make space: on a full disk new tasks are refused"};
+}
+
+Finding CheckClock(const ClockFacts& clock) {
+  const std::string now = base::FormatTimeIso(base::FromMs(clock.now_ms));
+  if (clock.now_ms < kFirstBelievableMs) {
+    return {"clock", Level::kBad, "it is said to be " + now,
+            "set the clock: begin times and the history of tasks depend on it"};
+  }
+  if (clock.daemon_ms && std::abs(*clock.daemon_ms - clock.now_ms) > kClockSlackMs) {
+    return {"clock", Level::kWarn,
+            fmt::format("the daemon's clock differs by {} s",
+                        std::abs(*clock.daemon_ms - clock.now_ms) / 1'000),
+            "the clock was set after carmad started, which never goes back; restart carmad"};
+  }
+  if (!clock.synchronised) {
+    return {"clock", Level::kWarn, now + ", not synchronised",
+            "run a time service (systemd-timesyncd, chrony)"};
+  }
+  return {"clock", Level::kOk, now + ", synchronised", ""};
+}
+
+std::vector<Finding> CheckSettings(const std::string& root, const config::Settings& settings) {
+  std::vector<Finding> findings;
+  const auto warn = [&](std::string text, std::string remedy) {
+    findings.push_back({"settings", Level::kWarn, std::move(text), std::move(remedy)});
+  };
+  if (!settings.idle_notify.empty()) {
+    const std::string& program = settings.idle_notify.front();
+    const std::string shown = base::Printable(program);
+    struct stat facts {};
+    if (::stat((root + program).c_str(), &facts) != 0) {
+      warn(fmt::format("idle.notify: {}: {}", shown, std::strerror(errno)),
+           "install the program, or set idle.notify = []: nobody is told of idle tasks");
+    } else if (!S_ISREG(facts.st_mode) || (facts.st_mode & 0111) == 0) {
+      warn("idle.notify: " + shown + " is no program that can be run",
+           "chmod +x it, and give it a first line such as #!/bin/sh");
+    }
+  }
+  if (settings.window < kFewSamples * settings.sample_period) {
+    warn(fmt::format("monitor.window of {} holds fewer than {} samples of {}: a pause between two "
+                     "steps looks like an idle GPU",
+                     Seconds(settings.window), kFewSamples, Seconds(settings.sample_period)),
+         "a window of 30 s or more is usual");
+  }
+  if (settings.policy.stale_after < kFewSamples * settings.sample_period) {
+    warn(fmt::format("policy.stale_after of {} is less than {} times monitor.sample_period: one "
+                     "late sample closes a GPU",
+                     Seconds(settings.policy.stale_after), kFewSamples),
+         "raise policy.stale_after, or lower monitor.sample_period");
+  }
+  if (settings.idle_after && *settings.idle_after < settings.window) {
+    warn(fmt::format("idle.after of {} is shorter than monitor.window: tasks that load their data "
+                     "are taken for idle",
+                     Seconds(*settings.idle_after)),
+         "minutes are usual for idle.after");
+  }
+  return findings;
+}
+
+namespace {
+
+// Closed GPUs are told with their remedy, those of one cause together.
+struct Closed {
+  std::string why;
+  bool down;
+  std::vector<std::string> gpus;
+};
+
+std::vector<Closed> ClosedGpus(const std::vector<api::GpuView>& gpus) {
+  std::vector<Closed> closed;
+  for (const api::GpuView& gpu : gpus) {
+    if (gpu.trouble.empty()) continue;
+    const bool down = gpu.state == "down";
+    auto found = std::ranges::find_if(
+        closed, [&](const Closed& each) { return each.why == gpu.trouble && each.down == down; });
+    if (found == closed.end()) found = closed.insert(closed.end(), {gpu.trouble, down, {}});
+    found->gpus.push_back(std::to_string(gpu.index));
+  }
+  return closed;
+}
+
+}  // namespace
+
+std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFacts& driver) {
+  if (!daemon.status || daemon.gpus.empty() || driver.versions || driver.hangs) return {};
+  if (daemon.status->driver != "ok") return {};
+  return {{"settings", Level::kWarn,
+           fmt::format("carmad reads {} GPU{}, this command none: they have different settings",
+                       daemon.gpus.size(), daemon.gpus.size() == 1 ? "" : "s"),
+           "give this command what carmad was started with: --config, or the CARMA_ variables"}};
+}
+
+std::vector<Finding> CheckDaemon(const DaemonFacts& daemon) {
+  const base::Result<api::StatusView>& status = daemon.status;
+  if (!status) {
+    return {{"daemon", Level::kWarn, base::Printable(status.error().message),
+             "start carmad, or name its socket with --socket"}};
+  }
+  std::vector<Finding> findings = {
+      {"daemon", Level::kOk,
+       fmt::format("carmad {}, pid {}, {}", base::Printable(status->version, 40), status->pid,
+                   base::Printable(status->policy)),
+       ""}};
+  const auto warn = [&](std::string text, std::string remedy) {
+    findings.push_back({"daemon", Level::kWarn, std::move(text), std::move(remedy)});
+  };
+  const std::vector<Closed> closed = ClosedGpus(daemon.gpus);
+  for (const std::string& trouble : status->troubles) {
+    const bool of_gpu = std::ranges::any_of(
+        closed, [&](const Closed& each) { return trouble.ends_with(": " + each.why); });
+    if (!of_gpu) warn(base::Printable(trouble), "see carma status and the daemon's log");
+  }
+  for (const Closed& each : closed) {
+    const std::string gpus = base::Join(each.gpus, ",");
+    warn(fmt::format("gpu {} {} no tasks: {}", gpus, each.gpus.size() == 1 ? "takes" : "take",
+                     base::Printable(each.why)),
+         each.down ? "carmad tries again by itself; see gpu above and the daemon's log"
+                   : "once that is mended: carma resume " + gpus);
+  }
+  return findings;
+}
+
+}  // namespace carma::cli

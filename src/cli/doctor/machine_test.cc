@@ -1,0 +1,241 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "cli/doctor/machine.h"
+#include "cli/doctor/mps.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using ::testing::HasSubstr;
+
+// The first finding that is not well; kOk if all are.
+Finding FirstTrouble(const std::vector<Finding>& findings) {
+  for (const Finding& finding : findings) {
+    if (finding.level != Level::kOk) return finding;
+  }
+  return {};
+}
+
+// A machine's files below a folder.
+class DoctorMachine : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = "/tmp/carma-doctor-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  void Put(const std::string& path, const std::string& text, unsigned mode = 0644) {
+    ASSERT_TRUE(base::MakeDirs(root_ + path.substr(0, path.rfind('/'))));
+    ASSERT_TRUE(base::WriteFileAtomic(root_ + path, text, mode));
+  }
+  void Link(const std::string& path, const std::string& target) {
+    ASSERT_TRUE(base::MakeDirs(root_ + path.substr(0, path.rfind('/'))));
+    std::filesystem::create_symlink(target, root_ + path);
+  }
+  std::string root_;
+};
+
+TEST_F(DoctorMachine, AnEmptyOneHasNothingToComplainAbout) {
+  EXPECT_EQ(Worst(CheckRights(root_, true, false)), Level::kOk);
+  EXPECT_EQ(Worst(CheckRights(root_, false, false)), Level::kOk);
+  EXPECT_EQ(Worst(CheckMps(root_, {}, "/bin", true)), Level::kOk);
+  EXPECT_TRUE(CheckSettings(root_, {}).empty());
+}
+
+TEST_F(DoctorMachine, HiddenProcessesOfOthers) {
+  Put("/proc/mounts", "proc /proc proc rw,nosuid,hidepid=invisible 0 0\n");
+  EXPECT_THAT(FirstTrouble(CheckRights(root_, false, false)).text, HasSubstr("hidepid=invisible"));
+  EXPECT_EQ(Worst(CheckRights(root_, true, false)), Level::kOk) << "root sees them";
+  Put("/proc/mounts", "proc /proc proc rw,hidepid=0 0 0\ntmpfs /x tmpfs rw,hidepid=2 0 0\nshort\n");
+  EXPECT_EQ(Worst(CheckRights(root_, false, false)), Level::kOk);
+}
+
+TEST_F(DoctorMachine, APidNamespaceOfItsOwn) {
+  Link("/proc/self/ns/pid", "pid:[4026532211]");
+  EXPECT_THAT(FirstTrouble(CheckRights(root_, true, false)).text, HasSubstr("pid namespace"));
+  EXPECT_EQ(Worst(CheckRights(root_, true, true)), Level::kOk) << "a simulated driver shares it";
+}
+
+TEST_F(DoctorMachine, CountersForAdministratorsOnly) {
+  Put("/proc/driver/nvidia/params", "ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 1\n");
+  EXPECT_THAT(FirstTrouble(CheckRights(root_, false, false)).text, HasSubstr("administrators"));
+  EXPECT_EQ(Worst(CheckRights(root_, true, false)), Level::kOk);
+}
+
+// What CARMA and others have of MPS on that machine.
+class DoctorMps : public DoctorMachine {
+ protected:
+  void SetUp() override {
+    DoctorMachine::SetUp();
+    settings_.mps_dir = "/run/carma/mps";
+    settings_.collocation = config::CollocationMethod::kMps;
+    Put("/usr/bin/nvidia-cuda-mps-control", "#!/bin/sh\n", 0755);
+    ASSERT_TRUE(base::MakeDirs(root_ + "/run"));
+  }
+  std::vector<Finding> Check() { return CheckMps(root_, settings_, "/bin:/usr/bin", true); }
+  config::Settings settings_;
+};
+
+TEST_F(DoctorMps, NeedsAProgramThatCanBeRun) {
+  EXPECT_EQ(Worst(Check()), Level::kOk) << FirstTrouble(Check()).text;
+  EXPECT_THAT(Check()[0].text, HasSubstr("/usr/bin/nvidia-cuda-mps-control; 48 processes at most"));
+  EXPECT_THAT(Check()[0].text, HasSubstr("none above its task's promise and policy.margin"));
+  settings_.mps_memory_limit = false;
+  EXPECT_THAT(Check()[0].text, HasSubstr("memory is not limited"));
+  settings_.mps_control = "/opt/mps-control";
+  EXPECT_EQ(Worst(Check()), Level::kBad);
+  EXPECT_THAT(FirstTrouble(Check()).remedy, HasSubstr("collocation.mps_control"));
+  Put("/opt/mps-control", "", 0644);
+  EXPECT_EQ(Worst(Check()), Level::kBad) << "it cannot be run";
+  Put("/opt/mps-control", "", 0755);
+  EXPECT_EQ(Worst(Check()), Level::kOk);
+  settings_.mps_control = "mps-control";
+  settings_.simgpu_state = "/server";
+  EXPECT_THAT(FirstTrouble(Check()).remedy, HasSubstr("carma-simmps"));
+  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("mps-control is not in $PATH"));
+}
+
+TEST_F(DoctorMps, NeedsAFolderThatNobodyElseWrites) {
+  Put("/run/carma/mps/.keep", "");
+  EXPECT_EQ(Worst(Check()), Level::kOk);
+  ::chmod((root_ + "/run/carma/mps").c_str(), 0777);
+  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("can be written by others"));
+  settings_.mps_dir = "/run/carma/mps/.keep/mps";
+  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("is no folder"));
+  if (::geteuid() == 0) return;  // who may write everywhere
+  settings_.mps_dir = "/run/other/mps";
+  ::chmod((root_ + "/run").c_str(), 0555);
+  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("cannot be made or written: /run"));
+  EXPECT_EQ(Worst(CheckMps(root_, settings_, "/usr/bin", false)), Level::kOk)
+      << "carmad is another user, who may";
+  ::chmod((root_ + "/run").c_str(), 0755);
+}
+
+TEST_F(DoctorMps, ListsTheControlDaemonsOfCarma) {
+  Put("/run/carma/mps/1000/1a2b/nvidia-cuda-mps-control.pid", "4242\n");
+  Put("/run/carma/mps/1000/ffff/nvidia-cuda-mps-control.pid", "4243\n");
+  Put("/run/carma/mps/1001/1a2b/nvidia-cuda-mps-control.pid", "-1");
+  Put("/run/carma/mps/1002/1a2b/log/server.log", "");
+  EXPECT_THAT(Check()[0].text, HasSubstr("0 control daemons of CARMA run; 3 ended"));
+  Put("/proc/4242/stat", "");
+  EXPECT_THAT(Check()[0].text,
+              HasSubstr("1 control daemon of CARMA runs: uid 1000 (pid 4242); 2 ended"));
+  EXPECT_EQ(Worst(Check()), Level::kOk);
+  settings_.collocation = config::CollocationMethod::kStreams;
+  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("is not \"mps\""));
+  std::filesystem::remove_all(root_ + "/proc");
+  EXPECT_EQ(Check()[0].text, "not used (collocation.method)");
+}
+
+TEST_F(DoctorMps, WarnsOfSomebodyElses) {
+  Put("/tmp/nvidia-mps/nvidia-cuda-mps-control.pid", "77\n");
+  EXPECT_EQ(Worst(Check()), Level::kOk) << "it has ended";
+  Put("/proc/77/stat", "");
+  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("not CARMA's (pid 77) serves /tmp/nvidia-mps"));
+  settings_.collocation = config::CollocationMethod::kStreams;
+  EXPECT_EQ(FirstTrouble(Check()).level, Level::kWarn);
+}
+
+TEST_F(DoctorMachine, SettingsThatAreUnlikelyToBeMeant) {
+  config::Settings settings;
+  settings.idle_notify = {"/opt/tell", "{}"};
+  EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text,
+              HasSubstr("idle.notify: /opt/tell: No such file"));
+  Put("/opt/tell", "", 0644);
+  EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text, HasSubstr("no program"));
+  Put("/opt/tell", "", 0755);
+  EXPECT_TRUE(CheckSettings(root_, settings).empty());
+  settings.idle_notify = {"/opt"};
+  EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text, HasSubstr("no program"));
+
+  settings = {};
+  settings.window = base::Duration(2'500);
+  EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text,
+              HasSubstr("monitor.window of 2.5 s holds fewer than 3 samples of 1 s"));
+  settings = {};
+  settings.policy.stale_after = base::Duration(1'500);
+  EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text, HasSubstr("policy.stale_after"));
+  settings = {};
+  settings.idle_after = base::Duration(30'000);
+  EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text, HasSubstr("idle.after of 30 s"));
+  EXPECT_NE(FirstTrouble(CheckSettings(root_, settings)).remedy, "");
+  settings.idle_after.reset();
+  EXPECT_TRUE(CheckSettings(root_, settings).empty());
+}
+
+TEST(Doctor, CgroupsDiskClockAndDaemon) {
+  config::Settings settings;
+  EXPECT_EQ(CheckCgroups({.root = "/r", .path = "/r/p", .reason = ""}, settings).level, Level::kOk);
+  EXPECT_EQ(CheckCgroups({.root = "", .path = "", .reason = "read-only"}, settings).level,
+            Level::kWarn);
+  settings.cgroups = false;
+  EXPECT_EQ(CheckCgroups({}, settings).level, Level::kOk);
+
+  const auto disk = [](std::uint64_t mib, std::uint64_t files) {
+    return CheckDisk(DiskFacts{.path = "/s", .free_bytes = mib << 20, .free_files = files}).level;
+  };
+  EXPECT_EQ(disk(2'000, 5'000), Level::kOk);
+  EXPECT_EQ(disk(500, 5'000), Level::kWarn);
+  EXPECT_EQ(disk(50, 5'000), Level::kBad);
+  EXPECT_EQ(disk(2'000, 10), Level::kBad);
+  EXPECT_EQ(CheckDisk(Fail(ErrorCode::kDenied, "x")).level, Level::kBad);
+  const Finding closed = CheckDisk(
+      DiskFacts{.path = "/s", .free_bytes = 1ULL << 40, .free_files = 5'000, .writable = false});
+  EXPECT_EQ(closed.level, Level::kBad);
+  EXPECT_EQ(closed.text, "/s is not ours to write, where daemon.state_dir is to be");
+
+  constexpr std::int64_t kNow = 1'790'000'000'000;
+  EXPECT_EQ(CheckClock({.now_ms = kNow, .daemon_ms = kNow - 4'000}).level, Level::kOk);
+  EXPECT_EQ(CheckClock({.now_ms = kNow, .daemon_ms = kNow - 60'000}).level, Level::kWarn);
+  EXPECT_EQ(CheckClock({.now_ms = kNow, .synchronised = false}).level, Level::kWarn);
+  EXPECT_EQ(CheckClock({.now_ms = 1'000}).level, Level::kBad);
+}
+
+TEST(Doctor, ADaemonWithOtherSettingsIsNoticed) {
+  const DaemonFacts daemon{.status = api::StatusView{.driver = "ok"}, .gpus = {{}, {}}};
+  const DriverFacts none{.versions = Fail(ErrorCode::kUnavailable, "no NVML library"),
+                         .gpus = Fail(ErrorCode::kUnavailable, "")};
+  ASSERT_EQ(CheckSameDriver(daemon, none).size(), 1U);
+  EXPECT_THAT(CheckSameDriver(daemon, none)[0].text, HasSubstr("carmad reads 2 GPUs"));
+  const DaemonFacts away{.status = Fail(ErrorCode::kUnavailable, "not running"), .gpus = {}};
+  EXPECT_TRUE(CheckSameDriver(away, none).empty());
+  const DriverFacts same{.versions = gpu::DriverVersions{}, .gpus = std::vector<GpuFacts>{}};
+  EXPECT_TRUE(CheckSameDriver(daemon, same).empty());
+}
+
+TEST(Doctor, TheDaemonTellsItsTroublesAndClosedGpus) {
+  DaemonFacts daemon{.status = Fail(ErrorCode::kUnavailable, "not running"), .gpus = {}};
+  EXPECT_EQ(CheckDaemon(daemon)[0].level, Level::kWarn);
+  daemon.status = api::StatusView{};
+  daemon.gpus.resize(3);
+  EXPECT_EQ(Worst(CheckDaemon(daemon)), Level::kOk);
+  daemon.status->troubles = {"store: disk full"};
+  EXPECT_EQ(FirstTrouble(CheckDaemon(daemon)).text, "store: disk full");
+  daemon.status->troubles.clear();
+  daemon.gpus[2].index = 2;
+  daemon.gpus[2].state = "drain";
+  daemon.gpus[2].trouble = "Xid 79: fell off the bus";
+  const Finding drained = FirstTrouble(CheckDaemon(daemon));
+  EXPECT_EQ(drained.text, "gpu 2 takes no tasks: Xid 79: fell off the bus");
+  EXPECT_THAT(drained.remedy, HasSubstr("carma resume 2"));
+  daemon.gpus[1] = daemon.gpus[2];
+  daemon.gpus[1].index = 1;
+  daemon.status->troubles = {"GPU 1 takes no new tasks: Xid 79: fell off the bus"};
+  EXPECT_EQ(CheckDaemon(daemon).size(), 2U) << "what holds for several is said once";
+  EXPECT_EQ(FirstTrouble(CheckDaemon(daemon)).remedy, "once that is mended: carma resume 1,2");
+  daemon.gpus[2].state = "down";
+  daemon.gpus[1].trouble = "";
+  EXPECT_THAT(FirstTrouble(CheckDaemon(daemon)).remedy, HasSubstr("by itself"));
+}
+
+}  // namespace
+}  // namespace carma::cli

@@ -1,0 +1,212 @@
+#include "cli/doctor/mps.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace carma::cli {
+namespace {
+
+// Where CUDA programs and NVIDIA's control daemon meet unless they are told otherwise.
+constexpr const char* kStrangersDir = "/tmp/nvidia-mps";
+constexpr const char* kPidFile = "/nvidia-cuda-mps-control.pid";
+constexpr std::size_t kMaxFolders = 1'000;  // users, and GPUs of one user
+
+bool IsProgram(const std::string& path) {
+  struct stat facts {};
+  return ::stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) && (facts.st_mode & 0111) != 0;
+}
+
+// As execvp finds it; empty: nowhere.
+std::string FindProgram(const std::string& root, const std::string& name,
+                        const std::string& search_path) {
+  if (name.find('/') != std::string::npos) return IsProgram(root + name) ? name : "";
+  for (const std::string_view folder : base::Split(search_path, ':')) {
+    std::string path = std::string(folder.empty() ? "." : folder) + "/" + name;
+    if (IsProgram(root + path)) return path;
+  }
+  return "";
+}
+
+// Of the control daemon that serves a pipe directory; empty: none, or none that lives.
+std::optional<std::int64_t> LivingDaemon(const std::string& root, const std::string& pipes) {
+  const std::string text = base::ReadFile(pipes + kPidFile, 64).value_or("");
+  const std::optional<std::int64_t> pid = base::ParseInt(base::Trim(text));
+  if (!pid || *pid <= 0 || !base::Exists(root + "/proc/" + std::to_string(*pid))) return {};
+  return pid;
+}
+
+struct Listing {
+  std::vector<std::string> names;
+  bool hidden = false;  // not ours to read
+};
+
+Listing FoldersIn(const std::string& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), &::closedir);
+  if (!folder) return {.names = {}, .hidden = errno == EACCES};
+  Listing listing;
+  while (const dirent* entry = ::readdir(folder.get())) {
+    const std::string name = entry->d_name;
+    if (name == "." || name == ".." || entry->d_type == DT_LNK) continue;
+    if (listing.names.size() == kMaxFolders) break;
+    listing.names.push_back(name);
+  }
+  std::sort(listing.names.begin(), listing.names.end());
+  return listing;
+}
+
+// CARMA's own: mps_dir/UID/GPU.
+struct OwnDaemons {
+  std::vector<std::string> living;  // "uid 1000 (pid 4242)"
+  int dead = 0;                     // folders whose daemon has ended
+  int hidden = 0;                   // of users whose folders are not ours to read
+};
+
+OwnDaemons FindOwn(const std::string& root, const std::string& mps_dir) {
+  OwnDaemons own;
+  for (const std::string& user : FoldersIn(root + mps_dir).names) {
+    const std::string of_user = fmt::format("{}{}/{}", root, mps_dir, user);
+    const Listing seats = FoldersIn(of_user);
+    if (seats.hidden) ++own.hidden;
+    for (const std::string& seat : seats.names) {
+      const std::string pipes = fmt::format("{}/{}", of_user, seat);
+      if (!base::Exists(pipes + kPidFile)) continue;
+      const std::optional<std::int64_t> pid = LivingDaemon(root, pipes);
+      if (pid)
+        own.living.push_back(fmt::format("uid {} (pid {})", base::Printable(user, 20), *pid));
+      if (!pid) ++own.dead;
+    }
+  }
+  return own;
+}
+
+std::string OwnText(const OwnDaemons& own) {
+  std::string text = own.living.size() == 1
+                         ? "1 control daemon of CARMA runs"
+                         : fmt::format("{} control daemons of CARMA run", own.living.size());
+  if (!own.living.empty()) text += ": " + base::Join(own.living, ", ");
+  if (own.dead > 0) text += fmt::format("; {} ended, started again when needed", own.dead);
+  if (own.hidden > 0)
+    text += fmt::format("; those of {} other user{} are not ours to see", own.hidden,
+                        own.hidden == 1 ? "" : "s");
+  return text;
+}
+
+// The nearest folder above that exists.
+std::string Existing(const std::string& root, std::string path) {
+  while (path.size() > 1 && !base::Exists(root + path)) {
+    path = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+  }
+  return path;
+}
+
+class MpsCheck {
+ public:
+  MpsCheck(const std::string& root, const config::Settings& settings)
+      : root_(root), settings_(settings), own_(FindOwn(root, settings.mps_dir)) {}
+
+  void Strangers() {
+    if (settings_.mps_dir == kStrangersDir) return;
+    const std::optional<std::int64_t> pid = LivingDaemon(root_, root_ + kStrangersDir);
+    if (!pid) return;
+    Add(Level::kWarn,
+        fmt::format("an MPS control daemon that is not CARMA's (pid {}) serves {}: programs that "
+                    "CARMA did not start share GPUs through it",
+                    *pid, kStrangersDir),
+        fmt::format("end it unless it is wanted: echo quit | CUDA_MPS_PIPE_DIRECTORY={} "
+                    "nvidia-cuda-mps-control; CARMA's tasks never join it",
+                    kStrangersDir));
+  }
+
+  void NotUsed() {
+    if (own_.living.empty()) return Add(Level::kOk, "not used (collocation.method)");
+    Add(Level::kWarn, "collocation.method is not \"mps\", but " + OwnText(own_),
+        "tasks of before keep them; else end each: echo quit | CUDA_MPS_PIPE_DIRECTORY=" +
+            base::Printable(settings_.mps_dir) + "/UID/GPU nvidia-cuda-mps-control");
+  }
+
+  void Used(const std::string& search_path, bool is_daemon_user) {
+    const std::string program = FindProgram(root_, settings_.mps_control, search_path);
+    if (program.empty()) {
+      const bool searched = settings_.mps_control.find('/') == std::string::npos;
+      Add(Level::kBad,
+          base::Printable(settings_.mps_control) +
+              (searched ? " is not in $PATH" : " is no program that can be run") +
+              ": all tasks share by streams, without limits",
+          settings_.simgpu_state.empty()
+              ? "install the driver's MPS programs, or name the one to take with "
+                "collocation.mps_control"
+              : "set collocation.mps_control to the path of carma-simmps, which a simulated server "
+                "takes in its place");
+    } else {
+      Add(Level::kOk, fmt::format("{}; {} processes at most per server, {}; {}",
+                                  base::Printable(program), settings_.mps_clients,
+                                  settings_.mps_memory_limit
+                                      ? "none above its task's promise and policy.margin"
+                                      : "memory is not limited (collocation.mps_memory_limit)",
+                                  OwnText(own_)));
+    }
+    Folder(is_daemon_user);
+  }
+
+  std::vector<Finding> Take() { return std::move(findings_); }
+
+ private:
+  void Add(Level level, std::string text, std::string remedy = "") {
+    findings_.push_back({"mps", level, std::move(text), std::move(remedy)});
+  }
+
+  void Folder(bool is_daemon_user) {
+    const std::string shown = base::Printable(settings_.mps_dir);
+    const std::string existing = Existing(root_, settings_.mps_dir);
+    struct stat facts {};
+    const char* const remedy =
+        "name a folder that carmad can make and write with collocation.mps_dir; until then tasks "
+        "share by streams";
+    if (::stat((root_ + existing).c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) {
+      return Add(Level::kBad, base::Printable(existing) + " is no folder", remedy);
+    }
+    if (existing == settings_.mps_dir && (facts.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+      return Add(Level::kBad, shown + " can be written by others, who could pose as servers there",
+                 "chmod go-w " + shown);
+    }
+    if (is_daemon_user && ::access((root_ + existing).c_str(), W_OK | X_OK) != 0) {
+      Add(Level::kBad,
+          fmt::format("{} cannot be made or written: {}: {}", shown, base::Printable(existing),
+                      std::strerror(errno)),
+          remedy);
+    }
+  }
+
+  const std::string& root_;
+  const config::Settings& settings_;
+  OwnDaemons own_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+std::vector<Finding> CheckMps(const std::string& root, const config::Settings& settings,
+                              const std::string& search_path, bool is_daemon_user) {
+  MpsCheck check(root, settings);
+  if (settings.collocation == config::CollocationMethod::kMps) {
+    check.Used(search_path, is_daemon_user);
+  } else {
+    check.NotUsed();
+  }
+  check.Strangers();
+  return check.Take();
+}
+
+}  // namespace carma::cli

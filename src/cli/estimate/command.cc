@@ -1,0 +1,247 @@
+// estimate: what every estimator says about a model or a task.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iterator>
+#include <memory>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/command.h"
+#include "cli/describe.h"
+#include "cli/estimate/text.h"
+#include "cli/verbs.h"
+#include "estimate/asking.h"
+#include "estimate/gpumemnet.h"
+#include "estimate/history.h"
+#include "model/summary.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+constexpr double kUsualCoverage = 0.9;
+
+struct EstimateFlags {
+  std::string file;
+  // Options of task/describe/options.h, for a summary and on top of what a script says.
+  std::string batch, optimizer, precision, gpus, memory;
+  std::string gpu_type;
+  std::string estimators;  // comma-separated; empty: all
+  std::string weights;     // folder of the gpumemnet weights; empty: shipped
+  double coverage = 0;     // 0: the daemon's
+  bool explain = false;
+  bool reset = false;
+};
+
+// The task that FILE describes, or one that has this summary and no command.
+struct Described {
+  task::TaskSpec spec;
+  bool has_command = false;
+};
+
+Result<Described> DescribeFile(const EstimateFlags& flags) {
+  const Result<task::SubmitterContext> caller = CallerContext();
+  if (!caller) return std::unexpected(caller.error());
+  Described described{.spec = {}, .has_command = DescribesTask(flags.file)};
+  SubmitFlags options;
+  if (!described.has_command) options.settings.emplace_back("model-summary", flags.file);
+  for (const auto& [name, value] :
+       {std::pair("batch-size", &flags.batch), std::pair("optimizer", &flags.optimizer),
+        std::pair("precision", &flags.precision), std::pair("gpus", &flags.gpus),
+        std::pair("memory", &flags.memory)}) {
+    if (!value->empty()) options.settings.emplace_back(name, *value);
+  }
+  task::Description description;
+  const std::vector<std::string> words = {described.has_command ? flags.file : "summary"};
+  if (Result<Unit> applied = ApplyWords(words, !described.has_command, description); !applied)
+    return std::unexpected(applied.error());
+  if (Result<Unit> applied = ApplyOptions(options, description); !applied)
+    return std::unexpected(applied.error());
+  Result<std::vector<task::TaskSpec>> specs = description.Finish(*caller);
+  if (!specs) return std::unexpected(specs.error());
+  described.spec = std::move(specs->front());
+  return described;
+}
+
+// ---- what the server knows ----
+
+core::Observation FromView(const api::RunView& view, std::string signature, std::string kin) {
+  core::Observation run;
+  run.task = static_cast<core::TaskId>(view.task);
+  run.when = base::FromMs(view.when_ms);
+  run.signature = std::move(signature);
+  run.kin = std::move(kin);
+  run.gpu_type = view.gpu_type;
+  run.method = view.method;
+  run.predicted_mib = view.predicted_mib;
+  run.promised_mib = view.promised_mib;
+  run.measured_mib = view.measured_mib;
+  run.ran_out = view.ran_out;
+  return run;
+}
+
+// The views are newest first, a history wants the oldest first.
+void Remember(const api::KnowledgeView& view, const estimate::Question& question,
+              estimate::History& history) {
+  for (auto run = view.runs.rbegin(); run != view.runs.rend(); ++run)
+    history.Add(FromView(*run, question.signature, ""));
+  for (auto run = view.kin_runs.rbegin(); run != view.kin_runs.rend(); ++run)
+    history.Add(FromView(*run, "kin of task " + std::to_string(run->task), question.kin));
+}
+
+estimate::Site SiteOf(const api::KnowledgeView& view, const std::string& gpu_type) {
+  estimate::Site site;
+  site.gpu_type = gpu_type;
+  site.taught_by = view.taught_by;
+  site.tasks = static_cast<std::size_t>(view.tasks);
+  site.context_shift_mib = view.context_shift_mib;
+  site.ratios = view.ratios;
+  std::sort(site.ratios.begin(), site.ratios.end());
+  return site;
+}
+
+// ---- the estimators ----
+
+Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& names) {
+  std::vector<const estimate::EstimatorEntry*> chosen;
+  if (names.empty() || names == "all") {
+    for (const estimate::EstimatorEntry& entry : estimate::Estimators()) chosen.push_back(&entry);
+    return chosen;
+  }
+  for (const std::string_view name : base::Split(names, ',')) {
+    const estimate::EstimatorEntry* entry =
+        estimate::FindEstimator(base::ToLower(base::Trim(name)));
+    if (entry == nullptr) {
+      std::vector<std::string> known;
+      for (const estimate::EstimatorEntry& each : estimate::Estimators())
+        known.emplace_back(each.name);
+      return Fail(ErrorCode::kInvalid, "--estimator: '" + base::Printable(name, 40) +
+                                           "': expected all or some of " + base::Join(known, ","));
+    }
+    chosen.push_back(entry);
+  }
+  return chosen;
+}
+
+void RunEstimate(Context& context, const EstimateFlags& flags) {
+  const auto chosen = Chosen(flags.estimators);
+  if (!chosen) return context.Fail(chosen.error());
+  const Result<Described> described = DescribeFile(flags);
+  if (!described) return context.Fail(described.error());
+  const task::TaskSpec& spec = described->spec;
+  estimate::Summary summary;
+  if (spec.model_summary) {
+    const std::string path = flags.file == "-" ? "-" : *spec.model_summary;
+    summary = estimate::ReadSummary(ReadInput(path, model::kMaxSummaryBytes), InputName(path));
+  }
+  if (!summary.layers && !described->has_command)
+    return context.Fail({ErrorCode::kInvalid, summary.trouble});
+
+  EstimateSheet sheet;
+  sheet.file = InputName(flags.file);
+  estimate::Question question = estimate::QuestionOf(spec, ::geteuid(), summary, sheet.remarks);
+  sheet.optimizer = spec.optimizer;
+  sheet.precision = spec.precision;
+  if (summary.layers) {
+    if (!sheet.optimizer) sheet.optimizer = summary.layers->optimizer;
+    if (!sheet.precision) sheet.precision = summary.layers->precision;
+  }
+  if (!summary.trouble.empty()) sheet.remarks.push_back("no model summary: " + summary.trouble);
+  if (!described->has_command) question.signature = question.kin = "";
+  question.gpu_type = flags.gpu_type;
+  const Called<api::KnowledgeView> known =
+      GetKnowledge(context.client(), question.signature, question.kin, question.gpu_type);
+  estimate::History history;
+  question.coverage = kUsualCoverage;
+  if (known) {
+    sheet.knowledge = known->value;
+    if (question.gpu_type.empty()) question.gpu_type = known->value.gpu_type;
+    question.gpu_mib = known->value.gpu_mib;
+    if (known->value.coverage > 0) question.coverage = known->value.coverage;
+    Remember(known->value, question, history);
+    sheet.site = SiteOf(known->value, question.gpu_type);
+    question.history = &history;
+  } else {
+    sheet.remarks.push_back((known.error().code == ErrorCode::kUnavailable
+                                 ? "no daemon answers"
+                                 : known.error().message) +
+                            ": constants as shipped, no history");
+  }
+  if (flags.coverage > 0) question.coverage = flags.coverage;
+  question.site = &sheet.site;
+  sheet.layers = question.layers;
+  sheet.question = &question;
+  bool answered = false;
+  for (const estimate::EstimatorEntry* entry : *chosen) {
+    const auto estimator = estimate::MakeWithWeights(*entry, flags.weights);
+    if (!estimator) return context.Fail(estimator.error());
+    sheet.opinions.push_back({std::string(entry->name), (*estimator)->Ask(question)});
+    answered = answered || sheet.opinions.back().answer.has_value();
+  }
+  Print(context, context.json ? EstimateJson(sheet)
+                              : EstimateText(sheet, flags.explain, ScreenOf(context.out)));
+  if (!answered) context.exit_code = kExitFailure;
+}
+
+void RunReset(Context& context) {
+  const Result<std::string> answer = context.client().Call("POST", "/v1/estimate/reset");
+  if (!answer) return context.Fail(answer.error());
+  Print(context, context.json ? *answer + "\n"
+                              : "The calibration is as shipped again; measured peaks are kept.\n");
+}
+
+}  // namespace
+
+void AddEstimateCommand(CLI::App& app, Context& context) {
+  CLI::App* verb =
+      app.add_subcommand("estimate", "Predict the GPU memory of a model, by every estimator");
+  verb->footer(
+      "  carma estimate resnet50.txt --batch 32 --optimizer adam --explain\n"
+      "  carma estimate train.sh\n"
+      "FILE is a model summary (torchsummary, torchinfo, Keras, print(model), carma_summary.py), "
+      "a\n"
+      "script with #CARMA lines, or a .rad file. With a daemon at hand its calibration and "
+      "history\n"
+      "count; without one the shipped constants do. BOUND covers a share of the tasks: "
+      "--coverage.\n"
+      "Exit code: 0 estimated, 1 no estimator has an answer, 2 the file cannot be read.\n"
+      "Every verb also takes --json and --socket PATH.");
+  auto flags = std::make_shared<EstimateFlags>();
+  verb->add_option("file", flags->file, "model summary (-: standard input), script or .rad file")
+      ->type_name("FILE");
+  const auto add = [&](const char* name, std::string& target, const char* help, const char* type) {
+    verb->add_option(name, target, help)->type_name(type);
+  };
+  add("-b,--batch,--batch-size", flags->batch, "samples per GPU and step", "N");
+  add("--optimizer", flags->optimizer, "sgd, sgd-momentum, adam, adamw …", "NAME");
+  add("--precision", flags->precision, "fp32, amp, bf16 …", "NAME");
+  add("-G,--gpus", flags->gpus, "GPUs of the task", "N");
+  add("--memory", flags->memory, "what you would state yourself", "SIZE");
+  add("--gpu-type", flags->gpu_type, "GPU as the driver names it (default: the server's)", "NAME");
+  add("-e,--estimator", flags->estimators, "only these (default: all)", "LIST");
+  add("--weights", flags->weights, "of the gpumemnet estimators (default: the shipped ones)",
+      "DIR");
+  verb->add_option("--coverage", flags->coverage, "share of tasks the bound should cover")
+      ->type_name("SHARE")
+      ->check(CLI::Range(0.5, 0.999));
+  verb->add_flag("--explain", flags->explain, "the parts of each number, notes, calibration");
+  verb->add_flag("--reset-calibration", flags->reset,
+                 "forget what finished tasks taught about the formula; administrators only");
+  AddEvaluateCommand(*verb, context);
+  verb->callback([&context, flags, verb] {
+    if (!verb->get_subcommands().empty()) return;
+    if (flags->reset) return RunReset(context);
+    if (flags->file.empty())
+      return context.Fail({ErrorCode::kInvalid, "estimate: expected a file (see --help)"});
+    RunEstimate(context, *flags);
+  });
+}
+
+}  // namespace carma::cli

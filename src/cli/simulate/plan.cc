@@ -1,0 +1,409 @@
+#include "cli/simulate/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/text.h"
+#include "cli/shell_quote.h"
+#include "config/keys.h"
+#include "config/toml_text.h"
+#include "estimate/estimator.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+// Sections of the configuration that say how a simulated server decides.
+constexpr std::array kSections{"policy.", "recovery.", "monitor."};
+
+// What the words add up to.
+struct Draft {
+  config::Settings settings;
+  SimPolicy policy;
+};
+
+struct Word {
+  PolicyWordInfo info;
+  bool (*set)(Draft&, const std::string& value);  // false: not what `type` says
+};
+
+bool SetNumber(double& target, const std::string& value, double low, double high) {
+  const std::optional<double> number = base::ParseDouble(value);
+  if (!number || *number < low || *number > high) return false;
+  target = *number;
+  return true;
+}
+
+bool SetWhole(int& target, const std::string& value, int low, int high) {
+  const std::optional<std::int64_t> number = base::ParseInt(value);
+  if (!number || *number < low || *number > high) return false;
+  target = static_cast<int>(*number);
+  return true;
+}
+
+bool SetSpan(base::Duration& target, const std::string& value) {
+  const Result<base::Duration> span = base::ParseSpan(value);
+  if (span) target = *span;
+  return span.has_value();
+}
+
+bool SetEstimator(Draft& draft, const std::string& value) {
+  const std::string name = base::ToLower(value);
+  const std::optional<trace::EstimateKind> column = trace::ParseEstimateKind(name);
+  if (!column && estimate::FindEstimator(name) == nullptr) return false;
+  draft.policy.estimator = name;
+  draft.policy.options.estimates.kind = column.value_or(trace::EstimateKind::kNone);
+  return true;
+}
+
+bool SetCollocation(Draft& draft, const std::string& value) {
+  const auto collocation = sim::ParseCollocation(base::ToLower(value));
+  if (collocation) draft.policy.options.collocation = *collocation;
+  return collocation.has_value();
+}
+
+bool SetPublished(Draft& draft, const std::string& value) {
+  return config::FindKey("policy.published")->set(draft.settings, value);
+}
+
+bool SetSampling(Draft& draft, const std::string& value) {
+  using Mode = sim::MonitorOptions::Mode;
+  Mode& mode = draft.policy.options.monitor.mode;
+  if (value == "on-demand") {
+    mode = Mode::kOnDemand;
+  } else if (value == "periodic") {
+    mode = Mode::kPeriodic;
+  } else if (value == "none") {
+    mode = Mode::kNone;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+constexpr std::array kWords{
+    Word{{"label", "text", "name in tables and figures"},
+         [](Draft& draft, const std::string& value) {
+           draft.policy.label = value;
+           return !value.empty() && value.size() <= 200;
+         }},
+    Word{{"estimator",
+          "none, oracle, a column of the catalogue (horus, faketensor, gpumemnet), or "
+          "with summaries any name of `carma estimate`",
+          "what is known of a task's memory"},
+         SetEstimator},
+    Word{{"coverage", "0, or a share from 0.5 to 0.999",
+          "of the runs that a promise should cover, as estimate.coverage"},
+         [](Draft& draft, const std::string& value) {
+           return config::FindKey("estimate.coverage")->set(draft.settings, value);
+         }},
+    Word{{"estimator_sigma", "number from 0 to 5", "random error: times exp(N(bias, sigma))"},
+         [](Draft& draft, const std::string& value) {
+           return SetNumber(draft.policy.options.estimates.sigma, value, 0, 5);
+         }},
+    Word{{"estimator_bias", "number from -5 to 5", "its mean"},
+         [](Draft& draft, const std::string& value) {
+           return SetNumber(draft.policy.options.estimates.bias, value, -5, 5);
+         }},
+    Word{{"estimator_missing", "share from 0 to 1", "tasks without any estimate"},
+         [](Draft& draft, const std::string& value) {
+           return SetNumber(draft.policy.options.estimates.missing_share, value, 0, 1);
+         }},
+    Word{{"estimator_time", "time span", "until an estimate is there"},
+         [](Draft& draft, const std::string& value) {
+           return SetSpan(draft.policy.options.estimates.takes, value);
+         }},
+    Word{{"collocation", "exclusive, streams, mps or mig", "how tasks share a GPU"},
+         SetCollocation},
+    Word{{"mig_instances", "1, 2, 3 or 7", "of each GPU, with collocation mig"},
+         [](Draft& draft, const std::string& value) {
+           return SetWhole(draft.policy.options.mig_instances, value, 1, 7);
+         }},
+    Word{{"share_mig", "true or false", "several tasks on one instance, with collocation mig"},
+         [](Draft& draft, const std::string& value) {
+           return config::FindKey("collocation.share_mig")->set(draft.settings, value);
+         }},
+    Word{{"published", "thesis, v2 or false", "the original's rules and pauses"}, SetPublished},
+    Word{{"max_recoveries", "number from 0 to 1000", "retries of a task after lack of memory"},
+         [](Draft& draft, const std::string& value) {
+           return SetWhole(draft.policy.options.max_recoveries, value, 0, 1000);
+         }},
+    Word{{"sampling", "on-demand, periodic or none", "which samples the monitor makes"},
+         SetSampling},
+    Word{{"sample_delay", "time span", "from a reading to its arrival"},
+         [](Draft& draft, const std::string& value) {
+           return SetSpan(draft.policy.options.monitor.delay, value);
+         }},
+};
+
+const Word* FindWord(std::string_view name) {
+  const auto* found = std::find_if(kWords.begin(), kWords.end(),
+                                   [&](const Word& word) { return word.info.name == name; });
+  return found == kWords.end() ? nullptr : found;
+}
+
+// A key of the configuration, with or without its section.
+const config::Key* FindPolicyKey(const std::string& name) {
+  for (const char* section : kSections) {
+    if (name.starts_with(section)) return config::FindKey(name);
+  }
+  for (const char* section : kSections) {
+    if (const config::Key* key = config::FindKey(section + name)) return key;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> KnownNames() {
+  std::vector<std::string> names;
+  for (const Word& word : kWords) names.emplace_back(word.info.name);
+  for (const config::Key& key : config::AllKeys()) {
+    for (const char* section : kSections) {
+      if (key.name.starts_with(section)) {
+        names.push_back(key.name.substr(std::string_view(section).size()));
+      }
+    }
+  }
+  return names;
+}
+
+std::unexpected<base::Error> Unexpected(const PolicyWord& word, std::string_view expected) {
+  return Fail(ErrorCode::kInvalid, fmt::format("{}: {}: expected {}, not '{}'", word.where,
+                                               base::Printable(word.key, 80), expected,
+                                               base::Printable(word.value, 60)));
+}
+
+Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
+  if (const Word* known = FindWord(word.key)) {
+    if (!known->set(draft, word.value)) return Unexpected(word, known->info.type);
+    return Unit{};
+  }
+  const config::Key* key = FindPolicyKey(word.key);
+  if (key == nullptr) {
+    const std::optional<std::string> near = config::DidYouMean(word.key, KnownNames(), 3);
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: {}: no such word of a policy{}", word.where,
+                                                 base::Printable(word.key, 80),
+                                                 near ? ", did you mean " + *near + "?" : ""));
+  }
+  if (!key->set(draft.settings, word.value)) return Unexpected(word, key->type);
+  return Unit{};
+}
+
+// The words that count, in order of their first use: a later one takes the place of an earlier.
+std::string SpecOf(const std::vector<PolicyWord>& words, const std::string& default_mapper) {
+  std::vector<std::pair<std::string, std::string>> last;
+  for (const PolicyWord& word : words) {
+    if (word.key == "label") continue;
+    const auto found = std::find_if(last.begin(), last.end(),
+                                    [&](const auto& each) { return each.first == word.key; });
+    if (found == last.end()) {
+      last.emplace_back(word.key, word.value);
+    } else {
+      found->second = word.value;
+    }
+  }
+  std::string mapper = default_mapper;
+  std::string rest;
+  for (const auto& [key, value] : last) {
+    if (key == "mapper") {
+      mapper = value;
+    } else {
+      rest += "," + key + "=" + value;
+    }
+  }
+  return mapper + rest;
+}
+
+// ---- experiment files ----
+
+Result<Unit> ReadLoadKey(const config::Entry& entry, const std::string& where, SimLoad& load) {
+  struct Text {
+    std::string_view name;
+    std::string SimLoad::*target;
+  };
+  constexpr std::array kTexts{Text{"trace", &SimLoad::trace},
+                              Text{"workloads", &SimLoad::workloads},
+                              Text{"summaries", &SimLoad::summaries},
+                              Text{"server", &SimLoad::server}, Text{"config", &SimLoad::config}};
+  const auto expected = [&](std::string_view what) {
+    return Unexpected({entry.name, entry.text, where}, what);
+  };
+  for (const Text& text : kTexts) {
+    if (entry.name != text.name) continue;
+    if (entry.form != config::kText || entry.text.empty()) return expected("text in quotes");
+    load.*text.target = entry.text;
+    return Unit{};
+  }
+  if (entry.name == "runs") {
+    return SetWhole(load.runs, entry.text, 1, kMaxSimRuns)
+               ? Result<Unit>(Unit{})
+               : expected(fmt::format("a number from 1 to {}", kMaxSimRuns));
+  }
+  if (entry.name == "noise") {
+    return SetNumber(load.noise, entry.text, 0, 1) ? Result<Unit>(Unit{})
+                                                   : expected("a number from 0 to 1");
+  }
+  if (entry.name == "seed") {
+    const std::optional<std::int64_t> seed = base::ParseInt(entry.text);
+    if (!seed || *seed < 0) return expected("a whole number from 0 on");
+    load.seed = static_cast<std::uint64_t>(*seed);
+    return Unit{};
+  }
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("{}: {}: expected trace, workloads, summaries, server, config, runs, "
+                          "noise, seed, [common], [run.NAME] or [matrix]",
+                          where, base::Printable(entry.name, 80)));
+}
+
+// What stands below the section: "monitor.window" of [run.x.monitor] window.
+std::string KeyBelow(const config::Entry& entry, std::size_t depth) {
+  return base::Join({entry.path.begin() + static_cast<std::ptrdiff_t>(depth), entry.path.end()},
+                    ".");
+}
+
+Result<std::vector<std::vector<PolicyWord>>> Combinations(
+    const std::vector<std::vector<PolicyWord>>& axes, const std::string& path) {
+  std::vector<std::vector<PolicyWord>> all{{}};
+  for (const std::vector<PolicyWord>& axis : axes) {
+    if (all.size() * axis.size() > kMaxSimPolicies) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("{}: [matrix]: more than {} policies", path, kMaxSimPolicies));
+    }
+    std::vector<std::vector<PolicyWord>> longer;
+    for (const std::vector<PolicyWord>& words : all) {
+      for (const PolicyWord& word : axis) {
+        longer.push_back(words);
+        longer.back().push_back(word);
+      }
+    }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::string& where) {
+  std::vector<PolicyWord> words;
+  for (const std::string_view piece : base::Split(spec, ',')) {
+    const std::string_view word = base::Trim(piece);
+    const std::size_t equals = word.find('=');
+    if (word.empty() || equals == 0) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("{}: expected words like magm,sm_cap=0.8, not '{}'", where,
+                              base::Printable(spec, 80)));
+    }
+    if (equals == std::string_view::npos) {
+      words.push_back({"mapper", std::string(word), where});
+    } else {
+      words.push_back({std::string(base::Trim(word.substr(0, equals))),
+                       std::string(base::Trim(word.substr(equals + 1))), where});
+    }
+  }
+  return words;
+}
+
+Result<Unit> ReadExperiment(const std::string& path, std::string_view text,
+                            Experiment& experiment) {
+  const Result<std::vector<config::Entry>> entries = config::ParseToml(path, text);
+  if (!entries) return std::unexpected(entries.error());
+  std::vector<std::vector<PolicyWord>> axes;
+  std::string open;  // label of the [run] that is being read
+  for (const config::Entry& entry : *entries) {
+    const std::string where = fmt::format("{}:{}", path, entry.line);
+    const std::string& section = entry.path.front();
+    if (section == "common" && entry.path.size() > 1) {
+      experiment.common.push_back({KeyBelow(entry, 1), entry.text, where});
+    } else if (section == "run" && entry.path.size() > 1) {
+      if (experiment.policies.empty() || open != entry.path[1]) {
+        open = entry.path[1];
+        experiment.policies.push_back({{"label", open, where}});
+      }
+      if (entry.path.size() > 2) {
+        experiment.policies.back().push_back({KeyBelow(entry, 2), entry.text, where});
+      }
+    } else if (section == "matrix" && entry.path.size() > 1) {
+      std::vector<PolicyWord>& axis = axes.emplace_back();
+      for (const std::string& item : entry.items) axis.push_back({KeyBelow(entry, 1), item, where});
+      if (axis.empty()) return Unexpected({entry.name, entry.text, where}, "a list of values");
+    } else if (Result<Unit> read = ReadLoadKey(entry, where, experiment.load); !read) {
+      return read;
+    }
+    if (experiment.policies.size() > kMaxSimPolicies) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("{}: more than {} policies", where, kMaxSimPolicies));
+    }
+  }
+  if (axes.empty()) return Unit{};
+  auto combined = Combinations(axes, path);
+  if (!combined) return std::unexpected(combined.error());
+  for (std::vector<PolicyWord>& words : *combined) experiment.policies.push_back(std::move(words));
+  return Unit{};
+}
+
+std::vector<std::vector<PolicyWord>> DefaultPolicies() {
+  const std::string where = "default policy";
+  return {{{"label", "exclusive", where}, {"mapper", "exclusive", where}},
+          {{"label", "CARMA", where}}};
+}
+
+std::vector<PolicyWordInfo> PolicyWords() {
+  std::vector<PolicyWordInfo> all;
+  for (const Word& word : kWords) all.push_back(word.info);
+  return all;
+}
+
+Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<PolicyWord>& words) {
+  Draft draft{.settings = base, .policy = {}};
+  draft.policy.options.estimates.kind = trace::EstimateKind::kOracle;
+  for (const PolicyWord& word : words) {
+    if (Result<Unit> applied = Apply(word, draft); !applied)
+      return std::unexpected(applied.error());
+  }
+  SimPolicy& policy = draft.policy;
+  policy.spec = SpecOf(words, base.policy.mapper);
+  if (policy.label.empty()) policy.label = policy.spec;
+  policy.coverage = draft.settings.estimate_coverage;
+  policy.options.policy = draft.settings.policy;
+  policy.options.monitor.period = draft.settings.sample_period;
+  policy.options.monitor.window = draft.settings.window;
+  const std::string where = words.empty() ? "policy" : words.front().where;
+  if (draft.settings.published) {
+    Result<sim::RunOptions> published =
+        sim::AsPublished(*draft.settings.published, std::move(policy.options));
+    if (!published) return std::unexpected(base::Wrap(published.error(), where));
+    policy.options = *std::move(published);
+  }
+  if (Result<Unit> valid = core::Validate(policy.options.policy); !valid) {
+    return std::unexpected(base::Wrap(valid.error(), where));
+  }
+  return std::move(policy);
+}
+
+std::string ReproductionLine(const SimLoad& load, const SimPolicy& policy) {
+  std::string line = "carma simulate --trace " + ShellQuote(load.trace);
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) line += std::string(" ") + flag + " " + ShellQuote(value);
+  };
+  add("--workloads", load.workloads);
+  add("--summaries", load.summaries);
+  add("--server", load.server);
+  add("--config", load.config);
+  add("--policy", policy.spec);
+  line += fmt::format(" --runs {} --noise {} --seed {}", load.runs, load.noise, load.seed);
+  return line;
+}
+
+std::string OneRunLine(SimLoad load, const SimPolicy& policy, std::uint64_t seed) {
+  load.runs = 1;
+  load.seed = seed;
+  return ReproductionLine(load, policy);
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,154 @@
+#include "cli/simulate/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace carma::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+SimPolicy Policy(const std::string& spec) {
+  const auto words = SplitPolicy(spec, "--policy");
+  EXPECT_TRUE(words) << words.error().message;
+  auto policy = MakePolicy(config::Settings{}, *words);
+  EXPECT_TRUE(policy) << policy.error().message;
+  return *policy;
+}
+
+std::string Complaint(const std::string& spec) {
+  const auto words = SplitPolicy(spec, "--policy");
+  if (!words) return words.error().message;
+  const auto policy = MakePolicy(config::Settings{}, *words);
+  return policy ? "" : policy.error().message;
+}
+
+TEST(SimPolicy, TakesKeysOfTheConfigurationWithAndWithoutTheirSection) {
+  const SimPolicy policy = Policy("lug, sm_cap=0.75, policy.margin=1G, recovery.mode=exclusive");
+  EXPECT_EQ(policy.options.policy.mapper, "lug");
+  EXPECT_EQ(policy.options.policy.sm_cap, 0.75);
+  EXPECT_EQ(policy.options.policy.margin_mib, 1024);
+  EXPECT_EQ(policy.options.policy.recovery, core::RecoveryMode::kExclusive);
+  EXPECT_EQ(policy.spec, "lug,sm_cap=0.75,policy.margin=1G,recovery.mode=exclusive");
+  EXPECT_EQ(policy.label, policy.spec);
+}
+
+TEST(SimPolicy, WordsOfItsOwnDescribeTheSimulatedWorld) {
+  const SimPolicy policy = Policy(
+      "magm,estimator=gpumemnet,estimator_sigma=0.2,collocation=streams,sampling=periodic,"
+      "window=90s,label=streams");
+  EXPECT_EQ(policy.options.estimates.kind, trace::EstimateKind::kGpuMemNet);
+  EXPECT_EQ(policy.options.estimates.sigma, 0.2);
+  EXPECT_EQ(policy.options.collocation, sim::Collocation::kStreams);
+  EXPECT_EQ(policy.options.monitor.mode, sim::MonitorOptions::Mode::kPeriodic);
+  EXPECT_EQ(policy.options.monitor.window, base::Duration(90'000));
+  EXPECT_EQ(policy.label, "streams");
+}
+
+TEST(SimPolicy, InstancesAreSharedOnlyWhereItSaysSo) {
+  EXPECT_FALSE(Policy("magm,collocation=mig,mig_instances=3").options.policy.share_mig);
+  EXPECT_TRUE(Policy("magm,collocation=mig,share_mig=true").options.policy.share_mig);
+}
+
+TEST(SimPolicy, ALaterWordWinsAndTheSpecHasItOnce) {
+  const SimPolicy policy = Policy("magm,sm_cap=0.8,sm_cap=false");
+  EXPECT_EQ(policy.options.policy.sm_cap, std::nullopt);
+  EXPECT_EQ(policy.spec, "magm,sm_cap=false");
+}
+
+TEST(SimPolicy, APublishedEraBringsItsPauses) {
+  EXPECT_EQ(Policy("magm,published=thesis").options.policy.pacing, core::Pacing::kThesis);
+  EXPECT_EQ(Policy("magm,published=v2").options.policy.pacing, core::Pacing::kV2);
+}
+
+TEST(SimPolicy, ComplaintsNameThePlaceAndWhatWasExpected) {
+  EXPECT_THAT(Complaint("magm,sm_cap=1.5"), HasSubstr("--policy: sm_cap: expected fraction"));
+  EXPECT_THAT(Complaint("bogus"), HasSubstr("--policy: mapper: expected"));
+  EXPECT_THAT(Complaint("magm,smcap=0.8"), HasSubstr("did you mean sm_cap?"));
+  EXPECT_THAT(Complaint("magm,collocation=mpss"), HasSubstr("expected exclusive, streams, mps"));
+  EXPECT_THAT(Complaint("magm,share_mig=perhaps"), HasSubstr("share_mig: expected true or false"));
+  EXPECT_THAT(Complaint("magm,socket=/x"), HasSubstr("no such word of a policy"));
+  // Nobody idles in the simulated world.
+  EXPECT_THAT(Complaint("magm,idle_action=end"), HasSubstr("no such word of a policy"));
+  EXPECT_THAT(Complaint("magm,,lug"), HasSubstr("expected words like"));
+  EXPECT_THAT(Complaint(""), HasSubstr("expected words like"));
+}
+
+TEST(Experiment, RunsCommonWordsAndTheMatrixBecomePolicies) {
+  Experiment experiment;
+  const auto read = ReadExperiment("e.toml", R"(
+trace = "demo60"
+runs = 5
+noise = 0.03
+
+[common]
+estimator = "none"
+
+[run."MAGM 80 %, no.dots"]
+mapper = "magm"
+sm_cap = 0.8
+
+[run.plain]
+
+[matrix]
+mapper = ["magm", "lug"]
+sm_cap = [0.75, 0.8, false]
+)",
+                                   experiment);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(experiment.load.runs, 5);
+  EXPECT_EQ(experiment.load.noise, 0.03);
+  ASSERT_EQ(experiment.common.size(), 1u);
+  ASSERT_EQ(experiment.policies.size(), 2u + 6u);
+  EXPECT_EQ(experiment.policies[0][0].value, "MAGM 80 %, no.dots");
+  EXPECT_EQ(experiment.policies[1][0].value, "plain");
+  const auto last = MakePolicy(config::Settings{}, experiment.policies.back());
+  ASSERT_TRUE(last) << last.error().message;
+  EXPECT_EQ(last->spec, "lug,sm_cap=false");
+}
+
+TEST(Experiment, MistakesAreToldByLine) {
+  const struct {
+    const char* text;
+    const char* message;
+  } cases[] = {
+      {"runs = 0\n", "e.toml:1: runs: expected a number from 1"},
+      {"\nbogus = 1\n", "e.toml:2: bogus: expected trace"},
+      {"trace = 3\n", "e.toml:1: trace: expected text in quotes"},
+      {"[matrix]\nmapper = \"magm\"\n", "e.toml:2: matrix.mapper: expected a list"},
+      {"seed = -1\n", "e.toml:1: seed: expected a whole number"},
+      {"run = [\n", "e.toml:"},
+  };
+  for (const auto& each : cases) {
+    Experiment experiment;
+    const auto read = ReadExperiment("e.toml", each.text, experiment);
+    ASSERT_FALSE(read) << each.text;
+    EXPECT_EQ(read.error().code, base::ErrorCode::kInvalid);
+    EXPECT_THAT(read.error().message, HasSubstr(each.message));
+  }
+}
+
+TEST(Experiment, AMatrixWithoutEndIsRefused) {
+  std::string text = "[matrix]\n";
+  for (const char* key : {"sm_cap", "margin", "floor", "max_tasks_per_gpu"}) {
+    text += std::string(key) + " = [1,2,3,4,5,6,7,8,9]\n";
+  }
+  Experiment experiment;
+  const auto read = ReadExperiment("e.toml", text, experiment);
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().message, HasSubstr("more than 1000 policies"));
+}
+
+TEST(ReproductionLine, IsQuotedForAShell) {
+  SimLoad load;
+  load.trace = "my trace.csv";
+  load.runs = 3;
+  SimPolicy policy;
+  policy.spec = "magm,sm_cap=0.8";
+  EXPECT_EQ(ReproductionLine(load, policy),
+            "carma simulate --trace 'my trace.csv' --server dgx-station-a100 "
+            "--policy magm,sm_cap=0.8 --runs 3 --noise 0 --seed 1");
+}
+
+}  // namespace
+}  // namespace carma::cli

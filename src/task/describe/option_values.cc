@@ -1,0 +1,321 @@
+#include "task/describe/option_values.h"
+
+#include <array>
+#include <ctime>
+#include <set>
+
+#include "base/text.h"
+#include "task/describe/spec.h"
+
+namespace carma::task {
+namespace {
+
+using base::Duration;
+using base::ErrorCode;
+using base::Fail;
+using base::ParseInt;
+using base::Result;
+using base::Time;
+
+std::unexpected<base::Error> Expected(std::string_view expected, std::string_view text) {
+  return Fail(ErrorCode::kInvalid,
+              "expected " + std::string(expected) + ", not '" + base::Printable(text, 60) + "'");
+}
+
+constexpr std::string_view kBeginForms =
+    "a time like 14:05, 2026-03-01T14:05, now+1hour, tomorrow or +30m";
+
+// Two digits up to `high`.
+std::optional<int> TwoDigits(std::string_view text, int high) {
+  if (text.empty() || text.size() > 2) return std::nullopt;
+  const std::optional<std::int64_t> number = ParseInt(text);
+  if (!number || *number < 0 || *number > high) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
+struct ClockTime {
+  int hour = 0, minute = 0, second = 0;
+};
+
+std::optional<ClockTime> ParseClock(std::string_view text) {
+  if (text == "midnight") return ClockTime{};
+  if (text == "noon") return ClockTime{12, 0, 0};
+  const std::vector<std::string_view> pieces = base::Split(text, ':');
+  if (pieces.size() < 2 || pieces.size() > 3) return std::nullopt;
+  const std::optional<int> hour = TwoDigits(pieces[0], 23), minute = TwoDigits(pieces[1], 59);
+  const std::optional<int> second = pieces.size() == 3 ? TwoDigits(pieces[2], 59) : 0;
+  if (!hour || !minute || !second) return std::nullopt;
+  return ClockTime{*hour, *minute, *second};
+}
+
+Time FromTm(std::tm parts, bool utc) {
+  parts.tm_isdst = -1;  // mktime finds out whether summer time holds then
+  const std::time_t seconds = utc ? ::timegm(&parts) : ::mktime(&parts);
+  return base::FromMs(static_cast<std::int64_t>(seconds) * 1000);
+}
+
+// The given time of the local day `days` after now's.
+Time LocalDayTime(Time now, const ClockTime& clock, int days) {
+  const std::time_t seconds = static_cast<std::time_t>(base::ToMs(now) / 1000);
+  std::tm parts{};
+  ::localtime_r(&seconds, &parts);
+  parts.tm_mday += days;
+  parts.tm_hour = clock.hour;
+  parts.tm_min = clock.minute;
+  parts.tm_sec = clock.second;
+  return FromTm(parts, /*utc=*/false);
+}
+
+int DaysOfMonth(int year, int month) {
+  constexpr std::array<int, 12> kDays{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+  return kDays[static_cast<std::size_t>(month - 1)] + (month == 2 && leap ? 1 : 0);
+}
+
+// "2026-03-01", "2026-03-01T14:05:30Z".
+std::optional<Time> ParseDate(std::string_view text) {
+  const bool utc = text.ends_with('Z');
+  if (utc) text.remove_suffix(1);
+  if (text.size() < 10 || text[4] != '-' || text[7] != '-') return std::nullopt;
+  const std::optional<std::int64_t> year = ParseInt(text.substr(0, 4));
+  const std::optional<int> month = TwoDigits(text.substr(5, 2), 12);
+  const std::optional<int> day = TwoDigits(text.substr(8, 2), 31);
+  if (!year || *year < 1970 || *year > 2199 || !month || *month == 0 || !day || *day == 0) {
+    return std::nullopt;
+  }
+  if (*day > DaysOfMonth(static_cast<int>(*year), *month)) return std::nullopt;
+  std::optional<ClockTime> clock = ClockTime{};
+  if (text.size() > 10) {
+    if (text[10] != 'T' && text[10] != ' ') return std::nullopt;
+    clock = ParseClock(text.substr(11));
+    if (!clock) return std::nullopt;
+  }
+  std::tm parts{};
+  parts.tm_year = static_cast<int>(*year) - 1900;
+  parts.tm_mon = *month - 1;
+  parts.tm_mday = *day;
+  parts.tm_hour = clock->hour;
+  parts.tm_min = clock->minute;
+  parts.tm_sec = clock->second;
+  return FromTm(parts, utc);
+}
+
+// What follows "now+": "90", "1hour", "2 days", "1h30m".
+std::optional<Duration> ParseOffset(std::string_view text) {
+  std::size_t digits = 0;
+  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
+  const std::string_view unit = base::Trim(text.substr(digits));
+  struct Unit {
+    std::string_view name;
+    std::int64_t seconds;
+  };
+  constexpr std::array<Unit, 12> kUnits{{{"", 1},
+                                         {"second", 1},
+                                         {"seconds", 1},
+                                         {"minute", 60},
+                                         {"minutes", 60},
+                                         {"hour", 3600},
+                                         {"hours", 3600},
+                                         {"day", 86400},
+                                         {"days", 86400},
+                                         {"w", 604800},
+                                         {"week", 604800},
+                                         {"weeks", 604800}}};
+  const std::optional<std::int64_t> number = ParseInt(text.substr(0, digits));
+  for (const Unit& known : kUnits) {
+    if (number && *number <= 1'000'000'000 && unit == known.name) {
+      return Duration(std::chrono::seconds(*number * known.seconds));
+    }
+  }
+  const Result<Duration> span = base::ParseSpan(text);
+  if (!span) return std::nullopt;
+  return *span;
+}
+
+bool IsVariableName(std::string_view name) {
+  if (name.empty() || (name.front() >= '0' && name.front() <= '9')) return false;
+  for (char c : name) {
+    const bool good =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    if (!good) return false;
+  }
+  return true;
+}
+
+constexpr std::string_view kArrayForms = "indices like 0-15, 1,3,7-9 or 0-15:4%2";
+
+// One piece "a", "a-b" or "a-b:step" added to the set.
+Result<base::Unit> AddIndices(std::string_view piece, std::set<std::int64_t>& indices) {
+  std::string_view range = piece, step_text = "1";
+  if (const std::size_t colon = piece.find(':'); colon != std::string_view::npos) {
+    range = piece.substr(0, colon);
+    step_text = piece.substr(colon + 1);
+  }
+  const std::size_t dash = range.find('-');
+  const std::optional<std::int64_t> first = ParseInt(range.substr(0, dash));
+  const std::optional<std::int64_t> last =
+      dash == std::string_view::npos ? first : ParseInt(range.substr(dash + 1));
+  const std::optional<std::int64_t> step = ParseInt(step_text);
+  if (!first || !last || !step || *first < 0 || *last < *first || *step < 1) {
+    return Expected(kArrayForms, piece);
+  }
+  if (*last > kMaxArrayIndex) {
+    return Fail(ErrorCode::kInvalid, "array index " + std::to_string(*last) + " is above " +
+                                         std::to_string(kMaxArrayIndex));
+  }
+  // Counted before it is made: a range may name millions.
+  const auto count = static_cast<std::size_t>((*last - *first) / *step) + 1;
+  if (indices.size() + count > kMaxArrayTasks) {
+    return Fail(ErrorCode::kInvalid,
+                "an array of more than " + std::to_string(kMaxArrayTasks) + " tasks");
+  }
+  for (std::int64_t index = *first; index <= *last; index += *step) indices.insert(index);
+  return base::Unit{};
+}
+
+}  // namespace
+
+Result<Time> ParseBegin(std::string_view text, Time now) {
+  const std::string lower = base::ToLower(base::Trim(text));
+  std::optional<Time> begin;
+  if (lower.empty() || lower.size() > 60) return Expected(kBeginForms, text);
+  if (lower == "now") return now;
+  if (lower == "tomorrow") return LocalDayTime(now, ClockTime{}, 1);
+  if (lower.starts_with("now+")) {
+    if (const auto offset = ParseOffset(base::Trim(std::string_view(lower).substr(4)))) {
+      begin = now + *offset;
+    }
+  } else if (lower.starts_with('+')) {
+    if (const Result<Duration> span = base::ParseSpan(std::string_view(lower).substr(1))) {
+      begin = now + *span;
+    }
+  } else if (const std::optional<ClockTime> clock = ParseClock(lower)) {
+    const Time today = LocalDayTime(now, *clock, 0);
+    begin = today > now ? today : LocalDayTime(now, *clock, 1);
+  } else {
+    begin = ParseDate(base::Trim(text));
+  }
+  if (!begin || base::ToMs(*begin) < 0 || base::ToMs(*begin) > kMaxBeginMs) {
+    return Expected(kBeginForms, text);
+  }
+  return *begin;
+}
+
+Result<ArrayPlan> ParseArray(std::string_view text) {
+  ArrayPlan plan;
+  std::string_view list = text;
+  if (const std::size_t percent = text.find('%'); percent != std::string_view::npos) {
+    list = text.substr(0, percent);
+    plan.limit = ParseInt(text.substr(percent + 1));
+    if (!plan.limit || *plan.limit < 1 || *plan.limit > kMaxArrayIndex) {
+      return Expected("a number of tasks from 1 after '%'", text);
+    }
+  }
+  std::set<std::int64_t> indices;
+  for (std::string_view piece : base::Split(list, ',')) {
+    if (Result<base::Unit> added = AddIndices(piece, indices); !added) {
+      return std::unexpected(added.error());
+    }
+  }
+  plan.indices.assign(indices.begin(), indices.end());
+  return plan;
+}
+
+Result<std::vector<core::Dependency>> ParseDependencies(std::string_view text) {
+  constexpr std::string_view kForms = "afterok:ID[:ID…], afterany:ID or afternotok:ID";
+  std::vector<core::Dependency> dependencies;
+  for (std::string_view piece : base::Split(text, ',')) {
+    const std::vector<std::string_view> words = base::Split(piece, ':');
+    core::DependencyKind kind{};
+    if (words[0] == "afterok") {
+      kind = core::DependencyKind::kAfterOk;
+    } else if (words[0] == "afterany") {
+      kind = core::DependencyKind::kAfterAny;
+    } else if (words[0] == "afternotok") {
+      kind = core::DependencyKind::kAfterNotOk;
+    } else {
+      return Expected(kForms, piece);
+    }
+    if (words.size() == 1) return Expected(kForms, piece);
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      const std::optional<std::int64_t> id = ParseInt(words[i]);
+      if (!id || *id < 1) return Expected(kForms, piece);
+      if (dependencies.size() == kMaxDependencies) {
+        return Fail(ErrorCode::kInvalid,
+                    "more than " + std::to_string(kMaxDependencies) + " dependencies");
+      }
+      dependencies.push_back({.task = core::TaskId{static_cast<std::uint64_t>(*id)}, .kind = kind});
+    }
+  }
+  return dependencies;
+}
+
+Result<GpuCount> ParseGpus(std::string_view text) {
+  GpuCount count;
+  std::string_view number = text;
+  if (const std::size_t colon = text.rfind(':'); colon != std::string_view::npos) {
+    number = text.substr(colon + 1);
+    count.remarks.push_back("the GPU type '" + base::Printable(text.substr(0, colon), 40) +
+                            "' is not considered");
+  }
+  const std::optional<std::int64_t> gpus = ParseInt(number);
+  if (!gpus || *gpus < 1 || *gpus > kMaxGpus) {
+    return Expected("a number of GPUs from 1 to " + std::to_string(kMaxGpus), text);
+  }
+  count.gpus = static_cast<int>(*gpus);
+  return count;
+}
+
+Result<GpuCount> ParseGres(std::string_view text) {
+  std::optional<GpuCount> found;
+  std::vector<std::string> remarks;
+  for (std::string_view piece : base::Split(text, ',')) {
+    if (piece.starts_with("gres:")) piece.remove_prefix(5);
+    if (piece == "gpu") {
+      found = GpuCount{};
+    } else if (piece.starts_with("gpu:")) {
+      const std::string_view rest = piece.substr(4);
+      // "gpu:a100" is one of that type.
+      Result<GpuCount> count = !rest.empty() && rest.find(':') == rest.npos && !ParseInt(rest)
+                                   ? ParseGpus(std::string(rest) + ":1")
+                                   : ParseGpus(rest);
+      if (!count) return count;
+      found = std::move(*count);
+    } else {
+      remarks.push_back("'" + base::Printable(piece, 40) + "' is not considered");
+    }
+  }
+  if (!found) return Expected("gpu:N", text);
+  found->remarks.insert(found->remarks.end(), remarks.begin(), remarks.end());
+  return *found;
+}
+
+Result<double> ParseShare(std::string_view text) {
+  const bool percent = text.ends_with('%');
+  const std::optional<double> number =
+      base::ParseDouble(percent ? text.substr(0, text.size() - 1) : text);
+  const double share = number.value_or(0) / (percent ? 100 : 1);
+  // "30" may be meant either way: refused like everything above the whole.
+  if (!(share >= kMinSmShare && share <= 1)) return Expected("a share like 30% or 0.3", text);
+  return share;
+}
+
+Result<ExportPlan> ParseExport(std::string_view text) {
+  ExportPlan plan{.all = false, .variables = {}};
+  if (text == "NONE" || text == "NIL") return plan;
+  for (std::string_view piece : base::Split(text, ',')) {
+    if (piece == "ALL") {
+      plan.all = true;
+      continue;
+    }
+    const std::size_t equals = piece.find('=');
+    const std::string_view name = piece.substr(0, equals);
+    if (!IsVariableName(name)) return Expected("ALL, NONE or NAME[=value],…", piece);
+    std::optional<std::string> value;
+    if (equals != std::string_view::npos) value = std::string(piece.substr(equals + 1));
+    plan.variables.emplace_back(std::string(name), std::move(value));
+  }
+  return plan;
+}
+
+}  // namespace carma::task

@@ -1,0 +1,420 @@
+#include "task/describe/options.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+
+namespace carma::task {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+// Stores one value; the draft is left alone on error. Errors say what was expected, not where.
+using Setter = Result<Unit> (*)(Draft&, std::string_view value);
+
+std::unexpected<base::Error> Expected(std::string_view expected, std::string_view value) {
+  return Fail(ErrorCode::kInvalid,
+              "expected " + std::string(expected) + ", not '" + base::Printable(value, 60) + "'");
+}
+
+template <std::int64_t kLow, std::int64_t kHigh, class Target>
+Result<Unit> SetNumber(Target& target, std::string_view value) {
+  const std::optional<std::int64_t> number = base::ParseInt(value);
+  if (!number || *number < kLow || *number > kHigh) {
+    return Expected("a number from " + std::to_string(kLow) + " to " + std::to_string(kHigh),
+                    value);
+  }
+  target = static_cast<Target>(*number);
+  return Unit{};
+}
+
+// The setter of a text member; Validate() checks it later.
+template <auto kMember>
+Result<Unit> SetText(Draft& draft, std::string_view value) {
+  draft.spec.*kMember = std::string(value);
+  return Unit{};
+}
+
+Result<Unit> SetGpuCount(Draft& draft, Result<GpuCount> count) {
+  if (!count) return std::unexpected(count.error());
+  draft.spec.gpus = count->gpus;
+  draft.remarks = std::move(count->remarks);
+  return Unit{};
+}
+Result<Unit> SetGpus(Draft& draft, std::string_view value) {
+  return SetGpuCount(draft, ParseGpus(value));
+}
+Result<Unit> SetGres(Draft& draft, std::string_view value) {
+  return SetGpuCount(draft, ParseGres(value));
+}
+
+Result<Unit> SetMemory(Draft& draft, std::string_view value) {
+  const Result<std::int64_t> mib = base::ParseMemoryMib(value);
+  if (!mib || *mib < 1 || *mib > kMaxMemoryMib) {
+    return Expected("a memory size per GPU such as 800M or 12G", value);
+  }
+  draft.spec.memory_mib = *mib;
+  draft.spec.memory_source = "given";
+  return Unit{};
+}
+
+Result<Unit> SetSmShare(Draft& draft, std::string_view value) {
+  const Result<double> share = ParseShare(value);
+  if (!share) return std::unexpected(share.error());
+  draft.spec.sm_share = *share;
+  return Unit{};
+}
+
+Result<Unit> SetTime(Draft& draft, std::string_view value) {
+  const std::string lower = base::ToLower(value);
+  if (lower == "unlimited" || lower == "infinite" || lower == "0") {
+    draft.spec.time_limit.reset();
+    return Unit{};
+  }
+  const Result<base::Duration> span = base::ParseSpan(value);
+  if (!span || *span <= base::Duration(0) || *span > kMaxTimeLimit) {
+    return Expected(
+        "a time span such as 90s, 15m, 12h, 2d, 1:30:00 or 2-12 (a bare number is minutes)", value);
+  }
+  draft.spec.time_limit = *span;
+  return Unit{};
+}
+
+Result<Unit> SetDependency(Draft& draft, std::string_view value) {
+  Result<std::vector<core::Dependency>> dependencies = ParseDependencies(value);
+  if (!dependencies) return std::unexpected(dependencies.error());
+  draft.spec.dependencies = std::move(*dependencies);
+  return Unit{};
+}
+
+Result<Unit> SetArray(Draft& draft, std::string_view value) {
+  if (const Result<ArrayPlan> plan = ParseArray(value); !plan) return std::unexpected(plan.error());
+  draft.array = std::string(value);
+  return Unit{};
+}
+
+Result<Unit> SetBegin(Draft& draft, std::string_view value) {
+  // The moment is only known in Finish(); any other now shows whether the form is right.
+  if (const auto begin = ParseBegin(value, base::FromMs(0)); !begin) {
+    return std::unexpected(begin.error());
+  }
+  draft.begin = std::string(value);
+  return Unit{};
+}
+
+Result<Unit> SetExport(Draft& draft, std::string_view value) {
+  Result<ExportPlan> plan = ParseExport(value);
+  if (!plan) return std::unexpected(plan.error());
+  draft.exported = std::move(*plan);
+  return Unit{};
+}
+
+Result<Unit> SetPriority(Draft& draft, std::string_view value) {
+  return SetNumber<-kMaxPriority, kMaxPriority>(draft.spec.priority, value);
+}
+Result<Unit> SetRetries(Draft& draft, std::string_view value) {
+  return SetNumber<0, kMaxRecoveries>(draft.spec.max_recoveries, value);
+}
+Result<Unit> SetBatchSize(Draft& draft, std::string_view value) {
+  std::int64_t size = 0;
+  Result<Unit> set = SetNumber<1, kMaxBatchSize>(size, value);
+  if (set) draft.spec.batch_size = size;
+  return set;
+}
+
+Result<Unit> SetWrap(Draft& draft, std::string_view value) {
+  draft.wrap = std::string(value);
+  return Unit{};
+}
+
+Result<Unit> SetRadEstimate(Draft& draft, std::string_view value) {
+  const std::optional<RadEstimate> estimate = ParseRadEstimate(value);
+  if (!estimate) return Expected("oracle, horus, faketensor, gpumemnet or none", value);
+  draft.rad_estimate = *estimate;
+  return Unit{};
+}
+
+template <bool kExclusive>
+Result<Unit> SetExclusive(Draft& draft, std::string_view) {
+  draft.exclusive = kExclusive;
+  return Unit{};
+}
+template <bool kRequeue>
+Result<Unit> SetRequeue(Draft& draft, std::string_view) {
+  draft.spec.requeue = kRequeue;
+  return Unit{};
+}
+Result<Unit> SetHold(Draft& draft, std::string_view) {
+  draft.spec.held = true;
+  return Unit{};
+}
+
+struct Row {
+  OptionInfo info;
+  Setter set;
+};
+
+constexpr std::array kRows{
+    Row{{"job-name", 'J', "NAME", "name shown in lists", true}, SetText<&TaskSpec::name>},
+    Row{{"gpus", 'G', "N", "GPUs of one server (default 1)", true}, SetGpus},
+    Row{{"gres", 0, "gpu:N", "the same in Slurm's words", true}, SetGres},
+    Row{{"gpus-per-node", 0, "N", "the same in Slurm's words", true}, SetGpus},
+    Row{{"memory", 0, "SIZE", "peak GPU memory on each GPU: 800M, 12G, or MiB", false}, SetMemory},
+    Row{{"gpu-mem", 0, "SIZE", "the same as --memory", false}, SetMemory},
+    Row{{"exclusive", 0, "", "nobody else on its GPUs", true}, SetExclusive<true>},
+    Row{{"collocated", 0, "", "share GPUs where that pays (default)", false}, SetExclusive<false>},
+    Row{{"sm-share", 0, "P", "at most this share of each GPU's SMs: 30% or 0.3 (under MPS)", false},
+        SetSmShare},
+    Row{{"time", 't', "SPAN", "time limit: 90s, 15m, 12h, 2d, MIN, H:M:S, D-H", true}, SetTime},
+    Row{{"output", 'o', "FILE", "stdout; %j id, %x name, %u user, %a array index", true},
+        SetText<&TaskSpec::stdout_path>},
+    Row{{"error", 'e', "FILE", "stderr (default: together with stdout)", true},
+        SetText<&TaskSpec::stderr_path>},
+    Row{{"chdir", 'D', "DIR", "working directory (default: this one)", true},
+        SetText<&TaskSpec::workdir>},
+    Row{{"export", 0, "LIST", "ALL (default), NONE, or NAME[=value],…", true}, SetExport},
+    Row{{"conda-env", 0, "ENV", "conda environment, by name or path", false},
+        SetText<&TaskSpec::conda_env>},
+    Row{{"dependency", 'd', "LIST", "afterok:ID[:ID…], afterany:ID, afternotok:ID", true},
+        SetDependency},
+    Row{{"array", 'a', "LIST", "one task per index: 0-15, 1,3,7-9, 0-15:4, with %N at once", true},
+        SetArray},
+    Row{{"begin", 'b', "TIME", "not before: 14:05, 2026-03-01T14:05, now+1hour, +30m", true},
+        SetBegin},
+    Row{{"hold", 'H', "", "submit on hold", true}, SetHold},
+    Row{{"priority", 0, "N", "higher starts first (default 0)", true}, SetPriority},
+    Row{{"requeue", 0, "", "start again when its machine or GPU is lost (default)", true},
+        SetRequeue<true>},
+    Row{{"no-requeue", 0, "", "fail then instead", true}, SetRequeue<false>},
+    Row{{"retries", 0, "N", "starts after running out of GPU memory (default 3)", false},
+        SetRetries},
+    Row{{"model-summary", 0, "FILE", "the model's layers, for the memory estimate", false},
+        SetText<&TaskSpec::model_summary>},
+    Row{{"batch-size", 0, "N", "batch size, for the memory estimate", false}, SetBatchSize},
+    Row{{"optimizer", 0, "NAME", "sgd, sgd-momentum, adam, adamw …", false},
+        SetText<&TaskSpec::optimizer>},
+    Row{{"precision", 0, "NAME", "fp32, amp, bf16 …", false}, SetText<&TaskSpec::precision>},
+    Row{{"rad-estimate", 0, "NAME",
+         "memory column of a .rad file: oracle (default), horus, faketensor, gpumemnet, none",
+         false},
+        SetRadEstimate},
+    Row{{"comment", 0, "TEXT", "a note shown with the task", true}, SetText<&TaskSpec::comment>},
+    Row{{"wrap", 0, "COMMAND", "run this line by /bin/sh", false}, SetWrap},
+};
+
+constexpr auto kInfos = [] {
+  std::array<OptionInfo, kRows.size()> infos{};
+  for (std::size_t i = 0; i < kRows.size(); ++i) infos[i] = kRows[i].info;
+  return infos;
+}();
+
+const Row* FindRow(std::string_view name) {
+  const auto found = std::find_if(kRows.begin(), kRows.end(), [&](const Row& row) {
+    return row.info.name == name ||
+           (name.size() == 1 && row.info.letter != 0 && name.front() == row.info.letter);
+  });
+  return found == kRows.end() ? nullptr : &*found;
+}
+
+// "~/x" -> home, relative -> below base; empty stays empty.
+std::string Absolute(std::string_view path, const std::string& base, const std::string& home) {
+  if (path.empty() || path.starts_with('/')) return std::string(path);
+  if (path == "~") return home;
+  if (path.starts_with("~/")) return home + std::string(path.substr(1));
+  while (path.starts_with("./")) path.remove_prefix(2);
+  return base + (base.ends_with('/') ? "" : "/") + std::string(path);
+}
+
+void ResolvePaths(const SubmitterContext& context, TaskSpec& spec) {
+  spec.workdir =
+      spec.workdir.empty() ? context.cwd : Absolute(spec.workdir, context.cwd, context.home);
+  spec.stdout_path = Absolute(spec.stdout_path, spec.workdir, context.home);
+  spec.stderr_path = Absolute(spec.stderr_path, spec.workdir, context.home);
+  if (spec.stderr_path == spec.stdout_path) spec.stderr_path.clear();
+  if (spec.model_summary) {
+    spec.model_summary = Absolute(*spec.model_summary, context.cwd, context.home);
+  }
+  const bool env_is_path = spec.conda_env && (spec.conda_env->find('/') != std::string::npos ||
+                                              spec.conda_env->starts_with('~'));
+  if (env_is_path) spec.conda_env = Absolute(*spec.conda_env, context.cwd, context.home);
+}
+
+// Nothing where there is no file, or none whose name could be shown.
+std::optional<std::string> ShownScriptPath(const std::string& path,
+                                           const SubmitterContext& context) {
+  if (path.empty() || path == "-") return std::nullopt;
+  std::string absolute = Absolute(path, context.cwd, context.home);
+  if (absolute.size() > kMaxPathBytes || !base::IsUtf8(absolute)) return std::nullopt;
+  return absolute;
+}
+
+Result<Unit> ChooseCommand(const Draft& draft, TaskSpec& spec) {
+  const bool file_or_command = spec.script || !spec.command.empty();
+  if (draft.wrap && file_or_command) {
+    return Fail(ErrorCode::kInvalid, "--wrap is a command itself: give no other");
+  }
+  if (!draft.wrap && !file_or_command) {
+    return Fail(ErrorCode::kInvalid, "nothing to run: give a script, -- COMMAND, or --wrap");
+  }
+  if (draft.wrap) {
+    spec.script = "#!/bin/sh\n" + *draft.wrap + "\n";
+    if (spec.name.empty()) spec.name = "wrap";
+  } else if (spec.script && spec.name.empty()) {
+    const std::string_view path = draft.script_path;
+    spec.name = path == "-" ? "stdin" : base::Printable(path.substr(path.rfind('/') + 1), 200);
+  }
+  return Unit{};
+}
+
+const std::optional<std::int64_t>& Column(const RadMemory& memory, RadEstimate estimate) {
+  static const std::optional<std::int64_t> kAbsent;
+  switch (estimate) {
+    case RadEstimate::kOracle:
+      return memory.oracle;
+    case RadEstimate::kHorus:
+      return memory.horus;
+    case RadEstimate::kFakeTensor:
+      return memory.faketensor;
+    case RadEstimate::kGpuMemNet:
+      return memory.gpumemnet;
+    case RadEstimate::kNone:
+      break;
+  }
+  return kAbsent;
+}
+
+void ChooseMemory(const Draft& draft, TaskSpec& spec) {
+  spec.exclusive = draft.exclusive.value_or(false);
+  if (spec.memory_mib || !draft.rad_memory) return;
+  const std::optional<std::int64_t>& mib = Column(*draft.rad_memory, draft.rad_estimate);
+  if (!mib) return;
+  if (*mib == kRadWholeGpu) {
+    // No figure to promise: the task gets GPUs of its own, whatever their size, unless its user
+    // said to share them; then only what is seen on the GPU counts.
+    spec.exclusive = draft.exclusive.value_or(true);
+  } else {
+    spec.memory_mib = mib;
+    spec.memory_source = "rad";
+  }
+}
+
+// Returns the names of variables that had to be left out.
+std::vector<std::string> FillEnvironment(const ExportPlan& plan, const SubmitterContext& context,
+                                         TaskSpec& spec) {
+  std::vector<std::string> left_out;
+  if (plan.all) {
+    for (const auto& [name, value] : context.environment) {
+      if (base::IsUtf8(name) && base::IsUtf8(value)) {
+        spec.environment.emplace(name, value);
+      } else {
+        left_out.push_back(base::Printable(name, 60));
+      }
+    }
+  }
+  for (const auto& [name, value] : plan.variables) {
+    const auto own = context.environment.find(name);
+    if (value) {
+      spec.environment[name] = *value;
+    } else if (own != context.environment.end()) {
+      spec.environment[name] = own->second;
+    }
+  }
+  return left_out;
+}
+
+Result<std::vector<TaskSpec>> Expand(TaskSpec spec, const std::optional<std::string>& array) {
+  if (!array) return std::vector<TaskSpec>{std::move(spec)};
+  const Result<ArrayPlan> plan = ParseArray(*array);
+  if (!plan) return std::unexpected(plan.error());
+  std::vector<TaskSpec> tasks;
+  tasks.reserve(plan->indices.size());
+  spec.array_limit = plan->limit;
+  for (const std::int64_t index : plan->indices) {
+    spec.array_index = index;
+    tasks.push_back(spec);
+  }
+  return tasks;
+}
+
+}  // namespace
+
+std::span<const OptionInfo> SubmitOptions() {
+  return kInfos;
+}
+
+const OptionInfo* FindOption(std::string_view name_or_letter) {
+  const Row* row = FindRow(name_or_letter);
+  return row == nullptr ? nullptr : &kInfos[static_cast<std::size_t>(row - kRows.data())];
+}
+
+Result<Unit> Description::Set(std::string_view option, std::string_view value,
+                              std::string_view where) {
+  const Row* row = FindRow(option);
+  std::string place(where);
+  // A place in a file does not name the option; "--gpus" does.
+  if (row != nullptr && !where.starts_with('-')) place += ": --" + std::string(row->info.name);
+  if (row == nullptr) {
+    return Fail(ErrorCode::kInvalid, place + ": unknown option '" + base::Printable(option, 60) +
+                                         "' (see carma submit --help)");
+  }
+  const bool is_switch = row->info.value.empty();
+  if (is_switch && !value.empty()) return Fail(ErrorCode::kInvalid, place + ": takes no value");
+  if (!is_switch && value.empty() && row->info.name != "comment") {
+    return Fail(ErrorCode::kInvalid,
+                place + ": expected a value (" + std::string(row->info.value) + ")");
+  }
+  draft_.remarks.clear();
+  Result<Unit> set = row->set(draft_, value);
+  if (!set) return base::Wrap(set.error(), place);
+  place += ": ";
+  for (const std::string& remark : draft_.remarks) Warn(std::string(place).append(remark));
+  return set;
+}
+
+void Description::SetCommand(std::vector<std::string> argv) {
+  draft_.spec.script.reset();
+  draft_.spec.script_args.clear();
+  draft_.spec.command = std::move(argv);
+}
+
+void Description::SetScript(std::string text, std::string path, std::vector<std::string> args) {
+  draft_.spec.command.clear();
+  draft_.spec.script = std::move(text);
+  draft_.spec.script_args = std::move(args);
+  draft_.script_path = std::move(path);
+}
+
+void Description::SetRadMemory(RadMemory memory) {
+  draft_.rad_memory = memory;
+}
+
+void Description::Warn(std::string text) {
+  warnings_.push_back(std::move(text));
+}
+
+Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& context) {
+  TaskSpec spec = draft_.spec;
+  if (Result<Unit> chosen = ChooseCommand(draft_, spec); !chosen) {
+    return std::unexpected(chosen.error());
+  }
+  ChooseMemory(draft_, spec);
+  if (spec.script && !draft_.wrap) spec.script_path = ShownScriptPath(draft_.script_path, context);
+  ResolvePaths(context, spec);
+  for (const std::string& name : FillEnvironment(draft_.exported, context, spec)) {
+    Warn("environment variable " + name + " is not UTF-8 and is left out");
+  }
+  if (draft_.begin) {
+    const Result<base::Time> begin = ParseBegin(*draft_.begin, context.now);
+    if (!begin) return base::Wrap(begin.error(), "--begin");
+    spec.begin = *begin;
+  }
+  FillDefaults(spec);
+  if (Result<Unit> valid = Validate(spec); !valid) return std::unexpected(valid.error());
+  return Expand(std::move(spec), draft_.array);
+}
+
+}  // namespace carma::task

@@ -1,0 +1,91 @@
+// Submit options, the same for a script's directives and for the command line, and the description
+// they build up until it becomes tasks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "task/describe/option_values.h"
+#include "task/describe/rad.h"
+#include "task/describe/spec.h"
+
+namespace carma::task {
+
+struct OptionInfo {
+  std::string_view name;   // without dashes: "gpus"
+  char letter;             // 0: none
+  std::string_view value;  // placeholder for help, empty: a switch without a value
+  std::string_view help;
+  bool sbatch;  // means the same as #SBATCH
+};
+
+// Every option, in the order help shows them.
+std::span<const OptionInfo> SubmitOptions();
+// By long name or by its one letter, both without dashes; null: none.
+const OptionInfo* FindOption(std::string_view name_or_letter);
+
+// Who submits, and from where.
+struct SubmitterContext {
+  std::string cwd;   // absolute
+  std::string home;  // absolute, for "~/"
+  std::string user;
+  std::map<std::string, std::string> environment;
+  base::Time now{};  // for --begin; the daemon's clock
+};
+
+// Settings as collected, before a context completes them.
+struct Draft {
+  TaskSpec spec;  // paths as written, relative ones too
+  std::optional<bool> exclusive;
+  std::optional<std::string> array;
+  std::optional<std::string> wrap;
+  std::optional<std::string> begin;
+  ExportPlan exported;
+  std::string script_path;
+  std::optional<RadMemory> rad_memory;
+  RadEstimate rad_estimate = RadEstimate::kOracle;
+  std::vector<std::string> remarks;  // of the value just set; become warnings with their place
+};
+
+// What one submission says, collected in rising precedence: first the file (ApplyScript of
+// task/describe/script.h, ApplyRad of task/describe/rad.h) or the command, then the options of the
+// command line. A later setting replaces an earlier one.
+class Description {
+ public:
+  // option: name or letter of SubmitOptions(); value: empty for a switch; where: for messages,
+  // "--gpus" or "train.sh:3". Errors: kInvalid "where: …" for an unknown option or a value that
+  // cannot be meant; the description is then unchanged.
+  base::Result<base::Unit> Set(std::string_view option, std::string_view value,
+                               std::string_view where);
+
+  // What to run; exactly one of these, or --wrap, is needed.
+  void SetCommand(std::vector<std::string> argv);
+  // path: as the user wrote it, for the default name.
+  void SetScript(std::string text, std::string path, std::vector<std::string> args);
+
+  // The memory columns of a .rad file; --rad-estimate picks one unless --memory is given.
+  void SetRadMemory(RadMemory memory);
+
+  void Warn(std::string text);
+  // What a person should read on stderr; grows until Finish().
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  // "0-9:2%4" as given; Finish() then makes several tasks.
+  const std::optional<std::string>& array() const { return draft_.array; }
+
+  // One task, or one per array index in rising order: paths absolute, defaults filled in, --export
+  // applied, Validate()d. Errors: kInvalid, one line.
+  base::Result<std::vector<TaskSpec>> Finish(const SubmitterContext& context);
+
+ private:
+  Draft draft_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace carma::task

@@ -1,0 +1,356 @@
+#include "task/describe/options.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "task/describe/option_values.h"
+#include "task/describe/shell_words.h"
+
+namespace carma::task {
+namespace {
+
+using Words = std::vector<std::string>;
+
+SubmitterContext Eve() {
+  return {.cwd = "/home/eve/proj",
+          .home = "/home/eve",
+          .user = "eve",
+          .environment = {{"PATH", "/bin"}, {"LANG", "C"}, {"SECRET", "s"}},
+          .now = base::FromMs(1'772'373'600'000)};
+}
+
+// A description of `true` with the given options.
+struct Setting {
+  const char* option;
+  std::string value;
+};
+base::Result<std::vector<TaskSpec>> Describe(const std::vector<Setting>& settings) {
+  Description description;
+  description.SetCommand({"/usr/bin/true", "x"});
+  for (const Setting& setting : settings) {
+    const std::string where = std::string("--") + setting.option;
+    if (auto set = description.Set(setting.option, setting.value, where); !set) {
+      return std::unexpected(set.error());
+    }
+  }
+  return description.Finish(Eve());
+}
+TaskSpec One(const std::vector<Setting>& settings) {
+  const auto tasks = Describe(settings);
+  EXPECT_TRUE(tasks) << tasks.error().message;
+  return tasks ? tasks->at(0) : TaskSpec{};
+}
+std::string ErrorOf(const std::vector<Setting>& settings) {
+  const auto tasks = Describe(settings);
+  return tasks ? "no error" : tasks.error().message;
+}
+
+TEST(SubmitOptions, HaveEachNameAndLetterOnce) {
+  std::set<std::string_view> names;
+  std::set<char> letters;
+  for (const OptionInfo& info : SubmitOptions()) {
+    EXPECT_TRUE(names.insert(info.name).second) << info.name;
+    EXPECT_TRUE(info.letter == 0 || letters.insert(info.letter).second) << info.name;
+    EXPECT_FALSE(info.help.empty()) << info.name;
+    EXPECT_EQ(FindOption(info.name), &info);
+    if (info.letter != 0) {
+      EXPECT_EQ(FindOption(std::string(1, info.letter)), &info);
+    }
+  }
+  EXPECT_EQ(FindOption("nonsense"), nullptr);
+  EXPECT_EQ(FindOption(""), nullptr);
+}
+
+TEST(Description, FillsInDefaults) {
+  const TaskSpec spec = One({});
+  EXPECT_EQ(spec.name, "true");
+  EXPECT_EQ(spec.workdir, "/home/eve/proj");
+  EXPECT_EQ(spec.stdout_path, "/home/eve/proj/carma-%j.out");
+  EXPECT_EQ(spec.stderr_path, "");
+  EXPECT_EQ(spec.gpus, 1);
+  EXPECT_FALSE(spec.memory_mib);
+  EXPECT_EQ(spec.environment.size(), 3u);
+}
+
+TEST(Description, ResolvesPaths) {
+  const TaskSpec spec = One({{"chdir", "run"},
+                             {"output", "logs/%x.out"},
+                             {"error", "~/err"},
+                             {"model-summary", "./m.txt"},
+                             {"conda-env", "envs/tf"}});
+  EXPECT_EQ(spec.workdir, "/home/eve/proj/run");
+  EXPECT_EQ(spec.stdout_path, "/home/eve/proj/run/logs/%x.out") << "outputs: below the work folder";
+  EXPECT_EQ(spec.stderr_path, "/home/eve/err");
+  EXPECT_EQ(spec.model_summary, "/home/eve/proj/m.txt");
+  EXPECT_EQ(spec.conda_env, "/home/eve/proj/envs/tf");
+  EXPECT_EQ(One({{"output", "a"}, {"error", "a"}}).stderr_path, "") << "one file for both";
+  EXPECT_EQ(One({{"conda-env", "tf"}}).conda_env, "tf");
+}
+
+TEST(Description, TakesEveryOption) {
+  const TaskSpec spec = One({{"J", "my job"},
+                             {"G", "2"},
+                             {"memory", "12G"},
+                             {"t", "1:30:00"},
+                             {"H", ""},
+                             {"priority", "-5"},
+                             {"no-requeue", ""},
+                             {"exclusive", ""},
+                             {"sm-share", "30%"},
+                             {"batch-size", "32"},
+                             {"optimizer", "adam"},
+                             {"precision", "amp"},
+                             {"retries", "0"},
+                             {"comment", "note"},
+                             {"d", "afterok:1:2,afterany:3,afternotok:4"},
+                             {"begin", "now+1hour"}});
+  EXPECT_EQ(spec.name, "my job");
+  EXPECT_EQ(spec.gpus, 2);
+  EXPECT_EQ(spec.memory_mib, 12 * 1024);
+  EXPECT_EQ(spec.memory_source, "given");
+  EXPECT_EQ(spec.time_limit, base::Duration(5'400'000));
+  EXPECT_TRUE(spec.held);
+  EXPECT_EQ(spec.priority, -5);
+  EXPECT_FALSE(spec.requeue);
+  EXPECT_TRUE(spec.exclusive);
+  EXPECT_EQ(spec.sm_share, 0.3);
+  EXPECT_EQ(spec.batch_size, 32);
+  EXPECT_EQ(spec.optimizer, "adam");
+  EXPECT_EQ(spec.precision, "amp");
+  EXPECT_EQ(spec.max_recoveries, 0);
+  EXPECT_EQ(spec.comment, "note");
+  ASSERT_EQ(spec.dependencies.size(), 4u);
+  EXPECT_EQ(spec.dependencies[3].kind, core::DependencyKind::kAfterNotOk);
+  EXPECT_EQ(spec.begin, Eve().now + std::chrono::hours(1));
+}
+
+TEST(Description, LetsTheLastSettingWin) {
+  EXPECT_EQ(One({{"gpus", "2"}, {"gpus", "1"}}).gpus, 1);
+  EXPECT_FALSE(One({{"exclusive", ""}, {"collocated", ""}}).exclusive);
+  EXPECT_TRUE(One({{"no-requeue", ""}, {"requeue", ""}}).requeue);
+  EXPECT_EQ(One({{"time", "5"}, {"time", "unlimited"}}).time_limit, std::nullopt);
+}
+
+TEST(Description, SaysWhatIsWrongAndWhere) {
+  const std::vector<std::pair<std::vector<Setting>, const char*>> cases{
+      {{{"gpu", "1"}}, "--gpu: unknown option 'gpu'"},
+      {{{"gpus", ""}}, "--gpus: expected a value (N)"},
+      {{{"gpus", "0"}}, "--gpus: expected a number of GPUs from 1 to 1024, not '0'"},
+      {{{"gpus", "99999999999999999999"}}, "--gpus: expected a number"},
+      {{{"hold", "yes"}}, "--hold: takes no value"},
+      {{{"memory", "lots"}}, "--memory: expected a memory size"},
+      {{{"memory", "0"}}, "--memory: expected a memory size"},
+      {{{"memory", "-3G"}}, "--memory: expected a memory size"},
+      {{{"sm-share", "30"}}, "--sm-share: expected a share like 30% or 0.3, not '30'"},
+      {{{"sm-share", "0"}}, "--sm-share: expected a share"},
+      {{{"sm-share", "101%"}}, "--sm-share: expected a share"},
+      {{{"sm-share", "half"}}, "--sm-share: expected a share"},
+      {{{"sm-share", "nan"}}, "--sm-share: expected a share"},
+      {{{"time", "soon"}}, "--time: expected a time span"},
+      {{{"array", "0-1999999"}}, "--array: an array of more than 10000 tasks"},
+      {{{"array", "5-1"}}, "--array: expected indices"},
+      {{{"array", "0-9%0"}}, "--array: expected a number of tasks"},
+      {{{"array", "1000000001"}}, "--array: array index 1000000001 is above"},
+      {{{"dependency", "after:1"}}, "--dependency: expected afterok"},
+      {{{"dependency", "afterok:x"}}, "--dependency: expected afterok"},
+      {{{"dependency", "afterok"}}, "--dependency: expected afterok"},
+      {{{"begin", "25:00"}}, "--begin: expected a time"},
+      {{{"begin", "2026-02-30"}}, "--begin: expected a time"},
+      {{{"export", "A B"}}, "--export: expected ALL"},
+      {{{"rad-estimate", "magic"}}, "--rad-estimate: expected oracle"},
+      {{{"job-name", std::string(1 << 20, 'x')}}, "name: expected 1 to 256 bytes"},
+      {{{"job-name", "\xff"}}, "name: expected"},
+      {{{"priority", "1e9"}}, "--priority: expected a number"},
+      {{{"wrap", "true"}}, "--wrap is a command itself"},
+  };
+  for (const auto& [settings, error] : cases) {
+    const std::string message = ErrorOf(settings);
+    EXPECT_TRUE(message.starts_with(error)) << error << " <> " << message;
+    EXPECT_LT(message.size(), 300u);
+  }
+}
+
+TEST(Description, NamesTheOptionInAFile) {
+  Description description;
+  const auto set = description.Set("G", "x", "train.sh:3");
+  ASSERT_FALSE(set);
+  EXPECT_TRUE(set.error().message.starts_with("train.sh:3: --gpus: expected"))
+      << set.error().message;
+}
+
+TEST(Description, IsUnchangedByAnError) {
+  Description description;
+  description.SetCommand({"true"});
+  ASSERT_TRUE(description.Set("gpus", "3", "--gpus"));
+  ASSERT_FALSE(description.Set("gpus", "many", "--gpus"));
+  EXPECT_EQ(description.Finish(Eve())->at(0).gpus, 3);
+}
+
+TEST(Description, WrapsAShellLine) {
+  Description description;
+  ASSERT_TRUE(description.Set("wrap", "echo $HOME | wc", "--wrap"));
+  const auto tasks = description.Finish(Eve());
+  ASSERT_TRUE(tasks) << tasks.error().message;
+  EXPECT_EQ(tasks->at(0).script, "#!/bin/sh\necho $HOME | wc\n");
+  EXPECT_EQ(tasks->at(0).name, "wrap");
+}
+
+TEST(Description, NeedsSomethingToRun) {
+  Description description;
+  const auto tasks = description.Finish(Eve());
+  ASSERT_FALSE(tasks);
+  EXPECT_TRUE(tasks.error().message.starts_with("nothing to run")) << tasks.error().message;
+}
+
+TEST(Description, ExportsAsAsked) {
+  using Map = std::map<std::string, std::string>;
+  EXPECT_EQ(One({{"export", "NONE"}}).environment, Map());
+  EXPECT_EQ(One({{"export", "LANG,X=1,MISSING"}}).environment, (Map{{"LANG", "C"}, {"X", "1"}}));
+  EXPECT_EQ(One({{"export", "ALL,LANG=de"}}).environment,
+            (Map{{"PATH", "/bin"}, {"LANG", "de"}, {"SECRET", "s"}}));
+}
+
+TEST(Description, LeavesOutVariablesThatAreNotText) {
+  Description description;
+  description.SetCommand({"true"});
+  SubmitterContext context = Eve();
+  context.environment["BAD"] = "\xff";
+  const auto tasks = description.Finish(context);
+  ASSERT_TRUE(tasks);
+  EXPECT_EQ(tasks->at(0).environment.count("BAD"), 0u);
+  ASSERT_EQ(description.warnings().size(), 1u);
+  EXPECT_NE(description.warnings()[0].find("BAD"), std::string::npos);
+}
+
+TEST(Description, MakesAnArray) {
+  const auto tasks = Describe({{"array", "7,0-4:2%3"}});
+  ASSERT_TRUE(tasks) << tasks.error().message;
+  ASSERT_EQ(tasks->size(), 4u);
+  std::vector<std::int64_t> indices;
+  for (const TaskSpec& task : *tasks) {
+    indices.push_back(*task.array_index);
+    EXPECT_EQ(task.array_limit, 3);
+  }
+  EXPECT_EQ(indices, (std::vector<std::int64_t>{0, 2, 4, 7}));
+  EXPECT_EQ(Describe({{"array", "0-9999"}})->size(), 10'000u);
+}
+
+TEST(Description, WarnsOfWhatItLeavesOut) {
+  Description description;
+  ASSERT_TRUE(description.Set("gres", "gpu:a100:2,shard:4", "x.sh:2"));
+  ASSERT_EQ(description.warnings().size(), 2u);
+  EXPECT_EQ(description.warnings()[0], "x.sh:2: --gres: the GPU type 'a100' is not considered");
+  EXPECT_EQ(description.warnings()[1], "x.sh:2: --gres: 'shard:4' is not considered");
+}
+
+TEST(ParseShare, TakesPercentAndFractions) {
+  EXPECT_EQ(ParseShare("30%"), 0.3);
+  EXPECT_EQ(ParseShare("0.25"), 0.25);
+  EXPECT_EQ(ParseShare("100%"), 1);
+  EXPECT_EQ(ParseShare("1"), 1);
+  EXPECT_FALSE(ParseShare("0.5%")) << "less than MPS can tell apart";
+  EXPECT_FALSE(ParseShare("%"));
+  EXPECT_FALSE(ParseShare("-30%"));
+}
+
+TEST(ParseGres, TakesSlurmsForms) {
+  EXPECT_EQ(ParseGres("gpu")->gpus, 1);
+  EXPECT_EQ(ParseGres("gpu:3")->gpus, 3);
+  EXPECT_EQ(ParseGres("gpu:a100")->gpus, 1);
+  EXPECT_EQ(ParseGres("gres:gpu:a100:4")->gpus, 4);
+  EXPECT_FALSE(ParseGres("shard:4"));
+  EXPECT_FALSE(ParseGres("gpu:0"));
+  EXPECT_FALSE(ParseGres(""));
+}
+
+class ParseBeginTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv("TZ", "UTC", 1);
+    ::tzset();
+  }
+};
+
+TEST_F(ParseBeginTest, TakesEveryForm) {
+  const base::Time now = base::FromMs(1'772'373'600'000);  // 2026-03-01T14:00:00Z
+  const std::vector<std::pair<const char*, std::int64_t>> cases{
+      // seconds after now
+      {"now", 0},
+      {"now+90", 90},
+      {"now + 2 minutes", -1},
+      {"now+2minutes", 120},
+      {"now+1hour", 3600},
+      {"now+1 week", 604800},
+      {"now+1h30m", 5400},
+      {"+30m", 1800},
+      {"+1h30m", 5400},
+      {"+5", 300},
+      {"14:05", 300},
+      {"13:59", 86400 - 60},
+      {"14:00:30", 30},
+      {"noon", 22 * 3600},
+      {"midnight", 10 * 3600},
+      {"tomorrow", 10 * 3600},
+      {"2026-03-02", 10 * 3600},
+      {"2026-03-01T14:05", 300},
+      {"2026-03-01 14:05:01", 301},
+      {"2026-03-01T14:05:00Z", 300},
+      {"", -1},
+      {"24:00", -1},
+      {"2026-13-01", -1},
+      {"2026-02-29", -1},
+      {"2024-02-29", -63'208'800},
+      {"2026-03-01T", -1},
+      {"9999-01-01", -1},
+      {"now+99999999999999", -1},
+      {"now-1hour", -1},
+  };
+  for (const auto& [text, after_s] : cases) {
+    const auto begin = ParseBegin(text, now);
+    if (after_s == -1) {
+      EXPECT_FALSE(begin) << text;
+    } else {
+      ASSERT_TRUE(begin) << text << begin.error().message;
+      EXPECT_EQ((*begin - now).count(), after_s * 1000) << text;
+    }
+  }
+}
+
+TEST(SplitShellWords, QuotesAsAShellDoes) {
+  const std::vector<std::pair<const char*, Words>> cases{
+      {"", {}},
+      {"python train.py --b 128", {"python", "train.py", "--b", "128"}},
+      {"a 'b c' \"d e\" f\\ g", {"a", "b c", "d e", "f g"}},
+      {"--x='a b'c", {"--x=a bc"}},
+      {"a '' \"\"", {"a", "", ""}},
+      {R"("a\"b\\c\n")", {R"(a"b\c\n)"}},
+      {"a # comment", {"a"}},
+      {"a#b", {"a#b"}},
+      {"'$(x) ; y'", {"$(x) ; y"}},
+      {"*.csv costs 5$", {"*.csv", "costs", "5$"}},
+      {"x a=b", {"x", "a=b"}},
+  };
+  for (const auto& [line, words] : cases) {
+    const auto split = SplitShellWords(line, WordRules::kCommand);
+    ASSERT_TRUE(split) << line << split.error().message;
+    EXPECT_EQ(*split, words) << line;
+  }
+}
+
+TEST(SplitShellWords, RefusesWhatNeedsAShell) {
+  for (const char* line : {"a; b", "a | b", "a & b", "a > f", "a < f", "a `b`", "a $(b)", "a $HOME",
+                           "a \"${HOME}\"", "a \"`b`\"", "A=1 b", "a 'b", "a \"b", "a \\"}) {
+    EXPECT_FALSE(SplitShellWords(line, WordRules::kCommand)) << line;
+  }
+  EXPECT_TRUE(SplitShellWords("--export=A=$HOME;x", WordRules::kWords));
+  EXPECT_NE(SplitShellWords("a | b", WordRules::kCommand).error().message.find("script"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace carma::task

@@ -1,0 +1,284 @@
+#include "task/describe/rad.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "base/text.h"
+#include "task/describe/options.h"
+#include "task/describe/shell_words.h"
+#include "task/describe/spec.h"
+
+namespace carma::task {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+constexpr std::size_t kMaxRadBytes = 1 << 20;
+constexpr std::size_t kPositionalLines = 12;
+
+constexpr std::array<std::string_view, 5> kKeys{"model", "batch_size", "policy", "gpus", "memory"};
+
+// The key of "key: value"; empty if the line is none.
+std::string_view KeyOf(std::string_view line) {
+  const std::size_t colon = line.find(':');
+  if (colon == std::string_view::npos) return {};
+  const std::string_view key = base::Trim(line.substr(0, colon));
+  const bool word = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  });
+  return word ? key : std::string_view();
+}
+
+bool IsKnownKey(std::string_view key) {
+  return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
+}
+
+// Up to a '#' at the start or after a blank.
+std::string_view WithoutComment(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '#' && (i == 0 || text[i - 1] == ' ' || text[i - 1] == '\t')) {
+      return base::Trim(text.substr(0, i));
+    }
+  }
+  return base::Trim(text);
+}
+
+class Parser {
+ public:
+  Parser(std::string_view text, std::string_view path)
+      : text_(text), path_(base::Printable(path, 200)) {}
+
+  Result<RadFile> Run() {
+    if (text_.size() > kMaxRadBytes) {
+      return Fail(ErrorCode::kInvalid, path_ + ": larger than " + std::to_string(kMaxRadBytes) +
+                                           " bytes, the limit of a .rad file");
+    }
+    if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);
+    lines_ = base::Split(text_, '\n');
+    while (!lines_.empty() && base::Trim(lines_.back()).empty()) lines_.pop_back();
+    Result<Unit> read = CheckBytes();
+    if (read) read = IsNamed() ? ReadNamed() : ReadPositional();
+    if (!read) return std::unexpected(read.error());
+    return std::move(file_);
+  }
+
+ private:
+  // `line` counts from 1, as editors do.
+  std::unexpected<base::Error> Wrong(std::size_t line, std::string_view what) const {
+    return Fail(ErrorCode::kInvalid, path_ + ":" + std::to_string(line) + ": " + std::string(what));
+  }
+  std::unexpected<base::Error> Expected(std::size_t line, std::string_view what,
+                                        std::string_view value) const {
+    return Wrong(line,
+                 "expected " + std::string(what) + ", not '" + base::Printable(value, 60) + "'");
+  }
+
+  Result<Unit> CheckBytes() const {
+    if (lines_.empty()) return Wrong(1, "the file is empty");
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      if (lines_[i].find('\0') != std::string_view::npos) return Wrong(i + 1, "a NUL byte");
+      if (!base::IsUtf8(lines_[i])) return Wrong(i + 1, "not UTF-8 text");
+    }
+    return Unit{};
+  }
+
+  // The named form is the one with a known "key:" at the start of a line.
+  bool IsNamed() const {
+    return std::any_of(lines_.begin(), lines_.end(),
+                       [](std::string_view line) { return IsKnownKey(KeyOf(line)); });
+  }
+
+  Result<Unit> ReadNamed() {
+    std::vector<std::string_view> seen;
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      const std::string_view raw = base::Trim(lines_[i]);
+      if (raw.starts_with('#') && file_.comment.empty()) file_.comment = base::Trim(raw.substr(1));
+      const std::string_view line = WithoutComment(raw);
+      if (line.empty()) continue;
+      const std::string_view key = KeyOf(line);
+      Result<Unit> read;
+      if (IsCondaLine(line)) {
+        read = ReadConda(i + 1, line);
+      } else if (!key.empty()) {
+        if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
+          return Wrong(i + 1, "'" + std::string(key) + ":' for the second time");
+        }
+        seen.push_back(key);
+        read = ReadKey(i + 1, key, base::Trim(line.substr(line.find(':') + 1)));
+      } else if (!file_.command.empty()) {
+        read = Wrong(i + 1, "a second command; several belong into a script");
+      } else {
+        read = ReadCommand(i + 1, raw);
+      }
+      if (!read) return read;
+    }
+    if (file_.command.empty()) return Wrong(lines_.size(), "ends without a command");
+    return Unit{};
+  }
+
+  Result<Unit> ReadKey(std::size_t line, std::string_view key, std::string_view value) {
+    if (key == "model") {
+      if (value.empty() || value.size() > kMaxPathBytes)
+        return Expected(line, "a file name", value);
+      file_.model = std::string(value);
+      return Unit{};
+    }
+    if (key == "batch_size") return ReadBatchSize(line, value);
+    if (key == "gpus") return ReadGpus(line, value);
+    if (key == "memory") {
+      const Result<std::int64_t> mib = base::ParseMemoryMib(value);
+      if (!mib || *mib < 1 || *mib > kMaxMemoryMib) {
+        return Expected(line, "a memory size such as 800M or 12G", value);
+      }
+      file_.memory.oracle = *mib;
+      return Unit{};
+    }
+    if (key == "policy") {
+      const std::string policy = base::ToLower(value);
+      if (policy != "exclusive" && policy != "collocation") {
+        return Expected(line, "exclusive or collocation", value);
+      }
+      file_.exclusive = policy == "exclusive";
+      return Unit{};
+    }
+    return Wrong(line, "unknown key '" + base::Printable(key, 40) +
+                           "'; known are model, batch_size, policy, gpus and memory");
+  }
+
+  Result<Unit> ReadPositional() {
+    if (lines_.size() < kPositionalLines) {
+      return Wrong(lines_.size(), "cut short: expected " + std::to_string(kPositionalLines) +
+                                      " lines (or the named form with model:, batch_size: …)");
+    }
+    for (std::size_t i = kPositionalLines; i < lines_.size(); ++i) {
+      if (!WithoutComment(lines_[i]).empty()) return Expected(i + 1, "nothing more", lines_[i]);
+    }
+    const auto value = [&](std::size_t i) { return WithoutComment(base::Trim(lines_[i])); };
+    std::string_view comment = base::Trim(lines_[0]);
+    if (comment.starts_with('#')) comment.remove_prefix(1);
+    file_.comment = base::Trim(comment);
+    if (!value(1).empty()) {
+      if (Result<Unit> read = ReadConda(2, value(1)); !read) return read;
+    }
+    if (Result<Unit> read = ReadCommand(3, lines_[2]); !read) return read;
+    if (value(3).size() > kMaxPathBytes) return Expected(4, "a file name", value(3));
+    if (!value(3).empty()) file_.model = std::string(value(3));
+    // Line 5 names the data set and line 7 a policy that the original never read.
+    if (!value(5).empty()) {
+      if (Result<Unit> read = ReadBatchSize(6, value(5)); !read) return read;
+    }
+    if (Result<Unit> read = ReadGpus(8, value(7)); !read) return read;
+    const std::array<std::optional<std::int64_t>*, 4> columns{
+        &file_.memory.oracle, &file_.memory.horus, &file_.memory.faketensor,
+        &file_.memory.gpumemnet};
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (Result<Unit> read = ReadColumn(9 + i, value(8 + i), *columns[i]); !read) return read;
+    }
+    return Unit{};
+  }
+
+  static bool IsCondaLine(std::string_view line) {
+    const std::vector<std::string_view> words = base::SplitWords(line);
+    return words.size() >= 2 && words[1] == "activate" &&
+           (words[0] == "conda" || words[0] == "source" || words[0] == "mamba");
+  }
+
+  Result<Unit> ReadConda(std::size_t line, std::string_view text) {
+    const std::vector<std::string_view> words = base::SplitWords(text);
+    if (!IsCondaLine(text) || words.size() != 3 || words[2].size() > kMaxPathBytes) {
+      return Expected(line, "'conda activate ENVIRONMENT'", text);
+    }
+    file_.conda_env = std::string(words[2]);
+    return Unit{};
+  }
+
+  Result<Unit> ReadCommand(std::size_t line, std::string_view text) {
+    Result<std::vector<std::string>> command = SplitShellWords(text, WordRules::kCommand);
+    if (!command) return Wrong(line, command.error().message);
+    if (command->empty() || command->front().empty()) return Expected(line, "a command", text);
+    file_.command = std::move(*command);
+    return Unit{};
+  }
+
+  Result<Unit> ReadBatchSize(std::size_t line, std::string_view value) {
+    const std::optional<std::int64_t> size = base::ParseInt(value);
+    if (!size || *size < 1 || *size > kMaxBatchSize) return Expected(line, "a batch size", value);
+    file_.batch_size = size;
+    return Unit{};
+  }
+
+  Result<Unit> ReadGpus(std::size_t line, std::string_view value) {
+    const std::optional<std::int64_t> gpus = base::ParseInt(value);
+    if (!gpus || *gpus < 1 || *gpus > kMaxGpus) return Expected(line, "a number of GPUs", value);
+    file_.gpus = static_cast<int>(*gpus);
+    return Unit{};
+  }
+
+  Result<Unit> ReadColumn(std::size_t line, std::string_view value,
+                          std::optional<std::int64_t>& column) {
+    if (value.empty()) return Unit{};
+    const std::optional<double> mib = base::ParseDouble(value);
+    if (!mib || *mib <= 0 || *mib > static_cast<double>(kMaxMemoryMib)) {
+      return Expected(line, "GPU memory in MiB", value);
+    }
+    column = static_cast<std::int64_t>(std::ceil(*mib));
+    return Unit{};
+  }
+
+  std::string_view text_;
+  std::string path_;
+  std::vector<std::string_view> lines_;
+  RadFile file_;
+};
+
+}  // namespace
+
+std::optional<RadEstimate> ParseRadEstimate(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, RadEstimate>, 5> kNames{{
+      {"none", RadEstimate::kNone},
+      {"oracle", RadEstimate::kOracle},
+      {"horus", RadEstimate::kHorus},
+      {"faketensor", RadEstimate::kFakeTensor},
+      {"gpumemnet", RadEstimate::kGpuMemNet},
+  }};
+  for (const auto& [each, estimate] : kNames) {
+    if (each == name) return estimate;
+  }
+  return std::nullopt;
+}
+
+Result<RadFile> ParseRad(std::string_view text, std::string_view path) {
+  return Parser(text, path).Run();
+}
+
+Result<Unit> ApplyRad(std::string_view text, std::string_view path, Description& description) {
+  Result<RadFile> file = ParseRad(text, path);
+  if (!file) return std::unexpected(file.error());
+  const std::string where = base::Printable(path, 200);
+  std::vector<std::pair<std::string_view, std::string>> settings{
+      {"gpus", std::to_string(file->gpus)}};
+  std::string_view name = path.substr(path.rfind('/') + 1);
+  if (name.ends_with(".rad")) name.remove_suffix(4);
+  if (!name.empty()) settings.emplace_back("job-name", base::Printable(name, 200));
+  if (file->conda_env) settings.emplace_back("conda-env", *file->conda_env);
+  if (file->batch_size) settings.emplace_back("batch-size", std::to_string(*file->batch_size));
+  if (file->exclusive) settings.emplace_back(*file->exclusive ? "exclusive" : "collocated", "");
+  if (file->model) {
+    const bool absolute = file->model->starts_with('/') || file->model->starts_with('~');
+    const std::string folder(absolute ? "" : path.substr(0, path.rfind('/') + 1));
+    settings.emplace_back("model-summary", folder + *file->model);
+  }
+  for (const auto& [option, value] : settings) {
+    if (Result<Unit> set = description.Set(option, value, where); !set) return set;
+  }
+  description.SetCommand(std::move(file->command));
+  description.SetRadMemory(file->memory);
+  return Unit{};
+}
+
+}  // namespace carma::task

@@ -1,0 +1,264 @@
+#include "task/describe/script.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "task/describe/shell_words.h"
+
+namespace carma::task {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+constexpr std::size_t kMaxDirectiveBytes = 8192;
+
+// sbatch options that mean nothing inside one server; accepted so that a script serves both.
+struct Ignored {
+  std::string_view name;
+  char letter;  // 0: none
+  bool takes_value;
+};
+constexpr std::array kIgnored{
+    Ignored{"account", 'A', true},
+    Ignored{"acctg-freq", 0, true},
+    Ignored{"clusters", 'M', true},
+    Ignored{"constraint", 'C', true},
+    Ignored{"core-spec", 'S', true},
+    Ignored{"cores-per-socket", 0, true},
+    Ignored{"cpus-per-gpu", 0, true},
+    Ignored{"cpus-per-task", 'c', true},
+    Ignored{"deadline", 0, true},
+    Ignored{"distribution", 'm', true},
+    Ignored{"exclude", 'x', true},
+    Ignored{"get-user-env", 0, false},
+    Ignored{"gpu-bind", 0, true},
+    Ignored{"gpu-freq", 0, true},
+    Ignored{"gpus-per-task", 0, true},
+    Ignored{"gres-flags", 0, true},
+    Ignored{"hint", 0, true},
+    Ignored{"input", 'i', true},
+    Ignored{"kill-on-invalid-dep", 0, true},
+    Ignored{"licenses", 'L', true},
+    Ignored{"mail-type", 0, true},
+    Ignored{"mail-user", 0, true},
+    Ignored{"mem", 0, true},
+    Ignored{"mem-bind", 0, true},
+    Ignored{"mem-per-cpu", 0, true},
+    Ignored{"mem-per-gpu", 0, true},
+    Ignored{"mincpus", 0, true},
+    Ignored{"nice", 0, false},
+    Ignored{"no-kill", 'k', false},
+    Ignored{"nodelist", 'w', true},
+    Ignored{"nodes", 'N', true},
+    Ignored{"ntasks", 'n', true},
+    Ignored{"ntasks-per-core", 0, true},
+    Ignored{"ntasks-per-gpu", 0, true},
+    Ignored{"ntasks-per-node", 0, true},
+    Ignored{"ntasks-per-socket", 0, true},
+    Ignored{"open-mode", 0, true},
+    Ignored{"overcommit", 'O', false},
+    Ignored{"oversubscribe", 's', false},
+    Ignored{"partition", 'p', true},
+    Ignored{"profile", 0, true},
+    Ignored{"propagate", 0, false},
+    Ignored{"qos", 'q', true},
+    Ignored{"quiet", 'Q', false},
+    Ignored{"reservation", 0, true},
+    Ignored{"signal", 0, true},
+    Ignored{"sockets-per-node", 0, true},
+    Ignored{"spread-job", 0, false},
+    Ignored{"switches", 0, true},
+    Ignored{"thread-spec", 0, true},
+    Ignored{"threads-per-core", 0, true},
+    Ignored{"time-min", 0, true},
+    Ignored{"tmp", 0, true},
+    Ignored{"uid", 0, true},
+    Ignored{"verbose", 'v', false},
+    Ignored{"wait", 'W', false},
+    Ignored{"wait-all-nodes", 0, true},
+    Ignored{"wckey", 0, true},
+};
+
+const Ignored* FindIgnored(std::string_view name) {
+  const auto found = std::find_if(kIgnored.begin(), kIgnored.end(), [&](const Ignored& each) {
+    return each.name == name || (name.size() == 1 && each.letter != 0 && name[0] == each.letter);
+  });
+  return found == kIgnored.end() ? nullptr : &*found;
+}
+
+std::string Dashed(std::string_view option) {
+  return (option.size() == 1 ? "-" : "--") + base::Printable(option, 60);
+}
+
+// One word that starts an option, taken apart: "--gpus=2", "--gpus", "-G2", "-G".
+struct OptionWord {
+  std::string name;
+  std::optional<std::string> value;
+};
+
+std::optional<OptionWord> TakeApart(const std::string& word) {
+  if (word.starts_with("--") && word.size() > 2) {
+    const std::size_t equals = word.find('=');
+    OptionWord option{word.substr(2, equals - 2), std::nullopt};
+    if (equals != std::string::npos) option.value = word.substr(equals + 1);
+    return option;
+  }
+  if (word.size() < 2 || word[0] != '-' || word[1] == '-') return std::nullopt;
+  OptionWord option{word.substr(1, 1), std::nullopt};
+  if (word.size() > 2) option.value = word.substr(word[2] == '=' ? 3 : 2);
+  return option;
+}
+
+class Reader {
+ public:
+  Reader(std::string_view text, std::string_view path)
+      : text_(text), path_(base::Printable(path, 200)) {}
+
+  Result<Directives> Run() {
+    if (text_.size() > kMaxScriptBytes) {
+      return Fail(ErrorCode::kInvalid, path_ + ": larger than " + std::to_string(kMaxScriptBytes) +
+                                           " bytes, the limit of a script");
+    }
+    if (!text_.starts_with("#!")) {
+      return Fail(ErrorCode::kInvalid,
+                  path_ + ":1: expected an interpreter line such as #!/bin/bash");
+    }
+    if (Result<Unit> readable = CheckBytes(); !readable) return std::unexpected(readable.error());
+    line_ = 0;
+    for (std::string_view line : base::Split(text_, '\n')) {
+      ++line_;
+      const std::string_view trimmed = base::Trim(line);
+      if (trimmed.empty()) continue;
+      if (trimmed.front() != '#') break;  // the first command
+      if (Result<Unit> read = ReadComment(trimmed); !read) return std::unexpected(read.error());
+    }
+    return std::move(found_);
+  }
+
+ private:
+  std::string Place() const { return path_ + ":" + std::to_string(line_); }
+  std::unexpected<base::Error> Wrong(std::string_view what) const {
+    return Fail(ErrorCode::kInvalid, Place() + ": " + std::string(what));
+  }
+
+  Result<Unit> CheckBytes() {
+    if (text_.find('\0') == std::string_view::npos && base::IsUtf8(text_)) return Unit{};
+    for (std::string_view line : base::Split(text_, '\n')) {
+      ++line_;
+      if (line.find('\0') != std::string_view::npos) return Wrong("a NUL byte; is this a script?");
+      if (!base::IsUtf8(line)) return Wrong("not UTF-8 text");
+    }
+    return Unit{};
+  }
+
+  Result<Unit> ReadComment(std::string_view line) {
+    const bool carma = line.starts_with("#CARMA"), sbatch = line.starts_with("#SBATCH");
+    if (!carma && !sbatch) return Unit{};
+    std::string_view rest = line.substr(carma ? 6 : 7);
+    if (!rest.empty() && rest.front() != ' ' && rest.front() != '\t') return Unit{};
+    if (rest.size() > kMaxDirectiveBytes) {
+      return Wrong("a directive longer than " + std::to_string(kMaxDirectiveBytes) + " bytes");
+    }
+    const Result<std::vector<std::string>> words = SplitShellWords(rest, WordRules::kWords);
+    if (!words) return Wrong(words.error().message);
+    for (std::size_t i = 0; i < words->size();) {
+      if (Result<Unit> taken = TakeOption(*words, i, sbatch); !taken) return taken;
+    }
+    return Unit{};
+  }
+
+  // Takes the option at words[i] and its value, if it has one, and moves i past both.
+  Result<Unit> TakeOption(const std::vector<std::string>& words, std::size_t& i, bool sbatch) {
+    const std::string& word = words[i++];
+    std::optional<OptionWord> option = TakeApart(word);
+    if (!option) {
+      const std::string what = "'" + base::Printable(word, 60) + "' is not an option";
+      if (!sbatch) return Wrong(what);
+      Warn("#SBATCH: " + what + ", passed over");
+      return Unit{};
+    }
+    const OptionInfo* info = FindOption(option->name);
+    if (info == nullptr || (sbatch && !info->sbatch)) {
+      return TakeForeign(*option, words, i, sbatch);
+    }
+    const bool is_switch = info->value.empty();
+    if (is_switch && option->value && sbatch) {  // --exclusive=user
+      Warn("#SBATCH " + Dashed(info->name) + ": '" + base::Printable(*option->value, 40) +
+           "' is not considered");
+      option->value.reset();
+    }
+    if (!is_switch && !option->value) {
+      if (i == words.size()) return Wrong(Dashed(info->name) + ": expected a value");
+      option->value = words[i++];
+    }
+    if (is_switch && option->value) return Wrong(Dashed(info->name) + ": takes no value");
+    found_.settings.push_back({std::string(info->name), option->value.value_or(""), sbatch, line_});
+    return Unit{};
+  }
+
+  // Not one of ours: an error after #CARMA, a warning after #SBATCH.
+  Result<Unit> TakeForeign(const OptionWord& option, const std::vector<std::string>& words,
+                           std::size_t& i, bool sbatch) {
+    if (!sbatch) return Wrong("unknown option " + Dashed(option.name));
+    const Ignored* known = FindIgnored(option.name);
+    const bool next_is_value = i < words.size() && !words[i].starts_with('-');
+    if (!option.value && next_is_value && (known == nullptr || known->takes_value)) ++i;
+    const std::string name = Dashed(known == nullptr ? option.name : known->name);
+    Warn("#SBATCH " + name +
+         (known == nullptr ? ": unknown option, passed over" : " means nothing to CARMA"));
+    return Unit{};
+  }
+
+  void Warn(const std::string& text) { found_.warnings.push_back(Place() + ": " + text); }
+
+  std::string_view text_;
+  std::string path_;
+  int line_ = 0;
+  Directives found_;
+};
+
+// Unix line ends; true if there was anything to do.
+bool RemoveCarriageReturns(std::string& text) {
+  const std::size_t first_end = text.find('\n');
+  if (first_end == std::string::npos || first_end == 0 || text[first_end - 1] != '\r') return false;
+  std::string unix_text;
+  unix_text.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n') continue;
+    unix_text += text[i];
+  }
+  text = std::move(unix_text);
+  return true;
+}
+
+}  // namespace
+
+Result<Directives> ReadDirectives(std::string_view text, std::string_view path) {
+  return Reader(text, path).Run();
+}
+
+Result<Unit> ApplyScript(std::string_view text, std::string_view path,
+                         std::vector<std::string> args, Description& description) {
+  Result<Directives> directives = ReadDirectives(text, path);
+  if (!directives) return std::unexpected(directives.error());
+  const std::string shown = base::Printable(path, 200);
+  for (std::string& warning : directives->warnings) description.Warn(std::move(warning));
+  std::string script(text);
+  // The kernel would look for an interpreter whose name ends in a carriage return.
+  if (RemoveCarriageReturns(script)) {
+    description.Warn(shown + ": DOS line ends are converted to Unix ones");
+  }
+  description.SetScript(std::move(script), std::string(path), std::move(args));
+  for (const Directive& directive : directives->settings) {
+    const std::string where = shown + ":" + std::to_string(directive.line);
+    Result<Unit> set = description.Set(directive.option, directive.value, where);
+    if (!set) return set;
+  }
+  return Unit{};
+}
+
+}  // namespace carma::task

@@ -1,0 +1,40 @@
+// Batch scripts: "#CARMA" and "#SBATCH" directives in the leading comment block.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "task/describe/options.h"
+
+namespace carma::task {
+
+// One option of one directive line.
+struct Directive {
+  std::string option;  // name or letter, without dashes
+  std::string value;   // empty for a switch
+  bool sbatch = false;
+  int line = 0;  // from 1
+  friend bool operator==(const Directive&, const Directive&) = default;
+};
+
+struct Directives {
+  std::vector<Directive> settings;
+  std::vector<std::string> warnings;  // "train.sh:4: #SBATCH --partition: …"
+};
+
+// Reads the comment lines up to the first command (a line that is neither blank nor a comment).
+//   #CARMA --gpus=2 --time 12h -J "my name"     several options per line, = or blank, '…' and "…"
+//   #SBATCH --mem=8G                            known to mean nothing here: a warning
+// Lines starting with "##" or "# " are plain comments; a blank and '#' end a directive line.
+// Errors: kInvalid "path:line: …": unknown #CARMA option, missing or surplus value, unclosed
+// quote, a directive line longer than 8 KiB, NUL bytes, more than kMaxScriptBytes, no "#!" line.
+base::Result<Directives> ReadDirectives(std::string_view text, std::string_view path);
+
+// Makes the script the description's command and its directives the first settings.
+// Errors: as ReadDirectives, and those of Description::Set with "path:line".
+base::Result<base::Unit> ApplyScript(std::string_view text, std::string_view path,
+                                     std::vector<std::string> args, Description& description);
+
+}  // namespace carma::task

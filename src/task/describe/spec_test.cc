@@ -1,0 +1,297 @@
+#include "task/describe/spec.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/rng.h"
+#include "task/describe/spec_json.h"
+
+namespace carma::task {
+namespace {
+
+TaskSpec Good() {
+  TaskSpec spec;
+  spec.name = "train";
+  spec.command = {"python", "train.py"};
+  spec.workdir = "/home/eve";
+  spec.stdout_path = "/home/eve/carma-%j.out";
+  return spec;
+}
+
+struct Case {
+  const char* name;
+  std::function<void(TaskSpec&)> change;
+  const char* error;  // its start; empty: valid
+};
+
+TEST(Validate, HoldsEveryRule) {
+  const std::vector<Case> cases{
+      {"a plain task", [](TaskSpec&) {}, ""},
+      {"no name", [](TaskSpec& s) { s.name.clear(); }, "name: "},
+      {"a name of 1 MiB", [](TaskSpec& s) { s.name.assign(1 << 20, 'x'); }, "name: "},
+      {"a name in Latin-1", [](TaskSpec& s) { s.name = "caf\xe9"; }, "name: "},
+      {"a name with a line break", [](TaskSpec& s) { s.name = "a\nb"; }, "name: "},
+      {"nothing to run", [](TaskSpec& s) { s.command.clear(); }, "command: "},
+      {"an empty program", [](TaskSpec& s) { s.command = {""}; }, "command: "},
+      {"a command and a script", [](TaskSpec& s) { s.script = "#!/bin/sh\n"; }, "command: "},
+      {"a NUL byte in an argument", [](TaskSpec& s) { s.command.emplace_back("a\0b", 3); },
+       "command/2: "},
+      {"an argument that is not UTF-8", [](TaskSpec& s) { s.command.emplace_back("\xff"); },
+       "command/2: "},
+      {"an argument larger than the kernel takes",
+       [](TaskSpec& s) { s.command.emplace_back(kMaxArgBytes, 'x'); }, "command/2: "},
+      {"too many arguments", [](TaskSpec& s) { s.command.resize(kMaxArgs + 1, "x"); },
+       "command: expected at most 10000"},
+      {"too many bytes of arguments",
+       [](TaskSpec& s) { s.command.resize(20, std::string(100'000, 'x')); },
+       "command: expected at most 1048576 bytes"},
+      {"a script", [](TaskSpec& s) { s.command.clear(), s.script = "#!/bin/sh\ntrue\n"; }, ""},
+      {"a script without interpreter", [](TaskSpec& s) { s.command.clear(), s.script = "true\n"; },
+       "script: "},
+      {"a script of more than 4 MiB",
+       [](TaskSpec& s) { s.command.clear(), s.script = "#!" + std::string(kMaxScriptBytes, 'x'); },
+       "script: "},
+      {"a script's path without a script", [](TaskSpec& s) { s.script_path = "/x.sh"; },
+       "script_path: "},
+      {"a relative path of the script",
+       [](TaskSpec& s) { s.command.clear(), s.script = "#!/bin/sh\n", s.script_path = "x.sh"; },
+       "script_path: "},
+      {"script arguments without a script", [](TaskSpec& s) { s.script_args = {"x"}; },
+       "script_args: "},
+      {"a relative working directory", [](TaskSpec& s) { s.workdir = "eve"; }, "workdir: "},
+      {"a relative output", [](TaskSpec& s) { s.stdout_path = "out"; }, "stdout_path: "},
+      {"a relative error file", [](TaskSpec& s) { s.stderr_path = "err"; }, "stderr_path: "},
+      {"a relative model summary", [](TaskSpec& s) { s.model_summary = "m"; }, "model_summary: "},
+      {"a path of 5000 bytes", [](TaskSpec& s) { s.workdir = "/" + std::string(5000, 'x'); },
+       "workdir: "},
+      {"a conda environment by name", [](TaskSpec& s) { s.conda_env = "tf"; }, ""},
+      {"a conda environment by path", [](TaskSpec& s) { s.conda_env = "/opt/env"; }, ""},
+      {"a relative conda environment", [](TaskSpec& s) { s.conda_env = "../x"; }, "conda_env: "},
+      {"a variable without a name", [](TaskSpec& s) { s.environment[""] = "x"; }, "environment: "},
+      {"a variable named with '='", [](TaskSpec& s) { s.environment["a=b"] = "x"; },
+       "environment: "},
+      {"a variable that is not UTF-8", [](TaskSpec& s) { s.environment["A"] = "\xff"; },
+       "environment/A: "},
+      {"a shell function as bash exports it",
+       [](TaskSpec& s) { s.environment["BASH_FUNC_f%%"] = "() {\n true\n}"; }, ""},
+      {"more environment than the kernel takes",
+       [](TaskSpec& s) {
+         for (int i = 0; i < 20; ++i) s.environment["V" + std::to_string(i)].assign(100'000, 'x');
+       },
+       "environment: expected at most"},
+      {"no GPU", [](TaskSpec& s) { s.gpus = 0; }, "gpus: "},
+      {"a million GPUs", [](TaskSpec& s) { s.gpus = 1'000'000; }, "gpus: "},
+      {"no memory", [](TaskSpec& s) { s.memory_mib = 0; }, "memory_mib: "},
+      {"absurd memory", [](TaskSpec& s) { s.memory_mib = INT64_MAX; }, "memory_mib: "},
+      {"no share of the SMs", [](TaskSpec& s) { s.sm_share = 0; }, "sm_share: "},
+      {"more than all SMs", [](TaskSpec& s) { s.sm_share = 1.5; }, "sm_share: "},
+      {"no number of SMs", [](TaskSpec& s) { s.sm_share = NAN; }, "sm_share: "},
+      {"all SMs", [](TaskSpec& s) { s.sm_share = 1; }, ""},
+      {"absurd priority", [](TaskSpec& s) { s.priority = INT64_MIN; }, "priority: "},
+      {"no time", [](TaskSpec& s) { s.time_limit = base::Duration(0); }, "time_limit_s: "},
+      {"a thousand years", [](TaskSpec& s) { s.time_limit = base::Duration(INT64_MAX); }, "time_"},
+      {"begin before 1970", [](TaskSpec& s) { s.begin = base::FromMs(-1); }, "begin_ms: "},
+      {"too many dependencies",
+       [](TaskSpec& s) { s.dependencies.resize(kMaxDependencies + 1, {core::TaskId{1}}); },
+       "dependencies: "},
+      {"a dependency on task 0", [](TaskSpec& s) { s.dependencies.resize(1); },
+       "dependencies/0/task: "},
+      {"a negative array index", [](TaskSpec& s) { s.array_index = -1; }, "array_index: "},
+      {"an optimizer of two words", [](TaskSpec& s) { s.optimizer = "a b"; }, "optimizer: "},
+      {"a comment of 1 MiB", [](TaskSpec& s) { s.comment.emplace(1 << 20, 'x'); }, "comment: "},
+  };
+  for (const Case& c : cases) {
+    TaskSpec spec = Good();
+    c.change(spec);
+    const auto valid = Validate(spec);
+    if (std::string_view(c.error).empty()) {
+      EXPECT_TRUE(valid) << c.name << ": " << (valid ? "" : valid.error().message);
+    } else {
+      ASSERT_FALSE(valid) << c.name;
+      EXPECT_TRUE(valid.error().message.starts_with(c.error)) << c.name << valid.error().message;
+      EXPECT_LT(valid.error().message.size(), 300u) << c.name;
+    }
+  }
+}
+
+std::string AnyText(base::Rng& rng) {
+  static const std::vector<std::string> kTexts{
+      "a", "naïve", "x y", "\"quoted\"", "back\\slash", "tab\there", "日本", "{}", "%j"};
+  std::string text;
+  for (std::uint64_t i = 0; i <= rng.Below(3); ++i) text += kTexts[rng.Below(kTexts.size())];
+  return text;
+}
+
+// Every field set or left out by chance, always valid.
+TaskSpec AnySpec(base::Rng& rng) {
+  TaskSpec s = Good();
+  const auto chance = [&] { return rng.Below(2) == 0; };
+  if (chance()) {
+    s.command.clear();
+    s.script = "#!/bin/sh\n" + AnyText(rng) + "\n";
+    if (chance()) s.script_args = {AnyText(rng), ""};
+    if (chance()) s.script_path = "/s/" + AnyText(rng);
+  }
+  if (chance()) s.environment = {{"PATH", "/bin"}, {"X", AnyText(rng)}};
+  if (chance()) s.conda_env = "/opt/" + AnyText(rng);
+  s.gpus = 1 + static_cast<int>(rng.Below(kMaxGpus));
+  if (chance()) s.memory_mib = 1 + static_cast<std::int64_t>(rng.Below(kMaxMemoryMib));
+  if (chance()) s.memory_source = "rad";
+  s.exclusive = chance();
+  if (chance()) s.sm_share = static_cast<double>(1 + rng.Below(100)) / 100;
+  if (chance()) s.model_summary = "/m/" + AnyText(rng);
+  if (chance()) s.batch_size = 1 + static_cast<std::int64_t>(rng.Below(1000));
+  if (chance()) s.optimizer = "sgd-momentum";
+  if (chance()) s.precision = "bf16";
+  s.priority = static_cast<std::int64_t>(rng.Below(2000)) - 1000;
+  if (chance()) s.time_limit = base::Duration(1 + rng.Below(kMaxTimeLimit.count()));
+  if (chance()) s.begin = base::FromMs(static_cast<std::int64_t>(rng.Below(kMaxBeginMs)));
+  for (std::uint64_t i = rng.Below(4); i > 0; --i) {
+    core::Dependency dependency{core::TaskId{i}, static_cast<core::DependencyKind>(rng.Below(3)),
+                                std::nullopt};
+    if (chance()) dependency.known_final = core::TaskState::kTimedOut;
+    s.dependencies.push_back(dependency);
+  }
+  if (chance()) s.stderr_path = "/tmp/" + AnyText(rng);
+  s.max_recoveries = static_cast<int>(rng.Below(10));
+  s.requeue = chance();
+  s.held = chance();
+  if (chance()) s.array_index = static_cast<std::int64_t>(rng.Below(100));
+  if (chance()) s.array_limit = 1 + static_cast<std::int64_t>(rng.Below(100));
+  if (chance()) s.comment = "note";
+  return s;
+}
+
+TEST(SpecJson, ComesBackAsItWent) {
+  base::Rng rng(7);
+  for (int i = 0; i < 2000; ++i) {
+    const TaskSpec spec = AnySpec(rng);
+    ASSERT_TRUE(Validate(spec)) << Validate(spec).error().message;
+    const std::string text = ToJsonText(spec);
+    const auto back = SpecFromJsonText(text);
+    ASSERT_TRUE(back) << back.error().message << "\n" << text;
+    ASSERT_EQ(*back, spec) << text;
+  }
+}
+
+TEST(SpecJson, AWriterOfManySaysTheSame) {
+  base::Rng rng(8);
+  SpecWriter writer;
+  TaskSpec before;
+  for (int i = 0; i < 500; ++i) {
+    TaskSpec spec = AnySpec(rng);
+    if (i % 3 == 1) spec.environment = before.environment;
+    const auto back = SpecFromJsonText(writer.Text(spec));
+    ASSERT_TRUE(back) << back.error().message;
+    ASSERT_EQ(*back, spec);
+    before = spec;
+  }
+}
+
+TEST(SpecJson, TakesWhatItLeavesOutFromACommonPart) {
+  const auto json = base::ParseJson(
+      R"({"workdir":"/w","environment":{"A":"1"},"gpus":2,"dependencies":[{"task":5}]})");
+  ASSERT_TRUE(json);
+  const auto common = CommonFromJson(*json, "/common");
+  ASSERT_TRUE(common) << common.error().message;
+
+  const auto brief = SpecFromJsonText(R"({"command":["x"]})", *common);
+  ASSERT_TRUE(brief) << brief.error().message;
+  EXPECT_EQ(brief->workdir, "/w");
+  EXPECT_EQ(brief->environment.at("A"), "1");
+  EXPECT_EQ(brief->gpus, 2);
+  EXPECT_EQ(brief->stdout_path, "/w/carma-%j.out");
+
+  const auto own = SpecFromJsonText(
+      R"({"command":["x"],"workdir":"/v","environment":{},"gpus":1,"dependencies":[]})", *common);
+  ASSERT_TRUE(own) << own.error().message;
+  EXPECT_EQ(own->workdir, "/v");
+  EXPECT_TRUE(own->environment.empty());
+  EXPECT_EQ(own->gpus, 1);
+  EXPECT_TRUE(own->dependencies.empty());
+
+  const auto wrong = base::ParseJson(R"({"gpus":0})");
+  EXPECT_TRUE(CommonFromJson(*wrong, "/common").error().message.starts_with("/common/gpus: "));
+}
+
+TEST(SpecJson, FillsDefaults) {
+  const auto spec = SpecFromJsonText(R"({"command":["/usr/bin/python3","x.py"],"workdir":"/w"})");
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->name, "python3");
+  EXPECT_EQ(spec->stdout_path, "/w/carma-%j.out");
+  EXPECT_EQ(spec->gpus, 1);
+  EXPECT_TRUE(spec->requeue);
+}
+
+TEST(SpecJson, RefusesWithThePlace) {
+  const std::vector<std::pair<const char*, const char*>> cases{
+      {"", "not JSON"},
+      {"[]", "/: expected an object"},
+      {R"({"command":["x"],"workdir":"/w","colour":1})", "/colour: unknown field"},
+      {R"({"command":["x"],"workdir":"/w","gpus":"two"})", "/gpus: expected a whole number"},
+      {R"({"command":["x"],"workdir":"/w","gpus":1e400})", "not JSON"},
+      {R"({"command":["x"],"workdir":"/w","gpus":-1})", "/gpus: expected"},
+      {R"({"command":[1],"workdir":"/w"})", "/command: expected"},
+      {R"({"command":["x"],"workdir":"w"})", "/workdir: expected an absolute path"},
+      {R"({"command":["x"],"workdir":"/w","environment":{"A":1}})", "/environment: expected texts"},
+      {R"({"command":["x\u0000y"],"workdir":"/w"})", "/command/0: expected UTF-8 text without NUL"},
+      {R"({"command":["x"],"workdir":"/w","dependencies":[{"task":0}]})", "/dependencies/0/task"},
+      {R"({"command":["x"],"workdir":"/w","dependencies":[{"task":1,"kind":"after"}]})",
+       "/dependencies/0/kind: expected afterok"},
+      {R"({"command":["x"],"workdir":"/w","time_limit_s":-3})", "/time_limit_s: expected"},
+      {R"({"command":["x"],"workdir":"/w","sm_share":30})", "/sm_share: expected"},
+      {R"({"command":["x"],"workdir":"/w","name":"a","name":"b"})", "key 'name' twice"},
+  };
+  for (const auto& [text, error] : cases) {
+    const auto spec = SpecFromJsonText(text);
+    ASSERT_FALSE(spec) << text;
+    EXPECT_NE(spec.error().message.find(error), std::string::npos)
+        << text << ": " << spec.error().message;
+  }
+}
+
+TEST(SpecJson, NamesThePlaceInABatch) {
+  const auto json = base::ParseJson(R"({"command":["x"],"workdir":"/w","gpus":0})");
+  ASSERT_TRUE(json);
+  const auto spec = SpecFromJson(*json, "/tasks/3");
+  ASSERT_FALSE(spec);
+  EXPECT_TRUE(spec.error().message.starts_with("/tasks/3/gpus: ")) << spec.error().message;
+}
+
+TEST(ToRequest, TakesWhatTheCoreDecidesOn) {
+  base::Rng rng(3);
+  TaskSpec spec = AnySpec(rng);
+  spec.sm_share = 0.25;
+  const core::TaskRequest request = ToRequest(spec, 1001);
+  EXPECT_EQ(request.uid, 1001u);
+  EXPECT_EQ(request.gpus, spec.gpus);
+  EXPECT_EQ(request.memory_mib, spec.memory_mib);
+  EXPECT_EQ(request.exclusive, spec.exclusive);
+  EXPECT_EQ(request.sm_share, spec.sm_share);
+  EXPECT_EQ(request.priority, spec.priority);
+  EXPECT_EQ(request.begin, spec.begin);
+  EXPECT_EQ(request.dependencies, spec.dependencies);
+  EXPECT_EQ(request.time_limit, spec.time_limit);
+  EXPECT_EQ(request.max_recoveries, spec.max_recoveries);
+  EXPECT_EQ(request.requeue, spec.requeue);
+  EXPECT_EQ(request.held, spec.held);
+}
+
+TEST(ExpandPath, PutsInTheTask) {
+  TaskSpec spec = Good();
+  spec.name = "../../etc/x";
+  spec.array_index = 7;
+  EXPECT_EQ(ExpandPath("/o/%j-%a-%u%%%q%", spec, core::TaskId{42}, "eve"), "/o/42-7-eve%%q%");
+  EXPECT_EQ(ExpandPath("/o/%x", spec, core::TaskId{42}, "eve"), "/o/.._.._etc_x")
+      << "a name must not lead out of the folder";
+  spec.array_index.reset();
+  EXPECT_EQ(ExpandPath("%a", spec, core::TaskId{1}, ""), "0");
+}
+
+}  // namespace
+}  // namespace carma::task

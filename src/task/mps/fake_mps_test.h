@@ -1,0 +1,97 @@
+// A stand-in for NVIDIA's MPS control program, for tests: a shell script that a test tells through
+// files in the pipe directory how to behave.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "task/mps/mps_control.h"
+
+namespace carma::task {
+
+// refuse, refuse-once: -d fails. hang: commands hang. no-server: start_server does nothing. status:
+// what get_server_status says. clients: the list of clients. terminated, asked, variables: what it
+// was told, for the test to read.
+inline constexpr char kFakeMpsScript[] = R"sh(#!/bin/sh
+P=$CUDA_MPS_PIPE_DIRECTORY
+echo "$@" >> "$P/runs"
+if [ "$1" = -d ]; then
+  if [ -e "$P/refuse" ]; then echo "no MPS on this device"; exit 1; fi
+  if rm "$P/refuse-once" 2> /dev/null; then echo "not just now"; exit 1; fi
+  env | sort > "$P/variables"
+  echo "daemon of $(id -u)" > "$CUDA_MPS_LOG_DIRECTORY/control.log"
+  setsid sleep 1000 > /dev/null 2>&1 < /dev/null &
+  echo $! > "$P/nvidia-cuda-mps-control.pid"
+  exit 0
+fi
+while read -r command a b; do
+  echo "$command $a $b" >> "$P/asked"
+  while [ -e "$P/hang" ]; do sleep 1; done
+  case $command in
+    start_server)
+      [ -e "$P/no-server" ] && continue
+      setsid sleep 1000 > /dev/null 2>&1 < /dev/null &
+      echo $! > "$P/server";;
+    get_server_list) cat "$P/server" 2> /dev/null;;
+    get_server_status) cat "$P/status" 2> /dev/null || echo ACTIVE;;
+    get_client_list) cat "$P/clients" 2> /dev/null;;
+    terminate_client) echo "$a $b" >> "$P/terminated";;
+    quit) kill $(cat "$P/nvidia-cuda-mps-control.pid" "$P/server" 2> /dev/null)
+          rm -f "$P/server" "$P/nvidia-cuda-mps-control.pid";;
+  esac
+done
+exit 0
+)sh";
+
+class FakeMps {
+ public:
+  FakeMps() {
+    root_ = "/tmp/carma-mps-test-XXXXXX";
+    CARMA_CHECK(::mkdtemp(root_.data()) != nullptr, "no folder for the test");
+    ::chmod(root_.c_str(), 0755);
+    std::ofstream(root_ + "/control") << kFakeMpsScript;
+    ::chmod((root_ + "/control").c_str(), 0755);
+    setup.shim_path = base::ExecutableDir() + "/carma-shim";
+    setup.program = root_ + "/control";
+    setup.dir = root_ + "/mps";
+    setup.environment = {{"EXTRA", "1"}};
+    seat = {::getuid(), ::getgid(), "GPU-8f3a91c2-0000-1111-2222-333344445555"};
+  }
+  ~FakeMps() {
+    for (const char* file : {"/nvidia-cuda-mps-control.pid", "/server"}) {
+      const auto pid = base::ParseInt(base::Trim(Read(file)));
+      if (pid && *pid > 1) ::kill(static_cast<pid_t>(*pid), SIGKILL);
+    }
+    (void)!::system(("rm -rf " + root_).c_str());
+  }
+  FakeMps(const FakeMps&) = delete;
+  FakeMps& operator=(const FakeMps&) = delete;
+
+  std::string Pipes() const { return MpsPipeDir(setup.dir, seat); }
+  std::string Read(const std::string& file) const {
+    return base::ReadFile(Pipes() + file, 1 << 20).value_or("");
+  }
+  void Write(const std::string& file, const std::string& text = "") const {
+    CARMA_CHECK(base::MakeDirs(Pipes(), 0700), "folders");
+    ::chmod(setup.dir.c_str(), 0755);
+    std::ofstream(Pipes() + file) << text;
+  }
+  void Remove(const std::string& file) const { ::unlink((Pipes() + file).c_str()); }
+  const std::string& root() const { return root_; }
+
+  MpsSetup setup;
+  MpsSeat seat;
+
+ private:
+  std::string root_;
+};
+
+}  // namespace carma::task

@@ -1,0 +1,109 @@
+#include "task/mps/mps.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/text.h"
+
+namespace carma::task {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+constexpr std::size_t kNameLetters = 12;
+constexpr std::size_t kMaxLines = 4096;
+
+bool IsLetterOrDigit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+std::size_t GpuCount(const std::string& gpus) {
+  return 1 + static_cast<std::size_t>(std::count(gpus.begin(), gpus.end(), ','));
+}
+
+}  // namespace
+
+std::string MpsFolderName(const std::string& gpus) {
+  const std::size_t count = GpuCount(gpus);
+  const std::string last = count == 1 ? gpus : gpus.substr(gpus.rfind(',') + 1);
+  std::string name;
+  for (const char c : last) {
+    if (IsLetterOrDigit(c)) name += c;
+  }
+  if (name.size() > kNameLetters) name.erase(0, name.size() - kNameLetters);
+  if (name.empty()) name = "gpu";
+  return count == 1 ? name : name + "-" + std::to_string(count);
+}
+
+std::string MpsPipeDir(const std::string& dir, const MpsSeat& seat) {
+  return dir + "/" + std::to_string(seat.uid) + "/" + MpsFolderName(seat.gpus);
+}
+
+std::string MpsLogDir(const std::string& dir, const MpsSeat& seat) {
+  return MpsPipeDir(dir, seat) + "/log";
+}
+
+std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir, const MpsSeat& seat,
+                                                        const core::Sharing& sharing) {
+  std::map<std::string, std::string> environment{{"CUDA_MPS_PIPE_DIRECTORY", MpsPipeDir(dir, seat)},
+                                                 {"CUDA_MPS_LOG_DIRECTORY", MpsLogDir(dir, seat)}};
+  // By the numbers that devices have for the server.
+  if (sharing.memory_limit_mib > 0) {
+    std::string limits;
+    for (std::size_t device = 0; device < GpuCount(seat.gpus); ++device) {
+      limits += (device == 0 ? "" : ",") + std::to_string(device) + "=" +
+                std::to_string(sharing.memory_limit_mib) + "M";
+    }
+    environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = limits;
+  }
+  if (sharing.thread_percent > 0)
+    environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = std::to_string(sharing.thread_percent);
+  return environment;
+}
+
+std::map<std::string, std::string> WithoutMpsEnvironment() {
+  return {{"CUDA_MPS_PIPE_DIRECTORY", "/dev/null"}};
+}
+
+Result<std::vector<pid_t>> ParseMpsPids(std::string_view text) {
+  std::vector<pid_t> pids;
+  for (const std::string_view each : base::Split(text, '\n')) {
+    const std::string_view line = base::Trim(each);
+    if (line.empty() || line == "\r") continue;
+    const std::optional<std::int64_t> pid = base::ParseInt(line);
+    if (!pid || *pid <= 0 || *pid > std::numeric_limits<pid_t>::max()) {
+      return Fail(ErrorCode::kInvalid,
+                  "expected the number of a process, found '" + base::Printable(line, 100) + "'");
+    }
+    if (pids.size() == kMaxLines)
+      return Fail(ErrorCode::kInvalid, "more than " + std::to_string(kMaxLines) + " processes");
+    pids.push_back(static_cast<pid_t>(*pid));
+  }
+  return pids;
+}
+
+MpsServerState ParseMpsServerState(std::string_view text) {
+  const std::string_view word = base::Trim(text.substr(0, text.find('\n')));
+  if (word == "ACTIVE") return MpsServerState::kActive;
+  if (word == "INITIALIZING") return MpsServerState::kStarting;
+  if (word == "FAULT") return MpsServerState::kFault;
+  return MpsServerState::kUnknown;
+}
+
+std::string_view MpsServerStateName(MpsServerState state) {
+  switch (state) {
+    case MpsServerState::kActive:
+      return "active";
+    case MpsServerState::kStarting:
+      return "starting";
+    case MpsServerState::kFault:
+      return "in a faulted state";
+    case MpsServerState::kUnknown:
+      break;
+  }
+  return "in a state that it does not tell";
+}
+
+}  // namespace carma::task

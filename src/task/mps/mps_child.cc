@@ -1,0 +1,194 @@
+#include "task/mps/mps_child.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "task/process/user.h"
+
+namespace carma::task {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::FailErrno;
+using base::Result;
+using base::UniqueFd;
+using base::Unit;
+
+constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
+
+// A folder in which nobody but us may put something in the place of another.
+Result<UniqueFd> OpenBase(const std::string& dir) {
+  // Every user must be able to pass to the folder that is his.
+  const bool root = ::geteuid() == 0;
+  if (Result<Unit> made = base::MakeDirs(dir, root ? 0755 : 0700); !made)
+    return std::unexpected(made.error());
+  UniqueFd fd(::open(dir.c_str(), kFolderFlags));
+  if (!fd) return FailErrno(errno, dir);
+  struct stat st {};
+  if (::fstat(fd.get(), &st) != 0) return FailErrno(errno, dir);
+  if (st.st_uid != ::geteuid() || (st.st_mode & kOthersMayWrite) != 0) {
+    return Fail(ErrorCode::kDenied, dir +
+                                        " must belong to the user of carmad, and nobody else may "
+                                        "write to it (collocation.mps_dir)");
+  }
+  return fd;
+}
+
+// Makes the folder if it is not there. It must be, or become, the owner's alone.
+Result<UniqueFd> OpenOwn(const UniqueFd& parent, const std::string& name, uid_t uid, gid_t gid) {
+  if (::mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
+    return FailErrno(errno, "cannot make the folder '" + name + "' for MPS");
+  UniqueFd fd(::openat(parent.get(), name.c_str(), kFolderFlags));
+  struct stat st {};
+  if (!fd || ::fstat(fd.get(), &st) != 0)
+    return FailErrno(errno, "cannot open the folder '" + name + "' for MPS");
+  if (st.st_uid != uid && st.st_uid == ::geteuid() && ::fchown(fd.get(), uid, gid) == 0)
+    st.st_uid = uid;
+  if (st.st_uid != uid) {
+    return Fail(ErrorCode::kDenied, "the folder '" + name + "' for MPS belongs to user " +
+                                        std::to_string(st.st_uid) + ", not " + std::to_string(uid));
+  }
+  if (::fchmod(fd.get(), 0700) != 0) return FailErrno(errno, "chmod '" + name + "'");
+  return fd;
+}
+
+Result<Unit> TakeRights(const UserInfo& user) {
+  if (CanSwitchUser() && user.uid != ::getuid()) {
+    if (Result<Unit> became = BecomeUser(user); !became) return became;
+  }
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return FailErrno(errno, "no_new_privs");
+  return Unit{};
+}
+
+// The logs of two lives are kept: that which runs and that before, which may have crashed.
+void PutLogsAside(const UniqueFd& logs) {
+  for (const std::string name : {"control.log", "server.log"})
+    ::renameat(logs.get(), name.c_str(), logs.get(), (name + ".old").c_str());
+}
+
+Result<Unit> MakeFolders(const MpsOrder& order, const UniqueFd& mine) {
+  const uid_t uid = order.seat.uid;
+  const gid_t gid = order.seat.gid;
+  const std::string name = MpsFolderName(order.seat.gpus);
+  Result<UniqueFd> pipes = OpenOwn(mine, name, uid, gid);
+  if (!pipes) return std::unexpected(pipes.error());
+  Result<UniqueFd> logs = OpenOwn(*pipes, "log", uid, gid);
+  if (!logs) return std::unexpected(logs.error());
+  if (order.argv.back() == "-d") PutLogsAside(*logs);
+  return Unit{};
+}
+
+std::vector<std::string> Environment(const MpsOrder& order, const UserInfo& user) {
+  std::map<std::string, std::string> environment = order.environment;
+  environment["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+  environment["HOME"] = user.home;
+  if (!user.name.empty()) environment["USER"] = environment["LOGNAME"] = user.name;
+  environment["CUDA_MPS_PIPE_DIRECTORY"] = MpsPipeDir(order.dir, order.seat);
+  environment["CUDA_MPS_LOG_DIRECTORY"] = MpsLogDir(order.dir, order.seat);
+  environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  environment["CUDA_VISIBLE_DEVICES"] = order.seat.gpus;
+  std::vector<std::string> block;
+  block.reserve(environment.size());
+  for (const auto& [name, value] : environment) block.push_back(name + "=" + value);
+  return block;
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+void ResetProcess() {
+  // carmad is protected from the kernel's memory killer; what it starts for users is not.
+  const UniqueFd fd(::open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC));
+  char text[16] = {};
+  if (fd && ::read(fd.get(), text, sizeof text - 1) > 0 && text[0] == '-')
+    (void)base::WriteAll(fd.get(), "0");
+  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::umask(077);
+  (void)!::chdir("/");
+}
+
+Result<Unit> Become(const MpsOrder& order) {
+  const uid_t uid = order.seat.uid;
+  if (!CanSwitchUser() && uid != ::getuid()) {
+    return Fail(ErrorCode::kDenied,
+                "carmad does not run as root and cannot serve user " + std::to_string(uid));
+  }
+  const Result<UserInfo> user = LookUpUser(uid, order.seat.gid);
+  if (!user) return std::unexpected(user.error());
+  const Result<UniqueFd> base = OpenBase(order.dir);
+  if (!base) return std::unexpected(base.error());
+  const Result<UniqueFd> mine = OpenOwn(*base, std::to_string(uid), uid, order.seat.gid);
+  if (!mine) return std::unexpected(mine.error());
+  ResetProcess();
+  if (Result<Unit> taken = TakeRights(*user); !taken) return taken;
+  if (Result<Unit> made = MakeFolders(order, *mine); !made) return made;
+  const std::vector<std::string> block = Environment(order, *user);
+  ::execve(order.argv.front().c_str(), Pointers(order.argv).data(), Pointers(block).data());
+  return FailErrno(errno, "cannot run " + order.argv.front());
+}
+
+}  // namespace
+
+std::vector<std::string> ToArguments(const MpsOrder& order) {
+  std::vector<std::string> arguments{order.dir, std::to_string(order.seat.uid),
+                                     std::to_string(order.seat.gid), order.seat.gpus};
+  for (const auto& [name, value] : order.environment) arguments.push_back(name + "=" + value);
+  arguments.emplace_back("--");
+  arguments.insert(arguments.end(), order.argv.begin(), order.argv.end());
+  return arguments;
+}
+
+Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments) {
+  const auto fail = [] {
+    return Fail(ErrorCode::kInvalid,
+                "expected DIR UID GID GPU [NAME=VALUE…] -- PROGRAM [ARGUMENT…], DIR and PROGRAM "
+                "absolute");
+  };
+  if (arguments.size() < 6) return fail();
+  constexpr std::int64_t kMaxId = 0xfffffffe;  // the one above means "leave it" to the kernel
+  const std::optional<std::int64_t> uid = base::ParseInt(arguments[1]);
+  const std::optional<std::int64_t> gid = base::ParseInt(arguments[2]);
+  if (!uid || !gid || *uid < 0 || *gid < 0 || *uid > kMaxId || *gid > kMaxId) return fail();
+  MpsOrder order;
+  order.dir = arguments[0];
+  order.seat = {static_cast<std::uint32_t>(*uid), static_cast<std::uint32_t>(*gid), arguments[3]};
+  std::size_t at = 4;
+  for (; at < arguments.size() && arguments[at] != "--"; ++at) {
+    const std::size_t equals = arguments[at].find('=');
+    if (equals == 0 || equals == std::string::npos) return fail();
+    order.environment[arguments[at].substr(0, equals)] = arguments[at].substr(equals + 1);
+  }
+  if (at + 1 >= arguments.size()) return fail();
+  order.argv.assign(arguments.begin() + static_cast<std::ptrdiff_t>(at) + 1, arguments.end());
+  if (!order.dir.starts_with('/') || !order.argv.front().starts_with('/')) return fail();
+  return order;
+}
+
+int RunMpsChild(const std::vector<std::string>& arguments) {
+  const Result<MpsOrder> order = ParseMpsArguments(arguments);
+  const Result<Unit> became = order ? Become(*order) : std::unexpected(order.error());
+  std::fprintf(stderr, "%s\n", base::Printable(became.error().message, 1000).c_str());
+  return kMpsChildFailed;
+}
+
+}  // namespace carma::task

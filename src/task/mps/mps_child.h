@@ -1,0 +1,36 @@
+// The step from carmad to NVIDIA's control program: a short-lived carma-shim with one thread makes
+// the folders, takes on the user's rights and becomes the program. All that runs as root of MPS is
+// here.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "task/mps/mps.h"
+
+namespace carma::task {
+
+struct MpsOrder {
+  std::string dir;  // collocation.mps_dir
+  MpsSeat seat;
+  std::map<std::string, std::string> environment;  // beyond what the program needs; from carmad
+  std::vector<std::string> argv;                   // argv[0]: absolute path
+};
+
+// Behind "carma-shim --mps".
+std::vector<std::string> ToArguments(const MpsOrder& order);
+// Errors: kInvalid.
+base::Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments);
+
+// Makes <dir>/<uid> (the user's, 0700) and with the user's rights what is below it, following no
+// link on the way. "-d" puts the logs of the daemon before aside. Then becomes the program: user
+// and groups of the seat, no new privileges, a session of its own, default signals, and an
+// environment of nothing but HOME, USER, LOGNAME, PATH, the MPS folders, the GPU and what the order
+// adds. Blocks while the user database does. Returns only on failure, with a line on stderr.
+int RunMpsChild(const std::vector<std::string>& arguments);
+
+inline constexpr int kMpsChildFailed = 3;
+
+}  // namespace carma::task

@@ -1,0 +1,393 @@
+#include "task/mps/mps_control.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <memory>
+#include <utility>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "task/mps/mps_child.h"
+#include "task/process/pidfd.h"
+#include "task/process/process_tree.h"
+
+namespace carma::task {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::UniqueFd;
+using base::Unit;
+using Deadline = MpsControl::Deadline;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kMaxAnswer = 256 << 10;
+constexpr std::size_t kMaxPidFile = 64;
+constexpr std::size_t kMaxProcessText = 16 << 20;
+constexpr int kLookAgainMs = 20;
+constexpr milliseconds kAfterKill{500};
+constexpr char kPidFile[] = "nvidia-cuda-mps-control.pid";
+
+int MsUntil(Deadline deadline) {
+  const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));
+}
+
+// carma-shim --mps as a child: its standard input holds `input`, its output and complaints come
+// back through one pipe.
+class Child {
+ public:
+  static Result<Child> Spawn(const std::string& shim, const std::vector<std::string>& arguments,
+                             const std::string& input);
+  Child(Child&& other) noexcept
+      : pid_(std::exchange(other.pid_, 0)),
+        pidfd_(std::move(other.pidfd_)),
+        output_(std::move(other.output_)) {}
+  // Nothing of it is left but, in the worst case, a process that even a kill does not end.
+  ~Child();
+
+  // Its output once it has ended, whoever holds the pipe open. Errors: kUnavailable: not in time.
+  Result<std::string> Finish(Deadline deadline);
+  int code() const { return code_; }
+
+ private:
+  Child(pid_t pid, UniqueFd output)
+      : pid_(pid), pidfd_(OpenPidfd(pid)), output_(std::move(output)) {}
+  void ReadOutput();
+  bool Reap();
+
+  pid_t pid_ = 0;
+  UniqueFd pidfd_, output_;
+  std::string text_;
+  int code_ = -1;
+};
+
+class SpawnPlan {
+ public:
+  SpawnPlan(int input, int output) {
+    ::posix_spawnattr_init(&attributes_);
+    ::posix_spawn_file_actions_init(&files_);
+    sigset_t all, none;
+    ::sigfillset(&all);
+    ::sigemptyset(&none);
+    ::posix_spawnattr_setsigdefault(&attributes_, &all);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setflags(&attributes_,
+                               POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    ::posix_spawn_file_actions_adddup2(&files_, input, 0);
+    ::posix_spawn_file_actions_adddup2(&files_, output, 1);
+    ::posix_spawn_file_actions_adddup2(&files_, output, 2);
+    ::posix_spawn_file_actions_addclosefrom_np(&files_, 3);
+  }
+  ~SpawnPlan() {
+    ::posix_spawnattr_destroy(&attributes_);
+    ::posix_spawn_file_actions_destroy(&files_);
+  }
+  SpawnPlan(const SpawnPlan&) = delete;
+  SpawnPlan& operator=(const SpawnPlan&) = delete;
+  const posix_spawnattr_t* attributes() const { return &attributes_; }
+  const posix_spawn_file_actions_t* files() const { return &files_; }
+
+ private:
+  posix_spawnattr_t attributes_;
+  posix_spawn_file_actions_t files_;
+};
+
+// Numbers above 2: dup2 of the plan must not meet its own target.
+Result<std::pair<UniqueFd, UniqueFd>> Pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return base::FailErrno(errno, "pipe");
+  std::pair<UniqueFd, UniqueFd> pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+  for (UniqueFd* end : {&pipe.first, &pipe.second}) {
+    if (end->get() <= 2) end->reset(::fcntl(end->get(), F_DUPFD_CLOEXEC, 3));
+    if (!*end) return base::FailErrno(errno, "pipe");
+  }
+  return pipe;
+}
+
+Result<Child> Child::Spawn(const std::string& shim, const std::vector<std::string>& arguments,
+                           const std::string& input) {
+  Result<std::pair<UniqueFd, UniqueFd>> in = Pipe();
+  Result<std::pair<UniqueFd, UniqueFd>> out = Pipe();
+  if (!in) return std::unexpected(in.error());
+  if (!out) return std::unexpected(out.error());
+  // A command is far smaller than a pipe: it is written before anybody reads.
+  if (Result<Unit> written = base::WriteAll(in->second.get(), input); !written)
+    return std::unexpected(written.error());
+  in->second.reset();
+  std::vector<std::string> texts{shim, "--mps"};
+  texts.insert(texts.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  argv.reserve(texts.size() + 1);
+  for (std::string& text : texts) argv.push_back(text.data());
+  argv.push_back(nullptr);
+  char path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
+  char* const block[] = {path, nullptr};
+  const SpawnPlan plan(in->first.get(), out->second.get());
+  pid_t pid = 0;
+  const int error =
+      ::posix_spawn(&pid, shim.c_str(), plan.files(), plan.attributes(), argv.data(), block);
+  if (error != 0) return base::FailErrno(error, "cannot start " + shim);
+  ::fcntl(out->first.get(), F_SETFL, O_NONBLOCK);
+  return Child(pid, std::move(out->first));
+}
+
+Child::~Child() {
+  if (pid_ == 0) return;
+  ::kill(-pid_, SIGKILL);  // its session: what it started without leaving it
+  ::kill(pid_, SIGKILL);
+  pollfd ended{pidfd_.get(), POLLIN, 0};
+  if (pidfd_) ::poll(&ended, 1, static_cast<int>(kAfterKill.count()));
+  (void)Reap();
+}
+
+bool Child::Reap() {
+  siginfo_t info{};
+  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG) != 0) {
+    pid_ = 0;  // not ours to wait for any more, nor to be ended: the number may be somebody else's
+    return true;
+  }
+  if (info.si_pid == 0) return false;
+  code_ = info.si_code == CLD_EXITED ? info.si_status : -1;
+  pid_ = 0;
+  return true;
+}
+
+void Child::ReadOutput() {
+  char buffer[4096];
+  ssize_t n = 0;
+  while (text_.size() < kMaxAnswer && (n = ::read(output_.get(), buffer, sizeof buffer)) > 0)
+    text_.append(buffer, static_cast<std::size_t>(n));
+  if (n == 0) output_.reset();
+}
+
+Result<std::string> Child::Finish(Deadline deadline) {
+  while (true) {
+    if (output_) ReadOutput();
+    if (Reap()) {
+      if (output_) ReadOutput();
+      return std::move(text_);
+    }
+    const int left_ms = MsUntil(deadline);
+    if (left_ms == 0 || text_.size() >= kMaxAnswer) {
+      return Fail(ErrorCode::kUnavailable, "the MPS control program gave no answer in time");
+    }
+    pollfd entries[2] = {{pidfd_.get(), POLLIN, 0}, {output_.get(), POLLIN, 0}};
+    // Without a pidfd (no descriptor left) only looking again helps.
+    ::poll(entries, 2, pidfd_ ? left_ms : std::min(left_ms, kLookAgainMs));
+  }
+}
+
+Result<std::string> FindProgram(const std::string& name) {
+  if (name.starts_with('/')) {
+    if (::access(name.c_str(), X_OK) == 0) return name;
+    return Fail(ErrorCode::kNotFound, "there is no program " + name + " (collocation.mps_control)");
+  }
+  const std::string path = base::GetEnv("PATH", "/usr/local/bin:/usr/bin:/bin");
+  for (const std::string_view folder : base::Split(path, ':')) {
+    std::string program = std::string(folder) + "/" + name;
+    if (folder.starts_with('/') && ::access(program.c_str(), X_OK) == 0) return program;
+  }
+  return Fail(ErrorCode::kNotFound,
+              "there is no program '" + name + "' in " + path + " (collocation.mps_control)");
+}
+
+std::string LastWords(std::string_view text, int code) {
+  for (const std::string_view line : base::Split(text, '\n')) {
+    if (!base::Trim(line).empty()) return base::Printable(base::Trim(line));
+  }
+  if (code < 0) return "it was killed";
+  return "it ended with exit code " + std::to_string(code) + " and said nothing";
+}
+
+std::string_view BaseName(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+// Follows no link: the folder is the user's, who may put anything there.
+std::optional<pid_t> ReadPidFile(const std::string& pipe_dir) {
+  const UniqueFd fd(::open((pipe_dir + "/" + kPidFile).c_str(),
+                           O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  struct stat st {};
+  if (!fd || ::fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode)) return std::nullopt;
+  const Result<std::string> text = base::ReadAll(fd.get(), kMaxPidFile);
+  const std::optional<std::int64_t> pid =
+      text ? base::ParseInt(base::Trim(text->substr(0, text->find('\n')))) : std::nullopt;
+  if (!pid || *pid <= 1 || *pid > (1 << 30)) return std::nullopt;
+  return static_cast<pid_t>(*pid);
+}
+
+bool Serves(pid_t pid, const std::string& pipe_dir, std::string_view program) {
+  const std::string folder = "/proc/" + std::to_string(pid);
+  if (const auto variables = base::ReadFile(folder + "/environ", kMaxProcessText)) {
+    const std::vector<std::string_view> each = base::Split(*variables, '\0');
+    return std::find(each.begin(), each.end(), "CUDA_MPS_PIPE_DIRECTORY=" + pipe_dir) != each.end();
+  }
+  // Some containers keep even root from reading that.
+  const std::string line = base::ReadFile(folder + "/cmdline", kMaxProcessText).value_or("");
+  return BaseName(line.substr(0, line.find('\0'))) == BaseName(program);
+}
+
+bool IsOf(pid_t pid, uid_t uid) {
+  struct stat st {};
+  return ::stat(("/proc/" + std::to_string(pid)).c_str(), &st) == 0 && st.st_uid == uid;
+}
+
+// Waits until those are gone, whoever is to reap them. False: not in time.
+bool AwaitEnds(const std::vector<base::ProcessId>& processes, Deadline deadline) {
+  for (const base::ProcessId& process : processes) {
+    const UniqueFd fd = OpenPidfd(process.pid);
+    pollfd ended{fd.get(), POLLIN, 0};
+    while (base::Alive(process)) {
+      const int left_ms = MsUntil(deadline);
+      if (left_ms == 0) return false;
+      ::poll(&ended, fd ? 1 : 0, fd ? left_ms : kLookAgainMs);
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<base::ProcessId> MpsControl::Daemon() const {
+  const std::string pipe_dir = MpsPipeDir(setup_.dir, seat_);
+  const std::optional<pid_t> pid = ReadPidFile(pipe_dir);
+  if (!pid || !IsOf(*pid, seat_.uid) || !Serves(*pid, pipe_dir, setup_.program))
+    return std::nullopt;
+  const std::optional<base::ProcessStat> stat = base::ReadProcessStat(*pid);
+  if (!stat || stat->state == 'Z' || stat->state == 'X') return std::nullopt;
+  return stat->id;
+}
+
+Result<std::string> MpsControl::Run(const std::vector<std::string>& arguments,
+                                    const std::string& input, Deadline deadline) const {
+  const Result<std::string> program = FindProgram(setup_.program);
+  if (!program) return std::unexpected(program.error());
+  MpsOrder order{setup_.dir, seat_, setup_.environment, {*program}};
+  order.argv.insert(order.argv.end(), arguments.begin(), arguments.end());
+  Result<Child> child = Child::Spawn(setup_.shim_path, ToArguments(order), input);
+  if (!child) return std::unexpected(child.error());
+  Result<std::string> answer = child->Finish(deadline);
+  if (!answer || child->code() == 0) return answer;
+  return Fail(ErrorCode::kUnavailable,
+              "the MPS control program failed: " + LastWords(*answer, child->code()));
+}
+
+Result<std::string> MpsControl::Ask(const std::string& command, Deadline deadline) const {
+  return Run({}, command + "\n", deadline);
+}
+
+Result<Unit> MpsControl::Start(Deadline deadline) const {
+  const Result<std::string> said = Run({"-d"}, "", deadline);
+  if (!said) return std::unexpected(said.error());
+  while (!Daemon()) {
+    if (MsUntil(deadline) == 0)
+      return Fail(ErrorCode::kUnavailable, "the MPS control daemon did not come up");
+    ::poll(nullptr, 0, kLookAgainMs);
+  }
+  return Unit{};
+}
+
+Result<std::optional<MpsServer>> MpsControl::Look(Deadline deadline) const {
+  if (!Daemon()) return std::nullopt;
+  const Result<std::string> listed = Ask("get_server_list", deadline);
+  if (!listed) return std::unexpected(listed.error());
+  const Result<std::vector<pid_t>> pids = ParseMpsPids(*listed);
+  if (!pids) return base::Wrap(pids.error(), "the MPS control daemon's list of servers");
+  for (const pid_t pid : *pids) {
+    const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
+    if (!stat || stat->state == 'Z') continue;
+    const Result<std::string> state = Ask("get_server_status " + std::to_string(pid), deadline);
+    if (!state) return std::unexpected(state.error());
+    return MpsServer{stat->id, ParseMpsServerState(*state)};
+  }
+  return std::nullopt;
+}
+
+Result<MpsServer> MpsControl::Ready(Deadline deadline) const {
+  if (!Daemon()) {
+    if (Result<Unit> started = Start(deadline); !started) return std::unexpected(started.error());
+  }
+  for (bool asked = false; true; asked = true) {
+    const Result<std::optional<MpsServer>> server = Look(deadline);
+    if (!server) return std::unexpected(server.error());
+    if (*server && (*server)->state == MpsServerState::kFault) {
+      return Fail(ErrorCode::kUnavailable,
+                  "the MPS server is in a faulted state until those that were hit have ended");
+    }
+    if (*server && (*server)->state != MpsServerState::kStarting) return **server;
+    // Otherwise the first client would wait for it, or go without it in silence.
+    if (!*server && !asked) {
+      const Result<std::string> said =
+          Ask("start_server -uid " + std::to_string(seat_.uid), deadline);
+      if (!said) return std::unexpected(said.error());
+    }
+    if (MsUntil(deadline) == 0)
+      return Fail(ErrorCode::kUnavailable, "the MPS server did not start in time");
+    if (asked) ::poll(nullptr, 0, kLookAgainMs);
+  }
+}
+
+Result<std::vector<pid_t>> MpsControl::Clients(const MpsServer& server, Deadline deadline) const {
+  const Result<std::string> listed =
+      Ask("get_client_list " + std::to_string(server.process.pid), deadline);
+  if (!listed) return std::unexpected(listed.error());
+  Result<std::vector<pid_t>> pids = ParseMpsPids(*listed);
+  if (!pids) return base::Wrap(pids.error(), "the MPS control daemon's list of clients");
+  return pids;
+}
+
+Result<Unit> MpsControl::TerminateClient(const MpsServer& server, pid_t client,
+                                         Deadline deadline) const {
+  const Result<std::string> said =
+      Ask("terminate_client " + std::to_string(server.process.pid) + " " + std::to_string(client),
+          deadline);
+  if (!said) return std::unexpected(said.error());
+  return Unit{};
+}
+
+void MpsControl::Quit(Deadline deadline) const {
+  const std::optional<base::ProcessId> daemon = Daemon();
+  if (!daemon) return;
+  std::vector<base::ProcessId> processes{*daemon};
+  for (const base::ProcessStat& each : Descendants(daemon->pid)) {
+    if (IsOf(each.id.pid, seat_.uid)) processes.push_back(each.id);
+  }
+  if (Ask("quit -t 1", deadline) && AwaitEnds(processes, deadline)) return;
+  for (const base::ProcessId& process : processes) {
+    const UniqueFd fd = OpenPidfd(process.pid);
+    if (fd && base::Alive(process)) SendSignal(fd, SIGKILL);
+  }
+  (void)AwaitEnds(processes, Clock::now() + kAfterKill);
+}
+
+std::vector<MpsSeat> FindMpsSeats(const MpsSetup& setup, const std::vector<std::string>& gpus) {
+  std::vector<MpsSeat> seats;
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(setup.dir.c_str()), ::closedir);
+  while (const dirent* entry = dir == nullptr ? nullptr : ::readdir(dir.get())) {
+    const std::optional<std::int64_t> uid = base::ParseInt(entry->d_name);
+    struct stat st {};
+    const bool folder = uid && *uid >= 0 && *uid < 0xffffffff &&
+                        ::fstatat(::dirfd(dir.get()), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!folder || !S_ISDIR(st.st_mode) || st.st_uid != static_cast<uid_t>(*uid)) continue;
+    for (const std::string& each : gpus) {
+      const MpsSeat seat{st.st_uid, st.st_gid, each};
+      if (MpsControl(setup, seat).Daemon()) seats.push_back(seat);
+    }
+  }
+  return seats;
+}
+
+}  // namespace carma::task

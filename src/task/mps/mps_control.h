@@ -1,0 +1,71 @@
+// Talks with the control daemon of one seat through NVIDIA's control program. Everything blocks, at
+// most until a deadline: for workers, never for the loop.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/process_id.h"
+#include "base/result.h"
+#include "task/mps/mps.h"
+
+namespace carma::task {
+
+struct MpsSetup {
+  std::string shim_path;  // carma-shim: takes on the user's rights
+  std::string program;    // collocation.mps_control: in $PATH, or an absolute path
+  std::string dir;        // collocation.mps_dir
+  std::map<std::string, std::string> environment;  // of the control daemon, beyond its own
+};
+
+// What a look at a seat found.
+struct MpsServer {
+  base::ProcessId process;
+  MpsServerState state = MpsServerState::kUnknown;
+};
+
+class MpsControl {
+ public:
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  MpsControl(MpsSetup setup, MpsSeat seat) : setup_(std::move(setup)), seat_(std::move(seat)) {}
+
+  // The control daemon that serves the seat's folder: the process that its pid file names, if it is
+  // one of that user's that was told this folder. Does not ask it anything.
+  std::optional<base::ProcessId> Daemon() const;
+
+  // Starts daemon and server if they do not run, and waits until the server takes clients. Errors,
+  // each a sentence: kNotFound (no such program), kUnavailable (refused, did not answer in time,
+  // the server is in a faulted state), kDenied, kIo.
+  base::Result<MpsServer> Ready(Deadline deadline) const;
+  // Empty: no server runs, or no daemon that could have one. Errors: kUnavailable.
+  base::Result<std::optional<MpsServer>> Look(Deadline deadline) const;
+  base::Result<std::vector<pid_t>> Clients(const MpsServer& server, Deadline deadline) const;
+  // The client's context on the GPU is ended in order; the process lives on and is told (error
+  // 810).
+  base::Result<base::Unit> TerminateClient(const MpsServer& server, pid_t client,
+                                           Deadline deadline) const;
+  // Daemon and server end; whatever does not until then is killed. For a seat without clients.
+  void Quit(Deadline deadline) const;
+
+  const MpsSeat& seat() const { return seat_; }
+
+ private:
+  base::Result<base::Unit> Start(Deadline deadline) const;
+  // One command; its answer. Errors: kUnavailable.
+  base::Result<std::string> Ask(const std::string& command, Deadline deadline) const;
+  base::Result<std::string> Run(const std::vector<std::string>& arguments, const std::string& input,
+                                Deadline deadline) const;
+
+  MpsSetup setup_;
+  MpsSeat seat_;
+};
+
+// Seats below `dir` whose control daemons run, left there by an earlier carmad. Only those of the
+// GPUs named, each as MpsSeat::gpus.
+std::vector<MpsSeat> FindMpsSeats(const MpsSetup& setup, const std::vector<std::string>& gpus);
+
+}  // namespace carma::task

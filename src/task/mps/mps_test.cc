@@ -1,0 +1,230 @@
+#include "task/mps/mps.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <pwd.h>
+#include <sys/stat.h>
+
+#include "task/mps/fake_mps_test.h"
+#include "task/mps/mps_child.h"
+#include "task/mps/mps_control.h"
+#include "task/process/pidfd.h"
+
+namespace carma::task {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+constexpr auto kPatience = std::chrono::seconds(20);
+
+MpsControl::Deadline Soon(std::chrono::milliseconds span = kPatience) {
+  return std::chrono::steady_clock::now() + span;
+}
+
+// ---- values ----
+
+TEST(MpsFolders, AreShortEnoughForASocket) {
+  const std::string dir(60, 'd');  // the longest that the configuration takes
+  const MpsSeat seat{4'294'967'294, 1, "MIG-8f3a91c2-aaaa-bbbb-cccc-dddddddddddd"};
+  EXPECT_LE((MpsPipeDir(dir, seat) + "/control_privileged").size(), 107U);
+  EXPECT_EQ(MpsPipeDir("/run/carma/mps", {1000, 1000, "GPU-8f3a91c2-0000-1111-2222-333344445555"}),
+            "/run/carma/mps/1000/333344445555");
+  EXPECT_EQ(MpsPipeDir("/m", {1000, 1000, "GPU-1-0000,GPU-8f3a91c2-0000-1111-2222-333344445555"}),
+            "/m/1000/333344445555-2");
+  EXPECT_EQ(MpsFolderName("GPU-../../x"), "GPUx") << "never a path";
+  EXPECT_EQ(MpsFolderName("../.."), "gpu");
+}
+
+TEST(MpsEnvironment, SaysTheFoldersAndOnlyTheLimitsThatThereAre) {
+  const MpsSeat seat{1000, 1000, "GPU-0"};
+  core::Sharing sharing{.method = core::SharingMethod::kMps};
+  EXPECT_THAT(MpsClientEnvironment("/m", seat, sharing),
+              UnorderedElementsAre(Pair("CUDA_MPS_PIPE_DIRECTORY", "/m/1000/GPU0"),
+                                   Pair("CUDA_MPS_LOG_DIRECTORY", "/m/1000/GPU0/log")));
+  sharing.memory_limit_mib = 6'144;
+  sharing.thread_percent = 30;
+  const auto environment = MpsClientEnvironment("/m", seat, sharing);
+  EXPECT_EQ(environment.at("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), "0=6144M");
+  EXPECT_EQ(environment.at("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "30");
+  EXPECT_EQ(MpsClientEnvironment("/m", {1000, 1000, "GPU-0,GPU-1"}, sharing)
+                .at("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"),
+            "0=6144M,1=6144M")
+      << "by the server's numbers, whichever GPU it gets";
+  EXPECT_THAT(WithoutMpsEnvironment(), ElementsAre(Pair("CUDA_MPS_PIPE_DIRECTORY", "/dev/null")));
+}
+
+TEST(MpsAnswers, AreListsOfProcessesOrAnError) {
+  EXPECT_THAT(ParseMpsPids("").value(), ElementsAre());
+  EXPECT_THAT(ParseMpsPids("4711\n\n 4712 \n").value(), ElementsAre(4711, 4712));
+  for (const char* text : {"none", "4711 4712", "-1", "0", "99999999999", "Unknown command"})
+    EXPECT_FALSE(ParseMpsPids(text)) << text;
+  std::string many;
+  for (int i = 0; i < 5'000; ++i) many += "1\n";
+  EXPECT_FALSE(ParseMpsPids(many));
+  EXPECT_EQ(ParseMpsServerState("ACTIVE\n"), MpsServerState::kActive);
+  EXPECT_EQ(ParseMpsServerState("INITIALIZING"), MpsServerState::kStarting);
+  EXPECT_EQ(ParseMpsServerState("FAULT\n"), MpsServerState::kFault);
+  EXPECT_EQ(ParseMpsServerState("Unrecognized command"), MpsServerState::kUnknown);
+}
+
+TEST(MpsArguments, ComeBackAsTheyWent) {
+  const MpsOrder order{"/m", {1000, 100, "GPU-0"}, {{"A", "x=y"}}, {"/bin/control", "-d"}};
+  const auto back = ParseMpsArguments(ToArguments(order));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->dir, order.dir);
+  EXPECT_EQ(back->seat, order.seat);
+  EXPECT_EQ(back->environment, order.environment);
+  EXPECT_EQ(back->argv, order.argv);
+  for (const std::vector<std::string>& bad : {std::vector<std::string>{},
+                                              {"/m", "1000", "100", "GPU-0", "--"},
+                                              {"m", "1000", "100", "GPU-0", "--", "/c"},
+                                              {"/m", "x", "100", "GPU-0", "--", "/c"},
+                                              {"/m", "4294967295", "100", "GPU-0", "--", "/c"},
+                                              {"/m", "1000", "100", "GPU-0", "--", "control"},
+                                              {"/m", "1000", "100", "GPU-0", "word", "--", "/c"}})
+    EXPECT_FALSE(ParseMpsArguments(bad));
+}
+
+// ---- the control program ----
+
+class MpsControlTest : public ::testing::Test {
+ protected:
+  MpsControl Control() const { return {fake_.setup, fake_.seat}; }
+  FakeMps fake_;
+};
+
+TEST_F(MpsControlTest, StartsDaemonAndServerOnceAndEndsThem) {
+  const MpsControl control = Control();
+  EXPECT_FALSE(control.Daemon());
+  EXPECT_FALSE(control.Look(Soon()).value());
+  const auto server = control.Ready(Soon());
+  ASSERT_TRUE(server) << server.error().message;
+  EXPECT_EQ(server->state, MpsServerState::kActive);
+  const auto daemon = control.Daemon();
+  ASSERT_TRUE(daemon);
+  EXPECT_EQ(control.Ready(Soon())->process, server->process);
+  EXPECT_EQ(*control.Daemon(), *daemon);
+  EXPECT_THAT(FindMpsSeats(fake_.setup, {"GPU-other", fake_.seat.gpus}), ElementsAre(fake_.seat));
+  control.Quit(Soon());
+  EXPECT_FALSE(control.Daemon());
+  EXPECT_FALSE(base::Alive(*daemon));
+  EXPECT_THAT(FindMpsSeats(fake_.setup, {fake_.seat.gpus}), ElementsAre());
+}
+
+TEST_F(MpsControlTest, TheDaemonGetsNothingOfOurEnvironment) {
+  ::setenv("CARMA_TEST_SECRET", "1", 1);
+  ::setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "10", 1);
+  const auto server = Control().Ready(Soon());
+  ::unsetenv("CARMA_TEST_SECRET");
+  ::unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+  ASSERT_TRUE(server) << server.error().message;
+  const std::string variables = fake_.Read("/variables");
+  EXPECT_THAT(variables, Not(HasSubstr("CARMA_TEST_SECRET")));
+  EXPECT_THAT(variables, Not(HasSubstr("THREAD_PERCENTAGE")));
+  EXPECT_THAT(variables, HasSubstr("CUDA_VISIBLE_DEVICES=" + fake_.seat.gpus + "\n"));
+  EXPECT_THAT(variables, HasSubstr("CUDA_MPS_PIPE_DIRECTORY=" + fake_.Pipes() + "\n"));
+  EXPECT_THAT(variables, HasSubstr("EXTRA=1\n"));
+  struct stat st {};
+  ASSERT_EQ(::stat(fake_.Pipes().c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 0777, 0700U);
+}
+
+TEST_F(MpsControlTest, EndsClients) {
+  const auto server = Control().Ready(Soon());
+  ASSERT_TRUE(server);
+  fake_.Write("/clients", "4711\n4712\n");
+  EXPECT_THAT(Control().Clients(*server, Soon()).value(), ElementsAre(4711, 4712));
+  EXPECT_TRUE(Control().TerminateClient(*server, 4712, Soon()));
+  EXPECT_EQ(fake_.Read("/terminated"), std::to_string(server->process.pid) + " 4712\n");
+}
+
+TEST_F(MpsControlTest, WhateverItDoesThereIsASentence) {
+  MpsControl missing({fake_.setup.shim_path, "/no/such/control", fake_.setup.dir, {}}, fake_.seat);
+  EXPECT_THAT(missing.Ready(Soon()).error().message, HasSubstr("no program /no/such/control"));
+  MpsControl silent({fake_.setup.shim_path, "/bin/false", fake_.setup.dir, {}}, fake_.seat);
+  EXPECT_THAT(silent.Ready(Soon()).error().message, HasSubstr("exit code 1 and said nothing"));
+  fake_.Write("/refuse");
+  EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("no MPS on this device"));
+  fake_.Remove("/refuse");
+  fake_.Write("/no-server");
+  EXPECT_THAT(Control().Ready(Soon(std::chrono::milliseconds(300))).error().message,
+              HasSubstr("in time"));
+  fake_.Remove("/no-server");
+  ASSERT_TRUE(Control().Ready(Soon()));
+  fake_.Write("/status", "FAULT\n");
+  EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("faulted state"));
+  fake_.Write("/status", "what?\n");
+  EXPECT_TRUE(Control().Ready(Soon())) << "a driver too old to tell";
+}
+
+TEST_F(MpsControlTest, AHangingDaemonIsGivenUpAndKilledInTheEnd) {
+  ASSERT_TRUE(Control().Ready(Soon()));
+  const auto daemon = Control().Daemon();
+  fake_.Write("/hang");
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_THAT(Control().Ready(Soon(std::chrono::milliseconds(200))).error().message,
+              HasSubstr("no answer in time"));
+  Control().Quit(Soon(std::chrono::milliseconds(200)));
+  EXPECT_LT(std::chrono::steady_clock::now() - before, kPatience);
+  EXPECT_FALSE(base::Alive(*daemon));
+}
+
+TEST_F(MpsControlTest, APidFileOfSomethingElseIsNoDaemon) {
+  fake_.Write("/nvidia-cuda-mps-control.pid", std::to_string(::getpid()) + "\n");
+  EXPECT_FALSE(Control().Daemon()) << "a process that serves another folder";
+  fake_.Remove("/nvidia-cuda-mps-control.pid");
+  ASSERT_EQ(::symlink("/proc/1/stat", (fake_.Pipes() + "/nvidia-cuda-mps-control.pid").c_str()), 0);
+  EXPECT_FALSE(Control().Daemon());
+}
+
+TEST_F(MpsControlTest, FollowsNoLinkOfAUser) {
+  ASSERT_TRUE(base::MakeDirs(fake_.setup.dir + "/" + std::to_string(fake_.seat.uid), 0700));
+  ASSERT_TRUE(base::MakeDirs(fake_.root() + "/elsewhere", 0755));
+  ASSERT_EQ(::symlink((fake_.root() + "/elsewhere").c_str(), fake_.Pipes().c_str()), 0);
+  EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("cannot open the folder"));
+}
+
+TEST_F(MpsControlTest, AFolderThatOthersMayWriteToIsRefused) {
+  ASSERT_TRUE(base::MakeDirs(fake_.setup.dir, 0777));
+  ::chmod(fake_.setup.dir.c_str(), 0777);
+  EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("nobody else may write to it"));
+}
+
+// Only root may become somebody else.
+TEST_F(MpsControlTest, TheDaemonIsTheUsers) {
+  const passwd* nobody = ::getpwnam("nobody");
+  if (::getuid() != 0 || nobody == nullptr) GTEST_SKIP() << "needs root";
+  fake_.seat.uid = nobody->pw_uid;
+  fake_.seat.gid = nobody->pw_gid;
+  const auto server = Control().Ready(Soon());
+  ASSERT_TRUE(server) << server.error().message;
+  struct stat st {};
+  ASSERT_EQ(::stat(("/proc/" + std::to_string(server->process.pid)).c_str(), &st), 0);
+  EXPECT_EQ(st.st_uid, nobody->pw_uid);
+  ASSERT_EQ(::stat(fake_.Pipes().c_str(), &st), 0);
+  EXPECT_EQ(st.st_uid, nobody->pw_uid);
+  ASSERT_EQ(::stat(fake_.setup.dir.c_str(), &st), 0);
+  EXPECT_EQ(st.st_uid, 0U);
+  EXPECT_THAT(fake_.Read("/variables"), HasSubstr("HOME=" + std::string(nobody->pw_dir) + "\n"));
+  const base::UniqueFd pidfd = OpenPidfd(server->process.pid);
+  Control().Quit(Soon());
+  // The stand-in's server is no child of its daemon, so its end is not waited for.
+  pollfd ended{pidfd.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&ended, 1, 20'000), 1);
+}
+
+TEST(MpsChild, ServesOnlyItselfWithoutRoot) {
+  if (::getuid() == 0) GTEST_SKIP() << "needs an ordinary user";
+  FakeMps fake;
+  fake.seat.uid = 0;
+  const auto server = MpsControl(fake.setup, fake.seat).Ready(Soon());
+  EXPECT_THAT(server.error().message, HasSubstr("does not run as root"));
+}
+
+}  // namespace
+}  // namespace carma::task

@@ -1,0 +1,145 @@
+#include "task/process/cgroup.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace carma::task {
+namespace {
+
+using base::FailErrno;
+using base::Result;
+using base::UniqueFd;
+
+constexpr std::size_t kMaxTextBytes = 4 << 20;
+constexpr int kMaxNesting = 32;  // groups a task may make within its own
+
+bool WriteTo(const std::string& path, std::string_view text) {
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  return fd && base::WriteAll(fd.get(), text).has_value();
+}
+
+// The v2 tree's mount: (root within the tree, mount point). Empty texts: not mounted.
+std::pair<std::string, std::string> FindMount(std::string_view mountinfo) {
+  for (const std::string_view line : base::Split(mountinfo, '\n')) {
+    const std::size_t dash = line.find(" - ");
+    if (dash == std::string_view::npos || !line.substr(dash + 3).starts_with("cgroup2 ")) continue;
+    const std::vector<std::string_view> words = base::SplitWords(line.substr(0, dash));
+    if (words.size() >= 5) return {std::string(words[3]), std::string(words[4])};
+  }
+  return {};
+}
+
+std::optional<std::string> OwnPath(std::string_view self_cgroup) {
+  for (const std::string_view line : base::Split(self_cgroup, '\n')) {
+    if (line.starts_with("0::/")) return std::string(line.substr(3));
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> ReadOomKills(const std::string& group) {
+  const Result<std::string> text = base::ReadFile(group + "/memory.events", 4096);
+  if (!text) return std::nullopt;
+  for (const std::string_view line : base::Split(*text, '\n')) {
+    if (line.starts_with("oom_kill ")) return base::ParseInt(line.substr(9));
+  }
+  return std::nullopt;
+}
+
+bool RemoveNested(const std::string& path, int depth) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(path.c_str()), ::closedir);
+  if (dir == nullptr) return errno == ENOENT;
+  while (const dirent* entry = ::readdir(dir.get())) {
+    const std::string name = entry->d_name;
+    if (entry->d_type != DT_DIR || name == "." || name == ".." || depth == 0) continue;
+    RemoveNested(path + "/" + name, depth - 1);
+  }
+  return ::rmdir(path.c_str()) == 0 || errno == ENOENT;
+}
+
+}  // namespace
+
+CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mountinfo) {
+  CgroupBase base;
+  const auto [mount_root, mount_point] = FindMount(mountinfo);
+  const std::optional<std::string> own = OwnPath(self_cgroup);
+  if (mount_point.empty()) {
+    base.reason = "no cgroup v2 tree is mounted";
+  } else if (!own) {
+    base.reason = "this process is in no cgroup v2 group";
+  } else if (mount_root != "/" && !own->starts_with(mount_root)) {
+    base.reason = "our cgroup " + *own + " lies outside of the mounted " + mount_root;
+  } else {
+    base.root = mount_point;
+    base.path = mount_point + (mount_root == "/" ? *own : own->substr(mount_root.size()));
+    while (base.path.size() > 1 && base.path.ends_with('/')) base.path.pop_back();
+  }
+  return base;
+}
+
+CgroupBase IfWritable(CgroupBase base) {
+  if (base.path.empty()) return base;
+  // Moving a process needs the right to write at the common ancestor too.
+  for (const std::string& path : {base.path, base.path + "/cgroup.procs"}) {
+    if (::access(path.c_str(), W_OK) == 0) continue;
+    return {.reason = path + " is not ours to write (a service needs Delegate=yes)"};
+  }
+  return base;
+}
+
+CgroupBase FindCgroupBase() {
+  const Result<std::string> self = base::ReadFile("/proc/self/cgroup", kMaxTextBytes);
+  const Result<std::string> mounts = base::ReadFile("/proc/self/mountinfo", kMaxTextBytes);
+  if (!self || !mounts) return {.reason = "/proc does not tell our cgroup"};
+  return IfWritable(ParseCgroupPlace(*self, *mounts));
+}
+
+Result<TaskCgroup> TaskCgroup::Create(const std::string& base, const std::string& name) {
+  const std::string path = base + "/" + name;
+  // A left-over of the same name can only be an empty one of an earlier boot of a container.
+  if (::mkdir(path.c_str(), 0755) != 0 &&
+      !(errno == EEXIST && RemoveCgroup(path) && ::mkdir(path.c_str(), 0755) == 0)) {
+    return FailErrno(errno, path);
+  }
+  UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return FailErrno(errno, path);
+  return TaskCgroup(path, std::move(folder));
+}
+
+bool TaskCgroup::Enter(int folder_fd) {
+  const UniqueFd procs(::openat(folder_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC));
+  return procs && base::WriteAll(procs.get(), "0").has_value();
+}
+
+std::optional<std::int64_t> TaskCgroup::OomKills() const {
+  const std::optional<std::int64_t> own = ReadOomKills(path_);
+  return own ? own : ReadOomKills(path_.substr(0, path_.rfind('/')));
+}
+
+bool TaskCgroup::CountsOomKills() const {
+  return ReadOomKills(path_).has_value();
+}
+
+bool TaskCgroup::KillCgroup(const std::string& path) {
+  return WriteTo(path + "/cgroup.kill", "1");
+}
+
+bool TaskCgroup::RemoveCgroup(const std::string& path) {
+  return RemoveNested(path, kMaxNesting);
+}
+
+std::string CgroupName(std::uint64_t task, int attempt, pid_t shim) {
+  return "carma-" + std::to_string(task) + "-" + std::to_string(attempt) + "-" +
+         std::to_string(shim);
+}
+
+}  // namespace carma::task

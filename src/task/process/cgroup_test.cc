@@ -1,0 +1,92 @@
+#include "task/process/cgroup.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "base/file.h"
+
+namespace carma::task {
+namespace {
+
+TEST(Cgroup, ThePlaceFollowsFromTheKernelsTables) {
+  struct Case {
+    const char* name;
+    const char* self;
+    const char* mounts;
+    CgroupBase expect;
+  };
+  constexpr char kUnifiedOnly[] =
+      "24 1 0:22 / /proc rw - proc proc rw\n"
+      "30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n";
+  constexpr char kBoth[] =
+      "31 24 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+      "30 24 0:26 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+  constexpr char kContainer[] = "30 24 0:26 /docker/ab /sys/fs/cgroup ro - cgroup2 cgroup rw\n";
+  const Case cases[] = {
+      {"a service under systemd",
+       "0::/system.slice/carmad.service\n",
+       kUnifiedOnly,
+       {"/sys/fs/cgroup", "/sys/fs/cgroup/system.slice/carmad.service", ""}},
+      {"both versions mounted",
+       "4:memory:/x\n0::/\n",
+       kBoth,
+       {"/sys/fs/cgroup/unified", "/sys/fs/cgroup/unified", ""}},
+      {"a part of the tree mounted in a container",
+       "0::/docker/ab/sub\n",
+       kContainer,
+       {"/sys/fs/cgroup", "/sys/fs/cgroup/sub", ""}},
+      {"outside of the mounted part",
+       "0::/other\n",
+       kContainer,
+       {"", "", "our cgroup /other lies outside of the mounted /docker/ab"}},
+      {"version 1 only", "4:memory:/x\n", "", {"", "", "no cgroup v2 tree is mounted"}},
+      {"no line of ours",
+       "4:memory:/x\n",
+       kBoth,
+       {"", "", "this process is in no cgroup v2 group"}},
+  };
+  for (const Case& c : cases) EXPECT_EQ(ParseCgroupPlace(c.self, c.mounts), c.expect) << c.name;
+}
+
+TEST(Cgroup, APlaceThatIsNotOursIsNone) {
+  EXPECT_THAT(IfWritable({.root = "/sys/fs/cgroup", .path = "/proc/1/fdinfo"}).reason,
+              ::testing::HasSubstr("is not ours to write"));
+  const CgroupBase none{.reason = "no cgroup v2 tree is mounted"};
+  EXPECT_EQ(IfWritable(none), none);
+}
+
+TEST(Cgroup, KillReachesEveryMemberAndTheGroupGoes) {
+  const CgroupBase base = FindCgroupBase();
+  if (base.path.empty()) GTEST_SKIP() << base.reason;
+  base::Result<TaskCgroup> group = TaskCgroup::Create(base.path, CgroupName(1, 1, ::getpid()));
+  if (!group) GTEST_SKIP() << group.error().message;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!TaskCgroup::Enter(group->folder_fd())) ::_exit(1);
+    ::raise(SIGSTOP);
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  EXPECT_EQ(base::ReadFile(group->path() + "/cgroup.procs", 1000).value(),
+            std::to_string(child) + "\n");
+  EXPECT_FALSE(group->Remove()) << "a group with processes stays";
+  if (!group->Kill()) ::kill(child, SIGKILL);
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_TRUE(group->Remove());
+  EXPECT_FALSE(base::Exists(group->path()));
+}
+
+TEST(Cgroup, AFolderThatIsNoGroupIsRefused) {
+  EXPECT_FALSE(TaskCgroup::Create("/nonexistent", "x"));
+}
+
+}  // namespace
+}  // namespace carma::task

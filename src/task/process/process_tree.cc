@@ -1,0 +1,85 @@
+#include "task/process/process_tree.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace carma::task {
+namespace {
+
+constexpr std::size_t kMaxEnvironmentBytes = 16 << 20;
+
+std::vector<pid_t> AllProcesses() {
+  std::vector<pid_t> pids;
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir("/proc"), ::closedir);
+  if (dir == nullptr) return pids;
+  while (const dirent* entry = ::readdir(dir.get())) {
+    const std::optional<std::int64_t> pid = base::ParseInt(entry->d_name);
+    if (pid && *pid > 0) pids.push_back(static_cast<pid_t>(*pid));
+  }
+  return pids;
+}
+
+// Only processes of the task's user are at stake, whatever they claim about themselves.
+bool BelongsTo(pid_t pid, uid_t uid) {
+  struct stat st {};
+  return ::stat(("/proc/" + std::to_string(pid)).c_str(), &st) == 0 && st.st_uid == uid;
+}
+
+}  // namespace
+
+std::vector<base::ProcessStat> Descendants(pid_t root) {
+  std::multimap<pid_t, base::ProcessStat> by_parent;
+  for (const pid_t pid : AllProcesses()) {
+    std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
+    if (stat) by_parent.emplace(stat->parent, std::move(*stat));
+  }
+  std::vector<base::ProcessStat> found;
+  std::vector<pid_t> open = {root};
+  while (!open.empty()) {
+    const auto [first, last] = by_parent.equal_range(open.back());
+    open.pop_back();
+    for (auto child = first; child != last; ++child) {
+      open.push_back(child->second.id.pid);
+      if (child->second.state != 'Z') found.push_back(child->second);
+    }
+    by_parent.erase(first, last);  // a reused pid must not make us walk in a circle
+  }
+  return found;
+}
+
+std::vector<pid_t> ProcessesWithVariable(uid_t uid, const std::string& assignment) {
+  std::vector<pid_t> found;
+  for (const pid_t pid : AllProcesses()) {
+    if (!BelongsTo(pid, uid)) continue;
+    const base::Result<std::string> text =
+        base::ReadFile("/proc/" + std::to_string(pid) + "/environ", kMaxEnvironmentBytes);
+    if (!text) continue;
+    for (const std::string_view variable : base::Split(*text, '\0')) {
+      if (variable != assignment) continue;
+      found.push_back(pid);
+      break;
+    }
+  }
+  return found;
+}
+
+std::vector<pid_t> SessionMembers(uid_t uid, const base::ProcessId& leader) {
+  std::vector<pid_t> found;
+  const std::optional<base::ProcessStat> now = base::ReadProcessStat(leader.pid);
+  if (now && now->id != leader) return found;
+  for (const pid_t pid : AllProcesses()) {
+    const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
+    if (!stat || stat->session != leader.pid || stat->state == 'Z') continue;
+    if (BelongsTo(pid, uid)) found.push_back(pid);
+  }
+  return found;
+}
+
+}  // namespace carma::task

@@ -1,0 +1,90 @@
+#include "task/process/user.h"
+
+#include <grp.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace carma::task {
+namespace {
+
+using base::Result;
+using base::Unit;
+
+constexpr int kMaxGroups = 65'536;  // the kernel's NGROUPS_MAX
+
+std::vector<gid_t> GroupsOf(const std::string& name, gid_t gid) {
+  int count = 64;
+  std::vector<gid_t> groups(static_cast<std::size_t>(count));
+  while (::getgrouplist(name.c_str(), gid, groups.data(), &count) < 0 && count <= kMaxGroups) {
+    groups.resize(static_cast<std::size_t>(count));
+  }
+  groups.resize(static_cast<std::size_t>(std::min(count, kMaxGroups)));
+  return groups;
+}
+
+}  // namespace
+
+Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid) {
+  UserInfo user{.uid = uid, .gid = gid, .groups = {gid}};
+  std::vector<char> buffer(16'384);
+  passwd entry{};
+  passwd* found = nullptr;
+  int error = 0;
+  while ((error = ::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found)) == ERANGE &&
+         buffer.size() < (1U << 20)) {
+    buffer.resize(buffer.size() * 2);
+  }
+  // POSIX lets "no such user" come as any of these.
+  const bool unknown = error == ENOENT || error == ESRCH || error == EBADF || error == EPERM;
+  if (found == nullptr && error != 0 && !unknown) {
+    return base::Fail(base::ErrorCode::kUnavailable,
+                      "the user database cannot say who user " + std::to_string(uid) + " is");
+  }
+  if (found == nullptr) return user;
+  user.name = entry.pw_name;
+  if (entry.pw_dir != nullptr && *entry.pw_dir != '\0') user.home = entry.pw_dir;
+  if (entry.pw_shell != nullptr && *entry.pw_shell != '\0') user.shell = entry.pw_shell;
+  user.groups = GroupsOf(user.name, gid);
+  return user;
+}
+
+bool CanSwitchUser() {
+  return ::getuid() == 0;
+}
+
+Result<Unit> BecomeUser(const UserInfo& user) {
+  if (::setgroups(user.groups.size(), user.groups.data()) != 0) {
+    return base::FailErrno(errno, "setgroups");
+  }
+  if (::setresgid(user.gid, user.gid, user.gid) != 0) return base::FailErrno(errno, "setgid");
+  if (::setresuid(user.uid, user.uid, user.uid) != 0) return base::FailErrno(errno, "setuid");
+  return Unit{};
+}
+
+WornRights::WornRights(const UserInfo& user) : user_(user), own_gid_(::getegid()) {
+  const int count = ::getgroups(0, nullptr);
+  own_groups_.resize(static_cast<std::size_t>(std::max(count, 0)));
+  ::getgroups(static_cast<int>(own_groups_.size()), own_groups_.data());
+}
+
+bool WornRights::Wear() {
+  if (worn_ || !CanSwitchUser() || user_.uid == 0) return true;
+  worn_ = true;
+  const bool good = ::setgroups(user_.groups.size(), user_.groups.data()) == 0 &&
+                    ::setegid(user_.gid) == 0 && ::seteuid(user_.uid) == 0;
+  if (!good) TakeOff();
+  return good;
+}
+
+void WornRights::TakeOff() {
+  if (!worn_) return;
+  worn_ = false;
+  CARMA_CHECK(::seteuid(0) == 0, "our own user does not come back");
+  CARMA_CHECK(::setegid(own_gid_) == 0, "our own group does not come back");
+  CARMA_CHECK(::setgroups(own_groups_.size(), own_groups_.data()) == 0,
+              "our own groups do not come back");
+}
+
+}  // namespace carma::task

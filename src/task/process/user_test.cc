@@ -1,0 +1,73 @@
+#include "task/process/user.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "base/unique_fd.h"
+
+namespace carma::task {
+namespace {
+
+constexpr uid_t kNobody = 65'534;
+
+UserInfo Nobody() {
+  return {.uid = kNobody, .gid = kNobody, .groups = {kNobody}};
+}
+
+TEST(User, OurOwnUserIsKnownOrAtLeastNumbered) {
+  const base::Result<UserInfo> user = LookUpUser(::getuid(), ::getgid());
+  ASSERT_TRUE(user) << user.error().message;
+  EXPECT_EQ(user->uid, ::getuid());
+  EXPECT_FALSE(user->groups.empty());
+}
+
+TEST(User, AnUnknownNumberHasItsOneGroup) {
+  const base::Result<UserInfo> user = LookUpUser(3'999'999'999U, 3'999'999'998U);
+  ASSERT_TRUE(user) << user.error().message;
+  EXPECT_EQ(user->name, "");
+  EXPECT_EQ(user->groups, std::vector<gid_t>{3'999'999'998U});
+}
+
+TEST(User, WornRightsMakeTheUsersFilesAndCannotReadRoots) {
+  if (!CanSwitchUser()) GTEST_SKIP() << "needs root";
+  std::string dir = "/tmp/carma-user-XXXXXX";
+  ASSERT_NE(::mkdtemp(dir.data()), nullptr);
+  ASSERT_EQ(::chmod(dir.c_str(), 0777), 0);
+  const std::string secret = dir + "/secret", mine = dir + "/mine";
+  base::UniqueFd(::open(secret.c_str(), O_CREAT | O_WRONLY, 0600));
+  const UserInfo nobody = Nobody();
+  {
+    WornRights rights(nobody);
+    ASSERT_TRUE(rights.Wear());
+    EXPECT_FALSE(base::UniqueFd(::open(secret.c_str(), O_RDONLY)));
+    EXPECT_TRUE(base::UniqueFd(::open(mine.c_str(), O_CREAT | O_WRONLY, 0600)));
+  }
+  EXPECT_EQ(::geteuid(), 0U);
+  EXPECT_TRUE(base::UniqueFd(::open(secret.c_str(), O_RDONLY)));
+  struct stat st {};
+  ASSERT_EQ(::stat(mine.c_str(), &st), 0);
+  EXPECT_EQ(st.st_uid, kNobody);
+  EXPECT_EQ(st.st_gid, kNobody);
+}
+
+TEST(User, BecomingAUserHasNoWayBack) {
+  if (!CanSwitchUser()) GTEST_SKIP() << "needs root";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool became = BecomeUser(Nobody()).has_value();
+    const bool stuck = ::setuid(0) != 0 && ::setgid(0) != 0 && ::seteuid(0) != 0;
+    ::_exit(became && stuck && ::getgroups(0, nullptr) == 1 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace carma::task

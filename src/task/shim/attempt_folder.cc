@@ -1,0 +1,205 @@
+#include "task/shim/attempt_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <set>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "task/process/process_tree.h"
+#include "task/process/user.h"
+
+namespace carma::task {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::FailErrno;
+using base::Result;
+using base::UniqueFd;
+using base::Unit;
+
+constexpr int kKillRounds = 3;  // a process that is just forking may escape the first ones
+constexpr std::size_t kMaxLogBytes = 65'536;
+
+ShimOrder ToShimOrder(const LaunchOrder& order, const CgroupBase& cgroup) {
+  const TaskSpec& spec = order.spec;
+  ShimOrder shim;
+  shim.id = order.id;
+  shim.attempt = order.attempt;
+  shim.name = spec.name;
+  shim.uid = order.uid;
+  shim.gid = order.gid;
+  if (!spec.script) shim.command = spec.command;
+  shim.script_args = spec.script_args;
+  shim.workdir = spec.workdir;
+  shim.environment = spec.environment;
+  shim.extra_environment = order.extra_environment;
+  shim.conda_env = spec.conda_env;
+  shim.gpu_uuids = order.gpu_uuids;
+  shim.array_index = spec.array_index;
+  shim.stdout_path = spec.stdout_path;
+  shim.stderr_path = spec.stderr_path.empty() ? spec.stdout_path : spec.stderr_path;
+  shim.max_output_bytes = order.max_output_bytes;
+  shim.output_rotations = order.output_rotations;
+  shim.kill_grace = order.kill_grace;
+  shim.cgroup_base = cgroup.path;
+  shim.cgroup_root = cgroup.root;
+  return shim;
+}
+
+Result<Unit> WriteNew(const std::string& path, std::string_view text, mode_t mode, uid_t uid,
+                      gid_t gid) {
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return FailErrno(errno, path);
+  if (Result<Unit> written = base::WriteAll(fd.get(), text); !written) {
+    return base::Wrap(written.error(), path);
+  }
+  const bool own = uid == ::geteuid();
+  if ((!own && CanSwitchUser() && ::fchown(fd.get(), uid, gid) != 0) ||
+      ::fchmod(fd.get(), mode) != 0) {
+    return FailErrno(errno, path);
+  }
+  return Unit{};
+}
+
+// There is one. A file that cannot be read (empty after a power failure) tells of a dead owner.
+ShimOwner ReadOwner(const std::string& dir) {
+  const Result<std::string> text = base::ReadFile(dir + "/" + kOwnerFile, kMaxOwnerBytes);
+  const Result<ShimOwner> owner = text ? ParseShimOwner(*text) : std::unexpected(text.error());
+  return owner ? *owner : ShimOwner{};
+}
+
+// The shim's last complaint, to say why an attempt did not begin.
+std::string LastComplaint(const std::string& dir) {
+  const Result<std::string> text = base::ReadFile(dir + "/" + kShimLogFile, kMaxLogBytes);
+  const std::string_view log = text ? base::Trim(*text) : std::string_view();
+  const std::size_t line = log.rfind('\n');
+  return std::string(line == std::string_view::npos ? log : log.substr(line + 1));
+}
+
+std::set<pid_t> Leftovers(uid_t uid, const std::optional<ShimStarted>& started,
+                          const std::string& dir) {
+  std::set<pid_t> pids;
+  for (const pid_t pid : ProcessesWithVariable(uid, std::string(kAttemptVariable) + "=" + dir)) {
+    pids.insert(pid);
+  }
+  if (!started) return pids;
+  for (const pid_t pid : SessionMembers(uid, started->process)) pids.insert(pid);
+  return pids;
+}
+
+// A task without its shim can no longer be watched, and its next attempt must not meet it.
+// Returns the cgroup folder that could not be removed yet, or an empty text.
+std::string KillLeftovers(core::TaskId id, int attempt, const std::string& dir,
+                          const ShimOwner& owner, const std::optional<ShimStarted>& started) {
+  if (owner.boot_id != base::BootId()) return {};  // nothing outlives its boot
+  const Result<std::string> text = base::ReadFile(dir + "/" + kOrderFile, kMaxOrderBytes);
+  const Result<ShimOrder> order = text ? ParseShimOrder(*text) : std::unexpected(text.error());
+  if (!order) return {};
+  const std::string group =
+      order->cgroup_base.empty()
+          ? std::string()
+          : order->cgroup_base + "/" + CgroupName(core::Number(id), attempt, owner.process.pid);
+  if (!group.empty()) TaskCgroup::KillCgroup(group);
+  for (int round = 0; round < kKillRounds; ++round) {
+    const std::set<pid_t> pids = Leftovers(order->uid, started, dir);
+    for (const pid_t pid : pids) ::kill(pid, SIGKILL);
+    if (pids.empty()) break;
+  }
+  return group.empty() || TaskCgroup::RemoveCgroup(group) ? std::string() : group;
+}
+
+Outcome NeverBegan(std::string text) {
+  Outcome outcome;
+  outcome.kind = OutcomeKind::kNeverBegan;
+  outcome.text = std::move(text);
+  return outcome;
+}
+
+// Makes sure that no shim will run the attempt. Empty: somebody claimed it before us.
+std::optional<Outcome> Abandon(const std::string& dir) {
+  // Shims are started only after their folder is made.
+  if (!base::Exists(dir)) return NeverBegan("carmad ended before the task was started");
+  const std::string complaint = LastComplaint(dir);
+  const std::string text = complaint.empty() ? "its shim ended before it began" : complaint;
+  const Result<bool> claimed = ClaimAttempt(dir, /*abandon=*/true);
+  if (claimed && *claimed) return NeverBegan(text);
+  if (claimed) return std::nullopt;
+  // No room even for a claim. A shim reads its order after its claim, so without an order a later
+  // claim is harmless; an earlier one shows now.
+  ::unlink((dir + "/" + kOrderFile).c_str());
+  if (base::Exists(dir + "/" + kOwnerFile)) return std::nullopt;
+  return NeverBegan(text);
+}
+
+}  // namespace
+
+Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup) {
+  const std::string& dir = order.attempt_dir;
+  const Result<std::string> text = ToText(ToShimOrder(order, cgroup));
+  if (!text) return std::unexpected(text.error());
+  // As root: passable, not listable, so that the user's interpreter reaches its script.
+  const mode_t mode = CanSwitchUser() ? 0711 : 0700;
+  if (Result<Unit> made = base::MakeDirs(dir, mode); !made) return made;
+  if (base::Exists(dir + "/" + kOwnerFile)) {
+    return Fail(ErrorCode::kConflict, dir + ": this attempt was started before");
+  }
+  if (order.spec.script) {
+    const std::string path = dir + "/" + kScriptFile;
+    Result<Unit> written = WriteNew(path, *order.spec.script, 0500, order.uid, order.gid);
+    if (!written) return written;
+  }
+  return WriteNew(dir + "/" + kOrderFile, *text, 0600, ::geteuid(), ::getegid());
+}
+
+Outcome SettleAttempt(core::TaskId id, int attempt, const std::string& dir) {
+  Outcome outcome;
+  if (!base::Exists(dir + "/" + kOwnerFile)) {
+    if (std::optional<Outcome> abandoned = Abandon(dir)) return *abandoned;
+  }
+  const ShimOwner owner = ReadOwner(dir);
+  if (owner.abandoned) return NeverBegan("it was given up before it began");
+  // Alive is asked before the report: a shim that lives now and reports in between is found again
+  // by its end.
+  const bool lives = OwnerLives(owner);
+  outcome.shim = owner.process;
+  outcome.started = ReadStarted(dir);
+  const Result<std::string> text = base::ReadFile(dir + "/" + kExitFile, kReportReserveBytes);
+  Result<ShimReport> report = text ? ParseShimReport(*text) : std::unexpected(text.error());
+  if (report) {
+    outcome.kind = OutcomeKind::kReported;
+    outcome.report = std::move(*report);
+  } else if (lives) {
+    outcome.kind = OutcomeKind::kLives;
+  } else {
+    outcome.kind = OutcomeKind::kLost;
+    outcome.text = "its shim is gone and left no report: " + report.error().message;
+    outcome.leftover_group = KillLeftovers(id, attempt, dir, owner, outcome.started);
+  }
+  return outcome;
+}
+
+std::optional<ShimStarted> ReadStarted(const std::string& attempt_dir) {
+  const Result<std::string> text =
+      base::ReadFile(attempt_dir + "/" + kStartedFile, kStartedReserveBytes);
+  if (!text) return std::nullopt;
+  const Result<ShimStarted> started = ParseShimStarted(*text);
+  return started ? std::optional(*started) : std::nullopt;
+}
+
+Result<Unit> RemoveAttempt(const std::string& attempt_dir) {
+  std::error_code error;
+  std::filesystem::remove_all(attempt_dir, error);  // unlinks links, never follows them
+  if (error) return FailErrno(error.value(), attempt_dir);
+  ::rmdir(std::filesystem::path(attempt_dir).parent_path().c_str());  // fails while in use
+  return Unit{};
+}
+
+}  // namespace carma::task

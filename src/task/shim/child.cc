@@ -1,0 +1,202 @@
+#include "task/shim/child.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "task/process/cgroup.h"
+
+namespace carma::task {
+namespace {
+
+using base::UniqueFd;
+
+constexpr std::size_t kMaxAnswerBytes = 8192;
+// Enough for data loaders with many workers; select() of old programs minds only what they open.
+constexpr rlim_t kOpenFiles = 65'536;
+
+// The machine's passing trouble, as opposed to something wrong with the task.
+bool Passing(int error) {
+  return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE ||
+         error == ETXTBSY || error == EIO || error == EINTR || error == ESTALE;
+}
+
+LaunchError Failure(int error, const std::string& what) {
+  return {what + ": " + std::strerror(error), Passing(error)};
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+LaunchError ExecFailure(int error, const std::string& program) {
+  const std::string quoted = "'" + base::Printable(program) + "'";
+  if (error == ENOENT && base::Exists(program)) {
+    return {"cannot run " + quoted + ": the interpreter that it names does not exist", false};
+  }
+  if (error == ENOEXEC) {
+    return {"cannot run " + quoted + ": neither a program nor a script with a #! line", false};
+  }
+  if (error == E2BIG) {
+    return {"cannot run " + quoted + ": its arguments and environment are too large", false};
+  }
+  return Failure(error, "cannot run " + quoted);
+}
+
+// Returns only if no program could be run.
+LaunchError Exec(const ChildPlan& plan, const std::vector<std::string>& arguments) {
+  const std::vector<char*> argv = Pointers(arguments), block = Pointers(plan.block);
+  const std::string& name = arguments.front();
+  if (name.find('/') != std::string::npos) {
+    ::execve(name.c_str(), argv.data(), block.data());
+    return ExecFailure(errno, name);
+  }
+  std::optional<LaunchError> refused;
+  for (const std::string_view folder : base::Split(plan.search, ':')) {
+    const std::string program = folder.empty() ? name : std::string(folder) + "/" + name;
+    ::execve(program.c_str(), argv.data(), block.data());
+    const int error = errno;
+    const bool absent =
+        (error == ENOENT && !base::Exists(program)) || error == ENOTDIR || error == ELOOP;
+    if (absent) continue;
+    // As a shell does it: a file that may not be run is passed over, but remembered.
+    if (!refused) refused = ExecFailure(error, program);
+    if (error != EACCES) break;
+  }
+  if (refused) return *refused;
+  return {"command '" + base::Printable(name) + "' not found in PATH " +
+              base::Printable(plan.search, 1000),
+          false};
+}
+
+void ResetSignals() {
+  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+// The daemon's protection from the kernel's memory killer is not meant for its tasks.
+void GiveUpMemoryProtection() {
+  const UniqueFd fd(::open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC));
+  char text[16] = {};
+  if (fd && ::read(fd.get(), text, sizeof text - 1) > 0 && text[0] == '-') {
+    (void)base::WriteAll(fd.get(), "0");
+  }
+}
+
+// Every limit is the daemon's (its service sets them); only the soft limit of open files rises.
+void RaiseOpenFiles() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, kOpenFiles));
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+std::optional<LaunchError> ConnectStreams(const ChildPlan& plan) {
+  const int null = ::open("/dev/null", O_RDONLY);
+  const bool good = null >= 0 && ::dup2(null, 0) == 0 && ::dup2(plan.stdout_fd, 1) == 1 &&
+                    ::dup2(plan.stderr_fd, 2) == 2;
+  if (!good) return Failure(errno, "cannot connect the task's streams");
+  if (null > 2) ::close(null);
+  return std::nullopt;
+}
+
+std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
+  if (plan.user != nullptr) {
+    if (const base::Result<base::Unit> became = BecomeUser(*plan.user); !became) {
+      return LaunchError{
+          "cannot become user " + std::to_string(plan.user->uid) + ": " + became.error().message,
+          false};
+    }
+  }
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Failure(errno, "no_new_privs");
+  // After the change of user, which would clear it. A task whose shim is gone has no one to report
+  // its end, and a second start of it must not find the first one running.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != shim) ::_exit(1);
+  return std::nullopt;
+}
+
+LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
+  ::setsid();
+  GiveUpMemoryProtection();
+  RaiseOpenFiles();
+  ::umask(022);
+  if (std::optional<LaunchError> error = ConnectStreams(plan)) return *error;
+  if (std::optional<LaunchError> error = TakeRights(plan, shim)) return *error;
+  if (::chdir(plan.workdir.c_str()) != 0) {
+    return Failure(errno, "cannot enter the working directory '" + plan.workdir + "'");
+  }
+  std::vector<std::string> arguments = plan.argv;
+  if (plan.script_fd >= 0 && ::access(arguments[plan.script_argument].c_str(), R_OK) != 0) {
+    ::fcntl(plan.script_fd, F_SETFD, 0);
+    // Not /dev/fd: processes of the task that do not inherit the descriptor may open this one too.
+    arguments[plan.script_argument] =
+        "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(plan.script_fd);
+  }
+  ResetSignals();
+  return Exec(plan, arguments);
+}
+
+// fork(), into the plan's group. This process has one thread and its child only goes on to exec, so
+// that the C library's own bookkeeping in fork() is not missed.
+pid_t Fork(const ChildPlan& plan) {
+  if (plan.cgroup_fd >= 0) {
+    clone_args arguments{};
+    arguments.flags = CLONE_INTO_CGROUP;
+    arguments.exit_signal = SIGCHLD;
+    arguments.cgroup = static_cast<std::uint64_t>(plan.cgroup_fd);
+    const long child = ::syscall(SYS_clone3, &arguments, sizeof arguments);
+    if (child >= 0) return static_cast<pid_t>(child);
+  }
+  const pid_t child = ::fork();
+  // Before Linux 5.7, or where a sandbox forbids clone3.
+  if (child == 0 && plan.cgroup_fd >= 0) (void)TaskCgroup::Enter(plan.cgroup_fd);
+  return child;
+}
+
+}  // namespace
+
+std::expected<pid_t, LaunchError> StartChild(const ChildPlan& plan) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return std::unexpected(Failure(errno, "pipe"));
+  const UniqueFd answer(ends[0]);
+  UniqueFd child_end(ends[1]);
+  const pid_t shim = ::getpid();
+  const pid_t child = Fork(plan);
+  if (child < 0) return std::unexpected(Failure(errno, "fork"));
+  if (child == 0) {
+    const LaunchError error = RunChild(plan, shim);
+    (void)base::WriteAll(child_end.get(), (error.retryable ? "R" : "-") + error.text);
+    ::_exit(127);
+  }
+  child_end.reset();
+  // The end of the stream is the sign of success: exec has closed the child's end.
+  const base::Result<std::string> text = base::ReadAll(answer.get(), kMaxAnswerBytes);
+  if (text && text->empty()) return child;
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  if (!text) return std::unexpected(LaunchError{text.error().message, true});
+  return std::unexpected(LaunchError{text->substr(1), text->front() == 'R'});
+}
+
+}  // namespace carma::task

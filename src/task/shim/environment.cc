@@ -1,0 +1,145 @@
+#include "task/shim/environment.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace carma::task {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
+constexpr std::size_t kMaxShebangBytes = 4096;
+
+std::string Lookup(const Environment& environment, const std::string& name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? std::string() : found->second;
+}
+
+// Folder of the installation whose program this is: /opt/conda for /opt/conda/bin/conda.
+std::string RootOfProgram(const std::string& program) {
+  const std::size_t bin = program.rfind("/bin/");
+  const std::size_t condabin = program.rfind("/condabin/");
+  const std::size_t cut = bin != std::string::npos ? bin : condabin;
+  return cut == std::string::npos ? std::string() : program.substr(0, cut);
+}
+
+std::vector<std::string> CondaRoots(const Environment& environment, const std::string& home) {
+  std::vector<std::string> roots = {Lookup(environment, "CONDA_ROOT"),
+                                    Lookup(environment, "MAMBA_ROOT_PREFIX"),
+                                    RootOfProgram(Lookup(environment, "CONDA_EXE"))};
+  for (const char* folder :
+       {"/.conda", "/miniconda3", "/anaconda3", "/miniforge3", "/mambaforge"}) {
+    roots.push_back(home + folder);
+  }
+  roots.emplace_back("/opt/conda");
+  std::erase_if(roots, [](const std::string& root) { return !root.starts_with('/'); });
+  return roots;
+}
+
+std::vector<std::string> CondaPlaces(const std::string& name, const Environment& environment,
+                                     const std::string& home) {
+  std::vector<std::string> places;
+  const auto add = [&places](const std::string& place) {
+    if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(place);
+  };
+  for (const char* variable : {"CONDA_ENVS_PATH", "CONDA_ENVS_DIRS"}) {
+    const std::string folders = Lookup(environment, variable);
+    for (const std::string_view folder : base::Split(folders, ':')) {
+      if (folder.starts_with('/')) add(std::string(folder) + "/" + name);
+    }
+  }
+  for (const std::string& root : CondaRoots(environment, home)) {
+    add(name == "base" ? root : root + "/envs/" + name);
+  }
+  return places;
+}
+
+void ApplyConda(const CondaEnv& conda, Environment& environment) {
+  environment["PATH"] = conda.prefix + "/bin:" + environment["PATH"];
+  environment["CONDA_PREFIX"] = conda.prefix;
+  environment["CONDA_DEFAULT_ENV"] = conda.name;
+  environment["CONDA_SHLVL"] = "1";
+}
+
+}  // namespace
+
+Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment& environment,
+                              const std::string& home,
+                              const std::function<bool(const std::string&)>& is_folder) {
+  std::vector<std::string> places;
+  if (name_or_path.starts_with('/')) {
+    places.push_back(name_or_path);
+  } else if (name_or_path.empty() || name_or_path.find('/') != std::string::npos ||
+             name_or_path == "." || name_or_path == "..") {
+    return Fail(ErrorCode::kInvalid, "conda environment '" + base::Printable(name_or_path) +
+                                         "': expected a name or an absolute path");
+  } else {
+    places = CondaPlaces(name_or_path, environment, home);
+  }
+  for (std::string place : places) {
+    while (place.size() > 1 && place.ends_with('/')) place.pop_back();
+    if (is_folder(place + "/bin")) return CondaEnv{place, name_or_path};
+  }
+  return Fail(ErrorCode::kNotFound, "conda environment '" + base::Printable(name_or_path) +
+                                        "' not found; searched " + base::Join(places, ", "));
+}
+
+Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const CondaEnv* conda,
+                            const std::string& attempt_dir) {
+  Environment environment = order.environment;
+  // insert() leaves what the submitter has set.
+  environment.insert({{"HOME", user.home}, {"SHELL", user.shell}, {"PATH", kDefaultPath}});
+  if (!user.name.empty()) environment.insert({{"USER", user.name}, {"LOGNAME", user.name}});
+  if (conda != nullptr) ApplyConda(*conda, environment);
+  environment["PWD"] = order.workdir;
+  environment.erase("OLDPWD");
+  environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  environment["CUDA_VISIBLE_DEVICES"] = base::Join(order.gpu_uuids, ",");
+  environment["CARMA_TASK_ID"] = std::to_string(core::Number(order.id));
+  environment["CARMA_ATTEMPT"] = std::to_string(order.attempt);
+  environment["CARMA_TASK_NAME"] = order.name;
+  environment.erase("CARMA_ARRAY_INDEX");  // of a task that submitted this one
+  if (order.array_index) environment["CARMA_ARRAY_INDEX"] = std::to_string(*order.array_index);
+  for (const auto& [name, value] : order.extra_environment) environment[name] = value;
+  environment[kAttemptVariable] = attempt_dir;  // the cleaning up after a lost shim relies on it
+  return environment;
+}
+
+std::vector<std::string> ToBlock(const Environment& environment) {
+  std::vector<std::string> block;
+  block.reserve(environment.size());
+  for (const auto& [name, value] : environment) block.push_back(name + "=" + value);
+  return block;
+}
+
+Result<Shebang> ParseShebang(std::string_view script) {
+  if (!script.starts_with("#!")) {
+    return Fail(ErrorCode::kInvalid,
+                "this is not a batch script: its first line must be #! and the path of an "
+                "interpreter, for example #!/bin/bash");
+  }
+  const std::string_view line = script.substr(2, std::min(script.find('\n'), script.size()) - 2);
+  if (line.ends_with('\r')) {
+    return Fail(ErrorCode::kInvalid,
+                "the script has DOS line ends (\\r\\n): convert it, for example with dos2unix");
+  }
+  const std::string_view text = base::Trim(line);
+  const std::size_t blank = text.find_first_of(" \t");
+  const std::string_view interpreter = text.substr(0, blank);
+  if (!interpreter.starts_with('/') || text.size() > kMaxShebangBytes ||
+      text.find('\0') != std::string_view::npos) {
+    return Fail(ErrorCode::kInvalid,
+                "the script's first line names no interpreter: expected #! "
+                "and an absolute path, found '" +
+                    base::Printable(line, 80) + "'");
+  }
+  Shebang shebang{std::string(interpreter), {}};
+  if (blank != std::string_view::npos) shebang.argument = base::Trim(text.substr(blank));
+  return shebang;
+}
+
+}  // namespace carma::task

@@ -1,0 +1,49 @@
+// The environment a task starts with, made without running a shell.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "task/process/user.h"
+#include "task/shim/shim_protocol.h"
+
+namespace carma::task {
+
+using Environment = std::map<std::string, std::string>;
+
+struct CondaEnv {
+  std::string prefix;  // absolute; programs are in <prefix>/bin
+  std::string name;    // as given
+};
+
+// Finds a conda environment (or any folder with a bin/, such as a virtualenv) by absolute path or
+// by name, where conda itself would: CONDA_ENVS_PATH, the roots named by CONDA_ROOT,
+// MAMBA_ROOT_PREFIX and CONDA_EXE, ~/.conda/envs, the usual folders in the home, /opt/conda.
+// "base" is a root itself. is_folder is asked for <prefix>/bin, with the user's rights.
+// Errors: kNotFound with every place searched.
+base::Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment& environment,
+                                    const std::string& home,
+                                    const std::function<bool(const std::string&)>& is_folder);
+
+// Later ones win: defaults (HOME USER LOGNAME SHELL PATH, only where missing), the submitter's
+// variables, the conda environment, CARMA's own (CUDA_VISIBLE_DEVICES by UUID, CUDA_DEVICE_ORDER,
+// CARMA_TASK_ID, CARMA_ATTEMPT, CARMA_TASK_NAME, CARMA_ARRAY_INDEX, CARMA_ATTEMPT_DIR, PWD), the
+// order's extra ones. conda: null without.
+Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const CondaEnv* conda,
+                            const std::string& attempt_dir);
+
+// "NAME=value" each, as execve() wants them.
+std::vector<std::string> ToBlock(const Environment& environment);
+
+// What the first line of a script asks for.
+struct Shebang {
+  std::string interpreter;  // absolute
+  std::string argument;     // the rest of the line, one argument as the kernel passes it; or empty
+};
+// Errors: kInvalid with a sentence for the submitter: no "#!", a DOS line end, no absolute path.
+base::Result<Shebang> ParseShebang(std::string_view script);
+
+}  // namespace carma::task

@@ -1,0 +1,150 @@
+#include "task/shim/environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace carma::task {
+namespace {
+
+using ::testing::HasSubstr;
+
+ShimOrder SmallOrder() {
+  ShimOrder order;
+  order.id = core::TaskId(12);
+  order.attempt = 2;
+  order.name = "resnet";
+  order.workdir = "/data/ada";
+  order.gpu_uuids = {"GPU-aa", "GPU-bb"};
+  return order;
+}
+
+const UserInfo kAda{
+    .uid = 1000, .gid = 1000, .name = "ada", .home = "/home/ada", .shell = "/bin/zsh"};
+
+TEST(Environment, CarmaTellsTheTaskWhatItIsAndWhichGpusItHas) {
+  ShimOrder order = SmallOrder();
+  order.array_index = 5;
+  const Environment env = TaskEnvironment(order, kAda, nullptr, "/state/12/2");
+  const Environment expect = {{"CARMA_ARRAY_INDEX", "5"},
+                              {"CARMA_ATTEMPT", "2"},
+                              {"CARMA_ATTEMPT_DIR", "/state/12/2"},
+                              {"CARMA_TASK_ID", "12"},
+                              {"CARMA_TASK_NAME", "resnet"},
+                              {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
+                              {"CUDA_VISIBLE_DEVICES", "GPU-aa,GPU-bb"},
+                              {"HOME", "/home/ada"},
+                              {"LOGNAME", "ada"},
+                              {"PATH", "/usr/local/bin:/usr/bin:/bin"},
+                              {"PWD", "/data/ada"},
+                              {"SHELL", "/bin/zsh"},
+                              {"USER", "ada"}};
+  EXPECT_EQ(env, expect);
+}
+
+TEST(Environment, TheSubmittersVariablesStayButNotItsGpus) {
+  ShimOrder order = SmallOrder();
+  order.environment = {{"HOME", "/scratch"},
+                       {"CUDA_VISIBLE_DEVICES", "0"},
+                       {"OLDPWD", "/"},
+                       {"LD_PRELOAD", "x.so"},
+                       {"CARMA_ARRAY_INDEX", "3"}};
+  const Environment env = TaskEnvironment(order, kAda, nullptr, "/a");
+  EXPECT_EQ(env.at("HOME"), "/scratch");
+  EXPECT_EQ(env.at("LD_PRELOAD"), "x.so");
+  EXPECT_EQ(env.at("CUDA_VISIBLE_DEVICES"), "GPU-aa,GPU-bb");
+  EXPECT_FALSE(env.contains("OLDPWD"));
+  EXPECT_FALSE(env.contains("CARMA_ARRAY_INDEX"));
+}
+
+TEST(Environment, ExtraVariablesWin) {
+  ShimOrder order = SmallOrder();
+  order.environment = {{"CUDA_MPS_PIPE_DIRECTORY", "/tmp/mine"}};
+  order.extra_environment = {{"CUDA_MPS_PIPE_DIRECTORY", "/run/mps"},
+                             {"CUDA_VISIBLE_DEVICES", "MIG-1"}};
+  const Environment env = TaskEnvironment(order, kAda, nullptr, "/a");
+  EXPECT_EQ(env.at("CUDA_MPS_PIPE_DIRECTORY"), "/run/mps");
+  EXPECT_EQ(env.at("CUDA_VISIBLE_DEVICES"), "MIG-1");
+}
+
+TEST(Environment, CondaComesFirstInThePath) {
+  ShimOrder order = SmallOrder();
+  order.environment = {{"PATH", "/bin"}};
+  const CondaEnv conda{"/opt/conda/envs/torch", "torch"};
+  const Environment env = TaskEnvironment(order, kAda, &conda, "/a");
+  EXPECT_EQ(env.at("PATH"), "/opt/conda/envs/torch/bin:/bin");
+  EXPECT_EQ(env.at("CONDA_PREFIX"), "/opt/conda/envs/torch");
+  EXPECT_EQ(env.at("CONDA_DEFAULT_ENV"), "torch");
+}
+
+TEST(Environment, CondaEnvironmentsAreFoundWhereCondaPutsThem) {
+  struct Case {
+    const char* name;
+    const char* wanted;
+    Environment environment;
+    const char* exists;  // the one folder there is
+    const char* prefix;  // empty: not found
+  };
+  const Case cases[] = {
+      {"by path", "/srv/envs/t", {}, "/srv/envs/t/bin", "/srv/envs/t"},
+      {"by path with a slash too many", "/srv/envs/t/", {}, "/srv/envs/t/bin", "/srv/envs/t"},
+      {"in the home", "t", {}, "/home/ada/miniconda3/envs/t/bin", "/home/ada/miniconda3/envs/t"},
+      {"in the user's own list", "t", {}, "/home/ada/.conda/envs/t/bin", "/home/ada/.conda/envs/t"},
+      {"system wide", "t", {}, "/opt/conda/envs/t/bin", "/opt/conda/envs/t"},
+      {"beside the submitter's conda",
+       "t",
+       {{"CONDA_EXE", "/sw/conda/bin/conda"}},
+       "/sw/conda/envs/t/bin",
+       "/sw/conda/envs/t"},
+      {"below CONDA_ROOT", "t", {{"CONDA_ROOT", "/r"}}, "/r/envs/t/bin", "/r/envs/t"},
+      {"in CONDA_ENVS_PATH", "t", {{"CONDA_ENVS_PATH", "/x:/y"}}, "/y/t/bin", "/y/t"},
+      {"the base", "base", {}, "/home/ada/miniforge3/bin", "/home/ada/miniforge3"},
+      {"nowhere", "t", {}, "/elsewhere/bin", ""},
+      {"climbing out is refused", "../t", {}, "/home/ada/miniconda3/envs/../t/bin", ""},
+      {"no name", "", {}, "/bin", ""},
+  };
+  for (const Case& c : cases) {
+    const base::Result<CondaEnv> found =
+        FindCondaEnv(c.wanted, c.environment, "/home/ada",
+                     [&c](const std::string& path) { return path == c.exists; });
+    EXPECT_EQ(found ? found->prefix : "", c.prefix) << c.name;
+  }
+}
+
+TEST(Environment, AMissingCondaEnvironmentSaysWhereWeLooked) {
+  const base::Result<CondaEnv> found =
+      FindCondaEnv("torch", {}, "/home/ada", [](const std::string&) { return false; });
+  ASSERT_FALSE(found);
+  EXPECT_THAT(found.error().message, HasSubstr("/home/ada/miniconda3/envs/torch"));
+  EXPECT_THAT(found.error().message, HasSubstr("/opt/conda/envs/torch"));
+}
+
+TEST(Shebang, IsReadAsTheKernelReadsIt) {
+  struct Case {
+    const char* name;
+    const char* script;
+    const char* interpreter;  // empty: refused
+    const char* argument;
+  };
+  const Case cases[] = {
+      {"plain", "#!/bin/sh\necho\n", "/bin/sh", ""},
+      {"with blanks", "#! /bin/bash  -e \n", "/bin/bash", "-e"},
+      {"env with a program", "#!/usr/bin/env python3\n", "/usr/bin/env", "python3"},
+      {"many words are one argument", "#!/usr/bin/env -S uv run\n", "/usr/bin/env", "-S uv run"},
+      {"no line end", "#!/bin/sh", "/bin/sh", ""},
+      {"no first line", "echo hi\n", "", ""},
+      {"empty script", "", "", ""},
+      {"an empty line first", "\n#!/bin/sh\n", "", ""},
+      {"nothing after #!", "#!\n", "", ""},
+      {"a relative interpreter", "#!bash\n", "", ""},
+      {"DOS line ends", "#!/bin/sh\r\n", "", ""},
+  };
+  for (const Case& c : cases) {
+    const base::Result<Shebang> got = ParseShebang(c.script);
+    EXPECT_EQ(got ? got->interpreter : "", c.interpreter) << c.name;
+    EXPECT_EQ(got ? got->argument : "", c.argument) << c.name;
+  }
+  EXPECT_FALSE(ParseShebang("#!/bin/sh -" + std::string(5000, 'x')));
+}
+
+}  // namespace
+}  // namespace carma::task

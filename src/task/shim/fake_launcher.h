@@ -1,0 +1,46 @@
+// A Launcher that starts nothing: it records what it was asked and hands out the events a test
+// gives it.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "task/shim/launcher.h"
+
+namespace carma::task {
+
+class FakeLauncher : public Launcher {
+ public:
+  struct Call {
+    core::TaskId id{};
+    int attempt = 0;
+    std::string attempt_dir;  // empty for stops
+    friend bool operator==(const Call&, const Call&) = default;
+  };
+
+  void Start(LaunchOrder order) override;
+  void Stop(core::TaskId id, int attempt) override;
+  void Adopt(core::TaskId id, int attempt, const std::string& attempt_dir) override;
+  void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
+  int PollFd() const override { return -1; }
+  // As the real one: what the sink brings about waits for the next call.
+  void Poll(const Sink& sink) override;
+
+  // The next Poll() hands it out.
+  void Emit(ShimEvent event) { pending_.push_back(std::move(event)); }
+  void EmitStarted(core::TaskId id, int attempt, base::ProcessId process = {});
+  void EmitFailed(core::TaskId id, int attempt, std::string text, bool retryable);
+  void EmitExited(core::TaskId id, int attempt, int exit_code, std::string stderr_tail = "");
+
+  // In the order of the calls.
+  std::vector<LaunchOrder> started;
+  std::vector<Call> stopped;
+  std::vector<Call> adopted;
+  std::vector<Call> forgotten;
+
+ private:
+  std::deque<ShimEvent> pending_;
+};
+
+}  // namespace carma::task

@@ -1,0 +1,47 @@
+#include "task/shim/fake_launcher.h"
+
+#include <gtest/gtest.h>
+
+namespace carma::task {
+namespace {
+
+constexpr core::TaskId kTask{7};
+
+TEST(FakeLauncher, RecordsWhatItWasAsked) {
+  FakeLauncher launcher;
+  LaunchOrder order;
+  order.id = kTask;
+  launcher.Start(order);
+  launcher.Stop(kTask, 1);
+  launcher.Adopt(kTask, 2, "/a");
+  launcher.Forget(kTask, 3, "/b");
+  ASSERT_EQ(launcher.started.size(), 1U);
+  EXPECT_EQ(launcher.started[0].id, kTask);
+  EXPECT_EQ(launcher.stopped, (std::vector<FakeLauncher::Call>{{kTask, 1, ""}}));
+  EXPECT_EQ(launcher.adopted, (std::vector<FakeLauncher::Call>{{kTask, 2, "/a"}}));
+  EXPECT_EQ(launcher.forgotten, (std::vector<FakeLauncher::Call>{{kTask, 3, "/b"}}));
+}
+
+TEST(FakeLauncher, HandsOutEventsOnceAndInOrder) {
+  FakeLauncher launcher;
+  launcher.EmitStarted(kTask, 1, {42, 43});
+  launcher.EmitExited(kTask, 1, 5, "tail");
+  launcher.EmitFailed(kTask, 2, "no", true);
+  std::vector<ShimEvent> events;
+  const auto keep = [&](ShimEvent event) {
+    if (event.kind == ShimEventKind::kStarted) launcher.EmitExited(kTask, 9, 0);
+    events.push_back(std::move(event));
+  };
+  launcher.Poll(keep);
+  ASSERT_EQ(events.size(), 3U) << "what the sink brings about waits for the next call";
+  EXPECT_EQ(events[0].process.pid, 42);
+  EXPECT_EQ(events[1].exit_code, 5);
+  EXPECT_EQ(events[1].stderr_tail, "tail");
+  EXPECT_EQ(events[2].text, "no");
+  EXPECT_TRUE(events[2].retryable);
+  launcher.Poll(keep);
+  EXPECT_EQ(events.size(), 4U);
+}
+
+}  // namespace
+}  // namespace carma::task

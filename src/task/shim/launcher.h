@@ -1,0 +1,79 @@
+// Starts tasks and tells how they ended. Real one: carma-shim per attempt; fake:
+// task/shim/fake_launcher.h.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/process_id.h"
+#include "base/result.h"
+#include "core/task.h"
+#include "task/describe/spec.h"
+
+namespace carma::task {
+
+// One start of one task.
+struct LaunchOrder {
+  core::TaskId id{};
+  int attempt = 1;
+  std::string attempt_dir;  // absolute, made by the launcher: <state>/attempts/<id>/<attempt>
+  TaskSpec spec;            // paths already expanded
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::string user;
+  std::vector<std::string> gpu_uuids;
+  std::map<std::string, std::string>
+      extra_environment;              // MPS pipe directory …; wins over the spec's
+  std::int64_t max_output_bytes = 0;  // per file before it is rotated; 0: unlimited
+  int output_rotations = 1;
+  base::Duration kill_grace{30'000};  // real time between TERM and KILL
+};
+
+enum class ShimEventKind { kStarted, kLaunchFailed, kExited };
+// What a shim reported about an attempt.
+struct ShimEvent {
+  ShimEventKind kind{};
+  core::TaskId id{};
+  int attempt = 0;
+  // kStarted:
+  base::ProcessId process;
+  std::string cgroup;  // path below the cgroup root; empty without cgroups
+  // kLaunchFailed:
+  std::string text;
+  bool retryable = false;
+  bool interrupted = false;  // of an adopted attempt: the daemon ended before it began
+  // kExited:
+  int exit_code = 0;
+  int signal = 0;
+  bool lost = false;        // no report was left: the shim or the machine died
+  bool host_oom = false;    // the cgroup counted an oom_kill
+  std::string stderr_tail;  // last bytes the task wrote to stderr, at most 64 KiB
+};
+
+class Launcher {
+ public:
+  using Sink = std::function<void(ShimEvent)>;  // called on the owner's loop, from Poll()
+  virtual ~Launcher() = default;
+  // Durable state first: the caller has recorded the attempt. Never blocks for long; the outcome
+  // comes as an event.
+  virtual void Start(LaunchOrder order) = 0;
+  // TERM to the whole group, the grace, then KILL (by the shim). Unknown attempts are ignored.
+  virtual void Stop(core::TaskId id, int attempt) = 0;
+  // Finds the attempt of an earlier life of the daemon by its folder and reports as if it had never
+  // left: kStarted and later kExited, kExited at once if it ended meanwhile,
+  // kLaunchFailed{retryable} if it never began (and now never will), kExited{lost} if the shim is
+  // gone without a report.
+  virtual void Adopt(core::TaskId id, int attempt, const std::string& attempt_dir) = 0;
+  // Forgets a finished attempt and removes its folder.
+  virtual void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) = 0;
+  // Readable when Poll() has something to do (an epoll descriptor); -1 for fakes.
+  virtual int PollFd() const = 0;
+  // Hands pending events to the sink; returns at once.
+  virtual void Poll(const Sink& sink) = 0;
+};
+
+}  // namespace carma::task

@@ -1,0 +1,138 @@
+#include "task/shim/output_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace carma::task {
+namespace {
+
+using base::Result;
+using base::UniqueFd;
+
+// O_NONBLOCK: a pipe without a reader must not hold the task up; regular files ignore it.
+constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+constexpr mode_t kMode = 0666;  // less the umask
+
+std::string Rotated(const std::string& path, int number) {
+  return number == 0 ? path : path + "." + std::to_string(number);
+}
+
+}  // namespace
+
+OutputFile::OutputFile(std::string path, Limits limits, UniqueFd fd, const struct stat& st)
+    : path_(std::move(path)),
+      limits_(limits),
+      fd_(std::move(fd)),
+      device_(st.st_dev),
+      inode_(st.st_ino),
+      size_(st.st_size) {
+  if (!S_ISREG(st.st_mode)) limits_.max_bytes = 0;
+}
+
+Result<OutputFile> OutputFile::Open(const std::string& path, bool append, Limits limits) {
+  UniqueFd fd(::open(path.c_str(), kFlags | (append ? 0 : O_TRUNC), kMode));
+  struct stat st {};
+  if (!fd || ::fstat(fd.get(), &st) != 0) {
+    return base::FailErrno(errno, "cannot open output file '" + path + "'");
+  }
+  return OutputFile(path, limits, std::move(fd), st);
+}
+
+bool OutputFile::SameFile(const OutputFile& other) const {
+  return device_ == other.device_ && inode_ == other.inode_;
+}
+
+void OutputFile::Write(std::string_view data) {
+  while (!data.empty()) {
+    const std::size_t count = Room(data);
+    if (count == 0) {
+      Rotate();
+      continue;
+    }
+    WritePart(data.substr(0, count));
+    data.remove_prefix(count);
+  }
+}
+
+std::size_t OutputFile::Room(std::string_view data) const {
+  if (limits_.max_bytes == 0) return data.size();
+  if (size_ >= limits_.max_bytes) return 0;
+  const auto room = static_cast<std::size_t>(limits_.max_bytes - size_);
+  if (data.size() <= room) return data.size();
+  const std::size_t line_end = data.substr(0, room).rfind('\n');
+  if (line_end != std::string_view::npos) return line_end + 1;
+  // No line ends in time: start it in the next file, or cut it if it alone fills one.
+  return size_ > 0 ? 0 : room;
+}
+
+void OutputFile::WritePart(std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t n = ::write(fd_.get(), data.data(), data.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      last_error_ = n < 0 ? errno : ENOSPC;
+      dropped_bytes_ += static_cast<std::int64_t>(data.size());
+      return;
+    }
+    size_ += n;
+    data.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+void OutputFile::Rotate() {
+  size_ = 0;
+  bool moved = limits_.rotations > 0;
+  for (int number = limits_.rotations - 1; number >= 0; --number) {
+    const bool renamed =
+        ::rename(Rotated(path_, number).c_str(), Rotated(path_, number + 1).c_str()) == 0;
+    if (number == 0) moved = renamed;
+  }
+  if (moved) {
+    UniqueFd fresh(::open(path_.c_str(), kFlags | O_EXCL, kMode));
+    struct stat st {};
+    if (fresh && ::fstat(fresh.get(), &st) == 0) {
+      fd_ = std::move(fresh);
+      device_ = st.st_dev;
+      inode_ = st.st_ino;
+      return;
+    }
+  }
+  // The folder is not the user's to change, or no older files are wanted: the limit still holds.
+  if (::ftruncate(fd_.get(), 0) != 0) limits_.max_bytes = 0;
+}
+
+void OutputFile::Close() {
+  if (!fd_) return;
+  if (dropped_bytes_ > 0) {
+    char text[200];
+    const int n = std::snprintf(text, sizeof text, "\ncarma: %lld bytes of output were lost: %s\n",
+                                static_cast<long long>(dropped_bytes_), std::strerror(last_error_));
+    const std::int64_t dropped = dropped_bytes_;
+    WritePart({text, static_cast<std::size_t>(n)});
+    dropped_bytes_ = dropped;  // the note is not the task's output
+  }
+  fd_.reset();
+}
+
+void Tail::Append(std::string_view data) {
+  if (data.size() > capacity_) data.remove_prefix(data.size() - capacity_);
+  const std::size_t grow = std::min(data.size(), capacity_ - ring_.size());
+  ring_.append(data.substr(0, grow));
+  data.remove_prefix(grow);
+  while (!data.empty()) {
+    const std::size_t count = std::min(data.size(), capacity_ - next_);
+    std::memcpy(ring_.data() + next_, data.data(), count);
+    next_ = (next_ + count) % capacity_;
+    data.remove_prefix(count);
+  }
+}
+
+std::string Tail::Text() const {
+  return ring_.substr(next_) + ring_.substr(0, next_);
+}
+
+}  // namespace carma::task

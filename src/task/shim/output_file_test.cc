@@ -1,0 +1,146 @@
+#include "task/shim/output_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+
+#include "base/file.h"
+
+namespace carma::task {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string TempDir() {
+  std::string path = ::testing::TempDir() + "carma-output-XXXXXX";
+  return ::mkdtemp(path.data());
+}
+
+std::string Read(const std::string& path) {
+  return base::ReadFile(path, 1 << 20).value_or("(missing)");
+}
+
+TEST(OutputFile, AFirstAttemptEmptiesTheFileALaterOneAppends) {
+  const std::string path = TempDir() + "/out";
+  ASSERT_TRUE(base::WriteFileAtomic(path, "old\n"));
+  {
+    OutputFile file = OutputFile::Open(path, /*append=*/false, {}).value();
+    file.Write("first\n");
+    file.Close();
+  }
+  OutputFile file = OutputFile::Open(path, /*append=*/true, {}).value();
+  file.Write("second\n");
+  file.Close();
+  EXPECT_EQ(Read(path), "first\nsecond\n");
+}
+
+TEST(OutputFile, RotationKeepsWholeLinesAndTheNewestFiles) {
+  const std::string path = TempDir() + "/out";
+  OutputFile file = OutputFile::Open(path, false, {.max_bytes = 10, .rotations = 2}).value();
+  file.Write("aaaa\nbbbb\ncccc\n");  // two lines fill a file
+  file.Write("dddd\neeee\n");
+  file.Write("ffff\ngg");
+  file.Write("gg\nhhhh\n");
+  file.Close();
+  EXPECT_EQ(Read(path + ".2"), "cccc\ndddd\n");
+  EXPECT_EQ(Read(path + ".1"), "eeee\nffff\n");
+  EXPECT_EQ(Read(path), "gggg\nhhhh\n");
+  EXPECT_FALSE(base::Exists(path + ".3"));
+  EXPECT_EQ(file.dropped_bytes(), 0);
+}
+
+TEST(OutputFile, ALineLongerThanAFileIsCut) {
+  const std::string path = TempDir() + "/out";
+  OutputFile file = OutputFile::Open(path, false, {.max_bytes = 4, .rotations = 3}).value();
+  file.Write("abcdefghij");
+  EXPECT_EQ(Read(path + ".2") + Read(path + ".1") + Read(path), "abcdefghij");
+}
+
+TEST(OutputFile, WithoutRotationsTheFileStartsAnew) {
+  const std::string path = TempDir() + "/out";
+  OutputFile file = OutputFile::Open(path, false, {.max_bytes = 8, .rotations = 0}).value();
+  for (int i = 0; i < 100; ++i) file.Write("line\n");
+  file.Close();
+  EXPECT_EQ(Read(path), "line\n");
+  EXPECT_FALSE(base::Exists(path + ".1"));
+}
+
+TEST(OutputFile, DevicesAreTakenAndDoNotRotate) {
+  OutputFile file = OutputFile::Open("/dev/null", false, {.max_bytes = 1, .rotations = 1}).value();
+  file.Write("much more than one byte\n");
+  EXPECT_FALSE(base::Exists("/dev/null.1"));
+  EXPECT_EQ(file.dropped_bytes(), 0);
+}
+
+TEST(OutputFile, WhatCannotBeOpenedSaysWhichAndWhy) {
+  const std::string path = TempDir() + "/none/out";
+  const base::Result<OutputFile> file = OutputFile::Open(path, false, {});
+  ASSERT_FALSE(file);
+  EXPECT_THAT(file.error().message, HasSubstr(path + "': No such file or directory"));
+}
+
+TEST(OutputFile, APipeWithoutReaderDoesNotHoldUsUp) {
+  const std::string path = TempDir() + "/fifo";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_FALSE(OutputFile::Open(path, false, {}));
+}
+
+TEST(OutputFile, AFullDiskDropsAndCounts) {
+  OutputFile file = OutputFile::Open("/dev/full", false, {}).value();
+  file.Write("0123456789");
+  file.Write("0123456789");
+  file.Close();
+  EXPECT_EQ(file.dropped_bytes(), 20);
+}
+
+TEST(OutputFile, OutputGoesOnWhenThereIsRoomAgainAndTheGapIsNoted) {
+  const std::string path = TempDir() + "/out";
+  OutputFile file = OutputFile::Open(path, false, {}).value();
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
+  ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit tight{4, old.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &tight), 0);
+  file.Write("abcdefgh");
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old), 0);
+  file.Write("more\n");
+  file.Close();
+  EXPECT_EQ(file.dropped_bytes(), 4);
+  EXPECT_EQ(Read(path), "abcdmore\n\ncarma: 4 bytes of output were lost: File too large\n");
+}
+
+TEST(OutputFile, KnowsTheSameFileUnderTwoNames) {
+  const std::string dir = TempDir();
+  OutputFile a = OutputFile::Open(dir + "/out", false, {}).value();
+  OutputFile b = OutputFile::Open(dir + "/./out", true, {}).value();
+  OutputFile c = OutputFile::Open(dir + "/err", true, {}).value();
+  EXPECT_TRUE(a.SameFile(b));
+  EXPECT_FALSE(a.SameFile(c));
+}
+
+TEST(Tail, KeepsTheLastBytes) {
+  Tail tail(8);
+  EXPECT_EQ(tail.Text(), "");
+  tail.Append("abc");
+  EXPECT_EQ(tail.Text(), "abc");
+  tail.Append("defgh");
+  EXPECT_EQ(tail.Text(), "abcdefgh");
+  tail.Append("ij");
+  EXPECT_EQ(tail.Text(), "cdefghij");
+  tail.Append("0123456789");
+  EXPECT_EQ(tail.Text(), "23456789");
+  std::string all;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string piece(static_cast<std::size_t>(i % 11), static_cast<char>('a' + i % 26));
+    all += piece;
+    tail.Append(piece);
+  }
+  EXPECT_EQ(tail.Text(), all.substr(all.size() - 8));
+}
+
+}  // namespace
+}  // namespace carma::task

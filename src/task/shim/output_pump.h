@@ -1,0 +1,48 @@
+// Carries a task's two streams from their pipes to its files.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "task/shim/output_file.h"
+#include "task/shim/shim_protocol.h"
+
+namespace carma::task {
+
+// Every call but the constructor's needs the rights of the task's user. Memory is fixed: a flood
+// of output costs a copy, and the task waits only while the disk is slow, never because it is full.
+class OutputPump {
+ public:
+  // A first attempt empties its files, later ones append. Paths of the same file share one writer.
+  static base::Result<OutputPump> Open(const ShimOrder& order);
+
+  // Ends for the task: index 0 is stdout, 1 is stderr.
+  int task_end(int stream) const { return task_ends_[static_cast<std::size_t>(stream)].get(); }
+  void CloseTaskEnds();
+  // For poll(); -1 once the stream has ended.
+  int poll_fd(int stream) const { return pipes_[static_cast<std::size_t>(stream)].get(); }
+  // Moves what is there, at most one buffer, so that two streams get their turns. False: nothing.
+  bool Move(int stream);
+  // Takes what is left when all writers of the task are gone, then closes the files. Bounded:
+  // somebody outside of the task may hold its pipe open and go on writing.
+  void Finish();
+
+  std::string StderrTail() const { return tail_.Text(); }
+  std::int64_t DroppedBytes() const;
+
+ private:
+  OutputPump(OutputFile out, std::optional<OutputFile> err);
+
+  OutputFile out_;
+  std::optional<OutputFile> err_;  // empty: together with out_
+  Tail tail_{kStderrTailBytes};
+  std::array<base::UniqueFd, 2> pipes_;
+  std::array<base::UniqueFd, 2> task_ends_;
+  std::string buffer_;
+};
+
+}  // namespace carma::task

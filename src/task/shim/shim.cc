@@ -1,0 +1,275 @@
+#include "task/shim/shim.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <expected>
+#include <memory>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "task/describe/spec.h"
+#include "task/process/cgroup.h"
+#include "task/process/user.h"
+#include "task/shim/child.h"
+#include "task/shim/environment.h"
+#include "task/shim/output_pump.h"
+#include "task/shim/shim_protocol.h"
+#include "task/shim/supervisor.h"
+
+namespace carma::task {
+namespace {
+
+using base::Result;
+using base::UniqueFd;
+using base::Unit;
+using Refusal = std::unexpected<LaunchError>;
+
+constexpr int kFirstRetryMs = 50;
+constexpr int kLastRetryMs = 5000;
+constexpr int kEarlyPipeBytes = 1 << 18;  // holds started.json and exit.json together
+constexpr std::size_t kMaxFailureText = 8192;
+
+Refusal Refuse(const base::Error& error, bool retryable = false) {
+  return Refusal(LaunchError{error.message, retryable});
+}
+
+bool IsFolder(const std::string& path) {
+  struct stat st {};
+  return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+class Shim {
+ public:
+  explicit Shim(std::string attempt_dir) : dir_(std::move(attempt_dir)) {}
+  int Run();
+
+ private:
+  // Nothing has been decided while this fails: the daemon abandons the attempt.
+  Result<bool> Claim();
+  std::expected<pid_t, LaunchError> Launch();
+  std::expected<Unit, LaunchError> ReadOrder();
+  std::expected<Unit, LaunchError> FindUser();
+  // With the user's rights: output files and conda environment.
+  std::expected<Unit, LaunchError> OpenUserFiles();
+  std::expected<Unit, LaunchError> PlanScript();
+  void MakeGroup();
+  void TellStarted(pid_t main);
+  void LeaveReport(const ShimReport& report);
+  void AnswerEarly(const std::string& line);
+
+  const std::string dir_;
+  UniqueFd early_;
+  UniqueFd signals_;
+  ReservedFile started_file_;
+  ReservedFile exit_file_;
+  ShimOrder order_;
+  UserInfo user_;
+  std::unique_ptr<WornRights> rights_;
+  std::optional<OutputPump> pump_;
+  std::optional<TaskCgroup> group_;
+  UniqueFd script_;
+  ChildPlan plan_;
+};
+
+int Shim::Run() {
+  // Everything of ours stays ours: the task inherits no descriptor but its streams.
+  if (::fcntl(kEarlyAnswerFd, F_SETFD, FD_CLOEXEC) == 0) early_.reset(kEarlyAnswerFd);
+  signals_ = ListenToSignals();
+  ::umask(022);
+  const Result<bool> claimed = Claim();
+  if (!claimed) std::fprintf(stderr, "carma-shim: %s\n", claimed.error().message.c_str());
+  if (!claimed) return 1;
+  if (!*claimed) return kShimNotOwner;
+
+  const std::expected<pid_t, LaunchError> main = Launch();
+  if (!main) {
+    if (group_) group_->Remove();
+    const LaunchError& error = main.error();
+    LeaveReport({.launched = false,
+                 .text = error.text.substr(0, kMaxFailureText),
+                 .retryable = error.retryable});
+    return 0;
+  }
+  const std::int64_t started_boot_ns = base::BootTimeNs();
+  const auto started = std::chrono::system_clock::now().time_since_epoch();
+  TellStarted(*main);
+  const std::optional<std::int64_t> baseline = group_ ? group_->OomKills() : std::nullopt;
+  Supervisor supervisor(*main, order_.kill_grace, signals_.get(), *pump_, *rights_,
+                        group_ ? &*group_ : nullptr, baseline);
+  ShimReport report = supervisor.Run();
+  if (group_) group_->Remove();
+  report.started_ms = std::chrono::duration_cast<std::chrono::milliseconds>(started).count();
+  report.started_boot_ns = started_boot_ns;
+  LeaveReport(report);
+  return 0;
+}
+
+Result<bool> Shim::Claim() {
+  if (base::Exists(dir_ + "/" + kOwnerFile)) return false;
+  // Before the claim: a disk too full for a report is too full for a task, but it is early enough
+  // to say "not started".
+  for (auto [file, name, bytes] : {std::tuple{&started_file_, kStartedFile, kStartedReserveBytes},
+                                   std::tuple{&exit_file_, kExitFile, kReportReserveBytes}}) {
+    if (Result<Unit> reserved = file->Reserve(dir_, name, bytes); !reserved) {
+      return std::unexpected(reserved.error());
+    }
+  }
+  return ClaimAttempt(dir_, /*abandon=*/false);
+}
+
+std::expected<pid_t, LaunchError> Shim::Launch() {
+  // Orphans of the task become our children: none can leave by forking twice.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (auto read = ReadOrder(); !read) return std::unexpected(read.error());
+  if (auto found = FindUser(); !found) return std::unexpected(found.error());
+  if (auto opened = OpenUserFiles(); !opened) return std::unexpected(opened.error());
+  if (auto planned = PlanScript(); !planned) return std::unexpected(planned.error());
+  MakeGroup();
+  // After a power failure the daemon must not take a task that ran for one that never began.
+  if (Result<Unit> synced = SyncClaim(dir_); !synced) {
+    return Refuse(synced.error(), /*retryable=*/true);
+  }
+  plan_.workdir = order_.workdir;
+  plan_.stdout_fd = pump_->task_end(0);
+  plan_.stderr_fd = pump_->task_end(1);
+  plan_.cgroup_fd = group_ ? group_->folder_fd() : -1;
+  plan_.user = CanSwitchUser() && order_.uid != ::getuid() ? &user_ : nullptr;
+  std::expected<pid_t, LaunchError> main = StartChild(plan_);
+  pump_->CloseTaskEnds();
+  return main;
+}
+
+std::expected<Unit, LaunchError> Shim::ReadOrder() {
+  const Result<std::string> text = base::ReadFile(dir_ + "/" + kOrderFile, kMaxOrderBytes);
+  if (!text) return Refuse(text.error(), /*retryable=*/true);
+  Result<ShimOrder> order = ParseShimOrder(*text);
+  if (!order)
+    return Refuse(base::Error{order.error().code, "order.json: " + order.error().message});
+  order_ = std::move(*order);
+  plan_.argv = order_.command;
+  return Unit{};
+}
+
+std::expected<Unit, LaunchError> Shim::FindUser() {
+  if (!CanSwitchUser() && order_.uid != ::getuid()) {
+    return Refusal(LaunchError{"carmad runs as user " + std::to_string(::getuid()) +
+                                   " and cannot start tasks of user " + std::to_string(order_.uid),
+                               false});
+  }
+  Result<UserInfo> user = LookUpUser(order_.uid, order_.gid);
+  if (!user) return Refuse(user.error(), /*retryable=*/true);
+  user_ = std::move(*user);
+  rights_ = std::make_unique<WornRights>(user_);
+  return Unit{};
+}
+
+std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
+  if (!rights_->Wear()) {
+    return Refusal(LaunchError{"cannot act as user " + std::to_string(order_.uid), false});
+  }
+  std::optional<CondaEnv> conda;
+  if (order_.conda_env) {
+    const auto home = order_.environment.find("HOME");
+    Result<CondaEnv> found =
+        FindCondaEnv(*order_.conda_env, order_.environment,
+                     home == order_.environment.end() ? user_.home : home->second, IsFolder);
+    if (!found) {
+      rights_->TakeOff();
+      return Refuse(found.error());
+    }
+    conda = std::move(*found);
+  }
+  Result<OutputPump> pump = OutputPump::Open(order_);
+  rights_->TakeOff();
+  if (!pump) return Refuse(pump.error());
+  pump_ = std::move(*pump);
+  const Environment environment = TaskEnvironment(order_, user_, conda ? &*conda : nullptr, dir_);
+  plan_.search = environment.at("PATH");
+  plan_.block = ToBlock(environment);
+  return Unit{};
+}
+
+std::expected<Unit, LaunchError> Shim::PlanScript() {
+  if (!order_.command.empty()) return Unit{};
+  const std::string path = dir_ + "/" + kScriptFile;
+  const Result<std::string> text = base::ReadFile(path, kMaxScriptBytes);
+  if (!text) return Refuse(text.error(), /*retryable=*/true);
+  const Result<Shebang> shebang = ParseShebang(*text);
+  if (!shebang) return Refuse(shebang.error());
+  script_.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!script_) return Refusal(LaunchError{"cannot open " + path, true});
+  plan_.argv = {shebang->interpreter};
+  if (!shebang->argument.empty()) plan_.argv.push_back(shebang->argument);
+  plan_.script_fd = script_.get();
+  plan_.script_argument = plan_.argv.size();
+  plan_.argv.push_back(path);
+  plan_.argv.insert(plan_.argv.end(), order_.script_args.begin(), order_.script_args.end());
+  return Unit{};
+}
+
+void Shim::MakeGroup() {
+  if (order_.cgroup_base.empty()) return;
+  Result<TaskCgroup> group = TaskCgroup::Create(
+      order_.cgroup_base, CgroupName(core::Number(order_.id), order_.attempt, ::getpid()));
+  if (group) {
+    group_ = std::move(*group);
+  } else {
+    std::fprintf(stderr, "carma-shim: no cgroup: %s\n", group.error().message.c_str());
+  }
+}
+
+void Shim::TellStarted(pid_t main) {
+  ShimStarted started;
+  started.process.pid = main;
+  // Not yet reaped, so its entry is there, be it a zombie's.
+  if (const auto stat = base::ReadProcessStat(main)) started.process = stat->id;
+  if (group_ && group_->path().starts_with(order_.cgroup_root)) {
+    started.cgroup = group_->path().substr(order_.cgroup_root.size());
+  }
+  const std::string line = ToText(started);
+  if (const Result<Unit> written = started_file_.Commit(line, /*durable=*/false); !written) {
+    std::fprintf(stderr, "carma-shim: %s\n", written.error().message.c_str());
+  }
+  AnswerEarly(line);
+}
+
+// Never gives up: the report is the only proof that the task ended, and how.
+void Shim::LeaveReport(const ShimReport& report) {
+  const std::string text = ToText(report);
+  for (int wait_ms = kFirstRetryMs; true; wait_ms = std::min(wait_ms * 2, kLastRetryMs)) {
+    const Result<Unit> written = exit_file_.Commit(text, /*durable=*/true);
+    if (written || !IsFolder(dir_)) return;  // without its folder, the attempt has been forgotten
+    std::fprintf(stderr, "carma-shim: %s\n", written.error().message.c_str());
+    // A daemon that is still the one that started us need not wait for the disk.
+    if (wait_ms == kFirstRetryMs) AnswerEarly(text);
+    if (written.error().code == base::ErrorCode::kNotFound) {
+      (void)exit_file_.Reserve(dir_, kExitFile, kReportReserveBytes);
+    }
+    ::poll(nullptr, 0, wait_ms);
+  }
+}
+
+void Shim::AnswerEarly(const std::string& line) {
+  if (!early_) return;
+  // The daemon may be gone or slow: whole lines or nothing, and never a wait.
+  ::fcntl(early_.get(), F_SETFL, O_NONBLOCK);
+  if (line.size() > PIPE_BUF) ::fcntl(early_.get(), F_SETPIPE_SZ, kEarlyPipeBytes);
+  if (!base::WriteAll(early_.get(), line)) early_.reset();
+}
+
+}  // namespace
+
+int RunShim(const std::string& attempt_dir) {
+  return Shim(attempt_dir).Run();
+}
+
+}  // namespace carma::task

@@ -1,0 +1,347 @@
+#include "task/shim/shim_launcher.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <deque>
+#include <utility>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "task/process/pidfd.h"
+#include "task/shim/attempt_folder.h"
+#include "task/shim/shim_protocol.h"
+#include "task/shim/shim_spawn.h"
+#include "task/shim/supervisor.h"
+
+namespace carma::task {
+namespace {
+
+using base::Field;
+using base::Result;
+using base::UniqueFd;
+using base::Unit;
+
+constexpr std::size_t kMaxEarlyBytes = 1 << 18;
+constexpr std::size_t kMaxEventsPerPoll = 256;
+// How often an attempt is looked at that cannot be waited for: adopted before it told that it runs,
+// or no descriptor was left for its shim.
+constexpr long kLookNs = 20'000'000;
+
+enum class Source : std::uint64_t { kShim, kAnswers, kWake, kTimer };
+constexpr std::uint64_t kSources = 4;
+
+struct Attempt {
+  core::TaskId id{};
+  int number = 0;
+  std::string dir;
+  base::ProcessId shim;
+  UniqueFd shim_fd;       // pidfd: readable when the shim is gone; empty: none could be had
+  UniqueFd answers;       // the early answers of a shim of our own
+  std::string unread;     // of the answers: an unfinished line
+  bool adopted = false;   // of an earlier life of the daemon
+  bool started = false;   // kStarted was told
+  bool reported = false;  // kExited was told early: only to be reaped
+};
+
+class ShimLauncher final : public Launcher {
+ public:
+  explicit ShimLauncher(ShimLauncherOptions options);
+  void Start(LaunchOrder order) override;
+  void Stop(core::TaskId id, int attempt) override;
+  void Adopt(core::TaskId id, int attempt, const std::string& attempt_dir) override;
+  void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
+  int PollFd() const override { return epoll_.get(); }
+  void Poll(const Sink& sink) override;
+
+ private:
+  using Key = std::pair<core::TaskId, int>;
+
+  Attempt* Find(core::TaskId id, int attempt);
+  void Track(Attempt attempt);
+  void Settle(Attempt attempt);
+  bool Watch(int fd, std::uint64_t serial, Source source);
+  void Push(ShimEvent event);
+  void PushStarted(Attempt& attempt, const ShimStarted& started);
+  void ReadAnswers(Attempt& attempt);
+  void TakeAnswer(Attempt& attempt, std::string_view line);
+  void OnShimGone(std::uint64_t serial);
+  void OnTimer();
+  // True for those that no descriptor tells about.
+  static bool NeedsLooking(const Attempt& attempt);
+  void SetTimer();
+
+  const ShimLauncherOptions options_;
+  UniqueFd epoll_;
+  UniqueFd wake_;
+  UniqueFd timer_;
+  std::uint64_t next_serial_ = 1;
+  std::map<std::uint64_t, Attempt> attempts_;  // by serial number, which epoll hands back
+  std::map<Key, std::uint64_t> serials_;       // those whose end is not yet told
+  std::deque<ShimEvent> pending_;
+  std::vector<std::string> leftover_groups_;  // killed, but their processes were not yet gone
+};
+
+ShimEvent EventOf(const Attempt& attempt, ShimEventKind kind) {
+  ShimEvent event;
+  event.kind = kind;
+  event.id = attempt.id;
+  event.attempt = attempt.number;
+  return event;
+}
+
+ShimEvent FailureOf(const Attempt& attempt, std::string text, bool retryable) {
+  ShimEvent event = EventOf(attempt, ShimEventKind::kLaunchFailed);
+  event.text = base::Printable(text, 4000);
+  event.retryable = retryable;
+  return event;
+}
+
+ShimEvent EventOf(const Attempt& attempt, const ShimReport& report) {
+  if (!report.launched) return FailureOf(attempt, report.text, report.retryable);
+  if (report.dropped_output_bytes > 0) {
+    base::LogWarn("task_output_lost", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
+                                       Field{"bytes", report.dropped_output_bytes}});
+  }
+  ShimEvent event = EventOf(attempt, ShimEventKind::kExited);
+  event.exit_code = report.exit_code;
+  event.signal = report.signal;
+  event.lost = report.lost;
+  event.host_oom = report.host_oom;
+  event.stderr_tail = report.stderr_tail;
+  return event;
+}
+
+ShimLauncher::ShimLauncher(ShimLauncherOptions options)
+    : options_(std::move(options)),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
+  CARMA_CHECK(epoll_ && wake_ && timer_, "no descriptors for the launcher");
+  CARMA_CHECK(Watch(wake_.get(), 0, Source::kWake) && Watch(timer_.get(), 0, Source::kTimer),
+              "the launcher cannot wait");
+}
+
+void ShimLauncher::Start(LaunchOrder order) {
+  Attempt attempt;
+  attempt.id = order.id;
+  attempt.number = order.attempt;
+  attempt.dir = order.attempt_dir;
+  if (Find(order.id, order.attempt) != nullptr) return;
+  if (const Result<Unit> made = PrepareAttempt(order, options_.cgroup); !made) {
+    const bool retryable = made.error().code != base::ErrorCode::kInvalid;
+    return Push(FailureOf(attempt, made.error().message, retryable));
+  }
+  Result<SpawnedShim> shim = SpawnShim(options_.shim_path, order.attempt_dir);
+  if (!shim) return Push(FailureOf(attempt, shim.error().message, /*retryable=*/true));
+  attempt.shim = shim->process;
+  attempt.shim_fd = std::move(shim->process_fd);
+  attempt.answers = std::move(shim->answers);
+  Track(std::move(attempt));
+}
+
+void ShimLauncher::Stop(core::TaskId id, int attempt) {
+  const Attempt* found = Find(id, attempt);
+  if (found == nullptr) return;
+  if (found->shim_fd) {
+    SendSignal(found->shim_fd, StopSignal());
+  } else if (base::Alive(found->shim)) {
+    ::kill(found->shim.pid, StopSignal());
+  }
+}
+
+void ShimLauncher::Adopt(core::TaskId id, int attempt, const std::string& attempt_dir) {
+  if (Find(id, attempt) != nullptr) return;
+  Attempt adopted;
+  adopted.id = id;
+  adopted.number = attempt;
+  adopted.dir = attempt_dir;
+  adopted.adopted = true;
+  Settle(std::move(adopted));
+}
+
+// Ends the attempt or, while its shim lives, goes on watching it.
+void ShimLauncher::Settle(Attempt attempt) {
+  while (true) {
+    Outcome outcome = SettleAttempt(attempt.id, attempt.number, attempt.dir);
+    if (outcome.started && !attempt.started) PushStarted(attempt, *outcome.started);
+    switch (outcome.kind) {
+      case OutcomeKind::kLives: {
+        attempt.shim = outcome.shim;
+        attempt.shim_fd = OpenPidfd(outcome.shim.pid);
+        // Only a process that still is the shim after the descriptor was made is meant by it.
+        if (base::Alive(outcome.shim)) return Track(std::move(attempt));
+        break;  // gone between two looks: the next one finds what it left
+      }
+      case OutcomeKind::kReported:
+        return Push(EventOf(attempt, outcome.report));
+      case OutcomeKind::kNeverBegan: {
+        ShimEvent event = FailureOf(attempt, outcome.text, /*retryable=*/true);
+        event.interrupted = attempt.adopted;
+        return Push(std::move(event));
+      }
+      case OutcomeKind::kLost: {
+        base::LogWarn("task_lost", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
+                                    Field{"why", outcome.text}});
+        if (!outcome.leftover_group.empty()) leftover_groups_.push_back(outcome.leftover_group);
+        ShimEvent event = EventOf(attempt, ShimEventKind::kExited);
+        event.lost = true;
+        return Push(std::move(event));
+      }
+    }
+  }
+}
+
+void ShimLauncher::Forget(core::TaskId id, int attempt, const std::string& attempt_dir) {
+  if (Find(id, attempt) != nullptr) return;  // it lives: its folder is its only memory
+  if (const Result<Unit> removed = RemoveAttempt(attempt_dir); !removed) {
+    base::LogWarn("attempt_folder_left", {Field{"task", id}, Field{"attempt", attempt},
+                                          Field{"error", removed.error().message}});
+  }
+  std::erase_if(leftover_groups_,
+                [](const std::string& group) { return TaskCgroup::RemoveCgroup(group); });
+}
+
+void ShimLauncher::Poll(const Sink& sink) {
+  std::array<epoll_event, kMaxEventsPerPoll> ready{};
+  const int count = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t serial = ready[static_cast<std::size_t>(i)].data.u64 / kSources;
+    const auto source = static_cast<Source>(ready[static_cast<std::size_t>(i)].data.u64 % kSources);
+    if (source == Source::kTimer) OnTimer();
+    const auto found = attempts_.find(serial);
+    if (found == attempts_.end()) continue;
+    if (source == Source::kAnswers) ReadAnswers(found->second);
+    if (source == Source::kShim) OnShimGone(serial);
+  }
+  std::uint64_t wakes = 0;
+  (void)!::read(wake_.get(), &wakes, sizeof wakes);
+  // The sink may call us: what it adds waits for the next turn, announced by wake_.
+  for (const ShimEvent& event : std::exchange(pending_, {})) sink(event);
+}
+
+Attempt* ShimLauncher::Find(core::TaskId id, int attempt) {
+  const auto serial = serials_.find({id, attempt});
+  return serial == serials_.end() ? nullptr : &attempts_.at(serial->second);
+}
+
+bool ShimLauncher::Watch(int fd, std::uint64_t serial, Source source) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = serial * kSources + static_cast<std::uint64_t>(source);
+  return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void ShimLauncher::Track(Attempt attempt) {
+  const std::uint64_t serial = next_serial_++;
+  if (attempt.answers) Watch(attempt.answers.get(), serial, Source::kAnswers);
+  // Without a wait, the timer looks.
+  if (attempt.shim_fd && !Watch(attempt.shim_fd.get(), serial, Source::kShim)) {
+    attempt.shim_fd.reset();
+  }
+  serials_[{attempt.id, attempt.number}] = serial;
+  attempts_.emplace(serial, std::move(attempt));
+  SetTimer();
+}
+
+void ShimLauncher::Push(ShimEvent event) {
+  pending_.push_back(std::move(event));
+  const std::uint64_t one = 1;
+  (void)!::write(wake_.get(), &one, sizeof one);
+}
+
+void ShimLauncher::PushStarted(Attempt& attempt, const ShimStarted& started) {
+  ShimEvent event = EventOf(attempt, ShimEventKind::kStarted);
+  event.process = started.process;
+  event.cgroup = started.cgroup;
+  attempt.started = true;
+  Push(std::move(event));
+}
+
+void ShimLauncher::ReadAnswers(Attempt& attempt) {
+  char buffer[16'384];
+  ssize_t n = 0;
+  while ((n = ::read(attempt.answers.get(), buffer, sizeof buffer)) > 0) {
+    attempt.unread.append(buffer, static_cast<std::size_t>(n));
+    std::size_t end = 0;
+    while ((end = attempt.unread.find('\n')) != std::string::npos) {
+      TakeAnswer(attempt, std::string_view(attempt.unread).substr(0, end));
+      attempt.unread.erase(0, end + 1);
+    }
+    if (attempt.unread.size() > kMaxEarlyBytes) break;
+  }
+  const bool open = n < 0 && (errno == EAGAIN || errno == EINTR);
+  if (!open) attempt.answers.reset();  // ended: the shim's own end is told by its pidfd
+}
+
+void ShimLauncher::TakeAnswer(Attempt& attempt, std::string_view line) {
+  if (attempt.reported) return;
+  if (const Result<ShimStarted> started = ParseShimStarted(line)) {
+    if (!attempt.started) PushStarted(attempt, *started);
+  } else if (const Result<ShimReport> report = ParseShimReport(line)) {
+    // The shim could not write its report yet and told it here; its end has no more to say.
+    attempt.reported = true;
+    serials_.erase({attempt.id, attempt.number});
+    Push(EventOf(attempt, *report));
+  }
+}
+
+void ShimLauncher::OnShimGone(std::uint64_t serial) {
+  Attempt attempt = std::move(attempts_.at(serial));
+  attempts_.erase(serial);
+  if (attempt.answers) ReadAnswers(attempt);
+  siginfo_t info{};
+  // Ours are children to be reaped; those of an earlier carmad are not.
+  const idtype_t by = attempt.shim_fd ? P_PIDFD : P_PID;
+  const int which = attempt.shim_fd ? attempt.shim_fd.get() : attempt.shim.pid;
+  ::waitid(by, static_cast<id_t>(which), &info, WEXITED | WNOHANG);
+  if (attempt.reported) return;
+  serials_.erase({attempt.id, attempt.number});
+  attempt.shim_fd.reset();
+  Settle(std::move(attempt));
+}
+
+bool ShimLauncher::NeedsLooking(const Attempt& attempt) {
+  return !attempt.shim_fd || (!attempt.started && !attempt.answers && !attempt.reported);
+}
+
+void ShimLauncher::OnTimer() {
+  std::uint64_t expirations = 0;
+  (void)!::read(timer_.get(), &expirations, sizeof expirations);
+  std::vector<std::uint64_t> gone;
+  for (auto& [serial, attempt] : attempts_) {
+    if (!NeedsLooking(attempt)) continue;
+    if (!attempt.started && !attempt.reported) {
+      const std::optional<ShimStarted> started = ReadStarted(attempt.dir);
+      if (started) PushStarted(attempt, *started);
+    }
+    if (!attempt.shim_fd && !base::Alive(attempt.shim)) gone.push_back(serial);
+  }
+  for (const std::uint64_t serial : gone) OnShimGone(serial);
+  SetTimer();
+}
+
+void ShimLauncher::SetTimer() {
+  bool wanted = false;
+  for (const auto& [serial, attempt] : attempts_) wanted = wanted || NeedsLooking(attempt);
+  itimerspec when{};
+  if (wanted) when.it_value.tv_nsec = kLookNs;
+  ::timerfd_settime(timer_.get(), 0, &when, nullptr);
+}
+
+}  // namespace
+
+std::unique_ptr<Launcher> MakeShimLauncher(ShimLauncherOptions options) {
+  return std::make_unique<ShimLauncher>(std::move(options));
+}
+
+}  // namespace carma::task

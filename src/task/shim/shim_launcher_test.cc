@@ -1,0 +1,342 @@
+// Real shims and real processes: what people ask of a task, and how it is stopped.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "task/process/cgroup.h"
+#include "task/shim/shim_fixture.h"
+
+namespace carma::task {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+TEST_F(ShimLauncherTest, ReportsExitCodesAndSignals) {
+  struct Case {
+    const char* name;
+    const char* script;
+    int exit_code;
+    int signal;
+  };
+  const Case cases[] = {
+      {"success", "exit 0", 0, 0},
+      {"a failure", "exit 3", 3, 0},
+      {"the largest code", "exit 255", 255, 0},
+      {"a signal of its own", "kill -SEGV $$", 0, SIGSEGV},
+      {"killed", "kill -KILL $$", 0, SIGKILL},
+  };
+  int attempt = 0;
+  for (const Case& c : cases) {
+    LaunchOrder order = Order(c.script);
+    order.attempt = ++attempt;
+    order.attempt_dir = root_ + "/attempts/5/" + std::to_string(attempt);
+    const ShimEvent exit = Run(order);
+    EXPECT_EQ(exit.exit_code, c.exit_code) << c.name;
+    EXPECT_EQ(exit.signal, c.signal) << c.name;
+    EXPECT_FALSE(exit.lost) << c.name;
+    EXPECT_FALSE(exit.host_oom) << c.name;
+    EXPECT_EQ(exit.id, kTask);
+    EXPECT_EQ(exit.attempt, attempt);
+  }
+}
+
+TEST_F(ShimLauncherTest, TellsTheProcessThatRunsAndItsGroup) {
+  launcher_->Start(Order("echo $$ > $TELL; exec cat $GO"));
+  const ShimEvent started = NextStarted();
+  EXPECT_EQ(Told(), std::to_string(started.process.pid));
+  EXPECT_TRUE(base::Alive(started.process));
+  const auto stat = base::ReadProcessStat(started.process.pid);
+  ASSERT_TRUE(stat);
+  EXPECT_EQ(stat->session, started.process.pid);
+  EXPECT_EQ(stat->group, started.process.pid);
+  if (!FindCgroupBase().path.empty()) {
+    const std::string groups =
+        base::ReadFile("/proc/" + std::to_string(started.process.pid) + "/cgroup", 1 << 16).value();
+    EXPECT_THAT(groups, HasSubstr("0::" + started.cgroup + "\n"));
+  }
+  launcher_->Stop(kTask, 1);
+  EXPECT_EQ(NextExited().signal, SIGTERM);
+  if (!started.cgroup.empty()) {
+    EXPECT_FALSE(base::Exists(FindCgroupBase().root + started.cgroup));
+  }
+}
+
+TEST_F(ShimLauncherTest, OutputGoesToItsFilesAndTheTailComesBack) {
+  const ShimEvent exit = Run(Order("echo out; echo err >&2; printf 'a\\000\\377' >&2; exit 1"));
+  EXPECT_EQ(Out(), "out\n");
+  const std::string expect("err\na\0\xff", 7);
+  EXPECT_EQ(Err(), expect);
+  EXPECT_EQ(exit.stderr_tail, expect);
+}
+
+TEST_F(ShimLauncherTest, OneFileForBothStreams) {
+  LaunchOrder order = Order("echo out; echo err >&2");
+  order.spec.stderr_path.clear();
+  const ShimEvent exit = Run(order);
+  EXPECT_THAT(Out(), HasSubstr("out\n"));
+  EXPECT_THAT(Out(), HasSubstr("err\n"));
+  EXPECT_EQ(exit.stderr_tail, "err\n");
+}
+
+TEST_F(ShimLauncherTest, TheTaskFindsACleanWorld) {
+  LaunchOrder order = Order(
+      "pwd; umask; echo $CUDA_VISIBLE_DEVICES $CARMA_TASK_ID; ls /proc/self/fd; "
+      "readlink /proc/$$/fd/0; env | wc -l; "
+      // Read by the shell itself: while it forks, it blocks signals for a moment.
+      "while read -r line; do case $line in SigBlk*|SigIgn*|NoNewPrivs*) echo \"$line\";; esac; "
+      "done < /proc/self/status");
+  ::signal(SIGUSR2, SIG_IGN);
+  const ShimEvent exit = Run(order);
+  ::signal(SIGUSR2, SIG_DFL);
+  EXPECT_EQ(exit.exit_code, 0) << Err();
+  const std::string text = Out();
+  EXPECT_THAT(text, HasSubstr(root_ + "\n0022\nGPU-x 5\n0\n1\n2\n3\n/dev/null\n")) << "3: ls";
+  EXPECT_THAT(text, HasSubstr("NoNewPrivs:\t1\n"));
+  EXPECT_THAT(text, HasSubstr("SigBlk:\t0000000000000000\n"));
+  // 32 and 33 belong to the C library, which leaves them so in every process it spawns.
+  EXPECT_THAT(text, ContainsRegex("SigIgn:\t0000000[01][08]0000000\n"));
+}
+
+TEST_F(ShimLauncherTest, WhatCannotRunSaysWhy) {
+  const auto write = [this](const std::string& name, std::string_view text, mode_t mode) {
+    EXPECT_TRUE(base::WriteFileAtomic(root_ + "/" + name, text, mode));
+  };
+  write("plain", "no program\n", 0755);
+  write("closed", "#!/bin/sh\n", 0644);
+  write("orphan", "#!/no/such/interpreter\n", 0755);
+  struct Case {
+    const char* name;
+    std::vector<std::string> command;
+    std::string workdir;
+    std::string stdout_path;
+    std::optional<std::string> script;
+    std::string expect;
+  };
+  const std::string out = root_ + "/out";
+  const Case cases[] = {
+      {"a command nobody has", {"no-such-cmd"}, root_, out, {}, "command 'no-such-cmd' not found"},
+      {"a missing program", {root_ + "/none"}, root_, out, {}, "none': No such file"},
+      {"no program", {root_ + "/plain"}, root_, out, {}, "neither a program nor a script"},
+      {"not executable", {root_ + "/closed"}, root_, out, {}, "closed': Permission denied"},
+      {"its interpreter is missing", {root_ + "/orphan"}, root_, out, {}, "the interpreter that"},
+      {"a missing folder", {"true"}, root_ + "/no", out, {}, "/no': No such file or directory"},
+      {"output into a missing folder", {"true"}, root_, root_ + "/no/out", {}, "/no/out': No such"},
+      {"output onto a folder", {"true"}, root_, root_, {}, "': Is a directory"},
+      {"a script without #!", {}, root_, out, "echo\n", "this is not a batch script"},
+      {"a script with DOS line ends", {}, root_, out, "#!/bin/sh\r\n", "DOS line ends"},
+      {"a script's interpreter is missing", {}, root_, out, "#!/bin/none\n", "/bin/none': No such"},
+      {"a relative working directory", {"true"}, "here", out, {}, "/workdir: expected an absolute"},
+  };
+  int attempt = 0;
+  for (const Case& c : cases) {
+    LaunchOrder order = Order("");
+    order.attempt = ++attempt;
+    order.attempt_dir = root_ + "/attempts/5/" + std::to_string(attempt);
+    order.spec.command = c.command;
+    order.spec.script = c.script;
+    order.spec.workdir = c.workdir;
+    order.spec.stdout_path = c.stdout_path;
+    launcher_->Start(order);
+    const ShimEvent failed = NextFailed();
+    EXPECT_THAT(failed.text, HasSubstr(c.expect)) << c.name;
+    EXPECT_FALSE(failed.retryable) << c.name;
+  }
+}
+
+TEST_F(ShimLauncherTest, AMissingShimIsTheMachinesFault) {
+  launcher_ = MakeShimLauncher({"/no/such/carma-shim", {}});
+  launcher_->Start(Order("true"));
+  const ShimEvent failed = NextFailed();
+  EXPECT_TRUE(failed.retryable);
+  EXPECT_THAT(failed.text, HasSubstr("/no/such/carma-shim: No such file"));
+}
+
+TEST_F(ShimLauncherTest, ABatchScriptRunsByItsInterpreterWithItsArguments) {
+  LaunchOrder order = Order("");
+  order.spec.command.clear();
+  order.spec.script =
+      "#!/bin/sh -e\necho \"$1|$2\"\n[ -r \"$0\" ] && echo readable\nfalse\necho no\n";
+  order.spec.script_args = {"two words", "$HOME"};
+  EXPECT_EQ(Run(order).exit_code, 1);
+  EXPECT_EQ(Out(), "two words|$HOME\nreadable\n");
+}
+
+TEST_F(ShimLauncherTest, ACondaEnvironmentIsEnteredOrMissed) {
+  ASSERT_TRUE(base::MakeDirs(root_ + "/home/miniconda3/envs/torch/bin"));
+  LaunchOrder order = Order("echo $PATH; echo $CONDA_DEFAULT_ENV");
+  order.spec.environment["HOME"] = root_ + "/home";
+  order.spec.conda_env = "torch";
+  Run(order);
+  EXPECT_THAT(Out(), HasSubstr(root_ + "/home/miniconda3/envs/torch/bin:/usr/local/bin"));
+  order.attempt = 2;
+  order.attempt_dir = root_ + "/attempts/5/2";
+  order.spec.conda_env = "jax";
+  launcher_->Start(order);
+  const ShimEvent failed = NextFailed();
+  EXPECT_FALSE(failed.retryable);
+  EXPECT_THAT(failed.text, HasSubstr(root_ + "/home/miniconda3/envs/jax"));
+}
+
+TEST_F(ShimLauncherTest, ALaterAttemptAppendsToItsOutput) {
+  Run(Order("echo one"));
+  LaunchOrder order = Order("echo two");
+  order.attempt = 2;
+  order.attempt_dir = root_ + "/attempts/5/2";
+  Run(order);
+  EXPECT_EQ(Out(), "one\ntwo\n");
+}
+
+TEST_F(ShimLauncherTest, AStopThatIsHeededLeavesTheTasksOwnExit) {
+  launcher_->Start(
+      Order("trap 'echo saved; exit 7' TERM; echo up > $TELL; while :; do read x < $GO; done"));
+  NextStarted();
+  EXPECT_EQ(Told(), "up");
+  launcher_->Stop(kTask, 1);
+  EXPECT_EQ(NextExited().exit_code, 7);
+  EXPECT_EQ(Out(), "saved\n");
+}
+
+TEST_F(ShimLauncherTest, AStopRightAfterTheStartIsNotLost) {
+  LaunchOrder order = Order("while :; do sleep 1000; done");
+  launcher_->Start(order);
+  launcher_->Stop(kTask, 1);
+  NextStarted();
+  EXPECT_EQ(NextExited().signal, SIGTERM);
+}
+
+TEST_F(ShimLauncherTest, WhoIgnoresTermIsKilledAfterTheGrace) {
+  launcher_->Start(Order("trap '' TERM; sleep 1000 & echo $! > $TELL; wait"));
+  NextStarted();
+  const std::string child = Told();
+  const auto asked = Clock::now();
+  launcher_->Stop(kTask, 1);
+  launcher_->Stop(kTask, 1);
+  EXPECT_EQ(NextExited().signal, SIGKILL);
+  EXPECT_GE(Clock::now() - asked, std::chrono::milliseconds(50));
+  EXPECT_TRUE(Gone(child));
+}
+
+TEST_F(ShimLauncherTest, StoppedProcessesHearTheStopToo) {
+  LaunchOrder order = Order("trap 'exit 9' TERM; kill -STOP $$; exit 1");
+  order.kill_grace = base::Duration(kPatienceMs);
+  launcher_->Start(order);
+  const base::ProcessId main = NextStarted().process;
+  while (base::Alive(main) && base::ReadProcessStat(main.pid)->state != 'T') ::sched_yield();
+  launcher_->Stop(kTask, 1);
+  EXPECT_EQ(NextExited().exit_code, 9);
+}
+
+TEST_F(ShimLauncherTest, NothingOutlivesTheMainProcess) {
+  struct Case {
+    const char* name;
+    const char* daemon;  // prints its pid to $TELL, then stays
+  };
+  const Case cases[] = {
+      {"a child in the background", "sleep 1000 & echo $! > $TELL"},
+      {"a double fork into a new session", "(setsid sh -c 'echo $$ > $TELL; exec sleep 1000' &) &"},
+      {"one that ignores TERM",
+       "(setsid sh -c 'trap \"\" TERM; echo $$ > $TELL; while :; do sleep 1; done' &) &"},
+  };
+  int attempt = 0;
+  for (const Case& c : cases) {
+    LaunchOrder order = Order(std::string(c.daemon) + "\nread x < $GO; exit 4");
+    order.attempt = ++attempt;
+    order.attempt_dir = root_ + "/attempts/5/" + std::to_string(attempt);
+    launcher_->Start(order);
+    NextStarted();
+    const std::string pid = Told();
+    Go();
+    const ShimEvent exit = NextExited();
+    EXPECT_EQ(exit.exit_code, 4) << c.name << ": the main process's own";
+    EXPECT_FALSE(base::Exists("/proc/" + pid)) << c.name << ": gone and reaped before the report";
+  }
+}
+
+TEST_F(ShimLauncherTest, WithoutCgroupsNothingOutlivesEither) {
+  launcher_ = MakeShimLauncher({ShimPath(), {}});
+  launcher_->Start(
+      Order("(setsid sh -c 'trap \"\" TERM; echo $$ > $TELL; "
+            "while :; do sleep 1; done' &) & wait; sleep 1000"));
+  EXPECT_EQ(NextStarted().cgroup, "");
+  const std::string pid = Told();
+  launcher_->Stop(kTask, 1);
+  NextExited();
+  EXPECT_FALSE(base::Exists("/proc/" + pid));
+}
+
+TEST_F(ShimLauncherTest, AFloodOfOutputIsRotatedAndCostsNoMemory) {
+  LaunchOrder order = Order("yes 0123456789 | head -c 50000000; yes err | head -c 200000 >&2");
+  order.max_output_bytes = 100'000;
+  order.output_rotations = 2;
+  launcher_->Start(order);
+  NextStarted();
+  const base::ProcessId shim = ShimProcess();
+  std::int64_t peak_kib = 0;
+  while (events_.empty()) {
+    const base::Result<std::string> status =
+        base::ReadFile("/proc/" + std::to_string(shim.pid) + "/status", 1 << 16);
+    const std::size_t at = status ? status->find("VmHWM:") : std::string::npos;
+    if (at != std::string::npos) {
+      peak_kib =
+          std::max(peak_kib, base::ParseInt(base::SplitWords(status->substr(at))[1]).value());
+    }
+    pollfd fd{launcher_->PollFd(), POLLIN, 0};
+    ::poll(&fd, 1, 5);
+    launcher_->Poll([this](ShimEvent event) { events_.push_back(std::move(event)); });
+  }
+  EXPECT_EQ(NextExited().stderr_tail.size(), kStderrTailBytes);
+  for (const char* suffix : {"", ".1", ".2"}) {
+    struct stat st {};
+    ASSERT_EQ(::stat((root_ + "/out" + suffix).c_str(), &st), 0) << suffix;
+    EXPECT_LE(st.st_size, 100'000) << suffix;
+  }
+  EXPECT_FALSE(base::Exists(root_ + "/out.3"));
+  EXPECT_THAT(Out(), ::testing::StartsWith("0123456789\n"));
+  RecordProperty("shim_peak_kib", static_cast<int>(peak_kib));
+}
+
+TEST_F(ShimLauncherTest, ForgettingRemovesTheFolderButFollowsNoLinks) {
+  Run(Order("true"));
+  ASSERT_TRUE(base::WriteFileAtomic(root_ + "/precious/keep", "x") ||
+              (base::MakeDirs(root_ + "/precious") &&
+               base::WriteFileAtomic(root_ + "/precious/keep", "x")));
+  ASSERT_EQ(::symlink((root_ + "/precious").c_str(), (Dir() + "/link").c_str()), 0);
+  launcher_->Forget(kTask, 1, Dir());
+  EXPECT_FALSE(base::Exists(root_ + "/attempts/5"));
+  EXPECT_TRUE(base::Exists(root_ + "/precious/keep"));
+}
+
+TEST_F(ShimLauncherTest, OnlyTheDaemonReadsTheFolder) {
+  Run(Order("true"));
+  for (const char* name : {kOrderFile, kOwnerFile, kStartedFile, kExitFile, kShimLogFile}) {
+    struct stat st {};
+    ASSERT_EQ(::stat((Dir() + "/" + name).c_str(), &st), 0) << name;
+    EXPECT_EQ(st.st_mode & 0777, 0600U) << name;
+  }
+}
+
+TEST_F(ShimLauncherTest, TheReportHoldsTheFactsOfTheRun) {
+  Run(Order("exit 2"));
+  const ShimReport report =
+      ParseShimReport(base::ReadFile(Dir() + "/" + kExitFile, kReportReserveBytes).value()).value();
+  EXPECT_EQ(report.exit_code, 2);
+  EXPECT_GT(report.max_rss_kib, 100);
+  EXPECT_GE(report.ended_boot_ns, report.started_boot_ns);
+  EXPECT_GT(report.started_ms, 1'600'000'000'000);
+}
+
+}  // namespace
+}  // namespace carma::task

@@ -1,0 +1,176 @@
+#include "task/shim/shim_protocol.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "base/file.h"
+
+namespace carma::task {
+namespace {
+
+ShimOrder FullOrder() {
+  ShimOrder order;
+  order.id = core::TaskId(42);
+  order.attempt = 3;
+  order.name = "träining";
+  order.uid = 1000;
+  order.gid = 1001;
+  order.command = {"python3", "train.py", "--lr=\"1e-3\"", ""};
+  order.script_args = {"a b"};
+  order.workdir = "/home/ada";
+  order.environment = {{"A", "1"}, {"MULTI", "two\nlines"}};
+  order.extra_environment = {{"CUDA_MPS_PIPE_DIRECTORY", "/run/mps"}};
+  order.conda_env = "torch";
+  order.gpu_uuids = {"GPU-1", "GPU-2"};
+  order.array_index = 7;
+  order.stdout_path = "/home/ada/o";
+  order.stderr_path = "/home/ada/e";
+  order.max_output_bytes = 1 << 20;
+  order.output_rotations = 2;
+  order.kill_grace = base::Duration(50);
+  order.cgroup_base = "/sys/fs/cgroup/x";
+  order.cgroup_root = "/sys/fs/cgroup";
+  return order;
+}
+
+std::string TempDir() {
+  std::string path = ::testing::TempDir() + "carma-protocol-XXXXXX";
+  return ::mkdtemp(path.data());
+}
+
+TEST(ShimProtocol, OrderSurvivesTheJourney) {
+  const base::Result<std::string> text = ToText(FullOrder());
+  ASSERT_TRUE(text) << text.error().message;
+  const base::Result<ShimOrder> back = ParseShimOrder(*text);
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(*back, FullOrder());
+}
+
+TEST(ShimProtocol, OwnerStartedAndReportSurviveTheJourney) {
+  const ShimOwner owner{{7, 99}, "boot", true};
+  EXPECT_EQ(ParseShimOwner(ToText(owner)).value(), owner);
+  const ShimStarted started{{8, 100}, "/carma-1"};
+  EXPECT_EQ(ParseShimStarted(ToText(started)).value(), started);
+  const ShimReport failed{.launched = false, .text = "no such command", .retryable = true};
+  EXPECT_EQ(ParseShimReport(ToText(failed)).value(), failed);
+  ShimReport report{.exit_code = 3, .host_oom = true, .started_ms = 5, .dropped_output_bytes = 9};
+  for (int i = 0; i < static_cast<int>(kStderrTailBytes); ++i) {
+    report.stderr_tail += static_cast<char>(i * 7);  // every byte value, NUL and invalid UTF-8 too
+  }
+  const std::string text = ToText(report);
+  EXPECT_LT(text.size(), kReportReserveBytes) << "the reserve must hold the largest report";
+  EXPECT_EQ(ParseShimReport(text).value(), report);
+}
+
+TEST(ShimProtocol, LongestFailureTextFitsAndParses) {
+  const ShimReport failed{.launched = false, .text = std::string(16'384, '\x01')};
+  const std::string text = ToText(failed);
+  EXPECT_LT(text.size(), kReportReserveBytes);
+  EXPECT_EQ(ParseShimReport(text).value(), failed);
+}
+
+TEST(ShimProtocol, TextThatJsonCannotCarryIsRefused) {
+  ShimOrder order = FullOrder();
+  order.environment["LATIN1"] = "\xe9";
+  EXPECT_FALSE(ToText(order));
+}
+
+TEST(ShimProtocol, BrokenOrdersAreRefused) {
+  struct Case {
+    const char* name;
+    const char* from;
+    const char* to;
+  };
+  const Case cases[] = {
+      {"a user is missing", "\"uid\":1000", "\"uid\":null"},
+      {"a negative group", "\"gid\":1001", "\"gid\":-1"},
+      {"task zero", "\"id\":42", "\"id\":0"},
+      {"a relative working directory", "\"/home/ada\"", "\"home/ada\""},
+      {"a relative output path", "\"/home/ada/o\"", "\"o\""},
+      {"a NUL in an argument", "a b", "a\\u0000b"},
+      {"a variable's name with =", "\"A\":", "\"A=B\":"},
+      {"a grace of a year", "\"kill_grace_ms\":50", "\"kill_grace_ms\":31536000000"},
+      {"an unknown field", "\"attempt\":3", "\"attempt\":3,\"color\":1"},
+      {"a field twice", "\"attempt\":3", "\"attempt\":3,\"attempt\":3"},
+  };
+  const std::string good = *ToText(FullOrder());
+  for (const Case& c : cases) {
+    std::string text = good;
+    const std::size_t at = text.find(c.from);
+    ASSERT_NE(at, std::string::npos) << c.name;
+    text.replace(at, std::string(c.from).size(), c.to);
+    EXPECT_FALSE(ParseShimOrder(text)) << c.name;
+  }
+}
+
+TEST(ShimProtocol, EveryTornTextIsAnErrorOrAValueNeverACrash) {
+  const std::string texts[] = {*ToText(FullOrder()), ToText(ShimOwner{{7, 99}, "boot", false}),
+                               ToText(ShimStarted{{8, 100}, ""}),
+                               ToText(ShimReport{.exit_code = 1, .stderr_tail = "tail"})};
+  for (const std::string& text : texts) {
+    for (std::size_t cut = 0; cut + 1 < text.size(); ++cut) {
+      const std::string torn = text.substr(0, cut);
+      EXPECT_FALSE(ParseShimOrder(torn));
+      EXPECT_FALSE(ParseShimOwner(torn));
+      EXPECT_FALSE(ParseShimStarted(torn));
+      EXPECT_FALSE(ParseShimReport(torn));
+    }
+  }
+}
+
+TEST(ShimProtocol, Base64KnowsItsVectorsAndRefusesOthers) {
+  // RFC 4648, section 10.
+  const std::pair<const char*, const char*> vectors[] = {{"", ""},
+                                                         {"f", "Zg=="},
+                                                         {"fo", "Zm8="},
+                                                         {"foo", "Zm9v"},
+                                                         {"foob", "Zm9vYg=="},
+                                                         {"fooba", "Zm9vYmE="},
+                                                         {"foobar", "Zm9vYmFy"}};
+  for (const auto& [bytes, text] : vectors) {
+    EXPECT_EQ(EncodeBase64(bytes), text);
+    EXPECT_EQ(DecodeBase64(text), bytes);
+  }
+  for (const char* bad : {"Z", "Zg=", "Zg==Zg==", "Z===", "====", "Zm 9"}) {
+    EXPECT_EQ(DecodeBase64(bad), std::nullopt) << bad;
+  }
+}
+
+TEST(ShimProtocol, OnlyTheFirstClaimWins) {
+  const std::string dir = TempDir();
+  EXPECT_EQ(ClaimAttempt(dir, /*abandon=*/false).value(), true);
+  EXPECT_EQ(ClaimAttempt(dir, /*abandon=*/true).value(), false);
+  const base::Result<ShimOwner> owner =
+      ParseShimOwner(base::ReadFile(dir + "/" + kOwnerFile, kMaxOwnerBytes).value());
+  ASSERT_TRUE(owner);
+  EXPECT_FALSE(owner->abandoned);
+  EXPECT_TRUE(OwnerLives(*owner)) << "we are the owner";
+  EXPECT_TRUE(SyncClaim(dir));
+}
+
+TEST(ShimProtocol, AnOwnerOfAnotherBootOrStartIsDead) {
+  const ShimOwner self{base::SelfProcess(), base::BootId(), false};
+  EXPECT_TRUE(OwnerLives(self));
+  ShimOwner other_boot = self, other_start = self, abandoned = self;
+  other_boot.boot_id = "0000";
+  other_start.process.start_ticks += 1;
+  abandoned.abandoned = true;
+  EXPECT_FALSE(OwnerLives(other_boot));
+  EXPECT_FALSE(OwnerLives(other_start)) << "the pid was given to somebody else";
+  EXPECT_FALSE(OwnerLives(abandoned));
+}
+
+TEST(ReservedFile, AppearsOnlyWhenComplete) {
+  const std::string dir = TempDir();
+  ReservedFile file;
+  ASSERT_TRUE(file.Reserve(dir, kExitFile, kReportReserveBytes));
+  EXPECT_FALSE(base::Exists(dir + "/" + kExitFile));
+  ASSERT_TRUE(file.Commit("hello\n", /*durable=*/true));
+  EXPECT_EQ(base::ReadFile(dir + "/" + kExitFile, 100).value(), "hello\n");
+  EXPECT_FALSE(file.Commit("again", false)) << "there is no reserve any more";
+}
+
+}  // namespace
+}  // namespace carma::task

@@ -1,0 +1,247 @@
+// The daemon goes, the task stays; and what happens when the shim goes.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <string>
+
+#include "base/file.h"
+#include "base/rng.h"
+#include "task/process/process_tree.h"
+#include "task/shim/shim_fixture.h"
+#include "task/shim/shim_spawn.h"
+
+namespace carma::task {
+namespace {
+
+class ShimRestartTest : public ShimLauncherTest {};
+
+TEST_F(ShimRestartTest, ARestartedDaemonFollowsARunningTask) {
+  launcher_->Start(Order("echo up > $TELL; read x < $GO; exit $x"));
+  const ShimEvent started = NextStarted();
+  EXPECT_EQ(Told(), "up");
+  Restart();
+  launcher_->Adopt(kTask, 1, Dir());
+  const ShimEvent again = NextStarted();
+  EXPECT_EQ(again.process, started.process);
+  EXPECT_EQ(again.cgroup, started.cgroup);
+  Go("6");
+  EXPECT_EQ(NextExited().exit_code, 6);
+}
+
+TEST_F(ShimRestartTest, ARestartedDaemonCanStop) {
+  launcher_->Start(Order("sleep 1000"));
+  NextStarted();
+  Restart();
+  launcher_->Adopt(kTask, 1, Dir());
+  launcher_->Stop(kTask, 1);
+  NextStarted();
+  EXPECT_EQ(NextExited().signal, SIGTERM);
+}
+
+TEST_F(ShimRestartTest, ARestartedDaemonLearnsWhatEndedMeanwhile) {
+  launcher_->Start(Order("echo bye >&2; exit 8"));
+  NextStarted();
+  const base::ProcessId shim = ShimProcess();
+  Restart();
+  ASSERT_TRUE(Gone(shim));
+  launcher_->Adopt(kTask, 1, Dir());
+  NextStarted();
+  const ShimEvent exit = NextExited();
+  EXPECT_EQ(exit.exit_code, 8);
+  EXPECT_EQ(exit.stderr_tail, "bye\n");
+}
+
+TEST_F(ShimRestartTest, ARestartedDaemonLearnsOfAFailedLaunchToo) {
+  launcher_->Start(Order("true"));
+  NextStarted();
+  NextExited();
+  LaunchOrder order = Order("");
+  order.spec.command = {"no-such-cmd"};
+  order.attempt = 2;
+  order.attempt_dir = root_ + "/attempts/5/2";
+  launcher_->Start(order);
+  NextFailed();
+  Restart();
+  launcher_->Adopt(kTask, 2, order.attempt_dir);
+  EXPECT_FALSE(NextFailed().retryable);
+}
+
+TEST_F(ShimRestartTest, AnAttemptWithoutFolderNeverBegan) {
+  launcher_->Adopt(kTask, 1, Dir());
+  const ShimEvent event = NextFailed();
+  EXPECT_TRUE(event.retryable);
+  EXPECT_TRUE(event.interrupted) << "the daemon's end is not held against the task";
+}
+
+TEST_F(ShimRestartTest, AnAbandonedAttemptIsNotRunByALateShim) {
+  // The folder and the order of a daemon that died before its shim came up.
+  launcher_->Start(Order("echo ran >> " + root_ + "/ran"));
+  NextStarted();
+  NextExited();
+  ASSERT_EQ(::unlink((root_ + "/ran").c_str()), 0);
+  for (const char* name : {kOwnerFile, kStartedFile, kExitFile}) {
+    ASSERT_EQ(::unlink((Dir() + "/" + name).c_str()), 0);
+  }
+  Restart();
+  launcher_->Adopt(kTask, 1, Dir());
+  EXPECT_TRUE(NextFailed().retryable);
+  base::Result<SpawnedShim> late = SpawnShim(ShimPath(), Dir());
+  ASSERT_TRUE(late);
+  int status = 0;
+  ASSERT_EQ(::waitpid(late->process.pid, &status, 0), late->process.pid);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), kShimNotOwner);
+  EXPECT_FALSE(base::Exists(root_ + "/ran"));
+  // A second restart gives the same answer, not "lost".
+  Restart();
+  launcher_->Adopt(kTask, 1, Dir());
+  EXPECT_TRUE(NextFailed().retryable);
+}
+
+TEST_F(ShimRestartTest, AnAttemptIsNotStartedTwice) {
+  Run(Order("echo x >> " + root_ + "/ran"));
+  launcher_->Start(Order("echo x >> " + root_ + "/ran"));
+  EXPECT_TRUE(NextFailed().retryable);
+  EXPECT_EQ(base::ReadFile(root_ + "/ran", 100).value(), "x\n");
+}
+
+TEST_F(ShimRestartTest, AKilledShimTakesItsTaskAlongAndTheAttemptIsLost) {
+  launcher_->Start(
+      Order("(setsid sh -c 'echo $$ > $TELL; exec sleep 1000' &) & wait; "
+            "exec sleep 1000"));
+  const ShimEvent started = NextStarted();
+  const std::string orphan = Told();
+  ASSERT_EQ(::kill(ShimProcess().pid, SIGKILL), 0);
+  const ShimEvent exit = NextExited();
+  EXPECT_TRUE(exit.lost);
+  EXPECT_TRUE(Gone(started.process));
+  EXPECT_TRUE(Gone(orphan));
+  launcher_->Forget(kTask, 1, Dir());
+  EXPECT_FALSE(base::Exists(Dir()));
+}
+
+TEST_F(ShimRestartTest, LeftoversAreFoundWithoutCgroups) {
+  launcher_ = MakeShimLauncher({ShimPath(), {}});
+  // One has left the session, one has thrown its environment away.
+  launcher_->Start(
+      Order("(setsid sh -c 'echo $$ > $TELL; exec sleep 1000' &) & wait; "
+            "env -i sh -c \"echo \\$\\$ > $TELL; exec sleep 1000\" & sleep 1000"));
+  const ShimEvent started = NextStarted();
+  const std::string one = Told(), other = Told();
+  ASSERT_EQ(::kill(ShimProcess().pid, SIGKILL), 0);
+  EXPECT_TRUE(NextExited().lost);
+  EXPECT_TRUE(Gone(started.process));
+  EXPECT_TRUE(Gone(one));
+  EXPECT_TRUE(Gone(other));
+}
+
+TEST_F(ShimRestartTest, AShimKilledWhileTheDaemonWasAwayIsLost) {
+  launcher_->Start(Order("exec sleep 1000"));
+  const ShimEvent started = NextStarted();
+  const base::ProcessId shim = ShimProcess();
+  Restart();
+  ASSERT_EQ(::kill(shim.pid, SIGKILL), 0);
+  ASSERT_TRUE(Gone(shim));
+  launcher_->Adopt(kTask, 1, Dir());
+  NextStarted();
+  EXPECT_TRUE(NextExited().lost);
+  EXPECT_TRUE(Gone(started.process));
+}
+
+TEST_F(ShimRestartTest, AfterARebootTheAttemptIsLostAndNobodyIsKilled) {
+  launcher_->Start(Order("exec sleep 1000"));
+  const ShimEvent started = NextStarted();
+  Restart();
+  ShimOwner owner =
+      ParseShimOwner(base::ReadFile(Dir() + "/" + kOwnerFile, kMaxOwnerBytes).value()).value();
+  const base::ProcessId shim = owner.process;
+  owner.boot_id = "another";
+  ASSERT_TRUE(base::WriteFileAtomic(Dir() + "/" + kOwnerFile, ToText(owner)));
+  launcher_->Adopt(kTask, 1, Dir());
+  NextStarted();
+  EXPECT_TRUE(NextExited().lost);
+  EXPECT_TRUE(base::Alive(started.process)) << "in this boot, that number is somebody else's";
+  ::kill(shim.pid, SIGTERM);
+  EXPECT_TRUE(Gone(shim));
+}
+
+TEST_F(ShimRestartTest, ATornOwnerOrReportIsLostNotACrash) {
+  Run(Order("true"));
+  for (const char* torn : {kExitFile, kOwnerFile}) {
+    ASSERT_EQ(::truncate((Dir() + "/" + torn).c_str(), 5), 0);
+    Restart();
+    launcher_->Adopt(kTask, 1, Dir());
+    NextStarted();
+    EXPECT_TRUE(NextExited().lost) << torn;
+  }
+}
+
+TEST_F(ShimRestartTest, AnEndOfTheSystemIsLostNotFailed) {
+  launcher_->Start(Order("exec sleep 1000"));
+  NextStarted();
+  ASSERT_EQ(::kill(ShimProcess().pid, SIGTERM), 0);  // as a shutdown does
+  const ShimEvent exit = NextExited();
+  EXPECT_TRUE(exit.lost);
+  EXPECT_EQ(exit.signal, SIGTERM);
+}
+
+// kill -9 of shim or daemon at moments that chance chooses: each attempt ends in exactly one way,
+// and its task ran at most once, exactly once if an exit with a code was told.
+TEST_F(ShimRestartTest, KillsAtAnyMomentEndEveryAttemptExactlyOnce) {
+  base::Rng rng(20'260'301);
+  for (int attempt = 1; attempt <= 150; ++attempt) {
+    const std::string mark = root_ + "/ran." + std::to_string(attempt);
+    LaunchOrder order = Order("echo x >> " + mark + "; exit 3");
+    order.attempt = attempt;
+    order.attempt_dir = root_ + "/attempts/5/" + std::to_string(attempt);
+    launcher_->Start(order);
+    // A spin, not a sleep that tests wait on: the moment is the test's random input.
+    const auto moment = Clock::now() + std::chrono::microseconds(rng.Below(6000));
+    while (Clock::now() < moment) {
+    }
+    const bool kill_shim = rng.Below(2) == 0;
+    if (kill_shim) {
+      for (const base::ProcessStat& child : Descendants(::getpid())) {
+        if (child.command == "carma-shim" && child.parent == ::getpid()) {
+          ::kill(child.id.pid, SIGKILL);
+        }
+      }
+    }
+    if (rng.Below(2) == 0) {
+      Restart();
+      launcher_->Adopt(kTask, attempt, order.attempt_dir);
+    }
+    ShimEvent last = Next();
+    if (last.kind == ShimEventKind::kStarted) last = Next();
+    ASSERT_NE(last.kind, ShimEventKind::kStarted) << "attempt " << attempt;
+    const std::string ran = base::ReadFile(mark, 100).value_or("");
+    if (last.kind == ShimEventKind::kLaunchFailed) {
+      EXPECT_TRUE(last.retryable) << last.text;
+      EXPECT_EQ(ran, "") << "attempt " << attempt << ": said to have never begun";
+    } else if (last.lost) {
+      EXPECT_TRUE(ran.empty() || ran == "x\n") << "attempt " << attempt << ": " << ran;
+    } else {
+      EXPECT_EQ(last.exit_code, 3) << "attempt " << attempt;
+      EXPECT_EQ(ran, "x\n") << "attempt " << attempt;
+    }
+    EXPECT_TRUE(kill_shim || !last.lost) << "attempt " << attempt;
+    // And from now on the answer stays the same.
+    Restart();
+    launcher_->Adopt(kTask, attempt, order.attempt_dir);
+    ShimEvent again = Next();
+    if (again.kind == ShimEventKind::kStarted) again = Next();
+    EXPECT_EQ(again.kind, last.kind) << "attempt " << attempt;
+    EXPECT_EQ(again.lost, last.lost) << "attempt " << attempt;
+    EXPECT_EQ(again.exit_code, last.exit_code) << "attempt " << attempt;
+    EXPECT_TRUE(events_.empty());
+    launcher_->Forget(kTask, attempt, order.attempt_dir);
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+  }
+}
+
+}  // namespace
+}  // namespace carma::task

@@ -1,0 +1,164 @@
+#include "task/shim/supervisor.h"
+
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <ctime>
+
+#include "base/clock.h"
+#include "task/process/process_tree.h"
+
+namespace carma::task {
+namespace {
+
+// Between two rounds of KILL: a process that was being forked may have escaped the round before.
+constexpr std::int64_t kKillRoundNs = 20'000'000;
+
+std::int64_t SteadyNs() {
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+std::int64_t WallMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+int StopSignal() {
+  return SIGUSR1;
+}
+
+base::UniqueFd ListenToSignals() {
+  sigset_t all, ours;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  ::sigemptyset(&ours);
+  for (const int number : {SIGCHLD, StopSignal(), SIGTERM, SIGINT}) ::sigaddset(&ours, number);
+  return base::UniqueFd(::signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+Supervisor::Supervisor(pid_t main_pid, base::Duration grace, int signal_fd, OutputPump& pump,
+                       WornRights& rights, const TaskCgroup* group,
+                       std::optional<std::int64_t> oom_baseline)
+    : main_(main_pid),
+      grace_(grace),
+      signal_fd_(signal_fd),
+      pump_(pump),
+      rights_(rights),
+      group_(group),
+      oom_baseline_(oom_baseline) {}
+
+ShimReport Supervisor::Run() {
+  // The files are the user's: quotas, root's reserved blocks and network file systems must treat
+  // their writer as the user. Our own rights come back for kills only.
+  rights_.Wear();
+  Reap();
+  while (!status_ || !childless_) {
+    pollfd fds[] = {
+        {signal_fd_, POLLIN, 0}, {pump_.poll_fd(0), POLLIN, 0}, {pump_.poll_fd(1), POLLIN, 0}};
+    ::poll(fds, 3, PollTimeoutMs());
+    for (int stream = 0; stream < 2; ++stream) {
+      if (fds[stream + 1].revents != 0) pump_.Move(stream);
+    }
+    if (fds[0].revents != 0) ReadSignals();
+    CheckDeadline();
+  }
+  pump_.Finish();
+  rights_.TakeOff();
+  report_.host_oom = HostOom();
+  report_.stderr_tail = pump_.StderrTail();
+  report_.dropped_output_bytes = pump_.DroppedBytes();
+  return report_;
+}
+
+void Supervisor::ReadSignals() {
+  signalfd_siginfo info{};
+  while (::read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    const int number = static_cast<int>(info.ssi_signo);
+    if (number == SIGCHLD) {
+      Reap();
+    } else {
+      // A task that had ended by itself keeps its own exit, whatever the system wants now.
+      if (number != StopSignal() && !status_) report_.lost = true;
+      BeginStop();
+    }
+  }
+}
+
+void Supervisor::Reap() {
+  while (true) {
+    int status = 0;
+    rusage usage{};
+    const pid_t pid = ::wait4(-1, &status, WNOHANG, &usage);
+    if (pid < 0 && errno == EINTR) continue;
+    childless_ = pid < 0;
+    if (pid <= 0) break;
+    report_.max_rss_kib = std::max<std::int64_t>(report_.max_rss_kib, usage.ru_maxrss);
+    if (pid != main_) continue;
+    status_ = status;
+    report_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    report_.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    report_.ended_ms = WallMs();
+    report_.ended_boot_ns = base::BootTimeNs();
+  }
+  // Orphans come to us, so "no child" means that nothing of the task is left.
+  if (status_ && !childless_) BeginStop();
+}
+
+void Supervisor::BeginStop() {
+  if (stopping_) return;
+  stopping_ = true;
+  deadline_ns_ = SteadyNs() + std::chrono::nanoseconds(grace_).count();
+  rights_.TakeOff();
+  // The group first, in one step of the kernel; then those who left it. Nobody gets two: for some
+  // programs the second TERM means "at once, without saving".
+  ::kill(-main_, SIGTERM);
+  ::kill(-main_, SIGCONT);
+  for (const base::ProcessStat& process : Descendants(::getpid())) {
+    if (process.group == main_) continue;
+    ::kill(process.id.pid, SIGTERM);
+    ::kill(process.id.pid, SIGCONT);
+  }
+  rights_.Wear();
+}
+
+void Supervisor::KillAll() {
+  killed_ = true;
+  rights_.TakeOff();
+  if (group_ == nullptr || !group_->Kill()) ::kill(-main_, SIGKILL);
+  for (const base::ProcessStat& process : Descendants(::getpid())) {
+    ::kill(process.id.pid, SIGKILL);
+  }
+  rights_.Wear();
+}
+
+void Supervisor::CheckDeadline() {
+  if (!stopping_ || (status_ && childless_) || SteadyNs() < deadline_ns_) return;
+  KillAll();
+  deadline_ns_ = SteadyNs() + kKillRoundNs;
+}
+
+int Supervisor::PollTimeoutMs() const {
+  if (!stopping_) return -1;
+  // Rounded up: a wait that ends a little early would spin until the deadline.
+  const std::int64_t left_ms = (deadline_ns_ - SteadyNs() + 999'999) / 1'000'000;
+  return static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, 3'600'000));
+}
+
+bool Supervisor::HostOom() const {
+  const std::optional<std::int64_t> kills = group_ == nullptr ? std::nullopt : group_->OomKills();
+  if (!kills || *kills <= oom_baseline_.value_or(0)) return false;
+  // A count of the group above may be a neighbour's: it tells only if we died by KILL ourselves.
+  return group_->CountsOomKills() || (report_.signal == SIGKILL && !killed_);
+}
+
+}  // namespace carma::task

@@ -1,0 +1,64 @@
+// Watches over a running task: carries its output, stops it when asked, and sees to it that
+// nothing of it outlives its main process.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "base/unique_fd.h"
+#include "task/process/cgroup.h"
+#include "task/process/user.h"
+#include "task/shim/output_pump.h"
+#include "task/shim/shim_protocol.h"
+
+namespace carma::task {
+
+// What carmad sends to a shim that is to stop its task. Only the daemon's user may, and a signal
+// reaches a shim whether or not its daemon was restarted. Signals sent before the shim listens
+// wait: it is started with all of them blocked.
+int StopSignal();
+
+// The signals a shim listens to, as one descriptor; all signals are blocked.
+// StopSignal(): stop the task. SIGTERM, SIGINT: the system wants us to end (a shutdown): stop the
+// task, but report it lost, so that it is started again rather than counted as failed.
+base::UniqueFd ListenToSignals();
+
+class Supervisor {
+ public:
+  // The calling process is a subreaper and main_pid its child, leader of its own group. The others
+  // outlive the supervisor; group may be null. oom_baseline: OomKills() before the start.
+  Supervisor(pid_t main_pid, base::Duration grace, int signal_fd, OutputPump& pump,
+             WornRights& rights, const TaskCgroup* group, std::optional<std::int64_t> oom_baseline);
+  // Returns when the main process and all descendants are gone. Fills all of the report but the
+  // start.
+  ShimReport Run();
+
+ private:
+  void ReadSignals();
+  void Reap();
+  // TERM to every process of the task, once, then the clock of the grace runs.
+  void BeginStop();
+  // KILL to every process; repeated until none is left.
+  void KillAll();
+  void CheckDeadline();
+  int PollTimeoutMs() const;
+  bool HostOom() const;
+
+  const pid_t main_;
+  const base::Duration grace_;
+  const int signal_fd_;
+  OutputPump& pump_;
+  WornRights& rights_;
+  const TaskCgroup* const group_;
+  const std::optional<std::int64_t> oom_baseline_;
+  std::optional<int> status_;  // of the main process, as wait() tells it
+  bool childless_ = false;
+  bool stopping_ = false;
+  bool killed_ = false;
+  std::int64_t deadline_ns_ = 0;
+  ShimReport report_;
+};
+
+}  // namespace carma::task

@@ -1,0 +1,374 @@
+#include "task/verdict/oom_detect.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <vector>
+
+#include "base/text.h"
+
+namespace carma::task {
+namespace {
+
+// How far from the end a message still explains the end. A Python traceback, torchrun's table and
+// TensorFlow's call stacks fit; a warning that the task survived long ago does not.
+constexpr std::size_t kTailBytes = std::size_t{16} << 10;
+constexpr std::size_t kTailLines = 200;
+
+constexpr double kFull = 0.98;        // without a text: the device was at its limit
+constexpr double kNearlyFull = 0.90;  // supports a text that only hints at memory
+
+enum class Strength {
+  kCertain,    // says "out of GPU memory" itself
+  kSuspected,  // a library's allocation failed, which mostly means the same
+};
+
+// One form of words; all parts must stand in the line, in any order.
+struct Signature {
+  std::array<std::string_view, 2> parts;
+  Strength strength;
+};
+
+constexpr std::array kSignatures{
+    // PyTorch, from 2.1 on and before
+    Signature{{"torch.OutOfMemoryError", ""}, Strength::kCertain},
+    Signature{{"torch.cuda.OutOfMemoryError", ""}, Strength::kCertain},
+    Signature{{"CUDA out of memory", ""}, Strength::kCertain},
+    Signature{{"CUDA error: out of memory", ""}, Strength::kCertain},
+    // CUDA's driver and run time
+    Signature{{"CUDA_ERROR_OUT_OF_MEMORY", ""}, Strength::kCertain},
+    Signature{{"cudaErrorMemoryAllocation", ""}, Strength::kCertain},
+    Signature{{"cudaMalloc", "out of memory"}, Strength::kCertain},
+    Signature{{"CUDA runtime error", "out of memory"}, Strength::kCertain},
+    Signature{{"CUDA driver error", "out of memory"}, Strength::kCertain},
+    // TensorFlow
+    Signature{{"OOM when allocating tensor", ""}, Strength::kCertain},
+    Signature{{"ran out of memory trying to allocate", "Allocator (GPU"}, Strength::kCertain},
+    Signature{{"ResourceExhaustedError", "failed to allocate memory"}, Strength::kCertain},
+    // JAX and XLA
+    Signature{{"RESOURCE_EXHAUSTED", "Failed to allocate request for"}, Strength::kCertain},
+    Signature{{"RESOURCE_EXHAUSTED", "Out of memory"}, Strength::kCertain},
+    Signature{{"RESOURCE_EXHAUSTED", "Failed to allocate"}, Strength::kCertain},
+    // Libraries on top
+    Signature{{"CUBLAS_STATUS_ALLOC_FAILED", ""}, Strength::kSuspected},
+    Signature{{"CUDNN_STATUS_ALLOC_FAILED", ""}, Strength::kSuspected},
+    Signature{{"CUSOLVER_STATUS_ALLOC_FAILED", ""}, Strength::kSuspected},
+    Signature{{"CUSPARSE_STATUS_INSUFFICIENT_RESOURCES", ""}, Strength::kSuspected},
+};
+
+// Faults of the MPS server that hit its clients because a neighbour broke it or it was told to end
+// them (CUDA run-time errors 806, 807, 810). Being refused a connection or a client slot (805, 808,
+// 809) is no neighbour's fault, and 719 alone is the task's own.
+constexpr std::array<std::string_view, 9> kMpsFaults{
+    "cudaErrorMpsRpcFailure",
+    "cudaErrorMpsServerNotReady",
+    "cudaErrorMpsClientTerminated",
+    "CUDA_ERROR_MPS_RPC_FAILURE",
+    "CUDA_ERROR_MPS_SERVER_NOT_READY",
+    "CUDA_ERROR_MPS_CLIENT_TERMINATED",
+    "remote procedural call between the MPS server and the MPS client failed",
+    "MPS server is not ready to accept new MPS client requests",
+    "MPS client has been terminated by the server",
+};
+
+// What CUDA says of a fault on the GPU (run-time errors 700, 710, 714 to 719), in its words, by the
+// run time's names and by the driver's. A failed launch (719) has other causes too, a broken MPS
+// server among them.
+struct FaultText {
+  std::array<std::string_view, 3> forms;
+  bool by_program;  // nothing but the program's own code can cause it
+};
+constexpr std::array kGpuFaults{
+    FaultText{{"an illegal memory access was encountered", "cudaErrorIllegalAddress",
+               "CUDA_ERROR_ILLEGAL_ADDRESS"},
+              true},
+    FaultText{{"device-side assert triggered", "cudaErrorAssert", "CUDA_ERROR_ASSERT"}, true},
+    FaultText{
+        {"hardware stack error", "cudaErrorHardwareStackError", "CUDA_ERROR_HARDWARE_STACK_ERROR"},
+        true},
+    FaultText{{"an illegal instruction was encountered", "cudaErrorIllegalInstruction",
+               "CUDA_ERROR_ILLEGAL_INSTRUCTION"},
+              true},
+    FaultText{{"misaligned address", "cudaErrorMisalignedAddress", "CUDA_ERROR_MISALIGNED_ADDRESS"},
+              true},
+    FaultText{{"operation not supported on global/shared address space",
+               "cudaErrorInvalidAddressSpace", "CUDA_ERROR_INVALID_ADDRESS_SPACE"},
+              true},
+    FaultText{{"invalid program counter", "cudaErrorInvalidPc", "CUDA_ERROR_INVALID_PC"}, true},
+    FaultText{{"unspecified launch failure", "cudaErrorLaunchFailure", "CUDA_ERROR_LAUNCH_FAILED"},
+              false},
+};
+
+constexpr std::array<std::string_view, 7> kCudaErrors{
+    "CUDA error",     "CUDA_ERROR_",   "cudaError",           "CUDA driver error",
+    "CUBLAS_STATUS_", "CUDNN_STATUS_", "unhandled cuda error"};
+
+struct Finding {
+  std::string_view line;
+  std::size_t index = 0;  // among the lines of the tail
+  Strength strength = Strength::kCertain;
+};
+
+bool Has(std::string_view line, std::string_view part) {
+  return line.find(part) != std::string_view::npos;
+}
+
+// The last lines, none longer than what the tail holds.
+std::vector<std::string_view> LastLines(std::string_view text) {
+  if (text.size() > kTailBytes) {
+    text.remove_prefix(text.size() - kTailBytes);
+    // The first line is torn now; a torn line may still tell, so it stays.
+  }
+  std::vector<std::string_view> lines;
+  for (std::string_view line : base::Split(text, '\n')) {
+    line = base::Trim(line);
+    // A progress bar overwrites itself with carriage returns.
+    if (const std::size_t at = line.rfind('\r'); at != line.npos) line.remove_prefix(at + 1);
+    if (!line.empty()) lines.push_back(line);
+  }
+  if (lines.size() > kTailLines) {
+    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kTailLines));
+  }
+  return lines;
+}
+
+std::optional<Strength> Match(std::string_view line) {
+  // TensorFlow's own words for "I go on with less".
+  if (Has(line, "this is not a failure")) return std::nullopt;
+  // The same message about host memory.
+  if (Has(line, "device:CPU") || Has(line, "allocator cpu")) return std::nullopt;
+  for (const Signature& signature : kSignatures) {
+    if (Has(line, signature.parts[0]) && Has(line, signature.parts[1])) return signature.strength;
+  }
+  return std::nullopt;
+}
+
+// The last line that speaks of GPU memory; a certain one wins over a suspected one.
+std::optional<Finding> FindOom(const std::vector<std::string_view>& lines) {
+  std::optional<Finding> found;
+  for (std::size_t i = lines.size(); i-- > 0;) {
+    const std::optional<Strength> strength = Match(lines[i]);
+    if (!strength) continue;
+    if (*strength == Strength::kCertain) return Finding{lines[i], i, *strength};
+    if (!found) found = Finding{lines[i], i, *strength};
+  }
+  return found;
+}
+
+// "ValueError: …", "torch.cuda.OutOfMemoryError: …", "KeyboardInterrupt": how Python ends.
+bool IsExceptionLine(std::string_view line) {
+  const std::string_view name = line.substr(0, line.find(':'));
+  const bool dotted_name = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.';
+  });
+  return dotted_name && (name.ends_with("Error") || name.ends_with("Exception") ||
+                         name.ends_with("Interrupt") || name.ends_with("Exit"));
+}
+
+// A log line of TensorFlow or XLA, "2026-03-01 14:05:59.123456: W tensorflow/…": such lines are
+// also printed by tasks that go on.
+bool IsLogLine(std::string_view line) {
+  return Has(line, ": W ") || Has(line, ": E ") || Has(line, ": I ") || line.starts_with("W0") ||
+         line.starts_with("E0") || line.starts_with("I0");
+}
+
+// True if the exception may be the face of a GPU memory shortage: it names the GPU's libraries or
+// memory, though not the host's.
+bool MayBeGpuMemory(std::string_view line) {
+  if (line.starts_with("MemoryError")) return false;
+  const std::string lower = base::ToLower(line);
+  constexpr std::array<std::string_view, 9> kWords{
+      "cuda", "cudnn", "cublas", "cufft", "nccl", "alloc", "memory", "device", "childfailed"};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view word) { return Has(lower, word); });
+}
+
+// The last Python exception after line `from` that speaks of something else altogether.
+std::optional<std::string_view> OtherException(const std::vector<std::string_view>& lines,
+                                               std::size_t from) {
+  for (std::size_t i = lines.size(); i-- > from;) {
+    if (!IsExceptionLine(lines[i])) continue;
+    if (Match(lines[i]) || MayBeGpuMemory(lines[i])) return std::nullopt;
+    return lines[i];
+  }
+  return std::nullopt;
+}
+
+// The finding that explains an abnormal end, if there is one.
+std::optional<Finding> ExplainingOom(const std::vector<std::string_view>& lines,
+                                     std::optional<double> device_full) {
+  const std::optional<Finding> found = FindOom(lines);
+  if (!found) return std::nullopt;
+  if (found->strength == Strength::kSuspected && device_full && *device_full < kNearlyFull) {
+    return std::nullopt;
+  }
+  if (IsLogLine(found->line) && OtherException(lines, found->index + 1)) return std::nullopt;
+  return found;
+}
+
+// The last line with one of these texts.
+std::optional<std::size_t> MpsFault(const std::vector<std::string_view>& lines) {
+  for (std::size_t i = lines.size(); i-- > 0;) {
+    for (std::string_view text : kMpsFaults) {
+      if (Has(lines[i], text)) return i;
+    }
+  }
+  return std::nullopt;
+}
+
+struct GpuFault {
+  std::string_view line;
+  bool by_program = false;
+};
+
+std::optional<GpuFault> FindGpuFault(const std::vector<std::string_view>& lines) {
+  for (std::size_t i = lines.size(); i-- > 0;) {
+    for (const FaultText& fault : kGpuFaults) {
+      for (std::string_view form : fault.forms) {
+        if (Has(lines[i], form)) return GpuFault{lines[i], fault.by_program};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// Ended by somebody's or the kernel's hand rather than by its own fault; GPU memory never does
+// that.
+bool EndedFromOutside(int signal) {
+  constexpr std::array<int, 5> kOutside{SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM};
+  return std::find(kOutside.begin(), kOutside.end(), signal) != kOutside.end();
+}
+
+std::string OwnWords(const ExitEvidence& evidence, const std::vector<std::string_view>& lines) {
+  // A shell reports a child's signal as 128 + its number.
+  const bool shell_form =
+      evidence.signal == 0 && evidence.exit_code > 128 && evidence.exit_code <= 128 + 64;
+  const int signal = shell_form ? evidence.exit_code - 128 : evidence.signal;
+  std::string words = evidence.signal != 0 ? "killed by signal " + std::to_string(signal)
+                                           : "exit code " + std::to_string(evidence.exit_code);
+  if (shell_form) words += ", as after signal " + std::to_string(signal);
+  if (const char* name = ::sigabbrev_np(signal); signal != 0 && name != nullptr) {
+    words += " (SIG" + std::string(name) + ")";
+  }
+  if (const auto exception = OtherException(lines, 0)) {
+    words += ": " + base::Printable(*exception);
+  }
+  return words;
+}
+
+// The words of a task that ran out of memory, unless they are a warning that it survived until the
+// MPS server broke.
+std::optional<Finding> OwnOom(const ExitEvidence& evidence,
+                              const std::vector<std::string_view>& lines) {
+  const std::optional<Finding> found = ExplainingOom(lines, evidence.device_full);
+  const std::optional<std::size_t> broke = MpsFault(lines);
+  if (found && broke && IsLogLine(found->line) && *broke > found->index) return std::nullopt;
+  return found;
+}
+
+// Empty: it is nobody's victim.
+std::optional<std::string> VictimOf(const ExitEvidence& evidence,
+                                    const std::vector<std::string_view>& lines) {
+  if (const auto told = MpsFault(lines)) return base::Printable(lines[*told]);
+  if (!evidence.server_broke) return std::nullopt;
+  if (const auto fault = FindGpuFault(lines)) {
+    if (!evidence.neighbour_blamed) return std::nullopt;
+    return "a neighbour's fault reached it: " + base::Printable(fault->line);
+  }
+  if (OtherException(lines, 0)) return std::nullopt;
+  return "its MPS server broke; " + OwnWords(evidence, lines);
+}
+
+std::optional<std::string> OwnGpuFault(const ExitEvidence& evidence,
+                                       const std::vector<std::string_view>& lines) {
+  const std::string& announced = evidence.program_fault;
+  const std::optional<GpuFault> fault = FindGpuFault(lines);
+  if (fault && (fault->by_program || !announced.empty()))
+    return (announced.empty() ? "" : announced + "; ") + base::Printable(fault->line);
+  if (announced.empty() || evidence.neighbours || OtherException(lines, 0)) return std::nullopt;
+  return announced + "; " + OwnWords(evidence, lines);
+}
+
+core::ExitInfo ClassifyFailure(const ExitEvidence& evidence,
+                               const std::vector<std::string_view>& lines, core::ExitInfo info) {
+  const auto verdict = [&info](core::ExitKind kind, std::string detail) {
+    info.kind = kind;
+    info.detail = std::move(detail);
+    return info;
+  };
+  if (const auto finding = OwnOom(evidence, lines))
+    return verdict(core::ExitKind::kOutOfMemory, base::Printable(finding->line));
+  if (!evidence.device_fault.empty())
+    return verdict(core::ExitKind::kDeviceFault, evidence.device_fault);
+  if (auto victim = VictimOf(evidence, lines))
+    return verdict(core::ExitKind::kVictim, *std::move(victim));
+  if (auto fault = OwnGpuFault(evidence, lines))
+    return verdict(core::ExitKind::kGpuFault, *std::move(fault));
+  const int signal = evidence.signal != 0 ? evidence.signal : evidence.exit_code - 128;
+  const bool full = evidence.device_full && *evidence.device_full >= kFull;
+  if (full && !EndedFromOutside(signal) && !OtherException(lines, 0)) {
+    return verdict(core::ExitKind::kOutOfMemory,
+                   "GPU memory was " +
+                       std::to_string(static_cast<int>(*evidence.device_full * 100)) +
+                       " % full just before the end");
+  }
+  return verdict(core::ExitKind::kFailed, OwnWords(evidence, lines));
+}
+
+}  // namespace
+
+std::optional<std::string> FindOomText(std::string_view stderr_tail) {
+  const std::optional<Finding> found = FindOom(LastLines(stderr_tail));
+  if (!found) return std::nullopt;
+  return base::Printable(found->line);
+}
+
+std::optional<std::string> FindGpuFaultText(std::string_view stderr_tail) {
+  const std::vector<std::string_view> lines = LastLines(stderr_tail);
+  const std::optional<GpuFault> found = FindGpuFault(lines);
+  if (!found) return std::nullopt;
+  return base::Printable(found->line);
+}
+
+bool SpeaksOfCudaError(std::string_view stderr_tail) {
+  const std::vector<std::string_view> lines = LastLines(stderr_tail);
+  return std::ranges::any_of(lines, [](std::string_view line) {
+    return std::ranges::any_of(kCudaErrors,
+                               [line](std::string_view text) { return Has(line, text); });
+  });
+}
+
+std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail) {
+  const std::vector<std::string_view> lines = LastLines(stderr_tail);
+  const std::optional<std::size_t> found = MpsFault(lines);
+  if (!found) return std::nullopt;
+  return base::Printable(lines[*found]);
+}
+
+core::ExitInfo ClassifyExit(const ExitEvidence& evidence) {
+  core::ExitInfo info;
+  info.code = evidence.signal != 0 ? 0 : evidence.exit_code;
+  info.signal = evidence.signal;
+  if (evidence.lost) {
+    info.kind = core::ExitKind::kLost;
+    info.detail = "ended without a report";
+    return info;
+  }
+  if (evidence.exit_code == 0 && evidence.signal == 0) return info;
+  const std::vector<std::string_view> lines = LastLines(evidence.stderr_tail);
+  if (evidence.stopped_by_us) {
+    info.kind = core::ExitKind::kFailed;
+    info.detail = OwnWords(evidence, lines);
+    return info;
+  }
+  if (evidence.host_oom) {
+    info.kind = core::ExitKind::kHostMemory;
+    info.detail = "host memory: the kernel killed a process of the task for it";
+    return info;
+  }
+  return ClassifyFailure(evidence, lines, std::move(info));
+}
+
+}  // namespace carma::task

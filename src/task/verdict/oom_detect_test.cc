@@ -1,0 +1,354 @@
+#include "task/verdict/oom_detect.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+
+namespace carma::task {
+namespace {
+
+using core::ExitKind;
+
+constexpr const char* kPyTorch =
+    "Traceback (most recent call last):\n"
+    "  File \"train.py\", line 88, in <module>\n"
+    "    loss.backward()\n"
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 392.00 MiB. GPU 0 has a total "
+    "capacity of 39.39 GiB of which 190.31 MiB is free.\n";
+constexpr const char* kOldPyTorch =
+    "Traceback (most recent call last):\n"
+    "  File \"train.py\", line 12, in <module>\n"
+    "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 39.59 GiB total "
+    "capacity)\n";
+constexpr const char* kTorchrun =
+    "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.20 GiB.\n"
+    "E0301 14:05:59.123000 139 torch/distributed/elastic/multiprocessing/api.py:869] failed\n"
+    "Traceback (most recent call last):\n"
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+    "============================================================\n"
+    "train.py FAILED\n"
+    "  exitcode  : 1 (pid: 4711)\n";
+constexpr const char* kTensorFlow =
+    "2026-03-01 14:05:59.123456: W tensorflow/core/framework/op_kernel.cc:1830] OP_REQUIRES failed "
+    "at conv_ops.cc: RESOURCE_EXHAUSTED: OOM when allocating tensor with shape[128,64,112,112] and "
+    "type float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc\n"
+    "Traceback (most recent call last):\n"
+    "tensorflow.python.framework.errors_impl.ResourceExhaustedError: Graph execution error:\n"
+    "OOM when allocating tensor with shape[128,64,112,112]\n";
+constexpr const char* kTensorFlowWarning =
+    "2026-03-01 14:05:59.123456: W tensorflow/tsl/framework/bfc_allocator.cc:290] Allocator "
+    "(GPU_0_bfc) ran out of memory trying to allocate 2.20GiB with freed_by_count=0. The caller "
+    "indicates that this is not a failure, but this may mean that there could be performance gains "
+    "if more memory were available.\n";
+constexpr const char* kTensorFlowRetry =
+    "2026-03-01 14:05:59.123456: E tensorflow/stream_executor/cuda/cuda_driver.cc:733] failed to "
+    "allocate 4.00G (4294967296 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n";
+constexpr const char* kJax =
+    "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to "
+    "allocate 17179869184 bytes.\n";
+constexpr const char* kJaxBfc =
+    "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Failed to allocate request for "
+    "1.50GiB (1610612736B) on device ordinal 0\n";
+constexpr const char* kValueError =
+    "Traceback (most recent call last):\n"
+    "  File \"train.py\", line 40, in <module>\n"
+    "ValueError: Shapes (None, 10) and (None, 100) are incompatible\n";
+constexpr const char* kMpsServer =
+    "RuntimeError: CUDA error: the remote procedural call between the MPS server and the MPS "
+    "client failed\n";
+
+constexpr const char* kIllegalAccess =
+    "Traceback (most recent call last):\n"
+    "  File \"train.py\", line 7, in <module>\n"
+    "RuntimeError: CUDA error: an illegal memory access was encountered\n"
+    "CUDA kernel errors might be asynchronously reported at some other API call.\n";
+
+std::string Repeat(const std::string& line, int times) {
+  std::string text;
+  for (int i = 0; i < times; ++i) text += line;
+  return text;
+}
+
+struct Case {
+  const char* name;
+  ExitEvidence evidence;
+  std::string tail;
+  ExitKind kind;
+  const char* detail = "";  // a part of it
+};
+
+TEST(ClassifyExit, AsksForAnAbnormalEndAndForEvidenceOfItsOwn) {
+  const std::vector<Case> cases{
+      {"success is success", {}, "", ExitKind::kSuccess},
+      {"PyTorch's text",
+       {.exit_code = 1},
+       kPyTorch,
+       ExitKind::kOutOfMemory,
+       "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 392.00 MiB"},
+      {"PyTorch's old text", {.exit_code = 1}, kOldPyTorch, ExitKind::kOutOfMemory, "20.00 MiB"},
+      {"torch.cuda.OutOfMemoryError",
+       {.exit_code = 1},
+       "torch.cuda.OutOfMemoryError: CUDA out of memory.\n",
+       ExitKind::kOutOfMemory},
+      {"a rank under torchrun", {.exit_code = 1}, kTorchrun, ExitKind::kOutOfMemory, "[rank1]"},
+      {"TensorFlow's text, aborted",
+       {.signal = SIGABRT},
+       kTensorFlow,
+       ExitKind::kOutOfMemory,
+       "OOM when allocating tensor"},
+      {"TensorFlow's text, shell-style abort",
+       {.exit_code = 134},
+       kTensorFlow,
+       ExitKind::kOutOfMemory},
+      {"JAX's text", {.exit_code = 1}, kJax, ExitKind::kOutOfMemory, "17179869184"},
+      {"JAX's allocator", {.exit_code = 1}, kJaxBfc, ExitKind::kOutOfMemory},
+      {"CUDA's run time",
+       {.exit_code = 2},
+       "main.cu:42: cudaMalloc failed: out of memory\n",
+       ExitKind::kOutOfMemory},
+      {"CUDA's error name",
+       {.signal = SIGABRT},
+       "terminate called: cudaErrorMemoryAllocation\n",
+       ExitKind::kOutOfMemory},
+      {"the text and yet exit 0 is success", {}, kPyTorch, ExitKind::kSuccess},
+      {"we stopped it",
+       {.signal = SIGTERM, .stopped_by_us = true},
+       kPyTorch,
+       ExitKind::kFailed,
+       "SIGTERM"},
+      {"a non-zero exit alone", {.exit_code = 1}, "", ExitKind::kFailed, "exit code 1"},
+      {"a non-zero exit alone, memory free",
+       {.exit_code = 1, .device_full = 0.5},
+       "",
+       ExitKind::kFailed},
+      {"a ValueError", {.exit_code = 1}, kValueError, ExitKind::kFailed, "ValueError: Shapes"},
+      {"a ValueError on a full GPU is still a ValueError",
+       {.exit_code = 1, .device_full = 1.0},
+       kValueError,
+       ExitKind::kFailed},
+      {"no words at all on a full GPU",
+       {.signal = SIGSEGV, .device_full = 0.99},
+       "",
+       ExitKind::kOutOfMemory,
+       "99 % full"},
+      {"a cuDNN failure on a full GPU",
+       {.exit_code = 1, .device_full = 0.985},
+       "RuntimeError: cuDNN error: CUDNN_STATUS_INTERNAL_ERROR\n",
+       ExitKind::kOutOfMemory},
+      {"a cuDNN failure on a GPU with room",
+       {.exit_code = 1, .device_full = 0.7},
+       "RuntimeError: cuDNN error: CUDNN_STATUS_INTERNAL_ERROR\n",
+       ExitKind::kFailed},
+      {"just below full", {.exit_code = 1, .device_full = 0.979}, "", ExitKind::kFailed},
+      {"killed on a full GPU by somebody",
+       {.signal = SIGKILL, .device_full = 1.0},
+       "",
+       ExitKind::kFailed,
+       "SIGKILL"},
+      {"137 on a full GPU",
+       {.exit_code = 137, .device_full = 1.0},
+       "",
+       ExitKind::kFailed,
+       "as after signal 9"},
+      {"cuBLAS could not allocate, GPU unknown",
+       {.exit_code = 1},
+       "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)\n",
+       ExitKind::kOutOfMemory},
+      {"cuBLAS could not allocate, GPU nearly full",
+       {.exit_code = 1, .device_full = 0.93},
+       "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)\n",
+       ExitKind::kOutOfMemory},
+      {"cuBLAS could not allocate, GPU half empty",
+       {.exit_code = 1, .device_full = 0.5},
+       "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)\n",
+       ExitKind::kFailed},
+      {"a harmless warning, then an unrelated error",
+       {.exit_code = 1},
+       std::string(kTensorFlowWarning) + kValueError,
+       ExitKind::kFailed},
+      {"a survived allocation in the log, then an unrelated error",
+       {.exit_code = 1},
+       std::string(kTensorFlowRetry) + kValueError,
+       ExitKind::kFailed},
+      {"the same log line at the very end",
+       {.signal = SIGABRT},
+       kTensorFlowRetry,
+       ExitKind::kOutOfMemory},
+      {"an old text far above an unrelated end",
+       {.exit_code = 1},
+       std::string(kPyTorch) + Repeat("epoch 3 step 100 loss 0.1\n", 300) + "Segmentation fault\n",
+       ExitKind::kFailed},
+      {"an old text many KiB above",
+       {.exit_code = 1},
+       std::string(kPyTorch) + std::string(20'000, '.') + "\n",
+       ExitKind::kFailed},
+      {"an OOM during which another exception came",
+       {.exit_code = 1},
+       std::string(kPyTorch) +
+           "During handling of the above exception, another exception occurred:\n" + kValueError,
+       ExitKind::kOutOfMemory},
+      {"TensorFlow out of host memory",
+       {.exit_code = 1},
+       "ResourceExhaustedError: OOM when allocating tensor on /device:CPU:0 by allocator cpu\n",
+       ExitKind::kFailed},
+      {"Python out of host memory, GPU full",
+       {.exit_code = 1, .device_full = 1.0},
+       "MemoryError: Unable to allocate 12.0 GiB\n",
+       ExitKind::kFailed},
+      {"the kernel killed it for host memory",
+       {.signal = SIGKILL, .host_oom = true, .device_full = 1.0},
+       kPyTorch,
+       ExitKind::kHostMemory},
+      {"no report", {.lost = true}, kPyTorch, ExitKind::kLost},
+      {"the MPS server broke", {.exit_code = 1}, kMpsServer, ExitKind::kVictim, "MPS server"},
+      {"ended by the MPS server",
+       {.exit_code = 1},
+       "CUDA error 810: cudaErrorMpsClientTerminated\n",
+       ExitKind::kVictim},
+      {"719 without the MPS server is its own",
+       {.exit_code = 1},
+       "RuntimeError: CUDA error: unspecified launch failure\n",
+       ExitKind::kFailed},
+      {"no free MPS slot is no neighbour's fault",
+       {.exit_code = 1},
+       "CUDA error 808: cudaErrorMpsMaxClientsReached\n",
+       ExitKind::kFailed},
+      {"an MPS text and yet exit 0", {}, kMpsServer, ExitKind::kSuccess},
+      {"out of memory under an MPS server that then ended it",
+       {.exit_code = 1},
+       std::string(kPyTorch) + kMpsServer,
+       ExitKind::kOutOfMemory},
+      {"a survived allocation in the log, then the MPS server broke",
+       {.exit_code = 1},
+       std::string(kTensorFlowRetry) + kMpsServer,
+       ExitKind::kVictim,
+       "MPS server"},
+      {"the server broke and it died without a word",
+       {.signal = SIGABRT, .server_broke = true},
+       "epoch 3\n",
+       ExitKind::kVictim,
+       "its MPS server broke; killed by signal 6"},
+      {"the server broke, yet this one failed by itself",
+       {.exit_code = 1, .server_broke = true},
+       kValueError,
+       ExitKind::kFailed,
+       "ValueError"},
+      {"the server broke and this one ran out of memory",
+       {.exit_code = 1, .server_broke = true},
+       kPyTorch,
+       ExitKind::kOutOfMemory},
+      {"the first of a broken server with the words of the fault is the one that made it",
+       {.exit_code = 1, .server_broke = true},
+       kIllegalAccess,
+       ExitKind::kGpuFault,
+       "illegal memory access"},
+      {"the next with the same words is its victim",
+       {.exit_code = 1, .server_broke = true, .neighbour_blamed = true},
+       kIllegalAccess,
+       ExitKind::kVictim,
+       "a neighbour's fault reached it"},
+      {"a failed launch under a broken server that nobody was blamed for is its own",
+       {.exit_code = 1, .server_broke = true},
+       "RuntimeError: CUDA error: unspecified launch failure\n",
+       ExitKind::kFailed},
+      {"a fault of the program needs no announcement",
+       {.exit_code = 1},
+       kIllegalAccess,
+       ExitKind::kGpuFault,
+       "illegal memory access"},
+      {"an announced fault beside its own words",
+       {.exit_code = 1, .program_fault = "Xid 13: graphics engine exception", .neighbours = true},
+       "RuntimeError: CUDA error: unspecified launch failure\n",
+       ExitKind::kGpuFault,
+       "Xid 13: graphics engine exception; RuntimeError"},
+      {"an announced fault and no words, alone on the GPU",
+       {.signal = SIGABRT, .program_fault = "Xid 31: MMU fault"},
+       "",
+       ExitKind::kGpuFault,
+       "Xid 31: MMU fault; killed by signal 6"},
+      {"an announced fault may be the neighbour's",
+       {.signal = SIGABRT, .program_fault = "Xid 31: MMU fault", .neighbours = true},
+       "",
+       ExitKind::kFailed,
+       "SIGABRT"},
+      {"an announced fault does not explain a ValueError",
+       {.exit_code = 1, .program_fault = "Xid 31: MMU fault"},
+       kValueError,
+       ExitKind::kFailed,
+       "ValueError"},
+      {"the device failed",
+       {.exit_code = 1, .device_full = 0.99, .device_fault = "Xid 79: fell off the bus"},
+       "RuntimeError: CUDA error: unspecified launch failure\n",
+       ExitKind::kDeviceFault,
+       "Xid 79: fell off the bus"},
+      {"out of memory by its own words while the device failed",
+       {.exit_code = 1, .device_fault = "Xid 79: fell off the bus"},
+       kPyTorch,
+       ExitKind::kOutOfMemory},
+      {"stopped by us while the device failed",
+       {.signal = SIGTERM, .stopped_by_us = true, .device_fault = "Xid 79: fell off the bus"},
+       "",
+       ExitKind::kFailed},
+      {"segmentation fault", {.signal = SIGSEGV}, "", ExitKind::kFailed, "SIGSEGV"},
+      {"the text behind a progress bar",
+       {.exit_code = 1},
+       "12%|##  | 1/8\r25%|####| 2/8\rRuntimeError: CUDA out of memory. Tried to allocate 2 MiB",
+       ExitKind::kOutOfMemory,
+       "RuntimeError: CUDA out of memory"},
+  };
+  for (const Case& c : cases) {
+    ExitEvidence evidence = c.evidence;
+    evidence.stderr_tail = c.tail;
+    const core::ExitInfo info = ClassifyExit(evidence);
+    EXPECT_EQ(static_cast<int>(info.kind), static_cast<int>(c.kind)) << c.name << info.detail;
+    EXPECT_NE(info.detail.find(c.detail), std::string::npos) << c.name << ": " << info.detail;
+    EXPECT_EQ(info.detail.find('\n'), std::string::npos) << c.name;
+    EXPECT_EQ(info.signal, c.evidence.signal) << c.name;
+  }
+}
+
+TEST(ClassifyExit, KeepsTheDetailPrintable) {
+  ExitEvidence evidence{.exit_code = 1};
+  evidence.stderr_tail = "\x1b[31mRuntimeError: CUDA out of memory\xff\x1b[0m";
+  const core::ExitInfo info = ClassifyExit(evidence);
+  EXPECT_EQ(static_cast<int>(info.kind), static_cast<int>(ExitKind::kOutOfMemory));
+  EXPECT_TRUE(base::IsUtf8(info.detail));
+  EXPECT_EQ(info.detail.find('\x1b'), std::string::npos);
+}
+
+TEST(FindOomText, GivesTheLastLineThatTells) {
+  EXPECT_EQ(FindOomText("CUDA out of memory 1\nCUDA out of memory 2\nbye\n"),
+            "CUDA out of memory 2");
+  EXPECT_EQ(FindOomText("CUDA out of memory\nCUBLAS_STATUS_ALLOC_FAILED\n"), "CUDA out of memory");
+  EXPECT_EQ(FindOomText("all is well\n"), std::nullopt);
+  EXPECT_EQ(FindOomText(""), std::nullopt);
+}
+
+TEST(FindGpuFaultText, KnowsWordsAndNames) {
+  EXPECT_EQ(FindGpuFaultText(kIllegalAccess),
+            "RuntimeError: CUDA error: an illegal memory access was encountered");
+  EXPECT_EQ(FindGpuFaultText("terminate called: cudaErrorAssert\n"),
+            "terminate called: cudaErrorAssert");
+  EXPECT_EQ(FindGpuFaultText("CUDA_ERROR_LAUNCH_FAILED\n"), "CUDA_ERROR_LAUNCH_FAILED");
+  EXPECT_EQ(FindGpuFaultText(kPyTorch), std::nullopt);
+  EXPECT_EQ(FindGpuFaultText(kValueError), std::nullopt);
+}
+
+TEST(SpeaksOfCudaError, WhateverTheErrorIs) {
+  EXPECT_TRUE(SpeaksOfCudaError("RuntimeError: CUDA error: unknown error\n"));
+  EXPECT_TRUE(SpeaksOfCudaError("ncclUnhandledCudaError: unhandled cuda error\nsee above\n"));
+  EXPECT_FALSE(SpeaksOfCudaError("Using CUDA 12.4\nValueError: no such file\n"));
+}
+
+TEST(FindMpsFaultText, KnowsWordsAndNames) {
+  EXPECT_TRUE(FindMpsFaultText(kMpsServer));
+  EXPECT_EQ(FindMpsFaultText("x\nCUDA_ERROR_MPS_RPC_FAILURE\ny\n"), "CUDA_ERROR_MPS_RPC_FAILURE");
+  EXPECT_EQ(FindMpsFaultText("CUDA_ERROR_MPS_MAX_CLIENTS_REACHED\n"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace carma::task

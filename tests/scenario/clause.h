@@ -1,0 +1,50 @@
+// Reads the words and options of one clause of a scenario and notes the first mistake.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "tests/scenario/scenario.h"
+
+namespace carma::sim {
+
+// "95s", "1500ms", "10m", "2h", "1.5s".
+std::optional<base::Duration> ParseScenarioSpan(std::string_view text);
+// "t12" -> 12.
+std::optional<core::TaskId> ParseTaskName(std::string_view text);
+
+class ClauseReader {
+ public:
+  explicit ClauseReader(const Clause& clause) : clause_(&clause) {}
+  bool Flag(std::string_view word) const;  // a plain word of the clause
+  bool Has(const std::string& option) const { return clause_->options.contains(option); }
+  // The n-th word that is not an option; empty text if there is none.
+  std::string_view Word(std::size_t n) const;
+  core::TaskId Task();                // of the first word
+  std::vector<core::TaskId> Tasks();  // of the first word, which may be a range "t1..t9"
+  core::GpuIndex Gpu(std::size_t gpus);
+  std::vector<core::GpuIndex> GpuList(std::size_t gpus);
+  std::int64_t Int(const std::string& option, std::int64_t low, std::int64_t high,
+                   std::int64_t absent);
+  std::optional<std::int64_t> OptionalInt(const std::string& option, std::int64_t low,
+                                          std::int64_t high);
+  // "none" and an absent option are empty.
+  std::optional<double> Fraction(const std::string& option);
+  std::optional<base::Duration> Span(const std::string& option);
+  bool YesNo(const std::string& option, bool absent);
+  std::string Text(const std::string& option) const;
+  std::vector<core::TaskId> TaskList(const std::string& option);
+
+  void Complain(std::string what);
+  const std::optional<std::string>& error() const { return error_; }
+
+ private:
+  const Clause* clause_;
+  std::optional<std::string> error_;
+};
+
+}  // namespace carma::sim

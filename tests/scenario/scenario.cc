@@ -1,0 +1,380 @@
+#include "tests/scenario/scenario.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <span>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "tests/scenario/clause.h"
+
+namespace carma::sim {
+namespace {
+
+using base::ErrorCode;
+
+constexpr std::size_t kMaxScenarioBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxGpus = 64;
+constexpr std::int64_t kMaxGpuMib = std::int64_t{1} << 24;
+
+// The language: which words each verb takes. A word in `flags` may stand alone, one in `options`
+// takes a value; "t" among the options stands for any task.
+struct VerbEntry {
+  std::string_view verb;
+  std::size_t words;  // besides flags
+  std::string_view flags;
+  std::string_view options;
+};
+constexpr std::array kHappens{
+    VerbEntry{"submit", 1, "exclusive held",
+              "gpus need_mib priority begin afterok afterany afternotok time_limit max_recoveries "
+              "requeue estimate sm_share"},
+    VerbEntry{"estimate", 1, "", "need_mib"},
+    VerbEntry{"started", 1, "", "use_mib"},
+    VerbEntry{"use", 0, "", "gpu t sm util foreign_mib foreign_processes attributed"},
+    VerbEntry{"silent", 0, "", "gpu"},
+    VerbEntry{"speaks", 0, "", "gpu"},
+    VerbEntry{"health", 0, "lost", "gpu healthy text"},
+    VerbEntry{"launch_failed", 1, "retryable", ""},
+    VerbEntry{"sharing", 2, "", "limit_mib threads note"},
+    VerbEntry{"idle", 1, "", "since"},
+    VerbEntry{"busy", 1, "", ""},
+    VerbEntry{"exit", 2, "", "code signal detail"},
+    VerbEntry{"cancel", 1, "", ""},
+    VerbEntry{"hold", 1, "", ""},
+    VerbEntry{"release", 1, "", ""},
+    VerbEntry{"requeue", 1, "", ""},
+    VerbEntry{"priority", 2, "", ""},
+    VerbEntry{"drain", 0, "rule", "gpu why"},
+    VerbEntry{"resume", 0, "rule", "gpu"},
+    VerbEntry{"restart", 0, "", ""},
+};
+constexpr std::array kExpects{
+    VerbEntry{"start", 1, "alone shared", "gpu claim_mib attempt at"},
+    VerbEntry{"stop", 1, "", "cause at"},
+    VerbEntry{"queue", 1, "main recovery exclusive", "reason free_mib at"},
+    VerbEntry{"reject", 1, "", "reason"},
+    VerbEntry{"end", 2, "", "reason at ooms"},
+    VerbEntry{"nothing", 0, "", ""},
+    VerbEntry{"wake", 1, "", ""},
+    VerbEntry{"reason", 2, "", "gpu text"},
+    VerbEntry{"state", 2, "", ""},
+    VerbEntry{"sharing", 2, "", "limit_mib threads note"},
+    VerbEntry{"idle", 1, "", "since"},
+    VerbEntry{"busy", 1, "", ""},
+    VerbEntry{"free", 0, "", "gpu mib"},
+    VerbEntry{"reserved", 0, "nobody", "gpu for"},
+};
+
+bool Lists(std::string_view words, std::string_view word) {
+  const std::vector<std::string_view> all = base::SplitWords(words);
+  return std::find(all.begin(), all.end(), word) != all.end();
+}
+
+struct PolicyOption {
+  std::string_view name;
+  std::function<void(core::PolicyConfig&, ClauseReader&, const std::string&)> set;
+};
+
+PolicyOption Mib(std::string_view name, std::int64_t core::PolicyConfig::*field) {
+  return {name, [field](core::PolicyConfig& policy, ClauseReader& in, const std::string& option) {
+            policy.*field = in.Int(option, 0, kMaxGpuMib, 0);
+          }};
+}
+PolicyOption Count(std::string_view name, int core::PolicyConfig::*field) {
+  return {name, [field](core::PolicyConfig& policy, ClauseReader& in, const std::string& option) {
+            policy.*field = static_cast<int>(in.Int(option, 0, 100'000, 0));
+          }};
+}
+PolicyOption Switch(std::string_view name, bool core::PolicyConfig::*field) {
+  return {name, [field](core::PolicyConfig& policy, ClauseReader& in, const std::string& option) {
+            policy.*field = in.YesNo(option, false);
+          }};
+}
+PolicyOption SpanOf(std::string_view name, base::Duration core::PolicyConfig::*field) {
+  return {name, [field](core::PolicyConfig& policy, ClauseReader& in, const std::string& option) {
+            policy.*field = in.Span(option).value_or(base::Duration{0});
+          }};
+}
+
+template <class Enum>
+PolicyOption WordOf(std::string_view name, Enum core::PolicyConfig::*field,
+                    std::vector<std::pair<std::string_view, Enum>> words) {
+  return {name, [=](core::PolicyConfig& policy, ClauseReader& in, const std::string& option) {
+            const std::string word = in.Text(option);
+            std::vector<std::string> known;
+            for (const auto& [each, value] : words) {
+              if (each == word) return static_cast<void>(policy.*field = value);
+              known.emplace_back(each);
+            }
+            in.Complain(std::string(name) + ": expected " + base::Join(known, ", "));
+          }};
+}
+
+const std::vector<PolicyOption>& PolicyOptions() {
+  using Policy = core::PolicyConfig;
+  static const std::vector<PolicyOption> options{
+      {"sm_cap", [](Policy& policy, ClauseReader& in,
+                    const std::string& option) { policy.sm_cap = in.Fraction(option); }},
+      WordOf("recovery", &Policy::recovery,
+             {{"exclusive", core::RecoveryMode::kExclusive},
+              {"escalate", core::RecoveryMode::kEscalate}}),
+      WordOf("idle_action", &Policy::idle_action,
+             {{"tell", core::IdleAction::kTell},
+              {"share", core::IdleAction::kShare},
+              {"end", core::IdleAction::kEnd}}),
+      WordOf("without_activity", &Policy::without_activity,
+             {{"utilization", core::WithoutActivity::kUtilization},
+              {"memory", core::WithoutActivity::kMemory},
+              {"never", core::WithoutActivity::kNever}}),
+      Mib("margin_mib", &Policy::margin_mib),
+      Mib("floor_mib", &Policy::floor_mib),
+      Mib("recovery_step_mib", &Policy::recovery_step_mib),
+      SpanOf("settle_timeout", &Policy::settle_timeout),
+      SpanOf("stale_after", &Policy::stale_after),
+      SpanOf("recovery_backoff", &Policy::recovery_backoff),
+      SpanOf("recovery_patience", &Policy::recovery_patience),
+      Switch("settle", &Policy::settle),
+      Switch("idle_first", &Policy::idle_first),
+      Switch("recovery_blocks", &Policy::recovery_blocks),
+      Switch("every_failure_is_oom", &Policy::every_failure_is_oom),
+      Switch("use_given_memory", &Policy::use_given_memory),
+      Switch("share_mig", &Policy::share_mig),
+      Count("max_tasks_per_gpu", &Policy::max_tasks_per_gpu),
+      Count("max_launch_failures", &Policy::max_launch_failures),
+      Count("max_node_failures", &Policy::max_node_failures),
+      Count("max_victim_restarts", &Policy::max_victim_restarts),
+  };
+  return options;
+}
+
+// Words of one line without its comment; ';' is a word of its own.
+std::vector<std::string> Words(std::string_view line) {
+  std::string spaced;
+  for (const char c : line.substr(0, line.find('#'))) {
+    if (c == ';') {
+      spaced += " ; ";
+    } else {
+      spaced += c;
+    }
+  }
+  const std::vector<std::string_view> pieces = base::SplitWords(base::Trim(spaced));
+  return {pieces.begin(), pieces.end()};
+}
+
+class Parser {
+ public:
+  Parser(std::string_view text, std::string file) : text_(text) {
+    scenario_.file = std::move(file);
+  }
+
+  base::Result<Scenario> Parse() {
+    for (const std::string_view line : base::Split(text_, '\n')) {
+      ++number_;
+      const std::vector<std::string> words = Words(line);
+      if (words.empty()) continue;
+      if (base::Result<base::Unit> read = Line(words); !read) {
+        return std::unexpected(read.error());
+      }
+    }
+    if (scenario_.gpus.empty()) return Bad("expected a line 'gpus N x MIB mib'");
+    if (base::Result<base::Unit> valid = core::Validate(scenario_.policy); !valid) {
+      return base::Wrap(valid.error(), scenario_.file);
+    }
+    return std::move(scenario_);
+  }
+
+ private:
+  std::unexpected<base::Error> Bad(std::string_view what) const {
+    return base::Fail(ErrorCode::kInvalid, fmt::format("{}:{}: {}", scenario_.file, number_, what));
+  }
+
+  base::Result<base::Unit> Line(const std::vector<std::string>& words) {
+    if (words[0] == "gpus") return Gpus(words);
+    if (words[0] == "policy") return Policy(words);
+    if (words[0] == "samples") return Samples(words);
+    if (words[0] == "at") return At(words);
+    if (words[0] == "expect") {
+      if (scenario_.lines.empty()) return Bad("'expect' before the first 'at'");
+      // Its own line in messages, the same moment.
+      scenario_.lines.push_back(
+          {.number = number_, .at = scenario_.lines.back().at, .continues = true});
+      return Clauses(words, 0);
+    }
+    return Bad(fmt::format("'{}': expected gpus, policy, samples, at or expect",
+                           base::Printable(words[0], 40)));
+  }
+
+  // gpus 2 x 40000 mib [mig] [reserved 500] [type A100]
+  base::Result<base::Unit> Gpus(const std::vector<std::string>& words) {
+    const auto bad = [this] {
+      return Bad("expected 'gpus N x MIB mib [mig] [reserved MIB] [type NAME]'");
+    };
+    if (words.size() < 5 || words[2] != "x" || words[4] != "mib") return bad();
+    const std::optional<std::int64_t> count = base::ParseInt(words[1]);
+    const std::optional<std::int64_t> total = base::ParseInt(words[3]);
+    if (!count || *count < 1 || !total || *total < 1 || *total > kMaxGpuMib) return bad();
+    if (scenario_.gpus.size() + static_cast<std::size_t>(*count) > kMaxGpus) {
+      return Bad(fmt::format("more than {} GPUs", kMaxGpus));
+    }
+    core::GpuInfo info{.type = "GPU", .total_mib = *total};
+    info.mig = words.size() > 5 && words[5] == "mig";
+    for (std::size_t i = info.mig ? 6 : 5; i < words.size(); i += 2) {
+      if (i + 1 == words.size()) return bad();
+      const std::optional<std::int64_t> reserved = base::ParseInt(words[i + 1]);
+      if (words[i] == "type") {
+        info.type = words[i + 1];
+      } else if (words[i] == "reserved" && reserved && *reserved >= 0 && *reserved < *total) {
+        info.reserved_mib = *reserved;
+      } else {
+        return bad();
+      }
+    }
+    for (std::int64_t i = 0; i < *count; ++i) {
+      info.uuid = fmt::format("GPU-{}", scenario_.gpus.size());
+      scenario_.gpus.push_back(info);
+    }
+    return base::Unit{};
+  }
+
+  // policy magm margin_mib=1000 [published=thesis]
+  base::Result<base::Unit> Policy(const std::vector<std::string>& words) {
+    if (words.size() < 2 || core::FindMapper(words[1]) == nullptr) {
+      return Bad("expected 'policy MAPPER [option=value]'");
+    }
+    scenario_.policy.mapper = words[1];
+    Clause clause{.verb = "policy"};
+    for (std::size_t i = 2; i < words.size(); ++i) {
+      const std::size_t equals = words[i].find('=');
+      if (equals == std::string::npos) return Bad("'" + words[i] + "': expected option=value");
+      clause.options[words[i].substr(0, equals)] = words[i].substr(equals + 1);
+    }
+    ClauseReader in(clause);
+    std::string published;
+    for (const auto& [name, value] : clause.options) {
+      if (name == "published") {
+        published = value;
+        continue;
+      }
+      const auto option = std::find_if(PolicyOptions().begin(), PolicyOptions().end(),
+                                       [&](const PolicyOption& each) { return each.name == name; });
+      if (option == PolicyOptions().end()) return Bad("'" + name + "': no such option of a policy");
+      option->set(scenario_.policy, in, name);
+    }
+    if (in.error()) return Bad(*in.error());
+    if (published.empty()) return base::Unit{};
+    base::Result<core::PolicyConfig> rules = core::AsPublished(published, scenario_.policy);
+    if (!rules) return Bad(rules.error().message);
+    scenario_.policy = *std::move(rules);
+    return base::Unit{};
+  }
+
+  // samples every=1s window=60s
+  base::Result<base::Unit> Samples(const std::vector<std::string>& words) {
+    Clause clause{.verb = "samples"};
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      const std::size_t equals = words[i].find('=');
+      const std::string name = words[i].substr(0, equals);
+      if (equals == std::string::npos || !Lists("every window", name)) {
+        return Bad("expected 'samples every=SPAN window=SPAN'");
+      }
+      clause.options[name] = words[i].substr(equals + 1);
+    }
+    ClauseReader in(clause);
+    scenario_.sample_period = in.Span("every").value_or(scenario_.sample_period);
+    scenario_.window = in.Span("window").value_or(scenario_.window);
+    if (in.error()) return Bad(*in.error());
+    if (scenario_.sample_period < base::Duration{1}) return Bad("every: expected at least 1ms");
+    return base::Unit{};
+  }
+
+  base::Result<base::Unit> At(const std::vector<std::string>& words) {
+    const std::optional<base::Duration> when =
+        words.size() < 2 ? std::nullopt : ParseScenarioSpan(words[1]);
+    if (!when) return Bad("expected 'at TIME' with a time like 95s, 1500ms, 10m, 2h");
+    const core::Time at{*when};
+    if (!scenario_.lines.empty() && at < scenario_.lines.back().at) {
+      return Bad("lines must be in the order of time");
+    }
+    scenario_.lines.push_back({.number = number_, .at = at});
+    return Clauses(words, 2);
+  }
+
+  // verb … ; verb … expect verb … expect verb …
+  base::Result<base::Unit> Clauses(const std::vector<std::string>& words, std::size_t from) {
+    std::vector<Clause>* into = &scenario_.lines.back().happens;
+    bool begins = true;
+    for (std::size_t i = from; i < words.size(); ++i) {
+      if (words[i] == ";" || words[i] == "expect") {
+        if (words[i] == "expect") into = &scenario_.lines.back().expects;
+        begins = true;
+        continue;
+      }
+      if (begins) into->push_back({.verb = words[i]});
+      if (!begins) Take(into->back(), words[i]);
+      begins = false;
+    }
+    for (const Clause& clause : scenario_.lines.back().happens) {
+      if (auto checked = Check(clause, kHappens); !checked) return checked;
+    }
+    for (const Clause& clause : scenario_.lines.back().expects) {
+      if (auto checked = Check(clause, kExpects); !checked) return checked;
+    }
+    return base::Unit{};
+  }
+
+  static void Take(Clause& clause, const std::string& word) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos) {
+      clause.words.push_back(word);
+    } else {
+      clause.options[word.substr(0, equals)] = word.substr(equals + 1);
+    }
+  }
+
+  base::Result<base::Unit> Check(const Clause& clause, std::span<const VerbEntry> verbs) const {
+    const auto verb = std::find_if(verbs.begin(), verbs.end(),
+                                   [&](const VerbEntry& each) { return each.verb == clause.verb; });
+    if (verb == verbs.end()) {
+      std::string known;
+      for (const VerbEntry& each : verbs) known += fmt::format(" {}", each.verb);
+      return Bad(fmt::format("'{}': expected one of{}", base::Printable(clause.verb, 40), known));
+    }
+    std::size_t words = 0;
+    for (const std::string& word : clause.words) words += Lists(verb->flags, word) ? 0 : 1;
+    if (words != verb->words) {
+      return Bad(fmt::format("'{}' takes {} words, got {}", clause.verb, verb->words, words));
+    }
+    for (const auto& [option, value] : clause.options) {
+      const bool task = Lists(verb->options, "t") && ParseTaskName(option);
+      if (!task && (option == "t" || !Lists(verb->options, option))) {
+        return Bad(
+            fmt::format("'{}' has no option '{}'", clause.verb, base::Printable(option, 40)));
+      }
+    }
+    return base::Unit{};
+  }
+
+  std::string_view text_;
+  Scenario scenario_;
+  int number_ = 0;
+};
+
+}  // namespace
+
+base::Result<Scenario> ParseScenario(std::string_view text, std::string file) {
+  return Parser(text, std::move(file)).Parse();
+}
+
+base::Result<base::Unit> RunScenarioFile(const std::string& path, ScenarioShell& shell) {
+  const base::Result<std::string> text = base::ReadFile(path, kMaxScenarioBytes);
+  if (!text) return std::unexpected(text.error());
+  const base::Result<Scenario> scenario = ParseScenario(*text, path);
+  if (!scenario) return std::unexpected(scenario.error());
+  return RunScenario(*scenario, shell);
+}
+
+}  // namespace carma::sim

@@ -1,0 +1,93 @@
+// Scenario files: what happens to the core, line by line, and what it must answer. One file runs
+// through every shell: the simulator's (tests/scenario/sim_shell.h) and the daemon's with fakes.
+// The tables of verbs in scenario.cc list the whole language:
+//
+//   gpus 2 x 40000 mib                      # further lines add GPUs of other types, or instances
+//   of
+//                                           # divided ones: gpus 3 x 9856 mib mig
+//   policy magm margin_mib=1000             # mapper, then options by the names of PolicyConfig
+//   at 0s    submit t1 need_mib=12000       expect start t1 gpu=0 claim_mib=12000
+//   at 95s   exit t1 oom                    expect queue t1 recovery reason=OutOfMemory
+//
+// Samples of every GPU arrive by themselves once per period (`samples every=1s window=60s`) and say
+// what `use` and `started` told last. Several events between `;` come together; a line that begins
+// with `expect` adds to the line before.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "core/events.h"
+#include "core/policy.h"
+#include "core/scheduler.h"
+
+namespace carma::sim {
+
+struct TimedAction {
+  core::Time when{};  // the moment whose events brought it
+  core::Action action;
+};
+
+// A world in which a scenario is played: it drives one core and keeps what the core asked for.
+class ScenarioShell {
+ public:
+  virtual ~ScenarioShell() = default;
+  // Builds the core, at time 0, and tells it the GPUs. Once, before everything else.
+  virtual base::Result<base::Unit> Open(const core::PolicyConfig& policy,
+                                        const std::vector<core::GpuInfo>& gpus) = 0;
+  virtual core::Time Now() const = 0;
+  // Moves time to `when`, never back; the core gets its WakeUp at each WakeAt on the way, the one
+  // at `when` included.
+  virtual base::Result<base::Unit> AdvanceTo(core::Time when) = 0;
+  // Brings these events to the core at Now(), together (Scheduler::HandleAll). The scenario answers
+  // estimates and reports starts and exits itself: a shell must not answer on its own. Task "t7"
+  // has id 7.
+  virtual base::Result<base::Unit> Inject(const std::vector<core::Event>& events) = 0;
+  // The daemon dies and comes back: a new core gets the GPUs and, from what was durable, every task
+  // that is not final (TaskRestored, in order of id). Drains are told again.
+  virtual base::Result<base::Unit> Restart() = 0;
+  // Every action since the last call, in order.
+  virtual std::vector<TimedAction> TakeActions() = 0;
+  // The core, for questions only.
+  virtual const core::Scheduler& scheduler() const = 0;
+};
+
+// One verb with its words: `submit t1 need_mib=12000`.
+struct Clause {
+  std::string verb;
+  std::vector<std::string> words;
+  std::map<std::string, std::string> options;
+};
+
+struct ScenarioLine {
+  int number = 0;  // in the file
+  core::Time at{};
+  bool continues = false;       // only further expectations of the line before
+  std::vector<Clause> happens;  // events of one moment, brought together
+  std::vector<Clause> expects;
+};
+
+struct Scenario {
+  std::string file;
+  core::PolicyConfig policy;
+  std::vector<core::GpuInfo> gpus;
+  base::Duration sample_period{1'000};
+  base::Duration window{60'000};
+  std::vector<ScenarioLine> lines;  // by time
+};
+
+// Errors: kInvalid "file:line: what, expected".
+base::Result<Scenario> ParseScenario(std::string_view text, std::string file);
+
+// Plays it. A start, stop or reject that no line expects is an error, and so is any book of the
+// core that does not balance after a line. Errors: kConflict "file:line: expected …, got …",
+// kInvalid for a value that makes no sense, and whatever the shell answers.
+base::Result<base::Unit> RunScenario(const Scenario& scenario, ScenarioShell& shell);
+
+// Reads, parses and plays one file.
+base::Result<base::Unit> RunScenarioFile(const std::string& path, ScenarioShell& shell);
+
+}  // namespace carma::sim

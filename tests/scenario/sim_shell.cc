@@ -1,0 +1,68 @@
+#include "tests/scenario/sim_shell.h"
+
+#include <utility>
+#include <variant>
+
+namespace carma::sim {
+
+using base::Result;
+using base::Unit;
+
+Result<Unit> SimShell::Open(const core::PolicyConfig& policy,
+                            const std::vector<core::GpuInfo>& gpus) {
+  if (Result<Unit> valid = core::Validate(policy); !valid) return valid;
+  policy_ = policy;
+  gpus_ = gpus;
+  seat_ = std::make_unique<CoreSeat>(policy_);
+  return Inject({core::GpusDiscovered{gpus_}});
+}
+
+Result<Unit> SimShell::AdvanceTo(core::Time when) {
+  while (seat_->wake() && *seat_->wake() <= when) {
+    now_ = *seat_->wake();
+    Record(seat_->Handle(now_, {core::WakeUp{}}));
+  }
+  now_ = when;
+  return Unit{};
+}
+
+Result<Unit> SimShell::Inject(const std::vector<core::Event>& events) {
+  for (const core::Event& event : events) {
+    if (const auto* drain = std::get_if<core::DrainRequested>(&event)) {
+      drains_[{drain->gpu, drain->by_rule}] = *drain;
+    } else if (const auto* resume = std::get_if<core::ResumeRequested>(&event)) {
+      drains_.erase({resume->gpu, true});
+      if (!resume->by_rule) drains_.erase({resume->gpu, false});
+    }
+  }
+  Record(seat_->Handle(now_, events));
+  return Unit{};
+}
+
+Result<Unit> SimShell::Restart() {
+  seat_ = std::make_unique<CoreSeat>(policy_);
+  std::vector<core::Event> events{core::GpusDiscovered{gpus_}};
+  for (const auto& [place, drain] : drains_) events.emplace_back(drain);
+  for (const auto& [id, record] : kept_) events.emplace_back(core::TaskRestored{record});
+  Record(seat_->Handle(now_, events));
+  return Unit{};
+}
+
+std::vector<TimedAction> SimShell::TakeActions() {
+  return std::exchange(actions_, {});
+}
+
+void SimShell::Record(std::vector<core::Action> actions) {
+  for (core::Action& action : actions) {
+    if (const auto* changed = std::get_if<core::TaskChanged>(&action)) {
+      if (core::IsFinal(changed->record.state)) {
+        kept_.erase(changed->record.id);
+      } else {
+        kept_[changed->record.id] = changed->record;
+      }
+    }
+    actions_.push_back({now_, std::move(action)});
+  }
+}
+
+}  // namespace carma::sim

@@ -1,0 +1,39 @@
+// The simulator's shell, minimal: one core, a clock that is moved by hand, and a memory of what was
+// durable.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sim/core_seat.h"
+#include "tests/scenario/scenario.h"
+
+namespace carma::sim {
+
+class SimShell : public ScenarioShell {
+ public:
+  base::Result<base::Unit> Open(const core::PolicyConfig& policy,
+                                const std::vector<core::GpuInfo>& gpus) override;
+  core::Time Now() const override { return now_; }
+  base::Result<base::Unit> AdvanceTo(core::Time when) override;
+  base::Result<base::Unit> Inject(const std::vector<core::Event>& events) override;
+  base::Result<base::Unit> Restart() override;
+  std::vector<TimedAction> TakeActions() override;
+  const core::Scheduler& scheduler() const override { return seat_->scheduler(); }
+
+ private:
+  void Record(std::vector<core::Action> actions);
+
+  core::PolicyConfig policy_;
+  std::vector<core::GpuInfo> gpus_;
+  std::unique_ptr<CoreSeat> seat_;
+  core::Time now_{};
+  std::vector<TimedAction> actions_;
+  std::map<core::TaskId, core::TaskRecord> kept_;  // not final
+  // By a person or by rule; kept as well.
+  std::map<std::pair<core::GpuIndex, bool>, core::DrainRequested> drains_;
+};
+
+}  // namespace carma::sim

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Fails when a folder under src/ includes from a folder that it does not declare (cmake/carma.cmake, carma_layer).
+
+usage: check_layers.py BUILD/layers.txt
+"""
+import collections
+import pathlib
+import re
+import sys
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent / "src"
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+# The core is told the time and does no input or output.
+IMPURE = re.compile(
+    r"^#include <(chrono|thread|mutex|fstream|iostream|unistd\.h|sys/.*|random|filesystem)>", re.MULTILINE)
+
+
+def declared(layers):
+    """Folder, or "room+tests" for what its tests include besides -> folders and rooms that it may include from."""
+    allowed = collections.defaultdict(set)
+    for line in pathlib.Path(layers).read_text().splitlines():
+        folder, _, others = line.partition(": ")
+        allowed[folder] |= {other.removesuffix("_fakes") for other in others.split()}
+    return allowed
+
+
+def permitted(path, allowed):
+    """What a file may include from; None: no CMakeLists.txt declares its room."""
+    own = path.parent.relative_to(SOURCE).as_posix()
+    room = own.partition("/")[0]
+    if room not in allowed:
+        return None
+    may = {own} | (allowed[own] if own in allowed else allowed[room] | {room})  # or built by itself, beside its room
+    if re.search(r"_test$|^fake_|^test_|^sample_|_fixture$", path.stem):
+        may |= allowed[room + "+tests"] | {f.relative_to(SOURCE).as_posix() for f in (SOURCE / room).iterdir() if f.is_dir()}
+    return may
+
+
+def complaints(allowed):
+    for path in sorted(SOURCE.rglob("*")):
+        if path.suffix not in (".cc", ".h"):
+            continue
+        name = f"src/{path.relative_to(SOURCE)}"
+        may = permitted(path, allowed)
+        if may is None:
+            yield f"{name}: a room that no CMakeLists.txt declares"
+            continue
+        room = path.relative_to(SOURCE).parts[0]
+        text = path.read_text()
+        for found in INCLUDE.finditer(text):
+            other = found[1].rpartition("/")[0].removeprefix("tests/")
+            another_room = other.partition("/")[0]  # entered by any of its houses
+            if other in may or (another_room != room and another_room in may):
+                continue
+            line = text.count("\n", 0, found.start()) + 1
+            yield f"{name}:{line}: '{path.parent.relative_to(SOURCE)}' must not include from '{other}'"
+        if room == "core" and not path.stem.endswith("_test"):
+            for found in IMPURE.finditer(text):
+                yield f"{name}: core must not include <{found[1]}>: clocks, threads, files stay outside"
+
+
+def main():
+    found = list(complaints(declared(sys.argv[1])))
+    print("\n".join(found), end="\n" if found else "")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
