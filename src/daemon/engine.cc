@@ -108,9 +108,9 @@ Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
       events_.push_back(core::DrainRequested{*gpu, drain.why, drain.by_rule});
   }
   if (options_.history) {
-    Result<std::vector<core::Observation>> observations = store_.Observations();
+    Result<std::vector<task::Observation>> observations = store_.Observations();
     if (!observations) return std::unexpected(observations.error());
-    for (core::Observation& each : *observations) options_.history->Add(std::move(each));
+    for (task::Observation& each : *observations) options_.history->Add(std::move(each));
   }
   Result<std::vector<store::StoredTask>> unfinished = store_.Unfinished();
   if (!unfinished) return std::unexpected(unfinished.error());
@@ -426,7 +426,7 @@ void Engine::NoteChange(const core::TaskRecord& record) {
     batch_.events.push_back(std::move(event));
   }
   if (last != record.state && !core::HoldsGpus(record.state)) {
-    if (std::optional<core::Observation> lesson = Lesson(record))
+    if (std::optional<task::Observation> lesson = Lesson(record))
       batch_.observations.push_back(*std::move(lesson));
   }
   last = record.state;
@@ -505,7 +505,7 @@ bool Engine::Flush() {
   new_jobs_.clear();
   if (!estimates.empty()) host_.RequestEstimates(std::move(estimates));
   if (options_.history) {
-    for (core::Observation& each : batch.observations) options_.history->Add(std::move(each));
+    for (task::Observation& each : batch.observations) options_.history->Add(std::move(each));
     if (batch.forget_calibration) options_.history->ForgetCalibration();
   }
   for (const auto& [id, record] : batch.records) {

@@ -136,7 +136,7 @@ class Engine {
     std::vector<store::GpuUsage> usage;
     Drains drains;
     std::vector<store::Forecast> forecasts;
-    std::vector<core::Observation> observations;
+    std::vector<task::Observation> observations;
     bool forget_calibration = false;
     std::vector<core::Action> actions;
     std::vector<Done> done;
@@ -168,7 +168,7 @@ class Engine {
   base::Result<EstimateJob> JobForEstimate(core::TaskId id);
   void NoteEnd(core::TaskId id, int attempt);
   // What the attempt that has just ended taught; empty: nothing.
-  std::optional<core::Observation> Lesson(const core::TaskRecord& record);
+  std::optional<task::Observation> Lesson(const core::TaskRecord& record);
   void Perform(const core::Action& action, std::vector<EstimateJob>& estimates);
   void Launch(const core::StartTask& start);
   base::Result<task::LaunchOrder> OrderFor(const core::StartTask& start);

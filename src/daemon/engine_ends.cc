@@ -164,7 +164,7 @@ void Engine::NoteEnd(core::TaskId id, int attempt) {
 // A peak teaches if the run was watched for long enough to have reached it and nothing speaks
 // against the measurement; a run that ended for lack of memory teaches that this much was not
 // enough.
-std::optional<core::Observation> Engine::Lesson(const core::TaskRecord& record) {
+std::optional<task::Observation> Engine::Lesson(const core::TaskRecord& record) {
   const auto attempt = ended_.extract(core::Number(record.id));
   if (!attempt || record.peak_mib <= 0 || unclear_.contains(core::Number(record.id)))
     return std::nullopt;
@@ -179,7 +179,7 @@ std::optional<core::Observation> Engine::Lesson(const core::TaskRecord& record) 
   Result<std::optional<store::Forecast>> forecast = store_.ForecastOf(record.id);
   if (!spec || !forecast) return std::nullopt;  // told when the task was started from them
   const store::Forecast known = forecast->value_or(store::Forecast{});
-  core::Observation lesson;
+  task::Observation lesson;
   lesson.task = record.id;
   lesson.when = clock_.Now();
   lesson.uid = record.request.uid;

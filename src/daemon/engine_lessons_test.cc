@@ -64,7 +64,7 @@ class LessonTest : public ::testing::Test, public Engine::Host, public task::Lau
     result.id = result.forecast.task = id;
     result.estimate = core::Estimate{memory_mib + 500, "structural", memory_mib};
     result.forecast.model = "fingerprint";
-    result.forecast.formula = core::FormulaSplit{1'700, memory_mib - 1'700};
+    result.forecast.formula = task::FormulaSplit{1'700, memory_mib - 1'700};
     result.forecast.remarks = {"assumed Adam"};
     jobs_.clear();
     engine_->TakeEstimate(std::move(result));
@@ -107,7 +107,7 @@ class LessonTest : public ::testing::Test, public Engine::Host, public task::Lau
     engine_->Post(core::GpuSampled{kGpu, sample});
     engine_->Turn();
   }
-  std::vector<core::Observation> Kept() { return store_->Observations().value(); }
+  std::vector<task::Observation> Kept() { return store_->Observations().value(); }
 
   // Engine::Host
   void RequestTurn() override {}
@@ -144,9 +144,9 @@ TEST_F(LessonTest, AFullRunTeachesAllThatIsKnownOfIt) {
   EXPECT_EQ(store_->ForecastOf(id).value()->remarks, (std::vector<std::string>{"assumed Adam"}));
   Run(id, 4'800, base::Duration(60'000));
   End(id, 0);
-  const std::vector<core::Observation> kept = Kept();
+  const std::vector<task::Observation> kept = Kept();
   ASSERT_EQ(kept.size(), 1U);
-  const core::Observation& lesson = kept.front();
+  const task::Observation& lesson = kept.front();
   EXPECT_EQ(lesson.task, id);
   EXPECT_EQ(lesson.uid, 1000U);
   EXPECT_TRUE(lesson.signature.starts_with("1000-"));
@@ -156,7 +156,7 @@ TEST_F(LessonTest, AFullRunTeachesAllThatIsKnownOfIt) {
   EXPECT_EQ(lesson.promised_mib, 5'500);
   EXPECT_EQ(lesson.measured_mib, 4'800);
   EXPECT_FALSE(lesson.ran_out);
-  EXPECT_EQ(lesson.formula, (core::FormulaSplit{1'700, 3'300}));
+  EXPECT_EQ(lesson.formula, (task::FormulaSplit{1'700, 3'300}));
   EXPECT_THAT(history_->OfSignature(lesson.signature), ElementsAre(lesson));
   Open();
   EXPECT_THAT(history_->OfSignature(lesson.signature), ElementsAre(lesson)) << "after a restart";

@@ -57,11 +57,11 @@ EstimateRules Rules(std::shared_ptr<const estimate::History> history = nullptr) 
   return rules;
 }
 
-core::Observation Peak(const estimate::Summary& summary, std::int64_t measured_mib) {
+task::Observation Peak(const estimate::Summary& summary, std::int64_t measured_mib) {
   const EstimateJob job = Job(1);
   std::vector<std::string> remarks;
   const estimate::Question question = estimate::QuestionOf(job.spec, job.uid, summary, remarks);
-  core::Observation run;
+  task::Observation run;
   run.signature = question.signature;
   run.kin = question.kin;
   run.gpu_type = "A100";
@@ -121,7 +121,7 @@ TEST(Appraiser, APredictionNeverPromisesMoreThanTheLargestGpu) {
 TEST(Appraiser, ProgramsOfThreeRunsGiveAPrior) {
   auto history = std::make_shared<estimate::History>();
   for (const std::int64_t mib : {4'000, 6'000, 5'000}) {
-    core::Observation run = Peak({}, mib);
+    task::Observation run = Peak({}, mib);
     run.signature = "another setting of " + std::to_string(mib);
     EXPECT_FALSE(Appraiser(Rules(history)).Appraise(Job(1), {}).estimate);
     history->Add(run);

@@ -208,7 +208,7 @@ std::vector<api::GpuView> PresentGpus(Engine& engine, const Monitor& monitor, ba
   return views;
 }
 
-api::RunView Present(const core::Observation& run) {
+api::RunView Present(const task::Observation& run) {
   api::RunView view;
   view.task = core::Number(run.task);
   view.when_ms = base::ToMs(run.when);

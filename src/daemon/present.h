@@ -5,9 +5,9 @@
 
 #include "api/views.h"
 #include "config/settings.h"
-#include "core/observation.h"
 #include "daemon/engine.h"
 #include "daemon/monitor.h"
+#include "task/verdict/observation.h"
 
 namespace carma::daemon {
 
@@ -18,7 +18,7 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
 // Every GPU, with one look at the core's view of them.
 std::vector<api::GpuView> PresentGpus(Engine& engine, const Monitor& monitor, base::Time now);
 api::EventView Present(const store::StoredEvent& event);
-api::RunView Present(const core::Observation& run);
+api::RunView Present(const task::Observation& run);
 // One line that names the rules in force: "magm, SM activity <= 80 %, margin 2.0G, floor 5.0G, …".
 std::string PolicyLine(const config::Settings& settings);
 // What the collocation method shares and what it enforces, in one sentence; of divided GPUs too, if

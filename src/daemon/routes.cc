@@ -669,10 +669,10 @@ void Routes::ShowKnowledge(Call& call) {
     view.tasks = static_cast<std::int64_t>(site.tasks);
     view.context_shift_mib = site.context_shift_mib;
     view.ratios = site.ratios;
-    for (const core::Observation& run :
+    for (const task::Observation& run :
          rules.history->OfSignature(call.request.Query("signature").value_or("")))
       view.runs.push_back(Present(run));
-    for (const core::Observation& run :
+    for (const task::Observation& run :
          rules.history->OfKin(call.request.Query("kin").value_or("")))
       view.kin_runs.push_back(Present(run));
   }

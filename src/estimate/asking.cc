@@ -61,7 +61,7 @@ Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary
   return question;
 }
 
-std::optional<core::FormulaSplit> SplitFormula(const Estimator& structural, Question question) {
+std::optional<task::FormulaSplit> SplitFormula(const Estimator& structural, Question question) {
   if (question.layers == nullptr) return std::nullopt;
   question.site = nullptr;
   const base::Result<Answer> answer = structural.Ask(question);
@@ -70,7 +70,7 @@ std::optional<core::FormulaSplit> SplitFormula(const Estimator& structural, Ques
                                     [](const Term& term) { return term.name == kContextTerm; });
   if (context == answer->terms.end()) return std::nullopt;
   const auto context_mib = static_cast<std::int64_t>(std::lround(context->mib));
-  return core::FormulaSplit{context_mib,
+  return task::FormulaSplit{context_mib,
                             std::max<std::int64_t>(0, answer->point_mib - context_mib)};
 }
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/observation.h"
 #include "estimate/estimator.h"
 #include "model/layers.h"
 #include "task/describe/spec.h"
+#include "task/verdict/observation.h"
 
 namespace carma::estimate {
 
@@ -33,7 +33,7 @@ Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary
 
 // What the structural formula says with the shipped constants, for the calibration; empty without
 // layers or where it has no answer.
-std::optional<core::FormulaSplit> SplitFormula(const Estimator& structural, Question question);
+std::optional<task::FormulaSplit> SplitFormula(const Estimator& structural, Question question);
 
 // What is promised for this answer: the bound, or the point where no coverage is asked for; never
 // more than gpu_mib (0: not known), because a prediction may be wrong and must not refuse a task.

@@ -24,7 +24,7 @@ class ClassPrior {
     if (question.history == nullptr || question.kin.empty())
       return Fail(ErrorCode::kNotFound, "no earlier runs of the program are known");
     std::vector<std::int64_t> peaks_mib;
-    for (const core::Observation& run : question.history->OfKin(question.kin)) {
+    for (const task::Observation& run : question.history->OfKin(question.kin)) {
       if (!run.ran_out) peaks_mib.push_back(run.measured_mib);
     }
     if (peaks_mib.size() < kLeastRuns) {

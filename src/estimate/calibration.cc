@@ -16,10 +16,10 @@ constexpr double kLeastContextMib = 64;
 // Below this a rest is as small as its own rounding: no more weight for it.
 constexpr double kBareRestMib = 256;
 
-using Taught = std::vector<const core::Observation*>;
+using Taught = std::vector<const task::Observation*>;
 
 // The newest observation of every signature, by GPU type.
-std::map<std::string, Taught> ByType(std::span<const core::Observation> observations) {
+std::map<std::string, Taught> ByType(std::span<const task::Observation> observations) {
   std::map<std::string, Taught> by_type;
   std::set<std::pair<std::string_view, std::string_view>> seen;
   for (auto each = observations.rbegin(); each != observations.rend(); ++each) {
@@ -57,7 +57,7 @@ double WeightedMedian(std::vector<std::pair<double, double>> values) {  // value
 double LearnShift(const Taught& taught) {
   std::vector<std::pair<double, double>> shifts;
   shifts.reserve(taught.size());
-  for (const core::Observation* each : taught) {
+  for (const task::Observation* each : taught) {
     const auto rest = static_cast<double>(each->formula->rest_mib);
     const auto context = static_cast<double>(each->formula->context_mib);
     shifts.emplace_back(static_cast<double>(each->measured_mib) - rest - context,
@@ -90,7 +90,7 @@ std::string Site::Remark() const {
                      gpu_type.empty() ? "an unknown GPU" : gpu_type);
 }
 
-Site Calibrate(std::span<const core::Observation> observations, const std::string& gpu_type) {
+Site Calibrate(std::span<const task::Observation> observations, const std::string& gpu_type) {
   Site site;
   site.gpu_type = gpu_type;
   const std::map<std::string, Taught> by_type = ByType(observations);
@@ -99,7 +99,7 @@ Site Calibrate(std::span<const core::Observation> observations, const std::strin
   site.taught_by = teacher->first;
   site.tasks = teacher->second.size();
   site.context_shift_mib = LearnShift(teacher->second);
-  for (const core::Observation* each : teacher->second) {
+  for (const task::Observation* each : teacher->second) {
     const double predicted_mib = site.ContextMib(static_cast<double>(each->formula->context_mib)) +
                                  static_cast<double>(each->formula->rest_mib);
     site.ratios.push_back(static_cast<double>(each->measured_mib) / predicted_mib);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/observation.h"
+#include "task/verdict/observation.h"
 
 namespace carma::estimate {
 
@@ -47,6 +47,6 @@ struct Site {
 // a small model shows the constant almost bare and a large one shows the formula's own error.
 // Without kLeastCalibration tasks on `gpu_type`, the type with the most tasks teaches; without
 // that, nothing. gpu_type may be empty: not known.
-Site Calibrate(std::span<const core::Observation> observations, const std::string& gpu_type);
+Site Calibrate(std::span<const task::Observation> observations, const std::string& gpu_type);
 
 }  // namespace carma::estimate

@@ -13,19 +13,19 @@ using ::testing::HasSubstr;
 constexpr std::int64_t kShippedContext = 1700;
 
 // A task whose model needs rest_mib, on a site where the constant is context_mib.
-core::Observation Taught(int number, std::int64_t rest_mib, std::int64_t context_mib,
+task::Observation Taught(int number, std::int64_t rest_mib, std::int64_t context_mib,
                          const std::string& type = "A100", double error = 1) {
-  core::Observation run;
+  task::Observation run;
   run.signature = std::to_string(number);
   run.gpu_type = type;
-  run.formula = core::FormulaSplit{kShippedContext, rest_mib};
+  run.formula = task::FormulaSplit{kShippedContext, rest_mib};
   run.measured_mib = static_cast<std::int64_t>(static_cast<double>(context_mib) +
                                                static_cast<double>(rest_mib) * error);
   return run;
 }
 
-std::vector<core::Observation> Many(int count, const std::string& type = "A100") {
-  std::vector<core::Observation> runs;
+std::vector<task::Observation> Many(int count, const std::string& type = "A100") {
+  std::vector<task::Observation> runs;
   for (int i = 0; i < count; ++i) runs.push_back(Taught(i, 200 + 1000 * (i % 10), 600, type));
   return runs;
 }
@@ -41,16 +41,16 @@ TEST(Calibration, LearnsTheConstantFromFiveTasks) {
 
 TEST(Calibration, LightTasksDecideTheConstant) {
   // Ten heavy tasks that the formula has 10 % too low, five light ones that show the constant.
-  std::vector<core::Observation> runs;
+  std::vector<task::Observation> runs;
   for (int i = 0; i < 10; ++i) runs.push_back(Taught(i, 20'000, 600, "A100", 1.1));
   for (int i = 10; i < 15; ++i) runs.push_back(Taught(i, 100, 600));
   EXPECT_EQ(Calibrate(runs, "A100").ContextMib(kShippedContext), 600);
 }
 
 TEST(Calibration, WhatDoesNotTeach) {
-  std::vector<core::Observation> runs = Many(5);
+  std::vector<task::Observation> runs = Many(5);
   const Site before = Calibrate(runs, "A100");
-  core::Observation ran_out = Taught(100, 1000, 9'000), no_summary = Taught(101, 1000, 9'000);
+  task::Observation ran_out = Taught(100, 1000, 9'000), no_summary = Taught(101, 1000, 9'000);
   ran_out.ran_out = true;
   no_summary.formula.reset();
   runs.push_back(ran_out);
@@ -61,7 +61,7 @@ TEST(Calibration, WhatDoesNotTeach) {
 }
 
 TEST(Calibration, TheConstantStaysPossible) {
-  std::vector<core::Observation> runs;
+  std::vector<task::Observation> runs;
   for (int i = 0; i < 5; ++i) runs.push_back(Taught(i, 5'000, 0, "A100", 0.2));
   EXPECT_EQ(Calibrate(runs, "A100").ContextMib(kShippedContext), 64);
 }
@@ -94,7 +94,7 @@ TEST(Calibration, TheFactorIsTheConformalQuantile) {
 }
 
 TEST(Calibration, AnotherGpuTypeTeachesWithALabel) {
-  std::vector<core::Observation> runs = Many(6, "H100");
+  std::vector<task::Observation> runs = Many(6, "H100");
   const Site site = Calibrate(runs, "A100");
   EXPECT_EQ(site.ContextMib(kShippedContext), 600);
   EXPECT_THAT(site.Remark(), HasSubstr("learned on H100, this is for A100"));
@@ -113,7 +113,7 @@ TEST(Calibration, TheNewestRunsCalibrate) {
 
 TEST(Calibration, IsAskedOfTheHistoryAndForgotten) {
   History history;
-  for (const core::Observation& run : Many(5)) history.Add(run);
+  for (const task::Observation& run : Many(5)) history.Add(run);
   EXPECT_EQ(history.SiteFor("A100").tasks, 5U);
   history.Add(Taught(77, 100, 600));
   EXPECT_EQ(history.SiteFor("A100").tasks, 6U);

@@ -29,11 +29,11 @@ struct Peaks {
   std::optional<std::int64_t> too_little_mib;
 };
 
-Peaks PeaksOf(std::span<const core::Observation> runs, const std::string& gpu_type) {
+Peaks PeaksOf(std::span<const task::Observation> runs, const std::string& gpu_type) {
   const bool own_type = std::any_of(runs.begin(), runs.end(),
                                     [&](const auto& each) { return each.gpu_type == gpu_type; });
   Peaks peaks;
-  for (const core::Observation& each : runs) {
+  for (const task::Observation& each : runs) {
     if (own_type && each.gpu_type != gpu_type) continue;
     if (!each.ran_out) {
       peaks.mib.push_back(each.measured_mib);
@@ -81,7 +81,7 @@ class FromHistory : public Estimator {
       return base::Fail(base::ErrorCode::kNotFound, "no history is at hand");
     if (question.signature.empty())
       return base::Fail(base::ErrorCode::kNotFound, "there is no command that history could know");
-    const std::vector<core::Observation> runs = question.history->OfSignature(question.signature);
+    const std::vector<task::Observation> runs = question.history->OfSignature(question.signature);
     if (runs.empty()) return base::Fail(base::ErrorCode::kNotFound, "it has not run here before");
     Recollection recollection = Recollect(runs, question.gpu_type);
     Answer answer;
@@ -98,7 +98,7 @@ class FromHistory : public Estimator {
 
 }  // namespace
 
-Recollection Recollect(std::span<const core::Observation> runs, const std::string& gpu_type) {
+Recollection Recollect(std::span<const task::Observation> runs, const std::string& gpu_type) {
   const Peaks peaks = PeaksOf(runs, gpu_type);
   Recollection answer;
   answer.runs = peaks.mib.size();
@@ -124,15 +124,15 @@ Recollection Recollect(std::span<const core::Observation> runs, const std::strin
   return answer;
 }
 
-void History::Add(core::Observation observation) {
+void History::Add(task::Observation observation) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t key = next_key_++;
   std::set<std::uint64_t>& alike = by_signature_[observation.signature];
   alike.insert(key);
   by_kin_[observation.kin].insert(key);
   runs_.emplace(key, std::move(observation));
-  if (alike.size() > core::kRunsPerSignature) Drop(*alike.begin());
-  if (runs_.size() > core::kMaxObservations) Drop(runs_.begin()->first);
+  if (alike.size() > task::kRunsPerSignature) Drop(*alike.begin());
+  if (runs_.size() > task::kMaxObservations) Drop(runs_.begin()->first);
   sites_.clear();
 }
 
@@ -153,36 +153,36 @@ void History::ForgetCalibration() {
   sites_.clear();
 }
 
-std::vector<core::Observation> History::Newest(const Runs& runs, const std::string& key) const {
+std::vector<task::Observation> History::Newest(const Runs& runs, const std::string& key) const {
   const std::lock_guard lock(mutex_);
-  std::vector<core::Observation> found;
+  std::vector<task::Observation> found;
   const auto entry = runs.find(key);
   if (entry == runs.end()) return found;
   for (auto at = entry->second.rbegin();
-       at != entry->second.rend() && found.size() < core::kRunsPerSignature; ++at) {
+       at != entry->second.rend() && found.size() < task::kRunsPerSignature; ++at) {
     found.push_back(runs_.at(*at));
   }
   return found;
 }
 
-std::vector<core::Observation> History::OfSignature(const std::string& signature) const {
+std::vector<task::Observation> History::OfSignature(const std::string& signature) const {
   return Newest(by_signature_, signature);
 }
 
-std::vector<core::Observation> History::OfKin(const std::string& kin) const {
+std::vector<task::Observation> History::OfKin(const std::string& kin) const {
   return Newest(by_kin_, kin);
 }
 
 Site History::SiteFor(const std::string& gpu_type) const {
   const std::lock_guard lock(mutex_);
   if (sites_.empty()) {
-    std::vector<core::Observation> taught;
+    std::vector<task::Observation> taught;
     for (auto at = runs_.rbegin(); at != runs_.rend() && taught.size() < kCalibrationRuns; ++at) {
       if (at->second.formula) taught.push_back(at->second);
     }
     std::reverse(taught.begin(), taught.end());
     sites_[""] = Calibrate(taught, "");
-    for (const core::Observation& run : taught) {
+    for (const task::Observation& run : taught) {
       if (!sites_.contains(run.gpu_type)) sites_[run.gpu_type] = Calibrate(taught, run.gpu_type);
     }
   }

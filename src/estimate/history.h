@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/observation.h"
 #include "estimate/calibration.h"
+#include "task/verdict/observation.h"
 
 namespace carma::estimate {
 
@@ -31,7 +31,7 @@ struct Recollection {
 // search for algorithms adds now and then; chosen, not fitted). A run that ended for lack of memory
 // and was not followed by one that succeeded says that the need is higher than what it had: both
 // numbers are then at least a tenth above that.
-Recollection Recollect(std::span<const core::Observation> runs, const std::string& gpu_type);
+Recollection Recollect(std::span<const task::Observation> runs, const std::string& gpu_type);
 
 // A server changes (drivers, libraries, people): what is older says less about it.
 inline constexpr std::size_t kCalibrationRuns = 1'000;
@@ -43,14 +43,14 @@ class History {
   History(const History&) = delete;
   History& operator=(const History&) = delete;
 
-  // In order of time; forgets the oldest beyond the limits of core/observation.h.
-  void Add(core::Observation observation);
+  // In order of time; forgets the oldest beyond the limits of task/verdict/observation.h.
+  void Add(task::Observation observation);
   // What was learned about the formula is forgotten, the peaks are kept.
   void ForgetCalibration();
 
-  // Newest first, at most core::kRunsPerSignature.
-  std::vector<core::Observation> OfSignature(const std::string& signature) const;
-  std::vector<core::Observation> OfKin(const std::string& kin) const;
+  // Newest first, at most task::kRunsPerSignature.
+  std::vector<task::Observation> OfSignature(const std::string& signature) const;
+  std::vector<task::Observation> OfKin(const std::string& kin) const;
   // Calibrate() over the newest kCalibrationRuns that have a formula; remembered until the next
   // Add, for the types seen.
   Site SiteFor(const std::string& gpu_type) const;
@@ -58,11 +58,11 @@ class History {
 
  private:
   using Runs = std::map<std::string, std::set<std::uint64_t>>;  // keys of runs_, oldest first
-  std::vector<core::Observation> Newest(const Runs& runs, const std::string& key) const;
+  std::vector<task::Observation> Newest(const Runs& runs, const std::string& key) const;
   void Drop(std::uint64_t key);
 
   mutable std::mutex mutex_;
-  std::map<std::uint64_t, core::Observation> runs_;  // in order of arrival
+  std::map<std::uint64_t, task::Observation> runs_;  // in order of arrival
   std::uint64_t next_key_ = 0;
   Runs by_signature_, by_kin_;
   mutable std::map<std::string, Site> sites_;  // by GPU type, "": any other; empty: to be made

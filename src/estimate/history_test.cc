@@ -12,9 +12,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-core::Observation Peaked(std::int64_t measured_mib, bool ran_out = false,
+task::Observation Peaked(std::int64_t measured_mib, bool ran_out = false,
                          const std::string& signature = "s", const std::string& type = "A100") {
-  core::Observation run;
+  task::Observation run;
   run.signature = signature;
   run.kin = "k";
   run.gpu_type = type;
@@ -26,7 +26,7 @@ core::Observation Peaked(std::int64_t measured_mib, bool ran_out = false,
 TEST(Recollect, WhatTheNextRunWillNeed) {
   struct Case {
     const char* name;
-    std::vector<core::Observation> newest_first;
+    std::vector<task::Observation> newest_first;
     std::int64_t point_mib, bound_mib;
     std::size_t runs;
   };
@@ -77,35 +77,35 @@ TEST(Recollect, WhatTheNextRunWillNeed) {
 }
 
 TEST(Recollect, SaysWhatMakesItDoubtful) {
-  const core::Observation elsewhere[] = {Peaked(1000, false, "s", "H100")};
+  const task::Observation elsewhere[] = {Peaked(1000, false, "s", "H100")};
   EXPECT_THAT(Recollect(elsewhere, "A100").remarks,
               ElementsAre(HasSubstr("measured on H100, this is for A100")));
   EXPECT_THAT(Recollect(elsewhere, "").remarks, IsEmpty());
-  const core::Observation too_little[] = {Peaked(1000, true)};
+  const task::Observation too_little[] = {Peaked(1000, true)};
   EXPECT_THAT(Recollect(too_little, "A100").remarks, ElementsAre(HasSubstr("needs more")));
 }
 
 TEST(History, KeepsTheNewestRunsOfEverySignature) {
   History history;
   history.Add(Peaked(1, false, "rare"));
-  for (int i = 1; i <= 3 * core::kRunsPerSignature; ++i) history.Add(Peaked(i, false, "often"));
-  EXPECT_EQ(history.size(), core::kRunsPerSignature + 1U);
-  const std::vector<core::Observation> often = history.OfSignature("often");
-  ASSERT_EQ(often.size(), static_cast<std::size_t>(core::kRunsPerSignature));
-  EXPECT_EQ(often.front().measured_mib, 3 * core::kRunsPerSignature);
+  for (int i = 1; i <= 3 * task::kRunsPerSignature; ++i) history.Add(Peaked(i, false, "often"));
+  EXPECT_EQ(history.size(), task::kRunsPerSignature + 1U);
+  const std::vector<task::Observation> often = history.OfSignature("often");
+  ASSERT_EQ(often.size(), static_cast<std::size_t>(task::kRunsPerSignature));
+  EXPECT_EQ(often.front().measured_mib, 3 * task::kRunsPerSignature);
   EXPECT_EQ(history.OfSignature("rare").size(), 1U);
   EXPECT_THAT(history.OfSignature("never"), IsEmpty());
 }
 
 TEST(History, IsBounded) {
   History history;
-  for (int i = 0; i < core::kMaxObservations + 10; ++i) {
+  for (int i = 0; i < task::kMaxObservations + 10; ++i) {
     history.Add(Peaked(i, false, std::to_string(i)));
   }
-  EXPECT_EQ(history.size(), static_cast<std::size_t>(core::kMaxObservations));
+  EXPECT_EQ(history.size(), static_cast<std::size_t>(task::kMaxObservations));
   EXPECT_THAT(history.OfSignature("9"), IsEmpty());
   EXPECT_EQ(history.OfSignature("10").size(), 1U);
-  EXPECT_EQ(history.OfKin("k").front().measured_mib, core::kMaxObservations + 9);
+  EXPECT_EQ(history.OfKin("k").front().measured_mib, task::kMaxObservations + 9);
 }
 
 TEST(History, AnswersAsAnEstimator) {

@@ -129,7 +129,7 @@ void Binder::operator()(const char*, const char*, const char*,
   Bind(value->method);
   Bind(value->predicted_mib);
 }
-void Binder::operator()(const char*, const char*, const std::optional<core::FormulaSplit>& value) {
+void Binder::operator()(const char*, const char*, const std::optional<task::FormulaSplit>& value) {
   Bind(value ? std::optional(value->context_mib) : std::nullopt);
   Bind(value ? std::optional(value->rest_mib) : std::nullopt);
 }
@@ -223,14 +223,14 @@ void Reader::operator()(const char* mib, const char* method, const char* predict
   if (peak_mib && name) value = core::Estimate{*peak_mib, *std::move(name), predicted_mib};
 }
 void Reader::operator()(const char* context, const char* rest,
-                        std::optional<core::FormulaSplit>& value) {
+                        std::optional<task::FormulaSplit>& value) {
   std::optional<std::int64_t> context_mib, rest_mib;
   (*this)(context, context_mib);
   (*this)(rest, rest_mib);
   if (context_mib.has_value() != rest_mib.has_value())
     Complain("both parts of the formula or none");
   value.reset();
-  if (context_mib && rest_mib) value = core::FormulaSplit{*context_mib, *rest_mib};
+  if (context_mib && rest_mib) value = task::FormulaSplit{*context_mib, *rest_mib};
 }
 
 void Reader::Read(std::int64_t& value) {

@@ -119,7 +119,7 @@ class ColumnNames {
                   const std::optional<core::Estimate>&) {
     names.insert(names.end(), {mib, method, predicted});
   }
-  void operator()(const char* context, const char* rest, const std::optional<core::FormulaSplit>&) {
+  void operator()(const char* context, const char* rest, const std::optional<task::FormulaSplit>&) {
     names.insert(names.end(), {context, rest});
   }
   std::vector<std::string> names;
@@ -140,7 +140,7 @@ class Binder {
   }
   void operator()(const char*, const char*, const char*,
                   const std::optional<core::Estimate>& value);
-  void operator()(const char*, const char*, const std::optional<core::FormulaSplit>& value);
+  void operator()(const char*, const char*, const std::optional<task::FormulaSplit>& value);
 
   void Bind(std::int64_t value);
   void Bind(int value) { Bind(static_cast<std::int64_t>(value)); }
@@ -192,7 +192,7 @@ class Reader {
   }
   void operator()(const char* mib, const char* method, const char* predicted,
                   std::optional<core::Estimate>& value);
-  void operator()(const char* context, const char* rest, std::optional<core::FormulaSplit>& value);
+  void operator()(const char* context, const char* rest, std::optional<task::FormulaSplit>& value);
 
   void Read(std::int64_t& value);
   void Read(int& value);

@@ -67,7 +67,7 @@ std::vector<std::string> RecordColumns() {
 
 std::vector<std::string> ObservationColumns() {
   ColumnNames names;
-  core::Observation observation;
+  task::Observation observation;
   VisitObservation(names, observation);
   return std::move(names.names);
 }
@@ -434,7 +434,7 @@ Result<Unit> Store::PutForecast(const Forecast& forecast) {
   });
 }
 
-Result<Unit> Store::AddObservation(const core::Observation& observation) {
+Result<Unit> Store::AddObservation(const task::Observation& observation) {
   return impl_->Change("storing a measured peak", [&]() -> Result<Unit> {
     const Use put(impl_->Prepared(impl_->put_observation));
     Binder bind(*put);
@@ -445,12 +445,12 @@ Result<Unit> Store::AddObservation(const core::Observation& observation) {
                         "observation WHERE signature=? ORDER BY id DESC LIMIT ?)"));
     repeated->bind(1, observation.signature);
     repeated->bind(2, observation.signature);
-    repeated->bind(3, core::kRunsPerSignature);
+    repeated->bind(3, task::kRunsPerSignature);
     repeated->exec();
     const Use oldest(
         impl_->Prepared("DELETE FROM observation WHERE id <= (SELECT id FROM observation "
                         "ORDER BY id DESC LIMIT 1 OFFSET ?)"));
-    oldest->bind(1, core::kMaxObservations);
+    oldest->bind(1, task::kMaxObservations);
     oldest->exec();
     return Unit{};
   });
@@ -649,11 +649,11 @@ Result<std::optional<Forecast>> Store::ForecastOf(core::TaskId id) {
   });
 }
 
-Result<std::vector<core::Observation>> Store::Observations() {
-  return impl_->Read("reading measured peaks", [&]() -> Result<std::vector<core::Observation>> {
+Result<std::vector<task::Observation>> Store::Observations() {
+  return impl_->Read("reading measured peaks", [&]() -> Result<std::vector<task::Observation>> {
     const Use rows(impl_->Prepared("SELECT " + JoinColumns(ObservationColumns(), "", "", ",") +
                                    " FROM observation ORDER BY id"));
-    std::vector<core::Observation> observations;
+    std::vector<task::Observation> observations;
     while (rows->executeStep()) {
       Reader reader(*rows);
       VisitObservation(reader, observations.emplace_back());

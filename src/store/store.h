@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/observation.h"
 #include "core/task.h"
+#include "task/verdict/observation.h"
 
 namespace carma::store {
 
@@ -34,7 +34,7 @@ struct StoredTask {
 struct Forecast {
   core::TaskId task{};
   std::string model;  // fingerprint of its layer list; empty: no readable summary
-  std::optional<core::FormulaSplit> formula;
+  std::optional<task::FormulaSplit> formula;
   std::vector<std::string> remarks;  // warnings, or why there is no estimate; one sentence each
   friend bool operator==(const Forecast&, const Forecast&) = default;
 };
@@ -121,8 +121,8 @@ class Store {
   base::Result<base::Unit> PutDrain(const Drain& drain);
   base::Result<base::Unit> DropDrain(const std::string& gpu_uuid, bool by_rule);
   base::Result<base::Unit> PutForecast(const Forecast& forecast);  // insert or replace; known task
-  // Forgets the oldest beyond the limits of core/observation.h.
-  base::Result<base::Unit> AddObservation(const core::Observation& observation);
+  // Forgets the oldest beyond the limits of task/verdict/observation.h.
+  base::Result<base::Unit> AddObservation(const task::Observation& observation);
   // Peaks stay, what they said about the formula goes.
   base::Result<base::Unit> ForgetCalibration();
   // Removes finished tasks that ended before the time, with their events, and usage and events of
@@ -143,7 +143,7 @@ class Store {
   base::Result<std::vector<GpuUsage>> Usage(core::Time from, core::Time to);
   base::Result<std::vector<Drain>> Drains();
   base::Result<std::optional<Forecast>> ForecastOf(core::TaskId id);
-  base::Result<std::vector<core::Observation>> Observations();  // all, oldest first
+  base::Result<std::vector<task::Observation>> Observations();  // all, oldest first
 
  private:
   Store();

@@ -445,8 +445,8 @@ TEST_F(StoreTest, TheLogIsGivenBackAfterALargeBatch) {
 }
 
 // Every field differs from its default.
-core::Observation FullObservation(std::uint64_t task, const std::string& signature) {
-  core::Observation seen;
+task::Observation FullObservation(std::uint64_t task, const std::string& signature) {
+  task::Observation seen;
   seen.task = TaskId{task};
   seen.when = base::FromMs(1'700'000'000'001);
   seen.uid = 1000;
@@ -458,13 +458,13 @@ core::Observation FullObservation(std::uint64_t task, const std::string& signatu
   seen.promised_mib = 9'000;
   seen.measured_mib = 8'200;
   seen.ran_out = true;
-  seen.formula = core::FormulaSplit{1'700, 6'300};
+  seen.formula = task::FormulaSplit{1'700, 6'300};
   return seen;
 }
 
 TEST_F(StoreTest, ForecastsStayWithTheirTask) {
   Put(FinishedTask(1));
-  const Forecast forecast{TaskId{1}, "0123", core::FormulaSplit{1'700, 6'300}, {"assumed Adam"}};
+  const Forecast forecast{TaskId{1}, "0123", task::FormulaSplit{1'700, 6'300}, {"assumed Adam"}};
   Batch([&] {
     ASSERT_TRUE(store_->PutForecast({TaskId{1}, "", std::nullopt, {"not yet"}}));
     ASSERT_TRUE(store_->PutForecast(forecast));
@@ -478,8 +478,8 @@ TEST_F(StoreTest, ForecastsStayWithTheirTask) {
 
 TEST_F(StoreTest, ObservationsOutliveTheirTasks) {
   Put(FinishedTask(1));
-  const core::Observation full = FullObservation(1, "s");
-  core::Observation bare;
+  const task::Observation full = FullObservation(1, "s");
+  task::Observation bare;
   bare.task = TaskId{1};
   bare.signature = "t";
   Batch([&] {
@@ -490,7 +490,7 @@ TEST_F(StoreTest, ObservationsOutliveTheirTasks) {
   Reopen();
   EXPECT_THAT(store_->Observations().value(), ElementsAre(full, bare));
   Batch([&] { ASSERT_TRUE(store_->ForgetCalibration()); });
-  core::Observation forgotten = full;
+  task::Observation forgotten = full;
   forgotten.formula.reset();
   EXPECT_THAT(store_->Observations().value(), ElementsAre(forgotten, bare));
 }
@@ -501,11 +501,11 @@ TEST_F(StoreTest, ObservationsAreBounded) {
     for (std::uint64_t i = 2; i < 50; ++i)
       ASSERT_TRUE(store_->AddObservation(FullObservation(i, "often")));
   });
-  const std::vector<core::Observation> kept = store_->Observations().value();
-  ASSERT_EQ(kept.size(), core::kRunsPerSignature + 1U);
+  const std::vector<task::Observation> kept = store_->Observations().value();
+  ASSERT_EQ(kept.size(), task::kRunsPerSignature + 1U);
   EXPECT_EQ(kept[0].signature, "rare");
   EXPECT_EQ(kept.back().task, TaskId{49});
-  EXPECT_EQ(kept[1].task, TaskId{50 - core::kRunsPerSignature});
+  EXPECT_EQ(kept[1].task, TaskId{50 - task::kRunsPerSignature});
 }
 
 }  // namespace

@@ -72,8 +72,8 @@ Result<Described> DescribeFile(const EstimateFlags& flags) {
 
 // ---- what the server knows ----
 
-core::Observation FromView(const api::RunView& view, std::string signature, std::string kin) {
-  core::Observation run;
+task::Observation FromView(const api::RunView& view, std::string signature, std::string kin) {
+  task::Observation run;
   run.task = static_cast<core::TaskId>(view.task);
   run.when = base::FromMs(view.when_ms);
   run.signature = std::move(signature);

@@ -105,10 +105,10 @@ estimate::Question QuestionOf(const DataSet& set, const Run& run, const Evaluate
 // What a server would have learned from the runs of that family.
 Result<estimate::Site> Learn(const DataSet& set, const EvaluateFlags& flags) {
   const auto structural = estimate::MakeStructural();
-  std::vector<core::Observation> observations;
+  std::vector<task::Observation> observations;
   for (const Run& run : set.runs) {
     if (run.family != flags.calibrate || run.censored) continue;
-    core::Observation observation;
+    task::Observation observation;
     observation.signature = run.name;
     observation.measured_mib = run.measured_mib;
     observation.formula = estimate::SplitFormula(*structural, QuestionOf(set, run, flags));

@@ -8,7 +8,7 @@
 #include "base/time.h"
 #include "core/task.h"
 
-namespace carma::core {
+namespace carma::task {
 
 // What the formula of the structural estimator said about the run, with the shipped constants.
 struct FormulaSplit {
@@ -22,8 +22,8 @@ inline constexpr int kRunsPerSignature = 16;
 inline constexpr int kMaxObservations = 20'000;
 
 struct Observation {
-  TaskId task{};
-  Time when{};  // its end
+  core::TaskId task{};
+  core::Time when{};  // its end
   std::uint32_t uid = 0;
   std::string signature;  // of the same thing (estimate/signature.h)
   std::string kin;        // of the same user's same program, whatever it was told to do
@@ -37,4 +37,4 @@ struct Observation {
   friend bool operator==(const Observation&, const Observation&) = default;
 };
 
-}  // namespace carma::core
+}  // namespace carma::task
