@@ -15,7 +15,7 @@ import unittest
 from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PROGRAM = os.path.join(HERE, "..", "carma_collect.py")
+PROGRAM = os.path.join(HERE, "..", "carma_collect")
 FAKE_TRAINING = [sys.executable, os.path.join(HERE, "fake_training.py")]
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 

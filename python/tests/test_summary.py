@@ -12,7 +12,7 @@ import unittest
 import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PROGRAM = os.path.join(HERE, "..", "carma_summary.py")
+PROGRAM = os.path.join(HERE, "..", "carma_summary")
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 
 import torch

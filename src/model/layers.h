@@ -92,7 +92,7 @@ struct Note {
   friend bool operator==(const Note&, const Note&) = default;
 };
 
-// Bytes that autograd keeps for the backward pass, measured by a dry run (python/carma_summary.py);
+// Bytes that autograd keeps for the backward pass, measured by a dry run (carma_summary.py);
 // parameters and buffers not counted.
 struct SavedBytes {
   double per_sample = 0;

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Writes down what a PyTorch model needs for training: every layer with its shapes, and the exact
 bytes that autograd keeps for the backward pass. No GPU is touched.
 
@@ -42,10 +41,6 @@ import time
 import warnings
 import weakref
 from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple
-
-if __name__ == "__main__":
-    # Before torch looks for GPUs: a dry run must not open a context on one.
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 import torch
 import torch.nn.functional as F
@@ -1082,6 +1077,8 @@ def _describe_chosen(chosen: argparse.Namespace) -> dict:
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Exit status 0, or 2 with one line on stderr."""
+    # Before anybody looks for GPUs: a dry run must not open a context on one.
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     chosen = _parse_arguments(arguments)
     try:
         with _answer_within(chosen.time_limit):
@@ -1098,7 +1095,3 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     for note in summary.get("notes", []):
         print(f"carma_summary: note: {note}", file=sys.stderr)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Collects what training really needs: builds random networks, trains each in a process of its own
 until its memory is steady, and records the peak together with the layer list.
 
@@ -44,7 +43,7 @@ MIB = 1 << 20
 FAMILIES = ("mlp", "cnn", "encoder")
 OPTIMIZERS = ("adam", "adamw", "sgd", "sgd-momentum")
 PRECISIONS = ("fp32", "amp")
-PROGRAM = os.path.abspath(__file__)
+PROGRAM = os.path.dirname(os.path.abspath(__file__))  # the folder, or the program of one file
 
 
 class CollectError(Exception):
@@ -1249,7 +1248,3 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-
-
-if __name__ == "__main__":
-    sys.exit(main())
