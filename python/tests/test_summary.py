@@ -22,6 +22,9 @@ from torch import nn
 import carma_summary
 import models
 from carma_summary import InputSpec, SummaryError, describe
+from carma_summary.copies import prepared_copy
+from carma_summary.inputs import Inputs
+from carma_summary.passes import Options, forward_pass
 
 torch.set_num_threads(1)
 
@@ -150,12 +153,12 @@ class KeptBytes(unittest.TestCase):
 
     def test_the_meta_device_and_the_cpu_agree(self):
         model = models.conv_net()
-        inputs = carma_summary.Inputs(IMAGE)
-        options = carma_summary._Options("fp32", "sum", "fused", math.inf, None)
+        inputs = Inputs(IMAGE)
+        options = Options("fp32", "sum", "fused", math.inf, None)
         kept = []
         for device in ("meta", "cpu"):
-            prepared = carma_summary._prepared(model, device, options)
-            one = carma_summary._forward(prepared, inputs, 4, device, options, [])
+            copied = prepared_copy(model, device, options)
+            one = forward_pass(copied, inputs, 4, device, options, [])
             kept.append(one.kept_bytes)
         self.assertEqual(kept[0], kept[1])
 

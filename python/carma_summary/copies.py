@@ -1,0 +1,45 @@
+"""Copies of the model, which a dry run may change."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import nn
+
+from .errors import SummaryError, TooLarge, one_line
+from .passes import Options
+
+
+def _copy(model: nn.Module, device: str) -> nn.Module:
+    """A deep copy on another device that shares nothing and takes no memory on the old one."""
+
+    def moved(tensor: torch.Tensor) -> torch.Tensor:
+        if device == "meta":
+            return torch.empty_like(tensor, device="meta")
+        return tensor.detach().to("cpu", copy=True)
+
+    copies: dict = {}
+    for module in model.modules():
+        for value in vars(module).values():
+            if isinstance(value, torch.Tensor) and not isinstance(value, nn.Parameter):
+                copies[id(value)] = moved(value.detach())
+        for buffer in module._buffers.values():
+            if buffer is not None:
+                copies[id(buffer)] = moved(buffer)
+        for parameter in module._parameters.values():
+            if parameter is not None:
+                copies[id(parameter)] = nn.Parameter(moved(parameter), parameter.requires_grad)
+    try:
+        return copy.deepcopy(model, copies)
+    except Exception as error:
+        raise SummaryError(f"the model cannot be copied: {one_line(error)}") from error
+
+
+def prepared_copy(model: nn.Module, device: str, options: Options) -> nn.Module:
+    """In training mode, in the precision of a whole model in 16 bits. Raises TooLarge."""
+    weights = sum(p.numel() * p.element_size() for p in model.parameters())
+    if device == "cpu" and weights > options.memory_limit_bytes:
+        raise TooLarge(options.memory_limit_bytes)
+    copied = _copy(model, device).train()
+    return copied.to(torch.bfloat16) if options.precision in ("fp16", "bf16") else copied

@@ -1,0 +1,20 @@
+"""What goes wrong, as one line for the author of a model."""
+
+from __future__ import annotations
+
+
+class SummaryError(Exception):
+    """What kept the model from being described, as one line for its author."""
+
+
+class TooLarge(SummaryError):
+    """A dry run on the CPU would take more memory than it may."""
+
+    def __init__(self, limit_bytes: float):
+        super().__init__(f"a dry run on the CPU needs over {limit_bytes / 2**30:.1f} GiB")
+
+
+def one_line(error: BaseException) -> str:
+    """Its type and the first line of what it says."""
+    first = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -1,0 +1,92 @@
+"""PyTorch with the stand-ins in the place of its functions."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from typing import Any, Callable, List
+
+import torch
+import torch.nn.functional as F
+
+from .autocast import Autocast, IN_16_BITS, IN_32_BITS
+from .replaced import replaced
+from .stand_ins import (
+    RECURRENT_KINDS,
+    RecurrentKind,
+    checkpoint_arguments_seen,
+    dropout,
+    fused_attention,
+    plain_attention,
+    recurrent,
+)
+
+
+class LikeAGpu(contextlib.ExitStack):
+    """Within, PyTorch's functions keep what they would keep on a GPU, and `notes` fills with what
+    the reader of the result should know."""
+
+    def __init__(self, precision: str, attention: str) -> None:
+        super().__init__()
+        self.precision, self.attention = precision, attention
+        self.notes: List[str] = []
+
+    def __enter__(self) -> "LikeAGpu":
+        super().__enter__()
+        self._replace(F, "dropout", dropout)
+        attention = fused_attention if self.attention == "fused" else plain_attention
+        self._replace(F, "scaled_dot_product_attention", attention)
+        self._replace_recurrent()
+        self._replace_checkpoints()
+        if self.precision.startswith("amp"):
+            self._replace_autocast()
+        return self
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def _replace(self, owner: Any, name: str, stand_in: Callable, wrap: Callable = lambda f: f):
+        original = getattr(owner, name, None)
+        if original is None:  # another version of PyTorch
+            return
+
+        def call(*arguments, **options):
+            return stand_in(original, *arguments, **options)
+
+        self.enter_context(replaced(owner, name, wrap(call)))
+
+    def _replace_recurrent(self) -> None:
+        def stand_in_for(kind: RecurrentKind) -> Callable:
+            def stand_in(original, *arguments):
+                self.note("recurrent layers: what cuDNN keeps is estimated, not counted")
+                return recurrent(kind, *arguments)
+
+            return stand_in
+
+        for name, kind in RECURRENT_KINDS.items():
+            self._replace(torch._VF, name, stand_in_for(kind))
+
+    def _replace_checkpoints(self) -> None:
+        def noting(original, *arguments, **options):
+            self.note(
+                "gradient checkpointing: what one segment makes again in the backward pass"
+                " comes on top of the kept bytes"
+            )
+            return original(*arguments, **options)
+
+        module = importlib.import_module("torch.utils.checkpoint")
+        if not hasattr(module, "_NoopSaveInputs"):
+            self._replace(module, "_checkpoint_without_reentrant", checkpoint_arguments_seen)
+        self._replace(module, "_checkpoint_without_reentrant", noting)
+        self._replace(module, "_checkpoint_without_reentrant_generator", noting)
+        self._replace(module.CheckpointFunction, "forward", noting, wrap=staticmethod)
+
+    def _replace_autocast(self) -> None:
+        autocast = Autocast()
+        # bfloat16 stands for float16 too: it has its size and runs on any CPU.
+        table = ((IN_16_BITS, torch.bfloat16), (IN_32_BITS, torch.float32))
+        for names, dtype in table:
+            for name in names:
+                for owner in (torch, F, torch.Tensor):
+                    self._replace(owner, name, autocast.to(dtype))

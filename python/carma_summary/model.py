@@ -1,0 +1,58 @@
+"""What is read off a model and its optimizer without running them."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Optional
+
+import torch
+from torch import nn
+
+
+def token_limit(model: nn.Module) -> int:
+    """Token ids below it are valid in every table of the model."""
+    tables = [m for m in model.modules() if isinstance(m, (nn.Embedding, nn.EmbeddingBag))]
+    return min((table.num_embeddings for table in tables), default=2)
+
+
+def plain_model(model: nn.Module) -> nn.Module:
+    """Without the wrappers of torch.compile and of data parallelism."""
+    while True:
+        if hasattr(model, "_orig_mod"):
+            model = model._orig_mod
+        elif type(model).__name__ in ("DataParallel", "DistributedDataParallel"):
+            model = model.module
+        else:
+            return model
+
+
+def optimizer_name(optimizer: Any) -> Optional[str]:
+    """As `carma submit --optimizer` knows it; None: not known."""
+    if optimizer is None or isinstance(optimizer, str):
+        return optimizer
+    name = type(optimizer).__name__.lower()
+    if name == "sgd" and any(group.get("momentum") for group in optimizer.param_groups):
+        return "sgd-momentum"
+    return name
+
+
+def precision_in_use(model: nn.Module) -> str:
+    """What autocast, where it is on, and the parameters say."""
+    if torch.is_autocast_enabled():
+        if hasattr(torch, "get_autocast_dtype"):
+            half = torch.get_autocast_dtype("cuda")
+        else:
+            half = torch.get_autocast_gpu_dtype()
+        return "amp-bf16" if half == torch.bfloat16 else "amp-fp16"
+    dtypes = {p.dtype for p in model.parameters() if p.is_floating_point()}
+    names = {torch.bfloat16: "bf16", torch.float16: "fp16"}
+    return names.get(dtypes.pop(), "fp32") if len(dtypes) == 1 else "fp32"
+
+
+def parameter_figures(model: nn.Module) -> Dict[str, int]:
+    """Keys of a layer list: how many numbers, how many tensors; tied weights once."""
+    parameters = list(model.parameters())
+    return {
+        "params": sum(p.numel() for p in parameters),
+        "trainable": sum(p.numel() for p in parameters if p.requires_grad),
+        "param_tensors": len(parameters),
+    }

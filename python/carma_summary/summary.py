@@ -1,0 +1,125 @@
+"""A model's layer list, as a dictionary, as text and in a file."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from typing import Any, List, Optional
+
+import torch
+from torch import nn
+
+from .dry_run import dry_run
+from .errors import SummaryError, one_line
+from .inputs import Inputs
+from .layer_list import layers_of, output_shape, saved_bytes
+from .model import optimizer_name, parameter_figures, plain_model, precision_in_use, token_limit
+from .passes import Options
+
+PRECISIONS = ("fp32", "tf32", "amp", "amp-fp16", "amp-bf16", "fp16", "bf16")
+
+
+def _available_bytes() -> float:
+    """Of the host's memory; a guess where the kernel does not tell."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            fields = dict(line.split(":", 1) for line in lines)
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return 8 * 2**30
+
+
+def _check(model: nn.Module, options: Options) -> None:
+    """Raises SummaryError: what cannot be described."""
+    if options.precision not in PRECISIONS:
+        raise SummaryError(
+            f"precision {options.precision!r}: expected one of {', '.join(PRECISIONS)}"
+        )
+    if options.attention not in ("fused", "math"):
+        raise SummaryError(f"attention {options.attention!r}: expected fused or math")
+    if any(isinstance(p, nn.parameter.UninitializedParameter) for p in model.parameters()):
+        raise SummaryError("the model has lazy layers: run it once before describing it")
+
+
+def describe(
+    model: nn.Module,
+    inputs: Any,
+    *,
+    batch: Optional[int] = None,
+    optimizer: Any = None,
+    precision: Optional[str] = None,
+    loss: str = "sum",
+    name: Optional[str] = None,
+    attention: str = "fused",
+    memory_limit_bytes: Optional[float] = None,
+    time_limit_s: Optional[float] = None,
+) -> dict:
+    """The model's layer list (docs/layer-lists.md).
+
+    inputs: InputSpecs, or one real batch: a tensor, a tuple (positional) or a mapping (by name).
+    batch: of the training; default: that of the real batch. optimizer: a name or the optimizer.
+    precision: one of PRECISIONS; default: what autocast and the parameters say. loss: "sum",
+    "cross-entropy" or "package.module:function" of the model's output. attention: "fused" or
+    "math", what scaled_dot_product_attention does on the GPU. memory_limit_bytes: of a dry run on
+    the CPU; default: half of what is available. time_limit_s: checked after every module.
+
+    The model stays as it is: all runs see a copy. Functions of PyTorch are replaced meanwhile, so
+    other threads should not run models. Raises SummaryError.
+    """
+    model = plain_model(model)
+    limit = memory_limit_bytes if memory_limit_bytes is not None else _available_bytes() / 2
+    deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
+    precision = precision or precision_in_use(model)
+    options = Options(precision, loss, attention, limit, deadline)
+    _check(model, options)
+    source = Inputs(inputs, token_limit(model))
+    batch = batch if batch is not None else source.batch
+    if batch is not None and batch < 1:
+        raise SummaryError(f"batch {batch}: expected at least 1")
+    notes: List[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        device, passes = dry_run(model, source, batch, options, notes)
+    layers = layers_of(passes)
+    summary = {
+        "model": name or type(model).__name__,
+        "input": list(source.sample_shape()),
+        "output": output_shape(passes),
+        **parameter_figures(model),
+        "listed_params": sum(layer[3] for layer in layers),
+        "buffer_bytes": sum(b.numel() * b.element_size() for b in model.buffers()),
+        "batch": batch,
+        "optimizer": optimizer_name(optimizer),
+        "precision": precision,
+        "loss": loss,
+        "saved_bytes": saved_bytes(passes, notes),
+        "dry_run": device,
+        "torch": str(torch.__version__),
+        "notes": notes,
+        "layers": layers,
+    }
+    return {key: value for key, value in summary.items() if value not in (None, [])}
+
+
+def to_json(summary: dict) -> str:
+    """One layer per line: people read these files too."""
+    pairs = [(key, json.dumps(value)) for key, value in summary.items() if key != "layers"]
+    layers = ",\n".join("  " + json.dumps(layer) for layer in summary.get("layers", []))
+    pairs.append(("layers", f"[\n{layers}\n ]"))
+    return "{\n" + ",\n".join(f' "{key}": {text}' for key, text in pairs) + "\n}\n"
+
+
+def write(path: str, model: nn.Module, inputs: Any, **options: Any) -> bool:
+    """describe(), into a file. For training scripts: a failure is a line on stderr and False."""
+    options.setdefault("time_limit_s", 60.0)
+    try:
+        text = to_json(describe(model, inputs, **options))
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except Exception as error:
+        reason = str(error) if isinstance(error, SummaryError) else one_line(error)
+        print(f"carma_summary: {path} not written: {reason}", file=sys.stderr)
+        return False
+    return True
