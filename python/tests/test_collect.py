@@ -24,6 +24,10 @@ from torch import nn
 
 import carma_collect
 from carma_collect import CollectError, Collector, Journal, Limits, Plan
+from carma_collect.cnn import cnn_filters
+from carma_collect.mlp import mlp_widths
+from carma_collect.networks import build
+from carma_collect.training import Training
 
 torch.set_num_threads(1)
 
@@ -96,7 +100,7 @@ class ThePlan(unittest.TestCase):
             ("gradual", [64, 48, 33, 18, 2]),
         ):
             config = {"arch": arch, "inputs": 64, "outputs": 2, "layers": 4}
-            self.assertEqual(carma_collect.mlp_widths(config), expected, arch)
+            self.assertEqual(mlp_widths(config), expected, arch)
         for arch, expected in (
             ("uniform", [64] * 6),
             ("pyramid", [64, 64, 128, 256, 256, 512]),
@@ -104,7 +108,7 @@ class ThePlan(unittest.TestCase):
             ("hourglass", [64, 45, 26, 26, 45, 64]),
         ):
             config = {"arch": arch, "filters": 64, "convolutions": 6}
-            self.assertEqual(carma_collect.cnn_filters(config), expected, arch)
+            self.assertEqual(cnn_filters(config), expected, arch)
 
     def test_every_architecture_can_be_built_and_run(self):
         plan = Plan(scale=0.02)
@@ -114,7 +118,7 @@ class ThePlan(unittest.TestCase):
             if (network["family"], network["arch"]) in seen:
                 continue
             seen.add((network["family"], network["arch"]))
-            training = carma_collect._Training(network, carma_collect.build(network), "cpu")
+            training = Training(network, build(network), "cpu")
             training.step()
             if network["family"] == "cnn" and network["arch"] not in ("residual", "dense"):
                 convolutions = [m for m in training.model.modules() if isinstance(m, nn.Conv2d)]

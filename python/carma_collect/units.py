@@ -1,0 +1,3 @@
+"""Units of memory."""
+
+MIB = 1 << 20  # bytes
