@@ -121,5 +121,21 @@ TEST(Clock, AScaledClockRunsFasterAndWaitsShorter) {
   EXPECT_GT(clock.Now(), first);
 }
 
+enum class Colour { kRed, kGreen };
+constexpr std::pair<Colour, std::string_view> kColourWords[] = {
+    {Colour::kRed, "red"}, {Colour::kGreen, "green"}, {Colour::kGreen, "verdant"}};
+
+}  // namespace
+template <>
+inline constexpr Words<Colour> kWordsOf<Colour> = kColourWords;
+namespace {
+
+TEST(Words, OneTableServesWritingReadingAndComplaining) {
+  EXPECT_EQ(WordOf(Colour::kGreen), "green");
+  EXPECT_EQ(FromWord<Colour>("verdant"), Colour::kGreen);
+  EXPECT_EQ(FromWord<Colour>("Red"), std::nullopt);
+  EXPECT_EQ(AllWords<Colour>(), "red, green or verdant");
+}
+
 }  // namespace
 }  // namespace carma::base

@@ -26,6 +26,13 @@ constexpr std::uint64_t Number(TaskId id) {
 constexpr std::uint32_t Number(GpuIndex gpu) {
   return static_cast<std::uint32_t>(gpu);
 }
+// fmt::format("{}", id) gives the number.
+constexpr std::uint64_t format_as(TaskId id) {
+  return Number(id);
+}
+constexpr std::uint32_t format_as(GpuIndex gpu) {
+  return Number(gpu);
+}
 
 // Life of a task. Final states cannot be left except by an explicit requeue.
 enum class TaskState {

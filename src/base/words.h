@@ -1,0 +1,59 @@
+// The words of an enum: one table beside it, which the store, the log, the API and the readers of
+// text use.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/result.h"
+
+namespace carma::base {
+
+// {value, word}, every enumerator once; where several words mean one value, the first is the one
+// that is written.
+template <class Enum>
+using Words = std::span<const std::pair<Enum, std::string_view>>;
+
+// Specialised beside each enum that has words:
+//   template <> inline constexpr base::Words<QueueKind> base::kWordsOf<QueueKind> = kQueueWords;
+template <class Enum>
+inline constexpr Words<Enum> kWordsOf = {};
+
+template <class Enum>
+concept HasWords = !kWordsOf<Enum>.empty();
+
+// The program is wrong if the enumerator has no word.
+template <HasWords Enum>
+std::string_view WordOf(Enum value) {
+  for (const auto& [known, word] : kWordsOf<Enum>) {
+    if (known == value) return word;
+  }
+  CARMA_CHECK(false, "an enumerator has no word");
+  return {};
+}
+
+// Empty: no such word. Letters count as they are.
+template <HasWords Enum>
+std::optional<Enum> FromWord(std::string_view text) {
+  for (const auto& [value, word] : kWordsOf<Enum>) {
+    if (word == text) return value;
+  }
+  return std::nullopt;
+}
+
+// "main or recovery", "a, b or c": for messages that say what was expected.
+template <HasWords Enum>
+std::string AllWords() {
+  std::string all;
+  const std::size_t count = kWordsOf<Enum>.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i > 0) all += i + 1 == count ? " or " : ", ";
+    all += kWordsOf<Enum>[i].second;
+  }
+  return all;
+}
+
+}  // namespace carma::base
