@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "entries.h"
+#include "test_paths.h"
 
 namespace carma::fuzz {
 namespace {

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/process_id.h"
 #include "base/text.h"
+#include "base/words.h"
 
 namespace carma::base {
 namespace {

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "config/keys.h"
+#include "test_paths.h"
 
 namespace carma::config {
 namespace {

@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "estimate/gpumemnet_input.h"
 #include "estimate/gpumemnet_network.h"
+#include "test_paths.h"
 
 namespace carma::estimate {
 namespace {

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/process_id.h"
 #include "base/text.h"
+#include "test_paths.h"
 
 namespace carma::gpu {
 namespace {

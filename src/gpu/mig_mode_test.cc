@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "gpu/fake_nvml/fake_nvml.h"
+#include "test_paths.h"
 
 namespace carma::gpu {
 namespace {

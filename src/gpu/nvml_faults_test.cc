@@ -9,6 +9,7 @@
 
 #include "gpu/fake_nvml/fake_nvml_test.h"
 #include "gpu/nvml_library.h"
+#include "test_paths.h"
 
 namespace carma::gpu {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "gpu/fake_nvml/fake_nvml_test.h"
 #include "gpu/sanity.h"
+#include "test_paths.h"
 
 namespace carma::gpu {
 namespace {

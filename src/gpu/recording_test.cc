@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "gpu/counters.h"
 #include "gpu/window.h"
+#include "test_paths.h"
 
 namespace carma::gpu {
 namespace {

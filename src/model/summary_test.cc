@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "test_paths.h"
 
 namespace carma::model {
 namespace {

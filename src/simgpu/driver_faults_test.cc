@@ -15,6 +15,7 @@
 #include "gpu/nvml_probe.h"
 #include "simgpu/state.h"
 #include "simgpu/test_server.h"
+#include "test_paths.h"
 
 namespace carma::simgpu {
 namespace {

@@ -14,6 +14,7 @@
 #include "gpu/nvml_probe.h"
 #include "simgpu/state.h"
 #include "simgpu/test_server.h"
+#include "test_paths.h"
 
 namespace carma::simgpu {
 namespace {

@@ -1,5 +1,4 @@
-// The scenario files of the tree, for every test that plays them. CARMA_SOURCE_DIR comes from the
-// build.
+// The scenario files of the tree, for every test that plays them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,6 +8,8 @@
 #include <filesystem>
 #include <string>
 #include <vector>
+
+#include "test_paths.h"
 
 namespace carma::sim {
 

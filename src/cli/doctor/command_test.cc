@@ -11,6 +11,7 @@
 #include "cli/fake_daemon_test.h"
 #include "gpu/fake_nvml/fake_nvml.h"
 #include "gpu/recording.h"
+#include "test_paths.h"
 
 namespace carma::cli {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "cli/fake_daemon_test.h"
+#include "test_paths.h"
 
 namespace carma::cli {
 namespace {

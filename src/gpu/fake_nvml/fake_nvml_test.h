@@ -8,6 +8,7 @@
 
 #include "gpu/fake_nvml/fake_nvml.h"
 #include "gpu/nvml_probe.h"
+#include "test_paths.h"
 
 namespace carma::gpu {
 
