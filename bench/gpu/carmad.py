@@ -8,12 +8,10 @@ import os
 import signal
 import subprocess
 import time
-from typing import Any, Dict, List, TYPE_CHECKING
+from typing import Any, Dict, List
 
 from programs import ProofError, output_of
-
-if TYPE_CHECKING:
-    from gpu_proof import Proof
+from proof import Proof
 
 IDLE_AFTER_S = 5  # shorter than a training, so that a false alarm would show
 ANSWER_LIMIT_S = 60
@@ -33,7 +31,7 @@ def children(pid: int) -> List[int]:
 class Carma:
     """The daemon runs from the construction to stop()."""
 
-    def __init__(self, proof: "Proof", name: str, method: str):
+    def __init__(self, proof: Proof, name: str, method: str):
         self._bin = proof.bin
         self.home = os.path.join(proof.work, name)
         os.makedirs(self.home)
@@ -57,7 +55,7 @@ class Carma:
             raise ProofError(f"carmad: {lines[-1] if lines else 'does not answer'}") from None
         self._began = time.monotonic(), self._cpu_s()
 
-    def _config(self, proof: "Proof", method: str) -> str:
+    def _config(self, proof: Proof, method: str) -> str:
         """Windows and waits are shorter than the defaults, as the tasks are; the rules are the
         defaults."""
         mapper = "exclusive" if method == "exclusive" else "magm"
@@ -101,7 +99,7 @@ state = "{proof.simulated_state}"
         if waiting.wait() != 0:
             raise ProofError("does not answer")
 
-    def _leave_alone(self, proof: "Proof") -> None:
+    def _leave_alone(self, proof: Proof) -> None:
         """GPUs that the caller may not use take no tasks."""
         for gpu in self.json("gpus")["gpus"]:
             if not proof.may_use(gpu):

@@ -26,206 +26,111 @@ import time
 from typing import Any, Dict, List, Optional, Sequence
 
 import machine
-import nvml_watch
 import proof_text
 import step_cost
 from phase import Phase
 from programs import ProofError, output_of
-from proof_tasks import LOAD_S, Task, chosen_tasks
+from proof import Proof
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-DRY_SHAPE = "1xA100-40GB"  # whose tasks' durations need no scaling
-DRY_SCALE = 20  # simulated seconds per second
-CLOSING_S = 20  # kept back from --minutes for the reports
 METHODS = ("exclusive", "streams", "mps")
 
 
-class Proof:
-    def __init__(self, chosen: argparse.Namespace, work: str):
-        self.began = time.monotonic()
-        self.deadline = self.began + 60 * chosen.minutes - CLOSING_S
-        self.with_overhead = not chosen.no_overhead
-        kept_back = step_cost.NEEDED_S if self.with_overhead and not chosen.dry else 0
-        self.phases_until = self.deadline - kept_back
-        self.dry, self.work, self.task_seconds = chosen.dry, work, chosen.task_seconds
-        self.bin = os.path.realpath(chosen.bin)
-        self.output = os.path.realpath(chosen.output)
-        if os.path.exists(os.path.join(self.output, "proof.json")):
-            raise ProofError(f"--output {chosen.output}: holds an older proof, choose a new folder")
-        os.makedirs(self.output, exist_ok=True)
-        self.summaries = os.path.join(work, "summaries")
-        os.makedirs(self.summaries)
-        self.tasks = chosen_tasks(chosen.tasks)
-        self.simulated_state = ""
-        self.train_task = os.path.join(HERE, "train_task.py")
-        self.period_s = 1.0
-        self.mps_control = "nvidia-cuda-mps-control"
-        self.nvidia_programs = not self.dry  # whether nvidia-smi is used
-        machine.leave_foreign_mps()
-        if self.dry:
-            self._simulate()
-        else:
-            machine.find_programs()
-            self.nvml = machine.find_driver()
-        try:
-            self.gpus = nvml_watch.open_gpus(self.nvml)
-        except nvml_watch.NoGpu as error:
-            raise ProofError(f"{error}; --dry runs on simulated GPUs") from None
-        self._chosen = machine.chosen_uuids(os.environ.get("CUDA_VISIBLE_DEVICES"), self.gpus)
-        self.all_gpus = len(self.gpus)
-        if self._chosen is not None:
-            named = tuple(self._chosen)
-            self.gpus = [gpu for gpu in self.gpus if gpu.uuid.startswith(named)] or self.gpus
-        memories = [gpu.memory() for gpu in self.gpus]
-        self.idle_mib = [round(memory[0] / nvml_watch.MIB) if memory else 0 for memory in memories]
-        self.steps: Dict[str, int] = {}  # by task, from the exclusive phase
+def describe_models(proof: Proof) -> Optional[str]:
+    """Layer lists of all models, for the estimates; why there are none, or None."""
+    models = sorted({f"{task.network}:{task.batch}" for task in proof.tasks})
+    try:
+        cuda = [] if proof.dry else ["--need-cuda"]
+        command = [sys.executable, proof.train_task, "describe", *cuda, proof.summaries, *models]
+        output_of(command, timeout_s=180)
+    except ProofError as error:
+        return str(error)
+    return None
 
-    def _simulate(self) -> None:
-        drivers = [
-            os.path.join(self.bin, *path, "libcarma-simgpu.so") for path in ((), ("..", "lib"))
-        ]
-        self.nvml = next(
-            (os.path.realpath(path) for path in drivers if os.path.exists(path)), drivers[0]
+
+def noticed(proof: Proof) -> List[str]:
+    """What will make the figures differ from those of an empty server."""
+    if proof.dry:
+        return []
+    found = machine.noticed(proof.gpus, proof.idle_mib, len(proof.tasks))
+    if len(proof.gpus) < proof.all_gpus:
+        found.append(
+            f"{len(proof.gpus)} of {proof.all_gpus} GPUs are used (CUDA_VISIBLE_DEVICES); CARMA's "
+            "means are over all"
         )
-        self.mps_control = os.path.join(self.bin, "carma-simmps")
-        self.simulated_state = os.path.join(self.work, "gpus")
-        # Read by the driver in this process, too.
-        os.environ["CARMA_SIMGPU_STATE"] = self.simulated_state
-        command = [f"{self.bin}/carma-simgpu", "create", "--shape", DRY_SHAPE]
-        output_of([*command, "--time-scale", str(DRY_SCALE)])
-        self.period_s = 1 / DRY_SCALE
+    return found
 
-    def has_smi(self) -> bool:
-        return self.nvidia_programs and shutil.which("nvidia-smi") is not None
 
-    def may_use(self, gpu: Dict[str, Any]) -> bool:
-        """A GPU as `carma gpus --json` tells it."""
-        return machine.is_chosen(gpu, self._chosen)
+def doctor(proof: Proof) -> Dict[str, List[Dict[str, Any]]]:
+    """What `carma doctor` found; nothing where it did not come to an end."""
+    told: Dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError):
+        told = json.loads(proof.read("doctor.json"))
+    return {name: told.get(name, []) for name in ("findings", "contexts")}
 
-    def say(self, text: str, end: str = "\n") -> None:
-        if end == "\n" or sys.stdout.isatty():
-            print(text, end=end, flush=True)
 
-    def write(self, name: str, text: str) -> None:
-        with open(os.path.join(self.output, name), "w", encoding="utf-8") as file:
-            file.write(text)
+def begun(proof: Proof) -> Dict[str, Any]:
+    """The result before anything has run."""
+    return {
+        "simulated": proof.dry,
+        "carma": output_of([f"{proof.bin}/carma", "--version"]).strip(),
+        "host": {
+            "gpus": [gpu.name for gpu in proof.gpus],
+            "cores": os.cpu_count(),
+            "kernel": platform.release(),
+            "python": platform.python_version(),
+        },
+        "tasks": len(proof.tasks),
+        "task_seconds": proof.task_seconds,
+        "noticed": noticed(proof),
+        "phases": {},
+        "left_out": {},
+    }
 
-    def read(self, name: str) -> str:
-        with open(os.path.join(self.output, name), encoding="utf-8", errors="replace") as file:
-            return file.read()
 
-    def command(self, task: Task) -> List[str]:
-        """What is submitted for a task."""
-        if self.dry:
-            return [
-                f"{self.bin}/carma-simtask",
-                "--memory-mib",
-                str(task.memory_mib),
-                "--sm-active",
-                str(task.sm_active),
-                "--sensitivity",
-                str(task.sensitivity),
-                "--pressure",
-                str(task.pressure),
-                "--solo-s",
-                str(self.task_seconds),
-                "--load-s",
-                str(LOAD_S),
-                "--epochs",
-                "1",
-            ]
-        amount = (
-            ["--steps", str(self.steps[task.name])]
-            if task.name in self.steps
-            else ["--seconds", str(self.task_seconds)]
-        )
-        return [
-            sys.executable,
-            self.train_task,
-            "train",
-            task.network,
-            "--batch",
-            str(task.batch),
-            *amount,
-        ]
-
-    def describe_models(self) -> Optional[str]:
-        """Layer lists of all models, for the estimates; why there are none, or None."""
-        models = sorted({f"{task.network}:{task.batch}" for task in self.tasks})
-        try:
-            cuda = [] if self.dry else ["--need-cuda"]
-            command = [sys.executable, self.train_task, "describe", *cuda, self.summaries, *models]
-            output_of(command, timeout_s=180)
-        except ProofError as error:
-            return str(error)
-        return None
-
-    def _noticed(self) -> List[str]:
-        found = machine.noticed(self.gpus, self.idle_mib, len(self.tasks))
-        if len(self.gpus) < self.all_gpus:
-            found.append(
-                f"{len(self.gpus)} of {self.all_gpus} GPUs are used (CUDA_VISIBLE_DEVICES); CARMA's "
-                "means are over all"
-            )
-        return found
-
-    def _doctor(self) -> Dict[str, List[Dict[str, Any]]]:
-        """What `carma doctor` found; nothing where it did not come to an end."""
-        told: Dict[str, Any] = {}
-        with contextlib.suppress(OSError, ValueError):
-            told = json.loads(self.read("doctor.json"))
-        return {name: told.get(name, []) for name in ("findings", "contexts")}
-
-    def run(self, methods: Sequence[str]) -> Dict[str, Any]:
-        result: Dict[str, Any] = {
-            "simulated": self.dry,
-            "carma": output_of([f"{self.bin}/carma", "--version"]).strip(),
-            "host": {
-                "gpus": [gpu.name for gpu in self.gpus],
-                "cores": os.cpu_count(),
-                "kernel": platform.release(),
-                "python": platform.python_version(),
-            },
-            "tasks": len(self.tasks),
-            "task_seconds": self.task_seconds,
-            "noticed": [] if self.dry else self._noticed(),
-            "phases": {},
-            "left_out": {},
+def run_phase(proof: Proof, method: str) -> Dict[str, Any]:
+    """Raises ProofError: why it is left out."""
+    if time.monotonic() > proof.phases_until:
+        raise ProofError("the time was over")
+    proof.say(f"{method}: {len(proof.tasks)} tasks")
+    phase = Phase(proof, method).run()
+    if method == "exclusive":
+        proof.steps = {
+            about["name"]: about["steps"] for about in phase["tasks"] if "steps" in about
         }
-        left_out = result["left_out"]
-        trouble = self.describe_models()
-        if trouble and not self.dry:
-            raise ProofError(f"the tasks need PyTorch with CUDA: {trouble}")
-        if trouble:
-            left_out["estimates"] = trouble
-        for method in methods:
-            if time.monotonic() > self.phases_until:
-                left_out[method] = "the time was over"
-                continue
-            self.say(f"{method}: {len(self.tasks)} tasks")
-            try:
-                phase = Phase(self, method).run()
-            except ProofError as error:
-                left_out[method] = str(error)
-                continue
-            result["phases"][method] = phase
-            if method == "exclusive":
-                self.steps = {
-                    about["name"]: about["steps"] for about in phase["tasks"] if "steps" in about
-                }
-        if not self.with_overhead:
-            left_out["overhead"] = "not asked for"
-        elif time.monotonic() > self.deadline:
-            left_out["overhead"] = "the time was over"
-        else:
-            try:
-                self.say("overhead of monitoring")
-                result["overhead"] = step_cost.measure_overhead(self)
-            except ProofError as error:
-                left_out["overhead"] = str(error)
-        result["doctor"] = self._doctor()
-        result["seconds"] = round(time.monotonic() - self.began, 1)
-        return result
+    return phase
+
+
+def run_overhead(proof: Proof) -> Dict[str, Any]:
+    """Raises ProofError: why it is left out."""
+    if not proof.with_overhead:
+        raise ProofError("not asked for")
+    if time.monotonic() > proof.deadline:
+        raise ProofError("the time was over")
+    proof.say("overhead of monitoring")
+    return step_cost.measure_overhead(proof)
+
+
+def run(proof: Proof, methods: Sequence[str]) -> Dict[str, Any]:
+    """All phases, and what monitoring costs: proof.json."""
+    result = begun(proof)
+    left_out = result["left_out"]
+    trouble = describe_models(proof)
+    if trouble and not proof.dry:
+        raise ProofError(f"the tasks need PyTorch with CUDA: {trouble}")
+    if trouble:
+        left_out["estimates"] = trouble
+    for method in methods:
+        try:
+            result["phases"][method] = run_phase(proof, method)
+        except ProofError as error:
+            left_out[method] = str(error)
+    try:
+        result["overhead"] = run_overhead(proof)
+    except ProofError as error:
+        left_out["overhead"] = str(error)
+    result["doctor"] = doctor(proof)
+    result["seconds"] = round(time.monotonic() - proof.began, 1)
+    return result
 
 
 def complete(result: Dict[str, Any], methods: Sequence[str]) -> bool:
@@ -300,7 +205,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     work = tempfile.mkdtemp(prefix="carma-proof.", dir="/tmp")  # short: it holds sockets
     try:
         proof = Proof(chosen, work)
-        result = proof.run(chosen.phases)
+        result = run(proof, chosen.phases)
         text = proof_text.text_of(result)
         proof.write("proof.json", json.dumps(result, indent=1) + "\n")
         proof.write("proof.txt", text)

@@ -7,17 +7,15 @@ import json
 import os
 import subprocess
 import time
-from typing import Any, Dict, Iterator, List, Optional, Set, Tuple, TYPE_CHECKING
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 import nvml_watch
 from carmad import Carma
 from gpu_looks import GpuLooks, false_alarms
 from mps_clients import MpsClients
 from programs import ProofError, beside, compute_apps, dmon_means, output_of, pmon_use
+from proof import Proof
 from proof_tasks import LOAD_S, Task, training_of
-
-if TYPE_CHECKING:
-    from gpu_proof import Proof
 
 SHOWN = (
     "state",
@@ -36,7 +34,7 @@ SHOWN = (
 
 
 class Phase:
-    def __init__(self, proof: "Proof", method: str):
+    def __init__(self, proof: Proof, method: str):
         self.proof, self.method = proof, method
         self.outputs = os.path.join(proof.output, f"tasks-{method}")
         self.result: Dict[str, Any] = {"method": method}

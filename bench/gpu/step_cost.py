@@ -8,16 +8,13 @@ import statistics
 import subprocess
 import sys
 import time
-from typing import Any, Dict, List, Optional, Sequence, Tuple, TYPE_CHECKING
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from carmad import Carma
 from programs import ProofError
-
-if TYPE_CHECKING:
-    from gpu_proof import Proof
+from proof import Proof
 
 LOADING_LIMIT_S = 120
-NEEDED_S = 50  # of the time limit: pairs of blocks, loading, the end
 
 Block = Tuple[float, float, bool]  # begin, end, monitored
 
@@ -62,7 +59,7 @@ def alternate(carma: Carma, pairs: int, block_s: float) -> List[Block]:
     return blocks
 
 
-def measure_overhead(proof: "Proof") -> Dict[str, Any]:
+def measure_overhead(proof: Proof) -> Dict[str, Any]:
     """One task trains alone, beside a daemon that has nothing to do but look."""
     device, network, batch = ("cpu", "mnist-cnn", 4) if proof.dry else ("cuda", "resnet50", 32)
     block_s, pairs = (0.5, 3) if proof.dry else (2.0, 7)

@@ -20,11 +20,13 @@ import gpu_looks
 import gpu_proof
 import machine
 import mps_clients
+import nvml_watch
 import programs
 import proof_tasks
 import proof_text
 import step_cost
 from programs import ProofError
+from proof import Proof
 
 # As `nvidia-smi dmon -s m --gpm-metrics=2,3` prints it: the header comes again and again, '-' is
 # no value.
@@ -159,7 +161,7 @@ class Tasks(unittest.TestCase):
         )
 
     def test_later_phases_do_the_steps_of_the_first(self):
-        proof = gpu_proof.Proof.__new__(gpu_proof.Proof)
+        proof = Proof.__new__(Proof)
         proof.dry, proof.task_seconds, proof.train_task = False, 10.0, "train_task.py"
         proof.steps = {"mnist-cnn-b64": 7}
         commands = {task.name: proof.command(task)[-2:] for task in proof_tasks.chosen_tasks(2)}
@@ -384,13 +386,13 @@ class DryRun(unittest.TestCase):
         patched = mock.patch.dict(os.environ, PATH=f"{self.folder}:{os.environ['PATH']}")
         patched.start()
         self.addCleanup(patched.stop)
-        simulate = gpu_proof.Proof._simulate
+        simulate = Proof._simulate
 
         def with_programs(proof):
             simulate(proof)
             proof.nvidia_programs = True
 
-        replaced = mock.patch.object(gpu_proof.Proof, "_simulate", with_programs)
+        replaced = mock.patch.object(Proof, "_simulate", with_programs)
         replaced.start()
         self.addCleanup(replaced.stop)
 
@@ -449,9 +451,7 @@ class DryRun(unittest.TestCase):
 
     def without_estimates(self):
         """They take PyTorch seconds to load."""
-        patched = mock.patch.object(
-            gpu_proof.Proof, "describe_models", return_value="not asked for"
-        )
+        patched = mock.patch.object(gpu_proof, "describe_models", return_value="not asked for")
         patched.start()
         self.addCleanup(patched.stop)
 
@@ -495,9 +495,7 @@ class DryRun(unittest.TestCase):
         self.assertRegex(text, "left out: streams: carmad: .*idle.after")
 
     def test_no_driver_is_one_line(self):
-        with mock.patch.object(
-            gpu_proof.nvml_watch, "open_gpus", side_effect=gpu_proof.nvml_watch.NoGpu("no driver")
-        ):
+        with mock.patch.object(nvml_watch, "open_gpus", side_effect=nvml_watch.NoGpu("no driver")):
             status, _, errors = self.run_proof()
         self.assertEqual(
             (status, errors), (2, "gpu_proof: no driver; --dry runs on simulated GPUs\n")
