@@ -269,6 +269,33 @@ class Training:
         }
 
 
+class Progress:
+    """What is said of the steps of a training while it goes on."""
+
+    def __init__(self, training: Training, step_log: Optional[str]):
+        self._training = training
+        self._log = open(step_log, "w", encoding="utf-8") if step_log else None
+        self._said = time.monotonic()
+        self.steps = 0
+        self.loss: Optional[torch.Tensor] = None  # of the last step
+
+    def step(self) -> None:
+        self.loss = self._training.step()
+        self.steps += 1
+        if self._log or self.steps % 16 == 0:  # the host must not run far ahead of the GPU
+            self._training.synchronize()
+        if self._log:
+            self._log.write(f"{time.monotonic():.6f}\n")
+        if time.monotonic() - self._said > 5:
+            self._said = time.monotonic()
+            print(f"step {self.steps}, loss {self.loss.item():.4f}", flush=True)
+
+    def end(self) -> None:
+        self._training.synchronize()
+        if self._log:
+            self._log.close()
+
+
 def train(chosen: argparse.Namespace) -> int:
     torch.manual_seed(1)
     training = Training(NETWORKS[chosen.network], chosen.batch, chosen.device)
@@ -277,33 +304,21 @@ def train(chosen: argparse.Namespace) -> int:
     training.synchronize()
     begin, began_at = time.monotonic(), time.time()
     print(f"loaded in {begin - BEGAN:.1f} s", flush=True)
-    log = open(chosen.step_log, "w", encoding="utf-8") if chosen.step_log else None
-    steps, said = 0, begin
-    loss: Optional[torch.Tensor] = None
-    while (steps < chosen.steps) if chosen.steps else (time.monotonic() - begin < chosen.seconds):
-        loss = training.step()
-        steps += 1
-        if log or steps % 16 == 0:  # the host must not run far ahead of the GPU
-            training.synchronize()
-        if log:
-            log.write(f"{time.monotonic():.6f}\n")
-        if time.monotonic() - said > 5:
-            said = time.monotonic()
-            print(f"step {steps}, loss {loss.item():.4f}", flush=True)
-    training.synchronize()
+    done = Progress(training, chosen.step_log)
+    while done.steps < chosen.steps if chosen.steps else time.monotonic() - begin < chosen.seconds:
+        done.step()
+    done.end()
     seconds = time.monotonic() - begin
-    if log:
-        log.close()
     answer = {
         "network": chosen.network,
         "batch": chosen.batch,
-        "steps": steps,
+        "steps": done.steps,
         "load_s": round(begin - BEGAN, 2),
         "train_s": round(seconds, 3),
-        "step_ms": round(1000 * seconds / max(1, steps), 3),
+        "step_ms": round(1000 * seconds / max(1, done.steps), 3),
         "trained_from": round(began_at, 3),  # seconds since 1970
         "trained_to": round(began_at + seconds, 3),
-        "loss": round(loss.item(), 4) if loss is not None else None,
+        "loss": round(done.loss.item(), 4) if done.loss is not None else None,
         **training.memory(),
     }
     print(json.dumps(answer), flush=True)
