@@ -1,4 +1,4 @@
-#include "estimate/assumed_shapes.h"
+#include "estimate/structural/assumed_shapes.h"
 
 #include <algorithm>
 #include <cstddef>

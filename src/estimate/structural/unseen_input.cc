@@ -1,4 +1,4 @@
-#include "estimate/unseen_input.h"
+#include "estimate/structural/unseen_input.h"
 
 #include <array>
 #include <cmath>

@@ -1,9 +1,9 @@
 // What a dry run with PyTorch's FakeTensor counts: parameters and what is kept for the backward
 // pass, nothing else.
-#include "estimate/assumed_shapes.h"
 #include "estimate/estimator.h"
-#include "estimate/kept.h"
 #include "estimate/round_mib.h"
+#include "estimate/structural/assumed_shapes.h"
+#include "estimate/structural/kept.h"
 
 namespace carma::estimate {
 namespace {

@@ -1,4 +1,4 @@
-#include "estimate/kept.h"
+#include "estimate/structural/kept.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,10 +8,10 @@
 #include <string_view>
 #include <utility>
 
-#include "estimate/assumed_shapes.h"
-#include "estimate/layer_rule.h"
-#include "estimate/trail.h"
-#include "estimate/unseen_input.h"
+#include "estimate/structural/assumed_shapes.h"
+#include "estimate/structural/layer_rule.h"
+#include "estimate/structural/trail.h"
+#include "estimate/structural/unseen_input.h"
 #include "model/op.h"
 
 namespace carma::estimate {

@@ -1,8 +1,8 @@
 // What a row reads, where the summary does not say it (torchsummary, some of torchinfo).
 #pragma once
 
-#include "estimate/layer_rule.h"
-#include "estimate/trail.h"
+#include "estimate/structural/layer_rule.h"
+#include "estimate/structural/trail.h"
 #include "model/layers.h"
 
 namespace carma::estimate {

@@ -1,4 +1,4 @@
-#include "estimate/kept.h"
+#include "estimate/structural/kept.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "estimate/assumed_shapes.h"
-#include "estimate/layer_rule.h"
+#include "estimate/structural/assumed_shapes.h"
+#include "estimate/structural/layer_rule.h"
 
 namespace carma::estimate {
 namespace {

@@ -1,4 +1,4 @@
-#include "estimate/layer_rule.h"
+#include "estimate/structural/layer_rule.h"
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,7 @@
 
 #include "estimate/calibration.h"
 #include "estimate/estimator.h"
-#include "estimate/safety.h"
+#include "estimate/structural/safety.h"
 
 namespace carma::estimate {
 namespace {

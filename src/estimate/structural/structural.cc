@@ -7,12 +7,12 @@
 
 #include <fmt/format.h>
 
-#include "estimate/assumed_shapes.h"
 #include "estimate/calibration.h"
 #include "estimate/estimator.h"
-#include "estimate/kept.h"
 #include "estimate/round_mib.h"
-#include "estimate/safety.h"
+#include "estimate/structural/assumed_shapes.h"
+#include "estimate/structural/kept.h"
+#include "estimate/structural/safety.h"
 
 namespace carma::estimate {
 namespace {

@@ -1,4 +1,4 @@
-#include "estimate/safety.h"
+#include "estimate/structural/safety.h"
 
 #include <algorithm>
 #include <array>
