@@ -1,20 +1,23 @@
-// What autograd keeps for the backward pass, reckoned from a list of layers: the rules of
-// docs/estimators.md, section "Kept bytes".
+// What autograd keeps for the backward pass, reckoned from a list of layers, in three passes:
+//   graph.h        who reads what, and which tensors stay
+//   keep_rules.h   bytes by what each layer does: a table of facts about PyTorch
+//   corrections.h  what the first two miss: a list, each with the model that demanded it
+// docs/estimators.md, section "Kept bytes", says how to add to the tables.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "model/layers.h"
 
 namespace carma::estimate {
 
+inline constexpr double kElementBytes = 4;
+
 // Bytes, at four bytes per element; "per sample" grows with the batch.
 struct Kept {
   double per_sample = 0;
   double constant = 0;     // independent of the batch
   double masks = 0;        // part of per_sample that is bytes at every precision
-  double guessed = 0;      // part of per_sample that code between the modules must have made
   double widest_conv = 0;  // per sample: input and output of the largest dense convolution
   double largest = 0;      // per sample: the largest single tensor
   double logits = 0;       // per sample: a language model's scores, as the loss keeps them
@@ -22,7 +25,9 @@ struct Kept {
   bool has_embedding = false;
   // Attention by separate matrix products was seen: its bytes are the least certain ones.
   bool unfused_attention = false;
-  std::vector<double> weights;  // bytes of every layer's own parameters, falling
+  std::vector<double> weights;  // bytes of the parameters of each layer that has some, falling
+
+  void AddElements(double elements) { per_sample += kElementBytes * elements; }
 };
 
 // list: with output shapes; input shapes make it more accurate. A list without any shape counts as

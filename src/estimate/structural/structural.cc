@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -43,6 +44,112 @@ double StatesOf(Optimizer optimizer) {
   return optimizer == Optimizer::kSgd ? 0 : optimizer == Optimizer::kMomentum ? 1 : 2;
 }
 
+// The question in the numbers that all terms are made of. Sizes: 1 in four bytes, 0.5 in two.
+struct Numbers {
+  double batch = 0;
+  double states = 0;  // of the optimizer, each as large as the parameters
+  double activation_size = 1;
+  double params_mib = 0;
+  double large_mib = 0;   // parameters that no freed activation makes room for
+  double copies_mib = 0;  // of the weights, in 16 bits
+};
+
+Numbers NumbersOf(const Question& question, const Kept& kept) {
+  const Precision precision = question.precision.value_or(Precision::kFp32);
+  const double weight_size = precision == Precision::kHalf ? 0.5 : 1;
+  Numbers numbers;
+  numbers.batch = static_cast<double>(*question.batch);
+  numbers.states = StatesOf(question.optimizer.value_or(Optimizer::kAdam));
+  numbers.activation_size = precision == Precision::kFp32 ? 1 : 0.5;
+  numbers.params_mib = weight_size * 4 * static_cast<double>(question.layers->params) / kMib;
+  if (precision == Precision::kMixed) numbers.copies_mib = numbers.params_mib / 2;
+  for (const double bytes : kept.weights) {
+    if (bytes <= kept.largest * numbers.batch) break;
+    numbers.large_mib += weight_size * bytes / kMib;
+  }
+  return numbers;
+}
+
+double ContextMib(const Question& question, const Kept& kept) {
+  const double shipped_mib = kShippedContextMib + (kept.has_conv        ? kConvolutionsMib
+                                                   : kept.has_embedding ? kSequencesMib
+                                                                        : 0);
+  return question.site == nullptr ? shipped_mib : question.site->ContextMib(shipped_mib);
+}
+
+double KeptMib(const model::LayerList& layers, const Kept& kept, const Numbers& numbers) {
+  const double masks = kept.masks / std::max(kept.per_sample, 1.0);
+  const double shrink = masks + (1 - masks) * numbers.activation_size;
+  const double per_sample = layers.saved ? layers.saved->per_sample : kept.per_sample;
+  const double constant = layers.saved ? layers.saved->constant : kept.constant;
+  return kKeptFactor * (per_sample * numbers.batch + constant) * shrink / kMib;
+}
+
+// All of the formula's `rest`, in the order in which it is shown and summed.
+std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbers& numbers) {
+  const auto of_batch = [&](double factor, double bytes) {
+    return factor * bytes * numbers.batch * numbers.activation_size / kMib;
+  };
+  const double run_mib = (kRunCopies + numbers.states) * numbers.params_mib + numbers.copies_mib;
+  return {{"parameters and optimizer", run_mib},
+          {"step of large tensors", (kLargeStepCopies - kRunCopies) * numbers.large_mib},
+          {"kept for backward", KeptMib(*question.layers, kept, numbers)},
+          {"widest convolution", of_batch(kConvFactor, kept.widest_conv)},
+          {"largest tensor", of_batch(kLargestFactor, kept.largest)},
+          {"loss over the vocabulary", kept.logits * numbers.batch / kMib}};
+}
+
+// What the optimizer's step alone needs beyond the rest; not above 0: it fits in.
+double StepMib(const Numbers& numbers, double rest_mib) {
+  return (kStepCopies + numbers.states) * (numbers.params_mib - numbers.large_mib) +
+         (kLargeStepCopies + numbers.states) * numbers.large_mib - rest_mib;
+}
+
+Evidence EvidenceOf(const model::LayerList& layers, bool no_shapes) {
+  if (layers.saved) return Evidence::kExactBytes;
+  if (no_shapes || layers.collapsed) return Evidence::kPartial;
+  return layers.has_input_shapes ? Evidence::kShapes : Evidence::kText;
+}
+
+// The context is known; what the model adds to it is not.
+std::int64_t BoundMib(const Question& question, double context_mib, double point_mib,
+                      Evidence evidence) {
+  const double shipped_mib =
+      context_mib + (point_mib - context_mib) * ShippedFactor(evidence, question.coverage);
+  double factor = shipped_mib / point_mib;
+  if (question.site != nullptr) factor = question.site->Factor(question.coverage, factor);
+  return std::max(RoundMib(point_mib), RoundMib(point_mib * factor));
+}
+
+std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, bool no_shapes) {
+  std::vector<std::string> warnings;
+  if (!question.optimizer) warnings.emplace_back("no optimizer is stated: Adam is assumed");
+  if (!question.precision) warnings.emplace_back("no precision is stated: fp32 is assumed");
+  if (no_shapes) {
+    warnings.push_back(
+        fmt::format("the summary gives no shapes: texts of {} tokens are assumed", kAssumedTokens));
+  }
+  if (question.layers->collapsed) {
+    warnings.emplace_back(
+        "blocks are printed as one row, so what they keep is a guess: print the summary at full "
+        "depth");
+  }
+  if (kept.unfused_attention) {
+    warnings.emplace_back("attention by separate matrix products: less certain than usual");
+  }
+  if (question.gpus > 1) {
+    warnings.push_back(fmt::format(
+        "for each of {} GPUs, with the batch of one of them and a whole copy of the model",
+        question.gpus));
+  }
+  if (question.site != nullptr) {
+    if (std::string remark = question.site->Remark(); !remark.empty()) {
+      warnings.push_back(std::move(remark));
+    }
+  }
+  return warnings;
+}
+
 class Structural : public Estimator {
  public:
   std::string_view name() const override { return "structural"; }
@@ -64,89 +171,23 @@ base::Result<Answer> Structural::Ask(const Question& question) const {
                                                   "of a model of tokens"
                                                 : "no layer of the summary grows with the batch");
   }
-
+  const Numbers numbers = NumbersOf(question, kept);
+  const double context_mib = ContextMib(question, kept);
   Answer answer;
   answer.method = name();
-  const auto batch = static_cast<double>(*question.batch);
-  const Precision precision = question.precision.value_or(Precision::kFp32);
-  const Optimizer optimizer = question.optimizer.value_or(Optimizer::kAdam);
-  const double states = StatesOf(optimizer);
-  const double weight_bytes = precision == Precision::kHalf ? 0.5 : 1;
-  const double activation_bytes = precision == Precision::kFp32 ? 1 : 0.5;
-  const double params_mib = weight_bytes * 4 * static_cast<double>(layers.params) / kMib;
-
-  double context_mib = kShippedContextMib + (kept.has_conv        ? kConvolutionsMib
-                                             : kept.has_embedding ? kSequencesMib
-                                                                  : 0);
-  if (question.site != nullptr) context_mib = question.site->ContextMib(context_mib);
-
-  double run_mib = (kRunCopies + states) * params_mib;
-  if (precision == Precision::kMixed) run_mib += params_mib / 2;  // 16-bit copies of the weights
-  double large_mib = 0;
-  for (const double bytes : kept.weights) {
-    if (bytes <= kept.largest * batch) break;
-    large_mib += weight_bytes * bytes / kMib;
-  }
-  const double large_step_mib = (kLargeStepCopies - kRunCopies) * large_mib;
-
-  const double masks = kept.masks / std::max(kept.per_sample, 1.0);
-  const double shrink = masks + (1 - masks) * activation_bytes;
-  const double per_sample = layers.saved ? layers.saved->per_sample : kept.per_sample;
-  const double constant = layers.saved ? layers.saved->constant : kept.constant;
-  const double kept_mib = kKeptFactor * (per_sample * batch + constant) * shrink / kMib;
-  const double conv_mib = kConvFactor * kept.widest_conv * batch * activation_bytes / kMib;
-  const double largest_mib = kLargestFactor * kept.largest * batch * activation_bytes / kMib;
-  const double logits_mib = kept.logits * batch / kMib;
-
-  answer.terms = {{std::string(kContextTerm), context_mib},  {"parameters and optimizer", run_mib},
-                  {"step of large tensors", large_step_mib}, {"kept for backward", kept_mib},
-                  {"widest convolution", conv_mib},          {"largest tensor", largest_mib},
-                  {"loss over the vocabulary", logits_mib}};
-  double rest = 0;
-  for (std::size_t i = 1; i < answer.terms.size(); ++i) rest += answer.terms[i].mib;
-  const double step = (kStepCopies + states) * (params_mib - large_mib) +
-                      (kLargeStepCopies + states) * large_mib - rest;
-  if (step > 0) answer.terms.push_back({"step of the optimizer", step});
+  answer.terms = RestOf(question, kept, numbers);
+  double rest_mib = 0;
+  for (const Term& term : answer.terms) rest_mib += term.mib;
+  const double step_mib = std::max(0.0, StepMib(numbers, rest_mib));
+  answer.terms.insert(answer.terms.begin(), Term{std::string(kContextTerm), context_mib});
+  answer.terms.push_back({"step of the optimizer", step_mib});
   std::erase_if(answer.terms, [](const Term& term) { return term.mib == 0; });
-  const double point = context_mib + rest + std::max(0.0, step);
-  answer.point_mib = RoundMib(point);
 
-  const Evidence evidence = layers.saved                    ? Evidence::kExactBytes
-                            : no_shapes || layers.collapsed ? Evidence::kPartial
-                            : layers.has_input_shapes       ? Evidence::kShapes
-                                                            : Evidence::kText;
-  // The context is known; what the model adds to it is not.
-  const double shipped_mib =
-      context_mib + (point - context_mib) * ShippedFactor(evidence, question.coverage);
-  double factor = shipped_mib / point;
-  if (question.site != nullptr) factor = question.site->Factor(question.coverage, factor);
-  answer.bound_mib = std::max(answer.point_mib, RoundMib(point * factor));
+  const double point_mib = context_mib + rest_mib + step_mib;
+  answer.point_mib = RoundMib(point_mib);
+  answer.bound_mib = BoundMib(question, context_mib, point_mib, EvidenceOf(layers, no_shapes));
   answer.coverage = question.coverage;
-
-  if (!question.optimizer) answer.warnings.emplace_back("no optimizer is stated: Adam is assumed");
-  if (!question.precision) answer.warnings.emplace_back("no precision is stated: fp32 is assumed");
-  if (no_shapes) {
-    answer.warnings.push_back(
-        fmt::format("the summary gives no shapes: texts of {} tokens are assumed", kAssumedTokens));
-  }
-  if (layers.collapsed) {
-    answer.warnings.emplace_back(
-        "blocks are printed as one row, so what they keep is a guess: print the summary at full "
-        "depth");
-  }
-  if (kept.unfused_attention) {
-    answer.warnings.emplace_back("attention by separate matrix products: less certain than usual");
-  }
-  if (question.gpus > 1) {
-    answer.warnings.push_back(fmt::format(
-        "for each of {} GPUs, with the batch of one of them and a whole copy of the model",
-        question.gpus));
-  }
-  if (question.site != nullptr) {
-    if (std::string remark = question.site->Remark(); !remark.empty()) {
-      answer.warnings.push_back(std::move(remark));
-    }
-  }
+  answer.warnings = WarningsOf(question, kept, no_shapes);
   return answer;
 }
 

@@ -6,6 +6,7 @@
 #include "estimate/calibration.h"
 #include "estimate/estimator.h"
 #include "estimate/structural/safety.h"
+#include "estimate/structural/test_layers.h"
 
 namespace carma::estimate {
 namespace {
@@ -13,12 +14,6 @@ namespace {
 using model::Layer;
 using model::LayerList;
 using model::Shape;
-
-Shape Of(std::initializer_list<std::int64_t> dimensions) {
-  Shape shape;
-  for (const std::int64_t each : dimensions) EXPECT_TRUE(shape.Push(each));
-  return shape;
-}
 
 // A convolution of 64 channels on 64 x 64, a norm and a linear layer with 16 M weights.
 LayerList SmallNet() {

@@ -1,13 +1,23 @@
-// The tensors that a walk over the layers has met, newest last.
+// The tensors that the graph has met (graph.h), newest last.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <vector>
 
 #include "model/layers.h"
 
 namespace carma::estimate {
+
+// Per sample.
+inline double Elements(const model::Shape& shape) {
+  return static_cast<double>(shape.Elements());
+}
+inline std::int64_t Dimension(const model::Shape& shape, std::size_t i) {
+  return std::abs(shape[i]);
+}
 
 struct Tensor {
   enum class Maker {
@@ -25,7 +35,7 @@ struct Tensor {
   Maker maker = Maker::kOther;
   bool linear = false;       // made by a linear layer
   bool opens_block = false;  // an activation before the block's first product, not in place
-  bool kept = false;         // some backward pass needs it
+  bool kept = false;         // some backward pass needs it: counted once
   int from = kNobody;        // what its maker read
 };
 
@@ -33,6 +43,11 @@ class Trail {
  public:
   static constexpr std::size_t kMemory = 24;  // rows reach back this far: a block's branches
 
+  // Expects so many tensors.
+  void Reserve(std::size_t tensors) {
+    tensors_.reserve(tensors);
+    recent_.reserve(tensors);
+  }
   int Add(const Tensor& tensor) {
     tensors_.push_back(tensor);
     recent_.push_back(static_cast<int>(tensors_.size()) - 1);
@@ -43,6 +58,7 @@ class Trail {
     tensors_.push_back(tensor);
     return static_cast<int>(tensors_.size()) - 1;
   }
+  const std::vector<Tensor>& all() const { return tensors_; }
   Tensor& operator[](int index) { return tensors_[static_cast<std::size_t>(index)]; }
   const Tensor& operator[](int index) const { return tensors_[static_cast<std::size_t>(index)]; }
 

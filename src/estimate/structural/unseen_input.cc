@@ -11,14 +11,6 @@ namespace {
 
 using model::Shape;
 
-double Elements(const Shape& shape) {
-  return static_cast<double>(shape.Elements());
-}
-
-std::int64_t Dimension(const Shape& shape, std::size_t i) {
-  return std::abs(shape[i]);
-}
-
 // Square root of a square number, else empty.
 std::optional<std::int64_t> Root(double number) {
   const auto root = static_cast<std::int64_t>(std::lround(std::sqrt(number)));

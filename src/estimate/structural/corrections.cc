@@ -1,0 +1,236 @@
+#include "estimate/structural/corrections.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "estimate/structural/every_entry.h"
+
+namespace carma::estimate {
+namespace {
+
+using model::Shape;
+using Kind = Row::Kind;
+using Maker = Tensor::Maker;
+
+// ---- readings ----
+
+// Blocks that are folded into one convolution after the training: every convolution reads what the
+// block was given, and so does a norm that follows no convolution.
+int ParallelWays(Graph& graph, Row& row, int input) {
+  if (!row.ways || input == Tensor::kNobody) return input;
+  int& entry = graph.rows()[*row.ways].entry;
+  if (entry == Tensor::kNobody) entry = input;
+  if (graph.trail[entry].elements != row.in) return input;
+  const bool convolution = row.rule->role == Role::kMatrix && row.rule->convolution;
+  const bool lone_norm =
+      row.rule->role == Role::kNorm && graph.trail[input].maker != Maker::kMatrix;
+  return convolution || lone_norm ? entry : input;
+}
+
+// It makes no sense in a chain: the second is a branch, of what the first one's convolution read.
+int NormAfterNorm(Graph& graph, Row& row, int input) {
+  const Trail& trail = graph.trail;
+  if (!row.rule->batch_norm || input != row.before || trail[input].maker != Maker::kNorm) {
+    return input;
+  }
+  const int product = trail[input].from;
+  if (product == Tensor::kNobody || trail[product].maker != Maker::kMatrix) return input;
+  const int source = trail[product].from;
+  return source != Tensor::kNobody && trail[source].elements == row.in ? source : input;
+}
+
+// A copy with a rim, wherever the stride leaves a rest.
+int TensorFlowPadding(Graph& graph, Row& row, int input) {
+  const Shape& out = row.layer->out;
+  const Shape read = row.layer->in.empty() ? graph.trail[input].shape : row.layer->in;
+  if (!row.rule->same_padding || read.rank() != 4 || out.rank() != 4 ||
+      Dimension(out, 2) >= Dimension(read, 2)) {
+    return input;
+  }
+  return graph.trail.AddPrivate({.elements = row.in, .shape = read, .maker = Maker::kFunction});
+}
+
+constexpr std::array kReadingCorrections{
+    ReadingCorrection{"parallel ways", "RepVGG, MobileOne",
+                      "timm's byobnet.py and fastvit.py; no measured model has such a block",
+                      CorrectsReading::kBeforeSizes, &ParallelWays},
+    ReadingCorrection{"norm after norm", "RepGhostNet", "repghostnet_200: 1.20 -> 1.00",
+                      CorrectsReading::kAfterSizes, &NormAfterNorm},
+    ReadingCorrection{"padding as TensorFlow does it", "MixNet, PNASNet",
+                      "tf_mixnet_l: 0.82 -> 0.96, pnasnet5large: 0.88 -> 1.01",
+                      CorrectsReading::kAfterSizes, &TensorFlowPadding},
+};
+
+// ---- bytes ----
+
+// Its products have no rows of their own: nobody saw query, key and value.
+bool HidesProducts(const Row& attention) {
+  return attention.seen.products <= 1;
+}
+
+// Weights of its own, used by code: query, key, value, and the copy of the input where the product
+// behind the attention has no row either.
+void AttentionInOneRow(const Graph&, const Row& row, Kept& kept) {
+  if (row.kind != Kind::kBlock || row.rule->relative_positions || !HidesProducts(row)) return;
+  kept.AddElements((row.seen.products == 1 ? 3 : 4) * row.out);
+}
+
+// A container whose one row is the product behind the attention.
+void AttentionBehindOneProduct(const Graph&, const Row& row, Kept& kept) {
+  if (row.kind == Kind::kBlock || row.rule->relative_positions) return;
+  if (row.seen.products == 1 && !row.seen.convolution && row.seen.matrix == 0 &&
+      row.layer->out.rank() == 3) {
+    kept.AddElements(3 * row.out);
+  }
+}
+
+// A softmax with a row of its own: no fused kernel, and the matrix before it stays as well.
+void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
+  if (row.rule->relative_positions || row.seen.matrix <= 0 || !HidesProducts(row)) return;
+  kept.AddElements((row.kind == Kind::kBlock ? 3 : 6) * row.out + row.seen.matrix);
+  kept.unfused_attention = true;
+}
+
+// Positions enter between the products, so no fused kernel can do it. Kept are query, key and
+// value, the queries with either bias, keys of positions, the result and its copy; softmax's
+// result, the same with holes, and its copy in the order of the last product.
+void RelativePositions(const Graph&, const Row& row, Kept& kept) {
+  constexpr double kVectors = 8;
+  constexpr double kMatrices = 3;
+  constexpr double kHeadWidth = 64;  // XLNet's d_head; a summary does not say it
+  const Shape& out = row.layer->out;
+  if (!row.rule->relative_positions || out.rank() != 3) return;
+  const auto tokens = static_cast<double>(Dimension(out, 1));
+  const double matrix = row.out / kHeadWidth * tokens;
+  kept.AddElements(kVectors * row.out + kMatrices * matrix);
+  kept.masks += matrix;
+  kept.per_sample += matrix;
+  kept.largest = std::max(kept.largest, kElementBytes * matrix);
+  kept.unfused_attention = true;
+}
+
+// Query, key and value in [batch, blocks, tokens, width]: fused kernels take four dimensions with
+// the heads among them, so the matrix of every block is made and kept.
+void AttentionOverBlocks(const Graph& graph, const Row& row, Kept& kept) {
+  constexpr double kHeadWidth = 32;  // NesT's; a summary does not say it
+  if (row.rule->role != Role::kMatrix || !row.rule->linear || !row.before_attention) return;
+  if (row.out != 3 * row.in) return;
+  const Shape& in = row.knows_input ? row.layer->in : graph.trail[row.read].shape;
+  const Shape& out = row.layer->out;
+  if (in.rank() != 4 || out.rank() != 4 || in[0] != -1 || in[1] != out[1] || in[2] != out[2])
+    return;
+  kept.AddElements(row.in / kHeadWidth * static_cast<double>(Dimension(in, 2)));
+  kept.unfused_attention = true;
+}
+
+// A dropout of softmax's result, whose own row is missing: kept is also what was scaled, biased or
+// masked before it.
+void AttentionWithDropout(const Graph&, const Row& row, Kept& kept) {
+  if (!row.given_unseen || row.rule->role != Role::kDropout) return;
+  if (!IsAttentionMatrix(row.layer->in)) return;
+  kept.AddElements(row.in);
+  kept.unfused_attention = true;
+}
+
+// torch.nn.MultiheadAttention has no row but its products; it copies its result to [length, batch].
+void TorchAttention(const Graph& graph, const Row& row, Kept& kept) {
+  if (!graph.leaves_only || row.before == Tensor::kNobody) return;
+  const Tensor& before = graph.trail[row.before];
+  if (before.maker == Maker::kMatrix && before.linear && before.elements == 3 * row.in) {
+    kept.AddElements(row.in);
+  }
+}
+
+// torch.nn.TransformerEncoderLayer: a function between its two linear layers, whose result is kept
+// beside the copy with holes.
+void TorchFeedForward(const Graph& graph, const Row& row, Kept& kept) {
+  if (!graph.leaves_only || row.dropout <= 0 || row.read == Tensor::kNobody) return;
+  const Tensor& read = graph.trail[row.read];
+  if (read.linear && read.elements > graph.trail[read.from].elements && read.shape.rank() == 3) {
+    kept.AddElements(read.elements);
+  }
+}
+
+// Vectors of the channel size that belong to a block itself: x * gamma keeps x.
+void LayerScale(const Graph&, const Row& row, Kept& kept) {
+  const Shape& out = row.layer->out;
+  const std::int64_t params = row.layer->params;
+  for (const std::int64_t channels :
+       {Dimension(out, out.rank() - 1), out.rank() > 1 ? Dimension(out, 1) : 0}) {
+    if (channels > 1 && params % channels == 0 && params / channels <= 4) {
+      return kept.AddElements(static_cast<double>(params / channels) * row.out);
+    }
+  }
+}
+
+// Nets without norms scale what enters a block: the activation keeps its result, the convolution
+// the scaled copy.
+void BlockWithoutNorms(const Graph& graph, const Row& row, Kept& kept) {
+  if (row.scaled_copy) kept.AddElements(graph.trail[row.read].elements);
+}
+
+// Two convolutions, each with what its norm and its activation keep, the last of which the next row
+// reads.
+void BlockInOneRow(const Graph& graph, const Row& row, Kept& kept) {
+  if (graph.collapsed && row.rule->role == Role::kOther && row.layer->params > 0 &&
+      row.layer->out.rank() == 4) {
+    kept.AddElements(3 * row.out);
+  }
+}
+
+constexpr std::array kKeptCorrections{
+    KeptCorrection{"attention in one row", "BEiT, LeViT",
+                   "beit_large_patch16_224: 0.78 -> 0.95, levit_256: 0.77 -> 0.92",
+                   Step::kAttention, &AttentionInOneRow},
+    KeptCorrection{"attention behind one product", "BEiT as text",
+                   "beit_large_patch16_224, text: 0.80 of the bytes with shapes -> 1.00",
+                   Step::kAttention, &AttentionBehindOneProduct},
+    KeptCorrection{"attention with a softmax", "Swin v2", "swinv2_base_window12_192: 0.70 -> 0.96",
+                   Step::kAttention, &AttentionWithSoftmax},
+    KeptCorrection{"relative positions", "XLNet",
+                   "xlnet_base_cased: 218 -> 830 MiB per sample; its source", Step::kAttention,
+                   &RelativePositions},
+    KeptCorrection{"attention over blocks", "NesT", "nest_base: 0.74 -> 1.00", Step::kOperation,
+                   &AttentionOverBlocks},
+    KeptCorrection{"attention with a dropout", "Swin v2 CR", "swinv2_cr_base_384: 0.70 -> 0.86",
+                   Step::kPassing, &AttentionWithDropout},
+    KeptCorrection{"PyTorch's own attention", "generated encoders",
+                   "enc-163: 7 % of its kept bytes; torch.nn.MultiheadAttention", Step::kOperation,
+                   &TorchAttention},
+    KeptCorrection{"PyTorch's own feed-forward part", "generated encoders",
+                   "enc-057: 22 % of its kept bytes; torch.nn.TransformerEncoderLayer",
+                   Step::kPassing, &TorchFeedForward},
+    KeptCorrection{"layer scale", "BEiT, ViT of XP", "beit_large_patch16_224: 0.84 -> 0.95",
+                   Step::kBlock, &LayerScale},
+    KeptCorrection{"block without norms", "NFNet", "nf_seresnet101: 0.80 -> 1.02", Step::kOperation,
+                   &BlockWithoutNorms},
+    KeptCorrection{"block in one row", "U-Net",
+                   "its published summary: 106 -> 282 MiB per sample; a guess", Step::kOperation,
+                   &BlockInOneRow},
+};
+
+}  // namespace
+
+std::span<const ReadingCorrection> ReadingCorrections() {
+  return kReadingCorrections;
+}
+
+int CorrectReading(CorrectsReading when, Graph& graph, Row& row, int input) {
+  ForEveryEntry<kReadingCorrections>([&](const ReadingCorrection& each) {
+    if (each.when == when) input = each.source(graph, row, input);
+  });
+  return input;
+}
+
+std::span<const KeptCorrection> KeptCorrections() {
+  return kKeptCorrections;
+}
+
+void Correct(const Graph& graph, const Row& row, Kept& kept) {
+  ForEveryEntry<kKeptCorrections>([&](const KeptCorrection& each) {
+    if (each.step == row.step) each.add(graph, row, kept);
+  });
+}
+
+}  // namespace carma::estimate

@@ -1,0 +1,41 @@
+// What sizes and types alone get wrong: named corrections, each with the model that demanded it and
+// a test of its name (corrections_test.cc).
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "estimate/structural/graph.h"
+#include "estimate/structural/kept.h"
+
+namespace carma::estimate {
+
+enum class CorrectsReading { kBeforeSizes, kAfterSizes };
+
+// Says what a row really reads, while the graph is made.
+struct ReadingCorrection {
+  std::string_view name;
+  std::string_view model;     // that demanded it
+  std::string_view evidence;  // counted over exact bytes without it -> with it, or where it is from
+  CorrectsReading when;       // before or after an input was chosen by its size
+  // input: the tensor made last (kBeforeSizes), or the one chosen; gives it back if it is right.
+  // kNobody goes through.
+  int (*source)(Graph& graph, Row& row, int input);
+};
+std::span<const ReadingCorrection> ReadingCorrections();
+// Those of the one moment, in order.
+int CorrectReading(CorrectsReading when, Graph& graph, Row& row, int input);
+
+// Adds what code without rows keeps: the third pass of CountKept.
+struct KeptCorrection {
+  std::string_view name;
+  std::string_view model;
+  std::string_view evidence;
+  Step step;  // of the rows that it looks at
+  void (*add)(const Graph& graph, const Row& row, Kept& kept);
+};
+std::span<const KeptCorrection> KeptCorrections();
+// All of them, for one row.
+void Correct(const Graph& graph, const Row& row, Kept& kept);
+
+}  // namespace carma::estimate

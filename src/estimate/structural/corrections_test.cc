@@ -1,0 +1,182 @@
+#include "estimate/structural/corrections.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "estimate/structural/graph.h"
+#include "estimate/structural/test_layers.h"
+
+namespace carma::estimate {
+namespace {
+
+using model::Layer;
+using model::LayerList;
+using model::RowKind;
+
+const model::Shape kImage = Of({-1, 3, 8, 8});
+const model::Shape kMaps = Of({-1, 4, 8, 8});       // 256 elements
+const model::Shape kTokens = Of({-1, 10, 8});       // 80
+const model::Shape kTriple = Of({-1, 10, 24});      // 240
+const model::Shape kHidden = Of({-1, 10, 32});      // 320
+const model::Shape kBlocks = Of({-1, 2, 5, 32});    // 320: two blocks of five tokens
+const model::Shape kWeights = Of({-1, 2, 10, 10});  // 200: of attention with two heads
+
+const Layer kConv = Module("Conv2d", kImage, kMaps, 108);
+const Layer kRelu = Module("ReLU", kMaps, kMaps);
+const Layer kNorm = Module("LayerNorm", kTokens, kTokens, 16);
+
+LayerList WithDropout(LayerList list) {
+  list.dropout = 0.1;
+  return list;
+}
+
+LayerList Collapsed(LayerList list) {
+  list.collapsed = true;
+  return list;
+}
+
+// A model in small for each correction of bytes, and what it adds there.
+struct KeptExample {
+  const char* correction;
+  LayerList list;
+  double elements;
+};
+
+std::vector<KeptExample> KeptExamples() {
+  return {
+      {"attention in one row",
+       List({kNorm, Module("Linear", kTokens, kTokens, 72),
+             Module("Attention", kTokens, kTokens, 216, false, RowKind::kBlock)}),
+       3 * 80},
+      {"attention behind one product",
+       List({kNorm, Module("Linear", kTokens, kTokens, 72),
+             Module("Attention", {}, kTokens, 0, false, RowKind::kContainer)}),
+       3 * 80},
+      {"attention with a softmax",
+       List({kNorm, Module("Softmax", kWeights, kWeights), Module("Linear", kTokens, kTokens, 72),
+             Module("WindowAttention", kTokens, kTokens, 100, false, RowKind::kBlock)}),
+       3 * 80 + 200},
+      {"relative positions",
+       List({Module("XLNetRelativeAttention", kTokens, kTokens, 512, false, RowKind::kBlock)}),
+       8 * 80 + (3 + 0.25) * 80 / 64 * 10},  // the mask is a quarter of a matrix
+      {"attention over blocks",
+       List({Module("Linear", kBlocks, Of({-1, 2, 5, 96}), 3168),
+             Module("Attention", kBlocks, kBlocks, 0, false, RowKind::kContainer)}),
+       2 * 5 * 5},
+      {"attention with a dropout",
+       List({Module("Linear", kTokens, kTriple, 216), Module("Dropout", kWeights, kWeights)}), 200},
+      {"PyTorch's own attention",
+       List({Module("Linear", kTokens, kTriple, 216), Module("Linear", kTokens, kTokens, 72)}), 80},
+      {"PyTorch's own feed-forward part",
+       WithDropout(
+           List({Module("Linear", kTokens, kHidden, 288), Module("Dropout", kHidden, kHidden),
+                 Module("Linear", kHidden, kTokens, 264)})),
+       320},
+      {"layer scale", List({kNorm, Module("Block", kTokens, kTokens, 16, false, RowKind::kBlock)}),
+       2 * 80},
+      {"block without norms",
+       List({Module("ScaledStdConv2d", kImage, kMaps, 116),
+             Module("Block", kImage, kMaps, 0, false, RowKind::kContainer), kRelu,
+             Module("ScaledStdConv2d", kMaps, kMaps, 152)}),
+       256},
+      {"block in one row", Collapsed(List({Module("Down", kImage, kMaps, 500)})), 3 * 256},
+  };
+}
+
+// A model in small for each correction of a reading: the last operation reads what `source` made.
+struct ReadingExample {
+  const char* correction;
+  LayerList list;
+  std::size_t row;
+  std::size_t source;
+};
+
+std::vector<ReadingExample> ReadingExamples() {
+  return {
+      {"parallel ways",
+       List({kConv, kRelu, Module("Conv2d", kMaps, kMaps, 144),
+             Module("BatchNorm2d", kMaps, kMaps, 8), Module("Conv2d", kMaps, kMaps, 16),
+             Module("RepVggBlock", kMaps, kMaps, 0, false, RowKind::kContainer)}),
+       4, 1},
+      {"norm after norm",
+       List({kConv, kRelu, Module("Conv2d", kMaps, kMaps, 36),
+             Module("BatchNorm2d", kMaps, kMaps, 8), Module("BatchNorm2d", kMaps, kMaps, 8)}),
+       4, 1},
+  };
+}
+
+double Added(const KeptCorrection& correction, const LayerList& list) {
+  const Graph graph = MakeGraph(list);
+  Kept kept;
+  for (const Row& row : graph.rows()) {
+    if (row.step == correction.step) correction.add(graph, row, kept);
+  }
+  return kept.per_sample;
+}
+
+std::string AsTestName(std::string_view name) {
+  std::string word(name);
+  std::erase_if(word, [](char c) { return c == '\''; });
+  std::replace_if(
+      word.begin(), word.end(), [](char c) { return c == ' ' || c == '-'; }, '_');
+  return word;
+}
+
+class KeptCorrectionTest : public ::testing::TestWithParam<KeptCorrection> {};
+
+TEST_P(KeptCorrectionTest, AddsWhatItsModelKeeps) {
+  const KeptCorrection& correction = GetParam();
+  EXPECT_FALSE(correction.model.empty());
+  EXPECT_FALSE(correction.evidence.empty());
+  std::size_t found = 0;
+  for (const KeptExample& each : KeptExamples()) {
+    if (each.correction == correction.name) {
+      ++found;
+      EXPECT_EQ(Added(correction, each.list), 4 * each.elements);
+    } else if (correction.step != Step::kAttention) {  // attentions hide products in several ways
+      EXPECT_EQ(Added(correction, each.list), 0) << each.correction;
+    }
+  }
+  EXPECT_EQ(found, 1U) << "add an example of '" << correction.name << "'";
+}
+
+INSTANTIATE_TEST_SUITE_P(Corrections, KeptCorrectionTest,
+                         ::testing::ValuesIn(KeptCorrections().begin(), KeptCorrections().end()),
+                         [](const auto& tested) { return AsTestName(tested.param.name); });
+
+class ReadingCorrectionTest : public ::testing::TestWithParam<ReadingCorrection> {};
+
+TEST_P(ReadingCorrectionTest, FindsWhatItsModelReads) {
+  const ReadingCorrection& correction = GetParam();
+  if (correction.name == "padding as TensorFlow does it") return;  // a test of its own, below
+  std::size_t found = 0;
+  for (const ReadingExample& each : ReadingExamples()) {
+    if (each.correction != correction.name) continue;
+    ++found;
+    const Graph graph = MakeGraph(each.list);
+    // Every operation makes one tensor, the model's input is the first.
+    EXPECT_EQ(graph.rows()[each.row].read, static_cast<int>(each.source) + 1);
+    EXPECT_NE(graph.rows()[each.row].read, static_cast<int>(each.row)) << "what its size says";
+  }
+  EXPECT_EQ(found, 1U) << "add an example of '" << correction.name << "'";
+}
+
+INSTANTIATE_TEST_SUITE_P(Corrections, ReadingCorrectionTest,
+                         ::testing::ValuesIn(ReadingCorrections().begin(),
+                                             ReadingCorrections().end()),
+                         [](const auto& tested) { return AsTestName(tested.param.name); });
+
+TEST(Corrections, PaddingAsTensorFlowDoesItReadsACopyOfItsOwn) {
+  const Graph graph =
+      MakeGraph(List({kConv, kRelu, Module("Conv2dSame", kMaps, Of({-1, 4, 4, 4}), 144)}));
+  const Tensor& read = graph.trail[graph.rows().back().read];
+  EXPECT_EQ(read.maker, Tensor::Maker::kFunction);
+  EXPECT_EQ(read.shape, kMaps);
+  EXPECT_TRUE(read.kept);
+}
+
+}  // namespace
+}  // namespace carma::estimate

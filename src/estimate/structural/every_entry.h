@@ -1,0 +1,20 @@
+// Walks a constexpr table.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+namespace carma::estimate {
+
+// use(entry) for each entry of kTable in order. Unrolled, so that the functions which entries name
+// are inlined: a model has thousands of rows, and a call through a pointer for each entry cost a
+// fifth of the count.
+template <const auto& kTable, class Use>
+void ForEveryEntry(Use use) {
+  [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+    (use(kTable[kIndex]), ...);
+  }
+  (std::make_index_sequence<kTable.size()>());
+}
+
+}  // namespace carma::estimate

@@ -1,0 +1,243 @@
+#include "estimate/structural/graph.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "estimate/structural/corrections.h"
+#include "estimate/structural/keep_rules.h"
+#include "estimate/structural/unseen_input.h"
+
+namespace carma::estimate {
+namespace {
+
+using model::Layer;
+using model::LayerList;
+using model::Shape;
+using Kind = Row::Kind;
+using Maker = Tensor::Maker;
+
+class GraphMaker {
+ public:
+  explicit GraphMaker(const LayerList& list) : list_(list) {}
+  Graph Run();
+
+ private:
+  void Take(Row& row);
+  bool FindSizes(Row& row);
+  void Container(Row& row);
+  void Attention(Row& row);
+  void Passing(Row& row);
+  void Operation(Row& row);
+  int InputOf(Row& row);
+  int ReadElsewhere(const Row& row);
+  int Join(const Row& row);
+  bool HidesWindows(const Row& row) const;
+  bool IsShortcut(const Row& row, int source) const;
+  void Emit(const Row& row);
+
+  bool HasCurrent() const { return current_ != Tensor::kNobody; }
+  const Tensor& Current() const { return graph_.trail[current_]; }
+  void Keep(int index) { graph_.trail[index].kept = true; }
+  // x * gate: both factors stay.
+  void KeepFactors(double elements) {
+    const int factor =
+        graph_.trail.Newest([&](const Tensor& each) { return each.elements == elements; });
+    if (factor != Tensor::kNobody) Keep(factor);
+    Keep(current_);
+  }
+  void MakeUnseen(double elements, const Shape& shape) {
+    current_ = graph_.trail.Add({.elements = elements, .shape = shape, .maker = Maker::kFunction});
+  }
+
+  const LayerList& list_;
+  Graph graph_;
+  UnseenInput unseen_;
+  int current_ = Tensor::kNobody;  // the tensor made last
+  SinceNorm seen_;
+  bool block_starts_ = true;
+};
+
+Graph GraphMaker::Run() {
+  graph_.types = RowsOf(list_);
+  graph_.collapsed = list_.collapsed;
+  for (const Row& row : graph_.rows()) graph_.leaves_only &= row.kind == Kind::kOperation;
+  graph_.trail.Reserve(graph_.rows().size() + 1);
+  for (Row& row : graph_.rows()) Take(row);
+  graph_.last = current_;
+  return std::move(graph_);
+}
+
+void GraphMaker::Take(Row& row) {
+  if (row.layer->out.empty() || !FindSizes(row)) return;
+  if (row.kind == Kind::kContainer) return Container(row);
+  current_ = CorrectReading(CorrectsReading::kBeforeSizes, graph_, row, current_);
+  const Role role = row.rule->role;
+  if ((role == Role::kTransparent || role == Role::kDropout) && row.layer->params == 0) {
+    return Passing(row);
+  }
+  if (row.kind == Kind::kBlock && row.rule->attention) return Attention(row);
+  if (row.kind == Kind::kBlock && role != Role::kNorm && role != Role::kKeepsTwo) {
+    row.step = Step::kBlock;
+    return;
+  }
+  Operation(row);
+}
+
+// What the summary does not say of a row's sizes. False: they do not grow with the batch.
+bool GraphMaker::FindSizes(Row& row) {
+  if (row.knows_input) return row.layer->out.ScalesWithBatch() || row.layer->in.ScalesWithBatch();
+  if (row.kind == Kind::kContainer) return true;
+  const UnseenInput::Read read =
+      unseen_.Of(*row.layer, *row.rule, HasCurrent() ? &Current() : nullptr, graph_.trail);
+  row.in = HasCurrent() || list_.input.empty() ? read.elements : Elements(list_.input);
+  row.out *= read.windows;
+  return true;
+}
+
+// ---- containers: what code between the modules must have done ----
+
+void GraphMaker::Container(Row& row) {
+  row.step = Step::kContainer;
+  if (!row.rule->wraps_one) {
+    graph_.trail.LeaveBlock(current_);
+    block_starts_ = true;
+  }
+  if (row.rule->attention && !row.knows_input) Attention(row);
+  if (!HasCurrent() || row.out == Current().elements || !row.layer->out.ScalesWithBatch()) return;
+  if (HidesWindows(row)) return;
+  if (Current().maker == Maker::kGate && Current().elements < row.out) {
+    KeepFactors(row.out);
+  } else if (Current().maker == Maker::kMatrix) {
+    Keep(current_);
+  }
+  MakeUnseen(row.out, row.layer->out);
+}
+
+// The printed size lacks a factor: the windows stood where the batch was printed.
+bool GraphMaker::HidesWindows(const Row& row) const {
+  const Shape& out = row.layer->out;
+  return !row.knows_input && Current().elements > row.out && out.rank() == 3 &&
+         !Current().shape.empty() && Current().shape.last() == out.last() &&
+         std::fmod(Current().elements, row.out) == 0;
+}
+
+void GraphMaker::Attention(Row& row) {
+  row.step = Step::kAttention;
+  row.seen = seen_;
+  seen_.matrix = 0;
+}
+
+void GraphMaker::Passing(Row& row) {
+  row.step = Step::kPassing;
+  if (row.knows_input && HasCurrent() && row.in != Current().elements) {
+    if (Current().maker == Maker::kMatrix) Keep(current_);
+    MakeUnseen(row.in, row.layer->in);
+    row.given_unseen = true;
+    // Softmax's result, which no row showed.
+    if (row.rule->role == Role::kDropout && IsAttentionMatrix(row.layer->in)) Keep(current_);
+  }
+  row.read = current_;
+  if (row.dropout <= 0 || !HasCurrent()) return;
+  current_ = graph_.trail.Add(
+      {.elements = Current().elements, .shape = Current().shape, .from = current_});
+}
+
+// ---- operations ----
+
+void GraphMaker::Operation(Row& row) {
+  row.step = Step::kOperation;
+  row.before = current_;
+  row.read = InputOf(row);
+  Tensor& read = graph_.trail[row.read];
+  row.holds = HoldsOf(row, read);
+  if (row.holds == Holds::kInput) read.kept = true;
+  if (row.rule->norm_free) row.scaled_copy = std::exchange(read.opens_block, false);
+  Emit(row);
+  if (row.holds == Holds::kOutput) Keep(current_);
+}
+
+int GraphMaker::InputOf(Row& row) {
+  int input = current_;
+  if (!HasCurrent()) {
+    input = graph_.trail.AddPrivate(
+        {.elements = row.in, .shape = row.layer->in, .maker = Maker::kInput});
+  } else if (Current().elements != row.in) {
+    input = ReadElsewhere(row);
+  }
+  return CorrectReading(CorrectsReading::kAfterSizes, graph_, row, input);
+}
+
+// Not the tensor made last: an earlier one, or one that code between the modules made.
+int GraphMaker::ReadElsewhere(const Row& row) {
+  const Tensor& current = Current();
+  const int source = graph_.trail.Newest(
+      [&](const Tensor& each) { return each.elements == row.in && Trail::IsReadable(each); });
+  const bool product = current.maker == Maker::kMatrix && !IsShortcut(row, source);
+  if ((current.maker == Maker::kGate || product) && current.elements < row.in) {
+    KeepFactors(row.in);
+    return graph_.trail.AddPrivate(
+        {.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction});
+  }
+  if (product) Keep(current_);  // query, key, value: read by a matrix product
+  if (source != Tensor::kNobody && !(product && current.elements > row.in)) return source;
+  return Join(row);
+}
+
+int GraphMaker::Join(const Row& row) {
+  Tensor made{.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction};
+  const Shape& out = row.layer->out;
+  if (made.shape.empty() && out.rank() == 4) {
+    // The channels of a concatenation, so that its other readers know it again.
+    const auto positions = static_cast<double>(out[2] * out[3]);
+    made.shape.Push(-1);
+    made.shape.Push(std::max<std::int64_t>(1, std::llround(row.in / positions)));
+    made.shape.Push(out[2]);
+    made.shape.Push(out[3]);
+  }
+  return graph_.trail.Add(made);
+}
+
+// The last convolution is the shortcut of a residual block: the next row reads what it read, and
+// its result waits for a sum with a later one of its size. A sum keeps nothing.
+bool GraphMaker::IsShortcut(const Row& row, int source) const {
+  const Tensor& current = Current();
+  if (current.maker != Maker::kMatrix || current.linear) return false;
+  if (source == Tensor::kNobody || !graph_.trail[source].kept) return false;
+  if (current.from != source || row.before_attention) return false;
+  const std::vector<Row>& rows = graph_.rows();
+  const auto first = rows.begin() + (&row - rows.data());
+  const auto end = first + std::min<std::ptrdiff_t>(Trail::kMemory, rows.end() - first);
+  return std::any_of(first, end, [&](const Row& each) { return each.out == current.elements; });
+}
+
+void GraphMaker::Emit(const Row& row) {
+  const LayerRule& rule = *row.rule;
+  const Layer& layer = *row.layer;
+  Tensor made{.elements = row.out, .shape = layer.out, .from = row.read};
+  made.opens_block = block_starts_ && rule.role == Role::kKeepsOutput && !layer.inplace;
+  if (IsProduct(row)) {
+    made.maker = Maker::kMatrix;
+    made.linear = rule.linear || rule.role == Role::kOther;
+    block_starts_ = false;
+    ++seen_.products;
+    seen_.convolution |= rule.convolution;
+  } else if (rule.role == Role::kNorm && !rule.norm_with_activation) {
+    made.maker = Maker::kNorm;
+    seen_.products = 0;
+    seen_.convolution = false;
+  } else if (rule.gate) {
+    made.maker = Maker::kGate;
+  }
+  if (rule.softmax && IsAttentionMatrix(layer.out)) seen_.matrix = row.out;
+  current_ = graph_.trail.Add(made);
+}
+
+}  // namespace
+
+Graph MakeGraph(const LayerList& list) {
+  return GraphMaker(list).Run();
+}
+
+}  // namespace carma::estimate

@@ -1,0 +1,29 @@
+// Who reads what: the first of the three passes behind CountKept (kept.h).
+//
+// A summary lists modules in the order in which they finish. A row reads the tensor that was made
+// last, if the size fits. If not, it reads an earlier one (a branch, a shortcut), or one that code
+// between the modules made (a sum, a product, a concatenation, attention): docs/estimators.md,
+// "Functional code". Where sizes mislead, a named correction says better (corrections.h).
+#pragma once
+
+#include "estimate/structural/rows.h"
+#include "estimate/structural/trail.h"
+#include "model/layers.h"
+
+namespace carma::estimate {
+
+struct Graph {
+  Rows types;  // owns what the rows point to
+  std::vector<Row>& rows() { return types.rows; }
+  const std::vector<Row>& rows() const { return types.rows; }
+  Trail trail;                 // every tensor, and whether some backward pass needs it
+  int last = Tensor::kNobody;  // what the model gives back
+  bool leaves_only = true;     // no row of a block: PyTorch's own layers hide their code
+  bool collapsed = false;      // blocks are printed as one row
+};
+
+// Borrows the list. A tensor's `kept` says that a row holds it (keep_rules.h) or that code between
+// the modules multiplied it with another.
+Graph MakeGraph(const model::LayerList& list);
+
+}  // namespace carma::estimate

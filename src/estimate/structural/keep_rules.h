@@ -1,0 +1,38 @@
+// What each kind of layer keeps for its backward pass: two tables of facts about PyTorch, and the
+// second pass of CountKept (kept.h). "derivatives.yaml" is PyTorch's
+// tools/autograd/derivatives.yaml, which names what every operation saves.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "estimate/structural/graph.h"
+#include "estimate/structural/kept.h"
+
+namespace carma::estimate {
+
+// Which whole tensor an operation holds: 4 bytes per element, counted once however many hold it.
+struct KeepRule {
+  std::string_view pattern;
+  bool (*fits)(const Row& row, const Tensor& read);
+  Holds holds;
+  std::string_view evidence;
+};
+// The first that fits decides.
+std::span<const KeepRule> KeepRules();
+// kNothing where no rule fits. read: what the row reads.
+Holds HoldsOf(const Row& row, const Tensor& read);
+
+// What it keeps besides, of its own. All that fit add up.
+struct BesidesRule {
+  std::string_view pattern;
+  std::string_view bytes;
+  bool (*fits)(const Row& row);
+  void (*add)(const Row& row, Kept& kept);
+  std::string_view evidence;
+};
+std::span<const BesidesRule> BesidesRules();
+// Copies that the row holds, and all that BesidesRules say of it.
+void AddBesides(const Graph& graph, const Row& row, Kept& kept);
+
+}  // namespace carma::estimate

@@ -1,0 +1,78 @@
+// The rows of a layer list, each with what its type means and, once the graph is made (graph.h),
+// what it reads and what it keeps.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "estimate/structural/layer_rule.h"
+#include "estimate/structural/trail.h"
+#include "model/layers.h"
+
+namespace carma::estimate {
+
+// What a row stands for in a training step. kNone: nothing that grows with the batch.
+enum class Step {
+  kNone,
+  kContainer,  // the modules inside have rows of their own
+  kBlock,      // the same, with parameters that code around them uses
+  kAttention,  // a block or container whose products may have no rows
+  kPassing,    // gives on what it was given: Identity, Dropout
+  kOperation,
+};
+
+// Which tensor a row's backward pass needs (keep_rules.h).
+enum class Holds { kNothing, kInput, kOutput, kCopy };
+
+// What the operations since the last norm showed of the attention that they belong to.
+struct SinceNorm {
+  int products = 0;  // linear layers and convolutions
+  bool convolution = false;
+  double matrix = 0;  // elements of one [tokens, tokens] that a softmax made for no attention yet
+};
+
+struct Row {
+  enum class Kind { kOperation, kBlock, kContainer };
+
+  const model::Layer* layer = nullptr;
+  const LayerRule* rule = nullptr;
+  Kind kind = Kind::kOperation;
+  bool knows_input = false;
+  double in = 0, out = 0;           // elements per sample; windows counted once the graph is made
+  double dropout = 0;               // rate, of a dropout layer
+  bool before_attention = false;    // the next block to finish is an attention
+  std::optional<std::size_t> ways;  // first row of the block of parallel ways that it is in
+
+  // The graph fills in the rest.
+  Step step = Step::kNone;
+  Holds holds = Holds::kNothing;
+  int before = Tensor::kNobody;  // the tensor made last when the row's turn came
+  int read = Tensor::kNobody;    // what it reads; containers and blocks: nobody's
+  int entry = Tensor::kNobody;   // of the first row of parallel ways: what the block was given
+  bool given_unseen = false;     // passing: code between the modules made what it was given
+  bool scaled_copy = false;      // reads a scaled copy: first product of a block without norms
+  SinceNorm seen;                // of an attention
+};
+
+struct TypeRule {
+  std::string_view type;
+  LayerRule rule;
+};
+
+struct Rows {
+  std::deque<TypeRule> rules;  // the rows point here
+  std::vector<Row> rows;       // as many as layers, in their order
+};
+
+// Borrows the list.
+Rows RowsOf(const model::LayerList& list);
+
+// [..., tokens, tokens]
+bool IsAttentionMatrix(const model::Shape& shape);
+// Multiplies with a weight: convolutions, linear layers, and what no rule knows but has parameters.
+bool IsProduct(const Row& row);
+
+}  // namespace carma::estimate

@@ -1,0 +1,53 @@
+// Short ways to write layer lists in tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/layers.h"
+
+namespace carma::estimate {
+
+inline model::Shape Of(std::initializer_list<std::int64_t> dimensions) {
+  model::Shape shape;
+  for (const std::int64_t each : dimensions) EXPECT_TRUE(shape.Push(each));
+  return shape;
+}
+
+inline model::Layer Module(const std::string& type, model::Shape in, model::Shape out,
+                           std::int64_t params = 0, bool inplace = false,
+                           model::RowKind kind = model::RowKind::kLeaf) {
+  model::Layer layer;
+  layer.type = type;
+  layer.in = in;
+  layer.out = out;
+  layer.params = params;
+  layer.inplace = inplace;
+  layer.kind = kind;
+  return layer;
+}
+
+inline model::LayerList List(std::vector<model::Layer> layers) {
+  model::LayerList list;
+  list.layers = std::move(layers);
+  list.has_input_shapes = true;
+  return list;
+}
+
+// The same rows as torchsummary prints them.
+inline model::LayerList AsText(model::LayerList list) {
+  for (model::Layer& layer : list.layers) {
+    layer.in = model::Shape();
+    layer.kind = model::RowKind::kUnknown;
+    layer.inplace = false;
+  }
+  list.has_input_shapes = false;
+  return list;
+}
+
+}  // namespace carma::estimate
