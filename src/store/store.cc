@@ -10,6 +10,7 @@
 #include <map>
 #include <utility>
 
+#include "store/batch.h"
 #include "store/delta.h"
 #include "store/lock.h"
 #include "store/open.h"
@@ -138,7 +139,7 @@ struct PackedSpec {
 }  // namespace
 
 struct Store::Impl {
-  enum class Batch {
+  enum class Transaction {
     kNone,
     kOpen,
     kFailed,  // rolled back after an error; waits for Commit or Rollback
@@ -187,8 +188,8 @@ struct Store::Impl {
   // Runs a part of the open batch; any failure of SQLite undoes the whole batch.
   template <class Body>
   auto Change(const char* doing, Body body) -> decltype(body()) {
-    CARMA_CHECK(batch != Batch::kNone, "the store was changed outside a batch");
-    if (batch == Batch::kFailed) {
+    CARMA_CHECK(batch != Transaction::kNone, "the store was changed outside a batch");
+    if (batch == Transaction::kFailed) {
       return Fail(ErrorCode::kIo, std::string(doing) + ": the batch was rolled back");
     }
     try {
@@ -196,7 +197,7 @@ struct Store::Impl {
     } catch (const SQLite::Exception& exception) {
       base::Error error = FromSqlite(exception, doing);
       UndoBatch();
-      batch = Batch::kFailed;
+      batch = Transaction::kFailed;
       return std::unexpected(std::move(error));
     }
   }
@@ -259,7 +260,7 @@ struct Store::Impl {
   std::unique_ptr<SQLite::Database> db;
   std::map<std::string, std::unique_ptr<SQLite::Statement>> statements;
   std::map<std::string, Known> templates;  // by user
-  Batch batch = Batch::kNone;
+  Transaction batch = Transaction::kNone;
   Durability durability = Durability::kNow;  // as OpenForWork set it
   // Highest numbers ever given: as on disk, and with the open batch.
   std::int64_t durable_task = 0, last_task = 0;
@@ -299,11 +300,11 @@ Result<std::unique_ptr<Store>> Store::Open(const std::string& state_dir) {
 }
 
 Result<Unit> Store::Begin(Durability durability) {
-  CARMA_CHECK(impl_->batch == Impl::Batch::kNone, "a batch of the store is already open");
+  CARMA_CHECK(impl_->batch == Impl::Transaction::kNone, "a batch of the store is already open");
   return impl_->Read("beginning a batch", [&]() -> Result<Unit> {
     impl_->SetDurability(durability);
     impl_->db->exec("BEGIN IMMEDIATE");
-    impl_->batch = Impl::Batch::kOpen;
+    impl_->batch = Impl::Transaction::kOpen;
     return Unit{};
   });
 }
@@ -316,13 +317,36 @@ Result<Unit> Store::Commit() {
     impl_->durable_event = impl_->last_event;
     return Unit{};
   });
-  impl_->batch = Impl::Batch::kNone;
+  impl_->batch = Impl::Transaction::kNone;
   return done;
 }
 
 void Store::Rollback() {
-  if (impl_->batch == Impl::Batch::kOpen) impl_->UndoBatch();
-  impl_->batch = Impl::Batch::kNone;
+  if (impl_->batch == Impl::Transaction::kOpen) impl_->UndoBatch();
+  impl_->batch = Impl::Transaction::kNone;
+}
+
+Result<Unit> Store::Apply(const Batch& batch, Durability durability) {
+  if (batch.Empty()) return Unit{};
+  Result<Unit> ok = Begin(durability);
+  const auto each = [&](const auto& rows, const auto& keep) {
+    for (auto row = rows.begin(); ok && row != rows.end(); ++row) ok = keep(*row);
+  };
+  each(batch.records, [&](const auto& row) {
+    return PutRecord(row.second.record, row.second.gpu_uuids);
+  });
+  each(batch.events, [&](const StoredEvent& event) { return AddEvent(event); });
+  each(batch.usage, [&](const GpuUsage& usage) { return AddUsage(usage); });
+  each(batch.forecasts, [&](const Forecast& forecast) { return PutForecast(forecast); });
+  each(batch.observations, [&](const task::Observation& seen) { return AddObservation(seen); });
+  if (ok && batch.forget_calibration) ok = ForgetCalibration();
+  each(batch.drains, [&](const auto& row) {
+    const auto& [gpu_uuid, by_rule] = row.first;
+    return row.second ? PutDrain({gpu_uuid, *row.second, by_rule}) : DropDrain(gpu_uuid, by_rule);
+  });
+  if (ok) return Commit();
+  Rollback();
+  return ok;
 }
 
 Result<Unit> Store::PutTask(const StoredTask& task) {

@@ -95,6 +95,8 @@ enum class Durability {
            // survives the end of the daemon; what was committed before it is in no danger.
 };
 
+struct Batch;  // store/batch.h
+
 class Store {
  public:
   // Opens or creates. Takes the lock of the folder: a second daemon on the same state gets
@@ -110,6 +112,8 @@ class Store {
   base::Result<base::Unit> Begin(Durability durability = Durability::kNow);
   base::Result<base::Unit> Commit();
   void Rollback();
+  // All of it between a Begin and a Commit; rolled back if any of it fails. Nothing, if it is empty.
+  base::Result<base::Unit> Apply(const Batch& batch, Durability durability);
 
   // Inside a batch.
   base::Result<base::Unit> PutTask(const StoredTask& task);  // insert or replace, spec included

@@ -1,0 +1,42 @@
+// Changes of the books that belong together: Store::Apply() makes all of them durable, or none.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "store/store.h"
+
+namespace carma::store {
+
+// The changing part of a known task.
+struct RecordRow {
+  core::TaskRecord record;
+  std::vector<std::string> gpu_uuids;  // of record.placement, same order
+};
+
+struct Batch {
+  std::map<core::TaskId, RecordRow> records;  // the last one of each task
+  std::vector<StoredEvent> events;
+  std::vector<GpuUsage> usage;
+  std::vector<Forecast> forecasts;
+  std::vector<task::Observation> observations;
+  bool forget_calibration = false;
+  // (GPU's UUID, by rule) -> why it is closed, or empty: it is open again.
+  std::map<std::pair<std::string, bool>, std::optional<std::string>> drains;
+
+  bool Empty() const;
+  // kLater if a restart would find all of it out again, else kNow.
+  Durability Urgency() const;
+};
+
+// Every kind of row, for Empty() and Urgency(). Does not compile if a member of Batch is left out.
+inline auto Kinds(const Batch& batch) {
+  const auto& [records, events, usage, forecasts, observations, forget_calibration, drains] = batch;
+  return std::tie(records, events, usage, forecasts, observations, forget_calibration, drains);
+}
+
+}  // namespace carma::store

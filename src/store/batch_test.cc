@@ -1,0 +1,117 @@
+#include "store/batch.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "store/sample_tasks.h"
+
+namespace carma::store {
+namespace {
+
+constexpr core::TaskId kTask{1};
+
+RecordRow Row(core::TaskState state, int attempt) {
+  RecordRow row;
+  row.record.id = kTask;
+  row.record.state = state;
+  row.record.attempt = attempt;
+  return row;
+}
+
+struct Case {
+  const char* name;
+  Batch batch;
+  Durability urgency;
+};
+
+// One batch for every kind of row.
+std::vector<Case> Cases() {
+  using core::TaskState;
+  std::vector<Case> cases;
+  const auto add = [&](const char* name, Durability urgency) -> Batch& {
+    return cases.emplace_back(name, Batch{}, urgency).batch;
+  };
+  add("a task that waits for its first start", Durability::kLater).records[kTask] =
+      Row(TaskState::kQueued, 0);
+  add("how a launching task shares", Durability::kLater).records[kTask] =
+      Row(TaskState::kLaunching, 1);
+  add("a task that waits again", Durability::kNow).records[kTask] = Row(TaskState::kQueued, 1);
+  add("an end", Durability::kNow).records[kTask] = Row(TaskState::kSucceeded, 1);
+  add("an event", Durability::kNow).events.emplace_back();
+  add("use of a GPU", Durability::kNow).usage.emplace_back();
+  add("a forecast", Durability::kLater).forecasts.emplace_back();
+  add("a measured peak", Durability::kNow).observations.emplace_back();
+  add("a calibration that is forgotten", Durability::kNow).forget_calibration = true;
+  add("a drain", Durability::kNow).drains[{"GPU-0", false}] = "broken fan";
+  add("its end", Durability::kNow).drains[{"GPU-0", true}] = std::nullopt;
+  return cases;
+}
+
+TEST(Batch, ItWaitsForTheDiskUnlessARestartFindsItOutAgain) {
+  EXPECT_TRUE(Batch{}.Empty());
+  for (const Case& each : Cases()) {
+    EXPECT_FALSE(each.batch.Empty()) << each.name;
+    EXPECT_EQ(each.batch.Urgency(), each.urgency) << each.name;
+  }
+}
+
+class ApplyTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string folder = ::testing::TempDir() + "/carma-batch-XXXXXX";
+    folder_ = ::mkdtemp(folder.data());
+    store_ = Store::Open(folder_).value();
+    ASSERT_TRUE(store_->Begin());
+    ASSERT_TRUE(store_->PutTask(task_));
+    ASSERT_TRUE(store_->Commit());
+  }
+  void TearDown() override {
+    store_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  std::string folder_;
+  StoredTask task_ = FullTask(1);
+  std::unique_ptr<Store> store_;
+};
+
+TEST_F(ApplyTest, EveryKindOfRowIsKept) {
+  Batch batch;
+  core::TaskRecord record = task_.record;
+  record.peak_mib = 4'321;
+  batch.records[kTask] = {record, task_.gpu_uuids};
+  batch.events.push_back({.kind = EventKind::kState, .task = kTask, .what = "running"});
+  batch.usage.push_back({.from = base::FromMs(1), .to = base::FromMs(2), .gpu_uuid = "GPU-0"});
+  batch.forecasts.push_back({.task = kTask, .model = "fingerprint"});
+  batch.observations.push_back({.task = kTask, .signature = "s", .formula = task::FormulaSplit{}});
+  batch.drains[{"GPU-0", false}] = "broken fan";
+  ASSERT_TRUE(store_->Apply(batch, Durability::kNow));
+  EXPECT_EQ(store_->Get(kTask)->record, record);
+  EXPECT_EQ(store_->Events(kTask, {}, 10)->size(), 1U);
+  EXPECT_EQ(store_->Usage(base::FromMs(0), base::FromMs(9))->size(), 1U);
+  EXPECT_EQ(store_->ForecastOf(kTask).value()->model, "fingerprint");
+  EXPECT_EQ(store_->Drains().value(), (std::vector<Drain>{{"GPU-0", "broken fan", false}}));
+  ASSERT_EQ(store_->Observations()->size(), 1U);
+  EXPECT_TRUE(store_->Observations()->front().formula);
+
+  Batch undone;
+  undone.forget_calibration = true;
+  undone.drains[{"GPU-0", false}] = std::nullopt;
+  ASSERT_TRUE(store_->Apply(undone, Durability::kNow));
+  EXPECT_TRUE(store_->Drains()->empty());
+  EXPECT_FALSE(store_->Observations()->front().formula);
+}
+
+TEST_F(ApplyTest, OneRowThatFailsTakesTheOthersAlong) {
+  Batch batch;
+  batch.events.push_back({.kind = EventKind::kState, .task = kTask, .what = "running"});
+  batch.records[core::TaskId{99}] = {};
+  EXPECT_FALSE(store_->Apply(batch, Durability::kNow)) << "no such task";
+  EXPECT_TRUE(store_->Events(kTask, {}, 10)->empty());
+  ASSERT_TRUE(store_->Apply(Batch{}, Durability::kNow)) << "the next one starts afresh";
+}
+
+}  // namespace
+}  // namespace carma::store
