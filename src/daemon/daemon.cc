@@ -402,7 +402,7 @@ void RealDaemon::StartEngine(std::vector<gpu::DeviceInfo> devices) {
     return;
   }
   RestoreHealthDrains();
-  mps_->TakeOver(engine_->MpsSeats());
+  mps_->TakeOver(engine_->MpsServers());
   routes_->services().engine = engine_.get();
   routes_->services().monitor = monitor_.get();
   routes_->services().desk = desk_.get();

@@ -1,0 +1,224 @@
+#include "daemon/ends.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "estimate/signature.h"
+#include "gpu/health.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::Result;
+
+// A training program loads its data and its libraries first; its peak comes with the first steps.
+constexpr base::Duration kLeastWatched{60'000};
+
+std::string_view Spoken(core::ExitKind kind) {
+  switch (kind) {
+    case core::ExitKind::kSuccess:
+      return "success";
+    case core::ExitKind::kFailed:
+      return "failed";
+    case core::ExitKind::kOutOfMemory:
+      return "out_of_memory";
+    case core::ExitKind::kHostMemory:
+      return "host_memory";
+    case core::ExitKind::kVictim:
+      return "victim";
+    case core::ExitKind::kLost:
+      return "lost";
+    case core::ExitKind::kGpuFault:
+      return "gpu_fault";
+    case core::ExitKind::kDeviceFault:
+      return "device_fault";
+  }
+  return "unknown";
+}
+
+base::Time LaunchOf(const core::TaskRecord& record) {
+  return record.launched.value_or(base::Time{});
+}
+
+}  // namespace
+
+Ends::Ends(const EngineOptions& options, store::Store& store, const core::Scheduler& core,
+           base::Clock& clock, GpuEvidence& gpus, PostEvent post)
+    : options_(options),
+      store_(store),
+      core_(core),
+      clock_(clock),
+      gpus_(gpus),
+      post_(std::move(post)),
+      opened_(clock.Now()) {}
+
+void Ends::Forget(core::TaskId id) {
+  ended_.erase(core::Number(id));
+  unclear_.erase(core::Number(id));
+}
+
+// ---- why they ended ----
+
+// An end that somebody else may still explain: of its own accord, with an error, without a word
+// about memory.
+bool Ends::IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const {
+  return record.attempt == event.attempt && !event.lost && !event.host_oom &&
+         (event.exit_code != 0 || event.signal != 0) &&
+         record.stopping == core::StopCause::kNone && !task::FindOomText(event.stderr_tail);
+}
+
+bool Ends::NeedsReading(const task::ShimEvent& event, const core::TaskRecord& record) {
+  if (!task::SpeaksOfCudaError(event.stderr_tail) && !task::FindGpuFaultText(event.stderr_tail))
+    return false;
+  return std::ranges::all_of(record.placement, [&](const auto& at) {
+    return gpus_.RecentXids(at.gpu, LaunchOf(record)).empty() && gpus_.LostGpu(at.gpu).empty();
+  });
+}
+
+bool Ends::NeedsFate(const task::ShimEvent& event, const core::TaskRecord& record) const {
+  return options_.mps != nullptr && record.sharing.method == core::SharingMethod::kMps &&
+         !task::FindMpsFaultText(event.stderr_tail);
+}
+
+// The driver's word on a fault comes with its next reading, that on an MPS server from its control
+// daemon.
+void Ends::Take(const task::ShimEvent& event) {
+  const core::TaskRecord* record = core_.Find(event.id);
+  if (record != nullptr && record->attempt == event.attempt) NoteEnd(*record);
+  unjudged_[core::Number(event.id)] = event;
+  const auto judge = [this, id = event.id, attempt = event.attempt](const MpsFate& fate) {
+    Judge(id, attempt, fate);
+  };
+  if (record == nullptr || !IsOpen(event, *record)) return judge({});
+  std::function<void()> ask = [judge] { judge({}); };
+  if (NeedsFate(event, *record)) {
+    // After the reading: who is judged first may be blamed for what then hit the others.
+    ask = [this, judge, id = event.id, attempt = event.attempt] {
+      options_.mps->AskFate(id, attempt, judge);
+    };
+  }
+  if (NeedsReading(event, *record)) return gpus_.AfterNextReading(std::move(ask));
+  ask();
+}
+
+void Ends::Judge(core::TaskId id, int attempt, const MpsFate& fate) {
+  const auto found = unjudged_.extract(core::Number(id));
+  if (!found || found.mapped().attempt != attempt) return;
+  const task::ShimEvent& event = found.mapped();
+  core::ExitInfo exit = Classify(event, fate);
+  base::LogInfo("task_exited", {{"task", id},
+                                {"attempt", attempt},
+                                {"code", exit.code},
+                                {"signal", exit.signal},
+                                {"kind", Spoken(exit.kind)},
+                                {"detail", exit.detail}});
+  if (options_.mps != nullptr) {
+    const bool own = exit.kind == core::ExitKind::kGpuFault || exit.kind == core::ExitKind::kFailed;
+    if (own && task::FindGpuFaultText(event.stderr_tail)) options_.mps->Blame(id, attempt);
+    options_.mps->Leave(id, attempt);
+  }
+  post_(core::TaskExited{id, attempt, std::move(exit)});
+}
+
+core::ExitInfo Ends::Classify(const task::ShimEvent& event, const MpsFate& fate) {
+  task::ExitEvidence evidence;
+  evidence.exit_code = event.exit_code;
+  evidence.signal = event.signal;
+  evidence.lost = event.lost;
+  evidence.host_oom = event.host_oom;
+  evidence.stderr_tail = event.stderr_tail;
+  evidence.server_broke = fate.broke || fate.blamed;
+  evidence.neighbour_blamed = fate.blamed.has_value();
+  if (const core::TaskRecord* record = core_.Find(event.id)) {
+    evidence.stopped_by_us = record->stopping != core::StopCause::kNone;
+    for (const core::Placement& at : record->placement) {
+      const std::optional<double> full = gpus_.RecentFullness(at.gpu);
+      if (full) evidence.device_full = std::max(evidence.device_full.value_or(0), *full);
+    }
+    NoteFaults(*record, evidence);
+  }
+  return task::ClassifyExit(evidence);
+}
+
+void Ends::NoteFaults(const core::TaskRecord& record, task::ExitEvidence& evidence) {
+  for (const core::Placement& at : record.placement) {
+    for (const int xid : gpus_.RecentXids(at.gpu, LaunchOf(record))) {
+      const gpu::XidFact fact = gpu::DescribeXid(xid);
+      std::string text = fmt::format("Xid {}: {}", xid, fact.text);
+      if (fact.meaning == gpu::XidClass::kTask)
+        evidence.program_fault = std::move(text);
+      else if (fact.meaning != gpu::XidClass::kNews)
+        evidence.device_fault = std::move(text);
+    }
+    // A GPU that has gone tells no Xid.
+    if (evidence.device_fault.empty()) evidence.device_fault = gpus_.LostGpu(at.gpu);
+  }
+  if (!evidence.program_fault.empty()) evidence.neighbours = HasNeighbours(record);
+}
+
+bool Ends::HasNeighbours(const core::TaskRecord& record) const {
+  const auto holds = [&](core::GpuIndex gpu, const core::TaskRecord& other) {
+    return std::ranges::any_of(other.placement, [&](const auto& at) { return at.gpu == gpu; });
+  };
+  return std::ranges::any_of(core_.Tasks(), [&](const auto& each) {
+    const core::TaskRecord& other = each.second;
+    return other.id != record.id && core::HoldsGpus(other.state) &&
+           std::ranges::any_of(record.placement,
+                               [&](const auto& mine) { return holds(mine.gpu, other); });
+  });
+}
+
+// ---- what is learned from it ----
+
+void Ends::Watch(const core::GpuSampled& sampled) {
+  if (sampled.sample.attributed) return;
+  for (const auto& [task, mib] : sampled.sample.tasks_mib) unclear_.insert(core::Number(task));
+}
+
+void Ends::NoteEnd(const core::TaskRecord& record) {
+  if (!options_.history || !record.started || record.placement.empty()) return;
+  const core::GpuIndex gpu = record.placement.front().gpu;
+  ended_[core::Number(record.id)] = {core_.GpuInfos().at(core::Number(gpu)).type,
+                                     clock_.Now() - std::max(*record.started, opened_)};
+}
+
+// A peak teaches if the run was watched for long enough to have reached it and nothing speaks
+// against the measurement; a run that ended for lack of memory teaches that this much was not
+// enough.
+std::optional<task::Observation> Ends::Learn(const core::TaskRecord& record) {
+  const auto attempt = ended_.extract(core::Number(record.id));
+  if (!attempt || record.peak_mib <= 0 || unclear_.contains(core::Number(record.id)))
+    return std::nullopt;
+  const bool ran_out = record.exit.kind == core::ExitKind::kOutOfMemory;
+  const bool full_run =
+      (record.state == core::TaskState::kSucceeded || record.state == core::TaskState::kTimedOut) &&
+      attempt.mapped().watched >= kLeastWatched;
+  if (!ran_out && !full_run) return std::nullopt;
+  Result<store::StoredTask> stored = store_.Get(record.id);
+  Result<task::TaskSpec> spec =
+      stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
+  Result<std::optional<store::Forecast>> forecast = store_.ForecastOf(record.id);
+  if (!spec || !forecast) return std::nullopt;  // told when the task was started from them
+  const store::Forecast known = forecast->value_or(store::Forecast{});
+  task::Observation seen;
+  seen.task = record.id;
+  seen.when = clock_.Now();
+  seen.uid = record.request.uid;
+  seen.signature = estimate::Signature(*spec, seen.uid, known.model);
+  seen.kin = estimate::Kin(*spec, seen.uid);
+  seen.gpu_type = attempt.mapped().gpu_type;
+  if (record.estimate) {
+    seen.method = record.estimate->method;
+    seen.predicted_mib = record.estimate->predicted_mib.value_or(record.estimate->peak_mib);
+    seen.promised_mib = record.estimate->peak_mib;
+  }
+  seen.measured_mib = record.peak_mib;
+  seen.ran_out = ran_out;
+  seen.formula = known.formula;
+  return seen;
+}
+
+}  // namespace carma::daemon

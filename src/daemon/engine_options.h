@@ -1,0 +1,39 @@
+// What the engine and its parts are told once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/events.h"
+#include "core/policy.h"
+#include "daemon/mps_desk.h"
+#include "estimate/history.h"
+
+namespace carma::daemon {
+
+struct EngineOptions {
+  core::PolicyConfig policy;
+  std::string state_dir;
+  base::Duration kill_grace{30'000};
+  std::int64_t max_output_bytes = 0;
+  int output_rotations = 1;
+  std::size_t max_queued_tasks = 1'000'000;
+  std::optional<base::Duration> default_time_limit;
+  std::map<std::string, std::string> task_environment;  // for every task
+  MpsDesk* mps = nullptr;     // outlives the engine; null: no task ever was at an MPS server
+  bool share_by_mps = false;  // tasks with neighbours share through MPS servers, else by streams
+  std::string mps_dir;
+  bool mps_server_per_gpu = true;  // false: one for all whole GPUs
+  bool mps_memory_limit = true;    // no process may take more than its claim and the margin
+  // What finished tasks teach; null: they do not.
+  std::shared_ptr<estimate::History> history;
+};
+
+// The core hears of the event in the next turn.
+using PostEvent = std::function<void(core::Event)>;
+
+}  // namespace carma::daemon

@@ -1,0 +1,107 @@
+#include "daemon/intake.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+using ::testing::HasSubstr;
+
+std::string NewFolder() {
+  std::string folder = ::testing::TempDir() + "/carma-intake-XXXXXX";
+  return ::mkdtemp(folder.data());
+}
+
+class IntakeTest : public ::testing::Test {
+ protected:
+  IntakeTest() {
+    options_.max_queued_tasks = 3;
+    core_.Handle(clock_.Now(), core::GpusDiscovered{{{"GPU-0", "A100", 41'000, 1'000}}});
+    EXPECT_TRUE(intake_.Open());
+  }
+  ~IntakeTest() override {
+    store_.reset();
+    std::filesystem::remove_all(state_dir_);
+  }
+  static task::TaskSpec Spec(std::int64_t memory_mib = 5'000) {
+    task::TaskSpec spec;
+    spec.name = "train";
+    spec.command = {"python"};
+    spec.workdir = "/";
+    spec.stdout_path = "/out/%j";
+    spec.memory_mib = memory_mib;
+    spec.environment = {{"A", "1"}};
+    return spec;
+  }
+  void Submit(std::vector<task::TaskSpec> specs) {
+    intake_.Submit(std::move(specs), {1000, 100, "ada"},
+                   [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
+  }
+
+  std::string state_dir_ = NewFolder();
+  std::unique_ptr<store::Store> store_ = store::Store::Open(state_dir_).value();
+  EngineOptions options_;
+  core::Scheduler core_{core::PolicyConfig{}};
+  base::FakeClock clock_{base::FromMs(1'000)};
+  Intake intake_{options_, *store_, core_, clock_};
+  std::vector<Result<Submitted>> answers_;
+};
+
+TEST_F(IntakeTest, WhatIsAcceptedIsKeptNumberedAndAnswered) {
+  Submit({Spec(), Spec()});
+  EXPECT_TRUE(answers_.empty()) << "not before it is durable";
+  const Result<std::vector<core::Event>> accepted = intake_.AcceptAll();
+  ASSERT_TRUE(accepted);
+  ASSERT_EQ(accepted->size(), 2U);
+  EXPECT_EQ(std::get<core::TaskSubmitted>((*accepted)[1]).id, core::TaskId{2});
+  ASSERT_TRUE(answers_.at(0));
+  EXPECT_EQ(answers_[0]->first, core::TaskId{1});
+  EXPECT_EQ(answers_[0]->count, 2U);
+  EXPECT_EQ(store_->Get(core::TaskId{2})->stdout_path, "/out/2");
+  EXPECT_TRUE(intake_.AcceptAll()->empty());
+}
+
+TEST_F(IntakeTest, EachSubmissionStandsAlone) {
+  task::TaskSpec orphan = Spec();
+  orphan.dependencies = {{core::TaskId{77}, core::DependencyKind::kAfterOk, {}}};
+  Submit({});
+  Submit({Spec(50'000)});
+  Submit({orphan});
+  Submit({Spec()});
+  Submit({Spec(), Spec(), Spec()});
+  EXPECT_EQ(intake_.AcceptAll()->size(), 1U);
+  ASSERT_EQ(answers_.size(), 5U);
+  EXPECT_EQ(answers_[0].error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(answers_[1].error().message, HasSubstr("can never run here"));
+  EXPECT_EQ(answers_[2].error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(answers_[3]->first, core::TaskId{1}) << "the refused ones took no number";
+  EXPECT_THAT(answers_[4].error().message, HasSubstr("more than 3 tasks"));
+}
+
+TEST_F(IntakeTest, EstimatesAreAskedFromMemoryFirstAndThenFromTheBooks) {
+  Submit({Spec()});
+  ASSERT_TRUE(intake_.AcceptAll());
+  EXPECT_TRUE(intake_.JobForEstimate(core::TaskId{1})->spec.environment.empty()) << "from memory";
+  const Result<EstimateJob> read = intake_.JobForEstimate(core::TaskId{1});
+  EXPECT_EQ(read->spec.environment.size(), 1U);
+  EXPECT_EQ(read->uid, 1000U);
+  EXPECT_EQ(read->gid, 100U);
+  EXPECT_FALSE(intake_.JobForEstimate(core::TaskId{9}));
+}
+
+TEST_F(IntakeTest, WhoWaitsWhileTheDiskIsFullIsRefused) {
+  Submit({Spec()});
+  intake_.RefuseAll({ErrorCode::kIo, "disk full"});
+  ASSERT_EQ(answers_.size(), 1U);
+  EXPECT_EQ(answers_[0].error().message, "cannot keep the task, nothing was accepted: disk full");
+  EXPECT_TRUE(intake_.AcceptAll()->empty());
+}
+
+}  // namespace
+}  // namespace carma::daemon
