@@ -12,11 +12,11 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "task/verdict/observation.h"
 #include "core/scheduler.h"
 #include "daemon/engine_options.h"
 #include "store/store.h"
 #include "task/shim/launcher.h"
+#include "task/verdict/observation.h"
 #include "task/verdict/oom_detect.h"
 
 namespace carma::daemon {

@@ -117,9 +117,8 @@ Result<Unit> Intake::RefuseWhatNeverFits(const Submission& submission) const {
     if (spec.memory_mib) estimate = core::Estimate{*spec.memory_mib, spec.memory_source};
     if (const std::optional<core::Reason> never =
             core_.NeverFits(task::ToRequest(spec, submission.submitter.uid), estimate)) {
-      return Fail(ErrorCode::kConflict,
-                  fmt::format("task '{}' can never run here: {}", base::Printable(spec.name, 60),
-                              never->text));
+      return Fail(ErrorCode::kConflict, fmt::format("task '{}' can never run here: {}",
+                                                    base::Printable(spec.name, 60), never->text));
     }
   }
   return Unit{};

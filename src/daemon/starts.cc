@@ -46,7 +46,8 @@ std::string Starts::AttemptDir(core::TaskId id, int attempt) const {
 void Starts::Adopt(const core::TaskRecord& record, std::uint32_t gid) {
   launcher_.Adopt(record.id, record.attempt, AttemptDir(record.id, record.attempt));
   if (options_.mps == nullptr || record.sharing.server.empty()) return;
-  options_.mps->Adopt({record.id, record.attempt, {record.request.uid, gid, record.sharing.server}});
+  options_.mps->Adopt(
+      {record.id, record.attempt, {record.request.uid, gid, record.sharing.server}});
 }
 
 // ---- how they share ----
@@ -197,8 +198,7 @@ void Starts::Stop(const core::StopTask& stop) {
   if (arranged != arranged_.end() && arranged->second.order.attempt == stop.attempt) {
     arranged_.erase(arranged);
     Leave(stop.id, stop.attempt);
-    return post_(
-        core::LaunchFailed{stop.id, stop.attempt, "stopped before it was started", false});
+    return post_(core::LaunchFailed{stop.id, stop.attempt, "stopped before it was started", false});
   }
   const core::TaskRecord* record = core_.Find(stop.id);
   if (options_.mps == nullptr || record == nullptr ||

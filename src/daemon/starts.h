@@ -24,8 +24,8 @@ class Starts {
   Starts(const EngineOptions& options, store::Store& store, task::Launcher& launcher,
          const core::Scheduler& core, Attribution& attribution, PostEvent post);
 
-  // An attempt of an earlier life of the daemon. Before the core hears of it, so that a stop it asks
-  // for again finds its shim. gid: of the task's owner.
+  // An attempt of an earlier life of the daemon. Before the core hears of it, so that a stop it
+  // asks for again finds its shim. gid: of the task's owner.
   void Adopt(const core::TaskRecord& record, std::uint32_t gid);
   // How an attempt that needs no MPS server shares its GPUs; empty: it is to have one.
   std::optional<core::Sharing> PlainSharing(const core::StartTask& start) const;

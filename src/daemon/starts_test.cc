@@ -51,8 +51,8 @@ class StartsTest : public ::testing::Test {
   core::Scheduler core_{core::PolicyConfig{}};
   Attribution attribution_;
   std::vector<core::Event> posted_;
-  Starts starts_{options_, *store_,
-                 launcher_, core_,
+  Starts starts_{options_,     *store_,
+                 launcher_,    core_,
                  attribution_, [this](core::Event event) { posted_.push_back(std::move(event)); }};
 };
 

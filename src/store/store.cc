@@ -332,9 +332,8 @@ Result<Unit> Store::Apply(const Batch& batch, Durability durability) {
   const auto each = [&](const auto& rows, const auto& keep) {
     for (auto row = rows.begin(); ok && row != rows.end(); ++row) ok = keep(*row);
   };
-  each(batch.records, [&](const auto& row) {
-    return PutRecord(row.second.record, row.second.gpu_uuids);
-  });
+  each(batch.records,
+       [&](const auto& row) { return PutRecord(row.second.record, row.second.gpu_uuids); });
   each(batch.events, [&](const StoredEvent& event) { return AddEvent(event); });
   each(batch.usage, [&](const GpuUsage& usage) { return AddUsage(usage); });
   each(batch.forecasts, [&](const Forecast& forecast) { return PutForecast(forecast); });

@@ -112,7 +112,8 @@ class Store {
   base::Result<base::Unit> Begin(Durability durability = Durability::kNow);
   base::Result<base::Unit> Commit();
   void Rollback();
-  // All of it between a Begin and a Commit; rolled back if any of it fails. Nothing, if it is empty.
+  // All of it between a Begin and a Commit; rolled back if any of it fails. Nothing, if it is
+  // empty.
   base::Result<base::Unit> Apply(const Batch& batch, Durability durability);
 
   // Inside a batch.
