@@ -97,6 +97,10 @@ void JsonReader::Complain(const char* key, std::string_view expected) {
   }
 }
 
+void JsonReader::Take(const Error& mistake) {
+  if (!error_) error_ = mistake;
+}
+
 bool JsonReader::Get(const char* key, std::string& target, std::size_t max_bytes) {
   const Json* value = Raw(key);
   if (value == nullptr) return false;

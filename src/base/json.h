@@ -50,7 +50,10 @@ class JsonReader {
   // Complains about keys that nobody asked for.
   void NoOthers();
   void Complain(const char* key, std::string_view expected);
+  // The mistake of a part of this object that somebody else read.
+  void Take(const Error& mistake);
   const std::optional<Error>& error() const { return error_; }
+  const std::string& pointer() const { return pointer_; }
 
  private:
   const Json* json_;
