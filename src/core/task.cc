@@ -7,26 +7,25 @@ namespace {
 
 struct StateEntry {
   TaskState state;
-  std::string_view name;
   std::string_view code;
   bool final;
   bool holds_gpus;
 };
 // The state that people mean by a code comes before others with the same code.
 constexpr std::array<StateEntry, kTaskStateCount> kStates{{
-    {TaskState::kQueued, "queued", "PD", false, false},
-    {TaskState::kSubmitted, "submitted", "PD", false, false},
-    {TaskState::kEstimating, "estimating", "PD", false, false},
-    {TaskState::kRunning, "running", "R", false, true},
-    {TaskState::kLaunching, "launching", "R", false, true},
-    {TaskState::kStopping, "stopping", "CG", false, true},
-    {TaskState::kSucceeded, "succeeded", "CD", true, false},
-    {TaskState::kFailed, "failed", "F", true, false},
-    {TaskState::kCancelled, "cancelled", "CA", true, false},
-    {TaskState::kTimedOut, "timed_out", "TO", true, false},
-    {TaskState::kOutOfMemory, "out_of_memory", "OOM", true, false},
-    {TaskState::kLost, "lost", "NF", true, false},
-    {TaskState::kRejected, "rejected", "RJ", true, false},
+    {TaskState::kQueued, "PD", false, false},
+    {TaskState::kSubmitted, "PD", false, false},
+    {TaskState::kEstimating, "PD", false, false},
+    {TaskState::kRunning, "R", false, true},
+    {TaskState::kLaunching, "R", false, true},
+    {TaskState::kStopping, "CG", false, true},
+    {TaskState::kSucceeded, "CD", true, false},
+    {TaskState::kFailed, "F", true, false},
+    {TaskState::kCancelled, "CA", true, false},
+    {TaskState::kTimedOut, "TO", true, false},
+    {TaskState::kOutOfMemory, "OOM", true, false},
+    {TaskState::kLost, "NF", true, false},
+    {TaskState::kRejected, "RJ", true, false},
 }};
 
 constexpr const StateEntry& EntryOf(TaskState state) {
@@ -108,7 +107,7 @@ constexpr std::array<std::string_view, 5> kSharingMethods{"", "alone", "streams"
 }  // namespace
 
 std::string_view TaskStateName(TaskState state) {
-  return EntryOf(state).name;
+  return base::WordOf(state);
 }
 
 std::string_view TaskStateCode(TaskState state) {
@@ -117,9 +116,9 @@ std::string_view TaskStateCode(TaskState state) {
 
 std::optional<TaskState> ParseTaskState(std::string_view name_or_code) {
   for (const StateEntry& entry : kStates) {
-    if (entry.name == name_or_code || entry.code == name_or_code) return entry.state;
+    if (entry.code == name_or_code) return entry.state;
   }
-  return std::nullopt;
+  return base::FromWord<TaskState>(name_or_code);
 }
 
 std::string_view SharingMethodName(SharingMethod method) {

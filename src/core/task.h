@@ -1,15 +1,19 @@
 // A task as the core sees it: what it wants, where it stands, what it was promised. Values only.
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "base/words.h"
 
 namespace carma::core {
 
@@ -51,6 +55,21 @@ enum class TaskState {
   kRejected,     // can never fit this server
 };
 inline constexpr int kTaskStateCount = 13;
+inline constexpr std::array<std::pair<TaskState, std::string_view>, kTaskStateCount> kStateWords{{
+    {TaskState::kSubmitted, "submitted"},
+    {TaskState::kEstimating, "estimating"},
+    {TaskState::kQueued, "queued"},
+    {TaskState::kLaunching, "launching"},
+    {TaskState::kRunning, "running"},
+    {TaskState::kStopping, "stopping"},
+    {TaskState::kSucceeded, "succeeded"},
+    {TaskState::kFailed, "failed"},
+    {TaskState::kCancelled, "cancelled"},
+    {TaskState::kTimedOut, "timed_out"},
+    {TaskState::kOutOfMemory, "out_of_memory"},
+    {TaskState::kLost, "lost"},
+    {TaskState::kRejected, "rejected"},
+}};
 
 std::string_view TaskStateName(TaskState state);  // "queued", "out_of_memory" …
 std::string_view TaskStateCode(
@@ -106,32 +125,88 @@ struct Reason {
 };
 
 enum class DependencyKind { kAfterOk, kAfterAny, kAfterNotOk };
+inline constexpr std::array<std::pair<DependencyKind, std::string_view>, 3> kDependencyWords{{
+    {DependencyKind::kAfterOk, "afterok"},
+    {DependencyKind::kAfterAny, "afterany"},
+    {DependencyKind::kAfterNotOk, "afternotok"},
+}};
 struct Dependency {
   TaskId task{};
   DependencyKind kind = DependencyKind::kAfterOk;
   // Final state of a task the core no longer holds, filled in by the shell; empty: the core knows
   // the task.
   std::optional<TaskState> known_final;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& dependency) {
+    field("task", dependency.task, "Task number.",
+          {.low = 1, .required = true, .expected = "a task number from 1"});
+    field("kind", dependency.kind, "Which end of that task is waited for.");
+    field("known_final", dependency.known_final,
+          "Final state of a task the daemon no longer holds; set by the daemon.",
+          {.expected = "a final task state"});
+  }
   friend bool operator==(const Dependency&, const Dependency&) = default;
 };
 
-// What the submitter asks of the server.
+// Limits on what may be asked; every reader enforces them.
+inline constexpr int kMaxGpus = 1024;
+inline constexpr std::int64_t kMaxMemoryMib = std::int64_t{1} << 24;  // 16 TiB on one GPU
+inline constexpr double kMinSmShare = 0.01;
+inline constexpr std::int64_t kMaxPriority = 1'000'000'000;
+inline constexpr std::int64_t kMaxBeginMs = 7'258'118'400'000;  // the year 2200
+inline constexpr std::size_t kMaxDependencies = 1000;
+inline constexpr Duration kMaxTimeLimit = std::chrono::hours(24 * 3660);
+inline constexpr int kMaxRecoveries = 1000;
+inline constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
+
+// What the submitter asks of the server. The fields are those of a task's description in JSON
+// (task/describe/spec.h) and of the columns in which the store keeps them (store/rows.h).
 struct TaskRequest {
-  int gpus = 1;                            // all of one server
-  std::optional<std::int64_t> memory_mib;  // peak per GPU as the user states it
-  bool exclusive = false;                  // nobody else on its GPUs, ever
-  // At most this share of each GPU's SMs, 0..1, where the sharing method can enforce it (MPS).
+  int gpus = 1;
+  std::optional<std::int64_t> memory_mib;
+  bool exclusive = false;
   std::optional<double> sm_share;
-  std::int64_t priority = 0;  // higher first, then order of submission
-  std::uint32_t uid = 0;
-  std::optional<Time> begin;  // not before
+  std::int64_t priority = 0;
+  std::uint32_t uid = 0;  // the daemon's word, no field
+  std::optional<Time> begin;
   std::vector<Dependency> dependencies;
   std::optional<Duration> time_limit;
-  int max_recoveries = 3;       // OOM retries; 0: the first OOM is final
-  bool requeue = true;          // start again when its machine or GPU is lost
-  bool held = false;            // submitted on hold
-  std::optional<TaskId> array;  // the first task of its array
-  int array_limit = 0;          // at most so many tasks of the array at once; 0: no limit
+  int max_recoveries = 3;
+  bool requeue = true;
+  bool held = false;
+  std::optional<TaskId> array;  // the first task of its array: the daemon's word, no field
+  int array_limit = 0;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& task) {
+    field("gpus", task.gpus, "GPUs wanted, all of one server.", {.low = 1, .high = kMaxGpus});
+    field("memory_mib", task.memory_mib,
+          "Expected peak of GPU memory per GPU, as the user states it.",
+          {.low = 1, .high = kMaxMemoryMib, .expected = "a number from 1 to 16777216 MiB per GPU"});
+    field("exclusive", task.exclusive, "Nobody else may use its GPUs.");
+    field("sm_share", task.sm_share,
+          "At most this share of each GPU's SMs, where the way of sharing can enforce it (MPS).",
+          {.least = kMinSmShare, .most = 1, .expected = "a fraction from 0.01 to 1"});
+    field("priority", task.priority,
+          "Higher starts first; only administrators may raise it above 0.",
+          {.low = -kMaxPriority, .high = kMaxPriority});
+    field("time_limit_s", task.time_limit, "Stopped after running this long.",
+          {.low = 1,
+           .high = kMaxTimeLimit.count(),
+           .expected = "more than 0 seconds and at most 10 years"});
+    field("begin_ms", task.begin, "Not started before this time (ms since the epoch).",
+          {.low = 0, .high = kMaxBeginMs, .expected = "a time between the years 1970 and 2200"});
+    field("dependencies", task.dependencies, "",
+          {.max_items = kMaxDependencies, .unless_empty = true});
+    field("max_recoveries", task.max_recoveries,
+          "Restarts after running out of GPU memory; 0: the first time is final.",
+          {.low = 0, .high = kMaxRecoveries});
+    field("requeue", task.requeue, "Start again when its machine or GPU is lost.");
+    field("held", task.held, "Submitted on hold.");
+    field("array_limit", task.array_limit, "At most so many tasks of the array at once.",
+          {.low = 1, .high = kMaxArrayIndex, .unless_empty = true});
+  }
   friend bool operator==(const TaskRequest&, const TaskRequest&) = default;
 };
 
@@ -230,3 +305,10 @@ struct TaskRecord {
 };
 
 }  // namespace carma::core
+
+template <>
+inline constexpr carma::base::Words<carma::core::TaskState>
+    carma::base::kWordsOf<carma::core::TaskState> = carma::core::kStateWords;
+template <>
+inline constexpr carma::base::Words<carma::core::DependencyKind>
+    carma::base::kWordsOf<carma::core::DependencyKind> = carma::core::kDependencyWords;

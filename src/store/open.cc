@@ -61,10 +61,10 @@ Result<Unit> CheckHeader(const std::string& path, const Header& header) {
     return Fail(ErrorCode::kCorrupt,
                 path + " is not a CARMA state file: it belongs to another application");
   }
-  if (header.user_version > kSchemaVersion) {
+  if (header.user_version > SchemaVersion()) {
     return Fail(ErrorCode::kConflict, path + " has schema " + std::to_string(header.user_version) +
                                           " of a newer CARMA, expected at most " +
-                                          std::to_string(kSchemaVersion));
+                                          std::to_string(SchemaVersion()));
   }
   if (header.user_version < 1) {
     return Fail(ErrorCode::kCorrupt, path + " has schema " + std::to_string(header.user_version) +
@@ -155,7 +155,7 @@ void Upgrade(SQLite::Database& db) {
     if (step.version > version) Apply(db, step);
   }
   // The header on disk must tell the new version to an older CARMA even without the log.
-  if (version < kSchemaVersion) db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  if (version < SchemaVersion()) db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
 }  // namespace

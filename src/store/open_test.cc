@@ -117,7 +117,7 @@ TEST_F(StoreRefusal, FilesThatAreNotCarmasOrDamaged) {
       {"another application", with(68, "ABCD"), ErrorCode::kCorrupt, "another application"},
       {"schema 0", with(60, std::string(4, '\0')), ErrorCode::kCorrupt, "schema 0"},
       {"a newer schema", with(60, {'\0', '\0', '\0', '\x09'}), ErrorCode::kConflict,
-       "schema 9 of a newer CARMA, expected at most " + std::to_string(kSchemaVersion)},
+       "schema 9 of a newer CARMA, expected at most " + std::to_string(SchemaVersion())},
       {"cut in half", sound.substr(0, sound.size() / 2 / 4096 * 4096), ErrorCode::kCorrupt, ""},
       {"a page of zeros", with(3 * 4096, std::string(4096, '\0')), ErrorCode::kCorrupt, "damaged"},
       {"a page of noise", with(5 * 4096, std::string(4096, '\x5A')), ErrorCode::kCorrupt, ""},
@@ -131,7 +131,7 @@ TEST_F(StoreRefusal, FilesThatAreNotCarmasOrDamaged) {
 }
 
 TEST_F(StoreRefusal, ANewerSchemaThatStandsInTheLogOnly) {
-  const std::string newer = std::to_string(kSchemaVersion + 1);
+  const std::string newer = std::to_string(SchemaVersion() + 1);
   LeaveInLog("PRAGMA user_version=" + newer);
   ExpectRefused("newer in the log", ErrorCode::kConflict, "schema " + newer + " of a newer CARMA");
 }
@@ -183,7 +183,7 @@ TEST_F(StoreRefusal, ANewFileIsCompleteOrAbsent) {
 TEST_F(StoreRefusal, EveryMigrationLeadsFromTheOneBefore) {
   int version = 0;
   for (const Migration& step : Migrations()) EXPECT_EQ(step.version, ++version);
-  EXPECT_EQ(version, kSchemaVersion);
+  EXPECT_EQ(version, SchemaVersion());
 }
 
 TEST_F(StoreRefusal, BooksOfSchema1AreUpgradedWithTheirTasks) {

@@ -6,12 +6,32 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/result.h"
 #include "store/store.h"
 
 namespace carma::store {
+
+// The fields of a request under the names that the API has for them, but for two.
+template <class Visitor>
+class RequestColumns {
+ public:
+  explicit RequestColumns(Visitor& column) : column_(&column) {}
+  template <class Value>
+  void operator()(const char* name, Value& value, const char* = "", const base::FieldRule& = {}) {
+    const std::string_view field = name;
+    (*column_)(field == "time_limit_s" ? "time_limit_ms"
+               : field == "held"       ? "submitted_held"  // `held` is whether it is held now
+                                       : name,
+               value);
+  }
+
+ private:
+  Visitor* column_;
+};
 
 // Columns that PutRecord may change. Record is core::TaskRecord, const or not.
 template <class Visitor, class Record, class Uuids>
@@ -19,19 +39,9 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   auto& request = record.request;
   column("state", record.state);
   column("uid", request.uid);
-  column("gpus", request.gpus);
-  column("memory_mib", request.memory_mib);
-  column("exclusive", request.exclusive);
-  column("sm_share", request.sm_share);
-  column("priority", request.priority);
-  column("begin_ms", request.begin);
-  column("dependencies", request.dependencies);
-  column("time_limit_ms", request.time_limit);
-  column("max_recoveries", request.max_recoveries);
-  column("requeue", request.requeue);
-  column("submitted_held", request.held);
   column("array_id", request.array);
-  column("array_limit", request.array_limit);
+  RequestColumns columns(column);
+  core::TaskRequest::VisitFields(columns, request);
   column("queue", record.queue);
   column("held", record.held);
   column("reason", record.reason.code);
@@ -67,6 +77,26 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("exit_signal", record.exit.signal);
   column("exit_detail", record.exit.detail);
   column("peak_mib", record.peak_mib);
+}
+
+// A row of table event.
+template <class Visitor, class Event>
+void VisitEvent(Visitor& column, Event& event) {
+  column("sequence", event.sequence);
+  column("when_ms", event.when);
+  column("kind", event.kind);
+  column("task", event.task);
+  column("gpu_uuid", event.gpu_uuid);
+  column("what", event.what);
+  column("text", event.text);
+}
+
+// A row of table drain.
+template <class Visitor, class DrainRow>
+void VisitDrain(Visitor& column, DrainRow& drain) {
+  column("gpu_uuid", drain.gpu_uuid);
+  column("by_rule", drain.by_rule);
+  column("why", drain.why);
 }
 
 // A row of table gpu_usage but its id.

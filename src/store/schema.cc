@@ -2,8 +2,6 @@
 
 #include <array>
 
-#include "store/store.h"
-
 namespace carma::store {
 namespace {
 
@@ -200,12 +198,15 @@ constexpr std::array kMigrations{
     Migration{2, kVersion2},
     Migration{3, kVersion3},
 };
-static_assert(kMigrations.back().version == kSchemaVersion);
 
 }  // namespace
 
 std::span<const Migration> Migrations() {
   return kMigrations;
+}
+
+int SchemaVersion() {
+  return kMigrations.back().version;
 }
 
 }  // namespace carma::store

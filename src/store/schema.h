@@ -17,5 +17,6 @@ struct Migration {
   std::string_view sql;
 };
 std::span<const Migration> Migrations();
+int SchemaVersion();  // of the last one
 
 }  // namespace carma::store

@@ -16,8 +16,6 @@
 
 namespace carma::store {
 
-inline constexpr int kSchemaVersion = 3;
-
 // One row per task: the core's record plus what the core does not need.
 struct StoredTask {
   core::TaskRecord record;

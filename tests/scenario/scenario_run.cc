@@ -295,12 +295,9 @@ class Player {
         .requeue = in.YesNo("requeue", true),
         .held = in.Flag("held")};
     if (const auto begin = in.Span("begin")) request.begin = core::Time{*begin};
-    constexpr std::pair<const char*, core::DependencyKind> kKinds[] = {
-        {"afterok", core::DependencyKind::kAfterOk},
-        {"afterany", core::DependencyKind::kAfterAny},
-        {"afternotok", core::DependencyKind::kAfterNotOk}};
-    for (const auto& [option, kind] : kKinds) {
-      for (const TaskId id : in.TaskList(option)) request.dependencies.push_back(Depends(id, kind));
+    for (const auto& [kind, option] : core::kDependencyWords) {
+      for (const TaskId id : in.TaskList(std::string(option)))
+        request.dependencies.push_back(Depends(id, kind));
     }
     std::vector<core::Event> events;
     for (const TaskId id : in.Tasks()) {

@@ -159,9 +159,9 @@ Result<base::Unit> AddIndices(std::string_view piece, std::set<std::int64_t>& in
   if (!first || !last || !step || *first < 0 || *last < *first || *step < 1) {
     return Expected(kArrayForms, piece);
   }
-  if (*last > kMaxArrayIndex) {
+  if (*last > core::kMaxArrayIndex) {
     return Fail(ErrorCode::kInvalid, "array index " + std::to_string(*last) + " is above " +
-                                         std::to_string(kMaxArrayIndex));
+                                         std::to_string(core::kMaxArrayIndex));
   }
   // Counted before it is made: a range may name millions.
   const auto count = static_cast<std::size_t>((*last - *first) / *step) + 1;
@@ -195,7 +195,7 @@ Result<Time> ParseBegin(std::string_view text, Time now) {
   } else {
     begin = ParseDate(base::Trim(text));
   }
-  if (!begin || base::ToMs(*begin) < 0 || base::ToMs(*begin) > kMaxBeginMs) {
+  if (!begin || base::ToMs(*begin) < 0 || base::ToMs(*begin) > core::kMaxBeginMs) {
     return Expected(kBeginForms, text);
   }
   return *begin;
@@ -207,7 +207,7 @@ Result<ArrayPlan> ParseArray(std::string_view text) {
   if (const std::size_t percent = text.find('%'); percent != std::string_view::npos) {
     list = text.substr(0, percent);
     plan.limit = ParseInt(text.substr(percent + 1));
-    if (!plan.limit || *plan.limit < 1 || *plan.limit > kMaxArrayIndex) {
+    if (!plan.limit || *plan.limit < 1 || *plan.limit > core::kMaxArrayIndex) {
       return Expected("a number of tasks from 1 after '%'", text);
     }
   }
@@ -226,25 +226,17 @@ Result<std::vector<core::Dependency>> ParseDependencies(std::string_view text) {
   std::vector<core::Dependency> dependencies;
   for (std::string_view piece : base::Split(text, ',')) {
     const std::vector<std::string_view> words = base::Split(piece, ':');
-    core::DependencyKind kind{};
-    if (words[0] == "afterok") {
-      kind = core::DependencyKind::kAfterOk;
-    } else if (words[0] == "afterany") {
-      kind = core::DependencyKind::kAfterAny;
-    } else if (words[0] == "afternotok") {
-      kind = core::DependencyKind::kAfterNotOk;
-    } else {
-      return Expected(kForms, piece);
-    }
-    if (words.size() == 1) return Expected(kForms, piece);
+    const auto kind = base::FromWord<core::DependencyKind>(words[0]);
+    if (!kind || words.size() == 1) return Expected(kForms, piece);
     for (std::size_t i = 1; i < words.size(); ++i) {
       const std::optional<std::int64_t> id = ParseInt(words[i]);
       if (!id || *id < 1) return Expected(kForms, piece);
-      if (dependencies.size() == kMaxDependencies) {
+      if (dependencies.size() == core::kMaxDependencies) {
         return Fail(ErrorCode::kInvalid,
-                    "more than " + std::to_string(kMaxDependencies) + " dependencies");
+                    "more than " + std::to_string(core::kMaxDependencies) + " dependencies");
       }
-      dependencies.push_back({.task = core::TaskId{static_cast<std::uint64_t>(*id)}, .kind = kind});
+      dependencies.push_back(
+          {.task = core::TaskId{static_cast<std::uint64_t>(*id)}, .kind = *kind});
     }
   }
   return dependencies;
@@ -259,8 +251,8 @@ Result<GpuCount> ParseGpus(std::string_view text) {
                             "' is not considered");
   }
   const std::optional<std::int64_t> gpus = ParseInt(number);
-  if (!gpus || *gpus < 1 || *gpus > kMaxGpus) {
-    return Expected("a number of GPUs from 1 to " + std::to_string(kMaxGpus), text);
+  if (!gpus || *gpus < 1 || *gpus > core::kMaxGpus) {
+    return Expected("a number of GPUs from 1 to " + std::to_string(core::kMaxGpus), text);
   }
   count.gpus = static_cast<int>(*gpus);
   return count;
@@ -296,7 +288,7 @@ Result<double> ParseShare(std::string_view text) {
       base::ParseDouble(percent ? text.substr(0, text.size() - 1) : text);
   const double share = number.value_or(0) / (percent ? 100 : 1);
   // "30" may be meant either way: refused like everything above the whole.
-  if (!(share >= kMinSmShare && share <= 1)) return Expected("a share like 30% or 0.3", text);
+  if (!(share >= core::kMinSmShare && share <= 1)) return Expected("a share like 30% or 0.3", text);
   return share;
 }
 

@@ -54,7 +54,7 @@ Result<Unit> SetGres(Draft& draft, std::string_view value) {
 
 Result<Unit> SetMemory(Draft& draft, std::string_view value) {
   const Result<std::int64_t> mib = base::ParseMemoryMib(value);
-  if (!mib || *mib < 1 || *mib > kMaxMemoryMib) {
+  if (!mib || *mib < 1 || *mib > core::kMaxMemoryMib) {
     return Expected("a memory size per GPU such as 800M or 12G", value);
   }
   draft.spec.memory_mib = *mib;
@@ -76,7 +76,7 @@ Result<Unit> SetTime(Draft& draft, std::string_view value) {
     return Unit{};
   }
   const Result<base::Duration> span = base::ParseSpan(value);
-  if (!span || *span <= base::Duration(0) || *span > kMaxTimeLimit) {
+  if (!span || *span <= base::Duration(0) || *span > core::kMaxTimeLimit) {
     return Expected(
         "a time span such as 90s, 15m, 12h, 2d, 1:30:00 or 2-12 (a bare number is minutes)", value);
   }
@@ -114,10 +114,10 @@ Result<Unit> SetExport(Draft& draft, std::string_view value) {
 }
 
 Result<Unit> SetPriority(Draft& draft, std::string_view value) {
-  return SetNumber<-kMaxPriority, kMaxPriority>(draft.spec.priority, value);
+  return SetNumber<-core::kMaxPriority, core::kMaxPriority>(draft.spec.priority, value);
 }
 Result<Unit> SetRetries(Draft& draft, std::string_view value) {
-  return SetNumber<0, kMaxRecoveries>(draft.spec.max_recoveries, value);
+  return SetNumber<0, core::kMaxRecoveries>(draft.spec.max_recoveries, value);
 }
 Result<Unit> SetBatchSize(Draft& draft, std::string_view value) {
   std::int64_t size = 0;
@@ -332,7 +332,7 @@ Result<std::vector<TaskSpec>> Expand(TaskSpec spec, const std::optional<std::str
   if (!plan) return std::unexpected(plan.error());
   std::vector<TaskSpec> tasks;
   tasks.reserve(plan->indices.size());
-  spec.array_limit = plan->limit;
+  spec.array_limit = static_cast<int>(plan->limit.value_or(0));
   for (const std::int64_t index : plan->indices) {
     spec.array_index = index;
     tasks.push_back(spec);

@@ -132,7 +132,7 @@ class Parser {
     if (key == "gpus") return ReadGpus(line, value);
     if (key == "memory") {
       const Result<std::int64_t> mib = base::ParseMemoryMib(value);
-      if (!mib || *mib < 1 || *mib > kMaxMemoryMib) {
+      if (!mib || *mib < 1 || *mib > core::kMaxMemoryMib) {
         return Expected(line, "a memory size such as 800M or 12G", value);
       }
       file_.memory.oracle = *mib;
@@ -214,7 +214,8 @@ class Parser {
 
   Result<Unit> ReadGpus(std::size_t line, std::string_view value) {
     const std::optional<std::int64_t> gpus = base::ParseInt(value);
-    if (!gpus || *gpus < 1 || *gpus > kMaxGpus) return Expected(line, "a number of GPUs", value);
+    if (!gpus || *gpus < 1 || *gpus > core::kMaxGpus)
+      return Expected(line, "a number of GPUs", value);
     file_.gpus = static_cast<int>(*gpus);
     return Unit{};
   }
@@ -223,7 +224,7 @@ class Parser {
                           std::optional<std::int64_t>& column) {
     if (value.empty()) return Unit{};
     const std::optional<double> mib = base::ParseDouble(value);
-    if (!mib || *mib <= 0 || *mib > static_cast<double>(kMaxMemoryMib)) {
+    if (!mib || *mib <= 0 || *mib > static_cast<double>(core::kMaxMemoryMib)) {
       return Expected(line, "GPU memory in MiB", value);
     }
     column = static_cast<std::int64_t>(std::ceil(*mib));

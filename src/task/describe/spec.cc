@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/field_check.h"
 #include "base/text.h"
 
 namespace carma::task {
@@ -17,10 +18,6 @@ std::unexpected<base::Error> Bad(std::string_view field, std::string_view expect
   return Fail(ErrorCode::kInvalid, std::string(field) + ": expected " + std::string(expected));
 }
 
-bool HasNul(std::string_view text) {
-  return text.find('\0') != std::string_view::npos;
-}
-
 bool HasControl(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) {
     return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) == 0x7F;
@@ -29,22 +26,7 @@ bool HasControl(std::string_view text) {
 
 // Text that may hold line breaks but must survive JSON and execve.
 bool IsPlain(std::string_view text, std::size_t max_bytes) {
-  return text.size() <= max_bytes && !HasNul(text) && base::IsUtf8(text);
-}
-
-bool IsAbsolutePath(std::string_view path) {
-  return path.starts_with('/') && IsPlain(path, kMaxPathBytes);
-}
-
-bool IsWord(std::string_view text) {
-  return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '+' || c == '.';
-  });
-}
-
-std::string Between(std::int64_t low, std::int64_t high) {
-  return "a number from " + std::to_string(low) + " to " + std::to_string(high);
+  return text.size() <= max_bytes && HasNoNul(text) && base::IsUtf8(text);
 }
 
 Result<Unit> CheckArguments(std::string_view field, const std::vector<std::string>& arguments) {
@@ -107,91 +89,32 @@ Result<Unit> CheckEnvironment(const TaskSpec& spec) {
   return Unit{};
 }
 
-Result<Unit> CheckNumbers(const TaskSpec& spec) {
-  const auto outside = [](std::int64_t value, std::int64_t low, std::int64_t high) {
-    return value < low || value > high;
-  };
-  if (outside(spec.gpus, 1, kMaxGpus)) return Bad("gpus", Between(1, kMaxGpus));
-  if (spec.memory_mib && outside(*spec.memory_mib, 1, kMaxMemoryMib)) {
-    return Bad("memory_mib", Between(1, kMaxMemoryMib) + " MiB per GPU");
-  }
-  if (spec.sm_share && !(*spec.sm_share >= kMinSmShare && *spec.sm_share <= 1)) {
-    return Bad("sm_share", "a fraction from 0.01 to 1");
-  }
-  if (spec.batch_size && outside(*spec.batch_size, 1, kMaxBatchSize)) {
-    return Bad("batch_size", Between(1, kMaxBatchSize));
-  }
-  if (outside(spec.priority, -kMaxPriority, kMaxPriority)) {
-    return Bad("priority", Between(-kMaxPriority, kMaxPriority));
-  }
-  if (spec.time_limit &&
-      (*spec.time_limit <= base::Duration(0) || *spec.time_limit > kMaxTimeLimit)) {
-    return Bad("time_limit_s", "more than 0 seconds and at most 10 years");
-  }
-  if (spec.begin && outside(base::ToMs(*spec.begin), 0, kMaxBeginMs)) {
-    return Bad("begin_ms", "a time between the years 1970 and 2200");
-  }
-  if (outside(spec.max_recoveries, 0, kMaxRecoveries)) {
-    return Bad("max_recoveries", Between(0, kMaxRecoveries));
-  }
-  if (spec.array_index && outside(*spec.array_index, 0, kMaxArrayIndex)) {
-    return Bad("array_index", Between(0, kMaxArrayIndex));
-  }
-  if (spec.array_limit && outside(*spec.array_limit, 1, kMaxArrayIndex)) {
-    return Bad("array_limit", Between(1, kMaxArrayIndex));
-  }
-  return Unit{};
+Result<Unit> CheckScriptPath(const TaskSpec& spec) {
+  if (!spec.script_path || (spec.script && IsAbsolutePath(*spec.script_path))) return Unit{};
+  return Bad("script_path", "with a script, " + std::string(kPath.expected));
 }
 
-Result<Unit> CheckPaths(const TaskSpec& spec) {
-  constexpr std::string_view kAbsolute = "an absolute path of at most 4096 bytes of UTF-8";
-  if (!IsAbsolutePath(spec.workdir)) return Bad("workdir", kAbsolute);
-  if (!IsAbsolutePath(spec.stdout_path)) return Bad("stdout_path", kAbsolute);
-  if (!spec.stderr_path.empty() && !IsAbsolutePath(spec.stderr_path)) {
-    return Bad("stderr_path", kAbsolute);
-  }
-  if (spec.script_path && (!spec.script || !IsAbsolutePath(*spec.script_path))) {
-    return Bad("script_path", "with a script, an absolute path of at most 4096 bytes of UTF-8");
-  }
-  if (spec.model_summary && !IsAbsolutePath(*spec.model_summary)) {
-    return Bad("model_summary", kAbsolute);
-  }
-  if (spec.conda_env) {
-    const std::string& env = *spec.conda_env;
-    const bool name = env.find('/') == std::string::npos && env != "." && env != ".." &&
-                      !env.starts_with('-') && env.size() <= kMaxNameBytes && !HasControl(env) &&
-                      !env.empty() && base::IsUtf8(env);
-    if (!name && !IsAbsolutePath(env)) {
-      return Bad("conda_env", "the name of an environment or its absolute path");
-    }
-  }
-  return Unit{};
-}
-
-Result<Unit> CheckTexts(const TaskSpec& spec) {
-  if (spec.name.empty() || spec.name.size() > kMaxNameBytes || HasControl(spec.name) ||
-      !base::IsUtf8(spec.name)) {
-    return Bad("name", "1 to " + std::to_string(kMaxNameBytes) +
-                           " bytes of UTF-8 without control characters");
-  }
-  if (!IsWord(spec.memory_source)) return Bad("memory_source", "one word");
-  if (spec.optimizer && !IsWord(*spec.optimizer)) return Bad("optimizer", "one word");
-  if (spec.precision && !IsWord(*spec.precision)) return Bad("precision", "one word");
-  if (spec.comment && (!IsPlain(*spec.comment, kMaxPathBytes) || HasControl(*spec.comment))) {
-    return Bad("comment",
-               "one line of at most " + std::to_string(kMaxPathBytes) + " bytes of UTF-8");
-  }
-  return Unit{};
+Result<Unit> CheckCondaEnv(const TaskSpec& spec) {
+  if (!spec.conda_env) return Unit{};
+  const std::string& env = *spec.conda_env;
+  const bool name = env.find('/') == std::string::npos && env != "." && env != ".." &&
+                    !env.starts_with('-') && env.size() <= kMaxNameBytes && !env.empty() &&
+                    IsOneLine(env);
+  if (name || IsAbsolutePath(env)) return Unit{};
+  return Bad("conda_env", "the name of an environment or its absolute path");
 }
 
 Result<Unit> CheckDependencies(const TaskSpec& spec) {
   const std::vector<core::Dependency>& dependencies = spec.dependencies;
-  if (dependencies.size() > kMaxDependencies) {
-    return Bad("dependencies", "at most " + std::to_string(kMaxDependencies));
+  if (dependencies.size() > core::kMaxDependencies) {
+    return Bad("dependencies", "at most " + std::to_string(core::kMaxDependencies));
   }
   for (std::size_t i = 0; i < dependencies.size(); ++i) {
-    if (core::Number(dependencies[i].task) == 0) {
-      return Bad("dependencies/" + std::to_string(i) + "/task", "a task number from 1");
+    const core::Dependency& each = dependencies[i];
+    const std::string place = "dependencies/" + std::to_string(i);
+    if (core::Number(each.task) == 0) return Bad(place + "/task", "a task number from 1");
+    if (each.known_final && !core::IsFinal(*each.known_final)) {
+      return Bad(place + "/known_final", "a final task state");
     }
   }
   return Unit{};
@@ -203,6 +126,25 @@ std::string AsFileName(std::string text) {
 }
 
 }  // namespace
+
+bool HasNoNul(std::string_view text) {
+  return text.find('\0') == std::string_view::npos;
+}
+
+bool IsOneLine(std::string_view text) {
+  return !HasControl(text) && base::IsUtf8(text);
+}
+
+bool IsWord(std::string_view text) {
+  return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '+' || c == '.';
+  });
+}
+
+bool IsAbsolutePath(std::string_view text) {
+  return text.starts_with('/') && IsPlain(text, kMaxPathBytes);
+}
 
 void FillDefaults(TaskSpec& spec) {
   if (spec.name.empty() && !spec.command.empty()) {
@@ -216,28 +158,16 @@ void FillDefaults(TaskSpec& spec) {
 }
 
 Result<Unit> Validate(const TaskSpec& spec) {
-  for (const auto check : {CheckTexts, CheckWhatToRun, CheckPaths, CheckEnvironment, CheckNumbers,
-                           CheckDependencies}) {
+  for (const auto check : {&base::CheckFields<TaskSpec>, CheckWhatToRun, CheckScriptPath,
+                           CheckCondaEnv, CheckEnvironment, CheckDependencies}) {
     if (Result<Unit> good = check(spec); !good) return good;
   }
   return Unit{};
 }
 
 core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid) {
-  core::TaskRequest request;
-  request.gpus = spec.gpus;
-  request.memory_mib = spec.memory_mib;
-  request.array_limit = static_cast<int>(spec.array_limit.value_or(0));
-  request.exclusive = spec.exclusive;
-  request.sm_share = spec.sm_share;
-  request.priority = spec.priority;
+  auto request = static_cast<const core::TaskRequest&>(spec);
   request.uid = uid;
-  request.begin = spec.begin;
-  request.dependencies = spec.dependencies;
-  request.time_limit = spec.time_limit;
-  request.max_recoveries = spec.max_recoveries;
-  request.requeue = spec.requeue;
-  request.held = spec.held;
   return request;
 }
 

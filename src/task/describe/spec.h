@@ -6,8 +6,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "core/task.h"
@@ -21,53 +23,89 @@ inline constexpr std::size_t kMaxArgBytes = 131'072;      // one argument or var
 inline constexpr std::size_t kMaxCommandBytes = 1 << 20;  // all arguments together
 inline constexpr std::size_t kMaxArgs = 10'000;
 inline constexpr std::size_t kMaxScriptBytes = 4 << 20;
-inline constexpr int kMaxGpus = 1024;
-inline constexpr std::size_t kMaxDependencies = 1000;
-inline constexpr std::int64_t kMaxMemoryMib = std::int64_t{1} << 24;  // 16 TiB on one GPU
-inline constexpr std::int64_t kMaxPriority = 1'000'000'000;
-inline constexpr int kMaxRecoveries = 1000;
-inline constexpr base::Duration kMaxTimeLimit = std::chrono::hours(24 * 3660);
-inline constexpr std::int64_t kMaxBeginMs = 7'258'118'400'000;  // the year 2200
 inline constexpr std::int64_t kMaxBatchSize = 1'000'000'000;
-inline constexpr double kMinSmShare = 0.01;
-// Most tasks one --array may make, and its highest index.
+// Most tasks one --array may make.
 inline constexpr std::size_t kMaxArrayTasks = 10'000;
-inline constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
 
-struct TaskSpec {
-  std::string name;                   // shown in lists; default: base name of script or command
-  std::vector<std::string> command;   // argv, run without a shell; empty if `script` is the command
-  std::optional<std::string> script;  // text of a batch script, run by its #! interpreter
+// What a text may be.
+bool HasNoNul(std::string_view text);
+bool IsOneLine(std::string_view text);  // UTF-8 without control characters
+bool IsWord(std::string_view text);     // 1 to 64 letters, digits, and "_-+."
+bool IsAbsolutePath(std::string_view text);
+inline constexpr base::FieldRule kOneLine{.max_bytes = kMaxPathBytes,
+                                          .fits = IsOneLine,
+                                          .expected = "one line of at most 4096 bytes of UTF-8"};
+inline constexpr base::FieldRule kOneWord{.max_bytes = 64, .fits = IsWord, .expected = "one word"};
+inline constexpr base::FieldRule kPath{
+    .max_bytes = kMaxPathBytes,
+    .fits = IsAbsolutePath,
+    .expected = "an absolute path of at most 4096 bytes of UTF-8"};
+
+// The core's part of it (uid and array are not for the user to say), and what the core does not
+// need.
+struct TaskSpec : core::TaskRequest {
+  std::string name;
+  std::vector<std::string> command;
+  std::optional<std::string> script;
   std::vector<std::string> script_args;
-  std::optional<std::string> script_path;  // absolute, where `script` was read; for people only
-  std::string workdir;                     // absolute
-  std::map<std::string, std::string> environment;  // the submitter's exported variables
-  std::optional<std::string>
-      conda_env;  // name or absolute path; activated by PATH and CONDA_* variables
-  int gpus = 1;
-  std::optional<std::int64_t> memory_mib;  // peak per GPU, given by the user
-  std::string memory_source = "given";     // "given", "rad" …: where memory_mib came from
-  bool exclusive = false;
-  // At most this share of each GPU's SMs, 0..1, where the way of sharing can enforce it.
-  std::optional<double> sm_share;
-  std::optional<std::string> model_summary;  // path of the model-summary file, absolute
+  std::optional<std::string> script_path;
+  std::string workdir;
+  std::map<std::string, std::string> environment;
+  std::optional<std::string> conda_env;
+  std::string memory_source = "given";  // "given", "rad" …
+  std::optional<std::string> model_summary;
   std::optional<std::int64_t> batch_size;
-  std::optional<std::string> optimizer;  // "sgd", "sgd-momentum", "adam", "adamw" …
-  std::optional<std::string> precision;  // "fp32", "amp", "bf16" …
-  std::int64_t priority = 0;
-  std::optional<base::Duration> time_limit;
-  std::optional<base::Time> begin;
-  std::vector<core::Dependency> dependencies;
-  // Output paths, absolute after resolution; "%j" task id, "%x" name, "%u" user, "%a" array index,
-  // "%%" percent.
-  std::string stdout_path;  // default "<workdir>/carma-%j.out"
-  std::string stderr_path;  // empty: together with stdout
-  int max_recoveries = 3;
-  bool requeue = true;
-  bool held = false;
-  std::optional<std::int64_t> array_index;  // one task of an array
-  std::optional<std::int64_t> array_limit;  // at most so many of the array at once ("%n")
+  std::optional<std::string> optimizer;
+  std::optional<std::string> precision;
+  std::string stdout_path;
+  std::string stderr_path;
+  std::optional<std::int64_t> array_index;
   std::optional<std::string> comment;
+
+  // As one JSON object, the body of POST /v1/tasks.
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& task) {
+    field("name", task.name, "Shown in lists; default: base name of the script or command.",
+          {.max_bytes = kMaxNameBytes,
+           .fits = [](std::string_view name) { return !name.empty() && IsOneLine(name); },
+           .expected = "1 to 256 bytes of UTF-8 without control characters"});
+    field("command", task.command, "argv, run without a shell; absent when there is a script.",
+          {.max_bytes = kMaxArgBytes, .max_items = kMaxArgs, .unless_empty = true});
+    field("script", task.script,
+          "Text of a batch script that starts with #!, which names its interpreter.",
+          {.max_bytes = kMaxScriptBytes});
+    field("script_path", task.script_path,
+          "Absolute path where the script was read; shown to people, never opened.",
+          {.max_bytes = kMaxPathBytes});
+    field("script_args", task.script_args, "Arguments of the script.",
+          {.max_bytes = kMaxArgBytes, .max_items = kMaxArgs, .unless_empty = true});
+    field("workdir", task.workdir, "Absolute working directory.", kPath);
+    field("environment", task.environment, "Variables of the task: its submitter's exported ones.",
+          {.unless_empty = true});
+    field("conda_env", task.conda_env,
+          "Conda environment to activate (PATH and CONDA_* variables): name or absolute path.",
+          {.max_bytes = kMaxPathBytes});
+    field("stdout_path", task.stdout_path,
+          "Absolute path of standard output; %j task id, %x name, %u user, %a array index, %% "
+          "percent. Default: carma-%j.out in the working directory.",
+          kPath);
+    field("stderr_path", task.stderr_path,
+          "Absolute path of standard error; empty: together with standard output.",
+          {.max_bytes = kMaxPathBytes,
+           .fits = [](std::string_view path) { return path.empty() || IsAbsolutePath(path); },
+           .expected = kPath.expected});
+    field("comment", task.comment, "One line for people.", kOneLine);
+    core::TaskRequest::VisitFields(field, task);
+    field("memory_source", task.memory_source, "Where memory_mib came from.", kOneWord);
+    field("model_summary", task.model_summary, "Absolute path of the model-summary file.", kPath);
+    field("batch_size", task.batch_size, "Training batch size.", {.low = 1, .high = kMaxBatchSize});
+    field("optimizer", task.optimizer,
+          "Training optimiser, one word: sgd, sgd-momentum, adam, adamw …", kOneWord);
+    field("precision", task.precision, "Number format of the training, one word: fp32, amp, bf16 …",
+          kOneWord);
+    field("array_index", task.array_index, "Index of this task in its array.",
+          {.low = 0, .high = core::kMaxArrayIndex});
+  }
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };
 
@@ -78,7 +116,7 @@ void FillDefaults(TaskSpec& spec);
 // ranges. Errors: kInvalid "field: expected …".
 base::Result<base::Unit> Validate(const TaskSpec& spec);
 
-// The part the core decides on.
+// The part the core decides on, as this user's.
 core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid);
 
 // One JSON object, the body of POST /v1/tasks and the store's column; absent fields take their

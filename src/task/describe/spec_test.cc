@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/rng.h"
+#include "base/test_fields.h"
 #include "task/describe/spec_json.h"
 
 namespace carma::task {
@@ -97,7 +98,7 @@ TEST(Validate, HoldsEveryRule) {
       {"a thousand years", [](TaskSpec& s) { s.time_limit = base::Duration(INT64_MAX); }, "time_"},
       {"begin before 1970", [](TaskSpec& s) { s.begin = base::FromMs(-1); }, "begin_ms: "},
       {"too many dependencies",
-       [](TaskSpec& s) { s.dependencies.resize(kMaxDependencies + 1, {core::TaskId{1}}); },
+       [](TaskSpec& s) { s.dependencies.resize(core::kMaxDependencies + 1, {core::TaskId{1}}); },
        "dependencies: "},
       {"a dependency on task 0", [](TaskSpec& s) { s.dependencies.resize(1); },
        "dependencies/0/task: "},
@@ -139,8 +140,8 @@ TaskSpec AnySpec(base::Rng& rng) {
   }
   if (chance()) s.environment = {{"PATH", "/bin"}, {"X", AnyText(rng)}};
   if (chance()) s.conda_env = "/opt/" + AnyText(rng);
-  s.gpus = 1 + static_cast<int>(rng.Below(kMaxGpus));
-  if (chance()) s.memory_mib = 1 + static_cast<std::int64_t>(rng.Below(kMaxMemoryMib));
+  s.gpus = 1 + static_cast<int>(rng.Below(core::kMaxGpus));
+  if (chance()) s.memory_mib = 1 + static_cast<std::int64_t>(rng.Below(core::kMaxMemoryMib));
   if (chance()) s.memory_source = "rad";
   s.exclusive = chance();
   if (chance()) s.sm_share = static_cast<double>(1 + rng.Below(100)) / 100;
@@ -149,8 +150,8 @@ TaskSpec AnySpec(base::Rng& rng) {
   if (chance()) s.optimizer = "sgd-momentum";
   if (chance()) s.precision = "bf16";
   s.priority = static_cast<std::int64_t>(rng.Below(2000)) - 1000;
-  if (chance()) s.time_limit = base::Duration(1 + rng.Below(kMaxTimeLimit.count()));
-  if (chance()) s.begin = base::FromMs(static_cast<std::int64_t>(rng.Below(kMaxBeginMs)));
+  if (chance()) s.time_limit = base::Duration(1 + rng.Below(core::kMaxTimeLimit.count()));
+  if (chance()) s.begin = base::FromMs(static_cast<std::int64_t>(rng.Below(core::kMaxBeginMs)));
   for (std::uint64_t i = rng.Below(4); i > 0; --i) {
     core::Dependency dependency{core::TaskId{i}, static_cast<core::DependencyKind>(rng.Below(3)),
                                 std::nullopt};
@@ -219,6 +220,13 @@ TEST(SpecJson, TakesWhatItLeavesOutFromACommonPart) {
   EXPECT_TRUE(CommonFromJson(*wrong, "/common").error().message.starts_with("/common/gpus: "));
 }
 
+TEST(SpecJson, NamesEveryMember) {
+  const std::size_t asked = base::NamesOf<core::TaskRequest>().size();
+  EXPECT_EQ(asked, base::MemberCount<core::TaskRequest>() - 2) << "all but uid and array";
+  EXPECT_EQ(base::NamesOf<TaskSpec>().size(), base::MemberCount<TaskSpec>() - 1 + asked);
+  EXPECT_TRUE(base::NamesEveryMember<core::Dependency>());
+}
+
 TEST(SpecJson, FillsDefaults) {
   const auto spec = SpecFromJsonText(R"({"command":["/usr/bin/python3","x.py"],"workdir":"/w"})");
   ASSERT_TRUE(spec) << spec.error().message;
@@ -269,17 +277,8 @@ TEST(ToRequest, TakesWhatTheCoreDecidesOn) {
   spec.sm_share = 0.25;
   const core::TaskRequest request = ToRequest(spec, 1001);
   EXPECT_EQ(request.uid, 1001u);
-  EXPECT_EQ(request.gpus, spec.gpus);
-  EXPECT_EQ(request.memory_mib, spec.memory_mib);
-  EXPECT_EQ(request.exclusive, spec.exclusive);
-  EXPECT_EQ(request.sm_share, spec.sm_share);
-  EXPECT_EQ(request.priority, spec.priority);
-  EXPECT_EQ(request.begin, spec.begin);
-  EXPECT_EQ(request.dependencies, spec.dependencies);
-  EXPECT_EQ(request.time_limit, spec.time_limit);
-  EXPECT_EQ(request.max_recoveries, spec.max_recoveries);
-  EXPECT_EQ(request.requeue, spec.requeue);
-  EXPECT_EQ(request.held, spec.held);
+  spec.uid = 1001;
+  EXPECT_EQ(request, static_cast<const core::TaskRequest&>(spec));
 }
 
 TEST(ExpandPath, PutsInTheTask) {

@@ -29,28 +29,9 @@ constexpr int kKillRounds = 3;  // a process that is just forking may escape the
 constexpr std::size_t kMaxLogBytes = 65'536;
 
 ShimOrder ToShimOrder(const LaunchOrder& order, const CgroupBase& cgroup) {
-  const TaskSpec& spec = order.spec;
-  ShimOrder shim;
-  shim.id = order.id;
-  shim.attempt = order.attempt;
-  shim.name = spec.name;
-  shim.uid = order.uid;
-  shim.gid = order.gid;
-  if (!spec.script) shim.command = spec.command;
-  shim.script_args = spec.script_args;
-  shim.workdir = spec.workdir;
-  shim.environment = spec.environment;
-  shim.extra_environment = order.extra_environment;
-  shim.conda_env = spec.conda_env;
-  shim.gpu_uuids = order.gpu_uuids;
-  shim.array_index = spec.array_index;
-  shim.stdout_path = spec.stdout_path;
-  shim.stderr_path = spec.stderr_path.empty() ? spec.stdout_path : spec.stderr_path;
-  shim.max_output_bytes = order.max_output_bytes;
-  shim.output_rotations = order.output_rotations;
-  shim.kill_grace = order.kill_grace;
-  shim.cgroup_base = cgroup.path;
-  shim.cgroup_root = cgroup.root;
+  ShimOrder shim{order, cgroup.path, cgroup.root};
+  if (shim.spec.script) shim.spec.command.clear();
+  if (shim.spec.stderr_path.empty()) shim.spec.stderr_path = shim.spec.stdout_path;
   return shim;
 }
 

@@ -90,20 +90,21 @@ Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment
 
 Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const CondaEnv* conda,
                             const std::string& attempt_dir) {
-  Environment environment = order.environment;
+  Environment environment = order.spec.environment;
   // insert() leaves what the submitter has set.
   environment.insert({{"HOME", user.home}, {"SHELL", user.shell}, {"PATH", kDefaultPath}});
   if (!user.name.empty()) environment.insert({{"USER", user.name}, {"LOGNAME", user.name}});
   if (conda != nullptr) ApplyConda(*conda, environment);
-  environment["PWD"] = order.workdir;
+  environment["PWD"] = order.spec.workdir;
   environment.erase("OLDPWD");
   environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   environment["CUDA_VISIBLE_DEVICES"] = base::Join(order.gpu_uuids, ",");
   environment["CARMA_TASK_ID"] = std::to_string(core::Number(order.id));
   environment["CARMA_ATTEMPT"] = std::to_string(order.attempt);
-  environment["CARMA_TASK_NAME"] = order.name;
+  environment["CARMA_TASK_NAME"] = order.spec.name;
   environment.erase("CARMA_ARRAY_INDEX");  // of a task that submitted this one
-  if (order.array_index) environment["CARMA_ARRAY_INDEX"] = std::to_string(*order.array_index);
+  if (order.spec.array_index)
+    environment["CARMA_ARRAY_INDEX"] = std::to_string(*order.spec.array_index);
   for (const auto& [name, value] : order.extra_environment) environment[name] = value;
   environment[kAttemptVariable] = attempt_dir;  // the cleaning up after a lost shim relies on it
   return environment;

@@ -12,8 +12,8 @@ ShimOrder SmallOrder() {
   ShimOrder order;
   order.id = core::TaskId(12);
   order.attempt = 2;
-  order.name = "resnet";
-  order.workdir = "/data/ada";
+  order.spec.name = "resnet";
+  order.spec.workdir = "/data/ada";
   order.gpu_uuids = {"GPU-aa", "GPU-bb"};
   return order;
 }
@@ -23,7 +23,7 @@ const UserInfo kAda{
 
 TEST(Environment, CarmaTellsTheTaskWhatItIsAndWhichGpusItHas) {
   ShimOrder order = SmallOrder();
-  order.array_index = 5;
+  order.spec.array_index = 5;
   const Environment env = TaskEnvironment(order, kAda, nullptr, "/state/12/2");
   const Environment expect = {{"CARMA_ARRAY_INDEX", "5"},
                               {"CARMA_ATTEMPT", "2"},
@@ -43,11 +43,11 @@ TEST(Environment, CarmaTellsTheTaskWhatItIsAndWhichGpusItHas) {
 
 TEST(Environment, TheSubmittersVariablesStayButNotItsGpus) {
   ShimOrder order = SmallOrder();
-  order.environment = {{"HOME", "/scratch"},
-                       {"CUDA_VISIBLE_DEVICES", "0"},
-                       {"OLDPWD", "/"},
-                       {"LD_PRELOAD", "x.so"},
-                       {"CARMA_ARRAY_INDEX", "3"}};
+  order.spec.environment = {{"HOME", "/scratch"},
+                            {"CUDA_VISIBLE_DEVICES", "0"},
+                            {"OLDPWD", "/"},
+                            {"LD_PRELOAD", "x.so"},
+                            {"CARMA_ARRAY_INDEX", "3"}};
   const Environment env = TaskEnvironment(order, kAda, nullptr, "/a");
   EXPECT_EQ(env.at("HOME"), "/scratch");
   EXPECT_EQ(env.at("LD_PRELOAD"), "x.so");
@@ -58,7 +58,7 @@ TEST(Environment, TheSubmittersVariablesStayButNotItsGpus) {
 
 TEST(Environment, ExtraVariablesWin) {
   ShimOrder order = SmallOrder();
-  order.environment = {{"CUDA_MPS_PIPE_DIRECTORY", "/tmp/mine"}};
+  order.spec.environment = {{"CUDA_MPS_PIPE_DIRECTORY", "/tmp/mine"}};
   order.extra_environment = {{"CUDA_MPS_PIPE_DIRECTORY", "/run/mps"},
                              {"CUDA_VISIBLE_DEVICES", "MIG-1"}};
   const Environment env = TaskEnvironment(order, kAda, nullptr, "/a");
@@ -68,7 +68,7 @@ TEST(Environment, ExtraVariablesWin) {
 
 TEST(Environment, CondaComesFirstInThePath) {
   ShimOrder order = SmallOrder();
-  order.environment = {{"PATH", "/bin"}};
+  order.spec.environment = {{"PATH", "/bin"}};
   const CondaEnv conda{"/opt/conda/envs/torch", "torch"};
   const Environment env = TaskEnvironment(order, kAda, &conda, "/a");
   EXPECT_EQ(env.at("PATH"), "/opt/conda/envs/torch/bin:/bin");

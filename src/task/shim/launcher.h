@@ -31,6 +31,7 @@ struct LaunchOrder {
   std::int64_t max_output_bytes = 0;  // per file before it is rotated; 0: unlimited
   int output_rotations = 1;
   base::Duration kill_grace{30'000};  // real time between TERM and KILL
+  friend bool operator==(const LaunchOrder&, const LaunchOrder&) = default;
 };
 
 enum class ShimEventKind { kStarted, kLaunchFailed, kExited };

@@ -22,11 +22,11 @@ OutputPump::OutputPump(OutputFile out, std::optional<OutputFile> err)
 Result<OutputPump> OutputPump::Open(const ShimOrder& order) {
   const OutputFile::Limits limits{order.max_output_bytes, order.output_rotations};
   const bool append = order.attempt > 1;
-  Result<OutputFile> out = OutputFile::Open(order.stdout_path, append, limits);
+  Result<OutputFile> out = OutputFile::Open(order.spec.stdout_path, append, limits);
   if (!out) return std::unexpected(out.error());
   std::optional<OutputFile> err;
-  if (order.stderr_path != order.stdout_path) {
-    Result<OutputFile> other = OutputFile::Open(order.stderr_path, append, limits);
+  if (order.spec.stderr_path != order.spec.stdout_path) {
+    Result<OutputFile> other = OutputFile::Open(order.spec.stderr_path, append, limits);
     if (!other) return std::unexpected(other.error());
     if (!other->SameFile(*out)) err = std::move(*other);
   }

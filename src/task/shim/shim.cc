@@ -138,7 +138,7 @@ std::expected<pid_t, LaunchError> Shim::Launch() {
   if (Result<Unit> synced = SyncClaim(dir_); !synced) {
     return Refuse(synced.error(), /*retryable=*/true);
   }
-  plan_.workdir = order_.workdir;
+  plan_.workdir = order_.spec.workdir;
   plan_.stdout_fd = pump_->task_end(0);
   plan_.stderr_fd = pump_->task_end(1);
   plan_.cgroup_fd = group_ ? group_->folder_fd() : -1;
@@ -155,7 +155,7 @@ std::expected<Unit, LaunchError> Shim::ReadOrder() {
   if (!order)
     return Refuse(base::Error{order.error().code, "order.json: " + order.error().message});
   order_ = std::move(*order);
-  plan_.argv = order_.command;
+  plan_.argv = order_.spec.command;
   return Unit{};
 }
 
@@ -177,11 +177,11 @@ std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
     return Refusal(LaunchError{"cannot act as user " + std::to_string(order_.uid), false});
   }
   std::optional<CondaEnv> conda;
-  if (order_.conda_env) {
-    const auto home = order_.environment.find("HOME");
+  if (order_.spec.conda_env) {
+    const auto home = order_.spec.environment.find("HOME");
     Result<CondaEnv> found =
-        FindCondaEnv(*order_.conda_env, order_.environment,
-                     home == order_.environment.end() ? user_.home : home->second, IsFolder);
+        FindCondaEnv(*order_.spec.conda_env, order_.spec.environment,
+                     home == order_.spec.environment.end() ? user_.home : home->second, IsFolder);
     if (!found) {
       rights_->TakeOff();
       return Refuse(found.error());
@@ -199,7 +199,7 @@ std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
 }
 
 std::expected<Unit, LaunchError> Shim::PlanScript() {
-  if (!order_.command.empty()) return Unit{};
+  if (!order_.spec.command.empty()) return Unit{};
   const std::string path = dir_ + "/" + kScriptFile;
   const Result<std::string> text = base::ReadFile(path, kMaxScriptBytes);
   if (!text) return Refuse(text.error(), /*retryable=*/true);
@@ -212,7 +212,8 @@ std::expected<Unit, LaunchError> Shim::PlanScript() {
   plan_.script_fd = script_.get();
   plan_.script_argument = plan_.argv.size();
   plan_.argv.push_back(path);
-  plan_.argv.insert(plan_.argv.end(), order_.script_args.begin(), order_.script_args.end());
+  plan_.argv.insert(plan_.argv.end(), order_.spec.script_args.begin(),
+                    order_.spec.script_args.end());
   return Unit{};
 }
 

@@ -14,16 +14,16 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "base/fields.h"
 #include "base/process_id.h"
 #include "base/result.h"
-#include "base/time.h"
 #include "core/task.h"
+#include "task/describe/spec.h"
+#include "task/shim/launcher.h"
 
 namespace carma::task {
 
@@ -39,6 +39,7 @@ inline constexpr std::size_t kMaxOwnerBytes = 4096;
 inline constexpr std::size_t kStartedReserveBytes = 16'384;
 inline constexpr std::size_t kReportReserveBytes = 131'072;  // the tail in base64 is 87'384 of it
 inline constexpr std::size_t kStderrTailBytes = 65'536;
+inline constexpr std::int64_t kMaxGraceMs = 86'400'000;  // one day
 
 // The shim's end of the pipe on which it answers early: one line, the text of started.json, once
 // the task runs; a second one, the text of exit.json, only if that file cannot be written.
@@ -48,41 +49,82 @@ inline constexpr int kShimNotOwner = 3;
 // Set for every process of an attempt; tells its leftovers when its shim is gone.
 inline constexpr char kAttemptVariable[] = "CARMA_ATTEMPT_DIR";
 
-// What the shim needs of a LaunchOrder.
-struct ShimOrder {
-  core::TaskId id{};
-  int attempt = 1;
-  std::string name;
-  std::uint32_t uid = 0;
-  std::uint32_t gid = 0;
-  std::vector<std::string> command;  // argv; empty: run the folder's script
-  std::vector<std::string> script_args;
-  std::string workdir;
-  std::map<std::string, std::string> environment;
-  std::map<std::string, std::string> extra_environment;  // wins over everything
-  std::optional<std::string> conda_env;
-  std::vector<std::string> gpu_uuids;
-  std::optional<std::int64_t> array_index;
-  std::string stdout_path;
-  std::string stderr_path;            // equal to stdout_path: one file for both
-  std::int64_t max_output_bytes = 0;  // 0: unlimited
-  int output_rotations = 1;
-  base::Duration kill_grace{30'000};
+// What the shim needs of a LaunchOrder: attempt_dir and user stay behind. The command is empty
+// where the folder's script is to be run, and stderr_path is never empty: equal to stdout_path, it
+// means one file for both.
+struct ShimOrder : LaunchOrder {
   std::string cgroup_base;  // folder in which the task's group is made; empty: no groups
   std::string cgroup_root;  // mount point of the cgroup v2 tree
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& order) {
+    // An order without its user must not become root's.
+    constexpr base::FieldRule kUser{
+        .high = UINT32_MAX - 1, .required = true, .expected = "user and group numbers"};
+    constexpr base::FieldRule kArguments{.max_bytes = kMaxArgBytes,
+                                         .max_items = kMaxArgs,
+                                         .fits = HasNoNul,
+                                         .expected = "texts without NUL"};
+    constexpr base::FieldRule kFolder{.max_bytes = kMaxPathBytes};
+    constexpr base::FieldRule kFile{.max_bytes = kMaxPathBytes,
+                                    .fits = IsAbsolutePath,
+                                    .required = true,
+                                    .expected = "an absolute path"};
+    field("id", order.id, "", {.low = 1, .required = true, .expected = "a task number"});
+    field("attempt", order.attempt, "", {.low = 1});
+    field("uid", order.uid, "", kUser);
+    field("gid", order.gid, "", kUser);
+    field("name", order.spec.name, "", {.max_bytes = kMaxNameBytes});
+    field("command", order.spec.command, "", kArguments);
+    field("script_args", order.spec.script_args, "", kArguments);
+    field("workdir", order.spec.workdir, "", kFile);
+    field("environment", order.spec.environment);
+    field("extra_environment", order.extra_environment);
+    field("conda_env", order.spec.conda_env, "", kFolder);
+    field("gpu_uuids", order.gpu_uuids, "", {.max_bytes = 256, .max_items = core::kMaxGpus});
+    field("array_index", order.spec.array_index, "", {.low = 0});
+    field("stdout", order.spec.stdout_path, "", kFile);
+    field("stderr", order.spec.stderr_path, "", kFile);
+    field("max_output_bytes", order.max_output_bytes, "", {.low = 0});
+    field("output_rotations", order.output_rotations, "", {.low = 0, .high = 1000});
+    field("kill_grace_ms", order.kill_grace, "", {.low = 0, .high = kMaxGraceMs});
+    field("cgroup_base", order.cgroup_base, "", kFolder);
+    field("cgroup_root", order.cgroup_root, "", kFolder);
+  }
   friend bool operator==(const ShimOrder&, const ShimOrder&) = default;
 };
+
+template <class Visitor, class Process>
+void VisitProcess(Visitor& field, Process& process) {
+  field("pid", process.pid, "",
+        {.low = 1, .high = INT32_MAX, .required = true, .expected = "a process number"});
+  field("start_ticks", process.start_ticks, "",
+        {.required = true, .expected = "clock ticks since boot"});
+}
 
 struct ShimOwner {
   base::ProcessId process;
   std::string boot_id;
   bool abandoned = false;  // true: a daemon decided that the attempt never runs
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& owner) {
+    VisitProcess(field, owner.process);
+    field("boot_id", owner.boot_id, "", {.max_bytes = 100});
+    field("abandoned", owner.abandoned);
+  }
   friend bool operator==(const ShimOwner&, const ShimOwner&) = default;
 };
 
 struct ShimStarted {
   base::ProcessId process;
   std::string cgroup;  // path below the cgroup root; empty: none
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& started) {
+    VisitProcess(field, started.process);
+    field("cgroup", started.cgroup, "", {.max_bytes = kMaxPathBytes});
+  }
   friend bool operator==(const ShimStarted&, const ShimStarted&) = default;
 };
 
@@ -91,16 +133,37 @@ struct ShimReport {
   std::string text;        // why it could not start
   bool retryable = false;  // the machine's fault, not the task's
   int exit_code = 0;
-  int signal = 0;         // 0: it exited
-  bool lost = false;      // the shim was told to end by the system (shutdown), not by carmad
-  bool host_oom = false;  // its cgroup counted an oom_kill
-  std::string stderr_tail;
+  int signal = 0;               // 0: it exited
+  bool lost = false;            // the shim was told to end by the system (shutdown), not by carmad
+  bool host_oom = false;        // its cgroup counted an oom_kill
+  std::string stderr_tail;      // any bytes: in JSON as base64
   std::int64_t started_ms = 0;  // since the Unix epoch
   std::int64_t ended_ms = 0;
   std::int64_t started_boot_ns = 0;  // CLOCK_BOOTTIME
   std::int64_t ended_boot_ns = 0;
   std::int64_t max_rss_kib = 0;  // largest process
   std::int64_t dropped_output_bytes = 0;
+
+  // All but the tail.
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& report) {
+    field("launched", report.launched, "", {.required = true, .expected = "true or false"});
+    if (!report.launched) {
+      field("text", report.text, "", {.max_bytes = 16'384});
+      field("retryable", report.retryable);
+      return;
+    }
+    field("exit_code", report.exit_code, "", {.low = 0, .high = 255});
+    field("signal", report.signal, "", {.low = 0, .high = 64});
+    field("lost", report.lost);
+    field("host_oom", report.host_oom);
+    field("started_ms", report.started_ms, "", {.low = 0});
+    field("ended_ms", report.ended_ms, "", {.low = 0});
+    field("started_boot_ns", report.started_boot_ns, "", {.low = 0});
+    field("ended_boot_ns", report.ended_boot_ns, "", {.low = 0});
+    field("max_rss_kib", report.max_rss_kib, "", {.low = 0});
+    field("dropped_output_bytes", report.dropped_output_bytes, "", {.low = 0});
+  }
   friend bool operator==(const ShimReport&, const ShimReport&) = default;
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "base/test_fields.h"
 
 namespace carma::task {
 namespace {
@@ -14,19 +15,19 @@ ShimOrder FullOrder() {
   ShimOrder order;
   order.id = core::TaskId(42);
   order.attempt = 3;
-  order.name = "träining";
+  order.spec.name = "träining";
   order.uid = 1000;
   order.gid = 1001;
-  order.command = {"python3", "train.py", "--lr=\"1e-3\"", ""};
-  order.script_args = {"a b"};
-  order.workdir = "/home/ada";
-  order.environment = {{"A", "1"}, {"MULTI", "two\nlines"}};
+  order.spec.command = {"python3", "train.py", "--lr=\"1e-3\"", ""};
+  order.spec.script_args = {"a b"};
+  order.spec.workdir = "/home/ada";
+  order.spec.environment = {{"A", "1"}, {"MULTI", "two\nlines"}};
   order.extra_environment = {{"CUDA_MPS_PIPE_DIRECTORY", "/run/mps"}};
-  order.conda_env = "torch";
+  order.spec.conda_env = "torch";
   order.gpu_uuids = {"GPU-1", "GPU-2"};
-  order.array_index = 7;
-  order.stdout_path = "/home/ada/o";
-  order.stderr_path = "/home/ada/e";
+  order.spec.array_index = 7;
+  order.spec.stdout_path = "/home/ada/o";
+  order.spec.stderr_path = "/home/ada/e";
   order.max_output_bytes = 1 << 20;
   order.output_rotations = 2;
   order.kill_grace = base::Duration(50);
@@ -64,6 +65,13 @@ TEST(ShimProtocol, OwnerStartedAndReportSurviveTheJourney) {
   EXPECT_EQ(ParseShimReport(text).value(), report);
 }
 
+TEST(ShimProtocol, FilesNameEveryMember) {
+  // A process is two fields; a failed start has two members of its own, and the tail is apart.
+  EXPECT_EQ(base::NamesOf<ShimOwner>().size(), base::MemberCount<ShimOwner>() + 1);
+  EXPECT_EQ(base::NamesOf<ShimStarted>().size(), base::MemberCount<ShimStarted>() + 1);
+  EXPECT_EQ(base::NamesOf<ShimReport>().size(), base::MemberCount<ShimReport>() - 3);
+}
+
 TEST(ShimProtocol, LongestFailureTextFitsAndParses) {
   const ShimReport failed{.launched = false, .text = std::string(16'384, '\x01')};
   const std::string text = ToText(failed);
@@ -73,7 +81,7 @@ TEST(ShimProtocol, LongestFailureTextFitsAndParses) {
 
 TEST(ShimProtocol, TextThatJsonCannotCarryIsRefused) {
   ShimOrder order = FullOrder();
-  order.environment["LATIN1"] = "\xe9";
+  order.spec.environment["LATIN1"] = "\xe9";
   EXPECT_FALSE(ToText(order));
 }
 
