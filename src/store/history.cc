@@ -133,13 +133,7 @@ Result<Unit> History::Events(core::TaskId first, core::TaskId last,
       },
       [&](Reader& reader) {
         StoredEvent event;
-        reader("sequence", event.sequence);
-        reader("when_ms", event.when);
-        reader("kind", event.kind);
-        reader("task", event.task);
-        reader("gpu_uuid", event.gpu_uuid);
-        reader("what", event.what);
-        reader("text", event.text);
+        VisitEvent(reader, event);
         return !reader.problem() && take(event);
       });
 }

@@ -3,6 +3,7 @@
 #include <SQLiteCpp/Column.h>
 #include <SQLiteCpp/Database.h>
 #include <SQLiteCpp/Statement.h>
+#include <fmt/format.h>
 #include <sqlite3.h>
 
 #include <algorithm>
@@ -128,6 +129,20 @@ Result<StoredTask> ReadTask(SQLite::Statement& row) {
   }
   task.spec_json = *std::move(text);
   return task;
+}
+
+// The rows of a statement, each filled by `read`. what: names them in an error.
+template <class Row, class Read>
+Result<std::vector<Row>> ReadAll(SQLite::Statement& statement, const char* what, Read read) {
+  std::vector<Row> rows;
+  while (statement.executeStep()) {
+    Reader reader(statement);
+    read(reader, rows.emplace_back());
+    if (reader.problem()) {
+      return Fail(ErrorCode::kCorrupt, fmt::format("{}: {}", what, *reader.problem()));
+    }
+  }
+  return rows;
 }
 
 // What description.spec holds, and the template it is a difference from.
@@ -391,16 +406,12 @@ Result<Unit> Store::PutRecord(const core::TaskRecord& record,
 
 Result<Unit> Store::AddEvent(const StoredEvent& event) {
   return impl_->Change("storing an event", [&]() -> Result<Unit> {
+    StoredEvent numbered = event;
+    numbered.sequence = impl_->last_event + 1;
     const Use put(impl_->Prepared(
         "INSERT INTO event(sequence,when_ms,kind,task,gpu_uuid,what,text) VALUES(?,?,?,?,?,?,?)"));
     Binder bind(*put);
-    bind.Bind(impl_->last_event + 1);
-    bind.Bind(event.when);
-    bind.Bind(event.kind);
-    bind.Bind(event.task);
-    bind.Bind(event.gpu_uuid);
-    bind.Bind(event.what);
-    bind.Bind(event.text);
+    VisitEvent(bind, numbered);
     put->exec();
     ++impl_->last_event;
     return Unit{};
@@ -423,9 +434,7 @@ Result<Unit> Store::PutDrain(const Drain& drain) {
     const Use put(
         impl_->Prepared("INSERT OR REPLACE INTO drain(gpu_uuid,by_rule,why) VALUES(?,?,?)"));
     Binder bind(*put);
-    bind.Bind(drain.gpu_uuid);
-    bind.Bind(drain.by_rule);
-    bind.Bind(drain.why);
+    VisitDrain(bind, drain);
     put->exec();
     return Unit{};
   });
@@ -572,15 +581,12 @@ Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Store::Counts() {
   using Answer = Result<std::vector<std::pair<core::TaskState, std::int64_t>>>;
   return impl_->Read("counting tasks", [&]() -> Answer {
     const Use rows(impl_->Prepared("SELECT state, tasks FROM state_count WHERE tasks > 0"));
-    std::vector<std::pair<core::TaskState, std::int64_t>> counts;
-    while (rows->executeStep()) {
-      auto& [state, count] = counts.emplace_back();
-      Reader reader(*rows);
-      reader("state", state);
-      reader("count", count);
-      if (reader.problem()) return Fail(ErrorCode::kCorrupt, *reader.problem());
-    }
-    std::sort(counts.begin(), counts.end());
+    Answer counts = ReadAll<std::pair<core::TaskState, std::int64_t>>(
+        *rows, "counts of tasks", [](Reader& reader, auto& count) {
+          reader("state", count.first);
+          reader("tasks", count.second);
+        });
+    if (counts) std::sort(counts->begin(), counts->end());
     return counts;
   });
 }
@@ -598,23 +604,9 @@ Result<std::vector<StoredEvent>> Store::Events(std::optional<core::TaskId> task,
     bind.Bind(after_sequence.value_or(0));
     bind.Bind(static_cast<std::int64_t>(
         std::min<std::uint64_t>(limit, std::numeric_limits<std::int64_t>::max())));
-    std::vector<StoredEvent> events;
-    while (rows->executeStep()) {
-      StoredEvent& event = events.emplace_back();
-      Reader reader(*rows);
-      reader("sequence", event.sequence);
-      reader("when_ms", event.when);
-      reader("kind", event.kind);
-      reader("task", event.task);
-      reader("gpu_uuid", event.gpu_uuid);
-      reader("what", event.what);
-      reader("text", event.text);
-      if (reader.problem()) {
-        return Fail(ErrorCode::kCorrupt, "event " + std::to_string(event.sequence) +
-                                             " in the state file: " + *reader.problem());
-      }
-    }
-    if (!after_sequence) std::reverse(events.begin(), events.end());
+    Result<std::vector<StoredEvent>> events = ReadAll<StoredEvent>(
+        *rows, "events", [](Reader& reader, StoredEvent& event) { VisitEvent(reader, event); });
+    if (events && !after_sequence) std::reverse(events->begin(), events->end());
     return events;
   });
 }
@@ -628,30 +620,17 @@ Result<std::vector<GpuUsage>> Store::Usage(core::Time from, core::Time to) {
     Binder bind(*rows);
     bind.Bind(from);
     bind.Bind(to);
-    std::vector<GpuUsage> usage;
-    while (rows->executeStep()) {
-      Reader reader(*rows);
-      VisitUsage(reader, usage.emplace_back());
-      if (reader.problem()) return Fail(ErrorCode::kCorrupt, "GPU use: " + *reader.problem());
-    }
-    return usage;
+    return ReadAll<GpuUsage>(*rows, "GPU use",
+                             [](Reader& reader, GpuUsage& usage) { VisitUsage(reader, usage); });
   });
 }
 
 Result<std::vector<Drain>> Store::Drains() {
   return impl_->Read("reading drains", [&]() -> Result<std::vector<Drain>> {
     const Use rows(
-        impl_->Prepared("SELECT gpu_uuid,why,by_rule FROM drain ORDER BY gpu_uuid,by_rule"));
-    std::vector<Drain> drains;
-    while (rows->executeStep()) {
-      Drain& drain = drains.emplace_back();
-      Reader reader(*rows);
-      reader("gpu_uuid", drain.gpu_uuid);
-      reader("why", drain.why);
-      reader("by_rule", drain.by_rule);
-      if (reader.problem()) return Fail(ErrorCode::kCorrupt, "drains: " + *reader.problem());
-    }
-    return drains;
+        impl_->Prepared("SELECT gpu_uuid,by_rule,why FROM drain ORDER BY gpu_uuid,by_rule"));
+    return ReadAll<Drain>(*rows, "drains",
+                          [](Reader& reader, Drain& drain) { VisitDrain(reader, drain); });
   });
 }
 
@@ -676,13 +655,9 @@ Result<std::vector<task::Observation>> Store::Observations() {
   return impl_->Read("reading measured peaks", [&]() -> Result<std::vector<task::Observation>> {
     const Use rows(impl_->Prepared("SELECT " + JoinColumns(ObservationColumns(), "", "", ",") +
                                    " FROM observation ORDER BY id"));
-    std::vector<task::Observation> observations;
-    while (rows->executeStep()) {
-      Reader reader(*rows);
-      VisitObservation(reader, observations.emplace_back());
-      if (reader.problem()) return Fail(ErrorCode::kCorrupt, "measured peak: " + *reader.problem());
-    }
-    return observations;
+    return ReadAll<task::Observation>(
+        *rows, "measured peaks",
+        [](Reader& reader, task::Observation& peak) { VisitObservation(reader, peak); });
   });
 }
 
