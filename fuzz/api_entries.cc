@@ -10,13 +10,13 @@ namespace {
 
 // What was read is written and read again without change.
 template <class View>
-void RoundTrip(const base::Json& json, base::Result<View> (*read)(const base::Json&)) {
-  const auto view = read(json);
+void RoundTrip(const base::Json& json) {
+  const auto view = api::FromJson<View>(json);
   if (!view) return;
   const std::string text = base::DumpJson(ToJson(*view));
   const auto again = base::ParseJson(text);
   CARMA_CHECK(again, "a view is written as JSON");
-  const auto back = read(*again);
+  const auto back = api::FromJson<View>(*again);
   CARMA_CHECK(back && base::DumpJson(ToJson(*back)) == text, "a view survives the round trip");
 }
 
@@ -37,12 +37,12 @@ void FuzzTarget(std::string_view bytes) {
 void FuzzViews(std::string_view bytes) {
   const auto json = base::ParseJson(bytes);
   if (!json) return;
-  RoundTrip(*json, &api::TaskViewFromJson);
-  RoundTrip(*json, &api::GpuViewFromJson);
-  RoundTrip(*json, &api::GpuHistoryViewFromJson);
-  RoundTrip(*json, &api::ExplainViewFromJson);
-  RoundTrip(*json, &api::EventViewFromJson);
-  RoundTrip(*json, &api::StatusViewFromJson);
+  RoundTrip<api::TaskView>(*json);
+  RoundTrip<api::GpuView>(*json);
+  RoundTrip<api::GpuHistoryView>(*json);
+  RoundTrip<api::ExplainView>(*json);
+  RoundTrip<api::EventView>(*json);
+  RoundTrip<api::StatusView>(*json);
 }
 
 }  // namespace carma::fuzz

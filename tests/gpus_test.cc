@@ -30,7 +30,7 @@ class Gpus : public ::testing::Test {
     const auto json = base::ParseJson(ran.out);
     if (!json) return views;
     for (const base::Json& each : *json) {
-      auto view = api::GpuHistoryViewFromJson(each);
+      auto view = api::FromJson<api::GpuHistoryView>(each);
       if (view) views.push_back(std::move(*view));
     }
     return views;
@@ -71,7 +71,7 @@ TEST_F(Gpus, TellWhatTheyDidOverTimeAndAfterARestart) {
   // So far back that the books are read beside the loop.
   const auto ever = site.client().Get("/v1/gpus/" + later[0].uuid + "/history?from_ms=0&points=1");
   ASSERT_TRUE(ever) << ever.error().message;
-  const auto view = api::GpuHistoryViewFromJson(base::ParseJson(*ever).value());
+  const auto view = api::FromJson<api::GpuHistoryView>(base::ParseJson(*ever).value());
   ASSERT_TRUE(view);
   ASSERT_THAT(view->points, SizeIs(1));
   EXPECT_NEAR(HighestSm(*view).value_or(0), 0.5, 0.05);

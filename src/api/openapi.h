@@ -1,10 +1,11 @@
-// The API's own description, src/api/openapi.json, as it is served at /v1/openapi.json.
+// The API's own description, as it is served at /v1/openapi.json.
 #pragma once
 
-#include <string_view>
+#include <string>
 
 namespace carma::api {
 
-extern const std::string_view kOpenApiJson;
+// What openapi.json says, with the fields of every schema as the types themselves list them.
+const std::string& OpenApiJson();
 
 }  // namespace carma::api

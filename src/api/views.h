@@ -1,13 +1,15 @@
-// The JSON objects of the API, as structs: what the daemon answers and the commands print.
-// Described in api/openapi.json.
+// The JSON objects of the API, as structs: what the daemon answers and the commands print. The
+// texts that describe their fields are served too (api/openapi.h).
 #pragma once
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/result.h"
 
 namespace carma::api {
@@ -18,48 +20,117 @@ struct TaskView {
   std::string name;
   std::string user;
   std::uint32_t uid = 0;
-  std::string state;   // core::TaskStateName
-  std::string reason;  // core::ReasonName, empty if none
+  std::string state;
+  std::string reason;
   std::string reason_text;
   int gpus = 1;
-  std::vector<std::int64_t> gpu_indices;  // current or last placement
+  std::vector<std::int64_t> gpu_indices;
   std::vector<std::string> gpu_uuids;
-  std::int64_t claim_mib = 0;                 // promised, per GPU
-  std::optional<std::int64_t> predicted_mib;  // most likely peak, per GPU
-  std::optional<std::int64_t> bound_mib;      // what is promised for it: at least predicted_mib
+  std::int64_t claim_mib = 0;
+  std::optional<std::int64_t> predicted_mib;
+  std::optional<std::int64_t> bound_mib;
   std::string estimate_method;
-  std::vector<std::string> estimate_remarks;  // warnings, or why there is none; not in lists
-  std::optional<std::int64_t> observed_mib;   // now, highest GPU
-  std::int64_t peak_mib = 0;                  // measured
+  std::vector<std::string> estimate_remarks;
+  std::optional<std::int64_t> observed_mib;
+  std::int64_t peak_mib = 0;
   bool exclusive = false;
   std::int64_t priority = 0;
   int attempt = 0;
   int ooms = 0;
-  std::string queue;  // "main", "recovery"
+  std::string queue;
   std::int64_t submitted_ms = 0;
   std::optional<std::int64_t> first_start_ms;
-  std::optional<std::int64_t> launched_ms;  // of the last attempt
+  std::optional<std::int64_t> launched_ms;
   std::optional<std::int64_t> ended_ms;
   std::optional<double> time_limit_s;
-  std::optional<int> exit_code;  // of the last attempt, once it ended
+  std::optional<int> exit_code;
   std::optional<int> signal;
   std::string exit_detail;
-  std::string placement_reason;  // why these GPUs
+  std::string placement_reason;
   std::string stdout_path;
-  std::string stderr_path;  // same as stdout_path when together
+  std::string stderr_path;
   std::string workdir;
-  std::vector<std::string> command;  // the script's path or argv
+  std::vector<std::string> command;
   std::optional<std::uint64_t> array_id;
   std::optional<std::int64_t> array_index;
-  std::optional<std::uint64_t> pid;  // of the running process
+  std::optional<std::uint64_t> pid;
   std::string comment;
-  // How the current or last attempt shares its GPUs.
-  std::string sharing;                        // core::SharingMethodName; empty: not started yet
-  std::int64_t memory_limit_mib = 0;          // enforced on each process; 0: nothing is
-  int thread_percent = 0;                     // of the SMs, enforced; 0: nothing is
-  std::string sharing_note;                   // why it is not what the configuration asks for
-  std::optional<double> sm_share;             // at most this share of the SMs, as the user asked
-  std::optional<std::int64_t> idle_since_ms;  // holds GPUs and has not used them since
+  std::string sharing;
+  std::int64_t memory_limit_mib = 0;
+  int thread_percent = 0;
+  std::string sharing_note;
+  std::optional<double> sm_share;
+  std::optional<std::int64_t> idle_since_ms;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& task) {
+    field("id", task.id, "Task number, from 1, never reused.");
+    field("name", task.name, "Name.");
+    field("user", task.user, "Submitter's user name, told by the kernel.");
+    field("uid", task.uid, "Submitter's user id.");
+    field("state", task.state, "Where the task stands.",
+          {.words = "submitted,estimating,queued,launching,running,stopping,succeeded,failed,"
+                    "cancelled,timed_out,out_of_memory,lost,rejected"});
+    field("reason", task.reason,
+          "Why it waits or how it ended, a word such as GpuMemory; empty: none.");
+    field("reason_text", task.reason_text, "The same as one sentence with numbers.");
+    field("gpus", task.gpus, "GPUs wanted.", {.low = 0});
+    field("gpu_indices", task.gpu_indices, "Current or last GPUs, as shown on screen.");
+    field("gpu_uuids", task.gpu_uuids, "Current or last GPUs.");
+    field("claim_mib", task.claim_mib,
+          "Promised: GPU memory booked per GPU; 0 without an estimate.");
+    field("predicted_mib", task.predicted_mib,
+          "Predicted: most likely peak per GPU; null: no estimate.");
+    field("bound_mib", task.bound_mib,
+          "What is promised for it: covers a share of the tasks (estimate.coverage), at most the "
+          "largest GPU.");
+    field("estimate_method", task.estimate_method,
+          "How it was predicted: given, rad, structural, history ...; empty: not.");
+    field("estimate_remarks", task.estimate_remarks,
+          "What is doubtful about the estimate, or why there is none; empty in lists.");
+    field("observed_mib", task.observed_mib,
+          "Measured now on its fullest GPU; null: not running or not seen yet.");
+    field("peak_mib", task.peak_mib, "Measured: highest on one GPU over all attempts.");
+    field("exclusive", task.exclusive, "Nobody else may use its GPUs.");
+    field("priority", task.priority, "Higher starts first.");
+    field("attempt", task.attempt, "Number of the current or last start, from 1; 0: never started.",
+          {.low = 0});
+    field("ooms", task.ooms, "How often it ran out of GPU memory.", {.low = 0});
+    field("queue", task.queue, "The queue it belongs to.", {.words = "main,recovery"});
+    field("submitted_ms", task.submitted_ms, "When it was accepted (ms since the epoch).");
+    field("first_start_ms", task.first_start_ms, "First launch decision.");
+    field("launched_ms", task.launched_ms, "Launch decision of the current or last attempt.");
+    field("ended_ms", task.ended_ms, "When it reached a final state.");
+    field("time_limit_s", task.time_limit_s, "Stopped after running this long.");
+    field("exit_code", task.exit_code, "Exit status of the last attempt, once it ended.");
+    field("signal", task.signal, "Signal that ended the last attempt.");
+    field("exit_detail", task.exit_detail,
+          "The line that tells why it ended, such as the framework's own message.");
+    field("placement_reason", task.placement_reason, "Why these GPUs.");
+    field("stdout_path", task.stdout_path, "File of its standard output.");
+    field("stderr_path", task.stderr_path,
+          "File of its standard error; the same as stdout_path when together.");
+    field("workdir", task.workdir, "Working directory.");
+    field("command", task.command, "argv, or the script's path and arguments.");
+    field("array_id", task.array_id, "First task of its array.");
+    field("array_index", task.array_index, "Index in its array.");
+    field("pid", task.pid, "Process id while it runs.");
+    field("comment", task.comment, "One line for people.");
+    field("sharing", task.sharing,
+          "How its processes share the GPU: alone, streams (time slices, nothing enforced), mps "
+          "(through an MPS server), mig (an instance of a divided GPU); empty: not started yet.",
+          {.words = ",alone,streams,mps,mig"});
+    field("memory_limit_mib", task.memory_limit_mib,
+          "GPU memory that each of its processes may take, enforced; 0: no limit.");
+    field("thread_percent", task.thread_percent,
+          "Percent of the SMs that each of its processes may use, enforced; 0: no limit.",
+          {.low = 0});
+    field("sharing_note", task.sharing_note,
+          "Why it does not share as the configuration asks for; empty: it does.");
+    field("sm_share", task.sm_share, "At most this share of the SMs, as its submitter asked.");
+    field("idle_since_ms", task.idle_since_ms,
+          "It holds GPUs and has not used them since; null: it uses them.");
+  }
 };
 
 struct GpuTaskView {
@@ -68,35 +139,63 @@ struct GpuTaskView {
   std::string name;
   std::int64_t claim_mib = 0;
   std::int64_t observed_mib = 0;
-  std::int64_t peak_mib = 0;  // measured on any of its GPUs
-  std::string sharing;        // as in TaskView
-  // Estimate of its part of the GPU's SM activity, and what it rests on: "alone" (measured: nobody
-  // else is there), "kernel-time" (the driver's coarse share of each process), "equal" (split
-  // evenly: nothing tells them apart). Empty: nothing is known.
+  std::int64_t peak_mib = 0;
+  std::string sharing;
   std::optional<double> sm_active;
   std::string sm_active_by;
   std::optional<std::int64_t> idle_since_ms;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& task) {
+    field("id", task.id, "Task number.");
+    field("user", task.user, "Owner.");
+    field("name", task.name, "Name.");
+    field("claim_mib", task.claim_mib, "Promised on this GPU.");
+    field("observed_mib", task.observed_mib, "Measured on this GPU.");
+    field("peak_mib", task.peak_mib, "Measured: highest on any of its GPUs.");
+    field("sharing", task.sharing,
+          "How its processes share the GPU: alone, streams (time slices, nothing enforced), mps "
+          "(through an MPS server), mig (an instance of a divided GPU); empty: not started yet.",
+          {.words = ",alone,streams,mps,mig"});
+    field("sm_active", task.sm_active,
+          "Estimate of its part of the GPU's SM activity, 0..1; null: not known.");
+    field("sm_active_by", task.sm_active_by,
+          "What that rests on: alone (measured: nobody else is there), kernel-time (the driver's "
+          "coarse share of each process), equal (split evenly: nothing tells them apart); empty: "
+          "not known.",
+          {.words = ",alone,kernel-time,equal"});
+    field("idle_since_ms", task.idle_since_ms,
+          "It holds GPUs and has not used them since; null: it uses them.");
+  }
 };
 // A process on the GPU that belongs to no task.
 struct ForeignView {
   std::int64_t pid = 0;
   std::string user;
-  std::string command;                   // its name or arguments, printable, shortened
-  std::optional<std::int64_t> used_mib;  // empty: the driver does not tell
+  std::string command;
+  std::optional<std::int64_t> used_mib;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& process) {
+    field("pid", process.pid, "Process.", {.low = 0});
+    field("user", process.user, "Its user; empty: hidden.");
+    field("command", process.command, "Its name or arguments, shortened; empty: hidden.");
+    field("used_mib", process.used_mib, "GPU memory; null: the driver does not tell.");
+  }
 };
 struct GpuView {
   std::int64_t index = 0;
   std::string uuid;
   std::string name;
-  std::string state;    // idle, mix, alloc (exclusive task), drain, drng (draining), down
-  std::string trouble;  // why drained or down
+  std::string state;
+  std::string trouble;
   std::int64_t total_mib = 0;
   std::int64_t reserved_mib = 0;
   std::int64_t used_mib = 0;
   std::int64_t claimed_mib = 0;
   std::int64_t foreign_mib = 0;
-  std::int64_t free_mib = 0;        // for a new claim
-  std::optional<double> sm_active;  // window mean
+  std::int64_t free_mib = 0;
+  std::optional<double> sm_active;
   std::optional<double> sm_active_now;
   std::optional<double> power_w;
   std::optional<double> energy_j;
@@ -105,26 +204,73 @@ struct GpuView {
   int foreign_processes = 0;
   std::vector<GpuTaskView> tasks;
   std::vector<ForeignView> foreign;
-  // In use by no process that the driver lists: its own needs, contexts of the dead, other
-  // containers. Empty: not known.
   std::optional<std::int64_t> unattributed_mib;
-  std::vector<std::string> alerts;  // what somebody should look at, one sentence each
+  std::vector<std::string> alerts;
   bool drained_by_rule = false;
-  std::optional<double> sm_active_p95;   // over the window
-  std::optional<double> sm_active_ewma;  // follows faster than the mean
-  // The last reading: names as in recordings ("sm_occupancy", "dram_active" …), fractions 0..1,
-  // bytes/s, MHz, and who told it: "nvml", "gpm", "dcgm".
+  std::optional<double> sm_active_p95;
+  std::optional<double> sm_active_ewma;
   struct Metric {
     std::string name;
     double value = 0;
     std::string source;
+
+    template <class Visitor, class Self>
+    static void VisitFields(Visitor& field, Self& metric) {
+      field("name", metric.name, "As in recordings: sm_occupancy, dram_active, sm_clock_mhz …");
+      field("value", metric.value, "Fractions 0..1, bytes per second, MHz.");
+      field("source", metric.source, "Who told it.", {.words = "nvml,gpm,dcgm"});
+    }
   };
   std::vector<Metric> metrics;
-  std::string activity_source;  // "gpm", "dcgm", "none"
-  std::string activity_rule;    // by which rule tasks share it without SM activity; else empty
-  // An instance of a divided GPU.
-  std::string mig_profile;  // empty: a whole GPU
-  std::string mig_parent;   // UUID
+  std::string activity_source;
+  std::string activity_rule;
+  std::string mig_profile;
+  std::string mig_parent;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& gpu) {
+    field("index", gpu.index, "Position in PCI order, for the screen.", {.low = 0});
+    field("uuid", gpu.uuid, "What tasks are given.");
+    field("name", gpu.name, "Product name.");
+    field("state", gpu.state,
+          "idle: nothing on it; mix: shared; alloc: held by a task that keeps others out; drng: "
+          "closed, tasks still on it; drain: closed and empty; down: not usable.",
+          {.words = "idle,mix,alloc,drain,drng,down"});
+    field("trouble", gpu.trouble, "Why it is drained or down; empty: fine.");
+    field("total_mib", gpu.total_mib, "Memory of the device.");
+    field("reserved_mib", gpu.reserved_mib, "Held by the driver.");
+    field("used_mib", gpu.used_mib, "Measured: used by everybody.");
+    field("claimed_mib", gpu.claimed_mib, "Promised to tasks.");
+    field("foreign_mib", gpu.foreign_mib, "Measured: used by processes that CARMA did not start.");
+    field("free_mib", gpu.free_mib, "Left for a new claim.");
+    field("sm_active", gpu.sm_active, "SM activity, mean of the window, 0..1.");
+    field("sm_active_now", gpu.sm_active_now, "SM activity of the last sample, 0..1.");
+    field("power_w", gpu.power_w, "Power draw.");
+    field("energy_j", gpu.energy_j, "Energy since the daemon started.");
+    field("temperature_c", gpu.temperature_c, "Temperature.");
+    field("sample_age_ms", gpu.sample_age_ms, "Age of the last sample; null: none yet.");
+    field("foreign_processes", gpu.foreign_processes, "Processes that CARMA did not start.",
+          {.low = 0});
+    field("tasks", gpu.tasks, "Tasks placed on it.");
+    field("foreign", gpu.foreign, "Processes that belong to no task.");
+    field("unattributed_mib", gpu.unattributed_mib,
+          "In use by no process that the driver lists: its own needs, contexts of the dead, other "
+          "containers; null: not known.");
+    field("alerts", gpu.alerts, "What somebody should look at, one sentence each.");
+    field("drained_by_rule", gpu.drained_by_rule,
+          "Closed by the rules of health, not by a person.");
+    field("sm_active_p95", gpu.sm_active_p95, "SM activity, 95th percentile of the window.");
+    field("sm_active_ewma", gpu.sm_active_ewma,
+          "SM activity, exponentially weighted: follows faster than the mean.");
+    field("metrics", gpu.metrics, "The last reading, with the source of each value.");
+    field("activity_source", gpu.activity_source, "Who counts SM activity.",
+          {.words = ",none,gpm,dcgm"});
+    field("activity_rule", gpu.activity_rule,
+          "By which rule tasks share it where SM activity is not told; else empty.");
+    field("mig_profile", gpu.mig_profile,
+          "Profile of an instance of a divided GPU; empty: a whole GPU.");
+    field("mig_parent", gpu.mig_parent, "UUID of the GPU that the instance is a part of.");
+  }
 };
 
 // The GPU over time, oldest first.
@@ -135,29 +281,67 @@ struct GpuHistoryView {
   struct Point {
     std::int64_t from_ms = 0;
     std::int64_t to_ms = 0;
-    std::optional<double> sm_active;  // mean, as the others
+    std::optional<double> sm_active;
     std::optional<double> sm_peak;
     std::optional<double> dram_active;
     double used_mib = 0;
     std::optional<double> used_peak_mib;
     std::optional<double> power_w;
     int tasks = 0;
+
+    template <class Visitor, class Self>
+    static void VisitFields(Visitor& field, Self& point) {
+      field("from_ms", point.from_ms, "Start of the span.");
+      field("to_ms", point.to_ms, "Its end.");
+      field("sm_active", point.sm_active, "SM activity, mean, 0..1; null: not reported.");
+      field("sm_peak", point.sm_peak, "Highest SM activity of one reading; null: not known.");
+      field("dram_active", point.dram_active, "Activity of the memory, mean, 0..1.");
+      field("used_mib", point.used_mib, "Memory in use by everybody, mean.");
+      field("used_peak_mib", point.used_peak_mib, "Its highest; null: not known.");
+      field("power_w", point.power_w, "Power, mean.");
+      field("tasks", point.tasks, "Tasks there, the most of one moment known.", {.low = 0});
+    }
   };
   std::vector<Point> points;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& history) {
+    field("index", history.index, "Position in PCI order.", {.low = 0});
+    field("uuid", history.uuid, "UUID.");
+    field("name", history.name, "Product name.");
+    field("points", history.points, "Oldest first; spans without any reading are left out.");
+  }
 };
 
 struct VerdictView {
   std::int64_t gpu = 0;
-  std::string fit;  // fits, not_now, never
+  std::string fit;
   std::string reason;
   std::string reason_text;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& verdict) {
+    field("gpu", verdict.gpu, "GPU index.", {.low = 0});
+    field("fit", verdict.fit, "May the task start there?", {.words = "fits,not_now,never"});
+    field("reason", verdict.reason, "A word such as GpuMemory; empty when it fits.");
+    field("reason_text", verdict.reason_text, "One sentence with numbers.");
+  }
 };
 struct ExplainView {
   TaskView task;
   std::vector<VerdictView> gpus;
-  std::optional<std::uint64_t> ahead;  // tasks before it in its queue
-  std::string policy;                  // one line: mapper, cap, margin, floor, recovery
-  std::string collocation;             // what the method shares and enforces
+  std::optional<std::uint64_t> ahead;
+  std::string policy;
+  std::string collocation;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& explain) {
+    field("task", explain.task, "", {.required = true, .expected = "the task"});
+    field("gpus", explain.gpus, "What each GPU says about a waiting task.");
+    field("ahead", explain.ahead, "Tasks before it in its queue; null: it does not wait.");
+    field("policy", explain.policy, "The rules in one line.");
+    field("collocation", explain.collocation, "What tasks on one GPU share, and what is enforced.");
+  }
 };
 
 // What the server knows for memory estimates, for a command that asks the estimators itself.
@@ -169,21 +353,52 @@ struct RunView {
   std::optional<std::int64_t> predicted_mib;
   std::optional<std::int64_t> promised_mib;
   std::int64_t measured_mib = 0;
-  bool ran_out = false;  // out of GPU memory: it needs more
+  bool ran_out = false;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& run) {
+    field("task", run.task, "The task that ran.");
+    field("when_ms", run.when_ms, "When it ended.");
+    field("gpu_type", run.gpu_type, "GPU it ran on, as the driver names it.");
+    field("method", run.method, "How it had been predicted; empty: not.");
+    field("predicted_mib", run.predicted_mib, "Most likely peak as predicted then.", {.low = 0});
+    field("promised_mib", run.promised_mib, "What it was promised.", {.low = 0});
+    field("measured_mib", run.measured_mib, "Measured peak on one GPU.", {.low = 0});
+    field("ran_out", run.ran_out, "It ended for lack of GPU memory: it needs more.");
+  }
 };
 struct KnowledgeView {
-  std::string method;  // that the daemon uses
+  std::string method;
   double coverage = 0;
-  std::string gpu_type;      // of most GPUs
-  std::int64_t gpu_mib = 0;  // usable memory of the largest GPU
+  std::string gpu_type;
+  std::int64_t gpu_mib = 0;
   bool learns = false;
   // Calibration for the GPU type asked about (estimate/calibration.h).
   std::string taught_by;
   std::int64_t tasks = 0;
   double context_shift_mib = 0;
   std::vector<double> ratios;
-  std::vector<RunView> runs;      // of the signature asked about, newest first
-  std::vector<RunView> kin_runs;  // of the same user's same program
+  std::vector<RunView> runs;
+  std::vector<RunView> kin_runs;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& knowledge) {
+    field("method", knowledge.method, "Estimator that the daemon uses.");
+    field("coverage", knowledge.coverage,
+          "Share of tasks that a promise should cover; 0: the most likely value is promised.",
+          {.least = 0, .most = 1});
+    field("gpu_type", knowledge.gpu_type, "Type of most GPUs of the server.");
+    field("gpu_mib", knowledge.gpu_mib, "Memory for processes on the largest GPU.", {.low = 0});
+    field("learns", knowledge.learns, "Finished tasks teach (estimate.history).");
+    field("taught_by", knowledge.taught_by,
+          "GPU type that the calibration comes from; empty: as shipped.");
+    field("tasks", knowledge.tasks, "Different tasks behind the calibration.", {.low = 0});
+    field("context_shift_mib", knowledge.context_shift_mib,
+          "To be added to the shipped constant of the structural formula.");
+    field("ratios", knowledge.ratios, "Measured over predicted of those tasks, rising.");
+    field("runs", knowledge.runs, "Earlier runs of the signature asked about, newest first.");
+    field("kin_runs", knowledge.kin_runs, "Earlier runs of the same program, newest first.");
+  }
 };
 
 struct EventView {
@@ -193,36 +408,52 @@ struct EventView {
   std::string gpu_uuid;
   std::string what;
   std::string text;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& event) {
+    field("sequence", event.sequence, "Rises with every event.");
+    field("when_ms", event.when_ms, "ms since the epoch.");
+    field("task", event.task, "Task it belongs to.");
+    field("gpu_uuid", event.gpu_uuid, "GPU it belongs to, or empty.");
+    field("what", event.what, "Name of the event.");
+    field("text", event.text, "One line.");
+  }
 };
 
 struct StatusView {
   std::string version;
-  std::uint32_t uid = 0;  // whom the daemon serves: 0 everybody
+  std::uint32_t uid = 0;
   std::int64_t pid = 0;
-  std::int64_t now_ms = 0;  // the daemon's clock (simulated time on a simulated server)
+  std::int64_t now_ms = 0;
   double time_scale = 1;
   std::string policy;
   std::string collocation;
-  std::string driver;                                             // "ok", or what is wrong with it
-  std::vector<std::pair<std::string, std::int64_t>> task_counts;  // by state
-  std::vector<std::string> troubles;  // what an administrator should look at
+  std::string driver;
+  std::vector<std::pair<std::string, std::int64_t>> task_counts;
+  std::vector<std::string> troubles;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& status) {
+    field("version", status.version, "Version of the daemon.");
+    field("uid", status.uid, "Whom it serves; 0: everybody.");
+    field("pid", status.pid, "Its process id.", {.low = 0});
+    field("now_ms", status.now_ms, "Its clock (simulated time on a simulated server).");
+    field("time_scale", status.time_scale, "How fast that clock runs; 1 on real servers.",
+          {.least = 0});
+    field("policy", status.policy, "The rules in one line.");
+    field("collocation", status.collocation, "How tasks share a GPU.");
+    field("driver", status.driver, "ok, or what is wrong with the GPU driver.");
+    field("task_counts", status.task_counts, "Tasks by state.");
+    field("troubles", status.troubles, "What an administrator should look at.");
+  }
 };
 
-nlohmann::json ToJson(const TaskView& view);
-nlohmann::json ToJson(const GpuView& view);
-nlohmann::json ToJson(const GpuHistoryView& view);
-nlohmann::json ToJson(const ExplainView& view);
-nlohmann::json ToJson(const KnowledgeView& view);
-nlohmann::json ToJson(const EventView& view);
-nlohmann::json ToJson(const StatusView& view);
+// The views above as JSON, every field, null where nothing is known.
+template <base::HasFields View>
+nlohmann::json ToJson(const View& view);
 // Errors: kInvalid with JSON pointer. Unknown fields are passed over: an older command talks to a
 // newer daemon.
-base::Result<TaskView> TaskViewFromJson(const nlohmann::json& json);
-base::Result<GpuView> GpuViewFromJson(const nlohmann::json& json);
-base::Result<GpuHistoryView> GpuHistoryViewFromJson(const nlohmann::json& json);
-base::Result<ExplainView> ExplainViewFromJson(const nlohmann::json& json);
-base::Result<KnowledgeView> KnowledgeViewFromJson(const nlohmann::json& json);
-base::Result<EventView> EventViewFromJson(const nlohmann::json& json);
-base::Result<StatusView> StatusViewFromJson(const nlohmann::json& json);
+template <base::HasFields View>
+base::Result<View> FromJson(const nlohmann::json& json);
 
 }  // namespace carma::api

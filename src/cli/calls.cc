@@ -29,7 +29,7 @@ base::Error Unexpected(const base::Error& error) {
 }
 
 template <class T>
-Called<T> Parse(Result<std::string> text, Result<T> (*read)(const Json&)) {
+Called<T> Parse(Result<std::string> text, Result<T> (*read)(const Json&) = &api::FromJson<T>) {
   if (!text) return std::unexpected(text.error());
   const auto json = base::ParseJson(*text);
   if (!json) return std::unexpected(Unexpected(json.error()));
@@ -38,7 +38,7 @@ Called<T> Parse(Result<std::string> text, Result<T> (*read)(const Json&)) {
   return Answer<T>{std::move(*value), std::move(*text)};
 }
 
-template <class T, Result<T> (*read)(const Json&)>
+template <class T, Result<T> (*read)(const Json&) = &api::FromJson<T>>
 Result<std::vector<T>> ReadList(const Json& json, const char* key) {
   std::vector<T> list;
   JsonReader in(json, "");
@@ -59,7 +59,7 @@ struct RawPage {
 };
 
 Result<RawPage> ReadPage(const Json& json) {
-  auto tasks = ReadList<api::TaskView, &api::TaskViewFromJson>(json, "tasks");
+  auto tasks = ReadList<api::TaskView>(json, "tasks");
   if (!tasks) return std::unexpected(tasks.error());
   RawPage page{.tasks = std::move(*tasks), .next = std::nullopt};
   JsonReader in(json, "");
@@ -69,11 +69,11 @@ Result<RawPage> ReadPage(const Json& json) {
 }
 
 Result<std::vector<api::GpuView>> ReadGpus(const Json& json) {
-  return ReadList<api::GpuView, &api::GpuViewFromJson>(json, "gpus");
+  return ReadList<api::GpuView>(json, "gpus");
 }
 
 Result<std::vector<api::EventView>> ReadEvents(const Json& json) {
-  return ReadList<api::EventView, &api::EventViewFromJson>(json, "events");
+  return ReadList<api::EventView>(json, "events");
 }
 
 Result<Submission> ReadSubmission(const Json& json) {
@@ -162,31 +162,29 @@ Called<api::KnowledgeView> GetKnowledge(api::Client& client, const std::string& 
   std::string target =
       "/v1/estimate?signature=" + api::Escape(signature) + "&kin=" + api::Escape(kin);
   if (!gpu_type.empty()) target += "&gpu_type=" + api::Escape(gpu_type);
-  return Parse(client.Get(target, kTimeoutS), &api::KnowledgeViewFromJson);
+  return Parse<api::KnowledgeView>(client.Get(target, kTimeoutS));
 }
 
 Called<api::TaskView> GetTask(api::Client& client, std::uint64_t id) {
-  return Parse(client.Get(TaskPath(id), kTimeoutS), &api::TaskViewFromJson);
+  return Parse<api::TaskView>(client.Get(TaskPath(id), kTimeoutS));
 }
 
 Called<api::TaskView> AwaitTask(api::Client& client, std::uint64_t id, int wait_s) {
-  return Parse(client.Get(TaskPath(id, "?wait_s=" + std::to_string(wait_s)), wait_s + kTimeoutS),
-               &api::TaskViewFromJson);
+  return Parse<api::TaskView>(
+      client.Get(TaskPath(id, "?wait_s=" + std::to_string(wait_s)), wait_s + kTimeoutS));
 }
 
 Called<api::ExplainView> ExplainTask(api::Client& client, std::uint64_t id) {
-  return Parse(client.Get(TaskPath(id, "/explain"), kTimeoutS), &api::ExplainViewFromJson);
+  return Parse<api::ExplainView>(client.Get(TaskPath(id, "/explain"), kTimeoutS));
 }
 
 Called<api::TaskView> ChangeTask(api::Client& client, std::uint64_t id, const std::string& verb) {
-  return Parse(client.Call("POST", TaskPath(id, "/" + verb), "", kTimeoutS),
-               &api::TaskViewFromJson);
+  return Parse<api::TaskView>(client.Call("POST", TaskPath(id, "/" + verb), "", kTimeoutS));
 }
 
 Called<api::TaskView> SetPriority(api::Client& client, std::uint64_t id, std::int64_t priority) {
   const std::string body = "{\"priority\":" + std::to_string(priority) + "}";
-  return Parse(client.Call("POST", TaskPath(id, "/priority"), body, kTimeoutS),
-               &api::TaskViewFromJson);
+  return Parse<api::TaskView>(client.Call("POST", TaskPath(id, "/priority"), body, kTimeoutS));
 }
 
 Called<std::vector<api::GpuView>> ListGpus(api::Client& client) {
@@ -198,14 +196,14 @@ Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string
   const std::string target =
       "/v1/gpus/" + api::Escape(gpu) + "/history?from_ms=" + std::to_string(from_ms) +
       "&to_ms=" + std::to_string(to_ms) + "&points=" + std::to_string(points);
-  return Parse(client.Get(target, kTimeoutS), &api::GpuHistoryViewFromJson);
+  return Parse<api::GpuHistoryView>(client.Get(target, kTimeoutS));
 }
 
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason) {
   const std::string body = verb == "drain" ? base::DumpJson({{"reason", reason}}) : "";
   const std::string target = "/v1/gpus/" + api::Escape(gpu) + "/" + verb;
-  return Parse(client.Call("POST", target, body, kTimeoutS), &api::GpuViewFromJson);
+  return Parse<api::GpuView>(client.Call("POST", target, body, kTimeoutS));
 }
 
 Called<std::vector<api::EventView>> ListEvents(api::Client& client, const EventQuery& query) {
@@ -221,7 +219,7 @@ Called<std::vector<api::EventView>> ListEvents(api::Client& client, const EventQ
 }
 
 Called<api::StatusView> GetStatus(api::Client& client) {
-  return Parse(client.Get("/v1/status", kTimeoutS), &api::StatusViewFromJson);
+  return Parse<api::StatusView>(client.Get("/v1/status", kTimeoutS));
 }
 
 Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs,

@@ -32,7 +32,7 @@ constexpr std::int64_t kUsualHistoryPoints = 60;
 constexpr base::Duration kHistoryReadAtOnce{std::chrono::hours(6)};
 // A reading holds for so many sampling periods at most.
 constexpr int kPeriodsOfAReading = 10;
-constexpr std::int64_t kLastMs = task::kMaxBeginMs;
+constexpr std::int64_t kLastMs = core::kMaxBeginMs;
 
 // Number in a query, or the fallback when absent.
 Result<std::int64_t> QueryNumber(const api::Request& request, std::string_view key,
@@ -316,7 +316,7 @@ void Routes::Status(Call& call) {
 }
 
 void Routes::OpenApi(Call& call) {
-  call.respond(api::Response{200, std::string(api::kOpenApiJson)});
+  call.respond(api::Response{200, api::OpenApiJson()});
 }
 
 void Routes::Metrics(Call& call) {
