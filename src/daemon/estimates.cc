@@ -34,34 +34,28 @@ bool SameSummary(const EstimateJob& a, const EstimateJob& b) {
   return a.uid == b.uid && a.gid == b.gid && a.spec.model_summary == b.spec.model_summary;
 }
 
-// The same question as the one before: tasks of an array differ in their index only.
+// Asks once for neighbours in a list that are alike: tasks of an array differ in their index only.
 class Memory {
  public:
   explicit Memory(const Appraiser& appraiser, const estimate::Summary& summary)
       : appraiser_(appraiser), summary_(summary) {}
   EstimateResult Appraise(const EstimateJob& job) {
-    if (job_ != nullptr && SameQuestion(*job_, job)) {
-      EstimateResult again = result_;
-      again.id = again.forecast.task = job.id;
-      return again;
+    if (asked_ && asked_->uid == job.uid) {
+      asked_->spec.array_index = job.spec.array_index;
+      if (asked_->spec == job.spec) {
+        EstimateResult again = result_;
+        again.id = again.forecast.task = job.id;
+        return again;
+      }
     }
-    job_ = &job;
+    asked_ = job;
     return result_ = appraiser_.Appraise(job, summary_);
   }
 
  private:
-  static bool SameQuestion(const EstimateJob& a, const EstimateJob& b) {
-    return a.uid == b.uid && a.spec.command == b.spec.command && a.spec.script == b.spec.script &&
-           a.spec.script_args == b.spec.script_args && a.spec.workdir == b.spec.workdir &&
-           a.spec.memory_mib == b.spec.memory_mib && a.spec.gpus == b.spec.gpus &&
-           a.spec.memory_source == b.spec.memory_source && a.spec.batch_size == b.spec.batch_size &&
-           a.spec.optimizer == b.spec.optimizer && a.spec.precision == b.spec.precision &&
-           a.spec.conda_env == b.spec.conda_env;
-  }
-
   const Appraiser& appraiser_;
   const estimate::Summary& summary_;
-  const EstimateJob* job_ = nullptr;
+  std::optional<EstimateJob> asked_;
   EstimateResult result_;
 };
 

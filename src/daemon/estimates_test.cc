@@ -166,9 +166,10 @@ class HangingFiles {
 
 class EstimateDeskTest : public ::testing::Test {
  protected:
-  EstimateDesk& Open(base::Duration limit) {
+  EstimateDesk& Open(base::Duration limit,
+                     std::shared_ptr<const estimate::History> history = nullptr) {
     return desk_.emplace(
-        loop_, Rules(), limit,
+        loop_, Rules(std::move(history)), limit,
         [this](std::vector<EstimateResult> results) {
           for (EstimateResult& each : results) {
             order_.push_back(core::Number(each.id));
@@ -211,6 +212,33 @@ TEST_F(EstimateDeskTest, TasksOfOneSummaryShareOneReading) {
   EXPECT_FALSE(results_[5].estimate);
   EXPECT_THAT(results_[5].forecast.remarks, ElementsAre(HasSubstr("no estimate: /none")));
   EXPECT_GT(results_[1].took.count(), 0);
+}
+
+TEST_F(EstimateDeskTest, NeighboursShareAnAnswerWhereAllButTheIndexIsAlike) {
+  EstimateJob first = Job(1);
+  first.spec.command.clear();
+  first.spec.script = "#!/bin/sh\n./run\n";
+  first.spec.name = "a";
+  std::vector<std::string> remarks;
+  task::Observation run = Peak({}, 4'000);
+  run.kin = estimate::QuestionOf(first.spec, first.uid, {}, remarks).kin;
+  auto history = std::make_shared<estimate::History>();
+  for (const char* signature : {"x", "y", "z"}) {
+    run.signature = signature;
+    history->Add(run);
+  }
+  EstimateJob same = first, other = first;
+  same.id = core::TaskId{2};
+  same.spec.array_index = 7;
+  other.id = core::TaskId{3};
+  other.spec.name = "b";  // a script without a program of its own is known by its name
+  Open(base::Duration(30'000), history).Ask({first, same, other});
+  Await(3);
+  ASSERT_TRUE(results_[1].estimate);
+  EXPECT_EQ(results_[1].estimate->method, "prior");
+  EXPECT_EQ(results_[2].estimate, results_[1].estimate);
+  EXPECT_EQ(results_[2].forecast.task, core::TaskId{2});
+  EXPECT_FALSE(results_[3].estimate);
 }
 
 TEST_F(EstimateDeskTest, ASummaryThatTakesAllMemoryIsToldAsTrouble) {
