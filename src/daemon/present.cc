@@ -14,6 +14,11 @@ std::optional<std::int64_t> OptionalMs(const std::optional<base::Time>& t) {
   return t ? std::optional(base::ToMs(*t)) : std::nullopt;
 }
 
+void TellReason(const core::Reason& reason, api::TaskView& view) {
+  view.reason = core::ReasonName(reason.code);
+  view.reason_text = reason.text;
+}
+
 void AddSpec(const store::StoredTask& stored, api::TaskView& view) {
   const base::Result<task::TaskSpec> spec = task::SpecFromJsonText(stored.spec_json);
   if (!spec) return;
@@ -134,8 +139,7 @@ api::GpuView PresentOne(const core::GpuView& gpu, Engine& engine, const Monitor&
 
 }  // namespace
 
-api::TaskView Present(const store::StoredTask& stored, const Engine& engine, const Monitor& monitor,
-                      Attribution& attribution, base::Time now) {
+api::TaskView Present(const store::StoredTask& stored) {
   const core::TaskRecord& record = stored.record;
   api::TaskView view;
   view.id = core::Number(record.id);
@@ -143,18 +147,11 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
   view.user = stored.user;
   view.uid = record.request.uid;
   view.state = core::TaskStateName(record.state);
-  const core::Reason reason =
-      core::IsFinal(record.state) ? record.reason : engine.scheduler().ReasonFor(record.id, now);
-  if (reason.code != core::ReasonCode::kNone) view.reason = core::ReasonName(reason.code);
-  view.reason_text = reason.text;
+  TellReason(record.reason, view);
   view.gpus = record.request.gpus;
   for (const core::Placement& placement : record.placement) {
     view.gpu_indices.push_back(core::Number(placement.gpu));
     view.claim_mib = std::max(view.claim_mib, placement.claim_mib);
-    if (core::HoldsGpus(record.state)) {
-      view.observed_mib =
-          std::max(view.observed_mib.value_or(0), monitor.ObservedMib(placement.gpu, record.id));
-    }
   }
   view.gpu_uuids = stored.gpu_uuids;
   if (record.estimate) {
@@ -163,10 +160,6 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
     view.estimate_method = record.estimate->method;
   }
   view.peak_mib = record.peak_mib;
-  // The core sees every sample; the store only hears of a peak when the task's state changes.
-  if (const core::TaskRecord* live = engine.scheduler().Find(record.id)) {
-    view.peak_mib = std::max(view.peak_mib, live->peak_mib);
-  }
   view.exclusive = record.request.exclusive;
   view.priority = record.request.priority;
   view.attempt = record.attempt;
@@ -195,9 +188,27 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
   view.stdout_path = stored.stdout_path;
   view.stderr_path = stored.stderr_path;
   if (record.request.array) view.array_id = core::Number(*record.request.array);
+  AddSpec(stored, view);
+  return view;
+}
+
+api::TaskView Present(const store::StoredTask& stored, const Engine& engine, const Monitor& monitor,
+                      Attribution& attribution, base::Time now) {
+  const core::TaskRecord& record = stored.record;
+  api::TaskView view = Present(stored);
+  if (!core::IsFinal(record.state)) TellReason(engine.scheduler().ReasonFor(record.id, now), view);
+  if (core::HoldsGpus(record.state)) {
+    for (const core::Placement& placement : record.placement) {
+      view.observed_mib =
+          std::max(view.observed_mib.value_or(0), monitor.ObservedMib(placement.gpu, record.id));
+    }
+  }
+  // The core sees every sample; the store only hears of a peak when the task's state changes.
+  if (const core::TaskRecord* live = engine.scheduler().Find(record.id)) {
+    view.peak_mib = std::max(view.peak_mib, live->peak_mib);
+  }
   if (const std::optional<pid_t> pid = attribution.MainPid(record.id))
     view.pid = static_cast<std::uint64_t>(*pid);
-  AddSpec(stored, view);
   return view;
 }
 

@@ -11,8 +11,9 @@
 
 namespace carma::daemon {
 
-// A row of the store, with what only the running daemon knows: the reason at this moment, memory
-// seen, pid.
+// A row of the store.
+api::TaskView Present(const store::StoredTask& stored);
+// With what only the running daemon knows: the reason at this moment, memory seen, pid.
 api::TaskView Present(const store::StoredTask& stored, const Engine& engine, const Monitor& monitor,
                       Attribution& attribution, base::Time now);
 // Every GPU, with one look at the core's view of them.

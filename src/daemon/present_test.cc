@@ -1,0 +1,31 @@
+// A view of a task tells all that the store holds of it.
+#include "daemon/present.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "store/sample_tasks.h"
+
+namespace carma::daemon {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Present, FillsEveryField) {
+  store::StoredTask stored = store::FullTask(7);
+  stored.record.state = core::TaskState::kFailed;
+  stored.spec_json =
+      R"({"array_index":5,"command":["python","train.py"],"comment":"try","workdir":"/home/ada"})";
+  const base::Json view = ToJson(Present(stored));
+  const base::Json empty = ToJson(api::TaskView{});
+  std::vector<std::string> untold;
+  for (const auto& [name, value] : view.items()) {
+    if (value == empty[name]) untold.push_back(name);
+  }
+  // Remarks are kept apart from the task; a signal ended it; the others are known while it runs.
+  EXPECT_THAT(untold, ElementsAre("estimate_remarks", "exit_code", "observed_mib", "pid"));
+}
+
+}  // namespace
+}  // namespace carma::daemon
