@@ -1,8 +1,6 @@
 #include "daemon/notices.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -16,8 +14,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/spawn.h"
 #include "base/text.h"
-#include "task/process/pidfd.h"
 
 namespace carma::daemon {
 namespace {
@@ -29,36 +27,6 @@ using base::Unit;
 
 constexpr const char* kPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-class SpawnPlan {
- public:
-  // Its own process group, so that what it starts is ended with it; our signals' ways are not its.
-  explicit SpawnPlan(int input) {
-    ::posix_spawn_file_actions_init(&files);
-    ::posix_spawnattr_init(&attributes);
-    ::posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
-    ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    ::posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
-    ::posix_spawn_file_actions_addchdir_np(&files, "/");
-    sigset_t none, all;
-    ::sigemptyset(&none);
-    ::sigfillset(&all);
-    ::posix_spawnattr_setsigmask(&attributes, &none);
-    ::posix_spawnattr_setsigdefault(&attributes, &all);
-    ::posix_spawnattr_setpgroup(&attributes, 0);
-    ::posix_spawnattr_setflags(
-        &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~SpawnPlan() {
-    ::posix_spawn_file_actions_destroy(&files);
-    ::posix_spawnattr_destroy(&attributes);
-  }
-  SpawnPlan(const SpawnPlan&) = delete;
-  SpawnPlan& operator=(const SpawnPlan&) = delete;
-
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-};
-
 // A file that nobody else has: a program that does not read cannot hold up who writes.
 Result<base::UniqueFd> AsInput(const std::string& line) {
   base::UniqueFd file(::memfd_create("notice", MFD_CLOEXEC));
@@ -68,21 +36,6 @@ Result<base::UniqueFd> AsInput(const std::string& line) {
   if (::lseek(file.get(), 0, SEEK_SET) != 0)
     return Fail(ErrorCode::kUnavailable, std::strerror(errno));
   return file;
-}
-
-Result<pid_t> Spawn(const std::vector<std::string>& program, int input) {
-  const SpawnPlan plan(input);
-  std::vector<char*> argv;
-  argv.reserve(program.size() + 1);
-  for (const std::string& word : program) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  char* const environment[] = {const_cast<char*>(kPath), nullptr};
-  pid_t child = 0;
-  const int error =
-      ::posix_spawn(&child, argv[0], &plan.files, &plan.attributes, argv.data(), environment);
-  if (error != 0)
-    return Fail(ErrorCode::kUnavailable, std::string("cannot be started: ") + std::strerror(error));
-  return child;
 }
 
 // Empty: it ended in time; else why it shall end now.
@@ -120,14 +73,18 @@ Result<Unit> RunNotice(const std::vector<std::string>& program, const std::strin
                        std::chrono::milliseconds limit, int stop) {
   const Result<base::UniqueFd> input = AsInput(line);
   if (!input) return std::unexpected(input.error());
-  const Result<pid_t> child = Spawn(program, input->get());
-  if (!child) return std::unexpected(child.error());
-  const base::UniqueFd process = task::OpenPidfd(*child);
+  // A process group of its own, so that what it starts is ended with it.
+  const auto child = base::Spawn(program, {.files = {input->get(), "/dev/null", STDERR_FILENO},
+                                           .environment = std::vector<std::string>{kPath},
+                                           .folder = "/"});
+  if (!child)
+    return Fail(ErrorCode::kUnavailable,
+                std::string("cannot be started: ") + std::strerror(child.error()));
   const std::string trouble =
-      process ? AwaitEnd(process, stop, limit) : std::string("cannot be watched");
-  if (!trouble.empty()) ::kill(-*child, SIGKILL);
+      child->process ? AwaitEnd(child->process, stop, limit) : std::string("cannot be watched");
+  if (!trouble.empty()) ::kill(-child->pid, SIGKILL);
   int status = 0;
-  while (::waitpid(*child, &status, 0) < 0 && errno == EINTR) {
+  while (::waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (!trouble.empty()) return Fail(ErrorCode::kUnavailable, trouble);
   if (WIFSIGNALED(status))

@@ -1,12 +1,9 @@
 #include "gpu/cuda_context.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/spawn.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 
@@ -174,46 +172,6 @@ std::vector<std::string> Environment(const std::string& uuid, const std::string&
   return block;
 }
 
-std::vector<char*> Pointers(const std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  pointers.reserve(words.size() + 1);
-  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-class SpawnPlan {
- public:
-  // A group of its own: a Ctrl-C at the terminal ends the doctor, whose end it then notices.
-  SpawnPlan(int input, int output) {
-    ::posix_spawn_file_actions_init(&files_);
-    ::posix_spawn_file_actions_adddup2(&files_, input, STDIN_FILENO);
-    ::posix_spawn_file_actions_adddup2(&files_, output, STDOUT_FILENO);
-    ::posix_spawn_file_actions_addopen(&files_, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    ::posix_spawnattr_init(&attributes_);
-    sigset_t none, all;
-    ::sigemptyset(&none);
-    ::sigfillset(&all);
-    ::posix_spawnattr_setsigmask(&attributes_, &none);
-    ::posix_spawnattr_setsigdefault(&attributes_, &all);
-    ::posix_spawnattr_setpgroup(&attributes_, 0);
-    ::posix_spawnattr_setflags(
-        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~SpawnPlan() {
-    ::posix_spawn_file_actions_destroy(&files_);
-    ::posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnPlan(const SpawnPlan&) = delete;
-  SpawnPlan& operator=(const SpawnPlan&) = delete;
-  const posix_spawn_file_actions_t* files() const { return &files_; }
-  const posix_spawnattr_t* attributes() const { return &attributes_; }
-
- private:
-  posix_spawn_file_actions_t files_;
-  posix_spawnattr_t attributes_;
-};
-
 std::chrono::milliseconds Until(SteadyTime deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
       deadline - std::chrono::steady_clock::now());
@@ -229,21 +187,19 @@ class Holder {
   Holder& operator=(const Holder&) = delete;
 
   Tried<base::Unit> Start(const std::vector<std::string>& words, const std::string& uuid) {
-    int to_child[2], from_child[2];
-    if (::pipe2(to_child, O_CLOEXEC) != 0) return Trouble(Kind::kMachine, Errno("pipe", errno));
-    const base::UniqueFd child_input(to_child[0]);
-    input_.reset(to_child[1]);
-    if (::pipe2(from_child, O_CLOEXEC) != 0) return Trouble(Kind::kMachine, Errno("pipe", errno));
-    output_.reset(from_child[0]);
-    const base::UniqueFd child_output(from_child[1]);
-    ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
-    const SpawnPlan plan(child_input.get(), child_output.get());
-    const std::vector<std::string> block = Environment(uuid, folder_.path());
-    pid_t pid = 0;
-    const int error = ::posix_spawn(&pid, words.front().c_str(), plan.files(), plan.attributes(),
-                                    Pointers(words).data(), Pointers(block).data());
-    if (error != 0) return Trouble(Kind::kMachine, Errno(words.front(), error));
-    pid_ = pid;
+    base::Result<base::Pipe> input = base::MakePipe();
+    base::Result<base::Pipe> output = base::MakePipe(false);
+    if (!input) return Trouble(Kind::kMachine, input.error().message);
+    if (!output) return Trouble(Kind::kMachine, output.error().message);
+    // A group of its own: a Ctrl-C at the terminal ends the doctor, whose end it then notices.
+    auto child = base::Spawn(words, {.files = {input->read.get(), output->write.get(), "/dev/null"},
+                                     .environment = Environment(uuid, folder_.path())});
+    if (!child) {
+      return Trouble(Kind::kMachine, words.front() + ": " + std::strerror(child.error()));
+    }
+    child_ = std::move(*child);
+    input_ = std::move(input->write);
+    output_ = std::move(output->read);
     return base::Unit{};
   }
 
@@ -273,13 +229,9 @@ class Holder {
                    code);
   }
 
-  pid_t pid() const { return pid_; }
+  pid_t pid() const { return child_.pid; }
 
  private:
-  static std::string Errno(const std::string& what, int error) {
-    return what + ": " + std::strerror(error);
-  }
-
   Tried<std::string> ReadLine(SteadyTime deadline) {
     std::string line;
     for (;;) {
@@ -303,7 +255,7 @@ class Holder {
     constexpr const char* kWords = "the process that made the context ";
     if (!EndsWithin(kKillTime)) return std::string(kWords) + "closed its output";
     int status = 0;
-    ::waitpid(std::exchange(pid_, 0), &status, 0);
+    ::waitpid(std::exchange(child_.pid, 0), &status, 0);
     if (WIFSIGNALED(status)) {
       return fmt::format("{}was ended by signal {} ({})", kWords, WTERMSIG(status),
                          ::strsignal(WTERMSIG(status)));
@@ -312,9 +264,8 @@ class Holder {
   }
 
   bool EndsWithin(std::chrono::milliseconds patience) const {
-    const base::UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0U)));
-    if (!process) return true;
-    pollfd waiting{process.get(), POLLIN, 0};
+    if (!child_.process) return true;
+    pollfd waiting{child_.process.get(), POLLIN, 0};
     const SteadyTime deadline = std::chrono::steady_clock::now() + patience;
     int ready = 0;
     do {
@@ -325,21 +276,20 @@ class Holder {
 
   // One that the driver holds in the kernel is left to the end of this process.
   void End() {
-    if (pid_ == 0) return;
+    if (child_.pid == 0) return;
     input_.reset();
     if (!EndsWithin(holds_ ? kReleaseTime : std::chrono::milliseconds(0))) {
-      ::kill(pid_, SIGKILL);
+      ::kill(child_.pid, SIGKILL);
       if (!EndsWithin(kKillTime)) return;
     }
-    ::waitpid(pid_, nullptr, 0);
-    pid_ = 0;
+    ::waitpid(std::exchange(child_.pid, 0), nullptr, 0);
   }
 
   EmptyFolder folder_;
   base::UniqueFd input_;   // its end tells the child to release the context
   base::UniqueFd output_;  // one line
   bool holds_ = false;     // a context, which is to be released in turn
-  pid_t pid_ = 0;          // 0: none, or reaped
+  base::Spawned child_;    // pid 0: none, or reaped
 };
 
 // "0000:07:00.0" for any writing of it: CUDA gives the domain fewer digits than NVML does.

@@ -1,9 +1,6 @@
 #include "gpu/dmon_reader.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +9,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <utility>
+
+#include "base/pidfd.h"
+#include "base/spawn.h"
 
 namespace carma::gpu {
 namespace {
@@ -19,43 +20,6 @@ namespace {
 // Of one Poll(): a child that writes without end must not hold up the readings.
 constexpr std::size_t kMaxBytesPerPoll = 1 << 20;
 constexpr int kLastWaitMs = 1'000;
-
-struct SpawnPlan {
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  SpawnPlan() {
-    ::posix_spawn_file_actions_init(&files);
-    ::posix_spawnattr_init(&attributes);
-  }
-  ~SpawnPlan() {
-    ::posix_spawn_file_actions_destroy(&files);
-    ::posix_spawnattr_destroy(&attributes);
-  }
-  SpawnPlan(const SpawnPlan&) = delete;
-  SpawnPlan& operator=(const SpawnPlan&) = delete;
-};
-
-// Its own process group, so that what it starts can be ended too; nothing of our signals; a child
-// whose reader died is ended by SIGPIPE at its next row.
-int Spawn(const std::vector<std::string>& words, int output, pid_t& child) {
-  SpawnPlan plan;
-  ::posix_spawn_file_actions_addopen(&plan.files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&plan.files, output, STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&plan.files, output, STDERR_FILENO);
-  sigset_t none, all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&plan.attributes, &none);
-  ::posix_spawnattr_setsigdefault(&plan.attributes, &all);
-  ::posix_spawnattr_setpgroup(&plan.attributes, 0);
-  ::posix_spawnattr_setflags(
-      &plan.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  std::vector<char*> argv;
-  argv.reserve(words.size() + 1);
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  return ::posix_spawnp(&child, argv[0], &plan.files, &plan.attributes, argv.data(), environ);
-}
 
 }  // namespace
 
@@ -65,7 +29,7 @@ DmonReader::~DmonReader() {
     ended_.push_back(child_);
   }
   for (const pid_t pid : ended_) {
-    const base::UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    const base::UniqueFd handle = base::OpenPidfd(pid);
     pollfd waiting{handle.get(), POLLIN, 0};
     if (handle) ::poll(&waiting, 1, kLastWaitMs);
   }
@@ -77,24 +41,25 @@ void DmonReader::Reap() {
 }
 
 void DmonReader::Start(base::Time now) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    trouble_ = options_.program + ": " + std::strerror(errno);
+  base::Result<base::Pipe> pipe = base::MakePipe(false);
+  if (!pipe) {
+    trouble_ = options_.program + ": " + pipe.error().message;
     next_start_ = now + options_.longest_pause;
     return;
   }
-  output_.reset(ends[0]);
-  const base::UniqueFd input(ends[1]);
-  ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
-  const int error = Spawn({options_.program, "dmon", "-e", DmonFieldList(), "-d",
-                           std::to_string(options_.period.count())},
-                          input.get(), child_);
+  output_ = std::move(pipe->read);
   parser_ = {};
   gave_rows_ = false;
   last_row_ = now;
-  if (error == 0) return;
-  child_ = 0;
-  Stop(now, options_.program + " cannot be started: " + std::strerror(error));
+  // Its own process group, so that what it starts can be ended too; one whose reader died is ended
+  // by SIGPIPE at its next row.
+  auto child = base::Spawn({options_.program, "dmon", "-e", DmonFieldList(), "-d",
+                            std::to_string(options_.period.count())},
+                           {.files = {"/dev/null", pipe->write.get(), pipe->write.get()}});
+  if (!child) {
+    return Stop(now, options_.program + " cannot be started: " + std::strerror(child.error()));
+  }
+  child_ = child->pid;
 }
 
 void DmonReader::Stop(base::Time now, const std::string& why) {

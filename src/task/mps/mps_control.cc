@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,10 +14,11 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/pidfd.h"
+#include "base/spawn.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "task/mps/mps_child.h"
-#include "task/process/pidfd.h"
 #include "task/process/process_tree.h"
 
 namespace carma::task {
@@ -63,8 +63,8 @@ class Child {
   int code() const { return code_; }
 
  private:
-  Child(pid_t pid, UniqueFd output)
-      : pid_(pid), pidfd_(OpenPidfd(pid)), output_(std::move(output)) {}
+  Child(base::Spawned child, UniqueFd output)
+      : pid_(child.pid), pidfd_(std::move(child.process)), output_(std::move(output)) {}
   void ReadOutput();
   bool Reap();
 
@@ -74,74 +74,24 @@ class Child {
   int code_ = -1;
 };
 
-class SpawnPlan {
- public:
-  SpawnPlan(int input, int output) {
-    ::posix_spawnattr_init(&attributes_);
-    ::posix_spawn_file_actions_init(&files_);
-    sigset_t all, none;
-    ::sigfillset(&all);
-    ::sigemptyset(&none);
-    ::posix_spawnattr_setsigdefault(&attributes_, &all);
-    ::posix_spawnattr_setsigmask(&attributes_, &none);
-    ::posix_spawnattr_setflags(&attributes_,
-                               POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    ::posix_spawn_file_actions_adddup2(&files_, input, 0);
-    ::posix_spawn_file_actions_adddup2(&files_, output, 1);
-    ::posix_spawn_file_actions_adddup2(&files_, output, 2);
-    ::posix_spawn_file_actions_addclosefrom_np(&files_, 3);
-  }
-  ~SpawnPlan() {
-    ::posix_spawnattr_destroy(&attributes_);
-    ::posix_spawn_file_actions_destroy(&files_);
-  }
-  SpawnPlan(const SpawnPlan&) = delete;
-  SpawnPlan& operator=(const SpawnPlan&) = delete;
-  const posix_spawnattr_t* attributes() const { return &attributes_; }
-  const posix_spawn_file_actions_t* files() const { return &files_; }
-
- private:
-  posix_spawnattr_t attributes_;
-  posix_spawn_file_actions_t files_;
-};
-
-// Numbers above 2: dup2 of the plan must not meet its own target.
-Result<std::pair<UniqueFd, UniqueFd>> Pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return base::FailErrno(errno, "pipe");
-  std::pair<UniqueFd, UniqueFd> pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-  for (UniqueFd* end : {&pipe.first, &pipe.second}) {
-    if (end->get() <= 2) end->reset(::fcntl(end->get(), F_DUPFD_CLOEXEC, 3));
-    if (!*end) return base::FailErrno(errno, "pipe");
-  }
-  return pipe;
-}
-
 Result<Child> Child::Spawn(const std::string& shim, const std::vector<std::string>& arguments,
                            const std::string& input) {
-  Result<std::pair<UniqueFd, UniqueFd>> in = Pipe();
-  Result<std::pair<UniqueFd, UniqueFd>> out = Pipe();
+  Result<base::Pipe> in = base::MakePipe();
+  Result<base::Pipe> out = base::MakePipe(false);
   if (!in) return std::unexpected(in.error());
   if (!out) return std::unexpected(out.error());
   // A command is far smaller than a pipe: it is written before anybody reads.
-  if (Result<Unit> written = base::WriteAll(in->second.get(), input); !written)
+  if (Result<Unit> written = base::WriteAll(in->write.get(), input); !written)
     return std::unexpected(written.error());
-  in->second.reset();
-  std::vector<std::string> texts{shim, "--mps"};
-  texts.insert(texts.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  argv.reserve(texts.size() + 1);
-  for (std::string& text : texts) argv.push_back(text.data());
-  argv.push_back(nullptr);
-  char path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
-  char* const block[] = {path, nullptr};
-  const SpawnPlan plan(in->first.get(), out->second.get());
-  pid_t pid = 0;
-  const int error =
-      ::posix_spawn(&pid, shim.c_str(), plan.files(), plan.attributes(), argv.data(), block);
-  if (error != 0) return base::FailErrno(error, "cannot start " + shim);
-  ::fcntl(out->first.get(), F_SETFL, O_NONBLOCK);
-  return Child(pid, std::move(out->first));
+  in->write.reset();
+  std::vector<std::string> words{shim, "--mps"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  auto spawned = base::Spawn(
+      words, {.files = {in->read.get(), out->write.get(), out->write.get()},
+              .environment = std::vector<std::string>{"PATH=/usr/local/bin:/usr/bin:/bin"},
+              .session = true});
+  if (!spawned) return base::FailErrno(spawned.error(), "cannot start " + shim);
+  return Child(std::move(*spawned), std::move(out->read));
 }
 
 Child::~Child() {
@@ -248,7 +198,7 @@ bool IsOf(pid_t pid, uid_t uid) {
 // Waits until those are gone, whoever is to reap them. False: not in time.
 bool AwaitEnds(const std::vector<base::ProcessId>& processes, Deadline deadline) {
   for (const base::ProcessId& process : processes) {
-    const UniqueFd fd = OpenPidfd(process.pid);
+    const UniqueFd fd = base::OpenPidfd(process.pid);
     pollfd ended{fd.get(), POLLIN, 0};
     while (base::Alive(process)) {
       const int left_ms = MsUntil(deadline);
@@ -367,8 +317,8 @@ void MpsControl::Quit(Deadline deadline) const {
   }
   if (Ask("quit -t 1", deadline) && AwaitEnds(processes, deadline)) return;
   for (const base::ProcessId& process : processes) {
-    const UniqueFd fd = OpenPidfd(process.pid);
-    if (fd && base::Alive(process)) SendSignal(fd, SIGKILL);
+    const UniqueFd fd = base::OpenPidfd(process.pid);
+    if (fd && base::Alive(process)) base::SendSignal(fd, SIGKILL);
   }
   (void)AwaitEnds(processes, Clock::now() + kAfterKill);
 }

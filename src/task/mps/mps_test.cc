@@ -6,10 +6,10 @@
 #include <pwd.h>
 #include <sys/stat.h>
 
+#include "base/pidfd.h"
 #include "task/mps/fake_mps_test.h"
 #include "task/mps/mps_child.h"
 #include "task/mps/mps_control.h"
-#include "task/process/pidfd.h"
 
 namespace carma::task {
 namespace {
@@ -211,7 +211,7 @@ TEST_F(MpsControlTest, TheDaemonIsTheUsers) {
   ASSERT_EQ(::stat(fake_.setup.dir.c_str(), &st), 0);
   EXPECT_EQ(st.st_uid, 0U);
   EXPECT_THAT(fake_.Read("/variables"), HasSubstr("HOME=" + std::string(nobody->pw_dir) + "\n"));
-  const base::UniqueFd pidfd = OpenPidfd(server->process.pid);
+  const base::UniqueFd pidfd = base::OpenPidfd(server->process.pid);
   Control().Quit(Soon());
   // The stand-in's server is no child of its daemon, so its end is not waited for.
   pollfd ended{pidfd.get(), POLLIN, 0};

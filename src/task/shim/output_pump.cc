@@ -1,9 +1,11 @@
 #include "task/shim/output_pump.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
+
+#include "base/spawn.h"
 
 namespace carma::task {
 namespace {
@@ -32,12 +34,10 @@ Result<OutputPump> OutputPump::Open(const ShimOrder& order) {
   }
   OutputPump pump(std::move(*out), std::move(err));
   for (std::size_t stream = 0; stream < 2; ++stream) {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return base::FailErrno(errno, "pipe");
-    pump.pipes_[stream] = UniqueFd(ends[0]);
-    pump.task_ends_[stream] = UniqueFd(ends[1]);
-    // Only our end: O_NONBLOCK on the task's end would surprise its programs.
-    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    Result<base::Pipe> pipe = base::MakePipe(false);
+    if (!pipe) return std::unexpected(pipe.error());
+    pump.pipes_[stream] = std::move(pipe->read);
+    pump.task_ends_[stream] = std::move(pipe->write);
   }
   return pump;
 }

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/pidfd.h"
 #include "base/process_id.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
-#include "task/process/pidfd.h"
 #include "task/shim/shim_launcher.h"
 #include "task/shim/shim_protocol.h"
 
@@ -142,7 +142,7 @@ class ShimLauncherTest : public ::testing::Test {
 
   // Waits until that process is gone, however it is reaped.
   static bool Gone(const base::ProcessId& process) {
-    const base::UniqueFd fd = OpenPidfd(process.pid);
+    const base::UniqueFd fd = base::OpenPidfd(process.pid);
     if (!fd || !base::Alive(process)) return true;
     pollfd wait{fd.get(), POLLIN, 0};
     return ::poll(&wait, 1, kPatienceMs) == 1;

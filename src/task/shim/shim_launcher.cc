@@ -16,8 +16,8 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/pidfd.h"
 #include "base/text.h"
-#include "task/process/pidfd.h"
 #include "task/shim/attempt_folder.h"
 #include "task/shim/shim_protocol.h"
 #include "task/shim/shim_spawn.h"
@@ -153,7 +153,7 @@ void ShimLauncher::Stop(core::TaskId id, int attempt) {
   const Attempt* found = Find(id, attempt);
   if (found == nullptr) return;
   if (found->shim_fd) {
-    SendSignal(found->shim_fd, StopSignal());
+    base::SendSignal(found->shim_fd, StopSignal());
   } else if (base::Alive(found->shim)) {
     ::kill(found->shim.pid, StopSignal());
   }
@@ -177,7 +177,7 @@ void ShimLauncher::Settle(Attempt attempt) {
     switch (outcome.kind) {
       case OutcomeKind::kLives: {
         attempt.shim = outcome.shim;
-        attempt.shim_fd = OpenPidfd(outcome.shim.pid);
+        attempt.shim_fd = base::OpenPidfd(outcome.shim.pid);
         // Only a process that still is the shim after the descriptor was made is meant by it.
         if (base::Alive(outcome.shim)) return Track(std::move(attempt));
         break;  // gone between two looks: the next one finds what it left

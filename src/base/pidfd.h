@@ -8,16 +8,16 @@
 
 #include "base/unique_fd.h"
 
-namespace carma::task {
+namespace carma::base {
 
 // Readable once the process has ended; empty with errno if there is none. Close-on-exec.
-inline base::UniqueFd OpenPidfd(pid_t pid) {
-  return base::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)));
+inline UniqueFd OpenPidfd(pid_t pid) {
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)));
 }
 
 // False with errno: the process has ended, or is not ours to signal.
-inline bool SendSignal(const base::UniqueFd& pidfd, int number) {
+inline bool SendSignal(const UniqueFd& pidfd, int number) {
   return ::syscall(SYS_pidfd_send_signal, pidfd.get(), number, nullptr, 0U) == 0;
 }
 
-}  // namespace carma::task
+}  // namespace carma::base
