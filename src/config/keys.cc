@@ -1,12 +1,8 @@
 #include "config/keys.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <limits>
 #include <utility>
 
 #include "base/text.h"
@@ -88,382 +84,222 @@ std::optional<bool> ReadBool(std::string_view text) {
   return std::nullopt;
 }
 
-bool IsOff(std::string_view text) {
-  const std::string lower = base::ToLower(base::Trim(text));
-  return lower == "false" || lower == "off";
-}
+// ---- kinds of values ----
 
-// ---- kinds of keys; `at` finds the member in Settings, const or not ----
-
-struct Named {
-  const char* name;
-  const char* meaning;
+template <class T>
+struct Kind {
+  std::string type;                                        // as Key has it
+  unsigned forms = 0;                                      // of Form
+  std::function<std::optional<T>(std::string_view)> read;  // absent: not what `type` says
+  std::function<std::string(const T&)> write;              // as a configuration file has it
 };
 
-template <class At>
-Key Flag(Named key, At at) {
-  return {key.name,
-          "true or false",
-          key.meaning,
-          kBool,
-          [at](Settings& s, std::string_view text) {
-            const std::optional<bool> value = ReadBool(text);
-            if (value) at(s) = *value;
+// `at` finds the member in Settings, const or not.
+template <class T, class At>
+Key Of(const char* name, const char* meaning, Kind<T> kind, At at) {
+  return {name,
+          kind.type,
+          meaning,
+          kind.forms,
+          [read = kind.read, at](Settings& s, std::string_view text) {
+            std::optional<T> value = read(text);
+            if (value) at(s) = static_cast<std::remove_reference_t<decltype(at(s))>>(*value);
             return value.has_value();
           },
-          [at](const Settings& s) { return std::string(at(s) ? "true" : "false"); }};
+          [write = kind.write, at](const Settings& s) { return write(at(s)); }};
 }
 
-template <class At>
-Key Count(Named key, std::int64_t low, std::int64_t high, At at) {
-  return {key.name,
-          fmt::format("whole number from {} to {}", low, high),
-          key.meaning,
-          kNumber,
-          [=](Settings& s, std::string_view text) {
+Kind<bool> Flag() {
+  return {"true or false", kBool, &ReadBool, [](bool on) { return on ? "true" : "false"; }};
+}
+
+template <class T = std::int64_t>
+Kind<T> Count(std::int64_t low, std::int64_t high) {
+  return {fmt::format("whole number from {} to {}", low, high), kNumber,
+          [=](std::string_view text) -> std::optional<T> {
             const std::optional<std::int64_t> value = base::ParseInt(base::Trim(text));
-            if (!value || *value < low || *value > high) return false;
-            at(s) = static_cast<std::remove_reference_t<decltype(at(s))>>(*value);
-            return true;
+            if (!value || *value < low || *value > high) return std::nullopt;
+            return static_cast<T>(*value);
           },
-          [at](const Settings& s) { return fmt::format("{}", at(s)); }};
+          [](T value) { return fmt::format("{}", value); }};
 }
 
-template <class At>
-Key Size(Named key, At at) {
-  return {key.name,
-          "memory size like \"2G\" or \"512M\" (a bare number is MiB)",
-          key.meaning,
-          kText | kNumber,
-          [at](Settings& s, std::string_view text) {
+Kind<double> Fraction(const char* type, bool (*meant)(double)) {
+  return {type, kNumber,
+          [=](std::string_view text) {
+            const std::optional<double> value = base::ParseDouble(base::Trim(text));
+            return value && meant(*value) ? value : std::nullopt;
+          },
+          [](double value) { return fmt::format("{}", value); }};
+}
+
+Kind<std::int64_t> Size() {
+  return {"memory size like \"2G\" or \"512M\" (a bare number is MiB)", kText | kNumber,
+          [](std::string_view text) -> std::optional<std::int64_t> {
             const base::Result<std::int64_t> mib = base::ParseMemoryMib(text);
-            if (!mib || *mib > kMaxSizeMib) return false;
-            at(s) = *mib;
-            return true;
+            if (!mib || *mib > kMaxSizeMib) return std::nullopt;
+            return *mib;
           },
-          [at](const Settings& s) { return SizeText(at(s)); }};
+          &SizeText};
 }
 
-template <class At>
-Key Span(Named key, Duration low, Duration high, At at) {
-  const auto bare = [](Duration span) { return std::string(base::Split(SpanText(span), '"')[1]); };
-  return {key.name,
-          fmt::format("time span with unit, from \"{}\" to \"{}\"", bare(low), bare(high)),
-          key.meaning,
-          kText,
-          [=](Settings& s, std::string_view text) {
+Kind<Duration> Span(Duration low, Duration high) {
+  return {fmt::format("time span with unit, from {} to {}", SpanText(low), SpanText(high)), kText,
+          [=](std::string_view text) {
             const std::optional<Duration> span = ReadSpan(text);
-            if (!span || *span < low || *span > high) return false;
-            at(s) = *span;
-            return true;
+            return span && *span >= low && *span <= high ? span : std::nullopt;
           },
-          [at](const Settings& s) { return SpanText(at(s)); }};
+          &SpanText};
 }
 
-using Words = std::vector<std::string>;
-
-std::string OneOf(const Words& words) {
-  std::string text;
+// One of some words, whatever their case, each of which stands for a value.
+template <class T>
+Kind<T> Choice(const std::vector<std::pair<std::string, T>>& words) {
+  std::string type;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    text += i == 0 ? "" : i + 1 == words.size() ? " or " : ", ";
-    text += Quoted(words[i]);
+    type += i == 0 ? "" : i + 1 == words.size() ? " or " : ", ";
+    type += Quoted(words[i].first);
   }
-  return text;
-}
-
-// One of some words, kept as the enumerator at the same place.
-template <class Enum, class At>
-Key Choice(Named key, const Words& words, std::vector<Enum> values, At at) {
-  return {key.name,
-          OneOf(words),
-          key.meaning,
-          kText,
-          [=](Settings& s, std::string_view text) {
-            const auto found =
-                std::find(words.begin(), words.end(), base::ToLower(base::Trim(text)));
-            if (found == words.end()) return false;
-            at(s) = values[static_cast<std::size_t>(found - words.begin())];
-            return true;
-          },
-          [=](const Settings& s) {
-            const auto found = std::find(values.begin(), values.end(), at(s));
-            return Quoted(words[static_cast<std::size_t>(found - values.begin())]);
-          }};
-}
-
-template <class At>
-Key Path(Named key, const char* type, std::size_t max_bytes, bool may_be_empty, At at) {
-  return {key.name,
-          type,
-          key.meaning,
-          kText,
-          [=](Settings& s, std::string_view text) {
-            const bool absolute = text.starts_with('/');
-            if (!(absolute || (may_be_empty && text.empty()))) return false;
-            if (text.size() > max_bytes || text.find('\0') != std::string_view::npos) return false;
-            at(s) = std::string(text);
-            return true;
-          },
-          [at](const Settings& s) { return Quoted(at(s)); }};
-}
-
-// ---- keys that are like no other ----
-
-Key SocketMode() {
-  return {"daemon.socket_mode",
-          "file mode in quotes, three octal digits like \"0660\"",
-          "Who may connect to the socket. Submitters are told apart by their credentials, so "
-          "everybody may.",
-          kText,
-          [](Settings& s, std::string_view text) {
-            if (text.size() < 3 || text.size() > 4 || (text.size() == 4 && text[0] != '0'))
-              return false;
-            unsigned mode = 0;
-            for (const char c : text) {
-              if (c < '0' || c > '7') return false;
-              mode = mode * 8 + static_cast<unsigned>(c - '0');
-            }
-            s.socket_mode = mode;
-            return true;
-          },
-          [](const Settings& s) { return fmt::format("\"{:04o}\"", s.socket_mode); }};
-}
-
-Key HttpPort() {
   return {
-      "daemon.http_port",
-      "port from 1 to 65535, or false",
-      "Loopback TCP port of the read-only pages and metrics.",
-      kNumber | kBool | kText,
-      [](Settings& s, std::string_view text) {
-        const std::optional<std::int64_t> port = base::ParseInt(base::Trim(text));
-        if (!IsOff(text) && !(port && *port >= 1 && *port <= 65'535)) return false;
-        s.http_port.reset();
-        if (port) s.http_port = static_cast<int>(*port);
-        return true;
+      type, kText,
+      [=](std::string_view text) -> std::optional<T> {
+        const std::string word = base::ToLower(base::Trim(text));
+        const auto found = std::ranges::find(words, word, &std::pair<std::string, T>::first);
+        if (found == words.end()) return std::nullopt;
+        return found->second;
       },
-      [](const Settings& s) { return s.http_port ? fmt::format("{}", *s.http_port) : "false"; }};
-}
-
-Key Admins() {
-  return {
-      "daemon.admins",
-      "list of user names like [\"ada\", \"bob\"]",
-      "Who may act on everybody's tasks and drain GPUs, besides root and the daemon's own user.",
-      kTextList,
-      [](Settings& s, std::string_view text) {
-        std::vector<std::string> admins;
-        if (base::Trim(text).empty()) return s.admins.clear(), true;
-        for (const std::string_view piece : base::Split(text, ',')) {
-          const std::string_view name = base::Trim(piece);
-          if (name.empty() || name.size() > 256 || admins.size() == 1'000 ||
-              base::Printable(name, 1'000) != name)
-            return false;
-          admins.emplace_back(name);
-        }
-        s.admins = std::move(admins);
-        return true;
-      },
-      [](const Settings& s) {
-        std::vector<std::string> quoted;
-        for (const std::string& name : s.admins) quoted.push_back(Quoted(name));
-        return "[" + base::Join(quoted, ", ") + "]";
+      [=](const T& value) {
+        return Quoted(std::ranges::find(words, value, &std::pair<std::string, T>::second)->first);
       }};
 }
 
-Words MapperNames() {
-  Words names;
+Kind<std::string> Word(const std::vector<std::string>& words) {
+  std::vector<std::pair<std::string, std::string>> themselves;
+  for (const std::string& word : words) themselves.emplace_back(word, word);
+  return Choice(themselves);
+}
+
+template <class T>
+Kind<T> Called(std::string type, Kind<T> kind) {
+  kind.type = std::move(type);
+  return kind;
+}
+
+// The kind's values, or none, which is written false.
+template <class T>
+Kind<std::optional<T>> OrFalse(const Kind<T>& kind) {
+  return {kind.type + ", or false", kind.forms | kBool | kText,
+          [read = kind.read](std::string_view text) -> std::optional<std::optional<T>> {
+            const std::string lower = base::ToLower(base::Trim(text));
+            if (lower == "false" || lower == "off") return std::optional<T>();
+            if (std::optional<T> value = read(text)) return value;
+            return std::nullopt;
+          },
+          [write = kind.write](const std::optional<T>& value) {
+            return value ? write(*value) : "false";
+          }};
+}
+
+// At most so many items of a kind, separated by commas.
+template <class T>
+Kind<std::vector<T>> List(const char* type, unsigned forms, std::size_t most, const Kind<T>& item) {
+  return {type, forms,
+          [=](std::string_view text) -> std::optional<std::vector<T>> {
+            std::vector<T> items;
+            if (base::Trim(text).empty()) return items;
+            for (const std::string_view piece : base::Split(text, ',')) {
+              std::optional<T> value = item.read(base::Trim(piece));
+              if (!value || items.size() == most) return std::nullopt;
+              items.push_back(*std::move(value));
+            }
+            return items;
+          },
+          [=](const std::vector<T>& items) {
+            std::vector<std::string> written;
+            for (const T& each : items) written.push_back(item.write(each));
+            return "[" + base::Join(written, ", ") + "]";
+          }};
+}
+
+// Text as it is, if it is meant.
+Kind<std::string> Text(const char* type, std::function<bool(std::string_view)> meant) {
+  return {type, kText,
+          [=](std::string_view text) {
+            return meant(text) ? std::optional(std::string(text)) : std::nullopt;
+          },
+          &Quoted};
+}
+
+bool IsPlain(std::string_view text, std::size_t max_bytes) {
+  return text.size() <= max_bytes && text.find('\0') == std::string_view::npos;
+}
+
+Kind<std::string> Path(const char* type, std::size_t max_bytes) {
+  return Text(type, [=](std::string_view text) {
+    return text.starts_with('/') && IsPlain(text, max_bytes);
+  });
+}
+
+Kind<std::string> NameOrPath(const char* type) {
+  return Text(type, [](std::string_view text) {
+    const bool path = text.find('/') != std::string_view::npos;
+    return !text.empty() && (!path || text[0] == '/') && IsPlain(text, 4'095);
+  });
+}
+
+// ---- kinds of a single key ----
+
+Kind<unsigned> FileMode() {
+  return {"file mode in quotes, three octal digits like \"0660\"", kText,
+          [](std::string_view text) -> std::optional<unsigned> {
+            if (text.size() < 3 || text.size() > 4 || (text.size() == 4 && text[0] != '0'))
+              return std::nullopt;
+            unsigned mode = 0;
+            for (const char c : text) {
+              if (c < '0' || c > '7') return std::nullopt;
+              mode = mode * 8 + static_cast<unsigned>(c - '0');
+            }
+            return mode;
+          },
+          [](unsigned mode) { return fmt::format("\"{:04o}\"", mode); }};
+}
+
+Kind<std::string> Mapper() {
+  std::vector<std::string> names;
   for (const core::MapperEntry& entry : core::Mappers()) names.emplace_back(entry.name);
-  return names;
+  Kind<std::string> kind = Word(names);
+  kind.read = [](std::string_view text) -> std::optional<std::string> {
+    const core::MapperEntry* entry = core::FindMapper(base::ToLower(base::Trim(text)));
+    if (entry == nullptr) return std::nullopt;
+    return std::string(entry->name);
+  };
+  return kind;
 }
 
-Key Mapper() {
-  return {"policy.mapper",
-          OneOf(MapperNames()),
-          "How one is chosen among the eligible GPUs; the dissertation's abbreviations are taken "
-          "too.",
-          kText,
-          [](Settings& s, std::string_view text) {
-            const core::MapperEntry* entry = core::FindMapper(base::ToLower(base::Trim(text)));
-            if (entry != nullptr) s.policy.mapper = std::string(entry->name);
-            return entry != nullptr;
-          },
-          [](const Settings& s) { return Quoted(s.policy.mapper); }};
-}
-
-Key Published() {
-  return {
-      "policy.published",
-      "\"thesis\", \"v2\", or false",
-      "Replace the rules by the original system's, for comparison: as in the dissertation, or as "
-      "in its version of November 2025.",
-      kText | kBool,
-      [](Settings& s, std::string_view text) {
-        const std::string era = base::ToLower(base::Trim(text));
-        if (!IsOff(era) && era != "thesis" && era != "v2") return false;
-        s.published.reset();
-        if (!IsOff(era)) s.published = era;
-        return true;
-      },
-      [](const Settings& s) { return s.published ? Quoted(*s.published) : "false"; }};
-}
-
-Key SmCap() {
-  return {"policy.sm_cap",
-          "fraction above 0 and at most 1, or false",
-          "A GPU whose mean SM activity over the window is above this takes no further task.",
-          kNumber | kBool | kText,
-          [](Settings& s, std::string_view text) {
-            const std::optional<double> cap = base::ParseDouble(base::Trim(text));
-            if (!IsOff(text) && !(cap && *cap > 0 && *cap <= 1)) return false;
-            s.policy.sm_cap = cap;
-            return true;
-          },
-          [](const Settings& s) {
-            return s.policy.sm_cap ? fmt::format("{}", *s.policy.sm_cap) : "false";
-          }};
-}
-
-Key DefaultTimeLimit() {
-  return {"task.default_time_limit",
-          "time span with unit, from \"1s\" to \"365d\", or false",
-          "Time limit of tasks that state none.",
-          kText | kBool,
-          [](Settings& s, std::string_view text) {
-            const std::optional<Duration> span = ReadSpan(text);
-            if (!IsOff(text) && !(span && *span >= kSecond && *span <= kYear)) return false;
-            s.default_time_limit = IsOff(text) ? std::nullopt : span;
-            return true;
-          },
-          [](const Settings& s) {
-            return s.default_time_limit ? SpanText(*s.default_time_limit) : "false";
-          }};
-}
-
-template <class At>
-Key NameOrPath(Named key, const char* type, At at) {
-  return {key.name,
-          type,
-          key.meaning,
-          kText,
-          [at](Settings& s, std::string_view text) {
-            const bool path = text.find('/') != std::string_view::npos;
-            if (text.empty() || text.size() > 4'095 || (path && text[0] != '/') ||
-                text.find('\0') != std::string_view::npos)
-              return false;
-            at(s) = std::string(text);
-            return true;
-          },
-          [at](const Settings& s) { return Quoted(at(s)); }};
-}
-
-Key IgnoredXids() {
-  return {"health.ignore_xids",
-          "list of numbers like [63, 94]",
-          "Xid errors that do not speak against a GPU on this machine.",
-          kNumberList | kNumber | kTextList,
-          [](Settings& s, std::string_view text) {
-            std::vector<int> xids;
-            if (base::Trim(text).empty()) return s.health.ignored_xids.clear(), true;
-            for (const std::string_view piece : base::Split(text, ',')) {
-              const std::optional<std::int64_t> xid = base::ParseInt(base::Trim(piece));
-              if (!xid || *xid < 1 || *xid > 999 || xids.size() == 100) return false;
-              xids.push_back(static_cast<int>(*xid));
-            }
-            s.health.ignored_xids = std::move(xids);
-            return true;
-          },
-          [](const Settings& s) {
-            return fmt::format("[{}]", fmt::join(s.health.ignored_xids, ", "));
-          }};
-}
-
-Key IdleAfter() {
-  return {"idle.after",
-          "time span with unit, from \"1s\" to \"365d\", or false",
-          "A task that has not used its GPUs for so long is an idle holder.",
-          kText | kBool,
-          [](Settings& s, std::string_view text) {
-            const std::optional<Duration> span = ReadSpan(text);
-            if (!IsOff(text) && !(span && *span >= kSecond && *span <= kYear)) return false;
-            s.idle_after = IsOff(text) ? std::nullopt : span;
-            return true;
-          },
-          [](const Settings& s) { return s.idle_after ? SpanText(*s.idle_after) : "false"; }};
-}
-
-Key IdleBelow() {
-  return {"idle.below",
-          "fraction from 0 to 0.5",
-          "SM activity that counts as none.",
-          kNumber,
-          [](Settings& s, std::string_view text) {
-            const std::optional<double> below = base::ParseDouble(base::Trim(text));
-            if (!below || !(*below >= 0 && *below <= 0.5)) return false;
-            s.idle_below = *below;
-            return true;
-          },
-          [](const Settings& s) { return fmt::format("{}", s.idle_below); }};
-}
-
-Key IdleNotify() {
-  return {"idle.notify",
-          "list: a program (absolute path) and its arguments",
-          "Program that is run once for each idle holder (docs/operations.md); empty: none.",
-          kTextList,
-          [](Settings& s, std::string_view text) {
-            std::vector<std::string> words;
-            if (base::Trim(text).empty()) return s.idle_notify.clear(), true;
-            for (const std::string_view piece : base::Split(text, ',')) {
-              const std::string_view word = base::Trim(piece);
-              if (word.empty() || word.size() > 4'095 || words.size() == 100 ||
-                  word.find('\0') != std::string_view::npos)
-                return false;
-              words.emplace_back(word);
-            }
-            if (words.front().front() != '/') return false;
-            s.idle_notify = std::move(words);
-            return true;
-          },
-          [](const Settings& s) {
-            std::vector<std::string> quoted;
-            for (const std::string& word : s.idle_notify) quoted.push_back(Quoted(word));
-            return "[" + base::Join(quoted, ", ") + "]";
-          }};
-}
-
-Key EstimateMethod() {
-  Words names;
+Kind<std::string> EstimateMethod() {
+  std::vector<std::string> names;
   for (const estimate::EstimatorEntry& entry : estimate::Estimators())
     names.emplace_back(entry.name);
-  return {"estimate.method",
-          "name of an estimator",
-          "How the memory of a task is predicted: \"auto\" takes the best that is possible "
-          "(docs/estimators.md).",
-          kText,
-          [names](Settings& s, std::string_view text) {
-            const std::string name = base::ToLower(base::Trim(text));
-            if (std::ranges::count(names, name) == 0) return false;
-            s.estimate_method = name;
-            return true;
-          },
-          [](const Settings& s) { return Quoted(s.estimate_method); }};
+  return Called("name of an estimator", Word(names));
 }
 
-Key EstimateCoverage() {
-  return {"estimate.coverage",
-          "fraction from 0.5 to 0.999, or 0",
-          "Share of the tasks that should need no more than they are promised; 0: promise the most "
-          "likely value.",
-          kNumber,
-          [](Settings& s, std::string_view text) {
-            const std::optional<double> coverage = base::ParseDouble(base::Trim(text));
-            if (!coverage || (*coverage != 0 && (*coverage < 0.5 || *coverage > 0.999)))
-              return false;
-            s.estimate_coverage = *coverage;
-            return true;
-          },
-          [](const Settings& s) { return fmt::format("{}", s.estimate_coverage); }};
+Kind<std::vector<std::string>> UserNames() {
+  return List("list of user names like [\"ada\", \"bob\"]", kTextList, 1'000,
+              Text("", [](std::string_view name) {
+                return !name.empty() && name.size() <= 256 && base::Printable(name, 1'000) == name;
+              }));
+}
+
+Kind<std::vector<std::string>> Program() {
+  Kind<std::vector<std::string>> kind =
+      List("list: a program (absolute path) and its arguments", kTextList, 100,
+           Text("", [](std::string_view word) { return !word.empty() && IsPlain(word, 4'095); }));
+  kind.read = [read = kind.read](std::string_view text) {
+    auto words = read(text);
+    const bool relative = words && !words->empty() && words->front().front() != '/';
+    return relative ? std::nullopt : words;
+  };
+  return kind;
 }
 
 // Member of Settings by name, for any constness.
@@ -472,209 +308,209 @@ Key EstimateCoverage() {
     return s.member;     \
   }
 
-void AddDaemonKeys(std::vector<Key>& keys) {
-  // sun_path holds 108 bytes with its end.
-  keys.push_back(Path({"daemon.socket", "Socket that commands talk to."},
-                      "absolute path of at most 107 bytes", 107, false, AT(socket)));
-  keys.push_back(Path({"daemon.state_dir", "Folder of the books; one daemon per folder."},
-                      "absolute path", 4'000, false, AT(state_dir)));
-  keys.push_back(SocketMode());
-  keys.push_back(Choice<std::string>({"daemon.log_level", "Least important lines that are logged."},
-                                     {"debug", "info", "warn", "error"},
-                                     {"debug", "info", "warn", "error"}, AT(log_level)));
-  keys.push_back(HttpPort());
-  keys.push_back(Count({"daemon.keep_finished_days", "Finished tasks are forgotten after this."}, 1,
-                       36'500, AT(keep_finished_days)));
-  keys.push_back(Admins());
-}
-
-void AddPolicyKeys(std::vector<Key>& keys) {
-  keys.push_back(Mapper());
-  keys.push_back(Published());
-  keys.push_back(SmCap());
-  using core::WithoutActivity;
-  keys.push_back(Choice<WithoutActivity>(
-      {"policy.without_sm_activity",
-       "What the cap looks at on a GPU that does not tell its SM activity: the share of time in "
-       "which a kernel ran (an upper bound), nothing (memory alone decides), or no task joins "
-       "another there."},
-      {"utilization", "memory", "never"},
-      {WithoutActivity::kUtilization, WithoutActivity::kMemory, WithoutActivity::kNever},
-      AT(policy.without_activity)));
-  keys.push_back(Size({"policy.margin", "Free memory wanted on top of a task's estimate."},
-                      AT(policy.margin_mib)));
-  keys.push_back(
-      Size({"policy.floor", "Free memory wanted for a task without an estimate; 0: no condition."},
-           AT(policy.floor_mib)));
-  keys.push_back(Flag(
-      {"policy.settle", "Close a GPU after a placement until its window has seen the new task."},
-      AT(policy.settle)));
-  keys.push_back(Span({"policy.settle_timeout",
-                       "A placement that never shows on its GPU stops closing it after this."},
-                      Duration{0}, kYear, AT(policy.settle_timeout)));
-  keys.push_back(Span({"policy.stale_after", "A GPU whose last sample is older takes no task."},
-                      100 * kMs, kYear, AT(policy.stale_after)));
-  keys.push_back(Count({"policy.max_tasks_per_gpu", "Most tasks at once on one GPU."}, 1, 48,
-                       AT(policy.max_tasks_per_gpu)));
-  keys.push_back(Flag({"policy.idle_first",
-                       "Idle GPUs before any sharing, whatever the mapper says (as published)."},
-                      AT(policy.idle_first)));
-  keys.push_back(
-      Flag({"policy.use_given_memory", "Let estimates decide; false: only floor and cap do."},
-           AT(policy.use_given_memory)));
-}
-
-void AddRecoveryKeys(std::vector<Key>& keys) {
-  using core::RecoveryMode;
-  keys.push_back(Choice<RecoveryMode>({"recovery.mode",
-                                       "Where a task that ran out of memory is tried again: idle "
-                                       "GPUs only, or where its last claim "
-                                       "plus a growing step is free, idle GPUs at last."},
-                                      {"exclusive", "escalate"},
-                                      {RecoveryMode::kExclusive, RecoveryMode::kEscalate},
-                                      AT(policy.recovery)));
-  keys.push_back(Size({"recovery.step", "Memory added to the last claim for each retry."},
-                      AT(policy.recovery_step_mib)));
-  keys.push_back(
-      Span({"recovery.backoff",
-            "Wait before the first retry; doubled for each further one, at most 10 min."},
-           Duration{0}, kDay, AT(policy.recovery_backoff)));
-  keys.push_back(
-      Span({"recovery.patience", "A task to be recovered that waited longer gets GPUs reserved."},
-           Duration{0}, kYear, AT(policy.recovery_patience)));
-  keys.push_back(Flag(
-      {"recovery.blocks", "No sharing of GPUs while a task waits for recovery (as published)."},
-      AT(policy.recovery_blocks)));
-  keys.push_back(Flag({"recovery.every_failure_is_oom",
-                       "Any abnormal end is tried again like an out-of-memory one (as published)."},
-                      AT(policy.every_failure_is_oom)));
-  keys.push_back(Count({"recovery.max_launch_failures",
-                        "Launches that fail for the machine's fault before a task fails."},
-                       0, 1'000, AT(policy.max_launch_failures)));
-  keys.push_back(Count(
-      {"recovery.max_node_failures", "Restarts of a task that was lost with its machine or GPU."},
-      0, 1'000, AT(policy.max_node_failures)));
-  keys.push_back(Count({"recovery.max_victim_restarts",
-                        "Restarts of a task that was ended by faults of its neighbours under MPS."},
-                       0, 1'000, AT(policy.max_victim_restarts)));
-}
-
-void AddMachineKeys(std::vector<Key>& keys) {
-  using enum CollocationMethod;
-  keys.push_back(Choice<CollocationMethod>(
-      {"collocation.method",
-       "How tasks share a GPU: not at all (sets policy.mapper to exclusive), by time slices, or "
-       "through MPS."},
-      {"exclusive", "streams", "mps"}, {kExclusive, kStreams, kMps}, AT(collocation)));
-  keys.push_back(NameOrPath({"collocation.mps_control", "NVIDIA's program that runs MPS servers."},
-                            "program name or absolute path", AT(mps_control)));
-  // The pipes are sockets too: their paths must stay short.
-  keys.push_back(Path({"collocation.mps_dir", "Folder of the pipes and logs of MPS servers."},
-                      "absolute path of at most 60 bytes", 60, false, AT(mps_dir)));
-  keys.push_back(Choice<bool>({"collocation.mps_servers",
-                               "One MPS server for each GPU of a user, or one per user for all "
-                               "whole GPUs, which also serves "
-                               "tasks of several GPUs (docs/collocation.md)."},
-                              {"gpu", "user"}, {true, false}, AT(mps_server_per_gpu)));
-  keys.push_back(Count(
-      {"collocation.mps_clients", "An MPS server with so many processes takes no further task."}, 1,
-      60, AT(mps_clients)));
-  keys.push_back(Flag({"collocation.mps_memory_limit",
-                       "Under MPS no process may take more than its task was promised, plus "
-                       "policy.margin."},
-                      AT(mps_memory_limit)));
-  keys.push_back(Span({"collocation.mps_timeout",
-                       "An MPS control daemon that takes longer (real time) is given up: the task "
-                       "shares by streams."},
-                      100 * kMs, kHour, AT(mps_timeout)));
-  keys.push_back(Flag({"collocation.share_mig",
-                       "Several tasks on one MIG instance, by the rules of a GPU; false: one."},
-                      AT(policy.share_mig)));
-  keys.push_back(Span({"monitor.sample_period", "Every GPU is read this often."}, 50 * kMs, kMinute,
-                      AT(sample_period)));
-  keys.push_back(Span({"monitor.window", "SM activity is the mean over this span."}, 100 * kMs,
-                      kHour, AT(window)));
-  keys.push_back(Span({"monitor.ewma",
-                       "Time constant of the exponentially weighted mean that is shown beside the "
-                       "plain one."},
-                      100 * kMs, kHour, AT(ewma)));
-  keys.push_back(Span({"monitor.history", "Single readings are kept in memory for so long."},
-                      Duration{0}, kDay, AT(history)));
-  keys.push_back(Size({"monitor.unattributed",
-                       "GPU memory that no known process explains: more than this raises an "
-                       "alert."},
-                      AT(unattributed_mib)));
-  keys.push_back(Span({"monitor.probe_timeout",
-                       "A driver that does not answer for so long (real time) is taken as hung."},
-                      100 * kMs, kHour, AT(probe_timeout)));
-  keys.push_back(
-      NameOrPath({"monitor.nvml_library", "The driver's library that is loaded to read GPUs."},
-                 "library name or absolute path", AT(nvml_library)));
-  using gpu::ActivitySource;
-  keys.push_back(Choice<ActivitySource>(
-      {"monitor.source",
-       "Who counts SM activity: the driver where it can and else DCGM, the driver or nobody, or "
-       "DCGM for every GPU (docs/gpus.md)."},
-      {"auto", "nvml", "dcgm"},
-      {ActivitySource::kAuto, ActivitySource::kNvml, ActivitySource::kDcgm}, AT(activity_source)));
-}
-
-void AddHealthKeys(std::vector<Key>& keys) {
-  keys.push_back(Flag({"health.drain",
-                       "A GPU whose errors or condition speak against it takes no further task; "
-                       "false: that is only told."},
-                      AT(health.drain)));
-  keys.push_back(
-      Flag({"health.resume",
-            "Such a GPU is opened again once the cause is gone; false: by `carma resume` "
-            "alone."},
-           AT(health.resume_when_cleared)));
-  keys.push_back(IgnoredXids());
-  keys.push_back(IdleAfter());
-  keys.push_back(IdleBelow());
-  using core::IdleAction;
-  keys.push_back(Choice<IdleAction>({"idle.action",
-                                     "What follows for a task that holds GPUs without using them: "
-                                     "it is only told, others may join "
-                                     "it although it is exclusive, or it is ended."},
-                                    {"tell", "share", "end"},
-                                    {IdleAction::kTell, IdleAction::kShare, IdleAction::kEnd},
-                                    AT(policy.idle_action)));
-  keys.push_back(IdleNotify());
-}
-
-void AddEstimateKeys(std::vector<Key>& keys) {
-  keys.push_back(EstimateMethod());
-  keys.push_back(EstimateCoverage());
-  keys.push_back(Span(
-      {"estimate.time_limit", "A task whose estimate takes longer (real time) queues without one."},
-      100 * kMs, kHour, AT(estimate_time_limit)));
-  keys.push_back(
-      Flag({"estimate.history",
-            "Learn from finished tasks: what they needed, and how far predictions are off."},
-           AT(estimate_history)));
-  keys.push_back(Flag({"estimate.prefer_given",
-                       "Memory that a user states is believed; false: only where nothing else is "
-                       "known."},
-                      AT(estimate_prefer_given)));
-}
-
-void AddTaskKeys(std::vector<Key>& keys) {
-  keys.push_back(Span({"task.kill_grace", "Time between the request to end and the kill."},
-                      Duration{0}, kDay, AT(kill_grace)));
-  keys.push_back(Size({"task.max_output", "Size at which an output file is rotated; 0: never."},
-                      AT(max_output_mib)));
-  keys.push_back(Count({"task.output_rotations", "Older output files kept beside the current one."},
-                       0, 100, AT(output_rotations)));
-  keys.push_back(DefaultTimeLimit());
-  keys.push_back(Count({"task.max_queued", "Unfinished tasks the daemon accepts."}, 1, 10'000'000,
-                       AT(max_queued_tasks)));
-  keys.push_back(
-      Count({"task.max_batch", "Most tasks of one submission."}, 1, 10'000'000, AT(max_batch)));
-  keys.push_back(
-      Flag({"task.cgroups", "One cgroup per task where cgroup v2 allows it."}, AT(cgroups)));
-  keys.push_back(Path({"simulation.state", "State file of a simulated server; empty: real GPUs."},
-                      "absolute path, or empty", 4'000, true, AT(simgpu_state)));
+std::vector<Key> MakeKeys() {
+  using core::IdleAction, core::RecoveryMode, core::WithoutActivity, gpu::ActivitySource;
+  return {
+      // sun_path holds 108 bytes with its end.
+      Of("daemon.socket", "Socket that commands talk to.",
+         Path("absolute path of at most 107 bytes", 107), AT(socket)),
+      Of("daemon.state_dir", "Folder of the books; one daemon per folder.",
+         Path("absolute path", 4'000), AT(state_dir)),
+      Of("daemon.socket_mode",
+         "Who may connect to the socket. Submitters are told apart by their credentials, so "
+         "everybody may.",
+         FileMode(), AT(socket_mode)),
+      Of("daemon.log_level", "Least important lines that are logged.",
+         Word({"debug", "info", "warn", "error"}), AT(log_level)),
+      Of("daemon.http_port", "Loopback TCP port of the read-only pages and metrics.",
+         OrFalse(Called("port from 1 to 65535", Count(1, 65'535))), AT(http_port)),
+      Of("daemon.keep_finished_days", "Finished tasks are forgotten after this.", Count(1, 36'500),
+         AT(keep_finished_days)),
+      Of("daemon.admins",
+         "Who may act on everybody's tasks and drain GPUs, besides root and the daemon's own user.",
+         UserNames(), AT(admins)),
+      Of("policy.mapper",
+         "How one is chosen among the eligible GPUs; the dissertation's abbreviations are taken "
+         "too.",
+         Mapper(), AT(policy.mapper)),
+      Of("policy.published",
+         "Replace the rules by the original system's, for comparison: as in the dissertation, or "
+         "as in its version of November 2025.",
+         OrFalse(Called("\"thesis\", \"v2\"", Word({"thesis", "v2"}))), AT(published)),
+      Of("policy.sm_cap",
+         "A GPU whose mean SM activity over the window is above this takes no further task.",
+         OrFalse(Fraction("fraction above 0 and at most 1",
+                          [](double cap) { return cap > 0 && cap <= 1; })),
+         AT(policy.sm_cap)),
+      Of("policy.without_sm_activity",
+         "What the cap looks at on a GPU that does not tell its SM activity: the share of time in "
+         "which a kernel ran (an upper bound), nothing (memory alone decides), or no task joins "
+         "another there.",
+         Choice<WithoutActivity>({{"utilization", WithoutActivity::kUtilization},
+                                  {"memory", WithoutActivity::kMemory},
+                                  {"never", WithoutActivity::kNever}}),
+         AT(policy.without_activity)),
+      Of("policy.margin", "Free memory wanted on top of a task's estimate.", Size(),
+         AT(policy.margin_mib)),
+      Of("policy.floor", "Free memory wanted for a task without an estimate; 0: no condition.",
+         Size(), AT(policy.floor_mib)),
+      Of("policy.settle", "Close a GPU after a placement until its window has seen the new task.",
+         Flag(), AT(policy.settle)),
+      Of("policy.settle_timeout",
+         "A placement that never shows on its GPU stops closing it after this.",
+         Span(Duration{0}, kYear), AT(policy.settle_timeout)),
+      Of("policy.stale_after", "A GPU whose last sample is older takes no task.",
+         Span(100 * kMs, kYear), AT(policy.stale_after)),
+      Of("policy.max_tasks_per_gpu", "Most tasks at once on one GPU.", Count(1, 48),
+         AT(policy.max_tasks_per_gpu)),
+      Of("policy.idle_first",
+         "Idle GPUs before any sharing, whatever the mapper says (as published).", Flag(),
+         AT(policy.idle_first)),
+      Of("policy.use_given_memory", "Let estimates decide; false: only floor and cap do.", Flag(),
+         AT(policy.use_given_memory)),
+      Of("recovery.mode",
+         "Where a task that ran out of memory is tried again: idle GPUs only, or where its last "
+         "claim plus a growing step is free, idle GPUs at last.",
+         Choice<RecoveryMode>(
+             {{"exclusive", RecoveryMode::kExclusive}, {"escalate", RecoveryMode::kEscalate}}),
+         AT(policy.recovery)),
+      Of("recovery.step", "Memory added to the last claim for each retry.", Size(),
+         AT(policy.recovery_step_mib)),
+      Of("recovery.backoff",
+         "Wait before the first retry; doubled for each further one, at most 10 min.",
+         Span(Duration{0}, kDay), AT(policy.recovery_backoff)),
+      Of("recovery.patience", "A task to be recovered that waited longer gets GPUs reserved.",
+         Span(Duration{0}, kYear), AT(policy.recovery_patience)),
+      Of("recovery.blocks", "No sharing of GPUs while a task waits for recovery (as published).",
+         Flag(), AT(policy.recovery_blocks)),
+      Of("recovery.every_failure_is_oom",
+         "Any abnormal end is tried again like an out-of-memory one (as published).", Flag(),
+         AT(policy.every_failure_is_oom)),
+      Of("recovery.max_launch_failures",
+         "Launches that fail for the machine's fault before a task fails.", Count(0, 1'000),
+         AT(policy.max_launch_failures)),
+      Of("recovery.max_node_failures", "Restarts of a task that was lost with its machine or GPU.",
+         Count(0, 1'000), AT(policy.max_node_failures)),
+      Of("recovery.max_victim_restarts",
+         "Restarts of a task that was ended by faults of its neighbours under MPS.",
+         Count(0, 1'000), AT(policy.max_victim_restarts)),
+      Of("collocation.method",
+         "How tasks share a GPU: not at all (sets policy.mapper to exclusive), by time slices, or "
+         "through MPS.",
+         Choice<CollocationMethod>({{"exclusive", CollocationMethod::kExclusive},
+                                    {"streams", CollocationMethod::kStreams},
+                                    {"mps", CollocationMethod::kMps}}),
+         AT(collocation)),
+      Of("collocation.mps_control", "NVIDIA's program that runs MPS servers.",
+         NameOrPath("program name or absolute path"), AT(mps_control)),
+      // The pipes are sockets too: their paths must stay short.
+      Of("collocation.mps_dir", "Folder of the pipes and logs of MPS servers.",
+         Path("absolute path of at most 60 bytes", 60), AT(mps_dir)),
+      Of("collocation.mps_servers",
+         "One MPS server for each GPU of a user, or one per user for all whole GPUs, which also "
+         "serves tasks of several GPUs (docs/collocation.md).",
+         Choice<bool>({{"gpu", true}, {"user", false}}), AT(mps_server_per_gpu)),
+      Of("collocation.mps_clients", "An MPS server with so many processes takes no further task.",
+         Count(1, 60), AT(mps_clients)),
+      Of("collocation.mps_memory_limit",
+         "Under MPS no process may take more than its task was promised, plus policy.margin.",
+         Flag(), AT(mps_memory_limit)),
+      Of("collocation.mps_timeout",
+         "An MPS control daemon that takes longer (real time) is given up: the task shares by "
+         "streams.",
+         Span(100 * kMs, kHour), AT(mps_timeout)),
+      Of("collocation.share_mig",
+         "Several tasks on one MIG instance, by the rules of a GPU; false: one.", Flag(),
+         AT(policy.share_mig)),
+      Of("monitor.sample_period", "Every GPU is read this often.", Span(50 * kMs, kMinute),
+         AT(sample_period)),
+      Of("monitor.window", "SM activity is the mean over this span.", Span(100 * kMs, kHour),
+         AT(window)),
+      Of("monitor.ewma",
+         "Time constant of the exponentially weighted mean that is shown beside the plain one.",
+         Span(100 * kMs, kHour), AT(ewma)),
+      Of("monitor.history", "Single readings are kept in memory for so long.",
+         Span(Duration{0}, kDay), AT(history)),
+      Of("monitor.unattributed",
+         "GPU memory that no known process explains: more than this raises an alert.", Size(),
+         AT(unattributed_mib)),
+      Of("monitor.probe_timeout",
+         "A driver that does not answer for so long (real time) is taken as hung.",
+         Span(100 * kMs, kHour), AT(probe_timeout)),
+      Of("monitor.nvml_library", "The driver's library that is loaded to read GPUs.",
+         NameOrPath("library name or absolute path"), AT(nvml_library)),
+      Of("monitor.source",
+         "Who counts SM activity: the driver where it can and else DCGM, the driver or nobody, or "
+         "DCGM for every GPU (docs/gpus.md).",
+         Choice<ActivitySource>({{"auto", ActivitySource::kAuto},
+                                 {"nvml", ActivitySource::kNvml},
+                                 {"dcgm", ActivitySource::kDcgm}}),
+         AT(activity_source)),
+      Of("health.drain",
+         "A GPU whose errors or condition speak against it takes no further task; false: that is "
+         "only told.",
+         Flag(), AT(health.drain)),
+      Of("health.resume",
+         "Such a GPU is opened again once the cause is gone; false: by `carma resume` alone.",
+         Flag(), AT(health.resume_when_cleared)),
+      Of("health.ignore_xids", "Xid errors that do not speak against a GPU on this machine.",
+         List("list of numbers like [63, 94]", kNumberList | kNumber | kTextList, 100,
+              Count<int>(1, 999)),
+         AT(health.ignored_xids)),
+      Of("idle.after", "A task that has not used its GPUs for so long is an idle holder.",
+         OrFalse(Span(kSecond, kYear)), AT(idle_after)),
+      Of("idle.below", "SM activity that counts as none.",
+         Fraction("fraction from 0 to 0.5",
+                  [](double below) { return below >= 0 && below <= 0.5; }),
+         AT(idle_below)),
+      Of("idle.action",
+         "What follows for a task that holds GPUs without using them: it is only told, others may "
+         "join it although it is exclusive, or it is ended.",
+         Choice<IdleAction>({{"tell", IdleAction::kTell},
+                             {"share", IdleAction::kShare},
+                             {"end", IdleAction::kEnd}}),
+         AT(policy.idle_action)),
+      Of("idle.notify",
+         "Program that is run once for each idle holder (docs/operations.md); empty: none.",
+         Program(), AT(idle_notify)),
+      Of("estimate.method",
+         "How the memory of a task is predicted: \"auto\" takes the best that is possible "
+         "(docs/estimators.md).",
+         EstimateMethod(), AT(estimate_method)),
+      Of("estimate.coverage",
+         "Share of the tasks that should need no more than they are promised; 0: promise the most "
+         "likely value.",
+         Fraction("fraction from 0.5 to 0.999, or 0",
+                  [](double share) { return share == 0 || (share >= 0.5 && share <= 0.999); }),
+         AT(estimate_coverage)),
+      Of("estimate.time_limit",
+         "A task whose estimate takes longer (real time) queues without one.",
+         Span(100 * kMs, kHour), AT(estimate_time_limit)),
+      Of("estimate.history",
+         "Learn from finished tasks: what they needed, and how far predictions are off.", Flag(),
+         AT(estimate_history)),
+      Of("estimate.prefer_given",
+         "Memory that a user states is believed; false: only where nothing else is known.", Flag(),
+         AT(estimate_prefer_given)),
+      Of("task.kill_grace", "Time between the request to end and the kill.",
+         Span(Duration{0}, kDay), AT(kill_grace)),
+      Of("task.max_output", "Size at which an output file is rotated; 0: never.", Size(),
+         AT(max_output_mib)),
+      Of("task.output_rotations", "Older output files kept beside the current one.", Count(0, 100),
+         AT(output_rotations)),
+      Of("task.default_time_limit", "Time limit of tasks that state none.",
+         OrFalse(Span(kSecond, kYear)), AT(default_time_limit)),
+      Of("task.max_queued", "Unfinished tasks the daemon accepts.", Count(1, 10'000'000),
+         AT(max_queued_tasks)),
+      Of("task.max_batch", "Most tasks of one submission.", Count(1, 10'000'000), AT(max_batch)),
+      Of("task.cgroups", "One cgroup per task where cgroup v2 allows it.", Flag(), AT(cgroups)),
+      Of("simulation.state", "State file of a simulated server; empty: real GPUs.",
+         Text("absolute path, or empty",
+              [](std::string_view path) {
+                return path.empty() || (path[0] == '/' && IsPlain(path, 4'000));
+              }),
+         AT(simgpu_state)),
+  };
 }
 #undef AT
 
@@ -702,17 +538,7 @@ std::string Key::Variable() const {
 }
 
 const std::vector<Key>& AllKeys() {
-  static const std::vector<Key> kKeys = [] {
-    std::vector<Key> keys;
-    AddDaemonKeys(keys);
-    AddPolicyKeys(keys);
-    AddRecoveryKeys(keys);
-    AddMachineKeys(keys);
-    AddHealthKeys(keys);
-    AddEstimateKeys(keys);
-    AddTaskKeys(keys);
-    return keys;
-  }();
+  static const std::vector<Key> kKeys = MakeKeys();
   return kKeys;
 }
 
