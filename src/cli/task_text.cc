@@ -1,5 +1,7 @@
 #include "cli/task_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -7,6 +9,7 @@
 
 #include "base/text.h"
 #include "cli/facts.h"
+#include "cli/shell_quote.h"
 #include "cli/table.h"
 #include "core/task.h"
 
@@ -101,20 +104,9 @@ std::string TimePoint(const std::optional<std::int64_t>& ms) {
   return ms ? base::FormatTime(base::FromMs(*ms)) : "-";
 }
 
-// A word as a shell would need it written.
-std::string Quoted(const std::string& word) {
-  const bool plain = !word.empty() && word.find_first_not_of(
-                                          "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                          "0123456789@%+=:,./-_") == std::string::npos;
-  if (plain) return word;
-  std::string out = "'";
-  for (char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 std::string CommandText(const TaskView& task) {
   std::vector<std::string> words;
-  for (const std::string& word : task.command) words.push_back(Quoted(word));
+  for (const std::string& word : task.command) words.push_back(ShellQuote(word));
   return base::Printable(base::Join(words, " "), 4096);
 }
 
@@ -130,99 +122,66 @@ struct ListColumn {
   std::string (*text)(const TaskView&, std::int64_t now_ms);
 };
 
+// Texts of columns that show one member as it is.
+template <auto kMember>
+std::string Number(const TaskView& task, std::int64_t) {
+  return fmt::format("{}", task.*kMember);
+}
+template <auto kMember>
+std::string Word(const TaskView& task, std::int64_t) {
+  return Line(task.*kMember);
+}
+template <auto kMember>
+std::string Mib(const TaskView& task, std::int64_t) {
+  return OptionalMib(task.*kMember);
+}
+template <auto kMember>
+std::string When(const TaskView& task, std::int64_t) {
+  return TimePoint(task.*kMember);
+}
+template <std::string (*kText)(const TaskView&)>
+std::string Timeless(const TaskView& task, std::int64_t) {
+  return kText(task);
+}
+
 const std::vector<ListColumn>& ListColumns() {
+  using T = TaskView;
+  constexpr bool kRight = true;
   static const std::vector<ListColumn> columns = {
-      {"id",
-       {"ID", true},
-       "number",
-       [](const TaskView& t, std::int64_t) { return std::to_string(t.id); }},
-      {"name",
-       {"NAME", false, 8},
-       "name",
-       [](const TaskView& t, std::int64_t) { return Line(t.name); }},
-      {"user",
-       {"USER", false, 6},
-       "submitter",
-       [](const TaskView& t, std::int64_t) { return Line(t.user); }},
-      {"st", {"ST"}, "state, short", [](const TaskView& t, std::int64_t) { return StateCode(t); }},
-      {"time", {"TIME", true}, "time in use by the current or last attempt", &TimeText},
-      {"gpus",
-       {"GPUS", true},
-       "GPUs wanted",
-       [](const TaskView& t, std::int64_t) { return std::to_string(t.gpus); }},
+      {"id", {"ID", kRight}, "number", &Number<&T::id>},
+      {"name", {"NAME", false, 8}, "name", &Word<&T::name>},
+      {"user", {"USER", false, 6}, "submitter", &Word<&T::user>},
+      {"st", {"ST"}, "state, short", &Timeless<&StateCode>},
+      {"time", {"TIME", kRight}, "time in use by the current or last attempt", &TimeText},
+      {"gpus", {"GPUS", kRight}, "GPUs wanted", &Number<&T::gpus>},
       {"mem",
-       {"MEM", true},
+       {"MEM", kRight},
        "per GPU: running used/promised, waiting ~predicted, ended peak",
-       [](const TaskView& t, std::int64_t) { return MemoryText(t); }},
+       &Timeless<&MemoryText>},
       {"where",
        {"GPU(REASON)", false, 11},
        "its GPUs, or why it waits or how it ended",
-       [](const TaskView& t, std::int64_t) { return WhereText(t); }},
-      {"state", {"STATE"}, "state", [](const TaskView& t, std::int64_t) { return Line(t.state); }},
-      {"queue",
-       {"QUEUE"},
-       "main or recovery",
-       [](const TaskView& t, std::int64_t) { return Line(t.queue); }},
-      {"priority",
-       {"PRIO", true},
-       "priority",
-       [](const TaskView& t, std::int64_t) { return std::to_string(t.priority); }},
-      {"attempt",
-       {"TRY", true},
-       "number of starts",
-       [](const TaskView& t, std::int64_t) { return std::to_string(t.attempt); }},
-      {"ooms",
-       {"OOMS", true},
-       "how often it ran out of GPU memory",
-       [](const TaskView& t, std::int64_t) { return std::to_string(t.ooms); }},
-      {"predicted",
-       {"PREDICTED", true},
-       "predicted peak per GPU",
-       [](const TaskView& t, std::int64_t) { return OptionalMib(t.predicted_mib); }},
-      {"promised",
-       {"PROMISED", true},
-       "memory booked per GPU",
-       [](const TaskView& t, std::int64_t) { return base::FormatMib(t.claim_mib); }},
-      {"used",
-       {"USED", true},
-       "measured now, fullest GPU",
-       [](const TaskView& t, std::int64_t) { return OptionalMib(t.observed_mib); }},
-      {"peak",
-       {"PEAK", true},
-       "measured peak",
-       [](const TaskView& t, std::int64_t) { return base::FormatMib(t.peak_mib); }},
-      {"submitted",
-       {"SUBMITTED"},
-       "when it was submitted",
-       [](const TaskView& t, std::int64_t) { return TimePoint(t.submitted_ms); }},
-      {"started",
-       {"STARTED"},
-       "when it first started",
-       [](const TaskView& t, std::int64_t) { return TimePoint(t.first_start_ms); }},
-      {"ended",
-       {"ENDED"},
-       "when it ended",
-       [](const TaskView& t, std::int64_t) { return TimePoint(t.ended_ms); }},
-      {"exit",
-       {"EXIT", true},
-       "exit code or signal of the last attempt",
-       [](const TaskView& t, std::int64_t) { return ExitText(t); }},
+       &Timeless<&WhereText>},
+      {"state", {"STATE"}, "state", &Word<&T::state>},
+      {"queue", {"QUEUE"}, "main or recovery", &Word<&T::queue>},
+      {"priority", {"PRIO", kRight}, "priority", &Number<&T::priority>},
+      {"attempt", {"TRY", kRight}, "number of starts", &Number<&T::attempt>},
+      {"ooms", {"OOMS", kRight}, "how often it ran out of GPU memory", &Number<&T::ooms>},
+      {"predicted", {"PREDICTED", kRight}, "predicted peak per GPU", &Mib<&T::predicted_mib>},
+      {"promised", {"PROMISED", kRight}, "memory booked per GPU", &Mib<&T::claim_mib>},
+      {"used", {"USED", kRight}, "measured now, fullest GPU", &Mib<&T::observed_mib>},
+      {"peak", {"PEAK", kRight}, "measured peak", &Mib<&T::peak_mib>},
+      {"submitted", {"SUBMITTED"}, "when it was submitted", &When<&T::submitted_ms>},
+      {"started", {"STARTED"}, "when it first started", &When<&T::first_start_ms>},
+      {"ended", {"ENDED"}, "when it ended", &When<&T::ended_ms>},
+      {"exit", {"EXIT", kRight}, "exit code or signal of the last attempt", &Timeless<&ExitText>},
       {"reason",
        {"REASON", false, 10},
        "why it waits or how it ended, in a sentence",
-       [](const TaskView& t, std::int64_t) { return Line(t.reason_text); }},
-      {"command",
-       {"COMMAND", false, 10},
-       "what it runs",
-       [](const TaskView& t, std::int64_t) { return CommandText(t); }},
-      {"workdir",
-       {"WORKDIR", false, 10},
-       "where it runs",
-       [](const TaskView& t, std::int64_t) { return Line(t.workdir); }},
-      {"comment",
-       {"COMMENT", false, 8},
-       "its submitter's note",
-       [](const TaskView& t, std::int64_t) { return Line(t.comment); }},
+       &Word<&T::reason_text>},
+      {"command", {"COMMAND", false, 10}, "what it runs", &Timeless<&CommandText>},
+      {"workdir", {"WORKDIR", false, 10}, "where it runs", &Word<&T::workdir>},
+      {"comment", {"COMMENT", false, 8}, "its submitter's note", &Word<&T::comment>},
   };
   return columns;
 }
