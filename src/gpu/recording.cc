@@ -271,28 +271,4 @@ Result<Recording> ParseRecording(std::string_view text) {
   return std::move(*recording);
 }
 
-ReplayProbe::ReplayProbe(Recording recording)
-    : recording_(std::move(recording)),
-      of_device_(recording_.devices.size()),
-      next_(recording_.devices.size(), 0) {
-  for (std::size_t i = 0; i < recording_.answers.size(); ++i) {
-    of_device_[recording_.answers[i].device].push_back(i);
-  }
-}
-
-Result<Reading> ReplayProbe::Read(std::size_t device, base::Time now) {
-  if (device >= of_device_.size()) {
-    return Fail(ErrorCode::kNotFound, "no GPU " + std::to_string(device));
-  }
-  if (next_[device] == of_device_[device].size()) {
-    return Fail(ErrorCode::kUnavailable, "the recording has ended");
-  }
-  if (!began_) began_ = now;
-  const RecordedAnswer& answer = recording_.answers[of_device_[device][next_[device]++]];
-  if (!answer.reading) return answer.reading;
-  Reading reading = *answer.reading;
-  reading.taken = *began_ + answer.at;
-  return reading;
-}
-
 }  // namespace carma::gpu

@@ -44,20 +44,4 @@ std::string RecordingLine(const RecordedAnswer& answer);
 // at: it is passed over.
 base::Result<Recording> ParseRecording(std::string_view text);
 
-// Each Read() of a device gives its next answer, `taken` at the recorded distance from the first
-// Read() of any device; then kUnavailable "the recording has ended". Nothing is skipped or
-// repeated, however fast it is read.
-class ReplayProbe : public Probe {
- public:
-  explicit ReplayProbe(Recording recording);
-  base::Result<std::vector<DeviceInfo>> Devices() override { return recording_.devices; }
-  base::Result<Reading> Read(std::size_t device, base::Time now) override;
-
- private:
-  Recording recording_;
-  std::vector<std::vector<std::size_t>> of_device_;  // numbers of its answers
-  std::vector<std::size_t> next_;
-  std::optional<base::Time> began_;
-};
-
 }  // namespace carma::gpu

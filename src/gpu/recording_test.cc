@@ -15,6 +15,46 @@ namespace {
 using base::ErrorCode;
 using ::testing::HasSubstr;
 
+// Each Read() of a device gives its next answer, `taken` at the recorded distance from the first
+// Read() of any device; then kUnavailable "the recording has ended". Nothing is skipped or
+// repeated, however fast it is read.
+class ReplayProbe : public Probe {
+ public:
+  explicit ReplayProbe(Recording recording);
+  base::Result<std::vector<DeviceInfo>> Devices() override { return recording_.devices; }
+  base::Result<Reading> Read(std::size_t device, base::Time now) override;
+
+ private:
+  Recording recording_;
+  std::vector<std::vector<std::size_t>> of_device_;  // numbers of its answers
+  std::vector<std::size_t> next_;
+  std::optional<base::Time> began_;
+};
+
+ReplayProbe::ReplayProbe(Recording recording)
+    : recording_(std::move(recording)),
+      of_device_(recording_.devices.size()),
+      next_(recording_.devices.size(), 0) {
+  for (std::size_t i = 0; i < recording_.answers.size(); ++i) {
+    of_device_[recording_.answers[i].device].push_back(i);
+  }
+}
+
+base::Result<Reading> ReplayProbe::Read(std::size_t device, base::Time now) {
+  if (device >= of_device_.size()) {
+    return base::Fail(ErrorCode::kNotFound, "no GPU " + std::to_string(device));
+  }
+  if (next_[device] == of_device_[device].size()) {
+    return base::Fail(ErrorCode::kUnavailable, "the recording has ended");
+  }
+  if (!began_) began_ = now;
+  const RecordedAnswer& answer = recording_.answers[of_device_[device][next_[device]++]];
+  if (!answer.reading) return answer.reading;
+  Reading reading = *answer.reading;
+  reading.taken = *began_ + answer.at;
+  return reading;
+}
+
 Reading FullReading() {
   Reading reading;
   reading.total_mib = 40'960;
