@@ -3,17 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "base/text.h"
 #include "report/charts.h"
 #include "report/lines.h"
-#include "report/style.h"
 #include "report/tally.h"
 #include "report/timeline.h"
 
 namespace carma::report {
+
+// style.css. Its colours are from Okabe and Ito's set for all kinds of colour vision, darkened
+// where white text stands on them; lines also differ in their dashes, for paper without colour.
+extern const std::string_view kStyle;
 
 using base::Seconds;
 
@@ -437,7 +439,7 @@ std::string Html(std::span<const Report> reports, std::string_view title) {
   Put(out,
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
-      "<title>{0}</title><style>{1}</style></head><body>\n<h1>{0}</h1>\n",
+      "<title>{0}</title><style>\n{1}</style></head><body>\n<h1>{0}</h1>\n",
       Escape(title), kStyle);
   std::vector<Metrics> metrics;
   metrics.reserve(reports.size());
