@@ -67,6 +67,41 @@ std::vector<std::string> MissingValues(const gpu::Reading& reading) {
 
 // ---- one GPU ----
 
+struct RecoveryAdvice {
+  RecoveryAction action;
+  Level level;
+  const char* text;
+  const char* remedy;
+};
+constexpr RecoveryAdvice kRecoveries[] = {
+    {RecoveryAction::kGpuReset, Level::kBad, "the driver asks for a reset of this GPU",
+     "end its processes and reset it: nvidia-smi -r"},
+    {RecoveryAction::kNodeReboot, Level::kBad, "the driver asks for a reboot",
+     "drain all GPUs and reboot"},
+    {RecoveryAction::kDrainP2p, Level::kBad, "the driver asks to stop traffic between GPUs",
+     "end the multi-GPU tasks, then ask again"},
+    {RecoveryAction::kDrainAndReset, Level::kWarn, "the GPU runs with reduced capacity",
+     "drain it (carma drain) and reset it when its tasks have ended"},
+};
+constexpr RecoveryAdvice kUnknownRecovery = {
+    RecoveryAction::kOther, Level::kBad,
+    "the driver asks for a recovery that this version does not know",
+    "see nvidia-smi -q, and update CARMA"};
+
+struct XidAdvice {
+  gpu::XidClass meaning;
+  Level level;
+  const char* remedy;
+};
+constexpr XidAdvice kXidAdvice[] = {
+    {gpu::XidClass::kNews, Level::kOk, ""},
+    {gpu::XidClass::kTask, Level::kWarn,
+     "a program's own fault: see which one ended (carma list --states failed)"},
+    {gpu::XidClass::kContained, Level::kWarn, "reset it (nvidia-smi -r) when its tasks have ended"},
+    {gpu::XidClass::kDevice, Level::kBad,
+     "end its processes and reset it (nvidia-smi -r); have it looked at if that comes back"},
+};
+
 class GpuCheck {
  public:
   GpuCheck(std::size_t index, const DriverFacts& driver, const config::Settings& settings)
@@ -191,46 +226,18 @@ class GpuCheck {
   }
 
   void Recovery() {
-    switch (*facts_.reading->condition.recovery) {
-      case RecoveryAction::kGpuReset:
-        return Add(Level::kBad, "the driver asks for a reset of this GPU",
-                   "end its processes and reset it: nvidia-smi -r");
-      case RecoveryAction::kNodeReboot:
-        return Add(Level::kBad, "the driver asks for a reboot", "drain all GPUs and reboot");
-      case RecoveryAction::kDrainP2p:
-        return Add(Level::kBad, "the driver asks to stop traffic between GPUs",
-                   "end the multi-GPU tasks, then ask again");
-      case RecoveryAction::kDrainAndReset:
-        return Add(Level::kWarn, "the GPU runs with reduced capacity",
-                   "drain it (carma drain) and reset it when its tasks have ended");
-      case RecoveryAction::kNone:
-      case RecoveryAction::kOther:
-        return Add(Level::kBad, "the driver asks for a recovery that this version does not know",
-                   "see nvidia-smi -q, and update CARMA");
-    }
+    const RecoveryAction action = *facts_.reading->condition.recovery;
+    const auto* const known = std::ranges::find(kRecoveries, action, &RecoveryAdvice::action);
+    const RecoveryAdvice& advice = known == std::end(kRecoveries) ? kUnknownRecovery : *known;
+    Add(advice.level, advice.text, advice.remedy);
   }
 
   void Xids() {
     for (const int xid : facts_.reading->xids) {
       const gpu::XidFact fact = gpu::DescribeXid(xid);
-      std::string text = fmt::format("Xid {} while it was looked at: {}", xid, fact.text);
-      switch (fact.meaning) {
-        case gpu::XidClass::kNews:
-          Add(Level::kOk, std::move(text));
-          break;
-        case gpu::XidClass::kTask:
-          Add(Level::kWarn, std::move(text),
-              "a program's own fault: see which one ended (carma list --states failed)");
-          break;
-        case gpu::XidClass::kContained:
-          Add(Level::kWarn, std::move(text), "reset it (nvidia-smi -r) when its tasks have ended");
-          break;
-        case gpu::XidClass::kDevice:
-          Add(Level::kBad, std::move(text),
-              "end its processes and reset it (nvidia-smi -r); have it looked at if that comes "
-              "back");
-          break;
-      }
+      const auto& [meaning, level, remedy] =
+          *std::ranges::find(kXidAdvice, fact.meaning, &XidAdvice::meaning);
+      Add(level, fmt::format("Xid {} while it was looked at: {}", xid, fact.text), remedy);
     }
   }
 
