@@ -1,13 +1,11 @@
 // carma-simgpu: makes, shows and troubles a simulated GPU server (docs/simgpu.md).
 #include <signal.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <functional>
 
-#include "base/file.h"
 #include "base/process_id.h"
 #include "simgpu/show.h"
 
@@ -16,7 +14,6 @@ namespace {
 using carma::base::Error;
 using carma::base::ErrorCode;
 using carma::base::Result;
-using carma::simgpu::Fault;
 using carma::simgpu::Server;
 
 int Complain(const Error& error) {

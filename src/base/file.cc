@@ -8,7 +8,6 @@
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
-#include <utility>
 
 #include "base/unique_fd.h"
 

@@ -1,7 +1,6 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <thread>
 
 #include "base/file.h"

@@ -1,5 +1,4 @@
 // submit and redo: one description becomes tasks.
-#include "base/text.h"
 #include "cli/calls.h"
 #include "cli/describe.h"
 #include "cli/gpu_text.h"

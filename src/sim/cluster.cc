@@ -2,7 +2,6 @@
 // nobody waits for the main queue, the one with the most idle GPUs, then the one with the fewest
 // tasks, then the lowest number. There the server's own core decides. So a server never hoards
 // tasks that another could start, and no task is looked at by more than one core.
-#include <algorithm>
 
 #include "sim/engine.h"
 

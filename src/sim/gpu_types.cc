@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cmath>
-#include <cstdlib>
 
 #include "base/csv.h"
 #include "base/text.h"

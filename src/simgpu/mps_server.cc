@@ -7,11 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/process_id.h"
 #include "base/text.h"
 #include "simgpu/mps_control.h"

@@ -25,8 +25,6 @@
 
 namespace carma::cli {
 namespace {
-
-using base::ErrorCode;
 using base::Fail;
 using base::Result;
 

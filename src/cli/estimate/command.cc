@@ -3,10 +3,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <iterator>
 #include <memory>
 
-#include "base/file.h"
 #include "base/text.h"
 #include "cli/calls.h"
 #include "cli/command.h"

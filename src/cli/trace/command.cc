@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "base/text.h"
 #include "cli/trace/verbs.h"
 #include "trace/job_reader.h"
 

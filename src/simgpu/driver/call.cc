@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
-#include <new>
 #include <thread>
 
 namespace carma::simgpu::driver {
