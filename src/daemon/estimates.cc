@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <exception>
 #include <iterator>
 #include <utility>
@@ -17,7 +14,6 @@
 namespace carma::daemon {
 namespace {
 
-namespace asio = boost::asio;
 using base::Result;
 using Clock = std::chrono::steady_clock;
 
@@ -141,24 +137,14 @@ struct EstimateDesk::Slice {
   Take take;
 };
 
-struct EstimateDesk::Timer {
-  explicit Timer(asio::io_context& loop) : timer(loop) {}
-  asio::steady_timer timer;
-};
-
-EstimateDesk::EstimateDesk(std::shared_ptr<asio::io_context> loop, EstimateRules rules,
-                           base::Duration time_limit, Take take, Read read)
-    : loop_(std::move(loop)),
-      appraiser_(std::make_shared<const Appraiser>(std::move(rules))),
+EstimateDesk::EstimateDesk(const std::shared_ptr<boost::asio::io_context>& loop,
+                           EstimateRules rules, base::Duration time_limit, Take take, Read read)
+    : appraiser_(std::make_shared<const Appraiser>(std::move(rules))),
       read_(std::make_shared<const Read>(std::move(read))),
       time_limit_(time_limit),
       take_(std::move(take)),
-      timer_(std::make_unique<Timer>(*loop_)),
-      reader_(std::make_unique<Worker>()) {}
-
-EstimateDesk::~EstimateDesk() {
-  if (reading_) reader_->DeclareStuck();
-}
+      plain_(loop, BackgroundWorker::AtEnd::kWait),
+      reader_(loop, BackgroundWorker::AtEnd::kLeave) {}
 
 Result<std::string> EstimateDesk::ReadSummaryFile(const EstimateJob& job) {
   const Result<task::UserInfo> user = task::LookUpUser(job.uid, job.gid);
@@ -189,12 +175,11 @@ void EstimateDesk::Ask(std::vector<EstimateJob> jobs, Take take) {
 
 // Without a file to read nothing can hang.
 void EstimateDesk::Appraise(std::shared_ptr<const Slice> slice, estimate::Summary summary) {
-  plain_.Do([slice = std::move(slice), summary = std::move(summary), appraiser = appraiser_,
-             loop = loop_] {
-    auto results = std::make_shared<std::vector<EstimateResult>>(
-        AppraiseAll(*appraiser, slice->jobs, summary, Clock::now()));
-    asio::post(*loop, [slice, results] { slice->take(std::move(*results)); });
-  });
+  plain_.Ask(
+      [slice, summary = std::move(summary), appraiser = appraiser_] {
+        return AppraiseAll(*appraiser, slice->jobs, summary, Clock::now());
+      },
+      [slice](std::vector<EstimateResult> results) { slice->take(std::move(results)); });
 }
 
 void EstimateDesk::ReadNext() {
@@ -202,51 +187,43 @@ void EstimateDesk::ReadNext() {
   if (waiting_.empty()) return;
   reading_ = std::move(waiting_.front());
   waiting_.pop_front();
-  ++number_;
   if (stuck_ >= kMostStuck) return GiveUp();
-  timer_->timer.expires_after(time_limit_);
-  timer_->timer.async_wait([this, number = number_](const boost::system::error_code& error) {
-    if (error || number != number_ || !reading_) return;
+  const auto first = reader_.Within(time_limit_, [this] {
     // The thread may hang in a file system for ever; it goes on with nothing if it does come back.
-    reader_->DeclareStuck();
-    reader_ = std::make_unique<Worker>();
+    reader_.Abandon();
     ++stuck_;
     base::LogWarn(
         "estimate_timed_out",
         {{"task", reading_->jobs.front().id}, {"tasks", reading_->jobs.size()}, {"stuck", stuck_}});
     GiveUp();
   });
-  reader_->Do([slice = reading_, number = number_, appraiser = appraiser_, read = read_,
-               loop = loop_, this] {
-    const Clock::time_point began = Clock::now();
-    const estimate::Summary summary = ReadSafely(*read, slice->jobs.front());
-    auto results = std::make_shared<std::vector<EstimateResult>>(
-        AppraiseAll(*appraiser, slice->jobs, summary, began));
-    asio::post(*loop, [this, number, results] { TakeRead(number, std::move(*results)); });
-  });
-}
-
-void EstimateDesk::TakeRead(std::uint64_t number, std::vector<EstimateResult> results) {
-  if (number != number_ || !reading_) {
-    --stuck_;
-    return;
-  }
-  timer_->timer.cancel();
-  reading_->take(std::move(results));
-  ReadNext();
+  reader_.Ask(
+      [slice = reading_, appraiser = appraiser_, read = read_] {
+        const Clock::time_point began = Clock::now();
+        const estimate::Summary summary = ReadSafely(*read, slice->jobs.front());
+        return AppraiseAll(*appraiser, slice->jobs, summary, began);
+      },
+      [this, first, slice = reading_](std::vector<EstimateResult> results) {
+        if (!first()) {
+          --stuck_;
+          return;
+        }
+        slice->take(std::move(results));
+        ReadNext();
+      });
 }
 
 // Everything but the summary can still be asked.
 void EstimateDesk::GiveUp() {
   estimate::Summary summary;
-  summary.trouble =
-      reading_->jobs.front().spec.model_summary.value_or("") +
-      fmt::format(": not read within {} s (estimate.time_limit)", base::Seconds(time_limit_));
+  summary.trouble = fmt::format("{}: not read within {} s (estimate.time_limit)",
+                                reading_->jobs.front().spec.model_summary.value_or(""),
+                                base::Seconds(time_limit_));
   if (stuck_ >= kMostStuck) {
-    summary.trouble += ", " + std::to_string(stuck_) + " such files are still being waited for";
+    summary.trouble += fmt::format(", {} such files are still being waited for", stuck_);
   }
   Appraise(std::exchange(reading_, nullptr), std::move(summary));
-  asio::post(*loop_, [this] {
+  reader_.Later([this] {
     if (!reading_) ReadNext();
   });
 }

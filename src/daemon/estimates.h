@@ -14,16 +14,12 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "core/task.h"
-#include "daemon/worker.h"
+#include "daemon/background_worker.h"
 #include "estimate/asking.h"
 #include "estimate/estimator.h"
 #include "estimate/history.h"
 #include "store/store.h"
 #include "task/describe/spec.h"
-
-namespace boost::asio {
-class io_context;
-}
 
 namespace carma::daemon {
 
@@ -72,11 +68,8 @@ class EstimateDesk {
 
   // take: called on the loop; every job that was asked is answered once. read: gets the text of a
   // job's summary, on a thread; it may hang for ever.
-  EstimateDesk(std::shared_ptr<boost::asio::io_context> loop, EstimateRules rules,
+  EstimateDesk(const std::shared_ptr<boost::asio::io_context>& loop, EstimateRules rules,
                base::Duration time_limit, Take take, Read read = ReadSummaryFile);
-  ~EstimateDesk();
-  EstimateDesk(const EstimateDesk&) = delete;
-  EstimateDesk& operator=(const EstimateDesk&) = delete;
 
   // Tasks without a summary are answered at once, whatever happens to the others. A file that is
   // not read in time leaves its thread behind, and its tasks are answered as if there were none;
@@ -94,10 +87,8 @@ class EstimateDesk {
   struct Slice;  // tasks of one user with one summary
   void Appraise(std::shared_ptr<const Slice> slice, estimate::Summary summary);
   void ReadNext();
-  void TakeRead(std::uint64_t number, std::vector<EstimateResult> results);
   void GiveUp();
 
-  std::shared_ptr<boost::asio::io_context> loop_;
   // Shared with threads that may outlive this object.
   std::shared_ptr<const Appraiser> appraiser_;
   std::shared_ptr<const Read> read_;
@@ -105,12 +96,8 @@ class EstimateDesk {
   Take take_;
   std::deque<std::shared_ptr<const Slice>> waiting_;
   std::shared_ptr<const Slice> reading_;
-  std::uint64_t number_ = 0;  // of the slice that is being read
   int stuck_ = 0;
-  struct Timer;
-  std::unique_ptr<Timer> timer_;
-  Worker plain_;
-  std::unique_ptr<Worker> reader_;
+  BackgroundWorker plain_, reader_;
 };
 
 }  // namespace carma::daemon

@@ -1,16 +1,14 @@
 #include "daemon/mps_desk.h"
 
 #include <algorithm>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <condition_variable>
 #include <mutex>
 #include <utility>
 
 #include "base/log.h"
 #include "base/text.h"
-#include "daemon/worker.h"
+#include "daemon/alarm.h"
+#include "daemon/background_worker.h"
 
 namespace carma::daemon {
 namespace {
@@ -61,8 +59,11 @@ struct Looked {
 
 // One seat with its tasks.
 struct Bench {
-  Bench(asio::io_context& loop, MpsControl made)
-      : control(std::make_shared<const MpsControl>(std::move(made))), linger(loop), probe(loop) {}
+  Bench(const std::shared_ptr<asio::io_context>& loop, MpsControl made)
+      : control(std::make_shared<const MpsControl>(std::move(made))),
+        linger(*loop),
+        probe(*loop),
+        worker(loop, BackgroundWorker::AtEnd::kLeave) {}
   std::shared_ptr<const MpsControl> control;  // shared with jobs of the worker
   std::map<Key, Client> clients;
   std::optional<Blamed> blamed;
@@ -71,16 +72,16 @@ struct Bench {
   int failures = 0;
   Clock::time_point not_before{};
   bool probing = false;
-  int jobs = 0;  // on the worker
-  asio::steady_timer linger, probe;
-  Worker worker;
+  Alarm linger, probe;
+  BackgroundWorker worker;
 };
 
 class RealMpsDesk : public MpsDesk {
  public:
   RealMpsDesk(std::shared_ptr<asio::io_context> loop, MpsDeskOptions options)
-      : loop_(std::move(loop)), options_(std::move(options)) {}
-  ~RealMpsDesk() override;
+      : loop_(std::move(loop)),
+        options_(std::move(options)),
+        finder_(loop_, BackgroundWorker::AtEnd::kLeave) {}
 
   void Seat(const MpsClient& client, Seated answer) override;
   void Adopt(const MpsClient& client) override;
@@ -98,14 +99,10 @@ class RealMpsDesk : public MpsDesk {
 
   Bench& BenchOf(const task::MpsSeat& seat);
   Bench* Find(const Key& client);
-  // The job runs on the bench's worker, `then` with its answer on the loop, if the desk still is.
+  // The job runs on the bench's worker, `then` with its answer on the loop.
   template <class T>
   void Do(Bench& bench, std::function<T(const MpsControl&)> job,
           std::function<void(Bench&, T)> then);
-  void Later(std::function<void()> call);
-  // True for who asks first: the worker with its answer, or the end of the time, which then calls
-  // `late`. A worker may be busy with others, or hang in what a user's processes do to it.
-  std::function<bool()> FirstWithin(std::chrono::nanoseconds limit, std::function<void()> late);
   void TakeLooked(Bench& bench, const Key& who, Result<Looked> looked, const Seated& answer);
   void Refused(Bench& bench, const Key& who, const base::Error& why, bool back_off,
                const Seated& answer);
@@ -116,87 +113,30 @@ class RealMpsDesk : public MpsDesk {
   void Probe(Bench& bench);
   void EndSoon(Bench& bench);
   void EndNow(Bench& bench);
-  // Calls unless the timer was moved or the bench is gone. (A timer that has gone off and waits for
-  // its turn does not see its bench go.)
-  void After(asio::steady_timer& timer, std::chrono::nanoseconds span, const Bench& bench,
-             void (RealMpsDesk::*call)(Bench&));
   static BenchKey KeyOf(const Bench& bench);
 
   std::shared_ptr<asio::io_context> loop_;
   MpsDeskOptions options_;
   std::map<BenchKey, std::unique_ptr<Bench>> benches_;
   std::map<Key, BenchKey> seats_;
-  // What a worker or a timer posts is dropped once this is gone.
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
-  bool finding_ = false;
-  Worker finder_;  // of what an earlier daemon left
+  BackgroundWorker finder_;  // of what an earlier daemon left, and what concerns no bench
 };
-
-RealMpsDesk::~RealMpsDesk() {
-  alive_.reset();
-  if (finding_) finder_.DeclareStuck();
-  for (auto& [key, bench] : benches_) {
-    if (bench->jobs > 0) bench->worker.DeclareStuck();
-  }
-}
 
 RealMpsDesk::BenchKey RealMpsDesk::KeyOf(const Bench& bench) {
   return {bench.control->seat().uid, bench.control->seat().gpus};
 }
 
-std::function<bool()> RealMpsDesk::FirstWithin(std::chrono::nanoseconds limit,
-                                               std::function<void()> late) {
-  auto timer = std::make_shared<asio::steady_timer>(
-      *loop_, std::chrono::duration_cast<Clock::duration>(limit));
-  auto first = [timer, open = std::make_shared<bool>(true)] {
-    timer->cancel();
-    return std::exchange(*open, false);
-  };
-  timer->async_wait(
-      [first, late = std::move(late), alive = std::weak_ptr<int>(alive_)](const auto& error) {
-        if (!error && !alive.expired() && first()) late();
-      });
-  return first;
-}
-
-void RealMpsDesk::After(asio::steady_timer& timer, std::chrono::nanoseconds span,
-                        const Bench& bench, void (RealMpsDesk::*call)(Bench&)) {
-  timer.expires_after(std::chrono::duration_cast<Clock::duration>(span));
-  timer.async_wait([this, call, key = KeyOf(bench),
-                    alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
-    if (error || alive.expired()) return;
-    if (const auto found = benches_.find(key); found != benches_.end())
-      (this->*call)(*found->second);
-  });
-}
-
 template <class T>
 void RealMpsDesk::Do(Bench& bench, std::function<T(const MpsControl&)> job,
                      std::function<void(Bench&, T)> then) {
-  ++bench.jobs;
-  bench.worker.Do([this, key = KeyOf(bench), control = bench.control, loop = loop_,
-                   alive = std::weak_ptr<int>(alive_), job = std::move(job),
-                   then = std::move(then)] {
-    auto answer = std::make_shared<T>(job(*control));
-    asio::post(*loop, [this, key, alive, answer, then] {
-      if (alive.expired()) return;
-      // A bench is not removed while it has jobs.
-      Bench& its = *benches_.at(key);
-      --its.jobs;
-      then(its, std::move(*answer));
-    });
-  });
-}
-
-void RealMpsDesk::Later(std::function<void()> call) {
-  asio::post(*loop_, [alive = std::weak_ptr<int>(alive_), call = std::move(call)] {
-    if (!alive.expired()) call();
-  });
+  // A bench is not removed while it has jobs.
+  bench.worker.Ask([control = bench.control, job = std::move(job)] { return job(*control); },
+                   [&bench, then = std::move(then)](T answer) { then(bench, std::move(answer)); });
 }
 
 Bench& RealMpsDesk::BenchOf(const task::MpsSeat& seat) {
   std::unique_ptr<Bench>& bench = benches_[{seat.uid, seat.gpus}];
-  if (!bench) bench = std::make_unique<Bench>(*loop_, MpsControl(options_.setup, seat));
+  if (!bench) bench = std::make_unique<Bench>(loop_, MpsControl(options_.setup, seat));
   return *bench;
 }
 
@@ -210,7 +150,7 @@ Bench* RealMpsDesk::Find(const Key& client) {
 void RealMpsDesk::Seat(const MpsClient& client, Seated answer) {
   const Key who{client.id, client.attempt};
   Bench& bench = BenchOf(client.seat);
-  bench.linger.cancel();
+  bench.linger.Stop();
   seats_[who] = {client.seat.uid, client.seat.gpus};
   bench.clients[who] = {std::nullopt, Clock::now()};
   const bool full = bench.clients.size() > options_.clients;
@@ -220,14 +160,14 @@ void RealMpsDesk::Seat(const MpsClient& client, Seated answer) {
     const std::string why =
         full ? "the MPS server has " + std::to_string(options_.clients) + " clients already"
              : bench.told;
-    return Later([this, who, why, answer = std::move(answer)] {
+    return finder_.Later([this, who, why, answer = std::move(answer)] {
       const base::Error error{ErrorCode::kUnavailable, why};
       Bench* its = Find(who);
       if (its == nullptr) return answer(std::unexpected(error));
       Refused(*its, who, error, false, answer);
     });
   }
-  const auto first = FirstWithin(options_.timeout + kSpare, [this, who, answer] {
+  const auto first = bench.worker.Within(options_.timeout + kSpare, [this, who, answer] {
     Bench* its = Find(who);
     if (its == nullptr) return answer(Fail(ErrorCode::kUnavailable, kNoAnswer));
     Refused(*its, who, {ErrorCode::kUnavailable, kNoAnswer}, true, answer);
@@ -297,7 +237,7 @@ void RealMpsDesk::Refused(Bench& bench, const Key& who, const base::Error& why, 
 void RealMpsDesk::Adopt(const MpsClient& client) {
   const Key who{client.id, client.attempt};
   Bench& bench = BenchOf(client.seat);
-  bench.linger.cancel();
+  bench.linger.Stop();
   seats_[who] = {client.seat.uid, client.seat.gpus};
   bench.clients[who] = {std::nullopt, Clock::now()};
   using Look = Result<std::optional<MpsServer>>;
@@ -328,9 +268,9 @@ void RealMpsDesk::Leave(core::TaskId id, int attempt) {
 }
 
 void RealMpsDesk::EndSoon(Bench& bench) {
-  bench.probe.cancel();
+  bench.probe.Stop();
   bench.probing = false;
-  After(bench.linger, options_.linger, bench, &RealMpsDesk::EndNow);
+  bench.linger.Set(options_.linger, [this, &bench] { EndNow(bench); });
 }
 
 // Tasks of before collocation.mps_servers was changed, or what a task has left behind.
@@ -343,7 +283,7 @@ bool HasClients(const MpsControl& control, Clock::time_point deadline) {
 
 void RealMpsDesk::EndNow(Bench& bench) {
   if (!bench.clients.empty()) return;
-  bench.linger.cancel();
+  bench.linger.Stop();
   Do<bool>(
       bench,
       [limit = options_.timeout](const MpsControl& control) {
@@ -352,10 +292,10 @@ void RealMpsDesk::EndNow(Bench& bench) {
         return !used;
       },
       [this](Bench& its, bool ended) {
-        if (!ended && its.clients.empty() && its.jobs == 0) return EndSoon(its);
+        if (!ended && its.clients.empty() && its.worker.waiting() == 0) return EndSoon(its);
         // A task that came meanwhile has a job behind this one, which starts the server anew. A
         // back-off is kept in mind.
-        if (!its.clients.empty() || its.jobs > 0) return;
+        if (!its.clients.empty() || its.worker.waiting() > 0) return;
         if (Clock::now() < its.not_before) return EndSoon(its);
         benches_.erase(KeyOf(its));
       });
@@ -368,20 +308,13 @@ void RealMpsDesk::Drain(const std::string& gpu_uuid) {
 }
 
 void RealMpsDesk::TakeOver(const std::vector<std::string>& gpus) {
-  finding_ = true;
-  finder_.Do(
-      [this, setup = options_.setup, gpus, loop = loop_, alive = std::weak_ptr<int>(alive_)] {
-        auto seats =
-            std::make_shared<const std::vector<task::MpsSeat>>(task::FindMpsSeats(setup, gpus));
-        asio::post(*loop, [this, alive, seats] {
-          if (alive.expired()) return;
-          finding_ = false;
-          for (const task::MpsSeat& seat : *seats) {
-            Bench& bench = BenchOf(seat);
-            if (bench.clients.empty()) EndSoon(bench);
-          }
-        });
-      });
+  finder_.Ask([setup = options_.setup, gpus] { return task::FindMpsSeats(setup, gpus); },
+              [this](const std::vector<task::MpsSeat>& seats) {
+                for (const task::MpsSeat& seat : seats) {
+                  Bench& bench = BenchOf(seat);
+                  if (bench.clients.empty()) EndSoon(bench);
+                }
+              });
 }
 
 // All at once, on their workers: no seat may hold up the others, nor the end of the daemon.
@@ -399,7 +332,7 @@ void RealMpsDesk::Close() {
   }
   left->benches = static_cast<int>(closing.size());
   for (Bench* bench : closing) {
-    bench->worker.Do([left, deadline, control = bench->control] {
+    bench->worker.Tell([left, deadline, control = bench->control] {
       control->Quit(deadline);
       const std::lock_guard lock(left->mutex);
       --left->benches;
@@ -409,14 +342,14 @@ void RealMpsDesk::Close() {
   std::unique_lock lock(left->mutex);
   const auto all = [&] { return left->benches == 0; };
   if (left->less.wait_until(lock, deadline + kCloseSpare, all)) return;
-  for (Bench* bench : closing) bench->worker.DeclareStuck();
+  for (Bench* bench : closing) bench->worker.Abandon();
 }
 
 void RealMpsDesk::TakeOff(core::TaskId id, int attempt, std::function<bool(pid_t)> its,
                           std::function<void()> done) {
   Bench* bench = Find({id, attempt});
-  if (bench == nullptr) return Later(std::move(done));
-  const auto once = [first = FirstWithin(options_.terminate_limit, done), done] {
+  if (bench == nullptr) return finder_.Later(std::move(done));
+  const auto once = [first = bench->worker.Within(options_.terminate_limit, done), done] {
     if (first()) done();
   };
   const MpsControl::Deadline deadline = Clock::now() + options_.terminate_limit;
@@ -489,7 +422,7 @@ void RealMpsDesk::Note(Bench& bench, const std::optional<MpsServer>& server) {
 
 void RealMpsDesk::KeepLooking(Bench& bench) {
   if (std::exchange(bench.probing, true)) return;
-  After(bench.probe, options_.probe, bench, &RealMpsDesk::Probe);
+  bench.probe.Set(options_.probe, [this, &bench] { Probe(bench); });
 }
 
 void RealMpsDesk::Probe(Bench& bench) {
@@ -534,9 +467,9 @@ MpsFate RealMpsDesk::FateOf(const Bench& bench, const Key& who) {
 void RealMpsDesk::AskFate(core::TaskId id, int attempt, std::function<void(MpsFate)> answer) {
   const Key who{id, attempt};
   Bench* bench = Find(who);
-  if (bench == nullptr) return Later([answer = std::move(answer)] { answer({}); });
+  if (bench == nullptr) return finder_.Later([answer = std::move(answer)] { answer({}); });
   // Without a new look: what is known.
-  const auto first = FirstWithin(options_.terminate_limit + kSpare, [this, who, answer] {
+  const auto first = bench->worker.Within(options_.terminate_limit + kSpare, [this, who, answer] {
     const Bench* its = Find(who);
     answer(its == nullptr ? MpsFate{} : FateOf(*its, who));
   });

@@ -1,0 +1,38 @@
+// A timer of the loop.
+#pragma once
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+namespace carma::daemon {
+
+// Calls back once, the last time set; moved by Set, stopped by Stop and by its end.
+class Alarm {
+ public:
+  explicit Alarm(boost::asio::io_context& loop) : timer_(loop) {}
+  void Set(std::chrono::nanoseconds from_now, std::function<void()> call) {
+    timer_.expires_after(std::max(from_now, std::chrono::nanoseconds(0)));
+    timer_.async_wait([call = std::move(call), number = ++*last_,
+                       last = std::weak_ptr(last_)](const boost::system::error_code& error) {
+      // One that has gone off and waits for its turn hears of no cancellation.
+      const std::shared_ptr<std::uint64_t> now = last.lock();
+      if (!error && now && *now == number) call();
+    });
+  }
+  void Stop() {
+    ++*last_;
+    timer_.cancel();
+  }
+
+ private:
+  boost::asio::steady_timer timer_;
+  std::shared_ptr<std::uint64_t> last_ = std::make_shared<std::uint64_t>(0);  // number of the Set
+};
+
+}  // namespace carma::daemon
