@@ -1,7 +1,6 @@
 #include "daemon/monitor.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "base/log.h"
@@ -14,13 +13,12 @@ constexpr base::Duration kFullnessSpan{2'000};
 constexpr int kLostReadings = 3;
 constexpr base::Duration kXidSpan{10'000};
 constexpr std::size_t kMostPoints = 4096;  // of one GPU's history
-constexpr double kUnknown = store::GpuUsage::kUnknown;
 
 }  // namespace
 
 Monitor::Monitor(std::vector<gpu::DeviceInfo> devices, MonitorOptions options)
     : options_(std::move(options)), devices_(std::move(devices)) {
-  for (std::size_t i = 0; i < devices_.size(); ++i) states_.emplace_back(options_);
+  for (const gpu::DeviceInfo& device : devices_) states_.emplace_back(device.uuid, options_);
 }
 
 const Monitor::Device* Monitor::Find(core::GpuIndex gpu) const {
@@ -40,49 +38,6 @@ core::GpuSample Monitor::Sample(const Device& device, const gpu::Reading& readin
   return sample;
 }
 
-void Monitor::BeginUsage(Device& device, const gpu::Reading& reading) {
-  Usage first;
-  first.from = first.last = reading.taken;
-  first.last_energy_j = reading.energy_j;
-  if (reading.energy_j) first.energy_j = 0;
-  first.used_peak_mib = reading.used_mib;
-  first.tasks = static_cast<int>(device.use.tasks.size());
-  device.usage = first;
-}
-
-void Monitor::AddUsage(std::size_t i, const gpu::Reading& reading) {
-  Device& device = states_[i];
-  if (!device.usage) return BeginUsage(device, reading);
-  Usage& usage = *device.usage;
-  if (reading.taken - usage.last > options_.window) {
-    // What was not read is not known, and one reading says nothing about an hour.
-    if (usage.last > usage.from) device.closed_usage.push_back(RowOf(i));
-    return BeginUsage(device, reading);
-  }
-  const auto span_ms = static_cast<double>((reading.taken - usage.last).count());
-  if (span_ms <= 0) return;
-  if (reading.sm_active) {
-    usage.sm_ms += *reading.sm_active * span_ms;
-    usage.sm_peak = std::max(usage.sm_peak, *reading.sm_active);
-  } else {
-    usage.sm_known = false;
-  }
-  if (reading.dram_active) {
-    usage.dram_ms += *reading.dram_active * span_ms;
-  } else {
-    usage.dram_known = false;
-  }
-  usage.used_peak_mib = std::max(usage.used_peak_mib, reading.used_mib);
-  usage.mib_ms += static_cast<double>(reading.used_mib) * span_ms;
-  usage.last = reading.taken;
-  usage.tasks = static_cast<int>(device.use.tasks.size());
-  if (!reading.energy_j) return;
-  // The counter begins anew when the driver is loaded or the GPU is reset.
-  const double before_j = usage.last_energy_j.value_or(*reading.energy_j);
-  usage.energy_j = usage.energy_j.value_or(0) + std::max(0.0, *reading.energy_j - before_j);
-  usage.last_energy_j = reading.energy_j;
-}
-
 bool Monitor::EnergyIsShownByAnother(std::size_t i) const {
   if (!devices_[i].mig) return false;
   for (std::size_t other = 0; other < states_.size(); ++other) {
@@ -91,23 +46,6 @@ bool Monitor::EnergyIsShownByAnother(std::size_t i) const {
     if (sibling && states_[other].last && states_[other].last->energy_j) return true;
   }
   return false;
-}
-
-store::GpuUsage Monitor::RowOf(std::size_t i) const {
-  const Usage& usage = *states_[i].usage;
-  const auto span_ms = static_cast<double>((usage.last - usage.from).count());
-  store::GpuUsage row;
-  row.from = usage.from;
-  row.to = usage.last;
-  row.gpu_uuid = devices_[i].uuid;
-  row.sm_active = usage.sm_known ? usage.sm_ms / span_ms : kUnknown;
-  row.used_mib = usage.mib_ms / span_ms;
-  row.energy_j = usage.energy_j.value_or(EnergyIsShownByAnother(i) ? 0 : kUnknown);
-  row.tasks = usage.tasks;
-  row.sm_peak = usage.sm_known ? usage.sm_peak : kUnknown;
-  row.used_peak_mib = static_cast<double>(usage.used_peak_mib);
-  row.dram_active = usage.dram_known ? usage.dram_ms / span_ms : kUnknown;
-  return row;
 }
 
 void Monitor::KeepHistory(Device& device, const gpu::Reading& reading) const {
@@ -171,7 +109,7 @@ void Monitor::TakeReading(std::size_t i, const gpu::Reading& reading, base::Time
   device.window.Add(reading);
   device.use = WhoUses(reading, attribution);
   device.shares.Take(reading, device.use, options_.ewma);
-  AddUsage(i, reading);
+  device.usage.Add(reading, static_cast<int>(device.use.tasks.size()));
   KeepHistory(device, reading);
   WatchUnattributed(i, reading);
   device.recent_used.emplace_back(reading.taken, reading.used_mib);
@@ -274,18 +212,8 @@ std::vector<core::Event> Monitor::DriverSilent(const std::string& text) {
 
 std::vector<store::GpuUsage> Monitor::CloseUsage(base::Time now) {
   std::vector<store::GpuUsage> rows;
-  for (std::size_t i = 0; i < states_.size(); ++i) {
-    Device& device = states_[i];
-    std::ranges::move(std::exchange(device.closed_usage, {}), std::back_inserter(rows));
-    if (!device.usage || device.usage->last <= device.usage->from || device.usage->last > now)
-      continue;
-    rows.push_back(RowOf(i));
-    Usage next;
-    next.from = next.last = device.usage->last;
-    next.last_energy_j = device.usage->last_energy_j;
-    if (next.last_energy_j) next.energy_j = 0;
-    device.usage = next;
-  }
+  for (std::size_t i = 0; i < states_.size(); ++i)
+    states_[i].usage.Close(now, EnergyIsShownByAnother(i), rows);
   return rows;
 }
 
@@ -393,7 +321,9 @@ std::vector<std::string> Monitor::Alerts(core::GpuIndex gpu) const {
   if (!options_.health.drain && !device->drain_told.empty())
     alerts.push_back(device->drain_told + " (only told: health.drain = false)");
   if (device->last && device->last->condition.compute_mode == gpu::ComputeMode::kProhibited)
-    alerts.emplace_back("compute mode is \"prohibited\": no program can use it (nvidia-smi -c 0)");
+    alerts.emplace_back(
+        "compute mode is \"prohibited\": no program can use it "
+        "(nvidia-smi -c 0)");
   return alerts;
 }
 

@@ -13,6 +13,7 @@
 #include "core/events.h"
 #include "daemon/attribution.h"
 #include "daemon/gpu_use.h"
+#include "daemon/usage_meter.h"
 #include "gpu/health.h"
 #include "gpu/probe.h"
 #include "gpu/window.h"
@@ -97,23 +98,9 @@ class Monitor {
   std::vector<std::string> Troubles() const;
 
  private:
-  struct Usage {
-    base::Time from{};
-    base::Time last{};
-    double sm_ms = 0;   // integral of SM activity over time
-    double mib_ms = 0;  // integral of used memory
-    bool sm_known = true;
-    std::optional<double> energy_j;       // spent; empty: never told
-    std::optional<double> last_energy_j;  // the driver's counter
-    double dram_ms = 0;                   // integral of DRAM activity
-    bool dram_known = true;
-    double sm_peak = 0;
-    std::int64_t used_peak_mib = 0;
-    int tasks = 0;  // at its last reading
-  };
   struct Device {
-    explicit Device(const MonitorOptions& options)
-        : window(options.window), rules(options.health) {}
+    Device(const std::string& uuid, const MonitorOptions& options)
+        : window(options.window), rules(options.health), usage(uuid, options.window) {}
     void Interrupt();  // no reading
     gpu::Window window;
     gpu::Health rules;
@@ -127,8 +114,7 @@ class Monitor {
     std::string trouble;
     int lost_in_a_row = 0;
     bool away = false;  // was lost, and has not answered since
-    std::optional<Usage> usage;
-    std::vector<store::GpuUsage> closed_usage;  // ended by a hole, for the next CloseUsage()
+    UsageMeter usage;
     std::deque<HistoryPoint> history;
     std::string drain_told;  // why the rules of health have closed it; empty: they have not
     std::map<int, std::uint64_t> xid_counts;
@@ -148,12 +134,8 @@ class Monitor {
   // The reading's Xids, and those of other instances of the same GPU that concern all of it.
   std::vector<int> XidsFor(std::size_t i, const Round& round) const;
   void WatchUnattributed(std::size_t i, const gpu::Reading& reading);
-  // Of the instances of a divided GPU one shows what the whole has used: the others' part of a sum
-  // is known, and nothing.
+  // As UsageMeter::Close() takes it.
   bool EnergyIsShownByAnother(std::size_t i) const;
-  store::GpuUsage RowOf(std::size_t i) const;  // of its usage, which has a span
-  static void BeginUsage(Device& device, const gpu::Reading& reading);
-  void AddUsage(std::size_t i, const gpu::Reading& reading);
   void KeepHistory(Device& device, const gpu::Reading& reading) const;
   const Device* Find(core::GpuIndex gpu) const;
   // Appends GpuHealthChanged if the verdict is a new one.
