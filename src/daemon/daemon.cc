@@ -1,5 +1,6 @@
 #include "daemon/daemon.h"
 
+#include <fmt/format.h>
 #include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
@@ -10,9 +11,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
-#include <iterator>
 #include <list>
 #include <map>
 
@@ -21,11 +20,13 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/alarm.h"
+#include "daemon/background_worker.h"
 #include "daemon/boot_mark.h"
 #include "daemon/engine.h"
 #include "daemon/estimates.h"
 #include "daemon/idle_holders.h"
-#include "daemon/known_gpus.h"
+#include "daemon/late_probe.h"
 #include "daemon/metrics.h"
 #include "daemon/monitor.h"
 #include "daemon/mps_desk.h"
@@ -33,9 +34,8 @@
 #include "daemon/notify.h"
 #include "daemon/present.h"
 #include "daemon/routes.h"
-#include "daemon/worker.h"
+#include "daemon/sampler.h"
 #include "estimate/history.h"
-#include "gpu/load_probe.h"
 #include "simgpu/state.h"
 #include "store/store.h"
 #include "task/process/cgroup.h"
@@ -50,72 +50,20 @@ using base::Result;
 using base::Unit;
 
 constexpr auto kStoreRetry = std::chrono::seconds(1);
-constexpr auto kDiscoverRetry = std::chrono::seconds(10);
 constexpr base::Duration kUsageSpan{60'000};
 constexpr base::Duration kLeastGap{30'000};  // between two looks at idle holders
 constexpr auto kHousekeeping = std::chrono::hours(1);
 constexpr auto kLongTurn = std::chrono::milliseconds(100);
 constexpr auto kTrimDelay = std::chrono::seconds(1);
-constexpr auto kReadingLimit = std::chrono::seconds(2);  // beyond the period of sampling
 constexpr base::Duration kMpsLinger{60'000};
 constexpr std::chrono::nanoseconds kLeastMpsLinger = std::chrono::milliseconds(500);
 constexpr base::Duration kMpsBackoff{30'000};
 constexpr int kMostReports = 8;  // at once; they are made one after another
 
-// A timer that calls back once, the last time set; moved by Set, stopped by its end.
-class Alarm {
- public:
-  explicit Alarm(asio::io_context& loop) : timer_(loop) {}
-  void Set(std::chrono::nanoseconds from_now, std::function<void()> call) {
-    timer_.expires_after(std::max(from_now, std::chrono::nanoseconds(0)));
-    timer_.async_wait([call = std::move(call)](const boost::system::error_code& error) {
-      if (!error) call();
-    });
-  }
-
- private:
-  asio::steady_timer timer_;
-};
-
-// Loads the driver's library when it is first asked for devices, and tries again each time until
-// that succeeds: a driver may be installed while the daemon runs.
-class LateProbe : public gpu::Probe {
- public:
-  explicit LateProbe(gpu::ProbeOptions options) : options_(std::move(options)) {}
-  Result<std::vector<gpu::DeviceInfo>> Devices() override {
-    if (!loaded_.probe) {
-      Result<gpu::LoadedProbe> loaded = gpu::LoadProbe(options_);
-      if (!loaded) return std::unexpected(loaded.error());
-      loaded_ = std::move(*loaded);
-      if (!kept_.empty()) loaded_.probe->Keep(std::move(kept_));
-    }
-    Result<std::vector<gpu::DeviceInfo>> devices = loaded_.probe->Devices();
-    const std::string trouble = loaded_.dcgm_trouble ? loaded_.dcgm_trouble() : "";
-    if (devices && !trouble.empty()) base::LogWarn("no_sm_activity", {{"why", trouble}});
-    return devices;
-  }
-  Result<gpu::Reading> Read(std::size_t device, base::Time now) override {
-    if (!loaded_.probe)
-      return base::Fail(ErrorCode::kUnavailable, "the driver's library is not loaded");
-    return loaded_.probe->Read(device, now);
-  }
-  // From here on GPUs have the numbers of this list, whatever the driver lists.
-  void Keep(std::vector<gpu::DeviceInfo> devices) {
-    if (loaded_.probe) return loaded_.probe->Keep(std::move(devices));
-    kept_ = std::move(devices);
-  }
-
- private:
-  gpu::ProbeOptions options_;
-  gpu::LoadedProbe loaded_;
-  std::vector<gpu::DeviceInfo> kept_;  // until there is a library
-};
-
-class RealDaemon : public Daemon, public Engine::Host {
+class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
  public:
   RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock,
              std::unique_ptr<store::Store> store);
-  ~RealDaemon() override;
   Result<Unit> Listen();
   void Run() override;
 
@@ -130,6 +78,11 @@ class RealDaemon : public Daemon, public Engine::Host {
   std::string LostGpu(core::GpuIndex gpu) override;
   void AfterNextReading(std::function<void()> call) override;
 
+  // Sampler::Taker
+  void TakeGpus(std::vector<gpu::DeviceInfo> devices) override;
+  void TakeRound(std::vector<Result<gpu::Reading>> round) override;
+  void DriverSilent(const std::string& why) override;
+
  private:
   struct Waiter {
     Waiter(asio::io_context& loop, std::function<void()> call)
@@ -141,21 +94,13 @@ class RealDaemon : public Daemon, public Engine::Host {
 
   void Beat();
   EngineOptions MakeEngineOptions() const;
-  void Discover();
-  void DiscoverLater();
-  void TakeDevices(Result<std::vector<gpu::DeviceInfo>> devices);
-  void StartEngine(std::vector<gpu::DeviceInfo> devices);
   void RestoreHealthDrains();
   void OpenDesk(const std::vector<core::GpuInfo>& gpus, std::shared_ptr<estimate::History> history);
   void OpenMps();
-  void TellReading();
   void TakeEstimates(std::vector<EstimateResult> results);
-  void Sample();
-  void TakeRound(std::vector<Result<gpu::Reading>> round);
   void PostSeen(core::Event event);
   void WatchIdleHolders();
   void TellIdleHolder(const core::TaskIdle& idle);
-  void WatchProbe();
   void CloseUsage();
   void Housekeep();
   void WatchLauncher();
@@ -169,8 +114,8 @@ class RealDaemon : public Daemon, public Engine::Host {
   DaemonOptions options_;
   std::shared_ptr<base::Clock> clock_;
   std::unique_ptr<store::Store> store_;
-  // Shared with the workers' threads like the clock and the probe: one that hangs in
-  // a driver may come back when everything else is gone. What it then posts is never run.
+  // Shared with the workers' threads like the clock: one that hangs in a driver may come back when
+  // everything else is gone. What it then posts is never run.
   std::shared_ptr<asio::io_context> shared_loop_ = std::make_shared<asio::io_context>(1);
   asio::io_context& loop_ = *shared_loop_;
   std::unique_ptr<task::Launcher> launcher_;
@@ -181,25 +126,16 @@ class RealDaemon : public Daemon, public Engine::Host {
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<api::Server> unix_server_;
   std::unique_ptr<api::Server> tcp_server_;
-  std::shared_ptr<LateProbe> probe_;
   std::unique_ptr<EstimateDesk> desk_;
-  // False at the end: a worker need not go on.
-  std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
   Counters counters_;
-  Alarm wake_{loop_}, sample_{loop_}, probe_watch_{loop_}, store_retry_{loop_}, usage_{loop_},
-      housekeep_{loop_}, watchdog_{loop_}, trim_{loop_}, reading_limit_{loop_};
+  Alarm wake_{loop_}, store_retry_{loop_}, usage_{loop_}, housekeep_{loop_}, watchdog_{loop_},
+      trim_{loop_};
   std::map<core::TaskId, Waiters> waiters_;
-  std::string driver_trouble_;
   bool turn_posted_ = false;
-  bool probe_busy_ = false;
-  bool probe_silent_ = false;
-  std::uint64_t probe_calls_ = 0;
-  int reports_ = 0;  // being made
-  // Calls that wait for a reading which has not begun, and for the one that is being taken.
-  std::vector<std::function<void()>> next_reading_, this_reading_;
   std::unique_ptr<IdleHolders> idle_holders_;  // null: nobody looks for them
   std::unique_ptr<Notices> notices_;
-  Worker probe_worker_, report_worker_;
+  std::unique_ptr<Sampler> sampler_;
+  BackgroundWorker report_worker_{shared_loop_, BackgroundWorker::AtEnd::kWait};
 };
 
 RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock,
@@ -215,7 +151,9 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
                               clock_->RealSpan(settings.sample_period))};
   // A wait of our own must not look like a driver that hangs.
   probe.first_answer = std::min(probe.first_answer, settings.probe_timeout / 2);
-  probe_ = std::make_shared<LateProbe>(std::move(probe));
+  sampler_ = std::make_unique<Sampler>(
+      shared_loop_, std::make_shared<LateProbe>(std::move(probe)), clock_,
+      SamplerOptions{settings.state_dir, settings.sample_period, settings.probe_timeout}, *this);
 
   Services services;
   services.store = store_.get();
@@ -246,11 +184,6 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
   }
 }
 
-RealDaemon::~RealDaemon() {
-  *alive_ = false;
-  if (probe_busy_) probe_worker_.DeclareStuck();
-}
-
 Result<Unit> RealDaemon::Listen() {
   const config::Settings& settings = options_.settings;
   const std::string folder = settings.socket.substr(0, settings.socket.rfind('/'));
@@ -279,7 +212,7 @@ void RealDaemon::Run() {
     loop_.stop();
   });
   Beat();
-  Discover();
+  sampler_->Start();
   WatchLauncher();
   Housekeep();
   base::LogInfo("listening",
@@ -303,53 +236,6 @@ void RealDaemon::Beat() {
 
 // ---- GPUs ----
 
-void RealDaemon::Discover() {
-  probe_busy_ = true;
-  WatchProbe();
-  probe_worker_.Do([probe = probe_, loop = shared_loop_, this] {
-    auto devices = std::make_shared<Result<std::vector<gpu::DeviceInfo>>>(probe->Devices());
-    asio::post(*loop, [this, devices] { TakeDevices(std::move(*devices)); });
-  });
-}
-
-// Not too often: a driver may take long to say that it is not there.
-void RealDaemon::DiscoverLater() {
-  const std::chrono::nanoseconds often = 10 * clock_->RealSpan(options_.settings.sample_period);
-  sample_.Set(std::min<std::chrono::nanoseconds>(kDiscoverRetry, often), [this] { Discover(); });
-}
-
-void RealDaemon::TakeDevices(Result<std::vector<gpu::DeviceInfo>> devices) {
-  probe_busy_ = false;
-  probe_silent_ = false;
-  ++probe_calls_;
-  if (devices && devices->empty())
-    devices = base::Fail(ErrorCode::kUnavailable, "the driver knows no GPU");
-  if (devices) {
-    driver_trouble_.clear();
-    *devices = Recognised(std::move(*devices), KnownGpus(options_.settings.state_dir));
-    KeepKnownGpus(options_.settings.state_dir, *devices);
-    if (!engine_) StartEngine(std::move(*devices));
-    Sample();
-    return;
-  }
-  if (driver_trouble_ != devices.error().message)
-    base::LogWarn("no_driver", {{"why", devices.error().message}});
-  driver_trouble_ = devices.error().message;
-  // Tasks of an earlier life run on GPUs that we know by name: take them over, with every GPU
-  // closed.
-  if (!engine_) {
-    std::vector<gpu::DeviceInfo> known = KnownGpus(options_.settings.state_dir);
-    if (!known.empty()) StartEngine(std::move(known));
-  }
-  if (engine_) {
-    for (core::Event& event : monitor_->DriverSilent(driver_trouble_))
-      engine_->Post(std::move(event));
-  } else {
-    routes_->services().waiting_for = "no GPU: " + driver_trouble_;
-  }
-  DiscoverLater();
-}
-
 EngineOptions RealDaemon::MakeEngineOptions() const {
   const config::Settings& settings = options_.settings;
   EngineOptions options;
@@ -371,7 +257,7 @@ EngineOptions RealDaemon::MakeEngineOptions() const {
   return options;
 }
 
-void RealDaemon::StartEngine(std::vector<gpu::DeviceInfo> devices) {
+void RealDaemon::TakeGpus(std::vector<gpu::DeviceInfo> devices) {
   std::vector<core::GpuInfo> infos;
   for (const gpu::DeviceInfo& device : devices) {
     infos.push_back(
@@ -382,8 +268,6 @@ void RealDaemon::StartEngine(std::vector<gpu::DeviceInfo> devices) {
                           {"total_mib", device.total_mib},
                           {"sm_activity", device.reports_sm_activity}});
   }
-  // By the thread that reads, for it may be in the driver just now.
-  probe_worker_.Do([probe = probe_, devices] { probe->Keep(devices); });
   const config::Settings& settings = options_.settings;
   monitor_ = std::make_unique<Monitor>(
       std::move(devices), MonitorOptions{.window = settings.window,
@@ -428,41 +312,19 @@ void RealDaemon::RestoreHealthDrains() {
   }
 }
 
-void RealDaemon::Sample() {
-  probe_busy_ = true;
-  this_reading_.insert(this_reading_.end(), std::make_move_iterator(next_reading_.begin()),
-                       std::make_move_iterator(next_reading_.end()));
-  next_reading_.clear();
-  WatchProbe();
-  const std::size_t count = monitor_->devices().size();
-  probe_worker_.Do(
-      [probe = probe_, alive = alive_, clock = clock_, loop = shared_loop_, count, this] {
-        auto round = std::make_shared<std::vector<Result<gpu::Reading>>>();
-        for (std::size_t i = 0; i < count && *alive; ++i)
-          round->push_back(probe->Read(i, clock->Now()));
-        asio::post(*loop, [this, round] { TakeRound(std::move(*round)); });
-      });
-}
-
 void RealDaemon::TakeRound(std::vector<Result<gpu::Reading>> round) {
-  probe_busy_ = false;
-  ++probe_calls_;
-  if (probe_silent_) base::LogInfo("driver_answers_again");
-  probe_silent_ = false;
-  driver_trouble_.clear();
+  if (!engine_) return;
   for (core::Event& event : monitor_->Take(clock_->Now(), round, engine_->attribution()))
     PostSeen(std::move(event));
   WatchIdleHolders();
-  TellReading();
-  const bool all_failed =
-      !round.empty() &&
-      std::none_of(round.begin(), round.end(), [](const auto& r) { return r.has_value(); });
-  if (all_failed) {
-    // The library may have lost its driver: start over with it.
-    DiscoverLater();
+}
+
+void RealDaemon::DriverSilent(const std::string& why) {
+  if (!engine_) {
+    routes_->services().waiting_for = "no GPU: " + why;
     return;
   }
-  sample_.Set(clock_->RealSpan(options_.settings.sample_period), [this] { Sample(); });
+  for (core::Event& event : monitor_->DriverSilent(why)) engine_->Post(std::move(event));
 }
 
 void RealDaemon::PostSeen(core::Event event) {
@@ -512,25 +374,6 @@ void RealDaemon::TellIdleHolder(const core::TaskIdle& idle) {
   notices_->Tell(ToLine(notice));
 }
 
-// A call that does not come back closes the GPUs; when it does come back, sampling simply goes on.
-void RealDaemon::WatchProbe() {
-  probe_watch_.Set(options_.settings.probe_timeout, [this, call = probe_calls_] {
-    if (!probe_busy_ || call != probe_calls_) return;
-    probe_silent_ = true;
-    driver_trouble_ = "the driver has not answered for more than " +
-                      base::FormatSpan(options_.settings.probe_timeout);
-    base::LogWarn("driver_hangs", {{"why", driver_trouble_}});
-    if (!engine_) {
-      std::vector<gpu::DeviceInfo> known = KnownGpus(options_.settings.state_dir);
-      routes_->services().waiting_for = "no GPU: " + driver_trouble_;
-      if (known.empty()) return;
-      StartEngine(std::move(known));
-    }
-    for (core::Event& event : monitor_->DriverSilent(driver_trouble_))
-      engine_->Post(std::move(event));
-  });
-}
-
 void RealDaemon::CloseUsage() {
   std::vector<store::GpuUsage> rows = monitor_->CloseUsage(clock_->Now());
   if (!rows.empty()) engine_->AddUsage(std::move(rows));
@@ -553,20 +396,7 @@ std::string RealDaemon::LostGpu(core::GpuIndex gpu) {
 }
 
 void RealDaemon::AfterNextReading(std::function<void()> call) {
-  if (next_reading_.empty() && this_reading_.empty()) {
-    // A driver that hangs must not keep a task from ending.
-    reading_limit_.Set(kReadingLimit + clock_->RealSpan(options_.settings.sample_period), [this] {
-      this_reading_.insert(this_reading_.end(), std::make_move_iterator(next_reading_.begin()),
-                           std::make_move_iterator(next_reading_.end()));
-      next_reading_.clear();
-      TellReading();
-    });
-  }
-  next_reading_.push_back(std::move(call));
-}
-
-void RealDaemon::TellReading() {
-  for (const std::function<void()>& call : std::exchange(this_reading_, {})) call();
+  sampler_->AfterNextReading(std::move(call));
 }
 
 // ---- turns ----
@@ -674,21 +504,17 @@ void RealDaemon::Housekeep() {
 
 Result<Unit> RealDaemon::AnswerLater(std::function<api::Response(const std::atomic<bool>&)> make,
                                      std::function<void(api::Response)> send) {
-  if (reports_ >= kMostReports) {
-    return base::Fail(ErrorCode::kUnavailable,
-                      std::to_string(reports_) + " reports are being made already; try again");
+  if (report_worker_.waiting() >= kMostReports) {
+    return base::Fail(
+        ErrorCode::kUnavailable,
+        fmt::format("{} reports are being made already; try again", report_worker_.waiting()));
   }
-  ++reports_;
-  // What belongs to the connection is only ever touched, and let go, on the loop.
-  report_worker_.Do([make = std::move(make), send = std::move(send), alive = alive_,
-                     loop = shared_loop_, this]() mutable {
-    auto response = std::make_shared<api::Response>(make(*alive));
-    asio::post(*loop, [this, response, send = std::move(send)] {
-      --reports_;
-      send(std::move(*response));
-      trim_.Set(kTrimDelay, [] { ::malloc_trim(0); });
-    });
-  });
+  report_worker_.Ask(
+      [make = std::move(make), wanted = report_worker_.wanted()] { return make(*wanted); },
+      [this, send = std::move(send)](api::Response response) {
+        send(std::move(response));
+        trim_.Set(kTrimDelay, [] { ::malloc_trim(0); });
+      });
   return Unit{};
 }
 
@@ -721,11 +547,12 @@ void RealDaemon::TaskChanged(const core::TaskRecord& record) {
 
 std::vector<std::string> RealDaemon::Troubles() const {
   std::vector<std::string> troubles;
-  if (!driver_trouble_.empty()) troubles.push_back("driver: " + driver_trouble_);
+  const std::string& driver = sampler_->driver_trouble();
+  if (!driver.empty()) troubles.push_back("driver: " + driver);
   if (engine_ && !engine_->store_trouble().empty())
     troubles.push_back("store: " + engine_->store_trouble());
   // A silent driver is the trouble of each of its GPUs.
-  if (monitor_ && driver_trouble_.empty()) {
+  if (monitor_ && driver.empty()) {
     for (std::string& trouble : monitor_->Troubles()) troubles.push_back(std::move(trouble));
   }
   return troubles;
@@ -740,9 +567,9 @@ api::StatusView RealDaemon::Status() {
   view.time_scale = 1e9 / static_cast<double>(clock_->RealSpan(base::Duration(1'000)).count());
   view.policy = PolicyLine(options_.settings);
   view.collocation = CollocationLine(options_.settings, monitor_.get());
-  view.driver = !driver_trouble_.empty() ? driver_trouble_
-                : monitor_               ? monitor_->DriverState()
-                                         : "being asked";
+  view.driver = !sampler_->driver_trouble().empty() ? sampler_->driver_trouble()
+                : monitor_                          ? monitor_->DriverState()
+                                                    : "being asked";
   if (const auto counts = store_->Counts()) {
     for (const auto& [state, count] : *counts)
       view.task_counts.emplace_back(core::TaskStateName(state), count);

@@ -1,0 +1,144 @@
+#include "daemon/sampler.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/known_gpus.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::Result;
+using Round = std::vector<Result<gpu::Reading>>;
+
+constexpr std::chrono::nanoseconds kDiscoverRetry = std::chrono::seconds(10);
+constexpr auto kReadingLimit = std::chrono::seconds(2);  // beyond the period
+
+}  // namespace
+
+Sampler::Sampler(std::shared_ptr<boost::asio::io_context> loop,
+                 std::shared_ptr<NumberedProbe> probe, std::shared_ptr<base::Clock> clock,
+                 SamplerOptions options, Taker& taker)
+    : probe_(std::move(probe)),
+      clock_(std::move(clock)),
+      options_(std::move(options)),
+      taker_(taker),
+      next_(*loop),
+      reading_limit_(*loop),
+      worker_(loop, BackgroundWorker::AtEnd::kLeave) {}
+
+void Sampler::Start() {
+  Discover();
+}
+
+void Sampler::Discover() {
+  worker_.Ask([probe = probe_] { return probe->Devices(); },
+              [this, first = WatchProbe()](Result<std::vector<gpu::DeviceInfo>> devices) {
+                first();
+                TakeDevices(std::move(devices));
+              });
+}
+
+// Not too often: a driver may take long to say that it is not there.
+void Sampler::DiscoverLater() {
+  next_.Set(std::min(kDiscoverRetry, 10 * clock_->RealSpan(options_.period)),
+            [this] { Discover(); });
+}
+
+void Sampler::TakeDevices(Result<std::vector<gpu::DeviceInfo>> devices) {
+  hung_ = false;
+  if (devices && devices->empty())
+    devices = base::Fail(base::ErrorCode::kUnavailable, "the driver knows no GPU");
+  if (!devices) {
+    if (driver_trouble_ != devices.error().message)
+      base::LogWarn("no_driver", {{"why", devices.error().message}});
+    Silent(devices.error().message);
+    return DiscoverLater();
+  }
+  driver_trouble_.clear();
+  *devices = Recognised(std::move(*devices), KnownGpus(options_.state_dir));
+  KeepKnownGpus(options_.state_dir, *devices);
+  if (gpus_ == 0) Announce(std::move(*devices));
+  Sample();
+}
+
+void Sampler::Announce(std::vector<gpu::DeviceInfo> devices) {
+  gpus_ = devices.size();
+  // By the thread that reads, for it may be in the driver just now.
+  worker_.Tell([probe = probe_, devices] { probe->Keep(devices); });
+  taker_.TakeGpus(std::move(devices));
+}
+
+// Tasks of an earlier life run on GPUs that we know by name: they are taken over, with every GPU
+// closed.
+void Sampler::Silent(const std::string& why) {
+  driver_trouble_ = why;
+  if (gpus_ == 0) {
+    std::vector<gpu::DeviceInfo> known = KnownGpus(options_.state_dir);
+    if (!known.empty()) Announce(std::move(known));
+  }
+  taker_.DriverSilent(why);
+}
+
+std::function<bool()> Sampler::WatchProbe() {
+  return worker_.Within(options_.probe_timeout, [this] {
+    hung_ = true;
+    const std::string why =
+        "the driver has not answered for more than " + base::FormatSpan(options_.probe_timeout);
+    base::LogWarn("driver_hangs", {{"why", why}});
+    Silent(why);
+  });
+}
+
+void Sampler::Sample() {
+  BeginReading();
+  worker_.Ask(
+      [probe = probe_, clock = clock_, wanted = worker_.wanted(), count = gpus_] {
+        Round round;
+        for (std::size_t i = 0; i < count && *wanted; ++i)
+          round.push_back(probe->Read(i, clock->Now()));
+        return round;
+      },
+      [this, first = WatchProbe()](Round round) {
+        first();
+        TakeRound(std::move(round));
+      });
+}
+
+void Sampler::TakeRound(Round round) {
+  if (std::exchange(hung_, false)) base::LogInfo("driver_answers_again");
+  driver_trouble_.clear();
+  const bool all_failed =
+      !round.empty() && std::ranges::none_of(round, [](const auto& r) { return r.has_value(); });
+  taker_.TakeRound(std::move(round));
+  TellReading();
+  // The library may have lost its driver: start over with it.
+  if (all_failed) return DiscoverLater();
+  next_.Set(clock_->RealSpan(options_.period), [this] { Sample(); });
+}
+
+// ---- who waits for a reading ----
+
+void Sampler::AfterNextReading(std::function<void()> call) {
+  if (next_reading_.empty() && this_reading_.empty()) {
+    // A driver that hangs must not keep a task from ending.
+    reading_limit_.Set(kReadingLimit + clock_->RealSpan(options_.period), [this] {
+      BeginReading();
+      TellReading();
+    });
+  }
+  next_reading_.push_back(std::move(call));
+}
+
+void Sampler::BeginReading() {
+  std::ranges::move(std::exchange(next_reading_, {}), std::back_inserter(this_reading_));
+}
+
+void Sampler::TellReading() {
+  for (const std::function<void()>& call : std::exchange(this_reading_, {})) call();
+}
+
+}  // namespace carma::daemon

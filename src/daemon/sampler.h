@@ -1,0 +1,79 @@
+// Finds the server's GPUs and reads them again and again, on a thread that the driver may hang.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "daemon/alarm.h"
+#include "daemon/background_worker.h"
+#include "daemon/late_probe.h"
+
+namespace carma::daemon {
+
+struct SamplerOptions {
+  std::string state_dir;                 // where known GPUs are kept (known_gpus.h)
+  base::Duration period{1'000};          // between two rounds of readings
+  base::Duration probe_timeout{10'000};  // real time: a call that takes longer hangs
+};
+
+class Sampler {
+ public:
+  // Who takes what was seen. Called on the loop.
+  class Taker {
+   public:
+    virtual ~Taker() = default;
+    // Once, first: the GPUs as the driver lists them, or as they are known from before if it is
+    // silent.
+    virtual void TakeGpus(std::vector<gpu::DeviceInfo> devices) = 0;
+    // An answer per GPU, in order.
+    virtual void TakeRound(std::vector<base::Result<gpu::Reading>> round) = 0;
+    // The driver as a whole does not answer. May come before TakeGpus().
+    virtual void DriverSilent(const std::string& why) = 0;
+  };
+
+  // clock: shared with a thread that may outlive everything else, as the probe.
+  Sampler(std::shared_ptr<boost::asio::io_context> loop, std::shared_ptr<NumberedProbe> probe,
+          std::shared_ptr<base::Clock> clock, SamplerOptions options, Taker& taker);
+
+  void Start();
+  // Calls, later, once a reading that begins after now has been taken, or is overdue.
+  void AfterNextReading(std::function<void()> call);
+  // Why the driver as a whole does not answer; empty: it does, or is being asked for the first
+  // time.
+  const std::string& driver_trouble() const { return driver_trouble_; }
+
+ private:
+  using Calls = std::vector<std::function<void()>>;
+
+  void Discover();
+  void DiscoverLater();
+  void TakeDevices(base::Result<std::vector<gpu::DeviceInfo>> devices);
+  void Announce(std::vector<gpu::DeviceInfo> devices);
+  void Sample();
+  void TakeRound(std::vector<base::Result<gpu::Reading>> round);
+  // A call that does not come back closes the GPUs; when it does come back, sampling simply goes
+  // on.
+  std::function<bool()> WatchProbe();
+  void Silent(const std::string& why);
+  void BeginReading();
+  void TellReading();
+
+  std::shared_ptr<NumberedProbe> probe_;
+  std::shared_ptr<base::Clock> clock_;
+  SamplerOptions options_;
+  Taker& taker_;
+  std::size_t gpus_ = 0;  // 0: none announced yet
+  std::string driver_trouble_;
+  bool hung_ = false;  // the call that is under way has been told of
+  // Calls that wait for a reading which has not begun, and for the one that is being taken.
+  Calls next_reading_, this_reading_;
+  Alarm next_, reading_limit_;
+  BackgroundWorker worker_;
+};
+
+}  // namespace carma::daemon
