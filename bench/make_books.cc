@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "store/sample_tasks.h"
+#include "store/task_fixture.h"
 #include "store/store.h"
 
 namespace carma {

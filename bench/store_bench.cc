@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/file.h"
-#include "store/sample_tasks.h"
+#include "store/task_fixture.h"
 #include "store/store.h"
 
 namespace {

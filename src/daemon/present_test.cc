@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
-#include "store/sample_tasks.h"
+#include "store/task_fixture.h"
 
 namespace carma::daemon {
 namespace {

@@ -14,7 +14,7 @@
 #include "gpu/nvml_library.h"
 #include "gpu/nvml_probe.h"
 #include "simgpu/state.h"
-#include "simgpu/test_server.h"
+#include "simgpu/server_fixture.h"
 #include "test_paths.h"
 
 namespace carma::simgpu {

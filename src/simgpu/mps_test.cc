@@ -16,8 +16,8 @@
 #include "simgpu/mps_client.h"
 #include "simgpu/mps_control.h"
 #include "simgpu/mps_server.h"
-#include "simgpu/test_process.h"
-#include "simgpu/test_server.h"
+#include "simgpu/process_fixture.h"
+#include "simgpu/server_fixture.h"
 
 namespace carma::simgpu {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/rng.h"
-#include "simgpu/test_server.h"
+#include "simgpu/server_fixture.h"
 
 namespace carma::simgpu {
 namespace {

@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/process_id.h"
 #include "base/unique_fd.h"
-#include "simgpu/test_process.h"
-#include "simgpu/test_server.h"
+#include "simgpu/process_fixture.h"
+#include "simgpu/server_fixture.h"
 #include "simgpu/visible_gpus.h"
 
 namespace carma::simgpu {

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "store/sample_tasks.h"
+#include "store/task_fixture.h"
 
 namespace carma::store {
 namespace {

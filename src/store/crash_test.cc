@@ -9,8 +9,8 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "store/faulty_vfs.h"
-#include "store/sample_tasks.h"
+#include "store/fake_vfs.h"
+#include "store/task_fixture.h"
 #include "store/store.h"
 
 namespace carma::store {
@@ -101,7 +101,7 @@ TEST_F(StoreCrash, APowerCutAtAnyMomentLosesNoCommittedBatchAndKeepsNoHalfOne) {
   base::Rng rng(20'260'301);
   std::vector<PowerCut> cuts;
   {
-    FaultyVfs disk;
+    FakeVfs disk;
     std::uint64_t committed = 0;
     const std::unique_ptr<Store> store = MustOpen(dir_);
     disk.at_each_change = [&] {
@@ -131,7 +131,7 @@ TEST_F(StoreCrash, APowerCutTakesBackAtMostWhatMayBecomeDurableLater) {
   base::Rng rng(7);
   std::vector<PowerCut> cuts;
   {
-    FaultyVfs disk;
+    FakeVfs disk;
     std::uint64_t committed = 0;
     const std::unique_ptr<Store> store = MustOpen(dir_);
     for (std::uint64_t n = 0; n < 60; ++n) {
@@ -227,7 +227,7 @@ TEST_F(StoreCrash, AKilledWriterLosesNoCommittedBatch) {
 }
 
 TEST_F(StoreCrash, AFullDiskRefusesTheBatchAndNothingElse) {
-  FaultyVfs disk;
+  FakeVfs disk;
   std::unique_ptr<Store> store = MustOpen(dir_);
   std::uint64_t batches = 0;
   for (; batches < 5; ++batches) ASSERT_TRUE(WriteBatch(*store, batches));
@@ -253,7 +253,7 @@ TEST_F(StoreCrash, AFullDiskRefusesTheBatchAndNothingElse) {
 }
 
 TEST_F(StoreCrash, ADiskThatStaysFullStillServesReadersAndCloses) {
-  FaultyVfs disk;
+  FakeVfs disk;
   std::unique_ptr<Store> store = MustOpen(dir_);
   ASSERT_TRUE(WriteBatch(*store, 0));
   disk.space_left = 0;
@@ -265,7 +265,7 @@ TEST_F(StoreCrash, ADiskThatStaysFullStillServesReadersAndCloses) {
 }
 
 TEST_F(StoreCrash, ADiskThatCannotSyncRefusesTheBatch) {
-  FaultyVfs disk;
+  FakeVfs disk;
   const std::unique_ptr<Store> store = MustOpen(dir_);
   ASSERT_TRUE(WriteBatch(*store, 0));
   disk.syncs_fail = true;
@@ -277,7 +277,7 @@ TEST_F(StoreCrash, ADiskThatCannotSyncRefusesTheBatch) {
 }
 
 TEST_F(StoreCrash, ANewStoreOnAFullDiskIsRefusedAndMadeLater) {
-  FaultyVfs disk;
+  FakeVfs disk;
   disk.space_left = 9'000;
   const Result<std::unique_ptr<Store>> store = Store::Open(dir_);
   ASSERT_FALSE(store);
@@ -288,7 +288,7 @@ TEST_F(StoreCrash, ANewStoreOnAFullDiskIsRefusedAndMadeLater) {
 }
 
 TEST_F(StoreCrash, TheRestOfAFailedBatchIsRefused) {
-  FaultyVfs disk;
+  FakeVfs disk;
   const std::unique_ptr<Store> store = MustOpen(dir_);
   ASSERT_TRUE(WriteBatch(*store, 0));
   ASSERT_TRUE(store->Begin());

@@ -15,7 +15,7 @@
 
 #include "base/file.h"
 #include "store/lock.h"
-#include "store/sample_tasks.h"
+#include "store/task_fixture.h"
 #include "store/schema.h"
 #include "store/store.h"
 

@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "base/file.h"
-#include "store/sample_tasks.h"
+#include "store/task_fixture.h"
 
 namespace carma::store {
 namespace {

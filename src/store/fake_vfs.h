@@ -20,9 +20,9 @@
 namespace carma::store {
 
 // While it lives, SQLite's default file system is this one on top of the real one. One at a time.
-class FaultyVfs {
+class FakeVfs {
  public:
-  FaultyVfs() : real_(sqlite3_vfs_find(nullptr)), vfs_(*real_) {
+  FakeVfs() : real_(sqlite3_vfs_find(nullptr)), vfs_(*real_) {
     current_ = this;
     vfs_.zName = "faulty";
     vfs_.szOsFile = static_cast<int>(sizeof(File)) + real_->szOsFile;
@@ -30,13 +30,13 @@ class FaultyVfs {
     vfs_.xDelete = &Delete;
     sqlite3_vfs_register(&vfs_, 1);
   }
-  ~FaultyVfs() {
+  ~FakeVfs() {
     sqlite3_vfs_unregister(&vfs_);
     sqlite3_vfs_register(real_, 1);
     current_ = nullptr;
   }
-  FaultyVfs(const FaultyVfs&) = delete;
-  FaultyVfs& operator=(const FaultyVfs&) = delete;
+  FakeVfs(const FakeVfs&) = delete;
+  FakeVfs& operator=(const FakeVfs&) = delete;
 
   // Called before every write, truncation and sync: the moments at which power may fail.
   std::function<void()> at_each_change;
@@ -186,7 +186,7 @@ class FaultyVfs {
                                                   nullptr,
                                                   nullptr};
 
-  static inline FaultyVfs* current_ = nullptr;
+  static inline FakeVfs* current_ = nullptr;
   sqlite3_vfs* real_;
   sqlite3_vfs vfs_;
   std::map<std::string, Disk> disks_;
