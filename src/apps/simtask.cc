@@ -38,7 +38,7 @@ void AddWork(CLI::App& app, TrainingOptions& options) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
 }
 
-void AddFates(CLI::App& app, TrainingOptions& options, std::string& framework) {
+void AddFailures(CLI::App& app, TrainingOptions& options, std::string& framework) {
   app.add_option("--framework", framework, "whose texts: pytorch, tensorflow, jax");
   app.add_option("--crash-s", options.crash_s, "from a failed allocation to the end")->check(kSpan);
   app.add_option("--grow-at", options.grow_at, "share of the work after which memory grows")
@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
   std::string framework = "pytorch";
   std::optional<double> load_s;
   AddWork(app, options);
-  AddFates(app, options, framework);
+  AddFailures(app, options, framework);
   AddCheckpoint(app, options);
   app.add_option("--load-s", load_s,
                  "from the start of the process to the first allocation (14, quick tasks 0)")

@@ -60,14 +60,14 @@ std::vector<ContextFacts> LookAtContexts(Context& context, const DoctorFlags& fl
                                          const DriverFacts& driver) {
   std::vector<ContextFacts> contexts;
   if (!driver.versions || !driver.gpus) return contexts;
-  for (ContextSeat& seat : ContextSeats(*driver.gpus)) {
-    const std::string& type = (*driver.gpus)[seat.gpu].info.name;
-    if (!flags.measure) seat.obstacle = "--no-measure";
-    if (driver.simulated) seat.obstacle = "the driver is simulated";
+  for (ContextCandidate& candidate : ContextCandidates(*driver.gpus)) {
+    const std::string& type = (*driver.gpus)[candidate.gpu].info.name;
+    if (!flags.measure) candidate.obstacle = "--no-measure";
+    if (driver.simulated) candidate.obstacle = "the driver is simulated";
     contexts.push_back({.gpu_type = type,
-                        .gpu = seat.gpu,
+                        .gpu = candidate.gpu,
                         .cost = {},
-                        .not_measured = std::move(seat.obstacle),
+                        .not_measured = std::move(candidate.obstacle),
                         .assumed = AskAssumed(context.client(), type, settings)});
   }
   MeasureContexts(settings, driver, contexts);

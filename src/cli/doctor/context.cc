@@ -90,20 +90,20 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
 
 }  // namespace
 
-std::vector<ContextSeat> ContextSeats(const std::vector<GpuFacts>& gpus) {
-  std::vector<ContextSeat> seats;
+std::vector<ContextCandidate> ContextCandidates(const std::vector<GpuFacts>& gpus) {
+  std::vector<ContextCandidate> candidates;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     std::string obstacle = gpu::ContextObstacle(gpus[i].info, gpus[i].reading);
-    const auto same = std::ranges::find_if(seats, [&](const ContextSeat& seat) {
-      return gpus[seat.gpu].info.name == gpus[i].info.name;
+    const auto same = std::ranges::find_if(candidates, [&](const ContextCandidate& candidate) {
+      return gpus[candidate.gpu].info.name == gpus[i].info.name;
     });
-    if (same == seats.end()) {
-      seats.push_back({i, std::move(obstacle)});
+    if (same == candidates.end()) {
+      candidates.push_back({i, std::move(obstacle)});
     } else if (!same->obstacle.empty() && obstacle.empty()) {
       *same = {i, ""};
     }
   }
-  return seats;
+  return candidates;
 }
 
 Finding CheckContext(const ContextFacts& facts) {

@@ -31,11 +31,11 @@ struct ContextFacts {
 };
 
 // The GPU of each type on which a context may be made now, or the first of the type with why not.
-struct ContextSeat {
+struct ContextCandidate {
   std::size_t gpu = 0;
   std::string obstacle;  // for the middle of a sentence; empty: none
 };
-std::vector<ContextSeat> ContextSeats(const std::vector<GpuFacts>& gpus);
+std::vector<ContextCandidate> ContextCandidates(const std::vector<GpuFacts>& gpus);
 
 Finding CheckContext(const ContextFacts& facts);
 

@@ -16,14 +16,14 @@ GpuFacts Gpu(const std::string& name, bool busy) {
 }
 
 TEST(DoctorContext, OneIdleGpuOfEachTypeIsTaken) {
-  const std::vector<ContextSeat> seats =
-      ContextSeats({Gpu("A100", true), Gpu("H100", true), Gpu("A100", false), Gpu("A100", false)});
-  ASSERT_EQ(seats.size(), 2u);
-  EXPECT_EQ(seats[0].gpu, 2u);
-  EXPECT_EQ(seats[0].obstacle, "");
-  EXPECT_EQ(seats[1].gpu, 1u);
-  EXPECT_EQ(seats[1].obstacle, "it is in use");
-  EXPECT_TRUE(ContextSeats({}).empty());
+  const std::vector<ContextCandidate> candidates =
+      ContextCandidates({Gpu("A100", true), Gpu("H100", true), Gpu("A100", false), Gpu("A100", false)});
+  ASSERT_EQ(candidates.size(), 2u);
+  EXPECT_EQ(candidates[0].gpu, 2u);
+  EXPECT_EQ(candidates[0].obstacle, "");
+  EXPECT_EQ(candidates[1].gpu, 1u);
+  EXPECT_EQ(candidates[1].obstacle, "it is in use");
+  EXPECT_TRUE(ContextCandidates({}).empty());
 }
 
 ContextFacts Measured(std::int64_t mib, AssumedContext assumed) {

@@ -22,8 +22,8 @@ base::Json GpuJson(const GpuFacts& known) {
   }
   if (!known.reading) return gpu;
   gpu["activity"] = gpu::CounterSourceName(known.reading->counters);
-  gpu["counters"] = CountersTold(*known.reading);
-  gpu["values"] = ValuesTold(*known.reading);
+  gpu["counters"] = ReportedCounters(*known.reading);
+  gpu["values"] = ReportedValues(*known.reading);
   return gpu;
 }
 

@@ -314,11 +314,11 @@ std::string CountedProfiles(const std::map<std::string, int>& profiles) {
 
 }  // namespace
 
-std::vector<std::string> CountersTold(const gpu::Reading& reading) {
+std::vector<std::string> ReportedCounters(const gpu::Reading& reading) {
   return CounterNames(reading, true);
 }
 
-std::vector<std::string> ValuesTold(const gpu::Reading& reading) {
+std::vector<std::string> ReportedValues(const gpu::Reading& reading) {
   return Values(reading, true);
 }
 

@@ -19,7 +19,7 @@ std::vector<Finding> CheckGpu(std::size_t index, const DriverFacts& driver,
 std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings& settings);
 
 // Names of what the GPU told: of the counters of activity, and of the rest.
-std::vector<std::string> CountersTold(const gpu::Reading& reading);
-std::vector<std::string> ValuesTold(const gpu::Reading& reading);
+std::vector<std::string> ReportedCounters(const gpu::Reading& reading);
+std::vector<std::string> ReportedValues(const gpu::Reading& reading);
 
 }  // namespace carma::cli
