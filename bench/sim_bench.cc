@@ -99,15 +99,15 @@ void Report(benchmark::State& state, const Totals& totals) {
 void RunRandom(benchmark::State& state, MonitorOptions::Mode mode, double offered) {
   const std::int64_t tasks = state.range(0);
   const std::int64_t gpus = state.range(1);
-  const World world = Must(ParseWorld(gpus <= kGpusPerServer
-                                          ? fmt::format("{}xA100-40GB", gpus)
+  const Cluster cluster = Must(
+      ParseCluster(gpus <= kGpusPerServer ? fmt::format("{}xA100-40GB", gpus)
                                           : fmt::format("{} * dgx-a100", gpus / kGpusPerServer)));
   const std::vector<Arrival> arrivals = RandomTasks(tasks, gpus, offered);
   RunOptions options;
   options.estimates.kind = trace::EstimateKind::kOracle;
   options.monitor.mode = mode;
   Totals totals;
-  for (auto _ : state) totals = Must(Simulate(world, arrivals, options)).totals;
+  for (auto _ : state) totals = Must(Simulate(cluster, arrivals, options)).totals;
   Report(state, totals);
 }
 
@@ -131,7 +131,7 @@ BENCHMARK(BM_Sampled)->Apply(Sizes);
 // one server.
 void BM_Published(benchmark::State& state) {
   const std::int64_t copies = state.range(0);
-  const World world = Must(ParseWorld(fmt::format("{}xA100-40GB", 4 * copies)));
+  const Cluster cluster = Must(ParseCluster(fmt::format("{}xA100-40GB", 4 * copies)));
   std::vector<Arrival> arrivals;
   for (const Arrival& arrival : TheLoad().arrivals) {
     arrivals.insert(arrivals.end(), static_cast<std::size_t>(copies), arrival);
@@ -141,14 +141,14 @@ void BM_Published(benchmark::State& state) {
   options.policy.floor_mib = 2'000;
   options = Must(AsPublished("thesis", options));
   Totals totals;
-  for (auto _ : state) totals = Must(Simulate(world, arrivals, options)).totals;
+  for (auto _ : state) totals = Must(Simulate(cluster, arrivals, options)).totals;
   Report(state, totals);
 }
 BENCHMARK(BM_Published)->ArgName("copies")->Arg(1)->Arg(16)->Unit(benchmark::kMillisecond);
 
 // The rules of carmad on 1000 GPUs, on `copies` of the trace: decisions at every event, by claims.
 void BM_OwnRules(benchmark::State& state) {
-  const World world = Must(ParseWorld("125 * dgx-a100"));
+  const Cluster cluster = Must(ParseCluster("125 * dgx-a100"));
   std::vector<Arrival> arrivals;
   for (const Arrival& arrival : TheLoad().arrivals) {
     arrivals.insert(arrivals.end(), static_cast<std::size_t>(state.range(0)), arrival);
@@ -158,7 +158,7 @@ void BM_OwnRules(benchmark::State& state) {
   options.policy.margin_mib = 500;
   options.monitor.mode = MonitorOptions::Mode::kNone;
   Totals totals;
-  for (auto _ : state) totals = Must(Simulate(world, arrivals, options)).totals;
+  for (auto _ : state) totals = Must(Simulate(cluster, arrivals, options)).totals;
   Report(state, totals);
 }
 BENCHMARK(BM_OwnRules)->ArgName("copies")->Arg(32)->Unit(benchmark::kMillisecond);

@@ -1,52 +1,79 @@
-// The queue above several servers. It is first in, first out: its head goes to a server on which
-// nobody waits for the main queue, the one with the most idle GPUs, then the one with the fewest
-// tasks, then the lowest number. There the server's own core decides. So a server never hoards
-// tasks that another could start, and no task is looked at by more than one core.
+// Servers by name, by shape, and several of them.
+#include <fmt/format.h>
 
-#include "sim/engine.h"
+#include <array>
+
+#include "base/text.h"
+#include "sim/simulate.h"
 
 namespace carma::sim {
+namespace {
 
-void Engine::Reopen(std::uint32_t index) {
-  if (world_.servers.size() == 1) return;
-  Node& node = nodes_[index];
-  std::optional<OpenKey> key;
-  if (node.waiting == node.recovering) key = OpenKey{-node.idle_gpus, node.launched, index};
-  if (key == node.open) return;
-  if (node.open) open_.erase(*node.open);
-  if (key) open_.insert(*key);
-  node.open = key;
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+// NVIDIA's own servers by their data sheets, and the common cloud shapes of other GPUs.
+constexpr std::array kServers{
+    ServerName{"dgx-station-a100", "4xA100-40GB"}, ServerName{"dgx-a100", "8xA100-40GB"},
+    ServerName{"dgx-a100-80gb", "8xA100-80GB"},    ServerName{"dgx-h100", "8xH100-80GB"},
+    ServerName{"dgx-h200", "8xH200-141GB"},        ServerName{"dgx-1-v100", "8xV100-16GB"},
+    ServerName{"l40s-server", "8xL40S-48GB"},
+};
+
+Result<ServerShape> ParseServer(std::string_view text) {
+  const std::string name = base::ToLower(text);
+  for (const ServerName& known : kServers) {
+    if (known.name != name) continue;
+    Result<std::vector<GpuType>> gpus = ParseShape(known.shape);
+    if (!gpus) return std::unexpected(gpus.error());
+    return ServerShape{std::string(known.name), std::move(*gpus)};
+  }
+  Result<std::vector<GpuType>> gpus = ParseShape(text);
+  if (gpus) return ServerShape{std::string(text), std::move(*gpus)};
+  std::vector<std::string> names;
+  names.reserve(kServers.size());
+  for (const ServerName& known : kServers) names.emplace_back(known.name);
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("server '{}': {}; or one of {}", base::Printable(text, 60),
+                          gpus.error().message, base::Join(names, ", ")));
 }
 
-std::optional<std::uint32_t> Engine::ServerFor(const Job& job) const {
-  const core::TaskRequest request = RequestOf(job);
-  const std::optional<core::Estimate> estimate = EstimateOf(job);
-  std::vector<std::optional<bool>> fits;  // by kind of server
-  const auto could_take = [&](std::uint32_t index) {
-    const Node& node = nodes_[index];
-    if (node.kind >= fits.size()) fits.resize(node.kind + 1);
-    std::optional<bool>& known = fits[node.kind];
-    if (!known) known = !node.seat.scheduler().NeverFits(request, estimate);
-    return *known;
-  };
-  for (const OpenKey& key : open_) {
-    if (could_take(std::get<2>(key))) return std::get<2>(key);
-  }
-  // One that is busy now may be the only one that is large enough.
-  for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
-    if (could_take(i)) return std::nullopt;
-  }
-  return std::get<2>(*open_.begin());  // which refuses it
+}  // namespace
+
+std::span<const ServerName> ServerNames() {
+  return kServers;
 }
 
-void Engine::Dispatch() {
-  while (!cluster_queue_.empty() && !open_.empty()) {
-    const JobIndex head = cluster_queue_.front();
-    const std::optional<std::uint32_t> node = ServerFor(jobs_[head]);
-    if (!node) return;
-    cluster_queue_.pop_front();
-    Submit(*node, {&head, 1});
+Result<Cluster> ParseCluster(std::string_view text) {
+  Cluster cluster;
+  for (std::string_view group : base::Split(text, '+')) {
+    group = base::Trim(group);
+    std::int64_t count = 1;
+    if (const std::size_t star = group.find('*'); star != std::string_view::npos) {
+      const auto number = base::ParseInt(base::Trim(group.substr(0, star)));
+      if (!number || *number < 1) {
+        return Fail(ErrorCode::kInvalid,
+                    fmt::format("servers '{}': expected a number of servers before '*'",
+                                base::Printable(text, 60)));
+      }
+      count = *number;
+      group = base::Trim(group.substr(star + 1));
+    }
+    if (count > static_cast<std::int64_t>(kMaxServers - cluster.servers.size())) {
+      return Fail(ErrorCode::kInvalid, fmt::format("servers '{}': more than {}",
+                                                   base::Printable(text, 60), kMaxServers));
+    }
+    const Result<ServerShape> server = ParseServer(group);
+    if (!server) return std::unexpected(server.error());
+    cluster.servers.insert(cluster.servers.end(), static_cast<std::size_t>(count), *server);
   }
+  if (cluster.servers.size() > 1) {
+    for (std::size_t i = 0; i < cluster.servers.size(); ++i) {
+      cluster.servers[i].name = fmt::format("node {}", i);
+    }
+  }
+  return cluster;
 }
 
 }  // namespace carma::sim

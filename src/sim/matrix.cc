@@ -13,10 +13,12 @@ namespace {
 using base::Result;
 
 // Times of the tasks by the tally, what the GPUs did by the simulator's exact integrals.
-report::Metrics MetricsOf(const World& world, const report::Tally& tally, const Totals& totals) {
+report::Metrics MetricsOf(const Cluster& cluster, const report::Tally& tally,
+                          const Totals& totals) {
   report::Metrics metrics = tally.Finish();
   metrics.simulated = true;
-  for (const Server& server : world.servers) metrics.gpus += static_cast<int>(server.gpus.size());
+  for (const ServerShape& server : cluster.servers)
+    metrics.gpus += static_cast<int>(server.gpus.size());
   metrics.memory_used_mib = totals.memory_mib;
   metrics.sm_active = totals.sm_active;
   metrics.energy_mj = totals.energy_j / 1e6;
@@ -25,25 +27,25 @@ report::Metrics MetricsOf(const World& world, const report::Tally& tally, const 
   return metrics;
 }
 
-Result<report::Metrics> RunOne(const World& world, std::span<const Arrival> arrivals,
+Result<report::Metrics> RunOne(const Cluster& cluster, std::span<const Arrival> arrivals,
                                RunOptions options) {
   report::Tally tally;
   options.record = false;
   options.on_task = [&](const report::RunTask& task) { tally.Add(report::OutcomeOf(task)); };
-  const Result<RunResult> result = Simulate(world, arrivals, options);
+  const Result<RunResult> result = Simulate(cluster, arrivals, options);
   if (!result) return std::unexpected(result.error());
-  return MetricsOf(world, tally, result->totals);
+  return MetricsOf(cluster, tally, result->totals);
 }
 
 }  // namespace
 
 Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
-    const World& world, std::span<const Arrival> arrivals, std::span<const RunOptions> policies,
+    const Cluster& cluster, std::span<const Arrival> arrivals, std::span<const RunOptions> policies,
     int runs, int threads, const std::function<void(std::size_t)>& done) {
   if (runs < 1) return base::Fail(base::ErrorCode::kInvalid, "expected at least one run");
   const std::vector<report::Bound> bounds =
       policies.empty() ? std::vector<report::Bound>{}
-                       : BoundsOf(world, arrivals, policies.front().memory);
+                       : BoundsOf(cluster, arrivals, policies.front().memory);
   const auto each = static_cast<std::size_t>(runs);
   std::vector<Result<report::Metrics>> results(policies.size() * each);
   std::atomic<std::size_t> finished{0};
@@ -52,7 +54,7 @@ Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
     if (failed) return;
     RunOptions options = policies[i / each];
     options.seed += i % each;
-    results[i] = RunOne(world, arrivals, std::move(options));
+    results[i] = RunOne(cluster, arrivals, std::move(options));
     if (results[i]) {
       results[i]->bounds = bounds;
     } else {
@@ -68,27 +70,27 @@ Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
   return table;
 }
 
-Result<report::Report> SimulateRecorded(const World& world, std::span<const Arrival> arrivals,
+Result<report::Report> SimulateRecorded(const Cluster& cluster, std::span<const Arrival> arrivals,
                                         RunOptions policy) {
   report::Tally tally;
   policy.record = true;
   policy.on_task = [&](const report::RunTask& task) { tally.Add(report::OutcomeOf(task)); };
-  Result<RunResult> result = Simulate(world, arrivals, policy);
+  Result<RunResult> result = Simulate(cluster, arrivals, policy);
   if (!result) return std::unexpected(result.error());
-  report::Report report{.metrics = MetricsOf(world, tally, result->totals),
+  report::Report report{.metrics = MetricsOf(cluster, tally, result->totals),
                         .run = std::move(result->record)};
-  report.metrics.bounds = BoundsOf(world, arrivals, policy.memory);
+  report.metrics.bounds = BoundsOf(cluster, arrivals, policy.memory);
   report.run->bounds = report.metrics.bounds;
   return report;
 }
 
-std::vector<report::Bound> BoundsOf(const World& world, std::span<const Arrival> arrivals,
+std::vector<report::Bound> BoundsOf(const Cluster& cluster, std::span<const Arrival> arrivals,
                                     const MemoryModel& memory) {
-  if (world.servers.empty() || arrivals.empty()) return {};
-  const GpuType& kind = world.servers.front().gpus.front();
+  if (cluster.servers.empty() || arrivals.empty()) return {};
+  const GpuType& kind = cluster.servers.front().gpus.front();
   report::BoundPool pool{.gpus = 0,
                          .usable_mib = static_cast<double>(kind.total_mib - kind.reserved_mib)};
-  for (const Server& server : world.servers) {
+  for (const ServerShape& server : cluster.servers) {
     for (const GpuType& gpu : server.gpus) {
       if (gpu.type != kind.type) return {};
       ++pool.gpus;

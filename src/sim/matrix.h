@@ -17,16 +17,16 @@ namespace carma::sim {
 // caller's. `done` is told the number of finished runs, from any thread. Errors: those of Simulate,
 // of the first run that failed.
 base::Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
-    const World& world, std::span<const Arrival> arrivals, std::span<const RunOptions> policies,
+    const Cluster& cluster, std::span<const Arrival> arrivals, std::span<const RunOptions> policies,
     int runs, int threads, const std::function<void(std::size_t)>& done = {});
 
 // One run with its record, for figures.
-base::Result<report::Report> SimulateRecorded(const World& world, std::span<const Arrival> arrivals,
-                                              RunOptions policy);
+base::Result<report::Report> SimulateRecorded(const Cluster& cluster,
+                                              std::span<const Arrival> arrivals, RunOptions policy);
 
 // Lower bounds of the load on these servers, without the noise of single runs; none where the
 // servers' GPUs differ, because a bound knows one kind.
-std::vector<report::Bound> BoundsOf(const World& world, std::span<const Arrival> arrivals,
+std::vector<report::Bound> BoundsOf(const Cluster& cluster, std::span<const Arrival> arrivals,
                                     const MemoryModel& memory);
 
 }  // namespace carma::sim

@@ -30,15 +30,15 @@ class MatrixTest : public ::testing::Test {
 
   trace::Workload small_;
   std::vector<Arrival> arrivals_;
-  World world_ = *ParseWorld("2xA100-40GB");
+  Cluster cluster_ = *ParseCluster("2xA100-40GB");
   std::vector<RunOptions> policies_;
 };
 
 TEST_F(MatrixTest, EveryPolicyMeetsTheSameSeedsWhateverTheThreads) {
-  const auto alone = SimulateMatrix(world_, arrivals_, policies_, 4, 1);
+  const auto alone = SimulateMatrix(cluster_, arrivals_, policies_, 4, 1);
   std::atomic<std::size_t> told{0};
   const auto together =
-      SimulateMatrix(world_, arrivals_, policies_, 4, 3, [&](std::size_t) { ++told; });
+      SimulateMatrix(cluster_, arrivals_, policies_, 4, 3, [&](std::size_t) { ++told; });
   ASSERT_TRUE(alone);
   ASSERT_EQ(alone->size(), 2u);
   ASSERT_EQ(alone->front().size(), 4u);
@@ -50,8 +50,8 @@ TEST_F(MatrixTest, EveryPolicyMeetsTheSameSeedsWhateverTheThreads) {
 }
 
 TEST_F(MatrixTest, ARecordedRunIsTheSameRun) {
-  const auto metrics = SimulateMatrix(world_, arrivals_, policies_, 1, 1);
-  const auto recorded = SimulateRecorded(world_, arrivals_, policies_.back());
+  const auto metrics = SimulateMatrix(cluster_, arrivals_, policies_, 1, 1);
+  const auto recorded = SimulateRecorded(cluster_, arrivals_, policies_.back());
   ASSERT_TRUE(recorded);
   EXPECT_EQ(recorded->metrics, metrics->back().front());
   ASSERT_TRUE(recorded->run);
@@ -64,8 +64,8 @@ TEST_F(MatrixTest, ARecordedRunIsTheSameRun) {
 }
 
 TEST_F(MatrixTest, ReportsAndTheSimulatorAgreeOnTheMeans) {
-  const auto metrics = SimulateMatrix(world_, arrivals_, policies_, 1, 1);
-  const auto result = Simulate(world_, arrivals_, policies_.back());
+  const auto metrics = SimulateMatrix(cluster_, arrivals_, policies_, 1, 1);
+  const auto result = Simulate(cluster_, arrivals_, policies_.back());
   ASSERT_TRUE(result);
   const report::Metrics& of_report = metrics->back().front();
   const Totals& totals = result->totals;
@@ -80,17 +80,17 @@ TEST_F(MatrixTest, ARunThatCannotBeIsTheAnswer) {
   small_.gpus = 3;
   small_.sm_active = {0.3, 0.3, 0.3};
   small_.memory_mib = {1, 1, 1};
-  const auto failed = SimulateMatrix(world_, arrivals_, policies_, 4, 2);
+  const auto failed = SimulateMatrix(cluster_, arrivals_, policies_, 4, 2);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, base::ErrorCode::kInvalid);
 }
 
 TEST_F(MatrixTest, BoundsKnowOneKindOfGpu) {
-  const auto bounds = BoundsOf(world_, arrivals_, {});
+  const auto bounds = BoundsOf(cluster_, arrivals_, {});
   ASSERT_FALSE(bounds.empty());
   EXPECT_EQ(bounds.front().name, "longest task");
   EXPECT_DOUBLE_EQ(bounds.front().makespan_s, 2 + 14 + 600);
-  EXPECT_TRUE(BoundsOf(*ParseWorld("1xA100-40GB,1xH100-80GB"), arrivals_, {}).empty());
+  EXPECT_TRUE(BoundsOf(*ParseCluster("1xA100-40GB,1xH100-80GB"), arrivals_, {}).empty());
 }
 
 }  // namespace

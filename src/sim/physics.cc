@@ -1,9 +1,9 @@
-// Memory, speed, activity and power of the simulated world, and the tasks' progress.
+// Memory, speed, activity and power of the simulated cluster, and the tasks' progress.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "sim/engine.h"
+#include "sim/simulation.h"
 
 namespace carma::sim {
 namespace {
@@ -21,7 +21,7 @@ base::Duration RoundUp(double seconds) {
 
 }  // namespace
 
-Load Engine::LoadOf(const Job& job, std::size_t part) const {
+Load Simulation::LoadOf(const Job& job, std::size_t part) const {
   const trace::Workload& workload = *job.arrival->workload;
   const double u = workload.sm_active[part];
   return {.sm_active = std::min(1.0, u / mig_.compute),
@@ -29,12 +29,12 @@ Load Engine::LoadOf(const Job& job, std::size_t part) const {
           .pressure = workload.mps_pressure};
 }
 
-double Engine::BaseSpeed(const Job& job, std::size_t part) const {
+double Simulation::BaseSpeed(const Job& job, std::size_t part) const {
   return TypeOf(job.gpus[part]).relative_speed *
          MigSpeed(mig_, job.arrival->workload->sm_active[part]);
 }
 
-double Engine::AloneS(const Job& job) const {
+double Simulation::AloneS(const Job& job) const {
   double slowest = std::numeric_limits<double>::infinity();
   for (std::size_t part = 0; part < job.gpus.size(); ++part) {
     slowest = std::min(slowest, TypeOf(job.gpus[part]).relative_speed);
@@ -42,12 +42,12 @@ double Engine::AloneS(const Job& job) const {
   return job.solo_s / slowest;
 }
 
-bool Engine::Fits(std::uint32_t gpu, std::int64_t more_mib, int tasks) const {
+bool Simulation::Fits(std::uint32_t gpu, std::int64_t more_mib, int tasks) const {
   return gpus_[gpu].used_mib() + more_mib <=
          AllocatableMib(options_.memory, gpus_[gpu].usable_mib(), tasks);
 }
 
-void Engine::Allocate(JobIndex index) {
+void Simulation::Allocate(JobIndex index) {
   Job& job = jobs_[index];
   const auto held_mib = [&](std::size_t part) {
     return HeldMib(options_.memory, job.arrival->workload->memory_mib[part], base::Duration{0});
@@ -70,7 +70,7 @@ void Engine::Allocate(JobIndex index) {
                     .part = static_cast<std::uint32_t>(part),
                     .mib = held_mib(part),
                     .load = LoadOf(job, part)});
-    --sights_[gpu].unseen;
+    --observed_[gpu].unseen;
   }
   Node& node = nodes_[job.node];
   node.computing_parts += static_cast<int>(job.gpus.size());
@@ -79,7 +79,7 @@ void Engine::Allocate(JobIndex index) {
   Schedule(index);
 }
 
-void Engine::Grow(JobIndex index) {
+void Simulation::Grow(JobIndex index) {
   Job& job = jobs_[index];
   const base::Duration since = now_ - job.allocated;
   for (std::size_t part = 0; part < job.gpus.size(); ++part) {
@@ -90,7 +90,7 @@ void Engine::Grow(JobIndex index) {
         HeldMib(options_.memory, job.arrival->workload->memory_mib[part], since);
     if (!Fits(job.gpus[part], wanted_mib - mine->mib, static_cast<int>(gpu.occupants().size()))) {
       Leave(index);
-      for (const std::uint32_t each : job.gpus) ++sights_[each].unseen;
+      for (const std::uint32_t each : job.gpus) ++observed_[each].unseen;
       return OutOfMemory(index);
     }
   }
@@ -105,7 +105,7 @@ void Engine::Grow(JobIndex index) {
   Schedule(index);
 }
 
-void Engine::OutOfMemory(JobIndex index) {
+void Simulation::OutOfMemory(JobIndex index) {
   Job& job = jobs_[index];
   job.phase = Phase::kCrashing;
   ++job.ooms;
@@ -113,7 +113,7 @@ void Engine::OutOfMemory(JobIndex index) {
   timers_.Set(JobTimer(index), now_ + options_.memory.crash_delay);
 }
 
-void Engine::Leave(JobIndex index) {
+void Simulation::Leave(JobIndex index) {
   Job& job = jobs_[index];
   for (const std::uint32_t gpu : job.gpus) gpus_[gpu].Remove(index);
   Node& node = nodes_[job.node];
@@ -122,7 +122,7 @@ void Engine::Leave(JobIndex index) {
   RecomputeHost(job.node);
 }
 
-void Engine::RecomputeHost(std::uint32_t index) {
+void Simulation::RecomputeHost(std::uint32_t index) {
   if (options_.host.cores <= 0) return;
   Node& node = nodes_[index];
   const double factor = HostFactor(options_.host, node.computing_parts);
@@ -133,7 +133,7 @@ void Engine::RecomputeHost(std::uint32_t index) {
   }
 }
 
-void Engine::Recompute(std::uint32_t gpu) {
+void Simulation::Recompute(std::uint32_t gpu) {
   const std::vector<Occupant>& occupants = gpus_[gpu].occupants();
   loads_.clear();
   for (const Occupant& each : occupants) loads_.push_back(each.load);
@@ -148,7 +148,7 @@ void Engine::Recompute(std::uint32_t gpu) {
   SetActivity(gpu);
 }
 
-void Engine::SetPace(JobIndex index) {
+void Simulation::SetPace(JobIndex index) {
   Job& job = jobs_[index];
   const double pace = *std::min_element(job.paces.begin(), job.paces.end());
   if (pace == job.pace) return;
@@ -161,7 +161,7 @@ void Engine::SetPace(JobIndex index) {
   for (const std::uint32_t gpu : job.gpus) SetActivity(gpu);
 }
 
-void Engine::SetActivity(std::uint32_t gpu) {
+void Simulation::SetActivity(std::uint32_t gpu) {
   SimGpu& changed = gpus_[gpu];
   const std::vector<Occupant>& occupants = changed.occupants();
   loads_.clear();
@@ -192,7 +192,7 @@ void Engine::SetActivity(std::uint32_t gpu) {
   }
 }
 
-void Engine::Schedule(JobIndex index) {
+void Simulation::Schedule(JobIndex index) {
   Job& job = jobs_[index];
   // Of a task on several GPUs some are still to be computed when the first is: no pace, no end.
   if (job.pace <= 0 && job.left_s > 0) return timers_.Clear(JobTimer(index));

@@ -64,11 +64,11 @@ std::vector<report::GpuPoint> Series::Finish(base::Time to) {
   return points;
 }
 
-Recorder::Recorder(const World& world, std::size_t points_per_gpu, base::Time from) {
+Recorder::Recorder(const Cluster& cluster, std::size_t points_per_gpu, base::Time from) {
   record_.simulated = true;
   record_.from = from;
-  for (const Server& server : world.servers) {
-    const std::string place = world.servers.size() > 1 ? server.name + " " : "";
+  for (const ServerShape& server : cluster.servers) {
+    const std::string place = cluster.servers.size() > 1 ? server.name + " " : "";
     for (std::size_t i = 0; i < server.gpus.size(); ++i) {
       const GpuType& type = server.gpus[i];
       record_.gpus.push_back({.name = fmt::format("{}GPU {}", place, i),

@@ -44,7 +44,7 @@ class Series {
 class Recorder {
  public:
   // `from`: the first submission.
-  Recorder(const World& world, std::size_t points_per_gpu, base::Time from);
+  Recorder(const Cluster& cluster, std::size_t points_per_gpu, base::Time from);
   void Add(report::RunTask task);
   void SetDevice(std::size_t device, base::Time now, double used_mib, double sm_active,
                  double power_w);

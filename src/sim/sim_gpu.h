@@ -1,4 +1,4 @@
-// What a GPU of the simulated world holds and does. A SimGpu is what the policy sees as a GPU: a
+// What a GPU of the simulated cluster holds and does. A SimGpu is what the policy sees as a GPU: a
 // card, or an instance of one under MIG; a SimDevice is the card that draws power.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace carma::sim {
 
 // A task's part of one GPU, from its first allocation to its end.
 struct Occupant {
-  std::uint32_t job = 0;   // the engine's number of the task
+  std::uint32_t job = 0;   // the number of the task in its run
   std::uint32_t part = 0;  // which of the task's GPUs this is
   std::int64_t mib = 0;
   Load load;

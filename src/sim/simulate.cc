@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/text.h"
-#include "sim/engine.h"
 #include "sim/mig.h"
 #include "sim/parallel.h"
+#include "sim/simulation.h"
 
 namespace carma::sim {
 namespace {
@@ -84,10 +84,10 @@ Result<Unit> CheckOptions(const RunOptions& options) {
   return Unit{};
 }
 
-Result<Unit> CheckLoad(const World& world, std::span<const Arrival> arrivals, bool divided) {
-  if (world.servers.empty()) return Fail(ErrorCode::kInvalid, "no servers");
+Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals, bool divided) {
+  if (cluster.servers.empty()) return Fail(ErrorCode::kInvalid, "no servers");
   std::size_t most = 0;
-  for (const Server& server : world.servers) {
+  for (const ServerShape& server : cluster.servers) {
     if (server.gpus.empty()) return Fail(ErrorCode::kInvalid, "a server without GPUs");
     most = std::max(most, server.gpus.size());
   }
@@ -172,17 +172,17 @@ Result<RunOptions> AsPublished(std::string_view era, RunOptions base) {
   return options;
 }
 
-Result<RunResult> Simulate(const World& world, std::span<const Arrival> arrivals,
+Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
                            const RunOptions& options) {
   if (Result<Unit> valid = CheckOptions(options); !valid) return std::unexpected(valid.error());
   const bool divided = options.collocation == Collocation::kMig;
-  if (Result<Unit> valid = CheckLoad(world, arrivals, divided); !valid) {
+  if (Result<Unit> valid = CheckLoad(cluster, arrivals, divided); !valid) {
     return std::unexpected(valid.error());
   }
-  return Engine(world, arrivals, options).Run();
+  return Simulation(cluster, arrivals, options).Run();
 }
 
-Result<std::vector<Totals>> SimulateRuns(const World& world, std::span<const Arrival> arrivals,
+Result<std::vector<Totals>> SimulateRuns(const Cluster& cluster, std::span<const Arrival> arrivals,
                                          const RunOptions& options, int runs, int threads,
                                          const std::function<void(int)>& done) {
   if (runs < 1) return Fail(ErrorCode::kInvalid, "expected at least one run");
@@ -194,7 +194,7 @@ Result<std::vector<Totals>> SimulateRuns(const World& world, std::span<const Arr
     mine.seed = options.seed + i;
     mine.record = false;
     mine.on_task = nullptr;
-    const Result<RunResult> result = Simulate(world, arrivals, mine);
+    const Result<RunResult> result = Simulate(cluster, arrivals, mine);
     results[i] = result ? Result<Totals>(result->totals) : std::unexpected(result.error());
     if (done) done(++finished);
   });

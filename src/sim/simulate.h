@@ -1,6 +1,6 @@
 // The discrete-event simulator: what would these servers have done with that load? It drives the
-// very core of carmad (core/scheduler.h) and models only the world around it: memory, speed, power,
-// what the monitor sees, what an estimator says. docs/simulator.md has the models and their
+// very core of carmad (core/scheduler.h) and models only the world around it: memory, speed,
+// power, what the monitor sees, what an estimator says. docs/simulator.md has the models and their
 // evidence.
 #pragma once
 
@@ -24,15 +24,15 @@
 
 namespace carma::sim {
 
-// ---- the world ----
+// ---- the cluster ----
 
-struct Server {
+struct ServerShape {
   std::string name;  // "dgx-station-a100", "node 3"
   std::vector<GpuType> gpus;
 };
 // One server is run as carmad runs it. Several stand below a cluster queue, docs/simulator.md.
-struct World {
-  std::vector<Server> servers;
+struct Cluster {
+  std::vector<ServerShape> servers;
 };
 
 inline constexpr std::size_t kMaxServers = 4096;
@@ -40,7 +40,7 @@ inline constexpr std::size_t kMaxServers = 4096;
 // "dgx-station-a100" (or another name of ServerNames()), a shape ("4xA100-40GB,2xH100-80GB"), or
 // several servers: "125 * dgx-a100", "2 * 4xV100-16GB + dgx-h100".
 // Errors: kInvalid: an unknown name or type, no GPU, more than kMaxServers servers.
-base::Result<World> ParseWorld(std::string_view text);
+base::Result<Cluster> ParseCluster(std::string_view text);
 // Known servers with their shapes, for help texts.
 struct ServerName {
   std::string_view name;
@@ -158,7 +158,7 @@ struct Totals {
   double sm_active = 0;   // mean per GPU, 0..1
   double memory_mib = 0;  // mean per GPU
   // Work of the simulator: what the cores were told of tasks and what happened to them in the
-  // world; and samples, which depend on MonitorOptions::mode alone.
+  // cluster; and samples, which depend on MonitorOptions::mode alone.
   std::int64_t task_events = 0;
   std::int64_t samples = 0;
   friend bool operator==(const Totals&, const Totals&) = default;
@@ -174,13 +174,13 @@ struct RunResult {
 // the GPUs); if they do not, the simulator itself is wrong and it aborts.
 // Errors: kInvalid: options out of range; a task that wants more GPUs than any server has ("line
 // 7 (bert-8gpu): wants 8 GPUs, the largest server has 4"); arrivals that go back in time.
-base::Result<RunResult> Simulate(const World& world, std::span<const Arrival> arrivals,
+base::Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
                                  const RunOptions& options);
 
 // The same load `runs` times with the seeds seed, seed + 1, …, on as many threads; in order of
 // seeds, so that the number of threads cannot be seen. Records are not kept. `done` is told the
 // number of finished runs, from any thread.
-base::Result<std::vector<Totals>> SimulateRuns(const World& world,
+base::Result<std::vector<Totals>> SimulateRuns(const Cluster& cluster,
                                                std::span<const Arrival> arrivals,
                                                const RunOptions& options, int runs, int threads,
                                                const std::function<void(int)>& done = {});

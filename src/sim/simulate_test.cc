@@ -25,8 +25,8 @@ trace::Workload MakeWorkload(std::string id, int gpus, double solo_s, double u, 
   return workload;
 }
 
-World MakeWorld(std::string_view text) {
-  return *ParseWorld(text);
+Cluster MakeWorld(std::string_view text) {
+  return *ParseCluster(text);
 }
 
 RunOptions Immediate() {
@@ -39,9 +39,9 @@ RunOptions Immediate() {
   return options;
 }
 
-RunResult Play(const World& world, const std::vector<Arrival>& arrivals,
+RunResult Play(const Cluster& cluster, const std::vector<Arrival>& arrivals,
                const RunOptions& options) {
-  base::Result<RunResult> result = Simulate(world, arrivals, options);
+  base::Result<RunResult> result = Simulate(cluster, arrivals, options);
   EXPECT_TRUE(result) << result.error().message;
   return result ? *std::move(result) : RunResult{};
 }
@@ -238,21 +238,21 @@ TEST(Simulate, SomeTasksFailByThemselves) {
 TEST(Simulate, EdgesOfTheLoad) {
   const trace::Workload nothing = MakeWorkload("nothing", 1, 0, 0.3, 4'000);
   const trace::Workload huge = MakeWorkload("huge", 1, 100, 0.3, 60'000);
-  const World world = MakeWorld("2xA100-40GB");
-  const Totals empty = Play(world, {}, Immediate()).totals;
+  const Cluster cluster = MakeWorld("2xA100-40GB");
+  const Totals empty = Play(cluster, {}, Immediate()).totals;
   EXPECT_EQ(empty, Totals{});
 
-  const Totals instant = Play(world, {{Duration{0}, &nothing}}, Immediate()).totals;
+  const Totals instant = Play(cluster, {{Duration{0}, &nothing}}, Immediate()).totals;
   EXPECT_DOUBLE_EQ(instant.makespan_s, 14);
   EXPECT_EQ(instant.succeeded, 1);
 
-  const Totals never = Play(world, {{Duration{0}, &huge}}, Immediate()).totals;
+  const Totals never = Play(cluster, {{Duration{0}, &huge}}, Immediate()).totals;
   EXPECT_EQ(never.rejected, 1);
   EXPECT_EQ(never.attempts, 0);
 
   RunOptions blind = Immediate();
   blind.estimates.kind = trace::EstimateKind::kNone;
-  const Totals tried = Play(world, {{Duration{0}, &huge}}, blind).totals;
+  const Totals tried = Play(cluster, {{Duration{0}, &huge}}, blind).totals;
   EXPECT_EQ(tried.failed, 1);
   EXPECT_GE(tried.oom_crashes, 1);
 }
@@ -261,7 +261,7 @@ TEST(Simulate, RefusesWhatMakesNoSense) {
   const trace::Workload wide = MakeWorkload("bert-8gpu", 8, 100, 0.3, 4'000);
   const trace::Workload pair = MakeWorkload("bert-2gpu", 2, 100, 0.3, 4'000);
   const trace::Workload fine = MakeWorkload("fine", 1, 100, 0.3, 4'000);
-  const World world = MakeWorld("4xA100-40GB");
+  const Cluster cluster = MakeWorld("4xA100-40GB");
   struct Case {
     std::string_view why;
     std::vector<Arrival> arrivals;
@@ -301,7 +301,7 @@ TEST(Simulate, RefusesWhatMakesNoSense) {
        }) {
     RunOptions options = Immediate();
     c.change(options);
-    const base::Result<RunResult> result = Simulate(world, c.arrivals, options);
+    const base::Result<RunResult> result = Simulate(cluster, c.arrivals, options);
     ASSERT_FALSE(result) << c.why;
     EXPECT_NE(result.error().message.find(c.message), std::string::npos)
         << c.why << ": " << result.error().message;
@@ -395,26 +395,26 @@ TEST(Simulate, ADelayOfTheMonitorCostsTime) {
 
 TEST(Simulate, EqualArgumentsGiveEqualRuns) {
   const Demo demo;
-  const World world = MakeWorld("2 * 4xA100-40GB");
+  const Cluster cluster = MakeWorld("2 * 4xA100-40GB");
   RunOptions options = Immediate();
   options.noise = 0.05;
   options.estimates.sigma = 0.3;
-  const RunResult first = Play(world, demo.arrivals(), options);
-  const RunResult second = Play(world, demo.arrivals(), options);
+  const RunResult first = Play(cluster, demo.arrivals(), options);
+  const RunResult second = Play(cluster, demo.arrivals(), options);
   EXPECT_EQ(first.totals, second.totals);
   EXPECT_TRUE(SameTasks(*first.record, *second.record));
   options.seed = 2;
-  EXPECT_NE(Play(world, demo.arrivals(), options).totals, first.totals);
+  EXPECT_NE(Play(cluster, demo.arrivals(), options).totals, first.totals);
 }
 
 TEST(SimulateRuns, TheNumberOfThreadsCannotBeSeen) {
   const Demo demo;
-  const World world = MakeWorld("dgx-station-a100");
+  const Cluster cluster = MakeWorld("dgx-station-a100");
   RunOptions options;
   options.noise = 0.03;
   options.estimates.kind = trace::EstimateKind::kGpuMemNet;
-  const auto one = SimulateRuns(world, demo.arrivals(), options, 8, 1);
-  const auto many = SimulateRuns(world, demo.arrivals(), options, 8, 5);
+  const auto one = SimulateRuns(cluster, demo.arrivals(), options, 8, 1);
+  const auto many = SimulateRuns(cluster, demo.arrivals(), options, 8, 5);
   ASSERT_TRUE(one && many);
   EXPECT_EQ(*one, *many);
   EXPECT_NE((*one)[0], (*one)[1]);
@@ -439,10 +439,10 @@ TEST(Cluster, SpreadsTheLoadAndLosesNothing) {
 TEST(Cluster, ATaskWaitsForTheOnlyServerThatIsLargeEnough) {
   const trace::Workload large = MakeWorkload("large", 1, 1'000, 0.9, 60'000);
   const trace::Workload small = MakeWorkload("small", 1, 100, 0.3, 4'000);
-  const World world = MakeWorld("A100-40GB + A100-80GB");
+  const Cluster cluster = MakeWorld("A100-40GB + A100-80GB");
   std::vector<Arrival> arrivals(4, {Duration{0}, &large});
   arrivals.push_back({Duration{0}, &small});
-  const RunResult run = Play(world, arrivals, Immediate());
+  const RunResult run = Play(cluster, arrivals, Immediate());
   EXPECT_EQ(run.totals.succeeded, 5);
   EXPECT_EQ(run.totals.oom_crashes, 0);
   for (int i = 0; i < 4; ++i) {
@@ -450,17 +450,17 @@ TEST(Cluster, ATaskWaitsForTheOnlyServerThatIsLargeEnough) {
   }
 }
 
-TEST(ParseWorld, NamesShapesAndSeveralServers) {
+TEST(ParseCluster, NamesShapesAndSeveralServers) {
   EXPECT_EQ(MakeWorld("DGX-Station-A100").servers[0].gpus.size(), 4u);
   EXPECT_EQ(MakeWorld("2xV100-16GB,1xH100-80GB").servers[0].gpus.size(), 3u);
-  const World mixed = MakeWorld("3 * dgx-h100 + 4xL40S-48GB");
+  const Cluster mixed = MakeWorld("3 * dgx-h100 + 4xL40S-48GB");
   ASSERT_EQ(mixed.servers.size(), 4u);
   EXPECT_EQ(mixed.servers[3].name, "node 3");
   EXPECT_EQ(mixed.servers[3].gpus[0].type, "L40S-48GB");
-  for (const ServerName& each : ServerNames()) EXPECT_TRUE(ParseWorld(each.name)) << each.name;
+  for (const ServerName& each : ServerNames()) EXPECT_TRUE(ParseCluster(each.name)) << each.name;
   for (const std::string_view bad : {"", "dgx", "0 * dgx-a100", "x * dgx-a100", "5000 * dgx-a100",
                                      "dgx-a100 +", "0xA100-40GB", "65xA100-40GB"}) {
-    EXPECT_FALSE(ParseWorld(bad)) << bad;
+    EXPECT_FALSE(ParseCluster(bad)) << bad;
   }
 }
 

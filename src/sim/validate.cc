@@ -336,7 +336,7 @@ bool Validation::Agrees() const {
                      [](const Comparison& each) { return each.Agrees(); });
 }
 
-Result<Validation> Validate(PublishedTrace trace, const World& world,
+Result<Validation> Validate(PublishedTrace trace, const Cluster& cluster,
                             std::span<const Arrival> arrivals, const ValidationOptions& options) {
   Validation validation{.trace = trace, .runs = options.runs};
   const std::vector<PublishedPolicy> policies = PoliciesOf(trace);
@@ -349,7 +349,7 @@ Result<Validation> Validate(PublishedTrace trace, const World& world,
     run->noise = options.noise;
     run->seed = options.seed;
     const Result<std::vector<Totals>> totals =
-        SimulateRuns(world, arrivals, *run, options.runs, options.threads, [&](int finished) {
+        SimulateRuns(cluster, arrivals, *run, options.runs, options.threads, [&](int finished) {
           if (options.progress) options.progress(done + finished, all);
         });
     if (!totals) return std::unexpected(totals.error());

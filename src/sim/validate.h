@@ -92,7 +92,7 @@ struct ValidationOptions {
   std::function<void(int done, int all)> progress;  // finished runs, from any thread
 };
 // Runs every published policy on these servers. Errors: those of Simulate.
-base::Result<Validation> Validate(PublishedTrace trace, const World& world,
+base::Result<Validation> Validate(PublishedTrace trace, const Cluster& cluster,
                                   std::span<const Arrival> arrivals,
                                   const ValidationOptions& options);
 

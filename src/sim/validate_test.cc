@@ -53,7 +53,7 @@ TEST(Validate, ComparesEveryFigureOfTheTrace) {
   const std::vector<Arrival> arrivals = *Arrivals(*trace::BuiltInDemo60(), catalogue, "demo60");
   int last = 0;
   const base::Result<Validation> validation =
-      Validate(PublishedTrace::kNewer60, *ParseWorld("dgx-station-a100"), arrivals,
+      Validate(PublishedTrace::kNewer60, *ParseCluster("dgx-station-a100"), arrivals,
                {.runs = 2, .progress = [&](int done, int all) {
                   EXPECT_LE(done, all);
                   last = done;

@@ -73,9 +73,9 @@ bool BecomeServerUser(uid_t uid) {
   return ::setgroups(0, nullptr) == 0 && ::setgid(gid) == 0 && ::setuid(uid) == 0;
 }
 
-class MpsControl {
+class ControlDaemon {
  public:
-  MpsControl(MpsFolders folders, base::UniqueFd lock)
+  ControlDaemon(MpsFolders folders, base::UniqueFd lock)
       : folders_(std::move(folders)), lock_(std::move(lock)) {
     const std::string percentage = base::GetEnv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
     terms_.thread_percentage = ParseMpsPercentage(percentage).value_or(100);
@@ -97,7 +97,7 @@ class MpsControl {
   struct Command {
     std::string_view name;
     std::size_t arguments;  // as many at least
-    std::string (MpsControl::*run)(const Words&);
+    std::string (ControlDaemon::*run)(const Words&);
   };
 
   void Note(const std::string& text) const {
@@ -137,7 +137,7 @@ class MpsControl {
   std::optional<std::int64_t> quit_at_ns_;  // then at the latest
 };
 
-Result<Unit> MpsControl::Open() {
+Result<Unit> ControlDaemon::Open() {
   ::unlink(folders_.Control().c_str());
   Result<base::UniqueFd> listener = ListenAt(folders_.Control());
   if (!listener) return std::unexpected(listener.error());
@@ -155,7 +155,7 @@ Result<Unit> MpsControl::Open() {
   return Unit{};
 }
 
-int MpsControl::Run() {
+int ControlDaemon::Run() {
   while (!(quitting_ && (Idle() || (quit_at_ns_ && base::BootTimeNs() >= *quit_at_ns_)))) {
     pollfd watched[2] = {{listener_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
     // Nobody announces that a server's last client has gone: while it quits, the daemon asks.
@@ -167,14 +167,14 @@ int MpsControl::Run() {
   return 0;
 }
 
-bool MpsControl::Idle() {
+bool ControlDaemon::Idle() {
   return std::all_of(servers_.begin(), servers_.end(), [this](Server& server) {
     const std::optional<std::string> clients = Ask(server, "clients");
     return !clients || clients->empty();
   });
 }
 
-void MpsControl::Shutdown() {
+void ControlDaemon::Shutdown() {
   for (Server& server : servers_) {
     // A server that does not listen is not asked twice.
     if (Ask(server, "quit") != "bye") ::kill(server.pid, SIGKILL);
@@ -187,7 +187,7 @@ void MpsControl::Shutdown() {
   Note("Exit");
 }
 
-void MpsControl::ServeSignals() {
+void ControlDaemon::ServeSignals() {
   signalfd_siginfo news{};
   while (::read(signals_.get(), &news, sizeof news) == sizeof news) {
     if (news.ssi_signo == SIGCHLD) continue;
@@ -197,7 +197,7 @@ void MpsControl::ServeSignals() {
   ReapServers();
 }
 
-void MpsControl::ReapServers() {
+void ControlDaemon::ReapServers() {
   for (std::size_t i = servers_.size(); i-- > 0;) {
     int status = 0;
     if (::waitpid(servers_[i].pid, &status, WNOHANG) != servers_[i].pid) continue;
@@ -207,7 +207,7 @@ void MpsControl::ReapServers() {
   }
 }
 
-void MpsControl::ServePeer() {
+void ControlDaemon::ServePeer() {
   base::UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!fd) return;
   const std::optional<uid_t> uid = PeerUid(fd.get());
@@ -227,7 +227,7 @@ void MpsControl::ServePeer() {
   peer.Send(kMpsAnswerEnd);
 }
 
-void MpsControl::ServeClient(LineSocket& peer, uid_t uid) {
+void ControlDaemon::ServeClient(LineSocket& peer, uid_t uid) {
   const auto refuse = [&peer](MpsError error) {
     peer.Send(fmt::format("error {}", static_cast<int>(error)));
   };
@@ -243,7 +243,7 @@ void MpsControl::ServeClient(LineSocket& peer, uid_t uid) {
   peer.Send("server " + (*server)->path);
 }
 
-Result<MpsControl::Server*> MpsControl::StartServer(uid_t uid) {
+Result<ControlDaemon::Server*> ControlDaemon::StartServer(uid_t uid) {
   const auto fail = [this](const std::string& why) {
     Note("Failed to start a server: " + why);
     return base::Fail(base::ErrorCode::kUnavailable, why);
@@ -273,32 +273,32 @@ Result<MpsControl::Server*> MpsControl::StartServer(uid_t uid) {
   return &servers_.back();
 }
 
-MpsControl::Server* MpsControl::FindServer(std::string_view pid) {
+ControlDaemon::Server* ControlDaemon::FindServer(std::string_view pid) {
   const auto number = base::ParseInt(pid);
   const auto found = std::find_if(servers_.begin(), servers_.end(),
                                   [&](const Server& server) { return number == server.pid; });
   return found == servers_.end() ? nullptr : &*found;
 }
 
-std::optional<std::string> MpsControl::Ask(Server& server, const std::string& request) {
+std::optional<std::string> ControlDaemon::Ask(Server& server, const std::string& request) {
   if (!server.channel.Send(request)) return std::nullopt;
   Result<std::string> answer = server.channel.Receive(kPatience);
   if (!answer) return std::nullopt;
   return std::move(*answer);
 }
 
-std::string MpsControl::Execute(std::string_view line) {
+std::string ControlDaemon::Execute(std::string_view line) {
   static constexpr std::array kCommands{
-      Command{"start_server", 2, &MpsControl::StartServerCommand},
-      Command{"get_server_list", 0, &MpsControl::ServerList},
-      Command{"get_server_status", 1, &MpsControl::ServerStatus},
-      Command{"get_client_list", 1, &MpsControl::ClientList},
-      Command{"ps", 0, &MpsControl::Processes},
-      Command{"terminate_client", 2, &MpsControl::TerminateClient},
-      Command{"get_default_active_thread_percentage", 0, &MpsControl::GetPercentage},
-      Command{"set_default_active_thread_percentage", 1, &MpsControl::SetPercentage},
-      Command{"set_default_device_pinned_mem_limit", 2, &MpsControl::SetMemoryLimit},
-      Command{"quit", 0, &MpsControl::Quit},
+      Command{"start_server", 2, &ControlDaemon::StartServerCommand},
+      Command{"get_server_list", 0, &ControlDaemon::ServerList},
+      Command{"get_server_status", 1, &ControlDaemon::ServerStatus},
+      Command{"get_client_list", 1, &ControlDaemon::ClientList},
+      Command{"ps", 0, &ControlDaemon::Processes},
+      Command{"terminate_client", 2, &ControlDaemon::TerminateClient},
+      Command{"get_default_active_thread_percentage", 0, &ControlDaemon::GetPercentage},
+      Command{"set_default_active_thread_percentage", 1, &ControlDaemon::SetPercentage},
+      Command{"set_default_device_pinned_mem_limit", 2, &ControlDaemon::SetMemoryLimit},
+      Command{"quit", 0, &ControlDaemon::Quit},
   };
   const Words words = base::SplitWords(line);
   if (words.empty()) return "";
@@ -312,7 +312,7 @@ std::string MpsControl::Execute(std::string_view line) {
   return "Unknown command: " + base::Printable(words[0], 60);
 }
 
-std::string MpsControl::StartServerCommand(const Words& words) {
+std::string ControlDaemon::StartServerCommand(const Words& words) {
   const auto uid = base::ParseInt(words[2]);
   if (words[1] != "-uid" || !uid || *uid < 0 || *uid > 0xffff'fffe) {
     return "start_server: expected -uid NUMBER";
@@ -322,19 +322,19 @@ std::string MpsControl::StartServerCommand(const Words& words) {
   return server ? "" : "start_server: " + server.error().message;
 }
 
-std::string MpsControl::ServerList(const Words&) {
+std::string ControlDaemon::ServerList(const Words&) {
   std::vector<std::string> pids;
   for (const Server& server : servers_) pids.push_back(std::to_string(server.pid));
   return base::Join(pids, "\n");
 }
 
-std::string MpsControl::ServerStatus(const Words& words) {
+std::string ControlDaemon::ServerStatus(const Words& words) {
   Server* const server = FindServer(words[1]);
   if (!server) return "get_server_status: no such server";
   return Ask(*server, "status").value_or("get_server_status: the server does not answer");
 }
 
-std::string MpsControl::ClientList(const Words& words) {
+std::string ControlDaemon::ClientList(const Words& words) {
   Server* const server = FindServer(words[1]);
   if (!server) return "get_client_list: no such server";
   std::string pids = Ask(*server, "clients").value_or("");
@@ -342,7 +342,7 @@ std::string MpsControl::ClientList(const Words& words) {
   return pids;
 }
 
-std::string MpsControl::Processes(const Words&) {
+std::string ControlDaemon::Processes(const Words&) {
   std::string table =
       fmt::format("{:<10} {:<8} {:<10} {:<14} {}", "PID", "ID", "SERVER", "DEVICE", "COMMAND");
   for (Server& server : servers_) {
@@ -358,7 +358,7 @@ std::string MpsControl::Processes(const Words&) {
   return table;
 }
 
-std::string MpsControl::TerminateClient(const Words& words) {
+std::string ControlDaemon::TerminateClient(const Words& words) {
   Server* const server = FindServer(words[1]);
   if (!server) return "terminate_client: no such server";
   const std::optional<std::string> answer = Ask(*server, "terminate " + std::string(words[2]));
@@ -366,25 +366,25 @@ std::string MpsControl::TerminateClient(const Words& words) {
   return *answer == "done" ? "" : "terminate_client: " + *answer;
 }
 
-std::string MpsControl::GetPercentage(const Words&) {
+std::string ControlDaemon::GetPercentage(const Words&) {
   return fmt::format("{:.1f}", terms_.thread_percentage);
 }
 
-std::string MpsControl::SetPercentage(const Words& words) {
+std::string ControlDaemon::SetPercentage(const Words& words) {
   const Result<double> percentage = ParseMpsPercentage(words[1]);
   if (!percentage) return percentage.error().message;
   terms_.thread_percentage = *percentage;
   return GetPercentage(words);
 }
 
-std::string MpsControl::SetMemoryLimit(const Words& words) {
+std::string ControlDaemon::SetMemoryLimit(const Words& words) {
   const auto limits = ParseMpsMemoryLimits(std::string(words[1]) + "=" + std::string(words[2]));
   if (!limits) return limits.error().message;
   for (const auto& [device, mib] : *limits) terms_.memory_limits[device] = mib;
   return "";
 }
 
-std::string MpsControl::Quit(const Words& words) {
+std::string ControlDaemon::Quit(const Words& words) {
   if (words.size() == 3 && words[1] == "-t") {
     const auto seconds = base::ParseInt(words[2]);
     if (!seconds || *seconds < 0 || *seconds > 86'400) return "quit: expected -t SECONDS";
@@ -414,7 +414,7 @@ int Complain(const std::string& text) {
 // The daemon's own process, which says by `ready` that it answers from now on.
 int RunDaemon(const MpsFolders& folders, base::UniqueFd lock, const std::function<void()>& ready) {
   ::prctl(PR_SET_NAME, "nvidia-cuda-mps-control");
-  MpsControl control(folders, std::move(lock));
+  ControlDaemon control(folders, std::move(lock));
   if (const Result<Unit> opened = control.Open(); !opened) return Complain(opened.error().message);
   ready();
   return control.Run();

@@ -13,14 +13,14 @@ Result<Unit> SimShell::Open(const core::PolicyConfig& policy,
   if (Result<Unit> valid = core::Validate(policy); !valid) return valid;
   policy_ = policy;
   gpus_ = gpus;
-  seat_ = std::make_unique<CoreSeat>(policy_);
+  core_ = std::make_unique<WakingCore>(policy_);
   return Inject({core::GpusDiscovered{gpus_}});
 }
 
 Result<Unit> SimShell::AdvanceTo(core::Time when) {
-  while (seat_->wake() && *seat_->wake() <= when) {
-    now_ = *seat_->wake();
-    Record(seat_->Handle(now_, {core::WakeUp{}}));
+  while (core_->wake() && *core_->wake() <= when) {
+    now_ = *core_->wake();
+    Record(core_->Handle(now_, {core::WakeUp{}}));
   }
   now_ = when;
   return Unit{};
@@ -35,16 +35,16 @@ Result<Unit> SimShell::Inject(const std::vector<core::Event>& events) {
       if (!resume->by_rule) drains_.erase({resume->gpu, false});
     }
   }
-  Record(seat_->Handle(now_, events));
+  Record(core_->Handle(now_, events));
   return Unit{};
 }
 
 Result<Unit> SimShell::Restart() {
-  seat_ = std::make_unique<CoreSeat>(policy_);
+  core_ = std::make_unique<WakingCore>(policy_);
   std::vector<core::Event> events{core::GpusDiscovered{gpus_}};
   for (const auto& [place, drain] : drains_) events.emplace_back(drain);
   for (const auto& [id, record] : kept_) events.emplace_back(core::TaskRestored{record});
-  Record(seat_->Handle(now_, events));
+  Record(core_->Handle(now_, events));
   return Unit{};
 }
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/core_seat.h"
+#include "sim/waking_core.h"
 #include "tests/scenario/scenario.h"
 
 namespace carma::sim {
@@ -21,14 +21,14 @@ class SimShell : public ScenarioShell {
   base::Result<base::Unit> Inject(const std::vector<core::Event>& events) override;
   base::Result<base::Unit> Restart() override;
   std::vector<TimedAction> TakeActions() override;
-  const core::Scheduler& scheduler() const override { return seat_->scheduler(); }
+  const core::Scheduler& scheduler() const override { return core_->scheduler(); }
 
  private:
   void Record(std::vector<core::Action> actions);
 
   core::PolicyConfig policy_;
   std::vector<core::GpuInfo> gpus_;
-  std::unique_ptr<CoreSeat> seat_;
+  std::unique_ptr<WakingCore> core_;
   core::Time now_{};
   std::vector<TimedAction> actions_;
   std::map<core::TaskId, core::TaskRecord> kept_;  // not final

@@ -46,7 +46,7 @@ struct SimulateFlags {
 // What the whole command works on.
 struct Prepared {
   SimLoad load;
-  sim::World world;
+  sim::Cluster cluster;
   trace::Catalogue catalogue;  // the arrivals point into it
   std::vector<sim::Arrival> arrivals;
   std::vector<SimPolicy> policies;
@@ -122,10 +122,10 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
 }
 
 // Asks the estimators that no column of the catalogue answers for.
-Result<Unit> AskEstimators(Context& context, const SimLoad& load, const sim::World& world,
+Result<Unit> AskEstimators(Context& context, const SimLoad& load, const sim::Cluster& cluster,
                            const trace::Catalogue& catalogue, std::vector<SimPolicy>& policies) {
   std::int64_t gpu_mib = 0;
-  for (const sim::Server& server : world.servers) {
+  for (const sim::ServerShape& server : cluster.servers) {
     for (const sim::GpuType& gpu : server.gpus) {
       gpu_mib = std::max(gpu_mib, gpu.total_mib - gpu.reserved_mib);
     }
@@ -158,19 +158,19 @@ Result<Prepared> Prepare(Context& context, const CLI::App& verb, const SimulateF
   Result<Experiment> experiment = ReadPlan(verb, flags);
   if (!experiment) return std::unexpected(experiment.error());
   const SimLoad& load = experiment->load;
-  Result<sim::World> world = sim::ParseWorld(load.server);
-  if (!world) return base::Wrap(world.error(), "server");
+  Result<sim::Cluster> cluster = sim::ParseCluster(load.server);
+  if (!cluster) return base::Wrap(cluster.error(), "server");
   Result<trace::TaskTrace> trace = LoadTaskTrace(load.trace);
   if (!trace) return std::unexpected(trace.error());
   Result<trace::Catalogue> catalogue = LoadCatalogue(load.workloads);
   if (!catalogue) return std::unexpected(catalogue.error());
   Result<std::vector<SimPolicy>> policies = MakePolicies(*experiment);
   if (!policies) return std::unexpected(policies.error());
-  if (Result<Unit> asked = AskEstimators(context, load, *world, *catalogue, *policies); !asked) {
+  if (Result<Unit> asked = AskEstimators(context, load, *cluster, *catalogue, *policies); !asked) {
     return std::unexpected(asked.error());
   }
   Prepared prepared{.load = load,
-                    .world = *std::move(world),
+                    .cluster = *std::move(cluster),
                     .catalogue = *std::move(catalogue),
                     .arrivals = {},
                     .policies = *std::move(policies)};
@@ -206,7 +206,7 @@ Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepare
         total));
   };
   auto runs =
-      sim::SimulateMatrix(prepared.world, prepared.arrivals, options, load.runs, threads, done);
+      sim::SimulateMatrix(prepared.cluster, prepared.arrivals, options, load.runs, threads, done);
   line.End();
   if (!runs) return std::unexpected(runs.error());
   std::vector<SimOutcome> outcomes;
@@ -234,7 +234,7 @@ Result<std::vector<report::Report>> ReportsOf(const Prepared& prepared,
         options.noise = prepared.load.noise;
         options.seed = prepared.load.seed;
         auto recorded =
-            sim::SimulateRecorded(prepared.world, prepared.arrivals, std::move(options));
+            sim::SimulateRecorded(prepared.cluster, prepared.arrivals, std::move(options));
         if (!recorded) return std::unexpected(recorded.error());
         report.run = std::move(recorded->run);
         report.run->label = metrics.label;

@@ -1,4 +1,4 @@
-// What `carma simulate` is asked to do: a load, a world, and policies to compare. Read from flags
+// What `carma simulate` is asked to do: a load, a cluster, and policies to compare. Read from flags
 // or an experiment file; no simulation here.
 #pragma once
 
@@ -23,7 +23,7 @@ struct PolicyWord {
   std::string where;
 };
 
-// The load, the world and how often.
+// The load, the cluster and how often.
 struct SimLoad {
   std::string trace = "demo60";
   std::string workloads;  // empty: built in

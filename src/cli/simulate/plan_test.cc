@@ -68,7 +68,7 @@ TEST(SimPolicy, ComplaintsNameThePlaceAndWhatWasExpected) {
   EXPECT_THAT(Complaint("magm,collocation=mpss"), HasSubstr("expected exclusive, streams, mps"));
   EXPECT_THAT(Complaint("magm,share_mig=perhaps"), HasSubstr("share_mig: expected true or false"));
   EXPECT_THAT(Complaint("magm,socket=/x"), HasSubstr("no such word of a policy"));
-  // Nobody idles in the simulated world.
+  // Nobody idles in the simulated cluster.
   EXPECT_THAT(Complaint("magm,idle_action=end"), HasSubstr("no such word of a policy"));
   EXPECT_THAT(Complaint("magm,,lug"), HasSubstr("expected words like"));
   EXPECT_THAT(Complaint(""), HasSubstr("expected words like"));

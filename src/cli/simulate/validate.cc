@@ -53,8 +53,8 @@ struct Replayed {
 
 Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
                            const trace::Catalogue& catalogue, const std::string& path) {
-  const Result<sim::World> world = sim::ParseWorld(flags.server);
-  if (!world) return base::Wrap(world.error(), "server");
+  const Result<sim::Cluster> cluster = sim::ParseCluster(flags.server);
+  if (!cluster) return base::Wrap(cluster.error(), "server");
   const Result<trace::TaskTrace> trace = LoadTaskTrace(path);
   if (!trace) return std::unexpected(trace.error());
   const auto arrivals = sim::Arrivals(*trace, catalogue, path);
@@ -82,7 +82,7 @@ Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
     line.Show(fmt::format("{}: {}", sim::PublishedTraceName(*published),
                           ProgressBar(static_cast<double>(done) / all, elapsed)));
   };
-  auto validation = sim::Validate(*published, *world, *arrivals, options);
+  auto validation = sim::Validate(*published, *cluster, *arrivals, options);
   line.End();
   if (!validation) return std::unexpected(validation.error());
   return Part{fmt::format("{}: {} runs of each policy, {:.0f} % noise on durations, simulated",

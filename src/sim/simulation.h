@@ -12,19 +12,19 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sim/core_seat.h"
 #include "sim/mig.h"
 #include "sim/recorder.h"
 #include "sim/sim_gpu.h"
 #include "sim/simulate.h"
 #include "sim/timer_queue.h"
+#include "sim/waking_core.h"
 
 namespace carma::sim {
 
-class Engine {
+class Simulation {
  public:
-  // All arguments are checked by Simulate and outlive the engine.
-  Engine(const World& world, std::span<const Arrival> arrivals, const RunOptions& options);
+  // All arguments are checked by Simulate and outlive the run.
+  Simulation(const Cluster& cluster, std::span<const Arrival> arrivals, const RunOptions& options);
   RunResult Run();
 
  private:
@@ -67,7 +67,7 @@ class Engine {
     std::vector<report::Attempt> history;  // only when somebody wants it
   };
   // What the monitor last told of a GPU, and what has happened since.
-  struct Sight {
+  struct Observed {
     std::int64_t used_mib = 0;
     std::vector<std::pair<core::TaskId, std::int64_t>> tasks_mib;
     base::Time sampled{};
@@ -82,8 +82,8 @@ class Engine {
   // Servers with nobody waiting, the best one first: most idle GPUs, fewest tasks, lowest number.
   using OpenKey = std::tuple<int, int, std::uint32_t>;
   struct Node {
-    explicit Node(core::PolicyConfig policy) : seat(std::move(policy)) {}
-    CoreSeat seat;
+    explicit Node(core::PolicyConfig policy) : core(std::move(policy)) {}
+    WakingCore core;
     std::uint32_t first_gpu = 0;
     std::uint32_t gpu_count = 0;  // SimGpus
     std::uint32_t kind = 0;       // servers with the same GPUs have the same
@@ -97,7 +97,7 @@ class Engine {
     std::optional<OpenKey> open;  // its place among the open ones
   };
 
-  // ---- engine.cc: events, tasks, what passes between them and the cores ----
+  // ---- simulation.cc: events, tasks, what passes between them and the cores ----
   void BuildServers();
   TimerId WakeTimer(std::uint32_t node) const { return 1 + 3 * node; }
   TimerId TickTimer(std::uint32_t node) const { return 2 + 3 * node; }
@@ -121,7 +121,7 @@ class Engine {
   void CheckBooks() const;
   Totals Sum();
 
-  // ---- cluster.cc: the queue above the servers ----
+  // ---- dispatch.cc: the queue above the servers ----
   void Dispatch();
   std::optional<std::uint32_t> ServerFor(const Job& job) const;
   void Reopen(std::uint32_t node);
@@ -144,7 +144,7 @@ class Engine {
   double BaseSpeed(const Job& job, std::size_t part) const;
   double AloneS(const Job& job) const;  // of work alone on the GPUs of its last attempt
 
-  // ---- sight.cc: what the monitor sees ----
+  // ---- monitor.cc: what the monitor sees ----
   void Touch(std::uint32_t gpu);  // something that a sample would show has changed
   bool OnDemand() const { return options_.monitor.mode == MonitorOptions::Mode::kOnDemand; }
   base::Time TickAtOrBefore(base::Time when) const;
@@ -154,9 +154,9 @@ class Engine {
   void CatchUp(std::uint32_t node);  // samples into events_
   void Tick(std::uint32_t node);
   void SetTick(std::uint32_t node);
-  bool IsMoving(const Sight& sight) const;
+  bool IsMoving(const Observed& observed) const;
 
-  const World& world_;
+  const Cluster& cluster_;
   const std::span<const Arrival> arrivals_;
   const RunOptions& options_;
   const MigProfile& mig_;
@@ -171,7 +171,7 @@ class Engine {
   TimerQueue timers_;
   std::deque<Node> nodes_;  // which cannot move
   std::vector<SimGpu> gpus_;
-  std::vector<Sight> sights_;           // of each SimGpu
+  std::vector<Observed> observed_;      // of each SimGpu
   std::vector<int> launched_;           // tasks on each SimGpu
   std::vector<SimDevice> devices_;      // mig_.instances SimGpus each
   std::vector<const GpuType*> types_;   // of each device

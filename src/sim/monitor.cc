@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/engine.h"
+#include "sim/simulation.h"
 
 namespace carma::sim {
 namespace {
@@ -17,75 +17,75 @@ constexpr base::Duration kLastMoment{1};
 
 }  // namespace
 
-base::Time Engine::TickAtOrBefore(base::Time when) const {
+base::Time Simulation::TickAtOrBefore(base::Time when) const {
   const base::Duration period = options_.monitor.period;
   const std::int64_t ticks = (when + kLastMoment - start_) / period;
   return ticks == 0 ? start_ : start_ + ticks * period - kLastMoment;
 }
 
-base::Time Engine::TickAfter(base::Time when) const {
+base::Time Simulation::TickAfter(base::Time when) const {
   const base::Duration period = options_.monitor.period;
   const std::int64_t ticks = (when + kLastMoment - start_) / period;
   return start_ + (ticks + 1) * period - kLastMoment;
 }
 
-void Engine::Touch(std::uint32_t gpu) {
-  sights_[gpu].changed = now_;
-  sights_[gpu].unsampled = true;
+void Simulation::Touch(std::uint32_t gpu) {
+  observed_[gpu].changed = now_;
+  observed_[gpu].unsampled = true;
 }
 
-core::GpuSampled Engine::SampleAsLast(std::uint32_t gpu, base::Time taken) const {
-  const Sight& sight = sights_[gpu];
+core::GpuSampled Simulation::SampleAsLast(std::uint32_t gpu, base::Time taken) const {
+  const Observed& observed = observed_[gpu];
   const base::Time from = std::max(start_, taken - options_.monitor.window);
   return {core::GpuIndex{gpu - nodes_[node_of_[gpu]].first_gpu},
           {.taken = taken,
            .window_from = from,
-           .used_mib = sight.used_mib,
+           .used_mib = observed.used_mib,
            .sm_active = gpus_[gpu].MeanActivity(from, taken),
-           .tasks_mib = sight.tasks_mib}};
+           .tasks_mib = observed.tasks_mib}};
 }
 
-core::GpuSampled Engine::Sample(std::uint32_t gpu, base::Time taken) {
-  Sight& sight = sights_[gpu];
-  if (sight.unsampled) {
-    sight.used_mib = gpus_[gpu].used_mib();
-    sight.tasks_mib.clear();
+core::GpuSampled Simulation::Sample(std::uint32_t gpu, base::Time taken) {
+  Observed& observed = observed_[gpu];
+  if (observed.unsampled) {
+    observed.used_mib = gpus_[gpu].used_mib();
+    observed.tasks_mib.clear();
     for (const Occupant& each : gpus_[gpu].occupants()) {
-      sight.tasks_mib.emplace_back(jobs_[each.job].id, each.mib);
+      observed.tasks_mib.emplace_back(jobs_[each.job].id, each.mib);
     }
-    sight.unsampled = false;
+    observed.unsampled = false;
   }
-  sight.sampled = taken;
+  observed.sampled = taken;
   ++totals_.samples;
   return SampleAsLast(gpu, taken);
 }
 
-bool Engine::IsMoving(const Sight& sight) const {
+bool Simulation::IsMoving(const Observed& observed) const {
   // A newcomer is first seen up to a period after it has come, and the GPU has settled when the
   // window begins no earlier than that.
   const base::Duration settles = options_.monitor.window + options_.monitor.period;
-  return sight.unseen > 0 || sight.sampled < sight.changed + settles;
+  return observed.unseen > 0 || observed.sampled < observed.changed + settles;
 }
 
-void Engine::CatchUp(std::uint32_t index) {
+void Simulation::CatchUp(std::uint32_t index) {
   const Node& node = nodes_[index];
   if (!OnDemand() || node.waiting > 0) return;
   const base::Time taken = TickAtOrBefore(now_);
   for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu) {
-    Sight& sight = sights_[gpu];
-    if (sight.sampled >= taken || !IsMoving(sight)) continue;
+    Observed& observed = observed_[gpu];
+    if (observed.sampled >= taken || !IsMoving(observed)) continue;
     // Whatever has changed after that tick will be seen by the next one.
     events_.emplace_back(SampleAsLast(gpu, taken));
-    sight.sampled = taken;
+    observed.sampled = taken;
     ++totals_.samples;
   }
 }
 
-void Engine::Tick(std::uint32_t index) {
+void Simulation::Tick(std::uint32_t index) {
   const Node& node = nodes_[index];
   for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu) {
-    const Sight& sight = sights_[gpu];
-    if (OnDemand() && !sight.unsampled && !(node.waiting > 0 && IsMoving(sight))) continue;
+    const Observed& observed = observed_[gpu];
+    if (OnDemand() && !observed.unsampled && !(node.waiting > 0 && IsMoving(observed))) continue;
     events_.emplace_back(Sample(gpu, now_));
   }
   // A task that waits for recovery may have waited long enough.
@@ -99,14 +99,14 @@ void Engine::Tick(std::uint32_t index) {
   SetTick(index);
 }
 
-void Engine::SetTick(std::uint32_t index) {
+void Simulation::SetTick(std::uint32_t index) {
   if (options_.monitor.mode == MonitorOptions::Mode::kNone || timers_.IsSet(TickTimer(index)))
     return;
   const Node& node = nodes_[index];
   bool wanted = !OnDemand() || node.recovering > 0;
   for (std::uint32_t gpu = node.first_gpu; !wanted && gpu < node.first_gpu + node.gpu_count;
        ++gpu) {
-    wanted = sights_[gpu].unsampled || (node.waiting > 0 && IsMoving(sights_[gpu]));
+    wanted = observed_[gpu].unsampled || (node.waiting > 0 && IsMoving(observed_[gpu]));
   }
   if (wanted) timers_.Set(TickTimer(index), TickAfter(now_), TimerQueue::Rank::kObserve);
 }

@@ -1,4 +1,4 @@
-#include "sim/engine.h"
+#include "sim/simulation.h"
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ base::Rng Chance(std::uint64_t seed, Draw draw, std::uint64_t task) {
   return base::Rng(by_purpose.Next() + task);
 }
 
-// The policy as the simulated world has it: no driver ever falls silent, so no sample is too old.
+// The policy as the simulated cluster has it: no driver ever falls silent, so no sample is too old.
 core::PolicyConfig PolicyOf(const RunOptions& options) {
   core::PolicyConfig policy = options.policy;
   policy.stale_after = std::chrono::hours(24 * 366);
@@ -43,8 +43,9 @@ const MigProfile& ProfileOf(const RunOptions& options) {
 
 }  // namespace
 
-Engine::Engine(const World& world, std::span<const Arrival> arrivals, const RunOptions& options)
-    : world_(world),
+Simulation::Simulation(const Cluster& cluster, std::span<const Arrival> arrivals,
+                       const RunOptions& options)
+    : cluster_(cluster),
       arrivals_(arrivals),
       options_(options),
       mig_(ProfileOf(options)),
@@ -58,11 +59,11 @@ Engine::Engine(const World& world, std::span<const Arrival> arrivals, const RunO
   BuildServers();
 }
 
-void Engine::BuildServers() {
-  if (options_.record) recorder_.emplace(world_, options_.points_per_gpu, first_);
+void Simulation::BuildServers() {
+  if (options_.record) recorder_.emplace(cluster_, options_.points_per_gpu, first_);
   const core::PolicyConfig policy = PolicyOf(options_);
   std::vector<std::vector<std::string>> kinds;
-  for (const Server& server : world_.servers) {
+  for (const ServerShape& server : cluster_.servers) {
     Node& node = nodes_.emplace_back(policy);
     node.first_gpu = static_cast<std::uint32_t>(gpus_.size());
     std::vector<core::GpuInfo> infos;
@@ -88,20 +89,20 @@ void Engine::BuildServers() {
     const auto kind = std::find(kinds.begin(), kinds.end(), types);
     node.kind = static_cast<std::uint32_t>(kind - kinds.begin());
     if (kind == kinds.end()) kinds.push_back(std::move(types));
-    sights_.resize(gpus_.size());
+    observed_.resize(gpus_.size());
     launched_.resize(gpus_.size(), 0);
     now_ = start_;
     events_.emplace_back(core::GpusDiscovered{std::move(infos)});
     const auto index = static_cast<std::uint32_t>(nodes_.size() - 1);
     for (std::uint32_t gpu = node.first_gpu; gpu < gpus_.size(); ++gpu) {
-      sights_[gpu].sampled = start_;
+      observed_[gpu].sampled = start_;
       events_.emplace_back(SampleAsLast(gpu, start_));
     }
     Tell(index);
   }
 }
 
-RunResult Engine::Run() {
+RunResult Simulation::Run() {
   const auto at = [this](std::size_t i) { return first_ + (arrivals_[i].at - arrivals_[0].at); };
   if (!arrivals_.empty()) timers_.Set(kArrivalTimer, at(0));
   // Ticks alone go on for ever; the run is over when nobody is left.
@@ -121,7 +122,7 @@ RunResult Engine::Run() {
   return result;
 }
 
-void Engine::Handle(TimerId timer) {
+void Simulation::Handle(TimerId timer) {
   if (timer == kArrivalTimer) return OnArrivals();
   if (timer >= JobTimer(0)) return OnJob(timer - JobTimer(0));
   const std::uint32_t node = (timer - 1) / 3;
@@ -130,23 +131,23 @@ void Engine::Handle(TimerId timer) {
   OnSamples(node);
 }
 
-void Engine::OnArrivals() {
+void Simulation::OnArrivals() {
   std::vector<JobIndex> jobs;
   const base::Duration at = arrivals_[next_arrival_].at;
   while (next_arrival_ < arrivals_.size() && arrivals_[next_arrival_].at == at) {
     jobs.push_back(NewJob(arrivals_[next_arrival_], next_arrival_));
     ++next_arrival_;
   }
-  if (world_.servers.size() == 1) return Submit(0, jobs);
+  if (cluster_.servers.size() == 1) return Submit(0, jobs);
   cluster_queue_.insert(cluster_queue_.end(), jobs.begin(), jobs.end());
 }
 
-void Engine::OnWake(std::uint32_t node) {
+void Simulation::OnWake(std::uint32_t node) {
   events_.emplace_back(core::WakeUp{});
   Tell(node);
 }
 
-void Engine::OnSamples(std::uint32_t index) {
+void Simulation::OnSamples(std::uint32_t index) {
   Node& node = nodes_[index];
   events_ = std::move(node.on_the_way.front().events);
   node.on_the_way.pop_front();
@@ -156,7 +157,7 @@ void Engine::OnSamples(std::uint32_t index) {
   Tell(index);
 }
 
-void Engine::OnJob(JobIndex index) {
+void Simulation::OnJob(JobIndex index) {
   Job& job = jobs_[index];
   ++totals_.task_events;
   switch (job.phase) {
@@ -183,7 +184,7 @@ void Engine::OnJob(JobIndex index) {
   CARMA_CHECK(false, "a waiting task has no event of its own");
 }
 
-Engine::JobIndex Engine::NewJob(const Arrival& arrival, std::size_t number) {
+Simulation::JobIndex Simulation::NewJob(const Arrival& arrival, std::size_t number) {
   JobIndex index = 0;
   if (free_jobs_.empty()) {
     index = static_cast<JobIndex>(jobs_.size());
@@ -206,7 +207,7 @@ Engine::JobIndex Engine::NewJob(const Arrival& arrival, std::size_t number) {
   return index;
 }
 
-core::TaskRequest Engine::RequestOf(const Job& job) const {
+core::TaskRequest Simulation::RequestOf(const Job& job) const {
   core::TaskRequest request{.gpus = job.arrival->workload->gpus,
                             .max_recoveries = options_.max_recoveries};
   // What `carma trace replay` asks for when a method could not tell.
@@ -215,7 +216,7 @@ core::TaskRequest Engine::RequestOf(const Job& job) const {
   return request;
 }
 
-std::optional<core::Estimate> Engine::EstimateOf(const Job& job) const {
+std::optional<core::Estimate> Simulation::EstimateOf(const Job& job) const {
   const EstimateOptions& options = options_.estimates;
   std::optional<std::int64_t> mib;
   if (options.given) {
@@ -236,7 +237,7 @@ std::optional<core::Estimate> Engine::EstimateOf(const Job& job) const {
   return core::Estimate{*mib, "simulated"};
 }
 
-void Engine::Submit(std::uint32_t index, std::span<const JobIndex> jobs) {
+void Simulation::Submit(std::uint32_t index, std::span<const JobIndex> jobs) {
   CatchUp(index);
   const bool at_once = options_.estimates.takes == base::Duration{0};
   for (const JobIndex each : jobs) {
@@ -255,10 +256,10 @@ void Engine::Submit(std::uint32_t index, std::span<const JobIndex> jobs) {
   Tell(index);
 }
 
-void Engine::Tell(std::uint32_t index) {
+void Simulation::Tell(std::uint32_t index) {
   Node& node = nodes_[index];
   while (!events_.empty()) {
-    const std::vector<core::Action> actions = node.seat.Handle(now_, events_);
+    const std::vector<core::Action> actions = node.core.Handle(now_, events_);
     events_.clear();
     for (const core::Action& action : actions) {
       if (const auto* start = std::get_if<core::StartTask>(&action)) {
@@ -273,8 +274,8 @@ void Engine::Tell(std::uint32_t index) {
       }
     }
   }
-  if (node.seat.wake()) {
-    timers_.Set(WakeTimer(index), std::max(*node.seat.wake(), now_));
+  if (node.core.wake()) {
+    timers_.Set(WakeTimer(index), std::max(*node.core.wake(), now_));
   } else {
     timers_.Clear(WakeTimer(index));
   }
@@ -282,7 +283,7 @@ void Engine::Tell(std::uint32_t index) {
   Reopen(index);
 }
 
-void Engine::Launch(std::uint32_t index, const core::StartTask& start) {
+void Simulation::Launch(std::uint32_t index, const core::StartTask& start) {
   const JobIndex job_index = job_of_.at(core::Number(start.id));
   Job& job = jobs_[job_index];
   Node& node = nodes_[index];
@@ -299,7 +300,7 @@ void Engine::Launch(std::uint32_t index, const core::StartTask& start) {
   for (const core::Placement& placement : start.placement) {
     const std::uint32_t gpu = node.first_gpu + core::Number(placement.gpu);
     job.gpus.push_back(gpu);
-    ++sights_[gpu].unseen;
+    ++observed_[gpu].unseen;
     if (launched_[gpu]++ == 0) --node.idle_gpus;
   }
   // Time at which it fails by itself, of the work done.
@@ -312,7 +313,7 @@ void Engine::Launch(std::uint32_t index, const core::StartTask& start) {
   timers_.Set(JobTimer(job_index), now_ + options_.memory.load);
 }
 
-void Engine::OnChanged(std::uint32_t index, const core::TaskRecord& record) {
+void Simulation::OnChanged(std::uint32_t index, const core::TaskRecord& record) {
   if (core::IsFinal(record.state)) {
     return Retire(job_of_.at(core::Number(record.id)), record.state);
   }
@@ -323,13 +324,13 @@ void Engine::OnChanged(std::uint32_t index, const core::TaskRecord& record) {
   job.recovering = true;
 }
 
-void Engine::Exit(JobIndex index, core::ExitKind kind) {
+void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   Job& job = jobs_[index];
   Node& node = nodes_[job.node];
   if (job.phase == Phase::kComputing) {
     Leave(index);
   } else {
-    for (const std::uint32_t gpu : job.gpus) --sights_[gpu].unseen;
+    for (const std::uint32_t gpu : job.gpus) --observed_[gpu].unseen;
   }
   for (const std::uint32_t gpu : job.gpus) {
     if (--launched_[gpu] == 0) ++node.idle_gpus;
@@ -363,7 +364,7 @@ void Engine::Exit(JobIndex index, core::ExitKind kind) {
   Tell(job.node);
 }
 
-void Engine::Retire(JobIndex index, core::TaskState state) {
+void Simulation::Retire(JobIndex index, core::TaskState state) {
   Job& job = jobs_[index];
   Node& node = nodes_[job.node];
   CARMA_CHECK(job.phase == Phase::kWaiting || job.phase == Phase::kEstimating,
@@ -402,11 +403,11 @@ void Engine::Retire(JobIndex index, core::TaskState state) {
   free_jobs_.push_back(index);
 }
 
-void Engine::CheckBooks() const {
+void Simulation::CheckBooks() const {
   for (const Node& node : nodes_) {
-    const std::optional<std::string> wrong = node.seat.scheduler().CheckBooks();
+    const std::optional<std::string> wrong = node.core.scheduler().CheckBooks();
     CARMA_CHECK(!wrong, *wrong);
-    CARMA_CHECK(node.seat.scheduler().Tasks().empty(), "the core holds a task after the run");
+    CARMA_CHECK(node.core.scheduler().Tasks().empty(), "the core holds a task after the run");
     CARMA_CHECK(node.waiting == 0 && node.recovering == 0 && node.launched == 0 &&
                     node.computing_parts == 0,
                 "a server counts a task after the run");
@@ -418,7 +419,7 @@ void Engine::CheckBooks() const {
               "not every task ended once");
 }
 
-Totals Engine::Sum() {
+Totals Simulation::Sum() {
   Totals totals = totals_;
   totals.makespan_s = base::Seconds(last_end_ - first_);
   if (executed_ > 0) {

@@ -10,9 +10,9 @@
 
 namespace carma::sim {
 
-class CoreSeat {
+class WakingCore {
  public:
-  explicit CoreSeat(core::PolicyConfig policy) : scheduler_(std::move(policy)) {}
+  explicit WakingCore(core::PolicyConfig policy) : scheduler_(std::move(policy)) {}
 
   // The core's answers; its WakeAt is noted too.
   std::vector<core::Action> Handle(core::Time now, const std::vector<core::Event>& events) {
