@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "store/task_fixture.h"
 #include "store/store.h"
+#include "store/task_fixture.h"
 
 namespace carma {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/file.h"
-#include "store/task_fixture.h"
 #include "store/store.h"
+#include "store/task_fixture.h"
 
 namespace {
 

@@ -13,8 +13,8 @@
 #include "gpu/nvml_abi.h"
 #include "gpu/nvml_library.h"
 #include "gpu/nvml_probe.h"
-#include "simgpu/state.h"
 #include "simgpu/server_fixture.h"
+#include "simgpu/state.h"
 #include "test_paths.h"
 
 namespace carma::simgpu {

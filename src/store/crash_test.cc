@@ -10,8 +10,8 @@
 
 #include "base/file.h"
 #include "store/fake_vfs.h"
-#include "store/task_fixture.h"
 #include "store/store.h"
+#include "store/task_fixture.h"
 
 namespace carma::store {
 namespace {

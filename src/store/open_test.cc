@@ -15,9 +15,9 @@
 
 #include "base/file.h"
 #include "store/lock.h"
-#include "store/task_fixture.h"
 #include "store/schema.h"
 #include "store/store.h"
+#include "store/task_fixture.h"
 
 namespace carma::store {
 namespace {

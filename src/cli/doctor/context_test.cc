@@ -16,8 +16,8 @@ GpuFacts Gpu(const std::string& name, bool busy) {
 }
 
 TEST(DoctorContext, OneIdleGpuOfEachTypeIsTaken) {
-  const std::vector<ContextCandidate> candidates =
-      ContextCandidates({Gpu("A100", true), Gpu("H100", true), Gpu("A100", false), Gpu("A100", false)});
+  const std::vector<ContextCandidate> candidates = ContextCandidates(
+      {Gpu("A100", true), Gpu("H100", true), Gpu("A100", false), Gpu("A100", false)});
   ASSERT_EQ(candidates.size(), 2u);
   EXPECT_EQ(candidates[0].gpu, 2u);
   EXPECT_EQ(candidates[0].obstacle, "");
