@@ -1,10 +1,10 @@
-#include <pwd.h>
 #include <unistd.h>
 
 #include <thread>
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/user.h"
 #include "cli/calls.h"
 #include "cli/ids.h"
 #include "cli/terminal.h"
@@ -36,11 +36,7 @@ std::string DefaultSocketPath() {
 }
 
 std::string OwnUserName() {
-  passwd entry{};
-  passwd* found = nullptr;
-  char buffer[16384];
-  ::getpwuid_r(::geteuid(), &entry, buffer, sizeof buffer, &found);
-  return found ? found->pw_name : std::to_string(::geteuid());
+  return base::UserName(::geteuid());
 }
 
 void Print(const Context& context, std::string_view text) {

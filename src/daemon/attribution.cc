@@ -1,12 +1,11 @@
 #include "daemon/attribution.h"
 
-#include <pwd.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/user.h"
 #include "daemon/worker.h"
 
 namespace carma::daemon {
@@ -48,14 +47,6 @@ bool UsersSeeArguments() {
   return true;
 }
 
-std::string UserName(uid_t uid) {
-  passwd entry{};
-  passwd* found = nullptr;
-  char buffer[4096];
-  ::getpwuid_r(uid, &entry, buffer, sizeof buffer, &found);
-  return base::Printable(found != nullptr ? found->pw_name : std::to_string(uid), 64);
-}
-
 // The owner of its folder would be root for a process that may not be dumped.
 std::optional<uid_t> UserOf(pid_t pid) {
   const base::Result<std::string> text = base::ReadFile(ProcPath(pid, "/status"), 65536);
@@ -78,7 +69,8 @@ ProcessFace FaceAtOnce(const base::ProcessStat& stat) {
 ProcessFace FaceOf(const base::ProcessStat& stat) {
   static const bool with_arguments = UsersSeeArguments();
   ProcessFace face;
-  if (const std::optional<uid_t> uid = UserOf(stat.id.pid)) face.user = UserName(*uid);
+  if (const std::optional<uid_t> uid = UserOf(stat.id.pid))
+    face.user = base::Printable(base::UserName(*uid), 64);
   std::string command;
   if (with_arguments)
     command = base::ReadFile(ProcPath(stat.id.pid, "/cmdline"), kMaxArguments).value_or("");

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <grp.h>
 #include <poll.h>
-#include <pwd.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -25,6 +24,7 @@
 #include "base/file.h"
 #include "base/process_id.h"
 #include "base/text.h"
+#include "base/user.h"
 #include "simgpu/mps_server.h"
 
 namespace carma::simgpu {
@@ -68,8 +68,8 @@ void CloseAllBut(int a, int b) {
 // The server of a user runs with the user's rights.
 bool BecomeServerUser(uid_t uid) {
   if (uid == ::geteuid()) return true;
-  const passwd* entry = ::getpwuid(uid);
-  const gid_t gid = entry ? entry->pw_gid : static_cast<gid_t>(uid);
+  const Result<std::optional<base::UserEntry>> entry = base::FindUser(uid);
+  const gid_t gid = entry && *entry ? (*entry)->gid : static_cast<gid_t>(uid);
   return ::setgroups(0, nullptr) == 0 && ::setgid(gid) == 0 && ::setuid(uid) == 0;
 }
 

@@ -1,10 +1,12 @@
 #include "task/process/user.h"
 
 #include <grp.h>
-#include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+
+#include "base/user.h"
 
 namespace carma::task {
 namespace {
@@ -27,25 +29,13 @@ std::vector<gid_t> GroupsOf(const std::string& name, gid_t gid) {
 }  // namespace
 
 Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid) {
+  const Result<std::optional<base::UserEntry>> entry = base::FindUser(uid);
+  if (!entry) return std::unexpected(entry.error());
   UserInfo user{.uid = uid, .gid = gid, .groups = {gid}};
-  std::vector<char> buffer(16'384);
-  passwd entry{};
-  passwd* found = nullptr;
-  int error = 0;
-  while ((error = ::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found)) == ERANGE &&
-         buffer.size() < (1U << 20)) {
-    buffer.resize(buffer.size() * 2);
-  }
-  // POSIX lets "no such user" come as any of these.
-  const bool unknown = error == ENOENT || error == ESRCH || error == EBADF || error == EPERM;
-  if (found == nullptr && error != 0 && !unknown) {
-    return base::Fail(base::ErrorCode::kUnavailable,
-                      "the user database cannot say who user " + std::to_string(uid) + " is");
-  }
-  if (found == nullptr) return user;
-  user.name = entry.pw_name;
-  if (entry.pw_dir != nullptr && *entry.pw_dir != '\0') user.home = entry.pw_dir;
-  if (entry.pw_shell != nullptr && *entry.pw_shell != '\0') user.shell = entry.pw_shell;
+  if (!*entry) return user;
+  user.name = (*entry)->name;
+  if (!(*entry)->home.empty()) user.home = (*entry)->home;
+  if (!(*entry)->shell.empty()) user.shell = (*entry)->shell;
   user.groups = GroupsOf(user.name, gid);
   return user;
 }

@@ -1,0 +1,45 @@
+#include "base/user.h"
+
+#include <fmt/format.h>
+#include <pwd.h>
+
+#include <cerrno>
+#include <vector>
+
+namespace carma::base {
+namespace {
+
+constexpr std::size_t kMostEntryBytes = 1 << 20;
+
+std::string TextOf(const char* text) {
+  return text != nullptr ? text : "";
+}
+
+}  // namespace
+
+Result<std::optional<UserEntry>> FindUser(std::uint32_t uid) {
+  std::vector<char> buffer(16'384);
+  passwd entry{};
+  passwd* found = nullptr;
+  int error = 0;
+  while ((error = ::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found)) == ERANGE &&
+         buffer.size() < kMostEntryBytes) {
+    buffer.resize(buffer.size() * 2);
+  }
+  if (found != nullptr) {
+    return UserEntry{TextOf(entry.pw_name), entry.pw_gid, TextOf(entry.pw_dir),
+                     TextOf(entry.pw_shell)};
+  }
+  // POSIX lets "no such user" come as any of these.
+  if (error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM)
+    return std::nullopt;
+  return Fail(ErrorCode::kUnavailable,
+              fmt::format("the user database cannot say who user {} is", uid));
+}
+
+std::string UserName(std::uint32_t uid) {
+  const Result<std::optional<UserEntry>> user = FindUser(uid);
+  return user && *user ? (*user)->name : fmt::format("{}", uid);
+}
+
+}  // namespace carma::base

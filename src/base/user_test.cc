@@ -1,0 +1,28 @@
+#include "base/user.h"
+
+#include <gtest/gtest.h>
+
+namespace carma::base {
+namespace {
+
+constexpr std::uint32_t kNobodyHasIt = 3'999'999'999;
+
+TEST(User, RootHasANameAHomeAndItsGroup) {
+  const Result<std::optional<UserEntry>> root = FindUser(0);
+  ASSERT_TRUE(root) << root.error().message;
+  ASSERT_TRUE(*root);
+  EXPECT_EQ((*root)->name, "root");
+  EXPECT_EQ((*root)->gid, 0U);
+  EXPECT_EQ((*root)->home, "/root");
+  EXPECT_EQ(UserName(0), "root");
+}
+
+TEST(User, ANumberThatNobodyHasIsItsOwnName) {
+  const Result<std::optional<UserEntry>> nobody = FindUser(kNobodyHasIt);
+  ASSERT_TRUE(nobody) << nobody.error().message;
+  EXPECT_FALSE(*nobody);
+  EXPECT_EQ(UserName(kNobodyHasIt), "3999999999");
+}
+
+}  // namespace
+}  // namespace carma::base
