@@ -39,17 +39,28 @@ Response ErrorResponse(const base::Error& error) {
   return {.status = StatusOf(error.code), .body = base::DumpJson(body)};
 }
 
-Responder::~Responder() {
-  if (send_) {
-    send_(
+struct Responder::Once {
+  explicit Once(Send answer) : send(std::move(answer)) {}
+  Once(const Once&) = delete;
+  Once& operator=(const Once&) = delete;
+  ~Once() {
+    Answer(
         ErrorResponse({base::ErrorCode::kIo, "the daemon dropped the request without an answer"}));
   }
+  void Answer(Response response) {
+    if (const Send once = std::exchange(send, nullptr)) once(std::move(response));
+  }
+  Send send;  // empty: it has been answered
+};
+
+Responder::Responder(Send send) : once_(std::make_shared<Once>(std::move(send))) {}
+
+void Responder::operator()(Response response) const {
+  once_->Answer(std::move(response));
 }
 
-void Responder::operator()(Response response) {
-  if (!send_) return;
-  const Send send = std::exchange(send_, nullptr);
-  send(std::move(response));
+void Responder::operator()(base::Result<Response> answer) const {
+  once_->Answer(answer ? *std::move(answer) : ErrorResponse(answer.error()));
 }
 
 }  // namespace carma::api

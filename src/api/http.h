@@ -49,19 +49,20 @@ struct Response {
 // 500, 500).
 Response ErrorResponse(const base::Error& error);
 
-// Answers once, now or later, from the loop's thread. Dropping it unanswered gives 500. After the
-// client has gone, answering is harmless.
+// Answers a request once, now or later, from the loop's thread. Copies share the one answer: the
+// first counts, and if the last copy goes without any, the client gets 500. After the client has
+// gone, answering is harmless.
 class Responder {
  public:
   using Send = std::function<void(Response)>;
-  explicit Responder(Send send) : send_(std::move(send)) {}
-  Responder(Responder&&) = default;
-  Responder& operator=(Responder&&) = default;
-  ~Responder();
-  void operator()(Response response);
+  explicit Responder(Send send);
+  void operator()(Response response) const;
+  // An error becomes its ErrorResponse().
+  void operator()(base::Result<Response> answer) const;
 
  private:
-  Send send_;
+  struct Once;
+  std::shared_ptr<Once> once_;  // shared by the copies
 };
 using Handler = std::function<void(Request, Responder)>;
 

@@ -161,6 +161,31 @@ TEST_F(ServerFixture, KnowsThePeerAndItsToken) {
   EXPECT_TRUE(answer.ends_with(" s3cret")) << answer;
 }
 
+TEST(Responder, TheFirstAnswerOfAllCopiesCounts) {
+  std::vector<Response> sent;
+  {
+    const Responder reply([&](Response response) { sent.push_back(std::move(response)); });
+    const Responder copy = reply;
+    copy(base::Fail(ErrorCode::kConflict, "it has ended"));
+    reply({.body = "too late"});
+  }
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].status, 409);
+  EXPECT_NE(sent[0].body.find("it has ended"), std::string::npos);
+}
+
+TEST(Responder, TheLastCopyThatGoesWithoutAnAnswerSaysSo) {
+  std::vector<Response> sent;
+  auto copy = std::make_unique<Responder>(
+      [&](Response response) { sent.push_back(std::move(response)); });
+  auto reply = std::make_unique<Responder>(*copy);
+  reply.reset();
+  EXPECT_TRUE(sent.empty());
+  copy.reset();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].status, 500);
+}
+
 TEST_F(ServerFixture, ServesManyClientsAtOnce) {
   Listen();
   std::vector<std::thread> clients;
