@@ -23,6 +23,7 @@
 #include "daemon/alarm.h"
 #include "daemon/background_worker.h"
 #include "daemon/boot_mark.h"
+#include "daemon/endpoints.h"
 #include "daemon/engine.h"
 #include "daemon/estimates.h"
 #include "daemon/idle_holders.h"
@@ -35,6 +36,7 @@
 #include "daemon/present.h"
 #include "daemon/routes.h"
 #include "daemon/sampler.h"
+#include "daemon/user_names.h"
 #include "estimate/history.h"
 #include "simgpu/state.h"
 #include "store/store.h"
@@ -92,6 +94,8 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   };
   using Waiters = std::list<std::unique_ptr<Waiter>>;
 
+  // The endpoints that can be handled now; of the others the reason why not.
+  void OpenRoutes(const std::string& why_not = "");
   void Beat();
   EngineOptions MakeEngineOptions() const;
   void RestoreHealthDrains();
@@ -104,8 +108,8 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   void CloseUsage();
   void Housekeep();
   void WatchLauncher();
-  Result<Unit> AnswerLater(std::function<api::Response(const std::atomic<bool>&)> make,
-                           std::function<void(api::Response)> send);
+  Result<Unit> MakeAnswer(std::function<Answer(const std::atomic<bool>&)> make,
+                          std::function<void(Answer)> send);
   void WhenFinal(core::TaskId id, int seconds, std::function<void()> answer);
   void AnswerWaiters(core::TaskId id);
   api::StatusView Status();
@@ -123,6 +127,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   std::unique_ptr<MpsDesk> mps_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Monitor> monitor_;
+  UserNames user_names_{shared_loop_};
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<api::Server> unix_server_;
   std::unique_ptr<api::Server> tcp_server_;
@@ -155,28 +160,7 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
       shared_loop_, std::make_shared<LateProbe>(std::move(probe)), clock_,
       SamplerOptions{settings.state_dir, settings.sample_period, settings.probe_timeout}, *this);
 
-  Services services;
-  services.store = store_.get();
-  services.settings = &options_.settings;
-  services.clock = clock_.get();
-  services.own_uid = ::getuid();
-  services.waiting_for = "carmad has not yet found any GPU";
-  services.status = [this] { return Status(); };
-  services.metrics = [this] {
-    return MetricsText(engine_.get(), monitor_.get(), *store_, counters_, clock_->Now(),
-                       options_.version);
-  };
-  services.close_usage = [this] {
-    engine_->AddUsage(monitor_->CloseUsage(clock_->Now()));
-    engine_->Turn();
-  };
-  services.answer_later = [this](auto make, auto send) {
-    return AnswerLater(std::move(make), std::move(send));
-  };
-  services.when_final = [this](core::TaskId id, int seconds, std::function<void()> answer) {
-    WhenFinal(id, seconds, std::move(answer));
-  };
-  routes_ = std::make_unique<Routes>(std::move(services));
+  OpenRoutes("carmad has not yet found any GPU");
   notices_ = std::make_unique<Notices>(NoticesOptions{.program = settings.idle_notify});
   if (settings.idle_after) {
     idle_holders_ = std::make_unique<IdleHolders>(*settings.idle_after,
@@ -184,12 +168,40 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
   }
 }
 
+void RealDaemon::OpenRoutes(const std::string& why_not) {
+  const ServerServices server{
+      [this] { return Status(); },
+      [this] {
+        return MetricsText(engine_.get(), monitor_.get(), *store_, counters_, clock_->Now(),
+                           options_.version);
+      }};
+  Routes::Options options{::getuid(), options_.settings.admins,
+                          [this](std::uint32_t uid, UserNames::Call call) {
+                            user_names_.Ask(uid, std::move(call));
+                          }};
+  std::vector<Endpoint> table = Endpoints(server);
+  if (engine_) {
+    const EngineServices engine{
+        *engine_, *monitor_, *desk_, *store_, options_.settings, *clock_,
+        [this] {
+          engine_->AddUsage(monitor_->CloseUsage(clock_->Now()));
+          engine_->Turn();
+        },
+        [this](auto make, auto send) { return MakeAnswer(std::move(make), std::move(send)); },
+        [this](core::TaskId id, int seconds, std::function<void()> answer) {
+          WhenFinal(id, seconds, std::move(answer));
+        }};
+    table = Endpoints(server, &engine);
+  }
+  routes_ = std::make_unique<Routes>(std::move(options), std::move(table), why_not);
+}
+
 Result<Unit> RealDaemon::Listen() {
   const config::Settings& settings = options_.settings;
   const std::string folder = settings.socket.substr(0, settings.socket.rfind('/'));
   if (Result<Unit> made = base::MakeDirs(folder, ::getuid() == 0 ? 0755 : 0700); !made) return made;
-  const auto handler = [this](api::Request request, api::Responder respond) {
-    routes_->Handle(std::move(request), std::move(respond));
+  const auto handler = [this](api::Request request, const api::Responder& respond) {
+    routes_->Handle(std::move(request), respond);
   };
   Result<std::unique_ptr<api::Server>> unix_server = api::Server::ListenUnix(
       loop_, settings.socket, ::getuid() == 0 ? settings.socket_mode : 0600, handler);
@@ -287,9 +299,7 @@ void RealDaemon::TakeGpus(std::vector<gpu::DeviceInfo> devices) {
   }
   RestoreHealthDrains();
   mps_->TakeOver(engine_->MpsServers());
-  routes_->services().engine = engine_.get();
-  routes_->services().monitor = monitor_.get();
-  routes_->services().desk = desk_.get();
+  OpenRoutes();
   usage_.Set(clock_->RealSpan(kUsageSpan), [this] { CloseUsage(); });
 }
 
@@ -321,7 +331,7 @@ void RealDaemon::TakeRound(std::vector<Result<gpu::Reading>> round) {
 
 void RealDaemon::DriverSilent(const std::string& why) {
   if (!engine_) {
-    routes_->services().waiting_for = "no GPU: " + why;
+    OpenRoutes("no GPU: " + why);
     return;
   }
   for (core::Event& event : monitor_->DriverSilent(why)) engine_->Post(std::move(event));
@@ -502,8 +512,8 @@ void RealDaemon::Housekeep() {
 
 // ---- answers that wait ----
 
-Result<Unit> RealDaemon::AnswerLater(std::function<api::Response(const std::atomic<bool>&)> make,
-                                     std::function<void(api::Response)> send) {
+Result<Unit> RealDaemon::MakeAnswer(std::function<Answer(const std::atomic<bool>&)> make,
+                                    std::function<void(Answer)> send) {
   if (report_worker_.waiting() >= kMostReports) {
     return base::Fail(
         ErrorCode::kUnavailable,
@@ -511,8 +521,8 @@ Result<Unit> RealDaemon::AnswerLater(std::function<api::Response(const std::atom
   }
   report_worker_.Ask(
       [make = std::move(make), wanted = report_worker_.wanted()] { return make(*wanted); },
-      [this, send = std::move(send)](api::Response response) {
-        send(std::move(response));
+      [this, send = std::move(send)](Answer answer) {
+        send(std::move(answer));
         trim_.Set(kTrimDelay, [] { ::malloc_trim(0); });
       });
   return Unit{};

@@ -20,6 +20,7 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
 std::vector<api::GpuView> PresentGpus(Engine& engine, const Monitor& monitor, base::Time now);
 api::EventView Present(const store::StoredEvent& event);
 api::RunView Present(const task::Observation& run);
+api::VerdictView Present(const core::GpuVerdict& each);
 // One line that names the rules in force: "magm, SM activity <= 80 %, margin 2.0G, floor 5.0G, …".
 std::string PolicyLine(const config::Settings& settings);
 // What the collocation method shares and what it enforces, in one sentence; of divided GPUs too, if

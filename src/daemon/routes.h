@@ -1,99 +1,83 @@
-// The API's endpoints on top of the engine. One table; who may do what is decided here, from the
-// peer's credentials.
+// The way of a request to its endpoint: which one is meant, who calls, whether that may be.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "api/http.h"
-#include "api/views.h"
-#include "base/clock.h"
-#include "config/settings.h"
-#include "daemon/engine.h"
-#include "daemon/gpu_history.h"
-#include "daemon/monitor.h"
-#include "daemon/reporting.h"
+#include "base/result.h"
 
 namespace carma::daemon {
 
-// What the endpoints work on. `engine` and `monitor` are null until the GPUs are known.
-struct Services {
-  Engine* engine = nullptr;
-  Monitor* monitor = nullptr;
-  store::Store* store = nullptr;
-  const config::Settings* settings = nullptr;
-  EstimateDesk* desk = nullptr;  // null as long as the engine is
-  base::Clock* clock = nullptr;
-  std::uint32_t own_uid = 0;  // the daemon's; 0: it serves everybody
-  std::string waiting_for;    // why there is no engine yet
-  std::function<api::StatusView()> status;
-  std::function<std::string()> metrics;
-  std::function<void()> close_usage;  // brings the records of GPU use up to now
-  // Makes an answer on a worker's thread, then sends it from the loop. `wanted` becomes false when
-  // the daemon stops. Errors: kUnavailable: too many such answers are being made.
-  std::function<base::Result<base::Unit>(
-      std::function<api::Response(const std::atomic<bool>& wanted)> make,
-      std::function<void(api::Response)> send)>
-      answer_later;
-  // Calls back once the task is final, or after real seconds.
-  std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final;
+// Who calls, as the kernel and the user database tell.
+struct Caller {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::string user;    // name, or number if it has none
+  bool admin = false;  // root, the daemon's own user, one of daemon.admins
 };
+
+// A request as its endpoint sees it.
+struct Call {
+  api::Request request;
+  std::string id;    // {id} of the path
+  std::string verb;  // {verb} of the path
+  Caller caller;     // of an endpoint for Access::kUsers
+};
+
+enum class Access {
+  kEverybody,  // over TCP too: reading
+  kUsers,      // who is known by name: over the Unix socket
+};
+
+// One row of the table.
+struct Endpoint {
+  // An error is the answer; without one the answer comes by the responder, now or later.
+  using Handle = std::function<base::Result<base::Unit>(const Call&, const api::Responder&)>;
+
+  std::string_view method;
+  std::string_view path;  // {id} and {verb} stand for one piece each
+  Access access = Access::kEverybody;
+  Handle handle;  // empty: not before the GPUs are known
+};
+
+// Makes an answer on a worker's thread, then sends it from the loop. `wanted` becomes false when
+// the daemon stops. Errors: kUnavailable: too many such answers are being made.
+using Answer = base::Result<api::Response>;
+using AnswerLater = std::function<base::Result<base::Unit>(
+    std::function<Answer(const std::atomic<bool>& wanted)> make, std::function<void(Answer)> send)>;
 
 class Routes {
  public:
-  explicit Routes(Services services) : services_(std::move(services)) {}
-  Services& services() { return services_; }
-  void Handle(api::Request request, api::Responder respond);
+  // Calls back on the loop, now or later; never waits. Errors: kUnavailable: nobody can tell.
+  using AskName =
+      std::function<void(std::uint32_t uid, std::function<void(base::Result<std::string>)> call)>;
+  struct Options {
+    std::uint32_t own_uid = 0;        // the daemon's; 0: it serves everybody
+    std::vector<std::string> admins;  // names
+    AskName ask_name;
+  };
+
+  // table: of two rows that match a path the first is meant. why_not: what an endpoint without
+  // `handle` answers. Objects of this class may come and go while requests are under way.
+  Routes(Options options, std::vector<Endpoint> table, std::string why_not = "")
+      : options_(std::move(options)), table_(std::move(table)), why_not_(std::move(why_not)) {}
+
+  void Handle(api::Request request, const api::Responder& reply) const;
 
  private:
-  struct Call;   // one request with its path's parameters
-  struct Entry;  // one row of the table
-  struct DryRunning;
-  static const Entry kTable[];
+  // Fills what the path says. Errors: kNotFound, kInvalid for another method.
+  base::Result<const Endpoint*> Find(Call& call) const;
+  void RefuseStranger(const api::Responder& reply) const;
+  void RunForUser(const Endpoint::Handle& handle, Call call, const api::Responder& reply) const;
 
-  // Endpoints.
-  void Status(Call& call);
-  void OpenApi(Call& call);
-  void Metrics(Call& call);
-  void SubmitTasks(Call& call);
-  void ListTasks(Call& call);
-  void ShowTask(Call& call);
-  void ExplainTask(Call& call);
-  void ShowSpec(Call& call);
-  void ChangeTask(Call& call);
-  void SetPriority(Call& call);
-  void ListGpus(Call& call);
-  void ShowGpuHistory(Call& call);
-  void DrainGpu(Call& call);
-  void ResumeGpu(Call& call);
-  void ShowKnowledge(Call& call);
-  void ForgetCalibration(Call& call);
-  void ListEvents(Call& call);
-  void Report(Call& call);
-
-  base::Result<base::Unit> Admit(const api::Request& request, const Entry& entry) const;
-  bool IsAdmin(const api::Peer& peer) const;
-  // The stored task, if this peer may change it.
-  base::Result<store::StoredTask> Touchable(const Call& call) const;
-  api::TaskView View(const store::StoredTask& stored) const;
-  // With what a look at one task adds to its row in a list.
-  api::TaskView FullView(const store::StoredTask& stored) const;
-  // Answers with the task as it is once the change is durable.
-  Engine::Done AnswerWithTask(Call& call);
-  Engine::Done AnswerWithGpu(Call& call, core::GpuIndex gpu);
-  base::Result<core::GpuIndex> GpuOf(const Call& call) const;
-  // The same, for what only administrators may do.
-  base::Result<core::GpuIndex> ClosableGpu(const Call& call) const;
-  base::Result<GpuHistoryRequest> GpuHistoryRequestOf(const Call& call, base::Time now) const;
-  base::Result<ReportRequest> ReportRequestOf(const api::Request& from) const;
-  void DryRun(Call& call, std::vector<task::TaskSpec> specs);
-  api::Response Checked(const DryRunning& run) const;
-
-  Services services_;
+  Options options_;
+  std::vector<Endpoint> table_;
+  std::string why_not_;
 };
-
-// Name of the user, or the number where there is none.
-std::string UserName(std::uint32_t uid);
 
 }  // namespace carma::daemon

@@ -1,0 +1,42 @@
+// All endpoints of the API in one table; the work of each is in endpoints/, by resource.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "api/views.h"
+#include "base/clock.h"
+#include "config/settings.h"
+#include "daemon/engine.h"
+#include "daemon/estimates.h"
+#include "daemon/monitor.h"
+#include "daemon/routes.h"
+
+namespace carma::daemon {
+
+// What is there from the beginning. All that is named here outlives the endpoints.
+struct ServerServices {
+  std::function<api::StatusView()> status;
+  std::function<std::string()> metrics;  // as Prometheus reads them
+};
+
+// What is there once the GPUs are known.
+struct EngineServices {
+  Engine& engine;
+  Monitor& monitor;
+  EstimateDesk& desk;
+  store::Store& store;
+  const config::Settings& settings;
+  base::Clock& clock;
+  std::function<void()> close_usage;  // brings the records of GPU use up to now
+  AnswerLater answer_later;
+  // Calls back once the task is final, or after real seconds.
+  std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final;
+};
+
+// engine: null as long as no GPU is known; then most of them cannot be handled yet.
+std::vector<Endpoint> Endpoints(const ServerServices& server,
+                                const EngineServices* engine = nullptr);
+
+}  // namespace carma::daemon

@@ -1,0 +1,46 @@
+#include "daemon/endpoints/estimates.h"
+
+#include "base/json.h"
+#include "daemon/endpoints/parameters.h"
+#include "daemon/present.h"
+
+namespace carma::daemon {
+
+using base::Result;
+using base::Unit;
+
+Answer ShowKnowledge(const EstimateServices& services, const Call& call) {
+  const EstimateRules& rules = services.rules;
+  api::KnowledgeView view;
+  view.method = rules.method;
+  view.coverage = rules.coverage;
+  view.gpu_type = rules.gpu_type;
+  view.gpu_mib = rules.gpu_mib;
+  view.learns = rules.history != nullptr;
+  if (!view.learns) return JsonAnswer(ToJson(view));
+  const api::Request& request = call.request;
+  const estimate::Site site =
+      rules.history->SiteFor(request.Query("gpu_type").value_or(rules.gpu_type));
+  view.taught_by = site.taught_by;
+  view.tasks = static_cast<std::int64_t>(site.tasks);
+  view.context_shift_mib = site.context_shift_mib;
+  view.ratios = site.ratios;
+  for (const task::Observation& run :
+       rules.history->OfSignature(request.Query("signature").value_or("")))
+    view.runs.push_back(Present(run));
+  for (const task::Observation& run : rules.history->OfKin(request.Query("kin").value_or("")))
+    view.kin_runs.push_back(Present(run));
+  return JsonAnswer(ToJson(view));
+}
+
+Result<Unit> ForgetCalibration(const EstimateServices& services, const Call& call,
+                               const api::Responder& reply) {
+  if (Result<Unit> may = OnlyAdministrators(call.caller, "reset the calibration"); !may) return may;
+  services.engine.ForgetCalibration([reply](const Result<Unit>& done) {
+    if (!done) return reply(std::unexpected(done.error()));
+    reply(JsonAnswer({{"reset", true}}));
+  });
+  return Unit{};
+}
+
+}  // namespace carma::daemon

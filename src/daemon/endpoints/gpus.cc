@@ -1,0 +1,150 @@
+#include "daemon/endpoints/gpus.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "daemon/endpoints/parameters.h"
+#include "daemon/gpu_history.h"
+#include "daemon/present.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+using base::Result;
+using base::Unit;
+
+constexpr base::Duration kUsualHistory{std::chrono::hours(1)};
+constexpr std::int64_t kUsualHistoryPoints = 60;
+// Of so far back the roll-ups are read on the loop: 23 ms for eight GPUs in a build without
+// optimisation.
+constexpr base::Duration kHistoryReadAtOnce{std::chrono::hours(6)};
+// A reading holds for so many sampling periods at most.
+constexpr int kPeriodsOfAReading = 10;
+constexpr std::int64_t kLastMs = core::kMaxBeginMs;
+
+Result<core::GpuIndex> GpuOf(const GpuServices& services, const Call& call) {
+  if (const std::optional<core::GpuIndex> gpu = services.engine.GpuByUuid(call.id)) return *gpu;
+  const std::optional<std::int64_t> number = base::ParseInt(call.id);
+  const std::size_t count = services.engine.scheduler().GpuInfos().size();
+  if (number && *number >= 0 && *number < static_cast<std::int64_t>(count))
+    return static_cast<core::GpuIndex>(*number);
+  return Fail(ErrorCode::kNotFound, fmt::format("GPU '{}': expected a UUID or an index below {}",
+                                                base::Printable(call.id, 60), count));
+}
+
+// The same, for what only administrators may do.
+Result<core::GpuIndex> ClosableGpu(const GpuServices& services, const Call& call) {
+  if (Result<Unit> may = OnlyAdministrators(call.caller, "close and open GPUs"); !may)
+    return std::unexpected(may.error());
+  return GpuOf(services, call);
+}
+
+std::vector<api::GpuView> Views(const GpuServices& services) {
+  return PresentGpus(services.engine, services.monitor, services.clock.Now());
+}
+
+Engine::Done AnswerWithGpu(const GpuServices& services, core::GpuIndex gpu,
+                           const api::Responder& reply) {
+  return [services, gpu, reply](const Result<Unit>& done) {
+    if (!done) return reply(std::unexpected(done.error()));
+    reply(JsonAnswer(ToJson(Views(services).at(core::Number(gpu)))));
+  };
+}
+
+Result<std::string> ReasonIn(const Call& call) {
+  std::string why;
+  if (call.request.body.empty()) return why;
+  const Result<Json> json = ReadBody(call);
+  if (!json) return std::unexpected(json.error());
+  base::JsonReader in(*json, "");
+  in.Get("reason", why, 500);
+  in.NoOthers();
+  if (in.error()) return std::unexpected(*in.error());
+  return why;
+}
+
+Result<GpuHistoryRequest> HistoryRequest(const GpuServices& services, const Call& call,
+                                         base::Time now) {
+  const Result<core::GpuIndex> gpu = GpuOf(services, call);
+  if (!gpu) return std::unexpected(gpu.error());
+  QueryReader in(call);
+  const std::int64_t to_ms = in.Number("to_ms", base::ToMs(now), 0, kLastMs);
+  const std::int64_t hour_before = std::max<std::int64_t>(0, to_ms - kUsualHistory.count());
+  const std::int64_t from_ms = in.Number("from_ms", hour_before, 0, kLastMs);
+  const std::int64_t points = in.Number("points", kUsualHistoryPoints, 1, kMostHistoryPoints);
+  if (in.error()) return std::unexpected(*in.error());
+  if (from_ms >= to_ms) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("?from_ms: expected a time before to_ms, which is {}", to_ms));
+  }
+  GpuHistoryRequest request;
+  request.from = base::FromMs(from_ms);
+  request.to = base::FromMs(to_ms);
+  request.points = static_cast<int>(points);
+  const gpu::DeviceInfo& device = services.monitor.devices().at(core::Number(*gpu));
+  request.gpu.index = core::Number(*gpu);
+  request.gpu.uuid = device.uuid;
+  request.gpu.name = device.name;
+  request.readings = services.monitor.History(*gpu, request.from, request.to);
+  request.longest = kPeriodsOfAReading * services.sample_period;
+  return request;
+}
+
+}  // namespace
+
+Answer ListGpus(const GpuServices& services, const Call&) {
+  Json gpus = Json::array();
+  for (const api::GpuView& view : Views(services)) gpus.push_back(ToJson(view));
+  return JsonAnswer({{"gpus", std::move(gpus)}});
+}
+
+Result<Unit> ShowGpuHistory(const GpuServices& services, const Call& call,
+                            const api::Responder& reply) {
+  const base::Time now = services.clock.Now();
+  Result<GpuHistoryRequest> request = HistoryRequest(services, call, now);
+  if (!request) return std::unexpected(request.error());
+  if (request->from >= now - kHistoryReadAtOnce) {
+    const Result<std::vector<store::GpuUsage>> rows =
+        services.store.Usage(request->from, request->to);
+    if (!rows) return std::unexpected(rows.error());
+    reply(JsonAnswer(ToJson(GpuHistory(*request, *rows))));
+    return Unit{};
+  }
+  return services.answer_later(
+      [request = *std::move(request),
+       folder = services.state_dir](const std::atomic<bool>& wanted) {
+        return TextAnswer(GpuHistoryText(request, folder, wanted));
+      },
+      reply);
+}
+
+Result<Unit> DrainGpu(const GpuServices& services, const Call& call, const api::Responder& reply) {
+  const Result<core::GpuIndex> gpu = ClosableGpu(services, call);
+  if (!gpu) return std::unexpected(gpu.error());
+  const Result<std::string> reason = ReasonIn(call);
+  if (!reason) return std::unexpected(reason.error());
+  std::string why = fmt::format("drained by {}", call.caller.user);
+  if (!reason->empty()) why += ": " + base::Printable(*reason, 500);
+  services.engine.Drain({*gpu, why}, AnswerWithGpu(services, *gpu, reply));
+  return Unit{};
+}
+
+Result<Unit> ResumeGpu(const GpuServices& services, const Call& call, const api::Responder& reply) {
+  const Result<core::GpuIndex> gpu = ClosableGpu(services, call);
+  if (!gpu) return std::unexpected(gpu.error());
+  services.engine.Resume({*gpu},
+                         [&monitor = services.monitor, gpu = *gpu,
+                          answer = AnswerWithGpu(services, *gpu, reply)](const Result<Unit>& done) {
+                           if (done) monitor.Acknowledge(gpu);
+                           answer(done);
+                         });
+  return Unit{};
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,56 @@
+#include "daemon/endpoints/parameters.h"
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+#include "base/text.h"
+
+namespace carma::daemon {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+using base::Result;
+using base::Unit;
+
+std::int64_t QueryReader::Number(std::string_view key, std::int64_t fallback, std::int64_t low,
+                                 std::int64_t high) {
+  const std::optional<std::string> text = request_.Query(key);
+  if (!text) return fallback;
+  const std::optional<std::int64_t> number = base::ParseInt(*text);
+  if (number && *number >= low && *number <= high) return *number;
+  if (!error_) {
+    error_ = {ErrorCode::kInvalid,
+              fmt::format("?{}: expected a whole number from {} to {}", key, low, high)};
+  }
+  return fallback;
+}
+
+Result<Json> ReadBody(const Call& call) {
+  Result<Json> json = base::ParseJson(call.request.body);
+  if (!json) return base::Wrap(json.error(), "body");
+  return json;
+}
+
+Result<core::TaskId> TaskIdOf(std::string_view text) {
+  const std::optional<std::int64_t> number = base::ParseInt(text);
+  if (number && *number >= 1) return static_cast<core::TaskId>(*number);
+  return Fail(ErrorCode::kInvalid, fmt::format("'{}' is not a task id (a whole number from 1)",
+                                               base::Printable(text, 40)));
+}
+
+Result<Unit> OnlyAdministrators(const Caller& caller, std::string_view may) {
+  if (caller.admin) return Unit{};
+  return Fail(ErrorCode::kDenied, fmt::format("only an administrator may {}", may));
+}
+
+api::Response JsonAnswer(const Json& json, int status) {
+  return {.status = status, .body = base::DumpJson(json)};
+}
+
+Answer TextAnswer(Result<std::string> text) {
+  if (!text) return std::unexpected(text.error());
+  return api::Response{.body = *std::move(text)};
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,42 @@
+// What the endpoints share: reading what a call says, and wording its answer.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/task.h"
+#include "daemon/routes.h"
+
+namespace carma::daemon {
+
+// Most rows of one answer.
+inline constexpr std::size_t kMaxPage = 10'000;
+
+// Reads the numbers of a query and notes the first mistake; check error() once at the end.
+class QueryReader {
+ public:
+  explicit QueryReader(const Call& call) : request_(call.request) {}
+  // The fallback where it is absent or wrong.
+  std::int64_t Number(std::string_view key, std::int64_t fallback, std::int64_t low,
+                      std::int64_t high);
+  const std::optional<base::Error>& error() const { return error_; }
+
+ private:
+  const api::Request& request_;
+  std::optional<base::Error> error_;
+};
+
+base::Result<nlohmann::json> ReadBody(const Call& call);
+// Errors: kInvalid.
+base::Result<core::TaskId> TaskIdOf(std::string_view text);
+// Errors: kDenied, saying that only an administrator may.
+base::Result<base::Unit> OnlyAdministrators(const Caller& caller, std::string_view may);
+
+api::Response JsonAnswer(const nlohmann::json& json, int status = 200);
+// Of a text that is JSON already.
+Answer TextAnswer(base::Result<std::string> text);
+
+}  // namespace carma::daemon

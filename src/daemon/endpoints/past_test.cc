@@ -1,0 +1,72 @@
+#include "daemon/endpoints/past.h"
+
+#include "daemon/endpoints/endpoint_fixture.h"
+
+namespace carma::daemon {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PastTest : public EndpointTest {
+ protected:
+  PastServices Services() {
+    return {*store_,
+            *monitor_,
+            clock_,
+            state_dir_,
+            false,
+            [] { return "carmad 1: magm"; },
+            [this] { ++usage_closed_; },
+            Worker()};
+  }
+
+  int usage_closed_ = 0;
+};
+
+TEST_F(PastTest, EventsComeInOrderOfAllTasksOrOfOne) {
+  SubmitHeld();
+  SubmitHeld();
+  const Heard all = Ask(Services(), &ListEvents, Asking({}));
+  EXPECT_EQ(all.status, 200);
+  const base::Json& events = all.body.at("events");
+  ASSERT_GE(events.size(), 2U);
+  EXPECT_LT(events[0].at("sequence"), events[1].at("sequence"));
+  for (const base::Json& event :
+       Ask(Services(), &ListEvents, Asking({{"task", "2"}})).body.at("events"))
+    EXPECT_EQ(event.at("task"), 2);
+  const std::string first = events[0].at("sequence").dump();
+  const Heard later = Ask(Services(), &ListEvents, Asking({{"after", first}, {"limit", "1"}}));
+  ASSERT_EQ(later.body.at("events").size(), 1U);
+  EXPECT_EQ(later.body.at("events")[0], events[1]);
+}
+
+TEST_F(PastTest, EventsThatAreAskedForWronglyAreRefused) {
+  for (const auto& [key, value] :
+       Query{{"task", "x"}, {"task", "0"}, {"after", "-1"}, {"limit", "0"}}) {
+    EXPECT_EQ(Ask(Services(), &ListEvents, Asking({{key, value}})).status, 400) << key;
+  }
+}
+
+TEST_F(PastTest, AReportIsMadeByAWorkerFromBooksThatAreUpToDate) {
+  const core::TaskId id = Submit();
+  Start(id);
+  End(id);
+  EXPECT_EQ(Ask(Services(), &MakeReport, Asking({{"last", "1"}})).status, 0);
+  EXPECT_EQ(usage_closed_, 1);
+  ASSERT_TRUE(work_);
+  work_();
+  EXPECT_EQ(last_heard_->status, 200);
+  EXPECT_THAT(last_heard_->body.dump(), HasSubstr("carmad 1: magm"));
+}
+
+TEST_F(PastTest, AReportThatIsAskedForWronglyOrTooOftenIsRefused) {
+  EXPECT_THAT(Ask(Services(), &MakeReport, Asking({{"run", "2"}})).Message(),
+              HasSubstr("?run: expected a whole number from 0 to 1"));
+  EXPECT_EQ(Ask(Services(), &MakeReport, Asking({{"last", "-1"}})).status, 400);
+  EXPECT_EQ(usage_closed_, 0);
+  worker_busy_ = true;
+  EXPECT_EQ(Ask(Services(), &MakeReport, Asking({})).status, 503);
+}
+
+}  // namespace
+}  // namespace carma::daemon

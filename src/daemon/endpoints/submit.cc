@@ -1,0 +1,175 @@
+#include "daemon/endpoints/submit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "core/trial.h"
+#include "daemon/endpoints/parameters.h"
+#include "daemon/endpoints/tasks.h"
+#include "task/describe/spec_json.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+using base::Result;
+using base::Unit;
+
+constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
+constexpr std::size_t kMostChecked = 100;  // of one dry run
+
+Result<std::vector<task::TaskSpec>> ReadListed(const Json& tasks, const Json* common) {
+  Result<task::TaskSpec> shared;
+  if (common != nullptr) shared = task::CommonFromJson(*common, "/common");
+  if (!shared) return std::unexpected(shared.error());
+  std::vector<task::TaskSpec> specs;
+  specs.reserve(tasks.size());
+  for (const Json& json : tasks) {
+    Result<task::TaskSpec> each =
+        task::SpecFromJson(json, fmt::format("/tasks/{}", specs.size()), *shared);
+    if (!each) return std::unexpected(each.error());
+    specs.push_back(*std::move(each));
+  }
+  return specs;
+}
+
+Result<std::vector<task::TaskSpec>> ReadArray(const Json& spec, const Json* array) {
+  const Result<task::TaskSpec> each = task::SpecFromJson(spec, "/spec");
+  if (!each) return std::unexpected(each.error());
+  if (array == nullptr) return std::vector{*each};
+  std::vector<task::TaskSpec> specs(array->size(), *each);
+  std::set<std::int64_t> seen;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const Json& index = (*array)[i];
+    if (!index.is_number_integer() || index < 0 || index > kMaxArrayIndex ||
+        !seen.insert(index.get<std::int64_t>()).second) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("/array/{}: expected a whole number, each once", i));
+    }
+    specs[i].array_index = index.get<std::int64_t>();
+  }
+  return specs;
+}
+
+Result<std::vector<task::TaskSpec>> ReadSubmission(const Call& call, std::size_t max_batch) {
+  const Result<Json> json = ReadBody(call);
+  if (!json) return std::unexpected(json.error());
+  base::JsonReader in(*json, "");
+  const Json* tasks = in.Raw("tasks");
+  const Json* spec = in.Raw("spec");
+  const Json* array = in.Raw("array");
+  const Json* common = in.Raw("common");
+  in.NoOthers();
+  if (in.error()) return std::unexpected(*in.error());
+  const bool listed = tasks != nullptr && tasks->is_array() && spec == nullptr && array == nullptr;
+  const bool cloned = tasks == nullptr && spec != nullptr && common == nullptr &&
+                      (array == nullptr || array->is_array());
+  if (!listed && !cloned) {
+    return Fail(ErrorCode::kInvalid,
+                "body: expected {\"tasks\": [spec, …], \"common\": {…}} or {\"spec\": spec, "
+                "\"array\": [index, …]}");
+  }
+  const std::size_t count = listed ? tasks->size() : array != nullptr ? array->size() : 1;
+  if (count == 0 || count > max_batch) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("body: {} tasks in one submission, expected 1 to {} (task.max_batch)",
+                            count, max_batch));
+  }
+  return listed ? ReadListed(*tasks, common) : ReadArray(*spec, array);
+}
+
+// Asked as for a real submission; the answer waits for all of them.
+struct Check {
+  const SubmitServices services;
+  std::vector<task::TaskSpec> specs;  // the first ones
+  std::size_t count = 0;              // of the submission
+  std::uint32_t uid = 0;
+  std::vector<EstimateResult> results;
+  std::size_t missing = 0;
+};
+
+Json Shown(const task::TaskSpec& spec, const EstimateResult& result, const core::Trial& trial) {
+  const bool hindered = trial.reason.code != core::ReasonCode::kNone;
+  Json task = {{"name", spec.name},
+               {"gpus", spec.gpus},
+               {"fits", trial.fit == core::Fit::kFits ? "now" : "later"},
+               {"reason", hindered ? core::ReasonName(trial.reason.code) : ""},
+               {"reason_text", trial.reason.text},
+               {"predicted_mib", nullptr},
+               {"estimate_method", nullptr},
+               {"estimate_remarks", result.forecast.remarks}};
+  if (const std::optional<core::Estimate>& estimate = result.estimate) {
+    task["predicted_mib"] = estimate->predicted_mib.value_or(estimate->peak_mib);
+    task["estimate_method"] = estimate->method;
+  }
+  return task;
+}
+
+Answer Checked(const Check& check) {
+  Json tasks = Json::array();
+  for (std::size_t i = 0; i < check.specs.size(); ++i) {
+    const task::TaskSpec& spec = check.specs[i];
+    const EstimateResult& result = check.results[i];
+    const core::Trial trial =
+        core::Try(check.services.engine.scheduler(), task::ToRequest(spec, check.uid),
+                  result.estimate, check.services.clock.Now());
+    if (trial.fit == core::Fit::kNever) {
+      return Fail(ErrorCode::kConflict,
+                  fmt::format("task '{}' can never run here: {}", base::Printable(spec.name, 60),
+                              trial.reason.text));
+    }
+    tasks.push_back(Shown(spec, result, trial));
+  }
+  return JsonAnswer({{"count", check.count}, {"tasks", std::move(tasks)}});
+}
+
+void CheckTasks(const SubmitServices& services, const Caller& caller,
+                std::vector<task::TaskSpec> specs, const api::Responder& reply) {
+  // Shared by the parts in which the estimates come.
+  auto check = std::make_shared<Check>(Check{services, {}, specs.size(), caller.uid, {}, 0});
+  specs.resize(std::min(specs.size(), kMostChecked));
+  check->results.resize(specs.size());
+  check->missing = specs.size();
+  check->specs = std::move(specs);
+  std::vector<EstimateJob> jobs;
+  for (const task::TaskSpec& spec : check->specs)
+    jobs.push_back({static_cast<core::TaskId>(jobs.size()), spec, caller.uid, caller.gid});
+  services.estimate(std::move(jobs), [check, reply](std::vector<EstimateResult> results) {
+    for (EstimateResult& each : results) {
+      check->results[core::Number(each.id)] = std::move(each);
+      --check->missing;
+    }
+    if (check->missing == 0) reply(Checked(*check));
+  });
+}
+
+}  // namespace
+
+Result<Unit> SubmitTasks(const SubmitServices& services, const Call& call,
+                         const api::Responder& reply) {
+  Result<std::vector<task::TaskSpec>> specs = ReadSubmission(call, services.max_batch);
+  if (!specs) return std::unexpected(specs.error());
+  const Caller& caller = call.caller;
+  for (const task::TaskSpec& spec : *specs) {
+    if (Result<Unit> ranked = CheckPriority(spec.priority, caller); !ranked) return ranked;
+  }
+  if (call.request.Query("check") == "1") {
+    CheckTasks(services, caller, *std::move(specs), reply);
+    return Unit{};
+  }
+  services.engine.Submit(
+      *std::move(specs), {caller.uid, caller.gid, caller.user}, [reply](Result<Submitted> done) {
+        if (!done) return reply(std::unexpected(done.error()));
+        reply(JsonAnswer({{"first", core::Number(done->first)}, {"count", done->count}}, 201));
+      });
+  return Unit{};
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,29 @@
+// POST /v1/tasks: new tasks, and the dry run of the same.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "base/clock.h"
+#include "daemon/engine.h"
+#include "daemon/estimates.h"
+#include "daemon/routes.h"
+
+namespace carma::daemon {
+
+struct SubmitServices {
+  Engine& engine;
+  base::Clock& clock;
+  std::size_t max_batch = 0;  // tasks of one submission
+  // As EstimateDesk::Ask.
+  std::function<void(std::vector<EstimateJob>, EstimateDesk::Take)> estimate;
+};
+
+// Body: {"tasks": [spec, …], "common": fields of all of them}, or {"spec": spec, "array": [index,
+// …]}. Answers 201 and the numbers once the tasks are durable; with ?check=1 what would become of
+// each of them.
+base::Result<base::Unit> SubmitTasks(const SubmitServices& services, const Call& call,
+                                     const api::Responder& reply);
+
+}  // namespace carma::daemon

@@ -1,0 +1,140 @@
+#include "daemon/endpoints/submit.h"
+
+#include "daemon/endpoints/endpoint_fixture.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::Json;
+using ::testing::HasSubstr;
+
+Json SpecJson() {
+  return {{"name", "train"},
+          {"command", {"true"}},
+          {"workdir", "/"},
+          {"stdout_path", "/dev/null"},
+          {"environment", Json::object()}};
+}
+
+class SubmitTest : public EndpointTest {
+ protected:
+  SubmitServices Services() {
+    return {*engine_, clock_, 3, [this](std::vector<EstimateJob> jobs, EstimateDesk::Take take) {
+              asked_ = std::move(jobs);
+              take_ = std::move(take);
+            }};
+  }
+  Heard Submit(const Json& body, const Caller& caller = kAda) {
+    return Ask(Services(), &SubmitTasks, By(caller, "", "", base::DumpJson(body)));
+  }
+  Heard Check(const Json& body) {
+    Call call = By(kAda, "", "", base::DumpJson(body));
+    call.request.query = {{"check", "1"}};
+    return Ask(Services(), &SubmitTasks, call);
+  }
+  static EstimateResult Found(std::uint64_t id, std::optional<core::Estimate> estimate) {
+    EstimateResult result;
+    result.id = core::TaskId{id};
+    result.estimate = std::move(estimate);
+    return result;
+  }
+
+  std::vector<EstimateJob> asked_;
+  EstimateDesk::Take take_;
+};
+
+TEST_F(SubmitTest, TasksAreTheCallersOnceTheyAreDurable) {
+  Json second = SpecJson();
+  second["name"] = "other";
+  const Heard heard = Submit({{"tasks", {SpecJson(), second}}});
+  EXPECT_EQ(heard.status, 201);
+  EXPECT_EQ(heard.body, Json({{"first", 1}, {"count", 2}}));
+  const store::StoredTask stored = store_->Get(core::TaskId{2}).value();
+  EXPECT_EQ(stored.name, "other");
+  EXPECT_EQ(stored.user, "ada");
+  EXPECT_EQ(stored.record.request.uid, kAda.uid);
+}
+
+TEST_F(SubmitTest, WhatTheTasksShareIsSaidOnce) {
+  Json common = SpecJson();
+  common.erase("name");
+  EXPECT_EQ(Submit({{"tasks", {{{"name", "a"}}, {{"name", "b"}}}}, {"common", common}}).status,
+            201);
+  EXPECT_EQ(store_->Get(core::TaskId{2})->name, "b");
+}
+
+TEST_F(SubmitTest, AnArrayIsOneDescriptionAndItsIndices) {
+  EXPECT_EQ(Submit({{"spec", SpecJson()}, {"array", {0, 7}}}).body.at("count"), 2);
+  EXPECT_THAT(store_->Get(core::TaskId{2})->spec_json, HasSubstr("\"array_index\":7"));
+  EXPECT_EQ(Submit({{"spec", SpecJson()}}).body.at("count"), 1);
+}
+
+TEST_F(SubmitTest, WhatIsNoSubmissionIsRefusedAsAWhole) {
+  const struct {
+    Json body;
+    const char* message;
+  } cases[] = {
+      {{{"tasks", {SpecJson(), {{"name", 5}}}}}, "/tasks/1"},
+      {{{"tasks", Json::array()}}, "body: 0 tasks in one submission, expected 1 to 3"},
+      {{{"tasks", Json::array({1, 2, 3, 4})}}, "body: 4 tasks in one submission"},
+      {{{"tasks", {SpecJson()}}, {"spec", SpecJson()}}, "body: expected {\"tasks\""},
+      {{{"spec", SpecJson()}, {"common", Json::object()}}, "body: expected {\"tasks\""},
+      {{{"spec", SpecJson()}, {"array", {1, 1}}}, "/array/1: expected a whole number, each once"},
+      {{{"spec", SpecJson()}, {"array", {-1}}}, "/array/0: expected a whole number, each once"},
+      {{{"tasks", {SpecJson()}}, {"user", "root"}}, "user"},
+  };
+  for (const auto& c : cases) {
+    const Heard heard = Submit(c.body);
+    EXPECT_EQ(heard.status, 400) << c.body;
+    EXPECT_THAT(heard.Message(), HasSubstr(c.message));
+  }
+  const Heard broken = Ask(Services(), &SubmitTasks, By(kAda, "", "", "{"));
+  EXPECT_THAT(broken.Message(), HasSubstr("body: "));
+  EXPECT_FALSE(store_->Get(core::TaskId{1}));
+}
+
+TEST_F(SubmitTest, OnlyAdministratorsGoBeforeTheOthers) {
+  Json urgent = SpecJson();
+  urgent["priority"] = 1;
+  const Heard heard = Submit({{"spec", urgent}});
+  EXPECT_EQ(heard.status, 403);
+  EXPECT_EQ(heard.Message(), "only an administrator may raise a priority above 0");
+  EXPECT_EQ(Submit({{"spec", urgent}}, kRoot).status, 201);
+}
+
+TEST_F(SubmitTest, ATaskThatCanNeverFitIsRefused) {
+  Json wide = SpecJson();
+  wide["gpus"] = 3;
+  EXPECT_EQ(Submit({{"spec", wide}}).status, 409);
+}
+
+TEST_F(SubmitTest, ACheckAnswersWhenAllEstimatesAreThereAndChangesNothing) {
+  Json large = SpecJson();
+  large["name"] = "large";
+  EXPECT_EQ(Check({{"tasks", {SpecJson(), large}}}).status, 0);
+  const std::shared_ptr<Heard> heard = last_heard_;
+  ASSERT_EQ(asked_.size(), 2U);
+  EXPECT_EQ(asked_[1].uid, kAda.uid);
+  take_({Found(1, core::Estimate{6'000, "given", std::nullopt})});
+  EXPECT_EQ(heard->status, 0);
+  take_({Found(0, std::nullopt)});
+  EXPECT_EQ(heard->status, 200);
+  EXPECT_EQ(heard->body.at("count"), 2);
+  const Json& tasks = heard->body.at("tasks");
+  EXPECT_EQ(tasks[0].at("fits"), "now");
+  EXPECT_TRUE(tasks[0].at("predicted_mib").is_null());
+  EXPECT_EQ(tasks[1].at("name"), "large");
+  EXPECT_EQ(tasks[1].at("predicted_mib"), 6'000);
+  EXPECT_EQ(tasks[1].at("estimate_method"), "given");
+  EXPECT_FALSE(store_->Get(core::TaskId{1}));
+}
+
+TEST_F(SubmitTest, ACheckSaysWhatCanNeverRun) {
+  Check({{"spec", SpecJson()}});
+  take_({Found(0, core::Estimate{99'000, "given", std::nullopt})});
+  EXPECT_EQ(last_heard_->status, 409);
+  EXPECT_THAT(last_heard_->Message(), HasSubstr("task 'train' can never run here: "));
+}
+
+}  // namespace
+}  // namespace carma::daemon

@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "daemon/endpoints.h"
+#include "daemon/endpoints/estimates.h"
+#include "daemon/endpoints/gpus.h"
+#include "daemon/endpoints/past.h"
+#include "daemon/endpoints/server.h"
+#include "daemon/endpoints/submit.h"
+#include "daemon/endpoints/tasks.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::Result;
+using base::Unit;
+
+template <class Services>
+using Now = Answer (*)(const Services&, const Call&);
+template <class Services>
+using Later = Result<Unit> (*)(const Services&, const Call&, const api::Responder&);
+
+// services: empty as long as they are not there.
+template <class Services>
+Endpoint::Handle With(const std::optional<Services>& services, Now<Services> answer) {
+  if (!services) return nullptr;
+  return [services = *services, answer](const Call& call, const api::Responder& reply) {
+    reply(answer(services, call));
+    return Result<Unit>();
+  };
+}
+
+template <class Services>
+Endpoint::Handle With(const std::optional<Services>& services, Later<Services> answer) {
+  if (!services) return nullptr;
+  return [services = *services, answer](const Call& call, const api::Responder& reply) {
+    return answer(services, call, reply);
+  };
+}
+
+// What each resource works on.
+struct Resources {
+  Resources(const ServerServices& all, const EngineServices* engine) : server(all) {
+    if (engine != nullptr) Fill(*engine);
+  }
+  void Fill(const EngineServices& all) {
+    const config::Settings& settings = all.settings;
+    const auto ask = [&desk = all.desk](std::vector<EstimateJob> jobs, EstimateDesk::Take take) {
+      desk.Ask(std::move(jobs), std::move(take));
+    };
+    const auto provenance = [status = server->status] {
+      const api::StatusView now = status();
+      return fmt::format("carmad {}: {}; {}", now.version, now.policy, now.collocation);
+    };
+    submit.emplace(SubmitServices{all.engine, all.clock, settings.max_batch, ask});
+    tasks.emplace(
+        TaskServices{all.engine, all.monitor, all.store, all.clock, settings, all.when_final});
+    gpus.emplace(GpuServices{all.engine, all.monitor, all.store, all.clock, settings.state_dir,
+                             settings.sample_period, all.answer_later});
+    estimates.emplace(EstimateServices{all.engine, all.desk.rules()});
+    past.emplace(PastServices{all.store, all.monitor, all.clock, settings.state_dir,
+                              !settings.simgpu_state.empty(), provenance, all.close_usage,
+                              all.answer_later});
+  }
+  std::optional<ServerServices> server;
+  std::optional<SubmitServices> submit;
+  std::optional<TaskServices> tasks;
+  std::optional<GpuServices> gpus;
+  std::optional<EstimateServices> estimates;
+  std::optional<PastServices> past;
+};
+
+}  // namespace
+
+// A literal row stands before the row whose {verb} would also match it.
+std::vector<Endpoint> Endpoints(const ServerServices& server, const EngineServices* engine) {
+  using enum Access;
+  const Resources on(server, engine);
+  return {
+      {"GET", "/v1/status", kEverybody, With(on.server, &ShowStatus)},
+      {"GET", "/v1/openapi.json", kEverybody, With(on.server, &ShowOpenApi)},
+      {"GET", "/metrics", kEverybody, With(on.server, &ShowMetrics)},
+      {"POST", "/v1/tasks", kUsers, With(on.submit, &SubmitTasks)},
+      {"GET", "/v1/tasks", kEverybody, With(on.tasks, &ListTasks)},
+      {"GET", "/v1/tasks/{id}", kEverybody, With(on.tasks, &ShowTask)},
+      {"GET", "/v1/tasks/{id}/explain", kEverybody, With(on.tasks, &ExplainTask)},
+      {"GET", "/v1/tasks/{id}/spec", kUsers, With(on.tasks, &ShowSpec)},
+      {"POST", "/v1/tasks/{id}/priority", kUsers, With(on.tasks, &SetPriority)},
+      {"POST", "/v1/tasks/{id}/{verb}", kUsers, With(on.tasks, &ChangeTask)},
+      {"GET", "/v1/gpus", kEverybody, With(on.gpus, &ListGpus)},
+      {"GET", "/v1/gpus/{id}/history", kEverybody, With(on.gpus, &ShowGpuHistory)},
+      {"POST", "/v1/gpus/{id}/drain", kUsers, With(on.gpus, &DrainGpu)},
+      {"POST", "/v1/gpus/{id}/resume", kUsers, With(on.gpus, &ResumeGpu)},
+      {"GET", "/v1/estimate", kEverybody, With(on.estimates, &ShowKnowledge)},
+      {"POST", "/v1/estimate/reset", kUsers, With(on.estimates, &ForgetCalibration)},
+      {"GET", "/v1/events", kEverybody, With(on.past, &ListEvents)},
+      {"GET", "/v1/report", kEverybody, With(on.past, &MakeReport)},
+  };
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,226 @@
+#include "daemon/endpoints/tasks.h"
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "daemon/endpoints/parameters.h"
+#include "daemon/present.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+using base::Result;
+using base::Unit;
+
+constexpr int kMaxWaitS = 3600;
+
+// "queued,running", "all", or absent: everything that is not final.
+Result<std::vector<core::TaskState>> QueryStates(const api::Request& request) {
+  std::vector<core::TaskState> states;
+  const std::optional<std::string> text = request.Query("state");
+  if (text == "all") return states;
+  if (!text) {
+    for (int i = 0; i < core::kTaskStateCount; ++i) {
+      if (const auto state = static_cast<core::TaskState>(i); !core::IsFinal(state))
+        states.push_back(state);
+    }
+    return states;
+  }
+  for (const std::string_view name : base::Split(*text, ',')) {
+    const std::optional<core::TaskState> state = core::ParseTaskState(name);
+    if (!state) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("?state: '{}' is no task state", base::Printable(name, 40)));
+    }
+    states.push_back(*state);
+  }
+  return states;
+}
+
+Result<store::TaskFilter> QueryFilter(const Call& call) {
+  store::TaskFilter filter;
+  Result<std::vector<core::TaskState>> states = QueryStates(call.request);
+  if (!states) return std::unexpected(states.error());
+  filter.states = *std::move(states);
+  filter.user = call.request.Query("user");
+  filter.name = call.request.Query("name");
+  QueryReader in(call);
+  filter.limit = static_cast<std::size_t>(in.Number("limit", 100, 1, kMaxPage));
+  if (const std::int64_t before = in.Number("before", 0, 0, INT64_MAX); before > 0)
+    filter.before = static_cast<core::TaskId>(before);
+  if (in.error()) return std::unexpected(*in.error());
+  const std::string order = call.request.Query("order").value_or("desc");
+  if (order != "asc" && order != "desc")
+    return Fail(ErrorCode::kInvalid, "?order: expected asc or desc");
+  filter.newest_first = order == "desc";
+  return filter;
+}
+
+Result<store::StoredTask> Stored(const TaskServices& services, const Call& call) {
+  const Result<core::TaskId> id = TaskIdOf(call.id);
+  if (!id) return std::unexpected(id.error());
+  return services.store.Get(*id);
+}
+
+// The stored task, if this caller may change it.
+Result<store::StoredTask> Touchable(const TaskServices& services, const Call& call) {
+  Result<store::StoredTask> stored = Stored(services, call);
+  if (!stored) return stored;
+  if (stored->record.request.uid != call.caller.uid && !call.caller.admin) {
+    return Fail(ErrorCode::kDenied, fmt::format("task {} belongs to {}", call.id, stored->user));
+  }
+  return stored;
+}
+
+api::TaskView View(const TaskServices& services, const store::StoredTask& stored) {
+  return Present(stored, services.engine, services.monitor, services.engine.attribution(),
+                 services.clock.Now());
+}
+
+// With what a look at one task adds to its row in a list.
+api::TaskView FullView(const TaskServices& services, const store::StoredTask& stored) {
+  api::TaskView view = View(services, stored);
+  if (const Result<std::optional<store::Forecast>> forecast =
+          services.store.ForecastOf(stored.record.id);
+      forecast && *forecast) {
+    view.estimate_remarks = (*forecast)->remarks;
+  }
+  return view;
+}
+
+using MakeView = api::TaskView (*)(const TaskServices&, const store::StoredTask&);
+
+Answer TaskNow(const TaskServices& services, core::TaskId id, MakeView view) {
+  const Result<store::StoredTask> stored = services.store.Get(id);
+  if (!stored) return std::unexpected(stored.error());
+  return JsonAnswer(ToJson(view(services, *stored)));
+}
+
+Engine::Done AnswerWithTask(const TaskServices& services, core::TaskId id,
+                            const api::Responder& reply) {
+  return [services, id, reply](const Result<Unit>& done) {
+    reply(done ? TaskNow(services, id, &View) : std::unexpected(done.error()));
+  };
+}
+
+// Why the task cannot be changed so.
+std::optional<std::string_view> Objection(std::string_view verb, core::TaskState state) {
+  const bool waits = !core::IsFinal(state) && !core::HoldsGpus(state);
+  if (verb == "cancel" && core::IsFinal(state)) return "it has ended already";
+  if (verb == "hold" && !waits) return "only a waiting task can be held";
+  if (verb == "release" && !waits) return "only a waiting task can be released";
+  if (verb == "requeue" && state == core::TaskState::kStopping) return "it is being stopped";
+  return std::nullopt;
+}
+
+}  // namespace
+
+Answer ListTasks(const TaskServices& services, const Call& call) {
+  Result<store::TaskFilter> filter = QueryFilter(call);
+  if (!filter) return std::unexpected(filter.error());
+  const std::size_t wanted = filter->limit;
+  filter->limit = wanted + 1;  // one more tells whether there is a next page
+  Result<std::vector<store::StoredTask>> rows = services.store.List(*filter);
+  if (!rows) return std::unexpected(rows.error());
+  Json next = nullptr;
+  if (rows->size() > wanted) {
+    rows->resize(wanted);
+    next = core::Number(rows->back().record.id);
+  }
+  Json tasks = Json::array();
+  for (const store::StoredTask& stored : *rows) tasks.push_back(ToJson(View(services, stored)));
+  return JsonAnswer({{"tasks", std::move(tasks)}, {"next", std::move(next)}});
+}
+
+Result<Unit> ShowTask(const TaskServices& services, const Call& call, const api::Responder& reply) {
+  const Result<core::TaskId> id = TaskIdOf(call.id);
+  if (!id) return std::unexpected(id.error());
+  QueryReader in(call);
+  const auto wait_s = static_cast<int>(in.Number("wait_s", 0, 0, kMaxWaitS));
+  if (in.error()) return std::unexpected(*in.error());
+  const Result<store::StoredTask> stored = services.store.Get(*id);
+  if (!stored) return std::unexpected(stored.error());
+  const auto answer = [services, id = *id, reply] { reply(TaskNow(services, id, &FullView)); };
+  if (wait_s == 0 || core::IsFinal(stored->record.state)) {
+    answer();
+  } else {
+    services.when_final(*id, wait_s, answer);
+  }
+  return Unit{};
+}
+
+Answer ExplainTask(const TaskServices& services, const Call& call) {
+  const Result<store::StoredTask> stored = Stored(services, call);
+  if (!stored) return std::unexpected(stored.error());
+  api::ExplainView view;
+  view.task = FullView(services, *stored);
+  view.policy = PolicyLine(services.settings);
+  view.collocation = CollocationLine(services.settings, &services.monitor);
+  if (const std::optional<core::Explanation> why =
+          services.engine.scheduler().Explain(stored->record.id, services.clock.Now())) {
+    if (why->ahead) view.ahead = *why->ahead;
+    for (const core::GpuVerdict& each : why->gpus) view.gpus.push_back(Present(each));
+  }
+  return JsonAnswer(ToJson(view));
+}
+
+Answer ShowSpec(const TaskServices& services, const Call& call) {
+  Result<store::StoredTask> stored = Touchable(services, call);
+  if (!stored) return std::unexpected(stored.error());
+  return api::Response{.body = std::move(stored->spec_json)};
+}
+
+Result<Unit> ChangeTask(const TaskServices& services, const Call& call,
+                        const api::Responder& reply) {
+  const Result<store::StoredTask> stored = Touchable(services, call);
+  if (!stored) return std::unexpected(stored.error());
+  const core::TaskRecord& record = stored->record;
+  if (const std::optional<std::string_view> why = Objection(call.verb, record.state)) {
+    return Fail(ErrorCode::kConflict,
+                fmt::format("task {} is {}: {}", call.id, core::TaskStateName(record.state), *why));
+  }
+  const Engine::Done done = AnswerWithTask(services, record.id, reply);
+  if (call.verb == "cancel") {
+    services.engine.Post(core::CancelRequested{record.id, call.caller.user}, done);
+  } else if (call.verb == "hold") {
+    services.engine.Post(core::HoldRequested{record.id}, done);
+  } else if (call.verb == "release") {
+    services.engine.Post(core::ReleaseRequested{record.id}, done);
+  } else if (call.verb == "requeue") {
+    services.engine.Requeue(record.id, done);
+  } else {
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("'{}': expected cancel, hold, release, requeue or priority",
+                            base::Printable(call.verb, 40)));
+  }
+  return Unit{};
+}
+
+Result<Unit> SetPriority(const TaskServices& services, const Call& call,
+                         const api::Responder& reply) {
+  const Result<store::StoredTask> stored = Touchable(services, call);
+  if (!stored) return std::unexpected(stored.error());
+  const Result<Json> json = ReadBody(call);
+  if (!json) return std::unexpected(json.error());
+  std::int64_t priority = 0;
+  base::JsonReader in(*json, "");
+  if (!in.Get("priority", priority, -1'000'000, 1'000'000))
+    in.Complain("priority", "a whole number");
+  in.NoOthers();
+  if (in.error()) return std::unexpected(*in.error());
+  if (Result<Unit> ranked = CheckPriority(priority, call.caller); !ranked) return ranked;
+  const core::TaskId id = stored->record.id;
+  services.engine.Post(core::PriorityChanged{id, priority}, AnswerWithTask(services, id, reply));
+  return Unit{};
+}
+
+Result<Unit> CheckPriority(std::int64_t priority, const Caller& caller) {
+  if (priority <= 0) return Unit{};
+  return OnlyAdministrators(caller, "raise a priority above 0");
+}
+
+}  // namespace carma::daemon

@@ -1,0 +1,44 @@
+// Tasks that were submitted: lists, one of them, why it waits, changes to it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "base/clock.h"
+#include "config/settings.h"
+#include "daemon/engine.h"
+#include "daemon/monitor.h"
+#include "daemon/routes.h"
+
+namespace carma::daemon {
+
+struct TaskServices {
+  Engine& engine;
+  const Monitor& monitor;
+  store::Store& store;
+  base::Clock& clock;
+  const config::Settings& settings;  // the rules in force, for /explain
+  // As EngineServices::when_final.
+  std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final;
+};
+
+// ?state=queued,running or all, &user= &name= &limit= &before= &order=desc or asc. By default the
+// newest hundred of those that have not ended.
+Answer ListTasks(const TaskServices& services, const Call& call);
+// ?wait_s=: answers when the task has ended, or after so long.
+base::Result<base::Unit> ShowTask(const TaskServices& services, const Call& call,
+                                  const api::Responder& reply);
+Answer ExplainTask(const TaskServices& services, const Call& call);
+// As it was described. A description holds its user's environment: for the owner and
+// administrators only.
+Answer ShowSpec(const TaskServices& services, const Call& call);
+// Both answer with the task as it is once the change is durable; for the owner and administrators.
+base::Result<base::Unit> ChangeTask(const TaskServices& services, const Call& call,
+                                    const api::Responder& reply);
+base::Result<base::Unit> SetPriority(const TaskServices& services, const Call& call,
+                                     const api::Responder& reply);
+
+// Above the ordinary, a task passes those of others: not for everybody to decide.
+base::Result<base::Unit> CheckPriority(std::int64_t priority, const Caller& caller);
+
+}  // namespace carma::daemon

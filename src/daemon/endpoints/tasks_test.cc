@@ -1,0 +1,175 @@
+#include "daemon/endpoints/tasks.h"
+
+#include "daemon/endpoints/endpoint_fixture.h"
+
+namespace carma::daemon {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TasksTest : public EndpointTest {
+ protected:
+  TaskServices Services() {
+    return {*engine_,
+            *monitor_,
+            *store_,
+            clock_,
+            settings_,
+            [this](core::TaskId id, int seconds, std::function<void()> call) {
+              awaited_ = core::Number(id);
+              wait_s_ = seconds;
+              when_final_ = std::move(call);
+            }};
+  }
+  Heard Change(const Caller& caller, const std::string& verb, const std::string& id = "1") {
+    return Ask(Services(), &ChangeTask, By(caller, id, verb));
+  }
+
+  config::Settings settings_;
+  std::uint64_t awaited_ = 0;
+  int wait_s_ = 0;
+  std::function<void()> when_final_;
+};
+
+TEST_F(TasksTest, AListHasPages) {
+  for (int i = 0; i < 3; ++i) SubmitHeld();
+  const Heard newest = Ask(Services(), &ListTasks, Asking({{"limit", "2"}}));
+  EXPECT_EQ(newest.status, 200);
+  ASSERT_EQ(newest.body.at("tasks").size(), 2U);
+  EXPECT_EQ(newest.body.at("tasks")[0].at("id"), 3);
+  EXPECT_EQ(newest.body.at("next"), 2);
+  const Heard rest = Ask(Services(), &ListTasks, Asking({{"limit", "2"}, {"before", "2"}}));
+  ASSERT_EQ(rest.body.at("tasks").size(), 1U);
+  EXPECT_EQ(rest.body.at("tasks")[0].at("user"), "ada");
+  EXPECT_TRUE(rest.body.at("next").is_null());
+}
+
+TEST_F(TasksTest, AListShowsWhatHasNotEndedUnlessAsked) {
+  SubmitHeld();
+  Change(kAda, "cancel");
+  EXPECT_EQ(Ask(Services(), &ListTasks, Asking({})).body.at("tasks").size(), 0U);
+  EXPECT_EQ(Ask(Services(), &ListTasks, Asking({{"state", "all"}})).body.at("tasks").size(), 1U);
+  EXPECT_EQ(Ask(Services(), &ListTasks, Asking({{"state", "cancelled"}})).body.at("tasks").size(),
+            1U);
+}
+
+TEST_F(TasksTest, AListThatIsAskedForWronglySaysWhatWasExpected) {
+  const struct {
+    Query query;
+    const char* message;
+  } cases[] = {
+      {{{"state", "asleep"}}, "?state: 'asleep' is no task state"},
+      {{{"limit", "0"}}, "?limit: expected a whole number from 1 to 10000"},
+      {{{"limit", "1"}, {"before", "x"}}, "?before: expected a whole number from 0"},
+      {{{"order", "up"}}, "?order: expected asc or desc"},
+  };
+  for (const auto& c : cases) {
+    const Heard heard = Ask(Services(), &ListTasks, Asking(c.query));
+    EXPECT_EQ(heard.status, 400);
+    EXPECT_THAT(heard.Message(), HasSubstr(c.message));
+  }
+}
+
+TEST_F(TasksTest, OneTaskIsShownWithTheRemarksOfItsEstimate) {
+  SubmitHeld();
+  const Heard heard = Ask(Services(), &ShowTask, Asking({}, "1"));
+  EXPECT_EQ(heard.status, 200);
+  EXPECT_EQ(heard.body.at("name"), "train");
+  EXPECT_EQ(heard.body.at("estimate_remarks"), base::Json({"assumed Adam"}));
+}
+
+TEST_F(TasksTest, WhatIsNoTaskIsNotShown) {
+  EXPECT_EQ(Ask(Services(), &ShowTask, Asking({}, "7")).status, 404);
+  EXPECT_EQ(Ask(Services(), &ShowTask, Asking({}, "-1")).status, 400);
+  EXPECT_EQ(Ask(Services(), &ExplainTask, Asking({}, "7")).status, 404);
+  EXPECT_EQ(Ask(Services(), &ExplainTask, Asking({}, "x")).status, 400);
+}
+
+TEST_F(TasksTest, WhoWaitsForTheEndIsAnsweredThen) {
+  const core::TaskId id = Submit();
+  Start(id);
+  EXPECT_EQ(Ask(Services(), &ShowTask, Asking({{"wait_s", "9999"}}, "1")).status, 400);
+  EXPECT_EQ(Ask(Services(), &ShowTask, Asking({{"wait_s", "30"}}, "1")).status, 0);
+  EXPECT_EQ(awaited_, 1U);
+  EXPECT_EQ(wait_s_, 30);
+  End(id);
+  when_final_();
+  EXPECT_EQ(last_heard_->body.at("state"), "succeeded");
+  when_final_ = nullptr;
+  EXPECT_EQ(Ask(Services(), &ShowTask, Asking({{"wait_s", "30"}}, "1")).status, 200);
+  EXPECT_FALSE(when_final_) << "there is nothing to wait for";
+}
+
+TEST_F(TasksTest, AWaitingTaskIsExplainedGpuByGpu) {
+  SubmitHeld();
+  const Heard heard = Ask(Services(), &ExplainTask, Asking({}, "1"));
+  EXPECT_EQ(heard.status, 200);
+  EXPECT_EQ(heard.body.at("task").at("id"), 1);
+  ASSERT_EQ(heard.body.at("gpus").size(), 2U);
+  EXPECT_EQ(heard.body.at("gpus")[1].at("gpu"), 1);
+  EXPECT_EQ(heard.body.at("gpus")[1].at("fit"), "fits");
+}
+
+TEST_F(TasksTest, ADescriptionIsForItsOwnerAndAdministrators) {
+  SubmitHeld();
+  EXPECT_EQ(Ask(Services(), &ShowSpec, By(kAda, "1")).body.at("environment").at("SECRET"),
+            "of its user");
+  EXPECT_EQ(Ask(Services(), &ShowSpec, By(kRoot, "1")).status, 200);
+  const Heard heard = Ask(Services(), &ShowSpec, By(kEve, "1"));
+  EXPECT_EQ(heard.status, 403);
+  EXPECT_EQ(heard.Message(), "task 1 belongs to ada");
+}
+
+TEST_F(TasksTest, AChangeIsAnsweredWithTheTaskOnceItIsDurable) {
+  SubmitHeld();
+  EXPECT_EQ(Change(kAda, "release").body.at("state"), "launching") << "it can start at once";
+  Start(core::TaskId{1});
+  EXPECT_EQ(Change(kRoot, "cancel").body.at("state"), "stopping");
+  End(core::TaskId{1});
+  EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kCancelled);
+  EXPECT_EQ(Change(kAda, "requeue").body.at("state"), "submitted");
+}
+
+TEST_F(TasksTest, AChangeThatIsNotForTheCallerOrTheStateIsRefused) {
+  const core::TaskId id = Submit();
+  const struct {
+    Caller caller;
+    const char* verb;
+    const char* id;
+    int status;
+    const char* message;
+  } cases[] = {
+      {kEve, "cancel", "1", 403, "task 1 belongs to ada"},
+      {kAda, "cancel", "2", 404, "2"},
+      {kAda, "cancel", "one", 400, "'one' is not a task id (a whole number from 1)"},
+      {kAda, "hold", "1", 409, "task 1 is running: only a waiting task can be held"},
+      {kAda, "release", "1", 409, "task 1 is running: only a waiting task can be released"},
+      {kAda, "paint", "1", 404, "'paint': expected cancel, hold, release, requeue or priority"},
+  };
+  Start(id);
+  for (const auto& c : cases) {
+    const Heard heard = Change(c.caller, c.verb, c.id);
+    EXPECT_EQ(heard.status, c.status) << c.verb;
+    EXPECT_THAT(heard.Message(), HasSubstr(c.message));
+  }
+  End(id);
+  EXPECT_EQ(Change(kAda, "cancel").Message(), "task 1 is succeeded: it has ended already");
+}
+
+TEST_F(TasksTest, APriorityIsRaisedByAdministratorsOnly) {
+  SubmitHeld();
+  const auto set = [&](const Caller& caller, const std::string& body) {
+    return Ask(Services(), &SetPriority, By(caller, "1", "", body));
+  };
+  EXPECT_EQ(set(kAda, R"({"priority": -5})").body.at("priority"), -5);
+  EXPECT_EQ(set(kRoot, R"({"priority": 5})").body.at("priority"), 5);
+  EXPECT_EQ(set(kAda, R"({"priority": 1})").Message(),
+            "only an administrator may raise a priority above 0");
+  EXPECT_EQ(set(kEve, R"({"priority": -5})").status, 403);
+  EXPECT_THAT(set(kAda, "5").Message(), HasSubstr("expected"));
+  EXPECT_THAT(set(kAda, "{").Message(), HasSubstr("body: "));
+  EXPECT_THAT(set(kAda, "{}").Message(), HasSubstr("priority"));
+}
+
+}  // namespace
+}  // namespace carma::daemon
