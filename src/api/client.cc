@@ -1,5 +1,6 @@
 // The client side of http.h on plain sockets: `carma` must start in a millisecond, so no event
 // loop.
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -33,11 +34,11 @@ struct Answer {
 
 std::unexpected<base::Error> NoAnswer(int timeout_s) {
   return base::Fail(base::ErrorCode::kUnavailable,
-                    "carmad did not answer within " + std::to_string(timeout_s) + " s");
+                    fmt::format("carmad did not answer within {} s", timeout_s));
 }
 
 std::unexpected<base::Error> BrokenAnswer(std::string_view what) {
-  return base::Fail(base::ErrorCode::kIo, "answer of carmad: " + std::string(what));
+  return base::Fail(base::ErrorCode::kIo, fmt::format("answer of carmad: {}", what));
 }
 
 // False: the deadline has passed.
@@ -61,7 +62,8 @@ base::Result<Answer> ParseHeader(std::string_view header) {
   const auto words = base::SplitWords(status_line);
   const auto status = words.size() > 1 ? base::ParseInt(words[1]) : std::nullopt;
   if (!status_line.starts_with("HTTP/1.") || !status || *status < 100 || *status > 599) {
-    return BrokenAnswer("expected HTTP/1.1, got '" + base::Printable(status_line, 60) + "'");
+    return BrokenAnswer(
+        fmt::format("expected HTTP/1.1, got '{}'", base::Printable(status_line, 60)));
   }
   answer.status = static_cast<int>(*status);
   for (std::string_view line : base::Split(header.substr(status_line.size()), '\n')) {
@@ -84,8 +86,8 @@ base::Result<Answer> ParseHeader(std::string_view header) {
 }
 
 base::Error ErrorOf(const Answer& answer, const std::string& body) {
-  const std::string status = "carmad answered with HTTP status " + std::to_string(answer.status);
-  const base::Error unknown{base::ErrorCode::kIo, status};
+  const base::Error unknown{base::ErrorCode::kIo,
+                            fmt::format("carmad answered with HTTP status {}", answer.status)};
   const auto json = base::ParseJson(body);
   if (!json || !json->is_object() || !json->contains("error")) return unknown;
   base::JsonReader in((*json)["error"], "/error");
@@ -106,8 +108,8 @@ struct Client::Impl {
   base::Error NotRunning() const {
     const bool system = path.starts_with("/run/carma/") || path.starts_with("/var/run/carma/");
     return {base::ErrorCode::kUnavailable,
-            "carmad is not running at " + path + " (start it with '" +
-                (system ? "systemctl start carmad" : "carmad") + "')"};
+            fmt::format("carmad is not running at {} (start it with '{}')", path,
+                        system ? "systemctl start carmad" : "carmad")};
   }
 
   // A kept connection that the daemon has closed meanwhile is readable: nobody asked it anything.
@@ -146,9 +148,9 @@ struct Client::Impl {
     if (listener.uid == 0 || listener.uid == ::geteuid()) return base::Unit{};
     fd.reset();
     return base::Fail(base::ErrorCode::kDenied,
-                      "socket " + path + " is served by user " + std::to_string(listener.uid) +
-                          ", expected root or user " + std::to_string(::geteuid()) +
-                          ": nothing was sent");
+                      fmt::format("socket {} is served by user {}, expected root or user {}: "
+                                  "nothing was sent",
+                                  path, listener.uid, ::geteuid()));
   }
 
   // A failed write is not yet a failure: the daemon may have refused early and said why.
@@ -181,7 +183,7 @@ struct Client::Impl {
       if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
       if (n < 0 && errno != ECONNRESET) return base::FailErrno(errno, "read from " + path);
       return base::Fail(base::ErrorCode::kUnavailable,
-                        "carmad at " + path + " closed the connection before it answered");
+                        fmt::format("carmad at {} closed the connection before it answered", path));
     }
   }
 
@@ -225,17 +227,16 @@ base::Result<std::string> Client::Call(const std::string& method, const std::str
                                        const std::string& body, int timeout_s) {
   const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_s);
   if (body.size() > kMaxBodyBytes) {
-    return base::Fail(base::ErrorCode::kInvalid, "request of " + std::to_string(body.size()) +
-                                                     " bytes: expected at most " +
-                                                     std::to_string(kMaxBodyBytes));
+    return base::Fail(
+        base::ErrorCode::kInvalid,
+        fmt::format("request of {} bytes: expected at most {}", body.size(), kMaxBodyBytes));
   }
   if (!impl_->Usable()) {
     if (auto connected = impl_->Connect(); !connected) return std::unexpected(connected.error());
   }
-  std::string request = method + " " + target + " HTTP/1.1\r\nHost: localhost\r\n";
+  std::string request = fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\n", method, target);
   if (method != "GET" || !body.empty()) {
-    request +=
-        "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";
+    request += fmt::format("Content-Type: application/json\r\nContent-Length: {}\r\n", body.size());
   }
   request += "\r\n";
   request += body;

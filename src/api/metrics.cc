@@ -59,10 +59,10 @@ void MetricsText::Sample(const Histogram& histogram, const Labels& labels) {
     Labels with_bound = labels;
     with_bound.emplace_back(
         "le", i < histogram.bounds().size() ? NumberText(histogram.bounds()[i]) : "+Inf");
-    Line("_bucket", with_bound, std::to_string(total));
+    Line("_bucket", with_bound, fmt::format("{}", total));
   }
   Line("_sum", labels, NumberText(histogram.sum()));
-  Line("_count", labels, std::to_string(total));
+  Line("_count", labels, fmt::format("{}", total));
 }
 
 void MetricsText::Line(std::string_view suffix, const Labels& labels, std::string_view value) {

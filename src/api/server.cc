@@ -1,5 +1,6 @@
 // The server side of http.h; the only file that knows Boost.Beast.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -79,13 +80,12 @@ Response Refusal(int status, base::ErrorCode code, std::string message) {
 
 Response ParseFailure(const ErrorCode& error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-    return Refusal(
-        431, base::ErrorCode::kInvalid,
-        "request header: expected at most " + std::to_string(kMaxHeaderBytes) + " bytes");
+    return Refusal(431, base::ErrorCode::kInvalid,
+                   fmt::format("request header: expected at most {} bytes", kMaxHeaderBytes));
   }
   if (error == http::error::body_limit) {
     return Refusal(413, base::ErrorCode::kInvalid,
-                   "request body: expected at most " + std::to_string(kMaxBodyBytes) + " bytes");
+                   fmt::format("request body: expected at most {} bytes", kMaxBodyBytes));
   }
   return Refusal(400, base::ErrorCode::kInvalid, "not an HTTP/1.1 request: " + error.message());
 }
@@ -340,9 +340,9 @@ base::Result<base::Unit> ClearPath(const std::string& path, const sockaddr_un& a
     return base::Fail(base::ErrorCode::kConflict, "socket " + path + ": a file is in the way");
   }
   if (found.st_uid != ::geteuid()) {
-    return base::Fail(base::ErrorCode::kDenied, "socket " + path + ": belongs to user " +
-                                                    std::to_string(found.st_uid) + ", expected " +
-                                                    std::to_string(::geteuid()));
+    return base::Fail(
+        base::ErrorCode::kDenied,
+        fmt::format("socket {}: belongs to user {}, expected {}", path, found.st_uid, ::geteuid()));
   }
   const base::UniqueFd probe = NewSocket(AF_UNIX);
   if (!probe) return base::FailErrno(errno, "socket");
@@ -396,7 +396,7 @@ base::Result<std::unique_ptr<Server>> Server::ListenTcp(asio::io_context& loop, 
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
       ::listen(fd.get(), SOMAXCONN) != 0 ||
       ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    const std::string where = "127.0.0.1:" + std::to_string(port);
+    const std::string where = fmt::format("127.0.0.1:{}", port);
     if (errno == EADDRINUSE) {
       return base::Fail(base::ErrorCode::kConflict, where + ": somebody listens there");
     }

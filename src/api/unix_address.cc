@@ -1,5 +1,6 @@
 #include "api/unix_address.h"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <cstring>
@@ -13,8 +14,8 @@ base::Result<sockaddr_un> UnixAddress(const std::string& path) {
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) {
     return base::Fail(base::ErrorCode::kInvalid,
-                      "socket path '" + base::Printable(path) + "': expected 1 to " +
-                          std::to_string(sizeof address.sun_path - 1) + " bytes");
+                      fmt::format("socket path '{}': expected 1 to {} bytes", base::Printable(path),
+                                  sizeof address.sun_path - 1));
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;
