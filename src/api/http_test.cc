@@ -176,8 +176,8 @@ TEST(Responder, TheFirstAnswerOfAllCopiesCounts) {
 
 TEST(Responder, TheLastCopyThatGoesWithoutAnAnswerSaysSo) {
   std::vector<Response> sent;
-  auto copy = std::make_unique<Responder>(
-      [&](Response response) { sent.push_back(std::move(response)); });
+  auto copy =
+      std::make_unique<Responder>([&](Response response) { sent.push_back(std::move(response)); });
   auto reply = std::make_unique<Responder>(*copy);
   reply.reset();
   EXPECT_TRUE(sent.empty());

@@ -169,20 +169,23 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
 }
 
 void RealDaemon::OpenRoutes(const std::string& why_not) {
-  const ServerServices server{
-      [this] { return Status(); },
-      [this] {
-        return MetricsText(engine_.get(), monitor_.get(), *store_, counters_, clock_->Now(),
-                           options_.version);
-      }};
-  Routes::Options options{::getuid(), options_.settings.admins,
-                          [this](std::uint32_t uid, UserNames::Call call) {
-                            user_names_.Ask(uid, std::move(call));
-                          }};
+  const ServerServices server{[this] { return Status(); },
+                              [this] {
+                                return MetricsText(engine_.get(), monitor_.get(), *store_,
+                                                   counters_, clock_->Now(), options_.version);
+                              }};
+  Routes::Options options{
+      ::getuid(), options_.settings.admins,
+      [this](std::uint32_t uid, UserNames::Call call) { user_names_.Ask(uid, std::move(call)); }};
   std::vector<Endpoint> table = Endpoints(server);
   if (engine_) {
     const EngineServices engine{
-        *engine_, *monitor_, *desk_, *store_, options_.settings, *clock_,
+        *engine_,
+        *monitor_,
+        *desk_,
+        *store_,
+        options_.settings,
+        *clock_,
         [this] {
           engine_->AddUsage(monitor_->CloseUsage(clock_->Now()));
           engine_->Turn();
