@@ -104,7 +104,7 @@ void RunRandom(benchmark::State& state, MonitorOptions::Mode mode, double offere
                                           : fmt::format("{} * dgx-a100", gpus / kGpusPerServer)));
   const std::vector<Arrival> arrivals = RandomTasks(tasks, gpus, offered);
   RunOptions options;
-  options.estimates.kind = trace::EstimateKind::kOracle;
+  options.estimates.source = "oracle";
   options.monitor.mode = mode;
   Totals totals;
   for (auto _ : state) totals = Must(Simulate(cluster, arrivals, options)).totals;
@@ -154,7 +154,7 @@ void BM_OwnRules(benchmark::State& state) {
     arrivals.insert(arrivals.end(), static_cast<std::size_t>(state.range(0)), arrival);
   }
   RunOptions options;
-  options.estimates.kind = trace::EstimateKind::kOracle;
+  options.estimates.source = "oracle";
   options.policy.margin_mib = 500;
   options.monitor.mode = MonitorOptions::Mode::kNone;
   Totals totals;

@@ -122,7 +122,7 @@ void FuzzCatalogue(std::string_view bytes) {
               "memory for each GPU");
   CARMA_CHECK(!trace::SimTaskArguments(**workload).empty(), "arguments");
   for (const char* kind : {"none", "oracle", "horus", "faketensor", "gpumemnet"}) {
-    const auto estimate = trace::Estimate(**workload, *trace::ParseEstimateKind(kind));
+    const auto estimate = trace::Estimate(**workload, kind);
     CARMA_CHECK(!estimate.mib || *estimate.mib > 0, "an estimate is a size");
   }
 }

@@ -21,7 +21,7 @@ class MatrixTest : public ::testing::Test {
     }
     RunOptions exclusive;
     exclusive.policy.mapper = "exclusive";
-    exclusive.estimates.kind = trace::EstimateKind::kOracle;
+    exclusive.estimates.source = "oracle";
     exclusive.noise = 0.05;
     RunOptions shared = exclusive;
     shared.policy.mapper = "magm";

@@ -77,10 +77,10 @@ enum class Collocation {
 std::optional<Collocation> ParseCollocation(std::string_view name);
 std::string_view CollocationName(Collocation collocation);
 
-// What the estimator says about a task's peak. Order of precedence: given, else kind; then the
+// What the estimator says about a task's peak. Order of precedence: given, else source; then the
 // error model.
 struct EstimateOptions {
-  trace::EstimateKind kind = trace::EstimateKind::kNone;
+  std::string_view source = "none";  // trace::ParseEstimateSource
   // Any other estimator: the workload's peak per GPU in MiB, empty: it cannot tell. Must be a pure
   // function.
   std::function<std::optional<std::int64_t>(const trace::Workload&)> given;

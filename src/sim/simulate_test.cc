@@ -34,7 +34,7 @@ RunOptions Immediate() {
   options.policy.sm_cap.reset();
   options.policy.settle = false;
   options.policy.margin_mib = 0;
-  options.estimates.kind = trace::EstimateKind::kOracle;
+  options.estimates.source = "oracle";
   options.record = true;
   return options;
 }
@@ -142,7 +142,7 @@ TEST(Simulate, AFasterGpuTakesLess) {
 TEST(Simulate, ANewcomerThatDoesNotFitCrashesAndComesBack) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 25'000);
   RunOptions options = Immediate();
-  options.estimates.kind = trace::EstimateKind::kNone;
+  options.estimates.source = "none";
   options.policy.floor_mib = 0;
   const RunResult run = Play(MakeWorld("A100-40GB"),
                              {{Duration{0}, &workload}, {Duration{1'000}, &workload}}, options);
@@ -160,7 +160,7 @@ TEST(Simulate, ARampCanFailLate) {
   const trace::Workload small = MakeWorkload("small", 1, 5'000, 0.3, 20'000);
   const trace::Workload large = MakeWorkload("large", 1, 1'000, 0.3, 24'000);
   RunOptions options = Immediate();
-  options.estimates.kind = trace::EstimateKind::kNone;
+  options.estimates.source = "none";
   options.policy.floor_mib = 0;
   options.memory.first_share = 0.5;
   options.memory.ramp = Duration{400'000};
@@ -176,7 +176,7 @@ TEST(Simulate, ARampCanFailLate) {
 TEST(Simulate, FragmentsAreLostToEverybody) {
   const trace::Workload half = MakeWorkload("half", 1, 1'000, 0.3, 20'000);
   RunOptions options = Immediate();
-  options.estimates.kind = trace::EstimateKind::kNone;
+  options.estimates.source = "none";
   options.policy.floor_mib = 0;
   const std::vector<Arrival> both{{Duration{0}, &half}, {Duration{0}, &half}};
   EXPECT_EQ(Play(MakeWorld("A100-40GB"), both, options).totals.oom_crashes, 0);
@@ -251,7 +251,7 @@ TEST(Simulate, EdgesOfTheLoad) {
   EXPECT_EQ(never.attempts, 0);
 
   RunOptions blind = Immediate();
-  blind.estimates.kind = trace::EstimateKind::kNone;
+  blind.estimates.source = "none";
   const Totals tried = Play(cluster, {{Duration{0}, &huge}}, blind).totals;
   EXPECT_EQ(tried.failed, 1);
   EXPECT_GE(tried.oom_crashes, 1);
@@ -339,8 +339,7 @@ TEST(Simulate, SamplesOnDemandGiveTheRunOfAllSamples) {
   };
   for (const Case& c : {
            Case{"defaults", [](RunOptions&) {}},
-           Case{"without estimates",
-                [](RunOptions& o) { o.estimates.kind = trace::EstimateKind::kNone; }},
+           Case{"without estimates", [](RunOptions& o) { o.estimates.source = "none"; }},
            Case{"by activity", [](RunOptions& o) { o.policy.mapper = "lug"; }},
            Case{"wrong estimates",
                 [](RunOptions& o) {
@@ -363,12 +362,12 @@ TEST(Simulate, SamplesOnDemandGiveTheRunOfAllSamples) {
                   o.policy.recovery = core::RecoveryMode::kExclusive;
                   o.policy.recovery_backoff = Duration{0};
                   o.policy.recovery_patience = Duration{60'000};
-                  o.estimates.kind = trace::EstimateKind::kNone;
+                  o.estimates.source = "none";
                 }},
        }) {
     RunOptions options;
     options.policy.settle_timeout = Duration{10'000};  // shorter than the load time
-    options.estimates.kind = trace::EstimateKind::kOracle;
+    options.estimates.source = "oracle";
     options.record = true;
     options.noise = 0.03;
     options.monitor.mode = MonitorOptions::Mode::kOnDemand;
@@ -386,7 +385,7 @@ TEST(Simulate, ADelayOfTheMonitorCostsTime) {
   const std::vector<trace::Workload> workloads = Mixed();
   const std::vector<Arrival> arrivals = Crowd(workloads, 60);
   RunOptions options;
-  options.estimates.kind = trace::EstimateKind::kOracle;
+  options.estimates.source = "oracle";
   const double prompt_s = Play(MakeWorld("4xA100-40GB"), arrivals, options).totals.waiting_s;
   options.monitor.delay = Duration{30'000};
   const double late_s = Play(MakeWorld("4xA100-40GB"), arrivals, options).totals.waiting_s;
@@ -412,7 +411,7 @@ TEST(SimulateRuns, TheNumberOfThreadsCannotBeSeen) {
   const Cluster cluster = MakeWorld("dgx-station-a100");
   RunOptions options;
   options.noise = 0.03;
-  options.estimates.kind = trace::EstimateKind::kGpuMemNet;
+  options.estimates.source = "gpumemnet";
   const auto one = SimulateRuns(cluster, demo.arrivals(), options, 8, 1);
   const auto many = SimulateRuns(cluster, demo.arrivals(), options, 8, 5);
   ASSERT_TRUE(one && many);

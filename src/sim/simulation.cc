@@ -212,7 +212,7 @@ core::TaskRequest Simulation::RequestOf(const Job& job) const {
                             .max_recoveries = options_.max_recoveries};
   // What `carma trace replay` asks for when a method could not tell.
   request.exclusive = options_.policy.pacing == core::Pacing::kImmediate &&
-                      trace::Estimate(*job.arrival->workload, options_.estimates.kind).whole_gpu;
+                      trace::Estimate(*job.arrival->workload, options_.estimates.source).whole_gpu;
   return request;
 }
 
@@ -222,7 +222,7 @@ std::optional<core::Estimate> Simulation::EstimateOf(const Job& job) const {
   if (options.given) {
     mib = options.given(*job.arrival->workload);
   } else {
-    const trace::MemoryEstimate told = trace::Estimate(*job.arrival->workload, options.kind);
+    const trace::MemoryEstimate told = trace::Estimate(*job.arrival->workload, options.source);
     mib = told.mib;
     // The original has no exclusive tasks: one of unknown need asks for all that a GPU has.
     if (told.whole_gpu && options_.policy.pacing != core::Pacing::kImmediate) mib = largest_mib_;

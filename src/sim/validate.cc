@@ -14,7 +14,6 @@ namespace carma::sim {
 namespace {
 
 using base::Result;
-using trace::EstimateKind;
 
 struct TraceFacts {
   PublishedTrace trace;
@@ -36,10 +35,8 @@ const TraceFacts& FactsOf(PublishedTrace trace) {
 
 // The policies of chapter 6. "2 GB" and "5 GB" are the floors of its scripts, 2000 and 5000 MiB.
 constexpr std::array kPolicies{
-    PublishedPolicy{"exclusive", "exclusive", 0, 0, 0, EstimateKind::kNone,
-                    Collocation::kExclusive},
-    PublishedPolicy{"round robin, streams", "round-robin", 0, 0, 0, EstimateKind::kNone,
-                    Collocation::kStreams},
+    PublishedPolicy{"exclusive", "exclusive", 0, 0, 0, "none", Collocation::kExclusive},
+    PublishedPolicy{"round robin, streams", "round-robin", 0, 0, 0, "none", Collocation::kStreams},
     PublishedPolicy{"round robin, MPS", "round-robin"},
     PublishedPolicy{"MAGM", "magm"},
     PublishedPolicy{"MAGM 80 %", "magm", 0.80},
@@ -49,19 +46,17 @@ constexpr std::array kPolicies{
     PublishedPolicy{"MAGM 5 GB 85 %", "magm", 0.85, 5'000},
     PublishedPolicy{"LUG 2 GB 80 %", "lug", 0.80, 2'000},
     PublishedPolicy{"LUG 5 GB 80 %", "lug", 0.80, 5'000},
-    PublishedPolicy{"MAGM + Horus", "magm", 0, 0, 0, EstimateKind::kHorus},
-    PublishedPolicy{"MAGM + FakeTensor", "magm", 0, 0, 0, EstimateKind::kFakeTensor},
-    PublishedPolicy{"MAGM + GPUMemNet", "magm", 0, 0, 0, EstimateKind::kGpuMemNet},
-    PublishedPolicy{"MAGM + Horus 80 %", "magm", 0.80, 0, 0, EstimateKind::kHorus},
-    PublishedPolicy{"MAGM + FakeTensor 80 %", "magm", 0.80, 0, 0, EstimateKind::kFakeTensor},
-    PublishedPolicy{"MAGM + GPUMemNet 80 %", "magm", 0.80, 0, 0, EstimateKind::kGpuMemNet},
-    PublishedPolicy{"OWF 80 %, MPS", "worst-fit", 0.80, 0, 2'000, EstimateKind::kOracle},
-    PublishedPolicy{"OWF 80 %, streams", "worst-fit", 0.80, 0, 2'000, EstimateKind::kOracle,
+    PublishedPolicy{"MAGM + Horus", "magm", 0, 0, 0, "horus"},
+    PublishedPolicy{"MAGM + FakeTensor", "magm", 0, 0, 0, "faketensor"},
+    PublishedPolicy{"MAGM + GPUMemNet", "magm", 0, 0, 0, "gpumemnet"},
+    PublishedPolicy{"MAGM + Horus 80 %", "magm", 0.80, 0, 0, "horus"},
+    PublishedPolicy{"MAGM + FakeTensor 80 %", "magm", 0.80, 0, 0, "faketensor"},
+    PublishedPolicy{"MAGM + GPUMemNet 80 %", "magm", 0.80, 0, 0, "gpumemnet"},
+    PublishedPolicy{"OWF 80 %, MPS", "worst-fit", 0.80, 0, 2'000, "oracle"},
+    PublishedPolicy{"OWF 80 %, streams", "worst-fit", 0.80, 0, 2'000, "oracle",
                     Collocation::kStreams},
-    PublishedPolicy{"OBF 80 %, streams", "best-fit", 0.80, 0, 500, EstimateKind::kOracle,
-                    Collocation::kStreams},
-    PublishedPolicy{"OLUG 80 %, streams", "lug", 0.80, 0, 2'000, EstimateKind::kOracle,
-                    Collocation::kStreams},
+    PublishedPolicy{"OBF 80 %, streams", "best-fit", 0.80, 0, 500, "oracle", Collocation::kStreams},
+    PublishedPolicy{"OLUG 80 %, streams", "lug", 0.80, 0, 2'000, "oracle", Collocation::kStreams},
 };
 
 constexpr double kAny = std::numeric_limits<double>::quiet_NaN();
@@ -318,7 +313,7 @@ Result<RunOptions> OptionsOf(PublishedTrace trace, const PublishedPolicy& policy
   if (policy.sm_cap > 0) options.policy.sm_cap = policy.sm_cap;
   options.policy.floor_mib = policy.floor_mib;
   options.policy.margin_mib = policy.margin_mib;
-  options.estimates.kind = policy.estimates;
+  options.estimates.source = policy.estimates;
   options.collocation = policy.collocation;
   return AsPublished(FactsOf(trace).era, std::move(options));
 }

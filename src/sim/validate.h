@@ -50,7 +50,7 @@ struct PublishedPolicy {
   double sm_cap = 0;           // 0: none
   std::int64_t floor_mib = 0;  // without estimates
   std::int64_t margin_mib = 0;
-  trace::EstimateKind estimates = trace::EstimateKind::kNone;
+  std::string_view estimates = "none";  // as EstimateOptions::source
   Collocation collocation = Collocation::kMps;
 };
 // The policies of the trace that have a published figure, exclusive use first.

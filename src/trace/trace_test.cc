@@ -72,15 +72,16 @@ TEST(Catalogue, RefusesWithTheLine) {
 
 TEST(Estimate, IsTheColumnAsked) {
   Workload workload{.id = "w", .gpus = 2, .memory_mib = {26'240, 16'260}};
-  workload.horus_mib = 40'000;
-  workload.gpumemnet_mib = 24'000;
-  EXPECT_EQ(Estimate(workload, EstimateKind::kNone), MemoryEstimate());
-  EXPECT_EQ(Estimate(workload, EstimateKind::kOracle), (MemoryEstimate{26'240, false}));
-  EXPECT_EQ(Estimate(workload, EstimateKind::kHorus), (MemoryEstimate{std::nullopt, true}));
-  EXPECT_EQ(Estimate(workload, EstimateKind::kFakeTensor), MemoryEstimate()) << "not in the file";
-  EXPECT_EQ(Estimate(workload, EstimateKind::kGpuMemNet), (MemoryEstimate{24'000, false}));
-  EXPECT_EQ(ParseEstimateKind("gpumemnet"), EstimateKind::kGpuMemNet);
-  EXPECT_EQ(ParseEstimateKind("GPUMemNet"), std::nullopt);
+  workload.estimates_mib = {40'000, std::nullopt, 24'000};
+  EXPECT_EQ(Estimate(workload, "none"), MemoryEstimate());
+  EXPECT_EQ(Estimate(workload, "oracle"), (MemoryEstimate{26'240, false}));
+  EXPECT_EQ(Estimate(workload, "horus"), (MemoryEstimate{std::nullopt, true}));
+  EXPECT_EQ(Estimate(workload, "faketensor"), MemoryEstimate()) << "not in the file";
+  EXPECT_EQ(Estimate(workload, "gpumemnet"), (MemoryEstimate{24'000, false}));
+  EXPECT_EQ(ParseEstimateSource("gpumemnet"), "gpumemnet");
+  EXPECT_EQ(ParseEstimateSource("none"), "none");
+  EXPECT_EQ(ParseEstimateSource("GPUMemNet").error().message,
+            "expected none, oracle, horus, faketensor or gpumemnet, not 'GPUMemNet'");
 }
 
 TEST(SimTaskArguments, DescribeTheWorkload) {

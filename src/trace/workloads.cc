@@ -23,6 +23,12 @@ using base::Fail;
 using base::Result;
 
 constexpr std::int64_t kNoEstimate = 40'000;
+constexpr std::string_view kOracle = "oracle";
+constexpr auto kSources = [] {
+  std::array<std::string_view, 2 + kEstimateColumns.size()> sources{"none", kOracle};
+  std::ranges::copy(kEstimateColumns, sources.begin() + 2);
+  return sources;
+}();
 constexpr double kMaxMemoryMib = 1 << 24;
 constexpr int kMaxGpus = 1024;
 constexpr std::size_t kMaxIdBytes = 256;
@@ -45,7 +51,7 @@ class RowReader {
   // The first of the columns that holds something, rounded up.
   template <class Columns>
   std::optional<std::int64_t> Mib(const Columns& columns) {
-    for (const char* column : columns) {
+    for (const std::string_view column : columns) {
       if (const auto mib = Number(column, 0.001, kMaxMemoryMib)) {
         return static_cast<std::int64_t>(std::ceil(*mib));
       }
@@ -122,9 +128,9 @@ Workload ReadRow(const CsvRow& row, RowReader& in, std::string& missing) {
   if (!memory) missing = "memory";
   workload.memory_mib.assign(1, memory.value_or(0));
   workload.memory_mib.resize(1 + rest, in.Mib(kSecondMemoryColumns).value_or(memory.value_or(0)));
-  workload.horus_mib = in.Mib(std::array{"horus_mib"});
-  workload.faketensor_mib = in.Mib(std::array{"faketensor_mib"});
-  workload.gpumemnet_mib = in.Mib(std::array{"gpumemnet_mib"});
+  for (std::size_t i = 0; i < kEstimateColumns.size(); ++i) {
+    workload.estimates_mib[i] = in.Mib(std::array{fmt::format("{}_mib", kEstimateColumns[i])});
+  }
   workload.summary_file = base::Trim(row.Text("summary_file"));
   if (workload.summary_file.find('/') != std::string::npos) {
     in.Wrong("column 'summary_file': expected the name of a file, without a folder");
@@ -139,39 +145,28 @@ std::string Numbers(const auto& values) {
 
 }  // namespace
 
-std::optional<EstimateKind> ParseEstimateKind(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, EstimateKind>, 5> kNames{{
-      {"none", EstimateKind::kNone},
-      {"oracle", EstimateKind::kOracle},
-      {"horus", EstimateKind::kHorus},
-      {"faketensor", EstimateKind::kFakeTensor},
-      {"gpumemnet", EstimateKind::kGpuMemNet},
-  }};
-  for (const auto& [each, kind] : kNames) {
-    if (each == name) return kind;
+Result<std::string_view> ParseEstimateSource(std::string_view name) {
+  for (const std::string_view each : kSources) {
+    if (each == name) return each;
   }
-  return std::nullopt;
+  const std::size_t last = kSources.size() - 1;
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("expected {} or {}, not '{}'",
+                          fmt::join(kSources.begin(), kSources.begin() + last, ", "),
+                          kSources[last], base::Printable(name, 40)));
 }
 
-MemoryEstimate Estimate(const Workload& workload, EstimateKind kind) {
-  std::optional<std::int64_t> mib;
-  switch (kind) {
-    case EstimateKind::kNone:
-      return {};
-    case EstimateKind::kOracle:
-      return {.mib = *std::max_element(workload.memory_mib.begin(), workload.memory_mib.end())};
-    case EstimateKind::kHorus:
-      mib = workload.horus_mib;
-      break;
-    case EstimateKind::kFakeTensor:
-      mib = workload.faketensor_mib;
-      break;
-    case EstimateKind::kGpuMemNet:
-      mib = workload.gpumemnet_mib;
-      break;
+MemoryEstimate Estimate(const Workload& workload, std::string_view source) {
+  if (source == kOracle) {
+    return {.mib = *std::max_element(workload.memory_mib.begin(), workload.memory_mib.end())};
   }
-  if (mib == kNoEstimate) return {.mib = std::nullopt, .whole_gpu = true};
-  return {.mib = mib};
+  for (std::size_t i = 0; i < kEstimateColumns.size(); ++i) {
+    if (kEstimateColumns[i] != source) continue;
+    const std::optional<std::int64_t> mib = workload.estimates_mib[i];
+    if (mib == kNoEstimate) return {.mib = std::nullopt, .whole_gpu = true};
+    return {.mib = mib};
+  }
+  return {};
 }
 
 std::vector<std::string> SimTaskArguments(const Workload& workload) {

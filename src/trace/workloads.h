@@ -2,6 +2,7 @@
 // be replayed.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -20,10 +21,12 @@ inline constexpr std::size_t kMaxWorkloads = 100'000;
 inline constexpr double kMinSoloS = 0.001;
 inline constexpr double kMaxSoloS = 10.0 * 366 * 86400;
 
-// Where a replayed task's memory figure comes from.
-enum class EstimateKind { kNone, kOracle, kHorus, kFakeTensor, kGpuMemNet };
-// "none", "oracle", "horus", "faketensor", "gpumemnet".
-std::optional<EstimateKind> ParseEstimateKind(std::string_view name);
+// Published estimators whose figures a catalogue may have, each in a column NAME_mib.
+inline constexpr std::array<std::string_view, 3> kEstimateColumns{"horus", "faketensor",
+                                                                  "gpumemnet"};
+// Where a replayed task's memory figure comes from: "none", "oracle" or one of kEstimateColumns.
+// The answer lives as long as the program. Errors: kInvalid "expected none, oracle, …, not 'x'".
+base::Result<std::string_view> ParseEstimateSource(std::string_view name);
 
 struct Workload {
   std::string id;
@@ -36,9 +39,7 @@ struct Workload {
   bool mps_guessed = false;       // not measured: GuessMps
   TaskTraits traits;
   std::vector<std::int64_t> memory_mib;  // peak, per GPU
-  std::optional<std::int64_t> horus_mib;
-  std::optional<std::int64_t> faketensor_mib;
-  std::optional<std::int64_t> gpumemnet_mib;
+  std::array<std::optional<std::int64_t>, kEstimateColumns.size()> estimates_mib;
   std::string summary_file;  // of its model, in a folder of such; empty: none
   std::string optimizer;     // "adam" …; empty: not known
 };
@@ -50,8 +51,9 @@ struct MemoryEstimate {
   friend bool operator==(const MemoryEstimate&, const MemoryEstimate&) = default;
 };
 
-// kOracle: the true peak of the neediest GPU. Of the other columns 40000 means "no estimate".
-MemoryEstimate Estimate(const Workload& workload, EstimateKind kind);
+// source: of ParseEstimateSource. "oracle": the true peak of the neediest GPU. Of the columns 40000
+// means "no estimate".
+MemoryEstimate Estimate(const Workload& workload, std::string_view source);
 
 // The arguments with which carma-simtask plays the workload, program name not included.
 std::vector<std::string> SimTaskArguments(const Workload& workload);

@@ -131,7 +131,7 @@ Result<Unit> AskEstimators(Context& context, const SimLoad& load, const sim::Clu
     }
   }
   for (SimPolicy& policy : policies) {
-    if (trace::ParseEstimateKind(policy.estimator)) continue;
+    if (trace::ParseEstimateSource(policy.estimator)) continue;
     if (load.summaries.empty()) {
       return Fail(ErrorCode::kInvalid,
                   fmt::format("estimator {} reads model summaries: name their folder with "

@@ -56,10 +56,10 @@ bool SetSpan(base::Duration& target, const std::string& value) {
 
 bool SetEstimator(Draft& draft, const std::string& value) {
   const std::string name = base::ToLower(value);
-  const std::optional<trace::EstimateKind> column = trace::ParseEstimateKind(name);
-  if (!column && estimate::FindEstimator(name) == nullptr) return false;
+  const Result<std::string_view> source = trace::ParseEstimateSource(name);
+  if (!source && estimate::FindEstimator(name) == nullptr) return false;
   draft.policy.estimator = name;
-  draft.policy.options.estimates.kind = column.value_or(trace::EstimateKind::kNone);
+  draft.policy.options.estimates.source = source.value_or("none");
   return true;
 }
 
@@ -361,7 +361,7 @@ std::vector<PolicyWordInfo> PolicyWords() {
 
 Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<PolicyWord>& words) {
   Draft draft{.settings = base, .policy = {}};
-  draft.policy.options.estimates.kind = trace::EstimateKind::kOracle;
+  draft.policy.options.estimates.source = "oracle";
   for (const PolicyWord& word : words) {
     if (Result<Unit> applied = Apply(word, draft); !applied)
       return std::unexpected(applied.error());

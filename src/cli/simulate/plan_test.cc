@@ -37,7 +37,7 @@ TEST(SimPolicy, WordsOfItsOwnDescribeTheSimulatedWorld) {
   const SimPolicy policy = Policy(
       "magm,estimator=gpumemnet,estimator_sigma=0.2,collocation=streams,sampling=periodic,"
       "window=90s,label=streams");
-  EXPECT_EQ(policy.options.estimates.kind, trace::EstimateKind::kGpuMemNet);
+  EXPECT_EQ(policy.options.estimates.source, "gpumemnet");
   EXPECT_EQ(policy.options.estimates.sigma, 0.2);
   EXPECT_EQ(policy.options.collocation, sim::Collocation::kStreams);
   EXPECT_EQ(policy.options.monitor.mode, sim::MonitorOptions::Mode::kPeriodic);

@@ -110,7 +110,7 @@ void Replace(std::string& text, std::string_view what, const std::string& with) 
 // Writes one `carma submit` line after the other, with the `sleep` between them.
 class Script {
  public:
-  Script(const LoadedJobs& loaded, trace::EstimateKind estimate, std::string command)
+  Script(const LoadedJobs& loaded, std::string_view estimate, std::string command)
       : loaded_(loaded), estimate_(estimate), command_(std::move(command)) {}
 
   std::string Lines(const trace::Job& job) {
@@ -157,19 +157,15 @@ class Script {
   }
 
   const LoadedJobs& loaded_;
-  trace::EstimateKind estimate_;
+  std::string_view estimate_;
   std::string command_;
   Duration last_{};
   std::size_t number_ = 0;
 };
 
 Result<Unit> WriteScript(Context& context, const LoadedJobs& loaded, const ExportFlags& flags) {
-  const auto estimate = trace::ParseEstimateKind(flags.estimate);
-  if (!estimate) {
-    return Fail(ErrorCode::kInvalid,
-                "--estimate: expected none, oracle, horus, faketensor or gpumemnet, not '" +
-                    base::Printable(flags.estimate, 40) + "'");
-  }
+  const Result<std::string_view> estimate = trace::ParseEstimateSource(flags.estimate);
+  if (!estimate) return Fail(ErrorCode::kInvalid, "--estimate: " + estimate.error().message);
   if (flags.command.find('\n') != std::string::npos) {
     return Fail(ErrorCode::kInvalid, "--command: expected one line");
   }

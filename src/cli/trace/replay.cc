@@ -35,22 +35,6 @@ bool OnGpus(const api::TaskView& task) {
   return state == core::TaskState::kRunning || state == core::TaskState::kStopping;
 }
 
-std::string_view EstimateName(trace::EstimateKind kind) {
-  switch (kind) {
-    case trace::EstimateKind::kNone:
-      return "none";
-    case trace::EstimateKind::kOracle:
-      return "oracle";
-    case trace::EstimateKind::kHorus:
-      return "horus";
-    case trace::EstimateKind::kFakeTensor:
-      return "faketensor";
-    case trace::EstimateKind::kGpuMemNet:
-      return "gpumemnet";
-  }
-  return "none";
-}
-
 Result<std::string> SpecText(const trace::Workload& workload, const ReplayOptions& options) {
   task::TaskSpec spec;
   spec.name = base::Printable(workload.id, 200);
@@ -61,7 +45,7 @@ Result<std::string> SpecText(const trace::Workload& workload, const ReplayOption
   spec.gpus = workload.gpus;
   const trace::MemoryEstimate estimate = trace::Estimate(workload, options.estimate);
   spec.memory_mib = estimate.mib;
-  if (estimate.mib) spec.memory_source = EstimateName(options.estimate);
+  if (estimate.mib) spec.memory_source = options.estimate;
   spec.exclusive = estimate.whole_gpu;
   spec.stdout_path = options.output_dir + "/%j-%x.out";
   spec.stderr_path = options.output_dir + "/%j-%x.err";

@@ -20,9 +20,9 @@ namespace carma::cli {
 
 // How the trace's tasks are run.
 struct ReplayOptions {
-  trace::EstimateKind estimate = trace::EstimateKind::kOracle;
-  std::string simtask;     // absolute path of carma-simtask
-  std::string output_dir;  // absolute; working directory and place of the outputs
+  std::string_view estimate = "oracle";  // trace::ParseEstimateSource
+  std::string simtask;                   // absolute path of carma-simtask
+  std::string output_dir;                // absolute; working directory and place of the outputs
   std::map<std::string, std::string> environment;
 };
 

@@ -56,12 +56,8 @@ Result<std::string> AbsolutePath(const std::string& path) {
 
 Result<ReplayOptions> PrepareReplay(const ReplayFlags& flags) {
   ReplayOptions options;
-  const auto estimate = trace::ParseEstimateKind(flags.estimate);
-  if (!estimate) {
-    return Fail(ErrorCode::kInvalid,
-                "--estimate: expected none, oracle, horus, faketensor or gpumemnet, not '" +
-                    base::Printable(flags.estimate, 40) + "'");
-  }
+  const Result<std::string_view> estimate = trace::ParseEstimateSource(flags.estimate);
+  if (!estimate) return Fail(ErrorCode::kInvalid, "--estimate: " + estimate.error().message);
   options.estimate = *estimate;
   const Result<std::string> simtask = AbsolutePath(
       flags.simtask.empty() ? base::ExecutableDir() + "/carma-simtask" : flags.simtask);

@@ -156,7 +156,7 @@ TEST(PlanReplay, MakesSimulatedTasks) {
   const auto workloads = trace::MatchWorkloads(*trace, *catalogue, "t.csv");
   ASSERT_TRUE(workloads);
   const auto steps = PlanReplay(*trace, *workloads,
-                                {.estimate = trace::EstimateKind::kGpuMemNet,
+                                {.estimate = "gpumemnet",
                                  .simtask = "/opt/carma-simtask",
                                  .output_dir = "/out",
                                  .environment = {{"PATH", "/bin"}}});

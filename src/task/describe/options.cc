@@ -132,9 +132,11 @@ Result<Unit> SetWrap(Draft& draft, std::string_view value) {
 }
 
 Result<Unit> SetRadEstimate(Draft& draft, std::string_view value) {
-  const std::optional<RadEstimate> estimate = ParseRadEstimate(value);
-  if (!estimate) return Expected("oracle, horus, faketensor, gpumemnet or none", value);
-  draft.rad_estimate = *estimate;
+  const auto* column = std::ranges::find(kRadColumns, value, &RadColumn::name);
+  if (column == kRadColumns.end() && value != "none") {
+    return Expected("oracle, horus, faketensor, gpumemnet or none", value);
+  }
+  draft.rad_column = column == kRadColumns.end() ? nullptr : column;
   return Unit{};
 }
 
@@ -270,27 +272,10 @@ Result<Unit> ChooseCommand(const Draft& draft, TaskSpec& spec) {
   return Unit{};
 }
 
-const std::optional<std::int64_t>& Column(const RadMemory& memory, RadEstimate estimate) {
-  static const std::optional<std::int64_t> kAbsent;
-  switch (estimate) {
-    case RadEstimate::kOracle:
-      return memory.oracle;
-    case RadEstimate::kHorus:
-      return memory.horus;
-    case RadEstimate::kFakeTensor:
-      return memory.faketensor;
-    case RadEstimate::kGpuMemNet:
-      return memory.gpumemnet;
-    case RadEstimate::kNone:
-      break;
-  }
-  return kAbsent;
-}
-
 void ChooseMemory(const Draft& draft, TaskSpec& spec) {
   spec.exclusive = draft.exclusive.value_or(false);
-  if (spec.memory_mib || !draft.rad_memory) return;
-  const std::optional<std::int64_t>& mib = Column(*draft.rad_memory, draft.rad_estimate);
+  if (spec.memory_mib || !draft.rad_memory || draft.rad_column == nullptr) return;
+  const std::optional<std::int64_t>& mib = (*draft.rad_memory).*draft.rad_column->mib;
   if (!mib) return;
   if (*mib == kRadWholeGpu) {
     // No figure to promise: the task gets GPUs of its own, whatever their size, unless its user

@@ -50,7 +50,7 @@ struct Draft {
   ExportPlan exported;
   std::string script_path;
   std::optional<RadMemory> rad_memory;
-  RadEstimate rad_estimate = RadEstimate::kOracle;
+  const RadColumn* rad_column = kRadColumns.data();  // that is believed; null: none
   std::vector<std::string> remarks;  // of the value just set; become warnings with their place
 };
 

@@ -173,11 +173,9 @@ class Parser {
       if (Result<Unit> read = ReadBatchSize(6, value(5)); !read) return read;
     }
     if (Result<Unit> read = ReadGpus(8, value(7)); !read) return read;
-    const std::array<std::optional<std::int64_t>*, 4> columns{
-        &file_.memory.oracle, &file_.memory.horus, &file_.memory.faketensor,
-        &file_.memory.gpumemnet};
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      if (Result<Unit> read = ReadColumn(9 + i, value(8 + i), *columns[i]); !read) return read;
+    for (std::size_t i = 0; i < kRadColumns.size(); ++i) {
+      std::optional<std::int64_t>& column = file_.memory.*kRadColumns[i].mib;
+      if (Result<Unit> read = ReadColumn(9 + i, value(8 + i), column); !read) return read;
     }
     return Unit{};
   }
@@ -238,20 +236,6 @@ class Parser {
 };
 
 }  // namespace
-
-std::optional<RadEstimate> ParseRadEstimate(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, RadEstimate>, 5> kNames{{
-      {"none", RadEstimate::kNone},
-      {"oracle", RadEstimate::kOracle},
-      {"horus", RadEstimate::kHorus},
-      {"faketensor", RadEstimate::kFakeTensor},
-      {"gpumemnet", RadEstimate::kGpuMemNet},
-  }};
-  for (const auto& [each, estimate] : kNames) {
-    if (each == name) return estimate;
-  }
-  return std::nullopt;
-}
 
 Result<RadFile> ParseRad(std::string_view text, std::string_view path) {
   return Parser(text, path).Run();

@@ -2,6 +2,7 @@
 // lines. docs/tasks.md shows both.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,23 +15,25 @@ namespace carma::task {
 
 class Description;
 
-// Which memory column of a positional file is believed.
-enum class RadEstimate { kNone, kOracle, kHorus, kFakeTensor, kGpuMemNet };
-// "none", "oracle", "horus", "faketensor", "gpumemnet".
-std::optional<RadEstimate> ParseRadEstimate(std::string_view name);
-
 // In the original, MB on its 40 GB cards; this value means "no estimate possible": a whole GPU.
 inline constexpr std::int64_t kRadWholeGpu = 40'000;
 
 // Peak per GPU in MiB as the columns state it (the original's "MB" are nvidia-smi's MiB), rounded
 // up; empty: the file does not say.
 struct RadMemory {
-  std::optional<std::int64_t>
-      oracle;  // lines counted from 0: line 8, or "memory:" of the named form
-  std::optional<std::int64_t> horus;       // line 9
-  std::optional<std::int64_t> faketensor;  // line 10
-  std::optional<std::int64_t> gpumemnet;   // line 11
+  std::optional<std::int64_t> oracle;      // line 9, or "memory:" of the named form
+  std::optional<std::int64_t> horus;       // line 10
+  std::optional<std::int64_t> faketensor;  // line 11
+  std::optional<std::int64_t> gpumemnet;   // line 12
 };
+// Its columns in the order of their lines, by the names that --rad-estimate takes.
+struct RadColumn {
+  std::string_view name;
+  std::optional<std::int64_t> RadMemory::*mib;
+};
+inline constexpr std::array kRadColumns{
+    RadColumn{"oracle", &RadMemory::oracle}, RadColumn{"horus", &RadMemory::horus},
+    RadColumn{"faketensor", &RadMemory::faketensor}, RadColumn{"gpumemnet", &RadMemory::gpumemnet}};
 
 struct RadFile {
   std::string comment;
