@@ -292,6 +292,128 @@ std::string ModelName(const Lines& lines) {
   return "";
 }
 
+// Rows as layers, still in their printed order.
+struct Table {
+  std::vector<Layer> layers;
+  std::vector<int> depths;
+  bool any_cut = false;  // a name of a type was cut off
+};
+
+// Without the remark behind it: "0(unbuilt)".
+std::string_view ParamsOf(const Row& row) {
+  const std::string_view params = Cell(row, Column::kParams);
+  return params.substr(0, params.find('('));
+}
+
+// Of named outputs the first: "{'a':(None,4),…}".
+std::string_view ShapeOf(const Row& row) {
+  std::string_view shape = Cell(row, Column::kShape);
+  if (shape.starts_with('{')) shape.remove_prefix(std::min(shape.find('('), shape.size()));
+  return shape;
+}
+
+// False: not a row of a Keras layer.
+bool ReadRow(const Row& row, Table& table) {
+  Layer layer;
+  bool cut = false;
+  const auto count = ParseCount(ParamsOf(row));
+  const std::string_view shape = ShapeOf(row);
+  const bool unknown = shape.empty() || shape == "?" || shape == "multiple" || shape == "unknown";
+  if (!ParseLabel(Cell(row, Column::kLabel), layer, cut) || !count ||
+      (!unknown && !ParseShape(shape, layer.out))) {
+    return false;
+  }
+  table.any_cut |= cut;
+  layer.params = *count;
+  TranslateType(layer, cut);
+  table.layers.push_back(std::move(layer));
+  table.depths.push_back(row.depth);
+  return true;
+}
+
+base::Result<Table> ReadRows(const Lines& lines, const std::vector<Row>& rows) {
+  Table table;
+  for (const Row& row : rows) {
+    if (ReadRow(row, table)) continue;
+    return lines.FailAt(
+        row.line,
+        fmt::format("'{} {} {}', expected a Keras layer like 'conv1 (Conv2D)  (None, "
+                    "32, 32, 8)  224'",
+                    base::Printable(Cell(row, Column::kLabel), 60),
+                    base::Printable(ShapeOf(row), 40), base::Printable(ParamsOf(row), 20)));
+  }
+  return table;
+}
+
+// Shapes as PyTorch has them, and what each layer reads.
+void FindShapes(LayerList& list, Table& table, const std::vector<Row>& rows, bool connected) {
+  if (table.any_cut) {
+    AddNote(list, Note::Kind::kInferred,
+            "names of layer types are cut off; completed from their beginnings");
+  }
+  if (!HasChannelsFirst(table.layers)) {
+    for (Layer& layer : table.layers) layer.out = ChannelsFirst(layer.out);
+    AddNote(list, Note::Kind::kInferred,
+            "the last dimension of images is taken as the channels, and put first");
+  }
+  FindInputs(table.layers, rows, connected);
+  list.has_input_shapes = true;
+  if (!connected) {
+    AddNote(list, Note::Kind::kInferred,
+            "no column 'Connected to': each layer is taken to read the one above it");
+  }
+}
+
+// Parameters of a nested model's layers, for each row.
+std::vector<std::int64_t> ParamsInside(const Table& table) {
+  std::vector<std::int64_t> inside(table.layers.size(), 0);
+  std::vector<std::size_t> parents;
+  for (std::size_t i = 0; i < table.layers.size(); ++i) {
+    parents.resize(static_cast<std::size_t>(table.depths[i]));
+    if (!parents.empty()) inside[parents.back()] += table.layers[i].params;
+    parents.push_back(i);
+  }
+  return inside;
+}
+
+// What the list's layers come to.
+struct Sums {
+  std::int64_t params = 0;
+  std::int64_t moving = 0;             // moving means and variances, not among the parameters
+  std::vector<std::size_t> collapsed;  // layers that look like whole blocks
+};
+
+// Moves the layers to the list, in the order in which they finish.
+base::Result<Sums> TakeInOrder(LayerList& list, Table& table, const std::vector<Row>& rows,
+                               const Lines& lines) {
+  Sums sums;
+  const std::vector<std::int64_t> inside = ParamsInside(table);
+  for (const std::size_t i : FinishingOrder(table.depths)) {
+    Layer& layer = table.layers[i];
+    if (layer.type == "InputLayer") {
+      if (list.input.empty()) list.input = layer.out;
+      continue;
+    }
+    if (HasChildren(table.depths, i)) {
+      layer.params = std::max<std::int64_t>(0, layer.params - inside[i]);
+      layer.kind = layer.params > 0 ? RowKind::kBlock : RowKind::kContainer;
+    } else if (std::ranges::find(kFunctional, layer.type) != std::end(kFunctional)) {
+      layer.kind = RowKind::kContainer;
+    } else if (OpOf(layer.type) == Op::kOther && LooksCollapsed(layer)) {
+      sums.collapsed.push_back(list.layers.size());
+    }
+    const std::int64_t statistics = MovingStatistics(layer);
+    sums.moving += statistics;
+    layer.params -= statistics;
+    layer.trainable = Cell(rows[i], Column::kTrainable) == "N" ? 0 : layer.params;
+    if (!AddParams(sums.params, layer.params)) {
+      return lines.FailAt(rows[i].line, "more than 2^48 parameters");
+    }
+    list.layers.push_back(std::move(layer));
+  }
+  return sums;
+}
+
 }  // namespace
 
 base::Result<LayerList> ReadKeras(Lines& lines) {
@@ -305,102 +427,30 @@ base::Result<LayerList> ReadKeras(Lines& lines) {
   const base::Result<std::vector<Row>> rows = TakeRows(lines, grid);
   if (!rows) return std::unexpected(rows.error());
   if (rows->empty()) return lines.Fail("the table has no rows");
-
-  std::vector<Layer> layers;
-  std::vector<int> depths;
-  bool any_cut = false;
-  for (const Row& row : *rows) {
-    Layer layer;
-    bool cut = false;
-    std::string_view params = Cell(row, Column::kParams);
-    params = params.substr(0, params.find('('));  // "0(unbuilt)"
-    const auto count = ParseCount(params);
-    std::string_view shape = Cell(row, Column::kShape);
-    // Of named outputs the first: "{'a':(None,4),…}".
-    if (shape.starts_with('{')) shape.remove_prefix(std::min(shape.find('('), shape.size()));
-    const bool unknown = shape.empty() || shape == "?" || shape == "multiple" || shape == "unknown";
-    if (!ParseLabel(Cell(row, Column::kLabel), layer, cut) || !count ||
-        (!unknown && !ParseShape(shape, layer.out))) {
-      return lines.FailAt(
-          row.line, fmt::format("'{} {} {}', expected a Keras layer like 'conv1 (Conv2D)  (None, "
-                                "32, 32, 8)  224'",
-                                base::Printable(Cell(row, Column::kLabel), 60),
-                                base::Printable(shape, 40), base::Printable(params, 20)));
-    }
-    any_cut |= cut;
-    layer.params = *count;
-    TranslateType(layer, cut);
-    layers.push_back(std::move(layer));
-    depths.push_back(row.depth);
-  }
+  base::Result<Table> table = ReadRows(lines, *rows);
+  if (!table) return std::unexpected(table.error());
   Totals totals;
   if (auto read = totals.Read(lines); !read) return std::unexpected(read.error());
   // Keras 3 counts the optimizer's state in its total.
   if (totals.trainable && totals.frozen) totals.params = *totals.trainable + *totals.frozen;
 
-  if (any_cut) {
-    AddNote(list, Note::Kind::kInferred,
-            "names of layer types are cut off; completed from their beginnings");
-  }
-  if (!HasChannelsFirst(layers)) {
-    for (Layer& layer : layers) layer.out = ChannelsFirst(layer.out);
-    AddNote(list, Note::Kind::kInferred,
-            "the last dimension of images is taken as the channels, and put first");
-  }
-  FindInputs(layers, *rows, grid.Has(Column::kConnected));
-  list.has_input_shapes = true;
-  if (!grid.Has(Column::kConnected)) {
-    AddNote(list, Note::Kind::kInferred,
-            "no column 'Connected to': each layer is taken to read the one above it");
-  }
-
-  std::int64_t moving = 0;
-  std::vector<std::int64_t> inside(layers.size(), 0);  // parameters of a nested model's layers
-  std::vector<std::size_t> parents;
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    parents.resize(static_cast<std::size_t>(depths[i]));
-    if (!parents.empty()) inside[parents.back()] += layers[i].params;
-    parents.push_back(i);
-  }
-  std::int64_t row_sum = 0;
-  std::vector<std::size_t> collapsed;
-  for (const std::size_t i : FinishingOrder(depths)) {
-    Layer& layer = layers[i];
-    if (layer.type == "InputLayer") {
-      if (list.input.empty()) list.input = layer.out;
-      continue;
-    }
-    if (HasChildren(depths, i)) {
-      layer.params = std::max<std::int64_t>(0, layer.params - inside[i]);
-      layer.kind = layer.params > 0 ? RowKind::kBlock : RowKind::kContainer;
-    } else if (std::ranges::find(kFunctional, layer.type) != std::end(kFunctional)) {
-      layer.kind = RowKind::kContainer;
-    } else if (OpOf(layer.type) == Op::kOther && LooksCollapsed(layer)) {
-      collapsed.push_back(list.layers.size());
-    }
-    const std::int64_t statistics = MovingStatistics(layer);
-    moving += statistics;
-    layer.params -= statistics;
-    layer.trainable = Cell((*rows)[i], Column::kTrainable) == "N" ? 0 : layer.params;
-    if (!AddParams(row_sum, layer.params)) {
-      return lines.FailAt((*rows)[i].line, "more than 2^48 parameters");
-    }
-    list.layers.push_back(std::move(layer));
-  }
+  FindShapes(list, *table, *rows, grid.Has(Column::kConnected));
+  const base::Result<Sums> sums = TakeInOrder(list, *table, *rows, lines);
+  if (!sums) return std::unexpected(sums.error());
   if (list.layers.empty()) return lines.Fail("the table has no layers");
   list.output = list.layers.back().out;
-  if (moving > 0) {
-    list.buffer_bytes = 4 * moving;
-    if (totals.params) totals.params = std::max<std::int64_t>(0, *totals.params - moving);
+  if (sums->moving > 0) {
+    list.buffer_bytes = 4 * sums->moving;
+    if (totals.params) totals.params = std::max<std::int64_t>(0, *totals.params - sums->moving);
     AddNote(list, Note::Kind::kInferred,
             fmt::format("{} of the parameters are moving means and variances, taken as buffers",
-                        moving));
+                        sums->moving));
   }
   FindBatch(list);
   if (list.input.ScalesWithBatch()) list.input = WithoutBatch(list.input);
-  UseTotals(list, totals, row_sum);
-  NoteCollapsed(list, collapsed);
-  NoteUnknownTypes(list, collapsed);
+  UseTotals(list, totals, sums->params);
+  NoteCollapsed(list, sums->collapsed);
+  NoteUnknownTypes(list, sums->collapsed);
   NoteMissingShapes(list);
   return list;
 }

@@ -168,22 +168,23 @@ bool ParseCells(std::string_view line, const Header& header, Row& row) {
   return base::Trim(line).empty();
 }
 
-}  // namespace
-
-base::Result<LayerList> ReadTorchInfo(Lines& lines) {
-  LayerList list;
-  list.format = SummaryFormat::kTorchInfo;
-  const Header header = ParseHeader(lines.Take());
-  const auto has = [&](Column column) {
-    return std::ranges::find(header.columns, column) != header.columns.end();
-  };
-  if (!lines.AtEnd() && IsRule(lines.Peek())) lines.Take();
-
+// The rows of the table, in their printed order.
+struct Table {
   std::vector<Layer> rows;
   std::vector<int> depths;
+  std::int64_t params = 0;
+  std::size_t repeated = 0;  // rows that call a module again
+
+  bool Fits(int depth) const {
+    // Early versions leave the model itself out: its children come first.
+    return depth <= kMaxDepth && depth <= (depths.empty() ? 1 : depths.back() + 1);
+  }
+};
+
+// Up to its closing line.
+base::Result<Table> TakeTable(Lines& lines, const Header& header) {
+  Table table;
   std::vector<std::string> path;  // names of the attributes that lead to the row
-  std::int64_t row_sum = 0;
-  std::size_t repeated = 0;
   while (true) {
     if (lines.AtEnd()) return lines.Fail("the table ends without its closing line: cut off?");
     std::string_view line = lines.Take();
@@ -198,52 +199,70 @@ base::Result<LayerList> ReadTorchInfo(Lines& lines) {
       return lines.Fail(fmt::format("'{}', expected a torchinfo row with {} columns after its name",
                                     base::Printable(base::Trim(whole), 80), header.columns.size()));
     }
-    if (rows.size() == kMaxLayers)
+    if (table.rows.size() == kMaxLayers)
       return lines.Fail(fmt::format("more than {} layers", kMaxLayers));
-    // Early versions leave the model itself out: its children come first.
-    if (depth > kMaxDepth || depth > (depths.empty() ? 1 : depths.back() + 1)) {
+    if (!table.Fits(depth)) {
       return lines.Fail(fmt::format("a module at depth {} without a parent above it", depth));
     }
-    if (!AddParams(row_sum, row.layer.params)) return lines.Fail("more than 2^48 parameters");
-    repeated += row.repeated;
+    if (!AddParams(table.params, row.layer.params)) return lines.Fail("more than 2^48 parameters");
+    table.repeated += row.repeated;
     if (header.named) {
       path.resize(static_cast<std::size_t>(depth) + 1);
       path.back() = depth == 0 ? "" : JoinPath(path[path.size() - 2], row.layer.name);
       if (path.back().size() > kMaxPathBytes) return lines.Fail("names of attributes are too long");
       row.layer.name = path.back();
     }
-    rows.push_back(std::move(row.layer));
-    depths.push_back(depth);
+    table.rows.push_back(std::move(row.layer));
+    table.depths.push_back(depth);
   }
-  if (rows.empty()) return lines.Fail("the table has no rows");
+  if (table.rows.empty()) return lines.Fail("the table has no rows");
+  return table;
+}
+
+// Moves the rows to the list, in the order in which they finish; answers which of its layers may be
+// blocks whose inside was not asked for: those at the last depth.
+std::vector<std::size_t> TakeInOrder(LayerList& list, Table& table) {
+  const int deepest = std::ranges::max(table.depths);
+  std::vector<std::size_t> collapsed;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    if (!HasChildren(table.depths, i)) continue;
+    table.rows[i].kind = table.rows[i].params > 0 ? RowKind::kBlock : RowKind::kContainer;
+  }
+  for (const std::size_t row : FinishingOrder(table.depths)) {
+    if (table.depths[row] == deepest && deepest > 0 && LooksCollapsed(table.rows[row])) {
+      collapsed.push_back(list.layers.size());
+    }
+    list.layers.push_back(std::move(table.rows[row]));
+  }
+  return collapsed;
+}
+
+}  // namespace
+
+base::Result<LayerList> ReadTorchInfo(Lines& lines) {
+  LayerList list;
+  list.format = SummaryFormat::kTorchInfo;
+  const Header header = ParseHeader(lines.Take());
+  if (!lines.AtEnd() && IsRule(lines.Peek())) lines.Take();
+  base::Result<Table> table = TakeTable(lines, header);
+  if (!table) return std::unexpected(table.error());
   Totals totals;
   if (auto read = totals.Read(lines); !read) return std::unexpected(read.error());
 
-  if (depths.front() == 0) list.model = rows.front().type;
-  list.input = rows.front().in;
-  list.output = depths.front() == 0 ? rows.front().out : rows.back().out;
-  // Rows at the last depth may be blocks whose inside was not asked for.
-  const int deepest = std::ranges::max(depths);
-  std::vector<std::size_t> collapsed;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!HasChildren(depths, i)) continue;
-    rows[i].kind = rows[i].params > 0 ? RowKind::kBlock : RowKind::kContainer;
-  }
-  for (const std::size_t row : FinishingOrder(depths)) {
-    if (depths[row] == deepest && deepest > 0 && LooksCollapsed(rows[row])) {
-      collapsed.push_back(list.layers.size());
-    }
-    list.layers.push_back(std::move(rows[row]));
-  }
+  const bool has_model = table->depths.front() == 0;
+  if (has_model) list.model = table->rows.front().type;
+  list.input = table->rows.front().in;
+  list.output = has_model ? table->rows.front().out : table->rows.back().out;
+  const std::vector<std::size_t> collapsed = TakeInOrder(list, *table);
   FindBatch(list);
   if (list.input.ScalesWithBatch()) list.input = WithoutBatch(list.input);
-  UseTotals(list, totals, row_sum);
-  if (repeated > 0) {
-    AddNote(
-        list, Note::Kind::kInferred,
-        fmt::format("rows that call a module again, its parameters counted once: {}", repeated));
+  UseTotals(list, totals, table->params);
+  if (table->repeated > 0) {
+    AddNote(list, Note::Kind::kInferred,
+            fmt::format("rows that call a module again, its parameters counted once: {}",
+                        table->repeated));
   }
-  list.has_input_shapes = has(Column::kInput);
+  list.has_input_shapes = std::ranges::find(header.columns, Column::kInput) != header.columns.end();
   if (!list.has_input_shapes) {
     AddNote(list, Note::Kind::kMissingShapes,
             "no input shapes; torchinfo prints them with col_names=(\"input_size\", "
