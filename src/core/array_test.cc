@@ -66,8 +66,8 @@ TEST_F(ArrayLimit, RunningTasksOfAnEarlierLifeCount) {
   running.request.array = TaskId{1};
   running.request.array_limit = 1;
   running.state = TaskState::kRunning;
-  running.attempt = 1;
-  running.placement = {{GpuIndex{0}, 1'000}};
+  running.attempt.number = 1;
+  running.attempt.placement = {{GpuIndex{0}, 1'000}};
   Handle(TaskRestored{running});
   Submit(2, 1);
   EXPECT_EQ(Running(), (std::vector<std::uint64_t>{1}));

@@ -11,7 +11,7 @@ std::optional<std::string> Scheduler::State::CheckClaims() const {
   std::size_t claims = 0;
   for (const auto& [id, task] : tasks) {
     std::vector<GpuIndex> promised;
-    for (const Placement& placement : task.placement) {
+    for (const Placement& placement : task.attempt.placement) {
       if (HoldsGpus(task.state) && Number(placement.gpu) < gpus.size()) {
         promised.push_back(placement.gpu);
       }
@@ -20,7 +20,7 @@ std::optional<std::string> Scheduler::State::CheckClaims() const {
       return fmt::format("task {} ({}) and the ledger disagree about its GPUs", Number(id),
                          TaskStateName(task.state));
     }
-    if (task.idle_since && !HoldsGpus(task.state)) {
+    if (task.attempt.idle_since && !HoldsGpus(task.state)) {
       return fmt::format("task {} ({}) is told idle and holds nothing", Number(id),
                          TaskStateName(task.state));
     }
@@ -35,9 +35,10 @@ std::optional<std::string> Scheduler::State::CheckClaims() const {
         return fmt::format("GPU {} has a claim of task {}, which is not held", i,
                            Number(resident.task));
       }
-      const bool same = std::ranges::any_of(task->second.placement, [&](const Placement& each) {
-        return each == Placement{GpuIndex{i}, resident.claim_mib};
-      });
+      const bool same =
+          std::ranges::any_of(task->second.attempt.placement, [&](const Placement& each) {
+            return each == Placement{GpuIndex{i}, resident.claim_mib};
+          });
       if (!same) {
         return fmt::format("GPU {} has another claim of task {} than its record", i,
                            Number(resident.task));
@@ -96,9 +97,10 @@ std::optional<std::string> Scheduler::State::CheckQueue() const {
 std::optional<std::string> Scheduler::State::CheckTimers() const {
   std::size_t limited = 0;
   for (const auto& [id, task] : tasks) {
-    if (task.state != TaskState::kRunning || !task.started || !task.request.time_limit) continue;
+    if (task.state != TaskState::kRunning || !task.attempt.started || !task.request.time_limit)
+      continue;
     ++limited;
-    if (!deadlines.contains({*task.started + *task.request.time_limit, id})) {
+    if (!deadlines.contains({*task.attempt.started + *task.request.time_limit, id})) {
       return fmt::format("nobody watches the time limit of task {}", Number(id));
     }
   }

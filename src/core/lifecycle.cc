@@ -67,6 +67,12 @@ TaskRecord* Scheduler::State::Held(TaskId id) {
   return at == tasks.end() ? nullptr : &at->second;
 }
 
+TaskRecord* Scheduler::State::InAttempt(TaskId id, int attempt) {
+  TaskRecord* task = Held(id);
+  const bool current = task != nullptr && task->attempt.number == attempt && HoldsGpus(task->state);
+  return current ? task : nullptr;
+}
+
 void Scheduler::State::Move(TaskRecord& task, TaskState to) {
   Life& life = LifeOf(task.id);
   CARMA_CHECK(IsLegalStep(task.state, to),
@@ -84,8 +90,8 @@ void Scheduler::State::Finish(TaskRecord& task, TaskState state, Reason reason) 
   const TaskId id = task.id;
   Move(task, state);
   task.reason = std::move(reason);
-  task.stopping = StopCause::kNone;
-  task.idle_since.reset();
+  task.attempt.stopping = StopCause::kNone;
+  task.attempt.idle_since.reset();
   task.ended = now;
   Keep(task);
   LeaveGpus(task);
@@ -102,11 +108,7 @@ void Scheduler::State::Enqueue(TaskRecord& task, QueueKind kind, Reason reason) 
   if (task.state != TaskState::kQueued) Move(task, TaskState::kQueued);
   task.queue = kind;
   task.reason = std::move(reason);
-  task.stopping = StopCause::kNone;
-  task.placement.clear();
-  task.placement_reason = {};
-  task.started.reset();
-  task.idle_since.reset();
+  task.attempt = task.attempt.Past();
   task.queued_since = now;
   Keep(task);
   unsorted.insert(task.id);
@@ -114,13 +116,13 @@ void Scheduler::State::Enqueue(TaskRecord& task, QueueKind kind, Reason reason) 
 
 void Scheduler::State::Stop(TaskRecord& task, StopCause cause, Reason reason) {
   Move(task, TaskState::kStopping);
-  if (task.started && task.request.time_limit) {
-    deadlines.erase({*task.started + *task.request.time_limit, task.id});
+  if (task.attempt.started && task.request.time_limit) {
+    deadlines.erase({*task.attempt.started + *task.request.time_limit, task.id});
   }
-  task.stopping = cause;
+  task.attempt.stopping = cause;
   task.reason = std::move(reason);
   Keep(task);
-  actions.emplace_back(StopTask{task.id, task.attempt, cause});
+  actions.emplace_back(StopTask{task.id, task.attempt.number, cause});
 }
 
 void Scheduler::State::StopExpired() {
@@ -134,15 +136,15 @@ void Scheduler::State::StopExpired() {
 
 void Scheduler::State::LeaveGpus(TaskRecord& task) {
   ledger.Release(task.id);
-  if (task.started && task.request.time_limit) {
-    deadlines.erase({*task.started + *task.request.time_limit, task.id});
+  if (task.attempt.started && task.request.time_limit) {
+    deadlines.erase({*task.attempt.started + *task.request.time_limit, task.id});
   }
 }
 
 void Scheduler::State::TakeGpus(const TaskRecord& task) {
   Life& life = LifeOf(task.id);
   life.shared = false;
-  for (const Placement& placement : task.placement) {
+  for (const Placement& placement : task.attempt.placement) {
     if (Number(placement.gpu) >= gpus.size()) continue;  // that GPU is gone since the restart
     for (const Resident& neighbour : ledger.ResidentsOf(placement.gpu)) {
       LifeOf(neighbour.task).shared = true;
@@ -154,29 +156,23 @@ void Scheduler::State::TakeGpus(const TaskRecord& task) {
                                  .claim_mib = placement.claim_mib,
                                  .exclusive = task.request.exclusive,
                                  .sm_share = task.request.sm_share.value_or(0),
-                                 .launched = task.launched.value_or(now)});
+                                 .launched = task.attempt.launched.value_or(now)});
   }
 }
 
-void Scheduler::State::Restart(TaskRecord& task) {
-  task.ooms = 0;
-  task.launch_failures = 0;
-  task.node_failures = 0;
-  task.victim_restarts = 0;
-  task.retry_free_mib.reset();
-  task.retry_on_idle_gpu = false;
-  task.not_before.reset();
+void Scheduler::State::Restart(TaskRecord& task, Reason reason) {
+  task = AsSubmitted(std::move(task));
   LifeOf(task.id).unscanned = false;
+  Enqueue(task, QueueKind::kMain, std::move(reason));
 }
 
 void Scheduler::State::EndStopped(TaskRecord& task) {
   Reason reason = task.reason;
-  switch (task.stopping) {
+  switch (task.attempt.stopping) {
     case StopCause::kTimeLimit:
       return Finish(task, TaskState::kTimedOut, std::move(reason));
     case StopCause::kRequeue:
-      Restart(task);
-      return Enqueue(task, QueueKind::kMain, std::move(reason));
+      return Restart(task, std::move(reason));
     case StopCause::kGpuLost:
       return ComeBackLost(task, std::move(reason));
     case StopCause::kNone:
@@ -253,11 +249,11 @@ void Scheduler::State::On(const TaskRestored& event) {
     AdmitToArray(task);
     life.shared = true;  // whom it met in the earlier life is not known
   }
-  if (task.state == TaskState::kRunning && task.started && task.request.time_limit) {
-    deadlines.emplace(*task.started + *task.request.time_limit, task.id);
+  if (task.state == TaskState::kRunning && task.attempt.started && task.request.time_limit) {
+    deadlines.emplace(*task.attempt.started + *task.request.time_limit, task.id);
   }
   if (task.state == TaskState::kStopping) {
-    actions.emplace_back(StopTask{task.id, task.attempt, task.stopping});
+    actions.emplace_back(StopTask{task.id, task.attempt.number, task.attempt.stopping});
   }
 }
 
@@ -308,10 +304,10 @@ void Scheduler::State::On(const GpuHealthChanged& event) {
 }
 
 void Scheduler::State::On(const TaskStarted& event) {
-  TaskRecord* task = Held(event.id);
-  if (task == nullptr || task->attempt != event.attempt || !HoldsGpus(task->state)) return;
-  if (task->started) return;  // told again after a restart
-  task->started = now;
+  TaskRecord* task = InAttempt(event.id, event.attempt);
+  if (task == nullptr) return;
+  if (task->attempt.started) return;  // told again after a restart
+  task->attempt.started = now;
   task->launch_failures = 0;
   if (task->state == TaskState::kLaunching) {
     Move(*task, TaskState::kRunning);
@@ -322,20 +318,19 @@ void Scheduler::State::On(const TaskStarted& event) {
 }
 
 void Scheduler::State::On(const SharingChosen& event) {
-  TaskRecord* task = Held(event.id);
-  if (task == nullptr || task->attempt != event.attempt || !HoldsGpus(task->state)) return;
-  task->sharing = event.sharing;
+  TaskRecord* task = InAttempt(event.id, event.attempt);
+  if (task == nullptr) return;
+  task->attempt.sharing = event.sharing;
   Keep(*task);
 }
 
 void Scheduler::State::On(const TaskIdle& event) {
-  TaskRecord* task = Held(event.id);
-  if (task == nullptr || task->attempt != event.attempt || task->state != TaskState::kRunning)
-    return;
+  TaskRecord* task = InAttempt(event.id, event.attempt);
+  if (task == nullptr || task->state != TaskState::kRunning) return;
   const bool ends = event.since && config.idle_action == IdleAction::kEnd;
   // Told again it still ends: the daemon before a restart may have had another rule.
-  if (task->idle_since == event.since && !ends) return;
-  task->idle_since = event.since;
+  if (task->attempt.idle_since == event.since && !ends) return;
+  task->attempt.idle_since = event.since;
   if (!ends) return Keep(*task);
   Stop(*task, StopCause::kIdle,
        {ReasonCode::kIdleHolder,
@@ -343,8 +338,8 @@ void Scheduler::State::On(const TaskIdle& event) {
 }
 
 void Scheduler::State::On(const LaunchFailed& event) {
-  TaskRecord* task = Held(event.id);
-  if (task == nullptr || task->attempt != event.attempt || !HoldsGpus(task->state)) return;
+  TaskRecord* task = InAttempt(event.id, event.attempt);
+  if (task == nullptr) return;
   LeaveGpus(*task);
   if (task->state == TaskState::kStopping) return EndStopped(*task);
   if (event.interrupted) {
@@ -361,8 +356,8 @@ void Scheduler::State::On(const LaunchFailed& event) {
 }
 
 void Scheduler::State::On(const TaskExited& event) {
-  TaskRecord* task = Held(event.id);
-  if (task == nullptr || task->attempt != event.attempt || !HoldsGpus(task->state)) return;
+  TaskRecord* task = InAttempt(event.id, event.attempt);
+  if (task == nullptr) return;
   task->exit = event.exit;
   LeaveGpus(*task);
   if (task->state == TaskState::kStopping) return EndStopped(*task);
@@ -397,8 +392,11 @@ void Scheduler::State::On(const CancelRequested& event) {
   if (task->state != TaskState::kStopping) {
     return Stop(*task, StopCause::kCancel, std::move(reason));
   }
-  if (task->stopping != StopCause::kRequeue && task->stopping != StopCause::kGpuLost) return;
-  task->stopping = StopCause::kCancel;  // it is ending already; only what follows is another
+  if (task->attempt.stopping != StopCause::kRequeue &&
+      task->attempt.stopping != StopCause::kGpuLost)
+    return;
+  task->attempt.stopping =
+      StopCause::kCancel;  // it is ending already; only what follows is another
   task->reason = std::move(reason);
   Keep(*task);
 }
@@ -423,13 +421,10 @@ void Scheduler::State::On(const RequeueRequested& event) {
   TaskRecord* task = Held(event.id);
   if (task == nullptr) return;
   Reason reason{ReasonCode::kRequeuedByUser, "Sent back to the queue by a person."};
-  if (task->state == TaskState::kQueued) {
-    Restart(*task);
-    return Enqueue(*task, QueueKind::kMain, std::move(reason));
-  }
+  if (task->state == TaskState::kQueued) return Restart(*task, std::move(reason));
   if (task->state == TaskState::kStopping) {
-    if (task->stopping != StopCause::kGpuLost) return;
-    task->stopping = StopCause::kRequeue;
+    if (task->attempt.stopping != StopCause::kGpuLost) return;
+    task->attempt.stopping = StopCause::kRequeue;
     task->reason = std::move(reason);
     return Keep(*task);
   }

@@ -35,7 +35,7 @@ bool IsSettled(const PolicyConfig& config, const GpuSample& sample,
 // One that asked for its GPUs alone and does not use them may have to share them all the same.
 bool Scheduler::State::KeepsOthersOut(const Resident& resident) const {
   if (!resident.exclusive || config.idle_action != IdleAction::kShare) return resident.exclusive;
-  return !tasks.at(resident.task).idle_since;
+  return !tasks.at(resident.task).attempt.idle_since;
 }
 
 GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
@@ -219,20 +219,18 @@ std::optional<Choice> Scheduler::State::ChooseByPolicy(const TaskRecord& task,
 void Scheduler::State::Start(TaskRecord& task, Choice choice) {
   queue.Remove(task.id);
   Move(task, TaskState::kLaunching);
-  ++task.attempt;
-  task.placement = std::move(choice.placement);
-  task.placement_reason = {ReasonCode::kNone, std::move(choice.why)};
+  task.attempt = {.number = task.attempt.number + 1,
+                  .placement = std::move(choice.placement),
+                  .placement_reason = {ReasonCode::kNone, std::move(choice.why)},
+                  .launched = now};
   task.reason = {};
   task.not_before.reset();
-  task.launched = now;
-  task.started.reset();
-  task.sharing = {};
   if (!task.first_start) task.first_start = now;
   if (reservation && reservation->task == task.id) reservation.reset();
   TakeGpus(task);
   Keep(task);
   const bool alone = task.request.exclusive || mapper_name == "exclusive";
-  actions.emplace_back(StartTask{task.id, task.attempt, task.placement, alone});
+  actions.emplace_back(StartTask{task.id, task.attempt.number, task.attempt.placement, alone});
 }
 
 bool Scheduler::State::TryStart(TaskId id, std::vector<GpuView>& views) {
@@ -242,7 +240,7 @@ bool Scheduler::State::TryStart(TaskId id, std::vector<GpuView>& views) {
   if (!choice) choice = ChooseByPolicy(task, views);
   if (!choice) return false;
   Start(task, *std::move(choice));
-  for (const Placement& placement : task.placement) {
+  for (const Placement& placement : task.attempt.placement) {
     views[Number(placement.gpu)] = ViewOf(placement.gpu, now);
   }
   return true;

@@ -55,12 +55,14 @@ void Scheduler::State::Recover(TaskRecord& task, Reason reason) {
 
 bool Scheduler::State::FailedAloneOnLargest(const TaskRecord& task) const {
   const auto life = lives.find(Number(task.id));
-  if (life->second.shared || task.placement.empty()) return false;
+  if (life->second.shared || task.attempt.placement.empty()) return false;
   const std::vector<std::int64_t> sizes_mib = UsableSizes(task.request.gpus);
   const std::int64_t largest_mib = sizes_mib.empty() ? 0 : sizes_mib.front();
-  return std::all_of(task.placement.begin(), task.placement.end(), [&](const Placement& each) {
-    return Number(each.gpu) < gpus.size() && gpus[Number(each.gpu)].info.UsableMib() >= largest_mib;
-  });
+  return std::all_of(task.attempt.placement.begin(), task.attempt.placement.end(),
+                     [&](const Placement& each) {
+                       return Number(each.gpu) < gpus.size() &&
+                              gpus[Number(each.gpu)].info.UsableMib() >= largest_mib;
+                     });
 }
 
 std::vector<std::int64_t> Scheduler::State::UsableSizes(int gpus_wanted) const {
@@ -80,7 +82,7 @@ void Scheduler::State::RaiseDemand(TaskRecord& task) {
   const std::int64_t limit_mib = sizes_mib.size() < wanted ? 0 : sizes_mib[wanted - 1];
   std::int64_t had_mib = task.peak_mib;
   std::int64_t smallest_mib = limit_mib;
-  for (const Placement& placement : task.placement) {
+  for (const Placement& placement : task.attempt.placement) {
     had_mib = std::max(had_mib, placement.claim_mib);
     if (Number(placement.gpu) >= gpus.size()) continue;
     smallest_mib = std::min(smallest_mib, gpus[Number(placement.gpu)].info.UsableMib());

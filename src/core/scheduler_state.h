@@ -121,6 +121,7 @@ struct Scheduler::State {
   void On(const ResumeRequested& event);
   void On(const WakeUp& event);
   TaskRecord* Held(TaskId id);
+  TaskRecord* InAttempt(TaskId id, int attempt);  // null: not held, or that attempt is over
   Life& LifeOf(TaskId id) { return lives.at(Number(id)); }
   void Move(TaskRecord& task, TaskState to);  // one legal step; aborts on any other
   void Keep(const TaskRecord& task);          // emits TaskChanged
@@ -132,7 +133,7 @@ struct Scheduler::State {
   void EndStopped(TaskRecord& task);
   void ComeBackLost(TaskRecord& task, Reason reason);
   void ComeBackVictim(TaskRecord& task);
-  void Restart(TaskRecord& task);  // forgets recovery and failures: from the start
+  void Restart(TaskRecord& task, Reason reason);  // as submitted
   void TakeGpus(const TaskRecord& task);
 
   // ---- waiting.cc ----

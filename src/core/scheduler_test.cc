@@ -221,7 +221,7 @@ TEST_F(SchedulerTest, AnEndedTaskThatAPersonSendsBackIsEstimatedAnew) {
   record.id = TaskId{1};
   record.state = TaskState::kSubmitted;
   record.reason = {ReasonCode::kRequeuedByUser, "Sent back."};
-  record.attempt = 4;
+  record.attempt.number = 4;
   record.peak_mib = 9'000;
   const std::vector<Action> restored = Handle(0, TaskRestored{record});
   EXPECT_EQ(Of<RequestEstimate>(restored).size(), 1U);
@@ -248,7 +248,7 @@ TEST_F(SchedulerTest, HowAnAttemptSharesIsForgottenWithTheNextOne) {
   const std::vector<Action> again =
       Handle(3, TaskExited{TaskId{1}, 1, {.kind = ExitKind::kFailed}});
   ASSERT_EQ(Of<StartTask>(again).size(), 1U);
-  EXPECT_EQ(Of<TaskChanged>(again).back().record.sharing, Sharing{});
+  EXPECT_EQ(Of<TaskChanged>(again).back().record.attempt.sharing, Sharing{});
 }
 
 TEST_F(SchedulerTest, AnIdleTaskOfAnEarlierLifeIsEndedWhereTheRuleIsNew) {
@@ -258,9 +258,9 @@ TEST_F(SchedulerTest, AnIdleTaskOfAnEarlierLifeIsEndedWhereTheRuleIsNew) {
   TaskRecord record;
   record.id = TaskId{1};
   record.state = TaskState::kRunning;
-  record.attempt = 1;
-  record.placement = {{GpuIndex{0}, 1'000}};
-  record.idle_since = At(1);
+  record.attempt.number = 1;
+  record.attempt.placement = {{GpuIndex{0}, 1'000}};
+  record.attempt.idle_since = At(1);
   EXPECT_TRUE(Of<StopTask>(Handle(10, TaskRestored{record})).empty());
   const std::vector<Action> told = Handle(11, TaskIdle{TaskId{1}, 1, At(1)});
   ASSERT_EQ(Of<StopTask>(told).size(), 1U);
@@ -296,8 +296,8 @@ TEST_F(SchedulerTest, APlacementOnAGpuThatIsGoneIsPassedOver) {
   TaskRecord record;
   record.id = TaskId{1};
   record.state = TaskState::kRunning;
-  record.attempt = 3;
-  record.placement = {{GpuIndex{0}, 1'000}, {GpuIndex{9}, 1'000}};
+  record.attempt.number = 3;
+  record.attempt.placement = {{GpuIndex{0}, 1'000}, {GpuIndex{9}, 1'000}};
   Handle(0, TaskRestored{record});
   EXPECT_EQ(scheduler_->Gpus(At(0))[0].claimed_mib, 1'000);
   Handle(1, TaskExited{TaskId{1}, 3, {}});
@@ -365,7 +365,7 @@ class World {
         Bring(CancelRequested{scheduler_.Tasks().begin()->first, "end"});
       } else {
         const TaskRecord& task = scheduler_.Tasks().begin()->second;
-        Bring(TaskExited{task.id, task.attempt, {}});
+        Bring(TaskExited{task.id, task.attempt.number, {}});
       }
     }
   }
@@ -406,7 +406,7 @@ class World {
     std::vector<int> tasks(gpus_);
     for (const auto& [id, task] : scheduler_.Tasks()) {
       if (!HoldsGpus(task.state)) continue;
-      for (const Placement& each : task.placement) {
+      for (const Placement& each : task.attempt.placement) {
         ++tasks[Number(each.gpu)];
         shares[Number(each.gpu)] += task.request.sm_share.value_or(0);
         const bool instance = scheduler_.GpuInfos()[Number(each.gpu)].mig;
@@ -435,7 +435,7 @@ class World {
       sample.used_mib = sample.foreign_processes * 500;
       for (const auto& [id, task] : scheduler_.Tasks()) {
         const bool here = std::ranges::any_of(
-            task.placement, [&](const Placement& each) { return Number(each.gpu) == gpu; });
+            task.attempt.placement, [&](const Placement& each) { return Number(each.gpu) == gpu; });
         if (!here || rng_.Below(4) == 0) continue;
         sample.tasks_mib.emplace_back(id, rng_.Below(20'000));
         sample.used_mib += sample.tasks_mib.back().second;
@@ -471,7 +471,7 @@ class World {
     if (there.empty()) return Bring(WakeUp{});
     const TaskId id = there[rng_.Below(there.size())];
     ExitInfo exit{.kind = static_cast<ExitKind>(rng_.Below(8))};
-    Bring(TaskExited{id, scheduler_.Find(id)->attempt, exit});
+    Bring(TaskExited{id, scheduler_.Find(id)->attempt.number, exit});
   }
 
   base::Rng rng_;

@@ -269,6 +269,21 @@ struct ExitInfo {
 enum class QueueKind { kMain, kRecovery };
 enum class StopCause { kNone, kCancel, kTimeLimit, kRequeue, kGpuLost, kIdle };
 
+// One start of a task: where it was put and how that went.
+struct Attempt {
+  int number = 0;  // from 1; 0: never started
+  std::vector<Placement> placement;
+  Reason placement_reason;  // why these GPUs
+  Sharing sharing;
+  std::optional<Time> launched;    // decided
+  std::optional<Time> started;     // its process runs
+  std::optional<Time> idle_since;  // it holds GPUs and has not used them since then
+  StopCause stopping = StopCause::kNone;
+  // What is left of it once its task waits again.
+  Attempt Past() const;
+  friend bool operator==(const Attempt&, const Attempt&) = default;
+};
+
 // Everything the core knows about one task; the store keeps it, a restart hands it back
 // (TaskRestored).
 struct TaskRecord {
@@ -279,7 +294,7 @@ struct TaskRecord {
   bool held = false;
   Reason reason;                     // why it waits or how it ended; empty while it runs
   std::optional<Estimate> estimate;  // empty: none possible, the floor rule applies
-  int attempt = 0;                   // number of the current or last start, from 1
+  Attempt attempt;                   // the current one, or the last
   int ooms = 0;
   int launch_failures = 0;
   int node_failures = 0;
@@ -287,22 +302,20 @@ struct TaskRecord {
   // Recovery: the next start needs at least this much free memory on each GPU, or idle GPUs.
   std::optional<std::int64_t> retry_free_mib;
   bool retry_on_idle_gpu = false;
-  std::optional<Time> not_before;    // back-off
-  std::vector<Placement> placement;  // of the current attempt; of the last one when final
-  Reason placement_reason;           // why these GPUs
-  StopCause stopping = StopCause::kNone;
-  Sharing sharing;                 // of the current or last attempt
-  std::optional<Time> idle_since;  // it holds GPUs and has not used them since then
+  std::optional<Time> not_before;  // back-off
   Time submitted{};
   Time queued_since{};              // last time it entered a queue
   std::optional<Time> first_start;  // first launch decision
-  std::optional<Time> launched;     // launch decision of the current or last attempt
-  std::optional<Time> started;      // its process runs
   std::optional<Time> ended;
-  ExitInfo exit;              // of the last attempt
+  ExitInfo exit;              // of the last attempt that has ended
   std::int64_t peak_mib = 0;  // highest memory seen on one GPU, all attempts
   friend bool operator==(const TaskRecord&, const TaskRecord&) = default;
 };
+
+// The task from the start: what its attempts taught is kept (their number, the peak, the last
+// exit), their failures are not held against it. Of a final one the estimate is forgotten too, and
+// a hold: it is as submitted. Why and when it waits again is the caller's to say.
+TaskRecord AsSubmitted(TaskRecord task);
 
 }  // namespace carma::core
 

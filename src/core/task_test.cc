@@ -73,5 +73,51 @@ TEST(Reason, EveryCodeHasItsOwnName) {
   EXPECT_EQ(ReasonName(ReasonCode::kGpuMemory), "GpuMemory");
 }
 
+TaskRecord Troubled(TaskState state) {
+  TaskRecord task;
+  task.state = state;
+  task.queue = QueueKind::kRecovery;
+  task.held = true;
+  task.estimate = Estimate{.peak_mib = 1'000, .method = "given"};
+  task.attempt = {.number = 3,
+                  .placement = {{GpuIndex{1}, 1'000}},
+                  .placement_reason = {ReasonCode::kNone, "the only one"},
+                  .sharing = {.method = SharingMethod::kMps},
+                  .launched = Time{Duration{1}},
+                  .started = Time{Duration{2}},
+                  .idle_since = Time{Duration{3}},
+                  .stopping = StopCause::kRequeue};
+  task.ooms = task.launch_failures = task.node_failures = task.victim_restarts = 2;
+  task.retry_free_mib = 9'000;
+  task.retry_on_idle_gpu = true;
+  task.not_before = task.ended = Time{Duration{4}};
+  task.exit = {.kind = ExitKind::kOutOfMemory, .code = 1};
+  task.peak_mib = 8'000;
+  return task;
+}
+
+TEST(AsSubmitted, FailuresAreForgottenAndWhatWasLearntIsKept) {
+  TaskRecord expected;
+  expected.state = TaskState::kStopping;
+  expected.held = true;
+  expected.estimate = Estimate{.peak_mib = 1'000, .method = "given"};
+  expected.attempt = {
+      .number = 3, .sharing = {.method = SharingMethod::kMps}, .launched = Time{Duration{1}}};
+  expected.ended = Time{Duration{4}};
+  expected.exit = {.kind = ExitKind::kOutOfMemory, .code = 1};
+  expected.peak_mib = 8'000;
+  EXPECT_EQ(AsSubmitted(Troubled(TaskState::kStopping)), expected);
+}
+
+TEST(AsSubmitted, AFinalTaskIsEstimatedAnewAndNotHeld) {
+  const TaskRecord again = AsSubmitted(Troubled(TaskState::kFailed));
+  EXPECT_EQ(again.state, TaskState::kSubmitted);
+  EXPECT_EQ(again.estimate, std::nullopt);
+  EXPECT_EQ(again.ended, std::nullopt);
+  EXPECT_EQ(again.attempt.launched, std::nullopt);
+  EXPECT_EQ(again.attempt.number, 3);
+  EXPECT_FALSE(again.held);
+}
+
 }  // namespace
 }  // namespace carma::core

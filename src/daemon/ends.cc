@@ -40,7 +40,7 @@ std::string_view Spoken(core::ExitKind kind) {
 }
 
 base::Time LaunchOf(const core::TaskRecord& record) {
-  return record.launched.value_or(base::Time{});
+  return record.attempt.launched.value_or(base::Time{});
 }
 
 }  // namespace
@@ -65,21 +65,21 @@ void Ends::Forget(core::TaskId id) {
 // An end that somebody else may still explain: of its own accord, with an error, without a word
 // about memory.
 bool Ends::IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const {
-  return record.attempt == event.attempt && !event.lost && !event.host_oom &&
+  return record.attempt.number == event.attempt && !event.lost && !event.host_oom &&
          (event.exit_code != 0 || event.signal != 0) &&
-         record.stopping == core::StopCause::kNone && !task::FindOomText(event.stderr_tail);
+         record.attempt.stopping == core::StopCause::kNone && !task::FindOomText(event.stderr_tail);
 }
 
 bool Ends::NeedsReading(const task::ShimEvent& event, const core::TaskRecord& record) {
   if (!task::SpeaksOfCudaError(event.stderr_tail) && !task::FindGpuFaultText(event.stderr_tail))
     return false;
-  return std::ranges::all_of(record.placement, [&](const auto& at) {
+  return std::ranges::all_of(record.attempt.placement, [&](const auto& at) {
     return gpus_.RecentXids(at.gpu, LaunchOf(record)).empty() && gpus_.LostGpu(at.gpu).empty();
   });
 }
 
 bool Ends::NeedsFate(const task::ShimEvent& event, const core::TaskRecord& record) const {
-  return options_.mps != nullptr && record.sharing.method == core::SharingMethod::kMps &&
+  return options_.mps != nullptr && record.attempt.sharing.method == core::SharingMethod::kMps &&
          !task::FindMpsFaultText(event.stderr_tail);
 }
 
@@ -87,7 +87,7 @@ bool Ends::NeedsFate(const task::ShimEvent& event, const core::TaskRecord& recor
 // daemon.
 void Ends::Take(const task::ShimEvent& event) {
   const core::TaskRecord* record = core_.Find(event.id);
-  if (record != nullptr && record->attempt == event.attempt) NoteEnd(*record);
+  if (record != nullptr && record->attempt.number == event.attempt) NoteEnd(*record);
   unjudged_[core::Number(event.id)] = event;
   const auto judge = [this, id = event.id, attempt = event.attempt](const MpsFate& fate) {
     Judge(id, attempt, fate);
@@ -133,8 +133,8 @@ core::ExitInfo Ends::Classify(const task::ShimEvent& event, const MpsFate& fate)
   evidence.server_broke = fate.broke || fate.blamed;
   evidence.neighbour_blamed = fate.blamed.has_value();
   if (const core::TaskRecord* record = core_.Find(event.id)) {
-    evidence.stopped_by_us = record->stopping != core::StopCause::kNone;
-    for (const core::Placement& at : record->placement) {
+    evidence.stopped_by_us = record->attempt.stopping != core::StopCause::kNone;
+    for (const core::Placement& at : record->attempt.placement) {
       const std::optional<double> full = gpus_.RecentFullness(at.gpu);
       if (full) evidence.device_full = std::max(evidence.device_full.value_or(0), *full);
     }
@@ -144,7 +144,7 @@ core::ExitInfo Ends::Classify(const task::ShimEvent& event, const MpsFate& fate)
 }
 
 void Ends::NoteFaults(const core::TaskRecord& record, task::ExitEvidence& evidence) {
-  for (const core::Placement& at : record.placement) {
+  for (const core::Placement& at : record.attempt.placement) {
     for (const int xid : gpus_.RecentXids(at.gpu, LaunchOf(record))) {
       const gpu::XidFact fact = gpu::DescribeXid(xid);
       std::string text = fmt::format("Xid {}: {}", xid, fact.text);
@@ -161,12 +161,13 @@ void Ends::NoteFaults(const core::TaskRecord& record, task::ExitEvidence& eviden
 
 bool Ends::HasNeighbours(const core::TaskRecord& record) const {
   const auto holds = [&](core::GpuIndex gpu, const core::TaskRecord& other) {
-    return std::ranges::any_of(other.placement, [&](const auto& at) { return at.gpu == gpu; });
+    return std::ranges::any_of(other.attempt.placement,
+                               [&](const auto& at) { return at.gpu == gpu; });
   };
   return std::ranges::any_of(core_.Tasks(), [&](const auto& each) {
     const core::TaskRecord& other = each.second;
     return other.id != record.id && core::HoldsGpus(other.state) &&
-           std::ranges::any_of(record.placement,
+           std::ranges::any_of(record.attempt.placement,
                                [&](const auto& mine) { return holds(mine.gpu, other); });
   });
 }
@@ -179,10 +180,10 @@ void Ends::Watch(const core::GpuSampled& sampled) {
 }
 
 void Ends::NoteEnd(const core::TaskRecord& record) {
-  if (!options_.history || !record.started || record.placement.empty()) return;
-  const core::GpuIndex gpu = record.placement.front().gpu;
+  if (!options_.history || !record.attempt.started || record.attempt.placement.empty()) return;
+  const core::GpuIndex gpu = record.attempt.placement.front().gpu;
   ended_[core::Number(record.id)] = {core_.GpuInfos().at(core::Number(gpu)).type,
-                                     clock_.Now() - std::max(*record.started, opened_)};
+                                     clock_.Now() - std::max(*record.attempt.started, opened_)};
 }
 
 // A peak teaches if the run was watched for long enough to have reached it and nothing speaks

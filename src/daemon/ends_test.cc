@@ -25,9 +25,9 @@ class EndsTest : public ::testing::Test, public GpuEvidence {
     core::TaskRecord record;
     record.id = kTask;
     record.state = core::TaskState::kRunning;
-    record.attempt = 2;
-    record.placement = {{core::GpuIndex{0}, 5'000}};
-    record.launched = record.started = clock_.Now();
+    record.attempt.number = 2;
+    record.attempt.placement = {{core::GpuIndex{0}, 5'000}};
+    record.attempt.launched = record.attempt.started = clock_.Now();
     core_.Handle(clock_.Now(), core::TaskRestored{record});
   }
   ~EndsTest() override {

@@ -25,7 +25,7 @@ std::string OneLine(const core::Reason& reason) {
 // "0,2"
 std::string Indices(const core::TaskRecord& record) {
   std::vector<std::string> indices;
-  for (const core::Placement& at : record.placement)
+  for (const core::Placement& at : record.attempt.placement)
     indices.push_back(fmt::to_string(core::Number(at.gpu)));
   return base::Join(indices, ",");
 }
@@ -34,7 +34,7 @@ std::string Indices(const core::TaskRecord& record) {
 bool WorthTelling(const core::TaskRecord& record) {
   if (record.state == core::TaskState::kSubmitted || record.state == core::TaskState::kEstimating)
     return false;
-  return record.state != core::TaskState::kQueued || record.attempt > 0;
+  return record.state != core::TaskState::kQueued || record.attempt.number > 0;
 }
 
 }  // namespace
@@ -63,8 +63,8 @@ std::optional<core::GpuIndex> Engine::GpuByUuid(const std::string& uuid) const {
 
 std::vector<std::string> Engine::Uuids(const core::TaskRecord& record) const {
   std::vector<std::string> uuids;
-  uuids.reserve(record.placement.size());
-  for (const core::Placement& placement : record.placement) {
+  uuids.reserve(record.attempt.placement.size());
+  for (const core::Placement& placement : record.attempt.placement) {
     uuids.push_back(scheduler_.GpuInfos().at(core::Number(placement.gpu)).uuid);
   }
   return uuids;
@@ -76,11 +76,11 @@ std::vector<std::string> Engine::Uuids(const core::TaskRecord& record) const {
 Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   core::TaskRecord record = std::move(stored.record);
   std::vector<core::Placement> placement;
-  for (std::size_t i = 0; i < record.placement.size() && i < stored.gpu_uuids.size(); ++i) {
+  for (std::size_t i = 0; i < record.attempt.placement.size() && i < stored.gpu_uuids.size(); ++i) {
     const std::optional<core::GpuIndex> gpu = GpuByUuid(stored.gpu_uuids[i]);
-    if (gpu) placement.push_back({*gpu, record.placement[i].claim_mib});
+    if (gpu) placement.push_back({*gpu, record.attempt.placement[i].claim_mib});
   }
-  record.placement = std::move(placement);
+  record.attempt.placement = std::move(placement);
   if (Result<Unit> filled = intake_.FillDependencies(record.request); !filled)
     return std::unexpected(filled.error());
   return record;
@@ -182,25 +182,9 @@ void Engine::Requeue(core::TaskId id, Done done) {
   if (!stored) return done(std::unexpected(stored.error()));
   Result<core::TaskRecord> record = Translated(std::move(*stored));
   if (!record) return done(std::unexpected(record.error()));
-  // From the start, with an estimate of what is known today: what earlier attempts taught is kept
-  // (peak, attempt number), their failures are not held against it.
-  core::TaskRecord fresh = std::move(*record);
-  fresh.state = core::TaskState::kSubmitted;
-  fresh.estimate.reset();
-  fresh.queue = core::QueueKind::kMain;
-  fresh.held = false;
+  core::TaskRecord fresh = core::AsSubmitted(*std::move(record));
   fresh.reason = {core::ReasonCode::kRequeuedByUser, "requeued by its owner"};
-  fresh.ooms = fresh.launch_failures = fresh.node_failures = fresh.victim_restarts = 0;
-  fresh.retry_free_mib.reset();
-  fresh.retry_on_idle_gpu = false;
-  fresh.not_before.reset();
-  fresh.placement.clear();
-  fresh.stopping = core::StopCause::kNone;
   fresh.queued_since = clock_.Now();
-  fresh.launched.reset();
-  fresh.started.reset();
-  fresh.ended.reset();
-  fresh.idle_since.reset();
   Collect({core::TaskChanged{fresh}});
   Post(core::TaskRestored{std::move(fresh)}, std::move(done));
 }
@@ -242,7 +226,7 @@ void Engine::Collect(std::vector<core::Action> actions) {
       if (std::optional<core::Sharing> sharing = starts_.PlainSharing(*start)) {
         // Durable with the decision itself; the core hears of it in the next turn.
         const auto row = next_.rows.records.find(start->id);
-        if (row != next_.rows.records.end()) row->second.record.sharing = *sharing;
+        if (row != next_.rows.records.end()) row->second.record.attempt.sharing = *sharing;
         Post(core::SharingChosen{start->id, start->attempt, *std::move(sharing)});
       }
     }
@@ -259,8 +243,9 @@ void Engine::NoteChange(const core::TaskRecord& record) {
     event.kind = store::EventKind::kState;
     event.task = record.id;
     event.what = std::string(core::TaskStateName(record.state));
-    event.text = OneLine(record.state == core::TaskState::kLaunching ? record.placement_reason
-                                                                     : record.reason);
+    event.text =
+        OneLine(record.state == core::TaskState::kLaunching ? record.attempt.placement_reason
+                                                            : record.reason);
     if (!uuids.empty()) event.gpu_uuid = uuids.front();
     if (event.text.empty() && uuids.size() > 1) event.text = "GPUs " + Indices(record);
     next_.rows.events.push_back(std::move(event));
@@ -328,9 +313,9 @@ void Engine::PerformAll(Decided decided) {
 }
 
 void Engine::Forget(const core::TaskRecord& record) {
-  if (!core::HoldsGpus(record.state) && record.attempt > 0) {
+  if (!core::HoldsGpus(record.state) && record.attempt.number > 0) {
     attribution_.Remove(record.id);
-    starts_.Forget(record.id, record.attempt);
+    starts_.Forget(record.id, record.attempt.number);
   }
   if (!core::IsFinal(record.state)) return;
   last_state_.erase(core::Number(record.id));

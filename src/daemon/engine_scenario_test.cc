@@ -119,12 +119,12 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
     ASSERT_NE(record, nullptr);
     const bool alone =
         record->request.exclusive || engine_->scheduler().config().mapper == "exclusive";
-    Record(core::StartTask{order.id, order.attempt, record->placement, alone});
+    Record(core::StartTask{order.id, order.attempt, record->attempt.placement, alone});
   }
   void Stop(core::TaskId id, int attempt) override {
     const core::TaskRecord* record = engine_ ? engine_->scheduler().Find(id) : nullptr;
-    Record(
-        core::StopTask{id, attempt, record != nullptr ? record->stopping : core::StopCause::kNone});
+    Record(core::StopTask{id, attempt,
+                          record != nullptr ? record->attempt.stopping : core::StopCause::kNone});
   }
   void Adopt(core::TaskId, int, const std::string&) override {}
   void Forget(core::TaskId, int, const std::string&) override {}

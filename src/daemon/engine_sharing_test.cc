@@ -124,12 +124,12 @@ class SharingTest : public ::testing::Test, public Engine::Host {
     return id;
   }
   void Begin(core::TaskId id) {
-    launcher_.EmitStarted(id, Record(id).attempt, {});
+    launcher_.EmitStarted(id, Record(id).attempt.number, {});
     engine_->PollLauncher();
     Settle();
   }
   core::TaskRecord End(core::TaskId id, const std::string& last_words, int code = 1) {
-    launcher_.EmitExited(id, Record(id).attempt, code, last_words);
+    launcher_.EmitExited(id, Record(id).attempt.number, code, last_words);
     engine_->PollLauncher();
     Settle();
     return Record(id);
@@ -186,7 +186,7 @@ TEST_F(SharingTest, AClientStartsOnceItsSeatAndItsLimitsAreDurable) {
   EXPECT_THAT(launcher_.started, IsEmpty()) << "not before it is durable";
   Settle();
   ASSERT_EQ(launcher_.started.size(), 1U);
-  const core::Sharing sharing = Record(id).sharing;
+  const core::Sharing sharing = Record(id).attempt.sharing;
   EXPECT_EQ(sharing.method, SharingMethod::kMps);
   EXPECT_EQ(sharing.memory_limit_mib, 5'000 + options_.policy.margin_mib);
   EXPECT_EQ(sharing.thread_percent, 31);
@@ -200,11 +200,11 @@ TEST_F(SharingTest, AClientStartsOnceItsSeatAndItsLimitsAreDurable) {
 TEST_F(SharingTest, TheLimitIsNeverMoreThanTheGpuAndNeedsAPromise) {
   const core::TaskId large = Submit([](task::TaskSpec& spec) { spec.memory_mib = 39'000; });
   Answer(Unit{});
-  EXPECT_EQ(Record(large).sharing.memory_limit_mib, 40'000);
+  EXPECT_EQ(Record(large).attempt.sharing.memory_limit_mib, 40'000);
   const core::TaskId unknown = Submit([](task::TaskSpec& spec) { spec.memory_mib.reset(); });
   Answer(Unit{});
-  EXPECT_EQ(Record(unknown).sharing.method, SharingMethod::kMps);
-  EXPECT_EQ(Record(unknown).sharing.memory_limit_mib, 0);
+  EXPECT_EQ(Record(unknown).attempt.sharing.method, SharingMethod::kMps);
+  EXPECT_EQ(Record(unknown).attempt.sharing.memory_limit_mib, 0);
   EXPECT_FALSE(
       launcher_.started.back().extra_environment.contains("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"));
 }
@@ -213,8 +213,8 @@ TEST_F(SharingTest, WithoutASeatItStartsWithStreamsAndSaysWhy) {
   const core::TaskId id = Submit();
   Answer(base::Fail(base::ErrorCode::kUnavailable, "the control daemon hangs"));
   ASSERT_EQ(launcher_.started.size(), 1U);
-  EXPECT_EQ(Record(id).sharing.method, SharingMethod::kStreams);
-  EXPECT_EQ(Record(id).sharing.note, "Without MPS: the control daemon hangs.");
+  EXPECT_EQ(Record(id).attempt.sharing.method, SharingMethod::kStreams);
+  EXPECT_EQ(Record(id).attempt.sharing.note, "Without MPS: the control daemon hangs.");
   EXPECT_THAT(launcher_.started[0].extra_environment,
               ::testing::Contains(Pair("CUDA_MPS_PIPE_DIRECTORY", "/dev/null")));
 }
@@ -226,12 +226,14 @@ TEST_F(SharingTest, OthersNeedNoServer) {
     spec.exclusive = true;
     spec.environment["CUDA_MPS_PIPE_DIRECTORY"] = "/mine";
   });
-  EXPECT_EQ(Record(alone).sharing.method, SharingMethod::kAlone) << "durable with the decision";
+  EXPECT_EQ(Record(alone).attempt.sharing.method, SharingMethod::kAlone)
+      << "durable with the decision";
   EXPECT_FALSE(launcher_.started.back().extra_environment.contains("CUDA_MPS_PIPE_DIRECTORY"));
   const core::TaskId instance = Submit([](task::TaskSpec& spec) { spec.sm_share = 0.5; });
-  EXPECT_EQ(Record(instance).sharing.method, SharingMethod::kMig);
-  EXPECT_THAT(Record(instance).sharing.note, HasSubstr("Nothing limits its share of the SMs"));
-  EXPECT_EQ(engine_->scheduler().Find(instance)->sharing, Record(instance).sharing);
+  EXPECT_EQ(Record(instance).attempt.sharing.method, SharingMethod::kMig);
+  EXPECT_THAT(Record(instance).attempt.sharing.note,
+              HasSubstr("Nothing limits its share of the SMs"));
+  EXPECT_EQ(engine_->scheduler().Find(instance)->attempt.sharing, Record(instance).attempt.sharing);
   EXPECT_EQ(launcher_.started.size(), 2U);
   EXPECT_THAT(desk_.seats, IsEmpty());
 }
@@ -242,7 +244,7 @@ TEST_F(SharingTest, ATaskThatStartsElsewhereAtOnceLeavesNoFolderOfItsLifeBefore)
   Settle();
   desk_.after_take_off.back()();
   End(id, "", 143);
-  ASSERT_EQ(Record(id).attempt, 2);
+  ASSERT_EQ(Record(id).attempt.number, 2);
   const auto first = ::testing::Field(&task::FakeLauncher::Call::attempt, 1);
   EXPECT_THAT(launcher_.forgotten, ElementsAre(first)) << "it starts in the turn in which it ended";
 }
@@ -252,8 +254,8 @@ TEST_F(SharingTest, TasksOfSeveralGpusShareByStreams) {
     spec.gpus = 2;
     spec.environment["CUDA_MPS_PIPE_DIRECTORY"] = "/mine";
   });
-  EXPECT_EQ(Record(both).sharing.method, SharingMethod::kStreams);
-  EXPECT_THAT(Record(both).sharing.note, HasSubstr("several GPUs"));
+  EXPECT_EQ(Record(both).attempt.sharing.method, SharingMethod::kStreams);
+  EXPECT_THAT(Record(both).attempt.sharing.note, HasSubstr("several GPUs"));
   Begin(both);
   EXPECT_EQ(store_->Events(both, {}, 10).value().back().text, "GPUs 0,1");
   EXPECT_EQ(launcher_.started.back().extra_environment.at("CUDA_MPS_PIPE_DIRECTORY"), "/dev/null");
@@ -267,8 +269,8 @@ TEST_F(SharingTest, OneServerForAllGpusTakesTasksOfSeveral) {
   ASSERT_EQ(desk_.seats.size(), 1U);
   EXPECT_EQ(desk_.seats[0].seat.gpus, "GPU-0,GPU-1");
   Answer(Unit{});
-  EXPECT_EQ(Record(both).sharing.method, SharingMethod::kMps);
-  EXPECT_EQ(Record(both).sharing.note, "");
+  EXPECT_EQ(Record(both).attempt.sharing.method, SharingMethod::kMps);
+  EXPECT_EQ(Record(both).attempt.sharing.note, "");
   const core::TaskId one = Submit([](task::TaskSpec&) {});
   ASSERT_EQ(desk_.seats.size(), 2U);
   EXPECT_EQ(desk_.seats[1].seat, desk_.seats[0].seat) << "task " << core::Number(one);
@@ -296,13 +298,13 @@ TEST_F(SharingTest, AClientIsTakenOffItsServerBeforeItIsStopped) {
 
 TEST_F(SharingTest, TheNextDaemonAdoptsClientsWithTheirSeats) {
   const core::TaskId id = Client();
-  const core::Sharing sharing = Record(id).sharing;
+  const core::Sharing sharing = Record(id).attempt.sharing;
   Open();
   ASSERT_EQ(desk_.adopted.size(), 1U);
   EXPECT_EQ(desk_.adopted[0].id, id);
   EXPECT_EQ(desk_.adopted[0].seat, desk_.seats[0].seat);
-  EXPECT_EQ(Record(id).sharing, sharing);
-  EXPECT_EQ(engine_->scheduler().Find(id)->sharing, sharing);
+  EXPECT_EQ(Record(id).attempt.sharing, sharing);
+  EXPECT_EQ(engine_->scheduler().Find(id)->attempt.sharing, sharing);
 }
 
 TEST_F(SharingTest, ADaemonThatEndsBetweenSeatAndStartTriesAgain) {
@@ -316,7 +318,7 @@ TEST_F(SharingTest, ADaemonThatEndsBetweenSeatAndStartTriesAgain) {
                   .interrupted = true});
   engine_->PollLauncher();
   Settle();
-  EXPECT_EQ(Record(id).attempt, 2);
+  EXPECT_EQ(Record(id).attempt.number, 2);
   Answer(Unit{});
   EXPECT_EQ(launcher_.started.size(), 1U);
 }
@@ -414,7 +416,7 @@ TEST_F(SharingTest, NewsOfAProgramsFaultMayBeTheNeighbours) {
   Open();
   const core::TaskId first = Client();
   const core::TaskId second = Client();
-  ASSERT_EQ(Record(first).placement, Record(second).placement);
+  ASSERT_EQ(Record(first).attempt.placement, Record(second).attempt.placement);
   xids_ = {13};
   EXPECT_EQ(End(first, "").exit.kind, ExitKind::kFailed);
   EXPECT_EQ(End(second, "").exit.kind, ExitKind::kGpuFault) << "alone there now";

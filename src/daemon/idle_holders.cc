@@ -37,8 +37,8 @@ std::string_view IdleActionName(core::IdleAction action) {
 }
 
 Holder LookAtHolder(const core::TaskRecord& record, const Monitor& monitor, double below) {
-  Holder holder{record.id, record.attempt, record.idle_since, HolderSight::kIdle};
-  for (const core::Placement& placement : record.placement) {
+  Holder holder{record.id, record.attempt.number, record.attempt.idle_since, HolderSight::kIdle};
+  for (const core::Placement& placement : record.attempt.placement) {
     const HolderSight sight = SightOn(placement.gpu, record.id, monitor, below);
     if (sight == HolderSight::kBusy) holder.sight = HolderSight::kBusy;
     if (sight == HolderSight::kUnknown && holder.sight == HolderSight::kIdle)

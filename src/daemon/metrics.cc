@@ -102,7 +102,7 @@ void WriteIdleHolders(Engine& engine, api::MetricsText& out) {
   std::size_t idle = 0;
   for (const core::TaskId id : engine.attribution().Tasks()) {
     const core::TaskRecord* record = engine.scheduler().Find(id);
-    if (record != nullptr && record->idle_since) ++idle;
+    if (record != nullptr && record->attempt.idle_since) ++idle;
   }
   out.Begin("carma_idle_holders", "gauge", "Tasks that hold GPUs and do not use them.");
   out.Sample(static_cast<double>(idle));
@@ -154,9 +154,9 @@ void Counters::Count(const core::TaskRecord& record) {
       break;
     case core::TaskState::kLaunching:
       // How it shares its GPUs is chosen, and told, once it is launching.
-      if (record.sharing.method != core::SharingMethod::kUnknown) break;
+      if (record.attempt.sharing.method != core::SharingMethod::kUnknown) break;
       ++dispatches;
-      wait_seconds.Observe(base::Seconds(*record.launched - record.queued_since));
+      wait_seconds.Observe(base::Seconds(*record.attempt.launched - record.queued_since));
       break;
     default:
       break;

@@ -47,8 +47,8 @@ api::GpuTaskView PresentResident(const core::TaskRecord& record, const core::Pla
   view.claim_mib = placement.claim_mib;
   view.observed_mib = monitor.ObservedMib(placement.gpu, record.id);
   view.peak_mib = record.peak_mib;
-  view.sharing = core::SharingMethodName(record.sharing.method);
-  view.idle_since_ms = OptionalMs(record.idle_since);
+  view.sharing = core::SharingMethodName(record.attempt.sharing.method);
+  view.idle_since_ms = OptionalMs(record.attempt.idle_since);
   if (const std::optional<SmShare> share = monitor.ShareOf(placement.gpu, record.id)) {
     view.sm_active = share->sm_active;
     view.sm_active_by = share->by;
@@ -129,7 +129,7 @@ api::GpuView PresentOne(const core::GpuView& gpu, Engine& engine, const Monitor&
   }
   for (const auto& [id, record] : engine.scheduler().Tasks()) {
     if (!core::HoldsGpus(record.state)) continue;
-    for (const core::Placement& placement : record.placement) {
+    for (const core::Placement& placement : record.attempt.placement) {
       if (placement.gpu == gpu.index)
         view.tasks.push_back(PresentResident(record, placement, engine, monitor));
     }
@@ -149,7 +149,7 @@ api::TaskView Present(const store::StoredTask& stored) {
   view.state = core::TaskStateName(record.state);
   TellReason(record.reason, view);
   view.gpus = record.request.gpus;
-  for (const core::Placement& placement : record.placement) {
+  for (const core::Placement& placement : record.attempt.placement) {
     view.gpu_indices.push_back(core::Number(placement.gpu));
     view.claim_mib = std::max(view.claim_mib, placement.claim_mib);
   }
@@ -162,15 +162,15 @@ api::TaskView Present(const store::StoredTask& stored) {
   view.peak_mib = record.peak_mib;
   view.exclusive = record.request.exclusive;
   view.priority = record.request.priority;
-  view.attempt = record.attempt;
+  view.attempt = record.attempt.number;
   view.ooms = record.ooms;
   view.queue = record.queue == core::QueueKind::kRecovery ? "recovery" : "main";
   view.submitted_ms = base::ToMs(record.submitted);
   view.first_start_ms = OptionalMs(record.first_start);
-  view.launched_ms = OptionalMs(record.launched);
+  view.launched_ms = OptionalMs(record.attempt.launched);
   view.ended_ms = OptionalMs(record.ended);
   if (record.request.time_limit) view.time_limit_s = base::Seconds(*record.request.time_limit);
-  if (core::IsFinal(record.state) && record.started) {
+  if (core::IsFinal(record.state) && record.attempt.started) {
     if (record.exit.signal != 0) {
       view.signal = record.exit.signal;
     } else {
@@ -178,13 +178,13 @@ api::TaskView Present(const store::StoredTask& stored) {
     }
   }
   view.exit_detail = record.exit.detail;
-  view.sharing = core::SharingMethodName(record.sharing.method);
-  view.memory_limit_mib = record.sharing.memory_limit_mib;
-  view.thread_percent = record.sharing.thread_percent;
-  view.sharing_note = record.sharing.note;
+  view.sharing = core::SharingMethodName(record.attempt.sharing.method);
+  view.memory_limit_mib = record.attempt.sharing.memory_limit_mib;
+  view.thread_percent = record.attempt.sharing.thread_percent;
+  view.sharing_note = record.attempt.sharing.note;
   view.sm_share = record.request.sm_share;
-  view.idle_since_ms = OptionalMs(record.idle_since);
-  view.placement_reason = record.placement_reason.text;
+  view.idle_since_ms = OptionalMs(record.attempt.idle_since);
+  view.placement_reason = record.attempt.placement_reason.text;
   view.stdout_path = stored.stdout_path;
   view.stderr_path = stored.stderr_path;
   if (record.request.array) view.array_id = core::Number(*record.request.array);
@@ -198,7 +198,7 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
   api::TaskView view = Present(stored);
   if (!core::IsFinal(record.state)) TellReason(engine.scheduler().ReasonFor(record.id, now), view);
   if (core::HoldsGpus(record.state)) {
-    for (const core::Placement& placement : record.placement) {
+    for (const core::Placement& placement : record.attempt.placement) {
       view.observed_mib =
           std::max(view.observed_mib.value_or(0), monitor.ObservedMib(placement.gpu, record.id));
     }

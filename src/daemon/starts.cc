@@ -44,10 +44,10 @@ std::string Starts::AttemptDir(core::TaskId id, int attempt) const {
 }
 
 void Starts::Adopt(const core::TaskRecord& record, std::uint32_t gid) {
-  launcher_.Adopt(record.id, record.attempt, AttemptDir(record.id, record.attempt));
-  if (options_.mps == nullptr || record.sharing.server.empty()) return;
+  launcher_.Adopt(record.id, record.attempt.number, AttemptDir(record.id, record.attempt.number));
+  if (options_.mps == nullptr || record.attempt.sharing.server.empty()) return;
   options_.mps->Adopt(
-      {record.id, record.attempt, {record.request.uid, gid, record.sharing.server}});
+      {record.id, record.attempt.number, {record.request.uid, gid, record.attempt.sharing.server}});
 }
 
 // ---- how they share ----
@@ -182,8 +182,9 @@ void Starts::TakeSeat(core::TaskId id, int attempt, const Result<Unit>& seated) 
 
 void Starts::StartArranged(const core::TaskRecord& record) {
   const auto found = arranged_.find(core::Number(record.id));
-  if (found == arranged_.end() || found->second.order.attempt != record.attempt ||
-      found->second.sharing != record.sharing || record.state != core::TaskState::kLaunching) {
+  if (found == arranged_.end() || found->second.order.attempt != record.attempt.number ||
+      found->second.sharing != record.attempt.sharing ||
+      record.state != core::TaskState::kLaunching) {
     return;
   }
   task::LaunchOrder order = std::move(found->second.order);
@@ -202,7 +203,7 @@ void Starts::Stop(const core::StopTask& stop) {
   }
   const core::TaskRecord* record = core_.Find(stop.id);
   if (options_.mps == nullptr || record == nullptr ||
-      record->sharing.method != core::SharingMethod::kMps) {
+      record->attempt.sharing.method != core::SharingMethod::kMps) {
     return launcher_.Stop(stop.id, stop.attempt);
   }
   // A client that is killed with work in flight can take its server along, and so its neighbours.

@@ -59,7 +59,7 @@ void StoreRun::Add(const store::StoredTask& stored) {
   const core::TaskRecord& record = stored.record;
   Life& life = lives_[core::Number(record.id)];
   life.task = run_.tasks.size();
-  life.started = record.started;
+  life.started = record.attempt.started;
   life.ooms = record.ooms;
   for (const std::string& uuid : stored.gpu_uuids) life.last_gpus.push_back(GpuOf(uuid));
   std::sort(life.last_gpus.begin(), life.last_gpus.end());

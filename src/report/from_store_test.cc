@@ -23,7 +23,7 @@ store::StoredTask Task(TaskState state, std::optional<std::int64_t> started_s,
   task.record.id = core::TaskId{1};
   task.record.state = state;
   task.record.submitted = At(0);
-  if (started_s) task.record.started = At(*started_s);
+  if (started_s) task.record.attempt.started = At(*started_s);
   if (ended_s) task.record.ended = At(*ended_s);
   task.gpu_uuids = std::move(gpus);
   return task;

@@ -15,7 +15,7 @@ namespace carma::store {
 // The changing part of a known task.
 struct RecordRow {
   core::TaskRecord record;
-  std::vector<std::string> gpu_uuids;  // of record.placement, same order
+  std::vector<std::string> gpu_uuids;  // of its placement, same order
 };
 
 struct Batch {

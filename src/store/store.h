@@ -23,7 +23,7 @@ struct StoredTask {
   std::string user;
   std::string name;
   std::string spec_json;               // task::ToJsonText
-  std::vector<std::string> gpu_uuids;  // of record.placement, same order
+  std::vector<std::string> gpu_uuids;  // of its placement, same order
   std::string stdout_path;             // expanded
   std::string stderr_path;
 };

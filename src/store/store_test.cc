@@ -103,9 +103,11 @@ TEST_F(StoreTest, EveryEnumeratorComesBackAsItWasPut) {
   for (int i = 0; i <= static_cast<int>(core::ExitKind::kDeviceFault); ++i)
     add([&](core::TaskRecord& r) { r.exit.kind = static_cast<core::ExitKind>(i); });
   for (int i = 0; i <= static_cast<int>(core::StopCause::kIdle); ++i)
-    add([&](core::TaskRecord& r) { r.stopping = static_cast<core::StopCause>(i); });
+    add([&](core::TaskRecord& r) { r.attempt.stopping = static_cast<core::StopCause>(i); });
   for (int i = 0; i <= static_cast<int>(core::SharingMethod::kMig); ++i)
-    add([&](core::TaskRecord& r) { r.sharing.method = static_cast<core::SharingMethod>(i); });
+    add([&](core::TaskRecord& r) {
+      r.attempt.sharing.method = static_cast<core::SharingMethod>(i);
+    });
   Batch([&] {
     for (const StoredTask& task : tasks) ASSERT_TRUE(store_->PutTask(task));
   });

@@ -33,7 +33,7 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.held = true;
   r.reason = {core::ReasonCode::kVictim, "a neighbour's fault; \"quoted\", ümläut"};
   r.estimate = core::Estimate{9'999, "rad", 8'765};
-  r.attempt = 4;
+  r.attempt.number = 4;
   r.ooms = 2;
   r.launch_failures = 1;
   r.node_failures = 3;
@@ -41,16 +41,18 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.retry_free_mib = 20'000;
   r.retry_on_idle_gpu = true;
   r.not_before = base::FromMs(1'700'000'000'002);
-  r.placement = {{core::GpuIndex{1}, 11'000}, {core::GpuIndex{7}, 0}, {core::GpuIndex{2}, 5}};
-  r.placement_reason = {core::ReasonCode::kResources, "most free memory"};
-  r.stopping = core::StopCause::kGpuLost;
-  r.sharing = {core::SharingMethod::kMps, 13'000, 35, "GPU-7,GPU-8", "GPU 7 is shared by streams"};
-  r.idle_since = base::FromMs(1'700'000'000'009);
+  r.attempt.placement = {
+      {core::GpuIndex{1}, 11'000}, {core::GpuIndex{7}, 0}, {core::GpuIndex{2}, 5}};
+  r.attempt.placement_reason = {core::ReasonCode::kResources, "most free memory"};
+  r.attempt.stopping = core::StopCause::kGpuLost;
+  r.attempt.sharing = {core::SharingMethod::kMps, 13'000, 35, "GPU-7,GPU-8",
+                       "GPU 7 is shared by streams"};
+  r.attempt.idle_since = base::FromMs(1'700'000'000'009);
   r.submitted = base::FromMs(1'700'000'000'003);
   r.queued_since = base::FromMs(1'700'000'000'004);
   r.first_start = base::FromMs(1'700'000'000'005);
-  r.launched = base::FromMs(1'700'000'000'006);
-  r.started = base::FromMs(1'700'000'000'007);
+  r.attempt.launched = base::FromMs(1'700'000'000'006);
+  r.attempt.started = base::FromMs(1'700'000'000'007);
   r.ended = base::FromMs(1'700'000'000'008);
   r.exit = {core::ExitKind::kHostMemory, 137, 9, "Killed"};
   r.peak_mib = 8'888;
@@ -100,11 +102,12 @@ inline StoredTask NewTask(std::uint64_t id, std::size_t environment_bytes = 2'00
 inline StoredTask FinishedTask(std::uint64_t id, std::size_t environment_bytes = 2'000) {
   StoredTask task = NewTask(id, environment_bytes);
   task.record.state = core::TaskState::kSucceeded;
-  task.record.placement = {{core::GpuIndex{0}, 12'000}};
+  task.record.attempt.placement = {{core::GpuIndex{0}, 12'000}};
   task.gpu_uuids = {"GPU-5f1c0a3e-7b1d-4a55-9a53-0d8a9f3b2c01"};
-  task.record.attempt = 1;
-  task.record.first_start = task.record.launched = task.record.submitted + core::Duration(10'000);
-  task.record.started = task.record.submitted + core::Duration(10'050);
+  task.record.attempt.number = 1;
+  task.record.first_start = task.record.attempt.launched =
+      task.record.submitted + core::Duration(10'000);
+  task.record.attempt.started = task.record.submitted + core::Duration(10'050);
   task.record.ended = task.record.submitted + core::Duration(610'000);
   return task;
 }

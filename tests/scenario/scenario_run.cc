@@ -516,13 +516,13 @@ class Player {
       return fmt::format("{} limit_mib={} threads={} note={}", SharingMethodName(sharing.method),
                          sharing.memory_limit_mib, sharing.thread_percent, sharing.note);
     };
-    return Differs("sharing", text(SharingOf(in)), text(task->sharing));
+    return Differs("sharing", text(SharingOf(in)), text(task->attempt.sharing));
   }
 
   Mismatch CompareIdle(std::string_view verb, ClauseReader& in) const {
     const core::TaskRecord* task = shell_.scheduler().Find(in.Task());
     if (task == nullptr) return "the core does not hold the task";
-    const std::string got = task->idle_since ? TimeText(*task->idle_since) : "busy";
+    const std::string got = task->attempt.idle_since ? TimeText(*task->attempt.idle_since) : "busy";
     return Differs("idle", verb == "idle" ? TimeText(Since(in)) : "busy", got);
   }
 
