@@ -78,19 +78,19 @@ std::optional<std::string> Scheduler::State::CheckQueue() const {
   if (lives.size() != tasks.size()) {
     return fmt::format("{} tasks, {} notes about tasks", tasks.size(), lives.size());
   }
-  for (const auto& [first, book] : arrays) {
-    for (const TaskId id : book.admitted) {
+  for (const auto& [first, places] : arrays.all()) {
+    for (const TaskId id : places.admitted) {
       const auto task = tasks.find(id);
       const bool counts = task != tasks.end() &&
                           (HoldsGpus(task->second.state) || queue.PlaceOf(id) == Place::kEligible);
       if (!counts) return fmt::format("task {} holds a place of its array and waits", Number(id));
     }
-    for (const TaskId id : book.waiting) {
+    for (const TaskId id : places.waiting) {
       if (queue.PlaceOf(id) == Place::kArray) continue;
       return fmt::format("task {} waits for its array and stands elsewhere", Number(id));
     }
   }
-  if (!unsorted.empty() || !arrivals.empty()) return "tasks were left unsorted";
+  if (!unsorted.empty() || !dependencies.AllRegistered()) return "tasks were left unsorted";
   return std::nullopt;
 }
 
@@ -100,15 +100,15 @@ std::optional<std::string> Scheduler::State::CheckTimers() const {
     if (task.state != TaskState::kRunning || !task.attempt.started || !task.request.time_limit)
       continue;
     ++limited;
-    if (!deadlines.contains({*task.attempt.started + *task.request.time_limit, id})) {
+    if (!deadlines.Watches(task)) {
       return fmt::format("nobody watches the time limit of task {}", Number(id));
     }
   }
   if (limited != deadlines.size()) {
     return fmt::format("{} time limits, {} are watched", limited, deadlines.size());
   }
-  if (reservation && !tasks.contains(reservation->task)) {
-    return fmt::format("GPUs are kept for task {}, which is not held", Number(reservation->task));
+  if (reservation.task() && !tasks.contains(*reservation.task())) {
+    return fmt::format("GPUs are kept for task {}, which is not held", Number(*reservation.task()));
   }
   return std::nullopt;
 }

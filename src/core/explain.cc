@@ -53,7 +53,7 @@ Reason Scheduler::State::ReasonOf(const TaskRecord& task, Time at) const {
     case Place::kHeld:
       return {ReasonCode::kHeld, "Held until it is released."};
     case Place::kDependency:
-      return UnmetDependency(task).value_or(Reason{});
+      return UnmetDependency(task, tasks).value_or(Reason{});
     case Place::kTimed: {
       const std::string until = base::FormatTimeIso(EarliestStart(task));
       if (task.not_before && *task.not_before == EarliestStart(task)) {

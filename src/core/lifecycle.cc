@@ -100,8 +100,9 @@ void Scheduler::State::Finish(TaskRecord& task, TaskState state, Reason reason) 
   unsorted.erase(id);
   lives.erase(Number(id));
   tasks.erase(id);
-  ended_now.emplace(id, state);
-  TellDependents(id, state);
+  for (const TaskId each : dependencies.End(id, state, tasks)) {
+    if (tasks.at(each).state == TaskState::kQueued) unsorted.insert(each);
+  }
 }
 
 void Scheduler::State::Enqueue(TaskRecord& task, QueueKind kind, Reason reason) {
@@ -116,9 +117,7 @@ void Scheduler::State::Enqueue(TaskRecord& task, QueueKind kind, Reason reason) 
 
 void Scheduler::State::Stop(TaskRecord& task, StopCause cause, Reason reason) {
   Move(task, TaskState::kStopping);
-  if (task.attempt.started && task.request.time_limit) {
-    deadlines.erase({*task.attempt.started + *task.request.time_limit, task.id});
-  }
+  deadlines.Forget(task);
   task.attempt.stopping = cause;
   task.reason = std::move(reason);
   Keep(task);
@@ -126,8 +125,8 @@ void Scheduler::State::Stop(TaskRecord& task, StopCause cause, Reason reason) {
 }
 
 void Scheduler::State::StopExpired() {
-  while (!deadlines.empty() && deadlines.begin()->first <= now) {
-    TaskRecord& task = tasks.at(deadlines.begin()->second);
+  while (const std::optional<TaskId> expired = deadlines.Expired(now)) {
+    TaskRecord& task = tasks.at(*expired);
     Stop(task, StopCause::kTimeLimit,
          {ReasonCode::kTimeLimit, fmt::format("Ran longer than its time limit of {}.",
                                               base::FormatSpan(*task.request.time_limit))});
@@ -136,9 +135,7 @@ void Scheduler::State::StopExpired() {
 
 void Scheduler::State::LeaveGpus(TaskRecord& task) {
   ledger.Release(task.id);
-  if (task.attempt.started && task.request.time_limit) {
-    deadlines.erase({*task.attempt.started + *task.request.time_limit, task.id});
-  }
+  deadlines.Forget(task);
 }
 
 void Scheduler::State::TakeGpus(const TaskRecord& task) {
@@ -225,7 +222,7 @@ void Scheduler::State::On(const TaskSubmitted& event) {
   Move(task, TaskState::kEstimating);
   Keep(task);
   actions.emplace_back(RequestEstimate{task.id});
-  arrivals.push_back(task.id);
+  dependencies.Arrive(task.id);
 }
 
 void Scheduler::State::On(const TaskRestored& event) {
@@ -234,7 +231,7 @@ void Scheduler::State::On(const TaskRestored& event) {
   if (!added) return;
   TaskRecord& task = at->second;
   Life& life = lives.try_emplace(Number(task.id)).first->second;
-  arrivals.push_back(task.id);
+  dependencies.Arrive(task.id);
   if (task.state == TaskState::kSubmitted) {
     Move(task, TaskState::kEstimating);
     Keep(task);
@@ -246,12 +243,10 @@ void Scheduler::State::On(const TaskRestored& event) {
     unsorted.insert(task.id);
   } else {
     TakeGpus(task);
-    AdmitToArray(task);
+    arrays.Admit(task);
     life.shared = true;  // whom it met in the earlier life is not known
   }
-  if (task.state == TaskState::kRunning && task.attempt.started && task.request.time_limit) {
-    deadlines.emplace(*task.attempt.started + *task.request.time_limit, task.id);
-  }
+  if (task.state == TaskState::kRunning) deadlines.Watch(task);
   if (task.state == TaskState::kStopping) {
     actions.emplace_back(StopTask{task.id, task.attempt.number, task.attempt.stopping});
   }
@@ -312,7 +307,7 @@ void Scheduler::State::On(const TaskStarted& event) {
   if (task->state == TaskState::kLaunching) {
     Move(*task, TaskState::kRunning);
     task->reason = {};
-    if (task->request.time_limit) deadlines.emplace(now + *task->request.time_limit, task->id);
+    deadlines.Watch(*task);
   }
   Keep(*task);
 }

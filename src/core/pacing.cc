@@ -137,7 +137,7 @@ void Scheduler::State::AskForWake() {
   // each sample is a decision.
   std::optional<Time> next = queue.NextDue();
   const auto consider = [&next](Time when) { next = next ? std::min(*next, when) : when; };
-  if (!deadlines.empty()) consider(deadlines.begin()->first);
+  if (const auto limit = deadlines.Next()) consider(*limit);
   if (config.pacing != Pacing::kImmediate && (pace.step != Pace::Step::kScan || AnyoneWaits())) {
     consider(pace.due);
   }

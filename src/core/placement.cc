@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/scheduler_state.h"
+#include "core/settling.h"
 
 namespace carma::core {
 namespace {
@@ -15,19 +16,6 @@ std::string GpuList(const std::vector<Placement>& placement) {
     text += std::to_string(Number(placement[i].gpu));
   }
   return text;
-}
-
-bool IsSettled(const PolicyConfig& config, const GpuSample& sample,
-               std::span<const Resident> residents, Time at) {
-  if (!config.settle) return true;
-  for (const Resident& resident : residents) {
-    // Before the window starts after that moment its mean still speaks of the time without the
-    // task.
-    const bool seen = resident.first_seen && sample.window_from >= *resident.first_seen;
-    const bool given_up = !resident.first_seen && at - resident.launched >= config.settle_timeout;
-    if (!seen && !given_up) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -63,7 +51,7 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
     view.sm_active = gpu.sample->sm_active;
     view.utilization = gpu.sample->utilization;
     view.foreign_processes = gpu.sample->foreign_processes;
-    view.settled = IsSettled(config, *gpu.sample, residents, at);
+    view.settled = !config.settle || HasSettled(*gpu.sample, residents, at, config.settle_timeout);
   }
   if (config.pacing != Pacing::kImmediate) view.free_mib = account.measured_mib;
   if (config.pacing == Pacing::kThesis) {
@@ -82,10 +70,7 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
     view.trouble = gpu.sample_trouble;
   } else {
     view.healthy = true;
-    if (reservation && std::find(reservation->gpus.begin(), reservation->gpus.end(), index) !=
-                           reservation->gpus.end()) {
-      view.reserved_for = reservation->task;
-    }
+    if (reservation.Keeps(index)) view.reserved_for = reservation.task();
     return view;
   }
   view.healthy = false;
@@ -226,7 +211,7 @@ void Scheduler::State::Start(TaskRecord& task, Choice choice) {
   task.reason = {};
   task.not_before.reset();
   if (!task.first_start) task.first_start = now;
-  if (reservation && reservation->task == task.id) reservation.reset();
+  if (reservation.task() == task.id) reservation.Drop();
   TakeGpus(task);
   Keep(task);
   const bool alone = task.request.exclusive || mapper_name == "exclusive";
@@ -259,7 +244,7 @@ void Scheduler::State::DecideNow() {
   }
   for (const TaskId id : crashed) {
     // The start of the reserving task frees its other GPUs for those behind it.
-    const bool reserving = reservation && reservation->task == id;
+    const bool reserving = reservation.task() == id;
     if (TryStart(id, views) && reserving) views = Views(now);
   }
   if (config.recovery_blocks && !recovery.empty()) return;

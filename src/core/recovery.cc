@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <tuple>
 
 #include "core/scheduler_state.h"
 
@@ -103,50 +102,24 @@ void Scheduler::State::RaiseDemand(TaskRecord& task) {
 
 void Scheduler::State::UpdateReservation() {
   const std::set<QueueKey>& line = queue.Line(QueueKind::kRecovery);
-  if (reservation) {
-    const TaskRecord* task = Held(reservation->task);
+  if (const std::optional<TaskId> id = reservation.task()) {
+    const TaskRecord* task = Held(*id);
     const bool waits = task != nullptr && task->state == TaskState::kQueued &&
                        line.contains(KeyOf(*task)) && queue.PlaceOf(task->id) == Place::kEligible;
-    const bool open =
-        std::all_of(reservation->gpus.begin(), reservation->gpus.end(), [this](GpuIndex gpu) {
-          const GpuView view = ViewOf(gpu, now);
-          return view.healthy && !view.drained;
-        });
-    if (!waits || !open) reservation.reset();
+    const bool open = std::ranges::all_of(reservation.gpus(), [this](GpuIndex gpu) {
+      const GpuView view = ViewOf(gpu, now);
+      return view.healthy && !view.drained;
+    });
+    if (waits && open) return;
+    reservation.Drop();
   }
-  if (reservation) return;
-  // One reservation at a time: several could close the whole server to the main queue.
   std::size_t looks = 0;
   for (const QueueKey& key : line) {
     if (++looks > kRecoveryLooks) return;
     const TaskRecord& task = tasks.at(key.task);
     if (now - task.queued_since < config.recovery_patience) continue;
-    std::vector<GpuIndex> chosen = GpusToReserve(task);
-    if (!chosen.empty()) reservation = Reservation{task.id, std::move(chosen)};
-    return;
+    return reservation.Keep(NeedOf(task), Views(now));
   }
-}
-
-std::vector<GpuIndex> Scheduler::State::GpusToReserve(const TaskRecord& task) const {
-  const Need need = NeedOf(task);
-  std::vector<GpuView> open;
-  for (GpuView& view : Views(now)) {
-    if (!view.healthy || view.drained) continue;
-    if (view.mig && task.request.gpus > 1) continue;
-    if (std::max(need.memory_mib.value_or(0), need.retry_free_mib) > view.total_mib) continue;
-    open.push_back(std::move(view));
-  }
-  const auto wanted = static_cast<std::size_t>(task.request.gpus);
-  if (open.size() < wanted) return {};
-  // Those that are likely to be free first.
-  std::sort(open.begin(), open.end(), [](const GpuView& a, const GpuView& b) {
-    return std::tuple(a.exclusive_task, a.claimed_mib, a.tasks, a.index) <
-           std::tuple(b.exclusive_task, b.claimed_mib, b.tasks, b.index);
-  });
-  std::vector<GpuIndex> chosen;
-  chosen.reserve(wanted);
-  for (std::size_t i = 0; i < wanted; ++i) chosen.push_back(open[i].index);
-  return chosen;
 }
 
 }  // namespace carma::core

@@ -34,7 +34,7 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
   state.SortWaiting();
   state.Decide();
   state.AskForWake();
-  state.ended_now.clear();
+  state.dependencies.Close();
   return std::exchange(state.actions, {});
 }
 
@@ -48,7 +48,7 @@ const TaskRecord* Scheduler::Find(TaskId id) const {
   return at == state_->tasks.end() ? nullptr : &at->second;
 }
 
-const std::map<TaskId, TaskRecord>& Scheduler::Tasks() const {
+const TaskRecords& Scheduler::Tasks() const {
   return state_->tasks;
 }
 

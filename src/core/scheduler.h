@@ -52,7 +52,7 @@ class Scheduler {
   // state in Dependency::known_final.
   const TaskRecord* Find(TaskId id) const;
   // Every task that is not final, by id.
-  const std::map<TaskId, TaskRecord>& Tasks() const;
+  const TaskRecords& Tasks() const;
   // With the reason computed for this moment (queued tasks that are not at the head get kPriority).
   std::optional<Explanation> Explain(TaskId id, Time now) const;
   // Reason of a held task at this moment, cheaper than Explain.

@@ -1,6 +1,7 @@
-// What the scheduler knows, and its parts; private to core. One part per file:
-// lifecycle.cc (events and steps of tasks), waiting.cc (who may be looked at), placement.cc (which
-// GPUs), recovery.cc (out of memory, reservations), pacing.cc (when), explain.cc (why), books.cc.
+// What the scheduler knows, and its steps; private to core. One part per file: lifecycle.cc (events
+// and steps of tasks), waiting.cc (who may be looked at), placement.cc (which GPUs), recovery.cc
+// (out of memory), explain.cc (why), books.cc. What can stand by itself does: Queue, Ledger,
+// Dependencies, Arrays, Deadlines, Reservation.
 #pragma once
 
 #include <array>
@@ -13,8 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/arrays.h"
+#include "core/deadlines.h"
+#include "core/dependencies.h"
 #include "core/ledger.h"
 #include "core/queue.h"
+#include "core/reservation.h"
 #include "core/scheduler.h"
 
 namespace carma::core {
@@ -46,19 +51,6 @@ struct GpuState {
   std::optional<double> published_sm_active;
 };
 
-// An array of tasks with a limit: who may stand in line or run, and who waits for a place among
-// them, in order of submission.
-struct ArrayBook {
-  std::set<TaskId> admitted;
-  std::set<TaskId> waiting;
-};
-
-// GPUs kept free for one task that waits for recovery.
-struct Reservation {
-  TaskId task{};
-  std::vector<GpuIndex> gpus;
-};
-
 // The loop of the original between its pauses.
 struct Pace {
   enum class Step { kScan, kIdleGpus, kPolicy };
@@ -85,20 +77,18 @@ struct Scheduler::State {
   std::vector<GpuState> gpus;
   Ledger ledger;
   Queue queue;
-  std::map<TaskId, TaskRecord> tasks;             // not final
+  TaskRecords tasks;                              // not final
   std::unordered_map<std::uint64_t, Life> lives;  // of `tasks`; for look-up only
-  std::map<TaskId, std::vector<TaskId>> dependents;
-  std::map<TaskId, ArrayBook> arrays;           // those with a limit, by first task
-  std::set<std::pair<Time, TaskId>> deadlines;  // time limits of running tasks
-  std::optional<Reservation> reservation;
+  Dependencies dependencies;
+  Arrays arrays;
+  Deadlines deadlines;
+  Reservation reservation;
   Pace pace;
   std::optional<Time> wake;  // the last WakeAt, while it lies ahead
 
   // Of the events being handled.
   std::vector<Action> actions;
-  std::vector<TaskId> arrivals;           // dependencies not yet looked up
-  std::set<TaskId> unsorted;              // their place in the queue is to be found
-  std::map<TaskId, TaskState> ended_now;  // final in this very call
+  std::set<TaskId> unsorted;  // their place in the queue is to be found
 
   // ---- lifecycle.cc ----
   void On(const GpusDiscovered& event);
@@ -137,14 +127,10 @@ struct Scheduler::State {
   void TakeGpus(const TaskRecord& task);
 
   // ---- waiting.cc ----
-  void RegisterArrivals();
   void SortWaiting();  // finds the place of every unsorted task
   void SortIn(TaskRecord& task);
-  bool AdmitToArray(const TaskRecord& task);
-  void LeaveArray(const TaskRecord& task);  // gives its place to the next one
-  void TellDependents(TaskId id, TaskState state);
-  std::optional<Reason> UnmetDependency(const TaskRecord& task) const;
-  std::optional<Reason> NeverMetDependency(const TaskRecord& task) const;
+  Place PlaceFor(const TaskRecord& task) const;  // were there no limits of arrays
+  void LeaveArray(const TaskRecord& task);       // its place goes to the next one
   Time EarliestStart(const TaskRecord& task) const;
 
   // ---- placement.cc ----
@@ -173,7 +159,6 @@ struct Scheduler::State {
   // Of the GPUs that may take a task of so many, the largest first.
   std::vector<std::int64_t> UsableSizes(int gpus_wanted) const;
   void UpdateReservation();
-  std::vector<GpuIndex> GpusToReserve(const TaskRecord& task) const;
 
   // ---- pacing.cc ----
   void BeginPace();    // before the events: publications and scans that found nothing

@@ -4,6 +4,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -311,6 +312,9 @@ struct TaskRecord {
   std::int64_t peak_mib = 0;  // highest memory seen on one GPU, all attempts
   friend bool operator==(const TaskRecord&, const TaskRecord&) = default;
 };
+
+// By id; of the core those that are not final.
+using TaskRecords = std::map<TaskId, TaskRecord>;
 
 // The task from the start: what its attempts taught is kept (their number, the peak, the last
 // exit), their failures are not held against it. Of a final one the estimate is forgotten too, and

@@ -1,4 +1,6 @@
 // Arrays with a limit: "%n" of `carma submit --array`.
+#include "core/arrays.h"
+
 #include <gtest/gtest.h>
 
 #include "core/scheduler.h"
@@ -71,6 +73,35 @@ TEST_F(ArrayLimit, RunningTasksOfAnEarlierLifeCount) {
   Handle(TaskRestored{running});
   Submit(2, 1);
   EXPECT_EQ(Running(), (std::vector<std::uint64_t>{1}));
+}
+
+TaskRecord Member(std::uint64_t id, int limit) {
+  TaskRecord task;
+  task.id = TaskId{id};
+  task.request.array = TaskId{1};
+  task.request.array_limit = limit;
+  return task;
+}
+
+TEST(Arrays, APlaceThatIsLeftGoesToTheNextInOrderOfSubmission) {
+  Arrays arrays;
+  EXPECT_TRUE(arrays.Admit(Member(1, 1)));
+  EXPECT_TRUE(arrays.Admit(Member(1, 1))) << "it has its place already";
+  EXPECT_FALSE(arrays.Admit(Member(3, 1)));
+  EXPECT_FALSE(arrays.Admit(Member(2, 1)));
+  EXPECT_EQ(arrays.Leave(Member(3, 1)), std::nullopt) << "it had none";
+  EXPECT_EQ(arrays.Leave(Member(1, 1)), TaskId{2});
+  EXPECT_TRUE(arrays.Admit(Member(2, 1)));
+  EXPECT_EQ(arrays.Leave(Member(2, 1)), std::nullopt);
+  EXPECT_TRUE(arrays.all().empty());
+}
+
+TEST(Arrays, WhoHasNoLimitNeedsNoPlace) {
+  Arrays arrays;
+  EXPECT_TRUE(arrays.Admit(Member(1, 0)));
+  EXPECT_TRUE(arrays.Admit(TaskRecord{}));
+  EXPECT_EQ(arrays.Leave(Member(1, 0)), std::nullopt);
+  EXPECT_TRUE(arrays.all().empty());
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+#include "core/reservation.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace carma::core {
+
+void Reservation::Keep(const Need& need, std::span<const GpuView> views) {
+  std::vector<const GpuView*> open;
+  for (const GpuView& view : views) {
+    if (!view.healthy || view.drained) continue;
+    if (view.mig && need.gpus > 1) continue;
+    if (std::max(need.memory_mib.value_or(0), need.retry_free_mib) > view.total_mib) continue;
+    open.push_back(&view);
+  }
+  const auto wanted = static_cast<std::size_t>(need.gpus);
+  if (open.size() < wanted) return;
+  std::ranges::sort(open, {}, [](const GpuView* view) {
+    return std::tuple(view->exclusive_task, view->claimed_mib, view->tasks, view->index);
+  });
+  task_ = need.task;
+  gpus_.clear();
+  for (std::size_t i = 0; i < wanted; ++i) gpus_.push_back(open[i]->index);
+}
+
+std::span<const GpuIndex> Reservation::gpus() const {
+  return task_ ? std::span<const GpuIndex>(gpus_) : std::span<const GpuIndex>();
+}
+
+bool Reservation::Keeps(GpuIndex gpu) const {
+  return std::ranges::find(gpus(), gpu) != gpus().end();
+}
+
+}  // namespace carma::core

@@ -1,0 +1,31 @@
+// GPUs kept free for one task that waits for recovery. One task at a time: several could close the
+// whole server to the main queue.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/policy.h"
+
+namespace carma::core {
+
+class Reservation {
+ public:
+  // Keeps as many GPUs as the task of `need` wants, those that are likely to be free first: of the
+  // open ones that it could ever use. Keeps none where there are too few.
+  void Keep(const Need& need, std::span<const GpuView> views);
+  void Drop() { task_.reset(); }
+
+  // For whom GPUs are kept; empty: for nobody.
+  std::optional<TaskId> task() const { return task_; }
+  // Empty if none are kept.
+  std::span<const GpuIndex> gpus() const;
+  bool Keeps(GpuIndex gpu) const;
+
+ private:
+  std::optional<TaskId> task_;
+  std::vector<GpuIndex> gpus_;
+};
+
+}  // namespace carma::core
