@@ -40,7 +40,7 @@ Reason Summary(const std::vector<Verdict>& closed, int wanted, int fitting) {
 
 Verdict Scheduler::State::VerdictOn(const TaskRecord& task, const GpuView& view) const {
   const bool as_idle = config.idle_first && view.Idle();
-  return CheckGuards(config, as_idle ? IdleNeedOf(task) : NeedOf(task), view);
+  return CheckGuards(config, as_idle ? IdleNeedOf(task) : NeedOf(config, task), view);
 }
 
 Reason Scheduler::State::ReasonOf(const TaskRecord& task, Time at) const {

@@ -84,19 +84,8 @@ std::vector<GpuView> Scheduler::State::Views(Time at) const {
   return views;
 }
 
-Need Scheduler::State::NeedOf(const TaskRecord& task) const {
-  Need need{.retry_free_mib = task.retry_free_mib.value_or(0),
-            .idle_gpu = task.retry_on_idle_gpu,
-            .exclusive = task.request.exclusive,
-            .gpus = task.request.gpus,
-            .sm_share = task.request.sm_share,
-            .task = task.id};
-  if (config.use_given_memory && task.estimate) need.memory_mib = task.estimate->peak_mib;
-  return need;
-}
-
 Need Scheduler::State::IdleNeedOf(const TaskRecord& task) const {
-  Need need = NeedOf(task);
+  Need need = NeedOf(config, task);
   need.idle_gpu = true;
   // As published an idle GPU is taken without a look at its memory: what the monitor last published
   // may still speak of the task that has left.
@@ -119,8 +108,7 @@ std::optional<Reason> Scheduler::State::NeverTogether(int wanted) const {
 
 std::optional<Reason> Scheduler::State::NeverFits(const TaskRequest& request,
                                                   const std::optional<Estimate>& estimate) const {
-  Need need{.exclusive = request.exclusive, .gpus = request.gpus};
-  if (config.use_given_memory && estimate) need.memory_mib = estimate->peak_mib;
+  const Need need = NeedOf(config, request, estimate);
   if (std::optional<Reason> divided = NeverTogether(request.gpus)) return divided;
   if (request.gpus < 1 || static_cast<std::size_t>(request.gpus) > gpus.size()) {
     return Reason{
@@ -147,7 +135,7 @@ std::optional<Reason> Scheduler::State::NeverFits(const TaskRequest& request,
 }
 
 std::int64_t Scheduler::State::ClaimOf(const TaskRecord& task, GpuIndex gpu) const {
-  const Need need = NeedOf(task);
+  const Need need = NeedOf(config, task);
   std::int64_t claim_mib = std::max(need.memory_mib.value_or(0), need.retry_free_mib);
   if (task.ooms > 0) claim_mib = std::max(claim_mib, task.peak_mib);
   return std::min(claim_mib, gpus[Number(gpu)].info.UsableMib());
@@ -184,7 +172,7 @@ std::optional<Choice> Scheduler::State::ChooseIdle(const TaskRecord& task,
 
 std::optional<Choice> Scheduler::State::ChooseByPolicy(const TaskRecord& task,
                                                        const std::vector<GpuView>& views) {
-  const Need need = NeedOf(task);
+  const Need need = NeedOf(config, task);
   std::vector<GpuView> eligible;
   for (const GpuView& view : views) {
     if (FitOf(config, need, view) == Fit::kFits) eligible.push_back(view);

@@ -84,6 +84,21 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
   return base::Unit{};
 }
 
+Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
+            const std::optional<Estimate>& estimate) {
+  Need need{.exclusive = request.exclusive, .gpus = request.gpus, .sm_share = request.sm_share};
+  if (config.use_given_memory && estimate) need.memory_mib = estimate->peak_mib;
+  return need;
+}
+
+Need NeedOf(const PolicyConfig& config, const TaskRecord& task) {
+  Need need = NeedOf(config, task.request, task.estimate);
+  need.retry_free_mib = task.retry_free_mib.value_or(0);
+  need.idle_gpu = task.retry_on_idle_gpu;
+  need.task = task.id;
+  return need;
+}
+
 base::Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base) {
   const MapperEntry* mapper = FindMapper(base.mapper);
   PolicyConfig config = std::move(base);

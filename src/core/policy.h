@@ -95,6 +95,12 @@ struct Need {
   TaskId task{};
 };
 
+// Of a task that has not run yet.
+Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
+            const std::optional<Estimate>& estimate);
+// The same with what its failures have taught.
+Need NeedOf(const PolicyConfig& config, const TaskRecord& task);
+
 enum class Fit { kFits, kNotNow, kNever };
 struct Verdict {
   Fit fit = Fit::kFits;

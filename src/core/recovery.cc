@@ -118,7 +118,7 @@ void Scheduler::State::UpdateReservation() {
     if (++looks > kRecoveryLooks) return;
     const TaskRecord& task = tasks.at(key.task);
     if (now - task.queued_since < config.recovery_patience) continue;
-    return reservation.Keep(NeedOf(task), Views(now));
+    return reservation.Keep(NeedOf(config, task), Views(now));
   }
 }
 

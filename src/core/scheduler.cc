@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "core/scheduler_state.h"
@@ -41,6 +42,16 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
 std::optional<Reason> Scheduler::NeverFits(const TaskRequest& request,
                                            const std::optional<Estimate>& estimate) const {
   return state_->NeverFits(request, estimate);
+}
+
+std::size_t Scheduler::AheadOf(const TaskRequest& request) const {
+  constexpr TaskId kLast{std::numeric_limits<std::uint64_t>::max()};
+  const std::set<QueueKey>& line = state_->queue.Line(QueueKind::kMain);
+  const QueueKey key{.less_priority = -request.priority, .since = Time{}, .task = kLast};
+  const auto before = std::distance(line.begin(), line.lower_bound(key));
+  const std::size_t crashed =
+      state_->config.recovery_blocks ? state_->queue.Line(QueueKind::kRecovery).size() : 0;
+  return static_cast<std::size_t>(before) + crashed;
 }
 
 const TaskRecord* Scheduler::Find(TaskId id) const {

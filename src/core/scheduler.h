@@ -48,6 +48,11 @@ class Scheduler {
   std::optional<Reason> NeverFits(const TaskRequest& request,
                                   const std::optional<Estimate>& estimate) const;
 
+  // Tasks in line that a newcomer would have to wait for: those of the main queue that stand before
+  // it, and crashed ones where they stop that queue (recovery_blocks). Who waits for anything else
+  // than GPUs (a person, a time, another task, its array) is not in line.
+  std::size_t AheadOf(const TaskRequest& request) const;
+
   // Null: not held. Final tasks are dropped at once; tasks that depend on them keep their final
   // state in Dependency::known_final.
   const TaskRecord* Find(TaskId id) const;

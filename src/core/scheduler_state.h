@@ -137,7 +137,6 @@ struct Scheduler::State {
   bool KeepsOthersOut(const Resident& resident) const;
   GpuView ViewOf(GpuIndex gpu, Time at) const;
   std::vector<GpuView> Views(Time at) const;
-  Need NeedOf(const TaskRecord& task) const;
   Need IdleNeedOf(const TaskRecord& task) const;          // on GPUs that nobody uses
   std::optional<Reason> NeverTogether(int wanted) const;  // because GPUs are divided (MIG)
   std::optional<Reason> NeverFits(const TaskRequest& request,

@@ -268,6 +268,54 @@ TEST_F(SchedulerTest, AnIdleTaskOfAnEarlierLifeIsEndedWhereTheRuleIsNew) {
   EXPECT_TRUE(Handle(12, TaskIdle{TaskId{1}, 1, At(1)}).empty());
 }
 
+TEST_F(SchedulerTest, ATrialCountsOnlyTasksThatCanGoBeforeIt) {
+  const Time now = At(2);
+  const auto verdict = [&](std::int64_t priority = 0) {
+    return Try(*scheduler_, {.priority = priority}, Estimate{1'000, "given"}, now).reason.text;
+  };
+  PolicyConfig config;
+  config.settle = false;
+  config.sm_cap.reset();
+  Begin(config);
+  const auto submit = [&](std::uint64_t id, TaskRequest request, std::int64_t mib) {
+    Handle(2, Submitted(id, std::move(request)));
+    Handle(2, Estimated(id, mib));
+  };
+  // The first runs; each of the others waits for something that no newcomer waits for.
+  submit(1, {.array = TaskId{1}, .array_limit = 1}, 1'000);
+  submit(2, {.begin = At(100)}, 1'000);
+  submit(3, {.dependencies = {{TaskId{1}, DependencyKind::kAfterAny, std::nullopt}}}, 1'000);
+  submit(4, {.array = TaskId{1}, .array_limit = 1}, 1'000);
+  submit(5, {.held = true}, 1'000);
+  submit(6, {}, 2'000);
+  Handle(2, LaunchFailed{TaskId{6}, 1, "no memory for fork", true});
+  EXPECT_EQ(scheduler_->ReasonFor(TaskId{6}, At(2)).code, ReasonCode::kBackoff);
+  EXPECT_EQ(verdict(), "");
+  // One that does not fit stops those behind it, not those of a higher priority.
+  submit(7, {}, 39'000);
+  EXPECT_EQ(scheduler_->ReasonFor(TaskId{7}, At(2)).code, ReasonCode::kGpuMemory);
+  EXPECT_EQ(verdict(), "1 tasks wait before it");
+  EXPECT_EQ(verdict(1), "");
+}
+
+TEST_F(SchedulerTest, CrashedTasksAreBeforeANewcomerOnlyWhereTheyStopTheQueue) {
+  for (const bool blocks : {false, true}) {
+    PolicyConfig config;
+    config.settle = false;
+    config.sm_cap.reset();
+    config.recovery_backoff = Duration{0};
+    config.recovery_blocks = blocks;
+    Begin(config);
+    Run(1);
+    Run(2);
+    Handle(1, DrainRequested{GpuIndex{0}, "test"});
+    Handle(2, TaskExited{TaskId{2}, 1, {.kind = ExitKind::kOutOfMemory, .code = 1}});
+    ASSERT_EQ(scheduler_->Find(TaskId{2})->state, TaskState::kQueued);
+    const ReasonCode code = Try(*scheduler_, {}, {}, At(2)).reason.code;
+    EXPECT_EQ(code, blocks ? ReasonCode::kPriority : ReasonCode::kDraining);
+  }
+}
+
 TEST_F(SchedulerTest, ATrialCountsNoInstancesForSeveralGpusAndAddsUpShares) {
   PolicyConfig config;
   config.settle = false;

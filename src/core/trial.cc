@@ -1,7 +1,6 @@
 #include "core/trial.h"
 
-#include <algorithm>
-#include <string>
+#include <fmt/format.h>
 
 namespace carma::core {
 
@@ -12,20 +11,10 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
   if (request.held) return {Fit::kNotNow, {ReasonCode::kHeld, "submitted on hold"}};
   if (request.begin && *request.begin > now)
     return {Fit::kNotNow, {ReasonCode::kBeginTime, "not before its begin time"}};
-  const auto waiting =
-      std::count_if(scheduler.Tasks().begin(), scheduler.Tasks().end(), [](const auto& entry) {
-        return entry.second.state == TaskState::kQueued && !entry.second.held;
-      });
-  if (waiting > 0) {
-    return {Fit::kNotNow,
-            {ReasonCode::kPriority, std::to_string(waiting) + " tasks wait before it"}};
+  if (const std::size_t ahead = scheduler.AheadOf(request); ahead > 0) {
+    return {Fit::kNotNow, {ReasonCode::kPriority, fmt::format("{} tasks wait before it", ahead)}};
   }
-  Need need;
-  if (estimate && scheduler.config().use_given_memory) need.memory_mib = estimate->peak_mib;
-  need.exclusive = request.exclusive;
-  need.gpus = request.gpus;
-  need.sm_share = request.sm_share;
-  need.idle_gpu = request.exclusive || scheduler.config().mapper == "exclusive";
+  const Need need = NeedOf(scheduler.config(), request, estimate);
   int fitting = 0;
   Trial trial{Fit::kNotNow, {ReasonCode::kResources, "too few GPUs are open to it now"}};
   for (const GpuView& gpu : scheduler.Gpus(now)) {
