@@ -5,7 +5,7 @@
 namespace carma::config {
 
 std::string RuleWithoutActivity(const core::PolicyConfig& policy) {
-  if (policy.mapper == "exclusive") return "";
+  if (!core::Shares(policy)) return "";
   if (!policy.sm_cap) return "tasks share it by memory alone (policy.sm_cap = false)";
   switch (policy.without_activity) {
     case core::WithoutActivity::kUtilization:

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "config/keys.h"
 #include "config/toml_text.h"
+#include "core/published_rules.h"
 
 extern char** environ;
 
@@ -124,7 +125,7 @@ class Loading {
   Result<Loaded> Finish() {
     Settings& settings = loaded_.settings;
     if (settings.collocation == CollocationMethod::kExclusive) {
-      Decide("collocation.method", [&] { settings.policy.mapper = "exclusive"; });
+      Decide("collocation.method", [&] { settings.policy.mapper = core::kNeverSharing; });
     }
     if (settings.published) {
       Result<core::PolicyConfig> policy = core::AsPublished(*settings.published, settings.policy);
@@ -164,7 +165,7 @@ class Loading {
     if (settings.idle_after && *settings.idle_after < settings.sample_period) {
       return Contradiction("idle.after", "expected at least monitor.sample_period");
     }
-    if (action == IdleAction::kShare && settings.policy.mapper == "exclusive") {
+    if (action == IdleAction::kShare && !core::Shares(settings.policy)) {
       return Contradiction(
           "idle.action",
           "expected \"tell\" or \"end\" with policy.mapper = \"exclusive\", which never shares");

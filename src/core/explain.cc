@@ -40,7 +40,8 @@ Reason Summary(const std::vector<Verdict>& closed, int wanted, int fitting) {
 
 Verdict Scheduler::State::VerdictOn(const TaskRecord& task, const GpuView& view) const {
   const bool as_idle = config.idle_first && view.Idle();
-  return CheckGuards(config, as_idle ? IdleNeedOf(task) : NeedOf(config, task), view);
+  const Need need = NeedOf(config, task);
+  return CheckGuards(config, as_idle ? rules->OnIdleGpu(need) : need, view);
 }
 
 Reason Scheduler::State::ReasonOf(const TaskRecord& task, Time at) const {
@@ -62,8 +63,8 @@ Reason Scheduler::State::ReasonOf(const TaskRecord& task, Time at) const {
       }
       return {ReasonCode::kBeginTime, fmt::format("May not start before {}.", until)};
     }
-    case Place::kScan:
-      return {ReasonCode::kPacing, "Crashed; the published recovery scan has not found it yet."};
+    case Place::kOverlooked:
+      return rules->WhyNotYet(task, at);
     case Place::kArray:
       return {ReasonCode::kArrayLimit,
               fmt::format("{} tasks of its array may run at once, and as many do or are next.",
@@ -83,10 +84,8 @@ Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
             fmt::format("Task {} waits for recovery and stops the queue, as published.",
                         Number(recovery.begin()->task))};
   }
-  // Only the recovery queue is looked through beyond its first task.
-  const bool head_only = task.queue == QueueKind::kMain || config.pacing != Pacing::kImmediate;
   const TaskId head = queue.Line(task.queue).begin()->task;
-  if (head_only && head != task.id) {
+  if (rules->HeadOnly(task.queue) && head != task.id) {
     return {ReasonCode::kPriority, fmt::format("Task {} is first in the queue.", Number(head))};
   }
   return ReasonAtHead(task, at);
@@ -104,11 +103,7 @@ Reason Scheduler::State::ReasonAtHead(const TaskRecord& task, Time at) const {
     }
   }
   if (fitting < task.request.gpus) return Summary(closed, task.request.gpus, fitting);
-  if (config.pacing == Pacing::kImmediate) {
-    return {ReasonCode::kResources, "GPUs have just become free for it."};
-  }
-  return {ReasonCode::kPacing, fmt::format("The published rules pause; they go on in {} s.",
-                                           base::Seconds(std::max(pace.due - at, Duration{0})))};
+  return rules->WhyNotYet(task, at);
 }
 
 }  // namespace carma::core

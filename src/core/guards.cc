@@ -19,7 +19,6 @@ struct Question {
   const PolicyConfig& config;
   const Need& need;
   const GpuView& gpu;
-  bool wants_idle;  // may take only GPUs with nobody on them
   bool relaxed;     // nobody there: no margin, no floor, no activity to respect
   bool in_words;    // somebody will read the reason
   Verdict& answer;  // of the guard that says no
@@ -111,7 +110,7 @@ bool CheckExclusivity(const Question& q) {
 }
 
 bool CheckIdle(const Question& q) {
-  if (!q.wants_idle || q.gpu.Idle()) return true;
+  if (!q.need.idle_gpu || q.gpu.Idle()) return true;
   return NotNow(q, ReasonCode::kExclusive, [&] {
     return fmt::format("The task may start only on an idle GPU, and GPU {} has {}.",
                        Number(q.gpu.index), WhoIsThere(q.gpu));
@@ -221,12 +220,9 @@ bool PassAll(const Question& q) {
 }
 
 Verdict Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, bool in_words) {
-  const bool wants_idle = need.idle_gpu || std::string_view(config.mapper) == "exclusive";
-  const bool asked_idle = wants_idle || need.exclusive;
-  // The original applies its conditions to idle GPUs too once it has come to its policy.
-  const bool relaxed = gpu.Idle() && (asked_idle || config.pacing == Pacing::kImmediate);
+  const bool relaxed = gpu.Idle() && (need.idle_gpu || need.exclusive || config.waive_on_idle);
   Verdict answer;
-  PassAll({config, need, gpu, wants_idle, relaxed, in_words, answer});
+  PassAll({config, need, gpu, relaxed, in_words, answer});
   return answer;
 }
 

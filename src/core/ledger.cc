@@ -77,8 +77,12 @@ Account Ledger::AccountOf(GpuIndex gpu) const {
   const std::int64_t taken_mib = promised_mib + book.known_foreign_mib;
   const std::int64_t held_mib = book.attributed ? taken_mib : std::max(book.used_mib, taken_mib);
   account.free_mib = std::max<std::int64_t>(0, book.usable_mib - held_mib);
-  account.measured_mib = std::max<std::int64_t>(0, book.usable_mib - book.used_mib);
   return account;
+}
+
+std::int64_t Ledger::SeenFreeMib(GpuIndex gpu) const {
+  const Book& book = books_[Number(gpu)];
+  return std::max<std::int64_t>(0, book.usable_mib - book.used_mib);
 }
 
 std::span<const GpuIndex> Ledger::GpusOf(TaskId task) const {

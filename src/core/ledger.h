@@ -25,10 +25,9 @@ struct Resident {
 
 // Memory of one GPU in MiB.
 struct Account {
-  std::int64_t claimed_mib = 0;   // sum of claims
-  std::int64_t foreign_mib = 0;   // used by nobody of ours
-  std::int64_t free_mib = 0;      // what may still be promised; never below 0
-  std::int64_t measured_mib = 0;  // free by the last sample alone, promises not counted
+  std::int64_t claimed_mib = 0;  // sum of claims
+  std::int64_t foreign_mib = 0;  // used by nobody of ours
+  std::int64_t free_mib = 0;     // what may still be promised; never below 0
 };
 
 class Ledger {
@@ -50,6 +49,8 @@ class Ledger {
   // the last sample could not attribute all memory: usable - max(used, promised + last known
   // foreign).
   Account AccountOf(GpuIndex gpu) const;
+  // Free by the last sample alone, promises not counted; never below 0.
+  std::int64_t SeenFreeMib(GpuIndex gpu) const;
   // GPUs of the task, none if it holds no claim.
   std::span<const GpuIndex> GpusOf(TaskId task) const;
   std::size_t tasks() const { return gpus_of_.size(); }

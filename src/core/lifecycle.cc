@@ -159,7 +159,6 @@ void Scheduler::State::TakeGpus(const TaskRecord& task) {
 
 void Scheduler::State::Restart(TaskRecord& task, Reason reason) {
   task = AsSubmitted(std::move(task));
-  LifeOf(task.id).unscanned = false;
   Enqueue(task, QueueKind::kMain, std::move(reason));
 }
 
@@ -270,10 +269,6 @@ void Scheduler::State::On(const GpuSampled& event) {
   gpu.sample_trouble = SampleTrouble(gpu.info, event.sample);
   if (!gpu.sample_trouble.empty()) return;  // its numbers do not reach the books
   ledger.Observe(event.gpu, event.sample);
-  if (!gpu.published_free_mib) {
-    gpu.published_free_mib = ledger.AccountOf(event.gpu).measured_mib;
-    gpu.published_sm_active = event.sample.sm_active;
-  }
   for (const Resident& resident : ledger.ResidentsOf(event.gpu)) {
     TaskRecord& task = tasks.at(resident.task);
     task.peak_mib = std::max(task.peak_mib, resident.observed_mib);
@@ -373,10 +368,7 @@ void Scheduler::State::On(const TaskExited& event) {
     case ExitKind::kHostMemory:
       break;
   }
-  if (config.every_failure_is_oom && task->ooms < task->request.max_recoveries) {
-    return Recover(*task, FailureReason(event.exit));
-  }
-  Finish(*task, TaskState::kFailed, FailureReason(event.exit));
+  EndFailed(*task, FailureReason(event.exit));
 }
 
 void Scheduler::State::On(const CancelRequested& event) {

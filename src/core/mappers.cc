@@ -81,13 +81,13 @@ class RoundRobin : public Mapper {
 };
 
 template <class T>
-std::unique_ptr<Mapper> Make() {
+std::unique_ptr<Mapper> Make(const PolicyConfig&) {
   return std::make_unique<T>();
 }
 
 constexpr std::array kMappers{
-    MapperEntry{"exclusive", "", "lowest-numbered idle GPU; no task ever shares one",
-                &Make<FirstFit>},
+    MapperEntry{kNeverSharing, "", "lowest-numbered idle GPU; no task ever shares one",
+                &Make<FirstFit>, /*shares=*/false},
     MapperEntry{"round-robin", "rr", "next GPU of the ring", &Make<RoundRobin>},
     MapperEntry{"magm", "most-free-memory", "most free memory", &Make<MostFreeMemory>},
     MapperEntry{"lug", "least-utilised", "lowest SM activity", &Make<LeastUtilised>},
@@ -109,6 +109,11 @@ const MapperEntry* FindMapper(std::string_view name_or_alias) {
     if (entry.name == name_or_alias || entry.alias == name_or_alias) return &entry;
   }
   return nullptr;
+}
+
+bool Shares(const PolicyConfig& config) {
+  const MapperEntry* entry = FindMapper(config.mapper);
+  return entry == nullptr || entry->shares;
 }
 
 }  // namespace carma::core

@@ -53,11 +53,7 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
     view.foreign_processes = gpu.sample->foreign_processes;
     view.settled = !config.settle || HasSettled(*gpu.sample, residents, at, config.settle_timeout);
   }
-  if (config.pacing != Pacing::kImmediate) view.free_mib = account.measured_mib;
-  if (config.pacing == Pacing::kThesis) {
-    view.free_mib = gpu.published_free_mib.value_or(0);
-    view.sm_active = gpu.published_sm_active;
-  }
+  rules->Show(view);
   const Duration age = gpu.sample ? at - gpu.sample->taken : Duration{0};
   if (!gpu.healthy) {
     view.trouble = gpu.trouble;
@@ -82,15 +78,6 @@ std::vector<GpuView> Scheduler::State::Views(Time at) const {
   views.reserve(gpus.size());
   for (std::uint32_t i = 0; i < gpus.size(); ++i) views.push_back(ViewOf(GpuIndex{i}, at));
   return views;
-}
-
-Need Scheduler::State::IdleNeedOf(const TaskRecord& task) const {
-  Need need = NeedOf(config, task);
-  need.idle_gpu = true;
-  // As published an idle GPU is taken without a look at its memory: what the monitor last published
-  // may still speak of the task that has left.
-  if (config.pacing != Pacing::kImmediate) need.memory_mib.reset();
-  return need;
 }
 
 std::optional<Reason> Scheduler::State::NeverTogether(int wanted) const {
@@ -158,7 +145,7 @@ Choice Scheduler::State::Chosen(const TaskRecord& task, const std::vector<GpuVie
 
 std::optional<Choice> Scheduler::State::ChooseIdle(const TaskRecord& task,
                                                    const std::vector<GpuView>& views) const {
-  const Need need = IdleNeedOf(task);
+  const Need need = rules->OnIdleGpu(NeedOf(config, task));
   std::vector<GpuView> idle;
   for (const GpuView& view : views) {
     if (FitOf(config, need, view) == Fit::kFits) idle.push_back(view);
@@ -184,7 +171,7 @@ std::optional<Choice> Scheduler::State::ChooseByPolicy(const TaskRecord& task,
   std::vector<GpuView> best;
   best.reserve(wanted);
   for (std::size_t i = 0; i < wanted; ++i) best.push_back(eligible[order[i]]);
-  Choice choice = Chosen(task, best, eligible.size(), mapper_name);
+  Choice choice = Chosen(task, best, eligible.size(), mapper_entry->name);
   mapper->Placed(choice.placement);
   return choice;
 }
@@ -202,7 +189,7 @@ void Scheduler::State::Start(TaskRecord& task, Choice choice) {
   if (reservation.task() == task.id) reservation.Drop();
   TakeGpus(task);
   Keep(task);
-  const bool alone = task.request.exclusive || mapper_name == "exclusive";
+  const bool alone = task.request.exclusive || !mapper_entry->shares;
   actions.emplace_back(StartTask{task.id, task.attempt.number, task.attempt.placement, alone});
 }
 
@@ -219,7 +206,7 @@ bool Scheduler::State::TryStart(TaskId id, std::vector<GpuView>& views) {
   return true;
 }
 
-void Scheduler::State::DecideNow() {
+void Scheduler::State::StartWhatFits() {
   const std::set<QueueKey>& recovery = queue.Line(QueueKind::kRecovery);
   const std::set<QueueKey>& main = queue.Line(QueueKind::kMain);
   if (recovery.empty() && main.empty()) return;

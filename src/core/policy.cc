@@ -14,8 +14,6 @@ constexpr std::int64_t kMaxMib = std::int64_t{1} << 30;
 constexpr Duration kMaxSpan{std::chrono::hours(24 * 366)};
 constexpr int kMaxTasksPerGpu = 1024;
 constexpr int kMaxFailures = 1000;
-// November 2025 subtracts this from the free memory of every GPU.
-constexpr std::int64_t kV2LessFreeMib = 512;
 
 std::string MapperNames() {
   std::string names;
@@ -86,7 +84,10 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
 
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
             const std::optional<Estimate>& estimate) {
-  Need need{.exclusive = request.exclusive, .gpus = request.gpus, .sm_share = request.sm_share};
+  Need need{.idle_gpu = !Shares(config),
+            .exclusive = request.exclusive,
+            .gpus = request.gpus,
+            .sm_share = request.sm_share};
   if (config.use_given_memory && estimate) need.memory_mib = estimate->peak_mib;
   return need;
 }
@@ -94,42 +95,9 @@ Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task) {
   Need need = NeedOf(config, task.request, task.estimate);
   need.retry_free_mib = task.retry_free_mib.value_or(0);
-  need.idle_gpu = task.retry_on_idle_gpu;
+  need.idle_gpu |= task.retry_on_idle_gpu;
   need.task = task.id;
   return need;
-}
-
-base::Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base) {
-  const MapperEntry* mapper = FindMapper(base.mapper);
-  PolicyConfig config = std::move(base);
-  config.idle_first = true;
-  config.recovery = RecoveryMode::kExclusive;
-  config.recovery_backoff = Duration{0};
-  config.recovery_patience = kMaxSpan;  // the original reserves nothing
-  config.recovery_blocks = true;
-  config.every_failure_is_oom = true;
-  config.max_tasks_per_gpu = 48;  // the limit of MPS: the original has none of its own
-  if (mapper != nullptr && mapper->name == "round-robin") {
-    config.sm_cap.reset();
-    config.floor_mib = 0;
-    config.use_given_memory = false;
-  }
-  if (era == "thesis") {
-    config.pacing = Pacing::kThesis;
-    config.settle = false;
-    return config;
-  }
-  if (era == "v2") {
-    config.pacing = Pacing::kV2;
-    config.settle = true;
-    config.settle_timeout = Duration{1'000'000};  // the resolver of pids gives up after 1 000 s
-    // Less free memory is the same as more asked for; without a condition there is none.
-    if (config.floor_mib > 0) config.floor_mib += kV2LessFreeMib;
-    config.margin_mib += kV2LessFreeMib;
-    return config;
-  }
-  return base::Fail(ErrorCode::kInvalid,
-                    fmt::format("published: no rules '{}', expected thesis or v2", era));
 }
 
 }  // namespace carma::core

@@ -121,8 +121,12 @@ TEST(Guards, OnAGpuWithATask) {
         ReasonCode::kExclusive},
        {"idle wanted", [](C&, Need& n, GpuView&) { n.idle_gpu = true; }, Fit::kNotNow,
         ReasonCode::kExclusive},
-       {"mapper exclusive", [](C& c, Need&, GpuView&) { c.mapper = "exclusive"; }, Fit::kNotNow,
-        ReasonCode::kExclusive},
+       {"mapper exclusive",
+        [](C& c, Need& n, GpuView&) {
+          c.mapper = "exclusive";
+          n = NeedOf(c, TaskRequest{}, std::nullopt);
+        },
+        Fit::kNotNow, ReasonCode::kExclusive},
        {"as many tasks as allowed", [](C& c, Need&, GpuView&) { c.max_tasks_per_gpu = 1; },
         Fit::kNotNow, ReasonCode::kTasksPerGpu},
        {"not settled", [](C&, Need&, GpuView& g) { g.settled = false; }, Fit::kNotNow,
@@ -205,15 +209,15 @@ TEST(Guards, OnAGpuWithNobody) {
           g.foreign_processes = 1;
         },
         Fit::kNotNow, ReasonCode::kExclusive},
-       {"as published its conditions hold here too",
+       {"where nothing is waived its conditions hold here too",
         [](C& c, Need&, GpuView& g) {
-          c.pacing = Pacing::kThesis;
+          c.waive_on_idle = false;
           g.sm_active = 1.0;
         },
         Fit::kNotNow, ReasonCode::kSmBusy},
-       {"as published they do not for idle GPUs first",
+       {"but not for those who ask for an idle GPU",
         [](C& c, Need& n, GpuView& g) {
-          c.pacing = Pacing::kThesis;
+          c.waive_on_idle = false;
           n.idle_gpu = true;
           g.sm_active = 1.0;
         }},
@@ -230,7 +234,7 @@ TEST(Guards, OnAGpuWithNobody) {
 }
 
 std::vector<std::uint32_t> Order(std::string_view mapper, const std::vector<GpuView>& eligible) {
-  const std::unique_ptr<Mapper> made = FindMapper(mapper)->make();
+  const std::unique_ptr<Mapper> made = FindMapper(mapper)->make({});
   std::vector<std::size_t> order;
   made->Rank({}, eligible, order);
   std::vector<std::uint32_t> gpus;
@@ -255,7 +259,7 @@ TEST(Mappers, RankByTheirOwnValueAndTiesByIndex) {
 }
 
 TEST(Mappers, TheRingGoesOnBehindTheLastPlacement) {
-  const std::unique_ptr<Mapper> ring = FindMapper("rr")->make();
+  const std::unique_ptr<Mapper> ring = FindMapper("rr")->make({});
   const std::vector<GpuView> eligible{
       {.index = GpuIndex{0}}, {.index = GpuIndex{1}}, {.index = GpuIndex{3}}};
   std::vector<std::size_t> order;
@@ -277,7 +281,7 @@ TEST(Mappers, AreFoundByNameAndAlias) {
     if (!entry.alias.empty()) {
       EXPECT_EQ(FindMapper(entry.alias), &entry);
     }
-    EXPECT_NE(entry.make(), nullptr);
+    EXPECT_NE(entry.make({}), nullptr);
   }
   EXPECT_EQ(FindMapper(""), nullptr);
   EXPECT_EQ(FindMapper("best"), nullptr);
@@ -313,38 +317,31 @@ TEST(Validate, NamesTheFieldThatIsWrong) {
   }
 }
 
-TEST(AsPublished, KeepsTheMapperAndReplacesTheRules) {
-  PolicyConfig base;
-  base.mapper = "lug";
-  base.floor_mib = 2'000;
-  const auto thesis = AsPublished("thesis", base);
-  ASSERT_TRUE(thesis);
-  EXPECT_TRUE(Validate(*thesis));
-  EXPECT_EQ(thesis->mapper, "lug");
-  EXPECT_EQ(thesis->floor_mib, 2'000);
-  EXPECT_EQ(thesis->pacing, Pacing::kThesis);
-  EXPECT_EQ(thesis->recovery, RecoveryMode::kExclusive);
-  EXPECT_TRUE(thesis->idle_first && thesis->recovery_blocks && thesis->every_failure_is_oom);
-  EXPECT_FALSE(thesis->settle);
-
-  const auto v2 = AsPublished("v2", base);
-  ASSERT_TRUE(v2);
-  EXPECT_TRUE(Validate(*v2));
-  EXPECT_EQ(v2->floor_mib, 2'512);
-  EXPECT_EQ(v2->margin_mib, base.margin_mib + 512);
-  EXPECT_TRUE(v2->settle);
-
-  EXPECT_FALSE(AsPublished("v3", base));
+TEST(NeedOf, ATaskThatHasRunAsksForWhatItsFailuresTaught) {
+  TaskRecord task;
+  task.id = TaskId{7};
+  task.request = {.gpus = 2, .exclusive = true, .sm_share = 0.5};
+  task.estimate = Estimate{.peak_mib = 1'000, .method = "given"};
+  const Need fresh = NeedOf({}, task.request, task.estimate);
+  EXPECT_EQ(fresh.memory_mib, 1'000);
+  EXPECT_EQ(fresh.gpus, 2);
+  EXPECT_EQ(fresh.sm_share, 0.5);
+  EXPECT_TRUE(fresh.exclusive);
+  EXPECT_FALSE(fresh.idle_gpu);
+  task.retry_free_mib = 5'000;
+  task.retry_on_idle_gpu = true;
+  const Need again = NeedOf({.use_given_memory = false}, task);
+  EXPECT_EQ(again.memory_mib, std::nullopt);
+  EXPECT_EQ(again.retry_free_mib, 5'000);
+  EXPECT_TRUE(again.idle_gpu);
+  EXPECT_EQ(again.task, TaskId{7});
 }
 
-TEST(AsPublished, RoundRobinHasNoConditions) {
-  PolicyConfig base;
-  base.mapper = "rr";
-  const auto rules = AsPublished("v2", base);
-  ASSERT_TRUE(rules);
-  EXPECT_EQ(rules->sm_cap, std::nullopt);
-  EXPECT_EQ(rules->floor_mib, 0);
-  EXPECT_FALSE(rules->use_given_memory);
+TEST(Mappers, OneNeverShares) {
+  for (const MapperEntry& entry : Mappers()) {
+    EXPECT_EQ(entry.shares, entry.name != kNeverSharing);
+    EXPECT_EQ(Shares({.mapper = std::string(entry.name)}), entry.shares);
+  }
 }
 
 }  // namespace

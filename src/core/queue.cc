@@ -16,8 +16,6 @@ void Queue::Put(const TaskRecord& task, Place place, Time due) {
     (entry.kind == QueueKind::kMain ? main_ : recovery_).insert(entry.key);
   } else if (place == Place::kTimed) {
     timed_.emplace(due, task.id);
-  } else if (place == Place::kScan) {
-    unscanned_.insert(task.id);
   }
 }
 
@@ -29,8 +27,6 @@ void Queue::Remove(TaskId task) {
     (entry.kind == QueueKind::kMain ? main_ : recovery_).erase(entry.key);
   } else if (entry.place == Place::kTimed) {
     timed_.erase({entry.due, task});
-  } else if (entry.place == Place::kScan) {
-    unscanned_.erase(task);
   }
   entries_.erase(at);
 }

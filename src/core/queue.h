@@ -19,7 +19,7 @@ enum class Place {
   kHeld,        // until a person releases it
   kDependency,  // until another task ends
   kTimed,       // until a begin time or the end of a back-off
-  kScan,        // as published: crashed, not yet found by the recovery scan
+  kOverlooked,  // until the rules in force look at it (Rules::Overlooks)
   kArray,       // until fewer tasks of its array run
   kUnfit,       // restored on a server that can never take it
 };
@@ -49,8 +49,6 @@ class Queue {
   // Tasks whose time has come, by time and id; they stay where they are until put elsewhere.
   std::vector<TaskId> Due(Time now) const;
   std::optional<Time> NextDue() const;
-  // Crashed tasks that no scan has found, by id.
-  const std::set<TaskId>& Unscanned() const { return unscanned_; }
   std::size_t size() const { return entries_.size(); }
 
  private:
@@ -64,7 +62,6 @@ class Queue {
   std::set<QueueKey> main_;
   std::set<QueueKey> recovery_;
   std::set<std::pair<Time, TaskId>> timed_;
-  std::set<TaskId> unscanned_;
 };
 
 }  // namespace carma::core

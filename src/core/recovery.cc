@@ -21,7 +21,6 @@ Duration Backoff(Duration first, int ooms) {
 
 void Scheduler::State::EndOutOfMemory(TaskRecord& task) {
   const std::string told = task.exit.detail.empty() ? "" : " (" + task.exit.detail + ")";
-  // The original tries again whatever the chances.
   if (!config.every_failure_is_oom && FailedAloneOnLargest(task)) {
     ++task.ooms;
     return Finish(task, TaskState::kOutOfMemory,
@@ -38,12 +37,19 @@ void Scheduler::State::EndOutOfMemory(TaskRecord& task) {
   Recover(task, {ReasonCode::kOutOfMemory, "Ran out of GPU memory" + told + "."});
 }
 
+void Scheduler::State::EndFailed(TaskRecord& task, Reason reason) {
+  if (config.every_failure_is_oom && task.ooms < task.request.max_recoveries) {
+    return Recover(task, std::move(reason));
+  }
+  Finish(task, TaskState::kFailed, std::move(reason));
+}
+
 void Scheduler::State::Recover(TaskRecord& task, Reason reason) {
   ++task.ooms;
   RaiseDemand(task);
   const Duration backoff = Backoff(config.recovery_backoff, task.ooms);
   if (backoff > Duration{0}) task.not_before = now + backoff;
-  LifeOf(task.id).unscanned = config.pacing != Pacing::kImmediate;
+  rules->Crashed(task);
   reason.text +=
       task.retry_on_idle_gpu
           ? fmt::format(" Retry {} of {} on an idle GPU.", task.ooms, task.request.max_recoveries)

@@ -10,10 +10,10 @@
 namespace carma::core {
 
 Scheduler::State::State(PolicyConfig policy) : config(std::move(policy)) {
-  const MapperEntry* entry = FindMapper(config.mapper);
-  CARMA_CHECK(entry != nullptr, "the policy was not validated: no such mapper");
-  mapper = entry->make();
-  mapper_name = entry->name;
+  mapper_entry = FindMapper(config.mapper);
+  CARMA_CHECK(mapper_entry != nullptr, "the policy was not validated: no such mapper");
+  mapper = mapper_entry->make(config);
+  rules = MakeRules(*this);
 }
 
 Scheduler::Scheduler(PolicyConfig config) : state_(std::make_unique<State>(std::move(config))) {}
@@ -27,13 +27,13 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
   State& state = *state_;
   CARMA_CHECK(now >= state.now, "time went back");
   state.now = now;
-  state.BeginPace();
+  state.rules->Begin();
   for (const Event& event : events) {
     std::visit([&state](const auto& each) { state.On(each); }, event);
   }
   state.StopExpired();
   state.SortWaiting();
-  state.Decide();
+  state.rules->Decide();
   state.AskForWake();
   state.dependencies.Close();
   return std::exchange(state.actions, {});

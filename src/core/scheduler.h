@@ -29,6 +29,8 @@ struct Explanation {
 
 class Scheduler {
  public:
+  struct State;  // private to core (scheduler_state.h)
+
   explicit Scheduler(PolicyConfig config);  // must have passed Validate()
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
@@ -72,7 +74,6 @@ class Scheduler {
   std::optional<std::string> CheckBooks() const;
 
  private:
-  struct State;
   std::unique_ptr<State> state_;
 };
 

@@ -20,6 +20,7 @@
 #include "core/ledger.h"
 #include "core/queue.h"
 #include "core/reservation.h"
+#include "core/rules.h"
 #include "core/scheduler.h"
 
 namespace carma::core {
@@ -32,9 +33,8 @@ inline constexpr std::size_t kRecoveryLooks = 64;
 struct Life {
   std::array<TaskState, 6> last_steps{};  // ring, for the message of an illegal step
   std::size_t steps = 0;
-  bool shared = false;     // the current attempt had neighbours at some time
-  bool unscanned = false;  // as published: crashed, and no recovery scan has found it yet
-  bool unfit = false;      // restored on a server that can never take it
+  bool shared = false;  // the current attempt had neighbours at some time
+  bool unfit = false;   // restored on a server that can never take it
 };
 
 struct GpuState {
@@ -46,18 +46,6 @@ struct GpuState {
   std::optional<std::string> drained_by_person;  // why
   std::optional<std::string> drained_by_rule;
   bool Drained() const { return drained_by_person || drained_by_rule; }
-  // As published (thesis): what the monitor last told the mapper.
-  std::optional<std::int64_t> published_free_mib;
-  std::optional<double> published_sm_active;
-};
-
-// The loop of the original between its pauses.
-struct Pace {
-  enum class Step { kScan, kIdleGpus, kPolicy };
-  Step step = Step::kScan;
-  Time due{};
-  Time publish{};  // next publication of the monitor's values
-  bool begun = false;
 };
 
 // Where a task may go now.
@@ -71,7 +59,8 @@ struct Scheduler::State {
 
   PolicyConfig config;
   std::unique_ptr<Mapper> mapper;
-  std::string_view mapper_name;
+  const MapperEntry* mapper_entry;
+  std::unique_ptr<Rules> rules;
   Time now{};
   std::vector<GpuInfo> gpu_infos;
   std::vector<GpuState> gpus;
@@ -83,7 +72,6 @@ struct Scheduler::State {
   Arrays arrays;
   Deadlines deadlines;
   Reservation reservation;
-  Pace pace;
   std::optional<Time> wake;  // the last WakeAt, while it lies ahead
 
   // Of the events being handled.
@@ -132,12 +120,12 @@ struct Scheduler::State {
   Place PlaceFor(const TaskRecord& task) const;  // were there no limits of arrays
   void LeaveArray(const TaskRecord& task);       // its place goes to the next one
   Time EarliestStart(const TaskRecord& task) const;
+  void AskForWake();
 
   // ---- placement.cc ----
   bool KeepsOthersOut(const Resident& resident) const;
   GpuView ViewOf(GpuIndex gpu, Time at) const;
   std::vector<GpuView> Views(Time at) const;
-  Need IdleNeedOf(const TaskRecord& task) const;          // on GPUs that nobody uses
   std::optional<Reason> NeverTogether(int wanted) const;  // because GPUs are divided (MIG)
   std::optional<Reason> NeverFits(const TaskRequest& request,
                                   const std::optional<Estimate>& estimate) const;
@@ -148,27 +136,17 @@ struct Scheduler::State {
                 std::string_view rule) const;
   bool TryStart(TaskId id, std::vector<GpuView>& views);
   void Start(TaskRecord& task, Choice choice);
-  void DecideNow();
+  void StartWhatFits();  // the recovery queue, then the head of the main queue while it fits
 
   // ---- recovery.cc ----
   void Recover(TaskRecord& task, Reason reason);
   void EndOutOfMemory(TaskRecord& task);
+  void EndFailed(TaskRecord& task, Reason reason);
   bool FailedAloneOnLargest(const TaskRecord& task) const;
   void RaiseDemand(TaskRecord& task);
   // Of the GPUs that may take a task of so many, the largest first.
   std::vector<std::int64_t> UsableSizes(int gpus_wanted) const;
   void UpdateReservation();
-
-  // ---- pacing.cc ----
-  void BeginPace();    // before the events: publications and scans that found nothing
-  void DecidePaced();  // after the events
-  void Decide();
-  bool AnyoneWaits() const;
-  void Scan();
-  bool StartHeadOnIdle();
-  bool StartHeadByPolicy();
-  void Publish();
-  void AskForWake();
 
   // ---- explain.cc ----
   Verdict VerdictOn(const TaskRecord& task, const GpuView& view) const;

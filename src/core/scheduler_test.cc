@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/rng.h"
+#include "core/published_rules.h"
 #include "core/trial.h"
 
 namespace carma::core {

@@ -24,19 +24,18 @@ void Scheduler::State::SortIn(TaskRecord& task) {
   Place place = PlaceFor(task);
   if (place == Place::kEligible) {
     if (!arrays.Admit(task)) place = Place::kArray;
-  } else if (place != Place::kScan) {
+  } else if (place != Place::kOverlooked) {
     LeaveArray(task);
   }
   queue.Put(task, place, EarliestStart(task));
 }
 
 Place Scheduler::State::PlaceFor(const TaskRecord& task) const {
-  const Life& life = lives.at(Number(task.id));
   if (task.held) return Place::kHeld;
   if (!DependenciesMet(task, tasks)) return Place::kDependency;
   if (EarliestStart(task) > now) return Place::kTimed;
-  if (life.unfit) return Place::kUnfit;
-  return life.unscanned ? Place::kScan : Place::kEligible;
+  if (lives.at(Number(task.id)).unfit) return Place::kUnfit;
+  return rules->Overlooks(task) ? Place::kOverlooked : Place::kEligible;
 }
 
 void Scheduler::State::LeaveArray(const TaskRecord& task) {
@@ -45,6 +44,20 @@ void Scheduler::State::LeaveArray(const TaskRecord& task) {
 
 Time Scheduler::State::EarliestStart(const TaskRecord& task) const {
   return std::max(task.request.begin.value_or(Time{}), task.not_before.value_or(Time{}));
+}
+
+void Scheduler::State::AskForWake() {
+  // Settling, stale samples and reservations need none: they matter only while samples arrive, and
+  // each sample is a decision.
+  std::optional<Time> next;
+  for (const std::optional<Time>& when :
+       {queue.NextDue(), deadlines.Next(), rules->NextDecision()}) {
+    if (when) next = std::min(next.value_or(*when), *when);
+  }
+  if (wake && *wake <= now) wake.reset();
+  if (!next || next == wake) return;
+  wake = next;
+  actions.emplace_back(WakeAt{*next});
 }
 
 }  // namespace carma::core

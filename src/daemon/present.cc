@@ -257,7 +257,7 @@ api::EventView Present(const store::StoredEvent& event) {
 namespace {
 
 std::string MethodLine(const config::Settings& settings) {
-  if (settings.policy.mapper == "exclusive") return "one task per GPU: nothing is shared";
+  if (!core::Shares(settings.policy)) return "one task per GPU: nothing is shared";
   if (settings.collocation == config::CollocationMethod::kMps) {
     return std::string("mps: tasks of one user compute on a GPU at the same time; enforced are ") +
            (settings.mps_memory_limit ? "each process's memory (its task's promise and margin) and "

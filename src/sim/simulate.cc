@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "core/published_rules.h"
 #include "sim/mig.h"
 #include "sim/parallel.h"
 #include "sim/simulation.h"

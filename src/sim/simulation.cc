@@ -28,7 +28,7 @@ base::Rng Chance(std::uint64_t seed, Draw draw, std::uint64_t task) {
 core::PolicyConfig PolicyOf(const RunOptions& options) {
   core::PolicyConfig policy = options.policy;
   policy.stale_after = std::chrono::hours(24 * 366);
-  if (options.collocation == Collocation::kExclusive) policy.mapper = "exclusive";
+  if (options.collocation == Collocation::kExclusive) policy.mapper = core::kNeverSharing;
   if (options.monitor.mode == MonitorOptions::Mode::kNone) {
     policy.settle = false;
     policy.sm_cap.reset();

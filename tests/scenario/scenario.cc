@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "core/published_rules.h"
 #include "tests/scenario/clause.h"
 
 namespace carma::sim {
