@@ -397,9 +397,9 @@ std::vector<Key> MakeKeys() {
       Of("collocation.method",
          "How tasks share a GPU: not at all (sets policy.mapper to exclusive), by time slices, or "
          "through MPS.",
-         Choice<CollocationMethod>({{"exclusive", CollocationMethod::kExclusive},
-                                    {"streams", CollocationMethod::kStreams},
-                                    {"mps", CollocationMethod::kMps}}),
+         Choice<core::SharingMethod>({{"exclusive", core::SharingMethod::kAlone},
+                                    {"streams", core::SharingMethod::kStreams},
+                                    {"mps", core::SharingMethod::kMps}}),
          AT(collocation)),
       Of("collocation.mps_control", "NVIDIA's program that runs MPS servers.",
          NameOrPath("program name or absolute path"), AT(mps_control)),

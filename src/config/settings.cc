@@ -124,7 +124,7 @@ class Loading {
 
   Result<Loaded> Finish() {
     Settings& settings = loaded_.settings;
-    if (settings.collocation == CollocationMethod::kExclusive) {
+    if (settings.collocation == core::SharingMethod::kAlone) {
       Decide("collocation.method", [&] { settings.policy.mapper = core::kNeverSharing; });
     }
     if (settings.published) {
@@ -176,7 +176,7 @@ class Loading {
   // The default folder of an ordinary user follows its environment and has passed no check.
   Result<Unit> CheckMps() {
     const Settings& settings = loaded_.settings;
-    if (settings.collocation != CollocationMethod::kMps) return Unit{};
+    if (settings.collocation != core::SharingMethod::kMps) return Unit{};
     const Key* key = FindKey("collocation.mps_dir");
     Settings probe;
     if (key->set(probe, settings.mps_dir)) return Unit{};
@@ -237,16 +237,8 @@ std::vector<std::string> DropIns(const std::string& folder) {
 
 }  // namespace
 
-std::string_view CollocationName(CollocationMethod method) {
-  switch (method) {
-    case CollocationMethod::kStreams:
-      return "streams";
-    case CollocationMethod::kMps:
-      return "mps";
-    case CollocationMethod::kExclusive:
-      return "exclusive";
-  }
-  return "";
+std::string_view CollocationName(core::SharingMethod method) {
+  return method == core::SharingMethod::kAlone ? "exclusive" : base::WordOf(method);
 }
 
 std::string OwnSocketPath(const std::string& runtime_dir) {

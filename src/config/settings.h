@@ -17,12 +17,8 @@
 
 namespace carma::config {
 
-enum class CollocationMethod {
-  kStreams,    // processes share a GPU by time slices; nothing to set up
-  kMps,        // through MPS servers that CARMA starts and stops, of one user each
-  kExclusive,  // no sharing: sets policy.mapper to "exclusive"
-};
-std::string_view CollocationName(CollocationMethod method);  // "streams", "mps", "exclusive"
+// As collocation.method names it: "streams", "mps", "exclusive" (kAlone).
+std::string_view CollocationName(core::SharingMethod method);
 
 struct Settings {
   // [daemon]
@@ -39,7 +35,7 @@ struct Settings {
   std::optional<std::string> published;
   core::PolicyConfig policy;
   // [collocation]
-  CollocationMethod collocation = CollocationMethod::kStreams;
+  core::SharingMethod collocation = core::SharingMethod::kStreams;
   bool mps_server_per_gpu = true;  // "gpu"; false, "user": one for all whole GPUs
   int mps_clients = 48;            // an MPS server with so many takes no further task
   std::string mps_control = "nvidia-cuda-mps-control";  // in $PATH, or an absolute path

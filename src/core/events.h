@@ -53,8 +53,8 @@ struct LaunchFailed {
   TaskId id{};
   int attempt = 0;
   std::string text;
-  bool retryable =
-      false;  // true: the machine's fault (no memory for fork), false: the task's (no such command)
+  // True: the machine's fault (no memory for fork), false: the task's (no such command).
+  bool retryable = false;
   // The daemon ended before the start was on its way: nobody's fault, tried again at once, not
   // counted.
   bool interrupted = false;

@@ -67,48 +67,7 @@ constexpr std::array kSteps{
     Step{TaskState::kStopping, TaskState::kLost},
 };
 
-constexpr std::array<std::pair<ReasonCode, std::string_view>, 32> kReasons{{
-    {ReasonCode::kNone, ""},
-    {ReasonCode::kPriority, "Priority"},
-    {ReasonCode::kResources, "Resources"},
-    {ReasonCode::kGpuMemory, "GpuMemory"},
-    {ReasonCode::kSmBusy, "SmBusy"},
-    {ReasonCode::kWarmUp, "WarmUp"},
-    {ReasonCode::kExclusive, "Exclusive"},
-    {ReasonCode::kDraining, "Draining"},
-    {ReasonCode::kGpuHealth, "GpuHealth"},
-    {ReasonCode::kTasksPerGpu, "TasksPerGpu"},
-    {ReasonCode::kRecoveryReserve, "RecoveryReserve"},
-    {ReasonCode::kHeld, "Held"},
-    {ReasonCode::kBeginTime, "BeginTime"},
-    {ReasonCode::kDependency, "Dependency"},
-    {ReasonCode::kDependencyNeverMet, "DependencyNeverMet"},
-    {ReasonCode::kArrayLimit, "ArrayLimit"},
-    {ReasonCode::kBackoff, "Backoff"},
-    {ReasonCode::kPacing, "Pacing"},
-    {ReasonCode::kEstimating, "Estimating"},
-    {ReasonCode::kNeverFits, "NeverFits"},
-    {ReasonCode::kLaunchFailed, "LaunchFailed"},
-    {ReasonCode::kOutOfMemory, "OutOfMemory"},
-    {ReasonCode::kNonZeroExit, "NonZeroExit"},
-    {ReasonCode::kSignal, "Signal"},
-    {ReasonCode::kTimeLimit, "TimeLimit"},
-    {ReasonCode::kCancelledByUser, "CancelledByUser"},
-    {ReasonCode::kRequeuedByUser, "RequeuedByUser"},
-    {ReasonCode::kNodeFail, "NodeFail"},
-    {ReasonCode::kVictim, "Victim"},
-    {ReasonCode::kGpuFault, "GpuFault"},
-    {ReasonCode::kMigInstance, "MigInstance"},
-    {ReasonCode::kIdleHolder, "IdleHolder"},
-}};
-
-constexpr std::array<std::string_view, 5> kSharingMethods{"", "alone", "streams", "mps", "mig"};
-
 }  // namespace
-
-std::string_view TaskStateName(TaskState state) {
-  return base::WordOf(state);
-}
 
 std::string_view TaskStateCode(TaskState state) {
   return EntryOf(state).code;
@@ -119,17 +78,6 @@ std::optional<TaskState> ParseTaskState(std::string_view name_or_code) {
     if (entry.code == name_or_code) return entry.state;
   }
   return base::FromWord<TaskState>(name_or_code);
-}
-
-std::string_view SharingMethodName(SharingMethod method) {
-  return kSharingMethods.at(static_cast<std::size_t>(method));
-}
-
-std::optional<SharingMethod> ParseSharingMethod(std::string_view name) {
-  for (std::size_t i = 0; i < kSharingMethods.size(); ++i) {
-    if (kSharingMethods.at(i) == name) return static_cast<SharingMethod>(i);
-  }
-  return std::nullopt;
 }
 
 bool IsFinal(TaskState state) {
@@ -167,13 +115,6 @@ TaskRecord AsSubmitted(TaskRecord task) {
   task.attempt.launched.reset();
   task.ended.reset();
   return task;
-}
-
-std::string_view ReasonName(ReasonCode code) {
-  for (const auto& [each, name] : kReasons) {
-    if (each == code) return name;
-  }
-  return "";
 }
 
 }  // namespace carma::core

@@ -22,8 +22,8 @@ using base::Duration;
 using base::Time;
 
 enum class TaskId : std::uint64_t {};
-enum class GpuIndex : std::uint32_t {
-};  // position in the server's list, PCI order; GPUs are stored by UUID
+// Position in the server's list, PCI order; GPUs are stored by UUID.
+enum class GpuIndex : std::uint32_t {};
 
 constexpr std::uint64_t Number(TaskId id) {
   return static_cast<std::uint64_t>(id);
@@ -72,9 +72,8 @@ inline constexpr std::array<std::pair<TaskState, std::string_view>, kTaskStateCo
     {TaskState::kRejected, "rejected"},
 }};
 
-std::string_view TaskStateName(TaskState state);  // "queued", "out_of_memory" …
-std::string_view TaskStateCode(
-    TaskState state);  // "PD", "R", "CG", "CD", "F", "CA", "TO", "OOM", "NF", "RJ"
+// "PD", "R", "CG", "CD", "F", "CA", "TO", "OOM", "NF", "RJ"
+std::string_view TaskStateCode(TaskState state);
 std::optional<TaskState> ParseTaskState(std::string_view name_or_code);
 bool IsFinal(TaskState state);
 // True while a process of the task may live, so that its claim counts.
@@ -117,7 +116,40 @@ enum class ReasonCode {
   kMigInstance,  // an instance of a divided GPU is not for tasks of several GPUs
   kIdleHolder,   // held GPUs without using them
 };
-std::string_view ReasonName(ReasonCode code);  // "GpuMemory"
+inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {
+    {ReasonCode::kNone, ""},
+    {ReasonCode::kPriority, "Priority"},
+    {ReasonCode::kResources, "Resources"},
+    {ReasonCode::kGpuMemory, "GpuMemory"},
+    {ReasonCode::kSmBusy, "SmBusy"},
+    {ReasonCode::kWarmUp, "WarmUp"},
+    {ReasonCode::kExclusive, "Exclusive"},
+    {ReasonCode::kDraining, "Draining"},
+    {ReasonCode::kGpuHealth, "GpuHealth"},
+    {ReasonCode::kTasksPerGpu, "TasksPerGpu"},
+    {ReasonCode::kRecoveryReserve, "RecoveryReserve"},
+    {ReasonCode::kHeld, "Held"},
+    {ReasonCode::kBeginTime, "BeginTime"},
+    {ReasonCode::kDependency, "Dependency"},
+    {ReasonCode::kDependencyNeverMet, "DependencyNeverMet"},
+    {ReasonCode::kArrayLimit, "ArrayLimit"},
+    {ReasonCode::kBackoff, "Backoff"},
+    {ReasonCode::kPacing, "Pacing"},
+    {ReasonCode::kEstimating, "Estimating"},
+    {ReasonCode::kNeverFits, "NeverFits"},
+    {ReasonCode::kLaunchFailed, "LaunchFailed"},
+    {ReasonCode::kOutOfMemory, "OutOfMemory"},
+    {ReasonCode::kNonZeroExit, "NonZeroExit"},
+    {ReasonCode::kSignal, "Signal"},
+    {ReasonCode::kTimeLimit, "TimeLimit"},
+    {ReasonCode::kCancelledByUser, "CancelledByUser"},
+    {ReasonCode::kRequeuedByUser, "RequeuedByUser"},
+    {ReasonCode::kNodeFail, "NodeFail"},
+    {ReasonCode::kVictim, "Victim"},
+    {ReasonCode::kGpuFault, "GpuFault"},
+    {ReasonCode::kMigInstance, "MigInstance"},
+    {ReasonCode::kIdleHolder, "IdleHolder"},
+};
 
 struct Reason {
   ReasonCode code = ReasonCode::kNone;
@@ -222,8 +254,8 @@ struct Estimate {
 
 struct Placement {
   GpuIndex gpu{};
-  std::int64_t claim_mib =
-      0;  // promised from the moment of the decision; 0: no estimate, only what is seen counts
+  // Promised from the moment of the decision; 0: no estimate, only what is seen counts.
+  std::int64_t claim_mib = 0;
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
@@ -236,8 +268,11 @@ enum class SharingMethod {
   kMps,      // clients of an MPS server of their own user and GPU
   kMig,      // an instance of a divided GPU: the hardware enforces memory and SMs
 };
-std::string_view SharingMethodName(SharingMethod method);  // "", "alone", "streams", "mps", "mig"
-std::optional<SharingMethod> ParseSharingMethod(std::string_view name);
+inline constexpr std::pair<SharingMethod, std::string_view> kSharingMethodWords[] = {
+    {SharingMethod::kUnknown, ""},        {SharingMethod::kAlone, "alone"},
+    {SharingMethod::kStreams, "streams"}, {SharingMethod::kMps, "mps"},
+    {SharingMethod::kMig, "mig"},
+};
 struct Sharing {
   SharingMethod method = SharingMethod::kUnknown;
   std::int64_t memory_limit_mib = 0;  // per process, enforced by the MPS server; 0: none
@@ -258,17 +293,40 @@ enum class ExitKind {
   kGpuFault,     // a fault on the GPU that the program caused itself: a failure with its own name
   kDeviceFault,  // the GPU's own fault: not charged, starts again elsewhere
 };
+inline constexpr std::pair<ExitKind, std::string_view> kExitWords[] = {
+    {ExitKind::kSuccess, "success"},
+    {ExitKind::kFailed, "failed"},
+    {ExitKind::kOutOfMemory, "out_of_memory"},
+    {ExitKind::kHostMemory, "host_memory"},
+    {ExitKind::kVictim, "victim"},
+    {ExitKind::kLost, "lost"},
+    {ExitKind::kGpuFault, "gpu_fault"},
+    {ExitKind::kDeviceFault, "device_fault"},
+};
 struct ExitInfo {
   ExitKind kind = ExitKind::kSuccess;
   int code = 0;    // exit status; 0 if signalled
   int signal = 0;  // 0 if it exited
-  std::string
-      detail;  // the line that tells, e.g. the framework's own OOM message; one line, printable
+  // The line that tells, e.g. the framework's own OOM message; one line, printable.
+  std::string detail;
   friend bool operator==(const ExitInfo&, const ExitInfo&) = default;
 };
 
 enum class QueueKind { kMain, kRecovery };
+inline constexpr std::pair<QueueKind, std::string_view> kQueueWords[] = {
+    {QueueKind::kMain, "main"},
+    {QueueKind::kRecovery, "recovery"},
+};
+
 enum class StopCause { kNone, kCancel, kTimeLimit, kRequeue, kGpuLost, kIdle };
+inline constexpr std::pair<StopCause, std::string_view> kStopWords[] = {
+    {StopCause::kNone, "none"},
+    {StopCause::kCancel, "cancel"},
+    {StopCause::kTimeLimit, "time_limit"},
+    {StopCause::kRequeue, "requeue"},
+    {StopCause::kGpuLost, "gpu_lost"},
+    {StopCause::kIdle, "idle"},
+};
 
 // One start of a task: where it was put and how that went.
 struct Attempt {
@@ -323,9 +381,38 @@ TaskRecord AsSubmitted(TaskRecord task);
 
 }  // namespace carma::core
 
+// What people, the API and the store call them.
+namespace carma {
 template <>
-inline constexpr carma::base::Words<carma::core::TaskState>
-    carma::base::kWordsOf<carma::core::TaskState> = carma::core::kStateWords;
+inline constexpr base::Words<core::TaskState> base::kWordsOf<core::TaskState> =
+    core::kStateWords;
 template <>
-inline constexpr carma::base::Words<carma::core::DependencyKind>
-    carma::base::kWordsOf<carma::core::DependencyKind> = carma::core::kDependencyWords;
+inline constexpr base::Words<core::ReasonCode> base::kWordsOf<core::ReasonCode> =
+    core::kReasonWords;
+template <>
+inline constexpr base::Words<core::DependencyKind> base::kWordsOf<core::DependencyKind> =
+    core::kDependencyWords;
+template <>
+inline constexpr base::Words<core::SharingMethod> base::kWordsOf<core::SharingMethod> =
+    core::kSharingMethodWords;
+template <>
+inline constexpr base::Words<core::ExitKind> base::kWordsOf<core::ExitKind> = core::kExitWords;
+template <>
+inline constexpr base::Words<core::QueueKind> base::kWordsOf<core::QueueKind> = core::kQueueWords;
+template <>
+inline constexpr base::Words<core::StopCause> base::kWordsOf<core::StopCause> = core::kStopWords;
+}  // namespace carma
+
+namespace carma::core {
+
+inline std::string_view TaskStateName(TaskState state) {
+  return base::WordOf(state);
+}
+inline std::string_view ReasonName(ReasonCode code) {
+  return base::WordOf(code);
+}
+inline std::string_view SharingMethodName(SharingMethod method) {
+  return base::WordOf(method);
+}
+
+}  // namespace carma::core

@@ -65,10 +65,10 @@ TEST(TaskState, StepsFollowTheLifeOfATask) {
 
 TEST(Reason, EveryCodeHasItsOwnName) {
   std::set<std::string_view> names;
-  for (int i = 0; i <= static_cast<int>(ReasonCode::kVictim); ++i) {
+  for (int i = 0; i <= static_cast<int>(ReasonCode::kIdleHolder); ++i) {
     names.insert(ReasonName(static_cast<ReasonCode>(i)));
   }
-  EXPECT_EQ(names.size(), static_cast<std::size_t>(ReasonCode::kVictim) + 1);
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(ReasonCode::kIdleHolder) + 1);
   EXPECT_EQ(ReasonName(ReasonCode::kNone), "");
   EXPECT_EQ(ReasonName(ReasonCode::kGpuMemory), "GpuMemory");
 }

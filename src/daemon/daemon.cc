@@ -263,7 +263,7 @@ EngineOptions RealDaemon::MakeEngineOptions() const {
   options.default_time_limit = settings.default_time_limit;
   if (settings.estimate_history) options.history = std::make_shared<estimate::History>();
   options.mps = mps_.get();
-  options.share_by_mps = settings.collocation == config::CollocationMethod::kMps;
+  options.share_by_mps = settings.collocation == core::SharingMethod::kMps;
   options.mps_dir = settings.mps_dir;
   options.mps_memory_limit = settings.mps_memory_limit;
   options.mps_server_per_gpu = settings.mps_server_per_gpu;

@@ -17,28 +17,6 @@ using base::Result;
 // A training program loads its data and its libraries first; its peak comes with the first steps.
 constexpr base::Duration kLeastWatched{60'000};
 
-std::string_view Spoken(core::ExitKind kind) {
-  switch (kind) {
-    case core::ExitKind::kSuccess:
-      return "success";
-    case core::ExitKind::kFailed:
-      return "failed";
-    case core::ExitKind::kOutOfMemory:
-      return "out_of_memory";
-    case core::ExitKind::kHostMemory:
-      return "host_memory";
-    case core::ExitKind::kVictim:
-      return "victim";
-    case core::ExitKind::kLost:
-      return "lost";
-    case core::ExitKind::kGpuFault:
-      return "gpu_fault";
-    case core::ExitKind::kDeviceFault:
-      return "device_fault";
-  }
-  return "unknown";
-}
-
 base::Time LaunchOf(const core::TaskRecord& record) {
   return record.attempt.launched.value_or(base::Time{});
 }
@@ -113,7 +91,7 @@ void Ends::Judge(core::TaskId id, int attempt, const MpsFate& fate) {
                                 {"attempt", attempt},
                                 {"code", exit.code},
                                 {"signal", exit.signal},
-                                {"kind", Spoken(exit.kind)},
+                                {"kind", base::WordOf(exit.kind)},
                                 {"detail", exit.detail}});
   if (options_.mps != nullptr) {
     const bool own = exit.kind == core::ExitKind::kGpuFault || exit.kind == core::ExitKind::kFailed;

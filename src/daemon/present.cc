@@ -164,7 +164,7 @@ api::TaskView Present(const store::StoredTask& stored) {
   view.priority = record.request.priority;
   view.attempt = record.attempt.number;
   view.ooms = record.ooms;
-  view.queue = record.queue == core::QueueKind::kRecovery ? "recovery" : "main";
+  view.queue = base::WordOf(record.queue);
   view.submitted_ms = base::ToMs(record.submitted);
   view.first_start_ms = OptionalMs(record.first_start);
   view.launched_ms = OptionalMs(record.attempt.launched);
@@ -258,7 +258,7 @@ namespace {
 
 std::string MethodLine(const config::Settings& settings) {
   if (!core::Shares(settings.policy)) return "one task per GPU: nothing is shared";
-  if (settings.collocation == config::CollocationMethod::kMps) {
+  if (settings.collocation == core::SharingMethod::kMps) {
     return std::string("mps: tasks of one user compute on a GPU at the same time; enforced are ") +
            (settings.mps_memory_limit ? "each process's memory (its task's promise and margin) and "
                                       : "") +

@@ -37,18 +37,18 @@ void StreamsSpeeds(const Interference& model, std::span<const Load> loads,
 
 }  // namespace
 
-void Speeds(const Interference& model, Sharing sharing, std::span<const Load> loads,
+void Speeds(const Interference& model, core::SharingMethod sharing, std::span<const Load> loads,
             std::span<double> speeds) {
-  if (sharing == Sharing::kMps) {
+  if (sharing == core::SharingMethod::kMps) {
     MpsSpeeds(model, loads, speeds);
   } else {
     StreamsSpeeds(model, loads, speeds);
   }
 }
 
-double SmActivity(const Interference& model, Sharing sharing, std::span<const Load> loads,
-                  std::span<const double> speeds) {
-  if (sharing == Sharing::kMps) {
+double SmActivity(const Interference& model, core::SharingMethod sharing,
+                  std::span<const Load> loads, std::span<const double> speeds) {
+  if (sharing == core::SharingMethod::kMps) {
     double quiet = 1.0;
     for (const Load& load : loads) quiet *= 1.0 - load.sm_active;
     return 1.0 - std::pow(quiet, model.smact_exponent);

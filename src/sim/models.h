@@ -3,6 +3,8 @@
 
 #include <span>
 
+#include "core/task.h"
+
 namespace carma::sim {
 
 // What a workload does to a GPU and suffers from its neighbours.
@@ -11,8 +13,6 @@ struct Load {
   double sensitivity = 0;  // s
   double pressure = 0;     // p
 };
-
-enum class Sharing { kStreams, kMps };
 
 // Fits of two measured A100 runs, Lucid's pairs and the dissertation's anchors; docs/simulator.md
 // has the evidence.
@@ -23,16 +23,17 @@ struct Interference {
   double smact_exponent = 0.95;  // SMACT = 1 - prod (1-u_i)^e under MPS
 };
 
+// `sharing` is kMps or kStreams.
 // Speed of each resident of one GPU relative to alone, 0..1], written to `speeds` (same length as
 // `loads`). MPS: 1/(1 + s_i * sum of the others' p), scaled down together at saturation. Streams:
 // 1/(1 + a * g_i * sum of the others' g).
-void Speeds(const Interference& model, Sharing sharing, std::span<const Load> loads,
+void Speeds(const Interference& model, core::SharingMethod sharing, std::span<const Load> loads,
             std::span<double> speeds);
 
 // SM activity of the GPU, 0..1. MPS: 1 - prod (1 - u_i)^e. Streams: min(0.99, sum u_i * speed_i),
 // with the speeds that hold now.
-double SmActivity(const Interference& model, Sharing sharing, std::span<const Load> loads,
-                  std::span<const double> speeds);
+double SmActivity(const Interference& model, core::SharingMethod sharing,
+                  std::span<const Load> loads, std::span<const double> speeds);
 
 // Power = min(max, idle + dynamic * (1 - exp(-k * smact))) W. Defaults: A100-SXM4-40GB (R2 0.946
 // over two runs).

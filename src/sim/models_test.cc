@@ -8,29 +8,30 @@
 namespace carma::sim {
 namespace {
 
-std::vector<double> SpeedsOf(Sharing sharing, const std::vector<Load>& loads) {
+std::vector<double> SpeedsOf(core::SharingMethod sharing, const std::vector<Load>& loads) {
   std::vector<double> speeds(loads.size());
   Speeds({}, sharing, loads, speeds);
   return speeds;
 }
 
 TEST(Speeds, AloneIsFullSpeed) {
-  for (const Sharing sharing : {Sharing::kMps, Sharing::kStreams}) {
+  for (const core::SharingMethod sharing :
+       {core::SharingMethod::kMps, core::SharingMethod::kStreams}) {
     EXPECT_DOUBLE_EQ(SpeedsOf(sharing, {{0.9, 0.7, 0.8}})[0], 1.0);
   }
-  EXPECT_TRUE(SpeedsOf(Sharing::kMps, {}).empty());
+  EXPECT_TRUE(SpeedsOf(core::SharingMethod::kMps, {}).empty());
 }
 
 TEST(Speeds, UnderMpsByHand) {
   // Below saturation: 1 / (1 + s_i * p_j).
-  const auto speeds = SpeedsOf(Sharing::kMps, {{0.4, 0.5, 0.3}, {0.3, 1.0, 0.2}});
+  const auto speeds = SpeedsOf(core::SharingMethod::kMps, {{0.4, 0.5, 0.3}, {0.3, 1.0, 0.2}});
   EXPECT_NEAR(speeds[0], 1 / 1.10, 1e-12);
   EXPECT_NEAR(speeds[1], 1 / 1.30, 1e-12);
 }
 
 TEST(Speeds, UnderMpsNeverDeliverMoreThanSaturation) {
   const std::vector<Load> loads{{0.9, 0, 0.5}, {0.8, 0, 0.5}, {0.4, 0, 0.5}};
-  const auto speeds = SpeedsOf(Sharing::kMps, loads);
+  const auto speeds = SpeedsOf(core::SharingMethod::kMps, loads);
   EXPECT_NEAR(speeds[0], 1.05 / 2.1, 1e-12);
   double delivered = 0;
   for (std::size_t i = 0; i < loads.size(); ++i) delivered += loads[i].sm_active * speeds[i];
@@ -42,7 +43,7 @@ TEST(Speeds, UnderMpsNeverDeliverMoreThanSaturation) {
 TEST(Speeds, UnderMpsMeetTheAnchorsOfSmallTasks) {
   const Load load{0.3, 0.707, 0.3 * 0.959};
   const auto slowdown = [&](std::size_t n) {
-    return 1 / SpeedsOf(Sharing::kMps, std::vector<Load>(n, load))[0];
+    return 1 / SpeedsOf(core::SharingMethod::kMps, std::vector<Load>(n, load))[0];
   };
   EXPECT_NEAR(slowdown(2), 1.2, 0.05);
   EXPECT_NEAR(slowdown(3), 1.4, 0.05);
@@ -51,10 +52,11 @@ TEST(Speeds, UnderMpsMeetTheAnchorsOfSmallTasks) {
 
 TEST(Speeds, UnderStreamsByHand) {
   // Two saturated processes: g = 1, so 1 + 1.5.
-  const auto full = SpeedsOf(Sharing::kStreams, {{1.0, 0, 0}, {1.0, 0, 0}});
+  const auto full = SpeedsOf(core::SharingMethod::kStreams, {{1.0, 0, 0}, {1.0, 0, 0}});
   EXPECT_NEAR(full[0], 1 / 2.5, 1e-12);
   const double g = 1 - std::pow(0.5, 1.7);
-  const auto half = SpeedsOf(Sharing::kStreams, {{0.5, 9, 9}, {0.5, 9, 9}, {0.0, 9, 9}});
+  const auto half =
+      SpeedsOf(core::SharingMethod::kStreams, {{0.5, 9, 9}, {0.5, 9, 9}, {0.0, 9, 9}});
   EXPECT_NEAR(half[0], 1 / (1 + 1.5 * g * g), 1e-12);
   EXPECT_NEAR(half[2], 1.0, 1e-12);
 }
@@ -62,11 +64,13 @@ TEST(Speeds, UnderStreamsByHand) {
 TEST(SmActivity, ByHand) {
   const std::vector<Load> loads{{0.5, 0, 0}, {0.4, 0, 0}};
   const std::vector<double> speeds{0.8, 0.5};
-  EXPECT_NEAR(SmActivity({}, Sharing::kMps, loads, speeds), 1 - std::pow(0.5 * 0.6, 0.95), 1e-12);
-  EXPECT_NEAR(SmActivity({}, Sharing::kStreams, loads, speeds), 0.6, 1e-12);
+  EXPECT_NEAR(SmActivity({}, core::SharingMethod::kMps, loads, speeds),
+              1 - std::pow(0.5 * 0.6, 0.95), 1e-12);
+  EXPECT_NEAR(SmActivity({}, core::SharingMethod::kStreams, loads, speeds), 0.6, 1e-12);
   const std::vector<Load> full{{1.0, 0, 0}, {1.0, 0, 0}};
-  EXPECT_DOUBLE_EQ(SmActivity({}, Sharing::kStreams, full, std::vector<double>{1.0, 1.0}), 0.99);
-  EXPECT_DOUBLE_EQ(SmActivity({}, Sharing::kMps, {}, {}), 0.0);
+  EXPECT_DOUBLE_EQ(
+      SmActivity({}, core::SharingMethod::kStreams, full, std::vector<double>{1.0, 1.0}), 0.99);
+  EXPECT_DOUBLE_EQ(SmActivity({}, core::SharingMethod::kMps, {}, {}), 0.0);
 }
 
 // Measured cards: idle 56-58 W; 214-235 W at 0.62; 272 W at 0.99.

@@ -8,9 +8,10 @@
 namespace carma::sim {
 namespace {
 
-Sharing SharingOf(Collocation collocation) {
+core::SharingMethod SharingOf(core::SharingMethod collocation) {
   // Instances do not share; two tasks that a policy puts on one instance take turns.
-  return collocation == Collocation::kMps ? Sharing::kMps : Sharing::kStreams;
+  return collocation == core::SharingMethod::kMps ? core::SharingMethod::kMps
+                                                  : core::SharingMethod::kStreams;
 }
 
 base::Duration RoundUp(double seconds) {
@@ -156,7 +157,7 @@ void Simulation::SetPace(JobIndex index) {
   job.since = now_;
   job.pace = pace;
   Schedule(index);
-  if (SharingOf(options_.collocation) == Sharing::kMps) return;
+  if (SharingOf(options_.collocation) == core::SharingMethod::kMps) return;
   // Where it takes turns, how often it has one follows from its pace, on its other GPUs too.
   for (const std::uint32_t gpu : job.gpus) SetActivity(gpu);
 }

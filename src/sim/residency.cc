@@ -59,7 +59,7 @@ std::vector<Stretch> PacesOf(const std::vector<Stay>& gpu, std::size_t task,
       loads.push_back(stay.load);
     }
     speeds.resize(loads.size());
-    Speeds(model, Sharing::kMps, loads, speeds);
+    Speeds(model, core::SharingMethod::kMps, loads, speeds);
     stretches.push_back({cuts[i - 1], cuts[i], speeds[mine]});
   }
   return stretches;

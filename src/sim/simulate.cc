@@ -27,11 +27,11 @@ constexpr double kMaxSoloS = 10.0 * 366 * 86400;
 // A retry takes simulated seconds at least, so even endless ones end with the run; but not soon.
 constexpr int kRetriesWithoutEnd = 10'000;
 
-constexpr std::array<std::pair<std::string_view, Collocation>, 4> kCollocations{{
-    {"exclusive", Collocation::kExclusive},
-    {"streams", Collocation::kStreams},
-    {"mps", Collocation::kMps},
-    {"mig", Collocation::kMig},
+constexpr std::array<std::pair<std::string_view, core::SharingMethod>, 4> kCollocations{{
+    {"exclusive", core::SharingMethod::kAlone},
+    {"streams", core::SharingMethod::kStreams},
+    {"mps", core::SharingMethod::kMps},
+    {"mig", core::SharingMethod::kMig},
 }};
 
 struct NumberOption {
@@ -77,7 +77,7 @@ Result<Unit> CheckOptions(const RunOptions& options) {
                 fmt::format("{}: {} s is not between {} s and a year", each.name,
                             base::Seconds(each.value), base::Seconds(each.low)));
   }
-  if (options.collocation == Collocation::kMig &&
+  if (options.collocation == core::SharingMethod::kMig &&
       FindMigProfile(options.mig_instances) == nullptr) {
     return Fail(ErrorCode::kInvalid, fmt::format("{} MIG instances per GPU, expected 1, 2, 3 or 7",
                                                  options.mig_instances));
@@ -125,14 +125,14 @@ Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals
 
 }  // namespace
 
-std::optional<Collocation> ParseCollocation(std::string_view name) {
+std::optional<core::SharingMethod> ParseCollocation(std::string_view name) {
   for (const auto& [each, collocation] : kCollocations) {
     if (each == name) return collocation;
   }
   return std::nullopt;
 }
 
-std::string_view CollocationName(Collocation collocation) {
+std::string_view CollocationName(core::SharingMethod collocation) {
   for (const auto& [name, each] : kCollocations) {
     if (each == collocation) return name;
   }
@@ -176,7 +176,7 @@ Result<RunOptions> AsPublished(std::string_view era, RunOptions base) {
 Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
                            const RunOptions& options) {
   if (Result<Unit> valid = CheckOptions(options); !valid) return std::unexpected(valid.error());
-  const bool divided = options.collocation == Collocation::kMig;
+  const bool divided = options.collocation == core::SharingMethod::kMig;
   if (Result<Unit> valid = CheckLoad(cluster, arrivals, divided); !valid) {
     return std::unexpected(valid.error());
   }

@@ -65,17 +65,11 @@ base::Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
 
 // ---- how it is run ----
 
-enum class Collocation {
-  kExclusive,  // one task per GPU: the mapper is "exclusive" whatever the policy says
-  kStreams,    // processes take turns on a GPU
-  kMps,
-  // Every GPU is cut into equal instances, which the policy sees as GPUs: for tasks of one GPU, one
-  // at a time unless PolicyConfig::share_mig.
-  kMig,
-};
-// "exclusive", "streams", "mps", "mig".
-std::optional<Collocation> ParseCollocation(std::string_view name);
-std::string_view CollocationName(Collocation collocation);
+// How a run lets tasks share a GPU: "exclusive" (kAlone: one task per GPU, the mapper is that one
+// whatever the policy says), "streams", "mps", "mig" (every GPU is cut into equal instances, which
+// the policy sees as GPUs: for tasks of one GPU, one at a time unless PolicyConfig::share_mig).
+std::optional<core::SharingMethod> ParseCollocation(std::string_view name);
+std::string_view CollocationName(core::SharingMethod method);
 
 // What the estimator says about a task's peak. Order of precedence: given, else source; then the
 // error model.
@@ -109,7 +103,7 @@ struct MonitorOptions {
 
 struct RunOptions {
   core::PolicyConfig policy;  // core::AsPublished for the original's loops
-  Collocation collocation = Collocation::kMps;
+  core::SharingMethod collocation = core::SharingMethod::kMps;
   int mig_instances = 7;  // kMig: 1, 2, 3 or 7 per GPU (mig.h)
   EstimateOptions estimates;
   MonitorOptions monitor;

@@ -187,7 +187,7 @@ TEST(Simulate, FragmentsAreLostToEverybody) {
 TEST(Simulate, InstancesDoNotDisturbEachOther) {
   const trace::Workload small = MakeWorkload("small", 1, 1'000, 0.3, 4'000);
   RunOptions options = Immediate();
-  options.collocation = Collocation::kMig;
+  options.collocation = core::SharingMethod::kMig;
   options.mig_instances = 7;
   options.policy.mapper = "exclusive";
   const RunResult run =
@@ -203,7 +203,7 @@ TEST(Simulate, InstancesDoNotDisturbEachOther) {
 TEST(Simulate, AnInstanceTakesOneTaskUnlessItIsShared) {
   const trace::Workload small = MakeWorkload("small", 1, 1'000, 0.2, 4'000);
   RunOptions options = Immediate();
-  options.collocation = Collocation::kMig;
+  options.collocation = core::SharingMethod::kMig;
   options.mig_instances = 2;
   options.policy.margin_mib = 0;
   options.policy.sm_cap.reset();
@@ -289,13 +289,13 @@ TEST(Simulate, RefusesWhatMakesNoSense) {
                 "monitor period"},
            Case{"instances", one,
                 [](RunOptions& o) {
-                  o.collocation = Collocation::kMig;
+                  o.collocation = core::SharingMethod::kMig;
                   o.mig_instances = 5;
                 },
                 "5 MIG instances"},
            Case{"several instances for one task",
                 {{Duration{0}, &fine}, {Duration{0}, &pair}},
-                [](RunOptions& o) { o.collocation = Collocation::kMig; },
+                [](RunOptions& o) { o.collocation = core::SharingMethod::kMig; },
                 "task 2 (bert-2gpu): wants 2 GPUs, and MIG instances never work together"},
            Case{"policy", one, [](RunOptions& o) { o.policy.mapper = "best"; }, "mapper"},
        }) {
@@ -354,7 +354,7 @@ TEST(Simulate, SamplesOnDemandGiveTheRunOfAllSamples) {
                 }},
            Case{"streams, a slow estimator",
                 [](RunOptions& o) {
-                  o.collocation = Collocation::kStreams;
+                  o.collocation = core::SharingMethod::kStreams;
                   o.estimates.takes = Duration{1'700};
                 }},
            Case{"retries on idle GPUs",

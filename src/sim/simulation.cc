@@ -28,7 +28,7 @@ base::Rng Chance(std::uint64_t seed, Draw draw, std::uint64_t task) {
 core::PolicyConfig PolicyOf(const RunOptions& options) {
   core::PolicyConfig policy = options.policy;
   policy.stale_after = std::chrono::hours(24 * 366);
-  if (options.collocation == Collocation::kExclusive) policy.mapper = core::kNeverSharing;
+  if (options.collocation == core::SharingMethod::kAlone) policy.mapper = core::kNeverSharing;
   if (options.monitor.mode == MonitorOptions::Mode::kNone) {
     policy.settle = false;
     policy.sm_cap.reset();
@@ -37,7 +37,7 @@ core::PolicyConfig PolicyOf(const RunOptions& options) {
 }
 
 const MigProfile& ProfileOf(const RunOptions& options) {
-  const bool mig = options.collocation == Collocation::kMig;
+  const bool mig = options.collocation == core::SharingMethod::kMig;
   return *FindMigProfile(mig ? options.mig_instances : 1);
 }
 
@@ -79,7 +79,7 @@ void Simulation::BuildServers() {
         infos.push_back({.uuid = fmt::format("GPU-{}", gpus_.size()),
                          .type = type.type,
                          .total_mib = usable_mib,
-                         .mig = options_.collocation == Collocation::kMig});
+                         .mig = options_.collocation == core::SharingMethod::kMig});
         gpus_.emplace_back(usable_mib, start_);
         node_of_.push_back(static_cast<std::uint32_t>(nodes_.size() - 1));
       }

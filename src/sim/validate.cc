@@ -35,8 +35,8 @@ const TraceFacts& FactsOf(PublishedTrace trace) {
 
 // The policies of chapter 6. "2 GB" and "5 GB" are the floors of its scripts, 2000 and 5000 MiB.
 constexpr std::array kPolicies{
-    PublishedPolicy{"exclusive", "exclusive", 0, 0, 0, "none", Collocation::kExclusive},
-    PublishedPolicy{"round robin, streams", "round-robin", 0, 0, 0, "none", Collocation::kStreams},
+    PublishedPolicy{"exclusive", "exclusive", 0, 0, 0, "none", core::SharingMethod::kAlone},
+    PublishedPolicy{"round robin, streams", "round-robin", 0, 0, 0, "none", core::SharingMethod::kStreams},
     PublishedPolicy{"round robin, MPS", "round-robin"},
     PublishedPolicy{"MAGM", "magm"},
     PublishedPolicy{"MAGM 80 %", "magm", 0.80},
@@ -54,9 +54,9 @@ constexpr std::array kPolicies{
     PublishedPolicy{"MAGM + GPUMemNet 80 %", "magm", 0.80, 0, 0, "gpumemnet"},
     PublishedPolicy{"OWF 80 %, MPS", "worst-fit", 0.80, 0, 2'000, "oracle"},
     PublishedPolicy{"OWF 80 %, streams", "worst-fit", 0.80, 0, 2'000, "oracle",
-                    Collocation::kStreams},
-    PublishedPolicy{"OBF 80 %, streams", "best-fit", 0.80, 0, 500, "oracle", Collocation::kStreams},
-    PublishedPolicy{"OLUG 80 %, streams", "lug", 0.80, 0, 2'000, "oracle", Collocation::kStreams},
+                    core::SharingMethod::kStreams},
+    PublishedPolicy{"OBF 80 %, streams", "best-fit", 0.80, 0, 500, "oracle", core::SharingMethod::kStreams},
+    PublishedPolicy{"OLUG 80 %, streams", "lug", 0.80, 0, 2'000, "oracle", core::SharingMethod::kStreams},
 };
 
 constexpr double kAny = std::numeric_limits<double>::quiet_NaN();
@@ -246,7 +246,7 @@ Comparison OneValue(std::string_view name, Figure figure, std::string_view sourc
   return comparison;
 }
 
-double SlowdownOfFirst(Sharing sharing, std::span<const Load> loads) {
+double SlowdownOfFirst(core::SharingMethod sharing, std::span<const Load> loads) {
   std::vector<double> speeds(loads.size());
   Speeds({}, sharing, loads, speeds);
   return 1 / speeds.front();
@@ -363,7 +363,9 @@ std::vector<Comparison> ValidateModels() {
   // A network like ResNet on small images, SM activity 0.30 alone, 2, 3 and 7 at a time.
   const Load small{.sm_active = 0.30, .sensitivity = 0.707, .pressure = 0.30 * 0.959};
   const std::vector<Load> many(7, small);
-  const auto mps = [&](std::size_t n) { return SlowdownOfFirst(Sharing::kMps, {many.data(), n}); };
+  const auto mps = [&](std::size_t n) {
+    return SlowdownOfFirst(core::SharingMethod::kMps, {many.data(), n});
+  };
   constexpr std::string_view kChapter4 = "chapter 4";
   rows.push_back(
       OneValue("7 small tasks, MPS", kSlowdown, kChapter4, kPrediction, 2.25, mps(7), 2, 2.5));
@@ -378,13 +380,13 @@ std::vector<Comparison> ValidateModels() {
   const std::array turned{resnet, recommender};
   constexpr std::string_view kTable42 = "table 4.2";
   rows.push_back(OneValue("recommender beside ResNet152, MPS", kSlowdown, kTable42, kCalibration,
-                          1.039, SlowdownOfFirst(Sharing::kMps, pair), 1.0, 1.1));
+                          1.039, SlowdownOfFirst(core::SharingMethod::kMps, pair), 1.0, 1.1));
   rows.push_back(OneValue("ResNet152 beside recommender, MPS", kSlowdown, kTable42, kPrediction,
-                          1.048, SlowdownOfFirst(Sharing::kMps, turned), 1.0, 1.1));
+                          1.048, SlowdownOfFirst(core::SharingMethod::kMps, turned), 1.0, 1.1));
   rows.push_back(OneValue("recommender beside ResNet152, streams", kSlowdown, kTable42, kPrediction,
-                          1.136, SlowdownOfFirst(Sharing::kStreams, pair), 1.05, 1.2));
+                          1.136, SlowdownOfFirst(core::SharingMethod::kStreams, pair), 1.05, 1.2));
   rows.push_back(OneValue("ResNet152 beside recommender, streams", kSlowdown, kTable42, kPrediction,
-                          1.057, SlowdownOfFirst(Sharing::kStreams, turned), 1.0, 1.2));
+                          1.057, SlowdownOfFirst(core::SharingMethod::kStreams, turned), 1.0, 1.2));
   // What one card of a DGX Station A100 drew at these activities.
   struct Drawn {
     double sm_active, low_w, high_w;

@@ -51,7 +51,7 @@ struct PublishedPolicy {
   std::int64_t floor_mib = 0;  // without estimates
   std::int64_t margin_mib = 0;
   std::string_view estimates = "none";  // as EstimateOptions::source
-  Collocation collocation = Collocation::kMps;
+  core::SharingMethod collocation = core::SharingMethod::kMps;
 };
 // The policies of the trace that have a published figure, exclusive use first.
 std::vector<PublishedPolicy> PoliciesOf(PublishedTrace trace);

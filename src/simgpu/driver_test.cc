@@ -35,7 +35,7 @@ class DriverTest : public ::testing::Test {
   }
   void TearDown() override { ::unsetenv(kStateVariable); }
 
-  std::unique_ptr<Residency> Join(int gpu, std::int64_t memory_mib, sim::Sharing sharing) {
+  std::unique_ptr<Residency> Join(int gpu, std::int64_t memory_mib, core::SharingMethod sharing) {
     std::optional<Shortage> shortage;
     auto joined = shared_->Join(
         {.pid = ::getpid(), .sharing = sharing, .work_s = 1e9, .shares = {{gpu, memory_mib, 0.6}}},
@@ -69,8 +69,8 @@ TEST_F(DriverTest, TheProbeSeesTheServer) {
 
 TEST_F(DriverTest, AWorkingTaskIsMeasured) {
   ASSERT_TRUE(probe_->Devices());
-  const auto task = Join(1, 12'345, sim::Sharing::kMps);
-  const auto holder = Join(1, 1'000, sim::Sharing::kMps);
+  const auto task = Join(1, 12'345, core::SharingMethod::kMps);
+  const auto holder = Join(1, 1'000, core::SharingMethod::kMps);
   ASSERT_TRUE(holder->Stop());
   MustRead(1);  // from here on the load is constant
   const gpu::Reading reading = MustRead(1);
@@ -157,7 +157,7 @@ TEST_F(DriverTest, EveryFaultReachesTheProbeAsItsKindOfError) {
 
 TEST_F(DriverTest, AStaleGpuRepeatsItself) {
   ASSERT_TRUE(probe_->Devices());
-  auto task = Join(0, 5'000, sim::Sharing::kStreams);
+  auto task = Join(0, 5'000, core::SharingMethod::kStreams);
   ASSERT_TRUE(shared_->SetFault({FaultKind::kStale, kWholeDriver, 0, ""}));
   const gpu::Reading before = MustRead(0);
   task.reset();
@@ -259,7 +259,7 @@ TEST_F(DriverTest, XidsDamageAndResetReachTheProbe) {
                                         .recovery_action = 4}));
   ASSERT_TRUE(shared_->SetFault({FaultKind::kNanActivity, 1, 0, ""}));
   {
-    const auto task = Join(1, 100, sim::Sharing::kStreams);
+    const auto task = Join(1, 100, core::SharingMethod::kStreams);
     EXPECT_EQ(shared_->ResetGpu(1).error().code, ErrorCode::kConflict);
   }
   ASSERT_TRUE(shared_->ClearFaults());
@@ -317,9 +317,9 @@ TEST_F(DriverTest, UseOfEachProcessIsToldButNotUnderMps) {
   nvml::ProcessUtilization lines[4];
   std::uint32_t count = 4;
   EXPECT_EQ(api.process_utilization(device, lines, &count, 0), nvml::kNotFound);
-  const auto client = Join(0, 1'000, sim::Sharing::kMps);
+  const auto client = Join(0, 1'000, core::SharingMethod::kMps);
   EXPECT_EQ(api.process_utilization(device, lines, &count, 0), nvml::kNotFound);
-  const auto task = Join(0, 1'000, sim::Sharing::kStreams);
+  const auto task = Join(0, 1'000, core::SharingMethod::kStreams);
   count = 0;
   EXPECT_EQ(api.process_utilization(device, nullptr, &count, 0), nvml::kInsufficientSize);
   ASSERT_EQ(count, 1u);

@@ -156,13 +156,13 @@ TEST_F(MpsTest, TheControlDaemonAnswersItsCommands) {
 TEST_F(MpsTest, ATaskIsAClientWhereADaemonAnswersAndRunsWithoutMpsElsewhere) {
   Process alone(Task());
   AwaitWork(alone);
-  EXPECT_EQ(shared_->Residents()->at(0).sharing, sim::Sharing::kStreams);
+  EXPECT_EQ(shared_->Residents()->at(0).sharing, core::SharingMethod::kStreams);
   alone.Kill(SIGTERM);
   EXPECT_EQ(alone.Wait(), 143);
   ASSERT_EQ(StartDaemon().code, 0);
   Process client(Task());
   AwaitWork(client);
-  EXPECT_EQ(shared_->Residents()->at(0).sharing, sim::Sharing::kMps);
+  EXPECT_EQ(shared_->Residents()->at(0).sharing, core::SharingMethod::kMps);
   const std::string server = ServerPid();
   EXPECT_EQ(Do("get_client_list " + server).out, std::to_string(client.pid()) + "\n");
   EXPECT_THAT(Do("ps").out, HasSubstr(std::to_string(client.pid())));
@@ -180,8 +180,8 @@ TEST_F(MpsTest, AServerThatIsToldToShowsItselfOnTheGpu) {
   const std::string server = ServerPid();
   EXPECT_EQ(Status(), "ACTIVE");  // it hears its clients before it answers
   std::vector<ProcessLook> others, clients;
-  ASSERT_TRUE(shared_->Processes(0, sim::Sharing::kStreams, others));
-  ASSERT_TRUE(shared_->Processes(0, sim::Sharing::kMps, clients));
+  ASSERT_TRUE(shared_->Processes(0, core::SharingMethod::kStreams, others));
+  ASSERT_TRUE(shared_->Processes(0, core::SharingMethod::kMps, clients));
   ASSERT_EQ(others.size(), 1u);
   EXPECT_EQ(std::to_string(others[0].pid), server);
   EXPECT_EQ(others[0].memory_mib, kMpsServerMib);
@@ -349,7 +349,7 @@ TEST_F(MpsTest, AKilledServerIsReplacedAndAKilledDaemonCanBeStartedAgain) {
   EXPECT_EQ(Do("get_server_list").code, 1);
   Process third(Task());
   AwaitWork(third);
-  EXPECT_EQ(shared_->Residents()->at(1).sharing, sim::Sharing::kStreams);
+  EXPECT_EQ(shared_->Residents()->at(1).sharing, core::SharingMethod::kStreams);
   EXPECT_TRUE(second.Runs()) << "a server outlives its daemon";
   EXPECT_EQ(StartDaemon().code, 0);
   EXPECT_EQ(Do("get_default_active_thread_percentage").out, "100.0\n");

@@ -29,8 +29,8 @@ base::Result<Picture> Take(Server& server) {
   return picture;
 }
 
-std::string_view SharingName(sim::Sharing sharing) {
-  return sharing == sim::Sharing::kMps ? "mps" : "streams";
+std::string_view SharingName(core::SharingMethod sharing) {
+  return sharing == core::SharingMethod::kMps ? "mps" : "streams";
 }
 
 // "A100-40GB", and of an instance "0: 3g.20gb".

@@ -317,7 +317,8 @@ Result<GpuLook> Server::Look(int gpu) {
   return look;
 }
 
-Result<Unit> Server::Processes(int gpu, sim::Sharing sharing, std::vector<ProcessLook>& lines) {
+Result<Unit> Server::Processes(int gpu, core::SharingMethod sharing,
+                               std::vector<ProcessLook>& lines) {
   lines.clear();
   const Result<Lock> lock = Lock::Take(*this);
   if (!lock) return std::unexpected(lock.error());

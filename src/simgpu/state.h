@@ -86,7 +86,7 @@ struct ProcessLook {
 
 struct ResidentLook {
   pid_t pid = 0;
-  sim::Sharing sharing{};
+  core::SharingMethod sharing = core::SharingMethod::kStreams;
   double joined_s = 0;
   double work_left_s = 0;
   double pace = 0;
@@ -129,7 +129,7 @@ class Server {
   base::Result<GpuLook> Look(int gpu);
   // Replaces `lines` by the processes on one GPU, instances of it included, that came by this way
   // of sharing.
-  base::Result<base::Unit> Processes(int gpu, sim::Sharing sharing,
+  base::Result<base::Unit> Processes(int gpu, core::SharingMethod sharing,
                                      std::vector<ProcessLook>& lines);
   base::Result<std::vector<ResidentLook>> Residents();
 

@@ -20,7 +20,7 @@ using base::ErrorCode;
 
 Arrival Task(std::int64_t memory_mib, double u = 0.3, double work_s = 100) {
   return {.pid = ::getpid(),
-          .sharing = sim::Sharing::kMps,
+          .sharing = core::SharingMethod::kMps,
           .sensitivity = 0.5,
           .pressure = 0.4,
           .work_s = work_s,

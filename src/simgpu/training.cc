@@ -302,7 +302,7 @@ Run::Ending Run::Allocate() {
   const base::ProcessId self = base::SelfProcess();
   arrival.pid = self.pid;
   arrival.start_ticks = self.start_ticks;
-  arrival.sharing = mps_ ? sim::Sharing::kMps : sim::Sharing::kStreams;
+  arrival.sharing = mps_ ? core::SharingMethod::kMps : core::SharingMethod::kStreams;
   if (mps_) {
     arrival.sm_cap =
         std::min(options_.mps_thread_percentage, mps_->welcome().thread_percentage) / 100;

@@ -43,7 +43,7 @@ std::string MakeUuid(const char* kind, std::uint64_t seed, int index) {
 // The residents that compute on one GPU, with their loads and the speeds they get there.
 struct Crowd {
   int count = 0;
-  sim::Sharing sharing = sim::Sharing::kMps;
+  core::SharingMethod sharing = core::SharingMethod::kMps;
   std::array<int, kMaxResidents> slots;
   std::array<sim::Load, kMaxResidents> loads;
   std::array<double, kMaxResidents> bases;  // speed alone here, of that on all SMs of such a GPU
@@ -66,7 +66,7 @@ sim::Load LoadThere(const World& world, const Resident& resident, const Share& s
 
 void Gather(const World& world, int gpu, Crowd& crowd) {
   crowd.count = 0;
-  crowd.sharing = sim::Sharing::kMps;
+  crowd.sharing = core::SharingMethod::kMps;
   for (int slot = 0; slot < world.slots; ++slot) {
     if (!Works(world, slot)) continue;
     const Resident& resident = world.residents[slot];
@@ -77,7 +77,8 @@ void Gather(const World& world, int gpu, Crowd& crowd) {
       crowd.bases[place] = BaseSpeed(world, resident, resident.shares[i]);
       crowd.loads[place] = LoadThere(world, resident, resident.shares[i], crowd.bases[place]);
       // One process that came around the MPS server makes the driver switch between all of them.
-      if (resident.sharing != sim::Sharing::kMps) crowd.sharing = sim::Sharing::kStreams;
+      if (resident.sharing != core::SharingMethod::kMps)
+        crowd.sharing = core::SharingMethod::kStreams;
     }
   }
 }

@@ -39,7 +39,7 @@ struct Share {
 struct Arrival {
   pid_t pid = 0;
   std::uint64_t start_ticks = 0;
-  sim::Sharing sharing = sim::Sharing::kStreams;
+  core::SharingMethod sharing = core::SharingMethod::kStreams;
   double sm_cap = 1;  // of the SMs, what it may use at most (thread percentage of MPS)
   double sensitivity = 0;
   double pressure = 0;
@@ -96,7 +96,7 @@ struct Resident {
   std::atomic<std::uint32_t> live;  // written last on arrival and first on departure
   std::int32_t pid;
   std::uint64_t start_ticks;
-  sim::Sharing sharing;
+  core::SharingMethod sharing;
   double sm_cap;
   double sensitivity;
   double pressure;

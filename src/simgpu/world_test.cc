@@ -19,7 +19,7 @@ std::unique_ptr<World> MakeWorld(const char* shape) {
 struct Task {
   double u = 0.5, s = 0.5, p = 0.5;
   double work_s = 100;
-  sim::Sharing sharing = sim::Sharing::kMps;
+  core::SharingMethod sharing = core::SharingMethod::kMps;
   std::vector<int> gpus = {0};
   std::int64_t memory_mib = 1'000;
 };
@@ -73,16 +73,18 @@ TEST(World, ATaskAloneRunsAtFullSpeedAndThenOnlyHoldsItsMemory) {
 TEST(World, TwoTasksSlowEachOtherByTheFormulas) {
   struct Case {
     const char* name;
-    sim::Sharing first, second;
+    core::SharingMethod first, second;
     double pace_a, pace_b;
   };
   const double g_a = 1 - std::pow(0.7, 1.7), g_b = 1 - std::pow(0.6, 1.7);
   const double switched = 1 / (1 + 1.5 * g_a * g_b);
   const Case cases[] = {
       // slowdown = 1 + s * p of the other; 0.3 and 0.4 stay below saturation.
-      {"both through MPS", sim::Sharing::kMps, sim::Sharing::kMps, 1 / 1.2, 1 / 1.06},
-      {"both without", sim::Sharing::kStreams, sim::Sharing::kStreams, switched, switched},
-      {"one around the MPS server", sim::Sharing::kMps, sim::Sharing::kStreams, switched, switched},
+      {"both through MPS", core::SharingMethod::kMps, core::SharingMethod::kMps, 1 / 1.2, 1 / 1.06},
+      {"both without", core::SharingMethod::kStreams, core::SharingMethod::kStreams, switched,
+       switched},
+      {"one around the MPS server", core::SharingMethod::kMps, core::SharingMethod::kStreams,
+       switched, switched},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
@@ -133,7 +135,7 @@ TEST(World, AFasterGpuTakesLessTime) {
 TEST(World, AMemoryHolderSlowsNobody) {
   auto world = MakeWorld("A100-40GB");
   const int task = Put(*world, {});
-  Put(*world, {.work_s = 0, .sharing = sim::Sharing::kStreams});
+  Put(*world, {.work_s = 0, .sharing = core::SharingMethod::kStreams});
   EXPECT_NEAR(world->residents[task].pace, 1, kTiny);
   EXPECT_EQ(world->gpus[0].used_mib, 2'000);
   EXPECT_EQ(world->gpus[0].residents, 2);
@@ -171,7 +173,7 @@ TEST(World, AThreadPercentageSlowsWhoWantsMore) {
   auto world = MakeWorld("A100-40GB");
   const auto put = [&](double u, double cap) {
     Arrival arrival{.pid = 7,
-                    .sharing = sim::Sharing::kMps,
+                    .sharing = core::SharingMethod::kMps,
                     .sm_cap = cap,
                     .sensitivity = 0.5,
                     .pressure = 0.6,
@@ -220,9 +222,9 @@ TEST(World, InstancesDoNotDisturbEachOtherAndAddUpToTheirGpu) {
 
 TEST(World, KernelTimeGoesByTheWorkDone) {
   auto world = MakeWorld("A100-40GB");
-  const int alone = Put(*world, {.u = 0.3, .sharing = sim::Sharing::kStreams});
+  const int alone = Put(*world, {.u = 0.3, .sharing = core::SharingMethod::kStreams});
   EXPECT_NEAR(KernelShare(*world, alone, 0), 1, kTiny);
-  const int other = Put(*world, {.u = 0.3, .sharing = sim::Sharing::kStreams});
+  const int other = Put(*world, {.u = 0.3, .sharing = core::SharingMethod::kStreams});
   const int holder = Put(*world, {.work_s = 0});
   EXPECT_NEAR(KernelShare(*world, alone, 0), 0.5, kTiny);
   EXPECT_NEAR(KernelShare(*world, other, 0), 0.5, kTiny);

@@ -31,7 +31,7 @@ Result<Unit> WriteBatch(Store& store, std::uint64_t n) {
     task.spec_json = std::string(600, static_cast<char>('a' + n % 26)) + std::to_string(n);
     ok = store.PutTask(task);
   }
-  if (ok) ok = store.AddEvent({.kind = EventKind::kDaemon, .what = std::to_string(n)});
+  if (ok) ok = store.AddEvent({.kind = EventKind::kDrain, .what = std::to_string(n)});
   if (ok) {
     core::TaskRecord first = NewTask(1).record;
     first.attempt.number = static_cast<int>(n);

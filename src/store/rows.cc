@@ -2,10 +2,10 @@
 
 #include <SQLiteCpp/Column.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
-#include <map>
-#include <span>
 #include <utility>
 
 #include "base/json.h"
@@ -16,73 +16,16 @@ using base::Json;
 
 namespace {
 
-// Enumerators are stored by name: a file stays readable, and reordering an enum changes nothing.
-template <class Enum>
-using Words = std::span<const std::pair<Enum, std::string_view>>;
-
-constexpr std::pair<core::QueueKind, std::string_view> kQueueWords[] = {
-    {core::QueueKind::kMain, "main"}, {core::QueueKind::kRecovery, "recovery"}};
-constexpr std::pair<core::StopCause, std::string_view> kStopWords[] = {
-    {core::StopCause::kNone, "none"},
-    {core::StopCause::kCancel, "cancel"},
-    {core::StopCause::kTimeLimit, "time_limit"},
-    {core::StopCause::kRequeue, "requeue"},
-    {core::StopCause::kGpuLost, "gpu_lost"},
-    {core::StopCause::kIdle, "idle"}};
-constexpr std::pair<core::ExitKind, std::string_view> kExitWords[] = {
-    {core::ExitKind::kSuccess, "success"},
-    {core::ExitKind::kFailed, "failed"},
-    {core::ExitKind::kOutOfMemory, "out_of_memory"},
-    {core::ExitKind::kHostMemory, "host_memory"},
-    {core::ExitKind::kVictim, "victim"},
-    {core::ExitKind::kLost, "lost"},
-    {core::ExitKind::kGpuFault, "gpu_fault"},
-    {core::ExitKind::kDeviceFault, "device_fault"}};
-constexpr std::pair<EventKind, std::string_view> kEventWords[] = {
-    {EventKind::kSubmitted, "submitted"},  {EventKind::kState, "state"},
-    {EventKind::kDrain, "drain"},          {EventKind::kResume, "resume"},
-    {EventKind::kGpuHealth, "gpu_health"}, {EventKind::kDaemon, "daemon"}};
+// Dependencies have been stored by these words since the first version, before people had any for
+// them: an older daemon knows no others.
 constexpr std::pair<core::DependencyKind, std::string_view> kDependencyWords[] = {
     {core::DependencyKind::kAfterOk, "after_ok"},
     {core::DependencyKind::kAfterAny, "after_any"},
     {core::DependencyKind::kAfterNotOk, "after_not_ok"}};
 
-template <class Enum>
-std::string_view WordOf(Words<Enum> words, Enum value) {
-  for (const auto& [known, word] : words) {
-    if (known == value) return word;
-  }
-  CARMA_CHECK(false, "an enumerator has no word in the store");
-  return {};
-}
-
-template <class Enum>
-std::optional<Enum> Meant(Words<Enum> words, std::string_view text) {
-  for (const auto& [value, word] : words) {
-    if (word == text) return value;
-  }
-  return std::nullopt;
-}
-
-std::optional<core::ReasonCode> ReasonMeant(std::string_view text) {
-  // The core names its reasons; numbers that are no reason have no name.
-  static const std::map<std::string_view, core::ReasonCode> kByName = [] {
-    std::map<std::string_view, core::ReasonCode> by_name;
-    for (int code = 255; code >= 0; --code) {
-      const auto reason = static_cast<core::ReasonCode>(code);
-      by_name[core::ReasonName(reason)] = reason;
-    }
-    by_name[""] = core::ReasonCode::kNone;
-    return by_name;
-  }();
-  const auto found = kByName.find(text);
-  return found == kByName.end() ? std::nullopt : std::optional(found->second);
-}
-
-// States must be named in full in the file: ParseTaskState also takes the short codes of people.
-std::optional<core::TaskState> StateMeant(std::string_view text) {
-  const std::optional<core::TaskState> state = core::ParseTaskState(text);
-  return state && core::TaskStateName(*state) == text ? state : std::nullopt;
+std::string_view StoredWord(core::DependencyKind kind) {
+  return std::ranges::find(kDependencyWords, kind, [](const auto& each) { return each.first; })
+      ->second;
 }
 
 // Elements of a stored array, each an array of `width` values; empty optional: not such a text.
@@ -97,12 +40,13 @@ std::optional<Json> ParseRows(const std::string& text, std::size_t width) {
 
 std::optional<core::Dependency> DependencyFrom(const Json& row) {
   if (!row[0].is_number_unsigned() || !row[1].is_string()) return std::nullopt;
-  const auto kind = Meant<core::DependencyKind>(kDependencyWords, row[1].get<std::string>());
-  if (!kind) return std::nullopt;
-  core::Dependency dependency{core::TaskId{row[0].get<std::uint64_t>()}, *kind, std::nullopt};
+  const auto kind = std::ranges::find(kDependencyWords, row[1].get<std::string>(),
+                                      [](const auto& each) { return each.second; });
+  if (kind == std::end(kDependencyWords)) return std::nullopt;
+  core::Dependency dependency{core::TaskId{row[0].get<std::uint64_t>()}, kind->first, std::nullopt};
   if (row[2].is_null()) return dependency;
   if (!row[2].is_string()) return std::nullopt;
-  dependency.known_final = StateMeant(row[2].get<std::string>());
+  dependency.known_final = base::FromWord<core::TaskState>(row[2].get<std::string>());
   return dependency.known_final ? std::optional(dependency) : std::nullopt;
 }
 
@@ -147,28 +91,6 @@ void Binder::Bind(double value) {
 void Binder::Bind(const std::string& value) {
   statement_->bind(next_++, value);
 }
-void Binder::Bind(core::TaskState value) {
-  BindWord(core::TaskStateName(value));
-}
-void Binder::Bind(core::ReasonCode value) {
-  BindWord(core::ReasonName(value));
-}
-void Binder::Bind(core::QueueKind value) {
-  BindWord(WordOf<core::QueueKind>(kQueueWords, value));
-}
-void Binder::Bind(core::StopCause value) {
-  BindWord(WordOf<core::StopCause>(kStopWords, value));
-}
-void Binder::Bind(core::ExitKind value) {
-  BindWord(WordOf<core::ExitKind>(kExitWords, value));
-}
-void Binder::Bind(core::SharingMethod value) {
-  BindWord(core::SharingMethodName(value));
-}
-void Binder::Bind(EventKind value) {
-  BindWord(WordOf<EventKind>(kEventWords, value));
-}
-
 // Lists are JSON: they are read whole or not at all. An empty list is NULL, the common case.
 void Binder::Bind(const std::vector<core::Dependency>& value) {
   if (value.empty()) return BindNull();
@@ -176,9 +98,8 @@ void Binder::Bind(const std::vector<core::Dependency>& value) {
   for (const core::Dependency& dependency : value) {
     Json known = nullptr;
     if (dependency.known_final) known = core::TaskStateName(*dependency.known_final);
-    rows.push_back(Json::array({core::Number(dependency.task),
-                                WordOf<core::DependencyKind>(kDependencyWords, dependency.kind),
-                                std::move(known)}));
+    rows.push_back(Json::array(
+        {core::Number(dependency.task), StoredWord(dependency.kind), std::move(known)}));
   }
   Bind(base::DumpJson(rows));
 }
@@ -268,22 +189,6 @@ void Reader::Read(core::Duration& value) {
   Read(ms);
   value = core::Duration(ms);
 }
-
-#define CARMA_READ_WORD(Type, meant)             \
-  void Reader::Read(Type& value) {               \
-    const std::string text = Text();             \
-    const std::optional<Type> found = meant;     \
-    if (!found) return Complain("a known word"); \
-    value = *found;                              \
-  }
-CARMA_READ_WORD(core::TaskState, StateMeant(text))
-CARMA_READ_WORD(core::ReasonCode, ReasonMeant(text))
-CARMA_READ_WORD(core::QueueKind, Meant<core::QueueKind>(kQueueWords, text))
-CARMA_READ_WORD(core::StopCause, Meant<core::StopCause>(kStopWords, text))
-CARMA_READ_WORD(core::ExitKind, Meant<core::ExitKind>(kExitWords, text))
-CARMA_READ_WORD(core::SharingMethod, core::ParseSharingMethod(text))
-CARMA_READ_WORD(EventKind, Meant<EventKind>(kEventWords, text))
-#undef CARMA_READ_WORD
 
 void Reader::Read(std::vector<core::Dependency>& value) {
   value.clear();

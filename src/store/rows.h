@@ -11,6 +11,7 @@
 
 #include "base/fields.h"
 #include "base/result.h"
+#include "base/words.h"
 #include "store/store.h"
 
 namespace carma::store {
@@ -181,13 +182,11 @@ class Binder {
   void Bind(core::TaskId value) { Bind(static_cast<std::int64_t>(core::Number(value))); }
   void Bind(core::Time value) { Bind(base::ToMs(value)); }
   void Bind(core::Duration value) { Bind(static_cast<std::int64_t>(value.count())); }
-  void Bind(core::TaskState value);
-  void Bind(core::ReasonCode value);
-  void Bind(core::QueueKind value);
-  void Bind(core::StopCause value);
-  void Bind(core::ExitKind value);
-  void Bind(core::SharingMethod value);
-  void Bind(EventKind value);
+  // By its word: a file stays readable, and reordering an enum changes nothing.
+  template <base::HasWords Enum>
+  void Bind(Enum value) {
+    BindWord(base::WordOf(value));
+  }
   void Bind(const std::vector<core::Dependency>& value);
   void Bind(const std::vector<core::Placement>& value);
   void Bind(const std::vector<std::string>& value);
@@ -233,13 +232,12 @@ class Reader {
   void Read(core::TaskId& value);
   void Read(core::Time& value);
   void Read(core::Duration& value);
-  void Read(core::TaskState& value);
-  void Read(core::ReasonCode& value);
-  void Read(core::QueueKind& value);
-  void Read(core::StopCause& value);
-  void Read(core::ExitKind& value);
-  void Read(core::SharingMethod& value);
-  void Read(EventKind& value);
+  template <base::HasWords Enum>
+  void Read(Enum& value) {
+    const std::optional<Enum> meant = base::FromWord<Enum>(Text());
+    if (!meant) return Complain("a known word");
+    value = *meant;
+  }
   void Read(std::vector<core::Dependency>& value);
   void Read(std::vector<core::Placement>& value);
   void Read(std::vector<std::string>& value);

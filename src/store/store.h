@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/words.h"
 #include "core/task.h"
 #include "task/verdict/observation.h"
 
@@ -37,7 +38,13 @@ struct Forecast {
   friend bool operator==(const Forecast&, const Forecast&) = default;
 };
 
-enum class EventKind { kSubmitted, kState, kDrain, kResume, kGpuHealth, kDaemon };
+enum class EventKind { kSubmitted, kState, kDrain, kResume };
+inline constexpr std::pair<EventKind, std::string_view> kEventWords[] = {
+    {EventKind::kSubmitted, "submitted"},
+    {EventKind::kState, "state"},
+    {EventKind::kDrain, "drain"},
+    {EventKind::kResume, "resume"},
+};
 // One line of history, for `carma history` and reports.
 struct StoredEvent {
   std::int64_t sequence = 0;  // given by the store
@@ -155,3 +162,9 @@ class Store {
 };
 
 }  // namespace carma::store
+
+namespace carma {
+template <>
+inline constexpr base::Words<store::EventKind> base::kWordsOf<store::EventKind> =
+    store::kEventWords;
+}  // namespace carma

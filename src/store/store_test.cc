@@ -177,7 +177,7 @@ TEST_F(StoreTest, IdsAreNeverGivenTwice) {
 TEST_F(StoreTest, ARolledBackBatchLeavesNothing) {
   ASSERT_TRUE(store_->Begin());
   ASSERT_TRUE(store_->PutTask(NewTask(1)));
-  ASSERT_TRUE(store_->AddEvent({.kind = EventKind::kDaemon, .what = "start"}));
+  ASSERT_TRUE(store_->AddEvent({.kind = EventKind::kDrain, .what = "start"}));
   ASSERT_TRUE(store_->PutDrain({"GPU-1", "fan"}));
   store_->Rollback();
   EXPECT_THAT(Ids({}), IsEmpty());
@@ -386,7 +386,7 @@ TEST_F(StoreTest, PruneTakesOldFinishedTasksAndWhatBelongsToThem) {
     for (std::uint64_t id = 1; id <= 3; ++id) {
       ASSERT_TRUE(store_->AddEvent({.when = now, .kind = EventKind::kState, .task = TaskId{id}}));
     }
-    ASSERT_TRUE(store_->AddEvent({.when = base::FromMs(1), .kind = EventKind::kDaemon}));
+    ASSERT_TRUE(store_->AddEvent({.when = base::FromMs(1), .kind = EventKind::kDrain}));
     ASSERT_TRUE(store_->AddUsage({base::FromMs(0), base::FromMs(9), "GPU-1", 0, 0, 0, 0}));
   });
   Batch([&] { EXPECT_EQ(store_->Prune(now), 1); });  // 1; 2 is waited for, 3 and 4 are younger

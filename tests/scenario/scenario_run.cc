@@ -51,24 +51,6 @@ std::string_view KindName(News::Kind kind) {
   return "";
 }
 
-std::string_view CauseName(core::StopCause cause) {
-  switch (cause) {
-    case core::StopCause::kCancel:
-      return "cancel";
-    case core::StopCause::kTimeLimit:
-      return "time_limit";
-    case core::StopCause::kRequeue:
-      return "requeue";
-    case core::StopCause::kGpuLost:
-      return "gpu_lost";
-    case core::StopCause::kIdle:
-      return "idle";
-    case core::StopCause::kNone:
-      break;
-  }
-  return "none";
-}
-
 std::string TimeText(core::Time time) {
   return fmt::format("{}s", static_cast<double>(base::ToMs(time)) / 1000.0);
 }
@@ -81,7 +63,7 @@ std::string Describe(const News& news) {
     }
     text += fmt::format(" attempt={}{}", news.start.attempt, news.start.alone ? " alone" : "");
   } else if (news.kind == News::Kind::kStop) {
-    text += fmt::format(" cause={}", CauseName(news.stop.cause));
+    text += fmt::format(" cause={}", base::WordOf(news.stop.cause));
   } else {
     text += fmt::format(" {}", core::TaskStateName(news.record.state));
     if (news.record.queue == core::QueueKind::kRecovery) text += " recovery";
@@ -366,7 +348,8 @@ class Player {
   }
 
   static core::Sharing SharingOf(ClauseReader& in) {
-    const std::optional<core::SharingMethod> method = core::ParseSharingMethod(in.Word(1));
+    const std::optional<core::SharingMethod> method =
+        base::FromWord<core::SharingMethod>(in.Word(1));
     if (!method) in.Complain("expected alone, streams, mps or mig");
     return {.method = method.value_or(core::SharingMethod::kUnknown),
             .memory_limit_mib = in.Int("limit_mib", 0, kMaxMib, 0),
@@ -424,7 +407,7 @@ class Player {
         return CompareStart(news.start, in);
       case News::Kind::kStop:
         if (!in.Has("cause")) return std::nullopt;
-        return Differs("cause", in.Text("cause"), std::string(CauseName(news.stop.cause)));
+        return Differs("cause", in.Text("cause"), std::string(base::WordOf(news.stop.cause)));
       case News::Kind::kQueue:
         return CompareQueue(news.record, in);
       case News::Kind::kEnd:

@@ -120,7 +120,7 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
       {"exclusive mode under MPS",
        [](gpu::Reading& r, config::Settings& s) {
          r.condition.compute_mode = ComputeMode::kExclusiveProcess;
-         s.collocation = config::CollocationMethod::kMps;
+         s.collocation = core::SharingMethod::kMps;
        },
        Level::kWarn, "only one user's MPS server"},
       {"a program's fault", [](gpu::Reading& r, config::Settings&) { r.xids = {31}; }, Level::kWarn,
@@ -151,7 +151,7 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
   exclusive.condition.compute_mode = ComputeMode::kExclusiveProcess;
   exclusive.xids = {63};
   config::Settings alone;
-  alone.collocation = config::CollocationMethod::kExclusive;
+  alone.collocation = core::SharingMethod::kAlone;
   EXPECT_EQ(Worst(CheckDriver(OneGpu(exclusive), alone)), Level::kOk)
       << "nobody shares, and what Xid 63 tells is told elsewhere";
 }

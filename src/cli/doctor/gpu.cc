@@ -250,13 +250,15 @@ class GpuCheck {
                  "nvidia-smi -c DEFAULT");
     }
     switch (settings_.collocation) {
-      case config::CollocationMethod::kExclusive:
+      case core::SharingMethod::kUnknown:
+      case core::SharingMethod::kAlone:
+      case core::SharingMethod::kMig:
         return;
-      case config::CollocationMethod::kStreams:
+      case core::SharingMethod::kStreams:
         return Add(Level::kBad,
                    "compute mode EXCLUSIVE: a second task on this GPU fails at its start",
                    "nvidia-smi -c DEFAULT, or collocation.method = \"mps\"");
-      case config::CollocationMethod::kMps:
+      case core::SharingMethod::kMps:
         return Add(Level::kWarn,
                    "compute mode EXCLUSIVE: only one user's MPS server can serve this GPU at a "
                    "time, and a task that falls back to streams fails beside it",

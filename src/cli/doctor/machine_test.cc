@@ -77,7 +77,7 @@ class DoctorMps : public DoctorMachine {
   void SetUp() override {
     DoctorMachine::SetUp();
     settings_.mps_dir = "/run/carma/mps";
-    settings_.collocation = config::CollocationMethod::kMps;
+    settings_.collocation = core::SharingMethod::kMps;
     Put("/usr/bin/nvidia-cuda-mps-control", "#!/bin/sh\n", 0755);
     ASSERT_TRUE(base::MakeDirs(root_ + "/run"));
   }
@@ -130,7 +130,7 @@ TEST_F(DoctorMps, ListsTheControlDaemonsOfCarma) {
   EXPECT_THAT(Check()[0].text,
               HasSubstr("1 control daemon of CARMA runs: uid 1000 (pid 4242); 2 ended"));
   EXPECT_EQ(Worst(Check()), Level::kOk);
-  settings_.collocation = config::CollocationMethod::kStreams;
+  settings_.collocation = core::SharingMethod::kStreams;
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("is not \"mps\""));
   std::filesystem::remove_all(root_ + "/proc");
   EXPECT_EQ(Check()[0].text, "not used (collocation.method)");
@@ -141,7 +141,7 @@ TEST_F(DoctorMps, WarnsOfSomebodyElses) {
   EXPECT_EQ(Worst(Check()), Level::kOk) << "it has ended";
   Put("/proc/77/stat", "");
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("not CARMA's (pid 77) serves /tmp/nvidia-mps"));
-  settings_.collocation = config::CollocationMethod::kStreams;
+  settings_.collocation = core::SharingMethod::kStreams;
   EXPECT_EQ(FirstTrouble(Check()).level, Level::kWarn);
 }
 

@@ -200,7 +200,7 @@ class MpsCheck {
 std::vector<Finding> CheckMps(const std::string& root, const config::Settings& settings,
                               const std::string& search_path, bool is_daemon_user) {
   MpsCheck check(root, settings);
-  if (settings.collocation == config::CollocationMethod::kMps) {
+  if (settings.collocation == core::SharingMethod::kMps) {
     check.Used(search_path, is_daemon_user);
   } else {
     check.NotUsed();

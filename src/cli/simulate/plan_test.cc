@@ -39,7 +39,7 @@ TEST(SimPolicy, WordsOfItsOwnDescribeTheSimulatedWorld) {
       "window=90s,label=streams");
   EXPECT_EQ(policy.options.estimates.source, "gpumemnet");
   EXPECT_EQ(policy.options.estimates.sigma, 0.2);
-  EXPECT_EQ(policy.options.collocation, sim::Collocation::kStreams);
+  EXPECT_EQ(policy.options.collocation, core::SharingMethod::kStreams);
   EXPECT_EQ(policy.options.monitor.mode, sim::MonitorOptions::Mode::kPeriodic);
   EXPECT_EQ(policy.options.monitor.window, base::Duration(90'000));
   EXPECT_EQ(policy.label, "streams");

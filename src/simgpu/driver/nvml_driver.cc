@@ -34,7 +34,7 @@ Return LookMemory(const Call& call, MemoryV2& memory) {
   return kSuccess;
 }
 
-Return ListProcesses(const Call& call, sim::Sharing sharing, std::uint32_t* count,
+Return ListProcesses(const Call& call, core::SharingMethod sharing, std::uint32_t* count,
                      ProcessInfo* lines) {
   if (call.code != kSuccess) return call.code;
   thread_local std::vector<simgpu::ProcessLook> found;
@@ -175,14 +175,14 @@ NVML_EXPORT Return nvmlDeviceGetComputeRunningProcesses_v3(Device device, std::u
                                                            ProcessInfo* lines) {
   return ListProcesses(
       Enter("nvmlDeviceGetComputeRunningProcesses_v3", device, count != nullptr, Takes::kBoth),
-      sim::Sharing::kStreams, count, lines);
+      core::SharingMethod::kStreams, count, lines);
 }
 
 NVML_EXPORT Return nvmlDeviceGetMPSComputeRunningProcesses_v3(Device device, std::uint32_t* count,
                                                               ProcessInfo* lines) {
   return ListProcesses(
       Enter("nvmlDeviceGetMPSComputeRunningProcesses_v3", device, count != nullptr, Takes::kBoth),
-      sim::Sharing::kMps, count, lines);
+      core::SharingMethod::kMps, count, lines);
 }
 
 NVML_EXPORT Return nvmlDeviceGetGraphicsRunningProcesses_v3(Device device, std::uint32_t* count,
@@ -283,7 +283,7 @@ NVML_EXPORT Return nvmlDeviceGetProcessUtilization(Device device, ProcessUtiliza
   if (call.Identity().mig) return kNotSupported;
   // What comes through MPS is the server's work and told of nobody.
   thread_local std::vector<simgpu::ProcessLook> found;
-  const auto listed = call.server->Processes(call.gpu, sim::Sharing::kStreams, found);
+  const auto listed = call.server->Processes(call.gpu, core::SharingMethod::kStreams, found);
   if (!listed) return FromError(listed.error());
   std::erase_if(found,
                 [](const simgpu::ProcessLook& process) { return process.kernel_share <= 0; });
