@@ -398,8 +398,8 @@ std::vector<Key> MakeKeys() {
          "How tasks share a GPU: not at all (sets policy.mapper to exclusive), by time slices, or "
          "through MPS.",
          Choice<core::SharingMethod>({{"exclusive", core::SharingMethod::kAlone},
-                                    {"streams", core::SharingMethod::kStreams},
-                                    {"mps", core::SharingMethod::kMps}}),
+                                      {"streams", core::SharingMethod::kStreams},
+                                      {"mps", core::SharingMethod::kMps}}),
          AT(collocation)),
       Of("collocation.mps_control", "NVIDIA's program that runs MPS servers.",
          NameOrPath("program name or absolute path"), AT(mps_control)),

@@ -384,8 +384,7 @@ TaskRecord AsSubmitted(TaskRecord task);
 // What people, the API and the store call them.
 namespace carma {
 template <>
-inline constexpr base::Words<core::TaskState> base::kWordsOf<core::TaskState> =
-    core::kStateWords;
+inline constexpr base::Words<core::TaskState> base::kWordsOf<core::TaskState> = core::kStateWords;
 template <>
 inline constexpr base::Words<core::ReasonCode> base::kWordsOf<core::ReasonCode> =
     core::kReasonWords;

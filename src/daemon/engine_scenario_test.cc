@@ -117,8 +117,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
   void Start(task::LaunchOrder order) override {
     const core::TaskRecord* record = engine_->scheduler().Find(order.id);
     ASSERT_NE(record, nullptr);
-    const bool alone =
-        record->request.exclusive || !core::Shares(engine_->scheduler().config());
+    const bool alone = record->request.exclusive || !core::Shares(engine_->scheduler().config());
     Record(core::StartTask{order.id, order.attempt, record->attempt.placement, alone});
   }
   void Stop(core::TaskId id, int attempt) override {

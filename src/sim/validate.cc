@@ -36,7 +36,8 @@ const TraceFacts& FactsOf(PublishedTrace trace) {
 // The policies of chapter 6. "2 GB" and "5 GB" are the floors of its scripts, 2000 and 5000 MiB.
 constexpr std::array kPolicies{
     PublishedPolicy{"exclusive", "exclusive", 0, 0, 0, "none", core::SharingMethod::kAlone},
-    PublishedPolicy{"round robin, streams", "round-robin", 0, 0, 0, "none", core::SharingMethod::kStreams},
+    PublishedPolicy{"round robin, streams", "round-robin", 0, 0, 0, "none",
+                    core::SharingMethod::kStreams},
     PublishedPolicy{"round robin, MPS", "round-robin"},
     PublishedPolicy{"MAGM", "magm"},
     PublishedPolicy{"MAGM 80 %", "magm", 0.80},
@@ -55,8 +56,10 @@ constexpr std::array kPolicies{
     PublishedPolicy{"OWF 80 %, MPS", "worst-fit", 0.80, 0, 2'000, "oracle"},
     PublishedPolicy{"OWF 80 %, streams", "worst-fit", 0.80, 0, 2'000, "oracle",
                     core::SharingMethod::kStreams},
-    PublishedPolicy{"OBF 80 %, streams", "best-fit", 0.80, 0, 500, "oracle", core::SharingMethod::kStreams},
-    PublishedPolicy{"OLUG 80 %, streams", "lug", 0.80, 0, 2'000, "oracle", core::SharingMethod::kStreams},
+    PublishedPolicy{"OBF 80 %, streams", "best-fit", 0.80, 0, 500, "oracle",
+                    core::SharingMethod::kStreams},
+    PublishedPolicy{"OLUG 80 %, streams", "lug", 0.80, 0, 2'000, "oracle",
+                    core::SharingMethod::kStreams},
 };
 
 constexpr double kAny = std::numeric_limits<double>::quiet_NaN();
