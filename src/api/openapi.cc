@@ -48,8 +48,9 @@ constexpr const char* kSchema<EventView> = "Event";
 template <>
 constexpr const char* kSchema<StatusView> = "Status";
 
+class Describer;
 template <class T>
-Json Properties(base::Absent absent);
+Describer Described(base::Absent absent);
 
 // Describes fields, one property each.
 class Describer {
@@ -69,9 +70,11 @@ class Describer {
     const auto preset = defaults_.find(name);
     if (preset != defaults_.end() && !rule.required && *preset != "") schema["default"] = *preset;
     properties[name] = std::move(schema);
+    if (rule.required) required.push_back(name);
   }
 
   Json properties = Json::object();
+  Json required = Json::array();
 
  private:
   static void Limit(Json& schema, const Json& low, const Json& high) {
@@ -91,7 +94,11 @@ class Describer {
       if (kSchema<Value> != nullptr) {
         return {{"$ref", std::string("#/components/schemas/") + kSchema<Value>}};
       }
-      return {{"type", "object"}, {"properties", Properties<Value>(absent_)}};
+      const auto part = Described<Value>(absent_);
+      return {{"type", "object"},
+              {"properties", part.properties},
+              {"required", part.required},
+              {"additionalProperties", false}};
     } else if constexpr (base::kIsDictionary<Value>) {
       using Each = std::remove_cvref_t<decltype(Value{}.begin()->second)>;
       return {{"type", "object"}, {"additionalProperties", Schema<Each>(name, {})}};
@@ -127,18 +134,18 @@ class Describer {
 };
 
 template <class T>
-Json Properties(base::Absent absent) {
+Describer Described(base::Absent absent) {
   const T value{};
   Describer describer(
       absent == base::Absent::kLeftOut ? base::FieldsToJson(value, absent) : Json::object(),
       absent);
   T::VisitFields(describer, value);
-  return std::move(describer.properties);
+  return describer;
 }
 
 template <class... Types>
 void AddProperties(Json& schemas, base::Absent absent) {
-  ((schemas[kSchema<Types>]["properties"] = Properties<Types>(absent)), ...);
+  ((schemas[kSchema<Types>]["properties"] = Described<Types>(absent).properties), ...);
 }
 
 std::string MakeOpenApi() {

@@ -267,6 +267,10 @@ TEST(OpenApi, DescribesTheFieldsOfEverySchema) {
     }
   }
   const Json& task = (*document)["components"]["schemas"]["Task"]["properties"];
+  const Json& spec = (*document)["components"]["schemas"]["TaskSpec"]["properties"];
+  EXPECT_EQ(spec["gpus"]["default"], 1);
+  EXPECT_EQ(spec["gpus"]["maximum"], 1024);
+  EXPECT_EQ(spec["dependencies"]["items"]["required"], Json{"task"});
   EXPECT_EQ(task["id"]["type"], "integer");
   EXPECT_EQ(task["id"]["description"], "Task number, from 1, never reused.");
   EXPECT_EQ(task["exit_code"]["type"], (Json{"integer", "null"}));
