@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/server_clock.h"
 #include "base/text.h"
 #include "daemon/alarm.h"
 #include "daemon/background_worker.h"
@@ -38,7 +39,6 @@
 #include "daemon/sampler.h"
 #include "daemon/user_names.h"
 #include "estimate/history.h"
-#include "simgpu/state.h"
 #include "store/store.h"
 #include "task/process/cgroup.h"
 #include "task/shim/shim_launcher.h"
@@ -594,7 +594,7 @@ api::StatusView RealDaemon::Status() {
 // A simulated server has a clock of its own, which its tasks and its daemon share.
 Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings) {
   if (settings.simgpu_state.empty()) return std::make_unique<base::SystemClock>();
-  const Result<simgpu::ClockOrigin> clock = simgpu::ReadClock(settings.simgpu_state);
+  const Result<base::ClockOrigin> clock = base::ReadServerClock(settings.simgpu_state);
   if (!clock) return base::Wrap(clock.error(), "simulation.state");
   return std::make_unique<base::SystemClock>(clock->time_scale, base::FromMs(clock->origin_time_ms),
                                              clock->origin_boot_ns);

@@ -6,12 +6,11 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/server_clock.h"
 #include "simgpu/world.h"
 
 namespace carma::simgpu {
 
-inline constexpr char kMagic[8] = {'C', 'A', 'R', 'M', 'A', 'G', 'P', 'U'};
-inline constexpr std::uint32_t kLayoutVersion = 3;
 inline constexpr int kMaxFaults = 256;
 
 struct FaultEntry {
@@ -28,15 +27,8 @@ struct FaultEntry {
 };
 
 struct StateFile {
-  char magic[8];
-  std::uint32_t version;
-  std::uint32_t bytes;  // sizeof(StateFile): another build with other tables is refused
-  // Mutexes of dead owners and the clock mean nothing after a reboot.
-  char boot_id[40];
-  double time_scale;
-  std::int64_t origin_time_ms;
-  std::int64_t origin_boot_ns;
-  pthread_mutex_t lock;  // robust: guards everything below but the atomics
+  base::ServerHead head;  // whose version changes with what follows
+  pthread_mutex_t lock;   // robust: guards everything below but the atomics
   std::atomic<std::uint32_t>
       generation;  // of the world: changes when anybody's pace may have; a futex
   std::atomic<std::uint32_t> fault_count;

@@ -45,20 +45,12 @@ long Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
   return ::syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
 }
 
-void CopyBootId(char (&target)[40]) {
-  const std::string id = base::BootId();
-  std::memcpy(target, id.data(), std::min(id.size(), sizeof target - 1));
-}
-
 void FillState(StateFile& state, std::span<const sim::ShapedGpu> gpus,
                const ServerOptions& options) {
-  std::memcpy(state.magic, kMagic, sizeof kMagic);
-  state.version = kLayoutVersion;
-  state.bytes = sizeof(StateFile);
-  CopyBootId(state.boot_id);
-  state.time_scale = options.time_scale;
-  state.origin_time_ms = options.origin_time_ms.value_or(base::ToMs(base::SystemClock().Now()));
-  state.origin_boot_ns = base::BootTimeNs();
+  state.head = base::MakeServerHead(
+      sizeof(StateFile),
+      {options.time_scale, options.origin_time_ms.value_or(base::ToMs(base::SystemClock().Now())),
+       base::BootTimeNs()});
   InitRobustMutex(state.lock);
   InitWorld(state.world, gpus, options.seed);
 }
@@ -94,20 +86,9 @@ Result<Unit> WriteState(const std::string& path, std::span<const sim::ShapedGpu>
 
 // The bytes that do not change while a server lives.
 Result<Unit> CheckHeader(const StateFile& state, const std::string& path) {
-  const char* wrong = nullptr;
-  char boot_id[40] = {};
-  CopyBootId(boot_id);
-  if (std::memcmp(state.magic, kMagic, sizeof kMagic) != 0) {
-    wrong = "not a simulated GPU server";
-  } else if (state.version != kLayoutVersion || state.bytes != sizeof(StateFile)) {
-    wrong = "made by another version of CARMA";
-  } else if (std::memcmp(state.boot_id, boot_id, sizeof boot_id) != 0) {
-    wrong = "made before the last boot; create it again";
-  } else if (!(state.time_scale > 0) || !std::isfinite(state.time_scale) ||
-             !Plausible(state.world)) {
-    wrong = "broken";
-  }
-  return wrong ? Result<Unit>(Fail(ErrorCode::kCorrupt, path + ": " + wrong)) : Unit{};
+  Result<Unit> head = base::CheckServerHead(state.head, sizeof(StateFile), path);
+  if (head && !Plausible(state.world)) return Fail(ErrorCode::kCorrupt, path + ": broken");
+  return head;
 }
 
 template <std::size_t N>
@@ -194,12 +175,6 @@ Result<Unit> CreateServer(const std::string& path, const std::string& shape,
   return WriteState(path, *gpus, options);
 }
 
-Result<ClockOrigin> ReadClock(const std::string& path) {
-  const auto server = Server::Attach(path);
-  if (!server) return std::unexpected(server.error());
-  return (*server)->clock();
-}
-
 Result<std::unique_ptr<Server>> Server::Attach(const std::string& path, NowFn now) {
   std::unique_ptr<Server> server(new Server);
   server->mapping_ = std::make_unique<Mapping>();
@@ -216,7 +191,7 @@ Result<std::unique_ptr<Server>> Server::Attach(const std::string& path, NowFn no
     return std::unexpected(header.error());
   }
   const StateFile& state = *mapping.state;
-  server->clock_ = {state.time_scale, state.origin_time_ms, state.origin_boot_ns};
+  server->clock_ = state.head.clock;
   server->gpu_count_ = state.world.gpu_count;
   for (int place = 0; place < state.world.place_count; ++place) {
     const Gpu& gpu = state.world.gpus[place];

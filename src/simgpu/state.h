@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/server_clock.h"
 #include "simgpu/fault.h"
 #include "simgpu/world.h"
 
@@ -41,15 +42,6 @@ struct ServerOptions {
 // with residents is there; kIo.
 base::Result<base::Unit> CreateServer(const std::string& path, const std::string& shape,
                                       const ServerOptions& options);
-
-// What ties simulated to real time: base::SystemClock(time_scale, origin_time, origin_boot_ns).
-struct ClockOrigin {
-  double time_scale = 1;
-  std::int64_t origin_time_ms = 0;
-  std::int64_t origin_boot_ns = 0;  // CLOCK_BOOTTIME
-};
-// Errors: as Server::Attach.
-base::Result<ClockOrigin> ReadClock(const std::string& path);
 
 // One place at one moment.
 struct GpuLook {
@@ -121,7 +113,7 @@ class Server {
   int place_count() const { return static_cast<int>(places_.size()); }
   // The place itself, or the GPU that it is a part of.
   int WholeGpu(int place) const { return parents_[static_cast<std::size_t>(place)]; }
-  const ClockOrigin& clock() const { return clock_; }
+  const base::ClockOrigin& clock() const { return clock_; }
   double Now() const;
 
   // Every look brings the world to the present and frees what the dead held.
@@ -184,7 +176,7 @@ class Server {
 
   std::unique_ptr<Mapping> mapping_;
   NowFn now_;
-  ClockOrigin clock_;
+  base::ClockOrigin clock_;
   int gpu_count_ = 0;
   std::vector<GpuIdentity> places_;
   std::vector<int> parents_;  // of each place, itself if it is whole

@@ -517,7 +517,7 @@ int RunTraining(const TrainingOptions& options) {
     Complain("simtask: " + server.error().message + "\n");
     return kUsageExitCode;
   }
-  const ClockOrigin& clock = (*server)->clock();
+  const base::ClockOrigin& clock = (*server)->clock();
   const double started_s =
       static_cast<double>(start_ns - clock.origin_boot_ns) / 1e9 * clock.time_scale;
   return options.double_fork ? RunDetached(options, **server, started_s)
