@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Does what docs/extending.md tells a stranger to do, in a copy of the tree: what it prints must build and pass.
+
+usage: follow_extending.py BUILD_FOLDER
+
+Every ```diff block of the page is applied, in order; then each line "<!-- run: PROGRAM ARGUMENTS -->" builds the program (a
+target of CMake) and runs it. The copy and its build are kept in BUILD_FOLDER: what has not changed is not built again.
+"""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "extending.md"
+COPIED = ["CMakeLists.txt", "bench", "cmake", "data", "docs", "fuzz", "packaging", "python", "src", "tests", "tools"]
+DIFF = re.compile(r"^```diff\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+RUN = re.compile(r"^<!-- run: (.*?) -->$", re.MULTILINE)
+
+
+def copy_tree(folder):
+    """A fresh copy of the sources."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+        else:
+            shutil.copy2(source, folder / name)
+
+
+def follow(page, folder):
+    """Applies the page's diffs; lines may have moved since they were written, their context may not have changed."""
+    for number, diff in enumerate(DIFF.findall(page), 1):
+        applied = subprocess.run(["git", "apply", "--recount", "--whitespace=nowarn", "-"], input=diff, text=True,
+                                 cwd=folder, capture_output=True, env={"GIT_CEILING_DIRECTORIES": str(folder.parent),
+                                                                       "PATH": "/usr/bin:/bin"}, check=False)
+        if applied.returncode != 0:
+            raise SystemExit(f"docs/extending.md: diff {number} does not apply:\n{applied.stderr}{diff}")
+
+
+def bring_over(fresh, kept):
+    """Makes `kept` equal to `fresh`; files that are the same keep their times, so that nothing is built twice."""
+    wanted = {path.relative_to(fresh) for path in fresh.rglob("*") if path.is_file()}
+    for path in list(kept.rglob("*")) if kept.exists() else []:
+        if path.is_file() and path.relative_to(kept) not in wanted:
+            path.unlink()
+    for name in wanted:
+        target = kept / name
+        if target.exists() and target.read_bytes() == (fresh / name).read_bytes():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(fresh / name, target)
+
+
+def build_and_run(tree, build, lines):
+    subprocess.run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0"],
+                   check=True, stdout=subprocess.DEVNULL)
+    programs = sorted({line.split()[0] for line in lines})
+    subprocess.run(["ninja", "-C", build, *programs], check=True)
+    for line in lines:
+        program, *arguments = line.split()
+        subprocess.run([build / "bin" / program, *arguments], check=True)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    folder = pathlib.Path(sys.argv[1]).resolve()
+    page = PAGE.read_text()
+    copy_tree(folder / "fresh")
+    follow(page, folder / "fresh")
+    bring_over(folder / "fresh", folder / "tree")
+    shutil.rmtree(folder / "fresh")
+    build_and_run(folder / "tree", folder / "build", RUN.findall(page))
+
+
+if __name__ == "__main__":
+    main()
