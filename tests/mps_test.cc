@@ -41,15 +41,15 @@ class Mps : public ::testing::Test {
     site.Set("policy.settle", "false");
   }
   ~Mps() override {
-    for (const task::MpsSeat& seat : Seats())
-      task::MpsControl({.dir = dir()}, seat).Quit(std::chrono::steady_clock::now());
+    for (const task::MpsServerId& id : Servers())
+      task::MpsControl({.dir = dir()}, id).Quit(std::chrono::steady_clock::now());
   }
   std::string dir() const { return site.folder() / "mps"; }
   std::string BehaviourFile() const { return site.folder() / "behaviour"; }
   void Behave(const std::string& words) const { WriteText(BehaviourFile(), words + "\n"); }
 
-  std::vector<task::MpsSeat> Seats() {
-    return task::FindMpsSeats({.dir = dir()}, {Uuid(0), Uuid(1)});
+  std::vector<task::MpsServerId> Servers() {
+    return task::FindMpsServers({.dir = dir()}, {Uuid(0), Uuid(1)});
   }
   std::string Uuid(std::size_t gpu) {
     if (uuids_.empty() && site.daemon().started()) {
@@ -57,13 +57,13 @@ class Mps : public ::testing::Test {
     }
     return gpu < uuids_.size() ? uuids_[gpu] : "none";
   }
-  task::MpsSeat Seat(std::size_t gpu = 0) { return {::getuid(), ::getgid(), Uuid(gpu)}; }
+  task::MpsServerId Server(std::size_t gpu = 0) { return {::getuid(), ::getgid(), Uuid(gpu)}; }
   std::optional<base::ProcessId> ControlDaemon() {
-    return task::MpsControl({.dir = dir()}, Seat()).Daemon();
+    return task::MpsControl({.dir = dir()}, Server()).Daemon();
   }
   std::string Ask(const std::string& command) {
     RunOptions options{.input = command + "\n"};
-    options.environment["CUDA_MPS_PIPE_DIRECTORY"] = task::MpsPipeDir(dir(), Seat());
+    options.environment["CUDA_MPS_PIPE_DIRECTORY"] = task::MpsPipeDir(dir(), Server());
     return RunProgram({site.folder() / "carma-simmps"}, options).out;
   }
   void KillServer() {
@@ -84,7 +84,7 @@ class Mps : public ::testing::Test {
     return view;
   }
   void ExpectNoDaemons() {
-    EXPECT_TRUE(Eventually([&] { return Seats().empty(); })) << "a control daemon is left";
+    EXPECT_TRUE(Eventually([&] { return Servers().empty(); })) << "a control daemon is left";
   }
 
   Site site{{.shape = "1xA100-40GB"}};
@@ -97,7 +97,7 @@ constexpr Training kSmall{.memory_mib = 4000, .solo_s = kLong};
 
 TEST_F(Mps, OneServerForTheTasksOfAUserOnAGpu) {
   site.Start();
-  EXPECT_THAT(Seats(), IsEmpty());
+  EXPECT_THAT(Servers(), IsEmpty());
   const std::uint64_t first = site.Train({"--gpu-mem", "4000"}, kSmall);
   const std::uint64_t second = site.Train({"--gpu-mem", "6000", "--sm-share", "30%"}, kSmall);
   EXPECT_EQ(AwaitClient(first).memory_limit_mib, 4'000 + 2'048) << "the claim and the margin";
@@ -126,12 +126,12 @@ TEST_F(Mps, OneServerOfAUserForAllGpusTakesTasksOfSeveralToo) {
       [&] { return two.Task(one).observed_mib > 0 && two.Task(both).observed_mib > 0; }));
   EXPECT_EQ(two.Task(both).sharing, "mps") << two.Task(both).sharing_note;
   const std::vector<api::GpuView> gpus = two.Gpus();
-  const task::MpsSeat seat{::getuid(), ::getgid(), gpus[0].uuid + "," + gpus[1].uuid};
-  const task::MpsControl control({.dir = dir()}, seat);
+  const task::MpsServerId id{::getuid(), ::getgid(), gpus[0].uuid + "," + gpus[1].uuid};
+  const task::MpsControl control({.dir = dir()}, id);
   const auto daemon = control.Daemon();
   ASSERT_TRUE(daemon);
   RunOptions options{.input = "get_server_list\n"};
-  options.environment["CUDA_MPS_PIPE_DIRECTORY"] = task::MpsPipeDir(dir(), seat);
+  options.environment["CUDA_MPS_PIPE_DIRECTORY"] = task::MpsPipeDir(dir(), id);
   const std::string program = site.folder() / "carma-simmps";
   const std::string server(base::Trim(RunProgram({program}, options).out));
   options.input = "get_client_list " + server + "\n";
@@ -335,9 +335,9 @@ TEST_F(Mps, AStopOvertakesTheStartOfTheServer) {
 TEST_F(Mps, ATidyEndLeavesNoServerWithoutTasks) {
   site.Start();
   EXPECT_EQ(site.Await(site.Submit({"--gpu-mem", "1G", "--", "/bin/true"})).sharing, "mps");
-  const task::MpsSeat seat = Seat();
+  const task::MpsServerId id = Server();
   site.Stop(SIGTERM);
-  EXPECT_FALSE(task::MpsControl({.dir = dir()}, seat).Daemon());
+  EXPECT_FALSE(task::MpsControl({.dir = dir()}, id).Daemon());
 }
 
 TEST_F(Mps, UsersHaveServersOfTheirOwn) {
@@ -349,12 +349,12 @@ TEST_F(Mps, UsersHaveServersOfTheirOwn) {
       site.Submit({"--gpu-mem", "1G", "--", "/bin/true"}, {.uid = OtherUser()});
   ASSERT_EQ(mine.Hear(), "1");
   EXPECT_EQ(site.Await(second).sharing, "mps");
-  const task::MpsSeat other{OtherUser(), OtherUser(), Uuid(0)};
+  const task::MpsServerId other{OtherUser(), OtherUser(), Uuid(0)};
   struct stat st {};
   ASSERT_EQ(::stat(task::MpsPipeDir(dir(), other).c_str(), &st), 0);
   EXPECT_EQ(st.st_uid, OtherUser());
   EXPECT_EQ(st.st_mode & 0777, 0700U);
-  EXPECT_NE(task::MpsPipeDir(dir(), other), task::MpsPipeDir(dir(), Seat()));
+  EXPECT_NE(task::MpsPipeDir(dir(), other), task::MpsPipeDir(dir(), Server()));
   EXPECT_EQ(site.Task(first).sharing, "mps");
   mine.Open();
   site.Await(first);

@@ -277,7 +277,7 @@ struct Sharing {
   SharingMethod method = SharingMethod::kUnknown;
   std::int64_t memory_limit_mib = 0;  // per process, enforced by the MPS server; 0: none
   int thread_percent = 0;             // of the SMs, enforced by the MPS server; 0: no limit
-  // The GPUs that its MPS server serves, as task::MpsSeat::gpus; empty: it is no client.
+  // The GPUs that its MPS server serves, as task::MpsServerId::gpus; empty: it is no client.
   std::string server;
   std::string note;  // why it is not what the configuration asks for, one sentence; or empty
   friend bool operator==(const Sharing&, const Sharing&) = default;

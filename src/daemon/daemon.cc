@@ -31,7 +31,7 @@
 #include "daemon/late_probe.h"
 #include "daemon/metrics.h"
 #include "daemon/monitor.h"
-#include "daemon/mps_desk.h"
+#include "daemon/mps_servers.h"
 #include "daemon/notices.h"
 #include "daemon/notify.h"
 #include "daemon/present.h"
@@ -99,7 +99,8 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   void Beat();
   EngineOptions MakeEngineOptions() const;
   void RestoreHealthDrains();
-  void OpenDesk(const std::vector<core::GpuInfo>& gpus, std::shared_ptr<estimate::History> history);
+  void OpenEstimates(const std::vector<core::GpuInfo>& gpus,
+                     std::shared_ptr<estimate::History> history);
   void OpenMps();
   void TakeEstimates(std::vector<EstimateResult> results);
   void PostSeen(core::Event event);
@@ -124,14 +125,14 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   asio::io_context& loop_ = *shared_loop_;
   std::unique_ptr<task::Launcher> launcher_;
   asio::posix::stream_descriptor launcher_fd_{loop_};
-  std::unique_ptr<MpsDesk> mps_;
+  std::unique_ptr<MpsServers> mps_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Monitor> monitor_;
   UserNames user_names_{shared_loop_};
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<api::Server> unix_server_;
   std::unique_ptr<api::Server> tcp_server_;
-  std::unique_ptr<EstimateDesk> desk_;
+  std::unique_ptr<EstimateService> estimates_;
   Counters counters_;
   Alarm wake_{loop_}, store_retry_{loop_}, usage_{loop_}, housekeep_{loop_}, watchdog_{loop_},
       trim_{loop_};
@@ -182,7 +183,7 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
     const EngineServices engine{
         *engine_,
         *monitor_,
-        *desk_,
+        *estimates_,
         *store_,
         options_.settings,
         *clock_,
@@ -292,7 +293,7 @@ void RealDaemon::TakeGpus(std::vector<gpu::DeviceInfo> devices) {
                                          .unattributed_mib = settings.unattributed_mib});
   OpenMps();
   EngineOptions options = MakeEngineOptions();
-  OpenDesk(infos, options.history);
+  OpenEstimates(infos, options.history);
   engine_ = std::make_unique<Engine>(std::move(options), *store_, *launcher_, *clock_, *this);
   if (Result<Unit> started = engine_->Start(std::move(infos)); !started) {
     base::LogError("start_failed", {{"why", started.error().message}});
@@ -442,7 +443,7 @@ void RealDaemon::WakeAt(base::Time when) {
 // Also where tasks share by streams: an earlier daemon may have been told otherwise.
 void RealDaemon::OpenMps() {
   const config::Settings& settings = options_.settings;
-  MpsDeskOptions options;
+  MpsServersOptions options;
   options.setup = {options_.shim_path, settings.mps_control, settings.mps_dir, {}};
   if (!settings.simgpu_state.empty())
     options.setup.environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
@@ -451,13 +452,13 @@ void RealDaemon::OpenMps() {
   // Where a simulated minute is a moment, a control daemon is not started again and again.
   options.linger = std::max(clock_->RealSpan(kMpsLinger), kLeastMpsLinger);
   options.backoff = clock_->RealSpan(kMpsBackoff);
-  mps_ = OpenMpsDesk(shared_loop_, std::move(options));
+  mps_ = OpenMpsServers(shared_loop_, std::move(options));
 }
 
 // ---- estimates ----
 
-void RealDaemon::OpenDesk(const std::vector<core::GpuInfo>& gpus,
-                          std::shared_ptr<estimate::History> history) {
+void RealDaemon::OpenEstimates(const std::vector<core::GpuInfo>& gpus,
+                               std::shared_ptr<estimate::History> history) {
   const config::Settings& settings = options_.settings;
   EstimateRules rules;
   rules.method = settings.estimate_method;
@@ -472,13 +473,13 @@ void RealDaemon::OpenDesk(const std::vector<core::GpuInfo>& gpus,
   for (const auto& [type, count] : types) {
     if (rules.gpu_type.empty() || count > types[rules.gpu_type]) rules.gpu_type = type;
   }
-  desk_ = std::make_unique<EstimateDesk>(
+  estimates_ = std::make_unique<EstimateService>(
       shared_loop_, std::move(rules), settings.estimate_time_limit,
       [this](std::vector<EstimateResult> results) { TakeEstimates(std::move(results)); });
 }
 
 void RealDaemon::RequestEstimates(std::vector<EstimateJob> jobs) {
-  desk_->Ask(std::move(jobs));
+  estimates_->Ask(std::move(jobs));
 }
 
 void RealDaemon::TakeEstimates(std::vector<EstimateResult> results) {

@@ -25,7 +25,7 @@ struct ServerServices {
 struct EngineServices {
   Engine& engine;
   Monitor& monitor;
-  EstimateDesk& desk;
+  EstimateService& estimates;
   store::Store& store;
   const config::Settings& settings;
   base::Clock& clock;

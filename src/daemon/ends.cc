@@ -56,7 +56,7 @@ bool Ends::NeedsReading(const task::ShimEvent& event, const core::TaskRecord& re
   });
 }
 
-bool Ends::NeedsFate(const task::ShimEvent& event, const core::TaskRecord& record) const {
+bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return options_.mps != nullptr && record.attempt.sharing.method == core::SharingMethod::kMps &&
          !task::FindMpsFaultText(event.stderr_tail);
 }
@@ -67,26 +67,26 @@ void Ends::Take(const task::ShimEvent& event) {
   const core::TaskRecord* record = core_.Find(event.id);
   if (record != nullptr && record->attempt.number == event.attempt) NoteEnd(*record);
   unjudged_[core::Number(event.id)] = event;
-  const auto judge = [this, id = event.id, attempt = event.attempt](const MpsFate& fate) {
-    Judge(id, attempt, fate);
+  const auto judge = [this, id = event.id, attempt = event.attempt](const MpsEvidence& mps) {
+    Judge(id, attempt, mps);
   };
   if (record == nullptr || !IsOpen(event, *record)) return judge({});
   std::function<void()> ask = [judge] { judge({}); };
-  if (NeedsFate(event, *record)) {
+  if (NeedsMpsEvidence(event, *record)) {
     // After the reading: who is judged first may be blamed for what then hit the others.
     ask = [this, judge, id = event.id, attempt = event.attempt] {
-      options_.mps->AskFate(id, attempt, judge);
+      options_.mps->AskEvidence(id, attempt, judge);
     };
   }
   if (NeedsReading(event, *record)) return gpus_.AfterNextReading(std::move(ask));
   ask();
 }
 
-void Ends::Judge(core::TaskId id, int attempt, const MpsFate& fate) {
+void Ends::Judge(core::TaskId id, int attempt, const MpsEvidence& mps) {
   const auto found = unjudged_.extract(core::Number(id));
   if (!found || found.mapped().attempt != attempt) return;
   const task::ShimEvent& event = found.mapped();
-  core::ExitInfo exit = Classify(event, fate);
+  core::ExitInfo exit = Classify(event, mps);
   base::LogInfo("task_exited", {{"task", id},
                                 {"attempt", attempt},
                                 {"code", exit.code},
@@ -96,20 +96,20 @@ void Ends::Judge(core::TaskId id, int attempt, const MpsFate& fate) {
   if (options_.mps != nullptr) {
     const bool own = exit.kind == core::ExitKind::kGpuFault || exit.kind == core::ExitKind::kFailed;
     if (own && task::FindGpuFaultText(event.stderr_tail)) options_.mps->Blame(id, attempt);
-    options_.mps->Leave(id, attempt);
+    options_.mps->Detach(id, attempt);
   }
   post_(core::TaskExited{id, attempt, std::move(exit)});
 }
 
-core::ExitInfo Ends::Classify(const task::ShimEvent& event, const MpsFate& fate) {
+core::ExitInfo Ends::Classify(const task::ShimEvent& event, const MpsEvidence& mps) {
   task::ExitEvidence evidence;
   evidence.exit_code = event.exit_code;
   evidence.signal = event.signal;
   evidence.lost = event.lost;
   evidence.host_oom = event.host_oom;
   evidence.stderr_tail = event.stderr_tail;
-  evidence.server_broke = fate.broke || fate.blamed;
-  evidence.neighbour_blamed = fate.blamed.has_value();
+  evidence.server_broke = mps.broke || mps.blamed;
+  evidence.neighbour_blamed = mps.blamed.has_value();
   if (const core::TaskRecord* record = core_.Find(event.id)) {
     evidence.stopped_by_us = record->attempt.stopping != core::StopCause::kNone;
     for (const core::Placement& at : record->attempt.placement) {

@@ -62,9 +62,9 @@ class Ends {
   void NoteEnd(const core::TaskRecord& record);
   bool IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const;
   bool NeedsReading(const task::ShimEvent& event, const core::TaskRecord& record);
-  bool NeedsFate(const task::ShimEvent& event, const core::TaskRecord& record) const;
-  void Judge(core::TaskId id, int attempt, const MpsFate& fate);
-  core::ExitInfo Classify(const task::ShimEvent& event, const MpsFate& fate);
+  bool NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord& record) const;
+  void Judge(core::TaskId id, int attempt, const MpsEvidence& mps);
+  core::ExitInfo Classify(const task::ShimEvent& event, const MpsEvidence& mps);
   void NoteFaults(const core::TaskRecord& record, task::ExitEvidence& evidence);
   bool HasNeighbours(const core::TaskRecord& record) const;
 

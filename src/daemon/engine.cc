@@ -360,7 +360,7 @@ void Engine::TakeShimEvent(const task::ShimEvent& event) {
     case task::ShimEventKind::kLaunchFailed:
       base::LogWarn("launch_failed",
                     {{"task", event.id}, {"attempt", event.attempt}, {"why", event.text}});
-      starts_.Leave(event.id, event.attempt);
+      starts_.Detach(event.id, event.attempt);
       Post(core::LaunchFailed{event.id, event.attempt, event.text, event.retryable,
                               event.interrupted});
       break;

@@ -10,7 +10,7 @@
 
 #include "core/events.h"
 #include "core/policy.h"
-#include "daemon/mps_desk.h"
+#include "daemon/mps_servers.h"
 #include "estimate/history.h"
 
 namespace carma::daemon {
@@ -24,7 +24,7 @@ struct EngineOptions {
   std::size_t max_queued_tasks = 1'000'000;
   std::optional<base::Duration> default_time_limit;
   std::map<std::string, std::string> task_environment;  // for every task
-  MpsDesk* mps = nullptr;     // outlives the engine; null: no task ever was at an MPS server
+  MpsServers* mps = nullptr;  // outlives the engine; null: no task ever was at an MPS server
   bool share_by_mps = false;  // tasks with neighbours share through MPS servers, else by streams
   std::string mps_dir;
   bool mps_server_per_gpu = true;  // false: one for all whole GPUs

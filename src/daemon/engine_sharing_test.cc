@@ -24,35 +24,35 @@ using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
 // Remembers what it was asked; the test gives the answers.
-class FakeDesk : public MpsDesk {
+class FakeServers : public MpsServers {
  public:
-  void Seat(const MpsClient& client, Seated answer) override {
-    seats.push_back(client);
+  void Attach(const MpsClient& client, Attached answer) override {
+    clients.push_back(client);
     answers.push_back(std::move(answer));
   }
   void Adopt(const MpsClient& client) override { adopted.push_back(client); }
-  void Leave(core::TaskId id, int attempt) override { left.emplace_back(id, attempt); }
-  void TakeOff(core::TaskId id, int attempt, std::function<bool(pid_t)>,
-               std::function<void()> done) override {
-    taken_off.emplace_back(id, attempt);
-    after_take_off.push_back(std::move(done));
+  void Detach(core::TaskId id, int attempt) override { left.emplace_back(id, attempt); }
+  void TerminateClients(core::TaskId id, int attempt, std::function<bool(pid_t)>,
+                        std::function<void()> done) override {
+    terminated.emplace_back(id, attempt);
+    after_termination.push_back(std::move(done));
   }
-  void AskFate(core::TaskId id, int, std::function<void(MpsFate)> answer) override {
-    MpsFate its = fate;
+  void AskEvidence(core::TaskId id, int, std::function<void(MpsEvidence)> answer) override {
+    MpsEvidence its = evidence;
     if (its.blamed == id) its.blamed.reset();
     answer(its);
   }
-  void Blame(core::TaskId id, int) override { fate.blamed = id; }
+  void Blame(core::TaskId id, int) override { evidence.blamed = id; }
   void Drain(const std::string& gpu_uuid) override { drained.push_back(gpu_uuid); }
   void TakeOver(const std::vector<std::string>&) override {}
   void Close() override {}
 
-  std::vector<MpsClient> seats, adopted;
-  std::vector<Seated> answers;
-  std::vector<std::pair<core::TaskId, int>> left, taken_off;
-  std::vector<std::function<void()>> after_take_off;
+  std::vector<MpsClient> clients, adopted;
+  std::vector<Attached> answers;
+  std::vector<std::pair<core::TaskId, int>> left, terminated;
+  std::vector<std::function<void()>> after_termination;
   std::vector<std::string> drained;
-  MpsFate fate;
+  MpsEvidence evidence;
 };
 
 class SharingTest : public ::testing::Test, public Engine::Host {
@@ -63,7 +63,7 @@ class SharingTest : public ::testing::Test, public Engine::Host {
     options_.state_dir = state_dir_;
     options_.policy.settle = false;
     options_.policy.floor_mib = 0;
-    options_.mps = &desk_;
+    options_.mps = &servers_;
     options_.share_by_mps = true;
     options_.mps_dir = "/m";
     Open();
@@ -109,11 +109,11 @@ class SharingTest : public ::testing::Test, public Engine::Host {
     Settle();
     return id;
   }
-  void Answer(const Result<Unit>& seated) {
-    ASSERT_FALSE(desk_.answers.empty());
-    const MpsDesk::Seated answer = std::move(desk_.answers.back());
-    desk_.answers.pop_back();
-    answer(seated);
+  void Answer(const Result<Unit>& attached) {
+    ASSERT_FALSE(servers_.answers.empty());
+    const MpsServers::Attached answer = std::move(servers_.answers.back());
+    servers_.answers.pop_back();
+    answer(attached);
     Settle();
   }
   // A task that runs as a client.
@@ -163,7 +163,7 @@ class SharingTest : public ::testing::Test, public Engine::Host {
   std::string state_dir_;
   EngineOptions options_;
   base::FakeClock clock_{base::FromMs(1'000'000)};
-  FakeDesk desk_;
+  FakeServers servers_;
   task::FakeLauncher launcher_;
   std::vector<int> xids_, late_xids_;
   base::Time xids_at_ = base::Time::max();
@@ -176,13 +176,14 @@ class SharingTest : public ::testing::Test, public Engine::Host {
 
 // ---- how they share ----
 
-TEST_F(SharingTest, AClientStartsOnceItsSeatAndItsLimitsAreDurable) {
+TEST_F(SharingTest, AClientStartsOnceItsServerAndItsLimitsAreDurable) {
   const core::TaskId id = Submit([](task::TaskSpec& spec) { spec.sm_share = 0.301; });
-  ASSERT_EQ(desk_.seats.size(), 1U);
-  EXPECT_EQ(desk_.seats[0].seat, (task::MpsSeat{1000, 100, desk_.seats[0].seat.gpus}));
+  ASSERT_EQ(servers_.clients.size(), 1U);
+  EXPECT_EQ(servers_.clients[0].server,
+            (task::MpsServerId{1000, 100, servers_.clients[0].server.gpus}));
   EXPECT_THAT(launcher_.started, IsEmpty());
   EXPECT_EQ(Record(id).state, TaskState::kLaunching);
-  desk_.answers[0](Unit{});
+  servers_.answers[0](Unit{});
   EXPECT_THAT(launcher_.started, IsEmpty()) << "not before it is durable";
   Settle();
   ASSERT_EQ(launcher_.started.size(), 1U);
@@ -192,7 +193,8 @@ TEST_F(SharingTest, AClientStartsOnceItsSeatAndItsLimitsAreDurable) {
   EXPECT_EQ(sharing.thread_percent, 31);
   EXPECT_EQ(sharing.note, "");
   const auto& environment = launcher_.started[0].extra_environment;
-  EXPECT_EQ(environment.at("CUDA_MPS_PIPE_DIRECTORY"), task::MpsPipeDir("/m", desk_.seats[0].seat));
+  EXPECT_EQ(environment.at("CUDA_MPS_PIPE_DIRECTORY"),
+            task::MpsPipeDir("/m", servers_.clients[0].server));
   EXPECT_EQ(environment.at("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), "0=7048M");
   EXPECT_EQ(environment.at("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "31");
 }
@@ -209,7 +211,7 @@ TEST_F(SharingTest, TheLimitIsNeverMoreThanTheGpuAndNeedsAPromise) {
       launcher_.started.back().extra_environment.contains("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"));
 }
 
-TEST_F(SharingTest, WithoutASeatItStartsWithStreamsAndSaysWhy) {
+TEST_F(SharingTest, WithoutAServerItStartsWithStreamsAndSaysWhy) {
   const core::TaskId id = Submit();
   Answer(base::Fail(base::ErrorCode::kUnavailable, "the control daemon hangs"));
   ASSERT_EQ(launcher_.started.size(), 1U);
@@ -235,14 +237,14 @@ TEST_F(SharingTest, OthersNeedNoServer) {
               HasSubstr("Nothing limits its share of the SMs"));
   EXPECT_EQ(engine_->scheduler().Find(instance)->attempt.sharing, Record(instance).attempt.sharing);
   EXPECT_EQ(launcher_.started.size(), 2U);
-  EXPECT_THAT(desk_.seats, IsEmpty());
+  EXPECT_THAT(servers_.clients, IsEmpty());
 }
 
 TEST_F(SharingTest, ATaskThatStartsElsewhereAtOnceLeavesNoFolderOfItsLifeBefore) {
   const core::TaskId id = Client();
   engine_->Post(core::GpuHealthChanged{core::GpuIndex{0}, false, true, "fell off the bus"});
   Settle();
-  desk_.after_take_off.back()();
+  servers_.after_termination.back()();
   End(id, "", 143);
   ASSERT_EQ(Record(id).attempt.number, 2);
   const auto first = ::testing::Field(&task::FakeLauncher::Call::attempt, 1);
@@ -259,29 +261,29 @@ TEST_F(SharingTest, TasksOfSeveralGpusShareByStreams) {
   Begin(both);
   EXPECT_EQ(store_->Events(both, {}, 10).value().back().text, "GPUs 0,1");
   EXPECT_EQ(launcher_.started.back().extra_environment.at("CUDA_MPS_PIPE_DIRECTORY"), "/dev/null");
-  EXPECT_THAT(desk_.seats, IsEmpty());
+  EXPECT_THAT(servers_.clients, IsEmpty());
 }
 
 TEST_F(SharingTest, OneServerForAllGpusTakesTasksOfSeveral) {
   options_.mps_server_per_gpu = false;
   Open();
   const core::TaskId both = Submit([](task::TaskSpec& spec) { spec.gpus = 2; });
-  ASSERT_EQ(desk_.seats.size(), 1U);
-  EXPECT_EQ(desk_.seats[0].seat.gpus, "GPU-0,GPU-1");
+  ASSERT_EQ(servers_.clients.size(), 1U);
+  EXPECT_EQ(servers_.clients[0].server.gpus, "GPU-0,GPU-1");
   Answer(Unit{});
   EXPECT_EQ(Record(both).attempt.sharing.method, SharingMethod::kMps);
   EXPECT_EQ(Record(both).attempt.sharing.note, "");
   const core::TaskId one = Submit([](task::TaskSpec&) {});
-  ASSERT_EQ(desk_.seats.size(), 2U);
-  EXPECT_EQ(desk_.seats[1].seat, desk_.seats[0].seat) << "task " << core::Number(one);
+  ASSERT_EQ(servers_.clients.size(), 2U);
+  EXPECT_EQ(servers_.clients[1].server, servers_.clients[0].server) << "task " << core::Number(one);
 }
 
-TEST_F(SharingTest, AStopOvertakesTheSeat) {
+TEST_F(SharingTest, AStopOvertakesTheServer) {
   const core::TaskId id = Submit();
   engine_->Post(core::CancelRequested{id, "ada"});
   Settle();
   EXPECT_EQ(Record(id).state, TaskState::kCancelled);
-  EXPECT_THAT(desk_.left, ::testing::Contains(Pair(id, 1)));
+  EXPECT_THAT(servers_.left, ::testing::Contains(Pair(id, 1)));
   Answer(Unit{});
   EXPECT_THAT(launcher_.started, IsEmpty());
 }
@@ -290,24 +292,24 @@ TEST_F(SharingTest, AClientIsTakenOffItsServerBeforeItIsStopped) {
   const core::TaskId id = Client();
   engine_->Post(core::CancelRequested{id, "ada"});
   Settle();
-  EXPECT_THAT(desk_.taken_off, ElementsAre(Pair(id, 1)));
+  EXPECT_THAT(servers_.terminated, ElementsAre(Pair(id, 1)));
   EXPECT_THAT(launcher_.stopped, IsEmpty());
-  desk_.after_take_off.front()();
+  servers_.after_termination.front()();
   EXPECT_EQ(launcher_.stopped.size(), 1U);
 }
 
-TEST_F(SharingTest, TheNextDaemonAdoptsClientsWithTheirSeats) {
+TEST_F(SharingTest, TheNextDaemonAdoptsClientsWithTheirServers) {
   const core::TaskId id = Client();
   const core::Sharing sharing = Record(id).attempt.sharing;
   Open();
-  ASSERT_EQ(desk_.adopted.size(), 1U);
-  EXPECT_EQ(desk_.adopted[0].id, id);
-  EXPECT_EQ(desk_.adopted[0].seat, desk_.seats[0].seat);
+  ASSERT_EQ(servers_.adopted.size(), 1U);
+  EXPECT_EQ(servers_.adopted[0].id, id);
+  EXPECT_EQ(servers_.adopted[0].server, servers_.clients[0].server);
   EXPECT_EQ(Record(id).attempt.sharing, sharing);
   EXPECT_EQ(engine_->scheduler().Find(id)->attempt.sharing, sharing);
 }
 
-TEST_F(SharingTest, ADaemonThatEndsBetweenSeatAndStartTriesAgain) {
+TEST_F(SharingTest, ADaemonThatEndsBetweenServerAndStartTriesAgain) {
   const core::TaskId id = Submit();
   Open();
   EXPECT_THAT(launcher_.started, IsEmpty());
@@ -325,7 +327,7 @@ TEST_F(SharingTest, ADaemonThatEndsBetweenSeatAndStartTriesAgain) {
 
 TEST_F(SharingTest, ADrainReachesTheServers) {
   engine_->Drain({core::GpuIndex{1}, "test"});
-  EXPECT_THAT(desk_.drained, ElementsAre("GPU-1"));
+  EXPECT_THAT(servers_.drained, ElementsAre("GPU-1"));
 }
 
 // ---- why they ended ----
@@ -336,10 +338,10 @@ constexpr const char* kIllegal =
 TEST_F(SharingTest, OfThoseWithTheSameFaultTheFirstIsCharged) {
   const core::TaskId first = Client();
   const core::TaskId second = Client();
-  desk_.fate.broke = true;
+  servers_.evidence.broke = true;
   EXPECT_EQ(End(first, kIllegal).exit.kind, ExitKind::kGpuFault);
   EXPECT_EQ(Record(first).state, TaskState::kFailed);
-  EXPECT_THAT(desk_.left, ElementsAre(Pair(first, 1)));
+  EXPECT_THAT(servers_.left, ElementsAre(Pair(first, 1)));
   const core::TaskRecord victim = End(second, kIllegal);
   EXPECT_EQ(victim.exit.kind, ExitKind::kVictim);
   EXPECT_EQ(victim.state, TaskState::kQueued);
@@ -349,12 +351,12 @@ TEST_F(SharingTest, OfThoseWithTheSameFaultTheFirstIsCharged) {
 TEST_F(SharingTest, ASilentEndAtABrokenServerIsAVictims) {
   const core::TaskId id = Client();
   EXPECT_EQ(End(Client(), "").exit.kind, ExitKind::kFailed) << "the server is well";
-  desk_.fate.broke = true;
+  servers_.evidence.broke = true;
   EXPECT_EQ(End(id, "").exit.kind, ExitKind::kVictim);
 }
 
 TEST_F(SharingTest, ABrokenServerExcusesNobodyWhoWasNotThere) {
-  desk_.fate.broke = true;
+  servers_.evidence.broke = true;
   const core::TaskId id = Submit([](task::TaskSpec& spec) { spec.exclusive = true; });
   Begin(id);
   EXPECT_EQ(End(id, "").exit.kind, ExitKind::kFailed);
@@ -406,7 +408,7 @@ TEST_F(SharingTest, AFaultOfTheDeviceIsNobodysFault) {
 TEST_F(SharingTest, ATaskThatRanOutOfMemoryIsNeitherVictimNorFault) {
   const core::TaskId id = Client();
   xids_ = {79};
-  desk_.fate.broke = true;
+  servers_.evidence.broke = true;
   EXPECT_EQ(End(id, "torch.OutOfMemoryError: CUDA out of memory.\n").exit.kind,
             ExitKind::kOutOfMemory);
 }

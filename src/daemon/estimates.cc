@@ -57,7 +57,7 @@ class Memory {
 
 // A summary is a stranger's text, and a large one takes memory: whatever goes wrong with it must
 // not end the daemon.
-estimate::Summary ReadSafely(const EstimateDesk::Read& read, const EstimateJob& job) {
+estimate::Summary ReadSafely(const EstimateService::Read& read, const EstimateJob& job) {
   const std::string path = job.spec.model_summary.value_or("");
   try {
     return estimate::ReadSummary(read(job), path);
@@ -132,13 +132,14 @@ EstimateResult Appraiser::Appraise(const EstimateJob& job, const estimate::Summa
 
 // ---- many tasks ----
 
-struct EstimateDesk::Slice {
+struct EstimateService::Slice {
   std::vector<EstimateJob> jobs;
   Take take;
 };
 
-EstimateDesk::EstimateDesk(const std::shared_ptr<boost::asio::io_context>& loop,
-                           EstimateRules rules, base::Duration time_limit, Take take, Read read)
+EstimateService::EstimateService(const std::shared_ptr<boost::asio::io_context>& loop,
+                                 EstimateRules rules, base::Duration time_limit, Take take,
+                                 Read read)
     : appraiser_(std::make_shared<const Appraiser>(std::move(rules))),
       read_(std::make_shared<const Read>(std::move(read))),
       time_limit_(time_limit),
@@ -146,13 +147,13 @@ EstimateDesk::EstimateDesk(const std::shared_ptr<boost::asio::io_context>& loop,
       plain_(loop, BackgroundWorker::AtEnd::kWait),
       reader_(loop, BackgroundWorker::AtEnd::kLeave) {}
 
-Result<std::string> EstimateDesk::ReadSummaryFile(const EstimateJob& job) {
+Result<std::string> EstimateService::ReadSummaryFile(const EstimateJob& job) {
   const Result<task::UserInfo> user = task::LookUpUser(job.uid, job.gid);
   if (!user) return std::unexpected(user.error());
   return ReadAs(*user, job.spec.model_summary.value_or(""), model::kMaxSummaryBytes);
 }
 
-void EstimateDesk::Ask(std::vector<EstimateJob> jobs, Take take) {
+void EstimateService::Ask(std::vector<EstimateJob> jobs, Take take) {
   if (!take) take = take_;
   auto plain = std::make_shared<Slice>(Slice{{}, take});
   std::shared_ptr<Slice> slice;
@@ -174,7 +175,7 @@ void EstimateDesk::Ask(std::vector<EstimateJob> jobs, Take take) {
 }
 
 // Without a file to read nothing can hang.
-void EstimateDesk::Appraise(std::shared_ptr<const Slice> slice, estimate::Summary summary) {
+void EstimateService::Appraise(std::shared_ptr<const Slice> slice, estimate::Summary summary) {
   plain_.Ask(
       [slice, summary = std::move(summary), appraiser = appraiser_] {
         return AppraiseAll(*appraiser, slice->jobs, summary, Clock::now());
@@ -182,7 +183,7 @@ void EstimateDesk::Appraise(std::shared_ptr<const Slice> slice, estimate::Summar
       [slice](std::vector<EstimateResult> results) { slice->take(std::move(results)); });
 }
 
-void EstimateDesk::ReadNext() {
+void EstimateService::ReadNext() {
   reading_.reset();
   if (waiting_.empty()) return;
   reading_ = std::move(waiting_.front());
@@ -214,7 +215,7 @@ void EstimateDesk::ReadNext() {
 }
 
 // Everything but the summary can still be asked.
-void EstimateDesk::GiveUp() {
+void EstimateService::GiveUp() {
   estimate::Summary summary;
   summary.trouble = fmt::format("{}: not read within {} s (estimate.time_limit)",
                                 reading_->jobs.front().spec.model_summary.value_or(""),

@@ -61,15 +61,15 @@ class Appraiser {
   std::unique_ptr<estimate::Estimator> given_, method_, structural_;
 };
 
-class EstimateDesk {
+class EstimateService {
  public:
   using Read = std::function<base::Result<std::string>(const EstimateJob&)>;
   using Take = std::function<void(std::vector<EstimateResult>)>;
 
   // take: called on the loop; every job that was asked is answered once. read: gets the text of a
   // job's summary, on a thread; it may hang for ever.
-  EstimateDesk(const std::shared_ptr<boost::asio::io_context>& loop, EstimateRules rules,
-               base::Duration time_limit, Take take, Read read = ReadSummaryFile);
+  EstimateService(const std::shared_ptr<boost::asio::io_context>& loop, EstimateRules rules,
+                  base::Duration time_limit, Take take, Read read = ReadSummaryFile);
 
   // Tasks without a summary are answered at once, whatever happens to the others. A file that is
   // not read in time leaves its thread behind, and its tasks are answered as if there were none;

@@ -164,11 +164,11 @@ class HangingFiles {
   bool free_ = false;
 };
 
-class EstimateDeskTest : public ::testing::Test {
+class EstimateServiceTest : public ::testing::Test {
  protected:
-  EstimateDesk& Open(base::Duration limit,
-                     std::shared_ptr<const estimate::History> history = nullptr) {
-    return desk_.emplace(
+  EstimateService& Open(base::Duration limit,
+                        std::shared_ptr<const estimate::History> history = nullptr) {
+    return service_.emplace(
         loop_, Rules(std::move(history)), limit,
         [this](std::vector<EstimateResult> results) {
           for (EstimateResult& each : results) {
@@ -197,12 +197,12 @@ class EstimateDeskTest : public ::testing::Test {
   std::shared_ptr<HangingFiles> files_ = std::make_shared<HangingFiles>();
   std::vector<std::uint64_t> order_;
   std::map<std::uint64_t, EstimateResult> results_;
-  std::optional<EstimateDesk> desk_;
+  std::optional<EstimateService> service_;
 };
 
-TEST_F(EstimateDeskTest, TasksOfOneSummaryShareOneReading) {
-  EstimateDesk& desk = Open(base::Duration(30'000));
-  desk.Ask({Job(1, "/a"), Job(2, "/a"), Job(3), Job(4, "/b"), Job(5, "/none"), Job(6, "/a")});
+TEST_F(EstimateServiceTest, TasksOfOneSummaryShareOneReading) {
+  EstimateService& service = Open(base::Duration(30'000));
+  service.Ask({Job(1, "/a"), Job(2, "/a"), Job(3), Job(4, "/b"), Job(5, "/none"), Job(6, "/a")});
   Await(6);
   EXPECT_EQ(files_->reads("/a"), 2);
   EXPECT_EQ(files_->reads("/b"), 1);
@@ -214,7 +214,7 @@ TEST_F(EstimateDeskTest, TasksOfOneSummaryShareOneReading) {
   EXPECT_GT(results_[1].took.count(), 0);
 }
 
-TEST_F(EstimateDeskTest, NeighboursShareAnAnswerWhereAllButTheIndexIsAlike) {
+TEST_F(EstimateServiceTest, NeighboursShareAnAnswerWhereAllButTheIndexIsAlike) {
   EstimateJob first = Job(1);
   first.spec.command.clear();
   first.spec.script = "#!/bin/sh\n./run\n";
@@ -241,20 +241,20 @@ TEST_F(EstimateDeskTest, NeighboursShareAnAnswerWhereAllButTheIndexIsAlike) {
   EXPECT_FALSE(results_[3].estimate);
 }
 
-TEST_F(EstimateDeskTest, ASummaryThatTakesAllMemoryIsToldAsTrouble) {
-  EstimateDesk& desk = Open(base::Duration(30'000));
-  desk.Ask({Job(1, "/too-much"), Job(2, "/good")});
+TEST_F(EstimateServiceTest, ASummaryThatTakesAllMemoryIsToldAsTrouble) {
+  EstimateService& service = Open(base::Duration(30'000));
+  service.Ask({Job(1, "/too-much"), Job(2, "/good")});
   Await(2);
   EXPECT_THAT(results_[1].forecast.remarks, ElementsAre(HasSubstr("no estimate: /too-much: ")));
   EXPECT_TRUE(WasRead(results_[2]));
 }
 
-TEST_F(EstimateDeskTest, AFileThatHangsHoldsUpNobody) {
-  EstimateDesk& desk = Open(base::Duration(100));
-  desk.Ask({Job(1, "/hangs"), Job(2)});
+TEST_F(EstimateServiceTest, AFileThatHangsHoldsUpNobody) {
+  EstimateService& service = Open(base::Duration(100));
+  service.Ask({Job(1, "/hangs"), Job(2)});
   EstimateJob stated = Job(3, "/hangs");
   stated.spec.memory_mib = 5'000;
-  desk.Ask({stated, Job(4, "/good")});
+  service.Ask({stated, Job(4, "/good")});
   Await(4);
   EXPECT_EQ(order_.front(), 2U) << "a task without a summary waits for no file";
   EXPECT_FALSE(results_[1].estimate);
@@ -265,11 +265,11 @@ TEST_F(EstimateDeskTest, AFileThatHangsHoldsUpNobody) {
   EXPECT_TRUE(WasRead(results_[4]));
 }
 
-TEST_F(EstimateDeskTest, NoMoreThanAFewThreadsAreLeftBehind) {
-  EstimateDesk& desk = Open(base::Duration(50));
-  constexpr std::uint64_t kTasks = EstimateDesk::kMostStuck + 3;
+TEST_F(EstimateServiceTest, NoMoreThanAFewThreadsAreLeftBehind) {
+  EstimateService& service = Open(base::Duration(50));
+  constexpr std::uint64_t kTasks = EstimateService::kMostStuck + 3;
   for (std::uint64_t id = 1; id <= kTasks; ++id)
-    desk.Ask({Job(id, "/hangs/" + std::to_string(id))});
+    service.Ask({Job(id, "/hangs/" + std::to_string(id))});
   Await(kTasks);
   EXPECT_EQ(files_->reads("/hangs/" + std::to_string(kTasks)), 0) << "not even tried";
   EXPECT_THAT(results_[kTasks].forecast.remarks, ElementsAre(HasSubstr("still being waited for")));
@@ -278,20 +278,20 @@ TEST_F(EstimateDeskTest, NoMoreThanAFewThreadsAreLeftBehind) {
   bool read_again = false;
   for (int round = 0; round < 1'000 && !read_again; ++round) {
     results_.clear();
-    desk.Ask({Job(100, "/good")});
+    service.Ask({Job(100, "/good")});
     Await(1);
     read_again = WasRead(results_[100]);
   }
   EXPECT_TRUE(read_again);
 }
 
-TEST_F(EstimateDeskTest, AnotherTakerGetsItsOwnResults) {
-  EstimateDesk& desk = Open(base::Duration(30'000));
+TEST_F(EstimateServiceTest, AnotherTakerGetsItsOwnResults) {
+  EstimateService& service = Open(base::Duration(30'000));
   std::vector<EstimateResult> taken;
-  desk.Ask({Job(7, "/a"), Job(8)}, [&](std::vector<EstimateResult> results) {
+  service.Ask({Job(7, "/a"), Job(8)}, [&](std::vector<EstimateResult> results) {
     for (EstimateResult& each : results) taken.push_back(std::move(each));
   });
-  desk.Ask({Job(9, "/b")});
+  service.Ask({Job(9, "/b")});
   Await([&] { return taken.size() == 2 && results_.size() == 1; });
   EXPECT_TRUE(results_.contains(9));
 }

@@ -73,10 +73,11 @@ std::optional<core::Sharing> Starts::PlainSharing(const core::StartTask& start) 
   return sharing;
 }
 
-core::Sharing Starts::MpsSharing(const core::StartTask& start, const task::MpsSeat& seat) const {
+core::Sharing Starts::MpsSharing(const core::StartTask& start,
+                                 const task::MpsServerId& server) const {
   core::Sharing sharing;
   sharing.method = core::SharingMethod::kMps;
-  sharing.server = seat.gpus;
+  sharing.server = server.gpus;
   const core::Placement& at = start.placement.front();
   if (options_.mps_memory_limit && at.claim_mib > 0) {
     sharing.memory_limit_mib =
@@ -97,7 +98,7 @@ std::vector<std::string> Starts::MpsServers() const {
   return servers;
 }
 
-task::MpsSeat Starts::SeatOf(const task::LaunchOrder& order) const {
+task::MpsServerId Starts::MpsServerOf(const task::LaunchOrder& order) const {
   return {order.uid, order.gid,
           options_.mps_server_per_gpu ? order.gpu_uuids.front() : AllMpsGpus(core_.GpuInfos())};
 }
@@ -128,10 +129,12 @@ void Starts::Launch(const core::StartTask& start) {
     ApplySharing(*sharing, start.alone, *order);
     return launcher_.Start(*std::move(order));
   }
-  const MpsClient client{start.id, start.attempt, SeatOf(*order)};
+  const MpsClient client{start.id, start.attempt, MpsServerOf(*order)};
   arranged_[core::Number(start.id)] = {*std::move(order), start, std::nullopt};
-  options_.mps->Seat(client, [this, id = start.id, attempt = start.attempt](
-                                 const Result<Unit>& seated) { TakeSeat(id, attempt, seated); });
+  options_.mps->Attach(
+      client, [this, id = start.id, attempt = start.attempt](const Result<Unit>& attached) {
+        TakeAttached(id, attempt, attached);
+      });
 }
 
 Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
@@ -164,16 +167,16 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   return order;
 }
 
-void Starts::TakeSeat(core::TaskId id, int attempt, const Result<Unit>& seated) {
+void Starts::TakeAttached(core::TaskId id, int attempt, const Result<Unit>& attached) {
   const auto found = arranged_.find(core::Number(id));
   if (found == arranged_.end() || found->second.order.attempt != attempt) return;
   Arranged& arranged = found->second;
   core::Sharing sharing;
-  if (seated) {
-    sharing = MpsSharing(arranged.start, SeatOf(arranged.order));
+  if (attached) {
+    sharing = MpsSharing(arranged.start, MpsServerOf(arranged.order));
   } else {
     sharing.method = core::SharingMethod::kStreams;
-    sharing.note = "Without MPS: " + seated.error().message + ".";
+    sharing.note = "Without MPS: " + attached.error().message + ".";
   }
   ApplySharing(sharing, arranged.start.alone, arranged.order);
   arranged.sharing = sharing;
@@ -198,7 +201,7 @@ void Starts::Stop(const core::StopTask& stop) {
   const auto arranged = arranged_.find(core::Number(stop.id));
   if (arranged != arranged_.end() && arranged->second.order.attempt == stop.attempt) {
     arranged_.erase(arranged);
-    Leave(stop.id, stop.attempt);
+    Detach(stop.id, stop.attempt);
     return post_(core::LaunchFailed{stop.id, stop.attempt, "stopped before it was started", false});
   }
   const core::TaskRecord* record = core_.Find(stop.id);
@@ -207,14 +210,14 @@ void Starts::Stop(const core::StopTask& stop) {
     return launcher_.Stop(stop.id, stop.attempt);
   }
   // A client that is killed with work in flight can take its server along, and so its neighbours.
-  options_.mps->TakeOff(
+  options_.mps->TerminateClients(
       stop.id, stop.attempt,
       [this, id = stop.id](pid_t pid) { return attribution_.Find(pid) == id; },
       [this, stop] { launcher_.Stop(stop.id, stop.attempt); });
 }
 
-void Starts::Leave(core::TaskId id, int attempt) {
-  if (options_.mps != nullptr) options_.mps->Leave(id, attempt);
+void Starts::Detach(core::TaskId id, int attempt) {
+  if (options_.mps != nullptr) options_.mps->Detach(id, attempt);
 }
 
 void Starts::Forget(core::TaskId id, int attempt) {

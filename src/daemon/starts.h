@@ -35,11 +35,11 @@ class Starts {
   void StartArranged(const core::TaskRecord& record);
   void Stop(const core::StopTask& stop);
   // The attempt has ended, or never began.
-  void Leave(core::TaskId id, int attempt);
+  void Detach(core::TaskId id, int attempt);
   // Nothing of the attempt is needed any more.
   void Forget(core::TaskId id, int attempt);
 
-  // The MPS servers that tasks here may have, as task::MpsSeat::gpus.
+  // The MPS servers that tasks here may have, as task::MpsServerId::gpus.
   std::vector<std::string> MpsServers() const;
 
  private:
@@ -52,11 +52,11 @@ class Starts {
   const core::GpuInfo& Gpu(const core::Placement& at) const;
   std::string AttemptDir(core::TaskId id, int attempt) const;
   base::Result<task::LaunchOrder> OrderFor(const core::StartTask& start);
-  core::Sharing MpsSharing(const core::StartTask& start, const task::MpsSeat& seat) const;
-  task::MpsSeat SeatOf(const task::LaunchOrder& order) const;
+  core::Sharing MpsSharing(const core::StartTask& start, const task::MpsServerId& server) const;
+  task::MpsServerId MpsServerOf(const task::LaunchOrder& order) const;
   void ApplySharing(const core::Sharing& sharing, bool alone, task::LaunchOrder& order) const;
   // The answer of the MPS servers: the attempt starts once its sharing is durable.
-  void TakeSeat(core::TaskId id, int attempt, const base::Result<base::Unit>& seated);
+  void TakeAttached(core::TaskId id, int attempt, const base::Result<base::Unit>& attached);
 
   const EngineOptions& options_;
   store::Store& store_;

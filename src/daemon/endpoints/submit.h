@@ -16,8 +16,8 @@ struct SubmitServices {
   Engine& engine;
   base::Clock& clock;
   std::size_t max_batch = 0;  // tasks of one submission
-  // As EstimateDesk::Ask.
-  std::function<void(std::vector<EstimateJob>, EstimateDesk::Take)> estimate;
+  // As EstimateService::Ask.
+  std::function<void(std::vector<EstimateJob>, EstimateService::Take)> estimate;
 };
 
 // Body: {"tasks": [spec, …], "common": fields of all of them}, or {"spec": spec, "array": [index,

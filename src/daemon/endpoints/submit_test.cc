@@ -19,7 +19,7 @@ Json SpecJson() {
 class SubmitTest : public EndpointTest {
  protected:
   SubmitServices Services() {
-    return {*engine_, clock_, 3, [this](std::vector<EstimateJob> jobs, EstimateDesk::Take take) {
+    return {*engine_, clock_, 3, [this](std::vector<EstimateJob> jobs, EstimateService::Take take) {
               asked_ = std::move(jobs);
               take_ = std::move(take);
             }};
@@ -40,7 +40,7 @@ class SubmitTest : public EndpointTest {
   }
 
   std::vector<EstimateJob> asked_;
-  EstimateDesk::Take take_;
+  EstimateService::Take take_;
 };
 
 TEST_F(SubmitTest, TasksAreTheCallersOnceTheyAreDurable) {

@@ -46,8 +46,9 @@ struct Resources {
   }
   void Fill(const EngineServices& all) {
     const config::Settings& settings = all.settings;
-    const auto ask = [&desk = all.desk](std::vector<EstimateJob> jobs, EstimateDesk::Take take) {
-      desk.Ask(std::move(jobs), std::move(take));
+    const auto ask = [&service = all.estimates](std::vector<EstimateJob> jobs,
+                                                EstimateService::Take take) {
+      service.Ask(std::move(jobs), std::move(take));
     };
     const auto provenance = [status = server->status] {
       const api::StatusView now = status();
@@ -58,7 +59,7 @@ struct Resources {
         TaskServices{all.engine, all.monitor, all.store, all.clock, settings, all.when_final});
     gpus.emplace(GpuServices{all.engine, all.monitor, all.store, all.clock, settings.state_dir,
                              settings.sample_period, all.answer_later});
-    estimates.emplace(EstimateServices{all.engine, all.desk.rules()});
+    estimates.emplace(EstimateServices{all.engine, all.estimates.rules()});
     past.emplace(PastServices{all.store, all.monitor, all.clock, settings.state_dir,
                               !settings.simgpu_state.empty(), provenance, all.close_usage,
                               all.answer_later});

@@ -63,7 +63,7 @@ class FakeMps {
     setup.program = root_ + "/control";
     setup.dir = root_ + "/mps";
     setup.environment = {{"EXTRA", "1"}};
-    seat = {::getuid(), ::getgid(), "GPU-8f3a91c2-0000-1111-2222-333344445555"};
+    id = {::getuid(), ::getgid(), "GPU-8f3a91c2-0000-1111-2222-333344445555"};
   }
   ~FakeMps() {
     for (const char* file : {"/nvidia-cuda-mps-control.pid", "/server"}) {
@@ -75,7 +75,7 @@ class FakeMps {
   FakeMps(const FakeMps&) = delete;
   FakeMps& operator=(const FakeMps&) = delete;
 
-  std::string Pipes() const { return MpsPipeDir(setup.dir, seat); }
+  std::string Pipes() const { return MpsPipeDir(setup.dir, id); }
   std::string Read(const std::string& file) const {
     return base::ReadFile(Pipes() + file, 1 << 20).value_or("");
   }
@@ -88,7 +88,7 @@ class FakeMps {
   const std::string& root() const { return root_; }
 
   MpsSetup setup;
-  MpsSeat seat;
+  MpsServerId id;
 
  private:
   std::string root_;

@@ -37,22 +37,23 @@ std::string MpsFolderName(const std::string& gpus) {
   return count == 1 ? name : name + "-" + std::to_string(count);
 }
 
-std::string MpsPipeDir(const std::string& dir, const MpsSeat& seat) {
-  return dir + "/" + std::to_string(seat.uid) + "/" + MpsFolderName(seat.gpus);
+std::string MpsPipeDir(const std::string& dir, const MpsServerId& id) {
+  return dir + "/" + std::to_string(id.uid) + "/" + MpsFolderName(id.gpus);
 }
 
-std::string MpsLogDir(const std::string& dir, const MpsSeat& seat) {
-  return MpsPipeDir(dir, seat) + "/log";
+std::string MpsLogDir(const std::string& dir, const MpsServerId& id) {
+  return MpsPipeDir(dir, id) + "/log";
 }
 
-std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir, const MpsSeat& seat,
+std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
+                                                        const MpsServerId& id,
                                                         const core::Sharing& sharing) {
-  std::map<std::string, std::string> environment{{"CUDA_MPS_PIPE_DIRECTORY", MpsPipeDir(dir, seat)},
-                                                 {"CUDA_MPS_LOG_DIRECTORY", MpsLogDir(dir, seat)}};
+  std::map<std::string, std::string> environment{{"CUDA_MPS_PIPE_DIRECTORY", MpsPipeDir(dir, id)},
+                                                 {"CUDA_MPS_LOG_DIRECTORY", MpsLogDir(dir, id)}};
   // By the numbers that devices have for the server.
   if (sharing.memory_limit_mib > 0) {
     std::string limits;
-    for (std::size_t device = 0; device < GpuCount(seat.gpus); ++device) {
+    for (std::size_t device = 0; device < GpuCount(id.gpus); ++device) {
       limits += (device == 0 ? "" : ",") + std::to_string(device) + "=" +
                 std::to_string(sharing.memory_limit_mib) + "M";
     }

@@ -19,22 +19,23 @@ namespace carma::task {
 // One control daemon with one server: of one user, for one GPU or for several. Users never share a
 // server; with one for each GPU a fault reaches nobody on another, with one for all of them a task
 // of several GPUs can be a client.
-struct MpsSeat {
+struct MpsServerId {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::string gpus;  // UUIDs as in CUDA_VISIBLE_DEVICES: separated by commas
-  friend auto operator<=>(const MpsSeat&, const MpsSeat&) = default;
+  friend auto operator<=>(const MpsServerId&, const MpsServerId&) = default;
 };
 
-// Last part of the seat's folder, from the last letters of the (last) UUID, and how many GPUs if
+// Last part of the server's folder, from the last letters of the (last) UUID, and how many GPUs if
 // several: a Unix socket lies in it, whose path may have 107 bytes in all.
 std::string MpsFolderName(const std::string& gpus);
 // <dir>/<uid>/<folder name>, the pipe directory; the logs lie in its folder "log".
-std::string MpsPipeDir(const std::string& dir, const MpsSeat& seat);
-std::string MpsLogDir(const std::string& dir, const MpsSeat& seat);
+std::string MpsPipeDir(const std::string& dir, const MpsServerId& id);
+std::string MpsLogDir(const std::string& dir, const MpsServerId& id);
 
 // Environment of a task that is to be a client there, with the limits of its sharing.
-std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir, const MpsSeat& seat,
+std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
+                                                        const MpsServerId& id,
                                                         const core::Sharing& sharing);
 // Environment of a task that is no client: a place where no control daemon can ever listen. Without
 // it CUDA would look in /tmp/nvidia-mps, which any user may own.

@@ -79,9 +79,9 @@ void PutLogsAside(const UniqueFd& logs) {
 }
 
 Result<Unit> MakeFolders(const MpsOrder& order, const UniqueFd& mine) {
-  const uid_t uid = order.seat.uid;
-  const gid_t gid = order.seat.gid;
-  const std::string name = MpsFolderName(order.seat.gpus);
+  const uid_t uid = order.id.uid;
+  const gid_t gid = order.id.gid;
+  const std::string name = MpsFolderName(order.id.gpus);
   Result<UniqueFd> pipes = OpenOwn(mine, name, uid, gid);
   if (!pipes) return std::unexpected(pipes.error());
   Result<UniqueFd> logs = OpenOwn(*pipes, "log", uid, gid);
@@ -95,10 +95,10 @@ std::vector<std::string> Environment(const MpsOrder& order, const UserInfo& user
   environment["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
   environment["HOME"] = user.home;
   if (!user.name.empty()) environment["USER"] = environment["LOGNAME"] = user.name;
-  environment["CUDA_MPS_PIPE_DIRECTORY"] = MpsPipeDir(order.dir, order.seat);
-  environment["CUDA_MPS_LOG_DIRECTORY"] = MpsLogDir(order.dir, order.seat);
+  environment["CUDA_MPS_PIPE_DIRECTORY"] = MpsPipeDir(order.dir, order.id);
+  environment["CUDA_MPS_LOG_DIRECTORY"] = MpsLogDir(order.dir, order.id);
   environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
-  environment["CUDA_VISIBLE_DEVICES"] = order.seat.gpus;
+  environment["CUDA_VISIBLE_DEVICES"] = order.id.gpus;
   std::vector<std::string> block;
   block.reserve(environment.size());
   for (const auto& [name, value] : environment) block.push_back(name + "=" + value);
@@ -128,16 +128,16 @@ void ResetProcess() {
 }
 
 Result<Unit> Become(const MpsOrder& order) {
-  const uid_t uid = order.seat.uid;
+  const uid_t uid = order.id.uid;
   if (!CanSwitchUser() && uid != ::getuid()) {
     return Fail(ErrorCode::kDenied,
                 "carmad does not run as root and cannot serve user " + std::to_string(uid));
   }
-  const Result<UserInfo> user = LookUpUser(uid, order.seat.gid);
+  const Result<UserInfo> user = LookUpUser(uid, order.id.gid);
   if (!user) return std::unexpected(user.error());
   const Result<UniqueFd> base = OpenBase(order.dir);
   if (!base) return std::unexpected(base.error());
-  const Result<UniqueFd> mine = OpenOwn(*base, std::to_string(uid), uid, order.seat.gid);
+  const Result<UniqueFd> mine = OpenOwn(*base, std::to_string(uid), uid, order.id.gid);
   if (!mine) return std::unexpected(mine.error());
   ResetProcess();
   if (Result<Unit> taken = TakeRights(*user); !taken) return taken;
@@ -150,8 +150,8 @@ Result<Unit> Become(const MpsOrder& order) {
 }  // namespace
 
 std::vector<std::string> ToArguments(const MpsOrder& order) {
-  std::vector<std::string> arguments{order.dir, std::to_string(order.seat.uid),
-                                     std::to_string(order.seat.gid), order.seat.gpus};
+  std::vector<std::string> arguments{order.dir, std::to_string(order.id.uid),
+                                     std::to_string(order.id.gid), order.id.gpus};
   for (const auto& [name, value] : order.environment) arguments.push_back(name + "=" + value);
   arguments.emplace_back("--");
   arguments.insert(arguments.end(), order.argv.begin(), order.argv.end());
@@ -171,7 +171,7 @@ Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments) {
   if (!uid || !gid || *uid < 0 || *gid < 0 || *uid > kMaxId || *gid > kMaxId) return fail();
   MpsOrder order;
   order.dir = arguments[0];
-  order.seat = {static_cast<std::uint32_t>(*uid), static_cast<std::uint32_t>(*gid), arguments[3]};
+  order.id = {static_cast<std::uint32_t>(*uid), static_cast<std::uint32_t>(*gid), arguments[3]};
   std::size_t at = 4;
   for (; at < arguments.size() && arguments[at] != "--"; ++at) {
     const std::size_t equals = arguments[at].find('=');

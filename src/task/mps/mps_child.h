@@ -14,7 +14,7 @@ namespace carma::task {
 
 struct MpsOrder {
   std::string dir;  // collocation.mps_dir
-  MpsSeat seat;
+  MpsServerId id;
   std::map<std::string, std::string> environment;  // beyond what the program needs; from carmad
   std::vector<std::string> argv;                   // argv[0]: absolute path
 };
@@ -26,7 +26,7 @@ base::Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& argumen
 
 // Makes <dir>/<uid> (the user's, 0700) and with the user's rights what is below it, following no
 // link on the way. "-d" puts the logs of the daemon before aside. Then becomes the program: user
-// and groups of the seat, no new privileges, a session of its own, default signals, and an
+// and groups of the server, no new privileges, a session of its own, default signals, and an
 // environment of nothing but HOME, USER, LOGNAME, PATH, the MPS folders, the GPU and what the order
 // adds. Blocks while the user database does. Returns only on failure, with a line on stderr.
 int RunMpsChild(const std::vector<std::string>& arguments);

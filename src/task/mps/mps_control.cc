@@ -212,10 +212,9 @@ bool AwaitEnds(const std::vector<base::ProcessId>& processes, Deadline deadline)
 }  // namespace
 
 std::optional<base::ProcessId> MpsControl::Daemon() const {
-  const std::string pipe_dir = MpsPipeDir(setup_.dir, seat_);
+  const std::string pipe_dir = MpsPipeDir(setup_.dir, id_);
   const std::optional<pid_t> pid = ReadPidFile(pipe_dir);
-  if (!pid || !IsOf(*pid, seat_.uid) || !Serves(*pid, pipe_dir, setup_.program))
-    return std::nullopt;
+  if (!pid || !IsOf(*pid, id_.uid) || !Serves(*pid, pipe_dir, setup_.program)) return std::nullopt;
   const std::optional<base::ProcessStat> stat = base::ReadProcessStat(*pid);
   if (!stat || stat->state == 'Z' || stat->state == 'X') return std::nullopt;
   return stat->id;
@@ -225,7 +224,7 @@ Result<std::string> MpsControl::Run(const std::vector<std::string>& arguments,
                                     const std::string& input, Deadline deadline) const {
   const Result<std::string> program = FindProgram(setup_.program);
   if (!program) return std::unexpected(program.error());
-  MpsOrder order{setup_.dir, seat_, setup_.environment, {*program}};
+  MpsOrder order{setup_.dir, id_, setup_.environment, {*program}};
   order.argv.insert(order.argv.end(), arguments.begin(), arguments.end());
   Result<Child> child = Child::Spawn(setup_.shim_path, ToArguments(order), input);
   if (!child) return std::unexpected(child.error());
@@ -281,7 +280,7 @@ Result<MpsServer> MpsControl::Ready(Deadline deadline) const {
     // Otherwise the first client would wait for it, or go without it in silence.
     if (!*server && !asked) {
       const Result<std::string> said =
-          Ask("start_server -uid " + std::to_string(seat_.uid), deadline);
+          Ask("start_server -uid " + std::to_string(id_.uid), deadline);
       if (!said) return std::unexpected(said.error());
     }
     if (MsUntil(deadline) == 0)
@@ -313,7 +312,7 @@ void MpsControl::Quit(Deadline deadline) const {
   if (!daemon) return;
   std::vector<base::ProcessId> processes{*daemon};
   for (const base::ProcessStat& each : Descendants(daemon->pid)) {
-    if (IsOf(each.id.pid, seat_.uid)) processes.push_back(each.id);
+    if (IsOf(each.id.pid, id_.uid)) processes.push_back(each.id);
   }
   if (Ask("quit -t 1", deadline) && AwaitEnds(processes, deadline)) return;
   for (const base::ProcessId& process : processes) {
@@ -323,8 +322,9 @@ void MpsControl::Quit(Deadline deadline) const {
   (void)AwaitEnds(processes, Clock::now() + kAfterKill);
 }
 
-std::vector<MpsSeat> FindMpsSeats(const MpsSetup& setup, const std::vector<std::string>& gpus) {
-  std::vector<MpsSeat> seats;
+std::vector<MpsServerId> FindMpsServers(const MpsSetup& setup,
+                                        const std::vector<std::string>& gpus) {
+  std::vector<MpsServerId> found;
   const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(setup.dir.c_str()), ::closedir);
   while (const dirent* entry = dir == nullptr ? nullptr : ::readdir(dir.get())) {
     const std::optional<std::int64_t> uid = base::ParseInt(entry->d_name);
@@ -333,11 +333,11 @@ std::vector<MpsSeat> FindMpsSeats(const MpsSetup& setup, const std::vector<std::
                         ::fstatat(::dirfd(dir.get()), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0;
     if (!folder || !S_ISDIR(st.st_mode) || st.st_uid != static_cast<uid_t>(*uid)) continue;
     for (const std::string& each : gpus) {
-      const MpsSeat seat{st.st_uid, st.st_gid, each};
-      if (MpsControl(setup, seat).Daemon()) seats.push_back(seat);
+      const MpsServerId id{st.st_uid, st.st_gid, each};
+      if (MpsControl(setup, id).Daemon()) found.push_back(id);
     }
   }
-  return seats;
+  return found;
 }
 
 }  // namespace carma::task

@@ -1,5 +1,5 @@
-// Talks with the control daemon of one seat through NVIDIA's control program. Everything blocks, at
-// most until a deadline: for workers, never for the loop.
+// Talks with the control daemon of one server through NVIDIA's control program. Everything blocks,
+// at most until a deadline: for workers, never for the loop.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ struct MpsSetup {
   std::map<std::string, std::string> environment;  // of the control daemon, beyond its own
 };
 
-// What a look at a seat found.
+// What a look at a server found.
 struct MpsServer {
   base::ProcessId process;
   MpsServerState state = MpsServerState::kUnknown;
@@ -31,10 +31,10 @@ class MpsControl {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  MpsControl(MpsSetup setup, MpsSeat seat) : setup_(std::move(setup)), seat_(std::move(seat)) {}
+  MpsControl(MpsSetup setup, MpsServerId id) : setup_(std::move(setup)), id_(std::move(id)) {}
 
-  // The control daemon that serves the seat's folder: the process that its pid file names, if it is
-  // one of that user's that was told this folder. Does not ask it anything.
+  // The control daemon that serves the server's folder: the process that its pid file names, if it
+  // is one of that user's that was told this folder. Does not ask it anything.
   std::optional<base::ProcessId> Daemon() const;
 
   // Starts daemon and server if they do not run, and waits until the server takes clients. Errors,
@@ -48,10 +48,10 @@ class MpsControl {
   // 810).
   base::Result<base::Unit> TerminateClient(const MpsServer& server, pid_t client,
                                            Deadline deadline) const;
-  // Daemon and server end; whatever does not until then is killed. For a seat without clients.
+  // Daemon and server end; whatever does not until then is killed. For a server without clients.
   void Quit(Deadline deadline) const;
 
-  const MpsSeat& seat() const { return seat_; }
+  const MpsServerId& id() const { return id_; }
 
  private:
   base::Result<base::Unit> Start(Deadline deadline) const;
@@ -61,11 +61,12 @@ class MpsControl {
                                 Deadline deadline) const;
 
   MpsSetup setup_;
-  MpsSeat seat_;
+  MpsServerId id_;
 };
 
-// Seats below `dir` whose control daemons run, left there by an earlier carmad. Only those of the
-// GPUs named, each as MpsSeat::gpus.
-std::vector<MpsSeat> FindMpsSeats(const MpsSetup& setup, const std::vector<std::string>& gpus);
+// Servers below `dir` whose control daemons run, left there by an earlier carmad. Only those of the
+// GPUs named, each as MpsServerId::gpus.
+std::vector<MpsServerId> FindMpsServers(const MpsSetup& setup,
+                                        const std::vector<std::string>& gpus);
 
 }  // namespace carma::task

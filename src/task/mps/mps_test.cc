@@ -30,8 +30,8 @@ MpsControl::Deadline Soon(std::chrono::milliseconds span = kPatience) {
 
 TEST(MpsFolders, AreShortEnoughForASocket) {
   const std::string dir(60, 'd');  // the longest that the configuration takes
-  const MpsSeat seat{4'294'967'294, 1, "MIG-8f3a91c2-aaaa-bbbb-cccc-dddddddddddd"};
-  EXPECT_LE((MpsPipeDir(dir, seat) + "/control_privileged").size(), 107U);
+  const MpsServerId id{4'294'967'294, 1, "MIG-8f3a91c2-aaaa-bbbb-cccc-dddddddddddd"};
+  EXPECT_LE((MpsPipeDir(dir, id) + "/control_privileged").size(), 107U);
   EXPECT_EQ(MpsPipeDir("/run/carma/mps", {1000, 1000, "GPU-8f3a91c2-0000-1111-2222-333344445555"}),
             "/run/carma/mps/1000/333344445555");
   EXPECT_EQ(MpsPipeDir("/m", {1000, 1000, "GPU-1-0000,GPU-8f3a91c2-0000-1111-2222-333344445555"}),
@@ -41,14 +41,14 @@ TEST(MpsFolders, AreShortEnoughForASocket) {
 }
 
 TEST(MpsEnvironment, SaysTheFoldersAndOnlyTheLimitsThatThereAre) {
-  const MpsSeat seat{1000, 1000, "GPU-0"};
+  const MpsServerId id{1000, 1000, "GPU-0"};
   core::Sharing sharing{.method = core::SharingMethod::kMps};
-  EXPECT_THAT(MpsClientEnvironment("/m", seat, sharing),
+  EXPECT_THAT(MpsClientEnvironment("/m", id, sharing),
               UnorderedElementsAre(Pair("CUDA_MPS_PIPE_DIRECTORY", "/m/1000/GPU0"),
                                    Pair("CUDA_MPS_LOG_DIRECTORY", "/m/1000/GPU0/log")));
   sharing.memory_limit_mib = 6'144;
   sharing.thread_percent = 30;
-  const auto environment = MpsClientEnvironment("/m", seat, sharing);
+  const auto environment = MpsClientEnvironment("/m", id, sharing);
   EXPECT_EQ(environment.at("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), "0=6144M");
   EXPECT_EQ(environment.at("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "30");
   EXPECT_EQ(MpsClientEnvironment("/m", {1000, 1000, "GPU-0,GPU-1"}, sharing)
@@ -77,7 +77,7 @@ TEST(MpsArguments, ComeBackAsTheyWent) {
   const auto back = ParseMpsArguments(ToArguments(order));
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(back->dir, order.dir);
-  EXPECT_EQ(back->seat, order.seat);
+  EXPECT_EQ(back->id, order.id);
   EXPECT_EQ(back->environment, order.environment);
   EXPECT_EQ(back->argv, order.argv);
   for (const std::vector<std::string>& bad : {std::vector<std::string>{},
@@ -94,7 +94,7 @@ TEST(MpsArguments, ComeBackAsTheyWent) {
 
 class MpsControlTest : public ::testing::Test {
  protected:
-  MpsControl Control() const { return {fake_.setup, fake_.seat}; }
+  MpsControl Control() const { return {fake_.setup, fake_.id}; }
   FakeMps fake_;
 };
 
@@ -109,11 +109,11 @@ TEST_F(MpsControlTest, StartsDaemonAndServerOnceAndEndsThem) {
   ASSERT_TRUE(daemon);
   EXPECT_EQ(control.Ready(Soon())->process, server->process);
   EXPECT_EQ(*control.Daemon(), *daemon);
-  EXPECT_THAT(FindMpsSeats(fake_.setup, {"GPU-other", fake_.seat.gpus}), ElementsAre(fake_.seat));
+  EXPECT_THAT(FindMpsServers(fake_.setup, {"GPU-other", fake_.id.gpus}), ElementsAre(fake_.id));
   control.Quit(Soon());
   EXPECT_FALSE(control.Daemon());
   EXPECT_FALSE(base::Alive(*daemon));
-  EXPECT_THAT(FindMpsSeats(fake_.setup, {fake_.seat.gpus}), ElementsAre());
+  EXPECT_THAT(FindMpsServers(fake_.setup, {fake_.id.gpus}), ElementsAre());
 }
 
 TEST_F(MpsControlTest, TheDaemonGetsNothingOfOurEnvironment) {
@@ -126,7 +126,7 @@ TEST_F(MpsControlTest, TheDaemonGetsNothingOfOurEnvironment) {
   const std::string variables = fake_.Read("/variables");
   EXPECT_THAT(variables, Not(HasSubstr("CARMA_TEST_SECRET")));
   EXPECT_THAT(variables, Not(HasSubstr("THREAD_PERCENTAGE")));
-  EXPECT_THAT(variables, HasSubstr("CUDA_VISIBLE_DEVICES=" + fake_.seat.gpus + "\n"));
+  EXPECT_THAT(variables, HasSubstr("CUDA_VISIBLE_DEVICES=" + fake_.id.gpus + "\n"));
   EXPECT_THAT(variables, HasSubstr("CUDA_MPS_PIPE_DIRECTORY=" + fake_.Pipes() + "\n"));
   EXPECT_THAT(variables, HasSubstr("EXTRA=1\n"));
   struct stat st {};
@@ -144,9 +144,9 @@ TEST_F(MpsControlTest, EndsClients) {
 }
 
 TEST_F(MpsControlTest, WhateverItDoesThereIsASentence) {
-  MpsControl missing({fake_.setup.shim_path, "/no/such/control", fake_.setup.dir, {}}, fake_.seat);
+  MpsControl missing({fake_.setup.shim_path, "/no/such/control", fake_.setup.dir, {}}, fake_.id);
   EXPECT_THAT(missing.Ready(Soon()).error().message, HasSubstr("no program /no/such/control"));
-  MpsControl silent({fake_.setup.shim_path, "/bin/false", fake_.setup.dir, {}}, fake_.seat);
+  MpsControl silent({fake_.setup.shim_path, "/bin/false", fake_.setup.dir, {}}, fake_.id);
   EXPECT_THAT(silent.Ready(Soon()).error().message, HasSubstr("exit code 1 and said nothing"));
   fake_.Write("/refuse");
   EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("no MPS on this device"));
@@ -183,7 +183,7 @@ TEST_F(MpsControlTest, APidFileOfSomethingElseIsNoDaemon) {
 }
 
 TEST_F(MpsControlTest, FollowsNoLinkOfAUser) {
-  ASSERT_TRUE(base::MakeDirs(fake_.setup.dir + "/" + std::to_string(fake_.seat.uid), 0700));
+  ASSERT_TRUE(base::MakeDirs(fake_.setup.dir + "/" + std::to_string(fake_.id.uid), 0700));
   ASSERT_TRUE(base::MakeDirs(fake_.root() + "/elsewhere", 0755));
   ASSERT_EQ(::symlink((fake_.root() + "/elsewhere").c_str(), fake_.Pipes().c_str()), 0);
   EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("cannot open the folder"));
@@ -199,8 +199,8 @@ TEST_F(MpsControlTest, AFolderThatOthersMayWriteToIsRefused) {
 TEST_F(MpsControlTest, TheDaemonIsTheUsers) {
   const passwd* nobody = ::getpwnam("nobody");
   if (::getuid() != 0 || nobody == nullptr) GTEST_SKIP() << "needs root";
-  fake_.seat.uid = nobody->pw_uid;
-  fake_.seat.gid = nobody->pw_gid;
+  fake_.id.uid = nobody->pw_uid;
+  fake_.id.gid = nobody->pw_gid;
   const auto server = Control().Ready(Soon());
   ASSERT_TRUE(server) << server.error().message;
   struct stat st {};
@@ -221,8 +221,8 @@ TEST_F(MpsControlTest, TheDaemonIsTheUsers) {
 TEST(MpsChild, ServesOnlyItselfWithoutRoot) {
   if (::getuid() == 0) GTEST_SKIP() << "needs an ordinary user";
   FakeMps fake;
-  fake.seat.uid = 0;
-  const auto server = MpsControl(fake.setup, fake.seat).Ready(Soon());
+  fake.id.uid = 0;
+  const auto server = MpsControl(fake.setup, fake.id).Ready(Soon());
   EXPECT_THAT(server.error().message, HasSubstr("does not run as root"));
 }
 

@@ -64,11 +64,11 @@ bool WornRights::Wear() {
   worn_ = true;
   const bool good = ::setgroups(user_.groups.size(), user_.groups.data()) == 0 &&
                     ::setegid(user_.gid) == 0 && ::seteuid(user_.uid) == 0;
-  if (!good) TakeOff();
+  if (!good) DropPrivileges();
   return good;
 }
 
-void WornRights::TakeOff() {
+void WornRights::DropPrivileges() {
   if (!worn_) return;
   worn_ = false;
   CARMA_CHECK(::seteuid(0) == 0, "our own user does not come back");

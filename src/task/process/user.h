@@ -39,13 +39,13 @@ base::Result<base::Unit> BecomeUser(const UserInfo& user);
 class WornRights {
  public:
   explicit WornRights(const UserInfo& user);
-  ~WornRights() { TakeOff(); }
+  ~WornRights() { DropPrivileges(); }
   WornRights(const WornRights&) = delete;
   WornRights& operator=(const WornRights&) = delete;
   // False: the system refused; our own rights are in force.
   bool Wear();
   // Aborts if our own rights do not come back.
-  void TakeOff();
+  void DropPrivileges();
 
  private:
   const UserInfo& user_;

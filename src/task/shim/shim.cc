@@ -183,13 +183,13 @@ std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
         FindCondaEnv(*order_.spec.conda_env, order_.spec.environment,
                      home == order_.spec.environment.end() ? user_.home : home->second, IsFolder);
     if (!found) {
-      rights_->TakeOff();
+      rights_->DropPrivileges();
       return Refuse(found.error());
     }
     conda = std::move(*found);
   }
   Result<OutputPump> pump = OutputPump::Open(order_);
-  rights_->TakeOff();
+  rights_->DropPrivileges();
   if (!pump) return Refuse(pump.error());
   pump_ = std::move(*pump);
   const Environment environment = TaskEnvironment(order_, user_, conda ? &*conda : nullptr, dir_);

@@ -73,7 +73,7 @@ ShimReport Supervisor::Run() {
     CheckDeadline();
   }
   pump_.Finish();
-  rights_.TakeOff();
+  rights_.DropPrivileges();
   report_.host_oom = HostOom();
   report_.stderr_tail = pump_.StderrTail();
   report_.dropped_output_bytes = pump_.DroppedBytes();
@@ -118,7 +118,7 @@ void Supervisor::BeginStop() {
   if (stopping_) return;
   stopping_ = true;
   deadline_ns_ = SteadyNs() + std::chrono::nanoseconds(grace_).count();
-  rights_.TakeOff();
+  rights_.DropPrivileges();
   // The group first, in one step of the kernel; then those who left it. Nobody gets two: for some
   // programs the second TERM means "at once, without saving".
   ::kill(-main_, SIGTERM);
@@ -133,7 +133,7 @@ void Supervisor::BeginStop() {
 
 void Supervisor::KillAll() {
   killed_ = true;
-  rights_.TakeOff();
+  rights_.DropPrivileges();
   if (group_ == nullptr || !group_->Kill()) ::kill(-main_, SIGKILL);
   for (const base::ProcessStat& process : Descendants(::getpid())) {
     ::kill(process.id.pid, SIGKILL);

@@ -19,7 +19,7 @@ using ::testing::IsEmpty;
 constexpr core::GpuIndex kGpu{0};
 
 // An engine with one GPU, a real store, and a launcher and loop that do as the test says.
-class LessonTest : public ::testing::Test, public Engine::Host, public task::Launcher {
+class ObservationTest : public ::testing::Test, public Engine::Host, public task::Launcher {
  protected:
   void SetUp() override {
     std::string folder = ::testing::TempDir() + "/carma-lesson-XXXXXX";
@@ -139,7 +139,7 @@ class LessonTest : public ::testing::Test, public Engine::Host, public task::Lau
   int strangers_ = 0;  // processes on the GPU that are nobody's task
 };
 
-TEST_F(LessonTest, AFullRunTeachesAllThatIsKnownOfIt) {
+TEST_F(ObservationTest, AFullRunTeachesAllThatIsKnownOfIt) {
   const core::TaskId id = Submit();
   EXPECT_EQ(store_->ForecastOf(id).value()->remarks, (std::vector<std::string>{"assumed Adam"}));
   Run(id, 4'800, base::Duration(60'000));
@@ -162,7 +162,7 @@ TEST_F(LessonTest, AFullRunTeachesAllThatIsKnownOfIt) {
   EXPECT_THAT(history_->OfSignature(lesson.signature), ElementsAre(lesson)) << "after a restart";
 }
 
-TEST_F(LessonTest, WhatProvesNothingTeachesNothing) {
+TEST_F(ObservationTest, WhatProvesNothingTeachesNothing) {
   const core::TaskId short_one = Submit();
   Run(short_one, 4'800, base::Duration(50'000));
   End(short_one, 0);
@@ -184,7 +184,7 @@ TEST_F(LessonTest, WhatProvesNothingTeachesNothing) {
   EXPECT_THAT(Kept(), IsEmpty()) << "never seen on the GPU";
 }
 
-TEST_F(LessonTest, WhatNoDaemonWatchedIsNotKnown) {
+TEST_F(ObservationTest, WhatNoDaemonWatchedIsNotKnown) {
   const core::TaskId id = Submit();
   Run(id, 4'800, base::Duration(600'000));
   Open();
@@ -193,7 +193,7 @@ TEST_F(LessonTest, WhatNoDaemonWatchedIsNotKnown) {
   EXPECT_THAT(Kept(), IsEmpty()) << "it may have grown while no daemon lived";
 }
 
-TEST_F(LessonTest, RunningOutTeachesALowerLimitAndTheRetryThePeak) {
+TEST_F(ObservationTest, RunningOutTeachesALowerLimitAndTheRetryThePeak) {
   const core::TaskId id = Submit();
   strangers_ = 1;  // with whom it may have had too little; alone it would not be tried again
   Run(id, 5'600, base::Duration(5'000));
@@ -210,7 +210,7 @@ TEST_F(LessonTest, RunningOutTeachesALowerLimitAndTheRetryThePeak) {
   EXPECT_EQ(Kept().back().measured_mib, 7'700);
 }
 
-TEST_F(LessonTest, ARequeuedTaskIsEstimatedWithWhatIsKnownToday) {
+TEST_F(ObservationTest, ARequeuedTaskIsEstimatedWithWhatIsKnownToday) {
   const core::TaskId id = Submit();
   Run(id, 4'800, base::Duration(60'000));
   End(id, 0);
@@ -228,7 +228,7 @@ TEST_F(LessonTest, ARequeuedTaskIsEstimatedWithWhatIsKnownToday) {
   EXPECT_EQ(store_->Get(id)->record.estimate->method, "history");
 }
 
-TEST_F(LessonTest, TheCalibrationIsForgottenDurably) {
+TEST_F(ObservationTest, TheCalibrationIsForgottenDurably) {
   const core::TaskId id = Submit();
   Run(id, 4'800, base::Duration(60'000));
   End(id, 0);
