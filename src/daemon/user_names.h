@@ -7,11 +7,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/user.h"
-#include "daemon/worker.h"
+#include "daemon/background_worker.h"
 
 namespace boost::asio {
 class io_context;
@@ -32,9 +34,6 @@ class UserNames {
   using Call = std::function<void(base::Result<std::string>)>;
 
   explicit UserNames(std::shared_ptr<boost::asio::io_context> loop, UserNamesOptions options = {});
-  ~UserNames();
-  UserNames(const UserNames&) = delete;
-  UserNames& operator=(const UserNames&) = delete;
 
   // Calls back on the loop, at once where the name is remembered; never after the end of this
   // object. While the database hangs an old name counts as well. Errors: kUnavailable: no answer
@@ -42,17 +41,18 @@ class UserNames {
   void Ask(std::uint32_t uid, Call call);
 
  private:
-  struct User;
-  void Take(std::uint32_t uid, std::string name);
-  void Answer(std::uint32_t uid, User& user) const;
+  struct User {
+    std::optional<std::string> name;
+    std::chrono::steady_clock::time_point good_until{};
+    bool asked = false;  // and the worker has not answered
+    std::vector<Call> waiting;
+    std::function<bool()> in_time;  // of the worker's Within(), for those that wait
+  };
+  void Answer(std::uint32_t uid, User& user);
 
-  // Shared with the worker's thread, which may come back when everything else is gone.
-  std::shared_ptr<boost::asio::io_context> loop_;
-  // Shared with nobody: what the worker posts holds it weakly, to see whether this object lives.
-  std::shared_ptr<bool> alive_;
   UserNamesOptions options_;
-  std::map<std::uint32_t, std::unique_ptr<User>> users_;
-  Worker worker_;
+  std::map<std::uint32_t, User> users_;  // what is under way refers to them: none is removed
+  BackgroundWorker worker_;
 };
 
 }  // namespace carma::daemon
