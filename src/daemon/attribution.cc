@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/user.h"
-#include "daemon/worker.h"
 
 namespace carma::daemon {
 namespace {
@@ -82,16 +81,7 @@ ProcessFace FaceOf(const base::ProcessStat& stat) {
 
 }  // namespace
 
-struct Attribution::WholeFace {
-  ProcessFace face;
-  std::atomic<bool> read = false;  // then the face is no longer touched
-};
-
-Attribution::Attribution() : asked_(std::make_shared<std::atomic<int>>(0)) {}
-
-Attribution::~Attribution() {
-  if (reader_ && *asked_ > 0) reader_->DeclareStuck();
-}
+Attribution::Attribution(std::shared_ptr<boost::asio::io_context> loop) : loop_(std::move(loop)) {}
 
 void Attribution::Add(core::TaskId task, const base::ProcessId& main, const std::string& cgroup) {
   Root root{main, {}, cgroup};
@@ -134,33 +124,32 @@ std::optional<core::TaskId> Attribution::Find(pid_t pid) {
   return Look(pid).task;
 }
 
-// Null: too many are asked already.
-std::shared_ptr<Attribution::WholeFace> Attribution::AskWhole(const base::ProcessStat& stat) {
-  if (*asked_ >= kMostAsked) return nullptr;
-  if (!reader_) reader_ = std::make_unique<Worker>();
-  auto whole = std::make_shared<WholeFace>();
-  ++*asked_;
-  reader_->Do([whole, stat, asked = asked_] {
-    whole->face = FaceOf(stat);
+// False: too many are asked already; to be asked again.
+bool Attribution::AskWhole(const base::ProcessStat& stat) {
+  if (!loop_) return true;
+  if (!reader_) reader_.emplace(loop_, BackgroundWorker::AtEnd::kLeave);
+  if (reader_->waiting() >= kMostAsked) return false;
+  const auto read = [stat] {
+    const ProcessFace face = FaceOf(stat);
     // The pid may have become another process's meanwhile.
-    if (!base::Alive(stat.id)) whole->face = {};
-    whole->read = true;
-    --*asked;
+    return base::Alive(stat.id) ? face : ProcessFace{};
+  };
+  reader_->Ask(read, [this, id = stat.id](const ProcessFace& face) {
+    const auto known = known_.find(id.pid);
+    if (known == known_.end() || known->second.start_ticks != id.start_ticks) return;
+    if (!face.user.empty()) known->second.face = face;
   });
-  return whole;
+  return true;
 }
 
 const ProcessFace& Attribution::Describe(pid_t pid) {
   Known& known = Look(pid);
-  if (known.whole && known.whole->read) {
-    const ProcessFace whole = std::exchange(known.whole, nullptr)->face;
-    if (!whole.user.empty()) known.face = whole;
-  }
-  if (known.face) return *known.face;
+  if (known.face_asked) return known.face;
   const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
-  if (!stat || stat->id.start_ticks != known.start_ticks) return known.face.emplace();
-  known.whole = AskWhole(*stat);
-  return known.face.emplace(FaceAtOnce(*stat));
+  const bool there = stat && stat->id.start_ticks == known.start_ticks;
+  if (there) known.face = FaceAtOnce(*stat);
+  known.face_asked = !there || AskWhole(*stat);
+  return known.face;
 }
 
 std::optional<core::TaskId> Attribution::RootedIn(const base::ProcessId& process) const {

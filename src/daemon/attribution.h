@@ -3,7 +3,6 @@
 
 #include <sys/types.h>
 
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,10 +13,9 @@
 
 #include "base/process_id.h"
 #include "core/task.h"
+#include "daemon/background_worker.h"
 
 namespace carma::daemon {
-
-class Worker;
 
 // Whose process it is and what it runs, as `ps` shows it: printable and short. Empty: hidden from
 // us (another container) or gone.
@@ -29,10 +27,8 @@ struct ProcessFace {
 
 class Attribution {
  public:
-  Attribution();
-  ~Attribution();
-  Attribution(const Attribution&) = delete;
-  Attribution& operator=(const Attribution&) = delete;
+  // loop: where faces arrive that take a while to read; null: what Describe() says first stands.
+  explicit Attribution(std::shared_ptr<boost::asio::io_context> loop = nullptr);
 
   // main: the task's first process; its parent, the shim, adopts what double-forks away (it is a
   // subreaper).
@@ -58,15 +54,14 @@ class Attribution {
     base::ProcessId shim;  // pid 0: not known
     std::string cgroup;
   };
-  struct WholeFace;
   struct Known {
     std::uint64_t start_ticks = 0;  // 0: hidden
     bool searched = false;          // among the tasks that there are
     std::optional<core::TaskId> task;
-    std::optional<ProcessFace> face;
-    std::shared_ptr<WholeFace> whole;  // while it is being read; shared with the reader
+    ProcessFace face;
+    bool face_asked = false;  // the face is, or will be, as good as it gets
   };
-  std::shared_ptr<WholeFace> AskWhole(const base::ProcessStat& stat);
+  bool AskWhole(const base::ProcessStat& stat);
   Known& Look(pid_t pid);
   std::optional<core::TaskId> Search(pid_t pid, const std::optional<base::ProcessStat>& stat) const;
   std::optional<core::TaskId> RootedIn(const base::ProcessId& process) const;
@@ -74,8 +69,8 @@ class Attribution {
   std::map<core::TaskId, Root> roots_;
   std::unordered_map<pid_t, core::TaskId> by_pid_;  // main and shim pids
   std::unordered_map<pid_t, Known> known_;
-  std::unique_ptr<Worker> reader_;           // from the first question on
-  std::shared_ptr<std::atomic<int>> asked_;  // of the reader and not answered; shared with it
+  std::shared_ptr<boost::asio::io_context> loop_;
+  std::optional<BackgroundWorker> reader_;  // from the first question on
 };
 
 }  // namespace carma::daemon

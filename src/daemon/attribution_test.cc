@@ -3,11 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pwd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
 #include <cerrno>
 #include <chrono>
-#include <thread>
+#include <csignal>
+#include <memory>
+
+#include "base/user.h"
 
 namespace carma::daemon {
 namespace {
@@ -44,16 +50,42 @@ TEST(Attribution, ARememberedAnswerHoldsForThatProcessOnly) {
   EXPECT_EQ(attribution.Find(::getpid()), kTask);
 }
 
+TEST(Attribution, WhoeverWasOneTooManyIsAskedAboutLater) {
+  const auto loop = std::make_shared<boost::asio::io_context>(1);
+  Attribution attribution(loop);
+  std::vector<pid_t> children(100);
+  for (pid_t& child : children) {
+    child = ::fork();
+    if (child == 0) ::_exit(::pause());
+  }
+  const auto named = [&](pid_t child) {
+    return attribution.Describe(child).user == base::UserName(::getuid());
+  };
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!std::ranges::all_of(children, named) && std::chrono::steady_clock::now() < patience) {
+    loop->restart();
+    loop->poll();
+  }
+  EXPECT_TRUE(std::ranges::all_of(children, named));
+  for (const pid_t child : children) {
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+  }
+}
+
 TEST(Attribution, AForeignProcessHasAUserAndACommand) {
-  Attribution attribution;
+  const auto loop = std::make_shared<boost::asio::io_context>(1);
+  Attribution attribution(loop);
   const passwd* entry = ::getpwuid(::getuid());
   const std::string name = entry != nullptr ? entry->pw_name : std::to_string(::getuid());
   EXPECT_EQ(attribution.Describe(::getpid()).user, std::to_string(::getuid()))
       << "nobody was asked who may keep us waiting";
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (attribution.Describe(::getpid()).user != name &&
-         std::chrono::steady_clock::now() < patience)
-    std::this_thread::yield();
+         std::chrono::steady_clock::now() < patience) {
+    loop->restart();
+    loop->poll();
+  }
   const ProcessFace face = attribution.Describe(::getpid());
   EXPECT_EQ(face.user, name);
   EXPECT_THAT(face.command, ::testing::HasSubstr(program_invocation_short_name));

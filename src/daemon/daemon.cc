@@ -263,6 +263,7 @@ EngineOptions RealDaemon::MakeEngineOptions() const {
   options.max_queued_tasks = settings.max_queued_tasks;
   options.default_time_limit = settings.default_time_limit;
   if (settings.estimate_history) options.history = std::make_shared<estimate::History>();
+  options.loop = shared_loop_;
   options.mps = mps_.get();
   options.share_by_mps = settings.collocation == core::SharingMethod::kMps;
   options.mps_dir = settings.mps_dir;

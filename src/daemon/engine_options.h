@@ -13,6 +13,10 @@
 #include "daemon/mps_servers.h"
 #include "estimate/history.h"
 
+namespace boost::asio {
+class io_context;
+}
+
 namespace carma::daemon {
 
 struct EngineOptions {
@@ -29,6 +33,8 @@ struct EngineOptions {
   std::string mps_dir;
   bool mps_server_per_gpu = true;  // false: one for all whole GPUs
   bool mps_memory_limit = true;    // no process may take more than its claim and the margin
+  // Where it arrives who the users of the GPUs are (attribution.h); null: their numbers do.
+  std::shared_ptr<boost::asio::io_context> loop;
   // What finished tasks teach; null: they do not.
   std::shared_ptr<estimate::History> history;
 };
