@@ -4,7 +4,7 @@
 usage: follow_extending.py BUILD_FOLDER
 
 Every ```diff block of the page is applied, in order; then each line "<!-- run: PROGRAM ARGUMENTS -->" builds the program (a
-target of CMake) and runs it. The copy and its build are kept in BUILD_FOLDER: what has not changed is not built again.
+target of CMake) and runs it, and each "<!-- compile: FILE … -->" compiles the files. The copy and its build are kept in BUILD_FOLDER: what has not changed is not built again.
 """
 import pathlib
 import re
@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "extending.md"
 COPIED = ["CMakeLists.txt", "bench", "cmake", "data", "docs", "fuzz", "packaging", "python", "src", "tests", "tools"]
 DIFF = re.compile(r"^```diff\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMPILE = re.compile(r"^<!-- compile: (.*?) -->$", re.MULTILINE)
 RUN = re.compile(r"^<!-- run: (.*?) -->$", re.MULTILINE)
 
 
@@ -31,14 +32,25 @@ def copy_tree(folder):
             shutil.copy2(source, folder / name)
 
 
+def hunks(diff):
+    """(file, lines to find, lines to put there instead) of every "@@" in a diff; no lines to find: a new file."""
+    for part in re.split(r"^--- .*\n", diff, flags=re.MULTILINE)[1:]:
+        name = re.match(r"\+\+\+ b/(.*)\n", part)[1]
+        for hunk in re.split(r"^@@.*\n", part, flags=re.MULTILINE)[1:]:
+            lines = hunk.splitlines(keepends=True)
+            yield (name, "".join(line[1:] or line for line in lines if not line.startswith("+")),
+                   "".join(line[1:] or line for line in lines if not line.startswith("-")))
+
+
 def follow(page, folder):
-    """Applies the page's diffs; lines may have moved since they were written, their context may not have changed."""
+    """Makes the page's changes. What a diff shows of a file must stand there, once; where does not matter."""
     for number, diff in enumerate(DIFF.findall(page), 1):
-        applied = subprocess.run(["git", "apply", "--recount", "--whitespace=nowarn", "-"], input=diff, text=True,
-                                 cwd=folder, capture_output=True, env={"GIT_CEILING_DIRECTORIES": str(folder.parent),
-                                                                       "PATH": "/usr/bin:/bin"}, check=False)
-        if applied.returncode != 0:
-            raise SystemExit(f"docs/extending.md: diff {number} does not apply:\n{applied.stderr}{diff}")
+        for name, old, new in hunks(diff):
+            path = folder / name
+            text = path.read_text() if old else ""
+            if old and text.count(old) != 1:
+                raise SystemExit(f"docs/extending.md: diff {number}: stands {text.count(old)} times in {name}:\n{old}")
+            path.write_text(text.replace(old, new) if old else new)
 
 
 def bring_over(fresh, kept):
@@ -55,11 +67,13 @@ def bring_over(fresh, kept):
         shutil.copy(fresh / name, target)
 
 
-def build_and_run(tree, build, lines):
-    subprocess.run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0"],
+def build_and_run(tree, build, page):
+    subprocess.run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1"],
                    check=True, stdout=subprocess.DEVNULL)
+    lines = RUN.findall(page)
     programs = sorted({line.split()[0] for line in lines})
-    subprocess.run(["ninja", "-C", build, *programs], check=True)
+    objects = [f"{tree / name}^" for line in COMPILE.findall(page) for name in line.split()]
+    subprocess.run(["ninja", "-C", build, *programs, *objects], check=True)
     for line in lines:
         program, *arguments = line.split()
         subprocess.run([build / "bin" / program, *arguments], check=True)
@@ -74,7 +88,7 @@ def main():
     follow(page, folder / "fresh")
     bring_over(folder / "fresh", folder / "tree")
     shutil.rmtree(folder / "fresh")
-    build_and_run(folder / "tree", folder / "build", RUN.findall(page))
+    build_and_run(folder / "tree", folder / "build", page)
 
 
 if __name__ == "__main__":
