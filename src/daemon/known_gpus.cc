@@ -75,7 +75,7 @@ std::vector<gpu::DeviceInfo> Recognised(std::vector<gpu::DeviceInfo> devices,
     const gpu::DeviceInfo* before = Before(devices[i], known);
     if (!before && same_places) before = &known[i];
     if (!before || !before->trouble.empty()) continue;
-    std::string trouble = std::move(devices[i].trouble);
+    gpu::DeviceTrouble trouble = std::move(devices[i].trouble);
     devices[i] = *before;
     devices[i].trouble = std::move(trouble);
   }
@@ -86,7 +86,7 @@ void KeepKnownGpus(const std::string& state_dir, const std::vector<gpu::DeviceIn
   const std::vector<gpu::DeviceInfo> known = KnownGpus(state_dir);
   std::vector<gpu::DeviceInfo> kept = Recognised(devices, known);
   for (gpu::DeviceInfo& device : kept) {
-    if (device.total_mib > 0) device.trouble.clear();
+    if (device.total_mib > 0) device.trouble = {};
   }
   if (kept == known) return;
   base::Json json = base::Json::array();

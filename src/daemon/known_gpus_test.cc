@@ -69,7 +69,7 @@ TEST_F(KnownGpusTest, ADamagedFileIsNoFile) {
 }
 
 TEST(Recognised, GpusInTroubleAreThoseOfBefore) {
-  const DeviceInfo lost = {.uuid = "GPU-unknown-0", .trouble = "GPU is lost"};
+  const DeviceInfo lost = {.uuid = "GPU-unknown-0", .trouble = {"GPU is lost"}};
   const struct {
     const char* name;
     std::size_t at;
@@ -79,9 +79,9 @@ TEST(Recognised, GpusInTroubleAreThoseOfBefore) {
       {"by its number", 0, lost, "GPU-a"},
       {"by its address",
        3,
-       {.uuid = "GPU-unknown-2", .pci = "00000000:47:00.0", .trouble = "no UUID"},
+       {.uuid = "GPU-unknown-2", .pci = "00000000:47:00.0", .trouble = {"no UUID"}},
        "GPU-c"},
-      {"by its UUID", 3, {.uuid = "GPU-c", .trouble = "no memory"}, "GPU-c"},
+      {"by its UUID", 3, {.uuid = "GPU-c", .trouble = {"no memory"}}, "GPU-c"},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.name);
@@ -96,9 +96,9 @@ TEST(Recognised, GpusInTroubleAreThoseOfBefore) {
 }
 
 TEST(Recognised, InDoubtNothingIsMadeUp) {
-  const DeviceInfo lost = {.uuid = "GPU-unknown-0", .trouble = "GPU is lost"};
+  const DeviceInfo lost = {.uuid = "GPU-unknown-0", .trouble = {"GPU is lost"}};
   const DeviceInfo divided = {
-      .uuid = "GPU-b", .pci = "00000000:0F:00.0", .trouble = "it has no instance"};
+      .uuid = "GPU-b", .pci = "00000000:0F:00.0", .trouble = {"it has no instance"}};
   // Another number of GPUs, another GPU among them, a GPU in place of its instances.
   const std::vector<DeviceInfo> lists[] = {
       {lost, kServer[1]},
@@ -111,7 +111,7 @@ TEST(Recognised, InDoubtNothingIsMadeUp) {
 TEST_F(KnownGpusTest, AGpuInTroubleIsKeptAsItWas) {
   KeepKnownGpus(dir_, kServer);
   std::vector<DeviceInfo> now = kServer;
-  now[0] = {.uuid = "GPU-unknown-0", .trouble = "GPU is lost"};
+  now[0] = {.uuid = "GPU-unknown-0", .trouble = {"GPU is lost"}};
   KeepKnownGpus(dir_, now);
   EXPECT_EQ(KnownGpus(dir_), kServer);
   const std::vector<DeviceInfo> never_seen = {now[0]};

@@ -75,7 +75,7 @@ void Monitor::Judge(std::size_t i, bool healthy, bool lost, std::string text,
 // its memory) for as long as this daemon lives.
 std::optional<base::Error> Monitor::Objection(std::size_t i,
                                               const base::Result<gpu::Reading>& answer) const {
-  const std::string& trouble = devices_[i].trouble;
+  const std::string& trouble = devices_[i].trouble.text;
   if (!answer) {
     return base::Error{answer.error().code, trouble.empty() ? answer.error().message : trouble};
   }

@@ -293,7 +293,7 @@ TEST(MonitorHealth, WhatIsWrongWithADividedGpuConcernsAllItsInstances) {
 TEST(Monitor, ADeviceThatCouldNotBeDescribedIsClosedWithThatReason) {
   gpu::DeviceInfo unreadable;
   unreadable.uuid = "GPU-unknown-1";
-  unreadable.trouble = "it is lost";
+  unreadable.trouble = {"it is lost"};
   Monitor monitor({Device("GPU-a"), unreadable}, MonitorOptions{});
   Attribution attribution;
   const std::vector<core::Event> events =
@@ -314,7 +314,7 @@ TEST(Monitor, ADeviceThatCouldNotBeDescribedIsClosedWithThatReason) {
 
 TEST(Monitor, ADeviceKnownFromBeforeIsUsedAsSoonAsItAnswers) {
   gpu::DeviceInfo lost = Device("GPU-b");
-  lost.trouble = "it is lost";
+  lost.trouble = {"it is lost"};
   Monitor monitor({Device("GPU-a"), lost}, MonitorOptions{});
   Attribution attribution;
   monitor.Take(base::FromMs(1'000),

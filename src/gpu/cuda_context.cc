@@ -349,7 +349,7 @@ int HoldContext() {
 }
 
 std::string ContextObstacle(const DeviceInfo& info, const base::Result<Reading>& reading) {
-  if (!info.trouble.empty()) return base::Printable(info.trouble);
+  if (!info.trouble.empty()) return base::Printable(info.trouble.text);
   if (!reading) return base::Printable(reading.error().message);
   const Condition& condition = reading->condition;
   const ComputeMode mode = condition.compute_mode.value_or(ComputeMode::kDefault);

@@ -216,7 +216,7 @@ TEST_F(CudaContext, IsNotMadeWhereItWouldDisturb) {
       {"idle", [](DeviceInfo&, Reading&) {}, ""},
       {"in use", [](DeviceInfo&, Reading& r) { r.processes = {{.pid = 1}}; }, "in use"},
       {"nobody listed", [](DeviceInfo&, Reading& r) { r.used_mib = 9'000; }, "8.8G are in use by"},
-      {"unreadable", [](DeviceInfo& i, Reading&) { i.trouble = "MIG without instances"; },
+      {"unreadable", [](DeviceInfo& i, Reading&) { i.trouble = {"MIG without instances"}; },
        "MIG without"},
       {"exclusive",
        [](DeviceInfo&, Reading& r) { r.condition.compute_mode = ComputeMode::kExclusiveProcess; },

@@ -44,7 +44,10 @@ Json DeviceToJson(const DeviceInfo& info) {
                {"reserved_mib", info.reserved_mib},
                {"reports_sm_activity", info.reports_sm_activity}};
   if (info.mig) json["mig"] = PlaceToJson(*info.mig);
-  if (!info.trouble.empty()) json["trouble"] = info.trouble;
+  if (!info.trouble.empty()) json["trouble"] = info.trouble.text;
+  if (info.trouble.cause != TroubleCause::kOther) {
+    json["trouble_cause"] = base::WordOf(info.trouble.cause);
+  }
   return json;
 }
 
@@ -54,7 +57,9 @@ base::Result<DeviceInfo> DeviceFromJson(const Json& json, const std::string& poi
   in.Get("uuid", info.uuid, kMaxText);
   in.Get("name", info.name, kMaxText);
   in.Get("pci", info.pci, kMaxText);
-  in.Get("trouble", info.trouble, kMaxTrouble);
+  in.Get("trouble", info.trouble.text, kMaxTrouble);
+  std::string cause;
+  in.Get("trouble_cause", cause, kMaxText);
   in.Get("total_mib", info.total_mib, info.trouble.empty() ? 1 : 0, kMaxMib);
   in.Get("reserved_mib", info.reserved_mib, 0, kMaxMib);
   in.Get("reports_sm_activity", info.reports_sm_activity);
@@ -68,7 +73,9 @@ base::Result<DeviceInfo> DeviceFromJson(const Json& json, const std::string& poi
     in.Complain("total_mib", "the memory of the GPU");
   }
   if (in.error()) return std::unexpected(*in.error());
-  info.trouble = base::Printable(info.trouble, kMaxTrouble);
+  // Causes that a later version knows are of no use here.
+  info.trouble = {base::Printable(info.trouble.text, kMaxTrouble),
+                  base::FromWord<TroubleCause>(cause).value_or(TroubleCause::kOther)};
   return info;
 }
 

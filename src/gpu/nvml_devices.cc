@@ -84,14 +84,24 @@ base::Result<bool> IsDivided(NvmlCalls& calls, const Board& board) {
   return *given && current == 1;
 }
 
-NvmlDevice Troubled(const Board& board, const base::Error& error) {
+// Why nothing of a board can be used.
+struct Refusal {
+  base::Error error;
+  TroubleCause cause = TroubleCause::kOther;
+  // Implicit, so that an error of a call is one as it stands.
+  Refusal(base::Error why, TroubleCause of = TroubleCause::kOther)
+      : error(std::move(why)), cause(of) {}
+};
+using Listed = std::expected<std::vector<NvmlDevice>, Refusal>;
+
+NvmlDevice Troubled(const Board& board, const Refusal& refusal) {
   NvmlDevice device;
   device.board = board.handle;
   device.leads = false;
   device.info.uuid = board.uuid.empty() ? "GPU-unknown-" + std::to_string(board.index) : board.uuid;
   device.info.name = board.name;
   device.info.pci = board.pci;
-  device.info.trouble = error.message;
+  device.info.trouble = {refusal.error.message, refusal.cause};
   return device;
 }
 
@@ -174,9 +184,10 @@ void RefuseShared(std::vector<NvmlDevice>& instances) {
       const NvmlDevice& other = instances[k];
       if (!other.info.trouble.empty() || other.GpuInstance() != instances[i].GpuInstance())
         continue;
-      instances[i].info.trouble = "it shares the memory of " + other.info.uuid +
-                                  ": of the compute instances of one GPU instance only the first "
-                                  "is used";
+      instances[i].info.trouble = {"it shares the memory of " + other.info.uuid +
+                                       ": of the compute instances of one GPU instance only the "
+                                       "first is used",
+                                   TroubleCause::kSharedMemory};
       instances[i].info.total_mib = instances[i].info.reserved_mib = 0;
     }
   }
@@ -211,7 +222,7 @@ base::Result<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board
     } else {
       step = DescribeInstance(calls, board, board_mib, device);
     }
-    if (!step) device.info.trouble = step.error().message;
+    if (!step) device.info.trouble.text = step.error().message;
     if (!step && calls.driver_gone()) return std::unexpected(step.error());
     instances.push_back(std::move(device));
   }
@@ -219,7 +230,7 @@ base::Result<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board
   return instances;
 }
 
-base::Result<std::vector<NvmlDevice>> ListInstances(NvmlCalls& calls, const Board& board) {
+Listed ListInstances(NvmlCalls& calls, const Board& board) {
   const std::string gpu = "GPU " + board.uuid + ": MIG is on but ";
   if (!calls.api.HasInstances()) {
     return base::Fail(base::ErrorCode::kUnavailable,
@@ -229,9 +240,10 @@ base::Result<std::vector<NvmlDevice>> ListInstances(NvmlCalls& calls, const Boar
   const nvml::Return code = calls.api.mig_count(board.handle, &count);
   if (code != nvml::kSuccess) return calls.Failure(code, gpu + "its instances are not told");
   base::Result<std::vector<NvmlDevice>> instances = AskInstances(calls, board, count);
-  if (!instances) return instances;
+  if (!instances) return std::unexpected(instances.error());
   if (instances->empty()) {
-    return base::Fail(base::ErrorCode::kUnavailable, gpu + "it has no instance");
+    return std::unexpected(Refusal({base::ErrorCode::kUnavailable, gpu + "it has no instance"},
+                                   TroubleCause::kNoInstance));
   }
   RefuseShared(*instances);
   bool led = false;
@@ -239,10 +251,10 @@ base::Result<std::vector<NvmlDevice>> ListInstances(NvmlCalls& calls, const Boar
     device.leads = !led && device.info.trouble.empty();
     led |= device.leads;
   }
-  return instances;
+  return std::move(*instances);
 }
 
-base::Result<std::vector<NvmlDevice>> DevicesOf(NvmlCalls& calls, Board& board) {
+Listed DevicesOf(NvmlCalls& calls, Board& board) {
   if (base::Result<base::Unit> step = DescribeBoard(calls, board); !step) {
     return std::unexpected(step.error());
   }
@@ -307,10 +319,10 @@ base::Result<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls) {
   for (std::uint32_t index = 0; index < count; ++index) {
     Board board;
     board.index = index;
-    base::Result<std::vector<NvmlDevice>> devices = DevicesOf(calls, board);
+    Listed devices = DevicesOf(calls, board);
     if (!devices) {
-      if (calls.driver_gone()) return std::unexpected(devices.error());
-      if (!first_error) first_error = devices.error();
+      if (calls.driver_gone()) return std::unexpected(devices.error().error);
+      if (!first_error) first_error = devices.error().error;
       devices = std::vector<NvmlDevice>{Troubled(board, devices.error())};
     }
     for (const NvmlDevice& device : *devices) any |= device.info.trouble.empty();

@@ -188,11 +188,11 @@ TEST_F(NvmlFaultsTest, OneGpuThatFailsWhileItIsListed) {
       ASSERT_TRUE(devices) << devices.error().message;
       ASSERT_EQ(devices->size(), 2u);
       const bool whole = Expected(function.at_list, code) == ErrorCode::kInvalid;
-      EXPECT_EQ((*devices)[0].trouble.empty(), whole) << (*devices)[0].trouble;
+      EXPECT_EQ((*devices)[0].trouble.empty(), whole) << (*devices)[0].trouble.text;
       EXPECT_EQ((*devices)[0].total_mib, whole ? 40'960 : 0);
       EXPECT_EQ((*devices)[1].uuid, "GPU-b") << "its place on the bus is kept";
       if (!whole) {
-        EXPECT_THAT((*devices)[0].trouble, HasSubstr("NVML " + std::to_string(code)));
+        EXPECT_THAT((*devices)[0].trouble.text, HasSubstr("NVML " + std::to_string(code)));
         EXPECT_EQ(Outcome(probe_->Read(0, {})), ErrorCode::kNotFound);
       }
       ExpectTheOtherServes(2);
@@ -200,7 +200,7 @@ TEST_F(NvmlFaultsTest, OneGpuThatFailsWhileItIsListed) {
       devices = probe_->Devices();
       ASSERT_TRUE(devices);
       EXPECT_EQ((*devices)[0].uuid, "GPU-a");
-      EXPECT_THAT((*devices)[0].trouble, IsEmpty()) << "whole again";
+      EXPECT_THAT((*devices)[0].trouble.text, IsEmpty()) << "whole again";
       MustRead(0);
     }
   }
@@ -220,7 +220,7 @@ TEST_F(NvmlFaultsTest, ADividedGpuThatFails) {
       ASSERT_TRUE(devices) << devices.error().message;
       ASSERT_EQ(devices->size(), 2u);
       const bool whole = Expected(function.at_list, code) == ErrorCode::kInvalid;
-      EXPECT_EQ((*devices)[0].trouble.empty(), whole) << (*devices)[0].trouble;
+      EXPECT_EQ((*devices)[0].trouble.empty(), whole) << (*devices)[0].trouble.text;
       EXPECT_EQ(Outcome(probe_->Read(0, {})),
                 whole ? Expected(function.at_read, code) : ErrorCode::kNotFound);
       ExpectTheOtherServes(2);
@@ -291,7 +291,7 @@ TEST_F(NvmlFaultsTest, ALibraryThatLacksAFunction) {
     }
     const auto whole = std::ranges::find(*devices, "GPU-b", &DeviceInfo::uuid);
     ASSERT_NE(whole, devices->end());
-    EXPECT_THAT(whole->trouble, IsEmpty());
+    EXPECT_THAT(whole->trouble.text, IsEmpty());
   }
 }
 

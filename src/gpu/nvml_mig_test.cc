@@ -73,7 +73,7 @@ TEST_F(NvmlMigTest, WhatIsNotToldOfAnInstanceIsLeftOut) {
   EXPECT_EQ(devices[0].mig->profile_name, "3g.20gb") << "by its own memory";
   EXPECT_EQ(devices[1].mig->profile_name, "");
   EXPECT_EQ(devices[1].name, "Fake GPU MIG");
-  for (const DeviceInfo& device : devices) EXPECT_THAT(device.trouble, IsEmpty());
+  for (const DeviceInfo& device : devices) EXPECT_THAT(device.trouble.text, IsEmpty());
 }
 
 TEST_F(NvmlMigTest, AnInstanceIsReadByItsOwnHandle) {
@@ -139,13 +139,14 @@ TEST_F(NvmlMigTest, ADividedGpuWithoutInstancesIsInTrouble) {
   EXPECT_EQ(devices[0].uuid, "GPU-a");
   EXPECT_EQ(devices[0].pci, "00000000:07:00.0");
   EXPECT_EQ(devices[0].total_mib, 0);
-  EXPECT_EQ(devices[0].trouble, "GPU GPU-a: MIG is on but it has no instance");
+  EXPECT_EQ(devices[0].trouble.text, "GPU GPU-a: MIG is on but it has no instance");
+  EXPECT_EQ(devices[0].trouble.cause, TroubleCause::kNoInstance);
   EXPECT_EQ(probe_->Read(0, {}).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(MustRead(1).used_mib, 10'000);
   Divided().instances = {Instance("MIG-1", 2)};
   devices = MustList();
   EXPECT_EQ(devices[0].uuid, "MIG-1");
-  EXPECT_THAT(devices[0].trouble, IsEmpty());
+  EXPECT_THAT(devices[0].trouble.text, IsEmpty());
 }
 
 TEST_F(NvmlMigTest, AnInstanceThatCannotBeDescribedSpoilsNoOther) {
@@ -156,7 +157,7 @@ TEST_F(NvmlMigTest, AnInstanceThatCannotBeDescribedSpoilsNoOther) {
     First().errors = {{function, nvml::kUnknown}};
     const std::vector<DeviceInfo> devices = MustList();
     ASSERT_EQ(devices.size(), 3u);
-    EXPECT_THAT(devices[0].trouble, HasSubstr("some error"));
+    EXPECT_THAT(devices[0].trouble.text, HasSubstr("some error"));
     EXPECT_THAT(devices[0].uuid, HasSubstr("MIG-"));
     EXPECT_EQ(probe_->Read(0, {}).error().code, ErrorCode::kNotFound);
     EXPECT_TRUE(MustRead(1).energy_j) << "now the first that can be read";
@@ -169,8 +170,9 @@ TEST_F(NvmlMigTest, ComputeInstancesDoNotShareAPromiseOfMemory) {
   First().compute_slices = Second().compute_slices = 1;
   const std::vector<DeviceInfo> devices = MustList();
   EXPECT_EQ(devices[0].mig->profile_name, "1c.3g.20gb");
-  EXPECT_THAT(devices[0].trouble, IsEmpty());
-  EXPECT_THAT(devices[1].trouble, HasSubstr("shares the memory of MIG-1"));
+  EXPECT_THAT(devices[0].trouble.text, IsEmpty());
+  EXPECT_THAT(devices[1].trouble.text, HasSubstr("shares the memory of MIG-1"));
+  EXPECT_EQ(devices[1].trouble.cause, TroubleCause::kSharedMemory);
   EXPECT_EQ(devices[1].total_mib, 0);
 }
 

@@ -229,7 +229,7 @@ base::Result<Reading> NvmlProbe::Read(std::size_t index, base::Time now) {
   TakeEvents();
   DeviceState& device = devices_[index];
   if (!device.info.trouble.empty()) {
-    return base::Fail(base::ErrorCode::kNotFound, device.info.trouble);
+    return base::Fail(base::ErrorCode::kNotFound, device.info.trouble.text);
   }
   if (!device.handle) {
     return base::Fail(base::ErrorCode::kNotFound,

@@ -7,10 +7,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "base/time.h"
+#include "base/words.h"
 
 namespace carma::gpu {
 
@@ -25,6 +27,24 @@ struct MigPlace {
   friend bool operator==(const MigPlace&, const MigPlace&) = default;
 };
 
+// What an administrator can do something of its own about; the text says the rest.
+enum class TroubleCause {
+  kOther,
+  kNoInstance,    // MIG is on, and nothing was divided off
+  kSharedMemory,  // a compute instance beside another of the same GPU instance
+};
+inline constexpr std::pair<TroubleCause, std::string_view> kTroubleCauseWords[] = {
+    {TroubleCause::kOther, "other"},
+    {TroubleCause::kNoInstance, "no_instance"},
+    {TroubleCause::kSharedMemory, "shared_memory"}};
+
+struct DeviceTrouble {
+  std::string text;  // for people, nothing is decided by it; empty: there is none
+  TroubleCause cause = TroubleCause::kOther;
+  bool empty() const { return text.empty(); }
+  friend bool operator==(const DeviceTrouble&, const DeviceTrouble&) = default;
+};
+
 // A whole GPU, or in its place each of the instances that it is divided into.
 struct DeviceInfo {
   std::string uuid;  // of an instance: "MIG-…"
@@ -37,7 +57,7 @@ struct DeviceInfo {
   // Why it could not be described; empty: it was. Such a one is listed at its place all the same,
   // so that the others can be used; its UUID may be a made-up "GPU-unknown-3", its memory is 0, and
   // Read() says kNotFound.
-  std::string trouble;
+  DeviceTrouble trouble;
   friend bool operator==(const DeviceInfo&, const DeviceInfo&) = default;
 };
 
@@ -138,3 +158,7 @@ class Probe {
 };
 
 }  // namespace carma::gpu
+
+template <>
+inline constexpr carma::base::Words<carma::gpu::TroubleCause>
+    carma::base::kWordsOf<carma::gpu::TroubleCause> = carma::gpu::kTroubleCauseWords;

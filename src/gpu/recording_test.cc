@@ -89,7 +89,9 @@ Recording TwoGpus() {
                         .pci = "00000000:1F:00.0",
                         .total_mib = 19'968,
                         .mig = MigPlace{"GPU-c", 2, 1, 9, "3g.20gb"}},
-                       {.uuid = "GPU-unknown-3", .trouble = "GPU 3: GPU is lost (NVML 15)"}};
+                       {.uuid = "GPU-unknown-3", .trouble = {"GPU 3: GPU is lost (NVML 15)"}},
+                       {.uuid = "GPU-e",
+                        .trouble = {"GPU GPU-e: no instance", TroubleCause::kNoInstance}}};
   recording.answers = {
       {base::Duration(0), 0, FullReading()},
       {base::Duration(0), 1, Reading{.total_mib = 40'960}},

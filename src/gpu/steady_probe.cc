@@ -16,7 +16,7 @@ void SteadyProbe::Place() {
   for (std::size_t i = 0; i < kept_.size(); ++i) {
     const auto found = std::ranges::find(driver_list_, kept_[i].uuid, &DeviceInfo::uuid);
     if (found == driver_list_.end()) {
-      if (kept_[i].trouble.empty()) kept_[i].trouble = "the driver does not list it any more";
+      if (kept_[i].trouble.empty()) kept_[i].trouble.text = "the driver does not list it any more";
       continue;
     }
     numbers_[i] = static_cast<std::size_t>(found - driver_list_.begin());
@@ -60,7 +60,7 @@ base::Result<Reading> SteadyProbe::Read(std::size_t device, base::Time now) {
   }
   if (!numbers_[device]) {
     return base::Fail(base::ErrorCode::kNotFound,
-                      "GPU " + kept_[device].uuid + ": " + kept_[device].trouble);
+                      "GPU " + kept_[device].uuid + ": " + kept_[device].trouble.text);
   }
   base::Result<Reading> reading = probe_->Read(*numbers_[device], now);
   lost_[device] = !reading && reading.error().code == base::ErrorCode::kNotFound;

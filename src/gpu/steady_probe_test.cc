@@ -22,7 +22,7 @@ class ChangingProbe : public Probe {
   }
   base::Result<Reading> Read(std::size_t device, base::Time now) override {
     if (!list.at(device).trouble.empty() || lost == static_cast<int>(device)) {
-      return base::Fail(ErrorCode::kNotFound, list[device].trouble);
+      return base::Fail(ErrorCode::kNotFound, list[device].trouble.text);
     }
     return Reading{.taken = now, .used_mib = list[device].reserved_mib};
   }
@@ -65,7 +65,7 @@ TEST_F(SteadyProbeTest, NumbersStayWithTheirGpus) {
   ASSERT_TRUE(devices);
   ASSERT_EQ(devices->size(), 3u);
   EXPECT_EQ((*devices)[0], kA);
-  EXPECT_THAT((*devices)[1].trouble, HasSubstr("not list it any more"));
+  EXPECT_THAT((*devices)[1].trouble.text, HasSubstr("not list it any more"));
   EXPECT_EQ((*devices)[2], kC);
   EXPECT_EQ(Mark(0), 1);
   EXPECT_EQ(Refusal(1), ErrorCode::kNotFound);
@@ -92,17 +92,17 @@ TEST_F(SteadyProbeTest, AGpuThatIsMissingIsLookedForNowAndThen) {
 }
 
 TEST_F(SteadyProbeTest, OneInTroubleIsWholeAgain) {
-  driver_->list[1] = {.uuid = "GPU-b", .trouble = "its memory is not told"};
-  EXPECT_EQ((*probe_->Devices())[1].trouble, "its memory is not told");
+  driver_->list[1] = {.uuid = "GPU-b", .trouble = {"its memory is not told"}};
+  EXPECT_EQ((*probe_->Devices())[1].trouble.text, "its memory is not told");
   EXPECT_EQ(Refusal(1), ErrorCode::kNotFound);
   driver_->list[1] = kB;
   now_ += kLookAgainSpan;
   EXPECT_EQ(Mark(1), 2);
   EXPECT_EQ((*probe_->Devices())[1], kB);
-  driver_->list[1] = {.uuid = "GPU-b", .trouble = "lost"};
+  driver_->list[1] = {.uuid = "GPU-b", .trouble = {"lost"}};
   const DeviceInfo later = (*probe_->Devices())[1];
   EXPECT_EQ(later.total_mib, kB.total_mib) << "what was known is kept";
-  EXPECT_EQ(later.trouble, "lost");
+  EXPECT_EQ(later.trouble.text, "lost");
 }
 
 TEST_F(SteadyProbeTest, OneThatWasLostIsSoughtByALibraryThatBeginsAnew) {
@@ -119,7 +119,7 @@ TEST_F(SteadyProbeTest, OneThatWasLostIsSoughtByALibraryThatBeginsAnew) {
 }
 
 TEST_F(SteadyProbeTest, ALookThatFailsIsNoLoss) {
-  driver_->list[1].trouble = "lost";
+  driver_->list[1].trouble = {"lost"};
   ASSERT_TRUE(probe_->Devices());
   EXPECT_EQ(Mark(0), 1);
   driver_->list.clear();
@@ -142,10 +142,10 @@ TEST_F(SteadyProbeTest, AListOfBeforeIsKept) {
 }
 
 TEST_F(SteadyProbeTest, OneThatWasRecognisedIsWholeAgain) {
-  driver_->list[1] = {.uuid = "GPU-unknown-1", .trouble = "lost"};
+  driver_->list[1] = {.uuid = "GPU-unknown-1", .trouble = {"lost"}};
   ASSERT_TRUE(probe_->Devices());
   DeviceInfo recognised = kB;
-  recognised.trouble = "lost";
+  recognised.trouble = {"lost"};
   probe_->Keep({kA, recognised, kC});
   EXPECT_EQ(Mark(0), 1);
   EXPECT_EQ(Refusal(1), ErrorCode::kNotFound);

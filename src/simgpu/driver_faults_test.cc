@@ -142,7 +142,7 @@ class DriverFaultsTest : public ::testing::TestWithParam<const char*> {
     ASSERT_TRUE(devices) << devices.error().message;
     ASSERT_EQ(devices->size(), count_);
     for (std::size_t i = 0; i < count_; ++i) {
-      EXPECT_EQ((*devices)[i].trouble, "");
+      EXPECT_EQ((*devices)[i].trouble.text, "");
       EXPECT_EQ(MustRead(i).used_mib, 1'000);
     }
   }
@@ -192,7 +192,7 @@ TEST_P(DriverFaultsTest, OneGpuWhileItIsListed) {
           devices->begin(), devices->end(),
           [this](const gpu::DeviceInfo& each) { return each.uuid == shared_->places()[1].uuid; });
       ASSERT_NE(other, devices->end());
-      EXPECT_EQ(other->trouble, "");
+      EXPECT_EQ(other->trouble.text, "");
       const auto place = static_cast<std::size_t>(other - devices->begin());
       EXPECT_EQ(MustRead(place).used_mib, 1'000);
       for (std::size_t i = 0; i < devices->size(); ++i) {

@@ -195,14 +195,15 @@ TEST(DoctorGpus, InstancesAreCountedAndWholeGpusMissed) {
 
 TEST(DoctorGpus, OneThatCouldNotBeDescribedIsBad) {
   DriverFacts facts = OneGpu(Fail(ErrorCode::kNotFound, "as its trouble says"));
-  (*facts.gpus)[0].info.trouble = "GPU GPU-a: MIG is on but it has no instance";
+  (*facts.gpus)[0].info.trouble = {"GPU GPU-a: not divided", gpu::TroubleCause::kNoInstance};
   const Finding none = FirstTrouble(CheckDriver(facts, {}));
   EXPECT_EQ(none.level, Level::kBad);
-  EXPECT_EQ(none.text, "GPU GPU-a: MIG is on but it has no instance");
+  EXPECT_EQ(none.text, "GPU GPU-a: not divided");
   EXPECT_THAT(none.remedy, HasSubstr("nvidia-smi -mig 0"));
-  (*facts.gpus)[0].info.trouble = "it shares the memory of MIG-a: only the first is used";
+  (*facts.gpus)[0].info.trouble = {"only the first is used", gpu::TroubleCause::kSharedMemory};
   EXPECT_EQ(FirstTrouble(CheckDriver(facts, {})).level, Level::kWarn);
-  (*facts.gpus)[0].info.trouble = "its memory is not told";
+  // The words alone decide nothing.
+  (*facts.gpus)[0].info.trouble = {"MIG is on but it has no instance"};
   EXPECT_THAT(FirstTrouble(CheckDriver(facts, {})).remedy, HasSubstr("nvidia-smi -q"));
 }
 

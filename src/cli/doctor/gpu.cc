@@ -138,20 +138,20 @@ class GpuCheck {
   }
 
   void Trouble() {
-    const std::string& trouble = facts_.info.trouble;
-    const auto says = [&trouble](const char* words) {
-      return trouble.find(words) != std::string::npos;
-    };
-    if (says("shares the memory of")) {
-      return Add(Level::kWarn, base::Printable(trouble),
-                 "divide it without parts of instances (nvidia-smi mig -cgi PROFILES -C)");
+    const std::string text = base::Printable(facts_.info.trouble.text);
+    switch (facts_.info.trouble.cause) {
+      case gpu::TroubleCause::kSharedMemory:
+        return Add(Level::kWarn, text,
+                   "divide it without parts of instances (nvidia-smi mig -cgi PROFILES -C)");
+      case gpu::TroubleCause::kNoInstance:
+        return Add(Level::kBad, text,
+                   "divide it as it is wanted (nvidia-smi mig), or turn MIG off (nvidia-smi -mig "
+                   "0); CARMA serves the others");
+      case gpu::TroubleCause::kOther:
+        return Add(Level::kBad, text,
+                   "see nvidia-smi -q and the kernel's log (dmesg); a lost GPU wants a reset "
+                   "(nvidia-smi -r) or a reboot; CARMA serves the others");
     }
-    Add(Level::kBad, base::Printable(trouble),
-        says("MIG is on but it has no instance")
-            ? "divide it as it is wanted (nvidia-smi mig), or turn MIG off (nvidia-smi -mig 0); "
-              "CARMA serves the others"
-            : "see nvidia-smi -q and the kernel's log (dmesg); a lost GPU wants a reset "
-              "(nvidia-smi -r) or a reboot; CARMA serves the others");
   }
 
   void Identity() {
