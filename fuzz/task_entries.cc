@@ -102,7 +102,7 @@ void FuzzMps(std::string_view bytes) {
   for (const std::string_view line : base::Split(bytes, '\n')) arguments.emplace_back(line);
   if (const auto order = task::ParseMpsArguments(arguments)) {
     const auto again = task::ParseMpsArguments(task::ToArguments(*order));
-    CARMA_CHECK(again && again->seat == order->seat && again->argv == order->argv,
+    CARMA_CHECK(again && again->id == order->id && again->argv == order->argv,
                 "an order comes back as it went");
   }
   const std::string folder = task::MpsFolderName(std::string(bytes.substr(0, 200)));
