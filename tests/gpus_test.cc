@@ -49,9 +49,14 @@ std::optional<double> HighestSm(const api::GpuHistoryView& gpu) {
 
 TEST_F(Gpus, TellWhatTheyDidOverTimeAndAfterARestart) {
   const std::uint64_t id = site.Train({}, {.memory_mib = 4000, .solo_s = 1e6, .sm_active = 0.5});
-  // However seldom a busy machine lets the daemon look: until one reading holds nothing else.
+  // However seldom a busy machine lets the daemon look: until one reading holds nothing else, and
+  // the task all its memory.
   const auto deadline = std::chrono::steady_clock::now() + kDeadline;
-  while (site.Gpus()[0].sm_active_now.value_or(0) < 0.49) {
+  const auto whole = [this] {
+    const api::GpuView gpu = site.Gpus()[0];
+    return gpu.sm_active_now.value_or(0) >= 0.49 && gpu.used_mib >= 4000;
+  };
+  while (!whole()) {
     ASSERT_LT(std::chrono::steady_clock::now(), deadline);
   }
   site.CancelAll();

@@ -157,7 +157,7 @@ TEST(Recording, MistakesAreNamedByLine) {
               "\"kernel_time\":17}]}}\n",
        "kernel_time"},
       {"broken JSON", head + "{\"at_ms\":\n", "line 2"},
-      {"a GPU that there is not", head + "{\"at_ms\":0,\"gpu\":4,\"reading\":{}}\n", "/gpu"},
+      {"a GPU that there is not", head + "{\"at_ms\":0,\"gpu\":5,\"reading\":{}}\n", "/gpu"},
       {"no GPU", head + "{\"at_ms\":0,\"reading\":{}}\n", "/gpu"},
       {"neither answer nor error", head + "{\"at_ms\":0,\"gpu\":0}\n", "/error"},
       {"percent in place of a fraction",
@@ -194,7 +194,7 @@ TEST(Recording, OfAnEarlierProgramIsReadAsEver) {
 
 TEST(ReplayProbe, GivesEveryAnswerOnceAtItsDistance) {
   ReplayProbe probe(TwoGpus());
-  EXPECT_EQ(probe.Devices()->size(), 4u);
+  EXPECT_EQ(probe.Devices()->size(), 5u);
   const base::Time began = base::FromMs(50'000);
   const auto first = probe.Read(0, began);
   ASSERT_TRUE(first);
@@ -204,7 +204,7 @@ TEST(ReplayProbe, GivesEveryAnswerOnceAtItsDistance) {
   EXPECT_EQ(probe.Read(0, began).error().code, ErrorCode::kUnavailable) << "it has ended";
   EXPECT_EQ(probe.Read(1, began)->used_mib, 0);
   EXPECT_EQ(probe.Read(1, began)->taken, began + base::Duration(1'001));
-  EXPECT_EQ(probe.Read(4, began).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(probe.Read(5, began).error().code, ErrorCode::kNotFound);
 }
 
 // Recorded from the simulated driver: an idle A100 beside one on which a task starts.

@@ -77,10 +77,10 @@ OwnDaemons FindOwn(const std::string& root, const std::string& mps_dir) {
   OwnDaemons own;
   for (const std::string& user : FoldersIn(root + mps_dir).names) {
     const std::string of_user = fmt::format("{}{}/{}", root, mps_dir, user);
-    const Listing seats = FoldersIn(of_user);
-    if (seats.hidden) ++own.hidden;
-    for (const std::string& seat : seats.names) {
-      const std::string pipes = fmt::format("{}/{}", of_user, seat);
+    const Listing servers = FoldersIn(of_user);
+    if (servers.hidden) ++own.hidden;
+    for (const std::string& server : servers.names) {
+      const std::string pipes = fmt::format("{}/{}", of_user, server);
       if (!base::Exists(pipes + kPidFile)) continue;
       const std::optional<std::int64_t> pid = LivingDaemon(root, pipes);
       if (pid)
