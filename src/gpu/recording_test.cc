@@ -82,16 +82,16 @@ Reading FullReading() {
 
 Recording TwoGpus() {
   Recording recording{.made_by = "carma test", .driver = "550.1", .devices = {}, .answers = {}};
-  recording.devices = {{"GPU-a", "A", "00000000:07:00.0", 40'960, 424, true},
-                       {"GPU-b", "B", "00000000:0F:00.0", 40'960, 424, false},
-                       {.uuid = "MIG-c",
-                        .name = "C MIG 3g.20gb",
-                        .pci = "00000000:1F:00.0",
-                        .total_mib = 19'968,
-                        .mig = MigPlace{"GPU-c", 2, 1, 9, "3g.20gb"}},
-                       {.uuid = "GPU-unknown-3", .trouble = {"GPU 3: GPU is lost (NVML 15)"}},
-                       {.uuid = "GPU-e",
-                        .trouble = {"GPU GPU-e: no instance", TroubleCause::kNoInstance}}};
+  recording.devices = {
+      {"GPU-a", "A", "00000000:07:00.0", 40'960, 424, true},
+      {"GPU-b", "B", "00000000:0F:00.0", 40'960, 424, false},
+      {.uuid = "MIG-c",
+       .name = "C MIG 3g.20gb",
+       .pci = "00000000:1F:00.0",
+       .total_mib = 19'968,
+       .mig = MigPlace{"GPU-c", 2, 1, 9, "3g.20gb"}},
+      {.uuid = "GPU-unknown-3", .trouble = {"GPU 3: GPU is lost (NVML 15)"}},
+      {.uuid = "GPU-e", .trouble = {"GPU GPU-e: no instance", TroubleCause::kNoInstance}}};
   recording.answers = {
       {base::Duration(0), 0, FullReading()},
       {base::Duration(0), 1, Reading{.total_mib = 40'960}},
