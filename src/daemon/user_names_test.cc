@@ -6,7 +6,6 @@
 #include <boost/asio/io_context.hpp>
 #include <future>
 #include <optional>
-#include <thread>
 
 namespace carma::daemon {
 namespace {
@@ -21,6 +20,7 @@ class UserNamesTest : public ::testing::Test {
   void Open(milliseconds limit, milliseconds keep) {
     const auto look_up = [this](std::uint32_t uid) {
       ++asked_;
+      asked_.notify_all();
       if (hangs_) go_on_.get_future().wait();
       return "user" + std::to_string(uid);
     };
@@ -95,7 +95,7 @@ TEST_F(UserNamesTest, NobodyIsCalledAfterItsEnd) {
   Open(hours(1), hours(1));
   bool called = false;
   names_->Ask(7, [&](const Result<std::string>&) { called = true; });
-  while (asked_ == 0) std::this_thread::yield();
+  asked_.wait(0);
   // A thread that hangs is left behind; it finds its way out without us.
   names_.reset();
   go_on_.set_value();
