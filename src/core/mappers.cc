@@ -97,6 +97,10 @@ constexpr std::array kMappers{
     MapperEntry{"worst-fit", "owf", "most free memory that fits", &Make<MostFreeMemory>},
 };
 
+bool Names(const MapperEntry& entry, std::string_view word) {
+  return !word.empty() && (entry.name == word || entry.alias == word);
+}
+
 }  // namespace
 
 std::span<const MapperEntry> Mappers() {
@@ -104,16 +108,17 @@ std::span<const MapperEntry> Mappers() {
 }
 
 const MapperEntry* FindMapper(std::string_view name_or_alias) {
-  if (name_or_alias.empty()) return nullptr;
   for (const MapperEntry& entry : kMappers) {
-    if (entry.name == name_or_alias || entry.alias == name_or_alias) return &entry;
+    if (Names(entry, name_or_alias)) return &entry;
   }
   return nullptr;
 }
 
 bool Shares(const PolicyConfig& config) {
-  const MapperEntry* entry = FindMapper(config.mapper);
-  return entry == nullptr || entry->shares;
+  // Asked at every decision: of the names only those are compared that do not share.
+  return std::ranges::none_of(kMappers, [&config](const MapperEntry& entry) {
+    return !entry.shares && Names(entry, config.mapper);
+  });
 }
 
 }  // namespace carma::core

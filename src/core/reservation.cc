@@ -23,12 +23,4 @@ void Reservation::Keep(const Need& need, std::span<const GpuView> views) {
   for (std::size_t i = 0; i < wanted; ++i) gpus_.push_back(open[i]->index);
 }
 
-std::span<const GpuIndex> Reservation::gpus() const {
-  return task_ ? std::span<const GpuIndex>(gpus_) : std::span<const GpuIndex>();
-}
-
-bool Reservation::Keeps(GpuIndex gpu) const {
-  return std::ranges::find(gpus(), gpu) != gpus().end();
-}
-
 }  // namespace carma::core

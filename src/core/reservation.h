@@ -2,6 +2,7 @@
 // whole server to the main queue.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <vector>
@@ -20,8 +21,11 @@ class Reservation {
   // For whom GPUs are kept; empty: for nobody.
   std::optional<TaskId> task() const { return task_; }
   // Empty if none are kept.
-  std::span<const GpuIndex> gpus() const;
-  bool Keeps(GpuIndex gpu) const;
+  std::span<const GpuIndex> gpus() const {
+    return task_ ? std::span<const GpuIndex>(gpus_) : std::span<const GpuIndex>();
+  }
+  // Asked of every GPU at every decision, and mostly there is nothing kept.
+  bool Keeps(GpuIndex gpu) const { return task_ && std::ranges::find(gpus_, gpu) != gpus_.end(); }
 
  private:
   std::optional<TaskId> task_;
