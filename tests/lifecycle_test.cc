@@ -1,4 +1,5 @@
 // The life of ordinary tasks, as people see it through the `carma` command.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <grp.h>
 #include <gtest/gtest.h>
@@ -408,6 +409,32 @@ TEST_F(SeveralUsers, AnothersTaskIsSeenButNotTouched) {
   // The other way round: root may.
   const std::uint64_t theirs = site.Submit({"--hold", "--", "/bin/true"}, Other());
   EXPECT_TRUE(site.Carma({"cancel", std::to_string(theirs)}).Ok());
+}
+
+TEST_F(SeveralUsers, ATaskThatAnAdministratorDoesAgainRunsAsItsOwner) {
+  const std::string secret = site.folder() / "private";
+  WriteText(secret, "of root", 0600);
+  const std::uint64_t first =
+      site.Submit({"--output", "redo.%j", "--", "/bin/sh", "-c", "id -u; id -g; id -G"}, Other());
+  ASSERT_EQ(site.Await(first).state, "succeeded");
+  // A user who knows the number to come must not reach a file of root's through it.
+  const std::uint64_t trap = first + 2;
+  ASSERT_EQ(::symlink(secret.c_str(), fmt::format("{}/redo.{}", site.out_dir(), trap).c_str()), 0);
+  const Ran ran = site.Carma({"redo", "--parsable", fmt::format("{}", first)});
+  ASSERT_TRUE(ran.Ok()) << ran.Text();
+  const std::uint64_t again = first + 1;
+  const api::TaskView task = site.Await(again);
+  EXPECT_EQ(task.state, "succeeded") << task.reason_text;
+  EXPECT_EQ(task.user, site.Task(first).user);
+  EXPECT_EQ(site.Output(again), site.Output(first)) << "another user, or other groups";
+  struct stat log {};
+  ASSERT_EQ(::stat(task.stdout_path.c_str(), &log), 0);
+  EXPECT_EQ(log.st_uid, OtherUser());
+  EXPECT_THAT(site.History(again).at(0).text,
+              HasSubstr(fmt::format("task {} again, asked by root", first)));
+  ASSERT_TRUE(site.Carma({"redo", fmt::format("{}", first)}).Ok());
+  EXPECT_EQ(site.Await(trap).state, "failed");
+  EXPECT_EQ(ReadText(secret), "of root");
 }
 
 TEST_F(SeveralUsers, OnlyAnAdministratorRaisesAPriority) {

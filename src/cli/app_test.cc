@@ -162,14 +162,13 @@ TEST_F(App, BatchLinesAreCommandsWithCommonOptions) {
   EXPECT_EQ(Run({"submit", "--batch", path, "--lines", "true"}).exit_code, 2);
 }
 
-TEST_F(App, RedoLeavesOutWhatIsOver) {
-  AcceptTasks();
-  daemon_.On("GET /v1/tasks/7/spec", [](const api::Request&) {
-    return Answer(
-        {{"command", {"a"}}, {"workdir", "/"}, {"held", true}, {"dependencies", {{{"task", 1}}}}});
+TEST_F(App, RedoIsLeftToTheDaemonWhoKnowsTheOwner) {
+  daemon_.On("POST /v1/tasks/7/redo", [](const api::Request& request) {
+    EXPECT_EQ(request.body, "");
+    return Answer({{"first", 42}, {"count", 1}}, 201);
   });
   EXPECT_EQ(Run({"redo", "7"}).out, "Submitted task 42\n");
-  EXPECT_EQ(body_["tasks"][0], Json({{"command", {"a"}}, {"workdir", "/"}}));
+  EXPECT_EQ(daemon_.requests(), std::vector<std::string>{"POST /v1/tasks/7/redo"});
 }
 
 TEST_F(App, ListShowsRunningTasksFirstAndFiltersAtTheDaemon) {

@@ -242,15 +242,8 @@ Called<std::vector<CheckedTask>> CheckTasks(api::Client& client,
   return Parse(client.Call("POST", "/v1/tasks?check=1", body, kSubmitTimeoutS), &ReadCheck);
 }
 
-Result<std::string> SpecForRedo(api::Client& client, std::uint64_t id) {
-  const auto text = client.Get(TaskPath(id, "/spec"), kTimeoutS);
-  if (!text) return std::unexpected(text.error());
-  auto json = base::ParseJson(*text);
-  if (!json) return std::unexpected(Unexpected(json.error()));
-  if (!json->is_object()) return base::Fail(ErrorCode::kIo, "answer of carmad: expected a spec");
-  // What the first task waited for has been or never will be.
-  for (const char* key : {"dependencies", "begin_ms", "held"}) json->erase(key);
-  return base::DumpJson(*json);
+Called<Submission> RedoTask(api::Client& client, std::uint64_t id) {
+  return Parse(client.Call("POST", TaskPath(id, "/redo"), "", kSubmitTimeoutS), &ReadSubmission);
 }
 
 std::string CommonJson(const std::string& workdir,

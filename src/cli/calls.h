@@ -92,8 +92,8 @@ Called<std::vector<CheckedTask>> CheckTasks(api::Client& client,
                                             const std::vector<std::int64_t>& indices,
                                             const std::string& common = "");
 
-// The task's spec made ready to be submitted anew: without dependencies, begin time and hold.
-base::Result<std::string> SpecForRedo(api::Client& client, std::uint64_t id);
+// The task once more, as a new one of its owner, without dependencies, begin time and hold.
+Called<Submission> RedoTask(api::Client& client, std::uint64_t id);
 // What the tasks of a batch share unless they say otherwise: {"workdir": …, "environment": {…}}.
 std::string CommonJson(const std::string& workdir,
                        const std::map<std::string, std::string>& environment);

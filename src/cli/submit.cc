@@ -80,12 +80,7 @@ void RunRedo(Context& context, const std::vector<std::string>& tasks, bool parsa
   const auto ids = ResolveTasks(context, tasks, "@");
   if (!ids) return context.Fail(ids.error());
   for (std::uint64_t id : *ids) {
-    const auto spec = SpecForRedo(context.client(), id);
-    if (!spec) {
-      context.Fail(spec.error());
-      continue;
-    }
-    const auto answer = SubmitTasks(context.client(), {*spec});
+    const auto answer = RedoTask(context.client(), id);
     if (answer) {
       Announce(context, *answer, parsable);
     } else {

@@ -88,9 +88,12 @@ void AddRedo(CLI::App& app, Context& context) {
     bool parsable = false;
   };
   auto flags = NewFlags<Flags>();
-  CLI::App* verb = AddVerb(app, "redo", "Submit tasks again, as new ones, described as they were",
-                           "  carma redo @          my last task once more\n"
-                           "Dependencies, begin time and hold are left out.\n");
+  CLI::App* verb =
+      AddVerb(app, "redo", "Submit tasks again, as new ones, described as they were",
+              "  carma redo @          my last task once more\n"
+              "Dependencies, begin time and hold are left out. The new task belongs to\n"
+              "the owner of the first and runs with his rights, also if an administrator\n"
+              "asks for it.\n");
   verb->add_option("tasks", flags->tasks, std::string(kTasksHelp) + " (default: @)");
   verb->add_flag("--parsable", flags->parsable, "print only the number");
   verb->callback([&context, flags] { RunRedo(context, flags->tasks, flags->parsable); });

@@ -88,6 +88,7 @@ Result<Submitted> Intake::Accept(Submission& submission, std::vector<core::Event
   told.task = static_cast<core::TaskId>(first);
   told.what = "submitted";
   told.text = "by " + submission.submitter.user;
+  if (!submission.submitter.remark.empty()) told.text += ", " + submission.submitter.remark;
   if (specs.size() > 1) told.text += fmt::format(", {} tasks from this one on", specs.size());
   if (Result<Unit> put = store_.AddEvent(told); !put) return std::unexpected(put.error());
   next_id_ = static_cast<core::TaskId>(first + specs.size());

@@ -23,6 +23,7 @@ struct Submitter {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::string user;
+  std::string remark = {};  // what else the history says of it, one line; may be empty
 };
 
 struct Submitted {

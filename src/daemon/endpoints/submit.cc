@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "core/trial.h"
 #include "daemon/endpoints/parameters.h"
@@ -150,6 +151,31 @@ void CheckTasks(const SubmitServices& services, const Caller& caller,
   });
 }
 
+Intake::Answer AnswerWithNumbers(const api::Responder& reply) {
+  return [reply](Result<Submitted> done) {
+    if (!done) return reply(std::unexpected(done.error()));
+    reply(JsonAnswer({{"first", core::Number(done->first)}, {"count", done->count}}, 201));
+  };
+}
+
+// Without what the first task waited for: it has been or never will be.
+Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored) {
+  Result<task::TaskSpec> spec = task::SpecFromJsonText(stored.spec_json);
+  if (!spec) return spec;
+  spec->dependencies.clear();
+  spec->begin.reset();
+  spec->held = false;
+  return spec;
+}
+
+// The kernel told who the owner is when the first task was submitted.
+Submitter OwnerOf(const store::StoredTask& stored, const Caller& caller) {
+  const std::uint32_t uid = stored.record.request.uid;
+  std::string remark = fmt::format("task {} again", stored.record.id);
+  if (uid == caller.uid) return {caller.uid, caller.gid, caller.user, std::move(remark)};
+  return {uid, stored.gid, stored.user, fmt::format("{}, asked by {}", remark, caller.user)};
+}
+
 }  // namespace
 
 Result<Unit> SubmitTasks(const SubmitServices& services, const Call& call,
@@ -164,11 +190,24 @@ Result<Unit> SubmitTasks(const SubmitServices& services, const Call& call,
     CheckTasks(services, caller, *std::move(specs), reply);
     return Unit{};
   }
-  services.engine.Submit(
-      *std::move(specs), {caller.uid, caller.gid, caller.user}, [reply](Result<Submitted> done) {
-        if (!done) return reply(std::unexpected(done.error()));
-        reply(JsonAnswer({{"first", core::Number(done->first)}, {"count", done->count}}, 201));
-      });
+  services.engine.Submit(*std::move(specs), {caller.uid, caller.gid, caller.user, ""},
+                         AnswerWithNumbers(reply));
+  return Unit{};
+}
+
+Result<Unit> RedoTask(const SubmitServices& services, const Call& call,
+                      const api::Responder& reply) {
+  if (!call.request.body.empty())
+    return Fail(ErrorCode::kInvalid, "body: expected none; a task is done again as it was");
+  const Result<store::StoredTask> stored = Touchable(services.engine.store(), call);
+  if (!stored) return std::unexpected(stored.error());
+  const Result<task::TaskSpec> spec = DescribedAgain(*stored);
+  if (!spec) return std::unexpected(spec.error());
+  if (Result<Unit> ranked = CheckPriority(spec->priority, call.caller); !ranked) return ranked;
+  base::LogInfo(
+      "task_redo",
+      {{"task", stored->record.id}, {"user", stored->user}, {"asked_by", call.caller.user}});
+  services.engine.Submit({*spec}, OwnerOf(*stored, call.caller), AnswerWithNumbers(reply));
   return Unit{};
 }
 

@@ -1,4 +1,4 @@
-// POST /v1/tasks: new tasks, and the dry run of the same.
+// New tasks: described anew, with a dry run of the same, or as an earlier one was.
 #pragma once
 
 #include <cstddef>
@@ -25,5 +25,12 @@ struct SubmitServices {
 // each of them.
 base::Result<base::Unit> SubmitTasks(const SubmitServices& services, const Call& call,
                                      const api::Responder& reply);
+
+// The task of {id} once more, as a new one of the same owner and with his rights, whoever asks: the
+// owner or an administrator. The request has no body, so nobody can slip another program or path
+// under the owner's name. What is over is left out: dependencies, begin time, hold. Answers like
+// SubmitTasks.
+base::Result<base::Unit> RedoTask(const SubmitServices& services, const Call& call,
+                                  const api::Responder& reply);
 
 }  // namespace carma::daemon

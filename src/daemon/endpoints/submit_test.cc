@@ -1,5 +1,7 @@
 #include "daemon/endpoints/submit.h"
 
+#include <fmt/format.h>
+
 #include "daemon/endpoints/endpoint_fixture.h"
 
 namespace carma::daemon {
@@ -106,6 +108,42 @@ TEST_F(SubmitTest, ATaskThatCanNeverFitIsRefused) {
   Json wide = SpecJson();
   wide["gpus"] = 3;
   EXPECT_EQ(Submit({{"spec", wide}}).status, 409);
+}
+
+TEST_F(SubmitTest, WhoeverAsksATaskIsDoneAgainForItsOwner) {
+  task::TaskSpec first = Spec();
+  first.held = true;
+  first.begin = clock_.Now();
+  first.dependencies = {{EndpointTest::Submit(), core::DependencyKind::kAfterAny, std::nullopt}};
+  const core::TaskId id = EndpointTest::Submit(first);
+  const Heard heard = Ask(Services(), &RedoTask, By(kRoot, fmt::format("{}", id)));
+  EXPECT_EQ(heard.status, 201);
+  EXPECT_EQ(heard.body, Json({{"first", 3}, {"count", 1}}));
+  const store::StoredTask again = store_->Get(core::TaskId{3}).value();
+  EXPECT_EQ(again.record.request.uid, kAda.uid);
+  EXPECT_EQ(again.gid, kAda.gid);
+  EXPECT_EQ(again.user, "ada");
+  EXPECT_EQ(task::SpecFromJsonText(again.spec_json).value(), Spec())
+      << "without what is over, else as it was";
+  const std::vector<store::StoredEvent> events =
+      store_->Events(core::TaskId{3}, std::nullopt, 100).value();
+  EXPECT_EQ(events.at(0).text, "by ada, task 2 again, asked by root");
+}
+
+TEST_F(SubmitTest, ATaskIsDoneAgainAsItWasOrNotAtAll) {
+  const std::string id = fmt::format("{}", EndpointTest::Submit());
+  EXPECT_EQ(Ask(Services(), &RedoTask, By(kAda, id)).status, 201);
+  EXPECT_EQ(store_->Events(core::TaskId{2}, std::nullopt, 100)->at(0).text, "by ada, task 1 again");
+  const Heard other = Ask(Services(), &RedoTask, By(kEve, id));
+  EXPECT_EQ(other.status, 403);
+  EXPECT_EQ(other.Message(), "task 1 belongs to ada");
+  for (const char* body : {"{\"command\":[\"id\"]}", "{\"user\":\"root\"}", "{}"}) {
+    const Heard changed = Ask(Services(), &RedoTask, By(kRoot, id, "", body));
+    EXPECT_EQ(changed.status, 400) << body;
+    EXPECT_THAT(changed.Message(), HasSubstr("as it was"));
+  }
+  EXPECT_EQ(Ask(Services(), &RedoTask, By(kRoot, "9")).status, 404);
+  EXPECT_FALSE(store_->Get(core::TaskId{3}));
 }
 
 TEST_F(SubmitTest, ACheckAnswersWhenAllEstimatesAreThereAndChangesNothing) {

@@ -88,6 +88,7 @@ std::vector<Endpoint> Endpoints(const ServerServices& server, const EngineServic
       {"GET", "/v1/tasks/{id}/explain", kEverybody, With(on.tasks, &ExplainTask)},
       {"GET", "/v1/tasks/{id}/spec", kUsers, With(on.tasks, &ShowSpec)},
       {"POST", "/v1/tasks/{id}/priority", kUsers, With(on.tasks, &SetPriority)},
+      {"POST", "/v1/tasks/{id}/redo", kUsers, With(on.submit, &RedoTask)},
       {"POST", "/v1/tasks/{id}/{verb}", kUsers, With(on.tasks, &ChangeTask)},
       {"GET", "/v1/gpus", kEverybody, With(on.gpus, &ListGpus)},
       {"GET", "/v1/gpus/{id}/history", kEverybody, With(on.gpus, &ShowGpuHistory)},

@@ -60,20 +60,10 @@ Result<store::TaskFilter> QueryFilter(const Call& call) {
   return filter;
 }
 
-Result<store::StoredTask> Stored(const TaskServices& services, const Call& call) {
+Result<store::StoredTask> Stored(store::Store& store, const Call& call) {
   const Result<core::TaskId> id = TaskIdOf(call.id);
   if (!id) return std::unexpected(id.error());
-  return services.store.Get(*id);
-}
-
-// The stored task, if this caller may change it.
-Result<store::StoredTask> Touchable(const TaskServices& services, const Call& call) {
-  Result<store::StoredTask> stored = Stored(services, call);
-  if (!stored) return stored;
-  if (stored->record.request.uid != call.caller.uid && !call.caller.admin) {
-    return Fail(ErrorCode::kDenied, fmt::format("task {} belongs to {}", call.id, stored->user));
-  }
-  return stored;
+  return store.Get(*id);
 }
 
 api::TaskView View(const TaskServices& services, const store::StoredTask& stored) {
@@ -154,7 +144,7 @@ Result<Unit> ShowTask(const TaskServices& services, const Call& call, const api:
 }
 
 Answer ExplainTask(const TaskServices& services, const Call& call) {
-  const Result<store::StoredTask> stored = Stored(services, call);
+  const Result<store::StoredTask> stored = Stored(services.store, call);
   if (!stored) return std::unexpected(stored.error());
   api::ExplainView view;
   view.task = FullView(services, *stored);
@@ -169,14 +159,14 @@ Answer ExplainTask(const TaskServices& services, const Call& call) {
 }
 
 Answer ShowSpec(const TaskServices& services, const Call& call) {
-  Result<store::StoredTask> stored = Touchable(services, call);
+  Result<store::StoredTask> stored = Touchable(services.store, call);
   if (!stored) return std::unexpected(stored.error());
   return api::Response{.body = std::move(stored->spec_json)};
 }
 
 Result<Unit> ChangeTask(const TaskServices& services, const Call& call,
                         const api::Responder& reply) {
-  const Result<store::StoredTask> stored = Touchable(services, call);
+  const Result<store::StoredTask> stored = Touchable(services.store, call);
   if (!stored) return std::unexpected(stored.error());
   const core::TaskRecord& record = stored->record;
   if (const std::optional<std::string_view> why = Objection(call.verb, record.state)) {
@@ -202,7 +192,7 @@ Result<Unit> ChangeTask(const TaskServices& services, const Call& call,
 
 Result<Unit> SetPriority(const TaskServices& services, const Call& call,
                          const api::Responder& reply) {
-  const Result<store::StoredTask> stored = Touchable(services, call);
+  const Result<store::StoredTask> stored = Touchable(services.store, call);
   if (!stored) return std::unexpected(stored.error());
   const Result<Json> json = ReadBody(call);
   if (!json) return std::unexpected(json.error());
@@ -216,6 +206,15 @@ Result<Unit> SetPriority(const TaskServices& services, const Call& call,
   const core::TaskId id = stored->record.id;
   services.engine.Post(core::PriorityChanged{id, priority}, AnswerWithTask(services, id, reply));
   return Unit{};
+}
+
+Result<store::StoredTask> Touchable(store::Store& store, const Call& call) {
+  Result<store::StoredTask> stored = Stored(store, call);
+  if (!stored) return stored;
+  if (stored->record.request.uid != call.caller.uid && !call.caller.admin) {
+    return Fail(ErrorCode::kDenied, fmt::format("task {} belongs to {}", call.id, stored->user));
+  }
+  return stored;
 }
 
 Result<Unit> CheckPriority(std::int64_t priority, const Caller& caller) {

@@ -38,6 +38,9 @@ base::Result<base::Unit> ChangeTask(const TaskServices& services, const Call& ca
 base::Result<base::Unit> SetPriority(const TaskServices& services, const Call& call,
                                      const api::Responder& reply);
 
+// The task of {id}, if this caller may change it. Errors: kInvalid, kNotFound, kDenied.
+base::Result<store::StoredTask> Touchable(store::Store& store, const Call& call);
+
 // Above the ordinary, a task passes those of others: not for everybody to decide.
 base::Result<base::Unit> CheckPriority(std::int64_t priority, const Caller& caller);
 
