@@ -17,11 +17,11 @@ std::optional<std::string> Scheduler::State::CheckClaims() const {
       }
     }
     if (!std::ranges::equal(promised, ledger.GpusOf(id))) {
-      return fmt::format("task {} ({}) and the ledger disagree about its GPUs", Number(id),
+      return fmt::format("task {} ({}) and the ledger disagree about its GPUs", id,
                          TaskStateName(task.state));
     }
     if (task.attempt.idle_since && !HoldsGpus(task.state)) {
-      return fmt::format("task {} ({}) is told idle and holds nothing", Number(id),
+      return fmt::format("task {} ({}) is told idle and holds nothing", id,
                          TaskStateName(task.state));
     }
     claims += promised.size();
@@ -32,16 +32,14 @@ std::optional<std::string> Scheduler::State::CheckClaims() const {
       ++booked;
       const auto task = tasks.find(resident.task);
       if (task == tasks.end()) {
-        return fmt::format("GPU {} has a claim of task {}, which is not held", i,
-                           Number(resident.task));
+        return fmt::format("GPU {} has a claim of task {}, which is not held", i, resident.task);
       }
       const bool same =
           std::ranges::any_of(task->second.attempt.placement, [&](const Placement& each) {
             return each == Placement{GpuIndex{i}, resident.claim_mib};
           });
       if (!same) {
-        return fmt::format("GPU {} has another claim of task {} than its record", i,
-                           Number(resident.task));
+        return fmt::format("GPU {} has another claim of task {} than its record", i, resident.task);
       }
     }
   }
@@ -54,11 +52,11 @@ std::optional<std::string> Scheduler::State::CheckQueue() const {
   std::size_t in_line = 0;
   for (const auto& [id, task] : tasks) {
     if (IsFinal(task.state)) {
-      return fmt::format("task {} is {} and still held", Number(id), TaskStateName(task.state));
+      return fmt::format("task {} is {} and still held", id, TaskStateName(task.state));
     }
     const std::optional<Place> place = queue.PlaceOf(id);
     if (place.has_value() != (task.state == TaskState::kQueued)) {
-      return fmt::format("task {} is {} and {} in the queue", Number(id), TaskStateName(task.state),
+      return fmt::format("task {} is {} and {} in the queue", id, TaskStateName(task.state),
                          place ? "stands" : "does not stand");
     }
     if (!place) continue;
@@ -66,7 +64,7 @@ std::optional<std::string> Scheduler::State::CheckQueue() const {
     if (*place != Place::kEligible) continue;
     ++in_line;
     if (!queue.Line(task.queue).contains(KeyOf(task))) {
-      return fmt::format("task {} is not where its priority puts it", Number(id));
+      return fmt::format("task {} is not where its priority puts it", id);
     }
   }
   if (queued != queue.size()) {
@@ -83,11 +81,11 @@ std::optional<std::string> Scheduler::State::CheckQueue() const {
       const auto task = tasks.find(id);
       const bool counts = task != tasks.end() &&
                           (HoldsGpus(task->second.state) || queue.PlaceOf(id) == Place::kEligible);
-      if (!counts) return fmt::format("task {} holds a place of its array and waits", Number(id));
+      if (!counts) return fmt::format("task {} holds a place of its array and waits", id);
     }
     for (const TaskId id : places.waiting) {
       if (queue.PlaceOf(id) == Place::kArray) continue;
-      return fmt::format("task {} waits for its array and stands elsewhere", Number(id));
+      return fmt::format("task {} waits for its array and stands elsewhere", id);
     }
   }
   if (!unsorted.empty() || !dependencies.AllRegistered()) return "tasks were left unsorted";
@@ -101,14 +99,14 @@ std::optional<std::string> Scheduler::State::CheckTimers() const {
       continue;
     ++limited;
     if (!deadlines.Watches(task)) {
-      return fmt::format("nobody watches the time limit of task {}", Number(id));
+      return fmt::format("nobody watches the time limit of task {}", id);
     }
   }
   if (limited != deadlines.size()) {
     return fmt::format("{} time limits, {} are watched", limited, deadlines.size());
   }
   if (reservation.task() && !tasks.contains(*reservation.task())) {
-    return fmt::format("GPUs are kept for task {}, which is not held", Number(*reservation.task()));
+    return fmt::format("GPUs are kept for task {}, which is not held", *reservation.task());
   }
   return std::nullopt;
 }

@@ -49,9 +49,8 @@ bool DependenciesMet(const TaskRecord& task, const TaskRecords& tasks) {
 std::optional<Reason> UnmetDependency(const TaskRecord& task, const TaskRecords& tasks) {
   for (const Dependency& dependency : task.request.dependencies) {
     if (IsMet(task, dependency, tasks) == Met::kYes) continue;
-    return Reason{ReasonCode::kDependency,
-                  fmt::format("Waits for task {} to {}.", Number(dependency.task),
-                              WhatItWaitsFor(dependency.kind))};
+    return Reason{ReasonCode::kDependency, fmt::format("Waits for task {} to {}.", dependency.task,
+                                                       WhatItWaitsFor(dependency.kind))};
   }
   return std::nullopt;
 }
@@ -62,10 +61,9 @@ std::optional<Reason> NeverMetDependency(const TaskRecord& task, const TaskRecor
     return Reason{
         ReasonCode::kDependencyNeverMet,
         dependency.known_final
-            ? fmt::format("Was to wait for task {} to {}, but that is {}.", Number(dependency.task),
+            ? fmt::format("Was to wait for task {} to {}, but that is {}.", dependency.task,
                           WhatItWaitsFor(dependency.kind), TaskStateName(*dependency.known_final))
-            : fmt::format("Was to wait for task {}, which does not exist.",
-                          Number(dependency.task))};
+            : fmt::format("Was to wait for task {}, which does not exist.", dependency.task)};
   }
   return std::nullopt;
 }

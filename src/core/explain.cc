@@ -82,11 +82,11 @@ Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
   if (task.queue == QueueKind::kMain && config.recovery_blocks && !recovery.empty()) {
     return {ReasonCode::kPriority,
             fmt::format("Task {} waits for recovery and stops the queue, as published.",
-                        Number(recovery.begin()->task))};
+                        recovery.begin()->task)};
   }
   const TaskId head = queue.Line(task.queue).begin()->task;
   if (rules->HeadOnly(task.queue) && head != task.id) {
-    return {ReasonCode::kPriority, fmt::format("Task {} is first in the queue.", Number(head))};
+    return {ReasonCode::kPriority, fmt::format("Task {} is first in the queue.", head)};
   }
   return ReasonAtHead(task, at);
 }

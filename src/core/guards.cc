@@ -56,9 +56,8 @@ double Percent(double fraction) {
 
 bool CheckHealth(const Question& q) {
   if (q.gpu.healthy) return true;
-  return NotNow(q, ReasonCode::kGpuHealth, [&] {
-    return fmt::format("GPU {} is closed: {}.", Number(q.gpu.index), q.gpu.trouble);
-  });
+  return NotNow(q, ReasonCode::kGpuHealth,
+                [&] { return fmt::format("GPU {} is closed: {}.", q.gpu.index, q.gpu.trouble); });
 }
 
 bool CheckMig(const Question& q) {
@@ -68,20 +67,20 @@ bool CheckMig(const Question& q) {
       return fmt::format(
           "GPU {} is a MIG instance: it cannot work together with the other {} that the task asks "
           "for.",
-          Number(q.gpu.index), Count(q.need.gpus - 1, "GPU", "GPUs"));
+          q.gpu.index, Count(q.need.gpus - 1, "GPU", "GPUs"));
     });
   }
   if (q.config.share_mig || q.gpu.Idle()) return true;
   return NotNow(q, ReasonCode::kExclusive, [&] {
     return fmt::format("GPU {} is a MIG instance, which takes one task at a time, and has {}.",
-                       Number(q.gpu.index), WhoIsThere(q.gpu));
+                       q.gpu.index, WhoIsThere(q.gpu));
   });
 }
 
 bool CheckDrain(const Question& q) {
   if (!q.gpu.drained) return true;
   return NotNow(q, ReasonCode::kDraining, [&] {
-    return fmt::format("GPU {} is closed{}{}{}.", Number(q.gpu.index),
+    return fmt::format("GPU {} is closed{}{}{}.", q.gpu.index,
                        q.gpu.drained_by_rule ? "" : " by the administrator",
                        q.gpu.trouble.empty() ? "" : ": ", q.gpu.trouble);
   });
@@ -90,21 +89,20 @@ bool CheckDrain(const Question& q) {
 bool CheckReserve(const Question& q) {
   if (!q.gpu.reserved_for || *q.gpu.reserved_for == q.need.task) return true;
   return NotNow(q, ReasonCode::kRecoveryReserve, [&] {
-    return fmt::format("GPU {} is kept free for task {}, which waits for recovery.",
-                       Number(q.gpu.index), Number(*q.gpu.reserved_for));
+    return fmt::format("GPU {} is kept free for task {}, which waits for recovery.", q.gpu.index,
+                       *q.gpu.reserved_for);
   });
 }
 
 bool CheckExclusivity(const Question& q) {
   if (q.gpu.exclusive_task) {
-    return NotNow(q, ReasonCode::kExclusive, [&] {
-      return fmt::format("An exclusive task holds GPU {}.", Number(q.gpu.index));
-    });
+    return NotNow(q, ReasonCode::kExclusive,
+                  [&] { return fmt::format("An exclusive task holds GPU {}.", q.gpu.index); });
   }
   if (!q.need.exclusive || q.gpu.Idle()) return true;
   return NotNow(q, ReasonCode::kExclusive, [&] {
     return fmt::format(
-        "The task wants GPU {} for itself, but {} there.", Number(q.gpu.index),
+        "The task wants GPU {} for itself, but {} there.", q.gpu.index,
         WhoIsThere(q.gpu) + (q.gpu.tasks + q.gpu.foreign_processes == 1 ? " is" : " are"));
   });
 }
@@ -112,15 +110,15 @@ bool CheckExclusivity(const Question& q) {
 bool CheckIdle(const Question& q) {
   if (!q.need.idle_gpu || q.gpu.Idle()) return true;
   return NotNow(q, ReasonCode::kExclusive, [&] {
-    return fmt::format("The task may start only on an idle GPU, and GPU {} has {}.",
-                       Number(q.gpu.index), WhoIsThere(q.gpu));
+    return fmt::format("The task may start only on an idle GPU, and GPU {} has {}.", q.gpu.index,
+                       WhoIsThere(q.gpu));
   });
 }
 
 bool CheckTaskCount(const Question& q) {
   if (q.gpu.tasks < q.config.max_tasks_per_gpu) return true;
   return NotNow(q, ReasonCode::kTasksPerGpu, [&] {
-    return fmt::format("GPU {} has {}, as many as allowed.", Number(q.gpu.index),
+    return fmt::format("GPU {} has {}, as many as allowed.", q.gpu.index,
                        Count(q.gpu.tasks, "task", "tasks"));
   });
 }
@@ -129,7 +127,7 @@ bool CheckSettled(const Question& q) {
   if (q.gpu.settled || q.gpu.Idle()) return true;
   return NotNow(q, ReasonCode::kWarmUp, [&] {
     return fmt::format("The samples of GPU {} do not yet show the task that started there last.",
-                       Number(q.gpu.index));
+                       q.gpu.index);
   });
 }
 
@@ -139,15 +137,15 @@ bool CheckMemory(const Question& q) {
   if (need_mib > gpu.total_mib) {
     return Refuse(q, Fit::kNever, ReasonCode::kNeverFits, [&] {
       return fmt::format("The task needs {} MiB, GPU {} has {} MiB for processes.", need_mib,
-                         Number(gpu.index), gpu.total_mib);
+                         gpu.index, gpu.total_mib);
     });
   }
   if (q.relaxed) {
     const std::int64_t free_mib = gpu.free_mib + std::min(gpu.foreign_mib, kIdleLeftoverMib);
     if (need_mib <= free_mib) return true;
     return NotNow(q, ReasonCode::kGpuMemory, [&] {
-      return fmt::format("The task needs {} MiB, idle GPU {} has {} MiB free.", need_mib,
-                         Number(gpu.index), gpu.free_mib);
+      return fmt::format("The task needs {} MiB, idle GPU {} has {} MiB free.", need_mib, gpu.index,
+                         gpu.free_mib);
     });
   }
   if (!q.need.memory_mib) {
@@ -155,7 +153,7 @@ bool CheckMemory(const Question& q) {
     if (wanted_mib <= gpu.free_mib) return true;
     return NotNow(q, ReasonCode::kGpuMemory, [&] {
       return fmt::format("A task without estimate wants {} MiB free, GPU {} has {} MiB.",
-                         wanted_mib, Number(gpu.index), gpu.free_mib);
+                         wanted_mib, gpu.index, gpu.free_mib);
     });
   }
   const std::int64_t wanted_mib =
@@ -163,7 +161,7 @@ bool CheckMemory(const Question& q) {
   if (wanted_mib <= gpu.free_mib) return true;
   return NotNow(q, ReasonCode::kGpuMemory, [&] {
     return fmt::format("The task wants {} MiB free ({} MiB and the margin), GPU {} has {} MiB.",
-                       wanted_mib, *q.need.memory_mib, Number(gpu.index), gpu.free_mib);
+                       wanted_mib, *q.need.memory_mib, gpu.index, gpu.free_mib);
   });
 }
 
@@ -173,7 +171,7 @@ bool CheckWithoutActivity(const Question& q) {
   if (q.config.without_activity == WithoutActivity::kNever || !gpu.utilization) {
     return NotNow(q, ReasonCode::kGpuHealth, [&] {
       return fmt::format("GPU {} does not report SM activity, so no task may join the {} there.",
-                         Number(gpu.index), Count(gpu.tasks, "task", "tasks"));
+                         gpu.index, Count(gpu.tasks, "task", "tasks"));
     });
   }
   if (*gpu.utilization <= *q.config.sm_cap) return true;
@@ -181,7 +179,7 @@ bool CheckWithoutActivity(const Question& q) {
     return fmt::format(
         "GPU {} does not report SM activity and ran kernels {} % of the time, above the cap of {} "
         "%.",
-        Number(gpu.index), Percent(*gpu.utilization), Percent(*q.config.sm_cap));
+        gpu.index, Percent(*gpu.utilization), Percent(*q.config.sm_cap));
   });
 }
 
@@ -194,7 +192,7 @@ bool CheckActivity(const Question& q) {
   }
   if (*gpu.sm_active <= *q.config.sm_cap) return true;
   return NotNow(q, ReasonCode::kSmBusy, [&] {
-    return fmt::format("SM activity of GPU {} is {} %, above the cap of {} %.", Number(gpu.index),
+    return fmt::format("SM activity of GPU {} is {} %, above the cap of {} %.", gpu.index,
                        Percent(*gpu.sm_active), Percent(*q.config.sm_cap));
   });
 }
@@ -207,7 +205,7 @@ bool CheckShares(const Question& q) {
   if (wanted <= 1 + kShareRounding) return true;
   return NotNow(q, ReasonCode::kSmBusy, [&] {
     return fmt::format("The task asks for {} % of the SMs, {} % of GPU {} are promised to others.",
-                       Percent(*q.need.sm_share), Percent(q.gpu.sm_shares), Number(q.gpu.index));
+                       Percent(*q.need.sm_share), Percent(q.gpu.sm_shares), q.gpu.index);
   });
 }
 

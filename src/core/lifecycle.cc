@@ -76,7 +76,7 @@ TaskRecord* Scheduler::State::InAttempt(TaskId id, int attempt) {
 void Scheduler::State::Move(TaskRecord& task, TaskState to) {
   Life& life = LifeOf(task.id);
   CARMA_CHECK(IsLegalStep(task.state, to),
-              fmt::format("task {}: illegal step {}{} -> {}", Number(task.id), LastSteps(life),
+              fmt::format("task {}: illegal step {}{} -> {}", task.id, LastSteps(life),
                           TaskStateName(task.state), TaskStateName(to)));
   life.last_steps[life.steps++ % life.last_steps.size()] = task.state;
   task.state = to;
@@ -288,8 +288,7 @@ void Scheduler::State::On(const GpuHealthChanged& event) {
     TaskRecord& task = tasks.at(id);
     if (task.state == TaskState::kStopping) continue;
     Stop(task, StopCause::kGpuLost,
-         {ReasonCode::kNodeFail,
-          fmt::format("GPU {} was lost: {}.", Number(event.gpu), event.text)});
+         {ReasonCode::kNodeFail, fmt::format("GPU {} was lost: {}.", event.gpu, event.text)});
   }
 }
 

@@ -13,7 +13,7 @@ std::string GpuList(const std::vector<Placement>& placement) {
   std::string text = placement.size() == 1 ? "GPU " : "GPUs ";
   for (std::size_t i = 0; i < placement.size(); ++i) {
     if (i > 0) text += ", ";
-    text += std::to_string(Number(placement[i].gpu));
+    text += fmt::format("{}", placement[i].gpu);
   }
   return text;
 }

@@ -1,5 +1,7 @@
 #include "daemon/attribution.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -18,7 +20,7 @@ constexpr std::size_t kMaxCommand = 120;        // of it is shown
 constexpr int kMostAsked = 64;                  // one that hangs keeps the others waiting
 
 std::string ProcPath(pid_t pid, const char* file) {
-  return "/proc/" + std::to_string(pid) + file;
+  return fmt::format("/proc/{}{}", pid, file);
 }
 
 // Path of the process in the cgroup v2 hierarchy ("0::/path"); empty without one.

@@ -26,7 +26,7 @@ std::string OneLine(const core::Reason& reason) {
 std::string Indices(const core::TaskRecord& record) {
   std::vector<std::string> indices;
   for (const core::Placement& at : record.attempt.placement)
-    indices.push_back(fmt::to_string(core::Number(at.gpu)));
+    indices.push_back(fmt::format("{}", at.gpu));
   return base::Join(indices, ",");
 }
 

@@ -134,8 +134,8 @@ Result<Unit> Intake::CheckDependencies(const std::vector<task::TaskSpec>& specs)
       Result<std::optional<core::TaskState>> state = store_.StateOf(dependency.task);
       if (!state) return std::unexpected(state.error());
       if (*state) continue;
-      return Fail(ErrorCode::kNotFound, fmt::format("dependency on task {}, which does not exist",
-                                                    core::Number(dependency.task)));
+      return Fail(ErrorCode::kNotFound,
+                  fmt::format("dependency on task {}, which does not exist", dependency.task));
     }
   }
   return Unit{};

@@ -1,5 +1,7 @@
 #include "daemon/known_gpus.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/file.h"
@@ -26,7 +28,7 @@ base::Result<std::vector<gpu::DeviceInfo>> Parse(const std::string& text) {
   std::vector<gpu::DeviceInfo> devices;
   for (const base::Json& each : *json) {
     base::Result<gpu::DeviceInfo> device =
-        gpu::DeviceFromJson(each, "/" + std::to_string(devices.size()));
+        gpu::DeviceFromJson(each, fmt::format("/{}", devices.size()));
     if (!device) return std::unexpected(device.error());
     devices.push_back(std::move(*device));
   }

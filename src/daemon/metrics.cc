@@ -1,5 +1,7 @@
 #include "daemon/metrics.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <functional>
 #include <iterator>
@@ -112,9 +114,8 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
   const std::vector<core::GpuView> views = engine.scheduler().Gpus(now);
   const LabelsOf labels = [&](const core::GpuView& view) {
     const gpu::DeviceInfo& device = monitor.devices().at(core::Number(view.index));
-    return api::Labels{{"gpu", std::to_string(core::Number(view.index))},
-                       {"uuid", device.uuid},
-                       {"model", device.name}};
+    return api::Labels{
+        {"gpu", fmt::format("{}", view.index)}, {"uuid", device.uuid}, {"model", device.name}};
   };
   for (const GpuGauge& gauge : kGpuGauges) {
     out.Begin(gauge.name, "gauge", gauge.help);

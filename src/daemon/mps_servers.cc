@@ -1,5 +1,7 @@
 #include "daemon/mps_servers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
@@ -31,6 +33,10 @@ constexpr auto kCloseSpare = std::chrono::seconds(2);  // to end what did not en
 // What an answer that came at the last moment still takes to arrive.
 constexpr auto kSpare = std::chrono::milliseconds(500);
 constexpr const char* kNoAnswer = "the MPS control daemon does not answer";
+
+std::string Full(std::size_t clients) {
+  return fmt::format("the MPS server has {} clients already", clients);
+}
 
 using Key = std::pair<core::TaskId, int>;
 
@@ -157,9 +163,7 @@ void RealMpsServers::Attach(const MpsClient& client, Attached answer) {
   const bool waits = Clock::now() < entry.not_before;
   if (full || waits) {
     // Those that were attached a moment ago may not be on the server's own list yet.
-    const std::string why =
-        full ? "the MPS server has " + std::to_string(options_.clients) + " clients already"
-             : entry.told;
+    const std::string why = full ? Full(options_.clients) : entry.told;
     return finder_.Later([this, who, why, answer = std::move(answer)] {
       const base::Error error{ErrorCode::kUnavailable, why};
       Entry* its = Find(who);
@@ -190,10 +194,7 @@ void RealMpsServers::TakeLooked(Entry& entry, const Key& who, Result<Looked> loo
                                 const Attached& answer) {
   if (!looked) return Refused(entry, who, looked.error(), true, answer);
   if (looked->clients >= options_.clients) {
-    return Refused(entry, who,
-                   {ErrorCode::kUnavailable,
-                    "the MPS server has " + std::to_string(looked->clients) + " clients already"},
-                   false, answer);
+    return Refused(entry, who, {ErrorCode::kUnavailable, Full(looked->clients)}, false, answer);
   }
   if (!entry.told.empty()) {
     base::LogInfo("mps_works_again",

@@ -1,5 +1,6 @@
 #include "daemon/notices.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -44,7 +45,7 @@ std::string AwaitEnd(const base::UniqueFd& process, int stop, std::chrono::milli
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return "took more than " + std::to_string(limit.count()) + " ms";
+    if (left.count() <= 0) return fmt::format("took more than {} ms", limit.count());
     pollfd waiting[] = {{process.get(), POLLIN, 0}, {stop, POLLIN, 0}};
     if (::poll(waiting, 2, static_cast<int>(left.count()) + 1) < 0 && errno != EINTR)
       return std::strerror(errno);
@@ -79,7 +80,7 @@ Result<Unit> RunNotice(const std::vector<std::string>& program, const std::strin
                                            .folder = "/"});
   if (!child)
     return Fail(ErrorCode::kUnavailable,
-                std::string("cannot be started: ") + std::strerror(child.error()));
+                fmt::format("cannot be started: {}", std::strerror(child.error())));
   const std::string trouble =
       child->process ? AwaitEnd(child->process, stop, limit) : std::string("cannot be watched");
   if (!trouble.empty()) ::kill(-child->pid, SIGKILL);
@@ -88,9 +89,9 @@ Result<Unit> RunNotice(const std::vector<std::string>& program, const std::strin
   }
   if (!trouble.empty()) return Fail(ErrorCode::kUnavailable, trouble);
   if (WIFSIGNALED(status))
-    return Fail(ErrorCode::kUnavailable, "ended by signal " + std::to_string(WTERMSIG(status)));
+    return Fail(ErrorCode::kUnavailable, fmt::format("ended by signal {}", WTERMSIG(status)));
   if (WEXITSTATUS(status) != 0)
-    return Fail(ErrorCode::kUnavailable, "exit status " + std::to_string(WEXITSTATUS(status)));
+    return Fail(ErrorCode::kUnavailable, fmt::format("exit status {}", WEXITSTATUS(status)));
   return Unit{};
 }
 

@@ -1,6 +1,7 @@
 #include "daemon/read_as.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <grp.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
@@ -66,9 +67,8 @@ Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
   if (::fstat(fd.get(), &st) != 0) return base::FailErrno(errno, path);
   if (!S_ISREG(st.st_mode)) return Fail(ErrorCode::kInvalid, path + ": expected a regular file");
   if (st.st_size > static_cast<off_t>(max_bytes)) {
-    return Fail(ErrorCode::kInvalid, path + ": expected at most " +
-                                         std::to_string(max_bytes >> 20) + " MiB, it has " +
-                                         std::to_string(st.st_size >> 20));
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: expected at most {} MiB, it has {}", path,
+                                                 max_bytes >> 20, st.st_size >> 20));
   }
   Result<std::string> text = base::ReadAll(fd.get(), max_bytes);
   if (!text) return base::Wrap(text.error(), path);

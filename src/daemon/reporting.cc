@@ -1,5 +1,7 @@
 #include "daemon/reporting.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "api/http.h"
@@ -23,9 +25,8 @@ Result<Unit> CheckSize(store::History& history, const ReportRequest& request) {
   const std::int64_t most = request.listed ? kMaxListedTasks : kMaxReportTasks;
   if (*count <= most) return Unit{};
   return Fail(ErrorCode::kInvalid,
-              "a report " + std::string(request.listed ? "that lists its tasks " : "") + "on " +
-                  std::to_string(*count) + " tasks, expected at most " + std::to_string(most) +
-                  ": choose a shorter span");
+              fmt::format("a report {}on {} tasks, expected at most {}: choose a shorter span",
+                          request.listed ? "that lists its tasks " : "", *count, most));
 }
 
 // Tasks, their events, and what the GPUs did meanwhile.
@@ -78,8 +79,8 @@ Result<std::string> ReportText(const ReportRequest& request, const std::atomic<b
   std::string text = report::ToJsonText(report);
   if (text.size() > api::kMaxBodyBytes) {
     return Fail(ErrorCode::kInvalid,
-                "a report of " + std::to_string(text.size() >> 20) + " MiB, expected at most " +
-                    std::to_string(api::kMaxBodyBytes >> 20) + ": choose a shorter span");
+                fmt::format("a report of {} MiB, expected at most {}: choose a shorter span",
+                            text.size() >> 20, api::kMaxBodyBytes >> 20));
   }
   return text;
 }

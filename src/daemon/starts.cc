@@ -40,7 +40,7 @@ const core::GpuInfo& Starts::Gpu(const core::Placement& at) const {
 }
 
 std::string Starts::AttemptDir(core::TaskId id, int attempt) const {
-  return fmt::format("{}/attempts/{}/{}", options_.state_dir, core::Number(id), attempt);
+  return fmt::format("{}/attempts/{}/{}", options_.state_dir, id, attempt);
 }
 
 void Starts::Adopt(const core::TaskRecord& record, std::uint32_t gid) {

@@ -1,6 +1,7 @@
 #include "task/shim/child.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -124,8 +125,7 @@ std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
   if (plan.user != nullptr) {
     if (const base::Result<base::Unit> became = BecomeUser(*plan.user); !became) {
       return LaunchError{
-          "cannot become user " + std::to_string(plan.user->uid) + ": " + became.error().message,
-          false};
+          fmt::format("cannot become user {}: {}", plan.user->uid, became.error().message), false};
     }
   }
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Failure(errno, "no_new_privs");
@@ -150,8 +150,7 @@ LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
   if (plan.script_fd >= 0 && ::access(arguments[plan.script_argument].c_str(), R_OK) != 0) {
     ::fcntl(plan.script_fd, F_SETFD, 0);
     // Not /dev/fd: processes of the task that do not inherit the descriptor may open this one too.
-    arguments[plan.script_argument] =
-        "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(plan.script_fd);
+    arguments[plan.script_argument] = fmt::format("/proc/{}/fd/{}", ::getpid(), plan.script_fd);
   }
   ResetSignals();
   return Exec(plan, arguments);

@@ -1,5 +1,7 @@
 #include "task/shim/environment.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/text.h"
@@ -99,7 +101,7 @@ Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const 
   environment.erase("OLDPWD");
   environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   environment["CUDA_VISIBLE_DEVICES"] = base::Join(order.gpu_uuids, ",");
-  environment["CARMA_TASK_ID"] = std::to_string(core::Number(order.id));
+  environment["CARMA_TASK_ID"] = fmt::format("{}", order.id);
   environment["CARMA_ATTEMPT"] = std::to_string(order.attempt);
   environment["CARMA_TASK_NAME"] = order.spec.name;
   environment.erase("CARMA_ARRAY_INDEX");  // of a task that submitted this one

@@ -1,6 +1,7 @@
 #include "task/shim/output_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,7 +19,7 @@ constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_
 constexpr mode_t kMode = 0666;  // less the umask
 
 std::string Rotated(const std::string& path, int number) {
-  return number == 0 ? path : path + "." + std::to_string(number);
+  return number == 0 ? path : fmt::format("{}.{}", path, number);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "task/shim/shim.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -161,9 +162,10 @@ std::expected<Unit, LaunchError> Shim::ReadOrder() {
 
 std::expected<Unit, LaunchError> Shim::FindUser() {
   if (!CanSwitchUser() && order_.uid != ::getuid()) {
-    return Refusal(LaunchError{"carmad runs as user " + std::to_string(::getuid()) +
-                                   " and cannot start tasks of user " + std::to_string(order_.uid),
-                               false});
+    return Refusal(
+        LaunchError{fmt::format("carmad runs as user {} and cannot start tasks of user {}",
+                                ::getuid(), order_.uid),
+                    false});
   }
   Result<UserInfo> user = LookUpUser(order_.uid, order_.gid);
   if (!user) return Refuse(user.error(), /*retryable=*/true);
@@ -174,7 +176,7 @@ std::expected<Unit, LaunchError> Shim::FindUser() {
 
 std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
   if (!rights_->Wear()) {
-    return Refusal(LaunchError{"cannot act as user " + std::to_string(order_.uid), false});
+    return Refusal(LaunchError{fmt::format("cannot act as user {}", order_.uid), false});
   }
   std::optional<CondaEnv> conda;
   if (order_.spec.conda_env) {

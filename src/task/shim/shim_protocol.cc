@@ -1,6 +1,7 @@
 #include "task/shim/shim_protocol.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -175,7 +176,7 @@ std::optional<std::string> DecodeBase64(std::string_view text) {
 
 Result<bool> ClaimAttempt(const std::string& attempt_dir, bool abandon) {
   const std::string owner = attempt_dir + "/" + kOwnerFile;
-  const std::string draft = owner + "." + std::to_string(::getpid());
+  const std::string draft = fmt::format("{}.{}", owner, ::getpid());
   const ShimOwner self{base::SelfProcess(), base::BootId(), abandon};
   const Result<Unit> written = WriteDraft(draft, ToText(self));
   // link() refuses to replace: of all who try, one wins, and its file is complete from the start.
