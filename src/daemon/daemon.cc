@@ -82,8 +82,8 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
 
   // Sampler::Taker
   void TakeGpus(std::vector<gpu::DeviceInfo> devices) override;
-  void TakeRound(std::vector<Result<gpu::Reading>> round) override;
-  void DriverSilent(const std::string& why) override;
+  void TakeRound(std::vector<gpu::ReadResult<gpu::Reading>> round) override;
+  void DriverSilent(const gpu::ReadError& why) override;
 
  private:
   struct Waiter {
@@ -327,16 +327,16 @@ void RealDaemon::RestoreHealthDrains() {
   }
 }
 
-void RealDaemon::TakeRound(std::vector<Result<gpu::Reading>> round) {
+void RealDaemon::TakeRound(std::vector<gpu::ReadResult<gpu::Reading>> round) {
   if (!engine_) return;
   for (core::Event& event : monitor_->Take(clock_->Now(), round, engine_->attribution()))
     PostSeen(std::move(event));
   WatchIdleHolders();
 }
 
-void RealDaemon::DriverSilent(const std::string& why) {
+void RealDaemon::DriverSilent(const gpu::ReadError& why) {
   if (!engine_) {
-    OpenRoutes("no GPU: " + why);
+    OpenRoutes(fmt::format("no GPU: {}", why.Sentence()));
     return;
   }
   for (core::Event& event : monitor_->DriverSilent(why)) engine_->Post(std::move(event));

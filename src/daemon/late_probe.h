@@ -20,8 +20,8 @@ class NumberedProbe : public gpu::Probe {
 class LateProbe : public NumberedProbe {
  public:
   explicit LateProbe(gpu::ProbeOptions options) : options_(std::move(options)) {}
-  base::Result<std::vector<gpu::DeviceInfo>> Devices() override;
-  base::Result<gpu::Reading> Read(std::size_t device, base::Time now) override;
+  gpu::ReadResult<std::vector<gpu::DeviceInfo>> Devices() override;
+  gpu::ReadResult<gpu::Reading> Read(std::size_t device, base::Time now) override;
   void Keep(std::vector<gpu::DeviceInfo> devices) override;
 
  private:

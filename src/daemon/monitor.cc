@@ -1,5 +1,7 @@
 #include "daemon/monitor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -60,37 +62,40 @@ void Monitor::KeepHistory(Device& device, const gpu::Reading& reading) const {
 void Monitor::Judge(std::size_t i, bool healthy, bool lost, std::string text,
                     std::vector<core::Event>& events) {
   Device& device = states_[i];
-  // Whoever is told of it is told the GPU's number.
-  for (const std::string& known_as : {devices_[i].uuid, std::to_string(i)}) {
-    const std::string name = "GPU " + known_as + ": ";
-    if (text.starts_with(name)) text.erase(0, name.size());
-  }
   if (device.healthy == healthy && device.trouble == text && !lost) return;
   device.healthy = healthy;
   device.trouble = text;
   events.push_back(core::GpuHealthChanged{static_cast<core::GpuIndex>(i), healthy, lost, text});
 }
 
-// A GPU that could not be described, nor was known from before, is unknown to the core (its name,
-// its memory) for as long as this daemon lives.
-std::optional<base::Error> Monitor::Objection(std::size_t i,
-                                              const base::Result<gpu::Reading>& answer) const {
-  const std::string& trouble = devices_[i].trouble.text;
-  if (!answer) {
-    return base::Error{answer.error().code, trouble.empty() ? answer.error().message : trouble};
-  }
-  if (trouble.empty() || devices_[i].total_mib > 0) return std::nullopt;
-  return base::Error{base::ErrorCode::kUnavailable,
-                     trouble + "; now it answers: restart carmad to use it"};
+std::string Monitor::TextOf(std::size_t i, const gpu::ReadError& error) const {
+  const bool named = error.gpu == devices_[i].uuid || error.gpu == std::to_string(i);
+  return named ? error.message : error.Sentence();
 }
 
-void Monitor::TakeError(std::size_t i, const base::Error& error, std::vector<core::Event>& events) {
+// A GPU that could not be described, nor was known from before, is unknown to the core (its name,
+// its memory) for as long as this daemon lives.
+std::optional<gpu::ReadError> Monitor::Objection(
+    std::size_t i, const gpu::ReadResult<gpu::Reading>& answer) const {
+  const gpu::DeviceTrouble& trouble = devices_[i].trouble;
+  if (!answer) {
+    if (trouble.empty()) return answer.error();
+    return gpu::ReadError(answer.error().code, trouble.text, trouble.gpu);
+  }
+  if (trouble.empty() || devices_[i].total_mib > 0) return std::nullopt;
+  return gpu::ReadError(base::ErrorCode::kUnavailable,
+                        fmt::format("{}; now it answers: restart carmad to use it", trouble.text),
+                        trouble.gpu);
+}
+
+void Monitor::TakeError(std::size_t i, const gpu::ReadError& error,
+                        std::vector<core::Event>& events) {
   Device& device = states_[i];
   const bool gone = error.code == base::ErrorCode::kNotFound;
   device.lost_in_a_row = gone ? device.lost_in_a_row + 1 : 0;
   if (device.lost_in_a_row >= kLostReadings) device.away = true;
   device.Interrupt();
-  Judge(i, false, device.lost_in_a_row == kLostReadings, error.message, events);
+  Judge(i, false, device.lost_in_a_row == kLostReadings, TextOf(i, error), events);
 }
 
 void Monitor::Device::Interrupt() {
@@ -179,12 +184,12 @@ void Monitor::WatchUnattributed(std::size_t i, const gpu::Reading& reading) {
 }
 
 std::vector<core::Event> Monitor::Take(base::Time now,
-                                       const std::vector<base::Result<gpu::Reading>>& round,
+                                       const std::vector<gpu::ReadResult<gpu::Reading>>& round,
                                        Attribution& attribution) {
   std::vector<core::Event> events;
   std::vector<pid_t> seen;
   for (std::size_t i = 0; i < states_.size() && i < round.size(); ++i) {
-    if (const std::optional<base::Error> error = Objection(i, round[i])) {
+    if (const std::optional<gpu::ReadError> error = Objection(i, round[i])) {
       TakeError(i, *error, events);
       continue;
     }
@@ -201,11 +206,11 @@ std::vector<core::Event> Monitor::Take(base::Time now,
   return events;
 }
 
-std::vector<core::Event> Monitor::DriverSilent(const std::string& text) {
+std::vector<core::Event> Monitor::DriverSilent(const gpu::ReadError& why) {
   std::vector<core::Event> events;
   for (std::size_t i = 0; i < states_.size(); ++i) {
     states_[i].Interrupt();
-    Judge(i, false, false, text, events);
+    Judge(i, false, false, TextOf(i, why), events);
   }
   return events;
 }
@@ -314,12 +319,13 @@ std::vector<std::string> Monitor::Alerts(core::GpuIndex gpu) const {
   const Device* device = Find(gpu);
   if (device == nullptr) return alerts;
   if (device->unattributed_alert) {
-    alerts.push_back(base::FormatMib(device->use.unattributed_mib.value_or(0)) +
-                     " in use by no process that the driver lists: contexts of the dead, or "
-                     "another container");
+    alerts.push_back(
+        fmt::format("{} in use by no process that the driver lists: contexts of the dead, or "
+                    "another container",
+                    base::FormatMib(device->use.unattributed_mib.value_or(0))));
   }
   if (!options_.health.drain && !device->drain_told.empty())
-    alerts.push_back(device->drain_told + " (only told: health.drain = false)");
+    alerts.push_back(fmt::format("{} (only told: health.drain = false)", device->drain_told));
   if (device->last && device->last->condition.compute_mode == gpu::ComputeMode::kProhibited)
     alerts.emplace_back(
         "compute mode is \"prohibited\": no program can use it "
@@ -341,7 +347,7 @@ const std::map<int, std::uint64_t>& Monitor::XidCounts(core::GpuIndex gpu) const
 
 std::string Monitor::DriverState() const {
   for (std::size_t i = 0; i < states_.size(); ++i) {
-    if (!states_[i].healthy) return "GPU " + std::to_string(i) + ": " + states_[i].trouble;
+    if (!states_[i].healthy) return fmt::format("GPU {}: {}", i, states_[i].trouble);
   }
   return devices_.empty() ? "no GPUs" : "ok";
 }
@@ -349,12 +355,11 @@ std::string Monitor::DriverState() const {
 std::vector<std::string> Monitor::Troubles() const {
   std::vector<std::string> troubles;
   for (std::size_t i = 0; i < states_.size(); ++i) {
-    const std::string gpu = "GPU " + std::to_string(i);
-    if (!states_[i].healthy) troubles.push_back(gpu + ": " + states_[i].trouble);
+    if (!states_[i].healthy) troubles.push_back(fmt::format("GPU {}: {}", i, states_[i].trouble));
     if (options_.health.drain && !states_[i].drain_told.empty())
-      troubles.push_back(gpu + " takes no new tasks: " + states_[i].drain_told);
+      troubles.push_back(fmt::format("GPU {} takes no new tasks: {}", i, states_[i].drain_told));
     for (const std::string& alert : Alerts(static_cast<core::GpuIndex>(i)))
-      troubles.push_back(std::string(gpu).append(": ").append(alert));
+      troubles.push_back(fmt::format("GPU {}: {}", i, alert));
   }
   return troubles;
 }

@@ -48,10 +48,10 @@ class Monitor {
   // the rules of health close or open a GPU, which the books must keep. A device that says "lost"
   // three times in a row is lost.
   std::vector<core::Event> Take(base::Time now,
-                                const std::vector<base::Result<gpu::Reading>>& round,
+                                const std::vector<gpu::ReadResult<gpu::Reading>>& round,
                                 Attribution& attribution);
   // The driver as a whole does not answer: closes every GPU, once.
-  std::vector<core::Event> DriverSilent(const std::string& text);
+  std::vector<core::Event> DriverSilent(const gpu::ReadError& why);
 
   // Everything since the last call, one row per GPU and more where nothing was read for longer than
   // a window in between, which belongs to no row; nothing for a GPU without two readings.
@@ -121,11 +121,13 @@ class Monitor {
     std::optional<base::Time> unattributed_since;  // more than the limit
     bool unattributed_alert = false;
   };
-  using Round = std::vector<base::Result<gpu::Reading>>;
+  using Round = std::vector<gpu::ReadResult<gpu::Reading>>;
   // Why the answer cannot be used; empty: it is a reading.
-  std::optional<base::Error> Objection(std::size_t i,
-                                       const base::Result<gpu::Reading>& answer) const;
-  void TakeError(std::size_t i, const base::Error& error, std::vector<core::Event>& events);
+  std::optional<gpu::ReadError> Objection(std::size_t i,
+                                          const gpu::ReadResult<gpu::Reading>& answer) const;
+  void TakeError(std::size_t i, const gpu::ReadError& error, std::vector<core::Event>& events);
+  // The error for people who are told it with the GPU's number.
+  std::string TextOf(std::size_t i, const gpu::ReadError& error) const;
   void TakeReading(std::size_t i, const gpu::Reading& reading, base::Time now,
                    Attribution& attribution);
   core::GpuSample Sample(const Device& device, const gpu::Reading& reading) const;

@@ -10,7 +10,7 @@ namespace carma::daemon {
 namespace {
 
 using base::ErrorCode;
-using base::Result;
+using Words = std::vector<std::string>;
 
 gpu::DeviceInfo Device(const std::string& uuid) {
   return {uuid, "NVIDIA A100", "00000000:07:00.0", 40'960, 424, true};
@@ -27,7 +27,8 @@ gpu::Reading At(std::int64_t second, std::int64_t used_mib, double sm_active, do
   return reading;
 }
 
-std::vector<core::Event> Take(Monitor& monitor, std::int64_t second, Result<gpu::Reading> reading) {
+std::vector<core::Event> Take(Monitor& monitor, std::int64_t second,
+                              gpu::ReadResult<gpu::Reading> reading) {
   Attribution attribution;
   return monitor.Take(base::FromMs(second * 1000), {std::move(reading)}, attribution);
 }
@@ -44,17 +45,21 @@ TEST(Monitor, AReadingBecomesASampleWithItsWindow) {
 }
 
 TEST(Monitor, AGpuIsNamedOnceInItsTrouble) {
-  Monitor monitor({Device("GPU-a")}, MonitorOptions{});
-  for (const char* text : {"GPU GPU-a: memory: busy", "GPU 0: memory: busy", "memory: busy"}) {
-    Take(monitor, 1, base::Fail(ErrorCode::kUnavailable, text));
-    EXPECT_EQ(monitor.DriverState(), "GPU 0: memory: busy") << text;
+  Monitor monitor({Device("GPU-a"), Device("GPU-b")}, MonitorOptions{});
+  for (const char* known_as : {"GPU-a", "0", ""}) {
+    Take(monitor, 1, std::unexpected(gpu::ReadError(ErrorCode::kUnavailable, "busy", known_as)));
+    EXPECT_EQ(monitor.DriverState(), "GPU 0: busy") << known_as;
   }
+  monitor.DriverSilent({ErrorCode::kUnavailable, "no UUID", "GPU-a"});
+  EXPECT_EQ(monitor.Troubles(), (Words{"GPU 0: no UUID", "GPU 1: GPU GPU-a: no UUID"}))
+      << "of a list there is one error, which is each GPU's";
 }
 
 TEST(Monitor, TheVerdictIsToldOnceAndALostGpuAfterThreeReadings) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   const auto lost = [&](std::int64_t second) {
-    return Take(monitor, second, base::Fail(ErrorCode::kNotFound, "GPU GPU-a: GPU is lost"));
+    return Take(monitor, second,
+                std::unexpected(gpu::ReadError(ErrorCode::kNotFound, "GPU is lost", "GPU-a")));
   };
   EXPECT_EQ(monitor.LostNow(core::GpuIndex{0}), "");
   EXPECT_EQ(lost(1).size(), 1u);
@@ -74,8 +79,8 @@ TEST(Monitor, ASilentDriverClosesEveryGpuAndForgetsTheWindow) {
   Monitor monitor({Device("GPU-a"), Device("GPU-b")}, MonitorOptions{});
   Attribution attribution;
   monitor.Take(base::FromMs(0), {At(0, 0, 1, 0), At(0, 0, 1, 0)}, attribution);
-  EXPECT_EQ(monitor.DriverSilent("hangs").size(), 2u);
-  EXPECT_EQ(monitor.DriverSilent("hangs").size(), 0u);
+  EXPECT_EQ(monitor.DriverSilent({base::ErrorCode::kUnavailable, "hangs"}).size(), 2u);
+  EXPECT_EQ(monitor.DriverSilent({base::ErrorCode::kUnavailable, "hangs"}).size(), 0u);
   EXPECT_FALSE(monitor.WindowMean(core::GpuIndex{0}));
 }
 
@@ -126,10 +131,10 @@ TEST(Monitor, WhatWasNotReadBelongsToNoRowOfUsage) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{.window = base::Duration(60'000)});
   Take(monitor, 0, At(0, 1'000, 0.2, 0));
   Take(monitor, 10, At(10, 1'000, 0.2, 100));
-  monitor.DriverSilent("hangs");
+  monitor.DriverSilent({base::ErrorCode::kUnavailable, "hangs"});
   EXPECT_EQ(monitor.CloseUsage(base::FromMs(60'000)).size(), 1U);
   Take(monitor, 20, At(20, 1'000, 0.2, 200));
-  monitor.DriverSilent("hangs");
+  monitor.DriverSilent({base::ErrorCode::kUnavailable, "hangs"});
   Take(monitor, 3'600, At(3'600, 9'000, 0.9, 90'000));
   Take(monitor, 3'601, At(3'601, 9'000, 0.9, 90'050));
   const std::vector<store::GpuUsage> rows = monitor.CloseUsage(base::FromMs(3'601'000));
@@ -220,7 +225,6 @@ std::vector<std::string> Drains(const std::vector<core::Event>& events) {
   }
   return told;
 }
-using Words = std::vector<std::string>;
 const core::GpuIndex kFirst{0};
 
 TEST(MonitorHealth, AFaultOfTheDeviceClosesItOnceBeforeItsSampleIsTold) {
@@ -293,7 +297,7 @@ TEST(MonitorHealth, WhatIsWrongWithADividedGpuConcernsAllItsInstances) {
 TEST(Monitor, ADeviceThatCouldNotBeDescribedIsClosedWithThatReason) {
   gpu::DeviceInfo unreadable;
   unreadable.uuid = "GPU-unknown-1";
-  unreadable.trouble = {"it is lost"};
+  unreadable.trouble = {"it is lost", gpu::TroubleCause::kOther, "GPU-unknown-1"};
   Monitor monitor({Device("GPU-a"), unreadable}, MonitorOptions{});
   Attribution attribution;
   const std::vector<core::Event> events =
@@ -350,7 +354,7 @@ TEST(MonitorAlerts, AGapIsNoTimeInWhichMemoryWasHeld) {
   Monitor monitor({Device("GPU-a")},
                   MonitorOptions{.window = base::Duration(10'000), .unattributed_mib = 2'000});
   Take(monitor, 0, At(0, 5'000, 0, 0));
-  monitor.DriverSilent("hangs");
+  monitor.DriverSilent({base::ErrorCode::kUnavailable, "hangs"});
   Take(monitor, 60, At(60, 5'000, 0, 0));
   EXPECT_TRUE(monitor.Alerts(kFirst).empty());
 }
@@ -362,7 +366,7 @@ TEST(Monitor, TheWindowTellsMeanP95AndAFasterMean) {
   EXPECT_NEAR(*monitor.WindowMean(kFirst), 0.5, 1e-9);
   EXPECT_EQ(monitor.WindowP95(kFirst), 1.0);
   EXPECT_GT(*monitor.WindowEwma(kFirst), 0.8);
-  monitor.DriverSilent("hangs");
+  monitor.DriverSilent({base::ErrorCode::kUnavailable, "hangs"});
   EXPECT_FALSE(monitor.WindowP95(kFirst));
   EXPECT_FALSE(monitor.WindowEwma(kFirst));
 }

@@ -1,5 +1,7 @@
 #include "daemon/sampler.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -11,8 +13,7 @@
 namespace carma::daemon {
 namespace {
 
-using base::Result;
-using Round = std::vector<Result<gpu::Reading>>;
+using Round = std::vector<gpu::ReadResult<gpu::Reading>>;
 
 constexpr std::chrono::nanoseconds kDiscoverRetry = std::chrono::seconds(10);
 constexpr auto kReadingLimit = std::chrono::seconds(2);  // beyond the period
@@ -36,7 +37,7 @@ void Sampler::Start() {
 
 void Sampler::Discover() {
   worker_.Ask([probe = probe_] { return probe->Devices(); },
-              [this, first = WatchProbe()](Result<std::vector<gpu::DeviceInfo>> devices) {
+              [this, first = WatchProbe()](gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices) {
                 first();
                 TakeDevices(std::move(devices));
               });
@@ -48,14 +49,14 @@ void Sampler::DiscoverLater() {
             [this] { Discover(); });
 }
 
-void Sampler::TakeDevices(Result<std::vector<gpu::DeviceInfo>> devices) {
+void Sampler::TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices) {
   hung_ = false;
   if (devices && devices->empty())
     devices = base::Fail(base::ErrorCode::kUnavailable, "the driver knows no GPU");
   if (!devices) {
-    if (driver_trouble_ != devices.error().message)
-      base::LogWarn("no_driver", {{"why", devices.error().message}});
-    Silent(devices.error().message);
+    const std::string why = devices.error().Sentence();
+    if (driver_trouble_ != why) base::LogWarn("no_driver", {{"why", why}});
+    Silent(devices.error());
     return DiscoverLater();
   }
   driver_trouble_.clear();
@@ -74,8 +75,8 @@ void Sampler::Announce(std::vector<gpu::DeviceInfo> devices) {
 
 // Tasks of an earlier life run on GPUs that we know by name: they are taken over, with every GPU
 // closed.
-void Sampler::Silent(const std::string& why) {
-  driver_trouble_ = why;
+void Sampler::Silent(const gpu::ReadError& why) {
+  driver_trouble_ = why.Sentence();
   if (gpus_ == 0) {
     std::vector<gpu::DeviceInfo> known = KnownGpus(options_.state_dir);
     if (!known.empty()) Announce(std::move(known));
@@ -86,10 +87,10 @@ void Sampler::Silent(const std::string& why) {
 std::function<bool()> Sampler::WatchProbe() {
   return worker_.Within(options_.probe_timeout, [this] {
     hung_ = true;
-    const std::string why =
-        "the driver has not answered for more than " + base::FormatSpan(options_.probe_timeout);
+    const std::string why = fmt::format("the driver has not answered for more than {}",
+                                        base::FormatSpan(options_.probe_timeout));
     base::LogWarn("driver_hangs", {{"why", why}});
-    Silent(why);
+    Silent({base::ErrorCode::kUnavailable, why});
   });
 }
 

@@ -31,9 +31,9 @@ class Sampler {
     // silent.
     virtual void TakeGpus(std::vector<gpu::DeviceInfo> devices) = 0;
     // An answer per GPU, in order.
-    virtual void TakeRound(std::vector<base::Result<gpu::Reading>> round) = 0;
+    virtual void TakeRound(std::vector<gpu::ReadResult<gpu::Reading>> round) = 0;
     // The driver as a whole does not answer. May come before TakeGpus().
-    virtual void DriverSilent(const std::string& why) = 0;
+    virtual void DriverSilent(const gpu::ReadError& why) = 0;
   };
 
   // clock: shared with a thread that may outlive everything else, as the probe.
@@ -52,14 +52,14 @@ class Sampler {
 
   void Discover();
   void DiscoverLater();
-  void TakeDevices(base::Result<std::vector<gpu::DeviceInfo>> devices);
+  void TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices);
   void Announce(std::vector<gpu::DeviceInfo> devices);
   void Sample();
-  void TakeRound(std::vector<base::Result<gpu::Reading>> round);
+  void TakeRound(std::vector<gpu::ReadResult<gpu::Reading>> round);
   // A call that does not come back closes the GPUs; when it does come back, sampling simply goes
   // on.
   std::function<bool()> WatchProbe();
-  void Silent(const std::string& why);
+  void Silent(const gpu::ReadError& why);
   void BeginReading();
   void TellReading();
 

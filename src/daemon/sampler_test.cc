@@ -12,7 +12,6 @@ namespace carma::daemon {
 namespace {
 
 using base::Fail;
-using base::Result;
 
 // A driver that does as the test says, from the next call on.
 class FakeDriver : public NumberedProbe {
@@ -23,11 +22,11 @@ class FakeDriver : public NumberedProbe {
     mood_ = mood;
     changed_.notify_all();
   }
-  Result<std::vector<gpu::DeviceInfo>> Devices() override {
+  gpu::ReadResult<std::vector<gpu::DeviceInfo>> Devices() override {
     if (Now() == Mood::kGone) return Fail(base::ErrorCode::kUnavailable, "no driver");
     return std::vector<gpu::DeviceInfo>{{.uuid = "GPU-0", .name = "A100", .total_mib = 41'000}};
   }
-  Result<gpu::Reading> Read(std::size_t, base::Time now) override {
+  gpu::ReadResult<gpu::Reading> Read(std::size_t, base::Time now) override {
     if (Now() != Mood::kWell) return Fail(base::ErrorCode::kUnavailable, "silent");
     gpu::Reading reading;
     reading.taken = now;
@@ -75,17 +74,17 @@ class SamplerTest : public ::testing::Test, public Sampler::Taker {
   }
 
   void TakeGpus(std::vector<gpu::DeviceInfo> devices) override { gpus_.push_back(devices); }
-  void TakeRound(std::vector<Result<gpu::Reading>> round) override {
+  void TakeRound(std::vector<gpu::ReadResult<gpu::Reading>> round) override {
     rounds_.push_back(std::move(round));
   }
-  void DriverSilent(const std::string& why) override { silent_.push_back(why); }
+  void DriverSilent(const gpu::ReadError& why) override { silent_.push_back(why.Sentence()); }
 
   std::shared_ptr<boost::asio::io_context> loop_ = std::make_shared<boost::asio::io_context>(1);
   std::shared_ptr<FakeDriver> driver_ = std::make_shared<FakeDriver>();
   std::shared_ptr<base::Clock> clock_ = std::make_shared<base::SystemClock>();
   SamplerOptions options_;
   std::vector<std::vector<gpu::DeviceInfo>> gpus_;
-  std::vector<std::vector<Result<gpu::Reading>>> rounds_;
+  std::vector<std::vector<gpu::ReadResult<gpu::Reading>>> rounds_;
   std::vector<std::string> silent_;
   std::unique_ptr<Sampler> sampler_;
 };

@@ -1,5 +1,7 @@
 #include "gpu/combined_probe.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -58,8 +60,8 @@ void CombinedProbe::AwaitFirstRows() {
   }
 }
 
-base::Result<std::vector<DeviceInfo>> CombinedProbe::Devices() {
-  base::Result<std::vector<DeviceInfo>> infos = nvml_->Devices();
+ReadResult<std::vector<DeviceInfo>> CombinedProbe::Devices() {
+  ReadResult<std::vector<DeviceInfo>> infos = nvml_->Devices();
   if (!infos) return infos;
   devices_.clear();
   for (const DeviceInfo& info : *infos) {
@@ -87,8 +89,8 @@ base::Result<std::vector<DeviceInfo>> CombinedProbe::Devices() {
   return infos;
 }
 
-base::Result<Reading> CombinedProbe::Read(std::size_t index, base::Time now) {
-  base::Result<Reading> reading = nvml_->Read(index, now);
+ReadResult<Reading> CombinedProbe::Read(std::size_t index, base::Time now) {
+  ReadResult<Reading> reading = nvml_->Read(index, now);
   if (!reading || !dmon_ || index >= devices_.size()) return reading;
   Device& device = devices_[index];
   if (!NeedsDcgm(device.info)) return reading;
@@ -97,12 +99,12 @@ base::Result<Reading> CombinedProbe::Read(std::size_t index, base::Time now) {
   device.xids.insert(device.xids.end(), reading->xids.begin(), reading->xids.end());
   if (const DmonRow* row = dmon_->Find(device.pci_key, device.number, RealNow())) {
     if (!row->objection.empty()) {
-      return base::Fail(base::ErrorCode::kCorrupt,
-                        "GPU " + device.info.uuid + ": DCGM's " + row->objection);
+      return std::unexpected(ReadError(base::ErrorCode::kCorrupt,
+                                       fmt::format("DCGM's {}", row->objection), device.info.uuid));
     }
     AddRow(*row, *reading);
   }
-  if (base::Result<base::Unit> sane = device.sanity.Check(device.info.uuid, *reading); !sane) {
+  if (ReadResult<base::Unit> sane = device.sanity.Check(device.info.uuid, *reading); !sane) {
     return std::unexpected(sane.error());
   }
   reading->xids = std::exchange(device.xids, {});

@@ -31,10 +31,10 @@ class CombinedProbe : public Probe {
   CombinedProbe(std::unique_ptr<Probe> nvml, CombinedOptions options);
 
   // A GPU reports SM activity if either source does. Instances of divided GPUs have NVML's alone.
-  base::Result<std::vector<DeviceInfo>> Devices() override;
+  ReadResult<std::vector<DeviceInfo>> Devices() override;
   // As the NVML probe, with the counters (and power and energy where NVML has none) of a row of
   // `dcgmi` that is no older than three of its periods. kCorrupt also for what DCGM cannot mean.
-  base::Result<Reading> Read(std::size_t device, base::Time now) override;
+  ReadResult<Reading> Read(std::size_t device, base::Time now) override;
 
   // Why `dcgmi` gives nothing, in one line; empty: it is not needed, or it serves.
   std::string DcgmTrouble() const { return dmon_ ? dmon_->trouble() : ""; }

@@ -314,8 +314,8 @@ Tried<ContextCost> Weigh(Probe& probe, std::size_t device, std::int64_t before_m
   std::optional<Reading> last;
   for (int look = 0; look < kLooks; ++look) {
     std::this_thread::sleep_for(settling);
-    base::Result<Reading> reading = probe.Read(device, clock.Now());
-    if (!reading) return Trouble(Kind::kUnclear, base::Printable(reading.error().message));
+    ReadResult<Reading> reading = probe.Read(device, clock.Now());
+    if (!reading) return Trouble(Kind::kUnclear, base::Printable(reading.error().Sentence()));
     if (const auto mib = UseOf(*reading, pid)) return ContextCost{.mib = *mib, .of_process = true};
     last = std::move(*reading);
   }
@@ -348,9 +348,9 @@ int HoldContext() {
   return 0;
 }
 
-std::string ContextObstacle(const DeviceInfo& info, const base::Result<Reading>& reading) {
-  if (!info.trouble.empty()) return base::Printable(info.trouble.text);
-  if (!reading) return base::Printable(reading.error().message);
+std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& reading) {
+  if (!info.trouble.empty()) return base::Printable(info.trouble.Sentence());
+  if (!reading) return base::Printable(reading.error().Sentence());
   const Condition& condition = reading->condition;
   const ComputeMode mode = condition.compute_mode.value_or(ComputeMode::kDefault);
   if (mode == ComputeMode::kProhibited) return "its compute mode is PROHIBITED";
@@ -371,7 +371,7 @@ std::expected<ContextCost, ContextTrouble> MeasureContext(Probe& probe, std::siz
                                                           const DeviceInfo& info,
                                                           const ContextOptions& options) {
   base::SystemClock clock;
-  const base::Result<Reading> before = probe.Read(device, clock.Now());
+  const ReadResult<Reading> before = probe.Read(device, clock.Now());
   if (std::string obstacle = ContextObstacle(info, before); !obstacle.empty()) {
     return Trouble(Kind::kUnclear, std::move(obstacle));
   }

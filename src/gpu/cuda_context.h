@@ -26,7 +26,7 @@ int HoldContext();
 
 // Why no context should be made on this GPU now: it would disturb somebody, or measure something
 // else. Empty: it may be. For the middle of a sentence.
-std::string ContextObstacle(const DeviceInfo& info, const base::Result<Reading>& reading);
+std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& reading);
 
 struct ContextOptions {
   std::vector<std::string> holder;             // words of a program that calls HoldContext()

@@ -32,8 +32,8 @@ std::vector<pid_t> Children() {
 // A driver that sees this test's children on its only GPU.
 class ChildrenProbe : public Probe {
  public:
-  base::Result<std::vector<DeviceInfo>> Devices() override { return std::vector<DeviceInfo>{}; }
-  base::Result<Reading> Read(std::size_t, base::Time now) override {
+  ReadResult<std::vector<DeviceInfo>> Devices() override { return std::vector<DeviceInfo>{}; }
+  ReadResult<Reading> Read(std::size_t, base::Time now) override {
     Reading reading = idle;
     reading.taken = now;
     for (const pid_t pid : Children()) {

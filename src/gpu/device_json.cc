@@ -45,6 +45,7 @@ Json DeviceToJson(const DeviceInfo& info) {
                {"reports_sm_activity", info.reports_sm_activity}};
   if (info.mig) json["mig"] = PlaceToJson(*info.mig);
   if (!info.trouble.empty()) json["trouble"] = info.trouble.text;
+  if (!info.trouble.gpu.empty()) json["trouble_gpu"] = info.trouble.gpu;
   if (info.trouble.cause != TroubleCause::kOther) {
     json["trouble_cause"] = base::WordOf(info.trouble.cause);
   }
@@ -58,6 +59,7 @@ base::Result<DeviceInfo> DeviceFromJson(const Json& json, const std::string& poi
   in.Get("name", info.name, kMaxText);
   in.Get("pci", info.pci, kMaxText);
   in.Get("trouble", info.trouble.text, kMaxTrouble);
+  in.Get("trouble_gpu", info.trouble.gpu, kMaxText);
   std::string cause;
   in.Get("trouble_cause", cause, kMaxText);
   in.Get("total_mib", info.total_mib, info.trouble.empty() ? 1 : 0, kMaxMib);
@@ -75,7 +77,8 @@ base::Result<DeviceInfo> DeviceFromJson(const Json& json, const std::string& poi
   if (in.error()) return std::unexpected(*in.error());
   // Causes that a later version knows are of no use here.
   info.trouble = {base::Printable(info.trouble.text, kMaxTrouble),
-                  base::FromWord<TroubleCause>(cause).value_or(TroubleCause::kOther)};
+                  base::FromWord<TroubleCause>(cause).value_or(TroubleCause::kOther),
+                  base::Printable(info.trouble.gpu, kMaxText)};
   return info;
 }
 

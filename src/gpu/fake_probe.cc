@@ -35,14 +35,14 @@ void FakeProbe::WaitWhileHanging(std::unique_lock<std::mutex>& lock) {
   --hanging_;
 }
 
-base::Result<std::vector<DeviceInfo>> FakeProbe::Devices() {
+ReadResult<std::vector<DeviceInfo>> FakeProbe::Devices() {
   std::unique_lock lock(mutex_);
   WaitWhileHanging(lock);
   if (list_error_) return std::unexpected(*list_error_);
   return infos_;
 }
 
-base::Result<Reading> FakeProbe::Read(std::size_t device, base::Time now) {
+ReadResult<Reading> FakeProbe::Read(std::size_t device, base::Time now) {
   std::unique_lock lock(mutex_);
   WaitWhileHanging(lock);
   if (device >= devices_.size()) {
@@ -70,7 +70,7 @@ void FakeProbe::SetProcesses(std::size_t device, std::vector<ProcessUse> process
   reading.sm_active = sm_active;
 }
 
-void FakeProbe::Fail(std::size_t device, base::Error error) {
+void FakeProbe::Fail(std::size_t device, ReadError error) {
   const std::scoped_lock lock(mutex_);
   devices_.at(device).error = std::move(error);
 }

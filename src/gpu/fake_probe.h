@@ -19,16 +19,16 @@ class FakeProbe : public Probe {
   static std::vector<DeviceInfo> EqualDevices(std::size_t count, std::int64_t total_mib,
                                               std::int64_t reserved_mib = 0);
 
-  base::Result<std::vector<DeviceInfo>> Devices() override;
+  ReadResult<std::vector<DeviceInfo>> Devices() override;
   // What was set last; at first an idle GPU. `taken` is always `now`.
-  base::Result<Reading> Read(std::size_t device, base::Time now) override;
+  ReadResult<Reading> Read(std::size_t device, base::Time now) override;
 
   void Set(std::size_t device, Reading reading);
   // Sum of the processes' memory becomes the used memory.
   void SetProcesses(std::size_t device, std::vector<ProcessUse> processes,
                     std::optional<double> sm_active = 0.0);
   // The device (or the list of devices) answers with this error until it is cleared.
-  void Fail(std::size_t device, base::Error error);
+  void Fail(std::size_t device, ReadError error);
   void FailDevices(base::Error error);
   void ClearFailures();
   // Every call blocks until Release(), as under a driver that hangs.
@@ -42,7 +42,7 @@ class FakeProbe : public Probe {
  private:
   struct Device {
     Reading reading;
-    std::optional<base::Error> error;
+    std::optional<ReadError> error;
   };
   void WaitWhileHanging(std::unique_lock<std::mutex>& lock);
 

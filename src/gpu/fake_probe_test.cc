@@ -11,7 +11,7 @@ TEST(FakeProbe, SaysWhatItWasTold) {
   FakeProbe probe(FakeProbe::EqualDevices(2, 40'960, 424));
   ASSERT_EQ(probe.Devices()->size(), 2u);
   probe.SetProcesses(1, {{.pid = 7, .used_mib = 300}, {.pid = 8, .used_mib = 200}}, 0.5);
-  const base::Result<Reading> reading = probe.Read(1, base::FromMs(9));
+  const ReadResult<Reading> reading = probe.Read(1, base::FromMs(9));
   ASSERT_TRUE(reading);
   EXPECT_EQ(reading->taken, base::FromMs(9));
   EXPECT_EQ(reading->used_mib, 500);

@@ -1,5 +1,7 @@
 #include "gpu/nvml_devices.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -14,15 +16,19 @@ namespace {
 constexpr std::uint32_t kMaxDevices = 1024;
 constexpr std::uint32_t kMaxInstances = 64;
 
-std::unexpected<base::Error> NotTold(const std::string& gpu) {
-  return base::Fail(base::ErrorCode::kCorrupt, "GPU " + gpu + ": memory is not told");
+std::unexpected<ReadError> Corrupt(const std::string& gpu, std::string what) {
+  return std::unexpected(ReadError(base::ErrorCode::kCorrupt, std::move(what), gpu));
+}
+
+std::unexpected<ReadError> NotTold(const std::string& gpu) {
+  return Corrupt(gpu, "memory is not told");
 }
 
 // Drivers before R510 do not tell what they keep for themselves apart from what is used.
-base::Result<MemoryUse> AskMemoryV1(NvmlCalls& calls, nvml::Device handle, const std::string& gpu) {
+ReadResult<MemoryUse> AskMemoryV1(NvmlCalls& calls, nvml::Device handle, const std::string& gpu) {
   nvml::Memory memory{};
   const nvml::Return code = calls.api.memory(handle, &memory);
-  if (code != nvml::kSuccess) return calls.Failure(code, "GPU " + gpu + ": memory");
+  if (code != nvml::kSuccess) return calls.FailureOf(gpu, code, "memory");
   if (memory.total == 0 || memory.total == nvml::kNoValue64 || memory.used == nvml::kNoValue64) {
     return NotTold(gpu);
   }
@@ -46,26 +52,26 @@ std::string Text(const char (&text)[kBytes]) {
   return {text, strnlen(text, kBytes)};
 }
 
-base::Result<std::string> AskUuid(NvmlCalls& calls, nvml::Device handle, const std::string& gpu) {
+ReadResult<std::string> AskUuid(NvmlCalls& calls, nvml::Device handle, const std::string& gpu) {
   char text[nvml::kUuidBytes] = {};
   const nvml::Return code = calls.api.uuid(handle, text, sizeof text);
-  if (code != nvml::kSuccess) return calls.Failure(code, "GPU " + gpu + ": UUID");
+  if (code != nvml::kSuccess) return calls.FailureOf(gpu, code, "UUID");
   std::string uuid = Text(text);
-  if (uuid.empty()) return base::Fail(base::ErrorCode::kCorrupt, "GPU " + gpu + ": no UUID");
+  if (uuid.empty()) return Corrupt(gpu, "no UUID");
   return uuid;
 }
 
 // What is known when this fails stays in `board`.
-base::Result<base::Unit> DescribeBoard(NvmlCalls& calls, Board& board) {
+ReadResult<base::Unit> DescribeBoard(NvmlCalls& calls, Board& board) {
   const NvmlApi& api = calls.api;
   const nvml::Return code = api.by_index(board.index, &board.handle);
   if (code != nvml::kSuccess) {
     board.handle = nullptr;
-    return calls.Failure(code, "GPU " + std::to_string(board.index));
+    return calls.FailureOf(board.Where(), code);
   }
   nvml::PciInfo pci{};
   if (api.pci && api.pci(board.handle, &pci) == nvml::kSuccess) board.pci = Text(pci.bus_id);
-  base::Result<std::string> uuid = AskUuid(calls, board.handle, board.Where());
+  ReadResult<std::string> uuid = AskUuid(calls, board.handle, board.Where());
   if (!uuid) return std::unexpected(uuid.error());
   board.uuid = std::move(*uuid);
   char name[nvml::kNameBytes] = {};
@@ -75,10 +81,10 @@ base::Result<base::Unit> DescribeBoard(NvmlCalls& calls, Board& board) {
   return base::Unit{};
 }
 
-base::Result<bool> IsDivided(NvmlCalls& calls, const Board& board) {
+ReadResult<bool> IsDivided(NvmlCalls& calls, const Board& board) {
   if (!calls.api.mig_mode) return false;
   std::uint32_t current = 0, pending = 0;
-  const base::Result<bool> given = calls.Given(
+  const ReadResult<bool> given = calls.Given(
       board.uuid, calls.api.mig_mode(board.handle, &current, &pending), "MIG mode", Weight::kTells);
   if (!given) return std::unexpected(given.error());
   return *given && current == 1;
@@ -86,10 +92,10 @@ base::Result<bool> IsDivided(NvmlCalls& calls, const Board& board) {
 
 // Why nothing of a board can be used.
 struct Refusal {
-  base::Error error;
+  ReadError error;
   TroubleCause cause = TroubleCause::kOther;
   // Implicit, so that an error of a call is one as it stands.
-  Refusal(base::Error why, TroubleCause of = TroubleCause::kOther)
+  Refusal(ReadError why, TroubleCause of = TroubleCause::kOther)
       : error(std::move(why)), cause(of) {}
 };
 using Listed = std::expected<std::vector<NvmlDevice>, Refusal>;
@@ -98,33 +104,33 @@ NvmlDevice Troubled(const Board& board, const Refusal& refusal) {
   NvmlDevice device;
   device.board = board.handle;
   device.leads = false;
-  device.info.uuid = board.uuid.empty() ? "GPU-unknown-" + std::to_string(board.index) : board.uuid;
+  device.info.uuid = board.uuid.empty() ? fmt::format("GPU-unknown-{}", board.index) : board.uuid;
   device.info.name = board.name;
   device.info.pci = board.pci;
-  device.info.trouble = {refusal.error.message, refusal.cause};
+  device.info.trouble = {refusal.error.message, refusal.cause, refusal.error.gpu};
   return device;
 }
 
-base::Result<base::Unit> DescribeMemory(NvmlCalls& calls, NvmlDevice& device) {
-  const base::Result<MemoryUse> memory = AskMemory(calls, device.handle, device.info.uuid);
+ReadResult<base::Unit> DescribeMemory(NvmlCalls& calls, NvmlDevice& device) {
+  const ReadResult<MemoryUse> memory = AskMemory(calls, device.handle, device.info.uuid);
   if (!memory) return std::unexpected(memory.error());
   Reading reading;
   reading.total_mib = memory->total_mib;
   reading.reserved_mib = memory->reserved_mib;
   reading.used_mib = memory->used_mib;
-  if (base::Result<base::Unit> sane = Sanity().Check(device.info.uuid, reading); !sane) return sane;
+  if (ReadResult<base::Unit> sane = Sanity().Check(device.info.uuid, reading); !sane) return sane;
   device.info.total_mib = memory->total_mib;
   device.info.reserved_mib = memory->reserved_mib;
   return base::Unit{};
 }
 
-base::Result<NvmlDevice> DescribeWhole(NvmlCalls& calls, const Board& board) {
+ReadResult<NvmlDevice> DescribeWhole(NvmlCalls& calls, const Board& board) {
   NvmlDevice device;
   device.handle = device.board = board.handle;
   device.info.uuid = board.uuid;
   device.info.name = board.name;
   device.info.pci = board.pci;
-  if (base::Result<base::Unit> memory = DescribeMemory(calls, device); !memory) {
+  if (ReadResult<base::Unit> memory = DescribeMemory(calls, device); !memory) {
     return std::unexpected(memory.error());
   }
   return device;
@@ -140,29 +146,28 @@ int AskProfile(const NvmlApi& api, const Board& board, std::uint32_t gpu_instanc
   return info.profile_id <= 1'000'000 ? static_cast<int>(info.profile_id) : -1;
 }
 
-base::Result<int> AskNumber(NvmlCalls& calls, nvml::GetInstanceIdFn* function,
-                            const NvmlDevice& device, const char* what) {
+ReadResult<int> AskNumber(NvmlCalls& calls, nvml::GetInstanceIdFn* function,
+                          const NvmlDevice& device, const char* what) {
   std::uint32_t number = 0;
   const nvml::Return code = function(device.handle, &number);
   if (code != nvml::kSuccess) {
-    return calls.Failure(code, "GPU " + device.info.uuid + ": number of the " + what);
+    return calls.FailureOf(device.info.uuid, code, fmt::format("number of the {}", what));
   }
   if (number > 1'000'000) {
-    return base::Fail(base::ErrorCode::kCorrupt,
-                      "GPU " + device.info.uuid + ": absurd number of the " + what);
+    return Corrupt(device.info.uuid, fmt::format("absurd number of the {}", what));
   }
   return static_cast<int>(number);
 }
 
-base::Result<base::Unit> DescribeInstance(NvmlCalls& calls, const Board& board,
-                                          std::int64_t board_mib, NvmlDevice& device) {
-  base::Result<std::string> uuid = AskUuid(calls, device.handle, device.info.uuid);
+ReadResult<base::Unit> DescribeInstance(NvmlCalls& calls, const Board& board,
+                                        std::int64_t board_mib, NvmlDevice& device) {
+  ReadResult<std::string> uuid = AskUuid(calls, device.handle, device.info.uuid);
   if (!uuid) return std::unexpected(uuid.error());
   device.info.uuid = std::move(*uuid);
-  const base::Result<int> gpu_instance =
+  const ReadResult<int> gpu_instance =
       AskNumber(calls, calls.api.gpu_instance_id, device, "GPU instance");
   if (!gpu_instance) return std::unexpected(gpu_instance.error());
-  const base::Result<int> compute_instance =
+  const ReadResult<int> compute_instance =
       AskNumber(calls, calls.api.compute_instance_id, device, "compute instance");
   if (!compute_instance) return std::unexpected(compute_instance.error());
   MigPlace& place = *device.info.mig;
@@ -184,10 +189,11 @@ void RefuseShared(std::vector<NvmlDevice>& instances) {
       const NvmlDevice& other = instances[k];
       if (!other.info.trouble.empty() || other.GpuInstance() != instances[i].GpuInstance())
         continue;
-      instances[i].info.trouble = {"it shares the memory of " + other.info.uuid +
-                                       ": of the compute instances of one GPU instance only the "
-                                       "first is used",
-                                   TroubleCause::kSharedMemory};
+      instances[i].info.trouble = {
+          fmt::format("it shares the memory of {}: of the compute instances of one GPU instance "
+                      "only the first is used",
+                      other.info.uuid),
+          TroubleCause::kSharedMemory};
       instances[i].info.total_mib = instances[i].info.reserved_mib = 0;
     }
   }
@@ -196,7 +202,7 @@ void RefuseShared(std::vector<NvmlDevice>& instances) {
 NvmlDevice BlankInstance(const Board& board, std::uint32_t number) {
   NvmlDevice device;
   device.board = board.handle;
-  device.info.uuid = "MIG-unknown-" + std::to_string(board.index) + "-" + std::to_string(number);
+  device.info.uuid = fmt::format("MIG-unknown-{}-{}", board.index, number);
   device.info.name = board.name + " MIG";
   device.info.pci = board.pci;
   device.info.mig = MigPlace{.parent_uuid = board.uuid, .profile_name = ""};
@@ -205,24 +211,26 @@ NvmlDevice BlankInstance(const Board& board, std::uint32_t number) {
 
 // Handles are numbered with gaps. Of those that there seem to be but that are not given out, one is
 // listed: how many there are is not known. Errors: none could be had.
-base::Result<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& board,
-                                                   std::uint32_t count) {
+ReadResult<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& board,
+                                                 std::uint32_t count) {
   const std::int64_t board_mib =
       AskMemory(calls, board.handle, board.uuid).value_or(MemoryUse{}).total_mib;
   std::vector<NvmlDevice> instances;
-  std::optional<base::Error> refused;
+  std::optional<ReadError> refused;
   for (std::uint32_t i = 0; i < std::min(count, kMaxInstances); ++i) {
     NvmlDevice device = BlankInstance(board, i);
     const nvml::Return code = calls.api.mig_handle(board.handle, i, &device.handle);
     if (code == nvml::kNotFound || code == nvml::kInvalidArgument) continue;  // none of this number
-    base::Result<base::Unit> step;
+    ReadResult<base::Unit> step;
     if (code != nvml::kSuccess) {
-      step = calls.Failure(code, "GPU " + device.info.uuid);
+      step = calls.FailureOf(device.info.uuid, code);
       if (std::exchange(refused, step.error())) continue;
     } else {
       step = DescribeInstance(calls, board, board_mib, device);
     }
-    if (!step) device.info.trouble.text = step.error().message;
+    if (!step) {
+      device.info.trouble = {step.error().message, TroubleCause::kOther, step.error().gpu};
+    }
     if (!step && calls.driver_gone()) return std::unexpected(step.error());
     instances.push_back(std::move(device));
   }
@@ -231,19 +239,21 @@ base::Result<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board
 }
 
 Listed ListInstances(NvmlCalls& calls, const Board& board) {
-  const std::string gpu = "GPU " + board.uuid + ": MIG is on but ";
   if (!calls.api.HasInstances()) {
-    return base::Fail(base::ErrorCode::kUnavailable,
-                      gpu + "the driver's library cannot list its instances");
+    return std::unexpected(ReadError(base::ErrorCode::kUnavailable,
+                                     "MIG is on but the driver's library cannot list its instances",
+                                     board.uuid));
   }
   std::uint32_t count = 0;
   const nvml::Return code = calls.api.mig_count(board.handle, &count);
-  if (code != nvml::kSuccess) return calls.Failure(code, gpu + "its instances are not told");
-  base::Result<std::vector<NvmlDevice>> instances = AskInstances(calls, board, count);
+  if (code != nvml::kSuccess)
+    return calls.FailureOf(board.uuid, code, "MIG is on but its instances are not told");
+  ReadResult<std::vector<NvmlDevice>> instances = AskInstances(calls, board, count);
   if (!instances) return std::unexpected(instances.error());
   if (instances->empty()) {
-    return std::unexpected(Refusal({base::ErrorCode::kUnavailable, gpu + "it has no instance"},
-                                   TroubleCause::kNoInstance));
+    return std::unexpected(Refusal(
+        ReadError(base::ErrorCode::kUnavailable, "MIG is on but it has no instance", board.uuid),
+        TroubleCause::kNoInstance));
   }
   RefuseShared(*instances);
   bool led = false;
@@ -255,13 +265,13 @@ Listed ListInstances(NvmlCalls& calls, const Board& board) {
 }
 
 Listed DevicesOf(NvmlCalls& calls, Board& board) {
-  if (base::Result<base::Unit> step = DescribeBoard(calls, board); !step) {
+  if (ReadResult<base::Unit> step = DescribeBoard(calls, board); !step) {
     return std::unexpected(step.error());
   }
-  const base::Result<bool> divided = IsDivided(calls, board);
+  const ReadResult<bool> divided = IsDivided(calls, board);
   if (!divided) return std::unexpected(divided.error());
   if (*divided) return ListInstances(calls, board);
-  base::Result<NvmlDevice> whole = DescribeWhole(calls, board);
+  ReadResult<NvmlDevice> whole = DescribeWhole(calls, board);
   if (!whole) return std::unexpected(whole.error());
   return std::vector<NvmlDevice>{std::move(*whole)};
 }
@@ -281,21 +291,20 @@ std::string MigProfileName(const nvml::DeviceAttributes& attributes, std::int64_
   const double gib =
       board_mib > 0 ? std::round(std::ceil(mib / board * 8) / 8 * std::ceil(board / kMibPerGib))
                     : std::ceil(mib / kMibPerGib);
-  std::string name = std::to_string(attributes.gpu_slices) + "g." +
-                     std::to_string(static_cast<std::int64_t>(gib)) + "gb";
-  if (attributes.compute_slices != 0 && attributes.compute_slices < attributes.gpu_slices) {
-    name = std::to_string(attributes.compute_slices) + "c." + name;
+  std::string name = fmt::format("{}g.{}gb", attributes.gpu_slices, static_cast<std::int64_t>(gib));
+  if (attributes.compute_slices == 0 || attributes.compute_slices >= attributes.gpu_slices) {
+    return name;
   }
-  return name;
+  return fmt::format("{}c.{}", attributes.compute_slices, name);
 }
 
-base::Result<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu) {
+ReadResult<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu) {
   if (!calls.api.memory_v2) return AskMemoryV1(calls, handle, gpu);
   nvml::MemoryV2 memory{};
   memory.version = nvml::StructVersion<nvml::MemoryV2>(2);
   const nvml::Return code = calls.api.memory_v2(handle, &memory);
   if (MeansAbsent(code) && calls.api.memory) return AskMemoryV1(calls, handle, gpu);
-  if (code != nvml::kSuccess) return calls.Failure(code, "GPU " + gpu + ": memory");
+  if (code != nvml::kSuccess) return calls.FailureOf(gpu, code, "memory");
   if (memory.total == 0 || memory.total == nvml::kNoValue64 || memory.used == nvml::kNoValue64) {
     return NotTold(gpu);
   }
@@ -304,17 +313,18 @@ base::Result<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const s
                    .used_mib = StartedMib(Bytes(memory.used)).value()};
 }
 
-base::Result<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls) {
+ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls) {
   std::uint32_t count = 0;
   if (const nvml::Return code = calls.api.count(&count); code != nvml::kSuccess) {
     return calls.Failure(code, "counting GPUs");
   }
   if (count > kMaxDevices) {
-    return base::Fail(base::ErrorCode::kCorrupt, "NVML counts " + std::to_string(count) +
-                                                     " GPUs, at most 1024 are believable");
+    return base::Fail(
+        base::ErrorCode::kCorrupt,
+        fmt::format("NVML counts {} GPUs, at most {} are believable", count, kMaxDevices));
   }
   std::vector<Group> groups;
-  std::optional<base::Error> first_error;
+  std::optional<ReadError> first_error;
   bool any = false;
   for (std::uint32_t index = 0; index < count; ++index) {
     Board board;
@@ -361,7 +371,8 @@ base::Result<base::Unit> FindNvmlDevicesAgain(NvmlCalls& calls,
       continue;
     }
     device->handle = device->board = nullptr;
-    const auto failure = calls.Failure(code, "finding GPU " + device->info.uuid + " again");
+    const auto failure =
+        calls.Failure(code, fmt::format("finding GPU {} again", device->info.uuid));
     if (calls.driver_gone()) return failure;
     if (!first_error) first_error = failure.error();
   }

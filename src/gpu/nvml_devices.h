@@ -29,7 +29,7 @@ struct NvmlDevice {
 // In PCI order; one whose address is not told keeps its place behind the one before it. One that
 // cannot be described is listed with its trouble. Errors: the GPUs cannot be counted, the driver
 // went, or none of them can be described (with the first one's reason).
-base::Result<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls);
+ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls);
 
 // After the driver was loaded anew: handles of its earlier life mean nothing. Errors: as above.
 base::Result<base::Unit> FindNvmlDevicesAgain(NvmlCalls& calls,
@@ -40,8 +40,8 @@ struct MemoryUse {
   std::int64_t reserved_mib = 0;
   std::int64_t used_mib = 0;
 };
-// Errors: as NvmlFailure; kCorrupt: the driver tells no amount.
-base::Result<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu);
+// gpu: as ReadError::gpu. Errors: as NvmlCalls::FailureOf(); kCorrupt: the driver tells no amount.
+ReadResult<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu);
 
 // "3g.20gb", or "1c.3g.20gb" for a part of such an instance: its slices, and its memory in eighths
 // of the GPU's, in whole GiB. board_mib 0: not known; the instance's own memory rounded up.

@@ -122,7 +122,7 @@ ErrorCode Expected(Role role, nvml::Return code) {
   return fails;
 }
 
-ErrorCode Outcome(const base::Result<Reading>& reading) {
+ErrorCode Outcome(const ReadResult<Reading>& reading) {
   return reading ? ErrorCode::kInvalid : reading.error().code;
 }
 

@@ -1,6 +1,7 @@
 #include "gpu/nvml_library.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <utility>
 
@@ -35,11 +36,12 @@ base::Result<NvmlLibrary> LoadNvml(const std::string& library) {
   if (!handle) {
     const char* why = ::dlerror();
     return base::Fail(base::ErrorCode::kUnavailable,
-                      "no NVML library: " + std::string(why ? why : library.c_str()));
+                      fmt::format("no NVML library: {}", why ? why : library.c_str()));
   }
   const NvmlApi api = ResolveAll(handle.get());
   if (const char* missing = MissingFunction(api)) {
-    return base::Fail(base::ErrorCode::kUnavailable, library + " is no NVML: it has no " + missing);
+    return base::Fail(base::ErrorCode::kUnavailable,
+                      fmt::format("{} is no NVML: it has no {}", library, missing));
   }
   return NvmlLibrary{std::move(handle), api};
 }
@@ -54,28 +56,35 @@ bool MeansDriverGone(nvml::Return code) {
   return code == nvml::kUninitialized || code == nvml::kDriverNotLoaded;
 }
 
-std::unexpected<base::Error> NvmlFailure(const NvmlApi& api, nvml::Return code,
-                                         const std::string& doing) {
+std::string NvmlText(const NvmlApi& api, nvml::Return code) {
   const char* text = api.error_string ? api.error_string(code) : nullptr;
-  const base::ErrorCode kind =
-      code == nvml::kGpuIsLost ? base::ErrorCode::kNotFound : base::ErrorCode::kUnavailable;
-  return base::Fail(kind, doing + ": " + (text ? text : "unnamed error") + " (NVML " +
-                              std::to_string(code) + ")");
+  return fmt::format("{} (NVML {})", text ? text : "unnamed error", code);
 }
 
-std::unexpected<base::Error> NvmlCalls::Failure(nvml::Return code, const std::string& doing) {
+base::ErrorCode NvmlCalls::Judge(nvml::Return code) {
   // One GPU may say so while the driver serves the others.
   std::uint32_t count = 0;
   if (MeansDriverGone(code) && api.count(&count) != nvml::kSuccess) driver_gone_ = true;
-  return NvmlFailure(api, code, doing);
+  return code == nvml::kGpuIsLost ? base::ErrorCode::kNotFound : base::ErrorCode::kUnavailable;
 }
 
-base::Result<bool> NvmlCalls::Given(const std::string& gpu, nvml::Return code, const char* what,
-                                    Weight weight) {
+std::unexpected<base::Error> NvmlCalls::Failure(nvml::Return code, const std::string& doing) {
+  return base::Fail(Judge(code), fmt::format("{}: {}", doing, NvmlText(api, code)));
+}
+
+std::unexpected<ReadError> NvmlCalls::FailureOf(const std::string& gpu, nvml::Return code,
+                                                const std::string& what) {
+  std::string text = NvmlText(api, code);
+  if (!what.empty()) text = fmt::format("{}: {}", what, text);
+  return std::unexpected(ReadError(Judge(code), std::move(text), gpu));
+}
+
+ReadResult<bool> NvmlCalls::Given(const std::string& gpu, nvml::Return code, const char* what,
+                                  Weight weight) {
   if (code == nvml::kSuccess) return true;
   const bool gone = code == nvml::kGpuIsLost || MeansDriverGone(code);
   if (!gone && (weight == Weight::kTells || MeansAbsent(code))) return false;
-  return Failure(code, "GPU " + gpu + ": " + what);
+  return FailureOf(gpu, code, what);
 }
 
 }  // namespace carma::gpu

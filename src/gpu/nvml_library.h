@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "gpu/nvml_abi.h"
+#include "gpu/read_error.h"
 
 namespace carma::gpu {
 
@@ -131,9 +132,8 @@ base::Result<NvmlLibrary> LoadNvml(const std::string& library);
 bool MeansAbsent(nvml::Return code);
 // The driver was unloaded, or its library was never initialised.
 bool MeansDriverGone(nvml::Return code);
-// "doing: text of the driver"; kNotFound for a lost GPU, else kUnavailable.
-std::unexpected<base::Error> NvmlFailure(const NvmlApi& api, nvml::Return code,
-                                         const std::string& doing);
+// The driver's own words for it: "Driver Not Loaded (NVML 9)".
+std::string NvmlText(const NvmlApi& api, nvml::Return code);
 
 // What follows from an error in place of one value.
 enum class Weight {
@@ -146,16 +146,23 @@ class NvmlCalls {
  public:
   explicit NvmlCalls(const NvmlApi& functions) : api(functions) {}
 
-  // True: the call gave its value; false: there is none. Errors: as NvmlFailure.
-  base::Result<bool> Given(const std::string& gpu, nvml::Return code, const char* what,
-                           Weight weight);
+  // True: the call gave its value; false: there is none. Errors: as FailureOf().
+  ReadResult<bool> Given(const std::string& gpu, nvml::Return code, const char* what,
+                         Weight weight);
+  // "doing: text of the driver"; kNotFound for a lost GPU, else kUnavailable.
   std::unexpected<base::Error> Failure(nvml::Return code, const std::string& doing);
+  // The same of one GPU, with what it was asked for; empty: for itself.
+  std::unexpected<ReadError> FailureOf(const std::string& gpu, nvml::Return code,
+                                       const std::string& what = "");
   bool driver_gone() const { return driver_gone_; }
   void DriverIsBack() { driver_gone_ = false; }
 
   const NvmlApi& api;
 
  private:
+  // Notices what the answer says of the driver, and tells which error it is.
+  base::ErrorCode Judge(nvml::Return code);
+
   bool driver_gone_ = false;
 };
 

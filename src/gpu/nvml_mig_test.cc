@@ -139,7 +139,7 @@ TEST_F(NvmlMigTest, ADividedGpuWithoutInstancesIsInTrouble) {
   EXPECT_EQ(devices[0].uuid, "GPU-a");
   EXPECT_EQ(devices[0].pci, "00000000:07:00.0");
   EXPECT_EQ(devices[0].total_mib, 0);
-  EXPECT_EQ(devices[0].trouble.text, "GPU GPU-a: MIG is on but it has no instance");
+  EXPECT_EQ(devices[0].trouble.Sentence(), "GPU GPU-a: MIG is on but it has no instance");
   EXPECT_EQ(devices[0].trouble.cause, TroubleCause::kNoInstance);
   EXPECT_EQ(probe_->Read(0, {}).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(MustRead(1).used_mib, 10'000);

@@ -1,5 +1,7 @@
 #include "gpu/nvml_probe.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -18,6 +20,7 @@ namespace {
 // Events of one round, and kept for one device: a GPU that reports the same fault without end must
 // not hold up the others.
 constexpr int kMaxEvents = 64;
+constexpr const char* kOpening = "initialising NVML";
 
 struct DeviceState : NvmlDevice {
   // The pair of GPM samples: the last one taken, and the one to take next. Null: no GPM.
@@ -43,12 +46,12 @@ class NvmlProbe : public Probe {
   NvmlProbe(const NvmlProbe&) = delete;
   NvmlProbe& operator=(const NvmlProbe&) = delete;
 
-  base::Result<std::vector<DeviceInfo>> Devices() override;
-  base::Result<Reading> Read(std::size_t device, base::Time now) override;
+  ReadResult<std::vector<DeviceInfo>> Devices() override;
+  ReadResult<Reading> Read(std::size_t device, base::Time now) override;
 
  private:
-  base::Result<bool> Given(const DeviceState& device, nvml::Return code, const char* what,
-                           Weight weight) {
+  ReadResult<bool> Given(const DeviceState& device, nvml::Return code, const char* what,
+                         Weight weight) {
     return calls_.Given(device.info.uuid, code, what, weight);
   }
   base::Result<base::Unit> Open();
@@ -62,19 +65,19 @@ class NvmlProbe : public Probe {
   void Announce(const nvml::EventData& event);
   nvml::Return TakeSample(const DeviceState& device, nvml::GpmSample sample) const;
 
-  base::Result<base::Unit> ReadMemory(const DeviceState& device, Reading& reading);
-  base::Result<base::Unit> ReadProcesses(DeviceState& device, Reading& reading);
-  base::Result<base::Unit> ReadCounters(DeviceState& device, Reading& reading);
-  base::Result<bool> AskCounters(DeviceState& device);
+  ReadResult<base::Unit> ReadMemory(const DeviceState& device, Reading& reading);
+  ReadResult<base::Unit> ReadProcesses(DeviceState& device, Reading& reading);
+  ReadResult<base::Unit> ReadCounters(DeviceState& device, Reading& reading);
+  ReadResult<bool> AskCounters(DeviceState& device);
   nvml::Return AskMetrics(const DeviceState& device, std::size_t count);
-  base::Result<base::Unit> ReadUtilization(const DeviceState& device, Reading& reading);
-  base::Result<base::Unit> ReadPower(const DeviceState& device, Reading& reading);
-  base::Result<base::Unit> ReadTemperature(const DeviceState& device, Reading& reading);
-  base::Result<base::Unit> ReadClocks(const DeviceState& device, Reading& reading);
-  base::Result<base::Unit> ReadCondition(DeviceState& device, Reading& reading);
-  base::Result<Condition> AskCondition(const DeviceState& device);
-  base::Result<base::Unit> AskEcc(const DeviceState& device, Condition& condition);
-  base::Result<base::Unit> AskRecovery(const DeviceState& device, Condition& condition);
+  ReadResult<base::Unit> ReadUtilization(const DeviceState& device, Reading& reading);
+  ReadResult<base::Unit> ReadPower(const DeviceState& device, Reading& reading);
+  ReadResult<base::Unit> ReadTemperature(const DeviceState& device, Reading& reading);
+  ReadResult<base::Unit> ReadClocks(const DeviceState& device, Reading& reading);
+  ReadResult<base::Unit> ReadCondition(DeviceState& device, Reading& reading);
+  ReadResult<Condition> AskCondition(const DeviceState& device);
+  ReadResult<base::Unit> AskEcc(const DeviceState& device, Condition& condition);
+  ReadResult<base::Unit> AskRecovery(const DeviceState& device, Condition& condition);
 
   NvmlLibrary library_;
   const NvmlApi& api_;
@@ -86,8 +89,8 @@ class NvmlProbe : public Probe {
   nvml::GpmMetricsGet metrics_{};  // 13 KiB, too much for every call
 };
 
-std::unexpected<base::Error> Corrupt(const DeviceState& device, const std::string& what) {
-  return base::Fail(base::ErrorCode::kCorrupt, "GPU " + device.info.uuid + ": " + what);
+std::unexpected<ReadError> Corrupt(const DeviceState& device, std::string what) {
+  return std::unexpected(ReadError(base::ErrorCode::kCorrupt, std::move(what), device.info.uuid));
 }
 
 base::Result<base::Unit> NvmlProbe::Open() {
@@ -95,7 +98,7 @@ base::Result<base::Unit> NvmlProbe::Open() {
   Shutdown();
   calls_.DriverIsBack();
   if (const nvml::Return code = api_.init(); code != nvml::kSuccess) {
-    return calls_.Failure(code, "initialising NVML");
+    return calls_.Failure(code, kOpening);
   }
   initialised_ = true;
   base::Result<base::Unit> found = FindAgain();
@@ -197,13 +200,13 @@ void NvmlProbe::Announce(const nvml::EventData& event) {
   }
 }
 
-base::Result<std::vector<DeviceInfo>> NvmlProbe::Devices() {
+ReadResult<std::vector<DeviceInfo>> NvmlProbe::Devices() {
   // The list is made anew, by a library that begins anew: it knows only the GPUs that were there
   // when it was initialised.
   Shutdown();
   devices_.clear();
   if (base::Result<base::Unit> open = Open(); !open) return std::unexpected(open.error());
-  base::Result<std::vector<NvmlDevice>> found = ListNvmlDevices(calls_);
+  ReadResult<std::vector<NvmlDevice>> found = ListNvmlDevices(calls_);
   if (!found) return std::unexpected(found.error());
   std::vector<DeviceInfo> infos;
   devices_.reserve(found->size());
@@ -221,23 +224,24 @@ base::Result<std::vector<DeviceInfo>> NvmlProbe::Devices() {
   return infos;
 }
 
-base::Result<Reading> NvmlProbe::Read(std::size_t index, base::Time now) {
+ReadResult<Reading> NvmlProbe::Read(std::size_t index, base::Time now) {
   if (base::Result<base::Unit> open = Open(); !open) return std::unexpected(open.error());
   if (index >= devices_.size()) {
-    return base::Fail(base::ErrorCode::kNotFound, "no GPU " + std::to_string(index));
+    return base::Fail(base::ErrorCode::kNotFound, fmt::format("no GPU {}", index));
   }
   TakeEvents();
   DeviceState& device = devices_[index];
-  if (!device.info.trouble.empty()) {
-    return base::Fail(base::ErrorCode::kNotFound, device.info.trouble.text);
+  if (const DeviceTrouble& trouble = device.info.trouble; !trouble.empty()) {
+    return std::unexpected(ReadError(base::ErrorCode::kNotFound, trouble.text, trouble.gpu));
   }
   if (!device.handle) {
-    return base::Fail(base::ErrorCode::kNotFound,
-                      "GPU " + device.info.uuid + " was not found when the driver came back");
+    return base::Fail(
+        base::ErrorCode::kNotFound,
+        fmt::format("GPU {} was not found when the driver came back", device.info.uuid));
   }
   Reading reading;
   reading.taken = now;
-  base::Result<base::Unit> step = ReadMemory(device, reading);
+  ReadResult<base::Unit> step = ReadMemory(device, reading);
   if (step) step = ReadCounters(device, reading);
   if (step) step = ReadUtilization(device, reading);
   if (step) step = ReadProcesses(device, reading);
@@ -251,8 +255,8 @@ base::Result<Reading> NvmlProbe::Read(std::size_t index, base::Time now) {
   return reading;
 }
 
-base::Result<base::Unit> NvmlProbe::ReadMemory(const DeviceState& device, Reading& reading) {
-  const base::Result<MemoryUse> memory = AskMemory(calls_, device.handle, device.info.uuid);
+ReadResult<base::Unit> NvmlProbe::ReadMemory(const DeviceState& device, Reading& reading) {
+  const ReadResult<MemoryUse> memory = AskMemory(calls_, device.handle, device.info.uuid);
   if (!memory) return std::unexpected(memory.error());
   reading.total_mib = memory->total_mib;
   reading.reserved_mib = memory->reserved_mib;
@@ -260,8 +264,8 @@ base::Result<base::Unit> NvmlProbe::ReadMemory(const DeviceState& device, Readin
   return base::Unit{};
 }
 
-base::Result<base::Unit> NvmlProbe::ReadProcesses(DeviceState& device, Reading& reading) {
-  base::Result<std::vector<ProcessUse>> listed = device.processes.List(calls_, device);
+ReadResult<base::Unit> NvmlProbe::ReadProcesses(DeviceState& device, Reading& reading) {
+  ReadResult<std::vector<ProcessUse>> listed = device.processes.List(calls_, device);
   if (!listed) return std::unexpected(listed.error());
   reading.processes = std::move(*listed);
   return device.processes.AddKernelTime(calls_, device, reading.utilization, reading.processes);
@@ -282,7 +286,7 @@ nvml::Return NvmlProbe::AskMetrics(const DeviceState& device, std::size_t count)
 
 // False: the driver has none. A library that stumbles over one of the others must not cost the
 // activity that decisions rest upon.
-base::Result<bool> NvmlProbe::AskCounters(DeviceState& device) {
+ReadResult<bool> NvmlProbe::AskCounters(DeviceState& device) {
   nvml::Return code = AskMetrics(device, device.gpm_counters);
   const bool gone = code == nvml::kGpuIsLost || MeansDriverGone(code);
   if (code != nvml::kSuccess && !gone && device.gpm_counters > 1) {
@@ -292,11 +296,11 @@ base::Result<bool> NvmlProbe::AskCounters(DeviceState& device) {
   return Given(device, code, "SM activity", Weight::kDecides);
 }
 
-base::Result<base::Unit> NvmlProbe::ReadCounters(DeviceState& device, Reading& reading) {
+ReadResult<base::Unit> NvmlProbe::ReadCounters(DeviceState& device, Reading& reading) {
   if (!device.previous) return base::Unit{};
   const nvml::Return sampled = TakeSample(device, device.next);
   const bool pair = std::exchange(device.primed, sampled == nvml::kSuccess);
-  base::Result<bool> given = Given(device, sampled, "GPM sample", Weight::kDecides);
+  ReadResult<bool> given = Given(device, sampled, "GPM sample", Weight::kDecides);
   if (!given) return std::unexpected(given.error());
   if (!*given) return base::Unit{};
   std::swap(device.previous, device.next);  // `previous` is now the newest
@@ -317,10 +321,10 @@ base::Result<base::Unit> NvmlProbe::ReadCounters(DeviceState& device, Reading& r
   return base::Unit{};
 }
 
-base::Result<base::Unit> NvmlProbe::ReadUtilization(const DeviceState& device, Reading& reading) {
+ReadResult<base::Unit> NvmlProbe::ReadUtilization(const DeviceState& device, Reading& reading) {
   if (!api_.utilization || device.info.mig) return base::Unit{};  // not told of instances
   nvml::Utilization utilization{};
-  const base::Result<bool> given =
+  const ReadResult<bool> given =
       Given(device, api_.utilization(device.handle, &utilization), "utilization", Weight::kDecides);
   if (!given) return std::unexpected(given.error());
   if (!*given) return base::Unit{};
@@ -332,28 +336,28 @@ base::Result<base::Unit> NvmlProbe::ReadUtilization(const DeviceState& device, R
 
 // Instances have no power of their own: the first one shows that of the whole GPU, so that sums
 // over devices are true.
-base::Result<base::Unit> NvmlProbe::ReadPower(const DeviceState& device, Reading& reading) {
+ReadResult<base::Unit> NvmlProbe::ReadPower(const DeviceState& device, Reading& reading) {
   if (!device.leads) return base::Unit{};
   if (api_.power) {
     std::uint32_t milliwatts = 0;
-    const base::Result<bool> given =
+    const ReadResult<bool> given =
         Given(device, api_.power(device.board, &milliwatts), "power", Weight::kDecides);
     if (!given) return std::unexpected(given.error());
     if (*given) reading.power_w = ToWatts(Milliwatts(milliwatts)).value();
   }
   if (!api_.energy) return base::Unit{};
   std::uint64_t millijoules = 0;
-  const base::Result<bool> given =
+  const ReadResult<bool> given =
       Given(device, api_.energy(device.board, &millijoules), "energy", Weight::kDecides);
   if (!given) return std::unexpected(given.error());
   if (*given) reading.energy_j = ToJoules(Millijoules(millijoules)).value();
   return base::Unit{};
 }
 
-base::Result<base::Unit> NvmlProbe::ReadTemperature(const DeviceState& device, Reading& reading) {
+ReadResult<base::Unit> NvmlProbe::ReadTemperature(const DeviceState& device, Reading& reading) {
   if (!api_.temperature) return base::Unit{};
   std::uint32_t celsius = 0;
-  const base::Result<bool> given =
+  const ReadResult<bool> given =
       Given(device, api_.temperature(device.board, nvml::kTemperatureGpu, &celsius), "temperature",
             Weight::kDecides);
   if (!given) return std::unexpected(given.error());
@@ -361,13 +365,13 @@ base::Result<base::Unit> NvmlProbe::ReadTemperature(const DeviceState& device, R
   return base::Unit{};
 }
 
-base::Result<base::Unit> NvmlProbe::ReadClocks(const DeviceState& device, Reading& reading) {
+ReadResult<base::Unit> NvmlProbe::ReadClocks(const DeviceState& device, Reading& reading) {
   if (!api_.clock) return base::Unit{};
   constexpr double kFastestMhz = 100'000;
   for (const auto& [type, target] : {std::pair(nvml::kClockSm, &Reading::sm_clock_mhz),
                                      std::pair(nvml::kClockMemory, &Reading::memory_clock_mhz)}) {
     std::uint32_t mhz = 0;
-    const base::Result<bool> given =
+    const ReadResult<bool> given =
         Given(device, api_.clock(device.board, type, &mhz), "clock", Weight::kTells);
     if (!given) return std::unexpected(given.error());
     if (*given && mhz <= kFastestMhz) reading.*target = mhz;
@@ -375,10 +379,10 @@ base::Result<base::Unit> NvmlProbe::ReadClocks(const DeviceState& device, Readin
   return base::Unit{};
 }
 
-base::Result<base::Unit> NvmlProbe::ReadCondition(DeviceState& device, Reading& reading) {
+ReadResult<base::Unit> NvmlProbe::ReadCondition(DeviceState& device, Reading& reading) {
   DeviceState& keeper = devices_[device.keeper];
   if (!keeper.condition_taken || reading.taken - *keeper.condition_taken >= kConditionSpan) {
-    base::Result<Condition> condition = AskCondition(device);
+    ReadResult<Condition> condition = AskCondition(device);
     if (!condition) return std::unexpected(condition.error());
     keeper.condition = *condition;
     keeper.condition_taken = reading.taken;
@@ -387,11 +391,11 @@ base::Result<base::Unit> NvmlProbe::ReadCondition(DeviceState& device, Reading& 
   return base::Unit{};
 }
 
-base::Result<Condition> NvmlProbe::AskCondition(const DeviceState& device) {
+ReadResult<Condition> NvmlProbe::AskCondition(const DeviceState& device) {
   Condition condition;
   if (api_.remapped) {
     std::uint32_t corrected = 0, uncorrected = 0, pending = 0, failed = 0;
-    const base::Result<bool> given =
+    const ReadResult<bool> given =
         Given(device, api_.remapped(device.board, &corrected, &uncorrected, &pending, &failed),
               "remapped rows", Weight::kTells);
     if (!given) return std::unexpected(given.error());
@@ -403,7 +407,7 @@ base::Result<Condition> NvmlProbe::AskCondition(const DeviceState& device) {
   }
   if (api_.compute_mode) {
     std::uint32_t mode = 0;
-    const base::Result<bool> given =
+    const ReadResult<bool> given =
         Given(device, api_.compute_mode(device.board, &mode), "compute mode", Weight::kTells);
     if (!given) return std::unexpected(given.error());
     if (*given && mode <= static_cast<std::uint32_t>(ComputeMode::kExclusiveProcess)) {
@@ -412,25 +416,25 @@ base::Result<Condition> NvmlProbe::AskCondition(const DeviceState& device) {
   }
   if (api_.mig_mode) {
     std::uint32_t current = 0, pending = 0;
-    const base::Result<bool> given =
+    const ReadResult<bool> given =
         Given(device, api_.mig_mode(device.board, &current, &pending), "MIG mode", Weight::kTells);
     if (!given) return std::unexpected(given.error());
     if (*given && current <= 1) condition.mig = current == 1;
   }
-  base::Result<base::Unit> step = AskEcc(device, condition);
+  ReadResult<base::Unit> step = AskEcc(device, condition);
   if (step) step = AskRecovery(device, condition);
   if (!step) return std::unexpected(step.error());
   return condition;
 }
 
-base::Result<base::Unit> NvmlProbe::AskEcc(const DeviceState& device, Condition& condition) {
+ReadResult<base::Unit> NvmlProbe::AskEcc(const DeviceState& device, Condition& condition) {
   if (!api_.ecc) return base::Unit{};
   constexpr std::uint64_t kMostErrors = std::uint64_t{1} << 53;  // exact in JSON
   for (const auto& [kind, target] :
        {std::pair(nvml::kEccCorrected, &condition.ecc_corrected),
         std::pair(nvml::kEccUncorrected, &condition.ecc_uncorrected)}) {
     std::uint64_t errors = 0;
-    const base::Result<bool> given =
+    const ReadResult<bool> given =
         Given(device, api_.ecc(device.board, kind, nvml::kEccSinceLoad, &errors), "ECC errors",
               Weight::kTells);
     if (!given) return std::unexpected(given.error());
@@ -439,13 +443,13 @@ base::Result<base::Unit> NvmlProbe::AskEcc(const DeviceState& device, Condition&
   return base::Unit{};
 }
 
-base::Result<base::Unit> NvmlProbe::AskRecovery(const DeviceState& device, Condition& condition) {
+ReadResult<base::Unit> NvmlProbe::AskRecovery(const DeviceState& device, Condition& condition) {
   if (!api_.fields) return base::Unit{};
   nvml::FieldValue field{};
   field.field_id = nvml::kFieldRecoveryAction;
   nvml::Return code = api_.fields(device.board, 1, &field);
   if (code == nvml::kSuccess) code = field.result;
-  const base::Result<bool> given = Given(device, code, "recovery action", Weight::kTells);
+  const ReadResult<bool> given = Given(device, code, "recovery action", Weight::kTells);
   if (!given) return std::unexpected(given.error());
   if (*given && field.value_type == nvml::kTypeUnsignedInt) {
     const bool known =
@@ -468,12 +472,13 @@ base::Result<std::unique_ptr<Probe>> LoadNvmlProbe(const std::string& library) {
   return MakeNvmlProbe(std::move(*loaded));
 }
 
-base::Result<DriverVersions> AskDriverVersions(const std::string& library) {
+std::expected<DriverVersions, NoDriver> AskDriverVersions(const std::string& library) {
   const base::Result<NvmlLibrary> loaded = LoadNvml(library);
-  if (!loaded) return std::unexpected(loaded.error());
+  if (!loaded) return std::unexpected(NoDriver{.message = loaded.error().message});
   const NvmlApi& api = loaded->api;
   if (const nvml::Return code = api.init(); code != nvml::kSuccess) {
-    return NvmlFailure(api, code, "initialising NVML");
+    return std::unexpected(NoDriver{.message = fmt::format("{}: {}", kOpening, NvmlText(api, code)),
+                                    .nvml_code = code});
   }
   const auto text = [](nvml::GetVersionFn* function) {
     std::array<char, nvml::kVersionBytes> version{};

@@ -1,7 +1,9 @@
 // Reads NVIDIA GPUs through NVML, loaded at run time.
 #pragma once
 
+#include <expected>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "gpu/nvml_library.h"
@@ -35,7 +37,14 @@ struct DriverVersions {
   std::string nvml;    // NVML's own: "12.550.54.15"
   std::string cuda;    // the newest CUDA that the driver serves: "12.4"
 };
-// Errors: kUnavailable: no library, or no driver. May block.
-base::Result<DriverVersions> AskDriverVersions(const std::string& library = kNvmlLibrary);
+// Why there is no driver to ask.
+struct NoDriver {
+  std::string message;  // one line, for people
+  std::optional<nvml::Return>
+      nvml_code;  // what NVML answered; empty: it was not asked, or is silent
+};
+// May block.
+std::expected<DriverVersions, NoDriver> AskDriverVersions(
+    const std::string& library = kNvmlLibrary);
 
 }  // namespace carma::gpu

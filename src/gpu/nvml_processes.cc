@@ -45,9 +45,9 @@ bool IsMpsServer(pid_t pid, const std::vector<ProcessUse>& known) {
   return stat && stat->command == "nvidia-cuda-mps";
 }
 
-std::unexpected<base::Error> Absurd(const NvmlDevice& device) {
-  return base::Fail(base::ErrorCode::kCorrupt,
-                    "GPU " + device.info.uuid + ": an absurd number of processes");
+std::unexpected<ReadError> Absurd(const NvmlDevice& device) {
+  return std::unexpected(
+      ReadError(base::ErrorCode::kCorrupt, "an absurd number of processes", device.info.uuid));
 }
 
 // Whether a line of a list is of this instance. The list of the instance itself need not say so,
@@ -78,16 +78,16 @@ nvml::Return NvmlProcesses::Ask(nvml::GetProcessesFn* function, nvml::Device han
   return code;
 }
 
-base::Result<base::Unit> NvmlProcesses::Add(NvmlCalls& calls, const NvmlDevice& device,
-                                            nvml::GetProcessesFn* function, const char* what,
-                                            bool mps) {
+ReadResult<base::Unit> NvmlProcesses::Add(NvmlCalls& calls, const NvmlDevice& device,
+                                          nvml::GetProcessesFn* function, const char* what,
+                                          bool mps) {
   if (!function) return base::Unit{};
   nvml::Return code = Ask(function, device.handle);
   // Not every driver lists the processes of an instance by its own handle.
   const bool whole_list = device.info.mig && (MeansAbsent(code) || code == nvml::kInvalidArgument);
   if (whole_list) code = Ask(function, device.board);
   if (code == nvml::kInsufficientSize) return Absurd(device);
-  const base::Result<bool> given = calls.Given(device.info.uuid, code, what, Weight::kDecides);
+  const ReadResult<bool> given = calls.Given(device.info.uuid, code, what, Weight::kDecides);
   if (!given) return std::unexpected(given.error());
   if (!*given) return base::Unit{};
   if (count_ > lines_.size()) return Absurd(device);
@@ -105,11 +105,11 @@ base::Result<base::Unit> NvmlProcesses::Add(NvmlCalls& calls, const NvmlDevice& 
   return base::Unit{};
 }
 
-base::Result<std::vector<ProcessUse>> NvmlProcesses::List(NvmlCalls& calls,
-                                                          const NvmlDevice& device) {
+ReadResult<std::vector<ProcessUse>> NvmlProcesses::List(NvmlCalls& calls,
+                                                        const NvmlDevice& device) {
   const NvmlApi& api = calls.api;
   now_.clear();
-  base::Result<base::Unit> step = Add(calls, device, api.compute, "compute processes", false);
+  ReadResult<base::Unit> step = Add(calls, device, api.compute, "compute processes", false);
   if (step) step = Add(calls, device, api.graphics, "graphics processes", false);
   if (step) step = Add(calls, device, api.mps, "MPS processes", true);
   if (!step) return std::unexpected(step.error());
@@ -121,9 +121,9 @@ base::Result<std::vector<ProcessUse>> NvmlProcesses::List(NvmlCalls& calls,
   return now_;
 }
 
-base::Result<base::Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const NvmlDevice& device,
-                                                      std::optional<double> busy,
-                                                      std::vector<ProcessUse>& processes) {
+ReadResult<base::Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const NvmlDevice& device,
+                                                    std::optional<double> busy,
+                                                    std::vector<ProcessUse>& processes) {
   nvml::GetProcessUtilizationFn* function = calls.api.process_utilization;
   if (!function || device.info.mig || processes.empty()) return base::Unit{};
   std::uint32_t count = std::max(static_cast<std::uint32_t>(samples_.size()),
@@ -135,7 +135,7 @@ base::Result<base::Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const Nv
     code = function(device.handle, samples_.data(), &count, seen_us_);
   }
   if (code == nvml::kNotFound) count = 0;  // nobody computed since
-  const base::Result<bool> given =
+  const ReadResult<bool> given =
       calls.Given(device.info.uuid, code == nvml::kNotFound ? nvml::kSuccess : code,
                   "use by each process", Weight::kTells);
   if (!given) return std::unexpected(given.error());

@@ -14,20 +14,21 @@ namespace carma::gpu {
 // One per device: remembers what it saw, for /proc is slow beside NVML.
 class NvmlProcesses {
  public:
-  // One line per pid; without kernel_time. Errors: as NvmlFailure; kCorrupt: an absurd number.
-  base::Result<std::vector<ProcessUse>> List(NvmlCalls& calls, const NvmlDevice& device);
+  // One line per pid; without kernel_time. Errors: as NvmlCalls::FailureOf(); kCorrupt: an absurd
+  // number.
+  ReadResult<std::vector<ProcessUse>> List(NvmlCalls& calls, const NvmlDevice& device);
   // Adds kernel_time to those of List(), of a whole GPU only: clients of MPS and instances have
   // none. busy: the GPU's own utilisation; if kernels ran and the driver names nobody, it does not
   // tell. Errors: only a lost GPU or driver.
-  base::Result<base::Unit> AddKernelTime(NvmlCalls& calls, const NvmlDevice& device,
-                                         std::optional<double> busy,
-                                         std::vector<ProcessUse>& processes);
+  ReadResult<base::Unit> AddKernelTime(NvmlCalls& calls, const NvmlDevice& device,
+                                       std::optional<double> busy,
+                                       std::vector<ProcessUse>& processes);
   // The driver was loaded anew: its clock may have begun anew.
   void Forget() { seen_us_ = 0; }
 
  private:
-  base::Result<base::Unit> Add(NvmlCalls& calls, const NvmlDevice& device,
-                               nvml::GetProcessesFn* function, const char* what, bool mps);
+  ReadResult<base::Unit> Add(NvmlCalls& calls, const NvmlDevice& device,
+                             nvml::GetProcessesFn* function, const char* what, bool mps);
   nvml::Return Ask(nvml::GetProcessesFn* function, nvml::Device handle);
 
   std::vector<ProcessUse> now_;

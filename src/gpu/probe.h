@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "base/words.h"
+#include "gpu/read_error.h"
 
 namespace carma::gpu {
 
@@ -41,7 +42,9 @@ inline constexpr std::pair<TroubleCause, std::string_view> kTroubleCauseWords[] 
 struct DeviceTrouble {
   std::string text;  // for people, nothing is decided by it; empty: there is none
   TroubleCause cause = TroubleCause::kOther;
+  std::string gpu = {};  // whom the text does not name, as ReadError::gpu
   bool empty() const { return text.empty(); }
+  std::string Sentence() const { return OfGpu(gpu, text); }
   friend bool operator==(const DeviceTrouble&, const DeviceTrouble&) = default;
 };
 
@@ -149,12 +152,12 @@ struct Reading {
 class Probe {
  public:
   virtual ~Probe() = default;
-  // Devices in PCI order. Errors: kUnavailable: no driver or it does not answer. May block; worker
-  // only.
-  virtual base::Result<std::vector<DeviceInfo>> Devices() = 0;
+  // Devices in PCI order. Errors: kUnavailable: no driver or it does not answer; if none of the
+  // GPUs can be described, the first one's. May block; worker only.
+  virtual ReadResult<std::vector<DeviceInfo>> Devices() = 0;
   // Errors per device: kUnavailable (try again), kNotFound (the GPU is lost), kCorrupt (a value
   // that cannot be true: NaN, sentinel, used > total). May block; worker only.
-  virtual base::Result<Reading> Read(std::size_t device, base::Time now) = 0;
+  virtual ReadResult<Reading> Read(std::size_t device, base::Time now) = 0;
 };
 
 }  // namespace carma::gpu

@@ -26,6 +26,7 @@ constexpr std::size_t kMaxDevices = 1'024;
 constexpr std::size_t kMaxProcesses = 65'536;
 constexpr std::size_t kMaxXids = 1'024;
 constexpr int kMaxPid = 1 << 30;
+constexpr std::size_t kMaxText = 200;
 constexpr CounterSource kSources[] = {CounterSource::kNone, CounterSource::kGpm,
                                       CounterSource::kDcgm};
 
@@ -212,11 +213,13 @@ Result<RecordedAnswer> ParseAnswer(std::string_view line, std::size_t devices) {
     return answer;
   }
   JsonReader told(*error, "/error");
-  std::string code, message;
+  std::string code, gpu, message;
   told.Get("code", code, 40);
+  told.Get("gpu", gpu, kMaxText);
   told.Get("message", message, 4'096);
   if (told.error()) return std::unexpected(*told.error());
-  answer.reading = Fail(base::ParseErrorCode(code), base::Printable(message, 4'096));
+  answer.reading = std::unexpected(ReadError(
+      base::ParseErrorCode(code), base::Printable(message, 4'096), base::Printable(gpu, kMaxText)));
   return answer;
 }
 
@@ -237,8 +240,9 @@ std::string RecordingLine(const RecordedAnswer& answer) {
   if (answer.reading) {
     line["reading"] = ToJson(*answer.reading);
   } else {
-    line["error"] = {{"code", base::ErrorCodeName(answer.reading.error().code)},
-                     {"message", answer.reading.error().message}};
+    const ReadError& error = answer.reading.error();
+    line["error"] = {{"code", base::ErrorCodeName(error.code)}, {"message", error.message}};
+    if (!error.gpu.empty()) line["error"]["gpu"] = error.gpu;
   }
   return base::DumpJson(line) + "\n";
 }

@@ -2,9 +2,9 @@
 //
 // JSON lines. The first is the head: {"carma_recording":1,"made_by":…,"driver":…,"devices":[…]}.
 // Each other one is an answer of one device, "at_ms" after the first, in order:
-// {"at_ms":1000,"gpu":0,"reading":{…}} or {"at_ms":1000,"gpu":0,"error":{"code":…,"message":…}}.
-// Values that were absent are left out. Units are in the names; nothing is said about anybody's
-// command or user but pids.
+// {"at_ms":1000,"gpu":0,"reading":{…}} or
+// {"at_ms":1000,"gpu":0,"error":{"code":…,"gpu":…,"message":…}}. Values that were absent are left
+// out. Units are in the names; nothing is said about anybody's command or user but pids.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ inline constexpr std::size_t kMaxRecordingBytes = std::size_t{256} << 20;
 struct RecordedAnswer {
   base::Duration at{0};  // since the first answer
   std::size_t device = 0;
-  base::Result<Reading> reading;
+  ReadResult<Reading> reading;
 };
 
 struct Recording {

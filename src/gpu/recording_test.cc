@@ -21,8 +21,8 @@ using ::testing::HasSubstr;
 class ReplayProbe : public Probe {
  public:
   explicit ReplayProbe(Recording recording);
-  base::Result<std::vector<DeviceInfo>> Devices() override { return recording_.devices; }
-  base::Result<Reading> Read(std::size_t device, base::Time now) override;
+  ReadResult<std::vector<DeviceInfo>> Devices() override { return recording_.devices; }
+  ReadResult<Reading> Read(std::size_t device, base::Time now) override;
 
  private:
   Recording recording_;
@@ -40,7 +40,7 @@ ReplayProbe::ReplayProbe(Recording recording)
   }
 }
 
-base::Result<Reading> ReplayProbe::Read(std::size_t device, base::Time now) {
+ReadResult<Reading> ReplayProbe::Read(std::size_t device, base::Time now) {
   if (device >= of_device_.size()) {
     return base::Fail(ErrorCode::kNotFound, "no GPU " + std::to_string(device));
   }
@@ -90,12 +90,13 @@ Recording TwoGpus() {
        .pci = "00000000:1F:00.0",
        .total_mib = 19'968,
        .mig = MigPlace{"GPU-c", 2, 1, 9, "3g.20gb"}},
-      {.uuid = "GPU-unknown-3", .trouble = {"GPU 3: GPU is lost (NVML 15)"}},
-      {.uuid = "GPU-e", .trouble = {"GPU GPU-e: no instance", TroubleCause::kNoInstance}}};
+      {.uuid = "GPU-unknown-3", .trouble = {"GPU is lost (NVML 15)", TroubleCause::kOther, "3"}},
+      {.uuid = "GPU-e", .trouble = {"no instance", TroubleCause::kNoInstance, "GPU-e"}}};
   recording.answers = {
       {base::Duration(0), 0, FullReading()},
       {base::Duration(0), 1, Reading{.total_mib = 40'960}},
-      {base::Duration(1'000), 0, base::Fail(ErrorCode::kNotFound, "GPU is lost")},
+      {base::Duration(1'000), 0,
+       std::unexpected(ReadError(ErrorCode::kNotFound, "GPU is lost", "GPU-a"))},
       {base::Duration(1'001), 1, Reading{.total_mib = 40'960, .used_mib = 7}},
   };
   return recording;
@@ -124,7 +125,7 @@ TEST(Recording, SaysTheSameWhenItIsReadAgain) {
               before.answers[i].reading.value_or(Reading{}));
   }
   EXPECT_EQ(after->answers[2].reading.error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(after->answers[2].reading.error().message, "GPU is lost");
+  EXPECT_EQ(after->answers[2].reading.error().Sentence(), "GPU GPU-a: GPU is lost");
 }
 
 TEST(Recording, IsCutWhereItsRecorderDied) {

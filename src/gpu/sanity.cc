@@ -1,5 +1,7 @@
 #include "gpu/sanity.h"
 
+#include <fmt/format.h>
+
 #include "gpu/counters.h"
 
 namespace carma::gpu {
@@ -21,7 +23,7 @@ std::string MemoryObjection(const Reading& reading) {
   }
   for (const ProcessUse& use : reading.processes) {
     if (use.used_mib.value_or(0) > reading.total_mib) {
-      return "pid " + std::to_string(use.pid) + " uses more than the GPU has";
+      return fmt::format("pid {} uses more than the GPU has", use.pid);
     }
   }
   return "";
@@ -33,10 +35,10 @@ std::string Sanity::Objection(const Reading& reading) {
   if (std::string memory = MemoryObjection(reading); !memory.empty()) return memory;
   for (const Counter& counter : Counters()) {
     const double high = counter.unit == CounterUnit::kFraction ? 1 : kMaxBytesPerSecond;
-    if (!Within(reading.*counter.value, high)) return std::string(counter.name) + " cannot be";
+    if (!Within(reading.*counter.value, high)) return fmt::format("{} cannot be", counter.name);
   }
   for (const Gauge& gauge : Gauges()) {
-    if (!Within(reading.*gauge.value, gauge.high)) return std::string(gauge.name) + " cannot be";
+    if (!Within(reading.*gauge.value, gauge.high)) return fmt::format("{} cannot be", gauge.name);
   }
   if (reading.energy_j) {
     const double before_j = last_energy_j_;
@@ -54,10 +56,10 @@ std::string Sanity::Objection(const Reading& reading) {
   return "SM activity is stuck at zero while kernels run all the time";
 }
 
-base::Result<base::Unit> Sanity::Check(const std::string& uuid, const Reading& reading) {
-  const std::string objection = Objection(reading);
+ReadResult<base::Unit> Sanity::Check(const std::string& uuid, const Reading& reading) {
+  std::string objection = Objection(reading);
   if (objection.empty()) return base::Unit{};
-  return base::Fail(base::ErrorCode::kCorrupt, "GPU " + uuid + ": " + objection);
+  return std::unexpected(ReadError(base::ErrorCode::kCorrupt, std::move(objection), uuid));
 }
 
 }  // namespace carma::gpu

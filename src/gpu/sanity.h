@@ -21,10 +21,10 @@ inline constexpr double kFullUtilization = 0.99;
 // One per GPU.
 class Sanity {
  public:
-  // In the order of the readings. Errors: kCorrupt "GPU uuid: what is wrong": more memory in use
-  // than there is, a process larger than the GPU, a value that is no number or out of its range, an
-  // energy counter that went back (told once), activity counters that are stuck.
-  base::Result<base::Unit> Check(const std::string& uuid, const Reading& reading);
+  // In the order of the readings. Errors: kCorrupt, of the GPU: more memory in use than there is, a
+  // process larger than the GPU, a value that is no number or out of its range, an energy counter
+  // that went back (told once), activity counters that are stuck.
+  ReadResult<base::Unit> Check(const std::string& uuid, const Reading& reading);
   // The driver was reloaded: its counters begin anew.
   void Forget() { *this = {}; }
 

@@ -1,5 +1,7 @@
 #include "gpu/steady_probe.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -29,8 +31,8 @@ void SteadyProbe::Place() {
   }
 }
 
-base::Result<base::Unit> SteadyProbe::List() {
-  base::Result<std::vector<DeviceInfo>> listed = probe_->Devices();
+ReadResult<base::Unit> SteadyProbe::List() {
+  ReadResult<std::vector<DeviceInfo>> listed = probe_->Devices();
   listed_ = listed.has_value();
   if (!listed) return std::unexpected(listed.error());
   driver_list_ = std::move(*listed);
@@ -39,15 +41,15 @@ base::Result<base::Unit> SteadyProbe::List() {
   return base::Unit{};
 }
 
-base::Result<std::vector<DeviceInfo>> SteadyProbe::Devices() {
-  if (base::Result<base::Unit> listed = List(); !listed) return std::unexpected(listed.error());
+ReadResult<std::vector<DeviceInfo>> SteadyProbe::Devices() {
+  if (ReadResult<base::Unit> listed = List(); !listed) return std::unexpected(listed.error());
   looked_.reset();
   return kept_;
 }
 
-base::Result<Reading> SteadyProbe::Read(std::size_t device, base::Time now) {
+ReadResult<Reading> SteadyProbe::Read(std::size_t device, base::Time now) {
   if (device >= kept_.size()) {
-    return base::Fail(base::ErrorCode::kNotFound, "no GPU " + std::to_string(device));
+    return base::Fail(base::ErrorCode::kNotFound, fmt::format("no GPU {}", device));
   }
   if (!looked_) looked_ = now;
   if (!listed_) {
@@ -56,13 +58,13 @@ base::Result<Reading> SteadyProbe::Read(std::size_t device, base::Time now) {
   const bool missing = !numbers_[device] || !kept_[device].trouble.empty() || lost_[device];
   if (missing && now - *looked_ >= kLookAgainSpan) {
     looked_ = now;
-    if (base::Result<base::Unit> listed = List(); !listed) return std::unexpected(listed.error());
+    if (ReadResult<base::Unit> listed = List(); !listed) return std::unexpected(listed.error());
   }
   if (!numbers_[device]) {
-    return base::Fail(base::ErrorCode::kNotFound,
-                      "GPU " + kept_[device].uuid + ": " + kept_[device].trouble.text);
+    return std::unexpected(
+        ReadError(base::ErrorCode::kNotFound, kept_[device].trouble.text, kept_[device].uuid));
   }
-  base::Result<Reading> reading = probe_->Read(*numbers_[device], now);
+  ReadResult<Reading> reading = probe_->Read(*numbers_[device], now);
   lost_[device] = !reading && reading.error().code == base::ErrorCode::kNotFound;
   return reading;
 }

@@ -22,19 +22,19 @@ class SteadyProbe : public Probe {
   // The first list of the driver is kept, or the one that Keep() was given. Later ones are told as
   // the kept one: of a GPU that can be described again the description is the present one, one that
   // is no longer listed has a trouble that says so, and new ones are not shown.
-  base::Result<std::vector<DeviceInfo>> Devices() override;
+  ReadResult<std::vector<DeviceInfo>> Devices() override;
   // By the numbers of the kept list. kNotFound also for a GPU that the driver does not list; such
   // ones, those in trouble and lost ones (a library that saw a GPU go does not see it come back)
   // are looked for every kLookAgainSpan. If that fails no GPU can be read until Devices() succeeds:
   // kUnavailable.
-  base::Result<Reading> Read(std::size_t device, base::Time now) override;
+  ReadResult<Reading> Read(std::size_t device, base::Time now) override;
 
   // The list that is worked with: one of before, for the driver was silent when it was wanted, or
   // that of Devices() with more of what was known of GPUs in trouble.
   void Keep(std::vector<DeviceInfo> devices);
 
  private:
-  base::Result<base::Unit> List();
+  ReadResult<base::Unit> List();
   void Place();
 
   std::unique_ptr<Probe> probe_;

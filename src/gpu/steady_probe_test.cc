@@ -14,13 +14,13 @@ using ::testing::IsEmpty;
 class ChangingProbe : public Probe {
  public:
   explicit ChangingProbe(std::vector<DeviceInfo> first) : list(std::move(first)) {}
-  base::Result<std::vector<DeviceInfo>> Devices() override {
+  ReadResult<std::vector<DeviceInfo>> Devices() override {
     ++lists;
     lost = -1;
     if (list.empty()) return base::Fail(ErrorCode::kUnavailable, "no driver");
     return list;
   }
-  base::Result<Reading> Read(std::size_t device, base::Time now) override {
+  ReadResult<Reading> Read(std::size_t device, base::Time now) override {
     if (!list.at(device).trouble.empty() || lost == static_cast<int>(device)) {
       return base::Fail(ErrorCode::kNotFound, list[device].trouble.text);
     }

@@ -78,7 +78,7 @@ nvml::Return CodeOf(const Fault& fault) {
 }
 
 // kInvalid stands for: it succeeds.
-ErrorCode Outcome(const base::Result<gpu::Reading>& reading) {
+ErrorCode Outcome(const gpu::ReadResult<gpu::Reading>& reading) {
   return reading ? ErrorCode::kInvalid : reading.error().code;
 }
 
@@ -126,7 +126,7 @@ class DriverFaultsTest : public ::testing::TestWithParam<const char*> {
     EXPECT_TRUE(reading) << reading.error().message;
     return reading.value_or(gpu::Reading{});
   }
-  base::Result<gpu::Reading> Read(std::size_t device) {
+  gpu::ReadResult<gpu::Reading> Read(std::size_t device) {
     now_ += gpu::kConditionSpan;
     return probe_->Read(device, now_);
   }
@@ -173,7 +173,7 @@ TEST_P(DriverFaultsTest, OneGpuWhileItIsRead) {
         EXPECT_THAT(Documented(RoleIn(function), CodeOf(fault)),
                     ::testing::Contains(Outcome(reading)));
       } else if (!reading) {
-        EXPECT_THAT(reading.error().message, ::testing::HasSubstr("MIG-"));
+        EXPECT_THAT(reading.error().gpu, ::testing::StartsWith("MIG-"));
       }
       ASSERT_TRUE(shared_->ClearFaults());
       for (std::size_t i = 0; i < count_; ++i) EXPECT_EQ(MustRead(i).used_mib, 1'000);

@@ -1,5 +1,6 @@
 #include "cli/doctor/ask.h"
 
+#include <fmt/format.h>
 #include <sys/statvfs.h>
 #include <sys/timex.h>
 #include <unistd.h>
@@ -70,9 +71,9 @@ DriverFacts AskAtOnce(const config::Settings& settings) {
     facts.gpus = std::unexpected(loaded.error());
     return facts;
   }
-  const Result<std::vector<gpu::DeviceInfo>> devices = loaded->probe->Devices();
+  const gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices = loaded->probe->Devices();
   if (!devices) {
-    facts.gpus = std::unexpected(devices.error());
+    facts.gpus = std::unexpected(devices.error().AsError());
     return facts;
   }
   std::this_thread::sleep_for(kSamplePause);
@@ -97,8 +98,8 @@ std::unexpected<gpu::ContextTrouble> CannotAsk(const std::string& why) {
 Cost MeasureOne(const std::string& nvml_library, const std::string& uuid) {
   const Result<std::unique_ptr<gpu::Probe>> probe = gpu::LoadNvmlProbe(nvml_library);
   if (!probe) return CannotAsk(probe.error().message);
-  const Result<std::vector<gpu::DeviceInfo>> devices = (*probe)->Devices();
-  if (!devices) return CannotAsk(devices.error().message);
+  const gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices = (*probe)->Devices();
+  if (!devices) return CannotAsk(devices.error().Sentence());
   const auto found = std::ranges::find(*devices, uuid, &gpu::DeviceInfo::uuid);
   if (found == devices->end()) return CannotAsk("the GPU is gone");
   return gpu::MeasureContext(**probe, static_cast<std::size_t>(found - devices->begin()), *found,
@@ -117,9 +118,9 @@ DriverFacts AskDriver(const config::Settings& settings) {
   std::optional<DriverFacts> facts =
       Within<DriverFacts>(kDriverPatience, [settings] { return AskAtOnce(settings); });
   if (facts) return std::move(*facts);
-  return {.versions = Fail(ErrorCode::kUnavailable, "the driver has not answered for " +
-                                                        std::to_string(kDriverPatience.count()) +
-                                                        " s: it hangs"),
+  return {.versions = std::unexpected(
+              gpu::NoDriver{.message = fmt::format("the driver has not answered for {} s: it hangs",
+                                                   kDriverPatience.count())}),
           .gpus = {},
           .dcgm_trouble = "",
           .simulated = !settings.simgpu_state.empty(),

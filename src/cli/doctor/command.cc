@@ -124,8 +124,8 @@ Result<std::size_t> Record(const config::Settings& settings, const std::string& 
                            const DoctorFlags& flags) {
   Result<gpu::LoadedProbe> loaded = gpu::LoadProbe(ProbeOptionsOf(settings));
   if (!loaded) return std::unexpected(loaded.error());
-  const Result<std::vector<gpu::DeviceInfo>> devices = loaded->probe->Devices();
-  if (!devices) return std::unexpected(devices.error());
+  const gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices = loaded->probe->Devices();
+  if (!devices) return std::unexpected(devices.error().AsError());
   const base::UniqueFd file(
       ::open(flags.record.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!file) return base::FailErrno(errno, flags.record);

@@ -43,12 +43,8 @@ base::Json ContextJson(const ContextFacts& context) {
   return json;
 }
 
-// By the number that NvmlFailure() ends its sentences with.
 std::string RemedyWithoutDriver(const DriverFacts& facts, const config::Settings& settings) {
-  const std::string& message = facts.versions.error().message;
-  const auto says = [&message](int code) {
-    return message.ends_with(fmt::format("(NVML {})", code));
-  };
+  const std::optional<gpu::nvml::Return> answer = facts.versions.error().nvml_code;
   if (facts.hangs) {
     return "see the kernel's log (dmesg) for NVRM and Xid lines; a reset or a reboot is likely to "
            "be needed";
@@ -57,11 +53,11 @@ std::string RemedyWithoutDriver(const DriverFacts& facts, const config::Settings
     return "make the simulated server anew: carma-simgpu create --state " +
            base::Printable(settings.simgpu_state);
   }
-  if (says(gpu::nvml::kLibRmVersionMismatch)) {
+  if (answer == gpu::nvml::kLibRmVersionMismatch) {
     return "the driver was updated while its old module is loaded: end all GPU programs and reload "
            "the module, or reboot";
   }
-  if (says(gpu::nvml::kDriverNotLoaded)) {
+  if (answer == gpu::nvml::kDriverNotLoaded) {
     return "load the module (modprobe nvidia), and see the kernel's log (dmesg) if that fails";
   }
   return "install the NVIDIA driver so that nvidia-smi works, or name its library with "

@@ -2,6 +2,7 @@
 // the facts (doctor_ask.h) stands apart, so that tests need no GPU, no root and no broken machine.
 #pragma once
 
+#include <expected>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,11 +35,11 @@ struct Finding {
 // A whole GPU, or one instance of a divided one.
 struct GpuFacts {
   gpu::DeviceInfo info;
-  base::Result<gpu::Reading> reading;
+  gpu::ReadResult<gpu::Reading> reading;
 };
 
 struct DriverFacts {
-  base::Result<gpu::DriverVersions> versions;
+  std::expected<gpu::DriverVersions, gpu::NoDriver> versions;
   base::Result<std::vector<GpuFacts>> gpus;
   std::string dcgm_trouble;
   bool simulated = false;

@@ -33,7 +33,7 @@ gpu::Reading Healthy() {
   return reading;
 }
 
-DriverFacts OneGpu(base::Result<gpu::Reading> reading) {
+DriverFacts OneGpu(gpu::ReadResult<gpu::Reading> reading) {
   DriverFacts facts{.versions = gpu::DriverVersions{"550.1", "12.550.1", "12.4"},
                     .gpus = {},
                     .dcgm_trouble = "dcgmi cannot be started",
@@ -195,7 +195,7 @@ TEST(DoctorGpus, InstancesAreCountedAndWholeGpusMissed) {
 
 TEST(DoctorGpus, OneThatCouldNotBeDescribedIsBad) {
   DriverFacts facts = OneGpu(Fail(ErrorCode::kNotFound, "as its trouble says"));
-  (*facts.gpus)[0].info.trouble = {"GPU GPU-a: not divided", gpu::TroubleCause::kNoInstance};
+  (*facts.gpus)[0].info.trouble = {"not divided", gpu::TroubleCause::kNoInstance, "GPU-a"};
   const Finding none = FirstTrouble(CheckDriver(facts, {}));
   EXPECT_EQ(none.level, Level::kBad);
   EXPECT_EQ(none.text, "GPU GPU-a: not divided");
@@ -208,13 +208,13 @@ TEST(DoctorGpus, OneThatCouldNotBeDescribedIsBad) {
 }
 
 TEST(DoctorGpus, ADriverThatDoesNotAnswerIsBad) {
-  const DriverFacts none{.versions = Fail(ErrorCode::kUnavailable, "no NVML library"),
+  const DriverFacts none{.versions = std::unexpected(gpu::NoDriver{.message = "no NVML library"}),
                          .gpus = {},
                          .dcgm_trouble = "",
                          .simulated = false};
   EXPECT_EQ(FirstTrouble(CheckDriver(none, {})).text, "no NVML library");
   EXPECT_THAT(FirstTrouble(CheckDriver(none, {})).remedy, HasSubstr("install the NVIDIA driver"));
-  const DriverFacts hanging{.versions = Fail(ErrorCode::kUnavailable, "it hangs"),
+  const DriverFacts hanging{.versions = std::unexpected(gpu::NoDriver{.message = "it hangs"}),
                             .gpus = {},
                             .dcgm_trouble = "",
                             .simulated = false,
@@ -231,19 +231,20 @@ TEST(DoctorGpus, ADriverThatDoesNotAnswerIsBad) {
   EXPECT_THAT(lost.remedy, HasSubstr("nvidia-smi -r"));
 }
 
-TEST(Doctor, TheRemedyOfAMissingDriverFollowsItsWords) {
+TEST(Doctor, TheRemedyOfAMissingDriverFollowsItsAnswer) {
   config::Settings settings;
   DriverFacts facts = OneGpu(Healthy());
-  const auto remedy = [&](const std::string& message) {
-    facts.versions = Fail(ErrorCode::kUnavailable, message);
+  const auto remedy = [&](std::optional<gpu::nvml::Return> code) {
+    facts.versions = std::unexpected(gpu::NoDriver{.message = "no driver", .nvml_code = code});
     return FirstTrouble(CheckDriver(facts, settings)).remedy;
   };
-  EXPECT_THAT(remedy("initialising NVML: driver/library mismatch (NVML 18)"), HasSubstr("reboot"));
-  EXPECT_THAT(remedy("initialising NVML: not loaded (NVML 9)"), HasSubstr("modprobe nvidia"));
-  EXPECT_THAT(remedy("initialising NVML: unknown error (NVML 999)"), HasSubstr("nvidia-smi"));
+  EXPECT_THAT(remedy(gpu::nvml::kLibRmVersionMismatch), HasSubstr("reboot"));
+  EXPECT_THAT(remedy(gpu::nvml::kDriverNotLoaded), HasSubstr("modprobe nvidia"));
+  EXPECT_THAT(remedy(gpu::nvml::kUnknown), HasSubstr("nvidia-smi"));
+  EXPECT_THAT(remedy(std::nullopt), HasSubstr("nvidia-smi"));
   facts.simulated = true;
   settings.simgpu_state = "/server";
-  EXPECT_THAT(remedy("initialising NVML: no match (NVML 18)"),
+  EXPECT_THAT(remedy(gpu::nvml::kLibRmVersionMismatch),
               HasSubstr("carma-simgpu create --state /server"));
 }
 

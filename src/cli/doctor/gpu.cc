@@ -116,7 +116,7 @@ class GpuCheck {
       return std::move(findings_);
     }
     if (!facts_.reading) {
-      Add(Level::kBad, base::Printable(facts_.reading.error().message),
+      Add(Level::kBad, base::Printable(facts_.reading.error().Sentence()),
           facts_.reading.error().code == base::ErrorCode::kNotFound
               ? "the GPU is lost: reset it (nvidia-smi -r) or reboot; CARMA serves the others"
               : "CARMA keeps this GPU closed until a good answer comes; see the kernel's log");
@@ -138,7 +138,7 @@ class GpuCheck {
   }
 
   void Trouble() {
-    const std::string text = base::Printable(facts_.info.trouble.text);
+    const std::string text = base::Printable(facts_.info.trouble.Sentence());
     switch (facts_.info.trouble.cause) {
       case gpu::TroubleCause::kSharedMemory:
         return Add(Level::kWarn, text,

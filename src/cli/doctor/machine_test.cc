@@ -202,7 +202,7 @@ TEST(Doctor, CgroupsDiskClockAndDaemon) {
 
 TEST(Doctor, ADaemonWithOtherSettingsIsNoticed) {
   const DaemonFacts daemon{.status = api::StatusView{.driver = "ok"}, .gpus = {{}, {}}};
-  const DriverFacts none{.versions = Fail(ErrorCode::kUnavailable, "no NVML library"),
+  const DriverFacts none{.versions = std::unexpected(gpu::NoDriver{.message = "no NVML library"}),
                          .gpus = Fail(ErrorCode::kUnavailable, "")};
   ASSERT_EQ(CheckSameDriver(daemon, none).size(), 1U);
   EXPECT_THAT(CheckSameDriver(daemon, none)[0].text, HasSubstr("carmad reads 2 GPUs"));

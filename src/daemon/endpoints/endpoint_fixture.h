@@ -59,8 +59,8 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
   // A reading of every GPU, and turns until nothing is left to estimate.
   void Settle() {
     clock_.Advance(base::Duration(1'000));
-    std::vector<base::Result<gpu::Reading>> round(2);
-    for (base::Result<gpu::Reading>& reading : round) {
+    std::vector<gpu::ReadResult<gpu::Reading>> round(2);
+    for (gpu::ReadResult<gpu::Reading>& reading : round) {
       reading->taken = clock_.Now();
       reading->total_mib = 41'000;
       reading->reserved_mib = 1'000;

@@ -50,7 +50,7 @@ class FakeNvmlTest : public ::testing::Test {
     return {pid, mib * kMib, nvml::kNoValue32, nvml::kNoValue32};
   }
   Reading MustRead(std::size_t device) {
-    base::Result<Reading> reading = probe_->Read(device, base::FromMs(5));
+    ReadResult<Reading> reading = probe_->Read(device, base::FromMs(5));
     EXPECT_TRUE(reading) << reading.error().message;
     return reading.value_or(Reading{});
   }

@@ -1,0 +1,22 @@
+#include "gpu/read_error.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace carma::gpu {
+
+ReadError::ReadError(base::ErrorCode kind, std::string what, std::string of)
+    : code(kind), message(std::move(what)), gpu(std::move(of)) {}
+
+ReadError::ReadError(base::Error error) : code(error.code), message(std::move(error.message)) {}
+
+std::string ReadError::Sentence() const {
+  return OfGpu(gpu, message);
+}
+
+std::string OfGpu(const std::string& gpu, const std::string& what) {
+  return gpu.empty() ? what : fmt::format("GPU {}: {}", gpu, what);
+}
+
+}  // namespace carma::gpu

@@ -1,0 +1,25 @@
+#include "gpu/read_error.h"
+
+#include <gtest/gtest.h>
+
+namespace carma::gpu {
+namespace {
+
+using base::ErrorCode;
+
+TEST(ReadError, NamesTheGpuWhereNobodyElseDoes) {
+  const ReadError lost(ErrorCode::kNotFound, "it is lost", "GPU-a");
+  EXPECT_EQ(lost.message, "it is lost");
+  EXPECT_EQ(lost.Sentence(), "GPU GPU-a: it is lost");
+}
+
+TEST(ReadError, AnErrorOfTheDriverNamesNoGpu) {
+  const base::Result<base::Unit> opened = base::Fail(ErrorCode::kUnavailable, "no driver");
+  const ReadResult<int> read = std::unexpected(opened.error());
+  EXPECT_EQ(read.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(read.error().gpu, "");
+  EXPECT_EQ(read.error().Sentence(), "no driver");
+}
+
+}  // namespace
+}  // namespace carma::gpu
