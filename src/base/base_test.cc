@@ -52,6 +52,34 @@ TEST(Text, InvalidUtf8IsSeenAndMadePrintable) {
   EXPECT_EQ(Printable("a\nb\xff", 100), "a?b?");
 }
 
+TEST(Text, WhatActsOnATerminalOrAReaderIsSeenAsSuch) {
+  const struct {
+    const char* what;
+    const char* text;
+    const char* shown;  // null: plain text
+  } cases[] = {
+      {"letters of all kinds", "größe 日本 ≤ שלום", nullptr},
+      {"a no-break space", "a\u00a0b", nullptr},
+      {"joined pictures", "👩\u200d🔬", nullptr},
+      {"a bell", "a\ab", "a?b"},
+      {"DEL", "a\x7f", "a?"},
+      {"the first of C1", "a\u0080", "a?"},
+      {"CSI of 8-bit terminals", "\u009b31mred", "?31mred"},
+      {"the last of C1", "\u009f", "?"},
+      {"Arabic letter mark", "\u061c", "?"},
+      {"marks of direction", "a\u200e\u200fb", "a??b"},
+      {"an override of direction", "exe.\u202egnp", "exe.?gnp"},
+      {"embeddings", "\u202a\u202b\u202c\u202d", "????"},
+      {"isolates", "\u2066\u2067\u2068\u2069", "????"},
+      {"separators of lines", "a\u2028b\u2029", "a?b?"},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(HasControls(c.text), c.shown != nullptr) << c.what;
+    EXPECT_EQ(Printable(c.text, 100), c.shown != nullptr ? c.shown : c.text) << c.what;
+  }
+  EXPECT_FALSE(HasControls("\x9b is no UTF-8"));
+}
+
 TEST(Json, BrokenTextIsRefusedWithThePlace) {
   EXPECT_FALSE(ParseJson("{\"a\":1"));
   EXPECT_NE(ParseJson("{\"a\":1,\"a\":2}").error().message.find("'a' twice"), std::string::npos);

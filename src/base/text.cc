@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -30,6 +31,24 @@ std::size_t Utf8Length(std::string_view text) {
   if (first == 0xF0 && byte(1) < 0x90) return 0;
   if (first == 0xF4 && byte(1) > 0x8F) return 0;
   return length;
+}
+
+// Of a sequence as Utf8Length measures it.
+char32_t CodePoint(std::string_view sequence) {
+  const auto first = static_cast<unsigned char>(sequence[0]);
+  if (sequence.size() == 1) return first;
+  char32_t point = first & (0x7FU >> sequence.size());
+  for (const char c : sequence.substr(1))
+    point = point << 6 | (static_cast<unsigned char>(c) & 0x3F);
+  return point;
+}
+
+bool IsControl(char32_t point) {
+  return point < 0x20 || (point >= 0x7F && point < 0xA0) ||
+         point == 0x061C ||                       // Arabic letter mark
+         point == 0x200E || point == 0x200F ||    // left-to-right and right-to-left marks
+         (point >= 0x2028 && point <= 0x202E) ||  // line separators, embeddings and overrides
+         (point >= 0x2066 && point <= 0x2069);    // isolates
 }
 
 std::unexpected<Error> BadSpan(std::string_view text) {
@@ -255,19 +274,27 @@ bool IsUtf8(std::string_view text) {
   return true;
 }
 
+bool HasControls(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = Utf8Length(text);
+    if (length > 0 && IsControl(CodePoint(text.substr(0, length)))) return true;
+    text.remove_prefix(std::max<std::size_t>(1, length));
+  }
+  return false;
+}
+
 std::string Printable(std::string_view text, std::size_t max_bytes) {
   std::string out;
   while (!text.empty()) {
     if (out.size() >= max_bytes) return out + "…";
     const std::size_t length = Utf8Length(text);
-    const auto first = static_cast<unsigned char>(text[0]);
-    if (length == 0 || first < 0x20 || first == 0x7F) {
+    const std::string_view character = text.substr(0, std::max<std::size_t>(1, length));
+    if (length == 0 || IsControl(CodePoint(character))) {
       out += '?';
-      text.remove_prefix(1);
     } else {
-      out += text.substr(0, length);
-      text.remove_prefix(length);
+      out += character;
     }
+    text.remove_prefix(character.size());
   }
   return out;
 }

@@ -39,8 +39,12 @@ std::string FormatTime(Time t);           // local "2026-03-01 14:05:59"
 std::string FormatTimeIso(Time t);        // UTC "2026-03-01T13:05:59.120Z"
 
 bool IsUtf8(std::string_view text);
-// Printable one-line form for messages and tables: control and invalid bytes become '?', cut at
-// max_bytes with "…".
+// True if it holds a character that is not seen but acts on what is: the controls of C0 and C1
+// (some terminals obey the latter, too), DEL, line separators, marks and overrides of the direction
+// of writing. Invalid bytes are not looked at.
+bool HasControls(std::string_view text);
+// Printable one-line form for messages and tables: such characters and invalid bytes become '?',
+// cut at max_bytes with "…".
 std::string Printable(std::string_view text, std::size_t max_bytes = 200);
 
 }  // namespace carma::base
