@@ -411,6 +411,24 @@ TEST_F(SeveralUsers, AnothersTaskIsSeenButNotTouched) {
   EXPECT_TRUE(site.Carma({"cancel", std::to_string(theirs)}).Ok());
 }
 
+TEST_F(SeveralUsers, OutputIsAsPrivateAsTheSubmittersUmask) {
+  const auto mode = [&](std::uint64_t id) {
+    struct stat log {};
+    ::stat(site.Await(id).stdout_path.c_str(), &log);
+    return log.st_mode & 0777U;
+  };
+  const mode_t before = ::umask(077);
+  const std::uint64_t secret = site.Submit({"--", "/bin/sh", "-c", "umask"}, Other());
+  ::umask(before);
+  EXPECT_EQ(mode(secret), 0600U);
+  EXPECT_EQ(site.Output(secret), "0077\n");
+  const auto other = cli::SubmitTasks(site.client(), {base::DumpJson({{"command", {"/bin/true"}},
+                                                                      {"workdir", site.out_dir()},
+                                                                      {"environment", {}}})});
+  ASSERT_TRUE(other) << other.error().message;
+  EXPECT_EQ(mode(other->value.first), 0644U) << "022 where nobody says anything";
+}
+
 TEST_F(SeveralUsers, ATaskThatAnAdministratorDoesAgainRunsAsItsOwner) {
   const std::string secret = site.folder() / "private";
   WriteText(secret, "of root", 0600);

@@ -42,7 +42,7 @@ class BatchReader {
                                                  " tasks, expected at most " +
                                                  std::to_string(kMaxBatchTasks) + " in one batch");
     }
-    Batch batch{.common = CommonJson(caller_.cwd, caller_.environment), .specs = {}, .lines = {}};
+    Batch batch{.common = CommonJson(caller_), .specs = {}, .lines = {}};
     std::size_t bytes = 0;
     for (const Line& line : lines) {
       const std::string place = name_ + ":" + std::to_string(line.number);

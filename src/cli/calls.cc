@@ -246,9 +246,9 @@ Called<Submission> RedoTask(api::Client& client, std::uint64_t id) {
   return Parse(client.Call("POST", TaskPath(id, "/redo"), "", kSubmitTimeoutS), &ReadSubmission);
 }
 
-std::string CommonJson(const std::string& workdir,
-                       const std::map<std::string, std::string>& environment) {
-  return base::DumpJson({{"workdir", workdir}, {"environment", environment}});
+std::string CommonJson(const task::SubmitterContext& caller) {
+  return base::DumpJson(
+      {{"workdir", caller.cwd}, {"environment", caller.environment}, {"umask", caller.umask}});
 }
 
 std::string TasksJson(const TaskPage& page) {

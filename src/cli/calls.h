@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "api/http.h"
 #include "api/views.h"
 #include "base/result.h"
+#include "task/describe/options.h"
 
 namespace carma::cli {
 
@@ -94,9 +94,9 @@ Called<std::vector<CheckedTask>> CheckTasks(api::Client& client,
 
 // The task once more, as a new one of its owner, without dependencies, begin time and hold.
 Called<Submission> RedoTask(api::Client& client, std::uint64_t id);
-// What the tasks of a batch share unless they say otherwise: {"workdir": …, "environment": {…}}.
-std::string CommonJson(const std::string& workdir,
-                       const std::map<std::string, std::string>& environment);
+// What the tasks of a batch share unless they say otherwise: {"workdir": …, "environment": {…},
+// "umask": …}.
+std::string CommonJson(const task::SubmitterContext& caller);
 
 // Views as JSON text for --json: {"tasks":[…]}.
 std::string TasksJson(const TaskPage& page);

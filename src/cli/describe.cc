@@ -1,6 +1,7 @@
 #include "cli/describe.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -41,6 +42,9 @@ base::Result<task::SubmitterContext> CallerContext() {
   caller.home = base::GetEnv("HOME", "/");
   caller.user = base::GetEnv("USER");
   caller.now = base::SystemClock().Now();
+  const mode_t umask = ::umask(0);  // the only way to ask is to set it
+  ::umask(umask);
+  caller.umask = task::UmaskText(umask);
   for (char** entry = environ; *entry; ++entry) {
     const char* equals = std::strchr(*entry, '=');
     if (equals && equals != *entry) {

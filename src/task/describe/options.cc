@@ -389,6 +389,7 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
   ChooseMemory(draft_, spec);
   if (spec.script && !draft_.wrap) spec.script_path = ShownScriptPath(draft_.script_path, context);
   ResolvePaths(context, spec);
+  spec.umask = context.umask;
   for (const std::string& name : FillEnvironment(draft_.exported, context, spec)) {
     Warn("environment variable " + name + " is not UTF-8 and is left out");
   }

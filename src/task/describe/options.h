@@ -38,6 +38,7 @@ struct SubmitterContext {
   std::string user;
   std::map<std::string, std::string> environment;
   base::Time now{};  // for --begin; the daemon's clock
+  std::string umask = TaskSpec{}.umask;
 };
 
 // Settings as collected, before a context completes them.

@@ -1,5 +1,7 @@
 #include "task/describe/spec.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -16,12 +18,6 @@ using base::Unit;
 
 std::unexpected<base::Error> Bad(std::string_view field, std::string_view expected) {
   return Fail(ErrorCode::kInvalid, std::string(field) + ": expected " + std::string(expected));
-}
-
-bool HasControl(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) == 0x7F;
-  });
 }
 
 // Text that may hold line breaks but must survive JSON and execve.
@@ -70,7 +66,7 @@ Result<Unit> CheckEnvironment(const TaskSpec& spec) {
   std::size_t total = 0;
   for (const auto& [name, value] : spec.environment) {
     const bool good_name = !name.empty() && name.find('=') == std::string::npos &&
-                           IsPlain(name, kMaxPathBytes) && !HasControl(name);
+                           IsPlain(name, kMaxPathBytes) && !base::HasControls(name);
     if (!good_name) {
       return Bad("environment",
                  "a variable name without '=', not '" + base::Printable(name, 60) + "'");
@@ -132,7 +128,7 @@ bool HasNoNul(std::string_view text) {
 }
 
 bool IsOneLine(std::string_view text) {
-  return !HasControl(text) && base::IsUtf8(text);
+  return base::IsUtf8(text) && !base::HasControls(text);
 }
 
 bool IsWord(std::string_view text) {
@@ -143,7 +139,22 @@ bool IsWord(std::string_view text) {
 }
 
 bool IsAbsolutePath(std::string_view text) {
-  return text.starts_with('/') && IsPlain(text, kMaxPathBytes);
+  return text.starts_with('/') && text.size() <= kMaxPathBytes && IsOneLine(text);
+}
+
+bool IsUmask(std::string_view text) {
+  return text.size() >= 3 && text.size() <= 4 && (text.size() == 3 || text[0] == '0') &&
+         text.find_first_not_of("01234567") == std::string_view::npos;
+}
+
+mode_t UmaskOf(const TaskSpec& spec) {
+  mode_t bits = 0;
+  for (const char digit : spec.umask) bits = bits << 3 | static_cast<mode_t>(digit - '0');
+  return bits;
+}
+
+std::string UmaskText(mode_t bits) {
+  return fmt::format("{:03o}", bits & 0777U);
 }
 
 void FillDefaults(TaskSpec& spec) {

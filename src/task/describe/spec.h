@@ -2,6 +2,8 @@
 // or .rad file.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -29,9 +31,10 @@ inline constexpr std::size_t kMaxArrayTasks = 10'000;
 
 // What a text may be.
 bool HasNoNul(std::string_view text);
-bool IsOneLine(std::string_view text);  // UTF-8 without control characters
+bool IsOneLine(std::string_view text);  // UTF-8 without controls (base::HasControls)
 bool IsWord(std::string_view text);     // 1 to 64 letters, digits, and "_-+."
 bool IsAbsolutePath(std::string_view text);
+bool IsUmask(std::string_view text);  // "077", "0022"
 inline constexpr base::FieldRule kOneLine{.max_bytes = kMaxPathBytes,
                                           .fits = IsOneLine,
                                           .expected = "one line of at most 4096 bytes of UTF-8"};
@@ -39,7 +42,9 @@ inline constexpr base::FieldRule kOneWord{.max_bytes = 64, .fits = IsWord, .expe
 inline constexpr base::FieldRule kPath{
     .max_bytes = kMaxPathBytes,
     .fits = IsAbsolutePath,
-    .expected = "an absolute path of at most 4096 bytes of UTF-8"};
+    .expected = "an absolute path of at most 4096 bytes of UTF-8 without control characters"};
+inline constexpr base::FieldRule kUmask{
+    .max_bytes = 4, .fits = IsUmask, .expected = "three octal digits such as 022"};
 
 // The core's part of it (uid and array are not for the user to say), and what the core does not
 // need.
@@ -59,6 +64,7 @@ struct TaskSpec : core::TaskRequest {
   std::optional<std::string> precision;
   std::string stdout_path;
   std::string stderr_path;
+  std::string umask = "022";  // octal, as umask(1) writes it
   std::optional<std::int64_t> array_index;
   std::optional<std::string> comment;
 
@@ -94,6 +100,9 @@ struct TaskSpec : core::TaskRequest {
           {.max_bytes = kMaxPathBytes,
            .fits = [](std::string_view path) { return path.empty() || IsAbsolutePath(path); },
            .expected = kPath.expected});
+    field("umask", task.umask,
+          "Rights that new files of the task do not get, its output among them; octal digits.",
+          kUmask);
     field("comment", task.comment, "One line for people.", kOneLine);
     core::TaskRequest::VisitFields(field, task);
     field("memory_source", task.memory_source, "Where memory_mib came from.", kOneWord);
@@ -111,6 +120,10 @@ struct TaskSpec : core::TaskRequest {
 
 // Name and stdout_path where they are empty, from the command and the working directory.
 void FillDefaults(TaskSpec& spec);
+
+// The umask as the system takes it, and as a description holds it.
+mode_t UmaskOf(const TaskSpec& spec);
+std::string UmaskText(mode_t bits);
 
 // Every rule a spec must keep, whoever made it: limits, UTF-8 names, absolute paths, no NUL bytes,
 // ranges. Errors: kInvalid "field: expected …".

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -37,6 +38,14 @@ TEST(Validate, HoldsEveryRule) {
       {"a name of 1 MiB", [](TaskSpec& s) { s.name.assign(1 << 20, 'x'); }, "name: "},
       {"a name in Latin-1", [](TaskSpec& s) { s.name = "caf\xe9"; }, "name: "},
       {"a name with a line break", [](TaskSpec& s) { s.name = "a\nb"; }, "name: "},
+      {"a name that turns the reading", [](TaskSpec& s) { s.name = "a\u202eb"; }, "name: "},
+      {"a comment that steers old terminals", [](TaskSpec& s) { s.comment = "\u009b2J"; },
+       "comment: "},
+      {"a path of two lines", [](TaskSpec& s) { s.workdir = "/a\u2028b"; }, "workdir: "},
+      {"an output that steers a terminal", [](TaskSpec& s) { s.stdout_path = "/a\x1b[2J"; },
+       "stdout_path: "},
+      {"an argument of several lines", [](TaskSpec& s) { s.command.emplace_back("a\nb\u202e"); },
+       ""},
       {"nothing to run", [](TaskSpec& s) { s.command.clear(); }, "command: "},
       {"an empty program", [](TaskSpec& s) { s.command = {""}; }, "command: "},
       {"a command and a script", [](TaskSpec& s) { s.script = "#!/bin/sh\n"; }, "command: "},
@@ -102,6 +111,11 @@ TEST(Validate, HoldsEveryRule) {
        "dependencies: "},
       {"a dependency on task 0", [](TaskSpec& s) { s.dependencies.resize(1); },
        "dependencies/0/task: "},
+      {"a private umask", [](TaskSpec& s) { s.umask = "0077"; }, ""},
+      {"a umask in decimal", [](TaskSpec& s) { s.umask = "18"; }, "umask: expected three octal"},
+      {"a umask beyond octal", [](TaskSpec& s) { s.umask = "089"; }, "umask: "},
+      {"a umask with a sticky bit", [](TaskSpec& s) { s.umask = "1022"; }, "umask: "},
+      {"no umask", [](TaskSpec& s) { s.umask = ""; }, "umask: "},
       {"a negative array index", [](TaskSpec& s) { s.array_index = -1; }, "array_index: "},
       {"an optimizer of two words", [](TaskSpec& s) { s.optimizer = "a b"; }, "optimizer: "},
       {"a comment of 1 MiB", [](TaskSpec& s) { s.comment.emplace(1 << 20, 'x'); }, "comment: "},
@@ -120,11 +134,29 @@ TEST(Validate, HoldsEveryRule) {
   }
 }
 
+TEST(Umask, IsOctalOnTheWireAndBitsForTheSystem) {
+  TaskSpec spec = Good();
+  EXPECT_EQ(UmaskOf(spec), 022U);
+  for (const mode_t bits : {0U, 02U, 027U, 0777U}) {
+    spec.umask = UmaskText(bits);
+    EXPECT_TRUE(Validate(spec)) << spec.umask;
+    EXPECT_EQ(UmaskOf(spec), bits);
+  }
+  spec.umask = "0077";
+  EXPECT_EQ(UmaskOf(spec), 077U);
+}
+
 std::string AnyText(base::Rng& rng) {
   static const std::vector<std::string> kTexts{
       "a", "naïve", "x y", "\"quoted\"", "back\\slash", "tab\there", "日本", "{}", "%j"};
   std::string text;
   for (std::uint64_t i = 0; i <= rng.Below(3); ++i) text += kTexts[rng.Below(kTexts.size())];
+  return text;
+}
+
+std::string AnyLine(base::Rng& rng) {
+  std::string text = AnyText(rng);
+  std::ranges::replace(text, '\t', ' ');
   return text;
 }
 
@@ -136,16 +168,17 @@ TaskSpec AnySpec(base::Rng& rng) {
     s.command.clear();
     s.script = "#!/bin/sh\n" + AnyText(rng) + "\n";
     if (chance()) s.script_args = {AnyText(rng), ""};
-    if (chance()) s.script_path = "/s/" + AnyText(rng);
+    if (chance()) s.script_path = "/s/" + AnyLine(rng);
   }
   if (chance()) s.environment = {{"PATH", "/bin"}, {"X", AnyText(rng)}};
-  if (chance()) s.conda_env = "/opt/" + AnyText(rng);
+  if (chance()) s.conda_env = "/opt/" + AnyLine(rng);
   s.gpus = 1 + static_cast<int>(rng.Below(core::kMaxGpus));
   if (chance()) s.memory_mib = 1 + static_cast<std::int64_t>(rng.Below(core::kMaxMemoryMib));
   if (chance()) s.memory_source = "rad";
+  if (chance()) s.umask = UmaskText(static_cast<mode_t>(rng.Below(0777)));
   s.exclusive = chance();
   if (chance()) s.sm_share = static_cast<double>(1 + rng.Below(100)) / 100;
-  if (chance()) s.model_summary = "/m/" + AnyText(rng);
+  if (chance()) s.model_summary = "/m/" + AnyLine(rng);
   if (chance()) s.batch_size = 1 + static_cast<std::int64_t>(rng.Below(1000));
   if (chance()) s.optimizer = "sgd-momentum";
   if (chance()) s.precision = "bf16";
@@ -158,7 +191,7 @@ TaskSpec AnySpec(base::Rng& rng) {
     if (chance()) dependency.known_final = core::TaskState::kTimedOut;
     s.dependencies.push_back(dependency);
   }
-  if (chance()) s.stderr_path = "/tmp/" + AnyText(rng);
+  if (chance()) s.stderr_path = "/tmp/" + AnyLine(rng);
   s.max_recoveries = static_cast<int>(rng.Below(10));
   s.requeue = chance();
   s.held = chance();

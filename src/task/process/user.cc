@@ -1,6 +1,7 @@
 #include "task/process/user.h"
 
 #include <grp.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,15 +54,19 @@ Result<Unit> BecomeUser(const UserInfo& user) {
   return Unit{};
 }
 
-WornRights::WornRights(const UserInfo& user) : user_(user), own_gid_(::getegid()) {
+WornRights::WornRights(const UserInfo& user, mode_t umask)
+    : user_(user), umask_(umask), own_gid_(::getegid()) {
   const int count = ::getgroups(0, nullptr);
   own_groups_.resize(static_cast<std::size_t>(std::max(count, 0)));
   ::getgroups(static_cast<int>(own_groups_.size()), own_groups_.data());
 }
 
 bool WornRights::Wear() {
-  if (worn_ || !CanSwitchUser() || user_.uid == 0) return true;
+  if (worn_) return true;
   worn_ = true;
+  own_umask_ = ::umask(umask_);
+  switched_ = CanSwitchUser() && user_.uid != 0;
+  if (!switched_) return true;
   const bool good = ::setgroups(user_.groups.size(), user_.groups.data()) == 0 &&
                     ::setegid(user_.gid) == 0 && ::seteuid(user_.uid) == 0;
   if (!good) DropPrivileges();
@@ -71,6 +76,8 @@ bool WornRights::Wear() {
 void WornRights::DropPrivileges() {
   if (!worn_) return;
   worn_ = false;
+  ::umask(own_umask_);
+  if (!switched_) return;
   CARMA_CHECK(::seteuid(0) == 0, "our own user does not come back");
   CARMA_CHECK(::setegid(own_gid_) == 0, "our own group does not come back");
   CARMA_CHECK(::setgroups(own_groups_.size(), own_groups_.data()) == 0,

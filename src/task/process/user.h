@@ -35,21 +35,25 @@ base::Result<base::Unit> BecomeUser(const UserInfo& user);
 
 // Touches files with the user's rights, not with root's, in a process with a single thread. Only
 // the effective ids change, so that the user may neither signal nor trace this process. Without
-// the power to switch it does nothing: the process is the user.
+// the power to switch only the umask changes: the process is the user.
 class WornRights {
  public:
-  explicit WornRights(const UserInfo& user);
+  // umask: of files that are made with these rights. The user outlives this.
+  WornRights(const UserInfo& user, mode_t umask);
   ~WornRights() { DropPrivileges(); }
   WornRights(const WornRights&) = delete;
   WornRights& operator=(const WornRights&) = delete;
-  // False: the system refused; our own rights are in force.
-  bool Wear();
+  // False: the system refused; our own rights are in force, and must not touch what is the user's.
+  [[nodiscard]] bool Wear();
   // Aborts if our own rights do not come back.
   void DropPrivileges();
 
  private:
   const UserInfo& user_;
+  const mode_t umask_;
+  mode_t own_umask_ = 0;
   bool worn_ = false;
+  bool switched_ = false;
   gid_t own_gid_ = 0;
   std::vector<gid_t> own_groups_;
 };

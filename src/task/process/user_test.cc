@@ -43,7 +43,7 @@ TEST(User, WornRightsMakeTheUsersFilesAndCannotReadRoots) {
   base::UniqueFd(::open(secret.c_str(), O_CREAT | O_WRONLY, 0600));
   const UserInfo nobody = Nobody();
   {
-    WornRights rights(nobody);
+    WornRights rights(nobody, 022);
     ASSERT_TRUE(rights.Wear());
     EXPECT_FALSE(base::UniqueFd(::open(secret.c_str(), O_RDONLY)));
     EXPECT_TRUE(base::UniqueFd(::open(mine.c_str(), O_CREAT | O_WRONLY, 0600)));
@@ -54,6 +54,21 @@ TEST(User, WornRightsMakeTheUsersFilesAndCannotReadRoots) {
   ASSERT_EQ(::stat(mine.c_str(), &st), 0);
   EXPECT_EQ(st.st_uid, kNobody);
   EXPECT_EQ(st.st_gid, kNobody);
+}
+
+TEST(User, WornRightsHaveTheirOwnUmask) {
+  const mode_t before = ::umask(022);
+  const base::Result<UserInfo> self = LookUpUser(::getuid(), ::getgid());
+  ASSERT_TRUE(self);
+  {
+    WornRights rights(*self, 077);
+    ASSERT_TRUE(rights.Wear());
+    EXPECT_EQ(::umask(077), 077U);
+    rights.DropPrivileges();
+    EXPECT_EQ(::umask(022), 022U);
+    ASSERT_TRUE(rights.Wear());
+  }
+  EXPECT_EQ(::umask(before), 022U);
 }
 
 TEST(User, BecomingAUserHasNoWayBack) {

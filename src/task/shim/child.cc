@@ -140,7 +140,7 @@ LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
   ::setsid();
   GiveUpMemoryProtection();
   RaiseOpenFiles();
-  ::umask(022);
+  ::umask(plan.umask);
   if (std::optional<LaunchError> error = ConnectStreams(plan)) return *error;
   if (std::optional<LaunchError> error = TakeRights(plan, shim)) return *error;
   if (::chdir(plan.workdir.c_str()) != 0) {

@@ -18,6 +18,7 @@ struct ChildPlan {
   std::vector<std::string> block;  // environment
   std::string search;              // PATH of that environment
   std::string workdir;
+  mode_t umask = 0;
   int stdout_fd = -1;
   int stderr_fd = -1;
   int cgroup_fd = -1;              // folder of its group; -1: none
@@ -34,7 +35,7 @@ struct LaunchError {
 };
 
 // The child: own session and process group, in its cgroup, dies with the shim, no new privileges,
-// default signals, umask 022, stdin from /dev/null, and no descriptor of ours. Returns once exec
+// default signals, its umask, stdin from /dev/null, and no descriptor of ours. Returns once exec
 // has succeeded; after an error the child is gone. Blocks while the program's file system does.
 std::expected<pid_t, LaunchError> StartChild(const ChildPlan& plan);
 

@@ -140,6 +140,7 @@ std::expected<pid_t, LaunchError> Shim::Launch() {
     return Refuse(synced.error(), /*retryable=*/true);
   }
   plan_.workdir = order_.spec.workdir;
+  plan_.umask = UmaskOf(order_.spec);
   plan_.stdout_fd = pump_->task_end(0);
   plan_.stderr_fd = pump_->task_end(1);
   plan_.cgroup_fd = group_ ? group_->folder_fd() : -1;
@@ -170,7 +171,7 @@ std::expected<Unit, LaunchError> Shim::FindUser() {
   Result<UserInfo> user = LookUpUser(order_.uid, order_.gid);
   if (!user) return Refuse(user.error(), /*retryable=*/true);
   user_ = std::move(*user);
-  rights_ = std::make_unique<WornRights>(user_);
+  rights_ = std::make_unique<WornRights>(user_, UmaskOf(order_.spec));
   return Unit{};
 }
 

@@ -73,6 +73,20 @@ TEST_F(ShimMachineTest, RootsRightsOpenNoFileForAUser) {
   EXPECT_FALSE(base::Exists(root_ + "/roots/out"));
 }
 
+TEST_F(ShimMachineTest, NewFilesAreAsPrivateAsTheUmaskSays) {
+  LaunchOrder order = Order("umask; touch made; yes | head -c 30000");
+  order.spec.umask = "077";
+  order.max_output_bytes = 10'000;
+  order.output_rotations = 2;
+  if (CanSwitchUser()) order.uid = order.gid = kNobody;
+  EXPECT_EQ(Run(order).exit_code, 0) << Err();
+  for (const char* name : {"/made", "/out", "/out.1", "/err"}) {
+    struct stat st {};
+    ASSERT_EQ(::stat((root_ + name).c_str(), &st), 0) << name;
+    EXPECT_EQ(st.st_mode & 0777U, 0600U) << name;
+  }
+}
+
 TEST_F(ShimMachineTest, AUserCannotSignalTheShim) {
   if (!CanSwitchUser()) GTEST_SKIP() << "needs root";
   LaunchOrder order = Order("kill -USR1 $PPID || echo refused; kill -9 $PPID || echo refused");

@@ -79,6 +79,7 @@ struct ShimOrder : LaunchOrder {
     field("script_args", order.spec.script_args, "", kArguments);
     field("workdir", order.spec.workdir, "", kFile);
     field("environment", order.spec.environment);
+    field("umask", order.spec.umask, "", kUmask);
     field("extra_environment", order.extra_environment);
     field("conda_env", order.spec.conda_env, "", kFolder);
     field("gpu_uuids", order.gpu_uuids, "", {.max_bytes = 256, .max_items = core::kMaxGpus});
