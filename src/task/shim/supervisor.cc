@@ -13,6 +13,8 @@
 #include <ctime>
 
 #include "base/clock.h"
+#include "base/pidfd.h"
+#include "base/process_id.h"
 #include "task/process/process_tree.h"
 
 namespace carma::task {
@@ -29,6 +31,13 @@ std::int64_t WallMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
+}
+
+// That very process, also if it ends meanwhile and its number is given away.
+void Tell(const base::ProcessId& process, std::initializer_list<int> numbers) {
+  const base::UniqueFd fd = base::OpenPidfd(process.pid);
+  if (!fd || !base::Alive(process)) return;
+  for (const int number : numbers) (void)base::SendSignal(fd, number);
 }
 
 }  // namespace
@@ -58,9 +67,7 @@ Supervisor::Supervisor(pid_t main_pid, base::Duration grace, int signal_fd, Outp
       oom_baseline_(oom_baseline) {}
 
 ShimReport Supervisor::Run() {
-  // The files are the user's: quotas, root's reserved blocks and network file systems must treat
-  // their writer as the user. Our own rights come back for kills only.
-  rights_.Wear();
+  WearRights();
   Reap();
   while (!status_ || !childless_) {
     pollfd fds[] = {
@@ -78,6 +85,13 @@ ShimReport Supervisor::Run() {
   report_.stderr_tail = pump_.StderrTail();
   report_.dropped_output_bytes = pump_.DroppedBytes();
   return report_;
+}
+
+// The files are the user's: quotas, root's reserved blocks and network file systems must treat
+// their writer as the user. Our own rights come back for kills only. Without the user's, root would
+// rotate files along paths that the user has laid: then rather no task.
+void Supervisor::WearRights() {
+  CARMA_CHECK(rights_.Wear(), "cannot act as the task's user");
 }
 
 void Supervisor::ReadSignals() {
@@ -118,27 +132,33 @@ void Supervisor::BeginStop() {
   if (stopping_) return;
   stopping_ = true;
   deadline_ns_ = SteadyNs() + std::chrono::nanoseconds(grace_).count();
+  SignalAll({SIGTERM, SIGCONT});
+}
+
+// The group first, in one step of the kernel; then those who left it. Nobody gets a signal twice:
+// for some programs the second TERM means "at once, without saving". Once the main process is
+// reaped and its group empty, its number may be given to a stranger: from then on each is told by
+// itself.
+void Supervisor::SignalAll(std::initializer_list<int> numbers) {
   rights_.DropPrivileges();
-  // The group first, in one step of the kernel; then those who left it. Nobody gets two: for some
-  // programs the second TERM means "at once, without saving".
-  ::kill(-main_, SIGTERM);
-  ::kill(-main_, SIGCONT);
-  for (const base::ProcessStat& process : Descendants(::getpid())) {
-    if (process.group == main_) continue;
-    ::kill(process.id.pid, SIGTERM);
-    ::kill(process.id.pid, SIGCONT);
+  const bool group_is_ours = !status_;
+  for (const int number : numbers) {
+    if (group_is_ours) ::kill(-main_, number);
   }
-  rights_.Wear();
+  for (const base::ProcessStat& process : Descendants(::getpid())) {
+    if (group_is_ours && process.group == main_) continue;
+    Tell(process.id, numbers);
+  }
+  WearRights();
 }
 
 void Supervisor::KillAll() {
   killed_ = true;
-  rights_.DropPrivileges();
-  if (group_ == nullptr || !group_->Kill()) ::kill(-main_, SIGKILL);
-  for (const base::ProcessStat& process : Descendants(::getpid())) {
-    ::kill(process.id.pid, SIGKILL);
+  if (group_ != nullptr) {
+    rights_.DropPrivileges();
+    (void)group_->Kill();
   }
-  rights_.Wear();
+  SignalAll({SIGKILL});
 }
 
 void Supervisor::CheckDeadline() {

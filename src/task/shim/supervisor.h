@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 
 #include "base/unique_fd.h"
@@ -36,10 +37,13 @@ class Supervisor {
   ShimReport Run();
 
  private:
+  void WearRights();
   void ReadSignals();
   void Reap();
   // TERM to every process of the task, once, then the clock of the grace runs.
   void BeginStop();
+  // To the main process's group, and to the descendants that left it.
+  void SignalAll(std::initializer_list<int> numbers);
   // KILL to every process; repeated until none is left.
   void KillAll();
   void CheckDeadline();
