@@ -1,4 +1,7 @@
 // submit --batch: many tasks from one file, in as few durable requests as the daemon takes.
+#include <fmt/format.h>
+
+#include "api/task_pointer.h"
 #include "base/text.h"
 #include "cli/calls.h"
 #include "cli/describe.h"
@@ -38,14 +41,14 @@ class BatchReader {
     if (lines.empty()) return base::Fail(ErrorCode::kInvalid, name_ + ": holds no task");
     // Told at once: describing so many takes long.
     if (lines.size() > kMaxBatchTasks) {
-      return base::Fail(ErrorCode::kInvalid, name_ + ": " + std::to_string(lines.size()) +
-                                                 " tasks, expected at most " +
-                                                 std::to_string(kMaxBatchTasks) + " in one batch");
+      return base::Fail(ErrorCode::kInvalid,
+                        fmt::format("{}: {} tasks, expected at most {} in one batch", name_,
+                                    lines.size(), kMaxBatchTasks));
     }
     Batch batch{.common = CommonJson(caller_), .specs = {}, .lines = {}};
     std::size_t bytes = 0;
     for (const Line& line : lines) {
-      const std::string place = name_ + ":" + std::to_string(line.number);
+      const std::string place = fmt::format("{}:{}", name_, line.number);
       auto spec = flags_.lines ? FromCommand(std::string(line.text)) : FromJson(line.text);
       if (!spec) return base::Wrap(spec.error(), place);
       bytes += spec->size();
@@ -109,17 +112,12 @@ class BatchReader {
   task::TaskSpec common_;  // to check lines; without the environment, which the daemon checks
 };
 
-// The daemon names a task of a request by "/tasks/N": the line says more.
+// The daemon names a task of a request by its number: the line says more.
 base::Error WithLine(base::Error error, const Batch& batch, std::size_t first,
                      const std::string& name) {
-  constexpr std::string_view kPointer = "/tasks/";
-  const std::size_t at = error.message.find(kPointer);
-  if (at == std::string::npos) return error;
-  const std::string_view rest = std::string_view(error.message).substr(at + kPointer.size());
-  const auto index = base::ParseInt(rest.substr(0, rest.find_first_not_of("0123456789")));
-  if (!index || first + static_cast<std::size_t>(*index) >= batch.lines.size()) return error;
-  const std::size_t line = batch.lines[first + static_cast<std::size_t>(*index)];
-  error.message = name + ":" + std::to_string(line) + ": " + error.message;
+  const std::optional<std::size_t> index = api::TaskNamedBy(error.message);
+  if (!index || first + *index >= batch.lines.size()) return error;
+  error.message = fmt::format("{}:{}: {}", name, batch.lines[first + *index], error.message);
   return error;
 }
 
@@ -151,8 +149,8 @@ class Receipt {
     } else if (parsable) {
       Print(context, ranges + "\n");
     } else {
-      Print(context, (count_ == 1 ? "Submitted task " : "Submitted tasks ") + ranges + " (" +
-                         std::to_string(count_) + ")\n");
+      Print(context,
+            fmt::format("Submitted task{} {} ({})\n", count_ == 1 ? "" : "s", ranges, count_));
     }
   }
 
@@ -172,8 +170,7 @@ void Send(Context& context, const SubmitFlags& flags, const Batch& batch, const 
     if (!answer) {
       if (!receipt.empty()) {
         receipt.PrintTo(context, flags.parsable);
-        Warn(context,
-             "nothing from line " + std::to_string(batch.lines[first]) + " on was submitted");
+        Warn(context, fmt::format("nothing from line {} on was submitted", batch.lines[first]));
       }
       return context.Fail(WithLine(answer.error(), batch, first, name));
     }
@@ -198,9 +195,9 @@ void Check(Context& context, const Batch& batch, const std::string& name) {
     if (!answer) return context.Fail(WithLine(answer.error(), batch, checked, name));
     checked = end;
   }
-  const std::string count = std::to_string(batch.specs.size());
-  Print(context, context.json ? "{\"count\":" + count + "}\n"
-                              : "Nothing was submitted; " + count + " tasks are valid.\n");
+  const std::size_t count = batch.specs.size();
+  Print(context, context.json ? fmt::format("{{\"count\":{}}}\n", count)
+                              : fmt::format("Nothing was submitted; {} tasks are valid.\n", count));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "api/task_pointer.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -33,8 +34,7 @@ Result<std::vector<task::TaskSpec>> ReadListed(const Json& tasks, const Json* co
   std::vector<task::TaskSpec> specs;
   specs.reserve(tasks.size());
   for (const Json& json : tasks) {
-    Result<task::TaskSpec> each =
-        task::SpecFromJson(json, fmt::format("/tasks/{}", specs.size()), *shared);
+    Result<task::TaskSpec> each = task::SpecFromJson(json, api::TaskPointer(specs.size()), *shared);
     if (!each) return std::unexpected(each.error());
     specs.push_back(*std::move(each));
   }
