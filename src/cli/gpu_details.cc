@@ -184,7 +184,7 @@ std::string GpuDetails(const GpuView& gpu, std::int64_t now_ms, const Screen& sc
     facts.Add("MIG instance",
               base::Printable(gpu.mig_profile, 40) + " of " + base::Printable(gpu.mig_parent, 80));
   }
-  facts.Add(gpu.state == "down" ? "Trouble" : "Closed", TroubleText(gpu));
+  facts.Add(IsDown(gpu) ? "Trouble" : "Closed", TroubleText(gpu));
   for (const std::string& alert : gpu.alerts) facts.Add("Alert", base::Printable(alert, 400));
   facts.Add("Memory", MemoryText(gpu));
   if (gpu.reserved_mib > 0)

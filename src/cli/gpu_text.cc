@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "api/gpu_standing.h"
 #include "base/text.h"
 #include "cli/table.h"
 
@@ -15,9 +16,9 @@ std::string Percent(const std::optional<double>& fraction) {
 }
 
 Colour StateColour(const GpuView& gpu) {
-  if (gpu.state == "down") return Colour::kBad;
-  if (gpu.state.starts_with("dr")) return Colour::kWaiting;
-  return gpu.state == "idle" ? Colour::kFaint : Colour::kGood;
+  if (IsDown(gpu)) return Colour::kBad;
+  if (IsClosed(gpu)) return Colour::kWaiting;
+  return api::StandingOf(gpu) == api::GpuStanding::kIdle ? Colour::kFaint : Colour::kGood;
 }
 
 // "42 ann, 43 bob, 1 foreign"
@@ -68,8 +69,14 @@ std::string TroubleText(const GpuView& gpu) {
   return why.empty() ? "by rule" : "by rule: " + why;
 }
 
+bool IsDown(const GpuView& gpu) {
+  return api::StandingOf(gpu) == api::GpuStanding::kDown;
+}
+
 bool IsClosed(const GpuView& gpu) {
-  return gpu.state == "down" || gpu.state.starts_with("dr");
+  const std::optional<api::GpuStanding> standing = api::StandingOf(gpu);
+  return standing == api::GpuStanding::kDown || standing == api::GpuStanding::kDrained ||
+         standing == api::GpuStanding::kDraining;
 }
 
 std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {

@@ -14,6 +14,8 @@ namespace carma::cli {
 std::string GpuName(const api::GpuView& gpu);
 // Why it is closed or down, and whether a rule closed it; empty: it is open.
 std::string TroubleText(const api::GpuView& gpu);
+// Cannot be used.
+bool IsDown(const api::GpuView& gpu);
 // Takes no tasks, whatever is free there.
 bool IsClosed(const api::GpuView& gpu);
 std::string GpuTable(const std::vector<api::GpuView>& gpus, const Screen& screen);

@@ -87,7 +87,7 @@ std::string IdleName() {
 
 std::string WhereText(const TaskView& task) {
   const std::string reason = "(" + base::Printable(task.reason, 40) + ")";
-  const bool succeeded = task.state == "succeeded";
+  const bool succeeded = StateOf(task) == core::TaskState::kSucceeded;
   if (HoldsGpus(task) || succeeded || task.reason.empty()) {
     const std::string gpus = GpuIndices(task);
     if (gpus.empty()) return "-";
@@ -120,6 +120,7 @@ struct ListColumn {
   Column column;
   const char* meaning;
   std::string (*text)(const TaskView&, std::int64_t now_ms);
+  Colour (*colour)(const TaskView&) = nullptr;  // null: none
 };
 
 // Texts of columns that show one member as it is.
@@ -151,7 +152,7 @@ const std::vector<ListColumn>& ListColumns() {
       {"id", {"ID", kRight}, "number", &Number<&T::id>},
       {"name", {"NAME", false, 8}, "name", &Word<&T::name>},
       {"user", {"USER", false, 6}, "submitter", &Word<&T::user>},
-      {"st", {"ST"}, "state, short", &Timeless<&StateCode>},
+      {"st", {"ST"}, "state, short", &Timeless<&StateCode>, &StateColour},
       {"time", {"TIME", kRight}, "time in use by the current or last attempt", &TimeText},
       {"gpus", {"GPUS", kRight}, "GPUs wanted", &Number<&T::gpus>},
       {"mem",
@@ -162,7 +163,7 @@ const std::vector<ListColumn>& ListColumns() {
        {"GPU(REASON)", false, 11},
        "its GPUs, or why it waits or how it ended",
        &Timeless<&WhereText>},
-      {"state", {"STATE"}, "state", &Word<&T::state>},
+      {"state", {"STATE"}, "state", &Word<&T::state>, &StateColour},
       {"queue", {"QUEUE"}, "main or recovery", &Word<&T::queue>},
       {"priority", {"PRIO", kRight}, "priority", &Number<&T::priority>},
       {"attempt", {"TRY", kRight}, "number of starts", &Number<&T::attempt>},
@@ -202,7 +203,10 @@ std::string PerGpu(const TaskView& task) {
 // Why there is no estimate, as far as the server told.
 std::string NoEstimate(const TaskView& task) {
   if (!task.estimate_remarks.empty()) return "nothing";
-  if (task.state == "submitted" || task.state == "estimating") return "nothing yet";
+  const auto state = StateOf(task);
+  if (state == core::TaskState::kSubmitted || state == core::TaskState::kEstimating) {
+    return "nothing yet";
+  }
   return "nothing: no estimate";
 }
 
@@ -376,9 +380,8 @@ std::string TaskTable(const std::vector<TaskView>& tasks, const ListStyle& style
   for (const TaskView& task : tasks) {
     std::vector<Cell> row;
     for (const ListColumn* column : chosen) {
-      const bool shows_state = std::string_view(column->key).starts_with("st");
-      row.push_back(
-          {column->text(task, style.now_ms), shows_state ? StateColour(task) : Colour::kNone});
+      row.push_back({column->text(task, style.now_ms),
+                     column->colour != nullptr ? column->colour(task) : Colour::kNone});
     }
     table.Add(std::move(row));
   }
@@ -490,14 +493,14 @@ std::string EndText(const TaskView& task) {
     return text + ", ended by signal " + std::to_string(*task.signal) +
            (name ? " (" + std::string(name) + ")" : "");
   }
-  if (task.exit_code && task.state != "succeeded") {
+  if (task.exit_code && StateOf(task) != core::TaskState::kSucceeded) {
     return text + " with exit code " + std::to_string(*task.exit_code);
   }
   return text;
 }
 
 int ExitCodeOf(const TaskView& task) {
-  if (task.state == "succeeded") return 0;
+  if (StateOf(task) == core::TaskState::kSucceeded) return 0;
   if (task.signal && *task.signal > 0) return 128 + (*task.signal & 127);
   if (task.exit_code && *task.exit_code != 0) return *task.exit_code & 255;
   return 1;

@@ -16,6 +16,7 @@
 #include <map>
 
 #include "api/http.h"
+#include "api/troubles.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -563,9 +564,9 @@ void RealDaemon::TaskChanged(const core::TaskRecord& record) {
 std::vector<std::string> RealDaemon::Troubles() const {
   std::vector<std::string> troubles;
   const std::string& driver = sampler_->driver_trouble();
-  if (!driver.empty()) troubles.push_back("driver: " + driver);
+  if (!driver.empty()) troubles.push_back(api::TroubleOfDriver(driver));
   if (engine_ && !engine_->store_trouble().empty())
-    troubles.push_back("store: " + engine_->store_trouble());
+    troubles.push_back(api::TroubleOfStore(engine_->store_trouble()));
   // A silent driver is the trouble of each of its GPUs.
   if (monitor_ && driver.empty()) {
     for (std::string& trouble : monitor_->Troubles()) troubles.push_back(std::move(trouble));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/troubles.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -347,7 +348,8 @@ const std::map<int, std::uint64_t>& Monitor::XidCounts(core::GpuIndex gpu) const
 
 std::string Monitor::DriverState() const {
   for (std::size_t i = 0; i < states_.size(); ++i) {
-    if (!states_[i].healthy) return fmt::format("GPU {}: {}", i, states_[i].trouble);
+    if (!states_[i].healthy)
+      return api::TroubleOfGpu(static_cast<std::int64_t>(i), states_[i].trouble);
   }
   return devices_.empty() ? "no GPUs" : "ok";
 }
@@ -355,11 +357,12 @@ std::string Monitor::DriverState() const {
 std::vector<std::string> Monitor::Troubles() const {
   std::vector<std::string> troubles;
   for (std::size_t i = 0; i < states_.size(); ++i) {
-    if (!states_[i].healthy) troubles.push_back(fmt::format("GPU {}: {}", i, states_[i].trouble));
+    const auto index = static_cast<std::int64_t>(i);
+    if (!states_[i].healthy) troubles.push_back(api::TroubleOfGpu(index, states_[i].trouble));
     if (options_.health.drain && !states_[i].drain_told.empty())
-      troubles.push_back(fmt::format("GPU {} takes no new tasks: {}", i, states_[i].drain_told));
+      troubles.push_back(api::ClosedByRule(index, states_[i].drain_told));
     for (const std::string& alert : Alerts(static_cast<core::GpuIndex>(i)))
-      troubles.push_back(fmt::format("GPU {}: {}", i, alert));
+      troubles.push_back(api::TroubleOfGpu(index, alert));
   }
   return troubles;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "api/gpu_standing.h"
 #include "base/text.h"
 #include "config/activity_rule.h"
 #include "gpu/counters.h"
@@ -32,12 +33,13 @@ void AddSpec(const store::StoredTask& stored, api::TaskView& view) {
   view.comment = spec->comment.value_or("");
 }
 
-std::string StateOf(const core::GpuView& gpu, const core::PolicyConfig& config) {
-  if (!gpu.healthy) return "down";
-  if (gpu.drained) return gpu.tasks > 0 ? "drng" : "drain";
-  if (gpu.Idle()) return "idle";
+api::GpuStanding StandingOf(const core::GpuView& gpu, const core::PolicyConfig& config) {
+  using enum api::GpuStanding;
+  if (!gpu.healthy) return kDown;
+  if (gpu.drained) return gpu.tasks > 0 ? kDraining : kDrained;
+  if (gpu.Idle()) return kIdle;
   const bool alone = gpu.mig && !config.share_mig && gpu.tasks > 0;
-  return gpu.exclusive_task || alone ? "alloc" : "mix";
+  return gpu.exclusive_task || alone ? kHeld : kShared;
 }
 
 api::GpuTaskView PresentResident(const core::TaskRecord& record, const core::Placement& placement,
@@ -102,7 +104,7 @@ api::GpuView PresentOne(const core::GpuView& gpu, Engine& engine, const Monitor&
   view.index = core::Number(gpu.index);
   view.uuid = device.uuid;
   view.name = device.name;
-  view.state = StateOf(gpu, engine.scheduler().config());
+  view.state = base::WordOf(StandingOf(gpu, engine.scheduler().config()));
   view.trouble = gpu.trouble;
   view.total_mib = device.total_mib;
   view.reserved_mib = device.reserved_mib;

@@ -65,7 +65,7 @@ std::string RemedyWithoutDriver(const DriverFacts& facts, const config::Settings
 }
 
 // "0-3,5"
-std::string Ranges(const std::vector<int>& numbers) {
+std::string Ranges(const std::vector<std::size_t>& numbers) {
   std::vector<std::string> pieces;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     std::size_t last = i;
@@ -77,18 +77,11 @@ std::string Ranges(const std::vector<int>& numbers) {
   return base::Join(pieces, ",");
 }
 
-std::optional<int> GpuOf(const Finding& finding) {
-  constexpr std::string_view kTopic = "gpu ";
-  if (!finding.topic.starts_with(kTopic)) return std::nullopt;
-  const auto number = base::ParseInt(std::string_view(finding.topic).substr(kTopic.size()));
-  return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
-}
-
 // What holds for several GPUs is said once, behind what is said of single ones.
 std::vector<Finding> Folded(const std::vector<Finding>& findings) {
   struct Group {
     const Finding* finding;
-    std::vector<int> gpus;
+    std::vector<std::size_t> gpus;
   };
   std::vector<Group> groups;
   std::vector<Finding> folded;
@@ -97,14 +90,13 @@ std::vector<Finding> Folded(const std::vector<Finding>& findings) {
       for (const Group& group : groups) {
         if ((group.gpus.size() > 1) != several) continue;
         folded.push_back(*group.finding);
-        folded.back().topic = "gpu " + Ranges(group.gpus);
+        folded.back().topic = fmt::format("gpu {}", Ranges(group.gpus));
       }
     }
     groups.clear();
   };
   for (const Finding& finding : findings) {
-    const std::optional<int> gpu = GpuOf(finding);
-    if (!gpu) {
+    if (!finding.gpu) {
       flush();
       folded.push_back(finding);
       continue;
@@ -114,9 +106,9 @@ std::vector<Finding> Folded(const std::vector<Finding>& findings) {
              group.finding->remedy == finding.remedy;
     });
     if (same == groups.end()) {
-      groups.push_back({&finding, {*gpu}});
+      groups.push_back({&finding, {*finding.gpu}});
     } else {
-      same->gpus.push_back(*gpu);
+      same->gpus.push_back(*finding.gpu);
     }
   }
   flush();

@@ -2,7 +2,9 @@
 // the facts (doctor_ask.h) stands apart, so that tests need no GPU, no root and no broken machine.
 #pragma once
 
+#include <cstddef>
 #include <expected>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,8 +30,9 @@ std::string_view LevelName(Level level);  // "ok", "warn", "bad"
 struct Finding {
   std::string topic;  // "driver", "gpu 0", "rights" …
   Level level = Level::kOk;
-  std::string text;    // one line
-  std::string remedy;  // what to do, one line; empty for kOk
+  std::string text;                     // one line
+  std::string remedy;                   // what to do, one line; empty for kOk
+  std::optional<std::size_t> gpu = {};  // which one it is about, if about a single one
 };
 
 // A whole GPU, or one instance of a divided one.

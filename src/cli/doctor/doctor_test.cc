@@ -250,11 +250,11 @@ TEST(Doctor, TheRemedyOfAMissingDriverFollowsItsAnswer) {
 
 TEST(Doctor, WhatHoldsForSeveralGpusIsSaidOnce) {
   std::vector<Finding> findings;
-  for (const int gpu : {0, 1, 2, 4}) {
+  for (const std::size_t gpu : {0U, 1U, 2U, 4U}) {
     const std::string topic = "gpu " + std::to_string(gpu);
-    findings.push_back({topic, Level::kOk, "A100 number " + std::to_string(gpu), ""});
-    findings.push_back({topic, Level::kWarn, "nobody counts", "install DCGM"});
-    if (gpu == 1) findings.push_back({topic, Level::kWarn, "rows wait", "reset it"});
+    findings.push_back({topic, Level::kOk, "A100 number " + std::to_string(gpu), "", gpu});
+    findings.push_back({topic, Level::kWarn, "nobody counts", "install DCGM", gpu});
+    if (gpu == 1) findings.push_back({topic, Level::kWarn, "rows wait", "reset it", gpu});
   }
   findings.push_back({"disk", Level::kOk, "free", ""});
   EXPECT_EQ(DoctorText(findings, {}),

@@ -105,10 +105,7 @@ constexpr XidAdvice kXidAdvice[] = {
 class GpuCheck {
  public:
   GpuCheck(std::size_t index, const DriverFacts& driver, const config::Settings& settings)
-      : topic_("gpu " + std::to_string(index)),
-        facts_((*driver.gpus)[index]),
-        driver_(driver),
-        settings_(settings) {}
+      : index_(index), facts_((*driver.gpus)[index]), driver_(driver), settings_(settings) {}
 
   std::vector<Finding> Run() {
     if (!facts_.info.trouble.empty()) {
@@ -134,7 +131,8 @@ class GpuCheck {
 
  private:
   void Add(Level level, std::string text, std::string remedy = "") {
-    findings_.push_back({topic_, level, std::move(text), std::move(remedy)});
+    findings_.push_back(
+        {fmt::format("gpu {}", index_), level, std::move(text), std::move(remedy), index_});
   }
 
   void Trouble() {
@@ -277,7 +275,7 @@ class GpuCheck {
         "is known to hold against the GPU");
   }
 
-  std::string topic_;
+  std::size_t index_;
   const GpuFacts& facts_;
   const DriverFacts& driver_;
   const config::Settings& settings_;

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "api/gpu_standing.h"
+#include "api/troubles.h"
 #include "base/file.h"
 #include "base/text.h"
 
@@ -195,13 +197,27 @@ std::vector<Closed> ClosedGpus(const std::vector<api::GpuView>& gpus) {
   std::vector<Closed> closed;
   for (const api::GpuView& gpu : gpus) {
     if (gpu.trouble.empty()) continue;
-    const bool down = gpu.state == "down";
+    const bool down = api::StandingOf(gpu) == api::GpuStanding::kDown;
     auto found = std::ranges::find_if(
         closed, [&](const Closed& each) { return each.why == gpu.trouble && each.down == down; });
     if (found == closed.end()) found = closed.insert(closed.end(), {gpu.trouble, down, {}});
     found->gpus.push_back(std::to_string(gpu.index));
   }
   return closed;
+}
+
+// Whether the trouble is told with the closed GPUs. A silent driver is the trouble of each of its
+// GPUs.
+bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
+  if (trouble == api::TroubleOfDriver(daemon.status->driver)) {
+    return std::ranges::any_of(daemon.gpus, [](const api::GpuView& gpu) {
+      return api::StandingOf(gpu) == api::GpuStanding::kDown;
+    });
+  }
+  return std::ranges::any_of(daemon.gpus, [&](const api::GpuView& gpu) {
+    return !gpu.trouble.empty() && (trouble == api::TroubleOfGpu(gpu.index, gpu.trouble) ||
+                                    trouble == api::ClosedByRule(gpu.index, gpu.trouble));
+  });
 }
 
 }  // namespace
@@ -229,13 +245,11 @@ std::vector<Finding> CheckDaemon(const DaemonFacts& daemon) {
   const auto warn = [&](std::string text, std::string remedy) {
     findings.push_back({"daemon", Level::kWarn, std::move(text), std::move(remedy)});
   };
-  const std::vector<Closed> closed = ClosedGpus(daemon.gpus);
   for (const std::string& trouble : status->troubles) {
-    const bool of_gpu = std::ranges::any_of(
-        closed, [&](const Closed& each) { return trouble.ends_with(": " + each.why); });
-    if (!of_gpu) warn(base::Printable(trouble), "see carma status and the daemon's log");
+    if (!ToldByGpus(trouble, daemon))
+      warn(base::Printable(trouble), "see carma status and the daemon's log");
   }
-  for (const Closed& each : closed) {
+  for (const Closed& each : ClosedGpus(daemon.gpus)) {
     const std::string gpus = base::Join(each.gpus, ",");
     warn(fmt::format("gpu {} {} no tasks: {}", gpus, each.gpus.size() == 1 ? "takes" : "take",
                      base::Printable(each.why)),

@@ -232,8 +232,14 @@ TEST(Doctor, TheDaemonTellsItsTroublesAndClosedGpus) {
   daemon.status->troubles = {"GPU 1 takes no new tasks: Xid 79: fell off the bus"};
   EXPECT_EQ(CheckDaemon(daemon).size(), 2U) << "what holds for several is said once";
   EXPECT_EQ(FirstTrouble(CheckDaemon(daemon)).remedy, "once that is mended: carma resume 1,2");
+  daemon.status->troubles = {"GPU 1: 4.0 GiB in use by no process"};
+  EXPECT_EQ(CheckDaemon(daemon).size(), 3U) << "an alert is told beside what closes the GPU";
+  daemon.status->driver = "it hangs";
+  daemon.status->troubles = {"driver: it hangs"};
+  EXPECT_EQ(FirstTrouble(CheckDaemon(daemon)).text, "driver: it hangs");
   daemon.gpus[2].state = "down";
   daemon.gpus[1].trouble = "";
+  EXPECT_EQ(CheckDaemon(daemon).size(), 2U) << "a silent driver is told with its GPUs";
   EXPECT_THAT(FirstTrouble(CheckDaemon(daemon)).remedy, HasSubstr("by itself"));
 }
 

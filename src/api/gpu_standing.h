@@ -1,0 +1,34 @@
+// How a GPU stands, in one word: GpuView::state.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "api/views.h"
+#include "base/words.h"
+
+namespace carma::api {
+
+// In the words of cluster managers.
+enum class GpuStanding {
+  kIdle,      // nothing on it
+  kShared,    // open to more tasks
+  kHeld,      // by a task that keeps others out
+  kDrained,   // closed and empty
+  kDraining,  // closed, tasks still on it
+  kDown,      // not usable
+};
+inline constexpr std::pair<GpuStanding, std::string_view> kGpuStandingWords[] = {
+    {GpuStanding::kIdle, "idle"},     {GpuStanding::kShared, "mix"},
+    {GpuStanding::kHeld, "alloc"},    {GpuStanding::kDrained, "drain"},
+    {GpuStanding::kDraining, "drng"}, {GpuStanding::kDown, "down"}};
+
+// Empty: a word that only a newer daemon knows.
+std::optional<GpuStanding> StandingOf(const GpuView& gpu);
+
+}  // namespace carma::api
+
+template <>
+inline constexpr carma::base::Words<carma::api::GpuStanding>
+    carma::base::kWordsOf<carma::api::GpuStanding> = carma::api::kGpuStandingWords;

@@ -1,0 +1,23 @@
+#include "api/troubles.h"
+
+#include <fmt/format.h>
+
+namespace carma::api {
+
+std::string TroubleOfDriver(std::string_view why) {
+  return fmt::format("driver: {}", why);
+}
+
+std::string TroubleOfStore(std::string_view why) {
+  return fmt::format("store: {}", why);
+}
+
+std::string TroubleOfGpu(std::int64_t index, std::string_view why) {
+  return fmt::format("GPU {}: {}", index, why);
+}
+
+std::string ClosedByRule(std::int64_t index, std::string_view why) {
+  return fmt::format("GPU {} takes no new tasks: {}", index, why);
+}
+
+}  // namespace carma::api

@@ -1,0 +1,19 @@
+// Sentences of StatusView::troubles. The daemon makes them, and a command that shows the same fact
+// elsewhere makes them again to know which it may leave out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace carma::api {
+
+// why: StatusView::driver.
+std::string TroubleOfDriver(std::string_view why);
+std::string TroubleOfStore(std::string_view why);
+// What is wrong with one GPU. why: GpuView::trouble, or one of its alerts.
+std::string TroubleOfGpu(std::int64_t index, std::string_view why);
+// The rules of health have closed it.
+std::string ClosedByRule(std::int64_t index, std::string_view why);
+
+}  // namespace carma::api

@@ -1,0 +1,16 @@
+#include "api/troubles.h"
+
+#include <gtest/gtest.h>
+
+namespace carma::api {
+namespace {
+
+TEST(Troubles, SayFirstWhoseTheyAre) {
+  EXPECT_EQ(TroubleOfDriver("it hangs"), "driver: it hangs");
+  EXPECT_EQ(TroubleOfStore("disk full"), "store: disk full");
+  EXPECT_EQ(TroubleOfGpu(3, "it is lost"), "GPU 3: it is lost");
+  EXPECT_EQ(ClosedByRule(3, "Xid 79"), "GPU 3 takes no new tasks: Xid 79");
+}
+
+}  // namespace
+}  // namespace carma::api
