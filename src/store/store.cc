@@ -15,6 +15,7 @@
 #include "store/delta.h"
 #include "store/lock.h"
 #include "store/open.h"
+#include "store/place.h"
 #include "store/query.h"
 #include "store/rows.h"
 
@@ -271,7 +272,13 @@ struct Store::Impl {
     Template base;
   };
 
+  Result<Unit> InPlace() const {
+    if (Result<Unit> file = place.Check(); !file) return file;
+    return log_place.Check();
+  }
+
   StateLock lock;  // released last
+  FilePlace place, log_place;
   std::unique_ptr<SQLite::Database> db;
   std::map<std::string, std::unique_ptr<SQLite::Statement>> statements;
   std::map<std::string, Known> templates;  // by user
@@ -311,11 +318,18 @@ Result<std::unique_ptr<Store>> Store::Open(const std::string& state_dir) {
     return Unit{};
   });
   if (!loaded) return std::unexpected(loaded.error());
+  impl.place = FilePlace(path);
+  impl.log_place = FilePlace(path + "-wal");
   return store;
+}
+
+Result<Unit> Store::InPlace() const {
+  return impl_->InPlace();
 }
 
 Result<Unit> Store::Begin(Durability durability) {
   CARMA_CHECK(impl_->batch == Impl::Transaction::kNone, "a batch of the store is already open");
+  if (Result<Unit> in_place = impl_->InPlace(); !in_place) return in_place;
   return impl_->Read("beginning a batch", [&]() -> Result<Unit> {
     impl_->SetDurability(durability);
     impl_->db->exec("BEGIN IMMEDIATE");

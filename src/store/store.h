@@ -110,6 +110,10 @@ class Store {
   static base::Result<std::unique_ptr<Store>> Open(const std::string& state_dir);
   ~Store();
 
+  // Errors: kIo: the files were removed or replaced, so nothing can be kept any more. As cheap as a
+  // look at two files; every batch begins with it.
+  base::Result<base::Unit> InPlace() const;
+
   // A batch: everything between Begin and Commit becomes durable together, when `durability` says.
   // Errors: kIo (disk full …), of Commit or of any call between; the batch is rolled back at once,
   // the books are as before Begin, the rest of the batch answers kIo too, and the next Begin starts

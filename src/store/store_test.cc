@@ -78,6 +78,19 @@ void ExpectEqual(const StoredTask& got, const StoredTask& wanted) {
   EXPECT_EQ(got.stderr_path, wanted.stderr_path);
 }
 
+TEST_F(StoreTest, IntoADatabaseThatWasTakenAwayNothingIsPut) {
+  for (const char* name : {"/carma.db", "/carma.db-wal"}) {
+    ASSERT_TRUE(store_->InPlace());
+    std::filesystem::rename(dir_ + name, dir_ + "/away");
+    EXPECT_EQ(store_->Begin().error().code, ErrorCode::kIo);
+    EXPECT_THAT(store_->InPlace().error().message, HasSubstr(std::string(name) + " was removed"));
+    std::filesystem::copy(dir_ + "/away", dir_ + name);
+    EXPECT_THAT(store_->Begin().error().message, HasSubstr(std::string(name) + " was replaced"));
+    std::filesystem::rename(dir_ + "/away", dir_ + name);
+    Put(NewTask(7));
+  }
+}
+
 TEST_F(StoreTest, EveryFieldComesBackAsItWasPut) {
   Put(FullTask(7));
   Put(NewTask(8));

@@ -1,0 +1,28 @@
+#include "store/place.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <utility>
+
+namespace carma::store {
+
+FilePlace::FilePlace(std::string path) {
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0) return;
+  path_ = std::move(path);
+  device_ = st.st_dev;
+  inode_ = st.st_ino;
+}
+
+base::Result<base::Unit> FilePlace::Check() const {
+  struct stat st {};
+  if (path_.empty()) return base::Unit{};
+  const bool there = ::stat(path_.c_str(), &st) == 0;
+  if (there && st.st_dev == device_ && st.st_ino == inode_) return base::Unit{};
+  return base::Fail(base::ErrorCode::kIo,
+                    fmt::format("{} was {} while carmad runs: put the file back, or restart carmad",
+                                path_, there ? "replaced" : "removed"));
+}
+
+}  // namespace carma::store
