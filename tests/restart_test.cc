@@ -1,5 +1,6 @@
 // The daemon dies and comes back; tasks are each exactly once where they belong.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,7 +16,9 @@ namespace carma::system_test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using Words = std::vector<std::string>;
 
 class Restart : public ::testing::Test {
@@ -195,6 +198,63 @@ TEST_F(Restart, ALostShimTakesItsTaskWithItAndTheTaskStartsAgain) {
   gated.Open();
   EXPECT_EQ(site.Await(id).state, "succeeded");
   site.ExpectIdle();
+}
+
+TEST_F(Restart, AStartedTaskIsLostWithItsFolderAndNeverBeginsAgainUnseen) {
+  Gated once(site, "once"), again(site, "again");
+  const std::uint64_t ends = Submit(once, "exit 0", {"--no-requeue"});
+  const std::uint64_t comes_back = Submit(again, "exit 0");
+  ASSERT_EQ(once.Hear(), "1");
+  ASSERT_EQ(again.Hear(), "1");
+  const Watched first(static_cast<pid_t>(*site.AwaitState(ends, "running").pid));
+  const Watched second(static_cast<pid_t>(*site.AwaitState(comes_back, "running").pid));
+  site.Stop(SIGKILL);
+  std::filesystem::remove_all(site.state_dir() + "/attempts");
+  site.Start();
+  const api::TaskView lost = site.Await(ends);
+  EXPECT_EQ(lost.state, "lost");
+  EXPECT_EQ(lost.attempt, 1);
+  EXPECT_EQ(again.Hear(), "2");
+  EXPECT_TRUE(first.Ends());
+  EXPECT_TRUE(second.Ends());
+  again.Open();
+  const api::TaskView done = site.Await(comes_back);
+  EXPECT_EQ(done.state, "succeeded");
+  EXPECT_EQ(done.attempt, 2);
+  site.ExpectIdle();
+}
+
+TEST_F(Restart, WhatAKilledDaemonLeftOfEndedAttemptsIsSwept) {
+  Gated gated(site, "gated");
+  const std::uint64_t runs = Submit(gated, "exit 4");
+  ASSERT_EQ(gated.Hear(), "1");
+  site.AwaitState(runs, "running");
+  const std::uint64_t ended = site.Submit({"--", "/bin/true"});
+  site.Await(ended);
+  site.Stop(SIGKILL);
+  const std::string attempts = site.state_dir() + "/attempts/";
+  const std::string left = fmt::format("{}{}/1", attempts, ended), unknown = attempts + "4711/3";
+  std::filesystem::create_directories(left);
+  std::filesystem::create_directories(unknown);
+  WriteText(left + "/order.json", "{}");
+  site.Start();
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_FALSE(std::filesystem::exists(unknown));
+  gated.Open();
+  EXPECT_EQ(site.Await(runs).exit_code, 4);
+}
+
+TEST_F(Restart, ADatabaseThatWasTakenAwayIsSaidAndNothingIsAcceptedIntoIt) {
+  const std::string file = site.state_dir() + "/carma.db", away = site.folder() / "away";
+  std::filesystem::rename(file, away);
+  const Ran refused = site.Carma({"submit", "--", "/bin/true"});
+  EXPECT_EQ(refused.code, 1) << refused.Text();
+  EXPECT_THAT(refused.err,
+              AllOf(HasSubstr("nothing was accepted"), HasSubstr("was removed while")));
+  EXPECT_THAT(site.Status().troubles, Contains(HasSubstr("carma.db was removed")));
+  std::filesystem::rename(away, file);
+  EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
+  EXPECT_THAT(site.Status().troubles, IsEmpty());
 }
 
 TEST_F(Restart, ALostShimEndsATaskThatMustNotStartAgain) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "base/log.h"
@@ -107,7 +108,7 @@ Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
 Result<Unit> Engine::TakeOver() {
   Result<std::vector<store::StoredTask>> unfinished = store_.Unfinished();
   if (!unfinished) return std::unexpected(unfinished.error());
-  std::size_t with_process = 0;
+  std::set<std::pair<core::TaskId, int>> with_process;
   for (store::StoredTask& stored : *unfinished) {
     const std::uint32_t gid = stored.gid;
     Result<core::TaskRecord> record = Translated(std::move(stored));
@@ -115,13 +116,15 @@ Result<Unit> Engine::TakeOver() {
     last_state_[core::Number(record->id)] = record->state;
     if (core::HoldsGpus(record->state)) {
       starts_.Adopt(*record, gid);
-      ++with_process;
+      with_process.emplace(record->id, record->attempt.number);
     }
     events_.push_back(core::TaskRestored{std::move(*record)});
   }
+  // A daemon that was killed between an end and the removal of its folder left it behind.
+  starts_.Sweep([&](core::TaskId id, int attempt) { return with_process.contains({id, attempt}); });
   Turn();
   base::LogInfo("engine_started",
-                {{"unfinished", unfinished->size()}, {"with_process", with_process}});
+                {{"unfinished", unfinished->size()}, {"with_process", with_process.size()}});
   return Unit{};
 }
 
@@ -192,7 +195,20 @@ void Engine::Requeue(core::TaskId id, Done done) {
 
 // ---- a turn ----
 
+// A store that was taken away shows it also while there is nothing to write.
+void Engine::LookAfterStore() {
+  if (!store_trouble_.empty()) return;
+  const Result<Unit> in_place = store_.InPlace();
+  if (!in_place) NoteStoreTrouble(in_place.error());
+}
+
+void Engine::NoteStoreTrouble(const base::Error& why) {
+  if (store_trouble_.empty()) base::LogError("store_failed", {{"why", why.message}});
+  store_trouble_ = why.message;
+}
+
 void Engine::Turn() {
+  LookAfterStore();
   if (!Flush()) return AnswerWithTrouble();
   AcceptSubmissions();
   const std::vector<core::Event> events = std::exchange(events_, {});
@@ -281,8 +297,7 @@ bool Engine::Flush() {
   const store::Durability durability =
       decided_.done.empty() ? decided_.rows.Urgency() : store::Durability::kNow;
   if (Result<Unit> kept = store_.Apply(decided_.rows, durability); !kept) {
-    if (store_trouble_.empty()) base::LogError("store_failed", {{"why", kept.error().message}});
-    store_trouble_ = kept.error().message;
+    NoteStoreTrouble(kept.error());
     // A person who asked for something hears of it now; decisions wait for the disk.
     for (Done& done : std::exchange(decided_.done, {})) done(std::unexpected(kept.error()));
     host_.RetryTurnLater();

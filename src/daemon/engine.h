@@ -70,7 +70,7 @@ class Engine {
   const core::Scheduler& scheduler() const { return scheduler_; }
   Attribution& attribution() { return attribution_; }
   store::Store& store() { return store_; }
-  // Empty while the store takes writes; else why not (a full disk).
+  // Empty while the store takes writes; else why not (a full disk, a database that was removed).
   const std::string& store_trouble() const { return store_trouble_; }
   std::vector<std::string> MpsServers() const { return starts_.MpsServers(); }
   std::optional<core::GpuIndex> GpuByUuid(const std::string& uuid) const;
@@ -86,6 +86,8 @@ class Engine {
 
   base::Result<base::Unit> TakeOver();
   base::Result<core::TaskRecord> Translated(store::StoredTask stored);
+  void LookAfterStore();
+  void NoteStoreTrouble(const base::Error& why);
   void AcceptSubmissions();
   void AnswerWithTrouble();
   void Collect(std::vector<core::Action> actions);

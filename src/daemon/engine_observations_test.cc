@@ -121,7 +121,7 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
   // task::Launcher
   void Start(task::LaunchOrder order) override { started_ = order.attempt; }
   void Stop(core::TaskId, int) override {}
-  void Adopt(core::TaskId, int, const std::string&) override {}
+  void Adopt(const task::KnownAttempt&) override {}
   void Forget(core::TaskId, int, const std::string&) override {}
   int PollFd() const override { return -1; }
   void Poll(const Sink& sink) override {

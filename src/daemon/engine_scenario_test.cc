@@ -125,7 +125,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
     Record(core::StopTask{id, attempt,
                           record != nullptr ? record->attempt.stopping : core::StopCause::kNone});
   }
-  void Adopt(core::TaskId, int, const std::string&) override {}
+  void Adopt(const task::KnownAttempt&) override {}
   void Forget(core::TaskId, int, const std::string&) override {}
   int PollFd() const override { return -1; }
   void Poll(const Sink&) override {}

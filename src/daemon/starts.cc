@@ -6,7 +6,9 @@
 #include <cmath>
 #include <utility>
 
+#include "base/log.h"
 #include "task/mps/mps.h"
+#include "task/shim/attempt_folder.h"
 
 namespace carma::daemon {
 namespace {
@@ -44,10 +46,16 @@ std::string Starts::AttemptDir(core::TaskId id, int attempt) const {
 }
 
 void Starts::Adopt(const core::TaskRecord& record, std::uint32_t gid) {
-  launcher_.Adopt(record.id, record.attempt.number, AttemptDir(record.id, record.attempt.number));
+  launcher_.Adopt({record.id, record.attempt.number, AttemptDir(record.id, record.attempt.number),
+                   record.request.uid, record.attempt.started.has_value()});
   if (options_.mps == nullptr || record.attempt.sharing.server.empty()) return;
   options_.mps->Adopt(
       {record.id, record.attempt.number, {record.request.uid, gid, record.attempt.sharing.server}});
+}
+
+void Starts::Sweep(const std::function<bool(core::TaskId, int)>& kept) const {
+  const std::size_t swept = task::SweepAttempts(options_.state_dir + "/attempts", kept);
+  if (swept > 0) base::LogInfo("attempts_swept", {{"folders", swept}});
 }
 
 // ---- how they share ----

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -27,6 +28,8 @@ class Starts {
   // An attempt of an earlier life of the daemon. Before the core hears of it, so that a stop it
   // asks for again finds its shim. gid: of the task's owner.
   void Adopt(const core::TaskRecord& record, std::uint32_t gid);
+  // Once, at the start: removes what ended attempts have left behind. kept: those that are adopted.
+  void Sweep(const std::function<bool(core::TaskId, int attempt)>& kept) const;
   // How an attempt that needs no MPS server shares its GPUs; empty: it is to have one.
   std::optional<core::Sharing> PlainSharing(const core::StartTask& start) const;
   // The decision is durable. A client of an MPS server starts later, by StartArranged().

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/file.h"
+#include "base/pidfd.h"
 #include "base/text.h"
 
 namespace carma::task {
@@ -68,6 +69,26 @@ std::vector<pid_t> ProcessesWithVariable(uid_t uid, const std::string& assignmen
     }
   }
   return found;
+}
+
+std::vector<base::ProcessId> ProcessesWithArgument(uid_t uid, const std::string& argument) {
+  std::vector<base::ProcessId> found;
+  for (const pid_t pid : AllProcesses()) {
+    if (!BelongsTo(pid, uid)) continue;
+    const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
+    const base::Result<std::string> text =
+        base::ReadFile("/proc/" + std::to_string(pid) + "/cmdline", kMaxEnvironmentBytes);
+    if (!stat || stat->state == 'Z' || !text) continue;
+    const std::vector<std::string_view> words = base::Split(*text, '\0');  // the last one is empty
+    if (words.size() == 3 && words[1] == argument) found.push_back(stat->id);
+  }
+  return found;
+}
+
+void Tell(const base::ProcessId& process, std::initializer_list<int> signals) {
+  const base::UniqueFd fd = base::OpenPidfd(process.pid);
+  if (!fd || !base::Alive(process)) return;
+  for (const int number : signals) (void)base::SendSignal(fd, number);
 }
 
 std::vector<pid_t> SessionMembers(uid_t uid, const base::ProcessId& leader) {

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,13 @@ std::vector<base::ProcessStat> Descendants(pid_t root);
 // Processes of that user whose environment at their start held exactly `assignment`
 // ("NAME=value"). Finds the orphans of an attempt whose shim is gone.
 std::vector<pid_t> ProcessesWithVariable(uid_t uid, const std::string& assignment);
+
+// Processes of that user that were called with exactly this one argument. Finds shims whose folder
+// is gone.
+std::vector<base::ProcessId> ProcessesWithArgument(uid_t uid, const std::string& argument);
+
+// Signals for that very process: none if it has ended, whoever has its number now.
+void Tell(const base::ProcessId& process, std::initializer_list<int> signals);
 
 // That user's processes in the session which `leader` made, alive or not. None if the leader's pid
 // has been given to another process: then the session is gone too.

@@ -6,8 +6,10 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <set>
+#include <vector>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -65,6 +67,23 @@ std::string LastComplaint(const std::string& dir) {
   return std::string(line == std::string_view::npos ? log : log.substr(line + 1));
 }
 
+Result<ShimOrder> ReadOrder(const std::string& dir) {
+  const Result<std::string> text = base::ReadFile(dir + "/" + kOrderFile, kMaxOrderBytes);
+  return text ? ParseShimOrder(*text) : std::unexpected(text.error());
+}
+
+// Of folders only, links not followed.
+std::vector<std::string> FolderNames(const std::string& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(path, error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->symlink_status(error).type() == std::filesystem::file_type::directory)
+      names.push_back(at->path().filename().string());
+  }
+  return names;
+}
+
 std::set<pid_t> Leftovers(uid_t uid, const std::optional<ShimStarted>& started,
                           const std::string& dir) {
   std::set<pid_t> pids;
@@ -76,25 +95,45 @@ std::set<pid_t> Leftovers(uid_t uid, const std::optional<ShimStarted>& started,
   return pids;
 }
 
-// A task without its shim can no longer be watched, and its next attempt must not meet it.
-// Returns the cgroup folder that could not be removed yet, or an empty text.
-std::string KillLeftovers(core::TaskId id, int attempt, const std::string& dir,
-                          const ShimOwner& owner, const std::optional<ShimStarted>& started) {
-  if (owner.boot_id != base::BootId()) return {};  // nothing outlives its boot
-  const Result<std::string> text = base::ReadFile(dir + "/" + kOrderFile, kMaxOrderBytes);
-  const Result<ShimOrder> order = text ? ParseShimOrder(*text) : std::unexpected(text.error());
-  if (!order) return {};
-  const std::string group =
-      order->cgroup_base.empty()
-          ? std::string()
-          : order->cgroup_base + "/" + CgroupName(core::Number(id), attempt, owner.process.pid);
-  if (!group.empty()) TaskCgroup::KillCgroup(group);
+void KillLeftovers(uid_t uid, const std::optional<ShimStarted>& started, const std::string& dir) {
   for (int round = 0; round < kKillRounds; ++round) {
-    const std::set<pid_t> pids = Leftovers(order->uid, started, dir);
+    const std::set<pid_t> pids = Leftovers(uid, started, dir);
     for (const pid_t pid : pids) ::kill(pid, SIGKILL);
     if (pids.empty()) break;
   }
+}
+
+std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t shim) {
+  if (base.empty()) return {};
+  return base + "/" + CgroupName(core::Number(attempt.id), attempt.number, shim);
+}
+
+// A task without its shim can no longer be watched, and its next attempt must not meet it.
+// Returns the cgroup folder that could not be removed yet, or an empty text.
+std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
+                            const std::optional<ShimStarted>& started) {
+  if (owner.boot_id != base::BootId()) return {};  // nothing outlives its boot
+  const Result<ShimOrder> order = ReadOrder(attempt.dir);
+  if (!order) return {};
+  const std::string group = GroupOf(attempt, order->cgroup_base, owner.process.pid);
+  if (!group.empty()) TaskCgroup::KillCgroup(group);
+  KillLeftovers(order->uid, started, attempt.dir);
   return group.empty() || TaskCgroup::RemoveCgroup(group) ? std::string() : group;
+}
+
+// The attempt ran, or runs, and its folder cannot tell how it ends: nothing of it may go on.
+Outcome Vanished(const KnownAttempt& attempt, const CgroupBase& cgroup,
+                 const std::vector<base::ProcessId>& shims) {
+  Outcome outcome;
+  outcome.kind = OutcomeKind::kLost;
+  outcome.text = "its folder " + attempt.dir + " was removed";
+  for (const base::ProcessId& shim : shims) {
+    outcome.leftover_group = GroupOf(attempt, cgroup.path, shim.pid);
+    if (!outcome.leftover_group.empty()) TaskCgroup::KillCgroup(outcome.leftover_group);
+    Tell(shim, {SIGKILL});
+  }
+  KillLeftovers(attempt.uid, std::nullopt, attempt.dir);
+  return outcome;
 }
 
 Outcome NeverBegan(std::string text) {
@@ -140,9 +179,14 @@ Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup) 
   return WriteNew(dir + "/" + kOrderFile, *text, 0600, ::geteuid(), ::getegid());
 }
 
-Outcome SettleAttempt(core::TaskId id, int attempt, const std::string& dir) {
+Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
+  const std::string& dir = attempt.dir;
   Outcome outcome;
   if (!base::Exists(dir + "/" + kOwnerFile)) {
+    const std::vector<base::ProcessId> shims = base::Exists(dir)
+                                                   ? std::vector<base::ProcessId>()
+                                                   : ProcessesWithArgument(::geteuid(), dir);
+    if (attempt.started || !shims.empty()) return Vanished(attempt, cgroup, shims);
     if (std::optional<Outcome> abandoned = Abandon(dir)) return *abandoned;
   }
   const ShimOwner owner = ReadOwner(dir);
@@ -162,7 +206,7 @@ Outcome SettleAttempt(core::TaskId id, int attempt, const std::string& dir) {
   } else {
     outcome.kind = OutcomeKind::kLost;
     outcome.text = "its shim is gone and left no report: " + report.error().message;
-    outcome.leftover_group = KillLeftovers(id, attempt, dir, owner, outcome.started);
+    outcome.leftover_group = KillWithoutShim(attempt, owner, outcome.started);
   }
   return outcome;
 }
@@ -173,6 +217,31 @@ std::optional<ShimStarted> ReadStarted(const std::string& attempt_dir) {
   if (!text) return std::nullopt;
   const Result<ShimStarted> started = ParseShimStarted(*text);
   return started ? std::optional(*started) : std::nullopt;
+}
+
+std::optional<base::Duration> KillGraceOf(const std::string& attempt_dir) {
+  const Result<ShimOrder> order = ReadOrder(attempt_dir);
+  return order ? std::optional(order->kill_grace) : std::nullopt;
+}
+
+std::size_t SweepAttempts(const std::string& folder,
+                          const std::function<bool(core::TaskId, int attempt)>& kept) {
+  std::size_t swept = 0;
+  for (const std::string& task : FolderNames(folder)) {
+    const std::string task_dir = folder + "/" + task;
+    const std::optional<std::int64_t> id = base::ParseInt(task);
+    if (!id || *id < 1) continue;
+    for (const std::string& attempt : FolderNames(task_dir)) {
+      const std::string dir = task_dir + "/" + attempt;
+      const std::optional<std::int64_t> number = base::ParseInt(attempt);
+      if (!number || *number < 1 || *number > INT32_MAX) continue;
+      if (kept(static_cast<core::TaskId>(*id), static_cast<int>(*number))) continue;
+      if (OwnerLives(ReadOwner(dir))) continue;
+      if (RemoveAttempt(dir)) ++swept;
+    }
+    ::rmdir(task_dir.c_str());  // fails while in use
+  }
+  return swept;
 }
 
 Result<Unit> RemoveAttempt(const std::string& attempt_dir) {

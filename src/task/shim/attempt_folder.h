@@ -1,6 +1,7 @@
 // carmad's side of an attempt's folder: making it, reading what became of it, removing it.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -20,7 +21,8 @@ enum class OutcomeKind {
   kLives,       // its shim runs
   kReported,    // its shim left a report
   kNeverBegan,  // and never will: this call or an earlier one has abandoned it
-  kLost,        // its shim is gone without a report; what was left of its processes is killed
+  kLost,  // its shim or its folder is gone without a report; what was left of its processes is
+          // killed
 };
 struct Outcome {
   OutcomeKind kind{};
@@ -31,8 +33,17 @@ struct Outcome {
   std::string leftover_group;          // kLost: cgroup folder that must be removed later; or empty
 };
 // Settles how the attempt stands. An attempt that nobody owns is claimed and thereby abandoned, so
-// that a shim that comes late cannot run it.
-Outcome SettleAttempt(core::TaskId id, int attempt, const std::string& attempt_dir);
+// that a shim that comes late cannot run it. One that is known to have started never "never began":
+// if its folder does not tell of it any more, it is lost. cgroup: as PrepareAttempt was told.
+Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup);
+
+// How long the attempt's shim waits between TERM and KILL; empty: its order cannot be read.
+std::optional<base::Duration> KillGraceOf(const std::string& attempt_dir);
+
+// Removes below `folder` (…/attempts) the folders of all attempts but those that are `kept` and
+// those whose shim lives. What is not named like an attempt is left alone. Returns how many went.
+std::size_t SweepAttempts(const std::string& folder,
+                          const std::function<bool(core::TaskId, int attempt)>& kept);
 
 // Removes the folder, and the task's folder above if it is empty, without following links.
 base::Result<base::Unit> RemoveAttempt(const std::string& attempt_dir);

@@ -23,8 +23,8 @@ void FakeLauncher::Stop(core::TaskId id, int attempt) {
   stopped.push_back({id, attempt, {}});
 }
 
-void FakeLauncher::Adopt(core::TaskId id, int attempt, const std::string& attempt_dir) {
-  adopted.push_back({id, attempt, attempt_dir});
+void FakeLauncher::Adopt(const KnownAttempt& attempt) {
+  adopted.push_back(attempt);
 }
 
 void FakeLauncher::Forget(core::TaskId id, int attempt, const std::string& attempt_dir) {

@@ -21,7 +21,7 @@ class FakeLauncher : public Launcher {
 
   void Start(LaunchOrder order) override;
   void Stop(core::TaskId id, int attempt) override;
-  void Adopt(core::TaskId id, int attempt, const std::string& attempt_dir) override;
+  void Adopt(const KnownAttempt& attempt) override;
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
   int PollFd() const override { return -1; }
   // As the real one: what the sink brings about waits for the next call.
@@ -36,7 +36,7 @@ class FakeLauncher : public Launcher {
   // In the order of the calls.
   std::vector<LaunchOrder> started;
   std::vector<Call> stopped;
-  std::vector<Call> adopted;
+  std::vector<KnownAttempt> adopted;
   std::vector<Call> forgotten;
 
  private:

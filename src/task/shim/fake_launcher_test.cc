@@ -13,12 +13,12 @@ TEST(FakeLauncher, RecordsWhatItWasAsked) {
   order.id = kTask;
   launcher.Start(order);
   launcher.Stop(kTask, 1);
-  launcher.Adopt(kTask, 2, "/a");
+  launcher.Adopt({kTask, 2, "/a"});
   launcher.Forget(kTask, 3, "/b");
   ASSERT_EQ(launcher.started.size(), 1U);
   EXPECT_EQ(launcher.started[0].id, kTask);
   EXPECT_EQ(launcher.stopped, (std::vector<FakeLauncher::Call>{{kTask, 1, ""}}));
-  EXPECT_EQ(launcher.adopted, (std::vector<FakeLauncher::Call>{{kTask, 2, "/a"}}));
+  EXPECT_EQ(launcher.adopted, (std::vector<KnownAttempt>{{kTask, 2, "/a"}}));
   EXPECT_EQ(launcher.forgotten, (std::vector<FakeLauncher::Call>{{kTask, 3, "/b"}}));
 }
 

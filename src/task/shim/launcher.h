@@ -34,6 +34,16 @@ struct LaunchOrder {
   friend bool operator==(const LaunchOrder&, const LaunchOrder&) = default;
 };
 
+// An attempt of an earlier life of the daemon, as its books have it.
+struct KnownAttempt {
+  core::TaskId id{};
+  int number = 0;
+  std::string dir;        // as LaunchOrder::attempt_dir
+  std::uint32_t uid = 0;  // of the task's owner
+  bool started = false;   // its task was seen to run: it must never begin again
+  friend bool operator==(const KnownAttempt&, const KnownAttempt&) = default;
+};
+
 enum class ShimEventKind { kStarted, kLaunchFailed, kExited };
 // What a shim reported about an attempt.
 struct ShimEvent {
@@ -62,13 +72,14 @@ class Launcher {
   // Durable state first: the caller has recorded the attempt. Never blocks for long; the outcome
   // comes as an event.
   virtual void Start(LaunchOrder order) = 0;
-  // TERM to the whole group, the grace, then KILL (by the shim). Unknown attempts are ignored.
+  // TERM to the whole group, the grace, then KILL (by the shim). A shim that does not get it done
+  // is killed with its task some time later, and the attempt is lost. Unknown attempts are ignored.
   virtual void Stop(core::TaskId id, int attempt) = 0;
   // Finds the attempt of an earlier life of the daemon by its folder and reports as if it had never
   // left: kStarted and later kExited, kExited at once if it ended meanwhile,
-  // kLaunchFailed{retryable} if it never began (and now never will), kExited{lost} if the shim is
-  // gone without a report.
-  virtual void Adopt(core::TaskId id, int attempt, const std::string& attempt_dir) = 0;
+  // kLaunchFailed{retryable} if it never began (and now never will), kExited{lost} if the shim or
+  // the folder is gone without a report.
+  virtual void Adopt(const KnownAttempt& attempt) = 0;
   // Forgets a finished attempt and removes its folder.
   virtual void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) = 0;
   // Readable when Poll() has something to do (an epoll descriptor); -1 for fakes.

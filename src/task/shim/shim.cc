@@ -251,10 +251,11 @@ void Shim::LeaveReport(const ShimReport& report) {
   const std::string text = ToText(report);
   for (int wait_ms = kFirstRetryMs; true; wait_ms = std::min(wait_ms * 2, kLastRetryMs)) {
     const Result<Unit> written = exit_file_.Commit(text, /*durable=*/true);
-    if (written || !IsFolder(dir_)) return;  // without its folder, the attempt has been forgotten
+    if (written) return;
     std::fprintf(stderr, "carma-shim: %s\n", written.error().message.c_str());
     // A daemon that is still the one that started us need not wait for the disk.
     if (wait_ms == kFirstRetryMs) AnswerEarly(text);
+    if (!IsFolder(dir_)) return;  // there is no other place where anybody would look for it
     if (written.error().code == base::ErrorCode::kNotFound) {
       (void)exit_file_.Reserve(dir_, kExitFile, kReportReserveBytes);
     }

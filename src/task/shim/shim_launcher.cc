@@ -8,8 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <deque>
 #include <utility>
@@ -18,6 +20,7 @@
 #include "base/log.h"
 #include "base/pidfd.h"
 #include "base/text.h"
+#include "task/process/process_tree.h"
 #include "task/shim/attempt_folder.h"
 #include "task/shim/shim_protocol.h"
 #include "task/shim/shim_spawn.h"
@@ -35,7 +38,13 @@ constexpr std::size_t kMaxEarlyBytes = 1 << 18;
 constexpr std::size_t kMaxEventsPerPoll = 256;
 // How often an attempt is looked at that cannot be waited for: adopted before it told that it runs,
 // or no descriptor was left for its shim.
-constexpr long kLookNs = 20'000'000;
+constexpr std::chrono::milliseconds kLook{20};
+
+// A shim that was killed and lives on (a disk that does not answer) is killed again.
+constexpr std::chrono::seconds kKillAgain{1};
+constexpr base::Duration kUsualGrace{30'000};
+
+using SteadyClock = std::chrono::steady_clock;
 
 enum class Source : std::uint64_t { kShim, kAnswers, kWake, kTimer };
 constexpr std::uint64_t kSources = 4;
@@ -44,13 +53,17 @@ struct Attempt {
   core::TaskId id{};
   int number = 0;
   std::string dir;
+  std::uint32_t uid = 0;
   base::ProcessId shim;
-  UniqueFd shim_fd;       // pidfd: readable when the shim is gone; empty: none could be had
-  UniqueFd answers;       // the early answers of a shim of our own
-  std::string unread;     // of the answers: an unfinished line
-  bool adopted = false;   // of an earlier life of the daemon
-  bool started = false;   // kStarted was told
-  bool reported = false;  // kExited was told early: only to be reaped
+  UniqueFd shim_fd;            // pidfd: readable when the shim is gone; empty: none could be had
+  UniqueFd answers;            // the early answers of a shim of our own
+  std::string unread;          // of the answers: an unfinished line
+  bool adopted = false;        // of an earlier life of the daemon
+  bool started = false;        // kStarted was told
+  bool known_started = false;  // by the daemon before us
+  bool reported = false;       // kExited was told early: only to be reaped
+  std::optional<base::Duration> grace;             // empty: its order says it
+  std::optional<SteadyClock::time_point> kill_at;  // it was told to stop
 };
 
 class ShimLauncher final : public Launcher {
@@ -58,7 +71,7 @@ class ShimLauncher final : public Launcher {
   explicit ShimLauncher(ShimLauncherOptions options);
   void Start(LaunchOrder order) override;
   void Stop(core::TaskId id, int attempt) override;
-  void Adopt(core::TaskId id, int attempt, const std::string& attempt_dir) override;
+  void Adopt(const KnownAttempt& attempt) override;
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
   int PollFd() const override { return epoll_.get(); }
   void Poll(const Sink& sink) override;
@@ -76,6 +89,7 @@ class ShimLauncher final : public Launcher {
   void TakeAnswer(Attempt& attempt, std::string_view line);
   void OnShimGone(std::uint64_t serial);
   void OnTimer();
+  void KillHung(Attempt& attempt);
   // True for those that no descriptor tells about.
   static bool NeedsLooking(const Attempt& attempt);
   void SetTimer();
@@ -136,6 +150,8 @@ void ShimLauncher::Start(LaunchOrder order) {
   attempt.id = order.id;
   attempt.number = order.attempt;
   attempt.dir = order.attempt_dir;
+  attempt.uid = order.uid;
+  attempt.grace = order.kill_grace;
   if (Find(order.id, order.attempt) != nullptr) return;
   if (const Result<Unit> made = PrepareAttempt(order, options_.cgroup); !made) {
     const bool retryable = made.error().code != base::ErrorCode::kInvalid;
@@ -150,29 +166,53 @@ void ShimLauncher::Start(LaunchOrder order) {
 }
 
 void ShimLauncher::Stop(core::TaskId id, int attempt) {
-  const Attempt* found = Find(id, attempt);
+  Attempt* found = Find(id, attempt);
   if (found == nullptr) return;
   if (found->shim_fd) {
     base::SendSignal(found->shim_fd, StopSignal());
-  } else if (base::Alive(found->shim)) {
-    ::kill(found->shim.pid, StopSignal());
+  } else {
+    Tell(found->shim, {StopSignal()});
   }
+  if (found->kill_at) return;
+  if (!found->grace) found->grace = KillGraceOf(found->dir).value_or(kUsualGrace);
+  found->kill_at = SteadyClock::now() + *found->grace + options_.hang_margin;
+  SetTimer();
 }
 
-void ShimLauncher::Adopt(core::TaskId id, int attempt, const std::string& attempt_dir) {
-  if (Find(id, attempt) != nullptr) return;
+// Its task first, while the tree of its processes still tells them.
+void ShimLauncher::KillHung(Attempt& attempt) {
+  base::LogWarn("shim_hangs", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
+                               Field{"pid", attempt.shim.pid}});
+  if (!options_.cgroup.path.empty()) {
+    TaskCgroup::KillCgroup(options_.cgroup.path + "/" +
+                           CgroupName(core::Number(attempt.id), attempt.number, attempt.shim.pid));
+  }
+  for (const base::ProcessStat& process : Descendants(attempt.shim.pid))
+    Tell(process.id, {SIGKILL});
+  Tell(attempt.shim, {SIGKILL});
+  attempt.kill_at = SteadyClock::now() + kKillAgain;
+}
+
+void ShimLauncher::Adopt(const KnownAttempt& attempt) {
+  if (Find(attempt.id, attempt.number) != nullptr) return;
   Attempt adopted;
-  adopted.id = id;
-  adopted.number = attempt;
-  adopted.dir = attempt_dir;
+  adopted.id = attempt.id;
+  adopted.number = attempt.number;
+  adopted.dir = attempt.dir;
+  adopted.uid = attempt.uid;
   adopted.adopted = true;
+  adopted.known_started = attempt.started;
   Settle(std::move(adopted));
 }
 
 // Ends the attempt or, while its shim lives, goes on watching it.
 void ShimLauncher::Settle(Attempt attempt) {
   while (true) {
-    Outcome outcome = SettleAttempt(attempt.id, attempt.number, attempt.dir);
+    // One of our own had a folder. Where that has gone, nobody can say that it did not run.
+    const bool ran = attempt.started || attempt.known_started ||
+                     (!attempt.adopted && !base::Exists(attempt.dir));
+    Outcome outcome =
+        SettleAttempt({attempt.id, attempt.number, attempt.dir, attempt.uid, ran}, options_.cgroup);
     if (outcome.started && !attempt.started) PushStarted(attempt, *outcome.started);
     switch (outcome.kind) {
       case OutcomeKind::kLives: {
@@ -318,7 +358,9 @@ void ShimLauncher::OnTimer() {
   std::uint64_t expirations = 0;
   (void)!::read(timer_.get(), &expirations, sizeof expirations);
   std::vector<std::uint64_t> gone;
+  const SteadyClock::time_point now = SteadyClock::now();
   for (auto& [serial, attempt] : attempts_) {
+    if (attempt.kill_at && now >= *attempt.kill_at) KillHung(attempt);
     if (!NeedsLooking(attempt)) continue;
     if (!attempt.started && !attempt.reported) {
       const std::optional<ShimStarted> started = ReadStarted(attempt.dir);
@@ -331,10 +373,22 @@ void ShimLauncher::OnTimer() {
 }
 
 void ShimLauncher::SetTimer() {
-  bool wanted = false;
-  for (const auto& [serial, attempt] : attempts_) wanted = wanted || NeedsLooking(attempt);
+  using std::chrono::nanoseconds;
+  std::optional<nanoseconds> next;
+  const auto sooner = [&next](nanoseconds wait) {
+    // Zero would mean never.
+    next = std::max(nanoseconds(1), std::min(next.value_or(wait), wait));
+  };
+  const SteadyClock::time_point now = SteadyClock::now();
+  for (const auto& [serial, attempt] : attempts_) {
+    if (NeedsLooking(attempt)) sooner(kLook);
+    if (attempt.kill_at) sooner(*attempt.kill_at - now);
+  }
   itimerspec when{};
-  if (wanted) when.it_value.tv_nsec = kLookNs;
+  if (next) {
+    when.it_value.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(*next).count();
+    when.it_value.tv_nsec = (*next % std::chrono::seconds(1)).count();
+  }
   ::timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 

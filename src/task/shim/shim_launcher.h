@@ -12,6 +12,8 @@ namespace carma::task {
 struct ShimLauncherOptions {
   std::string shim_path;  // absolute path of carma-shim
   CgroupBase cgroup;      // FindCgroupBase(); an empty path: tasks get no groups
+  // A shim may need so much longer than its grace to stop a task; then it hangs.
+  base::Duration hang_margin{10'000};
 };
 
 // One thread owns it. Shims outlive it: destroying it stops watching, not the tasks. As root the

@@ -169,7 +169,7 @@ TEST_F(FullDiskTest, AReportThatCannotBeWrittenIsToldAndKeptUntilItCan) {
   ASSERT_EQ(::unlink((root_ + "/attempts/filler").c_str()), 0);
   ASSERT_TRUE(Gone(shim));
   Restart();
-  launcher_->Adopt(kTask, 1, Dir());
+  launcher_->Adopt({kTask, 1, Dir()});
   NextStarted();
   EXPECT_EQ(NextExited().exit_code, 5);
   ::umount((root_ + "/attempts").c_str());

@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <optional>
 #include <string>
 
 #include "base/file.h"
@@ -23,7 +25,7 @@ TEST_F(ShimRestartTest, ARestartedDaemonFollowsARunningTask) {
   const ShimEvent started = NextStarted();
   EXPECT_EQ(Told(), "up");
   Restart();
-  launcher_->Adopt(kTask, 1, Dir());
+  launcher_->Adopt({kTask, 1, Dir()});
   const ShimEvent again = NextStarted();
   EXPECT_EQ(again.process, started.process);
   EXPECT_EQ(again.cgroup, started.cgroup);
@@ -35,7 +37,7 @@ TEST_F(ShimRestartTest, ARestartedDaemonCanStop) {
   launcher_->Start(Order("sleep 1000"));
   NextStarted();
   Restart();
-  launcher_->Adopt(kTask, 1, Dir());
+  launcher_->Adopt({kTask, 1, Dir()});
   launcher_->Stop(kTask, 1);
   NextStarted();
   EXPECT_EQ(NextExited().signal, SIGTERM);
@@ -47,7 +49,7 @@ TEST_F(ShimRestartTest, ARestartedDaemonLearnsWhatEndedMeanwhile) {
   const base::ProcessId shim = ShimProcess();
   Restart();
   ASSERT_TRUE(Gone(shim));
-  launcher_->Adopt(kTask, 1, Dir());
+  launcher_->Adopt({kTask, 1, Dir()});
   NextStarted();
   const ShimEvent exit = NextExited();
   EXPECT_EQ(exit.exit_code, 8);
@@ -65,15 +67,86 @@ TEST_F(ShimRestartTest, ARestartedDaemonLearnsOfAFailedLaunchToo) {
   launcher_->Start(order);
   NextFailed();
   Restart();
-  launcher_->Adopt(kTask, 2, order.attempt_dir);
+  launcher_->Adopt({kTask, 2, order.attempt_dir});
   EXPECT_FALSE(NextFailed().retryable);
 }
 
 TEST_F(ShimRestartTest, AnAttemptWithoutFolderNeverBegan) {
-  launcher_->Adopt(kTask, 1, Dir());
+  launcher_->Adopt({kTask, 1, Dir()});
   const ShimEvent event = NextFailed();
   EXPECT_TRUE(event.retryable);
   EXPECT_TRUE(event.interrupted) << "the daemon's end is not held against the task";
+}
+
+TEST_F(ShimRestartTest, AStartedAttemptWithoutFolderIsLostAndNothingOfItGoesOn) {
+  launcher_->Start(
+      Order("(setsid sh -c 'echo $$ > $TELL; exec sleep 1000' &) & wait; exec sleep 1000"));
+  const ShimEvent started = NextStarted();
+  const std::string orphan = Told();
+  const base::ProcessId shim = ShimProcess();
+  Restart();
+  ASSERT_GT(std::filesystem::remove_all(root_ + "/attempts"), 0U);
+  launcher_->Adopt({kTask, 1, Dir(), ::getuid(), true});
+  EXPECT_TRUE(NextExited().lost);
+  EXPECT_TRUE(Gone(shim));
+  EXPECT_TRUE(Gone(started.process));
+  EXPECT_TRUE(Gone(orphan));
+}
+
+TEST_F(ShimRestartTest, AStartedAttemptThatNobodyOwnsAnyMoreIsLost) {
+  Run(Order("true"));
+  Restart();
+  for (const char* name : {kOwnerFile, kExitFile})
+    ASSERT_EQ(::unlink((Dir() + "/" + name).c_str()), 0);
+  launcher_->Adopt({kTask, 1, Dir(), ::getuid(), true});
+  EXPECT_TRUE(NextExited().lost);
+}
+
+TEST_F(ShimRestartTest, AShimWithoutFolderIsFoundAlthoughNobodySawItStart) {
+  launcher_->Start(Order("echo up > $TELL; exec sleep 1000"));
+  EXPECT_EQ(Told(), "up");
+  const base::ProcessId shim = ShimProcess();
+  Restart();
+  ASSERT_GT(std::filesystem::remove_all(root_ + "/attempts"), 0U);
+  launcher_->Adopt({kTask, 1, Dir(), ::getuid(), false});
+  EXPECT_TRUE(NextExited().lost);
+  EXPECT_TRUE(Gone(shim));
+}
+
+TEST_F(ShimRestartTest, WithoutAFolderTheDaemonThatStayedStillHearsTheExit) {
+  launcher_->Start(Order("echo up > $TELL; read x < $GO; exit $x"));
+  NextStarted();
+  EXPECT_EQ(Told(), "up");
+  ASSERT_GT(std::filesystem::remove_all(root_ + "/attempts"), 0U);
+  Go("6");
+  const ShimEvent exit = NextExited();
+  EXPECT_EQ(exit.exit_code, 6);
+  EXPECT_FALSE(exit.lost);
+}
+
+TEST_F(ShimRestartTest, AShimThatHangsIsKilledWithItsTask) {
+  for (const bool adopted : {false, true}) {
+    launcher_ = MakeShimLauncher({ShimPath(), FindCgroupBase(), base::Duration(100)});
+    LaunchOrder order =
+        Order("(setsid sh -c 'echo $$ > $TELL; exec sleep 1000' &) & exec sleep 1000");
+    order.attempt = adopted ? 2 : 1;
+    order.attempt_dir = root_ + "/attempts/5/" + std::to_string(order.attempt);
+    launcher_->Start(order);
+    const ShimEvent started = NextStarted();
+    const std::string other = Told();
+    const std::optional<base::ProcessStat> task = base::ReadProcessStat(started.process.pid);
+    ASSERT_TRUE(task);
+    if (adopted) {
+      launcher_ = MakeShimLauncher({ShimPath(), FindCgroupBase(), base::Duration(100)});
+      launcher_->Adopt({kTask, order.attempt, order.attempt_dir, ::getuid(), true});
+      NextStarted();
+    }
+    ASSERT_EQ(::kill(task->parent, SIGSTOP), 0);
+    launcher_->Stop(kTask, order.attempt);
+    EXPECT_TRUE(NextExited().lost);
+    EXPECT_TRUE(Gone(started.process));
+    EXPECT_TRUE(Gone(other));
+  }
 }
 
 TEST_F(ShimRestartTest, AnAbandonedAttemptIsNotRunByALateShim) {
@@ -86,7 +159,7 @@ TEST_F(ShimRestartTest, AnAbandonedAttemptIsNotRunByALateShim) {
     ASSERT_EQ(::unlink((Dir() + "/" + name).c_str()), 0);
   }
   Restart();
-  launcher_->Adopt(kTask, 1, Dir());
+  launcher_->Adopt({kTask, 1, Dir()});
   EXPECT_TRUE(NextFailed().retryable);
   base::Result<SpawnedShim> late = SpawnShim(ShimPath(), Dir());
   ASSERT_TRUE(late);
@@ -97,7 +170,7 @@ TEST_F(ShimRestartTest, AnAbandonedAttemptIsNotRunByALateShim) {
   EXPECT_FALSE(base::Exists(root_ + "/ran"));
   // A second restart gives the same answer, not "lost".
   Restart();
-  launcher_->Adopt(kTask, 1, Dir());
+  launcher_->Adopt({kTask, 1, Dir()});
   EXPECT_TRUE(NextFailed().retryable);
 }
 
@@ -145,7 +218,7 @@ TEST_F(ShimRestartTest, AShimKilledWhileTheDaemonWasAwayIsLost) {
   Restart();
   ASSERT_EQ(::kill(shim.pid, SIGKILL), 0);
   ASSERT_TRUE(Gone(shim));
-  launcher_->Adopt(kTask, 1, Dir());
+  launcher_->Adopt({kTask, 1, Dir()});
   NextStarted();
   EXPECT_TRUE(NextExited().lost);
   EXPECT_TRUE(Gone(started.process));
@@ -160,7 +233,7 @@ TEST_F(ShimRestartTest, AfterARebootTheAttemptIsLostAndNobodyIsKilled) {
   const base::ProcessId shim = owner.process;
   owner.boot_id = "another";
   ASSERT_TRUE(base::WriteFileAtomic(Dir() + "/" + kOwnerFile, ToText(owner)));
-  launcher_->Adopt(kTask, 1, Dir());
+  launcher_->Adopt({kTask, 1, Dir()});
   NextStarted();
   EXPECT_TRUE(NextExited().lost);
   EXPECT_TRUE(base::Alive(started.process)) << "in this boot, that number is somebody else's";
@@ -173,7 +246,7 @@ TEST_F(ShimRestartTest, ATornOwnerOrReportIsLostNotACrash) {
   for (const char* torn : {kExitFile, kOwnerFile}) {
     ASSERT_EQ(::truncate((Dir() + "/" + torn).c_str(), 5), 0);
     Restart();
-    launcher_->Adopt(kTask, 1, Dir());
+    launcher_->Adopt({kTask, 1, Dir()});
     NextStarted();
     EXPECT_TRUE(NextExited().lost) << torn;
   }
@@ -212,7 +285,7 @@ TEST_F(ShimRestartTest, KillsAtAnyMomentEndEveryAttemptExactlyOnce) {
     }
     if (rng.Below(2) == 0) {
       Restart();
-      launcher_->Adopt(kTask, attempt, order.attempt_dir);
+      launcher_->Adopt({kTask, attempt, order.attempt_dir});
     }
     ShimEvent last = Next();
     if (last.kind == ShimEventKind::kStarted) last = Next();
@@ -230,7 +303,7 @@ TEST_F(ShimRestartTest, KillsAtAnyMomentEndEveryAttemptExactlyOnce) {
     EXPECT_TRUE(kill_shim || !last.lost) << "attempt " << attempt;
     // And from now on the answer stays the same.
     Restart();
-    launcher_->Adopt(kTask, attempt, order.attempt_dir);
+    launcher_->Adopt({kTask, attempt, order.attempt_dir});
     ShimEvent again = Next();
     if (again.kind == ShimEventKind::kStarted) again = Next();
     EXPECT_EQ(again.kind, last.kind) << "attempt " << attempt;

@@ -13,8 +13,6 @@
 #include <ctime>
 
 #include "base/clock.h"
-#include "base/pidfd.h"
-#include "base/process_id.h"
 #include "task/process/process_tree.h"
 
 namespace carma::task {
@@ -31,13 +29,6 @@ std::int64_t WallMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-// That very process, also if it ends meanwhile and its number is given away.
-void Tell(const base::ProcessId& process, std::initializer_list<int> numbers) {
-  const base::UniqueFd fd = base::OpenPidfd(process.pid);
-  if (!fd || !base::Alive(process)) return;
-  for (const int number : numbers) (void)base::SendSignal(fd, number);
 }
 
 }  // namespace

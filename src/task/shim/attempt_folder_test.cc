@@ -1,0 +1,51 @@
+#include "task/shim/attempt_folder.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "task/shim/shim_fixture.h"
+
+namespace carma::task {
+namespace {
+
+class AttemptFolderTest : public ShimLauncherTest {
+ protected:
+  std::string Attempts() const { return root_ + "/attempts"; }
+  std::string Make(const std::string& name) const {
+    std::filesystem::create_directories(Attempts() + "/" + name);
+    return Attempts() + "/" + name;
+  }
+};
+
+TEST_F(AttemptFolderTest, WhatEndedAttemptsLeftIsSweptAndNothingElse) {
+  launcher_->Start(Order("exec sleep 1000"));  // attempt 1 of task 5
+  NextStarted();
+  const std::string kept = Make("7/2"), old = Make("7/1"), unknown = Make("9/1");
+  const std::string odd = Make("notes/1"), odder = Make("8/zero");
+  std::filesystem::create_directory_symlink(odd, Attempts() + "/6");
+  const auto wanted = [](core::TaskId id, int attempt) {
+    return id == core::TaskId{7} && attempt == 2;
+  };
+  EXPECT_EQ(SweepAttempts(Attempts(), wanted), 2U);
+  EXPECT_FALSE(base::Exists(old));
+  EXPECT_FALSE(base::Exists(Attempts() + "/9"));
+  for (const std::string& left : {kept, odd, odder, Dir()}) EXPECT_TRUE(base::Exists(left)) << left;
+  launcher_->Stop(kTask, 1);
+  NextExited();
+  EXPECT_EQ(SweepAttempts(Attempts(), wanted), 1U) << "its shim has ended";
+  EXPECT_EQ(SweepAttempts(root_ + "/none", wanted), 0U);
+}
+
+TEST_F(AttemptFolderTest, TheGraceIsTheOrders) {
+  EXPECT_FALSE(KillGraceOf(Dir()));
+  LaunchOrder order = Order("true");
+  order.kill_grace = base::Duration(1'234);
+  Run(order);
+  EXPECT_EQ(KillGraceOf(Dir()), base::Duration(1'234));
+}
+
+}  // namespace
+}  // namespace carma::task
