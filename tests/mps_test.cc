@@ -8,6 +8,7 @@
 
 #include <filesystem>
 
+#include "base/file.h"
 #include "base/process_id.h"
 #include "base/text.h"
 #include "task/mps/mps_control.h"
@@ -46,7 +47,9 @@ class Mps : public ::testing::Test {
   }
   std::string dir() const { return site.folder() / "mps"; }
   std::string BehaviourFile() const { return site.folder() / "behaviour"; }
-  void Behave(const std::string& words) const { WriteText(BehaviourFile(), words + "\n"); }
+  void Behave(const std::string& words) const {
+    WriteText(BehaviourFile(), words + " " + branch + "\n");
+  }
 
   std::vector<task::MpsServerId> Servers() {
     return task::FindMpsServers({.dir = dir()}, {Uuid(0), Uuid(1)});
@@ -88,14 +91,26 @@ class Mps : public ::testing::Test {
   }
 
   Site site{{.shape = "1xA100-40GB"}};
+  std::string branch;  // of the driver whose control program the simulated one plays
 
  private:
   std::vector<std::string> uuids_;
 };
 
+// What a branch of the driver can make different: how a control daemon is found and asked.
+class MpsBranch : public Mps, public ::testing::WithParamInterface<const char*> {
+ protected:
+  MpsBranch() {
+    branch = GetParam();
+    Behave("");
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Of, MpsBranch, ::testing::Values("r535", "r550"),
+                         [](const auto& branch) { return std::string(branch.param); });
+
 constexpr Training kSmall{.memory_mib = 4000, .solo_s = kLong};
 
-TEST_F(Mps, OneServerForTheTasksOfAUserOnAGpu) {
+TEST_P(MpsBranch, OneServerForTheTasksOfAUserOnAGpu) {
   site.Start();
   EXPECT_THAT(Servers(), IsEmpty());
   const std::uint64_t first = site.Train({"--gpu-mem", "4000"}, kSmall);
@@ -221,7 +236,7 @@ TEST_F(Mps, AFaultIsChargedToItsProgramAndNotToItsNeighbours) {
   }
 }
 
-TEST_F(Mps, TheVictimsOfADeadServerStartAgain) {
+TEST_P(MpsBranch, TheVictimsOfADeadServerStartAgain) {
   site.Start();
   const std::uint64_t first = site.Train({"--gpu-mem", "5000"}, kSmall);
   const std::uint64_t second = site.Train({"--gpu-mem", "5000"}, kSmall);
@@ -236,7 +251,7 @@ TEST_F(Mps, TheVictimsOfADeadServerStartAgain) {
   EXPECT_EQ(site.Task(fails).attempt, 1);
 }
 
-TEST_F(Mps, ADaemonThatDoesNotServeIsDoneWithout) {
+TEST_P(MpsBranch, ADaemonThatDoesNotServeIsDoneWithout) {
   site.Set("collocation.mps_timeout", "\"300ms\"");
   site.Start();
   const struct {
@@ -245,7 +260,7 @@ TEST_F(Mps, ADaemonThatDoesNotServeIsDoneWithout) {
   } kCases[] = {{"refuse-start", "Without MPS"},
                 {"hang-start", "in time"},
                 {"hang", "in time"},
-                {"server-fails", "Without MPS"}};
+                {"server-fails", "Failed to start"}};
   for (const auto& each : kCases) {
     Behave(each.behaviour);
     api::TaskView task;
@@ -279,7 +294,7 @@ TEST_F(Mps, AFullServerTakesNoFurtherTask) {
   EXPECT_THAT(site.Task(second).sharing_note, HasSubstr("1 clients already"));
 }
 
-TEST_F(Mps, TheNextDaemonFindsItsServersAndTheirTasks) {
+TEST_P(MpsBranch, TheNextDaemonFindsItsServersAndTheirTasks) {
   site.Start();
   const std::uint64_t first = site.Train({"--gpu-mem", "5000"}, kSmall);
   const std::uint64_t second = site.Train({"--gpu-mem", "5000"}, kSmall);
@@ -332,12 +347,16 @@ TEST_F(Mps, AStopOvertakesTheStartOfTheServer) {
   Behave("");
 }
 
-TEST_F(Mps, ATidyEndLeavesNoServerWithoutTasks) {
+TEST_P(MpsBranch, ATidyEndLeavesNoServerWithoutTasks) {
   site.Start();
   EXPECT_EQ(site.Await(site.Submit({"--gpu-mem", "1G", "--", "/bin/true"})).sharing, "mps");
   const task::MpsServerId id = Server();
   site.Stop(SIGTERM);
   EXPECT_FALSE(task::MpsControl({.dir = dir()}, id).Daemon());
+  EXPECT_FALSE(base::Exists(task::MpsPipeDir(dir(), id)));
+  const std::string log =
+      base::ReadFile(task::MpsLogDir(dir(), id) + "/control.log", 1 << 20).value();
+  EXPECT_THAT(log, HasSubstr("NEW SERVER")) << "the logs stay to be read";
 }
 
 TEST_F(Mps, UsersHaveServersOfTheirOwn) {

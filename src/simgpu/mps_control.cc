@@ -38,14 +38,16 @@ using Words = std::vector<std::string_view>;
 // What a peer that says nothing may cost.
 constexpr auto kPatience = 2000ms;
 constexpr const char* kNoDaemon = "Cannot find MPS control daemon process";
-// The last line of an answer.
+// The last line of an answer; the second makes the asker fail.
 constexpr std::string_view kMpsAnswerEnd = ".";
+constexpr std::string_view kMpsFailed = ".failed";
 constexpr auto kForEver = std::chrono::hours(24 * 365);
 
 sigset_t ServedSignals() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, number);
+  // Others end it where it stands, as NVIDIA's, with all its files left behind.
+  sigaddset(&set, SIGCHLD);
   return set;
 }
 
@@ -56,7 +58,8 @@ std::optional<uid_t> PeerUid(int fd) {
   return peer.uid;
 }
 
-// In a fresh child: nothing but these two descriptors and the standard ones.
+// In a fresh child: nothing but these two descriptors, which may be the same, and the standard
+// ones.
 void CloseAllBut(int a, int b) {
   const auto low = static_cast<unsigned>(std::min(a, b));
   const auto high = static_cast<unsigned>(std::max(a, b));
@@ -71,6 +74,15 @@ bool BecomeServerUser(uid_t uid) {
   const Result<std::optional<base::UserEntry>> entry = base::FindUser(uid);
   const gid_t gid = entry && *entry ? (*entry)->gid : static_cast<gid_t>(uid);
   return ::setgroups(0, nullptr) == 0 && ::setgid(gid) == 0 && ::setuid(uid) == 0;
+}
+
+Result<base::UniqueFd> ListenAnew(const std::string& path) {
+  ::unlink(path.c_str());
+  return ListenAt(path);
+}
+
+std::string NoServer(std::string_view pid) {
+  return fmt::format("Server {} not found", base::Printable(pid, 20));
 }
 
 class ControlDaemon {
@@ -100,12 +112,11 @@ class ControlDaemon {
     std::string (ControlDaemon::*run)(const Words&);
   };
 
-  void Note(const std::string& text) const {
-    MpsLog(folders_.logs + "/control.log", "Control", text);
-  }
+  void Note(const std::string& text) const { MpsLog(folders_, "control.log", "Control", text); }
+  bool Is535() const { return MpsBehaves(folders_, "r535"); }
   void ServeSignals();
   void ReapServers();
-  void ServePeer();
+  void ServePeer(const base::UniqueFd& listener);
   void ServeClient(LineSocket& peer, uid_t uid);
   std::string Execute(std::string_view line);
   Result<Server*> StartServer(uid_t uid);
@@ -127,10 +138,11 @@ class ControlDaemon {
   std::string Quit(const Words& words);
 
   MpsFolders folders_;
-  base::UniqueFd lock_, listener_, signals_;
+  base::UniqueFd lock_, listener_, privileged_, signals_;
   MpsWelcome terms_;
   std::vector<Server> servers_;
   int started_ = 0;
+  bool failed_ = false;                     // a server has ended badly
   std::vector<LineSocket> unanswered_;      // peers of a daemon that hangs
   std::vector<LineSocket> quitters_;        // wait for the end
   bool quitting_ = false;                   // no new clients
@@ -138,15 +150,21 @@ class ControlDaemon {
 };
 
 Result<Unit> ControlDaemon::Open() {
-  ::unlink(folders_.Control().c_str());
-  Result<base::UniqueFd> listener = ListenAt(folders_.Control());
+  // Whatever is there already stays: the FIFO of a daemon before, or what keeps it from being made.
+  ::mkfifo(folders_.LogFifo().c_str(), 0777);
+  Result<base::UniqueFd> privileged = ListenAnew(folders_.Privileged());
+  if (!privileged) return std::unexpected(privileged.error());
+  privileged_ = std::move(*privileged);
+  Result<base::UniqueFd> listener = ListenAnew(folders_.Control());
   if (!listener) return std::unexpected(listener.error());
   listener_ = std::move(*listener);
   // The folder says who may come; the clients of other users of a common daemon must be able to.
   ::chmod(folders_.Control().c_str(), 0666);
-  const std::string pid = std::to_string(::getpid()) + "\n";
-  if (::ftruncate(lock_.get(), 0) != 0) return base::FailErrno(errno, folders_.PidFile());
-  if (const Result<Unit> written = base::WriteAll(lock_.get(), pid); !written) return written;
+  if (!Is535()) {
+    const Result<Unit> written =
+        base::WriteFileAtomic(folders_.PidFile(), std::to_string(::getpid()), 0666);
+    if (!written) return written;
+  }
   const sigset_t served = ServedSignals();
   ::sigprocmask(SIG_BLOCK, &served, nullptr);
   signals_.reset(::signalfd(-1, &served, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -157,14 +175,16 @@ Result<Unit> ControlDaemon::Open() {
 
 int ControlDaemon::Run() {
   while (!(quitting_ && (Idle() || (quit_at_ns_ && base::BootTimeNs() >= *quit_at_ns_)))) {
-    pollfd watched[2] = {{listener_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
+    pollfd watched[3] = {
+        {listener_.get(), POLLIN, 0}, {privileged_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
     // Nobody announces that a server's last client has gone: while it quits, the daemon asks.
-    if (::poll(watched, 2, quitting_ ? 20 : -1) < 0 && errno != EINTR) return 1;
-    if (watched[1].revents != 0) ServeSignals();
-    if (watched[0].revents != 0) ServePeer();
+    if (::poll(watched, 3, quitting_ ? 20 : -1) < 0 && errno != EINTR) return 1;
+    if (watched[2].revents != 0) ServeSignals();
+    if (watched[0].revents != 0) ServePeer(listener_);
+    if (watched[1].revents != 0) ServePeer(privileged_);
   }
   Shutdown();
-  return 0;
+  return failed_ ? 1 : 0;
 }
 
 bool ControlDaemon::Idle() {
@@ -177,22 +197,20 @@ bool ControlDaemon::Idle() {
 void ControlDaemon::Shutdown() {
   for (Server& server : servers_) {
     // A server that does not listen is not asked twice.
-    if (Ask(server, "quit") != "bye") ::kill(server.pid, SIGKILL);
+    if (Ask(server, "quit") != "bye") failed_ = ::kill(server.pid, SIGKILL) == 0;
     ::waitpid(server.pid, nullptr, 0);
     ::unlink(server.path.c_str());
   }
-  ::unlink(folders_.Control().c_str());
-  ::unlink(folders_.PidFile().c_str());
-  for (const LineSocket& peer : quitters_) peer.Send(kMpsAnswerEnd);
   Note("Exit");
+  // Lock and sockets stay.
+  ::unlink(folders_.LogFifo().c_str());
+  ::unlink(folders_.PidFile().c_str());
+  for (const LineSocket& peer : quitters_) peer.Send(failed_ ? kMpsFailed : kMpsAnswerEnd);
 }
 
 void ControlDaemon::ServeSignals() {
   signalfd_siginfo news{};
   while (::read(signals_.get(), &news, sizeof news) == sizeof news) {
-    if (news.ssi_signo == SIGCHLD) continue;
-    quitting_ = true;
-    quit_at_ns_ = base::BootTimeNs();
   }
   ReapServers();
 }
@@ -202,13 +220,14 @@ void ControlDaemon::ReapServers() {
     int status = 0;
     if (::waitpid(servers_[i].pid, &status, WNOHANG) != servers_[i].pid) continue;
     Note(fmt::format("Server {} exited with status {}", servers_[i].pid, status));
+    failed_ = failed_ || status != 0;
     ::unlink(servers_[i].path.c_str());
     servers_.erase(servers_.begin() + static_cast<std::ptrdiff_t>(i));
   }
 }
 
-void ControlDaemon::ServePeer() {
-  base::UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+void ControlDaemon::ServePeer(const base::UniqueFd& listener) {
+  base::UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!fd) return;
   const std::optional<uid_t> uid = PeerUid(fd.get());
   LineSocket peer(std::move(fd));
@@ -217,8 +236,9 @@ void ControlDaemon::ServePeer() {
   if (MpsBehaves(folders_, "hang")) return unanswered_.push_back(std::move(peer));
   if (MpsBehaves(folders_, "crash")) ::_exit(134);
   ReapServers();
-  if (*line == "client") return ServeClient(peer, *uid);
-  if (!line->starts_with("command ")) return;
+  const bool commands = &listener == &privileged_;
+  if (!commands && *line == "client") return ServeClient(peer, *uid);
+  if (!commands || !line->starts_with("command ")) return;
   const bool allowed = *uid == 0 || *uid == ::geteuid();
   const std::string answer =
       allowed ? Execute(std::string_view(*line).substr(8)) : "Permission denied";
@@ -248,7 +268,11 @@ Result<ControlDaemon::Server*> ControlDaemon::StartServer(uid_t uid) {
     Note("Failed to start a server: " + why);
     return base::Fail(base::ErrorCode::kUnavailable, why);
   };
-  if (MpsBehaves(folders_, "server-fails")) return fail("Server encountered a fatal exception");
+  if (MpsBehaves(folders_, "server-fails")) {
+    failed_ = true;
+    MpsLog(folders_, "server.log", "Other", "Failed to start : no CUDA-capable device is detected");
+    return fail("Server encountered a fatal exception. Shutting down");
+  }
   if (uid != ::geteuid() && ::geteuid() != 0) return fail("it would be another user's");
   const std::string path = fmt::format("{}/server-{}", folders_.pipes, ++started_);
   ::unlink(path.c_str());
@@ -269,6 +293,7 @@ Result<ControlDaemon::Server*> ControlDaemon::StartServer(uid_t uid) {
     ::_exit(MpsServer(folders_, std::move(*listener), std::move(theirs), terms_).Run());
   }
   Note(fmt::format("Starting new server {} for user {}", child, uid));
+  Note(fmt::format("NEW SERVER {}: Ready", child));
   servers_.push_back({child, uid, path, LineSocket(std::move(ours))});
   return &servers_.back();
 }
@@ -303,23 +328,23 @@ std::string ControlDaemon::Execute(std::string_view line) {
   const Words words = base::SplitWords(line);
   if (words.empty()) return "";
   for (const Command& command : kCommands) {
-    if (command.name != words[0]) continue;
+    if (command.name != words[0] || (Is535() && command.name == "get_server_status")) continue;
     if (words.size() <= command.arguments) {
       return fmt::format("{}: expected {} arguments", command.name, command.arguments);
     }
     return (this->*command.run)(words);
   }
-  return "Unknown command: " + base::Printable(words[0], 60);
+  return fmt::format("Unknown command \"{}\"", base::Printable(words[0], 60));
 }
 
 std::string ControlDaemon::StartServerCommand(const Words& words) {
   const auto uid = base::ParseInt(words[2]);
   if (words[1] != "-uid" || !uid || *uid < 0 || *uid > 0xffff'fffe) {
-    return "start_server: expected -uid NUMBER";
+    return "A user id (UID) is required to start a new server";
   }
-  if (!servers_.empty()) return "start_server: a server is running";
-  const Result<Server*> server = StartServer(static_cast<uid_t>(*uid));
-  return server ? "" : "start_server: " + server.error().message;
+  // That it fails is for the log, and to be seen by the list.
+  if (servers_.empty()) (void)StartServer(static_cast<uid_t>(*uid));
+  return "";
 }
 
 std::string ControlDaemon::ServerList(const Words&) {
@@ -330,19 +355,20 @@ std::string ControlDaemon::ServerList(const Words&) {
 
 std::string ControlDaemon::ServerStatus(const Words& words) {
   Server* const server = FindServer(words[1]);
-  if (!server) return "get_server_status: no such server";
+  if (!server) return NoServer(words[1]);
   return Ask(*server, "status").value_or("get_server_status: the server does not answer");
 }
 
 std::string ControlDaemon::ClientList(const Words& words) {
   Server* const server = FindServer(words[1]);
-  if (!server) return "get_client_list: no such server";
+  if (!server) return NoServer(words[1]);
   std::string pids = Ask(*server, "clients").value_or("");
   std::replace(pids.begin(), pids.end(), ' ', '\n');
   return pids;
 }
 
 std::string ControlDaemon::Processes(const Words&) {
+  if (servers_.empty()) return "Server not found";
   std::string table =
       fmt::format("{:<10} {:<8} {:<10} {:<14} {}", "PID", "ID", "SERVER", "DEVICE", "COMMAND");
   for (Server& server : servers_) {
@@ -360,10 +386,10 @@ std::string ControlDaemon::Processes(const Words&) {
 
 std::string ControlDaemon::TerminateClient(const Words& words) {
   Server* const server = FindServer(words[1]);
-  if (!server) return "terminate_client: no such server";
+  if (!server) return fmt::format("{}\n{}!\n1", NoServer(words[1]), NoServer(words[1]));
   const std::optional<std::string> answer = Ask(*server, "terminate " + std::string(words[2]));
   if (!answer) return "terminate_client: the server does not answer";
-  return *answer == "done" ? "" : "terminate_client: " + *answer;
+  return *answer == "done" ? "0" : *answer + "\n1";
 }
 
 std::string ControlDaemon::GetPercentage(const Words&) {
@@ -397,12 +423,16 @@ std::string ControlDaemon::Quit(const Words& words) {
   return "";
 }
 
-// Held as long as the daemon lives; the kernel lets go of it however it ends.
-Result<base::UniqueFd> LockPidFile(const MpsFolders& folders) {
-  const std::string path = folders.PidFile();
-  base::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
+// Held as long as the daemon lives; the kernel lets go of it however it ends. Of this process
+// alone: children do not inherit it.
+Result<base::UniqueFd> TakeLock(const MpsFolders& folders) {
+  const std::string path = folders.Lock();
+  base::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!fd) return base::FailErrno(errno, path);
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  if (::fcntl(fd.get(), F_SETLK, &lock) == 0) return fd;
   return base::Fail(base::ErrorCode::kConflict, "An instance of this daemon is already running");
 }
 
@@ -412,15 +442,17 @@ int Complain(const std::string& text) {
 }
 
 // The daemon's own process, which says by `ready` that it answers from now on.
-int RunDaemon(const MpsFolders& folders, base::UniqueFd lock, const std::function<void()>& ready) {
+int RunDaemon(const MpsFolders& folders, const std::function<void()>& ready) {
   ::prctl(PR_SET_NAME, "nvidia-cuda-mps-control");
-  ControlDaemon control(folders, std::move(lock));
+  Result<base::UniqueFd> lock = TakeLock(folders);
+  if (!lock) return Complain(lock.error().message);
+  ControlDaemon control(folders, std::move(*lock));
   if (const Result<Unit> opened = control.Open(); !opened) return Complain(opened.error().message);
   ready();
   return control.Run();
 }
 
-int RunInBackground(const MpsFolders& folders, base::UniqueFd lock) {
+int RunInBackground(const MpsFolders& folders) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return Complain("pipe failed");
   const base::UniqueFd read_end(ends[0]);
@@ -429,9 +461,9 @@ int RunInBackground(const MpsFolders& folders, base::UniqueFd lock) {
   if (child < 0) return Complain("fork failed");
   if (child == 0) {
     ::setsid();
-    CloseAllBut(lock.get(), write_end.get());
+    CloseAllBut(write_end.get(), write_end.get());
     if (::chdir("/") != 0) ::_exit(1);
-    ::_exit(RunDaemon(folders, std::move(lock), [&] {
+    ::_exit(RunDaemon(folders, [&] {
       const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
       for (const int fd : {0, 1, 2}) ::dup2(null.get(), fd);
       (void)!::write(write_end.get(), "!", 1);
@@ -439,7 +471,6 @@ int RunInBackground(const MpsFolders& folders, base::UniqueFd lock) {
     }));
   }
   write_end.reset();
-  lock.reset();
   char byte = 0;
   ssize_t got = 0;
   do {
@@ -454,6 +485,7 @@ int PrintAnswer(LineSocket& daemon) {
     std::fflush(stdout);
     if (!line) return Complain(kNoDaemon);
     if (*line == kMpsAnswerEnd) return 0;
+    if (*line == kMpsFailed) return 1;
     std::puts(line->c_str());
   }
 }
@@ -481,10 +513,7 @@ int StartMpsDaemon(const MpsFolders& folders, bool foreground) {
     const Result<Unit> made = base::MakeDirs(folder);
     if (!made) return Complain(made.error().message);
   }
-  Result<base::UniqueFd> lock = LockPidFile(folders);
-  if (!lock) return Complain(lock.error().message);
-  return foreground ? RunDaemon(folders, std::move(*lock), [] {})
-                    : RunInBackground(folders, std::move(*lock));
+  return foreground ? RunDaemon(folders, [] {}) : RunInBackground(folders);
 }
 
 int RunMpsCommands(const MpsFolders& folders) {
@@ -498,7 +527,7 @@ int RunMpsCommands(const MpsFolders& folders) {
       code = Complain("the command is too long");
       break;
     }
-    Result<LineSocket> daemon = LineSocket::Connect(folders.Control());
+    Result<LineSocket> daemon = LineSocket::Connect(folders.Privileged());
     if (!daemon || !daemon->Send("command " + command)) {
       code = Complain(kNoDaemon);
       break;

@@ -15,8 +15,9 @@ namespace carma::simgpu {
 inline constexpr const char* kMpsBehaviourVariable = "CARMA_SIMMPS_BEHAVIOUR";
 inline constexpr std::string_view kMpsBehaviours =
     "refuse-start, hang-start, hang, crash, server-fails, fault, full, tolerant, resident, "
-    "vague-error";
-// Words that are not in the list are no behaviour and mean nothing.
+    "vague-error, r535";
+// r535: as branch 535 of the driver, else as 550. Words that are not in the list are no behaviour
+// and mean nothing.
 bool MpsBehaves(const MpsFolders& folders, std::string_view word);
 
 // `-d`: the control daemon in the background; returns 0 once it answers, 1 with a line on stderr if
@@ -24,7 +25,8 @@ bool MpsBehaves(const MpsFolders& folders, std::string_view word);
 int StartMpsDaemon(const MpsFolders& folders, bool foreground);
 
 // No option: every line of stdin is a command for the daemon of this pipe directory, its answers go
-// to stdout. 1 if there is none, or it goes away.
+// to stdout, those about failures too. 1 if there is no daemon, if it goes away, or if one of the
+// servers that a `quit` has ended did not end well.
 int RunMpsCommands(const MpsFolders& folders);
 
 }  // namespace carma::simgpu

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,7 +32,11 @@ pid_t PeerPid(int fd) {
 
 }  // namespace
 
-void MpsLog(const std::string& path, std::string_view who, const std::string& text) {
+void MpsLog(const MpsFolders& folders, std::string_view file, std::string_view who,
+            const std::string& text) {
+  struct stat st {};
+  if (::lstat(folders.LogFifo().c_str(), &st) != 0 || !S_ISFIFO(st.st_mode)) return;
+  const std::string path = fmt::format("{}/{}", folders.logs, file);
   const base::UniqueFd fd(
       ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (!fd) return;
@@ -42,7 +47,7 @@ void MpsLog(const std::string& path, std::string_view who, const std::string& te
 }
 
 void MpsServer::Note(const std::string& text) const {
-  MpsLog(folders_.logs + "/server.log", "Server", text);
+  MpsLog(folders_, "server.log", "Server", text);
 }
 
 bool MpsServer::Faulted() const {
@@ -117,7 +122,7 @@ std::string MpsServer::Terminate(pid_t pid) {
     client.terminated = found = true;
     client.socket.Send(ErrorLine(MpsError::kClientTerminated));
   }
-  return found ? "done" : "no such client";
+  return found ? "done" : fmt::format("Invalid process {}!", pid);
 }
 
 bool MpsServer::ServeClient(Client& client) {

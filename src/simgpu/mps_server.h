@@ -23,7 +23,8 @@ inline constexpr int kMaxMpsClients = 48;
 inline constexpr std::int64_t kMpsServerMib = 30;
 
 // One line of server.log or control.log; whoever cannot write there stays silent.
-void MpsLog(const std::string& path, std::string_view who, const std::string& text);
+void MpsLog(const MpsFolders& folders, std::string_view file, std::string_view who,
+            const std::string& text);
 
 class MpsServer {
  public:

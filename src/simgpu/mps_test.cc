@@ -1,5 +1,6 @@
 // The simulated MPS: control daemon, server and clients as processes, on a server whose time runs
 // fast.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -23,6 +24,7 @@ namespace carma::simgpu {
 namespace {
 
 using base::ErrorCode;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -73,9 +75,13 @@ class MpsTest : public ::testing::Test {
     Process process([this, &lines] { return Command(lines); });
     return Finish(process);
   }
+  // 0: none.
   pid_t DaemonPid() const {
-    const auto text = base::ReadFile(folders_.PidFile(), 100);
-    return static_cast<pid_t>(base::ParseInt(base::Trim(text.value_or(""))).value_or(0));
+    const base::UniqueFd fd(::open(folders_.Lock().c_str(), O_RDONLY | O_CLOEXEC));
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    const bool held = fd && ::fcntl(fd.get(), F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    return held ? lock.l_pid : 0;
   }
   std::string ServerPid() { return std::string(base::Trim(Do("get_server_list").out)); }
   std::string Status() {
@@ -121,7 +127,8 @@ TEST_F(MpsTest, TheControlDaemonAnswersItsCommands) {
   };
   const Case cases[] = {
       {"get_server_status " + server, "ACTIVE"},
-      {"get_server_status 1", "no such server"},
+      {"get_server_status 1", "Server 1 not found"},
+      {"get_client_list 1", "Server 1 not found"},
       {"get_client_list " + server, ""},
       {"get_default_active_thread_percentage", "100.0"},
       {"set_default_active_thread_percentage 62.5", "62.5"},
@@ -129,13 +136,14 @@ TEST_F(MpsTest, TheControlDaemonAnswersItsCommands) {
       {"get_default_active_thread_percentage", "62.5"},
       {"set_default_device_pinned_mem_limit 0 8G", ""},
       {"set_default_device_pinned_mem_limit 0 much", "not a memory size"},
-      {"terminate_client " + server + " 1", "no such client"},
+      {"terminate_client " + server + " 1", "Invalid process 1!\n1"},
+      {"terminate_client 1 1", "Server 1 not found\nServer 1 not found!\n1"},
       {"terminate_client 1", "expected 2 arguments"},
-      {"start_server -uid all", "expected -uid NUMBER"},
-      {"start_server -uid 0", "a server is running"},
+      {"start_server -uid all", "A user id (UID) is required"},
+      {"start_server -uid 0", ""},
       {"ps", "COMMAND"},
       {"quit now", "expected nothing or -t SECONDS"},
-      {"make_coffee", "Unknown command: make_coffee"},
+      {"make_coffee", "Unknown command \"make_coffee\""},
   };
   for (const Case& c : cases) {
     const Ran ran = Do(c.command);
@@ -147,10 +155,30 @@ TEST_F(MpsTest, TheControlDaemonAnswersItsCommands) {
   const pid_t daemon = DaemonPid();
   EXPECT_EQ(Do("quit").code, 0);
   AwaitEnd(daemon);
-  EXPECT_FALSE(base::Exists(folders_.Control()));
+  EXPECT_TRUE(base::Exists(folders_.Control())) << "as it stays of NVIDIA's";
+  EXPECT_TRUE(base::Exists(folders_.Lock()));
+  EXPECT_FALSE(base::Exists(folders_.LogFifo()));
   EXPECT_FALSE(base::Exists(folders_.PidFile()));
   EXPECT_THAT(base::ReadFile(folders_.logs + "/control.log", 100'000).value_or(""),
-              HasSubstr("Starting new server " + server));
+              AllOf(HasSubstr("Starting new server " + server),
+                    HasSubstr("NEW SERVER " + server + ": Ready")));
+}
+
+TEST_F(MpsTest, AsBranch535ItHasNoPidFileAndTellsNoState) {
+  Behave("r535");
+  ASSERT_EQ(StartDaemon().code, 0);
+  EXPECT_FALSE(base::Exists(folders_.PidFile()));
+  EXPECT_EQ(Do("start_server -uid " + std::to_string(::geteuid())).out, "");
+  EXPECT_EQ(Do("get_server_status " + ServerPid()).out, "Unknown command \"get_server_status\"\n");
+  EXPECT_EQ(StartDaemon().code, 1) << "the lock tells that one is there";
+  EXPECT_EQ(Do("quit").code, 0);
+}
+
+TEST_F(MpsTest, AFolderInThePlaceOfTheFifoCostsAllLogs) {
+  std::filesystem::create_directories(folders_.LogFifo());
+  ASSERT_EQ(StartDaemon().code, 0);
+  EXPECT_EQ(Do("get_server_list").code, 0);
+  EXPECT_FALSE(base::Exists(folders_.logs + "/control.log"));
 }
 
 TEST_F(MpsTest, ATaskIsAClientWhereADaemonAnswersAndRunsWithoutMpsElsewhere) {
@@ -294,7 +322,7 @@ TEST_F(MpsTest, ATerminatedClientHurtsNobodyAndAKilledOneEverybody) {
   AwaitWork(neighbour);
   const std::string server = ServerPid();
   const auto terminate = [&](const Process& task) {
-    EXPECT_EQ(Do("terminate_client " + server + " " + std::to_string(task.pid())).out, "");
+    EXPECT_EQ(Do("terminate_client " + server + " " + std::to_string(task.pid())).out, "0\n");
   };
   TrainingOptions deaf = Task();
   deaf.ignore_term = true;
@@ -381,8 +409,10 @@ TEST_F(MpsTest, ItMisbehavesAsItIsTold) {
   Process stuck([&other] { return StartMpsDaemon(other, false); });
   Behave("tolerant,server-fails");
   ASSERT_EQ(StartDaemon().code, 0);
-  EXPECT_THAT(Do("start_server -uid " + std::to_string(::geteuid())).out,
-              HasSubstr("fatal exception"));
+  EXPECT_EQ(Do("start_server -uid " + std::to_string(::geteuid())).out, "");
+  EXPECT_EQ(ServerPid(), "");
+  EXPECT_THAT(base::ReadFile(folders_.logs + "/server.log", 100'000).value_or(""),
+              HasSubstr("Failed to start"));
   struct Case {
     const char* word;
     const char* text;

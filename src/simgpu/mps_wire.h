@@ -19,11 +19,15 @@ namespace carma::simgpu {
 inline constexpr std::size_t kMaxMpsLine = 4096;
 
 // Where a control daemon and its clients meet, as CUDA_MPS_PIPE_DIRECTORY and
-// CUDA_MPS_LOG_DIRECTORY say or by NVIDIA's defaults.
+// CUDA_MPS_LOG_DIRECTORY say or by NVIDIA's defaults. Its files are NVIDIA's.
 struct MpsFolders {
   std::string pipes;
   std::string logs;
-  std::string Control() const { return pipes + "/control"; }
+  std::string Control() const { return pipes + "/control"; }                // for clients
+  std::string Privileged() const { return pipes + "/control_privileged"; }  // for commands
+  std::string Lock() const { return pipes + "/control_lock"; }
+  // A FIFO: all lines of the logs pass it, so none is kept where something else has its name.
+  std::string LogFifo() const { return pipes + "/log"; }
   std::string PidFile() const { return pipes + "/nvidia-cuda-mps-control.pid"; }
   // Words that make the daemon misbehave (mps_control.h).
   std::string BehaviourFile() const { return pipes + "/simmps"; }

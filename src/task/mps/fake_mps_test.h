@@ -17,35 +17,58 @@
 
 namespace carma::task {
 
-// refuse, refuse-once: -d fails. hang: commands hang. no-server: start_server does nothing. status:
-// what get_server_status says. clients: the list of clients. terminated, asked, variables: what it
-// was told, for the test to read.
+// refuse, refuse-once: -d fails. ends: -d succeeds, but nobody stays. late: -d hangs, its daemon
+// comes when that is over. hang: commands hang. no-server: start_server does nothing. status: what
+// get_server_status says. ready: what control.log is told of a new server. reason: what server.log
+// is told of one that does not start. clients: the list of clients. terminate: what
+// terminate_client says. terminated, asked, variables: what it was told, for the test to read.
+// The daemon is a Python that holds the lock and nothing else; -d returns when it has it.
 inline constexpr char kFakeMpsScript[] = R"sh(#!/bin/sh
 P=$CUDA_MPS_PIPE_DIRECTORY
+L=$CUDA_MPS_LOG_DIRECTORY
 echo "$@" >> "$P/runs"
+log() { echo "[2026-01-01 00:00:00.000 Fake $$] $2" >> "$L/$1.log"; }
 if [ "$1" = -d ]; then
   if [ -e "$P/refuse" ]; then echo "no MPS on this device"; exit 1; fi
   if rm "$P/refuse-once" 2> /dev/null; then echo "not just now"; exit 1; fi
   env | sort > "$P/variables"
-  echo "daemon of $(id -u)" > "$CUDA_MPS_LOG_DIRECTORY/control.log"
-  setsid sleep 1000 > /dev/null 2>&1 < /dev/null &
-  echo $! > "$P/nvidia-cuda-mps-control.pid"
-  exit 0
+  log control "daemon of $(id -u)"
+  if [ -e "$P/ends" ]; then log control "no room for it"; exit 0; fi
+  exec python3 -c '
+import fcntl, os, sys, time
+pipes = sys.argv[1]
+ready, done = os.pipe()
+if os.fork():
+    os.read(ready, 1)
+    if os.path.exists(pipes + "/late"): time.sleep(1000)
+    os._exit(0)
+os.setsid()
+for name in ("control", "control_privileged", "log"): open(pipes + "/" + name, "w")
+lock = open(pipes + "/control_lock", "a")
+fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+with open(pipes + "/daemon", "w") as file: file.write("%d\n" % os.getpid())
+os.write(done, b"!")
+for fd in (0, 1, 2): os.close(fd)
+time.sleep(1000)' "$P" < /dev/null
 fi
 while read -r command a b; do
   echo "$command $a $b" >> "$P/asked"
   while [ -e "$P/hang" ]; do sleep 1; done
   case $command in
     start_server)
-      [ -e "$P/no-server" ] && continue
+      if [ -e "$P/no-server" ]; then
+        [ -e "$P/reason" ] && log server "$(cat "$P/reason")"
+        continue
+      fi
       setsid sleep 1000 > /dev/null 2>&1 < /dev/null &
-      echo $! > "$P/server";;
+      echo $! > "$P/server"
+      log control "NEW SERVER $!: $(cat "$P/ready" 2> /dev/null || echo Ready)";;
     get_server_list) cat "$P/server" 2> /dev/null;;
     get_server_status) cat "$P/status" 2> /dev/null || echo ACTIVE;;
     get_client_list) cat "$P/clients" 2> /dev/null;;
-    terminate_client) echo "$a $b" >> "$P/terminated";;
-    quit) kill $(cat "$P/nvidia-cuda-mps-control.pid" "$P/server" 2> /dev/null)
-          rm -f "$P/server" "$P/nvidia-cuda-mps-control.pid";;
+    terminate_client) echo "$a $b" >> "$P/terminated"; cat "$P/terminate" 2> /dev/null;;
+    quit) kill $(cat "$P/daemon" "$P/server" 2> /dev/null)
+          rm -f "$P/server" "$P/daemon";;
   esac
 done
 exit 0
@@ -66,7 +89,7 @@ class FakeMps {
     id = {::getuid(), ::getgid(), "GPU-8f3a91c2-0000-1111-2222-333344445555"};
   }
   ~FakeMps() {
-    for (const char* file : {"/nvidia-cuda-mps-control.pid", "/server"}) {
+    for (const char* file : {"/daemon", "/server"}) {
       const auto pid = base::ParseInt(base::Trim(Read(file)));
       if (pid && *pid > 1) ::kill(static_cast<pid_t>(*pid), SIGKILL);
     }
@@ -76,6 +99,7 @@ class FakeMps {
   FakeMps& operator=(const FakeMps&) = delete;
 
   std::string Pipes() const { return MpsPipeDir(setup.dir, id); }
+  std::string Logs() const { return MpsLogDir(setup.dir, id); }
   std::string Read(const std::string& file) const {
     return base::ReadFile(Pipes() + file, 1 << 20).value_or("");
   }

@@ -11,12 +11,23 @@ namespace {
 using base::ErrorCode;
 using base::Fail;
 using base::Result;
+using base::Unit;
 
 constexpr std::size_t kNameLetters = 12;
 constexpr std::size_t kMaxLines = 4096;
 
 bool IsLetterOrDigit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+std::string_view FirstLine(std::string_view text) {
+  return base::Trim(text.substr(0, text.find('\n')));
+}
+
+// Without when, who and which process.
+std::string_view LogText(std::string_view line) {
+  const std::size_t end = line.starts_with('[') ? line.find("] ") : line.npos;
+  return end == line.npos ? line : line.substr(end + 2);
 }
 
 std::size_t GpuCount(const std::string& gpus) {
@@ -42,7 +53,11 @@ std::string MpsPipeDir(const std::string& dir, const MpsServerId& id) {
 }
 
 std::string MpsLogDir(const std::string& dir, const MpsServerId& id) {
-  return MpsPipeDir(dir, id) + "/log";
+  return dir + "/" + std::to_string(id.uid) + "/" + MpsLogName(id.gpus);
+}
+
+std::string MpsLogName(const std::string& gpus) {
+  return MpsFolderName(gpus) + ".log";
 }
 
 std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
@@ -85,12 +100,14 @@ Result<std::vector<pid_t>> ParseMpsPids(std::string_view text) {
   return pids;
 }
 
-MpsServerState ParseMpsServerState(std::string_view text) {
-  const std::string_view word = base::Trim(text.substr(0, text.find('\n')));
+Result<MpsServerState> ParseMpsServerState(std::string_view text) {
+  const std::string_view word = FirstLine(text);
   if (word == "ACTIVE") return MpsServerState::kActive;
   if (word == "INITIALIZING") return MpsServerState::kStarting;
   if (word == "FAULT") return MpsServerState::kFault;
-  return MpsServerState::kUnknown;
+  if (word.starts_with("Unknown command")) return MpsServerState::kUnknown;
+  return Fail(word.ends_with("not found") ? ErrorCode::kNotFound : ErrorCode::kInvalid,
+              "the MPS control daemon says of its server: '" + base::Printable(word, 100) + "'");
 }
 
 std::string_view MpsServerStateName(MpsServerState state) {
@@ -105,6 +122,32 @@ std::string_view MpsServerStateName(MpsServerState state) {
       break;
   }
   return "in a state that it does not tell";
+}
+
+Result<Unit> ParseMpsTermination(std::string_view text) {
+  for (const std::string_view each : base::Split(text, '\n')) {
+    const std::string_view line = base::Trim(each);
+    if (line.empty() || line == "0") continue;
+    return Fail(ErrorCode::kUnavailable,
+                "the MPS control daemon did not end the client: " + base::Printable(line, 100));
+  }
+  return Unit{};
+}
+
+std::string LastMpsLogText(std::string_view log) {
+  std::string_view last;
+  for (const std::string_view line : base::Split(log, '\n')) {
+    const std::string_view text = base::Trim(LogText(line));
+    if (!text.empty()) last = text;
+  }
+  return base::Printable(last, 200);
+}
+
+bool SaysMpsServerReady(std::string_view log, pid_t server) {
+  const std::string wanted = "NEW SERVER " + std::to_string(server) + ": Ready";
+  const std::vector<std::string_view> lines = base::Split(log, '\n');
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](std::string_view line) { return base::Trim(LogText(line)) == wanted; });
 }
 
 }  // namespace carma::task

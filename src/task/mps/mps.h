@@ -29,9 +29,11 @@ struct MpsServerId {
 // Last part of the server's folder, from the last letters of the (last) UUID, and how many GPUs if
 // several: a Unix socket lies in it, whose path may have 107 bytes in all.
 std::string MpsFolderName(const std::string& gpus);
-// <dir>/<uid>/<folder name>, the pipe directory; the logs lie in its folder "log".
+// <dir>/<uid>/<folder name>, the pipe directory: NVIDIA's programs alone put files there.
 std::string MpsPipeDir(const std::string& dir, const MpsServerId& id);
+// <dir>/<uid>/<folder name>.log, beside it.
 std::string MpsLogDir(const std::string& dir, const MpsServerId& id);
+std::string MpsLogName(const std::string& gpus);  // its last part
 
 // Environment of a task that is to be a client there, with the limits of its sharing.
 std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
@@ -41,6 +43,8 @@ std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
 // it CUDA would look in /tmp/nvidia-mps, which any user may own.
 std::map<std::string, std::string> WithoutMpsEnvironment();
 
+// ---- answers. The control program ends with exit code 0 whatever they say. ----
+
 // Processes, one number a line, as get_server_list and get_client_list answer. Errors: kInvalid
 // with the line that is none, kInvalid beyond 4096 lines.
 base::Result<std::vector<pid_t>> ParseMpsPids(std::string_view text);
@@ -49,9 +53,20 @@ enum class MpsServerState {
   kActive,
   kStarting,
   kFault,    // a client's fault: it takes no new clients until those that were hit are gone
-  kUnknown,  // a driver too old to tell
+  kUnknown,  // it runs; a driver before branch 550 does not tell more
 };
-MpsServerState ParseMpsServerState(std::string_view text);
+// Errors: kNotFound: there is no such server (any more); kInvalid: what else it says.
+base::Result<MpsServerState> ParseMpsServerState(std::string_view text);
 std::string_view MpsServerStateName(MpsServerState state);  // "active", "in a faulted state" …
+
+// What terminate_client answers: nothing or 0 if it was done. Errors: kUnavailable with its words.
+base::Result<base::Unit> ParseMpsTermination(std::string_view text);
+
+// ---- logs. A line: "[2026-11-22 07:16:12.456 Control 30223] text" ----
+
+// The text of the last line that has one; empty: none has.
+std::string LastMpsLogText(std::string_view log);
+// control.log tells that this server takes clients.
+bool SaysMpsServerReady(std::string_view log, pid_t server);
 
 }  // namespace carma::task

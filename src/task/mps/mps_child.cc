@@ -84,7 +84,7 @@ Result<Unit> MakeFolders(const MpsOrder& order, const UniqueFd& mine) {
   const std::string name = MpsFolderName(order.id.gpus);
   Result<UniqueFd> pipes = OpenOwn(mine, name, uid, gid);
   if (!pipes) return std::unexpected(pipes.error());
-  Result<UniqueFd> logs = OpenOwn(*pipes, "log", uid, gid);
+  Result<UniqueFd> logs = OpenOwn(mine, MpsLogName(order.id.gpus), uid, gid);
   if (!logs) return std::unexpected(logs.error());
   if (order.argv.back() == "-d") PutLogsAside(*logs);
   return Unit{};
@@ -92,7 +92,10 @@ Result<Unit> MakeFolders(const MpsOrder& order, const UniqueFd& mine) {
 
 std::vector<std::string> Environment(const MpsOrder& order, const UserInfo& user) {
   std::map<std::string, std::string> environment = order.environment;
-  environment["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+  // The control daemon looks there for the server: the one beside it is of its own version.
+  const std::string& program = order.argv.front();
+  environment["PATH"] = program.substr(0, program.rfind('/')) +
+                        ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
   environment["HOME"] = user.home;
   if (!user.name.empty()) environment["USER"] = environment["LOGNAME"] = user.name;
   environment["CUDA_MPS_PIPE_DIRECTORY"] = MpsPipeDir(order.dir, order.id);

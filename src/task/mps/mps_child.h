@@ -27,8 +27,9 @@ base::Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& argumen
 // Makes <dir>/<uid> (the user's, 0700) and with the user's rights what is below it, following no
 // link on the way. "-d" puts the logs of the daemon before aside. Then becomes the program: user
 // and groups of the server, no new privileges, a session of its own, default signals, and an
-// environment of nothing but HOME, USER, LOGNAME, PATH, the MPS folders, the GPU and what the order
-// adds. Blocks while the user database does. Returns only on failure, with a line on stderr.
+// environment of nothing but HOME, USER, LOGNAME, PATH (the program's folder first), the MPS
+// folders, the GPU and what the order adds. Blocks while the user database does. Returns only on
+// failure, with a line on stderr.
 int RunMpsChild(const std::vector<std::string>& arguments);
 
 inline constexpr int kMpsChildFailed = 3;

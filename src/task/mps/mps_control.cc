@@ -34,11 +34,16 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr std::size_t kMaxAnswer = 256 << 10;
-constexpr std::size_t kMaxPidFile = 64;
-constexpr std::size_t kMaxProcessText = 16 << 20;
 constexpr int kLookAgainMs = 20;
 constexpr milliseconds kAfterKill{500};
-constexpr char kPidFile[] = "nvidia-cuda-mps-control.pid";
+// From its birth; whoever asks beyond the deadline does not wait long (daemon/mps_servers.cc).
+constexpr milliseconds kLockTaken{200};
+// Each question is a process of ours and some lines in the daemon's log.
+constexpr int kAskAgainMs = 100;
+// What a server said at its end comes through the daemon.
+constexpr milliseconds kLastWords{300};
+// To a daemon that cannot be asked any more.
+constexpr milliseconds kUnaskedEnd{2'000};
 
 int MsUntil(Deadline deadline) {
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
@@ -162,37 +167,20 @@ std::string LastWords(std::string_view text, int code) {
   return "it ended with exit code " + std::to_string(code) + " and said nothing";
 }
 
-std::string_view BaseName(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
-// Follows no link: the folder is the user's, who may put anything there.
-std::optional<pid_t> ReadPidFile(const std::string& pipe_dir) {
-  const UniqueFd fd(::open((pipe_dir + "/" + kPidFile).c_str(),
-                           O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
-  struct stat st {};
-  if (!fd || ::fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode)) return std::nullopt;
-  const Result<std::string> text = base::ReadAll(fd.get(), kMaxPidFile);
-  const std::optional<std::int64_t> pid =
-      text ? base::ParseInt(base::Trim(text->substr(0, text->find('\n')))) : std::nullopt;
-  if (!pid || *pid <= 1 || *pid > (1 << 30)) return std::nullopt;
-  return static_cast<pid_t>(*pid);
-}
-
-bool Serves(pid_t pid, const std::string& pipe_dir, std::string_view program) {
-  const std::string folder = "/proc/" + std::to_string(pid);
-  if (const auto variables = base::ReadFile(folder + "/environ", kMaxProcessText)) {
-    const std::vector<std::string_view> each = base::Split(*variables, '\0');
-    return std::find(each.begin(), each.end(), "CUDA_MPS_PIPE_DIRECTORY=" + pipe_dir) != each.end();
-  }
-  // Some containers keep even root from reading that.
-  const std::string line = base::ReadFile(folder + "/cmdline", kMaxProcessText).value_or("");
-  return BaseName(line.substr(0, line.find('\0'))) == BaseName(program);
-}
-
 bool IsOf(pid_t pid, uid_t uid) {
   struct stat st {};
   return ::stat(("/proc/" + std::to_string(pid)).c_str(), &st) == 0 && st.st_uid == uid;
+}
+
+// What comes of a server that does not become active.
+Result<MpsServer> NotActive(const MpsServer& server) {
+  // The daemon lets clients wait for a server whose state nobody can ask.
+  if (server.state == MpsServerState::kUnknown) return server;
+  if (server.state == MpsServerState::kFault) {
+    return Fail(ErrorCode::kUnavailable,
+                "the MPS server is in a faulted state until those that were hit have ended");
+  }
+  return Fail(ErrorCode::kUnavailable, "the MPS server did not start in time");
 }
 
 // Waits until those are gone, whoever is to reap them. False: not in time.
@@ -209,12 +197,19 @@ bool AwaitEnds(const std::vector<base::ProcessId>& processes, Deadline deadline)
   return true;
 }
 
+void Kill(const std::vector<base::ProcessId>& processes) {
+  for (const base::ProcessId& process : processes) {
+    const UniqueFd fd = base::OpenPidfd(process.pid);
+    if (fd && base::Alive(process)) base::SendSignal(fd, SIGKILL);
+  }
+  (void)AwaitEnds(processes, Clock::now() + kAfterKill);
+}
+
 }  // namespace
 
 std::optional<base::ProcessId> MpsControl::Daemon() const {
-  const std::string pipe_dir = MpsPipeDir(setup_.dir, id_);
-  const std::optional<pid_t> pid = ReadPidFile(pipe_dir);
-  if (!pid || !IsOf(*pid, id_.uid) || !Serves(*pid, pipe_dir, setup_.program)) return std::nullopt;
+  const std::optional<pid_t> pid = MpsLockHolder(MpsPipeDir(setup_.dir, id_));
+  if (!pid || !IsOf(*pid, id_.uid)) return std::nullopt;
   const std::optional<base::ProcessStat> stat = base::ReadProcessStat(*pid);
   if (!stat || stat->state == 'Z' || stat->state == 'X') return std::nullopt;
   return stat->id;
@@ -238,19 +233,29 @@ Result<std::string> MpsControl::Ask(const std::string& command, Deadline deadlin
   return Run({}, command + "\n", deadline);
 }
 
+// A daemon that was given up may have left the session that was killed, its lock still to take.
+void MpsControl::EndLate() const {
+  const Deadline patience = Clock::now() + kLockTaken;
+  while (!Daemon() && MsUntil(patience) > 0) ::poll(nullptr, 0, kLookAgainMs);
+  if (const std::optional<base::ProcessId> late = Daemon()) Kill({*late});
+}
+
 Result<Unit> MpsControl::Start(Deadline deadline) const {
   const Result<std::string> said = Run({"-d"}, "", deadline);
-  if (!said) return std::unexpected(said.error());
-  while (!Daemon()) {
-    if (MsUntil(deadline) == 0)
-      return Fail(ErrorCode::kUnavailable, "the MPS control daemon did not come up");
-    ::poll(nullptr, 0, kLookAgainMs);
+  // It takes its lock before it listens, and -d returns once it listens.
+  if (said && Daemon()) return Unit{};
+  if (!said) {
+    if (MsUntil(deadline) == 0) EndLate();
+    return std::unexpected(said.error());
   }
-  return Unit{};
+  const std::string text = LastMpsLogText(logs_.ControlSince({}));
+  return Fail(ErrorCode::kUnavailable,
+              "the MPS control daemon ended as it started" + (text.empty() ? "" : ": " + text));
 }
 
 Result<std::optional<MpsServer>> MpsControl::Look(Deadline deadline) const {
   if (!Daemon()) return std::nullopt;
+  logs_.Bound();
   const Result<std::string> listed = Ask("get_server_list", deadline);
   if (!listed) return std::unexpected(listed.error());
   const Result<std::vector<pid_t>> pids = ParseMpsPids(*listed);
@@ -258,9 +263,12 @@ Result<std::optional<MpsServer>> MpsControl::Look(Deadline deadline) const {
   for (const pid_t pid : *pids) {
     const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
     if (!stat || stat->state == 'Z') continue;
-    const Result<std::string> state = Ask("get_server_status " + std::to_string(pid), deadline);
-    if (!state) return std::unexpected(state.error());
-    return MpsServer{stat->id, ParseMpsServerState(*state)};
+    const Result<std::string> said = Ask("get_server_status " + std::to_string(pid), deadline);
+    if (!said) return std::unexpected(said.error());
+    const Result<MpsServerState> state = ParseMpsServerState(*said);
+    if (state) return MpsServer{stat->id, *state};
+    if (state.error().code != ErrorCode::kNotFound)
+      return Fail(ErrorCode::kUnavailable, state.error().message);
   }
   return std::nullopt;
 }
@@ -269,24 +277,46 @@ Result<MpsServer> MpsControl::Ready(Deadline deadline) const {
   if (!Daemon()) {
     if (Result<Unit> started = Start(deadline); !started) return std::unexpected(started.error());
   }
-  for (bool asked = false; true; asked = true) {
+  std::optional<MpsLogMark> asked;  // the logs as they were before
+  std::string said;
+  std::optional<MpsServer> starting;
+  while (true) {
     const Result<std::optional<MpsServer>> server = Look(deadline);
+    if (!server && starting && MsUntil(deadline) == 0) return NotActive(*starting);
     if (!server) return std::unexpected(server.error());
-    if (*server && (*server)->state == MpsServerState::kFault) {
-      return Fail(ErrorCode::kUnavailable,
-                  "the MPS server is in a faulted state until those that were hit have ended");
+    starting = *server;
+    if (!starting) {
+      if (asked) return std::unexpected(WhyNoServer(*asked, said));
+      // Otherwise the first client would wait for it, or go without it in silence.
+      asked = logs_.Mark();
+      Result<std::string> answer = Ask("start_server -uid " + std::to_string(id_.uid), deadline);
+      if (!answer) return std::unexpected(answer.error());
+      said = std::move(*answer);
+      continue;
     }
-    if (*server && (*server)->state != MpsServerState::kStarting) return **server;
-    // Otherwise the first client would wait for it, or go without it in silence.
-    if (!*server && !asked) {
-      const Result<std::string> said =
-          Ask("start_server -uid " + std::to_string(id_.uid), deadline);
-      if (!said) return std::unexpected(said.error());
-    }
-    if (MsUntil(deadline) == 0)
-      return Fail(ErrorCode::kUnavailable, "the MPS server did not start in time");
-    if (asked) ::poll(nullptr, 0, kLookAgainMs);
+    // One that fails as it starts shows that state for a moment, too.
+    if (starting->state == MpsServerState::kFault && !asked) return NotActive(*starting);
+    if (TakesClients(*starting, asked)) return *starting;
+    if (MsUntil(deadline) == 0) return NotActive(*starting);
+    ::poll(nullptr, 0, std::min(kAskAgainMs, MsUntil(deadline)));
   }
+}
+
+// A server is listed from its first moment on, long before it has its context on the GPU.
+bool MpsControl::TakesClients(const MpsServer& server,
+                              const std::optional<MpsLogMark>& asked) const {
+  if (server.state != MpsServerState::kUnknown) return server.state == MpsServerState::kActive;
+  return !asked || SaysMpsServerReady(logs_.ControlSince(*asked), server.process.pid);
+}
+
+base::Error MpsControl::WhyNoServer(const MpsLogMark& asked, const std::string& said) const {
+  const Deadline patience = Clock::now() + kLastWords;
+  std::string text;
+  while ((text = LastMpsLogText(logs_.ServerSince(asked))).empty() && MsUntil(patience) > 0)
+    ::poll(nullptr, 0, kLookAgainMs);
+  if (text.empty()) text = base::Printable(base::Trim(said));
+  if (text.empty()) text = "it said nothing; see " + MpsLogDir(setup_.dir, id_);
+  return {ErrorCode::kUnavailable, "the MPS server ended as it started: " + text};
 }
 
 Result<std::vector<pid_t>> MpsControl::Clients(const MpsServer& server, Deadline deadline) const {
@@ -304,22 +334,23 @@ Result<Unit> MpsControl::TerminateClient(const MpsServer& server, pid_t client,
       Ask("terminate_client " + std::to_string(server.process.pid) + " " + std::to_string(client),
           deadline);
   if (!said) return std::unexpected(said.error());
-  return Unit{};
+  return ParseMpsTermination(*said);
 }
 
 void MpsControl::Quit(Deadline deadline) const {
-  const std::optional<base::ProcessId> daemon = Daemon();
-  if (!daemon) return;
-  std::vector<base::ProcessId> processes{*daemon};
-  for (const base::ProcessStat& each : Descendants(daemon->pid)) {
+  if (const std::optional<base::ProcessId> daemon = Daemon()) End(*daemon, deadline);
+  if (!Daemon()) RemoveMpsPipeDir(setup_.dir, id_);
+}
+
+void MpsControl::End(const base::ProcessId& daemon, Deadline deadline) const {
+  std::vector<base::ProcessId> processes{daemon};
+  for (const base::ProcessStat& each : Descendants(daemon.pid)) {
     if (IsOf(each.id.pid, id_.uid)) processes.push_back(each.id);
   }
-  if (Ask("quit -t 1", deadline) && AwaitEnds(processes, deadline)) return;
-  for (const base::ProcessId& process : processes) {
-    const UniqueFd fd = base::OpenPidfd(process.pid);
-    if (fd && base::Alive(process)) base::SendSignal(fd, SIGKILL);
-  }
-  (void)AwaitEnds(processes, Clock::now() + kAfterKill);
+  // It fails where a server did not end well, too.
+  const bool heard = Ask("quit -t 1", deadline).has_value();
+  const Deadline patience = heard ? deadline : std::min(deadline, Clock::now() + kUnaskedEnd);
+  if (!AwaitEnds(processes, patience)) Kill(processes);
 }
 
 std::vector<MpsServerId> FindMpsServers(const MpsSetup& setup,

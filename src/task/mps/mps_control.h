@@ -11,6 +11,7 @@
 #include "base/process_id.h"
 #include "base/result.h"
 #include "task/mps/mps.h"
+#include "task/mps/mps_files.h"
 
 namespace carma::task {
 
@@ -31,15 +32,18 @@ class MpsControl {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  MpsControl(MpsSetup setup, MpsServerId id) : setup_(std::move(setup)), id_(std::move(id)) {}
+  MpsControl(MpsSetup setup, MpsServerId id)
+      : setup_(std::move(setup)), id_(std::move(id)), logs_(setup_.dir, id_) {}
 
-  // The control daemon that serves the server's folder: the process that its pid file names, if it
-  // is one of that user's that was told this folder. Does not ask it anything.
+  // The control daemon that serves the server's folder: whoever holds its lock (mps_files.h), if it
+  // is a process of that user's. Does not ask it anything.
   std::optional<base::ProcessId> Daemon() const;
 
-  // Starts daemon and server if they do not run, and waits until the server takes clients. Errors,
-  // each a sentence: kNotFound (no such program), kUnavailable (refused, did not answer in time,
-  // the server is in a faulted state), kDenied, kIo.
+  // Starts daemon and server if they do not run, and waits until the server takes clients. A server
+  // that ends as it starts is noticed at once, and the error says why by its log. Errors, each a
+  // sentence: kNotFound (no such program), kUnavailable (refused, ended, did not answer in time,
+  // the server is in a faulted state), kDenied, kIo. What has been started and did not come up is
+  // gone.
   base::Result<MpsServer> Ready(Deadline deadline) const;
   // Empty: no server runs, or no daemon that could have one. Errors: kUnavailable.
   base::Result<std::optional<MpsServer>> Look(Deadline deadline) const;
@@ -48,13 +52,19 @@ class MpsControl {
   // 810).
   base::Result<base::Unit> TerminateClient(const MpsServer& server, pid_t client,
                                            Deadline deadline) const;
-  // Daemon and server end; whatever does not until then is killed. For a server without clients.
+  // Daemon and server end; whatever does not until then is killed, and the files that are left in
+  // the pipe directory go with it. For a server without clients.
   void Quit(Deadline deadline) const;
 
   const MpsServerId& id() const { return id_; }
 
  private:
   base::Result<base::Unit> Start(Deadline deadline) const;
+  void EndLate() const;
+  // asked: the logs as they were before the server was asked for; said: what the daemon answered.
+  bool TakesClients(const MpsServer& server, const std::optional<MpsLogMark>& asked) const;
+  base::Error WhyNoServer(const MpsLogMark& asked, const std::string& said) const;
+  void End(const base::ProcessId& daemon, Deadline deadline) const;
   // One command; its answer. Errors: kUnavailable.
   base::Result<std::string> Ask(const std::string& command, Deadline deadline) const;
   base::Result<std::string> Run(const std::vector<std::string>& arguments, const std::string& input,
@@ -62,6 +72,7 @@ class MpsControl {
 
   MpsSetup setup_;
   MpsServerId id_;
+  MpsLogs logs_;
 };
 
 // Servers below `dir` whose control daemons run, left there by an earlier carmad. Only those of the

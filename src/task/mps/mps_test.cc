@@ -45,7 +45,7 @@ TEST(MpsEnvironment, SaysTheFoldersAndOnlyTheLimitsThatThereAre) {
   core::Sharing sharing{.method = core::SharingMethod::kMps};
   EXPECT_THAT(MpsClientEnvironment("/m", id, sharing),
               UnorderedElementsAre(Pair("CUDA_MPS_PIPE_DIRECTORY", "/m/1000/GPU0"),
-                                   Pair("CUDA_MPS_LOG_DIRECTORY", "/m/1000/GPU0/log")));
+                                   Pair("CUDA_MPS_LOG_DIRECTORY", "/m/1000/GPU0.log")));
   sharing.memory_limit_mib = 6'144;
   sharing.thread_percent = 30;
   const auto environment = MpsClientEnvironment("/m", id, sharing);
@@ -66,10 +66,38 @@ TEST(MpsAnswers, AreListsOfProcessesOrAnError) {
   std::string many;
   for (int i = 0; i < 5'000; ++i) many += "1\n";
   EXPECT_FALSE(ParseMpsPids(many));
+}
+
+TEST(MpsAnswers, OfAServersStateAreUnderstoodOrAnError) {
   EXPECT_EQ(ParseMpsServerState("ACTIVE\n"), MpsServerState::kActive);
   EXPECT_EQ(ParseMpsServerState("INITIALIZING"), MpsServerState::kStarting);
   EXPECT_EQ(ParseMpsServerState("FAULT\n"), MpsServerState::kFault);
-  EXPECT_EQ(ParseMpsServerState("Unrecognized command"), MpsServerState::kUnknown);
+  EXPECT_EQ(ParseMpsServerState("Unknown command \"get_server_status\"\n"),
+            MpsServerState::kUnknown);
+  EXPECT_EQ(ParseMpsServerState("Server 12 not found\n").error().code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(ParseMpsServerState("").error().code, base::ErrorCode::kInvalid);
+  EXPECT_THAT(ParseMpsServerState("on fire").error().message, HasSubstr("'on fire'"));
+}
+
+TEST(MpsAnswers, ToATerminationAreSilenceOrAnError) {
+  for (const char* text : {"", "\n", "0\n"}) EXPECT_TRUE(ParseMpsTermination(text)) << text;
+  // As branches 535 and 550 answer, with exit code 0.
+  EXPECT_THAT(ParseMpsTermination("Server 12 not found\nServer 12 not found!\n1\n").error().message,
+              HasSubstr("Server 12 not found"));
+  for (const char* text : {"1", "Invalid process 7!\n1"})
+    EXPECT_FALSE(ParseMpsTermination(text)) << text;
+}
+
+TEST(MpsLogTexts, AreWhatFollowsTheBracket) {
+  EXPECT_EQ(LastMpsLogText(""), "");
+  EXPECT_EQ(LastMpsLogText("[2026-11-22 07:20:20.172 Other  3208] Startup\n"
+                           "[2026-11-22 07:20:20.172 Other  3208] Failed to start : no device\n\n"),
+            "Failed to start : no device");
+  EXPECT_EQ(LastMpsLogText("no bracket\n"), "no bracket");
+  const std::string log = "[2026-11-22 07:20:20.172 Control  8] NEW SERVER 12: Ready\n";
+  EXPECT_TRUE(SaysMpsServerReady(log, 12));
+  EXPECT_FALSE(SaysMpsServerReady(log, 1));
+  EXPECT_FALSE(SaysMpsServerReady("[x] NEW SERVER 12: Ignoring connection from user\n", 12));
 }
 
 TEST(MpsArguments, ComeBackAsTheyWent) {
@@ -110,6 +138,7 @@ TEST_F(MpsControlTest, StartsDaemonAndServerOnceAndEndsThem) {
   EXPECT_EQ(control.Ready(Soon())->process, server->process);
   EXPECT_EQ(*control.Daemon(), *daemon);
   EXPECT_THAT(FindMpsServers(fake_.setup, {"GPU-other", fake_.id.gpus}), ElementsAre(fake_.id));
+  for (const char* file : {"/runs", "/asked", "/variables"}) fake_.Remove(file);
   control.Quit(Soon());
   EXPECT_FALSE(control.Daemon());
   EXPECT_FALSE(base::Alive(*daemon));
@@ -141,6 +170,9 @@ TEST_F(MpsControlTest, EndsClients) {
   EXPECT_THAT(Control().Clients(*server, Soon()).value(), ElementsAre(4711, 4712));
   EXPECT_TRUE(Control().TerminateClient(*server, 4712, Soon()));
   EXPECT_EQ(fake_.Read("/terminated"), std::to_string(server->process.pid) + " 4712\n");
+  fake_.Write("/terminate", "Invalid process 4713!\n1\n");
+  EXPECT_THAT(Control().TerminateClient(*server, 4713, Soon()).error().message,
+              HasSubstr("Invalid process 4713!"));
 }
 
 TEST_F(MpsControlTest, WhateverItDoesThereIsASentence) {
@@ -151,15 +183,40 @@ TEST_F(MpsControlTest, WhateverItDoesThereIsASentence) {
   fake_.Write("/refuse");
   EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("no MPS on this device"));
   fake_.Remove("/refuse");
-  fake_.Write("/no-server");
-  EXPECT_THAT(Control().Ready(Soon(std::chrono::milliseconds(300))).error().message,
-              HasSubstr("in time"));
-  fake_.Remove("/no-server");
+  fake_.Write("/ends");
+  EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("no room for it"));
+  fake_.Remove("/ends");
   ASSERT_TRUE(Control().Ready(Soon()));
   fake_.Write("/status", "FAULT\n");
   EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("faulted state"));
   fake_.Write("/status", "what?\n");
-  EXPECT_TRUE(Control().Ready(Soon())) << "a driver too old to tell";
+  EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("'what?'"));
+  fake_.Write("/status", "INITIALIZING\n");
+  EXPECT_THAT(Control().Ready(Soon(std::chrono::seconds(1))).error().message,
+              HasSubstr("did not start in time"));
+}
+
+TEST_F(MpsControlTest, AServerThatDoesNotStartIsToldAtOnceWithItsReason) {
+  fake_.Write("/no-server");
+  EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("see " + fake_.Logs()));
+  fake_.Write("/reason", "Failed to start : no device");
+  EXPECT_THAT(Control().Ready(Soon()).error().message,
+              HasSubstr("ended as it started: Failed to start : no device"));
+}
+
+// Branches before 550.
+TEST_F(MpsControlTest, AServerWhoseStateCannotBeAskedIsReadyWhenTheLogSaysSo) {
+  fake_.Write("/status", "Unknown command \"get_server_status\"\n");
+  const auto server = Control().Ready(Soon());
+  ASSERT_TRUE(server) << server.error().message;
+  EXPECT_EQ(server->state, MpsServerState::kUnknown);
+  EXPECT_TRUE(Control().Ready(Soon())) << "one that runs already";
+  Control().Quit(Soon());
+  fake_.Write("/ready", "Startup");
+  constexpr auto kLimit = std::chrono::seconds(1);
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_TRUE(Control().Ready(Soon(kLimit))) << "clients wait for it";
+  EXPECT_GE(std::chrono::steady_clock::now() - before, kLimit);
 }
 
 TEST_F(MpsControlTest, AHangingDaemonIsGivenUpAndKilledInTheEnd) {
@@ -174,12 +231,49 @@ TEST_F(MpsControlTest, AHangingDaemonIsGivenUpAndKilledInTheEnd) {
   EXPECT_FALSE(base::Alive(*daemon));
 }
 
-TEST_F(MpsControlTest, APidFileOfSomethingElseIsNoDaemon) {
-  fake_.Write("/nvidia-cuda-mps-control.pid", std::to_string(::getpid()) + "\n");
-  EXPECT_FALSE(Control().Daemon()) << "a process that serves another folder";
-  fake_.Remove("/nvidia-cuda-mps-control.pid");
-  ASSERT_EQ(::symlink("/proc/1/stat", (fake_.Pipes() + "/nvidia-cuda-mps-control.pid").c_str()), 0);
+TEST_F(MpsControlTest, ADaemonThatComesAfterItWasGivenUpIsKilled) {
+  fake_.Write("/late");
+  EXPECT_THAT(Control().Ready(Soon(std::chrono::milliseconds(500))).error().message,
+              HasSubstr("no answer in time"));
+  EXPECT_NE(fake_.Read("/daemon"), "") << "it has come";
   EXPECT_FALSE(Control().Daemon());
+}
+
+TEST_F(MpsControlTest, FilesOfADeadDaemonAreNone) {
+  fake_.Write("/nvidia-cuda-mps-control.pid", std::to_string(::getpid()) + "\n");
+  fake_.Write("/control_lock");
+  EXPECT_FALSE(Control().Daemon());
+  EXPECT_FALSE(MpsLockHolder(fake_.Pipes()));
+  Control().Quit(Soon());
+  EXPECT_FALSE(base::Exists(fake_.Pipes())) << "they go";
+}
+
+TEST_F(MpsControlTest, ALockOfAnotherUserIsNoDaemonOfThisOne) {
+  ASSERT_TRUE(Control().Ready(Soon()));
+  ASSERT_TRUE(Control().Daemon());
+  MpsServerId other = fake_.id;
+  other.uid = 4'000'000'000;
+  ASSERT_EQ(::symlink((fake_.setup.dir + "/" + std::to_string(fake_.id.uid)).c_str(),
+                      (fake_.setup.dir + "/4000000000").c_str()),
+            0);
+  EXPECT_TRUE(MpsLockHolder(MpsPipeDir(fake_.setup.dir, other)));
+  EXPECT_FALSE(MpsControl(fake_.setup, other).Daemon());
+  EXPECT_EQ(MpsLogs(fake_.setup.dir, other).Mark().control, 0) << "no link is followed";
+}
+
+// A daemon writes several lines for each question.
+TEST_F(MpsControlTest, TheLogsDoNotGrowForEver) {
+  ASSERT_TRUE(Control().Ready(Soon()));
+  const std::string log = fake_.Logs() + "/control.log";
+  std::ofstream(log, std::ios::app) << std::string(9 << 20, 'x') << "\n";
+  const MpsLogs logs(fake_.setup.dir, fake_.id);
+  const MpsLogMark mark = logs.Mark();
+  EXPECT_GT(mark.control, 9 << 20);
+  EXPECT_LE(logs.ControlSince({}).size(), 64U << 10);
+  ASSERT_TRUE(Control().Look(Soon()));
+  EXPECT_EQ(logs.Mark().control, 0);
+  std::ofstream(log, std::ios::app) << "[x] later\n";
+  EXPECT_EQ(LastMpsLogText(logs.ControlSince(mark)), "later");
 }
 
 TEST_F(MpsControlTest, FollowsNoLinkOfAUser) {

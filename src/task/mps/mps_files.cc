@@ -1,0 +1,106 @@
+#include "task/mps/mps_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/unique_fd.h"
+
+namespace carma::task {
+namespace {
+
+using base::UniqueFd;
+
+constexpr char kLock[] = "control_lock";
+constexpr char kControlLog[] = "control.log";
+constexpr char kServerLog[] = "server.log";
+constexpr off_t kMostRead = 64 << 10;
+constexpr off_t kMostKept = 8 << 20;
+// All that the daemon leaves, in whichever way it ends.
+constexpr std::array kLeft = {"control", "control_privileged", kLock, "log",
+                              "nvidia-cuda-mps-control.pid"};
+
+UniqueFd OpenFolder(int parent, const std::string& name) {
+  return UniqueFd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+// mps_dir itself is carmad's; what is below it is not.
+UniqueFd OpenUserFolder(const std::string& dir, const MpsServerId& id) {
+  const UniqueFd base(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return base ? OpenFolder(base.get(), std::to_string(id.uid)) : UniqueFd();
+}
+
+struct OpenLog {
+  UniqueFd fd;
+  off_t size = 0;
+};
+
+OpenLog Open(const std::string& dir, const MpsServerId& id, const char* name, int mode) {
+  const UniqueFd user = OpenUserFolder(dir, id);
+  const UniqueFd logs = user ? OpenFolder(user.get(), MpsLogName(id.gpus)) : UniqueFd();
+  if (!logs) return {};
+  UniqueFd fd(::openat(logs.get(), name, mode | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct stat st {};
+  // A hard link may lead to a file that is not the user's to read.
+  if (!fd || ::fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != id.uid) return {};
+  return {std::move(fd), st.st_size};
+}
+
+std::string ReadSince(const OpenLog& log, std::int64_t mark) {
+  if (!log.fd) return "";
+  // One that was emptied since then is new from its beginning.
+  const off_t from = std::max<off_t>(mark > log.size ? 0 : mark, log.size - kMostRead);
+  std::string text(static_cast<std::size_t>(log.size - from), '\0');
+  const ssize_t got = ::pread(log.fd.get(), text.data(), text.size(), from);
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return text;
+}
+
+}  // namespace
+
+std::optional<pid_t> MpsLockHolder(const std::string& pipe_dir) {
+  const UniqueFd fd(::open((pipe_dir + "/" + kLock).c_str(),
+                           O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  if (!fd || ::fcntl(fd.get(), F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
+  // 0: a process that our pid namespace does not know; -1: not the kind of lock that belongs to
+  // one.
+  if (lock.l_pid <= 1) return std::nullopt;
+  return lock.l_pid;
+}
+
+MpsLogMark MpsLogs::Mark() const {
+  return {Open(dir_, id_, kControlLog, O_RDONLY).size, Open(dir_, id_, kServerLog, O_RDONLY).size};
+}
+
+std::string MpsLogs::ControlSince(const MpsLogMark& mark) const {
+  return ReadSince(Open(dir_, id_, kControlLog, O_RDONLY), mark.control);
+}
+
+std::string MpsLogs::ServerSince(const MpsLogMark& mark) const {
+  return ReadSince(Open(dir_, id_, kServerLog, O_RDONLY), mark.server);
+}
+
+void MpsLogs::Bound() const {
+  for (const char* name : {kControlLog, kServerLog}) {
+    const OpenLog log = Open(dir_, id_, name, O_WRONLY);
+    // The daemon appends: its next line is the first.
+    if (log.fd && log.size > kMostKept) (void)!::ftruncate(log.fd.get(), 0);
+  }
+}
+
+void RemoveMpsPipeDir(const std::string& dir, const MpsServerId& id) {
+  const std::string name = MpsFolderName(id.gpus);
+  const UniqueFd user = OpenUserFolder(dir, id);
+  const UniqueFd pipes = user ? OpenFolder(user.get(), name) : UniqueFd();
+  if (!pipes) return;
+  for (const char* left : kLeft) ::unlinkat(pipes.get(), left, 0);
+  ::unlinkat(user.get(), name.c_str(), AT_REMOVEDIR);
+}
+
+}  // namespace carma::task
