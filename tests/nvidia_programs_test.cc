@@ -1,0 +1,279 @@
+// CARMA with NVIDIA's own programs in place of the simulated ones: control daemons of MPS and the
+// management library, of several branches of the driver. They need no GPU to start, to answer and
+// to end. tools/nvidia_programs.py fetches them and runs this program; without it all is skipped.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/process_id.h"
+#include "gpu/nvml_library.h"
+#include "gpu/nvml_probe.h"
+#include "task/mps/mps_control.h"
+#include "task/process/process_tree.h"
+#include "tests/kit.h"
+
+namespace carma::system_test {
+namespace {
+
+using task::MpsControl;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr auto kPatience = std::chrono::seconds(30);
+constexpr char kGpu[] = "GPU-8f3a91c2-0000-1111-2222-333344445555";
+
+MpsControl::Deadline Soon(std::chrono::milliseconds span = kPatience) {
+  return std::chrono::steady_clock::now() + span;
+}
+
+// CUDA's library, run by root, makes the driver's device file where there is no driver.
+class DeviceFile : public ::testing::Environment {
+ public:
+  void TearDown() override {
+    if (!was_there_) ::unlink(kPath);
+  }
+
+ private:
+  static constexpr char kPath[] = "/dev/nvidiactl";
+  const bool was_there_ = base::Exists(kPath);
+};
+const auto* const kDeviceFile = ::testing::AddGlobalTestEnvironment(new DeviceFile);
+
+// A driver makes servers start that are meant not to.
+bool DriverHere() {
+  return base::Exists("/proc/driver/nvidia/version");
+}
+
+class Branch : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const std::string programs = base::GetEnv("CARMA_NVIDIA_PROGRAMS");
+    if (programs.empty()) GTEST_SKIP() << "to be run by tools/nvidia_programs.py";
+    folder_ = programs + "/" + GetParam();
+    if (!base::Exists(folder_)) GTEST_SKIP() << "branch " << GetParam() << " could not be had";
+  }
+  std::string ControlProgram() const { return folder_ + "/bin/nvidia-cuda-mps-control"; }
+  std::string Library(const std::string& name) const { return folder_ + "/lib/" + name; }
+  std::map<std::string, std::string> Libraries() const {
+    return {{"LD_LIBRARY_PATH", folder_ + "/lib"}};
+  }
+  // Before branch 550 nobody tells the state of a server.
+  bool TellsState() const { return std::string(GetParam()) >= "550"; }
+
+  std::string folder_;
+};
+
+std::string BranchName(const ::testing::TestParamInfo<const char*>& branch) {
+  return branch.param;
+}
+
+class NvidiaMps : public Branch {
+ protected:
+  NvidiaMps() {
+    setup_.shim_path = Program("carma-shim");
+    setup_.dir = place_ / "mps";
+    id_ = {::getuid(), ::getgid(), kGpu};
+  }
+  void SetUp() override {
+    Branch::SetUp();
+    setup_.program = ControlProgram();
+    setup_.environment = Libraries();
+  }
+  void TearDown() override {
+    if (!folder_.empty()) Control().Quit(Soon());
+    ExpectNothingLeft();
+  }
+  MpsControl Control() const { return {setup_, id_}; }
+  std::string Pipes() const { return task::MpsPipeDir(setup_.dir, id_); }
+  std::string Log(const std::string& name) const {
+    return ReadText(task::MpsLogDir(setup_.dir, id_) + "/" + name);
+  }
+  std::vector<pid_t> Processes() const {
+    return task::ProcessesWithVariable(id_.uid, "CUDA_MPS_PIPE_DIRECTORY=" + Pipes());
+  }
+  void ExpectNothingLeft() const {
+    EXPECT_FALSE(Control().Daemon());
+    EXPECT_THAT(Processes(), IsEmpty());
+    EXPECT_FALSE(base::Exists(Pipes()));
+  }
+  // The daemon runs afterwards; there is no GPU for a server.
+  void StartWithoutServer() {
+    const auto server = Control().Ready(Soon());
+    if (server && DriverHere()) return;
+    ASSERT_FALSE(server);
+    EXPECT_THAT(server.error().message, HasSubstr("the MPS server ended as it started"));
+    ASSERT_TRUE(Control().Daemon());
+  }
+  // A command for the daemon, without CARMA.
+  std::string Ask(const std::string& command) const {
+    RunOptions options{.input = command + "\n", .environment = Libraries()};
+    options.environment["CUDA_MPS_PIPE_DIRECTORY"] = Pipes();
+    const Ran ran = RunProgram({ControlProgram()}, options);
+    EXPECT_EQ(ran.code, 0) << "whatever it says: " << command;
+    return ran.out;
+  }
+
+  Folder place_;
+  task::MpsSetup setup_;
+  task::MpsServerId id_;
+};
+INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaMps, ::testing::Values("535", "550"), BranchName);
+
+TEST_P(NvidiaMps, TheControlDaemonIsStartedAskedAndEnded) {
+  const auto before = std::chrono::steady_clock::now();
+  const auto server = Control().Ready(Soon());
+  if (!DriverHere()) {
+    ASSERT_FALSE(server);
+    EXPECT_THAT(server.error().message, HasSubstr("Failed to start : no CUDA-capable device"));
+    EXPECT_LT(std::chrono::steady_clock::now() - before, kPatience / 2) << "said at once";
+  }
+  EXPECT_TRUE(Control().Daemon());
+  EXPECT_THAT(Processes(), Not(IsEmpty()));
+  EXPECT_THAT(task::FindMpsServers(setup_, {"GPU-other", kGpu}), ElementsAre(id_));
+  EXPECT_TRUE(Control().Look(Soon()));
+  EXPECT_THAT(Log("control.log"),
+              AllOf(HasSubstr("Starting control daemon"), HasSubstr("Cmd:start_server")));
+  EXPECT_THAT(Log("server.log"), HasSubstr("Startup"));
+  Control().Quit(Soon());
+  ExpectNothingLeft();
+  EXPECT_THAT(Log("control.log"), HasSubstr("quit command")) << "the logs stay";
+}
+
+TEST_P(NvidiaMps, NoSuccessIsReadFromAnExitCode) {
+  StartWithoutServer();
+  const auto state = task::ParseMpsServerState(Ask("get_server_status 1"));
+  if (TellsState()) {
+    ASSERT_FALSE(state);
+    EXPECT_EQ(state.error().code, base::ErrorCode::kNotFound);
+  } else {
+    EXPECT_EQ(state, task::MpsServerState::kUnknown);
+  }
+  const task::MpsServer gone{{1, 0}, task::MpsServerState::kActive};
+  EXPECT_THAT(Control().Clients(gone, Soon()).error().message, HasSubstr("Server 1 not found"));
+  EXPECT_THAT(Control().TerminateClient(gone, 1, Soon()).error().message,
+              HasSubstr("Server 1 not found"));
+  EXPECT_THAT(Ask("make_coffee"), HasSubstr("Unknown command \"make_coffee\""));
+}
+
+TEST_P(NvidiaMps, ADaemonThatWasKilledIsReplaced) {
+  StartWithoutServer();
+  const auto daemon = Control().Daemon();
+  ASSERT_TRUE(daemon);
+  const Watched watched(daemon->pid);
+  ::kill(daemon->pid, SIGKILL);
+  ASSERT_TRUE(watched.Ends());
+  EXPECT_FALSE(Control().Daemon()) << "although its files are there";
+  EXPECT_TRUE(base::Exists(Pipes() + "/control"));
+  StartWithoutServer();
+  EXPECT_NE(Control().Daemon(), daemon);
+}
+
+TEST_P(NvidiaMps, ADaemonThatHangsIsGivenUpAndKilledInTheEnd) {
+  StartWithoutServer();
+  const auto daemon = Control().Daemon();
+  ASSERT_TRUE(daemon);
+  ::kill(daemon->pid, SIGSTOP);
+  EXPECT_EQ(Control().Daemon(), daemon) << "who holds the lock is told by the kernel";
+  EXPECT_THAT(Control().Look(Soon(std::chrono::milliseconds(300))).error().message,
+              HasSubstr("no answer in time"));
+  Control().Quit(Soon(std::chrono::milliseconds(300)));
+  ExpectNothingLeft();
+}
+
+TEST_P(NvidiaMps, WithoutCudasLibraryAServerEndsWithoutAWord) {
+  setup_.environment = {};
+  StartWithoutServer();
+}
+
+TEST_P(NvidiaMps, ItIsTheUsers) {
+  if (!IsRoot()) GTEST_SKIP() << "needs root";
+  id_.uid = id_.gid = OtherUser();
+  if (!RunProgram({"/bin/ls", folder_}, {.uid = id_.uid}).Ok())
+    GTEST_SKIP() << "the user may not enter " << folder_;
+  StartWithoutServer();
+  EXPECT_TRUE(Control().Daemon());
+  EXPECT_THAT(Log("server.log"), HasSubstr("Startup"));
+}
+
+// What 535 left before: one process for each user and GPU, for ever.
+TEST_P(NvidiaMps, NothingIsLeftByACarmadThatWasKilledAndStartedAgain) {
+  Site site{{.shape = "1xA100-40GB"}};
+  const std::string program = site.folder() / "control";
+  WriteText(program,
+            "#!/bin/sh\nexport LD_LIBRARY_PATH=" + folder_ + "/lib PATH=" + folder_ +
+                "/bin:$PATH\nexec " + ControlProgram() + " \"$@\"\n",
+            0755);
+  site.Set("collocation.method", "\"mps\"");
+  site.Set("collocation.mps_control", "\"" + program + "\"");
+  site.Set("collocation.mps_dir", "\"" + setup_.dir + "\"");
+  site.Start();
+  id_.gpus = site.Gpus()[0].uuid;
+  const auto run = [&] {
+    const api::TaskView task = site.Await(site.Submit({"--gpu-mem", "1G", "--", "/bin/true"}));
+    EXPECT_EQ(task.state, "succeeded");
+    EXPECT_EQ(task.sharing, "streams");
+    return task.sharing_note;
+  };
+  const std::string note = run();
+  if (!DriverHere()) {
+    EXPECT_THAT(note, HasSubstr("no CUDA-capable device"));
+  }
+  const auto daemon = Control().Daemon();
+  EXPECT_TRUE(daemon) << "it is kept for the next task";
+  site.Restart(SIGKILL);
+  EXPECT_EQ(Control().Daemon(), daemon);
+  run();
+  EXPECT_EQ(Control().Daemon(), daemon) << "found again, not started beside it";
+  site.Stop(SIGTERM);
+  ExpectNothingLeft();
+  EXPECT_THAT(Log("control.log"), HasSubstr("Starting control daemon"));
+}
+
+// Since branch 580 the control program asks the driver before it starts, and ends with CUDA's
+// error.
+class NvidiaMpsWithoutDriver : public NvidiaMps {};
+INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaMpsWithoutDriver, ::testing::Values("580"), BranchName);
+
+TEST_P(NvidiaMpsWithoutDriver, AControlProgramThatDoesNotStartIsASentence) {
+  if (DriverHere()) GTEST_SKIP() << "there is a driver";
+  const auto server = Control().Ready(Soon());
+  ASSERT_FALSE(server);
+  EXPECT_THAT(server.error().message,
+              HasSubstr("the MPS control program failed: it ended with exit code"));
+}
+
+class NvidiaNvml : public Branch {};
+INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaNvml, ::testing::Values("535", "550"), BranchName);
+
+TEST_P(NvidiaNvml, HasAllFunctionsThatAreLookedUp) {
+  auto library = gpu::LoadNvml(Library("libnvidia-ml.so.1"));
+  ASSERT_TRUE(library) << library.error().message;
+  library->api.ForEach([](const char* name, auto* function) { EXPECT_TRUE(function) << name; });
+}
+
+TEST_P(NvidiaNvml, SaysThatThereIsNoDriver) {
+  if (DriverHere()) GTEST_SKIP() << "there is a driver";
+  auto probe = gpu::LoadNvmlProbe(Library("libnvidia-ml.so.1"));
+  ASSERT_TRUE(probe) << probe.error().message;
+  EXPECT_THAT((*probe)->Devices().error().message, HasSubstr("Driver Not Loaded (NVML 9)"));
+  EXPECT_THAT(gpu::AskDriverVersions(Library("libnvidia-ml.so.1")).error().message,
+              HasSubstr("Driver Not Loaded"));
+}
+
+TEST_P(NvidiaNvml, ADaemonAndADoctorLiveWithoutADriver) {
+  if (DriverHere()) GTEST_SKIP() << "there is a driver";
+  Site site;
+  site.Set("monitor.nvml_library", "\"" + Library("libnvidia-ml.so.1") + "\"");
+  site.Start(false);
+  const Ran doctor = site.Carma({"doctor", "--config", site.config_file()});
+  EXPECT_THAT(doctor.out, HasSubstr("Driver Not Loaded")) << doctor.Text();
+  EXPECT_EQ(site.Stop(SIGTERM).code, 0);
+}
+
+}  // namespace
+}  // namespace carma::system_test

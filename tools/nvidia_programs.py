@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""NVIDIA's own programs for our tests: downloaded, checked, unpacked into a folder, not installed.
+
+usage: nvidia_programs.py FOLDER [-- COMMAND…]
+
+Makes FOLDER/BRANCH/bin (nvidia-cuda-mps-control and -server) and FOLDER/BRANCH/lib (libnvidia-ml.so.1, libcuda.so.1) for
+branches of the driver, from Debian's and Ubuntu's packages; what is there already is not downloaded again. Then the COMMAND is run with
+CARMA_NVIDIA_PROGRAMS=FOLDER, and its exit code is ours. 77: the programs cannot be had here, with a line that says why.
+
+The licence of the driver lets the distributions give these files away; CARMA does not: FOLDER is never committed nor packed.
+"""
+import hashlib
+import os
+import pathlib
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+CANNOT = 77  # what CTest is told to take for a skipped test
+PATIENCE_S = 5  # of one step of a connection
+LIMIT_S = 90  # of everything: a network that swallows packets must not hold up the tests
+
+DEBIAN = "http://deb.debian.org/debian/pool/non-free/n/nvidia-graphics-drivers/"
+UBUNTU = "http://archive.ubuntu.com/ubuntu/pool/restricted/n/nvidia-graphics-drivers-580-server/"
+# Keeps by its SHA-1 what Debian's servers have dropped; what it gives is checked like everything else.
+SNAPSHOT = "https://snapshot.debian.org/file/"
+
+MPS = {"usr/bin/nvidia-cuda-mps-control": "bin/nvidia-cuda-mps-control",
+       "usr/sbin/nvidia-cuda-mps-server": "bin/nvidia-cuda-mps-server"}
+MPS_UBUNTU = {"usr/bin/nvidia-cuda-mps-control": "bin/nvidia-cuda-mps-control",
+              "usr/bin/nvidia-cuda-mps-server": "bin/nvidia-cuda-mps-server"}
+NVML = {"usr/lib/x86_64-linux-gnu/nvidia/current/libnvidia-ml.so.1": "lib/libnvidia-ml.so.1"}
+CUDA = {"usr/lib/x86_64-linux-gnu/nvidia/current/libcuda.so.1": "lib/libcuda.so.1"}
+
+# branch -> (address, SHA-256, SHA-1, what is taken out of it). The long-term branch of Debian 12 and the one of Debian 13; of 580
+# the control program alone, which does not start where there is no driver: its library is 59 MB.
+BRANCHES = {
+    "535": [
+        (DEBIAN + "nvidia-cuda-mps_535.261.03-1_amd64.deb",
+         "1341544805aa9c839af45bac5a4bd697cb3eb43105eec439bfba60a8e13ba35a",
+         "ed57f030d2e406510ef6778dc44a82669dcc92da", MPS),
+        (DEBIAN + "libnvidia-ml1_535.261.03-1_amd64.deb",
+         "c729da6ab729309dc3f481fe4d38f04ea03b0793154b0962b60117d2f37d082e",
+         "9823ca9ea131cee1fb1ca1ac4dfdfe50e6c24514", NVML),
+        (DEBIAN + "libcuda1_535.261.03-1_amd64.deb",
+         "de1e9ca34164a5983b3f752e6699cf1ad924790f1a843b7d582bab6f99206e1e",
+         "dd878f13334c0fa7566c7703d2a6f3983540bc96", CUDA),
+    ],
+    "550": [
+        (DEBIAN + "nvidia-cuda-mps_550.163.01-2_amd64.deb",
+         "7da3f29e5ad3390d9fddab7042fa6e9a76df85a69d69efc40401df2f83874764",
+         "cfecfaecfcfa03bb841c4931901bbd72eba91b8f", MPS),
+        (DEBIAN + "libnvidia-ml1_550.163.01-2_amd64.deb",
+         "01c1b67d511d7f52c6aa60e14ed56a8eb725d5dc85784a08214d6cb0f4fd1f89",
+         "f912aa6c24fee847b862689b2458756a474d56b3", NVML),
+        (DEBIAN + "libcuda1_550.163.01-2_amd64.deb",
+         "8feff97aac61d6f27ded96a3c25b9e68025a680476e6072ff7eaf10623509135",
+         "1eb137cadd3da108994be99d4b7a2292e015a371", CUDA),
+    ],
+    "580": [
+        (UBUNTU + "nvidia-compute-utils-580-server_580.126.20-0ubuntu3_amd64.deb",
+         "4c43647565b6a250b2d253abcf0e59a650d2861199332172e1a70c45edd5a392",
+         "f812f7fde56287c1dab4088d2ff9dca7ab13323d", MPS_UBUNTU),
+    ],
+}
+NEEDED = {"535", "550"}
+
+
+class Unavailable(Exception):
+    """One line for people: what cannot be had, and why."""
+
+
+def download(address, sha256, sha1):
+    """The bytes of a package that is what it should be."""
+    troubles = []
+    for source in (address, SNAPSHOT + sha1):
+        try:
+            with urllib.request.urlopen(source, timeout=PATIENCE_S) as answer:
+                data = answer.read()
+        except OSError as error:
+            troubles.append(f"{source}: {error}")
+            continue
+        if hashlib.sha256(data).hexdigest() == sha256:
+            return data
+        troubles.append(f"{source}: not the file that it should be")
+    raise Unavailable("; ".join(troubles))
+
+
+def unpack(package, wanted, folder):
+    """Takes the wanted files out of a package."""
+    with tempfile.TemporaryDirectory() as place:
+        archive = pathlib.Path(place) / "package.deb"
+        archive.write_bytes(package)
+        subprocess.run(["dpkg-deb", "-x", archive, place], check=True)
+        for inside, name in wanted.items():
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy((pathlib.Path(place) / inside).resolve(), target)
+
+
+def fetch(folder, branch):
+    """Makes folder/branch whole, or not at all."""
+    target = folder / branch
+    mark = "\n".join(sha256 for _, sha256, _, _ in BRANCHES[branch])
+    if (target / "complete").exists() and (target / "complete").read_text() == mark:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        fresh = pathlib.Path(place) / branch
+        for address, sha256, sha1, wanted in BRANCHES[branch]:
+            unpack(download(address, sha256, sha1), wanted, fresh)
+        (fresh / "complete").write_text(mark)
+        fresh.chmod(0o755)  # other users' processes are tested with them too
+        shutil.rmtree(target, ignore_errors=True)
+        try:
+            fresh.rename(target)
+        except OSError:  # another test run was faster
+            if not (target / "complete").exists():
+                raise
+
+
+def too_late(_signal, _frame):
+    raise Unavailable(f"not downloaded within {LIMIT_S} s")
+
+
+def main():
+    words = sys.argv[1:]
+    if not words or words[0] == "--" or (len(words) > 1 and words[1] != "--"):
+        print(__doc__.split("\n\n")[1], file=sys.stderr)
+        return 2
+    folder = pathlib.Path(words[0]).absolute()
+    try:
+        if platform.machine() != "x86_64" or sys.platform != "linux":
+            raise Unavailable("they are packed for Linux on x86-64 only")
+        if shutil.which("dpkg-deb") is None:
+            raise Unavailable("there is no dpkg-deb to unpack them")
+        signal.signal(signal.SIGALRM, too_late)
+        signal.alarm(LIMIT_S)
+        for branch in BRANCHES:
+            try:
+                fetch(folder, branch)
+            except Unavailable as why:
+                if branch in NEEDED:
+                    raise
+                print(f"without branch {branch}: {why}", file=sys.stderr)
+        signal.alarm(0)
+    except Unavailable as why:
+        print(f"NVIDIA's programs cannot be had here: {why}", file=sys.stderr)
+        return CANNOT
+    if len(words) < 3:
+        return 0
+    return subprocess.run(words[2:], env={**os.environ, "CARMA_NVIDIA_PROGRAMS": str(folder)}, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
