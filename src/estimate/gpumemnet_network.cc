@@ -309,14 +309,26 @@ Network::~Network() = default;
 base::Result<Network> Network::Load(const TensorFile& file, std::string_view path) {
   Loader in(file, path);
   Network network;
+  network.TakeFacts(in);
+  const std::int64_t heads = network.TakeScales(in);
+  network.TakeClasses(in);
+  network.TakeMembers(in, heads);
+  in.NoOthers();
+  if (in.error()) return std::unexpected(*in.error());
+  if (const auto checked = network.Check(file, path); !checked) {
+    return std::unexpected(checked.error());
+  }
+  return network;
+}
+
+void Network::TakeFacts(Loader& in) {
   in.Expect("format", kWeightsFormat);
   in.Expect("aggregates", AggregateNameList());
-  network.class_mib_ = in.Number("class_mib", 1, kMaxClassMib);
-  network.runs_ = in.Number("runs", 0, 1'000'000'000);
-
+  class_mib_ = in.Number("class_mib", 1, kMaxClassMib);
+  runs_ = in.Number("runs", 0, 1'000'000'000);
   const std::string kind = in.Text("kind");
   if (kind == NetworkKindName(NetworkKind::kTransformer)) {
-    network.kind_ = NetworkKind::kTransformer;
+    kind_ = NetworkKind::kTransformer;
   } else if (kind != NetworkKindName(NetworkKind::kMlp)) {
     in.Complain("metadata 'kind': expected mlp or transformer");
   }
@@ -324,60 +336,60 @@ base::Result<Network> Network::Load(const TensorFile& file, std::string_view pat
   constexpr std::array kFamilies{model::Family::kMlp, model::Family::kCnn,
                                  model::Family::kTransformer};
   const auto* named = std::ranges::find(kFamilies, family, &model::FamilyName);
-  if (named == kFamilies.end()) {
-    in.Complain("metadata 'family': expected mlp, cnn or transformer");
-  } else {
-    network.family_ = *named;
-  }
+  if (named == kFamilies.end())
+    return in.Complain("metadata 'family': expected mlp, cnn or transformer");
+  family_ = *named;
+}
 
-  network.mean_ = in.Values("aggregates.mean", kAggregateCount);
-  network.scale_ = in.Values("aggregates.scale", kAggregateCount);
-  network.low_ = in.Values("aggregates.low", kAggregateCount);
-  network.high_ = in.Values("aggregates.high", kAggregateCount);
-  Index heads = 1;
-  if (network.kind_ == NetworkKind::kTransformer) {
+std::int64_t Network::TakeScales(Loader& in) {
+  mean_ = in.Values("aggregates.mean", kAggregateCount);
+  scale_ = in.Values("aggregates.scale", kAggregateCount);
+  low_ = in.Values("aggregates.low", kAggregateCount);
+  high_ = in.Values("aggregates.high", kAggregateCount);
+  std::int64_t heads = 1;
+  if (kind_ == NetworkKind::kTransformer) {
     in.Expect("layer_types", kLayerTypeNames);
     in.Expect("layer_sizes", LayerSizeNameList());
     heads = in.Number("heads", 1, kMaxWidth);
-    network.layer_mean_ = in.Values("layers.mean", kSizeCount);
-    network.layer_scale_ = in.Values("layers.scale", kSizeCount);
+    layer_mean_ = in.Values("layers.mean", kSizeCount);
+    layer_scale_ = in.Values("layers.scale", kSizeCount);
   }
-  for (const auto* scales : {&network.scale_, &network.layer_scale_}) {
+  for (const auto* scales : {&scale_, &layer_scale_}) {
     if (std::ranges::any_of(*scales, [](float scale) { return scale <= 0; })) {
       in.Complain("expected scales above 0");
     }
   }
+  return heads;
+}
 
-  network.points_ = in.Values("classes.point", Loader::kAny);
-  const auto classes = static_cast<Index>(network.points_.size());
+void Network::TakeClasses(Loader& in) {
+  points_ = in.Values("classes.point", Loader::kAny);
+  const auto classes = static_cast<Index>(points_.size());
   if (!in.error() && (classes < 2 || classes > kMaxClasses)) {
     in.Complain(fmt::format("{} classes, expected 2..{}", classes, kMaxClasses));
   }
   for (Index k = 0; k < classes; ++k) {
-    const auto width = static_cast<float>(network.class_mib_);
+    const auto width = static_cast<float>(class_mib_);
     const float low = static_cast<float>(k) * width;
-    const float point = network.points_[static_cast<std::size_t>(k)];
+    const float point = points_[static_cast<std::size_t>(k)];
     if (point < low || (point >= low + width && k + 1 < classes)) {
       in.Complain(fmt::format("point {} of class {} lies outside of it", point, k));
     }
   }
+}
 
+void Network::TakeMembers(Loader& in, std::int64_t heads) {
+  const auto classes = static_cast<Index>(points_.size());
   const auto has_member = [&](int i) { return in.Has(fmt::format("members.{}.output.weight", i)); };
   for (int i = 0; !in.error() && has_member(i) && i < kMaxMembers; ++i) {
     const std::string name = fmt::format("members.{}", i);
-    if (network.kind_ == NetworkKind::kMlp) {
-      network.members_.push_back(std::make_unique<Mlp>(in, name, classes));
+    if (kind_ == NetworkKind::kMlp) {
+      members_.push_back(std::make_unique<Mlp>(in, name, classes));
     } else {
-      network.members_.push_back(std::make_unique<Encoder>(in, name, classes, heads));
+      members_.push_back(std::make_unique<Encoder>(in, name, classes, heads));
     }
   }
-  if (network.members_.empty()) in.Complain("no tensor 'members.0.output.weight'");
-  in.NoOthers();
-  if (in.error()) return std::unexpected(*in.error());
-  if (const auto checked = network.Check(file, path); !checked) {
-    return std::unexpected(checked.error());
-  }
-  return network;
+  if (members_.empty()) in.Complain("no tensor 'members.0.output.weight'");
 }
 
 std::vector<double> Network::Probabilities(const NetworkInput& input) const {

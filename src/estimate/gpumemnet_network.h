@@ -68,6 +68,13 @@ class Network {
   class Mlp;
   class Encoder;
   Network();
+  // The steps of Load(), in order; what is not as expected the loader notes. TakeScales() returns
+  // the attention heads, which TakeMembers() needs: 1 without any.
+  void TakeFacts(Loader& in);
+  std::int64_t TakeScales(Loader& in);
+  void TakeClasses(Loader& in);
+  void TakeMembers(Loader& in, std::int64_t heads);
+  // Answers the examples in its own file.
   base::Result<base::Unit> Check(const TensorFile& file, std::string_view path) const;
 
   NetworkKind kind_ = NetworkKind::kMlp;
