@@ -329,15 +329,15 @@ Taken Finish(Draft& draft) {
 
 }  // namespace
 
-class JsonReader::Parser {
+class LayerListReader::Parser {
  public:
   dom::parser parser;
 };
 
-JsonReader::JsonReader() : parser_(std::make_unique<Parser>()) {}
-JsonReader::~JsonReader() = default;
+LayerListReader::LayerListReader() : parser_(std::make_unique<Parser>()) {}
+LayerListReader::~LayerListReader() = default;
 
-base::Result<LayerList> JsonReader::Read(std::string_view text, std::string_view place) {
+base::Result<LayerList> LayerListReader::Read(std::string_view text, std::string_view place) {
   const auto fail = [&](std::string_view what) {
     return base::Fail(base::ErrorCode::kInvalid,
                       fmt::format("{}: {}", base::Printable(place), what));

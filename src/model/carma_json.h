@@ -11,12 +11,12 @@
 namespace carma::model {
 
 // Keeps its buffers from one object to the next.
-class JsonReader {
+class LayerListReader {
  public:
-  JsonReader();
-  ~JsonReader();
-  JsonReader(const JsonReader&) = delete;
-  JsonReader& operator=(const JsonReader&) = delete;
+  LayerListReader();
+  ~LayerListReader();
+  LayerListReader(const LayerListReader&) = delete;
+  LayerListReader& operator=(const LayerListReader&) = delete;
 
   // Reads the object that is the whole of `text`. Errors: kInvalid "place: /layers/3/1: expected
   // …", for broken JSON without the pointer.

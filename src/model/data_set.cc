@@ -103,7 +103,7 @@ base::Result<base::Unit> ForEachModel(const std::string& path,
                                       const std::function<bool(LayerList)>& take) {
   auto lines = PackedLines::Open(path);
   if (!lines) return std::unexpected(lines.error());
-  JsonReader reader;
+  LayerListReader reader;
   std::string line;
   while (true) {
     const base::Result<bool> more = lines->Next(line);
