@@ -12,7 +12,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <functional>
-#include <list>
 #include <map>
 
 #include "api/http.h"
@@ -23,6 +22,7 @@
 #include "base/server_clock.h"
 #include "base/text.h"
 #include "daemon/alarm.h"
+#include "daemon/awaited_ends.h"
 #include "daemon/background_worker.h"
 #include "daemon/boot_mark.h"
 #include "daemon/endpoints.h"
@@ -87,14 +87,6 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   void DriverSilent(const gpu::ReadError& why) override;
 
  private:
-  struct Waiter {
-    Waiter(asio::io_context& loop, std::function<void()> call)
-        : alarm(loop), answer(std::move(call)) {}
-    Alarm alarm;
-    std::function<void()> answer;
-  };
-  using Waiters = std::list<std::unique_ptr<Waiter>>;
-
   // The endpoints that can be handled now; of the others the reason why not.
   void OpenRoutes(const std::string& why_not = "");
   void Beat();
@@ -112,8 +104,6 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   void WatchLauncher();
   Result<Unit> MakeAnswer(std::function<Answer(const std::atomic<bool>&)> make,
                           std::function<void(Answer)> send);
-  void WhenFinal(core::TaskId id, int seconds, std::function<void()> answer);
-  void AnswerWaiters(core::TaskId id);
   api::StatusView Status();
   std::vector<std::string> Troubles() const;
 
@@ -137,7 +127,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   Counters counters_;
   Alarm wake_{loop_}, store_retry_{loop_}, usage_{loop_}, housekeep_{loop_}, watchdog_{loop_},
       trim_{loop_};
-  std::map<core::TaskId, Waiters> waiters_;
+  AwaitedEnds awaited_ends_{loop_};
   bool turn_posted_ = false;
   std::unique_ptr<IdleHolders> idle_holders_;  // null: nobody looks for them
   std::unique_ptr<Notices> notices_;
@@ -194,7 +184,7 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
         },
         [this](auto make, auto send) { return MakeAnswer(std::move(make), std::move(send)); },
         [this](core::TaskId id, int seconds, std::function<void()> answer) {
-          WhenFinal(id, seconds, std::move(answer));
+          awaited_ends_.Await(id, std::chrono::seconds(seconds), std::move(answer));
         }};
     table = Endpoints(server, &engine);
   }
@@ -534,29 +524,9 @@ Result<Unit> RealDaemon::MakeAnswer(std::function<Answer(const std::atomic<bool>
   return Unit{};
 }
 
-void RealDaemon::WhenFinal(core::TaskId id, int seconds, std::function<void()> answer) {
-  Waiters& waiting = waiters_[id];
-  waiting.push_back(std::make_unique<Waiter>(loop_, std::move(answer)));
-  Waiter* waiter = waiting.back().get();
-  waiter->alarm.Set(std::chrono::seconds(seconds), [this, id, waiter] {
-    const std::function<void()> call = std::move(waiter->answer);
-    std::erase_if(waiters_[id], [&](const auto& each) { return each.get() == waiter; });
-    if (waiters_[id].empty()) waiters_.erase(id);
-    call();
-  });
-}
-
-void RealDaemon::AnswerWaiters(core::TaskId id) {
-  const auto found = waiters_.find(id);
-  if (found == waiters_.end()) return;
-  const Waiters waiting = std::move(found->second);
-  waiters_.erase(found);
-  for (const std::unique_ptr<Waiter>& each : waiting) each->answer();
-}
-
 void RealDaemon::TaskChanged(const core::TaskRecord& record) {
   counters_.Count(record);
-  if (core::IsFinal(record.state)) AnswerWaiters(record.id);
+  if (core::IsFinal(record.state)) awaited_ends_.Ended(record.id);
 }
 
 // ---- how it is ----
