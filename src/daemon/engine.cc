@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "core/reason_line.h"
 
 namespace carma::daemon {
 namespace {
@@ -16,12 +17,6 @@ using base::ErrorCode;
 using base::Field;
 using base::Result;
 using base::Unit;
-
-std::string OneLine(const core::Reason& reason) {
-  std::string line(reason.code == core::ReasonCode::kNone ? "" : core::ReasonName(reason.code));
-  if (!line.empty() && !reason.text.empty()) line += ": ";
-  return line + base::Printable(reason.text, 500);
-}
 
 // "0,2"
 std::string Indices(const core::TaskRecord& record) {
@@ -260,9 +255,9 @@ void Engine::NoteChange(const core::TaskRecord& record) {
     event.kind = store::EventKind::kState;
     event.task = record.id;
     event.what = std::string(core::TaskStateName(record.state));
-    event.text =
-        OneLine(record.state == core::TaskState::kLaunching ? record.attempt.placement_reason
-                                                            : record.reason);
+    event.text = core::ReasonLine(record.state == core::TaskState::kLaunching
+                                      ? record.attempt.placement_reason
+                                      : record.reason);
     if (!uuids.empty()) event.gpu_uuid = uuids.front();
     if (event.text.empty() && uuids.size() > 1) event.text = "GPUs " + Indices(record);
     next_.rows.events.push_back(std::move(event));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/time.h"
+#include "core/reason_line.h"
 
 namespace carma::report {
 
@@ -32,9 +33,7 @@ AttemptEnd EndOf(TaskState state) {
 
 // The next state of a task whose process has ended, as its event tells it.
 AttemptEnd EndOf(TaskState state, bool was_stopping, const std::string& text) {
-  if (text.starts_with(core::ReasonName(core::ReasonCode::kOutOfMemory))) {
-    return AttemptEnd::kOutOfMemory;
-  }
+  if (core::ReasonOfLine(text) == core::ReasonCode::kOutOfMemory) return AttemptEnd::kOutOfMemory;
   if (state == TaskState::kQueued && was_stopping) return AttemptEnd::kStopped;
   return EndOf(state);
 }
