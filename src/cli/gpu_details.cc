@@ -103,7 +103,8 @@ void AddMetrics(const GpuView& gpu, std::size_t width, Facts& facts) {
 
 std::string ActivityText(const GpuView& gpu) {
   const bool told = gpu.sm_active || gpu.sm_active_now;
-  if (!told) return gpu.activity_source == "none" ? "not told" : "";
+  const bool nobody = gpu.activity_source == gpu::CounterSourceName(gpu::CounterSource::kNone);
+  if (!told) return nobody ? "not told" : "";
   std::string text = OptionalPercent(gpu.sm_active) + " mean of the window, " +
                      OptionalPercent(gpu.sm_active_p95) + " p95, " +
                      OptionalPercent(gpu.sm_active_ewma) + " EWMA, " +

@@ -11,6 +11,7 @@
 #include "cli/facts.h"
 #include "cli/shell_quote.h"
 #include "cli/table.h"
+#include "core/policy.h"
 #include "core/task.h"
 
 namespace carma::cli {
@@ -254,10 +255,13 @@ void AddTimes(const TaskView& task, std::int64_t now_ms, Facts& facts) {
 
 // How its processes share their GPUs, and what holds them back: "MPS, each process may take …".
 std::string SharingText(const TaskView& task) {
-  if (task.sharing == "alone") return "alone on its GPUs";
-  if (task.sharing == "streams") return "time slices (streams), nothing is enforced";
-  if (task.sharing == "mig") return "a MIG instance, whose memory and SMs the hardware enforces";
-  if (task.sharing != "mps") return base::Printable(task.sharing, 40);
+  const auto method = base::FromWord<core::SharingMethod>(task.sharing);
+  if (method == core::SharingMethod::kAlone) return "alone on its GPUs";
+  if (method == core::SharingMethod::kStreams) return "time slices (streams), nothing is enforced";
+  if (method == core::SharingMethod::kMig) {
+    return "a MIG instance, whose memory and SMs the hardware enforces";
+  }
+  if (method != core::SharingMethod::kMps) return base::Printable(task.sharing, 40);
   std::vector<std::string> limits;
   if (task.memory_limit_mib > 0)
     limits.push_back(base::FormatMib(task.memory_limit_mib) + " of memory");
@@ -296,11 +300,12 @@ std::string EstimateSentence(const TaskView& task) {
 }
 
 std::string Verdict(const api::VerdictView& verdict) {
-  const std::string gpu = "GPU " + std::to_string(verdict.gpu) + " ";
+  const std::string gpu = fmt::format("GPU {} ", verdict.gpu);
   const std::string why = verdict.reason_text.empty() ? verdict.reason : verdict.reason_text;
   const std::string because = why.empty() ? "." : ": " + base::Printable(why, 400);
-  if (verdict.fit == "fits") return gpu + "could take it" + because;
-  if (verdict.fit == "never") return gpu + "can never take it" + because;
+  const auto fit = base::FromWord<core::Fit>(verdict.fit);
+  if (fit == core::Fit::kFits) return gpu + "could take it" + because;
+  if (fit == core::Fit::kNever) return gpu + "can never take it" + because;
   return gpu + "cannot take it now" + because;
 }
 
@@ -391,11 +396,12 @@ std::string TaskTable(const std::vector<TaskView>& tasks, const ListStyle& style
 void SortAsQueue(std::vector<TaskView>& tasks) {
   const auto rank = [](const TaskView& task) {
     const bool runs = HoldsGpus(task);
+    const bool recovers = base::FromWord<core::QueueKind>(task.queue) == core::QueueKind::kRecovery;
     return std::make_tuple(HasEnded(task) ? 2
                            : runs         ? 0
                                           : 1,
-                           runs ? task.launched_ms.value_or(0) : 0,
-                           !runs && task.queue != "recovery", runs ? 0 : -task.priority, task.id);
+                           runs ? task.launched_ms.value_or(0) : 0, !runs && !recovers,
+                           runs ? 0 : -task.priority, task.id);
   };
   std::stable_sort(tasks.begin(), tasks.end(),
                    [&](const TaskView& a, const TaskView& b) { return rank(a) < rank(b); });

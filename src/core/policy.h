@@ -8,8 +8,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/words.h"
 #include "core/gpu.h"
 #include "core/task.h"
 
@@ -88,6 +90,8 @@ Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task);
 
 enum class Fit { kFits, kNotNow, kNever };
+inline constexpr std::pair<Fit, std::string_view> kFitWords[] = {
+    {Fit::kFits, "fits"}, {Fit::kNotNow, "not_now"}, {Fit::kNever, "never"}};
 struct Verdict {
   Fit fit = Fit::kFits;
   Reason reason;  // empty when it fits
@@ -129,3 +133,7 @@ inline constexpr std::string_view kNeverSharing = "exclusive";
 bool Shares(const PolicyConfig& config);
 
 }  // namespace carma::core
+
+template <>
+inline constexpr carma::base::Words<carma::core::Fit> carma::base::kWordsOf<carma::core::Fit> =
+    carma::core::kFitWords;

@@ -235,10 +235,9 @@ api::RunView Present(const task::Observation& run) {
 }
 
 api::VerdictView Present(const core::GpuVerdict& each) {
-  constexpr std::string_view kFits[] = {"fits", "not_now", "never"};
   api::VerdictView view;
   view.gpu = core::Number(each.gpu);
-  view.fit = kFits[static_cast<int>(each.verdict.fit)];
+  view.fit = base::WordOf(each.verdict.fit);
   if (each.verdict.reason.code != core::ReasonCode::kNone)
     view.reason = core::ReasonName(each.verdict.reason.code);
   view.reason_text = each.verdict.reason.text;
