@@ -206,6 +206,17 @@ TEST_F(Mps, ATaskOverItsPromiseRunsOutOfMemoryAloneAndComesBack) {
   EXPECT_EQ(site.Task(neighbour).state, "running");
 }
 
+TEST_F(Mps, ATaskThatOutgrowsItsPromiseOnAnEmptyGpuIsPromisedMore) {
+  site.Start();
+  const std::uint64_t outgrown =
+      site.Train({"--gpu-mem", "6000"}, {.memory_mib = 12'000, .solo_s = 5});
+  const api::TaskView task = site.Await(outgrown);
+  EXPECT_EQ(task.state, "succeeded") << task.reason_text << site.Output(outgrown);
+  EXPECT_EQ(task.ooms, 1) << "40 GB were free: what stopped it was its promise";
+  EXPECT_EQ(task.sharing, "mps");
+  EXPECT_GE(task.memory_limit_mib, 12'000);
+}
+
 TEST_F(Mps, WithoutTheLimitNothingIsEnforced) {
   site.Set("collocation.mps_memory_limit", "false");
   site.Start();

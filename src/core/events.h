@@ -76,6 +76,8 @@ struct TaskExited {
   TaskId id{};
   int attempt = 0;
   ExitInfo exit;
+  // kOutOfMemory: the allocation that failed, by the task's own words; 0: it did not say.
+  std::int64_t tried_mib = 0;
 };
 struct CancelRequested {
   TaskId id{};

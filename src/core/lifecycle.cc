@@ -354,7 +354,7 @@ void Scheduler::State::On(const TaskExited& event) {
     case ExitKind::kSuccess:
       return Finish(*task, TaskState::kSucceeded, {});
     case ExitKind::kOutOfMemory:
-      return EndOutOfMemory(*task);
+      return EndOutOfMemory(*task, event.tried_mib);
     case ExitKind::kVictim:
       return ComeBackVictim(*task);
     case ExitKind::kLost:

@@ -19,7 +19,7 @@ Duration Backoff(Duration first, int ooms) {
 
 }  // namespace
 
-void Scheduler::State::EndOutOfMemory(TaskRecord& task) {
+void Scheduler::State::EndOutOfMemory(TaskRecord& task, std::int64_t tried_mib) {
   const std::string told = task.exit.detail.empty() ? "" : " (" + task.exit.detail + ")";
   if (!config.every_failure_is_oom && FailedAloneOnLargest(task)) {
     ++task.ooms;
@@ -34,7 +34,11 @@ void Scheduler::State::EndOutOfMemory(TaskRecord& task) {
                    fmt::format("Ran out of GPU memory {} time{}, no retry is left{}.", task.ooms,
                                task.ooms == 1 ? "" : "s", told)});
   }
-  Recover(task, {ReasonCode::kOutOfMemory, "Ran out of GPU memory" + told + "."});
+  const std::string kept =
+      KeptBelowGpu(task) ? fmt::format(": its promise kept it to {} MiB",
+                                       task.attempt.sharing.memory_limit_mib)
+                         : "";
+  Recover(task, {ReasonCode::kOutOfMemory, "Ran out of GPU memory" + kept + told + "."}, tried_mib);
 }
 
 void Scheduler::State::EndFailed(TaskRecord& task, Reason reason) {
@@ -44,9 +48,9 @@ void Scheduler::State::EndFailed(TaskRecord& task, Reason reason) {
   Finish(task, TaskState::kFailed, std::move(reason));
 }
 
-void Scheduler::State::Recover(TaskRecord& task, Reason reason) {
+void Scheduler::State::Recover(TaskRecord& task, Reason reason, std::int64_t tried_mib) {
   ++task.ooms;
-  RaiseDemand(task);
+  RaiseDemand(task, tried_mib);
   const Duration backoff = Backoff(config.recovery_backoff, task.ooms);
   if (backoff > Duration{0}) task.not_before = now + backoff;
   rules->Crashed(task);
@@ -60,7 +64,7 @@ void Scheduler::State::Recover(TaskRecord& task, Reason reason) {
 
 bool Scheduler::State::FailedAloneOnLargest(const TaskRecord& task) const {
   const auto life = lives.find(Number(task.id));
-  if (life->second.shared || task.attempt.placement.empty()) return false;
+  if (life->second.shared || task.attempt.placement.empty() || KeptBelowGpu(task)) return false;
   const std::vector<std::int64_t> sizes_mib = UsableSizes(task.request.gpus);
   const std::int64_t largest_mib = sizes_mib.empty() ? 0 : sizes_mib.front();
   return std::all_of(task.attempt.placement.begin(), task.attempt.placement.end(),
@@ -68,6 +72,15 @@ bool Scheduler::State::FailedAloneOnLargest(const TaskRecord& task) const {
                        return Number(each.gpu) < gpus.size() &&
                               gpus[Number(each.gpu)].info.UsableMib() >= largest_mib;
                      });
+}
+
+// The limit of an MPS server, not the GPU, was what it ran into.
+bool Scheduler::State::KeptBelowGpu(const TaskRecord& task) const {
+  const std::int64_t limit_mib = task.attempt.sharing.memory_limit_mib;
+  return limit_mib > 0 && std::ranges::any_of(task.attempt.placement, [&](const Placement& each) {
+           return Number(each.gpu) < gpus.size() &&
+                  gpus[Number(each.gpu)].info.UsableMib() > limit_mib;
+         });
 }
 
 std::vector<std::int64_t> Scheduler::State::UsableSizes(int gpus_wanted) const {
@@ -80,7 +93,7 @@ std::vector<std::int64_t> Scheduler::State::UsableSizes(int gpus_wanted) const {
   return usable_mib;
 }
 
-void Scheduler::State::RaiseDemand(TaskRecord& task) {
+void Scheduler::State::RaiseDemand(TaskRecord& task, std::int64_t tried_mib) {
   // As many GPUs as it wants must have what is asked for.
   const std::vector<std::int64_t> sizes_mib = UsableSizes(task.request.gpus);
   const auto wanted = static_cast<std::size_t>(std::max(1, task.request.gpus));
@@ -94,14 +107,17 @@ void Scheduler::State::RaiseDemand(TaskRecord& task) {
   }
   task.retry_free_mib.reset();
   task.retry_on_idle_gpu = true;
+  const bool kept = KeptBelowGpu(task);
   if (config.recovery == RecoveryMode::kEscalate) {
-    const std::int64_t wanted_mib = had_mib + config.recovery_step_mib;
+    const std::int64_t wanted_mib = had_mib + std::max(config.recovery_step_mib, tried_mib);
     const bool last = task.ooms == task.request.max_recoveries;
     task.retry_on_idle_gpu = last || wanted_mib > limit_mib;
-    task.retry_free_mib = std::min(wanted_mib, limit_mib);
+    task.retry_free_mib = last ? limit_mib : std::min(wanted_mib, limit_mib);
+  } else if (kept) {
+    task.retry_free_mib = limit_mib;
   }
   // What was too small when it was empty will be too small again.
-  if (!LifeOf(task.id).shared && smallest_mib < limit_mib) {
+  if (!kept && !LifeOf(task.id).shared && smallest_mib < limit_mib) {
     task.retry_free_mib = std::max(task.retry_free_mib.value_or(0), smallest_mib + 1);
   }
 }

@@ -139,11 +139,13 @@ struct Scheduler::State {
   void StartWhatFits();  // the recovery queue, then the head of the main queue while it fits
 
   // ---- recovery.cc ----
-  void Recover(TaskRecord& task, Reason reason);
-  void EndOutOfMemory(TaskRecord& task);
+  // tried_mib: TaskExited's.
+  void Recover(TaskRecord& task, Reason reason, std::int64_t tried_mib = 0);
+  void EndOutOfMemory(TaskRecord& task, std::int64_t tried_mib);
   void EndFailed(TaskRecord& task, Reason reason);
   bool FailedAloneOnLargest(const TaskRecord& task) const;
-  void RaiseDemand(TaskRecord& task);
+  bool KeptBelowGpu(const TaskRecord& task) const;
+  void RaiseDemand(TaskRecord& task, std::int64_t tried_mib);
   // Of the GPUs that may take a task of so many, the largest first.
   std::vector<std::int64_t> UsableSizes(int gpus_wanted) const;
   void UpdateReservation();

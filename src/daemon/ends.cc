@@ -98,7 +98,8 @@ void Ends::Judge(core::TaskId id, int attempt, const MpsEvidence& mps) {
     if (own && task::FindGpuFaultText(event.stderr_tail)) options_.mps->Blame(id, attempt);
     options_.mps->Detach(id, attempt);
   }
-  post_(core::TaskExited{id, attempt, std::move(exit)});
+  const std::int64_t tried_mib = task::TriedToAllocateMib(exit.detail);
+  post_(core::TaskExited{id, attempt, std::move(exit), tried_mib});
 }
 
 core::ExitInfo Ends::Classify(const task::ShimEvent& event, const MpsEvidence& mps) {

@@ -43,7 +43,7 @@ constexpr std::array kHappens{
     VerbEntry{"sharing", 2, "", "limit_mib threads note"},
     VerbEntry{"idle", 1, "", "since"},
     VerbEntry{"busy", 1, "", ""},
-    VerbEntry{"exit", 2, "", "code signal detail"},
+    VerbEntry{"exit", 2, "", "code signal detail tried_mib"},
     VerbEntry{"cancel", 1, "", ""},
     VerbEntry{"hold", 1, "", ""},
     VerbEntry{"release", 1, "", ""},

@@ -344,7 +344,8 @@ class Player {
                              {.kind = kind->second,
                               .code = static_cast<int>(in.Int("code", 0, 255, clean ? 0 : 1)),
                               .signal = signal,
-                              .detail = in.Text("detail")}}};
+                              .detail = in.Text("detail")},
+                             in.Int("tried_mib", 0, kMaxMib, 0)}};
   }
 
   static core::Sharing SharingOf(ClauseReader& in) {

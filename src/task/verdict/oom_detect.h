@@ -38,6 +38,10 @@ struct ExitEvidence {
 // ClassifyExit weighs them.
 std::optional<std::string> FindOomText(std::string_view stderr_tail);
 
+// The size of the allocation that failed, in MiB rounded up, as PyTorch and JAX tell it in such a
+// line; 0: it does not say, or says what no GPU has.
+std::int64_t TriedToAllocateMib(std::string_view oom_text);
+
 // The last line in which CUDA speaks of a fault on the GPU (an illegal address, a failed assertion,
 // a failed launch), printable, or empty. Under MPS every client on the GPU may be told the same.
 std::optional<std::string> FindGpuFaultText(std::string_view stderr_tail);

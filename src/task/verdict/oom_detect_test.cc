@@ -328,6 +328,27 @@ TEST(FindOomText, GivesTheLastLineThatTells) {
   EXPECT_EQ(FindOomText(""), std::nullopt);
 }
 
+TEST(TriedToAllocateMib, ReadsTheSizeThatPyTorchAndJaxTell) {
+  EXPECT_EQ(TriedToAllocateMib("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 "
+                               "GiB. GPU 0 has a total capacity of 39.39 GiB of which 1.00 GiB is"),
+            2560);
+  EXPECT_EQ(TriedToAllocateMib("CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 10.76 GiB"),
+            20);
+  EXPECT_EQ(TriedToAllocateMib("Tried to allocate 512 bytes"), 1);
+  EXPECT_EQ(TriedToAllocateMib("RESOURCE_EXHAUSTED: Failed to allocate request for 1.5GiB (161061"),
+            1536);
+  EXPECT_EQ(TriedToAllocateMib("Out of memory while trying to allocate 4294967296 bytes."), 4096);
+}
+
+TEST(TriedToAllocateMib, IsZeroWhereNothingOrNonsenseIsSaid) {
+  for (const char* text :
+       {"", "CUDA out of memory", "Tried to allocate ", "Tried to allocate lots",
+        "Tried to allocate 1.2.3 GiB", "Tried to allocate 7 parsecs", "Tried to allocate -1 GiB",
+        "Tried to allocate 99999999999999999999 GiB"}) {
+    EXPECT_EQ(TriedToAllocateMib(text), 0) << text;
+  }
+}
+
 TEST(FindGpuFaultText, KnowsWordsAndNames) {
   EXPECT_EQ(FindGpuFaultText(kIllegalAccess),
             "RuntimeError: CUDA error: an illegal memory access was encountered");
