@@ -8,6 +8,8 @@
 
 namespace carma::api {
 
+inline constexpr std::string_view kDriverIsWell = "ok";  // StatusView::driver
+
 // why: StatusView::driver.
 std::string TroubleOfDriver(std::string_view why);
 std::string TroubleOfStore(std::string_view why);

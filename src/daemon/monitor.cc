@@ -351,7 +351,7 @@ std::string Monitor::DriverState() const {
     if (!states_[i].healthy)
       return api::TroubleOfGpu(static_cast<std::int64_t>(i), states_[i].trouble);
   }
-  return devices_.empty() ? "no GPUs" : "ok";
+  return devices_.empty() ? "no GPUs" : std::string(api::kDriverIsWell);
 }
 
 std::vector<std::string> Monitor::Troubles() const {

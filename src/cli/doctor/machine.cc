@@ -224,7 +224,7 @@ bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
 
 std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFacts& driver) {
   if (!daemon.status || daemon.gpus.empty() || driver.versions || driver.hangs) return {};
-  if (daemon.status->driver != "ok") return {};
+  if (daemon.status->driver != api::kDriverIsWell) return {};
   return {{"settings", Level::kWarn,
            fmt::format("carmad reads {} GPU{}, this command none: they have different settings",
                        daemon.gpus.size(), daemon.gpus.size() == 1 ? "" : "s"),
