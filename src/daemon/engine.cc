@@ -1,39 +1,17 @@
 #include "daemon/engine.h"
 
-#include <fmt/format.h>
-
 #include <iterator>
 #include <set>
 #include <utility>
 
 #include "base/log.h"
-#include "base/text.h"
-#include "core/reason_line.h"
+#include "daemon/history_events.h"
 
 namespace carma::daemon {
-namespace {
 
 using base::ErrorCode;
-using base::Field;
 using base::Result;
 using base::Unit;
-
-// "0,2"
-std::string Indices(const core::TaskRecord& record) {
-  std::vector<std::string> indices;
-  for (const core::Placement& at : record.attempt.placement)
-    indices.push_back(fmt::format("{}", at.gpu));
-  return base::Join(indices, ",");
-}
-
-// States that are passed through at every submission; the history would only repeat them.
-bool WorthTelling(const core::TaskRecord& record) {
-  if (record.state == core::TaskState::kSubmitted || record.state == core::TaskState::kEstimating)
-    return false;
-  return record.state != core::TaskState::kQueued || record.attempt.number > 0;
-}
-
-}  // namespace
 
 Engine::Engine(EngineOptions options, store::Store& store, task::Launcher& launcher,
                base::Clock& clock, Host& host)
@@ -249,24 +227,13 @@ void Engine::Collect(std::vector<core::Action> actions) {
 void Engine::NoteChange(const core::TaskRecord& record) {
   core::TaskState& last = last_state_[core::Number(record.id)];
   std::vector<std::string> uuids = Uuids(record);
-  if (last != record.state && WorthTelling(record)) {
-    store::StoredEvent event;
-    event.when = clock_.Now();
-    event.kind = store::EventKind::kState;
-    event.task = record.id;
-    event.what = std::string(core::TaskStateName(record.state));
-    event.text = core::ReasonLine(record.state == core::TaskState::kLaunching
-                                      ? record.attempt.placement_reason
-                                      : record.reason);
-    if (!uuids.empty()) event.gpu_uuid = uuids.front();
-    if (event.text.empty() && uuids.size() > 1) event.text = "GPUs " + Indices(record);
-    next_.rows.events.push_back(std::move(event));
+  if (std::exchange(last, record.state) != record.state) {
+    if (std::optional<store::StoredEvent> told = StateEvent(record, uuids, clock_.Now()))
+      next_.rows.events.push_back(*std::move(told));
+    std::optional<task::Observation> seen;
+    if (!core::HoldsGpus(record.state)) seen = ends_.Learn(record);
+    if (seen) next_.rows.observations.push_back(*std::move(seen));
   }
-  if (last != record.state && !core::HoldsGpus(record.state)) {
-    if (std::optional<task::Observation> seen = ends_.Learn(record))
-      next_.rows.observations.push_back(*std::move(seen));
-  }
-  last = record.state;
   // Until the estimate is known a restart asks for it again: nothing to keep.
   if (record.state == core::TaskState::kEstimating) return;
   next_.rows.records.insert_or_assign(record.id, store::RecordRow{record, std::move(uuids)});
@@ -276,13 +243,7 @@ void Engine::NoteDrains() {
   for (const auto& [key, why] : next_.rows.drains) {
     const auto& [uuid, by_rule] = key;
     if (!why && by_rule && next_.rows.drains.contains({uuid, false})) continue;  // told once
-    store::StoredEvent event;
-    event.when = clock_.Now();
-    event.kind = why ? store::EventKind::kDrain : store::EventKind::kResume;
-    event.gpu_uuid = uuid;
-    event.what = why ? "drain" : "resume";
-    event.text = why.value_or("");
-    next_.rows.events.push_back(std::move(event));
+    next_.rows.events.push_back(DrainEvent(uuid, why, clock_.Now()));
   }
 }
 
@@ -365,7 +326,7 @@ void Engine::TakeShimEvent(const task::ShimEvent& event) {
       base::LogInfo("task_started", {{"task", event.id},
                                      {"attempt", event.attempt},
                                      {"pid", event.process.pid},
-                                     {"gpus", record != nullptr ? Indices(*record) : ""}});
+                                     {"gpus", record != nullptr ? GpuNumbers(*record) : ""}});
       Post(core::TaskStarted{event.id, event.attempt});
       break;
     case task::ShimEventKind::kLaunchFailed:

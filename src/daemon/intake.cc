@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/history_events.h"
 
 namespace carma::daemon {
 
@@ -82,14 +83,8 @@ Result<Submitted> Intake::Accept(Submission& submission, std::vector<core::Event
       return std::unexpected(filled.error());
     events.push_back(core::TaskSubmitted{id, std::move(stored.record.request)});
   }
-  store::StoredEvent told;
-  told.when = clock_.Now();
-  told.kind = store::EventKind::kSubmitted;
-  told.task = static_cast<core::TaskId>(first);
-  told.what = "submitted";
-  told.text = "by " + submission.submitter.user;
-  if (!submission.submitter.remark.empty()) told.text += ", " + submission.submitter.remark;
-  if (specs.size() > 1) told.text += fmt::format(", {} tasks from this one on", specs.size());
+  const store::StoredEvent told = SubmittedEvent(static_cast<core::TaskId>(first), specs.size(),
+                                                 submission.submitter, clock_.Now());
   if (Result<Unit> put = store_.AddEvent(told); !put) return std::unexpected(put.error());
   next_id_ = static_cast<core::TaskId>(first + specs.size());
   return Submitted{static_cast<core::TaskId>(first), specs.size()};

@@ -1,0 +1,68 @@
+#include "daemon/history_events.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "core/reason_line.h"
+
+namespace carma::daemon {
+namespace {
+
+bool WorthTelling(const core::TaskRecord& record) {
+  if (record.state == core::TaskState::kSubmitted || record.state == core::TaskState::kEstimating)
+    return false;
+  return record.state != core::TaskState::kQueued || record.attempt.number > 0;
+}
+
+}  // namespace
+
+store::StoredEvent SubmittedEvent(core::TaskId first, std::size_t count, const Submitter& submitter,
+                                  base::Time now) {
+  store::StoredEvent event;
+  event.when = now;
+  event.kind = store::EventKind::kSubmitted;
+  event.task = first;
+  event.what = "submitted";
+  event.text = fmt::format("by {}", submitter.user);
+  if (!submitter.remark.empty()) event.text += fmt::format(", {}", submitter.remark);
+  if (count > 1) event.text += fmt::format(", {} tasks from this one on", count);
+  return event;
+}
+
+std::optional<store::StoredEvent> StateEvent(const core::TaskRecord& record,
+                                             const std::vector<std::string>& gpu_uuids,
+                                             base::Time now) {
+  if (!WorthTelling(record)) return std::nullopt;
+  const bool launching = record.state == core::TaskState::kLaunching;
+  store::StoredEvent event;
+  event.when = now;
+  event.kind = store::EventKind::kState;
+  event.task = record.id;
+  event.what = core::TaskStateName(record.state);
+  event.text = core::ReasonLine(launching ? record.attempt.placement_reason : record.reason);
+  if (!gpu_uuids.empty()) event.gpu_uuid = gpu_uuids.front();
+  // The row names one of them.
+  if (event.text.empty() && gpu_uuids.size() > 1)
+    event.text = fmt::format("GPUs {}", GpuNumbers(record));
+  return event;
+}
+
+store::StoredEvent DrainEvent(const std::string& gpu_uuid, const std::optional<std::string>& why,
+                              base::Time now) {
+  store::StoredEvent event;
+  event.when = now;
+  event.kind = why ? store::EventKind::kDrain : store::EventKind::kResume;
+  event.gpu_uuid = gpu_uuid;
+  event.what = why ? "drain" : "resume";
+  event.text = why.value_or("");
+  return event;
+}
+
+std::string GpuNumbers(const core::TaskRecord& record) {
+  std::vector<std::string> numbers;
+  for (const core::Placement& at : record.attempt.placement)
+    numbers.push_back(fmt::format("{}", at.gpu));
+  return base::Join(numbers, ",");
+}
+
+}  // namespace carma::daemon
