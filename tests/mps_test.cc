@@ -391,6 +391,19 @@ TEST_F(Mps, UsersHaveServersOfTheirOwn) {
   ExpectNoDaemons();
 }
 
+TEST_P(MpsBranch, TheDoctorTriesAControlDaemon) {
+  const auto doctor = [&] { return site.Carma({"doctor", "--config", site.config_file()}).out; };
+  EXPECT_THAT(doctor(), HasSubstr("a control daemon was started, asked and ended"));
+  const auto told = HasSubstr("does not tell the state of MPS servers");
+  if (branch == "r535") {
+    EXPECT_THAT(doctor(), told);
+  } else {
+    EXPECT_THAT(doctor(), Not(told));
+  }
+  Behave("refuse-start");
+  EXPECT_THAT(doctor(), HasSubstr("no control daemon serves: "));
+}
+
 TEST(Streams, NoTaskJoinsAStrangersMpsDaemon) {
   Site site;
   site.Start();

@@ -76,10 +76,11 @@ std::vector<ContextFacts> LookAtContexts(Context& context, const DoctorFlags& fl
 
 // Whatever is no part of the driver.
 std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFacts& daemon,
-                                bool simulated, bool of_root) {
+                                const DriverFacts& driver, bool of_root) {
   const bool is_root = ::geteuid() == 0;
-  std::vector<Finding> findings = CheckRights("", is_root, simulated);
-  Append(CheckMps("", settings, base::GetEnv("PATH", "/usr/bin:/bin"), is_root == of_root),
+  std::vector<Finding> findings = CheckRights("", is_root, driver.simulated);
+  Append(CheckMps("", settings, base::GetEnv("PATH", "/usr/bin:/bin"), is_root == of_root,
+                  TryMps(settings, driver)),
          findings);
   Append({CheckCgroups(AskCgroups(daemon), settings),
           CheckDisk(AskDisk(settings.state_dir, is_root == of_root)), CheckClock(AskClock(daemon))},
@@ -110,7 +111,7 @@ void RunDoctor(Context& context, const DoctorFlags& flags) {
     Append(CheckSameDriver(daemon, *driver), findings);
     contexts = LookAtContexts(context, flags, *settings, *driver);
     for (const ContextFacts& each : contexts) findings.push_back(CheckContext(each));
-    Append(LookAround(*settings, daemon, driver->simulated, of_root), findings);
+    Append(LookAround(*settings, daemon, *driver, of_root), findings);
   }
   Print(context, context.json ? DoctorJson(findings, *driver, contexts)
                               : DoctorText(findings, ScreenOf(context.out)));

@@ -1,11 +1,17 @@
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/spawn.h"
 #include "cli/doctor/machine.h"
 #include "cli/doctor/mps.h"
 
@@ -47,7 +53,7 @@ class DoctorMachine : public ::testing::Test {
 TEST_F(DoctorMachine, AnEmptyOneHasNothingToComplainAbout) {
   EXPECT_EQ(Worst(CheckRights(root_, true, false)), Level::kOk);
   EXPECT_EQ(Worst(CheckRights(root_, false, false)), Level::kOk);
-  EXPECT_EQ(Worst(CheckMps(root_, {}, "/bin", true)), Level::kOk);
+  EXPECT_EQ(Worst(CheckMps(root_, {}, "/bin", true, std::nullopt)), Level::kOk);
   EXPECT_TRUE(CheckSettings(root_, {}).empty());
 }
 
@@ -81,9 +87,52 @@ class DoctorMps : public DoctorMachine {
     Put("/usr/bin/nvidia-cuda-mps-control", "#!/bin/sh\n", 0755);
     ASSERT_TRUE(base::MakeDirs(root_ + "/run"));
   }
-  std::vector<Finding> Check() { return CheckMps(root_, settings_, "/bin:/usr/bin", true); }
+  std::vector<Finding> Check() { return CheckMps(root_, settings_, "/bin:/usr/bin", true, trial_); }
   config::Settings settings_;
+  MpsTrial trial_;
 };
+
+// A process that holds the lock of a control daemon, as long as the object lives.
+class LockOf {
+ public:
+  explicit LockOf(const std::string& path) {
+    const auto ready = base::MakePipe();
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      const int fd = ::open(path.c_str(), O_RDWR);
+      struct flock lock {};
+      lock.l_type = F_WRLCK;
+      if (::fcntl(fd, F_SETLK, &lock) != 0 || ::write(ready->write.get(), "!", 1) != 1) ::_exit(1);
+      while (true) ::pause();
+    }
+    char byte = 0;
+    EXPECT_EQ(::read(ready->read.get(), &byte, 1), 1);
+  }
+  ~LockOf() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  LockOf(const LockOf&) = delete;
+  LockOf& operator=(const LockOf&) = delete;
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = 0;
+};
+
+TEST_F(DoctorMps, SaysWhatAControlDaemonCouldDo) {
+  trial_ = task::MpsAbilities{.tells_state = true, .logs = true};
+  EXPECT_EQ(Worst(Check()), Level::kOk);
+  EXPECT_THAT(Check()[1].text, HasSubstr("started, asked and ended"));
+  trial_ = task::MpsAbilities{.tells_state = false, .logs = true};
+  EXPECT_EQ(FirstTrouble(Check()).level, Level::kWarn);
+  EXPECT_THAT(FirstTrouble(Check()).remedy, HasSubstr("550"));
+  trial_ = task::MpsAbilities{.tells_state = true, .logs = false};
+  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("no logs"));
+  trial_ = base::Fail(base::ErrorCode::kUnavailable, "it ended with exit code 100");
+  EXPECT_EQ(FirstTrouble(Check()).level, Level::kBad);
+  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("exit code 100: all tasks share by streams"));
+}
 
 TEST_F(DoctorMps, NeedsAProgramThatCanBeRun) {
   EXPECT_EQ(Worst(Check()), Level::kOk) << FirstTrouble(Check()).text;
@@ -115,32 +164,35 @@ TEST_F(DoctorMps, NeedsAFolderThatNobodyElseWrites) {
   settings_.mps_dir = "/run/other/mps";
   ::chmod((root_ + "/run").c_str(), 0555);
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("cannot be made or written: /run"));
-  EXPECT_EQ(Worst(CheckMps(root_, settings_, "/usr/bin", false)), Level::kOk)
+  EXPECT_EQ(Worst(CheckMps(root_, settings_, "/usr/bin", false, std::nullopt)), Level::kOk)
       << "carmad is another user, who may";
   ::chmod((root_ + "/run").c_str(), 0755);
 }
 
 TEST_F(DoctorMps, ListsTheControlDaemonsOfCarma) {
-  Put("/run/carma/mps/1000/1a2b/nvidia-cuda-mps-control.pid", "4242\n");
-  Put("/run/carma/mps/1000/ffff/nvidia-cuda-mps-control.pid", "4243\n");
-  Put("/run/carma/mps/1001/1a2b/nvidia-cuda-mps-control.pid", "-1");
-  Put("/run/carma/mps/1002/1a2b/log/server.log", "");
-  EXPECT_THAT(Check()[0].text, HasSubstr("0 control daemons of CARMA run; 3 ended"));
-  Put("/proc/4242/stat", "");
-  EXPECT_THAT(Check()[0].text,
-              HasSubstr("1 control daemon of CARMA runs: uid 1000 (pid 4242); 2 ended"));
-  EXPECT_EQ(Worst(Check()), Level::kOk);
-  settings_.collocation = core::SharingMethod::kStreams;
-  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("is not \"mps\""));
-  std::filesystem::remove_all(root_ + "/proc");
+  Put("/run/carma/mps/1000/1a2b/control_lock", "");
+  Put("/run/carma/mps/1000/ffff/control_lock", "");
+  Put("/run/carma/mps/1001/1a2b/nvidia-cuda-mps-control.pid", "1");
+  Put("/run/carma/mps/1002/1a2b.log/server.log", "");
+  EXPECT_THAT(Check()[0].text, HasSubstr("0 control daemons of CARMA run; 2 ended"));
+  {
+    const LockOf daemon(root_ + "/run/carma/mps/1000/1a2b/control_lock");
+    EXPECT_THAT(Check()[0].text,
+                HasSubstr(fmt::format("1 control daemon of CARMA runs: uid 1000 (pid {}); 1 ended",
+                                      daemon.pid())));
+    EXPECT_EQ(Worst(Check()), Level::kOk);
+    settings_.collocation = core::SharingMethod::kStreams;
+    EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("is not \"mps\""));
+  }
   EXPECT_EQ(Check()[0].text, "not used (collocation.method)");
 }
 
 TEST_F(DoctorMps, WarnsOfSomebodyElses) {
-  Put("/tmp/nvidia-mps/nvidia-cuda-mps-control.pid", "77\n");
+  Put("/tmp/nvidia-mps/control_lock", "");
   EXPECT_EQ(Worst(Check()), Level::kOk) << "it has ended";
-  Put("/proc/77/stat", "");
-  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("not CARMA's (pid 77) serves /tmp/nvidia-mps"));
+  const LockOf daemon(root_ + "/tmp/nvidia-mps/control_lock");
+  EXPECT_THAT(FirstTrouble(Check()).text,
+              HasSubstr(fmt::format("not CARMA's (pid {}) serves /tmp/nvidia-mps", daemon.pid())));
   settings_.collocation = core::SharingMethod::kStreams;
   EXPECT_EQ(FirstTrouble(Check()).level, Level::kWarn);
 }

@@ -7,20 +7,24 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdint>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "base/file.h"
 #include "base/text.h"
+#include "task/mps/mps_files.h"
 
 namespace carma::cli {
 namespace {
 
 // Where CUDA programs and NVIDIA's control daemon meet unless they are told otherwise.
 constexpr const char* kStrangersDir = "/tmp/nvidia-mps";
-constexpr const char* kPidFile = "/nvidia-cuda-mps-control.pid";
+constexpr const char* kLock = "/control_lock";
 constexpr std::size_t kMaxFolders = 1'000;  // users, and GPUs of one user
 
 bool IsProgram(const std::string& path) {
@@ -37,14 +41,6 @@ std::string FindProgram(const std::string& root, const std::string& name,
     if (IsProgram(root + path)) return path;
   }
   return "";
-}
-
-// Of the control daemon that serves a pipe directory; empty: none, or none that lives.
-std::optional<std::int64_t> LivingDaemon(const std::string& root, const std::string& pipes) {
-  const std::string text = base::ReadFile(pipes + kPidFile, 64).value_or("");
-  const std::optional<std::int64_t> pid = base::ParseInt(base::Trim(text));
-  if (!pid || *pid <= 0 || !base::Exists(root + "/proc/" + std::to_string(*pid))) return {};
-  return pid;
 }
 
 struct Listing {
@@ -81,8 +77,8 @@ OwnDaemons FindOwn(const std::string& root, const std::string& mps_dir) {
     if (servers.hidden) ++own.hidden;
     for (const std::string& server : servers.names) {
       const std::string pipes = fmt::format("{}/{}", of_user, server);
-      if (!base::Exists(pipes + kPidFile)) continue;
-      const std::optional<std::int64_t> pid = LivingDaemon(root, pipes);
+      if (!base::Exists(pipes + kLock)) continue;
+      const std::optional<pid_t> pid = task::MpsLockHolder(pipes);
       if (pid)
         own.living.push_back(fmt::format("uid {} (pid {})", base::Printable(user, 20), *pid));
       if (!pid) ++own.dead;
@@ -118,7 +114,7 @@ class MpsCheck {
 
   void Strangers() {
     if (settings_.mps_dir == kStrangersDir) return;
-    const std::optional<std::int64_t> pid = LivingDaemon(root_, root_ + kStrangersDir);
+    const std::optional<pid_t> pid = task::MpsLockHolder(root_ + kStrangersDir);
     if (!pid) return;
     Add(Level::kWarn,
         fmt::format("an MPS control daemon that is not CARMA's (pid {}) serves {}: programs that "
@@ -136,7 +132,7 @@ class MpsCheck {
             base::Printable(settings_.mps_dir) + "/UID/GPU nvidia-cuda-mps-control");
   }
 
-  void Used(const std::string& search_path, bool is_daemon_user) {
+  void Used(const std::string& search_path, bool is_daemon_user, const MpsTrial& trial) {
     const std::string program = FindProgram(root_, settings_.mps_control, search_path);
     if (program.empty()) {
       const bool searched = settings_.mps_control.find('/') == std::string::npos;
@@ -156,6 +152,7 @@ class MpsCheck {
                                       ? "none above its task's promise and policy.margin"
                                       : "memory is not limited (collocation.mps_memory_limit)",
                                   OwnText(own_)));
+      if (trial) Tried(*trial);
     }
     Folder(is_daemon_user);
   }
@@ -163,6 +160,29 @@ class MpsCheck {
   std::vector<Finding> Take() { return std::move(findings_); }
 
  private:
+  void Tried(const base::Result<task::MpsAbilities>& trial) {
+    if (!trial) {
+      return Add(Level::kBad,
+                 fmt::format("no control daemon serves: {}: all tasks share by streams, without "
+                             "limits",
+                             base::Printable(trial.error().message)),
+                 "it was started as this user in an empty folder; try it by hand: "
+                 "CUDA_MPS_PIPE_DIRECTORY=/tmp/mps CUDA_MPS_LOG_DIRECTORY=/tmp/mps-log " +
+                     base::Printable(settings_.mps_control) + " -d; echo $?");
+    }
+    Add(Level::kOk, "a control daemon was started, asked and ended");
+    if (!trial->tells_state) {
+      Add(Level::kWarn,
+          "this driver does not tell the state of MPS servers: one that a client's fault has "
+          "stopped is known only by the tasks that end",
+          "driver branch 550 or newer tells it");
+    }
+    if (!trial->logs) {
+      Add(Level::kWarn, "control daemons write no logs: why a server fails cannot be told",
+          "see whether this user may write files below /tmp, and report it");
+    }
+  }
+
   void Add(Level level, std::string text, std::string remedy = "") {
     findings_.push_back({"mps", level, std::move(text), std::move(remedy)});
   }
@@ -197,11 +217,28 @@ class MpsCheck {
 
 }  // namespace
 
+MpsTrial TryMps(const config::Settings& settings, const DriverFacts& driver) {
+  if (settings.collocation != core::SharingMethod::kMps) return std::nullopt;
+  // Short: a socket's path is.
+  std::string folder = "/tmp/carma-doctor-XXXXXX";
+  if (::mkdtemp(folder.data()) == nullptr) return base::FailErrno(errno, folder);
+  const bool gpus = driver.gpus && !driver.gpus->empty();
+  const task::MpsServerId id{::geteuid(), ::getegid(),
+                             gpus ? driver.gpus->front().info.uuid : std::string("0")};
+  const task::MpsControl control(
+      {base::ExecutableDir() + "/carma-shim", settings.mps_control, folder, {}}, id);
+  MpsTrial trial = control.Try(std::chrono::steady_clock::now() + settings.mps_timeout);
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+  return trial;
+}
+
 std::vector<Finding> CheckMps(const std::string& root, const config::Settings& settings,
-                              const std::string& search_path, bool is_daemon_user) {
+                              const std::string& search_path, bool is_daemon_user,
+                              const MpsTrial& trial) {
   MpsCheck check(root, settings);
   if (settings.collocation == core::SharingMethod::kMps) {
-    check.Used(search_path, is_daemon_user);
+    check.Used(search_path, is_daemon_user, trial);
   } else {
     check.NotUsed();
   }

@@ -253,6 +253,24 @@ Result<Unit> MpsControl::Start(Deadline deadline) const {
               "the MPS control daemon ended as it started" + (text.empty() ? "" : ": " + text));
 }
 
+Result<MpsAbilities> MpsControl::Try(Deadline deadline) const {
+  if (Result<Unit> started = Start(deadline); !started) return std::unexpected(started.error());
+  const Result<std::string> listed = Ask("get_server_list", deadline);
+  const Result<std::string> said = Ask("get_server_status 1", deadline);
+  const std::string log = logs_.ControlSince({});
+  Quit(deadline);
+  if (!listed) return std::unexpected(listed.error());
+  if (!said) return std::unexpected(said.error());
+  if (const Result<std::vector<pid_t>> pids = ParseMpsPids(*listed); !pids)
+    return base::Wrap(pids.error(), "the MPS control daemon's list of servers");
+  const Result<MpsServerState> state = ParseMpsServerState(*said);
+  if (!state && state.error().code != ErrorCode::kNotFound) {
+    return Fail(ErrorCode::kUnavailable, state.error().message);
+  }
+  return MpsAbilities{.tells_state = !state || *state != MpsServerState::kUnknown,
+                      .logs = !log.empty()};
+}
+
 Result<std::optional<MpsServer>> MpsControl::Look(Deadline deadline) const {
   if (!Daemon()) return std::nullopt;
   logs_.Bound();

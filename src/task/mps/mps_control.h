@@ -28,6 +28,12 @@ struct MpsServer {
   MpsServerState state = MpsServerState::kUnknown;
 };
 
+// What a control daemon that was started for a moment showed.
+struct MpsAbilities {
+  bool tells_state = false;  // of a server; branches before 550 do not
+  bool logs = false;         // its log has lines
+};
+
 class MpsControl {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
@@ -45,6 +51,9 @@ class MpsControl {
   // the server is in a faulted state), kDenied, kIo. What has been started and did not come up is
   // gone.
   base::Result<MpsServer> Ready(Deadline deadline) const;
+  // Starts the daemon, asks it, and ends it again; no server is started. For a folder of which
+  // nobody makes use. Errors: as Ready().
+  base::Result<MpsAbilities> Try(Deadline deadline) const;
   // Empty: no server runs, or no daemon that could have one. Errors: kUnavailable.
   base::Result<std::optional<MpsServer>> Look(Deadline deadline) const;
   base::Result<std::vector<pid_t>> Clients(const MpsServer& server, Deadline deadline) const;

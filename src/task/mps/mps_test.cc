@@ -196,6 +196,24 @@ TEST_F(MpsControlTest, WhateverItDoesThereIsASentence) {
               HasSubstr("did not start in time"));
 }
 
+TEST_F(MpsControlTest, ADaemonIsTriedAndGone) {
+  // The stand-in's list of servers is empty, as that of a daemon without any.
+  fake_.Write("/status", "Server 1 not found\n");
+  const auto abilities = Control().Try(Soon());
+  ASSERT_TRUE(abilities) << abilities.error().message;
+  EXPECT_TRUE(abilities->tells_state);
+  EXPECT_TRUE(abilities->logs);
+  EXPECT_FALSE(Control().Daemon());
+  EXPECT_THAT(fake_.Read("/asked"), Not(HasSubstr("start_server")));
+  fake_.Write("/status", "Unknown command \"get_server_status\"\n");
+  EXPECT_FALSE(Control().Try(Soon())->tells_state);
+  fake_.Write("/status", "what?\n");
+  EXPECT_THAT(Control().Try(Soon()).error().message, HasSubstr("'what?'"));
+  EXPECT_FALSE(Control().Daemon());
+  fake_.Write("/refuse");
+  EXPECT_THAT(Control().Try(Soon()).error().message, HasSubstr("no MPS on this device"));
+}
+
 TEST_F(MpsControlTest, AServerThatDoesNotStartIsToldAtOnceWithItsReason) {
   fake_.Write("/no-server");
   EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("see " + fake_.Logs()));
