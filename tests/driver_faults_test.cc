@@ -150,8 +150,8 @@ TEST_F(DriverFaults, ACallThatFailsClosesItsGpuAlone) {
 
 TEST_F(DriverFaults, AValueThatIsNotToldClosesNothing) {
   Fault({"error", "--code", "UNKNOWN", "--function", "nvmlDeviceGetTotalEccErrors", "--gpu", "0"});
-  Fault(
-      {"error", "--code", "NOT_SUPPORTED", "--function", "nvmlDeviceGetTemperature", "--gpu", "0"});
+  for (const char* function : {"nvmlDeviceGetTemperature", "nvmlDeviceGetTemperatureV"})
+    Fault({"error", "--code", "NOT_SUPPORTED", "--function", function, "--gpu", "0"});
   // The answer of a reading that was made after the faults were set.
   ASSERT_TRUE(Eventually([&] { return !site.Gpus()[0].temperature_c; }));
   EXPECT_TRUE(AllAre("idle"));

@@ -6,31 +6,12 @@
 #include "gpu/nvml_library.h"
 
 namespace carma::gpu {
-namespace {
-
-// NVML was initialised, and is shut down again.
-class Session {
- public:
-  explicit Session(const NvmlApi& api) : api_(api), open_(api.init() == nvml::kSuccess) {}
-  ~Session() {
-    if (open_ && api_.shutdown != nullptr) (void)api_.shutdown();
-  }
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
-  bool open() const { return open_; }
-
- private:
-  const NvmlApi& api_;
-  bool open_;
-};
-
-}  // namespace
 
 std::vector<PendingMigMode> AskPendingMigModes(const std::string& library) {
   const base::Result<NvmlLibrary> nvml = LoadNvml(library);
   if (!nvml || nvml->api.mig_mode == nullptr) return {};
   const NvmlApi& api = nvml->api;
-  const Session session(api);
+  const NvmlSession session(api);
   std::uint32_t count = 0;
   if (!session.open() || api.count(&count) != nvml::kSuccess) return {};
   std::vector<PendingMigMode> pending;

@@ -28,6 +28,7 @@ inline constexpr Return kMemory = 20;
 inline constexpr Return kNoData = 21;
 inline constexpr Return kInsufficientResources = 23;
 inline constexpr Return kArgumentVersionMismatch = 25;
+inline constexpr Return kDeprecated = 26;
 inline constexpr Return kUnknown = 999;
 
 // Opaque handles; a GPM sample travels as a struct of one pointer, which is passed like the
@@ -127,6 +128,13 @@ struct GpuInstanceInfo {
 static_assert(sizeof(GpuInstanceInfo) == 24);
 
 inline constexpr std::uint32_t kTemperatureGpu = 0;
+
+struct Temperature {
+  std::uint32_t version;  // StructVersion<Temperature>(1)
+  std::uint32_t sensor;   // kTemperatureGpu
+  std::int32_t celsius;
+};
+static_assert(sizeof(Temperature) == 12);
 inline constexpr std::uint32_t kClockSm = 1;
 inline constexpr std::uint32_t kClockMemory = 2;
 inline constexpr std::uint32_t kEccCorrected = 0;
@@ -209,6 +217,7 @@ using GetUtilizationFn = Return(Device, Utilization*);
 using GetPowerFn = Return(Device, std::uint32_t*);   // milliwatts
 using GetEnergyFn = Return(Device, std::uint64_t*);  // millijoules since the driver was loaded
 using GetTemperatureFn = Return(Device, std::uint32_t, std::uint32_t*);
+using GetTemperatureVFn = Return(Device, Temperature*);
 using GetClockFn = Return(Device, std::uint32_t, std::uint32_t*);  // MHz
 using GetEccFn = Return(Device, std::uint32_t error, std::uint32_t counter, std::uint64_t*);
 // corrected, uncorrected, pending, failed

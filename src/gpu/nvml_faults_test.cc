@@ -57,6 +57,7 @@ constexpr Function kFunctions[] = {
     {"nvmlDeviceGetPowerUsage", Role::kNothing, Role::kDecides},
     {"nvmlDeviceGetTotalEnergyConsumption", Role::kNothing, Role::kDecides},
     {"nvmlDeviceGetTemperature", Role::kNothing, Role::kDecides},
+    {"nvmlDeviceGetTemperatureV", Role::kNothing, Role::kNothing},
     {"nvmlDeviceGetClockInfo", Role::kNothing, Role::kTells},
     {"nvmlDeviceGetTotalEccErrors", Role::kNothing, Role::kTells},
     {"nvmlDeviceGetRemappedRows", Role::kNothing, Role::kTells},

@@ -49,7 +49,7 @@ base::Result<NvmlLibrary> LoadNvml(const std::string& library) {
 bool MeansAbsent(nvml::Return code) {
   return code == nvml::kNotSupported || code == nvml::kNoPermission ||
          code == nvml::kFunctionNotFound || code == nvml::kNoData ||
-         code == nvml::kArgumentVersionMismatch;
+         code == nvml::kArgumentVersionMismatch || code == nvml::kDeprecated;
 }
 
 bool MeansDriverGone(nvml::Return code) {

@@ -33,6 +33,7 @@ struct NvmlApi {
   nvml::GetPowerFn* power = nullptr;
   nvml::GetEnergyFn* energy = nullptr;
   nvml::GetTemperatureFn* temperature = nullptr;
+  nvml::GetTemperatureVFn* temperature_v = nullptr;
   nvml::GetClockFn* clock = nullptr;
   nvml::GetEccFn* ecc = nullptr;
   nvml::GetRemappedFn* remapped = nullptr;
@@ -88,6 +89,7 @@ struct NvmlApi {
     visit("nvmlDeviceGetPowerUsage", power);
     visit("nvmlDeviceGetTotalEnergyConsumption", energy);
     visit("nvmlDeviceGetTemperature", temperature);
+    visit("nvmlDeviceGetTemperatureV", temperature_v);
     visit("nvmlDeviceGetClockInfo", clock);
     visit("nvmlDeviceGetTotalEccErrors", ecc);
     visit("nvmlDeviceGetRemappedRows", remapped);
@@ -127,6 +129,22 @@ struct NvmlLibrary {
 // Loads a library (a file name for the dynamic linker, or a path) and asks it nothing. Errors:
 // kUnavailable: no such library, or one without the indispensable functions.
 base::Result<NvmlLibrary> LoadNvml(const std::string& library);
+
+// NVML initialised for a few questions, and shut down again at the end of the object.
+class NvmlSession {
+ public:
+  explicit NvmlSession(const NvmlApi& api) : api_(api), open_(api.init() == nvml::kSuccess) {}
+  ~NvmlSession() {
+    if (open_ && api_.shutdown != nullptr) (void)api_.shutdown();
+  }
+  NvmlSession(const NvmlSession&) = delete;
+  NvmlSession& operator=(const NvmlSession&) = delete;
+  bool open() const { return open_; }
+
+ private:
+  const NvmlApi& api_;
+  bool open_;
+};
 
 // What the driver means by "this GPU or this account has no such value".
 bool MeansAbsent(nvml::Return code);

@@ -355,11 +355,18 @@ ReadResult<base::Unit> NvmlProbe::ReadPower(const DeviceState& device, Reading& 
 }
 
 ReadResult<base::Unit> NvmlProbe::ReadTemperature(const DeviceState& device, Reading& reading) {
-  if (!api_.temperature) return base::Unit{};
   std::uint32_t celsius = 0;
-  const ReadResult<bool> given =
-      Given(device, api_.temperature(device.board, nvml::kTemperatureGpu, &celsius), "temperature",
-            Weight::kDecides);
+  nvml::Return code = api_.temperature
+                          ? api_.temperature(device.board, nvml::kTemperatureGpu, &celsius)
+                          : nvml::kFunctionNotFound;
+  // What has come in its place: NVML 13 calls it deprecated.
+  if (MeansAbsent(code) && api_.temperature_v) {
+    nvml::Temperature temperature{nvml::StructVersion<nvml::Temperature>(1), nvml::kTemperatureGpu,
+                                  0};
+    code = api_.temperature_v(device.board, &temperature);
+    celsius = static_cast<std::uint32_t>(std::max(temperature.celsius, 0));
+  }
+  const ReadResult<bool> given = Given(device, code, "temperature", Weight::kDecides);
   if (!given) return std::unexpected(given.error());
   if (*given) reading.temperature_c = celsius;
   return base::Unit{};

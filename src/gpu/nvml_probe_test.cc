@@ -75,6 +75,7 @@ TEST_F(NvmlProbeTest, WhatTheDriverLacksIsAbsent) {
   nvml_->errors = {{"nvmlDeviceGetTotalEnergyConsumption", nvml::kNotSupported},
                    {"nvmlDeviceGetUtilizationRates", nvml::kNotSupported},
                    {"nvmlDeviceGetTemperature", nvml::kNoPermission},
+                   {"nvmlDeviceGetTemperatureV", nvml::kNoPermission},
                    {"nvmlDeviceGetMPSComputeRunningProcesses_v3", nvml::kNotSupported},
                    {"nvmlDeviceGetMemoryInfo_v2", nvml::kFunctionNotFound}};
   const auto devices = probe_->Devices();
@@ -87,6 +88,21 @@ TEST_F(NvmlProbeTest, WhatTheDriverLacksIsAbsent) {
   // The first version of the call counts the driver's own share as used.
   EXPECT_EQ(reading.used_mib, 10'424);
   EXPECT_EQ(reading.reserved_mib, 0);
+}
+
+TEST_F(NvmlProbeTest, WhatIsDeprecatedIsAskedInItsNewForm) {
+  nvml_->gpus[1].temperature = 61;
+  for (const nvml::Return code : {nvml::kDeprecated, nvml::kFunctionNotFound}) {
+    nvml_->errors = {{"nvmlDeviceGetTemperature", code}};
+    ASSERT_TRUE(probe_->Devices());
+    EXPECT_EQ(MustRead(0).temperature_c, 61.0);
+  }
+  auto library = LoadNvml(CARMA_FAKE_NVML);
+  ASSERT_TRUE(library);
+  library->api.temperature = nullptr;
+  const std::unique_ptr<Probe> probe = MakeNvmlProbe(std::move(*library));
+  ASSERT_TRUE(probe->Devices());
+  EXPECT_EQ(probe->Read(0, {})->temperature_c, 61.0);
 }
 
 TEST_F(NvmlProbeTest, ValuesThatCannotBeTrueAreCorrupt) {
@@ -307,6 +323,7 @@ TEST_F(NvmlProbeTest, WhatDecidesFailsUnlessItIsNotSupported) {
                         {nvml::kFunctionNotFound, {}},
                         {nvml::kNoData, {}},
                         {nvml::kArgumentVersionMismatch, {}},
+                        {nvml::kDeprecated, {}},
                         {nvml::kTimeout, ErrorCode::kUnavailable},
                         {nvml::kResetRequired, ErrorCode::kUnavailable},
                         {nvml::kMemory, ErrorCode::kUnavailable},

@@ -22,6 +22,7 @@
 #include "estimate/calibration.h"
 #include "estimate/estimator.h"
 #include "gpu/cuda_context.h"
+#include "gpu/memory_sum.h"
 #include "gpu/mig_mode.h"
 #include "gpu/nvml_probe.h"
 #include "gpu/recording.h"
@@ -83,6 +84,7 @@ DriverFacts AskAtOnce(const config::Settings& settings) {
   }
   if (loaded->dcgm_trouble) facts.dcgm_trouble = loaded->dcgm_trouble();
   facts.pending_mig = gpu::AskPendingMigModes(settings.nvml_library);
+  facts.uneven_memory = gpu::AskUnevenMemory(settings.nvml_library);
   return facts;
 }
 

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "cli/terminal.h"
 #include "config/settings.h"
+#include "gpu/memory_sum.h"
 #include "gpu/mig_mode.h"
 #include "gpu/nvml_probe.h"
 #include "gpu/probe.h"
@@ -48,6 +49,7 @@ struct DriverFacts {
   bool simulated = false;
   bool hangs = false;  // it did not answer in time; `versions` says so
   std::vector<gpu::PendingMigMode> pending_mig = {};
+  std::vector<gpu::UnevenMemory> uneven_memory = {};
 };
 
 // Versions of driver and library, or why there are none; then one or more findings per GPU: what is

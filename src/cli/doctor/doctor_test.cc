@@ -60,6 +60,20 @@ TEST(DoctorGpus, AHealthyGpuIsAllWell) {
   EXPECT_THAT(findings[3].text, HasSubstr("not told: "));
 }
 
+TEST(DoctorGpus, AmountsOfMemoryThatDoNotAddUp) {
+  DriverFacts facts = OneGpu(Healthy());
+  facts.uneven_memory = {{.uuid = "GPU-b"},
+                         {.uuid = "GPU-a",
+                          .total_mib = 40'960,
+                          .reserved_mib = 1'024,
+                          .free_mib = 30'720,
+                          .used_mib = 10'240}};
+  const Finding trouble = FirstTrouble(CheckDriver(facts, {}));
+  EXPECT_EQ(trouble.level, Level::kWarn);
+  EXPECT_THAT(trouble.text,
+              HasSubstr("40.0G in all, but 1.0G reserved, 30.0G free and 10.0G used"));
+}
+
 TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
   using gpu::ComputeMode;
   using gpu::RecoveryAction;

@@ -120,6 +120,7 @@ class GpuCheck {
       return std::move(findings_);
     }
     Identity();
+    MemorySum();
     Activity();
     Missing();
     Condition();
@@ -158,6 +159,19 @@ class GpuCheck {
                                 base::FormatMib(reading.used_mib),
                                 base::FormatMib(reading.total_mib - reading.reserved_mib),
                                 base::Printable(facts_.info.uuid)));
+  }
+
+  void MemorySum() {
+    const auto& uneven = driver_.uneven_memory;
+    const auto found = std::ranges::find(uneven, facts_.info.uuid, &gpu::UnevenMemory::uuid);
+    if (found == uneven.end()) return;
+    Add(Level::kWarn,
+        fmt::format("the driver's memory does not add up: {} in all, but {} reserved, {} free and "
+                    "{} used",
+                    base::FormatMib(found->total_mib), base::FormatMib(found->reserved_mib),
+                    base::FormatMib(found->free_mib), base::FormatMib(found->used_mib)),
+        "CARMA believes what is reserved and what is used; compare with nvidia-smi -q -d MEMORY, "
+        "and raise policy.margin if too much is given away");
   }
 
   void Missing() {

@@ -167,6 +167,12 @@ FAKE_EXPORT Return nvmlDeviceGetTemperature(Device device, std::uint32_t, std::u
   *celsius = Gpu(device).temperature;
   return CheckWhole("nvmlDeviceGetTemperature", device);
 }
+FAKE_EXPORT Return nvmlDeviceGetTemperatureV(Device device, Temperature* temperature) {
+  if (temperature->version != StructVersion<Temperature>(1)) return kArgumentVersionMismatch;
+  if (temperature->sensor != kTemperatureGpu) return kInvalidArgument;
+  temperature->celsius = static_cast<std::int32_t>(Gpu(device).temperature);
+  return CheckWhole("nvmlDeviceGetTemperatureV", device);
+}
 FAKE_EXPORT Return nvmlGpmQueryDeviceSupport(Device device, GpmSupport* support) {
   support->supported = Gpu(device).gpm ? 1 : 0;
   return CheckWhole("nvmlGpmQueryDeviceSupport", device);

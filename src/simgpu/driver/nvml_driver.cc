@@ -34,6 +34,11 @@ Return LookMemory(const Call& call, MemoryV2& memory) {
   return kSuccess;
 }
 
+// No thermal model: a straight line that looks like an air-cooled A100, for screens.
+std::uint32_t Celsius(const GpuLook& look) {
+  return static_cast<std::uint32_t>(28 + 0.15 * look.power_w);
+}
+
 Return ListProcesses(const Call& call, core::SharingMethod sharing, std::uint32_t* count,
                      ProcessInfo* lines) {
   if (call.code != kSuccess) return call.code;
@@ -224,8 +229,17 @@ NVML_EXPORT Return nvmlDeviceGetTemperature(Device device, std::uint32_t sensor,
   const Call call = Enter("nvmlDeviceGetTemperature", device, celsius && sensor == kTemperatureGpu);
   GpuLook look;
   if (const Return code = Look(call, look); code != kSuccess) return code;
-  // No thermal model: a straight line that looks like an air-cooled A100, for screens.
-  *celsius = static_cast<std::uint32_t>(28 + 0.15 * look.power_w);
+  *celsius = Celsius(look);
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetTemperatureV(Device device, Temperature* temperature) {
+  const Call call = Enter("nvmlDeviceGetTemperatureV", device,
+                          temperature && temperature->sensor == kTemperatureGpu);
+  GpuLook look;
+  if (const Return code = Look(call, look); code != kSuccess) return code;
+  if (temperature->version != StructVersion<Temperature>(1)) return kArgumentVersionMismatch;
+  temperature->celsius = static_cast<std::int32_t>(Celsius(look));
   return kSuccess;
 }
 

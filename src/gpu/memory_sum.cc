@@ -1,0 +1,58 @@
+#include "gpu/memory_sum.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "gpu/nvml_library.h"
+
+namespace carma::gpu {
+namespace {
+
+constexpr std::uint64_t kMib = 1 << 20;
+
+std::int64_t Mib(std::uint64_t bytes) {
+  return static_cast<std::int64_t>(bytes / kMib);
+}
+
+bool Told(const nvml::MemoryV2& memory) {
+  return memory.total != nvml::kNoValue64 && memory.reserved != nvml::kNoValue64 &&
+         memory.free != nvml::kNoValue64 && memory.used != nvml::kNoValue64;
+}
+
+// Each amount may have been rounded.
+bool AddsUp(const UnevenMemory& memory) {
+  const std::int64_t sum_mib = memory.reserved_mib + memory.free_mib + memory.used_mib;
+  return std::abs(memory.total_mib - sum_mib) <= 4;
+}
+
+}  // namespace
+
+std::vector<UnevenMemory> AskUnevenMemory(const std::string& library) {
+  const base::Result<NvmlLibrary> nvml = LoadNvml(library);
+  if (!nvml || nvml->api.memory_v2 == nullptr) return {};
+  const NvmlApi& api = nvml->api;
+  const NvmlSession session(api);
+  std::uint32_t count = 0;
+  if (!session.open() || api.count(&count) != nvml::kSuccess) return {};
+  std::vector<UnevenMemory> uneven;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    nvml::Device device = nullptr;
+    nvml::MemoryV2 memory{};
+    memory.version = nvml::StructVersion<nvml::MemoryV2>(2);
+    char uuid[nvml::kUuidBytes] = {};
+    if (api.by_index(i, &device) != nvml::kSuccess ||
+        api.memory_v2(device, &memory) != nvml::kSuccess || !Told(memory) ||
+        api.uuid(device, uuid, sizeof uuid) != nvml::kSuccess) {
+      continue;
+    }
+    const UnevenMemory found{.uuid = {uuid, ::strnlen(uuid, sizeof uuid)},
+                             .total_mib = Mib(memory.total),
+                             .reserved_mib = Mib(memory.reserved),
+                             .free_mib = Mib(memory.free),
+                             .used_mib = Mib(memory.used)};
+    if (!AddsUp(found)) uneven.push_back(found);
+  }
+  return uneven;
+}
+
+}  // namespace carma::gpu

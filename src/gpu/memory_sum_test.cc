@@ -1,0 +1,63 @@
+#include "gpu/memory_sum.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gpu/fake_nvml/fake_nvml.h"
+#include "test_paths.h"
+
+namespace carma::gpu {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr std::uint64_t kMib = 1 << 20;
+
+class MemorySum : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    handle_ = ::dlopen(CARMA_FAKE_NVML, RTLD_NOW);
+    ASSERT_NE(handle_, nullptr) << ::dlerror();
+    nvml_ = static_cast<FakeNvml*>(::dlsym(handle_, kFakeNvmlSymbol));
+    ASSERT_NE(nvml_, nullptr);
+    *nvml_ = {};
+    nvml_->gpus.resize(2);
+    for (std::size_t i = 0; i < 2; ++i) {
+      nvml_->gpus[i].uuid = "GPU-" + std::to_string(i);
+      nvml_->gpus[i].memory = Memory(40'960, 424, 30'000, 10'536);
+    }
+  }
+  void TearDown() override {
+    *nvml_ = {};
+    ::dlclose(handle_);
+  }
+  static nvml::MemoryV2 Memory(std::uint64_t total_mib, std::uint64_t reserved_mib,
+                               std::uint64_t free_mib, std::uint64_t used_mib) {
+    return {0, total_mib * kMib, reserved_mib * kMib, free_mib * kMib, used_mib * kMib};
+  }
+  void* handle_ = nullptr;
+  FakeNvml* nvml_ = nullptr;
+};
+
+TEST_F(MemorySum, GpusWhoseAmountsDoNotAddUpAreTold) {
+  EXPECT_THAT(AskUnevenMemory(CARMA_FAKE_NVML), IsEmpty());
+  nvml_->gpus[0].memory.total += kMib;
+  EXPECT_THAT(AskUnevenMemory(CARMA_FAKE_NVML), IsEmpty()) << "rounded";
+  nvml_->gpus[1].memory = Memory(40'960, 424, 30'000, 10'960);  // what is reserved in `used`, too
+  EXPECT_THAT(AskUnevenMemory(CARMA_FAKE_NVML),
+              ElementsAre(UnevenMemory{"GPU-1", 40'960, 424, 30'000, 10'960}));
+  EXPECT_EQ(nvml_->users, 0) << "NVML was shut down again";
+}
+
+TEST_F(MemorySum, NothingIsToldWhereNothingCanBeAsked) {
+  nvml_->gpus[0].memory.used = nvml::kNoValue64;
+  nvml_->gpus[1].memory = Memory(40'960, 424, 30'000, 0);
+  nvml_->gpus[1].errors = {{"nvmlDeviceGetMemoryInfo_v2", nvml::kNotSupported}};
+  EXPECT_THAT(AskUnevenMemory(CARMA_FAKE_NVML), IsEmpty());
+  EXPECT_THAT(AskUnevenMemory("/nonexistent.so"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace carma::gpu
