@@ -103,6 +103,7 @@ Reason Scheduler::State::ReasonAtHead(const TaskRecord& task, Time at) const {
     }
   }
   if (fitting < task.request.gpus) return Summary(closed, task.request.gpus, fitting);
+  if (launch_trouble.on()) return {ReasonCode::kMachineTrouble, launch_trouble.Text()};
   return rules->WhyNotYet(task, at);
 }
 

@@ -198,6 +198,18 @@ void Scheduler::State::ComeBackVictim(TaskRecord& task) {
   Enqueue(task, task.queue, {ReasonCode::kVictim, why + "; starts again."});
 }
 
+// It was the machine that failed them.
+void Scheduler::State::GiveTriesBack(const std::map<TaskId, int>& innocent) {
+  for (const auto& [id, failures] : innocent) {
+    TaskRecord* task = Held(id);
+    if (task == nullptr || failures == 0) continue;
+    task->launch_failures = std::max(0, task->launch_failures - failures);
+    task->not_before.reset();
+    Keep(*task);
+    if (task->state == TaskState::kQueued) unsorted.insert(id);
+  }
+}
+
 void Scheduler::State::On(const GpusDiscovered& event) {
   if (!gpus.empty()) return;  // told once; another list needs a restart
   std::vector<std::int64_t> usable_mib;
@@ -298,6 +310,7 @@ void Scheduler::State::On(const TaskStarted& event) {
   if (task->attempt.started) return;  // told again after a restart
   task->attempt.started = now;
   task->launch_failures = 0;
+  launch_trouble.Works(task->attempt.launched.value_or(now));
   if (task->state == TaskState::kLaunching) {
     Move(*task, TaskState::kRunning);
     task->reason = {};
@@ -335,8 +348,13 @@ void Scheduler::State::On(const LaunchFailed& event) {
     return Enqueue(*task, task->queue,
                    {ReasonCode::kLaunchFailed, "The daemon ended before it was started."});
   }
-  ++task->launch_failures;
   Reason reason{ReasonCode::kLaunchFailed, fmt::format("Could not be started: {}.", event.text)};
+  if (event.retryable) {
+    const std::map<TaskId, int> innocent = launch_trouble.Failed(now, *task, event.text);
+    GiveTriesBack(innocent);
+    if (launch_trouble.on()) return Enqueue(*task, task->queue, std::move(reason));
+  }
+  ++task->launch_failures;
   if (!event.retryable || task->launch_failures > config.max_launch_failures) {
     return Finish(*task, TaskState::kFailed, std::move(reason));
   }

@@ -9,6 +9,9 @@
 namespace carma::core {
 namespace {
 
+// A trial is looked for among so many of each line.
+constexpr std::size_t kTrialLooks = 256;
+
 std::string GpuList(const std::vector<Placement>& placement) {
   std::string text = placement.size() == 1 ? "GPU " : "GPUs ";
   for (std::size_t i = 0; i < placement.size(); ++i) {
@@ -206,7 +209,25 @@ bool Scheduler::State::TryStart(TaskId id, std::vector<GpuView>& views) {
   return true;
 }
 
+// The first that fits and whose user's tasks did not fail, else the first that fits.
+void Scheduler::State::StartTrial() {
+  if (!launch_trouble.MayTry(now)) return;
+  std::vector<GpuView> views = Views(now);
+  for (const bool of_others : {true, false}) {
+    for (const QueueKind kind : {QueueKind::kRecovery, QueueKind::kMain}) {
+      std::size_t looks = 0;
+      for (const QueueKey& key : queue.Line(kind)) {
+        if (++looks > kTrialLooks) break;
+        const TaskId id = key.task;
+        if (of_others && launch_trouble.FailedFor(tasks.at(id).request.uid)) continue;
+        if (TryStart(id, views)) return launch_trouble.Tried(now);  // the line is another now
+      }
+    }
+  }
+}
+
 void Scheduler::State::StartWhatFits() {
+  if (launch_trouble.on()) return StartTrial();
   const std::set<QueueKey>& recovery = queue.Line(QueueKind::kRecovery);
   const std::set<QueueKey>& main = queue.Line(QueueKind::kMain);
   if (recovery.empty() && main.empty()) return;

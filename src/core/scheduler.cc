@@ -82,6 +82,10 @@ Reason Scheduler::ReasonFor(TaskId id, Time now) const {
   return task == nullptr ? Reason{} : state_->ReasonOf(*task, now);
 }
 
+std::string Scheduler::MachineTrouble() const {
+  return state_->launch_trouble.Text();
+}
+
 std::vector<GpuView> Scheduler::Gpus(Time now) const {
   return state_->Views(now);
 }

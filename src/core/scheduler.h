@@ -65,6 +65,10 @@ class Scheduler {
   // Reason of a held task at this moment, cheaper than Explain.
   Reason ReasonFor(TaskId id, Time now) const;
 
+  // Why nothing is started at the moment though GPUs may be free, in a sentence; empty: nothing
+  // keeps tasks from starting.
+  std::string MachineTrouble() const;
+
   std::vector<GpuView> Gpus(Time now) const;
   const std::vector<GpuInfo>& GpuInfos() const;
   const PolicyConfig& config() const;

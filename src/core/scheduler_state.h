@@ -1,7 +1,7 @@
 // What the scheduler knows, and its steps; private to core. One part per file: lifecycle.cc (events
 // and steps of tasks), waiting.cc (who may be looked at), placement.cc (which GPUs), recovery.cc
 // (out of memory), explain.cc (why), books.cc. What can stand by itself does: Queue, Ledger,
-// Dependencies, Arrays, Deadlines, Reservation.
+// Dependencies, Arrays, Deadlines, Reservation, LaunchTrouble.
 #pragma once
 
 #include <array>
@@ -17,6 +17,7 @@
 #include "core/arrays.h"
 #include "core/deadlines.h"
 #include "core/dependencies.h"
+#include "core/launch_trouble.h"
 #include "core/ledger.h"
 #include "core/queue.h"
 #include "core/reservation.h"
@@ -72,6 +73,7 @@ struct Scheduler::State {
   Arrays arrays;
   Deadlines deadlines;
   Reservation reservation;
+  LaunchTrouble launch_trouble;
   std::optional<Time> wake;  // the last WakeAt, while it lies ahead
 
   // Of the events being handled.
@@ -111,6 +113,7 @@ struct Scheduler::State {
   void EndStopped(TaskRecord& task);
   void ComeBackLost(TaskRecord& task, Reason reason);
   void ComeBackVictim(TaskRecord& task);
+  void GiveTriesBack(const std::map<TaskId, int>& innocent);
   void Restart(TaskRecord& task, Reason reason);  // as submitted
   void TakeGpus(const TaskRecord& task);
 
@@ -137,6 +140,7 @@ struct Scheduler::State {
   bool TryStart(TaskId id, std::vector<GpuView>& views);
   void Start(TaskRecord& task, Choice choice);
   void StartWhatFits();  // the recovery queue, then the head of the main queue while it fits
+  void StartTrial();     // one task, while the machine starts nothing
 
   // ---- recovery.cc ----
   // tried_mib: TaskExited's.

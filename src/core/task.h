@@ -110,11 +110,12 @@ enum class ReasonCode {
   kTimeLimit,
   kCancelledByUser,
   kRequeuedByUser,
-  kNodeFail,     // lost with its machine or its shim
-  kVictim,       // ended by a neighbour's fault, not its own
-  kGpuFault,     // ended by a fault on the GPU that its own program caused (an Xid of that kind)
-  kMigInstance,  // an instance of a divided GPU is not for tasks of several GPUs
-  kIdleHolder,   // held GPUs without using them
+  kNodeFail,        // lost with its machine or its shim
+  kVictim,          // ended by a neighbour's fault, not its own
+  kGpuFault,        // ended by a fault on the GPU that its own program caused (an Xid of that kind)
+  kMigInstance,     // an instance of a divided GPU is not for tasks of several GPUs
+  kIdleHolder,      // held GPUs without using them
+  kMachineTrouble,  // nothing starts on this machine at the moment
 };
 inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {
     {ReasonCode::kNone, ""},
@@ -149,6 +150,7 @@ inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {
     {ReasonCode::kGpuFault, "GpuFault"},
     {ReasonCode::kMigInstance, "MigInstance"},
     {ReasonCode::kIdleHolder, "IdleHolder"},
+    {ReasonCode::kMachineTrouble, "MachineTrouble"},
 };
 
 struct Reason {

@@ -50,8 +50,13 @@ void Scheduler::State::AskForWake() {
   // Settling, stale samples and reservations need none: they matter only while samples arrive, and
   // each sample is a decision.
   std::optional<Time> next;
+  const bool anyone =
+      !queue.Line(QueueKind::kMain).empty() || !queue.Line(QueueKind::kRecovery).empty();
+  // A trial that is due already waits for GPUs, which come with an event.
+  std::optional<Time> trial = anyone ? launch_trouble.NextTrial() : std::nullopt;
+  if (trial && *trial <= now) trial.reset();
   for (const std::optional<Time>& when :
-       {queue.NextDue(), deadlines.Next(), rules->NextDecision()}) {
+       {queue.NextDue(), deadlines.Next(), rules->NextDecision(), trial}) {
     if (when) next = std::min(next.value_or(*when), *when);
   }
   if (wake && *wake <= now) wake.reset();
