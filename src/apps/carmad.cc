@@ -2,6 +2,7 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
 #include <optional>
 #include <string>
 
@@ -19,9 +20,7 @@ int Refuse(const carma::base::Error& error, int exit_code) {
   return exit_code;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int Run(int argc, char** argv) {
   CLI::App app{"carmad, the CARMA node daemon: queue, placement, launch and recovery of GPU tasks"};
   app.set_version_flag("--version", CARMA_VERSION);
   std::string config, socket, state_dir;
@@ -54,4 +53,16 @@ int main(int argc, char** argv) {
   if (!daemon) return Refuse(daemon.error(), 1);
   (*daemon)->Run();
   return 0;
+}
+
+}  // namespace
+
+// What a library throws where we did not expect it (no descriptors, no memory) ends the daemon with
+// one line; tasks go on, and the service manager starts the next one.
+int main(int argc, char** argv) {
+  try {
+    return Run(argc, argv);
+  } catch (const std::exception& error) {
+    return Refuse({carma::base::ErrorCode::kIo, error.what()}, 1);
+  }
 }

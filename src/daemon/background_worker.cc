@@ -4,15 +4,41 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "base/log.h"
+
 namespace carma::daemon {
 
 namespace asio = boost::asio;
 
-BackgroundWorker::BackgroundWorker(std::shared_ptr<asio::io_context> loop, AtEnd at_end)
+namespace {
+constexpr auto kThreadRetry = std::chrono::seconds(1);
+}  // namespace
+
+BackgroundWorker::BackgroundWorker(std::shared_ptr<asio::io_context> loop, AtEnd at_end,
+                                   Worker::MakeThread make)
     : loop_(std::move(loop)),
       wanted_(std::make_shared<std::atomic<bool>>(true)),
       at_end_(at_end),
-      worker_(std::make_unique<Worker>()) {}
+      make_(std::move(make)),
+      worker_(NewWorker()) {
+  SeeToThread();
+}
+
+std::unique_ptr<Worker> BackgroundWorker::NewWorker() const {
+  return make_ ? std::make_unique<Worker>(make_) : std::make_unique<Worker>();
+}
+
+void BackgroundWorker::SeeToThread() {
+  if (retrying_ || worker_->Start()) return;
+  base::LogWarn("no_thread", {{"why", "the machine gives none now; it is asked every second"}});
+  retrying_ = true;
+  auto timer = std::make_shared<asio::steady_timer>(*loop_, kThreadRetry);
+  timer->async_wait([this, timer, wanted = wanted_](const boost::system::error_code& error) {
+    if (error || !*wanted) return;
+    retrying_ = false;
+    SeeToThread();
+  });
+}
 
 BackgroundWorker::~BackgroundWorker() {
   *wanted_ = false;
@@ -29,10 +55,12 @@ void BackgroundWorker::Do(std::function<std::function<void()>()> job) {
       then();
     });
   });
+  SeeToThread();
 }
 
 void BackgroundWorker::Tell(std::function<void()> job) {
   worker_->Do(std::move(job));
+  SeeToThread();
 }
 
 std::function<bool()> BackgroundWorker::Within(std::chrono::nanoseconds limit,
@@ -58,7 +86,8 @@ void BackgroundWorker::Later(std::function<void()> call) {
 
 void BackgroundWorker::Abandon() {
   worker_->DeclareStuck();
-  worker_ = std::make_unique<Worker>();
+  worker_ = NewWorker();
+  SeeToThread();
 }
 
 }  // namespace carma::daemon

@@ -26,7 +26,9 @@ class BackgroundWorker {
     kLeave,  // for those that may hang: the thread is left alone, jobs own
              // (shared) what they touch
   };
-  BackgroundWorker(std::shared_ptr<boost::asio::io_context> loop, AtEnd at_end);
+  // Where the machine gives no thread, jobs wait until it does; it is asked again every second.
+  BackgroundWorker(std::shared_ptr<boost::asio::io_context> loop, AtEnd at_end,
+                   Worker::MakeThread make = nullptr);
   // From here on nothing is answered.
   ~BackgroundWorker();
   BackgroundWorker(const BackgroundWorker&) = delete;
@@ -60,11 +62,15 @@ class BackgroundWorker {
 
  private:
   void Do(std::function<std::function<void()>()> job);
+  std::unique_ptr<Worker> NewWorker() const;
+  void SeeToThread();
 
   std::shared_ptr<boost::asio::io_context> loop_;  // shared with threads that outlive this object
   std::shared_ptr<std::atomic<bool>> wanted_;
   AtEnd at_end_;
   int waiting_ = 0;
+  Worker::MakeThread make_;  // empty: as Worker does
+  bool retrying_ = false;
   std::unique_ptr<Worker> worker_;
 };
 

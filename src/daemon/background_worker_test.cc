@@ -4,7 +4,9 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <cerrno>
 #include <future>
+#include <system_error>
 #include <thread>
 
 namespace carma::daemon {
@@ -30,6 +32,27 @@ class BackgroundWorkerTest : public ::testing::Test {
   std::unique_ptr<BackgroundWorker> worker_ =
       std::make_unique<BackgroundWorker>(loop_, AtEnd::kLeave);
 };
+
+TEST_F(BackgroundWorkerTest, WhatIsAskedWhileTheMachineGivesNoThreadIsAnsweredLater) {
+  int refused = 0;
+  worker_ = std::make_unique<BackgroundWorker>(
+      loop_, AtEnd::kWait, [&refused](std::function<void()> run) {
+        if (refused++ < 3) throw std::system_error(EAGAIN, std::generic_category());
+        return std::thread(std::move(run));
+      });
+  int answer = 0;
+  worker_->Ask([] { return 42; }, [&](int answered) { answer = answered; });
+  Until([&] { return answer == 42; });
+  EXPECT_GT(refused, 3);
+}
+
+TEST(Worker, WithoutAThreadItsEndWaitsForNobody) {
+  Worker worker([](std::function<void()>) -> std::thread {
+    throw std::system_error(EAGAIN, std::generic_category());
+  });
+  EXPECT_FALSE(worker.Start());
+  worker.Do([] { FAIL(); });
+}
 
 TEST_F(BackgroundWorkerTest, AnswersComeInOrderAndOnTheLoop) {
   const auto here = std::this_thread::get_id();

@@ -172,6 +172,7 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   order.max_output_bytes = options_.max_output_bytes;
   order.output_rotations = options_.output_rotations;
   order.kill_grace = options_.kill_grace;
+  order.max_processes = options_.max_processes;
   return order;
 }
 

@@ -3,7 +3,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <thread>
+#include <system_error>
 #include <utility>
 
 namespace carma::daemon {
@@ -17,8 +17,13 @@ struct Worker::Shared {
   std::thread thread;
 };
 
-Worker::Worker() : shared_(std::make_shared<Shared>()) {
-  shared_->thread = std::thread([shared = shared_] {
+Worker::Worker(MakeThread make) : make_(std::move(make)), shared_(std::make_shared<Shared>()) {
+  (void)Start();
+}
+
+bool Worker::Start() {
+  if (shared_->thread.joinable()) return true;
+  const auto run = [shared = shared_] {
     std::unique_lock lock(shared->mutex);
     while (true) {
       shared->changed.wait(lock, [&] { return shared->stopping || !shared->jobs.empty(); });
@@ -29,7 +34,13 @@ Worker::Worker() : shared_(std::make_shared<Shared>()) {
       job();
       lock.lock();
     }
-  });
+  };
+  try {
+    shared_->thread = make_(run);
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return true;
 }
 
 Worker::~Worker() {
@@ -41,6 +52,7 @@ Worker::~Worker() {
     stuck = shared_->stuck;
   }
   shared_->changed.notify_all();
+  if (!shared_->thread.joinable()) return;
   if (stuck) {
     shared_->thread.detach();
   } else {
@@ -54,6 +66,7 @@ void Worker::Do(std::function<void()> job) {
     shared_->jobs.push_back(std::move(job));
   }
   shared_->changed.notify_one();
+  (void)Start();
 }
 
 void Worker::DeclareStuck() {

@@ -125,6 +125,10 @@ std::optional<std::int64_t> TaskCgroup::OomKills() const {
   return own ? own : ReadOomKills(path_.substr(0, path_.rfind('/')));
 }
 
+bool TaskCgroup::LimitProcesses(std::int64_t most) const {
+  return WriteTo(path_ + "/pids.max", std::to_string(most));
+}
+
 bool TaskCgroup::CountsOomKills() const {
   return ReadOomKills(path_).has_value();
 }

@@ -3,6 +3,7 @@
 // there is no writable tree, process groups and the search for descendants do the work.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,6 +40,8 @@ class TaskCgroup {
   int folder_fd() const { return folder_.get(); }
   // Moves the calling process, where it could not be born into the group.
   static bool Enter(int folder_fd);
+  // No more processes and threads than these at once. False: the tree does not count them.
+  bool LimitProcesses(std::int64_t most) const;
   // Memory kills so far, counted by the group or, where it has no memory controller, by the group
   // above. Empty: nobody counts.
   std::optional<std::int64_t> OomKills() const;

@@ -112,6 +112,16 @@ void RaiseOpenFiles() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// A fork bomb must not take the processes that the daemon and everybody else need.
+void LimitProcesses(std::int64_t most) {
+  rlimit limit{};
+  if (most <= 0 || ::getrlimit(RLIMIT_NPROC, &limit) != 0) return;
+  const auto wanted = static_cast<rlim_t>(most);
+  limit.rlim_cur = std::min(limit.rlim_cur, wanted);
+  limit.rlim_max = std::min(limit.rlim_max, wanted);
+  ::setrlimit(RLIMIT_NPROC, &limit);
+}
+
 std::optional<LaunchError> ConnectStreams(const ChildPlan& plan) {
   const int null = ::open("/dev/null", O_RDONLY);
   const bool good = null >= 0 && ::dup2(null, 0) == 0 && ::dup2(plan.stdout_fd, 1) == 1 &&
@@ -140,6 +150,7 @@ LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
   ::setsid();
   GiveUpMemoryProtection();
   RaiseOpenFiles();
+  LimitProcesses(plan.max_processes);
   ::umask(plan.umask);
   if (std::optional<LaunchError> error = ConnectStreams(plan)) return *error;
   if (std::optional<LaunchError> error = TakeRights(plan, shim)) return *error;

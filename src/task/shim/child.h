@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <expected>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@ struct ChildPlan {
   std::string search;              // PATH of that environment
   std::string workdir;
   mode_t umask = 0;
+  std::int64_t max_processes = 0;  // of its user; 0: as the daemon has it
   int stdout_fd = -1;
   int stderr_fd = -1;
   int cgroup_fd = -1;              // folder of its group; -1: none

@@ -31,6 +31,9 @@ struct LaunchOrder {
   std::int64_t max_output_bytes = 0;  // per file before it is rotated; 0: unlimited
   int output_rotations = 1;
   base::Duration kill_grace{30'000};  // real time between TERM and KILL
+  // Processes and threads at once, of the task where its cgroup counts them, else of all of its
+  // user's; 0: no limit.
+  std::int64_t max_processes = 0;
   friend bool operator==(const LaunchOrder&, const LaunchOrder&) = default;
 };
 

@@ -141,6 +141,7 @@ std::expected<pid_t, LaunchError> Shim::Launch() {
   }
   plan_.workdir = order_.spec.workdir;
   plan_.umask = UmaskOf(order_.spec);
+  plan_.max_processes = order_.max_processes;
   plan_.stdout_fd = pump_->task_end(0);
   plan_.stderr_fd = pump_->task_end(1);
   plan_.cgroup_fd = group_ ? group_->folder_fd() : -1;
@@ -226,6 +227,9 @@ void Shim::MakeGroup() {
       order_.cgroup_base, CgroupName(core::Number(order_.id), order_.attempt, ::getpid()));
   if (group) {
     group_ = std::move(*group);
+    // Counted by its group, a task is not held to account for its user's others.
+    if (order_.max_processes > 0 && group_->LimitProcesses(order_.max_processes))
+      order_.max_processes = 0;
   } else {
     std::fprintf(stderr, "carma-shim: no cgroup: %s\n", group.error().message.c_str());
   }

@@ -41,6 +41,8 @@ inline constexpr std::size_t kReportReserveBytes = 131'072;  // the tail in base
 inline constexpr std::size_t kStderrTailBytes = 65'536;
 inline constexpr std::int64_t kMaxGraceMs = 86'400'000;  // one day
 
+inline constexpr std::int64_t kMostProcesses = 4'194'304;  // the kernel's own most
+
 // The shim's end of the pipe on which it answers early: one line, the text of started.json, once
 // the task runs; a second one, the text of exit.json, only if that file cannot be written.
 inline constexpr int kEarlyAnswerFd = 3;
@@ -89,6 +91,7 @@ struct ShimOrder : LaunchOrder {
     field("max_output_bytes", order.max_output_bytes, "", {.low = 0});
     field("output_rotations", order.output_rotations, "", {.low = 0, .high = 1000});
     field("kill_grace_ms", order.kill_grace, "", {.low = 0, .high = kMaxGraceMs});
+    field("max_processes", order.max_processes, "", {.low = 0, .high = kMostProcesses});
     field("cgroup_base", order.cgroup_base, "", kFolder);
     field("cgroup_root", order.cgroup_root, "", kFolder);
   }
