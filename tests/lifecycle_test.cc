@@ -411,6 +411,37 @@ TEST_F(SeveralUsers, AnothersTaskIsSeenButNotTouched) {
   EXPECT_TRUE(site.Carma({"cancel", std::to_string(theirs)}).Ok());
 }
 
+TEST_F(SeveralUsers, WhoIsNotAllowedMayLookAndNothingElse) {
+  site.Stop(SIGTERM);
+  site.Set("daemon.allow_users", "[\"nobody-else\"]");
+  site.Set("daemon.socket_mode", "\"0666\"");
+  site.Set("daemon.socket_group", "\"tty\"");
+  site.Start();
+  const Ran refused = site.Carma({"submit", "--", "/bin/true"}, Other());
+  EXPECT_EQ(refused.code, 1) << refused.Text();
+  EXPECT_THAT(refused.err, HasSubstr("may only look at this server"));
+  EXPECT_TRUE(site.Carma({"list"}, Other()).Ok());
+  EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
+  struct stat socket {};
+  ASSERT_EQ(::stat(site.socket().c_str(), &socket), 0);
+  EXPECT_EQ(socket.st_gid, ::getgrnam("tty")->gr_gid);
+}
+
+TEST_F(SeveralUsers, AForkBombTakesNobodyElsesProcesses) {
+  site.Stop(SIGTERM);
+  site.Set("task.max_processes", "40");
+  site.Start();
+  const std::uint64_t bomb =
+      site.Submit({"--", "/bin/sh", "-c",
+                   "i=0; while [ $i -lt 200 ]; do sleep 1000 & i=$((i+1)); done; exec sleep 1000"},
+                  Other());
+  const api::TaskView task = site.Await(bomb);
+  EXPECT_EQ(task.state, "failed") << site.Output(bomb);
+  EXPECT_THAT(site.Output(bomb), HasSubstr("fork"));
+  EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
+  EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"}, Other())).state, "succeeded");
+}
+
 TEST_F(SeveralUsers, OutputIsAsPrivateAsTheSubmittersUmask) {
   const auto mode = [&](std::uint64_t id) {
     struct stat log {};

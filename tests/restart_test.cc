@@ -224,6 +224,18 @@ TEST_F(Restart, AStartedTaskIsLostWithItsFolderAndNeverBeginsAgainUnseen) {
   site.ExpectIdle();
 }
 
+TEST_F(Restart, ASubmissionThatIsRepeatedAfterAKillIsTheSame) {
+  const std::string body =
+      "{\"request\":\"once\",\"tasks\":[{\"command\":[\"/bin/true\"],\"workdir\":\"/\","
+      "\"stdout_path\":\"/dev/null\"}]}";
+  const auto first = site.client().Call("POST", "/v1/tasks", body);
+  ASSERT_TRUE(first) << first.error().message;
+  site.Restart(SIGKILL);
+  const auto again = site.client().Call("POST", "/v1/tasks", body);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(*again, *first);
+}
+
 TEST_F(Restart, WhatAKilledDaemonLeftOfEndedAttemptsIsSwept) {
   Gated gated(site, "gated");
   const std::uint64_t runs = Submit(gated, "exit 4");

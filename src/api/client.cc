@@ -104,6 +104,7 @@ base::Error ErrorOf(const Answer& answer, const std::string& body) {
 struct Client::Impl {
   std::string path;
   base::UniqueFd fd;
+  bool cut = false;  // as Client::cut
 
   base::Error NotRunning() const {
     const bool system = path.starts_with("/run/carma/") || path.starts_with("/var/run/carma/");
@@ -182,6 +183,7 @@ struct Client::Impl {
       if (n > 0) return base::Unit{};
       if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
       if (n < 0 && errno != ECONNRESET) return base::FailErrno(errno, "read from " + path);
+      cut = true;
       return base::Fail(base::ErrorCode::kUnavailable,
                         fmt::format("carmad at {} closed the connection before it answered", path));
     }
@@ -223,6 +225,10 @@ Client::Client(std::string socket_path) : impl_(std::make_unique<Impl>()) {
 Client::~Client() = default;
 Client::Client(Client&&) noexcept = default;
 
+bool Client::cut() const {
+  return impl_->cut;
+}
+
 base::Result<std::string> Client::Call(const std::string& method, const std::string& target,
                                        const std::string& body, int timeout_s) {
   const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_s);
@@ -231,6 +237,7 @@ base::Result<std::string> Client::Call(const std::string& method, const std::str
         base::ErrorCode::kInvalid,
         fmt::format("request of {} bytes: expected at most {}", body.size(), kMaxBodyBytes));
   }
+  impl_->cut = false;
   if (!impl_->Usable()) {
     if (auto connected = impl_->Connect(); !connected) return std::unexpected(connected.error());
   }

@@ -28,6 +28,7 @@ struct Peer {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::int32_t pid = 0;
+  std::vector<std::uint32_t> groups = {};  // supplementary ones
 };
 
 struct Request {
@@ -70,10 +71,12 @@ using Handler = std::function<void(Request, Responder)>;
 class Server {
  public:
   // Errors: kConflict (somebody listens there), kDenied (the path belongs to another user), kIo.
-  // A stale socket file of our own is replaced. mode: file mode of the socket.
+  // A stale socket file of our own is replaced. mode: file mode of the socket; group: whose it is,
+  // if not our own.
   static base::Result<std::unique_ptr<Server>> ListenUnix(boost::asio::io_context& loop,
                                                           const std::string& path, unsigned mode,
-                                                          Handler handler);
+                                                          Handler handler,
+                                                          std::optional<std::uint32_t> group = {});
   // Loopback only; peers are absent.
   static base::Result<std::unique_ptr<Server>> ListenTcp(boost::asio::io_context& loop,
                                                          std::uint16_t port, Handler handler);
@@ -94,6 +97,9 @@ class Client {
   base::Result<std::string> Get(const std::string& target, int timeout_s = 60) {
     return Call("GET", target, "", timeout_s);
   }
+  // The last call failed because the connection ended before the answer: whether it was carried out
+  // is not known.
+  bool cut() const;
 
  private:
   struct Impl;

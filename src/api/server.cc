@@ -57,11 +57,27 @@ struct Hub {
   std::map<std::uint32_t, std::size_t> per_user;
 };
 
+// Those of the moment in which it connected, like its other credentials.
+std::vector<std::uint32_t> GroupsOf(int fd) {
+  std::vector<std::uint32_t> groups(64);
+  socklen_t size = static_cast<socklen_t>(groups.size() * sizeof groups[0]);
+  int failed = 0;
+  while ((failed = ::getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size)) != 0 &&
+         errno == ERANGE && size > groups.size() * sizeof groups[0]) {
+    groups.resize(size / sizeof groups[0]);
+  }
+  groups.resize(failed != 0 ? 0 : size / sizeof groups[0]);
+  return groups;
+}
+
 std::optional<Peer> PeerOf(int fd) {
   ucred credentials{};
   socklen_t size = sizeof credentials;
   if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return std::nullopt;
-  return Peer{.uid = credentials.uid, .gid = credentials.gid, .pid = credentials.pid};
+  return Peer{.uid = credentials.uid,
+              .gid = credentials.gid,
+              .pid = credentials.pid,
+              .groups = GroupsOf(fd)};
 }
 
 // A web page in somebody's browser can point its own name at 127.0.0.1; its requests then carry
@@ -359,7 +375,8 @@ base::Result<base::Unit> ClearPath(const std::string& path, const sockaddr_un& a
 
 base::Result<std::unique_ptr<Server>> Server::ListenUnix(asio::io_context& loop,
                                                          const std::string& path, unsigned mode,
-                                                         Handler handler) {
+                                                         Handler handler,
+                                                         std::optional<std::uint32_t> group) {
   const base::Result<sockaddr_un> address = UnixAddress(path);
   if (!address) return std::unexpected(address.error());
   if (auto cleared = ClearPath(path, *address); !cleared) return std::unexpected(cleared.error());
@@ -371,7 +388,8 @@ base::Result<std::unique_ptr<Server>> Server::ListenUnix(asio::io_context& loop,
     return base::FailErrno(errno, "bind socket " + path);
   }
   struct stat bound {};
-  if (::chmod(path.c_str(), mode) != 0 || ::lstat(path.c_str(), &bound) != 0 ||
+  if ((group && ::chown(path.c_str(), static_cast<uid_t>(-1), *group) != 0) ||
+      ::chmod(path.c_str(), mode) != 0 || ::lstat(path.c_str(), &bound) != 0 ||
       ::listen(fd.get(), SOMAXCONN) != 0) {
     const int error = errno;
     ::unlink(path.c_str());

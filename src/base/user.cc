@@ -1,10 +1,13 @@
 #include "base/user.h"
 
 #include <fmt/format.h>
+#include <grp.h>
 #include <pwd.h>
 
 #include <cerrno>
 #include <vector>
+
+#include "base/text.h"
 
 namespace carma::base {
 namespace {
@@ -13,6 +16,11 @@ constexpr std::size_t kMostEntryBytes = 1 << 20;
 
 std::string TextOf(const char* text) {
   return text != nullptr ? text : "";
+}
+
+// POSIX lets "no such user" come as any of these.
+bool IsNone(int error) {
+  return error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM;
 }
 
 }  // namespace
@@ -30,11 +38,26 @@ Result<std::optional<UserEntry>> FindUser(std::uint32_t uid) {
     return UserEntry{TextOf(entry.pw_name), entry.pw_gid, TextOf(entry.pw_dir),
                      TextOf(entry.pw_shell)};
   }
-  // POSIX lets "no such user" come as any of these.
-  if (error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM)
-    return std::nullopt;
+  if (IsNone(error)) return std::nullopt;
   return Fail(ErrorCode::kUnavailable,
               fmt::format("the user database cannot say who user {} is", uid));
+}
+
+Result<std::uint32_t> FindGroup(const std::string& name) {
+  std::vector<char> buffer(16'384);
+  group entry{};
+  group* found = nullptr;
+  int error = 0;
+  while ((error = ::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found)) ==
+             ERANGE &&
+         buffer.size() < kMostEntryBytes) {
+    buffer.resize(buffer.size() * 2);
+  }
+  if (found != nullptr) return entry.gr_gid;
+  if (IsNone(error))
+    return Fail(ErrorCode::kNotFound, fmt::format("no group '{}'", Printable(name)));
+  return Fail(ErrorCode::kUnavailable,
+              fmt::format("the user database cannot say which group '{}' is", Printable(name)));
 }
 
 std::string UserName(std::uint32_t uid) {

@@ -19,6 +19,8 @@ struct UserEntry {
 
 // Empty: the database does not know the number. Errors: kUnavailable if it cannot answer.
 Result<std::optional<UserEntry>> FindUser(std::uint32_t uid);
+// Number of a group. Errors: kNotFound, kUnavailable.
+Result<std::uint32_t> FindGroup(const std::string& name);
 // Its name, or the number where no name can be had.
 std::string UserName(std::uint32_t uid);
 

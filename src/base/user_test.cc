@@ -24,5 +24,10 @@ TEST(User, ANumberThatNobodyHasIsItsOwnName) {
   EXPECT_EQ(UserName(kNobodyHasIt), "3999999999");
 }
 
+TEST(User, AGroupIsFoundByItsName) {
+  EXPECT_EQ(FindGroup("root").value(), 0U);
+  EXPECT_EQ(FindGroup("no such group").error().code, ErrorCode::kNotFound);
+}
+
 }  // namespace
 }  // namespace carma::base

@@ -1,12 +1,20 @@
 // Whole runs of the command against a fake daemon.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
+#include "api/unix_address.h"
 #include "api/views.h"
+#include "base/file.h"
 #include "base/json.h"
+#include "base/unique_fd.h"
 #include "cli/fake_daemon_test.h"
 #include "cli/verbs.h"
 
@@ -160,6 +168,45 @@ TEST_F(App, BatchLinesAreCommandsWithCommonOptions) {
   EXPECT_EQ(body_["tasks"][0]["environment"]["ONLY"], "this");
   EXPECT_EQ(Run({"submit", "--batch", path, "-G", "2"}).exit_code, 2);
   EXPECT_EQ(Run({"submit", "--batch", path, "--lines", "true"}).exit_code, 2);
+}
+
+// A daemon that ends after it has read the first submission, and the next one.
+TEST(AppWithoutAnswer, ASubmissionWhoseAnswerIsCutIsRepeatedUnderItsName) {
+  std::string dir = ::testing::TempDir() + "/carma-cut-XXXXXX";
+  ASSERT_NE(::mkdtemp(dir.data()), nullptr);
+  const std::string path = dir + "/s";
+  const base::UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto address = api::UnixAddress(path);
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address),
+            0);
+  ASSERT_EQ(::listen(listener.get(), 5), 0);
+  std::vector<std::string> bodies;
+  std::thread daemon([&] {
+    for (const bool answers : {false, true}) {
+      const base::UniqueFd fd(::accept(listener.get(), nullptr, nullptr));
+      std::string text;
+      char buffer[65'536];
+      while (text.find("}]}") == std::string::npos) {
+        const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
+        if (n <= 0) return;
+        text.append(buffer, static_cast<std::size_t>(n));
+      }
+      bodies.push_back(text.substr(text.find("\r\n\r\n") + 4));
+      const std::string body = "{\"first\":42,\"count\":1}";
+      if (answers) {
+        (void)base::WriteAll(fd.get(), fmt::format("HTTP/1.1 201 Created\r\nContent-Length: {}"
+                                                   "\r\nConnection: close\r\n\r\n{}",
+                                                   body.size(), body));
+      }
+    }
+  });
+  const Ran ran = RunWords(path, {"submit", "--parsable", "--export", "NONE", "true"});
+  daemon.join();
+  EXPECT_EQ(ran.out, "42\n") << ran.err;
+  ASSERT_EQ(bodies.size(), 2U);
+  EXPECT_EQ(bodies[0], bodies[1]);
+  EXPECT_EQ(base::ParseJson(bodies[0])->at("request").get<std::string>().size(), 32U);
+  std::filesystem::remove_all(dir);
 }
 
 TEST_F(App, RedoIsLeftToTheDaemonWhoKnowsTheOwner) {

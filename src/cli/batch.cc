@@ -21,6 +21,7 @@ constexpr std::size_t kMaxBatchTasks = 1'000'000;
 // One request: below the daemon's own limits (task.max_batch, api::kMaxBodyBytes).
 constexpr std::size_t kMaxChunkTasks = 100'000;
 constexpr std::size_t kMaxChunkBytes = 48 << 20;
+constexpr std::size_t kMaxChunkMemory = 192 << 20;  // each task with what all share
 
 struct Batch {
   std::string common;              // JSON object: what the specs leave out
@@ -122,12 +123,16 @@ base::Error WithLine(base::Error error, const Batch& batch, std::size_t first,
 }
 
 // First task behind the chunk that starts at `first`.
-std::size_t ChunkEnd(const std::vector<std::string>& specs, std::size_t first) {
+std::size_t ChunkEnd(const Batch& batch, std::size_t first) {
+  constexpr std::size_t kTaskBytes = 1024;  // of a task itself, about
+  const std::vector<std::string>& specs = batch.specs;
   std::size_t bytes = 0;
+  std::size_t memory = 0;
   std::size_t end = first;
   while (end < specs.size() && end - first < kMaxChunkTasks) {
     bytes += specs[end].size() + 1;
-    if (bytes > kMaxChunkBytes && end > first) break;
+    memory += specs[end].size() + batch.common.size() + kTaskBytes;
+    if ((bytes > kMaxChunkBytes || memory > kMaxChunkMemory) && end > first) break;
     ++end;
   }
   return end;
@@ -163,7 +168,7 @@ class Receipt {
 void Send(Context& context, const SubmitFlags& flags, const Batch& batch, const std::string& name) {
   Receipt receipt;
   for (std::size_t first = 0; first < batch.specs.size();) {
-    const std::size_t end = ChunkEnd(batch.specs, first);
+    const std::size_t end = ChunkEnd(batch, first);
     const std::vector<std::string> chunk(batch.specs.begin() + static_cast<std::ptrdiff_t>(first),
                                          batch.specs.begin() + static_cast<std::ptrdiff_t>(end));
     auto answer = SubmitTasks(context.client(), chunk, batch.common);
@@ -184,7 +189,7 @@ void Send(Context& context, const SubmitFlags& flags, const Batch& batch, const 
 void Check(Context& context, const Batch& batch, const std::string& name) {
   std::size_t checked = 0;
   while (checked < batch.specs.size()) {
-    const std::size_t end = ChunkEnd(batch.specs, checked);
+    const std::size_t end = ChunkEnd(batch, checked);
     const auto first = batch.specs.begin() + static_cast<std::ptrdiff_t>(checked);
     const auto last = batch.specs.begin() + static_cast<std::ptrdiff_t>(end);
     const auto answer = CheckTasks(context.client(), {first, last}, {}, batch.common);

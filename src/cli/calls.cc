@@ -1,6 +1,12 @@
 #include "cli/calls.h"
 
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/random.h>
+
 #include <algorithm>
+#include <array>
+#include <chrono>
 
 #include "api/url.h"
 #include "base/json.h"
@@ -13,6 +19,8 @@ using base::Json;
 using base::JsonReader;
 using base::Result;
 
+constexpr std::chrono::seconds kRepeatFor{20};
+constexpr int kRepeatAfterMs = 200;
 // Tasks of one request: the daemon serves nobody else while it writes them down.
 constexpr std::size_t kPage = 1000;
 constexpr int kTimeoutS = 60;
@@ -112,12 +120,14 @@ Result<std::vector<CheckedTask>> ReadCheck(const Json& json) {
 }
 
 // Texts that are JSON already are joined as they are: a batch is not parsed again.
-std::string ListBody(const std::vector<std::string>& specs, const std::string& common) {
-  std::size_t size = common.size() + 32;
+std::string ListBody(const std::vector<std::string>& specs, const std::string& common,
+                     const std::string& request = "") {
+  std::size_t size = common.size() + request.size() + 48;
   for (const std::string& spec : specs) size += spec.size() + 1;
   std::string body;
   body.reserve(size);
   body += '{';
+  if (!request.empty()) body += "\"request\":\"" + request + "\",";
   if (!common.empty()) body += "\"common\":" + common + ",";
   body += "\"tasks\":";
   body += JsonList(specs);
@@ -125,13 +135,39 @@ std::string ListBody(const std::vector<std::string>& specs, const std::string& c
   return body;
 }
 
-std::string ArrayBody(const std::string& spec, const std::vector<std::int64_t>& indices) {
-  std::string body = "{\"spec\":" + spec + ",\"array\":[";
+std::string ArrayBody(const std::string& spec, const std::vector<std::int64_t>& indices,
+                      const std::string& request = "") {
+  std::string body = "{";
+  if (!request.empty()) body += "\"request\":\"" + request + "\",";
+  body += "\"spec\":" + spec + ",\"array\":[";
   for (std::size_t i = 0; i < indices.size(); ++i) {
     if (i > 0) body += ',';
     body += std::to_string(indices[i]);
   }
   return body + "]}";
+}
+
+// Nobody else's of this user.
+std::string NewRequestName() {
+  std::array<std::uint64_t, 2> chance{};
+  if (::getrandom(chance.data(), sizeof chance, 0) != static_cast<ssize_t>(sizeof chance))
+    return "";
+  return fmt::format("{:016x}{:016x}", chance[0], chance[1]);
+}
+
+// Where the connection was cut it is asked again: the daemon knows the submission by its name. A
+// daemon that was restarted needs a moment.
+Called<Submission> Submit(api::Client& client, const std::string& body) {
+  Result<std::string> answer = client.Call("POST", "/v1/tasks", body, kSubmitTimeoutS);
+  if (!answer && client.cut()) {
+    const auto patience = std::chrono::steady_clock::now() + kRepeatFor;
+    while (!answer && answer.error().code == ErrorCode::kUnavailable &&
+           std::chrono::steady_clock::now() < patience) {
+      ::poll(nullptr, 0, kRepeatAfterMs);
+      answer = client.Call("POST", "/v1/tasks", body, kSubmitTimeoutS);
+    }
+  }
+  return Parse(std::move(answer), &ReadSubmission);
 }
 
 }  // namespace
@@ -224,14 +260,12 @@ Called<api::StatusView> GetStatus(api::Client& client) {
 
 Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs,
                                const std::string& common) {
-  return Parse(client.Call("POST", "/v1/tasks", ListBody(specs, common), kSubmitTimeoutS),
-               &ReadSubmission);
+  return Submit(client, ListBody(specs, common, NewRequestName()));
 }
 
 Called<Submission> SubmitArray(api::Client& client, const std::string& spec,
                                const std::vector<std::int64_t>& indices) {
-  return Parse(client.Call("POST", "/v1/tasks", ArrayBody(spec, indices), kSubmitTimeoutS),
-               &ReadSubmission);
+  return Submit(client, ArrayBody(spec, indices, NewRequestName()));
 }
 
 Called<std::vector<CheckedTask>> CheckTasks(api::Client& client,

@@ -69,7 +69,8 @@ struct Submission {
   std::vector<std::string> warnings;
 };
 // specs: JSON texts of task::TaskSpec; common: the fields of those that leave them out, a JSON
-// object, or empty. One request, all or none.
+// object, or empty. One request, all or none. It carries a name of its own, by which it is repeated
+// for some seconds where the connection is cut before the answer, and accepted once.
 Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs,
                                const std::string& common = "");
 Called<Submission> SubmitArray(api::Client& client, const std::string& spec,

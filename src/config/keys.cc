@@ -283,11 +283,16 @@ Kind<std::string> EstimateMethod() {
   return Called("name of an estimator", Word(names));
 }
 
+bool IsName(std::string_view name) {
+  return !name.empty() && name.size() <= 256 && base::Printable(name, 1'000) == name;
+}
+
 Kind<std::vector<std::string>> UserNames() {
-  return List("list of user names like [\"ada\", \"bob\"]", kTextList, 1'000,
-              Text("", [](std::string_view name) {
-                return !name.empty() && name.size() <= 256 && base::Printable(name, 1'000) == name;
-              }));
+  return List("list of user names like [\"ada\", \"bob\"]", kTextList, 1'000, Text("", IsName));
+}
+
+Kind<std::vector<std::string>> GroupNames() {
+  return List("list of group names like [\"vision\", \"nlp\"]", kTextList, 1'000, Text("", IsName));
 }
 
 Kind<std::vector<std::string>> Program() {
@@ -320,6 +325,18 @@ std::vector<Key> MakeKeys() {
          "Who may connect to the socket. Submitters are told apart by their credentials, so "
          "everybody may.",
          FileMode(), AT(socket_mode)),
+      Of("daemon.socket_group",
+         "Group of the socket, for socket_mode \"0660\"; empty: the daemon's own.",
+         Text("group name, or empty",
+              [](std::string_view name) { return name.empty() || IsName(name); }),
+         AT(socket_group)),
+      Of("daemon.allow_users",
+         "Who may submit and change tasks, beside members of allow_groups, administrators and "
+         "root; "
+         "both empty: everybody. Others may look.",
+         UserNames(), AT(allow_users)),
+      Of("daemon.allow_groups", "Groups whose members may submit and change tasks.", GroupNames(),
+         AT(allow_groups)),
       Of("daemon.log_level", "Least important lines that are logged.",
          Word({"debug", "info", "warn", "error"}), AT(log_level)),
       Of("daemon.http_port", "Loopback TCP port of the read-only pages and metrics.",
@@ -502,6 +519,12 @@ std::vector<Key> MakeKeys() {
          OrFalse(Span(kSecond, kYear)), AT(default_time_limit)),
       Of("task.max_queued", "Unfinished tasks the daemon accepts.", Count(1, 10'000'000),
          AT(max_queued_tasks)),
+      Of("task.max_queued_per_user", "Of these, unfinished tasks of one user.",
+         Count(1, 10'000'000), AT(max_queued_per_user)),
+      Of("task.max_processes",
+         "Processes and threads of one task at once, where its cgroup counts them, else of all of "
+         "its user's; 0: no limit. Root's are not limited without cgroups.",
+         Count(0, 4'194'304), AT(max_processes)),
       Of("task.max_batch", "Most tasks of one submission.", Count(1, 10'000'000), AT(max_batch)),
       Of("task.cgroups", "One cgroup per task where cgroup v2 allows it.", Flag(), AT(cgroups)),
       Of("simulation.state", "State file of a simulated server; empty: real GPUs.",

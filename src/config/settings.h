@@ -26,6 +26,11 @@ struct Settings {
       socket;  // default /run/carma/carmad.sock, rootless $XDG_RUNTIME_DIR/carma/carmad.sock
   std::string state_dir;  // default /var/lib/carma, rootless $XDG_STATE_HOME/carma
   unsigned socket_mode = 0666;
+  std::string socket_group;  // empty: the daemon's own
+  // Who may do more than look, beside root, the daemon's own user and admins; both empty:
+  // everybody.
+  std::vector<std::string> allow_users;
+  std::vector<std::string> allow_groups;
   int keep_finished_days = 90;
   std::string log_level = "info";
   std::optional<int> http_port;     // read-only pages on loopback
@@ -64,7 +69,9 @@ struct Settings {
   std::int64_t max_output_mib = 1024;  // per file, then rotated; 0: unlimited
   int output_rotations = 1;
   std::optional<base::Duration> default_time_limit;
+  std::int64_t max_processes = 32'768;  // and threads, of one task; 0: no limit
   std::size_t max_queued_tasks = 1'000'000;
+  std::size_t max_queued_per_user = 500'000;
   std::size_t max_batch = 200'000;  // tasks of one submission
   bool cgroups = true;              // one cgroup v2 per task where there is one
   // [estimate]

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/server_clock.h"
 #include "base/text.h"
+#include "base/user.h"
 #include "daemon/alarm.h"
 #include "daemon/awaited_ends.h"
 #include "daemon/background_worker.h"
@@ -56,6 +57,7 @@ constexpr auto kStoreRetry = std::chrono::seconds(1);
 constexpr base::Duration kUsageSpan{60'000};
 constexpr base::Duration kLeastGap{30'000};  // between two looks at idle holders
 constexpr auto kHousekeeping = std::chrono::hours(1);
+constexpr base::Duration kRequestsKept{std::chrono::hours(24)};
 constexpr auto kLongTurn = std::chrono::milliseconds(100);
 constexpr auto kTrimDelay = std::chrono::seconds(1);
 constexpr base::Duration kMpsLinger{60'000};
@@ -89,6 +91,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
  private:
   // The endpoints that can be handled now; of the others the reason why not.
   void OpenRoutes(const std::string& why_not = "");
+  Result<Unit> FindGroups();
   void Beat();
   EngineOptions MakeEngineOptions() const;
   void RestoreHealthDrains();
@@ -120,6 +123,8 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Monitor> monitor_;
   UserNames user_names_{shared_loop_};
+  std::vector<std::uint32_t> allow_groups_;
+  std::optional<std::uint32_t> socket_group_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<api::Server> unix_server_;
   std::unique_ptr<api::Server> tcp_server_;
@@ -152,7 +157,6 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
       shared_loop_, std::make_shared<LateProbe>(std::move(probe)), clock_,
       SamplerOptions{settings.state_dir, settings.sample_period, settings.probe_timeout}, *this);
 
-  OpenRoutes("carmad has not yet found any GPU");
   notices_ = std::make_unique<Notices>(NoticesOptions{.program = settings.idle_notify});
   if (settings.idle_after) {
     idle_holders_ = std::make_unique<IdleHolders>(*settings.idle_after,
@@ -168,7 +172,8 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
                               }};
   Routes::Options options{
       ::getuid(), options_.settings.admins,
-      [this](std::uint32_t uid, UserNames::Call call) { user_names_.Ask(uid, std::move(call)); }};
+      [this](std::uint32_t uid, UserNames::Call call) { user_names_.Ask(uid, std::move(call)); },
+      options_.settings.allow_users, allow_groups_};
   std::vector<Endpoint> table = Endpoints(server);
   if (engine_) {
     const EngineServices engine{
@@ -191,15 +196,34 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
   routes_ = std::make_unique<Routes>(std::move(options), std::move(table), why_not);
 }
 
+// Asked once, before the loop runs, which waits for no name service.
+Result<Unit> RealDaemon::FindGroups() {
+  const config::Settings& settings = options_.settings;
+  if (!settings.socket_group.empty()) {
+    const Result<std::uint32_t> group = base::FindGroup(settings.socket_group);
+    if (!group) return std::unexpected(base::Wrap(group.error(), "daemon.socket_group"));
+    socket_group_ = *group;
+  }
+  for (const std::string& name : settings.allow_groups) {
+    const Result<std::uint32_t> group = base::FindGroup(name);
+    if (!group) return std::unexpected(base::Wrap(group.error(), "daemon.allow_groups"));
+    allow_groups_.push_back(*group);
+  }
+  return Unit{};
+}
+
 Result<Unit> RealDaemon::Listen() {
+  if (Result<Unit> found = FindGroups(); !found) return found;
+  OpenRoutes("carmad has not yet found any GPU");
   const config::Settings& settings = options_.settings;
   const std::string folder = settings.socket.substr(0, settings.socket.rfind('/'));
   if (Result<Unit> made = base::MakeDirs(folder, ::getuid() == 0 ? 0755 : 0700); !made) return made;
   const auto handler = [this](api::Request request, const api::Responder& respond) {
     routes_->Handle(std::move(request), respond);
   };
-  Result<std::unique_ptr<api::Server>> unix_server = api::Server::ListenUnix(
-      loop_, settings.socket, ::getuid() == 0 ? settings.socket_mode : 0600, handler);
+  Result<std::unique_ptr<api::Server>> unix_server =
+      api::Server::ListenUnix(loop_, settings.socket, ::getuid() == 0 ? settings.socket_mode : 0600,
+                              handler, socket_group_);
   if (!unix_server) return std::unexpected(unix_server.error());
   unix_server_ = std::move(*unix_server);
   if (!settings.http_port) return Unit{};
@@ -251,7 +275,9 @@ EngineOptions RealDaemon::MakeEngineOptions() const {
   options.kill_grace = settings.kill_grace;
   options.max_output_bytes = settings.max_output_mib << 20;
   options.output_rotations = settings.output_rotations;
+  options.max_processes = settings.max_processes;
   options.max_queued_tasks = settings.max_queued_tasks;
+  options.max_queued_per_user = settings.max_queued_per_user;
   options.default_time_limit = settings.default_time_limit;
   if (settings.estimate_history) options.history = std::make_shared<estimate::History>();
   options.loop = shared_loop_;
@@ -498,7 +524,9 @@ void RealDaemon::Housekeep() {
   Result<Unit> ok = store_->Begin();
   if (ok) {
     const Result<std::int64_t> pruned = store_->Prune(oldest);
-    ok = pruned ? store_->Commit() : std::unexpected(pruned.error());
+    ok = pruned ? store_->ForgetRequests(clock_->Now() - kRequestsKept)
+                : std::unexpected(pruned.error());
+    if (ok) ok = store_->Commit();
     if (!ok) store_->Rollback();
     if (ok && *pruned > 0) base::LogInfo("pruned", {{"tasks", *pruned}});
   }
@@ -537,6 +565,8 @@ std::vector<std::string> RealDaemon::Troubles() const {
   if (!driver.empty()) troubles.push_back(api::TroubleOfDriver(driver));
   if (engine_ && !engine_->store_trouble().empty())
     troubles.push_back(api::TroubleOfStore(engine_->store_trouble()));
+  if (engine_ && !engine_->scheduler().MachineTrouble().empty())
+    troubles.push_back("machine: " + engine_->scheduler().MachineTrouble());
   // A silent driver is the trouble of each of its GPUs.
   if (monitor_ && driver.empty()) {
     for (std::string& trouble : monitor_->Troubles()) troubles.push_back(std::move(trouble));

@@ -25,7 +25,9 @@ struct EngineOptions {
   base::Duration kill_grace{30'000};
   std::int64_t max_output_bytes = 0;
   int output_rotations = 1;
+  std::int64_t max_processes = 0;  // of one task, as task::LaunchOrder has it
   std::size_t max_queued_tasks = 1'000'000;
+  std::size_t max_queued_per_user = 1'000'000;
   std::optional<base::Duration> default_time_limit;
   std::map<std::string, std::string> task_environment;  // for every task
   MpsServers* mps = nullptr;  // outlives the engine; null: no task ever was at an MPS server

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -61,12 +62,18 @@ Result<std::vector<core::Event>> Intake::AcceptAll() {
   }
   for (std::size_t i = 0; i < submissions.size(); ++i) {
     submissions[i].answer(answers[i]);
-    if (answers[i]) KeepForEstimates(answers[i]->first, std::move(submissions[i]));
+    if (answers[i] && !answers[i]->repeated)
+      KeepForEstimates(answers[i]->first, std::move(submissions[i]));
   }
   return accepted;
 }
 
 Result<Submitted> Intake::Accept(Submission& submission, std::vector<core::Event>& events) {
+  if (Result<std::optional<Submitted>> known = Repeated(submission); !known) {
+    return std::unexpected(known.error());
+  } else if (*known) {
+    return **known;
+  }
   if (Result<Unit> checked = Check(submission, events.size()); !checked) {
     return std::unexpected(checked.error());
   }
@@ -86,18 +93,55 @@ Result<Submitted> Intake::Accept(Submission& submission, std::vector<core::Event
   const store::StoredEvent told = SubmittedEvent(static_cast<core::TaskId>(first), specs.size(),
                                                  submission.submitter, clock_.Now());
   if (Result<Unit> put = store_.AddEvent(told); !put) return std::unexpected(put.error());
+  const Submitter& by = submission.submitter;
+  if (!by.request.empty()) {
+    Result<Unit> put =
+        store_.PutRequest({by.uid, by.request, told.task.value(), specs.size()}, told.when);
+    if (!put) return std::unexpected(put.error());
+  }
   next_id_ = static_cast<core::TaskId>(first + specs.size());
   return Submitted{static_cast<core::TaskId>(first), specs.size()};
+}
+
+Result<std::optional<Submitted>> Intake::Repeated(const Submission& submission) {
+  const Submitter& by = submission.submitter;
+  if (by.request.empty()) return std::nullopt;
+  const Result<std::optional<store::AcceptedRequest>> known =
+      store_.FindRequest(by.uid, by.request);
+  if (!known) return std::unexpected(known.error());
+  if (!*known) return std::nullopt;
+  if ((*known)->count != submission.specs.size()) {
+    return Fail(ErrorCode::kConflict, fmt::format("request {} was a submission of {} tasks before, "
+                                                  "expected a new name for another",
+                                                  by.request, (*known)->count));
+  }
+  return Submitted{(*known)->first, (*known)->count, true};
+}
+
+Result<Unit> Intake::CheckRoom(const Submission& submission, std::size_t accepted) const {
+  const std::size_t all = core_.Tasks().size() + accepted + submission.specs.size();
+  if (all > options_.max_queued_tasks) {
+    return Fail(ErrorCode::kConflict,
+                fmt::format("the queue would hold more than {} tasks (task.max_queued)",
+                            options_.max_queued_tasks));
+  }
+  // Counted only where it can matter: there may be very many.
+  if (all <= options_.max_queued_per_user) return Unit{};
+  const auto own = std::ranges::count_if(core_.Tasks(), [&](const auto& each) {
+    return each.second.request.uid == submission.submitter.uid;
+  });
+  if (static_cast<std::size_t>(own) + submission.specs.size() <= options_.max_queued_per_user)
+    return Unit{};
+  return Fail(ErrorCode::kConflict,
+              fmt::format("the queue would hold more than {} tasks of {} "
+                          "(task.max_queued_per_user); {} are there",
+                          options_.max_queued_per_user, submission.submitter.user, own));
 }
 
 Result<Unit> Intake::Check(const Submission& submission, std::size_t accepted) {
   const std::vector<task::TaskSpec>& specs = submission.specs;
   if (specs.empty()) return Fail(ErrorCode::kInvalid, "no task in the submission");
-  if (core_.Tasks().size() + accepted + specs.size() > options_.max_queued_tasks) {
-    return Fail(ErrorCode::kConflict,
-                fmt::format("the queue would hold more than {} tasks (task.max_queued)",
-                            options_.max_queued_tasks));
-  }
+  if (Result<Unit> room = CheckRoom(submission, accepted); !room) return room;
   if (Result<Unit> fits = RefuseWhatNeverFits(submission); !fits) return fits;
   return CheckDependencies(specs);
 }

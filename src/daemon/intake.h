@@ -24,11 +24,15 @@ struct Submitter {
   std::uint32_t gid = 0;
   std::string user;
   std::string remark = {};  // what else the history says of it, one line; may be empty
+  // Names the submission: once accepted, the same again is answered with its tasks. Empty:
+  // nameless.
+  std::string request = {};
 };
 
 struct Submitted {
   core::TaskId first{};
   std::size_t count = 0;
+  bool repeated = false;  // accepted before, by its name
 };
 
 class Intake {
@@ -47,8 +51,8 @@ class Intake {
   void Submit(std::vector<task::TaskSpec> specs, const Submitter& submitter, Answer answer);
   // Makes what waits durable with one commit, answers everybody, and returns TaskSubmitted of what
   // was accepted. Each submission stands alone (kInvalid: no task; kConflict: can never fit, queue
-  // full; kNotFound: depends on an unknown task). Errors: kIo of the store; then nothing was
-  // accepted, and everybody has been told.
+  // full, another submission had its name; kNotFound: depends on an unknown task). Errors: kIo of
+  // the store; then nothing was accepted, and everybody has been told.
   base::Result<std::vector<core::Event>> AcceptAll();
   void RefuseAll(const base::Error& why);
 
@@ -70,6 +74,9 @@ class Intake {
 
   static void Refuse(Submission& submission, const base::Error& why);
   base::Result<Submitted> Accept(Submission& submission, std::vector<core::Event>& events);
+  // Empty: it is new.
+  base::Result<std::optional<Submitted>> Repeated(const Submission& submission);
+  base::Result<base::Unit> CheckRoom(const Submission& submission, std::size_t accepted) const;
   base::Result<base::Unit> Check(const Submission& submission, std::size_t accepted);
   base::Result<base::Unit> RefuseWhatNeverFits(const Submission& submission) const;
   base::Result<base::Unit> CheckDependencies(const std::vector<task::TaskSpec>& specs);

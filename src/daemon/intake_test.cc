@@ -84,6 +84,48 @@ TEST_F(IntakeTest, EachSubmissionStandsAlone) {
   EXPECT_THAT(answers_[4].error().message, HasSubstr("more than 3 tasks"));
 }
 
+TEST_F(IntakeTest, NobodyFillsTheQueueForAll) {
+  options_.max_queued_tasks = 100;
+  options_.max_queued_per_user = 2;
+  core_.Handle(clock_.Now(), core::TaskSubmitted{core::TaskId{1}, task::ToRequest(Spec(), 1000)});
+  core_.Handle(clock_.Now(), core::TaskSubmitted{core::TaskId{2}, task::ToRequest(Spec(), 1000)});
+  Submit({Spec()});
+  intake_.Submit({Spec()}, {1001, 100, "eve"},
+                 [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
+  ASSERT_TRUE(intake_.AcceptAll());
+  EXPECT_EQ(answers_.at(0).error().code, ErrorCode::kConflict);
+  EXPECT_THAT(answers_[0].error().message, HasSubstr("more than 2 tasks of ada"));
+  EXPECT_TRUE(answers_.at(1));
+}
+
+TEST_F(IntakeTest, ASubmissionThatWasNamedIsAcceptedOnce) {
+  const auto submit = [&](std::uint32_t uid, std::size_t count) {
+    intake_.Submit(std::vector<task::TaskSpec>(count, Spec()), {uid, 100, "ada", "", "r-1"},
+                   [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
+  };
+  submit(1000, 1);
+  submit(1000, 1);
+  EXPECT_EQ(intake_.AcceptAll()->size(), 1U) << "also in one turn";
+  EXPECT_EQ(answers_.at(1)->first, core::TaskId{1});
+  EXPECT_EQ(answers_.at(1)->count, 1U);
+  Intake later{options_, *store_, core_, clock_};  // of the next daemon
+  ASSERT_TRUE(later.Open());
+  later.Submit({Spec()}, {1000, 100, "ada", "", "r-1"},
+               [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
+  EXPECT_TRUE(later.AcceptAll()->empty());
+  EXPECT_EQ(answers_.at(2)->first, core::TaskId{1});
+  submit(1000, 2);
+  submit(1001, 1);
+  EXPECT_EQ(intake_.AcceptAll()->size(), 1U);
+  EXPECT_EQ(answers_.at(3).error().code, ErrorCode::kConflict) << "another submission";
+  EXPECT_EQ(answers_.at(4)->first, core::TaskId{2}) << "names are each user's own";
+  ASSERT_TRUE(store_->Begin());
+  ASSERT_TRUE(store_->ForgetRequests(clock_.Now() + base::Duration(1)));
+  ASSERT_TRUE(store_->Commit());
+  submit(1000, 1);
+  EXPECT_EQ(intake_.AcceptAll()->size(), 1U);
+}
+
 TEST_F(IntakeTest, EstimatesAreAskedFromMemoryFirstAndThenFromTheBooks) {
   Submit({Spec()});
   ASSERT_TRUE(intake_.AcceptAll());

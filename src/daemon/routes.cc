@@ -32,6 +32,18 @@ bool Matches(std::string_view pattern, Call& call) {
   return true;
 }
 
+bool Contains(const auto& list, const auto& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+bool IsAllowed(const Routes::Options& options, const api::Peer& peer, const std::string& name) {
+  if (options.allow_users.empty() && options.allow_groups.empty()) return true;
+  return Contains(options.allow_users, name) || Contains(options.allow_groups, peer.gid) ||
+         std::ranges::any_of(peer.groups, [&](std::uint32_t group) {
+           return Contains(options.allow_groups, group);
+         });
+}
+
 void Run(const Endpoint::Handle& handle, const Call& call, const api::Responder& reply) {
   if (const Result<Unit> begun = handle(call, reply); !begun) reply(std::unexpected(begun.error()));
 }
@@ -79,12 +91,18 @@ void Routes::RefuseStranger(const api::Responder& reply) const {
 void Routes::RunForUser(const Endpoint::Handle& handle, Call call,
                         const api::Responder& reply) const {
   const std::uint32_t uid = call.request.peer->uid;
-  options_.ask_name(uid, [own_uid = options_.own_uid, admins = options_.admins, handle, reply,
+  options_.ask_name(uid, [options = options_, handle, reply,
                           call = std::move(call)](Result<std::string> name) mutable {
     if (!name) return reply(std::unexpected(name.error()));
     const api::Peer& peer = *call.request.peer;
-    const bool admin = peer.uid == 0 || peer.uid == own_uid ||
-                       std::find(admins.begin(), admins.end(), *name) != admins.end();
+    const bool admin =
+        peer.uid == 0 || peer.uid == options.own_uid || Contains(options.admins, *name);
+    if (!admin && !IsAllowed(options, peer, *name)) {
+      return reply(Fail(ErrorCode::kDenied,
+                        fmt::format("{} may only look at this server; an administrator says in "
+                                    "daemon.allow_users and daemon.allow_groups who may use it",
+                                    base::Printable(*name, 60))));
+    }
     call.caller = {peer.uid, peer.gid, *std::move(name), admin};
     Run(handle, call, reply);
   });

@@ -60,6 +60,10 @@ class Routes {
     std::uint32_t own_uid = 0;        // the daemon's; 0: it serves everybody
     std::vector<std::string> admins;  // names
     AskName ask_name;
+    // Who may do more than look, beside root, the daemon's own user and the admins: these users,
+    // and members of these groups. Both empty: everybody.
+    std::vector<std::string> allow_users = {};
+    std::vector<std::uint32_t> allow_groups = {};
   };
 
   // table: of two rows that match a path the first is meant. why_not: what an endpoint without

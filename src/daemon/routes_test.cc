@@ -23,7 +23,9 @@ Result<Unit> Echo(const Call& call, const api::Responder& reply) {
 
 class RoutesTest : public ::testing::Test {
  protected:
-  void Open(std::uint32_t own_uid, std::vector<std::string> admins = {}) {
+  void Open(std::uint32_t own_uid, std::vector<std::string> admins = {},
+            std::vector<std::string> allow_users = {},
+            std::vector<std::uint32_t> allow_groups = {}) {
     routes_ = std::make_unique<Routes>(
         Routes::Options{own_uid, std::move(admins),
                         [this](std::uint32_t uid, std::function<void(Result<std::string>)> call) {
@@ -32,7 +34,8 @@ class RoutesTest : public ::testing::Test {
                           if (found == names_.end())
                             return call(Fail(ErrorCode::kUnavailable, "nobody can tell"));
                           call(found->second);
-                        }},
+                        },
+                        std::move(allow_users), std::move(allow_groups)},
         std::vector<Endpoint>{
             {"GET", "/v1/things/{id}", Access::kEverybody, &Echo},
             {"POST", "/v1/things/{id}/paint", Access::kUsers,
@@ -48,7 +51,7 @@ class RoutesTest : public ::testing::Test {
   api::Response Ask(const std::string& method, const std::string& path,
                     std::optional<std::uint32_t> uid) {
     api::Request request{.method = method, .path = path};
-    if (uid) request.peer = api::Peer{.uid = *uid, .gid = *uid};
+    if (uid) request.peer = api::Peer{.uid = *uid, .gid = *uid, .groups = groups_};
     routes_->Handle(std::move(request), api::Responder([this](api::Response response) {
                       heard_ = std::move(response);
                     }));
@@ -56,6 +59,7 @@ class RoutesTest : public ::testing::Test {
   }
 
   std::map<std::uint32_t, std::string> names_{{0, "root"}, {1000, "ada"}, {1001, "eve"}};
+  std::vector<std::uint32_t> groups_;  // of who asks
   bool names_wait_ = false;
   std::vector<std::function<void(Result<std::string>)>> waiting_;
   std::unique_ptr<Routes> routes_;
@@ -79,6 +83,24 @@ TEST_F(RoutesTest, WhatIsNotInTheTableIsRefused) {
   const api::Response method = Ask("PUT", "/v1/things/7", 1000);
   EXPECT_EQ(method.status, 400);
   EXPECT_THAT(method.body, HasSubstr("PUT /v1/things/7: another method was expected"));
+}
+
+TEST_F(RoutesTest, WhoIsNotAllowedMayOnlyLook) {
+  Open(0, {"eve"}, {"ada"}, {70});
+  names_[1002] = "bob";
+  EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1000).status, 200) << "ada is named";
+  EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1001).status, 200) << "eve is an administrator";
+  EXPECT_EQ(Ask("POST", "/v1/things/7/move", 0).status, 200);
+  const api::Response refused = Ask("POST", "/v1/things/7/move", 1002);
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_THAT(refused.body, HasSubstr("bob may only look at this server"));
+  EXPECT_EQ(Ask("GET", "/v1/things/7", 1002).status, 200);
+  groups_ = {60, 70};
+  EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1002).status, 200) << "as a member of the group";
+  groups_.clear();
+  Open(0, {}, {}, {1002});
+  EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1002).status, 200) << "by the primary group";
+  EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1000).status, 403);
 }
 
 TEST_F(RoutesTest, WhatIsNotThereYetSaysWhy) {

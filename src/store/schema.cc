@@ -193,10 +193,24 @@ DROP TABLE drain;
 ALTER TABLE drain_of_two RENAME TO drain;
 )sql";
 
+// Submissions that were named by their senders, kept for a day.
+constexpr std::string_view kVersion4 = R"sql(
+CREATE TABLE request (
+  uid INTEGER NOT NULL,
+  request TEXT NOT NULL,
+  first INTEGER NOT NULL,
+  tasks INTEGER NOT NULL,
+  when_ms INTEGER NOT NULL,
+  PRIMARY KEY (uid, request)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX request_when ON request(when_ms);
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},
     Migration{2, kVersion2},
     Migration{3, kVersion3},
+    Migration{4, kVersion4},
 };
 
 }  // namespace

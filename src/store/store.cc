@@ -510,6 +510,42 @@ Result<Unit> Store::ForgetCalibration() {
   });
 }
 
+Result<Unit> Store::PutRequest(const AcceptedRequest& accepted, core::Time when) {
+  return impl_->Change("storing a request", [&]() -> Result<Unit> {
+    const Use put(
+        impl_->Prepared("INSERT INTO request(uid,request,first,tasks,when_ms) VALUES(?,?,?,?,?)"));
+    put->bind(1, accepted.uid);
+    put->bind(2, accepted.request);
+    put->bind(3, static_cast<std::int64_t>(core::Number(accepted.first)));
+    put->bind(4, static_cast<std::int64_t>(accepted.count));
+    put->bind(5, base::ToMs(when));
+    put->exec();
+    return Unit{};
+  });
+}
+
+Result<Unit> Store::ForgetRequests(core::Time before) {
+  return impl_->Change("forgetting requests", [&]() -> Result<Unit> {
+    const Use drop(impl_->Prepared("DELETE FROM request WHERE when_ms < ?"));
+    drop->bind(1, base::ToMs(before));
+    drop->exec();
+    return Unit{};
+  });
+}
+
+Result<std::optional<AcceptedRequest>> Store::FindRequest(std::uint32_t uid,
+                                                          const std::string& request) {
+  return impl_->Read("reading a request", [&]() -> Result<std::optional<AcceptedRequest>> {
+    const Use get(impl_->Prepared("SELECT first,tasks FROM request WHERE uid=? AND request=?"));
+    get->bind(1, uid);
+    get->bind(2, request);
+    if (!get->executeStep()) return std::nullopt;
+    return AcceptedRequest{uid, request,
+                           core::TaskId{static_cast<std::uint64_t>(get->getColumn(0).getInt64())},
+                           static_cast<std::size_t>(get->getColumn(1).getInt64())};
+  });
+}
+
 Result<std::int64_t> Store::Prune(core::Time ended_before) {
   // What unfinished tasks depend on is asked for at the next start (StateOf), so it stays.
   const std::string old_tasks =

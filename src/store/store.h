@@ -93,6 +93,14 @@ struct TaskFilter {
       before;  // page: ids below (newest first) or above (oldest first) this one
 };
 
+// A submission that its sender has named, so that he may repeat it: what it became.
+struct AcceptedRequest {
+  std::uint32_t uid = 0;
+  std::string request;  // each user's names are his own
+  core::TaskId first{};
+  std::size_t count = 0;
+};
+
 // When a batch must survive the failure of the machine's power.
 enum class Durability {
   kNow,    // once Commit returns
@@ -137,6 +145,9 @@ class Store {
   base::Result<base::Unit> PutForecast(const Forecast& forecast);  // insert or replace; known task
   // Forgets the oldest beyond the limits of task/verdict/observation.h.
   base::Result<base::Unit> AddObservation(const task::Observation& observation);
+  base::Result<base::Unit> PutRequest(const AcceptedRequest& accepted, core::Time when);
+  // Those accepted before the time.
+  base::Result<base::Unit> ForgetRequests(core::Time before);
   // Peaks stay, what they said about the formula goes.
   base::Result<base::Unit> ForgetCalibration();
   // Removes finished tasks that ended before the time, with their events, and usage and events of
@@ -156,6 +167,8 @@ class Store {
                                                 std::size_t limit);
   base::Result<std::vector<GpuUsage>> Usage(core::Time from, core::Time to);
   base::Result<std::vector<Drain>> Drains();
+  base::Result<std::optional<AcceptedRequest>> FindRequest(std::uint32_t uid,
+                                                           const std::string& request);
   base::Result<std::optional<Forecast>> ForecastOf(core::TaskId id);
   base::Result<std::vector<task::Observation>> Observations();  // all, oldest first
 

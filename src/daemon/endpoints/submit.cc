@@ -25,12 +25,34 @@ using base::Result;
 using base::Unit;
 
 constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
+// Of one submission, all descriptions together: a small body may stand for very much.
+constexpr std::size_t kMostBytes = 256 << 20;
 constexpr std::size_t kMostChecked = 100;  // of one dry run
+
+// What a description takes in memory once it is a task of its own.
+std::size_t BytesOf(const task::TaskSpec& spec) {
+  std::size_t bytes = sizeof spec + spec.script.value_or("").size();
+  for (const auto& [name, value] : spec.environment) bytes += name.size() + value.size();
+  for (const auto* words : {&spec.command, &spec.script_args}) {
+    for (const std::string& word : *words) bytes += word.size();
+  }
+  return bytes;
+}
+
+Result<Unit> CheckBytes(std::size_t count, std::size_t bytes_each) {
+  if (bytes_each == 0 || count <= kMostBytes / bytes_each) return Unit{};
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("body: {} tasks of {} bytes each, expected at most 256 MiB in all; send "
+                          "fewer at once, or less environment",
+                          count, bytes_each));
+}
 
 Result<std::vector<task::TaskSpec>> ReadListed(const Json& tasks, const Json* common) {
   Result<task::TaskSpec> shared;
   if (common != nullptr) shared = task::CommonFromJson(*common, "/common");
   if (!shared) return std::unexpected(shared.error());
+  if (Result<Unit> fits = CheckBytes(tasks.size(), BytesOf(*shared)); !fits)
+    return std::unexpected(fits.error());
   std::vector<task::TaskSpec> specs;
   specs.reserve(tasks.size());
   for (const Json& json : tasks) {
@@ -45,6 +67,8 @@ Result<std::vector<task::TaskSpec>> ReadArray(const Json& spec, const Json* arra
   const Result<task::TaskSpec> each = task::SpecFromJson(spec, "/spec");
   if (!each) return std::unexpected(each.error());
   if (array == nullptr) return std::vector{*each};
+  if (Result<Unit> fits = CheckBytes(array->size(), BytesOf(*each)); !fits)
+    return std::unexpected(fits.error());
   std::vector<task::TaskSpec> specs(array->size(), *each);
   std::set<std::int64_t> seen;
   for (std::size_t i = 0; i < specs.size(); ++i) {
@@ -59,7 +83,12 @@ Result<std::vector<task::TaskSpec>> ReadArray(const Json& spec, const Json* arra
   return specs;
 }
 
-Result<std::vector<task::TaskSpec>> ReadSubmission(const Call& call, std::size_t max_batch) {
+struct Described {
+  std::vector<task::TaskSpec> specs;
+  std::string request;  // its name; may be empty
+};
+
+Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
   const Result<Json> json = ReadBody(call);
   if (!json) return std::unexpected(json.error());
   base::JsonReader in(*json, "");
@@ -67,6 +96,9 @@ Result<std::vector<task::TaskSpec>> ReadSubmission(const Call& call, std::size_t
   const Json* spec = in.Raw("spec");
   const Json* array = in.Raw("array");
   const Json* common = in.Raw("common");
+  Described described;
+  if (in.Get("request", described.request, 64) && !task::IsWord(described.request))
+    in.Complain("request", "1 to 64 letters, digits and _-+.");
   in.NoOthers();
   if (in.error()) return std::unexpected(*in.error());
   const bool listed = tasks != nullptr && tasks->is_array() && spec == nullptr && array == nullptr;
@@ -83,7 +115,11 @@ Result<std::vector<task::TaskSpec>> ReadSubmission(const Call& call, std::size_t
                 fmt::format("body: {} tasks in one submission, expected 1 to {} (task.max_batch)",
                             count, max_batch));
   }
-  return listed ? ReadListed(*tasks, common) : ReadArray(*spec, array);
+  Result<std::vector<task::TaskSpec>> specs =
+      listed ? ReadListed(*tasks, common) : ReadArray(*spec, array);
+  if (!specs) return std::unexpected(specs.error());
+  described.specs = *std::move(specs);
+  return described;
 }
 
 // Asked as for a real submission; the answer waits for all of them.
@@ -180,17 +216,18 @@ Submitter OwnerOf(const store::StoredTask& stored, const Caller& caller) {
 
 Result<Unit> SubmitTasks(const SubmitServices& services, const Call& call,
                          const api::Responder& reply) {
-  Result<std::vector<task::TaskSpec>> specs = ReadSubmission(call, services.max_batch);
-  if (!specs) return std::unexpected(specs.error());
+  Result<Described> described = ReadSubmission(call, services.max_batch);
+  if (!described) return std::unexpected(described.error());
   const Caller& caller = call.caller;
-  for (const task::TaskSpec& spec : *specs) {
+  for (const task::TaskSpec& spec : described->specs) {
     if (Result<Unit> ranked = CheckPriority(spec.priority, caller); !ranked) return ranked;
   }
   if (call.request.Query("check") == "1") {
-    CheckTasks(services, caller, *std::move(specs), reply);
+    CheckTasks(services, caller, std::move(described->specs), reply);
     return Unit{};
   }
-  services.engine.Submit(*std::move(specs), {caller.uid, caller.gid, caller.user, ""},
+  services.engine.Submit(std::move(described->specs),
+                         {caller.uid, caller.gid, caller.user, "", std::move(described->request)},
                          AnswerWithNumbers(reply));
   return Unit{};
 }

@@ -21,8 +21,9 @@ struct SubmitServices {
 };
 
 // Body: {"tasks": [spec, …], "common": fields of all of them}, or {"spec": spec, "array": [index,
-// …]}. Answers 201 and the numbers once the tasks are durable; with ?check=1 what would become of
-// each of them.
+// …]}; both with an optional "request", the submission's own name: repeated within a day it is
+// answered with the tasks of the first. Answers 201 and the numbers once the tasks are durable;
+// with ?check=1 what would become of each of them.
 base::Result<base::Unit> SubmitTasks(const SubmitServices& services, const Call& call,
                                      const api::Responder& reply);
 

@@ -95,6 +95,36 @@ TEST_F(SubmitTest, WhatIsNoSubmissionIsRefusedAsAWhole) {
   EXPECT_FALSE(store_->Get(core::TaskId{1}));
 }
 
+TEST_F(SubmitTest, WhatHasANameMayBeRepeated) {
+  const Json named = {{"spec", SpecJson()}, {"request", "0b9c-1"}};
+  EXPECT_EQ(Submit(named).body, Json({{"first", 1}, {"count", 1}}));
+  EXPECT_EQ(Submit(named).body, Json({{"first", 1}, {"count", 1}}));
+  EXPECT_FALSE(store_->Get(core::TaskId{2}));
+  EXPECT_THAT(Submit({{"spec", SpecJson()}, {"request", "two words"}}).Message(),
+              HasSubstr("request: expected 1 to 64 letters"));
+}
+
+TEST_F(SubmitTest, ASmallBodyDoesNotBecomeAllOfTheMemory) {
+  Json large = SpecJson();
+  large["script"] = "#!/bin/sh\n" + std::string(3 << 20, 'x');
+  large.erase("command");
+  Json indices = Json::array();
+  for (int i = 0; i < 100; ++i) indices.push_back(i);
+  SubmitServices services = Services();
+  services.max_batch = 1'000;
+  const auto submit = [&](const Json& body) {
+    return Ask(services, &SubmitTasks, By(kAda, "", "", base::DumpJson(body)));
+  };
+  EXPECT_THAT(submit({{"spec", large}, {"array", indices}}).Message(),
+              HasSubstr("expected at most 256 MiB in all"));
+  Json common = {{"environment", Json::object()}};
+  for (int i = 0; i < 9; ++i)
+    common["environment"][fmt::format("V{}", i)] = std::string(100'000, 'x');
+  EXPECT_THAT(submit({{"tasks", Json::array_t(1'000, {{"command", {"true"}}})}, {"common", common}})
+                  .Message(),
+              HasSubstr("1000 tasks of"));
+}
+
 TEST_F(SubmitTest, OnlyAdministratorsGoBeforeTheOthers) {
   Json urgent = SpecJson();
   urgent["priority"] = 1;
