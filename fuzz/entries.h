@@ -12,7 +12,7 @@ void FuzzScript(std::string_view bytes);       // #CARMA and #SBATCH directives
 void FuzzRad(std::string_view bytes);          // .rad files
 void FuzzSpec(std::string_view bytes);         // TaskSpec as JSON
 void FuzzOom(std::string_view bytes);          // the end of a task's stderr
-void FuzzMps(std::string_view bytes);          // what an MPS control daemon answers
+void FuzzMps(std::string_view bytes);          // what an MPS control daemon answers and logs
 void FuzzTrace(std::string_view bytes);        // task traces
 void FuzzJobs(std::string_view bytes);         // cluster traces of every format
 void FuzzPhilly(std::string_view bytes);       // cluster traces, taken as Philly's JSON

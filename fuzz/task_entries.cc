@@ -96,7 +96,13 @@ void FuzzMps(std::string_view bytes) {
   } else {
     CheckError(pids.error());
   }
-  (void)task::ParseMpsServerState(bytes);
+  if (const auto state = task::ParseMpsServerState(bytes); !state) CheckError(state.error());
+  if (const auto ended = task::ParseMpsTermination(bytes); !ended) CheckError(ended.error());
+  // The logs are the user's, who may write what he likes.
+  const std::string text = task::LastMpsLogText(bytes);
+  CARMA_CHECK(base::IsUtf8(text) && text.size() <= 300 && text.find('\n') == std::string::npos,
+              "the last words of a log are one readable line");
+  (void)task::SaysMpsServerReady(bytes, 12);
   // The same bytes as the arguments of the child that talks to it, one a line.
   std::vector<std::string> arguments;
   for (const std::string_view line : base::Split(bytes, '\n')) arguments.emplace_back(line);
