@@ -103,6 +103,7 @@ void FuzzMps(std::string_view bytes) {
   CARMA_CHECK(base::IsUtf8(text) && text.size() <= 300 && text.find('\n') == std::string::npos,
               "the last words of a log are one readable line");
   (void)task::SaysMpsServerReady(bytes, 12);
+  (void)task::SaysMpsServerEnded(bytes);
   // The same bytes as the arguments of the child that talks to it, one a line.
   std::vector<std::string> arguments;
   for (const std::string_view line : base::Split(bytes, '\n')) arguments.emplace_back(line);

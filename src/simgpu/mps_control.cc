@@ -271,6 +271,7 @@ Result<ControlDaemon::Server*> ControlDaemon::StartServer(uid_t uid) {
   if (MpsBehaves(folders_, "server-fails")) {
     failed_ = true;
     MpsLog(folders_, "server.log", "Other", "Failed to start : no CUDA-capable device is detected");
+    Note("Server 0 exited with status 1");
     return fail("Server encountered a fatal exception. Shutting down");
   }
   if (uid != ::geteuid() && ::geteuid() != 0) return fail("it would be another user's");

@@ -57,7 +57,8 @@ while read -r command a b; do
   case $command in
     start_server)
       if [ -e "$P/no-server" ]; then
-        [ -e "$P/reason" ] && log server "$(cat "$P/reason")"
+        if [ -e "$P/reason" ]; then log server Startup; log server "$(cat "$P/reason")"; fi
+        log control "Server 1 exited with status 1"
         continue
       fi
       setsid sleep 1000 > /dev/null 2>&1 < /dev/null &

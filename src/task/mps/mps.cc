@@ -30,6 +30,13 @@ std::string_view LogText(std::string_view line) {
   return end == line.npos ? line : line.substr(end + 2);
 }
 
+template <class Predicate>
+bool AnyLogText(std::string_view log, Predicate holds) {
+  const std::vector<std::string_view> lines = base::Split(log, '\n');
+  return std::any_of(lines.begin(), lines.end(),
+                     [&holds](std::string_view line) { return holds(base::Trim(LogText(line))); });
+}
+
 std::size_t GpuCount(const std::string& gpus) {
   return 1 + static_cast<std::size_t>(std::count(gpus.begin(), gpus.end(), ','));
 }
@@ -145,9 +152,13 @@ std::string LastMpsLogText(std::string_view log) {
 
 bool SaysMpsServerReady(std::string_view log, pid_t server) {
   const std::string wanted = "NEW SERVER " + std::to_string(server) + ": Ready";
-  const std::vector<std::string_view> lines = base::Split(log, '\n');
-  return std::any_of(lines.begin(), lines.end(),
-                     [&](std::string_view line) { return base::Trim(LogText(line)) == wanted; });
+  return AnyLogText(log, [&wanted](std::string_view text) { return text == wanted; });
+}
+
+bool SaysMpsServerEnded(std::string_view log) {
+  return AnyLogText(log, [](std::string_view text) {
+    return text.starts_with("Server ") && text.find(" exited with status ") != text.npos;
+  });
 }
 
 }  // namespace carma::task

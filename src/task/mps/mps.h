@@ -68,5 +68,8 @@ base::Result<base::Unit> ParseMpsTermination(std::string_view text);
 std::string LastMpsLogText(std::string_view log);
 // control.log tells that this server takes clients.
 bool SaysMpsServerReady(std::string_view log, pid_t server);
+// control.log tells that a server has ended. Both logs come the same way: all that it said before
+// stands in server.log then.
+bool SaysMpsServerEnded(std::string_view log);
 
 }  // namespace carma::task

@@ -329,9 +329,9 @@ bool MpsControl::TakesClients(const MpsServer& server,
 
 base::Error MpsControl::WhyNoServer(const MpsLogMark& asked, const std::string& said) const {
   const Deadline patience = Clock::now() + kLastWords;
-  std::string text;
-  while ((text = LastMpsLogText(logs_.ServerSince(asked))).empty() && MsUntil(patience) > 0)
+  while (!SaysMpsServerEnded(logs_.ControlSince(asked)) && MsUntil(patience) > 0)
     ::poll(nullptr, 0, kLookAgainMs);
+  std::string text = LastMpsLogText(logs_.ServerSince(asked));
   if (text.empty()) text = base::Printable(base::Trim(said));
   if (text.empty()) text = "it said nothing; see " + MpsLogDir(setup_.dir, id_);
   return {ErrorCode::kUnavailable, "the MPS server ended as it started: " + text};

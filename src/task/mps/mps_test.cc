@@ -97,6 +97,8 @@ TEST(MpsLogTexts, AreWhatFollowsTheBracket) {
   const std::string log = "[2026-11-22 07:20:20.172 Control  8] NEW SERVER 12: Ready\n";
   EXPECT_TRUE(SaysMpsServerReady(log, 12));
   EXPECT_FALSE(SaysMpsServerReady(log, 1));
+  EXPECT_TRUE(SaysMpsServerEnded(log + "[x Control 8] Server 12 exited with status 1\n"));
+  EXPECT_FALSE(SaysMpsServerEnded(log));
   EXPECT_FALSE(SaysMpsServerReady("[x] NEW SERVER 12: Ignoring connection from user\n", 12));
 }
 
