@@ -56,7 +56,7 @@ void FuzzRad(std::string_view bytes) {
     task::Description description;
     const auto applied = task::ApplyRad(bytes, "dir/fuzz.rad", description);
     if (!applied) return CheckError(applied.error());
-    CARMA_CHECK(description.Set("rad-estimate", estimate, "--rad-estimate"), "a known estimate");
+    CARMA_CHECK(description.Set("rad-estimate", estimate), "a known estimate");
     CheckTasks(description);
   }
 }

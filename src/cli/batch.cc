@@ -90,8 +90,7 @@ class BatchReader {
   base::Result<std::string> FromCommand(const std::string& line) const {
     task::Description description;
     if (auto set = ApplyOptions(flags_, description); !set) return std::unexpected(set.error());
-    if (auto set = description.Set("wrap", line, "--wrap"); !set)
-      return std::unexpected(set.error());
+    if (auto set = description.Set("wrap", line); !set) return std::unexpected(set.error());
     if (description.array()) {
       return base::Fail(ErrorCode::kInvalid, "--array: not together with --batch");
     }

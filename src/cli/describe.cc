@@ -57,8 +57,7 @@ base::Result<task::SubmitterContext> CallerContext() {
 
 base::Result<base::Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description) {
   for (const auto& [option, value] : flags.settings) {
-    auto set = description.Set(option, value, (option.size() == 1 ? "-" : "--") + option);
-    if (!set) return set;
+    if (auto set = description.Set(option, value); !set) return set;
   }
   return base::Unit{};
 }

@@ -1,5 +1,7 @@
 #include "task/describe/options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -337,11 +339,11 @@ const OptionInfo* FindOption(std::string_view name_or_letter) {
 }
 
 Result<Unit> Description::Set(std::string_view option, std::string_view value,
-                              std::string_view where) {
+                              std::string_view file) {
   const Row* row = FindRow(option);
-  std::string place(where);
-  // A place in a file does not name the option; "--gpus" does.
-  if (row != nullptr && !where.starts_with('-')) place += ": --" + std::string(row->info.name);
+  std::string place = fmt::format("{}{}", option.size() == 1 ? "-" : "--", option);  // as typed
+  if (!file.empty() && row == nullptr) place = file;
+  if (!file.empty() && row != nullptr) place = fmt::format("{}: --{}", file, row->info.name);
   if (row == nullptr) {
     return Fail(ErrorCode::kInvalid, place + ": unknown option '" + base::Printable(option, 60) +
                                          "' (see carma submit --help)");

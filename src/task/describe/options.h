@@ -60,11 +60,12 @@ struct Draft {
 // command line. A later setting replaces an earlier one.
 class Description {
  public:
-  // option: name or letter of SubmitOptions(); value: empty for a switch; where: for messages,
-  // "--gpus" or "train.sh:3". Errors: kInvalid "where: …" for an unknown option or a value that
-  // cannot be meant; the description is then unchanged.
+  // option: name or letter of SubmitOptions(); value: empty for a switch; file: the place that says
+  // so, "train.sh:3", or empty: the command line. Errors: kInvalid "train.sh:3: --gpus: …" or
+  // "--gpus: …" for an unknown option or a value that cannot be meant; the description is then
+  // unchanged.
   base::Result<base::Unit> Set(std::string_view option, std::string_view value,
-                               std::string_view where);
+                               std::string_view file = "");
 
   // What to run; exactly one of these, or --wrap, is needed.
   void SetCommand(std::vector<std::string> argv);

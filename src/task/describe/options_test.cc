@@ -33,8 +33,7 @@ base::Result<std::vector<TaskSpec>> Describe(const std::vector<Setting>& setting
   Description description;
   description.SetCommand({"/usr/bin/true", "x"});
   for (const Setting& setting : settings) {
-    const std::string where = std::string("--") + setting.option;
-    if (auto set = description.Set(setting.option, setting.value, where); !set) {
+    if (auto set = description.Set(setting.option, setting.value); !set) {
       return std::unexpected(set.error());
     }
   }
@@ -181,19 +180,23 @@ TEST(Description, NamesTheOptionInAFile) {
   ASSERT_FALSE(set);
   EXPECT_TRUE(set.error().message.starts_with("train.sh:3: --gpus: expected"))
       << set.error().message;
+  const auto dashed = description.Set("G", "x", "-x.sh:3");
+  ASSERT_FALSE(dashed);
+  EXPECT_TRUE(dashed.error().message.starts_with("-x.sh:3: --gpus: expected"))
+      << dashed.error().message;
 }
 
 TEST(Description, IsUnchangedByAnError) {
   Description description;
   description.SetCommand({"true"});
-  ASSERT_TRUE(description.Set("gpus", "3", "--gpus"));
-  ASSERT_FALSE(description.Set("gpus", "many", "--gpus"));
+  ASSERT_TRUE(description.Set("gpus", "3"));
+  ASSERT_FALSE(description.Set("gpus", "many"));
   EXPECT_EQ(description.Finish(Eve())->at(0).gpus, 3);
 }
 
 TEST(Description, WrapsAShellLine) {
   Description description;
-  ASSERT_TRUE(description.Set("wrap", "echo $HOME | wc", "--wrap"));
+  ASSERT_TRUE(description.Set("wrap", "echo $HOME | wc"));
   const auto tasks = description.Finish(Eve());
   ASSERT_TRUE(tasks) << tasks.error().message;
   EXPECT_EQ(tasks->at(0).script, "#!/bin/sh\necho $HOME | wc\n");

@@ -121,7 +121,7 @@ TaskSpec Apply(const std::string& text,
   Description description;
   EXPECT_TRUE(ApplyRad(text, "models/resnet.rad", description));
   for (const auto& [option, value] : options) {
-    EXPECT_TRUE(description.Set(option, value, std::string("--") + option));
+    EXPECT_TRUE(description.Set(option, value));
   }
   const auto tasks =
       description.Finish({.cwd = "/w", .home = "/h", .user = "eve", .environment = {}, .now = {}});

@@ -105,7 +105,7 @@ TEST(ApplyScript, IsOverruledByTheCommandLine) {
   Description description;
   ASSERT_TRUE(ApplyScript("#!/bin/sh\n#CARMA --gpus=2 --time=5\ntrue\n", "dir/train.sh", {"a", "b"},
                           description));
-  ASSERT_TRUE(description.Set("gpus", "1", "--gpus"));
+  ASSERT_TRUE(description.Set("gpus", "1"));
   const auto tasks = description.Finish(Context());
   ASSERT_TRUE(tasks) << tasks.error().message;
   EXPECT_EQ(tasks->at(0).script_path, "/w/dir/train.sh");
