@@ -2,8 +2,10 @@
 #include "api/http.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -339,6 +341,29 @@ TEST_F(ServerFixture, OneUserCannotTakeAllConnections) {
   connections.pop_back();
   OnLoop([] {});
   EXPECT_TRUE(Client(path_).Get("/who"));
+}
+
+TEST_F(ServerFixture, OneUserCannotFillMemoryWithBodiesThatNeverEnd) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to play a user";
+  Listen();
+  ASSERT_EQ(::chmod(dir_.c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(path_.c_str(), 0666), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setgid(12345) != 0 || ::setuid(12345) != 0) ::_exit(9);
+    const base::UniqueFd one = ConnectUnix(path_), other = ConnectUnix(path_);
+    const std::string header = fmt::format(
+        "POST /who HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{{", 40 << 20);
+    if (!base::WriteAll(one.get(), header) || !base::WriteAll(other.get(), header)) ::_exit(8);
+    pollfd fds[] = {{one.get(), POLLIN, 0}, {other.get(), POLLIN, 0}};
+    if (::poll(fds, 2, 20'000) != 1) ::_exit(7);
+    char text[64] = {};
+    (void)!::read(fds[0].revents != 0 ? one.get() : other.get(), text, sizeof text - 1);
+    ::_exit(std::string_view(text).starts_with("HTTP/1.1 503") ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(ServerFixture, TooManyConnectionsAreRefusedAndLaterOnesServed) {

@@ -41,6 +41,10 @@ constexpr std::chrono::seconds kBodyTimeout{60};
 constexpr std::chrono::seconds kWriteTimeout{60};
 // Nobody may take all connections and lock the others out.
 constexpr std::size_t kMaxConnectionsPerUser = kMaxConnections / 2;
+// Nor all memory: bodies that were announced and are not yet answered. Small ones are not counted.
+constexpr std::size_t kSmallBodyBytes = 256 << 10;
+constexpr std::size_t kMaxBodyBytesPerUser = kMaxBodyBytes;
+constexpr std::size_t kMaxBodyBytesInAll = 8 * kMaxBodyBytes;
 // Out of descriptors: trying again at once would only burn the loop.
 constexpr std::chrono::milliseconds kAcceptRetry{100};
 
@@ -55,6 +59,8 @@ struct Hub {
   // loop keep a session alive until they have been told that it is closed.
   std::map<Session*, std::shared_ptr<Session>> sessions;
   std::map<std::uint32_t, std::size_t> per_user;
+  std::size_t body_bytes = 0;
+  std::map<std::uint32_t, std::size_t> body_bytes_per_user;
 };
 
 // Those of the moment in which it connected, like its other credentials.
@@ -140,6 +146,11 @@ class Session : public std::enable_shared_from_this<Session> {
   void OnHeader(const ErrorCode& error) {
     if (!hub_) return;
     if (error) return OnReadError(error);
+    if (!ReserveBody()) {
+      return Refuse(ErrorResponse({base::ErrorCode::kUnavailable,
+                                   "too many large requests at once; try again when others of "
+                                   "yours are answered"}));
+    }
     stream_.expires_after(kBodyTimeout);
     if (beast::iequals(parser_->get()[http::field::expect], "100-continue")) {
       static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -151,6 +162,31 @@ class Session : public std::enable_shared_from_this<Session> {
       return;
     }
     ReadBody();
+  }
+
+  // What the request says that it will send counts at once, so that nobody fills memory with bodies
+  // that he never ends.
+  bool ReserveBody() {
+    const auto length = parser_->content_length();
+    std::size_t bytes = parser_->chunked() ? kMaxBodyBytes : 0;
+    if (length) bytes = static_cast<std::size_t>(std::min<std::uint64_t>(*length, kMaxBodyBytes));
+    if (bytes <= kSmallBodyBytes) return true;
+    const std::uint32_t uid = peer_ ? peer_->uid : 0;
+    const auto own = hub_->body_bytes_per_user.find(uid);
+    const bool full =
+        own != hub_->body_bytes_per_user.end() && own->second + bytes > kMaxBodyBytesPerUser;
+    if (hub_->body_bytes + bytes > kMaxBodyBytesInAll || (uid != 0 && full)) return false;
+    body_bytes_ = bytes;
+    hub_->body_bytes += bytes;
+    if (peer_) hub_->body_bytes_per_user[uid] += bytes;
+    return true;
+  }
+
+  void ReleaseBody(Hub& hub) {
+    hub.body_bytes -= body_bytes_;
+    if (peer_ && body_bytes_ > 0 && (hub.body_bytes_per_user[peer_->uid] -= body_bytes_) == 0)
+      hub.body_bytes_per_user.erase(peer_->uid);
+    body_bytes_ = 0;
   }
 
   void ReadBody() {
@@ -236,6 +272,7 @@ class Session : public std::enable_shared_from_this<Session> {
     if (!hub_) return;
     writing_ = false;
     response_ = {};  // a large answer is not kept while the connection idles
+    ReleaseBody(*hub_);
     if (error || !keep_alive_) return Leave();
     ReadRequest();
   }
@@ -250,6 +287,7 @@ class Session : public std::enable_shared_from_this<Session> {
     if (!hub_) return;
     Hub* hub = std::exchange(hub_, nullptr);
     Close();
+    ReleaseBody(*hub);
     if (peer_ && --hub->per_user[peer_->uid] == 0) hub->per_user.erase(peer_->uid);
     hub->sessions.erase(this);  // the caller's shared_ptr keeps this alive until it returns
   }
@@ -260,6 +298,7 @@ class Session : public std::enable_shared_from_this<Session> {
   http::response<http::string_body> response_;
   Hub* hub_;  // null once closed
   std::optional<Peer> peer_;
+  std::size_t body_bytes_ = 0;  // reserved for the request that is being read or answered
   bool keep_alive_ = true;
   bool head_only_ = false;
   bool writing_ = false;

@@ -137,6 +137,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   std::unique_ptr<IdleHolders> idle_holders_;  // null: nobody looks for them
   std::unique_ptr<Notices> notices_;
   std::unique_ptr<Sampler> sampler_;
+  BackgroundWorker body_worker_{shared_loop_, BackgroundWorker::AtEnd::kWait};
   BackgroundWorker report_worker_{shared_loop_, BackgroundWorker::AtEnd::kWait};
 };
 
@@ -188,6 +189,14 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
           engine_->Turn();
         },
         [this](auto make, auto send) { return MakeAnswer(std::move(make), std::move(send)); },
+        [this](auto read, auto then) {
+          body_worker_.Ask(
+              [read = std::move(read)] {
+                read();
+                return true;
+              },
+              [then = std::move(then)](bool) { then(); });
+        },
         [this](core::TaskId id, int seconds, std::function<void()> answer) {
           awaited_ends_.Await(id, std::chrono::seconds(seconds), std::move(answer));
         }};

@@ -31,6 +31,8 @@ struct EngineServices {
   base::Clock& clock;
   std::function<void()> close_usage;  // brings the records of GPU use up to now
   AnswerLater answer_later;
+  // As SubmitServices::aside.
+  std::function<void(std::function<void()> read, std::function<void()> then)> aside;
   // Calls back once the task is final, or after real seconds.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final;
 };

@@ -27,6 +27,10 @@ using base::Unit;
 constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
 // Of one submission, all descriptions together: a small body may stand for very much.
 constexpr std::size_t kMostBytes = 256 << 20;
+// Read on the loop; a larger body would hold up everybody else.
+constexpr std::size_t kReadAtOnceBytes = 128 << 10;
+// Values of one body, about: a body of empty lists alone would become gigabytes.
+constexpr std::size_t kMostValues = 5'000'000;
 constexpr std::size_t kMostChecked = 100;  // of one dry run
 
 // What a description takes in memory once it is a task of its own.
@@ -83,12 +87,34 @@ Result<std::vector<task::TaskSpec>> ReadArray(const Json& spec, const Json* arra
   return specs;
 }
 
+// Counts what separates and opens values, outside of texts.
+std::size_t AboutSoManyValues(std::string_view json) {
+  std::size_t values = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (in_text) {
+      if (c == '\\') ++i;
+      if (c == '"') in_text = false;
+    } else if (c == '"') {
+      in_text = true;
+    } else if (c == ',' || c == '[' || c == '{') {
+      ++values;
+    }
+  }
+  return values;
+}
+
 struct Described {
   std::vector<task::TaskSpec> specs;
   std::string request;  // its name; may be empty
 };
 
 Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
+  if (AboutSoManyValues(call.request.body) > kMostValues) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("body: expected at most about {} values", kMostValues));
+  }
   const Result<Json> json = ReadBody(call);
   if (!json) return std::unexpected(json.error());
   base::JsonReader in(*json, "");
@@ -212,11 +238,8 @@ Submitter OwnerOf(const store::StoredTask& stored, const Caller& caller) {
   return {uid, stored.gid, stored.user, fmt::format("{}, asked by {}", remark, caller.user)};
 }
 
-}  // namespace
-
-Result<Unit> SubmitTasks(const SubmitServices& services, const Call& call,
-                         const api::Responder& reply) {
-  Result<Described> described = ReadSubmission(call, services.max_batch);
+Result<Unit> Take(const SubmitServices& services, const Call& call, Result<Described> described,
+                  const api::Responder& reply) {
   if (!described) return std::unexpected(described.error());
   const Caller& caller = call.caller;
   for (const task::TaskSpec& spec : described->specs) {
@@ -229,6 +252,30 @@ Result<Unit> SubmitTasks(const SubmitServices& services, const Call& call,
   services.engine.Submit(std::move(described->specs),
                          {caller.uid, caller.gid, caller.user, "", std::move(described->request)},
                          AnswerWithNumbers(reply));
+  return Unit{};
+}
+
+}  // namespace
+
+Result<Unit> SubmitTasks(const SubmitServices& services, const Call& call,
+                         const api::Responder& reply) {
+  if (call.request.body.size() <= kReadAtOnceBytes)
+    return Take(services, call, ReadSubmission(call, services.max_batch), reply);
+  // Shared by the two parts, one after the other.
+  struct Large {
+    Call call;
+    Result<Described> described;
+  };
+  auto large = std::make_shared<Large>(Large{call, {}});
+  services.aside(
+      [large, max_batch = services.max_batch] {
+        large->described = ReadSubmission(large->call, max_batch);
+        large->call.request.body = {};
+      },
+      [large, services, reply] {
+        const Result<Unit> taken = Take(services, large->call, std::move(large->described), reply);
+        if (!taken) reply(std::unexpected(taken.error()));
+      });
   return Unit{};
 }
 

@@ -16,6 +16,8 @@ struct SubmitServices {
   Engine& engine;
   base::Clock& clock;
   std::size_t max_batch = 0;  // tasks of one submission
+  // Runs the first on a worker's thread and then the second on the loop.
+  std::function<void(std::function<void()> read, std::function<void()> then)> aside;
   // As EstimateService::Ask.
   std::function<void(std::vector<EstimateJob>, EstimateService::Take)> estimate;
 };

@@ -21,7 +21,14 @@ Json SpecJson() {
 class SubmitTest : public EndpointTest {
  protected:
   SubmitServices Services() {
-    return {*engine_, clock_, 3, [this](std::vector<EstimateJob> jobs, EstimateService::Take take) {
+    const auto aside = [this](std::function<void()> read, std::function<void()> then) {
+      work_ = [read, then] {
+        read();
+        then();
+      };
+    };
+    return {*engine_, clock_, 3, aside,
+            [this](std::vector<EstimateJob> jobs, EstimateService::Take take) {
               asked_ = std::move(jobs);
               take_ = std::move(take);
             }};
@@ -104,6 +111,26 @@ TEST_F(SubmitTest, WhatHasANameMayBeRepeated) {
               HasSubstr("request: expected 1 to 64 letters"));
 }
 
+TEST_F(SubmitTest, ALargeBodyIsReadBesideTheLoop) {
+  Json large = SpecJson();
+  large["environment"]["A"] = std::string(100'000, 'x');
+  large["environment"]["B"] = std::string(100'000, 'x');
+  EXPECT_EQ(Submit({{"spec", large}}).status, 0);
+  const std::shared_ptr<Heard> heard = last_heard_;
+  std::exchange(work_, nullptr)();
+  Settle();
+  EXPECT_EQ(heard->status, 201);
+  large["priority"] = 5;
+  Submit({{"spec", large}});
+  std::exchange(work_, nullptr)();
+  EXPECT_EQ(last_heard_->status, 403);
+  std::string empty = "{\"tasks\":[[]";
+  for (int i = 0; i < 5'000'000; ++i) empty += ",[]";
+  Ask(Services(), &SubmitTasks, By(kAda, "", "", empty + "]}"));
+  std::exchange(work_, nullptr)();
+  EXPECT_THAT(last_heard_->Message(), HasSubstr("body: expected at most about 5000000 values"));
+}
+
 TEST_F(SubmitTest, ASmallBodyDoesNotBecomeAllOfTheMemory) {
   Json large = SpecJson();
   large["script"] = "#!/bin/sh\n" + std::string(3 << 20, 'x');
@@ -113,7 +140,9 @@ TEST_F(SubmitTest, ASmallBodyDoesNotBecomeAllOfTheMemory) {
   SubmitServices services = Services();
   services.max_batch = 1'000;
   const auto submit = [&](const Json& body) {
-    return Ask(services, &SubmitTasks, By(kAda, "", "", base::DumpJson(body)));
+    Ask(services, &SubmitTasks, By(kAda, "", "", base::DumpJson(body)));
+    std::exchange(work_, nullptr)();
+    return *last_heard_;
   };
   EXPECT_THAT(submit({{"spec", large}, {"array", indices}}).Message(),
               HasSubstr("expected at most 256 MiB in all"));
