@@ -1,5 +1,6 @@
 // What comes from outside and is wrong: one clear line, the documented exit code, nothing lost.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -14,6 +15,8 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
+#include <set>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -480,6 +483,30 @@ TEST(LimitedFiles, ADaemonThatMayNotWriteMoreRefusesAndKeepsWhatItHas) {
   site.Start();
   for (const std::uint64_t id : accepted) site.ExpectWaits(id, "Held");
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
+}
+
+TEST(LimitedFiles, AMachineWithoutDescriptorsCostsNoTaskItsTries) {
+  constexpr int kTasks = 60;
+  Site site({.settings = {{"policy.settle", "false"}, {"policy.sm_cap", "false"}}});
+  const std::string programs = site.folder() / "programs", ran = site.out_dir() + "/ran";
+  std::filesystem::create_directory(programs);
+  WriteText(programs + "/carmad",
+            fmt::format("#!/bin/sh\nulimit -n 64\nexec {} \"$@\"\n", Program("carmad")), 0755);
+  site.UsePrograms(programs);
+  site.Start();
+  const std::uint64_t first =
+      site.Submit({"--array", fmt::format("0-{}", kTasks - 1), "--gpu-mem", "100M", "--", "/bin/sh",
+                   "-c", fmt::format("echo $CARMA_TASK_ID >> {}; exec sleep 0.5", ran)});
+  std::vector<std::uint64_t> ids(kTasks);
+  std::iota(ids.begin(), ids.end(), first);
+  for (const std::uint64_t id : ids)
+    EXPECT_EQ(site.Await(id).state, "succeeded") << site.Task(id).reason_text;
+  std::multiset<std::string> marks;
+  const std::string text = ReadText(ran);
+  for (const std::string_view line : base::Split(base::Trim(text), '\n')) marks.emplace(line);
+  for (const std::uint64_t id : ids) EXPECT_EQ(marks.count(fmt::format("{}", id)), 1U) << id;
+  EXPECT_THAT(site.daemon().Err(), HasSubstr("launch_failed")) << "nothing was tested";
+  site.UsePrograms(base::ExecutableDir());
 }
 
 }  // namespace
