@@ -73,10 +73,13 @@ void KillLeftovers(const std::string& folder) {
 // What suits a server whose clock runs a thousand times as fast, on a machine that is busy with
 // other tests: few samples, and none that is taken for stale because the machine was late.
 std::map<std::string, std::string> UsualSettings() {
-  return {{"daemon.log_level", "\"info\""},    {"monitor.sample_period", "\"5s\""},
-          {"monitor.window", "\"20s\""},       {"policy.stale_after", "\"1d\""},
-          {"policy.settle_timeout", "\"2m\""}, {"recovery.backoff", "\"5s\""},
-          {"task.kill_grace", "\"2s\""}};
+  // Streams, so that no test depends on whether this machine has NVIDIA's programs, with as many
+  // neighbours as under MPS.
+  return {{"collocation.method", "\"streams\""}, {"collocation.streams_sm_cap", "0.8"},
+          {"collocation.streams_tasks", "16"},   {"daemon.log_level", "\"info\""},
+          {"monitor.sample_period", "\"5s\""},   {"monitor.window", "\"20s\""},
+          {"policy.stale_after", "\"1d\""},      {"policy.settle_timeout", "\"2m\""},
+          {"recovery.backoff", "\"5s\""},        {"task.kill_grace", "\"2s\""}};
 }
 
 template <class T>

@@ -370,6 +370,34 @@ TEST_P(MpsBranch, ATidyEndLeavesNoServerWithoutTasks) {
   EXPECT_THAT(log, HasSubstr("NEW SERVER")) << "the logs stay to be read";
 }
 
+TEST_F(Mps, TheDefaultIsMpsWhereItsControlDaemonAnswers) {
+  site.Set("collocation.method", "\"auto\"");
+  site.Start();
+  EXPECT_THAT(site.Status().collocation, HasSubstr("mps: tasks of one user"));
+  EXPECT_THAT(Servers(), IsEmpty()) << "the one that was tried has ended";
+  const std::uint64_t first = site.Train({"--gpu-mem", "4000"}, kSmall);
+  AwaitClient(first);
+}
+
+TEST_F(Mps, TheDefaultIsStreamsWithFewNeighboursWhereNoControlDaemonAnswers) {
+  site.Set("collocation.method", "\"auto\"");
+  site.Set("collocation.streams_tasks", "2");
+  for (const std::string program : {"/no/such/program", "/bin/false"}) {
+    site.Set("collocation.mps_control", "\"" + program + "\"");
+    site.Start();
+    EXPECT_THAT(site.Status().collocation,
+                AllOf(HasSubstr("streams: at most 2 tasks"), HasSubstr("without MPS: ")))
+        << program;
+    site.Stop(SIGTERM);
+  }
+  site.Start();
+  constexpr Training kQuiet{.memory_mib = 2000, .solo_s = kLong, .sm_active = 0.01};
+  std::vector<std::uint64_t> tasks;
+  for (int i = 0; i < 3; ++i) tasks.push_back(site.Train({"--gpu-mem", "2000"}, kQuiet));
+  EXPECT_EQ(site.AwaitState(tasks[1], "running").sharing, "streams");
+  site.ExpectWaits(tasks[2], "TasksPerGpu");
+}
+
 TEST_F(Mps, UsersHaveServersOfTheirOwn) {
   if (!IsRoot()) GTEST_SKIP() << "needs root";
   site.Start();

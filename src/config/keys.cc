@@ -264,6 +264,11 @@ Kind<unsigned> FileMode() {
           [](unsigned mode) { return fmt::format("\"{:04o}\"", mode); }};
 }
 
+Kind<std::optional<double>> SmCap() {
+  return OrFalse(
+      Fraction("fraction above 0 and at most 1", [](double cap) { return cap > 0 && cap <= 1; }));
+}
+
 Kind<std::string> Mapper() {
   std::vector<std::string> names;
   for (const core::MapperEntry& entry : core::Mappers()) names.emplace_back(entry.name);
@@ -356,9 +361,7 @@ std::vector<Key> MakeKeys() {
          OrFalse(Called("\"thesis\", \"v2\"", Word({"thesis", "v2"}))), AT(published)),
       Of("policy.sm_cap",
          "A GPU whose mean SM activity over the window is above this takes no further task.",
-         OrFalse(Fraction("fraction above 0 and at most 1",
-                          [](double cap) { return cap > 0 && cap <= 1; })),
-         AT(policy.sm_cap)),
+         SmCap(), AT(policy.sm_cap)),
       Of("policy.without_sm_activity",
          "What the cap looks at on a GPU that does not tell its SM activity: the share of time in "
          "which a kernel ran (an upper bound), nothing (memory alone decides), or no task joins "
@@ -412,12 +415,21 @@ std::vector<Key> MakeKeys() {
          "Restarts of a task that was ended by faults of its neighbours under MPS.",
          Count(0, 1'000), AT(policy.max_victim_restarts)),
       Of("collocation.method",
-         "How tasks share a GPU: not at all (sets policy.mapper to exclusive), by time slices, or "
-         "through MPS.",
-         Choice<core::SharingMethod>({{"exclusive", core::SharingMethod::kAlone},
-                                      {"streams", core::SharingMethod::kStreams},
-                                      {"mps", core::SharingMethod::kMps}}),
+         "How tasks share a GPU: not at all (sets policy.mapper to exclusive), by time slices, "
+         "through MPS, or through MPS where NVIDIA's control daemon answers when carmad starts, "
+         "else by time slices.",
+         Choice<std::optional<core::SharingMethod>>({{"auto", std::nullopt},
+                                                     {"exclusive", core::SharingMethod::kAlone},
+                                                     {"streams", core::SharingMethod::kStreams},
+                                                     {"mps", core::SharingMethod::kMps}}),
          AT(collocation)),
+      Of("collocation.streams_sm_cap",
+         "In place of policy.sm_cap where tasks share by time slices: each neighbour costs the "
+         "others what it computes.",
+         SmCap(), AT(streams_sm_cap)),
+      Of("collocation.streams_tasks",
+         "In place of policy.max_tasks_per_gpu where tasks share by time slices.", Count(1, 48),
+         AT(streams_tasks)),
       Of("collocation.mps_control", "NVIDIA's program that runs MPS servers.",
          NameOrPath("program name or absolute path"), AT(mps_control)),
       // The pipes are sockets too: their paths must stay short.

@@ -176,7 +176,7 @@ class Loading {
   // The default folder of an ordinary user follows its environment and has passed no check.
   Result<Unit> CheckMps() {
     const Settings& settings = loaded_.settings;
-    if (settings.collocation != core::SharingMethod::kMps) return Unit{};
+    if (settings.collocation != core::SharingMethod::kMps) return Unit{};  // "auto" does without
     const Key* key = FindKey("collocation.mps_dir");
     Settings probe;
     if (key->set(probe, settings.mps_dir)) return Unit{};
@@ -239,6 +239,14 @@ std::vector<std::string> DropIns(const std::string& folder) {
 
 std::string_view CollocationName(core::SharingMethod method) {
   return method == core::SharingMethod::kAlone ? "exclusive" : base::WordOf(method);
+}
+
+core::PolicyConfig PolicyFor(const Settings& settings, core::SharingMethod method) {
+  core::PolicyConfig policy = settings.policy;
+  if (method != core::SharingMethod::kStreams || settings.published) return policy;
+  policy.sm_cap = settings.streams_sm_cap;
+  policy.max_tasks_per_gpu = settings.streams_tasks;
+  return policy;
 }
 
 std::string OwnSocketPath(const std::string& runtime_dir) {

@@ -20,6 +20,12 @@ namespace carma::config {
 // As collocation.method names it: "streams", "mps", "exclusive" (kAlone).
 std::string_view CollocationName(core::SharingMethod method);
 
+struct Settings;
+// The rules of placement where tasks share like that. Under streams each neighbour costs the others
+// what it computes, so fewer may meet (streams_sm_cap, streams_tasks); the published rules stay as
+// they are.
+core::PolicyConfig PolicyFor(const Settings& settings, core::SharingMethod method);
+
 struct Settings {
   // [daemon]
   std::string
@@ -40,7 +46,11 @@ struct Settings {
   std::optional<std::string> published;
   core::PolicyConfig policy;
   // [collocation]
-  core::SharingMethod collocation = core::SharingMethod::kStreams;
+  // Empty, "auto": MPS where NVIDIA's control daemon answers, else streams.
+  std::optional<core::SharingMethod> collocation;
+  std::optional<double> streams_sm_cap = 0.40;  // in place of policy.sm_cap where streams share
+  int streams_tasks = 3;                        // and of policy.max_tasks_per_gpu
+  std::string without_mps;         // why "auto" has come to streams: the daemon's word, no key
   bool mps_server_per_gpu = true;  // "gpu"; false, "user": one for all whole GPUs
   int mps_clients = 48;            // an MPS server with so many takes no further task
   std::string mps_control = "nvidia-cuda-mps-control";  // in $PATH, or an absolute path

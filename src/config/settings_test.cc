@@ -83,6 +83,8 @@ constexpr KeyCase kKeyCases[] = {
     {"recovery.max_node_failures", "2", "1.5"},
     {"recovery.max_victim_restarts", "2", "-1"},
     {"collocation.method", R"("mps")", R"("mig")"},
+    {"collocation.streams_sm_cap", "0.5", "1.5"},
+    {"collocation.streams_tasks", "2", "0"},
     {"collocation.mps_control", R"("/opt/mps-control")", R"("bin/control")"},
     {"collocation.mps_dir", R"("/run/mps")", R"("mps")"},
     {"collocation.mps_servers", R"("user")", R"("task")"},
@@ -248,7 +250,27 @@ TEST(Settings, MethodExclusiveSetsTheMapper) {
       FromText("[collocation]\nmethod = \"exclusive\"\n[policy]\nmapper = \"lug\"");
   EXPECT_EQ(loaded.settings.policy.mapper, "exclusive");
   EXPECT_EQ(loaded.origins.at("policy.mapper").where, "collocation.method (f.toml:2)");
-  EXPECT_EQ(CollocationName(loaded.settings.collocation), "exclusive");
+  EXPECT_EQ(CollocationName(*loaded.settings.collocation), "exclusive");
+}
+
+TEST(Settings, FewerTasksMeetWhereTheyShareByStreams) {
+  const Settings settings = FromText(
+                                "[policy]\nsm_cap = 0.9\nmax_tasks_per_gpu = 12\n"
+                                "[collocation]\nstreams_sm_cap = 0.5\nstreams_tasks = 2")
+                                .settings;
+  EXPECT_EQ(settings.collocation, std::nullopt) << "\"auto\", the default";
+  const core::PolicyConfig streams = PolicyFor(settings, core::SharingMethod::kStreams);
+  EXPECT_EQ(streams.sm_cap, 0.5);
+  EXPECT_EQ(streams.max_tasks_per_gpu, 2);
+  for (const auto method : {core::SharingMethod::kMps, core::SharingMethod::kAlone}) {
+    EXPECT_EQ(PolicyFor(settings, method).sm_cap, 0.9);
+    EXPECT_EQ(PolicyFor(settings, method).max_tasks_per_gpu, 12);
+  }
+}
+
+TEST(Settings, ThePublishedRulesAreTheSameUnderStreams) {
+  const Settings settings = FromText("[policy]\npublished = \"v2\"\nsm_cap = 0.8").settings;
+  EXPECT_EQ(PolicyFor(settings, core::SharingMethod::kStreams).sm_cap, 0.8);
 }
 
 TEST(Settings, PublishedReplacesTheRulesAndSaysSo) {

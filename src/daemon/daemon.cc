@@ -65,6 +65,14 @@ constexpr std::chrono::nanoseconds kLeastMpsLinger = std::chrono::milliseconds(5
 constexpr base::Duration kMpsBackoff{30'000};
 constexpr int kMostReports = 8;  // at once; they are made one after another
 
+task::MpsSetup MpsSetupOf(const DaemonOptions& options) {
+  const config::Settings& settings = options.settings;
+  task::MpsSetup setup{options.shim_path, settings.mps_control, settings.mps_dir, {}};
+  if (!settings.simgpu_state.empty())
+    setup.environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
+  return setup;
+}
+
 class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
  public:
   RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock,
@@ -93,6 +101,9 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   void OpenRoutes(const std::string& why_not = "");
   Result<Unit> FindGroups();
   void Beat();
+  void OpenEngine(std::vector<gpu::DeviceInfo> devices);
+  // Decides what collocation.method = "auto" has left open.
+  void TakeMpsTrial(const Result<task::MpsAbilities>& mps);
   EngineOptions MakeEngineOptions() const;
   void RestoreHealthDrains();
   void OpenEstimates(const std::vector<core::GpuInfo>& gpus,
@@ -138,6 +149,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   std::unique_ptr<Notices> notices_;
   std::unique_ptr<Sampler> sampler_;
   BackgroundWorker body_worker_{shared_loop_, BackgroundWorker::AtEnd::kWait};
+  BackgroundWorker mps_trial_{shared_loop_, BackgroundWorker::AtEnd::kLeave};
   BackgroundWorker report_worker_{shared_loop_, BackgroundWorker::AtEnd::kWait};
 };
 
@@ -301,6 +313,28 @@ EngineOptions RealDaemon::MakeEngineOptions() const {
 }
 
 void RealDaemon::TakeGpus(std::vector<gpu::DeviceInfo> devices) {
+  config::Settings& settings = options_.settings;
+  if (!core::Shares(settings.policy)) settings.collocation = core::SharingMethod::kAlone;
+  if (settings.collocation) return OpenEngine(std::move(devices));
+  mps_trial_.Ask(
+      [setup = MpsSetupOf(options_), limit = settings.mps_timeout] {
+        return task::TryMps(setup, std::chrono::steady_clock::now() + limit);
+      },
+      [this, devices = std::move(devices)](const Result<task::MpsAbilities>& mps) {
+        TakeMpsTrial(mps);
+        OpenEngine(devices);
+      });
+}
+
+void RealDaemon::TakeMpsTrial(const Result<task::MpsAbilities>& mps) {
+  config::Settings& settings = options_.settings;
+  settings.collocation = mps ? core::SharingMethod::kMps : core::SharingMethod::kStreams;
+  if (!mps) settings.without_mps = mps.error().message;
+  base::LogInfo("sharing", {{"method", config::CollocationName(*settings.collocation)},
+                            {"without_mps", settings.without_mps}});
+}
+
+void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
   std::vector<core::GpuInfo> infos;
   for (const gpu::DeviceInfo& device : devices) {
     infos.push_back(
@@ -311,7 +345,8 @@ void RealDaemon::TakeGpus(std::vector<gpu::DeviceInfo> devices) {
                           {"total_mib", device.total_mib},
                           {"sm_activity", device.reports_sm_activity}});
   }
-  const config::Settings& settings = options_.settings;
+  config::Settings& settings = options_.settings;
+  settings.policy = config::PolicyFor(settings, *settings.collocation);
   monitor_ = std::make_unique<Monitor>(
       std::move(devices), MonitorOptions{.window = settings.window,
                                          .ewma = settings.ewma,
@@ -471,9 +506,7 @@ void RealDaemon::WakeAt(base::Time when) {
 void RealDaemon::OpenMps() {
   const config::Settings& settings = options_.settings;
   MpsServersOptions options;
-  options.setup = {options_.shim_path, settings.mps_control, settings.mps_dir, {}};
-  if (!settings.simgpu_state.empty())
-    options.setup.environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
+  options.setup = MpsSetupOf(options_);
   options.clients = static_cast<std::size_t>(settings.mps_clients);
   options.timeout = settings.mps_timeout;
   // Where a simulated minute is a moment, a control daemon is not started again and again.

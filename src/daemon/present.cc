@@ -259,6 +259,7 @@ namespace {
 
 std::string MethodLine(const config::Settings& settings) {
   if (!core::Shares(settings.policy)) return "one task per GPU: nothing is shared";
+  if (!settings.collocation) return "mps where NVIDIA's control daemon answers: it is being asked";
   if (settings.collocation == core::SharingMethod::kMps) {
     return std::string("mps: tasks of one user compute on a GPU at the same time; enforced are ") +
            (settings.mps_memory_limit ? "each process's memory (its task's promise and margin) and "
@@ -267,8 +268,12 @@ std::string MethodLine(const config::Settings& settings) {
            "promised "
            "its memory, nothing is enforced";
   }
-  return "streams: tasks take turns on the SMs; memory is promised by CARMA, not enforced by the "
-         "GPU";
+  std::string line = fmt::format(
+      "streams: at most {} task{} of a GPU take turns on the SMs; memory is promised by CARMA, not "
+      "enforced by the GPU",
+      settings.policy.max_tasks_per_gpu, settings.policy.max_tasks_per_gpu == 1 ? "" : "s");
+  if (!settings.without_mps.empty()) line += fmt::format("; without MPS: {}", settings.without_mps);
+  return line;
 }
 
 }  // namespace

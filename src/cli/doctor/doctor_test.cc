@@ -127,8 +127,9 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
        },
        Level::kBad, "PROHIBITED"},
       {"exclusive mode under streams",
-       [](gpu::Reading& r, config::Settings&) {
+       [](gpu::Reading& r, config::Settings& s) {
          r.condition.compute_mode = ComputeMode::kExclusiveProcess;
+         s.collocation = core::SharingMethod::kStreams;
        },
        Level::kBad, "EXCLUSIVE"},
       {"exclusive mode under MPS",

@@ -261,7 +261,8 @@ class GpuCheck {
       return Add(Level::kBad, "compute mode PROHIBITED: no task can run here",
                  "nvidia-smi -c DEFAULT");
     }
-    switch (settings_.collocation) {
+    // "auto" is MPS, where there is one, or streams, to which that falls back.
+    switch (settings_.collocation.value_or(core::SharingMethod::kMps)) {
       case core::SharingMethod::kUnknown:
       case core::SharingMethod::kAlone:
       case core::SharingMethod::kMig:

@@ -53,7 +53,9 @@ class DoctorMachine : public ::testing::Test {
 TEST_F(DoctorMachine, AnEmptyOneHasNothingToComplainAbout) {
   EXPECT_EQ(Worst(CheckRights(root_, true, false)), Level::kOk);
   EXPECT_EQ(Worst(CheckRights(root_, false, false)), Level::kOk);
-  EXPECT_EQ(Worst(CheckMps(root_, {}, "/bin", true, std::nullopt)), Level::kOk);
+  config::Settings streams;
+  streams.collocation = core::SharingMethod::kStreams;
+  EXPECT_EQ(Worst(CheckMps(root_, streams, "/bin", true, std::nullopt)), Level::kOk);
   EXPECT_TRUE(CheckSettings(root_, {}).empty());
 }
 
@@ -132,6 +134,17 @@ TEST_F(DoctorMps, SaysWhatAControlDaemonCouldDo) {
   trial_ = base::Fail(base::ErrorCode::kUnavailable, "it ended with exit code 100");
   EXPECT_EQ(FirstTrouble(Check()).level, Level::kBad);
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("exit code 100: all tasks share by streams"));
+}
+
+TEST_F(DoctorMps, ThatThereIsNoneIsNoFaultWhereItIsLeftOpen) {
+  settings_.collocation.reset();
+  trial_ = base::Fail(base::ErrorCode::kUnavailable, "it ended with exit code 100");
+  EXPECT_EQ(Worst(Check()), Level::kWarn);
+  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("all tasks share by streams"));
+  settings_.mps_control = "/opt/none";
+  EXPECT_EQ(Worst(Check()), Level::kWarn);
+  settings_.policy.mapper = core::kNeverSharing;
+  EXPECT_EQ(Worst(Check()), Level::kOk) << "nobody needs it";
 }
 
 TEST_F(DoctorMps, NeedsAProgramThatCanBeRun) {

@@ -8,12 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <optional>
-#include <system_error>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -41,6 +38,11 @@ std::string FindProgram(const std::string& root, const std::string& name,
     if (IsProgram(root + path)) return path;
   }
   return "";
+}
+
+bool MayUseMps(const config::Settings& settings) {
+  if (!settings.collocation) return core::Shares(settings.policy);
+  return settings.collocation == core::SharingMethod::kMps;
 }
 
 struct Listing {
@@ -136,7 +138,7 @@ class MpsCheck {
     const std::string program = FindProgram(root_, settings_.mps_control, search_path);
     if (program.empty()) {
       const bool searched = settings_.mps_control.find('/') == std::string::npos;
-      Add(Level::kBad,
+      Add(WithoutMps(),
           base::Printable(settings_.mps_control) +
               (searched ? " is not in $PATH" : " is no program that can be run") +
               ": all tasks share by streams, without limits",
@@ -162,7 +164,7 @@ class MpsCheck {
  private:
   void Tried(const base::Result<task::MpsAbilities>& trial) {
     if (!trial) {
-      return Add(Level::kBad,
+      return Add(WithoutMps(),
                  fmt::format("no control daemon serves: {}: all tasks share by streams, without "
                              "limits",
                              base::Printable(trial.error().message)),
@@ -182,6 +184,9 @@ class MpsCheck {
           "see whether this user may write files below /tmp, and report it");
     }
   }
+
+  // "auto" is content with streams, although they gain less.
+  Level WithoutMps() const { return settings_.collocation ? Level::kBad : Level::kWarn; }
 
   void Add(Level level, std::string text, std::string remedy = "") {
     findings_.push_back({"mps", level, std::move(text), std::move(remedy)});
@@ -217,27 +222,17 @@ class MpsCheck {
 
 }  // namespace
 
-MpsTrial TryMps(const config::Settings& settings, const DriverFacts& driver) {
-  if (settings.collocation != core::SharingMethod::kMps) return std::nullopt;
-  // Short: a socket's path is.
-  std::string folder = "/tmp/carma-doctor-XXXXXX";
-  if (::mkdtemp(folder.data()) == nullptr) return base::FailErrno(errno, folder);
-  const bool gpus = driver.gpus && !driver.gpus->empty();
-  const task::MpsServerId id{::geteuid(), ::getegid(),
-                             gpus ? driver.gpus->front().info.uuid : std::string("0")};
-  const task::MpsControl control(
-      {base::ExecutableDir() + "/carma-shim", settings.mps_control, folder, {}}, id);
-  MpsTrial trial = control.Try(std::chrono::steady_clock::now() + settings.mps_timeout);
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
-  return trial;
+MpsTrial TryMps(const config::Settings& settings) {
+  if (!MayUseMps(settings)) return std::nullopt;
+  return task::TryMps({base::ExecutableDir() + "/carma-shim", settings.mps_control, "", {}},
+                      std::chrono::steady_clock::now() + settings.mps_timeout);
 }
 
 std::vector<Finding> CheckMps(const std::string& root, const config::Settings& settings,
                               const std::string& search_path, bool is_daemon_user,
                               const MpsTrial& trial) {
   MpsCheck check(root, settings);
-  if (settings.collocation == core::SharingMethod::kMps) {
+  if (MayUseMps(settings)) {
     check.Used(search_path, is_daemon_user, trial);
   } else {
     check.NotUsed();

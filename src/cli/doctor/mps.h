@@ -16,9 +16,9 @@ namespace carma::cli {
 // What came of a control daemon that was started, asked and ended; empty: none was.
 using MpsTrial = std::optional<base::Result<task::MpsAbilities>>;
 
-// Starts one as this user in a folder of its own, if the settings ask for MPS. For the first of the
-// driver's GPUs. Blocks up to collocation.mps_timeout and a second.
-MpsTrial TryMps(const config::Settings& settings, const DriverFacts& driver);
+// Starts one as this user in a folder of its own, if the settings ask for MPS or leave it open.
+// Blocks up to collocation.mps_timeout and a second.
+MpsTrial TryMps(const config::Settings& settings);
 
 // Looks below `root` ("" on a real machine). search_path: folders as in $PATH. is_daemon_user: what
 // this process may write, carmad may too.

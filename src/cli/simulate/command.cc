@@ -80,7 +80,6 @@ Result<Experiment> ReadPlan(const CLI::App& verb, const SimulateFlags& flags) {
     if (!words) return std::unexpected(words.error());
     experiment.policies.push_back(*std::move(words));
   }
-  if (experiment.policies.empty()) experiment.policies = DefaultPolicies();
   const auto add = [&](const char* key, const std::string& value) {
     if (value.empty()) return;
     experiment.common.push_back({key, value, std::string("--") + key});
@@ -100,18 +99,28 @@ Result<config::Settings> BaseSettings(const std::string& path) {
   return std::move(loaded->settings);
 }
 
+// The way of sharing that the words name; else both of which a daemon chooses by itself.
+std::vector<std::string> MethodsOf(const std::vector<PolicyWord>& words) {
+  std::vector<std::string> methods{"mps", "streams"};
+  for (const PolicyWord& word : words) {
+    if (word.key == "collocation") methods = {word.value};
+  }
+  return methods;
+}
+
 Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
   const Result<config::Settings> settings = BaseSettings(experiment.load.config);
   if (!settings) return std::unexpected(settings.error());
   std::vector<PolicyWord> first;
-  // Without a configuration the published best way of sharing is simulated, with one its own.
-  if (!experiment.load.config.empty()) {
-    first.push_back({"collocation", std::string(config::CollocationName(settings->collocation)),
+  if (settings->collocation) {
+    first.push_back({"collocation", std::string(config::CollocationName(*settings->collocation)),
                      experiment.load.config});
   }
   first.insert(first.end(), experiment.common.begin(), experiment.common.end());
+  const std::vector<std::vector<PolicyWord>> all =
+      experiment.policies.empty() ? DefaultPolicies(MethodsOf(first)) : experiment.policies;
   std::vector<SimPolicy> policies;
-  for (const std::vector<PolicyWord>& own : experiment.policies) {
+  for (const std::vector<PolicyWord>& own : all) {
     std::vector<PolicyWord> words = first;
     words.insert(words.end(), own.begin(), own.end());
     Result<SimPolicy> policy = MakePolicy(*settings, words);

@@ -122,6 +122,16 @@ constexpr std::array kWords{
          }},
     Word{{"collocation", "exclusive, streams, mps or mig", "how tasks share a GPU"},
          SetCollocation},
+    Word{{"streams_sm_cap", "fraction above 0 and at most 1, or false",
+          "in place of sm_cap, with collocation streams"},
+         [](Draft& draft, const std::string& value) {
+           return config::FindKey("collocation.streams_sm_cap")->set(draft.settings, value);
+         }},
+    Word{{"streams_tasks", "whole number from 1 to 48",
+          "in place of max_tasks_per_gpu, with collocation streams"},
+         [](Draft& draft, const std::string& value) {
+           return config::FindKey("collocation.streams_tasks")->set(draft.settings, value);
+         }},
     Word{{"mig_instances", "1, 2, 3 or 7", "of each GPU, with collocation mig"},
          [](Draft& draft, const std::string& value) {
            return SetWhole(draft.policy.options.mig_instances, value, 1, 7);
@@ -193,6 +203,13 @@ Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
   }
   if (!key->set(draft.settings, word.value)) return Unexpected(word, key->type);
   return Unit{};
+}
+
+// What a word says of the cap or of the tasks on a GPU holds for the way of sharing it stands
+// beside.
+bool HoldsForAnySharing(const PolicyWord& word) {
+  const config::Key* key = FindWord(word.key) ? nullptr : FindPolicyKey(word.key);
+  return key && (key->name == "policy.sm_cap" || key->name == "policy.max_tasks_per_gpu");
 }
 
 // The words that count, in order of their first use: a later one takes the place of an earlier.
@@ -347,10 +364,15 @@ Result<Unit> ReadExperiment(const std::string& path, std::string_view text,
   return Unit{};
 }
 
-std::vector<std::vector<PolicyWord>> DefaultPolicies() {
+std::vector<std::vector<PolicyWord>> DefaultPolicies(const std::vector<std::string>& methods) {
   const std::string where = "default policy";
-  return {{{"label", "exclusive", where}, {"mapper", "exclusive", where}},
-          {{"label", "CARMA", where}}};
+  std::vector<std::vector<PolicyWord>> policies{
+      {{"label", "exclusive", where}, {"mapper", "exclusive", where}}};
+  for (const std::string& method : methods) {
+    policies.push_back(
+        {{"label", fmt::format("CARMA ({})", method), where}, {"collocation", method, where}});
+  }
+  return policies;
 }
 
 std::vector<PolicyWordInfo> PolicyWords() {
@@ -367,6 +389,12 @@ Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<Pol
       return std::unexpected(applied.error());
   }
   SimPolicy& policy = draft.policy;
+  draft.settings.policy = config::PolicyFor(draft.settings, policy.options.collocation);
+  for (const PolicyWord& word : words) {
+    if (!HoldsForAnySharing(word)) continue;
+    if (Result<Unit> applied = Apply(word, draft); !applied)
+      return std::unexpected(applied.error());
+  }
   policy.spec = SpecOf(words, base.policy.mapper);
   if (policy.label.empty()) policy.label = policy.spec;
   policy.coverage = draft.settings.estimate_coverage;

@@ -39,7 +39,7 @@ struct SimLoad {
 struct Experiment {
   SimLoad load;
   std::vector<PolicyWord> common;                 // for every policy, before its own
-  std::vector<std::vector<PolicyWord>> policies;  // none: the two of DefaultPolicies()
+  std::vector<std::vector<PolicyWord>> policies;  // none: DefaultPolicies()
 };
 
 struct SimPolicy {
@@ -60,8 +60,9 @@ base::Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const s
 base::Result<base::Unit> ReadExperiment(const std::string& path, std::string_view text,
                                         Experiment& experiment);
 
-// Exclusive use, and the rules of the configuration.
-std::vector<std::vector<PolicyWord>> DefaultPolicies();
+// Exclusive use, and the rules of the configuration under each of these ways of sharing, by their
+// words.
+std::vector<std::vector<PolicyWord>> DefaultPolicies(const std::vector<std::string>& methods);
 
 // The words a policy takes besides the keys of the configuration's sections policy, recovery and
 // monitor (written with or without their section), for help and documentation.

@@ -46,6 +46,14 @@ TEST(SimPolicy, WordsOfItsOwnDescribeTheSimulatedWorld) {
 }
 
 TEST(SimPolicy, InstancesAreSharedOnlyWhereItSaysSo) {
+  EXPECT_EQ(Policy("magm,collocation=streams").options.policy.sm_cap, 0.4) << "as carmad does";
+  EXPECT_EQ(Policy("magm,collocation=streams").options.policy.max_tasks_per_gpu, 3);
+  EXPECT_EQ(Policy("magm,collocation=streams,streams_tasks=2").options.policy.max_tasks_per_gpu, 2);
+  EXPECT_EQ(Policy("magm,sm_cap=0.7,collocation=streams").options.policy.sm_cap, 0.7)
+      << "what a word says holds";
+  EXPECT_EQ(Policy("magm,collocation=mps").options.policy.sm_cap, 0.8);
+  EXPECT_EQ(Policy("rr,published=v2,collocation=streams").options.policy.max_tasks_per_gpu,
+            Policy("rr,published=v2").options.policy.max_tasks_per_gpu);
   EXPECT_FALSE(Policy("magm,collocation=mig,mig_instances=3").options.policy.share_mig);
   EXPECT_TRUE(Policy("magm,collocation=mig,share_mig=true").options.policy.share_mig);
 }

@@ -10,7 +10,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "base/file.h"
@@ -369,6 +372,18 @@ void MpsControl::End(const base::ProcessId& daemon, Deadline deadline) const {
   const bool heard = Ask("quit -t 1", deadline).has_value();
   const Deadline patience = heard ? deadline : std::min(deadline, Clock::now() + kUnaskedEnd);
   if (!AwaitEnds(processes, patience)) Kill(processes);
+}
+
+Result<MpsAbilities> TryMps(MpsSetup setup, MpsControl::Deadline deadline) {
+  setup.dir = "/tmp/carma-mps-XXXXXX";  // short: a socket's path is
+  if (::mkdtemp(setup.dir.data()) == nullptr) return base::FailErrno(errno, setup.dir);
+  const std::string dir = setup.dir;
+  // No server is started, so it does not matter which GPU it would be for.
+  Result<MpsAbilities> abilities =
+      MpsControl(std::move(setup), {::geteuid(), ::getegid(), "0"}).Try(deadline);
+  std::error_code ignored;
+  std::filesystem::remove_all(dir, ignored);
+  return abilities;
 }
 
 std::vector<MpsServerId> FindMpsServers(const MpsSetup& setup,

@@ -84,6 +84,10 @@ class MpsControl {
   MpsLogs logs_;
 };
 
+// Whether MPS can be had: MpsControl::Try() by this process's user in a folder of its own, whatever
+// setup.dir is; nothing is left of it.
+base::Result<MpsAbilities> TryMps(MpsSetup setup, MpsControl::Deadline deadline);
+
 // Servers below `dir` whose control daemons run, left there by an earlier carmad. Only those of the
 // GPUs named, each as MpsServerId::gpus.
 std::vector<MpsServerId> FindMpsServers(const MpsSetup& setup,
