@@ -11,22 +11,28 @@ namespace carma::core {
 std::map<TaskId, int> LaunchTrouble::Failed(Time now, const TaskRecord& task,
                                             const std::string& why) {
   last_failure_ = now;
-  users_.insert(task.request.uid);
   const bool known = on();
-  if (!known) ++row_[task.id];
-  if (!known && row_.size() < kFailures) return {};
+  if (!known) {
+    std::erase_if(recent_, [&](const auto& each) { return each.second.last < now - kWindow; });
+    if (recent_.empty()) users_.clear();
+    Failures& failures = recent_[task.id];
+    ++failures.count;
+    failures.last = now;
+  }
+  users_.insert(task.request.uid);
+  if (!known && recent_.size() < kFailures) return {};
   why_ = why.empty() ? "no reason was given" : why;
   if (known) return {{task.id, 0}};
   next_trial_ = now + kTrialEvery;
-  std::map<TaskId, int> innocent = std::exchange(row_, {});
+  std::map<TaskId, int> innocent;
+  for (const auto& [id, failures] : std::exchange(recent_, {})) innocent[id] = failures.count;
   --innocent[task.id];  // this one was not counted yet
   return innocent;
 }
 
 // Of the starts that were decided on together the first may still have succeeded.
 void LaunchTrouble::Works(Time launched) {
-  if (launched <= last_failure_) return;
-  row_.clear();
+  if (!on() || launched <= last_failure_) return;
   users_.clear();
   why_.clear();
 }

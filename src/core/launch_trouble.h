@@ -11,20 +11,22 @@
 
 namespace carma::core {
 
-// Launches that fail one after the other, by no fault of their tasks, may say that the machine
-// starts nothing (no processes, descriptors or memory left). Then the tasks are innocent, and to go
-// on would only use up the tries of one after the other: nothing is started but one task now and
-// then, until a start that was made since then succeeds.
+// Launches of different tasks that fail, by no fault of theirs, may say that the machine starts
+// nothing (no processes, descriptors or memory left). Then the tasks are innocent, and to go on
+// would only use up the tries of one after the other: nothing is started but one task now and then,
+// until a start that was made since then succeeds.
 class LaunchTrouble {
  public:
-  // So many different tasks in a row show it.
+  // So many different tasks within this time show it. Others may start in between: where the
+  // machine is full, each end makes room for a task, but not for the same unlucky ones.
   static constexpr std::size_t kFailures = 3;
+  static constexpr Duration kWindow{600'000};
   // Between two trials.
   static constexpr Duration kTrialEvery{10'000};
 
   // A launch failed by the machine's fault. Returns the tasks, this one among them, whose failures
-  // in this row are the machine's as is now known, with how many of them were counted before;
-  // empty: it may still be the task's own.
+  // are the machine's as is now known, with how many of them were counted before; empty: it may
+  // still be the task's own.
   std::map<TaskId, int> Failed(Time now, const TaskRecord& task, const std::string& why);
   // An attempt that was decided on at that time runs.
   void Works(Time launched);
@@ -42,8 +44,12 @@ class LaunchTrouble {
   std::string Text() const;
 
  private:
-  std::map<TaskId, int> row_;      // how often each failed since the last start that succeeded
-  std::set<std::uint32_t> users_;  // of these
+  struct Failures {
+    int count = 0;
+    Time last{};
+  };
+  std::map<TaskId, Failures> recent_;  // of the last kWindow, before it is on
+  std::set<std::uint32_t> users_;      // whose tasks failed while it was on or coming
   Time last_failure_{};
   Time next_trial_{};
   std::string why_;  // the last failure; empty: it is not on

@@ -26,7 +26,7 @@ TEST(LaunchTrouble, OneTaskThatFailsAgainAndAgainIsNotTheMachine) {
   EXPECT_EQ(trouble.Text(), "");
 }
 
-TEST(LaunchTrouble, DifferentTasksInARowAreAndGetTheirTriesBack) {
+TEST(LaunchTrouble, DifferentTasksAreAndGetTheirTriesBack) {
   LaunchTrouble trouble;
   trouble.Failed(At(1), Task(1), "fork");
   trouble.Failed(At(2), Task(2), "fork");
@@ -54,11 +54,20 @@ TEST(LaunchTrouble, OnlyAStartThatWasMadeSinceShowsThatStartingWorks) {
   trouble.Works(At(15));
   EXPECT_FALSE(trouble.on());
   EXPECT_FALSE(trouble.FailedFor(7));
-  // And the row begins anew.
-  EXPECT_TRUE(trouble.Failed(At(16), Task(1), "fork").empty());
-  EXPECT_TRUE(trouble.Failed(At(16), Task(2), "fork").empty());
-  trouble.Works(At(17));
-  EXPECT_TRUE(trouble.Failed(At(18), Task(3), "fork").empty());
+  EXPECT_TRUE(trouble.Failed(At(16), Task(1), "fork").empty()) << "it begins anew";
+}
+
+TEST(LaunchTrouble, ShowsAlsoWhereOthersStartInBetweenButNotAfterALongTime) {
+  LaunchTrouble trouble;
+  trouble.Failed(At(1), Task(1), "fork");
+  trouble.Failed(At(2), Task(2), "fork");
+  trouble.Works(At(3));
+  EXPECT_EQ(trouble.Failed(At(4), Task(3), "fork").size(), 3U);
+  trouble.Works(At(20));
+  trouble.Failed(At(30), Task(1), "fork");
+  trouble.Failed(At(40), Task(2), "fork");
+  EXPECT_TRUE(trouble.Failed(At(30 + 601), Task(3), "fork").empty());
+  EXPECT_EQ(trouble.Failed(At(30 + 602), Task(4), "fork").size(), 3U);
 }
 
 }  // namespace
