@@ -43,9 +43,13 @@ bool Alive(const ProcessId& id) {
   return stat && stat->id == id && stat->state != 'Z' && stat->state != 'X';
 }
 
+// Read once: without a free descriptor the machine would seem to be another since.
 std::string BootId() {
-  const Result<std::string> text = ReadFile("/proc/sys/kernel/random/boot_id", 100);
-  return text ? std::string(Trim(*text)) : std::string();
+  static const std::string id = [] {
+    const Result<std::string> text = ReadFile("/proc/sys/kernel/random/boot_id", 100);
+    return text ? std::string(Trim(*text)) : std::string();
+  }();
+  return id;
 }
 
 }  // namespace carma::base

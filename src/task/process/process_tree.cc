@@ -3,6 +3,8 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <csignal>
 #include <map>
 #include <memory>
 #include <optional>
@@ -83,6 +85,13 @@ std::vector<base::ProcessId> ProcessesWithArgument(uid_t uid, const std::string&
     if (words.size() == 3 && words[1] == argument) found.push_back(stat->id);
   }
   return found;
+}
+
+bool MayLive(const base::ProcessId& process) {
+  if (process.pid <= 0) return false;
+  if (const std::optional<base::ProcessStat> now = base::ReadProcessStat(process.pid))
+    return now->id == process && now->state != 'Z' && now->state != 'X';
+  return ::kill(process.pid, 0) == 0 || errno == EPERM;
 }
 
 void Tell(const base::ProcessId& process, std::initializer_list<int> signals) {

@@ -23,6 +23,10 @@ std::vector<pid_t> ProcessesWithVariable(uid_t uid, const std::string& assignmen
 // is gone.
 std::vector<base::ProcessId> ProcessesWithArgument(uid_t uid, const std::string& argument);
 
+// False: that very process has ended. True also where the machine cannot tell it from another one
+// of its number (no descriptor is free).
+bool MayLive(const base::ProcessId& process);
+
 // Signals for that very process: none if it has ended, whoever has its number now.
 void Tell(const base::ProcessId& process, std::initializer_list<int> signals);
 

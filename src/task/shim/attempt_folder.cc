@@ -52,9 +52,16 @@ Result<Unit> WriteNew(const std::string& path, std::string_view text, mode_t mod
   return Unit{};
 }
 
-// There is one. A file that cannot be read (empty after a power failure) tells of a dead owner.
-ShimOwner ReadOwner(const std::string& dir) {
+// As opposed to a file that is not there, or makes no sense.
+bool CannotReadNow(const base::Error& error) {
+  return error.code == ErrorCode::kIo || error.code == ErrorCode::kUnavailable;
+}
+
+// There is one. A file that makes no sense (empty after a power failure) tells of a dead owner.
+// Errors: kIo, where the machine cannot read it now.
+Result<ShimOwner> ReadOwner(const std::string& dir) {
   const Result<std::string> text = base::ReadFile(dir + "/" + kOwnerFile, kMaxOwnerBytes);
+  if (!text && CannotReadNow(text.error())) return std::unexpected(text.error());
   const Result<ShimOwner> owner = text ? ParseShimOwner(*text) : std::unexpected(text.error());
   return owner ? *owner : ShimOwner{};
 }
@@ -136,6 +143,13 @@ Outcome Vanished(const KnownAttempt& attempt, const CgroupBase& cgroup,
   return outcome;
 }
 
+Outcome Unknown(const base::Error& why) {
+  Outcome outcome;
+  outcome.kind = OutcomeKind::kUnknown;
+  outcome.text = why.message;
+  return outcome;
+}
+
 Outcome NeverBegan(std::string text) {
   Outcome outcome;
   outcome.kind = OutcomeKind::kNeverBegan;
@@ -189,7 +203,9 @@ Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
     if (attempt.started || !shims.empty()) return Vanished(attempt, cgroup, shims);
     if (std::optional<Outcome> abandoned = Abandon(dir)) return *abandoned;
   }
-  const ShimOwner owner = ReadOwner(dir);
+  const Result<ShimOwner> read = ReadOwner(dir);
+  if (!read) return Unknown(read.error());
+  const ShimOwner& owner = *read;
   if (owner.abandoned) return NeverBegan("it was given up before it began");
   // Alive is asked before the report: a shim that lives now and reports in between is found again
   // by its end.
@@ -197,6 +213,7 @@ Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
   outcome.shim = owner.process;
   outcome.started = ReadStarted(dir);
   const Result<std::string> text = base::ReadFile(dir + "/" + kExitFile, kReportReserveBytes);
+  if (!text && CannotReadNow(text.error())) return Unknown(text.error());
   Result<ShimReport> report = text ? ParseShimReport(*text) : std::unexpected(text.error());
   if (report) {
     outcome.kind = OutcomeKind::kReported;
@@ -236,7 +253,8 @@ std::size_t SweepAttempts(const std::string& folder,
       const std::optional<std::int64_t> number = base::ParseInt(attempt);
       if (!number || *number < 1 || *number > INT32_MAX) continue;
       if (kept(static_cast<core::TaskId>(*id), static_cast<int>(*number))) continue;
-      if (OwnerLives(ReadOwner(dir))) continue;
+      const Result<ShimOwner> owner = ReadOwner(dir);
+      if (!owner || OwnerLives(*owner)) continue;
       if (RemoveAttempt(dir)) ++swept;
     }
     ::rmdir(task_dir.c_str());  // fails while in use

@@ -21,8 +21,9 @@ enum class OutcomeKind {
   kLives,       // its shim runs
   kReported,    // its shim left a report
   kNeverBegan,  // and never will: this call or an earlier one has abandoned it
-  kLost,  // its shim or its folder is gone without a report; what was left of its processes is
-          // killed
+  kLost,     // its shim or its folder is gone without a report; what was left of its processes is
+             // killed
+  kUnknown,  // the machine cannot read it now (no descriptor, no memory): ask again
 };
 struct Outcome {
   OutcomeKind kind{};

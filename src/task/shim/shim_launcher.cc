@@ -62,6 +62,7 @@ struct Attempt {
   bool started = false;        // kStarted was told
   bool known_started = false;  // by the daemon before us
   bool reported = false;       // kExited was told early: only to be reaped
+  bool unsettled = false;      // its shim is gone, or never was: the folder is to be read again
   std::optional<base::Duration> grace;             // empty: its order says it
   std::optional<SteadyClock::time_point> kill_at;  // it was told to stop
 };
@@ -92,6 +93,7 @@ class ShimLauncher final : public Launcher {
   void KillHung(Attempt& attempt);
   // True for those that no descriptor tells about.
   static bool NeedsLooking(const Attempt& attempt);
+  static bool ShimHasEnded(const Attempt& attempt);
   void SetTimer();
 
   const ShimLauncherOptions options_;
@@ -170,6 +172,8 @@ void ShimLauncher::Stop(core::TaskId id, int attempt) {
   if (found == nullptr) return;
   if (found->shim_fd) {
     base::SendSignal(found->shim_fd, StopSignal());
+  } else if (!found->adopted && found->shim.pid > 0) {
+    ::kill(found->shim.pid, StopSignal());  // our child, not yet reaped
   } else {
     Tell(found->shim, {StopSignal()});
   }
@@ -219,9 +223,12 @@ void ShimLauncher::Settle(Attempt attempt) {
         attempt.shim = outcome.shim;
         attempt.shim_fd = base::OpenPidfd(outcome.shim.pid);
         // Only a process that still is the shim after the descriptor was made is meant by it.
-        if (base::Alive(outcome.shim)) return Track(std::move(attempt));
+        if (MayLive(outcome.shim)) return Track(std::move(attempt));
         break;  // gone between two looks: the next one finds what it left
       }
+      case OutcomeKind::kUnknown:
+        attempt.unsettled = true;
+        return Track(std::move(attempt));
       case OutcomeKind::kReported:
         return Push(EventOf(attempt, outcome.report));
       case OutcomeKind::kNeverBegan: {
@@ -341,16 +348,26 @@ void ShimLauncher::OnShimGone(std::uint64_t serial) {
   if (attempt.answers) ReadAnswers(attempt);
   siginfo_t info{};
   // Ours are children to be reaped; those of an earlier carmad are not.
+  const bool reaped = std::exchange(attempt.unsettled, false);
   const idtype_t by = attempt.shim_fd ? P_PIDFD : P_PID;
   const int which = attempt.shim_fd ? attempt.shim_fd.get() : attempt.shim.pid;
-  ::waitid(by, static_cast<id_t>(which), &info, WEXITED | WNOHANG);
+  if (!reaped) ::waitid(by, static_cast<id_t>(which), &info, WEXITED | WNOHANG);
   if (attempt.reported) return;
   serials_.erase({attempt.id, attempt.number});
   attempt.shim_fd.reset();
   Settle(std::move(attempt));
 }
 
+// Without a descriptor for it.
+bool ShimLauncher::ShimHasEnded(const Attempt& attempt) {
+  if (attempt.adopted) return !MayLive(attempt.shim);
+  siginfo_t info{};
+  const auto pid = static_cast<id_t>(attempt.shim.pid);
+  return ::waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
+}
+
 bool ShimLauncher::NeedsLooking(const Attempt& attempt) {
+  if (attempt.unsettled) return true;
   return !attempt.shim_fd || (!attempt.started && !attempt.answers && !attempt.reported);
 }
 
@@ -366,7 +383,7 @@ void ShimLauncher::OnTimer() {
       const std::optional<ShimStarted> started = ReadStarted(attempt.dir);
       if (started) PushStarted(attempt, *started);
     }
-    if (!attempt.shim_fd && !base::Alive(attempt.shim)) gone.push_back(serial);
+    if (attempt.unsettled || (!attempt.shim_fd && ShimHasEnded(attempt))) gone.push_back(serial);
   }
   for (const std::uint64_t serial : gone) OnShimGone(serial);
   SetTimer();

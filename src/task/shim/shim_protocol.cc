@@ -13,6 +13,7 @@
 #include "base/fields_json.h"
 #include "base/file.h"
 #include "base/unique_fd.h"
+#include "task/process/process_tree.h"
 
 namespace carma::task {
 namespace {
@@ -195,7 +196,7 @@ Result<Unit> SyncClaim(const std::string& attempt_dir) {
 }
 
 bool OwnerLives(const ShimOwner& owner) {
-  return !owner.abandoned && owner.boot_id == base::BootId() && base::Alive(owner.process);
+  return !owner.abandoned && owner.boot_id == base::BootId() && MayLive(owner.process);
 }
 
 Result<Unit> ReservedFile::Reserve(const std::string& dir, const std::string& name,

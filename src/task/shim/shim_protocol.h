@@ -192,7 +192,7 @@ std::optional<std::string> DecodeBase64(std::string_view text);
 base::Result<bool> ClaimAttempt(const std::string& attempt_dir, bool abandon);
 // Makes the claim survive a power failure.
 base::Result<base::Unit> SyncClaim(const std::string& attempt_dir);
-// True while that very process runs, in this boot of the machine.
+// False: that very process has ended, or it was another boot of the machine.
 bool OwnerLives(const ShimOwner& owner);
 
 // A file whose blocks are taken in advance and which appears under its name only when complete.

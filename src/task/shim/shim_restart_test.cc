@@ -1,5 +1,6 @@
 // The daemon goes, the task stays; and what happens when the shim goes.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -147,6 +148,25 @@ TEST_F(ShimRestartTest, AShimThatHangsIsKilledWithItsTask) {
     EXPECT_TRUE(Gone(started.process));
     EXPECT_TRUE(Gone(other));
   }
+}
+
+TEST_F(ShimRestartTest, WithoutADescriptorARunningTaskIsNotTakenForLost) {
+  launcher_->Start(Order("echo up > $TELL; read x < $GO; exit $x"));
+  NextStarted();
+  EXPECT_EQ(Told(), "up");
+  Restart();
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const rlimit none{1, usual.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  launcher_->Adopt({kTask, 1, Dir(), ::getuid(), true});
+  std::vector<ShimEvent> told;
+  launcher_->Poll([&](ShimEvent event) { told.push_back(std::move(event)); });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+  EXPECT_TRUE(told.empty()) << told.front().text;
+  NextStarted();
+  Go("6");
+  EXPECT_EQ(NextExited().exit_code, 6);
 }
 
 TEST_F(ShimRestartTest, AnAbandonedAttemptIsNotRunByALateShim) {
