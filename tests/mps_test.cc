@@ -432,6 +432,20 @@ TEST_P(MpsBranch, TheDoctorTriesAControlDaemon) {
   EXPECT_THAT(doctor(), HasSubstr("no control daemon serves: "));
 }
 
+TEST(Streams, WhoOutgrowsItsPromiseIsMarkedAndCounted) {
+  Site site{{.shape = "1xA100-40GB"}};
+  site.Start();
+  const std::uint64_t greedy =
+      site.Train({"--gpu-mem", "2000"}, {.memory_mib = 8000, .solo_s = kLong});
+  EXPECT_TRUE(Eventually([&] { return site.Task(greedy).over_promise_mib.has_value(); }));
+  EXPECT_GT(*site.Task(greedy).over_promise_mib, 8000 - 2000 - 2048 - 1);
+  EXPECT_THAT(site.Carma({"list"}).out, HasSubstr("0 (OverPromise)"));
+  EXPECT_THAT(site.client().Get("/metrics").value_or(""), HasSubstr("carma_tasks_over_promise 1"));
+  EXPECT_EQ(site.Task(greedy).state, "running") << "nobody ends it for that";
+  site.CancelAll();
+  EXPECT_THAT(site.Stop(SIGTERM).err, HasSubstr("event=over_promise task=1"));
+}
+
 TEST(Streams, NoTaskJoinsAStrangersMpsDaemon) {
   Site site;
   site.Start();

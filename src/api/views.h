@@ -32,6 +32,7 @@ struct TaskView {
   std::string estimate_method;
   std::vector<std::string> estimate_remarks;
   std::optional<std::int64_t> observed_mib;
+  std::optional<std::int64_t> over_promise_mib;
   std::int64_t peak_mib = 0;
   bool exclusive = false;
   std::int64_t priority = 0;
@@ -90,6 +91,8 @@ struct TaskView {
           "What is doubtful about the estimate, or why there is none; empty in lists.");
     field("observed_mib", task.observed_mib,
           "Measured now on its fullest GPU; null: not running or not seen yet.");
+    field("over_promise_mib", task.over_promise_mib,
+          "Uses so much more than promise and margin on one GPU; null: it keeps to them.");
     field("peak_mib", task.peak_mib, "Measured: highest on one GPU over all attempts.");
     field("exclusive", task.exclusive, "Nobody else may use its GPUs.");
     field("priority", task.priority, "Higher starts first.");

@@ -29,6 +29,7 @@ TaskView FullTask() {
           .estimate_method = "given",
           .estimate_remarks = {"assumed Adam"},
           .observed_mib = 9'000,
+          .over_promise_mib = 500,
           .peak_mib = 9'500,
           .exclusive = true,
           .priority = -5,

@@ -86,13 +86,20 @@ std::string IdleName() {
   return std::string(core::ReasonName(core::ReasonCode::kIdleHolder));
 }
 
+// What should not be so of a task that runs; empty: nothing.
+std::string Mark(const TaskView& task) {
+  if (IsIdle(task)) return IdleName();
+  return HoldsGpus(task) && task.over_promise_mib ? "OverPromise" : "";
+}
+
 std::string WhereText(const TaskView& task) {
   const std::string reason = "(" + base::Printable(task.reason, 40) + ")";
   const bool succeeded = StateOf(task) == core::TaskState::kSucceeded;
   if (HoldsGpus(task) || succeeded || task.reason.empty()) {
     const std::string gpus = GpuIndices(task);
     if (gpus.empty()) return "-";
-    return IsIdle(task) ? gpus + " (" + IdleName() + ")" : gpus;
+    const std::string mark = Mark(task);
+    return mark.empty() ? gpus : fmt::format("{} ({})", gpus, mark);
   }
   return reason;
 }
@@ -277,6 +284,10 @@ void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   if (task.sm_share) {
     const long percent = std::lround(*task.sm_share * 100);
     facts.Add("SMs asked", "at most " + std::to_string(percent) + "% of each GPU's");
+  }
+  if (HoldsGpus(task) && task.over_promise_mib) {
+    facts.Add("Over promise", fmt::format("uses {} more than its promise and the margin",
+                                          base::FormatMib(*task.over_promise_mib)));
   }
   if (IsIdle(task)) {
     facts.Add("Idle", "has not used its GPUs since " + TimePoint(task.idle_since_ms) + " (" +

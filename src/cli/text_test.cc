@@ -452,6 +452,15 @@ TEST_F(Text, SharingSaysWhatIsEnforced) {
       << "not known before it starts";
 }
 
+TEST_F(Text, WhoOutgrowsItsPromiseIsMarked) {
+  TaskView task = SomeTasks()[1];
+  task.over_promise_mib = 3072;
+  const ListStyle style{.columns = *ParseColumns("id,where"), .titles = false, .now_ms = kNow};
+  EXPECT_EQ(TaskTable({task}, style, {}), "42  3 (OverPromise)\n");
+  EXPECT_THAT(TaskFacts(task, kNow),
+              ::testing::HasSubstr("uses 3.0G more than its promise and the margin"));
+}
+
 TEST_F(Text, AnIdleHolderIsVisibleEverywhere) {
   TaskView task = SomeTasks()[1];
   task.idle_since_ms = kNow - 600'000;

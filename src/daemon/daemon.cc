@@ -36,6 +36,7 @@
 #include "daemon/mps_servers.h"
 #include "daemon/notices.h"
 #include "daemon/notify.h"
+#include "daemon/over_promise.h"
 #include "daemon/present.h"
 #include "daemon/routes.h"
 #include "daemon/sampler.h"
@@ -112,6 +113,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   void TakeEstimates(std::vector<EstimateResult> results);
   void PostSeen(core::Event event);
   void WatchIdleHolders();
+  void WatchPromises();
   void TellIdleHolder(const core::TaskIdle& idle);
   void CloseUsage();
   void Housekeep();
@@ -146,6 +148,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   AwaitedEnds awaited_ends_{loop_};
   bool turn_posted_ = false;
   std::unique_ptr<IdleHolders> idle_holders_;  // null: nobody looks for them
+  OverPromise promises_;
   std::unique_ptr<Notices> notices_;
   std::unique_ptr<Sampler> sampler_;
   BackgroundWorker body_worker_{shared_loop_, BackgroundWorker::AtEnd::kWait};
@@ -393,6 +396,7 @@ void RealDaemon::TakeRound(std::vector<gpu::ReadResult<gpu::Reading>> round) {
   for (core::Event& event : monitor_->Take(clock_->Now(), round, engine_->attribution()))
     PostSeen(std::move(event));
   WatchIdleHolders();
+  WatchPromises();
 }
 
 void RealDaemon::DriverSilent(const gpu::ReadError& why) {
@@ -427,6 +431,20 @@ void RealDaemon::WatchIdleHolders() {
   for (const core::TaskIdle& idle : idle_holders_->Take(clock_->Now(), holders)) {
     if (idle.since) TellIdleHolder(idle);
     engine_->Post(idle);
+  }
+}
+
+void RealDaemon::WatchPromises() {
+  const std::int64_t margin_mib = engine_->scheduler().config().margin_mib;
+  std::vector<PromiseUse> running;
+  for (const core::TaskId id : engine_->attribution().Tasks()) {
+    const core::TaskRecord* record = engine_->scheduler().Find(id);
+    if (record == nullptr || record->state != core::TaskState::kRunning) continue;
+    running.push_back({id, record->attempt.number, OverPromiseMib(*record, margin_mib, *monitor_)});
+  }
+  for (const PromiseUse& each : promises_.Take(running)) {
+    base::LogWarn("over_promise",
+                  {{"task", each.id}, {"attempt", each.attempt}, {"over_mib", each.over_mib}});
   }
 }
 

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <vector>
 
+#include "daemon/over_promise.h"
+
 namespace carma::daemon {
 namespace {
 
@@ -100,6 +102,18 @@ void WriteXids(const std::vector<core::GpuView>& views, const LabelsOf& labels,
   }
 }
 
+void WriteOverPromise(Engine& engine, const Monitor& monitor, api::MetricsText& out) {
+  std::size_t over = 0;
+  const std::int64_t margin_mib = engine.scheduler().config().margin_mib;
+  for (const core::TaskId id : engine.attribution().Tasks()) {
+    const core::TaskRecord* record = engine.scheduler().Find(id);
+    if (record != nullptr && OverPromiseMib(*record, margin_mib, monitor) > 0) ++over;
+  }
+  out.Begin("carma_tasks_over_promise", "gauge",
+            "Running tasks that use more GPU memory than promise and margin.");
+  out.Sample(static_cast<double>(over));
+}
+
 void WriteIdleHolders(Engine& engine, api::MetricsText& out) {
   std::size_t idle = 0;
   for (const core::TaskId id : engine.attribution().Tasks()) {
@@ -144,6 +158,7 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
   WriteDrains(views, labels, out);
   WriteXids(views, labels, monitor, out);
   WriteIdleHolders(engine, out);
+  WriteOverPromise(engine, monitor, out);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "api/gpu_standing.h"
 #include "base/text.h"
 #include "config/activity_rule.h"
+#include "daemon/over_promise.h"
 #include "gpu/counters.h"
 
 namespace carma::daemon {
@@ -204,6 +205,9 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
       view.observed_mib =
           std::max(view.observed_mib.value_or(0), monitor.ObservedMib(placement.gpu, record.id));
     }
+    const std::int64_t over_mib =
+        OverPromiseMib(record, engine.scheduler().config().margin_mib, monitor);
+    if (over_mib > 0) view.over_promise_mib = over_mib;
   }
   // The core sees every sample; the store only hears of a peak when the task's state changes.
   if (const core::TaskRecord* live = engine.scheduler().Find(record.id)) {

@@ -24,7 +24,8 @@ TEST(Present, FillsEveryField) {
     if (value == empty[name]) untold.push_back(name);
   }
   // Remarks are kept apart from the task; a signal ended it; the others are known while it runs.
-  EXPECT_THAT(untold, ElementsAre("estimate_remarks", "exit_code", "observed_mib", "pid"));
+  EXPECT_THAT(untold, ElementsAre("estimate_remarks", "exit_code", "observed_mib",
+                                  "over_promise_mib", "pid"));
 }
 
 }  // namespace
