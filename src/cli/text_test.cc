@@ -401,7 +401,8 @@ GPU 1 H100
 TEST_F(Text, HistoryFitsEightyColumns) {
   HistorySpan span = kSomeSpan;
   span.points = 60;
-  for (std::string_view line : base::Split(HistoryBars(SomeHistory(), 1'000'000, span), '\n')) {
+  const std::string bars = HistoryBars(SomeHistory(), 1'000'000, span);
+  for (std::string_view line : base::Split(bars, '\n')) {
     EXPECT_LE(ShownWidth(line), 80u) << line;
   }
 }
