@@ -34,10 +34,9 @@ void Scheduler::State::EndOutOfMemory(TaskRecord& task, std::int64_t tried_mib) 
                    fmt::format("Ran out of GPU memory {} time{}, no retry is left{}.", task.ooms,
                                task.ooms == 1 ? "" : "s", told)});
   }
-  const std::string kept =
-      KeptBelowGpu(task) ? fmt::format(": its promise kept it to {} MiB",
-                                       task.attempt.sharing.memory_limit_mib)
-                         : "";
+  const std::string kept = KeptBelowGpu(task) ? fmt::format(": its promise kept it to {} MiB",
+                                                            task.attempt.sharing.memory_limit_mib)
+                                              : "";
   Recover(task, {ReasonCode::kOutOfMemory, "Ran out of GPU memory" + kept + told + "."}, tried_mib);
 }
 
