@@ -85,6 +85,21 @@ class ServerFixture : public ::testing::Test {
     done.get_future().wait();
   }
 
+  // What `work` returns in a process of a plain user who may reach the socket. Needs root.
+  template <class F>
+  int ExitCodeOfUser(F work) {
+    EXPECT_EQ(::chmod(dir_.c_str(), 0755), 0);
+    EXPECT_EQ(::chmod(path_.c_str(), 0666), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (::setgid(12345) != 0 || ::setuid(12345) != 0) ::_exit(9);
+      ::_exit(work());
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
   void Listen() {
     OnLoop([this] {
       auto server =
@@ -346,24 +361,20 @@ TEST_F(ServerFixture, OneUserCannotTakeAllConnections) {
 TEST_F(ServerFixture, OneUserCannotFillMemoryWithBodiesThatNeverEnd) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to play a user";
   Listen();
-  ASSERT_EQ(::chmod(dir_.c_str(), 0755), 0);
-  ASSERT_EQ(::chmod(path_.c_str(), 0666), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (::setgid(12345) != 0 || ::setuid(12345) != 0) ::_exit(9);
-    const base::UniqueFd one = ConnectUnix(path_), other = ConnectUnix(path_);
-    const std::string header = fmt::format(
-        "POST /who HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{{", 40 << 20);
-    if (!base::WriteAll(one.get(), header) || !base::WriteAll(other.get(), header)) ::_exit(8);
-    pollfd fds[] = {{one.get(), POLLIN, 0}, {other.get(), POLLIN, 0}};
-    if (::poll(fds, 2, 20'000) != 1) ::_exit(7);
-    char text[64] = {};
-    (void)!::read(fds[0].revents != 0 ? one.get() : other.get(), text, sizeof text - 1);
-    ::_exit(std::string_view(text).starts_with("HTTP/1.1 503") ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  ASSERT_EQ(ExitCodeOfUser([this] {
+              const base::UniqueFd one = ConnectUnix(path_), other = ConnectUnix(path_);
+              const std::string header = fmt::format(
+                  "POST /who HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{{",
+                  40 << 20);
+              if (!base::WriteAll(one.get(), header) || !base::WriteAll(other.get(), header))
+                return 8;
+              pollfd fds[] = {{one.get(), POLLIN, 0}, {other.get(), POLLIN, 0}};
+              if (::poll(fds, 2, 20'000) != 1) return 7;
+              char text[64] = {};
+              (void)!::read(fds[0].revents != 0 ? one.get() : other.get(), text, sizeof text - 1);
+              return std::string_view(text).starts_with("HTTP/1.1 503") ? 0 : 1;
+            }),
+            0);
 }
 
 TEST_F(ServerFixture, TooManyConnectionsAreRefusedAndLaterOnesServed) {
@@ -443,18 +454,11 @@ TEST_F(ServerFixture, ASocketOfAForeignOwnerIsLeftAlone) {
 TEST_F(ServerFixture, ClientSendsNothingToADaemonOfAnotherUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to play two users";
   Listen();
-  ASSERT_EQ(::chmod(dir_.c_str(), 0755), 0);
-  ASSERT_EQ(::chmod(path_.c_str(), 0666), 0);
   // The listener's identity is that of listen(): root here, so a plain user may talk to it, and
   // the other way round root may not talk to a plain user's.
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (::setgid(12345) != 0 || ::setuid(12345) != 0) ::_exit(9);
-    ::_exit(Client(path_).Get("/who").value_or("") == "12345 -" ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  ASSERT_EQ(ExitCodeOfUser(
+                [this] { return Client(path_).Get("/who").value_or("") == "12345 -" ? 0 : 1; }),
+            0);
 
   const std::string foreign = dir_ + "/foreign.sock";
   ASSERT_EQ(::chmod(dir_.c_str(), 0777), 0);
@@ -478,6 +482,7 @@ TEST_F(ServerFixture, ClientSendsNothingToADaemonOfAnotherUser) {
   const auto answer = Client(foreign).Get("/who");
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kDenied);
+  int status = -1;
   ASSERT_EQ(::waitpid(other, &status, 0), other);
   EXPECT_EQ(status, 0);
   ::close(ready[0]);

@@ -1,7 +1,6 @@
 #include "gpu/memory_sum.h"
 
 #include <cstdlib>
-#include <cstring>
 
 #include "gpu/nvml_library.h"
 
@@ -30,28 +29,18 @@ bool AddsUp(const UnevenMemory& memory) {
 std::vector<UnevenMemory> AskUnevenMemory(const std::string& library) {
   const base::Result<NvmlLibrary> nvml = LoadNvml(library);
   if (!nvml || nvml->api.memory_v2 == nullptr) return {};
-  const NvmlApi& api = nvml->api;
-  const NvmlSession session(api);
-  std::uint32_t count = 0;
-  if (!session.open() || api.count(&count) != nvml::kSuccess) return {};
   std::vector<UnevenMemory> uneven;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    nvml::Device device = nullptr;
+  NvmlSession(nvml->api).ForEachGpu([&](nvml::Device device, const std::string& uuid) {
     nvml::MemoryV2 memory{};
     memory.version = nvml::StructVersion<nvml::MemoryV2>(2);
-    char uuid[nvml::kUuidBytes] = {};
-    if (api.by_index(i, &device) != nvml::kSuccess ||
-        api.memory_v2(device, &memory) != nvml::kSuccess || !Told(memory) ||
-        api.uuid(device, uuid, sizeof uuid) != nvml::kSuccess) {
-      continue;
-    }
-    const UnevenMemory found{.uuid = {uuid, ::strnlen(uuid, sizeof uuid)},
+    if (nvml->api.memory_v2(device, &memory) != nvml::kSuccess || !Told(memory)) return;
+    const UnevenMemory found{.uuid = uuid,
                              .total_mib = Mib(memory.total),
                              .reserved_mib = Mib(memory.reserved),
                              .free_mib = Mib(memory.free),
                              .used_mib = Mib(memory.used)};
     if (!AddsUp(found)) uneven.push_back(found);
-  }
+  });
   return uneven;
 }
 

@@ -1,11 +1,9 @@
 #include "gpu/memory_sum.h"
 
-#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gpu/fake_nvml/fake_nvml.h"
-#include "test_paths.h"
+#include "gpu/fake_nvml/fake_nvml_test.h"
 
 namespace carma::gpu {
 namespace {
@@ -13,32 +11,20 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr std::uint64_t kMib = 1 << 20;
-
-class MemorySum : public ::testing::Test {
+class MemorySum : public ScriptedNvml {
  protected:
   void SetUp() override {
-    handle_ = ::dlopen(CARMA_FAKE_NVML, RTLD_NOW);
-    ASSERT_NE(handle_, nullptr) << ::dlerror();
-    nvml_ = static_cast<FakeNvml*>(::dlsym(handle_, kFakeNvmlSymbol));
-    ASSERT_NE(nvml_, nullptr);
-    *nvml_ = {};
+    ASSERT_NO_FATAL_FAILURE(ScriptedNvml::SetUp());
     nvml_->gpus.resize(2);
     for (std::size_t i = 0; i < 2; ++i) {
       nvml_->gpus[i].uuid = "GPU-" + std::to_string(i);
       nvml_->gpus[i].memory = Memory(40'960, 424, 30'000, 10'536);
     }
   }
-  void TearDown() override {
-    *nvml_ = {};
-    ::dlclose(handle_);
-  }
   static nvml::MemoryV2 Memory(std::uint64_t total_mib, std::uint64_t reserved_mib,
                                std::uint64_t free_mib, std::uint64_t used_mib) {
     return {0, total_mib * kMib, reserved_mib * kMib, free_mib * kMib, used_mib * kMib};
   }
-  void* handle_ = nullptr;
-  FakeNvml* nvml_ = nullptr;
 };
 
 TEST_F(MemorySum, GpusWhoseAmountsDoNotAddUpAreTold) {

@@ -1,11 +1,9 @@
 #include "gpu/mig_mode.h"
 
-#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gpu/fake_nvml/fake_nvml.h"
-#include "test_paths.h"
+#include "gpu/fake_nvml/fake_nvml_test.h"
 
 namespace carma::gpu {
 namespace {
@@ -13,23 +11,13 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class MigMode : public ::testing::Test {
+class MigMode : public ScriptedNvml {
  protected:
   void SetUp() override {
-    handle_ = ::dlopen(CARMA_FAKE_NVML, RTLD_NOW);
-    ASSERT_NE(handle_, nullptr) << ::dlerror();
-    nvml_ = static_cast<FakeNvml*>(::dlsym(handle_, kFakeNvmlSymbol));
-    ASSERT_NE(nvml_, nullptr);
-    *nvml_ = {};
+    ASSERT_NO_FATAL_FAILURE(ScriptedNvml::SetUp());
     nvml_->gpus.resize(3);
     for (std::size_t i = 0; i < 3; ++i) nvml_->gpus[i].uuid = "GPU-" + std::to_string(i);
   }
-  void TearDown() override {
-    *nvml_ = {};
-    ::dlclose(handle_);
-  }
-  void* handle_ = nullptr;
-  FakeNvml* nvml_ = nullptr;
 };
 
 TEST_F(MigMode, OnlyChangesThatWaitForAResetAreTold) {

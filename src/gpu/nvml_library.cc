@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <cstring>
 #include <utility>
 
 namespace carma::gpu {
@@ -44,6 +45,20 @@ base::Result<NvmlLibrary> LoadNvml(const std::string& library) {
                       fmt::format("{} is no NVML: it has no {}", library, missing));
   }
   return NvmlLibrary{std::move(handle), api};
+}
+
+void NvmlSession::ForEachGpu(
+    const std::function<void(nvml::Device, const std::string&)>& visit) const {
+  std::uint32_t count = 0;
+  if (!open_ || api_.count(&count) != nvml::kSuccess) return;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    nvml::Device device = nullptr;
+    char uuid[nvml::kUuidBytes] = {};
+    if (api_.by_index(i, &device) == nvml::kSuccess &&
+        api_.uuid(device, uuid, sizeof uuid) == nvml::kSuccess) {
+      visit(device, {uuid, ::strnlen(uuid, sizeof uuid)});
+    }
+  }
 }
 
 bool MeansAbsent(nvml::Return code) {

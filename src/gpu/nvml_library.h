@@ -1,6 +1,7 @@
 // NVML's functions, found in a library at run time.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -140,6 +141,9 @@ class NvmlSession {
   NvmlSession(const NvmlSession&) = delete;
   NvmlSession& operator=(const NvmlSession&) = delete;
   bool open() const { return open_; }
+  // Calls visit(device, its UUID) for each whole GPU that tells it, in NVML's order; for none if
+  // the session is not open.
+  void ForEachGpu(const std::function<void(nvml::Device, const std::string&)>& visit) const;
 
  private:
   const NvmlApi& api_;

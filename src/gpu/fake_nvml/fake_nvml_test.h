@@ -1,4 +1,4 @@
-// The probe on a scripted NVML with two GPUs.
+// A scripted NVML, and the probe on one with two GPUs.
 #pragma once
 
 #include <dlfcn.h>
@@ -14,15 +14,29 @@ namespace carma::gpu {
 
 constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
 
-class FakeNvmlTest : public ::testing::Test {
+class ScriptedNvml : public ::testing::Test {
  protected:
   void SetUp() override {
-    // The probe's own dlopen of the same file gives the same library, so the script reaches it.
+    // The subject's own dlopen of the same file gives the same library, so the script reaches it.
     handle_ = ::dlopen(CARMA_FAKE_NVML, RTLD_NOW);
     ASSERT_NE(handle_, nullptr) << ::dlerror();
     nvml_ = static_cast<FakeNvml*>(::dlsym(handle_, kFakeNvmlSymbol));
     ASSERT_NE(nvml_, nullptr);
     *nvml_ = {};
+  }
+  void TearDown() override {
+    *nvml_ = {};
+    ::dlclose(handle_);
+  }
+
+  void* handle_ = nullptr;
+  FakeNvml* nvml_ = nullptr;
+};
+
+class FakeNvmlTest : public ScriptedNvml {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(ScriptedNvml::SetUp());
     nvml_->gpus = {Gpu("GPU-b", "00000000:47:00.0"), Gpu("GPU-a", "00000000:07:00.0")};
     auto probe = LoadNvmlProbe(CARMA_FAKE_NVML);
     ASSERT_TRUE(probe) << probe.error().message;
@@ -32,8 +46,7 @@ class FakeNvmlTest : public ::testing::Test {
     probe_.reset();
     EXPECT_EQ(nvml_->samples, 0) << "GPM samples leaked";
     EXPECT_EQ(nvml_->event_sets, 0) << "event sets leaked";
-    *nvml_ = {};
-    ::dlclose(handle_);
+    ScriptedNvml::TearDown();
   }
   static FakeNvmlGpu Gpu(const char* uuid, const char* bus) {
     FakeNvmlGpu gpu;
@@ -55,8 +68,6 @@ class FakeNvmlTest : public ::testing::Test {
     return reading.value_or(Reading{});
   }
 
-  void* handle_ = nullptr;
-  FakeNvml* nvml_ = nullptr;
   std::unique_ptr<Probe> probe_;
 };
 
