@@ -319,6 +319,7 @@ void RealDaemon::TakeGpus(std::vector<gpu::DeviceInfo> devices) {
   config::Settings& settings = options_.settings;
   if (!core::Shares(settings.policy)) settings.collocation = core::SharingMethod::kAlone;
   if (settings.collocation) return OpenEngine(std::move(devices));
+  OpenRoutes("carmad is asking NVIDIA's MPS control daemon");
   mps_trial_.Ask(
       [setup = MpsSetupOf(options_), limit = settings.mps_timeout] {
         return task::TryMps(setup, std::chrono::steady_clock::now() + limit);

@@ -102,26 +102,22 @@ void WriteXids(const std::vector<core::GpuView>& views, const LabelsOf& labels,
   }
 }
 
-void WriteOverPromise(Engine& engine, const Monitor& monitor, api::MetricsText& out) {
-  std::size_t over = 0;
+// Tasks in which something is not as it should be.
+void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& out) {
   const std::int64_t margin_mib = engine.scheduler().config().margin_mib;
-  for (const core::TaskId id : engine.attribution().Tasks()) {
-    const core::TaskRecord* record = engine.scheduler().Find(id);
-    if (record != nullptr && OverPromiseMib(*record, margin_mib, monitor) > 0) ++over;
-  }
-  out.Begin("carma_tasks_over_promise", "gauge",
-            "Running tasks that use more GPU memory than promise and margin.");
-  out.Sample(static_cast<double>(over));
-}
-
-void WriteIdleHolders(Engine& engine, api::MetricsText& out) {
   std::size_t idle = 0;
+  std::size_t over = 0;
   for (const core::TaskId id : engine.attribution().Tasks()) {
     const core::TaskRecord* record = engine.scheduler().Find(id);
-    if (record != nullptr && record->attempt.idle_since) ++idle;
+    if (record == nullptr) continue;
+    if (record->attempt.idle_since) ++idle;
+    if (OverPromiseMib(*record, margin_mib, monitor) > 0) ++over;
   }
   out.Begin("carma_idle_holders", "gauge", "Tasks that hold GPUs and do not use them.");
   out.Sample(static_cast<double>(idle));
+  out.Begin("carma_tasks_over_promise", "gauge",
+            "Tasks that use more GPU memory than promise and margin.");
+  out.Sample(static_cast<double>(over));
 }
 
 void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::MetricsText& out) {
@@ -157,8 +153,7 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
   }
   WriteDrains(views, labels, out);
   WriteXids(views, labels, monitor, out);
-  WriteIdleHolders(engine, out);
-  WriteOverPromise(engine, monitor, out);
+  WriteMarkedTasks(engine, monitor, out);
 }
 
 }  // namespace

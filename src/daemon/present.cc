@@ -273,7 +273,7 @@ std::string MethodLine(const config::Settings& settings) {
            "its memory, nothing is enforced";
   }
   std::string line = fmt::format(
-      "streams: at most {} task{} of a GPU take turns on the SMs; memory is promised by CARMA, not "
+      "streams: at most {} task{} on a GPU take turns on the SMs; memory is promised by CARMA, not "
       "enforced by the GPU",
       settings.policy.max_tasks_per_gpu, settings.policy.max_tasks_per_gpu == 1 ? "" : "s");
   if (!settings.without_mps.empty()) line += fmt::format("; without MPS: {}", settings.without_mps);
