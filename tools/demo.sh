@@ -67,7 +67,6 @@ echo "2. MAGM with $estimate memory estimates, collocated under MPS"
 phase magm-mps '[policy]
 mapper = "magm"
 [collocation]
-method = "mps"
 mps_control = "'"$bin"'/carma-simmps"
 mps_dir = "'"$mps"'"
 mps_servers = "user"' "${@:3}"
