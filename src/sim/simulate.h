@@ -72,7 +72,8 @@ std::optional<core::SharingMethod> ParseCollocation(std::string_view name);
 std::string_view CollocationName(core::SharingMethod method);
 
 // What the estimator says about a task's peak. Order of precedence: given, else source; then the
-// error model.
+// error model. What is predicted (given, or with an error) promises no more than the largest GPU
+// has, as in the daemon: only a peak that is stated can be too large for the server.
 struct EstimateOptions {
   std::string_view source = "none";  // trace::ParseEstimateSource
   // Any other estimator: the workload's peak per GPU in MiB, empty: it cannot tell. Must be a pure

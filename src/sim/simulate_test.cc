@@ -257,6 +257,19 @@ TEST(Simulate, EdgesOfTheLoad) {
   EXPECT_GE(tried.oom_crashes, 1);
 }
 
+TEST(Simulate, AWrongPredictionPromisesAtMostTheWholeGpu) {
+  const trace::Workload nearly = MakeWorkload("nearly", 1, 100, 0.3, 39'000);
+  const std::vector<Arrival> some(20, {Duration{0}, &nearly});
+  const Cluster cluster = MakeWorld("4xA100-40GB");
+  RunOptions options = Immediate();
+  options.estimates.bias = 0.5;
+  options.estimates.sigma = 0.1;
+  EXPECT_EQ(Play(cluster, some, options).totals.succeeded, 20);
+  RunOptions asked = Immediate();
+  asked.estimates.given = [](const trace::Workload&) { return 50'000; };
+  EXPECT_EQ(Play(cluster, some, asked).totals.succeeded, 20);
+}
+
 TEST(Simulate, RefusesWhatMakesNoSense) {
   const trace::Workload wide = MakeWorkload("bert-8gpu", 8, 100, 0.3, 4'000);
   const trace::Workload pair = MakeWorkload("bert-2gpu", 2, 100, 0.3, 4'000);

@@ -234,6 +234,9 @@ std::optional<core::Estimate> Simulation::EstimateOf(const Job& job) const {
     const double factor = std::exp(options.bias + options.sigma * rng.Normal());
     mib = std::max<std::int64_t>(1, std::llround(static_cast<double>(*mib) * factor));
   }
+  // As the daemon does (estimate::PromiseOf): a prediction may be wrong and must not refuse a task.
+  const bool predicted = options.given || options.bias != 0 || options.sigma > 0;
+  if (predicted) mib = std::min(*mib, largest_mib_);
   return core::Estimate{*mib, "simulated"};
 }
 
