@@ -92,6 +92,7 @@ void AddWindow(CLI::App& trace, Context& context) {
       AddSubVerb(trace, context, "window",
                  "The jobs of a span of time, a virtual cluster or a user", flags, &RunTraceWindow);
   AddSourceOptions(*verb, flags->source)->required();
+  AddCatalogueOption(*verb, flags->source.workloads);
   verb->add_option("--from", flags->from,
                    "submitted since: 36h, 2d after the start, or a date (default: the start)")
       ->type_name("TIME");
@@ -111,6 +112,7 @@ void AddSample(CLI::App& trace, Context& context) {
                               "Jobs for a small server, arriving in the trace's pattern", flags,
                               &RunTraceSample);
   AddSourceOptions(*verb, flags->source)->required();
+  AddCatalogueOption(*verb, flags->source.workloads);
   verb->add_option("--gpus", flags->gpus, "GPUs of the server (default: 4)")
       ->type_name("N")
       ->check(CLI::Range(1, trace::kMaxJobGpus));

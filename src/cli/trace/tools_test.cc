@@ -72,6 +72,20 @@ TEST_F(TraceTools, InfoKnowsTheWorkloadsOfATaskTrace) {
   EXPECT_EQ((*facts)["highest_memory_mib"], 26'240);
 }
 
+TEST_F(TraceTools, WindowAndSampleKnowOtherWorkloadsThanTheBuiltIn) {
+  const std::string workloads = File(
+      "w.csv",
+      "workload_id,gpus,solo_seconds,solo_smact,mps_sensitivity,mps_pressure,memory_mib\n"
+      "mine,1,600,0.3,0.5,0.3,1600\n");
+  const std::string trace = File("t.csv", "submit_s,workload_id\n0,mine\n600,mine\n1200,mine\n");
+  for (const char* verb : {"window", "sample"}) {
+    const Ran ran = Run({verb, trace, "--workloads", workloads});
+    EXPECT_EQ(ran.exit_code, 0) << verb << ran.err;
+    EXPECT_EQ(ran.err, "") << verb;
+    EXPECT_NE(ran.out.find("600,mine\n"), std::string::npos) << verb << ran.out;
+  }
+}
+
 TEST_F(TraceTools, WindowTakesSpansDatesAndClusters) {
   const std::string jobs = Jobs();
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
