@@ -539,19 +539,12 @@ void RealDaemon::OpenMps() {
 void RealDaemon::OpenEstimates(const std::vector<core::GpuInfo>& gpus,
                                std::shared_ptr<estimate::History> history) {
   const config::Settings& settings = options_.settings;
-  EstimateRules rules;
+  estimate::AppraisalRules rules;
   rules.method = settings.estimate_method;
   rules.coverage = settings.estimate_coverage;
   rules.prefer_given = settings.estimate_prefer_given;
   rules.history = std::move(history);
-  std::map<std::string, int> types;
-  for (const core::GpuInfo& gpu : gpus) {
-    ++types[gpu.type];
-    rules.gpu_mib = std::max(rules.gpu_mib, gpu.UsableMib());
-  }
-  for (const auto& [type, count] : types) {
-    if (rules.gpu_type.empty() || count > types[rules.gpu_type]) rules.gpu_type = type;
-  }
+  estimate::SuitGpus(rules, gpus);
   estimates_ = std::make_unique<EstimateService>(
       shared_loop_, std::move(rules), settings.estimate_time_limit,
       [this](std::vector<EstimateResult> results) { TakeEstimates(std::move(results)); });

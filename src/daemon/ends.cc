@@ -6,16 +6,13 @@
 #include <utility>
 
 #include "base/log.h"
-#include "estimate/signature.h"
+#include "estimate/lesson.h"
 #include "gpu/health.h"
 
 namespace carma::daemon {
 namespace {
 
 using base::Result;
-
-// A training program loads its data and its libraries first; its peak comes with the first steps.
-constexpr base::Duration kLeastWatched{60'000};
 
 base::Time LaunchOf(const core::TaskRecord& record) {
   return record.attempt.launched.value_or(base::Time{});
@@ -165,40 +162,19 @@ void Ends::NoteEnd(const core::TaskRecord& record) {
                                      clock_.Now() - std::max(*record.attempt.started, opened_)};
 }
 
-// A peak teaches if the run was watched for long enough to have reached it and nothing speaks
-// against the measurement; a run that ended for lack of memory teaches that this much was not
-// enough.
 std::optional<task::Observation> Ends::Learn(const core::TaskRecord& record) {
   const auto attempt = ended_.extract(core::Number(record.id));
-  if (!attempt || record.peak_mib <= 0 || unclear_.contains(core::Number(record.id)))
-    return std::nullopt;
-  const bool ran_out = record.exit.kind == core::ExitKind::kOutOfMemory;
-  const bool full_run =
-      (record.state == core::TaskState::kSucceeded || record.state == core::TaskState::kTimedOut) &&
-      attempt.mapped().watched >= kLeastWatched;
-  if (!ran_out && !full_run) return std::nullopt;
+  // Nothing may speak against the measurement.
+  if (!attempt || unclear_.contains(core::Number(record.id))) return std::nullopt;
+  if (!estimate::Teaches(record, attempt.mapped().watched)) return std::nullopt;
   Result<store::StoredTask> stored = store_.Get(record.id);
   Result<task::TaskSpec> spec =
       stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
   Result<std::optional<store::Forecast>> forecast = store_.ForecastOf(record.id);
   if (!spec || !forecast) return std::nullopt;  // told when the task was started from them
   const store::Forecast known = forecast->value_or(store::Forecast{});
-  task::Observation seen;
-  seen.task = record.id;
-  seen.when = clock_.Now();
-  seen.uid = record.request.uid;
-  seen.signature = estimate::Signature(*spec, seen.uid, known.model);
-  seen.kin = estimate::Kin(*spec, seen.uid);
-  seen.gpu_type = attempt.mapped().gpu_type;
-  if (record.estimate) {
-    seen.method = record.estimate->method;
-    seen.predicted_mib = record.estimate->predicted_mib.value_or(record.estimate->peak_mib);
-    seen.promised_mib = record.estimate->peak_mib;
-  }
-  seen.measured_mib = record.peak_mib;
-  seen.ran_out = ran_out;
-  seen.formula = known.formula;
-  return seen;
+  return estimate::LessonOf(record, *spec, attempt.mapped().gpu_type, known.model, known.formula,
+                            clock_.Now());
 }
 
 }  // namespace carma::daemon

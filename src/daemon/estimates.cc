@@ -20,10 +20,14 @@ using Clock = std::chrono::steady_clock;
 // So that the first of thousands need not wait for the last.
 constexpr std::size_t kMostPerSlice = 2'000;
 
-std::unique_ptr<estimate::Estimator> Make(const std::string& name) {
-  const estimate::EstimatorEntry* entry = estimate::FindEstimator(name);
-  CARMA_CHECK(entry != nullptr, "the configuration names an estimator that does not exist");
-  return entry->make();
+EstimateResult ResultOf(core::TaskId id, estimate::Appraisal appraisal) {
+  EstimateResult result;
+  result.id = result.forecast.task = id;
+  result.estimate = std::move(appraisal.estimate);
+  result.forecast.model = std::move(appraisal.model);
+  result.forecast.formula = std::move(appraisal.formula);
+  result.forecast.remarks = std::move(appraisal.remarks);
+  return result;
 }
 
 bool SameSummary(const EstimateJob& a, const EstimateJob& b) {
@@ -33,7 +37,7 @@ bool SameSummary(const EstimateJob& a, const EstimateJob& b) {
 // Asks once for neighbours in a list that are alike: tasks of an array differ in their index only.
 class Memory {
  public:
-  explicit Memory(const Appraiser& appraiser, const estimate::Summary& summary)
+  explicit Memory(const estimate::Appraiser& appraiser, const estimate::Summary& summary)
       : appraiser_(appraiser), summary_(summary) {}
   EstimateResult Appraise(const EstimateJob& job) {
     if (asked_ && asked_->uid == job.uid) {
@@ -45,11 +49,11 @@ class Memory {
       }
     }
     asked_ = job;
-    return result_ = appraiser_.Appraise(job, summary_);
+    return result_ = ResultOf(job.id, appraiser_.Appraise(job.spec, job.uid, summary_));
   }
 
  private:
-  const Appraiser& appraiser_;
+  const estimate::Appraiser& appraiser_;
   const estimate::Summary& summary_;
   std::optional<EstimateJob> asked_;
   EstimateResult result_;
@@ -68,7 +72,7 @@ estimate::Summary ReadSafely(const EstimateService::Read& read, const EstimateJo
   }
 }
 
-std::vector<EstimateResult> AppraiseAll(const Appraiser& appraiser,
+std::vector<EstimateResult> AppraiseAll(const estimate::Appraiser& appraiser,
                                         const std::vector<EstimateJob>& jobs,
                                         const estimate::Summary& summary, Clock::time_point began) {
   std::vector<EstimateResult> results;
@@ -83,53 +87,6 @@ std::vector<EstimateResult> AppraiseAll(const Appraiser& appraiser,
 
 }  // namespace
 
-// ---- one task ----
-
-Appraiser::Appraiser(EstimateRules rules)
-    : rules_(std::move(rules)),
-      given_(estimate::MakeGiven()),
-      method_(Make(rules_.method)),
-      structural_(estimate::MakeStructural()) {}
-
-Result<estimate::Answer> Appraiser::Ask(const estimate::Question& question) const {
-  Result<estimate::Answer> given = given_->Ask(question);
-  if (given && rules_.prefer_given) return given;
-  Result<estimate::Answer> answer = method_->Ask(question);
-  return answer || !given ? std::move(answer) : std::move(given);
-}
-
-EstimateResult Appraiser::Appraise(const EstimateJob& job, const estimate::Summary& summary) const {
-  EstimateResult result;
-  result.id = result.forecast.task = job.id;
-  result.forecast.model = summary.fingerprint;
-  std::vector<std::string>& remarks = result.forecast.remarks;
-  estimate::Question question = estimate::QuestionOf(job.spec, job.uid, summary, remarks);
-  question.gpu_type = rules_.gpu_type;
-  question.gpu_mib = rules_.gpu_mib;
-  if (rules_.coverage > 0) question.coverage = rules_.coverage;
-  question.history = rules_.history.get();
-  estimate::Site site;
-  if (rules_.history && question.layers != nullptr) site = rules_.history->SiteFor(rules_.gpu_type);
-  question.site = &site;
-  result.forecast.formula = estimate::SplitFormula(*structural_, question);
-
-  Result<estimate::Answer> answer = Ask(question);
-  if (!answer) {
-    // Without a summary there is nothing to add to what everybody can see.
-    if (job.spec.model_summary) remarks.push_back("no estimate: " + answer.error().message);
-    return result;
-  }
-  const bool stated = question.given_mib && answer->method == question.given_source;
-  const std::int64_t cap_mib = stated ? 0 : rules_.gpu_mib;
-  core::Estimate& estimate = result.estimate.emplace();
-  estimate.peak_mib = estimate::PromiseOf(*answer, rules_.coverage, cap_mib);
-  estimate.method = answer->method;
-  if (!stated) estimate.predicted_mib = answer->point_mib;
-  std::move(answer->warnings.begin(), answer->warnings.end(), std::back_inserter(remarks));
-  if (stated && !summary.trouble.empty()) remarks.push_back(summary.trouble);
-  return result;
-}
-
 // ---- many tasks ----
 
 struct EstimateService::Slice {
@@ -138,9 +95,9 @@ struct EstimateService::Slice {
 };
 
 EstimateService::EstimateService(const std::shared_ptr<boost::asio::io_context>& loop,
-                                 EstimateRules rules, base::Duration time_limit, Take take,
-                                 Read read)
-    : appraiser_(std::make_shared<const Appraiser>(std::move(rules))),
+                                 estimate::AppraisalRules rules, base::Duration time_limit,
+                                 Take take, Read read)
+    : appraiser_(std::make_shared<const estimate::Appraiser>(std::move(rules))),
       read_(std::make_shared<const Read>(std::move(read))),
       time_limit_(time_limit),
       take_(std::move(take)),

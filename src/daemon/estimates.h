@@ -15,9 +15,8 @@
 #include "base/time.h"
 #include "core/task.h"
 #include "daemon/background_worker.h"
+#include "estimate/appraiser.h"
 #include "estimate/asking.h"
-#include "estimate/estimator.h"
-#include "estimate/history.h"
 #include "store/store.h"
 #include "task/describe/spec.h"
 
@@ -37,30 +36,6 @@ struct EstimateResult {
   std::chrono::nanoseconds took{0};  // reading and parsing included, shared by tasks of one file
 };
 
-// What is the same for all tasks of a moment.
-struct EstimateRules {
-  std::string method = "auto";
-  double coverage = 0.9;  // 0: promise the point
-  bool prefer_given = true;
-  std::string gpu_type;                              // of most GPUs
-  std::int64_t gpu_mib = 0;                          // usable memory of the largest GPU
-  std::shared_ptr<const estimate::History> history;  // null: nothing is learned
-};
-
-// Asks for one task. Pure but for the history; no I/O.
-class Appraiser {
- public:
-  explicit Appraiser(EstimateRules rules);
-  EstimateResult Appraise(const EstimateJob& job, const estimate::Summary& summary) const;
-  const EstimateRules& rules() const { return rules_; }
-
- private:
-  base::Result<estimate::Answer> Ask(const estimate::Question& question) const;
-
-  EstimateRules rules_;
-  std::unique_ptr<estimate::Estimator> given_, method_, structural_;
-};
-
 class EstimateService {
  public:
   using Read = std::function<base::Result<std::string>(const EstimateJob&)>;
@@ -68,15 +43,16 @@ class EstimateService {
 
   // take: called on the loop; every job that was asked is answered once. read: gets the text of a
   // job's summary, on a thread; it may hang for ever.
-  EstimateService(const std::shared_ptr<boost::asio::io_context>& loop, EstimateRules rules,
-                  base::Duration time_limit, Take take, Read read = ReadSummaryFile);
+  EstimateService(const std::shared_ptr<boost::asio::io_context>& loop,
+                  estimate::AppraisalRules rules, base::Duration time_limit, Take take,
+                  Read read = ReadSummaryFile);
 
   // Tasks without a summary are answered at once, whatever happens to the others. A file that is
   // not read in time leaves its thread behind, and its tasks are answered as if there were none;
   // while kMostStuck threads are left behind, no summary is read at all.
   // A taker given here gets these results instead; they come in parts, in no order.
   void Ask(std::vector<EstimateJob> jobs, Take take = nullptr);
-  const EstimateRules& rules() const { return appraiser_->rules(); }
+  const estimate::AppraisalRules& rules() const { return appraiser_->rules(); }
 
   // With the rights of the task's user.
   static base::Result<std::string> ReadSummaryFile(const EstimateJob& job);
@@ -90,7 +66,7 @@ class EstimateService {
   void GiveUp();
 
   // Shared with threads that may outlive this object.
-  std::shared_ptr<const Appraiser> appraiser_;
+  std::shared_ptr<const estimate::Appraiser> appraiser_;
   std::shared_ptr<const Read> read_;
   base::Duration time_limit_;
   Take take_;

@@ -49,86 +49,12 @@ EstimateJob Job(std::uint64_t id, const std::string& summary = "") {
   return job;
 }
 
-EstimateRules Rules(std::shared_ptr<const estimate::History> history = nullptr) {
-  EstimateRules rules;
+estimate::AppraisalRules Rules(std::shared_ptr<const estimate::History> history = nullptr) {
+  estimate::AppraisalRules rules;
   rules.gpu_type = "A100";
   rules.gpu_mib = 40'000;
   rules.history = std::move(history);
   return rules;
-}
-
-task::Observation Peak(const estimate::Summary& summary, std::int64_t measured_mib) {
-  const EstimateJob job = Job(1);
-  std::vector<std::string> remarks;
-  const estimate::Question question = estimate::QuestionOf(job.spec, job.uid, summary, remarks);
-  task::Observation run;
-  run.signature = question.signature;
-  run.kin = question.kin;
-  run.gpu_type = "A100";
-  run.measured_mib = measured_mib;
-  return run;
-}
-
-TEST(Appraiser, WhatIsKnownOfATaskDecides) {
-  const estimate::Summary summary = estimate::ReadSummary(std::string(kSummary), "m.txt");
-  ASSERT_TRUE(summary.layers) << summary.trouble;
-  estimate::Summary broken;
-  broken.trouble = "m.txt:3: expected a layer";
-  auto history = std::make_shared<estimate::History>();
-  const Appraiser fresh(Rules(history));
-
-  const EstimateResult reckoned = fresh.Appraise(Job(7, "m.txt"), summary);
-  ASSERT_TRUE(reckoned.estimate) << reckoned.forecast.remarks.back();
-  EXPECT_EQ(reckoned.id, core::TaskId{7});
-  EXPECT_EQ(reckoned.estimate->method, "structural");
-  EXPECT_GT(*reckoned.estimate->predicted_mib, 500);
-  EXPECT_GE(reckoned.estimate->peak_mib, *reckoned.estimate->predicted_mib);
-  EXPECT_EQ(reckoned.forecast.model, summary.fingerprint);
-  ASSERT_TRUE(reckoned.forecast.formula) << "so that its end can teach";
-
-  const EstimateResult unreadable = fresh.Appraise(Job(7, "m.txt"), broken);
-  EXPECT_FALSE(unreadable.estimate);
-  EXPECT_THAT(unreadable.forecast.remarks, ElementsAre(HasSubstr("no estimate: m.txt:3: ")));
-  EXPECT_FALSE(fresh.Appraise(Job(7), {}).estimate);
-  EXPECT_THAT(fresh.Appraise(Job(7), {}).forecast.remarks, IsEmpty());
-
-  EstimateJob stated = Job(7, "m.txt");
-  stated.spec.memory_mib = 99'000;
-  const EstimateResult given = fresh.Appraise(stated, summary);
-  EXPECT_EQ(given.estimate, (core::Estimate{99'000, "given", std::nullopt}))
-      << "what a person states is not cut to the GPU";
-  EXPECT_TRUE(given.forecast.formula) << "and teaches all the same";
-
-  history->Add(Peak(summary, 3'000));
-  const EstimateResult known = fresh.Appraise(Job(8, "m.txt"), summary);
-  EXPECT_EQ(known.estimate, (core::Estimate{3'300, "history", 3'000}));
-  EXPECT_EQ(fresh.Appraise(stated, summary).estimate->method, "given");
-  EstimateRules trusting = Rules(history);
-  trusting.prefer_given = false;
-  EXPECT_EQ(Appraiser(trusting).Appraise(stated, summary).estimate->method, "history");
-  EstimateRules bare = Rules(history);
-  bare.coverage = 0;
-  EXPECT_EQ(Appraiser(bare).Appraise(Job(8, "m.txt"), summary).estimate->peak_mib, 3'000);
-}
-
-TEST(Appraiser, APredictionNeverPromisesMoreThanTheLargestGpu) {
-  auto history = std::make_shared<estimate::History>();
-  history->Add(Peak({}, 39'000));
-  const EstimateResult result = Appraiser(Rules(history)).Appraise(Job(1), {});
-  EXPECT_EQ(result.estimate, (core::Estimate{40'000, "history", 39'000}));
-}
-
-TEST(Appraiser, ProgramsOfThreeRunsGiveAPrior) {
-  auto history = std::make_shared<estimate::History>();
-  for (const std::int64_t mib : {4'000, 6'000, 5'000}) {
-    task::Observation run = Peak({}, mib);
-    run.signature = "another setting of " + std::to_string(mib);
-    EXPECT_FALSE(Appraiser(Rules(history)).Appraise(Job(1), {}).estimate);
-    history->Add(run);
-  }
-  const EstimateResult result = Appraiser(Rules(history)).Appraise(Job(1), {});
-  EXPECT_EQ(result.estimate, (core::Estimate{6'000, "prior", 6'000}));
-  EXPECT_THAT(result.forecast.remarks, ElementsAre(HasSubstr("4000 to 6000 MiB")));
 }
 
 bool WasRead(const EstimateResult& result) {
@@ -220,7 +146,9 @@ TEST_F(EstimateServiceTest, NeighboursShareAnAnswerWhereAllButTheIndexIsAlike) {
   first.spec.script = "#!/bin/sh\n./run\n";
   first.spec.name = "a";
   std::vector<std::string> remarks;
-  task::Observation run = Peak({}, 4'000);
+  task::Observation run;
+  run.gpu_type = "A100";
+  run.measured_mib = 4'000;
   run.kin = estimate::QuestionOf(first.spec, first.uid, {}, remarks).kin;
   auto history = std::make_shared<estimate::History>();
   for (const char* signature : {"x", "y", "z"}) {

@@ -197,6 +197,14 @@ std::size_t History::size() const {
   return runs_.size();
 }
 
+std::vector<task::Observation> History::All() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<task::Observation> all;
+  all.reserve(runs_.size());
+  for (const auto& [key, run] : runs_) all.push_back(run);
+  return all;
+}
+
 std::unique_ptr<Estimator> MakeFromHistory() {
   return std::make_unique<FromHistory>();
 }

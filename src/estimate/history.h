@@ -55,6 +55,8 @@ class History {
   // Add, for the types seen.
   Site SiteFor(const std::string& gpu_type) const;
   std::size_t size() const;
+  // All of them, oldest first: added to another history they make the same one.
+  std::vector<task::Observation> All() const;
 
  private:
   using Runs = std::map<std::string, std::set<std::uint64_t>>;  // keys of runs_, oldest first

@@ -10,7 +10,7 @@ using base::Result;
 using base::Unit;
 
 Answer ShowKnowledge(const EstimateServices& services, const Call& call) {
-  const EstimateRules& rules = services.rules;
+  const estimate::AppraisalRules& rules = services.rules;
   api::KnowledgeView view;
   view.method = rules.method;
   view.coverage = rules.coverage;

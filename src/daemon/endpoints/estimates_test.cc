@@ -14,7 +14,7 @@ class KnowledgeTest : public EndpointTest {
   }
   EstimateServices Services() { return {*engine_, rules_}; }
 
-  EstimateRules rules_;
+  estimate::AppraisalRules rules_;
 };
 
 TEST_F(KnowledgeTest, AServerThatDoesNotLearnSaysSo) {

@@ -1,0 +1,58 @@
+// What a server promises for a task, by all it knows: what the user states, the method in force,
+// what finished tasks taught. One door for every shell around the core.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "core/gpu.h"
+#include "core/task.h"
+#include "estimate/asking.h"
+#include "estimate/estimator.h"
+#include "estimate/history.h"
+#include "task/describe/spec.h"
+#include "task/verdict/observation.h"
+
+namespace carma::estimate {
+
+// What is the same for all tasks of a moment.
+struct AppraisalRules {
+  std::string method = "auto";  // of Estimators()
+  double coverage = 0.9;        // 0: promise the point
+  bool prefer_given = true;
+  std::string gpu_type;                    // of most GPUs
+  std::int64_t gpu_mib = 0;                // usable memory of the largest GPU
+  std::shared_ptr<const History> history;  // null: nothing is learned
+};
+
+// The GPUs of the server: their largest memory, and the type of most of them (of equal numbers the
+// first by name).
+void SuitGpus(AppraisalRules& rules, std::span<const core::GpuInfo> gpus);
+
+struct Appraisal {
+  std::optional<core::Estimate> estimate;     // empty: nothing can be told
+  std::string model;                          // fingerprint; empty: no readable summary
+  std::optional<task::FormulaSplit> formula;  // so that the task's end can teach
+  std::vector<std::string> remarks;           // one sentence each, for the user
+};
+
+// Asks for one task. Pure but for the history; no I/O. Safe to use from several threads.
+class Appraiser {
+ public:
+  explicit Appraiser(AppraisalRules rules);
+  Appraisal Appraise(const task::TaskSpec& spec, std::uint32_t uid, const Summary& summary) const;
+  const AppraisalRules& rules() const { return rules_; }
+
+ private:
+  base::Result<Answer> Ask(const Question& question) const;
+
+  AppraisalRules rules_;
+  std::unique_ptr<Estimator> given_, method_, structural_;
+};
+
+}  // namespace carma::estimate

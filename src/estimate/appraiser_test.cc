@@ -1,0 +1,127 @@
+#include "estimate/appraiser.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace carma::estimate {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::uint32_t kAda = 1000;
+
+// Two fully connected layers as torchsummary prints them.
+constexpr const char* kSummary =
+    "----------------------------------------------------------------\n"
+    "        Layer (type)               Output Shape         Param #\n"
+    "================================================================\n"
+    "            Linear-1                 [-1, 1024]         803,840\n"
+    "              ReLU-2                 [-1, 1024]               0\n"
+    "            Linear-3                   [-1, 10]          10,250\n"
+    "================================================================\n"
+    "Total params: 814,090\n";
+
+task::TaskSpec Spec(const std::string& summary = "") {
+  task::TaskSpec spec;
+  spec.command = {"python", "train.py"};
+  spec.workdir = "/home/ada";
+  spec.optimizer = "adam";
+  spec.batch_size = 32;
+  if (!summary.empty()) spec.model_summary = summary;
+  return spec;
+}
+
+AppraisalRules Rules(std::shared_ptr<const History> history = nullptr) {
+  AppraisalRules rules;
+  rules.gpu_type = "A100";
+  rules.gpu_mib = 40'000;
+  rules.history = std::move(history);
+  return rules;
+}
+
+task::Observation Peak(const Summary& summary, std::int64_t measured_mib) {
+  const task::TaskSpec spec = Spec();
+  std::vector<std::string> remarks;
+  const Question question = QuestionOf(spec, kAda, summary, remarks);
+  task::Observation run;
+  run.signature = question.signature;
+  run.kin = question.kin;
+  run.gpu_type = "A100";
+  run.measured_mib = measured_mib;
+  return run;
+}
+
+TEST(Appraiser, WhatIsKnownOfATaskDecides) {
+  const Summary summary = ReadSummary(std::string(kSummary), "m.txt");
+  ASSERT_TRUE(summary.layers) << summary.trouble;
+  Summary broken;
+  broken.trouble = "m.txt:3: expected a layer";
+  auto history = std::make_shared<History>();
+  const Appraiser fresh(Rules(history));
+
+  const Appraisal reckoned = fresh.Appraise(Spec("m.txt"), kAda, summary);
+  ASSERT_TRUE(reckoned.estimate) << reckoned.remarks.back();
+  EXPECT_EQ(reckoned.estimate->method, "structural");
+  EXPECT_GT(*reckoned.estimate->predicted_mib, 500);
+  EXPECT_GE(reckoned.estimate->peak_mib, *reckoned.estimate->predicted_mib);
+  EXPECT_EQ(reckoned.model, summary.fingerprint);
+  ASSERT_TRUE(reckoned.formula) << "so that its end can teach";
+
+  const Appraisal unreadable = fresh.Appraise(Spec("m.txt"), kAda, broken);
+  EXPECT_FALSE(unreadable.estimate);
+  EXPECT_THAT(unreadable.remarks, ElementsAre(HasSubstr("no estimate: m.txt:3: ")));
+  EXPECT_FALSE(fresh.Appraise(Spec(), kAda, {}).estimate);
+  EXPECT_THAT(fresh.Appraise(Spec(), kAda, {}).remarks, IsEmpty());
+
+  task::TaskSpec stated = Spec("m.txt");
+  stated.memory_mib = 99'000;
+  const Appraisal given = fresh.Appraise(stated, kAda, summary);
+  EXPECT_EQ(given.estimate, (core::Estimate{99'000, "given", std::nullopt}))
+      << "what a person states is not cut to the GPU";
+  EXPECT_TRUE(given.formula) << "and teaches all the same";
+
+  history->Add(Peak(summary, 3'000));
+  const Appraisal known = fresh.Appraise(Spec("m.txt"), kAda, summary);
+  EXPECT_EQ(known.estimate, (core::Estimate{3'300, "history", 3'000}));
+  EXPECT_EQ(fresh.Appraise(stated, kAda, summary).estimate->method, "given");
+  AppraisalRules trusting = Rules(history);
+  trusting.prefer_given = false;
+  EXPECT_EQ(Appraiser(trusting).Appraise(stated, kAda, summary).estimate->method, "history");
+  AppraisalRules bare = Rules(history);
+  bare.coverage = 0;
+  EXPECT_EQ(Appraiser(bare).Appraise(Spec("m.txt"), kAda, summary).estimate->peak_mib, 3'000);
+}
+
+TEST(Appraiser, APredictionNeverPromisesMoreThanTheLargestGpu) {
+  auto history = std::make_shared<History>();
+  history->Add(Peak({}, 39'000));
+  const Appraisal result = Appraiser(Rules(history)).Appraise(Spec(), kAda, {});
+  EXPECT_EQ(result.estimate, (core::Estimate{40'000, "history", 39'000}));
+}
+
+TEST(Appraiser, ProgramsOfThreeRunsGiveAPrior) {
+  auto history = std::make_shared<History>();
+  for (const std::int64_t mib : {4'000, 6'000, 5'000}) {
+    task::Observation run = Peak({}, mib);
+    run.signature = "another setting of " + std::to_string(mib);
+    EXPECT_FALSE(Appraiser(Rules(history)).Appraise(Spec(), kAda, {}).estimate);
+    history->Add(run);
+  }
+  const Appraisal result = Appraiser(Rules(history)).Appraise(Spec(), kAda, {});
+  EXPECT_EQ(result.estimate, (core::Estimate{6'000, "prior", 6'000}));
+  EXPECT_THAT(result.remarks, ElementsAre(HasSubstr("4000 to 6000 MiB")));
+}
+
+TEST(SuitGpus, TheLargestMemoryAndTheTypeOfMost) {
+  AppraisalRules rules;
+  SuitGpus(rules, std::vector<core::GpuInfo>{{.type = "B", .total_mib = 1'000, .reserved_mib = 100},
+                                             {.type = "A", .total_mib = 500},
+                                             {.type = "A", .total_mib = 500}});
+  EXPECT_EQ(rules.gpu_mib, 900);
+  EXPECT_EQ(rules.gpu_type, "A");
+}
+
+}  // namespace
+}  // namespace carma::estimate

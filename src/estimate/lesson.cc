@@ -1,0 +1,43 @@
+#include "estimate/lesson.h"
+
+#include "estimate/signature.h"
+
+namespace carma::estimate {
+namespace {
+
+bool RanOut(const core::TaskRecord& record) {
+  return record.exit.kind == core::ExitKind::kOutOfMemory;
+}
+
+}  // namespace
+
+bool Teaches(const core::TaskRecord& record, base::Duration watched) {
+  if (record.peak_mib <= 0) return false;
+  const bool full_run =
+      (record.state == core::TaskState::kSucceeded || record.state == core::TaskState::kTimedOut) &&
+      watched >= kLeastWatched;
+  return RanOut(record) || full_run;
+}
+
+task::Observation LessonOf(const core::TaskRecord& record, const task::TaskSpec& spec,
+                           const std::string& gpu_type, const std::string& model,
+                           const std::optional<task::FormulaSplit>& formula, base::Time now) {
+  task::Observation lesson;
+  lesson.task = record.id;
+  lesson.when = now;
+  lesson.uid = record.request.uid;
+  lesson.signature = Signature(spec, lesson.uid, model);
+  lesson.kin = Kin(spec, lesson.uid);
+  lesson.gpu_type = gpu_type;
+  if (record.estimate) {
+    lesson.method = record.estimate->method;
+    lesson.predicted_mib = record.estimate->predicted_mib.value_or(record.estimate->peak_mib);
+    lesson.promised_mib = record.estimate->peak_mib;
+  }
+  lesson.measured_mib = record.peak_mib;
+  lesson.ran_out = RanOut(record);
+  lesson.formula = formula;
+  return lesson;
+}
+
+}  // namespace carma::estimate

@@ -1,0 +1,28 @@
+// What the end of an attempt teaches about the memory that its task needs.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/time.h"
+#include "core/task.h"
+#include "task/describe/spec.h"
+#include "task/verdict/observation.h"
+
+namespace carma::estimate {
+
+// A training program loads its data and its libraries first; its peak comes with the first steps.
+inline constexpr base::Duration kLeastWatched{60'000};
+
+// Whether the attempt that has just left its GPUs teaches anything: its memory was seen, and it ran
+// to its end, watched for long enough to have reached its peak; or it ran out of memory, which
+// teaches that so much was not enough.
+bool Teaches(const core::TaskRecord& record, base::Duration watched);
+
+// The lesson of such an attempt. gpu_type: of its first GPU; model and formula: what was known of
+// it when it was appraised (Appraisal).
+task::Observation LessonOf(const core::TaskRecord& record, const task::TaskSpec& spec,
+                           const std::string& gpu_type, const std::string& model,
+                           const std::optional<task::FormulaSplit>& formula, base::Time now);
+
+}  // namespace carma::estimate

@@ -1,0 +1,67 @@
+#include "estimate/lesson.h"
+
+#include <gtest/gtest.h>
+
+namespace carma::estimate {
+namespace {
+
+using base::Duration;
+
+core::TaskRecord Ended(core::TaskState state, core::ExitKind kind, std::int64_t peak_mib) {
+  core::TaskRecord record;
+  record.id = core::TaskId{7};
+  record.state = state;
+  record.exit.kind = kind;
+  record.peak_mib = peak_mib;
+  return record;
+}
+
+TEST(Teaches, AFullRunThatWasWatchedAndOneThatRanOut) {
+  using core::ExitKind;
+  using core::TaskState;
+  const struct {
+    const char* why;
+    core::TaskRecord record;
+    Duration watched;
+    bool teaches;
+  } cases[] = {
+      {"a full run", Ended(TaskState::kSucceeded, ExitKind::kSuccess, 5'000), kLeastWatched, true},
+      {"too short to have reached its peak",
+       Ended(TaskState::kSucceeded, ExitKind::kSuccess, 5'000), kLeastWatched - Duration{1}, false},
+      {"at its time limit", Ended(TaskState::kTimedOut, ExitKind::kFailed, 5'000), kLeastWatched,
+       true},
+      {"nothing was seen", Ended(TaskState::kSucceeded, ExitKind::kSuccess, 0), kLeastWatched,
+       false},
+      {"failed", Ended(TaskState::kFailed, ExitKind::kFailed, 5'000), kLeastWatched, false},
+      {"stopped, waits again", Ended(TaskState::kQueued, ExitKind::kFailed, 5'000), kLeastWatched,
+       false},
+      {"ran out, at once", Ended(TaskState::kQueued, ExitKind::kOutOfMemory, 5'000), Duration{0},
+       true},
+  };
+  for (const auto& each : cases) {
+    EXPECT_EQ(Teaches(each.record, each.watched), each.teaches) << each.why;
+  }
+}
+
+TEST(LessonOf, SaysWhatWasPromisedAndWhatWasSeen) {
+  core::TaskRecord record = Ended(core::TaskState::kQueued, core::ExitKind::kOutOfMemory, 5'000);
+  record.request.uid = 1000;
+  record.estimate = core::Estimate{4'500, "structural", 4'000};
+  task::TaskSpec spec;
+  spec.command = {"python", "train.py"};
+  const task::Observation lesson = LessonOf(record, spec, "A100", "fingerprint",
+                                            task::FormulaSplit{1'700, 2'300}, base::FromMs(9));
+  EXPECT_EQ(lesson.task, record.id);
+  EXPECT_EQ(lesson.when, base::FromMs(9));
+  EXPECT_EQ(lesson.method, "structural");
+  EXPECT_EQ(lesson.predicted_mib, 4'000);
+  EXPECT_EQ(lesson.promised_mib, 4'500);
+  EXPECT_EQ(lesson.measured_mib, 5'000);
+  EXPECT_TRUE(lesson.ran_out);
+  EXPECT_EQ(lesson.formula->rest_mib, 2'300);
+  EXPECT_TRUE(lesson.signature.starts_with("1000-"));
+  EXPECT_TRUE(lesson.kin.starts_with("1000-"));
+}
+
+}  // namespace
+}  // namespace carma::estimate
