@@ -18,7 +18,7 @@ void Simulation::Reopen(std::uint32_t index) {
   node.open = key;
 }
 
-std::optional<std::uint32_t> Simulation::ServerFor(const Job& job) const {
+std::optional<std::uint32_t> Simulation::ServerFor(const Job& job) {
   const core::TaskRequest request = RequestOf(job);
   const std::optional<core::Estimate> estimate = EstimateOf(job);
   std::vector<std::optional<bool>> fits;  // by kind of server

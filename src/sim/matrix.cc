@@ -11,6 +11,7 @@ namespace carma::sim {
 namespace {
 
 using base::Result;
+using base::Unit;
 
 // Times of the tasks by the tally, what the GPUs did by the simulator's exact integrals.
 report::Metrics MetricsOf(const Cluster& cluster, const report::Tally& tally,
@@ -27,14 +28,38 @@ report::Metrics MetricsOf(const Cluster& cluster, const report::Tally& tally,
   return metrics;
 }
 
-Result<report::Metrics> RunOne(const Cluster& cluster, std::span<const Arrival> arrivals,
-                               RunOptions options) {
+struct OneRun {
+  report::Metrics metrics;
+  std::vector<task::Observation> taught;
+};
+
+Result<OneRun> RunOne(const Cluster& cluster, std::span<const Arrival> arrivals,
+                      RunOptions options) {
   report::Tally tally;
   options.record = false;
   options.on_task = [&](const report::RunTask& task) { tally.Add(report::OutcomeOf(task)); };
-  const Result<RunResult> result = Simulate(cluster, arrivals, options);
+  Result<RunResult> result = Simulate(cluster, arrivals, options);
   if (!result) return std::unexpected(result.error());
-  return MetricsOf(cluster, tally, result->totals);
+  return OneRun{MetricsOf(cluster, tally, result->totals), std::move(result->taught)};
+}
+
+// Runs that must follow each other: all of a policy whose history is carried from run to run, else
+// one.
+struct Chain {
+  std::size_t policy = 0;
+  std::size_t first = 0;
+  std::size_t runs = 1;
+};
+
+std::vector<Chain> ChainsOf(std::span<const RunOptions> policies, std::size_t runs) {
+  std::vector<Chain> chains;
+  for (std::size_t policy = 0; policy < policies.size(); ++policy) {
+    const std::size_t together = policies[policy].estimates.carries ? runs : 1;
+    for (std::size_t first = 0; first < runs; first += together) {
+      chains.push_back({policy, first, together});
+    }
+  }
+  return chains;
 }
 
 }  // namespace
@@ -47,25 +72,33 @@ Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
       policies.empty() ? std::vector<report::Bound>{}
                        : BoundsOf(cluster, arrivals, policies.front().memory);
   const auto each = static_cast<std::size_t>(runs);
-  std::vector<Result<report::Metrics>> results(policies.size() * each);
+  std::vector<std::vector<report::Metrics>> table(policies.size(),
+                                                  std::vector<report::Metrics>(each));
+  const std::vector<Chain> chains = ChainsOf(policies, each);
+  std::vector<Result<Unit>> ends(chains.size(), Unit{});
   std::atomic<std::size_t> finished{0};
   std::atomic<bool> failed{false};
-  ForEachIndex(results.size(), threads, [&](std::size_t i) {
-    if (failed) return;
-    RunOptions options = policies[i / each];
-    options.seed += i % each;
-    results[i] = RunOne(cluster, arrivals, std::move(options));
-    if (results[i]) {
-      results[i]->bounds = bounds;
-    } else {
-      failed = true;
+  ForEachIndex(chains.size(), threads, [&](std::size_t i) {
+    const Chain& chain = chains[i];
+    RunOptions options = policies[chain.policy];
+    options.seed += chain.first;
+    for (std::size_t run = chain.first; run < chain.first + chain.runs && !failed; ++run) {
+      Result<OneRun> one = RunOne(cluster, arrivals, options);
+      if (!one) {
+        ends[i] = std::unexpected(one.error());
+        failed = true;
+        return;
+      }
+      table[chain.policy][run] = std::move(one->metrics);
+      table[chain.policy][run].bounds = bounds;
+      ++options.seed;
+      options.estimates.taught =
+          std::make_shared<const std::vector<task::Observation>>(std::move(one->taught));
+      if (done) done(++finished);
     }
-    if (done) done(++finished);
   });
-  std::vector<std::vector<report::Metrics>> table(policies.size());
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (!results[i]) return std::unexpected(results[i].error());
-    table[i / each].push_back(*std::move(results[i]));
+  for (Result<Unit>& end : ends) {
+    if (!end) return std::unexpected(end.error());
   }
   return table;
 }

@@ -49,6 +49,27 @@ TEST_F(MatrixTest, EveryPolicyMeetsTheSameSeedsWhateverTheThreads) {
   EXPECT_GT(alone->front()[0].trace_total_s, alone->back()[0].trace_total_s);
 }
 
+TEST_F(MatrixTest, RunsOfAPolicyThatCarriesItsHistoryFollowEachOther) {
+  small_.memory_mib = {25'000};
+  for (RunOptions& policy : policies_) {
+    policy.policy.floor_mib = 0;
+    policy.estimates.method = "auto";
+  }
+  const auto fresh = SimulateMatrix(cluster_, arrivals_, policies_, 3, 2);
+  policies_.back().estimates.carries = true;
+  std::atomic<std::size_t> told{0};
+  const auto carried =
+      SimulateMatrix(cluster_, arrivals_, policies_, 3, 3, [&](std::size_t) { ++told; });
+  ASSERT_TRUE(fresh && carried);
+  EXPECT_EQ(told, 6u);
+  EXPECT_EQ(carried->front(), fresh->front());
+  EXPECT_EQ(carried->back()[0], fresh->back()[0]) << "its first run is a first day";
+  EXPECT_GE(fresh->back()[2].oom_crashes, 1);
+  EXPECT_EQ(carried->back()[1].oom_crashes, 0);
+  EXPECT_EQ(carried->back()[2].oom_crashes, 0);
+  EXPECT_EQ(*SimulateMatrix(cluster_, arrivals_, policies_, 3, 1), *carried);
+}
+
 TEST_F(MatrixTest, ARecordedRunIsTheSameRun) {
   const auto metrics = SimulateMatrix(cluster_, arrivals_, policies_, 1, 1);
   const auto recorded = SimulateRecorded(cluster_, arrivals_, policies_.back());

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "core/published_rules.h"
+#include "estimate/estimator.h"
 #include "sim/mig.h"
 #include "sim/parallel.h"
 #include "sim/simulation.h"
@@ -45,12 +46,17 @@ struct SpanOption {
 
 Result<Unit> CheckOptions(const RunOptions& options) {
   if (Result<Unit> valid = core::Validate(options.policy); !valid) return valid;
+  const std::string& method = options.estimates.method;
+  if (!method.empty() && estimate::FindEstimator(method) == nullptr) {
+    return Fail(ErrorCode::kInvalid, fmt::format("no estimator '{}'", base::Printable(method, 60)));
+  }
   const MemoryModel& memory = options.memory;
   for (const NumberOption& each : {
            NumberOption{"noise", options.noise, 0, 2},
            {"estimate bias", options.estimates.bias, -5, 5},
            {"estimate sigma", options.estimates.sigma, 0, 5},
            {"share of tasks without estimate", options.estimates.missing_share, 0, 1},
+           {"coverage", options.estimates.coverage, 0, 0.999},
            {"first share of the memory", memory.first_share, 0, 1},
            {"memory growth per hour", memory.growth_per_hour, 0, 100},
            {"fragmentation in MiB", static_cast<double>(memory.fragmentation_mib), 0, 1 << 24},

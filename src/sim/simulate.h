@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,10 +17,12 @@
 
 #include "base/result.h"
 #include "core/policy.h"
+#include "estimate/asking.h"
 #include "report/run.h"
 #include "sim/gpu_types.h"
 #include "sim/memory_model.h"
 #include "sim/models.h"
+#include "task/verdict/observation.h"
 #include "trace/task_trace.h"
 #include "trace/workloads.h"
 
@@ -71,20 +75,34 @@ base::Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
 std::optional<core::SharingMethod> ParseCollocation(std::string_view name);
 std::string_view CollocationName(core::SharingMethod method);
 
-// What the estimator says about a task's peak. Order of precedence: given, else source; then the
-// error model. What is predicted (given, or with an error) promises no more than the largest GPU
-// has, as in the daemon: only a peak that is stated can be too large for the server.
+// The model summaries that submitters name, by workload.
+using Summaries = std::map<std::string, estimate::Summary>;
+
+// What the estimator says about a task's peak: an estimator of `carma estimate` as carmad has it,
+// or one whose answers are known beforehand.
 struct EstimateOptions {
-  std::string_view source = "none";  // trace::ParseEstimateSource
-  // Any other estimator: the workload's peak per GPU in MiB, empty: it cannot tell. Must be a pure
-  // function.
-  std::function<std::optional<std::int64_t>(const trace::Workload&)> given;
+  std::string_view source = "none";  // trace::ParseEstimateSource; counts without a method
+
+  // One of estimate::Estimators(), asked as carmad asks it: at each submission, with what finished
+  // tasks of this run have taught by then (appraisals.h). All servers share what they learn. Empty:
+  // `source`.
+  std::string method;
+  double coverage = 0.9;                       // of the bounds that are promised; 0: the point
+  std::shared_ptr<const Summaries> summaries;  // null: nobody names one
+  bool learns = true;                          // finished tasks teach
+  // What was taught before this run, oldest first (RunResult::taught); null: its first day.
+  std::shared_ptr<const std::vector<task::Observation>> taught;
+  // In SimulateMatrix: each run starts with what the runs before it taught.
+  bool carries = false;
+
   // A random error on top: the estimate times exp(N(bias, sigma)), drawn for each task; and for
-  // this share of the tasks none at all.
+  // this share of the tasks none at all. What was measured in earlier runs has no error.
   double bias = 0;
   double sigma = 0;
   double missing_share = 0;
   base::Duration takes{0};
+  // Whatever is predicted (by a method, or with an error) promises no more than the largest GPU
+  // has, as in the daemon: only a peak that is stated can be too large for the server.
 };
 
 // What the monitor tells the core, and when.
@@ -162,6 +180,8 @@ struct Totals {
 struct RunResult {
   Totals totals;
   std::optional<report::RunRecord> record;  // label and provenance are the caller's
+  // What the servers know at its end, what they knew before included; with a method that learns.
+  std::vector<task::Observation> taught;
 };
 
 // A pure function of its arguments: the same ones give the same bytes, on any machine and thread.

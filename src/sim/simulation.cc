@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/rng.h"
+#include "sim/chance.h"
 
 namespace carma::sim {
 namespace {
@@ -15,14 +16,6 @@ constexpr TimerId kArrivalTimer = 0;
 // As published the daemon's loop and its window come round at moments that have nothing to do with
 // the first submission; the longest of its rounds is that of the window.
 constexpr double kLongestRoundMs = 92'000;
-
-// Chance of one purpose for one task, the same whatever else happens in the run: runs of several
-// policies with one seed meet the same tasks.
-enum class Draw : std::uint64_t { kNoise, kFailure, kEstimate };
-base::Rng Chance(std::uint64_t seed, Draw draw, std::uint64_t task) {
-  base::Rng by_purpose(seed * 4 + static_cast<std::uint64_t>(draw));
-  return base::Rng(by_purpose.Next() + task);
-}
 
 // The policy as the simulated cluster has it: no driver ever falls silent, so no sample is too old.
 core::PolicyConfig PolicyOf(const RunOptions& options) {
@@ -57,6 +50,13 @@ Simulation::Simulation(const Cluster& cluster, std::span<const Arrival> arrivals
   }
   last_end_ = first_;
   BuildServers();
+  if (options.estimates.method.empty()) return;
+  std::vector<core::GpuInfo> gpus;
+  for (const Node& node : nodes_) {
+    const std::vector<core::GpuInfo>& of_node = node.core.scheduler().GpuInfos();
+    gpus.insert(gpus.end(), of_node.begin(), of_node.end());
+  }
+  appraisals_.emplace(options.estimates, gpus);
 }
 
 void Simulation::BuildServers() {
@@ -119,6 +119,7 @@ RunResult Simulation::Run() {
   CheckBooks();
   RunResult result{.totals = Sum()};
   if (recorder_) result.record = recorder_->Finish(last_end_);
+  if (appraisals_) result.taught = appraisals_->Taught();
   return result;
 }
 
@@ -207,39 +208,6 @@ Simulation::JobIndex Simulation::NewJob(const Arrival& arrival, std::size_t numb
   return index;
 }
 
-core::TaskRequest Simulation::RequestOf(const Job& job) const {
-  core::TaskRequest request{.gpus = job.arrival->workload->gpus,
-                            .max_recoveries = options_.max_recoveries};
-  // What `carma trace replay` asks for when a method could not tell.
-  request.exclusive = options_.policy.pacing == core::Pacing::kImmediate &&
-                      trace::Estimate(*job.arrival->workload, options_.estimates.source).whole_gpu;
-  return request;
-}
-
-std::optional<core::Estimate> Simulation::EstimateOf(const Job& job) const {
-  const EstimateOptions& options = options_.estimates;
-  std::optional<std::int64_t> mib;
-  if (options.given) {
-    mib = options.given(*job.arrival->workload);
-  } else {
-    const trace::MemoryEstimate told = trace::Estimate(*job.arrival->workload, options.source);
-    mib = told.mib;
-    // The original has no exclusive tasks: one of unknown need asks for all that a GPU has.
-    if (told.whole_gpu && options_.policy.pacing != core::Pacing::kImmediate) mib = largest_mib_;
-  }
-  base::Rng rng = Chance(options_.seed, Draw::kEstimate, core::Number(job.id));
-  if (rng.Uniform() < options.missing_share) return std::nullopt;
-  if (!mib) return std::nullopt;
-  if (options.bias != 0 || options.sigma > 0) {
-    const double factor = std::exp(options.bias + options.sigma * rng.Normal());
-    mib = std::max<std::int64_t>(1, std::llround(static_cast<double>(*mib) * factor));
-  }
-  // As the daemon does (estimate::PromiseOf): a prediction may be wrong and must not refuse a task.
-  const bool predicted = options.given || options.bias != 0 || options.sigma > 0;
-  if (predicted) mib = std::min(*mib, largest_mib_);
-  return core::Estimate{*mib, "simulated"};
-}
-
 void Simulation::Submit(std::uint32_t index, std::span<const JobIndex> jobs) {
   CatchUp(index);
   const bool at_once = options_.estimates.takes == base::Duration{0};
@@ -317,6 +285,7 @@ void Simulation::Launch(std::uint32_t index, const core::StartTask& start) {
 }
 
 void Simulation::OnChanged(std::uint32_t index, const core::TaskRecord& record) {
+  if (appraisals_ && !core::HoldsGpus(record.state)) Learn(record);
   if (core::IsFinal(record.state)) {
     return Retire(job_of_.at(core::Number(record.id)), record.state);
   }
@@ -363,6 +332,7 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   events_.emplace_back(core::TaskExited{job.id, job.attempt, std::move(exit)});
   ++totals_.task_events;
   job.phase = Phase::kWaiting;
+  job.untaught = true;
   ++node.waiting;
   Tell(job.node);
 }

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sim/appraisals.h"
 #include "sim/mig.h"
 #include "sim/recorder.h"
 #include "sim/sim_gpu.h"
@@ -46,6 +47,7 @@ class Simulation {
     Phase phase = Phase::kWaiting;
     std::uint32_t node = 0;
     bool recovering = false;  // waits in the server's recovery queue
+    bool untaught = false;    // its last attempt has ended, and nobody has learned from it yet
     base::Time submitted{};
 
     // The current attempt.
@@ -109,8 +111,6 @@ class Simulation {
   void OnSamples(std::uint32_t node);
   void OnJob(JobIndex index);
   JobIndex NewJob(const Arrival& arrival, std::size_t number);
-  core::TaskRequest RequestOf(const Job& job) const;
-  std::optional<core::Estimate> EstimateOf(const Job& job) const;
   void Submit(std::uint32_t node, std::span<const JobIndex> jobs);
   // Tells the core what stands in events_ and does what it says, and so on until nothing follows.
   void Tell(std::uint32_t node);
@@ -121,9 +121,15 @@ class Simulation {
   void CheckBooks() const;
   Totals Sum();
 
+  // ---- estimates.cc: what is said of a task's memory, and learned ----
+  core::TaskRequest RequestOf(const Job& job) const;
+  std::optional<core::Estimate> EstimateOf(const Job& job);
+  std::optional<core::Estimate> AnswerFor(const Job& job);
+  void Learn(const core::TaskRecord& record);
+
   // ---- dispatch.cc: the queue above the servers ----
   void Dispatch();
-  std::optional<std::uint32_t> ServerFor(const Job& job) const;
+  std::optional<std::uint32_t> ServerFor(const Job& job);
   void Reopen(std::uint32_t node);
 
   // ---- physics.cc: memory, speed, power ----
@@ -181,6 +187,7 @@ class Simulation {
   std::unordered_map<std::uint64_t, JobIndex> job_of_;  // by task id; for look-up only
   std::deque<JobIndex> cluster_queue_;                  // only with several servers
   std::set<OpenKey> open_;
+  std::optional<Appraisals> appraisals_;  // with a method
   std::optional<Recorder> recorder_;
   Totals totals_;
   double waiting_s_ = 0;  // sums over executed tasks

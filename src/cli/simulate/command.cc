@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -11,8 +12,8 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/progress_line.h"
-#include "cli/simulate/estimates.h"
 #include "cli/simulate/plan.h"
+#include "cli/simulate/summaries.h"
 #include "cli/simulate/text.h"
 #include "cli/simulate/verbs.h"
 #include "cli/trace/files.h"
@@ -36,8 +37,8 @@ struct SimulateFlags {
   std::string experiment;  // empty: none
   SimLoad load;            // of the flags; those not given are the file's, or the defaults
   std::vector<std::string> policies;
-  std::string estimator, collocation, published;  // for every policy; empty: not given
-  int threads = 0;                                // 0: one per core
+  std::string estimator, history, collocation, published;  // for every policy; empty: not given
+  int threads = 0;                                         // 0: one per core
   bool csv = false;
   bool record = false;
   std::string html;  // file; empty: none
@@ -85,6 +86,7 @@ Result<Experiment> ReadPlan(const CLI::App& verb, const SimulateFlags& flags) {
     experiment.common.push_back({key, value, std::string("--") + key});
   };
   add("estimator", flags.estimator);
+  add("history", flags.history);
   add("collocation", flags.collocation);
   add("published", flags.published);
   return experiment;
@@ -130,36 +132,28 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
   return policies;
 }
 
-// Asks the estimators that no column of the catalogue answers for.
-Result<Unit> AskEstimators(Context& context, const SimLoad& load, const sim::Cluster& cluster,
-                           const trace::Catalogue& catalogue, std::vector<SimPolicy>& policies) {
-  std::int64_t gpu_mib = 0;
-  for (const sim::ServerShape& server : cluster.servers) {
-    for (const sim::GpuType& gpu : server.gpus) {
-      gpu_mib = std::max(gpu_mib, gpu.total_mib - gpu.reserved_mib);
-    }
+// "auto" and "history" have something to say without a summary too.
+bool NeedsSummaries(const SimPolicy& policy) {
+  const std::string& method = policy.options.estimates.method;
+  return !method.empty() && method != "auto" && method != "history";
+}
+
+Result<Unit> GiveSummaries(Context& context, const SimLoad& load, const trace::Catalogue& catalogue,
+                           std::vector<SimPolicy>& policies) {
+  if (load.summaries.empty()) {
+    const auto needy = std::ranges::find_if(policies, NeedsSummaries);
+    if (needy == policies.end()) return Unit{};
+    return Fail(ErrorCode::kInvalid, fmt::format("estimator {} reads model summaries: name their "
+                                                 "folder with --summaries",
+                                                 needy->options.estimates.method));
   }
-  for (SimPolicy& policy : policies) {
-    if (trace::ParseEstimateSource(policy.estimator)) continue;
-    if (load.summaries.empty()) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("estimator {} reads model summaries: name their folder with "
-                              "--summaries",
-                              policy.estimator));
-    }
-    auto estimates =
-        EstimateWorkloads(catalogue, load.summaries, policy.estimator, policy.coverage, gpu_mib);
-    if (!estimates) return std::unexpected(estimates.error());
-    for (const std::string& trouble : estimates->troubles) {
-      Warn(context, fmt::format("{}: {}", policy.estimator, base::Printable(trouble)));
-    }
-    policy.options.estimates.given =
-        [known = std::move(estimates->promised_mib)](
-            const trace::Workload& workload) -> std::optional<std::int64_t> {
-      const auto found = known.find(workload.id);
-      return found == known.end() ? std::nullopt : std::optional(found->second);
-    };
+  Result<LoadedSummaries> loaded = LoadSummaries(catalogue, load.summaries);
+  if (!loaded) return std::unexpected(loaded.error());
+  for (const std::string& trouble : loaded->troubles) {
+    Warn(context, "summaries: " + base::Printable(trouble));
   }
+  const auto shared = std::make_shared<const sim::Summaries>(std::move(loaded->by_workload));
+  for (SimPolicy& policy : policies) policy.options.estimates.summaries = shared;
   return Unit{};
 }
 
@@ -175,8 +169,8 @@ Result<Prepared> Prepare(Context& context, const CLI::App& verb, const SimulateF
   if (!catalogue) return std::unexpected(catalogue.error());
   Result<std::vector<SimPolicy>> policies = MakePolicies(*experiment);
   if (!policies) return std::unexpected(policies.error());
-  if (Result<Unit> asked = AskEstimators(context, load, *cluster, *catalogue, *policies); !asked) {
-    return std::unexpected(asked.error());
+  if (Result<Unit> given = GiveSummaries(context, load, *catalogue, *policies); !given) {
+    return std::unexpected(given.error());
   }
   Prepared prepared{.load = load,
                     .cluster = *std::move(cluster),
@@ -364,8 +358,12 @@ void AddSimulateCommand(CLI::App& app, Context& context) {
       ->type_name("WORDS")
       ->allow_extra_args(false);
   verb->add_option("--estimator", flags->estimator,
-                   "for policies that name none: oracle (default), none, horus, …")
+                   "for policies that name none: auto (default), oracle, none, horus, …")
       ->type_name("NAME");
+  verb->add_option("--history", flags->history,
+                   "what finished tasks teach: none, run (default: each run is a first day), runs "
+                   "(each goes on from those before it)")
+      ->type_name("WORD");
   verb->add_option("--collocation", flags->collocation,
                    "for policies that name none: mps (default), streams, mig, exclusive")
       ->type_name("METHOD");

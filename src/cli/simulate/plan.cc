@@ -27,6 +27,7 @@ constexpr std::array kSections{"policy.", "recovery.", "monitor."};
 struct Draft {
   config::Settings settings;
   SimPolicy policy;
+  std::string estimator;  // empty: none is named
 };
 
 struct Word {
@@ -55,12 +56,33 @@ bool SetSpan(base::Duration& target, const std::string& value) {
 }
 
 bool SetEstimator(Draft& draft, const std::string& value) {
-  const std::string name = base::ToLower(value);
-  const Result<std::string_view> source = trace::ParseEstimateSource(name);
-  if (!source && estimate::FindEstimator(name) == nullptr) return false;
-  draft.policy.estimator = name;
-  draft.policy.options.estimates.source = source.value_or("none");
+  draft.estimator = base::ToLower(value);
+  return trace::ParseEstimateSource(draft.estimator).has_value() ||
+         estimate::FindEstimator(draft.estimator) != nullptr;
+}
+
+bool SetHistory(Draft& draft, const std::string& value) {
+  if (value != "none" && value != "run" && value != "runs") return false;
+  draft.settings.estimate_history = value != "none";
+  draft.policy.options.estimates.carries = value == "runs";
   return true;
+}
+
+// Where no word names an estimator the simulated daemon has that of its configuration; those of the
+// published system's time were told what tasks need.
+void ChooseEstimator(Draft& draft) {
+  const config::Settings& settings = draft.settings;
+  if (draft.estimator.empty()) {
+    draft.estimator = settings.published ? "oracle" : settings.estimate_method;
+  }
+  sim::EstimateOptions& estimates = draft.policy.options.estimates;
+  if (const Result<std::string_view> source = trace::ParseEstimateSource(draft.estimator)) {
+    estimates.source = *source;
+  } else {
+    estimates.method = draft.estimator;
+  }
+  estimates.coverage = settings.estimate_coverage;
+  estimates.learns = settings.estimate_history;
 }
 
 bool SetCollocation(Draft& draft, const std::string& value) {
@@ -94,11 +116,16 @@ constexpr std::array kWords{
            draft.policy.label = value;
            return !value.empty() && value.size() <= 200;
          }},
-    Word{{"estimator",
-          "none, oracle, a column of the catalogue (horus, faketensor, gpumemnet), or "
-          "with summaries any name of `carma estimate`",
-          "what is known of a task's memory"},
-         SetEstimator},
+    Word{
+        {"estimator",
+         "none, oracle, a column of the catalogue (horus, faketensor, gpumemnet), auto or history, "
+         "or with summaries any other name of `carma estimate`",
+         "what is known of a task's memory; default: as estimate.method"},
+        SetEstimator},
+    Word{{"history", "none, run or runs",
+          "whether finished tasks teach the estimator: not, those of the same run, or those of all "
+          "runs before it too; default: run, unless estimate.history is false"},
+         SetHistory},
     Word{{"coverage", "0, or a share from 0.5 to 0.999",
           "of the runs that a promise should cover, as estimate.coverage"},
          [](Draft& draft, const std::string& value) {
@@ -382,8 +409,7 @@ std::vector<PolicyWordInfo> PolicyWords() {
 }
 
 Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<PolicyWord>& words) {
-  Draft draft{.settings = base, .policy = {}};
-  draft.policy.options.estimates.source = "oracle";
+  Draft draft{.settings = base, .policy = {}, .estimator = {}};
   for (const PolicyWord& word : words) {
     if (Result<Unit> applied = Apply(word, draft); !applied)
       return std::unexpected(applied.error());
@@ -397,7 +423,7 @@ Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<Pol
   }
   policy.spec = SpecOf(words, base.policy.mapper);
   if (policy.label.empty()) policy.label = policy.spec;
-  policy.coverage = draft.settings.estimate_coverage;
+  ChooseEstimator(draft);
   policy.options.policy = draft.settings.policy;
   policy.options.monitor.period = draft.settings.sample_period;
   policy.options.monitor.window = draft.settings.window;
@@ -429,8 +455,12 @@ std::string ReproductionLine(const SimLoad& load, const SimPolicy& policy) {
 }
 
 std::string OneRunLine(SimLoad load, const SimPolicy& policy, std::uint64_t seed) {
-  load.runs = 1;
-  load.seed = seed;
+  if (policy.options.estimates.carries) {
+    load.runs = static_cast<int>(seed - load.seed) + 1;
+  } else {
+    load.runs = 1;
+    load.seed = seed;
+  }
   return ReproductionLine(load, policy);
 }
 

@@ -45,8 +45,6 @@ struct Experiment {
 struct SimPolicy {
   std::string label;
   std::string spec;  // that makes it again: "magm,sm_cap=0.8,estimator=gpumemnet"
-  std::string estimator = "oracle";
-  double coverage = 0;  // of the bounds that are promised, where the estimator has any
   sim::RunOptions options;
 };
 
@@ -78,7 +76,8 @@ std::vector<PolicyWordInfo> PolicyWords();
 base::Result<SimPolicy> MakePolicy(const config::Settings& base,
                                    const std::vector<PolicyWord>& words);
 
-// The command that repeats all runs of one policy, quoted for a shell; and that for a single one.
+// The command that repeats all runs of one policy, quoted for a shell; and that for a single one,
+// which is its last run where history is carried from run to run.
 std::string ReproductionLine(const SimLoad& load, const SimPolicy& policy);
 std::string OneRunLine(SimLoad load, const SimPolicy& policy, std::uint64_t seed);
 

@@ -45,6 +45,22 @@ TEST(SimPolicy, WordsOfItsOwnDescribeTheSimulatedWorld) {
   EXPECT_EQ(policy.label, "streams");
 }
 
+TEST(SimPolicy, AsksTheDaemonsEstimatorUnlessAWordNamesAnother) {
+  const sim::EstimateOptions day_one = Policy("magm").options.estimates;
+  EXPECT_EQ(day_one.method, "auto");
+  EXPECT_EQ(day_one.coverage, 0.9);
+  EXPECT_TRUE(day_one.learns);
+  EXPECT_FALSE(day_one.carries);
+  EXPECT_EQ(Policy("magm,estimator=structural").options.estimates.method, "structural");
+  const sim::EstimateOptions told = Policy("magm,estimator=oracle").options.estimates;
+  EXPECT_EQ(told.method, "");
+  EXPECT_EQ(told.source, "oracle");
+  EXPECT_EQ(Policy("magm,published=v2").options.estimates.source, "oracle");
+  EXPECT_FALSE(Policy("magm,history=none").options.estimates.learns);
+  EXPECT_TRUE(Policy("magm,history=runs").options.estimates.carries);
+  EXPECT_THAT(Complaint("magm,history=yes"), HasSubstr("history: expected none, run or runs"));
+}
+
 TEST(SimPolicy, InstancesAreSharedOnlyWhereItSaysSo) {
   EXPECT_EQ(Policy("magm,collocation=streams").options.policy.sm_cap, 0.4) << "as carmad does";
   EXPECT_EQ(Policy("magm,collocation=streams").options.policy.max_tasks_per_gpu, 3);
@@ -145,6 +161,14 @@ TEST(Experiment, AMatrixWithoutEndIsRefused) {
   const auto read = ReadExperiment("e.toml", text, experiment);
   ASSERT_FALSE(read);
   EXPECT_THAT(read.error().message, HasSubstr("more than 1000 policies"));
+}
+
+TEST(OneRunLine, ARunThatGoesOnFromOthersNeedsThemToo) {
+  SimLoad load;
+  load.seed = 5;
+  EXPECT_THAT(OneRunLine(load, Policy("magm"), 7), HasSubstr("--runs 1 --noise 0 --seed 7"));
+  EXPECT_THAT(OneRunLine(load, Policy("magm,history=runs"), 7),
+              HasSubstr("--runs 3 --noise 0 --seed 5"));
 }
 
 TEST(ReproductionLine, IsQuotedForAShell) {

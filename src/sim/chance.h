@@ -1,0 +1,18 @@
+// Chance of one purpose for one task, the same whatever else happens in the run: runs of several
+// policies with one seed meet the same tasks.
+#pragma once
+
+#include <cstdint>
+
+#include "base/rng.h"
+
+namespace carma::sim {
+
+enum class Draw : std::uint64_t { kNoise, kFailure, kEstimate };
+
+inline base::Rng Chance(std::uint64_t seed, Draw draw, std::uint64_t task) {
+  base::Rng by_purpose(seed * 4 + static_cast<std::uint64_t>(draw));
+  return base::Rng(by_purpose.Next() + task);
+}
+
+}  // namespace carma::sim

@@ -1,0 +1,55 @@
+// What the simulated daemons hear of a task's memory, and what its ends teach them.
+#include <algorithm>
+#include <cmath>
+
+#include "sim/chance.h"
+#include "sim/simulation.h"
+
+namespace carma::sim {
+
+core::TaskRequest Simulation::RequestOf(const Job& job) const {
+  core::TaskRequest request{.gpus = job.arrival->workload->gpus,
+                            .max_recoveries = options_.max_recoveries};
+  // What `carma trace replay` asks for when a method could not tell.
+  request.exclusive = options_.policy.pacing == core::Pacing::kImmediate &&
+                      trace::Estimate(*job.arrival->workload, options_.estimates.source).whole_gpu;
+  return request;
+}
+
+// Before the error model.
+std::optional<core::Estimate> Simulation::AnswerFor(const Job& job) {
+  if (appraisals_) return appraisals_->Of(*job.arrival->workload);
+  const trace::MemoryEstimate told =
+      trace::Estimate(*job.arrival->workload, options_.estimates.source);
+  // The original has no exclusive tasks: one of unknown need asks for all that a GPU has.
+  const bool asks_for_all = told.whole_gpu && options_.policy.pacing != core::Pacing::kImmediate;
+  const std::optional<std::int64_t> mib = asks_for_all ? largest_mib_ : told.mib;
+  if (!mib) return std::nullopt;
+  return core::Estimate{*mib, "simulated"};
+}
+
+std::optional<core::Estimate> Simulation::EstimateOf(const Job& job) {
+  const EstimateOptions& options = options_.estimates;
+  std::optional<core::Estimate> estimate = AnswerFor(job);
+  base::Rng rng = Chance(options_.seed, Draw::kEstimate, core::Number(job.id));
+  if (rng.Uniform() < options.missing_share) return std::nullopt;
+  const bool errs = options.bias != 0 || options.sigma > 0;
+  if (!estimate || !errs || IsMeasured(*estimate)) return estimate;
+  const double factor = std::exp(options.bias + options.sigma * rng.Normal());
+  const auto scaled = [&](std::int64_t mib) {
+    const auto wrong_mib = std::llround(static_cast<double>(mib) * factor);
+    return std::clamp<std::int64_t>(wrong_mib, 1, largest_mib_);
+  };
+  estimate->peak_mib = scaled(estimate->peak_mib);
+  if (estimate->predicted_mib) estimate->predicted_mib = scaled(*estimate->predicted_mib);
+  return estimate;
+}
+
+void Simulation::Learn(const core::TaskRecord& record) {
+  Job& job = jobs_[job_of_.at(core::Number(record.id))];
+  if (!std::exchange(job.untaught, false)) return;
+  appraisals_->Learn(*job.arrival->workload, record, TypeOf(job.gpus.front()).type,
+                     now_ - job.launched, now_);
+}
+
+}  // namespace carma::sim
