@@ -73,10 +73,10 @@ TEST_F(TraceTools, InfoKnowsTheWorkloadsOfATaskTrace) {
 }
 
 TEST_F(TraceTools, WindowAndSampleKnowOtherWorkloadsThanTheBuiltIn) {
-  const std::string workloads = File(
-      "w.csv",
-      "workload_id,gpus,solo_seconds,solo_smact,mps_sensitivity,mps_pressure,memory_mib\n"
-      "mine,1,600,0.3,0.5,0.3,1600\n");
+  const std::string workloads =
+      File("w.csv",
+           "workload_id,gpus,solo_seconds,solo_smact,mps_sensitivity,mps_pressure,memory_mib\n"
+           "mine,1,600,0.3,0.5,0.3,1600\n");
   const std::string trace = File("t.csv", "submit_s,workload_id\n0,mine\n600,mine\n1200,mine\n");
   for (const char* verb : {"window", "sample"}) {
     const Ran ran = Run({verb, trace, "--workloads", workloads});
