@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/gpu.h"
+#include "core/policy.h"
 #include "core/task.h"
 
 namespace carma::core {
@@ -110,13 +111,18 @@ struct ResumeRequested {
   GpuIndex gpu{};
   bool by_rule = false;
 };
+// The rules from now on, validated; the pacing, and whether the mapper shares, stay what they were.
+// What was decided by the old ones stands: running tasks keep their GPUs and claims.
+struct PolicyChanged {
+  PolicyConfig policy;
+};
 struct WakeUp {};  // the time of a WakeAt has come
 
 using Event =
     std::variant<GpusDiscovered, TaskSubmitted, TaskRestored, EstimateReady, GpuSampled,
                  GpuHealthChanged, SharingChosen, TaskStarted, TaskIdle, LaunchFailed, TaskExited,
                  CancelRequested, HoldRequested, ReleaseRequested, RequeueRequested,
-                 PriorityChanged, DrainRequested, ResumeRequested, WakeUp>;
+                 PriorityChanged, DrainRequested, ResumeRequested, PolicyChanged, WakeUp>;
 
 // ---- actions, to be performed in order, after they are durable ----
 

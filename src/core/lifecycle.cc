@@ -456,6 +456,13 @@ void Scheduler::State::On(const ResumeRequested& event) {
   if (!event.by_rule) gpu.drained_by_person.reset();
 }
 
+void Scheduler::State::On(const PolicyChanged& event) {
+  CARMA_CHECK(event.policy.pacing == config.pacing, "another system's rules need a new core");
+  CARMA_CHECK(Shares(event.policy) == Shares(config), "tasks that run alone were promised to stay so");
+  config = event.policy;
+  UseMapper();
+}
+
 void Scheduler::State::On(const WakeUp&) {}
 
 }  // namespace carma::core

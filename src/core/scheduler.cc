@@ -10,10 +10,16 @@
 namespace carma::core {
 
 Scheduler::State::State(PolicyConfig policy) : config(std::move(policy)) {
-  mapper_entry = FindMapper(config.mapper);
-  CARMA_CHECK(mapper_entry != nullptr, "the policy was not validated: no such mapper");
-  mapper = mapper_entry->make(config);
+  UseMapper();
   rules = MakeRules(*this);
+}
+
+// One that stays in use goes on where it was: round robin does not begin anew.
+void Scheduler::State::UseMapper() {
+  const MapperEntry* wanted = FindMapper(config.mapper);
+  CARMA_CHECK(wanted != nullptr, "the policy was not validated: no such mapper");
+  if (wanted == std::exchange(mapper_entry, wanted)) return;
+  mapper = wanted->make(config);
 }
 
 Scheduler::Scheduler(PolicyConfig config) : state_(std::make_unique<State>(std::move(config))) {}

@@ -58,9 +58,11 @@ struct Choice {
 struct Scheduler::State {
   explicit State(PolicyConfig policy);
 
+  void UseMapper();  // that of config
+
   PolicyConfig config;
   std::unique_ptr<Mapper> mapper;
-  const MapperEntry* mapper_entry;
+  const MapperEntry* mapper_entry = nullptr;
   std::unique_ptr<Rules> rules;
   Time now{};
   std::vector<GpuInfo> gpu_infos;
@@ -99,6 +101,7 @@ struct Scheduler::State {
   void On(const PriorityChanged& event);
   void On(const DrainRequested& event);
   void On(const ResumeRequested& event);
+  void On(const PolicyChanged& event);
   void On(const WakeUp& event);
   TaskRecord* Held(TaskId id);
   TaskRecord* InAttempt(TaskId id, int attempt);  // null: not held, or that attempt is over

@@ -401,6 +401,8 @@ class World {
       case 19:
         return Bring(
             TaskIdle{id, attempt, rng_.Below(2) == 0 ? std::optional(now_) : std::nullopt});
+      case 20:
+        return Bring(PolicyChanged{OtherMargin()});
       default:
         return Exit();
     }
@@ -447,6 +449,12 @@ class World {
       if (!wrong_) wrong_ = scheduler_.CheckBooks();
       if (!wrong_) wrong_ = Promises();
     }
+  }
+
+  PolicyConfig OtherMargin() {
+    PolicyConfig policy = scheduler_.config();
+    policy.margin_mib = static_cast<std::int64_t>(rng_.Below(10'000));
+    return policy;
   }
 
   // What the guards promise of every GPU.

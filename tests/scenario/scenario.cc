@@ -51,6 +51,7 @@ constexpr std::array kHappens{
     VerbEntry{"priority", 2, "", ""},
     VerbEntry{"drain", 0, "rule", "gpu why"},
     VerbEntry{"resume", 0, "rule", "gpu"},
+    VerbEntry{"policy", 1, "", ""},  // the mapper; options by PolicyOptions()
     VerbEntry{"restart", 0, "", ""},
 };
 constexpr std::array kExpects{
@@ -150,6 +151,11 @@ const std::vector<PolicyOption>& PolicyOptions() {
       Count("max_victim_restarts", &Policy::max_victim_restarts),
   };
   return options;
+}
+
+const PolicyOption* FindPolicyOption(std::string_view name) {
+  const auto option = std::ranges::find(PolicyOptions(), name, &PolicyOption::name);
+  return option == PolicyOptions().end() ? nullptr : &*option;
 }
 
 // Words of one line without its comment; ';' is a word of its own.
@@ -260,9 +266,8 @@ class Parser {
         published = value;
         continue;
       }
-      const auto option = std::find_if(PolicyOptions().begin(), PolicyOptions().end(),
-                                       [&](const PolicyOption& each) { return each.name == name; });
-      if (option == PolicyOptions().end()) return Bad("'" + name + "': no such option of a policy");
+      const PolicyOption* option = FindPolicyOption(name);
+      if (option == nullptr) return Bad("'" + name + "': no such option of a policy");
       option->set(scenario_.policy, in, name);
     }
     if (in.error()) return Bad(*in.error());
@@ -351,7 +356,8 @@ class Parser {
     }
     for (const auto& [option, value] : clause.options) {
       const bool task = Lists(verb->options, "t") && ParseTaskName(option);
-      if (!task && (option == "t" || !Lists(verb->options, option))) {
+      const bool rule = clause.verb == "policy" && FindPolicyOption(option) != nullptr;
+      if (!task && !rule && (option == "t" || !Lists(verb->options, option))) {
         return Bad(
             fmt::format("'{}' has no option '{}'", clause.verb, base::Printable(option, 40)));
       }
@@ -365,6 +371,16 @@ class Parser {
 };
 
 }  // namespace
+
+core::PolicyConfig ChangedPolicy(core::PolicyConfig policy, ClauseReader& in,
+                                 const Clause& clause) {
+  policy.mapper = in.Word(0);
+  for (const auto& [name, value] : clause.options) {
+    if (const PolicyOption* option = FindPolicyOption(name)) option->set(policy, in, name);
+  }
+  if (const auto valid = core::Validate(policy); !valid) in.Complain(valid.error().message);
+  return policy;
+}
 
 base::Result<Scenario> ParseScenario(std::string_view text, std::string file) {
   return Parser(text, std::move(file)).Parse();

@@ -62,6 +62,11 @@ struct Clause {
   std::map<std::string, std::string> options;
 };
 
+class ClauseReader;
+// `at 5s policy lug margin_mib=500`: these rules from now on, the rest as it is. What makes no sense
+// is complained of.
+core::PolicyConfig ChangedPolicy(core::PolicyConfig policy, ClauseReader& in, const Clause& clause);
+
 struct ScenarioLine {
   int number = 0;  // in the file
   core::Time at{};

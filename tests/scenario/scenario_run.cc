@@ -243,6 +243,15 @@ class Player {
     if (verb == "resume") {
       return {core::ResumeRequested{in.Gpu(world_.size()), in.Flag("rule")}};
     }
+    if (verb == "policy") {
+      core::PolicyConfig policy = ChangedPolicy(shell_.scheduler().config(), in, clause);
+      // A mistake ends the play; until then the core must not meet it.
+      if (in.error() || core::Shares(policy) != core::Shares(shell_.scheduler().config())) {
+        in.Complain("expected sound rules that share as before");
+        return {};
+      }
+      return {core::PolicyChanged{std::move(policy)}};
+    }
     const TaskId id = in.Task();
     if (verb == "estimate") {
       if (in.Has("need_mib")) need_mib_[id] = in.OptionalInt("need_mib", 0, kMaxMib);

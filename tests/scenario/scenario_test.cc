@@ -49,6 +49,7 @@ TEST(ParseScenario, NamesTheLineThatIsWrong) {
       {"no such mapper", head + "policy magic\n", "x:2: expected 'policy"},
       {"no such option", head + "policy magm luck=1\n", "x:2: 'luck'"},
       {"a bad value", head + "policy magm margin_mib=much\n", "margin_mib=much"},
+      {"no such option of new rules", head + "at 1s policy magm luck=1\n", "no option 'luck'"},
       {"a cap out of range", head + "policy magm sm_cap=80\n", "sm_cap"},
       {"no such era", head + "policy magm published=v9\n", "x:2: published"},
       {"no time", head + "at noon submit t1\n", "x:2: expected 'at TIME'"},
