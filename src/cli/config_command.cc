@@ -92,7 +92,8 @@ std::string ShowJson(const config::Loaded& loaded, const std::vector<config::Key
   for (const config::KeyInfo& key : keys) {
     const config::Origin& value = loaded.origins.at(key.name);
     text += (text.empty() ? "{" : ",") + JsonString(key.name) + ":{\"value\":" + value.value +
-            ",\"origin\":" + JsonString(value.where) + "}";
+            ",\"origin\":" + JsonString(value.where) +
+            ",\"live\":" + (key.live ? "true" : "false") + "}";
   }
   return text + "}\n";
 }

@@ -96,7 +96,7 @@ struct Kind {
 
 // `at` finds the member in Settings, const or not.
 template <class T, class At>
-Key Of(const char* name, const char* meaning, Kind<T> kind, At at) {
+Key Of(const char* name, const char* meaning, Kind<T> kind, At at, Takes takes = Takes::kLive) {
   return {name,
           kind.type,
           meaning,
@@ -106,7 +106,9 @@ Key Of(const char* name, const char* meaning, Kind<T> kind, At at) {
             if (value) at(s) = static_cast<std::remove_reference_t<decltype(at(s))>>(*value);
             return value.has_value();
           },
-          [write = kind.write, at](const Settings& s) { return write(at(s)); }};
+          [write = kind.write, at](const Settings& s) { return write(at(s)); },
+          [at](Settings& to, const Settings& from) { at(to) = at(from); },
+          takes};
 }
 
 Kind<bool> Flag() {
@@ -320,21 +322,22 @@ Kind<std::vector<std::string>> Program() {
 
 std::vector<Key> MakeKeys() {
   using core::IdleAction, core::RecoveryMode, core::WithoutActivity, gpu::ActivitySource;
+  using enum Takes;
   return {
       // sun_path holds 108 bytes with its end.
       Of("daemon.socket", "Socket that commands talk to.",
-         Path("absolute path of at most 107 bytes", 107), AT(socket)),
+         Path("absolute path of at most 107 bytes", 107), AT(socket), kRestart),
       Of("daemon.state_dir", "Folder of the books; one daemon per folder.",
-         Path("absolute path", 4'000), AT(state_dir)),
+         Path("absolute path", 4'000), AT(state_dir), kRestart),
       Of("daemon.socket_mode",
          "Who may connect to the socket. Submitters are told apart by their credentials, so "
          "everybody may.",
-         FileMode(), AT(socket_mode)),
+         FileMode(), AT(socket_mode), kRestart),
       Of("daemon.socket_group",
          "Group of the socket, for socket_mode \"0660\"; empty: the daemon's own.",
          Text("group name, or empty",
               [](std::string_view name) { return name.empty() || IsName(name); }),
-         AT(socket_group)),
+         AT(socket_group), kRestart),
       Of("daemon.allow_users",
          "Who may submit and change tasks, beside members of allow_groups, administrators and "
          "root; "
@@ -345,7 +348,7 @@ std::vector<Key> MakeKeys() {
       Of("daemon.log_level", "Least important lines that are logged.",
          Word({"debug", "info", "warn", "error"}), AT(log_level)),
       Of("daemon.http_port", "Loopback TCP port of the read-only pages and metrics.",
-         OrFalse(Called("port from 1 to 65535", Count(1, 65'535))), AT(http_port)),
+         OrFalse(Called("port from 1 to 65535", Count(1, 65'535))), AT(http_port), kRestart),
       Of("daemon.keep_finished_days", "Finished tasks are forgotten after this.", Count(1, 36'500),
          AT(keep_finished_days)),
       Of("daemon.admins",
@@ -358,7 +361,7 @@ std::vector<Key> MakeKeys() {
       Of("policy.published",
          "Replace the rules by the original system's, for comparison: as in the dissertation, or "
          "as in its version of November 2025.",
-         OrFalse(Called("\"thesis\", \"v2\"", Word({"thesis", "v2"}))), AT(published)),
+         OrFalse(Called("\"thesis\", \"v2\"", Word({"thesis", "v2"}))), AT(published), kRestart),
       Of("policy.sm_cap",
          "A GPU whose mean SM activity over the window is above this takes no further task.",
          SmCap(), AT(policy.sm_cap)),
@@ -422,7 +425,7 @@ std::vector<Key> MakeKeys() {
                                                      {"exclusive", core::SharingMethod::kAlone},
                                                      {"streams", core::SharingMethod::kStreams},
                                                      {"mps", core::SharingMethod::kMps}}),
-         AT(collocation)),
+         AT(collocation), kRestart),
       Of("collocation.streams_sm_cap",
          "In place of policy.sm_cap where tasks share by time slices: each neighbour costs the "
          "others what it computes.",
@@ -431,33 +434,33 @@ std::vector<Key> MakeKeys() {
          "In place of policy.max_tasks_per_gpu where tasks share by time slices.", Count(1, 48),
          AT(streams_tasks)),
       Of("collocation.mps_control", "NVIDIA's program that runs MPS servers.",
-         NameOrPath("program name or absolute path"), AT(mps_control)),
+         NameOrPath("program name or absolute path"), AT(mps_control), kRestart),
       // The pipes are sockets too: their paths must stay short.
       Of("collocation.mps_dir", "Folder of the pipes and logs of MPS servers.",
-         Path("absolute path of at most 60 bytes", 60), AT(mps_dir)),
+         Path("absolute path of at most 60 bytes", 60), AT(mps_dir), kRestart),
       Of("collocation.mps_servers",
          "One MPS server for each GPU of a user, or one per user for all whole GPUs, which also "
          "serves tasks of several GPUs (docs/collocation.md).",
-         Choice<bool>({{"gpu", true}, {"user", false}}), AT(mps_server_per_gpu)),
+         Choice<bool>({{"gpu", true}, {"user", false}}), AT(mps_server_per_gpu), kRestart),
       Of("collocation.mps_clients", "An MPS server with so many processes takes no further task.",
-         Count(1, 60), AT(mps_clients)),
+         Count(1, 60), AT(mps_clients), kRestart),
       Of("collocation.mps_memory_limit",
          "Under MPS no process may take more than its task was promised, plus policy.margin.",
          Flag(), AT(mps_memory_limit)),
       Of("collocation.mps_timeout",
          "An MPS control daemon that takes longer (real time) is given up: the task shares by "
          "streams.",
-         Span(100 * kMs, kHour), AT(mps_timeout)),
+         Span(100 * kMs, kHour), AT(mps_timeout), kRestart),
       Of("collocation.share_mig",
          "Several tasks on one MIG instance, by the rules of a GPU; false: one.", Flag(),
          AT(policy.share_mig)),
       Of("monitor.sample_period", "Every GPU is read this often.", Span(50 * kMs, kMinute),
-         AT(sample_period)),
+         AT(sample_period), kRestart),
       Of("monitor.window", "SM activity is the mean over this span.", Span(100 * kMs, kHour),
-         AT(window)),
+         AT(window), kRestart),
       Of("monitor.ewma",
          "Time constant of the exponentially weighted mean that is shown beside the plain one.",
-         Span(100 * kMs, kHour), AT(ewma)),
+         Span(100 * kMs, kHour), AT(ewma), kRestart),
       Of("monitor.history", "Single readings are kept in memory for so long.",
          Span(Duration{0}, kDay), AT(history)),
       Of("monitor.unattributed",
@@ -465,16 +468,16 @@ std::vector<Key> MakeKeys() {
          AT(unattributed_mib)),
       Of("monitor.probe_timeout",
          "A driver that does not answer for so long (real time) is taken as hung.",
-         Span(100 * kMs, kHour), AT(probe_timeout)),
+         Span(100 * kMs, kHour), AT(probe_timeout), kRestart),
       Of("monitor.nvml_library", "The driver's library that is loaded to read GPUs.",
-         NameOrPath("library name or absolute path"), AT(nvml_library)),
+         NameOrPath("library name or absolute path"), AT(nvml_library), kRestart),
       Of("monitor.source",
          "Who counts SM activity: the driver where it can and else DCGM, the driver or nobody, or "
          "DCGM for every GPU (docs/gpus.md).",
          Choice<ActivitySource>({{"auto", ActivitySource::kAuto},
                                  {"nvml", ActivitySource::kNvml},
                                  {"dcgm", ActivitySource::kDcgm}}),
-         AT(activity_source)),
+         AT(activity_source), kRestart),
       Of("health.drain",
          "A GPU whose errors or condition speak against it takes no further task; false: that is "
          "only told.",
@@ -517,7 +520,7 @@ std::vector<Key> MakeKeys() {
          Span(100 * kMs, kHour), AT(estimate_time_limit)),
       Of("estimate.history",
          "Learn from finished tasks: what they needed, and how far predictions are off.", Flag(),
-         AT(estimate_history)),
+         AT(estimate_history), kRestart),
       Of("estimate.prefer_given",
          "Memory that a user states is believed; false: only where nothing else is known.", Flag(),
          AT(estimate_prefer_given)),
@@ -538,13 +541,13 @@ std::vector<Key> MakeKeys() {
          "its user's; 0: no limit. Root's are not limited without cgroups.",
          Count(0, 4'194'304), AT(max_processes)),
       Of("task.max_batch", "Most tasks of one submission.", Count(1, 10'000'000), AT(max_batch)),
-      Of("task.cgroups", "One cgroup per task where cgroup v2 allows it.", Flag(), AT(cgroups)),
+      Of("task.cgroups", "One cgroup per task where cgroup v2 allows it.", Flag(), AT(cgroups), kRestart),
       Of("simulation.state", "State file of a simulated server; empty: real GPUs.",
          Text("absolute path, or empty",
               [](std::string_view path) {
                 return path.empty() || (path[0] == '/' && IsPlain(path, 4'000));
               }),
-         AT(simgpu_state)),
+         AT(simgpu_state), kRestart),
   };
 }
 #undef AT

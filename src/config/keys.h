@@ -16,6 +16,12 @@ namespace carma::config {
 // any.
 enum Form : unsigned { kText = 1, kNumber = 2, kBool = 4, kTextList = 8, kNumberList = 16 };
 
+// Whether a running daemon follows a changed value when it reads its configuration again.
+enum class Takes {
+  kLive,     // at once: for the next decision, task or line of the log
+  kRestart,  // it was built with the value it started with
+};
+
 struct Key {
   std::string name;     // "policy.sm_cap"
   std::string type;     // what is expected, for messages and documentation
@@ -26,6 +32,8 @@ struct Key {
   std::function<bool(Settings&, std::string_view)> set;
   // As a configuration file writes it: "magm" (with its quotes), 0.8, false, ["ada"].
   std::function<std::string(const Settings&)> get;
+  std::function<void(Settings& to, const Settings& from)> copy;
+  Takes takes = Takes::kLive;
 
   std::string Variable() const;  // "CARMA_POLICY_SM_CAP"
 };

@@ -122,6 +122,12 @@ class Loading {
     return Unit{};
   }
 
+  // The key as it is there, wherever that value once came from.
+  void Keep(const Key& key, const Loaded& running) {
+    key.copy(loaded_.settings, running.settings);
+    loaded_.origins[key.name].where = running.origins.at(key.name).where;
+  }
+
   Result<Loaded> Finish() {
     Settings& settings = loaded_.settings;
     if (settings.collocation == core::SharingMethod::kAlone) {
@@ -223,6 +229,29 @@ class Loading {
   Loaded loaded_;
 };
 
+Result<Loading> ReadAll(const Sources& sources) {
+  Loading loading(sources);
+  for (const auto& [path, optional] : sources.files) {
+    if (Result<Unit> added = loading.AddFile(path, optional); !added) {
+      return std::unexpected(added.error());
+    }
+  }
+  if (Result<Unit> added = loading.AddEnvironment(sources.environment); !added) {
+    return std::unexpected(added.error());
+  }
+  if (Result<Unit> added = loading.AddOverrides(sources.overrides); !added) {
+    return std::unexpected(added.error());
+  }
+  return loading;
+}
+
+// What tasks were started under decides how they may meet others: a daemon that never shared has
+// not asked by which means it could.
+bool MustStay(const Key& key, const Settings& wanted, const Settings& running) {
+  if (key.name == "policy.mapper") return core::Shares(wanted.policy) != core::Shares(running.policy);
+  return key.takes == Takes::kRestart;
+}
+
 // carma.d/*.toml in order of their names.
 std::vector<std::string> DropIns(const std::string& folder) {
   std::vector<std::string> paths;
@@ -285,19 +314,36 @@ Sources StandardSources(const std::optional<std::string>& file, bool root) {
 }
 
 Result<Loaded> Load(const Sources& sources) {
-  Loading loading(sources);
-  for (const auto& [path, optional] : sources.files) {
-    if (Result<Unit> added = loading.AddFile(path, optional); !added) {
-      return std::unexpected(added.error());
-    }
+  Result<Loading> loading = ReadAll(sources);
+  if (!loading) return std::unexpected(loading.error());
+  return loading->Finish();
+}
+
+Result<Reread> LoadAgain(const Sources& sources, const Loaded& running) {
+  const Result<Loading> loading = ReadAll(sources);
+  if (!loading) return std::unexpected(loading.error());
+  const Result<Loaded> wanted = Loading(*loading).Finish();
+  if (!wanted) return std::unexpected(wanted.error());
+  Loading kept = *loading;
+  Reread reread;
+  for (const Key& key : AllKeys()) {
+    if (wanted->origins.at(key.name).value == running.origins.at(key.name).value) continue;
+    if (!MustStay(key, wanted->settings, running.settings)) continue;
+    kept.Keep(key, running);
+    reread.need_restart.push_back(key.name);
   }
-  if (Result<Unit> added = loading.AddEnvironment(sources.environment); !added) {
-    return std::unexpected(added.error());
+  // Once more: keys that stay decide about others, and what they contradict is refused.
+  Result<Loaded> loaded = kept.Finish();
+  if (!loaded) {
+    return base::Wrap(loaded.error(), fmt::format("together with what only a restart changes ({})",
+                                                  base::Join(reread.need_restart, ", ")));
   }
-  if (Result<Unit> added = loading.AddOverrides(sources.overrides); !added) {
-    return std::unexpected(added.error());
+  for (const Key& key : AllKeys()) {
+    if (loaded->origins.at(key.name).value != running.origins.at(key.name).value)
+      reread.changed.push_back(key.name);
   }
-  return loading.Finish();
+  reread.loaded = *std::move(loaded);
+  return reread;
 }
 
 Result<Loaded> LoadText(const std::string& name, std::string_view text, bool root) {
@@ -315,7 +361,7 @@ std::vector<KeyInfo> Keys() {
   SetDefaultPaths({.root = true}, defaults);
   std::vector<KeyInfo> keys;
   for (const Key& key : AllKeys()) {
-    keys.push_back({key.name, key.type, key.get(defaults), key.meaning});
+    keys.push_back({key.name, key.type, key.get(defaults), key.meaning, key.takes == Takes::kLive});
   }
   return keys;
 }

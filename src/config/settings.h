@@ -129,15 +129,29 @@ Sources StandardSources(const std::optional<std::string>& file, bool root);
 // values out of range, and keys that contradict each other; kNotFound for a missing file.
 base::Result<Loaded> Load(const Sources& sources);
 
-// The same for one text in memory on top of the defaults; `name` stands for its path in messages.
+// What becomes of a running daemon whose configuration is read again.
+struct Reread {
+  Loaded loaded;  // to be used from now on
+  // Keys whose values are others than before, by the table of keys: those in force from now on, and
+  // those that stay as they were until the daemon is started anew.
+  std::vector<std::string> changed;
+  std::vector<std::string> need_restart;
+};
+// running: what the daemon has now, as it was loaded. Errors: as Load; also kInvalid where what
+// must stay contradicts what would change. policy.mapper stays where the old and the new one
+// differ in sharing at all.
+base::Result<Reread> LoadAgain(const Sources& sources, const Loaded& running);
+
+// As Load() for one text in memory on top of the defaults; `name` stands for its path in messages.
 base::Result<Loaded> LoadText(const std::string& name, std::string_view text, bool root);
 
-// Dotted name, type, default and one-line meaning of every key, for docs and `carma config show`.
+// Every key, for docs and `carma config show`.
 struct KeyInfo {
   std::string name;           // "policy.sm_cap"
   std::string type;           // what it accepts: "fraction 0..1, or false"
   std::string default_value;  // as the file writes it
   std::string meaning;
+  bool live = true;  // a running daemon follows it (LoadAgain); else from its next start on
 };
 std::vector<KeyInfo> Keys();
 

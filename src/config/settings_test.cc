@@ -363,6 +363,77 @@ TEST_F(SettingsFiles, MissingHugeAndBrokenFilesAreRefused) {
   EXPECT_FALSE(Load({.files = {{dir_, false}}}));
 }
 
+// ---- read again ----
+
+class SettingsAgain : public SettingsFiles {
+ protected:
+  Result<Reread> Again(const std::string& before, const std::string& now) {
+    const Result<Loaded> running = Load({.files = {{Write("f.toml", before), false}}, .root = true});
+    EXPECT_TRUE(running) << running.error().message;
+    return LoadAgain({.files = {{Write("f.toml", now), false}}, .root = true}, *running);
+  }
+};
+
+TEST_F(SettingsAgain, LiveKeysChangeAndTheOthersStay) {
+  using Words = std::vector<std::string>;
+  struct Case {
+    std::string name, before, now;
+    Words changed, need_restart;
+  } cases[] = {
+      {"nothing new", "policy.margin = '1G'", "policy.margin = '1024M'  # the same", {}, {}},
+      {"a live key", "", "policy.margin = '1G'", {"policy.margin"}, {}},
+      {"back to its default", "task.max_queued = 5", "", {"task.max_queued"}, {}},
+      {"a key that needs a restart", "", "monitor.window = '2m'", {}, {"monitor.window"}},
+      {"both",
+       "",
+       "daemon.socket = '/s'\ndaemon.admins = ['ada']",
+       {"daemon.admins"},
+       {"daemon.socket"}},
+      {"among mappers that share", "", "policy.mapper = 'lug'", {"policy.mapper"}, {}},
+      {"to one that does not", "", "policy.mapper = 'exclusive'", {}, {"policy.mapper"}},
+      {"and back", "policy.mapper = 'exclusive'", "", {}, {"policy.mapper"}},
+      {"by the method",
+       "",
+       "collocation.method = 'exclusive'",
+       {},
+       {"policy.mapper", "collocation.method"}},
+      {"the published rules decide about others",
+       "",
+       "policy.published = 'v2'\ntask.max_queued = 5",
+       {"task.max_queued"},
+       {"policy.published"}},
+  };
+  for (const Case& each : cases) {
+    const Result<Reread> reread = Again(each.before, each.now);
+    ASSERT_TRUE(reread) << each.name << ": " << reread.error().message;
+    EXPECT_EQ(reread->changed, each.changed) << each.name;
+    EXPECT_EQ(reread->need_restart, each.need_restart) << each.name;
+  }
+}
+
+TEST_F(SettingsAgain, WhatStaysHasItsValueAndOriginOfBefore) {
+  const Result<Reread> reread =
+      Again("monitor.window = '2m'\n", "\n\nmonitor.window = '3m'\npolicy.sm_cap = 0.5\n");
+  ASSERT_TRUE(reread) << reread.error().message;
+  const Loaded& loaded = reread->loaded;
+  EXPECT_EQ(loaded.settings.window, base::Duration(120'000));
+  EXPECT_EQ(loaded.settings.policy.sm_cap, 0.5);
+  EXPECT_EQ(loaded.origins.at("monitor.window").value, "\"2m\"");
+  EXPECT_THAT(loaded.origins.at("monitor.window").where, HasSubstr("f.toml:1"));
+  EXPECT_THAT(loaded.origins.at("policy.sm_cap").where, HasSubstr("f.toml:4"));
+}
+
+TEST_F(SettingsAgain, MistakesAndWhatContradictsTheKeysThatStayAreRefused) {
+  EXPECT_THAT(Again("", "\npolicy.sm_cap = 80").error().message,
+              HasSubstr("f.toml:2: policy.sm_cap: "));
+  // Sound by itself, but the period is still the old one.
+  const Result<Reread> together = Again("monitor.sample_period = '4s'",
+                                        "policy.stale_after = '3s'\nmonitor.sample_period = '1s'");
+  ASSERT_FALSE(together);
+  EXPECT_THAT(together.error().message, HasSubstr("only a restart changes (monitor.sample_period)"));
+  EXPECT_THAT(together.error().message, HasSubstr("f.toml:1: policy.stale_after"));
+}
+
 TEST(SettingsDocs, TheDocumentationListsEveryKeyAsItIs) {
   const std::string text =
       *base::ReadFile(std::string(CARMA_SOURCE_DIR) + "/docs/configuration.md", 1 << 20);
@@ -373,7 +444,7 @@ TEST(SettingsDocs, TheDocumentationListsEveryKeyAsItIs) {
   std::vector<std::string> expected;
   for (const KeyInfo& key : Keys()) {
     expected.push_back("| `" + key.name + "` | " + key.type + " | `" + key.default_value + "` | " +
-                       key.meaning + " |");
+                       (key.live ? "live" : "restart") + " | " + key.meaning + " |");
   }
   EXPECT_EQ(rows, expected);
 }
