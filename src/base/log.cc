@@ -1,20 +1,46 @@
 #include "base/log.h"
 
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <cstdio>
+#include <memory>
 
+#include "base/journal.h"
 #include "base/text.h"
 
 namespace carma::base {
 namespace {
 
+LogLevel LevelOf(spdlog::level::level_enum level) {
+  if (level <= spdlog::level::debug) return LogLevel::kDebug;
+  if (level == spdlog::level::info) return LogLevel::kInfo;
+  return level == spdlog::level::warn ? LogLevel::kWarn : LogLevel::kError;
+}
+
+// The journal looks for the priority before everything else on the line.
+class Priority : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&,
+              spdlog::memory_buf_t& line) override {
+    const std::string_view prefix = PriorityPrefix(LevelOf(message.level));
+    line.append(prefix.data(), prefix.data() + prefix.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<Priority>();
+  }
+};
+
+// A terminal that was closed and a pipe that nobody reads refuse the line at once; it is lost, and
+// nothing else.
 spdlog::logger& Logger() {
   // Never destroyed: threads may log while the process ends.
   static spdlog::logger& logger = *[] {
     auto* made = new spdlog::logger("carma", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z level=%l %v");
+    auto formatter = std::make_unique<spdlog::pattern_formatter>();
+    formatter->add_flag<Priority>('P').set_pattern("%P%Y-%m-%dT%H:%M:%S.%e%z level=%l %v");
+    made->set_formatter(std::move(formatter));
     made->flush_on(spdlog::level::trace);
     return made;
   }();
