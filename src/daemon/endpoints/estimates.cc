@@ -36,8 +36,9 @@ Answer ShowKnowledge(const EstimateServices& services, const Call& call) {
 Result<Unit> ForgetCalibration(const EstimateServices& services, const Call& call,
                                const api::Responder& reply) {
   if (Result<Unit> may = OnlyAdministrators(call.caller, "reset the calibration"); !may) return may;
-  services.engine.ForgetCalibration([reply](const Result<Unit>& done) {
+  services.engine.ForgetCalibration([reply, caller = call.caller](const Result<Unit>& done) {
     if (!done) return reply(std::unexpected(done.error()));
+    LogAsked("calibration_forgotten", {}, caller);
     reply(JsonAnswer({{"reset", true}}));
   });
   return Unit{};

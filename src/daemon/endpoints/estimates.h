@@ -9,7 +9,7 @@ namespace carma::daemon {
 
 struct EstimateServices {
   Engine& engine;
-  const estimate::AppraisalRules& rules;
+  estimate::AppraisalRules rules;
 };
 
 // ?gpu_type=: whose calibration, by default that of most GPUs; ?signature= &kin=: whose runs.

@@ -49,10 +49,16 @@ std::vector<api::GpuView> Views(const GpuServices& services) {
   return PresentGpus(services.engine, services.monitor, services.clock.Now());
 }
 
-Engine::Done AnswerWithGpu(const GpuServices& services, core::GpuIndex gpu,
+// Also the log says who closed or opened the GPU, once that is durable: "gpu_drain".
+Engine::Done AnswerWithGpu(const GpuServices& services, core::GpuIndex gpu, std::string_view event,
+                           const std::string& reason, const Caller& caller,
                            const api::Responder& reply) {
-  return [services, gpu, reply](const Result<Unit>& done) {
+  return [services, gpu, event, reason, caller, reply](const Result<Unit>& done) {
     if (!done) return reply(std::unexpected(done.error()));
+    std::vector<base::Field> fields = {
+        {"gpu", gpu}, {"uuid", services.monitor.devices().at(core::Number(gpu)).uuid}};
+    if (!reason.empty()) fields.emplace_back("why", reason);
+    LogAsked(event, std::move(fields), caller);
     reply(JsonAnswer(ToJson(Views(services).at(core::Number(gpu)))));
   };
 }
@@ -131,7 +137,8 @@ Result<Unit> DrainGpu(const GpuServices& services, const Call& call, const api::
   if (!reason) return std::unexpected(reason.error());
   std::string why = fmt::format("drained by {}", call.caller.user);
   if (!reason->empty()) why += ": " + base::Printable(*reason, 500);
-  services.engine.Drain({*gpu, why}, AnswerWithGpu(services, *gpu, reply));
+  services.engine.Drain(
+      {*gpu, why}, AnswerWithGpu(services, *gpu, "gpu_drain", *reason, call.caller, reply));
   return Unit{};
 }
 
@@ -140,7 +147,7 @@ Result<Unit> ResumeGpu(const GpuServices& services, const Call& call, const api:
   if (!gpu) return std::unexpected(gpu.error());
   services.engine.Resume({*gpu},
                          [&monitor = services.monitor, gpu = *gpu,
-                          answer = AnswerWithGpu(services, *gpu, reply)](const Result<Unit>& done) {
+                          answer = AnswerWithGpu(services, *gpu, "gpu_resume", "", call.caller, reply)](const Result<Unit>& done) {
                            if (done) monitor.Acknowledge(gpu);
                            answer(done);
                          });

@@ -44,6 +44,12 @@ Result<Unit> OnlyAdministrators(const Caller& caller, std::string_view may) {
   return Fail(ErrorCode::kDenied, fmt::format("only an administrator may {}", may));
 }
 
+void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller) {
+  fields.emplace_back("user", caller.user);
+  fields.emplace_back("uid", caller.uid);
+  base::LogInfo(event, fields);
+}
+
 api::Response JsonAnswer(const Json& json, int status) {
   return {.status = status, .body = base::DumpJson(json)};
 }

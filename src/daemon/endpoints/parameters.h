@@ -6,7 +6,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/log.h"
 #include "core/task.h"
 #include "daemon/routes.h"
 
@@ -34,6 +36,10 @@ base::Result<nlohmann::json> ReadBody(const Call& call);
 base::Result<core::TaskId> TaskIdOf(std::string_view text);
 // Errors: kDenied, saying that only an administrator may.
 base::Result<base::Unit> OnlyAdministrators(const Caller& caller, std::string_view may);
+
+// One line of the log about what somebody asked for and what has been done: the fields, then who it
+// was, as the kernel told ("user" and "uid").
+void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller);
 
 api::Response JsonAnswer(const nlohmann::json& json, int status = 200);
 // Of a text that is JSON already.

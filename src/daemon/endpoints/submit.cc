@@ -213,9 +213,16 @@ void CheckTasks(const SubmitServices& services, const Caller& caller,
   });
 }
 
-Intake::Answer AnswerWithNumbers(const api::Responder& reply) {
-  return [reply](Result<Submitted> done) {
+// owner: whose tasks they are, where that is not the caller.
+Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
+                                 const api::Responder& reply) {
+  return [caller, owner, reply](const Result<Submitted>& done) {
     if (!done) return reply(std::unexpected(done.error()));
+    if (!done->repeated) {
+      std::vector<base::Field> fields = {{"task", done->first}, {"count", done->count}};
+      if (owner != caller.user) fields.emplace_back("owner", owner);
+      LogAsked("task_submitted", std::move(fields), caller);
+    }
     reply(JsonAnswer({{"first", core::Number(done->first)}, {"count", done->count}}, 201));
   };
 }
@@ -251,7 +258,7 @@ Result<Unit> Take(const SubmitServices& services, const Call& call, Result<Descr
   }
   services.engine.Submit(std::move(described->specs),
                          {caller.uid, caller.gid, caller.user, "", std::move(described->request)},
-                         AnswerWithNumbers(reply));
+                         AnswerWithNumbers(caller, caller.user, reply));
   return Unit{};
 }
 
@@ -288,10 +295,9 @@ Result<Unit> RedoTask(const SubmitServices& services, const Call& call,
   const Result<task::TaskSpec> spec = DescribedAgain(*stored);
   if (!spec) return std::unexpected(spec.error());
   if (Result<Unit> ranked = CheckPriority(spec->priority, call.caller); !ranked) return ranked;
-  base::LogInfo(
-      "task_redo",
-      {{"task", stored->record.id}, {"user", stored->user}, {"asked_by", call.caller.user}});
-  services.engine.Submit({*spec}, OwnerOf(*stored, call.caller), AnswerWithNumbers(reply));
+  LogAsked("task_redo", {{"task", stored->record.id}, {"owner", stored->user}}, call.caller);
+  services.engine.Submit({*spec}, OwnerOf(*stored, call.caller),
+                         AnswerWithNumbers(call.caller, stored->user, reply));
   return Unit{};
 }
 

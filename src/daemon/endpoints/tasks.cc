@@ -97,6 +97,20 @@ Engine::Done AnswerWithTask(const TaskServices& services, core::TaskId id,
   };
 }
 
+// The same, and the log says who had the task changed, once that is durable: "task_cancel".
+Engine::Done AnswerAndLog(const TaskServices& services, const store::StoredTask& stored,
+                          std::string_view verb, const Caller& caller,
+                          const api::Responder& reply, std::vector<base::Field> more = {}) {
+  const core::TaskId id = stored.record.id;
+  std::vector<base::Field> fields = {{"task", id}, {"owner", stored.user}};
+  fields.insert(fields.end(), more.begin(), more.end());
+  return [answer = AnswerWithTask(services, id, reply), event = fmt::format("task_{}", verb),
+          fields = std::move(fields), caller](const Result<Unit>& done) {
+    if (done) LogAsked(event, fields, caller);
+    answer(done);
+  };
+}
+
 // Why the task cannot be changed so.
 std::optional<std::string_view> Objection(std::string_view verb, core::TaskState state) {
   const bool waits = !core::IsFinal(state) && !core::HoldsGpus(state);
@@ -173,7 +187,7 @@ Result<Unit> ChangeTask(const TaskServices& services, const Call& call,
     return Fail(ErrorCode::kConflict,
                 fmt::format("task {} is {}: {}", call.id, core::TaskStateName(record.state), *why));
   }
-  const Engine::Done done = AnswerWithTask(services, record.id, reply);
+  const Engine::Done done = AnswerAndLog(services, *stored, call.verb, call.caller, reply);
   if (call.verb == "cancel") {
     services.engine.Post(core::CancelRequested{record.id, call.caller.user}, done);
   } else if (call.verb == "hold") {
@@ -204,7 +218,10 @@ Result<Unit> SetPriority(const TaskServices& services, const Call& call,
   if (in.error()) return std::unexpected(*in.error());
   if (Result<Unit> ranked = CheckPriority(priority, call.caller); !ranked) return ranked;
   const core::TaskId id = stored->record.id;
-  services.engine.Post(core::PriorityChanged{id, priority}, AnswerWithTask(services, id, reply));
+  services.engine.Post(
+      core::PriorityChanged{id, priority},
+      AnswerAndLog(services, *stored, "priority", call.caller, reply,
+                   {{"from", stored->record.request.priority}, {"to", priority}}));
   return Unit{};
 }
 
