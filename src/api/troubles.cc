@@ -12,6 +12,10 @@ std::string TroubleOfStore(std::string_view why) {
   return fmt::format("store: {}", why);
 }
 
+std::string TroubleOfConfiguration(std::string_view why) {
+  return fmt::format("configuration: not read again, as it was: {}", why);
+}
+
 std::string TroubleOfGpu(std::int64_t index, std::string_view why) {
   return fmt::format("GPU {}: {}", index, why);
 }

@@ -434,6 +434,9 @@ struct StatusView {
   std::string driver;
   std::vector<std::pair<std::string, std::int64_t>> task_counts;
   std::vector<std::string> troubles;
+  std::string state_dir;
+  std::int64_t config_read_ms = 0;
+  std::vector<std::string> config_needs_restart;
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& status) {
@@ -448,6 +451,11 @@ struct StatusView {
     field("driver", status.driver, "ok, or what is wrong with the GPU driver.");
     field("task_counts", status.task_counts, "Tasks by state.");
     field("troubles", status.troubles, "What an administrator should look at.");
+    field("state_dir", status.state_dir, "Folder of its books.");
+    field("config_read_ms", status.config_read_ms,
+          "When the configuration in force was last read, ms since the epoch.");
+    field("config_needs_restart", status.config_needs_restart,
+          "Keys whose values in the configuration hold from the next start on.");
   }
 };
 

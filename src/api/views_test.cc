@@ -162,7 +162,10 @@ StatusView FullStatus() {
           .collocation = "mps",
           .driver = "ok",
           .task_counts = {{"queued", 2}, {"running", 1}},
-          .troubles = {"disk nearly full"}};
+          .troubles = {"disk nearly full"},
+          .state_dir = "/var/lib/carma",
+          .config_read_ms = 4,
+          .config_needs_restart = {"monitor.window"}};
 }
 
 // The JSON text of a view that went through JSON once is the text of the view itself.

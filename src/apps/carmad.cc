@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "base/journal.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "config/settings.h"
@@ -16,7 +17,9 @@ namespace {
 
 // One line, whatever the message quotes.
 int Refuse(const carma::base::Error& error, int exit_code) {
-  std::fprintf(stderr, "carmad: %s\n", carma::base::Printable(error.message, 4096).c_str());
+  const std::string prefix(carma::base::PriorityPrefix(carma::base::LogLevel::kError));
+  std::fprintf(stderr, "%scarmad: %s\n", prefix.c_str(),
+               carma::base::Printable(error.message, 4096).c_str());
   return exit_code;
 }
 
@@ -37,11 +40,15 @@ int Run(int argc, char** argv) {
     return code == 0 ? 0 : 2;
   }
 
-  carma::config::Sources sources = carma::config::StandardSources(
-      config.empty() ? std::nullopt : std::optional(config), ::getuid() == 0);
-  if (!socket.empty()) sources.overrides.emplace_back("daemon.socket", socket);
-  if (!state_dir.empty()) sources.overrides.emplace_back("daemon.state_dir", state_dir);
-  const carma::base::Result<carma::config::Loaded> loaded = carma::config::Load(sources);
+  // Looked for anew each time: files in carma.d come and go.
+  const auto sources = [=] {
+    carma::config::Sources found = carma::config::StandardSources(
+        config.empty() ? std::nullopt : std::optional(config), ::getuid() == 0);
+    if (!socket.empty()) found.overrides.emplace_back("daemon.socket", socket);
+    if (!state_dir.empty()) found.overrides.emplace_back("daemon.state_dir", state_dir);
+    return found;
+  };
+  const carma::base::Result<carma::config::Loaded> loaded = carma::config::Load(sources());
   if (!loaded) return Refuse(loaded.error(), 2);
   if (check_only) {
     std::puts("configuration is valid");
@@ -49,7 +56,7 @@ int Run(int argc, char** argv) {
   }
   carma::base::SetLogLevel(loaded->settings.log_level);
   auto daemon = carma::daemon::Daemon::Make(
-      {loaded->settings, carma::base::ExecutableDir() + "/carma-shim", CARMA_VERSION});
+      {*loaded, sources, carma::base::ExecutableDir() + "/carma-shim", CARMA_VERSION});
   if (!daemon) return Refuse(daemon.error(), 1);
   (*daemon)->Run();
   return 0;

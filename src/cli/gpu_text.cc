@@ -121,6 +121,14 @@ std::string StatusText(const api::StatusView& status) {
   if (status.time_scale != 1)
     out += fmt::format(", simulated, {:.6g} times as fast", status.time_scale);
   out += "\n";
+  if (status.config_read_ms > 0) {
+    out += "  Config   read " + base::FormatTime(base::FromMs(status.config_read_ms));
+    if (!status.config_needs_restart.empty()) {
+      out += "; needs a restart: " +
+             base::Printable(base::Join(status.config_needs_restart, ", "), 2'000);
+    }
+    out += "\n";
+  }
   for (const std::string& trouble : status.troubles) {
     out += "  Trouble  " + base::Printable(trouble, 400) + "\n";
   }

@@ -26,6 +26,7 @@
 #include "daemon/awaited_ends.h"
 #include "daemon/background_worker.h"
 #include "daemon/boot_mark.h"
+#include "daemon/configuration.h"
 #include "daemon/endpoints.h"
 #include "daemon/engine.h"
 #include "daemon/estimates.h"
@@ -66,12 +67,26 @@ constexpr std::chrono::nanoseconds kLeastMpsLinger = std::chrono::milliseconds(5
 constexpr base::Duration kMpsBackoff{30'000};
 constexpr int kMostReports = 8;  // at once; they are made one after another
 
-task::MpsSetup MpsSetupOf(const DaemonOptions& options) {
-  const config::Settings& settings = options.settings;
-  task::MpsSetup setup{options.shim_path, settings.mps_control, settings.mps_dir, {}};
+task::MpsSetup MpsSetupOf(const config::Settings& settings, const std::string& shim_path) {
+  task::MpsSetup setup{shim_path, settings.mps_control, settings.mps_dir, {}};
   if (!settings.simgpu_state.empty())
     setup.environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
   return setup;
+}
+
+// Null: nobody looks for them.
+std::unique_ptr<IdleHolders> MakeIdleHolders(const config::Settings& settings) {
+  if (!settings.idle_after) return nullptr;
+  return std::make_unique<IdleHolders>(*settings.idle_after,
+                                       std::max(kLeastGap, 10 * settings.sample_period));
+}
+
+MonitorOptions MonitorOptionsOf(const config::Settings& settings) {
+  return {.window = settings.window,
+          .ewma = settings.ewma,
+          .history = settings.history,
+          .health = settings.health,
+          .unattributed_mib = settings.unattributed_mib};
 }
 
 class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
@@ -101,12 +116,18 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   // The endpoints that can be handled now; of the others the reason why not.
   void OpenRoutes(const std::string& why_not = "");
   Result<Unit> FindGroups();
+  void AwaitHangup();
+  void Follow(Configuration::Taken taken);
+  void FollowWithEngine(const config::Settings& before);
+  void OpenWhatRulesClosed();
   void Beat();
   void OpenEngine(std::vector<gpu::DeviceInfo> devices);
   // Decides what collocation.method = "auto" has left open.
   void TakeMpsTrial(const Result<task::MpsAbilities>& mps);
   EngineOptions MakeEngineOptions() const;
   void RestoreHealthDrains();
+  // With what the configuration says of them.
+  estimate::AppraisalRules EstimateRulesNow(estimate::AppraisalRules rules) const;
   void OpenEstimates(const std::vector<core::GpuInfo>& gpus,
                      std::shared_ptr<estimate::History> history);
   void OpenMps();
@@ -124,6 +145,8 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   std::vector<std::string> Troubles() const;
 
   DaemonOptions options_;
+  // In force. Where the GPUs are known, the method of sharing and its rules have been decided.
+  config::Settings settings_;
   std::shared_ptr<base::Clock> clock_;
   std::unique_ptr<store::Store> store_;
   // Shared with the workers' threads like the clock: one that hangs in a driver may come back when
@@ -143,11 +166,13 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   std::unique_ptr<api::Server> tcp_server_;
   std::unique_ptr<EstimateService> estimates_;
   Counters counters_;
+  asio::signal_set hangup_{loop_, SIGHUP};
+  Configuration configuration_;
   Alarm wake_{loop_}, store_retry_{loop_}, usage_{loop_}, housekeep_{loop_}, watchdog_{loop_},
       trim_{loop_};
   AwaitedEnds awaited_ends_{loop_};
   bool turn_posted_ = false;
-  std::unique_ptr<IdleHolders> idle_holders_;  // null: nobody looks for them
+  std::unique_ptr<IdleHolders> idle_holders_;  // as MakeIdleHolders()
   OverPromise promises_;
   std::unique_ptr<Notices> notices_;
   std::unique_ptr<Sampler> sampler_;
@@ -158,8 +183,13 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
 
 RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock,
                        std::unique_ptr<store::Store> store)
-    : options_(std::move(options)), clock_(std::move(clock)), store_(std::move(store)) {
-  const config::Settings& settings = options_.settings;
+    : options_(std::move(options)),
+      settings_(options_.configuration.settings),
+      clock_(std::move(clock)),
+      store_(std::move(store)),
+      configuration_(shared_loop_, options_.configuration, options_.sources, *clock_,
+                     [this](Configuration::Taken taken) { Follow(std::move(taken)); }) {
+  const config::Settings& settings = settings_;
   task::ShimLauncherOptions launcher{options_.shim_path, {}};
   if (settings.cgroups) launcher.cgroup = task::FindCgroupBase();
   launcher_ = task::MakeShimLauncher(std::move(launcher));
@@ -174,10 +204,7 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
       SamplerOptions{settings.state_dir, settings.sample_period, settings.probe_timeout}, *this);
 
   notices_ = std::make_unique<Notices>(NoticesOptions{.program = settings.idle_notify});
-  if (settings.idle_after) {
-    idle_holders_ = std::make_unique<IdleHolders>(*settings.idle_after,
-                                                  std::max(kLeastGap, 10 * settings.sample_period));
-  }
+  idle_holders_ = MakeIdleHolders(settings);
 }
 
 void RealDaemon::OpenRoutes(const std::string& why_not) {
@@ -187,9 +214,9 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
                                                    counters_, clock_->Now(), options_.version);
                               }};
   Routes::Options options{
-      ::getuid(), options_.settings.admins,
+      ::getuid(), settings_.admins,
       [this](std::uint32_t uid, UserNames::Call call) { user_names_.Ask(uid, std::move(call)); },
-      options_.settings.allow_users, allow_groups_};
+      settings_.allow_users, allow_groups_};
   std::vector<Endpoint> table = Endpoints(server);
   if (engine_) {
     const EngineServices engine{
@@ -197,7 +224,7 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
         *monitor_,
         *estimates_,
         *store_,
-        options_.settings,
+        settings_,
         *clock_,
         [this] {
           engine_->AddUsage(monitor_->CloseUsage(clock_->Now()));
@@ -222,24 +249,22 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
 
 // Asked once, before the loop runs, which waits for no name service.
 Result<Unit> RealDaemon::FindGroups() {
-  const config::Settings& settings = options_.settings;
+  const config::Settings& settings = settings_;
   if (!settings.socket_group.empty()) {
     const Result<std::uint32_t> group = base::FindGroup(settings.socket_group);
     if (!group) return std::unexpected(base::Wrap(group.error(), "daemon.socket_group"));
     socket_group_ = *group;
   }
-  for (const std::string& name : settings.allow_groups) {
-    const Result<std::uint32_t> group = base::FindGroup(name);
-    if (!group) return std::unexpected(base::Wrap(group.error(), "daemon.allow_groups"));
-    allow_groups_.push_back(*group);
-  }
+  Result<std::vector<std::uint32_t>> groups = FindAllowedGroups(settings);
+  if (!groups) return std::unexpected(groups.error());
+  allow_groups_ = *std::move(groups);
   return Unit{};
 }
 
 Result<Unit> RealDaemon::Listen() {
   if (Result<Unit> found = FindGroups(); !found) return found;
   OpenRoutes("carmad has not yet found any GPU");
-  const config::Settings& settings = options_.settings;
+  const config::Settings& settings = settings_;
   const std::string folder = settings.socket.substr(0, settings.socket.rfind('/'));
   if (Result<Unit> made = base::MakeDirs(folder, ::getuid() == 0 ? 0755 : 0700); !made) return made;
   const auto handler = [this](api::Request request, const api::Responder& respond) {
@@ -266,13 +291,15 @@ void RealDaemon::Run() {
     NotifyServiceManager("STOPPING=1");
     loop_.stop();
   });
+  AwaitHangup();
   Beat();
   sampler_->Start();
   WatchLauncher();
   Housekeep();
   base::LogInfo("listening",
-                {{"socket", options_.settings.socket}, {"state", options_.settings.state_dir}});
+                {{"socket", settings_.socket}, {"state", settings_.state_dir}});
   NotifyServiceManager("READY=1");
+  if (options_.serving) asio::post(loop_, options_.serving);
   loop_.run();
   // Whoever still waits sees the connection end, as after a kill, and asks the next daemon.
   unix_server_.reset();
@@ -280,6 +307,45 @@ void RealDaemon::Run() {
   if (engine_) engine_->AddUsage(monitor_->CloseUsage(clock_->Now()));
   if (engine_) engine_->Turn();
   if (mps_) mps_->Close();
+}
+
+// ---- the configuration ----
+
+void RealDaemon::AwaitHangup() {
+  hangup_.async_wait([this](const boost::system::error_code& error, int) {
+    if (error) return;
+    if (options_.reopen_log) options_.reopen_log();
+    configuration_.ReadAgain();
+    AwaitHangup();
+  });
+}
+
+// The keys that config::LoadAgain() lets change; everybody who was given a copy of one is told.
+void RealDaemon::Follow(Configuration::Taken taken) {
+  const config::Settings before = std::exchange(settings_, std::move(taken.settings));
+  allow_groups_ = std::move(taken.allow_groups);
+  base::SetLogLevel(settings_.log_level);
+  notices_->Use(settings_.idle_notify);
+  if (settings_.idle_after != before.idle_after) idle_holders_ = MakeIdleHolders(settings_);
+  if (engine_) FollowWithEngine(before);
+}
+
+void RealDaemon::FollowWithEngine(const config::Settings& before) {
+  settings_.collocation = before.collocation;
+  settings_.without_mps = before.without_mps;
+  settings_.policy = config::PolicyFor(settings_, *settings_.collocation);
+  engine_->Follow(MakeEngineOptions());
+  monitor_->Follow(MonitorOptionsOf(settings_));
+  if (before.health.drain && !settings_.health.drain) OpenWhatRulesClosed();
+  estimates_->Follow(EstimateRulesNow(estimates_->rules()), settings_.estimate_time_limit);
+  OpenRoutes();
+}
+
+void RealDaemon::OpenWhatRulesClosed() {
+  for (std::size_t i = 0; i < monitor_->devices().size(); ++i) {
+    const auto gpu = static_cast<core::GpuIndex>(i);
+    if (!monitor_->HealthTrouble(gpu).empty()) engine_->Resume({gpu, true});
+  }
 }
 
 void RealDaemon::Beat() {
@@ -292,7 +358,7 @@ void RealDaemon::Beat() {
 // ---- GPUs ----
 
 EngineOptions RealDaemon::MakeEngineOptions() const {
-  const config::Settings& settings = options_.settings;
+  const config::Settings& settings = settings_;
   EngineOptions options;
   options.policy = settings.policy;
   options.state_dir = settings.state_dir;
@@ -303,7 +369,6 @@ EngineOptions RealDaemon::MakeEngineOptions() const {
   options.max_queued_tasks = settings.max_queued_tasks;
   options.max_queued_per_user = settings.max_queued_per_user;
   options.default_time_limit = settings.default_time_limit;
-  if (settings.estimate_history) options.history = std::make_shared<estimate::History>();
   options.loop = shared_loop_;
   options.mps = mps_.get();
   options.share_by_mps = settings.collocation == core::SharingMethod::kMps;
@@ -316,12 +381,12 @@ EngineOptions RealDaemon::MakeEngineOptions() const {
 }
 
 void RealDaemon::TakeGpus(std::vector<gpu::DeviceInfo> devices) {
-  config::Settings& settings = options_.settings;
+  config::Settings& settings = settings_;
   if (!core::Shares(settings.policy)) settings.collocation = core::SharingMethod::kAlone;
   if (settings.collocation) return OpenEngine(std::move(devices));
   OpenRoutes("carmad is asking NVIDIA's MPS control daemon");
   mps_trial_.Ask(
-      [setup = MpsSetupOf(options_), limit = settings.mps_timeout] {
+      [setup = MpsSetupOf(settings_, options_.shim_path), limit = settings.mps_timeout] {
         return task::TryMps(setup, std::chrono::steady_clock::now() + limit);
       },
       [this, devices = std::move(devices)](const Result<task::MpsAbilities>& mps) {
@@ -331,7 +396,7 @@ void RealDaemon::TakeGpus(std::vector<gpu::DeviceInfo> devices) {
 }
 
 void RealDaemon::TakeMpsTrial(const Result<task::MpsAbilities>& mps) {
-  config::Settings& settings = options_.settings;
+  config::Settings& settings = settings_;
   settings.collocation = mps ? core::SharingMethod::kMps : core::SharingMethod::kStreams;
   if (!mps) settings.without_mps = mps.error().message;
   base::LogInfo("sharing", {{"method", config::CollocationName(*settings.collocation)},
@@ -349,16 +414,13 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
                           {"total_mib", device.total_mib},
                           {"sm_activity", device.reports_sm_activity}});
   }
-  config::Settings& settings = options_.settings;
+  config::Settings& settings = settings_;
   settings.policy = config::PolicyFor(settings, *settings.collocation);
   monitor_ = std::make_unique<Monitor>(
-      std::move(devices), MonitorOptions{.window = settings.window,
-                                         .ewma = settings.ewma,
-                                         .history = settings.history,
-                                         .health = settings.health,
-                                         .unattributed_mib = settings.unattributed_mib});
+      std::move(devices), MonitorOptionsOf(settings));
   OpenMps();
   EngineOptions options = MakeEngineOptions();
+  if (settings.estimate_history) options.history = std::make_shared<estimate::History>();
   OpenEstimates(infos, options.history);
   engine_ = std::make_unique<Engine>(std::move(options), *store_, *launcher_, *clock_, *this);
   if (Result<Unit> started = engine_->Start(std::move(infos)); !started) {
@@ -375,10 +437,10 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
 
 // What the rules of an earlier daemon closed is theirs to open again.
 void RealDaemon::RestoreHealthDrains() {
-  const gpu::HealthRules& rules = options_.settings.health;
+  const gpu::HealthRules& rules = settings_.health;
   // Every GPU was reset with the machine.
   const bool anew =
-      MarkBoot(options_.settings.state_dir, base::BootId()) && rules.resume_when_cleared;
+      MarkBoot(settings_.state_dir, base::BootId()) && rules.resume_when_cleared;
   const Result<std::vector<store::Drain>> drains = store_->Drains();
   if (!drains) return base::LogWarn("drains_not_read", {{"why", drains.error().message}});
   for (const store::Drain& drain : *drains) {
@@ -427,7 +489,7 @@ void RealDaemon::WatchIdleHolders() {
   for (const core::TaskId id : engine_->attribution().Tasks()) {
     const core::TaskRecord* record = engine_->scheduler().Find(id);
     if (record == nullptr || record->state != core::TaskState::kRunning) continue;
-    holders.push_back(LookAtHolder(*record, *monitor_, options_.settings.idle_below));
+    holders.push_back(LookAtHolder(*record, *monitor_, settings_.idle_below));
   }
   for (const core::TaskIdle& idle : idle_holders_->Take(clock_->Now(), holders)) {
     if (idle.since) TellIdleHolder(idle);
@@ -461,7 +523,7 @@ void RealDaemon::TellIdleHolder(const core::TaskIdle& idle) {
   notice.gpu_uuids = stored->gpu_uuids;
   notice.idle_since = *idle.since;
   notice.now = clock_->Now();
-  notice.action = IdleActionName(options_.settings.policy.idle_action);
+  notice.action = IdleActionName(settings_.policy.idle_action);
   base::LogWarn("idle_holder", {{"task", idle.id},
                                 {"user", notice.user},
                                 {"idle_s", base::Seconds(notice.now - notice.idle_since)},
@@ -480,7 +542,7 @@ std::optional<double> RealDaemon::RecentFullness(core::GpuIndex gpu) {
 }
 
 std::vector<int> RealDaemon::RecentXids(core::GpuIndex gpu, base::Time since) {
-  const std::vector<int>& ignored = options_.settings.health.ignored_xids;
+  const std::vector<int>& ignored = settings_.health.ignored_xids;
   std::vector<int> xids = monitor_->RecentXids(gpu, clock_->Now(), since);
   std::erase_if(xids, [&](int xid) { return std::ranges::find(ignored, xid) != ignored.end(); });
   return xids;
@@ -523,9 +585,9 @@ void RealDaemon::WakeAt(base::Time when) {
 
 // Also where tasks share by streams: an earlier daemon may have been told otherwise.
 void RealDaemon::OpenMps() {
-  const config::Settings& settings = options_.settings;
+  const config::Settings& settings = settings_;
   MpsServersOptions options;
-  options.setup = MpsSetupOf(options_);
+  options.setup = MpsSetupOf(settings_, options_.shim_path);
   options.clients = static_cast<std::size_t>(settings.mps_clients);
   options.timeout = settings.mps_timeout;
   // Where a simulated minute is a moment, a control daemon is not started again and again.
@@ -536,17 +598,20 @@ void RealDaemon::OpenMps() {
 
 // ---- estimates ----
 
+estimate::AppraisalRules RealDaemon::EstimateRulesNow(estimate::AppraisalRules rules) const {
+  rules.method = settings_.estimate_method;
+  rules.coverage = settings_.estimate_coverage;
+  rules.prefer_given = settings_.estimate_prefer_given;
+  return rules;
+}
+
 void RealDaemon::OpenEstimates(const std::vector<core::GpuInfo>& gpus,
                                std::shared_ptr<estimate::History> history) {
-  const config::Settings& settings = options_.settings;
-  estimate::AppraisalRules rules;
-  rules.method = settings.estimate_method;
-  rules.coverage = settings.estimate_coverage;
-  rules.prefer_given = settings.estimate_prefer_given;
+  estimate::AppraisalRules rules = EstimateRulesNow({});
   rules.history = std::move(history);
   estimate::SuitGpus(rules, gpus);
   estimates_ = std::make_unique<EstimateService>(
-      shared_loop_, std::move(rules), settings.estimate_time_limit,
+      shared_loop_, std::move(rules), settings_.estimate_time_limit,
       [this](std::vector<EstimateResult> results) { TakeEstimates(std::move(results)); });
 }
 
@@ -574,7 +639,7 @@ void RealDaemon::WatchLauncher() {
 
 void RealDaemon::Housekeep() {
   const base::Time oldest =
-      clock_->Now() - std::chrono::hours(24) * options_.settings.keep_finished_days;
+      clock_->Now() - std::chrono::hours(24) * settings_.keep_finished_days;
   Result<Unit> ok = store_->Begin();
   if (ok) {
     const Result<std::int64_t> pruned = store_->Prune(oldest);
@@ -621,6 +686,8 @@ std::vector<std::string> RealDaemon::Troubles() const {
     troubles.push_back(api::TroubleOfStore(engine_->store_trouble()));
   if (engine_ && !engine_->scheduler().MachineTrouble().empty())
     troubles.push_back("machine: " + engine_->scheduler().MachineTrouble());
+  if (!configuration_.trouble().empty())
+    troubles.push_back(api::TroubleOfConfiguration(configuration_.trouble()));
   // A silent driver is the trouble of each of its GPUs.
   if (monitor_ && driver.empty()) {
     for (std::string& trouble : monitor_->Troubles()) troubles.push_back(std::move(trouble));
@@ -635,8 +702,8 @@ api::StatusView RealDaemon::Status() {
   view.pid = ::getpid();
   view.now_ms = base::ToMs(clock_->Now());
   view.time_scale = 1e9 / static_cast<double>(clock_->RealSpan(base::Duration(1'000)).count());
-  view.policy = PolicyLine(options_.settings);
-  view.collocation = CollocationLine(options_.settings, monitor_.get());
+  view.policy = PolicyLine(settings_);
+  view.collocation = CollocationLine(settings_, monitor_.get());
   view.driver = !sampler_->driver_trouble().empty() ? sampler_->driver_trouble()
                 : monitor_                          ? monitor_->DriverState()
                                                     : "being asked";
@@ -645,6 +712,9 @@ api::StatusView RealDaemon::Status() {
       view.task_counts.emplace_back(core::TaskStateName(state), count);
   }
   view.troubles = Troubles();
+  view.state_dir = settings_.state_dir;
+  view.config_read_ms = base::ToMs(configuration_.read_at());
+  view.config_needs_restart = configuration_.need_restart();
   return view;
 }
 
@@ -660,20 +730,23 @@ Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings)
 }  // namespace
 
 Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
-  // A client that hung up and a file that may not grow are errors of one write, no reason to end.
+  // A client that hung up and a file that may not grow are errors of one write, no reason to end;
+  // nor is a terminal that lets only its foreground write (stty tostop).
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
+  ::signal(SIGTTOU, SIG_IGN);
+  const config::Settings settings = options.configuration.settings;
   // As root passable, not readable: a task's interpreter opens its own script below it.
   const unsigned mode = ::getuid() == 0 ? 0711 : 0700;
-  if (Result<Unit> made = base::MakeDirs(options.settings.state_dir, mode); !made)
+  if (Result<Unit> made = base::MakeDirs(settings.state_dir, mode); !made)
     return std::unexpected(made.error());
-  Result<std::unique_ptr<base::Clock>> clock = MakeClock(options.settings);
+  Result<std::unique_ptr<base::Clock>> clock = MakeClock(settings);
   if (!clock) return std::unexpected(clock.error());
-  if (!options.settings.simgpu_state.empty()) {
+  if (!settings.simgpu_state.empty()) {
     // The simulated driver library finds its server by the environment, as its tasks do.
-    ::setenv("CARMA_SIMGPU_STATE", options.settings.simgpu_state.c_str(), 1);
+    ::setenv("CARMA_SIMGPU_STATE", settings.simgpu_state.c_str(), 1);
   }
-  Result<std::unique_ptr<store::Store>> store = store::Store::Open(options.settings.state_dir);
+  Result<std::unique_ptr<store::Store>> store = store::Store::Open(settings.state_dir);
   if (!store) return std::unexpected(store.error());
   auto daemon =
       std::make_unique<RealDaemon>(std::move(options), std::move(*clock), std::move(*store));

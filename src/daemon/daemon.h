@@ -2,6 +2,7 @@
 // that post values.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -11,9 +12,15 @@
 namespace carma::daemon {
 
 struct DaemonOptions {
-  config::Settings settings;
+  config::Loaded configuration;
+  // Where it is read again; called on another thread.
+  std::function<config::Sources()> sources;
   std::string shim_path;  // carma-shim
   std::string version;
+  // Called on the loop with each SIGHUP: the file of the log may have been moved away. Empty: none.
+  std::function<void()> reopen_log = nullptr;
+  // Called on the loop once the socket is served. Empty: nobody asks.
+  std::function<void()> serving = nullptr;
 };
 
 class Daemon {
@@ -22,7 +29,8 @@ class Daemon {
   // api::Server::ListenUnix.
   static base::Result<std::unique_ptr<Daemon>> Make(DaemonOptions options);
   virtual ~Daemon() = default;
-  // Until SIGTERM or SIGINT. Running tasks go on without it.
+  // Until SIGTERM or SIGINT. Running tasks go on without it. SIGHUP, also that of a terminal that is
+  // closed: reads the configuration again.
   virtual void Run() = 0;
 };
 

@@ -145,6 +145,19 @@ void Engine::Resume(const core::ResumeRequested& resume, Done done) {
   Post(resume, std::move(done));
 }
 
+void Engine::Follow(const EngineOptions& options) {
+  options_.policy = options.policy;
+  options_.kill_grace = options.kill_grace;
+  options_.max_output_bytes = options.max_output_bytes;
+  options_.output_rotations = options.output_rotations;
+  options_.max_processes = options.max_processes;
+  options_.max_queued_tasks = options.max_queued_tasks;
+  options_.max_queued_per_user = options.max_queued_per_user;
+  options_.default_time_limit = options.default_time_limit;
+  options_.mps_memory_limit = options.mps_memory_limit;
+  Post(core::PolicyChanged{options.policy});
+}
+
 void Engine::AddUsage(std::vector<store::GpuUsage> rows) {
   std::ranges::move(rows, std::back_inserter(next_.rows.usage));
   host_.RequestTurn();

@@ -60,6 +60,10 @@ class Engine {
   // Keeps a drain over restarts and tells the core; as core::DrainRequested and ResumeRequested.
   void Drain(const core::DrainRequested& drain, Done done = nullptr);
   void Resume(const core::ResumeRequested& resume, Done done = nullptr);
+  // From now on these values of what may change while it runs: policy, kill_grace, limits of output,
+  // processes and submissions, default_time_limit, mps_memory_limit. Attempts keep what they were
+  // started with.
+  void Follow(const EngineOptions& options);
   // Rows that need no event. Kept with the next turn.
   void AddUsage(std::vector<store::GpuUsage> rows);
 
@@ -101,7 +105,7 @@ class Engine {
   void TakeShimEvent(const task::ShimEvent& event);
   std::vector<std::string> Uuids(const core::TaskRecord& record) const;
 
-  const EngineOptions options_;
+  EngineOptions options_;  // looked at by the parts, too
   store::Store& store_;
   task::Launcher& launcher_;
   base::Clock& clock_;

@@ -1,4 +1,4 @@
-// What the engine and its parts are told once.
+// What the engine and its parts are told once, and later by Engine::Follow().
 #pragma once
 
 #include <cstdint>

@@ -104,6 +104,11 @@ EstimateService::EstimateService(const std::shared_ptr<boost::asio::io_context>&
       plain_(loop, BackgroundWorker::AtEnd::kWait),
       reader_(loop, BackgroundWorker::AtEnd::kLeave) {}
 
+void EstimateService::Follow(estimate::AppraisalRules rules, base::Duration time_limit) {
+  appraiser_ = std::make_shared<const estimate::Appraiser>(std::move(rules));
+  time_limit_ = time_limit;
+}
+
 Result<std::string> EstimateService::ReadSummaryFile(const EstimateJob& job) {
   const Result<task::UserInfo> user = task::LookUpUser(job.uid, job.gid);
   if (!user) return std::unexpected(user.error());

@@ -53,6 +53,8 @@ class EstimateService {
   // A taker given here gets these results instead; they come in parts, in no order.
   void Ask(std::vector<EstimateJob> jobs, Take take = nullptr);
   const estimate::AppraisalRules& rules() const { return appraiser_->rules(); }
+  // For what is asked from now on.
+  void Follow(estimate::AppraisalRules rules, base::Duration time_limit);
 
   // With the rights of the task's user.
   static base::Result<std::string> ReadSummaryFile(const EstimateJob& job);

@@ -213,6 +213,19 @@ TEST_F(EstimateServiceTest, NoMoreThanAFewThreadsAreLeftBehind) {
   EXPECT_TRUE(read_again);
 }
 
+TEST_F(EstimateServiceTest, OtherRulesHoldForWhatIsAskedFromThenOn) {
+  EstimateService& service = Open(base::Duration(30'000));
+  service.Ask({Job(1, "/good")});
+  Await(1);
+  estimate::AppraisalRules rules = service.rules();
+  rules.coverage = 0;
+  service.Follow(rules, base::Duration(30'000));
+  service.Ask({Job(2, "/good")});
+  Await(2);
+  ASSERT_TRUE(results_[1].estimate && results_[2].estimate);
+  EXPECT_LT(results_[2].estimate->peak_mib, results_[1].estimate->peak_mib) << "the likely value";
+}
+
 TEST_F(EstimateServiceTest, AnotherTakerGetsItsOwnResults) {
   EstimateService& service = Open(base::Duration(30'000));
   std::vector<EstimateResult> taken;

@@ -167,6 +167,18 @@ void Monitor::TakeHealth(std::size_t i, const gpu::Reading& reading,
   }
 }
 
+void Monitor::Follow(const MonitorOptions& options) {
+  const bool closes = options.health.drain && !options_.health.drain;
+  options_.history = options.history;
+  options_.health = options.health;
+  options_.unattributed_mib = options.unattributed_mib;
+  for (Device& device : states_) {
+    device.rules.Follow(options.health);
+    // Only told until now: the next reading asks for the drain.
+    if (closes) device.drain_told.clear();
+  }
+}
+
 void Monitor::WatchUnattributed(std::size_t i, const gpu::Reading& reading) {
   Device& device = states_[i];
   const bool over = device.use.unattributed_mib.value_or(0) > options_.unattributed_mib;

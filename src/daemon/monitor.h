@@ -70,6 +70,8 @@ class Monitor {
 
   // A person resumed the GPU: what the rules of health know now is no reason to close it any more.
   void Acknowledge(core::GpuIndex gpu);
+  // Other values of history, health and unattributed_mib from now on; windows stay as they are.
+  void Follow(const MonitorOptions& options);
   // An earlier daemon closed the GPU by rule, and why.
   void RestoreDrain(core::GpuIndex gpu, const std::string& why);
 

@@ -278,6 +278,17 @@ TEST(MonitorHealth, ToldOnlyIsAnAlertAndNoDrain) {
   EXPECT_EQ(monitor.Troubles().size(), 1U);
 }
 
+TEST(MonitorHealth, OtherRulesHoldFromTheNextReadingOn) {
+  Monitor monitor({Device("GPU-a")}, MonitorOptions{.health = {.drain = false}});
+  Take(monitor, 1, WithXids(1, {79}));
+  monitor.Follow({.health = {.drain = true, .ignored_xids = {48}}});
+  EXPECT_EQ(Drains(Take(monitor, 2, WithXids(2, {}))), Words{"drain 0 Xid 79: fell off the bus"});
+  monitor.Acknowledge(kFirst);
+  EXPECT_EQ(Drains(Take(monitor, 3, WithXids(3, {48}))), Words{});
+  monitor.Follow({.health = {.drain = true}});
+  EXPECT_EQ(Drains(Take(monitor, 4, WithXids(4, {48}))).size(), 1U);
+}
+
 TEST(MonitorHealth, WhatIsWrongWithADividedGpuConcernsAllItsInstances) {
   std::vector<gpu::DeviceInfo> devices;
   for (const char* parent : {"GPU-a", "GPU-a", "GPU-b"}) {

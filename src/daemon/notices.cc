@@ -111,14 +111,13 @@ void Notices::Tell(std::string line) {
     return;
   }
   ++waiting_;
-  worker_.Do([this, line = std::move(line)] {
+  worker_.Do([this, program = options_.program, line = std::move(line)] {
     --waiting_;
     if (stopping_) return;
-    const Result<Unit> ran = RunNotice(options_.program, line, options_.limit, stop_.get());
+    const Result<Unit> ran = RunNotice(program, line, options_.limit, stop_.get());
     if (ran) return;
-    base::LogWarn(
-        "notice_failed",
-        {{"program", options_.program.front()}, {"why", ran.error().message}, {"line", line}});
+    base::LogWarn("notice_failed",
+                  {{"program", program.front()}, {"why", ran.error().message}, {"line", line}});
   });
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -47,6 +48,8 @@ class Notices {
   // The program is run with the line as its standard input: without a shell, as the daemon's user,
   // with nothing but PATH in its environment. Returns at once; failures are logged.
   void Tell(std::string line);
+  // That program from now on; what was told before goes to the one of its time.
+  void Use(std::vector<std::string> program) { options_.program = std::move(program); }
 
  private:
   NoticesOptions options_;

@@ -96,6 +96,16 @@ TEST_F(NoticesTest, ManyNoticesAreToldOneAfterAnotherAndTheDaemonsEndStopsThem) 
   EXPECT_LT(std::chrono::steady_clock::now() - before, kLong / 2);
 }
 
+TEST_F(NoticesTest, AnotherProgramIsToldWhatComesFromThenOn) {
+  Notices notices({.program = Shell("cat >> " + Path("first")), .limit = kLong});
+  notices.Tell("{1}");
+  notices.Use(Shell("cat > " + Path("second")));
+  notices.Tell("{2}");
+  while (Text("second").empty()) std::this_thread::yield();
+  EXPECT_EQ(Text("first"), "{1}\n");
+  EXPECT_EQ(Text("second"), "{2}\n");
+}
+
 TEST(IdleNotice, IsOneLineOfJson) {
   IdleNotice notice;
   notice.task = 12;

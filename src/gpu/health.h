@@ -55,6 +55,8 @@ class Health {
   // The GPU was away and came back: Xids of before do not count.
   void Cleared();
   const std::string& why() const { return why_; }
+  // These rules from now on; what was concluded by the old ones stands until it is cleared.
+  void Follow(HealthRules rules) { rules_ = std::move(rules); }
 
  private:
   void TakeXids(const std::vector<int>& xids);

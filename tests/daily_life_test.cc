@@ -1,0 +1,255 @@
+// A server's daily life: a configuration that is read again, terminals that are closed, a log that
+// says who did what.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "tests/kit.h"
+
+namespace carma::system_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+using Words = std::vector<std::string>;
+
+class DailyLife : public ::testing::Test {
+ protected:
+  bool Logs(const std::string& text) {
+    return Eventually([&] { return site.daemon().Err().find(text) != std::string::npos; });
+  }
+  // The line of the log with this text; empty: there is none.
+  std::string LogLine(const std::string& text) {
+    const std::string log = site.daemon().Err();
+    for (const std::string_view line : base::Split(log, '\n')) {
+      if (line.find(text) != std::string_view::npos) return std::string(line);
+    }
+    return "";
+  }
+  // The daemon has read its configuration again, and it was sound or not.
+  void Reload() {
+    const auto count = [this] {
+      const std::string log = site.daemon().Err();
+      std::size_t lines = 0;
+      for (const std::string_view line : base::Split(log, '\n')) {
+        lines += line.find("event=config_read ") != std::string_view::npos ||
+                 line.find("event=config_not_read") != std::string_view::npos;
+      }
+      return lines;
+    };
+    const std::size_t before = count();
+    site.daemon().Signal(SIGHUP);
+    ASSERT_TRUE(Eventually([&] { return count() > before; })) << site.daemon().Err();
+  }
+
+  Site site{{.shape = "1xA100-40GB"}};
+};
+
+TEST_F(DailyLife, ChangedRulesHoldForWhoWaitsAndDisturbNobody) {
+  site.Start();
+  Gated first(site, "first"), second(site, "second");
+  const std::uint64_t runs = first.Submit(site, "exit 3", {"--memory", "20G"});
+  ASSERT_EQ(first.Hear(), "1");
+  const std::uint64_t waits = second.Submit(site, "exit 0", {"--memory", "18G"});
+  site.ExpectWaits(waits, "GpuMemory");
+  const api::TaskView before = site.AwaitState(runs, "running");
+  const std::int64_t read_ms = site.Status().config_read_ms;
+  site.Set("policy.margin", "\"100M\"");
+  site.Set("monitor.window", "\"40s\"");
+  Reload();
+  ASSERT_EQ(second.Hear(), "1") << "with less margin both fit";
+  EXPECT_EQ(site.AwaitState(runs, "running").pid, before.pid);
+  EXPECT_THAT(LogLine("event=config_changed"),
+              AllOf(HasSubstr("key=policy.margin"), HasSubstr("100M"), HasSubstr("carma.toml:")));
+  EXPECT_THAT(LogLine("event=config_needs_restart"), HasSubstr("key=monitor.window"));
+  const api::StatusView status = site.Status();
+  EXPECT_GT(status.config_read_ms, read_ms);
+  EXPECT_THAT(status.config_needs_restart, ElementsAre("monitor.window"));
+  EXPECT_THAT(status.policy, HasSubstr("margin 100M"));
+  EXPECT_THAT(site.Carma({"status"}).out, HasSubstr("needs a restart: monitor.window"));
+  first.Open();
+  second.Open();
+  EXPECT_EQ(site.Await(runs).exit_code, 3);
+  EXPECT_EQ(site.Await(waits).state, "succeeded");
+}
+
+TEST_F(DailyLife, LimitsNamesAndTheLevelOfTheLogFollowTheConfiguration) {
+  site.Start();
+  site.Submit({"--hold", "--", "/bin/true"});
+  site.Set("task.max_queued", "1");
+  site.Set("task.max_batch", "2");
+  site.Set("daemon.admins", "[\"nobody\"]");
+  site.Set("daemon.log_level", "\"debug\"");
+  Reload();
+  EXPECT_THAT(site.Carma({"submit", "--", "/bin/true"}).err, HasSubstr("task.max_queued"));
+  EXPECT_THAT(site.Carma({"submit", "--array", "0-2", "--", "/bin/true"}).err,
+              HasSubstr("task.max_batch"));
+  if (IsRoot()) {
+    const Ran drained = site.Carma({"drain", "0"}, {.uid = OtherUser()});
+    EXPECT_TRUE(drained.Ok()) << drained.Text();
+    site.Set("daemon.admins", "[]");
+    site.Set("daemon.allow_users", "[\"somebody-else\"]");
+    Reload();
+    EXPECT_THAT(site.Carma({"resume", "0"}, {.uid = OtherUser()}).err, HasSubstr("may only look"));
+  }
+  site.Set("daemon.log_level", "\"error\"");
+  Reload();
+  site.Set("task.max_queued", "1000");
+  site.daemon().Signal(SIGHUP);
+  ASSERT_TRUE(Eventually([&] { return site.Carma({"submit", "--", "/bin/true"}).Ok(); }));
+  EXPECT_THAT(LogLine("event=config_changed key=task.max_queued from=1 "), "") << "not logged";
+}
+
+TEST_F(DailyLife, AMistakeInTheFileChangesNothingAndIsToldUntilItIsMended) {
+  site.Start();
+  site.Set("policy.margin", "\"100M\"");
+  site.Set("policy.sm_cap", "80");
+  Reload();
+  const std::string line = LogLine("event=config_not_read");
+  EXPECT_THAT(line, AllOf(HasSubstr("level=error"), HasSubstr("carma.toml:"),
+                          HasSubstr("policy.sm_cap: expected fraction")));
+  api::StatusView status = site.Status();
+  EXPECT_THAT(status.policy, HasSubstr("margin 2.0G"));
+  EXPECT_THAT(status.troubles, Contains(HasSubstr("policy.sm_cap")));
+  site.Set("policy.sm_cap", "0.7");
+  Reload();
+  status = site.Status();
+  EXPECT_THAT(status.troubles, IsEmpty());
+  EXPECT_THAT(status.policy, AllOf(HasSubstr("margin 100M"), HasSubstr("80 %")))
+      << "streams_sm_cap stands where tasks share by streams";
+  EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
+}
+
+// ---- terminals ----
+
+// A terminal of its own in which a shell runs a command line.
+class Terminal {
+ public:
+  explicit Terminal(const std::string& line) {
+    int master = -1;
+    pid_ = ::forkpty(&master, nullptr, nullptr, nullptr);
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
+      ::_exit(127);
+    }
+    master_.reset(master);
+  }
+  ~Terminal() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  // As when its window is closed.
+  void Close() { master_.reset(); }
+
+ private:
+  pid_t pid_ = 0;
+  base::UniqueFd master_;
+};
+
+TEST_F(DailyLife, AClosedTerminalEndsNeitherTheDaemonNorItsTasks) {
+  for (const char* form : {"{0}", "{0}; true", "{0} & wait"}) {
+    Terminal terminal(fmt::format(fmt::runtime(form), Program("carmad") + " --config " +
+                                                          site.config_file()));
+    std::optional<api::StatusView> status;
+    ASSERT_TRUE(Eventually([&] {
+      const auto answer = cli::GetStatus(site.client());
+      if (answer) status = answer->value;
+      return answer.has_value() && cli::ListGpus(site.client()).has_value();
+    })) << form;
+    const Watched daemon(static_cast<pid_t>(status->pid));
+    const std::string name = fmt::format("gated{}", status->pid);
+    Gated gated(site, name);
+    const std::uint64_t id = gated.Submit(site, "exit 4");
+    ASSERT_EQ(gated.Hear(), "1");
+    terminal.Close();
+    // Its hangup is a reason to look at the configuration, and its log goes nowhere.
+    EXPECT_TRUE(Eventually([&] { return site.Status().config_read_ms > status->config_read_ms; }))
+        << form;
+    EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded") << form;
+    gated.Open();
+    EXPECT_EQ(site.Await(id).exit_code, 4) << form;
+    EXPECT_EQ(site.Status().pid, status->pid) << form;
+    ::kill(static_cast<pid_t>(status->pid), SIGTERM);
+    EXPECT_TRUE(daemon.Ends()) << form;
+  }
+}
+
+// ---- the log ----
+
+TEST_F(DailyLife, InTheJournalEachLineHasItsPriority) {
+  // What a service manager does: the stream's device and inode in the environment.
+  const auto in_journal = [](Words argv) {
+    argv.insert(argv.begin(),
+                {"/bin/sh", "-c",
+                 "JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2) exec \"$@\"", "sh"});
+    return argv;
+  };
+  const Ran refused = RunProgram(in_journal({Program("carmad"), "--config", "/no/such/file"}));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, StartsWith("<3>carmad: configuration: "));
+  Child daemon =
+      Child::Start(in_journal({Program("carmad"), "--config", site.config_file()}));
+  ASSERT_TRUE(Eventually([&] { return daemon.Err().find("engine_started") != std::string::npos; }))
+      << daemon.Err();
+  daemon.Signal(SIGTERM);
+  const std::string log = daemon.Wait().err;
+  for (const std::string_view line : base::Split(log, '\n')) {
+    const bool information = line.find(" level=info ") != std::string_view::npos;
+    if (information) EXPECT_THAT(std::string(line), StartsWith("<6>2"));
+  }
+  site.Start(true, {.environment = {{"JOURNAL_STREAM", "1:1"}}});
+  EXPECT_THAT(site.daemon().Err(), StartsWith("2")) << "standard error is something else";
+}
+
+TEST_F(DailyLife, TheLogSaysWhoAskedForWhat) {
+  site.Start();
+  const RunOptions as = IsRoot() ? RunOptions{.uid = OtherUser()} : RunOptions{};
+  const uid_t uid = IsRoot() ? OtherUser() : ::getuid();
+  const std::string owner = fmt::format("user={} uid={}", ::getpwuid(uid)->pw_name, uid);
+  const std::string admin = fmt::format("user={} uid={}", ::getpwuid(::getuid())->pw_name, ::getuid());
+  const std::string id = std::to_string(site.Submit({"--hold", "--", "/bin/true"}, as));
+  EXPECT_TRUE(site.Carma({"priority", "-5", id}, as).Ok());
+  EXPECT_TRUE(site.Carma({"drain", "0", "--reason", "new fan"}).Ok());
+  EXPECT_TRUE(site.Carma({"release", id}).Ok());
+  EXPECT_TRUE(site.Carma({"hold", id}, as).Ok());
+  EXPECT_TRUE(site.Carma({"cancel", id}).Ok());
+  EXPECT_TRUE(site.Carma({"resume", "0"}).Ok());
+  EXPECT_TRUE(site.Carma({"requeue", id}).Ok());
+  site.Await(std::stoull(id));
+  const std::vector<std::pair<std::string, std::string>> expected = {
+      {"task_submitted task=1 count=1", owner},
+      {"task_priority task=1", owner},
+      {"gpu_drain gpu=0", admin},
+      {"task_release task=1", admin},
+      {"task_hold task=1", owner},
+      {"task_cancel task=1", admin},
+      {"gpu_resume gpu=0", admin},
+      {"task_requeue task=1", admin},
+  };
+  for (const auto& [event, who] : expected) {
+    EXPECT_TRUE(Logs("event=" + event));
+    EXPECT_THAT(LogLine("event=" + event), HasSubstr(who)) << event;
+  }
+  EXPECT_THAT(LogLine("event=gpu_drain"), HasSubstr("why=\"new fan\""));
+  EXPECT_THAT(LogLine("event=task_priority"), HasSubstr("from=0 to=-5"));
+}
+
+}  // namespace
+}  // namespace carma::system_test
