@@ -165,8 +165,8 @@ class Terminal {
 
 TEST_F(DailyLife, AClosedTerminalEndsNeitherTheDaemonNorItsTasks) {
   for (const char* form : {"{0}", "{0}; true", "{0} & wait"}) {
-    Terminal terminal(fmt::format(fmt::runtime(form), Program("carmad") + " --config " +
-                                                          site.config_file()));
+    Terminal terminal(
+        fmt::format(fmt::runtime(form), Program("carmad") + " --config " + site.config_file()));
     std::optional<api::StatusView> status;
     ASSERT_TRUE(Eventually([&] {
       const auto answer = cli::GetStatus(site.client());
@@ -196,16 +196,15 @@ TEST_F(DailyLife, AClosedTerminalEndsNeitherTheDaemonNorItsTasks) {
 TEST_F(DailyLife, InTheJournalEachLineHasItsPriority) {
   // What a service manager does: the stream's device and inode in the environment.
   const auto in_journal = [](Words argv) {
-    argv.insert(argv.begin(),
-                {"/bin/sh", "-c",
-                 "JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2) exec \"$@\"", "sh"});
+    argv.insert(
+        argv.begin(),
+        {"/bin/sh", "-c", "JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2) exec \"$@\"", "sh"});
     return argv;
   };
   const Ran refused = RunProgram(in_journal({Program("carmad"), "--config", "/no/such/file"}));
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, StartsWith("<3>carmad: configuration: "));
-  Child daemon =
-      Child::Start(in_journal({Program("carmad"), "--config", site.config_file()}));
+  Child daemon = Child::Start(in_journal({Program("carmad"), "--config", site.config_file()}));
   ASSERT_TRUE(Eventually([&] { return daemon.Err().find("engine_started") != std::string::npos; }))
       << daemon.Err();
   daemon.Signal(SIGTERM);
@@ -223,7 +222,8 @@ TEST_F(DailyLife, TheLogSaysWhoAskedForWhat) {
   const RunOptions as = IsRoot() ? RunOptions{.uid = OtherUser()} : RunOptions{};
   const uid_t uid = IsRoot() ? OtherUser() : ::getuid();
   const std::string owner = fmt::format("user={} uid={}", ::getpwuid(uid)->pw_name, uid);
-  const std::string admin = fmt::format("user={} uid={}", ::getpwuid(::getuid())->pw_name, ::getuid());
+  const std::string admin =
+      fmt::format("user={} uid={}", ::getpwuid(::getuid())->pw_name, ::getuid());
   const std::string id = std::to_string(site.Submit({"--hold", "--", "/bin/true"}, as));
   EXPECT_TRUE(site.Carma({"priority", "-5", id}, as).Ok());
   EXPECT_TRUE(site.Carma({"drain", "0", "--reason", "new fan"}).Ok());

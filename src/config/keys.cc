@@ -541,7 +541,8 @@ std::vector<Key> MakeKeys() {
          "its user's; 0: no limit. Root's are not limited without cgroups.",
          Count(0, 4'194'304), AT(max_processes)),
       Of("task.max_batch", "Most tasks of one submission.", Count(1, 10'000'000), AT(max_batch)),
-      Of("task.cgroups", "One cgroup per task where cgroup v2 allows it.", Flag(), AT(cgroups), kRestart),
+      Of("task.cgroups", "One cgroup per task where cgroup v2 allows it.", Flag(), AT(cgroups),
+         kRestart),
       Of("simulation.state", "State file of a simulated server; empty: real GPUs.",
          Text("absolute path, or empty",
               [](std::string_view path) {

@@ -248,7 +248,8 @@ Result<Loading> ReadAll(const Sources& sources) {
 // What tasks were started under decides how they may meet others: a daemon that never shared has
 // not asked by which means it could.
 bool MustStay(const Key& key, const Settings& wanted, const Settings& running) {
-  if (key.name == "policy.mapper") return core::Shares(wanted.policy) != core::Shares(running.policy);
+  if (key.name == "policy.mapper")
+    return core::Shares(wanted.policy) != core::Shares(running.policy);
   return key.takes == Takes::kRestart;
 }
 

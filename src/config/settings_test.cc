@@ -368,7 +368,8 @@ TEST_F(SettingsFiles, MissingHugeAndBrokenFilesAreRefused) {
 class SettingsAgain : public SettingsFiles {
  protected:
   Result<Reread> Again(const std::string& before, const std::string& now) {
-    const Result<Loaded> running = Load({.files = {{Write("f.toml", before), false}}, .root = true});
+    const Result<Loaded> running =
+        Load({.files = {{Write("f.toml", before), false}}, .root = true});
     EXPECT_TRUE(running) << running.error().message;
     return LoadAgain({.files = {{Write("f.toml", now), false}}, .root = true}, *running);
   }
@@ -430,7 +431,8 @@ TEST_F(SettingsAgain, MistakesAndWhatContradictsTheKeysThatStayAreRefused) {
   const Result<Reread> together = Again("monitor.sample_period = '4s'",
                                         "policy.stale_after = '3s'\nmonitor.sample_period = '1s'");
   ASSERT_FALSE(together);
-  EXPECT_THAT(together.error().message, HasSubstr("only a restart changes (monitor.sample_period)"));
+  EXPECT_THAT(together.error().message,
+              HasSubstr("only a restart changes (monitor.sample_period)"));
   EXPECT_THAT(together.error().message, HasSubstr("f.toml:1: policy.stale_after"));
 }
 

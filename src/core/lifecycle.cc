@@ -458,7 +458,8 @@ void Scheduler::State::On(const ResumeRequested& event) {
 
 void Scheduler::State::On(const PolicyChanged& event) {
   CARMA_CHECK(event.policy.pacing == config.pacing, "another system's rules need a new core");
-  CARMA_CHECK(Shares(event.policy) == Shares(config), "tasks that run alone were promised to stay so");
+  CARMA_CHECK(Shares(event.policy) == Shares(config),
+              "tasks that run alone were promised to stay so");
   config = event.policy;
   UseMapper();
 }

@@ -63,8 +63,8 @@ void Configuration::TakeOutcome(Result<Outcome> outcome) {
   }
   for (const std::string& key : reread.need_restart)
     base::LogWarn("config_needs_restart", {{"key", key}});
-  base::LogInfo("config_read", {{"changed", reread.changed.size()},
-                                {"need_restart", reread.need_restart.size()}});
+  base::LogInfo("config_read",
+                {{"changed", reread.changed.size()}, {"need_restart", reread.need_restart.size()}});
   trouble_.clear();
   need_restart_ = std::move(reread.need_restart);
   read_at_ = clock_.Now();

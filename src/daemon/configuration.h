@@ -34,8 +34,8 @@ class Configuration {
   Configuration(std::shared_ptr<boost::asio::io_context> loop, config::Loaded loaded,
                 std::function<config::Sources()> sources, base::Clock& clock, Take take);
 
-  // Soon, once. What comes of it is logged: each changed key, each key that needs a restart, or what
-  // is wrong, one line each. Asked again meanwhile, it is read once more afterwards.
+  // Soon, once. What comes of it is logged: each changed key, each key that needs a restart, or
+  // what is wrong, one line each. Asked again meanwhile, it is read once more afterwards.
   void ReadAgain();
 
   base::Time read_at() const { return read_at_; }  // when what is in force was last read

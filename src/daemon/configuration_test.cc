@@ -36,7 +36,8 @@ class ConfigurationTest : public ::testing::Test {
   ~ConfigurationTest() override { std::filesystem::remove_all(dir_); }
 
   config::Sources Sources() const {
-    return {.files = {{dir_ + "/carma.toml", false}}, .environment = {}, .overrides = {}, .root = true};
+    return {
+        .files = {{dir_ + "/carma.toml", false}}, .environment = {}, .overrides = {}, .root = true};
   }
   void Write(const std::string& text) const {
     EXPECT_TRUE(base::WriteFileAtomic(dir_ + "/carma.toml", text));

@@ -296,8 +296,7 @@ void RealDaemon::Run() {
   sampler_->Start();
   WatchLauncher();
   Housekeep();
-  base::LogInfo("listening",
-                {{"socket", settings_.socket}, {"state", settings_.state_dir}});
+  base::LogInfo("listening", {{"socket", settings_.socket}, {"state", settings_.state_dir}});
   NotifyServiceManager("READY=1");
   if (options_.serving) asio::post(loop_, options_.serving);
   loop_.run();
@@ -416,8 +415,7 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
   }
   config::Settings& settings = settings_;
   settings.policy = config::PolicyFor(settings, *settings.collocation);
-  monitor_ = std::make_unique<Monitor>(
-      std::move(devices), MonitorOptionsOf(settings));
+  monitor_ = std::make_unique<Monitor>(std::move(devices), MonitorOptionsOf(settings));
   OpenMps();
   EngineOptions options = MakeEngineOptions();
   if (settings.estimate_history) options.history = std::make_shared<estimate::History>();
@@ -439,8 +437,7 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
 void RealDaemon::RestoreHealthDrains() {
   const gpu::HealthRules& rules = settings_.health;
   // Every GPU was reset with the machine.
-  const bool anew =
-      MarkBoot(settings_.state_dir, base::BootId()) && rules.resume_when_cleared;
+  const bool anew = MarkBoot(settings_.state_dir, base::BootId()) && rules.resume_when_cleared;
   const Result<std::vector<store::Drain>> drains = store_->Drains();
   if (!drains) return base::LogWarn("drains_not_read", {{"why", drains.error().message}});
   for (const store::Drain& drain : *drains) {
@@ -638,8 +635,7 @@ void RealDaemon::WatchLauncher() {
 }
 
 void RealDaemon::Housekeep() {
-  const base::Time oldest =
-      clock_->Now() - std::chrono::hours(24) * settings_.keep_finished_days;
+  const base::Time oldest = clock_->Now() - std::chrono::hours(24) * settings_.keep_finished_days;
   Result<Unit> ok = store_->Begin();
   if (ok) {
     const Result<std::int64_t> pruned = store_->Prune(oldest);

@@ -29,8 +29,8 @@ class Daemon {
   // api::Server::ListenUnix.
   static base::Result<std::unique_ptr<Daemon>> Make(DaemonOptions options);
   virtual ~Daemon() = default;
-  // Until SIGTERM or SIGINT. Running tasks go on without it. SIGHUP, also that of a terminal that is
-  // closed: reads the configuration again.
+  // Until SIGTERM or SIGINT. Running tasks go on without it. SIGHUP, also that of a terminal that
+  // is closed: reads the configuration again.
   virtual void Run() = 0;
 };
 

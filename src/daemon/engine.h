@@ -60,9 +60,9 @@ class Engine {
   // Keeps a drain over restarts and tells the core; as core::DrainRequested and ResumeRequested.
   void Drain(const core::DrainRequested& drain, Done done = nullptr);
   void Resume(const core::ResumeRequested& resume, Done done = nullptr);
-  // From now on these values of what may change while it runs: policy, kill_grace, limits of output,
-  // processes and submissions, default_time_limit, mps_memory_limit. Attempts keep what they were
-  // started with.
+  // From now on these values of what may change while it runs: policy, kill_grace, limits of
+  // output, processes and submissions, default_time_limit, mps_memory_limit. Attempts keep what
+  // they were started with.
   void Follow(const EngineOptions& options);
   // Rows that need no event. Kept with the next turn.
   void AddUsage(std::vector<store::GpuUsage> rows);

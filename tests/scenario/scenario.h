@@ -63,8 +63,8 @@ struct Clause {
 };
 
 class ClauseReader;
-// `at 5s policy lug margin_mib=500`: these rules from now on, the rest as it is. What makes no sense
-// is complained of.
+// `at 5s policy lug margin_mib=500`: these rules from now on, the rest as it is. What makes no
+// sense is complained of.
 core::PolicyConfig ChangedPolicy(core::PolicyConfig policy, ClauseReader& in, const Clause& clause);
 
 struct ScenarioLine {

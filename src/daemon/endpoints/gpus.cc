@@ -137,20 +137,21 @@ Result<Unit> DrainGpu(const GpuServices& services, const Call& call, const api::
   if (!reason) return std::unexpected(reason.error());
   std::string why = fmt::format("drained by {}", call.caller.user);
   if (!reason->empty()) why += ": " + base::Printable(*reason, 500);
-  services.engine.Drain(
-      {*gpu, why}, AnswerWithGpu(services, *gpu, "gpu_drain", *reason, call.caller, reply));
+  services.engine.Drain({*gpu, why},
+                        AnswerWithGpu(services, *gpu, "gpu_drain", *reason, call.caller, reply));
   return Unit{};
 }
 
 Result<Unit> ResumeGpu(const GpuServices& services, const Call& call, const api::Responder& reply) {
   const Result<core::GpuIndex> gpu = ClosableGpu(services, call);
   if (!gpu) return std::unexpected(gpu.error());
-  services.engine.Resume({*gpu},
-                         [&monitor = services.monitor, gpu = *gpu,
-                          answer = AnswerWithGpu(services, *gpu, "gpu_resume", "", call.caller, reply)](const Result<Unit>& done) {
-                           if (done) monitor.Acknowledge(gpu);
-                           answer(done);
-                         });
+  services.engine.Resume(
+      {*gpu}, [&monitor = services.monitor, gpu = *gpu,
+               answer = AnswerWithGpu(services, *gpu, "gpu_resume", "", call.caller, reply)](
+                  const Result<Unit>& done) {
+        if (done) monitor.Acknowledge(gpu);
+        answer(done);
+      });
   return Unit{};
 }
 

@@ -99,8 +99,8 @@ Engine::Done AnswerWithTask(const TaskServices& services, core::TaskId id,
 
 // The same, and the log says who had the task changed, once that is durable: "task_cancel".
 Engine::Done AnswerAndLog(const TaskServices& services, const store::StoredTask& stored,
-                          std::string_view verb, const Caller& caller,
-                          const api::Responder& reply, std::vector<base::Field> more = {}) {
+                          std::string_view verb, const Caller& caller, const api::Responder& reply,
+                          std::vector<base::Field> more = {}) {
   const core::TaskId id = stored.record.id;
   std::vector<base::Field> fields = {{"task", id}, {"owner", stored.user}};
   fields.insert(fields.end(), more.begin(), more.end());
@@ -218,10 +218,9 @@ Result<Unit> SetPriority(const TaskServices& services, const Call& call,
   if (in.error()) return std::unexpected(*in.error());
   if (Result<Unit> ranked = CheckPriority(priority, call.caller); !ranked) return ranked;
   const core::TaskId id = stored->record.id;
-  services.engine.Post(
-      core::PriorityChanged{id, priority},
-      AnswerAndLog(services, *stored, "priority", call.caller, reply,
-                   {{"from", stored->record.request.priority}, {"to", priority}}));
+  services.engine.Post(core::PriorityChanged{id, priority},
+                       AnswerAndLog(services, *stored, "priority", call.caller, reply,
+                                    {{"from", stored->record.request.priority}, {"to", priority}}));
   return Unit{};
 }
 
