@@ -7,6 +7,7 @@
 #include "core/policy.h"
 #include "core/task.h"
 #include "estimate/estimator.h"
+#include "sim/model_words.h"
 #include "trace/job_reader.h"
 
 namespace carma::cli {
@@ -43,6 +44,12 @@ Words PolicyWords() {
   return words;
 }
 
+Words SimulatedWorld() {
+  Words words;
+  for (const std::string& name : NamesOf(sim::ModelWords())) words.push_back(name + "=");
+  return words;
+}
+
 Words Estimators() {
   return NamesOf(estimate::Estimators());
 }
@@ -72,6 +79,11 @@ constexpr std::array kRows{
     Row{"estimate evaluate", "--estimator", true, &Estimators},
     Row{"simulate", "--estimator", false, &SimulatedEstimators},
     Row{"simulate", "--policy", true, &PolicyWords},
+    Row{"simulate", "--model", true, &SimulatedWorld},
+    Row{"simulate", "--history", false,
+        [] {
+          return Words{"none", "run", "runs"};
+        }},
     Row{"simulate", "--collocation", false,
         [] {
           return Words{"mps", "streams", "mig", "exclusive"};

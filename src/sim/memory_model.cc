@@ -15,15 +15,36 @@ int RampSteps(const MemoryModel& model, base::Duration since) {
   return static_cast<int>(since * kRampSteps / model.ramp);
 }
 
+// Time since the ramp was done; below 0: it is not.
+base::Duration SinceRamp(const MemoryModel& model, base::Duration since) {
+  return since - model.ramp;
+}
+
+bool InSpike(const MemoryModel& model, base::Duration since_ramp) {
+  return model.spike_share > 0 && since_ramp >= model.spike_every &&
+         since_ramp % model.spike_every < model.spike_lasts;
+}
+
+base::Duration NextGrowth(base::Duration since_ramp) {
+  return kGrowthStep * (std::max(since_ramp, base::Duration{0}) / kGrowthStep + 1);
+}
+
+// Begin or end of a spike, from the end of the ramp.
+base::Duration NextSpike(const MemoryModel& model, base::Duration since_ramp) {
+  const base::Duration begun = model.spike_every * (since_ramp / model.spike_every);
+  if (InSpike(model, since_ramp)) return begun + model.spike_lasts;
+  return begun + model.spike_every;
+}
+
 }  // namespace
 
 std::int64_t HeldMib(const MemoryModel& model, std::int64_t plateau_mib, base::Duration since) {
   double share =
       model.first_share + (1.0 - model.first_share) * RampSteps(model, since) / kRampSteps;
-  if (since > model.ramp) {
-    const auto steps = (since - model.ramp) / kGrowthStep;
-    share +=
-        model.growth_per_hour * base::Seconds(kGrowthStep) / 3600.0 * static_cast<double>(steps);
+  if (const base::Duration after = SinceRamp(model, since); after > base::Duration{0}) {
+    share += model.growth_per_hour * base::Seconds(kGrowthStep) / 3600.0 *
+             static_cast<double>(after / kGrowthStep);
+    if (InSpike(model, after)) share += model.spike_share;
   }
   return std::llround(share * static_cast<double>(plateau_mib));
 }
@@ -34,9 +55,14 @@ std::optional<base::Duration> NextStep(const MemoryModel& model, base::Duration 
     // Rounded up, so that the step is done when its time has come.
     return (model.ramp * next + base::Duration{kRampSteps - 1}) / kRampSteps;
   }
-  if (model.growth_per_hour <= 0) return std::nullopt;
-  const auto steps = std::max(since - model.ramp, base::Duration{0}) / kGrowthStep;
-  return model.ramp + kGrowthStep * (steps + 1);
+  const base::Duration after = std::max(SinceRamp(model, since), base::Duration{0});
+  std::optional<base::Duration> next;
+  if (model.growth_per_hour > 0) next = NextGrowth(after);
+  if (model.spike_share > 0) {
+    const base::Duration spike = NextSpike(model, after);
+    next = next ? std::min(*next, spike) : spike;
+  }
+  return next ? std::optional(model.ramp + *next) : std::nullopt;
 }
 
 std::int64_t AllocatableMib(const MemoryModel& model, std::int64_t usable_mib, int tasks) {

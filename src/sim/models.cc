@@ -11,14 +11,20 @@ constexpr double kMaxStreamsActivity = 0.99;
 
 void MpsSpeeds(const Interference& model, std::span<const Load> loads, std::span<double> speeds) {
   double pressure = 0;
-  for (const Load& load : loads) pressure += load.pressure;
+  double wanted = 0;
+  for (const Load& load : loads) {
+    pressure += load.pressure;
+    wanted += load.sm_active;
+  }
   double delivered = 0;
   for (std::size_t i = 0; i < loads.size(); ++i) {
     speeds[i] = 1.0 / (1.0 + loads[i].sensitivity * (pressure - loads[i].pressure));
     delivered += loads[i].sm_active * speeds[i];
   }
-  if (delivered <= model.mps_saturation) return;
-  for (double& speed : speeds) speed *= model.mps_saturation / delivered;
+  const double excess = std::max(0.0, wanted - model.mps_saturation);
+  const double most = model.mps_saturation / (1.0 + model.mps_oversubscription * excess);
+  if (delivered <= most) return;
+  for (double& speed : speeds) speed *= most / delivered;
 }
 
 void StreamsSpeeds(const Interference& model, std::span<const Load> loads,

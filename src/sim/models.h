@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "base/time.h"
 #include "core/task.h"
 
 namespace carma::sim {
@@ -18,7 +19,10 @@ struct Load {
 // has the evidence.
 struct Interference {
   double mps_saturation = 1.05;  // sum of u_i * speed_i never exceeds this under MPS
-  double streams_a = 1.5;        // slowdown_i = 1 + a * g_i * sum g_j, g = 1 - (1-u)^q
+  // Option: what oversubscription costs. The most that the tasks of a GPU get done together falls
+  // to 1.05 / (1 + price * (sum of u_i - 1.05)). Off: in the measured run it did not fall.
+  double mps_oversubscription = 0;
+  double streams_a = 1.5;  // slowdown_i = 1 + a * g_i * sum g_j, g = 1 - (1-u)^q
   double streams_q = 1.7;
   double smact_exponent = 0.95;  // SMACT = 1 - prod (1-u_i)^e under MPS
 };
@@ -58,6 +62,19 @@ double HostFactor(const HostContention& model, int gpu_parts);
 // Ends that have nothing to do with memory: exponential in the time that a task computes.
 struct Failures {
   double per_hour = 0;
+};
+
+// What a task keeps when it is stopped or crashes: its work up to its last checkpoint, from which
+// its next attempt goes on. Options; by default none is ever written.
+struct Checkpoints {
+  base::Duration every{0};  // after the first allocation, again and again; 0: none
+  base::Duration cost{0};   // of writing one: so long the task does not get on
+  bool on_stop = false;     // who is asked to stop writes one before it ends
+};
+
+// How a task ends that the core stops: it holds what it holds until then and does no more work.
+struct Stopping {
+  base::Duration takes{2'000};
 };
 
 }  // namespace carma::sim

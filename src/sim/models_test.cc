@@ -38,6 +38,15 @@ TEST(Speeds, UnderMpsNeverDeliverMoreThanSaturation) {
   EXPECT_NEAR(delivered, 1.05, 1e-12);
 }
 
+TEST(Speeds, OversubscriptionHasItsPriceWhereThereIsOne) {
+  const std::vector<Load> loads{{0.9, 0, 0.5}, {0.8, 0, 0.5}, {0.4, 0, 0.5}};
+  std::vector<double> speeds(loads.size());
+  Speeds({.mps_oversubscription = 0.2}, core::SharingMethod::kMps, loads, speeds);
+  double delivered = 0;
+  for (std::size_t i = 0; i < loads.size(); ++i) delivered += loads[i].sm_active * speeds[i];
+  EXPECT_NEAR(delivered, 1.05 / (1 + 0.2 * (2.1 - 1.05)), 1e-12);
+}
+
 // Chapter 4 of the dissertation, a resnet-like task with a solo activity of 0.30: about 1.2 / 1.4 /
 // 2.2 times the epoch time for 2 / 3 / 7 equal tasks. Seven of them are held by saturation.
 TEST(Speeds, UnderMpsMeetTheAnchorsOfSmallTasks) {

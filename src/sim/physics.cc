@@ -1,4 +1,4 @@
-// Memory, speed, activity and power of the simulated cluster, and the tasks' progress.
+// Memory, speed, activity and power of the simulated cluster.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,12 +12,6 @@ core::SharingMethod SharingOf(core::SharingMethod collocation) {
   // Instances do not share; two tasks that a policy puts on one instance take turns.
   return collocation == core::SharingMethod::kMps ? core::SharingMethod::kMps
                                                   : core::SharingMethod::kStreams;
-}
-
-base::Duration RoundUp(double seconds) {
-  // Later than this nobody waits; and the sum with any time of a run stays in range.
-  constexpr double kLongestMs = 1e15;
-  return base::Duration(static_cast<std::int64_t>(std::min(std::ceil(seconds * 1000), kLongestMs)));
 }
 
 }  // namespace
@@ -40,12 +34,12 @@ double Simulation::AloneS(const Job& job) const {
   for (std::size_t part = 0; part < job.gpus.size(); ++part) {
     slowest = std::min(slowest, TypeOf(job.gpus[part]).relative_speed);
   }
-  return job.solo_s / slowest;
+  return job.work_s / slowest;
 }
 
 bool Simulation::Fits(std::uint32_t gpu, std::int64_t more_mib, int tasks) const {
-  return gpus_[gpu].used_mib() + more_mib <=
-         AllocatableMib(options_.memory, gpus_[gpu].usable_mib(), tasks);
+  return more_mib <= 0 || gpus_[gpu].used_mib() + more_mib <=
+                              AllocatableMib(options_.memory, gpus_[gpu].usable_mib(), tasks);
 }
 
 void Simulation::Allocate(JobIndex index) {
@@ -57,14 +51,7 @@ void Simulation::Allocate(JobIndex index) {
     const auto others = static_cast<int>(gpus_[job.gpus[part]].occupants().size());
     if (!Fits(job.gpus[part], held_mib(part), others + 1)) return OutOfMemory(index);
   }
-  job.phase = Phase::kComputing;
-  job.allocated = now_;
-  job.since = now_;
-  job.left_s = std::min(job.solo_s, job.fails_after_s);
-  job.pace = 0;
-  job.paces.assign(job.gpus.size(), 0);
-  job.grows.reset();
-  if (const auto step = NextStep(options_.memory, base::Duration{0})) job.grows = now_ + *step;
+  Begin(index);
   for (std::size_t part = 0; part < job.gpus.size(); ++part) {
     const std::uint32_t gpu = job.gpus[part];
     gpus_[gpu].Add({.job = index,
@@ -80,7 +67,7 @@ void Simulation::Allocate(JobIndex index) {
   Schedule(index);
 }
 
-void Simulation::Grow(JobIndex index) {
+void Simulation::StepMemory(JobIndex index) {
   Job& job = jobs_[index];
   const base::Duration since = now_ - job.allocated;
   for (std::size_t part = 0; part < job.gpus.size(); ++part) {
@@ -101,8 +88,8 @@ void Simulation::Grow(JobIndex index) {
                       HeldMib(options_.memory, job.arrival->workload->memory_mib[part], since));
     SetActivity(gpu);
   }
-  job.grows.reset();
-  if (const auto step = NextStep(options_.memory, since)) job.grows = job.allocated + *step;
+  job.memory_steps.reset();
+  if (const auto step = NextStep(options_.memory, since)) job.memory_steps = job.allocated + *step;
   Schedule(index);
 }
 
@@ -116,6 +103,7 @@ void Simulation::OutOfMemory(JobIndex index) {
 
 void Simulation::Leave(JobIndex index) {
   Job& job = jobs_[index];
+  job.holds = false;
   for (const std::uint32_t gpu : job.gpus) gpus_[gpu].Remove(index);
   Node& node = nodes_[job.node];
   node.computing_parts -= static_cast<int>(job.gpus.size());
@@ -153,8 +141,7 @@ void Simulation::SetPace(JobIndex index) {
   Job& job = jobs_[index];
   const double pace = *std::min_element(job.paces.begin(), job.paces.end());
   if (pace == job.pace) return;
-  job.left_s -= job.pace * base::Seconds(now_ - job.since);
-  job.since = now_;
+  Advance(job);
   job.pace = pace;
   Schedule(index);
   if (SharingOf(options_.collocation) == core::SharingMethod::kMps) return;
@@ -191,15 +178,6 @@ void Simulation::SetActivity(std::uint32_t gpu) {
     recorder_->SetDevice(device, now_, static_cast<double>(used_mib), devices_[device].sm_active(),
                          devices_[device].power_w());
   }
-}
-
-void Simulation::Schedule(JobIndex index) {
-  Job& job = jobs_[index];
-  // Of a task on several GPUs some are still to be computed when the first is: no pace, no end.
-  if (job.pace <= 0 && job.left_s > 0) return timers_.Clear(JobTimer(index));
-  job.ends = job.since + (job.left_s > 0 ? RoundUp(job.left_s / job.pace) : base::Duration{0});
-  job.ends = std::max(job.ends, now_);
-  timers_.Set(JobTimer(index), job.grows ? std::min(*job.grows, job.ends) : job.ends);
 }
 
 }  // namespace carma::sim

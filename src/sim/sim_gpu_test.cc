@@ -71,6 +71,28 @@ TEST(MemoryModel, RampAndGrowthGoByTheirOwnSteps) {
   EXPECT_EQ(held, (std::vector<std::int64_t>{2'000, 4'000, 6'000, 8'000, 10'000, 11'000, 12'000}));
 }
 
+TEST(MemoryModel, SpikesComeAndGoBesideTheGrowth) {
+  const MemoryModel model{.growth_per_hour = 0.6,
+                          .spike_share = 0.5,
+                          .spike_every = Duration{900'000},
+                          .spike_lasts = Duration{30'000}};
+  Duration at{0};
+  std::vector<std::pair<std::int64_t, std::int64_t>> steps;  // second, MiB
+  for (int i = 0; i < 6; ++i) {
+    const std::optional<Duration> next = NextStep(model, at);
+    ASSERT_TRUE(next);
+    ASSERT_GT(*next, at);
+    at = *next;
+    steps.emplace_back(at.count() / 1'000, HeldMib(model, 10'000, at));
+  }
+  EXPECT_EQ(steps, (std::vector<std::pair<std::int64_t, std::int64_t>>{{600, 11'000},
+                                                                       {900, 16'000},
+                                                                       {930, 11'000},
+                                                                       {1'200, 12'000},
+                                                                       {1'800, 18'000},
+                                                                       {1'830, 13'000}}));
+}
+
 TEST(MemoryModel, FragmentsAreLostForEachFurtherTask) {
   const MemoryModel model{.fragmentation_mib = 300};
   EXPECT_EQ(AllocatableMib(model, 40'000, 1), 40'000);

@@ -59,6 +59,8 @@ Result<Unit> CheckOptions(const RunOptions& options) {
            {"coverage", options.estimates.coverage, 0, 0.999},
            {"first share of the memory", memory.first_share, 0, 1},
            {"memory growth per hour", memory.growth_per_hour, 0, 100},
+           {"memory spikes", memory.spike_share, 0, 100},
+           {"price of oversubscription", options.interference.mps_oversubscription, 0, 100},
            {"fragmentation in MiB", static_cast<double>(memory.fragmentation_mib), 0, 1 << 24},
            {"failures per hour", options.failures.per_hour, 0, 1000},
            {"CPU cores", options.host.cores, 0, 1e6},
@@ -77,11 +79,26 @@ Result<Unit> CheckOptions(const RunOptions& options) {
            {"load time", memory.load, Duration{0}},
            {"crash delay", memory.crash_delay, Duration{0}},
            {"memory ramp", memory.ramp, Duration{0}},
+           {"time between memory spikes", memory.spike_every, Duration{1'000}},
+           {"length of memory spikes", memory.spike_lasts, Duration{1}},
+           {"time between checkpoints", options.checkpoints.every, Duration{0}},
+           {"time of a checkpoint", options.checkpoints.cost, Duration{0}},
+           {"time to stop", options.stopping.takes, Duration{0}},
+           {"time slot", options.time_slot, Duration{0}},
        }) {
     if (each.value >= each.low && each.value <= kMaxSpan) continue;
     return Fail(ErrorCode::kInvalid,
                 fmt::format("{}: {} s is not between {} s and a year", each.name,
                             base::Seconds(each.value), base::Seconds(each.low)));
+  }
+  if (memory.spike_lasts >= memory.spike_every) {
+    return Fail(ErrorCode::kInvalid, "memory spikes last as long as from one to the next");
+  }
+  // A shorter one would be over before the task has done anything.
+  if (options.time_slot > Duration{0} && options.time_slot <= memory.load) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("time slot: {} s is not longer than the load time of {} s",
+                            base::Seconds(options.time_slot), base::Seconds(memory.load)));
   }
   if (options.collocation == core::SharingMethod::kMig &&
       FindMigProfile(options.mig_instances) == nullptr) {

@@ -131,6 +131,12 @@ struct RunOptions {
   Interference interference;
   HostContention host;
   Failures failures;
+  Checkpoints checkpoints;
+  Stopping stopping;
+  // Option: time slots, as an administrator might hand them out with `carma requeue`. A task that
+  // has run for one while others wait is sent back to the queue, behind those that had fewer; it
+  // runs on if nobody waits, or if it has kept nothing of its work since it started. 0: none.
+  base::Duration time_slot{0};
 
   int max_recoveries = 3;  // of each task; as published there is no end to them
   // Perturbation: each task's solo time times exp(N(0, noise)), and a random moment between the
@@ -166,7 +172,8 @@ struct Totals {
   double waiting_s = 0;    // mean over executed tasks, as the next three
   double execution_s = 0;  // launch to end, all attempts
   double jct_s = 0;
-  double slowdown = 0;    // of the successful attempts: first allocation to end over solo time
+  // Of the successful attempts: first allocation to end over the time that their work takes alone.
+  double slowdown = 0;
   double energy_j = 0;    // all GPUs
   double sm_active = 0;   // mean per GPU, 0..1
   double memory_mib = 0;  // mean per GPU

@@ -173,6 +173,94 @@ TEST(Simulate, ARampCanFailLate) {
   EXPECT_EQ(late.ended - late.started, Duration{14'000 + 300'000 + 8'000});
 }
 
+TEST(Simulate, WhoGrowsOnAFullGpuCrashesNotWhoHoldsWhatItNeeds) {
+  const trace::Workload steady = MakeWorkload("steady", 1, 3'000, 0.3, 20'000);
+  const trace::Workload spiky = MakeWorkload("spiky", 1, 9'000, 0.3, 20'000);
+  RunOptions options = Immediate();
+  options.memory.spike_share = 0.5;
+  options.memory.spike_every = Duration{3'600'000};
+  const RunResult run =
+      Play(MakeWorld("A100-40GB"), {{Duration{0}, &steady}, {Duration{0}, &spiky}}, options);
+  EXPECT_EQ(run.record->tasks[0].attempts.size(), 1u);
+  ASSERT_GE(run.record->tasks[1].attempts.size(), 1u);
+  // Beside the other a spike does not fit; alone it does, and is over half a minute later.
+  EXPECT_EQ(run.totals.oom_crashes,
+            static_cast<std::int64_t>(run.record->tasks[1].attempts.size()) - 1);
+  EXPECT_EQ(run.totals.succeeded, 2);
+}
+
+// Two tasks of 1000 s take turns of 500 s on one GPU.
+RunOptions Slots() {
+  RunOptions options = Immediate();
+  options.policy.mapper = "exclusive";
+  options.checkpoints.every = Duration{300'000};
+  options.time_slot = Duration{500'000};
+  return options;
+}
+
+TEST(Simulate, AStoppedTaskGoesOnFromItsLastCheckpoint) {
+  const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 10'000);
+  const std::vector<Arrival> two(2, {Duration{0}, &workload});
+  const RunResult run = Play(MakeWorld("A100-40GB"), two, Slots());
+  EXPECT_EQ(run.totals.succeeded, 2);
+  const report::RunTask& first = run.record->tasks[0];
+  ASSERT_EQ(first.attempts.size(), 3u);
+  EXPECT_EQ(first.attempts[0].end, report::AttemptEnd::kStopped);
+  EXPECT_EQ(first.attempts[0].ended - first.attempts[0].started, Duration{502'000});
+  // 300 s were kept; of the second slot's 486 s another 300 s are; 400 s are left for the third.
+  EXPECT_EQ(first.attempts[1].end, report::AttemptEnd::kStopped);
+  EXPECT_EQ(first.attempts[2].ended - first.attempts[2].started, Duration{14'000 + 400'000});
+  EXPECT_NEAR(*first.solo_s, 414, 1e-9) << "of the attempt that succeeded";
+  EXPECT_NEAR(run.totals.slowdown, 1, 1e-9);
+  // They take turns.
+  EXPECT_GE(run.record->tasks[1].attempts[0].started, first.attempts[0].ended);
+  EXPECT_GE(first.attempts[1].started, run.record->tasks[1].attempts[0].ended);
+}
+
+TEST(Simulate, ACheckpointCostsTimeAndOneOnStopLosesNothing) {
+  const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 10'000);
+  RunOptions options = Immediate();
+  options.checkpoints = {.every = Duration{300'000}, .cost = Duration{20'000}};
+  const std::vector<Arrival> one{{Duration{0}, &workload}};
+  // At 300, 600 and 900 s of its running time.
+  EXPECT_NEAR(Play(MakeWorld("A100-40GB"), one, options).totals.makespan_s, 14 + 1'000 + 60, 0.01);
+
+  options = Slots();
+  options.checkpoints = {.cost = Duration{20'000}, .on_stop = true};
+  const std::vector<Arrival> two(2, {Duration{0}, &workload});
+  const RunResult run = Play(MakeWorld("A100-40GB"), two, options);
+  const report::RunTask& first = run.record->tasks[0];
+  ASSERT_EQ(first.attempts.size(), 3u);
+  EXPECT_EQ(first.attempts[0].ended - first.attempts[0].started, Duration{522'000});
+  EXPECT_EQ(first.attempts[2].ended - first.attempts[2].started, Duration{14'000 + 28'000});
+}
+
+TEST(Simulate, ATaskThatWouldLoseEverythingIsNotSentBack) {
+  const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 10'000);
+  RunOptions options = Slots();
+  options.checkpoints = {};
+  const RunResult run =
+      Play(MakeWorld("A100-40GB"), std::vector<Arrival>(2, {Duration{0}, &workload}), options);
+  EXPECT_EQ(run.totals.attempts, 2);
+}
+
+TEST(Simulate, ACrashLosesWhatCameAfterTheLastCheckpoint) {
+  const trace::Workload small = MakeWorkload("small", 1, 5'000, 0.0, 20'000);
+  const trace::Workload large = MakeWorkload("large", 1, 1'000, 0.3, 24'000);
+  RunOptions options = Immediate();
+  options.estimates.source = "none";
+  options.policy.floor_mib = 0;
+  options.memory.first_share = 0.5;
+  options.memory.ramp = Duration{400'000};
+  options.checkpoints.every = Duration{200'000};
+  const RunResult run =
+      Play(MakeWorld("A100-40GB"), {{Duration{0}, &small}, {Duration{500'000}, &large}}, options);
+  const std::vector<report::Attempt>& attempts = run.record->tasks[1].attempts;
+  EXPECT_EQ(attempts[0].end, report::AttemptEnd::kOutOfMemory);
+  EXPECT_EQ(attempts.back().end, report::AttemptEnd::kSucceeded);
+  EXPECT_LT(attempts.back().ended - attempts.back().started, Duration{1'000'000});
+}
+
 TEST(Simulate, FragmentsAreLostToEverybody) {
   const trace::Workload half = MakeWorkload("half", 1, 1'000, 0.3, 20'000);
   RunOptions options = Immediate();
@@ -372,6 +460,11 @@ TEST(Simulate, RefusesWhatMakesNoSense) {
                 [](RunOptions& o) { o.collocation = core::SharingMethod::kMig; },
                 "task 2 (bert-2gpu): wants 2 GPUs, and MIG instances never work together"},
            Case{"policy", one, [](RunOptions& o) { o.policy.mapper = "best"; }, "mapper"},
+           Case{"a slot too short to begin", one,
+                [](RunOptions& o) { o.time_slot = Duration{14'000}; }, "time slot: 14 s"},
+           Case{"one spike into the next", one,
+                [](RunOptions& o) { o.memory.spike_lasts = o.memory.spike_every; },
+                "memory spikes last"},
        }) {
     RunOptions options = Immediate();
     c.change(options);
@@ -415,6 +508,19 @@ TEST(Simulate, SamplesOnDemandGiveTheRunOfAllSamples) {
            Case{"defaults", [](RunOptions&) {}},
            Case{"without estimates", [](RunOptions& o) { o.estimates.source = "none"; }},
            Case{"by activity", [](RunOptions& o) { o.policy.mapper = "lug"; }},
+           Case{"memory that moves",
+                [](RunOptions& o) {
+                  o.memory.first_share = 0.6;
+                  o.memory.ramp = Duration{600'000};
+                  o.memory.growth_per_hour = 0.1;
+                  o.memory.spike_share = 0.2;
+                  o.memory.spike_every = Duration{300'000};
+                }},
+           Case{"time slots",
+                [](RunOptions& o) {
+                  o.time_slot = Duration{200'000};
+                  o.checkpoints = {.every = Duration{60'000}, .cost = Duration{5'000}};
+                }},
            Case{"learning",
                 [](RunOptions& o) {
                   o.estimates.method = "auto";

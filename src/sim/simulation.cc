@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <limits>
 
 #include "base/rng.h"
@@ -171,14 +172,11 @@ void Simulation::OnJob(JobIndex index) {
       Allocate(index);
       return SetTick(job.node);
     case Phase::kComputing:
-      if (job.grows && *job.grows < job.ends) {
-        Grow(index);
-        return SetTick(job.node);
-      }
-      return Exit(index, job.fails_after_s < job.solo_s ? core::ExitKind::kFailed
-                                                        : core::ExitKind::kSuccess);
+      return OnComputing(index);
     case Phase::kCrashing:
       return Exit(index, core::ExitKind::kOutOfMemory);
+    case Phase::kStopping:
+      return Exit(index, core::ExitKind::kFailed);
     case Phase::kWaiting:
       break;
   }
@@ -239,9 +237,8 @@ void Simulation::Tell(std::uint32_t index) {
         ++totals_.task_events;
       } else if (const auto* changed = std::get_if<core::TaskChanged>(&action)) {
         OnChanged(index, changed->record);
-      } else {
-        CARMA_CHECK(!std::holds_alternative<core::StopTask>(action),
-                    "nobody asked to stop a simulated task");
+      } else if (const auto* stop = std::get_if<core::StopTask>(&action)) {
+        Stop(*stop);
       }
     }
   }
@@ -267,6 +264,9 @@ void Simulation::Launch(std::uint32_t index, const core::StartTask& start) {
   ++job.attempts;
   ++totals_.attempts;
   job.launched = now_;
+  job.work_s = job.solo_s - job.saved_s;
+  job.slot_ends.reset();
+  if (options_.time_slot > base::Duration{0}) job.slot_ends = now_ + options_.time_slot;
   job.gpus.clear();
   for (const core::Placement& placement : start.placement) {
     const std::uint32_t gpu = node.first_gpu + core::Number(placement.gpu);
@@ -299,7 +299,8 @@ void Simulation::OnChanged(std::uint32_t index, const core::TaskRecord& record) 
 void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   Job& job = jobs_[index];
   Node& node = nodes_[job.node];
-  if (job.phase == Phase::kComputing) {
+  const bool stopped = job.phase == Phase::kStopping;
+  if (job.holds) {
     Leave(index);
   } else {
     for (const std::uint32_t gpu : job.gpus) --observed_[gpu].unseen;
@@ -317,7 +318,8 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   }
   if (keeps_history_) {
     report::Attempt attempt{.started = job.launched, .ended = now_};
-    attempt.end = kind == core::ExitKind::kSuccess       ? report::AttemptEnd::kSucceeded
+    attempt.end = stopped                                ? report::AttemptEnd::kStopped
+                  : kind == core::ExitKind::kSuccess     ? report::AttemptEnd::kSucceeded
                   : kind == core::ExitKind::kOutOfMemory ? report::AttemptEnd::kOutOfMemory
                                                          : report::AttemptEnd::kFailed;
     for (const std::uint32_t gpu : job.gpus)
@@ -327,6 +329,7 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
     job.history.push_back(std::move(attempt));
   }
   core::ExitInfo exit{.kind = kind, .code = kind == core::ExitKind::kSuccess ? 0 : 1};
+  if (stopped) exit = {.kind = kind, .signal = SIGTERM};
   // Only a task that comes back can make the core look at GPUs that nobody waited for.
   if (kind != core::ExitKind::kSuccess) CatchUp(job.node);
   events_.emplace_back(core::TaskExited{job.id, job.attempt, std::move(exit)});

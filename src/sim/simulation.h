@@ -37,6 +37,7 @@ class Simulation {
     kLoading,     // its process lives and has not allocated
     kComputing,
     kCrashing,  // ran out of memory, its process is about to end
+    kStopping,  // the core has asked for its end
   };
   // A task between its submission and its end.
   struct Job {
@@ -55,14 +56,21 @@ class Simulation {
     base::Time launched{};
     base::Time allocated{};
     std::vector<std::uint32_t> gpus;  // SimGpus, all of one server
+    bool holds = false;               // memory there, from its first allocation on
     std::vector<double> paces;        // on each of them: work seconds per second
     double pace = 0;                  // of the slowest
-    double left_s = 0;                // work left at `since`
+    double work_s = 0;                // that this attempt is for
+    double left_s = 0;                // of it at `since`
+    double pause_s = 0;               // of which this is the writing of a checkpoint, done first
     base::Time since{};
     base::Time ends{};
-    std::optional<base::Time> grows;
+    std::optional<base::Time> memory_steps;
+    std::optional<base::Time> checkpoints;
+    std::optional<base::Time> slot_ends;
 
     // All attempts.
+    double saved_s = 0;  // work that the next attempt need not do again
+    int slots = 0;       // that it was sent back after
     std::int64_t attempts = 0;
     int ooms = 0;
     double executed_s = 0;
@@ -135,20 +143,28 @@ class Simulation {
   // ---- physics.cc: memory, speed, power ----
   void Allocate(JobIndex index);
   bool Fits(std::uint32_t gpu, std::int64_t more_mib, int tasks) const;
-  void Grow(JobIndex index);
+  void StepMemory(JobIndex index);
   void OutOfMemory(JobIndex index);
   void Leave(JobIndex index);  // gives up what it holds
   void Recompute(std::uint32_t gpu);
   void RecomputeHost(std::uint32_t node);
   void SetPace(JobIndex index);
   void SetActivity(std::uint32_t gpu);
-  void Schedule(JobIndex index);
   Load LoadOf(const Job& job, std::size_t part) const;
   const GpuType& TypeOf(std::uint32_t gpu) const {
     return *types_[gpu / static_cast<std::uint32_t>(mig_.instances)];
   }
   double BaseSpeed(const Job& job, std::size_t part) const;
-  double AloneS(const Job& job) const;  // of work alone on the GPUs of its last attempt
+  double AloneS(const Job& job) const;  // the last attempt's work alone on its GPUs
+
+  // ---- progress.cc: work, checkpoints, stops, time slots ----
+  void Begin(JobIndex index);  // to compute
+  void OnComputing(JobIndex index);
+  void Schedule(JobIndex index);
+  void Advance(Job& job);
+  void WriteCheckpoint(JobIndex index);
+  void EndSlot(JobIndex index);
+  void Stop(const core::StopTask& stop);
 
   // ---- monitor.cc: what the monitor sees ----
   void Touch(std::uint32_t gpu);  // something that a sample would show has changed

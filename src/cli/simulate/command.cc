@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -21,6 +22,7 @@
 #include "report/html.h"
 #include "report/report.h"
 #include "sim/matrix.h"
+#include "sim/model_words.h"
 
 namespace carma::cli {
 namespace {
@@ -37,6 +39,7 @@ struct SimulateFlags {
   std::string experiment;  // empty: none
   SimLoad load;            // of the flags; those not given are the file's, or the defaults
   std::vector<std::string> policies;
+  std::string model;                                       // words between commas; empty: none
   std::string estimator, history, collocation, published;  // for every policy; empty: not given
   int threads = 0;                                         // 0: one per core
   bool csv = false;
@@ -80,6 +83,11 @@ Result<Experiment> ReadPlan(const CLI::App& verb, const SimulateFlags& flags) {
     auto words = SplitPolicy(flags.policies[i], where);
     if (!words) return std::unexpected(words.error());
     experiment.policies.push_back(*std::move(words));
+  }
+  if (!flags.model.empty()) {
+    auto words = SplitPolicy(flags.model, "--model");
+    if (!words) return std::unexpected(words.error());
+    std::ranges::move(*words, std::back_inserter(experiment.load.model));
   }
   const auto add = [&](const char* key, const std::string& value) {
     if (value.empty()) return;
@@ -127,6 +135,9 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
     words.insert(words.end(), own.begin(), own.end());
     Result<SimPolicy> policy = MakePolicy(*settings, words);
     if (!policy) return std::unexpected(policy.error());
+    if (Result<Unit> applied = ApplyModel(experiment.load.model, *policy); !applied) {
+      return std::unexpected(applied.error());
+    }
     policies.push_back(*std::move(policy));
   }
   return policies;
@@ -321,6 +332,10 @@ std::string Footer() {
   for (const PolicyWordInfo& word : PolicyWords()) {
     text += fmt::format("  {:<18}{} ({})\n", word.name, word.meaning, word.type);
   }
+  text += "Words of --model, with their defaults:\n";
+  for (const sim::ModelWord& word : sim::ModelWords()) {
+    text += fmt::format("  {:<20}{} ({})\n", word.name, word.meaning, word.type);
+  }
   text += "Servers (or shapes like 4xA100-40GB,2xH100-80GB, or 16 * 8xH100-80GB):\n";
   for (const sim::ServerName& server : sim::ServerNames()) {
     text += fmt::format("  {:<18}{}\n", server.name, server.shape);
@@ -357,6 +372,9 @@ void AddSimulateCommand(CLI::App& app, Context& context) {
                    "words between commas; each --policy is compared with the first")
       ->type_name("WORDS")
       ->allow_extra_args(false);
+  verb->add_option("--model", flags->model,
+                   "words between commas: how the simulated world behaves, for all policies")
+      ->type_name("WORDS");
   verb->add_option("--estimator", flags->estimator,
                    "for policies that name none: auto (default), oracle, none, horus, …")
       ->type_name("NAME");

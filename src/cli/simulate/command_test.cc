@@ -136,6 +136,17 @@ TEST_F(SimulateCommand, AnEstimatorIsAskedAboutTheWorkloadsSummaries) {
   EXPECT_EQ(ran.err, "");
 }
 
+TEST_F(SimulateCommand, TheModelIsTheWorldOfEveryPolicy) {
+  const std::vector<std::string> policies = {"--csv", "--policy", "exclusive", "--policy", "magm"};
+  std::vector<std::string> slower = policies;
+  slower.insert(slower.end(), {"--model", "load=10m"});
+  const Ran plain = Run(policies);
+  const Ran loading = Run(slower);
+  EXPECT_EQ(loading.exit_code, 0) << loading.err;
+  EXPECT_NE(plain.out, loading.out);
+  EXPECT_THAT(loading.out, HasSubstr("--model load=10m --policy exclusive"));
+}
+
 TEST_F(SimulateCommand, MistakesAreUsageErrors) {
   const std::string unordered = Write("u.csv", "submit_s,workload_id\n5,x\n1,x\n");
   const std::string unknown = Write("k.csv", "submit_s,workload_id\n0,nobody\n");
@@ -144,6 +155,8 @@ TEST_F(SimulateCommand, MistakesAreUsageErrors) {
     const char* message;
   } cases[] = {
       {{"--policy", "magm,sm_cap=2"}, "--policy: sm_cap: expected"},
+      {{"--model", "memory_ramp=soon"}, "--model: memory_ramp: expected time span"},
+      {{"--model", "time_slot=5s"}, "time slot: 5 s is not longer than the load time"},
       {{"--server", "4xABACUS"}, "unknown GPU type 'ABACUS'"},
       {{"--trace", unordered}, "u.csv:3"},
       {{"--trace", unknown}, "k.csv:2"},

@@ -11,6 +11,7 @@
 #include "config/keys.h"
 #include "config/toml_text.h"
 #include "estimate/estimator.h"
+#include "sim/model_words.h"
 
 namespace carma::cli {
 namespace {
@@ -240,10 +241,9 @@ bool HoldsForAnySharing(const PolicyWord& word) {
 }
 
 // The words that count, in order of their first use: a later one takes the place of an earlier.
-std::string SpecOf(const std::vector<PolicyWord>& words, const std::string& default_mapper) {
+std::vector<std::pair<std::string, std::string>> LastOf(const std::vector<PolicyWord>& words) {
   std::vector<std::pair<std::string, std::string>> last;
   for (const PolicyWord& word : words) {
-    if (word.key == "label") continue;
     const auto found = std::find_if(last.begin(), last.end(),
                                     [&](const auto& each) { return each.first == word.key; });
     if (found == last.end()) {
@@ -252,9 +252,14 @@ std::string SpecOf(const std::vector<PolicyWord>& words, const std::string& defa
       found->second = word.value;
     }
   }
+  return last;
+}
+
+std::string SpecOf(const std::vector<PolicyWord>& words, const std::string& default_mapper) {
   std::string mapper = default_mapper;
   std::string rest;
-  for (const auto& [key, value] : last) {
+  for (const auto& [key, value] : LastOf(words)) {
+    if (key == "label") continue;
     if (key == "mapper") {
       mapper = value;
     } else {
@@ -301,7 +306,7 @@ Result<Unit> ReadLoadKey(const config::Entry& entry, const std::string& where, S
   }
   return Fail(ErrorCode::kInvalid,
               fmt::format("{}: {}: expected trace, workloads, summaries, server, config, runs, "
-                          "noise, seed, [common], [run.NAME] or [matrix]",
+                          "noise, seed, [model], [common], [run.NAME] or [matrix]",
                           where, base::Printable(entry.name, 80)));
 }
 
@@ -364,6 +369,8 @@ Result<Unit> ReadExperiment(const std::string& path, std::string_view text,
     const std::string& section = entry.path.front();
     if (section == "common" && entry.path.size() > 1) {
       experiment.common.push_back({KeyBelow(entry, 1), entry.text, where});
+    } else if (section == "model" && entry.path.size() > 1) {
+      experiment.load.model.push_back({KeyBelow(entry, 1), entry.text, where});
     } else if (section == "run" && entry.path.size() > 1) {
       if (experiment.policies.empty() || open != entry.path[1]) {
         open = entry.path[1];
@@ -440,6 +447,15 @@ Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<Pol
   return std::move(policy);
 }
 
+Result<Unit> ApplyModel(const std::vector<PolicyWord>& words, SimPolicy& policy) {
+  for (const PolicyWord& word : words) {
+    if (Result<Unit> set = sim::SetModelWord(policy.options, word.key, word.value); !set) {
+      return base::Wrap(set.error(), word.where);
+    }
+  }
+  return Unit{};
+}
+
 std::string ReproductionLine(const SimLoad& load, const SimPolicy& policy) {
   std::string line = "carma simulate --trace " + ShellQuote(load.trace);
   const auto add = [&](const char* flag, const std::string& value) {
@@ -449,6 +465,11 @@ std::string ReproductionLine(const SimLoad& load, const SimPolicy& policy) {
   add("--summaries", load.summaries);
   add("--server", load.server);
   add("--config", load.config);
+  std::string model;
+  for (const auto& [key, value] : LastOf(load.model)) {
+    model += (model.empty() ? "" : ",") + key + "=" + value;
+  }
+  add("--model", model);
   add("--policy", policy.spec);
   line += fmt::format(" --runs {} --noise {} --seed {}", load.runs, load.noise, load.seed);
   return line;

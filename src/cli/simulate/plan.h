@@ -30,6 +30,7 @@ struct SimLoad {
   std::string summaries;  // folder of the workloads' model summaries; empty: none
   std::string server = "dgx-station-a100";
   std::string config;  // configuration file that policies start from; empty: the defaults
+  std::vector<PolicyWord> model;  // options of the simulated world, later ones win
   int runs = 1;
   double noise = 0;
   std::uint64_t seed = 1;
@@ -75,6 +76,9 @@ std::vector<PolicyWordInfo> PolicyWords();
 // in order, later ones winning. Errors: kInvalid "where: key: expected …".
 base::Result<SimPolicy> MakePolicy(const config::Settings& base,
                                    const std::vector<PolicyWord>& words);
+
+// Gives the policy the world that the words tell of (sim::ModelWords). Errors: kInvalid "where: …".
+base::Result<base::Unit> ApplyModel(const std::vector<PolicyWord>& words, SimPolicy& policy);
 
 // The command that repeats all runs of one policy, quoted for a shell; and that for a single one,
 // which is its last run where history is carried from run to run.

@@ -108,6 +108,9 @@ noise = 0.03
 [common]
 estimator = "none"
 
+[model]
+memory_first = 0.6
+
 [run."MAGM 80 %, no.dots"]
 mapper = "magm"
 sm_cap = 0.8
@@ -123,6 +126,8 @@ sm_cap = [0.75, 0.8, false]
   EXPECT_EQ(experiment.load.runs, 5);
   EXPECT_EQ(experiment.load.noise, 0.03);
   ASSERT_EQ(experiment.common.size(), 1u);
+  ASSERT_EQ(experiment.load.model.size(), 1u);
+  EXPECT_EQ(experiment.load.model[0].key, "memory_first");
   ASSERT_EQ(experiment.policies.size(), 2u + 6u);
   EXPECT_EQ(experiment.policies[0][0].value, "MAGM 80 %, no.dots");
   EXPECT_EQ(experiment.policies[1][0].value, "plain");
@@ -161,6 +166,22 @@ TEST(Experiment, AMatrixWithoutEndIsRefused) {
   const auto read = ReadExperiment("e.toml", text, experiment);
   ASSERT_FALSE(read);
   EXPECT_THAT(read.error().message, HasSubstr("more than 1000 policies"));
+}
+
+TEST(Model, ItsWordsHoldForEveryPolicyAndStandInTheLine) {
+  SimLoad load;
+  load.model = {{"memory_first", "0.5", "e.toml:3"},
+                {"checkpoint", "30m", "e.toml:4"},
+                {"memory_first", "0.6", "--model"}};
+  SimPolicy policy = Policy("magm");
+  ASSERT_TRUE(ApplyModel(load.model, policy));
+  EXPECT_EQ(policy.options.memory.first_share, 0.6);
+  EXPECT_THAT(ReproductionLine(load, policy),
+              HasSubstr("--model memory_first=0.6,checkpoint=30m --policy magm"));
+  load.model.push_back({"memory_first", "2", "e.toml:9"});
+  const auto wrong = ApplyModel(load.model, policy);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message, "e.toml:9: memory_first: expected share from 0 to 1, not '2'");
 }
 
 TEST(OneRunLine, ARunThatGoesOnFromOthersNeedsThemToo) {
