@@ -58,7 +58,9 @@ using base::Unit;
 constexpr auto kStoreRetry = std::chrono::seconds(1);
 constexpr base::Duration kUsageSpan{60'000};
 constexpr base::Duration kLeastGap{30'000};  // between two looks at idle holders
-constexpr auto kHousekeeping = std::chrono::hours(1);
+constexpr std::chrono::nanoseconds kHousekeeping = std::chrono::hours(1);
+constexpr std::int64_t kMostPruned = 500;  // at once; others are served before the next
+constexpr std::chrono::nanoseconds kNextPrune = std::chrono::milliseconds(200);
 constexpr base::Duration kRequestsKept{std::chrono::hours(24)};
 constexpr auto kLongTurn = std::chrono::milliseconds(100);
 constexpr auto kTrimDelay = std::chrono::seconds(1);
@@ -636,9 +638,10 @@ void RealDaemon::WatchLauncher() {
 
 void RealDaemon::Housekeep() {
   const base::Time oldest = clock_->Now() - std::chrono::hours(24) * settings_.keep_finished_days;
+  Result<std::int64_t> pruned = 0;
   Result<Unit> ok = store_->Begin();
   if (ok) {
-    const Result<std::int64_t> pruned = store_->Prune(oldest);
+    pruned = store_->Prune(oldest, kMostPruned);
     ok = pruned ? store_->ForgetRequests(clock_->Now() - kRequestsKept)
                 : std::unexpected(pruned.error());
     if (ok) ok = store_->Commit();
@@ -646,7 +649,8 @@ void RealDaemon::Housekeep() {
     if (ok && *pruned > 0) base::LogInfo("pruned", {{"tasks", *pruned}});
   }
   if (!ok) base::LogWarn("prune_failed", {{"why", ok.error().message}});
-  housekeep_.Set(kHousekeeping, [this] { Housekeep(); });
+  const bool more = ok && *pruned == kMostPruned;
+  housekeep_.Set(more ? kNextPrune : kHousekeeping, [this] { Housekeep(); });
 }
 
 // ---- answers that wait ----

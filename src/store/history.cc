@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "store/open.h"
+#include "store/query.h"
 #include "store/rows.h"
 
 namespace carma::store {
@@ -30,12 +31,14 @@ std::string SelectTasks() {
 }
 
 // "+" keeps SQLite from walking the index of the times, whose order is not that of the ids.
-constexpr const char* kInSpan = "WHERE +submitted_ms >= ? AND +submitted_ms <= ? ";
+std::string InSpan() {
+  return "WHERE +submitted_ms >= ? AND +submitted_ms <= ? AND " + std::string(kArrived) + " ";
+}
 
 // Ids of the tasks of a span; three parameters.
-constexpr const char* kNewest =
-    "WHERE id IN (SELECT id FROM task WHERE +submitted_ms >= ? AND +submitted_ms <= ? "
-    "ORDER BY id DESC LIMIT ?) ";
+std::string Newest() {
+  return "WHERE id IN (SELECT id FROM task " + InSpan() + "ORDER BY id DESC LIMIT ?) ";
+}
 
 constexpr std::int64_t kAll = -1;  // a LIMIT that is none
 
@@ -95,7 +98,7 @@ Result<std::unique_ptr<History>> History::Open(const std::string& state_dir) {
 Result<std::int64_t> History::CountTasks(const Span& span) {
   std::int64_t count = 0;
   const Result<Unit> read = impl_->Each(
-      "counting tasks", std::string("SELECT count(*) FROM task ") + kInSpan,
+      "counting tasks", "SELECT count(*) FROM task " + InSpan(),
       [&](Binder& bind) { BindSpan(bind, span); },
       [&](Reader& reader) {
         reader("count", count);
@@ -107,7 +110,7 @@ Result<std::int64_t> History::CountTasks(const Span& span) {
 
 Result<Unit> History::Tasks(const Span& span, const TakeRow<StoredTask>& take) {
   return impl_->Each(
-      "reading tasks", SelectTasks() + kNewest + "ORDER BY id",
+      "reading tasks", SelectTasks() + Newest() + "ORDER BY id",
       [&](Binder& bind) {
         BindSpan(bind, span);
         bind.Bind(span.newest.value_or(kAll));

@@ -46,6 +46,7 @@ class Select {
       Where(filter.newest_first ? "id < ?" : "id > ?",
             static_cast<std::int64_t>(core::Number(*filter.before)));
     }
+    query_.sql += std::string(first_ ? " WHERE " : " AND ").append(kArrived);
     query_.sql += filter.newest_first ? " ORDER BY id DESC LIMIT ?" : " ORDER BY id LIMIT ?";
     query_.arguments.emplace_back(Limit(filter));
   }

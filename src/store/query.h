@@ -3,12 +3,17 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "store/store.h"
 
 namespace carma::store {
+
+// Condition on a row of table task: it belongs to no submission that is still being put.
+inline constexpr std::string_view kArrived =
+    "NOT EXISTS (SELECT 1 FROM arrival WHERE first <= task.id AND past_last > task.id)";
 
 struct Query {
   std::string sql;

@@ -206,11 +206,28 @@ CREATE TABLE request (
 CREATE INDEX request_when ON request(when_ms);
 )sql";
 
+// Submissions that are being put in pieces: what has a number in [first, past_last) is in no answer
+// and no count until the last piece is there.
+constexpr std::string_view kVersion5 = R"sql(
+CREATE TABLE arrival (
+  first INTEGER PRIMARY KEY,
+  past_last INTEGER NOT NULL
+) STRICT;
+DROP TRIGGER task_comes;
+CREATE TRIGGER task_comes AFTER INSERT ON task
+WHEN NOT EXISTS (SELECT 1 FROM arrival WHERE first <= new.id AND past_last > new.id) BEGIN
+  INSERT INTO state_count VALUES (new.state, 1) ON CONFLICT(state) DO UPDATE SET tasks = tasks + 1;
+END;
+DROP TRIGGER task_goes;
+CREATE TRIGGER task_goes AFTER DELETE ON task
+WHEN NOT EXISTS (SELECT 1 FROM arrival WHERE first <= old.id AND past_last > old.id) BEGIN
+  UPDATE state_count SET tasks = tasks - 1 WHERE state = old.state;
+END;
+)sql";
+
 constexpr std::array kMigrations{
-    Migration{1, kVersion1},
-    Migration{2, kVersion2},
-    Migration{3, kVersion3},
-    Migration{4, kVersion4},
+    Migration{1, kVersion1}, Migration{2, kVersion2}, Migration{3, kVersion3},
+    Migration{4, kVersion4}, Migration{5, kVersion5},
 };
 
 }  // namespace

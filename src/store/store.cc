@@ -292,6 +292,7 @@ struct Store::Impl {
   const std::string put_record =
       "UPDATE task SET " + JoinColumns(RecordColumns(), "", "=?", ",") + " WHERE id=?";
   const std::string select_tasks = SelectTasksSql();
+  const std::string by_id = "WHERE task.id=? AND " + std::string(kArrived);
   const std::string put_observation =
       "INSERT INTO observation(" + JoinColumns(ObservationColumns(), "", "", ",") + ") VALUES(" +
       JoinColumns(std::vector<std::string>(ObservationColumns().size(), "?"), "", "", ",") + ")";
@@ -546,24 +547,71 @@ Result<std::optional<AcceptedRequest>> Store::FindRequest(std::uint32_t uid,
   });
 }
 
-Result<std::int64_t> Store::Prune(core::Time ended_before) {
+Result<Unit> Store::BeginArrival(core::TaskId first, std::size_t tasks) {
+  return impl_->Change("beginning a submission", [&]() -> Result<Unit> {
+    const auto from = static_cast<std::int64_t>(core::Number(first));
+    const std::int64_t past = from + static_cast<std::int64_t>(tasks);
+    const Use put(impl_->Prepared("INSERT INTO arrival(first,past_last) VALUES(?,?)"));
+    put->bind(1, from);
+    put->bind(2, past);
+    put->exec();
+    impl_->last_task = std::max(impl_->last_task, past - 1);
+    return Unit{};
+  });
+}
+
+Result<Unit> Store::FinishArrival(core::TaskId first) {
+  return impl_->Change("finishing a submission", [&]() -> Result<Unit> {
+    const auto from = static_cast<std::int64_t>(core::Number(first));
+    const Use count(impl_->Prepared(
+        "INSERT INTO state_count SELECT state, count(*) FROM task WHERE id >= ?1 AND id < "
+        "(SELECT past_last FROM arrival WHERE first = ?1) GROUP BY state "
+        "ON CONFLICT(state) DO UPDATE SET tasks = tasks + excluded.tasks"));
+    count->bind(1, from);
+    count->exec();
+    const Use forget(impl_->Prepared("DELETE FROM arrival WHERE first = ?"));
+    forget->bind(1, from);
+    forget->exec();
+    return Unit{};
+  });
+}
+
+Result<bool> Store::DropArrival(core::TaskId first, std::size_t most) {
+  return impl_->Change("taking a submission back", [&]() -> Result<bool> {
+    const auto from = static_cast<std::int64_t>(core::Number(first));
+    const Use drop(
+        impl_->Prepared("DELETE FROM task WHERE id IN (SELECT id FROM task WHERE id >= ?1 AND id < "
+                        "(SELECT past_last FROM arrival WHERE first = ?1) LIMIT ?2)"));
+    drop->bind(1, from);
+    drop->bind(2, static_cast<std::int64_t>(most));
+    if (std::cmp_equal(drop->exec(), most)) return false;
+    const Use forget(impl_->Prepared("DELETE FROM arrival WHERE first = ?"));
+    forget->bind(1, from);
+    forget->exec();
+    return true;
+  });
+}
+
+Result<std::int64_t> Store::Prune(core::Time ended_before, std::int64_t most) {
   // What unfinished tasks depend on is asked for at the next start (StateOf), so it stays.
   const std::string old_tasks =
-      "ended_ms < ? AND state IN (" + QuotedStates(true) +
+      "SELECT id FROM task WHERE ended_ms < ?1 AND state IN (" + QuotedStates(true) +
       ") AND id NOT IN (SELECT json_extract(value, '$[0]') FROM task, "
       "json_each(dependencies) WHERE dependencies IS NOT NULL AND state IN (" +
-      QuotedStates(false) + "))";
+      QuotedStates(false) + ")) ORDER BY id LIMIT ?2";
   return impl_->Change("pruning", [&]() -> Result<std::int64_t> {
     const std::int64_t before_ms = base::ToMs(ended_before);
-    const auto erase = [&](const std::string& sql) {
+    const auto erase = [&](const std::string& sql, bool limited) {
       const Use drop(impl_->Prepared(sql));
       drop->bind(1, before_ms);
+      if (limited) drop->bind(2, most);
       return drop->exec();
     };
-    erase("DELETE FROM event WHERE task IN (SELECT id FROM task WHERE " + old_tasks + ")");
-    const std::int64_t removed = erase("DELETE FROM task WHERE " + old_tasks);
-    erase("DELETE FROM event WHERE task IS NULL AND when_ms < ?");
-    erase("DELETE FROM gpu_usage WHERE to_ms < ?");
+    erase("DELETE FROM event WHERE task IN (" + old_tasks + ")", true);
+    const std::int64_t removed = erase("DELETE FROM task WHERE id IN (" + old_tasks + ")", true);
+    if (removed == most) return removed;
+    erase("DELETE FROM event WHERE task IS NULL AND when_ms < ?", false);
+    erase("DELETE FROM gpu_usage WHERE to_ms < ?", false);
     impl_->templates.clear();  // the next line may take any that no task uses any more
     const Use unused(
         impl_->Prepared("DELETE FROM template WHERE id NOT IN "
@@ -587,9 +635,17 @@ Result<std::vector<StoredTask>> Store::Unfinished() {
   });
 }
 
+Result<std::vector<core::TaskId>> Store::Arrivals() {
+  return impl_->Read("reading unfinished submissions", [&]() -> Result<std::vector<core::TaskId>> {
+    const Use rows(impl_->Prepared("SELECT first FROM arrival ORDER BY first"));
+    return ReadAll<core::TaskId>(*rows, "unfinished submissions",
+                                 [](Reader& reader, core::TaskId& id) { reader("first", id); });
+  });
+}
+
 Result<StoredTask> Store::Get(core::TaskId id) {
   return impl_->Read("reading a task", [&]() -> Result<StoredTask> {
-    const Use rows(impl_->Prepared(impl_->select_tasks + "WHERE task.id=?"));
+    const Use rows(impl_->Prepared(impl_->select_tasks + impl_->by_id));
     rows->bind(1, static_cast<std::int64_t>(core::Number(id)));
     if (rows->executeStep()) return ReadTask(*rows);
     return Fail(ErrorCode::kNotFound, "no task " + std::to_string(core::Number(id)));
@@ -599,7 +655,7 @@ Result<StoredTask> Store::Get(core::TaskId id) {
 Result<std::optional<core::TaskState>> Store::StateOf(core::TaskId id) {
   using Answer = Result<std::optional<core::TaskState>>;
   return impl_->Read("reading a task's state", [&]() -> Answer {
-    const Use rows(impl_->Prepared("SELECT state FROM task WHERE id=?"));
+    const Use rows(impl_->Prepared("SELECT state FROM task " + impl_->by_id));
     rows->bind(1, static_cast<std::int64_t>(core::Number(id)));
     if (!rows->executeStep()) return std::nullopt;
     core::TaskState state{};

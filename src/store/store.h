@@ -150,13 +150,22 @@ class Store {
   base::Result<base::Unit> ForgetRequests(core::Time before);
   // Peaks stay, what they said about the formula goes.
   base::Result<base::Unit> ForgetCalibration();
-  // Removes finished tasks that ended before the time, with their events, and usage and events of
-  // that age; returns how many tasks. A task that an unfinished one depends on stays.
-  base::Result<std::int64_t> Prune(core::Time ended_before);
+  // Removes finished tasks that ended before the time, at most so many, with their events; once
+  // none is left also usage and events of that age. Returns how many tasks. A task that an
+  // unfinished one depends on stays.
+  base::Result<std::int64_t> Prune(core::Time ended_before, std::int64_t most);
+  // A submission that is put in more than one batch has its numbers from the first of them on:
+  // `tasks` of them from `first`. Until FinishArrival its tasks are in no answer and no count, in
+  // this life or a later one.
+  base::Result<base::Unit> BeginArrival(core::TaskId first, std::size_t tasks);
+  base::Result<base::Unit> FinishArrival(core::TaskId first);
+  // Takes back tasks of one that is given up, at most so many. True: nothing of it is left.
+  base::Result<bool> DropArrival(core::TaskId first, std::size_t most);
 
   // Reading.
   base::Result<core::TaskId> NextId();                 // one past the highest id ever given
   base::Result<std::vector<StoredTask>> Unfinished();  // by id, without paging
+  base::Result<std::vector<core::TaskId>> Arrivals();  // the first numbers of unfinished ones
   base::Result<StoredTask> Get(core::TaskId id);       // kNotFound
   base::Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
   base::Result<std::vector<StoredTask>> List(const TaskFilter& filter);

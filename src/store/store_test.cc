@@ -182,7 +182,7 @@ TEST_F(StoreTest, IdsAreNeverGivenTwice) {
   EXPECT_EQ(store_->NextId(), TaskId{51});
   store_->Rollback();
   EXPECT_EQ(store_->NextId(), TaskId{42});
-  Batch([&] { EXPECT_EQ(store_->Prune(base::FromMs(2'000'000'000'000)), 1); });
+  Batch([&] { EXPECT_EQ(store_->Prune(base::FromMs(2'000'000'000'000), 100), 1); });
   Reopen();
   EXPECT_EQ(store_->NextId(), TaskId{42});
 }
@@ -402,7 +402,7 @@ TEST_F(StoreTest, PruneTakesOldFinishedTasksAndWhatBelongsToThem) {
     ASSERT_TRUE(store_->AddEvent({.when = base::FromMs(1), .kind = EventKind::kDrain}));
     ASSERT_TRUE(store_->AddUsage({base::FromMs(0), base::FromMs(9), "GPU-1", 0, 0, 0, 0}));
   });
-  Batch([&] { EXPECT_EQ(store_->Prune(now), 1); });  // 1; 2 is waited for, 3 and 4 are younger
+  Batch([&] { EXPECT_EQ(store_->Prune(now, 100), 1); });  // 1; 2 is waited for, 3 and 4 are younger
   EXPECT_THAT(Ids({}), ElementsAre(6, 5, 4, 3, 2));
   EXPECT_EQ(store_->Events(std::nullopt, 0, 10)->size(), 2U);
   EXPECT_THAT(*store_->Usage(base::FromMs(0), now), IsEmpty());
@@ -411,11 +411,65 @@ TEST_F(StoreTest, PruneTakesOldFinishedTasksAndWhatBelongsToThem) {
   EXPECT_THAT(*store_->Counts(),
               ElementsAre(Pair(TaskState::kQueued, 2), Pair(TaskState::kSucceeded, 3)));
   ASSERT_TRUE(store_->Begin());
-  EXPECT_TRUE(store_->Prune(base::FromMs(3'000'000'000'000)));
+  EXPECT_TRUE(store_->Prune(base::FromMs(3'000'000'000'000), 100));
   ASSERT_TRUE(store_->Commit());
   EXPECT_EQ(db.execAndGet("SELECT count(*) FROM template").getInt(), 1);
   Put(NewTask(7));
   EXPECT_EQ(store_->Get(TaskId{7})->spec_json, NewTask(7).spec_json);
+}
+
+TEST_F(StoreTest, PruneTakesNoMoreThanItIsTold) {
+  Batch([&] {
+    for (std::uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(store_->PutTask(FinishedTask(id, 10)));
+  });
+  const core::Time later = base::FromMs(9'000'000'000'000);
+  Batch([&] { EXPECT_EQ(store_->Prune(later, 3), 3); });
+  EXPECT_FALSE(store_->Get(TaskId{3}));
+  EXPECT_TRUE(store_->Get(TaskId{4}));
+  Batch([&] { EXPECT_EQ(store_->Prune(later, 3), 2); });
+}
+
+TEST_F(StoreTest, ASubmissionInPiecesIsSeenOnceItIsWhole) {
+  Batch([&] { ASSERT_TRUE(store_->PutTask(NewTask(1))); });
+  Batch([&] {
+    ASSERT_TRUE(store_->BeginArrival(TaskId{2}, 3));
+    ASSERT_TRUE(store_->PutTask(NewTask(2)));
+  });
+  Batch([&] {
+    ASSERT_TRUE(store_->PutTask(NewTask(3)));
+    ASSERT_TRUE(store_->PutTask(NewTask(5)));  // of another submission
+  });
+  EXPECT_THAT(Ids({.newest_first = false}), ElementsAre(1, 5));
+  EXPECT_FALSE(store_->Get(TaskId{2}));
+  EXPECT_EQ(store_->StateOf(TaskId{3}).value(), std::nullopt);
+  EXPECT_THAT(*store_->Counts(), ElementsAre(Pair(TaskState::kQueued, 2)));
+  EXPECT_EQ(store_->NextId().value(), TaskId{6});
+  Batch([&] {
+    ASSERT_TRUE(store_->PutTask(NewTask(4)));
+    ASSERT_TRUE(store_->FinishArrival(TaskId{2}));
+  });
+  EXPECT_THAT(Ids({.newest_first = false}), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_TRUE(store_->Get(TaskId{2}));
+  EXPECT_THAT(*store_->Counts(), ElementsAre(Pair(TaskState::kQueued, 5)));
+  EXPECT_TRUE(store_->Arrivals()->empty());
+}
+
+TEST_F(StoreTest, ASubmissionThatWasCutShortIsTakenBackAndItsNumbersAreGone) {
+  Batch([&] {
+    ASSERT_TRUE(store_->BeginArrival(TaskId{1}, 4));
+    for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(store_->PutTask(NewTask(id)));
+  });
+  Reopen();
+  EXPECT_THAT(Ids({}), IsEmpty());
+  EXPECT_TRUE(store_->Counts()->empty());
+  EXPECT_EQ(store_->Arrivals().value(), std::vector{TaskId{1}});
+  Batch([&] { EXPECT_EQ(store_->DropArrival(TaskId{1}, 2), false); });
+  EXPECT_THAT(Ids({}), IsEmpty());
+  Batch([&] { EXPECT_EQ(store_->DropArrival(TaskId{1}, 2), true); });
+  EXPECT_TRUE(store_->Arrivals()->empty());
+  EXPECT_THAT(Ids({}), IsEmpty());
+  EXPECT_TRUE(store_->Counts()->empty());
+  EXPECT_EQ(store_->NextId().value(), TaskId{5});
 }
 
 TEST_F(StoreTest, AnotherProgramMayReadWhileTheStoreIsOpen) {
@@ -487,7 +541,7 @@ TEST_F(StoreTest, ForecastsStayWithTheirTask) {
   Reopen();
   EXPECT_EQ(store_->ForecastOf(TaskId{1}).value(), forecast);
   EXPECT_EQ(store_->ForecastOf(TaskId{2}).value(), std::nullopt);
-  Batch([&] { ASSERT_TRUE(store_->Prune(base::FromMs(9'000'000'000'000))); });
+  Batch([&] { ASSERT_TRUE(store_->Prune(base::FromMs(9'000'000'000'000), 100)); });
   EXPECT_EQ(store_->ForecastOf(TaskId{1}).value(), std::nullopt);
 }
 
@@ -500,7 +554,7 @@ TEST_F(StoreTest, ObservationsOutliveTheirTasks) {
   Batch([&] {
     ASSERT_TRUE(store_->AddObservation(full));
     ASSERT_TRUE(store_->AddObservation(bare));
-    ASSERT_TRUE(store_->Prune(base::FromMs(9'000'000'000'000)));
+    ASSERT_TRUE(store_->Prune(base::FromMs(9'000'000'000'000), 100));
   });
   Reopen();
   EXPECT_THAT(store_->Observations().value(), ElementsAre(full, bare));
