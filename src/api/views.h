@@ -433,6 +433,7 @@ struct StatusView {
   std::string collocation;
   std::string driver;
   std::vector<std::pair<std::string, std::int64_t>> task_counts;
+  double longest_turn_s = 0;
   std::vector<std::string> troubles;
   std::string state_dir;
   std::int64_t config_read_ms = 0;
@@ -450,6 +451,10 @@ struct StatusView {
     field("collocation", status.collocation, "How tasks share a GPU.");
     field("driver", status.driver, "ok, or what is wrong with the GPU driver.");
     field("task_counts", status.task_counts, "Tasks by state.");
+    field("longest_turn_s", status.longest_turn_s,
+          "Longest time, since it started, that it was busy before it looked at the next request; "
+          "real seconds, on 0.05 s.",
+          {.least = 0});
     field("troubles", status.troubles, "What an administrator should look at.");
     field("state_dir", status.state_dir, "Folder of its books.");
     field("config_read_ms", status.config_read_ms,

@@ -32,6 +32,7 @@
 #include "daemon/estimates.h"
 #include "daemon/idle_holders.h"
 #include "daemon/late_probe.h"
+#include "daemon/loop_meter.h"
 #include "daemon/metrics.h"
 #include "daemon/monitor.h"
 #include "daemon/mps_servers.h"
@@ -170,6 +171,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   Counters counters_;
   asio::signal_set hangup_{loop_, SIGHUP};
   Configuration configuration_;
+  std::optional<LoopMeter> loop_meter_;  // once it runs
   Alarm wake_{loop_}, store_retry_{loop_}, usage_{loop_}, housekeep_{loop_}, watchdog_{loop_},
       trim_{loop_};
   AwaitedEnds awaited_ends_{loop_};
@@ -295,6 +297,9 @@ void RealDaemon::Run() {
   });
   AwaitHangup();
   Beat();
+  loop_meter_.emplace(loop_, [this](std::chrono::nanoseconds late) {
+    counters_.CountLate(std::chrono::duration<double>(late).count());
+  });
   sampler_->Start();
   WatchLauncher();
   Housekeep();
@@ -711,6 +716,7 @@ api::StatusView RealDaemon::Status() {
     for (const auto& [state, count] : *counts)
       view.task_counts.emplace_back(core::TaskStateName(state), count);
   }
+  view.longest_turn_s = counters_.longest_turn_s;
   view.troubles = Troubles();
   view.state_dir = settings_.state_dir;
   view.config_read_ms = base::ToMs(configuration_.read_at());

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <iterator>
@@ -192,6 +193,11 @@ void Counters::Count(const EstimateResult& result) {
   estimate_seconds.Observe(std::chrono::duration<double>(result.took).count());
 }
 
+void Counters::CountLate(double late_s) {
+  loop_late_seconds.Observe(late_s);
+  longest_turn_s = std::max(longest_turn_s, late_s);
+}
+
 std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& store,
                         const Counters& counters, base::Time now, const std::string& version) {
   api::MetricsText out;
@@ -217,6 +223,9 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
   out.Begin("carma_decision_seconds", "histogram",
             "One turn of the daemon: decide, make durable, perform.");
   out.Sample(counters.turn_seconds);
+  out.Begin("carma_loop_late_seconds", "histogram",
+            "How long what is ready waits for the daemon's loop, looked at every 50 ms.");
+  out.Sample(counters.loop_late_seconds);
   out.Begin("carma_queue_wait_seconds", "histogram",
             "From entering the queue to the launch decision.");
   out.Sample(counters.wait_seconds);
