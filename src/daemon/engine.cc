@@ -1,5 +1,6 @@
 #include "daemon/engine.h"
 
+#include <algorithm>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -12,6 +13,20 @@ namespace carma::daemon {
 using base::ErrorCode;
 using base::Result;
 using base::Unit;
+
+namespace {
+
+// Whom the event is about; empty: no single task.
+std::optional<core::TaskId> TaskOf(const core::Event& event) {
+  return std::visit(
+      [](const auto& each) -> std::optional<core::TaskId> {
+        if constexpr (requires { each.id; }) return each.id;
+        return std::nullopt;
+      },
+      event);
+}
+
+}  // namespace
 
 Engine::Engine(EngineOptions options, store::Store& store, task::Launcher& launcher,
                base::Clock& clock, Host& host)
@@ -103,13 +118,16 @@ Result<Unit> Engine::TakeOver() {
 
 // ---- what comes in ----
 
-void Engine::Submit(std::vector<task::TaskSpec> specs, const Submitter& submitter,
-                    Intake::Answer answer) {
-  intake_.Submit(std::move(specs), submitter, std::move(answer));
+void Engine::Submit(TaskList tasks, const Submitter& submitter, Intake::Answer answer) {
+  intake_.Submit(std::move(tasks), submitter, std::move(answer));
   host_.RequestTurn();
 }
 
 void Engine::Post(core::Event event, Done done) {
+  if (intake_.IsUntold(TaskOf(event).value_or(core::TaskId{}))) {
+    early_.emplace_back(std::move(event), std::move(done));
+    return;
+  }
   if (const auto* sampled = std::get_if<core::GpuSampled>(&event)) ends_.Watch(*sampled);
   events_.push_back(std::move(event));
   if (done) next_.done.push_back(std::move(done));
@@ -117,12 +135,31 @@ void Engine::Post(core::Event event, Done done) {
 }
 
 void Engine::TakeEstimate(EstimateResult result) {
-  const store::Forecast& forecast = result.forecast;
-  const core::TaskRecord* record = scheduler_.Find(result.id);
-  const bool awaited = record != nullptr && record->state == core::TaskState::kEstimating;
-  if (awaited && (!forecast.model.empty() || !forecast.remarks.empty() || forecast.formula))
-    next_.rows.forecasts.push_back(std::move(result.forecast));
-  Post(core::EstimateReady{result.id, std::move(result.estimate)});
+  estimated_.push_back(std::move(result));
+  host_.RequestTurn();
+}
+
+void Engine::HandEstimates() {
+  for (std::size_t i = 0; i < options_.turn_share && !estimated_.empty(); ++i) {
+    EstimateResult result = std::move(estimated_.front());
+    estimated_.pop_front();
+    const store::Forecast& forecast = result.forecast;
+    const core::TaskRecord* record = scheduler_.Find(result.id);
+    const bool awaited = record != nullptr && record->state == core::TaskState::kEstimating;
+    if (awaited && (!forecast.model.empty() || !forecast.remarks.empty() || forecast.formula))
+      next_.rows.forecasts.push_back(std::move(result.forecast));
+    events_.emplace_back(core::EstimateReady{result.id, std::move(result.estimate)});
+  }
+}
+
+void Engine::HandEarlyEvents() {
+  std::erase_if(early_, [this](auto& each) {
+    auto& [event, done] = each;
+    if (intake_.IsUntold(*TaskOf(event))) return false;
+    events_.push_back(std::move(event));
+    if (done) next_.done.push_back(std::move(done));
+    return true;
+  });
 }
 
 void Engine::ForgetCalibration(Done done) {
@@ -164,7 +201,7 @@ void Engine::AddUsage(std::vector<store::GpuUsage> rows) {
 }
 
 void Engine::Requeue(core::TaskId id, Done done) {
-  if (scheduler_.Find(id) != nullptr && !core::IsFinal(scheduler_.Find(id)->state)) {
+  if (scheduler_.Find(id) != nullptr || intake_.IsUntold(id)) {
     Post(core::RequeueRequested{id}, std::move(done));
     return;
   }
@@ -196,22 +233,27 @@ void Engine::NoteStoreTrouble(const base::Error& why) {
 void Engine::Turn() {
   LookAfterStore();
   if (!Flush()) return AnswerWithTrouble();
-  AcceptSubmissions();
+  const bool accepted = AcceptSubmissions();
+  HandEarlyEvents();
+  HandEstimates();
   const std::vector<core::Event> events = std::exchange(events_, {});
   if (!events.empty()) Collect(scheduler_.HandleAll(clock_.Now(), events));
   NoteDrains();
   decided_ = std::exchange(next_, {});
-  Flush();
+  if (!Flush()) return;
+  if (!accepted) {
+    host_.RetryTurnLater();
+  } else if (intake_.HasMore() || !estimated_.empty()) {
+    host_.RequestTurn();
+  }
 }
 
-// A commit of their own, so that a full disk refuses them before the core has heard of them.
-void Engine::AcceptSubmissions() {
-  Result<std::vector<core::Event>> accepted = intake_.AcceptAll();
-  if (!accepted) {
-    store_trouble_ = accepted.error().message;
-    return;
-  }
-  std::ranges::move(*accepted, std::back_inserter(events_));
+// Commits of their own, so that a full disk refuses them before the core has heard of them. False:
+// the store refused.
+bool Engine::AcceptSubmissions() {
+  const Result<Unit> accepted = intake_.AcceptShare(events_);
+  if (!accepted) store_trouble_ = accepted.error().message;
+  return accepted.has_value();
 }
 
 // Nobody waits for a disk that is full: submissions have not happened, changes of tasks happen as
@@ -283,7 +325,6 @@ bool Engine::Flush() {
 void Engine::PerformAll(Decided decided) {
   std::vector<EstimateJob> estimates;
   for (const core::Action& action : decided.actions) Perform(action, estimates);
-  intake_.ForgetJobs();
   if (!estimates.empty()) host_.RequestEstimates(std::move(estimates));
   if (options_.history) {
     for (task::Observation& each : decided.rows.observations)

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -48,10 +50,11 @@ class Engine {
   base::Result<base::Unit> Start(std::vector<core::GpuInfo> gpus);
 
   // Answers once the tasks are durable. Errors: those of Intake, kIo (nothing was accepted).
-  void Submit(std::vector<task::TaskSpec> specs, const Submitter& submitter, Intake::Answer answer);
+  void Submit(TaskList tasks, const Submitter& submitter, Intake::Answer answer);
   // The event is handled in the next turn; `done` once its effects are durable.
   void Post(core::Event event, Done done = nullptr);
-  // EstimateReady, with what else was found out about the task kept beside it.
+  // EstimateReady, with what else was found out about the task kept beside it. Of very many a turn
+  // takes a share.
   void TakeEstimate(EstimateResult result);
   // From now on predictions are as shipped again; `done` once that is durable.
   void ForgetCalibration(Done done);
@@ -92,7 +95,9 @@ class Engine {
   base::Result<core::TaskRecord> Translated(store::StoredTask stored);
   void LookAfterStore();
   void NoteStoreTrouble(const base::Error& why);
-  void AcceptSubmissions();
+  bool AcceptSubmissions();
+  void HandEarlyEvents();
+  void HandEstimates();
   void AnswerWithTrouble();
   void Collect(std::vector<core::Action> actions);
   void NoteChange(const core::TaskRecord& record);
@@ -116,6 +121,9 @@ class Engine {
   Starts starts_;
   Ends ends_;
   std::vector<core::Event> events_;
+  std::deque<EstimateResult> estimated_;  // waiting for a turn's share
+  // About tasks that the core has not heard of yet: it would pass over them.
+  std::vector<std::pair<core::Event, Done>> early_;
   Decided next_;     // grows until the next turn
   Decided decided_;  // of that turn, until it is durable
   // As the history has them; a task that it does not know was submitted.

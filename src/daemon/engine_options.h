@@ -28,6 +28,7 @@ struct EngineOptions {
   std::int64_t max_processes = 0;  // of one task, as task::LaunchOrder has it
   std::size_t max_queued_tasks = 1'000'000;
   std::size_t max_queued_per_user = 1'000'000;
+  std::size_t turn_share = 500;  // about so many new tasks are taken in one turn of each step
   std::optional<base::Duration> default_time_limit;
   std::map<std::string, std::string> task_environment;  // for every task
   MpsServers* mps = nullptr;  // outlives the engine; null: no task ever was at an MPS server

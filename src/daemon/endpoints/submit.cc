@@ -25,66 +25,77 @@ using base::Result;
 using base::Unit;
 
 constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
-// Of one submission, all descriptions together: a small body may stand for very much.
+// Of one submission, all descriptions together: a small body may stand for very much. In memory,
+// where what the tasks share is held once; and as they are written, each with all of it.
 constexpr std::size_t kMostBytes = 256 << 20;
-// Read on the loop; a larger body would hold up everybody else.
+constexpr std::size_t kMostWritten = std::size_t{4} << 30;
+// Read on the loop; a larger body, or one of more tasks, would hold up everybody else.
 constexpr std::size_t kReadAtOnceBytes = 128 << 10;
-// Values of one body, about: a body of empty lists alone would become gigabytes.
-constexpr std::size_t kMostValues = 5'000'000;
+constexpr std::size_t kReadAtOnceValues = 1'000;
+// Values of one body, about: a body of small values alone would become gigabytes.
+constexpr std::size_t kMostValues = 2'000'000;
+// Large bodies: their clients may have hung up, and then nothing else bounds what they take.
+constexpr std::size_t kMostWaiting = 4;
 constexpr std::size_t kMostChecked = 100;  // of one dry run
 
-// What a description takes in memory once it is a task of its own.
-std::size_t BytesOf(const task::TaskSpec& spec) {
-  std::size_t bytes = sizeof spec + spec.script.value_or("").size();
-  for (const auto& [name, value] : spec.environment) bytes += name.size() + value.size();
-  for (const auto* words : {&spec.command, &spec.script_args}) {
-    for (const std::string& word : *words) bytes += word.size();
-  }
-  return bytes;
-}
-
-Result<Unit> CheckBytes(std::size_t count, std::size_t bytes_each) {
-  if (bytes_each == 0 || count <= kMostBytes / bytes_each) return Unit{};
+// Of so many tasks with so many bytes each, and what they share.
+Result<Unit> CheckBytes(std::size_t count, std::size_t bytes_each, std::size_t shared = 0) {
+  if (count * bytes_each + shared <= kMostBytes) return Unit{};
   return Fail(ErrorCode::kInvalid,
-              fmt::format("body: {} tasks of {} bytes each, expected at most 256 MiB in all; send "
-                          "fewer at once, or less environment",
-                          count, bytes_each));
+              fmt::format("body: {} task{} of {} bytes{}, expected at most 256 MiB in all; send "
+                          "fewer at once, or shorter ones",
+                          count, count == 1 ? "" : "s", bytes_each, count == 1 ? "" : " each"));
 }
 
-Result<std::vector<task::TaskSpec>> ReadListed(const Json& tasks, const Json* common) {
+Result<TaskList> ReadListed(const Json& tasks, const Json* common) {
   Result<task::TaskSpec> shared;
   if (common != nullptr) shared = task::CommonFromJson(*common, "/common");
   if (!shared) return std::unexpected(shared.error());
-  if (Result<Unit> fits = CheckBytes(tasks.size(), BytesOf(*shared)); !fits)
-    return std::unexpected(fits.error());
+  // Held once; with the first task that takes it it is checked.
+  TaskList::Environment environment;
   std::vector<task::TaskSpec> specs;
-  specs.reserve(tasks.size());
+  std::vector<bool> shares;
+  std::size_t bytes = 0;
   for (const Json& json : tasks) {
+    const bool own = json.is_object() && json.contains("environment");
     Result<task::TaskSpec> each = task::SpecFromJson(json, api::TaskPointer(specs.size()), *shared);
     if (!each) return std::unexpected(each.error());
+    if (!own && environment.empty()) {
+      environment = std::exchange(each->environment, {});
+      bytes += DescriptionBytes(*shared);
+      shared->environment.clear();
+    }
+    bytes += DescriptionBytes(*each);
     specs.push_back(*std::move(each));
+    shares.push_back(!own);
+    if (bytes > kMostBytes)
+      return std::unexpected(CheckBytes(specs.size(), bytes / specs.size(), bytes).error());
   }
-  return specs;
+  return TaskList::Batch(std::move(specs), std::move(environment), std::move(shares));
 }
 
-Result<std::vector<task::TaskSpec>> ReadArray(const Json& spec, const Json* array) {
-  const Result<task::TaskSpec> each = task::SpecFromJson(spec, "/spec");
+Result<TaskList> ReadArray(const Json& spec, const Json* array) {
+  Result<task::TaskSpec> each = task::SpecFromJson(spec, "/spec");
   if (!each) return std::unexpected(each.error());
-  if (array == nullptr) return std::vector{*each};
-  if (Result<Unit> fits = CheckBytes(array->size(), BytesOf(*each)); !fits)
+  if (array == nullptr) return TaskList({*std::move(each)});
+  // Each becomes a task of its own, all with one environment.
+  task::TaskSpec bare = *each;
+  bare.environment.clear();
+  if (Result<Unit> fits =
+          CheckBytes(array->size(), DescriptionBytes(bare), DescriptionBytes(*each));
+      !fits)
     return std::unexpected(fits.error());
-  std::vector<task::TaskSpec> specs(array->size(), *each);
+  std::vector<std::int64_t> indices;
   std::set<std::int64_t> seen;
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    const Json& index = (*array)[i];
+  for (const Json& index : *array) {
     if (!index.is_number_integer() || index < 0 || index > kMaxArrayIndex ||
         !seen.insert(index.get<std::int64_t>()).second) {
       return Fail(ErrorCode::kInvalid,
-                  fmt::format("/array/{}: expected a whole number, each once", i));
+                  fmt::format("/array/{}: expected a whole number, each once", indices.size()));
     }
-    specs[i].array_index = index.get<std::int64_t>();
+    indices.push_back(index.get<std::int64_t>());
   }
-  return specs;
+  return TaskList::Array(*std::move(each), std::move(indices));
 }
 
 // Counts what separates and opens values, outside of texts.
@@ -106,7 +117,7 @@ std::size_t AboutSoManyValues(std::string_view json) {
 }
 
 struct Described {
-  std::vector<task::TaskSpec> specs;
+  TaskList tasks;
   std::string request;  // its name; may be empty
 };
 
@@ -141,10 +152,15 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
                 fmt::format("body: {} tasks in one submission, expected 1 to {} (task.max_batch)",
                             count, max_batch));
   }
-  Result<std::vector<task::TaskSpec>> specs =
-      listed ? ReadListed(*tasks, common) : ReadArray(*spec, array);
-  if (!specs) return std::unexpected(specs.error());
-  described.specs = *std::move(specs);
+  Result<TaskList> list = listed ? ReadListed(*tasks, common) : ReadArray(*spec, array);
+  if (!list) return std::unexpected(list.error());
+  if (list->BytesOfAll() > kMostWritten) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("body: {} tasks of {} MiB with what they share, expected at most 4 GiB "
+                            "in all; send fewer at once, or less environment",
+                            count, list->BytesOfAll() >> 20));
+  }
+  described.tasks = *std::move(list);
   return described;
 }
 
@@ -193,14 +209,14 @@ Answer Checked(const Check& check) {
   return JsonAnswer({{"count", check.count}, {"tasks", std::move(tasks)}});
 }
 
-void CheckTasks(const SubmitServices& services, const Caller& caller,
-                std::vector<task::TaskSpec> specs, const api::Responder& reply) {
+void CheckTasks(const SubmitServices& services, const Caller& caller, const TaskList& tasks,
+                const api::Responder& reply) {
   // Shared by the parts in which the estimates come.
-  auto check = std::make_shared<Check>(Check{services, {}, specs.size(), caller.uid, {}, 0});
-  specs.resize(std::min(specs.size(), kMostChecked));
-  check->results.resize(specs.size());
-  check->missing = specs.size();
-  check->specs = std::move(specs);
+  auto check = std::make_shared<Check>(Check{services, {}, tasks.size(), caller.uid, {}, 0});
+  for (std::size_t i = 0; i < std::min(tasks.size(), kMostChecked); ++i)
+    check->specs.push_back(tasks.At(i));
+  check->results.resize(check->specs.size());
+  check->missing = check->specs.size();
   std::vector<EstimateJob> jobs;
   for (const task::TaskSpec& spec : check->specs)
     jobs.push_back({static_cast<core::TaskId>(jobs.size()), spec, caller.uid, caller.gid});
@@ -249,40 +265,55 @@ Result<Unit> Take(const SubmitServices& services, const Call& call, Result<Descr
                   const api::Responder& reply) {
   if (!described) return std::unexpected(described.error());
   const Caller& caller = call.caller;
-  for (const task::TaskSpec& spec : described->specs) {
-    if (Result<Unit> ranked = CheckPriority(spec.priority, caller); !ranked) return ranked;
+  const TaskList& tasks = described->tasks;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const std::int64_t priority = tasks.Like(i).priority;
+    if (Result<Unit> ranked = CheckPriority(priority, caller); !ranked) return ranked;
   }
   if (call.request.Query("check") == "1") {
-    CheckTasks(services, caller, std::move(described->specs), reply);
+    CheckTasks(services, caller, tasks, reply);
     return Unit{};
   }
-  services.engine.Submit(std::move(described->specs),
+  services.engine.Submit(std::move(described->tasks),
                          {caller.uid, caller.gid, caller.user, "", std::move(described->request)},
                          AnswerWithNumbers(caller, caller.user, reply));
   return Unit{};
 }
 
+bool IsSmall(std::string_view body) {
+  return body.size() <= kReadAtOnceBytes && AboutSoManyValues(body) <= kReadAtOnceValues;
+}
+
+// Shared by the parts in which it is read and taken, one after the other.
+struct Large {
+  Call call;
+  Result<Described> described;
+};
+
 }  // namespace
 
 Result<Unit> SubmitTasks(const SubmitServices& services, const Call& call,
                          const api::Responder& reply) {
-  if (call.request.body.size() <= kReadAtOnceBytes)
+  if (IsSmall(call.request.body))
     return Take(services, call, ReadSubmission(call, services.max_batch), reply);
-  // Shared by the two parts, one after the other.
-  struct Large {
-    Call call;
-    Result<Described> described;
-  };
+  if (services.large->waiting() >= kMostWaiting) {
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("{} large submissions wait to be read already; try again",
+                            services.large->waiting()));
+  }
   auto large = std::make_shared<Large>(Large{call, {}});
-  services.aside(
-      [large, max_batch = services.max_batch] {
-        large->described = ReadSubmission(large->call, max_batch);
-        large->call.request.body = {};
-      },
-      [large, services, reply] {
-        const Result<Unit> taken = Take(services, large->call, std::move(large->described), reply);
-        if (!taken) reply(std::unexpected(taken.error()));
-      });
+  services.large->Ask([large, services, reply](const OneByOne::Hold& hold) {
+    const api::Responder last([reply, hold](api::Response answer) { reply(std::move(answer)); });
+    services.aside(
+        [large, max_batch = services.max_batch] {
+          large->described = ReadSubmission(large->call, max_batch);
+          large->call.request.body = {};
+        },
+        [large, services, last] {
+          const Result<Unit> taken = Take(services, large->call, std::move(large->described), last);
+          if (!taken) last(std::unexpected(taken.error()));
+        });
+  });
   return Unit{};
 }
 
@@ -296,7 +327,7 @@ Result<Unit> RedoTask(const SubmitServices& services, const Call& call,
   if (!spec) return std::unexpected(spec.error());
   if (Result<Unit> ranked = CheckPriority(spec->priority, call.caller); !ranked) return ranked;
   LogAsked("task_redo", {{"task", stored->record.id}, {"owner", stored->user}}, call.caller);
-  services.engine.Submit({*spec}, OwnerOf(*stored, call.caller),
+  services.engine.Submit(TaskList({*spec}), OwnerOf(*stored, call.caller),
                          AnswerWithNumbers(call.caller, stored->user, reply));
   return Unit{};
 }

@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "base/clock.h"
 #include "daemon/engine.h"
 #include "daemon/estimates.h"
+#include "daemon/one_by_one.h"
 #include "daemon/routes.h"
 
 namespace carma::daemon {
@@ -18,6 +20,8 @@ struct SubmitServices {
   std::size_t max_batch = 0;  // tasks of one submission
   // Runs the first on a worker's thread and then the second on the loop.
   std::function<void(std::function<void()> read, std::function<void()> then)> aside;
+  // Large bodies, one at a time from the reading to the answer: each may stand for hundreds of MiB.
+  std::shared_ptr<OneByOne> large = std::make_shared<OneByOne>();
   // As EstimateService::Ask.
   std::function<void(std::vector<EstimateJob>, EstimateService::Take)> estimate;
 };

@@ -27,7 +27,11 @@ class SubmitTest : public EndpointTest {
         then();
       };
     };
-    return {*engine_, clock_, 3, aside,
+    return {*engine_,
+            clock_,
+            3,
+            aside,
+            std::make_shared<OneByOne>(),
             [this](std::vector<EstimateJob> jobs, EstimateService::Take take) {
               asked_ = std::move(jobs);
               take_ = std::move(take);
@@ -125,10 +129,10 @@ TEST_F(SubmitTest, ALargeBodyIsReadBesideTheLoop) {
   std::exchange(work_, nullptr)();
   EXPECT_EQ(last_heard_->status, 403);
   std::string empty = "{\"tasks\":[[]";
-  for (int i = 0; i < 5'000'000; ++i) empty += ",[]";
+  for (int i = 0; i < 2'000'000; ++i) empty += ",[]";
   Ask(Services(), &SubmitTasks, By(kAda, "", "", empty + "]}"));
   std::exchange(work_, nullptr)();
-  EXPECT_THAT(last_heard_->Message(), HasSubstr("body: expected at most about 5000000 values"));
+  EXPECT_THAT(last_heard_->Message(), HasSubstr("body: expected at most about 2000000 values"));
 }
 
 TEST_F(SubmitTest, ASmallBodyDoesNotBecomeAllOfTheMemory) {
@@ -138,7 +142,7 @@ TEST_F(SubmitTest, ASmallBodyDoesNotBecomeAllOfTheMemory) {
   Json indices = Json::array();
   for (int i = 0; i < 100; ++i) indices.push_back(i);
   SubmitServices services = Services();
-  services.max_batch = 1'000;
+  services.max_batch = 5'000;
   const auto submit = [&](const Json& body) {
     Ask(services, &SubmitTasks, By(kAda, "", "", base::DumpJson(body)));
     std::exchange(work_, nullptr)();
@@ -146,12 +150,12 @@ TEST_F(SubmitTest, ASmallBodyDoesNotBecomeAllOfTheMemory) {
   };
   EXPECT_THAT(submit({{"spec", large}, {"array", indices}}).Message(),
               HasSubstr("expected at most 256 MiB in all"));
-  Json common = {{"environment", Json::object()}};
+  Json common = SpecJson();
   for (int i = 0; i < 9; ++i)
     common["environment"][fmt::format("V{}", i)] = std::string(100'000, 'x');
-  EXPECT_THAT(submit({{"tasks", Json::array_t(1'000, {{"command", {"true"}}})}, {"common", common}})
-                  .Message(),
-              HasSubstr("1000 tasks of"));
+  EXPECT_THAT(
+      submit({{"tasks", Json::array_t(5'000, Json::object())}, {"common", common}}).Message(),
+      HasSubstr("expected at most 4 GiB in all"));
 }
 
 TEST_F(SubmitTest, OnlyAdministratorsGoBeforeTheOthers) {

@@ -54,7 +54,8 @@ struct Resources {
       const api::StatusView now = status();
       return fmt::format("carmad {}: {}; {}", now.version, now.policy, now.collocation);
     };
-    submit.emplace(SubmitServices{all.engine, all.clock, settings.max_batch, all.aside, ask});
+    submit.emplace(SubmitServices{all.engine, all.clock, settings.max_batch, all.aside,
+                                  std::make_shared<OneByOne>(), ask});
     tasks.emplace(
         TaskServices{all.engine, all.monitor, all.store, all.clock, settings, all.when_final});
     gpus.emplace(GpuServices{all.engine, all.monitor, all.store, all.clock, settings.state_dir,

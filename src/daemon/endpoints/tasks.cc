@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/json.h"
 #include "base/text.h"
 #include "daemon/endpoints/parameters.h"
@@ -17,6 +19,8 @@ using base::Result;
 using base::Unit;
 
 constexpr int kMaxWaitS = 3600;
+constexpr std::size_t kMostRows =
+    1'000;  // of one answer; to make more would hold up everybody else
 
 // "queued,running", "all", or absent: everything that is not final.
 Result<std::vector<core::TaskState>> QueryStates(const api::Request& request) {
@@ -126,7 +130,7 @@ std::optional<std::string_view> Objection(std::string_view verb, core::TaskState
 Answer ListTasks(const TaskServices& services, const Call& call) {
   Result<store::TaskFilter> filter = QueryFilter(call);
   if (!filter) return std::unexpected(filter.error());
-  const std::size_t wanted = filter->limit;
+  const std::size_t wanted = std::min(filter->limit, kMostRows);
   filter->limit = wanted + 1;  // one more tells whether there is a next page
   Result<std::vector<store::StoredTask>> rows = services.store.List(*filter);
   if (!rows) return std::unexpected(rows.error());

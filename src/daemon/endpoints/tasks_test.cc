@@ -44,6 +44,37 @@ TEST_F(TasksTest, AListHasPages) {
   EXPECT_TRUE(rest.body.at("next").is_null());
 }
 
+TEST_F(TasksTest, APageIsNoLongerThanOthersCanWaitFor) {
+  std::vector<std::int64_t> indices;
+  for (int i = 0; i < 1'005; ++i) indices.push_back(i);
+  task::TaskSpec spec = Spec();
+  spec.held = true;
+  bool accepted = false;
+  engine_->Submit(TaskList::Array(spec, indices), {kAda.uid, kAda.gid, kAda.user},
+                  [&](const base::Result<Submitted>& answer) { accepted = answer.has_value(); });
+  for (int turn = 0; turn < 10 && !accepted; ++turn) engine_->Turn();
+  ASSERT_TRUE(accepted);
+  const Heard page = Ask(Services(), &ListTasks, Asking({{"limit", "10000"}}));
+  EXPECT_EQ(page.body.at("tasks").size(), 1'000U);
+  EXPECT_EQ(page.body.at("next"), 6);
+}
+
+TEST_F(TasksTest, WhatIsAskedOfATaskThatTheCoreHasNotHeardOfIsDone) {
+  std::vector<std::int64_t> indices;
+  for (int i = 0; i < 1'005; ++i) indices.push_back(i);
+  bool accepted = false;
+  engine_->Submit(TaskList::Array(Spec(), indices), {kAda.uid, kAda.gid, kAda.user},
+                  [&](const base::Result<Submitted>& answer) { accepted = answer.has_value(); });
+  for (int turn = 0; turn < 10 && !accepted; ++turn) engine_->Turn();
+  ASSERT_TRUE(accepted);
+  ASSERT_EQ(engine_->scheduler().Find(core::TaskId{1'005}), nullptr);
+  Change(kAda, "cancel", "1005");
+  const std::shared_ptr<Heard> heard = last_heard_;
+  for (int turn = 0; turn < 3; ++turn) engine_->Turn();
+  EXPECT_EQ(heard->status, 200);
+  EXPECT_EQ(heard->body.at("state"), "cancelled");
+}
+
 TEST_F(TasksTest, AListShowsWhatHasNotEndedUnlessAsked) {
   SubmitHeld();
   Change(kAda, "cancel");
