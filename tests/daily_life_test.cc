@@ -191,6 +191,65 @@ TEST_F(DailyLife, AClosedTerminalEndsNeitherTheDaemonNorItsTasks) {
   }
 }
 
+// ---- in the background ----
+
+class Background : public DailyLife {
+ protected:
+  Ran Launch(Words more = {}) const {
+    Words argv = {Program("carmad"), "--background", "--config", site.config_file()};
+    argv.insert(argv.end(), more.begin(), more.end());
+    return RunProgram(argv);
+  }
+  void ExpectNobody() { EXPECT_FALSE(cli::GetStatus(site.client())); }
+};
+
+TEST_F(Background, TheShellComesBackOnceTheSocketAnswers) {
+  const Ran launched = Launch();
+  const auto status = cli::GetStatus(site.client());
+  ASSERT_TRUE(status) << launched.Text();
+  EXPECT_EQ(launched.code, 0);
+  EXPECT_EQ(launched.err, "");
+  const auto pid = static_cast<pid_t>(status->value.pid);
+  EXPECT_THAT(launched.out, AllOf(HasSubstr(fmt::format("process {},", pid)),
+                                  HasSubstr(site.state_dir() + "/carmad.log")));
+  EXPECT_EQ(::getsid(pid), pid);
+  const Ran second = Launch();
+  EXPECT_EQ(second.code, 1);
+  EXPECT_THAT(second.err, HasSubstr(fmt::format("in use by another carmad (pid {})", pid)));
+  ASSERT_TRUE(Eventually([&] { return cli::ListGpus(site.client()).has_value(); }));
+  EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
+  // A log that was moved away is left alone from the hangup on.
+  const std::string log = site.state_dir() + "/carmad.log";
+  EXPECT_THAT(ReadText(log), HasSubstr("event=task_submitted task=1"));
+  std::filesystem::rename(log, log + ".1");
+  ::kill(pid, SIGHUP);
+  EXPECT_TRUE(Eventually([&] { return ReadText(log).find("event=config_read") != std::string::npos; }));
+  const Watched daemon(pid);
+  ::kill(pid, SIGTERM);
+  EXPECT_TRUE(daemon.Ends());
+}
+
+TEST_F(Background, WhyItDoesNotServeIsSaidAndNobodyIsLeft) {
+  const struct {
+    std::string name;
+    Words more;
+    int code;
+    std::string says;
+  } cases[] = {
+      {"a wrong flag", {"--bakground"}, 2, "--bakground"},
+      {"a wrong value", {"--socket", "here"}, 2, "carmad: --socket: daemon.socket: expected"},
+      {"no folder for the log", {"--log", "/no/such/folder/log"}, 1, "/no/such/folder/log"},
+      {"no place for the books", {"--state-dir", "/proc/carma"}, 1, "carmad: "},
+      {"no place for the socket", {"--socket", "/proc/carma/socket"}, 1, "carmad: "},
+  };
+  for (const auto& each : cases) {
+    const Ran refused = Launch(each.more);
+    EXPECT_EQ(refused.code, each.code) << each.name << refused.Text();
+    EXPECT_THAT(refused.err, HasSubstr(each.says)) << each.name;
+    ExpectNobody();
+  }
+}
+
 // ---- the log ----
 
 TEST_F(DailyLife, InTheJournalEachLineHasItsPriority) {

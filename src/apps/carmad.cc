@@ -1,8 +1,16 @@
 // The node daemon.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -10,10 +18,23 @@
 #include "base/journal.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/unique_fd.h"
 #include "config/settings.h"
 #include "daemon/daemon.h"
+#include "daemon/detach.h"
 
 namespace {
+
+using carma::base::Result;
+using carma::base::Unit;
+
+constexpr std::chrono::minutes kLongestStart{2};
+
+struct Flags {
+  std::string config, socket, state_dir, log;
+  bool check_only = false;
+  bool background = false;
+};
 
 // One line, whatever the message quotes.
 int Refuse(const carma::base::Error& error, int exit_code) {
@@ -23,16 +44,88 @@ int Refuse(const carma::base::Error& error, int exit_code) {
   return exit_code;
 }
 
+// Looked for anew each time: files in carma.d come and go.
+carma::config::Sources FindSources(const Flags& flags) {
+  carma::config::Sources sources = carma::config::StandardSources(
+      flags.config.empty() ? std::nullopt : std::optional(flags.config), ::getuid() == 0);
+  if (!flags.socket.empty()) sources.overrides.emplace_back("daemon.socket", flags.socket);
+  if (!flags.state_dir.empty()) sources.overrides.emplace_back("daemon.state_dir", flags.state_dir);
+  return sources;
+}
+
+// Standard error goes there from now on: what is logged, and what libraries say.
+Result<Unit> UseLog(const std::string& path) {
+  const carma::base::UniqueFd fd(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600));
+  if (!fd || ::dup2(fd.get(), STDERR_FILENO) < 0)
+    return carma::base::FailErrno(errno, "the log " + path);
+  return Unit{};
+}
+
+// serving: as DaemonOptions has it.
+int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function<void()> serving) {
+  carma::base::SetLogLevel(loaded.settings.log_level);
+  carma::daemon::DaemonOptions options{.configuration = loaded,
+                                       .sources = [flags] { return FindSources(flags); },
+                                       .shim_path = carma::base::ExecutableDir() + "/carma-shim",
+                                       .version = CARMA_VERSION,
+                                       .serving = std::move(serving)};
+  if (!flags.log.empty()) {
+    options.reopen_log = [path = flags.log] {
+      if (const Result<Unit> used = UseLog(path); !used)
+        carma::base::LogError("log_not_reopened", {{"why", used.error().message}});
+    };
+  }
+  const auto daemon = carma::daemon::Daemon::Make(std::move(options));
+  if (!daemon) return Refuse(daemon.error(), 1);
+  // Only now: why a daemon does not start is said to whoever starts it.
+  if (!flags.log.empty()) {
+    if (const Result<Unit> used = UseLog(flags.log); !used) return Refuse(used.error(), 1);
+  }
+  (*daemon)->Run();
+  return 0;
+}
+
+int ServeInBackground(Flags flags, const carma::config::Loaded& loaded) {
+  if (flags.log.empty()) flags.log = loaded.settings.state_dir + "/carmad.log";
+  // It moves to "/", and reads the configuration again from there.
+  for (std::string* path : {&flags.config, &flags.log}) {
+    if (!path->empty()) *path = std::filesystem::absolute(*path).string();
+  }
+  const auto started = carma::daemon::RunDetached(
+      [&](std::function<void()> serves) { return Serve(flags, loaded, std::move(serves)); },
+      kLongestStart);
+  if (!started) return Refuse(started.error(), 1);
+  if (started->serves) {
+    fmt::print("carmad serves {} in the background: process {}, its log is {}\n",
+               loaded.settings.socket, started->pid, flags.log);
+    return 0;
+  }
+  if (WIFSIGNALED(started->status)) {
+    return Refuse({carma::base::ErrorCode::kUnavailable,
+                   fmt::format("ended by signal {} before it served", WTERMSIG(started->status))},
+                  1);
+  }
+  const int code = WEXITSTATUS(started->status);
+  return code == 0 ? 1 : code;
+}
+
 int Run(int argc, char** argv) {
   CLI::App app{"carmad, the CARMA node daemon: queue, placement, launch and recovery of GPU tasks"};
   app.set_version_flag("--version", CARMA_VERSION);
-  std::string config, socket, state_dir;
-  bool check_only = false;
-  app.add_option("--config", config,
+  Flags flags;
+  app.add_option("--config", flags.config,
                  "configuration file instead of /etc/carma/carma.toml and the user's own");
-  app.add_option("--socket", socket, "Unix socket to listen on (daemon.socket)");
-  app.add_option("--state-dir", state_dir, "folder of the durable state (daemon.state_dir)");
-  app.add_flag("--check-config", check_only, "read and check the configuration, then exit");
+  app.add_option("--socket", flags.socket, "Unix socket to listen on (daemon.socket)");
+  app.add_option("--state-dir", flags.state_dir,
+                 "folder of the durable state (daemon.state_dir)");
+  app.add_option("--log", flags.log,
+                 "append the log to this file instead of standard error; SIGHUP opens it anew");
+  app.add_flag("--background", flags.background,
+               "leave the shell once the socket answers; without --log the log is carmad.log in the "
+               "state folder");
+  app.add_flag("--check-config", flags.check_only, "read and check the configuration, then exit");
+  app.footer("SIGHUP: reads the configuration again. SIGTERM: ends; tasks go on without it.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -40,26 +133,14 @@ int Run(int argc, char** argv) {
     return code == 0 ? 0 : 2;
   }
 
-  // Looked for anew each time: files in carma.d come and go.
-  const auto sources = [=] {
-    carma::config::Sources found = carma::config::StandardSources(
-        config.empty() ? std::nullopt : std::optional(config), ::getuid() == 0);
-    if (!socket.empty()) found.overrides.emplace_back("daemon.socket", socket);
-    if (!state_dir.empty()) found.overrides.emplace_back("daemon.state_dir", state_dir);
-    return found;
-  };
-  const carma::base::Result<carma::config::Loaded> loaded = carma::config::Load(sources());
+  const Result<carma::config::Loaded> loaded = carma::config::Load(FindSources(flags));
   if (!loaded) return Refuse(loaded.error(), 2);
-  if (check_only) {
+  if (flags.check_only) {
     std::puts("configuration is valid");
     return 0;
   }
-  carma::base::SetLogLevel(loaded->settings.log_level);
-  auto daemon = carma::daemon::Daemon::Make(
-      {*loaded, sources, carma::base::ExecutableDir() + "/carma-shim", CARMA_VERSION});
-  if (!daemon) return Refuse(daemon.error(), 1);
-  (*daemon)->Run();
-  return 0;
+  return flags.background ? ServeInBackground(std::move(flags), *loaded)
+                          : Serve(flags, *loaded, nullptr);
 }
 
 }  // namespace
