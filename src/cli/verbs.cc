@@ -323,6 +323,23 @@ void AddStatus(CLI::App& app, Context& context) {
   verb->callback([&context, flags] { RunStatus(context, flags->wait ? flags->timeout_s : 0); });
 }
 
+void AddBackup(CLI::App& app, Context& context) {
+  auto flags = NewFlags<BackupFlags>();
+  CLI::App* verb = AddVerb(
+      app, "backup", "Copy the books (queue, history, what was learned) while the daemon runs",
+      "  carma backup /backup/              there as carma-YYYYMMDD-HHMMSS.db\n"
+      "  carma backup --force carma.db\n"
+      "For root and the user that carmad runs as. How to restore it: docs/operations.md.\n");
+  verb->add_option("target", flags->target, "the new file, or a folder to make it in")
+      ->type_name("FILE")
+      ->required();
+  verb->add_flag("-f,--force", flags->force, "replace an existing file");
+  verb->add_option("--state-dir", flags->state_dir,
+                   "the books of this folder (default: the daemon's)")
+      ->type_name("DIR");
+  verb->callback([&context, flags] { RunBackup(context, *flags); });
+}
+
 // ---- the shell ----
 
 bool IsPositional(const CLI::Option* option) {
@@ -412,6 +429,7 @@ void AddServerVerbs(CLI::App& app, Context& context) {
   AddGpus(app, context);
   AddGpuChanges(app, context);
   AddStatus(app, context);
+  AddBackup(app, context);
   AddCompletion(app, context);
   AddVersion(app, context);
 }

@@ -107,6 +107,12 @@ void RunGpus(Context& context, const GpusFlags& flags);
 // verb: "drain" or "resume"; gpus: indices, UUIDs, comma-separated lists, or "all".
 void RunGpuChange(Context& context, const std::string& verb, const std::vector<std::string>& gpus,
                   const std::string& reason);
+struct BackupFlags {
+  std::string target;  // a file, or a folder to make one in
+  std::string state_dir;  // empty: that of the daemon
+  bool force = false;
+};
+void RunBackup(Context& context, const BackupFlags& flags);
 // wait_s: keep trying so long until the daemon answers.
 void RunStatus(Context& context, double wait_s);
 

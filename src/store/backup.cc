@@ -1,0 +1,144 @@
+#include "store/backup.h"
+
+#include <SQLiteCpp/Backup.h>
+#include <SQLiteCpp/Database.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/file.h"
+#include "base/unique_fd.h"
+#include "store/open.h"
+
+namespace carma::store {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::FailErrno;
+using base::Result;
+using base::Unit;
+
+constexpr int kBusyTimeoutMs = 5'000;
+constexpr int kMostTries = 50;
+constexpr int kTryAgainMs = 100;
+
+// SQLite would only say that it cannot open the file.
+Result<Unit> CheckReadable(const std::string& books) {
+  const base::UniqueFd fd(::open(books.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (fd) return Unit{};
+  if (errno == ENOENT) return Fail(ErrorCode::kNotFound, fmt::format("no {}", books));
+  if (errno == EACCES || errno == EPERM) {
+    return Fail(ErrorCode::kDenied,
+                fmt::format("{} may only be read by root and the user that carmad runs as: it holds "
+                            "the environments of all tasks",
+                            books));
+  }
+  return FailErrno(errno, "open " + books);
+}
+
+bool SameFile(const std::string& one, const std::string& other) {
+  struct stat a {}, b {};
+  return ::stat(one.c_str(), &a) == 0 && ::stat(other.c_str(), &b) == 0 && a.st_dev == b.st_dev &&
+         a.st_ino == b.st_ino;
+}
+
+Result<Unit> CheckTarget(const std::string& books, const std::string& target, bool replace) {
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    if (SameFile(books + suffix, target))
+      return Fail(ErrorCode::kInvalid, target + " is a file of the books themselves");
+  }
+  struct stat info {};
+  if (::lstat(target.c_str(), &info) != 0) return Unit{};
+  if (!S_ISREG(info.st_mode)) return Fail(ErrorCode::kConflict, target + " is no ordinary file");
+  if (!replace) return Fail(ErrorCode::kConflict, target + " exists");
+  return Unit{};
+}
+
+// A file under construction, gone with this object unless it got its name.
+class Building {
+ public:
+  explicit Building(const std::string& target) : path_(target + ".XXXXXX"), target_(target) {
+    fd_.reset(::mkostemp(path_.data(), O_CLOEXEC));  // 0600
+    if (!fd_) path_.clear();
+  }
+  ~Building() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+  }
+  Building(const Building&) = delete;
+  Building& operator=(const Building&) = delete;
+  explicit operator bool() const { return static_cast<bool>(fd_); }
+  const std::string& path() const { return path_; }
+
+  Result<std::int64_t> GiveName(bool replace) {
+    struct stat info {};
+    if (::fsync(fd_.get()) != 0 || ::fstat(fd_.get(), &info) != 0)
+      return FailErrno(errno, "fsync " + path_);
+    if (Result<Unit> named = Rename(replace); !named) return std::unexpected(named.error());
+    const std::size_t slash = target_.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : target_.substr(0, slash + 1);
+    const base::UniqueFd dir(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!dir || ::fsync(dir.get()) != 0) return FailErrno(errno, "fsync " + folder);
+    return info.st_size;
+  }
+
+ private:
+  // Without `replace` a file that has appeared meanwhile stays: a link never replaces.
+  Result<Unit> Rename(bool replace) {
+    const int done = replace ? ::rename(path_.c_str(), target_.c_str())
+                             : ::link(path_.c_str(), target_.c_str());
+    if (done != 0 && errno == EEXIST) return Fail(ErrorCode::kConflict, target_ + " exists");
+    if (done != 0) return FailErrno(errno, "naming " + target_);
+    if (replace) path_.clear();
+    return Unit{};
+  }
+
+  std::string path_, target_;
+  base::UniqueFd fd_;
+};
+
+// One step takes all pages under one look at the books: no daemon waits for it, as its log is
+// written on, and nothing is copied twice.
+Result<Unit> Copy(const std::string& books, const std::string& path) {
+  try {
+    SQLite::Database from(books, SQLite::OPEN_READONLY, kBusyTimeoutMs);
+    SQLite::Database to(path, SQLite::OPEN_READWRITE);
+    // Half a copy is thrown away, and who makes it durable is GiveName().
+    to.exec("PRAGMA journal_mode=OFF");
+    to.exec("PRAGMA synchronous=OFF");
+    SQLite::Backup backup(to, from);
+    for (int tries = 0; backup.executeStep(-1) != SQLITE_DONE; ++tries) {
+      if (tries == kMostTries)
+        return Fail(ErrorCode::kUnavailable, books + " is locked by another program");
+      ::poll(nullptr, 0, kTryAgainMs);
+    }
+    return Unit{};
+  } catch (const SQLite::Exception& exception) {
+    return std::unexpected(FromSqlite(exception, "copying " + books));
+  }
+}
+
+}  // namespace
+
+Result<std::int64_t> BackUp(const std::string& state_dir, const std::string& target, bool replace) {
+  const std::string books = fmt::format("{}/{}", state_dir, kFileName);
+  if (Result<Unit> readable = CheckReadable(books); !readable)
+    return std::unexpected(readable.error());
+  if (Result<Unit> free = CheckTarget(books, target, replace); !free)
+    return std::unexpected(free.error());
+  Building building(target);
+  if (!building) return FailErrno(errno, "making a file beside " + target);
+  if (Result<Unit> copied = Copy(books, building.path()); !copied)
+    return std::unexpected(copied.error());
+  if (Result<Unit> sound = Inspect(building.path()); !sound)
+    return base::Wrap(sound.error(), "the copy");
+  return building.GiveName(replace);
+}
+
+}  // namespace carma::store

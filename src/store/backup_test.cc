@@ -1,0 +1,111 @@
+#include "store/backup.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "store/store.h"
+#include "store/task_fixture.h"
+
+namespace carma::store {
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+using ::testing::HasSubstr;
+
+class BackUpTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "carma-backup-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+  std::string Path(const std::string& name) const { return dir_ + "/" + name; }
+  std::string State() const { return Path("state"); }
+  static void Put(Store& store, std::uint64_t id) {
+    ASSERT_TRUE(store.Begin());
+    ASSERT_TRUE(store.PutTask(NewTask(id)));
+    ASSERT_TRUE(store.Commit());
+  }
+  // How many tasks the copy holds, as a daemon that starts with it would see them.
+  std::size_t TasksIn(const std::string& copy) {
+    const std::string restored = copy + ".restored";
+    ::mkdir(restored.c_str(), 0700);
+    std::filesystem::copy_file(copy, restored + "/carma.db");
+    const Result<std::unique_ptr<Store>> store = Store::Open(restored);
+    EXPECT_TRUE(store) << store.error().message;
+    return store ? (*store)->Unfinished()->size() : 0;
+  }
+  std::size_t Files() const {
+    return static_cast<std::size_t>(
+        std::distance(std::filesystem::directory_iterator(dir_), {}));
+  }
+
+  std::string dir_;
+};
+
+TEST_F(BackUpTest, ACopyHoldsWhatWasDurableWhileTheBooksAreWrittenOn) {
+  const Result<std::unique_ptr<Store>> store = Store::Open(State());
+  ASSERT_TRUE(store) << store.error().message;
+  for (std::uint64_t id = 1; id <= 3; ++id) Put(**store, id);
+  ASSERT_TRUE((*store)->Begin());
+  ASSERT_TRUE((*store)->PutTask(NewTask(4)));  // an open batch is not part of it
+  const Result<std::int64_t> copied = BackUp(State(), Path("copy"), false);
+  ASSERT_TRUE(copied) << copied.error().message;
+  ASSERT_TRUE((*store)->Commit());
+  Put(**store, 5);
+  EXPECT_EQ(*copied, static_cast<std::int64_t>(std::filesystem::file_size(Path("copy"))));
+  struct stat info {};
+  ASSERT_EQ(::stat(Path("copy").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600U);
+  EXPECT_EQ(Files(), 2U) << "the state folder and the copy, nothing beside it";
+  EXPECT_EQ(TasksIn(Path("copy")), 3U);
+  EXPECT_EQ((*store)->Unfinished()->size(), 5U);
+}
+
+TEST_F(BackUpTest, BooksThatNobodyHasOpenAreCopiedAndStayUsable) {
+  {
+    const Result<std::unique_ptr<Store>> store = Store::Open(State());
+    ASSERT_TRUE(store);
+    Put(**store, 1);
+  }
+  ASSERT_TRUE(BackUp(State(), Path("copy"), false));
+  EXPECT_EQ(TasksIn(Path("copy")), 1U);
+  const Result<std::unique_ptr<Store>> again = Store::Open(State());
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ((*again)->Unfinished()->size(), 1U);
+}
+
+TEST_F(BackUpTest, AFileIsReplacedOnlyOnDemandAndTheBooksNever) {
+  const Result<std::unique_ptr<Store>> store = Store::Open(State());
+  ASSERT_TRUE(store);
+  Put(**store, 1);
+  ASSERT_TRUE(base::WriteFileAtomic(Path("copy"), "mine"));
+  EXPECT_EQ(BackUp(State(), Path("copy"), false).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(*base::ReadFile(Path("copy"), 100), "mine");
+  ASSERT_TRUE(BackUp(State(), Path("copy"), true));
+  EXPECT_EQ(TasksIn(Path("copy")), 1U);
+  for (const char* own : {"carma.db", "carma.db-wal"})
+    EXPECT_EQ(BackUp(State(), State() + "/" + own, true).error().code, ErrorCode::kInvalid) << own;
+  EXPECT_EQ(BackUp(State(), dir_, true).error().code, ErrorCode::kConflict) << "a folder";
+  EXPECT_EQ(BackUp(State(), Path("none/copy"), false).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(BackUp(Path("elsewhere"), Path("x"), false).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(BackUpTest, DamagedBooksLeaveNoCopy) {
+  ASSERT_EQ(::mkdir(State().c_str(), 0700), 0);
+  ASSERT_TRUE(base::WriteFileAtomic(State() + "/carma.db", std::string(8'192, 'x')));
+  const Result<std::int64_t> copied = BackUp(State(), Path("copy"), false);
+  ASSERT_FALSE(copied);
+  EXPECT_EQ(copied.error().code, ErrorCode::kCorrupt) << copied.error().message;
+  EXPECT_EQ(Files(), 1U) << "nothing half-made is left";
+}
+
+}  // namespace
+}  // namespace carma::store
