@@ -37,7 +37,8 @@ class Backup : public ::testing::Test {
 TEST_F(Backup, AServerGoesOnFromItsCopyAndNoAttemptRunsTwice) {
   const std::string marks = site.out_dir() + "/marks";
   Gated gated(site, "gated");
-  const std::uint64_t ended = site.Submit({"--", "/bin/sh", "-c", "echo ended >> " + marks + "; exit 7"});
+  const std::uint64_t ended =
+      site.Submit({"--", "/bin/sh", "-c", "echo ended >> " + marks + "; exit 7"});
   site.Await(ended);
   const std::uint64_t runs =
       gated.Submit(site, "echo attempt $CARMA_ATTEMPT >> " + marks + "; exit 0");
@@ -94,8 +95,7 @@ TEST_F(Backup, ItIsForWhoMayReadTheBooksAndReplacesNothingUnasked) {
   EXPECT_EQ(over.code, 2);
   EXPECT_THAT(over.err, HasSubstr("a file of the books themselves"));
   if (IsRoot()) {
-    const Ran stranger =
-        site.Carma({"backup", site.out_dir() + "/mine.db"}, {.uid = OtherUser()});
+    const Ran stranger = site.Carma({"backup", site.out_dir() + "/mine.db"}, {.uid = OtherUser()});
     EXPECT_EQ(stranger.code, 1);
     EXPECT_THAT(stranger.err, HasSubstr("only be read by root and the user that carmad runs as"));
   }

@@ -223,7 +223,8 @@ TEST_F(Background, TheShellComesBackOnceTheSocketAnswers) {
   EXPECT_THAT(ReadText(log), HasSubstr("event=task_submitted task=1"));
   std::filesystem::rename(log, log + ".1");
   ::kill(pid, SIGHUP);
-  EXPECT_TRUE(Eventually([&] { return ReadText(log).find("event=config_read") != std::string::npos; }));
+  EXPECT_TRUE(
+      Eventually([&] { return ReadText(log).find("event=config_read") != std::string::npos; }));
   const Watched daemon(pid);
   ::kill(pid, SIGTERM);
   EXPECT_TRUE(daemon.Ends());

@@ -117,13 +117,13 @@ int Run(int argc, char** argv) {
   app.add_option("--config", flags.config,
                  "configuration file instead of /etc/carma/carma.toml and the user's own");
   app.add_option("--socket", flags.socket, "Unix socket to listen on (daemon.socket)");
-  app.add_option("--state-dir", flags.state_dir,
-                 "folder of the durable state (daemon.state_dir)");
+  app.add_option("--state-dir", flags.state_dir, "folder of the durable state (daemon.state_dir)");
   app.add_option("--log", flags.log,
                  "append the log to this file instead of standard error; SIGHUP opens it anew");
-  app.add_flag("--background", flags.background,
-               "leave the shell once the socket answers; without --log the log is carmad.log in the "
-               "state folder");
+  app.add_flag(
+      "--background", flags.background,
+      "leave the shell once the socket answers; without --log the log is carmad.log in the "
+      "state folder");
   app.add_flag("--check-config", flags.check_only, "read and check the configuration, then exit");
   app.footer("SIGHUP: reads the configuration again. SIGTERM: ends; tasks go on without it.");
   try {

@@ -506,9 +506,9 @@ TEST_F(App, WithoutADaemonEveryVerbSaysSo) {
 TEST_F(App, EveryVerbHasHelpWithAnExample) {
   const Ran all = Run({"--help"});
   EXPECT_EQ(all.exit_code, 0);
-  for (const char* verb :
-       {"submit", "list", "show", "cancel", "hold", "release", "requeue", "wait", "logs", "gpus",
-        "explain", "drain", "resume", "history", "status", "backup", "redo", "completion", "version"}) {
+  for (const char* verb : {"submit", "list", "show", "cancel", "hold", "release", "requeue", "wait",
+                           "logs", "gpus", "explain", "drain", "resume", "history", "status",
+                           "backup", "redo", "completion", "version"}) {
     EXPECT_NE(all.out.find(std::string("\n  ") + verb), std::string::npos) << verb;
     const Ran help = Run({verb, "--help"});
     EXPECT_EQ(help.exit_code, 0) << verb;

@@ -48,12 +48,14 @@ void RunBackup(Context& context, const BackupFlags& flags) {
   Result<std::int64_t> bytes = store::BackUp(*folder, file, flags.force);
   if (!bytes) {
     if (bytes.error().code == base::ErrorCode::kConflict && !flags.force)
-      return context.Fail({bytes.error().code, bytes.error().message + "; --force replaces a file"});
+      return context.Fail(
+          {bytes.error().code, bytes.error().message + "; --force replaces a file"});
     return context.Fail(bytes.error());
   }
   if (context.json) {
-    return Print(context,
-                 base::DumpJson({{"file", file}, {"state_dir", *folder}, {"bytes", *bytes}}) + "\n");
+    return Print(
+        context,
+        base::DumpJson({{"file", file}, {"state_dir", *folder}, {"bytes", *bytes}}) + "\n");
   }
   Print(context, "Backed up " + base::Printable(*folder, 400) + " to " +
                      base::Printable(file, 400) + " (" + std::to_string(*bytes) + " bytes)\n");

@@ -108,7 +108,7 @@ void RunGpus(Context& context, const GpusFlags& flags);
 void RunGpuChange(Context& context, const std::string& verb, const std::vector<std::string>& gpus,
                   const std::string& reason);
 struct BackupFlags {
-  std::string target;  // a file, or a folder to make one in
+  std::string target;     // a file, or a folder to make one in
   std::string state_dir;  // empty: that of the daemon
   bool force = false;
 };

@@ -35,16 +35,18 @@ Result<Unit> CheckReadable(const std::string& books) {
   if (fd) return Unit{};
   if (errno == ENOENT) return Fail(ErrorCode::kNotFound, fmt::format("no {}", books));
   if (errno == EACCES || errno == EPERM) {
-    return Fail(ErrorCode::kDenied,
-                fmt::format("{} may only be read by root and the user that carmad runs as: it holds "
-                            "the environments of all tasks",
-                            books));
+    return Fail(
+        ErrorCode::kDenied,
+        fmt::format("{} may only be read by root and the user that carmad runs as: it holds "
+                    "the environments of all tasks",
+                    books));
   }
   return FailErrno(errno, "open " + books);
 }
 
 bool SameFile(const std::string& one, const std::string& other) {
-  struct stat a {}, b {};
+  struct stat a {
+  }, b{};
   return ::stat(one.c_str(), &a) == 0 && ::stat(other.c_str(), &b) == 0 && a.st_dev == b.st_dev &&
          a.st_ino == b.st_ino;
 }
@@ -91,8 +93,8 @@ class Building {
  private:
   // Without `replace` a file that has appeared meanwhile stays: a link never replaces.
   Result<Unit> Rename(bool replace) {
-    const int done = replace ? ::rename(path_.c_str(), target_.c_str())
-                             : ::link(path_.c_str(), target_.c_str());
+    const int done =
+        replace ? ::rename(path_.c_str(), target_.c_str()) : ::link(path_.c_str(), target_.c_str());
     if (done != 0 && errno == EEXIST) return Fail(ErrorCode::kConflict, target_ + " exists");
     if (done != 0) return FailErrno(errno, "naming " + target_);
     if (replace) path_.clear();

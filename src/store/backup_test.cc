@@ -43,8 +43,7 @@ class BackUpTest : public ::testing::Test {
     return store ? (*store)->Unfinished()->size() : 0;
   }
   std::size_t Files() const {
-    return static_cast<std::size_t>(
-        std::distance(std::filesystem::directory_iterator(dir_), {}));
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(dir_), {}));
   }
 
   std::string dir_;
