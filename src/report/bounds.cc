@@ -1,5 +1,7 @@
 #include "report/bounds.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 
@@ -14,14 +16,34 @@ constexpr const char* kLongestTask = "longest task";
 constexpr const char* kSmAreaShared = "SM activity area at 1.05";
 constexpr const char* kMemoryArea = "memory area";
 
-// From the last release to the first: the work that remains grows, the release falls. Tasks that
-// are released together give their bound at the last of them that is passed, the highest.
-double AreaBound(std::span<const BoundTask> by_release, double capacity,
-                 const std::function<double(const BoundTask&)>& work) {
-  double bound_s = 0, released_later = 0;
-  for (std::size_t i = by_release.size(); i-- > 0;) {
-    released_later += work(by_release[i]);
-    bound_s = std::max(bound_s, Seconds(by_release[i].release) + released_later / capacity);
+// At this time a task that has run at full speed from its release on begins or ends: its work per
+// second is added to that of those who run, or taken away.
+struct Turn {
+  double at_s = 0;
+  double change = 0;
+};
+
+// Between two turns the bound changes evenly, so that its highest value is at one of them.
+double AreaBound(std::span<const BoundTask> tasks, double capacity,
+                 const std::function<double(const BoundTask&)>& work_per_s) {
+  std::vector<Turn> turns;
+  turns.reserve(2 * tasks.size());
+  double left = 0;
+  for (const BoundTask& task : tasks) {
+    const double begins_s = Seconds(task.release) + task.load_s;
+    const double each = work_per_s(task);
+    turns.push_back({begins_s, each});
+    turns.push_back({begins_s + task.run_s, -each});
+    left += each * task.run_s;
+  }
+  std::sort(turns.begin(), turns.end(),
+            [](const Turn& a, const Turn& b) { return a.at_s < b.at_s; });
+  double bound_s = left / capacity, from_s = 0, rate = 0;
+  for (const Turn& turn : turns) {
+    left -= rate * (turn.at_s - from_s);
+    from_s = turn.at_s;
+    rate += turn.change;
+    bound_s = std::max(bound_s, from_s + std::max(0.0, left) / capacity);
   }
   return bound_s;
 }
@@ -30,26 +52,28 @@ double AreaBound(std::span<const BoundTask> by_release, double capacity,
 
 std::vector<Bound> MakespanBounds(std::span<const BoundTask> tasks, const BoundPool& pool) {
   if (tasks.empty() || pool.gpus <= 0) return {};
-  std::vector<BoundTask> by_release(tasks.begin(), tasks.end());
-  std::stable_sort(by_release.begin(), by_release.end(),
-                   [](const BoundTask& a, const BoundTask& b) { return a.release < b.release; });
   double longest_s = 0;
-  for (const BoundTask& task : by_release) {
+  for (const BoundTask& task : tasks) {
     longest_s = std::max(longest_s, Seconds(task.release) + task.load_s + task.run_s);
   }
   const double gpus = pool.gpus;
-  const auto sm_work = [](const BoundTask& task) { return task.sm_active * task.run_s; };
-  std::vector<Bound> bounds{
-      {kLongestTask, longest_s},
-      {"exclusive area",
-       AreaBound(by_release, gpus, [](const BoundTask& task) { return task.gpus * task.run_s; })},
-      {"SM activity area", AreaBound(by_release, gpus, sm_work)},
-      {kSmAreaShared, AreaBound(by_release, gpus * 1.05, sm_work)}};
+  const auto sm_active = [](const BoundTask& task) { return task.sm_active; };
+  std::vector<Bound> bounds{{kLongestTask, longest_s},
+                            {"exclusive area", AreaBound(tasks, gpus,
+                                                         [](const BoundTask& task) {
+                                                           return static_cast<double>(task.gpus);
+                                                         })},
+                            {"SM activity area", AreaBound(tasks, gpus, sm_active)},
+                            {kSmAreaShared, AreaBound(tasks, gpus * 1.05, sm_active)}};
   if (pool.usable_mib > 0) {
     bounds.push_back(
-        {kMemoryArea, AreaBound(by_release, gpus * pool.usable_mib, [](const BoundTask& task) {
-           return task.memory_mib * task.run_s;
-         })});
+        {kMemoryArea, AreaBound(tasks, gpus * pool.usable_mib,
+                                [](const BoundTask& task) { return task.memory_mib; })});
+  }
+  if (pool.slowdown_limit > 0) {
+    bounds.push_back(
+        {fmt::format("SM activity area, slowdown at most {:.4g}", pool.slowdown_limit),
+         AreaBound(tasks, gpus, [](const BoundTask& task) { return task.limited_share; })});
   }
   return bounds;
 }

@@ -15,15 +15,20 @@ namespace carma::report {
 struct BoundTask {
   base::Duration release{};  // its submission, since the first one
   double run_s = 0;          // execution alone on its GPUs
-  double load_s = 0;         // of loading before that: only the longest task feels it
+  double load_s = 0;         // of loading before that, on the GPU and without work
   int gpus = 1;
   double sm_active = 0;   // alone, summed over its GPUs
-  double memory_mib = 0;  // peak, summed over its GPUs
+  double memory_mib = 0;  // that it holds at least while it runs, summed over its GPUs
+  // Of the GPUs it takes so much at full speed, if nobody may run longer than a limit: its SM
+  // activity by the most that a GPU can deliver with it there, summed over its GPUs.
+  double limited_share = 0;
 };
 
 struct BoundPool {
   int gpus = 0;
   double usable_mib = 0;  // of one GPU
+  // Tasks may take at most so many times as long as alone; 0: no such bound.
+  double slowdown_limit = 0;
 };
 
 // In order:
@@ -32,13 +37,16 @@ struct BoundPool {
 //   "SM activity area"            work = sum of u x run at a capacity of 1 per GPU
 //   "SM activity area at 1.05"    the same at the throughput that MPS was measured to reach
 //   "memory area"        work = memory x run at the GPU's memory
-// An area bound is the highest, over all releases r, of r + (work released at r or later) / (GPUs x
-// capacity); docs/metrics.md. None for no tasks or no GPUs, no
-// memory bound where usable_mib is 0. O(n log n); tasks in any order.
+//   "SM activity area, slowdown at most 2.5"  work = limited_share x run at a capacity of 1 per GPU
+// An area bound is the highest, over all times s, of s + (work that cannot be done by s) / (GPUs x
+// capacity): nobody runs faster than alone, nor before it is released and loaded; docs/metrics.md.
+// None for no tasks or no GPUs, no memory bound where usable_mib is 0, the last one only with a
+// slowdown_limit. O(n log n); tasks in any order.
 std::vector<Bound> MakespanBounds(std::span<const BoundTask> tasks, const BoundPool& pool);
 
 // What no policy beats: the highest of the bounds that hold however tasks share GPUs, so neither
-// the exclusive area nor the SM activity area below the measured throughput. 0: there is none.
+// the exclusive area nor the SM activity area below the measured throughput, nor one that is only
+// for those who keep a limit. 0: there is none.
 double TightestBound(std::span<const Bound> bounds);
 
 }  // namespace carma::report

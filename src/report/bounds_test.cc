@@ -30,16 +30,37 @@ TEST(Bounds, AreThoseComputedByHand) {
                                      Released(300, 300)};
   const std::vector<Bound> bounds = MakespanBounds(tasks, {.gpus = 2, .usable_mib = 40'000});
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "longest task"), 614);
-  EXPECT_DOUBLE_EQ(BoundNamed(bounds, "exclusive area"), 300 + (600 + 300) / 2.0);
-  EXPECT_DOUBLE_EQ(BoundNamed(bounds, "SM activity area"), 300 + (1.2 + 0.5) * 300 / 2);
-  EXPECT_DOUBLE_EQ(BoundNamed(bounds, "SM activity area at 1.05"), 300 + 1.7 * 300 / 2.1);
-  EXPECT_DOUBLE_EQ(BoundNamed(bounds, "memory area"), 300 + 34'000.0 * 300 / 80'000);
+  // Nothing of what comes at 300 is done before 314.
+  EXPECT_DOUBLE_EQ(BoundNamed(bounds, "exclusive area"), 314 + (600 + 300) / 2.0);
+  // Both fit beside each other at full speed, so that the longest decides.
+  EXPECT_DOUBLE_EQ(BoundNamed(bounds, "SM activity area"), 614);
+  EXPECT_DOUBLE_EQ(BoundNamed(bounds, "memory area"), 614);
+}
+
+TEST(Bounds, WhatCannotBeDoneByATimeComesAfterIt) {
+  // One GPU. When the two others have loaded the first has done at most 80 of its 160; from then on
+  // all three together would like to do more than the GPU can deliver.
+  const std::vector<BoundTask> tasks{Released(0, 200, 1, 0.8), Released(100, 400, 1, 0.8),
+                                     Released(100, 400, 1, 0.8)};
+  const std::vector<Bound> bounds = MakespanBounds(tasks, {.gpus = 1, .usable_mib = 0});
+  EXPECT_DOUBLE_EQ(BoundNamed(bounds, "SM activity area"), 114 + 720);
+  EXPECT_DOUBLE_EQ(BoundNamed(bounds, "SM activity area at 1.05"), 114 + 720 / 1.05);
+}
+
+TEST(Bounds, OfThoseWhoKeepALimitAreNotForAll) {
+  std::vector<BoundTask> tasks{Released(0, 1'000)};
+  tasks[0].limited_share = 0.9;
+  const BoundPool pool{.gpus = 1, .usable_mib = 0, .slowdown_limit = 1.5};
+  tasks.push_back(tasks[0]);
+  const std::vector<Bound> bounds = MakespanBounds(tasks, pool);
+  EXPECT_DOUBLE_EQ(BoundNamed(bounds, "SM activity area, slowdown at most 1.5"), 14 + 1'800);
+  EXPECT_LT(TightestBound(bounds), 1'800);
 }
 
 TEST(Bounds, TheWorstReleaseCountsNotTheFirst) {
   const std::vector<BoundTask> tasks{Released(0, 10), Released(1'000, 10)};
   EXPECT_DOUBLE_EQ(
-      BoundNamed(MakespanBounds(tasks, {.gpus = 1, .usable_mib = 0}), "exclusive area"), 1'010);
+      BoundNamed(MakespanBounds(tasks, {.gpus = 1, .usable_mib = 0}), "exclusive area"), 1'024);
 }
 
 TEST(Bounds, WithoutTasksOrGpusThereIsNone) {

@@ -1,10 +1,9 @@
 #include "sim/matrix.h"
 
 #include <atomic>
-#include <numeric>
 
-#include "report/bounds.h"
 #include "report/tally.h"
+#include "sim/bounds.h"
 #include "sim/parallel.h"
 
 namespace carma::sim {
@@ -68,9 +67,8 @@ Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
     const Cluster& cluster, std::span<const Arrival> arrivals, std::span<const RunOptions> policies,
     int runs, int threads, const std::function<void(std::size_t)>& done) {
   if (runs < 1) return base::Fail(base::ErrorCode::kInvalid, "expected at least one run");
-  const std::vector<report::Bound> bounds =
-      policies.empty() ? std::vector<report::Bound>{}
-                       : BoundsOf(cluster, arrivals, policies.front().memory);
+  std::vector<std::vector<report::Bound>> bounds;
+  for (const RunOptions& policy : policies) bounds.push_back(BoundsOf(cluster, arrivals, policy));
   const auto each = static_cast<std::size_t>(runs);
   std::vector<std::vector<report::Metrics>> table(policies.size(),
                                                   std::vector<report::Metrics>(each));
@@ -90,7 +88,7 @@ Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
         return;
       }
       table[chain.policy][run] = std::move(one->metrics);
-      table[chain.policy][run].bounds = bounds;
+      table[chain.policy][run].bounds = bounds[chain.policy];
       ++options.seed;
       options.estimates.taught =
           std::make_shared<const std::vector<task::Observation>>(std::move(one->taught));
@@ -112,37 +110,9 @@ Result<report::Report> SimulateRecorded(const Cluster& cluster, std::span<const 
   if (!result) return std::unexpected(result.error());
   report::Report report{.metrics = MetricsOf(cluster, tally, result->totals),
                         .run = std::move(result->record)};
-  report.metrics.bounds = BoundsOf(cluster, arrivals, policy.memory);
+  report.metrics.bounds = BoundsOf(cluster, arrivals, policy);
   report.run->bounds = report.metrics.bounds;
   return report;
-}
-
-std::vector<report::Bound> BoundsOf(const Cluster& cluster, std::span<const Arrival> arrivals,
-                                    const MemoryModel& memory) {
-  if (cluster.servers.empty() || arrivals.empty()) return {};
-  const GpuType& kind = cluster.servers.front().gpus.front();
-  report::BoundPool pool{.gpus = 0,
-                         .usable_mib = static_cast<double>(kind.total_mib - kind.reserved_mib)};
-  for (const ServerShape& server : cluster.servers) {
-    for (const GpuType& gpu : server.gpus) {
-      if (gpu.type != kind.type) return {};
-      ++pool.gpus;
-    }
-  }
-  std::vector<report::BoundTask> tasks;
-  tasks.reserve(arrivals.size());
-  for (const Arrival& arrival : arrivals) {
-    const trace::Workload& workload = *arrival.workload;
-    tasks.push_back(
-        {.release = arrival.at - arrivals.front().at,
-         .run_s = arrival.solo_s.value_or(workload.solo_s) / kind.relative_speed,
-         .load_s = base::Seconds(memory.load),
-         .gpus = workload.gpus,
-         .sm_active = std::accumulate(workload.sm_active.begin(), workload.sm_active.end(), 0.0),
-         .memory_mib =
-             std::accumulate(workload.memory_mib.begin(), workload.memory_mib.end(), 0.0)});
-  }
-  return report::MakespanBounds(tasks, pool);
 }
 
 }  // namespace carma::sim

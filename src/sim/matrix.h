@@ -25,9 +25,4 @@ base::Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
 base::Result<report::Report> SimulateRecorded(const Cluster& cluster,
                                               std::span<const Arrival> arrivals, RunOptions policy);
 
-// Lower bounds of the load on these servers, without the noise of single runs; none where the
-// servers' GPUs differ, because a bound knows one kind.
-std::vector<report::Bound> BoundsOf(const Cluster& cluster, std::span<const Arrival> arrivals,
-                                    const MemoryModel& memory);
-
 }  // namespace carma::sim

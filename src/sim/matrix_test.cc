@@ -106,13 +106,5 @@ TEST_F(MatrixTest, ARunThatCannotBeIsTheAnswer) {
   EXPECT_EQ(failed.error().code, base::ErrorCode::kInvalid);
 }
 
-TEST_F(MatrixTest, BoundsKnowOneKindOfGpu) {
-  const auto bounds = BoundsOf(cluster_, arrivals_, {});
-  ASSERT_FALSE(bounds.empty());
-  EXPECT_EQ(bounds.front().name, "longest task");
-  EXPECT_DOUBLE_EQ(bounds.front().makespan_s, 2 + 14 + 600);
-  EXPECT_TRUE(BoundsOf(*ParseCluster("1xA100-40GB,1xH100-80GB"), arrivals_, {}).empty());
-}
-
 }  // namespace
 }  // namespace carma::sim

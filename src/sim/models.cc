@@ -9,6 +9,14 @@ namespace {
 // Without MPS the kernels of several processes take turns; some switching always shows.
 constexpr double kMaxStreamsActivity = 0.99;
 
+// No GPU delivers more than `most`, whatever the tasks do to each other.
+void HoldDelivery(std::span<const Load> loads, double most, std::span<double> speeds) {
+  double delivered = 0;
+  for (std::size_t i = 0; i < loads.size(); ++i) delivered += loads[i].sm_active * speeds[i];
+  if (delivered <= most) return;
+  for (double& speed : speeds) speed *= most / delivered;
+}
+
 void MpsSpeeds(const Interference& model, std::span<const Load> loads, std::span<double> speeds) {
   double pressure = 0;
   double wanted = 0;
@@ -16,32 +24,32 @@ void MpsSpeeds(const Interference& model, std::span<const Load> loads, std::span
     pressure += load.pressure;
     wanted += load.sm_active;
   }
-  double delivered = 0;
   for (std::size_t i = 0; i < loads.size(); ++i) {
     speeds[i] = 1.0 / (1.0 + loads[i].sensitivity * (pressure - loads[i].pressure));
-    delivered += loads[i].sm_active * speeds[i];
   }
   const double excess = std::max(0.0, wanted - model.mps_saturation);
-  const double most = model.mps_saturation / (1.0 + model.mps_oversubscription * excess);
-  if (delivered <= most) return;
-  for (double& speed : speeds) speed *= most / delivered;
+  HoldDelivery(loads, model.mps_saturation / (1.0 + model.mps_oversubscription * excess), speeds);
 }
 
 void StreamsSpeeds(const Interference& model, std::span<const Load> loads,
                    std::span<double> speeds) {
-  // Share of time in which a task keeps the GPU busy; its SM activity underestimates it.
-  const auto busy = [&model](const Load& load) {
-    return 1.0 - std::pow(1.0 - load.sm_active, model.streams_q);
-  };
   double total = 0;
-  for (const Load& load : loads) total += busy(load);
+  for (const Load& load : loads) total += AsTurns(model, load).pressure;
   for (std::size_t i = 0; i < loads.size(); ++i) {
-    const double own = busy(loads[i]);
-    speeds[i] = 1.0 / (1.0 + model.streams_a * own * (total - own));
+    const Load turns = AsTurns(model, loads[i]);
+    speeds[i] = 1.0 / (1.0 + turns.sensitivity * (total - turns.pressure));
   }
+  HoldDelivery(loads, kStreamsSaturation, speeds);
 }
 
 }  // namespace
+
+Load AsTurns(const Interference& model, Load load) {
+  // Share of time in which a task keeps the GPU busy; its SM activity underestimates it.
+  load.pressure = 1.0 - std::pow(1.0 - load.sm_active, model.streams_q);
+  load.sensitivity = model.streams_a * load.pressure;
+  return load;
+}
 
 void Speeds(const Interference& model, core::SharingMethod sharing, std::span<const Load> loads,
             std::span<double> speeds) {

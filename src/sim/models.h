@@ -27,10 +27,16 @@ struct Interference {
   double smact_exponent = 0.95;  // SMACT = 1 - prod (1-u_i)^e under MPS
 };
 
+// Tasks that take turns never get more done together than the whole GPU.
+inline constexpr double kStreamsSaturation = 1.0;
+
+// A load whose sensitivity and pressure are those that taking turns makes of its SM activity.
+Load AsTurns(const Interference& model, Load load);
+
 // `sharing` is kMps or kStreams.
 // Speed of each resident of one GPU relative to alone, 0..1], written to `speeds` (same length as
 // `loads`). MPS: 1/(1 + s_i * sum of the others' p), scaled down together at saturation. Streams:
-// 1/(1 + a * g_i * sum of the others' g).
+// 1/(1 + a * g_i * sum of the others' g), likewise.
 void Speeds(const Interference& model, core::SharingMethod sharing, std::span<const Load> loads,
             std::span<double> speeds);
 

@@ -59,6 +59,14 @@ TEST(Speeds, UnderMpsMeetTheAnchorsOfSmallTasks) {
   EXPECT_NEAR(slowdown(7), 2.2, 0.05);
 }
 
+TEST(Speeds, UnderStreamsNeverDeliverMoreThanTheWholeGpu) {
+  const std::vector<Load> many(40, Load{0.15, 0, 0});
+  double delivered = 0;
+  for (const double speed : SpeedsOf(core::SharingMethod::kStreams, many))
+    delivered += 0.15 * speed;
+  EXPECT_NEAR(delivered, 1.0, 1e-12);
+}
+
 TEST(Speeds, UnderStreamsByHand) {
   // Two saturated processes: g = 1, so 1 + 1.5.
   const auto full = SpeedsOf(core::SharingMethod::kStreams, {{1.0, 0, 0}, {1.0, 0, 0}});

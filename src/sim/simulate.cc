@@ -57,6 +57,7 @@ Result<Unit> CheckOptions(const RunOptions& options) {
            {"estimate sigma", options.estimates.sigma, 0, 5},
            {"share of tasks without estimate", options.estimates.missing_share, 0, 1},
            {"coverage", options.estimates.coverage, 0, 0.999},
+           {"slowdown limit", options.slowdown_limit, 0, 1e6},
            {"first share of the memory", memory.first_share, 0, 1},
            {"memory growth per hour", memory.growth_per_hour, 0, 100},
            {"memory spikes", memory.spike_share, 0, 100},

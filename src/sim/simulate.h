@@ -144,6 +144,10 @@ struct RunOptions {
   double noise = 0;
   std::uint64_t seed = 1;
 
+  // Of BoundsOf alone (bounds.h): tasks may take at most so many times as long as alone; 0: no
+  // limit.
+  double slowdown_limit = 0;
+
   // Keeps every task and the series of every GPU in RunResult::record. Without it memory does not
   // grow with the length of the trace.
   bool record = false;

@@ -77,6 +77,7 @@ Result<Experiment> ReadPlan(const CLI::App& verb, const SimulateFlags& flags) {
   take("--runs", &SimLoad::runs);
   take("--noise", &SimLoad::noise);
   take("--seed", &SimLoad::seed);
+  take("--slowdown-limit", &SimLoad::slowdown_limit);
   for (std::size_t i = 0; i < flags.policies.size(); ++i) {
     const std::string where =
         flags.policies.size() == 1 ? "--policy" : fmt::format("--policy {}", i + 1);
@@ -205,6 +206,7 @@ Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepare
     options.push_back(policy.options);
     options.back().noise = load.noise;
     options.back().seed = load.seed;
+    options.back().slowdown_limit = load.slowdown_limit;
   }
   const std::size_t total = options.size() * static_cast<std::size_t>(load.runs);
   ProgressLine line(context, std::nullopt);
@@ -247,6 +249,7 @@ Result<std::vector<report::Report>> ReportsOf(const Prepared& prepared,
         sim::RunOptions options = outcome.policy.options;
         options.noise = prepared.load.noise;
         options.seed = prepared.load.seed;
+        options.slowdown_limit = prepared.load.slowdown_limit;
         auto recorded =
             sim::SimulateRecorded(prepared.cluster, prepared.arrivals, std::move(options));
         if (!recorded) return std::unexpected(recorded.error());
@@ -397,6 +400,11 @@ void AddSimulateCommand(CLI::App& app, Context& context) {
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("SIGMA");
   verb->add_option("--seed", load.seed, "of the first run (default: 1)")->type_name("S");
+  verb->add_option("--slowdown-limit", load.slowdown_limit,
+                   "show also what no policy beats that lets no task run so many times as long as "
+                   "alone, as 2.5")
+      ->check(CLI::Range(1.0, kMaxSlowdownLimit))
+      ->type_name("TIMES");
   verb->add_option("--threads", flags->threads, "runs at once (default: one per core)")
       ->check(CLI::Range(1, kMaxThreads))
       ->type_name("N");

@@ -147,6 +147,13 @@ TEST_F(SimulateCommand, TheModelIsTheWorldOfEveryPolicy) {
   EXPECT_THAT(loading.out, HasSubstr("--model load=10m --policy exclusive"));
 }
 
+TEST_F(SimulateCommand, ShowsTheBoundOfThoseWhoKeepALimit) {
+  const Ran ran = Run({"--policy", "magm", "--slowdown-limit", "1.5"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("SM activity area, slowdown at most 1.5"),
+                             HasSubstr("--seed 1 --slowdown-limit 1.5")));
+}
+
 TEST_F(SimulateCommand, MistakesAreUsageErrors) {
   const std::string unordered = Write("u.csv", "submit_s,workload_id\n5,x\n1,x\n");
   const std::string unknown = Write("k.csv", "submit_s,workload_id\n0,nobody\n");

@@ -298,6 +298,11 @@ Result<Unit> ReadLoadKey(const config::Entry& entry, const std::string& where, S
     return SetNumber(load.noise, entry.text, 0, 1) ? Result<Unit>(Unit{})
                                                    : expected("a number from 0 to 1");
   }
+  if (entry.name == "slowdown_limit") {
+    return SetNumber(load.slowdown_limit, entry.text, 1, kMaxSlowdownLimit)
+               ? Result<Unit>(Unit{})
+               : expected(fmt::format("a number from 1 to {}", kMaxSlowdownLimit));
+  }
   if (entry.name == "seed") {
     const std::optional<std::int64_t> seed = base::ParseInt(entry.text);
     if (!seed || *seed < 0) return expected("a whole number from 0 on");
@@ -306,7 +311,7 @@ Result<Unit> ReadLoadKey(const config::Entry& entry, const std::string& where, S
   }
   return Fail(ErrorCode::kInvalid,
               fmt::format("{}: {}: expected trace, workloads, summaries, server, config, runs, "
-                          "noise, seed, [model], [common], [run.NAME] or [matrix]",
+                          "noise, seed, slowdown_limit, [model], [common], [run.NAME] or [matrix]",
                           where, base::Printable(entry.name, 80)));
 }
 
@@ -472,6 +477,7 @@ std::string ReproductionLine(const SimLoad& load, const SimPolicy& policy) {
   add("--model", model);
   add("--policy", policy.spec);
   line += fmt::format(" --runs {} --noise {} --seed {}", load.runs, load.noise, load.seed);
+  if (load.slowdown_limit > 0) line += fmt::format(" --slowdown-limit {}", load.slowdown_limit);
   return line;
 }
 

@@ -15,6 +15,7 @@ namespace carma::cli {
 
 inline constexpr std::size_t kMaxSimPolicies = 1000;
 inline constexpr int kMaxSimRuns = 100'000;
+inline constexpr double kMaxSlowdownLimit = 1'000;
 
 // One word of a policy, told at `where` ("--policy 2", "experiment.toml:7").
 struct PolicyWord {
@@ -34,6 +35,7 @@ struct SimLoad {
   int runs = 1;
   double noise = 0;
   std::uint64_t seed = 1;
+  double slowdown_limit = 0;  // of the bound for those who keep one; 0: none
 };
 
 // Everything as it was written; the words of a policy are not yet understood.
