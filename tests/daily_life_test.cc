@@ -164,7 +164,7 @@ class Terminal {
 };
 
 TEST_F(DailyLife, AClosedTerminalEndsNeitherTheDaemonNorItsTasks) {
-  for (const char* form : {"{0}", "{0}; true", "{0} & wait"}) {
+  for (const char* form : {"{0}", "{0}; true", "{0} & wait", "{0} 2>&1 | head -n 1"}) {
     Terminal terminal(
         fmt::format(fmt::runtime(form), Program("carmad") + " --config " + site.config_file()));
     std::optional<api::StatusView> status;
@@ -189,6 +189,22 @@ TEST_F(DailyLife, AClosedTerminalEndsNeitherTheDaemonNorItsTasks) {
     ::kill(static_cast<pid_t>(status->pid), SIGTERM);
     EXPECT_TRUE(daemon.Ends()) << form;
   }
+}
+
+// As when the network between a terminal and its window breaks: nobody reads, nobody hangs up.
+TEST_F(DailyLife, ATerminalThatNobodyReadsHoldsUpNobody) {
+  Terminal terminal("exec " + Program("carmad") + " --config " + site.config_file());
+  ASSERT_TRUE(Eventually([&] { return cli::ListGpus(site.client()).has_value(); }));
+  const auto pid = static_cast<pid_t>(site.Status().pid);
+  const std::uint64_t id = site.Submit({"--hold", "--", "/bin/true"});
+  // More than a terminal keeps for its reader: 64 KiB and a little.
+  constexpr int kLines = 600;
+  for (int i = 0; i < kLines; ++i)
+    ASSERT_TRUE(cli::SetPriority(site.client(), id, -i)) << "after " << i << " lines";
+  EXPECT_EQ(site.Task(id).priority, 1 - kLines);
+  const Watched daemon(pid);
+  ::kill(pid, SIGTERM);
+  EXPECT_TRUE(daemon.Ends());
 }
 
 // ---- in the background ----

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/journal.h"
 #include "base/log.h"
+#include "base/terminal_output.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "config/settings.h"
@@ -64,6 +65,7 @@ Result<Unit> UseLog(const std::string& path) {
 
 // serving: as DaemonOptions has it.
 int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function<void()> serving) {
+  carma::base::NeverWaitForTerminal(STDERR_FILENO);
   carma::base::SetLogLevel(loaded.settings.log_level);
   carma::daemon::DaemonOptions options{.configuration = loaded,
                                        .sources = [flags] { return FindSources(flags); },

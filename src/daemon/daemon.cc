@@ -737,10 +737,11 @@ Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings)
 
 Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
   // A client that hung up and a file that may not grow are errors of one write, no reason to end;
-  // nor is a terminal that lets only its foreground write (stty tostop).
+  // nor is a terminal that lets only its foreground write (stty tostop), or is closed meanwhile.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
   ::signal(SIGTTOU, SIG_IGN);
+  ::signal(SIGHUP, SIG_IGN);  // until there is something to read again
   const config::Settings settings = options.configuration.settings;
   // As root passable, not readable: a task's interpreter opens its own script below it.
   const unsigned mode = ::getuid() == 0 ? 0711 : 0700;
