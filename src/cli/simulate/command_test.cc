@@ -198,6 +198,18 @@ TEST_F(SimulateCommand, ValidateReplaysAMeasuredRun) {
   EXPECT_EQ(unknown.exit_code, kExitUsage);
 }
 
+TEST_F(SimulateCommand, ValidateHoldsPairsAgainstTheModelOfStreams) {
+  const std::string pairs = Write("pairs.csv",
+                                  "speed1,speed2,u1,m1,u2,m2\n0.9,0.8,60,20,90,50\n"
+                                  "0.7,0.75,95,60,90,50\n1.0,0.97,20,5,40,20\n");
+  const Ran ran = Run({"validate", "--pairs", pairs});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("3 pairs"), HasSubstr("no interference"),
+                             HasSubstr("the simulator's"), HasSubstr("best for these pairs")));
+  EXPECT_THAT(Run({"validate", "--json", "--pairs", pairs}).out, HasSubstr("\"pairs\":3"));
+  EXPECT_EQ(Run({"validate", "--pairs", Write("bad.csv", "speed1\n1\n")}).exit_code, kExitUsage);
+}
+
 TEST_F(SimulateCommand, ATraceOfNoPublishedEvaluationCannotBeValidated) {
   const Ran ran = Run({"validate", "--trace", "demo60"});
   EXPECT_EQ(ran.exit_code, kExitUsage);

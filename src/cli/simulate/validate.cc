@@ -14,6 +14,7 @@
 #include "cli/table.h"
 #include "cli/trace/files.h"
 #include "cli/verbs.h"
+#include "sim/pairs.h"
 #include "sim/residency.h"
 #include "sim/validate.h"
 
@@ -26,10 +27,12 @@ using base::Json;
 using base::Result;
 
 constexpr std::size_t kMaxTasksBytes = 1 << 20;
+constexpr std::size_t kMaxPairsBytes = 64 << 20;
 
 struct ValidateFlags {
   std::vector<std::string> traces;
   std::vector<std::string> tasks;
+  std::vector<std::string> pairs;
   std::string workloads;  // empty: built in
   std::string server = "dgx-station-a100";
   int runs = 40;
@@ -49,6 +52,13 @@ struct Replayed {
   std::vector<sim::MeasuredTask> tasks;
   sim::Residency listed;   // with the catalogue's parameters
   sim::Residency guessed;  // as if nobody had measured the workloads
+};
+
+// Pairs of tasks that took turns.
+struct Paired {
+  std::string path;
+  std::size_t pairs = 0;
+  std::vector<sim::PairAgreement> forms;
 };
 
 Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
@@ -102,6 +112,29 @@ Result<Replayed> ReplayMeasured(const trace::Catalogue& catalogue, const std::st
   return Replayed{path, *std::move(tasks), *std::move(listed), *std::move(guessed)};
 }
 
+Result<Paired> ComparePairs(const std::string& path) {
+  const Result<std::string> text = ReadNamed(path, kMaxPairsBytes);
+  if (!text) return std::unexpected(text.error());
+  const auto pairs = sim::ParsePairs(*text, path);
+  if (!pairs) return std::unexpected(pairs.error());
+  return Paired{path, pairs->size(), sim::ComparePairs(*pairs)};
+}
+
+std::string PairsText(const Paired& paired, const Screen& screen) {
+  Table table({{"SPEED BESIDE A NEIGHBOUR"}, {"FACTOR"}, {"MEAN ERROR", true}, {"R2", true}});
+  for (const sim::PairAgreement& each : paired.forms) {
+    table.Add({{each.form},
+               {!each.factor  ? "-"
+                : each.fitted ? "best for these pairs"
+                              : "the simulator's"},
+               {fmt::format("{:.3f}", each.mean_error)},
+               {fmt::format("{:.2f}", each.r2)}});
+  }
+  return fmt::format("{}: {} pairs that took turns (streams)\n\n", base::Printable(paired.path),
+                     paired.pairs) +
+         table.Text(screen) + "\n";
+}
+
 std::string ReplayText(const Replayed& replayed, const Screen& screen) {
   const auto agreement = [](const char* name, const sim::Agreement& all) {
     return fmt::format("  {:<34} R2 {:.3f}, mean error {:.3f}\n", name, all.r2, all.mean_error);
@@ -139,8 +172,22 @@ Json ComparisonJson(const sim::Comparison& each) {
   return json;
 }
 
-std::string AllJson(const std::vector<Part>& parts, const std::vector<Replayed>& replays) {
-  Json all = {{"parts", Json::array()}, {"replays", Json::array()}};
+Json PairsJson(const Paired& paired) {
+  Json forms = Json::array();
+  for (const sim::PairAgreement& each : paired.forms) {
+    forms.push_back({{"form", each.form},
+                     {"factor", each.factor ? Json(*each.factor) : Json(nullptr)},
+                     {"fitted", each.fitted},
+                     {"mean_error", each.mean_error},
+                     {"r2", each.r2}});
+  }
+  return {{"path", paired.path}, {"pairs", paired.pairs}, {"forms", std::move(forms)}};
+}
+
+std::string AllJson(const std::vector<Part>& parts, const std::vector<Replayed>& replays,
+                    const std::vector<Paired>& pairs) {
+  Json all = {{"parts", Json::array()}, {"replays", Json::array()}, {"pairs", Json::array()}};
+  for (const Paired& paired : pairs) all["pairs"].push_back(PairsJson(paired));
   for (const Part& part : parts) {
     Json comparisons = Json::array();
     for (const sim::Comparison& each : part.comparisons) {
@@ -175,15 +222,22 @@ void RunValidate(Context& context, const ValidateFlags& flags) {
     if (!replayed) return context.Fail(replayed.error());
     replays.push_back(*std::move(replayed));
   }
+  std::vector<Paired> pairs;
+  for (const std::string& path : flags.pairs) {
+    Result<Paired> paired = ComparePairs(path);
+    if (!paired) return context.Fail(paired.error());
+    pairs.push_back(*std::move(paired));
+  }
   bool agrees = true;
   for (const Part& part : parts) {
     for (const sim::Comparison& each : part.comparisons) agrees = agrees && each.Agrees();
   }
   if (!agrees) context.exit_code = kExitFailure;
-  if (context.json) return Print(context, AllJson(parts, replays));
+  if (context.json) return Print(context, AllJson(parts, replays, pairs));
   std::string text;
   for (const Part& part : parts) text += part.title + "\n\n" + sim::Table(part.comparisons) + "\n";
   for (const Replayed& replayed : replays) text += ReplayText(replayed, ScreenOf(context.out));
+  for (const Paired& paired : pairs) text += PairsText(paired, ScreenOf(context.out));
   text += agrees ? "All that is asked for agrees.\n" : "Not all that is asked for agrees.\n";
   Print(context, text);
 }
@@ -202,6 +256,11 @@ void AddSimulateValidate(CLI::App& simulate, Context& context) {
   verb->add_option("--tasks", flags->tasks,
                    "a measured run, task by task: task_no, workload_id, gpu, start_s, end_s, "
                    "slowdown; may be repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  verb->add_option("--pairs", flags->pairs,
+                   "measured pairs without MPS: speed1, speed2 (of alone), u1, m1, u2, m2 (percent "
+                   "of GPU and memory utilisation alone); may be repeated")
       ->type_name("FILE")
       ->allow_extra_args(false);
   verb->add_option("--workloads", flags->workloads,
