@@ -127,6 +127,8 @@ TEST_F(DailyLife, AMistakeInTheFileChangesNothingAndIsToldUntilItIsMended) {
   api::StatusView status = site.Status();
   EXPECT_THAT(status.policy, HasSubstr("margin 2.0G"));
   EXPECT_THAT(status.troubles, Contains(HasSubstr("policy.sm_cap")));
+  EXPECT_THAT(site.client().Get("/metrics").value_or(""),
+              HasSubstr("\ncarma_daemon_config_failing 1\n"));
   site.Set("policy.sm_cap", "0.7");
   Reload();
   status = site.Status();

@@ -215,7 +215,8 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
   const ServerServices server{[this] { return Status(); },
                               [this] {
                                 return MetricsText(engine_.get(), monitor_.get(), *store_,
-                                                   counters_, clock_->Now(), options_.version);
+                                                   counters_, configuration_, clock_->Now(),
+                                                   options_.version);
                               }};
   Routes::Options options{
       ::getuid(), settings_.admins,

@@ -199,7 +199,8 @@ void Counters::CountLate(double late_s) {
 }
 
 std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& store,
-                        const Counters& counters, base::Time now, const std::string& version) {
+                        const Counters& counters, const Configuration& configuration,
+                        base::Time now, const std::string& version) {
   api::MetricsText out;
   out.Begin("carma_build_info", "gauge", "Always 1; the version is a label.");
   out.Sample(1, {{"version", version}});
@@ -243,6 +244,15 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
   out.Begin("carma_daemon_store_failing", "gauge",
             "1 while the store refuses writes (a full disk).");
   out.Sample(engine != nullptr && !engine->store_trouble().empty() ? 1 : 0);
+  out.Begin("carma_daemon_config_failing", "gauge",
+            "1 while the configuration has a mistake, found when it was read again.");
+  out.Sample(configuration.trouble().empty() ? 0 : 1);
+  out.Begin("carma_daemon_config_read_timestamp_seconds", "gauge",
+            "When the configuration in force was last read, since the epoch.");
+  out.Sample(static_cast<double>(base::ToMs(configuration.read_at())) / 1e3);
+  out.Begin("carma_daemon_config_keys_waiting", "gauge",
+            "Keys whose values in the configuration need a restart.");
+  out.Sample(static_cast<double>(configuration.need_restart().size()));
   if (engine != nullptr && monitor != nullptr) WriteGpus(*engine, *monitor, now, out);
   return out.text();
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "api/metrics.h"
+#include "daemon/configuration.h"
 #include "daemon/engine.h"
 #include "daemon/monitor.h"
 #include "store/store.h"
@@ -34,6 +35,7 @@ struct Counters {
 
 // engine and monitor may not exist yet.
 std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& store,
-                        const Counters& counters, base::Time now, const std::string& version);
+                        const Counters& counters, const Configuration& configuration,
+                        base::Time now, const std::string& version);
 
 }  // namespace carma::daemon
