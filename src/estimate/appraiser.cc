@@ -42,8 +42,8 @@ Result<Answer> Appraiser::Ask(const Question& question) const {
   return answer || !given ? std::move(answer) : std::move(given);
 }
 
-Appraisal Appraiser::Appraise(const task::TaskSpec& spec, std::uint32_t uid,
-                              const Summary& summary) const {
+Appraisal Appraiser::Appraise(const task::TaskSpec& spec, std::uint32_t uid, const Summary& summary,
+                              const Appraisal* earlier) const {
   Appraisal result;
   result.model = summary.fingerprint;
   std::vector<std::string>& remarks = result.remarks;
@@ -55,7 +55,7 @@ Appraisal Appraiser::Appraise(const task::TaskSpec& spec, std::uint32_t uid,
   Site site;
   if (rules_.history && question.layers != nullptr) site = rules_.history->SiteFor(rules_.gpu_type);
   question.site = &site;
-  result.formula = SplitFormula(*structural_, question);
+  result.formula = earlier != nullptr ? earlier->formula : SplitFormula(*structural_, question);
 
   Result<Answer> answer = Ask(question);
   if (!answer) {

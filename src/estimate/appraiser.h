@@ -45,7 +45,9 @@ struct Appraisal {
 class Appraiser {
  public:
   explicit Appraiser(AppraisalRules rules);
-  Appraisal Appraise(const task::TaskSpec& spec, std::uint32_t uid, const Summary& summary) const;
+  // earlier: of the same description and summary, or null; what it says of them is not asked again.
+  Appraisal Appraise(const task::TaskSpec& spec, std::uint32_t uid, const Summary& summary,
+                     const Appraisal* earlier = nullptr) const;
   const AppraisalRules& rules() const { return rules_; }
 
  private:

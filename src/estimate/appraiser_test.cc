@@ -86,6 +86,7 @@ TEST(Appraiser, WhatIsKnownOfATaskDecides) {
   const Appraisal known = fresh.Appraise(Spec("m.txt"), kAda, summary);
   EXPECT_EQ(known.estimate, (core::Estimate{3'300, "history", 3'000}));
   EXPECT_EQ(fresh.Appraise(stated, kAda, summary).estimate->method, "given");
+  EXPECT_EQ(fresh.Appraise(Spec("m.txt"), kAda, summary, &reckoned).estimate, known.estimate);
   AppraisalRules trusting = Rules(history);
   trusting.prefer_given = false;
   EXPECT_EQ(Appraiser(trusting).Appraise(stated, kAda, summary).estimate->method, "history");

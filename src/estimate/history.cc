@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -130,6 +131,10 @@ void History::Add(task::Observation observation) {
   std::set<std::uint64_t>& alike = by_signature_[observation.signature];
   alike.insert(key);
   by_kin_[observation.kin].insert(key);
+  if (observation.formula) {
+    with_formula_.insert(key);
+    if (!observation.ran_out) newest_[{observation.gpu_type, observation.signature}] = key;
+  }
   runs_.emplace(key, std::move(observation));
   if (alike.size() > task::kRunsPerSignature) Drop(*alike.begin());
   if (runs_.size() > task::kMaxObservations) Drop(runs_.begin()->first);
@@ -144,12 +149,18 @@ void History::Drop(std::uint64_t key) {
     entry->second.erase(key);
     if (entry->second.empty()) runs->erase(entry);
   }
+  with_formula_.erase(key);
+  // The oldest of its signature goes first, so whoever is the newest here is the last one.
+  const auto newest = newest_.find({run->second.gpu_type, run->second.signature});
+  if (newest != newest_.end() && newest->second == key) newest_.erase(newest);
   runs_.erase(run);
 }
 
 void History::ForgetCalibration() {
   const std::lock_guard lock(mutex_);
   for (auto& [key, run] : runs_) run.formula.reset();
+  with_formula_.clear();
+  newest_.clear();
   sites_.clear();
 }
 
@@ -173,14 +184,23 @@ std::vector<task::Observation> History::OfKin(const std::string& kin) const {
   return Newest(by_kin_, kin);
 }
 
+// Of the newest kCalibrationRuns with a formula the last of each type and signature: the others do
+// not count.
+std::vector<task::Observation> History::Taught() const {
+  std::uint64_t oldest = 0;
+  if (with_formula_.size() > kCalibrationRuns)
+    oldest = *std::prev(with_formula_.end(), static_cast<std::ptrdiff_t>(kCalibrationRuns));
+  std::vector<task::Observation> taught;
+  for (const auto& [alike, key] : newest_) {
+    if (key >= oldest) taught.push_back(runs_.at(key));
+  }
+  return taught;
+}
+
 Site History::SiteFor(const std::string& gpu_type) const {
   const std::lock_guard lock(mutex_);
   if (sites_.empty()) {
-    std::vector<task::Observation> taught;
-    for (auto at = runs_.rbegin(); at != runs_.rend() && taught.size() < kCalibrationRuns; ++at) {
-      if (at->second.formula) taught.push_back(at->second);
-    }
-    std::reverse(taught.begin(), taught.end());
+    const std::vector<task::Observation> taught = Taught();
     sites_[""] = Calibrate(taught, "");
     for (const task::Observation& run : taught) {
       if (!sites_.contains(run.gpu_type)) sites_[run.gpu_type] = Calibrate(taught, run.gpu_type);

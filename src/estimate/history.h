@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "estimate/calibration.h"
@@ -61,12 +62,17 @@ class History {
  private:
   using Runs = std::map<std::string, std::set<std::uint64_t>>;  // keys of runs_, oldest first
   std::vector<task::Observation> Newest(const Runs& runs, const std::string& key) const;
+  std::vector<task::Observation> Taught() const;
   void Drop(std::uint64_t key);
 
   mutable std::mutex mutex_;
   std::map<std::uint64_t, task::Observation> runs_;  // in order of arrival
   std::uint64_t next_key_ = 0;
   Runs by_signature_, by_kin_;
+  // What Calibrate() may look at, kept up so that it need not look at all: the runs with a formula,
+  // and the newest of those that had enough memory, by GPU type and signature.
+  std::set<std::uint64_t> with_formula_;
+  std::map<std::pair<std::string, std::string>, std::uint64_t> newest_;
   mutable std::map<std::string, Site> sites_;  // by GPU type, "": any other; empty: to be made
 };
 

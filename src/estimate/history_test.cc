@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/rng.h"
 #include "estimate/estimator.h"
 
 namespace carma::estimate {
@@ -106,6 +107,39 @@ TEST(History, IsBounded) {
   EXPECT_THAT(history.OfSignature("9"), IsEmpty());
   EXPECT_EQ(history.OfSignature("10").size(), 1U);
   EXPECT_EQ(history.OfKin("k").front().measured_mib, task::kMaxObservations + 9);
+}
+
+// The books that spare Calibrate() most runs leave its answer what it is.
+TEST(History, TheSiteIsThatOfItsNewestRuns) {
+  base::Rng rng(4);
+  History history;
+  for (int i = 0; i < 3'000; ++i) {
+    task::Observation run =
+        Peaked(1'000 + static_cast<std::int64_t>(rng.Below(5'000)), rng.Below(6) == 0,
+               "s" + std::to_string(rng.Below(150)), rng.Below(3) == 0 ? "H100" : "A100");
+    if (rng.Below(5) > 0) {
+      run.formula = task::FormulaSplit{500, static_cast<std::int64_t>(rng.Below(4'000))};
+    }
+    history.Add(std::move(run));
+    if (i % 100 != 99) continue;
+    std::vector<task::Observation> newest;
+    for (const task::Observation& each : history.All()) {
+      if (each.formula) newest.push_back(each);
+    }
+    if (newest.size() > kCalibrationRuns) {
+      newest.erase(newest.begin(), newest.end() - static_cast<std::ptrdiff_t>(kCalibrationRuns));
+    }
+    for (const char* type : {"A100", "H100", "V100"}) {
+      const Site site = history.SiteFor(type);
+      const Site plain = Calibrate(newest, type);
+      EXPECT_EQ(site.tasks, plain.tasks) << i;
+      EXPECT_EQ(site.taught_by, plain.taught_by) << i;
+      EXPECT_EQ(site.context_shift_mib, plain.context_shift_mib) << i;
+      EXPECT_EQ(site.ratios, plain.ratios) << i;
+    }
+  }
+  history.ForgetCalibration();
+  EXPECT_EQ(history.SiteFor("A100").tasks, 0u);
 }
 
 TEST(History, AnswersAsAnEstimator) {

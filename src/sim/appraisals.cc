@@ -59,7 +59,9 @@ const std::optional<core::Estimate>& Appraisals::Of(const trace::Workload& workl
   const bool holds = !known.stale && (known.asked_after == lessons_ ||
                                       (estimate && estimate->method == kFromHistory));
   if (holds) return estimate;
-  known.appraisal = appraiser_.Appraise(known.spec, kUser, *known.summary);
+  known.appraisal = appraiser_.Appraise(known.spec, kUser, *known.summary,
+                                        known.asked ? &known.appraisal : nullptr);
+  known.asked = true;
   known.asked_after = lessons_;
   known.stale = false;
   return estimate;

@@ -41,7 +41,8 @@ class Appraisals {
     const estimate::Summary* summary = nullptr;
     estimate::Appraisal appraisal;
     std::uint64_t asked_after = 0;  // so many lessons
-    bool stale = true;              // its own tasks have taught since
+    bool asked = false;
+    bool stale = true;  // its own tasks have taught since
   };
   Known& Find(const trace::Workload& workload);
 
