@@ -49,7 +49,8 @@ void Simulation::Allocate(JobIndex index) {
   };
   for (std::size_t part = 0; part < job.gpus.size(); ++part) {
     const auto others = static_cast<int>(gpus_[job.gpus[part]].occupants().size());
-    if (!Fits(job.gpus[part], held_mib(part), others + 1)) return OutOfMemory(index);
+    if (!Fits(job.gpus[part], held_mib(part), others + 1) || !MayHold(job, held_mib(part)))
+      return OutOfMemory(index);
   }
   Begin(index);
   for (std::size_t part = 0; part < job.gpus.size(); ++part) {
@@ -76,7 +77,8 @@ void Simulation::StepMemory(JobIndex index) {
                                    [index](const Occupant& each) { return each.job == index; });
     const std::int64_t wanted_mib =
         HeldMib(options_.memory, job.arrival->workload->memory_mib[part], since);
-    if (!Fits(job.gpus[part], wanted_mib - mine->mib, static_cast<int>(gpu.occupants().size()))) {
+    if (!MayHold(job, wanted_mib) ||
+        !Fits(job.gpus[part], wanted_mib - mine->mib, static_cast<int>(gpu.occupants().size()))) {
       Leave(index);
       for (const std::uint32_t each : job.gpus) ++observed_[each].unseen;
       return OutOfMemory(index);

@@ -127,6 +127,10 @@ struct RunOptions {
   EstimateOptions estimates;
   MonitorOptions monitor;
 
+  // With kMps: no task may hold more than it was promised and the policy's margin, as
+  // collocation.mps_memory_limit; who needs more runs out of memory though the GPU has some.
+  bool mps_memory_limit = false;
+
   MemoryModel memory;
   Interference interference;
   HostContention host;

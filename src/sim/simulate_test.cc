@@ -189,6 +189,24 @@ TEST(Simulate, WhoGrowsOnAFullGpuCrashesNotWhoHoldsWhatItNeeds) {
   EXPECT_EQ(run.totals.succeeded, 2);
 }
 
+TEST(Simulate, TheLimitOfAnMpsServerEndsWhoWasPromisedTooLittle) {
+  const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 10'000);
+  RunOptions options = Immediate();
+  options.estimates.bias = -0.5;  // 6065 MiB are promised
+  const std::vector<Arrival> one{{Duration{0}, &workload}};
+  EXPECT_EQ(Play(MakeWorld("A100-40GB"), one, options).totals.oom_crashes, 0);
+  options.mps_memory_limit = true;
+  const RunResult run = Play(MakeWorld("A100-40GB"), one, options);
+  // The next attempt may hold more.
+  EXPECT_EQ(run.totals.oom_crashes, 1);
+  EXPECT_EQ(run.totals.succeeded, 1);
+  options.policy.margin_mib = 4'000;
+  EXPECT_EQ(Play(MakeWorld("A100-40GB"), one, options).totals.oom_crashes, 0);
+  options.policy.margin_mib = 0;
+  options.collocation = core::SharingMethod::kStreams;
+  EXPECT_EQ(Play(MakeWorld("A100-40GB"), one, options).totals.oom_crashes, 0) << "nothing enforces";
+}
+
 // Two tasks of 1000 s take turns of 500 s on one GPU.
 RunOptions Slots() {
   RunOptions options = Immediate();

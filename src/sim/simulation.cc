@@ -274,6 +274,13 @@ void Simulation::Launch(std::uint32_t index, const core::StartTask& start) {
     ++observed_[gpu].unseen;
     if (launched_[gpu]++ == 0) --node.idle_gpus;
   }
+  job.limit_mib = MpsLimitOf(start);
+  if (job.limit_mib > 0) {
+    events_.emplace_back(core::SharingChosen{
+        start.id,
+        start.attempt,
+        {.method = core::SharingMethod::kMps, .memory_limit_mib = job.limit_mib}});
+  }
   // Time at which it fails by itself, of the work done.
   job.fails_after_s = std::numeric_limits<double>::infinity();
   if (options_.failures.per_hour > 0) {
@@ -282,6 +289,15 @@ void Simulation::Launch(std::uint32_t index, const core::StartTask& start) {
     job.fails_after_s = rng.Exponential(3600.0 / options_.failures.per_hour);
   }
   timers_.Set(JobTimer(job_index), now_ + options_.memory.load);
+}
+
+// As the daemon tells the MPS server (daemon/starts.cc).
+std::int64_t Simulation::MpsLimitOf(const core::StartTask& start) const {
+  const core::Placement& at = start.placement.front();
+  const bool client = options_.collocation == core::SharingMethod::kMps && !start.alone;
+  if (!options_.mps_memory_limit || !client || at.claim_mib <= 0) return 0;
+  const std::uint32_t gpu = jobs_[job_of_.at(core::Number(start.id))].gpus.front();
+  return std::min(at.claim_mib + options_.policy.margin_mib, gpus_[gpu].usable_mib());
 }
 
 void Simulation::OnChanged(std::uint32_t index, const core::TaskRecord& record) {

@@ -56,6 +56,7 @@ class Simulation {
     base::Time launched{};
     base::Time allocated{};
     std::vector<std::uint32_t> gpus;  // SimGpus, all of one server
+    std::int64_t limit_mib = 0;       // of its memory on each; 0: none
     bool holds = false;               // memory there, from its first allocation on
     std::vector<double> paces;        // on each of them: work seconds per second
     double pace = 0;                  // of the slowest
@@ -123,6 +124,7 @@ class Simulation {
   // Tells the core what stands in events_ and does what it says, and so on until nothing follows.
   void Tell(std::uint32_t node);
   void Launch(std::uint32_t node, const core::StartTask& start);
+  std::int64_t MpsLimitOf(const core::StartTask& start) const;
   void OnChanged(std::uint32_t node, const core::TaskRecord& record);
   void Exit(JobIndex index, core::ExitKind kind);
   void Retire(JobIndex index, core::TaskState state);
@@ -143,6 +145,9 @@ class Simulation {
   // ---- physics.cc: memory, speed, power ----
   void Allocate(JobIndex index);
   bool Fits(std::uint32_t gpu, std::int64_t more_mib, int tasks) const;
+  bool MayHold(const Job& job, std::int64_t mib) const {
+    return job.limit_mib == 0 || mib <= job.limit_mib;
+  }
   void StepMemory(JobIndex index);
   void OutOfMemory(JobIndex index);
   void Leave(JobIndex index);  // gives up what it holds

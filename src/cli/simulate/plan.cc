@@ -168,6 +168,13 @@ constexpr std::array kWords{
          [](Draft& draft, const std::string& value) {
            return config::FindKey("collocation.share_mig")->set(draft.settings, value);
          }},
+    Word{
+        {"mps_memory_limit", "true or false",
+         "no task may hold more than its promise and margin, with collocation mps; default: false"},
+        [](Draft& draft, const std::string& value) {
+          draft.policy.options.mps_memory_limit = value == "true";
+          return value == "true" || value == "false";
+        }},
     Word{{"published", "thesis, v2 or false", "the original's rules and pauses"}, SetPublished},
     Word{{"max_recoveries", "number from 0 to 1000", "retries of a task after lack of memory"},
          [](Draft& draft, const std::string& value) {

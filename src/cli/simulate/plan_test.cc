@@ -61,6 +61,22 @@ TEST(SimPolicy, AsksTheDaemonsEstimatorUnlessAWordNamesAnother) {
   EXPECT_THAT(Complaint("magm,history=yes"), HasSubstr("history: expected none, run or runs"));
 }
 
+TEST(SimPolicy, TheLimitOfAnMpsServerIsThereWhereItIsAskedFor) {
+  EXPECT_FALSE(Policy("magm").options.mps_memory_limit);
+  EXPECT_TRUE(Policy("magm,mps_memory_limit=true").options.mps_memory_limit);
+  EXPECT_THAT(Complaint("magm,mps_memory_limit=1"), HasSubstr("expected true or false"));
+}
+
+TEST(SimPolicy, AConfigurationThatLearnsNothingLeavesItAtThat) {
+  config::Settings settings;
+  settings.estimate_history = false;
+  settings.estimate_method = "history";
+  const auto policy = MakePolicy(settings, {});
+  ASSERT_TRUE(policy) << policy.error().message;
+  EXPECT_FALSE(policy->options.estimates.learns);
+  EXPECT_EQ(policy->options.estimates.method, "history");
+}
+
 TEST(SimPolicy, InstancesAreSharedOnlyWhereItSaysSo) {
   EXPECT_EQ(Policy("magm,collocation=streams").options.policy.sm_cap, 0.4) << "as carmad does";
   EXPECT_EQ(Policy("magm,collocation=streams").options.policy.max_tasks_per_gpu, 3);
