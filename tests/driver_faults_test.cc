@@ -181,6 +181,12 @@ TEST(NoDriver, TheDaemonServesStatusAndSaysWhy) {
   const Ran refused = site.Carma({"submit", "--", "/bin/true"});
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("no GPU"));
+  // A configuration may be read again though there is nothing yet to follow it.
+  const std::int64_t read_ms = site.Status().config_read_ms;
+  site.Set("policy.margin", "\"100M\"");
+  site.daemon().Signal(SIGHUP);
+  EXPECT_TRUE(Eventually([&] { return site.Status().config_read_ms > read_ms; }));
+  EXPECT_THAT(site.Status().policy, HasSubstr("margin 100M"));
 }
 
 }  // namespace

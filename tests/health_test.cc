@@ -67,6 +67,29 @@ TEST_F(Health, AFaultOfTheDeviceDrainsItUntilAPersonResumesIt) {
   EXPECT_EQ(site.Await(id).state, "succeeded");
 }
 
+TEST_F(Health, OtherRulesOpenWhatTheOldOnesClosed) {
+  site.Start();
+  Sim({"xid", "1", "79"});
+  ASSERT_TRUE(Comes(1, "drain"));
+  site.Set("health.drain", "false");
+  site.daemon().Signal(SIGHUP);
+  ASSERT_TRUE(Comes(1, "idle"));
+  EXPECT_THAT(Gpu(1).alerts, Contains(HasSubstr("only told: health.drain = false")));
+  site.Set("health.drain", "true");
+  site.daemon().Signal(SIGHUP);
+  ASSERT_TRUE(Comes(1, "drain")) << "its cause is still there";
+  EXPECT_THAT(site.Carma({"resume", "1"}).code, 0);
+  site.Set("health.ignore_xids", "[48]");
+  site.daemon().Signal(SIGHUP);
+  ASSERT_TRUE(Eventually([&] {
+    return site.daemon().Err().find("key=health.ignore_xids") != std::string::npos;
+  }));
+  Sim({"xid", "1", "48"});
+  Sim({"xid", "0", "79"});
+  ASSERT_TRUE(Comes(0, "drain"));
+  EXPECT_EQ(Gpu(1).state, "idle") << "48 means nothing here any more";
+}
+
 TEST_F(Health, AGpuThatWasResetOpensByItself) {
   site.Start();
   const auto says = [&](const std::string& why) {

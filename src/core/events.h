@@ -112,7 +112,8 @@ struct ResumeRequested {
   bool by_rule = false;
 };
 // The rules from now on, validated; the pacing, and whether the mapper shares, stay what they were.
-// What was decided by the old ones stands: running tasks keep their GPUs and claims.
+// What was decided by the old ones stands: running tasks keep their GPUs and claims. Where idle
+// holders are to be ended from now on, those that are known end.
 struct PolicyChanged {
   PolicyConfig policy;
 };

@@ -334,9 +334,14 @@ void Scheduler::State::On(const TaskIdle& event) {
   if (task->attempt.idle_since == event.since && !ends) return;
   task->attempt.idle_since = event.since;
   if (!ends) return Keep(*task);
-  Stop(*task, StopCause::kIdle,
+  EndIdle(*task);
+}
+
+void Scheduler::State::EndIdle(TaskRecord& task) {
+  Stop(task, StopCause::kIdle,
        {ReasonCode::kIdleHolder,
-        fmt::format("Held GPUs without using them for {}.", base::FormatSpan(now - *event.since))});
+        fmt::format("Held GPUs without using them for {}.",
+                    base::FormatSpan(now - *task.attempt.idle_since))});
 }
 
 void Scheduler::State::On(const LaunchFailed& event) {
@@ -462,6 +467,11 @@ void Scheduler::State::On(const PolicyChanged& event) {
               "tasks that run alone were promised to stay so");
   config = event.policy;
   UseMapper();
+  if (config.idle_action != IdleAction::kEnd) return;
+  // They were told once, under the rules before.
+  for (auto& [id, task] : tasks) {
+    if (task.state == TaskState::kRunning && task.attempt.idle_since) EndIdle(task);
+  }
 }
 
 void Scheduler::State::On(const WakeUp&) {}

@@ -111,6 +111,7 @@ struct Scheduler::State {
   void Finish(TaskRecord& task, TaskState state, Reason reason);  // the record is gone afterwards
   void Enqueue(TaskRecord& task, QueueKind kind, Reason reason);
   void Stop(TaskRecord& task, StopCause cause, Reason reason);
+  void EndIdle(TaskRecord& task);
   void StopExpired();
   void LeaveGpus(TaskRecord& task);
   void EndStopped(TaskRecord& task);
