@@ -81,9 +81,8 @@ TEST_F(Health, OtherRulesOpenWhatTheOldOnesClosed) {
   EXPECT_THAT(site.Carma({"resume", "1"}).code, 0);
   site.Set("health.ignore_xids", "[48]");
   site.daemon().Signal(SIGHUP);
-  ASSERT_TRUE(Eventually([&] {
-    return site.daemon().Err().find("key=health.ignore_xids") != std::string::npos;
-  }));
+  ASSERT_TRUE(Eventually(
+      [&] { return site.daemon().Err().find("key=health.ignore_xids") != std::string::npos; }));
   Sim({"xid", "1", "48"});
   Sim({"xid", "0", "79"});
   ASSERT_TRUE(Comes(0, "drain"));

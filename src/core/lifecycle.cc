@@ -339,9 +339,8 @@ void Scheduler::State::On(const TaskIdle& event) {
 
 void Scheduler::State::EndIdle(TaskRecord& task) {
   Stop(task, StopCause::kIdle,
-       {ReasonCode::kIdleHolder,
-        fmt::format("Held GPUs without using them for {}.",
-                    base::FormatSpan(now - *task.attempt.idle_since))});
+       {ReasonCode::kIdleHolder, fmt::format("Held GPUs without using them for {}.",
+                                             base::FormatSpan(now - *task.attempt.idle_since))});
 }
 
 void Scheduler::State::On(const LaunchFailed& event) {
