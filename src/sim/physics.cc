@@ -146,9 +146,17 @@ void Simulation::SetPace(JobIndex index) {
   Advance(job);
   job.pace = pace;
   Schedule(index);
-  if (SharingOf(options_.collocation) == core::SharingMethod::kMps) return;
+  if (SharingOf(options_.collocation) == core::SharingMethod::kMps && !job.alone) return;
   // Where it takes turns, how often it has one follows from its pace, on its other GPUs too.
   for (const std::uint32_t gpu : job.gpus) SetActivity(gpu);
+}
+
+core::SharingMethod Simulation::SharingOn(std::uint32_t gpu) const {
+  const std::vector<Occupant>& occupants = gpus_[gpu].occupants();
+  // Without MPS a task shows the SM activity it was measured with alone.
+  if (occupants.size() == 1 && jobs_[occupants.front().job].alone)
+    return core::SharingMethod::kStreams;
+  return SharingOf(options_.collocation);
 }
 
 void Simulation::SetActivity(std::uint32_t gpu) {
@@ -161,8 +169,7 @@ void Simulation::SetActivity(std::uint32_t gpu) {
     loads_.push_back(each.load);
     speeds_.push_back(job.pace / BaseSpeed(job, each.part));
   }
-  const double sm_active =
-      SmActivity(options_.interference, SharingOf(options_.collocation), loads_, speeds_);
+  const double sm_active = SmActivity(options_.interference, SharingOn(gpu), loads_, speeds_);
   changed.SetActivity(now_, sm_active, options_.monitor.window + options_.monitor.period);
   Touch(gpu);
 

@@ -86,17 +86,22 @@ double WorkDone(const std::vector<std::vector<Stretch>>& parts) {
   return work_s;
 }
 
-Agreement Compare(const std::vector<MeasuredTask>& tasks, const std::vector<double>& predicted) {
-  Agreement agreement{.tasks = tasks.size()};
-  if (tasks.empty()) return agreement;
-  const auto count = static_cast<double>(tasks.size());
+struct Pair {
+  double measured = 0;
+  double predicted = 0;
+};
+
+Agreement Compare(const std::vector<Pair>& slowdowns) {
+  Agreement agreement{.tasks = slowdowns.size()};
+  if (slowdowns.empty()) return agreement;
+  const auto count = static_cast<double>(slowdowns.size());
   double mean = 0;
-  for (const MeasuredTask& task : tasks) mean += std::log(task.slowdown) / count;
+  for (const Pair& each : slowdowns) mean += std::log(each.measured) / count;
   double squares = 0;
   double spread = 0;
-  for (std::size_t i = 0; i < tasks.size(); ++i) {
-    const double measured = std::log(tasks[i].slowdown);
-    const double error = std::log(predicted[i]) - measured;
+  for (const Pair& each : slowdowns) {
+    const double measured = std::log(each.measured);
+    const double error = std::log(each.predicted) - measured;
     agreement.mean_error += std::abs(error) / count;
     squares += error * error;
     spread += (measured - mean) * (measured - mean);
@@ -143,6 +148,16 @@ Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv, std::
   return tasks;
 }
 
+double DurationOf(const MeasuredTask& task) {
+  double from_s = task.parts.front().start_s;
+  double to_s = task.parts.front().end_s;
+  for (const MeasuredTask::Part& part : task.parts) {
+    from_s = std::min(from_s, part.start_s);
+    to_s = std::max(to_s, part.end_s);
+  }
+  return to_s - from_s;
+}
+
 Load LoadAsListed(const trace::Workload& workload, std::size_t part) {
   return {.sm_active = workload.sm_active[part],
           .sensitivity = workload.mps_sensitivity,
@@ -159,7 +174,7 @@ Load LoadAsGuessed(const trace::Workload& workload, std::size_t part) {
 
 Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
                                   const trace::Catalogue& catalogue, const Interference& model,
-                                  const LoadOfPart& load) {
+                                  const LoadOfPart& load, double least_s) {
   std::map<int, std::vector<Stay>> gpus;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const MeasuredTask& task = tasks[i];
@@ -176,18 +191,17 @@ Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
     }
   }
   Residency residency;
+  std::vector<Pair> counted;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
-    double from_s = tasks[i].parts.front().start_s;
-    double to_s = tasks[i].parts.front().end_s;
     std::vector<std::vector<Stretch>> parts;
     for (const MeasuredTask::Part& part : tasks[i].parts) {
-      from_s = std::min(from_s, part.start_s);
-      to_s = std::max(to_s, part.end_s);
       parts.push_back(PacesOf(gpus[part.gpu], i, model));
     }
-    residency.predicted.push_back((to_s - from_s) / WorkDone(parts));
+    const double duration_s = DurationOf(tasks[i]);
+    residency.predicted.push_back(duration_s / WorkDone(parts));
+    if (duration_s >= least_s) counted.push_back({tasks[i].slowdown, residency.predicted.back()});
   }
-  residency.all = Compare(tasks, residency.predicted);
+  residency.counted = Compare(counted);
   return residency;
 }
 

@@ -43,6 +43,9 @@ using LoadOfPart = std::function<Load(const trace::Workload& workload, std::size
 Load LoadAsListed(const trace::Workload& workload, std::size_t part);
 Load LoadAsGuessed(const trace::Workload& workload, std::size_t part);
 
+// From its first memory anywhere to its last.
+double DurationOf(const MeasuredTask& task);
+
 // How well the model tells the slowdowns, in log slowdown.
 struct Agreement {
   std::size_t tasks = 0;
@@ -51,13 +54,16 @@ struct Agreement {
 };
 struct Residency {
   std::vector<double> predicted;  // slowdown of each task, in order
-  Agreement all;
+  Agreement counted;              // of the tasks that were there for long enough
 };
 
+// least_s: a task that was there for less does not count in the agreement, because its times were
+// not measured well enough to tell its slowdown; the others meet it all the same.
 // Errors: kInvalid for a workload that the catalogue does not have or cannot replay, or of another
 // number of GPUs.
 base::Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
                                         const trace::Catalogue& catalogue,
-                                        const Interference& model, const LoadOfPart& load);
+                                        const Interference& model, const LoadOfPart& load,
+                                        double least_s = 0);
 
 }  // namespace carma::sim

@@ -44,11 +44,24 @@ TEST(ReplayResidency, AgreesWithItself) {
   const auto first = ReplayResidency(tasks, Workloads(), {}, LoadAsListed);
   for (std::size_t i = 0; i < tasks.size(); ++i) tasks[i].slowdown = first->predicted[i];
   const auto again = ReplayResidency(tasks, Workloads(), {}, LoadAsListed);
-  EXPECT_NEAR(again->all.r2, 1, 1e-12);
-  EXPECT_NEAR(again->all.mean_error, 0, 1e-12);
-  EXPECT_EQ(again->all.tasks, 4u);
+  EXPECT_NEAR(again->counted.r2, 1, 1e-12);
+  EXPECT_NEAR(again->counted.mean_error, 0, 1e-12);
+  EXPECT_EQ(again->counted.tasks, 4u);
   const auto guessed = ReplayResidency(tasks, Workloads(), {}, LoadAsGuessed);
-  EXPECT_LT(guessed->all.r2, 1);
+  EXPECT_LT(guessed->counted.r2, 1);
+}
+
+TEST(ReplayResidency, WhatWasThereTooShortlyDoesNotCount) {
+  // The second's measured slowdown is far off; its minute says nothing.
+  const auto tasks = Tasks("1,a,0,0,1000,1.03\n2,b,0,500,560,9\n3,a,1,0,900,1\n");
+  const auto all = ReplayResidency(tasks, Workloads(), {}, LoadAsListed);
+  const auto longer = ReplayResidency(tasks, Workloads(), {}, LoadAsListed, 600);
+  EXPECT_EQ(all->counted.tasks, 3u);
+  EXPECT_EQ(longer->counted.tasks, 2u);
+  EXPECT_EQ(longer->predicted, all->predicted) << "the others meet it all the same";
+  EXPECT_GT(all->counted.mean_error, 0.5);
+  EXPECT_LT(longer->counted.mean_error, 0.05);
+  EXPECT_EQ(DurationOf(tasks[1]), 60);
 }
 
 TEST(ParseMeasuredTasks, RefusesWithTheLine) {

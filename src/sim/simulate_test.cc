@@ -107,6 +107,20 @@ TEST(Simulate, OneTaskAlone) {
   EXPECT_EQ(run.record->tasks[0].attempts[0].gpus, std::vector<int>{0});
 }
 
+TEST(Simulate, ATaskThatStaysAloneRunsWithoutMps) {
+  const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.5, 10'000);
+  RunOptions options = Immediate();
+  options.policy.mapper = "exclusive";
+  const RunResult run = Play(MakeWorld("A100-40GB"), {{Duration{0}, &workload}}, options);
+  EXPECT_NEAR(run.totals.sm_active, 0.5 * 1'000 / 1'014, 1e-9);
+  // The same as where nobody shares at all, tasks of several GPUs too.
+  const std::vector<trace::Workload> workloads = Mixed();
+  const std::vector<Arrival> arrivals = Crowd(workloads, 40);
+  const Totals by_mapper = Play(MakeWorld("4xA100-40GB"), arrivals, options).totals;
+  options.collocation = core::SharingMethod::kAlone;
+  EXPECT_EQ(Play(MakeWorld("4xA100-40GB"), arrivals, options).totals, by_mapper);
+}
+
 TEST(Simulate, TwoTasksSlowEachOtherDownOnlyWhileBothAreThere) {
   const trace::Workload one = MakeWorkload("one", 1, 1'000, 0.4, 10'000);
   const trace::Workload two = MakeWorkload("two", 1, 1'500, 0.3, 10'000);

@@ -274,6 +274,7 @@ void Simulation::Launch(std::uint32_t index, const core::StartTask& start) {
     ++observed_[gpu].unseen;
     if (launched_[gpu]++ == 0) --node.idle_gpus;
   }
+  job.alone = start.alone;
   job.limit_mib = MpsLimitOf(start);
   if (job.limit_mib > 0) {
     events_.emplace_back(core::SharingChosen{

@@ -56,6 +56,7 @@ class Simulation {
     base::Time launched{};
     base::Time allocated{};
     std::vector<std::uint32_t> gpus;  // SimGpus, all of one server
+    bool alone = false;               // nobody joins it, so it is no client of an MPS server
     std::int64_t limit_mib = 0;       // of its memory on each; 0: none
     bool holds = false;               // memory there, from its first allocation on
     std::vector<double> paces;        // on each of them: work seconds per second
@@ -155,6 +156,7 @@ class Simulation {
   void RecomputeHost(std::uint32_t node);
   void SetPace(JobIndex index);
   void SetActivity(std::uint32_t gpu);
+  core::SharingMethod SharingOn(std::uint32_t gpu) const;
   Load LoadOf(const Job& job, std::size_t part) const;
   const GpuType& TypeOf(std::uint32_t gpu) const {
     return *types_[gpu / static_cast<std::uint32_t>(mig_.instances)];

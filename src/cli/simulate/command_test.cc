@@ -193,7 +193,11 @@ TEST_F(SimulateCommand, ValidateReplaysAMeasuredRun) {
                                   "2,resnet50-b128,0,0,6000,1.3\n");
   const Ran ran = Run({"validate", "--tasks", tasks});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_THAT(ran.out, AllOf(HasSubstr("slowdown of 2 tasks"), HasSubstr("resnet50-b128")));
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("slowdown of 2 tasks"), HasSubstr("2 that ran for"),
+                             HasSubstr("resnet50-b128")));
+  EXPECT_THAT(Run({"validate", "--tasks", tasks, "--least", "90m"}).out,
+              HasSubstr("1 that ran for at least"));
+  EXPECT_EQ(Run({"validate", "--tasks", tasks, "--least", "soon"}).exit_code, kExitUsage);
   const Ran unknown = Run({"validate", "--trace", Write("t.csv", "submit_s,workload_id\n0,x\n")});
   EXPECT_EQ(unknown.exit_code, kExitUsage);
 }

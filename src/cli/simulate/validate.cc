@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -33,7 +34,8 @@ struct ValidateFlags {
   std::vector<std::string> traces;
   std::vector<std::string> tasks;
   std::vector<std::string> pairs;
-  std::string workloads;  // empty: built in
+  std::string least = "10m";  // of tasks that count
+  std::string workloads;      // empty: built in
   std::string server = "dgx-station-a100";
   int runs = 40;
   double noise = 0.03;
@@ -52,6 +54,7 @@ struct Replayed {
   std::vector<sim::MeasuredTask> tasks;
   sim::Residency listed;   // with the catalogue's parameters
   sim::Residency guessed;  // as if nobody had measured the workloads
+  double least_s = 0;      // tasks that were there for less do not count
 };
 
 // Pairs of tasks that took turns.
@@ -100,16 +103,19 @@ Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
               std::move(validation->comparisons)};
 }
 
-Result<Replayed> ReplayMeasured(const trace::Catalogue& catalogue, const std::string& path) {
+Result<Replayed> ReplayMeasured(const trace::Catalogue& catalogue, const std::string& path,
+                                double least_s) {
   const Result<std::string> text = ReadNamed(path, kMaxTasksBytes);
   if (!text) return std::unexpected(text.error());
   auto tasks = sim::ParseMeasuredTasks(*text, path);
   if (!tasks) return std::unexpected(tasks.error());
-  auto listed = sim::ReplayResidency(*tasks, catalogue, sim::Interference{}, sim::LoadAsListed);
+  auto listed =
+      sim::ReplayResidency(*tasks, catalogue, sim::Interference{}, sim::LoadAsListed, least_s);
   if (!listed) return base::Wrap(listed.error(), path);
-  auto guessed = sim::ReplayResidency(*tasks, catalogue, sim::Interference{}, sim::LoadAsGuessed);
+  auto guessed =
+      sim::ReplayResidency(*tasks, catalogue, sim::Interference{}, sim::LoadAsGuessed, least_s);
   if (!guessed) return base::Wrap(guessed.error(), path);
-  return Replayed{path, *std::move(tasks), *std::move(listed), *std::move(guessed)};
+  return Replayed{path, *std::move(tasks), *std::move(listed), *std::move(guessed), least_s};
 }
 
 Result<Paired> ComparePairs(const std::string& path) {
@@ -148,10 +154,14 @@ std::string ReplayText(const Replayed& replayed, const Screen& screen) {
                {fmt::format("{:.2f}", replayed.listed.predicted[i])},
                {fmt::format("{:.2f}", replayed.guessed.predicted[i])}});
   }
-  return fmt::format("{}: slowdown of {} tasks, each with the neighbours it had; of log slowdown\n",
-                     base::Printable(replayed.path), replayed.tasks.size()) +
-         agreement("parameters of the catalogue", replayed.listed.all) +
-         agreement("guessed, as for unknown tasks", replayed.guessed.all) + "\n" +
+  return fmt::format(
+             "{}: slowdown of {} tasks, each with the neighbours it had; of log slowdown, {} that "
+             "ran "
+             "for at least {}\n",
+             base::Printable(replayed.path), replayed.tasks.size(), replayed.listed.counted.tasks,
+             base::FormatSpan(base::Duration(std::llround(replayed.least_s * 1000)))) +
+         agreement("parameters of the catalogue", replayed.listed.counted) +
+         agreement("guessed, as for unknown tasks", replayed.guessed.counted) + "\n" +
          table.Text(screen) + "\n";
 }
 
@@ -201,8 +211,10 @@ std::string AllJson(const std::vector<Part>& parts, const std::vector<Replayed>&
     };
     all["replays"].push_back({{"path", replay.path},
                               {"tasks", replay.tasks.size()},
-                              {"listed", agreement(replay.listed.all)},
-                              {"guessed", agreement(replay.guessed.all)}});
+                              {"counted", replay.listed.counted.tasks},
+                              {"least_s", replay.least_s},
+                              {"listed", agreement(replay.listed.counted)},
+                              {"guessed", agreement(replay.guessed.counted)}});
   }
   return base::DumpJson(all) + "\n";
 }
@@ -216,9 +228,11 @@ void RunValidate(Context& context, const ValidateFlags& flags) {
     if (!part) return context.Fail(part.error());
     parts.push_back(*std::move(part));
   }
+  const Result<base::Duration> least = base::ParseSpan(flags.least);
+  if (!least) return context.Fail({ErrorCode::kInvalid, "--least: " + least.error().message});
   std::vector<Replayed> replays;
   for (const std::string& path : flags.tasks) {
-    Result<Replayed> replayed = ReplayMeasured(*catalogue, path);
+    Result<Replayed> replayed = ReplayMeasured(*catalogue, path, base::Seconds(*least));
     if (!replayed) return context.Fail(replayed.error());
     replays.push_back(*std::move(replayed));
   }
@@ -258,6 +272,10 @@ void AddSimulateValidate(CLI::App& simulate, Context& context) {
                    "slowdown; may be repeated")
       ->type_name("FILE")
       ->allow_extra_args(false);
+  verb->add_option(
+          "--least", flags->least,
+          "tasks of --tasks that ran for less do not count in the agreement (default: 10m)")
+      ->type_name("SPAN");
   verb->add_option("--pairs", flags->pairs,
                    "measured pairs without MPS: speed1, speed2 (of alone), u1, m1, u2, m2 (percent "
                    "of GPU and memory utilisation alone); may be repeated")
