@@ -24,6 +24,7 @@ void FuzzReport(std::string_view bytes);       // kept reports, records of runs 
 void FuzzShim(std::string_view bytes);         // what a shim leaves in its attempt's folder
 void FuzzScenario(std::string_view bytes);     // scenario files
 void FuzzResidency(std::string_view bytes);    // measured runs, replayed
+void FuzzPairs(std::string_view bytes);        // measured pairs, fitted
 void FuzzSummary(std::string_view bytes);      // model summaries of every format
 void FuzzSafetensors(std::string_view bytes);  // weights of networks
 void FuzzDcgmi(std::string_view bytes);        // the text of `dcgmi dmon`
@@ -46,7 +47,7 @@ inline constexpr std::array kEntries{
     Entry{"philly", FuzzPhilly},   Entry{"residency", FuzzResidency},
     Entry{"dcgmi", FuzzDcgmi},     Entry{"recording", FuzzRecording},
     Entry{"mps", FuzzMps},         Entry{"shape", FuzzShape},
-    Entry{"simmps", FuzzSimMps},
+    Entry{"simmps", FuzzSimMps},   Entry{"pairs", FuzzPairs},
 };
 
 }  // namespace carma::fuzz

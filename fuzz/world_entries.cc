@@ -1,8 +1,10 @@
+#include <cmath>
 #include <string>
 
 #include "base/result.h"
 #include "base/text.h"
 #include "entries.h"
+#include "sim/pairs.h"
 #include "sim/residency.h"
 #include "task/shim/shim_protocol.h"
 #include "tests/scenario/scenario.h"
@@ -40,6 +42,16 @@ void FuzzResidency(std::string_view bytes) {
   CARMA_CHECK(residency->predicted.size() == tasks->size(), "an answer for each task");
   for (const double slowdown : residency->predicted) {
     CARMA_CHECK(slowdown >= 1 - 1e-9, "neighbours make nobody faster");
+  }
+}
+
+void FuzzPairs(std::string_view bytes) {
+  const auto pairs = sim::ParsePairs(bytes, "fuzz.csv");
+  CheckError(pairs);
+  if (!pairs || pairs->size() > 1'000) return;  // fitting takes time, not care
+  for (const sim::PairAgreement& each : sim::ComparePairs(*pairs)) {
+    CARMA_CHECK(std::isfinite(each.mean_error) && each.mean_error >= 0, "an error is a number");
+    CARMA_CHECK(std::isfinite(each.r2) && each.r2 <= 1, "no agreement is better than perfect");
   }
 }
 
