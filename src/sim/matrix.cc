@@ -1,6 +1,8 @@
 #include "sim/matrix.h"
 
+#include <algorithm>
 #include <atomic>
+#include <iterator>
 
 #include "report/tally.h"
 #include "sim/bounds.h"
@@ -25,6 +27,29 @@ report::Metrics MetricsOf(const Cluster& cluster, const report::Tally& tally,
   if (totals.makespan_s > 0) metrics.power_w = totals.energy_j / totals.makespan_s;
   metrics.gpu_coverage = 1;
   return metrics;
+}
+
+// Whether two policies have the same bounds: a limit's depends on how tasks share, the others do
+// not.
+bool ShareBounds(const RunOptions& a, const RunOptions& b) {
+  return a.memory.load == b.memory.load && a.memory.first_share == b.memory.first_share &&
+         a.slowdown_limit == b.slowdown_limit &&
+         (a.slowdown_limit == 0 ||
+          (a.collocation == b.collocation && a.interference == b.interference));
+}
+
+// A long trace has many tasks, and a matrix of policies few worlds.
+std::vector<std::vector<report::Bound>> BoundsOfAll(const Cluster& cluster,
+                                                    std::span<const Arrival> arrivals,
+                                                    std::span<const RunOptions> policies) {
+  std::vector<std::vector<report::Bound>> bounds;
+  for (const RunOptions& policy : policies) {
+    const auto like = std::find_if(policies.begin(), policies.begin() + std::ssize(bounds),
+                                   [&](const RunOptions& b) { return ShareBounds(policy, b); });
+    const auto at = static_cast<std::size_t>(like - policies.begin());
+    bounds.push_back(at < bounds.size() ? bounds[at] : BoundsOf(cluster, arrivals, policy));
+  }
+  return bounds;
 }
 
 struct OneRun {
@@ -67,8 +92,7 @@ Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
     const Cluster& cluster, std::span<const Arrival> arrivals, std::span<const RunOptions> policies,
     int runs, int threads, const std::function<void(std::size_t)>& done) {
   if (runs < 1) return base::Fail(base::ErrorCode::kInvalid, "expected at least one run");
-  std::vector<std::vector<report::Bound>> bounds;
-  for (const RunOptions& policy : policies) bounds.push_back(BoundsOf(cluster, arrivals, policy));
+  const std::vector<std::vector<report::Bound>> bounds = BoundsOfAll(cluster, arrivals, policies);
   const auto each = static_cast<std::size_t>(runs);
   std::vector<std::vector<report::Metrics>> table(policies.size(),
                                                   std::vector<report::Metrics>(each));

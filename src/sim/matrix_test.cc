@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/bounds.h"
+
 namespace carma::sim {
 namespace {
 
@@ -95,6 +97,18 @@ TEST_F(MatrixTest, ReportsAndTheSimulatorAgreeOnTheMeans) {
   EXPECT_NEAR(of_report.execution.mean, totals.execution_s, 1e-9);
   EXPECT_NEAR(of_report.jct.mean, totals.jct_s, 1e-9);
   EXPECT_EQ(of_report.attempts, totals.attempts);
+}
+
+TEST_F(MatrixTest, EachPolicyHasTheBoundsOfItsWayOfSharing) {
+  policies_.push_back(policies_.back());
+  policies_.back().collocation = core::SharingMethod::kStreams;
+  for (RunOptions& policy : policies_) policy.slowdown_limit = 1.15;
+  const auto metrics = SimulateMatrix(cluster_, arrivals_, policies_, 1, 1);
+  ASSERT_TRUE(metrics);
+  for (std::size_t i = 0; i < policies_.size(); ++i) {
+    EXPECT_EQ((*metrics)[i][0].bounds, BoundsOf(cluster_, arrivals_, policies_[i])) << i;
+  }
+  EXPECT_NE((*metrics)[1][0].bounds, (*metrics)[2][0].bounds);
 }
 
 TEST_F(MatrixTest, ARunThatCannotBeIsTheAnswer) {

@@ -87,9 +87,9 @@ void Simulation::WriteCheckpoint(JobIndex index) {
 void Simulation::EndSlot(JobIndex index) {
   Job& job = jobs_[index];
   *job.slot_ends += options_.time_slot;
-  const bool kept_nothing = !options_.checkpoints.on_stop && job.saved_s <= job.solo_s - job.work_s;
-  if (nodes_[job.node].waiting == 0 || kept_nothing) return Schedule(index);
   Schedule(index);
+  const bool kept_nothing = !options_.checkpoints.on_stop && job.saved_s <= job.solo_s - job.work_s;
+  if (nodes_[job.node].waiting == 0 || kept_nothing) return;
   CatchUp(job.node);
   events_.emplace_back(core::PriorityChanged{job.id, -++job.slots});
   events_.emplace_back(core::RequeueRequested{job.id});
