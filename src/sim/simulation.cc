@@ -4,11 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
-#include <limits>
 
 #include "base/rng.h"
-#include "sim/chance.h"
 
 namespace carma::sim {
 namespace {
@@ -183,48 +180,6 @@ void Simulation::OnJob(JobIndex index) {
   CARMA_CHECK(false, "a waiting task has no event of its own");
 }
 
-Simulation::JobIndex Simulation::NewJob(const Arrival& arrival, std::size_t number) {
-  JobIndex index = 0;
-  if (free_jobs_.empty()) {
-    index = static_cast<JobIndex>(jobs_.size());
-    jobs_.emplace_back();
-  } else {
-    index = free_jobs_.back();
-    free_jobs_.pop_back();
-    jobs_[index] = Job{};
-  }
-  Job& job = jobs_[index];
-  job.id = core::TaskId{number + 1};
-  job.arrival = &arrival;
-  job.submitted = now_;
-  job.solo_s = arrival.solo_s.value_or(arrival.workload->solo_s);
-  if (options_.noise > 0) {
-    job.solo_s *= std::exp(options_.noise * Chance(options_.seed, Draw::kNoise, number).Normal());
-  }
-  job_of_.emplace(core::Number(job.id), index);
-  ++totals_.tasks;
-  return index;
-}
-
-void Simulation::Submit(std::uint32_t index, std::span<const JobIndex> jobs) {
-  CatchUp(index);
-  const bool at_once = options_.estimates.takes == base::Duration{0};
-  for (const JobIndex each : jobs) {
-    Job& job = jobs_[each];
-    job.node = index;
-    events_.emplace_back(core::TaskSubmitted{job.id, RequestOf(job)});
-    if (at_once) {
-      events_.emplace_back(core::EstimateReady{job.id, EstimateOf(job)});
-    } else {
-      job.phase = Phase::kEstimating;
-      timers_.Set(JobTimer(each), now_ + options_.estimates.takes);
-    }
-  }
-  totals_.task_events += static_cast<std::int64_t>((at_once ? 2 : 1) * jobs.size());
-  nodes_[index].waiting += static_cast<int>(jobs.size());
-  Tell(index);
-}
-
 void Simulation::Tell(std::uint32_t index) {
   Node& node = nodes_[index];
   while (!events_.empty()) {
@@ -249,151 +204,6 @@ void Simulation::Tell(std::uint32_t index) {
   }
   SetTick(index);
   Reopen(index);
-}
-
-void Simulation::Launch(std::uint32_t index, const core::StartTask& start) {
-  const JobIndex job_index = job_of_.at(core::Number(start.id));
-  Job& job = jobs_[job_index];
-  Node& node = nodes_[index];
-  --node.waiting;
-  if (job.recovering) --node.recovering;
-  job.recovering = false;
-  ++node.launched;
-  job.phase = Phase::kLoading;
-  job.attempt = start.attempt;
-  ++job.attempts;
-  ++totals_.attempts;
-  job.launched = now_;
-  job.work_s = job.solo_s - job.saved_s;
-  job.slot_ends.reset();
-  if (options_.time_slot > base::Duration{0}) job.slot_ends = now_ + options_.time_slot;
-  job.gpus.clear();
-  for (const core::Placement& placement : start.placement) {
-    const std::uint32_t gpu = node.first_gpu + core::Number(placement.gpu);
-    job.gpus.push_back(gpu);
-    ++observed_[gpu].unseen;
-    if (launched_[gpu]++ == 0) --node.idle_gpus;
-  }
-  job.alone = start.alone;
-  job.limit_mib = MpsLimitOf(start);
-  if (job.limit_mib > 0) {
-    events_.emplace_back(core::SharingChosen{
-        start.id,
-        start.attempt,
-        {.method = core::SharingMethod::kMps, .memory_limit_mib = job.limit_mib}});
-  }
-  // Time at which it fails by itself, of the work done.
-  job.fails_after_s = std::numeric_limits<double>::infinity();
-  if (options_.failures.per_hour > 0) {
-    base::Rng rng = Chance(options_.seed, Draw::kFailure,
-                           core::Number(job.id) * 1'000 + static_cast<std::uint64_t>(job.attempt));
-    job.fails_after_s = rng.Exponential(3600.0 / options_.failures.per_hour);
-  }
-  timers_.Set(JobTimer(job_index), now_ + options_.memory.load);
-}
-
-// As the daemon tells the MPS server (daemon/starts.cc).
-std::int64_t Simulation::MpsLimitOf(const core::StartTask& start) const {
-  const core::Placement& at = start.placement.front();
-  const bool client = options_.collocation == core::SharingMethod::kMps && !start.alone;
-  if (!options_.mps_memory_limit || !client || at.claim_mib <= 0) return 0;
-  const std::uint32_t gpu = jobs_[job_of_.at(core::Number(start.id))].gpus.front();
-  return std::min(at.claim_mib + options_.policy.margin_mib, gpus_[gpu].usable_mib());
-}
-
-void Simulation::OnChanged(std::uint32_t index, const core::TaskRecord& record) {
-  if (appraisals_ && !core::HoldsGpus(record.state)) Learn(record);
-  if (core::IsFinal(record.state)) {
-    return Retire(job_of_.at(core::Number(record.id)), record.state);
-  }
-  if (record.state != core::TaskState::kQueued || record.queue != core::QueueKind::kRecovery)
-    return;
-  Job& job = jobs_[job_of_.at(core::Number(record.id))];
-  if (!job.recovering) ++nodes_[index].recovering;
-  job.recovering = true;
-}
-
-void Simulation::Exit(JobIndex index, core::ExitKind kind) {
-  Job& job = jobs_[index];
-  Node& node = nodes_[job.node];
-  const bool stopped = job.phase == Phase::kStopping;
-  if (job.holds) {
-    Leave(index);
-  } else {
-    for (const std::uint32_t gpu : job.gpus) --observed_[gpu].unseen;
-  }
-  for (const std::uint32_t gpu : job.gpus) {
-    if (--launched_[gpu] == 0) ++node.idle_gpus;
-  }
-  --node.launched;
-  timers_.Clear(JobTimer(index));
-  job.executed_s += base::Seconds(now_ - job.launched);
-  if (kind == core::ExitKind::kSuccess) {
-    const double alone_s = AloneS(job);
-    slowdown_ += alone_s > 0 ? base::Seconds(now_ - job.allocated) / alone_s : 1.0;
-    ++totals_.succeeded;
-  }
-  if (keeps_history_) {
-    report::Attempt attempt{.started = job.launched, .ended = now_};
-    attempt.end = stopped                                ? report::AttemptEnd::kStopped
-                  : kind == core::ExitKind::kSuccess     ? report::AttemptEnd::kSucceeded
-                  : kind == core::ExitKind::kOutOfMemory ? report::AttemptEnd::kOutOfMemory
-                                                         : report::AttemptEnd::kFailed;
-    for (const std::uint32_t gpu : job.gpus)
-      attempt.gpus.push_back(static_cast<int>(gpu) / mig_.instances);
-    std::sort(attempt.gpus.begin(), attempt.gpus.end());
-    attempt.gpus.erase(std::unique(attempt.gpus.begin(), attempt.gpus.end()), attempt.gpus.end());
-    job.history.push_back(std::move(attempt));
-  }
-  core::ExitInfo exit{.kind = kind, .code = kind == core::ExitKind::kSuccess ? 0 : 1};
-  if (stopped) exit = {.kind = kind, .signal = SIGTERM};
-  // Only a task that comes back can make the core look at GPUs that nobody waited for.
-  if (kind != core::ExitKind::kSuccess) CatchUp(job.node);
-  events_.emplace_back(core::TaskExited{job.id, job.attempt, std::move(exit)});
-  ++totals_.task_events;
-  job.phase = Phase::kWaiting;
-  job.untaught = true;
-  ++node.waiting;
-  Tell(job.node);
-}
-
-void Simulation::Retire(JobIndex index, core::TaskState state) {
-  Job& job = jobs_[index];
-  Node& node = nodes_[job.node];
-  CARMA_CHECK(job.phase == Phase::kWaiting || job.phase == Phase::kEstimating,
-              "a task ended while its process lives");
-  --node.waiting;
-  if (job.recovering) --node.recovering;
-  timers_.Clear(JobTimer(index));
-  last_end_ = std::max(last_end_, now_);
-  if (state == core::TaskState::kRejected) {
-    ++totals_.rejected;
-  } else if (state != core::TaskState::kSucceeded) {
-    ++totals_.failed;
-  }
-  if (job.attempts > 0) {
-    const double jct_s = base::Seconds(now_ - job.submitted);
-    ++executed_;
-    jct_s_ += jct_s;
-    execution_s_ += job.executed_s;
-    waiting_s_ += jct_s - job.executed_s;
-  }
-  if (keeps_history_) {
-    const trace::Workload& workload = *job.arrival->workload;
-    report::RunTask task{.id = core::Number(job.id),
-                         .name = workload.id,
-                         .group = workload.weight_class,
-                         .gpus = workload.gpus,
-                         .submitted = job.submitted,
-                         .ended = now_,
-                         .state = state,
-                         .attempts = std::move(job.history)};
-    if (job.attempts > 0) task.solo_s = base::Seconds(options_.memory.load) + AloneS(job);
-    if (options_.on_task) options_.on_task(task);
-    if (recorder_) recorder_->Add(std::move(task));
-  }
-  job_of_.erase(core::Number(job.id));
-  free_jobs_.push_back(index);
 }
 
 void Simulation::CheckBooks() const {

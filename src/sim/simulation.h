@@ -109,7 +109,7 @@ class Simulation {
     std::optional<OpenKey> open;  // its place among the open ones
   };
 
-  // ---- simulation.cc: events, tasks, what passes between them and the cores ----
+  // ---- simulation.cc: the servers, and what happens when ----
   void BuildServers();
   TimerId WakeTimer(std::uint32_t node) const { return 1 + 3 * node; }
   TimerId TickTimer(std::uint32_t node) const { return 2 + 3 * node; }
@@ -120,17 +120,19 @@ class Simulation {
   void OnWake(std::uint32_t node);
   void OnSamples(std::uint32_t node);
   void OnJob(JobIndex index);
-  JobIndex NewJob(const Arrival& arrival, std::size_t number);
-  void Submit(std::uint32_t node, std::span<const JobIndex> jobs);
   // Tells the core what stands in events_ and does what it says, and so on until nothing follows.
   void Tell(std::uint32_t node);
+  void CheckBooks() const;
+  Totals Sum();
+
+  // ---- life.cc: tasks, and what passes between them and the cores ----
+  JobIndex NewJob(const Arrival& arrival, std::size_t number);
+  void Submit(std::uint32_t node, std::span<const JobIndex> jobs);
   void Launch(std::uint32_t node, const core::StartTask& start);
   std::int64_t MpsLimitOf(const core::StartTask& start) const;
   void OnChanged(std::uint32_t node, const core::TaskRecord& record);
   void Exit(JobIndex index, core::ExitKind kind);
   void Retire(JobIndex index, core::TaskState state);
-  void CheckBooks() const;
-  Totals Sum();
 
   // ---- estimates.cc: what is said of a task's memory, and learned ----
   core::TaskRequest RequestOf(const Job& job) const;
