@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/process_id.h"
 #include "base/text.h"
@@ -491,6 +492,25 @@ TEST_F(SeveralUsers, OnlyAnAdministratorRaisesAPriority) {
   EXPECT_FALSE(site.Carma({"submit", "--priority", "5", "--", "/bin/true"}, Other()).Ok());
   const auto raised = cli::SetPriority(site.client(), id, 5);
   EXPECT_TRUE(raised) << raised.error().message;
+}
+
+TEST(MemoryProtection, ATaskDoesNotInheritTheDaemons) {
+  const Ran lowered = RunProgram({"/bin/sh", "-c", "echo -50 > /proc/self/oom_score_adj"});
+  if (!lowered.Ok()) GTEST_SKIP() << "nobody is protected here: " << lowered.err;
+  Site site;
+  const std::string programs = site.folder() / "programs";
+  std::filesystem::create_directory(programs);
+  WriteText(programs + "/carmad",
+            fmt::format("#!/bin/sh\necho -50 > /proc/self/oom_score_adj\nexec {} \"$@\"\n",
+                        Program("carmad")),
+            0755);
+  site.UsePrograms(programs);
+  site.Start();
+  const std::uint64_t id = site.Submit(
+      {"--", "/bin/sh", "-c", "cat /proc/self/oom_score_adj /proc/$PPID/oom_score_adj"});
+  site.Await(id);
+  EXPECT_EQ(site.Output(id), "0\n-50\n") << "of the task and of its shim";
+  site.UsePrograms(base::ExecutableDir());
 }
 
 TEST_F(SeveralUsers, ATaskCannotWriteWhereItsSubmitterCannot) {

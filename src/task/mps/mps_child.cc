@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "task/process/memory_protection.h"
 #include "task/process/user.h"
 
 namespace carma::task {
@@ -117,11 +118,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
 }
 
 void ResetProcess() {
-  // carmad is protected from the kernel's memory killer; what it starts for users is not.
-  const UniqueFd fd(::open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC));
-  char text[16] = {};
-  if (fd && ::read(fd.get(), text, sizeof text - 1) > 0 && text[0] == '-')
-    (void)base::WriteAll(fd.get(), "0");
+  GiveUpMemoryProtection();
   for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);

@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "task/process/cgroup.h"
+#include "task/process/memory_protection.h"
 
 namespace carma::task {
 namespace {
@@ -93,15 +94,6 @@ void ResetSignals() {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-}
-
-// The daemon's protection from the kernel's memory killer is not meant for its tasks.
-void GiveUpMemoryProtection() {
-  const UniqueFd fd(::open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC));
-  char text[16] = {};
-  if (fd && ::read(fd.get(), text, sizeof text - 1) > 0 && text[0] == '-') {
-    (void)base::WriteAll(fd.get(), "0");
-  }
 }
 
 // Every limit is the daemon's (its service sets them); only the soft limit of open files rises.
