@@ -59,6 +59,9 @@ struct LaunchFailed {
   // The daemon ended before the start was on its way: nobody's fault, tried again at once, not
   // counted.
   bool interrupted = false;
+  // Retryable, and for certain: the machine gave the daemon itself no descriptor, process or
+  // memory.
+  bool exhausted = false;
 };
 // How the shell starts this attempt; kept with the task. Comes between StartTask and TaskStarted.
 struct SharingChosen {

@@ -9,7 +9,7 @@
 namespace carma::core {
 
 std::map<TaskId, int> LaunchTrouble::Failed(Time now, const TaskRecord& task,
-                                            const std::string& why) {
+                                            const std::string& why, bool certain) {
   last_failure_ = now;
   const bool known = on();
   if (!known) {
@@ -20,7 +20,7 @@ std::map<TaskId, int> LaunchTrouble::Failed(Time now, const TaskRecord& task,
     failures.last = now;
   }
   users_.insert(task.request.uid);
-  if (!known && recent_.size() < kFailures) return {};
+  if (!known && !certain && recent_.size() < kFailures) return {};
   why_ = why.empty() ? "no reason was given" : why;
   if (known) return {{task.id, 0}};
   next_trial_ = now + kTrialEvery;

@@ -26,8 +26,9 @@ class LaunchTrouble {
 
   // A launch failed by the machine's fault. Returns the tasks, this one among them, whose failures
   // are the machine's as is now known, with how many of them were counted before; empty: it may
-  // still be the task's own.
-  std::map<TaskId, int> Failed(Time now, const TaskRecord& task, const std::string& why);
+  // still be the task's own. certain: it cannot be, one failure is enough.
+  std::map<TaskId, int> Failed(Time now, const TaskRecord& task, const std::string& why,
+                               bool certain = false);
   // An attempt that was decided on at that time runs.
   void Works(Time launched);
   // A start was decided on.

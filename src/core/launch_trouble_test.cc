@@ -26,6 +26,14 @@ TEST(LaunchTrouble, OneTaskThatFailsAgainAndAgainIsNotTheMachine) {
   EXPECT_EQ(trouble.Text(), "");
 }
 
+TEST(LaunchTrouble, OneFailureThatIsCertainlyTheMachinesIsEnough) {
+  LaunchTrouble trouble;
+  trouble.Failed(At(1), Task(1), "fork");
+  EXPECT_EQ(trouble.Failed(At(2), Task(2), "no descriptors", /*certain=*/true),
+            (std::map<TaskId, int>{{TaskId{1}, 1}, {TaskId{2}, 0}}));
+  EXPECT_TRUE(trouble.on());
+}
+
 TEST(LaunchTrouble, DifferentTasksAreAndGetTheirTriesBack) {
   LaunchTrouble trouble;
   trouble.Failed(At(1), Task(1), "fork");

@@ -354,7 +354,8 @@ void Scheduler::State::On(const LaunchFailed& event) {
   }
   Reason reason{ReasonCode::kLaunchFailed, fmt::format("Could not be started: {}.", event.text)};
   if (event.retryable) {
-    const std::map<TaskId, int> innocent = launch_trouble.Failed(now, *task, event.text);
+    const std::map<TaskId, int> innocent =
+        launch_trouble.Failed(now, *task, event.text, event.exhausted);
     GiveTriesBack(innocent);
     if (launch_trouble.on()) return Enqueue(*task, task->queue, std::move(reason));
   }

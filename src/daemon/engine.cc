@@ -388,7 +388,7 @@ void Engine::TakeShimEvent(const task::ShimEvent& event) {
                     {{"task", event.id}, {"attempt", event.attempt}, {"why", event.text}});
       starts_.Detach(event.id, event.attempt);
       Post(core::LaunchFailed{event.id, event.attempt, event.text, event.retryable,
-                              event.interrupted});
+                              event.interrupted, event.exhausted});
       break;
     case task::ShimEventKind::kExited:
       ends_.Take(event);

@@ -39,7 +39,7 @@ constexpr std::array kHappens{
     VerbEntry{"silent", 0, "", "gpu"},
     VerbEntry{"speaks", 0, "", "gpu"},
     VerbEntry{"health", 0, "lost", "gpu healthy text"},
-    VerbEntry{"launch_failed", 1, "retryable", ""},
+    VerbEntry{"launch_failed", 1, "retryable exhausted", ""},
     VerbEntry{"sharing", 2, "", "limit_mib threads note"},
     VerbEntry{"idle", 1, "", "since"},
     VerbEntry{"busy", 1, "", ""},

@@ -259,7 +259,9 @@ class Player {
     }
     if (verb == "started") return Started(id, in);
     if (verb == "launch_failed") {
-      return {core::LaunchFailed{id, attempt_[id], "fork failed", in.Flag("retryable")}};
+      return {core::LaunchFailed{id, attempt_[id], "fork failed",
+                                 in.Flag("retryable") || in.Flag("exhausted"), false,
+                                 in.Flag("exhausted")}};
     }
     if (verb == "sharing") return {core::SharingChosen{id, attempt_[id], SharingOf(in)}};
     if (verb == "idle") return {core::TaskIdle{id, attempt_[id], Since(in)}};

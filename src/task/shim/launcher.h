@@ -59,6 +59,7 @@ struct ShimEvent {
   // kLaunchFailed:
   std::string text;
   bool retryable = false;
+  bool exhausted = false;    // retryable: the machine gave us no descriptor, process or memory
   bool interrupted = false;  // of an adopted attempt: the daemon ended before it began
   // kExited:
   int exit_code = 0;
