@@ -39,7 +39,8 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
   }
   state.StopExpired();
   state.SortWaiting();
-  state.rules->Decide();
+  // Nobody is passed by whose place in line is yet to be found.
+  if (state.unsorted.empty()) state.rules->Decide();
   state.AskForWake();
   state.dependencies.Close();
   return std::exchange(state.actions, {});

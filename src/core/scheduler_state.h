@@ -122,7 +122,7 @@ struct Scheduler::State {
   void TakeGpus(const TaskRecord& task);
 
   // ---- waiting.cc ----
-  void SortWaiting();  // finds the place of every unsorted task
+  void SortWaiting();  // finds the places of unsorted tasks; of very many in several goes
   void SortIn(TaskRecord& task);
   Place PlaceFor(const TaskRecord& task) const;  // were there no limits of arrays
   void LeaveArray(const TaskRecord& task);       // its place goes to the next one

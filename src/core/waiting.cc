@@ -4,12 +4,19 @@
 #include "core/scheduler_state.h"
 
 namespace carma::core {
+namespace {
+
+// At once: thousands may wait for the end of one task, and what they become is written by the shell
+// in one go. The others follow at once, after whatever else has happened.
+constexpr std::size_t kMostSorted = 1'000;
+
+}  // namespace
 
 void Scheduler::State::SortWaiting() {
   dependencies.Register(tasks);
   for (const TaskId id : queue.Due(now)) unsorted.insert(id);
   // A task whose dependency can never be met ends here, which may decide about further ones.
-  while (!unsorted.empty()) {
+  for (std::size_t sorted = 0; !unsorted.empty() && sorted < kMostSorted; ++sorted) {
     const TaskId id = *unsorted.begin();
     unsorted.erase(unsorted.begin());
     TaskRecord* task = Held(id);
@@ -50,6 +57,7 @@ void Scheduler::State::AskForWake() {
   // Settling, stale samples and reservations need none: they matter only while samples arrive, and
   // each sample is a decision.
   std::optional<Time> next;
+  if (!unsorted.empty()) next = now;
   const bool anyone =
       !queue.Line(QueueKind::kMain).empty() || !queue.Line(QueueKind::kRecovery).empty();
   // A trial that is due already waits for GPUs, which come with an event.
