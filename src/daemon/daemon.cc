@@ -10,7 +10,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/signal_set.hpp>
 #include <functional>
 #include <map>
 
@@ -42,6 +41,7 @@
 #include "daemon/present.h"
 #include "daemon/routes.h"
 #include "daemon/sampler.h"
+#include "daemon/signals.h"
 #include "daemon/user_names.h"
 #include "estimate/history.h"
 #include "store/store.h"
@@ -119,7 +119,8 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   // The endpoints that can be handled now; of the others the reason why not.
   void OpenRoutes(const std::string& why_not = "");
   Result<Unit> FindGroups();
-  void AwaitHangup();
+  Result<Unit> OpenLauncher();
+  void TakeSignal(int number);
   void Follow(Configuration::Taken taken);
   void FollowWithEngine(const config::Settings& before);
   void OpenWhatRulesClosed();
@@ -169,7 +170,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   std::unique_ptr<api::Server> tcp_server_;
   std::unique_ptr<EstimateService> estimates_;
   Counters counters_;
-  asio::signal_set hangup_{loop_, SIGHUP};
+  Signals signals_{loop_};
   Configuration configuration_;
   std::optional<LoopMeter> loop_meter_;  // once it runs
   Alarm wake_{loop_}, store_retry_{loop_}, usage_{loop_}, housekeep_{loop_}, watchdog_{loop_},
@@ -194,9 +195,6 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
       configuration_(shared_loop_, options_.configuration, options_.sources, *clock_,
                      [this](Configuration::Taken taken) { Follow(std::move(taken)); }) {
   const config::Settings& settings = settings_;
-  task::ShimLauncherOptions launcher{options_.shim_path, {}};
-  if (settings.cgroups) launcher.cgroup = task::FindCgroupBase();
-  launcher_ = task::MakeShimLauncher(std::move(launcher));
   gpu::ProbeOptions probe{.nvml_library = settings.nvml_library,
                           .source = settings.activity_source,
                           .period = std::chrono::duration_cast<base::Duration>(
@@ -266,8 +264,20 @@ Result<Unit> RealDaemon::FindGroups() {
   return Unit{};
 }
 
+Result<Unit> RealDaemon::OpenLauncher() {
+  task::ShimLauncherOptions options{options_.shim_path, {}};
+  if (settings_.cgroups) options.cgroup = task::FindCgroupBase();
+  Result<std::unique_ptr<task::Launcher>> launcher = task::MakeShimLauncher(std::move(options));
+  if (!launcher) return std::unexpected(launcher.error());
+  launcher_ = *std::move(launcher);
+  return Unit{};
+}
+
 Result<Unit> RealDaemon::Listen() {
   if (Result<Unit> found = FindGroups(); !found) return found;
+  if (Result<Unit> opened = OpenLauncher(); !opened) return opened;
+  Result<Unit> heard = signals_.Listen([this](int number) { TakeSignal(number); });
+  if (!heard) return heard;
   OpenRoutes("carmad has not yet found any GPU");
   const config::Settings& settings = settings_;
   const std::string folder = settings.socket.substr(0, settings.socket.rfind('/'));
@@ -289,14 +299,6 @@ Result<Unit> RealDaemon::Listen() {
 }
 
 void RealDaemon::Run() {
-  asio::signal_set signals(loop_, SIGTERM, SIGINT);
-  signals.async_wait([this](const boost::system::error_code& error, int number) {
-    if (error) return;
-    base::LogInfo("stopping", {{"signal", number}});
-    NotifyServiceManager("STOPPING=1");
-    loop_.stop();
-  });
-  AwaitHangup();
   Beat();
   loop_meter_.emplace(loop_, [this](std::chrono::nanoseconds late) {
     counters_.CountLate(std::chrono::duration<double>(late).count());
@@ -318,13 +320,14 @@ void RealDaemon::Run() {
 
 // ---- the configuration ----
 
-void RealDaemon::AwaitHangup() {
-  hangup_.async_wait([this](const boost::system::error_code& error, int) {
-    if (error) return;
+void RealDaemon::TakeSignal(int number) {
+  if (number == SIGHUP) {
     if (options_.reopen_log) options_.reopen_log();
-    configuration_.ReadAgain();
-    AwaitHangup();
-  });
+    return configuration_.ReadAgain();
+  }
+  base::LogInfo("stopping", {{"signal", number}});
+  NotifyServiceManager("STOPPING=1");
+  loop_.stop();
 }
 
 // The keys that config::LoadAgain() lets change; everybody who was given a copy of one is told.
@@ -742,7 +745,7 @@ Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
   ::signal(SIGTTOU, SIG_IGN);
-  ::signal(SIGHUP, SIG_IGN);  // until there is something to read again
+  Signals::Block();  // until they are heard
   const config::Settings settings = options.configuration.settings;
   // As root passable, not readable: a task's interpreter opens its own script below it.
   const unsigned mode = ::getuid() == 0 ? 0711 : 0700;

@@ -51,7 +51,7 @@ class ShimLauncherTest : public ::testing::Test {
 
   // As if carmad was killed and started again: nothing of the old launcher's memory is left.
   void Restart() {
-    launcher_ = MakeShimLauncher({ShimPath(), FindCgroupBase()});
+    launcher_ = MakeShimLauncher({ShimPath(), FindCgroupBase()}).value();
     events_.clear();
   }
 

@@ -70,6 +70,8 @@ struct Attempt {
 class ShimLauncher final : public Launcher {
  public:
   explicit ShimLauncher(ShimLauncherOptions options);
+  // Once, first. Errors: the system's.
+  Result<Unit> Open();
   void Start(LaunchOrder order) override;
   void Stop(core::TaskId id, int attempt) override;
   void Adopt(const KnownAttempt& attempt) override;
@@ -122,6 +124,13 @@ ShimEvent FailureOf(const Attempt& attempt, std::string text, bool retryable) {
   return event;
 }
 
+// Before there was a shim.
+ShimEvent FailureOf(const Attempt& attempt, const base::Error& error) {
+  ShimEvent event = FailureOf(attempt, error.message, error.code != base::ErrorCode::kInvalid);
+  event.exhausted = error.code == base::ErrorCode::kUnavailable;
+  return event;
+}
+
 ShimEvent EventOf(const Attempt& attempt, const ShimReport& report) {
   if (!report.launched) return FailureOf(attempt, report.text, report.retryable);
   if (report.dropped_output_bytes > 0) {
@@ -137,14 +146,19 @@ ShimEvent EventOf(const Attempt& attempt, const ShimReport& report) {
   return event;
 }
 
-ShimLauncher::ShimLauncher(ShimLauncherOptions options)
-    : options_(std::move(options)),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
-  CARMA_CHECK(epoll_ && wake_ && timer_, "no descriptors for the launcher");
-  CARMA_CHECK(Watch(wake_.get(), 0, Source::kWake) && Watch(timer_.get(), 0, Source::kTimer),
-              "the launcher cannot wait");
+ShimLauncher::ShimLauncher(ShimLauncherOptions options) : options_(std::move(options)) {}
+
+Result<Unit> ShimLauncher::Open() {
+  constexpr const char* kDoing = "preparing to start tasks";
+  epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_) return base::FailErrno(errno, kDoing);
+  wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_) return base::FailErrno(errno, kDoing);
+  timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!timer_) return base::FailErrno(errno, kDoing);
+  if (!Watch(wake_.get(), 0, Source::kWake) || !Watch(timer_.get(), 0, Source::kTimer))
+    return base::FailErrno(errno, kDoing);
+  return Unit{};
 }
 
 void ShimLauncher::Start(LaunchOrder order) {
@@ -156,11 +170,10 @@ void ShimLauncher::Start(LaunchOrder order) {
   attempt.grace = order.kill_grace;
   if (Find(order.id, order.attempt) != nullptr) return;
   if (const Result<Unit> made = PrepareAttempt(order, options_.cgroup); !made) {
-    const bool retryable = made.error().code != base::ErrorCode::kInvalid;
-    return Push(FailureOf(attempt, made.error().message, retryable));
+    return Push(FailureOf(attempt, made.error()));
   }
   Result<SpawnedShim> shim = SpawnShim(options_.shim_path, order.attempt_dir);
-  if (!shim) return Push(FailureOf(attempt, shim.error().message, /*retryable=*/true));
+  if (!shim) return Push(FailureOf(attempt, shim.error()));
   attempt.shim = shim->process;
   attempt.shim_fd = std::move(shim->process_fd);
   attempt.answers = std::move(shim->answers);
@@ -411,8 +424,10 @@ void ShimLauncher::SetTimer() {
 
 }  // namespace
 
-std::unique_ptr<Launcher> MakeShimLauncher(ShimLauncherOptions options) {
-  return std::make_unique<ShimLauncher>(std::move(options));
+Result<std::unique_ptr<Launcher>> MakeShimLauncher(ShimLauncherOptions options) {
+  auto launcher = std::make_unique<ShimLauncher>(std::move(options));
+  if (Result<Unit> opened = launcher->Open(); !opened) return std::unexpected(opened.error());
+  return launcher;
 }
 
 }  // namespace carma::task

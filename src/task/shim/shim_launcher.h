@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/result.h"
 #include "task/process/cgroup.h"
 #include "task/shim/launcher.h"
 
@@ -19,6 +20,7 @@ struct ShimLauncherOptions {
 // One thread owns it. Shims outlive it: destroying it stops watching, not the tasks. As root the
 // attempts' folders are passable (0711) so that a user's interpreter can open its own script by
 // path, where the folders above are passable too; everything else in them is root's alone.
-std::unique_ptr<Launcher> MakeShimLauncher(ShimLauncherOptions options);
+// Errors: kUnavailable: no descriptors for it.
+base::Result<std::unique_ptr<Launcher>> MakeShimLauncher(ShimLauncherOptions options);
 
 }  // namespace carma::task

@@ -157,7 +157,7 @@ TEST_F(ShimLauncherTest, WhatCannotRunSaysWhy) {
 }
 
 TEST_F(ShimLauncherTest, AMissingShimIsTheMachinesFault) {
-  launcher_ = MakeShimLauncher({"/no/such/carma-shim", {}});
+  launcher_ = MakeShimLauncher({"/no/such/carma-shim", {}}).value();
   launcher_->Start(Order("true"));
   const ShimEvent failed = NextFailed();
   EXPECT_TRUE(failed.retryable);
@@ -266,7 +266,7 @@ TEST_F(ShimLauncherTest, NothingOutlivesTheMainProcess) {
 }
 
 TEST_F(ShimLauncherTest, WithoutCgroupsNothingOutlivesEither) {
-  launcher_ = MakeShimLauncher({ShimPath(), {}});
+  launcher_ = MakeShimLauncher({ShimPath(), {}}).value();
   launcher_->Start(
       Order("(setsid sh -c 'trap \"\" TERM; echo $$ > $TELL; "
             "while :; do sleep 1; done' &) & wait; sleep 1000"));

@@ -127,7 +127,7 @@ TEST_F(ShimRestartTest, WithoutAFolderTheDaemonThatStayedStillHearsTheExit) {
 
 TEST_F(ShimRestartTest, AShimThatHangsIsKilledWithItsTask) {
   for (const bool adopted : {false, true}) {
-    launcher_ = MakeShimLauncher({ShimPath(), FindCgroupBase(), base::Duration(100)});
+    launcher_ = MakeShimLauncher({ShimPath(), FindCgroupBase(), base::Duration(100)}).value();
     LaunchOrder order =
         Order("(setsid sh -c 'echo $$ > $TELL; exec sleep 1000' &) & exec sleep 1000");
     order.attempt = adopted ? 2 : 1;
@@ -138,7 +138,7 @@ TEST_F(ShimRestartTest, AShimThatHangsIsKilledWithItsTask) {
     const std::optional<base::ProcessStat> task = base::ReadProcessStat(started.process.pid);
     ASSERT_TRUE(task);
     if (adopted) {
-      launcher_ = MakeShimLauncher({ShimPath(), FindCgroupBase(), base::Duration(100)});
+      launcher_ = MakeShimLauncher({ShimPath(), FindCgroupBase(), base::Duration(100)}).value();
       launcher_->Adopt({kTask, order.attempt, order.attempt_dir, ::getuid(), true});
       NextStarted();
     }
@@ -217,7 +217,7 @@ TEST_F(ShimRestartTest, AKilledShimTakesItsTaskAlongAndTheAttemptIsLost) {
 }
 
 TEST_F(ShimRestartTest, LeftoversAreFoundWithoutCgroups) {
-  launcher_ = MakeShimLauncher({ShimPath(), {}});
+  launcher_ = MakeShimLauncher({ShimPath(), {}}).value();
   // One has left the session, one has thrown its environment away.
   launcher_->Start(
       Order("(setsid sh -c 'echo $$ > $TELL; exec sleep 1000' &) & wait; "
