@@ -23,14 +23,14 @@ MpsError ErrorOf(const base::Result<std::string>& line) {
 
 std::unique_ptr<MpsClient> MpsClient::Join(const std::string& pipes, MpsError& refused) {
   refused = MpsError::kNone;
-  auto control = LineSocket::Connect(MpsFolders{pipes, ""}.Control());
+  auto control = ConnectTo(MpsFolders{pipes, ""}.Control());
   if (!control || !control->Send("client")) return nullptr;
   const base::Result<std::string> place = control->Receive(kForEver);
   if (!place || !place->starts_with("server ")) {
     refused = ErrorOf(place);
     return nullptr;
   }
-  auto server = LineSocket::Connect(place->substr(7));
+  auto server = ConnectTo(place->substr(7));
   if (!server || !server->Send("join")) {
     refused = MpsError::kConnectionFailed;
     return nullptr;

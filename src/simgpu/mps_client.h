@@ -32,9 +32,9 @@ class MpsClient {
   void AnnounceFault() const;
 
  private:
-  MpsClient(LineSocket socket, MpsWelcome welcome)
+  MpsClient(base::LineSocket socket, MpsWelcome welcome)
       : socket_(std::move(socket)), welcome_(std::move(welcome)) {}
-  LineSocket socket_;
+  base::LineSocket socket_;
   MpsWelcome welcome_;
   MpsError trouble_ = MpsError::kNone;
 };

@@ -104,7 +104,7 @@ class ControlDaemon {
     pid_t pid = 0;
     uid_t uid = 0;
     std::string path;  // of its socket
-    LineSocket channel;
+    base::LineSocket channel;
   };
   struct Command {
     std::string_view name;
@@ -117,7 +117,7 @@ class ControlDaemon {
   void ServeSignals();
   void ReapServers();
   void ServePeer(const base::UniqueFd& listener);
-  void ServeClient(LineSocket& peer, uid_t uid);
+  void ServeClient(base::LineSocket& peer, uid_t uid);
   std::string Execute(std::string_view line);
   Result<Server*> StartServer(uid_t uid);
   Server* FindServer(std::string_view pid);
@@ -142,11 +142,11 @@ class ControlDaemon {
   MpsWelcome terms_;
   std::vector<Server> servers_;
   int started_ = 0;
-  bool failed_ = false;                     // a server has ended badly
-  std::vector<LineSocket> unanswered_;      // peers of a daemon that hangs
-  std::vector<LineSocket> quitters_;        // wait for the end
-  bool quitting_ = false;                   // no new clients
-  std::optional<std::int64_t> quit_at_ns_;  // then at the latest
+  bool failed_ = false;                       // a server has ended badly
+  std::vector<base::LineSocket> unanswered_;  // peers of a daemon that hangs
+  std::vector<base::LineSocket> quitters_;    // wait for the end
+  bool quitting_ = false;                     // no new clients
+  std::optional<std::int64_t> quit_at_ns_;    // then at the latest
 };
 
 Result<Unit> ControlDaemon::Open() {
@@ -205,7 +205,7 @@ void ControlDaemon::Shutdown() {
   // Lock and sockets stay.
   ::unlink(folders_.LogFifo().c_str());
   ::unlink(folders_.PidFile().c_str());
-  for (const LineSocket& peer : quitters_) peer.Send(failed_ ? kMpsFailed : kMpsAnswerEnd);
+  for (const base::LineSocket& peer : quitters_) peer.Send(failed_ ? kMpsFailed : kMpsAnswerEnd);
 }
 
 void ControlDaemon::ServeSignals() {
@@ -230,7 +230,7 @@ void ControlDaemon::ServePeer(const base::UniqueFd& listener) {
   base::UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!fd) return;
   const std::optional<uid_t> uid = PeerUid(fd.get());
-  LineSocket peer(std::move(fd));
+  base::LineSocket peer(std::move(fd));
   const Result<std::string> line = peer.Receive(kPatience);
   if (!line || !uid) return;
   if (MpsBehaves(folders_, "hang")) return unanswered_.push_back(std::move(peer));
@@ -247,7 +247,7 @@ void ControlDaemon::ServePeer(const base::UniqueFd& listener) {
   peer.Send(kMpsAnswerEnd);
 }
 
-void ControlDaemon::ServeClient(LineSocket& peer, uid_t uid) {
+void ControlDaemon::ServeClient(base::LineSocket& peer, uid_t uid) {
   const auto refuse = [&peer](MpsError error) {
     peer.Send(fmt::format("error {}", static_cast<int>(error)));
   };
@@ -295,7 +295,7 @@ Result<ControlDaemon::Server*> ControlDaemon::StartServer(uid_t uid) {
   }
   Note(fmt::format("Starting new server {} for user {}", child, uid));
   Note(fmt::format("NEW SERVER {}: Ready", child));
-  servers_.push_back({child, uid, path, LineSocket(std::move(ours))});
+  servers_.push_back({child, uid, path, base::LineSocket(std::move(ours))});
   return &servers_.back();
 }
 
@@ -480,7 +480,7 @@ int RunInBackground(const MpsFolders& folders) {
   return got == 1 ? 0 : 1;
 }
 
-int PrintAnswer(LineSocket& daemon) {
+int PrintAnswer(base::LineSocket& daemon) {
   while (true) {
     const Result<std::string> line = daemon.Receive(kForEver);
     std::fflush(stdout);
@@ -528,7 +528,7 @@ int RunMpsCommands(const MpsFolders& folders) {
       code = Complain("the command is too long");
       break;
     }
-    Result<LineSocket> daemon = LineSocket::Connect(folders.Privileged());
+    Result<base::LineSocket> daemon = ConnectTo(folders.Privileged());
     if (!daemon || !daemon->Send("command " + command)) {
       code = Complain(kNoDaemon);
       break;

@@ -86,7 +86,7 @@ void MpsServer::Accept() {
   base::UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!fd) return;
   const pid_t pid = PeerPid(fd.get());
-  clients_.push_back({LineSocket(std::move(fd)), pid});
+  clients_.push_back({base::LineSocket(std::move(fd)), pid});
 }
 
 bool MpsServer::ServeDaemon() {

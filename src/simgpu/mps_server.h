@@ -33,7 +33,7 @@ class MpsServer {
             MpsWelcome terms)
       : folders_(folders),
         listener_(std::move(listener)),
-        channel_(LineSocket(std::move(channel))),
+        channel_(base::LineSocket(std::move(channel))),
         terms_(std::move(terms)) {}
 
   // Until the daemon says quit, or is gone and the last client too. The process's exit status; ends
@@ -42,7 +42,7 @@ class MpsServer {
 
  private:
   struct Client {
-    LineSocket socket;
+    base::LineSocket socket;
     pid_t pid = 0;
     bool joined = false;
     bool affected = false;    // by a fault: the server takes no client until it is gone
@@ -66,7 +66,7 @@ class MpsServer {
 
   MpsFolders folders_;
   base::UniqueFd listener_;
-  LineSocket channel_;
+  base::LineSocket channel_;
   MpsWelcome terms_;
   std::vector<Client> clients_;
   // Its own places on the GPUs of its clients, where it shows itself.

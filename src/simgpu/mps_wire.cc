@@ -1,7 +1,6 @@
 #include "simgpu/mps_wire.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -11,7 +10,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
 
@@ -156,7 +154,7 @@ Result<MpsWelcome> ParseMpsWelcome(std::string_view line) {
   return welcome;
 }
 
-Result<LineSocket> LineSocket::Connect(const std::string& path) {
+Result<base::LineSocket> ConnectTo(const std::string& path) {
   const Result<sockaddr_un> address = Address(path);
   if (!address) return std::unexpected(address.error());
   Result<base::UniqueFd> fd = NewSocket();
@@ -166,50 +164,7 @@ Result<LineSocket> LineSocket::Connect(const std::string& path) {
     done = ::connect(fd->get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address);
   } while (done != 0 && errno == EINTR);
   if (done != 0) return base::FailErrno(errno, "connecting to " + path);
-  return LineSocket(std::move(*fd));
-}
-
-bool LineSocket::Send(std::string_view line) const {
-  std::string rest(line);
-  rest += '\n';
-  while (!rest.empty()) {
-    const ssize_t sent = ::send(fd_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return false;
-    rest.erase(0, static_cast<std::size_t>(sent));
-  }
-  return true;
-}
-
-std::optional<std::string> LineSocket::TakeLine() {
-  const std::size_t end = pending_.find('\n');
-  if (end == pending_.npos) return std::nullopt;
-  std::string line = pending_.substr(0, end);
-  pending_.erase(0, end + 1);
-  return line;
-}
-
-Result<std::string> LineSocket::Receive(std::chrono::milliseconds timeout) {
-  const std::int64_t until_ns = base::BootTimeNs() + timeout.count() * 1'000'000;
-  while (true) {
-    if (std::optional<std::string> line = TakeLine()) return std::move(*line);
-    if (pending_.size() > kMaxMpsLine) return Fail(ErrorCode::kInvalid, "MPS: a line too long");
-    const std::int64_t left_ms = (until_ns - base::BootTimeNs() + 999'999) / 1'000'000;
-    pollfd ready{fd_.get(), POLLIN, 0};
-    const auto wait_ms = static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, 1'000'000));
-    const int count = ::poll(&ready, 1, wait_ms);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return base::FailErrno(errno, "MPS: poll");
-    if (count == 0 && wait_ms == left_ms) {
-      return Fail(ErrorCode::kUnavailable, "MPS: no answer in time");
-    }
-    if (count == 0) continue;
-    char bytes[1024];
-    const ssize_t got = ::recv(fd_.get(), bytes, sizeof bytes, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return Fail(ErrorCode::kNotFound, "MPS: the connection ended");
-    pending_.append(bytes, static_cast<std::size_t>(got));
-  }
+  return base::LineSocket(std::move(*fd));
 }
 
 Result<base::UniqueFd> ListenAt(const std::string& path) {

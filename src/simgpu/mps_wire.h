@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/line_socket.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 
@@ -70,31 +71,8 @@ std::string FormatMpsWelcome(const MpsWelcome& welcome);
 // Errors: kInvalid.
 base::Result<MpsWelcome> ParseMpsWelcome(std::string_view line);
 
-// A connected socket, line by line.
-class LineSocket {
- public:
-  LineSocket() = default;
-  explicit LineSocket(base::UniqueFd fd) : fd_(std::move(fd)) {}
-  // Errors: as connect(2); kInvalid: a path too long for a socket.
-  static base::Result<LineSocket> Connect(const std::string& path);
-
-  int fd() const { return fd_.get(); }
-  void Close() { fd_.reset(); }
-  // The line without its end. False: the peer is gone, or takes nothing.
-  bool Send(std::string_view line) const;
-  // The next line without its end; waits until there is one. Errors: kUnavailable: none in time;
-  // kNotFound: the peer is gone; kInvalid: longer than kMaxMpsLine.
-  base::Result<std::string> Receive(std::chrono::milliseconds timeout);
-  // A line has come already, behind the one that was received last.
-  bool HasLine() const { return pending_.find('\n') != pending_.npos; }
-
- private:
-  std::optional<std::string> TakeLine();
-
-  base::UniqueFd fd_;
-  std::string pending_;
-};
-
+// Errors: as connect(2); kInvalid: a path too long for a socket.
+base::Result<base::LineSocket> ConnectTo(const std::string& path);
 // A listening socket with this path, which must not exist. Errors: as bind(2), kInvalid.
 base::Result<base::UniqueFd> ListenAt(const std::string& path);
 

@@ -1,0 +1,40 @@
+// Two programs of ours that speak in lines.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace carma::base {
+
+// A connected socket, line by line.
+class LineSocket {
+ public:
+  LineSocket() = default;
+  explicit LineSocket(UniqueFd fd, std::size_t max_line = 4'096)
+      : fd_(std::move(fd)), max_line_(max_line) {}
+
+  int fd() const { return fd_.get(); }
+  void Close() { fd_.reset(); }
+  // The line without its end. False: the peer is gone, or takes nothing.
+  bool Send(std::string_view line) const;
+  // The next line without its end; waits until there is one. Errors: kUnavailable: none in time;
+  // kNotFound: the peer is gone; kInvalid: longer than the limit.
+  Result<std::string> Receive(std::chrono::milliseconds timeout);
+  // A line has come already, behind the one that was received last.
+  bool HasLine() const { return pending_.find('\n') != pending_.npos; }
+
+ private:
+  std::optional<std::string> TakeLine();
+
+  UniqueFd fd_;
+  std::size_t max_line_ = 0;
+  std::string pending_;
+};
+
+}  // namespace carma::base
