@@ -273,18 +273,27 @@ void Scheduler::State::On(const EstimateReady& event) {
   Enqueue(*task, QueueKind::kMain, task->reason);  // a person may have sent it back
 }
 
+// Tasks that were not given this GPU are strangers on it.
+int Scheduler::State::TasksFromElsewhere(const GpuSampled& event) const {
+  const std::span<const Resident> residents = ledger.ResidentsOf(event.gpu);
+  return static_cast<int>(std::ranges::count_if(event.sample.tasks_mib, [&](const auto& seen) {
+    return std::ranges::find(residents, seen.first, &Resident::task) == residents.end();
+  }));
+}
+
 void Scheduler::State::On(const GpuSampled& event) {
   if (Number(event.gpu) >= gpus.size()) return;
   GpuState& gpu = gpus[Number(event.gpu)];
   if (gpu.sample && event.sample.taken < gpu.sample->taken) return;
   gpu.sample = event.sample;
+  gpu.sample->foreign_processes += TasksFromElsewhere(event);
   gpu.sample_trouble = SampleTrouble(gpu.info, event.sample);
   if (!gpu.sample_trouble.empty()) return;  // its numbers do not reach the books
   ledger.Observe(event.gpu, event.sample);
   for (const Resident& resident : ledger.ResidentsOf(event.gpu)) {
     TaskRecord& task = tasks.at(resident.task);
     task.peak_mib = std::max(task.peak_mib, resident.observed_mib);
-    if (event.sample.foreign_processes > 0) LifeOf(resident.task).shared = true;
+    if (gpu.sample->foreign_processes > 0) LifeOf(resident.task).shared = true;
   }
 }
 

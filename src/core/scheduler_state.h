@@ -87,6 +87,7 @@ struct Scheduler::State {
   void On(const TaskSubmitted& event);
   void On(const TaskRestored& event);
   void On(const EstimateReady& event);
+  int TasksFromElsewhere(const GpuSampled& event) const;
   void On(const GpuSampled& event);
   void On(const GpuHealthChanged& event);
   void On(const SharingChosen& event);

@@ -85,6 +85,22 @@ TEST_F(SchedulerTest, TheRecordComesBeforeWhatItAsksFor) {
   EXPECT_EQ(std::get<StartTask>(estimated[2]).attempt, 1);
 }
 
+TEST_F(SchedulerTest, ATaskOnAGpuThatItWasNotGivenIsAStrangerThere) {
+  PolicyConfig config;
+  config.mapper = "exclusive";
+  Begin(config, 2);
+  Run(1);
+  GpuSampled astray = Sampled(1, At(1));
+  astray.sample.tasks_mib = {{TaskId{1}, 3'000}};
+  astray.sample.used_mib = 3'000;
+  Handle(1, astray);
+  const GpuView view = scheduler_->Gpus(At(1))[1];
+  EXPECT_EQ(view.foreign_processes, 1);
+  EXPECT_EQ(view.foreign_mib, 3'000);
+  EXPECT_TRUE(Of<StartTask>(Run(2, 1)).empty()) << "the GPU is not idle";
+  EXPECT_EQ(Of<StartTask>(Handle(2, Sampled(1, At(2)))).size(), 1U) << "now it is";
+}
+
 TEST_F(SchedulerTest, EventsOfUnknownTasksAndOldAttemptsChangeNothing) {
   Begin();
   Run(1);
