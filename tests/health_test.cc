@@ -106,13 +106,20 @@ TEST_F(Health, AGpuThatWasResetOpensByItself) {
 
 TEST_F(Health, ADrainByAPersonIsNotOpenedByRule) {
   site.Start();
+  Gated gated(site, "gated");
+  for (int task = 0; task < 2; ++task) {
+    gated.Submit(site, "exit 0", {"--exclusive"});
+    ASSERT_TRUE(gated.Hear());
+  }
   EXPECT_TRUE(site.Carma({"drain", "1", "--reason", "fan noise"}).Ok());
   Sim({"damage", "1", "--remap-pending"});
-  EXPECT_TRUE(Eventually([&] { return !site.Status().troubles.empty(); }));
+  EXPECT_TRUE(Eventually([&] { return !site.Status().troubles.empty(); })) << "a task is there";
   Sim({"reset", "1"});
   EXPECT_TRUE(Eventually([&] { return site.Status().troubles.empty(); }));
-  EXPECT_EQ(Gpu(1).state, "drain");
+  EXPECT_EQ(Gpu(1).state, "drng");
   EXPECT_THAT(Gpu(1).trouble, HasSubstr("fan noise"));
+  for (int task = 0; task < 2; ++task) gated.Open();
+  EXPECT_TRUE(Comes(1, "drain"));
 }
 
 TEST_F(Health, WhatIsOnlyToldClosesNothing) {

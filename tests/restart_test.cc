@@ -166,7 +166,7 @@ TEST_F(Restart, AnUpgradeMayRemoveTheOldPrograms) {
   const auto install = [&](const std::string& name) {
     const std::string folder = site.folder() / name;
     std::filesystem::create_directory(folder);
-    for (const char* program : {"carmad", "carma-shim"})
+    for (const char* program : {"carmad", "carma-reader", "carma-shim"})
       std::filesystem::copy(Program(program), folder + "/" + program);
     return folder;
   };

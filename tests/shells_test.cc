@@ -24,7 +24,7 @@ TEST(Shells, EveryVerbExplainsItself) {
     const Ran help = RunProgram({Program(program), "--help"});
     EXPECT_EQ(help.code, 0) << program << ": " << help.Text();
   }
-  for (const char* program : {"carma", "carmad", "carma-shim", "carma-simgpu"}) {
+  for (const char* program : {"carma", "carmad", "carma-reader", "carma-shim", "carma-simgpu"}) {
     const Ran version = RunProgram({Program(program), "--version"});
     EXPECT_EQ(version.code, 0) << program << ": " << version.Text();
     EXPECT_NE(version.out, "") << program;

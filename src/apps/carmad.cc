@@ -67,11 +67,13 @@ Result<Unit> UseLog(const std::string& path) {
 int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function<void()> serving) {
   carma::base::NeverWaitForTerminal(STDERR_FILENO);
   carma::base::SetLogLevel(loaded.settings.log_level);
-  carma::daemon::DaemonOptions options{.configuration = loaded,
-                                       .sources = [flags] { return FindSources(flags); },
-                                       .shim_path = carma::base::ExecutableDir() + "/carma-shim",
-                                       .version = CARMA_VERSION,
-                                       .serving = std::move(serving)};
+  carma::daemon::DaemonOptions options{
+      .configuration = loaded,
+      .sources = [flags] { return FindSources(flags); },
+      .shim_path = carma::base::ExecutableDir() + "/carma-shim",
+      .reader_path = carma::base::ExecutableDir() + "/carma-reader",
+      .version = CARMA_VERSION,
+      .serving = std::move(serving)};
   if (!flags.log.empty()) {
     options.reopen_log = [path = flags.log] {
       if (const Result<Unit> used = UseLog(path); !used)

@@ -467,7 +467,8 @@ std::vector<Key> MakeKeys() {
          "GPU memory that no known process explains: more than this raises an alert.", Size(),
          AT(unattributed_mib)),
       Of("monitor.probe_timeout",
-         "A driver that does not answer for so long (real time) is taken as hung.",
+         "A GPU of which the driver does not answer for so long (real time) is taken as hung, and "
+         "the others are read on.",
          Span(100 * kMs, kHour), AT(probe_timeout), kRestart),
       Of("monitor.nvml_library", "The driver's library that is loaded to read GPUs.",
          NameOrPath("library name or absolute path"), AT(nvml_library), kRestart),

@@ -63,6 +63,9 @@ struct GpuView {
   std::string trouble;                 // why it is drained or unhealthy, for people
   std::optional<TaskId> reserved_for;  // kept for a task that waits for recovery
   bool Idle() const { return tasks == 0 && foreign_processes == 0; }
+  // A person has drained it and no task is there: nobody reads it, for it may be in any state and
+  // is to be reset.
+  bool LeftAlone() const { return drained && !drained_by_rule && tasks == 0; }
 };
 
 }  // namespace carma::core

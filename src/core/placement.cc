@@ -60,6 +60,9 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
   const Duration age = gpu.sample ? at - gpu.sample->taken : Duration{0};
   if (!gpu.healthy) {
     view.trouble = gpu.trouble;
+  } else if (view.LeftAlone()) {
+    view.healthy = true;
+    return view;
   } else if (!gpu.sample) {
     view.trouble = "no sample has arrived yet";
   } else if (age > config.stale_after) {

@@ -1,6 +1,7 @@
 #include "daemon/daemon.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <boost/asio/post.hpp>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "api/http.h"
 #include "api/troubles.h"
@@ -30,14 +32,14 @@
 #include "daemon/engine.h"
 #include "daemon/estimates.h"
 #include "daemon/idle_holders.h"
-#include "daemon/late_probe.h"
 #include "daemon/loop_meter.h"
 #include "daemon/metrics.h"
+#include "daemon/misuse.h"
 #include "daemon/monitor.h"
 #include "daemon/mps_servers.h"
 #include "daemon/notices.h"
 #include "daemon/notify.h"
-#include "daemon/over_promise.h"
+#include "daemon/numbered_probe.h"
 #include "daemon/present.h"
 #include "daemon/routes.h"
 #include "daemon/sampler.h"
@@ -112,7 +114,8 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
 
   // Sampler::Taker
   void TakeGpus(std::vector<gpu::DeviceInfo> devices) override;
-  void TakeRound(std::vector<gpu::ReadResult<gpu::Reading>> round) override;
+  std::set<std::size_t> LeftAlone() override;
+  void TakeRound(gpu::Round round) override;
   void DriverSilent(const gpu::ReadError& why) override;
 
  private:
@@ -138,7 +141,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   void TakeEstimates(std::vector<EstimateResult> results);
   void PostSeen(core::Event event);
   void WatchIdleHolders();
-  void WatchPromises();
+  void WatchMisuse();
   void TellIdleHolder(const core::TaskIdle& idle);
   void CloseUsage();
   void Housekeep();
@@ -178,7 +181,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   AwaitedEnds awaited_ends_{loop_};
   bool turn_posted_ = false;
   std::unique_ptr<IdleHolders> idle_holders_;  // as MakeIdleHolders()
-  OverPromise promises_;
+  FirstSightings over_promise_, wrong_device_;
   std::unique_ptr<Notices> notices_;
   std::unique_ptr<Sampler> sampler_;
   BackgroundWorker body_worker_{shared_loop_, BackgroundWorker::AtEnd::kWait};
@@ -195,14 +198,16 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
       configuration_(shared_loop_, options_.configuration, options_.sources, *clock_,
                      [this](Configuration::Taken taken) { Follow(std::move(taken)); }) {
   const config::Settings& settings = settings_;
-  gpu::ProbeOptions probe{.nvml_library = settings.nvml_library,
+  gpu::ProbeOptions probe{.reader = options_.reader_path,
+                          .nvml_library = settings.nvml_library,
                           .source = settings.activity_source,
                           .period = std::chrono::duration_cast<base::Duration>(
-                              clock_->RealSpan(settings.sample_period))};
+                              clock_->RealSpan(settings.sample_period)),
+                          .patience = settings.probe_timeout};
   // A wait of our own must not look like a driver that hangs.
   probe.first_answer = std::min(probe.first_answer, settings.probe_timeout / 2);
   sampler_ = std::make_unique<Sampler>(
-      shared_loop_, std::make_shared<LateProbe>(std::move(probe)), clock_,
+      shared_loop_, MakeNumberedProbe(probe), clock_,
       SamplerOptions{settings.state_dir, settings.sample_period, settings.probe_timeout}, *this);
 
   notices_ = std::make_unique<Notices>(NoticesOptions{.program = settings.idle_notify});
@@ -462,12 +467,21 @@ void RealDaemon::RestoreHealthDrains() {
   }
 }
 
-void RealDaemon::TakeRound(std::vector<gpu::ReadResult<gpu::Reading>> round) {
+std::set<std::size_t> RealDaemon::LeftAlone() {
+  std::set<std::size_t> alone;
+  if (!engine_) return alone;
+  for (const core::GpuView& gpu : engine_->scheduler().Gpus(clock_->Now())) {
+    if (gpu.LeftAlone()) alone.insert(core::Number(gpu.index));
+  }
+  return alone;
+}
+
+void RealDaemon::TakeRound(gpu::Round round) {
   if (!engine_) return;
   for (core::Event& event : monitor_->Take(clock_->Now(), round, engine_->attribution()))
     PostSeen(std::move(event));
   WatchIdleHolders();
-  WatchPromises();
+  WatchMisuse();
 }
 
 void RealDaemon::DriverSilent(const gpu::ReadError& why) {
@@ -505,17 +519,28 @@ void RealDaemon::WatchIdleHolders() {
   }
 }
 
-void RealDaemon::WatchPromises() {
+void RealDaemon::WatchMisuse() {
   const std::int64_t margin_mib = engine_->scheduler().config().margin_mib;
-  std::vector<PromiseUse> running;
+  std::vector<Sighting> over, elsewhere;
   for (const core::TaskId id : engine_->attribution().Tasks()) {
     const core::TaskRecord* record = engine_->scheduler().Find(id);
     if (record == nullptr || record->state != core::TaskState::kRunning) continue;
-    running.push_back({id, record->attempt.number, OverPromiseMib(*record, margin_mib, *monitor_)});
+    const int attempt = record->attempt.number;
+    over.push_back({id, attempt, OverPromiseMib(*record, margin_mib, *monitor_) > 0});
+    elsewhere.push_back({id, attempt, !WrongGpus(*record, *monitor_).empty()});
   }
-  for (const PromiseUse& each : promises_.Take(running)) {
-    base::LogWarn("over_promise",
-                  {{"task", each.id}, {"attempt", each.attempt}, {"over_mib", each.over_mib}});
+  for (const core::TaskId id : over_promise_.Take(over)) {
+    const core::TaskRecord& record = *engine_->scheduler().Find(id);
+    base::LogWarn("over_promise", {{"task", id},
+                                   {"attempt", record.attempt.number},
+                                   {"over_mib", OverPromiseMib(record, margin_mib, *monitor_)}});
+  }
+  for (const core::TaskId id : wrong_device_.Take(elsewhere)) {
+    const core::TaskRecord& record = *engine_->scheduler().Find(id);
+    base::LogWarn("wrong_device",
+                  {{"task", id},
+                   {"attempt", record.attempt.number},
+                   {"gpus", fmt::format("{}", fmt::join(WrongGpus(record, *monitor_), ","))}});
   }
 }
 

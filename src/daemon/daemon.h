@@ -15,7 +15,8 @@ struct DaemonOptions {
   config::Loaded configuration;
   // Where it is read again; called on another thread.
   std::function<config::Sources()> sources;
-  std::string shim_path;  // carma-shim
+  std::string shim_path;    // carma-shim
+  std::string reader_path;  // carma-reader
   std::string version;
   // Called on the loop with each SIGHUP: the file of the log may have been moved away. Empty: none.
   std::function<void()> reopen_log = nullptr;

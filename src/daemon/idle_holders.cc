@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "daemon/misuse.h"
 #include "daemon/monitor.h"
 
 namespace carma::daemon {
@@ -44,6 +45,7 @@ Holder LookAtHolder(const core::TaskRecord& record, const Monitor& monitor, doub
     if (sight == HolderSight::kUnknown && holder.sight == HolderSight::kIdle)
       holder.sight = HolderSight::kUnknown;
   }
+  if (!WrongGpus(record, monitor).empty()) holder.sight = HolderSight::kBusy;
   return holder;
 }
 

@@ -34,7 +34,8 @@ struct Holder {
 };
 
 // Idle on a GPU is who has no process there that holds memory, or whose processes ran no kernel, or
-// where the SM activity (the utilisation where that is not counted) is at most `below`.
+// where the SM activity (the utilisation where that is not counted) is at most `below`. Who has
+// processes on GPUs that it was not given is not idle, whatever it does there.
 Holder LookAtHolder(const core::TaskRecord& record, const Monitor& monitor, double below);
 
 class IdleHolders {

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "gpu/device_json.h"
+#include "gpu/steady_probe.h"
 
 namespace carma::daemon {
 namespace {
@@ -33,14 +34,6 @@ base::Result<std::vector<gpu::DeviceInfo>> Parse(const std::string& text) {
     devices.push_back(std::move(*device));
   }
   return devices;
-}
-
-// All that could be described are the known ones of the same numbers.
-bool SamePlaces(const std::vector<gpu::DeviceInfo>& devices,
-                const std::vector<gpu::DeviceInfo>& known) {
-  return std::ranges::equal(devices, known, [](const auto& now, const auto& before) {
-    return !now.trouble.empty() || now.uuid == before.uuid;
-  });
 }
 
 const gpu::DeviceInfo* Before(const gpu::DeviceInfo& device,
@@ -71,7 +64,7 @@ std::vector<gpu::DeviceInfo> KnownGpus(const std::string& state_dir) {
 
 std::vector<gpu::DeviceInfo> Recognised(std::vector<gpu::DeviceInfo> devices,
                                         const std::vector<gpu::DeviceInfo>& known) {
-  const bool same_places = SamePlaces(devices, known);
+  const bool same_places = gpu::SamePlaces(devices, known);
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (devices[i].trouble.empty()) continue;
     const gpu::DeviceInfo* before = Before(devices[i], known);

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <vector>
 
-#include "daemon/over_promise.h"
+#include "daemon/misuse.h"
 
 namespace carma::daemon {
 namespace {
@@ -108,17 +108,22 @@ void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& 
   const std::int64_t margin_mib = engine.scheduler().config().margin_mib;
   std::size_t idle = 0;
   std::size_t over = 0;
+  std::size_t elsewhere = 0;
   for (const core::TaskId id : engine.attribution().Tasks()) {
     const core::TaskRecord* record = engine.scheduler().Find(id);
     if (record == nullptr) continue;
     if (record->attempt.idle_since) ++idle;
     if (OverPromiseMib(*record, margin_mib, monitor) > 0) ++over;
+    if (!WrongGpus(*record, monitor).empty()) ++elsewhere;
   }
   out.Begin("carma_idle_holders", "gauge", "Tasks that hold GPUs and do not use them.");
   out.Sample(static_cast<double>(idle));
   out.Begin("carma_tasks_over_promise", "gauge",
             "Tasks that use more GPU memory than promise and margin.");
   out.Sample(static_cast<double>(over));
+  out.Begin("carma_tasks_on_wrong_gpu", "gauge",
+            "Tasks with processes on GPUs that they were not given.");
+  out.Sample(static_cast<double>(elsewhere));
 }
 
 void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::MetricsText& out) {

@@ -131,14 +131,14 @@ void Monitor::TakeReading(std::size_t i, const gpu::Reading& reading, base::Time
   device.last = reading;
 }
 
-std::vector<int> Monitor::XidsFor(std::size_t i, const Round& round) const {
-  std::vector<int> xids = round[i]->xids;
+std::vector<int> Monitor::XidsFor(std::size_t i, const gpu::Round& round) const {
+  std::vector<int> xids = (*round[i])->xids;
   if (!devices_[i].mig) return xids;
   for (std::size_t other = 0; other < round.size(); ++other) {
-    const bool sibling = other != i && round[other] && devices_[other].mig &&
+    const bool sibling = other != i && round[other] && *round[other] && devices_[other].mig &&
                          devices_[other].mig->parent_uuid == devices_[i].mig->parent_uuid;
     if (!sibling) continue;
-    for (const int xid : round[other]->xids) {
+    for (const int xid : (*round[other])->xids) {
       if (gpu::DescribeXid(xid).meaning == gpu::XidClass::kDevice) xids.push_back(xid);
     }
   }
@@ -196,17 +196,20 @@ void Monitor::WatchUnattributed(std::size_t i, const gpu::Reading& reading) {
   }
 }
 
-std::vector<core::Event> Monitor::Take(base::Time now,
-                                       const std::vector<gpu::ReadResult<gpu::Reading>>& round,
+std::vector<core::Event> Monitor::Take(base::Time now, const gpu::Round& round,
                                        Attribution& attribution) {
   std::vector<core::Event> events;
   std::vector<pid_t> seen;
   for (std::size_t i = 0; i < states_.size() && i < round.size(); ++i) {
-    if (const std::optional<gpu::ReadError> error = Objection(i, round[i])) {
+    if (!round[i]) {
+      states_[i].Interrupt();
+      continue;
+    }
+    if (const std::optional<gpu::ReadError> error = Objection(i, *round[i])) {
       TakeError(i, *error, events);
       continue;
     }
-    gpu::Reading reading = *round[i];
+    gpu::Reading reading = **round[i];
     reading.xids = XidsFor(i, round);
     // Before the sample: it may invite a task.
     TakeHealth(i, reading, events);

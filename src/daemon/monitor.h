@@ -43,13 +43,11 @@ class Monitor {
  public:
   Monitor(std::vector<gpu::DeviceInfo> devices, MonitorOptions options);
 
-  // One round: an answer per device, in order. Returns GpuSampled for each good one,
-  // GpuHealthChanged where the verdict changed, and DrainRequested or ResumeRequested by rule where
-  // the rules of health close or open a GPU, which the books must keep. A device that says "lost"
-  // three times in a row is lost.
-  std::vector<core::Event> Take(base::Time now,
-                                const std::vector<gpu::ReadResult<gpu::Reading>>& round,
-                                Attribution& attribution);
+  // One round: an answer per device, in order, none for those that are left alone. Returns
+  // GpuSampled for each good one, GpuHealthChanged where the verdict changed, and DrainRequested or
+  // ResumeRequested by rule where the rules of health close or open a GPU, which the books must
+  // keep. A device that says "lost" three times in a row is lost.
+  std::vector<core::Event> Take(base::Time now, const gpu::Round& round, Attribution& attribution);
   // The driver as a whole does not answer: closes every GPU, once.
   std::vector<core::Event> DriverSilent(const gpu::ReadError& why);
 
@@ -123,7 +121,6 @@ class Monitor {
     std::optional<base::Time> unattributed_since;  // more than the limit
     bool unattributed_alert = false;
   };
-  using Round = std::vector<gpu::ReadResult<gpu::Reading>>;
   // Why the answer cannot be used; empty: it is a reading.
   std::optional<gpu::ReadError> Objection(std::size_t i,
                                           const gpu::ReadResult<gpu::Reading>& answer) const;
@@ -136,7 +133,7 @@ class Monitor {
   // What the rules of health say after this reading.
   void TakeHealth(std::size_t i, const gpu::Reading& reading, std::vector<core::Event>& events);
   // The reading's Xids, and those of other instances of the same GPU that concern all of it.
-  std::vector<int> XidsFor(std::size_t i, const Round& round) const;
+  std::vector<int> XidsFor(std::size_t i, const gpu::Round& round) const;
   void WatchUnattributed(std::size_t i, const gpu::Reading& reading);
   // As UsageMeter::Close() takes it.
   bool EnergyIsShownByAnother(std::size_t i) const;

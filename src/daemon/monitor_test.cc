@@ -127,6 +127,19 @@ TEST(Monitor, TheEnergyOfADividedGpuCountsOnceAndLeavesNoHoleInSums) {
   EXPECT_TRUE(std::isnan(rows[2].energy_j)) << "of that GPU nobody tells it";
 }
 
+TEST(Monitor, OfWhoIsLeftAloneNothingIsSaid) {
+  Monitor monitor({Device("GPU-a"), Device("GPU-b")}, MonitorOptions{});
+  Attribution attribution;
+  monitor.Take(base::FromMs(0), {At(0, 5'000, 0.5, 0), At(0, 5'000, 0.5, 0)}, attribution);
+  const std::vector<core::Event> events =
+      monitor.Take(base::FromMs(1'000), {std::nullopt, At(1, 5'000, 0.5, 0)}, attribution);
+  ASSERT_EQ(events.size(), 1U) << "no verdict on it";
+  EXPECT_EQ(std::get<core::GpuSampled>(events[0]).gpu, core::GpuIndex{1});
+  EXPECT_FALSE(monitor.Fresh(core::GpuIndex{0}));
+  EXPECT_EQ(monitor.WindowMean(core::GpuIndex{0}), std::nullopt);
+  EXPECT_EQ(monitor.DriverState(), "ok");
+}
+
 TEST(Monitor, WhatWasNotReadBelongsToNoRowOfUsage) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{.window = base::Duration(60'000)});
   Take(monitor, 0, At(0, 1'000, 0.2, 0));

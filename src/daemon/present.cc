@@ -6,7 +6,7 @@
 #include "api/gpu_standing.h"
 #include "base/text.h"
 #include "config/activity_rule.h"
-#include "daemon/over_promise.h"
+#include "daemon/misuse.h"
 #include "gpu/counters.h"
 
 namespace carma::daemon {
@@ -36,6 +36,7 @@ void AddSpec(const store::StoredTask& stored, api::TaskView& view) {
 
 api::GpuStanding StandingOf(const core::GpuView& gpu, const core::PolicyConfig& config) {
   using enum api::GpuStanding;
+  if (gpu.LeftAlone()) return kDrained;
   if (!gpu.healthy) return kDown;
   if (gpu.drained) return gpu.tasks > 0 ? kDraining : kDrained;
   if (gpu.Idle()) return kIdle;
@@ -208,6 +209,8 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
     const std::int64_t over_mib =
         OverPromiseMib(record, engine.scheduler().config().margin_mib, monitor);
     if (over_mib > 0) view.over_promise_mib = over_mib;
+    for (const core::GpuIndex gpu : WrongGpus(record, monitor))
+      view.wrong_gpus.push_back(core::Number(gpu));
   }
   // The core sees every sample; the store only hears of a peak when the task's state changes.
   if (const core::TaskRecord* live = engine.scheduler().Find(record.id)) {

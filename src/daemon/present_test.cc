@@ -25,7 +25,7 @@ TEST(Present, FillsEveryField) {
   }
   // Remarks are kept apart from the task; a signal ended it; the others are known while it runs.
   EXPECT_THAT(untold, ElementsAre("estimate_remarks", "exit_code", "observed_mib",
-                                  "over_promise_mib", "pid"));
+                                  "over_promise_mib", "pid", "wrong_gpus"));
 }
 
 }  // namespace

@@ -13,8 +13,6 @@
 namespace carma::daemon {
 namespace {
 
-using Round = std::vector<gpu::ReadResult<gpu::Reading>>;
-
 constexpr std::chrono::nanoseconds kDiscoverRetry = std::chrono::seconds(10);
 constexpr auto kReadingLimit = std::chrono::seconds(2);  // beyond the period
 
@@ -85,10 +83,12 @@ void Sampler::Silent(const gpu::ReadError& why) {
 }
 
 std::function<bool()> Sampler::WatchProbe() {
-  return worker_.Within(options_.probe_timeout, [this] {
+  // One GPU that hangs is given up in time for the others to be heard.
+  const base::Duration limit = options_.probe_timeout * 3 / 2;
+  return worker_.Within(limit, [this, limit] {
     hung_ = true;
-    const std::string why = fmt::format("the driver has not answered for more than {}",
-                                        base::FormatSpan(options_.probe_timeout));
+    const std::string why =
+        fmt::format("the driver has not answered for more than {}", base::FormatSpan(limit));
     base::LogWarn("driver_hangs", {{"why", why}});
     Silent({base::ErrorCode::kUnavailable, why});
   });
@@ -97,23 +97,27 @@ std::function<bool()> Sampler::WatchProbe() {
 void Sampler::Sample() {
   BeginReading();
   worker_.Ask(
-      [probe = probe_, clock = clock_, wanted = worker_.wanted(), count = gpus_] {
-        Round round;
-        for (std::size_t i = 0; i < count && *wanted; ++i)
-          round.push_back(probe->Read(i, clock->Now()));
+      [probe = probe_, clock = clock_, wanted = worker_.wanted(), count = gpus_,
+       alone = taker_.LeftAlone()] {
+        probe->LeaveAlone(alone);
+        gpu::Round round(count);
+        for (std::size_t i = 0; i < count && *wanted; ++i) {
+          if (!alone.contains(i)) round[i] = probe->Read(i, clock->Now());
+        }
         return round;
       },
-      [this, first = WatchProbe()](Round round) {
+      [this, first = WatchProbe()](gpu::Round round) {
         first();
         TakeRound(std::move(round));
       });
 }
 
-void Sampler::TakeRound(Round round) {
+void Sampler::TakeRound(gpu::Round round) {
   if (std::exchange(hung_, false)) base::LogInfo("driver_answers_again");
   driver_trouble_.clear();
-  const bool all_failed =
-      !round.empty() && std::ranges::none_of(round, [](const auto& r) { return r.has_value(); });
+  const auto failed = [](const auto& answer) { return answer && !answer->has_value(); };
+  const auto served = [](const auto& answer) { return answer && answer->has_value(); };
+  const bool all_failed = std::ranges::any_of(round, failed) && std::ranges::none_of(round, served);
   taker_.TakeRound(std::move(round));
   TellReading();
   // The library may have lost its driver: start over with it.

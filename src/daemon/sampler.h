@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,14 +12,16 @@
 #include "base/result.h"
 #include "daemon/alarm.h"
 #include "daemon/background_worker.h"
-#include "daemon/late_probe.h"
+#include "daemon/numbered_probe.h"
 
 namespace carma::daemon {
 
 struct SamplerOptions {
-  std::string state_dir;                 // where known GPUs are kept (known_gpus.h)
-  base::Duration period{1'000};          // between two rounds of readings
-  base::Duration probe_timeout{10'000};  // real time: a call that takes longer hangs
+  std::string state_dir;         // where known GPUs are kept (known_gpus.h)
+  base::Duration period{1'000};  // between two rounds of readings
+  // Real time that the probe takes to give up a GPU. One that is silent for half as long again is
+  // silent as a whole.
+  base::Duration probe_timeout{10'000};
 };
 
 class Sampler {
@@ -30,8 +33,9 @@ class Sampler {
     // Once, first: the GPUs as the driver lists them, or as they are known from before if it is
     // silent.
     virtual void TakeGpus(std::vector<gpu::DeviceInfo> devices) = 0;
-    // An answer per GPU, in order.
-    virtual void TakeRound(std::vector<gpu::ReadResult<gpu::Reading>> round) = 0;
+    // GPUs that are not to be read.
+    virtual std::set<std::size_t> LeftAlone() = 0;
+    virtual void TakeRound(gpu::Round round) = 0;
     // The driver as a whole does not answer. May come before TakeGpus().
     virtual void DriverSilent(const gpu::ReadError& why) = 0;
   };
@@ -55,7 +59,7 @@ class Sampler {
   void TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices);
   void Announce(std::vector<gpu::DeviceInfo> devices);
   void Sample();
-  void TakeRound(std::vector<gpu::ReadResult<gpu::Reading>> round);
+  void TakeRound(gpu::Round round);
   // A call that does not come back closes the GPUs; when it does come back, sampling simply goes
   // on.
   std::function<bool()> WatchProbe();

@@ -33,6 +33,14 @@ class FakeDriver : public NumberedProbe {
     return reading;
   }
   void Keep(std::vector<gpu::DeviceInfo>) override {}
+  void LeaveAlone(const std::set<std::size_t>& devices) override {
+    const std::lock_guard lock(mutex_);
+    left_alone_ = devices;
+  }
+  std::set<std::size_t> left_alone() {
+    const std::lock_guard lock(mutex_);
+    return left_alone_;
+  }
 
  private:
   Mood Now() {
@@ -43,6 +51,7 @@ class FakeDriver : public NumberedProbe {
   std::mutex mutex_;
   std::condition_variable changed_;
   Mood mood_ = Mood::kWell;
+  std::set<std::size_t> left_alone_;
 };
 using Mood = FakeDriver::Mood;
 
@@ -74,9 +83,8 @@ class SamplerTest : public ::testing::Test, public Sampler::Taker {
   }
 
   void TakeGpus(std::vector<gpu::DeviceInfo> devices) override { gpus_.push_back(devices); }
-  void TakeRound(std::vector<gpu::ReadResult<gpu::Reading>> round) override {
-    rounds_.push_back(std::move(round));
-  }
+  std::set<std::size_t> LeftAlone() override { return alone_; }
+  void TakeRound(gpu::Round round) override { rounds_.push_back(std::move(round)); }
   void DriverSilent(const gpu::ReadError& why) override { silent_.push_back(why.Sentence()); }
 
   std::shared_ptr<boost::asio::io_context> loop_ = std::make_shared<boost::asio::io_context>(1);
@@ -84,7 +92,8 @@ class SamplerTest : public ::testing::Test, public Sampler::Taker {
   std::shared_ptr<base::Clock> clock_ = std::make_shared<base::SystemClock>();
   SamplerOptions options_;
   std::vector<std::vector<gpu::DeviceInfo>> gpus_;
-  std::vector<std::vector<gpu::ReadResult<gpu::Reading>>> rounds_;
+  std::vector<gpu::Round> rounds_;
+  std::set<std::size_t> alone_;
   std::vector<std::string> silent_;
   std::unique_ptr<Sampler> sampler_;
 };
@@ -94,7 +103,7 @@ TEST_F(SamplerTest, TheGpusAreTakenOnceAndThenReadAgainAndAgain) {
   Until([&] { return rounds_.size() >= 3; });
   ASSERT_EQ(gpus_.size(), 1U);
   EXPECT_EQ(gpus_[0].at(0).uuid, "GPU-0");
-  EXPECT_TRUE(rounds_[0].at(0));
+  EXPECT_TRUE(rounds_[0].at(0)->has_value());
   EXPECT_EQ(sampler.driver_trouble(), "");
 }
 
@@ -140,6 +149,18 @@ TEST_F(SamplerTest, ADriverThatHangsIsToldAndGoesOnWhenItComesBack) {
   EXPECT_EQ(sampler.driver_trouble(), "");
 }
 
+TEST_F(SamplerTest, WhoIsLeftAloneIsNotRead) {
+  alone_ = {0};
+  const Sampler& sampler = Open();
+  Until([&] { return rounds_.size() >= 3; });
+  EXPECT_FALSE(rounds_.back().at(0));
+  EXPECT_EQ(sampler.driver_trouble(), "") << "a driver that is not asked is not silent";
+  EXPECT_EQ(driver_->left_alone(), alone_);
+  alone_.clear();
+  Until([&] { return rounds_.back().at(0).has_value(); });
+  EXPECT_EQ(driver_->left_alone(), alone_);
+}
+
 TEST_F(SamplerTest, WhoWaitsForAReadingHearsOfOneThatBeganAfterwards) {
   Sampler& sampler = Open();
   Until([&] { return !rounds_.empty(); });
@@ -148,7 +169,7 @@ TEST_F(SamplerTest, WhoWaitsForAReadingHearsOfOneThatBeganAfterwards) {
   sampler.AfterNextReading([&] { told = true; });
   EXPECT_FALSE(told);
   Until([&] { return told; });
-  EXPECT_GE(rounds_.back().at(0)->taken, asked);
+  EXPECT_GE(rounds_.back().at(0)->value().taken, asked);
 }
 
 }  // namespace

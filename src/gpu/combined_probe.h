@@ -35,6 +35,7 @@ class CombinedProbe : public Probe {
   // As the NVML probe, with the counters (and power and energy where NVML has none) of a row of
   // `dcgmi` that is no older than three of its periods. kCorrupt also for what DCGM cannot mean.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
+  void LeaveAlone(const std::set<std::size_t>& devices) override { nvml_->LeaveAlone(devices); }
 
   // Why `dcgmi` gives nothing, in one line; empty: it is not needed, or it serves.
   std::string DcgmTrouble() const { return dmon_ ? dmon_->trouble() : ""; }

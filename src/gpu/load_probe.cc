@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "gpu/combined_probe.h"
-#include "gpu/nvml_probe.h"
+#include "gpu/reader/guarded_probe.h"
 
 namespace carma::gpu {
 namespace {
@@ -23,16 +23,18 @@ CombinedOptions Combine(const ProbeOptions& options) {
 
 }  // namespace
 
-base::Result<LoadedProbe> LoadProbe(const ProbeOptions& options) {
-  base::Result<std::unique_ptr<Probe>> nvml = LoadNvmlProbe(options.nvml_library);
-  if (!nvml) return std::unexpected(nvml.error());
+LoadedProbe LoadProbe(const ProbeOptions& options) {
+  std::unique_ptr<Probe> nvml =
+      std::make_unique<GuardedProbe>(GuardOptions{.reader = {options.reader, options.nvml_library},
+                                                  .patience = options.patience,
+                                                  .first_pause = 3 * options.patience});
   LoadedProbe loaded;
   if (options.source != ActivitySource::kNvml) {
-    auto combined = std::make_unique<CombinedProbe>(std::move(*nvml), Combine(options));
+    auto combined = std::make_unique<CombinedProbe>(std::move(nvml), Combine(options));
     loaded.dcgm_trouble = [asked = combined.get()] { return asked->DcgmTrouble(); };
-    *nvml = std::move(combined);
+    nvml = std::move(combined);
   }
-  loaded.probe = std::make_unique<SteadyProbe>(std::move(*nvml));
+  loaded.probe = std::make_unique<SteadyProbe>(std::move(nvml));
   return loaded;
 }
 

@@ -18,9 +18,11 @@ enum class ActivitySource {
 };
 
 struct ProbeOptions {
+  std::string reader;  // path of carma-reader, which asks NVML
   std::string nvml_library;
   ActivitySource source = ActivitySource::kAuto;
-  base::Duration period{1'000};  // between two readings of a GPU, in real time
+  base::Duration period{1'000};     // between two readings of a GPU, in real time
+  base::Duration patience{10'000};  // with the driver's answer about one GPU, in real time
   // Devices() may wait so long for DCGM's first counts, in real time.
   base::Duration first_answer{4'000};
 };
@@ -32,7 +34,7 @@ struct LoadedProbe {
   std::function<std::string()> dcgm_trouble;
 };
 
-// Errors: as LoadNvmlProbe.
-base::Result<LoadedProbe> LoadProbe(const ProbeOptions& options);
+// Asks nothing yet.
+LoadedProbe LoadProbe(const ProbeOptions& options);
 
 }  // namespace carma::gpu

@@ -102,6 +102,7 @@ using Listed = std::expected<std::vector<NvmlDevice>, Refusal>;
 
 NvmlDevice Troubled(const Board& board, const Refusal& refusal) {
   NvmlDevice device;
+  device.number = board.index;
   device.board = board.handle;
   device.leads = false;
   device.info.uuid = board.uuid.empty() ? fmt::format("GPU-unknown-{}", board.index) : board.uuid;
@@ -126,6 +127,7 @@ ReadResult<base::Unit> DescribeMemory(NvmlCalls& calls, NvmlDevice& device) {
 
 ReadResult<NvmlDevice> DescribeWhole(NvmlCalls& calls, const Board& board) {
   NvmlDevice device;
+  device.number = board.index;
   device.handle = device.board = board.handle;
   device.info.uuid = board.uuid;
   device.info.name = board.name;
@@ -201,6 +203,7 @@ void RefuseShared(std::vector<NvmlDevice>& instances) {
 
 NvmlDevice BlankInstance(const Board& board, std::uint32_t number) {
   NvmlDevice device;
+  device.number = board.index;
   device.board = board.handle;
   device.info.uuid = fmt::format("MIG-unknown-{}-{}", board.index, number);
   device.info.name = board.name + " MIG";
@@ -313,7 +316,7 @@ ReadResult<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std
                    .used_mib = StartedMib(Bytes(memory.used)).value()};
 }
 
-ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls) {
+ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls, const NvmlListing& listing) {
   std::uint32_t count = 0;
   if (const nvml::Return code = calls.api.count(&count); code != nvml::kSuccess) {
     return calls.Failure(code, "counting GPUs");
@@ -329,6 +332,13 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls) {
   for (std::uint32_t index = 0; index < count; ++index) {
     Board board;
     board.index = index;
+    const std::string before = groups.empty() ? "" : groups.back().pci;
+    if (listing.leave_out.contains(index)) {
+      const Refusal left_out(ReadError(base::ErrorCode::kUnavailable, "it is not asked"));
+      groups.push_back({before, {Troubled(board, left_out)}});
+      continue;
+    }
+    if (listing.asking) listing.asking(index);
     Listed devices = DevicesOf(calls, board);
     if (!devices) {
       if (calls.driver_gone()) return std::unexpected(devices.error().error);
@@ -336,7 +346,6 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls) {
       devices = std::vector<NvmlDevice>{Troubled(board, devices.error())};
     }
     for (const NvmlDevice& device : *devices) any |= device.info.trouble.empty();
-    const std::string before = groups.empty() ? "" : groups.back().pci;
     groups.push_back({board.pci.empty() ? before : board.pci, std::move(*devices)});
   }
   if (!any && first_error) return std::unexpected(*first_error);

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,7 +15,14 @@
 
 namespace carma::gpu {
 
+// How a list is made. GPUs have the numbers of NVML's own list.
+struct NvmlListing {
+  std::set<std::uint32_t> leave_out;          // listed with a trouble, and nothing is asked of them
+  std::function<void(std::uint32_t)> asking;  // called before the first question about each other
+};
+
 struct NvmlDevice {
+  std::uint32_t number = 0;       // NVML's, of the whole GPU
   DeviceInfo info;                // without reports_sm_activity
   nvml::Device handle = nullptr;  // of the GPU or the instance; null: cannot be asked
   nvml::Device board = nullptr;   // of the whole GPU
@@ -28,8 +37,9 @@ struct NvmlDevice {
 
 // In PCI order; one whose address is not told keeps its place behind the one before it. One that
 // cannot be described is listed with its trouble. Errors: the GPUs cannot be counted, the driver
-// went, or none of them can be described (with the first one's reason).
-ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls);
+// went, or none of those that were asked can be described (with the first one's reason).
+ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls,
+                                                    const NvmlListing& listing = {});
 
 // After the driver was loaded anew: handles of its earlier life mean nothing. Errors: as above.
 base::Result<base::Unit> FindNvmlDevicesAgain(NvmlCalls& calls,

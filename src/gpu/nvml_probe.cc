@@ -38,16 +38,18 @@ struct DeviceState : NvmlDevice {
   std::vector<int> xids;  // announced and not yet read
 };
 
-class NvmlProbe : public Probe {
+class LibraryProbe : public NvmlProbe {
  public:
-  explicit NvmlProbe(NvmlLibrary library)
+  explicit LibraryProbe(NvmlLibrary library)
       : library_(std::move(library)), api_(library_.api), calls_(api_) {}
-  ~NvmlProbe() override { Shutdown(); }
-  NvmlProbe(const NvmlProbe&) = delete;
-  NvmlProbe& operator=(const NvmlProbe&) = delete;
+  ~LibraryProbe() override { Shutdown(); }
+  LibraryProbe(const LibraryProbe&) = delete;
+  LibraryProbe& operator=(const LibraryProbe&) = delete;
 
   ReadResult<std::vector<DeviceInfo>> Devices() override;
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
+  void SetListing(NvmlListing listing) override { listing_ = std::move(listing); }
+  std::uint32_t NumberOf(std::size_t device) const override { return devices_.at(device).number; }
 
  private:
   ReadResult<bool> Given(const DeviceState& device, nvml::Return code, const char* what,
@@ -82,6 +84,7 @@ class NvmlProbe : public Probe {
   NvmlLibrary library_;
   const NvmlApi& api_;
   NvmlCalls calls_;
+  NvmlListing listing_;
   bool initialised_ = false;  // nvmlInit succeeded
   bool open_ = false;         // … and the devices were found; see calls_.driver_gone() too
   nvml::EventSet events_ = nullptr;
@@ -93,7 +96,7 @@ std::unexpected<ReadError> Corrupt(const DeviceState& device, std::string what) 
   return std::unexpected(ReadError(base::ErrorCode::kCorrupt, std::move(what), device.info.uuid));
 }
 
-base::Result<base::Unit> NvmlProbe::Open() {
+base::Result<base::Unit> LibraryProbe::Open() {
   if (open_ && !calls_.driver_gone()) return base::Unit{};
   Shutdown();
   calls_.DriverIsBack();
@@ -106,7 +109,12 @@ base::Result<base::Unit> NvmlProbe::Open() {
   return found;
 }
 
-base::Result<base::Unit> NvmlProbe::FindAgain() {
+base::Result<base::Unit> LibraryProbe::FindAgain() {
+  // Finding a GPU by its name takes NVML through all of them.
+  if (!devices_.empty() && !listing_.leave_out.empty()) {
+    return base::Fail(base::ErrorCode::kUnavailable,
+                      "NVML was reloaded; GPUs must be listed again");
+  }
   std::vector<NvmlDevice*> all;
   for (DeviceState& device : devices_) {
     device.sanity.Forget();
@@ -120,14 +128,14 @@ base::Result<base::Unit> NvmlProbe::FindAgain() {
   return base::Unit{};
 }
 
-void NvmlProbe::Shutdown() {
+void LibraryProbe::Shutdown() {
   for (DeviceState& device : devices_) FreeGpm(device);
   FreeEvents();
   if (initialised_ && api_.shutdown) api_.shutdown();
   initialised_ = open_ = false;
 }
 
-void NvmlProbe::PrepareGpm(DeviceState& device) {
+void LibraryProbe::PrepareGpm(DeviceState& device) {
   if (!device.handle || !api_.HasGpm() || (device.info.mig && !api_.gpm_mig_get)) return;
   nvml::GpmSupport support{nvml::kGpmVersion, 0};
   if (api_.gpm_support(device.board, &support) != nvml::kSuccess || support.supported == 0) return;
@@ -139,12 +147,12 @@ void NvmlProbe::PrepareGpm(DeviceState& device) {
   device.primed = TakeSample(device, device.previous) == nvml::kSuccess;
 }
 
-nvml::Return NvmlProbe::TakeSample(const DeviceState& device, nvml::GpmSample sample) const {
+nvml::Return LibraryProbe::TakeSample(const DeviceState& device, nvml::GpmSample sample) const {
   return device.info.mig ? api_.gpm_mig_get(device.board, device.GpuInstance(), sample)
                          : api_.gpm_get(device.handle, sample);
 }
 
-void NvmlProbe::FreeGpm(DeviceState& device) {
+void LibraryProbe::FreeGpm(DeviceState& device) {
   if (device.previous) api_.gpm_free(device.previous);
   if (device.next) api_.gpm_free(device.next);
   device.previous = device.next = nullptr;
@@ -152,7 +160,7 @@ void NvmlProbe::FreeGpm(DeviceState& device) {
 }
 
 // A new set each time: what was announced about GPUs of an earlier list is of no use.
-void NvmlProbe::RegisterEvents() {
+void LibraryProbe::RegisterEvents() {
   FreeEvents();
   if (!api_.HasEvents() || devices_.empty()) return;
   if (api_.events_create(&events_) != nvml::kSuccess) {
@@ -166,13 +174,13 @@ void NvmlProbe::RegisterEvents() {
   }
 }
 
-void NvmlProbe::FreeEvents() {
+void LibraryProbe::FreeEvents() {
   if (events_) api_.events_free(events_);
   events_ = nullptr;
 }
 
 // Waits for nothing.
-void NvmlProbe::TakeEvents() {
+void LibraryProbe::TakeEvents() {
   if (!events_) return;
   for (int taken = 0; taken < kMaxEvents; ++taken) {
     nvml::EventData event{};
@@ -182,7 +190,7 @@ void NvmlProbe::TakeEvents() {
 }
 
 // To the instance that it names, else to all devices of its GPU.
-void NvmlProbe::Announce(const nvml::EventData& event) {
+void LibraryProbe::Announce(const nvml::EventData& event) {
   const auto named = [&event](const DeviceState& device) {
     return device.GpuInstance() == event.gpu_instance &&
            (event.compute_instance == nvml::kNoValue32 ||
@@ -200,13 +208,13 @@ void NvmlProbe::Announce(const nvml::EventData& event) {
   }
 }
 
-ReadResult<std::vector<DeviceInfo>> NvmlProbe::Devices() {
+ReadResult<std::vector<DeviceInfo>> LibraryProbe::Devices() {
   // The list is made anew, by a library that begins anew: it knows only the GPUs that were there
   // when it was initialised.
   Shutdown();
   devices_.clear();
   if (base::Result<base::Unit> open = Open(); !open) return std::unexpected(open.error());
-  ReadResult<std::vector<NvmlDevice>> found = ListNvmlDevices(calls_);
+  ReadResult<std::vector<NvmlDevice>> found = ListNvmlDevices(calls_, listing_);
   if (!found) return std::unexpected(found.error());
   std::vector<DeviceInfo> infos;
   devices_.reserve(found->size());
@@ -224,7 +232,7 @@ ReadResult<std::vector<DeviceInfo>> NvmlProbe::Devices() {
   return infos;
 }
 
-ReadResult<Reading> NvmlProbe::Read(std::size_t index, base::Time now) {
+ReadResult<Reading> LibraryProbe::Read(std::size_t index, base::Time now) {
   if (base::Result<base::Unit> open = Open(); !open) return std::unexpected(open.error());
   if (index >= devices_.size()) {
     return base::Fail(base::ErrorCode::kNotFound, fmt::format("no GPU {}", index));
@@ -255,7 +263,7 @@ ReadResult<Reading> NvmlProbe::Read(std::size_t index, base::Time now) {
   return reading;
 }
 
-ReadResult<base::Unit> NvmlProbe::ReadMemory(const DeviceState& device, Reading& reading) {
+ReadResult<base::Unit> LibraryProbe::ReadMemory(const DeviceState& device, Reading& reading) {
   const ReadResult<MemoryUse> memory = AskMemory(calls_, device.handle, device.info.uuid);
   if (!memory) return std::unexpected(memory.error());
   reading.total_mib = memory->total_mib;
@@ -264,7 +272,7 @@ ReadResult<base::Unit> NvmlProbe::ReadMemory(const DeviceState& device, Reading&
   return base::Unit{};
 }
 
-ReadResult<base::Unit> NvmlProbe::ReadProcesses(DeviceState& device, Reading& reading) {
+ReadResult<base::Unit> LibraryProbe::ReadProcesses(DeviceState& device, Reading& reading) {
   ReadResult<std::vector<ProcessUse>> listed = device.processes.List(calls_, device);
   if (!listed) return std::unexpected(listed.error());
   reading.processes = std::move(*listed);
@@ -272,7 +280,7 @@ ReadResult<base::Unit> NvmlProbe::ReadProcesses(DeviceState& device, Reading& re
 }
 
 // Asks for the first so many metrics of the pair of samples.
-nvml::Return NvmlProbe::AskMetrics(const DeviceState& device, std::size_t count) {
+nvml::Return LibraryProbe::AskMetrics(const DeviceState& device, std::size_t count) {
   metrics_.version = nvml::kGpmVersion;
   metrics_.metric_count = static_cast<std::uint32_t>(count);
   metrics_.first = device.next;
@@ -286,7 +294,7 @@ nvml::Return NvmlProbe::AskMetrics(const DeviceState& device, std::size_t count)
 
 // False: the driver has none. A library that stumbles over one of the others must not cost the
 // activity that decisions rest upon.
-ReadResult<bool> NvmlProbe::AskCounters(DeviceState& device) {
+ReadResult<bool> LibraryProbe::AskCounters(DeviceState& device) {
   nvml::Return code = AskMetrics(device, device.gpm_counters);
   const bool gone = code == nvml::kGpuIsLost || MeansDriverGone(code);
   if (code != nvml::kSuccess && !gone && device.gpm_counters > 1) {
@@ -296,7 +304,7 @@ ReadResult<bool> NvmlProbe::AskCounters(DeviceState& device) {
   return Given(device, code, "SM activity", Weight::kDecides);
 }
 
-ReadResult<base::Unit> NvmlProbe::ReadCounters(DeviceState& device, Reading& reading) {
+ReadResult<base::Unit> LibraryProbe::ReadCounters(DeviceState& device, Reading& reading) {
   if (!device.previous) return base::Unit{};
   const nvml::Return sampled = TakeSample(device, device.next);
   const bool pair = std::exchange(device.primed, sampled == nvml::kSuccess);
@@ -321,7 +329,7 @@ ReadResult<base::Unit> NvmlProbe::ReadCounters(DeviceState& device, Reading& rea
   return base::Unit{};
 }
 
-ReadResult<base::Unit> NvmlProbe::ReadUtilization(const DeviceState& device, Reading& reading) {
+ReadResult<base::Unit> LibraryProbe::ReadUtilization(const DeviceState& device, Reading& reading) {
   if (!api_.utilization || device.info.mig) return base::Unit{};  // not told of instances
   nvml::Utilization utilization{};
   const ReadResult<bool> given =
@@ -336,7 +344,7 @@ ReadResult<base::Unit> NvmlProbe::ReadUtilization(const DeviceState& device, Rea
 
 // Instances have no power of their own: the first one shows that of the whole GPU, so that sums
 // over devices are true.
-ReadResult<base::Unit> NvmlProbe::ReadPower(const DeviceState& device, Reading& reading) {
+ReadResult<base::Unit> LibraryProbe::ReadPower(const DeviceState& device, Reading& reading) {
   if (!device.leads) return base::Unit{};
   if (api_.power) {
     std::uint32_t milliwatts = 0;
@@ -354,7 +362,7 @@ ReadResult<base::Unit> NvmlProbe::ReadPower(const DeviceState& device, Reading& 
   return base::Unit{};
 }
 
-ReadResult<base::Unit> NvmlProbe::ReadTemperature(const DeviceState& device, Reading& reading) {
+ReadResult<base::Unit> LibraryProbe::ReadTemperature(const DeviceState& device, Reading& reading) {
   std::uint32_t celsius = 0;
   nvml::Return code = api_.temperature
                           ? api_.temperature(device.board, nvml::kTemperatureGpu, &celsius)
@@ -372,7 +380,7 @@ ReadResult<base::Unit> NvmlProbe::ReadTemperature(const DeviceState& device, Rea
   return base::Unit{};
 }
 
-ReadResult<base::Unit> NvmlProbe::ReadClocks(const DeviceState& device, Reading& reading) {
+ReadResult<base::Unit> LibraryProbe::ReadClocks(const DeviceState& device, Reading& reading) {
   if (!api_.clock) return base::Unit{};
   constexpr double kFastestMhz = 100'000;
   for (const auto& [type, target] : {std::pair(nvml::kClockSm, &Reading::sm_clock_mhz),
@@ -386,7 +394,7 @@ ReadResult<base::Unit> NvmlProbe::ReadClocks(const DeviceState& device, Reading&
   return base::Unit{};
 }
 
-ReadResult<base::Unit> NvmlProbe::ReadCondition(DeviceState& device, Reading& reading) {
+ReadResult<base::Unit> LibraryProbe::ReadCondition(DeviceState& device, Reading& reading) {
   DeviceState& keeper = devices_[device.keeper];
   if (!keeper.condition_taken || reading.taken - *keeper.condition_taken >= kConditionSpan) {
     ReadResult<Condition> condition = AskCondition(device);
@@ -398,7 +406,7 @@ ReadResult<base::Unit> NvmlProbe::ReadCondition(DeviceState& device, Reading& re
   return base::Unit{};
 }
 
-ReadResult<Condition> NvmlProbe::AskCondition(const DeviceState& device) {
+ReadResult<Condition> LibraryProbe::AskCondition(const DeviceState& device) {
   Condition condition;
   if (api_.remapped) {
     std::uint32_t corrected = 0, uncorrected = 0, pending = 0, failed = 0;
@@ -434,7 +442,7 @@ ReadResult<Condition> NvmlProbe::AskCondition(const DeviceState& device) {
   return condition;
 }
 
-ReadResult<base::Unit> NvmlProbe::AskEcc(const DeviceState& device, Condition& condition) {
+ReadResult<base::Unit> LibraryProbe::AskEcc(const DeviceState& device, Condition& condition) {
   if (!api_.ecc) return base::Unit{};
   constexpr std::uint64_t kMostErrors = std::uint64_t{1} << 53;  // exact in JSON
   for (const auto& [kind, target] :
@@ -450,7 +458,7 @@ ReadResult<base::Unit> NvmlProbe::AskEcc(const DeviceState& device, Condition& c
   return base::Unit{};
 }
 
-ReadResult<base::Unit> NvmlProbe::AskRecovery(const DeviceState& device, Condition& condition) {
+ReadResult<base::Unit> LibraryProbe::AskRecovery(const DeviceState& device, Condition& condition) {
   if (!api_.fields) return base::Unit{};
   nvml::FieldValue field{};
   field.field_id = nvml::kFieldRecoveryAction;
@@ -469,11 +477,11 @@ ReadResult<base::Unit> NvmlProbe::AskRecovery(const DeviceState& device, Conditi
 
 }  // namespace
 
-std::unique_ptr<Probe> MakeNvmlProbe(NvmlLibrary library) {
-  return std::make_unique<NvmlProbe>(std::move(library));
+std::unique_ptr<NvmlProbe> MakeNvmlProbe(NvmlLibrary library) {
+  return std::make_unique<LibraryProbe>(std::move(library));
 }
 
-base::Result<std::unique_ptr<Probe>> LoadNvmlProbe(const std::string& library) {
+base::Result<std::unique_ptr<NvmlProbe>> LoadNvmlProbe(const std::string& library) {
   base::Result<NvmlLibrary> loaded = LoadNvml(library);
   if (!loaded) return std::unexpected(loaded.error());
   return MakeNvmlProbe(std::move(*loaded));

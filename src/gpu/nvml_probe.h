@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "gpu/nvml_devices.h"
 #include "gpu/nvml_library.h"
 #include "gpu/probe.h"
 
@@ -15,6 +16,15 @@ inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
 // The condition of a GPU (Reading::condition) is asked for this often and repeated in between: some
 // of these calls take the driver longer than all others together.
 inline constexpr base::Duration kConditionSpan{10'000};
+
+class NvmlProbe : public Probe {
+ public:
+  // How Devices() lists from now on. With GPUs left out nothing is found again after the driver was
+  // reloaded: Read() fails until Devices() has been called.
+  virtual void SetListing(NvmlListing listing) = 0;
+  // The number, in NVML's list, of the GPU that a device of the last Devices() is or belongs to.
+  virtual std::uint32_t NumberOf(std::size_t device) const = 0;
+};
 
 // Loads the library (a file name for the dynamic linker, or a path). Nothing is asked of the driver
 // yet: Devices() initialises it, each time anew, and a driver that went away is initialised again
@@ -26,10 +36,10 @@ inline constexpr base::Duration kConditionSpan{10'000};
 // driver's answer is an error or nonsense; the rest is then merely absent. A lost GPU is kNotFound,
 // whichever call told it. Errors: kUnavailable: no such library, or one without the indispensable
 // functions.
-base::Result<std::unique_ptr<Probe>> LoadNvmlProbe(const std::string& library = kNvmlLibrary);
+base::Result<std::unique_ptr<NvmlProbe>> LoadNvmlProbe(const std::string& library = kNvmlLibrary);
 
 // The same for a library that is loaded already.
-std::unique_ptr<Probe> MakeNvmlProbe(NvmlLibrary library);
+std::unique_ptr<NvmlProbe> MakeNvmlProbe(NvmlLibrary library);
 
 // Empty: not told.
 struct DriverVersions {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,11 +34,13 @@ enum class TroubleCause {
   kOther,
   kNoInstance,    // MIG is on, and nothing was divided off
   kSharedMemory,  // a compute instance beside another of the same GPU instance
+  kHangs,         // the driver does not come back from a question about it
 };
 inline constexpr std::pair<TroubleCause, std::string_view> kTroubleCauseWords[] = {
     {TroubleCause::kOther, "other"},
     {TroubleCause::kNoInstance, "no_instance"},
-    {TroubleCause::kSharedMemory, "shared_memory"}};
+    {TroubleCause::kSharedMemory, "shared_memory"},
+    {TroubleCause::kHangs, "hangs"}};
 
 struct DeviceTrouble {
   std::string text;  // for people, nothing is decided by it; empty: there is none
@@ -149,6 +152,9 @@ struct Reading {
   friend bool operator==(const Reading&, const Reading&) = default;
 };
 
+// What one look at all devices gave, in order; empty for those that were left alone.
+using Round = std::vector<std::optional<ReadResult<Reading>>>;
+
 class Probe {
  public:
   virtual ~Probe() = default;
@@ -158,6 +164,9 @@ class Probe {
   // Errors per device: kUnavailable (try again), kNotFound (the GPU is lost), kCorrupt (a value
   // that cannot be true: NaN, sentinel, used > total). May block; worker only.
   virtual ReadResult<Reading> Read(std::size_t device, base::Time now) = 0;
+  // Devices of the last list that nobody will read until the next such call: what the driver keeps
+  // open for them may be let go.
+  virtual void LeaveAlone(const std::set<std::size_t>& /*devices*/) {}
 };
 
 }  // namespace carma::gpu

@@ -7,6 +7,12 @@
 
 namespace carma::gpu {
 
+bool SamePlaces(const std::vector<DeviceInfo>& now, const std::vector<DeviceInfo>& before) {
+  return std::ranges::equal(now, before, [](const DeviceInfo& each, const DeviceInfo& was) {
+    return !each.trouble.empty() || each.uuid == was.uuid;
+  });
+}
+
 void SteadyProbe::Keep(std::vector<DeviceInfo> devices) {
   kept_ = std::move(devices);
   if (listed_) Place();
@@ -15,8 +21,11 @@ void SteadyProbe::Keep(std::vector<DeviceInfo> devices) {
 void SteadyProbe::Place() {
   numbers_.assign(kept_.size(), std::nullopt);
   lost_.assign(kept_.size(), false);
+  const bool same_places = SamePlaces(driver_list_, kept_);
   for (std::size_t i = 0; i < kept_.size(); ++i) {
-    const auto found = std::ranges::find(driver_list_, kept_[i].uuid, &DeviceInfo::uuid);
+    auto found = std::ranges::find(driver_list_, kept_[i].uuid, &DeviceInfo::uuid);
+    if (found == driver_list_.end() && same_places)
+      found = driver_list_.begin() + static_cast<std::ptrdiff_t>(i);
     if (found == driver_list_.end()) {
       if (kept_[i].trouble.empty()) kept_[i].trouble.text = "the driver does not list it any more";
       continue;
@@ -67,6 +76,15 @@ ReadResult<Reading> SteadyProbe::Read(std::size_t device, base::Time now) {
   ReadResult<Reading> reading = probe_->Read(*numbers_[device], now);
   lost_[device] = !reading && reading.error().code == base::ErrorCode::kNotFound;
   return reading;
+}
+
+void SteadyProbe::LeaveAlone(const std::set<std::size_t>& devices) {
+  if (!listed_) return;
+  std::set<std::size_t> of_driver;
+  for (const std::size_t device : devices) {
+    if (device < numbers_.size() && numbers_[device]) of_driver.insert(*numbers_[device]);
+  }
+  probe_->LeaveAlone(of_driver);
 }
 
 }  // namespace carma::gpu

@@ -14,6 +14,10 @@ namespace carma::gpu {
 // takes a driver up to seconds, and the other GPUs wait.
 inline constexpr base::Duration kLookAgainSpan{300'000};
 
+// True: all GPUs that could be described have the numbers that they had before, so that the others
+// are those of the same numbers.
+bool SamePlaces(const std::vector<DeviceInfo>& now, const std::vector<DeviceInfo>& before);
+
 // Of one thread.
 class SteadyProbe : public Probe {
  public:
@@ -28,6 +32,7 @@ class SteadyProbe : public Probe {
   // are looked for every kLookAgainSpan. If that fails no GPU can be read until Devices() succeeds:
   // kUnavailable.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
+  void LeaveAlone(const std::set<std::size_t>& devices) override;
 
   // The list that is worked with: one of before, for the driver was silent when it was wanted, or
   // that of Devices() with more of what was known of GPUs in trouble.

@@ -36,6 +36,7 @@ using base::Result;
 
 // Real time until the driver has answered everything once.
 constexpr std::chrono::seconds kDriverPatience{20};
+constexpr base::Duration kGpuPatience{5'000};
 // Counters are means between two samples, which NVML wants at least 100 ms apart.
 constexpr std::chrono::milliseconds kSamplePause{300};
 // Longer than MeasureContext() gives the CUDA driver.
@@ -67,12 +68,8 @@ DriverFacts AskAtOnce(const config::Settings& settings) {
                     .dcgm_trouble = "",
                     .simulated = !settings.simgpu_state.empty()};
   if (!facts.versions) return facts;
-  Result<gpu::LoadedProbe> loaded = gpu::LoadProbe(ProbeOptionsOf(settings));
-  if (!loaded) {
-    facts.gpus = std::unexpected(loaded.error());
-    return facts;
-  }
-  const gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices = loaded->probe->Devices();
+  const gpu::LoadedProbe loaded = gpu::LoadProbe(ProbeOptionsOf(settings));
+  const gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices = loaded.probe->Devices();
   if (!devices) {
     facts.gpus = std::unexpected(devices.error().AsError());
     return facts;
@@ -80,9 +77,14 @@ DriverFacts AskAtOnce(const config::Settings& settings) {
   std::this_thread::sleep_for(kSamplePause);
   base::SystemClock clock;
   for (std::size_t i = 0; i < devices->size(); ++i) {
-    facts.gpus->push_back({(*devices)[i], loaded->probe->Read(i, clock.Now())});
+    facts.gpus->push_back({(*devices)[i], loaded.probe->Read(i, clock.Now())});
   }
-  if (loaded->dcgm_trouble) facts.dcgm_trouble = loaded->dcgm_trouble();
+  if (loaded.dcgm_trouble) facts.dcgm_trouble = loaded.dcgm_trouble();
+  // What follows asks all of them.
+  const auto hangs = [](const gpu::DeviceInfo& each) {
+    return each.trouble.cause == gpu::TroubleCause::kHangs;
+  };
+  if (std::ranges::any_of(*devices, hangs)) return facts;
   facts.pending_mig = gpu::AskPendingMigModes(settings.nvml_library);
   facts.uneven_memory = gpu::AskUnevenMemory(settings.nvml_library);
   return facts;
@@ -111,9 +113,11 @@ Cost MeasureOne(const std::string& nvml_library, const std::string& uuid) {
 }  // namespace
 
 gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings) {
-  return {.nvml_library = settings.nvml_library,
+  return {.reader = base::ExecutableDir() + "/carma-reader",
+          .nvml_library = settings.nvml_library,
           .source = settings.activity_source,
-          .period = settings.sample_period};
+          .period = settings.sample_period,
+          .patience = kGpuPatience};
 }
 
 DriverFacts AskDriver(const config::Settings& settings) {

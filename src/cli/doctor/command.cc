@@ -123,9 +123,8 @@ void RunDoctor(Context& context, const DoctorFlags& flags) {
 // Errors: kIo, and those of the driver before the first line is written.
 Result<std::size_t> Record(const config::Settings& settings, const std::string& version,
                            const DoctorFlags& flags) {
-  Result<gpu::LoadedProbe> loaded = gpu::LoadProbe(ProbeOptionsOf(settings));
-  if (!loaded) return std::unexpected(loaded.error());
-  const gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices = loaded->probe->Devices();
+  const gpu::LoadedProbe loaded = gpu::LoadProbe(ProbeOptionsOf(settings));
+  const gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices = loaded.probe->Devices();
   if (!devices) return std::unexpected(devices.error().AsError());
   const base::UniqueFd file(
       ::open(flags.record.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
@@ -149,7 +148,7 @@ Result<std::size_t> Record(const config::Settings& settings, const std::string& 
     for (std::size_t i = 0; i < devices->size(); ++i, ++answers) {
       const base::Time now = clock.Now();
       if (!began) began = now;
-      lines += gpu::RecordingLine({now - *began, i, loaded->probe->Read(i, now)});
+      lines += gpu::RecordingLine({now - *began, i, loaded.probe->Read(i, now)});
     }
     if (auto wrote = base::WriteAll(file.get(), lines); !wrote) {
       return base::Wrap(wrote.error(), flags.record);

@@ -32,19 +32,12 @@ class DoctorCommand : public ::testing::Test {
     nvml_ = static_cast<gpu::FakeNvml*>(::dlsym(handle_, gpu::kFakeNvmlSymbol));
     ASSERT_NE(nvml_, nullptr);
     *nvml_ = {};
-    gpu::FakeNvmlGpu gpu;
-    gpu.uuid = "GPU-a";
-    gpu.bus_id = "00000000:07:00.0";
-    gpu.memory = {.version = 0,
-                  .total = std::uint64_t{40} << 30,
-                  .reserved = 0,
-                  .free = std::uint64_t{40} << 30,
-                  .used = 0};
-    gpu.sm_percent = 25;
-    nvml_->gpus = {gpu};
+    nvml_->gpus = {gpu::UsualFakeGpu()};
+    ::setenv(gpu::kFakeNvmlVariable, "gpu", 1);  // for carma-reader
     Configure(CARMA_FAKE_NVML);
   }
   void TearDown() override {
+    ::unsetenv(gpu::kFakeNvmlVariable);
     *nvml_ = {};
     ::dlclose(handle_);
     std::filesystem::remove_all(folder_);
@@ -97,7 +90,7 @@ TEST_F(DoctorCommand, MeasuresAContextInAChild) {
 }
 
 TEST_F(DoctorCommand, FailsWhereSomethingIsBad) {
-  nvml_->gpus[0].remap_failed = 1;
+  ::setenv(gpu::kFakeNvmlVariable, "gpu remap-failed", 1);
   const Ran broken = Doctor({});
   EXPECT_EQ(broken.exit_code, 1);
   EXPECT_THAT(broken.out, HasSubstr("spares are used up"));

@@ -146,6 +146,10 @@ class GpuCheck {
         return Add(Level::kBad, text,
                    "divide it as it is wanted (nvidia-smi mig), or turn MIG off (nvidia-smi -mig "
                    "0); CARMA serves the others");
+      case gpu::TroubleCause::kHangs:
+        return Add(Level::kBad, text,
+                   "see the kernel's log (dmesg: Xid); drain it (carma drain GPU), then reset it "
+                   "(nvidia-smi -r -i GPU) or reboot; CARMA serves the others");
       case gpu::TroubleCause::kOther:
         return Add(Level::kBad, text,
                    "see nvidia-smi -q and the kernel's log (dmesg); a lost GPU wants a reset "

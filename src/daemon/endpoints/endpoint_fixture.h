@@ -59,13 +59,12 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
   // A reading of every GPU, and turns until nothing is left to estimate.
   void Settle() {
     clock_.Advance(base::Duration(1'000));
-    std::vector<gpu::ReadResult<gpu::Reading>> round(2);
-    for (gpu::ReadResult<gpu::Reading>& reading : round) {
-      reading->taken = clock_.Now();
-      reading->total_mib = 41'000;
-      reading->reserved_mib = 1'000;
-      reading->sm_active = 0.1;
-    }
+    gpu::Reading reading;
+    reading.taken = clock_.Now();
+    reading.total_mib = 41'000;
+    reading.reserved_mib = 1'000;
+    reading.sm_active = 0.1;
+    const gpu::Round round{reading, reading};
     for (core::Event& event : monitor_->Take(clock_.Now(), round, engine_->attribution()))
       engine_->Post(std::move(event));
     do {

@@ -1,7 +1,10 @@
 #include "gpu/fake_nvml/fake_nvml.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <sstream>
+#include <string>
 #include <utility>
 
 using namespace carma::gpu;
@@ -9,8 +12,24 @@ using namespace carma::gpu::nvml;
 
 #define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
 
+namespace {
+
+// What the environment says is there, for processes that no test reaches.
+FakeNvml AtLoad() {
+  FakeNvml fake;
+  const char* const words = std::getenv(kFakeNvmlVariable);
+  std::istringstream in(words != nullptr ? words : "");
+  for (std::string word; in >> word;) {
+    if (word == "gpu") fake.gpus.push_back(UsualFakeGpu());
+    if (word == "remap-failed") fake.gpus.back().remap_failed = 1;
+  }
+  return fake;
+}
+
+}  // namespace
+
 extern "C" {
-__attribute__((visibility("default"))) FakeNvml carma_fake_nvml;
+__attribute__((visibility("default"))) FakeNvml carma_fake_nvml = AtLoad();
 }
 
 namespace {

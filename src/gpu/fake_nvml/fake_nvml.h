@@ -77,5 +77,21 @@ struct FakeNvml {
 };
 
 inline constexpr const char* kFakeNvmlSymbol = "carma_fake_nvml";
+// What there is when the library is loaded: "gpu" is the usual one, "gpu remap-failed" a broken
+// one.
+inline constexpr const char* kFakeNvmlVariable = "CARMA_FAKE_NVML";
+
+inline FakeNvmlGpu UsualFakeGpu() {
+  FakeNvmlGpu gpu;
+  gpu.uuid = "GPU-a";
+  gpu.bus_id = "00000000:07:00.0";
+  gpu.memory = {.version = 0,
+                .total = std::uint64_t{40} << 30,
+                .reserved = 0,
+                .free = std::uint64_t{40} << 30,
+                .used = 0};
+  gpu.sm_percent = 25;
+  return gpu;
+}
 
 }  // namespace carma::gpu

@@ -1,0 +1,25 @@
+// Asks the driver on the daemon's behalf: gpu/reader/reader.h.
+#include <sys/prctl.h>
+
+#include <csignal>
+#include <cstdio>
+#include <string_view>
+
+#include "gpu/reader/reader.h"
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fputs("usage: carma-reader NVML_LIBRARY  (carmad starts it)\n", stderr);
+    return 2;
+  }
+  if (std::string_view(argv[1]) == "--version") {
+    std::puts("carma-reader " CARMA_VERSION);
+    return 0;
+  }
+  // Should it hang in the driver, it does not outlive the daemon.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const auto served = carma::gpu::ServeReader(carma::base::UniqueFd(0), argv[1]);
+  if (served) return 0;
+  std::fprintf(stderr, "carma-reader: %s\n", served.error().message.c_str());
+  return 2;
+}

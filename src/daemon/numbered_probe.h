@@ -1,0 +1,22 @@
+// The GPU driver as the daemon asks it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "gpu/load_probe.h"
+#include "gpu/probe.h"
+
+namespace carma::daemon {
+
+// A probe whose GPUs keep their numbers.
+class NumberedProbe : public gpu::Probe {
+ public:
+  // From here on GPUs have the numbers of this list, whatever the driver lists.
+  virtual void Keep(std::vector<gpu::DeviceInfo> devices) = 0;
+};
+
+// Logs why nobody counts SM activity, each time that devices are listed.
+std::shared_ptr<NumberedProbe> MakeNumberedProbe(const gpu::ProbeOptions& options);
+
+}  // namespace carma::daemon

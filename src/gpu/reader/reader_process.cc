@@ -1,0 +1,88 @@
+#include "gpu/reader/reader_process.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <csignal>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/pidfd.h"
+#include "base/spawn.h"
+
+namespace carma::gpu {
+namespace {
+
+constexpr int kLastWaitMs = 200;
+
+// Readers that were killed and had not ended then: each is reaped when it has.
+class LeftBehind {
+ public:
+  void Add(pid_t pid) {
+    const std::lock_guard lock(mutex_);
+    pids_.push_back(pid);
+  }
+  void Reap() {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(pids_, [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<pid_t> pids_;
+};
+
+LeftBehind& TheLeftBehind() {
+  static LeftBehind left_behind;
+  return left_behind;
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<ReaderProcess>> ReaderProcess::Start(const ReaderProgram& program) {
+  TheLeftBehind().Reap();
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return base::FailErrno(errno, "socketpair");
+  base::UniqueFd ours(ends[0]), theirs(ends[1]);
+  const auto child = base::Spawn({program.path, program.nvml_library},
+                                 {.files = {theirs.get(), "/dev/null", "/dev/null"}});
+  if (!child) return base::FailErrno(child.error(), program.path);
+  return std::unique_ptr<ReaderProcess>(
+      new ReaderProcess(child->pid, base::LineSocket(std::move(ours), kMaxReaderLine)));
+}
+
+ReaderProcess::~ReaderProcess() {
+  ::kill(pid_, SIGKILL);
+  const base::UniqueFd handle = base::OpenPidfd(pid_);
+  pollfd ended{handle.get(), POLLIN, 0};
+  if (handle) ::poll(&ended, 1, kLastWaitMs);
+  TheLeftBehind().Add(pid_);
+  TheLeftBehind().Reap();
+}
+
+void ReaderProcess::Ask(const ReaderRequest& request) {
+  asking_.reset();
+  // One that is gone is noticed when its answer is awaited.
+  (void)socket_.Send(FormatRequest(request));
+}
+
+std::expected<ReaderAnswer, NoAnswer> ReaderProcess::Await(std::chrono::milliseconds patience) {
+  while (true) {
+    const base::Result<std::string> line = socket_.Receive(patience);
+    if (!line) {
+      const bool late = line.error().code == base::ErrorCode::kUnavailable;
+      return std::unexpected(NoAnswer{late, asking_});
+    }
+    base::Result<ReaderAnswer> answer = ParseAnswer(*line);
+    if (!answer) return std::unexpected(NoAnswer{false, asking_});
+    const Asking* const asking = std::get_if<Asking>(&*answer);
+    if (!asking) return std::move(*answer);
+    asking_ = asking->number;
+  }
+}
+
+}  // namespace carma::gpu

@@ -1,0 +1,121 @@
+#include "gpu/reader/reader_wire.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "gpu/device_json.h"
+#include "gpu/reading_json.h"
+
+namespace carma::gpu {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+using base::Result;
+
+constexpr std::size_t kMaxDevices = 4'096;
+constexpr std::int64_t kMaxNumber = 1'024;  // of GPUs in NVML's list
+
+template <class... Calls>
+struct Overloaded : Calls... {
+  using Calls::operator()...;
+};
+
+Result<ReaderRequest> ParseList(const std::vector<std::string_view>& words) {
+  ListRequest request;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::optional<std::int64_t> number = base::ParseInt(words[i]);
+    if (!number || *number < 0 || *number > kMaxNumber)
+      return Fail(ErrorCode::kInvalid, "list: expected numbers of GPUs");
+    request.leave_out.insert(static_cast<std::uint32_t>(*number));
+  }
+  return request;
+}
+
+Result<ReaderRequest> ParseRead(const std::vector<std::string_view>& words) {
+  const auto device = words.size() == 3 ? base::ParseInt(words[1]) : std::nullopt;
+  const auto now_ms = words.size() == 3 ? base::ParseInt(words[2]) : std::nullopt;
+  if (!device || *device < 0 || !now_ms)
+    return Fail(ErrorCode::kInvalid, "read: expected a device and a time");
+  return ReadRequest{static_cast<std::size_t>(*device), base::FromMs(*now_ms)};
+}
+
+Json ListingToJson(const ReaderListing& listing) {
+  Json devices = Json::array();
+  for (const DeviceInfo& device : listing.devices) devices.push_back(DeviceToJson(device));
+  return {{"devices", std::move(devices)}, {"numbers", listing.numbers}};
+}
+
+Result<ReaderAnswer> ListingFromJson(const Json& devices, const Json* numbers) {
+  if (!devices.is_array() || devices.size() > kMaxDevices || numbers == nullptr ||
+      !numbers->is_array() || numbers->size() != devices.size()) {
+    return Fail(ErrorCode::kInvalid, "/devices: expected a list of GPUs and their numbers");
+  }
+  ReaderListing listing;
+  for (const Json& each : devices) {
+    Result<DeviceInfo> device = DeviceFromJson(each, "/devices");
+    if (!device) return std::unexpected(device.error());
+    listing.devices.push_back(std::move(*device));
+  }
+  for (const Json& each : *numbers) {
+    if (!each.is_number_unsigned() || each.get<std::uint64_t>() > kMaxNumber)
+      return Fail(ErrorCode::kInvalid, "/numbers: expected numbers of GPUs");
+    listing.numbers.push_back(each.get<std::uint32_t>());
+  }
+  return listing;
+}
+
+}  // namespace
+
+std::string FormatRequest(const ReaderRequest& request) {
+  if (const auto* list = std::get_if<ListRequest>(&request))
+    return fmt::format("list {}", fmt::join(list->leave_out, " "));
+  const auto& read = std::get<ReadRequest>(request);
+  return fmt::format("read {} {}", read.device, base::ToMs(read.now));
+}
+
+Result<ReaderRequest> ParseRequest(std::string_view line) {
+  const std::vector<std::string_view> words = base::SplitWords(line);
+  if (!words.empty() && words[0] == "list") return ParseList(words);
+  if (!words.empty() && words[0] == "read") return ParseRead(words);
+  return Fail(ErrorCode::kInvalid, "expected list or read");
+}
+
+std::string FormatAnswer(const ReaderAnswer& answer) {
+  return base::DumpJson(
+      std::visit(Overloaded{[](const Asking& asking) -> Json {
+                              return {{"asking", asking.number}};
+                            },
+                            [](const ReaderListing& listing) { return ListingToJson(listing); },
+                            [](const Reading& reading) -> Json {
+                              return {{"reading", ReadingToJson(reading)}};
+                            },
+                            [](const ReadError& error) -> Json {
+                              return {{"error", ErrorToJson(error)}};
+                            }},
+                 answer));
+}
+
+Result<ReaderAnswer> ParseAnswer(std::string_view line) {
+  const Result<Json> json = base::ParseJson(line);
+  if (!json) return std::unexpected(json.error());
+  base::JsonReader in(*json, "");
+  if (const Json* devices = in.Raw("devices")) return ListingFromJson(*devices, in.Raw("numbers"));
+  if (in.Has("asking")) {
+    std::int64_t number = 0;
+    in.Get("asking", number, 0, kMaxNumber);
+    if (in.error()) return std::unexpected(*in.error());
+    return Asking{static_cast<std::uint32_t>(number)};
+  }
+  Result<ReadResult<Reading>> answer = TakeAnswer(in);
+  if (!answer) return std::unexpected(answer.error());
+  if (!*answer) return std::move(answer->error());
+  return std::move(**answer);
+}
+
+}  // namespace carma::gpu

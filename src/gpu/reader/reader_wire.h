@@ -1,0 +1,47 @@
+// What the daemon and its reader (carma-reader) say to each other: a line each way, of one version
+// of CARMA. "list 3 5" asks for the devices without the GPUs 3 and 5 of NVML's list, "read 2
+// 1700000000000" for a reading of device 2 at that time. Answers are JSON objects: {"asking":4}
+// before the first question about GPU 4, then {"devices":[…],"numbers":[…]}, {"reading":{…}} or
+// {"error":{…}}.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "gpu/probe.h"
+
+namespace carma::gpu {
+
+inline constexpr std::size_t kMaxReaderLine = std::size_t{8} << 20;
+
+struct ListRequest {
+  std::set<std::uint32_t> leave_out;
+};
+struct ReadRequest {
+  std::size_t device = 0;
+  base::Time now{};
+};
+using ReaderRequest = std::variant<ListRequest, ReadRequest>;
+
+std::string FormatRequest(const ReaderRequest& request);
+base::Result<ReaderRequest> ParseRequest(std::string_view line);
+
+struct Asking {
+  std::uint32_t number = 0;  // in NVML's list
+};
+struct ReaderListing {
+  std::vector<DeviceInfo> devices;
+  std::vector<std::uint32_t> numbers;  // NVML's, of the GPU that each device is or belongs to
+};
+using ReaderAnswer = std::variant<Asking, ReaderListing, Reading, ReadError>;
+
+std::string FormatAnswer(const ReaderAnswer& answer);
+// Reading::taken is not told. Errors: kInvalid with the place.
+base::Result<ReaderAnswer> ParseAnswer(std::string_view line);
+
+}  // namespace carma::gpu
