@@ -437,13 +437,36 @@ TEST(Streams, WhoOutgrowsItsPromiseIsMarkedAndCounted) {
   site.Start();
   const std::uint64_t greedy =
       site.Train({"--gpu-mem", "2000"}, {.memory_mib = 8000, .solo_s = kLong});
-  EXPECT_TRUE(Eventually([&] { return site.Task(greedy).over_promise_mib.has_value(); }));
-  EXPECT_GT(*site.Task(greedy).over_promise_mib, 8000 - 2000 - 2048 - 1);
+  EXPECT_TRUE(Eventually([&] {  // its memory grows at first
+    return site.Task(greedy).over_promise_mib.value_or(0) >= 8000 - 2000 - 2048;
+  }));
   EXPECT_THAT(site.Carma({"list"}).out, HasSubstr("0 (OverPromise)"));
   EXPECT_THAT(site.client().Get("/metrics").value_or(""), HasSubstr("carma_tasks_over_promise 1"));
   EXPECT_EQ(site.Task(greedy).state, "running") << "nobody ends it for that";
   site.CancelAll();
   EXPECT_THAT(site.Stop(SIGTERM).err, HasSubstr("event=over_promise task=1"));
+}
+
+TEST(Streams, WhoGoesToAGpuThatItWasNotGivenIsMarkedThereAndNeverIdle) {
+  Site site{{.settings = {{"idle.after", "\"5m\""}}}};
+  site.Start();
+  std::string astray = "CUDA_VISIBLE_DEVICES=1 exec";
+  for (const std::string& word : SimTask({.memory_mib = 3000, .solo_s = kLong}))
+    astray += " " + word;
+  const std::uint64_t id = site.Submit({"--gpu-mem", "4G", "--", "/bin/sh", "-c", astray});
+  ASSERT_EQ(site.AwaitState(id, "running").gpu_indices, std::vector<std::int64_t>{0});
+  EXPECT_TRUE(Eventually([&] { return site.Gpus()[1].foreign_mib >= 3000; })) << "it counts there";
+  EXPECT_EQ(site.Gpus()[1].foreign_processes, 1);
+  EXPECT_EQ(site.Task(id).wrong_gpus, std::vector<std::int64_t>{1});
+  EXPECT_THAT(site.Carma({"list"}).out, HasSubstr("0 (WrongDevice)"));
+  EXPECT_THAT(site.Carma({"show", std::to_string(id)}).out, HasSubstr("processes on GPU 1"));
+  EXPECT_THAT(site.client().Get("/metrics").value_or(""), HasSubstr("carma_tasks_on_wrong_gpu 1"));
+  const std::uint64_t alone = site.Submit({"--exclusive", "--", "/bin/true"});
+  site.ExpectWaits(alone, "Exclusive");
+  site.CancelAll();
+  const std::string log = site.Stop(SIGTERM).err;
+  EXPECT_THAT(log, HasSubstr("event=wrong_device task=1"));
+  EXPECT_THAT(log, ::testing::Not(HasSubstr("idle_holder")));
 }
 
 TEST(Streams, NoTaskJoinsAStrangersMpsDaemon) {

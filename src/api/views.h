@@ -33,6 +33,7 @@ struct TaskView {
   std::vector<std::string> estimate_remarks;
   std::optional<std::int64_t> observed_mib;
   std::optional<std::int64_t> over_promise_mib;
+  std::vector<std::int64_t> wrong_gpus;
   std::int64_t peak_mib = 0;
   bool exclusive = false;
   std::int64_t priority = 0;
@@ -93,6 +94,8 @@ struct TaskView {
           "Measured now on its fullest GPU; null: not running or not seen yet.");
     field("over_promise_mib", task.over_promise_mib,
           "Uses so much more than promise and margin on one GPU; null: it keeps to them.");
+    field("wrong_gpus", task.wrong_gpus,
+          "GPUs where it has processes though it was not given them.");
     field("peak_mib", task.peak_mib, "Measured: highest on one GPU over all attempts.");
     field("exclusive", task.exclusive, "Nobody else may use its GPUs.");
     field("priority", task.priority, "Higher starts first.");

@@ -30,6 +30,7 @@ TaskView FullTask() {
           .estimate_remarks = {"assumed Adam"},
           .observed_mib = 9'000,
           .over_promise_mib = 500,
+          .wrong_gpus = {2},
           .peak_mib = 9'500,
           .exclusive = true,
           .priority = -5,

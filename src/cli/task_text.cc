@@ -1,6 +1,7 @@
 #include "cli/task_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -89,6 +90,7 @@ std::string IdleName() {
 // What should not be so of a task that runs; empty: nothing.
 std::string Mark(const TaskView& task) {
   if (IsIdle(task)) return IdleName();
+  if (HoldsGpus(task) && !task.wrong_gpus.empty()) return "WrongDevice";
   return HoldsGpus(task) && task.over_promise_mib ? "OverPromise" : "";
 }
 
@@ -288,6 +290,11 @@ void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   if (HoldsGpus(task) && task.over_promise_mib) {
     facts.Add("Over promise", fmt::format("uses {} more than its promise and the margin",
                                           base::FormatMib(*task.over_promise_mib)));
+  }
+  if (HoldsGpus(task) && !task.wrong_gpus.empty()) {
+    facts.Add("Wrong device", fmt::format("has processes on GPU {}, which it was not given: leave "
+                                          "CUDA_VISIBLE_DEVICES as it is set",
+                                          fmt::join(task.wrong_gpus, ", ")));
   }
   if (IsIdle(task)) {
     facts.Add("Idle", "has not used its GPUs since " + TimePoint(task.idle_since_ms) + " (" +

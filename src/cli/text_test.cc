@@ -462,6 +462,15 @@ TEST_F(Text, WhoOutgrowsItsPromiseIsMarked) {
               ::testing::HasSubstr("uses 3.0G more than its promise and the margin"));
 }
 
+TEST_F(Text, WhoWorksOnAGpuThatItWasNotGivenIsMarked) {
+  TaskView task = SomeTasks()[1];
+  task.wrong_gpus = {0, 2};
+  const ListStyle style{.columns = *ParseColumns("id,where"), .titles = false, .now_ms = kNow};
+  EXPECT_EQ(TaskTable({task}, style, {}), "42  3 (WrongDevice)\n");
+  EXPECT_THAT(TaskFacts(task, kNow),
+              ::testing::HasSubstr("has processes on GPU 0, 2, which it was not given"));
+}
+
 TEST_F(Text, AnIdleHolderIsVisibleEverywhere) {
   TaskView task = SomeTasks()[1];
   task.idle_since_ms = kNow - 600'000;
