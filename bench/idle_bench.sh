@@ -15,6 +15,10 @@ process_ns() { cat "/proc/$1/task/"*/schedstat | awk '{sum += $1} END {printf "%
 # percent BEFORE AFTER [SECONDS]: of one core
 percent() { awk -v a="$1" -v b="$2" -v s="${3:-$seconds}" 'BEGIN {printf "%.3f\n", (b - a) / s / 1e7}'; }
 children() { cat "/proc/$1/task/"*/children | wc -w; }
+# The daemon's process that asks the driver.
+reader_of() { pgrep -P "$1" -x carma-reader; }
+# both_ns PID: of the daemon and its reader
+both_ns() { echo $(($(process_ns "$1") + $(process_ns "$(reader_of "$1")"))); }
 
 echo "idle for $seconds s (load $(cut -d' ' -f1-3 /proc/loadavg))"
 start_slurm || true
@@ -26,7 +30,7 @@ settle = false
 END
 start_written
 sleep 2 # the start is not idleness
-before=$(process_ns "$carmad_pid")
+before=$(both_ns "$carmad_pid")
 loop_before=$(thread_ns "$carmad_pid" "$carmad_pid")
 [ -z "$slurm_pid" ] || slurm_before=$(process_ns "$slurm_pid")
 most_children=0
@@ -35,14 +39,15 @@ for _ in $(seq "$seconds"); do
   now=$(children "$carmad_pid")
   [ "$now" -le "$most_children" ] || most_children=$now
 done
-after=$(process_ns "$carmad_pid")
+after=$(both_ns "$carmad_pid")
 loop_after=$(thread_ns "$carmad_pid" "$carmad_pid")
-record idle.cpu.carma "$(percent "$before" "$after")" "% core"
+record idle.cpu.carma "$(percent "$before" "$after")" "% core" "with its reader"
 record idle.cpu.carma_loop "$(percent "$loop_before" "$loop_after")" "% core"
 record idle.cpu.carma_probe "$(percent $((loop_after - loop_before)) $((after - before)))" "% core" \
-  "the other threads: probe and simulated driver"
+  "the other threads and the reader, with the simulated driver in it"
 record idle.rss.carma "$(rss_mib "$carmad_pid")" MiB
-record idle.children.carma "$most_children" processes
+record idle.rss.reader "$(rss_mib "$(reader_of "$carmad_pid")")" MiB "the simulated driver's library in it"
+record idle.children.carma "$most_children" processes "the reader; one dcgmi where the driver does not count"
 if [ -n "$slurm_pid" ]; then
   record idle.cpu.slurm "$(percent "$slurm_before" "$(process_ns "$slurm_pid")")" "% core" "slurmctld, reads no GPU"
   record idle.rss.slurm "$(rss_mib "$slurm_pid")" MiB
@@ -59,9 +64,9 @@ for _ in $(seq 16); do
 done
 until [ "$(carma list --json | grep -o '"state":"running"' | wc -l)" -eq 16 ]; do sleep 0.2; done
 sleep 2
-before=$(process_ns "$carmad_pid")
+before=$(both_ns "$carmad_pid")
 sleep $((seconds / 2))
-record idle.cpu.carma_16_tasks "$(percent "$before" "$(process_ns "$carmad_pid")" $((seconds / 2)))" "% core" \
+record idle.cpu.carma_16_tasks "$(percent "$before" "$(both_ns "$carmad_pid")" $((seconds / 2)))" "% core" \
   "16 tasks run"
 record idle.rss.carma_16_tasks "$(rss_mib "$carmad_pid")" MiB
 carma cancel --all >/dev/null

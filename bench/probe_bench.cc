@@ -12,7 +12,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "gpu/dmon_parser.h"
-#include "gpu/load_probe.h"
 #include "gpu/nvml_probe.h"
 #include "gpu/window.h"
 
@@ -47,10 +46,9 @@ void Report(benchmark::State& state, double cpu_before_s, std::size_t gpus) {
 // rarely is asked for as rarely as in the daemon.
 void BM_Round(benchmark::State& state) {
   const char* library = std::getenv("CARMA_BENCH_NVML");
-  auto loaded = LoadProbe({.nvml_library = library != nullptr ? library : kNvmlLibrary,
-                           .source = ActivitySource::kNvml});
-  if (!loaded) return state.SkipWithError(loaded.error().message.c_str());
-  const auto devices = loaded->probe->Devices();
+  auto probe = LoadNvmlProbe(library != nullptr ? library : kNvmlLibrary);
+  if (!probe) return state.SkipWithError(probe.error().message.c_str());
+  const auto devices = (*probe)->Devices();
   if (!devices) return state.SkipWithError(devices.error().message.c_str());
   std::vector<Window> windows(devices->size(), Window(std::chrono::seconds(60)));
   base::Time now = base::FromMs(0);
@@ -58,7 +56,7 @@ void BM_Round(benchmark::State& state) {
   for (auto _ : state) {
     now += std::chrono::seconds(1);
     for (std::size_t i = 0; i < devices->size(); ++i) {
-      const auto reading = loaded->probe->Read(i, now);
+      const auto reading = (*probe)->Read(i, now);
       if (!reading) return state.SkipWithError(reading.error().message.c_str());
       windows[i].Add(*reading);
       benchmark::DoNotOptimize(windows[i].SmActive());

@@ -29,6 +29,7 @@ void FuzzSummary(std::string_view bytes);      // model summaries of every forma
 void FuzzSafetensors(std::string_view bytes);  // weights of networks
 void FuzzDcgmi(std::string_view bytes);        // the text of `dcgmi dmon`
 void FuzzRecording(std::string_view bytes);    // what a driver answered, kept
+void FuzzReader(std::string_view bytes);       // lines between carmad and carma-reader
 void FuzzShape(std::string_view bytes);        // shapes of simulated servers
 void FuzzSimMps(std::string_view bytes);       // what programs of a simulated MPS tell each other
 
@@ -48,6 +49,7 @@ inline constexpr std::array kEntries{
     Entry{"dcgmi", FuzzDcgmi},     Entry{"recording", FuzzRecording},
     Entry{"mps", FuzzMps},         Entry{"shape", FuzzShape},
     Entry{"simmps", FuzzSimMps},   Entry{"pairs", FuzzPairs},
+    Entry{"reader", FuzzReader},
 };
 
 }  // namespace carma::fuzz

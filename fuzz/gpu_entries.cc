@@ -5,6 +5,7 @@
 #include "entries.h"
 #include "gpu/counters.h"
 #include "gpu/dmon_parser.h"
+#include "gpu/reader/reader_wire.h"
 #include "gpu/recording.h"
 
 namespace carma::fuzz {
@@ -48,6 +49,24 @@ void FuzzRecording(std::string_view bytes) {
   CARMA_CHECK(twice && twice->devices == recording->devices &&
                   twice->answers.size() == recording->answers.size(),
               "what was read can be written and read again");
+}
+
+void FuzzReader(std::string_view bytes) {
+  if (const auto request = gpu::ParseRequest(bytes)) {
+    const std::string text = gpu::FormatRequest(*request);
+    const auto again = gpu::ParseRequest(text);
+    CARMA_CHECK(again && gpu::FormatRequest(*again) == text, "a request can be sent on");
+  }
+  const auto answer = gpu::ParseAnswer(bytes);
+  if (!answer) {
+    CARMA_CHECK(answer.error().message.find('\n') == std::string::npos, "an error is one line");
+    return;
+  }
+  if (const auto* reading = std::get_if<gpu::Reading>(&*answer)) CheckCounters(*reading);
+  const std::string text = gpu::FormatAnswer(*answer);
+  CARMA_CHECK(text.find('\n') == std::string::npos, "an answer is one line");
+  const auto again = gpu::ParseAnswer(text);
+  CARMA_CHECK(again && gpu::FormatAnswer(*again) == text, "an answer can be sent on");
 }
 
 }  // namespace carma::fuzz
