@@ -1,9 +1,12 @@
-// Thousands of short tasks while the daemon is killed again and again: every task ends exactly
-// once, with its own exit code, and nothing is left behind.
+// Thousands of short tasks while the daemon is killed again and again, alone or with everything
+// that it has started: every task ends exactly once, with its own exit code, no attempt begins
+// twice, and nothing is left behind.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <map>
 
 #include "base/file.h"
@@ -35,14 +38,14 @@ class Stress : public ::testing::Test {
     ::mkdir(marks_.c_str(), 0777);
   }
 
-  // Every kind appends a line to the mark of its task when it starts.
+  // Every kind but one appends a line to the mark of its attempt when it starts.
   task::TaskSpec MakeSpec(std::int64_t i) {
     task::TaskSpec spec;
     spec.workdir = site_.out_dir();
     spec.environment = {{"PATH", "/usr/bin:/bin"}};
     spec.memory_mib = 1000;
     spec.stdout_path = "/dev/null";
-    const std::string mark = "echo x >> " + marks_ + "/$CARMA_TASK_ID; ";
+    const std::string mark = "echo x >> " + marks_ + "/$CARMA_TASK_ID.$CARMA_ATTEMPT; ";
     int code = 0;
     switch (i % 4) {
       case 0:
@@ -69,6 +72,48 @@ class Stress : public ::testing::Test {
     first_ = answer->value.first;
   }
 
+  // It has ended with its own exit code, and no attempt of it began twice.
+  void ExpectEndedOnce(std::int64_t i) {
+    const std::uint64_t id = first_ + static_cast<std::uint64_t>(i);
+    const api::TaskView task = site_.Await(id, std::chrono::seconds(120));
+    const int code = codes_[static_cast<std::size_t>(i)];
+    ASSERT_EQ(task.state, code == 0 ? "succeeded" : "failed")
+        << "task " << id << ": " << task.reason << " " << task.reason_text;
+    EXPECT_EQ(task.exit_code, code) << "task " << id;
+    for (int attempt = 1; attempt <= task.attempt; ++attempt) {
+      const std::string mark = ReadText(fmt::format("{}/{}.{}", marks_, id, attempt));
+      const bool last = attempt == task.attempt;
+      if (last && i % 4 != 1) {
+        EXPECT_EQ(mark, "x\n") << "task " << id << ", attempt " << attempt;
+      } else {
+        EXPECT_LE(mark.size(), 2U) << "task " << id << ", attempt " << attempt << " began twice";
+      }
+    }
+  }
+
+  // Processes with this name that stand for this server.
+  std::vector<pid_t> Processes(const std::string& name) {
+    std::vector<pid_t> pids;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const auto pid = base::ParseInt(entry.path().filename().string());
+      if (!pid) continue;
+      const std::string folder = entry.path().string();
+      if (base::ReadFile(folder + "/comm", 64).value_or("") != name + "\n") continue;
+      const std::string words = base::ReadFile(folder + "/cmdline", 65'536).value_or("") +
+                                base::ReadFile(folder + "/environ", 65'536).value_or("");
+      if (words.find(site_.folder() / "") != std::string::npos)
+        pids.push_back(static_cast<pid_t>(*pid));
+    }
+    return pids;
+  }
+
+  void KillOneOf(const std::string& name) {
+    const std::vector<pid_t> pids = Processes(name);
+    if (pids.empty()) return;
+    ::kill(pids[rng_.Below(pids.size())], SIGKILL);
+    ++killed_[name];
+  }
+
   std::map<std::string, std::int64_t> Counts() {
     const api::StatusView status = site_.Status();
     return {status.task_counts.begin(), status.task_counts.end()};
@@ -78,6 +123,7 @@ class Stress : public ::testing::Test {
   base::Rng rng_{static_cast<std::uint64_t>(Sized("CARMA_STRESS_SEED", kSeed))};
   std::string marks_ = site_.out_dir() + "/marks";
   std::vector<int> codes_;
+  std::map<std::string, int> killed_;
   std::uint64_t first_ = 0;
 };
 
@@ -96,20 +142,57 @@ TEST_F(Stress, EveryTaskEndsOnceThoughTheDaemonIsKilled) {
     ASSERT_FALSE(HasFatalFailure());
   }
   for (std::int64_t i = 0; i < tasks; ++i) {
-    const std::uint64_t id = first_ + static_cast<std::uint64_t>(i);
-    const api::TaskView task = site_.Await(id, std::chrono::seconds(120));
-    const int code = codes_[static_cast<std::size_t>(i)];
-    ASSERT_EQ(task.state, code == 0 ? "succeeded" : "failed")
-        << "task " << id << ": " << task.reason << " " << task.reason_text;
-    EXPECT_EQ(task.exit_code, code) << "task " << id;
-    const bool leaves_mark = i % 4 != 1;
-    EXPECT_EQ(ReadText(marks_ + "/" + std::to_string(id)), leaves_mark ? "x\n" : "")
-        << "task " << id << ", attempt " << task.attempt;
+    ExpectEndedOnce(i);
+    ASSERT_FALSE(HasFatalFailure());
   }
   std::int64_t counted = 0;
   for (const auto& [state, count] : Counts()) counted += count;
   EXPECT_EQ(counted, tasks);
   site_.ExpectIdle();
+}
+
+// Shims, the reader of the GPUs, MPS servers and their control daemons die as well, and once the
+// folders of all attempts are gone.
+TEST_F(Stress, NoAttemptBeginsTwiceThoughEverythingIsKilled) {
+  const std::int64_t tasks = Sized("CARMA_STRESS_TASKS", 1000);
+  const std::int64_t kills = Sized("CARMA_STRESS_KILLS", 40);
+  const std::string control = site_.folder() / "carma-simmps";
+  std::filesystem::copy_file(Program("carma-simmps"), control);
+  site_.Set("collocation.method", "\"mps\"");
+  site_.Set("collocation.mps_control", "\"" + control + "\"");
+  site_.Set("collocation.mps_dir", "\"" + (site_.folder() / "mps") + "\"");
+  site_.Set("recovery.max_node_failures", "100");
+  site_.Set("recovery.max_victim_restarts", "100");
+  site_.Start();
+  SubmitAll(tasks);
+  ASSERT_FALSE(HasFatalFailure());
+  for (std::int64_t i = 0; i < kills; ++i) {
+    ASSERT_FALSE(WaitReadable(site_.daemon().end_fd(), std::chrono::milliseconds(rng_.Below(300))))
+        << site_.daemon().Err();
+    const auto which = rng_.Below(10);
+    if (which < 3) KillOneOf("carma-shim");
+    if (which == 3) KillOneOf("carma-reader");
+    if (which == 4 || which == 5) KillOneOf("carma-simmps");  // a server or a control daemon
+    if (which < 6) continue;
+    site_.Stop(SIGKILL);
+    ++killed_["carmad"];
+    if (killed_["carmad"] == 5) std::filesystem::remove_all(site_.state_dir() + "/attempts");
+    site_.Start();
+    ASSERT_FALSE(HasFatalFailure());
+  }
+  for (std::int64_t i = 0; i < tasks; ++i) {
+    ExpectEndedOnce(i);
+    ASSERT_FALSE(HasFatalFailure());
+  }
+  for (const auto& [name, count] : killed_) RecordProperty("killed_" + name, count);
+  site_.ExpectIdle();
+  EXPECT_TRUE(Eventually([&] {
+    return std::filesystem::is_empty(site_.state_dir() + "/attempts");
+  })) << "folders are left";
+  EXPECT_TRUE(Eventually([&] { return Processes("carma-shim").empty(); }));
+  EXPECT_TRUE(Eventually([&] { return Processes("carma-simmps").empty(); }));
+  site_.Stop(SIGTERM);
+  EXPECT_TRUE(Eventually([&] { return Processes("carma-reader").empty(); }));
 }
 
 }  // namespace

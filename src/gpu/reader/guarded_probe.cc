@@ -51,6 +51,7 @@ ReadResult<std::vector<DeviceInfo>> GuardedProbe::Devices() {
 
 // Starts readers until one has come through the list.
 ReadResult<base::Unit> GuardedProbe::Open() {
+  std::set<std::optional<std::uint32_t>> ended;
   while (true) {
     base::Result<std::unique_ptr<ReaderProcess>> started = ReaderProcess::Start(options_.reader);
     if (!started) return std::unexpected(started.error());
@@ -66,6 +67,8 @@ ReadResult<base::Unit> GuardedProbe::Open() {
       if (auto* error = std::get_if<ReadError>(&*answer)) return std::unexpected(std::move(*error));
       return NoSuchAnswer();
     }
+    // Somebody may have killed it: that says nothing of a GPU until it happens there again.
+    if (!answer.error().late && ended.insert(answer.error().asking).second) continue;
     const std::string why = WhyOf(answer.error());
     if (!answer.error().asking) {
       aside_.clear();  // it was not their fault
@@ -125,6 +128,10 @@ ReadResult<base::Unit> GuardedProbe::OpenAgain() {
 // ---- readings ----
 
 ReadResult<Reading> GuardedProbe::Read(std::size_t device, base::Time now) {
+  return ReadWith(device, now, false);
+}
+
+ReadResult<Reading> GuardedProbe::ReadWith(std::size_t device, base::Time now, bool again) {
   if (closed_) return std::unexpected(*closed_);
   if (device >= places_.size())
     return base::Fail(base::ErrorCode::kNotFound, fmt::format("no GPU {}", device));
@@ -147,6 +154,10 @@ ReadResult<Reading> GuardedProbe::Read(std::size_t device, base::Time now) {
   }
   reader_->Ask(ReadRequest{*places_[device].current, now});
   std::expected<ReaderAnswer, NoAnswer> answer = reader_->Await(options_.patience);
+  if (!answer && !answer.error().late && !again) {  // as in Open()
+    reader_.reset();
+    return ReadWith(device, now, true);
+  }
   if (!answer) {
     const std::string why = WhyOf(answer.error());
     reader_.reset();

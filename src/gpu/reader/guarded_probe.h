@@ -68,6 +68,8 @@ class GuardedProbe : public Probe {
   ReadResult<base::Unit> Open();
   void Take(ReaderListing listing);
   ReadResult<base::Unit> OpenAgain();
+  // again: a reader has already ended at this question.
+  ReadResult<Reading> ReadWith(std::size_t device, base::Time now, bool again);
   void SetAside(std::uint32_t number, const std::string& why);
   bool AnswersAgain(std::uint32_t number, Aside& aside);
   bool TrialSucceeds(std::uint32_t number, Aside& aside);
