@@ -272,6 +272,11 @@ Result<Unit> RealDaemon::FindGroups() {
 Result<Unit> RealDaemon::OpenLauncher() {
   task::ShimLauncherOptions options{options_.shim_path, {}};
   if (settings_.cgroups) options.cgroup = task::FindCgroupBase();
+  if (!options.cgroup.path.empty() && settings_.max_processes > 0 &&
+      !task::CountProcesses(options.cgroup)) {
+    base::LogInfo("processes_counted_by_user",
+                  {{"why", "the service's group cannot count them (systemd 254 or newer can)"}});
+  }
   Result<std::unique_ptr<task::Launcher>> launcher = task::MakeShimLauncher(std::move(options));
   if (!launcher) return std::unexpected(launcher.error());
   launcher_ = *std::move(launcher);

@@ -100,7 +100,25 @@ CgroupBase FindCgroupBase() {
   const Result<std::string> self = base::ReadFile("/proc/self/cgroup", kMaxTextBytes);
   const Result<std::string> mounts = base::ReadFile("/proc/self/mountinfo", kMaxTextBytes);
   if (!self || !mounts) return {.reason = "/proc does not tell our cgroup"};
-  return IfWritable(ParseCgroupPlace(*self, *mounts));
+  return AboveDaemonGroup(IfWritable(ParseCgroupPlace(*self, *mounts)));
+}
+
+CgroupBase AboveDaemonGroup(CgroupBase base) {
+  const std::size_t slash = base.path.rfind('/');
+  if (slash == std::string::npos || base.path.substr(slash + 1) != kDaemonGroup) return base;
+  CgroupBase above = IfWritable({.root = base.root, .path = base.path.substr(0, slash)});
+  return above.path.empty() ? base : above;
+}
+
+bool CountProcesses(const CgroupBase& base) {
+  const std::string control = base.path + "/cgroup.subtree_control";
+  const Result<std::string> counted = base::ReadFile(control, 4096);
+  if (base.path.empty() || !counted) return false;
+  for (const std::string_view word : base::SplitWords(*counted)) {
+    if (word == "pids") return true;
+  }
+  const Result<std::string> own = base::ReadFile(base.path + "/cgroup.procs", kMaxTextBytes);
+  return own && base::Trim(*own).empty() && WriteTo(control, "+pids");
 }
 
 Result<TaskCgroup> TaskCgroup::Create(const std::string& base, const std::string& name) {

@@ -29,6 +29,16 @@ CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mount
 // The place as it is, or none with the reason that this process may make no groups there.
 CgroupBase IfWritable(CgroupBase base);
 
+// The group in which the service manager puts carmad below its service's own, where it can
+// (DelegateSubgroup= of systemd 254). Only then may the service's group count its children's
+// processes: with a count, a group that has children takes no process itself, and carmad could not
+// be started again beside running tasks.
+inline constexpr std::string_view kDaemonGroup = "carmad.daemon";
+// The group above, if the place is the daemon's and that is ours to write; else the place as it is.
+CgroupBase AboveDaemonGroup(CgroupBase base);
+// From now on groups made there count processes (TaskCgroup::LimitProcesses). False: they do not.
+bool CountProcesses(const CgroupBase& base);
+
 // One task's group.
 class TaskCgroup {
  public:

@@ -6,6 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 
 #include "base/file.h"
@@ -86,6 +89,42 @@ TEST(Cgroup, KillReachesEveryMemberAndTheGroupGoes) {
 
 TEST(Cgroup, AFolderThatIsNoGroupIsRefused) {
   EXPECT_FALSE(TaskCgroup::Create("/nonexistent", "x"));
+}
+
+class FakeTree : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(base_.path + "/carmad.daemon");
+    for (const char* file : {"/cgroup.procs", "/cgroup.subtree_control"})
+      std::ofstream(base_.path + file) << "";
+    std::ofstream(base_.path + "/carmad.daemon/cgroup.procs") << "7\n";
+  }
+  void TearDown() override { std::filesystem::remove_all(base_.path); }
+  std::string Control() const {
+    std::stringstream text;
+    text << std::ifstream(base_.path + "/cgroup.subtree_control").rdbuf();
+    return text.str();
+  }
+  const CgroupBase base_{.root = "/", .path = ::testing::TempDir() + "/carma-tree"};
+};
+
+TEST_F(FakeTree, TasksGetTheirGroupsBesideTheDaemons) {
+  CgroupBase daemon = base_;
+  daemon.path += "/carmad.daemon";
+  EXPECT_EQ(AboveDaemonGroup(daemon), base_);
+  EXPECT_EQ(AboveDaemonGroup(base_), base_);
+}
+
+TEST_F(FakeTree, ProcessesAreCountedWhereTheGroupHasNoneItself) {
+  EXPECT_TRUE(CountProcesses(base_));
+  EXPECT_EQ(Control(), "+pids");
+  std::ofstream(base_.path + "/cgroup.subtree_control") << "";
+  std::ofstream(base_.path + "/cgroup.procs") << "7\n";
+  EXPECT_FALSE(CountProcesses(base_)) << "the next carmad could not be started in it";
+  EXPECT_EQ(Control(), "");
+  std::ofstream(base_.path + "/cgroup.subtree_control") << "memory pids\n";
+  EXPECT_TRUE(CountProcesses(base_)) << "somebody else has switched it on";
+  EXPECT_FALSE(CountProcesses({}));
 }
 
 }  // namespace
