@@ -630,7 +630,8 @@ Result<std::vector<StoredTask>> Store::Unfinished() {
     const Use rows(impl_->Prepared(impl_->select_tasks +
                                    "WHERE task.id IN (SELECT id FROM task INDEXED BY task_state "
                                    "WHERE state IN (" +
-                                   QuotedStates(false) + ")) ORDER BY task.id"));
+                                   QuotedStates(false) + ")) AND " + std::string(kArrived) +
+                                   " ORDER BY task.id"));
     return impl_->ReadTasks(*rows);
   });
 }

@@ -463,6 +463,7 @@ TEST_F(StoreTest, ASubmissionThatWasCutShortIsTakenBackAndItsNumbersAreGone) {
   EXPECT_THAT(Ids({}), IsEmpty());
   EXPECT_TRUE(store_->Counts()->empty());
   EXPECT_EQ(store_->Arrivals().value(), std::vector{TaskId{1}});
+  EXPECT_TRUE(store_->Unfinished()->empty()) << "what is taken back must not begin before";
   Batch([&] { EXPECT_EQ(store_->DropArrival(TaskId{1}, 2), false); });
   EXPECT_THAT(Ids({}), IsEmpty());
   Batch([&] { EXPECT_EQ(store_->DropArrival(TaskId{1}, 2), true); });
