@@ -19,7 +19,7 @@ for case in well sick; do
 mapper = "exclusive"
 END
   start_written
-  for _ in $(seq $((seconds * 7 / 20 + 50))); do echo '{"command":["'"$bin"'/carma-simtask","--memory-mib","4000","--solo-s","20"]}'; done \
+  for _ in $(seq $((seconds * 7 / 20 + 50))); do echo '{"stdout_path":"/dev/null","command":["'"$bin"'/carma-simtask","--memory-mib","4000","--solo-s","20"]}'; done \
     >"$work/tasks.jsonl"
   # As many GPUs in both cases.
   [ "$case" = sick ] && "$bin/carma-simgpu" fault --state "$home/gpus" --kind hang --gpu 7

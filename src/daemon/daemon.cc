@@ -175,7 +175,9 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   Counters counters_;
   Signals signals_{loop_};
   Configuration configuration_;
-  std::optional<LoopMeter> loop_meter_;  // once it runs
+  LoopMeter loop_meter_{loop_, [this](std::chrono::nanoseconds late) {
+                          counters_.CountLate(std::chrono::duration<double>(late).count());
+                        }};
   Alarm wake_{loop_}, store_retry_{loop_}, usage_{loop_}, housekeep_{loop_}, watchdog_{loop_},
       trim_{loop_};
   AwaitedEnds awaited_ends_{loop_};
@@ -293,6 +295,7 @@ Result<Unit> RealDaemon::Listen() {
   const std::string folder = settings.socket.substr(0, settings.socket.rfind('/'));
   if (Result<Unit> made = base::MakeDirs(folder, ::getuid() == 0 ? 0755 : 0700); !made) return made;
   const auto handler = [this](api::Request request, const api::Responder& respond) {
+    loop_meter_.Look();
     routes_->Handle(std::move(request), respond);
   };
   Result<std::unique_ptr<api::Server>> unix_server =
@@ -310,9 +313,6 @@ Result<Unit> RealDaemon::Listen() {
 
 void RealDaemon::Run() {
   Beat();
-  loop_meter_.emplace(loop_, [this](std::chrono::nanoseconds late) {
-    counters_.CountLate(std::chrono::duration<double>(late).count());
-  });
   sampler_->Start();
   WatchLauncher();
   Housekeep();
@@ -483,6 +483,7 @@ std::set<std::size_t> RealDaemon::LeftAlone() {
 
 void RealDaemon::TakeRound(gpu::Round round) {
   if (!engine_) return;
+  loop_meter_.Look();
   for (core::Event& event : monitor_->Take(clock_->Now(), round, engine_->attribution()))
     PostSeen(std::move(event));
   WatchIdleHolders();
@@ -598,6 +599,7 @@ void RealDaemon::AfterNextReading(std::function<void()> call) {
 
 void RealDaemon::RequestTurn() {
   if (std::exchange(turn_posted_, true)) return;
+  loop_meter_.Look();
   // Posted, not called: everything that is ready now shares one turn, and so one commit.
   asio::post(loop_, [this] {
     turn_posted_ = false;
@@ -676,6 +678,7 @@ void RealDaemon::WatchLauncher() {
 }
 
 void RealDaemon::Housekeep() {
+  loop_meter_.Look();
   const base::Time oldest = clock_->Now() - std::chrono::hours(24) * settings_.keep_finished_days;
   Result<std::int64_t> pruned = 0;
   Result<Unit> ok = store_->Begin();

@@ -230,7 +230,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
             "One turn of the daemon: decide, make durable, perform.");
   out.Sample(counters.turn_seconds);
   out.Begin("carma_loop_late_seconds", "histogram",
-            "How long what is ready waits for the daemon's loop, looked at every 50 ms.");
+            "How long what is ready waits for the daemon's loop, 50 ms after work has begun.");
   out.Sample(counters.loop_late_seconds);
   out.Begin("carma_queue_wait_seconds", "histogram",
             "From entering the queue to the launch decision.");
