@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "base/process_id.h"
 #include "base/text.h"
@@ -234,6 +235,43 @@ TEST_F(Restart, ASubmissionThatIsRepeatedAfterAKillIsTheSame) {
   const auto again = site.client().Call("POST", "/v1/tasks", body);
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(*again, *first);
+}
+
+// It is put in pieces, and the kills meet different ones.
+TEST_F(Restart, ALargeSubmissionThatIsCutShortIsThereWholeOrNotAtAll) {
+  constexpr std::int64_t kTasks = 6'000;
+  std::string indices = "0";
+  for (std::int64_t i = 1; i < kTasks; ++i) indices += fmt::format(",{}", i);
+  const auto count = [&] {
+    std::int64_t all = 0;
+    for (const auto& [state, tasks] : site.Status().task_counts) all += tasks;
+    return all;
+  };
+  ASSERT_TRUE(site.Carma({"drain", "all"}).Ok());
+  std::int64_t before = count();
+  for (const int life_ms : {10, 40, 80, 150, 250}) {
+    SCOPED_TRACE(life_ms);
+    const std::string body = fmt::format(
+        R"({{"request":"large-{}","spec":{{"command":["/bin/true"],"workdir":"/"}},"array":[{}]}})",
+        life_ms, indices);
+    bool accepted = false;
+    std::thread submitter([&] {
+      api::Client client(site.socket());
+      accepted = client.Call("POST", "/v1/tasks", body).has_value();
+    });
+    (void)WaitReadable(site.daemon().end_fd(), std::chrono::milliseconds(life_ms));
+    site.Stop(SIGKILL);
+    submitter.join();
+    site.Start();
+    const std::int64_t kept = count() - before;
+    EXPECT_TRUE(kept == kTasks || (kept == 0 && !accepted)) << kept << " are there";
+    const auto again = site.client().Call("POST", "/v1/tasks", body);
+    EXPECT_TRUE(again) << again.error().message;
+    EXPECT_EQ(count(), before + kTasks);
+    before += kTasks;
+  }
+  EXPECT_EQ(site.Carma({"submit", "--", "/bin/true"}).code, 0) << "the books can be written";
+  site.Stop(SIGTERM);  // nobody cancels thirty thousand tasks one by one
 }
 
 TEST_F(Restart, WhatAKilledDaemonLeftOfEndedAttemptsIsSwept) {

@@ -435,6 +435,7 @@ struct StatusView {
   std::string policy;
   std::string collocation;
   std::string driver;
+  bool starting = false;
   std::vector<std::pair<std::string, std::int64_t>> task_counts;
   double longest_turn_s = 0;
   std::vector<std::string> troubles;
@@ -453,6 +454,9 @@ struct StatusView {
     field("policy", status.policy, "The rules in one line.");
     field("collocation", status.collocation, "How tasks share a GPU.");
     field("driver", status.driver, "ok, or what is wrong with the GPU driver.");
+    field("starting", status.starting,
+          "It has just started and looks for its GPUs and for MPS; submissions are refused until "
+          "it has.");
     field("task_counts", status.task_counts, "Tasks by state.");
     field("longest_turn_s", status.longest_turn_s,
           "Longest time, since it started, that it was busy before it looked at the next request; "

@@ -146,8 +146,10 @@ void RunGpuChange(Context& context, const std::string& verb, const std::vector<s
 void RunStatus(Context& context, double wait_s) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(wait_s);
   auto status = GetStatus(context.client());
-  while (!status && status.error().code == base::ErrorCode::kUnavailable &&
-         std::chrono::steady_clock::now() < deadline) {
+  const auto to_be_awaited = [&status] {
+    return status ? status->value.starting : status.error().code == base::ErrorCode::kUnavailable;
+  };
+  while (to_be_awaited() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(kStatusRetry);
     status = GetStatus(context.client());
   }

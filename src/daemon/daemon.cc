@@ -749,6 +749,7 @@ api::StatusView RealDaemon::Status() {
   view.driver = !sampler_->driver_trouble().empty() ? sampler_->driver_trouble()
                 : monitor_                          ? monitor_->DriverState()
                                                     : "being asked";
+  view.starting = !engine_ && sampler_->driver_trouble().empty();
   if (const auto counts = store_->Counts()) {
     for (const auto& [state, count] : *counts)
       view.task_counts.emplace_back(core::TaskStateName(state), count);
