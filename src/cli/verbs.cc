@@ -314,8 +314,9 @@ void AddStatus(CLI::App& app, Context& context) {
     double timeout_s = 30;
   };
   auto flags = NewFlags<Flags>();
-  CLI::App* verb = AddVerb(app, "status", "Show the daemon: version, rules, tasks, troubles",
-                           "  carma status --wait      until it answers and has looked for its GPUs, for scripts\n");
+  CLI::App* verb = AddVerb(
+      app, "status", "Show the daemon: version, rules, tasks, troubles",
+      "  carma status --wait      until it answers and has looked for its GPUs, for scripts\n");
   verb->add_flag("--wait", flags->wait, "keep trying until it answers and has looked for its GPUs");
   verb->add_option("--timeout", flags->timeout_s, "seconds that --wait tries (default: 30)")
       ->type_name("S")
