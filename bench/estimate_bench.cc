@@ -8,6 +8,8 @@
 
 #include "base/file.h"
 #include "estimate/estimator.h"
+#include "estimate/transformer/config.h"
+#include "estimate/transformer/peak.h"
 #include "model/summary.h"
 
 namespace carma {
@@ -77,6 +79,26 @@ void BM_OwnSummary(benchmark::State& state) {
   Estimate(state, *text);
 }
 BENCHMARK(BM_OwnSummary)->Unit(benchmark::kMicrosecond);
+
+// A config.json of an 8 B model, read and answered.
+void BM_Transformer(benchmark::State& state) {
+  const std::string text =
+      R"({"model_type":"llama","num_hidden_layers":32,"hidden_size":4096,)"
+      R"("num_attention_heads":32,"num_key_value_heads":8,"intermediate_size":14336,)"
+      R"("vocab_size":128256,"torch_dtype":"bfloat16"})";
+  estimate::TrainingPlan plan;
+  plan.checkpointing = estimate::Checkpointing::kFull;
+  for (auto _ : state) {
+    const auto config = estimate::ParseTransformerConfig(text, "config.json");
+    if (!config) {
+      state.SkipWithError(config.error().message.c_str());
+      return;
+    }
+    const auto answer = estimate::EstimateTransformer(*config, plan, 0.95);
+    benchmark::DoNotOptimize(answer->shown.point_mib);
+  }
+}
+BENCHMARK(BM_Transformer)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace carma

@@ -1,10 +1,13 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "entries.h"
 #include "estimate/estimator.h"
+#include "estimate/transformer/config.h"
+#include "estimate/transformer/peak.h"
 #include "model/features.h"
 #include "model/summary.h"
 
@@ -43,7 +46,43 @@ void CheckEstimates(const model::LayerList& list) {
   }
 }
 
+// The plans that reach every part of the formula.
+std::vector<estimate::TrainingPlan> Plans() {
+  estimate::TrainingPlan full{.sequence = 1'000'000'000, .batch = 1'000'000};
+  full.attention = estimate::Attention::kEager;
+  estimate::TrainingPlan lora{.sequence = 1, .method = estimate::Method::kLora};
+  lora.lora_targets = *estimate::ParseLoraTargets("all");
+  lora.data_parallel = estimate::DataParallel::kFsdp;
+  lora.ranks = 8;
+  lora.tensor_parallel = 2;
+  lora.checkpointing = estimate::Checkpointing::kFull;
+  lora.gpu_mib = 1;
+  estimate::TrainingPlan zero{.sequence = 4096};
+  zero.data_parallel = estimate::DataParallel::kZero3;
+  zero.ranks = 3;
+  zero.pipeline = 2;
+  return {full, lora, zero};
+}
+
 }  // namespace
+
+void FuzzHfConfig(std::string_view bytes) {
+  const auto config = estimate::ParseTransformerConfig(bytes, "config.json");
+  if (!config) {
+    CARMA_CHECK(IsOneLine(config.error().message), "an error is one line");
+    return;
+  }
+  CARMA_CHECK(config->TotalParameters() > 0, "a model has parameters");
+  for (const estimate::TrainingPlan& plan : Plans()) {
+    const auto estimate = estimate::EstimateTransformer(*config, plan, 0.95);
+    if (!estimate) continue;
+    CARMA_CHECK(std::isfinite(estimate->parts.Sum()) && estimate->parts.Sum() > 0,
+                "parts are numbers");
+    CARMA_CHECK(estimate->shown.bound_mib >= estimate->shown.point_mib &&
+                    estimate->shown.point_mib >= estimate->needed.point_mib,
+                "a bound is not below its point, nor what is shown below what is needed");
+  }
+}
 
 void FuzzSummary(std::string_view bytes) {
   const auto list = model::ParseSummary(bytes, "fuzz.model");

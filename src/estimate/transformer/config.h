@@ -1,0 +1,78 @@
+// What a Hugging Face config.json says about the sizes of a transformer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/words.h"
+
+namespace carma::estimate {
+
+inline constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
+
+// How the matrices of the blocks are stored; embedding, head and norms never are quantised.
+enum class Quantisation { kNone, kNf4, kNf4Double, kGptq4, kInt8 };
+inline constexpr std::pair<Quantisation, std::string_view> kQuantisationWords[] = {
+    {Quantisation::kNone, "none"},        {Quantisation::kNf4, "nf4"},
+    {Quantisation::kNf4Double, "nf4-dq"}, {Quantisation::kGptq4, "gptq4"},
+    {Quantisation::kGptq4, "awq4"},       {Quantisation::kInt8, "int8"},
+    {Quantisation::kInt8, "gptq8"}};
+
+enum class Dtype { kBf16, kFp16, kFp32 };
+inline constexpr std::pair<Dtype, std::string_view> kDtypeWords[] = {
+    {Dtype::kBf16, "bf16"},     {Dtype::kFp16, "fp16"},    {Dtype::kFp32, "fp32"},
+    {Dtype::kBf16, "bfloat16"}, {Dtype::kFp16, "float16"}, {Dtype::kFp32, "float32"}};
+
+// One stack of equal blocks between an embedding and a head over the vocabulary. All counts are
+// within the limits that ParseTransformerConfig checks; their products fit a double.
+struct TransformerConfig {
+  std::string family;  // model_type of config.json
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;  // width of the residual stream
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;  // less than heads: grouped keys and values
+  std::int64_t head_width = 0;
+  std::int64_t feed_forward = 0;  // inner width of one feed-forward part, or of one expert
+  std::int64_t vocabulary = 0;
+  std::int64_t positions = 0;  // rows of a learned table of positions; 0: none
+  bool gated = true;           // three matrices in a feed-forward part instead of two
+  bool rms_norm = true;        // false: LayerNorm
+  bool tied = false;           // one matrix is embedding and head
+  std::int64_t experts = 1;
+  std::int64_t active_experts = 1;           // that each token passes
+  std::int64_t shared_forward = 0;           // inner width of the part that all tokens pass besides
+  std::optional<double> stated_parameters;   // where a source tells them; else they are reckoned
+  std::optional<Dtype> dtype;                // torch_dtype
+  std::optional<Quantisation> quantisation;  // quantization_config
+
+  double QueryWidth() const;
+  double KeyValueWidth() const;  // of the keys; the values are as wide
+  // Parameters of the matrices in one block, of all blocks, and of everything. Biases are left out:
+  // less than 0.2 % of any model.
+  double BlockParameters() const;
+  double MatrixParameters() const;
+  double TotalParameters() const;
+};
+
+// text: config.json; where: its name for messages. The keys of all families are known by their
+// meaning (num_hidden_layers, n_layer … are one), what a family's code does without saying so
+// (gated, norm, tied) stands in one table by model_type.
+// Errors: kInvalid, one line with the place: no JSON, a family that the table does not have, a
+// missing or impossible number, a kind of quantisation that is not modelled.
+base::Result<TransformerConfig> ParseTransformerConfig(std::string_view text,
+                                                       std::string_view where);
+
+}  // namespace carma::estimate
+
+namespace carma {
+template <>
+inline constexpr base::Words<estimate::Quantisation> base::kWordsOf<estimate::Quantisation> =
+    estimate::kQuantisationWords;
+template <>
+inline constexpr base::Words<estimate::Dtype> base::kWordsOf<estimate::Dtype> =
+    estimate::kDtypeWords;
+}  // namespace carma

@@ -1,0 +1,507 @@
+#include "estimate/transformer/peak.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+
+namespace carma::estimate {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+constexpr double kMib = 1024.0 * 1024.0;
+constexpr double kGibMib = 1024;
+
+// ---- constants; where each comes from stands in docs/estimators.md ----
+
+// Buckets of DeepSpeed for reducing and gathering, at their usual sizes: 4 GB (Qwen's tables).
+constexpr double kDeepSpeedBucketBytes = 4e9;
+// CUDA context and libraries of a process that trains on an A100, median of the runs with a fused
+// loss, where nothing else is unexplained. Another GPU type shifts it by up to 500 MiB.
+constexpr double kContextMib = 700;
+// What collective operations and their streams hold besides on a GPU that shares its weights.
+constexpr double kShardingMib = 2.5 * kGibMib;
+// Reserved bytes per byte of logits and activations: blocks of changing sizes leave gaps. By what
+// decides, from runs of fixed length; a size that never comes back needs the last one.
+constexpr double kSpreadLayer = 1.2;
+constexpr double kSpreadStock = 1.35;
+constexpr double kSpreadInPlace = 1.6;
+constexpr double kSpreadVariable = 2.3;
+
+constexpr std::array kCoverages{0.5, 0.8, 0.9, 0.95, 0.98, 0.999};
+using Factors = std::array<double, kCoverages.size()>;
+// Quantiles of measured / predicted over the runs, from 0.9 on a little more. The last column is
+// judgement.
+constexpr Factors kNeededFactors{1.00, 1.04, 1.10, 1.16, 1.35, 2.0};
+constexpr Factors kShownFactors{1.00, 1.08, 1.16, 1.24, 1.45, 2.0};
+constexpr Factors kVariableFactors{1.00, 1.15, 1.25, 1.40, 1.60, 2.5};
+
+double FactorOf(const Factors& factors, double coverage) {
+  if (coverage <= kCoverages.front()) return factors.front();
+  for (std::size_t i = 1; i < kCoverages.size(); ++i) {
+    if (coverage > kCoverages[i]) continue;
+    const double share = (coverage - kCoverages[i - 1]) / (kCoverages[i] - kCoverages[i - 1]);
+    return factors[i - 1] + share * (factors[i] - factors[i - 1]);
+  }
+  return factors.back();
+}
+
+// ---- the model as one rank sees it ----
+
+// Bytes per parameter of a matrix in the blocks: 4 bits and their scales (nf4: one fp32 scale per
+// 64 weights, quantised again with double quantisation; GPTQ: a scale and a zero per 128).
+double BytesOf(Quantisation quantisation, double plain) {
+  switch (quantisation) {
+    case Quantisation::kNone:
+      return plain;
+    case Quantisation::kNf4:
+      return 0.5625;
+    case Quantisation::kNf4Double:
+      return 0.516;
+    case Quantisation::kGptq4:
+      return 0.52;
+    case Quantisation::kInt8:
+      return 1.02;
+  }
+  return plain;
+}
+
+double BytesOf(Dtype dtype) {
+  return dtype == Dtype::kFp32 ? 4 : 2;
+}
+
+// One pipeline stage of one tensor-parallel rank.
+struct Stage {
+  double layers = 0;
+  bool first = true;     // holds the embedding
+  bool last = true;      // holds the head and the loss
+  double in_flight = 1;  // micro-batches whose block inputs it keeps
+};
+
+struct Sizes {
+  double layers = 0;
+  double hidden = 0, query = 0, key = 0, forward = 0, vocabulary = 0, heads = 0;
+  double block = 0;     // parameters of one block's matrices
+  double matrices = 0;  // of all blocks here
+  double rest = 0;      // embedding, head, norms
+  double tables = 0;    // embedding and head alone
+  double tokens = 0;    // of one micro-batch
+  double sequence = 0;
+  double in_flight = 1;
+  bool has_loss = true;
+};
+
+Sizes SizesOf(const TransformerConfig& config, const TrainingPlan& plan, const Stage& stage) {
+  const auto split = static_cast<double>(plan.tensor_parallel);
+  const double width = static_cast<double>(config.hidden);
+  Sizes here;
+  here.layers = stage.layers;
+  here.hidden = width;
+  here.query = config.QueryWidth() / split;
+  here.key = std::max(config.KeyValueWidth() / split, static_cast<double>(config.head_width));
+  here.forward = (static_cast<double>(config.feed_forward * config.active_experts) +
+                  static_cast<double>(config.shared_forward)) /
+                 split;
+  here.vocabulary = static_cast<double>(config.vocabulary) / split;
+  here.heads = static_cast<double>(config.heads) / split;
+  here.block = config.BlockParameters() / split;
+  here.matrices = here.block * stage.layers;
+  const double table = here.vocabulary * width;
+  const double all_rest =
+      std::max(0.0, config.TotalParameters() - config.MatrixParameters()) / split;
+  if (stage.first && stage.last) {
+    here.rest = all_rest + (config.tied && plan.unties_head ? table : 0);
+    here.tables = table * (config.tied && !plan.unties_head ? 1 : 2);
+  } else {
+    here.rest = here.tables = stage.first || stage.last ? table : 0;
+  }
+  here.sequence = static_cast<double>(plan.sequence) / static_cast<double>(plan.context_parallel);
+  here.tokens = here.sequence * static_cast<double>(plan.batch);
+  here.in_flight = stage.in_flight;
+  here.has_loss = stage.last;
+  return here;
+}
+
+struct Adapters {
+  double parameters = 0;  // of all blocks
+  double inputs = 0;      // widths of the adapted matrices' inputs, of one block
+};
+
+Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated) {
+  Adapters all;
+  const auto add = [&](bool wanted, double in, double out) {
+    if (!wanted) return;
+    all.parameters += static_cast<double>(plan.lora_rank) * (in + out);
+    all.inputs += in;
+  };
+  const LoraTargets& on = plan.lora_targets;
+  add(on.query, sizes.hidden, sizes.query);
+  add(on.key, sizes.hidden, sizes.key);
+  add(on.value, sizes.hidden, sizes.key);
+  add(on.output, sizes.query, sizes.hidden);
+  add(on.gate && gated, sizes.hidden, sizes.forward);
+  add(on.up, sizes.hidden, sizes.forward);
+  add(on.down, sizes.forward, sizes.hidden);
+  all.parameters *= sizes.layers;
+  return all;
+}
+
+// ---- what stays from step to step ----
+
+struct Static {
+  double weights = 0;  // bytes, all of these
+  double gradients = 0;
+  double optimizer = 0;
+  double step = 0;       // temporaries of the optimizer's step
+  double buckets = 0;    // of the collective operations, always
+  double root = 0;       // unsharded embedding and head while blocks run
+  double one_block = 0;  // an unsharded block
+  double whole = 0;      // all weights unsharded, for saving
+  double trained = 0;    // parameters
+  bool shares_weights = false;
+};
+
+double StateBytes(StepOptimizer optimizer, double gradient) {
+  switch (optimizer) {
+    case StepOptimizer::kAdam:
+    case StepOptimizer::kAdamFused:
+      return 2 * gradient;
+    case StepOptimizer::kAdam8Bit:
+      return 2;
+    case StepOptimizer::kAdam4Bit:
+      return 1;
+    case StepOptimizer::kMomentum:
+      return gradient;
+    case StepOptimizer::kPagedAdam:
+    case StepOptimizer::kSgd:
+    case StepOptimizer::kFactored:
+      return 0;
+  }
+  return 0;
+}
+
+// The foreach implementations, which PyTorch takes unless told otherwise, make a copy of all
+// trained parameters' size; fused and 8-bit kernels none.
+bool CopiesInStep(StepOptimizer optimizer) {
+  return optimizer == StepOptimizer::kAdam || optimizer == StepOptimizer::kMomentum ||
+         optimizer == StepOptimizer::kSgd;
+}
+
+bool IsZero(DataParallel kind) {
+  return kind == DataParallel::kZero1 || kind == DataParallel::kZero2 ||
+         kind == DataParallel::kZero3;
+}
+
+// DeepSpeed in 16 bits: weights and gradients in 16, masters and states in 32.
+void UseDeepSpeed(const TrainingPlan& plan, double parameters, Static& all) {
+  const auto ranks = static_cast<double>(plan.ranks);
+  const bool shards_gradients =
+      plan.data_parallel == DataParallel::kZero2 || plan.data_parallel == DataParallel::kZero3;
+  all.weights = 2 * parameters / (plan.data_parallel == DataParallel::kZero3 ? ranks : 1);
+  all.gradients = 2 * parameters / (shards_gradients ? ranks : 1);
+  all.optimizer = 12 * parameters / ranks;
+  all.step = 4 * parameters / ranks;  // gradients in fp32 for the step
+}
+
+Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan& plan) {
+  Static all;
+  const bool full = plan.method == Method::kFull;
+  const bool fsdp = plan.data_parallel == DataParallel::kFsdp && plan.ranks > 1;
+  const bool zero3 = plan.data_parallel == DataParallel::kZero3 && plan.ranks > 1;
+  const bool shards_states = (IsZero(plan.data_parallel) || fsdp) && plan.ranks > 1;
+  all.shares_weights = fsdp || zero3;
+  const double by_weights = all.shares_weights ? static_cast<double>(plan.ranks) : 1;
+  const double by_states = shards_states ? static_cast<double>(plan.ranks) : 1;
+  const double parameters = sizes.matrices + sizes.rest;
+
+  double plain = BytesOf(plan.weights);
+  // FSDP's mixed precision keeps its shards in fp32 and makes 16-bit copies of what it gathers.
+  if (full && fsdp && plan.amp) plain = 4;
+  const bool quantised = plan.quantisation != Quantisation::kNone;
+  const double block_bytes = BytesOf(plan.quantisation, plain);
+  const double rest_bytes = quantised ? (plan.fp32_rest ? 4 : 2) : plain;
+  all.weights = (block_bytes * sizes.matrices + rest_bytes * sizes.rest) / by_weights;
+  const double adapter_bytes = plan.lora_16bit ? 2 : 4;
+  const double gradient = full ? plain : adapter_bytes;
+  all.trained = full ? parameters : adapters.parameters;
+  if (!full) all.weights += adapter_bytes * adapters.parameters / by_weights;
+  all.gradients = gradient * all.trained / by_states;
+  all.optimizer = StateBytes(plan.optimizer, gradient) * all.trained / by_states;
+  if (CopiesInStep(plan.optimizer)) all.step = gradient * all.trained / by_states;
+  if (!full && plan.trains_embeddings) {
+    const double tables = BytesOf(plan.weights) * sizes.tables;
+    all.trained += sizes.tables;
+    all.weights += tables;  // PEFT trains copies and keeps the originals
+    all.gradients += tables;
+    all.optimizer += StateBytes(plan.optimizer, BytesOf(plan.weights)) * sizes.tables;
+    if (CopiesInStep(plan.optimizer)) all.step += tables;
+  }
+  if (full && (plan.deepspeed || IsZero(plan.data_parallel))) UseDeepSpeed(plan, parameters, all);
+  // Autocast keeps a 16-bit copy of every matrix that it used until the pass is over.
+  if (plan.amp && plan.weights == Dtype::kFp32 && !quantised && !all.shares_weights)
+    all.weights += 2 * sizes.matrices;
+  if (plan.step_in_backward) all.gradients = all.step = 0;
+  if (plan.offload_optimizer) all.optimizer = all.step = 0;
+  if (plan.offload_parameters) all.weights = all.gradients = all.step = 0;
+
+  if (IsZero(plan.data_parallel) && plan.ranks > 1) all.buckets = kDeepSpeedBucketBytes;
+  if (plan.deepspeed && full) all.buckets = kDeepSpeedBucketBytes;
+  if (plan.data_parallel == DataParallel::kDdp && plan.ranks > 1)
+    all.buckets = all.gradients;  // DDP reduces copies unless gradient_as_bucket_view is set
+  if (all.shares_weights) {
+    all.root = 2 * sizes.rest;
+    all.one_block = BytesOf(plan.quantisation, 2) * sizes.block;
+    if (plan.saves_whole_model) all.whole = 2 * parameters;
+  }
+  return all;
+}
+
+// ---- what grows with the tokens ----
+
+// Bytes per token.
+struct PerToken {
+  double inputs = 0;       // of all blocks, kept from the forward pass on
+  double block = 0;        // one block keeps for its backward pass
+  double temporaries = 0;  // of one block's backward pass
+  double loss = 0;         // of the scores, at the loss
+  double held = 0;         // of the scores, while the first blocks run backward
+  double above = 0;        // around the loss, without the scores
+  double stays = 0;        // what FSDP with frozen weights does not free on the way
+};
+
+// Scores over the vocabulary. LayerNorm families' code leaves them in 16 bits, where autocast does
+// not make them fp32; the others' code casts them.
+void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
+             bool shares_weights, PerToken& per) {
+  const bool casts = config.rms_norm;
+  const double copy = casts || plan.amp ? 4 : 2;
+  double bytes = casts ? 12 : plan.amp ? 16 : 8;
+  if (plan.weights == Dtype::kFp32 && plan.amp) bytes = std::max(bytes, 14.0);
+  if (plan.weights == Dtype::kFp32 && !plan.amp) bytes = 16;
+  switch (plan.loss) {
+    case Loss::kStock:
+      // The caller holds the scores until the step is over; FSDP's code does not.
+      if (!shares_weights) per.held = copy * sizes.vocabulary;
+      break;
+    case Loss::kInPlace:
+      bytes -= copy;
+      break;
+    case Loss::kSplit:
+      bytes = 10;
+      break;
+    case Loss::kChunked:
+      bytes = 3;
+      break;
+    case Loss::kFused:
+      bytes = 0;
+      break;
+  }
+  per.loss = bytes * sizes.vocabulary;
+  per.above = (plan.fused_layers ? 4 : 8) * sizes.hidden;
+}
+
+// What one block keeps: inputs of norms, of attention, of the feed-forward part, of adapters. A
+// frozen matrix needs no input.
+void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
+              const Adapters& adapters, PerToken& per) {
+  const double grown = plan.weights == Dtype::kFp32 && !plan.amp ? 2 : 1;
+  const bool frozen = plan.method == Method::kLora;
+  double norms = config.rms_norm ? 16 : 4;
+  if (plan.fused_layers && config.rms_norm) norms = 8;
+  double attention = 4 * sizes.query + 4 * sizes.key;
+  if (plan.attention == Attention::kEager && plan.checkpointing != Checkpointing::kSelective)
+    attention += 8 * sizes.heads * sizes.sequence;
+  double forward = config.gated ? (frozen ? 6 : 8) : (frozen ? 2 : 4);
+  if (frozen && plan.keeps_frozen_inputs) {
+    attention += 4 * sizes.hidden + 2 * sizes.query;
+    forward += 2;
+  }
+  const double adapted = (plan.amp || plan.lora_16bit ? 2 : 4) + (plan.lora_dropout ? 5 : 0);
+  per.block = grown * (norms * sizes.hidden + attention + forward * sizes.forward) +
+              adapted * (frozen ? adapters.inputs : 0);
+  per.temporaries = grown * (config.gated ? 6 : 4) * sizes.forward;
+}
+
+PerToken PerTokenOf(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
+                    const Adapters& adapters, bool shares_weights) {
+  PerToken per;
+  // Autocast runs LayerNorm in fp32, and what is added to its result follows.
+  const bool wide =
+      plan.weights == Dtype::kFp32 || plan.fp32_residual || (plan.amp && !config.rms_norm);
+  AddBlock(config, plan, sizes, adapters, per);
+  const double residual = (wide ? 4 : 2) * sizes.hidden;
+  if (sizes.has_loss) AddLoss(config, plan, sizes, shares_weights, per);
+  if (plan.checkpointing == Checkpointing::kFull) {
+    per.inputs = residual * sizes.layers * sizes.in_flight;
+    if (shares_weights && plan.method == Method::kLora && plan.data_parallel == DataParallel::kFsdp)
+      per.stays = 2 * std::max(0.0, sizes.layers - 2) * sizes.hidden;
+  } else {
+    per.inputs = sizes.layers * (per.block + residual) * sizes.in_flight;
+  }
+  return per;
+}
+
+// ---- the moments ----
+
+struct Moment {
+  TrainingPhase phase = TrainingPhase::kStep;
+  MemoryParts parts;
+};
+
+std::vector<Moment> MomentsOf(const Static& all, const PerToken& per, const Sizes& sizes,
+                              const TrainingPlan& plan) {
+  const double waiting = plan.accumulates ? all.gradients : 0;
+  const bool again = plan.checkpointing == Checkpointing::kFull;
+  const double copies = all.root + all.buckets;
+  const double tokens = sizes.tokens;
+  std::vector<Moment> moments;
+  const auto add = [&](TrainingPhase phase, double gradients, double logits, double activations,
+                       double working) {
+    moments.push_back({phase,
+                       {.weights = all.weights / kMib,
+                        .gradients = gradients / kMib,
+                        .optimizer = all.optimizer / kMib,
+                        .logits = tokens * logits / kMib,
+                        .activations = tokens * activations / kMib,
+                        .working = working / kMib}});
+  };
+  add(TrainingPhase::kStep, all.gradients, 0, 0, all.step + all.buckets);
+  add(TrainingPhase::kLoss, waiting, per.loss, per.inputs + (again ? per.above : 0), copies);
+  if (again) {
+    const double block = per.block + per.temporaries;
+    add(TrainingPhase::kLayer, waiting, per.held, per.inputs + block + per.stays,
+        copies + all.one_block);
+    add(TrainingPhase::kEnd, all.gradients, 0, block, copies + all.one_block);
+  } else {
+    add(TrainingPhase::kEnd, all.gradients, 0, 0, copies + all.one_block);
+  }
+  if (all.whole > 0) add(TrainingPhase::kSave, 0, 0, 0, all.whole + all.buckets);
+  return moments;
+}
+
+struct RankPeak {
+  Moment moment;
+  double reserved_mib = 0;
+  double trained = 0;
+};
+
+// Activations come and go in blocks of many sizes, and what the optimizer allocates in its first
+// step finds them cached: both together, and the gaps between them.
+double ReservedMib(const std::vector<Moment>& moments, const Static& all, double needed,
+                   const TrainingPlan& plan) {
+  double moving = 0;
+  double spread = kSpreadLayer;
+  double copies = 0;
+  double at_step = 0;
+  for (const Moment& moment : moments) {
+    if (moment.phase == TrainingPhase::kStep) at_step = moment.parts.Sum();
+    const double here = moment.parts.logits + moment.parts.activations;
+    if (here <= moving) continue;
+    moving = here;
+    copies = moment.parts.working;
+    spread = kSpreadLayer;
+    if (moment.parts.logits == 0) continue;
+    spread = plan.loss == Loss::kInPlace ? kSpreadInPlace : kSpreadStock;
+  }
+  if (plan.variable_length) spread = kSpreadVariable;
+  const double shared = all.shares_weights ? kShardingMib : 0;
+  const double free_running = at_step + copies + spread * moving + shared;
+  // Short of memory, the allocator gives cached blocks back: between what is needed and the GPU.
+  if (plan.gpu_mib && free_running + kContextMib > *plan.gpu_mib) {
+    const double room = std::max(*plan.gpu_mib - kContextMib, needed);
+    return (needed + room) / 2;
+  }
+  return std::max(needed, free_running);
+}
+
+RankPeak PeakOf(const TransformerConfig& config, const TrainingPlan& plan, const Stage& stage) {
+  const Sizes sizes = SizesOf(config, plan, stage);
+  const Adapters adapters =
+      plan.method == Method::kLora ? AdaptersOf(sizes, plan, config.gated) : Adapters{};
+  const Static all = StaticOf(sizes, adapters, plan);
+  const PerToken per = PerTokenOf(config, plan, sizes, adapters, all.shares_weights);
+  const std::vector<Moment> moments = MomentsOf(all, per, sizes, plan);
+  RankPeak peak;
+  peak.trained = all.trained;
+  peak.moment = *std::max_element(
+      moments.begin(), moments.end(),
+      [](const Moment& a, const Moment& b) { return a.parts.Sum() < b.parts.Sum(); });
+  peak.reserved_mib = ReservedMib(moments, all, peak.moment.parts.Sum(), plan);
+  return peak;
+}
+
+// The first stage keeps the most micro-batches, the last has the loss.
+std::vector<Stage> StagesOf(const TransformerConfig& config, const TrainingPlan& plan) {
+  const auto layers = static_cast<double>(config.layers);
+  if (plan.pipeline == 1) return {{.layers = layers}};
+  const double part = std::ceil(layers / static_cast<double>(plan.pipeline));
+  const auto most = static_cast<double>(plan.in_flight > 0 ? plan.in_flight : plan.pipeline);
+  return {{.layers = part, .last = false, .in_flight = most}, {.layers = part, .first = false}};
+}
+
+Result<base::Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
+  const auto wrong = [](std::string text) { return Fail(ErrorCode::kInvalid, std::move(text)); };
+  if (plan.sequence < 1 || plan.batch < 1) return wrong("expected at least one token");
+  if (plan.ranks < 1 || plan.tensor_parallel < 1 || plan.pipeline < 1 || plan.context_parallel < 1)
+    return wrong("expected at least one GPU in every direction");
+  if (plan.pipeline > config.layers)
+    return wrong(fmt::format("{} pipeline stages: expected at most one for each of the {} layers",
+                             plan.pipeline, config.layers));
+  if (plan.method == Method::kFull && plan.quantisation != Quantisation::kNone)
+    return wrong("quantised weights cannot be trained in full: expected method lora or qlora");
+  return base::Unit{};
+}
+
+MemoryBound Bounded(double mib, double factor, double fixed_mib) {
+  MemoryBound bound;
+  bound.point_mib = std::llround(std::min(mib, 1e15));
+  bound.bound_mib = std::max<std::int64_t>(
+      bound.point_mib, std::llround(std::min(fixed_mib + factor * (mib - fixed_mib), 1e15)));
+  return bound;
+}
+
+}  // namespace
+
+double MemoryParts::Sum() const {
+  return weights + gradients + optimizer + logits + activations + working;
+}
+
+Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& config,
+                                                const TrainingPlan& plan, double coverage) {
+  if (Result<base::Unit> checked = Check(config, plan); !checked)
+    return std::unexpected(checked.error());
+  TransformerEstimate estimate;
+  estimate.parameters = config.TotalParameters();
+  estimate.coverage = coverage;
+  estimate.context_mib = kContextMib;
+  double highest = -1;
+  for (const Stage& stage : StagesOf(config, plan)) {
+    const RankPeak peak = PeakOf(config, plan, stage);
+    estimate.trained_parameters = std::max(estimate.trained_parameters, peak.trained);
+    if (peak.reserved_mib <= highest) continue;
+    highest = peak.reserved_mib;
+    estimate.phase = peak.moment.phase;
+    estimate.parts = peak.moment.parts;
+  }
+  const double needed = estimate.parts.Sum();
+  estimate.fragmentation_mib = highest - needed;
+  const Factors& shown = plan.variable_length ? kVariableFactors : kShownFactors;
+  const double factor = FactorOf(shown, coverage);
+  estimate.needed = Bounded(needed, FactorOf(kNeededFactors, coverage), 0);
+  estimate.reserved = Bounded(highest, factor, 0);
+  estimate.shown = Bounded(highest + kContextMib, factor, kContextMib);
+  if (plan.variable_length)
+    estimate.warnings.emplace_back(
+        "lengths vary: the sequence length is taken for the longest, and the gaps that changing "
+        "lengths leave are the least certain part");
+  if (config.experts > 1 && plan.method == Method::kLora)
+    estimate.warnings.emplace_back("adapters of experts are not counted apart");
+  return estimate;
+}
+
+}  // namespace carma::estimate

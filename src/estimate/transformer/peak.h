@@ -1,0 +1,75 @@
+// The memory of a transformer's training in closed form: docs/estimators.md, "Transformers".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/words.h"
+#include "estimate/transformer/config.h"
+#include "estimate/transformer/plan.h"
+
+namespace carma::estimate {
+
+// The moments of a step at which memory can be highest.
+enum class TrainingPhase {
+  kStep,   // the optimizer's step: no activations, all gradients and states
+  kLoss,   // the loss: inputs of all blocks, scores over the vocabulary
+  kLayer,  // the last block again: inputs of all blocks, everything one block keeps
+  kEnd,    // the first block again: one block, and by now all gradients
+  kSave    // gathering the weights of all ranks to save them
+};
+inline constexpr std::pair<TrainingPhase, std::string_view> kTrainingPhaseWords[] = {
+    {TrainingPhase::kStep, "step"},
+    {TrainingPhase::kLoss, "loss"},
+    {TrainingPhase::kLayer, "layer"},
+    {TrainingPhase::kEnd, "end"},
+    {TrainingPhase::kSave, "save"}};
+
+// One GPU, in MiB, at one moment.
+struct MemoryParts {
+  double weights = 0;  // adapters and copies that stay included
+  double gradients = 0;
+  double optimizer = 0;  // states, fp32 masters included
+  double logits = 0;     // what the loss makes of the scores
+  double activations = 0;
+  double working = 0;  // unsharded copies, temporaries of the step, buckets
+  double Sum() const;  // what PyTorch calls allocated
+};
+
+// A number and what covers the asked share of runs.
+struct MemoryBound {
+  std::int64_t point_mib = 0;
+  std::int64_t bound_mib = 0;  // at least the point
+};
+
+// For the rank that needs most.
+struct TransformerEstimate {
+  TrainingPhase phase = TrainingPhase::kStep;  // that decides
+  MemoryParts parts;                           // then
+  double fragmentation_mib = 0;  // reserved by PyTorch's allocator beyond what is allocated
+  double context_mib = 0;        // CUDA context and libraries
+  MemoryBound needed;            // allocated: the sum of the parts
+  MemoryBound reserved;          // with the fragmentation
+  MemoryBound shown;             // with the context: what nvidia-smi shows, what is to be booked
+  double parameters = 0;         // of the whole model, adapters apart
+  double trained_parameters = 0;
+  double coverage = 0;                // of the bounds
+  std::vector<std::string> warnings;  // one sentence each
+};
+
+// coverage: 0.5..0.999. Pure. Errors: kInvalid for a plan that cannot be meant (no tokens, stages
+// than layers, quantised weights trained in full).
+base::Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& config,
+                                                      const TrainingPlan& plan, double coverage);
+
+}  // namespace carma::estimate
+
+namespace carma {
+template <>
+inline constexpr base::Words<estimate::TrainingPhase> base::kWordsOf<estimate::TrainingPhase> =
+    estimate::kTrainingPhaseWords;
+}  // namespace carma

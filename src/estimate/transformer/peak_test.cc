@@ -1,0 +1,203 @@
+// Each number here is one that docs/estimators.md explains; the models are made up.
+#include "estimate/transformer/peak.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace carma::estimate {
+namespace {
+
+constexpr double kMib = 1024.0 * 1024.0;
+
+// 16 blocks of 12 million parameters, a vocabulary of 32 000.
+TransformerConfig Model() {
+  TransformerConfig config;
+  config.family = "llama";
+  config.layers = 16;
+  config.hidden = 1024;
+  config.heads = 8;
+  config.kv_heads = 8;
+  config.head_width = 128;
+  config.feed_forward = 2816;
+  config.vocabulary = 32'000;
+  return config;
+}
+
+TrainingPlan Plan(std::int64_t sequence, std::int64_t batch) {
+  TrainingPlan plan;
+  plan.sequence = sequence;
+  plan.batch = batch;
+  plan.checkpointing = Checkpointing::kFull;
+  return plan;
+}
+
+TrainingPlan LoraPlan(std::int64_t sequence, std::int64_t batch) {
+  TrainingPlan plan = Plan(sequence, batch);
+  plan.method = Method::kLora;
+  plan.lora_targets = *ParseLoraTargets("q,v");
+  return plan;
+}
+
+TransformerEstimate Asked(const TrainingPlan& plan, const TransformerConfig& config = Model()) {
+  const auto estimate = EstimateTransformer(config, plan, 0.9);
+  EXPECT_TRUE(estimate) << estimate.error().message;
+  return estimate.value_or(TransformerEstimate{});
+}
+
+double BytesPerParameter(const TransformerEstimate& estimate) {
+  return estimate.parts.Sum() * kMib / estimate.parameters;
+}
+
+TEST(TransformerPeak, FewTokensInFullNeedTenBytesPerParameterAtTheStep) {
+  const TransformerEstimate estimate = Asked(Plan(8, 1));
+  EXPECT_EQ(estimate.phase, TrainingPhase::kStep);
+  EXPECT_NEAR(BytesPerParameter(estimate), 10, 0.01);
+  EXPECT_EQ(estimate.parts.logits, 0);
+}
+
+TEST(TransformerPeak, OptimizersDifferByTheirStatesAndTheirStep) {
+  struct Case {
+    StepOptimizer optimizer;
+    double bytes;  // per parameter in 16 bits
+  };
+  for (const Case& each : {Case{StepOptimizer::kAdam, 10}, Case{StepOptimizer::kAdamFused, 8},
+                           Case{StepOptimizer::kAdam8Bit, 6}, Case{StepOptimizer::kAdam4Bit, 5},
+                           Case{StepOptimizer::kMomentum, 8}, Case{StepOptimizer::kSgd, 6},
+                           Case{StepOptimizer::kFactored, 4}}) {
+    TrainingPlan plan = Plan(1, 1);
+    plan.optimizer = each.optimizer;
+    EXPECT_NEAR(BytesPerParameter(Asked(plan)), each.bytes, 0.02) << base::WordOf(each.optimizer);
+  }
+}
+
+TEST(TransformerPeak, ManyTokensArePaidAtTheLossByTheVocabulary) {
+  const TransformerEstimate few = Asked(LoraPlan(1024, 8));
+  const TransformerEstimate many = Asked(LoraPlan(1024, 16));
+  EXPECT_EQ(few.phase, TrainingPhase::kLoss);
+  // Inputs of 16 blocks, twelve bytes a score, eight a channel around the loss.
+  const double slope = 2.0 * 16 * 1024 + 12.0 * 32'000 + 8.0 * 1024;
+  EXPECT_NEAR((many.parts.Sum() - few.parts.Sum()) * kMib / 8192, slope, 1e-6 * slope);
+}
+
+TEST(TransformerPeak, AFusedLossLeavesTheBlockToDecide) {
+  TrainingPlan plan = LoraPlan(1024, 16);
+  plan.loss = Loss::kFused;
+  const TransformerEstimate estimate = Asked(plan);
+  EXPECT_EQ(estimate.phase, TrainingPhase::kLayer);
+  EXPECT_EQ(estimate.parts.logits, 0);
+  EXPECT_LT(estimate.fragmentation_mib, 0.4 * estimate.parts.Sum());
+}
+
+TEST(TransformerPeak, CheckpointingKeepsTheInputsOfBlocksOnly) {
+  TrainingPlan plan = LoraPlan(1024, 4);
+  const double with = Asked(plan).parts.activations;
+  plan.checkpointing = Checkpointing::kNone;
+  EXPECT_GT(Asked(plan).parts.activations, 10 * with);
+}
+
+TEST(TransformerPeak, EagerAttentionKeepsAMatrixOfTheLengthSquared) {
+  TrainingPlan plan = LoraPlan(4096, 1);
+  plan.checkpointing = Checkpointing::kNone;
+  const double flash = Asked(plan).parts.Sum();
+  plan.attention = Attention::kEager;
+  const double matrices = 8.0 * 8 * 4096 * 4096 * 16 / kMib;
+  EXPECT_NEAR(Asked(plan).parts.Sum() - flash, matrices, 1);
+  plan.checkpointing = Checkpointing::kSelective;
+  EXPECT_NEAR(Asked(plan).parts.Sum(), flash, 1) << "attention alone is reckoned again";
+}
+
+TEST(TransformerPeak, QuantisedBlocksShrinkAndTheRestDoesNot) {
+  TrainingPlan plan = LoraPlan(8, 1);
+  const double plain = Asked(plan).parts.weights;
+  plan.quantisation = Quantisation::kNf4;
+  const double saved = (2 - 0.5625) * Model().MatrixParameters() / kMib;
+  EXPECT_NEAR(plain - Asked(plan).parts.weights, saved, 1);
+  plan.fp32_rest = true;
+  EXPECT_GT(Asked(plan).parts.weights, plain - saved + 100) << "embedding and head in fp32";
+}
+
+TEST(TransformerPeak, FsdpSharesEverythingAndGathersWhatItUses) {
+  TrainingPlan plan = Plan(8, 1);
+  plan.data_parallel = DataParallel::kFsdp;
+  plan.ranks = 2;
+  const TransformerEstimate pure = Asked(plan);
+  EXPECT_EQ(pure.phase, TrainingPhase::kStep);
+  EXPECT_NEAR(BytesPerParameter(pure), 10.0 / 2, 0.01);
+  plan.amp = true;
+  EXPECT_NEAR(BytesPerParameter(Asked(plan)), 20.0 / 2, 0.01) << "its shards are fp32";
+  TrainingPlan lora = LoraPlan(1024, 16);
+  lora.data_parallel = DataParallel::kFsdp;
+  lora.ranks = 4;
+  EXPECT_GT(Asked(lora).parts.working, 2.0 * 2 * 32'000 * 1024 / kMib * 0.99)
+      << "embedding and head stay gathered";
+}
+
+TEST(TransformerPeak, ZeroSharesMoreWithEveryStage) {
+  double before = 1e9;
+  for (const DataParallel stage :
+       {DataParallel::kZero1, DataParallel::kZero2, DataParallel::kZero3}) {
+    TrainingPlan plan = Plan(8, 1);
+    plan.data_parallel = stage;
+    plan.ranks = 8;
+    const double sum = Asked(plan).parts.Sum();
+    EXPECT_LT(sum, before) << base::WordOf(stage);
+    before = sum;
+    plan.offload_optimizer = true;
+    EXPECT_EQ(Asked(plan).parts.optimizer, 0);
+  }
+}
+
+TEST(TransformerPeak, TheLargestStageOfAPipelineDecides) {
+  TrainingPlan plan = Plan(2048, 4);
+  plan.loss = Loss::kFused;
+  const double whole = Asked(plan).parts.Sum();
+  plan.pipeline = 4;
+  const double four = Asked(plan).parts.Sum();
+  EXPECT_LT(four, whole);
+  plan.in_flight = 64;
+  EXPECT_GT(Asked(plan).parts.Sum(), four) << "the first stage keeps its micro-batches";
+}
+
+TEST(TransformerPeak, TensorParallelSplitsMatricesAndScoresNotTheResidualStream) {
+  TrainingPlan plan = LoraPlan(1024, 16);
+  const TransformerEstimate one = Asked(plan);
+  plan.tensor_parallel = 2;
+  const TransformerEstimate two = Asked(plan);
+  EXPECT_NEAR(two.parts.logits, one.parts.logits / 2, 1);
+  EXPECT_NEAR(two.parts.activations, one.parts.activations, 1);
+}
+
+TEST(TransformerPeak, NearTheGpusEndTheAllocatorGivesBack) {
+  TrainingPlan plan = LoraPlan(1024, 16);
+  const TransformerEstimate free_running = Asked(plan);
+  plan.gpu_mib = free_running.parts.Sum() + 2000;
+  const TransformerEstimate tight = Asked(plan);
+  EXPECT_LT(tight.shown.point_mib, free_running.shown.point_mib);
+  EXPECT_GE(tight.shown.point_mib, tight.needed.point_mib);
+}
+
+TEST(TransformerPeak, WhatIsNeededIsInWhatIsReservedIsInWhatIsShown) {
+  const TransformerEstimate estimate = Asked(LoraPlan(2048, 4));
+  EXPECT_LT(estimate.needed.point_mib, estimate.reserved.point_mib);
+  EXPECT_LT(estimate.reserved.point_mib, estimate.shown.point_mib);
+  EXPECT_NEAR(static_cast<double>(estimate.shown.point_mib),
+              estimate.parts.Sum() + estimate.fragmentation_mib + estimate.context_mib, 1);
+  EXPECT_GT(estimate.shown.bound_mib, estimate.shown.point_mib);
+  EXPECT_GT(estimate.needed.bound_mib, estimate.needed.point_mib);
+}
+
+TEST(TransformerPeak, RefusesWhatCannotBeMeant) {
+  TrainingPlan quantised = Plan(8, 1);
+  quantised.quantisation = Quantisation::kNf4;
+  TrainingPlan staged = Plan(8, 1);
+  staged.pipeline = 17;
+  for (const TrainingPlan& plan : {Plan(0, 1), quantised, staged}) {
+    const auto estimate = EstimateTransformer(Model(), plan, 0.9);
+    ASSERT_FALSE(estimate);
+    EXPECT_EQ(estimate.error().code, base::ErrorCode::kInvalid);
+  }
+}
+
+}  // namespace
+}  // namespace carma::estimate

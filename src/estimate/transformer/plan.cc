@@ -1,0 +1,66 @@
+#include "estimate/transformer/plan.h"
+
+#include "base/text.h"
+
+namespace carma::estimate {
+namespace {
+
+using Targets = bool LoraTargets::*;
+
+struct TargetWord {
+  std::string_view word;
+  std::initializer_list<Targets> matrices;
+};
+
+// As PEFT, LitGPT and the Qwen and GPT-2 code name the matrices.
+const TargetWord kTargetWords[] = {
+    {"q", {&LoraTargets::query}},
+    {"query", {&LoraTargets::query}},
+    {"k", {&LoraTargets::key}},
+    {"key", {&LoraTargets::key}},
+    {"v", {&LoraTargets::value}},
+    {"value", {&LoraTargets::value}},
+    {"o", {&LoraTargets::output}},
+    {"projection", {&LoraTargets::output}},
+    {"gate", {&LoraTargets::gate}},
+    {"w1", {&LoraTargets::gate}},
+    {"up", {&LoraTargets::up}},
+    {"w2", {&LoraTargets::up}},
+    {"down", {&LoraTargets::down}},
+    {"c_proj", {&LoraTargets::output, &LoraTargets::down}},
+    {"qkv", {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value}},
+    {"c_attn", {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value}},
+    {"attention",
+     {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value, &LoraTargets::output}},
+    {"mlp", {&LoraTargets::gate, &LoraTargets::up, &LoraTargets::down}},
+    {"all",
+     {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value, &LoraTargets::output,
+      &LoraTargets::gate, &LoraTargets::up, &LoraTargets::down}},
+};
+
+bool Add(std::string_view word, LoraTargets& targets) {
+  for (const TargetWord& known : kTargetWords) {
+    if (known.word != word) continue;
+    for (const Targets matrix : known.matrices) targets.*matrix = true;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+base::Result<LoraTargets> ParseLoraTargets(std::string_view words) {
+  LoraTargets targets;
+  for (const std::string_view each : base::Split(words, ',')) {
+    std::string word = base::ToLower(base::Trim(each));
+    if (Add(word, targets)) continue;
+    if (word.ends_with("_proj")) word.resize(word.size() - 5);
+    if (Add(word, targets)) continue;
+    return base::Fail(base::ErrorCode::kInvalid,
+                      "'" + base::Printable(each, 40) +
+                          "': expected some of q,k,v,o,gate,up,down, or attention, mlp, all");
+  }
+  return targets;
+}
+
+}  // namespace carma::estimate

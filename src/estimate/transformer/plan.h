@@ -1,0 +1,148 @@
+// How a transformer is trained: everything that decides about memory and that config.json does not
+// say.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/result.h"
+#include "base/words.h"
+#include "estimate/transformer/config.h"
+
+namespace carma::estimate {
+
+enum class Method { kFull, kLora };
+inline constexpr std::pair<Method, std::string_view> kMethodWords[] = {{Method::kFull, "full"},
+                                                                       {Method::kLora, "lora"}};
+
+// By the bytes it keeps for each trained parameter; g is the size of its gradient.
+enum class StepOptimizer {
+  kAdam,       // 2 g, and g for the temporary copy of its step (foreach)
+  kAdamFused,  // 2 g
+  kAdam8Bit,   // 2
+  kAdam4Bit,   // 1
+  kPagedAdam,  // in the host's memory when the GPU's is short
+  kMomentum,   // g, and g for the step
+  kSgd,        // nothing, and g for the step
+  kFactored,   // Adafactor, LOMO: next to nothing
+};
+inline constexpr std::pair<StepOptimizer, std::string_view> kStepOptimizerWords[] = {
+    {StepOptimizer::kAdam, "adamw"},
+    {StepOptimizer::kAdamFused, "adamw-fused"},
+    {StepOptimizer::kAdam8Bit, "adamw-8bit"},
+    {StepOptimizer::kAdam4Bit, "adamw-4bit"},
+    {StepOptimizer::kPagedAdam, "paged-adamw"},
+    {StepOptimizer::kMomentum, "sgd-momentum"},
+    {StepOptimizer::kSgd, "sgd"},
+    {StepOptimizer::kFactored, "adafactor"},
+    {StepOptimizer::kAdam, "adam"},
+    {StepOptimizer::kAdam, "adamw-torch"},
+    {StepOptimizer::kAdamFused, "adamw-torch-fused"},
+    {StepOptimizer::kAdam8Bit, "adamw-bnb-8bit"},
+    {StepOptimizer::kPagedAdam, "paged-adamw-8bit"},
+    {StepOptimizer::kPagedAdam, "paged-adamw-32bit"},
+    {StepOptimizer::kFactored, "lomo"}};
+
+// Selective: attention alone is reckoned again, which flash attention does anyway.
+enum class Checkpointing { kNone, kSelective, kFull };
+inline constexpr std::pair<Checkpointing, std::string_view> kCheckpointingWords[] = {
+    {Checkpointing::kNone, "none"},
+    {Checkpointing::kSelective, "selective"},
+    {Checkpointing::kFull, "full"}};
+
+enum class Attention { kFlash, kEager };  // flash: also PyTorch's own fused kernels (sdpa)
+inline constexpr std::pair<Attention, std::string_view> kAttentionWords[] = {
+    {Attention::kFlash, "flash"}, {Attention::kEager, "eager"}, {Attention::kFlash, "sdpa"}};
+
+// What the loss makes of the scores over the vocabulary.
+enum class Loss {
+  kStock,    // Hugging Face: a copy in fp32, its log-softmax, the gradients of both
+  kInPlace,  // one kernel that overwrites the copy (Triton cross entropy)
+  kSplit,    // 16-bit scores, cast piece by piece (LitGPT)
+  kChunked,  // head and loss a chunk of the tokens at a time (torchtune)
+  kFused     // head and loss in one kernel: the scores never exist (Liger)
+};
+inline constexpr std::pair<Loss, std::string_view> kLossWords[] = {{Loss::kStock, "stock"},
+                                                                   {Loss::kInPlace, "in-place"},
+                                                                   {Loss::kSplit, "split"},
+                                                                   {Loss::kChunked, "chunked"},
+                                                                   {Loss::kFused, "fused"}};
+
+enum class DataParallel { kDdp, kFsdp, kZero1, kZero2, kZero3 };
+inline constexpr std::pair<DataParallel, std::string_view> kDataParallelWords[] = {
+    {DataParallel::kDdp, "ddp"},
+    {DataParallel::kFsdp, "fsdp"},
+    {DataParallel::kZero1, "zero1"},
+    {DataParallel::kZero2, "zero2"},
+    {DataParallel::kZero3, "zero3"}};
+
+// Matrices that carry an adapter, one bit each.
+struct LoraTargets {
+  bool query = false, key = false, value = false, output = false;
+  bool gate = false, up = false, down = false;
+};
+// "q,k,v,o,gate,up,down" in any choice, with or without "_proj"; also "qkv", "attention", "mlp",
+// "all". Errors: kInvalid, naming the word.
+base::Result<LoraTargets> ParseLoraTargets(std::string_view words);
+
+struct TrainingPlan {
+  std::int64_t sequence = 2048;  // tokens of one sample; the longest where lengths vary
+  std::int64_t batch = 1;        // samples per GPU and step
+  bool accumulates = false;      // gradients live through the next pass (gradient accumulation)
+  bool variable_length = false;  // padded or packed to changing lengths
+  Method method = Method::kFull;
+  Quantisation quantisation = Quantisation::kNone;
+  Dtype weights = Dtype::kBf16;
+  bool amp = false;            // autocast to 16 bits; under FSDP: its mixed precision
+  bool fp32_residual = false;  // norms were cast to fp32, and the residual stream with them
+  bool fp32_rest = false;      // embedding and head were too (prepare_model_for_kbit_training)
+  bool keeps_frozen_inputs = false;  // quantised layers as bitsandbytes had them until 2024
+  std::int64_t lora_rank = 16;
+  LoraTargets lora_targets;
+  bool lora_dropout = false;
+  bool lora_16bit = false;         // adapters in the weights' precision; PEFT makes them fp32
+  bool trains_embeddings = false;  // modules_to_save: embedding and head, as copies
+  StepOptimizer optimizer = StepOptimizer::kAdam;
+  bool step_in_backward = false;  // each gradient is used and freed at once
+  Checkpointing checkpointing = Checkpointing::kNone;
+  Attention attention = Attention::kFlash;
+  Loss loss = Loss::kStock;
+  bool fused_layers = false;  // norms and adapters by fused kernels (Triton, torch.compile)
+  DataParallel data_parallel = DataParallel::kDdp;
+  std::int64_t ranks = 1;  // GPUs that share data_parallel's work
+  bool deepspeed = false;  // its optimizer, even on one GPU; implied by the ZeRO stages
+  bool offload_optimizer = false;
+  bool offload_parameters = false;
+  bool unties_head = false;        // two tables although config.json ties them (LitGPT)
+  bool saves_whole_model = false;  // gathers all weights on a GPU to save them
+  std::int64_t tensor_parallel = 1;
+  std::int64_t pipeline = 1;   // stages
+  std::int64_t in_flight = 0;  // micro-batches of the first stage; 0: as many as stages
+  std::int64_t context_parallel = 1;
+  std::optional<double> gpu_mib;  // of the GPU that it runs on; empty: not known
+};
+
+}  // namespace carma::estimate
+
+namespace carma {
+template <>
+inline constexpr base::Words<estimate::Method> base::kWordsOf<estimate::Method> =
+    estimate::kMethodWords;
+template <>
+inline constexpr base::Words<estimate::StepOptimizer> base::kWordsOf<estimate::StepOptimizer> =
+    estimate::kStepOptimizerWords;
+template <>
+inline constexpr base::Words<estimate::Checkpointing> base::kWordsOf<estimate::Checkpointing> =
+    estimate::kCheckpointingWords;
+template <>
+inline constexpr base::Words<estimate::Attention> base::kWordsOf<estimate::Attention> =
+    estimate::kAttentionWords;
+template <>
+inline constexpr base::Words<estimate::Loss> base::kWordsOf<estimate::Loss> = estimate::kLossWords;
+template <>
+inline constexpr base::Words<estimate::DataParallel> base::kWordsOf<estimate::DataParallel> =
+    estimate::kDataParallelWords;
+}  // namespace carma

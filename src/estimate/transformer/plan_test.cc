@@ -1,0 +1,29 @@
+#include "estimate/transformer/plan.h"
+
+#include <gtest/gtest.h>
+
+namespace carma::estimate {
+namespace {
+
+TEST(LoraTargetsTest, AreNamedAsTheLibrariesNameThem) {
+  const auto some = ParseLoraTargets("q_proj,V");
+  ASSERT_TRUE(some);
+  EXPECT_TRUE(some->query && some->value && !some->key && !some->down);
+  const auto qwen = ParseLoraTargets("c_attn,c_proj,w1,w2");
+  ASSERT_TRUE(qwen);
+  EXPECT_TRUE(qwen->key && qwen->output && qwen->down && qwen->gate && qwen->up);
+  const auto attention = ParseLoraTargets("attention");
+  ASSERT_TRUE(attention);
+  EXPECT_TRUE(attention->output && !attention->up);
+}
+
+TEST(LoraTargetsTest, AnUnknownOneIsNamed) {
+  for (const char* words : {"q,head", "", "q,,v"}) {
+    const auto targets = ParseLoraTargets(words);
+    ASSERT_FALSE(targets) << words;
+    EXPECT_NE(targets.error().message.find("expected some of q,k"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace carma::estimate
