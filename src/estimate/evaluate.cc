@@ -18,6 +18,14 @@ double Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+// The smallest of the values that `share` of them are at most.
+double Quantile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const double rank = std::ceil(share * static_cast<double>(values.size()));
+  return values[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
+}
+
 ClassScore ClassScoreOf(std::span<const std::pair<int, int>> pairs, std::int64_t width_mib) {
   ClassScore score;
   score.width_mib = width_mib;
@@ -99,6 +107,7 @@ Score ScoreOf(std::span<const Outcome> outcomes, std::int64_t card_mib) {
                         &score.same_1gib, &score.same_8gib, &score.covered, &score.bound_over}) {
     *share /= n;
   }
+  score.p90_error = Quantile(errors, 0.9);
   score.median_error = Median(std::move(errors));
   return score;
 }

@@ -75,6 +75,7 @@ struct Score {
   std::size_t censored_above_card = 0;  // of the censored: predicted at or above `card_mib`
   double mean_error = 0;                // MAPE
   double median_error = 0;
+  double p90_error = 0;                         // nine of ten errors are at most this
   double under = 0, under_5 = 0, under_10 = 0;  // predicted too low, by more than 0, 5, 10 %
   double over = 0;                              // mean of max(0, predicted / measured - 1)
   double same_1gib = 0, same_8gib = 0;  // prediction and measurement in one class of that width

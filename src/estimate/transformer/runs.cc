@@ -1,0 +1,371 @@
+#include "estimate/transformer/runs.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/text.h"
+
+namespace carma::estimate {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+constexpr std::size_t kMaxTableBytes = std::size_t{64} << 20;
+constexpr double kMibPerGib = 1024;
+
+Result<base::CsvTable> ReadTable(const std::string& path,
+                                 const std::vector<std::string>& required) {
+  Result<std::string> text = base::ReadFile(path, kMaxTableBytes);
+  if (!text) return std::unexpected(text.error());
+  return base::CsvTable::Parse(*text, required, base::kMaxCsvRows, path);
+}
+
+// Takes the cell's number into `target`; an empty cell leaves it. False: `error` says why.
+bool Take(const base::CsvRow& row, const char* column, double low, double high,
+          std::int64_t& target, std::optional<base::Error>& error) {
+  const Result<std::optional<double>> number = row.Number(column, low, high);
+  if (!number) {
+    if (!error) error = number.error();
+    return false;
+  }
+  if (!number->has_value()) return false;
+  target = std::llround(**number);
+  return true;
+}
+
+Result<TransformerConfig> ConfigOf(const base::CsvRow& row) {
+  TransformerConfig config;
+  std::optional<base::Error> error;
+  Take(row, "layers", 1, 1e4, config.layers, error);
+  Take(row, "hidden", 1, 1e7, config.hidden, error);
+  Take(row, "heads", 1, 1e7, config.heads, error);
+  Take(row, "kv_heads", 1, 1e7, config.kv_heads, error);
+  Take(row, "head_dim", 1, 1e7, config.head_width, error);
+  Take(row, "intermediate", 1, 1e7, config.feed_forward, error);
+  Take(row, "vocab", 0, 1e8, config.vocabulary, error);
+  Take(row, "experts", 1, 1e4, config.experts, error);
+  Take(row, "active_experts", 1, 1e4, config.active_experts, error);
+  const Result<std::optional<double>> parameters = row.Number("params_b", 1e-6, 1e6);
+  if (!parameters && !error) error = parameters.error();
+  if (error) return std::unexpected(*error);
+  if (config.layers == 0 || config.hidden == 0 || config.heads == 0 || config.feed_forward == 0)
+    return row.Wrong("expected layers, hidden, heads and intermediate");
+  if (config.kv_heads == 0) config.kv_heads = config.heads;
+  if (config.head_width == 0)
+    config.head_width = std::max<std::int64_t>(1, config.hidden / config.heads);
+  if (*parameters) config.stated_parameters = **parameters * 1e9;
+  config.family = row.Text("family");
+  config.gated = row.Text("mlp") == "gated";
+  config.rms_norm = row.Text("norm") == "rms";
+  config.tied = row.Text("tied") == "1";
+  return config;
+}
+
+using NamesOfModels = std::map<std::string, std::size_t, std::less<>>;  // and their aliases
+
+struct Models {
+  std::vector<TransformerConfig> configs;
+  NamesOfModels by_name;
+};
+
+Result<Models> ReadModels(const std::string& path) {
+  const Result<base::CsvTable> table = ReadTable(
+      path, {"model", "layers", "hidden", "heads", "intermediate", "vocab", "mlp", "norm"});
+  if (!table) return std::unexpected(table.error());
+  Models models;
+  for (std::size_t i = 0; i < table->size(); ++i) {
+    const base::CsvRow row = table->Row(i);
+    Result<TransformerConfig> config = ConfigOf(row);
+    if (!config) return std::unexpected(config.error());
+    models.by_name.emplace(row.Text("model"), models.configs.size());
+    for (const std::string_view alias : base::Split(row.Text("aliases"), '|')) {
+      if (!alias.empty()) models.by_name.emplace(alias, models.configs.size());
+    }
+    models.configs.push_back(*std::move(config));
+  }
+  return models;
+}
+
+bool Has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// ---- a row's words as a plan ----
+
+std::unexpected<base::Error> TooLittle(std::string text) {
+  return Fail(ErrorCode::kNotFound, std::move(text));
+}
+
+// The libraries that sources train with, by what they do unless told otherwise.
+enum class Library { kHuggingFace, kLitGpt, kTorchtune };
+Library LibraryOf(std::string_view framework) {
+  if (Has(framework, "LitGPT")) return Library::kLitGpt;
+  if (Has(framework, "torchtune")) return Library::kTorchtune;
+  return Library::kHuggingFace;
+}
+
+Result<base::Unit> SetMethod(const base::CsvRow& row, Library library, TrainingPlan& plan) {
+  const std::string_view method = row.Text("method");
+  if (method != "full" && method != "lora" && method != "lora+emb" && method != "qlora")
+    return TooLittle(fmt::format("method '{}' is not modelled", base::Printable(method, 40)));
+  plan.method = method == "full" ? Method::kFull : Method::kLora;
+  plan.trains_embeddings = method == "lora+emb";
+  const std::string_view quantisation = row.Text("wquant");
+  if (!quantisation.empty()) {
+    const std::optional<Quantisation> known = base::FromWord<Quantisation>(quantisation);
+    if (!known)
+      return TooLittle(
+          fmt::format("quantisation '{}' is not modelled", base::Printable(quantisation, 40)));
+    plan.quantisation = *known;
+  }
+  // Recipes on PEFT quantise the constants again; LitGPT says which of both it does.
+  if (plan.quantisation == Quantisation::kNf4 && library == Library::kHuggingFace)
+    plan.quantisation = Quantisation::kNf4Double;
+  if (plan.method == Method::kFull) return base::Unit{};
+  plan.lora_16bit = library != Library::kHuggingFace;
+  plan.keeps_frozen_inputs =
+      library == Library::kLitGpt &&
+      (plan.quantisation == Quantisation::kNf4 || plan.quantisation == Quantisation::kNf4Double);
+  if (plan.lora_rank == 0) plan.lora_rank = 8;
+  // "DEFAULT (qkv)", "q,v,o + mlp": the words without what stands around them. The head's adapter
+  // is too small to count.
+  std::string words;
+  for (const char c : row.Text("lora_targets")) {
+    if (c == '(') words.clear();
+    if (c != '(' && c != ')' && c != ' ') words += c == '+' ? ',' : c;
+  }
+  words = base::ToLower(words);
+  std::string known;
+  for (const std::string_view word : base::Split(words, ',')) {
+    if (word.empty() || word == "head") continue;
+    known += (known.empty() ? "" : ",") + std::string(Has(word, "all") ? "all" : word);
+  }
+  if (known.empty() || known == "default") known = "q,v";
+  const Result<LoraTargets> targets = ParseLoraTargets(known);
+  if (!targets) return TooLittle("lora_targets: " + targets.error().message);
+  plan.lora_targets = *targets;
+  return base::Unit{};
+}
+
+Result<base::Unit> SetPrecision(const base::CsvRow& row, Library library, TrainingPlan& plan) {
+  const std::optional<Dtype> dtype = base::FromWord<Dtype>(row.Text("wdtype"));
+  if (!dtype) return TooLittle("the precision of the weights is not stated");
+  plan.weights = *dtype;
+  const std::string_view amp = row.Text("amp");
+  plan.amp = !amp.empty() && !amp.ends_with("-true");
+  // peft's own preparation for quantised training casts the norms; FSDP's recipe leaves it out.
+  plan.fp32_residual = library == Library::kHuggingFace && Has(row.Text("note"), "baseline-peft") &&
+                       row.Text("n_gpu") == "1";
+  return base::Unit{};
+}
+
+Result<base::Unit> SetOptimizer(const base::CsvRow& row, TrainingPlan& plan) {
+  const std::string name = base::ToLower(row.Text("optimizer"));
+  plan.step_in_backward = Has(name, "step in backward");
+  if (Has(name, "galore") || Has(name, "lisa") || name.empty() || Has(name, "?"))
+    return TooLittle("the optimizer is not stated or not modelled");
+  if (Has(name, "paged")) {
+    plan.optimizer = StepOptimizer::kPagedAdam;
+  } else if (Has(name, "4bit")) {
+    plan.optimizer = StepOptimizer::kAdam4Bit;
+  } else if (Has(name, "8bit") || Has(name, "fp8")) {
+    plan.optimizer = StepOptimizer::kAdam8Bit;
+  } else if (Has(name, "fused")) {
+    plan.optimizer = StepOptimizer::kAdamFused;
+  } else if (Has(name, "adam")) {
+    plan.optimizer = StepOptimizer::kAdam;
+  } else {
+    return TooLittle(fmt::format("optimizer '{}' is not modelled", base::Printable(name, 40)));
+  }
+  return base::Unit{};
+}
+
+void SetLayers(const base::CsvRow& row, Library library, TrainingPlan& plan) {
+  const std::string_view kept = row.Text("ckpt");
+  const bool if_sharded = library == Library::kLitGpt && plan.ranks == 1;
+  if (kept.starts_with("full") && !if_sharded) plan.checkpointing = Checkpointing::kFull;
+  if (kept.starts_with("selective")) plan.checkpointing = Checkpointing::kSelective;
+  if (row.Text("attn") == "eager") plan.attention = Attention::kEager;
+  const std::string_view fused = row.Text("fused");
+  plan.fused_layers = Has(fused, "triton") || Has(fused, "compile");
+  if (library == Library::kLitGpt) plan.loss = Loss::kSplit;
+  if (library == Library::kTorchtune) plan.loss = Loss::kChunked;
+  if (Has(fused, "triton")) plan.loss = Loss::kInPlace;
+  if (Has(fused, "liger")) plan.loss = Loss::kFused;
+}
+
+Result<base::Unit> SetParallel(const base::CsvRow& row, Library library, TrainingPlan& plan) {
+  const std::string_view kind = row.Text("parallel");
+  const std::int64_t ranks = plan.ranks;
+  plan.ranks = 1;
+  plan.deepspeed = Has(row.Text("framework"), "DeepSpeed") && plan.method == Method::kFull;
+  plan.offload_optimizer = Has(row.Text("offload"), "optimizer");
+  plan.offload_parameters = Has(row.Text("offload"), "param");
+  if (Has(kind, "not stated") || kind.empty() || kind == "ddp") return base::Unit{};
+  if (kind.starts_with("fsdp")) {
+    plan.data_parallel = DataParallel::kFsdp;
+    plan.saves_whole_model = library == Library::kLitGpt;
+  } else if (kind.starts_with("zero1")) {
+    plan.data_parallel = DataParallel::kZero1;
+  } else if (kind.starts_with("zero2")) {
+    plan.data_parallel = DataParallel::kZero2;
+  } else if (kind.starts_with("zero3")) {
+    plan.data_parallel = DataParallel::kZero3;
+  } else if (kind == "layer-split") {
+    plan.in_flight = 1;
+    const Result<std::optional<double>> gpus = row.Number("n_gpu", 1, 1e5);
+    plan.pipeline = gpus ? std::llround(gpus->value_or(1)) : 1;
+    return base::Unit{};
+  } else {
+    return TooLittle(fmt::format("parallel '{}' is not modelled", base::Printable(kind, 40)));
+  }
+  plan.ranks = ranks;
+  return base::Unit{};
+}
+
+// "A100-80GB" has 79.2 GiB to give: what nvidia-smi calls total is 1 % below the name.
+std::optional<double> GpuMib(std::string_view name) {
+  const std::size_t dash = name.rfind('-');
+  if (dash == std::string_view::npos || !name.ends_with("GB")) return std::nullopt;
+  const auto size = base::ParseInt(name.substr(dash + 1, name.size() - dash - 3));
+  if (!size || *size < 1 || *size > 10'000) return std::nullopt;
+  return 0.99 * static_cast<double>(*size) * kMibPerGib;
+}
+
+Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::optional<base::Error>& error) {
+  TrainingPlan plan;
+  const Library library = LibraryOf(row.Text("framework"));
+  const bool tokens = Take(row, "seq_len", 1, 1e9, plan.sequence, error);
+  const bool batch = Take(row, "micro_batch", 1, 1e6, plan.batch, error);
+  std::int64_t steps = 1;
+  Take(row, "grad_accum", 1, 1e6, steps, error);
+  plan.accumulates = steps > 1;
+  plan.lora_rank = 8;
+  Take(row, "lora_r", 1, 1e6, plan.lora_rank, error);
+  Take(row, "shards", 1, 1e5, plan.ranks, error);
+  Take(row, "tp", 1, 1e5, plan.tensor_parallel, error);
+  Take(row, "pp", 1, 1e5, plan.pipeline, error);
+  Take(row, "cp", 1, 1e5, plan.context_parallel, error);
+  if (error) return std::unexpected(*error);
+  const std::string_view lengths = row.Text("seq_note");
+  plan.variable_length =
+      Has(lengths, "variable") || Has(lengths, "max length") || Has(lengths, "dataset");
+  if (!tokens) return TooLittle("no length of the samples");
+  if (!batch) return TooLittle("no batch size");
+  plan.unties_head = library == Library::kLitGpt;
+  plan.gpu_mib = GpuMib(row.Text("gpu"));
+  if (Result<base::Unit> done = SetMethod(row, library, plan); !done)
+    return std::unexpected(done.error());
+  if (Result<base::Unit> done = SetPrecision(row, library, plan); !done)
+    return std::unexpected(done.error());
+  if (Result<base::Unit> done = SetOptimizer(row, plan); !done)
+    return std::unexpected(done.error());
+  if (Result<base::Unit> done = SetParallel(row, library, plan); !done)
+    return std::unexpected(done.error());
+  SetLayers(row, library, plan);
+  return plan;
+}
+
+// ---- what was measured ----
+
+MemoryKind KindOf(std::string_view definition) {
+  const std::string text = base::ToLower(definition);
+  if (Has(text, "nvidia-smi") || Has(text, "nvml")) return MemoryKind::kShown;
+  if (Has(text, "reserved") && !Has(text, "allocated")) return MemoryKind::kReserved;
+  if (Has(text, "allocated") || Has(text, "torch peak")) return MemoryKind::kAllocated;
+  return MemoryKind::kUnstated;
+}
+
+void AddMeasured(const base::CsvRow& row, const char* column, const char* definition,
+                 std::int64_t gpus, std::vector<MeasuredMemory>& measured,
+                 std::optional<base::Error>& error) {
+  const Result<std::optional<double>> gib = row.Number(column, 1e-3, 1e6);
+  if (!gib) {
+    if (!error) error = gib.error();
+    return;
+  }
+  if (!*gib) return;
+  const std::string_view meaning = row.Text(definition);
+  const double divisor = Has(meaning, "SUM") ? static_cast<double>(gpus) : 1;
+  measured.push_back({KindOf(meaning), std::llround(**gib * kMibPerGib / divisor)});
+}
+
+Result<TrainingRun> RunOf(const base::CsvRow& row) {
+  TrainingRun run;
+  std::optional<base::Error> error;
+  run.id = row.Text("id");
+  run.source = row.Text("source");
+  run.model = row.Text("model");
+  run.method = row.Text("method");
+  run.quantisation = row.Text("wquant").empty() ? "none" : row.Text("wquant");
+  run.parallel = row.Text("parallel").empty() ? "none" : row.Text("parallel");
+  Take(row, "n_gpu", 1, 1e6, run.gpus, error);
+  AddMeasured(row, "mem_gib", "mem_def", run.gpus, run.measured, error);
+  AddMeasured(row, "mem2_gib", "mem2_def", run.gpus, run.measured, error);
+  run.plan = PlanOf(row, error);
+  if (error) return std::unexpected(*error);
+  return run;
+}
+
+Result<base::Unit> AddRuns(const std::string& path, const NamesOfModels& names, TrainingRuns& all) {
+  const Result<base::CsvTable> table =
+      ReadTable(path, {"id", "source", "framework", "model", "method", "mem_gib", "mem_def"});
+  if (!table) return std::unexpected(table.error());
+  for (std::size_t i = 0; i < table->size(); ++i) {
+    Result<TrainingRun> run = RunOf(table->Row(i));
+    if (!run) return std::unexpected(run.error());
+    const auto found = names.find(run->model);
+    if (found == names.end()) {
+      ++all.without_model;
+      continue;
+    }
+    if (run->measured.empty()) continue;
+    run->config = found->second;
+    run->family = all.configs[run->config].family;
+    all.runs.push_back(*std::move(run));
+  }
+  return base::Unit{};
+}
+
+}  // namespace
+
+Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
+                                      const std::string& models) {
+  Result<Models> known = ReadModels(models);
+  if (!known) return std::unexpected(known.error());
+  TrainingRuns all;
+  all.configs = std::move(known->configs);
+  for (const std::string& path : runs) {
+    if (Result<base::Unit> added = AddRuns(path, known->by_name, all); !added)
+      return std::unexpected(added.error());
+  }
+  if (all.runs.empty()) {
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: no row has a memory and a model in {}",
+                                                 base::Join(runs, ", "), models));
+  }
+  return all;
+}
+
+Result<std::string> FieldOf(const TrainingRun& run, std::string_view field) {
+  if (field == "source") return run.source;
+  if (field == "family") return run.family;
+  if (field == "model") return run.model;
+  if (field == "method") return run.method;
+  if (field == "quantisation") return run.quantisation;
+  if (field == "parallel") return run.parallel;
+  if (field == "gpus") return std::to_string(run.gpus);
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("'{}': expected some of source, family, model, method, quantisation, "
+                          "parallel, gpus",
+                          base::Printable(field, 40)));
+}
+
+}  // namespace carma::estimate

@@ -1,0 +1,65 @@
+// Tables of measured training runs of transformers, for the evaluation.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/words.h"
+#include "estimate/transformer/config.h"
+#include "estimate/transformer/plan.h"
+
+namespace carma::estimate {
+
+// What a source means by memory.
+enum class MemoryKind {
+  kAllocated,  // PyTorch's max_memory_allocated
+  kReserved,   // max_memory_reserved
+  kShown,      // nvidia-smi, NVML
+  kUnstated    // a number as printed: taken for kShown, and reported apart
+};
+inline constexpr std::pair<MemoryKind, std::string_view> kMemoryKindWords[] = {
+    {MemoryKind::kAllocated, "allocated"},
+    {MemoryKind::kReserved, "reserved"},
+    {MemoryKind::kShown, "shown"},
+    {MemoryKind::kUnstated, "unstated"}};
+
+struct MeasuredMemory {
+  MemoryKind kind = MemoryKind::kShown;
+  std::int64_t mib = 0;  // per GPU
+};
+
+struct TrainingRun {
+  std::string id, source, model, family, method, quantisation, parallel;
+  std::int64_t gpus = 1;
+  base::Result<TrainingPlan> plan = TrainingPlan{};  // or why the row tells too little
+  std::size_t config = 0;                            // index into TrainingRuns::configs
+  std::vector<MeasuredMemory> measured;              // at least one
+};
+
+struct TrainingRuns {
+  std::vector<TransformerConfig> configs;
+  std::vector<TrainingRun> runs;
+  std::size_t without_model = 0;  // rows whose model the table of models does not have
+};
+
+// runs: one file or several; models: the sizes of their models. The columns are those of
+// docs/estimators.md, "Tables of runs". Errors: as base::ReadFile; kInvalid with file and line;
+// kInvalid if no row has a model.
+base::Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
+                                            const std::string& models);
+
+// The value of `field` (source, family, model, method, quantisation, parallel, gpus) for --by;
+// kInvalid for another.
+base::Result<std::string> FieldOf(const TrainingRun& run, std::string_view field);
+
+}  // namespace carma::estimate
+
+namespace carma {
+template <>
+inline constexpr base::Words<estimate::MemoryKind> base::kWordsOf<estimate::MemoryKind> =
+    estimate::kMemoryKindWords;
+}  // namespace carma

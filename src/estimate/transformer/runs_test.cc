@@ -1,0 +1,114 @@
+// Tables of runs; all rows are made up.
+#include "estimate/transformer/runs.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace carma::estimate {
+namespace {
+
+constexpr const char* kModels =
+    "model,aliases,layers,hidden,heads,kv_heads,head_dim,intermediate,vocab,mlp,norm,tied,experts,"
+    "active_experts,params_b,family\n"
+    "lab/small,small|lab/small-gptq,16,1024,8,8,128,2816,32000,gated,rms,1,,,0.25,lab\n";
+constexpr const char* kHeader =
+    "id,source,framework,model,method,wquant,wdtype,amp,optimizer,seq_len,seq_note,micro_batch,"
+    "grad_accum,lora_r,lora_targets,ckpt,attn,fused,parallel,shards,gpu,n_gpu,mem_gib,mem_def,"
+    "mem2_gib,mem2_def,note\n";
+
+class RunTables : public ::testing::Test {
+ protected:
+  RunTables() : dir_(::testing::TempDir() + "carma_run_tables_" + std::to_string(::getpid())) {
+    std::filesystem::create_directories(dir_);
+    Write("models.csv", kModels);
+  }
+  ~RunTables() override { std::filesystem::remove_all(dir_); }
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(dir_ + "/" + name) << text;
+  }
+  base::Result<TrainingRuns> Read(const std::string& rows) const {
+    Write("runs.csv", kHeader + rows);
+    return ReadTrainingRuns({dir_ + "/runs.csv"}, dir_ + "/models.csv");
+  }
+  std::string dir_;
+};
+
+TEST_F(RunTables, ARowIsAPlanAndWhatWasMeasured) {
+  const auto set = Read(
+      "1,lab,HF Trainer,small,lora,nf4,bf16,bf16,adamw_torch,4096,packed,4,2,16,\"q,k,v,o\",full,"
+      "flash2,triton kernels,fsdp-full,2,A100-80GB,2,10.5,\"nvidia-smi peak\",8.25,torch max "
+      "allocated,\n");
+  ASSERT_TRUE(set) << set.error().message;
+  ASSERT_EQ(set->runs.size(), 1U);
+  const TrainingRun& run = set->runs[0];
+  ASSERT_TRUE(run.plan) << run.plan.error().message;
+  EXPECT_EQ(run.plan->quantisation, Quantisation::kNf4Double) << "recipes quantise twice";
+  EXPECT_EQ(run.plan->data_parallel, DataParallel::kFsdp);
+  EXPECT_EQ(run.plan->ranks, 2);
+  EXPECT_TRUE(run.plan->amp && run.plan->accumulates && run.plan->fused_layers);
+  EXPECT_EQ(run.plan->loss, Loss::kInPlace);
+  EXPECT_EQ(run.plan->checkpointing, Checkpointing::kFull);
+  ASSERT_EQ(run.measured.size(), 2U);
+  EXPECT_EQ(run.measured[0].kind, MemoryKind::kShown);
+  EXPECT_EQ(run.measured[0].mib, 10'752);
+  EXPECT_EQ(run.measured[1].kind, MemoryKind::kAllocated);
+  EXPECT_EQ(run.family, "lab");
+  EXPECT_DOUBLE_EQ(set->configs[run.config].TotalParameters(), 0.25e9);
+}
+
+TEST_F(RunTables, ASumOverGpusIsDivided) {
+  const auto set = Read(
+      "1,lab,HF Trainer,lab/small,full,,bf16,,adamw,256,exact,1,,,,full,flash2,,,1,,4,40,\"as "
+      "printed, SUM over GPUs\",,,\n");
+  ASSERT_TRUE(set) << set.error().message;
+  EXPECT_EQ(set->runs[0].measured[0].mib, 10'240);
+  EXPECT_EQ(set->runs[0].measured[0].kind, MemoryKind::kUnstated);
+}
+
+TEST_F(RunTables, LibrariesBringTheirHabits) {
+  const auto set = Read(
+      "1,lab,LitGPT 2024,small,lora,nf4,bf16,bf16-true,adamw,512,packed,1,,8,\"q,v\",none,sdpa,,,1,"
+      ",1,4,torch max allocated,,,\n"
+      "2,lab,torchtune,small,lora,,bf16,bf16-true,adamw,512,packed,1,,8,all,full,sdpa,compile,,1,,"
+      "1,4,torch max reserved,,,\n");
+  ASSERT_TRUE(set) << set.error().message;
+  ASSERT_TRUE(set->runs[0].plan && set->runs[1].plan);
+  EXPECT_EQ(set->runs[0].plan->loss, Loss::kSplit);
+  EXPECT_TRUE(set->runs[0].plan->keeps_frozen_inputs && set->runs[0].plan->unties_head);
+  EXPECT_EQ(set->runs[0].plan->quantisation, Quantisation::kNf4);
+  EXPECT_EQ(set->runs[1].plan->loss, Loss::kChunked);
+  EXPECT_EQ(set->runs[1].measured[0].kind, MemoryKind::kReserved);
+}
+
+TEST_F(RunTables, ARowThatTellsTooLittleSaysWhat) {
+  const auto set = Read(
+      "1,lab,HF Trainer,small,full,,bf16,,adamw,,,1,,,,full,,,,1,,1,9,nvidia-smi,,,\n"
+      "2,lab,HF Trainer,small,adapter,,bf16,,adamw,9,,1,,,,full,,,,1,,1,9,nvidia-smi,,,\n"
+      "3,lab,HF Trainer,small,full,,bf16,,?,9,,1,,,,full,,,,1,,1,9,nvidia-smi,,,\n"
+      "4,lab,HF Trainer,unknown,full,,bf16,,adamw,9,,1,,,,full,,,,1,,1,9,nvidia-smi,,,\n");
+  ASSERT_TRUE(set) << set.error().message;
+  EXPECT_EQ(set->without_model, 1U);
+  ASSERT_EQ(set->runs.size(), 3U);
+  const char* expected[] = {"length", "adapter", "optimizer"};
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_FALSE(set->runs[i].plan);
+    EXPECT_NE(set->runs[i].plan.error().message.find(expected[i]), std::string::npos);
+  }
+}
+
+TEST_F(RunTables, AMistakeHasItsLine) {
+  const auto wrong =
+      Read("1,lab,HF Trainer,small,full,,bf16,,adamw,-3,,1,,,,full,,,,1,,1,9,nvidia-smi,,,\n");
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().code, base::ErrorCode::kInvalid);
+  EXPECT_NE(wrong.error().message.find("runs.csv:2: column 'seq_len'"), std::string::npos)
+      << wrong.error().message;
+  EXPECT_FALSE(FieldOf(TrainingRun{}, "colour"));
+}
+
+}  // namespace
+}  // namespace carma::estimate
