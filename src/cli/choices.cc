@@ -1,5 +1,6 @@
 #include "cli/choices.h"
 
+#include <algorithm>
 #include <array>
 
 #include "cli/task_text.h"
@@ -7,6 +8,7 @@
 #include "core/policy.h"
 #include "core/task.h"
 #include "estimate/estimator.h"
+#include "estimate/transformer/plan.h"
 #include "sim/model_words.h"
 #include "trace/job_reader.h"
 
@@ -65,6 +67,19 @@ Words SimulatedEstimators() {
   return words;
 }
 
+// Each meaning once: its first word.
+template <base::HasWords Enum>
+Words FirstWordsOf() {
+  Words words;
+  std::vector<Enum> seen;
+  for (const auto& [value, word] : base::kWordsOf<Enum>) {
+    if (std::find(seen.begin(), seen.end(), value) != seen.end()) continue;
+    seen.push_back(value);
+    words.emplace_back(word);
+  }
+  return words;
+}
+
 struct Row {
   std::string_view verb;  // empty: any
   std::string_view option;
@@ -77,6 +92,24 @@ constexpr std::array kRows{
     Row{"list", "--format", true, &ColumnKeys},
     Row{"estimate", "--estimator", true, &Estimators},
     Row{"estimate evaluate", "--estimator", true, &Estimators},
+    Row{"estimate evaluate", "--by", true,
+        [] {
+          return Words{"source", "family", "model", "method", "quantisation", "parallel", "gpus"};
+        }},
+    Row{"estimate", "--method", false,
+        [] {
+          return Words{"full", "lora", "qlora"};
+        }},
+    Row{"estimate", "--lora-targets", true,
+        [] { return Words{"q", "k", "v", "o", "gate", "up", "down", "attention", "mlp", "all"}; }},
+    Row{"estimate", "--gradient-checkpointing", false, &FirstWordsOf<estimate::Checkpointing>},
+    Row{"estimate", "--attention", false, &FirstWordsOf<estimate::Attention>},
+    Row{"estimate", "--loss", false, &FirstWordsOf<estimate::Loss>},
+    Row{"estimate", "--dp", false, &FirstWordsOf<estimate::DataParallel>},
+    Row{"estimate", "--offload", true,
+        [] {
+          return Words{"optimizer", "params"};
+        }},
     Row{"simulate", "--estimator", false, &SimulatedEstimators},
     Row{"simulate", "--policy", true, &PolicyWords},
     Row{"simulate", "--model", true, &SimulatedWorld},

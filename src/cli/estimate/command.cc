@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/describe.h"
 #include "cli/estimate/text.h"
+#include "cli/estimate/transformer.h"
 #include "cli/verbs.h"
 #include "estimate/asking.h"
 #include "estimate/gpumemnet.h"
@@ -28,11 +29,13 @@ constexpr double kUsualCoverage = 0.9;
 
 struct EstimateFlags {
   std::string file;
+  TransformerFlags transformer;  // without what is shared, which stands below
   // Options of task/describe/options.h, for a summary and on top of what a script says.
   std::string batch, optimizer, precision, gpus, memory;
   std::string gpu_type;
   std::string estimators;  // comma-separated; empty: all
-  std::string weights;     // folder of the gpumemnet weights; empty: shipped
+  std::string weights;     // folder of the gpumemnet weights; empty: shipped. With --hf-config:
+                           // how the model's weights are stored
   double coverage = 0;     // 0: the daemon's
   bool explain = false;
   bool reset = false;
@@ -188,6 +191,18 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
   if (!answered) context.exit_code = kExitFailure;
 }
 
+void RunHfConfig(Context& context, const EstimateFlags& flags) {
+  if (!flags.file.empty())
+    return context.Fail({ErrorCode::kInvalid, "estimate: expected a file or --hf-config"});
+  TransformerFlags asked = flags.transformer;
+  asked.batch = flags.batch;
+  asked.optimizer = flags.optimizer;
+  asked.gpus = flags.gpus;
+  asked.weights = flags.weights;
+  asked.coverage = flags.coverage;
+  RunTransformer(context, asked);
+}
+
 void RunReset(Context& context) {
   const Result<std::string> answer = context.client().Call("POST", "/v1/estimate/reset");
   if (!answer) return context.Fail(answer.error());
@@ -203,6 +218,8 @@ void AddEstimateCommand(CLI::App& app, Context& context) {
   verb->footer(
       "  carma estimate resnet50.txt --batch 32 --optimizer adam --explain\n"
       "  carma estimate train.sh\n"
+      "  carma estimate --hf-config config.json --seq-len 4096 --batch 2 --method lora --amp \\\n"
+      "      --gradient-checkpointing full\n"
       "FILE is a model summary (torchsummary, torchinfo, Keras, print(model), carma_summary.py), "
       "a\n"
       "script with #CARMA lines, or a .rad file. With a daemon at hand its calibration and "
@@ -224,20 +241,25 @@ void AddEstimateCommand(CLI::App& app, Context& context) {
   add("--memory", flags->memory, "what you would state yourself", "SIZE");
   add("--gpu-type", flags->gpu_type, "GPU as the driver names it (default: the server's)", "NAME");
   add("-e,--estimator", flags->estimators, "only these (default: all)", "LIST");
-  add("--weights", flags->weights, "of the gpumemnet estimators (default: the shipped ones)",
-      "DIR");
+  add("--weights", flags->weights,
+      "of the gpumemnet estimators (default: the shipped ones); with --hf-config: bf16, fp16, "
+      "fp32, nf4, nf4-dq, gptq4, int8 (default: as the file says)",
+      "DIR|NAME");
   verb->add_option("--coverage", flags->coverage, "share of tasks the bound should cover")
       ->type_name("SHARE")
       ->check(CLI::Range(0.5, 0.999));
   verb->add_flag("--explain", flags->explain, "the parts of each number, notes, calibration");
   verb->add_flag("--reset-calibration", flags->reset,
                  "forget what finished tasks taught about the formula; administrators only");
+  AddTransformerOptions(*verb, flags->transformer);
   AddEvaluateCommand(*verb, context);
   verb->callback([&context, flags, verb] {
     if (!verb->get_subcommands().empty()) return;
     if (flags->reset) return RunReset(context);
+    if (!flags->transformer.config.empty()) return RunHfConfig(context, *flags);
     if (flags->file.empty())
-      return context.Fail({ErrorCode::kInvalid, "estimate: expected a file (see --help)"});
+      return context.Fail(
+          {ErrorCode::kInvalid, "estimate: expected a file or --hf-config (see --help)"});
     RunEstimate(context, *flags);
   });
 }

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/estimate/evaluate_runs.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
 #include "estimate/asking.h"
@@ -34,13 +35,15 @@ constexpr std::int64_t kUsualCardMib = 39'500;
 
 struct EvaluateFlags {
   std::string layers, measured, catalogue, summaries;
+  std::vector<std::string> runs;  // of transformers
+  std::string models;             // theirs
   std::string estimators;
   std::string optimizer;  // of rows that do not say theirs
   std::string weights;    // folder of the networks' weights; empty: shipped
   std::string calibrate;  // family whose runs teach the site's constants
   bool summary_only = false;
   bool exact = false;
-  bool by_family = false;
+  std::string by;  // fields, comma-separated: "family", or those of tables of runs
   bool rows = false;
   double coverage = 0.95;
   std::int64_t card_mib = kUsualCardMib;
@@ -65,7 +68,8 @@ Result<DataSet> Read(const EvaluateFlags& flags) {
   }
   if (!catalogue) {
     if (flags.layers.empty() || flags.measured.empty()) {
-      return Fail(ErrorCode::kInvalid, "expected --layers and --measured, or --catalogue");
+      return Fail(ErrorCode::kInvalid,
+                  "expected --layers and --measured, or --catalogue, or --runs and --models");
     }
     return estimate::ReadDataSet(flags.layers, flags.measured, options);
   }
@@ -125,7 +129,7 @@ std::vector<Evaluated> Evaluate(const std::string& name, const DataSet& set,
                                 const std::vector<Outcome>& outcomes, const EvaluateFlags& flags) {
   std::map<std::string, std::vector<Outcome>> groups;
   groups[""] = outcomes;
-  if (flags.by_family) {
+  if (!flags.by.empty()) {
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       groups[set.runs[i].family].push_back(outcomes[i]);
     }
@@ -209,24 +213,10 @@ std::string ClassesOf(const Evaluated& each) {
 // ---- as JSON ----
 
 base::Json JsonOf(const Evaluated& each) {
-  const Score& score = each.score;
-  base::Json json{{"estimator", each.estimator},
-                  {"family", each.family},
-                  {"n", score.runs},
-                  {"unanswered", score.unanswered},
-                  {"censored", score.censored},
-                  {"censored_above_card", score.censored_above_card},
-                  {"mape", score.mean_error},
-                  {"median_error", score.median_error},
-                  {"under", score.under},
-                  {"under_5", score.under_5},
-                  {"under_10", score.under_10},
-                  {"over", score.over},
-                  {"accuracy_1gib", score.same_1gib},
-                  {"accuracy_8gib", score.same_8gib},
-                  {"coverage", score.covered},
-                  {"bound_over", score.bound_over},
-                  {"classes", base::Json::array()}};
+  base::Json json = ScoreJson(each.score);
+  json["estimator"] = each.estimator;
+  json["family"] = each.family;
+  json["classes"] = base::Json::array();
   for (const ClassScore& classes : each.classes) {
     json["classes"].push_back({{"width_mib", classes.width_mib},
                                {"n", classes.runs},
@@ -253,6 +243,19 @@ std::string RowsOf(const std::string& name, const DataSet& set,
 }
 
 void RunEvaluate(Context& context, const EvaluateFlags& flags) {
+  if (!flags.runs.empty() || !flags.models.empty()) {
+    if (flags.runs.empty() || flags.models.empty())
+      return context.Fail({ErrorCode::kInvalid, "expected --runs and --models together"});
+    return EvaluateRuns(context, {.runs = flags.runs,
+                                  .models = flags.models,
+                                  .by = flags.by,
+                                  .rows = flags.rows,
+                                  .coverage = flags.coverage});
+  }
+  if (!flags.by.empty() && flags.by != "family") {
+    return context.Fail({ErrorCode::kInvalid, "--by: '" + base::Printable(flags.by, 40) +
+                                                  "': expected family (more with --runs)"});
+  }
   const auto chosen = Chosen(flags.estimators);
   if (!chosen) return context.Fail(chosen.error());
   const Result<DataSet> set = Read(flags);
@@ -313,11 +316,15 @@ void AddEvaluateCommand(CLI::App& estimate, Context& context) {
   verb->footer(
       "  carma estimate evaluate --layers layers.jsonl.gz --measured measured.csv --by family\n"
       "  carma estimate evaluate --catalogue catalog.csv --calibrate light\n"
+      "  carma estimate evaluate --runs runs.csv --models models.csv --by source,method\n"
       "Layer lists: one model per line (docs/layer-lists.md), gzip or plain. Measurements: CSV "
       "with\n"
       "model, batch, measured_mib and, where there, censored, optimizer, family. Catalogue: CSV "
       "with\n"
       "batch_size, gpus, summary_file and memory_mib_run60, _thesis or _rad2.\n"
+      "Runs of transformers: CSV with the columns of docs/estimators.md, \"Tables of runs\"; they "
+      "need no\n"
+      "summaries, but a table of models.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<EvaluateFlags>();
   const auto add = [&](const char* name, std::string& target, const char* help, const char* type) {
@@ -326,6 +333,9 @@ void AddEvaluateCommand(CLI::App& estimate, Context& context) {
   add("--layers", flags->layers, "layer lists of the models", "FILE");
   add("--measured", flags->measured, "what was measured", "FILE");
   add("--catalogue", flags->catalogue, "task descriptions with their summaries instead", "FILE");
+  verb->add_option("--runs", flags->runs, "measured runs of transformers instead; may be repeated")
+      ->type_name("FILE");
+  add("--models", flags->models, "the sizes of their models", "FILE");
   add("--summaries", flags->summaries, "folder of the summaries (default: beside it)", "DIR");
   add("-e,--estimator", flags->estimators, "only these (default: all)", "LIST");
   add("--optimizer", flags->optimizer,
@@ -334,11 +344,10 @@ void AddEvaluateCommand(CLI::App& estimate, Context& context) {
       "DIR");
   add("--calibrate", flags->calibrate, "let the runs of this family teach the constant part",
       "FAMILY");
-  verb->add_option_function<std::string>(
-          "--by", [flags](const std::string&) { flags->by_family = true; },
-          "a row per family besides")
-      ->type_name("family")
-      ->check(CLI::IsMember({"family"}));
+  add("--by", flags->by,
+      "a row per family besides; with --runs: per source, family, model, method, quantisation, "
+      "parallel, gpus",
+      "LIST");
   verb->add_flag("--summary-only", flags->summary_only,
                  "as torchsummary would print the models: no input shapes");
   verb->add_flag("--exact", flags->exact, "with kept bytes as a dry run counted them");

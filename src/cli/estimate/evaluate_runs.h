@@ -1,0 +1,31 @@
+// estimate evaluate --runs: the closed form for transformers beside tables of measured runs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "cli/command.h"
+
+namespace carma::estimate {
+struct Score;
+}
+
+namespace carma::cli {
+
+struct RunsFlags {
+  std::vector<std::string> runs;  // files
+  std::string models;
+  std::string by;  // comma-separated fields of estimate::FieldOf; empty: everything together
+  bool rows = false;
+  double coverage = 0.95;
+};
+
+// Reads, asks and prints; errors go to the context.
+void EvaluateRuns(Context& context, const RunsFlags& flags);
+
+// What `estimate evaluate --json` says of any score, under the same keys.
+base::Json ScoreJson(const estimate::Score& score);
+
+}  // namespace carma::cli
