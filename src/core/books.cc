@@ -109,6 +109,13 @@ std::optional<std::string> Scheduler::State::CheckTimers() const {
       return fmt::format("nobody watches the time limit of task {}", id);
     }
   }
+  std::size_t of_known_kind = 0;
+  for (const auto& [id, task] : tasks) {
+    if (task.kind != KindId{}) ++of_known_kind;
+  }
+  if (of_known_kind != lessons.tasks()) {
+    return fmt::format("{} tasks are of a known kind, {} learn", of_known_kind, lessons.tasks());
+  }
   if (limited != deadlines.size()) {
     return fmt::format("{} time limits, {} are watched", limited, deadlines.size());
   }

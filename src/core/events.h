@@ -33,6 +33,7 @@ struct TaskRestored {
 struct EstimateReady {
   TaskId id{};
   std::optional<Estimate> estimate;
+  KindId kind{};
 };
 struct GpuSampled {
   GpuIndex gpu{};

@@ -40,7 +40,7 @@ Reason Summary(const std::vector<Verdict>& closed, int wanted, int fitting) {
 
 Verdict Scheduler::State::VerdictOn(const TaskRecord& task, const GpuView& view) const {
   const bool as_idle = config.idle_first && view.Idle();
-  const Need need = NeedOf(config, task);
+  const Need need = NeedNow(task);
   return CheckGuards(config, as_idle ? rules->OnIdleGpu(need) : need, view);
 }
 

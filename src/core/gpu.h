@@ -46,8 +46,9 @@ struct GpuSample {
 struct GpuView {
   GpuIndex index{};
   std::int64_t total_mib = 0;    // usable: total - reserved
-  std::int64_t free_mib = 0;     // usable - foreign - sum of max(claim, observed); never below 0
-  std::int64_t claimed_mib = 0;  // sum of claims
+  std::int64_t free_mib = 0;      // usable - foreign - promised; never below 0
+  std::int64_t claimed_mib = 0;   // sum of claims
+  std::int64_t promised_mib = 0;  // what is kept for tasks: Account::promised_mib
   std::int64_t foreign_mib = 0;
   std::optional<double> sm_active;    // window mean; empty: unknown
   std::optional<double> utilization;  // GpuSample::utilization

@@ -15,6 +15,12 @@ auto Find(std::vector<Resident>& residents, TaskId task) {
 
 }  // namespace
 
+std::int64_t PromiseOf(const Resident& resident, Time plateau_from) {
+  const std::int64_t most_mib = std::max(resident.claim_mib, resident.observed_mib);
+  if (!resident.memory.StandsSince(plateau_from)) return most_mib;
+  return std::min(most_mib, NeedAfterPlateau(resident.memory.peak_mib()));
+}
+
 void Ledger::Open(const std::vector<std::int64_t>& usable_mib) {
   books_.clear();
   for (const std::int64_t usable : usable_mib) books_.push_back({.usable_mib = usable});
@@ -41,8 +47,9 @@ void Ledger::Release(TaskId task) {
   gpus_of_.erase(held);
 }
 
-void Ledger::Observe(GpuIndex gpu, const GpuSample& sample) {
+bool Ledger::Observe(GpuIndex gpu, const GpuSample& sample) {
   Book& book = books_[Number(gpu)];
+  bool risen = false;
   book.used_mib = sample.used_mib;
   book.attributed = sample.attributed;
   std::int64_t ours_mib = 0;
@@ -53,31 +60,48 @@ void Ledger::Observe(GpuIndex gpu, const GpuSample& sample) {
     at->observed_mib = mib;
     ours_mib += mib;
     if (mib > 0 && !at->first_seen) at->first_seen = sample.taken;
+    risen |= at->memory.See(mib, sample.taken);
+  }
+  if (!sample.attributed) {
+    for (Resident& resident : book.residents) resident.memory.Doubt(sample.taken);
+    risen = true;
   }
   if (sample.attributed) {
     book.known_foreign_mib = std::max<std::int64_t>(0, sample.used_mib - ours_mib);
   } else if (sample.foreign_processes == 0) {
     book.known_foreign_mib = 0;
   }
+  return risen;
 }
 
 std::span<const Resident> Ledger::ResidentsOf(GpuIndex gpu) const {
   return books_[Number(gpu)].residents;
 }
 
-Account Ledger::AccountOf(GpuIndex gpu) const {
+Account Ledger::AccountOf(GpuIndex gpu, Time plateau_from) const {
   const Book& book = books_[Number(gpu)];
   Account account;
-  std::int64_t promised_mib = 0;
   for (const Resident& resident : book.residents) {
     account.claimed_mib += resident.claim_mib;
-    promised_mib += std::max(resident.claim_mib, resident.observed_mib);
+    account.promised_mib += PromiseOf(resident, plateau_from);
   }
   account.foreign_mib = book.known_foreign_mib;
-  const std::int64_t taken_mib = promised_mib + book.known_foreign_mib;
+  const std::int64_t taken_mib = account.promised_mib + book.known_foreign_mib;
   const std::int64_t held_mib = book.attributed ? taken_mib : std::max(book.used_mib, taken_mib);
   account.free_mib = std::max<std::int64_t>(0, book.usable_mib - held_mib);
   return account;
+}
+
+std::optional<std::int64_t> Ledger::PlateauOf(TaskId task, Time plateau_from) const {
+  std::int64_t peak_mib = 0;
+  for (const GpuIndex gpu : GpusOf(task)) {
+    const std::span<const Resident> residents = ResidentsOf(gpu);
+    const Plateau& memory = std::ranges::find(residents, task, &Resident::task)->memory;
+    if (!memory.StandsSince(plateau_from)) return std::nullopt;
+    peak_mib = std::max(peak_mib, memory.peak_mib());
+  }
+  if (peak_mib == 0) return std::nullopt;
+  return peak_mib;
 }
 
 std::int64_t Ledger::SeenFreeMib(GpuIndex gpu) const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/gpu.h"
+#include "core/plateau.h"
 #include "core/task.h"
 
 namespace carma::core {
@@ -21,13 +22,18 @@ struct Resident {
   double sm_share = 0;  // of the SMs, as its task declares; 0: it declares none
   Time launched{};
   std::optional<Time> first_seen;  // `taken` of the first sample in which it held memory
+  Plateau memory;
 };
+// What is kept for it: the larger of what it claimed and what is seen of it; of one whose memory has
+// stood still since `plateau_from`, no more than NeedAfterPlateau of its peak.
+std::int64_t PromiseOf(const Resident& resident, Time plateau_from);
 
 // Memory of one GPU in MiB.
 struct Account {
-  std::int64_t claimed_mib = 0;  // sum of claims
-  std::int64_t foreign_mib = 0;  // used by nobody of ours
-  std::int64_t free_mib = 0;     // what may still be promised; never below 0
+  std::int64_t claimed_mib = 0;   // sum of claims
+  std::int64_t promised_mib = 0;  // sum of PromiseOf
+  std::int64_t foreign_mib = 0;   // used by nobody of ours
+  std::int64_t free_mib = 0;      // what may still be promised; never below 0
 };
 
 class Ledger {
@@ -40,15 +46,18 @@ class Ledger {
   // Frees every claim of the task; what was seen of it is forgotten at once, since its processes
   // are gone. Releasing twice is harmless.
   void Release(TaskId task);
-  // Takes over what a sample says.
-  void Observe(GpuIndex gpu, const GpuSample& sample);
+  // Takes over what a sample says. True: some task's memory has risen, or is in doubt, so that it
+  // stands still from now on (Plateau).
+  bool Observe(GpuIndex gpu, const GpuSample& sample);
 
   // By task id.
   std::span<const Resident> ResidentsOf(GpuIndex gpu) const;
-  // free = usable - foreign - sum of max(claim, observed), foreign = used - sum of observed. When
-  // the last sample could not attribute all memory: usable - max(used, promised + last known
-  // foreign).
-  Account AccountOf(GpuIndex gpu) const;
+  // free = usable - foreign - promised, foreign = used - sum of observed. When the last sample could
+  // not attribute all memory: usable - max(used, promised + last known foreign).
+  // plateau_from: PromiseOf's; by default nobody's memory has stood still for long enough.
+  Account AccountOf(GpuIndex gpu, Time plateau_from = Time::min()) const;
+  // Highest peak of the task on one of its GPUs, if it has stood still on all of them since then.
+  std::optional<std::int64_t> PlateauOf(TaskId task, Time plateau_from) const;
   // Free by the last sample alone, promises not counted; never below 0.
   std::int64_t SeenFreeMib(GpuIndex gpu) const;
   // GPUs of the task, none if it holds no claim.

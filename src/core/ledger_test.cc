@@ -101,6 +101,48 @@ TEST_F(LedgerTest, ReleaseForgetsWhatWasSeenAndTwiceIsHarmless) {
   EXPECT_TRUE(ledger_.GpusOf(kFirst).empty());
 }
 
+TEST_F(LedgerTest, MemoryThatStandsStillReplacesTheClaim) {
+  const Time seen = base::FromMs(1'000);
+  Claim(kFirst, 30'000);
+  EXPECT_TRUE(ledger_.Observe(kGpu, Sample(10'000, {{kFirst, 10'000}})));
+  EXPECT_FALSE(ledger_.Observe(kGpu, Sample(10'000, {{kFirst, 10'000}}, 2'000)));
+  EXPECT_EQ(ledger_.AccountOf(kGpu).promised_mib, 30'000);
+  EXPECT_EQ(ledger_.AccountOf(kGpu, seen - Duration{1}).promised_mib, 30'000);
+  const Account account = ledger_.AccountOf(kGpu, seen);
+  EXPECT_EQ(account.promised_mib, 10'600);
+  EXPECT_EQ(account.claimed_mib, 30'000);
+  EXPECT_EQ(account.free_mib, 40'000 - 10'600);
+}
+
+TEST_F(LedgerTest, AStandstillNeverPromisesMoreThanBefore) {
+  const Time seen = base::FromMs(1'000);
+  Claim(kFirst, 10'100);
+  Claim(kSecond, 0);
+  ledger_.Observe(kGpu, Sample(15'000, {{kFirst, 10'000}, {kSecond, 5'000}}));
+  EXPECT_EQ(ledger_.AccountOf(kGpu, seen).promised_mib, 10'100 + 5'000);
+}
+
+TEST_F(LedgerTest, WhatCannotBeAttributedDoesNotStandStill) {
+  Claim(kFirst, 30'000);
+  ledger_.Observe(kGpu, Sample(10'000, {{kFirst, 10'000}}));
+  GpuSample unclear = Sample(20'000, {{kFirst, 10'000}}, 5'000);
+  unclear.attributed = false;
+  EXPECT_TRUE(ledger_.Observe(kGpu, unclear));
+  EXPECT_EQ(ledger_.AccountOf(kGpu, base::FromMs(4'999)).promised_mib, 30'000);
+}
+
+TEST_F(LedgerTest, ATaskOfSeveralGpusStandsStillOnAllOfThem) {
+  const GpuIndex other{1};
+  Claim(kFirst, 15'000);
+  Claim(kFirst, 15'000, other);
+  EXPECT_EQ(ledger_.PlateauOf(kFirst, base::FromMs(9'000)), std::nullopt);
+  ledger_.Observe(kGpu, Sample(10'000, {{kFirst, 10'000}}, 1'000));
+  ledger_.Observe(other, Sample(8'000, {{kFirst, 8'000}}, 5'000));
+  EXPECT_EQ(ledger_.PlateauOf(kFirst, base::FromMs(4'000)), std::nullopt);
+  EXPECT_EQ(ledger_.PlateauOf(kFirst, base::FromMs(5'000)), 10'000);
+  EXPECT_EQ(ledger_.PlateauOf(kSecond, base::FromMs(5'000)), std::nullopt);
+}
+
 TEST_F(LedgerTest, TheFirstSightStaysWhateverFollows) {
   Claim(kFirst, 12'000);
   ledger_.Observe(kGpu, Sample(0, {{kFirst, 0}}, 1'000));

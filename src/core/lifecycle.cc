@@ -96,6 +96,7 @@ void Scheduler::State::Finish(TaskRecord& task, TaskState state, Reason reason) 
   Keep(task);
   LeaveGpus(task);
   LeaveArray(task);
+  lessons.Leave(task);
   queue.Remove(id);
   unsorted.erase(id);
   lives.erase(Number(id));
@@ -138,7 +139,7 @@ void Scheduler::State::LeaveGpus(TaskRecord& task) {
   deadlines.Forget(task);
 }
 
-void Scheduler::State::TakeGpus(const TaskRecord& task) {
+void Scheduler::State::TakeGpus(const TaskRecord& task, std::int64_t known_mib) {
   Life& life = LifeOf(task.id);
   life.shared = false;
   for (const Placement& placement : task.attempt.placement) {
@@ -153,7 +154,8 @@ void Scheduler::State::TakeGpus(const TaskRecord& task) {
                                  .claim_mib = placement.claim_mib,
                                  .exclusive = task.request.exclusive,
                                  .sm_share = task.request.sm_share.value_or(0),
-                                 .launched = task.attempt.launched.value_or(now)});
+                                 .launched = task.attempt.launched.value_or(now),
+                                 .memory = Plateau(known_mib)});
   }
 }
 
@@ -243,6 +245,8 @@ void Scheduler::State::On(const TaskRestored& event) {
   TaskRecord& task = at->second;
   Life& life = lives.try_emplace(Number(task.id)).first->second;
   dependencies.Arrive(task.id);
+  lessons.Join(task);
+  if (task.ooms > 0 && task.retry_free_mib) lessons.AtLeast(task, *task.retry_free_mib);
   if (task.state == TaskState::kSubmitted) {
     Move(task, TaskState::kEstimating);
     Keep(task);
@@ -253,7 +257,7 @@ void Scheduler::State::On(const TaskRestored& event) {
     life.unfit = NeverFits(task.request, task.estimate).has_value();
     unsorted.insert(task.id);
   } else {
-    TakeGpus(task);
+    TakeGpus(task, task.peak_mib);
     arrays.Admit(task);
     life.shared = true;  // whom it met in the earlier life is not known
   }
@@ -267,6 +271,9 @@ void Scheduler::State::On(const EstimateReady& event) {
   TaskRecord* task = Held(event.id);
   if (task == nullptr || task->state != TaskState::kEstimating) return;
   task->estimate = event.estimate;
+  lessons.Leave(*task);
+  task->kind = event.kind;
+  lessons.Join(*task);
   if (std::optional<Reason> never = NeverFits(task->request, task->estimate)) {
     return Finish(*task, TaskState::kRejected, *std::move(never));
   }
@@ -289,7 +296,10 @@ void Scheduler::State::On(const GpuSampled& event) {
   gpu.sample->foreign_processes += TasksFromElsewhere(event);
   gpu.sample_trouble = SampleTrouble(gpu.info, event.sample);
   if (!gpu.sample_trouble.empty()) return;  // its numbers do not reach the books
-  ledger.Observe(event.gpu, event.sample);
+  if (ledger.Observe(event.gpu, event.sample) && config.plateau_after) {
+    const Time due = event.sample.taken + *config.plateau_after;
+    next_plateau = std::min(next_plateau.value_or(due), due);
+  }
   for (const Resident& resident : ledger.ResidentsOf(event.gpu)) {
     TaskRecord& task = tasks.at(resident.task);
     task.peak_mib = std::max(task.peak_mib, resident.observed_mib);
@@ -475,6 +485,7 @@ void Scheduler::State::On(const PolicyChanged& event) {
   CARMA_CHECK(Shares(event.policy) == Shares(config),
               "tasks that run alone were promised to stay so");
   config = event.policy;
+  next_plateau = now;
   UseMapper();
   if (config.idle_action != IdleAction::kEnd) return;
   // They were told once, under the rules before.

@@ -31,12 +31,13 @@ bool Scheduler::State::KeepsOthersOut(const Resident& resident) const {
 
 GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
   const GpuState& gpu = gpus[Number(index)];
-  const Account account = ledger.AccountOf(index);
+  const Account account = ledger.AccountOf(index, PlateauFrom(at));
   const std::span<const Resident> residents = ledger.ResidentsOf(index);
   GpuView view{.index = index,
                .total_mib = gpu.info.UsableMib(),
                .free_mib = account.free_mib,
                .claimed_mib = account.claimed_mib,
+               .promised_mib = account.promised_mib,
                .foreign_mib = account.foreign_mib,
                .tasks = static_cast<int>(residents.size()),
                .mig = gpu.info.mig,
@@ -128,7 +129,7 @@ std::optional<Reason> Scheduler::State::NeverFits(const TaskRequest& request,
 }
 
 std::int64_t Scheduler::State::ClaimOf(const TaskRecord& task, GpuIndex gpu) const {
-  const Need need = NeedOf(config, task);
+  const Need need = NeedNow(task);
   std::int64_t claim_mib = std::max(need.memory_mib.value_or(0), need.retry_free_mib);
   if (task.ooms > 0) claim_mib = std::max(claim_mib, task.peak_mib);
   return std::min(claim_mib, gpus[Number(gpu)].info.UsableMib());
@@ -151,7 +152,7 @@ Choice Scheduler::State::Chosen(const TaskRecord& task, const std::vector<GpuVie
 
 std::optional<Choice> Scheduler::State::ChooseIdle(const TaskRecord& task,
                                                    const std::vector<GpuView>& views) const {
-  const Need need = rules->OnIdleGpu(NeedOf(config, task));
+  const Need need = rules->OnIdleGpu(NeedNow(task));
   std::vector<GpuView> idle;
   for (const GpuView& view : views) {
     if (FitOf(config, need, view) == Fit::kFits) idle.push_back(view);
@@ -165,7 +166,7 @@ std::optional<Choice> Scheduler::State::ChooseIdle(const TaskRecord& task,
 
 std::optional<Choice> Scheduler::State::ChooseByPolicy(const TaskRecord& task,
                                                        const std::vector<GpuView>& views) {
-  const Need need = NeedOf(config, task);
+  const Need need = NeedNow(task);
   std::vector<GpuView> eligible;
   for (const GpuView& view : views) {
     if (FitOf(config, need, view) == Fit::kFits) eligible.push_back(view);
@@ -193,7 +194,7 @@ void Scheduler::State::Start(TaskRecord& task, Choice choice) {
   task.not_before.reset();
   if (!task.first_start) task.first_start = now;
   if (reservation.task() == task.id) reservation.Drop();
-  TakeGpus(task);
+  TakeGpus(task, 0);
   Keep(task);
   const bool alone = task.request.exclusive || !mapper_entry->shares;
   actions.emplace_back(StartTask{task.id, task.attempt.number, task.attempt.placement, alone});

@@ -69,6 +69,12 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
                       fmt::format("{}: {} s is not between {} s and a year", field.name,
                                   base::Seconds(field.value), base::Seconds(field.least)));
   }
+  if (config.plateau_after &&
+      !(*config.plateau_after > Duration{0} && *config.plateau_after <= kMaxSpan)) {
+    return base::Fail(ErrorCode::kInvalid,
+                      fmt::format("plateau_after: {} s is not above 0 s and at most a year",
+                                  base::Seconds(*config.plateau_after)));
+  }
   for (const CountField& field :
        {CountField{"max_tasks_per_gpu", config.max_tasks_per_gpu, 1, kMaxTasksPerGpu},
         CountField{"max_launch_failures", config.max_launch_failures, 0, kMaxFailures},

@@ -238,6 +238,7 @@ base::Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base) 
   config.idle_first = true;
   config.waive_on_idle = false;
   config.recovery = RecoveryMode::kExclusive;
+  config.plateau_after.reset();
   config.recovery_backoff = Duration{0};
   config.recovery_patience = kNoPatience;
   config.recovery_blocks = true;

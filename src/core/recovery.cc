@@ -20,6 +20,7 @@ Duration Backoff(Duration first, int ooms) {
 }  // namespace
 
 void Scheduler::State::EndOutOfMemory(TaskRecord& task, std::int64_t tried_mib) {
+  lessons.AtLeast(task, std::min(RetryDemandMib(task, tried_mib), MostFor(task.request.gpus)));
   const std::string told = task.exit.detail.empty() ? "" : " (" + task.exit.detail + ")";
   if (!config.every_failure_is_oom && FailedAloneOnLargest(task)) {
     ++task.ooms;
@@ -92,15 +93,27 @@ std::vector<std::int64_t> Scheduler::State::UsableSizes(int gpus_wanted) const {
   return usable_mib;
 }
 
-void Scheduler::State::RaiseDemand(TaskRecord& task, std::int64_t tried_mib) {
-  // As many GPUs as it wants must have what is asked for.
-  const std::vector<std::int64_t> sizes_mib = UsableSizes(task.request.gpus);
-  const auto wanted = static_cast<std::size_t>(std::max(1, task.request.gpus));
-  const std::int64_t limit_mib = sizes_mib.size() < wanted ? 0 : sizes_mib[wanted - 1];
-  std::int64_t had_mib = task.peak_mib;
-  std::int64_t smallest_mib = limit_mib;
+std::int64_t Scheduler::State::MostFor(int gpus_wanted) const {
+  const std::vector<std::int64_t> sizes_mib = UsableSizes(gpus_wanted);
+  const auto wanted = static_cast<std::size_t>(std::max(1, gpus_wanted));
+  return sizes_mib.size() < wanted ? 0 : sizes_mib[wanted - 1];
+}
+
+// What was promised may have been less than the bound: others of its kind had taught so.
+std::int64_t Scheduler::State::RetryDemandMib(const TaskRecord& task,
+                                              std::int64_t tried_mib) const {
+  std::int64_t had_mib = std::max(task.peak_mib, NeedOf(config, task).memory_mib.value_or(0));
   for (const Placement& placement : task.attempt.placement) {
     had_mib = std::max(had_mib, placement.claim_mib);
+  }
+  return had_mib + std::max(config.recovery_step_mib, tried_mib);
+}
+
+void Scheduler::State::RaiseDemand(TaskRecord& task, std::int64_t tried_mib) {
+  // As many GPUs as it wants must have what is asked for.
+  const std::int64_t limit_mib = MostFor(task.request.gpus);
+  std::int64_t smallest_mib = limit_mib;
+  for (const Placement& placement : task.attempt.placement) {
     if (Number(placement.gpu) >= gpus.size()) continue;
     smallest_mib = std::min(smallest_mib, gpus[Number(placement.gpu)].info.UsableMib());
   }
@@ -108,7 +121,7 @@ void Scheduler::State::RaiseDemand(TaskRecord& task, std::int64_t tried_mib) {
   task.retry_on_idle_gpu = true;
   const bool kept = KeptBelowGpu(task);
   if (config.recovery == RecoveryMode::kEscalate) {
-    const std::int64_t wanted_mib = had_mib + std::max(config.recovery_step_mib, tried_mib);
+    const std::int64_t wanted_mib = RetryDemandMib(task, tried_mib);
     const bool last = task.ooms == task.request.max_recoveries;
     task.retry_on_idle_gpu = last || wanted_mib > limit_mib;
     task.retry_free_mib = last ? limit_mib : std::min(wanted_mib, limit_mib);
@@ -139,7 +152,7 @@ void Scheduler::State::UpdateReservation() {
     if (++looks > kRecoveryLooks) return;
     const TaskRecord& task = tasks.at(key.task);
     if (now - task.queued_since < config.recovery_patience) continue;
-    return reservation.Keep(NeedOf(config, task), Views(now));
+    return reservation.Keep(NeedNow(task), Views(now));
   }
 }
 

@@ -39,6 +39,7 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
   }
   state.StopExpired();
   state.SortWaiting();
+  state.LearnPlateaus();
   // Nobody is passed by whose place in line is yet to be found.
   if (state.unsorted.empty()) state.rules->Decide();
   state.AskForWake();
@@ -75,8 +76,11 @@ std::optional<Explanation> Scheduler::Explain(TaskId id, Time now) const {
   if (task == nullptr) return std::nullopt;
   Explanation answer{.id = id, .state = task->state, .reason = state_->ReasonOf(*task, now)};
   if (task->state != TaskState::kQueued) return answer;
+  answer.taught_mib = state_->TaughtMib(*task);
   for (const GpuView& view : state_->Views(now)) {
-    answer.gpus.push_back({view.index, state_->VerdictOn(*task, view)});
+    const std::optional<GpuSample>& sample = state_->gpus[Number(view.index)].sample;
+    answer.gpus.push_back({view.index, state_->VerdictOn(*task, view), view.claimed_mib,
+                           view.promised_mib, sample ? sample->used_mib : 0});
   }
   const std::set<QueueKey>& line = state_->queue.Line(task->queue);
   answer.ahead =
@@ -95,6 +99,16 @@ std::string Scheduler::MachineTrouble() const {
 
 std::vector<GpuView> Scheduler::Gpus(Time now) const {
   return state_->Views(now);
+}
+
+std::vector<Promise> Scheduler::PromisesOn(GpuIndex gpu, Time now) const {
+  const Time plateau_from = state_->PlateauFrom(now);
+  std::vector<Promise> promises;
+  for (const Resident& each : state_->ledger.ResidentsOf(gpu)) {
+    promises.push_back({each.task, each.claim_mib, PromiseOf(each, plateau_from),
+                        each.memory.StandsSince(plateau_from)});
+  }
+  return promises;
 }
 
 const std::vector<GpuInfo>& Scheduler::GpuInfos() const {

@@ -14,10 +14,21 @@
 
 namespace carma::core {
 
+// What is kept for a task on one of its GPUs.
+struct Promise {
+  TaskId task{};
+  std::int64_t claim_mib = 0;
+  std::int64_t promised_mib = 0;
+  bool plateau = false;  // its memory stands still, and what was seen counts instead of its claim
+};
+
 // Why one GPU does or does not take a task now.
 struct GpuVerdict {
   GpuIndex gpu{};
   Verdict verdict;
+  std::int64_t claimed_mib = 0;
+  std::int64_t promised_mib = 0;
+  std::int64_t used_mib = 0;  // by everybody, in the last sample
 };
 struct Explanation {
   TaskId id{};
@@ -25,6 +36,8 @@ struct Explanation {
   Reason reason;                     // of the whole task
   std::vector<GpuVerdict> gpus;      // only while it is queued
   std::optional<std::size_t> ahead;  // tasks before it in its queue, while queued
+  // What others of its kind have taught it to ask for instead of its estimate, while queued.
+  std::optional<std::int64_t> taught_mib;
 };
 
 class Scheduler {
@@ -70,6 +83,8 @@ class Scheduler {
   std::string MachineTrouble() const;
 
   std::vector<GpuView> Gpus(Time now) const;
+  // Of the tasks on that GPU, by id.
+  std::vector<Promise> PromisesOn(GpuIndex gpu, Time now) const;
   const std::vector<GpuInfo>& GpuInfos() const;
   const PolicyConfig& config() const;
 

@@ -1,7 +1,8 @@
 // What the scheduler knows, and its steps; private to core. One part per file: lifecycle.cc (events
 // and steps of tasks), waiting.cc (who may be looked at), placement.cc (which GPUs), recovery.cc
-// (out of memory), explain.cc (why), books.cc. What can stand by itself does: Queue, Ledger,
-// Dependencies, Arrays, Deadlines, Reservation, LaunchTrouble.
+// (out of memory), learning.cc (what running tasks teach), explain.cc (why), books.cc. What can
+// stand by itself does: Queue, Ledger, Dependencies, Arrays, Deadlines, Lessons, Reservation,
+// LaunchTrouble.
 #pragma once
 
 #include <array>
@@ -19,6 +20,7 @@
 #include "core/dependencies.h"
 #include "core/launch_trouble.h"
 #include "core/ledger.h"
+#include "core/lessons.h"
 #include "core/queue.h"
 #include "core/reservation.h"
 #include "core/rules.h"
@@ -76,6 +78,9 @@ struct Scheduler::State {
   Deadlines deadlines;
   Reservation reservation;
   LaunchTrouble launch_trouble;
+  Lessons lessons;
+  // No task's memory has stood still for long enough before this that has not taught already.
+  std::optional<Time> next_plateau;
   std::optional<Time> wake;  // the last WakeAt, while it lies ahead
 
   // Of the events being handled.
@@ -120,7 +125,8 @@ struct Scheduler::State {
   void ComeBackVictim(TaskRecord& task);
   void GiveTriesBack(const std::map<TaskId, int>& innocent);
   void Restart(TaskRecord& task, Reason reason);  // as submitted
-  void TakeGpus(const TaskRecord& task);
+  // known_mib: what this attempt is known to have held.
+  void TakeGpus(const TaskRecord& task, std::int64_t known_mib);
 
   // ---- waiting.cc ----
   void SortWaiting();  // finds the places of unsorted tasks; of very many in several goes
@@ -152,12 +158,22 @@ struct Scheduler::State {
   void Recover(TaskRecord& task, Reason reason, std::int64_t tried_mib = 0);
   void EndOutOfMemory(TaskRecord& task, std::int64_t tried_mib);
   void EndFailed(TaskRecord& task, Reason reason);
+  std::int64_t RetryDemandMib(const TaskRecord& task, std::int64_t tried_mib) const;
   bool FailedAloneOnLargest(const TaskRecord& task) const;
   bool KeptBelowGpu(const TaskRecord& task) const;
   void RaiseDemand(TaskRecord& task, std::int64_t tried_mib);
   // Of the GPUs that may take a task of so many, the largest first.
   std::vector<std::int64_t> UsableSizes(int gpus_wanted) const;
+  // What each of so many GPUs together can have; 0: there are not so many.
+  std::int64_t MostFor(int gpus_wanted) const;
   void UpdateReservation();
+
+  // ---- learning.cc ----
+  Time PlateauFrom(Time at) const;  // memory that has stood still since then makes a promise
+  void LearnPlateaus();
+  // What others of its kind have taught it to ask for; empty: nothing.
+  std::optional<std::int64_t> TaughtMib(const TaskRecord& task) const;
+  Need NeedNow(const TaskRecord& task) const;  // with what its own and others' attempts taught
 
   // ---- explain.cc ----
   Verdict VerdictOn(const TaskRecord& task, const GpuView& view) const;

@@ -112,6 +112,7 @@ TaskRecord AsSubmitted(TaskRecord task) {
   task.state = TaskState::kSubmitted;
   task.held = false;
   task.estimate.reset();
+  task.kind = {};
   task.attempt.launched.reset();
   task.ended.reset();
   return task;

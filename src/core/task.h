@@ -22,11 +22,17 @@ using base::Duration;
 using base::Time;
 
 enum class TaskId : std::uint64_t {};
+// Tasks of one user with the same number are the same thing, and need the same memory; 0: not known.
+// The shell's word (docs/estimates.md).
+enum class KindId : std::uint64_t {};
 // Position in the server's list, PCI order; GPUs are stored by UUID.
 enum class GpuIndex : std::uint32_t {};
 
 constexpr std::uint64_t Number(TaskId id) {
   return static_cast<std::uint64_t>(id);
+}
+constexpr std::uint64_t Number(KindId kind) {
+  return static_cast<std::uint64_t>(kind);
 }
 constexpr std::uint32_t Number(GpuIndex gpu) {
   return static_cast<std::uint32_t>(gpu);
@@ -355,6 +361,7 @@ struct TaskRecord {
   bool held = false;
   Reason reason;                     // why it waits or how it ended; empty while it runs
   std::optional<Estimate> estimate;  // empty: none possible, the floor rule applies
+  KindId kind{};                     // known with the estimate
   Attempt attempt;                   // the current one, or the last
   int ooms = 0;
   int launch_failures = 0;

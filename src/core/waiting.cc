@@ -63,8 +63,9 @@ void Scheduler::State::AskForWake() {
   // A trial that is due already waits for GPUs, which come with an event.
   std::optional<Time> trial = anyone ? launch_trouble.NextTrial() : std::nullopt;
   if (trial && *trial <= now) trial.reset();
+  const std::optional<Time> plateau = anyone ? next_plateau : std::nullopt;
   for (const std::optional<Time>& when :
-       {queue.NextDue(), deadlines.Next(), rules->NextDecision(), trial}) {
+       {queue.NextDue(), deadlines.Next(), rules->NextDecision(), trial, plateau}) {
     if (when) next = std::min(next.value_or(*when), *when);
   }
   if (wake && *wake <= now) wake.reset();

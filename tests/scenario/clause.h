@@ -32,7 +32,7 @@ class ClauseReader {
                    std::int64_t absent);
   std::optional<std::int64_t> OptionalInt(const std::string& option, std::int64_t low,
                                           std::int64_t high);
-  // "none" and an absent option are empty.
+  // "none" and an absent option are empty, as of a span.
   std::optional<double> Fraction(const std::string& option);
   std::optional<base::Duration> Span(const std::string& option);
   bool YesNo(const std::string& option, bool absent);

@@ -30,9 +30,9 @@ struct VerbEntry {
   std::string_view options;
 };
 constexpr std::array kHappens{
-    VerbEntry{"submit", 1, "exclusive held",
-              "gpus need_mib priority begin afterok afterany afternotok time_limit max_recoveries "
-              "requeue estimate sm_share"},
+    VerbEntry{"submit", 1, "exclusive held predicted",
+              "gpus need_mib kind priority begin afterok afterany afternotok time_limit "
+              "max_recoveries requeue estimate sm_share"},
     VerbEntry{"estimate", 1, "", "need_mib"},
     VerbEntry{"started", 1, "", "use_mib"},
     VerbEntry{"use", 0, "", "gpu t sm util foreign_mib foreign_processes attributed"},
@@ -135,6 +135,8 @@ const std::vector<PolicyOption>& PolicyOptions() {
       Mib("margin_mib", &Policy::margin_mib),
       Mib("floor_mib", &Policy::floor_mib),
       Mib("recovery_step_mib", &Policy::recovery_step_mib),
+      {"plateau_after", [](Policy& policy, ClauseReader& in,
+                           const std::string& option) { policy.plateau_after = in.Span(option); }},
       SpanOf("settle_timeout", &Policy::settle_timeout),
       SpanOf("stale_after", &Policy::stale_after),
       SpanOf("recovery_backoff", &Policy::recovery_backoff),

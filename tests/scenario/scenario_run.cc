@@ -170,7 +170,7 @@ class Player {
       Absorb();
       std::vector<core::Event> answers;
       answers.reserve(asked_.size());
-      for (const TaskId id : asked_) answers.emplace_back(core::EstimateReady{id, Given(id)});
+      for (const TaskId id : asked_) answers.emplace_back(Answer(id));
       asked_.clear();
       if (answers.empty()) return Unit{};
       if (auto injected = shell_.Inject(answers); !injected) return injected;
@@ -180,7 +180,13 @@ class Player {
   std::optional<core::Estimate> Given(TaskId id) const {
     const auto need = need_mib_.find(id);
     if (need == need_mib_.end() || !need->second) return std::nullopt;
-    return core::Estimate{*need->second, "given"};
+    core::Estimate estimate{*need->second, "given"};
+    if (predicted_.contains(id)) estimate = {*need->second, "structural", *need->second};
+    return estimate;
+  }
+  core::EstimateReady Answer(TaskId id) const {
+    const auto kind = kind_.find(id);
+    return {id, Given(id), kind == kind_.end() ? core::KindId{} : kind->second};
   }
 
   void Absorb() {
@@ -255,7 +261,7 @@ class Player {
     const TaskId id = in.Task();
     if (verb == "estimate") {
       if (in.Has("need_mib")) need_mib_[id] = in.OptionalInt("need_mib", 0, kMaxMib);
-      return {core::EstimateReady{id, Given(id)}};
+      return {Answer(id)};
     }
     if (verb == "started") return Started(id, in);
     if (verb == "launch_failed") {
@@ -296,6 +302,8 @@ class Player {
     for (const TaskId id : in.Tasks()) {
       need_mib_[id] = request.memory_mib;
       if (in.Text("estimate") == "later") later_.insert(id);
+      if (in.Flag("predicted")) predicted_.insert(id);
+      kind_[id] = core::KindId{static_cast<std::uint64_t>(in.Int("kind", 0, kMaxCount, 0))};
       events.emplace_back(core::TaskSubmitted{id, request});
     }
     return events;
@@ -556,6 +564,8 @@ class Player {
   std::vector<TaskId> asked_;  // estimates to be answered
   std::set<TaskId> later_;     // whose estimate a line brings
   std::map<TaskId, std::optional<std::int64_t>> need_mib_;
+  std::set<TaskId> predicted_;  // by an estimator; the others' need is stated
+  std::map<TaskId, core::KindId> kind_;
   std::map<TaskId, int> attempt_;
   std::map<TaskId, std::vector<core::Placement>> placed_;
   std::map<TaskId, std::pair<core::TaskState, core::QueueKind>> state_;
