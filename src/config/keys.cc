@@ -377,6 +377,10 @@ std::vector<Key> MakeKeys() {
          AT(policy.margin_mib)),
       Of("policy.floor", "Free memory wanted for a task without an estimate; 0: no condition.",
          Size(), AT(policy.floor_mib)),
+      Of("policy.plateau_after",
+         "A task whose memory has not risen for so long is promised what it was seen to need, and "
+         "those of its kind that wait ask for that; false: claims and estimates stand.",
+         OrFalse(Span(kSecond, kYear)), AT(policy.plateau_after)),
       Of("policy.settle", "Close a GPU after a placement until its window has seen the new task.",
          Flag(), AT(policy.settle)),
       Of("policy.settle_timeout",

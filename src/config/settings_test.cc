@@ -67,6 +67,7 @@ constexpr KeyCase kKeyCases[] = {
     {"policy.without_sm_activity", R"("memory")", R"("guess")"},
     {"policy.margin", R"("512M")", R"("-1G")"},
     {"policy.floor", R"("3G")", R"("three")"},
+    {"policy.plateau_after", R"("5m")", R"("10")"},
     {"policy.settle", "false", R"("perhaps")"},
     {"policy.settle_timeout", R"("90s")", R"("60")"},
     {"policy.stale_after", R"("1500ms")", R"("1ms")"},

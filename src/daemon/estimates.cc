@@ -24,6 +24,7 @@ EstimateResult ResultOf(core::TaskId id, estimate::Appraisal appraisal) {
   EstimateResult result;
   result.id = result.forecast.task = id;
   result.estimate = std::move(appraisal.estimate);
+  result.kind = appraisal.kind;
   result.forecast.model = std::move(appraisal.model);
   result.forecast.formula = std::move(appraisal.formula);
   result.forecast.remarks = std::move(appraisal.remarks);

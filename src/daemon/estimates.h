@@ -32,6 +32,7 @@ struct EstimateJob {
 struct EstimateResult {
   core::TaskId id{};
   std::optional<core::Estimate> estimate;
+  core::KindId kind{};
   store::Forecast forecast;
   std::chrono::nanoseconds took{0};  // reading and parsing included, shared by tasks of one file
 };

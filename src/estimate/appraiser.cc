@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "estimate/signature.h"
+
 namespace carma::estimate {
 namespace {
 
@@ -48,6 +50,7 @@ Appraisal Appraiser::Appraise(const task::TaskSpec& spec, std::uint32_t uid, con
   result.model = summary.fingerprint;
   std::vector<std::string>& remarks = result.remarks;
   Question question = QuestionOf(spec, uid, summary, remarks);
+  result.kind = KindOf(question.signature);
   question.gpu_type = rules_.gpu_type;
   question.gpu_mib = rules_.gpu_mib;
   if (rules_.coverage > 0) question.coverage = rules_.coverage;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "estimate/signature.h"
+
 namespace carma::estimate {
 namespace {
 
@@ -68,6 +70,7 @@ TEST(Appraiser, WhatIsKnownOfATaskDecides) {
   EXPECT_GE(reckoned.estimate->peak_mib, *reckoned.estimate->predicted_mib);
   EXPECT_EQ(reckoned.model, summary.fingerprint);
   ASSERT_TRUE(reckoned.formula) << "so that its end can teach";
+  EXPECT_EQ(reckoned.kind, KindOf(Signature(Spec("m.txt"), kAda, summary.fingerprint)));
 
   const Appraisal unreadable = fresh.Appraise(Spec("m.txt"), kAda, broken);
   EXPECT_FALSE(unreadable.estimate);

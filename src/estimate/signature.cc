@@ -43,6 +43,7 @@ class Digest {
     if (value) Add(*value);
   }
   void Add(double value) { Add(std::bit_cast<std::int64_t>(value)); }
+  std::uint64_t Number() const { return Mix(first_) ^ Mix(second_); }
   std::string Text() const { return fmt::format("{:016x}{:016x}", Mix(first_), Mix(second_)); }
 
  private:
@@ -187,6 +188,13 @@ std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
   digest.Add(std::int64_t{spec.gpus});
   digest.Add(Base(spec.conda_env.value_or("")));
   return fmt::format("{}-{}", uid, digest.Text());
+}
+
+core::KindId KindOf(const std::string& signature) {
+  Digest digest;
+  digest.Add(signature);
+  // The store keeps numbers up to 2^63.
+  return core::KindId{std::max<std::uint64_t>(1, digest.Number() >> 1)};
 }
 
 std::string Kin(const task::TaskSpec& spec, std::uint32_t uid) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/task.h"
 #include "model/layers.h"
 #include "task/describe/spec.h"
 
@@ -23,6 +24,9 @@ std::string Fingerprint(const model::LayerList& layers);
 // "1000-<32 letters>": nobody can make somebody else's. Empty for a task without user's command.
 std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
                       const std::string& fingerprint);
+
+// The same as a number, by which the core knows the same thing. Never KindId{} for a signature.
+core::KindId KindOf(const std::string& signature);
 
 // Wider: the same user's same program (its words before the first option or value), on as many
 // GPUs. "1000-<32 letters>".

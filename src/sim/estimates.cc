@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "estimate/signature.h"
 #include "sim/chance.h"
 #include "sim/simulation.h"
 
@@ -43,6 +44,11 @@ std::optional<core::Estimate> Simulation::EstimateOf(const Job& job) {
   estimate->peak_mib = scaled(estimate->peak_mib);
   if (estimate->predicted_mib) estimate->predicted_mib = scaled(*estimate->predicted_mib);
   return estimate;
+}
+
+// A workload is one user's program (appraisals.h): its tasks are of one kind.
+core::EstimateReady Simulation::EstimateFor(const Job& job) {
+  return {job.id, EstimateOf(job), estimate::KindOf(job.arrival->workload->id)};
 }
 
 void Simulation::Learn(const core::TaskRecord& record) {

@@ -40,7 +40,7 @@ void Simulation::Submit(std::uint32_t index, std::span<const JobIndex> jobs) {
     job.node = index;
     events_.emplace_back(core::TaskSubmitted{job.id, RequestOf(job)});
     if (at_once) {
-      events_.emplace_back(core::EstimateReady{job.id, EstimateOf(job)});
+      events_.emplace_back(EstimateFor(job));
     } else {
       job.phase = Phase::kEstimating;
       timers_.Set(JobTimer(each), now_ + options_.estimates.takes);

@@ -598,11 +598,25 @@ TEST(Simulate, SamplesOnDemandGiveTheRunOfAllSamples) {
   }
 }
 
+TEST(Simulate, WhoRunsOutOfMemoryTeachesThoseOfItsWorkload) {
+  const std::vector<trace::Workload> workloads = Mixed();
+  const std::vector<Arrival> arrivals = Crowd(workloads, 120);
+  RunOptions options;
+  options.estimates.source = "none";
+  options.policy.sm_cap.reset();
+  const Totals learning = Play(MakeWorld("4xA100-40GB"), arrivals, options).totals;
+  options.policy.plateau_after.reset();
+  const Totals before = Play(MakeWorld("4xA100-40GB"), arrivals, options).totals;
+  EXPECT_GT(learning.oom_crashes, 0);
+  EXPECT_LT(learning.oom_crashes * 2, before.oom_crashes);
+}
+
 TEST(Simulate, ADelayOfTheMonitorCostsTime) {
   const std::vector<trace::Workload> workloads = Mixed();
   const std::vector<Arrival> arrivals = Crowd(workloads, 60);
   RunOptions options;
   options.estimates.source = "oracle";
+  options.policy.plateau_after.reset();  // chance would be larger than what the delay costs
   const double prompt_s = Play(MakeWorld("4xA100-40GB"), arrivals, options).totals.waiting_s;
   options.monitor.delay = Duration{30'000};
   const double late_s = Play(MakeWorld("4xA100-40GB"), arrivals, options).totals.waiting_s;

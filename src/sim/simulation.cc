@@ -163,7 +163,7 @@ void Simulation::OnJob(JobIndex index) {
     case Phase::kEstimating:
       job.phase = Phase::kWaiting;
       CatchUp(job.node);
-      events_.emplace_back(core::EstimateReady{job.id, EstimateOf(job)});
+      events_.emplace_back(EstimateFor(job));
       return Tell(job.node);
     case Phase::kLoading:
       Allocate(index);

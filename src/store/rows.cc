@@ -179,6 +179,10 @@ void Reader::Read(core::TaskId& value) {
   value = core::TaskId{
       static_cast<std::uint64_t>(Integer(0, std::numeric_limits<std::int64_t>::max()))};
 }
+void Reader::Read(core::KindId& value) {
+  value = core::KindId{
+      static_cast<std::uint64_t>(Integer(0, std::numeric_limits<std::int64_t>::max()))};
+}
 void Reader::Read(core::Time& value) {
   std::int64_t ms = 0;
   Read(ms);

@@ -48,6 +48,7 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("reason", record.reason.code);
   column("reason_text", record.reason.text);
   column("estimate_mib", "estimate_method", "predicted_mib", record.estimate);
+  column("kind", record.kind);
   column("attempt", record.attempt.number);
   column("ooms", record.ooms);
   column("launch_failures", record.launch_failures);
@@ -180,6 +181,7 @@ class Binder {
   void Bind(double value);  // NaN becomes NULL
   void Bind(const std::string& value);
   void Bind(core::TaskId value) { Bind(static_cast<std::int64_t>(core::Number(value))); }
+  void Bind(core::KindId value) { Bind(static_cast<std::int64_t>(core::Number(value))); }
   void Bind(core::Time value) { Bind(base::ToMs(value)); }
   void Bind(core::Duration value) { Bind(static_cast<std::int64_t>(value.count())); }
   // By its word: a file stays readable, and reordering an enum changes nothing.
@@ -230,6 +232,7 @@ class Reader {
   void Read(double& value);  // NULL becomes NaN
   void Read(std::string& value);
   void Read(core::TaskId& value);
+  void Read(core::KindId& value);
   void Read(core::Time& value);
   void Read(core::Duration& value);
   template <base::HasWords Enum>

@@ -225,9 +225,14 @@ WHEN NOT EXISTS (SELECT 1 FROM arrival WHERE first <= old.id AND past_last > old
 END;
 )sql";
 
+// What a task is the same thing as, so that a restarted daemon knows who may learn from whom.
+constexpr std::string_view kVersion6 = R"sql(
+ALTER TABLE task ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1}, Migration{2, kVersion2}, Migration{3, kVersion3},
-    Migration{4, kVersion4}, Migration{5, kVersion5},
+    Migration{4, kVersion4}, Migration{5, kVersion5}, Migration{6, kVersion6},
 };
 
 }  // namespace

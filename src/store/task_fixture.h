@@ -33,6 +33,7 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.held = true;
   r.reason = {core::ReasonCode::kVictim, "a neighbour's fault; \"quoted\", ümläut"};
   r.estimate = core::Estimate{9'999, "rad", 8'765};
+  r.kind = core::KindId{(std::uint64_t{1} << 63) - 1};
   r.attempt.number = 4;
   r.ooms = 2;
   r.launch_failures = 1;
