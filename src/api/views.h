@@ -144,6 +144,8 @@ struct GpuTaskView {
   std::string user;
   std::string name;
   std::int64_t claim_mib = 0;
+  std::int64_t promised_mib = 0;
+  bool plateau = false;
   std::int64_t observed_mib = 0;
   std::int64_t peak_mib = 0;
   std::string sharing;
@@ -156,7 +158,11 @@ struct GpuTaskView {
     field("id", task.id, "Task number.");
     field("user", task.user, "Owner.");
     field("name", task.name, "Name.");
-    field("claim_mib", task.claim_mib, "Promised on this GPU.");
+    field("claim_mib", task.claim_mib, "Booked on this GPU when it was placed.");
+    field("promised_mib", task.promised_mib,
+          "Kept for it now: the larger of its claim and what is measured, or what it was seen to "
+          "need once its memory stands still (policy.plateau_after).");
+    field("plateau", task.plateau, "Its memory stands still.");
     field("observed_mib", task.observed_mib, "Measured on this GPU.");
     field("peak_mib", task.peak_mib, "Measured: highest on any of its GPUs.");
     field("sharing", task.sharing,
@@ -199,6 +205,7 @@ struct GpuView {
   std::int64_t reserved_mib = 0;
   std::int64_t used_mib = 0;
   std::int64_t claimed_mib = 0;
+  std::int64_t promised_mib = 0;
   std::int64_t foreign_mib = 0;
   std::int64_t free_mib = 0;
   std::optional<double> sm_active;
@@ -246,7 +253,8 @@ struct GpuView {
     field("total_mib", gpu.total_mib, "Memory of the device.");
     field("reserved_mib", gpu.reserved_mib, "Held by the driver.");
     field("used_mib", gpu.used_mib, "Measured: used by everybody.");
-    field("claimed_mib", gpu.claimed_mib, "Promised to tasks.");
+    field("claimed_mib", gpu.claimed_mib, "Booked by its tasks when they were placed.");
+    field("promised_mib", gpu.promised_mib, "Kept for its tasks now; see theirs.");
     field("foreign_mib", gpu.foreign_mib, "Measured: used by processes that CARMA did not start.");
     field("free_mib", gpu.free_mib, "Left for a new claim.");
     field("sm_active", gpu.sm_active, "SM activity, mean of the window, 0..1.");
@@ -324,6 +332,9 @@ struct VerdictView {
   std::string fit;
   std::string reason;
   std::string reason_text;
+  std::int64_t claimed_mib = 0;
+  std::int64_t promised_mib = 0;
+  std::int64_t used_mib = 0;
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& verdict) {
@@ -331,6 +342,9 @@ struct VerdictView {
     field("fit", verdict.fit, "May the task start there?", {.words = "fits,not_now,never"});
     field("reason", verdict.reason, "A word such as GpuMemory; empty when it fits.");
     field("reason_text", verdict.reason_text, "One sentence with numbers.");
+    field("claimed_mib", verdict.claimed_mib, "Booked by its tasks when they were placed.");
+    field("promised_mib", verdict.promised_mib, "Kept for its tasks now.");
+    field("used_mib", verdict.used_mib, "Measured: used by everybody in the last sample.");
   }
 };
 struct ExplainView {
@@ -339,6 +353,7 @@ struct ExplainView {
   std::optional<std::uint64_t> ahead;
   std::string policy;
   std::string collocation;
+  std::optional<std::int64_t> taught_mib;
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& explain) {
@@ -347,6 +362,9 @@ struct ExplainView {
     field("ahead", explain.ahead, "Tasks before it in its queue; null: it does not wait.");
     field("policy", explain.policy, "The rules in one line.");
     field("collocation", explain.collocation, "What tasks on one GPU share, and what is enforced.");
+    field("taught_mib", explain.taught_mib,
+          "What tasks of its kind were seen to need, which it asks for instead of its estimate; "
+          "null: nothing has been seen.");
   }
 };
 

@@ -107,6 +107,8 @@ GpuView FullGpu() {
                      .user = "ann",
                      .name = "r",
                      .claim_mib = 1,
+                     .promised_mib = 5,
+                     .plateau = true,
                      .observed_mib = 2,
                      .peak_mib = 3,
                      .sharing = "mps",
@@ -143,10 +145,12 @@ GpuHistoryView FullHistory() {
 
 ExplainView FullExplain() {
   return {.task = FullTask(),
-          .gpus = {{.gpu = 1, .fit = "never", .reason = "GpuMemory", .reason_text = "too small"}},
+          .gpus = {{.gpu = 1, .fit = "never", .reason = "GpuMemory", .reason_text = "too small",
+                    .claimed_mib = 3, .promised_mib = 2, .used_mib = 1}},
           .ahead = 7,
           .policy = "magm",
-          .collocation = "streams"};
+          .collocation = "streams",
+          .taught_mib = 6};
 }
 
 EventView FullEvent() {

@@ -114,8 +114,9 @@ std::string ActivityText(const GpuView& gpu) {
 }
 
 std::string MemoryText(const GpuView& gpu) {
-  return fmt::format("{} of {} in use, {} promised, {}", base::FormatMib(gpu.used_mib),
-                     base::FormatMib(gpu.total_mib), base::FormatMib(gpu.claimed_mib),
+  return fmt::format("{} of {} in use, {}, {}", base::FormatMib(gpu.used_mib),
+                     base::FormatMib(gpu.total_mib),
+                     PromisedText(gpu.promised_mib, gpu.claimed_mib),
                      IsClosed(gpu) ? "closed to new tasks"
                                    : base::FormatMib(gpu.free_mib) + " free for a new task");
 }
@@ -143,6 +144,7 @@ std::string TaskLines(const GpuView& gpu, std::int64_t now_ms, const Screen& scr
                {"USER", false, 6},
                {"NAME", false, 8},
                {"CLAIM", true},
+               {"PROMISED", true},
                {"USED", true},
                {"PEAK", true},
                {"SHARING"},
@@ -153,6 +155,7 @@ std::string TaskLines(const GpuView& gpu, std::int64_t now_ms, const Screen& scr
                {base::Printable(task.user, 32)},
                {base::Printable(task.name, 60)},
                {task.claim_mib > 0 ? base::FormatMib(task.claim_mib) : "-"},
+               {task.promised_mib > 0 ? base::FormatMib(task.promised_mib) : "-"},
                {base::FormatMib(task.observed_mib)},
                {base::FormatMib(task.peak_mib)},
                {task.sharing.empty() ? "-" : base::Printable(task.sharing, 20)},

@@ -79,6 +79,12 @@ bool IsClosed(const GpuView& gpu) {
          standing == api::GpuStanding::kDraining;
 }
 
+std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib) {
+  std::string text = base::FormatMib(promised_mib) + " promised";
+  if (claimed_mib > promised_mib) text += " of " + base::FormatMib(claimed_mib) + " claimed";
+  return text;
+}
+
 std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
   Table table({{"GPU", true},
                {"NAME", false, 8},
@@ -95,7 +101,7 @@ std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
                {GpuName(gpu)},
                {base::Printable(gpu.state, 20), StateColour(gpu)},
                {base::FormatMib(gpu.used_mib) + "/" + base::FormatMib(gpu.total_mib)},
-               {base::FormatMib(gpu.claimed_mib)},
+               {base::FormatMib(gpu.promised_mib)},
                {IsClosed(gpu) ? "-" : base::FormatMib(gpu.free_mib)},
                {Percent(gpu.sm_active)},
                {gpu.power_w ? fmt::format("{:.0f}W", *gpu.power_w) : "-"},

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "cli/facts.h"
+#include "cli/gpu_text.h"
 #include "cli/shell_quote.h"
 #include "cli/table.h"
 #include "core/policy.h"
@@ -318,7 +319,10 @@ std::string EstimateSentence(const TaskView& task) {
 }
 
 std::string Verdict(const api::VerdictView& verdict) {
-  const std::string gpu = fmt::format("GPU {} ", verdict.gpu);
+  const std::string gpu =
+      fmt::format("GPU {} ({}, {} in use) ", verdict.gpu,
+                  PromisedText(verdict.promised_mib, verdict.claimed_mib),
+                  base::FormatMib(verdict.used_mib));
   const std::string why = verdict.reason_text.empty() ? verdict.reason : verdict.reason_text;
   const std::string because = why.empty() ? "." : ": " + base::Printable(why, 400);
   const auto fit = base::FromWord<core::Fit>(verdict.fit);
@@ -486,6 +490,10 @@ std::string Explanation(const api::ExplainView& explain) {
     out += std::string(DetailTitle(task)) + ": " + base::Printable(task.exit_detail, 400) + "\n";
   }
   out += EstimateSentence(task);
+  if (explain.taught_mib) {
+    out += "Tasks of its kind have shown to need " + base::FormatMib(*explain.taught_mib) +
+           ", which it asks for.\n";
+  }
   if (!explain.policy.empty()) out += "Rules: " + base::Printable(explain.policy, 400) + "\n";
   if (!explain.collocation.empty()) {
     out += "Sharing: " + base::Printable(explain.collocation, 400) + "\n";

@@ -201,18 +201,26 @@ TEST_F(Text, ExplanationSpeaksInSentences) {
   const api::ExplainView explain{
       .task = task,
       .gpus = {{.gpu = 0, .fit = "fits"},
-               {.gpu = 1, .fit = "not_now", .reason = "SmBusy", .reason_text = "91 % busy"},
+               {.gpu = 1,
+                .fit = "not_now",
+                .reason = "SmBusy",
+                .reason_text = "91 % busy",
+                .claimed_mib = 30'720,
+                .promised_mib = 10'240,
+                .used_mib = 9'216},
                {.gpu = 2, .fit = "never", .reason = "GpuMemory"}},
       .ahead = 3,
       .policy = "magm",
-      .collocation = "streams"};
+      .collocation = "streams",
+      .taught_mib = 20'480};
   EXPECT_EQ(Explanation(explain),
             "Task 7 gpt2-small waits (GpuMemory): needs 30000 MiB on 2 GPUs\n"
             "3 tasks are before it in the main queue.\n"
-            "  GPU 0 could take it.\n"
-            "  GPU 1 cannot take it now: 91 % busy\n"
-            "  GPU 2 can never take it: GpuMemory\n"
+            "  GPU 0 (0M promised, 0M in use) could take it.\n"
+            "  GPU 1 (10.0G promised of 30.0G claimed, 9.0G in use) cannot take it now: 91 % busy\n"
+            "  GPU 2 (0M promised, 0M in use) can never take it: GpuMemory\n"
             "Memory: 29.3G predicted (given).\n"
+            "Tasks of its kind have shown to need 20.0G, which it asks for.\n"
             "Rules: magm\n"
             "Sharing: streams\n");
 }
@@ -224,7 +232,8 @@ TEST_F(Text, GpuTableShowsMeasuredAndPromised) {
        .state = "mix",
        .total_mib = 40'960,
        .used_mib = 20'480,
-       .claimed_mib = 24'576,
+       .claimed_mib = 30'720,
+       .promised_mib = 24'576,
        .free_mib = 15'000,
        .sm_active = 0.634,
        .power_w = 251.7,
@@ -270,7 +279,8 @@ api::GpuView SomeGpu() {
           .total_mib = 81'920,
           .reserved_mib = 512,
           .used_mib = 20'480,
-          .claimed_mib = 24'576,
+          .claimed_mib = 30'720,
+          .promised_mib = 24'576,
           .free_mib = 15'000,
           .sm_active = 0.634,
           .sm_active_now = 0.71,
@@ -280,6 +290,8 @@ api::GpuView SomeGpu() {
                      .user = "bob",
                      .name = "resnet50",
                      .claim_mib = 12'288,
+                     .promised_mib = 10'240,
+                     .plateau = true,
                      .observed_mib = 9'318,
                      .peak_mib = 10'000,
                      .sharing = "mps",
@@ -310,7 +322,7 @@ GPU 0 H100 MIG 3g.40gb: drng
   MIG instance  3g.40gb of GPU-0
   Closed        by rule: Xid 79
   Alert         3.0G are in use by nobody
-  Memory        20.0G of 80.0G in use, 24.0G promised, closed to new tasks
+  Memory        20.0G of 80.0G in use, 24.0G promised of 30.0G claimed, closed to new tasks
                 512M kept by the driver
                 3.0G in use by no process that is listed
   SM activity   63% mean of the window, 90% p95, - EWMA, 71% now (gpm)
@@ -319,9 +331,9 @@ GPU 0 H100 MIG 3g.40gb: drng
                 utilization 100%
   Read          0.8 s ago
   Tasks
-    TASK  USER  NAME      CLAIM  USED  PEAK  SHARING  SM
-      42  bob   resnet50  12.0G  9.1G  9.8G  mps      40% kernel-time
-      43  ann   bert          -    0M    0M  -        -
+    TASK  USER  NAME      CLAIM  PROMISED  USED  PEAK  SHARING  SM
+      42  bob   resnet50  12.0G     10.0G  9.1G  9.8G  mps      40% kernel-time
+      43  ann   bert          -         -    0M    0M  -        -
     task 43 has not used its GPUs for 10:00
   Processes of no task
      PID  USER  USED  COMMAND

@@ -44,16 +44,19 @@ api::GpuStanding StandingOf(const core::GpuView& gpu, const core::PolicyConfig& 
   return gpu.exclusive_task || alone ? kHeld : kShared;
 }
 
-api::GpuTaskView PresentResident(const core::TaskRecord& record, const core::Placement& placement,
-                                 Engine& engine, const Monitor& monitor) {
+api::GpuTaskView PresentResident(const core::Promise& promise, core::GpuIndex gpu, Engine& engine,
+                                 const Monitor& monitor) {
+  const core::TaskRecord& record = *engine.scheduler().Find(promise.task);
   api::GpuTaskView view;
   view.id = core::Number(record.id);
-  view.claim_mib = placement.claim_mib;
-  view.observed_mib = monitor.ObservedMib(placement.gpu, record.id);
+  view.claim_mib = promise.claim_mib;
+  view.promised_mib = promise.promised_mib;
+  view.plateau = promise.plateau;
+  view.observed_mib = monitor.ObservedMib(gpu, record.id);
   view.peak_mib = record.peak_mib;
   view.sharing = core::SharingMethodName(record.attempt.sharing.method);
   view.idle_since_ms = OptionalMs(record.attempt.idle_since);
-  if (const std::optional<SmShare> share = monitor.ShareOf(placement.gpu, record.id)) {
+  if (const std::optional<SmShare> share = monitor.ShareOf(gpu, record.id)) {
     view.sm_active = share->sm_active;
     view.sm_active_by = share->by;
   }
@@ -111,6 +114,7 @@ api::GpuView PresentOne(const core::GpuView& gpu, Engine& engine, const Monitor&
   view.total_mib = device.total_mib;
   view.reserved_mib = device.reserved_mib;
   view.claimed_mib = gpu.claimed_mib;
+  view.promised_mib = gpu.promised_mib;
   view.foreign_mib = gpu.foreign_mib;
   view.free_mib = gpu.free_mib;
   view.foreign_processes = gpu.foreign_processes;
@@ -131,13 +135,8 @@ api::GpuView PresentOne(const core::GpuView& gpu, Engine& engine, const Monitor&
     view.mig_profile = device.mig->profile_name;
     view.mig_parent = device.mig->parent_uuid;
   }
-  for (const auto& [id, record] : engine.scheduler().Tasks()) {
-    if (!core::HoldsGpus(record.state)) continue;
-    for (const core::Placement& placement : record.attempt.placement) {
-      if (placement.gpu == gpu.index)
-        view.tasks.push_back(PresentResident(record, placement, engine, monitor));
-    }
-  }
+  for (const core::Promise& promise : engine.scheduler().PromisesOn(gpu.index, now))
+    view.tasks.push_back(PresentResident(promise, gpu.index, engine, monitor));
   return view;
 }
 
@@ -248,6 +247,9 @@ api::VerdictView Present(const core::GpuVerdict& each) {
   if (each.verdict.reason.code != core::ReasonCode::kNone)
     view.reason = core::ReasonName(each.verdict.reason.code);
   view.reason_text = each.verdict.reason.text;
+  view.claimed_mib = each.claimed_mib;
+  view.promised_mib = each.promised_mib;
+  view.used_mib = each.used_mib;
   return view;
 }
 

@@ -171,6 +171,7 @@ Answer ExplainTask(const TaskServices& services, const Call& call) {
   if (const std::optional<core::Explanation> why =
           services.engine.scheduler().Explain(stored->record.id, services.clock.Now())) {
     if (why->ahead) view.ahead = *why->ahead;
+    view.taught_mib = why->taught_mib;
     for (const core::GpuVerdict& each : why->gpus) view.gpus.push_back(Present(each));
   }
   return JsonAnswer(ToJson(view));
