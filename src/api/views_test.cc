@@ -145,8 +145,13 @@ GpuHistoryView FullHistory() {
 
 ExplainView FullExplain() {
   return {.task = FullTask(),
-          .gpus = {{.gpu = 1, .fit = "never", .reason = "GpuMemory", .reason_text = "too small",
-                    .claimed_mib = 3, .promised_mib = 2, .used_mib = 1}},
+          .gpus = {{.gpu = 1,
+                    .fit = "never",
+                    .reason = "GpuMemory",
+                    .reason_text = "too small",
+                    .claimed_mib = 3,
+                    .promised_mib = 2,
+                    .used_mib = 1}},
           .ahead = 7,
           .policy = "magm",
           .collocation = "streams",

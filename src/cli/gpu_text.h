@@ -19,7 +19,8 @@ std::string TroubleText(const api::GpuView& gpu);
 bool IsDown(const api::GpuView& gpu);
 // Takes no tasks, whatever is free there.
 bool IsClosed(const api::GpuView& gpu);
-// What is kept for tasks, and what they claimed where that is more: "9.0G promised of 12.0G claimed".
+// What is kept for tasks, and what they claimed where that is more: "9.0G promised of 12.0G
+// claimed".
 std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib);
 std::string GpuTable(const std::vector<api::GpuView>& gpus, const Screen& screen);
 // Facts of the daemon, and its troubles last.

@@ -319,10 +319,9 @@ std::string EstimateSentence(const TaskView& task) {
 }
 
 std::string Verdict(const api::VerdictView& verdict) {
-  const std::string gpu =
-      fmt::format("GPU {} ({}, {} in use) ", verdict.gpu,
-                  PromisedText(verdict.promised_mib, verdict.claimed_mib),
-                  base::FormatMib(verdict.used_mib));
+  const std::string gpu = fmt::format("GPU {} ({}, {} in use) ", verdict.gpu,
+                                      PromisedText(verdict.promised_mib, verdict.claimed_mib),
+                                      base::FormatMib(verdict.used_mib));
   const std::string why = verdict.reason_text.empty() ? verdict.reason : verdict.reason_text;
   const std::string because = why.empty() ? "." : ": " + base::Printable(why, 400);
   const auto fit = base::FromWord<core::Fit>(verdict.fit);

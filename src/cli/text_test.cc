@@ -198,21 +198,20 @@ TEST_F(Text, ExplanationSpeaksInSentences) {
   TaskView task = SomeTasks()[0];
   task.reason_text = "needs 30000 MiB on 2 GPUs";
   task.estimate_method = "given";
-  const api::ExplainView explain{
-      .task = task,
-      .gpus = {{.gpu = 0, .fit = "fits"},
-               {.gpu = 1,
-                .fit = "not_now",
-                .reason = "SmBusy",
-                .reason_text = "91 % busy",
-                .claimed_mib = 30'720,
-                .promised_mib = 10'240,
-                .used_mib = 9'216},
-               {.gpu = 2, .fit = "never", .reason = "GpuMemory"}},
-      .ahead = 3,
-      .policy = "magm",
-      .collocation = "streams",
-      .taught_mib = 20'480};
+  const api::ExplainView explain{.task = task,
+                                 .gpus = {{.gpu = 0, .fit = "fits"},
+                                          {.gpu = 1,
+                                           .fit = "not_now",
+                                           .reason = "SmBusy",
+                                           .reason_text = "91 % busy",
+                                           .claimed_mib = 30'720,
+                                           .promised_mib = 10'240,
+                                           .used_mib = 9'216},
+                                          {.gpu = 2, .fit = "never", .reason = "GpuMemory"}},
+                                 .ahead = 3,
+                                 .policy = "magm",
+                                 .collocation = "streams",
+                                 .taught_mib = 20'480};
   EXPECT_EQ(Explanation(explain),
             "Task 7 gpt2-small waits (GpuMemory): needs 30000 MiB on 2 GPUs\n"
             "3 tasks are before it in the main queue.\n"

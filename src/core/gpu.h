@@ -45,7 +45,7 @@ struct GpuSample {
 // What guards and mappers see of a GPU at one moment.
 struct GpuView {
   GpuIndex index{};
-  std::int64_t total_mib = 0;    // usable: total - reserved
+  std::int64_t total_mib = 0;     // usable: total - reserved
   std::int64_t free_mib = 0;      // usable - foreign - promised; never below 0
   std::int64_t claimed_mib = 0;   // sum of claims
   std::int64_t promised_mib = 0;  // what is kept for tasks: Account::promised_mib

@@ -24,8 +24,8 @@ struct Resident {
   std::optional<Time> first_seen;  // `taken` of the first sample in which it held memory
   Plateau memory;
 };
-// What is kept for it: the larger of what it claimed and what is seen of it; of one whose memory has
-// stood still since `plateau_from`, no more than NeedAfterPlateau of its peak.
+// What is kept for it: the larger of what it claimed and what is seen of it; of one whose memory
+// has stood still since `plateau_from`, no more than NeedAfterPlateau of its peak.
 std::int64_t PromiseOf(const Resident& resident, Time plateau_from);
 
 // Memory of one GPU in MiB.
@@ -52,8 +52,8 @@ class Ledger {
 
   // By task id.
   std::span<const Resident> ResidentsOf(GpuIndex gpu) const;
-  // free = usable - foreign - promised, foreign = used - sum of observed. When the last sample could
-  // not attribute all memory: usable - max(used, promised + last known foreign).
+  // free = usable - foreign - promised, foreign = used - sum of observed. When the last sample
+  // could not attribute all memory: usable - max(used, promised + last known foreign).
   // plateau_from: PromiseOf's; by default nobody's memory has stood still for long enough.
   Account AccountOf(GpuIndex gpu, Time plateau_from = Time::min()) const;
   // Highest peak of the task on one of its GPUs, if it has stood still on all of them since then.

@@ -48,13 +48,13 @@ struct PolicyConfig {
   // A placement that never shows on the GPU stops closing it after this.
   Duration settle_timeout{180'000};
   Duration stale_after{5'000};  // a GPU whose last sample is older is closed
-  // A task whose memory has not risen for so long is promised what it was seen to need, and tasks of
-  // its kind that wait ask for that, or for more than what ran out of memory had; empty: claims and
-  // estimates stand.
+  // A task whose memory has not risen for so long is promised what it was seen to need, and tasks
+  // of its kind that wait ask for that, or for more than what ran out of memory had; empty: claims
+  // and estimates stand.
   std::optional<Duration> plateau_after = Duration{600'000};
-  bool settle = true;           // close a GPU after a placement until its window has seen the task
-  int max_tasks_per_gpu = 16;   // MPS allows 48 clients per device
-  bool idle_first = false;      // idle GPUs before any collocation, whatever the mapper
+  bool settle = true;          // close a GPU after a placement until its window has seen the task
+  int max_tasks_per_gpu = 16;  // MPS allows 48 clients per device
+  bool idle_first = false;     // idle GPUs before any collocation, whatever the mapper
   // A GPU with nobody on it is taken without margin, floor and SM cap; false: only by tasks that
   // ask for such a GPU.
   bool waive_on_idle = true;
