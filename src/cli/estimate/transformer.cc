@@ -126,7 +126,8 @@ Result<base::Unit> SetParallel(const TransformerFlags& flags, TrainingPlan& plan
 
 Result<base::Unit> SetTokens(const TransformerFlags& flags, TrainingPlan& plan) {
   plan.sequence = flags.sequence;
-  plan.variable_length = flags.variable_length;
+  plan.variable_length = flags.variable_length || flags.mean_length > 0;
+  if (flags.mean_length > 0) plan.mean_length = flags.mean_length;
   plan.accumulates = flags.accumulates;
   plan.amp = flags.amp;
   plan.fused_layers = flags.fused_layers;
@@ -185,6 +186,8 @@ void AddTransformerOptions(CLI::App& verb, TransformerFlags& flags) {
       "FILE");
   count("--seq-len", flags.sequence, "tokens of a sample, of the longest if they vary (2048)",
         1'000'000'000);
+  count("--mean-len", flags.mean_length,
+        "tokens of the other samples, where a batch is laid out without padding", 1'000'000'000);
   add("--method", flags.method, "full, lora, qlora (full)", "NAME");
   count("--lora-rank", flags.lora_rank, "rank of the adapters (16)", 1'000'000);
   add("--lora-targets", flags.lora_targets,

@@ -17,6 +17,7 @@ namespace carma::cli {
 struct TransformerFlags {
   std::string config;  // path of config.json, "-": standard input; empty: none of this was asked
   std::int64_t sequence = 2048;
+  std::int64_t mean_length = 0;        // 0: padded or packed to the sequence
   std::string batch, optimizer, gpus;  // shared with the other estimators
   std::string weights;
   double coverage = 0;  // 0: the usual

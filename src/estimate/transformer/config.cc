@@ -27,6 +27,7 @@ struct Family {
   bool tied = false;  // unless tie_word_embeddings says otherwise
   bool learned_positions = false;
   bool one_key_head = false;    // multi_query is on unless it says otherwise
+  bool drops_out = false;       // unless its rate is said to be 0
   bool halved_forward = false;  // intermediate_size counts both halves of the gated part
 };
 
@@ -57,18 +58,39 @@ constexpr Family kFamilies[] = {
     {.name = "cohere", .rms_norm = false, .tied = true},
     {.name = "starcoder2", .gated = false, .rms_norm = false, .tied = true},
     {.name = "phi", .gated = false, .rms_norm = false},
-    {.name = "gpt2", .gated = false, .rms_norm = false, .tied = true, .learned_positions = true},
+    {.name = "gpt2",
+     .gated = false,
+     .rms_norm = false,
+     .tied = true,
+     .learned_positions = true,
+     .drops_out = true},
     {.name = "gpt_bigcode",
      .gated = false,
      .rms_norm = false,
      .tied = true,
      .learned_positions = true,
-     .one_key_head = true},
+     .one_key_head = true,
+     .drops_out = true},
     {.name = "gpt_neox", .gated = false, .rms_norm = false},
     {.name = "falcon", .gated = false, .rms_norm = false, .tied = true, .one_key_head = true},
-    {.name = "opt", .gated = false, .rms_norm = false, .tied = true, .learned_positions = true},
-    {.name = "bert", .gated = false, .rms_norm = false, .tied = true, .learned_positions = true},
-    {.name = "roberta", .gated = false, .rms_norm = false, .tied = true, .learned_positions = true},
+    {.name = "opt",
+     .gated = false,
+     .rms_norm = false,
+     .tied = true,
+     .learned_positions = true,
+     .drops_out = true},
+    {.name = "bert",
+     .gated = false,
+     .rms_norm = false,
+     .tied = true,
+     .learned_positions = true,
+     .drops_out = true},
+    {.name = "roberta",
+     .gated = false,
+     .rms_norm = false,
+     .tied = true,
+     .learned_positions = true,
+     .drops_out = true},
 };
 
 using Keys = std::initializer_list<const char*>;
@@ -138,6 +160,12 @@ void GetWidths(base::JsonReader& in, const Family& family, TransformerConfig& co
     config.feed_forward = std::max<std::int64_t>(1, config.feed_forward / 2);
   if (family.learned_positions)
     GetFirst(in, {"n_positions", "max_position_embeddings"}, config.positions, 0, kMaxVocabulary);
+}
+
+void GetDropout(base::JsonReader& in, const Family& family, TransformerConfig& config) {
+  double rate = family.drops_out ? 0.1 : 0;
+  for (const char* key : {"hidden_dropout_prob", "resid_pdrop", "dropout"}) in.Get(key, rate, 0, 1);
+  config.drops_out = family.drops_out && rate > 0;
 }
 
 void GetExperts(base::JsonReader& in, TransformerConfig& config) {
@@ -234,6 +262,7 @@ Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::str
     in.Get("tie_word_embeddings", config.tied);
     GetWidths(in, *family, config);
     GetExperts(in, config);
+    GetDropout(in, *family, config);
     GetDtype(in, config);
     GetQuantisation(in, config);
   }

@@ -42,6 +42,7 @@ struct TransformerConfig {
   bool gated = true;           // three matrices in a feed-forward part instead of two
   bool rms_norm = true;        // false: LayerNorm
   bool tied = false;           // one matrix is embedding and head
+  bool drops_out = false;      // behind attention and behind the feed-forward part
   std::int64_t experts = 1;
   std::int64_t active_experts = 1;           // that each token passes
   std::int64_t shared_forward = 0;           // inner width of the part that all tokens pass besides

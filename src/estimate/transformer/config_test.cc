@@ -64,6 +64,15 @@ TEST(TransformerConfig, KnowsTheKeysOfOtherFamilies) {
   }
 }
 
+TEST(TransformerConfig, AnEncoderDropsOutUnlessItSaysOtherwise) {
+  const std::string bert =
+      R"({"model_type":"bert","num_hidden_layers":12,"hidden_size":768,"num_attention_heads":12,
+          "intermediate_size":3072,"vocab_size":30522)";
+  EXPECT_TRUE(Parsed(bert + "}").drops_out);
+  EXPECT_FALSE(Parsed(bert + R"(,"hidden_dropout_prob":0})").drops_out);
+  EXPECT_FALSE(Parsed(kLlama).drops_out);
+}
+
 TEST(TransformerConfig, ReadsHowTheWeightsAreStored) {
   const std::string head = std::string(kLlama, std::string(kLlama).size() - 1);
   struct Case {

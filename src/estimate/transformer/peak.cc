@@ -24,14 +24,17 @@ constexpr double kDeepSpeedBucketBytes = 4e9;
 // CUDA context and libraries of a process that trains on an A100, median of the runs with a fused
 // loss, where nothing else is unexplained. Another GPU type shifts it by up to 500 MiB.
 constexpr double kContextMib = 700;
-// What collective operations and their streams hold besides on a GPU that shares its weights.
+// What collective operations and their streams hold besides on a GPU that shares its weights: so
+// much of what moves, and no more than this.
+constexpr double kShardingShare = 0.4;
 constexpr double kShardingMib = 2.5 * kGibMib;
 // Reserved bytes per byte of logits and activations: blocks of changing sizes leave gaps. By what
 // decides, from runs of fixed length; a size that never comes back needs the last one.
 constexpr double kSpreadLayer = 1.2;
 constexpr double kSpreadStock = 1.35;
 constexpr double kSpreadInPlace = 1.6;
-constexpr double kSpreadVariable = 2.3;
+constexpr double kSpreadVariable = 2.7;
+constexpr double kSpreadVariableShared = 1.6;  // frozen weights that are shared: a block decides
 
 constexpr std::array kCoverages{0.5, 0.8, 0.9, 0.95, 0.98, 0.999};
 using Factors = std::array<double, kCoverages.size()>;
@@ -39,7 +42,7 @@ using Factors = std::array<double, kCoverages.size()>;
 // judgement.
 constexpr Factors kNeededFactors{1.00, 1.04, 1.10, 1.16, 1.35, 2.0};
 constexpr Factors kShownFactors{1.00, 1.08, 1.16, 1.24, 1.45, 2.0};
-constexpr Factors kVariableFactors{1.00, 1.15, 1.25, 1.40, 1.60, 2.5};
+constexpr Factors kVariableFactors{1.00, 1.15, 1.27, 1.42, 1.70, 2.5};
 
 double FactorOf(const Factors& factors, double coverage) {
   if (coverage <= kCoverages.front()) return factors.front();
@@ -121,7 +124,10 @@ Sizes SizesOf(const TransformerConfig& config, const TrainingPlan& plan, const S
     here.rest = here.tables = stage.first || stage.last ? table : 0;
   }
   here.sequence = static_cast<double>(plan.sequence) / static_cast<double>(plan.context_parallel);
-  here.tokens = here.sequence * static_cast<double>(plan.batch);
+  const double others = plan.mean_length ? static_cast<double>(*plan.mean_length) /
+                                               static_cast<double>(plan.context_parallel)
+                                         : here.sequence;
+  here.tokens = here.sequence + others * static_cast<double>(plan.batch - 1);
   here.in_flight = stage.in_flight;
   here.has_loss = stage.last;
   return here;
@@ -156,6 +162,7 @@ Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated) {
 struct Static {
   double weights = 0;  // bytes, all of these
   double gradients = 0;
+  double waiting = 0;  // gradients that wait for more passes, while the next one runs
   double optimizer = 0;
   double step = 0;       // temporaries of the optimizer's step
   double buckets = 0;    // of the collective operations, always
@@ -245,7 +252,9 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
   // Autocast keeps a 16-bit copy of every matrix that it used until the pass is over.
   if (plan.amp && plan.weights == Dtype::kFp32 && !quantised && !all.shares_weights)
     all.weights += 2 * sizes.matrices;
-  if (plan.step_in_backward) all.gradients = all.step = 0;
+  // FSDP reduces them at the last pass only: until then each rank holds all of them.
+  if (plan.accumulates) all.waiting = fsdp ? (full ? 2 : gradient) * all.trained : all.gradients;
+  if (plan.step_in_backward) all.gradients = all.waiting = all.step = 0;
   if (plan.offload_optimizer) all.optimizer = all.step = 0;
   if (plan.offload_parameters) all.weights = all.gradients = all.step = 0;
 
@@ -281,8 +290,8 @@ void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Si
   const bool casts = config.rms_norm;
   const double copy = casts || plan.amp ? 4 : 2;
   double bytes = casts ? 12 : plan.amp ? 16 : 8;
-  if (plan.weights == Dtype::kFp32 && plan.amp) bytes = std::max(bytes, 14.0);
-  if (plan.weights == Dtype::kFp32 && !plan.amp) bytes = 16;
+  if (plan.weights == Dtype::kFp32) bytes = plan.amp ? 14 : 16;
+  if (plan.fp32_rest) bytes = 16;  // the head is fp32, and so are its scores
   switch (plan.loss) {
     case Loss::kStock:
       // The caller holds the scores until the step is over; FSDP's code does not.
@@ -311,19 +320,23 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
               const Adapters& adapters, PerToken& per) {
   const double grown = plan.weights == Dtype::kFp32 && !plan.amp ? 2 : 1;
   const bool frozen = plan.method == Method::kLora;
-  double norms = config.rms_norm ? 16 : 4;
+  // LayerNorm under autocast: fp32 inputs, and 16-bit copies of what comes out.
+  double norms = config.rms_norm ? 16 : plan.amp ? 14 : 4;
   if (plan.fused_layers && config.rms_norm) norms = 8;
   double attention = 4 * sizes.query + 4 * sizes.key;
   if (plan.attention == Attention::kEager && plan.checkpointing != Checkpointing::kSelective)
     attention += 8 * sizes.heads * sizes.sequence;
   double forward = config.gated ? (frozen ? 6 : 8) : (frozen ? 2 : 4);
+  // A dropout keeps its mask, and its result is a new tensor.
+  const double element = plan.weights == Dtype::kFp32 && !plan.amp ? 4 : 2;
+  const double dropped = config.drops_out ? 2 * (1 + element) : 0;
   if (frozen && plan.keeps_frozen_inputs) {
     attention += 4 * sizes.hidden + 2 * sizes.query;
     forward += 2;
   }
   const double adapted = (plan.amp || plan.lora_16bit ? 2 : 4) + (plan.lora_dropout ? 5 : 0);
   per.block = grown * (norms * sizes.hidden + attention + forward * sizes.forward) +
-              adapted * (frozen ? adapters.inputs : 0);
+              dropped * sizes.hidden + adapted * (frozen ? adapters.inputs : 0);
   per.temporaries = grown * (config.gated ? 6 : 4) * sizes.forward;
 }
 
@@ -355,7 +368,7 @@ struct Moment {
 
 std::vector<Moment> MomentsOf(const Static& all, const PerToken& per, const Sizes& sizes,
                               const TrainingPlan& plan) {
-  const double waiting = plan.accumulates ? all.gradients : 0;
+  const double waiting = all.waiting;
   const bool again = plan.checkpointing == Checkpointing::kFull;
   const double copies = all.root + all.buckets;
   const double tokens = sizes.tokens;
@@ -376,9 +389,9 @@ std::vector<Moment> MomentsOf(const Static& all, const PerToken& per, const Size
     const double block = per.block + per.temporaries;
     add(TrainingPhase::kLayer, waiting, per.held, per.inputs + block + per.stays,
         copies + all.one_block);
-    add(TrainingPhase::kEnd, all.gradients, 0, block, copies + all.one_block);
+    add(TrainingPhase::kEnd, std::max(waiting, all.gradients), 0, block, copies + all.one_block);
   } else {
-    add(TrainingPhase::kEnd, all.gradients, 0, 0, copies + all.one_block);
+    add(TrainingPhase::kEnd, std::max(waiting, all.gradients), 0, 0, copies + all.one_block);
   }
   if (all.whole > 0) add(TrainingPhase::kSave, 0, 0, 0, all.whole + all.buckets);
   return moments;
@@ -408,8 +421,13 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
     if (moment.parts.logits == 0) continue;
     spread = plan.loss == Loss::kInPlace ? kSpreadInPlace : kSpreadStock;
   }
-  if (plan.variable_length) spread = kSpreadVariable;
-  const double shared = all.shares_weights ? kShardingMib : 0;
+  if (plan.variable_length) {
+    const bool shared_block = all.shares_weights && plan.method == Method::kLora;
+    spread = shared_block ? kSpreadVariableShared : kSpreadVariable;
+  }
+  const double shared = all.shares_weights ? std::min(kShardingMib, kShardingShare * moving) +
+                                                 std::max(0.0, all.waiting - all.gradients) / kMib
+                                           : 0;
   const double free_running = at_step + copies + spread * moving + shared;
   // Short of memory, the allocator gives cached blocks back: between what is needed and the GPU.
   if (plan.gpu_mib && free_running + kContextMib > *plan.gpu_mib) {
@@ -446,7 +464,8 @@ std::vector<Stage> StagesOf(const TransformerConfig& config, const TrainingPlan&
 
 Result<base::Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
   const auto wrong = [](std::string text) { return Fail(ErrorCode::kInvalid, std::move(text)); };
-  if (plan.sequence < 1 || plan.batch < 1) return wrong("expected at least one token");
+  if (plan.sequence < 1 || plan.batch < 1 || plan.mean_length.value_or(1) < 1)
+    return wrong("expected at least one token");
   if (plan.ranks < 1 || plan.tensor_parallel < 1 || plan.pipeline < 1 || plan.context_parallel < 1)
     return wrong("expected at least one GPU in every direction");
   if (plan.pipeline > config.layers)

@@ -91,6 +91,9 @@ base::Result<LoraTargets> ParseLoraTargets(std::string_view words);
 struct TrainingPlan {
   std::int64_t sequence = 2048;  // tokens of one sample; the longest where lengths vary
   std::int64_t batch = 1;        // samples per GPU and step
+  // Of the other samples of a micro-batch that are laid one after the other without padding; empty:
+  // all are padded to the sequence's length, or packed to it.
+  std::optional<std::int64_t> mean_length;
   bool accumulates = false;      // gradients live through the next pass (gradient accumulation)
   bool variable_length = false;  // padded or packed to changing lengths
   Method method = Method::kFull;

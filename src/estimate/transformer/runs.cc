@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -240,14 +241,39 @@ std::optional<double> GpuMib(std::string_view name) {
   return 0.99 * static_cast<double>(*size) * kMibPerGib;
 }
 
+// The number behind `word` in a sentence; empty: no such word.
+std::optional<std::int64_t> NumberAfter(std::string_view text, std::string_view word) {
+  const std::size_t found = text.find(word);
+  if (found == std::string_view::npos) return std::nullopt;
+  std::string_view rest = base::Trim(text.substr(found + word.size()));
+  rest = rest.substr(0, rest.find_first_not_of("0123456789"));
+  const std::optional<std::int64_t> number = base::ParseInt(rest);
+  return number && *number >= 1 && *number <= 1'000'000'000 ? number : std::nullopt;
+}
+
+// Of the cap, what the longest sample of a few hundred steps came to in the source with both.
+constexpr double kLongestOfCap = 0.6;
+
+// Lengths from the note of a row that states none: "variable, mean 445 tokens, cap 4096".
+bool SetLengths(std::string_view note, TrainingPlan& plan) {
+  const std::optional<std::int64_t> cap = NumberAfter(note, "cap ");
+  if (!cap) return false;
+  const std::optional<std::int64_t> mean = NumberAfter(note, "mean ");
+  plan.sequence = *cap;
+  if (mean)
+    plan.sequence =
+        std::max(*mean, static_cast<std::int64_t>(kLongestOfCap * static_cast<double>(*cap)));
+  if (Has(note, "padding free")) plan.mean_length = mean;
+  return true;
+}
+
 Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::optional<base::Error>& error) {
   TrainingPlan plan;
   const Library library = LibraryOf(row.Text("framework"));
-  const bool tokens = Take(row, "seq_len", 1, 1e9, plan.sequence, error);
+  bool tokens = Take(row, "seq_len", 1, 1e9, plan.sequence, error);
   const bool batch = Take(row, "micro_batch", 1, 1e6, plan.batch, error);
   std::int64_t steps = 1;
-  Take(row, "grad_accum", 1, 1e6, steps, error);
-  plan.accumulates = steps > 1;
+  const bool stated = Take(row, "grad_accum", 1, 1e6, steps, error);
   plan.lora_rank = 8;
   Take(row, "lora_r", 1, 1e6, plan.lora_rank, error);
   Take(row, "shards", 1, 1e5, plan.ranks, error);
@@ -258,6 +284,9 @@ Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::optional<base::Error>&
   const std::string_view lengths = row.Text("seq_note");
   plan.variable_length =
       Has(lengths, "variable") || Has(lengths, "max length") || Has(lengths, "dataset");
+  // Sources that give the batch of one pass and not the passes reach their batch by several.
+  plan.accumulates = steps > 1 || (!stated && plan.variable_length);
+  tokens = tokens || SetLengths(lengths, plan);
   if (!tokens) return TooLittle("no length of the samples");
   if (!batch) return TooLittle("no batch size");
   plan.unties_head = library == Library::kLitGpt;

@@ -84,6 +84,21 @@ TEST_F(RunTables, LibrariesBringTheirHabits) {
   EXPECT_EQ(set->runs[1].measured[0].kind, MemoryKind::kReserved);
 }
 
+TEST_F(RunTables, ANoteMayTellTheLengths) {
+  const auto set = Read(
+      "1,lab,HF Trainer,small,full,,bf16,,adamw,,\"variable, mean 300 tokens, cap 1000, padding "
+      "free\",4,,,,full,,,,1,,1,9,nvidia-smi,,,\n"
+      "2,lab,HF Trainer,small,full,,bf16,,adamw,,\"dataset, cap 2048\",4,1,,,full,,,,1,,1,9,"
+      "nvidia-smi,,,\n");
+  ASSERT_TRUE(set) << set.error().message;
+  ASSERT_TRUE(set->runs[0].plan && set->runs[1].plan);
+  EXPECT_EQ(set->runs[0].plan->sequence, 600);
+  EXPECT_EQ(set->runs[0].plan->mean_length, 300);
+  EXPECT_TRUE(set->runs[0].plan->accumulates && set->runs[0].plan->variable_length);
+  EXPECT_EQ(set->runs[1].plan->sequence, 2048);
+  EXPECT_FALSE(set->runs[1].plan->mean_length || set->runs[1].plan->accumulates);
+}
+
 TEST_F(RunTables, ARowThatTellsTooLittleSaysWhat) {
   const auto set = Read(
       "1,lab,HF Trainer,small,full,,bf16,,adamw,,,1,,,,full,,,,1,,1,9,nvidia-smi,,,\n"
