@@ -33,6 +33,8 @@ constexpr double kShardingMib = 2.5 * kGibMib;
 constexpr double kSpreadLayer = 1.2;
 constexpr double kSpreadStock = 1.35;
 constexpr double kSpreadInPlace = 1.6;
+constexpr double kSpreadKept = 1.05;  // without checkpointing: blocks that stay leave no gaps
+constexpr double kSpreadKeptVariable = 1.5;
 constexpr double kSpreadVariable = 2.7;
 constexpr double kSpreadVariableShared = 1.6;  // frozen weights that are shared: a block decides
 
@@ -403,32 +405,35 @@ struct RankPeak {
   double trained = 0;
 };
 
+double SpreadOf(const Moment& busiest, bool shares_weights, const TrainingPlan& plan) {
+  if (plan.checkpointing != Checkpointing::kFull)
+    return plan.variable_length ? kSpreadKeptVariable : kSpreadKept;
+  if (plan.variable_length) {
+    const bool block_decides = shares_weights && plan.method == Method::kLora;
+    return block_decides ? kSpreadVariableShared : kSpreadVariable;
+  }
+  if (busiest.parts.logits == 0) return kSpreadLayer;
+  return plan.loss == Loss::kInPlace ? kSpreadInPlace : kSpreadStock;
+}
+
+double MovingMib(const Moment& moment) {
+  return moment.parts.logits + moment.parts.activations;
+}
+
 // Activations come and go in blocks of many sizes, and what the optimizer allocates in its first
-// step finds them cached: both together, and the gaps between them.
+// step finds them cached: both together, and the gaps between them. moments: the step first.
 double ReservedMib(const std::vector<Moment>& moments, const Static& all, double needed,
                    const TrainingPlan& plan) {
-  double moving = 0;
-  double spread = kSpreadLayer;
-  double copies = 0;
-  double at_step = 0;
-  for (const Moment& moment : moments) {
-    if (moment.phase == TrainingPhase::kStep) at_step = moment.parts.Sum();
-    const double here = moment.parts.logits + moment.parts.activations;
-    if (here <= moving) continue;
-    moving = here;
-    copies = moment.parts.working;
-    spread = kSpreadLayer;
-    if (moment.parts.logits == 0) continue;
-    spread = plan.loss == Loss::kInPlace ? kSpreadInPlace : kSpreadStock;
+  const Moment& busiest = *std::max_element(
+      moments.begin(), moments.end(),
+      [](const Moment& a, const Moment& b) { return MovingMib(a) < MovingMib(b); });
+  const double moving = MovingMib(busiest);
+  double free_running = moments.front().parts.Sum() + busiest.parts.working +
+                        SpreadOf(busiest, all.shares_weights, plan) * moving;
+  if (all.shares_weights) {
+    free_running += std::min(kShardingMib, kShardingShare * moving) +
+                    std::max(0.0, all.waiting - all.gradients) / kMib;
   }
-  if (plan.variable_length) {
-    const bool shared_block = all.shares_weights && plan.method == Method::kLora;
-    spread = shared_block ? kSpreadVariableShared : kSpreadVariable;
-  }
-  const double shared = all.shares_weights ? std::min(kShardingMib, kShardingShare * moving) +
-                                                 std::max(0.0, all.waiting - all.gradients) / kMib
-                                           : 0;
-  const double free_running = at_step + copies + spread * moving + shared;
   // Short of memory, the allocator gives cached blocks back: between what is needed and the GPU.
   if (plan.gpu_mib && free_running + kContextMib > *plan.gpu_mib) {
     const double room = std::max(*plan.gpu_mib - kContextMib, needed);

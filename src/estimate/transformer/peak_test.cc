@@ -206,6 +206,19 @@ TEST(TransformerPeak, TensorParallelSplitsMatricesAndScoresNotTheResidualStream)
   EXPECT_NEAR(two.parts.activations, one.parts.activations, 1);
 }
 
+TEST(TransformerPeak, GapsComeFromLengthsThatVaryAndNotFromWhatStays) {
+  const auto gaps = [](Checkpointing checkpointing, bool varies) {
+    TrainingPlan plan = LoraPlan(1024, 8);
+    plan.checkpointing = checkpointing;
+    plan.variable_length = varies;
+    const TransformerEstimate estimate = Asked(plan);
+    return estimate.fragmentation_mib / estimate.parts.Sum();
+  };
+  EXPECT_LT(gaps(Checkpointing::kNone, false), 0.1);
+  EXPECT_GT(gaps(Checkpointing::kFull, false), gaps(Checkpointing::kNone, false));
+  EXPECT_GT(gaps(Checkpointing::kFull, true), gaps(Checkpointing::kFull, false));
+}
+
 TEST(TransformerPeak, NearTheGpusEndTheAllocatorGivesBack) {
   TrainingPlan plan = LoraPlan(1024, 16);
   const TransformerEstimate free_running = Asked(plan);
