@@ -557,6 +557,7 @@ TEST(Simulate, SamplesOnDemandGiveTheRunOfAllSamples) {
                 [](RunOptions& o) {
                   o.estimates.method = "auto";
                   o.policy.floor_mib = 0;
+                  o.policy.plateau_after = Duration{100'300};
                 }},
            Case{"wrong estimates",
                 [](RunOptions& o) {
