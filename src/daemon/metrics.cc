@@ -35,9 +35,14 @@ constexpr GpuGauge kGpuGauges[] = {
      [](const core::GpuView&, const gpu::Reading& last) {
        return static_cast<double>(last.used_mib) * kMib;
      }},
-    {"carma_gpu_memory_promised_bytes", "Claimed by tasks from the moment of the decision.",
+    {"carma_gpu_memory_claimed_bytes", "Claimed by tasks from the moment of the decision.",
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.claimed_mib) * kMib;
+     }},
+    {"carma_gpu_memory_promised_bytes",
+     "Kept for tasks: their claims, or what they were seen to need once their memory stands still.",
+     [](const core::GpuView& view, const gpu::Reading&) {
+       return static_cast<double>(view.promised_mib) * kMib;
      }},
     {"carma_gpu_memory_foreign_bytes", "Used, but not by a task of CARMA.",
      [](const core::GpuView& view, const gpu::Reading&) {
