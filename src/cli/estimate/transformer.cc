@@ -125,6 +125,9 @@ Result<base::Unit> SetParallel(const TransformerFlags& flags, TrainingPlan& plan
 }
 
 Result<base::Unit> SetTokens(const TransformerFlags& flags, TrainingPlan& plan) {
+  if (flags.packed && (flags.variable_length || flags.mean_length > 0)) {
+    return Fail(ErrorCode::kInvalid, "--packed: expected without --variable-length and --mean-len");
+  }
   plan.sequence = flags.sequence;
   plan.variable_length = flags.variable_length || flags.mean_length > 0;
   if (flags.mean_length > 0) plan.mean_length = flags.mean_length;
@@ -202,6 +205,7 @@ void AddTransformerOptions(CLI::App& verb, TransformerFlags& flags) {
   flag("--fused-loss", flags.fused_loss, "--loss fused");
   flag("--fused-layers", flags.fused_layers, "norms by fused kernels");
   flag("--grad-accum", flags.accumulates, "gradients are kept over several passes");
+  flag("--packed", flags.packed, "every sample as long as --seq-len: what is assumed");
   flag("--variable-length", flags.variable_length, "samples of changing lengths");
   add("--dp", flags.data_parallel, "ddp, fsdp, zero1, zero2, zero3 (ddp)", "NAME");
   add("--offload", flags.offload, "optimizer, params to the host's memory", "LIST");

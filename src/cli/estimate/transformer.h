@@ -31,6 +31,7 @@ struct TransformerFlags {
   bool fused_loss = false;
   bool fused_layers = false;
   bool variable_length = false;
+  bool packed = false;  // the default, said
   bool accumulates = false;
   std::int64_t tensor_parallel = 1, pipeline = 1, context_parallel = 1;
   std::int64_t gpu_mib = 0;  // 0: not known

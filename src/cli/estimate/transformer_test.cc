@@ -100,6 +100,7 @@ TEST_F(Transformers, AMistakeIsOneLineAndExitCodeTwo) {
       {{"--hf-config", Path("config.json"), "--dp", "magic"}, "--dp: 'magic': expected ddp"},
       {{"--hf-config", Path("config.json"), "--lora-targets", "x"}, "--lora-targets: 'x'"},
       {{"--hf-config", Path("config.json"), "--gpus", "3", "--tp", "2"}, "--gpus: '3'"},
+      {{"--hf-config", Path("config.json"), "--packed", "--variable-length"}, "--packed: expected"},
       {{"--hf-config", Path("config.json"), "--pp", "17"}, "17 pipeline stages"},
       {{"--hf-config", Path("config.json"), "--offload", "x"}, "--offload: 'x'"},
       {{"--hf-config", Path("config.json"), Path("models.csv")}, "expected a file or --hf-config"},

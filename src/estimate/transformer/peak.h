@@ -61,8 +61,8 @@ struct TransformerEstimate {
   std::vector<std::string> warnings;  // one sentence each
 };
 
-// coverage: 0.5..0.999. Pure. Errors: kInvalid for a plan that cannot be meant (no tokens, stages
-// than layers, quantised weights trained in full).
+// coverage: 0.5..0.999. Pure. Errors: kInvalid for a plan that cannot be meant (no tokens, more
+// stages than layers, quantised weights trained in full).
 base::Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& config,
                                                       const TrainingPlan& plan, double coverage);
 

@@ -12,7 +12,7 @@ struct TargetWord {
   std::initializer_list<Targets> matrices;
 };
 
-// As PEFT, LitGPT and the Qwen and GPT-2 code name the matrices.
+// As PEFT, LitGPT and the code of the families name the matrices.
 const TargetWord kTargetWords[] = {
     {"q", {&LoraTargets::query}},
     {"query", {&LoraTargets::query}},
@@ -28,11 +28,26 @@ const TargetWord kTargetWords[] = {
     {"w2", {&LoraTargets::up}},
     {"down", {&LoraTargets::down}},
     {"c_proj", {&LoraTargets::output, &LoraTargets::down}},
+    {"wo", {&LoraTargets::output}},
+    {"dense", {&LoraTargets::output}},
+    {"w3", {&LoraTargets::up}},
+    {"c_fc", {&LoraTargets::up}},
+    {"fc1", {&LoraTargets::up}},
+    {"fc2", {&LoraTargets::down}},
+    {"dense_h_to_4h", {&LoraTargets::gate, &LoraTargets::up}},
+    {"dense_4h_to_h", {&LoraTargets::down}},
+    {"gate_up", {&LoraTargets::gate, &LoraTargets::up}},
+    {"query_key_value", {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value}},
+    {"w_pack", {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value}},
+    {"wqkv", {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value}},
     {"qkv", {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value}},
     {"c_attn", {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value}},
     {"attention",
      {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value, &LoraTargets::output}},
     {"mlp", {&LoraTargets::gate, &LoraTargets::up, &LoraTargets::down}},
+    {"all-linear",
+     {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value, &LoraTargets::output,
+      &LoraTargets::gate, &LoraTargets::up, &LoraTargets::down}},
     {"all",
      {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value, &LoraTargets::output,
       &LoraTargets::gate, &LoraTargets::up, &LoraTargets::down}},

@@ -12,6 +12,11 @@ TEST(LoraTargetsTest, AreNamedAsTheLibrariesNameThem) {
   const auto qwen = ParseLoraTargets("c_attn,c_proj,w1,w2");
   ASSERT_TRUE(qwen);
   EXPECT_TRUE(qwen->key && qwen->output && qwen->down && qwen->gate && qwen->up);
+  const auto glm = ParseLoraTargets("query_key_value,dense,dense_h_to_4h,dense_4h_to_h");
+  const auto peft = ParseLoraTargets("all-linear");
+  ASSERT_TRUE(glm && peft);
+  for (const LoraTargets& all : {*glm, *peft})
+    EXPECT_TRUE(all.query && all.value && all.output && all.gate && all.down);
   const auto attention = ParseLoraTargets("attention");
   ASSERT_TRUE(attention);
   EXPECT_TRUE(attention->output && !attention->up);

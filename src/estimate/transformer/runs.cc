@@ -126,6 +126,8 @@ Result<base::Unit> SetMethod(const base::CsvRow& row, Library library, TrainingP
       return TooLittle(
           fmt::format("quantisation '{}' is not modelled", base::Printable(quantisation, 40)));
     plan.quantisation = *known;
+  } else if (method == "qlora") {
+    plan.quantisation = Quantisation::kNf4;
   }
   // Recipes on PEFT quantise the constants again; LitGPT says which of both it does.
   if (plan.quantisation == Quantisation::kNf4 && library == Library::kHuggingFace)
@@ -183,6 +185,8 @@ Result<base::Unit> SetOptimizer(const base::CsvRow& row, TrainingPlan& plan) {
     plan.optimizer = StepOptimizer::kAdamFused;
   } else if (Has(name, "adam")) {
     plan.optimizer = StepOptimizer::kAdam;
+  } else if (const auto known = base::FromWord<StepOptimizer>(name)) {
+    plan.optimizer = *known;
   } else {
     return TooLittle(fmt::format("optimizer '{}' is not modelled", base::Printable(name, 40)));
   }
@@ -210,21 +214,29 @@ Result<base::Unit> SetParallel(const base::CsvRow& row, Library library, Trainin
   plan.deepspeed = Has(row.Text("framework"), "DeepSpeed") && plan.method == Method::kFull;
   plan.offload_optimizer = Has(row.Text("offload"), "optimizer");
   plan.offload_parameters = Has(row.Text("offload"), "param");
-  if (Has(kind, "not stated") || kind.empty() || kind == "ddp") return base::Unit{};
-  if (kind.starts_with("fsdp")) {
+  if (Has(kind, "not stated") || kind.empty()) return base::Unit{};
+  const Result<std::optional<double>> gpus = row.Number("n_gpu", 1, 1e5);
+  const std::int64_t all = gpus ? std::llround(gpus->value_or(1)) : 1;
+  const bool splits = plan.tensor_parallel * plan.pipeline * plan.context_parallel > 1;
+  if (kind == "ddp") {
+    plan.ranks = all;
+    return base::Unit{};
+  }
+  if (Has(kind, "fsdp")) {
     plan.data_parallel = DataParallel::kFsdp;
     plan.saves_whole_model = library == Library::kLitGpt;
-  } else if (kind.starts_with("zero1")) {
+  } else if (Has(kind, "zero1")) {
     plan.data_parallel = DataParallel::kZero1;
-  } else if (kind.starts_with("zero2")) {
+  } else if (Has(kind, "zero2")) {
     plan.data_parallel = DataParallel::kZero2;
-  } else if (kind.starts_with("zero3")) {
+  } else if (Has(kind, "zero3")) {
     plan.data_parallel = DataParallel::kZero3;
   } else if (kind == "layer-split") {
     plan.in_flight = 1;
-    const Result<std::optional<double>> gpus = row.Number("n_gpu", 1, 1e5);
-    plan.pipeline = gpus ? std::llround(gpus->value_or(1)) : 1;
+    plan.pipeline = all;
     return base::Unit{};
+  } else if (splits) {
+    return base::Unit{};  // the columns tp, pp and cp say it
   } else {
     return TooLittle(fmt::format("parallel '{}' is not modelled", base::Printable(kind, 40)));
   }

@@ -1,6 +1,7 @@
 // Tables of runs; all rows are made up.
 #include "estimate/transformer/runs.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -82,6 +83,29 @@ TEST_F(RunTables, LibrariesBringTheirHabits) {
   EXPECT_EQ(set->runs[0].plan->quantisation, Quantisation::kNf4);
   EXPECT_EQ(set->runs[1].plan->loss, Loss::kChunked);
   EXPECT_EQ(set->runs[1].measured[0].kind, MemoryKind::kReserved);
+}
+
+TEST_F(RunTables, ManyWordsMeanAKindOfParallelWork) {
+  struct Case {
+    const char* word;
+    DataParallel kind;
+    std::int64_t ranks;
+  };
+  for (const Case& each :
+       {Case{"ddp", DataParallel::kDdp, 4}, Case{"", DataParallel::kDdp, 1},
+        Case{"deepspeed zero3", DataParallel::kZero3, 2}, Case{"zero2/3?", DataParallel::kZero2, 2},
+        Case{"fsdp-full", DataParallel::kFsdp, 2}}) {
+    const auto set = Read(fmt::format(
+        "1,lab,HF Trainer,small,qlora,,bf16,bf16,sgd,512,packed,1,,8,all-linear,full,,,{},2,,4,9,"
+        "nvidia-smi,,,\n",
+        each.word));
+    ASSERT_TRUE(set) << set.error().message;
+    ASSERT_TRUE(set->runs[0].plan) << set->runs[0].plan.error().message;
+    EXPECT_EQ(set->runs[0].plan->data_parallel, each.kind) << each.word;
+    EXPECT_EQ(set->runs[0].plan->ranks, each.ranks) << each.word;
+    EXPECT_EQ(set->runs[0].plan->optimizer, StepOptimizer::kSgd);
+    EXPECT_EQ(set->runs[0].plan->quantisation, Quantisation::kNf4Double);
+  }
 }
 
 TEST_F(RunTables, ANoteMayTellTheLengths) {
