@@ -27,7 +27,7 @@ void FuzzResidency(std::string_view bytes);    // measured runs, replayed
 void FuzzPairs(std::string_view bytes);        // measured pairs, fitted
 void FuzzSummary(std::string_view bytes);      // model summaries of every format
 void FuzzSafetensors(std::string_view bytes);  // weights of networks
-void FuzzHfConfig(std::string_view bytes);     // config.json of a transformer
+void FuzzHfConfig(std::string_view bytes);     // config.json of a transformer, files of its plan
 void FuzzDcgmi(std::string_view bytes);        // the text of `dcgmi dmon`
 void FuzzRecording(std::string_view bytes);    // what a driver answered, kept
 void FuzzReader(std::string_view bytes);       // lines between carmad and carma-reader

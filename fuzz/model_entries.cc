@@ -8,6 +8,7 @@
 #include "estimate/estimator.h"
 #include "estimate/transformer/config.h"
 #include "estimate/transformer/peak.h"
+#include "estimate/transformer/plan_files.h"
 #include "model/features.h"
 #include "model/summary.h"
 
@@ -67,6 +68,12 @@ std::vector<estimate::TrainingPlan> Plans() {
 }  // namespace
 
 void FuzzHfConfig(std::string_view bytes) {
+  for (const auto apply : {&estimate::ApplyDeepSpeed, &estimate::ApplyAdapterConfig}) {
+    estimate::TrainingPlan plan;
+    const auto applied = apply(bytes, "plan.json", plan);
+    CARMA_CHECK(applied || IsOneLine(applied.error().message), "an error is one line");
+    CARMA_CHECK(plan.lora_rank >= 1, "a rank is at least 1");
+  }
   const auto config = estimate::ParseTransformerConfig(bytes, "config.json");
   if (!config) {
     CARMA_CHECK(IsOneLine(config.error().message), "an error is one line");

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
+#include "estimate/transformer/plan_files.h"
 
 namespace carma::cli {
 namespace {
@@ -78,12 +79,14 @@ Result<base::Unit> SetWeights(const TransformerFlags& flags, const TransformerCo
 }
 
 Result<base::Unit> SetMethod(const TransformerFlags& flags, TrainingPlan& plan) {
-  const bool quantised = flags.method == "qlora";
+  const bool adapters = flags.method.empty() && !flags.adapter_config.empty();
+  const std::string method = adapters ? "lora" : flags.method;
+  const bool quantised = method == "qlora";
   if (quantised) {
     plan.method = estimate::Method::kLora;
     if (plan.quantisation == estimate::Quantisation::kNone)
       plan.quantisation = estimate::Quantisation::kNf4;
-  } else if (Result<base::Unit> set = Set("--method", flags.method, plan.method); !set) {
+  } else if (Result<base::Unit> set = Set("--method", method, plan.method); !set) {
     return Wrong("--method", flags.method, "full, lora or qlora");
   }
   // What TRL, Axolotl and LLaMA-Factory call before they train adapters on quantised weights.
@@ -139,6 +142,19 @@ Result<base::Unit> SetTokens(const TransformerFlags& flags, TrainingPlan& plan) 
   return SetNumber("--batch", flags.batch, 1'000'000, plan.batch);
 }
 
+// What the files say counts before the options.
+Result<base::Unit> ReadFiles(const TransformerFlags& flags, TrainingPlan& plan) {
+  const auto apply = [&](const std::string& path, auto reader) -> Result<base::Unit> {
+    if (path.empty()) return base::Unit{};
+    const Result<std::string> text = ReadNamed(path, estimate::kMaxConfigBytes);
+    if (!text) return std::unexpected(text.error());
+    return reader(*text, path, plan);
+  };
+  if (Result<base::Unit> read = apply(flags.deepspeed, &estimate::ApplyDeepSpeed); !read)
+    return read;
+  return apply(flags.adapter_config, &estimate::ApplyAdapterConfig);
+}
+
 // The parts under their names in JSON and in text.
 std::array<std::pair<const char*, double>, 8> NamedParts(const TransformerEstimate& estimate) {
   const MemoryParts& parts = estimate.parts;
@@ -187,6 +203,8 @@ void AddTransformerOptions(CLI::App& verb, TransformerFlags& flags) {
   };
   add("--hf-config", flags.config, "config.json of a Hugging Face transformer, in place of FILE",
       "FILE");
+  add("--adapter-config", flags.adapter_config, "PEFT's adapter_config.json; implies lora", "FILE");
+  add("--deepspeed", flags.deepspeed, "DeepSpeed's configuration, JSON", "FILE");
   count("--seq-len", flags.sequence, "tokens of a sample, of the longest if they vary (2048)",
         1'000'000'000);
   count("--mean-len", flags.mean_length,
@@ -228,6 +246,7 @@ Result<TrainingPlan> PlanOf(const TransformerFlags& flags, const TransformerConf
         SetParallel(flags, plan)}) {
     if (!set) return std::unexpected(set.error());
   }
+  if (Result<base::Unit> read = ReadFiles(flags, plan); !read) return std::unexpected(read.error());
   return plan;
 }
 

@@ -16,6 +16,7 @@ namespace carma::cli {
 // that the options check.
 struct TransformerFlags {
   std::string config;  // path of config.json, "-": standard input; empty: none of this was asked
+  std::string adapter_config, deepspeed;  // paths of files that say a part; empty: none
   std::int64_t sequence = 2048;
   std::int64_t mean_length = 0;        // 0: padded or packed to the sequence
   std::string batch, optimizer, gpus;  // shared with the other estimators
@@ -40,7 +41,8 @@ struct TransformerFlags {
 // Adds the options that only --hf-config takes.
 void AddTransformerOptions(CLI::App& verb, TransformerFlags& flags);
 
-// What the flags ask for. Errors: kInvalid, naming the option and what it takes.
+// What the flags ask for; reads the files that they name. Errors: kInvalid, naming the option and
+// what it takes, or the file and the place.
 base::Result<estimate::TrainingPlan> PlanOf(const TransformerFlags& flags,
                                             const estimate::TransformerConfig& config);
 

@@ -86,6 +86,22 @@ TEST_F(Transformers, OptionsChangeTheAnswer) {
             needed({"--seq-len", "8192"}));
 }
 
+TEST_F(Transformers, FilesOfThePlanAreReadInsteadOfAsked) {
+  Write("ds.json", R"({"zero_optimization":{"stage":3}})");
+  Write("adapter.json", R"({"r":8,"target_modules":["q_proj"]})");
+  const base::Json zero = Asked({"--gpus", "4", "--deepspeed", Path("ds.json")});
+  const base::Json same = Asked({"--gpus", "4", "--dp", "zero3"});
+  EXPECT_EQ(zero["needed"], same["needed"]);
+  const base::Json adapters = Asked({"--adapter-config", Path("adapter.json")});
+  EXPECT_EQ(adapters["trained_parameters"], 16 * 8 * 2048);
+  const auto quantised = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--weights", "nf4", "--lora-rank", "8", "--lora-targets", "q"});
+    return Asked(std::move(words))["needed"];
+  };
+  EXPECT_EQ(quantised({"--adapter-config", Path("adapter.json")}),
+            quantised({"--method", "qlora"}));
+}
+
 TEST_F(Transformers, AMistakeIsOneLineAndExitCodeTwo) {
   Write("other.json", R"({"model_type":"mamba"})");
   const struct {
@@ -100,6 +116,7 @@ TEST_F(Transformers, AMistakeIsOneLineAndExitCodeTwo) {
       {{"--hf-config", Path("config.json"), "--dp", "magic"}, "--dp: 'magic': expected ddp"},
       {{"--hf-config", Path("config.json"), "--lora-targets", "x"}, "--lora-targets: 'x'"},
       {{"--hf-config", Path("config.json"), "--gpus", "3", "--tp", "2"}, "--gpus: '3'"},
+      {{"--hf-config", Path("config.json"), "--deepspeed", Path("none.json")}, "none.json"},
       {{"--hf-config", Path("config.json"), "--packed", "--variable-length"}, "--packed: expected"},
       {{"--hf-config", Path("config.json"), "--pp", "17"}, "17 pipeline stages"},
       {{"--hf-config", Path("config.json"), "--offload", "x"}, "--offload: 'x'"},
