@@ -159,7 +159,7 @@ TEST_F(BadSubmission, TheDaemonItselfRefusesWhatOtherClientsSend) {
       {"a name of 1 MiB",
        "{\"tasks\":[" + spec + ",\"name\":" + quoted(std::string(1 << 20, 'x')) + "}]}", "name"},
       {"a name that is not UTF-8", "{\"tasks\":[" + spec + ",\"name\":\"\xff\xfe\"}]}", "body"},
-      {"two million tasks", two_million, "2000000 tasks"},
+      {"two million tasks", two_million, "2000000"},
       {"a thousand levels", std::string(1000, '['), "body"},
       {"NUL in a command", R"({"tasks":[{"command":["/bin/\u0000true"],"workdir":"/tmp"}]})",
        "command"},

@@ -289,7 +289,9 @@ TEST_F(DailyLife, InTheJournalEachLineHasItsPriority) {
   const std::string log = daemon.Wait().err;
   for (const std::string_view line : base::Split(log, '\n')) {
     const bool information = line.find(" level=info ") != std::string_view::npos;
-    if (information) EXPECT_THAT(std::string(line), StartsWith("<6>2"));
+    if (information) {
+      EXPECT_THAT(std::string(line), StartsWith("<6>2"));
+    }
   }
   site.Start(true, {.environment = {{"JOURNAL_STREAM", "1:1"}}});
   EXPECT_THAT(site.daemon().Err(), StartsWith("2")) << "standard error is something else";

@@ -13,7 +13,7 @@
 #include "base/time.h"
 #include "core/policy.h"
 #include "gpu/health.h"
-#include "gpu/load_probe.h"
+#include "gpu/reader/load_probe.h"
 
 namespace carma::config {
 

@@ -182,6 +182,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
       trim_{loop_};
   AwaitedEnds awaited_ends_{loop_};
   bool turn_posted_ = false;
+  bool processes_counted_by_user_ = false;
   std::unique_ptr<IdleHolders> idle_holders_;  // as MakeIdleHolders()
   FirstSightings over_promise_, wrong_device_;
   std::unique_ptr<Notices> notices_;
@@ -274,11 +275,8 @@ Result<Unit> RealDaemon::FindGroups() {
 Result<Unit> RealDaemon::OpenLauncher() {
   task::ShimLauncherOptions options{options_.shim_path, {}};
   if (settings_.cgroups) options.cgroup = task::FindCgroupBase();
-  if (!options.cgroup.path.empty() && settings_.max_processes > 0 &&
-      !task::CountProcesses(options.cgroup)) {
-    base::LogInfo("processes_counted_by_user",
-                  {{"why", "the service's group cannot count them (systemd 254 or newer can)"}});
-  }
+  processes_counted_by_user_ = !options.cgroup.path.empty() && settings_.max_processes > 0 &&
+                               !task::CountProcesses(options.cgroup);
   Result<std::unique_ptr<task::Launcher>> launcher = task::MakeShimLauncher(std::move(options));
   if (!launcher) return std::unexpected(launcher.error());
   launcher_ = *std::move(launcher);
@@ -316,6 +314,10 @@ void RealDaemon::Run() {
   sampler_->Start();
   WatchLauncher();
   Housekeep();
+  if (processes_counted_by_user_) {
+    base::LogInfo("processes_counted_by_user",
+                  {{"why", "the service's group cannot count them (systemd 254 or newer can)"}});
+  }
   base::LogInfo("listening", {{"socket", settings_.socket}, {"state", settings_.state_dir}});
   NotifyServiceManager("READY=1");
   if (options_.serving) asio::post(loop_, options_.serving);

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "gpu/load_probe.h"
 #include "gpu/probe.h"
+#include "gpu/reader/load_probe.h"
 
 namespace carma::daemon {
 

@@ -11,7 +11,7 @@
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/machine.h"
 #include "config/settings.h"
-#include "gpu/load_probe.h"
+#include "gpu/reader/load_probe.h"
 
 namespace carma::cli {
 

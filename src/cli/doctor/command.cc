@@ -20,7 +20,7 @@
 #include "cli/doctor/machine.h"
 #include "cli/doctor/mps.h"
 #include "cli/verbs.h"
-#include "gpu/load_probe.h"
+#include "gpu/reader/load_probe.h"
 #include "gpu/recording.h"
 
 namespace carma::cli {

@@ -1,4 +1,4 @@
-#include "gpu/load_probe.h"
+#include "gpu/reader/load_probe.h"
 
 #include <algorithm>
 #include <utility>
