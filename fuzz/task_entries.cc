@@ -113,7 +113,8 @@ void FuzzMps(std::string_view bytes) {
                 "an order comes back as it went");
   }
   const std::string folder = task::MpsFolderName(std::string(bytes.substr(0, 200)));
-  CARMA_CHECK(folder.find('/') == std::string::npos && folder.size() <= 12 && !folder.empty(),
+  constexpr std::size_t kLongest = 17;  // twelve letters, and "-1024"
+  CARMA_CHECK(folder.find('/') == std::string::npos && folder.size() <= kLongest && !folder.empty(),
               "a short name of one folder");
 }
 

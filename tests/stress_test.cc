@@ -6,10 +6,12 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
 #include "base/file.h"
+#include "base/process_id.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "cli/calls.h"
@@ -108,7 +110,13 @@ class Stress : public ::testing::Test {
   }
 
   void KillOneOf(const std::string& name) {
-    const std::vector<pid_t> pids = Processes(name);
+    std::vector<pid_t> pids = Processes(name);
+    // What a shim has just forked has its name until it becomes the task: a kill of that is a task
+    // that was killed.
+    std::erase_if(pids, [&](pid_t pid) {
+      const auto stat = base::ReadProcessStat(pid);
+      return !stat || std::ranges::find(pids, stat->parent) != pids.end();
+    });
     if (pids.empty()) return;
     ::kill(pids[rng_.Below(pids.size())], SIGKILL);
     ++killed_[name];
