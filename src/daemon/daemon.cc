@@ -1,7 +1,6 @@
 #include "daemon/daemon.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
@@ -31,19 +30,17 @@
 #include "daemon/endpoints.h"
 #include "daemon/engine.h"
 #include "daemon/estimates.h"
-#include "daemon/idle_holders.h"
 #include "daemon/loop_meter.h"
 #include "daemon/metrics.h"
-#include "daemon/misuse.h"
 #include "daemon/monitor.h"
 #include "daemon/mps_servers.h"
-#include "daemon/notices.h"
 #include "daemon/notify.h"
 #include "daemon/numbered_probe.h"
 #include "daemon/present.h"
 #include "daemon/routes.h"
 #include "daemon/sampler.h"
 #include "daemon/signals.h"
+#include "daemon/task_watch.h"
 #include "daemon/user_names.h"
 #include "estimate/history.h"
 #include "store/store.h"
@@ -60,7 +57,6 @@ using base::Unit;
 
 constexpr auto kStoreRetry = std::chrono::seconds(1);
 constexpr base::Duration kUsageSpan{60'000};
-constexpr base::Duration kLeastGap{30'000};  // between two looks at idle holders
 constexpr std::chrono::nanoseconds kHousekeeping = std::chrono::hours(1);
 constexpr std::int64_t kMostPruned = 500;  // at once; others are served before the next
 constexpr std::chrono::nanoseconds kNextPrune = std::chrono::milliseconds(200);
@@ -77,13 +73,6 @@ task::MpsSetup MpsSetupOf(const config::Settings& settings, const std::string& s
   if (!settings.simgpu_state.empty())
     setup.environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
   return setup;
-}
-
-// Null: nobody looks for them.
-std::unique_ptr<IdleHolders> MakeIdleHolders(const config::Settings& settings) {
-  if (!settings.idle_after) return nullptr;
-  return std::make_unique<IdleHolders>(*settings.idle_after,
-                                       std::max(kLeastGap, 10 * settings.sample_period));
 }
 
 MonitorOptions MonitorOptionsOf(const config::Settings& settings) {
@@ -140,9 +129,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   void OpenMps();
   void TakeEstimates(std::vector<EstimateResult> results);
   void PostSeen(core::Event event);
-  void WatchIdleHolders();
-  void WatchMisuse();
-  void TellIdleHolder(const core::TaskIdle& idle);
+  void WatchTasks();
   void CloseUsage();
   void Housekeep();
   void WatchLauncher();
@@ -183,9 +170,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   AwaitedEnds awaited_ends_{loop_};
   bool turn_posted_ = false;
   bool processes_counted_by_user_ = false;
-  std::unique_ptr<IdleHolders> idle_holders_;  // as MakeIdleHolders()
-  FirstSightings over_promise_, wrong_device_;
-  std::unique_ptr<Notices> notices_;
+  TaskWatch task_watch_{*store_, *clock_, settings_};
   std::unique_ptr<Sampler> sampler_;
   BackgroundWorker body_worker_{shared_loop_, BackgroundWorker::AtEnd::kWait};
   BackgroundWorker mps_trial_{shared_loop_, BackgroundWorker::AtEnd::kLeave};
@@ -212,9 +197,6 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
   sampler_ = std::make_unique<Sampler>(
       shared_loop_, MakeNumberedProbe(probe), clock_,
       SamplerOptions{settings.state_dir, settings.sample_period, settings.probe_timeout}, *this);
-
-  notices_ = std::make_unique<Notices>(NoticesOptions{.program = settings.idle_notify});
-  idle_holders_ = MakeIdleHolders(settings);
 }
 
 void RealDaemon::OpenRoutes(const std::string& why_not) {
@@ -347,8 +329,7 @@ void RealDaemon::Follow(Configuration::Taken taken) {
   const config::Settings before = std::exchange(settings_, std::move(taken.settings));
   allow_groups_ = std::move(taken.allow_groups);
   base::SetLogLevel(settings_.log_level);
-  notices_->Use(settings_.idle_notify);
-  if (settings_.idle_after != before.idle_after) idle_holders_ = MakeIdleHolders(settings_);
+  task_watch_.Follow(before);
   if (engine_) FollowWithEngine(before);
 }
 
@@ -488,8 +469,7 @@ void RealDaemon::TakeRound(gpu::Round round) {
   loop_meter_.Look();
   for (core::Event& event : monitor_->Take(clock_->Now(), round, engine_->attribution()))
     PostSeen(std::move(event));
-  WatchIdleHolders();
-  WatchMisuse();
+  WatchTasks();
 }
 
 void RealDaemon::DriverSilent(const gpu::ReadError& why) {
@@ -513,63 +493,17 @@ void RealDaemon::PostSeen(core::Event event) {
   engine_->Post(std::move(event));
 }
 
-void RealDaemon::WatchIdleHolders() {
-  if (!idle_holders_) return;
-  std::vector<Holder> holders;
+void RealDaemon::WatchTasks() {
+  const core::Scheduler& scheduler = engine_->scheduler();
+  std::vector<const core::TaskRecord*> running;
   for (const core::TaskId id : engine_->attribution().Tasks()) {
-    const core::TaskRecord* record = engine_->scheduler().Find(id);
-    if (record == nullptr || record->state != core::TaskState::kRunning) continue;
-    holders.push_back(LookAtHolder(*record, *monitor_, settings_.idle_below));
+    const core::TaskRecord* record = scheduler.Find(id);
+    if (record != nullptr && record->state == core::TaskState::kRunning) running.push_back(record);
   }
-  for (const core::TaskIdle& idle : idle_holders_->Take(clock_->Now(), holders)) {
-    if (idle.since) TellIdleHolder(idle);
+  for (const core::TaskIdle& idle :
+       task_watch_.Look(running, scheduler.config().margin_mib, *monitor_)) {
     engine_->Post(idle);
   }
-}
-
-void RealDaemon::WatchMisuse() {
-  const std::int64_t margin_mib = engine_->scheduler().config().margin_mib;
-  std::vector<Sighting> over, elsewhere;
-  for (const core::TaskId id : engine_->attribution().Tasks()) {
-    const core::TaskRecord* record = engine_->scheduler().Find(id);
-    if (record == nullptr || record->state != core::TaskState::kRunning) continue;
-    const int attempt = record->attempt.number;
-    over.push_back({id, attempt, OverPromiseMib(*record, margin_mib, *monitor_) > 0});
-    elsewhere.push_back({id, attempt, !WrongGpus(*record, *monitor_).empty()});
-  }
-  for (const core::TaskId id : over_promise_.Take(over)) {
-    const core::TaskRecord& record = *engine_->scheduler().Find(id);
-    base::LogWarn("over_promise", {{"task", id},
-                                   {"attempt", record.attempt.number},
-                                   {"over_mib", OverPromiseMib(record, margin_mib, *monitor_)}});
-  }
-  for (const core::TaskId id : wrong_device_.Take(elsewhere)) {
-    const core::TaskRecord& record = *engine_->scheduler().Find(id);
-    base::LogWarn("wrong_device",
-                  {{"task", id},
-                   {"attempt", record.attempt.number},
-                   {"gpus", fmt::format("{}", fmt::join(WrongGpus(record, *monitor_), ","))}});
-  }
-}
-
-void RealDaemon::TellIdleHolder(const core::TaskIdle& idle) {
-  const Result<store::StoredTask> stored = store_->Get(idle.id);
-  if (!stored) return;  // its end is on the way
-  IdleNotice notice;
-  notice.task = core::Number(idle.id);
-  notice.attempt = idle.attempt;
-  notice.name = stored->name;
-  notice.user = stored->user;
-  notice.uid = stored->record.request.uid;
-  notice.gpu_uuids = stored->gpu_uuids;
-  notice.idle_since = *idle.since;
-  notice.now = clock_->Now();
-  notice.action = IdleActionName(settings_.policy.idle_action);
-  base::LogWarn("idle_holder", {{"task", idle.id},
-                                {"user", notice.user},
-                                {"idle_s", base::Seconds(notice.now - notice.idle_since)},
-                                {"action", notice.action}});
-  notices_->Tell(ToLine(notice));
 }
 
 void RealDaemon::CloseUsage() {

@@ -1,0 +1,45 @@
+// Looks at running tasks after each round of readings, and says once of an attempt what should not
+// be so: it holds GPUs that it does not use, uses more than it was promised, computes where it was
+// not placed.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "config/settings.h"
+#include "core/events.h"
+#include "core/task.h"
+#include "daemon/idle_holders.h"
+#include "daemon/misuse.h"
+#include "daemon/monitor.h"
+#include "daemon/notices.h"
+#include "store/store.h"
+
+namespace carma::daemon {
+
+class TaskWatch {
+ public:
+  // All must outlive it; the settings may change, which Follow() is told of.
+  TaskWatch(store::Store& store, base::Clock& clock, const config::Settings& settings);
+
+  // running: of every running task the record. margin_mib: PolicyConfig's, in force. Returns what
+  // the core is to hear.
+  std::vector<core::TaskIdle> Look(const std::vector<const core::TaskRecord*>& running,
+                                   std::int64_t margin_mib, const Monitor& monitor);
+  void Follow(const config::Settings& before);
+
+ private:
+  void LookForMisuse(const std::vector<const core::TaskRecord*>& running, std::int64_t margin_mib,
+                     const Monitor& monitor);
+  void TellIdleHolder(const core::TaskIdle& idle);
+
+  store::Store& store_;
+  base::Clock& clock_;
+  const config::Settings& settings_;
+  std::unique_ptr<IdleHolders> idle_holders_;  // null: nobody looks for them
+  FirstSightings over_promise_, wrong_device_;
+  Notices notices_;
+};
+
+}  // namespace carma::daemon
