@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "base/text.h"
 
 namespace carma::base {
@@ -83,6 +84,13 @@ std::unexpected<Error> CsvRow::Wrong(std::string_view what) const {
 
 bool CsvTable::HasColumn(std::string_view column) const {
   return std::find(header_.begin(), header_.end(), column) != header_.end();
+}
+
+Result<CsvTable> CsvTable::Read(const std::string& path, const std::vector<std::string>& required,
+                                std::size_t max_bytes) {
+  const Result<std::string> text = ReadFile(path, max_bytes);
+  if (!text) return std::unexpected(text.error());
+  return Parse(*text, required, kMaxCsvRows, path);
 }
 
 Result<CsvTable> CsvTable::Parse(std::string_view text, const std::vector<std::string>& required,

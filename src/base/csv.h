@@ -44,6 +44,9 @@ class CsvTable {
   // quotes, more than max_rows.
   static Result<CsvTable> Parse(std::string_view text, const std::vector<std::string>& required,
                                 std::size_t max_rows = kMaxCsvRows, std::string_view where = {});
+  // The same of a file, with its path in messages. Errors: also those of ReadFile().
+  static Result<CsvTable> Read(const std::string& path, const std::vector<std::string>& required,
+                               std::size_t max_bytes);
   std::size_t size() const { return rows_.size(); }
   // The table must outlive the row.
   CsvRow Row(std::size_t i) const { return {&header_, rows_[i], where_, lines_[i]}; }

@@ -26,13 +26,6 @@ constexpr std::size_t kMaxTableBytes = std::size_t{256} << 20;
 constexpr double kMaxMib = 1e9;
 constexpr double kMaxBatch = 1e9;
 
-Result<base::CsvTable> ReadTable(const std::string& path,
-                                 const std::vector<std::string>& required) {
-  Result<std::string> text = base::ReadFile(path, kMaxTableBytes);
-  if (!text) return std::unexpected(text.error());
-  return base::CsvTable::Parse(*text, required, base::kMaxCsvRows, path);
-}
-
 // What torchsummary would print of the same model: a module and its output, the batch in place of
 // the first dimension, and no parameters but those of a plain weight and bias.
 void ReduceToSummary(model::LayerList& list) {
@@ -107,7 +100,8 @@ Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measur
     return true;
   });
   if (!read) return std::unexpected(read.error());
-  const Result<base::CsvTable> table = ReadTable(measured, {"model", "batch", "measured_mib"});
+  const Result<base::CsvTable> table =
+      base::CsvTable::Read(measured, {"model", "batch", "measured_mib"}, kMaxTableBytes);
   if (!table) return std::unexpected(table.error());
   for (std::size_t i = 0; i < table->size(); ++i) {
     Result<Run> run = RunOf(table->Row(i), options);
@@ -133,8 +127,8 @@ Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measur
 
 Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& summaries,
                               const ReadOptions& options) {
-  const Result<base::CsvTable> table =
-      ReadTable(catalogue, {"workload_id", "batch_size", "gpus", "summary_file"});
+  const Result<base::CsvTable> table = base::CsvTable::Read(
+      catalogue, {"workload_id", "batch_size", "gpus", "summary_file"}, kMaxTableBytes);
   if (!table) return std::unexpected(table.error());
   DataSet set;
   std::map<std::string, std::size_t> by_file;

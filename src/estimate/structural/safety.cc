@@ -1,14 +1,11 @@
 #include "estimate/structural/safety.h"
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
+#include "estimate/coverage.h"
 
 namespace carma::estimate {
 namespace {
 
-constexpr std::array kCoverages{0.5, 0.8, 0.9, 0.95, 0.98, 0.999};
-using Factors = std::array<double, kCoverages.size()>;
+using Factors = CoverageFactors;
 
 // Conformal quantiles of (measured - context) / (predicted - context) over 2976 runs of 39 families
 // of image models, from 0.9 on a little more: left-out families needed up to that. The last column
@@ -35,14 +32,7 @@ const Factors& FactorsOf(Evidence evidence) {
 }  // namespace
 
 double ShippedFactor(Evidence evidence, double coverage) {
-  const Factors& factors = FactorsOf(evidence);
-  if (coverage <= kCoverages.front()) return factors.front();
-  for (std::size_t i = 1; i < kCoverages.size(); ++i) {
-    if (coverage > kCoverages[i]) continue;
-    const double share = (coverage - kCoverages[i - 1]) / (kCoverages[i] - kCoverages[i - 1]);
-    return factors[i - 1] + share * (factors[i] - factors[i - 1]);
-  }
-  return factors.back();
+  return FactorAt(FactorsOf(evidence), coverage);
 }
 
 }  // namespace carma::estimate

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "estimate/coverage.h"
+
 namespace carma::estimate {
 namespace {
 
@@ -38,23 +40,11 @@ constexpr double kSpreadKeptVariable = 1.5;
 constexpr double kSpreadVariable = 2.7;
 constexpr double kSpreadVariableShared = 1.6;  // frozen weights that are shared: a block decides
 
-constexpr std::array kCoverages{0.5, 0.8, 0.9, 0.95, 0.98, 0.999};
-using Factors = std::array<double, kCoverages.size()>;
 // Quantiles of measured / predicted over the runs, from 0.9 on a little more. The last column is
 // judgement.
-constexpr Factors kNeededFactors{1.00, 1.04, 1.10, 1.16, 1.35, 2.0};
-constexpr Factors kShownFactors{1.00, 1.08, 1.16, 1.24, 1.45, 2.0};
-constexpr Factors kVariableFactors{1.00, 1.15, 1.27, 1.42, 1.70, 2.5};
-
-double FactorOf(const Factors& factors, double coverage) {
-  if (coverage <= kCoverages.front()) return factors.front();
-  for (std::size_t i = 1; i < kCoverages.size(); ++i) {
-    if (coverage > kCoverages[i]) continue;
-    const double share = (coverage - kCoverages[i - 1]) / (kCoverages[i] - kCoverages[i - 1]);
-    return factors[i - 1] + share * (factors[i] - factors[i - 1]);
-  }
-  return factors.back();
-}
+constexpr CoverageFactors kNeededFactors{1.00, 1.04, 1.10, 1.16, 1.35, 2.0};
+constexpr CoverageFactors kShownFactors{1.00, 1.08, 1.16, 1.24, 1.45, 2.0};
+constexpr CoverageFactors kVariableFactors{1.00, 1.15, 1.27, 1.42, 1.70, 2.5};
 
 // ---- the model as one rank sees it ----
 
@@ -514,9 +504,9 @@ Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& config,
   }
   const double needed = estimate.parts.Sum();
   estimate.fragmentation_mib = highest - needed;
-  const Factors& shown = plan.variable_length ? kVariableFactors : kShownFactors;
-  const double factor = FactorOf(shown, coverage);
-  estimate.needed = Bounded(needed, FactorOf(kNeededFactors, coverage), 0);
+  const CoverageFactors& shown = plan.variable_length ? kVariableFactors : kShownFactors;
+  const double factor = FactorAt(shown, coverage);
+  estimate.needed = Bounded(needed, FactorAt(kNeededFactors, coverage), 0);
   estimate.reserved = Bounded(highest, factor, 0);
   estimate.shown = Bounded(highest + kContextMib, factor, kContextMib);
   if (plan.variable_length)

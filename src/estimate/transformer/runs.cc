@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/csv.h"
-#include "base/file.h"
 #include "base/text.h"
 
 namespace carma::estimate {
@@ -21,13 +20,6 @@ using base::Result;
 
 constexpr std::size_t kMaxTableBytes = std::size_t{64} << 20;
 constexpr double kMibPerGib = 1024;
-
-Result<base::CsvTable> ReadTable(const std::string& path,
-                                 const std::vector<std::string>& required) {
-  Result<std::string> text = base::ReadFile(path, kMaxTableBytes);
-  if (!text) return std::unexpected(text.error());
-  return base::CsvTable::Parse(*text, required, base::kMaxCsvRows, path);
-}
 
 // Takes the cell's number into `target`; an empty cell leaves it. False: `error` says why.
 bool Take(const base::CsvRow& row, const char* column, double low, double high,
@@ -78,8 +70,9 @@ struct Models {
 };
 
 Result<Models> ReadModels(const std::string& path) {
-  const Result<base::CsvTable> table = ReadTable(
-      path, {"model", "layers", "hidden", "heads", "intermediate", "vocab", "mlp", "norm"});
+  const Result<base::CsvTable> table = base::CsvTable::Read(
+      path, {"model", "layers", "hidden", "heads", "intermediate", "vocab", "mlp", "norm"},
+      kMaxTableBytes);
   if (!table) return std::unexpected(table.error());
   Models models;
   for (std::size_t i = 0; i < table->size(); ++i) {
@@ -357,8 +350,8 @@ Result<TrainingRun> RunOf(const base::CsvRow& row) {
 }
 
 Result<base::Unit> AddRuns(const std::string& path, const NamesOfModels& names, TrainingRuns& all) {
-  const Result<base::CsvTable> table =
-      ReadTable(path, {"id", "source", "framework", "model", "method", "mem_gib", "mem_def"});
+  const Result<base::CsvTable> table = base::CsvTable::Read(
+      path, {"id", "source", "framework", "model", "method", "mem_gib", "mem_def"}, kMaxTableBytes);
   if (!table) return std::unexpected(table.error());
   for (std::size_t i = 0; i < table->size(); ++i) {
     Result<TrainingRun> run = RunOf(table->Row(i));
