@@ -57,6 +57,7 @@ class DriverHangs : public ::testing::Test {
     const auto reading = probe.Read(device, base::FromMs(++now_ms_));
     return reading ? "" : reading.error().message;
   }
+  // What is asked moves the probe on: it tries a GPU again when it is read, and by nothing else.
   bool Soon(const std::function<bool()>& so) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!so()) {
