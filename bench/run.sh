@@ -137,7 +137,7 @@ row "idle, 8 GPUs at 1 Hz: CPU" "0.5 % core" idle.cpu.carma "slurmctld=idle.cpu.
 row "idle: resident memory" "30 MiB" idle.rss.carma "slurmctld=idle.rss.slurm"
 row "idle: resident memory, 15 minutes kept" "30 MiB" idle.rss.carma_full_history
 row "16 tasks running: CPU" - idle.cpu.carma_16_tasks
-row "idle: child processes" "1 processes" idle.children.carma
+row "idle: child processes" "0 processes" idle.children.carma
 row "start with new books" - start.new_books.carma
 row "start with 100000 finished tasks" "1000 ms" start.100000_finished.carma
 row "a launch beside a neighbour, streams" - launch.streams.next
