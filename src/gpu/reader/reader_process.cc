@@ -35,8 +35,10 @@ class LeftBehind {
   std::vector<pid_t> pids_;
 };
 
+// Never destroyed: a thread that a hung driver holds may let go of its reader while the program
+// ends.
 LeftBehind& TheLeftBehind() {
-  static LeftBehind left_behind;
+  static auto& left_behind = *new LeftBehind;
   return left_behind;
 }
 
