@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/sha256.h"
 #include "base/unique_fd.h"
-#include "trace/sha256.h"
 
 namespace carma::trace {
 
@@ -81,7 +81,7 @@ class LineReader {
   std::size_t end_ = 0;
   bool ended_ = false;
   std::int64_t lines_ = 0;
-  Sha256 hash_;
+  base::Sha256 hash_;
 };
 
 }  // namespace carma::trace

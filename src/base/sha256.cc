@@ -1,4 +1,4 @@
-#include "trace/sha256.h"
+#include "base/sha256.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace carma::trace {
+namespace carma::base {
 namespace {
 
 // The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
@@ -82,4 +82,4 @@ std::string Sha256::FinishHex() {
   return hex;
 }
 
-}  // namespace carma::trace
+}  // namespace carma::base

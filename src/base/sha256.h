@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), so that a trace's provenance names its source as sha256sum(1) does.
+// SHA-256 (FIPS 180-4), as sha256sum(1) tells it.
 #pragma once
 
 #include <array>
@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace carma::trace {
+namespace carma::base {
 
 class Sha256 {
  public:
@@ -25,4 +25,4 @@ class Sha256 {
   std::uint64_t total_bytes_ = 0;
 };
 
-}  // namespace carma::trace
+}  // namespace carma::base
