@@ -239,10 +239,10 @@ TEST_F(BadSubmission, BytesThatAreNoRequestAreAnsweredOrDropped) {
       {"another protocol", "SSH-2.0-OpenSSH_9.2\r\n\r\n", ""},
       {"a header of 1 MiB", "GET /" + std::string(1 << 20, 'a') + " HTTP/1.1\r\n\r\n", ""},
       {"a body of 1 TB", "POST /v1/tasks HTTP/1.1\r\nContent-Length: 1000000000000\r\n\r\n", "413"},
-      {"no such endpoint", "GET /v2/nothing HTTP/1.1\r\nHost: x\r\n\r\n", "404"},
-      {"a path that climbs", "GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n", "404"},
-      {"a method of our own", "FETCH /v1/tasks HTTP/1.1\r\nHost: x\r\n\r\n", "4"},
-      {"a limit beyond all", "GET /v1/tasks?limit=99999999999999999999 HTTP/1.1\r\nHost: x\r\n\r\n",
+      {"no such endpoint", "GET /v2/nothing HTTP/1.1\r\nHost: localhost\r\n\r\n", "404"},
+      {"a path that climbs", "GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", "404"},
+      {"a method of our own", "FETCH /v1/tasks HTTP/1.1\r\nHost: localhost\r\n\r\n", "4"},
+      {"a limit beyond all", "GET /v1/tasks?limit=99999999999999999999 HTTP/1.1\r\nHost: localhost\r\n\r\n",
        "400"},
   };
   for (const auto& each : kCases) {

@@ -38,6 +38,8 @@ struct Request {
   std::string body;
   std::optional<Peer> peer;
   std::optional<std::string> bearer_token;
+  bool accepts_gzip = false;
+  std::string if_none_match;  // "ETag" of an earlier answer that the client still has; empty: none
   std::optional<std::string> Query(std::string_view key) const;
 };
 
@@ -45,6 +47,8 @@ struct Response {
   int status = 200;
   std::string body;  // JSON unless content_type says otherwise
   std::string content_type = "application/json";
+  // In addition, or in place of the server's own ("Cache-Control": "no-store").
+  std::vector<std::pair<std::string_view, std::string>> headers = {};
 };
 // {"error":{"code":"not_found","message":"…"}} with the code's status (400, 404, 409, 503, 403,
 // 500, 500).
@@ -67,7 +71,9 @@ class Responder {
 };
 using Handler = std::function<void(Request, Responder)>;
 
-// Runs on the given loop's thread; stops and removes its socket when destroyed.
+// Runs on the given loop's thread; stops and removes its socket when destroyed. Only requests to a
+// Host of this machine are handled, and what a browser sends only if the page that asks is our own:
+// a page of another site must not borrow the rights of whoever looks at it.
 class Server {
  public:
   // Errors: kConflict (somebody listens there), kDenied (the path belongs to another user), kIo.

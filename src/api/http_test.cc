@@ -121,6 +121,10 @@ class ServerFixture : public ::testing::Test {
                      request.bearer_token.value_or("-")});
     } else if (request.path == "/query") {
       reply({.body = request.method + " " + request.Query("a").value_or("none")});
+    } else if (request.path == "/known") {
+      reply({.status = request.if_none_match == "\"a\"" ? 304 : 200,
+             .body = request.accepts_gzip ? "packed" : "plain",
+             .headers = {{"ETag", "\"a\""}, {"Cache-Control", "no-cache"}}});
     } else if (request.path == "/wait") {
       waiting_.push_back(std::move(reply));
       if (arrived_) std::exchange(arrived_, nullptr)();
@@ -511,6 +515,52 @@ TEST_F(ServerFixture, LoopbackTcpHasNoPeerAndRefusesForeignHostNames) {
   EXPECT_TRUE(ask("localhost:" + std::to_string(port)).ends_with("nobody"));
   EXPECT_TRUE(ask("127.0.0.1").ends_with("nobody"));
   EXPECT_TRUE(ask("evil.example").starts_with("HTTP/1.1 403"));
+}
+
+TEST_F(ServerFixture, AnswersABrowserOnlyForItsOwnPage) {
+  Listen();
+  const struct {
+    const char* what;
+    std::string method;
+    std::string fields;
+    bool handled;
+  } kCases[] = {
+      {"a program", "POST", "Host: localhost\r\n", true},
+      {"our own page", "POST", "Host: localhost:8080\r\nOrigin: http://localhost:8080\r\n", true},
+      {"another site", "POST", "Host: localhost:8080\r\nOrigin: http://evil.example\r\n", false},
+      {"another port", "POST", "Host: localhost:8080\r\nOrigin: http://localhost:8081\r\n", false},
+      {"a page without a site", "POST", "Host: localhost\r\nOrigin: null\r\n", false},
+      {"another site reads", "GET", "Host: localhost\r\nOrigin: http://evil.example\r\n", false},
+      {"a form of another site", "POST", "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n", false},
+      {"a form of another port", "POST", "Host: localhost\r\nSec-Fetch-Site: same-site\r\n", false},
+      {"a link on another site", "GET", "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n", true},
+      {"a name that was bent to here", "GET", "Host: evil.example\r\n", false},
+  };
+  for (const auto& each : kCases) {
+    const std::string answer =
+        Exchange(ConnectUnix(path_), each.method + " /query HTTP/1.1\r\n" + each.fields +
+                                         "Connection: close\r\n\r\n");
+    EXPECT_TRUE(answer.starts_with(each.handled ? "HTTP/1.1 200" : "HTTP/1.1 403"))
+        << each.what << ": " << answer;
+  }
+}
+
+TEST_F(ServerFixture, TellsWhatAClientTakesAndHas) {
+  Listen();
+  const auto ask = [&](const std::string& fields) {
+    return Exchange(ConnectUnix(path_),
+                    "GET /known HTTP/1.1\r\n" + fields + "Connection: close\r\n\r\n");
+  };
+  const std::string plain = ask("");
+  EXPECT_TRUE(plain.ends_with("plain")) << plain;
+  EXPECT_NE(plain.find("Cache-Control: no-cache\r\n"), std::string::npos) << plain;
+  EXPECT_EQ(plain.find("no-store"), std::string::npos) << plain;
+  EXPECT_NE(plain.find("nosniff"), std::string::npos) << plain;
+  EXPECT_TRUE(ask("Accept-Encoding: br, gzip;q=0.5\r\n").ends_with("packed"));
+  EXPECT_TRUE(ask("Accept-Encoding: gzip;q=0, br\r\n").ends_with("plain"));
+  const std::string same = ask("If-None-Match: \"a\"\r\n");
+  EXPECT_TRUE(same.starts_with("HTTP/1.1 304")) << same;
+  EXPECT_TRUE(same.ends_with("\r\n\r\n")) << same;
 }
 
 TEST(Client, SaysWhatToDoWhenNobodyListens) {

@@ -86,12 +86,37 @@ std::optional<Peer> PeerOf(int fd) {
               .groups = GroupsOf(fd)};
 }
 
-// A web page in somebody's browser can point its own name at 127.0.0.1; its requests then carry
-// that name.
+// A web page in somebody's browser can point its own name at 127.0.0.1, where a port may be that of
+// this daemon or, by ssh -L, its Unix socket; its requests then carry that name.
 bool IsLoopbackHost(std::string_view host) {
   if (host.starts_with("[::1]")) return true;
   const std::string_view name = host.substr(0, host.find(':'));
   return name == "localhost" || name == "127.0.0.1" || name.empty();
+}
+
+// Why a browser may not ask this for the page that it shows; empty: it may. Who is no browser sends
+// none of these fields.
+std::string_view BrowserObjection(const http::request<http::string_body>& request) {
+  const std::string_view origin = request[http::field::origin];
+  const std::string_view host = request[http::field::host];
+  const bool own = origin.starts_with("http://") && origin.substr(7) == host;
+  if (!origin.empty() && !own) return "Origin: expected this server's own page";
+  const std::string_view site = request["Sec-Fetch-Site"];
+  const bool reads = request.method() == http::verb::get || request.method() == http::verb::head;
+  if (!reads && (site == "cross-site" || site == "same-site")) {
+    return "Sec-Fetch-Site: expected this server's own page";
+  }
+  return "";
+}
+
+// "gzip" is in the list of codings, and not with weight 0.
+bool AcceptsGzip(std::string_view codings) {
+  for (const std::string_view each : base::Split(codings, ',')) {
+    const std::vector<std::string_view> parts = base::Split(each, ';');
+    if (!beast::iequals(base::Trim(parts[0]), "gzip")) continue;
+    return parts.size() < 2 || base::Trim(parts[1]).find_first_of("123456789") != std::string::npos;
+  }
+  return false;
 }
 
 Response Refusal(int status, base::ErrorCode code, std::string message) {
@@ -209,8 +234,11 @@ class Session : public std::enable_shared_from_this<Session> {
     auto message = parser_->release();
     keep_alive_ = message.keep_alive();
     head_only_ = message.method() == http::verb::head;
-    if (hub_->tcp && !IsLoopbackHost(message[http::field::host])) {
+    if (!IsLoopbackHost(message[http::field::host])) {
       return Refuse(ErrorResponse({base::ErrorCode::kDenied, "Host: expected localhost"}));
+    }
+    if (const std::string_view why = BrowserObjection(message); !why.empty()) {
+      return Refuse(ErrorResponse({base::ErrorCode::kDenied, std::string(why)}));
     }
     auto target = ParseTarget(message.target());
     if (!target) return Answer(ErrorResponse(target.error()));
@@ -219,7 +247,9 @@ class Session : public std::enable_shared_from_this<Session> {
                     .query = std::move(target->query),
                     .body = std::move(message.body()),
                     .peer = peer_,
-                    .bearer_token = BearerToken(message[http::field::authorization])};
+                    .bearer_token = BearerToken(message[http::field::authorization]),
+                    .accepts_gzip = AcceptsGzip(message[http::field::accept_encoding]),
+                    .if_none_match = std::string(message[http::field::if_none_match])};
     stream_.expires_never();  // a long poll may take its time
     // weak: a long poll whose client has gone must not keep the connection.
     hub_->handler(std::move(request), Responder([weak = weak_from_this()](Response response) {
@@ -257,11 +287,17 @@ class Session : public std::enable_shared_from_this<Session> {
     response_ = {};
     response_.version(11);
     response_.result(static_cast<unsigned>(response.status));
-    response_.set(http::field::content_type, response.content_type);
     response_.set(http::field::cache_control, "no-store");
+    response_.set("X-Content-Type-Options", "nosniff");
+    response_.set("Cross-Origin-Resource-Policy", "same-origin");
+    for (const auto& [name, value] : response.headers) response_.set(name, value);
     response_.keep_alive(keep_alive_);
-    response_.content_length(response.body.size());
-    if (!head_only_) response_.body() = std::move(response.body);
+    const bool as_before = response_.result() == http::status::not_modified;  // it has no body
+    if (!as_before) {
+      response_.set(http::field::content_type, response.content_type);
+      response_.content_length(response.body.size());
+    }
+    if (!head_only_ && !as_before) response_.body() = std::move(response.body);
     stream_.expires_after(kWriteTimeout);
     http::async_write(
         stream_, response_,
