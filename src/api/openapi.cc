@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "api/overview.h"
 #include "api/views.h"
 #include "base/fields_json.h"
 #include "base/text.h"
@@ -47,6 +48,15 @@ template <>
 constexpr const char* kSchema<EventView> = "Event";
 template <>
 constexpr const char* kSchema<StatusView> = "Status";
+
+template <>
+constexpr const char* kSchema<TaskRow> = "TaskRow";
+template <>
+constexpr const char* kSchema<GpuGlance> = "GpuGlance";
+template <>
+constexpr const char* kSchema<OverviewView> = "Overview";
+template <>
+constexpr const char* kSchema<UserView> = "User";
 
 class Describer;
 template <class T>
@@ -154,7 +164,7 @@ std::string MakeOpenApi() {
   AddProperties<task::TaskSpec>(schemas, base::Absent::kLeftOut);
   AddProperties<TaskView, GpuTaskView, ForeignView, GpuView::Metric, GpuView, GpuHistoryView::Point,
                 GpuHistoryView, VerdictView, ExplainView, RunView, KnowledgeView, EventView,
-                StatusView>(schemas, base::Absent::kNull);
+                StatusView, TaskRow, GpuGlance, OverviewView, UserView>(schemas, base::Absent::kNull);
   return document.dump(2);
 }
 

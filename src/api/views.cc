@@ -1,5 +1,6 @@
 #include "api/views.h"
 
+#include "api/overview.h"
 #include "base/fields_json.h"
 
 namespace carma::api {
@@ -24,6 +25,8 @@ template Json ToJson(const ExplainView&);
 template Json ToJson(const KnowledgeView&);
 template Json ToJson(const EventView&);
 template Json ToJson(const StatusView&);
+template Json ToJson(const OverviewView&);
+template Json ToJson(const UserView&);
 template Result<TaskView> FromJson(const Json&);
 template Result<GpuView> FromJson(const Json&);
 template Result<GpuHistoryView> FromJson(const Json&);
@@ -31,5 +34,7 @@ template Result<ExplainView> FromJson(const Json&);
 template Result<KnowledgeView> FromJson(const Json&);
 template Result<EventView> FromJson(const Json&);
 template Result<StatusView> FromJson(const Json&);
+template Result<OverviewView> FromJson(const Json&);
+template Result<UserView> FromJson(const Json&);
 
 }  // namespace carma::api

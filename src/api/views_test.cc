@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "api/openapi.h"
+#include "api/overview.h"
 #include "base/json.h"
 #include "base/test_fields.h"
 
@@ -208,6 +209,8 @@ TEST(Views, EmptyOnesSurviveTheRoundTrip) {
   ExpectRoundTrip(KnowledgeView{});
   ExpectRoundTrip(EventView{});
   ExpectRoundTrip(StatusView{});
+  ExpectRoundTrip(OverviewView{.gpus = {{}}, .running = {{}}});
+  ExpectRoundTrip(UserView{});
 }
 
 TEST(Views, ReadsWhatItWrites) {
@@ -268,6 +271,10 @@ TEST(Views, NameEveryMember) {
   EXPECT_TRUE(base::NamesEveryMember<KnowledgeView>());
   EXPECT_TRUE(base::NamesEveryMember<EventView>());
   EXPECT_TRUE(base::NamesEveryMember<StatusView>());
+  EXPECT_TRUE(base::NamesEveryMember<TaskRow>());
+  EXPECT_TRUE(base::NamesEveryMember<GpuGlance>());
+  EXPECT_TRUE(base::NamesEveryMember<OverviewView>());
+  EXPECT_TRUE(base::NamesEveryMember<UserView>());
 }
 
 TEST(OpenApi, DescribesTheFieldsOfEverySchema) {

@@ -6,6 +6,7 @@
 
 #include "api/http.h"
 #include "report/from_store.h"
+#include "report/html.h"
 #include "report/report.h"
 
 namespace carma::daemon {
@@ -51,9 +52,7 @@ Result<Unit> Fill(store::History& history, const ReportRequest& request,
   });
 }
 
-}  // namespace
-
-Result<std::string> ReportText(const ReportRequest& request, const std::atomic<bool>& wanted) {
+Result<report::Report> ReportOf(const ReportRequest& request, const std::atomic<bool>& wanted) {
   const Result<std::unique_ptr<store::History>> history = store::History::Open(request.state_dir);
   if (!history) return std::unexpected(history.error());
   if (Result<Unit> sized = CheckSize(**history, request); !sized) {
@@ -71,18 +70,33 @@ Result<std::string> ReportText(const ReportRequest& request, const std::atomic<b
   record.provenance = request.provenance;
   record.simulated = request.simulated;
   report::Report report = report::MakeReport(std::move(record));
-  if (!request.listed) {
+  if (request.listed) {
+    report::Condense(*report.run, kMostPoints);
+  } else {
     report.run.reset();
-    return report::ToJsonText(report);
   }
-  report::Condense(*report.run, kMostPoints);
-  std::string text = report::ToJsonText(report);
+  return report;
+}
+
+}  // namespace
+
+Result<std::string> ReportText(const ReportRequest& request, const std::atomic<bool>& wanted) {
+  const Result<report::Report> report = ReportOf(request, wanted);
+  if (!report) return std::unexpected(report.error());
+  std::string text = report::ToJsonText(*report);
   if (text.size() > api::kMaxBodyBytes) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("a report of {} MiB, expected at most {}: choose a shorter span",
                             text.size() >> 20, api::kMaxBodyBytes >> 20));
   }
   return text;
+}
+
+Result<std::string> ReportHtml(const ReportRequest& request, std::string_view title,
+                               const std::atomic<bool>& wanted) {
+  const Result<report::Report> report = ReportOf(request, wanted);
+  if (!report) return std::unexpected(report.error());
+  return report::Html({&*report, 1}, title);
 }
 
 }  // namespace carma::daemon

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -38,5 +39,8 @@ struct ReportRequest {
 // soon after `wanted` has become false, with kUnavailable. Errors: kInvalid for too many tasks;
 // those of store::History.
 base::Result<std::string> ReportText(const ReportRequest& request, const std::atomic<bool>& wanted);
+// The same as a page to look at (report/html.h); `request.listed`, or there are no figures.
+base::Result<std::string> ReportHtml(const ReportRequest& request, std::string_view title,
+                                     const std::atomic<bool>& wanted);
 
 }  // namespace carma::daemon

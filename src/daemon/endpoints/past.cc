@@ -6,6 +6,7 @@
 #include "daemon/endpoints/parameters.h"
 #include "daemon/present.h"
 #include "daemon/reporting.h"
+#include "page/files.h"
 
 namespace carma::daemon {
 namespace {
@@ -64,6 +65,23 @@ Result<Unit> MakeReport(const PastServices& services, const Call& call,
   return services.answer_later(
       [request = *std::move(request)](const std::atomic<bool>& wanted) {
         return TextAnswer(ReportText(request, wanted));
+      },
+      reply);
+}
+
+Result<Unit> DrawReport(const PastServices& services, const Call& call,
+                        const api::Responder& reply) {
+  Result<ReportRequest> request = ReadRequest(services, call);
+  if (!request) return std::unexpected(request.error());
+  request->listed = true;
+  services.close_usage();
+  return services.answer_later(
+      [request = *std::move(request)](const std::atomic<bool>& wanted) -> Answer {
+        Result<std::string> html = ReportHtml(request, "CARMA", wanted);
+        if (!html) return std::unexpected(html.error());
+        api::Response response{.body = *std::move(html), .content_type = "text/html; charset=utf-8"};
+        response.headers = {{"Content-Security-Policy", std::string(page::kReportPolicy)}};
+        return response;
       },
       reply);
 }

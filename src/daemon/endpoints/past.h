@@ -29,5 +29,9 @@ Answer ListEvents(const PastServices& services, const Call& call);
 // a worker: the books of a year take seconds to read.
 base::Result<base::Unit> MakeReport(const PastServices& services, const Call& call,
                                     const api::Responder& reply);
+// The same with every task and the GPUs over time, as a page to look at: what `carma report --html`
+// makes of it.
+base::Result<base::Unit> DrawReport(const PastServices& services, const Call& call,
+                                    const api::Responder& reply);
 
 }  // namespace carma::daemon

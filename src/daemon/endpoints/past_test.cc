@@ -67,5 +67,22 @@ TEST_F(PastTest, AReportThatIsAskedForWronglyOrTooOftenIsRefused) {
   EXPECT_EQ(Ask(Services(), &MakeReport, Asking({})).status, 503);
 }
 
+TEST_F(PastTest, AReportIsDrawnAsAPageThatRunsNoScript) {
+  const core::TaskId id = Submit();
+  Start(id);
+  End(id);
+  std::optional<api::Response> page;
+  ASSERT_TRUE(DrawReport(Services(), Asking({{"last", "1"}}),
+                         api::Responder([&](api::Response response) { page = std::move(response); })));
+  ASSERT_TRUE(work_);
+  work_();
+  ASSERT_TRUE(page);
+  EXPECT_EQ(page->content_type, "text/html; charset=utf-8");
+  EXPECT_THAT(page->body, HasSubstr("Tasks on the GPUs"));
+  ASSERT_EQ(page->headers.size(), 1U);
+  EXPECT_EQ(page->headers[0].first, "Content-Security-Policy");
+  EXPECT_THAT(page->headers[0].second, ::testing::Not(HasSubstr("script")));
+}
+
 }  // namespace
 }  // namespace carma::daemon

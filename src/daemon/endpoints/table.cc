@@ -5,6 +5,7 @@
 #include "daemon/endpoints.h"
 #include "daemon/endpoints/estimates.h"
 #include "daemon/endpoints/gpus.h"
+#include "daemon/endpoints/page.h"
 #include "daemon/endpoints/past.h"
 #include "daemon/endpoints/server.h"
 #include "daemon/endpoints/submit.h"
@@ -42,7 +43,14 @@ Endpoint::Handle With(const std::optional<Services>& services, Later<Services> a
 // What each resource works on.
 struct Resources {
   Resources(const ServerServices& all, const EngineServices* engine) : server(all) {
-    if (engine != nullptr) Fill(*engine);
+    std::optional<ShownServer> shown;
+    if (engine != nullptr) {
+      Fill(*engine);
+      shown.emplace(ShownServer{engine->engine, engine->monitor, engine->clock,
+                                !engine->settings.simgpu_state.empty()});
+    }
+    page.emplace(all.status, shown);
+    if (engine != nullptr) users = page;
   }
   void Fill(const EngineServices& all) {
     const config::Settings& settings = all.settings;
@@ -71,6 +79,8 @@ struct Resources {
   std::optional<GpuServices> gpus;
   std::optional<EstimateServices> estimates;
   std::optional<PastServices> past;
+  std::optional<PageServices> page;
+  std::optional<PageServices> users;  // the same, once there is anything to count
 };
 
 }  // namespace
@@ -80,6 +90,10 @@ std::vector<Endpoint> Endpoints(const ServerServices& server, const EngineServic
   using enum Access;
   const Resources on(server, engine);
   return {
+      {"GET", "/", kEverybody, With(on.page, &ShowPage)},
+      {"GET", "/page/{id}", kEverybody, With(on.page, &ShowPageFile)},
+      {"GET", "/v1/overview", kEverybody, With(on.page, &ShowOverview)},
+      {"GET", "/v1/users", kEverybody, With(on.users, &ListUsers)},
       {"GET", "/v1/status", kEverybody, With(on.server, &ShowStatus)},
       {"GET", "/v1/openapi.json", kEverybody, With(on.server, &ShowOpenApi)},
       {"GET", "/metrics", kEverybody, With(on.server, &ShowMetrics)},
@@ -99,6 +113,7 @@ std::vector<Endpoint> Endpoints(const ServerServices& server, const EngineServic
       {"POST", "/v1/estimate/reset", kUsers, With(on.estimates, &ForgetCalibration)},
       {"GET", "/v1/events", kEverybody, With(on.past, &ListEvents)},
       {"GET", "/v1/report", kEverybody, With(on.past, &MakeReport)},
+      {"GET", "/v1/report.html", kEverybody, With(on.past, &DrawReport)},
   };
 }
 

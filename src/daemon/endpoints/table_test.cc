@@ -55,7 +55,8 @@ TEST(Endpoints, BeforeTheGpusAreKnownTheDaemonTellsOfItself) {
   for (const Endpoint& endpoint : Endpoints(Server())) {
     if (endpoint.handle) handled.insert(endpoint.path);
   }
-  EXPECT_EQ(handled, (std::set<std::string_view>{"/v1/status", "/v1/openapi.json", "/metrics"}));
+  EXPECT_EQ(handled, (std::set<std::string_view>{"/", "/page/{id}", "/v1/overview", "/v1/status",
+                                                 "/v1/openapi.json", "/metrics"}));
 }
 
 TEST(Endpoints, WhatChangesAnythingIsForUsersWhoAreKnown) {

@@ -1,0 +1,92 @@
+#include "daemon/endpoints/page.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "daemon/overview.h"
+#include "page/files.h"
+
+namespace carma::daemon {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+
+// Pages ask once a second, at moments of their own: two renderings a second serve all of them.
+constexpr std::chrono::milliseconds kOverviewKept{500};
+// Counting 100 000 tasks takes milliseconds.
+constexpr std::chrono::seconds kUsersKept{2};
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+Json UsersJson(Engine& engine) {
+  Json users = Json::array();
+  for (const api::UserView& user : Users(engine)) users.push_back(ToJson(user));
+  return {{"users", std::move(users)}};
+}
+
+Answer FileAnswer(const page::File& file, const api::Request& request) {
+  api::Response response;
+  response.content_type = file.content_type;
+  response.headers = {{"ETag", file.etag},
+                      {"Cache-Control", "no-cache"},
+                      {"Vary", "Accept-Encoding"},
+                      {"Content-Security-Policy", std::string(page::kPagePolicy)},
+                      {"Referrer-Policy", "no-referrer"}};
+  if (request.if_none_match == file.etag) {
+    response.status = 304;
+    return response;
+  }
+  if (request.accepts_gzip) response.headers.emplace_back("Content-Encoding", "gzip");
+  response.body = request.accepts_gzip ? file.gzip : std::string(file.text);
+  return response;
+}
+
+}  // namespace
+
+PageServices::PageServices(std::function<api::StatusView()> status,
+                           const std::optional<ShownServer>& server)
+    : overview(std::make_shared<KeptText>(
+          [status = std::move(status), server, host = HostName()] {
+            api::OverviewView view =
+                Overview(status(), host, server.has_value() && server->simulated);
+            if (server)
+              AddTasksAndGpus(server->engine, server->monitor, server->clock.Now(), view);
+            return ToJson(view);
+          },
+          kOverviewKept)) {
+  if (!server) return;
+  users = std::make_shared<KeptText>([&engine = server->engine] { return UsersJson(engine); },
+                                     kUsersKept);
+}
+
+Answer ShowPage(const PageServices&, const Call& call) {
+  return FileAnswer(*page::Find(page::kIndex), call.request);
+}
+
+Answer ShowPageFile(const PageServices&, const Call& call) {
+  const page::File* file = page::Find(call.id);
+  if (file == nullptr) {
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("the page has no file '{}'", base::Printable(call.id, 60)));
+  }
+  return FileAnswer(*file, call.request);
+}
+
+Answer ShowOverview(const PageServices& services, const Call& call) {
+  return services.overview->Answer(call.request);
+}
+
+Answer ListUsers(const PageServices& services, const Call& call) {
+  return services.users->Answer(call.request);
+}
+
+}  // namespace carma::daemon

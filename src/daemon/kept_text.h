@@ -1,0 +1,33 @@
+// An answer that many ask for every second: made once for all of them.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "api/http.h"
+
+namespace carma::daemon {
+
+class KeptText {
+ public:
+  using Moment = std::chrono::steady_clock::time_point;
+
+  // make: a JSON object. Who has all of it but another "now_ms" has it. keep: an answer is not made
+  // anew before that time is over.
+  KeptText(std::function<nlohmann::json()> make, std::chrono::nanoseconds keep);
+
+  // 304 for a client that has this text already. now: never goes back.
+  api::Response Answer(const api::Request& request, Moment now = std::chrono::steady_clock::now());
+
+ private:
+  void MakeAnew();
+
+  std::function<nlohmann::json()> make_;
+  std::chrono::nanoseconds keep_;
+  Moment made_{};
+  std::string text_, gzip_, etag_;
+};
+
+}  // namespace carma::daemon

@@ -1,0 +1,25 @@
+// The server at a glance, as the web page shows it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/overview.h"
+#include "daemon/engine.h"
+#include "daemon/monitor.h"
+
+namespace carma::daemon {
+
+inline constexpr std::size_t kMostRunningRows = 64;
+inline constexpr std::size_t kMostWaitingRows = 40;
+inline constexpr std::size_t kMostEndedRows = 12;
+
+// What can be told before the GPUs are known.
+api::OverviewView Overview(const api::StatusView& status, const std::string& host, bool simulated);
+// Adds the GPUs and the first rows of each list.
+void AddTasksAndGpus(Engine& engine, const Monitor& monitor, base::Time now,
+                     api::OverviewView& view);
+// Everybody with tasks that have not ended, by name. Looks at all of them: milliseconds for 100 000.
+std::vector<api::UserView> Users(Engine& engine);
+
+}  // namespace carma::daemon

@@ -1,0 +1,49 @@
+// What happened over a span of time: the report that `carma report --html` makes, drawn by the server.
+
+import {h} from './dom.js';
+import {now} from './link.js';
+
+const kHour = 3_600_000;
+const kSpans = {'1h': ['hour', kHour], '6h': ['6 hours', 6 * kHour], '24h': ['24 hours', 24 * kHour], '7d': ['7 days', 168 * kHour],
+  '30d': ['30 days', 720 * kHour], all: ['all', null]};
+
+const local = (ms) => {
+  const date = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
+  return date.toISOString().slice(0, 16);
+};
+
+export async function load(query, known) {
+  const from = Date.parse(query.get('from') || '');
+  const to = Date.parse(query.get('to') || '');
+  const own = !Number.isNaN(from);
+  const over = own ? '' : kSpans[query.get('over')] ? query.get('over') : '24h';
+  if (known && known.asked === query.toString()) return known;
+  const asked = new URLSearchParams();
+  if (own) asked.set('after_ms', from);
+  else if (kSpans[over][1]) asked.set('after_ms', Math.round(now() - kSpans[over][1]));
+  if (own && !Number.isNaN(to)) asked.set('until_ms', to);
+  return {over, asked: query.toString(), from: own ? from : now() - (kSpans[over][1] || 24 * kHour), to: Number.isNaN(to) ? now() : to,
+    report: `/v1/report.html?${asked}`, data: `/v1/report?run=1&${asked}`};
+}
+
+export function draw({over, from, to, report, data, asked}) {
+  return [
+    h('h1', {'data-key': 'h'}, 'History'),
+    h('div', {class: 'choice', 'data-key': 'choice', role: 'group', 'aria-label': 'Tasks submitted in the last'},
+      Object.entries(kSpans).map(([key, [title]]) =>
+        h('a', {href: `#/history?over=${key}`, 'aria-current': key === over ? 'true' : null}, title))),
+    h('form', {class: 'filter', 'data-key': 'filter', 'data-form': 'history'},
+      h('label', {}, 'From ', h('input', {type: 'datetime-local', name: 'from', value: local(from), 'data-own': true})),
+      h('label', {}, 'to ', h('input', {type: 'datetime-local', name: 'to', value: local(to), 'data-own': true})),
+      h('button', {type: 'submit'}, 'Show')),
+    h('p', {'data-key': 'links'}, h('a', {href: report, target: '_blank', rel: 'noopener'}, 'The report alone'), ' (print it, or keep it as a file) · ',
+      h('a', {href: data, target: '_blank', rel: 'noopener'}, 'as data')),
+    h('iframe', {'data-key': `frame${asked}`, 'data-own': true, 'data-tall': true, title: 'Report of the chosen span', src: report}),
+  ];
+}
+
+export function addressOf(form) {
+  const query = new URLSearchParams({from: form.get('from')});
+  if (form.get('to')) query.set('to', form.get('to'));
+  return `#/history?${query}`;
+}

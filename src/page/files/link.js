@@ -1,0 +1,93 @@
+// What is asked of the server. Identity is never a cookie: it is the connection's (a forwarded Unix socket), or a token that
+// the reader has given this page, kept for as long as the tab is open and sent in the header Authorization.
+
+const kTokenKey = 'carma-token';
+
+export class Refused extends Error {
+  constructor(status, code, message) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+// No answer at all: the daemon restarts, or the tunnel is closed.
+export class Silent extends Error {}
+
+export function token() {
+  return sessionStorage.getItem(kTokenKey) || '';
+}
+
+export function keepToken(text) {
+  if (text) sessionStorage.setItem(kTokenKey, text);
+  else sessionStorage.removeItem(kTokenKey);
+}
+
+async function send(method, path, headers = {}, body) {
+  const all = {...headers};
+  if (token()) all.Authorization = `Bearer ${token()}`;
+  if (body !== undefined) all['Content-Type'] = 'application/json';
+  try {
+    return await fetch(path, {method, headers: all, body: body === undefined ? undefined : JSON.stringify(body), cache: 'no-store',
+      credentials: 'omit', redirect: 'error'});
+  } catch (error) {
+    throw new Silent(error.message);
+  }
+}
+
+async function refusal(response) {
+  let error = {code: '', message: `the server answered ${response.status}`};
+  try {
+    error = (await response.json()).error;
+  } catch {
+    // Not the server's own words.
+  }
+  return new Refused(response.status, error.code, error.message);
+}
+
+export async function get(path) {
+  const response = await send('GET', path);
+  if (!response.ok) throw await refusal(response);
+  return response.json();
+}
+
+export async function post(path, body) {
+  const response = await send('POST', path, {}, body);
+  if (!response.ok) throw await refusal(response);
+  return response.json();
+}
+
+// Something that is asked for again and again and often is what it was. ask() gives the value, or null: as before.
+export class Changing {
+  constructor(path) {
+    this.path = path;
+    this.etag = '';
+    this.value = null;
+  }
+
+  async ask() {
+    const response = await send('GET', this.path, this.etag ? {'If-None-Match': this.etag} : {});
+    if (response.status === 304) return null;
+    if (!response.ok) throw await refusal(response);
+    this.etag = response.headers.get('ETag') || '';
+    this.value = await response.json();
+    return this.value;
+  }
+}
+
+// The server's clock, which on a simulated server runs faster than ours.
+const clock = {server_ms: Date.now(), ours_ms: performance.now(), scale: 1};
+
+export function setClock(now_ms, scale) {
+  clock.server_ms = now_ms;
+  clock.ours_ms = performance.now();
+  clock.scale = scale;
+}
+
+export function now() {
+  return clock.server_ms + (performance.now() - clock.ours_ms) * clock.scale;
+}
+
+export function timeScale() {
+  return clock.scale;
+}

@@ -1,0 +1,189 @@
+// Which view is shown, when it is asked for again, and the keyboard.
+
+import {h, match} from './dom.js';
+import {Changing, Refused, setClock, Silent} from './link.js';
+import * as server from './server.js';
+import {span} from './words.js';
+
+const kPeriodMs = 1000;
+const kLongestPauseMs = 15_000;
+const kViews = {
+  '': {name: 'server', draw: () => server.draw(overview.value)},
+  task: {name: 'tasks', module: () => import('./task.js')},
+  tasks: {name: 'tasks', module: () => import('./tasks.js')},
+  users: {name: 'users', module: () => import('./users.js')},
+  history: {name: 'history', module: () => import('./history.js')},
+};
+
+const overview = new Changing('/v1/overview');
+const main = document.getElementById('main');
+const live = document.getElementById('live');
+
+let place = {};       // what the address says
+let known = null;     // what the view has loaded
+let failures = 0;     // in a row
+let heard_ms = 0;     // when the server last answered
+let timer = 0;
+let round = 0;        // of asking; an answer of an earlier one is too late
+
+function readPlace() {
+  const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
+  const [view, id] = path.split('/');
+  return {view: kViews[view] ? view : '', id: id || '', query: new URLSearchParams(query || '')};
+}
+
+function showLink() {
+  const silent = failures > 0;
+  const text = silent ? `no answer for ${span(performance.now() - heard_ms)}` : document.hidden ? 'paused' : 'live';
+  match(live, [h('span', {class: `dot ${silent ? 'bad' : 'good'}`}), document.createTextNode(text)]);
+}
+
+function showHead() {
+  const view = overview.value;
+  match(document.getElementById('host'), [document.createTextNode(view.host)]);
+  for (const link of document.querySelectorAll('nav a')) {
+    if (link.dataset.view === kViews[place.view].name) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
+  }
+  const what = place.view === 'task' ? `Task ${place.id}` : server.summary(view);
+  document.title = `${what} – ${view.host || 'CARMA'}`;
+}
+
+// A report is as tall as it is, not a window into itself.
+function fitFrames() {
+  for (const frame of main.querySelectorAll('iframe[data-tall]')) {
+    const page = frame.contentDocument && frame.contentDocument.documentElement;
+    // Its body knows: the document is never lower than the frame.
+    if (page && frame.contentDocument.body) frame.height = frame.contentDocument.body.scrollHeight + 8;
+  }
+}
+
+async function drawView() {
+  const asked = place;
+  const view = kViews[asked.view];
+  if (view.draw) return view.draw();
+  const module = await view.module();
+  if (asked.view === 'task') {
+    try {
+      known = await module.load(asked.id, known);
+    } catch (error) {
+      if (error instanceof Refused) return module.missing(error);
+      throw error;
+    }
+  } else {
+    known = await module.load(asked.query, known);
+  }
+  return module.draw(known, overview.value);
+}
+
+async function ask() {
+  const mine = ++round;
+  clearTimeout(timer);
+  try {
+    const fresh = await overview.ask();
+    if (fresh) setClock(fresh.now_ms, fresh.time_scale);
+    const nodes = await drawView();
+    if (mine !== round) return;
+    showHead();
+    match(main, nodes);
+    fitFrames();
+    main.dataset.shown = place.view || 'server';
+    performance.mark('carma-shown');
+    failures = 0;
+    heard_ms = performance.now();
+  } catch (error) {
+    if (mine !== round) return;
+    failures += 1;
+    if (!(error instanceof Silent || error instanceof Refused)) console.error(error);
+  }
+  showLink();
+  const pause = failures === 0 ? kPeriodMs : Math.min(kLongestPauseMs, kPeriodMs * 2 ** failures);
+  if (!document.hidden) timer = setTimeout(ask, pause);
+}
+
+function goTo() {
+  const before = place;
+  place = readPlace();
+  const same = before.view === place.view && before.id === place.id;
+  if (!same) {
+    known = null;
+    delete main.dataset.shown;
+    window.scrollTo(0, 0);
+  }
+  ask();
+}
+
+// ---- the keyboard ----
+
+const kKeys = [
+  ['1 2 3 4', 'Server, Tasks, Users, History'],
+  ['j k', 'next and previous task of a list'],
+  ['Enter', 'open it'],
+  ['/', 'to the filter of the tasks'],
+  ['?', 'these keys'],
+  ['Esc', 'back, or close'],
+];
+
+function showKeys() {
+  const open = document.getElementById('keys');
+  if (open) return open.remove();
+  const box = h('dialog', {id: 'keys', 'aria-label': 'Keys'}, h('h2', {}, 'Keys'),
+    h('dl', {}, kKeys.map(([key, text]) => [h('dt', {}, h('kbd', {}, key)), h('dd', {}, text)])),
+    h('form', {method: 'dialog'}, h('button', {}, 'Close')));
+  box.addEventListener('close', () => box.remove());
+  document.body.append(box);
+  box.showModal();
+}
+
+function moveRow(step) {
+  const links = [...main.querySelectorAll('tr[data-row] td.id a')];
+  if (links.length === 0) return;
+  const at = links.indexOf(document.activeElement);
+  const next = at < 0 ? (step > 0 ? 0 : links.length - 1) : Math.max(0, Math.min(links.length - 1, at + step));
+  links[next].focus();
+  links[next].scrollIntoView({block: 'nearest'});
+}
+
+function onKey(event) {
+  if (event.ctrlKey || event.altKey || event.metaKey) return;
+  if (event.target.matches('input, textarea, select') || document.querySelector('dialog[open]')) return;
+  const views = {1: '#/', 2: '#/tasks', 3: '#/users', 4: '#/history'};
+  if (views[event.key]) location.hash = views[event.key];
+  else if (event.key === 'j') moveRow(1);
+  else if (event.key === 'k') moveRow(-1);
+  else if (event.key === '?') showKeys();
+  else if (event.key === 'Escape' && place.view === 'task') history.back();
+  else if (event.key === '/') {
+    location.hash = '#/tasks';
+    setTimeout(() => main.querySelector('input')?.focus(), 100);
+  } else return;
+  event.preventDefault();
+}
+
+// ---- clicks ----
+
+main.addEventListener('click', (event) => {
+  const row = event.target.closest('tr[data-row]');
+  // A click beside the number opens the task as well; one that marks text does not.
+  if (row && !event.target.closest('a, button') && String(getSelection()) === '') row.querySelector('td.id a').click();
+});
+
+main.addEventListener('submit', async (event) => {
+  event.preventDefault();
+  const view = event.target.dataset.form;
+  if (!view) return;
+  const module = await kViews[view].module();
+  location.hash = module.addressOf(new FormData(event.target), place.query);
+});
+
+main.addEventListener('load', fitFrames, true);
+addEventListener('resize', fitFrames);
+
+document.addEventListener('keydown', onKey);
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden) ask();
+  else clearTimeout(timer);
+  showLink();
+});
+addEventListener('hashchange', goTo);
+goTo();

@@ -1,0 +1,215 @@
+// Pieces that more than one view shows.
+
+import {h, s} from './dom.js';
+import {clock, ending, gpuState, memory, moment, span, stateKind, stateWord} from './words.js';
+import {now} from './link.js';
+
+export function chip(kind, text, title) {
+  return h('span', {class: `chip ${kind}`, title}, text);
+}
+
+export function stateChip(task) {
+  return chip(stateKind(task.state), stateWord(task.state));
+}
+
+export function taskLink(task, ...more) {
+  return h('a', {href: `#/task/${task.id}`}, String(task.id), ...more);
+}
+
+// A time with its distance from now: "14:02", told in full to whoever asks for it.
+export function when(ms) {
+  return h('time', {datetime: new Date(ms).toISOString(), title: moment(ms)}, clock(ms, now()));
+}
+
+// A bar of `total`: what is used now is filled, what is promised beyond that is hatched. Said in words, too.
+export function memoryBar({used, promised, foreign, total}, words) {
+  const at = (mib) => `${Math.max(0, Math.min(100, (mib / Math.max(1, total)) * 100)).toFixed(2)}%`;
+  const own = Math.max(0, used - (foreign || 0));
+  const most = Math.max(used, promised);
+  return s('svg', {class: 'bar', role: 'img', 'aria-label': words, width: '100%', height: 12},
+    s('title', {}, words),
+    s('rect', {class: 'room', width: '100%', height: 12, rx: 3}),
+    most > used && s('rect', {class: 'promised', width: at(most), height: 12, rx: 3}),
+    s('rect', {class: used > promised + 1 && promised > 0 && !foreign ? 'used over' : 'used', width: at(used), height: 12, rx: 3}),
+    foreign > 0 && s('rect', {class: 'foreign', x: at(own), width: at(foreign), height: 12, rx: 3}));
+}
+
+export function shareBar(share, words) {
+  const width = `${((share || 0) * 100).toFixed(1)}%`;
+  return s('svg', {class: 'bar', role: 'img', 'aria-label': words, width: '100%', height: 12},
+    s('title', {}, words),
+    s('rect', {class: 'room', width: '100%', height: 12, rx: 3}),
+    s('rect', {class: 'active', width, height: 12, rx: 3}));
+}
+
+// Percentages over equal spans, oldest first, -1: a hole.
+export function sparkline(values, words) {
+  const high = 24;
+  const y = (value) => (high - 1 - (value / 100) * (high - 2)).toFixed(1);
+  let line = '';
+  let area = '';
+  let begun = -1;
+  const close = (end) => {
+    if (begun >= 0) area += `L${end} ${high}L${begun} ${high}Z`;
+    begun = -1;
+  };
+  values.forEach((value, i) => {
+    if (value < 0) {
+      close(i);
+      return;
+    }
+    const step = `${begun < 0 ? 'M' : 'L'}${i} ${y(value)}L${i + 1} ${y(value)}`;
+    if (begun < 0) begun = i;
+    line += step;
+    area += step;
+  });
+  close(values.length);
+  return s('svg', {class: 'spark', role: 'img', 'aria-label': words, viewBox: `0 0 ${values.length} ${high}`,
+    preserveAspectRatio: 'none', width: '100%', height: high},
+  s('title', {}, words), s('path', {class: 'area', d: area}), s('path', {class: 'curve', d: line}));
+}
+
+export function gpuChip(gpu) {
+  const {word, kind, text} = gpuState(gpu.state);
+  return chip(kind, word, text);
+}
+
+// How long a task has run and how long it may.
+export function runTimes(task) {
+  if (!task.launched_ms) return {since: null, until: null, share: null};
+  const ran = now() - task.launched_ms;
+  const until = task.time_limit_s ? task.launched_ms + task.time_limit_s * 1000 : null;
+  return {since: ran, until, share: until ? Math.min(1, ran / (task.time_limit_s * 1000)) : null};
+}
+
+// What somebody should look at.
+export function warnings(task) {
+  const list = [];
+  if (task.over_promise_mib) list.push(chip('bad', `${memory(task.over_promise_mib)} over its promise`));
+  if (task.wrong_gpus && task.wrong_gpus.length > 0)
+    list.push(chip('bad', `computes on GPU ${task.wrong_gpus.join(', ')}`, 'a GPU that it was not given'));
+  if (task.idle_since_ms) list.push(chip('warn', `idle for ${span(now() - task.idle_since_ms)}`, 'it holds GPUs and does not use them'));
+  if (task.ooms > 0) list.push(chip('warn', `ran out of memory ${task.ooms === 1 ? 'once' : `${task.ooms} times`}`));
+  return list;
+}
+
+// A table that turns into cards on a phone: every cell says what it is.
+export function table({caption, columns, rows, empty}) {
+  if (rows.length === 0) return h('p', {class: 'hint'}, empty);
+  return h('table', {class: 'list'},
+    h('caption', {class: 'unseen'}, caption),
+    h('thead', {}, h('tr', {}, columns.map((column) =>
+      h('th', {scope: 'col', class: column.kind}, column.title)))),
+    h('tbody', {}, rows.map((row) => h('tr', {'data-key': row.key, 'data-row': row.href ? true : null},
+      columns.map((column) => {
+        const cell = row.cells[column.name];
+        const none = cell === undefined || cell === null || cell === '' || (Array.isArray(cell) && cell.length === 0);
+        return h('td', {class: `${column.kind || ''}${none ? ' none' : ''}`, 'data-title': column.title}, none ? '' : cell);
+      })))));
+}
+
+export const kTaskColumns = {
+  running: [
+    {name: 'id', title: 'Task', kind: 'id'},
+    {name: 'name', title: 'Name', kind: 'name'},
+    {name: 'user', title: 'User'},
+    {name: 'gpus', title: 'GPU'},
+    {name: 'memory', title: 'Memory', kind: 'wide'},
+    {name: 'since', title: 'Runs for'},
+    {name: 'until', title: 'Until'},
+    {name: 'notes', title: 'Notes', kind: 'text'},
+  ],
+  waiting: [
+    {name: 'id', title: 'Task', kind: 'id'},
+    {name: 'name', title: 'Name', kind: 'name'},
+    {name: 'user', title: 'User'},
+    {name: 'wants', title: 'Wants'},
+    {name: 'waits', title: 'Waits for'},
+    {name: 'reason', title: 'Why', kind: 'text'},
+  ],
+  ended: [
+    {name: 'id', title: 'Task', kind: 'id'},
+    {name: 'name', title: 'Name', kind: 'name'},
+    {name: 'user', title: 'User'},
+    {name: 'state', title: 'End'},
+    {name: 'when', title: 'At'},
+    {name: 'ran', title: 'Ran'},
+    {name: 'peak', title: 'Peak'},
+    {name: 'notes', title: 'Last words', kind: 'text'},
+  ],
+};
+
+function taskName(task) {
+  return task.array_index === null || task.array_index === undefined ? task.name : `${task.name} [${task.array_index}]`;
+}
+
+export function runningRow(task) {
+  const times = runTimes(task);
+  const used = task.observed_mib;
+  const promised = task.claim_mib;
+  const words = `${used === null ? 'not seen yet' : `${memory(used)} used`}${promised ? ` of ${memory(promised)} promised` : ', nothing promised'}`;
+  return {
+    key: `t${task.id}`, href: `#/task/${task.id}`,
+    cells: {
+      id: taskLink(task), name: taskName(task), user: task.user,
+      gpus: task.gpu_indices.length > 0 ? task.gpu_indices.join(', ') : '',
+      memory: h('span', {class: 'measured'}, memoryBar({used: used || 0, promised, total: Math.max(promised, used || 0)}, words),
+        h('small', {}, promised ? `${memory(used)} of ${memory(promised)}` : memory(used))),
+      since: times.since === null ? stateWord(task.state) : span(times.since),
+      until: times.until ? when(times.until) : '',
+      notes: [task.state === 'running' ? null : stateChip(task), task.attempt > 1 && chip('', `start ${task.attempt}`), ...warnings(task)]
+        .filter(Boolean),
+    },
+  };
+}
+
+// A long reason is cut on the screen and told in full by its title and by the task's own page.
+export function because(chips, text) {
+  return h('span', {class: 'because'}, chips, h('span', {class: 'why', title: text}, text));
+}
+
+function waitingRow(task, last) {
+  const gpus = task.gpus === 1 ? '1 GPU' : `${task.gpus} GPUs`;
+  const many = last.id !== task.id;
+  return {
+    key: `t${task.id}`, href: `#/task/${task.id}`,
+    cells: {
+      id: many ? [taskLink(task), '–', taskLink(last)] : taskLink(task),
+      name: many ? `${task.name} [${task.array_index}–${last.array_index}]` : taskName(task), user: task.user,
+      wants: `${gpus}${task.bound_mib ? ` · ${memory(task.bound_mib)}` : ''}${task.exclusive ? ' · alone' : ''}`,
+      waits: span(now() - task.submitted_ms),
+      reason: because(task.reason && chip('waits', task.reason), task.reason_text),
+    },
+  };
+}
+
+// Neighbours of one array that wait for the same reason are one row.
+export function waitingRows(tasks) {
+  const groups = [];
+  for (const task of tasks) {
+    const last = groups.at(-1)?.at(-1);
+    const same = last && task.array_id !== null && task.array_id === last.array_id && task.id === last.id + 1 &&
+      task.state === last.state && task.reason === last.reason && task.reason_text === last.reason_text;
+    if (same) groups.at(-1).push(task);
+    else groups.push([task]);
+  }
+  return groups.map((group) => waitingRow(group[0], group.at(-1)));
+}
+
+export function lastWords(task) {
+  return task.exit_detail || (task.state === 'succeeded' ? '' : task.reason_text);
+}
+
+export function endedRow(task) {
+  return {
+    key: `t${task.id}`, href: `#/task/${task.id}`,
+    cells: {
+      id: taskLink(task), name: taskName(task), user: task.user,
+      state: [stateChip(task), ' ', ending(task)],
+      when: task.ended_ms ? when(task.ended_ms) : '',
+      ran: task.launched_ms && task.ended_ms ? span(task.ended_ms - task.launched_ms) : '',
+      peak: task.peak_mib > 0 ? memory(task.peak_mib) : '',
+      notes: lastWords(task) && because(null, lastWords(task)),
+    },
+  };
+}

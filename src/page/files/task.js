@@ -1,0 +1,124 @@
+// One task: its life, what was promised and what was seen, who is beside it, why it waits, its last lines.
+
+import {h} from './dom.js';
+import {ending, exactClock, hasEnded, isRunning, isWaiting, kSharing, memory, moment, percent, plural, span} from './words.js';
+import {get, now, Refused} from './link.js';
+import {chip, memoryBar, runTimes, stateChip, taskLink, warnings, when} from './parts.js';
+
+const kMostEvents = 200;
+
+// Everything about the task that does not come with the overview. Asked for again while it lives.
+export async function load(id, known) {
+  const task = known && hasEnded(known.task.state) && known.settled ? known.task : null;
+  if (task) return known;
+  const explained = await get(`/v1/tasks/${id}/explain`);
+  const changed = !known || known.task.state !== explained.task.state || known.task.attempt !== explained.task.attempt ||
+    known.task.reason !== explained.task.reason;
+  const events = changed ? (await get(`/v1/events?task=${id}&limit=${kMostEvents}`)).events : known.events;
+  return {task: explained.task, explained, events, settled: hasEnded(explained.task.state)};
+}
+
+function fact(title, ...value) {
+  const shown = value.flat().filter((each) => each !== null && each !== undefined && each !== '' && each !== false);
+  return shown.length === 0 ? null : [h('dt', {}, title), h('dd', {}, shown)];
+}
+
+function memoryFigures(task) {
+  const rows = [
+    ['Predicted', task.predicted_mib, task.estimate_method && `by ${task.estimate_method}`],
+    ['Promised', task.claim_mib || task.bound_mib, task.claim_mib ? 'kept for it on each GPU' : 'what it asks for'],
+    ['Enforced', task.memory_limit_mib || null, 'what each of its processes may take'],
+    ['Used now', isRunning(task.state) ? task.observed_mib : null, 'on its fullest GPU'],
+    ['Peak', task.peak_mib || null, 'highest on one GPU, all starts'],
+  ].filter(([, value]) => value !== null && value !== undefined && value !== 0);
+  if (rows.length === 0) return h('p', {class: 'hint'}, 'Nothing is known of its memory yet.');
+  const total = Math.max(...rows.map(([, value]) => value));
+  return h('table', {class: 'bars'}, h('caption', {class: 'unseen'}, 'Memory of each GPU'),
+    h('tbody', {}, rows.map(([title, value, text]) => {
+      const measured = title === 'Used now' || title === 'Peak';
+      return h('tr', {'data-key': title}, h('th', {scope: 'row'}, title),
+        h('td', {class: 'wide'}, memoryBar({used: measured ? value : 0, promised: measured ? 0 : value, total}, `${title}: ${memory(value)}`)),
+        h('td', {class: 'number'}, memory(value)), h('td', {class: 'soft'}, text));
+    })));
+}
+
+function neighbours(task, view) {
+  if (!isRunning(task.state)) return null;
+  const gpus = view.gpus.filter((gpu) => task.gpu_indices.includes(gpu.index));
+  const others = gpus.flatMap((gpu) => gpu.tasks.filter((other) => other.id !== task.id).map((other) => ({gpu, other})));
+  const foreign = gpus.flatMap((gpu) => gpu.foreign.map((process) => ({gpu, process})));
+  return h('section', {'data-key': 'beside', 'aria-label': 'Neighbours'}, h('h2', {}, 'Beside it'),
+    others.length + foreign.length === 0 ? h('p', {class: 'hint'}, 'Nobody: it has its GPUs to itself.') : h('ul', {class: 'plain'},
+      others.map(({gpu, other}) => h('li', {'data-key': `t${gpu.index}-${other.id}`}, `GPU ${gpu.index}: `, taskLink(other, ` ${other.name}`),
+        ` of ${other.user}, ${memory(other.observed_mib)} of ${memory(other.promised_mib)}`,
+        other.sm_active === null ? '' : `, ${percent(other.sm_active)} SM`)),
+      foreign.map(({gpu, process}) => h('li', {'data-key': `p${gpu.index}-${process.pid}`},
+        `GPU ${gpu.index}: ${process.command || 'a hidden process'} of ${process.user || 'somebody'}, not of CARMA`))));
+}
+
+function verdicts({task, explained}) {
+  if (!isWaiting(task.state)) return null;
+  return h('section', {'data-key': 'why', 'aria-label': 'Why it waits'}, h('h2', {}, 'Why it waits'),
+    h('p', {}, task.reason && chip('waits', task.reason), ' ', task.reason_text),
+    explained.ahead !== null && h('p', {class: 'soft'}, explained.ahead === 0 ? 'It is the first of its queue.'
+      : `${plural(explained.ahead, 'task')} before it.`),
+    explained.gpus.length > 0 && h('table', {class: 'list'}, h('caption', {class: 'unseen'}, 'What each GPU says'),
+      h('thead', {}, h('tr', {}, ['GPU', 'Answer', 'Used', 'Promised', 'Why'].map((title) => h('th', {scope: 'col'}, title)))),
+      h('tbody', {}, explained.gpus.map((gpu) => h('tr', {'data-key': `g${gpu.gpu}`},
+        h('td', {'data-title': 'GPU', class: 'id'}, `GPU ${gpu.gpu}`),
+        h('td', {'data-title': 'Answer'}, chip(gpu.fit === 'fits' ? 'good' : gpu.fit === 'never' ? 'bad' : 'waits',
+          {fits: 'could take it', not_now: 'not now', never: 'never'}[gpu.fit])),
+        h('td', {'data-title': 'Used'}, memory(gpu.used_mib)), h('td', {'data-title': 'Promised'}, memory(gpu.promised_mib)),
+        h('td', {'data-title': 'Why', class: 'text'}, gpu.reason_text))))));
+}
+
+function life({task, events}) {
+  return h('section', {'data-key': 'life', 'aria-label': 'Its life'}, h('h2', {}, 'Its life'),
+    h('ol', {class: 'life'}, events.map((event) => h('li', {'data-key': `e${event.sequence}`, class: event.what},
+      h('time', {datetime: new Date(event.when_ms).toISOString(), title: moment(event.when_ms)}, exactClock(event.when_ms, now())),
+      h('span', {}, h('strong', {}, event.what.replaceAll('_', ' ')), ' ', event.text)))),
+    task.attempt > 1 && h('p', {class: 'soft'}, `${plural(task.attempt, 'start')}, ${plural(task.ooms, 'time')} out of GPU memory`));
+}
+
+function facts(task) {
+  const times = runTimes(task);
+  return h('dl', {class: 'facts', 'data-key': 'facts'},
+    fact('User', task.user),
+    fact('Command', h('code', {}, task.command.join(' '))),
+    fact('Folder', h('code', {}, task.workdir)),
+    fact('GPUs', task.gpu_indices.length > 0 ? `${task.gpu_indices.join(', ')} (${plural(task.gpus, 'GPU')} wanted${task.exclusive ? ', alone' : ''})`
+      : `${plural(task.gpus, 'GPU')} wanted${task.exclusive ? ', alone' : ''}`),
+    fact('Sharing', kSharing[task.sharing], task.sharing_note && ` (${task.sharing_note})`,
+      task.thread_percent > 0 && `, at most ${task.thread_percent} % of the SMs`),
+    fact('Submitted', when(task.submitted_ms), isWaiting(task.state) && `, ${span(now() - task.submitted_ms)} ago`),
+    fact('Started', task.launched_ms && when(task.launched_ms), task.launched_ms && isRunning(task.state) && `, ${span(times.since)} ago`),
+    fact('Until', times.until && isRunning(task.state) && [when(times.until), ' at the latest (time limit)']),
+    fact('Ended', task.ended_ms && when(task.ended_ms), task.ended_ms && task.launched_ms && `, ran ${span(task.ended_ms - task.launched_ms)}`),
+    fact('Result', hasEnded(task.state) && (ending(task) || (task.exit_code === 0 ? 'exit code 0' : ''))),
+    fact('Last words', task.exit_detail && h('code', {}, task.exit_detail)),
+    fact('Reason', hasEnded(task.state) && task.reason_text),
+    fact('Chosen because', task.placement_reason),
+    fact('Priority', task.priority !== 0 && String(task.priority)),
+    fact('Array', task.array_id && `${task.array_id}, index ${task.array_index}`),
+    fact('Output', h('code', {}, task.stdout_path), task.stderr_path !== task.stdout_path && [h('br'), h('code', {}, task.stderr_path)]),
+    fact('Remarks', task.estimate_remarks.join(' ')),
+    fact('Comment', task.comment));
+}
+
+export function draw(known, view) {
+  const {task} = known;
+  return [
+    h('p', {class: 'path', 'data-key': 'path'}, h('a', {href: '#/'}, 'Server'), ' / ', h('a', {href: '#/tasks'}, 'Tasks')),
+    h('div', {class: 'title', 'data-key': 'title'}, h('h1', {}, `${task.id} ${task.name}`), stateChip(task), ...warnings(task)),
+    facts(task),
+    h('section', {'data-key': 'memory', 'aria-label': 'Memory'}, h('h2', {}, 'Memory, promised against seen'), memoryFigures(task)),
+    verdicts(known),
+    neighbours(task, view),
+    life(known),
+  ].filter(Boolean);
+}
+
+export function missing(error) {
+  const text = error instanceof Refused ? error.message : 'The server does not answer.';
+  return [h('p', {class: 'path'}, h('a', {href: '#/tasks'}, 'Tasks')), h('h1', {}, 'No such task'), h('p', {}, text)];
+}

@@ -1,0 +1,60 @@
+// Who has what now, and what everybody's tasks came to over a span of time.
+
+import {h} from './dom.js';
+import {Changing, get, now} from './link.js';
+import {memory, span} from './words.js';
+import {table} from './parts.js';
+
+const kDays = 86_400_000;
+export const kSpans = {'1h': ['hour', kDays / 24], '24h': ['24 hours', kDays], '7d': ['7 days', 7 * kDays], '30d': ['30 days', 30 * kDays]};
+
+const users = new Changing('/v1/users');
+
+export async function load(query, known) {
+  const over = kSpans[query.get('over')] ? query.get('over') : '7d';
+  await users.ask();
+  // Reading the books of a month takes the server a while: once, not every second.
+  const past = known && known.over === over ? known.past
+    : await get(`/v1/report?after_ms=${Math.round(now() - kSpans[over][1])}`).catch(() => null);
+  return {over, past, users: users.value.users};
+}
+
+function pastRow(group) {
+  return {
+    key: group.name,
+    cells: {
+      user: h('a', {href: `#/tasks?show=all&user=${encodeURIComponent(group.name)}`}, group.name),
+      tasks: String(group.tasks), hours: (group.executed * group.execution_s.mean / 3600).toFixed(1),
+      waiting: span(group.waiting_s.mean * 1000), execution: span(group.execution_s.mean * 1000),
+      completion: span(group.jct_s.mean * 1000), ooms: group.oom_crashes ? String(group.oom_crashes) : '',
+    },
+  };
+}
+
+export function draw({over, past, users: list}) {
+  const groups = past ? past.groups : [];
+  return [
+    h('h1', {'data-key': 'h'}, 'Users'),
+    h('section', {'data-key': 'now', 'aria-label': 'Now'}, h('h2', {}, 'Now'), table({
+      caption: 'Users with tasks', empty: 'Nobody has a task here.',
+      columns: [{name: 'user', title: 'User', kind: 'name'}, {name: 'running', title: 'Running', kind: 'number'},
+        {name: 'waiting', title: 'Waiting', kind: 'number'}, {name: 'gpus', title: 'On GPUs', kind: 'number'},
+        {name: 'promised', title: 'Promised', kind: 'number'}],
+      rows: list.map((user) => ({key: user.user, cells: {
+        user: h('a', {href: `#/tasks?user=${encodeURIComponent(user.user)}`}, user.user),
+        running: String(user.running), waiting: String(user.waiting), gpus: String(user.gpus), promised: memory(user.promised_mib)}})),
+    })),
+    h('section', {'data-key': 'past', 'aria-label': 'Past'}, h('h2', {}, 'Tasks submitted in the last'),
+      h('div', {class: 'choice', role: 'group', 'aria-label': 'Span'}, Object.entries(kSpans).map(([key, [title]]) =>
+        h('a', {href: `#/users?over=${key}`, 'aria-current': key === over ? 'true' : null}, title))),
+      h('p', {class: 'hint'}, 'Times are means over the tasks that have ended.'),
+      past === null ? h('p', {class: 'hint'}, 'The server cannot tell at the moment.') : table({
+        caption: 'What their tasks came to', empty: 'Nothing was submitted.',
+        columns: [{name: 'user', title: 'User', kind: 'name'}, {name: 'tasks', title: 'Tasks', kind: 'number'},
+          {name: 'hours', title: 'Hours run', kind: 'number'}, {name: 'waiting', title: 'Waited', kind: 'number'},
+          {name: 'execution', title: 'Ran', kind: 'number'}, {name: 'completion', title: 'Done after', kind: 'number'},
+          {name: 'ooms', title: 'No memory', kind: 'number'}],
+        rows: groups.map(pastRow),
+      })),
+  ];
+}

@@ -1,0 +1,107 @@
+// Numbers and words as people read them.
+
+export function memory(mib) {
+  if (mib === null || mib === undefined) return '–';
+  if (mib < 1024) return `${Math.round(mib)}M`;
+  return `${(mib / 1024).toFixed(mib < 102400 ? 1 : 0)}G`;
+}
+
+export function percent(share) {
+  return share === null || share === undefined ? '–' : `${Math.round(share * 100)} %`;
+}
+
+// 45 s, 12 min, 3 h 05 min, 2 d 4 h.
+export function span(ms) {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return `${hours} h ${String(minutes % 60).padStart(2, '0')} min`;
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+const kTime = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit'});
+const kDay = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short'});
+const kWhole = new Intl.DateTimeFormat('en-GB', {dateStyle: 'medium', timeStyle: 'medium'});
+
+// 14:02, or with the day where that is another than today's.
+export function clock(ms, now) {
+  const when = new Date(ms);
+  const time = kTime.format(when);
+  return when.toDateString() === new Date(now).toDateString() ? time : `${kDay.format(when)} ${time}`;
+}
+
+const kSecond = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit', second: '2-digit'});
+
+// 14:02:37, or with the day.
+export function exactClock(ms, now) {
+  const when = new Date(ms);
+  const time = kSecond.format(when);
+  return when.toDateString() === new Date(now).toDateString() ? time : `${kDay.format(when)} ${time}`;
+}
+
+export function moment(ms) {
+  return kWhole.format(new Date(ms));
+}
+
+// What a person calls the state, and how it is coloured.
+const kStates = {
+  submitted: ['submitted', 'waits'],
+  estimating: ['estimating', 'waits'],
+  queued: ['waiting', 'waits'],
+  launching: ['starting', 'runs'],
+  running: ['running', 'runs'],
+  stopping: ['stopping', 'runs'],
+  succeeded: ['succeeded', 'good'],
+  failed: ['failed', 'bad'],
+  cancelled: ['cancelled', 'over'],
+  timed_out: ['timed out', 'bad'],
+  out_of_memory: ['out of memory', 'bad'],
+  lost: ['lost', 'bad'],
+  rejected: ['rejected', 'bad'],
+};
+
+export function stateWord(state) {
+  return (kStates[state] || [state, ''])[0];
+}
+
+export function stateKind(state) {
+  return (kStates[state] || ['', ''])[1];
+}
+
+export const isWaiting = (state) => stateKind(state) === 'waits';
+export const isRunning = (state) => stateKind(state) === 'runs';
+export const hasEnded = (state) => !isWaiting(state) && !isRunning(state);
+
+const kGpuStates = {
+  idle: ['idle', 'good', 'nothing runs on it'],
+  mix: ['shared', 'runs', 'tasks may join'],
+  alloc: ['taken', 'runs', 'held by a task that keeps others out'],
+  drng: ['closing', 'warn', 'closed to new tasks, some still run'],
+  drain: ['closed', 'warn', 'closed to tasks'],
+  down: ['down', 'bad', 'not usable'],
+};
+
+export function gpuState(state) {
+  const [word, kind, text] = kGpuStates[state] || [state, '', ''];
+  return {word, kind, text};
+}
+
+export const kSharing = {
+  alone: 'alone on its GPU',
+  streams: 'time slices, nothing is enforced',
+  mps: 'MPS, at the same time as others',
+  mig: 'an instance of a divided GPU',
+};
+
+export function plural(count, one, many) {
+  return `${count} ${count === 1 ? one : many || `${one}s`}`;
+}
+
+// How a task ended, in a few words.
+export function ending(task) {
+  if (task.signal) return `signal ${task.signal}`;
+  if (task.exit_code !== null && task.exit_code !== undefined && task.exit_code !== 0) return `exit code ${task.exit_code}`;
+  return '';
+}
