@@ -1,0 +1,108 @@
+"""A carmad with simulated GPUs in a folder of its own, for tests and measurements of the web page."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+
+LIMIT_S = 60
+
+
+def free_port():
+    """A TCP port of this machine that nobody uses at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Site:
+    """`bin` holds the programs of one build."""
+
+    def __init__(self, programs, shape="4xA100-40GB", time_scale=60):
+        self.bin = os.path.realpath(programs)
+        self.folder = tempfile.mkdtemp(prefix="carma-page.", dir="/tmp")
+        os.chmod(self.folder, 0o777)  # other users submit tasks, too
+        self.socket = os.path.join(self.folder, "s")
+        self.port = free_port()
+        self.address = f"http://127.0.0.1:{self.port}/"
+        self._daemon = None
+        subprocess.run([self.program("carma-simgpu"), "create", "--shape", shape, "--time-scale", str(time_scale), "--state",
+                        os.path.join(self.folder, "gpus")], check=True, stdout=subprocess.DEVNULL)
+        with open(os.path.join(self.folder, "carma.toml"), "w", encoding="utf-8") as file:
+            file.write(f"""
+[daemon]
+socket = "{self.socket}"
+state_dir = "{self.folder}/state"
+http_port = {self.port}
+[monitor]
+nvml_library = "{self.bin}/libcarma-simgpu.so"
+[simulation]
+state = "{self.folder}/gpus"
+[collocation]
+method = "mps"
+mps_control = "{self.bin}/carma-simmps"
+mps_dir = "{self.folder}/m"
+mps_servers = "user"
+""")
+
+    def program(self, name):
+        """Path of one of CARMA's programs."""
+        return os.path.join(self.bin, name)
+
+    def start(self):
+        """Returns once tasks can be submitted."""
+        with open(os.path.join(self.folder, "log"), "ab") as log:
+            self._daemon = subprocess.Popen(  # pylint: disable=consider-using-with
+                [self.program("carmad"), "--config", os.path.join(self.folder, "carma.toml")], stderr=log)
+        self.carma("status", "--wait")
+
+    def stop(self, how=signal.SIGTERM):
+        """Ends the daemon alone; tasks run on."""
+        if self._daemon:
+            self._daemon.send_signal(how)
+            self._daemon.wait(LIMIT_S)
+            self._daemon = None
+
+    @property
+    def pid(self):
+        """Of the daemon."""
+        return self._daemon.pid
+
+    def close(self):
+        """Nothing is left: no task, no daemon, no folder."""
+        if self._daemon:
+            self.carma("cancel", "--all")
+            tasks = json.loads(self.carma("list", "--json"))["tasks"]
+            if tasks:
+                subprocess.run([self.program("carma"), "--socket", self.socket, "wait", "--quiet", "--timeout", "1m",
+                                ",".join(str(task["id"]) for task in tasks)], check=False, stdout=subprocess.DEVNULL)
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def carma(self, *words, user=None):
+        """What `carma WORDS…` prints."""
+        before = []
+        if user is not None:
+            before = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        return subprocess.run(before + [self.program("carma"), "--socket", self.socket, *words], check=True, timeout=LIMIT_S,
+                              cwd=self.folder, capture_output=True, text=True).stdout
+
+    def train(self, name, *options, memory_mib=8000, solo_s=100000, sm_active=0.4, user=None):
+        """Submits a simulated training task; its number, or that of the first."""
+        return int(self.carma("submit", "--parsable", "-o", "/dev/null", "-J", name, *options, "--", self.program("carma-simtask"),
+                              "--memory-mib", str(memory_mib), "--solo-s", str(solo_s), "--sm-active", str(sm_active), "--load-s",
+                              "5", user=user).split("-")[0])
+
+    def task(self, number):
+        """As `carma show --json` has it."""
+        return json.loads(self.carma("show", "--json", str(number)))

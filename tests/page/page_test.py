@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""The web page in headless Chromium, with real clicks and keys: page_test.py BIN_DIR. Exit status 77: there is no Chromium."""
+
+import os
+import sys
+import time
+import unittest
+
+import access
+import browser
+from carma_site import Site
+
+PROGRAMS = None
+VIEWS = {"server": "#/", "tasks": "#/tasks?show=all", "users": "#/users", "history": "#/history?over=all", "running": "#/task/1",
+         "waiting": "#/task/3"}
+
+
+class PageTest(unittest.TestCase):
+    """One server with a running, a failed, a waiting and a held task."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.site = Site(PROGRAMS)
+        cls.site.start()
+        cls.site.train("resnet50", "--gpu-mem", "12G", "--time", "20d", memory_mib=11000)
+        cls.site.carma("submit", "-J", "broken", "-o", "/dev/null", "--", "sh", "-c",
+                       "echo 'FileNotFoundError: /data/train' >&2; exit 3")
+        cls.site.train("big", "--exclusive", "-G", "4", "--gpu-mem", "30G")
+        cls.site.train("<img src=x onerror=alert(1)>", "--hold", "--gpu-mem", "5G")
+        cls.browser = browser.Browser()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        cls.site.close()
+
+    def setUp(self):
+        self.tab = self.browser
+        self.tab.show(1280)
+        self.tab.complaints.clear()
+        self.tab.requests.clear()
+
+    def open(self, view):
+        """Loads the page anew and waits for the view."""
+        self.tab.go("about:blank")
+        self.tab.go(self.site.address + VIEWS.get(view, view))
+        self.tab.until("document.querySelector('main').dataset.shown")
+
+    def text(self):
+        """What a reader reads."""
+        return self.tab.run("document.querySelector('main').innerText")
+
+    def until_text(self, text):
+        """Waits for words on the page."""
+        self.tab.until(f"document.querySelector('main').innerText.includes({text!r})")
+
+    # ---- what is shown ----
+
+    def test_the_first_view_has_gpus_tasks_and_reasons(self):
+        self.open("server")
+        self.assertEqual(self.tab.run("document.querySelectorAll('.gpu').length"), 4)
+        self.until_text("resnet50")
+        self.until_text("Exclusive")
+        self.until_text("Held until it is released")
+        self.until_text("of 12.0G")
+        self.tab.until("document.title.startsWith('1 task running, ')")
+
+    def test_a_name_is_text_and_nothing_else(self):
+        self.open("server")
+        self.until_text("<img src=x onerror=alert(1)>")
+        self.assertEqual(self.tab.run("document.querySelectorAll('main img').length"), 0)
+
+    def test_it_is_live_without_reloading(self):
+        self.open("server")
+        self.tab.run("window.unloaded = false; addEventListener('pagehide', () => { window.unloaded = true; })")
+        number = self.site.train("newcomer", "--hold")
+        self.until_text("newcomer")
+        self.site.carma("cancel", str(number))
+        self.tab.until("![...document.querySelectorAll('section[data-key=waiting] tr')].some((row) => row.innerText.includes('newcomer'))")
+        self.assertFalse(self.tab.run("window.unloaded"))
+
+    def test_what_the_reader_has_marked_and_focused_stays(self):
+        self.open("server")
+        self.until_text("resnet50")
+        self.tab.run("window.link = document.querySelector('td.id a'); window.link.focus()")
+        before = len(self.asked())
+        self.tab.until("true")
+        while len(self.asked()) < before + 3:
+            self.tab.until("true")
+            self.tab.received_bytes()
+        self.assertTrue(self.tab.run("document.activeElement === window.link && window.link.isConnected"))
+
+    def test_a_task_tells_its_life_its_memory_and_its_neighbours(self):
+        self.open("running")
+        self.until_text("running")
+        for text in ("resnet50", "Promised", "12.0G", "Nobody: it has its GPUs to itself", "launching", "at the latest (time limit)"):
+            self.until_text(text)
+
+    def test_a_waiting_task_says_what_each_gpu_answers(self):
+        self.open("waiting")
+        self.until_text("Why it waits")
+        self.tab.until("document.querySelectorAll('section[data-key=why] tbody tr').length === 4")
+
+    def test_a_task_that_is_not_there_is_said_so(self):
+        self.open("#/task/4711")
+        self.until_text("No such task")
+
+    def test_users_and_what_their_tasks_came_to(self):
+        self.open("users")
+        self.tab.until("document.querySelectorAll('section[data-key=now] tbody tr').length === 1")
+        self.until_text("Hours run")
+
+    def test_history_is_the_report_that_carma_draws(self):
+        self.open("history")
+        self.tab.until("document.querySelector('iframe').contentDocument.querySelector('h1') !== null")
+        self.tab.until("+document.querySelector('iframe').height > 300")
+        self.assertEqual(self.tab.run("document.querySelector('iframe').contentDocument.querySelectorAll('script').length"), 0)
+
+    # ---- how it is used ----
+
+    def test_a_click_on_a_row_opens_the_task(self):
+        self.open("server")
+        self.until_text("resnet50")
+        self.tab.click("section[data-key=running] tr[data-row] td:nth-child(3)")
+        self.tab.until("location.hash === '#/task/1' && document.querySelector('main h1').innerText.includes('resnet50')")
+        self.tab.click(".path a")
+        self.tab.until("document.querySelector('main').dataset.shown === 'server'")
+
+    def test_the_keyboard_alone_is_enough(self):
+        self.open("server")
+        self.until_text("resnet50")
+        self.tab.key("j")
+        self.tab.until("document.activeElement.hash === '#/task/1'")
+        self.tab.key("Enter")
+        self.tab.until("document.querySelector('main').dataset.shown === 'task'")
+        self.tab.key("Escape")
+        self.tab.until("document.querySelector('main').dataset.shown === 'server'")
+        self.tab.key("2")
+        self.tab.until("document.querySelector('main').dataset.shown === 'tasks'")
+        self.tab.key("?")
+        self.tab.until("document.querySelector('dialog[open]') !== null")
+        self.tab.key("Escape")
+        self.tab.until("!document.querySelector('dialog')")
+
+    def test_the_list_of_tasks_is_filtered(self):
+        self.open("tasks")
+        self.until_text("resnet50")
+        self.tab.click("input[name=name]")
+        self.tab.write("big")
+        self.tab.key("Enter")
+        self.tab.until("document.querySelectorAll('tbody tr').length === 1 && document.querySelector('tbody').innerText.includes('big')")
+
+    # ---- what it asks for ----
+
+    def asked(self):
+        """Requests for the overview."""
+        return [url for url in self.tab.requests if url.endswith("/v1/overview")]
+
+    def test_a_hidden_tab_asks_for_nothing(self):
+        self.open("server")
+        self.tab.run("""Object.defineProperty(document, 'hidden', {configurable: true, get: () => true});
+                        document.dispatchEvent(new Event('visibilitychange'))""")
+        self.tab.until("document.getElementById('live').innerText === 'paused'")
+        self.tab.received_bytes()
+        before = len(self.asked())
+        end = time.monotonic() + 2.5  # two periods and more: what does not happen can only be watched
+        while time.monotonic() < end:
+            self.tab.received_bytes()
+        self.assertEqual(len(self.asked()), before)
+        self.tab.run("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+        self.tab.until("document.getElementById('live').innerText === 'live'")
+        self.tab.received_bytes()
+        self.assertGreater(len(self.asked()), before)
+
+    def test_nothing_is_asked_of_anybody_else_and_nothing_is_complained_of(self):
+        for view in VIEWS:
+            self.open(view)
+            self.tab.received_bytes()
+        self.assertEqual(self.tab.complaints, [])
+        elsewhere = [url for url in self.tab.requests if not url.startswith((self.site.address, "data:", "about:"))]
+        self.assertEqual(elsewhere, [])
+
+    def test_a_script_that_is_not_the_pages_own_does_not_run(self):
+        self.open("server")
+        self.tab.run("""(() => { const script = document.createElement('script'); script.textContent = 'window.ran = true';
+                        document.body.append(script); })()""")
+        self.assertIsNone(self.tab.run("window.ran"))
+
+    def test_a_daemon_that_was_away_is_waited_for(self):
+        self.open("server")
+        self.site.stop()
+        self.tab.until("document.getElementById('live').innerText.startsWith('no answer')")
+        self.site.start()
+        self.tab.until("document.getElementById('live').innerText === 'live'")
+
+    # ---- for whom ----
+
+    def test_everybody_can_read_it(self):
+        for dark in (False, True):
+            for width in (1280, 390):
+                self.tab.show(width, dark=dark)
+                for view in VIEWS:
+                    with self.subTest(view=view, width=width, dark=dark):
+                        self.open(view)
+                        self.assertEqual(self.tab.run(access.FAINT), [])
+                        self.assertEqual(self.tab.run(access.NAMELESS), [])
+                        self.assertLessEqual(self.tab.run(access.TOO_WIDE), 0)
+
+
+def main():
+    """Reads the folder of programs and runs the tests."""
+    global PROGRAMS  # pylint: disable=global-statement
+    if not browser.find():
+        print("skipped: there is no chromium (Debian's package of that name)")
+        return 77
+    PROGRAMS = sys.argv.pop(1)
+    if not os.path.exists(os.path.join(PROGRAMS, "carmad")):
+        print(f"page_test.py: no carmad in {PROGRAMS}", file=sys.stderr)
+        return 2
+    return 0 if unittest.main(exit=False, verbosity=1).result.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
