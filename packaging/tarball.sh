@@ -59,7 +59,7 @@ cmake --install "$build" --prefix "$root" --strip >"$work/install.log" || fail "
 documents=$root/share/doc/carma
 licences=$documents/licences
 mkdir -p "$licences"
-cp "$source/README.md" "$source"/docs/*.md "$documents"
+cp "$source/README.md" "$source"/docs/*.md "$source"/docs/*.png "$documents"
 for file in "$root"/bin/* "$root"/lib/*.so; do bundle "$file"; done
 for package in "${COMPILED_IN[@]}"; do keep_licence "$package"; done
 
