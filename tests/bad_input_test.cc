@@ -242,8 +242,8 @@ TEST_F(BadSubmission, BytesThatAreNoRequestAreAnsweredOrDropped) {
       {"no such endpoint", "GET /v2/nothing HTTP/1.1\r\nHost: localhost\r\n\r\n", "404"},
       {"a path that climbs", "GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", "404"},
       {"a method of our own", "FETCH /v1/tasks HTTP/1.1\r\nHost: localhost\r\n\r\n", "4"},
-      {"a limit beyond all", "GET /v1/tasks?limit=99999999999999999999 HTTP/1.1\r\nHost: localhost\r\n\r\n",
-       "400"},
+      {"a limit beyond all",
+       "GET /v1/tasks?limit=99999999999999999999 HTTP/1.1\r\nHost: localhost\r\n\r\n", "400"},
   };
   for (const auto& each : kCases) {
     const Raw raw(site.socket());

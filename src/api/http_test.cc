@@ -531,15 +531,16 @@ TEST_F(ServerFixture, AnswersABrowserOnlyForItsOwnPage) {
       {"another port", "POST", "Host: localhost:8080\r\nOrigin: http://localhost:8081\r\n", false},
       {"a page without a site", "POST", "Host: localhost\r\nOrigin: null\r\n", false},
       {"another site reads", "GET", "Host: localhost\r\nOrigin: http://evil.example\r\n", false},
-      {"a form of another site", "POST", "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n", false},
+      {"a form of another site", "POST", "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n",
+       false},
       {"a form of another port", "POST", "Host: localhost\r\nSec-Fetch-Site: same-site\r\n", false},
       {"a link on another site", "GET", "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n", true},
       {"a name that was bent to here", "GET", "Host: evil.example\r\n", false},
   };
   for (const auto& each : kCases) {
     const std::string answer =
-        Exchange(ConnectUnix(path_), each.method + " /query HTTP/1.1\r\n" + each.fields +
-                                         "Connection: close\r\n\r\n");
+        Exchange(ConnectUnix(path_),
+                 each.method + " /query HTTP/1.1\r\n" + each.fields + "Connection: close\r\n\r\n");
     EXPECT_TRUE(answer.starts_with(each.handled ? "HTTP/1.1 200" : "HTTP/1.1 403"))
         << each.what << ": " << answer;
   }

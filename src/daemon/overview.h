@@ -19,7 +19,8 @@ api::OverviewView Overview(const api::StatusView& status, const std::string& hos
 // Adds the GPUs and the first rows of each list.
 void AddTasksAndGpus(Engine& engine, const Monitor& monitor, base::Time now,
                      api::OverviewView& view);
-// Everybody with tasks that have not ended, by name. Looks at all of them: milliseconds for 100 000.
+// Everybody with tasks that have not ended, by name. Looks at all of them: milliseconds for 100
+// 000.
 std::vector<api::UserView> Users(Engine& engine);
 
 }  // namespace carma::daemon

@@ -72,9 +72,9 @@ TEST(Files, OfTheFirstViewAreSmall) {
 }
 
 TEST(Files, LoadNothingFromElsewhereAndHaveNoScriptInThePage) {
-  for (const char* name : {"index.html", "page.css", "main.js", "dom.js", "words.js", "parts.js",
-                           "link.js", "server.js", "task.js", "tasks.js", "users.js",
-                           "history.js"}) {
+  for (const char* name :
+       {"index.html", "page.css", "main.js", "dom.js", "words.js", "parts.js", "link.js",
+        "server.js", "task.js", "tasks.js", "users.js", "history.js"}) {
     const File* file = Find(name);
     ASSERT_NE(file, nullptr) << name;
     const std::string text(file->text);
@@ -83,7 +83,8 @@ TEST(Files, LoadNothingFromElsewhereAndHaveNoScriptInThePage) {
     EXPECT_THAT(text, Not(HasSubstr("eval("))) << name;
     EXPECT_THAT(text, Not(HasSubstr(" style=\""))) << name;
   }
-  EXPECT_FALSE(std::regex_search(std::string(Find(kIndex)->text), std::regex("<script(?![^>]*src=)")));
+  EXPECT_FALSE(
+      std::regex_search(std::string(Find(kIndex)->text), std::regex("<script(?![^>]*src=)")));
   EXPECT_THAT(std::string(kPagePolicy), Not(HasSubstr("unsafe")));
 }
 

@@ -58,8 +58,7 @@ PageServices::PageServices(std::function<api::StatusView()> status,
           [status = std::move(status), server, host = HostName()] {
             api::OverviewView view =
                 Overview(status(), host, server.has_value() && server->simulated);
-            if (server)
-              AddTasksAndGpus(server->engine, server->monitor, server->clock.Now(), view);
+            if (server) AddTasksAndGpus(server->engine, server->monitor, server->clock.Now(), view);
             return ToJson(view);
           },
           kOverviewKept)) {

@@ -25,9 +25,7 @@ std::string HeaderOf(const api::Response& response, std::string_view name) {
 
 class PageTest : public EndpointTest {
  protected:
-  PageServices Services() {
-    return {&Status, ShownServer{*engine_, *monitor_, clock_, true}};
-  }
+  PageServices Services() { return {&Status, ShownServer{*engine_, *monitor_, clock_, true}}; }
 };
 
 TEST_F(PageTest, IsServedWithAPolicyThatAllowsOnlyItsOwnFiles) {

@@ -79,7 +79,8 @@ Result<Unit> DrawReport(const PastServices& services, const Call& call,
       [request = *std::move(request)](const std::atomic<bool>& wanted) -> Answer {
         Result<std::string> html = ReportHtml(request, "CARMA", wanted);
         if (!html) return std::unexpected(html.error());
-        api::Response response{.body = *std::move(html), .content_type = "text/html; charset=utf-8"};
+        api::Response response{.body = *std::move(html),
+                               .content_type = "text/html; charset=utf-8"};
         response.headers = {{"Content-Security-Policy", std::string(page::kReportPolicy)}};
         return response;
       },

@@ -72,8 +72,9 @@ TEST_F(PastTest, AReportIsDrawnAsAPageThatRunsNoScript) {
   Start(id);
   End(id);
   std::optional<api::Response> page;
-  ASSERT_TRUE(DrawReport(Services(), Asking({{"last", "1"}}),
-                         api::Responder([&](api::Response response) { page = std::move(response); })));
+  ASSERT_TRUE(
+      DrawReport(Services(), Asking({{"last", "1"}}),
+                 api::Responder([&](api::Response response) { page = std::move(response); })));
   ASSERT_TRUE(work_);
   work_();
   ASSERT_TRUE(page);
