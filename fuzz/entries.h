@@ -25,6 +25,7 @@ void FuzzShim(std::string_view bytes);         // what a shim leaves in its atte
 void FuzzScenario(std::string_view bytes);     // scenario files
 void FuzzResidency(std::string_view bytes);    // measured runs, replayed
 void FuzzPairs(std::string_view bytes);        // measured pairs, fitted
+void FuzzProfiles(std::string_view bytes);     // profiles of workloads
 void FuzzSummary(std::string_view bytes);      // model summaries of every format
 void FuzzSafetensors(std::string_view bytes);  // weights of networks
 void FuzzHfConfig(std::string_view bytes);     // config.json of a transformer, files of its plan
@@ -39,18 +40,19 @@ struct Entry {
   void (*run)(std::string_view bytes);
 };
 inline constexpr std::array kEntries{
-    Entry{"script", FuzzScript},   Entry{"rad", FuzzRad},
-    Entry{"spec", FuzzSpec},       Entry{"oom", FuzzOom},
-    Entry{"trace", FuzzTrace},     Entry{"catalogue", FuzzCatalogue},
-    Entry{"target", FuzzTarget},   Entry{"views", FuzzViews},
-    Entry{"config", FuzzConfig},   Entry{"report", FuzzReport},
-    Entry{"shim", FuzzShim},       Entry{"scenario", FuzzScenario},
-    Entry{"summary", FuzzSummary}, Entry{"jobs", FuzzJobs},
-    Entry{"philly", FuzzPhilly},   Entry{"residency", FuzzResidency},
-    Entry{"dcgmi", FuzzDcgmi},     Entry{"recording", FuzzRecording},
-    Entry{"mps", FuzzMps},         Entry{"shape", FuzzShape},
-    Entry{"simmps", FuzzSimMps},   Entry{"pairs", FuzzPairs},
-    Entry{"reader", FuzzReader},   Entry{"hf_config", FuzzHfConfig},
+    Entry{"script", FuzzScript},     Entry{"rad", FuzzRad},
+    Entry{"spec", FuzzSpec},         Entry{"oom", FuzzOom},
+    Entry{"trace", FuzzTrace},       Entry{"catalogue", FuzzCatalogue},
+    Entry{"target", FuzzTarget},     Entry{"views", FuzzViews},
+    Entry{"config", FuzzConfig},     Entry{"report", FuzzReport},
+    Entry{"shim", FuzzShim},         Entry{"scenario", FuzzScenario},
+    Entry{"summary", FuzzSummary},   Entry{"jobs", FuzzJobs},
+    Entry{"philly", FuzzPhilly},     Entry{"residency", FuzzResidency},
+    Entry{"dcgmi", FuzzDcgmi},       Entry{"recording", FuzzRecording},
+    Entry{"mps", FuzzMps},           Entry{"shape", FuzzShape},
+    Entry{"simmps", FuzzSimMps},     Entry{"pairs", FuzzPairs},
+    Entry{"reader", FuzzReader},     Entry{"hf_config", FuzzHfConfig},
+    Entry{"profiles", FuzzProfiles},
 };
 
 }  // namespace carma::fuzz

@@ -3,6 +3,7 @@
 #include "base/result.h"
 #include "base/text.h"
 #include "entries.h"
+#include "profile/profiles.h"
 #include "trace/job_generator.h"
 #include "trace/job_mapping.h"
 #include "trace/job_reader.h"
@@ -125,6 +126,16 @@ void FuzzCatalogue(std::string_view bytes) {
     const auto estimate = trace::Estimate(**workload, kind);
     CARMA_CHECK(!estimate.mib || *estimate.mib > 0, "an estimate is a size");
   }
+}
+
+void FuzzProfiles(std::string_view bytes) {
+  const auto profiles = profile::ParseProfiles(bytes, "fuzz.csv");
+  if (!profiles) {
+    CARMA_CHECK(base::IsUtf8(profiles.error().message), "a readable error");
+    return;
+  }
+  const auto again = profile::ParseProfiles(profile::ProfilesCsv(*profiles), "again.csv");
+  CARMA_CHECK(again && *again == *profiles, "what was written is read");
 }
 
 }  // namespace carma::fuzz

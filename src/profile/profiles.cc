@@ -1,0 +1,134 @@
+#include "profile/profiles.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "base/csv.h"
+#include "base/text.h"
+
+namespace carma::profile {
+namespace {
+
+using base::CsvRow;
+using base::Result;
+using base::Unit;
+
+constexpr std::string_view kHeader =
+    "workload,gpu_type,sm_active,sensitivity,pressure,load_s,time_s,iterations,memory_mib,runs,"
+    "time_spread,meetings,fit_error\n";
+constexpr double kMostSeconds = 1e9;
+constexpr double kMostCount = 1e6;
+constexpr double kMostMib = static_cast<double>(std::int64_t{1} << 40);
+constexpr double kMostParameter = 1e3;  // as carma-simtask takes them
+
+// "{}" writes the shortest text that reads back as the same number.
+std::string Number(const std::optional<double>& value) {
+  return value ? fmt::format("{}", *value) : "";
+}
+
+Result<std::string> Name(const CsvRow& row, std::string_view column) {
+  const std::string_view text = row.Text(column);
+  if (!IsName(text)) return row.Wrong(fmt::format("column '{}': {}", column, kNameRule));
+  return std::string(text);
+}
+
+// Reads the cells of a row and keeps the first mistake.
+class RowReader {
+ public:
+  explicit RowReader(const CsvRow& row) : row_(row) {}
+  std::string Text(std::string_view column) { return Take(Name(row_, column)); }
+  double Needed(std::string_view column, double low, double high) {
+    return Take(row_.Required(column, low, high));
+  }
+  std::optional<double> Given(std::string_view column, double low, double high) {
+    return Take(row_.Number(column, low, high));
+  }
+  int Count(std::string_view column) { return static_cast<int>(Needed(column, 0, kMostCount)); }
+  Result<Unit> Verdict() const {
+    if (mistake_) return std::unexpected(*mistake_);
+    return Unit{};
+  }
+
+ private:
+  template <class T>
+  T Take(Result<T> read) {
+    if (read) return std::move(*read);
+    if (!mistake_) mistake_ = read.error();
+    return T{};
+  }
+
+  const CsvRow& row_;
+  std::optional<base::Error> mistake_;
+};
+
+Result<WorkloadProfile> ReadRow(const CsvRow& row) {
+  RowReader in(row);
+  WorkloadProfile profile;
+  profile.workload = in.Text("workload");
+  profile.gpu_type = in.Text("gpu_type");
+  profile.sm_active = in.Given("sm_active", 0, 1);
+  profile.sensitivity = in.Given("sensitivity", 0, kMostParameter);
+  profile.pressure = in.Given("pressure", 0, kMostParameter);
+  profile.load_s = in.Needed("load_s", 0, kMostSeconds);
+  profile.time_s = in.Needed("time_s", 1e-6, kMostSeconds);
+  profile.iterations = in.Given("iterations", 1e-6, 1e15);
+  if (const auto mib = in.Given("memory_mib", 0, kMostMib)) profile.memory_mib = std::llround(*mib);
+  profile.runs = in.Count("runs");
+  profile.time_spread = in.Needed("time_spread", 0, 1e3);
+  profile.meetings = in.Count("meetings");
+  profile.fit_error = in.Given("fit_error", 0, 1e3);
+  if (const Result<Unit> sound = in.Verdict(); !sound) return std::unexpected(sound.error());
+  if (profile.sensitivity.has_value() != profile.pressure.has_value())
+    return row.Wrong("sensitivity and pressure come together");
+  return profile;
+}
+
+}  // namespace
+
+bool IsName(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxNameBytes && !text.starts_with('#') &&
+         base::IsUtf8(text) && !base::HasControls(text);
+}
+
+std::optional<double> IterationS(const WorkloadProfile& profile) {
+  if (!profile.iterations) return std::nullopt;
+  return profile.time_s / *profile.iterations;
+}
+
+std::string ProfilesCsv(std::span<const WorkloadProfile> profiles) {
+  std::string text(kHeader);
+  for (const WorkloadProfile& each : profiles) {
+    fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+                   base::CsvCell(each.workload), base::CsvCell(each.gpu_type),
+                   Number(each.sm_active), Number(each.sensitivity), Number(each.pressure),
+                   each.load_s, each.time_s, Number(each.iterations),
+                   each.memory_mib ? std::to_string(*each.memory_mib) : "", each.runs,
+                   each.time_spread, each.meetings, Number(each.fit_error));
+  }
+  return text;
+}
+
+Result<std::vector<WorkloadProfile>> ParseProfiles(std::string_view text, std::string_view where) {
+  const Result<base::CsvTable> table =
+      base::CsvTable::Parse(text,
+                            {"workload", "gpu_type", "sm_active", "sensitivity", "pressure",
+                             "load_s", "time_s", "memory_mib", "runs", "time_spread", "meetings"},
+                            kMaxProfiles, where);
+  if (!table) return std::unexpected(table.error());
+  std::vector<WorkloadProfile> profiles;
+  std::set<std::pair<std::string, std::string>> seen;
+  for (std::size_t i = 0; i < table->size(); ++i) {
+    const CsvRow row = table->Row(i);
+    Result<WorkloadProfile> profile = ReadRow(row);
+    if (!profile) return std::unexpected(profile.error());
+    if (!seen.emplace(profile->workload, profile->gpu_type).second)
+      return row.Wrong("this workload and type of GPU have a line already");
+    profiles.push_back(std::move(*profile));
+  }
+  return profiles;
+}
+
+}  // namespace carma::profile
