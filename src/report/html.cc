@@ -434,18 +434,21 @@ void PutProvenance(std::string& out, const std::vector<Case>& cases) {
 
 }  // namespace
 
-std::string Html(std::span<const Report> reports, std::string_view title) {
-  std::string out;
-  Put(out,
+std::string HtmlPage(std::string_view title, std::string_view body) {
+  return fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
-      "<title>{0}</title><style>\n{1}</style></head><body>\n<h1>{0}</h1>\n",
-      Escape(title), kStyle);
+      "<title>{0}</title><style>\n{1}</style></head><body>\n<h1>{0}</h1>\n{2}</body></html>\n",
+      Escape(title), kStyle, body);
+}
+
+std::string Html(std::span<const Report> reports, std::string_view title) {
+  std::string out;
   std::vector<Metrics> metrics;
   metrics.reserve(reports.size());
   for (const Report& report : reports) metrics.push_back(report.metrics);
   const std::vector<Case> cases = CasesOf(metrics);
-  if (cases.empty()) return out + "<p>There is no run to report.</p></body></html>\n";
+  if (cases.empty()) return HtmlPage(title, "<p>There is no run to report.</p>");
   const bool simulated = std::any_of(metrics.begin(), metrics.end(),
                                      [](const Metrics& each) { return each.simulated; });
   const bool recorded = std::any_of(metrics.begin(), metrics.end(),
@@ -463,7 +466,7 @@ std::string Html(std::span<const Report> reports, std::string_view title) {
   PutTimelines(out, records);
   PutGroups(out, cases);
   PutProvenance(out, cases);
-  return out + "</body></html>\n";
+  return HtmlPage(title, out);
 }
 
 }  // namespace carma::report

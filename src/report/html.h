@@ -13,6 +13,9 @@ namespace carma::report {
 // Figures over time are drawn for at most so many runs: the first with a record of each case.
 inline constexpr std::size_t kMaxDrawnRuns = 6;
 
+// A page with the style of reports: the title as its heading, then the body, which is HTML.
+std::string HtmlPage(std::string_view title, std::string_view body);
+
 // The first case is what the others are compared with. The same reports give the same bytes. Size:
 // at most about 2 MB per drawn run, however long the run was.
 std::string Html(std::span<const Report> reports, std::string_view title);
