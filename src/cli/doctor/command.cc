@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <cstdlib>
 #include <iterator>
 #include <memory>
 #include <thread>
@@ -19,6 +18,7 @@
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/machine.h"
 #include "cli/doctor/mps.h"
+#include "cli/server_settings.h"
 #include "cli/verbs.h"
 #include "gpu/reader/load_probe.h"
 #include "gpu/recording.h"
@@ -41,18 +41,6 @@ struct DoctorFlags {
 
 void Append(std::vector<Finding> more, std::vector<Finding>& findings) {
   std::move(more.begin(), more.end(), std::back_inserter(findings));
-}
-
-// For the configuration of a daemon that runs as root, or not. The simulated driver finds its
-// server by the environment, as it does below the daemon.
-Result<config::Settings> LoadSettings(const DoctorFlags& flags, bool of_root) {
-  const std::optional<std::string> file =
-      flags.config.empty() ? std::nullopt : std::optional(flags.config);
-  Result<config::Loaded> loaded = config::Load(config::StandardSources(file, of_root));
-  if (!loaded) return std::unexpected(loaded.error());
-  const std::string& simulated = loaded->settings.simgpu_state;
-  if (!simulated.empty()) ::setenv("CARMA_SIMGPU_STATE", simulated.c_str(), 1);
-  return std::move(loaded->settings);
 }
 
 std::vector<ContextFacts> LookAtContexts(Context& context, const DoctorFlags& flags,
@@ -92,14 +80,14 @@ std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFa
 
 void RunDoctor(Context& context, const DoctorFlags& flags) {
   if (!flags.config.empty() && !flags.socket_given) {
-    const Result<config::Settings> named = LoadSettings(flags, ::geteuid() == 0);
+    const Result<config::Settings> named = LoadServerSettings(flags.config, ::geteuid() == 0);
     if (!named) return context.Fail(named.error());
     context.socket_path = named->socket;
   }
   const DaemonFacts daemon = AskDaemon(context.client());
   // A daemon that serves everybody is root's, whoever asks.
   const bool of_root = daemon.status ? daemon.status->uid == 0 : ::geteuid() == 0;
-  const Result<config::Settings> settings = LoadSettings(flags, of_root);
+  const Result<config::Settings> settings = LoadServerSettings(flags.config, of_root);
   if (!settings) return context.Fail(settings.error());
   const Result<DriverFacts> driver =
       flags.replay.empty() ? AskDriver(*settings) : AskRecording(flags.replay);
@@ -158,7 +146,7 @@ Result<std::size_t> Record(const config::Settings& settings, const std::string& 
 }
 
 void RunRecord(Context& context, const DoctorFlags& flags) {
-  const Result<config::Settings> settings = LoadSettings(flags, ::geteuid() == 0);
+  const Result<config::Settings> settings = LoadServerSettings(flags.config, ::geteuid() == 0);
   if (!settings) return context.Fail(settings.error());
   const Result<std::size_t> answers = Record(*settings, context.version, flags);
   if (!answers) return context.Fail(answers.error());
