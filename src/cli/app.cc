@@ -112,6 +112,7 @@ int RunCarma(int argc, const char* const* argv, Context& context) {
   AddConfigCommand(app, context);
   AddEstimateCommand(app, context);
   AddDoctorCommand(app, context);
+  AddProfileCommand(app, context);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   if (const auto split = SplitCommand(app, words, context); !split) {
     context.Fail(split.error());

@@ -121,6 +121,10 @@ constexpr std::array kRows{
         [] {
           return Words{"mps", "streams", "mig", "exclusive"};
         }},
+    Row{"profile", "--methods", true,
+        [] {
+          return Words{"streams", "mps", "mig"};
+        }},
     Row{"simulate", "--published", false,
         [] {
           return Words{"thesis", "v2"};

@@ -61,6 +61,7 @@ void AddEstimateCommand(CLI::App& app, Context& context);
 void AddDoctorCommand(CLI::App& app, Context& context);
 void AddEvaluateCommand(CLI::App& estimate, Context& context);  // a verb below it
 void AddSimulateCommand(CLI::App& app, Context& context);
+void AddProfileCommand(CLI::App& app, Context& context);
 
 // The whole program: parses, runs one verb, returns the exit code. Throws nothing.
 int RunCarma(int argc, const char* const* argv, Context& context);

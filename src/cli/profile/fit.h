@@ -1,0 +1,36 @@
+// From slowdowns that were measured to the parameters of the models (sim/models.h). Pure.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace carma::cli {
+
+// One task's slowdown in one group.
+struct SeenSlowdown {
+  std::vector<std::size_t> members;  // workloads by number, equal ones several times
+  std::size_t who = 0;               // of members
+  double slowdown = 1;               // time beside the others over time alone
+};
+
+struct MpsFit {
+  std::vector<double> sensitivity, pressure;  // by workload; of those that were never seen a guess
+  double error = 0;                           // mean |log(predicted / seen)|
+  std::vector<double> errors;                 // the same of each workload's own slowdowns
+};
+// Least squares of log(predicted / seen) under slowdown_i = 1 + s_i * sum p_j and the saturation at
+// 1.05 of sum u_i / slowdown_i. u: SM activity alone by workload; 0: not known, never saturates.
+// Only the products s_i * p_j show: the scale is profile::kPressurePerActivity.
+MpsFit FitMps(std::span<const double> u, std::span<const SeenSlowdown> seen);
+// The slowdown of `of.who` by those parameters.
+double PredictMps(std::span<const double> u, const MpsFit& fit, const SeenSlowdown& of);
+
+struct StreamsFit {
+  double a = 0;  // of slowdown_i = 1 + a * g_i * sum g_j, g = 1 - (1-u)^1.7
+  double error = 0;
+};
+StreamsFit FitStreams(std::span<const double> u, std::span<const SeenSlowdown> seen);
+double PredictStreams(std::span<const double> u, double a, const SeenSlowdown& of);
+
+}  // namespace carma::cli

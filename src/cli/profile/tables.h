@@ -1,0 +1,28 @@
+// What `carma profile` found, for people and for programs.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/profile/findings.h"
+#include "cli/profile/results.h"
+#include "cli/terminal.h"
+
+namespace carma::cli {
+
+// Profiles, parameters, what sharing did, what watching costs, what failed.
+std::string FindingsText(std::span<const TypeFindings> findings, std::span<const MeasuredRun> runs,
+                         const Screen& screen);
+// One JSON object: {"types":[…], "failed":[…]} (docs/profile.md).
+std::string FindingsJson(std::span<const TypeFindings> findings, std::span<const MeasuredRun> runs);
+// One line for each workload in each group that was measured.
+std::string MeetingsCsv(std::span<const TypeFindings> findings);
+// One line for each workload and watcher.
+std::string WatchingCsv(std::span<const TypeFindings> findings);
+// A page of tables and figures.
+std::string FindingsHtml(std::span<const TypeFindings> findings, std::span<const MeasuredRun> runs,
+                         std::string_view title);
+
+}  // namespace carma::cli
