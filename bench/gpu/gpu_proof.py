@@ -26,6 +26,7 @@ import time
 from typing import Any, Dict, List, Optional, Sequence
 
 import machine
+import pairs
 import proof_text
 import step_cost
 from phase import Phase
@@ -110,8 +111,16 @@ def run_overhead(proof: Proof) -> Dict[str, Any]:
     return step_cost.measure_overhead(proof)
 
 
+def run_pairs(proof: Proof) -> Dict[str, Any]:
+    """Raises ProofError: why they are left out."""
+    if not proof.pairs:
+        raise ProofError("not asked for")
+    proof.say(f"pairs of {proof.pairs} models")
+    return pairs.measure_pairs(proof, proof.pairs)
+
+
 def run(proof: Proof, methods: Sequence[str]) -> Dict[str, Any]:
-    """All phases, and what monitoring costs: proof.json."""
+    """All phases, what monitoring costs, and pairs: proof.json."""
     result = begun(proof)
     left_out = result["left_out"]
     trouble = describe_models(proof)
@@ -124,10 +133,11 @@ def run(proof: Proof, methods: Sequence[str]) -> Dict[str, Any]:
             result["phases"][method] = run_phase(proof, method)
         except ProofError as error:
             left_out[method] = str(error)
-    try:
-        result["overhead"] = run_overhead(proof)
-    except ProofError as error:
-        left_out["overhead"] = str(error)
+    for what, measure in (("overhead", run_overhead), ("pairs", run_pairs)):
+        try:
+            result[what] = measure(proof)
+        except ProofError as error:
+            left_out[what] = str(error)
     result["doctor"] = doctor(proof)
     result["seconds"] = round(time.monotonic() - proof.began, 1)
     return result
@@ -185,6 +195,13 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--no-overhead", action="store_true", help="do not measure what monitoring costs a task"
+    )
+    parser.add_argument(
+        "--pairs",
+        type=whole(0, 12),
+        default=0,
+        metavar="N",
+        help="measure the first N models alone and in pairs, too, after the time of --minutes (0)",
     )
     parser.add_argument(
         "--minutes",

@@ -29,6 +29,7 @@ class Proof:
         self.began = time.monotonic()
         self.deadline = self.began + 60 * chosen.minutes - CLOSING_S
         self.with_overhead = not chosen.no_overhead
+        self.pairs = chosen.pairs  # of how many models
         kept_back = OVERHEAD_S if self.with_overhead and not chosen.dry else 0
         self.phases_until = self.deadline - kept_back
         self.dry, self.work, self.task_seconds = chosen.dry, work, chosen.task_seconds
@@ -65,9 +66,12 @@ class Proof:
             raise ProofError(f"{error}; --dry runs on simulated GPUs") from None
         self._chosen = machine.chosen_uuids(os.environ.get("CUDA_VISIBLE_DEVICES"), self.gpus)
         self.all_gpus = len(self.gpus)
+        self.gpu_numbers = list(range(self.all_gpus))  # as CARMA numbers those that are used
         if self._chosen is not None:
             named = tuple(self._chosen)
-            self.gpus = [gpu for gpu in self.gpus if gpu.uuid.startswith(named)] or self.gpus
+            numbers = [i for i, gpu in enumerate(self.gpus) if gpu.uuid.startswith(named)]
+            self.gpu_numbers = numbers or self.gpu_numbers
+            self.gpus = [self.gpus[i] for i in self.gpu_numbers]
         memories = [gpu.memory() for gpu in self.gpus]
         self.idle_mib = [round(memory[0] / nvml_watch.MIB) if memory else 0 for memory in memories]
 

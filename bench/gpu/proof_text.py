@@ -127,6 +127,28 @@ def overhead_line(cost: Dict[str, Any]) -> str:
     )
 
 
+def pair_lines(found: Dict[str, Any]) -> List[str]:
+    """What `carma profile` made of the models, alone and in pairs."""
+    lines = []
+    for kind in found["types"]:
+        for each in kind["profiles"]:
+            lines.append(
+                f"{each['workload']} on {kind['gpu_type']}: SM activity "
+                f"{shown(each.get('sm_active'), '{:.2f}')}, sensitivity "
+                f"{shown(each.get('sensitivity'), '{:.2f}')}, pressure "
+                f"{shown(each.get('pressure'), '{:.2f}')}, step "
+                f"{shown(each.get('iteration_s'), '{:.1f} ms', 1000)}"
+            )
+        errors = [
+            f"{name} {100 * kind[key]:.1f} %"
+            for name, key in (("MPS", "mps_error"), ("streams", "streams_error"))
+            if key in kind
+        ]
+        if errors:
+            lines.append(f"mean error of predicted slowdowns: {', '.join(errors)}")
+    return lines + [f"failed: {each['what']}: {each['why']}" for each in found["failed"]]
+
+
 def memory_line(memory: Dict[str, Any]) -> str:
     if memory["largest_smi_mib"] and not memory["largest_sum_mib"]:
         return (
@@ -261,6 +283,8 @@ def check_lines(result: Dict[str, Any]) -> List[str]:
         lines.append(overhead_line(result["overhead"]))
     for method, phase in result["phases"].items():
         lines += [f"{method}: {line}" for line in phase_lines(phase)]
+    if result.get("pairs"):
+        lines += [f"pairs: {line}" for line in pair_lines(result["pairs"])]
     lines += [f"left out: {what}: {why}" for what, why in result["left_out"].items()]
     return lines
 

@@ -21,6 +21,7 @@ import gpu_proof
 import machine
 import mps_clients
 import nvml_watch
+import pairs
 import programs
 import proof_tasks
 import proof_text
@@ -448,6 +449,42 @@ class DryRun(unittest.TestCase):
         status, _, errors = self.run_proof("--dry")
         self.assertEqual(status, 2)
         self.assertIn("older proof", errors)
+
+    def test_models_are_measured_in_pairs(self):
+        self.without_estimates()
+        status, text, errors = self.run_proof(
+            "--dry",
+            "--tasks",
+            "2",
+            "--task-seconds",
+            "60",
+            "--no-overhead",
+            "--pairs",
+            "2",
+            "--phases",
+            "exclusive",
+        )
+        self.assertEqual((status, errors), (0, ""), text)
+        found = self.result()["pairs"]
+        known = {task.model: task for task in proof_tasks.chosen_tasks(2)}
+        profiles = {each["workload"]: each for each in found["types"][0]["profiles"]}
+        self.assertEqual(list(profiles), list(known))
+        for model, task in known.items():
+            self.assertAlmostEqual(profiles[model]["sm_active"], task.sm_active, delta=0.05)
+            self.assertEqual(profiles[model]["memory_mib"], task.memory_mib)
+        self.assertRegex(text, r"pairs: resnet50-b32 on NVIDIA A100-SXM4-40GB: SM activity 0\.6")
+        self.assertIn("pairs: mean error of predicted slowdowns: MPS ", text)
+        self.assertTrue(os.path.getsize(os.path.join(self.output, "profile", "profiles.csv")))
+
+    def test_a_model_without_its_steps_is_calibrated(self):
+        proof = mock.Mock(dry=False, steps={"a": 7}, task_seconds=8.0)
+        proof.command.return_value = ["python3", "train_task.py", "train", "a", "--seconds", "8"]
+        known, fresh = (mock.Mock(model=name) for name in ("a-b1", "b-b1"))
+        known.name, fresh.name = "a", "b"
+        self.assertEqual(pairs.workload(proof, known)["iterations"], 7)
+        line = pairs.workload(proof, fresh)
+        self.assertEqual(line["command"][-2:], ["--steps", "{steps}"])
+        self.assertEqual(line["calibrate"][-2:], ["--seconds", "8"])
 
     def without_estimates(self):
         """They take PyTorch seconds to load."""
