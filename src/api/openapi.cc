@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "api/overview.h"
+#include "api/token_view.h"
 #include "api/views.h"
 #include "base/fields_json.h"
 #include "base/text.h"
@@ -57,6 +58,11 @@ template <>
 constexpr const char* kSchema<OverviewView> = "Overview";
 template <>
 constexpr const char* kSchema<UserView> = "User";
+
+template <>
+constexpr const char* kSchema<TokenView> = "Token";
+template <>
+constexpr const char* kSchema<WhoView> = "Who";
 
 class Describer;
 template <class T>
@@ -164,7 +170,7 @@ std::string MakeOpenApi() {
   AddProperties<task::TaskSpec>(schemas, base::Absent::kLeftOut);
   AddProperties<TaskView, GpuTaskView, ForeignView, GpuView::Metric, GpuView, GpuHistoryView::Point,
                 GpuHistoryView, VerdictView, ExplainView, RunView, KnowledgeView, EventView,
-                StatusView, TaskRow, GpuGlance, OverviewView, UserView>(schemas,
+                StatusView, TaskRow, GpuGlance, OverviewView, UserView, TokenView, WhoView>(schemas,
                                                                         base::Absent::kNull);
   return document.dump(2);
 }

@@ -1,6 +1,7 @@
 #include "api/views.h"
 
 #include "api/overview.h"
+#include "api/token_view.h"
 #include "base/fields_json.h"
 
 namespace carma::api {
@@ -27,6 +28,8 @@ template Json ToJson(const EventView&);
 template Json ToJson(const StatusView&);
 template Json ToJson(const OverviewView&);
 template Json ToJson(const UserView&);
+template Json ToJson(const TokenView&);
+template Json ToJson(const WhoView&);
 template Result<TaskView> FromJson(const Json&);
 template Result<GpuView> FromJson(const Json&);
 template Result<GpuHistoryView> FromJson(const Json&);
@@ -36,5 +39,7 @@ template Result<EventView> FromJson(const Json&);
 template Result<StatusView> FromJson(const Json&);
 template Result<OverviewView> FromJson(const Json&);
 template Result<UserView> FromJson(const Json&);
+template Result<TokenView> FromJson(const Json&);
+template Result<WhoView> FromJson(const Json&);
 
 }  // namespace carma::api

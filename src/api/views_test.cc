@@ -5,6 +5,7 @@
 
 #include "api/openapi.h"
 #include "api/overview.h"
+#include "api/token_view.h"
 #include "base/json.h"
 #include "base/test_fields.h"
 
@@ -211,6 +212,8 @@ TEST(Views, EmptyOnesSurviveTheRoundTrip) {
   ExpectRoundTrip(StatusView{});
   ExpectRoundTrip(OverviewView{.gpus = {{}}, .running = {{}}});
   ExpectRoundTrip(UserView{});
+  ExpectRoundTrip(TokenView{.id = 1, .name = "laptop", .token = "carma_0"});
+  ExpectRoundTrip(WhoView{});
 }
 
 TEST(Views, ReadsWhatItWrites) {
@@ -275,6 +278,8 @@ TEST(Views, NameEveryMember) {
   EXPECT_TRUE(base::NamesEveryMember<GpuGlance>());
   EXPECT_TRUE(base::NamesEveryMember<OverviewView>());
   EXPECT_TRUE(base::NamesEveryMember<UserView>());
+  EXPECT_TRUE(base::NamesEveryMember<TokenView>());
+  EXPECT_TRUE(base::NamesEveryMember<WhoView>());
 }
 
 TEST(OpenApi, DescribesTheFieldsOfEverySchema) {

@@ -508,7 +508,7 @@ TEST_F(App, EveryVerbHasHelpWithAnExample) {
   EXPECT_EQ(all.exit_code, 0);
   for (const char* verb : {"submit", "list", "show", "cancel", "hold", "release", "requeue", "wait",
                            "logs", "gpus", "explain", "drain", "resume", "history", "status",
-                           "backup", "redo", "completion", "version"}) {
+                           "backup", "redo", "token", "completion", "version"}) {
     EXPECT_NE(all.out.find(std::string("\n  ") + verb), std::string::npos) << verb;
     const Ran help = Run({verb, "--help"});
     EXPECT_EQ(help.exit_code, 0) << verb;
@@ -516,6 +516,33 @@ TEST_F(App, EveryVerbHasHelpWithAnExample) {
   }
   EXPECT_EQ(Run({"version"}).out, "carma 1.2.3\n");
   EXPECT_EQ(Run({"--version"}).out, "carma 1.2.3\n");
+}
+
+TEST_F(App, ATokenIsPrintedAloneAndListedWithoutItsSecret) {
+  std::string asked;
+  daemon_.On("POST /v1/tokens", [&](const api::Request& request) {
+    asked = request.body;
+    return api::Response{.status = 201,
+                         .body = R"({"id":3,"uid":7,"name":"x","created_ms":1000,
+                                     "expires_ms":2000,"token":"carma_abc"})"};
+  });
+  const Ran made = Run({"token", "create", "laptop", "--expires", "7d"});
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_EQ(made.out, "carma_abc\n");
+  EXPECT_EQ(asked, R"({"expires_s":604800,"name":"laptop"})");
+  EXPECT_NE(made.err.find("it is not shown again"), std::string::npos);
+  EXPECT_EQ(Run({"token", "create", "--expires", "soon"}).exit_code, 2);
+
+  daemon_.On("GET /v1/tokens", [](const api::Request&) {
+    return api::Response{.body = R"({"tokens":[{"id":3,"uid":7,"name":"laptop"}]})"};
+  });
+  const Ran list = Run({"token", "list"});
+  EXPECT_NE(list.out.find("laptop"), std::string::npos) << list.out << list.err;
+
+  daemon_.On("POST /v1/tokens/3/revoke",
+             [](const api::Request&) { return api::Response{.body = "{}"}; });
+  EXPECT_EQ(Run({"token", "revoke", "3"}).out, "Token 3 is revoked\n");
+  EXPECT_EQ(Run({"token", "revoke", "4"}).exit_code, 1);
 }
 
 TEST_F(App, CompletionKnowsEveryOptionOfSubmit) {

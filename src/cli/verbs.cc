@@ -431,6 +431,7 @@ void AddServerVerbs(CLI::App& app, Context& context) {
   AddGpuChanges(app, context);
   AddStatus(app, context);
   AddBackup(app, context);
+  AddTokenCommand(app, context);
   AddCompletion(app, context);
   AddVersion(app, context);
 }

@@ -113,6 +113,8 @@ struct BackupFlags {
   bool force = false;
 };
 void RunBackup(Context& context, const BackupFlags& flags);
+// create, list, revoke.
+void AddTokenCommand(CLI::App& app, Context& context);
 // wait_s: keep trying so long until the daemon answers.
 void RunStatus(Context& context, double wait_s);
 

@@ -66,6 +66,8 @@ constexpr auto kTrimDelay = std::chrono::seconds(1);
 constexpr base::Duration kMpsLinger{60'000};
 constexpr std::chrono::nanoseconds kLeastMpsLinger = std::chrono::milliseconds(500);
 constexpr base::Duration kMpsBackoff{30'000};
+constexpr int kMostFiles = 32;  // of users, to be read one after another
+constexpr auto kFileLimit = std::chrono::seconds(10);
 constexpr int kMostReports = 8;  // at once; they are made one after another
 
 task::MpsSetup MpsSetupOf(const config::Settings& settings, const std::string& shim_path) {
@@ -135,6 +137,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   void WatchLauncher();
   Result<Unit> MakeAnswer(std::function<Answer(const std::atomic<bool>&)> make,
                           std::function<void(Answer)> send);
+  void ReadFileOfUser(std::function<Answer()> read, std::function<void(Answer)> then);
   api::StatusView Status();
   std::vector<std::string> Troubles() const;
 
@@ -155,6 +158,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   UserNames user_names_{shared_loop_};
   std::vector<std::uint32_t> allow_groups_;
   std::optional<std::uint32_t> socket_group_;
+  Tokens tokens_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<api::Server> unix_server_;
   std::unique_ptr<api::Server> tcp_server_;
@@ -173,6 +177,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   TaskWatch task_watch_{*store_, *clock_, settings_};
   std::unique_ptr<Sampler> sampler_;
   BackgroundWorker body_worker_{shared_loop_, BackgroundWorker::AtEnd::kWait};
+  BackgroundWorker file_worker_{shared_loop_, BackgroundWorker::AtEnd::kLeave};
   BackgroundWorker mps_trial_{shared_loop_, BackgroundWorker::AtEnd::kLeave};
   BackgroundWorker report_worker_{shared_loop_, BackgroundWorker::AtEnd::kWait};
 };
@@ -183,6 +188,7 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
       settings_(options_.configuration.settings),
       clock_(std::move(clock)),
       store_(std::move(store)),
+      tokens_(settings_.state_dir, [] { return base::ToMs(base::SystemClock().Now()); }),
       configuration_(shared_loop_, options_.configuration, options_.sources, *clock_,
                      [this](Configuration::Taken taken) { Follow(std::move(taken)); }) {
   const config::Settings& settings = settings_;
@@ -205,11 +211,13 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
                                 return MetricsText(engine_.get(), monitor_.get(), *store_,
                                                    counters_, configuration_, clock_->Now(),
                                                    options_.version);
-                              }};
+                              },
+                              &tokens_};
   Routes::Options options{
       ::getuid(), settings_.admins,
       [this](std::uint32_t uid, UserNames::Call call) { user_names_.Ask(uid, std::move(call)); },
-      settings_.allow_users, allow_groups_};
+      settings_.allow_users, allow_groups_,
+      [this](std::string_view token) { return tokens_.Find(token); }};
   std::vector<Endpoint> table = Endpoints(server);
   if (engine_) {
     const EngineServices engine{
@@ -234,7 +242,8 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
         },
         [this](core::TaskId id, int seconds, std::function<void()> answer) {
           awaited_ends_.Await(id, std::chrono::seconds(seconds), std::move(answer));
-        }};
+        },
+        [this](auto read, auto then) { ReadFileOfUser(std::move(read), std::move(then)); }};
     table = Endpoints(server, &engine);
   }
   routes_ = std::make_unique<Routes>(std::move(options), std::move(table), why_not);
@@ -266,6 +275,9 @@ Result<Unit> RealDaemon::OpenLauncher() {
 }
 
 Result<Unit> RealDaemon::Listen() {
+  // Without them people act over the socket; the daemon serves.
+  if (const Result<Unit> loaded = tokens_.Load(); !loaded)
+    base::LogWarn("tokens_not_read", {{"why", loaded.error().message}});
   if (Result<Unit> found = FindGroups(); !found) return found;
   if (Result<Unit> opened = OpenLauncher(); !opened) return opened;
   Result<Unit> heard = signals_.Listen([this](int number) { TakeSignal(number); });
@@ -647,6 +659,19 @@ Result<Unit> RealDaemon::MakeAnswer(std::function<Answer(const std::atomic<bool>
         trim_.Set(kTrimDelay, [] { ::malloc_trim(0); });
       });
   return Unit{};
+}
+
+// The disk of a user's folder may not answer for ever.
+void RealDaemon::ReadFileOfUser(std::function<Answer()> read, std::function<void(Answer)> then) {
+  if (file_worker_.waiting() >= kMostFiles)
+    return then(base::Fail(ErrorCode::kUnavailable, "many files are being read already; try again"));
+  const auto in_time = file_worker_.Within(kFileLimit, [this, then] {
+    file_worker_.Abandon();
+    then(base::Fail(ErrorCode::kUnavailable, "the disk of the task's output does not answer"));
+  });
+  file_worker_.Ask(std::move(read), [in_time, then](Answer answer) {
+    if (in_time()) then(std::move(answer));
+  });
 }
 
 void RealDaemon::TaskChanged(const core::TaskRecord& record) {

@@ -12,6 +12,7 @@
 #include "daemon/estimates.h"
 #include "daemon/monitor.h"
 #include "daemon/routes.h"
+#include "daemon/tokens.h"
 
 namespace carma::daemon {
 
@@ -19,6 +20,7 @@ namespace carma::daemon {
 struct ServerServices {
   std::function<api::StatusView()> status;
   std::function<std::string()> metrics;  // as Prometheus reads them
+  Tokens* tokens = nullptr;
 };
 
 // What is there once the GPUs are known.
@@ -35,6 +37,8 @@ struct EngineServices {
   std::function<void(std::function<void()> read, std::function<void()> then)> aside;
   // Calls back once the task is final, or after real seconds.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final;
+  // As OutputServices::aside.
+  std::function<void(std::function<Answer()> read, std::function<void(Answer)> then)> read_file;
 };
 
 // engine: null as long as no GPU is known; then most of them cannot be handled yet.

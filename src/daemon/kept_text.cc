@@ -15,12 +15,19 @@ KeptText::KeptText(std::function<base::Json()> make, std::chrono::nanoseconds ke
 
 void KeptText::MakeAnew() {
   base::Json json = make_();
+  base::Json now = nullptr;
+  if (const auto time = json.find("now_ms"); time != json.end()) {
+    now = std::move(*time);
+    json.erase(time);
+  }
   text_ = base::DumpJson(json);
-  gzip_ = page::Gzip(text_, page::Effort::kEvery);
-  json.erase("now_ms");
   base::Sha256 hash;
-  hash.Add(base::DumpJson(json));
+  hash.Add(text_);
   etag_ = fmt::format("\"{}\"", hash.FinishHex().substr(0, 16));
+  // Put in front of the rest as text: to write all of it twice would cost as much again.
+  if (!now.is_null())
+    text_ = fmt::format("{{\"now_ms\":{}{}{}", now.dump(), json.empty() ? "" : ",", text_.substr(1));
+  gzip_ = page::Gzip(text_, page::Effort::kEvery);
 }
 
 api::Response KeptText::Answer(const api::Request& request, Moment now) {

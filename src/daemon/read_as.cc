@@ -36,6 +36,26 @@ bool SetFileGroup(gid_t gid) {
   return static_cast<gid_t>(::setfsgid(static_cast<gid_t>(-1))) == gid;
 }
 
+struct OpenFile {
+  base::UniqueFd fd;
+  off_t size = 0;
+};
+
+// Not a pipe or a terminal, where a read could wait for ever.
+Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
+  if (!rights.worn()) {
+    return Fail(ErrorCode::kDenied, path + ": the system does not let carmad read it as its user");
+  }
+  OpenFile file{
+      base::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK))};
+  if (!file.fd) return base::FailErrno(errno, path);
+  struct stat st {};
+  if (::fstat(file.fd.get(), &st) != 0) return base::FailErrno(errno, path);
+  if (!S_ISREG(st.st_mode)) return Fail(ErrorCode::kInvalid, path + ": expected a regular file");
+  file.size = st.st_size;
+  return file;
+}
+
 }  // namespace
 
 ThreadRights::ThreadRights(const task::UserInfo& user)
@@ -58,21 +78,30 @@ ThreadRights::~ThreadRights() {
 Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
                            std::size_t max_bytes) {
   const ThreadRights rights(user);
-  if (!rights.worn()) {
-    return Fail(ErrorCode::kDenied, path + ": the system does not let carmad read it as its user");
-  }
-  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  if (!fd) return base::FailErrno(errno, path);
-  struct stat st {};
-  if (::fstat(fd.get(), &st) != 0) return base::FailErrno(errno, path);
-  if (!S_ISREG(st.st_mode)) return Fail(ErrorCode::kInvalid, path + ": expected a regular file");
-  if (st.st_size > static_cast<off_t>(max_bytes)) {
+  const Result<OpenFile> file = OpenAs(rights, path);
+  if (!file) return std::unexpected(file.error());
+  if (file->size > static_cast<off_t>(max_bytes)) {
     return Fail(ErrorCode::kInvalid, fmt::format("{}: expected at most {} MiB, it has {}", path,
-                                                 max_bytes >> 20, st.st_size >> 20));
+                                                 max_bytes >> 20, file->size >> 20));
   }
-  Result<std::string> text = base::ReadAll(fd.get(), max_bytes);
+  Result<std::string> text = base::ReadAll(file->fd.get(), max_bytes);
   if (!text) return base::Wrap(text.error(), path);
   return text;
+}
+
+Result<FileEnd> ReadEndAs(const task::UserInfo& user, const std::string& path,
+                          std::size_t max_bytes) {
+  const ThreadRights rights(user);
+  const Result<OpenFile> file = OpenAs(rights, path);
+  if (!file) return std::unexpected(file.error());
+  FileEnd end;
+  end.size = file->size;
+  end.from = std::max<std::int64_t>(0, end.size - static_cast<std::int64_t>(max_bytes));
+  end.text.resize(static_cast<std::size_t>(end.size - end.from));
+  const ssize_t read = ::pread(file->fd.get(), end.text.data(), end.text.size(), end.from);
+  if (read < 0) return base::FailErrno(errno, path);
+  end.text.resize(static_cast<std::size_t>(read));  // it may have been cut meanwhile
+  return end;
 }
 
 }  // namespace carma::daemon

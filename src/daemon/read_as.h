@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -34,5 +35,15 @@ class ThreadRights {
 // regular file or too large, kIo.
 base::Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
                                  std::size_t max_bytes);
+
+// The end of a file that may grow meanwhile.
+struct FileEnd {
+  std::string text;
+  std::int64_t from = 0;  // where it begins in the file
+  std::int64_t size = 0;  // of the file
+};
+// At most max_bytes of it. Blocks and fails as ReadAs, but a large file is no mistake.
+base::Result<FileEnd> ReadEndAs(const task::UserInfo& user, const std::string& path,
+                                std::size_t max_bytes);
 
 }  // namespace carma::daemon

@@ -55,6 +55,17 @@ TEST_F(ReadAsTest, OnlyRegularFilesOfBoundedSize) {
   EXPECT_THAT(ReadAs(own_, "/dev/null", 100).error().message, HasSubstr("regular file"));
 }
 
+TEST_F(ReadAsTest, TheEndOfAFileIsReadHoweverLargeItIs) {
+  const std::string path = Write("log", "one\ntwo\nthree\n", 0644);
+  const FileEnd end = ReadEndAs(own_, path, 6).value();
+  EXPECT_EQ(end.text, "three\n");
+  EXPECT_EQ(end.from, 8);
+  EXPECT_EQ(end.size, 14);
+  EXPECT_EQ(ReadEndAs(own_, path, 100)->text, "one\ntwo\nthree\n");
+  EXPECT_EQ(ReadEndAs(own_, Write("empty", "", 0644), 100)->text, "");
+  EXPECT_EQ(ReadEndAs(own_, dir_ + "/none", 100).error().code, ErrorCode::kNotFound);
+}
+
 TEST_F(ReadAsTest, AsRootTheUsersRightsCount) {
   if (!task::CanSwitchUser()) GTEST_SKIP() << "needs root";
   const task::UserInfo nobody = Nobody();

@@ -63,19 +63,39 @@ Result<const Endpoint*> Routes::Find(Call& call) const {
                           path_known ? "another method was expected" : "no such endpoint"));
 }
 
+Result<std::optional<api::Peer>> Routes::Identity(const api::Request& request) const {
+  if (request.peer || !request.bearer_token) return request.peer;
+  std::optional<api::Peer> owner;
+  if (options_.find_token) owner = options_.find_token(*request.bearer_token);
+  if (!owner) return Fail(ErrorCode::kDenied, "the token is not known here, or it has ended");
+  return owner;
+}
+
 void Routes::Handle(api::Request request, const api::Responder& reply) const {
   Call call{std::move(request), "", "", {}};
   const Result<const Endpoint*> endpoint = Find(call);
   if (!endpoint) return reply(std::unexpected(endpoint.error()));
+  const Access access = (*endpoint)->access;
   const std::optional<api::Peer>& peer = call.request.peer;
-  if ((*endpoint)->access == Access::kUsers && !peer)
-    return reply(Fail(ErrorCode::kDenied, "over TCP everything is read-only; use the Unix socket"));
   // Without root rights every task would run as the daemon's user, whoever sent it.
   if (peer && options_.own_uid != 0 && peer->uid != options_.own_uid && peer->uid != 0)
     return RefuseStranger(reply);
+  if (access == Access::kEverybody) {
+    if (!(*endpoint)->handle) return reply(Fail(ErrorCode::kUnavailable, why_not_));
+    return Run((*endpoint)->handle, call, reply);
+  }
+  if (access == Access::kUsers && !peer)
+    return reply(Fail(ErrorCode::kDenied, "over TCP everything is read-only; use the Unix socket"));
+  const Result<std::optional<api::Peer>> who = Identity(call.request);
+  if (!who) return reply(std::unexpected(who.error()));
+  if (access == Access::kOwners && !*who) {
+    return reply(Fail(ErrorCode::kDenied,
+                      "over TCP everything is read-only; use the Unix socket, or a token of yours "
+                      "('carma token create')"));
+  }
   if (!(*endpoint)->handle) return reply(Fail(ErrorCode::kUnavailable, why_not_));
-  if ((*endpoint)->access == Access::kEverybody) return Run((*endpoint)->handle, call, reply);
-  RunForUser((*endpoint)->handle, std::move(call), reply);
+  if (!*who) return Run((*endpoint)->handle, call, reply);
+  RunForUser((*endpoint)->handle, std::move(call), **who, reply);
 }
 
 void Routes::RefuseStranger(const api::Responder& reply) const {
@@ -88,22 +108,21 @@ void Routes::RefuseStranger(const api::Responder& reply) const {
 }
 
 // Whatever it needs goes with the question: these routes may have been replaced when it comes back.
-void Routes::RunForUser(const Endpoint::Handle& handle, Call call,
+void Routes::RunForUser(const Endpoint::Handle& handle, Call call, const api::Peer& who,
                         const api::Responder& reply) const {
-  const std::uint32_t uid = call.request.peer->uid;
-  options_.ask_name(uid, [options = options_, handle, reply,
-                          call = std::move(call)](Result<std::string> name) mutable {
+  options_.ask_name(who.uid, [options = options_, handle, reply, who,
+                              call = std::move(call)](Result<std::string> name) mutable {
     if (!name) return reply(std::unexpected(name.error()));
-    const api::Peer& peer = *call.request.peer;
+    const bool by_token = !call.request.peer;
     const bool admin =
-        peer.uid == 0 || peer.uid == options.own_uid || Contains(options.admins, *name);
-    if (!admin && !IsAllowed(options, peer, *name)) {
+        who.uid == 0 || who.uid == options.own_uid || Contains(options.admins, *name);
+    if (!admin && !IsAllowed(options, who, *name)) {
       return reply(Fail(ErrorCode::kDenied,
                         fmt::format("{} may only look at this server; an administrator says in "
                                     "daemon.allow_users and daemon.allow_groups who may use it",
                                     base::Printable(*name, 60))));
     }
-    call.caller = {peer.uid, peer.gid, *std::move(name), admin};
+    call.caller = {who.uid, who.gid, *std::move(name), admin && !by_token, by_token};
     Run(handle, call, reply);
   });
 }

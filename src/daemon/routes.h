@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@ struct Caller {
   std::uint32_t gid = 0;
   std::string user;    // name, or number if it has none
   bool admin = false;  // root, the daemon's own user, one of daemon.admins
+  bool by_token = false;
 };
 
 // A request as its endpoint sees it.
@@ -26,11 +28,14 @@ struct Call {
   api::Request request;
   std::string id;    // {id} of the path
   std::string verb;  // {verb} of the path
-  Caller caller;     // of an endpoint for Access::kUsers
+  Caller caller;     // of an endpoint that is not for everybody; of kWhoever without a name: nobody
 };
 
 enum class Access {
   kEverybody,  // over TCP too: reading
+  kWhoever,    // the same, and it is told who calls, if that is known
+  kOwners,     // who is known by name: over the Unix socket, or by a token of his; what a user does
+               // with tasks of his own. A token never makes an administrator
   kUsers,      // who is known by name: over the Unix socket
 };
 
@@ -64,6 +69,8 @@ class Routes {
     // and members of these groups. Both empty: everybody.
     std::vector<std::string> allow_users = {};
     std::vector<std::uint32_t> allow_groups = {};
+    // Whose token it is; empty: nobody's.
+    std::function<std::optional<api::Peer>(std::string_view token)> find_token = nullptr;
   };
 
   // table: of two rows that match a path the first is meant. why_not: what an endpoint without
@@ -77,7 +84,10 @@ class Routes {
   // Fills what the path says. Errors: kNotFound, kInvalid for another method.
   base::Result<const Endpoint*> Find(Call& call) const;
   void RefuseStranger(const api::Responder& reply) const;
-  void RunForUser(const Endpoint::Handle& handle, Call call, const api::Responder& reply) const;
+  // Whom the kernel or a token names. Errors: kDenied for a token of nobody.
+  base::Result<std::optional<api::Peer>> Identity(const api::Request& request) const;
+  void RunForUser(const Endpoint::Handle& handle, Call call, const api::Peer& who,
+                  const api::Responder& reply) const;
 
   Options options_;
   std::vector<Endpoint> table_;

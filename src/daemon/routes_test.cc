@@ -35,7 +35,12 @@ class RoutesTest : public ::testing::Test {
                             return call(Fail(ErrorCode::kUnavailable, "nobody can tell"));
                           call(found->second);
                         },
-                        std::move(allow_users), std::move(allow_groups)},
+                        std::move(allow_users), std::move(allow_groups),
+                        [this](std::string_view token) {
+                          const auto found = tokens_.find(std::string(token));
+                          return found == tokens_.end() ? std::nullopt
+                                                        : std::optional(found->second);
+                        }},
         std::vector<Endpoint>{
             {"GET", "/v1/things/{id}", Access::kEverybody, &Echo},
             {"POST", "/v1/things/{id}/paint", Access::kUsers,
@@ -44,13 +49,16 @@ class RoutesTest : public ::testing::Test {
              }},
             {"POST", "/v1/things/{id}/{verb}", Access::kUsers, &Echo},
             {"GET", "/v1/later", Access::kEverybody, nullptr},
+            {"POST", "/v1/own/{id}/{verb}", Access::kOwners, &Echo},
+            {"GET", "/v1/whoami", Access::kWhoever, &Echo},
         },
         "no GPU yet");
   }
   // uid: empty over TCP.
   api::Response Ask(const std::string& method, const std::string& path,
-                    std::optional<std::uint32_t> uid) {
+                    std::optional<std::uint32_t> uid, const std::string& token = "") {
     api::Request request{.method = method, .path = path};
+    if (!token.empty()) request.bearer_token = token;
     if (uid) request.peer = api::Peer{.uid = *uid, .gid = *uid, .groups = groups_};
     routes_->Handle(std::move(request), api::Responder([this](api::Response response) {
                       heard_ = std::move(response);
@@ -59,6 +67,7 @@ class RoutesTest : public ::testing::Test {
   }
 
   std::map<std::uint32_t, std::string> names_{{0, "root"}, {1000, "ada"}, {1001, "eve"}};
+  std::map<std::string, api::Peer> tokens_;
   std::vector<std::uint32_t> groups_;  // of who asks
   bool names_wait_ = false;
   std::vector<std::function<void(Result<std::string>)>> waiting_;
@@ -116,6 +125,34 @@ TEST_F(RoutesTest, OverTcpThereIsOnlyReading) {
   const api::Response denied = Ask("POST", "/v1/things/7/move", std::nullopt);
   EXPECT_EQ(denied.status, 403);
   EXPECT_THAT(denied.body, HasSubstr("over TCP everything is read-only"));
+}
+
+TEST_F(RoutesTest, ATokenLetsItsUserActOnWhatIsHisAndNoMore) {
+  Open(0, {"eve"}, {"ada"});
+  tokens_ = {{"adas", {.uid = 1000}}, {"eves", {.uid = 1001}}, {"bobs", {.uid = 1002}}};
+  names_[1002] = "bob";
+  EXPECT_EQ(Ask("POST", "/v1/own/7/move", std::nullopt, "adas").body, "7/move by ada");
+  EXPECT_EQ(Ask("POST", "/v1/own/7/move", std::nullopt, "eves").body, "7/move by eve")
+      << "no administrator by a token";
+  EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt, "bobs").body, HasSubstr("may only look"));
+  EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt, "stolen").body,
+              HasSubstr("the token is not known here"));
+  EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt).body, HasSubstr("carma token create"));
+  EXPECT_EQ(Ask("POST", "/v1/things/7/move", std::nullopt, "adas").status, 403)
+      << "the rest is for the Unix socket";
+  EXPECT_EQ(Ask("POST", "/v1/own/7/move", 1001, "adas").body, "7/move by eve, administrator")
+      << "the kernel knows better";
+}
+
+TEST_F(RoutesTest, WhoAsksIsToldWhoHeIs) {
+  Open(0);
+  tokens_ = {{"adas", {.uid = 1000}}};
+  EXPECT_EQ(Ask("GET", "/v1/whoami", std::nullopt).body, "/ by ");
+  EXPECT_EQ(Ask("GET", "/v1/whoami", std::nullopt, "adas").body, "/ by ada");
+  EXPECT_EQ(Ask("GET", "/v1/whoami", 1001).body, "/ by eve");
+  EXPECT_EQ(Ask("GET", "/v1/whoami", std::nullopt, "stolen").status, 403);
+  EXPECT_EQ(Ask("GET", "/v1/things/7", std::nullopt, "stolen").status, 200)
+      << "looking asks for no token";
 }
 
 TEST_F(RoutesTest, AdministratorsAreRootTheDaemonsUserAndThoseNamed) {

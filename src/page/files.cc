@@ -12,7 +12,7 @@ namespace carma::page {
 
 // files/, by CMakeLists.txt.
 extern const std::string_view kIndexHtml, kPageCss, kIconSvg, kMainJs, kDomJs, kWordsJs, kPartsJs,
-    kLinkJs, kServerJs, kTaskJs, kTasksJs, kUsersJs, kHistoryJs;
+    kLinkJs, kServerJs, kTaskJs, kTasksJs, kUsersJs, kHistoryJs, kWhoJs;
 
 namespace {
 
@@ -40,6 +40,7 @@ std::vector<File> PackAll() {
       Packed("tasks.js", kScript, kTasksJs),
       Packed("users.js", kScript, kUsersJs),
       Packed("history.js", kScript, kHistoryJs),
+      Packed("who.js", kScript, kWhoJs),
   };
 }
 

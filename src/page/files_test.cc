@@ -74,7 +74,7 @@ TEST(Files, OfTheFirstViewAreSmall) {
 TEST(Files, LoadNothingFromElsewhereAndHaveNoScriptInThePage) {
   for (const char* name :
        {"index.html", "page.css", "main.js", "dom.js", "words.js", "parts.js", "link.js",
-        "server.js", "task.js", "tasks.js", "users.js", "history.js"}) {
+        "server.js", "task.js", "tasks.js", "users.js", "history.js", "who.js"}) {
     const File* file = Find(name);
     ASSERT_NE(file, nullptr) << name;
     const std::string text(file->text);

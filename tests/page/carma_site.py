@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 
 LIMIT_S = 60
 
@@ -106,3 +107,42 @@ mps_servers = "user"
     def task(self, number):
         """As `carma show --json` has it."""
         return json.loads(self.carma("show", "--json", str(number)))
+
+
+class Forward:
+    """What `ssh -L PORT:SOCKET` does: a port of this machine whose connections go on to a Unix socket as this user."""
+
+    def __init__(self, path):
+        self.path = path
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://localhost:{self._server.getsockname()[1]}/"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self._server.accept()
+            except OSError:
+                return  # closed
+            threading.Thread(target=self._serve, args=(near,), daemon=True).start()
+
+    def _serve(self, near):
+        with near, socket.socket(socket.AF_UNIX) as far:
+            far.connect(self.path)
+            back = threading.Thread(target=self._copy, args=(far, near), daemon=True)
+            back.start()
+            self._copy(near, far)
+            back.join()
+
+    @staticmethod
+    def _copy(source, sink):
+        try:
+            while piece := source.recv(1 << 16):
+                sink.sendall(piece)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # one of the two has gone
+
+    def close(self):
+        """No more connections."""
+        self._server.close()

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """The web page in headless Chromium, with real clicks and keys: page_test.py BIN_DIR. Exit status 77: there is no Chromium."""
 
+import http.server
 import os
 import sys
+import threading
 import time
 import unittest
 
 import access
 import browser
-from carma_site import Site
+from carma_site import Forward, Site
 
 PROGRAMS = None
 VIEWS = {"server": "#/", "tasks": "#/tasks?show=all", "users": "#/users", "history": "#/history?over=all", "running": "#/task/1",
@@ -192,6 +194,115 @@ class PageTest(unittest.TestCase):
         self.tab.until("document.getElementById('live').innerText.startsWith('no answer')")
         self.site.start()
         self.tab.until("document.getElementById('live').innerText === 'live'")
+
+    # ---- acting ----
+
+    def open_task(self, address, number):
+        """The page of one task, by another address of the server."""
+        self.tab.go("about:blank")
+        self.tab.go(f"{address}#/task/{number}")
+        self.tab.until("document.querySelector('main').dataset.shown === 'task'")
+        self.tab.until("document.getElementById('who').innerText !== ''")
+
+    def sign_in(self, token):
+        """By hand."""
+        self.tab.click("#who button[data-do=in]")
+        self.tab.until("document.querySelector('dialog[open]') !== null")
+        self.tab.click("dialog input")
+        self.tab.write(token)
+        self.tab.click("dialog button.strong")
+
+    def test_without_identity_it_is_for_looking(self):
+        self.open_task(self.site.address, 1)
+        self.assertTrue(self.tab.run("document.getElementById('who').innerText.startsWith('read-only')"))
+        self.assertEqual(self.tab.run("document.querySelectorAll('main button').length"), 0)
+        self.until_text("carma logs 1")
+        self.assertEqual(self.tab.run("fetch('/v1/tasks/1/cancel', {method: 'POST'}).then((answer) => answer.status)"), 403)
+        self.assertEqual(self.site.task(1)["state"], "running")
+
+    def test_with_a_token_of_his_a_user_acts_on_his_tasks(self):
+        number = self.site.train("mine", "--hold")
+        self.open_task(self.site.address, number)
+        self.sign_in("carma_" + "0" * 64)
+        self.tab.until("document.getElementById('told').innerText.includes('not known here')")
+        self.sign_in(self.site.carma("token", "create", "test").strip())
+        self.tab.until("document.getElementById('who').innerText.startsWith('root')")
+        self.tab.click("button[data-act=release]")
+        self.tab.until("document.querySelector('button[data-act=hold]') !== null")
+        self.tab.click("button[data-act=hold]")
+        self.tab.until("document.querySelector('button[data-act=release]') !== null")
+        self.assertEqual(self.site.task(number)["reason"], "Held")
+        self.tab.click("input[name=priority]")
+        self.tab.run("document.querySelector('input[name=priority]').select()")
+        self.tab.write("-5")
+        self.tab.key("Enter")
+        self.tab.until("document.getElementById('told').innerText.includes('has another priority')")
+        self.assertEqual(self.site.task(number)["priority"], -5)
+        self.tab.click("button[data-act=cancel]")
+        self.tab.until("document.querySelector('dialog[open]') !== null")
+        self.assertEqual(self.tab.run(access.NAMELESS), [])
+        self.assertEqual(self.tab.run(access.FAINT), [])
+        self.tab.click("dialog button.danger")
+        self.until_text("cancelled")
+        self.assertEqual(self.site.task(number)["state"], "cancelled")
+        self.tab.click("#who button[data-do=out]")
+        self.tab.until("document.querySelectorAll('main button').length === 0")
+
+    def test_a_token_submits_nothing_and_makes_no_token(self):
+        token = self.site.carma("token", "create").strip()
+        self.open("server")
+        for path in ("/v1/tasks", "/v1/tokens", "/v1/gpus/0/drain", "/v1/tasks/1/redo"):
+            self.assertEqual(self.tab.run(f"""fetch('{path}', {{method: 'POST', headers: {{Authorization: 'Bearer {token}'}}, body: '{{}}'}})
+                .then((answer) => answer.status)"""), 403, path)
+
+    def test_over_a_forwarded_socket_the_connection_says_who_it_is(self):
+        # Before the head of the queue, which waits for all GPUs.
+        number = self.site.carma("submit", "--parsable", "--priority", "1", "-J", "writes", "-o", "%j.log", "--", "sh", "-c",
+                                 "echo first; echo '<b>last</b>'; exec sleep 1000").strip()
+        forward = Forward(self.site.socket)
+        try:
+            self.open_task(forward.address, number)
+            self.tab.until("document.getElementById('who').innerText === 'root'")
+            self.tab.until("document.querySelector('pre.log') && document.querySelector('pre.log').innerText.includes('<b>last</b>')")
+            self.tab.click("button[data-act=cancel]")
+            self.tab.click("dialog button.danger")
+            self.until_text("cancelled")
+        finally:
+            forward.close()
+
+    def test_a_page_of_another_site_borrows_no_rights(self):
+        number = self.site.train("target", "--hold")
+        forward = Forward(self.site.socket)
+
+        class Evil(http.server.BaseHTTPRequestHandler):
+            """Says nothing good."""
+
+            def do_GET(self):  # pylint: disable=invalid-name
+                """A page that posts to a server that is not its own."""
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.end_headers()
+                self.wfile.write(f"""<title>evil</title><form method=post action={forward.address}v1/tasks/{number}/cancel></form>
+                    <script>fetch('{forward.address}v1/tasks/{number}/cancel', {{method: 'POST', mode: 'no-cors'}})
+                      .finally(() => {{ document.title = 'tried'; }})</script>""".encode())
+
+            def log_message(self, *_):  # pylint: disable=arguments-differ
+                """Quietly."""
+
+        evil = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Evil)
+        threading.Thread(target=evil.serve_forever, daemon=True).start()
+        try:
+            self.tab.go(f"http://127.0.0.1:{evil.server_port}/")
+            self.tab.until("document.title === 'tried'")
+            self.assertEqual(self.site.task(number)["state"], "queued")
+            self.tab.run("document.forms[0].submit()")
+            self.tab.until("document.body.innerText.includes('expected this server')")
+            self.assertEqual(self.site.task(number)["state"], "queued")
+        finally:
+            evil.shutdown()
+            evil.server_close()
+            forward.close()
+            self.site.carma("cancel", str(number))
 
     # ---- for whom ----
 

@@ -17,8 +17,8 @@ using base::ErrorCode;
 using base::Fail;
 using base::Json;
 
-// Pages ask once a second, at moments of their own: two renderings a second serve all of them.
-constexpr std::chrono::milliseconds kOverviewKept{500};
+// Pages ask once a second, each at a moment of its own: about one rendering a second serves all.
+constexpr std::chrono::milliseconds kOverviewKept{900};
 // Counting 100 000 tasks takes milliseconds.
 constexpr std::chrono::seconds kUsersKept{2};
 

@@ -47,6 +47,7 @@ Result<Unit> OnlyAdministrators(const Caller& caller, std::string_view may) {
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller) {
   fields.emplace_back("user", caller.user);
   fields.emplace_back("uid", caller.uid);
+  if (caller.by_token) fields.emplace_back("by", "token");
   base::LogInfo(event, fields);
 }
 

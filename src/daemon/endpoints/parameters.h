@@ -38,7 +38,7 @@ base::Result<core::TaskId> TaskIdOf(std::string_view text);
 base::Result<base::Unit> OnlyAdministrators(const Caller& caller, std::string_view may);
 
 // One line of the log about what somebody asked for and what has been done: the fields, then who it
-// was, as the kernel told ("user" and "uid").
+// was, as the kernel or his token told ("user" and "uid").
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller);
 
 api::Response JsonAnswer(const nlohmann::json& json, int status = 200);

@@ -5,11 +5,13 @@
 #include "daemon/endpoints.h"
 #include "daemon/endpoints/estimates.h"
 #include "daemon/endpoints/gpus.h"
+#include "daemon/endpoints/output.h"
 #include "daemon/endpoints/page.h"
 #include "daemon/endpoints/past.h"
 #include "daemon/endpoints/server.h"
 #include "daemon/endpoints/submit.h"
 #include "daemon/endpoints/tasks.h"
+#include "daemon/endpoints/tokens.h"
 
 namespace carma::daemon {
 namespace {
@@ -43,6 +45,7 @@ Endpoint::Handle With(const std::optional<Services>& services, Later<Services> a
 // What each resource works on.
 struct Resources {
   Resources(const ServerServices& all, const EngineServices* engine) : server(all) {
+    if (all.tokens != nullptr) tokens.emplace(TokenServices{*all.tokens});
     std::optional<ShownServer> shown;
     if (engine != nullptr) {
       Fill(*engine);
@@ -72,6 +75,7 @@ struct Resources {
     past.emplace(PastServices{all.store, all.monitor, all.clock, settings.state_dir,
                               !settings.simgpu_state.empty(), provenance, all.close_usage,
                               all.answer_later});
+    output.emplace(OutputServices{all.store, all.read_file});
   }
   std::optional<ServerServices> server;
   std::optional<SubmitServices> submit;
@@ -79,6 +83,8 @@ struct Resources {
   std::optional<GpuServices> gpus;
   std::optional<EstimateServices> estimates;
   std::optional<PastServices> past;
+  std::optional<OutputServices> output;
+  std::optional<TokenServices> tokens;
   std::optional<PageServices> page;
   std::optional<PageServices> users;  // the same, once there is anything to count
 };
@@ -102,13 +108,18 @@ std::vector<Endpoint> Endpoints(const ServerServices& server, const EngineServic
       {"GET", "/v1/tasks/{id}", kEverybody, With(on.tasks, &ShowTask)},
       {"GET", "/v1/tasks/{id}/explain", kEverybody, With(on.tasks, &ExplainTask)},
       {"GET", "/v1/tasks/{id}/spec", kUsers, With(on.tasks, &ShowSpec)},
-      {"POST", "/v1/tasks/{id}/priority", kUsers, With(on.tasks, &SetPriority)},
+      {"GET", "/v1/tasks/{id}/output", kOwners, With(on.output, &ShowOutput)},
+      {"POST", "/v1/tasks/{id}/priority", kOwners, With(on.tasks, &SetPriority)},
       {"POST", "/v1/tasks/{id}/redo", kUsers, With(on.submit, &RedoTask)},
-      {"POST", "/v1/tasks/{id}/{verb}", kUsers, With(on.tasks, &ChangeTask)},
+      {"POST", "/v1/tasks/{id}/{verb}", kOwners, With(on.tasks, &ChangeTask)},
       {"GET", "/v1/gpus", kEverybody, With(on.gpus, &ListGpus)},
       {"GET", "/v1/gpus/{id}/history", kEverybody, With(on.gpus, &ShowGpuHistory)},
       {"POST", "/v1/gpus/{id}/drain", kUsers, With(on.gpus, &DrainGpu)},
       {"POST", "/v1/gpus/{id}/resume", kUsers, With(on.gpus, &ResumeGpu)},
+      {"GET", "/v1/whoami", kWhoever, With(on.tokens, &ShowWho)},
+      {"GET", "/v1/tokens", kUsers, With(on.tokens, &ListTokens)},
+      {"POST", "/v1/tokens", kUsers, With(on.tokens, &MakeToken)},
+      {"POST", "/v1/tokens/{id}/revoke", kUsers, With(on.tokens, &RevokeToken)},
       {"GET", "/v1/estimate", kEverybody, With(on.estimates, &ShowKnowledge)},
       {"POST", "/v1/estimate/reset", kUsers, With(on.estimates, &ForgetCalibration)},
       {"GET", "/v1/events", kEverybody, With(on.past, &ListEvents)},

@@ -15,6 +15,8 @@ const kViews = {
   history: {name: 'history', module: () => import('./history.js')},
 };
 
+let who = null;  // who.js, once the first view is there
+
 const overview = new Changing('/v1/overview');
 const main = document.getElementById('main');
 const live = document.getElementById('live');
@@ -24,6 +26,7 @@ let known = null;     // what the view has loaded
 let failures = 0;     // in a row
 let heard_ms = 0;     // when the server last answered
 let timer = 0;
+const shownTails = new WeakSet();
 let round = 0;        // of asking; an answer of an earlier one is too late
 
 function readPlace() {
@@ -85,10 +88,20 @@ async function ask() {
     const nodes = await drawView();
     if (mine !== round) return;
     showHead();
+    // Who reads the end of a text goes on reading its end.
+    const ends = [...main.querySelectorAll('[data-tail]')].filter((box) => box.scrollHeight - box.scrollTop - box.clientHeight < 8);
     match(main, nodes);
+    for (const box of main.querySelectorAll('[data-tail]')) {
+      if (ends.includes(box) || !shownTails.has(box)) box.scrollTop = box.scrollHeight;
+      shownTails.add(box);
+    }
     fitFrames();
     main.dataset.shown = place.view || 'server';
     performance.mark('carma-shown');
+    if (!who) {
+      who = await import('./who.js');
+      who.learn();
+    }
     failures = 0;
     heard_ms = performance.now();
   } catch (error) {
@@ -162,7 +175,21 @@ function onKey(event) {
 
 // ---- clicks ----
 
-main.addEventListener('click', (event) => {
+document.getElementById('who').addEventListener('click', async (event) => {
+  const what = event.target.dataset.do;
+  if (what === 'in') await who.signIn();
+  else if (what === 'out') await who.signOut();
+  else return;
+  known = null;
+  ask();
+});
+
+main.addEventListener('click', async (event) => {
+  const {act, task, name} = event.target.dataset;
+  if (act) {
+    if (await who.act(act, task, name)) ask();
+    return;
+  }
   const row = event.target.closest('tr[data-row]');
   // A click beside the number opens the task as well; one that marks text does not.
   if (row && !event.target.closest('a, button') && String(getSelection()) === '') row.querySelector('td.id a').click();
@@ -171,9 +198,15 @@ main.addEventListener('click', (event) => {
 main.addEventListener('submit', async (event) => {
   event.preventDefault();
   const view = event.target.dataset.form;
+  const form = new FormData(event.target);
+  if (view === 'priority') {
+    const {task, name} = event.target.dataset;
+    if (await who.act('priority', task, name, {priority: Number(form.get('priority'))})) ask();
+    return;
+  }
   if (!view) return;
   const module = await kViews[view].module();
-  location.hash = module.addressOf(new FormData(event.target), place.query);
+  location.hash = module.addressOf(form, place.query);
 });
 
 main.addEventListener('load', fitFrames, true);

@@ -3,19 +3,33 @@
 import {h} from './dom.js';
 import {ending, exactClock, hasEnded, isRunning, isWaiting, kSharing, memory, moment, percent, plural, span} from './words.js';
 import {get, now, Refused} from './link.js';
+import {mayAct, mayRaise} from './who.js';
 import {chip, memoryBar, runTimes, stateChip, taskLink, warnings, when} from './parts.js';
 
 const kMostEvents = 200;
+const kOutputEveryMs = 3000;
+
+// The ends of its output, where the reader may see them.
+async function output(task, known) {
+  if (!mayAct(task)) return null;
+  const fresh = known && known.output && performance.now() - known.output.asked < kOutputEveryMs;
+  if (fresh) return known.output;
+  const streams = task.stderr_path === task.stdout_path ? ['stdout'] : ['stdout', 'stderr'];
+  const ends = await Promise.all(streams.map((stream) => get(`/v1/tasks/${task.id}/output?stream=${stream}`)
+    .then((end) => ({stream, ...end}), (error) => ({stream, trouble: error.message}))));
+  return {asked: performance.now(), ends};
+}
 
 // Everything about the task that does not come with the overview. Asked for again while it lives.
 export async function load(id, known) {
-  const task = known && hasEnded(known.task.state) && known.settled ? known.task : null;
-  if (task) return known;
+  // What has ended stays as it is, once its last lines are there too.
+  if (known && known.settled && (known.output || !mayAct(known.task))) return known;
   const explained = await get(`/v1/tasks/${id}/explain`);
   const changed = !known || known.task.state !== explained.task.state || known.task.attempt !== explained.task.attempt ||
     known.task.reason !== explained.task.reason;
   const events = changed ? (await get(`/v1/events?task=${id}&limit=${kMostEvents}`)).events : known.events;
-  return {task: explained.task, explained, events, settled: hasEnded(explained.task.state)};
+  const settled = hasEnded(explained.task.state);
+  return {task: explained.task, explained, events, settled, output: await output(explained.task, settled ? null : known)};
 }
 
 function fact(title, ...value) {
@@ -25,7 +39,7 @@ function fact(title, ...value) {
 
 function memoryFigures(task) {
   const rows = [
-    ['Predicted', task.predicted_mib, task.estimate_method && `by ${task.estimate_method}`],
+    ['Predicted', task.predicted_mib, task.estimate_method && (task.estimate_method === 'given' ? 'as its submitter said' : `by ${task.estimate_method}`)],
     ['Promised', task.claim_mib || task.bound_mib, task.claim_mib ? 'kept for it on each GPU' : 'what it asks for'],
     ['Enforced', task.memory_limit_mib || null, 'what each of its processes may take'],
     ['Used now', isRunning(task.state) ? task.observed_mib : null, 'on its fullest GPU'],
@@ -80,6 +94,33 @@ function life({task, events}) {
     task.attempt > 1 && h('p', {class: 'soft'}, `${plural(task.attempt, 'start')}, ${plural(task.ooms, 'time')} out of GPU memory`));
 }
 
+function actions(task) {
+  if (!mayAct(task)) return null;
+  const button = (act, text, kind) => h('button', {type: 'button', class: kind, 'data-act': act, 'data-task': task.id, 'data-name': task.name}, text);
+  const held = task.reason === 'Held';
+  return h('div', {class: 'actions', 'data-key': 'actions', role: 'group', 'aria-label': 'What to do with it'},
+    isWaiting(task.state) && (held ? button('release', 'Release', 'strong') : button('hold', 'Hold')),
+    task.state !== 'stopping' && button('requeue', hasEnded(task.state) ? 'Put it back into the queue' : 'Start again'),
+    !hasEnded(task.state) && button('cancel', 'Cancel', 'danger'),
+    isWaiting(task.state) && h('form', {'data-form': 'priority', 'data-task': task.id, 'data-name': task.name},
+      h('label', {}, 'Priority ', h('input', {type: 'number', name: 'priority', value: task.priority, max: mayRaise() ? null : 0, 'data-own': true})),
+      ' ', h('button', {type: 'submit'}, 'Set')));
+}
+
+function lastLines({task, output: written}) {
+  if (!written) {
+    return h('section', {'data-key': 'output', 'aria-label': 'Output'}, h('h2', {}, 'Output'),
+      h('p', {class: 'hint'}, `For ${task.user} and administrators. There: `, h('code', {}, `carma logs ${task.id}`)));
+  }
+  return h('section', {'data-key': 'output', 'aria-label': 'Output'}, h('h2', {}, 'Output'), written.ends.map((end) => [
+    written.ends.length > 1 && h('h3', {}, end.stream),
+    end.trouble ? h('p', {class: 'hint'}, end.trouble)
+      : end.text === '' ? h('p', {class: 'hint'}, 'nothing yet')
+        : h('pre', {class: 'log', 'data-key': end.stream, 'data-tail': true, tabindex: 0, role: 'log', 'aria-label': `The end of ${end.stream}`},
+          end.from > 0 ? `… ${end.from} bytes before\n` : '', end.text),
+  ]));
+}
+
 function facts(task) {
   const times = runTimes(task);
   return h('dl', {class: 'facts', 'data-key': 'facts'},
@@ -110,11 +151,13 @@ export function draw(known, view) {
   return [
     h('p', {class: 'path', 'data-key': 'path'}, h('a', {href: '#/'}, 'Server'), ' / ', h('a', {href: '#/tasks'}, 'Tasks')),
     h('div', {class: 'title', 'data-key': 'title'}, h('h1', {}, `${task.id} ${task.name}`), stateChip(task), ...warnings(task)),
+    actions(task),
     facts(task),
     h('section', {'data-key': 'memory', 'aria-label': 'Memory'}, h('h2', {}, 'Memory, promised against seen'), memoryFigures(task)),
     verdicts(known),
     neighbours(task, view),
     life(known),
+    lastLines(known),
   ].filter(Boolean);
 }
 

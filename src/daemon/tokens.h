@@ -1,0 +1,78 @@
+// Tokens: a user's own, by which a browser or a program acts for him where the kernel names nobody
+// (over TCP). One file in the state folder holds their hashes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/http.h"
+#include "base/result.h"
+
+namespace carma::daemon {
+
+struct Token {
+  std::int64_t id = 0;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::vector<std::uint32_t> groups;  // of its user when it was made
+  std::string name;
+  std::string hash;  // SHA-256 of the token, which has 256 bits of chance: no salt, no slow hash
+  std::int64_t created_ms = 0;
+  std::int64_t expires_ms = 0;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& token) {
+    field("id", token.id, "", {.low = 1});
+    field("uid", token.uid);
+    field("gid", token.gid);
+    field("groups", token.groups);
+    field("name", token.name);
+    field("hash", token.hash);
+    field("created_ms", token.created_ms);
+    field("expires_ms", token.expires_ms);
+  }
+};
+
+class Tokens {
+ public:
+  static constexpr std::chrono::hours kUsualLife{30 * 24};
+  static constexpr std::chrono::hours kLongestLife{366 * 24};
+  static constexpr std::size_t kMostOfOneUser = 50;
+
+  // now_ms: real time, also on a simulated server: a token is given to a browser, whose days are
+  // real ones.
+  Tokens(std::string state_dir, std::function<std::int64_t()> now_ms);
+
+  // Reads the file. Errors: kCorrupt, kIo. Then nobody is known by a token, and none can be made.
+  base::Result<base::Unit> Load();
+
+  struct Made {
+    Token token;
+    std::string text;  // what its user sends; told this once
+  };
+  // Kept once it returns. Errors: kConflict: the user has too many; kIo.
+  base::Result<Made> Make(const api::Peer& user, const std::string& name,
+                          std::chrono::milliseconds life);
+  // by_uid: whose it must be; empty: anybody's. Errors: kNotFound, kIo.
+  base::Result<base::Unit> Revoke(std::int64_t id, std::optional<std::uint32_t> by_uid);
+  // Of one user, or all; by number, without those that have ended.
+  std::vector<Token> List(std::optional<std::uint32_t> of_uid) const;
+  // Whose it is; empty: nobody's, or it has ended.
+  std::optional<api::Peer> Find(std::string_view text) const;
+
+ private:
+  base::Result<base::Unit> Keep(std::vector<Token> tokens);
+
+  std::string path_;
+  std::function<std::int64_t()> now_ms_;
+  std::vector<Token> tokens_;
+  std::int64_t last_id_ = 0;
+  std::string trouble_ = "they have not been read";
+};
+
+}  // namespace carma::daemon

@@ -1,0 +1,98 @@
+// Who the reader is to the server, and what he does with his tasks.
+
+import {h, match} from './dom.js';
+import {get, keepToken, post, Refused, token} from './link.js';
+
+let who = {user: '', admin: false, by: ''};
+
+// A token never makes an administrator; the server says who is one.
+export function mayAct(task) {
+  return who.user !== '' && (who.admin || who.user === task.user);
+}
+
+export function mayRaise() {
+  return who.admin;
+}
+
+// Some words at the foot of the page that go by themselves, read out to who listens.
+export function tell(text) {
+  const line = h('p', {}, text);
+  document.getElementById('told').append(line);
+  setTimeout(() => line.remove(), 6000);
+}
+
+// The answer: the name of the button that was pressed, or "" for none.
+function askFor(title, content, buttons) {
+  return new Promise((resolve) => {
+    const box = h('dialog', {'aria-label': title}, h('form', {method: 'dialog'}, h('h2', {}, title), content,
+      h('p', {class: 'actions'}, buttons.map(({value, text, kind}) => h('button', {value, class: kind}, text)))));
+    box.addEventListener('close', () => {
+      const answer = box.returnValue;
+      const form = new FormData(box.querySelector('form'));
+      box.remove();
+      resolve({answer, form});
+    });
+    document.body.append(box);
+    box.showModal();
+  });
+}
+
+export async function signIn() {
+  const {answer, form} = await askFor('Act on your tasks', [
+    h('p', {}, 'On the server, make a token and paste it here: ', h('code', {}, 'carma token create')),
+    h('p', {class: 'soft'}, 'It is kept until this tab is closed and sent to this server alone. Where you have forwarded the Unix socket ' +
+      'of carmad instead of a port, you need none.'),
+    h('p', {}, h('label', {}, 'Token ', h('input', {name: 'token', type: 'password', autocomplete: 'off', required: true, size: 40}))),
+  ], [{value: 'in', text: 'Sign in', kind: 'strong'}, {value: '', text: 'Close'}]);
+  if (answer !== 'in' || !form.get('token').trim()) return;
+  keepToken(form.get('token').trim());
+  await learn();
+  if (who.by !== 'token') tell(who.user ? `You are ${who.user} by the socket; no token is needed.` : 'This token is not known here, or it has ended.');
+}
+
+export async function signOut() {
+  keepToken('');
+  await learn();
+}
+
+// Asks the server, and shows the answer in the head of the page.
+export async function learn() {
+  try {
+    who = await get('/v1/whoami');
+  } catch (error) {
+    who = {user: '', admin: false, by: ''};
+    // A token that the server does not take is of no use any more.
+    if (error instanceof Refused && token()) {
+      keepToken('');
+      who = await get('/v1/whoami').catch(() => who);
+    }
+  }
+  const shown = who.user === '' ? [h('span', {}, 'read-only'), h('button', {type: 'button', 'data-do': 'in'}, 'Sign in')]
+    : [h('span', {title: who.by === 'token' ? 'by a token' : 'the server knows it by the connection'}, who.user),
+      who.by === 'token' && h('button', {type: 'button', 'data-do': 'out'}, 'Sign out')];
+  match(document.getElementById('who'), shown.filter(Boolean));
+}
+
+const kAsked = {
+  cancel: {title: 'Cancel', text: 'It is ended where it runs, and does not come back.', button: 'Cancel the task', kind: 'danger'},
+  requeue: {title: 'Start again', text: 'It is stopped and begins anew from the queue.', button: 'Start it again', kind: 'danger'},
+};
+const kDone = {cancel: 'is cancelled', hold: 'is held', release: 'is released', requeue: 'goes back to the queue', priority: 'has another priority'};
+
+// True: the server has done it.
+export async function act(verb, id, name, body) {
+  const question = kAsked[verb];
+  if (question) {
+    const {answer} = await askFor(`${question.title} task ${id} ${name}?`, h('p', {}, question.text),
+      [{value: 'yes', text: question.button, kind: question.kind}, {value: '', text: 'Leave it'}]);
+    if (answer !== 'yes') return false;
+  }
+  try {
+    await post(`/v1/tasks/${id}/${verb}`, body);
+    tell(`Task ${id} ${kDone[verb]}.`);
+    return true;
+  } catch (error) {
+    tell(error.message);
+    return false;
+  }
+}
