@@ -506,9 +506,10 @@ TEST_F(App, WithoutADaemonEveryVerbSaysSo) {
 TEST_F(App, EveryVerbHasHelpWithAnExample) {
   const Ran all = Run({"--help"});
   EXPECT_EQ(all.exit_code, 0);
-  for (const char* verb : {"submit", "list", "show", "cancel", "hold", "release", "requeue", "wait",
-                           "logs", "gpus", "explain", "drain", "resume", "history", "status",
-                           "backup", "redo", "token", "completion", "version"}) {
+  for (const char* verb :
+       {"submit", "list",   "show", "cancel",  "hold",       "release", "requeue",
+        "wait",   "logs",   "gpus", "explain", "drain",      "resume",  "history",
+        "status", "backup", "redo", "token",   "completion", "version"}) {
     EXPECT_NE(all.out.find(std::string("\n  ") + verb), std::string::npos) << verb;
     const Ran help = Run({verb, "--help"});
     EXPECT_EQ(help.exit_code, 0) << verb;
@@ -522,8 +523,7 @@ TEST_F(App, ATokenIsPrintedAloneAndListedWithoutItsSecret) {
   std::string asked;
   daemon_.On("POST /v1/tokens", [&](const api::Request& request) {
     asked = request.body;
-    return api::Response{.status = 201,
-                         .body = R"({"id":3,"uid":7,"name":"x","created_ms":1000,
+    return api::Response{.status = 201, .body = R"({"id":3,"uid":7,"name":"x","created_ms":1000,
                                      "expires_ms":2000,"token":"carma_abc"})"};
   });
   const Ran made = Run({"token", "create", "laptop", "--expires", "7d"});

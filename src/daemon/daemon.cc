@@ -214,9 +214,11 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
                               },
                               &tokens_};
   Routes::Options options{
-      ::getuid(), settings_.admins,
+      ::getuid(),
+      settings_.admins,
       [this](std::uint32_t uid, UserNames::Call call) { user_names_.Ask(uid, std::move(call)); },
-      settings_.allow_users, allow_groups_,
+      settings_.allow_users,
+      allow_groups_,
       [this](std::string_view token) { return tokens_.Find(token); }};
   std::vector<Endpoint> table = Endpoints(server);
   if (engine_) {
@@ -664,7 +666,8 @@ Result<Unit> RealDaemon::MakeAnswer(std::function<Answer(const std::atomic<bool>
 // The disk of a user's folder may not answer for ever.
 void RealDaemon::ReadFileOfUser(std::function<Answer()> read, std::function<void(Answer)> then) {
   if (file_worker_.waiting() >= kMostFiles)
-    return then(base::Fail(ErrorCode::kUnavailable, "many files are being read already; try again"));
+    return then(
+        base::Fail(ErrorCode::kUnavailable, "many files are being read already; try again"));
   const auto in_time = file_worker_.Within(kFileLimit, [this, then] {
     file_worker_.Abandon();
     then(base::Fail(ErrorCode::kUnavailable, "the disk of the task's output does not answer"));

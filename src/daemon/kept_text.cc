@@ -26,7 +26,8 @@ void KeptText::MakeAnew() {
   etag_ = fmt::format("\"{}\"", hash.FinishHex().substr(0, 16));
   // Put in front of the rest as text: to write all of it twice would cost as much again.
   if (!now.is_null())
-    text_ = fmt::format("{{\"now_ms\":{}{}{}", now.dump(), json.empty() ? "" : ",", text_.substr(1));
+    text_ =
+        fmt::format("{{\"now_ms\":{}{}{}", now.dump(), json.empty() ? "" : ",", text_.substr(1));
   gzip_ = page::Gzip(text_, page::Effort::kEvery);
 }
 

@@ -46,8 +46,7 @@ Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
   if (!rights.worn()) {
     return Fail(ErrorCode::kDenied, path + ": the system does not let carmad read it as its user");
   }
-  OpenFile file{
-      base::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK))};
+  OpenFile file{base::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK))};
   if (!file.fd) return base::FailErrno(errno, path);
   struct stat st {};
   if (::fstat(file.fd.get(), &st) != 0) return base::FailErrno(errno, path);

@@ -82,8 +82,8 @@ Answer ListTokens(const TokenServices& services, const Call& call) {
 Answer RevokeToken(const TokenServices& services, const Call& call) {
   const std::optional<std::int64_t> id = base::ParseInt(call.id);
   if (!id || *id < 1) {
-    return Fail(ErrorCode::kInvalid, fmt::format("'{}' is not the number of a token",
-                                                 base::Printable(call.id, 40)));
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("'{}' is not the number of a token", base::Printable(call.id, 40)));
   }
   const std::optional<std::uint32_t> of =
       call.caller.admin ? std::nullopt : std::optional(call.caller.uid);
