@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "profile/profiles.h"
 #include "tests/kit.h"
+#include "trace/workloads.h"
 
 namespace carma::system_test {
 namespace {
@@ -117,9 +118,12 @@ TEST_F(Profile, FindsTheParametersOfSimulatedTasks) {
           << ran.out;
     }
   }
-  EXPECT_THAT(
-      ReadText(Results() + "/profile.html"),
-      AllOf(HasSubstr("Slowdown in pairs, mps"), HasSubstr("sensitive in small + sensitive")));
+  const auto catalogue = trace::Catalogue::Parse(ReadText(Results() + "/catalogue.csv"), "c.csv");
+  ASSERT_TRUE(catalogue) << catalogue.error().message;
+  EXPECT_EQ((*catalogue->Find("large"))->memory_mib, std::vector<std::int64_t>{9000});
+  EXPECT_THAT(ReadText(Results() + "/profile.html"),
+              AllOf(HasSubstr("Slowdown of the first beside the second, mps"),
+                    HasSubstr("sensitive / small")));
   EXPECT_THAT(ReadText(Results() + "/slowdowns.csv"), HasSubstr("small + large,large,"));
   ExpectNothingLeft();
 }
@@ -148,6 +152,23 @@ TEST_F(Profile, MeasuresCopiesAndWatchingAndLeavesOutWhatDoesNotFit) {
   ASSERT_THAT((*json)["failed"], SizeIs(2));
   EXPECT_THAT((*json)["failed"][0]["why"].get<std::string>(),
               HasSubstr("they need 43.9G of 39.6G"));
+}
+
+TEST_F(Profile, TellsBeforehandWhatItWouldDo) {
+  WriteText(Workloads(), "{\"name\":\"a\",\"command\":\"exit\",\"seconds\":50}\n");
+  const Words what{"--dry-run",  "--methods", "streams", "--degrees",    "2",
+                   "--no-pairs", "--repeat",  "2",       "--no-watching"};
+  const Ran text = Run(what);
+  EXPECT_EQ(text.code, 0) << text.Text();
+  EXPECT_THAT(text.err, AllOf(HasSubstr("4 runs on 4 GPUs"), HasSubstr("about ")));
+  EXPECT_THAT(text.out, HasSubstr("streams: a + a, run 2 on NVIDIA A100-SXM4-40GB\n"));
+  Words more = what;
+  more.emplace_back("--json");
+  const auto json = base::ParseJson(Run(more).out);
+  ASSERT_TRUE(json);
+  EXPECT_THAT((*json)["runs"], SizeIs(4));
+  EXPECT_GT((*json)["seconds"].get<double>(), 0);
+  EXPECT_FALSE(base::Exists(Results()));
 }
 
 TEST_F(Profile, GoesOnFromWhereItWas) {

@@ -190,6 +190,7 @@ class ProfileCall {
   Result<Unit> Calibrate();
   PlanOptions PlanOptionsHere(std::vector<int> degrees);
   void MakePlan(const PlanOptions& options);
+  void PrintPlan() const;
   Result<Unit> Measure();
   Result<Unit> WriteTables() const;
   std::string Refusal(const PlannedRun& run) const;
@@ -254,6 +255,7 @@ Result<Unit> ProfileCall::TakeWorkloads(std::vector<ProfiledWorkload> wanted) {
   std::string lines;
   for (const ProfiledWorkload& each : all_) lines += ProfiledWorkloadJson(each) + "\n";
   workloads_ = std::move(wanted);
+  if (flags_.dry_run) return Unit{};
   return folder_.Write(kWorkloadsFile, lines);
 }
 
@@ -372,6 +374,17 @@ std::string ProfileCall::LeftText() const {
   return "about " + base::FormatSpan(base::Duration(std::llround(*left_s * 1000))) + " to go";
 }
 
+void ProfileCall::PrintPlan() const {
+  std::vector<std::string> keys;
+  for (const PlannedRun& run : plan_)
+    keys.push_back(context_.json ? JsonString(KeyOf(run)) : KeyOf(run));
+  if (!context_.json) return Print(context_, keys.empty() ? "" : base::Join(keys, "\n") + "\n");
+  const std::optional<double> left_s = LeftS();
+  Print(context_,
+        fmt::format("{{\"runs\":{},\"kept\":{},\"seconds\":{}}}\n", JsonList(keys),
+                    planned_ - plan_.size(), left_s ? fmt::format("{:.0f}", *left_s) : "null"));
+}
+
 // Alone each fits, so what they take together is known before.
 std::string ProfileCall::Refusal(const PlannedRun& run) const {
   if (run.members.size() == 1 || run.method == ProfileMethod::kMig) return "";
@@ -420,23 +433,24 @@ Result<Unit> ProfileCall::WriteTables() const {
   for (const TypeFindings& type : findings)
     profiles.insert(profiles.end(), type.profiles.begin(), type.profiles.end());
   const std::string json = FindingsJson(findings, folder_.runs());
-  const std::array<std::pair<const char*, std::string>, 5> files{{
+  const std::array<std::pair<const char*, std::string>, 6> files{{
       {"profiles.csv", profile::ProfilesCsv(profiles)},
       {"slowdowns.csv", MeetingsCsv(findings)},
       {"watching.csv", WatchingCsv(findings)},
+      {"catalogue.csv", findings.empty() ? "" : CatalogueCsv(findings.front())},
       {"profile.json", json},
       {"profile.html", FindingsHtml(findings, folder_.runs(), "Profile of this server")},
   }};
+  std::vector<std::string> names;
   for (const auto& [name, text] : files) {
     if (auto wrote = folder_.Write(name, text); !wrote) return wrote;
+    names.emplace_back(name);
   }
   if (context_.json) {
     Print(context_, json);
   } else {
-    Print(context_, FindingsText(findings, folder_.runs(), ScreenOf(context_.out)));
-    Print(context_,
-          "written to " + folder_.path() +
-              ": profiles.csv, slowdowns.csv, watching.csv, profile.json, profile.html\n");
+    Print(context_, FindingsText(findings, folder_.runs(), ScreenOf(context_.out)) + "written to " +
+                        folder_.path() + ": " + base::Join(names, ", ") + "\n");
   }
   return Unit{};
 }
@@ -452,7 +466,7 @@ Result<Unit> ProfileCall::Run() {
   Say(fmt::format("{} runs on {} GPU{}, {} of them kept from before; {}", planned_, lanes_.size(),
                   lanes_.size() == 1 ? "" : "s", planned_ - plan_.size(), LeftText()));
   if (flags_.dry_run) {
-    for (const PlannedRun& run : plan_) Print(context_, KeyOf(run) + "\n");
+    PrintPlan();
     return Unit{};
   }
   if (auto made = base::MakeDirs(folder_.path() + "/output"); !made) return made;
@@ -471,7 +485,8 @@ void RunProfile(Context& context, const ProfileFlags& flags) {
   if (!settings) return context.Fail(settings.error());
   const Result<std::string> path = Absolute(flags.output);
   if (!path) return context.Fail(path.error());
-  Result<ResultFolder> folder = ResultFolder::Open(*path);
+  Result<ResultFolder> folder =
+      flags.dry_run ? ResultFolder::Look(*path) : ResultFolder::Open(*path);
   if (!folder) return context.Fail(folder.error());
   const Result<Unit> done = ProfileCall(context, flags, *settings, std::move(*folder)).Run();
   if (done) return;

@@ -129,10 +129,13 @@ class TypeWork {
         if (!each.stopped && each.code == 0) Collect(*run, each);
       }
     }
-    for (const Key& key : order_) {
-      for (const auto& [workload, values] : seen_[key])
+    for (const auto& [key, seen] : seen_) {
+      for (const auto& [workload, values] : seen)
         findings_.meetings.push_back({key.first, key.second, workload, SpreadOf(values), {}});
     }
+    std::ranges::stable_sort(findings_.meetings, {}, [](const Meeting& each) {
+      return std::pair(each.method, each.members.size());
+    });
   }
 
   void Collect(const MeasuredRun& run, const RunInstance& own) {
@@ -159,7 +162,6 @@ class TypeWork {
                : (interval->to_s - interval->from_s) / time_s;
     if (!slowdown) return;
     const Key key{run.run.method, run.run.members};
-    if (!seen_.contains(key)) order_.push_back(key);
     seen_[key][name].push_back(*slowdown);
   }
 
@@ -258,7 +260,6 @@ class TypeWork {
   TypeFindings findings_;
   // Load and unload in s, by workload and method.
   std::map<std::pair<std::string, ProfileMethod>, std::pair<double, double>> ends_;
-  std::vector<Key> order_;
   std::map<Key, std::map<std::string, std::vector<double>>> seen_;
 };
 

@@ -364,14 +364,19 @@ class Measurement::Place {
   const ActiveRun* run() const { return run_.get(); }
 
   // What is in use there; empty: by somebody. Errors: those of the driver.
-  Result<std::optional<ProfileSample>> LookBefore(bool beside_others, std::string& by) const {
+  Result<std::optional<ProfileSample>> LookBefore(const Options& options, std::string& by) const {
     std::optional<ProfileSample> first;
     for (const std::size_t device : lane_.devices) {
       const auto reading = probe_.Read(device, base::FromMs(base::BootTimeNs() / 1'000'000));
       if (!reading) return std::unexpected(reading.error().AsError());
       for (const gpu::ProcessUse& use : reading->processes) {
-        if (use.mps_server || beside_others) continue;
+        if (use.mps_server || options.beside_others) continue;
         by = fmt::format("process {}", use.pid);
+        return std::nullopt;
+      }
+      // In many containers the driver names nobody.
+      if (reading->used_mib > options.settings.unattributed_mib && !options.beside_others) {
+        by = fmt::format("somebody who holds {}", base::FormatMib(reading->used_mib));
         return std::nullopt;
       }
       if (!first) first = SampleOf(*reading);
@@ -446,7 +451,7 @@ Result<Unit> Measurement::StartOn(Place& place, std::deque<PlannedRun>& plan,
     return listener.take(std::move(refused));
   }
   std::string by;
-  const auto before = place.LookBefore(options_.beside_others, by);
+  const auto before = place.LookBefore(options_, by);
   if (!before) return std::unexpected(before.error());
   if (!*before) {
     if (place.BusyFor(base::BootTimeNs()) < kOthersPatienceNs) return Unit{};

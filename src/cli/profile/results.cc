@@ -151,6 +151,16 @@ Result<ResultFolder> ResultFolder::Open(const std::string& path) {
   return ResultFolder(path, std::move(file), std::move(kept->runs));
 }
 
+Result<ResultFolder> ResultFolder::Look(const std::string& path) {
+  const std::string name = path + kRunsFile;
+  if (!base::Exists(name)) return ResultFolder(path, {}, {});
+  const Result<std::string> text = base::ReadFile(name, kMaxRunsBytes);
+  if (!text) return std::unexpected(text.error());
+  Result<KeptRuns> kept = ParseMeasuredRuns(*text, name);
+  if (!kept) return std::unexpected(kept.error());
+  return ResultFolder(path, {}, std::move(kept->runs));
+}
+
 Result<Unit> ResultFolder::Add(MeasuredRun run) {
   if (auto wrote = base::WriteAll(file_.get(), MeasuredRunJson(run) + "\n"); !wrote)
     return base::Wrap(wrote.error(), path_ + kRunsFile);

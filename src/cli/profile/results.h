@@ -59,6 +59,9 @@ class ResultFolder {
   // Makes it if need be. Errors: kConflict: another process works in it; kInvalid: its runs are
   // none of ours.
   static base::Result<ResultFolder> Open(const std::string& path);
+  // The same for who only reads: nothing is made or held, and nothing may be added or written. Of a
+  // folder that is not there: no runs.
+  static base::Result<ResultFolder> Look(const std::string& path);
   const std::string& path() const { return path_; }
   const std::vector<MeasuredRun>& runs() const { return runs_; }
   // Durable when it returns.

@@ -11,6 +11,7 @@
 #include "cli/table.h"
 #include "report/charts.h"
 #include "report/html.h"
+#include "sim/gpu_types.h"
 
 namespace carma::cli {
 namespace {
@@ -212,6 +213,12 @@ std::string_view ColourOf(ProfileMethod method) {
   return method == ProfileMethod::kMps ? "c1" : method == ProfileMethod::kStreams ? "c2" : "c0";
 }
 
+// "a / b": labels of bars are short.
+std::string PairText(const Meeting& meeting) {
+  const bool first = meeting.members.front() == meeting.workload;
+  return meeting.workload + " / " + (first ? meeting.members.back() : meeting.members.front());
+}
+
 // Copies of one workload: slowdown by their number. Pairs of different ones stand beside.
 void PutMeetingFigures(std::string& out, const TypeFindings& type) {
   out += "<div class=\"grid\">\n";
@@ -220,9 +227,7 @@ void PutMeetingFigures(std::string& out, const TypeFindings& type) {
     for (const Meeting& each : type.meetings) {
       if (each.method != method) continue;
       const bool same = SameAll(each.members);
-      const std::string label =
-          same ? GroupText(each.members)
-               : fmt::format("{} in {}", each.workload, GroupText(each.members));
+      const std::string label = same ? GroupText(each.members) : PairText(each);
       (same ? copies : pairs)
           .push_back({.label = label,
                       .parts = {{each.slowdown.mean, std::string(ColourOf(method))}},
@@ -231,7 +236,8 @@ void PutMeetingFigures(std::string& out, const TypeFindings& type) {
     }
     const report::BarMark alone{1, "alone"};
     PutFigure(out, fmt::format("Slowdown of copies, {}", word), std::move(copies), alone);
-    PutFigure(out, fmt::format("Slowdown in pairs, {}", word), std::move(pairs), alone);
+    PutFigure(out, fmt::format("Slowdown of the first beside the second, {}", word),
+              std::move(pairs), alone);
   }
   out += "</div>\n";
 }
@@ -310,6 +316,19 @@ std::string WatchingCsv(std::span<const TypeFindings> findings) {
                           base::WordOf(each.watcher), base::CsvCell(each.workload), each.share.mean,
                           each.share.sd, each.share.count);
     }
+  }
+  return text;
+}
+
+std::string CatalogueCsv(const TypeFindings& type) {
+  const auto known = std::ranges::find(sim::GpuTypes(), type.gpu_type, &sim::GpuType::nvml_name);
+  const double speed = known == sim::GpuTypes().end() ? 1 : known->relative_speed;
+  std::string text =
+      "workload_id,gpus,solo_seconds,solo_smact,mps_sensitivity,mps_pressure,memory_mib\n";
+  for (const WorkloadProfile& each : type.profiles) {
+    if (!each.sm_active || !each.sensitivity || !each.memory_mib) continue;
+    text += fmt::format("{},1,{},{},{},{},{}\n", base::CsvCell(each.workload), each.time_s * speed,
+                        *each.sm_active, *each.sensitivity, *each.pressure, *each.memory_mib);
   }
   return text;
 }

@@ -21,6 +21,10 @@ std::string FindingsJson(std::span<const TypeFindings> findings, std::span<const
 std::string MeetingsCsv(std::span<const TypeFindings> findings);
 // One line for each workload and watcher.
 std::string WatchingCsv(std::span<const TypeFindings> findings);
+// What is known in full of the workloads of a type, as a catalogue for simulations
+// (trace/workloads.h): times are those of an A100-40GB, by the relative speed of the type where the
+// simulator knows it.
+std::string CatalogueCsv(const TypeFindings& type);
 // A page of tables and figures.
 std::string FindingsHtml(std::span<const TypeFindings> findings, std::span<const MeasuredRun> runs,
                          std::string_view title);
