@@ -61,6 +61,23 @@ TEST_F(Reports, TellWhoRanWhereAndWhatItCost) {
   EXPECT_THAT(ReadText(page), AllOf(HasSubstr("task 2 both"), HasSubstr("SM activity over time")));
 }
 
+TEST_F(Reports, SetWhatWasSeenBesideWhatWasPredicted) {
+  const std::uint64_t id = site.Train({"--gpu-mem", "5G", "--time", "10m"},
+                                      {.memory_mib = 4000, .solo_s = 60, .sm_active = 0.5});
+  ASSERT_EQ(site.Await(id).state, "succeeded");
+  const report::Report report = Ask();
+  ASSERT_THAT(report.run->tasks, SizeIs(1));
+  const std::vector<report::Forecast>& forecasts = report.run->tasks[0].forecasts;
+  ASSERT_THAT(forecasts, SizeIs(2));
+  EXPECT_EQ(forecasts[0], (report::Forecast{"memory_mib", "given", 5120, 5120, 4000}));
+  EXPECT_EQ(forecasts[1].what, "duration_s");
+  EXPECT_EQ(forecasts[1].predicted, 600);
+  EXPECT_GE(forecasts[1].seen, 60);
+  EXPECT_THAT(site.Carma({"report"}).out, HasSubstr("memory_mib  given"));
+  EXPECT_THAT(site.client().Get("/metrics").value_or(""),
+              HasSubstr("carma_promises_total{what=\"memory_mib\",by=\"given\",kept=\"true\"} 1"));
+}
+
 TEST_F(Reports, OfNothingAreEmptyAndOddQuestionsAreRefused) {
   EXPECT_EQ(Ask().metrics.tasks, 0);
   for (const char* query : {"?last=x", "?last=-1", "?run=2", "?after_ms=-1", "?until_ms=never"}) {

@@ -163,8 +163,8 @@ void Output(Context& context, const ReportFlags& flags, const std::vector<Report
     return Print(context, flags.tasks ? report::TasksCsv(reports) : report::RunsCsv(metrics));
   }
   Print(context, report::Compare(metrics));
-  if (const std::string groups = report::GroupTable(metrics); !groups.empty()) {
-    Print(context, "\n" + groups);
+  for (const std::string& table : {report::GroupTable(metrics), report::ForecastTable(metrics)}) {
+    if (!table.empty()) Print(context, "\n" + table);
   }
 }
 

@@ -48,11 +48,15 @@ void AddTask(const std::string& label, const RunTask& task, core::Time zero, std
       task.attempts.empty() ? std::nullopt : std::optional(task.attempts.front().started);
   const std::string gpus =
       task.attempts.empty() ? "" : fmt::format("{}", fmt::join(task.attempts.back().gpus, " "));
-  text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", Cell(label), task.id,
-                      Cell(task.name), Cell(task.group), task.gpus, core::TaskStateName(task.state),
-                      since(task.submitted), since(first), since(task.ended),
-                      counts ? Cell(*jct_s - *execution_s) : "", Cell(execution_s), Cell(jct_s),
-                      Cell(slowdown), task.attempts.size(), outcome.ooms, gpus);
+  const auto memory = std::ranges::find(task.forecasts, "memory_mib", &Forecast::what);
+  const bool known = memory != task.forecasts.end();
+  text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", Cell(label),
+                      task.id, Cell(task.name), Cell(task.group), task.gpus,
+                      core::TaskStateName(task.state), since(task.submitted), since(first),
+                      since(task.ended), counts ? Cell(*jct_s - *execution_s) : "",
+                      Cell(execution_s), Cell(jct_s), Cell(slowdown), task.attempts.size(),
+                      outcome.ooms, gpus, known ? Cell(memory->predicted) : "",
+                      known ? Cell(memory->promised) : "", known ? Cell(memory->seen) : "");
 }
 
 }  // namespace
@@ -78,7 +82,8 @@ std::string RunsCsv(std::span<const Metrics> runs) {
 std::string TasksCsv(std::span<const Report> reports) {
   std::string text =
       "label,id,name,group,gpus,state,submitted_s,started_s,ended_s,waiting_s,execution_s,jct_s,"
-      "slowdown,attempts,oom_crashes,last_gpus\n";
+      "slowdown,attempts,oom_crashes,last_gpus,memory_predicted_mib,memory_promised_mib,"
+      "memory_seen_mib\n";
   for (const Report& report : reports) {
     if (!report.run) continue;
     for (const RunTask& task : report.run->tasks) {

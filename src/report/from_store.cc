@@ -6,6 +6,7 @@
 
 #include "base/time.h"
 #include "core/reason_line.h"
+#include "report/forecast.h"
 
 namespace carma::report {
 
@@ -70,7 +71,10 @@ void StoreRun::Add(const store::StoredTask& stored) {
   task.gpus = record.request.gpus;
   task.submitted = record.submitted;
   task.state = record.state;
-  if (core::IsFinal(record.state)) task.ended = record.ended;
+  if (core::IsFinal(record.state)) {
+    task.ended = record.ended;
+    task.forecasts = ForecastsOf(record);
+  }
   first_ = std::min(first_.value_or(task.submitted), task.submitted);
   last_ = std::max(last_.value_or(task.submitted), task.ended.value_or(now_));
 }

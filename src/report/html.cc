@@ -169,6 +169,26 @@ void PutGroups(std::string& out, const std::vector<Case>& cases) {
   out += "</section>\n";
 }
 
+void PutForecasts(std::string& out, const std::vector<Case>& cases) {
+  std::string rows;
+  for (const Case& each : cases) {
+    for (const ForecastMetrics& of : each.replays.front()->forecasts) {
+      Put(rows,
+          "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.2f}</td><td>{:.2f}</td>"
+          "<td>{:.2f}</td><td>{} of {}</td></tr>\n",
+          Escape(of.what, 60), Escape(of.by, 60), Escape(NameOf(each.label), 60), of.tasks,
+          of.ratio.median, of.ratio.mean, of.ratio.p95, of.kept, of.promised);
+    }
+  }
+  if (rows.empty()) return;
+  Put(out,
+      "<section><h2>Predicted against seen</h2><div class=\"scroll\"><table><thead><tr>"
+      "<th>predicted</th><th>by</th><th>run</th><th>tasks</th><th>seen / predicted, median</th>"
+      "<th>mean</th><th>95 %</th><th>within the promise</th></tr></thead><tbody>\n{}"
+      "</tbody></table></div></section>\n",
+      rows);
+}
+
 // ---- bars and distributions ----
 
 void PutFigure(std::string& out, std::string_view caption, const std::string& drawing) {
@@ -465,6 +485,7 @@ std::string Html(std::span<const Report> reports, std::string_view title) {
   PutDistributions(out, records);
   PutTimelines(out, records);
   PutGroups(out, cases);
+  PutForecasts(out, cases);
   PutProvenance(out, cases);
   return HtmlPage(title, out);
 }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/json.h"
+#include "report/forecast.h"
 #include "report/tally.h"
 
 namespace carma::report {
@@ -22,6 +23,7 @@ constexpr double kMax = 1e18;
 constexpr std::int64_t kMaxMs = 1'000'000'000'000'000;  // 31 000 years
 constexpr std::size_t kMaxGroups = 1'000;
 constexpr std::size_t kMaxBounds = 100;
+constexpr std::size_t kMaxForecasts = 1'000;
 
 // The GPUs' points, cut at the ends of the tasks' span.
 void AddGpus(const RunRecord& run, Time from, Time to, Tally& tally) {
@@ -60,6 +62,12 @@ Json GroupJson(const GroupMetrics& group) {
           {"execution_s", SpreadJson(group.execution)},
           {"jct_s", SpreadJson(group.jct)},
           {"slowdown", SpreadJson(group.slowdown)}};
+}
+
+Json ForecastJson(const ForecastMetrics& forecast) {
+  return {{"what", forecast.what},         {"by", forecast.by},
+          {"tasks", forecast.tasks},       {"seen_by_predicted", SpreadJson(forecast.ratio)},
+          {"promised", forecast.promised}, {"kept", forecast.kept}};
 }
 
 // Reads the objects inside an object and keeps the first mistake of any of them.
@@ -142,6 +150,15 @@ void GetGroup(MetricsReader& in, GroupMetrics& group) {
   in.Get("slowdown", group.slowdown);
 }
 
+void GetForecast(MetricsReader& in, ForecastMetrics& forecast) {
+  in.in().Get("what", forecast.what);
+  in.in().Get("by", forecast.by);
+  in.in().Get("tasks", forecast.tasks, 0, INT64_MAX);
+  in.Get("seen_by_predicted", forecast.ratio);
+  in.in().Get("promised", forecast.promised, 0, INT64_MAX);
+  in.in().Get("kept", forecast.kept, 0, INT64_MAX);
+}
+
 }  // namespace
 
 Metrics Compute(const RunRecord& run) {
@@ -155,6 +172,7 @@ Metrics Compute(const RunRecord& run) {
   metrics.provenance = run.provenance;
   metrics.simulated = run.simulated;
   metrics.bounds = run.bounds;
+  metrics.forecasts = JudgeForecasts(run.tasks);
   return metrics;
 }
 
@@ -165,6 +183,8 @@ Json ToJson(const Metrics& metrics) {
   }
   Json groups = Json::array();
   for (const GroupMetrics& group : metrics.groups) groups.push_back(GroupJson(group));
+  Json forecasts = Json::array();
+  for (const ForecastMetrics& each : metrics.forecasts) forecasts.push_back(ForecastJson(each));
   Json bounds = Json::array();
   for (const Bound& bound : metrics.bounds) {
     bounds.push_back({{"name", bound.name}, {"makespan_s", bound.makespan_s}});
@@ -185,6 +205,7 @@ Json ToJson(const Metrics& metrics) {
           {"jct_s", SpreadJson(metrics.jct)},
           {"slowdown", SpreadJson(metrics.slowdown)},
           {"groups", std::move(groups)},
+          {"forecasts", std::move(forecasts)},
           {"gpus", metrics.gpus},
           {"memory_used_mib", OrNull(metrics.memory_used_mib)},
           {"sm_active", OrNull(metrics.sm_active)},
@@ -217,6 +238,8 @@ base::Result<Metrics> FromJson(const Json& json) {
   reader.Get("slowdown", metrics.slowdown);
   reader.GetEach("groups", kMaxGroups,
                  [&](MetricsReader& each) { GetGroup(each, metrics.groups.emplace_back()); });
+  reader.GetEach("forecasts", kMaxForecasts,
+                 [&](MetricsReader& each) { GetForecast(each, metrics.forecasts.emplace_back()); });
   in.Get("gpus", metrics.gpus, 0, 1'000'000);
   in.Get("memory_used_mib", metrics.memory_used_mib, 0, kMax);
   in.Get("sm_active", metrics.sm_active, 0, 1);

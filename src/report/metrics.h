@@ -37,6 +37,17 @@ struct GroupMetrics {
   friend bool operator==(const GroupMetrics&, const GroupMetrics&) = default;
 };
 
+// How good the forecasts of one quantity by one method were.
+struct ForecastMetrics {
+  std::string what;
+  std::string by;
+  std::int64_t tasks = 0;
+  Spread ratio;               // seen / predicted
+  std::int64_t promised = 0;  // tasks to which a bound was promised
+  std::int64_t kept = 0;      // of these, with no more seen than promised
+  friend bool operator==(const ForecastMetrics&, const ForecastMetrics&) = default;
+};
+
 // Definitions follow the dissertation, section 6.3 (docs/metrics.md). An "executed" task is one
 // that has ended and whose process ran at least once.
 struct Metrics {
@@ -58,7 +69,8 @@ struct Metrics {
   // Execution of the attempt that succeeded over the time alone, of the tasks whose time alone is
   // known; absent: of none.
   std::optional<Spread> slowdown;
-  std::vector<GroupMetrics> groups;  // by name; tasks without a group are in none
+  std::vector<GroupMetrics> groups;        // by name; tasks without a group are in none
+  std::vector<ForecastMetrics> forecasts;  // by quantity and method
 
   // GPUs over [first_submitted, last_ended], means over time and GPUs; absent: not reported.
   int gpus = 0;

@@ -26,6 +26,7 @@ constexpr int kVersion = 1;
 constexpr std::size_t kMaxAttempts = 10'000;
 constexpr std::size_t kMaxPoints = 1'000'000;
 constexpr std::size_t kMaxGpusOfTask = 100'000;
+constexpr std::size_t kMaxForecasts = 20;
 constexpr std::int64_t kMaxMs = 1'000'000'000'000'000;  // 31 000 years
 constexpr double kMaxValue = 1e15;
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
@@ -90,6 +91,15 @@ void PutTask(Text& out, const RunTask& task) {
     Put(out, R"({{"from_ms":{},"to_ms":{},"end":"{}","gpus":[{}]}})", base::ToMs(attempt.started),
         base::ToMs(attempt.ended), NameOf(attempt.end), fmt::join(attempt.gpus, ","));
   });
+  if (!task.forecasts.empty()) {
+    Put(out, R"(,"forecasts":)");
+    PutList(out, task.forecasts, [&](const Forecast& each) {
+      Put(out, R"({{"what":{},"by":{},"predicted":{})", Quoted(each.what), Quoted(each.by),
+          each.predicted);
+      if (each.promised) Put(out, R"(,"promised":{})", *each.promised);
+      Put(out, R"(,"seen":{}}})", each.seen);
+    });
+  }
   out.push_back('}');
 }
 
@@ -167,6 +177,18 @@ Result<Attempt> ReadAttempt(const Json& json, const std::string& pointer, std::s
   return attempt;
 }
 
+Result<Forecast> ReadForecast(const Json& json, const std::string& pointer) {
+  Forecast forecast;
+  JsonReader in(json, pointer);
+  in.Get("what", forecast.what, 100);
+  in.Get("by", forecast.by, 100);
+  in.Get("predicted", forecast.predicted, 0, kMaxValue);
+  in.Get("promised", forecast.promised, 0, kMaxValue);
+  in.Get("seen", forecast.seen, 0, kMaxValue);
+  if (in.error()) return std::unexpected(*in.error());
+  return forecast;
+}
+
 Result<RunTask> ReadTask(const Json& json, const std::string& pointer, std::size_t gpus) {
   RunTask task;
   JsonReader in(json, pointer);
@@ -182,8 +204,16 @@ Result<RunTask> ReadTask(const Json& json, const std::string& pointer, std::size
   in.Get("state", state, 40);
   in.Get("solo_s", task.solo_s, 0, kMaxValue);
   const Result<const Json*> attempts = ListOf(in, "attempts", kMaxAttempts, pointer);
+  const Result<const Json*> forecasts = ListOf(in, "forecasts", kMaxForecasts, pointer);
   if (in.error()) return std::unexpected(*in.error());
   if (!attempts) return std::unexpected(attempts.error());
+  if (!forecasts) return std::unexpected(forecasts.error());
+  for (std::size_t i = 0; i < (*forecasts)->size(); ++i) {
+    Result<Forecast> forecast =
+        ReadForecast((**forecasts)[i], pointer + "/forecasts/" + std::to_string(i));
+    if (!forecast) return std::unexpected(forecast.error());
+    task.forecasts.push_back(*std::move(forecast));
+  }
   const std::optional<core::TaskState> known = core::ParseTaskState(state);
   if (!known) return Expected(pointer + "/state", "a task state");
   task.state = *known;

@@ -63,6 +63,10 @@ std::string Compare(std::span<const Metrics> runs);
 // What the groups of tasks came to, one row per case and group; empty if no run has groups.
 std::string GroupTable(std::span<const Metrics> runs);
 
+// Predicted against seen, one row per case, quantity and method; empty if nothing was predicted. Of
+// replays the first.
+std::string ForecastTable(std::span<const Metrics> runs);
+
 // One row per run with a header line: the metrics in SI units, empty where not reported.
 std::string RunsCsv(std::span<const Metrics> runs);
 // One row per task with a header line, of the reports that have records; times in s since the run's

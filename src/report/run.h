@@ -23,6 +23,16 @@ struct Attempt {
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 
+// What was said of a task before it ran, beside what came of it.
+struct Forecast {
+  std::string what;                // a quantity with its unit: "memory_mib"
+  std::string by;                  // who said it: "structural", "history", "given" …
+  double predicted = 0;            // the most likely value
+  std::optional<double> promised;  // what was counted on, an upper bound
+  double seen = 0;
+  friend bool operator==(const Forecast&, const Forecast&) = default;
+};
+
 struct RunTask {
   std::uint64_t id = 0;
   std::string name;   // workload or task name
@@ -31,8 +41,9 @@ struct RunTask {
   core::Time submitted{};
   std::optional<core::Time> ended;  // empty: not final
   core::TaskState state = core::TaskState::kSucceeded;
-  std::optional<double> solo_s;   // launch to end alone on its GPUs; empty: not known
-  std::vector<Attempt> attempts;  // by time
+  std::optional<double> solo_s;     // launch to end alone on its GPUs; empty: not known
+  std::vector<Attempt> attempts;    // by time
+  std::vector<Forecast> forecasts;  // of its last attempt; empty while it has not ended
   friend bool operator==(const RunTask&, const RunTask&) = default;
 };
 

@@ -181,4 +181,21 @@ std::string GroupTable(std::span<const Metrics> runs) {
   return names.empty() ? "" : Align(lines, left);
 }
 
+std::string ForecastTable(std::span<const Metrics> runs) {
+  std::vector<Cells> lines{{"predicted", "by", "run", "tasks", "seen / predicted, median", "mean",
+                            "95 %", "within the promise"}};
+  for (const Case& each : CasesOf(runs)) {
+    for (const ForecastMetrics& of : each.replays.front()->forecasts) {
+      lines.push_back({base::Printable(of.what, 24), base::Printable(of.by, 24),
+                       base::Printable(each.label, 24), std::to_string(of.tasks),
+                       fmt::format("{:.2f}", of.ratio.median), fmt::format("{:.2f}", of.ratio.mean),
+                       fmt::format("{:.2f}", of.ratio.p95),
+                       of.promised > 0 ? fmt::format("{} of {}", of.kept, of.promised) : ""});
+    }
+  }
+  if (lines.size() == 1) return "";
+  DropEmptyColumns(lines);
+  return Align(lines, lines.front()[2] == "run" ? 3 : 2);
+}
+
 }  // namespace carma::report

@@ -19,7 +19,8 @@ double NearestRank(const std::vector<double>& sorted, double fraction) {
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
 }
 
-// Sorted before it is summed, so that the order of arrival cannot be seen in the last bit.
+}  // namespace
+
 Spread SpreadOf(std::vector<double> values) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());
@@ -30,8 +31,6 @@ Spread SpreadOf(std::vector<double> values) {
           .p95 = NearestRank(values, 0.95),
           .max = values.back()};
 }
-
-}  // namespace
 
 TaskOutcome OutcomeOf(const RunTask& task) {
   TaskOutcome outcome{.state = task.state,

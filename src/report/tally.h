@@ -15,6 +15,9 @@
 
 namespace carma::report {
 
+// Sorted before they are summed, so that the order cannot be seen in the last bit.
+Spread SpreadOf(std::vector<double> values);
+
 // What one task came to.
 struct TaskOutcome {
   core::TaskState state = core::TaskState::kSucceeded;

@@ -1,0 +1,20 @@
+// Predicted against seen, over the tasks of a run.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/task.h"
+#include "report/metrics.h"
+#include "report/run.h"
+
+namespace carma::report {
+
+// What was said of a task before its last attempt, and what came of it; none of one that has not
+// ended. What was never predicted or never seen is left out.
+std::vector<Forecast> ForecastsOf(const core::TaskRecord& record);
+
+// By quantity, then method. What was predicted as 0 has no ratio and is left out.
+std::vector<ForecastMetrics> JudgeForecasts(std::span<const RunTask> tasks);
+
+}  // namespace carma::report
