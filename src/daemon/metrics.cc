@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/misuse.h"
+#include "report/forecast.h"
 
 namespace carma::daemon {
 namespace {
@@ -188,6 +189,12 @@ void Counters::Count(const core::TaskRecord& record) {
     ++ooms;
   if (!core::IsFinal(record.state)) return;
   ++ended[std::string(core::TaskStateName(record.state))];
+  for (const report::Forecast& each : report::ForecastsOf(record)) {
+    if (each.predicted <= 0) continue;
+    Forecasts& of = forecasts[{each.what, each.by}];
+    of.ratio.Observe(each.seen / each.predicted);
+    if (each.promised) ++(each.seen <= *each.promised ? of.kept : of.broken);
+  }
   if (!record.estimate || record.peak_mib <= 0) return;
   const std::int64_t predicted_mib =
       record.estimate->predicted_mib.value_or(record.estimate->peak_mib);
@@ -244,6 +251,19 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
             "Measured over predicted peak memory of ended tasks.");
   for (const auto& [method, histogram] : counters.estimate_error)
     out.Sample(histogram, {{"method", method}});
+  out.Begin("carma_forecast_ratio", "histogram",
+            "Seen over predicted of ended tasks: memory_mib, duration_s.");
+  for (const auto& [of, each] : counters.forecasts)
+    out.Sample(each.ratio, {{"what", of.first}, {"by", of.second}});
+  out.Begin("carma_promises_total", "counter",
+            "Ended tasks to which a bound was promised; kept: no more was seen.");
+  for (const auto& [of, each] : counters.forecasts) {
+    for (const auto& [kept, count] :
+         {std::pair{"true", each.kept}, std::pair{"false", each.broken}}) {
+      out.Sample(static_cast<double>(count),
+                 {{"what", of.first}, {"by", of.second}, {"kept", kept}});
+    }
+  }
   out.Begin("carma_estimates_total", "counter",
             "Estimates since the daemon started, by method; none: none was possible.");
   for (const auto& [method, count] : counters.estimates)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "api/metrics.h"
 #include "daemon/configuration.h"
@@ -25,6 +26,13 @@ struct Counters {
   std::map<std::string, std::uint64_t> estimates;  // by method; "none": no estimate was possible
   api::Histogram estimate_seconds{{1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 0.01, 0.05, 0.1, 1, 10}};
   std::map<std::string, api::Histogram> estimate_error;  // measured / predicted, by method
+  // Of all that is forecast of a task (report/forecast.h), by quantity and method.
+  struct Forecasts {
+    api::Histogram ratio{{0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0}};
+    std::uint64_t kept = 0;    // no more was seen than was promised
+    std::uint64_t broken = 0;  // more
+  };
+  std::map<std::pair<std::string, std::string>, Forecasts> forecasts;
 
   // One durable change of a task.
   void Count(const core::TaskRecord& record);

@@ -24,5 +24,24 @@ TEST(Counters, ALaunchCountsOnceHoweverOftenItsRecordChanges) {
   EXPECT_NE(out.text().find("waits_count 1\n"), std::string::npos) << out.text();
 }
 
+TEST(Counters, ForecastsAreCountedOnceATaskHasEnded) {
+  Counters counters;
+  core::TaskRecord record;
+  record.id = core::TaskId{1};
+  record.estimate =
+      core::Estimate{.peak_mib = 12'000, .method = "structural", .predicted_mib = 10'000};
+  record.peak_mib = 13'000;
+  record.state = core::TaskState::kRunning;
+  counters.Count(record);
+  EXPECT_TRUE(counters.forecasts.empty());
+  record.state = core::TaskState::kSucceeded;
+  record.ended = base::FromMs(9'000);
+  counters.Count(record);
+  const Counters::Forecasts& memory = counters.forecasts.at({"memory_mib", "structural"});
+  EXPECT_EQ(memory.kept, 0U);
+  EXPECT_EQ(memory.broken, 1U);
+  EXPECT_DOUBLE_EQ(memory.ratio.sum(), 1.3);
+}
+
 }  // namespace
 }  // namespace carma::daemon
