@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "estimate/estimator.h"
-#include "estimate/transformer/config.h"
+#include "estimate/transformer_config.h"
 #include "estimate/transformer/peak.h"
 #include "model/summary.h"
 

@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "entries.h"
 #include "estimate/estimator.h"
-#include "estimate/transformer/config.h"
+#include "estimate/transformer_config.h"
 #include "estimate/transformer/peak.h"
 #include "estimate/transformer/plan_files.h"
 #include "model/features.h"

@@ -8,7 +8,7 @@
 #include "core/policy.h"
 #include "core/task.h"
 #include "estimate/estimator.h"
-#include "estimate/transformer/plan.h"
+#include "estimate/training_plan.h"
 #include "sim/model_words.h"
 #include "trace/job_reader.h"
 

@@ -6,9 +6,9 @@
 
 #include "base/result.h"
 #include "cli/command.h"
-#include "estimate/transformer/config.h"
+#include "estimate/transformer_config.h"
 #include "estimate/transformer/peak.h"
-#include "estimate/transformer/plan.h"
+#include "estimate/training_plan.h"
 
 namespace carma::cli {
 

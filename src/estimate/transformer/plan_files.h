@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "estimate/transformer/plan.h"
+#include "estimate/training_plan.h"
 
 namespace carma::estimate {
 

@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 #include "base/words.h"
-#include "estimate/transformer/config.h"
+#include "estimate/transformer_config.h"
 
 namespace carma::estimate {
 

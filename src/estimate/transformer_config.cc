@@ -1,4 +1,4 @@
-#include "estimate/transformer/config.h"
+#include "estimate/transformer_config.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "estimate/transformer/plan.h"
+#include "estimate/training_plan.h"
 
 #include <gtest/gtest.h>
 
