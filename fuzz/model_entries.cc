@@ -6,9 +6,10 @@
 #include "base/result.h"
 #include "entries.h"
 #include "estimate/estimator.h"
-#include "estimate/transformer_config.h"
+#include "estimate/recipe/plan_files.h"
+#include "estimate/training_words.h"
 #include "estimate/transformer/peak.h"
-#include "estimate/transformer/plan_files.h"
+#include "estimate/transformer_config.h"
 #include "model/features.h"
 #include "model/summary.h"
 
@@ -68,11 +69,11 @@ std::vector<estimate::TrainingPlan> Plans() {
 }  // namespace
 
 void FuzzHfConfig(std::string_view bytes) {
-  for (const auto apply : {&estimate::ApplyDeepSpeed, &estimate::ApplyAdapterConfig}) {
-    estimate::TrainingPlan plan;
-    const auto applied = apply(bytes, "plan.json", plan);
-    CARMA_CHECK(applied || IsOneLine(applied.error().message), "an error is one line");
-    CARMA_CHECK(plan.lora_rank >= 1, "a rank is at least 1");
+  for (const auto read : {&estimate::ReadDeepSpeed, &estimate::ReadAdapterConfig}) {
+    const auto words = read(bytes, "plan.json");
+    CARMA_CHECK(words || IsOneLine(words.error().message), "an error is one line");
+    if (words)
+      CARMA_CHECK(estimate::CheckWords(*words).has_value(), "what is read means something");
   }
   const auto config = estimate::ParseTransformerConfig(bytes, "config.json");
   if (!config) {

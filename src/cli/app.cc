@@ -1,5 +1,6 @@
 // The whole program: which verb, which words are its own, what comes of a mistake.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <sstream>
 
 #include "base/text.h"
@@ -45,7 +46,8 @@ CLI::App* FindVerb(CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
-// Takes what `submit` shall run out of the words that CLI11 reads. Errors: kInvalid: no such verb.
+// Takes what `submit` shall run, and what stands behind "--" of `estimate`, out of the words that
+// CLI11 reads. Errors: kInvalid: no such verb.
 base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& words,
                                       Context& context) {
   const std::size_t verb_at = SkipOptions(app, app, words, 0);
@@ -54,6 +56,14 @@ base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& w
   if (!found) {
     return base::Fail(base::ErrorCode::kInvalid,
                       "no verb '" + base::Printable(words[verb_at], 40) + "' (see carma --help)");
+  }
+  if (found->get_name() == "estimate") {
+    const auto dashes =
+        std::find(words.begin() + static_cast<std::ptrdiff_t>(verb_at), words.end(), "--");
+    context.literal = dashes != words.end();
+    if (context.literal) context.words.assign(dashes + 1, words.end());
+    words.erase(dashes, words.end());
+    return base::Unit{};
   }
   if (found->get_name() != "submit") return base::Unit{};
   const CLI::App& verb = *found;

@@ -96,6 +96,8 @@ class BatchReader {
     }
     auto specs = description.Finish(caller_);
     if (!specs) return std::unexpected(specs.error());
+    if (auto added = AddTraining(description, specs->front()); !added)
+      return std::unexpected(added.error());
     return WithoutCommon(std::move((*specs)[0]));
   }
 

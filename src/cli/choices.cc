@@ -96,17 +96,17 @@ constexpr std::array kRows{
         [] {
           return Words{"source", "family", "model", "method", "quantisation", "parallel", "gpus"};
         }},
-    Row{"estimate", "--method", false,
+    Row{"", "--method", false,
         [] {
           return Words{"full", "lora", "qlora"};
         }},
-    Row{"estimate", "--lora-targets", true,
+    Row{"", "--lora-targets", true,
         [] { return Words{"q", "k", "v", "o", "gate", "up", "down", "attention", "mlp", "all"}; }},
-    Row{"estimate", "--gradient-checkpointing", false, &FirstWordsOf<estimate::Checkpointing>},
-    Row{"estimate", "--attention", false, &FirstWordsOf<estimate::Attention>},
-    Row{"estimate", "--loss", false, &FirstWordsOf<estimate::Loss>},
-    Row{"estimate", "--dp", false, &FirstWordsOf<estimate::DataParallel>},
-    Row{"estimate", "--offload", true,
+    Row{"", "--gradient-checkpointing", false, &FirstWordsOf<estimate::Checkpointing>},
+    Row{"", "--attention", false, &FirstWordsOf<estimate::Attention>},
+    Row{"", "--loss", false, &FirstWordsOf<estimate::Loss>},
+    Row{"", "--dp", false, &FirstWordsOf<estimate::DataParallel>},
+    Row{"", "--offload", true,
         [] {
           return Words{"optimizer", "params"};
         }},

@@ -29,7 +29,8 @@ struct Context {
   std::FILE* out = stdout;
   std::FILE* err = stderr;
   // `submit` only: the words from the first that is no option, as they are; CLI11 never sees them,
-  // because their dashes are not ours. literal: "--" stood before them.
+  // because their dashes are not ours. literal: "--" stood before them. `estimate`: what stands
+  // behind "--".
   std::vector<std::string> words;
   bool literal = false;
 

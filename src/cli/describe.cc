@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/unique_fd.h"
+#include "estimate/recipe/plan_files.h"
+#include "estimate/training_words.h"
 #include "task/describe/script.h"
 
 extern char** environ;
@@ -93,6 +95,32 @@ base::Result<base::Unit> ApplyWords(const std::vector<std::string>& words, bool 
   return base::Unit{};
 }
 
+base::Result<std::vector<task::TrainingWord>> ReadPlanFiles(
+    const std::vector<task::PlanFile>& files) {
+  std::vector<task::TrainingWord> words;
+  for (const task::PlanFile& file : files) {
+    const base::Result<std::string> text = ReadNamed(file.path, estimate::kMaxConfigBytes);
+    if (!text) return std::unexpected(text.error());
+    const bool adapter = file.kind == task::PlanFile::Kind::kAdapter;
+    base::Result<estimate::TrainingWords> read = adapter
+                                                     ? estimate::ReadAdapterConfig(*text, file.path)
+                                                     : estimate::ReadDeepSpeed(*text, file.path);
+    if (!read) return std::unexpected(read.error());
+    for (task::TrainingWord& word : *read) words.push_back(std::move(word));
+  }
+  return words;
+}
+
+base::Result<base::Unit> AddTraining(const task::Description& description, task::TaskSpec& spec) {
+  if (auto known = estimate::CheckWords(spec.training); !known) return known;
+  base::Result<std::vector<task::TrainingWord>> words = ReadPlanFiles(description.plan_files());
+  if (!words) return std::unexpected(words.error());
+  spec.training.insert(spec.training.begin(), words->begin(), words->end());
+  if (spec.training.size() > task::kMaxTrainingWords)
+    spec.training.erase(spec.training.begin(), spec.training.end() - task::kMaxTrainingWords);
+  return base::Unit{};
+}
+
 base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
                                  bool literal, const task::SubmitterContext& caller) {
   task::Description description;
@@ -102,10 +130,13 @@ base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std
   if (auto applied = ApplyOptions(flags, description); !applied) {
     return std::unexpected(applied.error());
   }
-  const auto specs = description.Finish(caller);
+  auto specs = description.Finish(caller);
   if (!specs) return std::unexpected(specs.error());
-  Described described{
-      .spec = task::ToJsonText((*specs)[0]), .indices = {}, .warnings = description.warnings()};
+  Described described;
+  if (auto added = AddTraining(description, specs->front()); !added)
+    return std::unexpected(added.error());
+  described.spec = task::ToJsonText(specs->front());
+  described.warnings = description.warnings();
   if (!description.array()) return described;
   for (const task::TaskSpec& spec : *specs) described.indices.push_back(*spec.array_index);
   return described;

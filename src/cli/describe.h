@@ -29,6 +29,14 @@ bool DescribesTask(const std::string& path);
 // Errors: kInvalid with the place, kNotFound for a missing .rad file.
 base::Result<base::Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
                                     task::Description& description);
+// What plan files say; options that come later count before it. Errors: as ReadNamed; kInvalid with
+// the file and the place.
+base::Result<std::vector<task::TrainingWord>> ReadPlanFiles(
+    const std::vector<task::PlanFile>& files);
+
+// Puts what the plan files say before what options say of the training. spec: as the description's
+// Finish() made it. Errors: kInvalid for options that mean nothing, and as ReadPlanFiles.
+base::Result<base::Unit> AddTraining(const task::Description& description, task::TaskSpec& spec);
 base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
                                  bool literal, const task::SubmitterContext& caller);
 

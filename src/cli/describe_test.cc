@@ -112,5 +112,38 @@ TEST_F(DescribeTest, MistakesNameTheirOption) {
   EXPECT_FALSE(Spec({}, {}, false)) << "nothing to run";
 }
 
+TEST_F(DescribeTest, WordsOfATrainingGoWithTheTask) {
+  File("config.json", "{}");
+  File("ds.json", R"({"zero_optimization":{"stage":2}})");
+  const std::string path = File(
+      "job.sh", "#!/bin/sh\n#CARMA --hf-config config.json --seq-len 512 --method lora\ntrue\n");
+  const SubmitFlags flags{.settings = {{"seq-len", "1024"}, {"amp", ""}, {"deepspeed", "ds.json"}}};
+  const std::string here = std::filesystem::current_path();
+  std::filesystem::current_path(dir_);
+  const auto spec = Spec(flags, {path}, false);
+  std::filesystem::current_path(here);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->model_summary, dir_ + "/config.json");
+  const std::vector<task::TrainingWord> expected = {
+      {"deepspeed-engine", "on", dir_ + "/ds.json: DeepSpeed"},
+      {"dp", "zero2", dir_ + "/ds.json: zero_optimization.stage"},
+      {"method", "lora", path + ":2"},
+      {"seq-len", "1024", ""},
+      {"amp", "on", ""}};
+  EXPECT_EQ(spec->training, expected) << "files before options, and a later one in its place";
+}
+
+TEST_F(DescribeTest, AWordThatMeansNothingIsRefusedWithItsPlace) {
+  const std::string path = File("job.sh", "#!/bin/sh\n#CARMA --method dora\ntrue\n");
+  const auto script = Spec({}, {path}, false);
+  ASSERT_FALSE(script);
+  EXPECT_EQ(script.error().message, path + ":2: method: 'dora': expected full, lora or qlora");
+  const SubmitFlags flags{.settings = {{"seq-len", "many"}}};
+  const auto option = Spec(flags, {"true"}, true);
+  ASSERT_FALSE(option);
+  EXPECT_TRUE(option.error().message.starts_with("--seq-len: 'many': expected a number"))
+      << option.error().message;
+}
+
 }  // namespace
 }  // namespace carma::cli

@@ -35,7 +35,7 @@ void AddTaskOptions(CLI::App& verb) {
     CLI::Option* option = info.value.empty() ? verb.add_flag(names) : verb.add_option(names);
     option->description(std::string(info.help))
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
-        ->group("Task");
+        ->group(std::string(info.group));
     if (!info.value.empty()) option->type_name(std::string(info.value));
   }
 }
@@ -45,7 +45,7 @@ std::vector<std::pair<std::string, std::string>> GivenOptions(const CLI::App& ve
   std::vector<std::pair<std::string, std::string>> given;
   std::map<const CLI::Option*, std::size_t> seen;
   for (const CLI::Option* option : verb.parse_order()) {
-    if (option->get_group() != "Task" || option->get_lnames().empty()) continue;
+    if (option->get_lnames().empty()) continue;
     const std::string& name = option->get_lnames()[0];
     const std::size_t nth = seen[option]++;
     const task::OptionInfo* info = task::FindOption(name);

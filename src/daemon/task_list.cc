@@ -23,6 +23,8 @@ std::size_t DescriptionBytes(const task::TaskSpec& spec) {
   for (const auto* words : {&spec.command, &spec.script_args}) {
     for (const std::string& word : *words) bytes += sizeof word + word.size();
   }
+  for (const task::TrainingWord& word : spec.training)
+    bytes += sizeof word + word.name.size() + word.value.size() + word.from.size();
   return bytes;
 }
 

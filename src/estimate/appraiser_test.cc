@@ -118,6 +118,52 @@ TEST(Appraiser, ProgramsOfThreeRunsGiveAPrior) {
   EXPECT_THAT(result.remarks, ElementsAre(HasSubstr("4000 to 6000 MiB")));
 }
 
+// A small Llama, 16-bit weights: 271 M parameters.
+constexpr const char* kConfig =
+    R"({"model_type":"llama","num_hidden_layers":16,"hidden_size":1024,"num_attention_heads":8,)"
+    R"("intermediate_size":2816,"vocab_size":32000,"torch_dtype":"bfloat16"})";
+
+TEST(Appraiser, ATransformerIsReckonedFromItsConfigAndTheTasksWords) {
+  const Summary summary = ReadSummary(std::string(kConfig), "config.json");
+  ASSERT_TRUE(summary.transformer) << summary.trouble;
+  EXPECT_FALSE(summary.layers);
+  EXPECT_FALSE(summary.fingerprint.empty());
+  const Appraiser appraiser(Rules());
+  task::TaskSpec spec = Spec("/home/ada/config.json");
+  spec.optimizer = "adamw";
+  spec.training = {{"seq-len", "512", "train.sh:3: --max_length"}};
+  const Appraisal full = appraiser.Appraise(spec, kAda, summary);
+  ASSERT_TRUE(full.estimate);
+  EXPECT_EQ(full.estimate->method, "transformer");
+  EXPECT_GE(full.estimate->peak_mib, full.estimate->predicted_mib);
+  EXPECT_FALSE(full.formula) << "nothing to teach the structural formula";
+  EXPECT_THAT(full.remarks, ElementsAre("read: seq-len 512 (train.sh:3: --max_length)"));
+
+  spec.training.push_back({"method", "lora", ""});
+  const Appraisal adapters = appraiser.Appraise(spec, kAda, summary);
+  ASSERT_TRUE(adapters.estimate);
+  EXPECT_LT(adapters.estimate->peak_mib, full.estimate->peak_mib);
+  EXPECT_NE(adapters.kind, full.kind) << "another thing to learn of";
+
+  spec.training.push_back({"dp", "magic", ""});
+  const Appraisal nothing = appraiser.Appraise(spec, kAda, summary);
+  EXPECT_FALSE(nothing.estimate);
+  EXPECT_THAT(nothing.remarks.back(), HasSubstr("--dp: 'magic': expected ddp"));
+}
+
+TEST(Appraiser, WhatIsAssumedOfATransformerIsSaid) {
+  const Summary summary = ReadSummary(std::string(kConfig), "config.json");
+  task::TaskSpec spec = Spec("/home/ada/config.json");
+  spec.batch_size.reset();
+  const Appraisal result = Appraiser(Rules()).Appraise(spec, kAda, summary);
+  ASSERT_TRUE(result.estimate);
+  EXPECT_THAT(result.remarks, ElementsAre(HasSubstr("2048 tokens are assumed"),
+                                          HasSubstr("no batch size is told: 1 is assumed")));
+  const Summary other = ReadSummary(std::string(R"({"model_type":"mamba"})"), "config.json");
+  EXPECT_THAT(Appraiser(Rules()).Appraise(spec, kAda, other).remarks,
+              ElementsAre(HasSubstr("no estimate: config.json: /model_type: expected a family")));
+}
+
 TEST(SuitGpus, TheLargestMemoryAndTheTypeOfMost) {
   AppraisalRules rules;
   SuitGpus(rules, std::vector<core::GpuInfo>{{.type = "B", .total_mib = 1'000, .reserved_mib = 100},

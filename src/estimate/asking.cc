@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "estimate/signature.h"
+#include "estimate/training_words.h"
 #include "model/summary.h"
 
 namespace carma::estimate {
@@ -26,10 +27,59 @@ std::optional<Value> Known(const std::optional<std::string>& stated,
   return value;
 }
 
+// What decides how a transformer is trained: what was found, then what the task says itself.
+std::vector<task::TrainingWord> WordsOf(const task::TaskSpec& spec) {
+  std::vector<task::TrainingWord> words = spec.training;
+  if (spec.batch_size) words.push_back({"batch", std::to_string(*spec.batch_size), ""});
+  if (spec.optimizer) words.push_back({"optimizer", *spec.optimizer, ""});
+  if (spec.precision) words.push_back({"precision", *spec.precision, ""});
+  // One GPU is what everybody gets who says nothing.
+  if (spec.gpus > 1) words.push_back({"gpus", std::to_string(spec.gpus), ""});
+  return words;
+}
+
+// "read: seq-len 4096 (train.sh:3: --max_length), …"; empty: nothing was read.
+std::string FoundText(const std::vector<task::TrainingWord>& words) {
+  std::vector<std::string> found;
+  for (const task::TrainingWord& word : words) {
+    if (!word.from.empty()) found.push_back(word.name + " " + word.value + " (" + word.from + ")");
+  }
+  return found.empty() ? "" : "read: " + base::Join(found, ", ");
+}
+
+void AskTransformer(const task::TaskSpec& spec, const TransformerConfig& config, Question& question,
+                    std::vector<std::string>& remarks) {
+  const std::vector<task::TrainingWord> words = WordsOf(spec);
+  if (std::string found = FoundText(words); !found.empty()) remarks.push_back(std::move(found));
+  base::Result<TrainingPlan> plan = PlanOf(words, config);
+  if (!plan) {
+    question.summary_trouble = plan.error().message;
+    return;
+  }
+  question.assumed = Assumptions(words, config, *plan);
+  question.transformer = &config;
+  question.plan = *plan;
+}
+
+bool IsHfConfig(std::string_view text) {
+  return text.size() <= kMaxConfigBytes && base::Trim(text.substr(0, 100)).starts_with('{') &&
+         text.find("\"model_type\"") != std::string_view::npos;
+}
+
 }  // namespace
 
 Summary ReadSummary(const base::Result<std::string>& text, const std::string& path) {
   Summary summary;
+  if (text && IsHfConfig(*text)) {
+    base::Result<TransformerConfig> config = ParseTransformerConfig(*text, path);
+    if (config) {
+      summary.fingerprint = Fingerprint(*config);
+      summary.transformer = *std::move(config);
+    } else {
+      summary.trouble = config.error().message;
+    }
+    return summary;
+  }
   base::Result<model::LayerList> layers =
       text ? model::ParseSummary(*text, path) : std::unexpected(text.error());
   if (layers) {
@@ -49,10 +99,14 @@ Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary
   if (summary.layers) question.layers = &layers;
   question.summary_trouble = summary.trouble;
   question.batch = spec.batch_size ? spec.batch_size : layers.batch;
-  question.optimizer =
-      Known(spec.optimizer, layers.optimizer, "optimizer", &ParseOptimizer, remarks);
-  question.precision =
-      Known(spec.precision, layers.precision, "precision", &ParsePrecision, remarks);
+  if (summary.transformer) {
+    AskTransformer(spec, *summary.transformer, question, remarks);
+  } else {
+    question.optimizer =
+        Known(spec.optimizer, layers.optimizer, "optimizer", &ParseOptimizer, remarks);
+    question.precision =
+        Known(spec.precision, layers.precision, "precision", &ParsePrecision, remarks);
+  }
   question.gpus = spec.gpus;
   question.given_mib = spec.memory_mib;
   question.given_source = spec.memory_source;

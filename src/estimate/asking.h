@@ -15,11 +15,12 @@
 
 namespace carma::estimate {
 
-// A model summary as far as it could be read.
+// A model summary, or a Hugging Face config.json in its place, as far as it could be read.
 struct Summary {
   std::optional<model::LayerList> layers;
-  std::string fingerprint;  // of the layers; empty without
-  std::string trouble;      // why there are none: "model.txt:12: …"; empty: none was named
+  std::optional<TransformerConfig> transformer;  // one of the two at most
+  std::string fingerprint;                       // of either; empty without
+  std::string trouble;  // why there are none: "model.txt:12: …"; empty: none was named
 };
 // text: of the file at `path`, or why it could not be read.
 Summary ReadSummary(const base::Result<std::string>& text, const std::string& path);
@@ -27,7 +28,8 @@ Summary ReadSummary(const base::Result<std::string>& text, const std::string& pa
 // What the description says; `spec` and `summary` must outlive the question. What it leaves open
 // (batch size, optimizer, precision) is taken from the summary where that says it. The caller adds
 // what the server knows: GPU, coverage, site, history.
-// remarks: what the user should know: an optimizer or a precision that no estimator knows.
+// remarks: what the user should know: an optimizer or a precision that no estimator knows, what was
+// read from the files of a training.
 Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary& summary,
                     std::vector<std::string>& remarks);
 

@@ -53,7 +53,8 @@ class Auto : public Estimator {
   Result<Answer> Ask(const Question& question) const override {
     Result<Answer> known = history_->Ask(question);
     if (known) return known;
-    Result<Answer> reckoned = structural_->Ask(question);
+    const bool closed_form = question.transformer != nullptr;
+    Result<Answer> reckoned = (closed_form ? transformer_ : structural_)->Ask(question);
     if (reckoned) return reckoned;
     Result<Answer> prior = ClassPrior::Ask(question);
     if (prior) {
@@ -68,6 +69,7 @@ class Auto : public Estimator {
  private:
   std::unique_ptr<Estimator> history_ = MakeFromHistory();
   std::unique_ptr<Estimator> structural_ = MakeStructural();
+  std::unique_ptr<Estimator> transformer_ = MakeTransformer();
 };
 
 }  // namespace

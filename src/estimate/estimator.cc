@@ -20,9 +20,11 @@ class Given : public Estimator {
 
 // One line per estimator; the first is what the daemon uses unless told otherwise.
 constexpr std::array kEstimators{
-    EstimatorEntry{"auto", "history, else structural, else what the same program needed before",
-                   &MakeAuto},
+    EstimatorEntry{
+        "auto", "history, else transformer or structural, else what the same program needed before",
+        &MakeAuto},
     EstimatorEntry{"structural", "what the model keeps, reckoned layer by layer", &MakeStructural},
+    EstimatorEntry{"transformer", "training of a config.json, in closed form", &MakeTransformer},
     EstimatorEntry{"given", "what the user or the task file states", &MakeGiven},
     EstimatorEntry{"horus", "published formula: parameters and activations, times the batch",
                    &MakeHorus},

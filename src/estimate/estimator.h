@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "estimate/training_plan.h"
+#include "estimate/transformer_config.h"
 #include "model/layers.h"
 
 namespace carma::estimate {
@@ -30,9 +32,13 @@ class History;  // history.h: measured peaks of earlier runs
 // Everything that is known before the run. Borrowed for one call.
 struct Question {
   const model::LayerList* layers = nullptr;  // null: no readable summary
-  std::string summary_trouble;               // why there is none, if one was named
-  std::optional<std::int64_t> batch;         // samples per GPU and step
-  std::optional<Optimizer> optimizer;        // empty: not known, the estimator says what it assumes
+  // In place of a summary a config.json, and how its model is trained; null: none was named.
+  const TransformerConfig* transformer = nullptr;
+  std::optional<TrainingPlan> plan;
+  std::vector<std::string> assumed;    // of the plan, one sentence each
+  std::string summary_trouble;         // why there is none, if one was named
+  std::optional<std::int64_t> batch;   // samples per GPU and step
+  std::optional<Optimizer> optimizer;  // empty: not known, the estimator says what it assumes
   std::optional<Precision> precision;
   int gpus = 1;
   std::string gpu_type;                   // "A100-40GB"; empty: not known
@@ -92,12 +98,15 @@ std::unique_ptr<Estimator> MakeHorus();
 std::unique_ptr<Estimator> MakeFakeTensor();
 // docs/estimators.md.
 std::unique_ptr<Estimator> MakeStructural();
+// The closed form for transformers (estimate/transformer/peak.h), from a config.json.
+std::unique_ptr<Estimator> MakeTransformer();
 // Shipped weights (data/estimators).
 std::unique_ptr<Estimator> MakeGpuMemNetMlp();
 std::unique_ptr<Estimator> MakeGpuMemNetTransformer();
 // Measured peaks of earlier runs of the same thing.
 std::unique_ptr<Estimator> MakeFromHistory();
-// History, else structural from the best information there is, else the class prior: what the same
+// History, else the closed form where a config.json was named, else structural from the best
+// information there is, else the class prior: what the same
 // user's same program needed with other settings; kNotFound: none.
 std::unique_ptr<Estimator> MakeAuto();
 

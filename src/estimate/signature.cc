@@ -165,6 +165,24 @@ std::string Fingerprint(const model::LayerList& list) {
   return digest.Text();
 }
 
+std::string Fingerprint(const TransformerConfig& config) {
+  Digest digest;
+  digest.Add(config.family);
+  for (const std::int64_t size :
+       {config.layers, config.hidden, config.heads, config.kv_heads, config.head_width,
+        config.feed_forward, config.vocabulary, config.positions, config.experts,
+        config.active_experts, config.shared_forward, std::int64_t{config.tied}}) {
+    digest.Add(size);
+  }
+  for (const std::optional<std::int64_t>& stored :
+       {config.dtype ? std::optional(static_cast<std::int64_t>(*config.dtype)) : std::nullopt,
+        config.quantisation ? std::optional(static_cast<std::int64_t>(*config.quantisation))
+                            : std::nullopt}) {
+    digest.Add(stored);
+  }
+  return digest.Text();
+}
+
 std::string WordShape(const std::string& word) {
   const std::size_t equals = word.find('=');
   const bool setting = equals != std::string::npos && equals > 0;
@@ -185,6 +203,10 @@ std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
   digest.Add(std::int64_t{spec.optimizer.has_value()});
   digest.Add(base::ToLower(spec.optimizer.value_or("")));
   digest.Add(base::ToLower(spec.precision.value_or("")));
+  for (const task::TrainingWord& word : spec.training) {
+    digest.Add(word.name);
+    digest.Add(base::ToLower(word.value));
+  }
   digest.Add(std::int64_t{spec.gpus});
   digest.Add(Base(spec.conda_env.value_or("")));
   return fmt::format("{}-{}", uid, digest.Text());

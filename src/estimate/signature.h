@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/task.h"
+#include "estimate/transformer_config.h"
 #include "model/layers.h"
 #include "task/describe/spec.h"
 
@@ -14,9 +15,11 @@ namespace carma::estimate {
 // and kept bytes of its rows; not the names, nor how the summary was written down. Two models with
 // one fingerprint need the same memory.
 std::string Fingerprint(const model::LayerList& layers);
+std::string Fingerprint(const TransformerConfig& config);
 
 // The submitter, the shape of the command or script, the model's fingerprint (empty: no readable
-// summary), batch size, optimizer, precision, GPUs, conda environment.
+// summary), batch size, optimizer, precision, what is known of the training, GPUs, conda
+// environment.
 // Shape: what does not change the need for memory is left out, so that another seed or another
 // folder is still the same thing: folders of paths, values of options like --seed, --lr, --epochs,
 // --output (table in signature.cc), dates and long hexadecimal numbers. Everything else counts.

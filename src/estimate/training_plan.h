@@ -44,7 +44,27 @@ inline constexpr std::pair<StepOptimizer, std::string_view> kStepOptimizerWords[
     {StepOptimizer::kAdam8Bit, "adamw-bnb-8bit"},
     {StepOptimizer::kPagedAdam, "paged-adamw-8bit"},
     {StepOptimizer::kPagedAdam, "paged-adamw-32bit"},
-    {StepOptimizer::kFactored, "lomo"}};
+    {StepOptimizer::kFactored, "lomo"},
+    {StepOptimizer::kFactored, "adalomo"},
+    {StepOptimizer::kAdam, "adamw-hf"},
+    {StepOptimizer::kAdam, "adamw-anyprecision"},
+    {StepOptimizer::kAdamFused, "adamw-apex-fused"},
+    {StepOptimizer::kAdam8Bit, "adamw-torch-8bit"},
+    {StepOptimizer::kAdam8Bit, "adam-8bit"},
+    {StepOptimizer::kAdam4Bit, "adamw-torch-4bit"},
+    {StepOptimizer::kPagedAdam, "paged-adam-8bit"},
+    {StepOptimizer::kAdam, "radam"},
+    {StepOptimizer::kAdam, "nadam"},
+    {StepOptimizer::kAdam, "adamax"},
+    {StepOptimizer::kAdam, "lamb"},
+    {StepOptimizer::kMomentum, "momentum"},
+    {StepOptimizer::kMomentum, "rmsprop"},
+    {StepOptimizer::kMomentum, "adagrad"},
+    {StepOptimizer::kMomentum, "lion"},
+    {StepOptimizer::kMomentum, "lion-32bit"},
+    {StepOptimizer::kAdam4Bit, "lion-8bit"},
+    {StepOptimizer::kPagedAdam, "paged-lion-8bit"},
+    {StepOptimizer::kPagedAdam, "paged-lion-32bit"}};
 
 // Selective: attention alone is reckoned again, which flash attention does anyway.
 enum class Checkpointing { kNone, kSelective, kFull };

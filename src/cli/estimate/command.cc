@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include "base/text.h"
@@ -47,10 +48,30 @@ struct Described {
   bool has_command = false;
 };
 
-Result<Described> DescribeFile(const EstimateFlags& flags) {
+bool IsFolder(const std::string& path) {
+  std::error_code none;
+  return std::filesystem::is_directory(path, none);
+}
+
+// What options say of a training, in their order.
+void AddTrainingSettings(const EstimateFlags& flags, SubmitFlags& options) {
+  const TransformerFlags& training = flags.transformer;
+  if (!training.config.empty()) options.settings.emplace_back("hf-config", training.config);
+  for (const task::PlanFile& file : training.plan_files) {
+    const bool adapter = file.kind == task::PlanFile::Kind::kAdapter;
+    options.settings.emplace_back(adapter ? "adapter-config" : "deepspeed", file.path);
+  }
+  if (!flags.weights.empty() && !IsFolder(flags.weights))
+    options.settings.emplace_back("weights", flags.weights);
+  for (const task::TrainingWord& word : training.words)
+    options.settings.emplace_back(word.name, word.value == "on" ? "" : word.value);
+}
+
+Result<Described> DescribeTask(const Context& context, const EstimateFlags& flags) {
   const Result<task::SubmitterContext> caller = CallerContext();
   if (!caller) return std::unexpected(caller.error());
-  Described described{.spec = {}, .has_command = DescribesTask(flags.file)};
+  const bool literal = context.literal;
+  Described described{.spec = {}, .has_command = literal || DescribesTask(flags.file)};
   SubmitFlags options;
   if (!described.has_command) options.settings.emplace_back("model-summary", flags.file);
   for (const auto& [name, value] :
@@ -59,15 +80,20 @@ Result<Described> DescribeFile(const EstimateFlags& flags) {
         std::pair("memory", &flags.memory)}) {
     if (!value->empty()) options.settings.emplace_back(name, *value);
   }
+  AddTrainingSettings(flags, options);
   task::Description description;
-  const std::vector<std::string> words = {described.has_command ? flags.file : "summary"};
-  if (Result<Unit> applied = ApplyWords(words, !described.has_command, description); !applied)
+  std::vector<std::string> words = context.words;
+  if (!literal) words = {described.has_command ? flags.file : "summary"};
+  if (Result<Unit> applied = ApplyWords(words, literal || !described.has_command, description);
+      !applied)
     return std::unexpected(applied.error());
   if (Result<Unit> applied = ApplyOptions(options, description); !applied)
     return std::unexpected(applied.error());
   Result<std::vector<task::TaskSpec>> specs = description.Finish(*caller);
   if (!specs) return std::unexpected(specs.error());
   described.spec = std::move(specs->front());
+  if (Result<Unit> read = AddTraining(description, described.spec); !read)
+    return std::unexpected(read.error());
   return described;
 }
 
@@ -134,7 +160,7 @@ Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& n
 void RunEstimate(Context& context, const EstimateFlags& flags) {
   const auto chosen = Chosen(flags.estimators);
   if (!chosen) return context.Fail(chosen.error());
-  const Result<Described> described = DescribeFile(flags);
+  const Result<Described> described = DescribeTask(context, flags);
   if (!described) return context.Fail(described.error());
   const task::TaskSpec& spec = described->spec;
   estimate::Summary summary;
@@ -142,11 +168,11 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
     const std::string path = flags.file == "-" ? "-" : *spec.model_summary;
     summary = estimate::ReadSummary(ReadInput(path, model::kMaxSummaryBytes), InputName(path));
   }
-  if (!summary.layers && !described->has_command)
+  if (!summary.layers && !summary.transformer && !described->has_command)
     return context.Fail({ErrorCode::kInvalid, summary.trouble});
 
   EstimateSheet sheet;
-  sheet.file = InputName(flags.file);
+  sheet.file = context.literal ? base::Join(context.words, " ") : InputName(flags.file);
   estimate::Question question = estimate::QuestionOf(spec, ::geteuid(), summary, sheet.remarks);
   sheet.optimizer = spec.optimizer;
   sheet.precision = spec.precision;
@@ -181,7 +207,8 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
   sheet.question = &question;
   bool answered = false;
   for (const estimate::EstimatorEntry* entry : *chosen) {
-    const auto estimator = estimate::MakeWithWeights(*entry, flags.weights);
+    const auto estimator =
+        estimate::MakeWithWeights(*entry, IsFolder(flags.weights) ? flags.weights : "");
     if (!estimator) return context.Fail(estimator.error());
     sheet.opinions.push_back({std::string(entry->name), (*estimator)->Ask(question)});
     answered = answered || sheet.opinions.back().answer.has_value();
@@ -195,10 +222,12 @@ void RunHfConfig(Context& context, const EstimateFlags& flags) {
   if (!flags.file.empty())
     return context.Fail({ErrorCode::kInvalid, "estimate: expected a file or --hf-config"});
   TransformerFlags asked = flags.transformer;
-  asked.batch = flags.batch;
-  asked.optimizer = flags.optimizer;
-  asked.gpus = flags.gpus;
-  asked.weights = flags.weights;
+  for (const auto& [name, value] :
+       {std::pair("batch", &flags.batch), std::pair("optimizer", &flags.optimizer),
+        std::pair("precision", &flags.precision), std::pair("gpus", &flags.gpus),
+        std::pair("weights", &flags.weights)}) {
+    if (!value->empty()) asked.words.push_back({name, *value, ""});
+  }
   asked.coverage = flags.coverage;
   RunTransformer(context, asked);
 }
@@ -242,8 +271,8 @@ void AddEstimateCommand(CLI::App& app, Context& context) {
   add("--gpu-type", flags->gpu_type, "GPU as the driver names it (default: the server's)", "NAME");
   add("-e,--estimator", flags->estimators, "only these (default: all)", "LIST");
   add("--weights", flags->weights,
-      "of the gpumemnet estimators (default: the shipped ones); with --hf-config: bf16, fp16, "
-      "fp32, nf4, nf4-dq, gptq4, int8 (default: as the file says)",
+      "of the gpumemnet estimators (default: the shipped ones); of a transformer: bf16, fp16, "
+      "fp32, nf4, nf4-dq, gptq4, int8 (default: as config.json says)",
       "DIR|NAME");
   verb->add_option("--coverage", flags->coverage, "share of tasks the bound should cover")
       ->type_name("SHARE")
@@ -256,8 +285,9 @@ void AddEstimateCommand(CLI::App& app, Context& context) {
   verb->callback([&context, flags, verb] {
     if (!verb->get_subcommands().empty()) return;
     if (flags->reset) return RunReset(context);
-    if (!flags->transformer.config.empty()) return RunHfConfig(context, *flags);
-    if (flags->file.empty())
+    const bool has_command = context.literal || DescribesTask(flags->file);
+    if (!flags->transformer.config.empty() && !has_command) return RunHfConfig(context, *flags);
+    if (flags->file.empty() && !context.literal)
       return context.Fail(
           {ErrorCode::kInvalid, "estimate: expected a file or --hf-config (see --help)"});
     RunEstimate(context, *flags);

@@ -9,15 +9,14 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/describe.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
-#include "estimate/transformer/plan_files.h"
+#include "estimate/training_words.h"
 
 namespace carma::cli {
 namespace {
 
-using base::ErrorCode;
-using base::Fail;
 using base::Result;
 using estimate::MemoryBound;
 using estimate::MemoryParts;
@@ -26,135 +25,6 @@ using estimate::TransformerConfig;
 using estimate::TransformerEstimate;
 
 constexpr double kUsualCoverage = 0.9;
-constexpr std::int64_t kMostGpus = 100'000;
-
-std::unexpected<base::Error> Wrong(const char* option, std::string_view said,
-                                   std::string_view expected) {
-  return Fail(ErrorCode::kInvalid,
-              fmt::format("{}: '{}': expected {}", option, base::Printable(said, 40), expected));
-}
-
-// An empty word leaves the target.
-template <class Enum>
-Result<base::Unit> Set(const char* option, const std::string& word, Enum& target) {
-  if (word.empty()) return base::Unit{};
-  std::string name = base::ToLower(word);
-  for (char& c : name) c = c == '_' ? '-' : c;
-  const std::optional<Enum> known = base::FromWord<Enum>(name);
-  if (!known) return Wrong(option, word, base::AllWords<Enum>());
-  target = *known;
-  return base::Unit{};
-}
-
-Result<base::Unit> SetNumber(const char* option, const std::string& text, std::int64_t most,
-                             std::int64_t& target) {
-  if (text.empty()) return base::Unit{};
-  const std::optional<std::int64_t> number = base::ParseInt(text);
-  if (!number || *number < 1 || *number > most)
-    return Wrong(option, text, fmt::format("a number from 1 to {}", most));
-  target = *number;
-  return base::Unit{};
-}
-
-// --weights names a precision or a kind of quantisation; without it config.json counts.
-Result<base::Unit> SetWeights(const TransformerFlags& flags, const TransformerConfig& config,
-                              TrainingPlan& plan) {
-  plan.weights = config.dtype.value_or(estimate::Dtype::kBf16);
-  plan.quantisation = config.quantisation.value_or(estimate::Quantisation::kNone);
-  if (flags.weights.empty()) return base::Unit{};
-  const std::string word = base::ToLower(flags.weights);
-  const auto dtype = base::FromWord<estimate::Dtype>(word);
-  const auto quantisation = base::FromWord<estimate::Quantisation>(word);
-  if (!dtype && !quantisation)
-    return Wrong(
-        "--weights", flags.weights,
-        base::AllWords<estimate::Dtype>() + ", or " + base::AllWords<estimate::Quantisation>());
-  if (dtype) {
-    plan.weights = *dtype;
-    plan.quantisation = estimate::Quantisation::kNone;
-  } else {
-    plan.quantisation = *quantisation;
-  }
-  return base::Unit{};
-}
-
-Result<base::Unit> SetMethod(const TransformerFlags& flags, TrainingPlan& plan) {
-  const bool adapters = flags.method.empty() && !flags.adapter_config.empty();
-  const std::string method = adapters ? "lora" : flags.method;
-  const bool quantised = method == "qlora";
-  if (quantised) {
-    plan.method = estimate::Method::kLora;
-    if (plan.quantisation == estimate::Quantisation::kNone)
-      plan.quantisation = estimate::Quantisation::kNf4;
-  } else if (Result<base::Unit> set = Set("--method", method, plan.method); !set) {
-    return Wrong("--method", flags.method, "full, lora or qlora");
-  }
-  // What TRL, Axolotl and LLaMA-Factory call before they train adapters on quantised weights.
-  const bool prepared = plan.method == estimate::Method::kLora && !flags.unprepared &&
-                        (plan.quantisation == estimate::Quantisation::kNf4 ||
-                         plan.quantisation == estimate::Quantisation::kNf4Double);
-  plan.fp32_residual = plan.fp32_rest = prepared;
-  const Result<estimate::LoraTargets> targets = estimate::ParseLoraTargets(flags.lora_targets);
-  if (!targets) return Fail(ErrorCode::kInvalid, "--lora-targets: " + targets.error().message);
-  plan.lora_targets = *targets;
-  plan.lora_rank = flags.lora_rank;
-  plan.lora_dropout = flags.lora_dropout;
-  plan.trains_embeddings = flags.train_embeddings;
-  return base::Unit{};
-}
-
-Result<base::Unit> SetParallel(const TransformerFlags& flags, TrainingPlan& plan) {
-  plan.tensor_parallel = flags.tensor_parallel;
-  plan.pipeline = flags.pipeline;
-  plan.context_parallel = flags.context_parallel;
-  const std::int64_t one_copy = plan.tensor_parallel * plan.pipeline * plan.context_parallel;
-  std::int64_t gpus = one_copy;
-  if (Result<base::Unit> set = SetNumber("--gpus", flags.gpus, kMostGpus, gpus); !set) return set;
-  if (gpus % one_copy != 0)
-    return Wrong("--gpus", std::to_string(gpus),
-                 fmt::format("a multiple of --tp x --pp x --cp, which is {}", one_copy));
-  plan.ranks = gpus / one_copy;
-  for (const std::string_view word : base::Split(flags.offload, ',')) {
-    const std::string what = base::ToLower(base::Trim(word));
-    if (what == "optimizer") {
-      plan.offload_optimizer = true;
-    } else if (what == "params" || what == "parameters") {
-      plan.offload_parameters = true;
-    } else if (!what.empty()) {
-      return Wrong("--offload", word, "optimizer, params or both with a comma");
-    }
-  }
-  return Set("--dp", flags.data_parallel, plan.data_parallel);
-}
-
-Result<base::Unit> SetTokens(const TransformerFlags& flags, TrainingPlan& plan) {
-  if (flags.packed && (flags.variable_length || flags.mean_length > 0)) {
-    return Fail(ErrorCode::kInvalid, "--packed: expected without --variable-length and --mean-len");
-  }
-  plan.sequence = flags.sequence;
-  plan.variable_length = flags.variable_length || flags.mean_length > 0;
-  if (flags.mean_length > 0) plan.mean_length = flags.mean_length;
-  plan.accumulates = flags.accumulates;
-  plan.amp = flags.amp;
-  plan.fused_layers = flags.fused_layers;
-  if (flags.gpu_mib > 0) plan.gpu_mib = static_cast<double>(flags.gpu_mib);
-  if (flags.fused_loss) plan.loss = estimate::Loss::kFused;
-  return SetNumber("--batch", flags.batch, 1'000'000, plan.batch);
-}
-
-// What the files say counts before the options.
-Result<base::Unit> ReadFiles(const TransformerFlags& flags, TrainingPlan& plan) {
-  const auto apply = [&](const std::string& path, auto reader) -> Result<base::Unit> {
-    if (path.empty()) return base::Unit{};
-    const Result<std::string> text = ReadNamed(path, estimate::kMaxConfigBytes);
-    if (!text) return std::unexpected(text.error());
-    return reader(*text, path, plan);
-  };
-  if (Result<base::Unit> read = apply(flags.deepspeed, &estimate::ApplyDeepSpeed); !read)
-    return read;
-  return apply(flags.adapter_config, &estimate::ApplyAdapterConfig);
-}
-
 // The parts under their names in JSON and in text.
 std::array<std::pair<const char*, double>, 8> NamedParts(const TransformerEstimate& estimate) {
   const MemoryParts& parts = estimate.parts;
@@ -187,67 +57,44 @@ const char* PhaseText(estimate::TrainingPhase phase) {
 }  // namespace
 
 void AddTransformerOptions(CLI::App& verb, TransformerFlags& flags) {
-  const std::string group = "With --hf-config";
-  const auto add = [&](const char* name, std::string& target, const char* help, const char* type) {
-    verb.add_option(name, target, help)->type_name(type)->group(group);
+  const std::string group = "Transformers";
+  for (const task::TrainingOption& option : task::TrainingOptions()) {
+    // --weights names a folder too: the caller has it.
+    if (option.shared || option.name == "weights") continue;
+    const std::string name(option.name);
+    const auto keep = [&flags, name](const std::string& value) {
+      flags.words.push_back({name, value.empty() ? "on" : value, ""});
+    };
+    if (option.value.empty()) {
+      verb.add_flag_callback(
+              "--" + name, [keep] { keep(""); }, std::string(option.help))
+          ->group(group);
+    } else {
+      verb.add_option_function<std::string>("--" + name, keep, std::string(option.help))
+          ->type_name(std::string(option.value))
+          ->group(group);
+    }
+  }
+  verb.add_option("--hf-config", flags.config, "config.json of a Hugging Face transformer")
+      ->type_name("FILE")
+      ->group(group);
+  const auto add_file = [&](const char* name, task::PlanFile::Kind kind, const char* help) {
+    verb.add_option_function<std::string>(
+            name,
+            [&flags, kind](const std::string& path) {
+              flags.plan_files.push_back({kind, path});
+            },
+            help)
+        ->type_name("FILE")
+        ->group(group);
   };
-  const auto count = [&](const char* name, std::int64_t& target, const char* help,
-                         std::int64_t most) {
-    verb.add_option(name, target, help)
-        ->type_name("N")
-        ->group(group)
-        ->check(CLI::Range(std::int64_t{1}, most));
-  };
-  const auto flag = [&](const char* name, bool& target, const char* help) {
-    verb.add_flag(name, target, help)->group(group);
-  };
-  add("--hf-config", flags.config, "config.json of a Hugging Face transformer, in place of FILE",
-      "FILE");
-  add("--adapter-config", flags.adapter_config, "PEFT's adapter_config.json; implies lora", "FILE");
-  add("--deepspeed", flags.deepspeed, "DeepSpeed's configuration, JSON", "FILE");
-  count("--seq-len", flags.sequence, "tokens of a sample, of the longest if they vary (2048)",
-        1'000'000'000);
-  count("--mean-len", flags.mean_length,
-        "tokens of the other samples, where a batch is laid out without padding", 1'000'000'000);
-  add("--method", flags.method, "full, lora, qlora (full)", "NAME");
-  count("--lora-rank", flags.lora_rank, "rank of the adapters (16)", 1'000'000);
-  add("--lora-targets", flags.lora_targets,
-      "matrices with adapters: q,k,v,o,gate,up,down, attention, mlp, all (q,v)", "LIST");
-  flag("--lora-dropout", flags.lora_dropout, "the adapters drop inputs out");
-  flag("--train-embeddings", flags.train_embeddings, "modules_to_save: embedding and head");
-  flag("--unprepared", flags.unprepared, "without prepare_model_for_kbit_training");
-  flag("--amp", flags.amp, "autocast; with fsdp: its mixed precision (Trainer: bf16 or fp16)");
-  add("--gradient-checkpointing", flags.checkpointing, "none, selective, full (none)", "NAME");
-  add("--attention", flags.attention, "flash (also sdpa), eager (flash)", "NAME");
-  add("--loss", flags.loss, "stock, in-place, split, chunked, fused (stock)", "NAME");
-  flag("--fused-loss", flags.fused_loss, "--loss fused");
-  flag("--fused-layers", flags.fused_layers, "norms by fused kernels");
-  flag("--grad-accum", flags.accumulates, "gradients are kept over several passes");
-  flag("--packed", flags.packed, "every sample as long as --seq-len: what is assumed");
-  flag("--variable-length", flags.variable_length, "samples of changing lengths");
-  add("--dp", flags.data_parallel, "ddp, fsdp, zero1, zero2, zero3 (ddp)", "NAME");
-  add("--offload", flags.offload, "optimizer, params to the host's memory", "LIST");
-  count("--tp", flags.tensor_parallel, "GPUs that share each matrix (1)", kMostGpus);
-  count("--pp", flags.pipeline, "pipeline stages (1)", kMostGpus);
-  count("--cp", flags.context_parallel, "GPUs that share each sample (1)", kMostGpus);
+  add_file("--adapter-config", task::PlanFile::Kind::kAdapter,
+           "PEFT's adapter_config.json; implies lora");
+  add_file("--deepspeed", task::PlanFile::Kind::kDeepSpeed, "DeepSpeed's configuration, JSON");
   verb.add_option("--gpu-memory", flags.gpu_mib, "of the GPU: near it the allocator gives back")
       ->type_name("MIB")
       ->group(group)
       ->check(CLI::PositiveNumber);
-}
-
-Result<TrainingPlan> PlanOf(const TransformerFlags& flags, const TransformerConfig& config) {
-  TrainingPlan plan;
-  for (const Result<base::Unit>& set :
-       {SetTokens(flags, plan), SetWeights(flags, config, plan), SetMethod(flags, plan),
-        Set("--optimizer", flags.optimizer, plan.optimizer),
-        Set("--gradient-checkpointing", flags.checkpointing, plan.checkpointing),
-        Set("--attention", flags.attention, plan.attention), Set("--loss", flags.loss, plan.loss),
-        SetParallel(flags, plan)}) {
-    if (!set) return std::unexpected(set.error());
-  }
-  if (Result<base::Unit> read = ReadFiles(flags, plan); !read) return std::unexpected(read.error());
-  return plan;
 }
 
 std::string TransformerText(const std::string& file, const TransformerConfig& config,
@@ -306,11 +153,17 @@ void RunTransformer(Context& context, const TransformerFlags& flags) {
   const std::string name = InputName(flags.config);
   const Result<TransformerConfig> config = estimate::ParseTransformerConfig(*text, name);
   if (!config) return context.Fail(config.error());
-  const Result<TrainingPlan> plan = PlanOf(flags, *config);
+  Result<std::vector<task::TrainingWord>> words = ReadPlanFiles(flags.plan_files);
+  if (!words) return context.Fail(words.error());
+  words->insert(words->end(), flags.words.begin(), flags.words.end());
+  Result<TrainingPlan> plan = estimate::PlanOf(*words, *config);
   if (!plan) return context.Fail(plan.error());
-  const Result<TransformerEstimate> estimate = estimate::EstimateTransformer(
+  if (flags.gpu_mib > 0) plan->gpu_mib = static_cast<double>(flags.gpu_mib);
+  Result<TransformerEstimate> estimate = estimate::EstimateTransformer(
       *config, *plan, flags.coverage > 0 ? flags.coverage : kUsualCoverage);
   if (!estimate) return context.Fail(estimate.error());
+  for (std::string& assumed : estimate::Assumptions(*words, *config, *plan))
+    estimate->warnings.push_back(std::move(assumed));
   Print(context, context.json ? TransformerJson(name, *config, *estimate)
                               : TransformerText(name, *config, *plan, *estimate));
 }

@@ -157,10 +157,18 @@ Result<Unit> SetHold(Draft& draft, std::string_view) {
   return Unit{};
 }
 
+template <PlanFile::Kind kKind>
+Result<Unit> AddPlanFile(Draft& draft, std::string_view value) {
+  draft.plan_files.push_back({kKind, std::string(value)});
+  return Unit{};
+}
+
 struct Row {
   OptionInfo info;
-  Setter set;
+  Setter set;  // null: a word about the training, kept under its name
 };
+
+constexpr std::string_view kTransformerGroup = "Memory of a transformer";
 
 constexpr std::array kRows{
     Row{{"job-name", 'J', "NAME", "name shown in lists", true}, SetText<&TaskSpec::name>},
@@ -208,20 +216,43 @@ constexpr std::array kRows{
         SetRadEstimate},
     Row{{"comment", 0, "TEXT", "a note shown with the task", true}, SetText<&TaskSpec::comment>},
     Row{{"wrap", 0, "COMMAND", "run this line by /bin/sh", false}, SetWrap},
+    Row{{"hf-config", 0, "FILE", "config.json of a Hugging Face transformer", false,
+         kTransformerGroup},
+        SetText<&TaskSpec::model_summary>},
+    Row{{"adapter-config", 0, "FILE", "PEFT's adapter_config.json; implies lora", false,
+         kTransformerGroup},
+        AddPlanFile<PlanFile::Kind::kAdapter>},
+    Row{{"deepspeed", 0, "FILE", "DeepSpeed's configuration, JSON", false, kTransformerGroup},
+        AddPlanFile<PlanFile::Kind::kDeepSpeed>},
 };
 
-constexpr auto kInfos = [] {
-  std::array<OptionInfo, kRows.size()> infos{};
-  for (std::size_t i = 0; i < kRows.size(); ++i) infos[i] = kRows[i].info;
-  return infos;
-}();
+// Those, and the words about a training.
+const std::vector<Row>& AllRows() {
+  static const std::vector<Row> kAll = [] {
+    std::vector<Row> rows(kRows.begin(), kRows.end());
+    for (const TrainingOption& option : TrainingOptions()) {
+      if (option.shared) continue;
+      rows.push_back({{option.name, 0, option.value, option.help, false, kTransformerGroup}, {}});
+    }
+    return rows;
+  }();
+  return kAll;
+}
 
 const Row* FindRow(std::string_view name) {
-  const auto found = std::find_if(kRows.begin(), kRows.end(), [&](const Row& row) {
+  const auto found = std::find_if(AllRows().begin(), AllRows().end(), [&](const Row& row) {
     return row.info.name == name ||
            (name.size() == 1 && row.info.letter != 0 && name.front() == row.info.letter);
   });
-  return found == kRows.end() ? nullptr : &*found;
+  return found == AllRows().end() ? nullptr : &*found;
+}
+
+// A word replaces an earlier one of its name.
+void SetTraining(std::string_view name, std::string_view value, std::string_view from,
+                 std::vector<TrainingWord>& training) {
+  std::erase_if(training, [&](const TrainingWord& word) { return word.name == name; });
+  training.push_back(
+      {std::string(name), value.empty() ? "on" : std::string(value), std::string(from)});
 }
 
 // "~/x" -> home, relative -> below base; empty stays empty.
@@ -330,12 +361,18 @@ Result<std::vector<TaskSpec>> Expand(TaskSpec spec, const std::optional<std::str
 }  // namespace
 
 std::span<const OptionInfo> SubmitOptions() {
+  static const std::vector<OptionInfo> kInfos = [] {
+    std::vector<OptionInfo> infos;
+    for (const Row& row : AllRows()) infos.push_back(row.info);
+    return infos;
+  }();
   return kInfos;
 }
 
 const OptionInfo* FindOption(std::string_view name_or_letter) {
   const Row* row = FindRow(name_or_letter);
-  return row == nullptr ? nullptr : &kInfos[static_cast<std::size_t>(row - kRows.data())];
+  return row == nullptr ? nullptr
+                        : &SubmitOptions()[static_cast<std::size_t>(row - AllRows().data())];
 }
 
 Result<Unit> Description::Set(std::string_view option, std::string_view value,
@@ -355,6 +392,10 @@ Result<Unit> Description::Set(std::string_view option, std::string_view value,
                 place + ": expected a value (" + std::string(row->info.value) + ")");
   }
   draft_.remarks.clear();
+  if (row->set == nullptr) {
+    SetTraining(row->info.name, value, file, draft_.spec.training);
+    return Unit{};
+  }
   Result<Unit> set = row->set(draft_, value);
   if (!set) return base::Wrap(set.error(), place);
   place += ": ";
@@ -391,6 +432,8 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
   ChooseMemory(draft_, spec);
   if (spec.script && !draft_.wrap) spec.script_path = ShownScriptPath(draft_.script_path, context);
   ResolvePaths(context, spec);
+  for (PlanFile& file : draft_.plan_files)
+    file.path = Absolute(file.path, context.cwd, context.home);
   spec.umask = context.umask;
   for (const std::string& name : FillEnvironment(draft_.exported, context, spec)) {
     Warn("environment variable " + name + " is not UTF-8 and is left out");

@@ -23,7 +23,8 @@ struct OptionInfo {
   char letter;             // 0: none
   std::string_view value;  // placeholder for help, empty: a switch without a value
   std::string_view help;
-  bool sbatch;  // means the same as #SBATCH
+  bool sbatch;                      // means the same as #SBATCH
+  std::string_view group = "Task";  // of the help
 };
 
 // Every option, in the order help shows them.
@@ -41,6 +42,13 @@ struct SubmitterContext {
   std::string umask = TaskSpec{}.umask;
 };
 
+// A file that says a part of how a transformer is trained. The client reads it, not the daemon.
+struct PlanFile {
+  enum class Kind { kDeepSpeed, kAdapter };
+  Kind kind = Kind::kDeepSpeed;
+  std::string path;  // as written; absolute once Finish() was called
+};
+
 // Settings as collected, before a context completes them.
 struct Draft {
   TaskSpec spec;  // paths as written, relative ones too
@@ -52,6 +60,7 @@ struct Draft {
   std::string script_path;
   std::optional<RadMemory> rad_memory;
   const RadColumn* rad_column = kRadColumns.data();  // that is believed; null: none
+  std::vector<PlanFile> plan_files;
   std::vector<std::string> remarks;  // of the value just set; become warnings with their place
 };
 
@@ -80,6 +89,8 @@ class Description {
   const std::vector<std::string>& warnings() const { return warnings_; }
   // "0-9:2%4" as given; Finish() then makes several tasks.
   const std::optional<std::string>& array() const { return draft_.array; }
+  // For the memory estimate, named by options.
+  const std::vector<PlanFile>& plan_files() const { return draft_.plan_files; }
 
   // One task, or one per array index in rising order: paths absolute, defaults filled in, --export
   // applied, Validate()d. Errors: kInvalid, one line.

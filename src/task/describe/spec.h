@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "core/task.h"
+#include "task/describe/training.h"
 
 namespace carma::task {
 
@@ -62,6 +63,7 @@ struct TaskSpec : core::TaskRequest {
   std::optional<std::int64_t> batch_size;
   std::optional<std::string> optimizer;
   std::optional<std::string> precision;
+  std::vector<TrainingWord> training;
   std::string stdout_path;
   std::string stderr_path;
   std::string umask = "022";  // octal, as umask(1) writes it
@@ -106,12 +108,19 @@ struct TaskSpec : core::TaskRequest {
     field("comment", task.comment, "One line for people.", kOneLine);
     core::TaskRequest::VisitFields(field, task);
     field("memory_source", task.memory_source, "Where memory_mib came from.", kOneWord);
-    field("model_summary", task.model_summary, "Absolute path of the model-summary file.", kPath);
+    field(
+        "model_summary", task.model_summary,
+        "Absolute path of the model-summary file, or of a Hugging Face transformer's config.json.",
+        kPath);
     field("batch_size", task.batch_size, "Training batch size.", {.low = 1, .high = kMaxBatchSize});
     field("optimizer", task.optimizer,
           "Training optimiser, one word: sgd, sgd-momentum, adam, adamw …", kOneWord);
     field("precision", task.precision, "Number format of the training, one word: fp32, amp, bf16 …",
           kOneWord);
+    field("training", task.training,
+          "How a transformer is trained, for the memory estimate; of two words with one name the "
+          "later one counts.",
+          {.max_items = kMaxTrainingWords, .unless_empty = true});
     field("array_index", task.array_index, "Index of this task in its array.",
           {.low = 0, .high = core::kMaxArrayIndex});
   }

@@ -1,0 +1,255 @@
+#include "estimate/training_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "estimate/estimator.h"
+
+namespace carma::estimate {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+using task::TrainingWord;
+
+constexpr std::int64_t kMostTokens = 1'000'000'000;
+constexpr std::int64_t kMostSamples = 1'000'000;
+constexpr std::int64_t kMostGpus = 100'000;
+constexpr std::int64_t kMostRank = 1'000'000;
+
+// "--method", or "lora.yaml:7: method".
+std::string Place(const TrainingWord& word) {
+  return word.from.empty() ? "--" + word.name : word.from + ": " + word.name;
+}
+
+std::unexpected<base::Error> Wrong(const TrainingWord& word, std::string_view expected) {
+  return Fail(ErrorCode::kInvalid, fmt::format("{}: '{}': expected {}", Place(word),
+                                               base::Printable(word.value, 40), expected));
+}
+
+// Looks words up and notes the first mistake.
+class Words {
+ public:
+  explicit Words(std::span<const TrainingWord> words) : words_(words) {}
+
+  // The last of that name; null: nobody said it.
+  const TrainingWord* Find(std::string_view name) const {
+    for (auto word = words_.rbegin(); word != words_.rend(); ++word) {
+      if (word->name == name) return &*word;
+    }
+    return nullptr;
+  }
+
+  void Number(std::string_view name, std::int64_t most, std::int64_t& target) {
+    const TrainingWord* word = Find(name);
+    if (word == nullptr) return;
+    const std::optional<std::int64_t> number = base::ParseInt(word->value);
+    if (!number || *number < 1 || *number > most)
+      return Take(Wrong(*word, fmt::format("a number from 1 to {}", most)));
+    target = *number;
+  }
+
+  void Switch(std::string_view name, bool& target) {
+    const TrainingWord* word = Find(name);
+    if (word == nullptr) return;
+    if (word->value != "on" && word->value != "off") return Take(Wrong(*word, "on or off"));
+    target = word->value == "on";
+  }
+
+  template <class Enum>
+  void OneOf(std::string_view name, Enum& target) {
+    const TrainingWord* word = Find(name);
+    if (word == nullptr) return;
+    const std::optional<Enum> known = base::FromWord<Enum>(Plain(word->value));
+    if (!known) return Take(Wrong(*word, base::AllWords<Enum>()));
+    target = *known;
+  }
+
+  // As words of enums are written: in small letters, with dashes.
+  static std::string Plain(std::string_view value) {
+    std::string plain = base::ToLower(value);
+    std::replace(plain.begin(), plain.end(), '_', '-');
+    return plain;
+  }
+
+  void Take(const std::unexpected<base::Error>& mistake) {
+    if (!mistake_) mistake_ = mistake.error();
+  }
+  const std::optional<base::Error>& mistake() const { return mistake_; }
+
+ private:
+  std::span<const TrainingWord> words_;
+  std::optional<base::Error> mistake_;
+};
+
+void SetTokens(Words& words, TrainingPlan& plan) {
+  bool packed = false;
+  std::int64_t mean_length = 0;
+  words.Number("seq-len", kMostTokens, plan.sequence);
+  words.Number("mean-len", kMostTokens, mean_length);
+  words.Number("batch", kMostSamples, plan.batch);
+  words.Switch("packed", packed);
+  words.Switch("variable-length", plan.variable_length);
+  if (packed && (plan.variable_length || mean_length > 0)) {
+    words.Take(
+        Fail(ErrorCode::kInvalid,
+             Place(*words.Find("packed")) + ": expected without --variable-length and --mean-len"));
+  }
+  plan.variable_length = plan.variable_length || mean_length > 0;
+  if (mean_length > 0) plan.mean_length = mean_length;
+  words.Switch("grad-accum", plan.accumulates);
+}
+
+// A precision of the training as other estimators know it: fp32 and bf16 store weights so.
+void SetPrecision(Words& words, TrainingPlan& plan) {
+  const TrainingWord* word = words.Find("precision");
+  if (word != nullptr) {
+    const std::optional<Precision> precision = ParsePrecision(word->value);
+    if (!precision) return words.Take(Wrong(*word, "fp32, amp, fp16 or bf16"));
+    plan.amp = *precision == Precision::kMixed;
+    if (*precision == Precision::kFp32) plan.weights = Dtype::kFp32;
+    if (*precision == Precision::kHalf) plan.weights = Dtype::kBf16;
+  }
+  words.Switch("amp", plan.amp);
+}
+
+void SetWeights(Words& words, const TransformerConfig& config, TrainingPlan& plan) {
+  plan.weights = config.dtype.value_or(Dtype::kBf16);
+  plan.quantisation = config.quantisation.value_or(Quantisation::kNone);
+  SetPrecision(words, plan);
+  const TrainingWord* word = words.Find("weights");
+  if (word == nullptr) return;
+  const std::string name = Words::Plain(word->value);
+  const auto dtype = base::FromWord<Dtype>(name);
+  const auto quantisation = base::FromWord<Quantisation>(name);
+  if (!dtype && !quantisation) {
+    return words.Take(
+        Wrong(*word, base::AllWords<Dtype>() + ", or " + base::AllWords<Quantisation>()));
+  }
+  if (dtype) {
+    plan.weights = *dtype;
+    plan.quantisation = Quantisation::kNone;
+  } else {
+    plan.quantisation = *quantisation;
+  }
+}
+
+void SetMethod(Words& words, TrainingPlan& plan) {
+  if (const TrainingWord* method = words.Find("method")) {
+    const std::string name = Words::Plain(method->value);
+    const std::optional<Method> known = base::FromWord<Method>(name == "qlora" ? "lora" : name);
+    if (!known) return words.Take(Wrong(*method, "full, lora or qlora"));
+    plan.method = *known;
+    if (name == "qlora" && plan.quantisation == Quantisation::kNone)
+      plan.quantisation = Quantisation::kNf4;
+  }
+  bool unprepared = false;
+  words.Switch("unprepared", unprepared);
+  // What TRL, Axolotl and LLaMA-Factory call before they train adapters on quantised weights.
+  const bool prepared =
+      plan.method == Method::kLora && !unprepared &&
+      (plan.quantisation == Quantisation::kNf4 || plan.quantisation == Quantisation::kNf4Double);
+  plan.fp32_residual = plan.fp32_rest = prepared;
+  const TrainingWord usual{"lora-targets", "q,v", ""};
+  const TrainingWord* said = words.Find("lora-targets");
+  const TrainingWord& named = said != nullptr ? *said : usual;
+  const Result<LoraTargets> targets = ParseLoraTargets(named.value);
+  if (!targets)
+    return words.Take(Fail(ErrorCode::kInvalid, Place(named) + ": " + targets.error().message));
+  plan.lora_targets = *targets;
+  words.Number("lora-rank", kMostRank, plan.lora_rank);
+  words.Switch("lora-dropout", plan.lora_dropout);
+  words.Switch("train-embeddings", plan.trains_embeddings);
+}
+
+void SetOffload(Words& words, TrainingPlan& plan) {
+  const TrainingWord* word = words.Find("offload");
+  if (word == nullptr) return;
+  for (const std::string_view each : base::Split(word->value, ',')) {
+    const std::string what = base::ToLower(base::Trim(each));
+    if (what == "optimizer") {
+      plan.offload_optimizer = true;
+    } else if (what == "params" || what == "parameters") {
+      plan.offload_parameters = true;
+    } else if (!what.empty() && what != "none") {
+      return words.Take(Wrong(*word, "optimizer, params or both with a comma"));
+    }
+  }
+}
+
+void SetParallel(Words& words, TrainingPlan& plan) {
+  words.Number("tp", kMostGpus, plan.tensor_parallel);
+  words.Number("pp", kMostGpus, plan.pipeline);
+  words.Number("cp", kMostGpus, plan.context_parallel);
+  if (words.mistake()) return;
+  const std::int64_t one_copy = plan.tensor_parallel * plan.pipeline * plan.context_parallel;
+  std::int64_t gpus = one_copy;
+  words.Number("gpus", kMostGpus, gpus);
+  if (gpus % one_copy != 0) {
+    return words.Take(
+        Wrong(*words.Find("gpus"),
+              fmt::format("a multiple of --tp x --pp x --cp, which is {}", one_copy)));
+  }
+  plan.ranks = gpus / one_copy;
+  words.OneOf("dp", plan.data_parallel);
+  words.Switch("deepspeed-engine", plan.deepspeed);
+  SetOffload(words, plan);
+}
+
+void SetLoss(Words& words, TrainingPlan& plan) {
+  bool fused = false;
+  words.Switch("fused-loss", fused);
+  if (fused) plan.loss = Loss::kFused;
+  words.OneOf("loss", plan.loss);
+  words.Switch("fused-layers", plan.fused_layers);
+}
+
+}  // namespace
+
+Result<TrainingPlan> PlanOf(std::span<const TrainingWord> said, const TransformerConfig& config) {
+  TrainingPlan plan;
+  Words words(said);
+  SetTokens(words, plan);
+  SetWeights(words, config, plan);
+  SetMethod(words, plan);
+  words.OneOf("optimizer", plan.optimizer);
+  words.OneOf("gradient-checkpointing", plan.checkpointing);
+  words.OneOf("attention", plan.attention);
+  SetLoss(words, plan);
+  SetParallel(words, plan);
+  if (words.mistake()) return std::unexpected(*words.mistake());
+  // Nothing says a length: at most what a table of positions allows.
+  if (words.Find("seq-len") == nullptr && config.positions > 0)
+    plan.sequence = std::min(plan.sequence, config.positions);
+  return plan;
+}
+
+Result<Unit> CheckWords(std::span<const TrainingWord> words) {
+  const Result<TrainingPlan> plan = PlanOf(words, TransformerConfig{});
+  if (!plan) return std::unexpected(plan.error());
+  return Unit{};
+}
+
+std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
+                                     const TransformerConfig& config, const TrainingPlan& plan) {
+  const Words words(said);
+  std::vector<std::string> assumed;
+  if (words.Find("seq-len") == nullptr) {
+    assumed.push_back(fmt::format(
+        "no length of the samples is told: {} tokens are assumed (--seq-len)", plan.sequence));
+  }
+  if (words.Find("batch") == nullptr) {
+    assumed.push_back(
+        fmt::format("no batch size is told: {} is assumed (--batch-size)", plan.batch));
+  }
+  if (words.Find("weights") == nullptr && words.Find("precision") == nullptr && !config.dtype) {
+    assumed.emplace_back("nothing says how weights are stored: 16 bits are assumed (--weights)");
+  }
+  return assumed;
+}
+
+}  // namespace carma::estimate

@@ -1,0 +1,56 @@
+#include "estimate/training_words.h"
+
+#include <gtest/gtest.h>
+
+namespace carma::estimate {
+namespace {
+
+using task::TrainingWord;
+
+TEST(TrainingWords, TheLastOfANameCounts) {
+  const std::vector<TrainingWord> words = {{"seq-len", "512", "a.yaml:1"},
+                                           {"method", "QLoRA", "a.yaml:2"},
+                                           {"amp", "on", "a.yaml:3"},
+                                           {"seq-len", "1024", ""},
+                                           {"amp", "off", ""}};
+  const auto plan = PlanOf(words, TransformerConfig{});
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->sequence, 1024);
+  EXPECT_FALSE(plan->amp);
+  EXPECT_EQ(plan->method, Method::kLora);
+  EXPECT_EQ(plan->quantisation, Quantisation::kNf4);
+  EXPECT_TRUE(plan->fp32_residual && plan->lora_targets.query && !plan->lora_targets.key);
+}
+
+TEST(TrainingWords, EveryOptionMeansSomethingAndRefusesNonsense) {
+  for (const task::TrainingOption& option : task::TrainingOptions()) {
+    const auto checked = CheckWords(std::vector<TrainingWord>{{std::string(option.name), "?", ""}});
+    ASSERT_FALSE(checked) << option.name;
+    EXPECT_TRUE(checked.error().message.starts_with("--" + std::string(option.name) + ": "))
+        << checked.error().message;
+  }
+}
+
+TEST(TrainingWords, GpusAreSharedAmongTheWaysToSplit) {
+  std::vector<TrainingWord> words = {{"gpus", "8", ""}, {"tp", "2", ""}, {"dp", "fsdp", ""}};
+  const auto plan = PlanOf(words, TransformerConfig{});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->ranks, 4);
+  words[0].value = "3";
+  EXPECT_EQ(PlanOf(words, TransformerConfig{}).error().message,
+            "--gpus: '3': expected a multiple of --tp x --pp x --cp, which is 2");
+}
+
+TEST(TrainingWords, WithoutALengthATableOfPositionsBoundsIt) {
+  TransformerConfig bert;
+  bert.positions = 512;
+  EXPECT_EQ(PlanOf({}, bert)->sequence, 512);
+  EXPECT_EQ(PlanOf({}, TransformerConfig{})->sequence, 2048);
+  EXPECT_EQ(Assumptions({}, bert, *PlanOf({}, bert)).size(), 3U);
+  const std::vector<TrainingWord> said = {
+      {"seq-len", "128", ""}, {"batch", "4", ""}, {"precision", "bf16", ""}};
+  EXPECT_TRUE(Assumptions(said, bert, *PlanOf(said, bert)).empty());
+}
+
+}  // namespace
+}  // namespace carma::estimate

@@ -1,0 +1,59 @@
+// The closed form for transformers as one estimator among the others.
+#include <utility>
+
+#include "estimate/estimator.h"
+#include "estimate/transformer/peak.h"
+
+namespace carma::estimate {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+// Their sum is what nvidia-smi shows.
+std::vector<Term> TermsOf(const TransformerEstimate& estimate) {
+  const MemoryParts& parts = estimate.parts;
+  return {{std::string(kContextTerm), estimate.context_mib},
+          {"weights", parts.weights},
+          {"gradients", parts.gradients},
+          {"optimizer", parts.optimizer},
+          {"logits", parts.logits},
+          {"activations", parts.activations},
+          {"working copies", parts.working},
+          {"fragmentation", estimate.fragmentation_mib}};
+}
+
+class Transformer : public Estimator {
+ public:
+  std::string_view name() const override { return "transformer"; }
+  Result<Answer> Ask(const Question& question) const override {
+    if (question.transformer == nullptr || !question.plan) {
+      return Fail(ErrorCode::kNotFound, question.summary_trouble.empty()
+                                            ? "no config.json of a transformer"
+                                            : question.summary_trouble);
+    }
+    TrainingPlan plan = *question.plan;
+    if (question.gpu_mib > 0) plan.gpu_mib = static_cast<double>(question.gpu_mib);
+    Result<TransformerEstimate> estimate =
+        EstimateTransformer(*question.transformer, plan, question.coverage);
+    if (!estimate) return Fail(ErrorCode::kNotFound, estimate.error().message);
+    Answer answer;
+    answer.method = name();
+    answer.point_mib = estimate->shown.point_mib;
+    answer.bound_mib = estimate->shown.bound_mib;
+    answer.coverage = estimate->coverage;
+    answer.terms = TermsOf(*estimate);
+    answer.warnings = question.assumed;
+    for (std::string& warning : estimate->warnings) answer.warnings.push_back(std::move(warning));
+    return answer;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Estimator> MakeTransformer() {
+  return std::make_unique<Transformer>();
+}
+
+}  // namespace carma::estimate

@@ -1,0 +1,65 @@
+#include "task/describe/training.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+
+namespace carma::task {
+namespace {
+
+constexpr std::array kOptions{
+    TrainingOption{"seq-len", "N", "tokens of a sample, of the longest if they vary"},
+    TrainingOption{"mean-len", "N",
+                   "tokens of the other samples, where a batch is laid out without padding"},
+    TrainingOption{"method", "NAME", "full, lora, qlora (full)"},
+    TrainingOption{"lora-rank", "N", "rank of the adapters (16)"},
+    TrainingOption{"lora-targets", "LIST",
+                   "matrices with adapters: q,k,v,o,gate,up,down, attention, mlp, all (q,v)"},
+    TrainingOption{"lora-dropout", "", "the adapters drop inputs out"},
+    TrainingOption{"train-embeddings", "", "modules_to_save: embedding and head"},
+    TrainingOption{"unprepared", "", "without prepare_model_for_kbit_training"},
+    TrainingOption{"weights", "NAME",
+                   "how weights are stored: bf16, fp16, fp32, nf4, nf4-dq, gptq4, int8 (default: "
+                   "as config.json says)"},
+    TrainingOption{"amp", "", "autocast; with fsdp: its mixed precision (Trainer: bf16 or fp16)"},
+    TrainingOption{"gradient-checkpointing", "NAME", "none, selective, full (none)"},
+    TrainingOption{"attention", "NAME", "flash (also sdpa), eager (flash)"},
+    TrainingOption{"loss", "NAME", "stock, in-place, split, chunked, fused (stock)"},
+    TrainingOption{"fused-loss", "", "--loss fused"},
+    TrainingOption{"fused-layers", "", "norms by fused kernels"},
+    TrainingOption{"grad-accum", "", "gradients are kept over several passes"},
+    TrainingOption{"packed", "", "every sample as long as --seq-len: what is assumed"},
+    TrainingOption{"variable-length", "", "samples of changing lengths"},
+    TrainingOption{"dp", "NAME", "ddp, fsdp, zero1, zero2, zero3 (ddp)"},
+    TrainingOption{"offload", "LIST", "optimizer, params to the host's memory"},
+    TrainingOption{"tp", "N", "GPUs that share each matrix (1)"},
+    TrainingOption{"pp", "N", "pipeline stages (1)"},
+    TrainingOption{"cp", "N", "GPUs that share each sample (1)"},
+    TrainingOption{"batch", "N", "samples per GPU and step", true},
+    TrainingOption{"optimizer", "NAME", "adamw, adamw-fused, adamw-8bit …", true},
+    TrainingOption{"precision", "NAME", "fp32, amp, bf16 …", true},
+    TrainingOption{"gpus", "N", "GPUs of the task", true},
+    TrainingOption{"deepspeed-engine", "", "DeepSpeed's optimizer, even on one GPU", true},
+};
+
+}  // namespace
+
+bool TrainingWord::IsName(std::string_view text) {
+  return FindTrainingOption(text) != nullptr;
+}
+
+bool TrainingWord::IsShortLine(std::string_view text) {
+  return base::IsUtf8(text) && !base::HasControls(text);
+}
+
+std::span<const TrainingOption> TrainingOptions() {
+  return kOptions;
+}
+
+const TrainingOption* FindTrainingOption(std::string_view name) {
+  const auto* found = std::ranges::find(kOptions, name, &TrainingOption::name);
+  return found == kOptions.end() ? nullptr : found;
+}
+
+}  // namespace carma::task

@@ -1,0 +1,49 @@
+// How a transformer is trained, in words: what the closed form for its memory is asked with
+// (docs/estimators.md, "Transformers"). Options say them, and files that a training reads.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/fields.h"
+#include "base/result.h"
+
+namespace carma::task {
+
+// What a task has of them, in rising precedence: of two with one name the later one counts.
+struct TrainingWord {
+  std::string name;   // of TrainingOptions()
+  std::string value;  // "on" for a switch
+  std::string from;   // "train.sh:12: --max_length"; empty: an option of the command line
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& word) {
+    field("name", word.name, "Name of an option of carma submit, without dashes.",
+          {.max_bytes = 64, .fits = IsName, .expected = "an option that tells of a training"});
+    field("value", word.value, "Its value; on for a switch.", kValue);
+    field("from", word.from, "Where it was read; empty: it was said.", kValue);
+  }
+  friend bool operator==(const TrainingWord&, const TrainingWord&) = default;
+
+ private:
+  static bool IsName(std::string_view text);
+  static bool IsShortLine(std::string_view text);
+  static constexpr base::FieldRule kValue{.max_bytes = 1000,
+                                          .fits = IsShortLine,
+                                          .expected = "one line of at most 1000 bytes of UTF-8"};
+};
+inline constexpr std::size_t kMaxTrainingWords = 200;
+
+struct TrainingOption {
+  std::string_view name;
+  std::string_view value;  // placeholder for help; empty: a switch
+  std::string_view help;
+  bool shared = false;  // said by an option that other estimators have too: batch, optimizer …
+};
+// All of them, in the order help shows them. What a value may be is the estimators' to say
+// (estimate/training_words.h).
+std::span<const TrainingOption> TrainingOptions();
+const TrainingOption* FindTrainingOption(std::string_view name);  // null: no such option
+
+}  // namespace carma::task
