@@ -29,6 +29,8 @@ void FuzzProfiles(std::string_view bytes);     // profiles of workloads
 void FuzzSummary(std::string_view bytes);      // model summaries of every format
 void FuzzSafetensors(std::string_view bytes);  // weights of networks
 void FuzzHfConfig(std::string_view bytes);     // config.json of a transformer, files of its plan
+void FuzzTraining(std::string_view bytes);     // scripts that start trainings, as text
+void FuzzSettings(std::string_view bytes);     // YAML and JSON of trainings
 void FuzzDcgmi(std::string_view bytes);        // the text of `dcgmi dmon`
 void FuzzRecording(std::string_view bytes);    // what a driver answered, kept
 void FuzzReader(std::string_view bytes);       // lines between carmad and carma-reader
@@ -53,6 +55,7 @@ inline constexpr std::array kEntries{
     Entry{"simmps", FuzzSimMps},     Entry{"pairs", FuzzPairs},
     Entry{"reader", FuzzReader},     Entry{"hf_config", FuzzHfConfig},
     Entry{"profiles", FuzzProfiles},
+    Entry{"training", FuzzTraining}, Entry{"settings", FuzzSettings},
 };
 
 }  // namespace carma::fuzz

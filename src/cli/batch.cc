@@ -87,7 +87,7 @@ class BatchReader {
     return std::string(line);
   }
 
-  base::Result<std::string> FromCommand(const std::string& line) const {
+  base::Result<std::string> FromCommand(const std::string& line) {
     task::Description description;
     if (auto set = ApplyOptions(flags_, description); !set) return std::unexpected(set.error());
     if (auto set = description.Set("wrap", line); !set) return std::unexpected(set.error());
@@ -96,7 +96,8 @@ class BatchReader {
     }
     auto specs = description.Finish(caller_);
     if (!specs) return std::unexpected(specs.error());
-    if (auto added = AddTraining(description, specs->front()); !added)
+    std::vector<std::string> notes;  // of so many nobody reads them
+    if (auto added = finder_.Add(description, specs->front(), notes); !added)
       return std::unexpected(added.error());
     return WithoutCommon(std::move((*specs)[0]));
   }
@@ -111,6 +112,7 @@ class BatchReader {
   const SubmitFlags& flags_;
   const task::SubmitterContext& caller_;
   std::string name_;
+  TrainingFinder finder_;
   task::TaskSpec common_;  // to check lines; without the environment, which the daemon checks
 };
 

@@ -8,7 +8,10 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
+#include "estimate/estimator.h"
+#include "estimate/recipe/find.h"
 #include "estimate/recipe/plan_files.h"
 #include "estimate/training_words.h"
 #include "task/describe/script.h"
@@ -32,6 +35,20 @@ bool IsScript(const std::string& path) {
   char start[2] = {};
   return fd && ::read(fd.get(), start, sizeof start) == sizeof start && start[0] == '#' &&
          start[1] == '!';
+}
+
+// Words of the training that every estimator would pass over.
+base::Result<base::Unit> CheckKnown(const task::TaskSpec& spec) {
+  const auto refuse = [](const char* option, const std::string& word, const char* expected) {
+    return base::Fail(ErrorCode::kInvalid, std::string(option) + ": '" + base::Printable(word, 40) +
+                                               "': expected " + expected);
+  };
+  if (spec.optimizer && !estimate::ParseOptimizer(*spec.optimizer) &&
+      !estimate::CheckWords(std::vector<task::TrainingWord>{{"optimizer", *spec.optimizer, ""}}))
+    return refuse("--optimizer", *spec.optimizer, "sgd, sgd-momentum, adam, adamw, adamw-8bit …");
+  if (spec.precision && !estimate::ParsePrecision(*spec.precision))
+    return refuse("--precision", *spec.precision, "fp32, tf32, amp, fp16 or bf16");
+  return base::Unit{};
 }
 
 }  // namespace
@@ -111,14 +128,34 @@ base::Result<std::vector<task::TrainingWord>> ReadPlanFiles(
   return words;
 }
 
-base::Result<base::Unit> AddTraining(const task::Description& description, task::TaskSpec& spec) {
+base::Result<base::Unit> TrainingFinder::Add(const task::Description& description,
+                                             task::TaskSpec& spec,
+                                             std::vector<std::string>& notes) {
+  if (auto known = CheckKnown(spec); !known) return known;
   if (auto known = estimate::CheckWords(spec.training); !known) return known;
   base::Result<std::vector<task::TrainingWord>> words = ReadPlanFiles(description.plan_files());
   if (!words) return std::unexpected(words.error());
+  if (description.reads_training() && !spec.memory_mib) {
+    estimate::TrainingFound found = estimate::FindTraining(
+        spec,
+        [this](const std::string& path, std::size_t max_bytes) { return Read(path, max_bytes); });
+    if (!spec.model_summary && !found.config.empty()) spec.model_summary = found.config;
+    words->insert(words->begin(), found.words.begin(), found.words.end());
+    notes.insert(notes.end(), found.notes.begin(), found.notes.end());
+  }
   spec.training.insert(spec.training.begin(), words->begin(), words->end());
   if (spec.training.size() > task::kMaxTrainingWords)
     spec.training.erase(spec.training.begin(), spec.training.end() - task::kMaxTrainingWords);
   return base::Unit{};
+}
+
+base::Result<std::string> TrainingFinder::Read(const std::string& path, std::size_t max_bytes) {
+  constexpr std::size_t kMostFiles = 256;
+  const auto known = files_.find(path);
+  if (known != files_.end()) return known->second;
+  base::Result<std::string> text = base::ReadFile(path, max_bytes);
+  if (files_.size() < kMostFiles) files_.emplace(path, text);
+  return text;
 }
 
 base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
@@ -133,7 +170,7 @@ base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std
   auto specs = description.Finish(caller);
   if (!specs) return std::unexpected(specs.error());
   Described described;
-  if (auto added = AddTraining(description, specs->front()); !added)
+  if (auto added = TrainingFinder().Add(description, specs->front(), described.notes); !added)
     return std::unexpected(added.error());
   described.spec = task::ToJsonText(specs->front());
   described.warnings = description.warnings();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct Described {
   std::string spec;                   // JSON text
   std::vector<std::int64_t> indices;  // empty: no array
   std::vector<std::string> warnings;
+  std::vector<std::string> notes;  // on the memory estimate, for those who ask
 };
 
 // The caller's folder, home and environment. Errors: kIo if the folder is gone.
@@ -34,9 +36,22 @@ base::Result<base::Unit> ApplyWords(const std::vector<std::string>& words, bool 
 base::Result<std::vector<task::TrainingWord>> ReadPlanFiles(
     const std::vector<task::PlanFile>& files);
 
-// Puts what the plan files say before what options say of the training. spec: as the description's
-// Finish() made it. Errors: kInvalid for options that mean nothing, and as ReadPlanFiles.
-base::Result<base::Unit> AddTraining(const task::Description& description, task::TaskSpec& spec);
+// Adds to descriptions what their commands, and the files these name, say of a training. What
+// options say counts before it. Nothing is executed.
+class TrainingFinder {
+ public:
+  // spec: as the description's Finish() made it; notes: grows by what stood in the way. Nothing is
+  // looked for where the memory is stated. Errors: kInvalid for options that mean nothing, and as
+  // ReadPlanFiles.
+  base::Result<base::Unit> Add(const task::Description& description, task::TaskSpec& spec,
+                               std::vector<std::string>& notes);
+
+ private:
+  base::Result<std::string> Read(const std::string& path, std::size_t max_bytes);
+
+  std::map<std::string, base::Result<std::string>> files_;  // thousands of tasks name one file
+};
+
 base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
                                  bool literal, const task::SubmitterContext& caller);
 

@@ -145,5 +145,47 @@ TEST_F(DescribeTest, AWordThatMeansNothingIsRefusedWithItsPlace) {
       << option.error().message;
 }
 
+TEST_F(DescribeTest, AnOptimizerOrAPrecisionThatNobodyKnowsIsRefused) {
+  for (const auto& setting : {std::pair("optimizer", "foo"), std::pair("precision", "int3")}) {
+    const auto spec = Spec({.settings = {setting}}, {"true"}, true);
+    ASSERT_FALSE(spec) << setting.first;
+    EXPECT_NE(spec.error().message.find(std::string("'") + setting.second + "': expected"),
+              std::string::npos);
+  }
+  for (const auto& setting : {std::pair("optimizer", "AdamW_torch_fused"),
+                              std::pair("optimizer", "SGD"), std::pair("precision", "BF16")})
+    EXPECT_TRUE(Spec({.settings = {setting}}, {"true"}, true)) << setting.second;
+}
+
+TEST_F(DescribeTest, WhatTheScriptSaysOfATrainingIsRead) {
+  std::filesystem::create_directory(dir_ + "/small");
+  File("small/config.json",
+       R"({"model_type":"llama","num_hidden_layers":2,"hidden_size":64,"num_attention_heads":2,)"
+       R"("intermediate_size":128,"vocab_size":100})");
+  const std::string path =
+      File("job.sh", "#!/bin/sh\npython t.py --model small --lr 1 --max_length 512\n");
+  const auto of = [&](std::string_view name, const task::TaskSpec& spec) {
+    task::TrainingWord last;
+    for (const task::TrainingWord& word : spec.training) {
+      if (word.name == name) last = word;
+    }
+    return last;
+  };
+  const auto spec = Spec({}, {path}, false);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->model_summary, dir_ + "/small/config.json");
+  EXPECT_EQ(of("seq-len", *spec), (task::TrainingWord{"seq-len", "512", "job.sh:2: --max_length"}));
+  const SubmitFlags said{.settings = {{"seq-len", "64"}, {"model-summary", "/m.txt"}}};
+  const auto overridden = Spec(said, {path}, false);
+  ASSERT_TRUE(overridden);
+  EXPECT_EQ(of("seq-len", *overridden), (task::TrainingWord{"seq-len", "64", ""}));
+  EXPECT_EQ(overridden->model_summary, "/m.txt");
+  for (const auto& setting : {std::pair("no-reading", ""), std::pair("memory", "8G")}) {
+    const auto bare = Spec({.settings = {setting}}, {path}, false);
+    ASSERT_TRUE(bare);
+    EXPECT_TRUE(bare->training.empty() && !bare->model_summary) << setting.first;
+  }
+}
+
 }  // namespace
 }  // namespace carma::cli

@@ -67,7 +67,10 @@ void RunSubmit(Context& context, const SubmitFlags& flags) {
   const auto described = Describe(flags, context.words, context.literal, *caller);
   if (!described) return context.Fail(described.error());
   for (const std::string& warning : described->warnings) Warn(context, warning);
-  if (flags.check) return RunCheck(context, *described);
+  if (flags.check) {
+    for (const std::string& note : described->notes) Warn(context, note);
+    return RunCheck(context, *described);
+  }
   const auto answer = described->indices.empty()
                           ? SubmitTasks(context.client(), {described->spec})
                           : SubmitArray(context.client(), described->spec, described->indices);

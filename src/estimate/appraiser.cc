@@ -50,6 +50,9 @@ Appraisal Appraiser::Appraise(const task::TaskSpec& spec, std::uint32_t uid, con
   result.model = summary.fingerprint;
   std::vector<std::string>& remarks = result.remarks;
   Question question = QuestionOf(spec, uid, summary, remarks);
+  if (summary.transformer) {
+    if (std::string found = FoundText(spec); !found.empty()) remarks.push_back(std::move(found));
+  }
   result.kind = KindOf(question.signature);
   question.gpu_type = rules_.gpu_type;
   question.gpu_mib = rules_.gpu_mib;

@@ -38,19 +38,9 @@ std::vector<task::TrainingWord> WordsOf(const task::TaskSpec& spec) {
   return words;
 }
 
-// "read: seq-len 4096 (train.sh:3: --max_length), …"; empty: nothing was read.
-std::string FoundText(const std::vector<task::TrainingWord>& words) {
-  std::vector<std::string> found;
-  for (const task::TrainingWord& word : words) {
-    if (!word.from.empty()) found.push_back(word.name + " " + word.value + " (" + word.from + ")");
-  }
-  return found.empty() ? "" : "read: " + base::Join(found, ", ");
-}
-
-void AskTransformer(const task::TaskSpec& spec, const TransformerConfig& config, Question& question,
-                    std::vector<std::string>& remarks) {
+void AskTransformer(const task::TaskSpec& spec, const TransformerConfig& config,
+                    Question& question) {
   const std::vector<task::TrainingWord> words = WordsOf(spec);
-  if (std::string found = FoundText(words); !found.empty()) remarks.push_back(std::move(found));
   base::Result<TrainingPlan> plan = PlanOf(words, config);
   if (!plan) {
     question.summary_trouble = plan.error().message;
@@ -100,7 +90,7 @@ Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary
   question.summary_trouble = summary.trouble;
   question.batch = spec.batch_size ? spec.batch_size : layers.batch;
   if (summary.transformer) {
-    AskTransformer(spec, *summary.transformer, question, remarks);
+    AskTransformer(spec, *summary.transformer, question);
   } else {
     question.optimizer =
         Known(spec.optimizer, layers.optimizer, "optimizer", &ParseOptimizer, remarks);
@@ -113,6 +103,14 @@ Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary
   question.signature = Signature(spec, uid, summary.fingerprint);
   question.kin = Kin(spec, uid);
   return question;
+}
+
+std::string FoundText(const task::TaskSpec& spec) {
+  std::vector<std::string> found;
+  for (const task::TrainingWord& word : spec.training) {
+    if (!word.from.empty()) found.push_back(word.name + " " + word.value + " (" + word.from + ")");
+  }
+  return found.empty() ? "" : "read: " + base::Join(found, ", ");
 }
 
 std::optional<task::FormulaSplit> SplitFormula(const Estimator& structural, Question question) {

@@ -28,10 +28,13 @@ Summary ReadSummary(const base::Result<std::string>& text, const std::string& pa
 // What the description says; `spec` and `summary` must outlive the question. What it leaves open
 // (batch size, optimizer, precision) is taken from the summary where that says it. The caller adds
 // what the server knows: GPU, coverage, site, history.
-// remarks: what the user should know: an optimizer or a precision that no estimator knows, what was
-// read from the files of a training.
+// remarks: what the user should know: an optimizer or a precision that no estimator knows.
 Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary& summary,
                     std::vector<std::string>& remarks);
+
+// "read: seq-len 4096 (train.sh:3: --max_length), …": what was not said but found of the training;
+// empty: nothing.
+std::string FoundText(const task::TaskSpec& spec);
 
 // What the structural formula says with the shipped constants, for the calibration; empty without
 // layers or where it has no answer.

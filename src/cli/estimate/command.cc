@@ -46,6 +46,7 @@ struct EstimateFlags {
 struct Described {
   task::TaskSpec spec;
   bool has_command = false;
+  std::vector<std::string> remarks;
 };
 
 bool IsFolder(const std::string& path) {
@@ -92,7 +93,8 @@ Result<Described> DescribeTask(const Context& context, const EstimateFlags& flag
   Result<std::vector<task::TaskSpec>> specs = description.Finish(*caller);
   if (!specs) return std::unexpected(specs.error());
   described.spec = std::move(specs->front());
-  if (Result<Unit> read = AddTraining(description, described.spec); !read)
+  if (Result<Unit> read = TrainingFinder().Add(description, described.spec, described.remarks);
+      !read)
     return std::unexpected(read.error());
   return described;
 }
@@ -172,8 +174,10 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
     return context.Fail({ErrorCode::kInvalid, summary.trouble});
 
   EstimateSheet sheet;
+  sheet.remarks = described->remarks;
   sheet.file = context.literal ? base::Join(context.words, " ") : InputName(flags.file);
   estimate::Question question = estimate::QuestionOf(spec, ::geteuid(), summary, sheet.remarks);
+  if (summary.transformer) sheet.training = spec.training;
   sheet.optimizer = spec.optimizer;
   sheet.precision = spec.precision;
   if (summary.layers) {
@@ -247,6 +251,7 @@ void AddEstimateCommand(CLI::App& app, Context& context) {
   verb->footer(
       "  carma estimate resnet50.txt --batch 32 --optimizer adam --explain\n"
       "  carma estimate train.sh\n"
+      "  carma estimate -- torchrun --nproc_per_node 4 train.py --max_seq_length 2048\n"
       "  carma estimate --hf-config config.json --seq-len 4096 --batch 2 --method lora --amp \\\n"
       "      --gradient-checkpointing full\n"
       "FILE is a model summary (torchsummary, torchinfo, Keras, print(model), carma_summary.py), "

@@ -68,6 +68,10 @@ std::string ParamsText(double params) {
 
 std::string ModelLine(const EstimateSheet& sheet) {
   const model::LayerList* layers = sheet.layers;
+  if (const estimate::TransformerConfig* config = sheet.question->transformer) {
+    return fmt::format("transformer ({}), {} layers, {}", config->family, config->layers,
+                       ParamsText(config->TotalParameters()));
+  }
   if (layers == nullptr) return "no model summary";
   return fmt::format("{}{}, {} rows, {}",
                      layers->model.empty() ? "" : base::Printable(layers->model, 80) + ": ",
@@ -85,6 +89,15 @@ std::string Stated(const std::optional<std::string>& word, std::string_view mean
 std::string AskedLine(const EstimateSheet& sheet) {
   const Question& question = *sheet.question;
   std::vector<std::string> parts;
+  if (question.plan) {
+    parts.push_back(fmt::format("{} x {} tokens per GPU and step", question.plan->batch,
+                                question.plan->sequence));
+    const estimate::TrainingPlan& plan = *question.plan;
+    const std::int64_t gpus =
+        plan.ranks * plan.tensor_parallel * plan.pipeline * plan.context_parallel;
+    parts.push_back(fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s"));
+    return base::Join(parts, ", ");
+  }
   parts.push_back(question.batch ? fmt::format("batch {}", *question.batch) : "batch not given");
   parts.push_back(question.optimizer ? Stated(sheet.optimizer, OptimizerName(*question.optimizer))
                                      : "optimizer not given");
@@ -93,6 +106,18 @@ std::string AskedLine(const EstimateSheet& sheet) {
   parts.push_back(fmt::format("{} GPU{}", question.gpus, question.gpus == 1 ? "" : "s"));
   if (!question.gpu_type.empty()) parts.push_back(base::Printable(question.gpu_type, 80));
   return base::Join(parts, ", ");
+}
+
+// What is known of the training and from where, one line each; empty: nothing.
+std::string TrainingTable(const EstimateSheet& sheet, const Screen& screen) {
+  if (sheet.training.empty()) return "";
+  Table table({{"TRAINING"}, {"VALUE"}, {"FROM", false, 20}});
+  for (const task::TrainingWord& word : sheet.training) {
+    table.Add({{word.name},
+               {base::Printable(word.value, 80)},
+               {word.from.empty() ? "an option" : base::Printable(word.from, kShown)}});
+  }
+  return "\n" + table.Text(screen);
 }
 
 std::string CoverageText(const Answer& answer) {
@@ -232,6 +257,7 @@ std::string EstimateText(const EstimateSheet& sheet, bool explain, const Screen&
   std::string out =
       base::Printable(sheet.file, 4096) + ": " + ModelLine(sheet) + "\n" + AskedLine(sheet) + "\n";
   for (const std::string& remark : sheet.remarks) out += base::Printable(remark, kShown) + "\n";
+  out += TrainingTable(sheet, screen);
   out += "\n" + OpinionTable(sheet, screen) + PromiseLine(sheet);
   return explain ? out + Details(sheet) : out;
 }
@@ -240,6 +266,9 @@ std::string EstimateJson(const EstimateSheet& sheet) {
   const Question& question = *sheet.question;
   Json opinions = Json::array();
   for (const Opinion& opinion : sheet.opinions) opinions.push_back(ToJson(opinion));
+  Json training = Json::array();
+  for (const task::TrainingWord& word : sheet.training)
+    training.push_back({{"name", word.name}, {"value", word.value}, {"from", word.from}});
   const Json json = {
       {"file", sheet.file},
       {"model", ModelJson(sheet.layers)},
@@ -250,6 +279,7 @@ std::string EstimateJson(const EstimateSheet& sheet) {
       {"gpu_type", question.gpu_type},
       {"coverage", question.coverage},
       {"signature", question.signature},
+      {"training", std::move(training)},
       {"remarks", sheet.remarks},
       {"calibration",
        {{"daemon", sheet.knowledge.has_value()},

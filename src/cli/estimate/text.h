@@ -11,6 +11,7 @@
 #include "estimate/calibration.h"
 #include "estimate/estimator.h"
 #include "model/layers.h"
+#include "task/describe/training.h"
 
 namespace carma::cli {
 
@@ -26,6 +27,7 @@ struct EstimateSheet {
   const model::LayerList* layers = nullptr;  // null: no readable summary
   const estimate::Question* question = nullptr;
   std::optional<std::string> optimizer, precision;  // the words that say the question's, if any
+  std::vector<task::TrainingWord> training;         // what is known of a transformer's
   std::vector<std::string> remarks;             // about the question: unknown words, no daemon …
   std::optional<api::KnowledgeView> knowledge;  // of the daemon; empty: none answered
   estimate::Site site;

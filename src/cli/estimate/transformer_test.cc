@@ -102,6 +102,36 @@ TEST_F(Transformers, FilesOfThePlanAreReadInsteadOfAsked) {
             quantised({"--method", "qlora"}));
 }
 
+TEST_F(Transformers, AreFoundBehindACommandAndInAScript) {
+  const std::vector<std::string> command = {"python",
+                                            "t.py",
+                                            "--model_name_or_path",
+                                            Path("config.json"),
+                                            "--lr",
+                                            "1",
+                                            "--max_length",
+                                            "512",
+                                            "--per_device_train_batch_size",
+                                            "2"};
+  std::vector<std::string> words = {"--explain", "--"};
+  words.insert(words.end(), command.begin(), command.end());
+  const Ran ran = Run(words);
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("2 x 512 tokens per GPU and step"));
+  EXPECT_THAT(ran.out, ::testing::ContainsRegex("seq-len +512 +--max_length\n"));
+  EXPECT_THAT(ran.out, HasSubstr("transformer"));
+  Write("train.sh", "#!/bin/sh\npython t.py --model_name_or_path " + Path("config.json") +
+                        " --lr 1 --max_length 512\n");
+  const auto point = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {Path("train.sh"), "--json", "-e", "transformer"});
+    const Ran asked = Run(std::move(more));
+    EXPECT_EQ(asked.exit_code, 0) << asked.err;
+    const auto json = base::ParseJson(asked.out);
+    return json ? (*json)["estimates"][0]["point_mib"].get<std::int64_t>() : 0;
+  };
+  EXPECT_LT(point({"--method", "lora"}), point({})) << "options override what was found";
+}
+
 TEST_F(Transformers, AMistakeIsOneLineAndExitCodeTwo) {
   Write("other.json", R"({"model_type":"mamba"})");
   const struct {

@@ -162,6 +162,10 @@ Result<Unit> AddPlanFile(Draft& draft, std::string_view value) {
   draft.plan_files.push_back({kKind, std::string(value)});
   return Unit{};
 }
+Result<Unit> SetNoReading(Draft& draft, std::string_view) {
+  draft.reads_training = false;
+  return Unit{};
+}
 
 struct Row {
   OptionInfo info;
@@ -224,6 +228,9 @@ constexpr std::array kRows{
         AddPlanFile<PlanFile::Kind::kAdapter>},
     Row{{"deepspeed", 0, "FILE", "DeepSpeed's configuration, JSON", false, kTransformerGroup},
         AddPlanFile<PlanFile::Kind::kDeepSpeed>},
+    Row{{"no-reading", 0, "", "do not look for these in the command and in the files that it names",
+         false, kTransformerGroup},
+        SetNoReading},
 };
 
 // Those, and the words about a training.

@@ -60,6 +60,7 @@ struct Draft {
   std::string script_path;
   std::optional<RadMemory> rad_memory;
   const RadColumn* rad_column = kRadColumns.data();  // that is believed; null: none
+  bool reads_training = true;
   std::vector<PlanFile> plan_files;
   std::vector<std::string> remarks;  // of the value just set; become warnings with their place
 };
@@ -89,8 +90,9 @@ class Description {
   const std::vector<std::string>& warnings() const { return warnings_; }
   // "0-9:2%4" as given; Finish() then makes several tasks.
   const std::optional<std::string>& array() const { return draft_.array; }
-  // For the memory estimate, named by options.
+  // For the memory estimate: files named by options, and whether what is run may be looked at too.
   const std::vector<PlanFile>& plan_files() const { return draft_.plan_files; }
+  bool reads_training() const { return draft_.reads_training; }
 
   // One task, or one per array index in rising order: paths absolute, defaults filled in, --export
   // applied, Validate()d. Errors: kInvalid, one line.

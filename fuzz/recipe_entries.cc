@@ -1,0 +1,80 @@
+#include <string>
+
+#include "base/result.h"
+#include "base/text.h"
+#include "entries.h"
+#include "estimate/recipe/find.h"
+#include "estimate/recipe/python_text.h"
+#include "estimate/recipe/settings.h"
+#include "estimate/recipe/shell.h"
+#include "estimate/training_words.h"
+
+namespace carma::fuzz {
+namespace {
+
+// What every file says that the training names: sizes for one, the bytes themselves for the others.
+base::Result<std::string> AnyFile(const std::string& path, std::string_view bytes) {
+  CARMA_CHECK(path.starts_with('/'), "files are named by absolute paths");
+  if (path.ends_with("refs/main")) return std::string("0a");
+  if (!path.ends_with("/config.json")) return std::string(bytes);
+  return std::string(
+      R"({"model_type":"llama","num_hidden_layers":2,"hidden_size":64,"num_attention_heads":2,)"
+      R"("intermediate_size":128,"vocab_size":100})");
+}
+
+void CheckFound(task::TaskSpec spec, std::string_view bytes) {
+  const estimate::TrainingFound found = estimate::FindTraining(
+      spec, [&](const std::string& path, std::size_t) { return AnyFile(path, bytes); });
+  CARMA_CHECK(estimate::CheckWords(found.words).has_value(), "what is found means something");
+  CARMA_CHECK(found.words.empty() || !found.config.empty(), "no words without a model");
+  for (const std::string& note : found.notes)
+    CARMA_CHECK(!base::HasControls(note), "a note is one line");
+  const auto before = task::Validate(spec);
+  spec.training = found.words;
+  if (!found.config.empty()) spec.model_summary = found.config;
+  CARMA_CHECK(!before || task::Validate(spec).has_value(), "the task stays valid");
+}
+
+}  // namespace
+
+void FuzzTraining(std::string_view bytes) {
+  task::TaskSpec spec;
+  spec.name = "fuzz";
+  spec.workdir = "/work";
+  spec.stdout_path = "/work/out";
+  spec.environment = {{"HOME", "/home/ann"}};
+  spec.script = "#!/bin/sh\n" + std::string(bytes);
+  spec.script_args = {"1", "two words"};
+  CheckFound(spec, bytes);
+  for (const estimate::ShellCommand& command :
+       estimate::CommandsOf(bytes, spec.script_args, spec.environment))
+    CARMA_CHECK(!command.words.empty() && command.line >= 1, "a command has words and a line");
+  CARMA_CHECK(estimate::ReadPythonText(bytes, "t.py").size() <= estimate::kMaxSettings,
+              "settings are bounded");
+}
+
+void FuzzSettings(std::string_view bytes) {
+  for (const auto read : {&estimate::ReadYaml, &estimate::ReadJsonSettings}) {
+    const auto settings = read(bytes, "f.yaml");
+    if (!settings) {
+      CARMA_CHECK(settings.error().message.starts_with("f.yaml"), "a mistake has its place");
+      continue;
+    }
+    CARMA_CHECK(settings->size() <= estimate::kMaxSettings, "settings are bounded");
+  }
+  // As the configuration of a training.
+  task::TaskSpec spec;
+  spec.name = "fuzz";
+  spec.workdir = "/work";
+  spec.stdout_path = "/work/out";
+  for (const char* const start : {"axolotl train c.yaml", "llamafactory-cli train c.yaml",
+                                  "tune run x_distributed --config c.yaml",
+                                  "accelerate launch --config_file c.yaml t.py --model m --lr 1",
+                                  "deepspeed t.py --deepspeed c.json --model m --lr 1"}) {
+    spec.command.clear();
+    for (const std::string_view word : base::SplitWords(start)) spec.command.emplace_back(word);
+    CheckFound(spec, bytes);
+  }
+}
+
+}  // namespace carma::fuzz

@@ -1,0 +1,263 @@
+#include "estimate/recipe/find.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/text.h"
+#include "estimate/recipe/launch.h"
+#include "estimate/recipe/python_text.h"
+#include "estimate/training_words.h"
+#include "estimate/transformer/peak.h"
+
+namespace carma::estimate {
+namespace {
+
+using base::Result;
+
+constexpr int kMaxNesting = 3;  // of scripts that start scripts
+constexpr std::size_t kMaxPathBytes = 4096;
+
+std::string BaseName(std::string_view path) {
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+
+// Characters of names on the hub; a name that climbs out of the cache is none.
+bool IsHubName(std::string_view name) {
+  if (name.empty() || name.size() > 200 || name.find("..") != std::string_view::npos) return false;
+  if (std::count(name.begin(), name.end(), '/') > 1 || name.front() == '/' || name.back() == '/')
+    return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.' || c == '/';
+  });
+}
+
+bool IsRevision(std::string_view text) {
+  return !text.empty() && text.size() <= 64 &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+class Finder {
+ public:
+  Finder(const task::TaskSpec& spec, const FileReader& read) : spec_(spec), read_(read) {}
+
+  TrainingFound Find() {
+    if (spec_.script) {
+      const std::string name = spec_.script_path ? BaseName(*spec_.script_path) : "";
+      LookAtScript(*spec_.script, name, spec_.script_args, spec_.workdir, 0);
+    } else {
+      std::vector<ShellWord> words;
+      for (const std::string& argument : spec_.command) words.push_back({argument, true});
+      LookAtCommand({.words = std::move(words), .settings = {}, .folder = "", .line = 0}, "",
+                    spec_.workdir, 0);
+    }
+    // Whatever a file says, the task stays one that can be submitted.
+    for (task::TrainingWord& word : best_.words) word.from = base::Printable(word.from, 500);
+    std::erase_if(best_.words, [](const task::TrainingWord& word) {
+      return word.value.size() > 1000 || word.value != base::Printable(word.value, 1000);
+    });
+    return std::move(best_);
+  }
+
+ private:
+  void LookAtScript(std::string_view text, const std::string& name,
+                    const std::vector<std::string>& args, const std::string& folder, int depth) {
+    if (text.size() > task::kMaxScriptBytes) return;
+    for (const ShellCommand& command : CommandsOf(text, args, spec_.environment)) {
+      const std::string place = name.empty() ? "" : fmt::format("{}:{}", name, command.line);
+      LookAtCommand(command, place, Below(folder, command.folder), depth);
+    }
+  }
+
+  void LookAtCommand(const ShellCommand& command, const std::string& place,
+                     const std::string& folder, int depth) {
+    if (std::optional<Launch> launch = LaunchOf(command.words, place))
+      return LookAtLaunch(*launch, folder);
+    if (depth >= kMaxNesting) return;
+    const std::optional<NestedScript> nested = NestedScriptOf(command.words);
+    if (!nested) return;
+    if (nested->path.empty())
+      return LookAtScript(nested->text, place.substr(0, place.find(':')), nested->args, folder,
+                          depth + 1);
+    if (const Result<std::string> text = Read(Below(folder, nested->path), task::kMaxScriptBytes))
+      LookAtScript(*text, BaseName(nested->path), nested->args, folder, depth + 1);
+  }
+
+  // ---- a training ----
+
+  void LookAtLaunch(const Launch& launch, const std::string& folder) {
+    std::vector<Setting> settings;
+    TrainingWords words;
+    AddProgram(launch.program, folder, settings);
+    for (const std::string& file : launch.files) AddFile(file, folder, "", settings);
+    for (const Setting& setting : launch.launcher) {
+      if (setting.key == "config_file") AddFile(setting.value, folder, "", settings);
+    }
+    settings.insert(settings.end(), launch.launcher.begin(), launch.launcher.end());
+    settings.insert(settings.end(), launch.options.begin(), launch.options.end());
+    AddNamedFiles(folder, settings, words);
+    Meaning meaning = MeaningOf(settings, launch.framework);
+    if (!meaning.trains || settings.empty()) return;
+    // Of other trainings than transformers nothing can be said here.
+    const bool surely =
+        launch.framework != Framework::kTrainer || meaning.model.find('/') != std::string::npos;
+    if (meaning.model.empty()) {
+      if (surely) Note("the training names no model");
+      return;
+    }
+    const std::string path = ConfigOf(meaning, folder, surely);
+    if (path.empty()) return;
+    for (std::string& note : meaning.notes) Note(std::move(note));
+    meaning.words.insert(meaning.words.end(), words.begin(), words.end());
+    Judge(path, std::move(meaning));
+  }
+
+  // What the script itself says counts least; one that is not there says nothing.
+  void AddProgram(const std::string& program, const std::string& folder,
+                  std::vector<Setting>& settings) {
+    if (!program.ends_with(".py")) return;
+    const Result<std::string> text = Read(Below(folder, program), kMaxConfigBytes);
+    if (text) settings = ReadPythonText(*text, BaseName(program));
+  }
+
+  void AddFile(const std::string& name, const std::string& folder, const std::string& prefix,
+               std::vector<Setting>& settings) {
+    const Result<std::string> text = Read(Below(folder, name), kMaxConfigBytes);
+    if (!text) return Note(text.error().message);
+    const std::string shown = BaseName(name);
+    Result<std::vector<Setting>> read =
+        name.ends_with(".json") ? ReadJsonSettings(*text, shown) : ReadYaml(*text, shown);
+    if (!read) return Note(read.error().message);
+    for (Setting& setting : *read) {
+      if (!prefix.empty()) setting.key = prefix + setting.key;
+      settings.push_back(std::move(setting));
+    }
+  }
+
+  // Files that settings name: DeepSpeed's, FSDP's, an adapter's.
+  void AddNamedFiles(const std::string& folder, std::vector<Setting>& settings,
+                     TrainingWords& words) {
+    const std::vector<Setting> named = settings;
+    for (const Setting& setting : named) {
+      const bool is_file = setting.value.ends_with(".json") || setting.value.ends_with(".yaml");
+      if (!is_file) continue;
+      if (setting.key == "deepspeed" || setting.key == "deepspeed_config" ||
+          setting.key == "deepspeed_config_file" ||
+          setting.key == "deepspeed_config.deepspeed_config_file") {
+        AddWords(&ReadDeepSpeed, setting.value, folder, words);
+      } else if (setting.key == "fsdp_config") {
+        AddFile(setting.value, folder, "fsdp_config.", settings);
+      } else if (BaseName(setting.value) == "adapter_config.json") {
+        AddWords(&ReadAdapterConfig, setting.value, folder, words);
+      }
+    }
+  }
+
+  void AddWords(Result<TrainingWords> (*reader)(std::string_view, std::string_view),
+                const std::string& name, const std::string& folder, TrainingWords& words) {
+    const Result<std::string> text = Read(Below(folder, name), kMaxConfigBytes);
+    if (!text) return Note(text.error().message);
+    const Result<TrainingWords> read = reader(*text, BaseName(name));
+    if (!read) return Note(read.error().message);
+    words.insert(words.end(), read->begin(), read->end());
+  }
+
+  // ---- the model ----
+
+  // Empty: not found; said if it is told.
+  std::string ConfigOf(const Meaning& meaning, const std::string& folder, bool told) {
+    const std::string& model = meaning.model;
+    if (model.size() > kMaxPathBytes || base::HasControls(model)) return "";
+    const std::string local =
+        Below(folder, model.ends_with(".json") ? model : model + "/config.json");
+    if (Read(local, kMaxConfigBytes)) return local;
+    if (const std::string cached = CachedConfig(model); !cached.empty()) return cached;
+    if (told)
+      Note(fmt::format("{}: no config.json of '{}' here nor in Hugging Face's cache: --hf-config",
+                       meaning.model_from, base::Printable(model, 80)));
+    return "";
+  }
+
+  // As Hugging Face's hub keeps what it has fetched: a name, the revision behind it, its files.
+  std::string CachedConfig(const std::string& name) {
+    if (!IsHubName(name)) return "";
+    std::string escaped = name;
+    if (const std::size_t slash = escaped.find('/'); slash != std::string::npos)
+      escaped.replace(slash, 1, "--");
+    const std::string folder = Cache() + "/models--" + escaped;
+    const Result<std::string> text = Read(folder + "/refs/main", 1000);
+    if (!text || !IsRevision(base::Trim(*text))) return "";
+    std::string path = fmt::format("{}/snapshots/{}/config.json", folder, base::Trim(*text));
+    return Read(path, kMaxConfigBytes) ? path : "";
+  }
+
+  std::string Cache() const {
+    if (const std::string own = Variable("HF_HUB_CACHE"); !own.empty()) return own;
+    if (const std::string home = Variable("HF_HOME"); !home.empty()) return home + "/hub";
+    const std::string shared = Variable("XDG_CACHE_HOME");
+    return (shared.empty() ? Variable("HOME") + "/.cache" : shared) + "/huggingface/hub";
+  }
+
+  std::string Variable(const std::string& name) const {
+    const auto found = spec_.environment.find(name);
+    return found == spec_.environment.end() ? "" : found->second;
+  }
+
+  // Kept if it needs more than what was found before.
+  void Judge(const std::string& path, Meaning meaning) {
+    const Result<std::string> text = Read(path, kMaxConfigBytes);
+    if (!text) return;
+    const Result<TransformerConfig> config = ParseTransformerConfig(*text, path);
+    if (!config) return Note(config.error().message);
+    const Result<TrainingPlan> plan = PlanOf(meaning.words, *config);
+    if (!plan) return Note(plan.error().message);
+    constexpr double kAnyCoverage = 0.9;
+    const Result<TransformerEstimate> estimate = EstimateTransformer(*config, *plan, kAnyCoverage);
+    if (!estimate) return Note(estimate.error().message);
+    if (estimate->shown.point_mib <= most_mib_) return;
+    most_mib_ = estimate->shown.point_mib;
+    best_.config = path;
+    best_.words = std::move(meaning.words);
+  }
+
+  // ---- files ----
+
+  std::string Below(const std::string& folder, const std::string& path) const {
+    if (path.empty()) return folder;
+    if (path.starts_with('/')) return path;
+    if (path.starts_with("~/")) return Variable("HOME") + path.substr(1);
+    std::string_view rest = path;
+    while (rest.starts_with("./")) rest.remove_prefix(2);
+    return fmt::format("{}/{}", folder, rest);
+  }
+
+  Result<std::string> Read(const std::string& path, std::size_t max_bytes) {
+    const bool readable = path.starts_with('/') && path.size() <= kMaxPathBytes &&
+                          base::IsUtf8(path) && !base::HasControls(path);
+    if (!readable || ++files_ > kMaxTrainingFiles)
+      return base::Fail(base::ErrorCode::kNotFound, "a file that cannot be looked at");
+    return read_(path, max_bytes);
+  }
+
+  void Note(std::string text) {
+    constexpr std::size_t kMostNotes = 20;
+    if (best_.notes.size() < kMostNotes) best_.notes.push_back(base::Printable(text, 500));
+  }
+
+  const task::TaskSpec& spec_;
+  const FileReader& read_;
+  int files_ = 0;
+  std::int64_t most_mib_ = -1;
+  TrainingFound best_;
+};
+
+}  // namespace
+
+TrainingFound FindTraining(const task::TaskSpec& spec, const FileReader& read) {
+  return Finder(spec, read).Find();
+}
+
+}  // namespace carma::estimate

@@ -1,0 +1,31 @@
+// Read instead of ask: what a submitted command and the files that it names say of a training.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "estimate/recipe/plan_files.h"
+#include "task/describe/spec.h"
+
+namespace carma::estimate {
+
+struct TrainingFound {
+  TrainingWords words;             // in rising precedence; empty: no training was recognised
+  std::string config;              // absolute path of the model's config.json; empty: not found
+  std::vector<std::string> notes;  // one sentence each: what stands in the way
+};
+
+// path: absolute. May block as long as a file system does.
+using FileReader =
+    std::function<base::Result<std::string>(const std::string& path, std::size_t max_bytes)>;
+
+// Looks at the task's script or command as text; nothing is executed. Files that it names are asked
+// of `read`: configurations of the training, the model's config.json in its folder or in Hugging
+// Face's cache. Of several trainings in a script the one that needs most counts. At most
+// kMaxTrainingFiles files of kMaxConfigBytes each.
+inline constexpr int kMaxTrainingFiles = 40;
+TrainingFound FindTraining(const task::TaskSpec& spec, const FileReader& read);
+
+}  // namespace carma::estimate

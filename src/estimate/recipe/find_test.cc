@@ -1,0 +1,224 @@
+// Whole descriptions with the files that they name. The models and the scripts are made up.
+#include "estimate/recipe/find.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "estimate/training_words.h"
+#include "estimate/transformer/peak.h"
+
+namespace carma::estimate {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* kSmall =
+    R"({"model_type":"llama","num_hidden_layers":16,"hidden_size":1024,"num_attention_heads":8,)"
+    R"("intermediate_size":2816,"vocab_size":32000,"torch_dtype":"bfloat16"})";
+
+class FindTrainingTest : public ::testing::Test {
+ protected:
+  FindTrainingTest() {
+    files_["/work/small/config.json"] = kSmall;
+    files_["/home/ann/.cache/huggingface/hub/models--lab--small/refs/main"] = "0a1b\n";
+    files_["/home/ann/.cache/huggingface/hub/models--lab--small/snapshots/0a1b/config.json"] =
+        kSmall;
+  }
+  TrainingFound Script(const std::string& text, std::vector<std::string> args = {}) {
+    task::TaskSpec spec = Spec();
+    spec.script = "#!/bin/bash\n" + text;
+    spec.script_path = "/work/train.sh";
+    spec.script_args = std::move(args);
+    return Find(spec);
+  }
+  TrainingFound Command(std::vector<std::string> words) {
+    task::TaskSpec spec = Spec();
+    spec.command = std::move(words);
+    return Find(spec);
+  }
+  static task::TaskSpec Spec() {
+    task::TaskSpec spec;
+    spec.workdir = "/work";
+    spec.environment = {{"HOME", "/home/ann"}};
+    return spec;
+  }
+  TrainingFound Find(const task::TaskSpec& spec) {
+    return FindTraining(spec,
+                        [this](const std::string& path, std::size_t) -> base::Result<std::string> {
+                          const auto found = files_.find(path);
+                          if (found == files_.end())
+                            return base::Fail(base::ErrorCode::kNotFound, path + ": none");
+                          return found->second;
+                        });
+  }
+  static TrainingPlan Plan(const TrainingFound& found) {
+    EXPECT_FALSE(found.words.empty()) << ::testing::PrintToString(found.notes);
+    const auto config = ParseTransformerConfig(kSmall, "c");
+    const auto plan = PlanOf(found.words, *config);
+    EXPECT_TRUE(plan) << plan.error().message;
+    return plan.value_or(TrainingPlan{});
+  }
+  static std::string From(const TrainingFound& found, std::string_view name) {
+    std::string from;
+    for (const task::TrainingWord& word : found.words) {
+      if (word.name == name) from = word.from;
+    }
+    return from;
+  }
+  std::map<std::string, std::string> files_;
+};
+
+TEST_F(FindTrainingTest, TheTrainersOptionsAreUnderstood) {
+  const TrainingFound found = Script(
+      "MODEL=lab/small\n"
+      "ARGS=\"--per_device_train_batch_size 4 --gradient_accumulation_steps=8\"\n"
+      "CUDA_VISIBLE_DEVICES=0 python -u train.py --model_name_or_path $MODEL $ARGS \\\n"
+      "  --max_seq_length 1024 --bf16 True --optim adamw_torch_fused \\\n"
+      "  --gradient_checkpointing --attn_implementation flash_attention_2 --learning_rate 1e-5\n");
+  EXPECT_EQ(found.config,
+            "/home/ann/.cache/huggingface/hub/models--lab--small/snapshots/0a1b/config.json");
+  const TrainingPlan plan = Plan(found);
+  EXPECT_EQ(plan.sequence, 1024);
+  EXPECT_EQ(plan.batch, 4);
+  EXPECT_TRUE(plan.accumulates && plan.amp);
+  EXPECT_EQ(plan.optimizer, StepOptimizer::kAdamFused);
+  EXPECT_EQ(plan.checkpointing, Checkpointing::kFull);
+  EXPECT_EQ(plan.weights, Dtype::kFp32) << "what Transformers loads without a dtype";
+  EXPECT_EQ(From(found, "seq-len"), "train.sh:4: --max_seq_length");
+  EXPECT_EQ(From(found, "weights"), "what Trainer does unless told");
+}
+
+TEST_F(FindTrainingTest, LaunchersAndTheirFilesAreRead) {
+  files_["/work/ds.json"] = R"({"zero_optimization":{"stage":3},"bf16":{"enabled":true}})";
+  files_["/work/acc.yaml"] =
+      "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n"
+      "  fsdp_offload_params: true\nmixed_precision: bf16\nnum_processes: 4\n";
+  const TrainingPlan deepspeed =
+      Plan(Command({"deepspeed", "--num_gpus", "2", "train.py", "--deepspeed", "ds.json",
+                    "--model_name_or_path", "small", "--per_device_train_batch_size", "2"}));
+  EXPECT_EQ(deepspeed.data_parallel, DataParallel::kZero3);
+  EXPECT_EQ(deepspeed.ranks, 2);
+  EXPECT_EQ(deepspeed.batch, 2);
+  EXPECT_EQ(deepspeed.weights, Dtype::kBf16);
+  const TrainingFound accelerated =
+      Command({"accelerate", "launch", "--config_file", "acc.yaml", "run/sft.py",
+               "--model_name_or_path", "./small", "--max_length", "4096", "--use_peft", "--lora_r",
+               "32", "--lora_target_modules", "q_proj", "v_proj", "--dtype", "bfloat16"});
+  const TrainingPlan plan = Plan(accelerated);
+  EXPECT_EQ(plan.data_parallel, DataParallel::kFsdp);
+  EXPECT_TRUE(plan.offload_parameters && plan.amp);
+  EXPECT_EQ(plan.ranks, 4);
+  EXPECT_EQ(plan.method, Method::kLora);
+  EXPECT_EQ(plan.lora_rank, 32);
+  EXPECT_TRUE(plan.lora_targets.query && plan.lora_targets.value && !plan.lora_targets.key);
+  EXPECT_EQ(plan.weights, Dtype::kBf16);
+  EXPECT_EQ(From(accelerated, "gpus"), "acc.yaml:6: num_processes");
+  const TrainingPlan torchrun = Plan(
+      Command({"env", "X=1", "torchrun", "--standalone", "--nproc-per-node=8", "-m", "lab.train",
+               "--model", "small", "--lr", "1", "--fsdp", "full_shard auto_wrap"}));
+  EXPECT_EQ(torchrun.ranks, 8);
+  EXPECT_EQ(torchrun.data_parallel, DataParallel::kFsdp);
+}
+
+TEST_F(FindTrainingTest, ConfigurationsOfFrameworksAreRead) {
+  files_["/work/axolotl.yml"] =
+      "base_model: lab/small\nadapter: qlora\nload_in_4bit: true\nlora_r: 64\n"
+      "lora_target_linear: true\nsequence_len: 4096\nsample_packing: true\nmicro_batch_size: 2\n"
+      "gradient_checkpointing: true\noptimizer: paged_adamw_8bit\nbf16: auto\n"
+      "plugins:\n  - axolotl.integrations.liger.LigerPlugin\n"
+      "liger_fused_linear_cross_entropy: true\ndatasets:\n  - path: x\n    type: alpaca\n";
+  const TrainingFound axolotl = Script("accelerate launch -m axolotl.cli.train axolotl.yml\n");
+  TrainingPlan plan = Plan(axolotl);
+  EXPECT_EQ(plan.quantisation, Quantisation::kNf4Double);
+  EXPECT_EQ(plan.optimizer, StepOptimizer::kPagedAdam);
+  EXPECT_EQ(plan.loss, Loss::kFused);
+  EXPECT_TRUE(plan.amp && plan.lora_targets.down);
+  EXPECT_EQ(From(axolotl, "seq-len"), "axolotl.yml:6: sequence_len");
+
+  files_["/work/lf.yaml"] =
+      "model_name_or_path: small\nstage: sft\nfinetuning_type: lora\nlora_target: all\n"
+      "cutoff_len: 1024\nper_device_train_batch_size: 1\nbf16: true\n";
+  plan = Plan(Script("llamafactory-cli train lf.yaml cutoff_len=512\n"));
+  EXPECT_EQ(plan.sequence, 512) << "what stands behind overrides the file";
+  EXPECT_EQ(plan.lora_rank, 8);
+  EXPECT_EQ(plan.checkpointing, Checkpointing::kFull);
+  EXPECT_EQ(plan.weights, Dtype::kBf16);
+
+  files_["/work/tt.yaml"] =
+      "tokenizer:\n  max_seq_len: 2048\nmodel:\n  _component_: "
+      "torchtune.models.llama3.lora_llama3_8b\n"
+      "  lora_attn_modules: ['q_proj', 'output_proj']\n  apply_lora_to_mlp: True\n  lora_rank: 4\n"
+      "checkpointer:\n  checkpoint_dir: small\nbatch_size: 3\ndtype: bf16\n"
+      "optimizer:\n  _component_: torch.optim.AdamW\n  fused: True\n"
+      "loss:\n  _component_: torchtune.modules.loss.CEWithChunkedOutputLoss\n"
+      "enable_activation_checkpointing: True\n";
+  plan = Plan(Script(
+      "tune run --nproc_per_node 2 lora_finetune_distributed --config tt.yaml batch_size=5\n"));
+  EXPECT_EQ(plan.batch, 5);
+  EXPECT_EQ(plan.method, Method::kLora);
+  EXPECT_TRUE(plan.lora_targets.output && plan.lora_targets.up && !plan.lora_targets.key);
+  EXPECT_EQ(plan.loss, Loss::kChunked);
+  EXPECT_EQ(plan.optimizer, StepOptimizer::kAdamFused);
+  EXPECT_EQ(plan.data_parallel, DataParallel::kFsdp);
+  EXPECT_EQ(plan.ranks, 2);
+}
+
+TEST_F(FindTrainingTest, TheTrainingScriptIsReadAsText) {
+  files_["/work/src/t.py"] =
+      "model = AutoModelForCausalLM.from_pretrained('lab/small', torch_dtype=torch.bfloat16)\n"
+      "peft = LoraConfig(r=4, target_modules='all-linear')\n"
+      "args = SFTConfig(per_device_train_batch_size=2, max_length=256, bf16=True)\n";
+  const TrainingFound found = Script("cd src\npython t.py --max_length 512\n");
+  const TrainingPlan plan = Plan(found);
+  EXPECT_EQ(plan.sequence, 512) << "options count before it";
+  EXPECT_EQ(plan.batch, 2);
+  EXPECT_EQ(plan.lora_rank, 4);
+  EXPECT_TRUE(plan.lora_targets.down && plan.amp);
+  EXPECT_EQ(From(found, "batch"), "t.py:3: per_device_train_batch_size");
+}
+
+TEST_F(FindTrainingTest, ScriptsThatStartScriptsAreFollowed) {
+  files_["/work/inner.sh"] = "python t.py --model_name_or_path $1 --num_train_epochs 3\n";
+  EXPECT_FALSE(Script("bash inner.sh small\n").words.empty());
+  EXPECT_FALSE(Script("bash -c 'python t.py --model small --lr 1'\n").words.empty());
+  files_["/work/loop.sh"] = "bash loop.sh\n";
+  EXPECT_THAT(Script("bash loop.sh\n").words, IsEmpty()) << "which comes to an end";
+}
+
+TEST_F(FindTrainingTest, OfSeveralTheOneThatNeedsMostCounts) {
+  const TrainingFound found = Script(
+      "python t.py --model small --lr 1 --max_length 128\n"
+      "python t.py --model small --lr 1 --max_length 8192\n"
+      "python t.py --model small --lr 1 --max_length 512\n");
+  EXPECT_EQ(Plan(found).sequence, 8192);
+}
+
+TEST_F(FindTrainingTest, WhatIsNoTrainingOfATransformerIsLeftAlone) {
+  for (const char* script :
+       {"python train.py --arch resnet50 --epochs 90 --batch-size 256 --lr 0.1\n",
+        "python eval.py --model_name_or_path small --max_length 512\n", "echo python t.py --lr 1\n",
+        "make\n", "python -c 'print(1)' --model small --lr 1\n"}) {
+    const TrainingFound found = Script(script);
+    EXPECT_THAT(found.words, IsEmpty()) << script;
+    EXPECT_EQ(found.config, "");
+    EXPECT_THAT(found.notes, IsEmpty()) << script;
+  }
+}
+
+TEST_F(FindTrainingTest, WhatStandsInTheWayIsSaid) {
+  EXPECT_THAT(
+      Script("python t.py --model_name_or_path lab/other --lr 1\n").notes,
+      ElementsAre("train.sh:2: --model_name_or_path: no config.json of 'lab/other' here nor "
+                  "in Hugging Face's cache: --hf-config"));
+  EXPECT_THAT(Script("axolotl train none.yml\n").notes, ElementsAre(HasSubstr("none.yml: none")));
+  EXPECT_THAT(Script("python t.py --model small --lr 1 --optim galore --max_length x\n").notes,
+              ElementsAre(HasSubstr("train.sh:2: --max_length: seq-len: 'x': expected a number"),
+                          HasSubstr("train.sh:2: --optim: optimizer: 'galore': expected adamw")));
+}
+
+}  // namespace
+}  // namespace carma::estimate

@@ -1,0 +1,286 @@
+#include "estimate/recipe/launch.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <span>
+#include <utility>
+
+#include "base/text.h"
+
+namespace carma::estimate {
+namespace {
+
+using Words = std::span<const ShellWord>;
+using Names = std::initializer_list<std::string_view>;
+
+bool IsOneOf(std::string_view word, Names names) {
+  return std::find(names.begin(), names.end(), word) != names.end();
+}
+
+std::string_view BaseName(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+bool IsPython(std::string_view program) {
+  program = BaseName(program);
+  if (!program.starts_with("python")) return false;
+  return program.substr(6).find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+bool IsScript(std::string_view word) {
+  return word.ends_with(".py");
+}
+
+bool IsConfiguration(std::string_view word) {
+  return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json");
+}
+
+bool IsOption(const ShellWord& word) {
+  return word.text.size() > 1 && word.text[0] == '-' &&
+         (word.text[1] == '-' || base::ParseDouble(word.text) == std::nullopt);
+}
+
+// "--Max-Len" -> "max_len".
+std::string OptionName(std::string_view word) {
+  word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
+  std::string name = base::ToLower(word);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+// Flags of launchers: what stands behind one of them is not its value.
+bool IsLauncherFlag(std::string_view name) {
+  return IsOneOf(name, {"standalone",
+                        "no_python",
+                        "run_path",
+                        "use_env",
+                        "multi_gpu",
+                        "use_fsdp",
+                        "use_deepspeed",
+                        "use_megatron_lm",
+                        "tpu",
+                        "cpu",
+                        "quiet",
+                        "debug",
+                        "use_xpu",
+                        "no_local_rank",
+                        "no_ssh",
+                        "force_multi",
+                        "save_pid",
+                        "enable_each_rank_log",
+                        "m",
+                        "module",
+                        "q"});
+}
+
+class CommandReader {
+ public:
+  CommandReader(Words words, std::string_view place) : words_(words), place_(place) {}
+
+  std::optional<Launch> Read() {
+    // Whatever stands before it: env, nohup, srun --gres=gpu:2, uv run …
+    while (at_ < words_.size() && !IsLauncher(words_[at_].text)) ++at_;
+    if (at_ == words_.size()) return std::nullopt;
+    const bool found = ReadLauncher();
+    if (!found || launch_.program.empty()) return std::nullopt;
+    ReadOptions();
+    Recognise();
+    return std::move(launch_);
+  }
+
+ private:
+  static bool IsLauncher(std::string_view word) {
+    return IsPython(word) ||
+           IsOneOf(BaseName(word), {"torchrun", "accelerate", "accelerate-launch", "deepspeed",
+                                    "axolotl", "llamafactory-cli", "lmf", "tune", "trl", "swift"});
+  }
+
+  bool Next(std::string_view word) {
+    if (at_ >= words_.size() || words_[at_].text != word) return false;
+    ++at_;
+    return true;
+  }
+
+  bool ReadLauncher() {
+    const std::string name(BaseName(words_[at_++].text));
+    if (IsPython(name)) return ReadPython();
+    if (name == "accelerate" && !Next("launch")) return false;
+    if (name == "torchrun" || name == "accelerate" || name == "accelerate-launch" ||
+        name == "deepspeed") {
+      ReadLauncherOptions();
+      return ReadProgram();
+    }
+    if (name == "axolotl") return Found(Framework::kAxolotl, Next("train"));
+    if (name == "llamafactory-cli" || name == "lmf")
+      return Found(Framework::kLlamaFactory, Next("train"));
+    if (name == "trl") return Found(Framework::kTrl, Next("sft"));
+    if (name == "swift") return Found(Framework::kSwift, Next("sft") || Next("pt"));
+    if (!Next("run")) return false;  // tune
+    ReadLauncherOptions();
+    if (at_ == words_.size()) return false;
+    launch_.framework = Framework::kTorchtune;
+    launch_.program = words_[at_++].text;
+    if (launch_.program.find("distributed") != std::string::npos)
+      launch_.launcher.push_back({"distributed_recipe", "yes", Place("recipe")});
+    return true;
+  }
+
+  bool Found(Framework framework, bool trains) {
+    launch_.framework = framework;
+    launch_.program = base::WordOf(framework);
+    return trains;
+  }
+
+  bool ReadPython() {
+    while (at_ < words_.size() && IsOption(words_[at_]) && words_[at_].text != "-m") {
+      if (words_[at_].text == "-c") return false;
+      at_ += IsOneOf(words_[at_].text, {"-X", "-W"}) ? 2 : 1;
+    }
+    if (at_ >= words_.size()) return false;
+    if (!Next("-m")) return ReadProgram();
+    if (at_ >= words_.size()) return false;
+    const std::string module = words_[at_++].text;
+    if (IsOneOf(module, {"torch.distributed.run", "torch.distributed.launch",
+                         "accelerate.commands.launch", "deepspeed.launcher.runner"})) {
+      ReadLauncherOptions();
+      return ReadProgram();
+    }
+    launch_.program = module;
+    return true;
+  }
+
+  // Options up to the program; "-m MODULE" ends them.
+  void ReadLauncherOptions() {
+    while (at_ < words_.size() && IsOption(words_[at_])) {
+      const std::string& word = words_[at_].text;
+      const std::string name = OptionName(word.substr(0, word.find('=')));
+      if (name == "m" || name == "module") return;
+      ++at_;
+      if (word.find('=') != std::string::npos) {
+        Keep(launch_.launcher, name, word.substr(word.find('=') + 1), word);
+      } else if (IsLauncherFlag(name)) {
+        Keep(launch_.launcher, name, "true", word);
+      } else if (at_ < words_.size()) {
+        if (words_[at_].known) Keep(launch_.launcher, name, words_[at_].text, word);
+        ++at_;
+      }
+    }
+  }
+
+  bool ReadProgram() {
+    if (at_ < words_.size() && IsOneOf(words_[at_].text, {"-m", "--module"})) ++at_;
+    if (at_ >= words_.size()) return false;
+    launch_.program = words_[at_++].text;
+    return true;
+  }
+
+  // "--name value", "--name=value", "--flag", "name=value", "recipe.yaml".
+  void ReadOptions() {
+    while (at_ < words_.size()) {
+      const ShellWord& word = words_[at_++];
+      const std::size_t equals = word.text.find('=');
+      if (IsOption(word)) {
+        ReadOption(word, equals);
+      } else if (word.known && equals != std::string::npos && equals > 0) {
+        std::string name = OptionName(word.text.substr(0, equals));
+        Keep(launch_.options, name, word.text.substr(equals + 1), word.text.substr(0, equals));
+      } else if (word.known && IsConfiguration(word.text)) {
+        launch_.files.push_back(word.text);
+      }
+    }
+  }
+
+  void ReadOption(const ShellWord& word, std::size_t equals) {
+    const std::string spelled = word.text.substr(0, equals);
+    const std::string name = OptionName(spelled);
+    if (equals != std::string::npos) {
+      if (word.known) Keep(launch_.options, name, word.text.substr(equals + 1), spelled);
+      return;
+    }
+    bool known = true;
+    std::vector<std::string> values;
+    while (at_ < words_.size() && !IsOption(words_[at_])) {
+      // The overrides of configurations stand behind options as well.
+      const std::string& value = words_[at_].text;
+      if (!values.empty() && value.find('=') != std::string::npos) break;
+      known = known && words_[at_].known;
+      values.push_back(value);
+      ++at_;
+    }
+    if (name == "config" && values.size() == 1 && IsConfiguration(values.front()) && known)
+      launch_.files.push_back(values.front());
+    if (known)
+      Keep(launch_.options, name, values.empty() ? "true" : base::Join(values, ","), spelled);
+  }
+
+  std::string Place(std::string_view spelled) const {
+    std::string place(place_);
+    if (!place.empty()) place += ": ";
+    return base::Printable(place + std::string(spelled), 300);
+  }
+
+  void Keep(std::vector<Setting>& settings, std::string name, std::string value,
+            std::string_view spelled) const {
+    const std::string dashed =
+        spelled.starts_with('-') ? std::string(spelled) : "--" + std::string(spelled);
+    if (settings.size() < kMaxSettings)
+      settings.push_back({std::move(name), std::move(value), Place(dashed)});
+  }
+
+  bool HasOption(Names names) const {
+    return std::any_of(launch_.options.begin(), launch_.options.end(),
+                       [&](const Setting& each) { return IsOneOf(each.key, names); });
+  }
+
+  // The framework behind a script or a module.
+  void Recognise() {
+    const std::string program = base::ToLower(launch_.program);
+    const auto has = [&](std::string_view part) { return program.find(part) != std::string::npos; };
+    if (launch_.framework != Framework::kTrainer) return;
+    if (has("axolotl")) {
+      launch_.framework = Framework::kAxolotl;
+    } else if (has("llamafactory") || HasOption({"finetuning_type", "cutoff_len"})) {
+      launch_.framework = Framework::kLlamaFactory;
+    } else if (has("swift") || HasOption({"train_type", "tuner_type", "sft_type"})) {
+      launch_.framework = Framework::kSwift;
+    } else if (has("sft") || has("trl")) {
+      launch_.framework = Framework::kTrl;
+    }
+  }
+
+  Words words_;
+  std::string_view place_;
+  std::size_t at_ = 0;
+  Launch launch_;
+};
+
+}  // namespace
+
+std::optional<Launch> LaunchOf(const std::vector<ShellWord>& words, std::string_view place) {
+  return CommandReader(words, place).Read();
+}
+
+std::optional<NestedScript> NestedScriptOf(const std::vector<ShellWord>& words) {
+  std::size_t at = 0;
+  while (at < words.size() &&
+         !IsOneOf(BaseName(words[at].text), {"bash", "sh", "zsh", "source", "."}) &&
+         !words[at].text.ends_with(".sh"))
+    ++at;
+  if (at == words.size()) return std::nullopt;
+  NestedScript nested;
+  if (!words[at].text.ends_with(".sh")) ++at;
+  while (at < words.size() && IsOption(words[at])) {
+    const std::string& option = words[at++].text;
+    if (option.ends_with('c') && !option.starts_with("--") && at < words.size()) {
+      if (!words[at].known) return std::nullopt;
+      nested.text = words[at].text;
+      return nested;
+    }
+  }
+  if (at == words.size() || !words[at].known) return std::nullopt;
+  nested.path = words[at++].text;
+  for (; at < words.size(); ++at) nested.args.push_back(words[at].text);
+  return nested;
+}
+
+}  // namespace carma::estimate

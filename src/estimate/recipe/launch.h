@@ -1,0 +1,36 @@
+// Which training a command starts, and what its words say of it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "estimate/recipe/meaning.h"
+#include "estimate/recipe/settings.h"
+#include "estimate/recipe/shell.h"
+
+namespace carma::estimate {
+
+struct Launch {
+  Framework framework = Framework::kTrainer;
+  std::string program;             // the script or module that trains
+  std::vector<Setting> launcher;   // options of torchrun, accelerate, deepspeed
+  std::vector<Setting> options;    // of the program
+  std::vector<std::string> files;  // configurations named without an option, as written
+};
+
+// torchrun, accelerate launch, deepspeed, axolotl, llamafactory-cli, tune, trl, swift, and Python
+// scripts, whatever stands before them (env, srun, uv run …). place: where the command stands, for
+// the settings' sources; may be empty. Empty: nothing that is known.
+std::optional<Launch> LaunchOf(const std::vector<ShellWord>& words, std::string_view place);
+
+// A script that a shell is told to run, with its arguments: "bash train.sh 4".
+struct NestedScript {
+  std::string path;  // empty: `text` is the script
+  std::string text;  // of -c
+  std::vector<std::string> args;
+};
+std::optional<NestedScript> NestedScriptOf(const std::vector<ShellWord>& words);
+
+}  // namespace carma::estimate

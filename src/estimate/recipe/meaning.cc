@@ -1,0 +1,507 @@
+#include "estimate/recipe/meaning.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <optional>
+
+#include "base/text.h"
+#include "estimate/training_plan.h"
+#include "estimate/training_words.h"
+
+namespace carma::estimate {
+namespace {
+
+using Keys = std::initializer_list<std::string_view>;
+
+std::string Normalised(std::string_view key) {
+  std::string plain = base::ToLower(key);
+  std::replace(plain.begin(), plain.end(), '-', '_');
+  return plain;
+}
+
+bool IsOneOf(std::string_view word, Keys words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// Empty: neither yes nor no.
+std::optional<bool> TruthOf(std::string_view value) {
+  const std::string plain = base::ToLower(value);
+  if (IsOneOf(plain, {"true", "yes", "on", "1", ""})) return true;
+  if (IsOneOf(plain, {"false", "no", "off", "0", "none", "null", "~"})) return false;
+  return std::nullopt;
+}
+
+bool IsNone(const Setting& setting) {
+  return IsOneOf(base::ToLower(setting.value), {"none", "null", "~", "", "auto", "false"});
+}
+
+bool Has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// Settings by name; of several with one meaning the last one given counts.
+class Said {
+ public:
+  explicit Said(const std::vector<Setting>& settings) {
+    for (std::size_t i = 0; i < settings.size(); ++i)
+      last_[Normalised(settings[i].key)] = {&settings[i], i};
+  }
+  const Setting* Any(Keys keys) const {
+    const Entry* latest = nullptr;
+    for (const std::string_view key : keys) {
+      const auto found = last_.find(key);
+      if (found != last_.end() && (latest == nullptr || found->second.order > latest->order))
+        latest = &found->second;
+    }
+    return latest == nullptr ? nullptr : latest->setting;
+  }
+  // What is said and is neither empty nor "none" nor left to somebody else ("auto").
+  const Setting* Value(Keys keys) const {
+    const Setting* setting = Any(keys);
+    return setting == nullptr || IsNone(*setting) ? nullptr : setting;
+  }
+  // The setting that says yes; null: none does.
+  const Setting* Yes(Keys keys) const {
+    const Setting* setting = Any(keys);
+    return setting != nullptr && TruthOf(setting->value) == true ? setting : nullptr;
+  }
+  bool No(Keys keys) const {
+    const Setting* setting = Any(keys);
+    return setting != nullptr && TruthOf(setting->value) == false;
+  }
+
+ private:
+  struct Entry {
+    const Setting* setting = nullptr;
+    std::size_t order = 0;
+  };
+  std::map<std::string, Entry, std::less<>> last_;
+};
+
+std::string From(const Setting& setting) {
+  // An option's place ends with the option already.
+  return Has(setting.from, "--") ? setting.from : setting.from + ": " + setting.key;
+}
+
+// Adds words topic by topic; what follows from the framework alone comes first.
+class Reader {
+ public:
+  Reader(const std::vector<Setting>& settings, Framework framework)
+      : said_(settings), framework_(framework) {}
+
+  Meaning Read() {
+    Model();
+    Length();
+    Batch();
+    Method();
+    Precision();
+    Optimizer();
+    Kernels();
+    Parallel();
+    meaning_.trains = meaning_.trains || IsTraining();
+    return std::move(meaning_);
+  }
+
+ private:
+  void Add(std::string_view name, std::string value, std::string from) {
+    TrainingWords word = {{std::string(name), std::move(value), base::Printable(from, 500)}};
+    if (const auto known = CheckWords(word); !known) {
+      meaning_.notes.push_back(known.error().message);
+      return;
+    }
+    meaning_.words.push_back(std::move(word.front()));
+  }
+  void Add(std::string_view name, std::string value, const Setting& setting) {
+    Add(name, std::move(value), From(setting));
+  }
+  void AddUsual(std::string_view name, std::string value) {
+    Add(name, std::move(value), fmt::format("what {} does unless told", base::WordOf(framework_)));
+  }
+  void AddNumber(std::string_view name, Keys keys) {
+    if (const Setting* setting = said_.Value(keys)) Add(name, setting->value, *setting);
+  }
+
+  bool IsTraining() const {
+    return framework_ == Framework::kAxolotl || framework_ == Framework::kTorchtune ||
+           said_.Any({"learning_rate",
+                      "lr",
+                      "num_train_epochs",
+                      "num_epochs",
+                      "epochs",
+                      "max_steps",
+                      "per_device_train_batch_size",
+                      "per_gpu_train_batch_size",
+                      "micro_batch_size",
+                      "gradient_accumulation_steps",
+                      "do_train",
+                      "optim",
+                      "lora_r",
+                      "lora_rank",
+                      "warmup_steps",
+                      "warmup_ratio",
+                      "lr_scheduler_type",
+                      "train_batch_size",
+                      "finetuning_type",
+                      "train_type",
+                      "tuner_type",
+                      "weight_decay"}) != nullptr;
+  }
+
+  void Model() {
+    const Setting* model = said_.Value(
+        {"model_name_or_path", "base_model", "model", "model_name", "pretrained_model_name_or_path",
+         "model_id", "model_path", "model_id_or_path", "base_model_name_or_path", "model_dir",
+         "base_model_name", "checkpointer.checkpoint_dir", "config_name", "pretrained_model",
+         "hf_model", "llm_model", "ckpt_dir"});
+    if (model == nullptr) return;
+    meaning_.model = model->value;
+    meaning_.model_from = From(*model);
+  }
+
+  void Length() {
+    if (framework_ == Framework::kTrl) AddUsual("seq-len", "1024");
+    if (framework_ == Framework::kLlamaFactory) AddUsual("seq-len", "2048");
+    if (framework_ == Framework::kAxolotl) AddUsual("seq-len", "512");
+    AddNumber("seq-len", {"max_seq_length", "max_seq_len", "max_length", "sequence_len",
+                          "cutoff_len", "block_size", "model_max_length", "seq_length", "seq_len",
+                          "sequence_length", "tokenizer.max_seq_len", "max_len", "context_length",
+                          "model_max_len", "max_input_length", "max_source_length", "cutoff"});
+    if (const Setting* packed =
+            said_.Yes({"packing", "sample_packing", "dataset.packed", "packed"}))
+      Add("packed", "on", *packed);
+  }
+
+  void Batch() {
+    if (framework_ == Framework::kTrainer || framework_ == Framework::kTrl ||
+        framework_ == Framework::kLlamaFactory)
+      AddUsual("batch", "8");
+    AddNumber("batch",
+              {"per_device_train_batch_size", "micro_batch_size", "per_gpu_train_batch_size",
+               "train_micro_batch_size_per_gpu", "per_device_batch_size", "train_batch_size",
+               "batch_size", "micro_batch", "batch_size_per_device"});
+    const Setting* passes =
+        said_.Value({"gradient_accumulation_steps", "accumulate_grad_batches", "grad_accum"});
+    if (passes != nullptr && base::ParseInt(passes->value).value_or(1) > 1)
+      Add("grad-accum", "on", *passes);
+  }
+
+  // ---- full, or adapters ----
+
+  const Setting* Component() const { return said_.Value({"model._component_"}); }
+
+  // The setting that makes adapters be trained; null: none does.
+  const Setting* SaysLora() {
+    const Setting* kind = said_.Value({"finetuning_type", "adapter", "peft_method", "train_type",
+                                       "tuner_type", "sft_type", "peft_type", "peft"});
+    if (kind != nullptr) {
+      const std::string name = base::ToLower(kind->value);
+      if (Has(name, "lora")) return kind;
+      if (TruthOf(name) == true) return kind;
+      if (name != "full" && TruthOf(name) != false) {
+        meaning_.notes.push_back(
+            fmt::format("{}: '{}' is not modelled", From(*kind), base::Printable(kind->value, 40)));
+      }
+      return nullptr;
+    }
+    if (const Setting* yes =
+            said_.Yes({"use_peft", "use_lora", "lora", "enable_lora", "lora_enable"}))
+      return yes;
+    if (said_.No({"use_peft", "use_lora", "lora", "enable_lora", "lora_enable"})) return nullptr;
+    const Setting* component = Component();
+    if (component != nullptr && Has(component->value, "lora_")) return component;
+    const Setting* rank = said_.Value({"lora_r", "lora_rank"});
+    if (rank != nullptr && base::ParseInt(rank->value).value_or(0) > 0) return rank;
+    return nullptr;
+  }
+
+  void Method() {
+    if (framework_ == Framework::kLlamaFactory || framework_ == Framework::kSwift) {
+      AddUsual("method", "lora");
+      AddUsual("lora-rank", "8");
+      AddUsual("lora-targets", "all");
+      lora_ = true;
+    }
+    const Setting* full = said_.Value({"finetuning_type", "train_type", "tuner_type", "sft_type"});
+    if (full != nullptr && base::ToLower(full->value) == "full") {
+      Add("method", "full", *full);
+      lora_ = false;
+    }
+    if (const Setting* lora = SaysLora()) {
+      Add("method", "lora", *lora);
+      lora_ = true;
+    }
+    AddNumber("lora-rank", {"lora_r", "lora_rank", "lora_dim", "model.lora_rank"});
+    const Setting* dropout = said_.Value({"lora_dropout", "model.lora_dropout"});
+    if (dropout != nullptr && base::ParseDouble(dropout->value).value_or(0) > 0)
+      Add("lora-dropout", "on", *dropout);
+    Targets();
+    const Setting* saved =
+        said_.Value({"modules_to_save", "lora_modules_to_save", "additional_target"});
+    if (saved == nullptr) return;
+    for (const std::string_view module : base::Split(saved->value, ',')) {
+      if (IsTable(base::Trim(module))) return Add("train-embeddings", "on", *saved);
+    }
+  }
+
+  void Targets() {
+    if (const Setting* all = said_.Yes({"lora_target_linear", "lora_all_linear"}))
+      return Add("lora-targets", "all", *all);
+    const Setting* named = said_.Value({"lora_target_modules", "lora_target", "target_modules",
+                                        "model.lora_attn_modules", "lora_targets"});
+    if (named == nullptr) return;
+    std::string list = Plain(named->value);
+    if (const Setting* mlp = said_.Yes({"model.apply_lora_to_mlp"}); mlp != nullptr) list += ",mlp";
+    Add("lora-targets", list, *named);
+  }
+
+  // "['q_proj', 'v_proj']", "output_proj" of torchtune.
+  static std::string Plain(std::string_view value) {
+    std::string list;
+    for (const char c : value) {
+      if (!IsOneOf(std::string_view(&c, 1), {"[", "]", "'", "\"", " "})) list += c;
+    }
+    const std::string old = "output_proj";
+    if (const std::size_t at = list.find(old); at != std::string::npos)
+      list.replace(at, old.size(), "o_proj");
+    return list;
+  }
+
+  // ---- numbers ----
+
+  // Bits of quantised weights and the setting that says so.
+  const Setting* Quantised(int& bits) const {
+    if (const Setting* yes =
+            said_.Yes({"load_in_4bit", "use_4bit", "load_4bit", "use_qlora", "qlora"})) {
+      bits = 4;
+      return yes;
+    }
+    if (const Setting* yes = said_.Yes({"load_in_8bit", "use_8bit", "load_8bit"})) {
+      bits = 8;
+      return yes;
+    }
+    const Setting* kind = said_.Value({"adapter", "train_type"});
+    const Setting* component = Component();
+    for (const Setting* each : {kind, component}) {
+      if (each != nullptr && Has(base::ToLower(each->value), "qlora")) {
+        bits = 4;
+        return each;
+      }
+    }
+    const Setting* number = said_.Value({"quantization_bit", "quant_bits", "bits"});
+    if (number == nullptr) return nullptr;
+    bits = static_cast<int>(base::ParseInt(number->value).value_or(0));
+    return bits == 4 || bits == 8 ? number : nullptr;
+  }
+
+  static std::string DtypeWord(std::string_view value) {
+    std::string name = base::ToLower(value);
+    for (const std::string_view before : {"torch.", "paddle."}) {
+      if (name.starts_with(before)) name.erase(0, before.size());
+    }
+    if (const std::size_t dash = name.find("-true"); dash != std::string::npos) name.erase(dash);
+    if (name == "half") return "fp16";
+    if (name == "float") return "fp32";
+    return base::FromWord<Dtype>(name) ? name : "";
+  }
+
+  void Precision() {
+    int bits = 0;
+    if (const Setting* quantised = Quantised(bits)) {
+      const bool usual =
+          framework_ == Framework::kLlamaFactory || framework_ == Framework::kAxolotl;
+      Keys doubly = {"bnb_4bit_use_double_quant", "use_bnb_nested_quant",
+                     "use_nested_quant",          "double_quant",
+                     "double_quantization",       "bnb_4bit_double_quant"};
+      const bool twice = said_.Yes(doubly) != nullptr || (usual && !said_.No(doubly));
+      Add("weights", bits == 8 ? "int8" : twice ? "nf4-dq" : "nf4", *quantised);
+      if (!lora_) Add("method", "lora", *quantised);
+      lora_ = true;
+    } else {
+      Weights();
+    }
+    if (said_.Yes({"pure_bf16"}) != nullptr) return;
+    for (const std::string_view key : {"bf16", "fp16"}) {
+      const Setting* setting = said_.Any({key});
+      const bool left = setting != nullptr && base::ToLower(setting->value) == "auto";
+      if (setting == nullptr || (!left && TruthOf(setting->value) != true)) continue;
+      if (framework_ == Framework::kTorchtune) continue;
+      return Add("amp", "on", *setting);
+    }
+    const Setting* mixed = said_.Value({"mixed_precision", "bnb_mixed_precision"});
+    if (mixed != nullptr && base::ToLower(mixed->value) != "no") Add("amp", "on", *mixed);
+  }
+
+  void Weights() {
+    const Setting* dtype = said_.Value(
+        {"torch_dtype", "dtype", "model_dtype", "precision", "params_dtype", "load_dtype"});
+    if (dtype != nullptr) {
+      const std::string word = DtypeWord(dtype->value);
+      if (!word.empty()) return Add("weights", word, *dtype);
+    }
+    if (const Setting* pure = said_.Yes({"pure_bf16"})) return Add("weights", "bf16", *pure);
+    const Setting* amp = said_.Yes({"bf16", "fp16"});
+    switch (framework_) {
+      case Framework::kTrainer:
+      case Framework::kTrl:
+        // from_pretrained of Transformers 4 makes fp32 of any file unless it is told a dtype.
+        return AddUsual("weights", "fp32");
+      case Framework::kLlamaFactory:
+        // It loads in 16 bits, and makes fp32 of what is trained.
+        return AddUsual("weights", lora_ || amp == nullptr ? "bf16" : "fp32");
+      case Framework::kAxolotl:
+      case Framework::kTorchtune:
+      case Framework::kSwift:
+        return;
+    }
+  }
+
+  void Optimizer() {
+    const Setting* named = said_.Value({"optim", "optimizer", "optimizer._component_",
+                                        "optimizer_name", "optim_name", "optimizer_type"});
+    if (named == nullptr) return;
+    std::string word = base::ToLower(named->value);
+    word.erase(0, word.find_last_of('.') + 1);
+    for (const auto& [written, meant] :
+         {std::pair("pagedadamw8bit", "paged-adamw-8bit"), std::pair("pagedadamw", "paged-adamw"),
+          std::pair("adamw8bit", "adamw-8bit"), std::pair("adam8bit", "adam-8bit"),
+          std::pair("adamw4bit", "adamw-4bit")}) {
+      if (word == written) word = meant;
+    }
+    const bool fused = said_.Yes({"optimizer.fused", "optim_fused"}) != nullptr;
+    if (fused && word == "adamw") word = "adamw-fused";
+    Add("optimizer", word, *named);
+  }
+
+  // ---- what is kept ----
+
+  void Kernels() {
+    Checkpointing();
+    AttentionKernel();
+    LossKernel();
+  }
+
+  void Checkpointing() {
+    if (framework_ == Framework::kLlamaFactory || framework_ == Framework::kSwift) {
+      if (said_.Yes({"disable_gradient_checkpointing"}) == nullptr)
+        AddUsual("gradient-checkpointing", "full");
+    }
+    const Setting* asked = said_.Any(
+        {"gradient_checkpointing", "use_gradient_checkpointing", "enable_gradient_checkpointing",
+         "enable_activation_checkpointing", "activation_checkpointing",
+         "fsdp_config.activation_checkpointing", "fsdp_config.fsdp_activation_checkpointing",
+         "fsdp_activation_checkpointing", "grad_checkpoint", "grad_checkpointing"});
+    if (asked == nullptr) return;
+    const std::string value = base::ToLower(asked->value);
+    if (value == "auto") return;
+    // Axolotl and Unsloth name how it is done.
+    Add("gradient-checkpointing", TruthOf(value) == false ? "none" : "full", *asked);
+  }
+
+  void AttentionKernel() {
+    const Setting* kind = said_.Value({"attn_implementation", "flash_attn", "attn_impl",
+                                       "attention_implementation", "attn_implementations"});
+    if (kind != nullptr) {
+      const std::string name = base::ToLower(kind->value);
+      return Add("attention", name == "eager" || name == "disabled" ? "eager" : "flash", *kind);
+    }
+    if (said_.No({"flash_attn"})) return;
+    if (const Setting* flash =
+            said_.Yes({"flash_attention", "use_flash_attention", "use_flash_attention_2",
+                       "use_flash_attn", "use_flash_attn_2", "sdp_attention", "sdpa_attention"}))
+      Add("attention", "flash", *flash);
+  }
+
+  void LossKernel() {
+    if (const Setting* liger = said_.Yes({"use_liger_kernel", "use_liger", "enable_liger_kernel",
+                                          "liger_kernel", "liger_fused_linear_cross_entropy"})) {
+      Add("loss", "fused", *liger);
+      return Add("fused-layers", "on", *liger);
+    }
+    if (const Setting* cut = said_.Yes({"cut_cross_entropy"})) return Add("loss", "fused", *cut);
+    if (const Setting* unsloth = said_.Yes({"use_unsloth"})) {
+      Add("loss", "in-place", *unsloth);
+      return Add("fused-layers", "on", *unsloth);
+    }
+    const Setting* loss = said_.Value({"loss._component_"});
+    if (loss != nullptr && (Has(loss->value, "Chunked") || Has(loss->value, "LinearCrossEntropy")))
+      return Add("loss", "chunked", *loss);
+    if (const Setting* chunked = said_.Yes({"chunked_cross_entropy"}))
+      Add("loss", "chunked", *chunked);
+  }
+
+  // ---- several GPUs ----
+
+  void Parallel() {
+    Gpus();
+    Fsdp();
+    DeepSpeed();
+  }
+
+  void Gpus() {
+    const Setting* include = said_.Value({"include"});
+    if (include != nullptr && Has(include->value, ":")) {
+      const auto devices = std::count(include->value.begin(), include->value.end(), ',') + 1;
+      return Add("gpus", std::to_string(devices), *include);
+    }
+    const Setting* processes =
+        said_.Value({"nproc_per_node", "num_processes", "num_gpus", "n_gpus", "gpus_per_node"});
+    if (processes == nullptr) return;
+    if (const auto number = base::ParseInt(processes->value); number && *number > 0)
+      Add("gpus", std::to_string(*number), *processes);
+  }
+
+  void Fsdp() {
+    const Setting* kind =
+        said_.Value({"fsdp_config.fsdp_sharding_strategy", "fsdp_sharding_strategy",
+                     "fsdp_config.sharding_strategy", "sharding_strategy"});
+    const Setting* asked = said_.Value({"fsdp", "use_fsdp", "enable_fsdp"});
+    const Setting* type = said_.Value({"distributed_type"});
+    const bool by_type = type != nullptr && base::ToLower(type->value) == "fsdp";
+    const bool by_recipe = framework_ == Framework::kTorchtune && said_.Yes({"distributed_recipe"});
+    if (by_type) asked = type;
+    if (by_recipe) asked = said_.Any({"distributed_recipe"});
+    if (asked == nullptr) return;
+    const std::string what = base::ToLower((kind != nullptr && by_type ? kind : asked)->value);
+    if (Has(what, "no_shard") || what == "3") {
+      Add("dp", "ddp", *asked);
+    } else {
+      Add("dp", Has(what, "shard_grad_op") || what == "2" ? "zero2" : "fsdp", *asked);
+    }
+    if (Has(base::ToLower(asked->value), "offload")) Add("offload", "optimizer,params", *asked);
+    if (const Setting* offload =
+            said_.Yes({"fsdp_config.fsdp_offload_params", "fsdp_config.offload_params",
+                       "fsdp_offload_params", "fsdp_cpu_offload"}))
+      Add("offload", "optimizer,params", *offload);
+  }
+
+  // What accelerate says in place of a file of DeepSpeed's.
+  void DeepSpeed() {
+    const Setting* stage = said_.Value({"deepspeed_config.zero_stage", "zero_stage"});
+    if (stage == nullptr) return;
+    const std::int64_t number = base::ParseInt(stage->value).value_or(0);
+    Add("deepspeed-engine", "on", *stage);
+    if (number >= 1 && number <= 3) Add("dp", fmt::format("zero{}", number), *stage);
+    std::string list;
+    if (said_.Value({"deepspeed_config.offload_optimizer_device", "offload_optimizer_device"}))
+      list = "optimizer";
+    if (said_.Value({"deepspeed_config.offload_param_device", "offload_param_device"}))
+      list += list.empty() ? "params" : ",params";
+    if (!list.empty()) Add("offload", list, *stage);
+  }
+
+  Said said_;
+  Framework framework_;
+  bool lora_ = false;
+  Meaning meaning_;
+};
+
+}  // namespace
+
+Meaning MeaningOf(const std::vector<Setting>& settings, Framework framework) {
+  return Reader(settings, framework).Read();
+}
+
+}  // namespace carma::estimate

@@ -1,0 +1,46 @@
+// What the settings of a training mean for its memory, whatever framework they are written for.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/words.h"
+#include "estimate/recipe/plan_files.h"
+#include "estimate/recipe/settings.h"
+
+namespace carma::estimate {
+
+// By what it does unless it is told otherwise.
+enum class Framework {
+  kTrainer,  // Hugging Face's Trainer, and scripts that use its words
+  kTrl,      // its SFTTrainer
+  kAxolotl,
+  kLlamaFactory,
+  kTorchtune,
+  kSwift  // ms-swift
+};
+inline constexpr std::pair<Framework, std::string_view> kFrameworkWords[] = {
+    {Framework::kTrainer, "Trainer"},     {Framework::kTrl, "TRL"},
+    {Framework::kAxolotl, "axolotl"},     {Framework::kLlamaFactory, "LLaMA-Factory"},
+    {Framework::kTorchtune, "torchtune"}, {Framework::kSwift, "ms-swift"}};
+
+struct Meaning {
+  bool trains = false;  // something says that weights are trained, and in a way that is modelled
+  std::string model;    // name or folder of the model; empty: none is named
+  std::string model_from;
+  TrainingWords words;             // each means something to PlanOf; in rising precedence
+  std::vector<std::string> notes;  // one sentence each: what is not modelled, or not understood
+};
+
+// settings: in rising precedence; names with '-' or '_', in any case.
+Meaning MeaningOf(const std::vector<Setting>& settings, Framework framework);
+
+}  // namespace carma::estimate
+
+namespace carma {
+template <>
+inline constexpr base::Words<estimate::Framework> base::kWordsOf<estimate::Framework> =
+    estimate::kFrameworkWords;
+}  // namespace carma

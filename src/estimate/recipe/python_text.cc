@@ -1,0 +1,218 @@
+#include "estimate/recipe/python_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+
+namespace carma::estimate {
+namespace {
+
+constexpr std::array<std::string_view, 8> kCalls{
+    "TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig",      "SFTTrainer",
+    "LoraConfig",        "BitsAndBytesConfig",       "get_peft_model", "from_pretrained"};
+// Of one call; calls may stand in calls.
+constexpr std::size_t kMaxCallTokens = 2'000;
+
+bool IsNameLetter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+}
+
+bool IsNumber(std::string_view text) {
+  return !text.empty() && base::ParseDouble(text).has_value();
+}
+
+enum class Kind { kName, kText, kNumber, kSign, kEnd };
+struct Token {
+  Kind kind = Kind::kEnd;
+  std::string_view text;  // of a text without its quotes
+  int line = 0;
+};
+
+std::vector<Token> TokensOf(std::string_view text) {
+  std::vector<Token> tokens;
+  int line = 1;
+  std::size_t at = 0;
+  const auto add = [&](Kind kind, std::size_t from, std::size_t size) {
+    tokens.push_back({kind, text.substr(from, size), line});
+  };
+  while (at < text.size()) {
+    const char c = text[at];
+    if (c == '\n') {
+      ++line;
+      ++at;
+    } else if (c == '#') {
+      at = std::min(text.find('\n', at), text.size());
+    } else if (c == '"' || c == '\'') {
+      const bool triple = text.substr(at, 3) == std::string(3, c);
+      const std::size_t quotes = triple ? 3 : 1;
+      std::size_t end = at + quotes;
+      while (end < text.size() && text.substr(end, quotes) != std::string(quotes, c) &&
+             (triple || text[end] != '\n'))
+        end += text[end] == '\\' ? 2 : 1;
+      end = std::min(end, text.size());
+      add(Kind::kText, at + quotes, end - std::min(end, at + quotes));
+      line += static_cast<int>(std::count(text.begin() + static_cast<std::ptrdiff_t>(at),
+                                          text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+      at = std::min(text.size(), end + (end < text.size() && text[end] == '\n' ? 0 : quotes));
+    } else if (IsNameLetter(c)) {
+      std::size_t end = at;
+      while (end < text.size() &&
+             (IsNameLetter(text[end]) ||
+              ((text[end] == '-' || text[end] == '+') && text[end - 1] == 'e' &&
+               IsNumber(text.substr(at, end - 1 - at)))))
+        ++end;
+      const std::string_view word = text.substr(at, end - at);
+      add(IsNumber(word) ? Kind::kNumber : Kind::kName, at, end - at);
+      at = end;
+    } else if (std::isspace(static_cast<unsigned char>(c)) != 0) {
+      ++at;
+    } else {
+      add(Kind::kSign, at, 1);
+      ++at;
+    }
+  }
+  tokens.push_back({Kind::kEnd, {}, line});
+  return tokens;
+}
+
+class PythonReader {
+ public:
+  PythonReader(std::string_view text, std::string_view where)
+      : tokens_(TokensOf(text)), where_(where) {}
+
+  std::vector<Setting> Read() {
+    for (std::size_t at = 0; at + 1 < tokens_.size() && settings_.size() < kMaxSettings; ++at) {
+      if (tokens_[at].kind != Kind::kName) continue;
+      if (Is(at + 1, '(')) {
+        ReadCall(tokens_[at].text, at + 1);
+      } else if (Is(at + 1, '=') && !Is(at + 2, '=')) {
+        // A name for a value that stands there.
+        if (auto value = ValueAt(at + 2)) names_[std::string(tokens_[at].text)] = *std::move(value);
+      }
+    }
+    return std::move(settings_);
+  }
+
+ private:
+  bool Is(std::size_t at, char sign) const {
+    return at < tokens_.size() && tokens_[at].kind == Kind::kSign && tokens_[at].text[0] == sign;
+  }
+
+  static std::string_view LastName(std::string_view dotted) {
+    return dotted.substr(dotted.rfind('.') + 1);
+  }
+
+  // What stands at `at` as it is, up to a comma, a bracket or the next line's name; empty: an
+  // expression.
+  std::optional<std::string> ValueAt(std::size_t at) const {
+    const Token& token = tokens_[at];
+    if (token.kind == Kind::kText || token.kind == Kind::kNumber) {
+      const bool alone =
+          !Is(at + 1, '+') && !Is(at + 1, '*') && !Is(at + 1, '%') && !Is(at + 1, '/');
+      return alone ? std::optional(std::string(token.text)) : std::nullopt;
+    }
+    if (Is(at, '[') || Is(at, '(')) return ListAt(at);
+    if (token.kind != Kind::kName) return std::nullopt;
+    if (Is(at + 1, '(') || Is(at + 1, '[') || Is(at + 1, '.')) return std::nullopt;
+    if (token.text == "True" || token.text == "False" || token.text == "None" ||
+        token.text.starts_with("torch."))
+      return std::string(token.text);
+    const auto known = names_.find(token.text);
+    return known == names_.end() ? std::nullopt : std::optional(known->second);
+  }
+
+  std::optional<std::string> ListAt(std::size_t at) const {
+    constexpr std::size_t kMostItems = 100;
+    std::vector<std::string> items;
+    for (++at; at < tokens_.size() && items.size() < kMostItems; ++at) {
+      if (Is(at, ']') || Is(at, ')')) return base::Join(items, ",");
+      if (Is(at, ',')) continue;
+      if (tokens_[at].kind != Kind::kText && tokens_[at].kind != Kind::kNumber) return std::nullopt;
+      items.emplace_back(tokens_[at].text);
+    }
+    return std::nullopt;
+  }
+
+  void Emit(std::string key, std::string value, int line) {
+    settings_.push_back({std::move(key), std::move(value), fmt::format("{}:{}", where_, line)});
+  }
+
+  // name( at the parenthesis.
+  void ReadCall(std::string_view dotted, std::size_t open) {
+    const std::string_view name = LastName(dotted);
+    const int line = tokens_[open].line;
+    if (name == "gradient_checkpointing_enable" || name == "prepare_model_for_kbit_training")
+      return Emit("gradient_checkpointing", "true", line);
+    if (name == "add_argument") return ReadArgument(open);
+    if (std::find(kCalls.begin(), kCalls.end(), name) == kCalls.end()) return;
+    // Tokenizers and processors are fetched by that name as well.
+    const bool fetches = name == "from_pretrained";
+    if (fetches && dotted.find("Model") == std::string_view::npos) return;
+    if (fetches) {
+      const auto model = ValueAt(open + 1);
+      if (model && !Is(open + 2, '=')) Emit("model_name_or_path", *model, line);
+    }
+    ReadNamed(open, name == "LoraConfig");
+  }
+
+  std::size_t CallEnd(std::size_t open) const {
+    return std::min(open + kMaxCallTokens, tokens_.size() - 2);
+  }
+
+  // The named arguments of a call, those of calls within it left alone.
+  void ReadNamed(std::size_t open, bool adapter) {
+    int depth = 0;
+    for (std::size_t at = open; at < CallEnd(open); ++at) {
+      if (Is(at, '(') || Is(at, '[') || Is(at, '{')) ++depth;
+      if ((Is(at, ')') || Is(at, ']') || Is(at, '}')) && --depth == 0) return;
+      const bool named = depth == 1 && tokens_[at].kind == Kind::kName && Is(at + 1, '=') &&
+                         !Is(at + 2, '=') && settings_.size() < kMaxSettings;
+      if (!named) continue;
+      const std::optional<std::string> value = ValueAt(at + 2);
+      if (!value) continue;
+      std::string key(tokens_[at].text);
+      if (adapter && key == "r") key = "lora_r";
+      if (adapter && key == "target_modules") key = "lora_target_modules";
+      Emit(std::move(key), *value, tokens_[at].line);
+    }
+  }
+
+  // add_argument("--name", …, default=value).
+  void ReadArgument(std::size_t open) {
+    std::string name;
+    int depth = 0;
+    for (std::size_t at = open; at < CallEnd(open); ++at) {
+      if (Is(at, '(') || Is(at, '[')) ++depth;
+      if ((Is(at, ')') || Is(at, ']')) && --depth == 0) return;
+      if (depth != 1) continue;
+      const Token& token = tokens_[at];
+      if (name.empty() && token.kind == Kind::kText && token.text.starts_with("--"))
+        name = token.text.substr(2);
+      const bool told = token.kind == Kind::kName && token.text == "default" && Is(at + 1, '=');
+      if (!told || name.empty()) continue;
+      if (auto value = ValueAt(at + 2); value && *value != "None")
+        Emit(name, *std::move(value), token.line);
+    }
+  }
+
+  std::vector<Token> tokens_;
+  std::string_view where_;
+  std::map<std::string, std::string, std::less<>> names_;
+  std::vector<Setting> settings_;
+};
+
+}  // namespace
+
+std::vector<Setting> ReadPythonText(std::string_view text, std::string_view where) {
+  return PythonReader(text, where).Read();
+}
+
+}  // namespace carma::estimate

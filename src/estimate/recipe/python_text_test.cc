@@ -1,0 +1,50 @@
+#include "estimate/recipe/python_text.h"
+
+#include <gtest/gtest.h>
+
+namespace carma::estimate {
+namespace {
+
+std::string Told(std::string_view text) {
+  std::string told;
+  for (const Setting& each : ReadPythonText(text, "t.py"))
+    told += each.from + " " + each.key + "=" + each.value + "\n";
+  return told;
+}
+
+TEST(PythonText, SaysWhatStandsInItsCalls) {
+  EXPECT_EQ(
+      Told("MODEL = 'lab/small'  # of the hub\n"
+           "LEN = 512\n"
+           "tok = AutoTokenizer.from_pretrained(MODEL, max_length=9)\n"
+           "model = AutoModelForCausalLM.from_pretrained(\n"
+           "    MODEL, torch_dtype=torch.bfloat16,\n"
+           "    quantization_config=BitsAndBytesConfig(load_in_4bit=True))\n"
+           "model.gradient_checkpointing_enable()\n"
+           "peft = LoraConfig(r=8, lora_dropout=0.05, target_modules=['q_proj', \"v_proj\"])\n"
+           "args = SFTConfig(max_length=LEN, per_device_train_batch_size=args.batch,\n"
+           "                 learning_rate=2e-4, bf16=True, output_dir=f'{x}/y')\n"),
+      "t.py:4 model_name_or_path=lab/small\nt.py:5 torch_dtype=torch.bfloat16\n"
+      "t.py:6 load_in_4bit=True\nt.py:7 gradient_checkpointing=true\n"
+      "t.py:8 lora_r=8\nt.py:8 lora_dropout=0.05\n"
+      "t.py:8 lora_target_modules=q_proj,v_proj\n"
+      "t.py:9 max_length=512\nt.py:10 learning_rate=2e-4\nt.py:10 bf16=True\n");
+}
+
+TEST(PythonText, SaysDefaultsOfArguments) {
+  EXPECT_EQ(Told("p.add_argument('--max-len', '-l', type=int, default=256, help='x (y')\n"
+                 "p.add_argument('--lr', default=1e-3)\np.add_argument('--m', default=None)\n"),
+            "t.py:1 max-len=256\nt.py:2 lr=1e-3\n");
+}
+
+TEST(PythonText, LeavesTheRestAlone) {
+  for (const char* text :
+       {"\"\"\"\nLoraConfig(r=8)\n\"\"\"", "# LoraConfig(r=8)", "def f(r=8): pass",
+        "LoraConfig(r=x)", "LoraConfig(r=4 * 2)", "print('LoraConfig(r=8)')", "LoraConfig(r==8)",
+        "LoraConfig(", "from_pretrained", "'open", "x = [1, 2"}) {
+    EXPECT_EQ(Told(text), "") << text;
+  }
+}
+
+}  // namespace
+}  // namespace carma::estimate

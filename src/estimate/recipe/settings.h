@@ -1,0 +1,34 @@
+// What files and command lines say, as names and values: YAML, JSON, options.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace carma::estimate {
+
+struct Setting {
+  std::string key;    // of nested mappings with dots: "optimizer.fused", "datasets.0.path"
+  std::string value;  // scalars of a list with commas between; as written otherwise, unquoted
+  std::string from;   // "lora.yaml:7"
+  friend bool operator==(const Setting&, const Setting&) = default;
+};
+
+// Most of one file, and how deep it may be nested.
+inline constexpr std::size_t kMaxSettings = 5'000;
+inline constexpr int kMaxSettingDepth = 32;
+
+// The part of YAML that configurations of trainings are written in: mappings and lists, in blocks
+// and in brackets, quotes, comments. Text in blocks (| and >), anchors and aliases say nothing; of
+// several documents the first one counts. where: the file's name for sources and messages.
+// Errors: kInvalid "where:line: …": a tab as indentation, brackets or quotes without an end, more
+// than the limits above.
+base::Result<std::vector<Setting>> ReadYaml(std::string_view text, std::string_view where);
+
+// A JSON object in the same terms; `from` is the file's name. Errors: as base::ParseJson, with the
+// name; kInvalid for something else than an object, and more than the limits.
+base::Result<std::vector<Setting>> ReadJsonSettings(std::string_view text, std::string_view where);
+
+}  // namespace carma::estimate

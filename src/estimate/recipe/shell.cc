@@ -1,0 +1,481 @@
+#include "estimate/recipe/shell.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <utility>
+
+#include "base/text.h"
+
+namespace carma::estimate {
+namespace {
+
+// Variables of variables could grow without end.
+constexpr std::size_t kMaxExpandedBytes = 4 << 20;
+
+bool IsNameStart(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+bool IsNameLetter(char c) {
+  return IsNameStart(c) || std::isdigit(static_cast<unsigned char>(c)) != 0;
+}
+
+bool IsDigits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+std::size_t NameLength(std::string_view text) {
+  if (text.empty() || !IsNameStart(text.front())) return 0;
+  std::size_t length = 1;
+  while (length < text.size() && IsNameLetter(text[length])) ++length;
+  return length;
+}
+
+// "NAME=value" and "NAME+=value" in two; empty: no assignment.
+struct Assignment {
+  std::string name;
+  std::string value;
+  bool adds = false;
+};
+std::optional<Assignment> AssignmentOf(std::string_view word) {
+  const std::size_t length = NameLength(word);
+  if (length == 0) return std::nullopt;
+  std::string_view rest = word.substr(length);
+  const bool adds = rest.starts_with('+');
+  if (adds) rest.remove_prefix(1);
+  if (!rest.starts_with('=')) return std::nullopt;
+  return Assignment{std::string(word.substr(0, length)), std::string(rest.substr(1)), adds};
+}
+
+// The words that one word of the text becomes: variables may hold several, or none.
+class Fields {
+ public:
+  void Append(std::string_view text, bool known = true) {
+    open_ = true;
+    current_.text += text;
+    current_.known = current_.known && known;
+  }
+  void Append(const ShellWord& word) { Append(word.text, word.known); }
+  void Split() {
+    if (open_) done_.push_back(std::exchange(current_, {}));
+    open_ = false;
+  }
+  bool IsOpen() const { return open_; }
+  const std::string& Current() const { return current_.text; }
+  std::vector<ShellWord> Take() {
+    Split();
+    return std::move(done_);
+  }
+
+ private:
+  std::vector<ShellWord> done_;
+  ShellWord current_;
+  bool open_ = false;  // also with an empty text: ''
+};
+
+class ShellReader {
+ public:
+  ShellReader(std::string_view text, const std::vector<std::string>& args,
+              const std::map<std::string, std::string>& environment)
+      : text_(text), args_(args), environment_(environment) {}
+
+  std::vector<ShellCommand> Read() {
+    while (!AtEnd() && commands_.size() < kMaxShellCommands && budget_ > 0) {
+      const char c = Peek();
+      if (c == ' ' || c == '\t' || c == '\r') {
+        ++at_;
+      } else if (Continues()) {
+        Skip(2);
+      } else if (c == '#') {
+        SkipLine();
+      } else if (c == '\n') {
+        EndCommand();
+        Skip(1);
+        SkipHereDocuments();
+      } else if (IsOneOf(c, ";&|()")) {
+        EndCommand();
+        ++at_;
+      } else if (c == '<' || c == '>') {
+        Redirect();
+      } else {
+        if (words_.empty()) began_ = line_;
+        for (ShellWord& word : ReadWord()) words_.push_back(std::move(word));
+      }
+    }
+    EndCommand();
+    return std::move(commands_);
+  }
+
+ private:
+  struct HereDocument {
+    std::string end;
+    bool tabs = false;
+  };
+
+  static bool IsOneOf(char c, std::string_view set) {
+    return set.find(c) != std::string_view::npos;
+  }
+  bool AtEnd() const { return at_ >= text_.size(); }
+  char Peek(std::size_t ahead = 0) const {
+    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
+  }
+  bool Continues() const { return Peek() == '\\' && Peek(1) == '\n'; }
+  void Skip(std::size_t count) {
+    for (; count > 0 && !AtEnd(); --count) line_ += text_[at_++] == '\n' ? 1 : 0;
+  }
+  void SkipLine() { at_ = std::min(text_.find('\n', at_), text_.size()); }
+  void SkipBlanks() {
+    while (Peek() == ' ' || Peek() == '\t' || Continues()) Skip(Continues() ? 2 : 1);
+  }
+
+  // ---- words ----
+
+  std::vector<ShellWord> ReadWord() {
+    Fields fields;
+    while (!AtEnd()) {
+      const char c = Peek();
+      if (c == '(' && AssignmentOf(fields.Current()) && fields.Current().ends_with('=')) {
+        ReadArray(*AssignmentOf(fields.Current()));
+        return {};
+      }
+      if (IsOneOf(c, " \t\r\n;&|()<>")) break;
+      ReadPiece(fields);
+    }
+    // The number of a descriptor, as in 2>&1.
+    if (IsOneOf(Peek(), "<>") && !AtEnd() && IsDigits(fields.Current())) return {};
+    return fields.Take();
+  }
+
+  void ReadPiece(Fields& fields) {
+    const char c = Peek();
+    if (c == '\'') {
+      ReadSingleQuoted(fields);
+    } else if (c == '"') {
+      ReadDoubleQuoted(fields);
+    } else if (Continues()) {
+      Skip(2);
+    } else if (c == '\\') {
+      Skip(1);
+      if (!AtEnd()) fields.Append(text_.substr(at_, 1));
+      Skip(1);
+    } else if (c == '$') {
+      Expand(false, fields);
+    } else if (c == '`') {
+      SkipBackticks();
+      fields.Append("", false);
+    } else {
+      std::size_t end = at_ + 1;
+      while (end < text_.size() && !IsOneOf(text_[end], " \t\r\n;&|()<>'\"\\$`")) ++end;
+      fields.Append(text_.substr(at_, end - at_));
+      Skip(end - at_);
+    }
+  }
+
+  void ReadSingleQuoted(Fields& fields) {
+    const std::size_t end = std::min(text_.find('\'', at_ + 1), text_.size());
+    fields.Append(text_.substr(at_ + 1, end - at_ - 1));
+    Skip(end + 1 - at_);
+  }
+
+  void ReadDoubleQuoted(Fields& fields) {
+    Skip(1);
+    fields.Append("");
+    while (!AtEnd() && Peek() != '"') {
+      if (Continues()) {
+        Skip(2);
+      } else if (Peek() == '\\' && IsOneOf(Peek(1), "\"\\$`")) {
+        fields.Append(text_.substr(at_ + 1, 1));
+        Skip(2);
+      } else if (Peek() == '$') {
+        Expand(true, fields);
+      } else if (Peek() == '`') {
+        SkipBackticks();
+        fields.Append("", false);
+      } else {
+        fields.Append(text_.substr(at_, 1));
+        Skip(1);
+      }
+    }
+    Skip(1);
+  }
+
+  void SkipBackticks() {
+    const std::size_t end = std::min(text_.find('`', at_ + 1), text_.size());
+    Skip(end + 1 - at_);
+  }
+
+  // NAME=( … ), at the parenthesis.
+  void ReadArray(const Assignment& assignment) {
+    Skip(1);
+    std::vector<ShellWord> items;
+    while (!AtEnd() && Peek() != ')') {
+      if (IsOneOf(Peek(), " \t\r\n")) {
+        Skip(1);
+      } else if (Continues()) {
+        Skip(2);
+      } else if (Peek() == '#') {
+        SkipLine();
+      } else if (IsOneOf(Peek(), ";&|(<>")) {
+        Skip(1);
+      } else {
+        for (ShellWord& word : ReadWord()) items.push_back(std::move(word));
+      }
+    }
+    Skip(1);
+    std::vector<ShellWord>& variable = variables_[assignment.name];
+    if (!assignment.adds) variable.clear();
+    variable.insert(variable.end(), items.begin(), items.end());
+  }
+
+  // ---- variables ----
+
+  // At a '$'.
+  void Expand(bool quoted, Fields& fields) {
+    const char next = Peek(1);
+    if (next == '(') {
+      SkipParentheses();
+      fields.Append("", false);
+    } else if (next == '{') {
+      ExpandBraces(quoted, fields);
+    } else if (IsNameStart(next)) {
+      const std::size_t length = NameLength(text_.substr(at_ + 1));
+      const std::string name(text_.substr(at_ + 1, length));
+      Skip(1 + length);
+      Put(ValuesOf(name), quoted, false, fields);
+    } else if (next == '@' || next == '*') {
+      Skip(2);
+      Put(Arguments(), quoted, true, fields);
+    } else if (next >= '1' && next <= '9') {
+      Skip(2);
+      Put(Argument(static_cast<std::size_t>(next - '0')), quoted, false, fields);
+    } else if (IsOneOf(next, "#?$!-0") && next != '\0') {
+      Skip(2);
+      fields.Append("", false);
+    } else {
+      if (next != '\'' || quoted) fields.Append("$");
+      Skip(1);
+    }
+  }
+
+  // At "$(": a command or a sum.
+  void SkipParentheses() {
+    Skip(1);
+    int depth = 0;
+    char quote = '\0';
+    do {
+      const char c = Peek();
+      if (c == '\\') {
+        Skip(1);
+      } else if (quote != '\0') {
+        if (c == quote) quote = '\0';
+      } else if (c == '\'' || c == '"') {
+        quote = c;
+      } else if (c == '(') {
+        ++depth;
+      } else if (c == ')') {
+        --depth;
+      }
+      Skip(1);
+    } while (!AtEnd() && depth > 0);
+  }
+
+  // At "${": a name, all items of an array, a default. Other forms are not known.
+  void ExpandBraces(bool quoted, Fields& fields) {
+    const std::size_t from = at_ + 2;
+    int depth = 1;
+    std::size_t end = from;
+    for (; end < text_.size(); ++end) {
+      if (text_[end] == '{') ++depth;
+      if (text_[end] == '}' && --depth == 0) break;
+    }
+    const std::string_view inside = text_.substr(from, end - from);
+    Skip(end + 1 - at_);
+    if (IsDigits(inside))
+      return Put(Argument(static_cast<std::size_t>(base::ParseInt(inside).value_or(0))), quoted,
+                 false, fields);
+    const std::size_t length = NameLength(inside);
+    if (length == 0) return fields.Append("", false);
+    const std::vector<ShellWord> values = ValuesOf(std::string(inside.substr(0, length)));
+    std::string_view form = inside.substr(length);
+    if (form.empty()) return Put(values, quoted, false, fields);
+    if (form == "[@]" || form == "[*]") return Put(values, quoted, true, fields);
+    if (form.starts_with(":-") || form.starts_with(":=")) form.remove_prefix(1);
+    if (!form.starts_with('-') && !form.starts_with('=')) return fields.Append("", false);
+    if (!values.empty() && !values.front().text.empty()) return Put(values, quoted, false, fields);
+    form.remove_prefix(1);
+    if (form.size() >= 2 && (form[0] == '"' || form[0] == '\'') && form.back() == form[0])
+      form = form.substr(1, form.size() - 2);
+    const bool plain = form.find_first_of("$`\"'\\") == std::string_view::npos;
+    Put({{std::string(plain ? form : ""), plain}}, quoted, false, fields);
+  }
+
+  std::vector<ShellWord> ValuesOf(const std::string& name) const {
+    if (const auto own = variables_.find(name); own != variables_.end()) return own->second;
+    const auto inherited = environment_.find(name);
+    if (inherited == environment_.end()) return {};
+    return {{inherited->second, true}};
+  }
+  std::vector<ShellWord> Arguments() const {
+    if (shifted_) return {{"", false}};
+    std::vector<ShellWord> all;
+    for (const std::string& argument : args_) all.push_back({argument, true});
+    return all;
+  }
+  std::vector<ShellWord> Argument(std::size_t number) const {
+    if (shifted_) return {{"", false}};
+    if (number < 1 || number > args_.size()) return {};
+    return {{args_[number - 1], true}};
+  }
+
+  // all: each value is a word of its own, else only the first counts, as in a shell.
+  void Put(const std::vector<ShellWord>& values, bool quoted, bool all, Fields& fields) {
+    bool first = true;
+    for (const ShellWord& value : values) {
+      if (!first && !all) break;
+      if (value.text.size() >= budget_) {
+        budget_ = 0;
+        return;
+      }
+      budget_ -= value.text.size() + 1;
+      if (!first) fields.Split();
+      first = false;
+      if (quoted || !value.known) {
+        fields.Append(value);
+      } else {
+        PutSplit(value.text, fields);
+      }
+    }
+  }
+
+  static void PutSplit(std::string_view text, Fields& fields) {
+    constexpr std::string_view kBlanks = " \t\r\n";
+    while (!text.empty()) {
+      const std::size_t begin = text.find_first_not_of(kBlanks);
+      if (begin != 0) fields.Split();
+      if (begin == std::string_view::npos) return;
+      const std::size_t end = std::min(text.find_first_of(kBlanks, begin), text.size());
+      fields.Append(text.substr(begin, end - begin));
+      text.remove_prefix(end);
+    }
+  }
+
+  // ---- what stands around words ----
+
+  void Redirect() {
+    const bool here = Peek() == '<' && Peek(1) == '<' && Peek(2) != '<';
+    while (!AtEnd() && IsOneOf(Peek(), "<>&|")) Skip(1);
+    const bool tabs = here && Peek() == '-';
+    if (tabs) Skip(1);
+    SkipBlanks();
+    if (AtEnd() || Peek() == '\n') return;
+    const std::vector<ShellWord> target = ReadWord();
+    if (target.empty() && IsOneOf(Peek(), "()")) Skip(1);
+    if (here && !target.empty()) here_.push_back({target.front().text, tabs});
+  }
+
+  void SkipHereDocuments() {
+    for (const HereDocument& document : here_) {
+      while (!AtEnd()) {
+        const std::size_t end = std::min(text_.find('\n', at_), text_.size());
+        std::string_view line = text_.substr(at_, end - at_);
+        Skip(end + 1 - at_);
+        while (document.tabs && line.starts_with('\t')) line.remove_prefix(1);
+        if (line == document.end) break;
+      }
+    }
+    here_.clear();
+  }
+
+  void Assign(const Assignment& assignment, bool known) {
+    std::vector<ShellWord>& variable = variables_[assignment.name];
+    if (assignment.adds && !variable.empty()) {
+      ShellWord& word = variable.front();
+      if (word.text.size() + assignment.value.size() >= budget_) {
+        budget_ = 0;
+        return;
+      }
+      budget_ -= assignment.value.size();
+      word.text += assignment.value;
+      word.known = word.known && known;
+    } else {
+      variable = {{assignment.value, known}};
+    }
+  }
+
+  static bool IsOneWordOf(std::string_view word, std::string_view spaced_words) {
+    return !word.empty() && word.find(' ') == std::string_view::npos &&
+           spaced_words.find(" " + std::string(word) + " ") != std::string_view::npos;
+  }
+
+  void EndCommand() {
+    std::vector<ShellWord> words = std::exchange(words_, {});
+    std::size_t first = 0;
+    while (
+        first < words.size() &&
+        IsOneWordOf(words[first].text, " if then else elif do while until ! { time exec command "))
+      ++first;
+    ShellCommand command;
+    command.line = began_;
+    std::vector<std::pair<Assignment, bool>> assignments;
+    for (; first < words.size(); ++first) {
+      std::optional<Assignment> assignment = AssignmentOf(words[first].text);
+      if (!assignment) break;
+      if (words[first].known) command.settings[assignment->name] = assignment->value;
+      assignments.emplace_back(*std::move(assignment), words[first].known);
+    }
+    words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(first));
+    if (words.empty()) {
+      for (const auto& [assignment, known] : assignments) Assign(assignment, known);
+      return;
+    }
+    const std::string& name = words.front().text;
+    if (IsOneWordOf(name, " export declare local readonly typeset ")) {
+      for (const ShellWord& word : words) {
+        if (const auto assignment = AssignmentOf(word.text)) Assign(*assignment, word.known);
+      }
+    } else if ((name == "for" || name == "read") && words.size() > 1) {
+      variables_[words[name == "for" ? 1 : words.size() - 1].text] = {{"", false}};
+    } else if (name == "shift" || name == "set") {
+      shifted_ = true;
+    } else if (name == "cd" && words.size() == 2) {
+      ChangeFolder(words[1]);
+    } else {
+      command.words = std::move(words);
+      command.folder = folder_;
+      commands_.push_back(std::move(command));
+    }
+  }
+
+  void ChangeFolder(const ShellWord& word) {
+    if (!word.known || word.text.empty() || word.text.size() > 4096) return;
+    if (word.text.starts_with('/')) {
+      folder_ = word.text;
+    } else if (folder_.size() < 4096) {
+      folder_ += (folder_.empty() ? "" : "/") + word.text;
+    }
+  }
+
+  std::string_view text_;
+  const std::vector<std::string>& args_;
+  const std::map<std::string, std::string>& environment_;
+  std::size_t at_ = 0;
+  std::size_t budget_ = kMaxExpandedBytes;
+  int line_ = 1;
+  int began_ = 1;
+  bool shifted_ = false;
+  std::string folder_;
+  std::vector<ShellWord> words_;
+  std::vector<HereDocument> here_;
+  std::map<std::string, std::vector<ShellWord>> variables_;
+  std::vector<ShellCommand> commands_;
+};
+
+}  // namespace
+
+std::vector<ShellCommand> CommandsOf(std::string_view script, const std::vector<std::string>& args,
+                                     const std::map<std::string, std::string>& environment) {
+  return ShellReader(script, args, environment).Read();
+}
+
+}  // namespace carma::estimate

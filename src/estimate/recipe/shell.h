@@ -1,0 +1,33 @@
+// The commands of a shell script, read as text. Nothing is executed: what only a running shell
+// could tell is marked as not known.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace carma::estimate {
+
+struct ShellWord {
+  std::string text;   // without quotes, variables put in
+  bool known = true;  // false: a part of it is the output of a command, a loop's variable …
+  friend bool operator==(const ShellWord&, const ShellWord&) = default;
+};
+
+struct ShellCommand {
+  std::vector<ShellWord> words;                 // at least one; redirections are left out
+  std::map<std::string, std::string> settings;  // NAME=value before it
+  std::string folder;                           // of a `cd` before it; empty: none was seen
+  int line = 0;                                 // where it begins, from 1
+};
+
+// Simple commands in the order they stand, whatever conditions, loops and functions are around
+// them. args: of the script; environment: of the task. Variables, arrays, defaults (${NAME:-word}),
+// here-documents and continued lines are understood. At most kMaxShellCommands, and as much text as
+// a few scripts: what is behind that is left out.
+inline constexpr std::size_t kMaxShellCommands = 2'000;
+std::vector<ShellCommand> CommandsOf(std::string_view script, const std::vector<std::string>& args,
+                                     const std::map<std::string, std::string>& environment);
+
+}  // namespace carma::estimate

@@ -1,0 +1,66 @@
+#include "estimate/recipe/shell.h"
+
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+
+namespace carma::estimate {
+namespace {
+
+// Commands as lines, words between bars, '?' for what is not known.
+std::string Told(std::string_view script, const std::vector<std::string>& args = {},
+                 const std::map<std::string, std::string>& environment = {}) {
+  std::string told;
+  for (const ShellCommand& command : CommandsOf(script, args, environment)) {
+    std::vector<std::string> words;
+    for (const ShellWord& word : command.words) words.push_back(word.known ? word.text : "?");
+    told += std::to_string(command.line) + ":" + base::Join(words, "|") + "\n";
+  }
+  return told;
+}
+
+TEST(CommandsOf, ReadsWordsAsAShellDoes) {
+  const struct {
+    const char* script;
+    const char* expected;
+  } cases[] = {
+      {"#!/bin/sh\n# comment\npython a.py --b 1 # more\n", "3:python|a.py|--b|1\n"},
+      {"a 'b c' \"d e\" f\\ g ''", "1:a|b c|d e|f g|\n"},
+      {"torchrun \\\n  --n 2 \\\n  t.py\nb", "1:torchrun|--n|2|t.py\n4:b\n"},
+      {"a && b; c | d & e", "1:a\n1:b\n1:c\n1:d\n1:e\n"},
+      {"if true; then\n python a.py\nfi", "1:true\n2:python|a.py\n3:fi\n"},
+      {"python a.py > log 2>&1 < in &>> all", "1:python|a.py\n"},
+      {"N=4\nA=\"--x $N\"\ntorchrun $A \"$A\" '$A' t", "3:torchrun|--x|4|--x 4|$A|t\n"},
+      {"ARGS=(--a 1 # first\n --b \"2 3\")\nARGS+=(--c)\np \"${ARGS[@]}\" $ARGS",
+       "4:p|--a|1|--b|2 3|--c|--a\n"},
+      {"export X=5; p ${X} ${Y:-6} ${Y} ${Z-\"7\"} ${X%5}", "1:p|5|6|7|?\n"},
+      {"LEN=$(wc -l \"a b)\" | cut -f 1)\np --len $LEN `date` $((1 + 2))", "2:p|--len|?|?|?\n"},
+      {"for L in 1 2; do\np --len $L\ndone", "2:p|--len|?\n3:done\n"},
+      {"cat <<EOF > ds.json\npython not.py\nEOF\np a", "1:cat\n4:p|a\n"},
+      {"cat <<-'E'\n\tx\n\tE\np", "1:cat\n4:p\n"},
+      {"S=--a\nS+=' --b'\np $S", "3:p|--a|--b\n"},
+  };
+  for (const auto& each : cases) EXPECT_EQ(Told(each.script), each.expected) << each.script;
+}
+
+TEST(CommandsOf, KnowsArgumentsAndTheEnvironment) {
+  EXPECT_EQ(Told("p $1 \"$2\" ${2} $3 \"$@\"", {"a", "b c"}), "1:p|a|b c|b|c|a|b c\n");
+  EXPECT_EQ(Told("shift\np $1", {"a"}), "2:p|?\n");
+  EXPECT_EQ(Told("p $M", {}, {{"M", "org/x"}}), "1:p|org/x\n");
+}
+
+TEST(CommandsOf, KeepsSettingsAndFolders) {
+  const auto commands = CommandsOf("cd runs\ncd a\nA=1 B=\"x y\" p q", {}, {});
+  ASSERT_EQ(commands.size(), 1U);
+  EXPECT_EQ(commands[0].settings.at("B"), "x y");
+  EXPECT_EQ(commands[0].folder, "runs/a");
+}
+
+TEST(CommandsOf, VariablesOfVariablesHaveAnEnd) {
+  std::string script = "A=0123456789\n";
+  for (int i = 0; i < 60; ++i) script += "A=\"$A$A\"\n";
+  EXPECT_LE(Told(script + "p $A").size(), 1'000'000U);
+}
+
+}  // namespace
+}  // namespace carma::estimate
