@@ -210,6 +210,20 @@ Taken TakeSaved(dom::element value, LayerList& list) {
   return {};
 }
 
+// What the helper wants to be known: texts.
+Taken TakeNotes(dom::element value, LayerList& list) {
+  constexpr std::size_t kMostNotes = 100;
+  dom::array notes;
+  if (value.get(notes) != simdjson::SUCCESS) return Expected("/notes", "a list of texts");
+  for (const dom::element item : notes) {
+    std::string text;
+    if (auto taken = TakeText(item, text, "/notes"); !taken) return taken;
+    if (list.notes.size() < kMostNotes && !text.empty())
+      AddNote(list, Note::Kind::kOther, base::Printable(text, kMaxTextBytes));
+  }
+  return {};
+}
+
 using TakeKey = Taken (*)(dom::element value, Draft& draft);
 struct Key {
   std::string_view name;
@@ -266,6 +280,8 @@ constexpr std::array kKeys{
                     Draft& d) { return TakeCount(v, kMaxDimension, d.list.batch.emplace(), ""); }},
     Key{"optimizer", TakeOptionalText<&LayerList::optimizer>},
     Key{"precision", TakeOptionalText<&LayerList::precision>},
+    Key{"loss", TakeOptionalText<&LayerList::loss>},
+    Key{"notes", [](dom::element v, Draft& d) { return TakeNotes(v, d.list); }},
     Key{"dropout",
         [](dom::element v, Draft& d) { return TakeNumber(v, 1, d.list.dropout.emplace(), ""); }},
     Key{"saved_bytes", [](dom::element v, Draft& d) { return TakeSaved(v, d.list); }},

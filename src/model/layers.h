@@ -114,11 +114,13 @@ struct LayerList {
   std::int64_t buffer_bytes = 0;      // batch-norm statistics and alike
   bool has_input_shapes = false;      // rows say what they read
   bool collapsed = false;             // a Note says which rows
+  std::int64_t hidden_params = 0;     // of rows that are printed in place of their inside
   std::optional<double> dropout;      // rate of the model's dropout layers where rows do not say it
   std::optional<std::int64_t> batch;  // batch size the summary was made with
   std::optional<std::string> optimizer;  // "adamw" …, as the helper saw it
   std::optional<std::string> precision;  // "fp32", "amp", "bf16" …
-  std::optional<SavedBytes> saved;
+  std::optional<std::string> loss;  // that `saved` was counted with: "sum", "cross-entropy" …
+  std::optional<SavedBytes> saved;  // in `precision`, where that is told
   std::vector<Note> notes;
   friend bool operator==(const LayerList&, const LayerList&) = default;
 };

@@ -346,6 +346,7 @@ void NoteCollapsed(LayerList& list, const std::vector<std::size_t>& collapsed) {
     params += list.layers[row].params;
   }
   list.collapsed = true;
+  list.hidden_params = params;
   AddNote(list, Note::Kind::kCollapsed,
           fmt::format("blocks printed as one row each, their inside unknown: {}, with {} of {} "
                       "parameters ({}); print the summary at full depth",

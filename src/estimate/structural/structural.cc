@@ -44,15 +44,32 @@ double StatesOf(Optimizer optimizer) {
   return optimizer == Optimizer::kSgd ? 0 : optimizer == Optimizer::kMomentum ? 1 : 2;
 }
 
+double SumOf(const std::vector<Term>& terms) {
+  double sum_mib = 0;
+  for (const Term& term : terms) sum_mib += term.mib;
+  return sum_mib;
+}
+
 // The question in the numbers that all terms are made of. Sizes: 1 in four bytes, 0.5 in two.
 struct Numbers {
   double batch = 0;
   double states = 0;  // of the optimizer, each as large as the parameters
   double activation_size = 1;
   double params_mib = 0;
-  double large_mib = 0;   // parameters that no freed activation makes room for
-  double copies_mib = 0;  // of the weights, in 16 bits
+  double large_mib = 0;     // parameters that no freed activation makes room for
+  double copies_mib = 0;    // of the weights, in 16 bits
+  double counted_size = 1;  // of what a dry run counted, against the size asked for
 };
+
+double SizeOf(Precision precision) {
+  return precision == Precision::kFp32 ? 1 : 0.5;
+}
+
+// A dry run counts in the precision that it was asked with; a list that does not tell is in fp32.
+Precision CountedIn(const model::LayerList& layers) {
+  if (!layers.saved || !layers.precision) return Precision::kFp32;
+  return ParsePrecision(*layers.precision).value_or(Precision::kFp32);
+}
 
 Numbers NumbersOf(const Question& question, const Kept& kept) {
   const Precision precision = question.precision.value_or(Precision::kFp32);
@@ -60,9 +77,13 @@ Numbers NumbersOf(const Question& question, const Kept& kept) {
   Numbers numbers;
   numbers.batch = static_cast<double>(*question.batch);
   numbers.states = StatesOf(question.optimizer.value_or(Optimizer::kAdam));
-  numbers.activation_size = precision == Precision::kFp32 ? 1 : 0.5;
+  numbers.activation_size = SizeOf(precision);
+  const Precision counted = CountedIn(*question.layers);
+  numbers.counted_size = numbers.activation_size / SizeOf(counted);
   numbers.params_mib = weight_size * 4 * static_cast<double>(question.layers->params) / kMib;
-  if (precision == Precision::kMixed) numbers.copies_mib = numbers.params_mib / 2;
+  // Autocast's copies are among what a dry run with autocast counted.
+  if (precision == Precision::kMixed && counted != Precision::kMixed)
+    numbers.copies_mib = numbers.params_mib / 2;
   for (const double bytes : kept.weights) {
     if (bytes <= kept.largest * numbers.batch) break;
     numbers.large_mib += weight_size * bytes / kMib;
@@ -79,10 +100,16 @@ double ContextMib(const Question& question, const Kept& kept) {
 
 double KeptMib(const model::LayerList& layers, const Kept& kept, const Numbers& numbers) {
   const double masks = kept.masks / std::max(kept.per_sample, 1.0);
-  const double shrink = masks + (1 - masks) * numbers.activation_size;
+  const double shrink = masks + (1 - masks) * numbers.counted_size;
   const double per_sample = layers.saved ? layers.saved->per_sample : kept.per_sample;
   const double constant = layers.saved ? layers.saved->constant : kept.constant;
   return kKeptFactor * (per_sample * numbers.batch + constant) * shrink / kMib;
+}
+
+// A dry run with cross-entropy has counted what log-softmax keeps: one of the three.
+double LossMib(const model::LayerList& layers, const Kept& kept, const Numbers& numbers) {
+  const bool counted = layers.saved && layers.loss == "cross-entropy";
+  return (counted ? 2.0 / 3 : 1) * kept.logits * numbers.batch / kMib;
 }
 
 // All of the formula's `rest`, in the order in which it is shown and summed.
@@ -96,7 +123,7 @@ std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbe
           {"kept for backward", KeptMib(*question.layers, kept, numbers)},
           {"widest convolution", of_batch(kConvFactor, kept.widest_conv)},
           {"largest tensor", of_batch(kLargestFactor, kept.largest)},
-          {"loss over the vocabulary", kept.logits * numbers.batch / kMib}};
+          {"loss over the vocabulary", LossMib(*question.layers, kept, numbers)}};
 }
 
 // What the optimizer's step alone needs beyond the rest; not above 0: it fits in.
@@ -105,8 +132,17 @@ double StepMib(const Numbers& numbers, double rest_mib) {
          (kLargeStepCopies + numbers.states) * numbers.large_mib - rest_mib;
 }
 
-Evidence EvidenceOf(const model::LayerList& layers, bool no_shapes) {
-  if (layers.saved) return Evidence::kExactBytes;
+// torchinfo prints three levels unless told otherwise; what is inside the last one is hidden.
+bool HidesMost(const model::LayerList& layers) {
+  return layers.format == model::SummaryFormat::kTorchInfo && layers.collapsed &&
+         2 * layers.hidden_params > layers.params;
+}
+
+// Bytes that were counted in another precision are exact no more.
+Evidence EvidenceOf(const Question& question, bool no_shapes) {
+  const model::LayerList& layers = *question.layers;
+  const bool as_asked = CountedIn(layers) == question.precision.value_or(Precision::kFp32);
+  if (layers.saved) return as_asked ? Evidence::kExactBytes : Evidence::kShapes;
   if (no_shapes || layers.collapsed) return Evidence::kPartial;
   return layers.has_input_shapes ? Evidence::kShapes : Evidence::kText;
 }
@@ -150,6 +186,35 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
   return warnings;
 }
 
+// The formula above the context, in the order in which it is shown and summed.
+std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numbers& numbers) {
+  std::vector<Term> terms = RestOf(question, kept, numbers);
+  const double rest_mib = SumOf(terms);
+  terms.push_back({"step of the optimizer", std::max(0.0, StepMib(numbers, rest_mib))});
+  return terms;
+}
+
+// A tensor of weights stops being large where an activation of the batch outgrows it, and the
+// formula falls there; memory does not. The most that a smaller batch needs, just below those
+// places.
+double SmallerBatchMib(const Question& question, const Kept& kept) {
+  constexpr int kMostPlaces = 50;
+  double most_mib = 0;
+  double before = 0;
+  int places = 0;
+  for (const double bytes : kept.weights) {
+    const double batch = std::ceil(bytes / std::max(kept.largest, 1.0)) - 1;
+    if (batch < 1 || places == kMostPlaces) break;
+    if (batch >= static_cast<double>(*question.batch) || batch == before) continue;
+    before = batch;
+    ++places;
+    Question smaller = question;
+    smaller.batch = static_cast<std::int64_t>(batch);
+    most_mib = std::max(most_mib, SumOf(TermsOf(smaller, kept, NumbersOf(smaller, kept))));
+  }
+  return most_mib;
+}
+
 class Structural : public Estimator {
  public:
   std::string_view name() const override { return "structural"; }
@@ -164,6 +229,12 @@ base::Result<Answer> Structural::Ask(const Question& question) const {
   }
   const model::LayerList& layers = *question.layers;
   if (!question.batch) return Fail(ErrorCode::kNotFound, "the batch size is not known");
+  if (HidesMost(layers)) {
+    return Fail(ErrorCode::kNotFound,
+                "blocks printed as one row hold most of the parameters, and what they keep is not "
+                "known: print all with depth=20 and col_names=(\"input_size\", \"output_size\", "
+                "\"num_params\"), or use carma_summary.py");
+  }
   const bool no_shapes = LacksShapes(layers);
   const Kept kept = CountKept(layers);
   if (!layers.saved && kept.per_sample <= 0) {
@@ -171,21 +242,19 @@ base::Result<Answer> Structural::Ask(const Question& question) const {
                                                   "of a model of tokens"
                                                 : "no layer of the summary grows with the batch");
   }
-  const Numbers numbers = NumbersOf(question, kept);
   const double context_mib = ContextMib(question, kept);
   Answer answer;
   answer.method = name();
-  answer.terms = RestOf(question, kept, numbers);
-  double rest_mib = 0;
-  for (const Term& term : answer.terms) rest_mib += term.mib;
-  const double step_mib = std::max(0.0, StepMib(numbers, rest_mib));
+  answer.terms = TermsOf(question, kept, NumbersOf(question, kept));
+  const double of_batch_mib = SumOf(answer.terms);
+  const double more_mib = std::max(0.0, SmallerBatchMib(question, kept) - of_batch_mib);
   answer.terms.insert(answer.terms.begin(), Term{std::string(kContextTerm), context_mib});
-  answer.terms.push_back({"step of the optimizer", step_mib});
+  answer.terms.push_back({"a smaller batch needs more", more_mib});
   std::erase_if(answer.terms, [](const Term& term) { return term.mib == 0; });
 
-  const double point_mib = context_mib + rest_mib + step_mib;
+  const double point_mib = context_mib + of_batch_mib + more_mib;
   answer.point_mib = RoundMib(point_mib);
-  answer.bound_mib = BoundMib(question, context_mib, point_mib, EvidenceOf(layers, no_shapes));
+  answer.bound_mib = BoundMib(question, context_mib, point_mib, EvidenceOf(question, no_shapes));
   answer.coverage = question.coverage;
   answer.warnings = WarningsOf(question, kept, no_shapes);
   return answer;

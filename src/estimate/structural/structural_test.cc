@@ -137,6 +137,93 @@ TEST(Structural, PrefersBytesOfADryRun) {
   EXPECT_NEAR(TermOf(*answer, "kept for backward"), 2 * by_rules, 1);
 }
 
+// carma_summary.py --precision amp counts 16-bit tensors and the copies of weights already.
+TEST(Structural, BytesOfADryRunAreInThePrecisionThatTheyWereCountedIn) {
+  const auto structural = MakeStructural();
+  LayerList list = SmallNet();
+  list.saved = model::SavedBytes{.per_sample = 1 << 20, .constant = 0};
+  const auto kept_mib = [&](const char* counted, Precision asked) {
+    list.precision = counted;
+    Question question = Ask(list, 1000);
+    question.precision = asked;
+    return TermOf(*structural->Ask(question), "kept for backward");
+  };
+  for (const auto& [counted, asked] :
+       {std::pair("amp", Precision::kMixed), std::pair("bf16", Precision::kHalf),
+        std::pair("fp32", Precision::kFp32), std::pair("bf16", Precision::kMixed)}) {
+    EXPECT_NEAR(kept_mib(counted, asked), 1037, 1) << counted;
+  }
+  EXPECT_NEAR(kept_mib("fp32", Precision::kMixed), 518.5, 1);
+  EXPECT_NEAR(kept_mib("amp", Precision::kFp32), 2074, 1);
+
+  const auto weights_mib = [&](const char* counted) {
+    list.precision = counted;
+    Question question = Ask(list, 1000);
+    question.precision = Precision::kMixed;
+    return TermOf(*structural->Ask(question), "parameters and optimizer");
+  };
+  EXPECT_NEAR(weights_mib("fp32") - weights_mib("amp-bf16"), 32, 1) << "the copies, only once";
+
+  Question question = Ask(list, 1000);
+  question.precision = Precision::kMixed;
+  list.precision = "amp";
+  const auto exact = structural->Ask(question);
+  list.precision = "fp32";
+  const auto converted = structural->Ask(question);
+  EXPECT_LT(static_cast<double>(exact->bound_mib) / static_cast<double>(exact->point_mib),
+            static_cast<double>(converted->bound_mib) / static_cast<double>(converted->point_mib));
+}
+
+TEST(Structural, ALargerBatchNeverNeedsLess) {
+  const auto structural = MakeStructural();
+  const LayerList list = SmallNet();
+  std::int64_t before = 0;
+  for (std::int64_t batch = 1; batch <= 400; ++batch) {
+    const auto answer = structural->Ask(Ask(list, batch));
+    ASSERT_TRUE(answer);
+    EXPECT_GE(answer->point_mib, before) << batch;
+    before = answer->point_mib;
+  }
+}
+
+TEST(Structural, DeclinesWhereMostIsHidden) {
+  const auto structural = MakeStructural();
+  LayerList list = SmallNet();
+  list.format = model::SummaryFormat::kTorchInfo;
+  list.collapsed = true;
+  list.hidden_params = list.params / 4;
+  EXPECT_TRUE(structural->Ask(Ask(list, 8)));
+  list.hidden_params = list.params / 4 * 3;
+  const auto answer = structural->Ask(Ask(list, 8));
+  ASSERT_FALSE(answer);
+  EXPECT_NE(answer.error().message.find("depth=20"), std::string::npos) << answer.error().message;
+}
+
+TEST(Structural, CrossEntropyOfADryRunIsCountedOnce) {
+  const auto structural = MakeStructural();
+  LayerList list;
+  list.has_input_shapes = true;
+  Layer table;
+  table.type = "Embedding";
+  table.in = Of({-1, 128});
+  table.out = Of({-1, 128, 64});
+  table.params = 50'000 * 64;
+  Layer head;
+  head.type = "Linear";
+  head.in = table.out;
+  head.out = Of({-1, 128, 50'000});
+  head.params = 50'000 * 64;
+  list.layers = {table, head};
+  list.params = table.params + head.params;
+  list.saved = model::SavedBytes{.per_sample = 1 << 20, .constant = 0};
+  const auto loss_mib = [&](const char* loss) {
+    list.loss = loss;
+    return TermOf(*structural->Ask(Ask(list, 8)), "loss over the vocabulary");
+  };
+  EXPECT_GT(loss_mib("sum"), 0);
+  EXPECT_NEAR(loss_mib("cross-entropy"), loss_mib("sum") * 2 / 3, 0.1);
+}
+
 TEST(Structural, SaysWhatItAssumes) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();
