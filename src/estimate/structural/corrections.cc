@@ -51,6 +51,40 @@ int TensorFlowPadding(Graph& graph, Row& row, int input) {
   return graph.trail.AddPrivate({.elements = row.in, .shape = read, .maker = Maker::kFunction});
 }
 
+// Two linear layers of one input, as wide as each other and wider than what they read, one of them
+// behind an activation: x * act(g). Both factors are kept, the activation's result, and the
+// product, which nothing shows.
+int GatedForward(Graph& graph, Row& row, int input) {
+  Trail& trail = graph.trail;
+  if (row.rule->role != Role::kMatrix || !row.rule->linear || input != row.before) return input;
+  const auto linear = [&](int index) {
+    return index != Tensor::kNobody && trail[index].maker == Maker::kMatrix && trail[index].linear;
+  };
+  const bool bare = linear(input);  // else behind an activation
+  const int product = bare ? input : trail[input].from;
+  if (!linear(product) || trail[product].elements != row.in) return input;
+  const int source = trail[product].from;
+  if (source == Tensor::kNobody || trail[source].elements >= row.in) return input;
+  int activated = bare ? Tensor::kNobody : input;
+  int other = Tensor::kNobody;
+  for (int index = product - 1; index > source && index > product - 6; --index) {
+    const Tensor& each = trail[index];
+    if (each.elements != row.in) continue;
+    const bool sibling = linear(index) && each.from == source;
+    const bool behind = linear(each.from) && trail[each.from].from == source;
+    if (sibling && other == Tensor::kNobody) other = index;
+    if (behind && activated == Tensor::kNobody && !linear(index)) activated = index;
+  }
+  if (other == Tensor::kNobody) return input;
+  trail[product].kept = trail[other].kept = true;
+  if (activated != Tensor::kNobody) {
+    trail[activated].kept = true;
+  } else {
+    trail[trail.AddPrivate({.elements = row.in, .maker = Maker::kFunction})].kept = true;
+  }
+  return trail.AddPrivate({.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction});
+}
+
 constexpr std::array kReadingCorrections{
     ReadingCorrection{"parallel ways", "RepVGG, MobileOne",
                       "timm's byobnet.py and fastvit.py; no measured model has such a block",
@@ -60,6 +94,9 @@ constexpr std::array kReadingCorrections{
     ReadingCorrection{"padding as TensorFlow does it", "MixNet, PNASNet",
                       "tf_mixnet_l: 0.82 -> 0.96, pnasnet5large: 0.88 -> 1.01",
                       CorrectsReading::kAfterSizes, &TensorFlowPadding},
+    ReadingCorrection{"gated feed-forward", "SwiGLU of Llama and its kind",
+                      "their source: silu keeps what it reads, the product both factors",
+                      CorrectsReading::kAfterSizes, &GatedForward},
 };
 
 // ---- bytes ----

@@ -66,6 +66,34 @@ double ImageElements(const model::Layer& layer, const LayerRule& rule) {
   return Elements(layer.out);
 }
 
+// The channels of a concatenation of the tensor made last with others, by the weights of what reads
+// it; 0: it is none. First what an earlier tensor explains, then twice as many channels under a
+// kernel of 3x3 (a skip from far back), then the fewest channels that come out even.
+std::int64_t JoinedChannels(const Candidates& weights, const Tensor& current, const Trail& trail) {
+  const std::int64_t channels = Dimension(current.shape, 1);
+  const auto explained = [&](std::int64_t joined) {
+    const int other = trail.Newest([&](const Tensor& tensor) {
+      return tensor.shape.rank() == 4 && Dimension(tensor.shape, 1) == joined - channels &&
+             tensor.shape[2] == current.shape[2] && Trail::IsReadable(tensor);
+    });
+    return other != Tensor::kNobody;
+  };
+  for (const std::int64_t kernel : {1, 9, 25, 49}) {
+    for (const std::int64_t each : weights) {
+      if (each % kernel == 0 && each / kernel > channels && explained(each / kernel))
+        return each / kernel;
+    }
+  }
+  constexpr std::int64_t kMostParts = 4;  // of a concatenation under a larger kernel
+  for (const std::int64_t kernel : {9, 25, 49}) {
+    for (const std::int64_t each : weights) {
+      const std::int64_t joined = each / kernel;
+      if (each % kernel == 0 && joined > channels && joined <= kMostParts * channels) return joined;
+    }
+  }
+  return weights.count > 0 && weights.values[0] > channels ? weights.values[0] : 0;
+}
+
 double OfConvolution(const model::Layer& layer, const LayerRule& rule, const Tensor* current,
                      const Trail& trail) {
   const Candidates weights = WeightsPerOutput(layer, rule);
@@ -96,10 +124,9 @@ double OfConvolution(const model::Layer& layer, const LayerRule& rule, const Ten
       }
     }
   }
-  // More channels than there are, at the same size: a concatenation.
-  if (weights.count > 0 && weights.values[0] > channels && current->shape[2] == layer.out[2]) {
-    return static_cast<double>(weights.values[0]) *
-           static_cast<double>(layer.out[2] * layer.out[3]);
+  if (current->shape[2] == layer.out[2]) {
+    if (const std::int64_t joined = JoinedChannels(weights, *current, trail); joined > 0)
+      return static_cast<double>(joined) * static_cast<double>(layer.out[2] * layer.out[3]);
   }
   return current->elements;
 }
