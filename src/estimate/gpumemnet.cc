@@ -171,7 +171,34 @@ std::unique_ptr<Estimator> Shipped(NetworkKind kind) {
   return std::make_unique<GpuMemNet>(kind, std::make_unique<Networks>(kind));
 }
 
+bool IsLeavesOnly(const model::LayerList& list) {
+  return !list.layers.empty() && std::ranges::all_of(list.layers, [](const model::Layer& layer) {
+    return layer.kind == model::RowKind::kLeaf && !layer.out.empty();
+  });
+}
+
 }  // namespace
+
+std::optional<AlikeClass> ClassAmongAlike(const Question& question) {
+  static const Networks shipped(NetworkKind::kTransformer);
+  const bool as_trained = question.optimizer == Optimizer::kAdam &&
+                          question.precision.value_or(Precision::kFp32) == Precision::kFp32;
+  if (question.layers == nullptr || question.batch.value_or(0) < 1 || !as_trained)
+    return std::nullopt;
+  const model::LayerList& list = *question.layers;
+  if (!IsLeavesOnly(list) || model::Classify(list) != Family::kCnn) return std::nullopt;
+  const base::Result<Network>& network = shipped.Of(Family::kCnn);
+  if (!network) return std::nullopt;
+  const NetworkInput input = DescribeForNetworks(list, *question.batch);
+  if (input.layers.empty() || !network->Unfamiliar(input).empty()) return std::nullopt;
+  const std::vector<double> probabilities = network->Probabilities(input);
+  if (probabilities.empty()) return std::nullopt;
+  const int chosen = MostProbable(probabilities);
+  AlikeClass answer{.low_mib = chosen * network->class_mib(), .high_mib = std::nullopt};
+  if (chosen + 1 < static_cast<int>(probabilities.size()))
+    answer.high_mib = answer.low_mib + network->class_mib();
+  return answer;
+}
 
 Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const float> points,
                          std::int64_t class_mib, Family family, double coverage) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -24,6 +25,15 @@ namespace carma::estimate {
 // One probability and one point (MiB, inside its class) per class; at least one class.
 Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const float> points,
                          std::int64_t class_mib, model::Family family, double coverage);
+
+// A convolutional network as gpumemnet-transformer's training data hold them: leaves alone, Adam in
+// fp32, every aggregate within the range that they cover. Then the class that it answers.
+struct AlikeClass {
+  std::int64_t low_mib = 0;
+  std::optional<std::int64_t> high_mib;  // the first that is above; empty: the open class
+};
+// Empty: unlike them. Thread-safe; the first call loads the shipped weights.
+std::optional<AlikeClass> ClassAmongAlike(const Question& question);
 
 // The estimators "gpumemnet-mlp" and "gpumemnet-transformer" with weights from a folder in place of
 // the shipped ones. All three families must be there (WeightsFileName).
