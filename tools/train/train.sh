@@ -1,14 +1,38 @@
 #!/usr/bin/env bash
 # Makes all weights of data/estimators again, with their cards: some minutes on one core each.
-# usage: train.sh TRAINER DATA   DATA/gpumemnet holds mlp, cnn and encoder, each with layers.jsonl.gz and measured_train.csv
+# usage: train.sh TRAINER DATA [--out FOLDER] [--overwrite] [--source TEXT]
+#   DATA/gpumemnet holds mlp, cnn and encoder, each with layers.jsonl.gz and measured_train.csv
+#   --out        where the weights go (default: data/estimators, which CARMA ships)
+#   --overwrite  replace weights that are there; without it a person is asked, and nobody else's are replaced
+#   --source     what the cards say of the data (default: the published data sets)
 set -euo pipefail
-trainer=$(realpath "${1:?usage: train.sh TRAINER DATA}")
-data=${2:?usage: train.sh TRAINER DATA}
+usage='usage: train.sh TRAINER DATA [--out FOLDER] [--overwrite] [--source TEXT]'
+trainer=$(realpath "${1:?$usage}")
+data=${2:?$usage}
+shift 2
 out=$(realpath "$(dirname "$0")/../../data/estimators")
+overwrite=no
 source='GPUMemNet data sets (Datasets/ of github.com/itu-rad/GPUMemNet, E. Yousefzadeh-Asl-Miandoab and others, IT University
   of Copenhagen, 2025; arXiv 2602.17817), CC BY 4.0; channels and shapes recovered from them, runs that filled the card
   marked, 75 % of the models (encoders 50 %), the others kept apart.'
+while [ $# -gt 0 ]; do
+  case $1 in
+    --out) mkdir -p "${2:?$usage}"; out=$(realpath "$2"); shift 2 ;;
+    --source) source=${2:?$usage}; shift 2 ;;
+    --overwrite) overwrite=yes; shift ;;
+    *) echo "train.sh: '$1': $usage" >&2; exit 2 ;;
+  esac
+done
 source=$(tr -s '\n ' ' ' <<<"$source")
+
+if [ $overwrite = no ] && compgen -G "$out/*.safetensors" >/dev/null; then
+  if [ ! -t 0 ]; then
+    echo "train.sh: $out holds weights: --overwrite replaces them, --out FOLDER puts the new ones elsewhere" >&2
+    exit 2
+  fi
+  read -r -p "$out holds weights. Replace them? [y/N] " answer
+  [ "$answer" = y ] || [ "$answer" = yes ] || exit 1
+fi
 
 cd "$data"
 # train FOLDER KIND FAMILY FLAG…
