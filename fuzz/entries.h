@@ -54,8 +54,8 @@ inline constexpr std::array kEntries{
     Entry{"mps", FuzzMps},           Entry{"shape", FuzzShape},
     Entry{"simmps", FuzzSimMps},     Entry{"pairs", FuzzPairs},
     Entry{"reader", FuzzReader},     Entry{"hf_config", FuzzHfConfig},
-    Entry{"profiles", FuzzProfiles},
-    Entry{"training", FuzzTraining}, Entry{"settings", FuzzSettings},
+    Entry{"profiles", FuzzProfiles}, Entry{"training", FuzzTraining},
+    Entry{"settings", FuzzSettings},
 };
 
 }  // namespace carma::fuzz
