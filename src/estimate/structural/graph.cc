@@ -181,6 +181,10 @@ int GraphMaker::ReadElsewhere(const Row& row) {
         {.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction});
   }
   if (product) Keep(current_);  // query, key, value: read by a matrix product
+  // A second linear layer of the same input and as wide: x * act(g), not what attention made.
+  const bool sibling = source != Tensor::kNobody && current.linear && row.rule->linear &&
+                       row.out == current.elements && current.from == source;
+  if (sibling) return source;
   if (source != Tensor::kNobody && !(product && current.elements > row.in)) return source;
   return Join(row);
 }
