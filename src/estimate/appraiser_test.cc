@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "estimate/signature.h"
 
 namespace carma::estimate {
@@ -149,6 +151,38 @@ TEST(Appraiser, ATransformerIsReckonedFromItsConfigAndTheTasksWords) {
   const Appraisal nothing = appraiser.Appraise(spec, kAda, summary);
   EXPECT_FALSE(nothing.estimate);
   EXPECT_THAT(nothing.remarks.back(), HasSubstr("--dp: 'magic': expected ddp"));
+}
+
+TEST(Appraiser, RelativesOfATransformersTrainingCorrectIt) {
+  const Summary summary = ReadSummary(std::string(kConfig), "config.json");
+  task::TaskSpec spec = Spec("/home/ada/config.json");
+  spec.training = {{"seq-len", "512", ""}};
+  auto history = std::make_shared<History>();
+  const Appraiser appraiser(Rules(history));
+  const Appraisal alone = appraiser.Appraise(spec, kAda, summary);
+  ASSERT_TRUE(alone.estimate);
+  // Another length of the same program took a fifth less than was reckoned, three times.
+  for (const char* length : {"128", "256", "1024"}) {
+    task::TaskSpec other = spec;
+    other.training = {{"seq-len", length, ""}};
+    const Appraisal reckoned = Appraiser(Rules()).Appraise(other, kAda, summary);
+    task::Observation run;
+    run.signature = Signature(other, kAda, summary.fingerprint);
+    run.kin = Kin(other, kAda);
+    run.method = reckoned.estimate->method;
+    run.predicted_mib = reckoned.estimate->predicted_mib;
+    run.measured_mib = *run.predicted_mib * 4 / 5;
+    history->Add(run);
+  }
+  const Appraisal related = appraiser.Appraise(spec, kAda, summary);
+  ASSERT_TRUE(related.estimate);
+  EXPECT_EQ(related.estimate->method, "relatives");
+  const double factor = std::pow(0.8, 3.0 / 4);
+  EXPECT_NEAR(static_cast<double>(*related.estimate->predicted_mib),
+              factor * static_cast<double>(*alone.estimate->predicted_mib), 3);
+  EXPECT_NEAR(static_cast<double>(related.estimate->peak_mib),
+              factor * static_cast<double>(alone.estimate->peak_mib), 3);
+  EXPECT_THAT(related.remarks.back(), HasSubstr("3 runs of the same program"));
 }
 
 TEST(Appraiser, WhatIsAssumedOfATransformerIsSaid) {

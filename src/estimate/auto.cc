@@ -63,14 +63,44 @@ void KeepWithinClass(const Question& question, Answer& answer) {
   if (alike->high_mib) point_mib = std::min(point_mib, *alike->high_mib - 1);
   const double factor =
       kWider * static_cast<double>(answer.bound_mib) / static_cast<double>(before_mib);
-  answer.bound_mib =
-      std::max(answer.bound_mib, std::llround(factor * static_cast<double>(point_mib)));
+  answer.bound_mib = std::max<std::int64_t>(answer.bound_mib,
+                                            std::llround(factor * static_cast<double>(point_mib)));
   answer.point_mib = point_mib;
   if (point_mib == before_mib) return;
   answer.terms.push_back({"class of networks alike", static_cast<double>(point_mib - before_mib)});
   answer.warnings.push_back(
       fmt::format("networks like this one need {} to {} MiB by what gpumemnet-transformer learned",
                   alike->low_mib, alike->high_mib.value_or(point_mib)));
+}
+
+// Runs of the same user's same program with other settings, reckoned in closed form before they
+// ran: what they needed of it, the next one will about need of its own. One such run moves half of
+// the way, three move three quarters.
+void FollowRelatives(const Question& question, Answer& answer) {
+  constexpr double kMostCorrection = 1.6;
+  constexpr double kLeastAllowance = 1.03;
+  if (question.history == nullptr || question.kin.empty()) return;
+  std::vector<double> ratios;
+  for (const task::Observation& run : question.history->OfKin(question.kin)) {
+    if (run.ran_out || run.method != answer.method || run.predicted_mib.value_or(0) <= 0) continue;
+    ratios.push_back(static_cast<double>(run.measured_mib) /
+                     static_cast<double>(*run.predicted_mib));
+  }
+  if (ratios.empty()) return;
+  std::sort(ratios.begin(), ratios.end());
+  const double median = std::clamp(ratios[ratios.size() / 2], 1 / kMostCorrection, kMostCorrection);
+  const auto count = static_cast<double>(ratios.size());
+  const double factor = std::pow(median, count / (count + 1));
+  const auto point_mib = static_cast<double>(answer.point_mib);
+  const double highest = std::min(ratios.back(), kMostCorrection) * kLeastAllowance * point_mib;
+  answer.bound_mib =
+      std::llround(std::max(factor * static_cast<double>(answer.bound_mib), highest));
+  answer.point_mib = std::llround(factor * point_mib);
+  answer.terms.push_back({"as relatives needed", (factor - 1) * point_mib});
+  answer.method = "relatives";
+  answer.warnings.push_back(fmt::format(
+      "{} run{} of the same program with other settings needed {:.2f} of what was reckoned",
+      ratios.size(), ratios.size() == 1 ? "" : "s", median));
 }
 
 class Auto : public Estimator {
@@ -82,7 +112,11 @@ class Auto : public Estimator {
     const bool closed_form = question.transformer != nullptr;
     Result<Answer> reckoned = (closed_form ? transformer_ : structural_)->Ask(question);
     if (reckoned) {
-      if (!closed_form) KeepWithinClass(question, *reckoned);
+      if (closed_form) {
+        FollowRelatives(question, *reckoned);
+      } else {
+        KeepWithinClass(question, *reckoned);
+      }
       return reckoned;
     }
     Result<Answer> prior = ClassPrior::Ask(question);
