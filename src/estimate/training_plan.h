@@ -141,6 +141,7 @@ struct TrainingPlan {
   bool offload_parameters = false;
   bool unties_head = false;        // two tables although config.json ties them (LitGPT)
   bool saves_whole_model = false;  // gathers all weights on a GPU to save them
+  bool expandable_segments = false;  // of PyTorch's allocator: blocks grow in place
   std::int64_t tensor_parallel = 1;
   std::int64_t pipeline = 1;   // stages
   std::int64_t in_flight = 0;  // micro-batches of the first stage; 0: as many as stages

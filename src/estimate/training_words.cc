@@ -206,6 +206,7 @@ void SetLoss(Words& words, TrainingPlan& plan) {
   if (fused) plan.loss = Loss::kFused;
   words.OneOf("loss", plan.loss);
   words.Switch("fused-layers", plan.fused_layers);
+  words.Switch("expandable-segments", plan.expandable_segments);
 }
 
 }  // namespace

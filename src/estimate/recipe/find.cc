@@ -75,7 +75,7 @@ class Finder {
   void LookAtCommand(const ShellCommand& command, const std::string& place,
                      const std::string& folder, int depth) {
     if (std::optional<Launch> launch = LaunchOf(command.words, place))
-      return LookAtLaunch(*launch, folder);
+      return LookAtLaunch(*launch, command, folder);
     if (depth >= kMaxNesting) return;
     const std::optional<NestedScript> nested = NestedScriptOf(command.words);
     if (!nested) return;
@@ -88,7 +88,7 @@ class Finder {
 
   // ---- a training ----
 
-  void LookAtLaunch(const Launch& launch, const std::string& folder) {
+  void LookAtLaunch(const Launch& launch, const ShellCommand& command, const std::string& folder) {
     std::vector<Setting> settings;
     TrainingWords words;
     AddProgram(launch.program, folder, settings);
@@ -112,7 +112,18 @@ class Finder {
     if (path.empty()) return;
     for (std::string& note : meaning.notes) Note(std::move(note));
     meaning.words.insert(meaning.words.end(), words.begin(), words.end());
+    AddAllocator(command, meaning.words);
     Judge(path, std::move(meaning));
+  }
+
+  // PyTorch's allocator is told by the environment.
+  void AddAllocator(const ShellCommand& command, TrainingWords& words) const {
+    for (const char* const name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
+      const auto own = command.settings.find(name);
+      const std::string value = own != command.settings.end() ? own->second : Variable(name);
+      if (value.find("expandable_segments:True") != std::string::npos)
+        words.push_back({"expandable-segments", "on", name});
+    }
   }
 
   // What the script itself says counts least; one that is not there says nothing.

@@ -181,6 +181,14 @@ TEST_F(FindTrainingTest, TheTrainingScriptIsReadAsText) {
   EXPECT_EQ(From(found, "batch"), "t.py:3: per_device_train_batch_size");
 }
 
+TEST_F(FindTrainingTest, TheAllocatorsSettingIsSeen) {
+  const std::string command = "python t.py --model small --lr 1\n";
+  EXPECT_FALSE(Plan(Script(command)).expandable_segments);
+  const std::string setting = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
+  EXPECT_TRUE(Plan(Script(setting + " " + command)).expandable_segments);
+  EXPECT_TRUE(Plan(Script("export " + setting + "\n" + command)).expandable_segments);
+}
+
 TEST_F(FindTrainingTest, ScriptsThatStartScriptsAreFollowed) {
   files_["/work/inner.sh"] = "python t.py --model_name_or_path $1 --num_train_epochs 3\n";
   EXPECT_FALSE(Script("bash inner.sh small\n").words.empty());

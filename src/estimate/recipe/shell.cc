@@ -417,6 +417,7 @@ class ShellReader {
       ++first;
     ShellCommand command;
     command.line = began_;
+    command.settings = exported_;
     std::vector<std::pair<Assignment, bool>> assignments;
     for (; first < words.size(); ++first) {
       std::optional<Assignment> assignment = AssignmentOf(words[first].text);
@@ -433,6 +434,7 @@ class ShellReader {
     if (IsOneWordOf(name, " export declare local readonly typeset ")) {
       for (const ShellWord& word : words) {
         if (const auto assignment = AssignmentOf(word.text)) Assign(*assignment, word.known);
+        if (name == "export") Export(word);
       }
     } else if ((name == "for" || name == "read") && words.size() > 1) {
       variables_[words[name == "for" ? 1 : words.size() - 1].text] = {{"", false}};
@@ -445,6 +447,17 @@ class ShellReader {
       command.folder = folder_;
       commands_.push_back(std::move(command));
     }
+  }
+
+  // "NAME" or "NAME=value", assigned already.
+  void Export(const ShellWord& word) {
+    constexpr std::size_t kMostExported = 200;
+    const std::string name = word.text.substr(0, NameLength(word.text));
+    const auto variable = variables_.find(name);
+    if (variable == variables_.end() || variable->second.size() != 1) return;
+    const ShellWord& value = variable->second.front();
+    if (value.known && value.text.size() < 1000 && exported_.size() < kMostExported)
+      exported_[name] = value.text;
   }
 
   void ChangeFolder(const ShellWord& word) {
@@ -468,6 +481,7 @@ class ShellReader {
   std::vector<ShellWord> words_;
   std::vector<HereDocument> here_;
   std::map<std::string, std::vector<ShellWord>> variables_;
+  std::map<std::string, std::string> exported_;
   std::vector<ShellCommand> commands_;
 };
 

@@ -17,7 +17,7 @@ struct ShellWord {
 
 struct ShellCommand {
   std::vector<ShellWord> words;                 // at least one; redirections are left out
-  std::map<std::string, std::string> settings;  // NAME=value before it
+  std::map<std::string, std::string> settings;  // NAME=value before it, and what was exported
   std::string folder;                           // of a `cd` before it; empty: none was seen
   int line = 0;                                 // where it begins, from 1
 };

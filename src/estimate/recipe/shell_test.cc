@@ -54,6 +54,9 @@ TEST(CommandsOf, KeepsSettingsAndFolders) {
   ASSERT_EQ(commands.size(), 1U);
   EXPECT_EQ(commands[0].settings.at("B"), "x y");
   EXPECT_EQ(commands[0].folder, "runs/a");
+  const auto exported = CommandsOf("export A=1\nB=2\nC=3\nexport B\np", {}, {});
+  ASSERT_EQ(exported.size(), 1U);
+  EXPECT_EQ(exported[0].settings, (std::map<std::string, std::string>{{"A", "1"}, {"B", "2"}}));
 }
 
 TEST(CommandsOf, VariablesOfVariablesHaveAnEnd) {

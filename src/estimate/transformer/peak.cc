@@ -38,6 +38,8 @@ constexpr double kSpreadInPlace = 1.6;
 constexpr double kSpreadKept = 1.05;  // without checkpointing: blocks that stay leave no gaps
 constexpr double kSpreadKeptVariable = 1.5;
 constexpr double kSpreadVariable = 2.7;
+// Segments that grow in place leave hardly any. Judgement: no source has measured it.
+constexpr double kSpreadExpandable = 1.1;
 constexpr double kSpreadVariableShared = 1.6;  // frozen weights that are shared: a block decides
 
 // Quantiles of measured / predicted over the runs, from 0.9 on a little more. The last column is
@@ -395,7 +397,7 @@ struct RankPeak {
   double trained = 0;
 };
 
-double SpreadOf(const Moment& busiest, bool shares_weights, const TrainingPlan& plan) {
+double UsualSpread(const Moment& busiest, bool shares_weights, const TrainingPlan& plan) {
   if (plan.checkpointing != Checkpointing::kFull)
     return plan.variable_length ? kSpreadKeptVariable : kSpreadKept;
   if (plan.variable_length) {
@@ -404,6 +406,11 @@ double SpreadOf(const Moment& busiest, bool shares_weights, const TrainingPlan& 
   }
   if (busiest.parts.logits == 0) return kSpreadLayer;
   return plan.loss == Loss::kInPlace ? kSpreadInPlace : kSpreadStock;
+}
+
+double SpreadOf(const Moment& busiest, bool shares_weights, const TrainingPlan& plan) {
+  const double usual = UsualSpread(busiest, shares_weights, plan);
+  return plan.expandable_segments ? std::min(usual, kSpreadExpandable) : usual;
 }
 
 double MovingMib(const Moment& moment) {

@@ -250,5 +250,18 @@ TEST(TransformerPeak, RefusesWhatCannotBeMeant) {
   }
 }
 
+TEST(TransformerPeak, ExpandableSegmentsLeaveFewerGapsAndTheNeedAsItIs) {
+  TrainingPlan plan = LoraPlan(4096, 8);
+  const TransformerEstimate usual = Asked(plan);
+  plan.expandable_segments = true;
+  const TransformerEstimate expandable = Asked(plan);
+  EXPECT_EQ(expandable.needed.point_mib, usual.needed.point_mib);
+  EXPECT_LT(expandable.fragmentation_mib, usual.fragmentation_mib);
+  plan.checkpointing = Checkpointing::kNone;
+  const TransformerEstimate kept = Asked(plan);
+  plan.expandable_segments = false;
+  EXPECT_EQ(kept.reserved.point_mib, Asked(plan).reserved.point_mib) << "never worse";
+}
+
 }  // namespace
 }  // namespace carma::estimate

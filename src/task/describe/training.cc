@@ -31,6 +31,8 @@ constexpr std::array kOptions{
     TrainingOption{"grad-accum", "", "gradients are kept over several passes"},
     TrainingOption{"packed", "", "every sample as long as --seq-len: what is assumed"},
     TrainingOption{"variable-length", "", "samples of changing lengths"},
+    TrainingOption{"expandable-segments", "",
+                   "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: fewer gaps"},
     TrainingOption{"dp", "NAME", "ddp, fsdp, zero1, zero2, zero3 (ddp)"},
     TrainingOption{"offload", "LIST", "optimizer, params to the host's memory"},
     TrainingOption{"tp", "N", "GPUs that share each matrix (1)"},
