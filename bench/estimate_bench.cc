@@ -8,8 +8,8 @@
 
 #include "base/file.h"
 #include "estimate/estimator.h"
-#include "estimate/transformer_config.h"
 #include "estimate/transformer/peak.h"
+#include "estimate/transformer_config.h"
 #include "model/summary.h"
 
 namespace carma {

@@ -9,8 +9,8 @@
 
 #include "base/result.h"
 #include "base/words.h"
-#include "estimate/transformer_config.h"
 #include "estimate/training_plan.h"
+#include "estimate/transformer_config.h"
 
 namespace carma::estimate {
 
