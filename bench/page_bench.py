@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The web page with 100 000 tasks in the books: first paint, bytes of the first view, and what 50 open pages cost carmad.
 
-usage: page_bench.py BIN_DIR [SECONDS]     SECONDS: how long the 50 pages are watched (default 30)
+usage: page_bench.py BIN_DIR [SECONDS [RESULTS]]     SECONDS: how long the 50 pages are watched (default 30)
 
-Prints one figure a line, as the other benches do: KEY VALUE UNIT NOTE. Without Chromium the first two are left out.
+Prints one figure a line, as the other benches do: KEY VALUE UNIT NOTE; RESULTS: also added to this file, for run.sh. Without
+Chromium the first two are left out.
 """
 
 import glob
@@ -25,6 +26,9 @@ LOADS = 9
 
 def tell(key, value, unit, note=""):
     """One figure."""
+    if len(sys.argv) > 3:
+        with open(sys.argv[3], "a", encoding="utf-8") as results:
+            results.write(f"{key}\t{value}\t{unit}\t{note}\n")
     print(f"  {key:<34} {value:>10} {unit:<8} {note}", flush=True)
 
 
@@ -94,7 +98,7 @@ def main():
     site = Site(programs, "8xA100-40GB", 1)
     subprocess.run([site.program("make_books"), os.path.join(site.folder, "state"), str(TASKS)], check=True)
     load = " ".join(f"{each:.1f}" for each in os.getloadavg())
-    print(f"page: {TASKS} tasks in the books (load {load})")
+    print(f"page: {TASKS} tasks in the books (load {load})", flush=True)
     with site:
         first = site.train("run", "--array", "0-15", "--sm-share", "30%", "--gpu-mem", "9G", memory_mib=8000, sm_active=0.2)
         site.train("wait", "--array", "0-99", "--gpu-mem", "30G")
@@ -107,6 +111,7 @@ def main():
             print("  no chromium: first paint and bytes are left out")
         alone = share_of_core(site.pid, seconds)
         pages = Pages(site.port)
+        pages.ask()  # each has its first answer
         with_pages = share_of_core(site.pid, seconds, pages.ask)
         tell("page.cpu.none", f"{alone:.2f}", "% core", "carmad without any page")
         tell("page.cpu.50", f"{with_pages:.2f}", "% core", f"with {PAGES} pages at 1 Hz: {pages.answers[200]} answers, "

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # All benchmarks, beside sbatch and tsp where they are installed, and one table of budgets and measured figures.
 # Says what was measured and never fails for a figure: machines differ.
-# usage: run.sh BIN_DIR [PART…]   parts: decision store submit idle start launch sim (default: all, about 8 minutes)
+# usage: run.sh BIN_DIR [PART…]   parts: decision store submit idle start launch page sim (default: all, about 9 minutes)
 set -euo pipefail
-bin=$(realpath "${1:?usage: run.sh BIN_DIR [decision|store|submit|idle|start|launch|sim]…}")
+bin=$(realpath "${1:?usage: run.sh BIN_DIR [decision|store|submit|idle|start|launch|page|sim]…}")
 parts=${*:2}
-parts=${parts:-decision store submit idle start launch sim}
+parts=${parts:-decision store submit idle start launch page sim}
 here=$(dirname "$(realpath "$0")")
 out=$here/../out/bench
 mkdir -p "$out"
@@ -86,9 +86,10 @@ for part in $parts; do
       echo "$part (load $(cut -d' ' -f1-3 /proc/loadavg))"
       $part
       ;;
+    page) "${clean[@]}" python3 "$here/page_bench.py" "$bin" 30 "$results" ;;
     submit | idle | start | launch) "${clean[@]}" bash "$here/${part}_bench.sh" "$bin" "$work" ;;
     *)
-      echo "run.sh: no part '$part', expected decision, store, submit, idle, start, launch or sim" >&2
+      echo "run.sh: no part '$part', expected decision, store, submit, idle, start, launch, page or sim" >&2
       exit 2
       ;;
   esac
@@ -143,6 +144,9 @@ row "start with 100000 finished tasks" "1000 ms" start.100000_finished.carma
 row "a launch beside a neighbour, streams" - launch.streams.next
 row "a launch beside a neighbour, MPS" - launch.mps.next
 row "the first launch on a GPU, MPS" - launch.mps.first
+row "page, first paint with 100 000 tasks" "200 ms" page.first_paint
+row "page, bytes of the first view" "60 KB" page.bytes
+row "page, what 50 open ones cost carmad" "2 % core" page.cpu.for_50
 row "simulating 10 000 tasks on 1000 GPUs, claims" - sim.Claims.10000x1000
 row "simulating 10 000 tasks on 1000 GPUs, sampled" - sim.Sampled.10000x1000
 row "simulating 60 tasks on 4 GPUs, as published" - sim.Published.60x4

@@ -30,6 +30,7 @@ class Site:
         self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}/"
         self._daemon = None
+        self._strangers = []
         subprocess.run([self.program("carma-simgpu"), "create", "--shape", shape, "--time-scale", str(time_scale), "--state",
                         os.path.join(self.folder, "gpus")], check=True, stdout=subprocess.DEVNULL)
         with open(os.path.join(self.folder, "carma.toml"), "w", encoding="utf-8") as file:
@@ -75,11 +76,13 @@ mps_servers = "user"
     def close(self):
         """Nothing is left: no task, no daemon, no folder."""
         if self._daemon:
-            self.carma("cancel", "--all")
-            tasks = json.loads(self.carma("list", "--json"))["tasks"]
-            if tasks:
-                subprocess.run([self.program("carma"), "--socket", self.socket, "wait", "--quiet", "--timeout", "1m",
-                                ",".join(str(task["id"]) for task in tasks)], check=False, stdout=subprocess.DEVNULL)
+            tasks = ",".join(str(task["id"]) for task in json.loads(self.carma("list", "--json"))["tasks"])
+            for verb in (["cancel"], ["wait", "--quiet", "--timeout", "1m"]) if tasks else ():
+                subprocess.run([self.program("carma"), "--socket", self.socket, *verb, tasks], check=False,
+                               stdout=subprocess.DEVNULL)
+        for process in self._strangers:
+            process.kill()
+            process.wait()
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -103,6 +106,13 @@ mps_servers = "user"
         return int(self.carma("submit", "--parsable", "-o", "/dev/null", "-J", name, *options, "--", self.program("carma-simtask"),
                               "--memory-mib", str(memory_mib), "--solo-s", str(solo_s), "--sm-active", str(sm_active), "--load-s",
                               "5", user=user).split("-")[0])
+
+    def stranger(self, gpu, memory_mib):
+        """A process on a GPU that CARMA did not start."""
+        self._strangers.append(subprocess.Popen(  # pylint: disable=consider-using-with
+            [self.program("carma-simtask"), "--memory-mib", str(memory_mib), "--solo-s", "1000000", "--sm-active", "0.2"],
+            env={**os.environ, "CARMA_SIMGPU_STATE": f"{self.folder}/gpus", "CUDA_VISIBLE_DEVICES": str(gpu)},
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
     def task(self, number):
         """As `carma show --json` has it."""

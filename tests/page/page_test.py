@@ -18,7 +18,7 @@ VIEWS = {"server": "#/", "tasks": "#/tasks?show=all", "users": "#/users", "histo
 
 
 class PageTest(unittest.TestCase):
-    """One server with a running, a failed, a waiting and a held task."""
+    """One server with a running, a waiting and a held task, a stranger's process and a closed GPU."""
 
     @classmethod
     def setUpClass(cls):
@@ -29,6 +29,8 @@ class PageTest(unittest.TestCase):
                        "echo 'FileNotFoundError: /data/train' >&2; exit 3")
         cls.site.train("big", "--exclusive", "-G", "4", "--gpu-mem", "30G")
         cls.site.train("<img src=x onerror=alert(1)>", "--hold", "--gpu-mem", "5G")
+        cls.site.stranger(2, 9000)
+        cls.site.carma("drain", "3", "--reason", "new fan")
         cls.browser = browser.Browser()
 
     @classmethod
@@ -62,7 +64,9 @@ class PageTest(unittest.TestCase):
         self.open("server")
         self.assertEqual(self.tab.run("document.querySelectorAll('.gpu').length"), 4)
         self.until_text("resnet50")
-        self.until_text("Exclusive")
+        self.until_text("wants GPU 0 for itself")
+        self.until_text("drained by root: new fan")
+        self.until_text("not of CARMA")
         self.until_text("Held until it is released")
         self.until_text("of 12.0G")
         self.tab.until("document.title.startsWith('1 task running, ')")

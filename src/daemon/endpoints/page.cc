@@ -20,7 +20,7 @@ using base::Json;
 // Pages ask once a second, each at a moment of its own: about one rendering a second serves all.
 constexpr std::chrono::milliseconds kOverviewKept{900};
 // Counting 100 000 tasks takes milliseconds.
-constexpr std::chrono::seconds kUsersKept{2};
+constexpr std::chrono::seconds kUsersKept{5};
 
 std::string HostName() {
   std::array<char, 256> name{};

@@ -21,8 +21,9 @@ export function when(ms) {
   return h('time', {datetime: new Date(ms).toISOString(), title: moment(ms)}, clock(ms, now()));
 }
 
-// A bar of `total`: what is used now is filled, what is promised beyond that is hatched. Said in words, too.
-export function memoryBar({used, promised, foreign, total}, words) {
+// A bar of `total`: what is used now is filled, what is promised beyond that is pale, red is what
+// is over its promise. Said in words, too.
+export function memoryBar({used, promised, foreign, total, over}, words) {
   const at = (mib) => `${Math.max(0, Math.min(100, (mib / Math.max(1, total)) * 100)).toFixed(2)}%`;
   const own = Math.max(0, used - (foreign || 0));
   const most = Math.max(used, promised);
@@ -30,7 +31,7 @@ export function memoryBar({used, promised, foreign, total}, words) {
     s('title', {}, words),
     s('rect', {class: 'room', width: '100%', height: 12, rx: 3}),
     most > used && s('rect', {class: 'promised', width: at(most), height: 12, rx: 3}),
-    s('rect', {class: used > promised + 1 && promised > 0 && !foreign ? 'used over' : 'used', width: at(used), height: 12, rx: 3}),
+    s('rect', {class: over ? 'used over' : 'used', width: at(used), height: 12, rx: 3}),
     foreign > 0 && s('rect', {class: 'foreign', x: at(own), width: at(foreign), height: 12, rx: 3}));
 }
 
@@ -153,7 +154,7 @@ export function runningRow(task) {
     cells: {
       id: taskLink(task), name: taskName(task), user: task.user,
       gpus: task.gpu_indices.length > 0 ? task.gpu_indices.join(', ') : '',
-      memory: h('span', {class: 'measured'}, memoryBar({used: used || 0, promised, total: Math.max(promised, used || 0)}, words),
+      memory: h('span', {class: 'measured'}, memoryBar({used: used || 0, promised, total: Math.max(promised, used || 0), over: task.over_promise_mib}, words),
         h('small', {}, promised ? `${memory(used)} of ${memory(promised)}` : memory(used))),
       since: times.since === null ? stateWord(task.state) : span(times.since),
       until: times.until ? when(times.until) : '',

@@ -41,10 +41,15 @@ function resident(task, gpu) {
     task.idle_since_ms && chip('warn', `idle for ${span(now() - task.idle_since_ms)}`));
 }
 
+// Without its folder: the name is what one knows it by.
+function programOf({command}) {
+  return command ? command.replace(/^(MPS server: )?\S*\//, '$1') : 'a hidden process';
+}
+
 function stranger(process) {
   const used = process.used_mib === null ? '' : memory(process.used_mib);
   return h('li', {'data-key': `p${process.pid}`, class: 'stranger'},
-    h('span', {class: 'line'}, h('span', {}, h('span', {class: 'name'}, process.command || 'a hidden process'), ` (pid ${process.pid})`),
+    h('span', {class: 'line'}, h('span', {}, h('span', {class: 'name', title: process.command}, programOf(process)), ` (pid ${process.pid})`),
       h('span', {class: 'soft'}, process.user)),
     h('span', {class: 'line soft'}, h('span', {}, 'not of CARMA'), h('span', {}, used)));
 }
