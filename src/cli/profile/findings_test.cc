@@ -106,7 +106,7 @@ TEST(Findings, LeaveOutWhatFailedAndTellIt) {
   EXPECT_THAT(findings[0].meetings, IsEmpty());
   EXPECT_FALSE(findings[0].profiles[0].sensitivity);
   const std::string text = FindingsText(findings, runs, {});
-  EXPECT_THAT(text, HasSubstr("failed: 2 x a, mps, NVIDIA T4: a ended with exit code 1"));
+  EXPECT_THAT(text, HasSubstr("failed: 2 x a on NVIDIA T4, mps: a ended with exit code 1"));
   EXPECT_THAT(FindingsHtml(findings, runs, "p"), HasSubstr("out of memory"));
 }
 

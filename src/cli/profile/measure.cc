@@ -439,10 +439,30 @@ bool Measurement::MayStart(const Place& place, const PlannedRun& run) const {
   });
 }
 
+// Workloads with runs alone to come or under way.
+std::set<std::string> Measurement::StillAlone(const std::string& gpu_type,
+                                              const std::deque<PlannedRun>& plan) const {
+  std::set<std::string> names;
+  const auto note = [&](const PlannedRun& run) {
+    if (run.alone() && !run.cost_of && run.gpu_type == gpu_type) names.insert(run.members[0]);
+  };
+  for (const PlannedRun& run : plan) note(run);
+  for (const std::unique_ptr<Place>& each : places_) {
+    if (const ActiveRun* run = std::as_const(*each).run()) note(run->planned());
+  }
+  return names;
+}
+
 Result<Unit> Measurement::StartOn(Place& place, std::deque<PlannedRun>& plan,
                                   const Listener& listener) {
-  const auto next =
-      std::ranges::find_if(plan, [&](const PlannedRun& run) { return MayStart(place, run); });
+  // What the members of a group take alone says whether they can meet at all.
+  const std::set<std::string> alone = StillAlone(place.lane().gpu_type, plan);
+  const auto next = std::ranges::find_if(plan, [&](const PlannedRun& run) {
+    return MayStart(place, run) &&
+           (run.alone() || std::ranges::none_of(run.members, [&](const std::string& member) {
+              return alone.contains(member);
+            }));
+  });
   if (next == plan.end()) return Unit{};
   if (std::string why = listener.refuse(*next); !why.empty()) {
     MeasuredRun refused{.run = std::move(*next), .gpu = place.lane().board};

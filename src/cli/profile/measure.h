@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -96,6 +97,8 @@ class Measurement {
   base::Result<base::Unit> StartOn(Place& place, std::deque<PlannedRun>& plan,
                                    const Listener& listener);
   bool MayStart(const Place& place, const PlannedRun& run) const;
+  std::set<std::string> StillAlone(const std::string& gpu_type,
+                                   const std::deque<PlannedRun>& plan) const;
   base::Result<base::Unit> TakeNews(const Listener& listener);
   base::Result<base::Unit> ReadGpus();
   void Wait();

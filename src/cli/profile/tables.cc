@@ -262,15 +262,24 @@ void PutType(std::string& out, const TypeFindings& type) {
   out += "</section>\n";
 }
 
-// Each kind of run once, with its first reason.
-std::map<std::string, std::string> Failures(std::span<const MeasuredRun> runs) {
-  std::map<std::string, std::string> failures;
+struct Failure {
+  std::string what;
+  std::string why;
+};
+
+// Each kind of run once, with its first reason; methods that fail alike are told together.
+std::vector<Failure> Failures(std::span<const MeasuredRun> runs) {
+  std::map<std::pair<std::string, ProfileMethod>, std::string> first;
   for (const MeasuredRun& run : runs) {
-    if (run.failed.empty()) continue;
-    failures.emplace(fmt::format("{}, {}, {}", GroupText(run.run.members),
-                                 base::WordOf(run.run.method), run.run.gpu_type),
-                     run.failed);
+    const std::string group = fmt::format("{} on {}", GroupText(run.run.members), run.run.gpu_type);
+    if (!run.failed.empty()) first.try_emplace({group, run.run.method}, run.failed);
   }
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> alike;
+  for (const auto& [key, why] : first)
+    alike[{key.first, why}].emplace_back(base::WordOf(key.second));
+  std::vector<Failure> failures;
+  for (const auto& [key, methods] : alike)
+    failures.push_back({fmt::format("{}, {}", key.first, base::Join(methods, ", ")), key.second});
   return failures;
 }
 
