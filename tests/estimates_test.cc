@@ -168,6 +168,16 @@ TEST_F(Estimates, FiveTasksCalibrateTheServerUntilItIsReset) {
   EXPECT_EQ(site.Await(Train(3'000, 9, "1")).estimate_method, "history") << "peaks are kept";
 }
 
+TEST_F(Estimates, PromisesThatDoNotHoldAreATrouble) {
+  std::vector<std::uint64_t> ids;
+  // All are asked for before the first end can teach anything.
+  for (int batch = 1; batch <= 8; ++batch) ids.push_back(Train(9'000, 1, std::to_string(batch)));
+  for (const std::uint64_t id : ids) site.Await(id);
+  EXPECT_THAT(site.Status().troubles,
+              ElementsAre("estimates: 8 of the last 8 tasks estimated by structural used more than "
+                          "they were promised, about 1 were to be expected"));
+}
+
 TEST_F(Estimates, ABadSummaryIsToldAndHoldsUpNothing) {
   const std::string pipe = site.out_dir() + "/pipe", huge = site.out_dir() + "/huge";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0666), 0);

@@ -16,6 +16,10 @@ std::string TroubleOfConfiguration(std::string_view why) {
   return fmt::format("configuration: not read again, as it was: {}", why);
 }
 
+std::string TroubleOfEstimates(std::string_view why) {
+  return fmt::format("estimates: {}", why);
+}
+
 std::string TroubleOfGpu(std::int64_t index, std::string_view why) {
   return fmt::format("GPU {}: {}", index, why);
 }

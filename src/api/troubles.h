@@ -15,6 +15,8 @@ std::string TroubleOfDriver(std::string_view why);
 std::string TroubleOfStore(std::string_view why);
 // The configuration was read again and refused.
 std::string TroubleOfConfiguration(std::string_view why);
+// Predictions that do not come true. why: what drifts.
+std::string TroubleOfEstimates(std::string_view why);
 // What is wrong with one GPU. why: GpuView::trouble, or one of its alerts.
 std::string TroubleOfGpu(std::int64_t index, std::string_view why);
 // The rules of health have closed it.

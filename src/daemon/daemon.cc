@@ -30,6 +30,7 @@
 #include "daemon/endpoints.h"
 #include "daemon/engine.h"
 #include "daemon/estimates.h"
+#include "daemon/forecast_drift.h"
 #include "daemon/loop_meter.h"
 #include "daemon/metrics.h"
 #include "daemon/monitor.h"
@@ -164,6 +165,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   std::unique_ptr<api::Server> tcp_server_;
   std::unique_ptr<EstimateService> estimates_;
   Counters counters_;
+  ForecastDrift forecast_drift_;
   Signals signals_{loop_};
   Configuration configuration_;
   LoopMeter loop_meter_{loop_, [this](std::chrono::nanoseconds late) {
@@ -679,7 +681,10 @@ void RealDaemon::ReadFileOfUser(std::function<Answer()> read, std::function<void
 
 void RealDaemon::TaskChanged(const core::TaskRecord& record) {
   counters_.Count(record);
-  if (core::IsFinal(record.state)) awaited_ends_.Ended(record.id);
+  if (!core::IsFinal(record.state)) return;
+  awaited_ends_.Ended(record.id);
+  const std::string drift = forecast_drift_.Take(record, settings_.estimate_coverage);
+  if (!drift.empty()) base::LogWarn("forecast_drift", {{"what", drift}});
 }
 
 // ---- how it is ----
@@ -694,6 +699,8 @@ std::vector<std::string> RealDaemon::Troubles() const {
     troubles.push_back("machine: " + engine_->scheduler().MachineTrouble());
   if (!configuration_.trouble().empty())
     troubles.push_back(api::TroubleOfConfiguration(configuration_.trouble()));
+  for (const std::string& drift : forecast_drift_.Sentences())
+    troubles.push_back(api::TroubleOfEstimates(drift));
   // A silent driver is the trouble of each of its GPUs.
   if (monitor_ && driver.empty()) {
     for (std::string& trouble : monitor_->Troubles()) troubles.push_back(std::move(trouble));
