@@ -33,7 +33,7 @@ constexpr double kSoloS = 60, kLoadS = 4;
 
 class Profile : public ::testing::Test {
  protected:
-  explicit Profile(const SiteOptions& options = {.shape = "4xA100-40GB", .time_scale = 25})
+  explicit Profile(const SiteOptions& options = {.shape = "4xA100-40GB", .time_scale = 50})
       : site(options) {
     site.Set("collocation.mps_control", "\"" + Program("carma-simmps") + "\"");
     site.Set("monitor.sample_period", "\"1s\"");
@@ -169,6 +169,9 @@ TEST_F(Profile, TellsBeforehandWhatItWouldDo) {
   EXPECT_THAT((*json)["runs"], SizeIs(4));
   EXPECT_GT((*json)["seconds"].get<double>(), 0);
   EXPECT_FALSE(base::Exists(Results()));
+  const Ran first = site.Carma({"profile", "--config", site.config_file(), "--methods", "streams",
+                                "--dry-run", "--gpus", "0,1", Workloads()});
+  EXPECT_THAT(first.err, HasSubstr("on 2 GPUs")) << "the file may stand behind a list";
 }
 
 TEST_F(Profile, GoesOnFromWhereItWas) {
@@ -247,7 +250,7 @@ TEST_F(Profile, TellsWhyAWorkloadCannotBeMeasured) {
 
 class ProfileMig : public Profile {
  protected:
-  ProfileMig() : Profile({.shape = "A100-40GB:mig=3g.20gb+3g.20gb", .time_scale = 40}) {}
+  ProfileMig() : Profile({.shape = "A100-40GB:mig=3g.20gb+3g.20gb", .time_scale = 50}) {}
 };
 
 TEST_F(ProfileMig, MeasuresInstancesOfAGpu) {

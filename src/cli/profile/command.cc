@@ -517,6 +517,7 @@ void AddProfileCommand(CLI::App& app, Context& context) {
   verb->add_option("--built-in", flags->built_in,
                    "built-in workloads in place of a file (default: four of them)")
       ->delimiter(',')
+      ->allow_extra_args(false)  // a word behind it is the file
       ->type_name("LIST")
       ->excludes(file);
   verb->add_option("--output", flags->output, "folder of the results (default: carma-profile)")
@@ -524,9 +525,11 @@ void AddProfileCommand(CLI::App& app, Context& context) {
   verb->add_option("--gpus", flags->gpus,
                    "numbers as carma gpus has them (default: all); those of one type at once")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->type_name("LIST");
   verb->add_option("--methods", flags->methods, "some of streams,mps,mig (default: all there are)")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember({"streams", "mps", "mig"}))
       ->type_name("LIST");
   verb->add_option("--degrees", flags->degrees,
