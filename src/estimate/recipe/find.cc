@@ -54,6 +54,7 @@ class Finder {
       LookAtCommand({.words = std::move(words), .settings = {}, .folder = "", .line = 0}, "",
                     spec_.workdir, 0);
     }
+    KeepTheLast();
     // Whatever a file says, the task stays one that can be submitted.
     for (task::TrainingWord& word : best_.words) word.from = base::Printable(word.from, 500);
     std::erase_if(best_.words, [](const task::TrainingWord& word) {
@@ -63,6 +64,16 @@ class Finder {
   }
 
  private:
+  // Of each name what counts: what it replaced need not be shown.
+  void KeepTheLast() {
+    TrainingWords last;
+    for (task::TrainingWord& word : best_.words) {
+      std::erase_if(last, [&](const task::TrainingWord& each) { return each.name == word.name; });
+      last.push_back(std::move(word));
+    }
+    best_.words = std::move(last);
+  }
+
   void LookAtScript(std::string_view text, const std::string& name,
                     const std::vector<std::string>& args, const std::string& folder, int depth) {
     if (text.size() > task::kMaxScriptBytes) return;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "estimate/training_words.h"
@@ -90,6 +91,10 @@ TEST_F(FindTrainingTest, TheTrainersOptionsAreUnderstood) {
   EXPECT_EQ(plan.weights, Dtype::kFp32) << "what Transformers loads without a dtype";
   EXPECT_EQ(From(found, "seq-len"), "train.sh:4: --max_seq_length");
   EXPECT_EQ(From(found, "weights"), "what Trainer does unless told");
+  EXPECT_EQ(std::count_if(found.words.begin(), found.words.end(),
+                          [](const auto& word) { return word.name == "batch"; }),
+            1)
+      << "only what counts";
 }
 
 TEST_F(FindTrainingTest, LaunchersAndTheirFilesAreRead) {
@@ -179,6 +184,15 @@ TEST_F(FindTrainingTest, TheTrainingScriptIsReadAsText) {
   EXPECT_EQ(plan.lora_rank, 4);
   EXPECT_TRUE(plan.lora_targets.down && plan.amp);
   EXPECT_EQ(From(found, "batch"), "t.py:3: per_device_train_batch_size");
+}
+
+TEST_F(FindTrainingTest, LengthsOfTwoPartsAddUpAndTrlChecksPoints) {
+  const TrainingPlan parts =
+      Plan(Script("python q.py --model small --lr 1 --source_max_len 16 --target_max_len 512\n"));
+  EXPECT_EQ(parts.sequence, 528);
+  const std::string trl = "trl sft --model_name_or_path small --learning_rate 1 ";
+  EXPECT_EQ(Plan(Script(trl + "--max_length 512\n")).checkpointing, Checkpointing::kFull);
+  EXPECT_EQ(Plan(Script(trl + "--max_seq_length 512\n")).checkpointing, Checkpointing::kNone);
 }
 
 TEST_F(FindTrainingTest, TheAllocatorsSettingIsSeen) {

@@ -169,6 +169,14 @@ class Reader {
                           "cutoff_len", "block_size", "model_max_length", "seq_length", "seq_len",
                           "sequence_length", "tokenizer.max_seq_len", "max_len", "context_length",
                           "model_max_len", "max_input_length", "max_source_length", "cutoff"});
+    const Setting* source = said_.Value({"source_max_len"});
+    const Setting* target = said_.Value({"target_max_len"});
+    if (source != nullptr && target != nullptr) {
+      Add("seq-len",
+          std::to_string(base::ParseInt(source->value).value_or(0) +
+                         base::ParseInt(target->value).value_or(0)),
+          *target);
+    }
     if (const Setting* packed =
             said_.Yes({"packing", "sample_packing", "dataset.packed", "packed"}))
       Add("packed", "on", *packed);
@@ -388,6 +396,9 @@ class Reader {
       if (said_.Yes({"disable_gradient_checkpointing"}) == nullptr)
         AddUsual("gradient-checkpointing", "full");
     }
+    // TRL does so since its lengths are called max_length.
+    if (framework_ == Framework::kTrl && said_.Any({"max_seq_length"}) == nullptr)
+      AddUsual("gradient-checkpointing", "full");
     const Setting* asked = said_.Any(
         {"gradient_checkpointing", "use_gradient_checkpointing", "enable_gradient_checkpointing",
          "enable_activation_checkpointing", "activation_checkpointing",

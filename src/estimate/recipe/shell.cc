@@ -291,12 +291,13 @@ class ShellReader {
     }
     const std::string_view inside = text_.substr(from, end - from);
     Skip(end + 1 - at_);
-    if (IsDigits(inside))
-      return Put(Argument(static_cast<std::size_t>(base::ParseInt(inside).value_or(0))), quoted,
-                 false, fields);
-    const std::size_t length = NameLength(inside);
+    const std::size_t digits = std::min(inside.find_first_not_of("0123456789"), inside.size());
+    const std::size_t length = digits > 0 ? digits : NameLength(inside);
     if (length == 0) return fields.Append("", false);
-    const std::vector<ShellWord> values = ValuesOf(std::string(inside.substr(0, length)));
+    const std::string name(inside.substr(0, length));
+    const std::vector<ShellWord> values =
+        digits > 0 ? Argument(static_cast<std::size_t>(base::ParseInt(name).value_or(0)))
+                   : ValuesOf(name);
     std::string_view form = inside.substr(length);
     if (form.empty()) return Put(values, quoted, false, fields);
     if (form == "[@]" || form == "[*]") return Put(values, quoted, true, fields);

@@ -45,6 +45,7 @@ TEST(CommandsOf, ReadsWordsAsAShellDoes) {
 
 TEST(CommandsOf, KnowsArgumentsAndTheEnvironment) {
   EXPECT_EQ(Told("p $1 \"$2\" ${2} $3 \"$@\"", {"a", "b c"}), "1:p|a|b c|b|c|a|b c\n");
+  EXPECT_EQ(Told("M=${1:-org/x}\np $M ${2:-7} ${10}", {"a"}), "2:p|a|7\n");
   EXPECT_EQ(Told("shift\np $1", {"a"}), "2:p|?\n");
   EXPECT_EQ(Told("p $M", {}, {{"M", "org/x"}}), "1:p|org/x\n");
 }

@@ -11,7 +11,11 @@ using Factors = CoverageFactors;
 // of image models, from 0.9 on a little more: left-out families needed up to that. The last column
 // and kPartial are judgement: the data are too few for either.
 constexpr Factors kExactBytes{1.00, 1.05, 1.10, 1.18, 1.75, 3.0};
+// Apart by how many kinds of modules no other family has: at most two, or more; lists of layers
+// alone lie between. (0.98 is no lower than for exact bytes.)
+constexpr Factors kCompared{1.00, 1.08, 1.14, 1.21, 1.75, 3.0};
 constexpr Factors kShapes{1.00, 1.10, 1.19, 1.32, 1.80, 3.0};
+constexpr Factors kUncompared{1.00, 1.12, 1.23, 1.41, 2.10, 3.0};
 constexpr Factors kText{1.00, 1.14, 1.27, 1.50, 1.96, 3.0};
 constexpr Factors kPartial{1.00, 1.40, 1.70, 2.00, 2.50, 4.0};
 
@@ -19,8 +23,12 @@ const Factors& FactorsOf(Evidence evidence) {
   switch (evidence) {
     case Evidence::kExactBytes:
       return kExactBytes;
+    case Evidence::kCompared:
+      return kCompared;
     case Evidence::kShapes:
       return kShapes;
+    case Evidence::kUncompared:
+      return kUncompared;
     case Evidence::kText:
       return kText;
     case Evidence::kPartial:

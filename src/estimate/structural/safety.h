@@ -6,7 +6,9 @@ namespace carma::estimate {
 // What the estimate rests on. Each has its own distribution of errors.
 enum class Evidence {
   kExactBytes,  // a dry run counted the kept bytes
-  kShapes,      // the rules, with input shapes
+  kCompared,    // the rules, with input shapes, over kinds of modules that several families share
+  kShapes,      // the same over layers alone, without the modules they stand in
+  kUncompared,  // several kinds of modules of its own, whose code has no rows; or 16 bits
   kText,        // the rules, outputs only (torchsummary)
   kPartial,     // blocks as one row, or no shapes at all
 };

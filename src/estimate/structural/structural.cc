@@ -12,6 +12,7 @@
 #include "estimate/estimator.h"
 #include "estimate/round_mib.h"
 #include "estimate/structural/assumed_shapes.h"
+#include "estimate/structural/familiar.h"
 #include "estimate/structural/kept.h"
 #include "estimate/structural/safety.h"
 
@@ -138,13 +139,29 @@ bool HidesMost(const model::LayerList& layers) {
          2 * layers.hidden_params > layers.params;
 }
 
-// Bytes that were counted in another precision are exact no more.
+// A few names of one's own say little: the model itself has one.
+bool HasOwnCode(const model::LayerList& layers) {
+  constexpr std::size_t kMany = 3;
+  return UnfamiliarModules(layers) >= kMany;
+}
+
+bool HasContainers(const model::LayerList& layers) {
+  return std::any_of(layers.layers.begin(), layers.layers.end(),
+                     [](const model::Layer& layer) { return layer.kind != model::RowKind::kLeaf; });
+}
+
+// All measured runs were in fp32. Bytes that were counted in another precision than is asked for
+// are a guess besides.
 Evidence EvidenceOf(const Question& question, bool no_shapes) {
   const model::LayerList& layers = *question.layers;
-  const bool as_asked = CountedIn(layers) == question.precision.value_or(Precision::kFp32);
-  if (layers.saved) return as_asked ? Evidence::kExactBytes : Evidence::kShapes;
+  const Precision asked = question.precision.value_or(Precision::kFp32);
+  if (layers.saved && CountedIn(layers) != asked) return Evidence::kText;
+  if (layers.saved)
+    return asked == Precision::kFp32 ? Evidence::kExactBytes : Evidence::kUncompared;
   if (no_shapes || layers.collapsed) return Evidence::kPartial;
-  return layers.has_input_shapes ? Evidence::kShapes : Evidence::kText;
+  if (!layers.has_input_shapes) return Evidence::kText;
+  if (asked != Precision::kFp32 || HasOwnCode(layers)) return Evidence::kUncompared;
+  return HasContainers(layers) ? Evidence::kCompared : Evidence::kShapes;
 }
 
 // The context is known; what the model adds to it is not.
@@ -169,6 +186,12 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
     warnings.emplace_back(
         "blocks are printed as one row, so what they keep is a guess: print the summary at full "
         "depth");
+  }
+  if (!question.layers->saved && HasOwnCode(*question.layers)) {
+    warnings.push_back(
+        fmt::format("{} kinds of modules of its own: what code between the rows keeps is not "
+                    "known, and the bound is wider (carma_summary.py counts it)",
+                    UnfamiliarModules(*question.layers)));
   }
   if (kept.unfused_attention) {
     warnings.emplace_back("attention by separate matrix products: less certain than usual");

@@ -252,6 +252,27 @@ TEST(Structural, DeclinesWhatItCannotKnow) {
   EXPECT_EQ(structural->Ask(no_layers).error().message, "model.txt:3: not a summary");
 }
 
+TEST(Structural, KnowsLessOfCodeThatNobodyCompared) {
+  const auto structural = MakeStructural();
+  LayerList list = SmallNet();
+  const auto familiar = structural->Ask(Ask(list, 8));
+  Layer own = list.layers[1];
+  for (const char* type : {"MyGate", "MyMixer", "MyNet"}) {
+    own.type = type;
+    own.kind = model::RowKind::kContainer;
+    own.params = 0;
+    list.layers.push_back(own);
+  }
+  const auto unfamiliar = structural->Ask(Ask(list, 8));
+  ASSERT_TRUE(familiar && unfamiliar);
+  EXPECT_EQ(unfamiliar->point_mib, familiar->point_mib);
+  EXPECT_GT(unfamiliar->bound_mib, familiar->bound_mib);
+  ASSERT_EQ(unfamiliar->warnings.size(), 1U);
+  EXPECT_NE(unfamiliar->warnings[0].find("3 kinds of modules"), std::string::npos);
+  list.saved = model::SavedBytes{.per_sample = 1 << 20, .constant = 0};
+  EXPECT_TRUE(structural->Ask(Ask(list, 8))->warnings.empty()) << "counted, whatever the code";
+}
+
 TEST(Safety, RisesWithCoverageAndIgnorance) {
   double before = 0;
   for (const double coverage : {0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.999}) {
@@ -259,6 +280,8 @@ TEST(Safety, RisesWithCoverageAndIgnorance) {
     EXPECT_GE(factor, before);
     before = factor;
     EXPECT_LE(ShippedFactor(Evidence::kExactBytes, coverage), factor);
+    EXPECT_LE(ShippedFactor(Evidence::kCompared, coverage), factor);
+    EXPECT_GE(ShippedFactor(Evidence::kUncompared, coverage), factor);
     EXPECT_GE(ShippedFactor(Evidence::kText, coverage), factor);
     EXPECT_GE(ShippedFactor(Evidence::kPartial, coverage),
               ShippedFactor(Evidence::kText, coverage));

@@ -1,0 +1,15 @@
+// Which modules the structural estimator has been compared with.
+#pragma once
+
+#include <cstddef>
+
+#include "model/layers.h"
+
+namespace carma::estimate {
+
+// Kinds of modules in the list (by the names of their classes, containers included) that are
+// neither PyTorch's own nor shared by measured families (data/estimators/modules.txt): what code
+// they hold besides their rows is their own.
+std::size_t UnfamiliarModules(const model::LayerList& list);
+
+}  // namespace carma::estimate
