@@ -79,6 +79,7 @@ Score ScoreOf(std::span<const Outcome> outcomes, std::int64_t card_mib) {
   for (const Outcome& each : outcomes) {
     if (each.censored) {
       ++score.censored;
+      if (each.answer) ++score.censored_answered;
       if (each.answer && each.answer->point_mib >= card_mib) ++score.censored_above_card;
       continue;
     }

@@ -72,6 +72,7 @@ struct Score {
   std::size_t runs = 0;        // with an answer and not censored: what everything below is about
   std::size_t unanswered = 0;  // not censored, without an answer
   std::size_t censored = 0;
+  std::size_t censored_answered = 0;    // of the censored: with an answer
   std::size_t censored_above_card = 0;  // of the censored: predicted at or above `card_mib`
   double mean_error = 0;                // MAPE
   double median_error = 0;

@@ -287,7 +287,9 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   }
   if (flags.rows) return Print(context, rows);
   // Those that have nothing to say about such data (given, history) only take space.
-  std::erase_if(all, [](const Evaluated& each) { return each.score.runs == 0; });
+  std::erase_if(all, [](const Evaluated& each) {
+    return each.score.runs == 0 && each.score.censored_answered == 0;
+  });
   if (context.json) {
     base::Json json{{"runs", set->runs.size()},
                     {"without_model", set->without_model},

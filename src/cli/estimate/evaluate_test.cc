@@ -67,6 +67,16 @@ TEST_F(Evaluations, CountCensoredRunsApart) {
   EXPECT_EQ((*json)["estimators"][1]["family"], "nets");
 }
 
+TEST_F(Evaluations, CensoredRunsAloneStillHaveARow) {
+  EXPECT_TRUE(base::WriteFileAtomic(Path("censored.csv"),
+                                    "model,batch,measured_mib,censored\nnet,8,39000,1\n"));
+  const Ran ran = Run({"--layers", Path("layers.jsonl"), "--measured", Path("censored.csv")});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("structural"));
+  EXPECT_THAT(ran.out, HasSubstr("0/1"));
+  EXPECT_THAT(ran.out, Not(HasSubstr("history ")));
+}
+
 TEST_F(Evaluations, WriteEveryPredictionOnRequest) {
   const Ran ran = RunDataSet({"--rows", "-e", "faketensor"});
   EXPECT_THAT(ran.out, HasSubstr("faketensor,net,8,1770,"));
