@@ -167,6 +167,7 @@ void AttentionWithDropout(const Graph&, const Row& row, Kept& kept) {
   if (!row.given_unseen || row.rule->role != Role::kDropout) return;
   if (!IsAttentionMatrix(row.layer->in)) return;
   kept.AddElements(row.in);
+  kept.wide += kElementBytes * row.in;  // softmax's result
   kept.unfused_attention = true;
 }
 

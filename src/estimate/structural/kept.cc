@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "estimate/structural/assumed_shapes.h"
 #include "estimate/structural/corrections.h"
@@ -53,9 +54,24 @@ double LogitsOf(const Graph& graph, const Kept& kept) {
   return scores ? 3 * kElementBytes * last.elements : 0;
 }
 
+// What LayerNorm reads, once however many read it, and what softmax makes: autocast's list of
+// operations in fp32.
+void MeasureWide(const Graph& graph, Kept& kept) {
+  std::vector<bool> counted(graph.trail.all().size());
+  for (const Row& row : graph.rows()) {
+    if (row.step != Step::kOperation) continue;
+    if (row.rule->softmax) kept.wide += kElementBytes * row.out;
+    if (!row.rule->row_statistics || row.holds != Holds::kInput) continue;
+    const auto read = static_cast<std::size_t>(row.read);
+    if (!counted[read]) kept.wide += kElementBytes * graph.trail[row.read].elements;
+    counted[read] = true;
+  }
+}
+
 Kept Count(const LayerList& list) {
   const Graph graph = MakeGraph(list);
   Kept kept;
+  MeasureWide(graph, kept);
   for (const Tensor& tensor : graph.trail.all()) {
     if (tensor.kept) kept.AddElements(tensor.elements);
   }

@@ -18,6 +18,7 @@ struct Kept {
   double per_sample = 0;
   double constant = 0;     // independent of the batch
   double masks = 0;        // part of per_sample that is bytes at every precision
+  double wide = 0;         // part of per_sample that autocast leaves in fp32: LayerNorm, softmax
   double widest_conv = 0;  // per sample: input and output of the largest dense convolution
   double largest = 0;      // per sample: the largest single tensor
   double logits = 0;       // per sample: a language model's scores, as the loss keeps them

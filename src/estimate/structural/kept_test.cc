@@ -244,5 +244,26 @@ TEST(LayerRule, KnowsTypesByName) {
   EXPECT_EQ(RuleOf("SomethingNew").role, Role::kOther);
 }
 
+TEST(Kept, KnowsWhatAutocastLeavesInFp32) {
+  const Shape matrix = Of({-1, 2, 10, 10});
+  const Layer linear = Module("Linear", kTokens, kTokens, 72);
+  const Layer norm = Module("LayerNorm", kTokens, kTokens, 16);
+  const Kept norms = CountKept([&] {
+    LayerList list;
+    list.layers = {linear, norm, linear};
+    list.has_input_shapes = true;
+    return list;
+  }());
+  EXPECT_EQ(norms.wide, 4 * 80) << "what LayerNorm reads";
+  LayerList attention;
+  attention.layers = {linear, Module("Softmax", matrix, matrix)};
+  attention.has_input_shapes = true;
+  EXPECT_EQ(CountKept(attention).wide, 4 * 200) << "what softmax makes";
+  LayerList images;
+  images.layers = {Module("Conv2d", kImage, kSmall, 108), Module("BatchNorm2d", kSmall, kSmall, 8)};
+  images.has_input_shapes = true;
+  EXPECT_EQ(CountKept(images).wide, 0);
+}
+
 }  // namespace
 }  // namespace carma::estimate

@@ -59,6 +59,7 @@ struct Numbers {
   double params_mib = 0;
   double large_mib = 0;     // parameters that no freed activation makes room for
   double copies_mib = 0;    // of the weights, in 16 bits
+  bool keeps_wide = false;  // what autocast leaves in fp32, of bytes counted in fp32
   double counted_size = 1;  // of what a dry run counted, against the size asked for
 };
 
@@ -81,6 +82,7 @@ Numbers NumbersOf(const Question& question, const Kept& kept) {
   numbers.activation_size = SizeOf(precision);
   const Precision counted = CountedIn(*question.layers);
   numbers.counted_size = numbers.activation_size / SizeOf(counted);
+  numbers.keeps_wide = precision == Precision::kMixed && counted == Precision::kFp32;
   numbers.params_mib = weight_size * 4 * static_cast<double>(question.layers->params) / kMib;
   // Autocast's copies are among what a dry run with autocast counted.
   if (precision == Precision::kMixed && counted != Precision::kMixed)
@@ -99,9 +101,16 @@ double ContextMib(const Question& question, const Kept& kept) {
   return question.site == nullptr ? shipped_mib : question.site->ContextMib(shipped_mib);
 }
 
+// Of bytes counted in fp32 or in 16 bits what they are in the precision asked for.
+double ShrinkOf(const Kept& kept, const Numbers& numbers) {
+  const double all = std::max(kept.per_sample, 1.0);
+  const double masks = kept.masks / all;
+  const double wide = std::min(numbers.keeps_wide ? kept.wide / all : 0, 1 - masks);
+  return masks + wide + (1 - masks - wide) * numbers.counted_size;
+}
+
 double KeptMib(const model::LayerList& layers, const Kept& kept, const Numbers& numbers) {
-  const double masks = kept.masks / std::max(kept.per_sample, 1.0);
-  const double shrink = masks + (1 - masks) * numbers.counted_size;
+  const double shrink = ShrinkOf(kept, numbers);
   const double per_sample = layers.saved ? layers.saved->per_sample : kept.per_sample;
   const double constant = layers.saved ? layers.saved->constant : kept.constant;
   return kKeptFactor * (per_sample * numbers.batch + constant) * shrink / kMib;
