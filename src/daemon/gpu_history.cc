@@ -1,9 +1,16 @@
 #include "daemon/gpu_history.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
+#include <set>
 
 #include "base/json.h"
+#include "base/text.h"
+#include "report/html.h"
 #include "store/history.h"
 
 namespace carma::daemon {
@@ -140,6 +147,63 @@ base::Result<std::string> GpuHistoryText(const GpuHistoryRequest& request,
   api::GpuHistoryView view = request.gpu;
   view.points = timeline.Points();
   return base::DumpJson(ToJson(view));
+}
+
+namespace {
+
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+
+// With holes where nothing is known.
+std::vector<report::GpuPoint> Curve(const std::vector<api::GpuHistoryView::Point>& points) {
+  std::vector<report::GpuPoint> curve;
+  std::optional<std::int64_t> until_ms;
+  const auto hole = [&](std::int64_t at_ms) {
+    curve.push_back({base::FromMs(at_ms), kNothing, kNothing, kNothing});
+  };
+  for (const api::GpuHistoryView::Point& point : points) {
+    if (until_ms && *until_ms != point.from_ms) hole(*until_ms);
+    curve.push_back({base::FromMs(point.from_ms), point.used_mib,
+                     point.sm_active.value_or(kNothing), point.power_w.value_or(kNothing)});
+    until_ms = point.to_ms;
+  }
+  if (until_ms) hole(*until_ms);
+  return curve;
+}
+
+}  // namespace
+
+base::Result<std::string> GpuFigures(const GpuFiguresRequest& request,
+                                     const std::string& state_dir,
+                                     const std::atomic<bool>& wanted) {
+  const base::Result<std::unique_ptr<store::History>> books = store::History::Open(state_dir);
+  if (!books) return std::unexpected(books.error());
+  const GpuHistoryRequest& span = request.gpus.front();
+  std::map<std::string, GpuTimeline> timelines;
+  for (const GpuHistoryRequest& gpu : request.gpus) {
+    timelines.try_emplace(gpu.gpu.uuid, gpu.from, gpu.to, gpu.points, gpu.readings, gpu.longest);
+  }
+  std::set<std::string> past;  // whose rows have come to the end of the span
+  const base::Result<base::Unit> read =
+      (*books)->Usage(span.from, base::Time::max(), [&](const store::GpuUsage& row) {
+        if (row.from >= span.to) {
+          past.insert(row.gpu_uuid);
+        } else if (const auto found = timelines.find(row.gpu_uuid); found != timelines.end()) {
+          found->second.Add(row);
+        }
+        return wanted.load() && past.size() < timelines.size();
+      });
+  if (!read) return std::unexpected(read.error());
+  if (!wanted) return base::Fail(base::ErrorCode::kUnavailable, "carmad is stopping");
+  report::RunRecord run;
+  run.from = span.from;
+  run.to = span.to;
+  run.label = fmt::format("from {} to {}", base::FormatTime(span.from), base::FormatTime(span.to));
+  for (std::size_t i = 0; i < request.gpus.size(); ++i) {
+    const api::GpuHistoryView& gpu = request.gpus[i].gpu;
+    run.gpus.push_back({fmt::format("GPU {}", gpu.index), gpu.name, request.usable_mib[i],
+                        Curve(timelines.at(gpu.uuid).Points())});
+  }
+  return report::GpusHtml(run, "GPUs");
 }
 
 }  // namespace carma::daemon

@@ -78,4 +78,14 @@ base::Result<std::string> GpuHistoryText(const GpuHistoryRequest& request,
                                          const std::string& state_dir,
                                          const std::atomic<bool>& wanted);
 
+// All of them over one span as figures, a page of their own (report/html.h). Each needs also its
+// usable memory. Otherwise as GpuHistoryText.
+struct GpuFiguresRequest {
+  std::vector<GpuHistoryRequest> gpus;  // of the same span and number of points; at least one
+  std::vector<std::int64_t> usable_mib;
+};
+base::Result<std::string> GpuFigures(const GpuFiguresRequest& request,
+                                     const std::string& state_dir,
+                                     const std::atomic<bool>& wanted);
+
 }  // namespace carma::daemon

@@ -390,6 +390,18 @@ void PutRuns(std::string& out, std::string_view heading, const std::vector<const
   out += "</div></section>\n";
 }
 
+void PutGpus(std::string& out, const std::vector<const RunRecord*>& runs,
+             const TimelineFrame& frame) {
+  constexpr std::pair<const char*, Quantity> kQuantities[] = {
+      {"GPU memory in use", Quantity::kMemory},
+      {"SM activity", Quantity::kSmActive},
+      {"Power", Quantity::kPower}};
+  for (const auto& [heading, quantity] : kQuantities) {
+    PutRuns(out, heading, runs, "",
+            [&, q = quantity](const RunRecord& run) { return GpuChart(run, q, frame); });
+  }
+}
+
 void PutTimelines(std::string& out, const Recorded& cases) {
   std::vector<const RunRecord*> runs;
   for (const auto& [label, records] : cases) {
@@ -423,14 +435,7 @@ void PutTimelines(std::string& out, const Recorded& cases) {
           [&](const RunRecord& run) { return Gantt(run, frame); });
   PutRuns(out, "Waiting tasks", runs, "",
           [&](const RunRecord& run) { return QueueChart(run, frame); });
-  constexpr std::pair<const char*, Quantity> kQuantities[] = {
-      {"GPU memory in use", Quantity::kMemory},
-      {"SM activity", Quantity::kSmActive},
-      {"Power", Quantity::kPower}};
-  for (const auto& [heading, quantity] : kQuantities) {
-    PutRuns(out, heading, runs, "",
-            [&, q = quantity](const RunRecord& run) { return GpuChart(run, q, frame); });
-  }
+  PutGpus(out, runs, frame);
 }
 
 // ---- where it comes from ----
@@ -460,6 +465,13 @@ std::string HtmlPage(std::string_view title, std::string_view body) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
       "<title>{0}</title><style>\n{1}</style></head><body>\n<h1>{0}</h1>\n{2}</body></html>\n",
       Escape(title), kStyle, body);
+}
+
+std::string GpusHtml(const RunRecord& run, std::string_view title) {
+  const std::vector<const RunRecord*> runs{&run};
+  std::string out;
+  PutGpus(out, runs, FrameFor(runs, kWhole));
+  return HtmlPage(title, out);
 }
 
 std::string Html(std::span<const Report> reports, std::string_view title) {

@@ -16,6 +16,9 @@ inline constexpr std::size_t kMaxDrawnRuns = 6;
 // A page with the style of reports: the title as its heading, then the body, which is HTML.
 std::string HtmlPage(std::string_view title, std::string_view body);
 
+// What the GPUs of a record did from its beginning to its end; its tasks are passed over.
+std::string GpusHtml(const RunRecord& run, std::string_view title);
+
 // The first case is what the others are compared with. The same reports give the same bytes. Size:
 // at most about 2 MB per drawn run, however long the run was.
 std::string Html(std::span<const Report> reports, std::string_view title);

@@ -13,7 +13,7 @@ import browser
 from carma_site import Forward, Site
 
 PROGRAMS = None
-VIEWS = {"server": "#/", "tasks": "#/tasks?show=all", "users": "#/users", "history": "#/history?over=all", "running": "#/task/1",
+VIEWS = {"server": "#/", "tasks": "#/tasks?show=all", "users": "#/users", "history": "#/history?over=6h", "running": "#/task/1",
          "waiting": "#/task/3"}
 
 
@@ -118,9 +118,11 @@ class PageTest(unittest.TestCase):
 
     def test_history_is_the_report_that_carma_draws(self):
         self.open("history")
-        self.tab.until("document.querySelector('iframe').contentDocument.querySelector('h1') !== null")
-        self.tab.until("+document.querySelector('iframe').height > 300")
-        self.assertEqual(self.tab.run("document.querySelector('iframe').contentDocument.querySelectorAll('script').length"), 0)
+        for frame, words in (("GPUs over the chosen span", "Power"), ("Report of the tasks submitted in the chosen span", "Tasks on the GPUs")):
+            page = f"document.querySelector('iframe[title=\"{frame}\"]').contentDocument"
+            self.tab.until(f"{page}.querySelector('h1') !== null && {page}.body.innerText.includes('{words}')")
+            self.assertEqual(self.tab.run(f"{page}.querySelectorAll('script').length"), 0)
+        self.tab.until("[...document.querySelectorAll('iframe')].every((frame) => +frame.height > 300)")
 
     # ---- how it is used ----
 

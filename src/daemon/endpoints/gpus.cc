@@ -21,6 +21,7 @@ using base::Unit;
 
 constexpr base::Duration kUsualHistory{std::chrono::hours(1)};
 constexpr std::int64_t kUsualHistoryPoints = 60;
+constexpr std::int64_t kFigurePoints = 400;  // as many as the eye tells apart
 // Of so far back the roll-ups are read on the loop: 23 ms for eight GPUs in a build without
 // optimisation.
 constexpr base::Duration kHistoryReadAtOnce{std::chrono::hours(6)};
@@ -75,31 +76,47 @@ Result<std::string> ReasonIn(const Call& call) {
   return why;
 }
 
-Result<GpuHistoryRequest> HistoryRequest(const GpuServices& services, const Call& call,
-                                         base::Time now) {
-  const Result<core::GpuIndex> gpu = GpuOf(services, call);
-  if (!gpu) return std::unexpected(gpu.error());
+struct AskedSpan {
+  base::Time from, to;
+  int points = 0;
+};
+
+Result<AskedSpan> SpanOf(const Call& call, base::Time now, std::int64_t usual_points) {
   QueryReader in(call);
   const std::int64_t to_ms = in.Number("to_ms", base::ToMs(now), 0, kLastMs);
   const std::int64_t hour_before = std::max<std::int64_t>(0, to_ms - kUsualHistory.count());
   const std::int64_t from_ms = in.Number("from_ms", hour_before, 0, kLastMs);
-  const std::int64_t points = in.Number("points", kUsualHistoryPoints, 1, kMostHistoryPoints);
+  const std::int64_t points = in.Number("points", usual_points, 1, kMostHistoryPoints);
   if (in.error()) return std::unexpected(*in.error());
   if (from_ms >= to_ms) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("?from_ms: expected a time before to_ms, which is {}", to_ms));
   }
+  return AskedSpan{base::FromMs(from_ms), base::FromMs(to_ms), static_cast<int>(points)};
+}
+
+GpuHistoryRequest RequestOf(const GpuServices& services, core::GpuIndex gpu,
+                            const AskedSpan& span) {
   GpuHistoryRequest request;
-  request.from = base::FromMs(from_ms);
-  request.to = base::FromMs(to_ms);
-  request.points = static_cast<int>(points);
-  const gpu::DeviceInfo& device = services.monitor.devices().at(core::Number(*gpu));
-  request.gpu.index = core::Number(*gpu);
+  request.from = span.from;
+  request.to = span.to;
+  request.points = span.points;
+  const gpu::DeviceInfo& device = services.monitor.devices().at(core::Number(gpu));
+  request.gpu.index = core::Number(gpu);
   request.gpu.uuid = device.uuid;
   request.gpu.name = device.name;
-  request.readings = services.monitor.History(*gpu, request.from, request.to);
+  request.readings = services.monitor.History(gpu, request.from, request.to);
   request.longest = kPeriodsOfAReading * services.sample_period;
   return request;
+}
+
+Result<GpuHistoryRequest> HistoryRequest(const GpuServices& services, const Call& call,
+                                         base::Time now) {
+  const Result<core::GpuIndex> gpu = GpuOf(services, call);
+  if (!gpu) return std::unexpected(gpu.error());
+  const Result<AskedSpan> span = SpanOf(call, now, kUsualHistoryPoints);
+  if (!span) return std::unexpected(span.error());
+  return RequestOf(services, *gpu, *span);
 }
 
 }  // namespace
@@ -126,6 +143,25 @@ Result<Unit> ShowGpuHistory(const GpuServices& services, const Call& call,
       [request = *std::move(request),
        folder = services.state_dir](const std::atomic<bool>& wanted) {
         return TextAnswer(GpuHistoryText(request, folder, wanted));
+      },
+      reply);
+}
+
+Result<Unit> DrawGpuHistory(const GpuServices& services, const Call& call,
+                            const api::Responder& reply) {
+  const Result<AskedSpan> span = SpanOf(call, services.clock.Now(), kFigurePoints);
+  if (!span) return std::unexpected(span.error());
+  if (services.monitor.devices().empty()) return Fail(ErrorCode::kNotFound, "there is no GPU");
+  GpuFiguresRequest request;
+  for (std::size_t i = 0; i < services.monitor.devices().size(); ++i) {
+    const gpu::DeviceInfo& device = services.monitor.devices()[i];
+    request.gpus.push_back(RequestOf(services, static_cast<core::GpuIndex>(i), *span));
+    request.usable_mib.push_back(device.total_mib - device.reserved_mib);
+  }
+  return services.answer_later(
+      [request = std::move(request),
+       folder = services.state_dir](const std::atomic<bool>& wanted) {
+        return ReportPage(GpuFigures(request, folder, wanted));
       },
       reply);
 }

@@ -25,6 +25,9 @@ Answer ListGpus(const GpuServices& services, const Call& call);
 // ?from_ms= &to_ms= &points=; by default the last hour. What is long ago is read on a worker.
 base::Result<base::Unit> ShowGpuHistory(const GpuServices& services, const Call& call,
                                         const api::Responder& reply);
+// ?from_ms= &to_ms= &points=: all GPUs over time, as a page to look at.
+base::Result<base::Unit> DrawGpuHistory(const GpuServices& services, const Call& call,
+                                        const api::Responder& reply);
 // Both answer with the GPU as it is once the change is durable; for administrators. Body of a
 // drain, which may be absent: {"reason": text}.
 base::Result<base::Unit> DrainGpu(const GpuServices& services, const Call& call,

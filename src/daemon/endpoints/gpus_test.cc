@@ -65,6 +65,24 @@ TEST_F(GpusTest, WhatIsLongAgoIsReadByAWorker) {
   EXPECT_EQ(Ask(Services(), &ShowGpuHistory, call).status, 503);
 }
 
+TEST_F(GpusTest, AllOverASpanAreDrawnByAWorker) {
+  for (int i = 0; i < 5; ++i) Settle();
+  std::optional<api::Response> page;
+  const api::Responder reply([&](api::Response response) { page = std::move(response); });
+  ASSERT_TRUE(DrawGpuHistory(Services(), Asking({}), reply));
+  ASSERT_TRUE(work_);
+  work_();
+  ASSERT_TRUE(page);
+  EXPECT_EQ(page->status, 200);
+  EXPECT_EQ(page->content_type, "text/html; charset=utf-8");
+  EXPECT_THAT(page->body, HasSubstr("SM activity"));
+  EXPECT_THAT(page->body, HasSubstr("GPU 1"));
+  EXPECT_EQ(DrawGpuHistory(Services(), Asking({{"from_ms", "7"}, {"to_ms", "7"}}), reply)
+                .error()
+                .code,
+            base::ErrorCode::kInvalid);
+}
+
 TEST_F(GpusTest, ASpanThatIsNoneIsRefused) {
   const auto ask = [&](Query query, const char* gpu = "0") {
     return Ask(Services(), &ShowGpuHistory, Asking(std::move(query), gpu));

@@ -4,6 +4,9 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "page/files.h"
+#include "report/html.h"
+#include "report/svg.h"
 
 namespace carma::daemon {
 
@@ -53,6 +56,19 @@ void LogAsked(std::string_view event, std::vector<base::Field> fields, const Cal
 
 api::Response JsonAnswer(const Json& json, int status) {
   return {.status = status, .body = base::DumpJson(json)};
+}
+
+Answer ReportPage(Result<std::string> html) {
+  api::Response response;
+  if (!html) {
+    response.status = api::ErrorResponse(html.error()).status;
+    html = report::HtmlPage("Nothing to show",
+                            fmt::format("<p>{}</p>", report::Escape(html.error().message, 1'000)));
+  }
+  response.body = *std::move(html);
+  response.content_type = "text/html; charset=utf-8";
+  response.headers = {{"Content-Security-Policy", std::string(page::kReportPolicy)}};
+  return response;
 }
 
 Answer TextAnswer(Result<std::string> text) {

@@ -42,6 +42,8 @@ base::Result<base::Unit> OnlyAdministrators(const Caller& caller, std::string_vi
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller);
 
 api::Response JsonAnswer(const nlohmann::json& json, int status = 200);
+// A page of figures, which runs no script. An error is a page too: somebody looks at it.
+Answer ReportPage(base::Result<std::string> html);
 // Of a text that is JSON already.
 Answer TextAnswer(base::Result<std::string> text);
 

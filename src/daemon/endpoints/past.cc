@@ -6,7 +6,6 @@
 #include "daemon/endpoints/parameters.h"
 #include "daemon/present.h"
 #include "daemon/reporting.h"
-#include "page/files.h"
 
 namespace carma::daemon {
 namespace {
@@ -76,13 +75,8 @@ Result<Unit> DrawReport(const PastServices& services, const Call& call,
   request->listed = true;
   services.close_usage();
   return services.answer_later(
-      [request = *std::move(request)](const std::atomic<bool>& wanted) -> Answer {
-        Result<std::string> html = ReportHtml(request, "CARMA", wanted);
-        if (!html) return std::unexpected(html.error());
-        api::Response response{.body = *std::move(html),
-                               .content_type = "text/html; charset=utf-8"};
-        response.headers = {{"Content-Security-Policy", std::string(page::kReportPolicy)}};
-        return response;
+      [request = *std::move(request)](const std::atomic<bool>& wanted) {
+        return ReportPage(ReportHtml(request, "CARMA", wanted));
       },
       reply);
 }

@@ -113,6 +113,7 @@ std::vector<Endpoint> Endpoints(const ServerServices& server, const EngineServic
       {"POST", "/v1/tasks/{id}/redo", kUsers, With(on.submit, &RedoTask)},
       {"POST", "/v1/tasks/{id}/{verb}", kOwners, With(on.tasks, &ChangeTask)},
       {"GET", "/v1/gpus", kEverybody, With(on.gpus, &ListGpus)},
+      {"GET", "/v1/gpus/history.html", kEverybody, With(on.gpus, &DrawGpuHistory)},
       {"GET", "/v1/gpus/{id}/history", kEverybody, With(on.gpus, &ShowGpuHistory)},
       {"POST", "/v1/gpus/{id}/drain", kUsers, With(on.gpus, &DrainGpu)},
       {"POST", "/v1/gpus/{id}/resume", kUsers, With(on.gpus, &ResumeGpu)},

@@ -1,11 +1,11 @@
-// What happened over a span of time: the report that `carma report --html` makes, drawn by the server.
+// What happened over a span of time: the GPUs, and the report that `carma report --html` makes. The server draws both.
 
 import {h} from './dom.js';
 import {now} from './link.js';
 
 const kHour = 3_600_000;
 const kSpans = {'1h': ['hour', kHour], '6h': ['6 hours', 6 * kHour], '24h': ['24 hours', 24 * kHour], '7d': ['7 days', 168 * kHour],
-  '30d': ['30 days', 720 * kHour], all: ['all', null]};
+  '30d': ['30 days', 720 * kHour]};
 
 const local = (ms) => {
   const date = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
@@ -13,20 +13,18 @@ const local = (ms) => {
 };
 
 export async function load(query, known) {
+  if (known && known.asked === query.toString()) return known;
   const from = Date.parse(query.get('from') || '');
   const to = Date.parse(query.get('to') || '');
   const own = !Number.isNaN(from);
   const over = own ? '' : kSpans[query.get('over')] ? query.get('over') : '24h';
-  if (known && known.asked === query.toString()) return known;
-  const asked = new URLSearchParams();
-  if (own) asked.set('after_ms', from);
-  else if (kSpans[over][1]) asked.set('after_ms', Math.round(now() - kSpans[over][1]));
-  if (own && !Number.isNaN(to)) asked.set('until_ms', to);
-  return {over, asked: query.toString(), from: own ? from : now() - (kSpans[over][1] || 24 * kHour), to: Number.isNaN(to) ? now() : to,
-    report: `/v1/report.html?${asked}`, data: `/v1/report?run=1&${asked}`};
+  const span = {from: own ? from : Math.round(now() - kSpans[over][1]), to: own && !Number.isNaN(to) ? to : Math.round(now())};
+  const tasks = new URLSearchParams({after_ms: span.from, until_ms: span.to});
+  return {...span, over, asked: query.toString(), gpus: `/v1/gpus/history.html?from_ms=${span.from}&to_ms=${span.to}`,
+    report: `/v1/report.html?${tasks}`, data: `/v1/report?run=1&${tasks}`};
 }
 
-export function draw({over, from, to, report, data, asked}) {
+export function draw({over, from, to, gpus, report, data, asked}) {
   return [
     h('h1', {'data-key': 'h'}, 'History'),
     h('div', {class: 'choice', 'data-key': 'choice', role: 'group', 'aria-label': 'Tasks submitted in the last'},
@@ -36,9 +34,12 @@ export function draw({over, from, to, report, data, asked}) {
       h('label', {}, 'From ', h('input', {type: 'datetime-local', name: 'from', value: local(from), 'data-own': true})),
       h('label', {}, 'to ', h('input', {type: 'datetime-local', name: 'to', value: local(to), 'data-own': true})),
       h('button', {type: 'submit'}, 'Show')),
+    h('h2', {'data-key': 'gpus'}, 'The GPUs'),
+    h('iframe', {'data-key': `gpus${asked}`, 'data-own': true, 'data-tall': true, class: 'low', title: 'GPUs over the chosen span', src: gpus}),
+    h('h2', {'data-key': 'tasks'}, 'Tasks submitted in it'),
     h('p', {'data-key': 'links'}, h('a', {href: report, target: '_blank', rel: 'noopener'}, 'The report alone'), ' (print it, or keep it as a file) · ',
       h('a', {href: data, target: '_blank', rel: 'noopener'}, 'as data')),
-    h('iframe', {'data-key': `frame${asked}`, 'data-own': true, 'data-tall': true, title: 'Report of the chosen span', src: report}),
+    h('iframe', {'data-key': `frame${asked}`, 'data-own': true, 'data-tall': true, title: 'Report of the tasks submitted in the chosen span', src: report}),
   ];
 }
 
