@@ -172,8 +172,7 @@ std::vector<report::GpuPoint> Curve(const std::vector<api::GpuHistoryView::Point
 
 }  // namespace
 
-base::Result<std::string> GpuFigures(const GpuFiguresRequest& request,
-                                     const std::string& state_dir,
+base::Result<std::string> GpuFigures(const GpuFiguresRequest& request, const std::string& state_dir,
                                      const std::atomic<bool>& wanted) {
   const base::Result<std::unique_ptr<store::History>> books = store::History::Open(state_dir);
   if (!books) return std::unexpected(books.error());

@@ -84,8 +84,7 @@ struct GpuFiguresRequest {
   std::vector<GpuHistoryRequest> gpus;  // of the same span and number of points; at least one
   std::vector<std::int64_t> usable_mib;
 };
-base::Result<std::string> GpuFigures(const GpuFiguresRequest& request,
-                                     const std::string& state_dir,
+base::Result<std::string> GpuFigures(const GpuFiguresRequest& request, const std::string& state_dir,
                                      const std::atomic<bool>& wanted);
 
 }  // namespace carma::daemon

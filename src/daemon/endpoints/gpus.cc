@@ -159,8 +159,7 @@ Result<Unit> DrawGpuHistory(const GpuServices& services, const Call& call,
     request.usable_mib.push_back(device.total_mib - device.reserved_mib);
   }
   return services.answer_later(
-      [request = std::move(request),
-       folder = services.state_dir](const std::atomic<bool>& wanted) {
+      [request = std::move(request), folder = services.state_dir](const std::atomic<bool>& wanted) {
         return ReportPage(GpuFigures(request, folder, wanted));
       },
       reply);

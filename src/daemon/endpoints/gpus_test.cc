@@ -77,10 +77,9 @@ TEST_F(GpusTest, AllOverASpanAreDrawnByAWorker) {
   EXPECT_EQ(page->content_type, "text/html; charset=utf-8");
   EXPECT_THAT(page->body, HasSubstr("SM activity"));
   EXPECT_THAT(page->body, HasSubstr("GPU 1"));
-  EXPECT_EQ(DrawGpuHistory(Services(), Asking({{"from_ms", "7"}, {"to_ms", "7"}}), reply)
-                .error()
-                .code,
-            base::ErrorCode::kInvalid);
+  EXPECT_EQ(
+      DrawGpuHistory(Services(), Asking({{"from_ms", "7"}, {"to_ms", "7"}}), reply).error().code,
+      base::ErrorCode::kInvalid);
 }
 
 TEST_F(GpusTest, ASpanThatIsNoneIsRefused) {
