@@ -18,7 +18,7 @@ using base::Unit;
 
 constexpr std::string_view kHeader =
     "workload,gpu_type,sm_active,sensitivity,pressure,load_s,time_s,iterations,memory_mib,runs,"
-    "time_spread,meetings,fit_error\n";
+    "time_spread,meetings,fit_error,signature\n";
 constexpr double kMostSeconds = 1e9;
 constexpr double kMostCount = 1e6;
 constexpr double kMostMib = static_cast<double>(std::int64_t{1} << 40);
@@ -40,6 +40,9 @@ class RowReader {
  public:
   explicit RowReader(const CsvRow& row) : row_(row) {}
   std::string Text(std::string_view column) { return Take(Name(row_, column)); }
+  std::string GivenText(std::string_view column) {
+    return row_.Text(column).empty() ? "" : Text(column);
+  }
   double Needed(std::string_view column, double low, double high) {
     return Take(row_.Required(column, low, high));
   }
@@ -69,6 +72,7 @@ Result<WorkloadProfile> ReadRow(const CsvRow& row) {
   WorkloadProfile profile;
   profile.workload = in.Text("workload");
   profile.gpu_type = in.Text("gpu_type");
+  profile.signature = in.GivenText("signature");
   profile.sm_active = in.Given("sm_active", 0, 1);
   profile.sensitivity = in.Given("sensitivity", 0, kMostParameter);
   profile.pressure = in.Given("pressure", 0, kMostParameter);
@@ -101,12 +105,12 @@ std::optional<double> IterationS(const WorkloadProfile& profile) {
 std::string ProfilesCsv(std::span<const WorkloadProfile> profiles) {
   std::string text(kHeader);
   for (const WorkloadProfile& each : profiles) {
-    fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
-                   base::CsvCell(each.workload), base::CsvCell(each.gpu_type),
-                   Number(each.sm_active), Number(each.sensitivity), Number(each.pressure),
-                   each.load_s, each.time_s, Number(each.iterations),
-                   each.memory_mib ? std::to_string(*each.memory_mib) : "", each.runs,
-                   each.time_spread, each.meetings, Number(each.fit_error));
+    fmt::format_to(
+        std::back_inserter(text), "{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+        base::CsvCell(each.workload), base::CsvCell(each.gpu_type), Number(each.sm_active),
+        Number(each.sensitivity), Number(each.pressure), each.load_s, each.time_s,
+        Number(each.iterations), each.memory_mib ? std::to_string(*each.memory_mib) : "", each.runs,
+        each.time_spread, each.meetings, Number(each.fit_error), base::CsvCell(each.signature));
   }
   return text;
 }

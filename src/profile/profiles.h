@@ -27,6 +27,9 @@ inline constexpr std::string_view kNameRule =
 struct WorkloadProfile {
   std::string workload;
   std::string gpu_type;  // as the driver names it; of an instance with its profile
+  // By which the daemon knows a submission of the same thing (estimate/signature.h); empty: not
+  // told.
+  std::string signature;
   // Alone on such a GPU.
   std::optional<double> sm_active;  // u: mean SM activity while it computes, 0..1
   double load_s = 0;                // from its start until it computes

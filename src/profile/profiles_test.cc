@@ -11,6 +11,7 @@ using ::testing::HasSubstr;
 WorkloadProfile Full() {
   return {.workload = "resnet50, batch 32",
           .gpu_type = "NVIDIA A100-SXM4-40GB",
+          .signature = "1000-abcdefghijklmnopqrstuvwxyzabcdef",
           .sm_active = 0.62,
           .load_s = 14.25,
           .time_s = 300.125,
@@ -46,12 +47,12 @@ TEST(Profiles, AreRefusedWhereTheyCannotBeMeant) {
     const char* complaint;
   };
   const Case cases[] = {
-      {"no name", ",T4,,,,0,1,,,1,0,0,\n", "profiles.csv:2: column 'workload'"},
-      {"activity above the whole GPU", "a,T4,1.5,,,0,1,,,1,0,0,\n", "sm_active"},
-      {"no time", "a,T4,,,,0,,,,1,0,0,\n", "time_s"},
-      {"half of the parameters", "a,T4,,0.5,,0,1,,,1,0,0,\n", "come together"},
-      {"twice the same", "a,T4,,,,0,1,,,1,0,0,\na,T4,,,,0,1,,,1,0,0,\n", "profiles.csv:3"},
-      {"bytes that act on a terminal", "a\x1b[2J,T4,,,,0,1,,,1,0,0,\n", "printable"},
+      {"no name", ",T4,,,,0,1,,,1,0,0,,\n", "profiles.csv:2: column 'workload'"},
+      {"activity above the whole GPU", "a,T4,1.5,,,0,1,,,1,0,0,,\n", "sm_active"},
+      {"no time", "a,T4,,,,0,,,,1,0,0,,\n", "time_s"},
+      {"half of the parameters", "a,T4,,0.5,,0,1,,,1,0,0,,\n", "come together"},
+      {"twice the same", "a,T4,,,,0,1,,,1,0,0,,\na,T4,,,,0,1,,,1,0,0,,\n", "profiles.csv:3"},
+      {"bytes that act on a terminal", "a\x1b[2J,T4,,,,0,1,,,1,0,0,,\n", "printable"},
   };
   const std::string header = ProfilesCsv({});
   for (const Case& each : cases) {

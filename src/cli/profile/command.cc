@@ -193,6 +193,7 @@ class ProfileCall {
   void PrintPlan() const;
   Result<Unit> Measure();
   Result<Unit> WriteTables() const;
+  std::string Signature(const std::string& name) const;
   std::string Refusal(const PlannedRun& run) const;
   std::optional<double> LeftS() const;
   std::string LeftText() const;
@@ -427,8 +428,20 @@ Result<Unit> ProfileCall::Measure() {
   return measured;
 }
 
+// Empty: what cannot be told helps nobody, and is no reason to lose the rest.
+std::string ProfileCall::Signature(const std::string& name) const {
+  const auto workload = std::ranges::find(all_, name, &ProfiledWorkload::name);
+  const Result<std::string> here = Absolute(".");
+  if (workload == all_.end() || !here) return "";
+  const std::string folder = here->substr(0, std::max<std::size_t>(1, here->size() - 2));
+  return SignatureOf(*workload, folder, ::getuid()).value_or("");
+}
+
 Result<Unit> ProfileCall::WriteTables() const {
-  const std::vector<TypeFindings> findings = FindingsOf(all_, folder_.runs());
+  std::vector<TypeFindings> findings = FindingsOf(all_, folder_.runs());
+  for (TypeFindings& type : findings) {
+    for (profile::WorkloadProfile& each : type.profiles) each.signature = Signature(each.workload);
+  }
   std::vector<profile::WorkloadProfile> profiles;
   for (const TypeFindings& type : findings)
     profiles.insert(profiles.end(), type.profiles.begin(), type.profiles.end());

@@ -7,6 +7,8 @@
 
 #include "cli/profile/results.h"
 #include "cli/profile/workloads.h"
+#include "estimate/signature.h"
+#include "task/describe/spec.h"
 
 namespace carma::cli {
 namespace {
@@ -149,6 +151,25 @@ TEST(ProfiledWorkloads, AreLinesOfJson) {
   EXPECT_EQ(ready.iterations, 310);
 }
 
+TEST(ProfiledWorkloads, HaveTheSignatureOfTheirSubmission) {
+  const auto read = ParseProfiledWorkloads(
+      "{\"name\":\"a\",\"command\":[\"python3\",\"train.py\"],"
+      "\"task\":{\"batch_size\":32,\"optimizer\":\"adam\"}}\n"
+      "{\"name\":\"b\",\"command\":[\"python3\",\"train.py\"]}\n",
+      "ours.jsonl");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(ParseProfiledWorkloads(ProfiledWorkloadJson((*read)[0]), "again").value().front(),
+            (*read)[0]);
+  task::TaskSpec spec{.command = {"python3", "train.py"}, .workdir = "/home/ann"};
+  spec.batch_size = 32;
+  spec.optimizer = "adam";
+  const auto signature = [&](std::size_t i) {
+    return SignatureOf((*read)[i], "/home/ann", 1000).value_or("none");
+  };
+  EXPECT_EQ(signature(0), estimate::Signature(spec, 1000, ""));
+  EXPECT_NE(signature(0), signature(1));
+}
+
 TEST(ProfiledWorkloads, AreRefusedWithTheLine) {
   struct Case {
     const char* line;
@@ -162,6 +183,8 @@ TEST(ProfiledWorkloads, AreRefusedWithTheLine) {
       {"{\"name\":\"a\",\"command\":\"x {steps}\"}", "calibrate"},
       {"{\"name\":\"a\",\"command\":\"x\",\"workdir\":\"here\"}", "absolute"},
       {"{\"name\":\"a\",\"command\":\"x\",\"step\":1}", "step"},
+      {"{\"name\":\"a\",\"command\":\"x\",\"task\":{\"batch\":1}}", "/task"},
+      {"{\"name\":\"a\",\"command\":\"x\",\"task\":{\"command\":[]}}", "task"},
       {"name,command", ""},
   };
   for (const Case& each : cases) {

@@ -151,6 +151,7 @@ Json ProfileJson(const WorkloadProfile& each) {
   PutOptional(json, "iteration_s", profile::IterationS(each));
   PutOptional(json, "fit_error", each.fit_error);
   if (each.memory_mib) json["memory_mib"] = *each.memory_mib;
+  if (!each.signature.empty()) json["signature"] = each.signature;
   return json;
 }
 

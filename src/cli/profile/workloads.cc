@@ -7,9 +7,14 @@
 #include <cmath>
 #include <set>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "estimate/asking.h"
+#include "estimate/signature.h"
+#include "model/summary.h"
 #include "profile/profiles.h"
+#include "task/describe/spec.h"
 #include "trace/workloads.h"
 
 namespace carma::cli {
@@ -57,6 +62,21 @@ bool HasSteps(const std::vector<std::string>& command) {
                              [](const std::string& word) { return word.contains(kStepsWord); });
 }
 
+Result<task::TaskSpec> SpecOf(const ProfiledWorkload& workload, const std::string& folder) {
+  Json json = workload.task.empty() ? Json::object() : Json::parse(workload.task, nullptr, false);
+  json["command"] = workload.command;
+  json["workdir"] = workload.workdir.empty() ? folder : workload.workdir;
+  return task::SpecFromJsonText(base::DumpJson(json));
+}
+
+void ReadTask(JsonReader& in, ProfiledWorkload& workload) {
+  const Json* const raw = in.Raw("task");
+  if (!raw) return;
+  if (!raw->is_object() || raw->contains("command") || raw->contains("workdir"))
+    return in.Complain("task", "expected an object without command and workdir");
+  workload.task = base::DumpJson(*raw);
+}
+
 Result<ProfiledWorkload> ReadWorkload(const Json& json) {
   JsonReader in(json, "");
   ProfiledWorkload workload;
@@ -68,6 +88,7 @@ Result<ProfiledWorkload> ReadWorkload(const Json& json) {
   in.Get("iterations", workload.iterations, 1e-6, kMostSteps);
   in.Get("load_s", workload.load_s, 0, kMostSeconds);
   in.Get("seconds", workload.seconds, 1e-3, kMostSeconds);
+  ReadTask(in, workload);
   in.NoOthers();
   if (!in.error() && !profile::IsName(workload.name)) in.Complain("name", profile::kNameRule);
   if (!workload.workdir.empty() && !workload.workdir.starts_with('/'))
@@ -75,6 +96,7 @@ Result<ProfiledWorkload> ReadWorkload(const Json& json) {
   if (HasSteps(workload.command) == workload.calibrate.empty())
     in.Complain("calibrate", "expected together with {steps} in the command");
   if (in.error()) return std::unexpected(*in.error());
+  if (const auto spec = SpecOf(workload, "/"); !spec) return base::Wrap(spec.error(), "/task");
   return workload;
 }
 
@@ -113,6 +135,7 @@ std::string ProfiledWorkloadJson(const ProfiledWorkload& workload) {
   if (workload.iterations) json["iterations"] = *workload.iterations;
   if (workload.load_s) json["load_s"] = *workload.load_s;
   if (workload.seconds) json["seconds"] = *workload.seconds;
+  if (!workload.task.empty()) json["task"] = Json::parse(workload.task, nullptr, false);
   return base::DumpJson(json);
 }
 
@@ -157,6 +180,20 @@ Result<std::vector<ProfiledWorkload>> TrainedWorkloads(std::span<const std::stri
     workloads.push_back(std::move(workload));
   }
   return workloads;
+}
+
+Result<std::string> SignatureOf(const ProfiledWorkload& workload, const std::string& folder,
+                                std::uint32_t uid) {
+  const Result<task::TaskSpec> spec = SpecOf(workload, folder);
+  if (!spec) return std::unexpected(spec.error());
+  std::string fingerprint;
+  if (spec->model_summary) {
+    fingerprint =
+        estimate::ReadSummary(base::ReadFile(*spec->model_summary, model::kMaxSummaryBytes),
+                              *spec->model_summary)
+            .fingerprint;
+  }
+  return estimate::Signature(*spec, uid, fingerprint);
 }
 
 Result<double> StepsTold(std::string_view output) {

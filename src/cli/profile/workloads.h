@@ -1,6 +1,7 @@
 // The workloads that `carma profile` measures: commands that do a fixed amount of work.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +27,9 @@ struct ProfiledWorkload {
   std::optional<double> iterations;  // in all of its work
   std::optional<double> load_s;      // from its start until it computes; empty: measured
   std::optional<double> seconds;     // alone, about: for the estimate of the time only
+  // What a submission of it says besides its command, as one JSON object of task::TaskSpec; empty:
+  // nothing.
+  std::string task;
   friend bool operator==(const ProfiledWorkload&, const ProfiledWorkload&) = default;
 };
 
@@ -48,6 +52,12 @@ base::Result<std::vector<ProfiledWorkload>> TrainedWorkloads(std::span<const std
                                                              const std::string& python,
                                                              const std::string& script,
                                                              double seconds);
+
+// How the daemon knows a submission of the same command by that user from the same folder
+// (estimate/signature.h); reads the summary that `task` names. folder: where `carma profile` was
+// called. Errors: kInvalid: no submission could be like that.
+base::Result<std::string> SignatureOf(const ProfiledWorkload& workload, const std::string& folder,
+                                      std::uint32_t uid);
 
 // The steps that a calibration's output tells. Errors: kInvalid: none, or none that can be.
 base::Result<double> StepsTold(std::string_view output);
