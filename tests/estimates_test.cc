@@ -7,6 +7,7 @@
 
 #include <filesystem>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "tests/kit.h"
 
@@ -111,6 +112,37 @@ TEST_F(Estimates, ADryRunTellsWhatWouldBePredicted) {
       {"submit", "--check", "--model-summary", site.out_dir() + "/none", "--", "/bin/true"});
   EXPECT_THAT(bad.out, AllOf(HasSubstr("no memory estimate"), HasSubstr("No such file")));
   EXPECT_THAT(site.Carma({"list", "--all", "--no-header"}).out, IsEmpty()) << "nothing was kept";
+}
+
+// The training stands in the script and is not run: what is looked at is its text.
+TEST_F(Estimates, AFineTuningScriptHasAnEstimateWithoutAWord) {
+  const std::string model = site.out_dir() + "/model";
+  ASSERT_TRUE(base::MakeDirs(model));
+  ASSERT_TRUE(base::WriteFileAtomic(
+      model + "/config.json",
+      R"({"model_type":"llama","num_hidden_layers":8,"hidden_size":1024,"num_attention_heads":8,)"
+      R"("intermediate_size":2816,"vocab_size":32000,"torch_dtype":"bfloat16"})"));
+  const std::string script = site.out_dir() + "/train.sh";
+  ASSERT_TRUE(base::WriteFileAtomic(
+      script, "#!/bin/sh\nif false; then\n  python t.py --model_name_or_path " + model +
+                  " --per_device_train_batch_size 2 \\\n    --max_length 512 --learning_rate 1e-5\n"
+                  "fi\n"));
+  const api::TaskView found = site.Await(site.Submit({script}));
+  EXPECT_EQ(found.state, "succeeded");
+  EXPECT_EQ(found.estimate_method, "transformer");
+  EXPECT_THAT(
+      found.estimate_remarks,
+      ElementsAre(AllOf(HasSubstr("read: "), HasSubstr("seq-len 512 (train.sh:3: --max_length)"))));
+  EXPECT_THAT(site.Carma({"show", std::to_string(found.id)}).out,
+              AllOf(HasSubstr("(transformer)"), HasSubstr("batch 2 (train.sh:3: ")));
+  const std::uint64_t held = site.Submit({"--hold", "--method", "lora", script});
+  site.Restart(SIGKILL);
+  ASSERT_TRUE(site.Carma({"release", std::to_string(held)}).Ok());
+  const api::TaskView adapters = site.Await(held);
+  EXPECT_EQ(adapters.estimate_method, "transformer") << "what was found is kept with the task";
+  EXPECT_LT(*adapters.predicted_mib, *found.predicted_mib) << "and options count before it";
+  const api::TaskView bare = site.Await(site.Submit({"--no-reading", script}));
+  EXPECT_EQ(bare.estimate_method, "");
 }
 
 TEST_F(Estimates, RunsThatProveNothingTeachNothing) {
