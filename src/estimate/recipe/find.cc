@@ -111,6 +111,7 @@ class Finder {
     settings.insert(settings.end(), launch.options.begin(), launch.options.end());
     AddNamedFiles(folder, settings, words);
     Meaning meaning = MeaningOf(settings, launch.framework);
+    if (!meaning.not_modelled.empty()) return Note(meaning.not_modelled);
     if (!meaning.trains || settings.empty()) return;
     // Of other trainings than transformers nothing can be said here.
     const bool surely =

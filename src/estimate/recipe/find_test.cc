@@ -195,6 +195,25 @@ TEST_F(FindTrainingTest, LengthsOfTwoPartsAddUpAndTrlChecksPoints) {
   EXPECT_EQ(Plan(Script(trl + "--max_seq_length 512\n")).checkpointing, Checkpointing::kNone);
 }
 
+TEST_F(FindTrainingTest, TrainingsByPreferencesAreLeftAlone) {
+  EXPECT_THAT(Script("python run_dpo.py --model small --lr 1\n").words, IsEmpty());
+  files_["/work/dpo.yaml"] = "model_name_or_path: small\nstage: dpo\nlearning_rate: 1\n";
+  const TrainingFound found = Script("llamafactory-cli train dpo.yaml\n");
+  EXPECT_THAT(found.words, IsEmpty());
+  EXPECT_THAT(found.notes,
+              ElementsAre("dpo.yaml:2: stage: training by preferences is not modelled"));
+}
+
+TEST_F(FindTrainingTest, LightningsWordsAreUnderstood) {
+  const TrainingPlan plan = Plan(
+      Script("python fit.py --model small --lr 1 --precision bf16-mixed --devices 4 --strategy "
+             "deepspeed_stage_3_offload\n"));
+  EXPECT_TRUE(plan.amp && plan.offload_optimizer);
+  EXPECT_EQ(plan.weights, Dtype::kFp32);
+  EXPECT_EQ(plan.data_parallel, DataParallel::kZero3);
+  EXPECT_EQ(plan.ranks, 4);
+}
+
 TEST_F(FindTrainingTest, TheAllocatorsSettingIsSeen) {
   const std::string command = "python t.py --model small --lr 1\n";
   EXPECT_FALSE(Plan(Script(command)).expandable_segments);

@@ -84,6 +84,7 @@ class CommandReader {
     const bool found = ReadLauncher();
     if (!found || launch_.program.empty()) return std::nullopt;
     ReadOptions();
+    if (IsOfPreferences(launch_.program)) return std::nullopt;
     Recognise();
     return std::move(launch_);
   }
@@ -225,6 +226,20 @@ class CommandReader {
         spelled.starts_with('-') ? std::string(spelled) : "--" + std::string(spelled);
     if (settings.size() < kMaxSettings)
       settings.push_back({std::move(name), std::move(value), Place(dashed)});
+  }
+
+  // "dpo.py", "train_ppo.py": they hold a second model, which is not modelled.
+  static bool IsOfPreferences(std::string_view program) {
+    std::string word;
+    for (const char c : base::ToLower(BaseName(program)) + ".") {
+      if (c != '.' && c != '_' && c != '-') {
+        word += c;
+        continue;
+      }
+      if (IsOneOf(word, {"dpo", "ppo", "grpo", "orpo", "kto", "rlhf", "rloo"})) return true;
+      word.clear();
+    }
+    return false;
   }
 
   bool HasOption(Names names) const {

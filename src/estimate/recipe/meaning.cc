@@ -101,7 +101,7 @@ class Reader {
     Optimizer();
     Kernels();
     Parallel();
-    meaning_.trains = meaning_.trains || IsTraining();
+    meaning_.trains = IsTraining() && !IsOfPreferences();
     return std::move(meaning_);
   }
 
@@ -148,6 +148,18 @@ class Reader {
                       "train_type",
                       "tuner_type",
                       "weight_decay"}) != nullptr;
+  }
+
+  // DPO, PPO and their kind hold a second model, or make text between the steps.
+  bool IsOfPreferences() {
+    constexpr std::string_view kKinds[] = {"dpo", "ppo",  "rm",    "kto", "orpo",
+                                           "ipo", "grpo", "simpo", "rlhf"};
+    const Setting* kind = said_.Value({"stage", "rl", "rlhf_type"});
+    if (kind == nullptr || std::find(std::begin(kKinds), std::end(kKinds),
+                                     base::ToLower(kind->value)) == std::end(kKinds))
+      return false;
+    meaning_.not_modelled = fmt::format("{}: training by preferences is not modelled", From(*kind));
+    return true;
   }
 
   void Model() {
@@ -338,6 +350,10 @@ class Reader {
       if (framework_ == Framework::kTorchtune) continue;
       return Add("amp", "on", *setting);
     }
+    // Lightning says it of the precision: bf16-mixed.
+    const Setting* precision = said_.Value({"precision"});
+    if (precision != nullptr && Has(base::ToLower(precision->value), "mixed"))
+      return Add("amp", "on", *precision);
     const Setting* mixed = said_.Value({"mixed_precision", "bnb_mixed_precision"});
     if (mixed != nullptr && base::ToLower(mixed->value) != "no") Add("amp", "on", *mixed);
   }
@@ -449,6 +465,7 @@ class Reader {
     Gpus();
     Fsdp();
     DeepSpeed();
+    LightningStrategy();
   }
 
   void Gpus() {
@@ -457,8 +474,8 @@ class Reader {
       const auto devices = std::count(include->value.begin(), include->value.end(), ',') + 1;
       return Add("gpus", std::to_string(devices), *include);
     }
-    const Setting* processes =
-        said_.Value({"nproc_per_node", "num_processes", "num_gpus", "n_gpus", "gpus_per_node"});
+    const Setting* processes = said_.Value(
+        {"nproc_per_node", "num_processes", "num_gpus", "n_gpus", "gpus_per_node", "devices"});
     if (processes == nullptr) return;
     if (const auto number = base::ParseInt(processes->value); number && *number > 0)
       Add("gpus", std::to_string(*number), *processes);
@@ -486,6 +503,19 @@ class Reader {
             said_.Yes({"fsdp_config.fsdp_offload_params", "fsdp_config.offload_params",
                        "fsdp_offload_params", "fsdp_cpu_offload"}))
       Add("offload", "optimizer,params", *offload);
+  }
+
+  // "fsdp", "deepspeed_stage_2_offload" …
+  void LightningStrategy() {
+    const Setting* strategy = said_.Value({"strategy"});
+    if (strategy == nullptr) return;
+    const std::string name = base::ToLower(strategy->value);
+    if (Has(name, "fsdp")) return Add("dp", "fsdp", *strategy);
+    for (const char stage : {'1', '2', '3'}) {
+      if (Has(name, fmt::format("deepspeed_stage_{}", stage)))
+        Add("dp", fmt::format("zero{}", stage), *strategy);
+    }
+    if (Has(name, "deepspeed") && Has(name, "offload")) Add("offload", "optimizer", *strategy);
   }
 
   // What accelerate says in place of a file of DeepSpeed's.

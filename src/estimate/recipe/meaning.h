@@ -28,7 +28,8 @@ inline constexpr std::pair<Framework, std::string_view> kFrameworkWords[] = {
 
 struct Meaning {
   bool trains = false;  // something says that weights are trained, and in a way that is modelled
-  std::string model;    // name or folder of the model; empty: none is named
+  std::string not_modelled;  // why it is not, if that is known; one sentence
+  std::string model;         // name or folder of the model; empty: none is named
   std::string model_from;
   TrainingWords words;             // each means something to PlanOf; in rising precedence
   std::vector<std::string> notes;  // one sentence each: what is not modelled, or not understood
