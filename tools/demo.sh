@@ -14,6 +14,10 @@ mkdir -p "$work"
 mps=$(mktemp -d /tmp/carma-demo-mps.XXXXXX)
 daemon=
 
+# A port of this machine on which nobody listens: the page of both runs.
+port=${CARMA_DEMO_PORT:-8080}
+while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+
 stop_daemon() {
   [ -n "$daemon" ] || return 0
   kill "$daemon" 2>/dev/null || true
@@ -40,6 +44,7 @@ phase() {
 [daemon]
 socket = "$socket"
 state_dir = "$home/state"
+http_port = $port
 log_level = "warn"
 [monitor]
 nvml_library = "$bin/libcarma-simgpu.so"
@@ -58,6 +63,7 @@ EOF
 }
 
 echo "CARMA on a simulated DGX Station A100 (4 x A100 40 GB), time x$scale, trace $trace"
+echo "Watch it live while it runs: http://localhost:$port/ (from elsewhere: ssh -L $port:localhost:$port)"
 echo
 echo "1. exclusive: one task per GPU"
 phase exclusive '[collocation]

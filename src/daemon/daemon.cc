@@ -316,7 +316,10 @@ void RealDaemon::Run() {
     base::LogInfo("processes_counted_by_user",
                   {{"why", "the service's group cannot count them (systemd 254 or newer can)"}});
   }
-  base::LogInfo("listening", {{"socket", settings_.socket}, {"state", settings_.state_dir}});
+  std::vector<base::Field> where = {{"socket", settings_.socket}, {"state", settings_.state_dir}};
+  if (tcp_server_)
+    where.emplace_back("page", fmt::format("http://localhost:{}/", tcp_server_->port()));
+  base::LogInfo("listening", where);
   NotifyServiceManager("READY=1");
   if (options_.serving) asio::post(loop_, options_.serving);
   loop_.run();
