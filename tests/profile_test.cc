@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/calls.h"
 #include "profile/profiles.h"
 #include "tests/kit.h"
 #include "trace/workloads.h"
@@ -234,6 +235,19 @@ TEST_F(Profile, RefusesGpusThatOthersUse) {
             0);
   holder.Signal(SIGKILL);
   holder.Wait();
+}
+
+TEST_F(Profile, NamesTheThingAsTheDaemonDoes) {
+  const Training training{3000, 120, 0.3, {"--load-s", "4"}};  // long enough to teach
+  site.Start();
+  ASSERT_EQ(site.Await(site.Train({}, training)).state, "succeeded");
+  WriteText(Workloads(), base::DumpJson({{"name", "a"}, {"command", SimTask(training)}}) + "\n");
+  const Ran ran = Run({"--beside-others", "--repeat", "1", "--methods", "streams", "--no-pairs",
+                       "--degrees", "none", "--no-watching"});
+  ASSERT_EQ(ran.code, 0) << ran.Text();
+  const auto known = cli::GetKnowledge(site.client(), Found().at(0).signature, "", "");
+  ASSERT_TRUE(known) << known.error().message;
+  EXPECT_THAT(known->value.runs, SizeIs(1));
 }
 
 TEST_F(Profile, TellsWhyAWorkloadCannotBeMeasured) {
