@@ -3,6 +3,7 @@
 
 import http.server
 import os
+import pwd
 import sys
 import threading
 import time
@@ -13,6 +14,7 @@ import browser
 from carma_site import Forward, Site
 
 PROGRAMS = None
+USER = pwd.getpwuid(os.getuid()).pw_name
 VIEWS = {"server": "#/", "tasks": "#/tasks?show=all", "users": "#/users", "history": "#/history?over=6h", "running": "#/task/1",
          "waiting": "#/task/3"}
 
@@ -65,7 +67,7 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.tab.run("document.querySelectorAll('.gpu').length"), 4)
         self.until_text("resnet50")
         self.until_text("wants GPU 0 for itself")
-        self.until_text("drained by root: new fan")
+        self.until_text(f"drained by {USER}: new fan")
         self.until_text("not of CARMA")
         self.until_text("Held until it is released")
         self.until_text("of 12.0G")
@@ -232,7 +234,7 @@ class PageTest(unittest.TestCase):
         self.sign_in("carma_" + "0" * 64)
         self.tab.until("document.getElementById('told').innerText.includes('not known here')")
         self.sign_in(self.site.carma("token", "create", "test").strip())
-        self.tab.until("document.getElementById('who').innerText.startsWith('root')")
+        self.tab.until(f"document.getElementById('who').innerText.startsWith('{USER}')")
         self.tab.click("button[data-act=release]")
         self.tab.until("document.querySelector('button[data-act=hold]') !== null")
         self.tab.click("button[data-act=hold]")
@@ -268,7 +270,7 @@ class PageTest(unittest.TestCase):
         forward = Forward(self.site.socket)
         try:
             self.open_task(forward.address, number)
-            self.tab.until("document.getElementById('who').innerText === 'root'")
+            self.tab.until(f"document.getElementById('who').innerText === '{USER}'")
             self.tab.until("document.querySelector('pre.log') && document.querySelector('pre.log').innerText.includes('<b>last</b>')")
             self.tab.click("button[data-act=cancel]")
             self.tab.click("dialog button.danger")
