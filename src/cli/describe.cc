@@ -1,6 +1,7 @@
 #include "cli/describe.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,6 +50,16 @@ base::Result<base::Unit> CheckKnown(const task::TaskSpec& spec) {
   if (spec.precision && !estimate::ParsePrecision(*spec.precision))
     return refuse("--precision", *spec.precision, "fp32, tf32, amp, fp16 or bf16");
   return base::Unit{};
+}
+
+// Processes for more GPUs than the task will get.
+void NoteProcesses(const estimate::TrainingWords& words, const task::TaskSpec& spec,
+                   std::vector<std::string>& notes) {
+  for (const task::TrainingWord& word : words) {
+    if (word.name != "gpus" || word.value == std::to_string(spec.gpus)) continue;
+    notes.push_back(fmt::format("{}: the training is for {} GPU{}, the task asks for {} (--gpus)",
+                                word.from, word.value, word.value == "1" ? "" : "s", spec.gpus));
+  }
 }
 
 }  // namespace
@@ -142,6 +153,7 @@ base::Result<base::Unit> TrainingFinder::Add(const task::Description& descriptio
     if (!spec.model_summary && !found.config.empty()) spec.model_summary = found.config;
     words->insert(words->begin(), found.words.begin(), found.words.end());
     notes.insert(notes.end(), found.notes.begin(), found.notes.end());
+    NoteProcesses(found.words, spec, notes);
   }
   spec.training.insert(spec.training.begin(), words->begin(), words->end());
   if (spec.training.size() > task::kMaxTrainingWords)

@@ -180,6 +180,13 @@ TEST_F(DescribeTest, WhatTheScriptSaysOfATrainingIsRead) {
   ASSERT_TRUE(overridden);
   EXPECT_EQ(of("seq-len", *overridden), (task::TrainingWord{"seq-len", "64", ""}));
   EXPECT_EQ(overridden->model_summary, "/m.txt");
+  const std::string several =
+      File("several.sh", "#!/bin/sh\ntorchrun --nproc_per_node 4 t.py --model small --lr 1\n");
+  const auto described = Describe({}, {several}, false, caller_);
+  ASSERT_TRUE(described);
+  EXPECT_EQ(described->notes,
+            std::vector<std::string>{"several.sh:2: --nproc_per_node: the training is for 4 GPUs, "
+                                     "the task asks for 1 (--gpus)"});
   for (const auto& setting : {std::pair("no-reading", ""), std::pair("memory", "8G")}) {
     const auto bare = Spec({.settings = {setting}}, {path}, false);
     ASSERT_TRUE(bare);
