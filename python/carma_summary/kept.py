@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, Iterable
 
 import torch
 from torch import nn
@@ -25,8 +25,12 @@ class _KeptTensor:
 class KeptBytes:
     """Counts what autograd keeps: unique storages, without those of parameters and buffers."""
 
-    def __init__(self, model: nn.Module, limit_bytes: float):
-        self._own = {_storage_of(t)._cdata for t in [*model.parameters(), *model.buffers()]}
+    def __init__(
+        self, model: nn.Module, limit_bytes: float, others: Iterable[torch.Tensor] = ()
+    ):
+        """others: tensors that do not count either."""
+        known = [*model.parameters(), *model.buffers(), *others]
+        self._own = {_storage_of(tensor)._cdata for tensor in known}
         self._kept: "weakref.WeakSet[_KeptTensor]" = weakref.WeakSet()
         self._limit = limit_bytes
         self._seen = 0.0  # upper bound of what is kept now, for the limit

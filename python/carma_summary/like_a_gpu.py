@@ -11,6 +11,7 @@ import torch.nn.functional as F
 
 from .autocast import Autocast, IN_16_BITS, IN_32_BITS
 from .replaced import replaced
+from .segments import LargestSegment, own_parameters
 from .stand_ins import (
     RECURRENT_KINDS,
     RecurrentKind,
@@ -26,9 +27,9 @@ class LikeAGpu(contextlib.ExitStack):
     """Within, PyTorch's functions keep what they would keep on a GPU, and `notes` fills with what
     the reader of the result should know."""
 
-    def __init__(self, precision: str, attention: str) -> None:
+    def __init__(self, precision: str, attention: str, segments: LargestSegment) -> None:
         super().__init__()
-        self.precision, self.attention = precision, attention
+        self.precision, self.attention, self.segments = precision, attention, segments
         self.notes: List[str] = []
 
     def __enter__(self) -> "LikeAGpu":
@@ -68,19 +69,29 @@ class LikeAGpu(contextlib.ExitStack):
             self._replace(torch._VF, name, stand_in_for(kind))
 
     def _replace_checkpoints(self) -> None:
-        def noting(original, *arguments, **options):
-            self.note(
-                "gradient checkpointing: what one segment makes again in the backward pass"
-                " comes on top of the kept bytes"
-            )
-            return original(*arguments, **options)
+        def noting(own: int, function_at: int = 0) -> Callable:
+            def stand_in(original, *arguments, **options):
+                self.note(
+                    "gradient checkpointing: what the largest segment makes again in the backward"
+                    " pass is among the kept bytes"
+                )
+                self.segments.look_at(arguments[function_at], arguments[own:], options)
+                return original(*arguments, **options)
+
+            return stand_in
 
         module = importlib.import_module("torch.utils.checkpoint")
+        plain, generator = "_checkpoint_without_reentrant", "_checkpoint_without_reentrant_generator"
+        own = {name: own_parameters(getattr(module, name, None)) for name in (plain, generator)}
+        of_function = own_parameters(module.CheckpointFunction.forward)
         if not hasattr(module, "_NoopSaveInputs"):
-            self._replace(module, "_checkpoint_without_reentrant", checkpoint_arguments_seen)
-        self._replace(module, "_checkpoint_without_reentrant", noting)
-        self._replace(module, "_checkpoint_without_reentrant_generator", noting)
-        self._replace(module.CheckpointFunction, "forward", noting, wrap=staticmethod)
+            self._replace(module, plain, checkpoint_arguments_seen)
+        for name, parameters in own.items():
+            self._replace(module, name, noting(parameters))
+        # An autograd function's context stands first.
+        self._replace(
+            module.CheckpointFunction, "forward", noting(of_function, 1), wrap=staticmethod
+        )
 
     def _replace_autocast(self) -> None:
         autocast = Autocast()

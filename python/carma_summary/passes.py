@@ -15,6 +15,7 @@ from .kept import KeptBytes
 from .like_a_gpu import LikeAGpu
 from .losses import loss_function
 from .rows import Row, RowRecorder
+from .segments import LargestSegment
 from .tensors import Shape, tensors_in
 
 
@@ -47,17 +48,20 @@ def forward_pass(
     arguments, named = inputs.make(batch, device, half if half != torch.float32 else None)
     kept = KeptBytes(model, options.memory_limit_bytes if device == "cpu" else math.inf)
     recorder = RowRecorder(model, options.deadline)
+    segments = LargestSegment(
+        model, recorder, options.memory_limit_bytes if device == "cpu" else math.inf
+    )
     chance = random.getstate()
     try:
         with torch.random.fork_rng(devices=[]), torch.enable_grad():
             torch.manual_seed(0)
             random.seed(0)
-            with LikeAGpu(options.precision, options.attention) as gpu:
+            with LikeAGpu(options.precision, options.attention, segments) as gpu:
                 with torch.autograd.graph.saved_tensors_hooks(kept.pack, kept.unpack):
                     output = model(*arguments, **named)
                     loss = loss_function(options.loss)(output)
                 notes[:] = gpu.notes
-            total = kept.total()
+            total = kept.total() + segments.bytes
             del loss
     finally:
         random.setstate(chance)

@@ -32,6 +32,7 @@ class RowRecorder:
 
     def __init__(self, model: nn.Module, deadline: Optional[float]):
         self.rows: List[Row] = []
+        self.paused = False  # what runs now has its rows already
         self._deadline = deadline
         self._handles = []
         with_kwargs = "with_kwargs" in inspect.signature(nn.Module.register_forward_hook).parameters
@@ -48,6 +49,8 @@ class RowRecorder:
         def hook(module, arguments, options, output):
             if self._deadline is not None and time.monotonic() > self._deadline:
                 raise SummaryError("the dry run exceeds its time limit")
+            if self.paused:
+                return
             if len(self.rows) >= MAX_ROWS:
                 raise SummaryError(f"more than {MAX_ROWS} modules run in one forward pass")
             inputs = first_shape((arguments, options))

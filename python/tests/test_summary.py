@@ -114,11 +114,14 @@ class KeptBytes(unittest.TestCase):
     def test_what_nobody_uses_is_not_kept(self):
         self.check("unused branch", models.Forgotten(), InputSpec((8,)), 8 * 4)
 
-    def test_checkpoints_keep_their_arguments(self):
+    def test_checkpoints_keep_their_arguments_and_one_segment(self):
         first, argument = 8 * 4, 8 * 4
+        again = 64 * 4 + 64 * 4  # what GELU reads, and what it makes
         for reentrant in (True, False):
             result = describe(models.Checkpointed(reentrant), InputSpec((8,)))
-            self.assertEqual(result["saved_bytes"]["per_sample"], first + argument, reentrant)
+            kept = first + argument + again
+            self.assertEqual(result["saved_bytes"]["per_sample"], kept, reentrant)
+            self.assertEqual(len(result["layers"]), 5, "a segment's modules have one row each")
             self.assertIn("checkpointing", result["notes"][0])
 
     def test_autocast(self):
