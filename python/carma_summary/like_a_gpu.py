@@ -81,7 +81,8 @@ class LikeAGpu(contextlib.ExitStack):
             return stand_in
 
         module = importlib.import_module("torch.utils.checkpoint")
-        plain, generator = "_checkpoint_without_reentrant", "_checkpoint_without_reentrant_generator"
+        plain = "_checkpoint_without_reentrant"
+        generator = plain + "_generator"
         own = {name: own_parameters(getattr(module, name, None)) for name in (plain, generator)}
         of_function = own_parameters(module.CheckpointFunction.forward)
         if not hasattr(module, "_NoopSaveInputs"):
