@@ -165,11 +165,9 @@ Load LoadAsListed(const trace::Workload& workload, std::size_t part) {
 }
 
 Load LoadAsGuessed(const trace::Workload& workload, std::size_t part) {
-  trace::TaskTraits traits = workload.traits;
-  traits.sm_active = workload.sm_active[part];
-  const trace::MpsParameters guess = trace::GuessMps(traits);
-  return {
-      .sm_active = traits.sm_active, .sensitivity = guess.sensitivity, .pressure = guess.pressure};
+  const double sm_active = workload.sm_active[part];
+  const core::MpsParameters guess = core::GuessMps(sm_active, workload.traits);
+  return {.sm_active = sm_active, .sensitivity = guess.sensitivity, .pressure = guess.pressure};
 }
 
 Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,

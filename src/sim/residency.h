@@ -39,7 +39,7 @@ base::Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv,
 // What a task puts on its GPU number `part`. Null for a part it does not have.
 using LoadOfPart = std::function<Load(const trace::Workload& workload, std::size_t part)>;
 // The catalogue's parameters, and those that a workload would get if nobody had measured it
-// (trace::GuessMps).
+// (core::GuessMps).
 Load LoadAsListed(const trace::Workload& workload, std::size_t part);
 Load LoadAsGuessed(const trace::Workload& workload, std::size_t part);
 

@@ -9,6 +9,7 @@
 
 #include "base/csv.h"
 #include "base/text.h"
+#include "trace/network_layers.h"
 
 namespace carma::trace {
 
@@ -78,8 +79,7 @@ std::optional<int> WholeNumber(RowReader& in, std::string_view column, double hi
 void ReadInterference(const CsvRow& row, RowReader& in, double sm_active, Workload& workload,
                       std::string& missing) {
   const std::string domain = base::ToLower(base::Trim(row.Text("domain")));
-  workload.traits = {.sm_active = sm_active,
-                     .transformer = domain == "transformer",
+  workload.traits = {.transformer = domain == "transformer",
                      .batch_size = WholeNumber(in, "batch_size", 1 << 24),
                      .layers = WholeNumber(in, "layers", 1 << 20)};
   if (!workload.traits.layers) workload.traits.layers = LayersOf(base::Trim(row.Text("model")));
@@ -94,7 +94,7 @@ void ReadInterference(const CsvRow& row, RowReader& in, double sm_active, Worklo
     missing = sensitivity ? "mps_pressure" : "mps_sensitivity";
     return;
   }
-  const MpsParameters guess = GuessMps(workload.traits);
+  const core::MpsParameters guess = core::GuessMps(sm_active, workload.traits);
   workload.mps_guessed = true;
   workload.mps_sensitivity = sensitivity.value_or(guess.sensitivity);
   workload.mps_pressure = pressure.value_or(guess.pressure);

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "trace/mps_guess.h"
+#include "core/mps_guess.h"
 
 namespace carma::trace {
 
@@ -36,8 +36,8 @@ struct Workload {
   std::vector<double> sm_active;  // alone, 0..1, per GPU
   double mps_sensitivity = 0;     // s of slowdown_i = 1 + s_i * sum p_j
   double mps_pressure = 0;        // p
-  bool mps_guessed = false;       // not measured: GuessMps
-  TaskTraits traits;
+  bool mps_guessed = false;       // not measured: core::GuessMps
+  core::TaskTraits traits;
   std::vector<std::int64_t> memory_mib;  // peak, per GPU
   std::array<std::optional<std::int64_t>, kEstimateColumns.size()> estimates_mib;
   std::string summary_file;  // of its model, in a folder of such; empty: none

@@ -1,14 +1,11 @@
-#include "trace/mps_guess.h"
+#include "trace/network_layers.h"
 
 #include <array>
 #include <cctype>
-#include <cmath>
 #include <string>
 
 namespace carma::trace {
 namespace {
-
-constexpr int kUsualBatch = 64;
 
 struct Network {
   std::string_view name;  // letters and digits only
@@ -39,19 +36,6 @@ std::optional<int> LayersOf(std::string_view model) {
     if (network.name == name) return network.layers;
   }
   return std::nullopt;
-}
-
-MpsParameters GuessMps(const TaskTraits& traits) {
-  const double u = traits.sm_active;
-  if (traits.transformer) return {.sensitivity = 0.485, .pressure = 0.649 * u};
-  const double batches = traits.batch_size.value_or(kUsualBatch) / 128.0;
-  if (!traits.layers) {
-    return {.sensitivity = 0.787 * std::sqrt(u) * std::pow(batches, -0.740),
-            .pressure = 1.757 * u * u * std::pow(batches, 0.658)};
-  }
-  const double granularity = batches * 60.0 / *traits.layers;
-  return {.sensitivity = 0.784 * u * std::pow(granularity, -0.729),
-          .pressure = 1.476 * u * std::pow(granularity, 0.543)};
 }
 
 }  // namespace carma::trace

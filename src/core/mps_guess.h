@@ -2,28 +2,25 @@
 #pragma once
 
 #include <optional>
-#include <string_view>
 
-namespace carma::trace {
+namespace carma::core {
 
 // What is known of such a task.
 struct TaskTraits {
-  double sm_active = 0;      // alone, 0..1
   bool transformer = false;  // else a convolutional network
   std::optional<int> batch_size;
   std::optional<int> layers;  // with weights: convolutions and linear layers
+  friend bool operator==(const TaskTraits&, const TaskTraits&) = default;
 };
-
-// Layers with weights of well-known convolutional networks, whatever their case and separators
-// ("resnet50", "EfficientNet-B0"). Empty: not one of them.
-std::optional<int> LayersOf(std::string_view model);
 
 // s and p of slowdown_i = 1 + s_i * sum of its neighbours' p_j.
 struct MpsParameters {
   double sensitivity = 0;
   double pressure = 0;
+  friend bool operator==(const MpsParameters&, const MpsParameters&) = default;
 };
 
+// sm_active: u, of the task alone, 0..1.
 // Under MPS many small kernels lose and few large ones win. How large the kernels of a
 // convolutional network are shows in its batch per layer, g = (batch / 128) * (60 / layers):
 //   s = 0.784 * u * g^-0.729,  p = 1.476 * u * g^0.543.
@@ -31,6 +28,6 @@ struct MpsParameters {
 // p = 1.757 * u^2 * (batch / 128)^0.658; without the batch size, a batch of 64. Transformers:
 // s = 0.485, p = 0.649 * u. Fitted on one measured run of 58 tasks of ten architectures;
 // docs/simulator.md has the errors for architectures left out.
-MpsParameters GuessMps(const TaskTraits& traits);
+MpsParameters GuessMps(double sm_active, const TaskTraits& traits);
 
-}  // namespace carma::trace
+}  // namespace carma::core

@@ -1,32 +1,11 @@
-#include "trace/mps_guess.h"
+#include "trace/network_layers.h"
 
 #include <gtest/gtest.h>
-
-#include <cmath>
 
 #include "trace/workloads.h"
 
 namespace carma::trace {
 namespace {
-
-TEST(GuessMps, SmallKernelsLoseAndLargeOnesWin) {
-  // Of a deep network with a small batch, and of a shallow one with a large batch.
-  const MpsParameters small = GuessMps({.sm_active = 0.67, .batch_size = 32, .layers = 95});
-  const MpsParameters large = GuessMps({.sm_active = 0.87, .batch_size = 128, .layers = 16});
-  EXPECT_NEAR(small.sensitivity, 2.02, 0.01);
-  EXPECT_NEAR(large.sensitivity, 0.26, 0.01);
-  EXPECT_NEAR(small.pressure, 0.363, 0.001);
-  EXPECT_NEAR(large.pressure, 2.632, 0.001);
-}
-
-TEST(GuessMps, KnowsLessWithoutLayersOrBatch) {
-  const MpsParameters batch = GuessMps({.sm_active = 0.5, .batch_size = 128});
-  EXPECT_DOUBLE_EQ(batch.sensitivity, 0.787 * std::sqrt(0.5));
-  EXPECT_DOUBLE_EQ(batch.pressure, 1.757 * 0.25);
-  EXPECT_DOUBLE_EQ(GuessMps({.sm_active = 0.5}).sensitivity,
-                   GuessMps({.sm_active = 0.5, .batch_size = 64}).sensitivity);
-  EXPECT_DOUBLE_EQ(GuessMps({.sm_active = 0.9, .transformer = true}).pressure, 0.649 * 0.9);
-}
 
 TEST(LayersOf, KnowsCommonNetworksByAnySpelling) {
   EXPECT_EQ(LayersOf("resnet50"), 54);
@@ -62,7 +41,7 @@ TEST(Catalogue, FillsInWhatNobodyMeasured) {
   const Workload guessed = **catalogue->Find("guessed");
   EXPECT_TRUE(guessed.mps_guessed);
   EXPECT_DOUBLE_EQ(guessed.mps_sensitivity,
-                   GuessMps({.sm_active = 0.5, .batch_size = 64, .layers = 54}).sensitivity);
+                   core::GuessMps(0.5, {.batch_size = 64, .layers = 54}).sensitivity);
   const Workload half = **catalogue->Find("half");
   EXPECT_DOUBLE_EQ(half.mps_sensitivity, 0.4);
   EXPECT_DOUBLE_EQ(half.mps_pressure, 0.649 * 0.5);
