@@ -381,6 +381,31 @@ std::vector<Key> MakeKeys() {
          "A task whose memory has not risen for so long is promised what it was seen to need, and "
          "those of its kind that wait ask for that; false: claims and estimates stand.",
          OrFalse(Span(kSecond, kYear)), AT(policy.plateau_after)),
+      Of("policy.min_gain",
+         "A task whose memory need is known joins others only where it adds at least this share of "
+         "its own SM activity to what the GPU gets done; sm_cap and settle are not asked of it "
+         "then. False: no such rule.",
+         OrFalse(
+             Fraction("fraction from 0 to 1", [](double gain) { return gain >= 0 && gain <= 1; })),
+         AT(policy.min_gain)),
+      Of("policy.max_slowdown",
+         "Nobody is to take longer than so many times its run time alone, as far as is known; "
+         "false: no limit but those of single tasks.",
+         OrFalse(Fraction("number from 1 to 1000",
+                          [](double most) { return most >= 1 && most <= 1000; })),
+         AT(policy.max_slowdown)),
+      Of("policy.backfill",
+         "Places of the queue that are looked at: those behind a task that must wait may start "
+         "before it. 1: its first only.",
+         Count(1, 1'000'000), AT(policy.backfill)),
+      Of("policy.lookahead",
+         "Where it is known how long all tasks run alone: so many possible starts are compared by "
+         "what they come to in the end; for the mapper by-work. 0: none.",
+         Count(0, 1'000), AT(policy.lookahead)),
+      Of("policy.pass_limit",
+         "Once the first of the queue has been passed for so long, GPUs are kept for it; false: "
+         "never.",
+         OrFalse(Span(Duration{0}, kYear)), AT(policy.pass_limit)),
       Of("policy.settle", "Close a GPU after a placement until its window has seen the new task.",
          Flag(), AT(policy.settle)),
       Of("policy.settle_timeout",

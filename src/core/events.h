@@ -34,6 +34,7 @@ struct EstimateReady {
   TaskId id{};
   std::optional<Estimate> estimate;
   KindId kind{};
+  Profile profile;
 };
 struct GpuSampled {
   GpuIndex gpu{};

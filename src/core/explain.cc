@@ -77,6 +77,15 @@ Reason Scheduler::State::ReasonOf(const TaskRecord& task, Time at) const {
   return task.reason;
 }
 
+bool Scheduler::State::IsLookedAt(const TaskRecord& task) const {
+  int looks = 0;
+  for (const QueueKey& key : queue.Line(QueueKind::kMain)) {
+    if (key.task == task.id) return true;
+    if (++looks == config.backfill) break;
+  }
+  return false;
+}
+
 Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
   const std::set<QueueKey>& recovery = queue.Line(QueueKind::kRecovery);
   if (task.queue == QueueKind::kMain && config.recovery_blocks && !recovery.empty()) {
@@ -85,10 +94,25 @@ Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
                         recovery.begin()->task)};
   }
   const TaskId head = queue.Line(task.queue).begin()->task;
-  if (rules->HeadOnly(task.queue) && head != task.id) {
+  if (task.queue == QueueKind::kMain && config.backfill > 1) {
+    if (!IsLookedAt(task)) {
+      return {ReasonCode::kPriority,
+              fmt::format("More than {} tasks are before it in the queue.", config.backfill)};
+    }
+  } else if (rules->HeadOnly(task.queue) && head != task.id) {
     return {ReasonCode::kPriority, fmt::format("Task {} is first in the queue.", head)};
   }
-  return ReasonAtHead(task, at);
+  Reason reason = ReasonAtHead(task, at);
+  if (passed.task == task.id && passed.times > 0) {
+    reason.text +=
+        fmt::format(" {} task{} started before it since it is first in line ({}).", passed.times,
+                    passed.times == 1 ? "" : "s", base::FormatTimeIso(passed.since));
+    if (config.pass_limit) {
+      reason.text += fmt::format(" GPUs are kept for it from {} on.",
+                                 base::FormatTimeIso(passed.since + *config.pass_limit));
+    }
+  }
+  return reason;
 }
 
 Reason Scheduler::State::ReasonAtHead(const TaskRecord& task, Time at) const {

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/outlook.h"
 #include "core/task.h"
 
 namespace carma::core {
@@ -52,6 +54,10 @@ struct GpuView {
   std::int64_t foreign_mib = 0;
   std::optional<double> sm_active;    // window mean; empty: unknown
   std::optional<double> utilization;  // GpuSample::utilization
+  // Its tasks, and what else computes there; valid until the core is told something.
+  std::span<const Neighbour> residents;
+  double delivered = 0;  // OutlookOf them
+  bool limited = false;  // one of them may not be slowed down without limit
   double sm_shares = 0;  // sum of the shares that tasks here have declared (TaskRequest::sm_share)
   int tasks = 0;         // of CARMA, launching ones included
   int foreign_processes = 0;

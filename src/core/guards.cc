@@ -89,8 +89,8 @@ bool CheckDrain(const Question& q) {
 bool CheckReserve(const Question& q) {
   if (!q.gpu.reserved_for || *q.gpu.reserved_for == q.need.task) return true;
   return NotNow(q, ReasonCode::kRecoveryReserve, [&] {
-    return fmt::format("GPU {} is kept free for task {}, which waits for recovery.", q.gpu.index,
-                       *q.gpu.reserved_for);
+    return fmt::format("GPU {} is kept free for task {}, which has waited for long enough.",
+                       q.gpu.index, *q.gpu.reserved_for);
   });
 }
 
@@ -123,8 +123,13 @@ bool CheckTaskCount(const Question& q) {
   });
 }
 
+// Its memory is promised and its activity predicted, so nothing has to show first.
+bool IsJudgedByGain(const Question& q) {
+  return q.config.min_gain && q.need.memory_mib;
+}
+
 bool CheckSettled(const Question& q) {
-  if (q.gpu.settled || q.gpu.Idle()) return true;
+  if (q.gpu.settled || q.gpu.Idle() || IsJudgedByGain(q)) return true;
   return NotNow(q, ReasonCode::kWarmUp, [&] {
     return fmt::format("The samples of GPU {} do not yet show the task that started there last.",
                        q.gpu.index);
@@ -184,7 +189,7 @@ bool CheckWithoutActivity(const Question& q) {
 }
 
 bool CheckActivity(const Question& q) {
-  if (!q.config.sm_cap || q.relaxed) return true;
+  if (!q.config.sm_cap || q.relaxed || IsJudgedByGain(q)) return true;
   const GpuView& gpu = q.gpu;
   if (!gpu.sm_active) {
     if (gpu.tasks == 0) return true;
@@ -209,12 +214,39 @@ bool CheckShares(const Question& q) {
   });
 }
 
+bool CheckOutlook(const Question& q) {
+  const GpuView& gpu = q.gpu;
+  const bool limited = gpu.limited || q.need.load.max_slowdown < kAnySlowdown;
+  if (gpu.residents.empty() || (!limited && !IsJudgedByGain(q))) return true;
+  const Outlook with = OutlookOf(gpu.residents, &q.need.load, SaturationOf({}, q.config.sharing));
+  if (!with.bearable) {
+    return NotNow(q, ReasonCode::kSlowdown, [&] {
+      return fmt::format(
+          "Beside the {} of GPU {} it would take {:.1f} times as long as alone, and the slowest "
+          "there {:.1f} times; somebody there asks for less.",
+          Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index, with.newcomer,
+          with.slowest);
+    });
+  }
+  if (!IsJudgedByGain(q)) return true;
+  const double own = q.need.load.load.sm_active;
+  const double gain = with.delivered - gpu.delivered;
+  if (gain >= *q.config.min_gain * own) return true;
+  return NotNow(q, ReasonCode::kGain, [&] {
+    return fmt::format(
+        "Beside the {} of GPU {} it would add {} % of its own activity, {} % are "
+        "asked for.",
+        Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index,
+        Percent(own > 0 ? gain / own : 0), Percent(*q.config.min_gain));
+  });
+}
+
 // In the order of the contract; the first that says no has answered. Calls and not a table of them,
 // which cannot be inlined: each decision asks this of every GPU.
 bool PassAll(const Question& q) {
   return CheckHealth(q) && CheckMig(q) && CheckDrain(q) && CheckReserve(q) && CheckExclusivity(q) &&
          CheckIdle(q) && CheckTaskCount(q) && CheckSettled(q) && CheckMemory(q) &&
-         CheckActivity(q) && CheckShares(q);
+         CheckActivity(q) && CheckShares(q) && CheckOutlook(q);
 }
 
 Verdict Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, bool in_words) {

@@ -1,6 +1,8 @@
 // What is learned from running tasks: by their own promises, and by those of their kind that wait.
 #include <algorithm>
+#include <cmath>
 
+#include "core/activity.h"
 #include "core/scheduler_state.h"
 
 namespace carma::core {
@@ -30,7 +32,8 @@ void Scheduler::State::LearnPlateaus() {
 std::optional<std::int64_t> Scheduler::State::TaughtMib(const TaskRecord& task) const {
   if (!config.plateau_after || !config.use_given_memory) return std::nullopt;
   const Lesson* lesson = lessons.Of(task);
-  if (lesson == nullptr) return std::nullopt;
+  if (lesson == nullptr || (lesson->enough_mib == 0 && lesson->at_least_mib == 0))
+    return std::nullopt;
   std::int64_t taught_mib = std::max(lesson->enough_mib, lesson->at_least_mib);
   // What a person states may be meant for what is still to come; a prediction gives way.
   const bool predicted = !task.estimate || task.estimate->predicted_mib;
@@ -40,8 +43,82 @@ std::optional<std::int64_t> Scheduler::State::TaughtMib(const TaskRecord& task) 
   return most_mib > 0 ? std::min(taught_mib, most_mib) : taught_mib;
 }
 
+void Scheduler::State::LookAtResidents(GpuIndex index) {
+  GpuState& gpu = gpus[Number(index)];
+  gpu.residents.clear();
+  for (const Resident& resident : ledger.ResidentsOf(index)) {
+    Profile profile = ProfileNow(tasks.at(resident.task));
+    if (resident.sm_active) profile.sm_active = resident.sm_active;
+    gpu.residents.push_back(NeighbourOf(config, profile));
+  }
+  // Strangers compute too, nobody knows how much.
+  if (gpu.sample && gpu.sample->foreign_processes > 0)
+    gpu.residents.push_back({.load = NeighbourOf(config, {}).load});
+  gpu.delivered = OutlookOf(gpu.residents, nullptr, SaturationOf({}, config.sharing)).delivered;
+  for (const Resident& resident : ledger.ResidentsOf(index)) NoteProgress(resident.task);
+}
+
+// From now on it goes as fast as its slowest GPU.
+void Scheduler::State::NoteProgress(TaskId id) {
+  Life& life = LifeOf(id);
+  life.done_s = DoneS(id);
+  life.done_at = now;
+  life.speed = 1;
+  for (const GpuIndex gpu : ledger.GpusOf(id)) {
+    const std::span<const Resident> residents = ledger.ResidentsOf(gpu);
+    const std::vector<Neighbour>& loads = gpus[Number(gpu)].residents;
+    const auto at = std::ranges::find(residents, id, &Resident::task) - residents.begin();
+    std::vector<Neighbour> others = loads;
+    if (loads.size() <= static_cast<std::size_t>(at)) continue;  // being filled in
+    others.erase(others.begin() + at);
+    const Outlook outlook =
+        OutlookOf(others, &loads[static_cast<std::size_t>(at)], SaturationOf({}, config.sharing));
+    life.speed = std::min(life.speed, 1 / outlook.newcomer);
+  }
+}
+
+void Scheduler::State::LearnActivity(GpuIndex index) {
+  const GpuState& gpu = gpus[Number(index)];
+  const std::span<const Resident> residents = ledger.ResidentsOf(index);
+  const std::optional<SeenActivity> seen =
+      ActivityOf(*gpu.sample, residents, gpu.crowd_changed, config.sharing);
+  if (!seen) return;
+  const Resident& resident = residents[seen->resident];
+  if (resident.sm_active == seen->sm_active) return;
+  ledger.NoteActivity(index, resident.task, seen->sm_active);
+  lessons.Activity(tasks.at(resident.task), seen->sm_active);
+  // Others of its kind are running too.
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) LookAtResidents(GpuIndex{i});
+}
+
+double Scheduler::State::DoneS(TaskId id) const {
+  const Life& life = lives.at(Number(id));
+  return life.done_s + base::Seconds(now - life.done_at) * life.speed;
+}
+
+Profile Scheduler::State::SeenOf(const TaskRecord& task) const {
+  Profile seen;
+  for (const GpuIndex gpu : ledger.GpusOf(task.id)) {
+    const std::span<const Resident> residents = ledger.ResidentsOf(gpu);
+    const auto resident = std::ranges::find(residents, task.id, &Resident::task);
+    if (resident->sm_active)
+      seen.sm_active = std::max(seen.sm_active.value_or(0), *resident->sm_active);
+  }
+  seen.alone = Duration(std::llround(DoneS(task.id) * 1000));
+  return seen;
+}
+
+Profile Scheduler::State::ProfileNow(const TaskRecord& task) const {
+  Profile profile = task.profile;
+  const Lesson* lesson = lessons.Of(task);
+  if (lesson != nullptr && lesson->sm_active) profile.sm_active = lesson->sm_active;
+  return profile;
+}
+
 Need Scheduler::State::NeedNow(const TaskRecord& task) const {
   Need need = NeedOf(config, task);
+  need.load = NeighbourOf(config, ProfileNow(task));
+  need.waited = now - task.submitted;
   if (const std::optional<std::int64_t> taught_mib = TaughtMib(task)) need.memory_mib = taught_mib;
   return need;
 }

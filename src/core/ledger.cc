@@ -74,6 +74,10 @@ bool Ledger::Observe(GpuIndex gpu, const GpuSample& sample) {
   return risen;
 }
 
+void Ledger::NoteActivity(GpuIndex gpu, TaskId task, double sm_active) {
+  Find(books_[Number(gpu)].residents, task)->sm_active = sm_active;
+}
+
 std::span<const Resident> Ledger::ResidentsOf(GpuIndex gpu) const {
   return books_[Number(gpu)].residents;
 }

@@ -23,6 +23,7 @@ struct Resident {
   Time launched{};
   std::optional<Time> first_seen;  // `taken` of the first sample in which it held memory
   Plateau memory;
+  std::optional<double> sm_active;  // as measured, had it this GPU alone
 };
 // What is kept for it: the larger of what it claimed and what is seen of it; of one whose memory
 // has stood still since `plateau_from`, no more than NeedAfterPlateau of its peak.
@@ -50,6 +51,9 @@ class Ledger {
   // stands still from now on (Plateau).
   bool Observe(GpuIndex gpu, const GpuSample& sample);
 
+  // Resident::sm_active of a task that is there.
+  void NoteActivity(GpuIndex gpu, TaskId task, double sm_active);
+
   // By task id.
   std::span<const Resident> ResidentsOf(GpuIndex gpu) const;
   // free = usable - foreign - promised, foreign = used - sum of observed. When the last sample
@@ -62,6 +66,7 @@ class Ledger {
   std::int64_t SeenFreeMib(GpuIndex gpu) const;
   // GPUs of the task, none if it holds no claim.
   std::span<const GpuIndex> GpusOf(TaskId task) const;
+  const std::map<TaskId, std::vector<GpuIndex>>& Tasks() const { return gpus_of_; }
   std::size_t tasks() const { return gpus_of_.size(); }
 
  private:

@@ -31,6 +31,11 @@ void Lessons::AtLeast(const TaskRecord& task, std::int64_t demand_mib) {
   lesson.at_least_mib = std::max(lesson.at_least_mib, demand_mib);
 }
 
+void Lessons::Activity(const TaskRecord& task, double sm_active) {
+  const auto kind = kinds_.find(KeyOf(task));
+  if (kind != kinds_.end()) kind->second.lesson.sm_active = sm_active;
+}
+
 const Lesson* Lessons::Of(const TaskRecord& task) const {
   const auto kind = kinds_.find(KeyOf(task));
   if (kind == kinds_.end() || kind->second.lesson == Lesson{}) return nullptr;

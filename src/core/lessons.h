@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "core/task.h"
@@ -12,8 +13,9 @@ namespace carma::core {
 
 // Per GPU.
 struct Lesson {
-  std::int64_t enough_mib = 0;    // a run stood still and needs no more; 0: none did
-  std::int64_t at_least_mib = 0;  // a run ran out of memory and asks for this next; 0: none did
+  std::int64_t enough_mib = 0;      // a run stood still and needs no more; 0: none did
+  std::int64_t at_least_mib = 0;    // a run ran out of memory and asks for this next; 0: none did
+  std::optional<double> sm_active;  // of the last run that was seen, as if alone on its GPU
   friend bool operator==(const Lesson&, const Lesson&) = default;
 };
 
@@ -27,6 +29,7 @@ class Lessons {
   void Leave(const TaskRecord& task);
   // Only of tasks that have joined.
   void Enough(const TaskRecord& task, std::int64_t need_mib);
+  void Activity(const TaskRecord& task, double sm_active);
   void AtLeast(const TaskRecord& task, std::int64_t demand_mib);
 
   // Null: nothing has been learned.

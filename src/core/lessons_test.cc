@@ -58,6 +58,18 @@ TEST(LessonsTest, WhatIsKnownGoesWithTheLastTask) {
   EXPECT_EQ(lessons.tasks(), 1u);
 }
 
+TEST(LessonsTest, TheLastActivityCounts) {
+  Lessons lessons;
+  const TaskRecord first = Task(1, 7), second = Task(2, 7);
+  lessons.Join(first);
+  lessons.Join(second);
+  lessons.Activity(first, 0.4);
+  lessons.Activity(first, 0.5);
+  ASSERT_NE(lessons.Of(second), nullptr);
+  EXPECT_EQ(lessons.Of(second)->sm_active, 0.5);
+  EXPECT_EQ(lessons.Of(second)->enough_mib, 0);
+}
+
 TEST(LessonsTest, TasksOfNoKnownKindTeachNobody) {
   Lessons lessons;
   const TaskRecord first = Task(1, 0), second = Task(2, 0);

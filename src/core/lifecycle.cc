@@ -135,13 +135,21 @@ void Scheduler::State::StopExpired() {
 }
 
 void Scheduler::State::LeaveGpus(TaskRecord& task) {
+  const std::span<const GpuIndex> held = ledger.GpusOf(task.id);
+  const std::vector<GpuIndex> left(held.begin(), held.end());
   ledger.Release(task.id);
+  for (const GpuIndex gpu : left) {
+    gpus[Number(gpu)].crowd_changed = now;
+    LookAtResidents(gpu);
+  }
   deadlines.Forget(task);
 }
 
 void Scheduler::State::TakeGpus(const TaskRecord& task, std::int64_t known_mib) {
   Life& life = LifeOf(task.id);
   life.shared = false;
+  life.done_s = 0;
+  life.done_at = now;
   for (const Placement& placement : task.attempt.placement) {
     if (Number(placement.gpu) >= gpus.size()) continue;  // that GPU is gone since the restart
     for (const Resident& neighbour : ledger.ResidentsOf(placement.gpu)) {
@@ -156,6 +164,8 @@ void Scheduler::State::TakeGpus(const TaskRecord& task, std::int64_t known_mib) 
                                  .sm_share = task.request.sm_share.value_or(0),
                                  .launched = task.attempt.launched.value_or(now),
                                  .memory = Plateau(known_mib)});
+    gpus[Number(placement.gpu)].crowd_changed = now;
+    LookAtResidents(placement.gpu);
   }
 }
 
@@ -273,6 +283,7 @@ void Scheduler::State::On(const EstimateReady& event) {
   task->estimate = event.estimate;
   lessons.Leave(*task);
   task->kind = event.kind;
+  task->profile = event.profile;
   lessons.Join(*task);
   if (std::optional<Reason> never = NeverFits(task->request, task->estimate)) {
     return Finish(*task, TaskState::kRejected, *std::move(never));
@@ -292,14 +303,20 @@ void Scheduler::State::On(const GpuSampled& event) {
   if (Number(event.gpu) >= gpus.size()) return;
   GpuState& gpu = gpus[Number(event.gpu)];
   if (gpu.sample && event.sample.taken < gpu.sample->taken) return;
+  const int strangers = gpu.sample ? gpu.sample->foreign_processes : 0;
   gpu.sample = event.sample;
   gpu.sample->foreign_processes += TasksFromElsewhere(event);
+  if (strangers != gpu.sample->foreign_processes) {
+    gpu.crowd_changed = now;
+    LookAtResidents(event.gpu);
+  }
   gpu.sample_trouble = SampleTrouble(gpu.info, event.sample);
   if (!gpu.sample_trouble.empty()) return;  // its numbers do not reach the books
   if (ledger.Observe(event.gpu, event.sample) && config.plateau_after) {
     const Time due = event.sample.taken + *config.plateau_after;
     next_plateau = std::min(next_plateau.value_or(due), due);
   }
+  LearnActivity(event.gpu);
   for (const Resident& resident : ledger.ResidentsOf(event.gpu)) {
     TaskRecord& task = tasks.at(resident.task);
     task.peak_mib = std::max(task.peak_mib, resident.observed_mib);
@@ -390,6 +407,7 @@ void Scheduler::State::On(const TaskExited& event) {
   TaskRecord* task = InAttempt(event.id, event.attempt);
   if (task == nullptr) return;
   task->exit = event.exit;
+  task->seen = SeenOf(*task);
   LeaveGpus(*task);
   if (task->state == TaskState::kStopping) return EndStopped(*task);
   switch (event.exit.kind) {
@@ -487,6 +505,7 @@ void Scheduler::State::On(const PolicyChanged& event) {
   config = event.policy;
   next_plateau = now;
   UseMapper();
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) LookAtResidents(GpuIndex{i});
   if (config.idle_action != IdleAction::kEnd) return;
   // They were told once, under the rules before.
   for (auto& [id, task] : tasks) {

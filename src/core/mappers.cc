@@ -1,23 +1,11 @@
 #include <algorithm>
-#include <numeric>
+#include <array>
+#include <type_traits>
 
 #include "core/policy.h"
 
 namespace carma::core {
 namespace {
-
-// Best first by a value of the view, least first; equal ones by GPU index.
-template <class Value>
-void RankBy(std::span<const GpuView> eligible, std::vector<std::size_t>& order, Value value) {
-  order.resize(eligible.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const auto left = value(eligible[a]);
-    const auto right = value(eligible[b]);
-    if (left != right) return left < right;
-    return eligible[a].index < eligible[b].index;
-  });
-}
 
 // A GPU with nobody on it is not busy, whatever its window still remembers; one with tasks whose
 // activity is unknown counts by its upper bound, at worst as full.
@@ -28,50 +16,36 @@ double Activity(const GpuView& gpu) {
 
 class FirstFit : public Mapper {
  public:
-  void Rank(const Need&, std::span<const GpuView> eligible,
-            std::vector<std::size_t>& order) override {
-    RankBy(eligible, order, [](const GpuView&) { return 0; });
-  }
+  double Score(const Need&, const GpuView&) const override { return 0; }
 };
 
 class MostFreeMemory : public Mapper {
  public:
-  void Rank(const Need&, std::span<const GpuView> eligible,
-            std::vector<std::size_t>& order) override {
-    RankBy(eligible, order, [](const GpuView& gpu) { return -gpu.free_mib; });
+  double Score(const Need&, const GpuView& gpu) const override {
+    return static_cast<double>(gpu.free_mib);
   }
 };
 
 class LeastFreeMemory : public Mapper {
  public:
-  void Rank(const Need&, std::span<const GpuView> eligible,
-            std::vector<std::size_t>& order) override {
-    RankBy(eligible, order, [](const GpuView& gpu) { return gpu.free_mib; });
+  double Score(const Need&, const GpuView& gpu) const override {
+    return -static_cast<double>(gpu.free_mib);
   }
 };
 
 class LeastUtilised : public Mapper {
  public:
-  void Rank(const Need&, std::span<const GpuView> eligible,
-            std::vector<std::size_t>& order) override {
-    RankBy(eligible, order, [](const GpuView& gpu) { return Activity(gpu); });
-  }
+  double Score(const Need&, const GpuView& gpu) const override { return -Activity(gpu); }
 };
 
 class MostUtilised : public Mapper {
  public:
-  void Rank(const Need&, std::span<const GpuView> eligible,
-            std::vector<std::size_t>& order) override {
-    RankBy(eligible, order, [](const GpuView& gpu) { return -Activity(gpu); });
-  }
+  double Score(const Need&, const GpuView& gpu) const override { return Activity(gpu); }
 };
 
 class RoundRobin : public Mapper {
  public:
-  void Rank(const Need&, std::span<const GpuView> eligible,
-            std::vector<std::size_t>& order) override {
-    RankBy(eligible, order, [this](const GpuView& gpu) { return gpu.index < next_ ? 1 : 0; });
-  }
+  double Score(const Need&, const GpuView& gpu) const override { return gpu.index < next_ ? 0 : 1; }
   void Placed(std::span<const Placement> placement) override {
     if (!placement.empty()) next_ = GpuIndex{Number(placement.back().gpu) + 1};
   }
@@ -80,9 +54,43 @@ class RoundRobin : public Mapper {
   GpuIndex next_{};  // first GPU of the ring; past the last one is the same as 0
 };
 
+// What the GPU gets done more with the task, less what the task and its neighbours pay for that.
+// Large tasks and tight places come first, as in packing: what is left over at the end is easy to
+// place. How the weights were found: docs/policies.md.
+class ByWork : public Mapper {
+ public:
+  explicit ByWork(const PolicyConfig& config) : saturation_(SaturationOf({}, config.sharing)) {}
+  double Score(const Need& need, const GpuView& gpu) const override {
+    const Outlook before = OutlookOf(gpu.residents, nullptr, saturation_);
+    const Outlook with = OutlookOf(gpu.residents, &need.load, saturation_);
+    const double length = need.alone ? std::min(1.0, base::Seconds(*need.alone) / kLongS) : 1.0;
+    const double taken = ShareOf(need.memory_mib.value_or(0), gpu);
+    const double left = ShareOf(gpu.free_mib, gpu) - taken;
+    return with.delivered - before.delivered - kOfOwnSlowdown * (with.newcomer - 1) * length -
+           kOfNeighbours * (with.slowest - before.slowest) + kOfMemory * taken -
+           kOfMemoryLeft * left + kPerHour * base::Seconds(need.waited) / 3600;
+  }
+
+ private:
+  static constexpr double kOfOwnSlowdown = 0.065;
+  static constexpr double kOfNeighbours = 0.05;
+  static constexpr double kOfMemory = 0.3;
+  static constexpr double kOfMemoryLeft = 0.2;
+  static constexpr double kPerHour = 0.056;
+  static constexpr double kLongS = 2000;  // who is shorter minds less
+  static double ShareOf(std::int64_t mib, const GpuView& gpu) {
+    return static_cast<double>(mib) / static_cast<double>(std::max<std::int64_t>(1, gpu.total_mib));
+  }
+  double saturation_;
+};
+
 template <class T>
-std::unique_ptr<Mapper> Make(const PolicyConfig&) {
-  return std::make_unique<T>();
+std::unique_ptr<Mapper> Make([[maybe_unused]] const PolicyConfig& config) {
+  if constexpr (std::is_constructible_v<T, const PolicyConfig&>) {
+    return std::make_unique<T>(config);
+  } else {
+    return std::make_unique<T>();
+  }
 }
 
 constexpr std::array kMappers{
@@ -95,6 +103,8 @@ constexpr std::array kMappers{
     MapperEntry{"first-fit", "off", "lowest-numbered GPU that fits", &Make<FirstFit>},
     MapperEntry{"best-fit", "obf", "least free memory that fits", &Make<LeastFreeMemory>},
     MapperEntry{"worst-fit", "owf", "most free memory that fits", &Make<MostFreeMemory>},
+    MapperEntry{"by-work", "bw", "task and GPU by which most more gets done", &Make<ByWork>,
+                /*shares=*/true, /*chooses_task=*/true},
 };
 
 bool Names(const MapperEntry& entry, std::string_view word) {

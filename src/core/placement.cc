@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "core/scheduler_state.h"
 #include "core/settling.h"
@@ -39,6 +40,8 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
                .claimed_mib = account.claimed_mib,
                .promised_mib = account.promised_mib,
                .foreign_mib = account.foreign_mib,
+               .residents = gpu.residents,
+               .delivered = gpu.delivered,
                .tasks = static_cast<int>(residents.size()),
                .mig = gpu.info.mig,
                .drained = gpu.Drained(),
@@ -51,6 +54,7 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
     view.exclusive_task |= KeepsOthersOut(resident);
     view.sm_shares += resident.sm_share;
   }
+  for (const Neighbour& each : gpu.residents) view.limited |= each.max_slowdown < kAnySlowdown;
   if (gpu.sample) {
     view.sm_active = gpu.sample->sm_active;
     view.utilization = gpu.sample->utilization;
@@ -173,11 +177,16 @@ std::optional<Choice> Scheduler::State::ChooseByPolicy(const TaskRecord& task,
   }
   const auto wanted = static_cast<std::size_t>(task.request.gpus);
   if (eligible.size() < wanted) return std::nullopt;
-  std::vector<std::size_t> order;
-  mapper->Rank(need, eligible, order);
+  struct Ranked {
+    double score;
+    const GpuView* view;
+  };
+  std::vector<Ranked> order;
+  for (const GpuView& view : eligible) order.push_back({mapper->Score(need, view), &view});
+  std::ranges::stable_sort(order, std::greater<>(), &Ranked::score);
   std::vector<GpuView> best;
   best.reserve(wanted);
-  for (std::size_t i = 0; i < wanted; ++i) best.push_back(eligible[order[i]]);
+  for (std::size_t i = 0; i < wanted; ++i) best.push_back(*order[i].view);
   Choice choice = Chosen(task, best, eligible.size(), mapper_entry->name);
   mapper->Placed(choice.placement);
   return choice;
@@ -234,6 +243,7 @@ void Scheduler::State::StartWhatFits() {
   if (launch_trouble.on()) return StartTrial();
   const std::set<QueueKey>& recovery = queue.Line(QueueKind::kRecovery);
   const std::set<QueueKey>& main = queue.Line(QueueKind::kMain);
+  if (main.empty()) NoteHead();
   if (recovery.empty() && main.empty()) return;
   std::vector<GpuView> views = Views(now);
   // No recovery task stops another: one may wait for an idle GPU while the next one fits anywhere.
@@ -248,8 +258,12 @@ void Scheduler::State::StartWhatFits() {
     if (TryStart(id, views) && reserving) views = Views(now);
   }
   if (config.recovery_blocks && !recovery.empty()) return;
-  while (!main.empty() && TryStart(main.begin()->task, views)) {
+  if (mapper_entry->chooses_task) {
+    StartBestFirst(views);
+  } else {
+    StartInOrder(views);
   }
+  NoteHead();
 }
 
 }  // namespace carma::core

@@ -14,6 +14,9 @@ constexpr std::int64_t kMaxMib = std::int64_t{1} << 30;
 constexpr Duration kMaxSpan{std::chrono::hours(24 * 366)};
 constexpr int kMaxTasksPerGpu = 1024;
 constexpr int kMaxFailures = 1000;
+constexpr int kMaxLookahead = 1000;
+constexpr int kMaxBackfill = 1'000'000;
+constexpr double kMaxSlowdown = 1000;
 
 std::string MapperNames() {
   std::string names;
@@ -69,14 +72,29 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
                       fmt::format("{}: {} s is not between {} s and a year", field.name,
                                   base::Seconds(field.value), base::Seconds(field.least)));
   }
+  if (config.pass_limit && !(*config.pass_limit >= Duration{0} && *config.pass_limit <= kMaxSpan)) {
+    return base::Fail(ErrorCode::kInvalid,
+                      fmt::format("pass_limit: {} s is not between 0 s and a year",
+                                  base::Seconds(*config.pass_limit)));
+  }
   if (config.plateau_after &&
       !(*config.plateau_after > Duration{0} && *config.plateau_after <= kMaxSpan)) {
     return base::Fail(ErrorCode::kInvalid,
                       fmt::format("plateau_after: {} s is not above 0 s and at most a year",
                                   base::Seconds(*config.plateau_after)));
   }
+  if (config.min_gain && !(*config.min_gain >= 0 && *config.min_gain <= 1)) {
+    return base::Fail(ErrorCode::kInvalid,
+                      fmt::format("min_gain: {} is not a fraction from 0 to 1", *config.min_gain));
+  }
+  if (config.max_slowdown && !(*config.max_slowdown >= 1 && *config.max_slowdown <= kMaxSlowdown)) {
+    return base::Fail(ErrorCode::kInvalid, fmt::format("max_slowdown: {} is not between 1 and {}",
+                                                       *config.max_slowdown, kMaxSlowdown));
+  }
   for (const CountField& field :
        {CountField{"max_tasks_per_gpu", config.max_tasks_per_gpu, 1, kMaxTasksPerGpu},
+        CountField{"lookahead", config.lookahead, 0, kMaxLookahead},
+        CountField{"backfill", config.backfill, 1, kMaxBackfill},
         CountField{"max_launch_failures", config.max_launch_failures, 0, kMaxFailures},
         CountField{"max_node_failures", config.max_node_failures, 0, kMaxFailures},
         CountField{"max_victim_restarts", config.max_victim_restarts, 0, kMaxFailures}}) {
@@ -88,12 +106,19 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
   return base::Unit{};
 }
 
+Neighbour NeighbourOf(const PolicyConfig& config, const Profile& profile) {
+  const Load load = LoadOf(profile);
+  return {.load = config.sharing == SharingMethod::kMps ? load : AsTurns({}, load),
+          .max_slowdown = config.max_slowdown.value_or(kAnySlowdown)};
+}
+
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
             const std::optional<Estimate>& estimate) {
   Need need{.idle_gpu = !Shares(config),
             .exclusive = request.exclusive,
             .gpus = request.gpus,
-            .sm_share = request.sm_share};
+            .sm_share = request.sm_share,
+            .load = NeighbourOf(config, {})};
   if (config.use_given_memory && estimate) need.memory_mib = estimate->peak_mib;
   return need;
 }
@@ -102,6 +127,8 @@ Need NeedOf(const PolicyConfig& config, const TaskRecord& task) {
   Need need = NeedOf(config, task.request, task.estimate);
   need.retry_free_mib = task.retry_free_mib.value_or(0);
   need.idle_gpu |= task.retry_on_idle_gpu;
+  need.load = NeighbourOf(config, task.profile);
+  need.alone = task.profile.alone;
   need.task = task.id;
   return need;
 }

@@ -52,6 +52,23 @@ struct PolicyConfig {
   // of its kind that wait ask for that, or for more than what ran out of memory had; empty: claims
   // and estimates stand.
   std::optional<Duration> plateau_after = Duration{600'000};
+  // A task whose memory need is known joins others only where it adds at least this share of its
+  // own activity to what the GPU gets done (OutlookOf); neither the SM cap nor settling is asked of
+  // it then. Empty: no condition.
+  std::optional<double> min_gain;
+  // Nobody is to take longer than so many times its run time alone; empty: no condition but those
+  // of single tasks.
+  std::optional<double> max_slowdown;
+  // Places of the main line that are looked at: those behind a task that must wait may start before
+  // it. 1: its first only.
+  int backfill = 1;
+  // Once the first of the line has been passed for so long, GPUs are kept for it; empty: never.
+  std::optional<Duration> pass_limit = Duration{3'600'000};
+  // Where the run times alone of all tasks are known: so many starts are compared by what they come
+  // to in the end (Future), and with none. For mappers that choose the task. 0: none is.
+  int lookahead = 16;
+  // How tasks share a GPU, for the outlook: kMps or kStreams.
+  SharingMethod sharing = SharingMethod::kMps;
   bool settle = true;          // close a GPU after a placement until its window has seen the task
   int max_tasks_per_gpu = 16;  // MPS allows 48 clients per device
   bool idle_first = false;     // idle GPUs before any collocation, whatever the mapper
@@ -84,8 +101,14 @@ struct Need {
   bool exclusive = false;                  // and nobody may join later
   int gpus = 1;                            // of the whole task
   std::optional<double> sm_share;          // TaskRequest::sm_share
+  Neighbour load;                          // what it would be to its neighbours
+  std::optional<Duration> alone;           // Profile::alone
+  Duration waited{};                       // since its submission
   TaskId task{};
 };
+
+// What a task of that profile is to its neighbours.
+Neighbour NeighbourOf(const PolicyConfig& config, const Profile& profile);
 
 // Of a task that has not run yet.
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
@@ -102,10 +125,10 @@ struct Verdict {
 };
 
 // All guards in order: health, MIG, drain, recovery reserve, exclusivity, idle GPUs, tasks per GPU,
-// settling, memory, SM activity, declared shares of SMs. The first that does not fit answers;
-// kNever only for what no waiting can change. A GPU without tasks and foreign processes is never
-// too busy, and margin and floor are waived there (without waive_on_idle only where idle_gpu or
-// exclusive is asked for).
+// settling, memory, SM activity, declared shares of SMs, slowdown, gain. The first that does not
+// fit answers; kNever only for what no waiting can change. A GPU without tasks and foreign
+// processes is never too busy, and margin and floor are waived there (without waive_on_idle only
+// where idle_gpu or exclusive is asked for).
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu);
 // The same without the words, many times faster: for choosing among GPUs.
 Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu);
@@ -113,10 +136,9 @@ Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu);
 class Mapper {
  public:
   virtual ~Mapper() = default;
-  // Orders `eligible` by preference, best first, into `order` (indices into eligible). Ties by
-  // lowest GPU index.
-  virtual void Rank(const Need& need, std::span<const GpuView> eligible,
-                    std::vector<std::size_t>& order) = 0;
+  // How well the GPU, which may take the task, suits it: the highest is taken, ties go to the
+  // lowest index. A task of several GPUs takes the highest ones.
+  virtual double Score(const Need& need, const GpuView& gpu) const = 0;
   // The GPUs that were really taken (round robin moves its pointer).
   virtual void Placed(std::span<const Placement> placement) { (void)placement; }
 };
@@ -127,6 +149,9 @@ struct MapperEntry {
   std::string_view description;
   std::unique_ptr<Mapper> (*make)(const PolicyConfig& config);
   bool shares = true;  // false: its tasks go to idle GPUs alone, and nobody joins them
+  // Of the tasks in line the one goes first whose score (the mean over its GPUs) is highest, not
+  // the first in line; a higher priority goes before all of a lower one.
+  bool chooses_task = false;
 };
 // exclusive, round-robin (rr), magm, lug, mug, first-fit, best-fit, worst-fit.
 std::span<const MapperEntry> Mappers();

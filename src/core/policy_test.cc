@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <string>
@@ -235,10 +236,11 @@ TEST(Guards, OnAGpuWithNobody) {
 
 std::vector<std::uint32_t> Order(std::string_view mapper, const std::vector<GpuView>& eligible) {
   const std::unique_ptr<Mapper> made = FindMapper(mapper)->make({});
-  std::vector<std::size_t> order;
-  made->Rank({}, eligible, order);
+  std::vector<GpuView> order = eligible;
+  std::ranges::stable_sort(order, std::greater<>(),
+                           [&](const GpuView& gpu) { return made->Score({}, gpu); });
   std::vector<std::uint32_t> gpus;
-  for (const std::size_t i : order) gpus.push_back(Number(eligible[i].index));
+  for (const GpuView& gpu : order) gpus.push_back(Number(gpu.index));
   return gpus;
 }
 
@@ -262,10 +264,10 @@ TEST(Mappers, TheRingGoesOnBehindTheLastPlacement) {
   const std::unique_ptr<Mapper> ring = FindMapper("rr")->make({});
   const std::vector<GpuView> eligible{
       {.index = GpuIndex{0}}, {.index = GpuIndex{1}}, {.index = GpuIndex{3}}};
-  std::vector<std::size_t> order;
   const auto first = [&] {
-    ring->Rank({}, eligible, order);
-    return Number(eligible[order.front()].index);
+    return Number(std::ranges::max(eligible, std::less<>(), [&](const GpuView& gpu) {
+                    return ring->Score({}, gpu);
+                  }).index);
   };
   EXPECT_EQ(first(), 0U);
   EXPECT_EQ(first(), 0U);  // looking moves nothing
@@ -273,6 +275,31 @@ TEST(Mappers, TheRingGoesOnBehindTheLastPlacement) {
   EXPECT_EQ(first(), 3U);
   ring->Placed(std::vector<Placement>{{GpuIndex{3}, 0}});
   EXPECT_EQ(first(), 0U);
+}
+
+TEST(Mappers, ByWorkPrefersWhatAddsMoreAndCostsLess) {
+  const std::unique_ptr<Mapper> by_work = FindMapper("by-work")->make({});
+  const auto score = [&](const Need& need, const GpuView& gpu) {
+    return by_work->Score(need, gpu);
+  };
+  const std::vector<Neighbour> quiet{{.load = {0.2, 0.5, 0.1}}}, loud{{.load = {0.9, 0.5, 0.8}}};
+  GpuView empty{.total_mib = 40'000, .free_mib = 20'000};
+  GpuView with_quiet = empty, with_loud = empty;
+  with_quiet.residents = quiet;
+  with_loud.residents = loud;
+  const Need need{.memory_mib = 10'000, .load = {.load = {0.5, 0.5, 0.4}}};
+  EXPECT_GT(score(need, empty), score(need, with_quiet));
+  EXPECT_GT(score(need, with_quiet), score(need, with_loud));
+  Need small = need, old = need, brief = need;
+  small.memory_mib = 1'000;
+  old.waited = Duration{3'600'000};
+  brief.alone = Duration{60'000};
+  EXPECT_GT(score(need, with_quiet), score(small, with_quiet));  // large ones first
+  EXPECT_GT(score(old, with_quiet), score(need, with_quiet));
+  EXPECT_GT(score(brief, with_loud), score(need, with_loud));  // minds being slowed down less
+  GpuView tight = with_quiet;
+  tight.free_mib = 10'000;
+  EXPECT_GT(score(need, tight), score(need, with_quiet));
 }
 
 TEST(Mappers, AreFoundByNameAndAlias) {

@@ -239,6 +239,9 @@ base::Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base) 
   config.waive_on_idle = false;
   config.recovery = RecoveryMode::kExclusive;
   config.plateau_after.reset();
+  config.min_gain.reset();
+  config.max_slowdown.reset();
+  config.backfill = 1;
   config.recovery_backoff = Duration{0};
   config.recovery_patience = kNoPatience;
   config.recovery_blocks = true;

@@ -139,7 +139,8 @@ void Scheduler::State::UpdateReservation() {
   if (const std::optional<TaskId> id = reservation.task()) {
     const TaskRecord* task = Held(*id);
     const bool waits = task != nullptr && task->state == TaskState::kQueued &&
-                       line.contains(KeyOf(*task)) && queue.PlaceOf(task->id) == Place::kEligible;
+                       (task->queue == QueueKind::kRecovery || passed.task == *id) &&
+                       queue.PlaceOf(task->id) == Place::kEligible;
     const bool open = std::ranges::all_of(reservation.gpus(), [this](GpuIndex gpu) {
       const GpuView view = ViewOf(gpu, now);
       return view.healthy && !view.drained;
@@ -154,6 +155,8 @@ void Scheduler::State::UpdateReservation() {
     if (now - task.queued_since < config.recovery_patience) continue;
     return reservation.Keep(NeedNow(task), Views(now));
   }
+  if (!config.pass_limit || passed.times == 0 || now - passed.since < *config.pass_limit) return;
+  reservation.Keep(NeedNow(tasks.at(*passed.task)), Views(now));
 }
 
 }  // namespace carma::core

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "core/arrays.h"
 #include "core/deadlines.h"
 #include "core/dependencies.h"
+#include "core/future.h"
 #include "core/launch_trouble.h"
 #include "core/ledger.h"
 #include "core/lessons.h"
@@ -37,7 +39,12 @@ struct Life {
   std::array<TaskState, 6> last_steps{};  // ring, for the message of an illegal step
   std::size_t steps = 0;
   bool shared = false;  // the current attempt had neighbours at some time
-  bool unfit = false;   // restored on a server that can never take it
+  // Of its current attempt, as predicted: the part of its run time alone that it had done at a
+  // moment, and how much it does a second since then.
+  double done_s = 0;
+  double speed = 1;
+  Time done_at{};
+  bool unfit = false;  // restored on a server that can never take it
 };
 
 struct GpuState {
@@ -48,7 +55,37 @@ struct GpuState {
   std::string trouble;
   std::optional<std::string> drained_by_person;  // why
   std::optional<std::string> drained_by_rule;
+  std::vector<Neighbour> residents;  // what GpuView shows
+  double delivered = 0;
+  Time crowd_changed{};  // the last one came or left
   bool Drained() const { return drained_by_person || drained_by_rule; }
+};
+
+inline constexpr double kNotThere = -std::numeric_limits<double>::infinity();
+
+// Tasks of one priority that ask for the same, in the order of the line: the first that waits still
+// stands for all.
+struct Group {
+  std::int64_t priority = 0;
+  Need need;  // of the first
+  std::vector<TaskId> tasks;
+  std::size_t next = 0;        // those before it have started
+  std::vector<double> scores;  // of the first on each GPU; kNotThere: not now
+  double score = kNotThere;    // the mean of the best GPUs
+  TaskId First() const { return tasks[next]; }
+};
+
+// A start that is possible now.
+struct Pick {
+  Group* group = nullptr;
+  std::vector<std::size_t> gpus;
+};
+
+// The first of the main line, for as long as it is that.
+struct Passed {
+  std::optional<TaskId> task;
+  Time since{};
+  int times = 0;  // that another one started before it
 };
 
 // Where a task may go now.
@@ -79,6 +116,7 @@ struct Scheduler::State {
   Reservation reservation;
   LaunchTrouble launch_trouble;
   Lessons lessons;
+  Passed passed;
   // No task's memory has stood still for long enough before this that has not taught already.
   std::optional<Time> next_plateau;
   std::optional<Time> wake;  // the last WakeAt, while it lies ahead
@@ -150,8 +188,17 @@ struct Scheduler::State {
                 std::string_view rule) const;
   bool TryStart(TaskId id, std::vector<GpuView>& views);
   void Start(TaskRecord& task, Choice choice);
-  void StartWhatFits();  // the recovery queue, then the head of the main queue while it fits
-  void StartTrial();     // one task, while the machine starts nothing
+  void StartWhatFits();  // the recovery queue, then the main line
+  void StartInOrder(std::vector<GpuView>& views);
+  std::vector<Group> GroupsInLine() const;
+  double DoneS(TaskId task) const;  // of its run time alone, as predicted
+  std::optional<std::vector<FutureRun>> RunsNow() const;
+  // What to start next; empty: nothing at the moment.
+  std::optional<Pick> PickOf(std::vector<Group>& groups, const std::vector<GpuView>& views);
+  void StartBestFirst(std::vector<GpuView>& views);
+  bool StartBestOfLine(std::vector<GpuView>& views);  // there may be more
+  void NoteHead();
+  void StartTrial();  // one task, while the machine starts nothing
 
   // ---- recovery.cc ----
   // tried_mib: TaskExited's.
@@ -169,6 +216,11 @@ struct Scheduler::State {
   void UpdateReservation();
 
   // ---- learning.cc ----
+  void LookAtResidents(GpuIndex gpu);  // who is there, or what is known of them, has changed
+  void NoteProgress(TaskId task);
+  void LearnActivity(GpuIndex gpu);                  // from its last sample
+  Profile SeenOf(const TaskRecord& task) const;      // by its attempt that ends now
+  Profile ProfileNow(const TaskRecord& task) const;  // with what others of its kind have shown
   Time PlateauFrom(Time at) const;  // memory that has stood still since then makes a promise
   void LearnPlateaus();
   // What others of its kind have taught it to ask for; empty: nothing.
@@ -178,6 +230,7 @@ struct Scheduler::State {
   // ---- explain.cc ----
   Verdict VerdictOn(const TaskRecord& task, const GpuView& view) const;
   Reason ReasonOf(const TaskRecord& task, Time at) const;
+  bool IsLookedAt(const TaskRecord& task) const;  // its place in the main line is
   Reason ReasonInLine(const TaskRecord& task, Time at) const;
   Reason ReasonAtHead(const TaskRecord& task, Time at) const;
 

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "base/words.h"
+#include "core/profile.h"
 
 namespace carma::core {
 
@@ -120,6 +121,8 @@ enum class ReasonCode {
   kVictim,          // ended by a neighbour's fault, not its own
   kGpuFault,        // ended by a fault on the GPU that its own program caused (an Xid of that kind)
   kMigInstance,     // an instance of a divided GPU is not for tasks of several GPUs
+  kGain,            // it would add too little to what the GPU gets done
+  kSlowdown,        // it or a neighbour would take longer than it may
   kIdleHolder,      // held GPUs without using them
   kMachineTrouble,  // nothing starts on this machine at the moment
 };
@@ -155,6 +158,8 @@ inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {
     {ReasonCode::kVictim, "Victim"},
     {ReasonCode::kGpuFault, "GpuFault"},
     {ReasonCode::kMigInstance, "MigInstance"},
+    {ReasonCode::kGain, "Gain"},
+    {ReasonCode::kSlowdown, "Slowdown"},
     {ReasonCode::kIdleHolder, "IdleHolder"},
     {ReasonCode::kMachineTrouble, "MachineTrouble"},
 };
@@ -362,6 +367,8 @@ struct TaskRecord {
   Reason reason;                     // why it waits or how it ended; empty while it runs
   std::optional<Estimate> estimate;  // empty: none possible, the floor rule applies
   KindId kind{};                     // known with the estimate
+  Profile profile;                   // likewise, as predicted; empty: nothing is known
+  Profile seen;                      // what its last attempt has shown; no restart needs it
   Attempt attempt;                   // the current one, or the last
   int ooms = 0;
   int launch_failures = 0;

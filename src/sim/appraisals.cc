@@ -52,6 +52,11 @@ Appraisals::Known& Appraisals::Find(const trace::Workload& workload) {
   return known;
 }
 
+const core::Profile& Appraisals::ProfileOf(const trace::Workload& workload) {
+  Of(workload);
+  return Find(workload).appraisal.profile;
+}
+
 const std::optional<core::Estimate>& Appraisals::Of(const trace::Workload& workload) {
   Known& known = Find(workload);
   std::optional<core::Estimate>& estimate = known.appraisal.estimate;

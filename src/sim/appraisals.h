@@ -29,6 +29,8 @@ class Appraisals {
 
   // What is known of it now. Empty: nothing.
   const std::optional<core::Estimate>& Of(const trace::Workload& workload);
+  // How its tasks use a GPU, by what its runs have taught; likewise.
+  const core::Profile& ProfileOf(const trace::Workload& workload);
   // An attempt of the workload's task, started so long ago, has left its GPUs.
   void Learn(const trace::Workload& workload, const core::TaskRecord& record,
              const std::string& gpu_type, base::Duration watched, base::Time now);

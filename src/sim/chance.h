@@ -8,7 +8,7 @@
 
 namespace carma::sim {
 
-enum class Draw : std::uint64_t { kNoise, kFailure, kEstimate };
+enum class Draw : std::uint64_t { kNoise, kFailure, kEstimate, kProfile };
 
 inline base::Rng Chance(std::uint64_t seed, Draw draw, std::uint64_t task) {
   base::Rng by_purpose(seed * 4 + static_cast<std::uint64_t>(draw));

@@ -46,9 +46,34 @@ std::optional<core::Estimate> Simulation::EstimateOf(const Job& job) {
   return estimate;
 }
 
+core::Profile Simulation::PredictedProfile(const Job& job) {
+  const EstimateOptions& options = options_.estimates;
+  const trace::Workload& workload = *job.arrival->workload;
+  base::Rng rng = Chance(options_.seed, Draw::kProfile, core::Number(job.id));
+  const auto wrong = [&rng](double sigma) { return std::exp(sigma * rng.Normal()); };
+  const double of_activity = wrong(options.activity_sigma);
+  const double of_sensitivity = wrong(options.slowdown_sigma);
+  const double of_pressure = wrong(options.slowdown_sigma);
+  const double of_duration = wrong(options.duration_sigma);
+  core::Profile profile;
+  if (appraisals_) profile = appraisals_->ProfileOf(*job.arrival->workload);
+  if (options.durations) {
+    profile.alone = base::Duration(std::llround(job.solo_s * of_duration * 1000));
+  }
+  if (options.profiles == EstimateOptions::Profiles::kNone) return profile;
+  profile.sm_active = std::min(1.0, workload.sm_active.front() * of_activity);
+  core::MpsParameters mps{workload.mps_sensitivity, workload.mps_pressure};
+  if (options.profiles == EstimateOptions::Profiles::kActivity)
+    mps = core::GuessMps(*profile.sm_active, workload.traits);
+  profile.mps = {.sensitivity = mps.sensitivity * of_sensitivity,
+                 .pressure = mps.pressure * of_pressure};
+  return profile;
+}
+
 // A workload is one user's program (appraisals.h): its tasks are of one kind.
 core::EstimateReady Simulation::EstimateFor(const Job& job) {
-  return {job.id, EstimateOf(job), estimate::KindOf(job.arrival->workload->id)};
+  return {job.id, EstimateOf(job), estimate::KindOf(job.arrival->workload->id),
+          PredictedProfile(job)};
 }
 
 void Simulation::Learn(const core::TaskRecord& record) {

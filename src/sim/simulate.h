@@ -95,6 +95,19 @@ struct EstimateOptions {
   // In SimulateMatrix: each run starts with what the runs before it taught.
   bool carries = false;
 
+  // What is known beforehand of how tasks use a GPU, and for how long.
+  enum class Profiles {
+    kNone,      // nothing
+    kActivity,  // SM activity and traits; what they mind is guessed from it
+    kMeasured,  // all that the catalogue has
+  };
+  Profiles profiles = Profiles::kNone;
+  bool durations = false;  // run times alone
+  // Random errors of that knowledge: each value times exp(N(0, sigma)), drawn for each task.
+  double activity_sigma = 0;
+  double slowdown_sigma = 0;  // of sensitivity and of pressure
+  double duration_sigma = 0;
+
   // A random error on top: the estimate times exp(N(bias, sigma)), drawn for each task; and for
   // this share of the tasks none at all. What was measured in earlier runs has no error.
   double bias = 0;

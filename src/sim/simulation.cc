@@ -19,6 +19,8 @@ constexpr double kLongestRoundMs = 92'000;
 core::PolicyConfig PolicyOf(const RunOptions& options) {
   core::PolicyConfig policy = options.policy;
   policy.stale_after = std::chrono::hours(24 * 366);
+  const bool mps = options.collocation == core::SharingMethod::kMps;
+  policy.sharing = mps ? core::SharingMethod::kMps : core::SharingMethod::kStreams;
   if (options.collocation == core::SharingMethod::kAlone) policy.mapper = core::kNeverSharing;
   if (options.monitor.mode == MonitorOptions::Mode::kNone) {
     policy.settle = false;

@@ -137,6 +137,7 @@ class Simulation {
   // ---- estimates.cc: what is said of a task's memory, and learned ----
   core::TaskRequest RequestOf(const Job& job) const;
   std::optional<core::Estimate> EstimateOf(const Job& job);
+  core::Profile PredictedProfile(const Job& job);
   core::EstimateReady EstimateFor(const Job& job);
   std::optional<core::Estimate> AnswerFor(const Job& job);
   void Learn(const core::TaskRecord& record);

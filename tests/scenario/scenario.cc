@@ -32,7 +32,7 @@ struct VerbEntry {
 constexpr std::array kHappens{
     VerbEntry{"submit", 1, "exclusive held predicted",
               "gpus need_mib kind priority begin afterok afterany afternotok time_limit "
-              "max_recoveries requeue estimate sm_share"},
+              "max_recoveries requeue estimate sm_share sm_active sensitivity pressure alone"},
     VerbEntry{"estimate", 1, "", "need_mib"},
     VerbEntry{"started", 1, "", "use_mib"},
     VerbEntry{"use", 0, "", "gpu t sm util foreign_mib foreign_processes attributed"},
@@ -137,6 +137,15 @@ const std::vector<PolicyOption>& PolicyOptions() {
       Mib("recovery_step_mib", &Policy::recovery_step_mib),
       {"plateau_after", [](Policy& policy, ClauseReader& in,
                            const std::string& option) { policy.plateau_after = in.Span(option); }},
+      {"min_gain", [](Policy& policy, ClauseReader& in,
+                      const std::string& option) { policy.min_gain = in.Fraction(option); }},
+      {"max_slowdown",
+       [](Policy& policy, ClauseReader& in, const std::string& option) {
+         policy.max_slowdown = in.Fraction(option);
+       }},
+      {"pass_limit", [](Policy& policy, ClauseReader& in,
+                        const std::string& option) { policy.pass_limit = in.Span(option); }},
+      Count("backfill", &Policy::backfill),
       SpanOf("settle_timeout", &Policy::settle_timeout),
       SpanOf("stale_after", &Policy::stale_after),
       SpanOf("recovery_backoff", &Policy::recovery_backoff),

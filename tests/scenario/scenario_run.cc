@@ -186,7 +186,9 @@ class Player {
   }
   core::EstimateReady Answer(TaskId id) const {
     const auto kind = kind_.find(id);
-    return {id, Given(id), kind == kind_.end() ? core::KindId{} : kind->second};
+    const auto profile = profile_.find(id);
+    return {id, Given(id), kind == kind_.end() ? core::KindId{} : kind->second,
+            profile == profile_.end() ? core::Profile{} : profile->second};
   }
 
   void Absorb() {
@@ -298,8 +300,13 @@ class Player {
       for (const TaskId id : in.TaskList(std::string(option)))
         request.dependencies.push_back(Depends(id, kind));
     }
+    core::Profile profile{.sm_active = in.Fraction("sm_active"), .alone = in.Span("alone")};
+    if (const std::optional<double> sensitivity = in.Fraction("sensitivity")) {
+      profile.mps = {.sensitivity = *sensitivity, .pressure = in.Fraction("pressure").value_or(0)};
+    }
     std::vector<core::Event> events;
     for (const TaskId id : in.Tasks()) {
+      profile_[id] = profile;
       need_mib_[id] = request.memory_mib;
       if (in.Text("estimate") == "later") later_.insert(id);
       if (in.Flag("predicted")) predicted_.insert(id);
@@ -566,6 +573,7 @@ class Player {
   std::map<TaskId, std::optional<std::int64_t>> need_mib_;
   std::set<TaskId> predicted_;  // by an estimator; the others' need is stated
   std::map<TaskId, core::KindId> kind_;
+  std::map<TaskId, core::Profile> profile_;
   std::map<TaskId, int> attempt_;
   std::map<TaskId, std::vector<core::Placement>> placed_;
   std::map<TaskId, std::pair<core::TaskState, core::QueueKind>> state_;

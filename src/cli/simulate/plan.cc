@@ -86,6 +86,21 @@ void ChooseEstimator(Draft& draft) {
   estimates.learns = settings.estimate_history;
 }
 
+bool SetProfiles(Draft& draft, const std::string& value) {
+  using Profiles = sim::EstimateOptions::Profiles;
+  Profiles& profiles = draft.policy.options.estimates.profiles;
+  if (value == "none") {
+    profiles = Profiles::kNone;
+  } else if (value == "activity") {
+    profiles = Profiles::kActivity;
+  } else if (value == "measured") {
+    profiles = Profiles::kMeasured;
+  } else {
+    return false;
+  }
+  return true;
+}
+
 bool SetCollocation(Draft& draft, const std::string& value) {
   const auto collocation = sim::ParseCollocation(base::ToLower(value));
   if (collocation) draft.policy.options.collocation = *collocation;
@@ -147,6 +162,29 @@ constexpr std::array kWords{
     Word{{"estimator_time", "time span", "until an estimate is there"},
          [](Draft& draft, const std::string& value) {
            return SetSpan(draft.policy.options.estimates.takes, value);
+         }},
+    Word{{"profiles", "none, activity or measured",
+          "what is known of how tasks use a GPU before they run: nothing, their SM activity, or "
+          "also "
+          "how much they mind each other; default: none"},
+         SetProfiles},
+    Word{{"durations", "true or false", "whether run times alone are known; default: false"},
+         [](Draft& draft, const std::string& value) {
+           draft.policy.options.estimates.durations = value == "true";
+           return value == "true" || value == "false";
+         }},
+    Word{{"activity_sigma", "number from 0 to 5",
+          "random error of what profiles tells of SM activity: times exp(N(0, sigma))"},
+         [](Draft& draft, const std::string& value) {
+           return SetNumber(draft.policy.options.estimates.activity_sigma, value, 0, 5);
+         }},
+    Word{{"slowdown_sigma", "number from 0 to 5", "of sensitivity and of pressure"},
+         [](Draft& draft, const std::string& value) {
+           return SetNumber(draft.policy.options.estimates.slowdown_sigma, value, 0, 5);
+         }},
+    Word{{"duration_sigma", "number from 0 to 5", "of run times"},
+         [](Draft& draft, const std::string& value) {
+           return SetNumber(draft.policy.options.estimates.duration_sigma, value, 0, 5);
          }},
     Word{{"collocation", "exclusive, streams, mps or mig", "how tasks share a GPU"},
          SetCollocation},

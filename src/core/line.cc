@@ -1,0 +1,235 @@
+// Who of the main line goes next.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "core/future.h"
+#include "core/scheduler_state.h"
+
+namespace carma::core {
+namespace {
+
+// Tasks of the line that a look ahead goes through, and what a task has left at least that should
+// have ended already, as a share of its run time.
+constexpr std::size_t kLongestLine = 48;
+constexpr double kLeastLeft = 0.1;
+
+// The same answer for both tasks on any GPU; how long they have waited only decides between them.
+bool AskTheSame(const Need& a, const Need& b) {
+  return a.memory_mib == b.memory_mib && a.retry_free_mib == b.retry_free_mib &&
+         a.idle_gpu == b.idle_gpu && a.exclusive == b.exclusive && a.gpus == b.gpus &&
+         a.sm_share == b.sm_share && a.load == b.load && a.alone == b.alone;
+}
+
+struct Best {
+  double score = kNotThere;
+  std::size_t gpu = 0;
+};
+// The highest scores, the lowest index first among equals; empty: too few GPUs may take it.
+std::vector<Best> BestGpus(const Group& group) {
+  std::vector<Best> best;
+  for (std::size_t i = 0; i < group.scores.size(); ++i) {
+    if (group.scores[i] != kNotThere) best.push_back({group.scores[i], i});
+  }
+  const auto wanted = static_cast<std::size_t>(group.need.gpus);
+  if (best.size() < wanted) return {};
+  std::ranges::stable_sort(best, std::greater<>(), &Best::score);
+  best.resize(wanted);
+  return best;
+}
+
+double MeanOf(const std::vector<Best>& best) {
+  if (best.empty()) return kNotThere;
+  double sum = 0;
+  for (const Best& each : best) sum += each.score;
+  return sum / static_cast<double>(best.size());
+}
+
+std::vector<std::size_t> IndicesOf(const std::vector<Best>& best) {
+  std::vector<std::size_t> gpus;
+  for (const Best& each : best) gpus.push_back(each.gpu);
+  return gpus;
+}
+
+// The highest priority that has any, there the highest score, there the first in line.
+Group* FirstToGo(std::vector<Group>& groups) {
+  Group* first = nullptr;
+  for (Group& each : groups) {
+    if (each.score == kNotThere) continue;
+    if (first != nullptr && each.priority < first->priority) break;
+    const bool better = first == nullptr || each.score > first->score ||
+                        (each.score == first->score && each.First() < first->First());
+    if (better) first = &each;
+  }
+  return first;
+}
+
+}  // namespace
+
+void Scheduler::State::NoteHead() {
+  const std::set<QueueKey>& main = queue.Line(QueueKind::kMain);
+  if (main.empty()) {
+    passed = {};
+  } else if (passed.task != main.begin()->task) {
+    passed = {.task = main.begin()->task, .since = now};
+  }
+}
+
+void Scheduler::State::StartInOrder(std::vector<GpuView>& views) {
+  const std::set<QueueKey>& main = queue.Line(QueueKind::kMain);
+  std::vector<Need> refused;  // what follows takes GPUs, so they stay refused
+  int waiting = 0;
+  for (auto at = main.begin(); at != main.end() && waiting < config.backfill;) {
+    const TaskId id = (at++)->task;  // its start takes it out of the line
+    const Need need = NeedNow(tasks.at(id));
+    const bool asked =
+        std::ranges::any_of(refused, [&](const Need& each) { return AskTheSame(each, need); });
+    if (!asked && TryStart(id, views)) {
+      if (waiting > 0) ++passed.times;
+      continue;
+    }
+    if (!asked) refused.push_back(need);
+    ++waiting;
+  }
+}
+
+// Empty: the run time of somebody is not known.
+std::optional<std::vector<FutureRun>> Scheduler::State::RunsNow() const {
+  std::vector<FutureRun> runs;
+  for (const auto& [id, gpus_of] : ledger.Tasks()) {
+    const TaskRecord& task = tasks.at(id);
+    if (!task.profile.alone) return std::nullopt;
+    const double alone_s = base::Seconds(*task.profile.alone);
+    FutureRun run{.left_s = std::max(alone_s - DoneS(id), kLeastLeft * alone_s)};
+    for (const GpuIndex gpu : gpus_of) {
+      const std::span<const Resident> residents = ledger.ResidentsOf(gpu);
+      const auto at = std::ranges::find(residents, id, &Resident::task) - residents.begin();
+      const auto place = static_cast<std::size_t>(at);
+      run.load = gpus[Number(gpu)].residents[place];
+      run.gpus.push_back(Number(gpu));
+      run.promised_mib.push_back(PromiseOf(residents[place], PlateauFrom(now)));
+    }
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+std::optional<Pick> Scheduler::State::PickOf(std::vector<Group>& groups,
+                                             const std::vector<GpuView>& views) {
+  Group* const first = FirstToGo(groups);
+  if (first == nullptr) return std::nullopt;
+  Pick by_score{.group = first, .gpus = IndicesOf(BestGpus(*first))};
+  if (config.lookahead == 0) return by_score;
+  const std::optional<std::vector<FutureRun>> runs = RunsNow();
+  if (!runs) return by_score;
+  std::vector<FutureTask> line;
+  std::map<TaskId, std::size_t> places;
+  for (const QueueKey& key : queue.Line(QueueKind::kMain)) {
+    if (line.size() == kLongestLine) break;
+    const TaskRecord& task = tasks.at(key.task);
+    if (!task.profile.alone) return by_score;
+    places.emplace(task.id, line.size());
+    line.push_back({.need = NeedNow(task), .alone_s = base::Seconds(*task.profile.alone)});
+  }
+  struct Candidate {
+    double score;
+    Pick pick;
+  };
+  std::vector<Candidate> candidates;
+  for (Group& group : groups) {
+    if (group.score == kNotThere || group.priority != first->priority) continue;
+    if (!places.contains(group.First())) continue;
+    if (group.need.gpus > 1) {
+      candidates.push_back({group.score, {&group, IndicesOf(BestGpus(group))}});
+      continue;
+    }
+    for (std::size_t gpu = 0; gpu < views.size(); ++gpu) {
+      if (group.scores[gpu] != kNotThere)
+        candidates.push_back({group.scores[gpu], {&group, {gpu}}});
+    }
+  }
+  std::ranges::stable_sort(candidates, std::greater<>(), &Candidate::score);
+  if (candidates.size() > static_cast<std::size_t>(config.lookahead))
+    candidates.resize(static_cast<std::size_t>(config.lookahead));
+  const Future future(config, *mapper, views, *runs, line);
+  // Nothing ends while nothing runs.
+  double least_s = runs->empty() ? std::numeric_limits<double>::infinity() : future.CostOf({});
+  const bool hopeless = std::isinf(least_s);
+  std::optional<Pick> best;
+  for (Candidate& each : candidates) {
+    const double cost_s =
+        future.CostOf(FutureStart{places.at(each.pick.group->First()), each.pick.gpus});
+    if (cost_s >= least_s) continue;
+    least_s = cost_s;
+    best = std::move(each.pick);
+  }
+  if (!best && hopeless) return by_score;
+  return best;
+}
+
+std::vector<Group> Scheduler::State::GroupsInLine() const {
+  std::vector<Group> groups;
+  int looks = 0;
+  for (const QueueKey& key : queue.Line(QueueKind::kMain)) {
+    if (looks++ == config.backfill) break;
+    const TaskRecord& task = tasks.at(key.task);
+    const Need need = NeedNow(task);
+    const auto same = std::ranges::find_if(groups, [&](const Group& each) {
+      return each.priority == task.request.priority && AskTheSame(each.need, need);
+    });
+    if (same == groups.end()) {
+      groups.push_back({.priority = task.request.priority, .need = need, .tasks = {task.id}});
+    } else {
+      same->tasks.push_back(task.id);
+    }
+  }
+  return groups;
+}
+
+void Scheduler::State::StartBestFirst(std::vector<GpuView>& views) {
+  // Who starts makes room in the line for those whose place is not looked at yet.
+  while (StartBestOfLine(views)) {
+  }
+}
+
+bool Scheduler::State::StartBestOfLine(std::vector<GpuView>& views) {
+  std::vector<Group> groups = GroupsInLine();
+  const auto score_on = [&](Group& group, std::size_t gpu) {
+    const bool fits = FitOf(config, group.need, views[gpu]) == Fit::kFits;
+    group.scores[gpu] = fits ? mapper->Score(group.need, views[gpu]) : kNotThere;
+  };
+  const auto score = [&](Group& group) {
+    group.scores.resize(views.size());
+    for (std::size_t gpu = 0; gpu < views.size(); ++gpu) score_on(group, gpu);
+    group.score = MeanOf(BestGpus(group));
+  };
+  for (Group& each : groups) score(each);
+  const std::size_t in_line = queue.Line(QueueKind::kMain).size();
+  std::size_t started = 0;
+  while (std::optional<Pick> pick = PickOf(groups, views)) {
+    Group& group = *pick->group;
+    TaskRecord& task = tasks.at(group.First());
+    std::vector<GpuView> taken;
+    for (const std::size_t gpu : pick->gpus) taken.push_back(views[gpu]);
+    const auto eligible =
+        std::ranges::count_if(group.scores, [](double each) { return each != kNotThere; });
+    if (passed.task && *passed.task != task.id) ++passed.times;
+    Start(task, Chosen(task, taken, static_cast<std::size_t>(eligible), mapper_entry->name));
+    ++started;
+    for (const std::size_t gpu : pick->gpus) views[gpu] = ViewOf(views[gpu].index, now);
+    for (Group& each : groups) {
+      if (&each == &group || each.next == each.tasks.size()) continue;
+      for (const std::size_t gpu : pick->gpus) score_on(each, gpu);
+      each.score = MeanOf(BestGpus(each));
+    }
+    if (++group.next == group.tasks.size()) {
+      group.score = kNotThere;
+    } else {
+      group.need = NeedNow(tasks.at(group.First()));
+      score(group);
+    }
+  }
+  return started > 0 && in_line > static_cast<std::size_t>(config.backfill);
+}
+
+}  // namespace carma::core

@@ -1,0 +1,35 @@
+// What a GPU would get done, and how much its tasks would be slowed down, with a newcomer. Pure.
+#pragma once
+
+#include <limits>
+#include <span>
+
+#include "core/interference.h"
+
+namespace carma::core {
+
+inline constexpr double kAnySlowdown = std::numeric_limits<double>::infinity();
+
+// A task that is on a GPU, or may come there. Where tasks take turns its load is AsTurns.
+struct Neighbour {
+  Load load;
+  double max_slowdown = kAnySlowdown;  // times the run time alone, that it may take
+  friend bool operator==(const Neighbour&, const Neighbour&) = default;
+};
+
+// Of all tasks of one GPU together.
+struct Outlook {
+  double delivered = 0;  // sum of activity times speed, in SM activity of one GPU
+  double newcomer = 1;   // how many times as long as alone the last one takes
+  double slowest = 1;    // and the one that is slowed down most
+  bool bearable = true;  // nobody takes longer than it may
+};
+
+// Most that tasks get done together on one GPU, by the way they share it.
+double SaturationOf(const Interference& model, SharingMethod sharing);
+
+// Without a newcomer (null) `newcomer` stays 1. By the same formula as Speeds.
+Outlook OutlookOf(std::span<const Neighbour> residents, const Neighbour* newcomer,
+                  double saturation);
+
+}  // namespace carma::core
