@@ -148,7 +148,8 @@ void Engine::HandEstimates() {
     const bool awaited = record != nullptr && record->state == core::TaskState::kEstimating;
     if (awaited && (!forecast.model.empty() || !forecast.remarks.empty() || forecast.formula))
       next_.rows.forecasts.push_back(std::move(result.forecast));
-    events_.emplace_back(core::EstimateReady{result.id, std::move(result.estimate), result.kind});
+    events_.emplace_back(
+        core::EstimateReady{result.id, std::move(result.estimate), result.kind, result.profile});
   }
 }
 

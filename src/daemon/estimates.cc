@@ -25,6 +25,7 @@ EstimateResult ResultOf(core::TaskId id, estimate::Appraisal appraisal) {
   result.id = result.forecast.task = id;
   result.estimate = std::move(appraisal.estimate);
   result.kind = appraisal.kind;
+  result.profile = appraisal.profile;
   result.forecast.model = std::move(appraisal.model);
   result.forecast.formula = std::move(appraisal.formula);
   result.forecast.remarks = std::move(appraisal.remarks);

@@ -33,6 +33,7 @@ struct EstimateResult {
   core::TaskId id{};
   std::optional<core::Estimate> estimate;
   core::KindId kind{};
+  core::Profile profile;
   store::Forecast forecast;
   std::chrono::nanoseconds took{0};  // reading and parsing included, shared by tasks of one file
 };

@@ -58,6 +58,9 @@ Appraisal Appraiser::Appraise(const task::TaskSpec& spec, std::uint32_t uid, con
   question.gpu_mib = rules_.gpu_mib;
   if (rules_.coverage > 0) question.coverage = rules_.coverage;
   question.history = rules_.history.get();
+  if (rules_.history) {
+    result.profile = ProfileFrom(rules_.history->OfSignature(question.signature), rules_.gpu_type);
+  }
   Site site;
   if (rules_.history && question.layers != nullptr) site = rules_.history->SiteFor(rules_.gpu_type);
   question.site = &site;

@@ -37,6 +37,7 @@ void SuitGpus(AppraisalRules& rules, std::span<const core::GpuInfo> gpus);
 struct Appraisal {
   std::optional<core::Estimate> estimate;     // empty: nothing can be told
   core::KindId kind{};                        // of its signature
+  core::Profile profile;                      // by earlier runs of the same thing
   std::string model;                          // fingerprint; empty: no readable summary
   std::optional<task::FormulaSplit> formula;  // so that the task's end can teach
   std::vector<std::string> remarks;           // one sentence each, for the user

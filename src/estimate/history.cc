@@ -125,6 +125,27 @@ Recollection Recollect(std::span<const task::Observation> runs, const std::strin
   return answer;
 }
 
+core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type) {
+  constexpr std::size_t kMostDurations = 5;
+  core::Profile profile;
+  std::optional<double> elsewhere;
+  std::vector<core::Duration> alone;
+  for (const task::Observation& run : runs) {
+    if (run.gpu_type != gpu_type) {
+      if (!elsewhere) elsewhere = run.sm_active;
+      continue;
+    }
+    if (!profile.sm_active) profile.sm_active = run.sm_active;
+    if (run.alone && alone.size() < kMostDurations) alone.push_back(*run.alone);
+  }
+  if (!profile.sm_active) profile.sm_active = elsewhere;
+  if (!alone.empty()) {
+    std::ranges::sort(alone);
+    profile.alone = alone[alone.size() / 2];
+  }
+  return profile;
+}
+
 void History::Add(task::Observation observation) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t key = next_key_++;

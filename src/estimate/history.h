@@ -34,6 +34,10 @@ struct Recollection {
 // numbers are then at least a tenth above that.
 Recollection Recollect(std::span<const task::Observation> runs, const std::string& gpu_type);
 
+// How such a task uses a GPU of that type. runs: as above, none: nothing is known. SM activity: the
+// newest, of that type if there is any; run time: the middle one of the newest five of that type.
+core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type);
+
 // A server changes (drivers, libraries, people): what is older says less about it.
 inline constexpr std::size_t kCalibrationRuns = 1'000;
 

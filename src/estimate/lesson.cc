@@ -36,6 +36,8 @@ task::Observation LessonOf(const core::TaskRecord& record, const task::TaskSpec&
   }
   lesson.measured_mib = record.peak_mib;
   lesson.ran_out = RanOut(record);
+  lesson.sm_active = record.seen.sm_active;
+  if (record.state == core::TaskState::kSucceeded) lesson.alone = record.seen.alone;
   lesson.formula = formula;
   return lesson;
 }

@@ -1,4 +1,4 @@
-// What the end of an attempt teaches about the memory that its task needs.
+// What the end of an attempt teaches about what its task needs.
 #pragma once
 
 #include <optional>

@@ -78,6 +78,11 @@ void Binder::operator()(const char*, const char*, const std::optional<task::Form
   Bind(value ? std::optional(value->rest_mib) : std::nullopt);
 }
 
+void Binder::operator()(const char*, const char*, const std::optional<core::MpsParameters>& value) {
+  Bind(value ? std::optional(value->sensitivity) : std::nullopt);
+  Bind(value ? std::optional(value->pressure) : std::nullopt);
+}
+
 void Binder::Bind(std::int64_t value) {
   statement_->bind(next_++, value);
 }
@@ -152,6 +157,17 @@ void Reader::operator()(const char* context, const char* rest,
     Complain("both parts of the formula or none");
   value.reset();
   if (context_mib && rest_mib) value = task::FormulaSplit{*context_mib, *rest_mib};
+}
+
+void Reader::operator()(const char* sensitivity, const char* pressure,
+                        std::optional<core::MpsParameters>& value) {
+  std::optional<double> of_sensitivity, of_pressure;
+  (*this)(sensitivity, of_sensitivity);
+  (*this)(pressure, of_pressure);
+  if (of_sensitivity.has_value() != of_pressure.has_value())
+    Complain("both parts of what a task minds or none");
+  value.reset();
+  if (of_sensitivity && of_pressure) value = core::MpsParameters{*of_sensitivity, *of_pressure};
 }
 
 void Reader::Read(std::int64_t& value) {

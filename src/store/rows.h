@@ -49,6 +49,9 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("reason_text", record.reason.text);
   column("estimate_mib", "estimate_method", "predicted_mib", record.estimate);
   column("kind", record.kind);
+  column("profile_sm_active", record.profile.sm_active);
+  column("profile_sensitivity", "profile_pressure", record.profile.mps);
+  column("profile_alone_ms", record.profile.alone);
   column("attempt", record.attempt.number);
   column("ooms", record.ooms);
   column("launch_failures", record.launch_failures);
@@ -130,6 +133,8 @@ void VisitObservation(Visitor& column, Observation& observation) {
   column("promised_mib", observation.promised_mib);
   column("measured_mib", observation.measured_mib);
   column("ran_out", observation.ran_out);
+  column("sm_active", observation.sm_active);
+  column("alone_ms", observation.alone);
   column("context_mib", "rest_mib", observation.formula);
 }
 
@@ -154,6 +159,10 @@ class ColumnNames {
   void operator()(const char* context, const char* rest, const std::optional<task::FormulaSplit>&) {
     names.insert(names.end(), {context, rest});
   }
+  void operator()(const char* sensitivity, const char* pressure,
+                  const std::optional<core::MpsParameters>&) {
+    names.insert(names.end(), {sensitivity, pressure});
+  }
   std::vector<std::string> names;
 };
 
@@ -173,6 +182,7 @@ class Binder {
   void operator()(const char*, const char*, const char*,
                   const std::optional<core::Estimate>& value);
   void operator()(const char*, const char*, const std::optional<task::FormulaSplit>& value);
+  void operator()(const char*, const char*, const std::optional<core::MpsParameters>& value);
 
   void Bind(std::int64_t value);
   void Bind(int value) { Bind(static_cast<std::int64_t>(value)); }
@@ -224,6 +234,8 @@ class Reader {
   void operator()(const char* mib, const char* method, const char* predicted,
                   std::optional<core::Estimate>& value);
   void operator()(const char* context, const char* rest, std::optional<task::FormulaSplit>& value);
+  void operator()(const char* sensitivity, const char* pressure,
+                  std::optional<core::MpsParameters>& value);
 
   void Read(std::int64_t& value);
   void Read(int& value);

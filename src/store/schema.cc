@@ -230,9 +230,20 @@ constexpr std::string_view kVersion6 = R"sql(
 ALTER TABLE task ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;
 )sql";
 
+// How tasks use a GPU, and for how long: as predicted, and what runs have shown.
+constexpr std::string_view kVersion7 = R"sql(
+ALTER TABLE task ADD COLUMN profile_sm_active REAL;
+ALTER TABLE task ADD COLUMN profile_sensitivity REAL;
+ALTER TABLE task ADD COLUMN profile_pressure REAL;
+ALTER TABLE task ADD COLUMN profile_alone_ms INTEGER;
+ALTER TABLE observation ADD COLUMN sm_active REAL;
+ALTER TABLE observation ADD COLUMN alone_ms INTEGER;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1}, Migration{2, kVersion2}, Migration{3, kVersion3},
     Migration{4, kVersion4}, Migration{5, kVersion5}, Migration{6, kVersion6},
+    Migration{7, kVersion7},
 };
 
 }  // namespace

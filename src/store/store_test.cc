@@ -529,6 +529,8 @@ task::Observation FullObservation(std::uint64_t task, const std::string& signatu
   seen.measured_mib = 8'200;
   seen.ran_out = true;
   seen.formula = task::FormulaSplit{1'700, 6'300};
+  seen.sm_active = 0.5;
+  seen.alone = core::Duration(90'500);
   return seen;
 }
 

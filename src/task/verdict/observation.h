@@ -1,4 +1,4 @@
-// What one finished run taught about the memory it needs. Values only.
+// What one finished run taught about what it needs and does. Values only.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,8 @@ struct Observation {
   std::optional<std::int64_t> promised_mib;
   std::int64_t measured_mib = 0;        // peak on one GPU
   bool ran_out = false;                 // out of GPU memory: it needs more than what was measured
+  std::optional<double> sm_active;      // alone on its GPU, 0..1, as the samples told
+  std::optional<core::Duration> alone;  // of a whole run: with GPUs to itself, as far as is known
   std::optional<FormulaSplit> formula;  // empty: no readable summary
   friend bool operator==(const Observation&, const Observation&) = default;
 };
