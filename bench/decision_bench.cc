@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/rng.h"
@@ -15,10 +16,28 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A server full of residents, with a queue behind a head that does not fit.
+PolicyConfig HeadOnly() {
+  PolicyConfig config;
+  config.settle = false;  // four residents at once on every GPU
+  config.margin_mib = 1'000;
+  config.stale_after = std::chrono::hours(24);  // only some benchmarks send samples
+  return config;
+}
+// Task and GPU chosen together among the first thousand.
+PolicyConfig ByWork() {
+  PolicyConfig config = HeadOnly();
+  config.mapper = "by-work";
+  config.backfill = 1'000;
+  config.min_gain = 0.01;
+  return config;
+}
+
+// A server full of residents, with a queue behind a head that does not fit. alike: all tasks ask
+// for the same; otherwise no two of a thousand do.
 class Server {
  public:
-  Server(std::int64_t queued, int gpus) : gpus_(gpus), scheduler_(Config()) {
+  Server(std::int64_t queued, int gpus, const PolicyConfig& config = HeadOnly(), bool alike = true)
+      : gpus_(gpus), alike_(alike), scheduler_(config) {
     std::vector<GpuInfo> infos;
     for (int i = 0; i < gpus; ++i) {
       infos.push_back(
@@ -46,7 +65,27 @@ class Server {
     now_ += Duration{10};
     const TaskId id{++last_};
     const double submit = Timed(TaskSubmitted{id, {}});
-    return submit + Timed(EstimateReady{id, Estimate{9'000, "given"}});
+    return submit + Timed(EstimateReady{id, Estimate{NextNeedMib(), "given"}});
+  }
+  void FreeAll() {
+    for (const TaskId id : std::exchange(running_, {}))
+      scheduler_.Handle(now_, TaskExited{id, 1, {}});
+  }
+  // Of the decision that follows when all of them are in line.
+  double BatchSeconds(std::int64_t count) {
+    std::vector<Event> submitted;
+    std::vector<Event> estimated;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const TaskId id{++last_};
+      submitted.emplace_back(TaskSubmitted{id, {}});
+      estimated.emplace_back(EstimateReady{id, Estimate{NextNeedMib(), "given"}});
+    }
+    Note(scheduler_.HandleAll(now_, submitted));
+    const Clock::time_point from = Clock::now();
+    const std::vector<Action> actions = scheduler_.HandleAll(now_, estimated);
+    const std::chrono::duration<double> spent = Clock::now() - from;
+    Note(actions);
+    return spent.count();
   }
   void SubmitBatch(std::int64_t count) {
     std::vector<Event> submitted;
@@ -54,19 +93,15 @@ class Server {
     for (std::int64_t i = 0; i < count; ++i) {
       const TaskId id{++last_};
       submitted.emplace_back(TaskSubmitted{id, {}});
-      estimated.emplace_back(EstimateReady{id, Estimate{9'000, "given"}});
+      estimated.emplace_back(EstimateReady{id, Estimate{NextNeedMib(), "given"}});
     }
     Note(scheduler_.HandleAll(now_, submitted));
     Note(scheduler_.HandleAll(now_, estimated));
   }
 
  private:
-  static PolicyConfig Config() {
-    PolicyConfig config;
-    config.settle = false;  // four residents at once on every GPU
-    config.margin_mib = 1'000;
-    config.stale_after = std::chrono::hours(24);  // only some benchmarks send samples
-    return config;
+  std::int64_t NextNeedMib() {
+    return alike_ ? 9'000 : 8'000 + static_cast<std::int64_t>(last_ % 1'000);
   }
   void Submit(std::int64_t need_mib) {
     const TaskId id{++last_};
@@ -103,6 +138,7 @@ class Server {
   }
 
   int gpus_;
+  bool alike_;
   int next_gpu_ = 0;
   Time now_ = base::FromMs(1'000'000);
   std::uint64_t last_ = 0;
@@ -124,8 +160,9 @@ void Report(benchmark::State& state, std::vector<double> microseconds) {
 }
 
 template <class Step>
-void Measure(benchmark::State& state, Step step) {
-  Server server(state.range(0), static_cast<int>(state.range(1)));
+void Measure(benchmark::State& state, Step step, const PolicyConfig& config = HeadOnly(),
+             bool alike = true) {
+  Server server(state.range(0), static_cast<int>(state.range(1)), config, alike);
   std::vector<double> microseconds;
   for (auto _ : state) {
     microseconds.push_back(step(server));
@@ -148,6 +185,29 @@ void BM_TaskSubmitted(benchmark::State& state) {
   Measure(state, [](Server& server) { return server.SubmitMicroseconds(); });
 }
 
+void BM_ByWorkTaskExited(benchmark::State& state) {
+  Measure(
+      state,
+      [](Server& server) {
+        server.SubmitMicroseconds();
+        return server.ExitMicroseconds();
+      },
+      ByWork(), state.range(2) == 0);
+}
+void BM_ByWorkGpuSampled(benchmark::State& state) {
+  Measure(
+      state, [](Server& server) { return server.SampleMicroseconds(); }, ByWork(),
+      state.range(2) == 0);
+}
+// A thousand tasks come to an empty server at once: one pass places all that fit.
+void BM_ByWorkFirstPass(benchmark::State& state) {
+  for (auto _ : state) {
+    Server server(0, 8, ByWork(), state.range(0) == 0);
+    server.FreeAll();
+    state.SetIterationTime(server.BatchSeconds(1'000));
+  }
+}
+
 void BM_SubmitBatch(benchmark::State& state) {
   for (auto _ : state) {
     Server server(0, 8);
@@ -164,9 +224,21 @@ void Sizes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"queued", "gpus"})->ArgsProduct({{100, 10'000, 100'000}, {8, 16}});
   bench->UseManualTime()->Unit(benchmark::kMicrosecond)->Iterations(5'000);
 }
+void SizesAndKinds(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"queued", "gpus", "distinct"})->ArgsProduct({{100, 10'000}, {8, 16}, {0, 1}});
+  bench->UseManualTime()->Unit(benchmark::kMicrosecond)->Iterations(1'000);
+}
 BENCHMARK(BM_TaskExited)->Apply(Sizes);
 BENCHMARK(BM_GpuSampled)->Apply(Sizes);
 BENCHMARK(BM_TaskSubmitted)->Apply(Sizes);
+BENCHMARK(BM_ByWorkTaskExited)->Apply(SizesAndKinds);
+BENCHMARK(BM_ByWorkGpuSampled)->Apply(SizesAndKinds);
+BENCHMARK(BM_ByWorkFirstPass)
+    ->ArgName("distinct")
+    ->Arg(0)
+    ->Arg(1)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_SubmitBatch)
     ->ArgName("tasks")
     ->Arg(10'000)

@@ -45,6 +45,7 @@ std::optional<std::int64_t> Scheduler::State::TaughtMib(const TaskRecord& task) 
 
 void Scheduler::State::LookAtResidents(GpuIndex index) {
   GpuState& gpu = gpus[Number(index)];
+  ++gpu.crowd;
   gpu.residents.clear();
   for (const Resident& resident : ledger.ResidentsOf(index)) {
     Profile profile = ProfileNow(tasks.at(resident.task));

@@ -17,23 +17,24 @@ void Lessons::Leave(const TaskRecord& task) {
   if (--kind->second.tasks == 0) kinds_.erase(kind);
 }
 
-void Lessons::Enough(const TaskRecord& task, std::int64_t need_mib) {
+Lesson* Lessons::LessonFor(const TaskRecord& task) {
   const auto kind = kinds_.find(KeyOf(task));
-  if (kind == kinds_.end()) return;
-  Lesson& lesson = kind->second.lesson;
-  lesson.enough_mib = std::max(lesson.enough_mib, need_mib);
+  if (kind == kinds_.end()) return nullptr;
+  ++changes_;
+  return &kind->second.lesson;
 }
 
-void Lessons::AtLeast(const TaskRecord& task, std::int64_t demand_mib) {
-  const auto kind = kinds_.find(KeyOf(task));
-  if (kind == kinds_.end()) return;
-  Lesson& lesson = kind->second.lesson;
-  lesson.at_least_mib = std::max(lesson.at_least_mib, demand_mib);
+void Lessons::Enough(const TaskRecord& task, std::int64_t need_mib) {
+  if (Lesson* lesson = LessonFor(task)) lesson->enough_mib = std::max(lesson->enough_mib, need_mib);
 }
 
 void Lessons::Activity(const TaskRecord& task, double sm_active) {
-  const auto kind = kinds_.find(KeyOf(task));
-  if (kind != kinds_.end()) kind->second.lesson.sm_active = sm_active;
+  if (Lesson* lesson = LessonFor(task)) lesson->sm_active = sm_active;
+}
+
+void Lessons::AtLeast(const TaskRecord& task, std::int64_t demand_mib) {
+  if (Lesson* lesson = LessonFor(task))
+    lesson->at_least_mib = std::max(lesson->at_least_mib, demand_mib);
 }
 
 const Lesson* Lessons::Of(const TaskRecord& task) const {

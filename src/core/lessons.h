@@ -35,6 +35,8 @@ class Lessons {
   // Null: nothing has been learned.
   const Lesson* Of(const TaskRecord& task) const;
   std::size_t tasks() const { return tasks_; }  // that have joined
+  // Another number whenever a lesson has changed.
+  std::uint64_t changes() const { return changes_; }
 
  private:
   struct Kind {
@@ -44,7 +46,9 @@ class Lessons {
   using Key = std::pair<std::uint32_t, KindId>;  // nobody's tasks speak for another user's
   static Key KeyOf(const TaskRecord& task) { return {task.request.uid, task.kind}; }
   std::map<Key, Kind> kinds_;
+  Lesson* LessonFor(const TaskRecord& task);  // that is about to change; null: no kind
   std::size_t tasks_ = 0;
+  std::uint64_t changes_ = 0;
 };
 
 }  // namespace carma::core

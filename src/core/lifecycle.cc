@@ -504,6 +504,7 @@ void Scheduler::State::On(const PolicyChanged& event) {
               "tasks that run alone were promised to stay so");
   config = event.policy;
   next_plateau = now;
+  fruitless.reset();
   UseMapper();
   for (std::uint32_t i = 0; i < gpus.size(); ++i) LookAtResidents(GpuIndex{i});
   if (config.idle_action != IdleAction::kEnd) return;

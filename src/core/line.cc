@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <unordered_map>
 
 #include "core/future.h"
 #include "core/scheduler_state.h"
@@ -21,6 +22,21 @@ bool AskTheSame(const Need& a, const Need& b) {
          a.sm_share == b.sm_share && a.load == b.load && a.alone == b.alone;
 }
 
+// Equal for needs that ask for the same; mostly another one for others.
+std::size_t HashOf(const Need& need) {
+  std::size_t hash = std::hash<std::int64_t>()(need.memory_mib.value_or(-1));
+  const auto mix = [&hash](std::size_t value) {
+    hash ^= value + 0x9e3779b97f4a7c15 + (hash << 6) + (hash >> 2);
+  };
+  mix(std::hash<std::int64_t>()(need.retry_free_mib));
+  mix(static_cast<std::size_t>(need.gpus));
+  mix(std::hash<double>()(need.load.load.sm_active));
+  mix(std::hash<double>()(need.load.load.sensitivity));
+  mix(std::hash<double>()(need.load.load.pressure));
+  mix(std::hash<std::int64_t>()(need.alone.value_or(Duration{0}).count()));
+  return hash;
+}
+
 struct Best {
   double score = kNotThere;
   std::size_t gpu = 0;
@@ -38,7 +54,10 @@ std::vector<Best> BestGpus(const Group& group) {
   return best;
 }
 
-double MeanOf(const std::vector<Best>& best) {
+// A thousand tasks may be in line: what is asked of all of them at each start makes no list.
+double ScoreOf(const Group& group) {
+  if (group.need.gpus == 1) return std::ranges::max(group.scores);
+  const std::vector<Best> best = BestGpus(group);
   if (best.empty()) return kNotThere;
   double sum = 0;
   for (const Best& each : best) sum += each.score;
@@ -73,6 +92,19 @@ void Scheduler::State::NoteHead() {
   } else if (passed.task != main.begin()->task) {
     passed = {.task = main.begin()->task, .since = now};
   }
+}
+
+FruitlessLook Scheduler::State::LookNow(const std::vector<GpuView>& views) const {
+  FruitlessLook look{.line = queue.changes(), .lessons = lessons.changes()};
+  look.gpus.reserve(views.size());
+  for (const GpuView& view : views)
+    look.gpus.push_back(OpennessOf(config, view, gpus[Number(view.index)].crowd));
+  return look;
+}
+
+bool Scheduler::State::IsFruitlessAgain(const FruitlessLook& look) const {
+  return look.line == fruitless->line && look.lessons == fruitless->lessons &&
+         std::ranges::equal(fruitless->gpus, look.gpus, OpensNothing);
 }
 
 void Scheduler::State::StartInOrder(std::vector<GpuView>& views) {
@@ -169,19 +201,24 @@ std::optional<Pick> Scheduler::State::PickOf(std::vector<Group>& groups,
 
 std::vector<Group> Scheduler::State::GroupsInLine() const {
   std::vector<Group> groups;
+  std::unordered_multimap<std::size_t, std::size_t> by_hash;  // for look-up only
   int looks = 0;
   for (const QueueKey& key : queue.Line(QueueKind::kMain)) {
     if (looks++ == config.backfill) break;
     const TaskRecord& task = tasks.at(key.task);
     const Need need = NeedNow(task);
-    const auto same = std::ranges::find_if(groups, [&](const Group& each) {
-      return each.priority == task.request.priority && AskTheSame(each.need, need);
+    const std::size_t hash = HashOf(need);
+    const auto [from, to] = by_hash.equal_range(hash);
+    const auto same = std::find_if(from, to, [&](const auto& each) {
+      const Group& group = groups[each.second];
+      return group.priority == task.request.priority && AskTheSame(group.need, need);
     });
-    if (same == groups.end()) {
-      groups.push_back({.priority = task.request.priority, .need = need, .tasks = {task.id}});
-    } else {
-      same->tasks.push_back(task.id);
+    if (same != to) {
+      groups[same->second].tasks.push_back(task.id);
+      continue;
     }
+    by_hash.emplace(hash, groups.size());
+    groups.push_back({.priority = task.request.priority, .need = need, .tasks = {task.id}});
   }
   return groups;
 }
@@ -201,7 +238,7 @@ bool Scheduler::State::StartBestOfLine(std::vector<GpuView>& views) {
   const auto score = [&](Group& group) {
     group.scores.resize(views.size());
     for (std::size_t gpu = 0; gpu < views.size(); ++gpu) score_on(group, gpu);
-    group.score = MeanOf(BestGpus(group));
+    group.score = ScoreOf(group);
   };
   for (Group& each : groups) score(each);
   const std::size_t in_line = queue.Line(QueueKind::kMain).size();
@@ -220,7 +257,7 @@ bool Scheduler::State::StartBestOfLine(std::vector<GpuView>& views) {
     for (Group& each : groups) {
       if (&each == &group || each.next == each.tasks.size()) continue;
       for (const std::size_t gpu : pick->gpus) score_on(each, gpu);
-      each.score = MeanOf(BestGpus(each));
+      each.score = ScoreOf(each);
     }
     if (++group.next == group.tasks.size()) {
       group.score = kNotThere;

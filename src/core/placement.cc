@@ -150,6 +150,14 @@ Choice Scheduler::State::Chosen(const TaskRecord& task, const std::vector<GpuVie
       fmt::format("{}: {} of {} eligible, {} MiB free, SM activity {}.", rule,
                   GpuList(choice.placement), eligible, first.free_mib,
                   first.sm_active ? fmt::format("{:.0f} %", *first.sm_active * 100) : "unknown");
+  if (!first.residents.empty()) {
+    const Need need = NeedNow(task);
+    const Outlook with = OutlookOf(first.residents, &need.load, SaturationOf({}, config.sharing));
+    choice.why += fmt::format(
+        " It adds {:.2f} to the {:.2f} of work done there, and takes {:.1f} times as long as "
+        "alone.",
+        with.delivered - first.delivered, first.delivered, with.newcomer);
+  }
   if (task.ooms > 0) choice.why += fmt::format(" Retry {} after an OOM.", task.ooms);
   return choice;
 }
@@ -258,11 +266,13 @@ void Scheduler::State::StartWhatFits() {
     if (TryStart(id, views) && reserving) views = Views(now);
   }
   if (config.recovery_blocks && !recovery.empty()) return;
+  if (views.empty() || (fruitless && IsFruitlessAgain(LookNow(views)))) return;
   if (mapper_entry->chooses_task) {
     StartBestFirst(views);
   } else {
     StartInOrder(views);
   }
+  fruitless = LookNow(views);
   NoteHead();
 }
 

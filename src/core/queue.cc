@@ -9,6 +9,7 @@ QueueKey KeyOf(const TaskRecord& task) {
 }
 
 void Queue::Put(const TaskRecord& task, Place place, Time due) {
+  ++changes_;
   Remove(task.id);
   const Entry entry{.place = place, .kind = task.queue, .key = KeyOf(task), .due = due};
   entries_.emplace(Number(task.id), entry);
@@ -22,6 +23,7 @@ void Queue::Put(const TaskRecord& task, Place place, Time due) {
 void Queue::Remove(TaskId task) {
   const auto at = entries_.find(Number(task));
   if (at == entries_.end()) return;
+  ++changes_;
   const Entry& entry = at->second;
   if (entry.place == Place::kEligible) {
     (entry.kind == QueueKind::kMain ? main_ : recovery_).erase(entry.key);

@@ -50,6 +50,8 @@ class Queue {
   std::vector<TaskId> Due(Time now) const;
   std::optional<Time> NextDue() const;
   std::size_t size() const { return entries_.size(); }
+  // Another number whenever a task has been put somewhere or taken away.
+  std::uint64_t changes() const { return changes_; }
 
  private:
   struct Entry {
@@ -62,6 +64,7 @@ class Queue {
   std::set<QueueKey> main_;
   std::set<QueueKey> recovery_;
   std::set<std::pair<Time, TaskId>> timed_;
+  std::uint64_t changes_ = 0;
 };
 
 }  // namespace carma::core

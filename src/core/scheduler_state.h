@@ -23,6 +23,7 @@
 #include "core/launch_trouble.h"
 #include "core/ledger.h"
 #include "core/lessons.h"
+#include "core/openness.h"
 #include "core/queue.h"
 #include "core/reservation.h"
 #include "core/rules.h"
@@ -57,7 +58,8 @@ struct GpuState {
   std::optional<std::string> drained_by_rule;
   std::vector<Neighbour> residents;  // what GpuView shows
   double delivered = 0;
-  Time crowd_changed{};  // the last one came or left
+  std::uint64_t crowd = 0;  // counts what has changed of them
+  Time crowd_changed{};     // the last one came or left
   bool Drained() const { return drained_by_person || drained_by_rule; }
 };
 
@@ -73,6 +75,13 @@ struct Group {
   std::vector<double> scores;  // of the first on each GPU; kNotThere: not now
   double score = kNotThere;    // the mean of the best GPUs
   TaskId First() const { return tasks[next]; }
+};
+
+// How things stood when nobody of the main line could start.
+struct FruitlessLook {
+  std::uint64_t line = 0;     // Queue::changes
+  std::uint64_t lessons = 0;  // Lessons::changes
+  std::vector<Openness> gpus;
 };
 
 // A start that is possible now.
@@ -117,6 +126,7 @@ struct Scheduler::State {
   LaunchTrouble launch_trouble;
   Lessons lessons;
   Passed passed;
+  std::optional<FruitlessLook> fruitless;
   // No task's memory has stood still for long enough before this that has not taught already.
   std::optional<Time> next_plateau;
   std::optional<Time> wake;  // the last WakeAt, while it lies ahead
@@ -189,6 +199,8 @@ struct Scheduler::State {
   bool TryStart(TaskId id, std::vector<GpuView>& views);
   void Start(TaskRecord& task, Choice choice);
   void StartWhatFits();  // the recovery queue, then the main line
+  FruitlessLook LookNow(const std::vector<GpuView>& views) const;
+  bool IsFruitlessAgain(const FruitlessLook& look) const;
   void StartInOrder(std::vector<GpuView>& views);
   std::vector<Group> GroupsInLine() const;
   double DoneS(TaskId task) const;  // of its run time alone, as predicted

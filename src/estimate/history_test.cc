@@ -159,5 +159,25 @@ TEST(History, AnswersAsAnEstimator) {
   EXPECT_EQ(answer->method, "history");
 }
 
+TEST(ProfileFrom, TheNewestActivityAndTheMiddleRunTime) {
+  const auto run = [](std::optional<double> sm_active, int alone_s, const std::string& type) {
+    task::Observation run = Peaked(1000, false, "s", type);
+    run.sm_active = sm_active;
+    if (alone_s > 0) run.alone = base::Duration{alone_s * 1000};
+    return run;
+  };
+  EXPECT_EQ(ProfileFrom({}, "A100"), core::Profile{});
+  const std::vector<task::Observation> newest_first{
+      run({}, 90, "A100"),  run(0.9, 10, "V100"), run(0.5, 70, "A100"), run(0.4, 100, "A100"),
+      run(0.3, 80, "A100"), run({}, 60, "A100"),  run({}, 500, "A100"),
+  };
+  const core::Profile profile = ProfileFrom(newest_first, "A100");
+  EXPECT_EQ(profile.sm_active, 0.5);
+  EXPECT_EQ(profile.alone, base::Duration{80'000});
+  const core::Profile elsewhere = ProfileFrom(newest_first, "H100");
+  EXPECT_EQ(elsewhere.sm_active, 0.9);
+  EXPECT_FALSE(elsewhere.alone);
+}
+
 }  // namespace
 }  // namespace carma::estimate

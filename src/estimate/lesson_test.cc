@@ -63,5 +63,17 @@ TEST(LessonOf, SaysWhatWasPromisedAndWhatWasSeen) {
   EXPECT_TRUE(lesson.kin.starts_with("1000-"));
 }
 
+TEST(LessonOf, OnlyAWholeRunTellsHowLongItTakes) {
+  core::TaskRecord record = Ended(core::TaskState::kSucceeded, core::ExitKind::kSuccess, 5'000);
+  record.seen = {.sm_active = 0.4, .alone = Duration{600'000}};
+  task::Observation lesson = LessonOf(record, {}, "A100", "", {}, base::FromMs(9));
+  EXPECT_EQ(lesson.sm_active, 0.4);
+  EXPECT_EQ(lesson.alone, Duration{600'000});
+  record.state = core::TaskState::kTimedOut;
+  lesson = LessonOf(record, {}, "A100", "", {}, base::FromMs(9));
+  EXPECT_EQ(lesson.sm_active, 0.4);
+  EXPECT_FALSE(lesson.alone);
+}
+
 }  // namespace
 }  // namespace carma::estimate

@@ -143,6 +143,7 @@ const std::vector<PolicyOption>& PolicyOptions() {
        [](Policy& policy, ClauseReader& in, const std::string& option) {
          policy.max_slowdown = in.Fraction(option);
        }},
+      Count("lookahead", &Policy::lookahead),
       {"pass_limit", [](Policy& policy, ClauseReader& in,
                         const std::string& option) { policy.pass_limit = in.Span(option); }},
       Count("backfill", &Policy::backfill),
