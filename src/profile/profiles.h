@@ -49,7 +49,7 @@ struct WorkloadProfile {
 };
 
 // The geometric mean of p / u over the workloads of one fit: that of the 22 measured rows of the
-// built-in catalogue, so that what was measured here, those and guesses (trace/mps_guess.h) can
+// built-in catalogue, so that what was measured here, those and guesses (core/mps_guess.h) can
 // meet on one GPU.
 inline constexpr double kPressurePerActivity = 0.72;
 
