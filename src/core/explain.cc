@@ -128,6 +128,10 @@ Reason Scheduler::State::ReasonAtHead(const TaskRecord& task, Time at) const {
   }
   if (fitting < task.request.gpus) return Summary(closed, task.request.gpus, fitting);
   if (launch_trouble.on()) return {ReasonCode::kMachineTrouble, launch_trouble.Text()};
+  if (waiting_pays && task.queue == QueueKind::kMain) {
+    return {ReasonCode::kPriority,
+            "It could start, but all end earlier if it waits for the next task to end."};
+  }
   return rules->WhyNotYet(task, at);
 }
 

@@ -505,6 +505,7 @@ void Scheduler::State::On(const PolicyChanged& event) {
   config = event.policy;
   next_plateau = now;
   fruitless.reset();
+  waiting_pays = false;
   UseMapper();
   for (std::uint32_t i = 0; i < gpus.size(); ++i) LookAtResidents(GpuIndex{i});
   if (config.idle_action != IdleAction::kEnd) return;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <unordered_map>
 
 #include "core/future.h"
@@ -83,6 +84,29 @@ Group* FirstToGo(std::vector<Group>& groups) {
   return first;
 }
 
+// Each task and GPU, or all its GPUs where it wants several, of that priority: the best scores
+// first, at most so many.
+std::vector<Pick> PossibleStarts(std::vector<Group>& groups, std::int64_t priority, int most) {
+  std::vector<std::pair<double, Pick>> starts;
+  for (Group& group : groups) {
+    if (group.score == kNotThere || group.priority != priority) continue;
+    if (group.need.gpus > 1) {
+      starts.push_back({group.score, {&group, IndicesOf(BestGpus(group))}});
+      continue;
+    }
+    for (std::size_t gpu = 0; gpu < group.scores.size(); ++gpu) {
+      if (group.scores[gpu] != kNotThere) starts.push_back({group.scores[gpu], {&group, {gpu}}});
+    }
+  }
+  std::ranges::stable_sort(starts, std::greater<>(), &std::pair<double, Pick>::first);
+  std::vector<Pick> best;
+  for (auto& [score, start] : starts) {
+    if (best.size() == static_cast<std::size_t>(most)) break;
+    best.push_back(std::move(start));
+  }
+  return best;
+}
+
 }  // namespace
 
 void Scheduler::State::NoteHead() {
@@ -146,56 +170,46 @@ std::optional<std::vector<FutureRun>> Scheduler::State::RunsNow() const {
   return runs;
 }
 
+// The first tasks of the line; empty: the run time of one of them is not known.
+std::optional<std::vector<FutureTask>> Scheduler::State::LineAhead() const {
+  std::vector<FutureTask> line;
+  for (const QueueKey& key : queue.Line(QueueKind::kMain)) {
+    if (line.size() == kLongestLine) break;
+    const TaskRecord& task = tasks.at(key.task);
+    if (!task.profile.alone) return std::nullopt;
+    line.push_back({.need = NeedNow(task), .alone_s = base::Seconds(*task.profile.alone)});
+  }
+  return line;
+}
+
 std::optional<Pick> Scheduler::State::PickOf(std::vector<Group>& groups,
                                              const std::vector<GpuView>& views) {
+  waiting_pays = false;
   Group* const first = FirstToGo(groups);
   if (first == nullptr) return std::nullopt;
   Pick by_score{.group = first, .gpus = IndicesOf(BestGpus(*first))};
   if (config.lookahead == 0) return by_score;
   const std::optional<std::vector<FutureRun>> runs = RunsNow();
   if (!runs) return by_score;
-  std::vector<FutureTask> line;
-  std::map<TaskId, std::size_t> places;
-  for (const QueueKey& key : queue.Line(QueueKind::kMain)) {
-    if (line.size() == kLongestLine) break;
-    const TaskRecord& task = tasks.at(key.task);
-    if (!task.profile.alone) return by_score;
-    places.emplace(task.id, line.size());
-    line.push_back({.need = NeedNow(task), .alone_s = base::Seconds(*task.profile.alone)});
-  }
-  struct Candidate {
-    double score;
-    Pick pick;
-  };
-  std::vector<Candidate> candidates;
-  for (Group& group : groups) {
-    if (group.score == kNotThere || group.priority != first->priority) continue;
-    if (!places.contains(group.First())) continue;
-    if (group.need.gpus > 1) {
-      candidates.push_back({group.score, {&group, IndicesOf(BestGpus(group))}});
-      continue;
-    }
-    for (std::size_t gpu = 0; gpu < views.size(); ++gpu) {
-      if (group.scores[gpu] != kNotThere)
-        candidates.push_back({group.scores[gpu], {&group, {gpu}}});
-    }
-  }
-  std::ranges::stable_sort(candidates, std::greater<>(), &Candidate::score);
-  if (candidates.size() > static_cast<std::size_t>(config.lookahead))
-    candidates.resize(static_cast<std::size_t>(config.lookahead));
-  const Future future(config, *mapper, views, *runs, line);
+  const std::optional<std::vector<FutureTask>> line = LineAhead();
+  if (!line) return by_score;
+  const Future future(config, *mapper, views, *runs, *line);
   // Nothing ends while nothing runs.
   double least_s = runs->empty() ? std::numeric_limits<double>::infinity() : future.CostOf({});
-  const bool hopeless = std::isinf(least_s);
+  waiting_pays = std::isfinite(least_s);
   std::optional<Pick> best;
-  for (Candidate& each : candidates) {
-    const double cost_s =
-        future.CostOf(FutureStart{places.at(each.pick.group->First()), each.pick.gpus});
+  for (Pick& start : PossibleStarts(groups, first->priority, config.lookahead)) {
+    const auto at = std::ranges::find(*line, start.group->First(),
+                                      [](const FutureTask& each) { return each.need.task; });
+    if (at == line->end()) continue;
+    const auto place = static_cast<std::size_t>(at - line->begin());
+    const double cost_s = future.CostOf(FutureStart{place, start.gpus});
     if (cost_s >= least_s) continue;
     least_s = cost_s;
-    best = std::move(each.pick);
+    best = std::move(start);
+    waiting_pays = false;
   }
-  if (!best && hopeless) return by_score;
+  if (!best && !waiting_pays) return by_score;
   return best;
 }
 
@@ -229,21 +243,28 @@ void Scheduler::State::StartBestFirst(std::vector<GpuView>& views) {
   }
 }
 
+void Scheduler::State::ScoreOn(Group& group, const GpuView& view, std::size_t place) const {
+  const bool fits = FitOf(config, group.need, view) == Fit::kFits;
+  group.scores[place] = fits ? mapper->Score(group.need, view) : kNotThere;
+}
+
+void Scheduler::State::ScoreFirst(Group& group, const std::vector<GpuView>& views) const {
+  if (group.next == group.tasks.size()) {
+    group.score = kNotThere;
+    return;
+  }
+  group.need = NeedNow(tasks.at(group.First()));
+  group.scores.resize(views.size());
+  for (std::size_t gpu = 0; gpu < views.size(); ++gpu) ScoreOn(group, views[gpu], gpu);
+  group.score = ScoreOf(group);
+}
+
 bool Scheduler::State::StartBestOfLine(std::vector<GpuView>& views) {
-  std::vector<Group> groups = GroupsInLine();
-  const auto score_on = [&](Group& group, std::size_t gpu) {
-    const bool fits = FitOf(config, group.need, views[gpu]) == Fit::kFits;
-    group.scores[gpu] = fits ? mapper->Score(group.need, views[gpu]) : kNotThere;
-  };
-  const auto score = [&](Group& group) {
-    group.scores.resize(views.size());
-    for (std::size_t gpu = 0; gpu < views.size(); ++gpu) score_on(group, gpu);
-    group.score = ScoreOf(group);
-  };
-  for (Group& each : groups) score(each);
   const std::size_t in_line = queue.Line(QueueKind::kMain).size();
+  std::vector<Group> groups = GroupsInLine();
+  for (Group& each : groups) ScoreFirst(each, views);
   std::size_t started = 0;
-  while (std::optional<Pick> pick = PickOf(groups, views)) {
+  while (const std::optional<Pick> pick = PickOf(groups, views)) {
     Group& group = *pick->group;
     TaskRecord& task = tasks.at(group.First());
     std::vector<GpuView> taken;
@@ -254,16 +275,12 @@ bool Scheduler::State::StartBestOfLine(std::vector<GpuView>& views) {
     Start(task, Chosen(task, taken, static_cast<std::size_t>(eligible), mapper_entry->name));
     ++started;
     for (const std::size_t gpu : pick->gpus) views[gpu] = ViewOf(views[gpu].index, now);
+    ++group.next;
+    ScoreFirst(group, views);
     for (Group& each : groups) {
       if (&each == &group || each.next == each.tasks.size()) continue;
-      for (const std::size_t gpu : pick->gpus) score_on(each, gpu);
+      for (const std::size_t gpu : pick->gpus) ScoreOn(each, views[gpu], gpu);
       each.score = ScoreOf(each);
-    }
-    if (++group.next == group.tasks.size()) {
-      group.score = kNotThere;
-    } else {
-      group.need = NeedNow(tasks.at(group.First()));
-      score(group);
     }
   }
   return started > 0 && in_line > static_cast<std::size_t>(config.backfill);

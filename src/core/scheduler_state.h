@@ -127,6 +127,7 @@ struct Scheduler::State {
   Lessons lessons;
   Passed passed;
   std::optional<FruitlessLook> fruitless;
+  bool waiting_pays = false;  // by the look ahead, although some could start
   // No task's memory has stood still for long enough before this that has not taught already.
   std::optional<Time> next_plateau;
   std::optional<Time> wake;  // the last WakeAt, while it lies ahead
@@ -205,6 +206,9 @@ struct Scheduler::State {
   std::vector<Group> GroupsInLine() const;
   double DoneS(TaskId task) const;  // of its run time alone, as predicted
   std::optional<std::vector<FutureRun>> RunsNow() const;
+  std::optional<std::vector<FutureTask>> LineAhead() const;
+  void ScoreOn(Group& group, const GpuView& view, std::size_t place) const;
+  void ScoreFirst(Group& group, const std::vector<GpuView>& views) const;
   // What to start next; empty: nothing at the moment.
   std::optional<Pick> PickOf(std::vector<Group>& groups, const std::vector<GpuView>& views);
   void StartBestFirst(std::vector<GpuView>& views);
