@@ -24,7 +24,7 @@ constexpr const char* kSmall =
 class FindTrainingTest : public ::testing::Test {
  protected:
   FindTrainingTest() {
-    files_["/work/small/config.json"] = kSmall;
+    files_["/lab/small/config.json"] = kSmall;
     files_["/home/ann/.cache/huggingface/hub/models--lab--small/refs/main"] = "0a1b\n";
     files_["/home/ann/.cache/huggingface/hub/models--lab--small/snapshots/0a1b/config.json"] =
         kSmall;
@@ -32,7 +32,7 @@ class FindTrainingTest : public ::testing::Test {
   TrainingFound Script(const std::string& text, std::vector<std::string> args = {}) {
     task::TaskSpec spec = Spec();
     spec.script = "#!/bin/bash\n" + text;
-    spec.script_path = "/work/train.sh";
+    spec.script_path = "/lab/train.sh";
     spec.script_args = std::move(args);
     return Find(spec);
   }
@@ -43,7 +43,7 @@ class FindTrainingTest : public ::testing::Test {
   }
   static task::TaskSpec Spec() {
     task::TaskSpec spec;
-    spec.workdir = "/work";
+    spec.workdir = "/lab";
     spec.environment = {{"HOME", "/home/ann"}};
     return spec;
   }
@@ -98,8 +98,8 @@ TEST_F(FindTrainingTest, TheTrainersOptionsAreUnderstood) {
 }
 
 TEST_F(FindTrainingTest, LaunchersAndTheirFilesAreRead) {
-  files_["/work/ds.json"] = R"({"zero_optimization":{"stage":3},"bf16":{"enabled":true}})";
-  files_["/work/acc.yaml"] =
+  files_["/lab/ds.json"] = R"({"zero_optimization":{"stage":3},"bf16":{"enabled":true}})";
+  files_["/lab/acc.yaml"] =
       "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n"
       "  fsdp_offload_params: true\nmixed_precision: bf16\nnum_processes: 4\n";
   const TrainingPlan deepspeed =
@@ -130,7 +130,7 @@ TEST_F(FindTrainingTest, LaunchersAndTheirFilesAreRead) {
 }
 
 TEST_F(FindTrainingTest, ConfigurationsOfFrameworksAreRead) {
-  files_["/work/axolotl.yml"] =
+  files_["/lab/axolotl.yml"] =
       "base_model: lab/small\nadapter: qlora\nload_in_4bit: true\nlora_r: 64\n"
       "lora_target_linear: true\nsequence_len: 4096\nsample_packing: true\nmicro_batch_size: 2\n"
       "gradient_checkpointing: true\noptimizer: paged_adamw_8bit\nbf16: auto\n"
@@ -144,7 +144,7 @@ TEST_F(FindTrainingTest, ConfigurationsOfFrameworksAreRead) {
   EXPECT_TRUE(plan.amp && plan.lora_targets.down);
   EXPECT_EQ(From(axolotl, "seq-len"), "axolotl.yml:6: sequence_len");
 
-  files_["/work/lf.yaml"] =
+  files_["/lab/lf.yaml"] =
       "model_name_or_path: small\nstage: sft\nfinetuning_type: lora\nlora_target: all\n"
       "cutoff_len: 1024\nper_device_train_batch_size: 1\nbf16: true\n";
   plan = Plan(Script("llamafactory-cli train lf.yaml cutoff_len=512\n"));
@@ -153,7 +153,7 @@ TEST_F(FindTrainingTest, ConfigurationsOfFrameworksAreRead) {
   EXPECT_EQ(plan.checkpointing, Checkpointing::kFull);
   EXPECT_EQ(plan.weights, Dtype::kBf16);
 
-  files_["/work/tt.yaml"] =
+  files_["/lab/tt.yaml"] =
       "tokenizer:\n  max_seq_len: 2048\nmodel:\n  _component_: "
       "torchtune.models.llama3.lora_llama3_8b\n"
       "  lora_attn_modules: ['q_proj', 'output_proj']\n  apply_lora_to_mlp: True\n  lora_rank: 4\n"
@@ -173,7 +173,7 @@ TEST_F(FindTrainingTest, ConfigurationsOfFrameworksAreRead) {
 }
 
 TEST_F(FindTrainingTest, TheTrainingScriptIsReadAsText) {
-  files_["/work/src/t.py"] =
+  files_["/lab/src/t.py"] =
       "model = AutoModelForCausalLM.from_pretrained('lab/small', torch_dtype=torch.bfloat16)\n"
       "peft = LoraConfig(r=4, target_modules='all-linear')\n"
       "args = SFTConfig(per_device_train_batch_size=2, max_length=256, bf16=True)\n";
@@ -197,7 +197,7 @@ TEST_F(FindTrainingTest, LengthsOfTwoPartsAddUpAndTrlChecksPoints) {
 
 TEST_F(FindTrainingTest, TrainingsByPreferencesAreLeftAlone) {
   EXPECT_THAT(Script("python run_dpo.py --model small --lr 1\n").words, IsEmpty());
-  files_["/work/dpo.yaml"] = "model_name_or_path: small\nstage: dpo\nlearning_rate: 1\n";
+  files_["/lab/dpo.yaml"] = "model_name_or_path: small\nstage: dpo\nlearning_rate: 1\n";
   const TrainingFound found = Script("llamafactory-cli train dpo.yaml\n");
   EXPECT_THAT(found.words, IsEmpty());
   EXPECT_THAT(found.notes,
@@ -223,10 +223,10 @@ TEST_F(FindTrainingTest, TheAllocatorsSettingIsSeen) {
 }
 
 TEST_F(FindTrainingTest, ScriptsThatStartScriptsAreFollowed) {
-  files_["/work/inner.sh"] = "python t.py --model_name_or_path $1 --num_train_epochs 3\n";
+  files_["/lab/inner.sh"] = "python t.py --model_name_or_path $1 --num_train_epochs 3\n";
   EXPECT_FALSE(Script("bash inner.sh small\n").words.empty());
   EXPECT_FALSE(Script("bash -c 'python t.py --model small --lr 1'\n").words.empty());
-  files_["/work/loop.sh"] = "bash loop.sh\n";
+  files_["/lab/loop.sh"] = "bash loop.sh\n";
   EXPECT_THAT(Script("bash loop.sh\n").words, IsEmpty()) << "which comes to an end";
 }
 
