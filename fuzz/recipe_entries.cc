@@ -40,8 +40,8 @@ void CheckFound(task::TaskSpec spec, std::string_view bytes) {
 void FuzzTraining(std::string_view bytes) {
   task::TaskSpec spec;
   spec.name = "fuzz";
-  spec.workdir = "/work";
-  spec.stdout_path = "/work/out";
+  spec.workdir = "/lab";
+  spec.stdout_path = "/lab/out";
   spec.environment = {{"HOME", "/home/ann"}};
   spec.script = "#!/bin/sh\n" + std::string(bytes);
   spec.script_args = {"1", "two words"};
@@ -65,8 +65,8 @@ void FuzzSettings(std::string_view bytes) {
   // As the configuration of a training.
   task::TaskSpec spec;
   spec.name = "fuzz";
-  spec.workdir = "/work";
-  spec.stdout_path = "/work/out";
+  spec.workdir = "/lab";
+  spec.stdout_path = "/lab/out";
   for (const char* const start : {"axolotl train c.yaml", "llamafactory-cli train c.yaml",
                                   "tune run x_distributed --config c.yaml",
                                   "accelerate launch --config_file c.yaml t.py --model m --lr 1",
