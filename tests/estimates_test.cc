@@ -19,7 +19,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
 // A small network of fully connected layers, as torchsummary prints it.
@@ -55,13 +54,15 @@ class Estimates : public ::testing::Test {
   }
   // A training of 200 simulated seconds, described by a summary.
   std::uint64_t Train(std::int64_t memory_mib, int seed, const std::string& batch = "32",
-                      const std::string& then = "") const {
+                      const std::string& then = "", Words options = {}) const {
     std::string command;
     for (const std::string& word : SimTask({.memory_mib = memory_mib, .solo_s = 200}))
       command += word + " ";
-    return site.Submit(
+    options.insert(
+        options.end(),
         {"--model-summary", summary_, "--batch-size", batch, "--optimizer", "adam", "--", "/bin/sh",
          "-c", command + (then.empty() ? "" : "; " + then) + " # --seed " + std::to_string(seed)});
+    return site.Submit(options);
   }
   base::Json Estimate(Words args) const {
     args.insert(args.begin(), "estimate");
@@ -204,13 +205,13 @@ TEST_F(Estimates, FiveTasksCalibrateTheServerUntilItIsReset) {
 TEST_F(Estimates, PromisesThatDoNotHoldAreATrouble) {
   std::vector<std::uint64_t> ids;
   // All are asked for before the first end can teach anything.
-  for (int batch = 1; batch <= 8; ++batch) ids.push_back(Train(9'000, 1, std::to_string(batch)));
+  for (int batch = 1; batch <= 8; ++batch)
+    ids.push_back(Train(9'000, 1, std::to_string(batch), "", {"--hold"}));
+  for (const std::uint64_t id : ids) ASSERT_TRUE(site.Carma({"release", std::to_string(id)}).Ok());
   for (const std::uint64_t id : ids) site.Await(id);
-  // On a slow machine a reading may miss the peak of one or the other.
   EXPECT_THAT(site.Status().troubles,
-              ElementsAre(AllOf(StartsWith("estimates: "),
-                                HasSubstr(" of the last 8 tasks estimated by structural used more "
-                                          "than they were promised"))));
+              ElementsAre("estimates: 8 of the last 8 tasks estimated by structural used more than "
+                          "they were promised, about 1 were to be expected"));
 }
 
 TEST_F(Estimates, ABadSummaryIsToldAndHoldsUpNothing) {
