@@ -106,20 +106,11 @@ class Course {
     gpu.view.residents = gpu.residents;
     gpu.view.delivered = OutlookOf(gpu.residents, nullptr, saturation_).delivered;
     stale_[index] = true;
-    double pressure = 0;
-    for (const Neighbour& each : gpu.residents) pressure += each.load.pressure;
-    double delivered = 0;
-    for (const Neighbour& each : gpu.residents) {
-      delivered +=
-          each.load.sm_active / (1 + each.load.sensitivity * (pressure - each.load.pressure));
-    }
-    const double held_back = std::max(1.0, delivered / saturation_);
+    SlowdownsOf(gpu.residents, saturation_, slowdowns_);
     for (std::size_t i = 0; i < gpu.runs.size(); ++i) {
-      const Load& load = gpu.residents[i].load;
       Run& run = runs_[gpu.runs[i]];
       const auto part = std::ranges::find(run.gpus, index) - run.gpus.begin();
-      run.speeds[static_cast<std::size_t>(part)] =
-          1 / ((1 + load.sensitivity * (pressure - load.pressure)) * held_back);
+      run.speeds[static_cast<std::size_t>(part)] = 1 / slowdowns_[i];
       run.speed = std::ranges::min(run.speeds);
     }
   }
@@ -223,6 +214,7 @@ class Course {
   std::size_t active_ = 0;
   std::vector<bool> waits_;
   std::vector<std::vector<double>> scores_;  // of each task on each GPU, as it was when looked at
+  std::vector<double> slowdowns_;            // of one GPU, for a moment
   std::vector<bool> stale_;                  // GPUs that have changed since
 };
 

@@ -65,16 +65,14 @@ void Scheduler::State::NoteProgress(TaskId id) {
   life.done_s = DoneS(id);
   life.done_at = now;
   life.speed = 1;
+  std::vector<double> slowdowns;
   for (const GpuIndex gpu : ledger.GpusOf(id)) {
     const std::span<const Resident> residents = ledger.ResidentsOf(gpu);
     const std::vector<Neighbour>& loads = gpus[Number(gpu)].residents;
     const auto at = std::ranges::find(residents, id, &Resident::task) - residents.begin();
-    std::vector<Neighbour> others = loads;
     if (loads.size() <= static_cast<std::size_t>(at)) continue;  // being filled in
-    others.erase(others.begin() + at);
-    const Outlook outlook =
-        OutlookOf(others, &loads[static_cast<std::size_t>(at)], SaturationOf({}, config.sharing));
-    life.speed = std::min(life.speed, 1 / outlook.newcomer);
+    SlowdownsOf(loads, SaturationOf({}, config.sharing), slowdowns);
+    life.speed = std::min(life.speed, 1 / slowdowns[static_cast<std::size_t>(at)]);
   }
 }
 

@@ -8,6 +8,20 @@ double SaturationOf(const Interference& model, SharingMethod sharing) {
   return sharing == SharingMethod::kMps ? model.mps_saturation : kStreamsSaturation;
 }
 
+void SlowdownsOf(std::span<const Neighbour> tasks, double saturation,
+                 std::vector<double>& slowdowns) {
+  double pressure = 0;
+  for (const Neighbour& each : tasks) pressure += each.load.pressure;
+  slowdowns.clear();
+  double delivered = 0;
+  for (const Neighbour& each : tasks) {
+    slowdowns.push_back(1 + each.load.sensitivity * (pressure - each.load.pressure));
+    delivered += each.load.sm_active / slowdowns.back();
+  }
+  const double held_back = std::max(1.0, delivered / saturation);
+  for (double& slowdown : slowdowns) slowdown *= held_back;
+}
+
 Outlook OutlookOf(std::span<const Neighbour> residents, const Neighbour* newcomer,
                   double saturation) {
   double pressure = newcomer == nullptr ? 0 : newcomer->load.pressure;

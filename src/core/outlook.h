@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "core/interference.h"
 
@@ -27,6 +28,10 @@ struct Outlook {
 
 // Most that tasks get done together on one GPU, by the way they share it.
 double SaturationOf(const Interference& model, SharingMethod sharing);
+
+// How many times as long as alone each of these takes, in their order, written to `slowdowns`.
+void SlowdownsOf(std::span<const Neighbour> tasks, double saturation,
+                 std::vector<double>& slowdowns);
 
 // Without a newcomer (null) `newcomer` stays 1. By the same formula as Speeds.
 Outlook OutlookOf(std::span<const Neighbour> residents, const Neighbour* newcomer,

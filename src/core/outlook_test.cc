@@ -48,6 +48,10 @@ TEST(Outlook, AgreesWithTheSpeeds) {
       Speeds({}, sharing, loads, speeds);
       double delivered = 0;
       for (std::size_t i = 0; i < loads.size(); ++i) delivered += loads[i].sm_active * speeds[i];
+      std::vector<double> slowdowns;
+      SlowdownsOf(tasks, SaturationOf({}, sharing), slowdowns);
+      for (std::size_t i = 0; i < speeds.size(); ++i)
+        EXPECT_NEAR(slowdowns[i], 1 / speeds[i], 1e-9);
       const Neighbour last = tasks.back();
       tasks.pop_back();
       const Outlook outlook = OutlookOf(tasks, &last, SaturationOf({}, sharing));
