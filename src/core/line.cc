@@ -267,19 +267,25 @@ bool Scheduler::State::StartBestOfLine(std::vector<GpuView>& views) {
   while (const std::optional<Pick> pick = PickOf(groups, views)) {
     Group& group = *pick->group;
     TaskRecord& task = tasks.at(group.First());
-    std::vector<GpuView> taken;
-    for (const std::size_t gpu : pick->gpus) taken.push_back(views[gpu]);
-    const auto eligible =
-        std::ranges::count_if(group.scores, [](double each) { return each != kNotThere; });
     if (passed.task && *passed.task != task.id) ++passed.times;
-    Start(task, Chosen(task, taken, static_cast<std::size_t>(eligible), mapper_entry->name));
+    std::optional<Choice> choice;
+    if (config.idle_first) choice = ChooseIdle(task, views);
+    if (!choice) {
+      std::vector<GpuView> best;
+      for (const std::size_t gpu : pick->gpus) best.push_back(views[gpu]);
+      const auto eligible =
+          std::ranges::count_if(group.scores, [](double each) { return each != kNotThere; });
+      choice = Chosen(task, best, static_cast<std::size_t>(eligible), mapper_entry->name);
+    }
+    Start(task, *std::move(choice));
     ++started;
-    for (const std::size_t gpu : pick->gpus) views[gpu] = ViewOf(views[gpu].index, now);
+    const std::vector<Placement>& taken = task.attempt.placement;
+    for (const Placement& each : taken) views[Number(each.gpu)] = ViewOf(each.gpu, now);
     ++group.next;
     ScoreFirst(group, views);
     for (Group& each : groups) {
       if (&each == &group || each.next == each.tasks.size()) continue;
-      for (const std::size_t gpu : pick->gpus) ScoreOn(each, views[gpu], gpu);
+      for (const Placement& at : taken) ScoreOn(each, views[Number(at.gpu)], Number(at.gpu));
       each.score = ScoreOf(each);
     }
   }
