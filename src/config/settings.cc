@@ -273,8 +273,8 @@ std::string_view CollocationName(core::SharingMethod method) {
 
 core::PolicyConfig PolicyFor(const Settings& settings, core::SharingMethod method) {
   core::PolicyConfig policy = settings.policy;
-  policy.sharing =
-      method == core::SharingMethod::kMps ? core::SharingMethod::kMps : core::SharingMethod::kStreams;
+  policy.sharing = method == core::SharingMethod::kMps ? core::SharingMethod::kMps
+                                                       : core::SharingMethod::kStreams;
   if (method != core::SharingMethod::kStreams || settings.published) return policy;
   policy.sm_cap = settings.streams_sm_cap;
   policy.max_tasks_per_gpu = settings.streams_tasks;

@@ -139,8 +139,8 @@ struct TrainingPlan {
   bool deepspeed = false;  // its optimizer, even on one GPU; implied by the ZeRO stages
   bool offload_optimizer = false;
   bool offload_parameters = false;
-  bool unties_head = false;        // two tables although config.json ties them (LitGPT)
-  bool saves_whole_model = false;  // gathers all weights on a GPU to save them
+  bool unties_head = false;          // two tables although config.json ties them (LitGPT)
+  bool saves_whole_model = false;    // gathers all weights on a GPU to save them
   bool expandable_segments = false;  // of PyTorch's allocator: blocks grow in place
   std::int64_t tensor_parallel = 1;
   std::int64_t pipeline = 1;   // stages
