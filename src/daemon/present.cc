@@ -1,5 +1,7 @@
 #include "daemon/present.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 
