@@ -10,6 +10,8 @@ from typing import Any, Callable, Dict, List, Optional, Set
 from carmad import IDLE_AFTER_S, LEFT_ALONE, Carma
 from programs import ProofError
 
+MPS_SERVER = "MPS server: "  # it computes for the tasks
+
 
 class GpuLooks:
     def __init__(self, output: str, name: str):
@@ -50,6 +52,7 @@ class GpuLooks:
         self._foreign.update(
             f"{place}: {process['command'] or 'a process'} of {process['user'] or 'unknown'}"
             for process in gpu["foreign"]
+            if not process["command"].startswith(MPS_SERVER)
         )
         self._sources.update((metric["name"], metric["source"]) for metric in gpu["metrics"])
         if gpu["unattributed_mib"] is not None:

@@ -20,6 +20,7 @@ DRIVERS = (
     "/usr/lib/wsl/lib/libnvidia-ml.so.1",
 )
 PROGRAM_FOLDERS = ("/usr/local/nvidia/bin", "/usr/lib/wsl/lib")
+FIRST_PID_NAMESPACE = "pid:[4026531836]"  # the kernel's own number of it
 # Of somebody else's MPS: tasks must not meet there.
 MPS_VARIABLES = re.compile(r"CUDA_MPS_")
 
@@ -86,6 +87,13 @@ def free_host_mib() -> Optional[int]:
     return min(free, default=None)
 
 
+def in_pid_namespace(link: str = "/proc/self/ns/pid") -> bool:
+    """Whether pids here are others than the driver's, which are the machine's."""
+    with contextlib.suppress(OSError):
+        return os.readlink(link) != FIRST_PID_NAMESPACE
+    return False
+
+
 def noticed(gpus: Sequence[WatchedGpu], idle_mib: Sequence[int], tasks: int) -> List[str]:
     """What will make the figures differ from those of an empty server, a sentence each."""
     found = []
@@ -107,7 +115,7 @@ def noticed(gpus: Sequence[WatchedGpu], idle_mib: Sequence[int], tasks: int) -> 
             f"{free} MiB of host memory are free, {tasks} PyTorch processes may want "
             f"{tasks * HOST_MIB_PER_TASK} MiB: some may be killed by the kernel"
         )
-    if os.path.exists("/.dockerenv") or os.environ.get("container"):
+    if in_pid_namespace():
         found.append(
             "this is a container: the driver names processes by the host's numbers, so their memory "
             "may be told of no task"

@@ -226,6 +226,16 @@ class Machine(unittest.TestCase):
         for words in ("5000 MiB were in use", "divided (MIG)", "no SM activity", "host memory"):
             self.assertIn(words, text)
 
+    def test_a_container_is_one_by_its_pids(self):
+        with tempfile.TemporaryDirectory() as folder:
+            link = os.path.join(folder, "pid")
+            self.assertFalse(machine.in_pid_namespace(link))
+            os.symlink(machine.FIRST_PID_NAMESPACE, link)
+            self.assertFalse(machine.in_pid_namespace(link))
+            os.remove(link)
+            os.symlink("pid:[4026532211]", link)
+            self.assertTrue(machine.in_pid_namespace(link))
+
 
 class Clients(unittest.TestCase):
     def test_a_task_is_a_client_if_the_server_says_so(self):
@@ -275,7 +285,10 @@ class Looks(unittest.TestCase):
             "gpus": [self.gpu([], trouble="Xid 79", alerts=["hot"], unattributed_mib=300)]
         }
         looks.take(carma)
-        foreign = [{"pid": 9, "command": "python", "user": "eve"}]
+        foreign = [
+            {"pid": 9, "command": "python", "user": "eve"},
+            {"pid": 8, "command": "MPS server: nvidia-cuda-mps-server", "user": "ann"},
+        ]
         metrics = [{"name": "sm_active", "source": "gpm"}]
         carma.json.return_value = {
             "gpus": [
@@ -288,6 +301,7 @@ class Looks(unittest.TestCase):
         for words in ("GPU 0: Xid 79", "GPU 0: hot", "python of eve", "at most 300 MiB"):
             self.assertIn(words, text)
         self.assertNotIn("GPU 1", text)  # closed by us
+        self.assertNotIn("MPS server", text)
         phases = {"streams": {"looks": looks.result()}}
         self.assertEqual(proof_text.source_lines(phases), ["told by gpm: sm_active"])
 
