@@ -13,7 +13,7 @@ constexpr double kUnknown = store::GpuUsage::kUnknown;
 }  // namespace
 
 void UsageMeter::Begin(const gpu::Reading& reading, int tasks) {
-  Span& span = span_.emplace();
+  Span& span = span_.emplace(Span{});
   span.from = span.last = reading.taken;
   span.last_energy_j = reading.energy_j;
   if (reading.energy_j) span.energy_j = 0;
