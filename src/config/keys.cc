@@ -242,6 +242,13 @@ Kind<std::string> Path(const char* type, std::size_t max_bytes) {
   });
 }
 
+// Empty: none.
+Kind<std::string> PathOrNone() {
+  return Text("absolute path, or empty", [](std::string_view text) {
+    return text.empty() || (text.starts_with('/') && IsPlain(text, 4'095));
+  });
+}
+
 Kind<std::string> NameOrPath(const char* type) {
   return Text(type, [](std::string_view text) {
     const bool path = text.find('/') != std::string_view::npos;
@@ -554,6 +561,10 @@ std::vector<Key> MakeKeys() {
       Of("estimate.prefer_given",
          "Memory that a user states is believed; false: only where nothing else is known.", Flag(),
          AT(estimate_prefer_given)),
+      Of("estimate.profiles",
+         "File of profiles that \"carma profile\" measured (docs/profile.md): what is known of a "
+         "task's SM activity and slowdown from the start; empty: none.",
+         PathOrNone(), AT(estimate_profiles)),
       Of("task.kill_grace", "Time between the request to end and the kill.",
          Span(Duration{0}, kDay), AT(kill_grace)),
       Of("task.max_output", "Size at which an output file is rotated; 0: never.", Size(),

@@ -91,6 +91,7 @@ struct Settings {
   base::Duration estimate_time_limit{10'000};  // real time, of one task's estimate
   bool estimate_history = true;                // finished tasks teach
   bool estimate_prefer_given = true;           // what the user states wins
+  std::string estimate_profiles;               // file of `carma profile`; empty: none
   // [simulation]
   std::string simgpu_state;  // state file of a simulated server; empty: real
 };

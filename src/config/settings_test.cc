@@ -118,6 +118,7 @@ constexpr KeyCase kKeyCases[] = {
     {"estimate.time_limit", R"("2s")", R"("1ms")"},
     {"estimate.history", "false", "2"},
     {"estimate.prefer_given", "false", R"("sometimes")"},
+    {"estimate.profiles", R"("/etc/carma/profiles.csv")", R"("profiles.csv")"},
     {"task.kill_grace", R"("0s")", R"("1w")"},
     {"task.max_output", R"("0M")", R"("2000P")"},
     {"task.output_rotations", "3", "1000"},

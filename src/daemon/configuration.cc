@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/user.h"
 
@@ -17,6 +18,17 @@ Result<std::vector<std::uint32_t>> FindAllowedGroups(const config::Settings& set
     groups.push_back(*group);
   }
   return groups;
+}
+
+Result<std::shared_ptr<const estimate::MeasuredProfiles>> ReadMeasuredProfiles(
+    const config::Settings& settings) {
+  const std::string& path = settings.estimate_profiles;
+  if (path.empty()) return nullptr;
+  const Result<std::string> text = base::ReadFile(path, profile::kMaxProfilesBytes);
+  if (!text) return base::Wrap(text.error(), "estimate.profiles");
+  Result<std::vector<profile::WorkloadProfile>> profiles = profile::ParseProfiles(*text, path);
+  if (!profiles) return base::Wrap(profiles.error(), "estimate.profiles");
+  return std::make_shared<const estimate::MeasuredProfiles>(*std::move(profiles));
 }
 
 Configuration::Configuration(std::shared_ptr<boost::asio::io_context> loop, config::Loaded loaded,
@@ -35,7 +47,9 @@ Result<Configuration::Outcome> Configuration::Read(const config::Sources& source
   if (!reread) return std::unexpected(reread.error());
   Result<std::vector<std::uint32_t>> groups = FindAllowedGroups(reread->loaded.settings);
   if (!groups) return std::unexpected(groups.error());
-  return Outcome{*std::move(reread), *std::move(groups)};
+  auto profiles = ReadMeasuredProfiles(reread->loaded.settings);
+  if (!profiles) return std::unexpected(profiles.error());
+  return Outcome{*std::move(reread), *std::move(groups), *std::move(profiles)};
 }
 
 void Configuration::ReadAgain() {
@@ -69,7 +83,7 @@ void Configuration::TakeOutcome(Result<Outcome> outcome) {
   need_restart_ = std::move(reread.need_restart);
   read_at_ = clock_.Now();
   loaded_ = std::move(reread.loaded);
-  take_({loaded_.settings, std::move(outcome->allow_groups)});
+  take_({loaded_.settings, std::move(outcome->allow_groups), std::move(outcome->profiles)});
 }
 
 }  // namespace carma::daemon

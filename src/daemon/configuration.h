@@ -11,12 +11,17 @@
 #include "base/result.h"
 #include "config/settings.h"
 #include "daemon/background_worker.h"
+#include "estimate/measured_profiles.h"
 
 namespace carma::daemon {
 
 // Numbers of the groups of daemon.allow_groups. May wait for a name service. Errors: kNotFound, …:
 // as base::FindGroup.
 base::Result<std::vector<std::uint32_t>> FindAllowedGroups(const config::Settings& settings);
+
+// The file of estimate.profiles; null: none is named. Errors: kNotFound, kInvalid with the line, …
+base::Result<std::shared_ptr<const estimate::MeasuredProfiles>> ReadMeasuredProfiles(
+    const config::Settings& settings);
 
 // Lives on the loop. Files and groups are asked for on a thread, which may hang.
 class Configuration {
@@ -25,6 +30,7 @@ class Configuration {
   struct Taken {
     config::Settings settings;  // keys that need a restart have their values of before
     std::vector<std::uint32_t> allow_groups;
+    std::shared_ptr<const estimate::MeasuredProfiles> profiles;
   };
 
   using Take = std::function<void(Taken)>;
@@ -48,6 +54,7 @@ class Configuration {
   struct Outcome {
     config::Reread reread;
     std::vector<std::uint32_t> allow_groups;
+    std::shared_ptr<const estimate::MeasuredProfiles> profiles;
   };
   static base::Result<Outcome> Read(const config::Sources& sources, const config::Loaded& running);
   void TakeOutcome(base::Result<Outcome> outcome);

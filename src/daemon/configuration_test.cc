@@ -61,6 +61,30 @@ class ConfigurationTest : public ::testing::Test {
   std::unique_ptr<Configuration> configuration_;
 };
 
+TEST_F(ConfigurationTest, ProfilesAreReadAgainWithIt) {
+  const std::string path = dir_ + "/profiles.csv";
+  const std::string header =
+      "workload,gpu_type,sm_active,sensitivity,pressure,load_s,time_s,iterations,memory_mib,runs,"
+      "time_spread,meetings,fit_error,signature\n";
+  Write("estimate.profiles = '" + path + "'\n");
+  configuration_->ReadAgain();
+  Until([&] { return Told("estimate.profiles: "); });
+  EXPECT_THAT(taken_, IsEmpty()) << "no such file";
+  ASSERT_TRUE(base::WriteFileAtomic(path, header + "mine,A100,0.4,,,1,60,,2000,3,0,0,,1000-abc\n"));
+  configuration_->ReadAgain();
+  Until([&] { return taken_.size() == 1; });
+  ASSERT_NE(taken_[0].profiles, nullptr);
+  EXPECT_NE(taken_[0].profiles->Of("1000-abc", "A100"), nullptr);
+  ASSERT_TRUE(base::WriteFileAtomic(path, header + "mine,A100,4,,,1,60,,2000,3,0,0,,1000-abc\n"));
+  configuration_->ReadAgain();
+  Until([&] { return Told("profiles.csv:2"); });
+  EXPECT_EQ(taken_.size(), 1U);
+  Write("");
+  configuration_->ReadAgain();
+  Until([&] { return taken_.size() == 2; });
+  EXPECT_EQ(taken_[1].profiles, nullptr);
+}
+
 TEST_F(ConfigurationTest, WhatIsReadAgainIsTakenAndTheRestNamed) {
   const base::Time before = configuration_->read_at();
   Write("task.max_queued = 7\nmonitor.window = '5m'\ndaemon.allow_groups = ['root']\n");

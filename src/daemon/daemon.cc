@@ -126,6 +126,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   EngineOptions MakeEngineOptions() const;
   void RestoreHealthDrains();
   // With what the configuration says of them.
+  void TakeMeasuredProfiles();
   estimate::AppraisalRules EstimateRulesNow(estimate::AppraisalRules rules) const;
   void OpenEstimates(const std::vector<core::GpuInfo>& gpus,
                      std::shared_ptr<estimate::History> history);
@@ -158,6 +159,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   std::unique_ptr<Monitor> monitor_;
   UserNames user_names_{shared_loop_};
   std::vector<std::uint32_t> allow_groups_;
+  std::shared_ptr<const estimate::MeasuredProfiles> measured_;  // null: none
   std::optional<std::uint32_t> socket_group_;
   Tokens tokens_;
   std::unique_ptr<Routes> routes_;
@@ -283,6 +285,7 @@ Result<Unit> RealDaemon::Listen() {
   if (const Result<Unit> loaded = tokens_.Load(); !loaded)
     base::LogWarn("tokens_not_read", {{"why", loaded.error().message}});
   if (Result<Unit> found = FindGroups(); !found) return found;
+  TakeMeasuredProfiles();
   if (Result<Unit> opened = OpenLauncher(); !opened) return opened;
   Result<Unit> heard = signals_.Listen([this](int number) { TakeSignal(number); });
   if (!heard) return heard;
@@ -347,6 +350,7 @@ void RealDaemon::TakeSignal(int number) {
 void RealDaemon::Follow(Configuration::Taken taken) {
   const config::Settings before = std::exchange(settings_, std::move(taken.settings));
   allow_groups_ = std::move(taken.allow_groups);
+  measured_ = std::move(taken.profiles);
   base::SetLogLevel(settings_.log_level);
   task_watch_.Follow(before);
   if (engine_) FollowWithEngine(before);
@@ -597,7 +601,16 @@ estimate::AppraisalRules RealDaemon::EstimateRulesNow(estimate::AppraisalRules r
   rules.method = settings_.estimate_method;
   rules.coverage = settings_.estimate_coverage;
   rules.prefer_given = settings_.estimate_prefer_given;
+  rules.measured = measured_;
   return rules;
+}
+
+// Asked before the loop runs. A server comes up without them: they only make predictions better.
+void RealDaemon::TakeMeasuredProfiles() {
+  auto profiles = ReadMeasuredProfiles(settings_);
+  if (!profiles) return base::LogError("profiles_not_read", {{"why", profiles.error().message}});
+  measured_ = *std::move(profiles);
+  if (measured_) base::LogInfo("profiles_read", {{"profiles", measured_->size()}});
 }
 
 void RealDaemon::OpenEstimates(const std::vector<core::GpuInfo>& gpus,

@@ -61,6 +61,10 @@ Appraisal Appraiser::Appraise(const task::TaskSpec& spec, std::uint32_t uid, con
   if (rules_.history) {
     result.profile = ProfileFrom(rules_.history->OfSignature(question.signature), rules_.gpu_type);
   }
+  if (rules_.measured) {
+    result.profile =
+        WithMeasured(result.profile, *rules_.measured, question.signature, rules_.gpu_type);
+  }
   Site site;
   if (rules_.history && question.layers != nullptr) site = rules_.history->SiteFor(rules_.gpu_type);
   question.site = &site;

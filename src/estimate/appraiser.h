@@ -15,6 +15,7 @@
 #include "estimate/asking.h"
 #include "estimate/estimator.h"
 #include "estimate/history.h"
+#include "estimate/measured_profiles.h"
 #include "task/describe/spec.h"
 #include "task/verdict/observation.h"
 
@@ -28,6 +29,7 @@ struct AppraisalRules {
   std::string gpu_type;                    // of most GPUs
   std::int64_t gpu_mib = 0;                // usable memory of the largest GPU
   std::shared_ptr<const History> history;  // null: nothing is learned
+  std::shared_ptr<const MeasuredProfiles> measured;  // null: none
 };
 
 // The GPUs of the server: their largest memory, and the type of most of them (of equal numbers the
@@ -37,7 +39,7 @@ void SuitGpus(AppraisalRules& rules, std::span<const core::GpuInfo> gpus);
 struct Appraisal {
   std::optional<core::Estimate> estimate;     // empty: nothing can be told
   core::KindId kind{};                        // of its signature
-  core::Profile profile;                      // by earlier runs of the same thing
+  core::Profile profile;                      // by earlier runs of the same thing and as it was measured
   std::string model;                          // fingerprint; empty: no readable summary
   std::optional<task::FormulaSplit> formula;  // so that the task's end can teach
   std::vector<std::string> remarks;           // one sentence each, for the user

@@ -198,6 +198,30 @@ TEST(Appraiser, WhatIsAssumedOfATransformerIsSaid) {
               ElementsAre(HasSubstr("no estimate: config.json: /model_type: expected a family")));
 }
 
+TEST(Appraiser, WhatWasMeasuredOfTheSameThingIsItsProfile) {
+  const Summary summary = ReadSummary(std::string(kSummary), "m.txt");
+  profile::WorkloadProfile line;
+  line.signature = Signature(Spec("m.txt"), kAda, summary.fingerprint);
+  line.gpu_type = "A100";
+  line.sm_active = 0.4;
+  line.sensitivity = 1.5;
+  line.pressure = 0.25;
+  auto history = std::make_shared<History>();
+  task::Observation run = Peak(summary, 2'000);
+  run.sm_active = 0.7;
+  history->Add(run);
+  AppraisalRules rules = Rules(history);
+  EXPECT_EQ(Appraiser(rules).Appraise(Spec("m.txt"), kAda, summary).profile,
+            core::Profile{.sm_active = 0.7});
+  rules.measured = std::make_shared<const MeasuredProfiles>(std::vector{line});
+  EXPECT_EQ(Appraiser(rules).Appraise(Spec("m.txt"), kAda, summary).profile,
+            (core::Profile{.sm_active = 0.4, .mps = core::MpsParameters{1.5, 0.25}}));
+  rules.history = nullptr;
+  EXPECT_EQ(Appraiser(rules).Appraise(Spec("m.txt"), kAda, summary).profile.sm_active, 0.4)
+      << "also where nothing is learned";
+  EXPECT_EQ(Appraiser(rules).Appraise(Spec(), kAda, {}).profile, core::Profile{});
+}
+
 TEST(SuitGpus, TheLargestMemoryAndTheTypeOfMost) {
   AppraisalRules rules;
   SuitGpus(rules, std::vector<core::GpuInfo>{{.type = "B", .total_mib = 1'000, .reserved_mib = 100},

@@ -62,6 +62,13 @@ std::vector<ContextFacts> LookAtContexts(Context& context, const DoctorFlags& fl
   return contexts;
 }
 
+std::vector<std::string> TypesOf(const DriverFacts& driver) {
+  std::vector<std::string> types;
+  if (!driver.gpus) return types;
+  for (const GpuFacts& gpu : *driver.gpus) types.push_back(gpu.info.name);
+  return types;
+}
+
 // Whatever is no part of the driver.
 std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFacts& daemon,
                                 const DriverFacts& driver, bool of_root) {
@@ -74,6 +81,8 @@ std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFa
           CheckDisk(AskDisk(settings.state_dir, is_root == of_root)), CheckClock(AskClock(daemon))},
          findings);
   Append(CheckSettings("", settings), findings);
+  if (!settings.estimate_profiles.empty())
+    findings.push_back(CheckProfiles(settings, TypesOf(driver)));
   Append(CheckDaemon(daemon), findings);
   return findings;
 }

@@ -12,6 +12,7 @@
 #include "api/troubles.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "profile/profiles.h"
 
 namespace carma::cli {
 namespace {
@@ -144,6 +145,42 @@ Finding CheckClock(const ClockFacts& clock) {
             "run a time service (systemd-timesyncd, chrony)"};
   }
   return {"clock", Level::kOk, now + ", synchronised", ""};
+}
+
+Finding CheckProfiles(const config::Settings& settings, const std::vector<std::string>& gpu_types) {
+  const std::string path = base::Printable(settings.estimate_profiles);
+  const auto broken = [](const std::string& why) {
+    return Finding{"profiles", Level::kWarn, "estimate.profiles: " + base::Printable(why),
+                   "write it anew with carma profile, or set estimate.profiles = \"\": carmad goes "
+                   "without"};
+  };
+  const base::Result<std::string> text =
+      base::ReadFile(settings.estimate_profiles, profile::kMaxProfilesBytes);
+  if (!text && text.error().code == base::ErrorCode::kDenied)
+    return {"profiles", Level::kOk, path + ": not ours to read, not looked at", ""};
+  if (!text) return broken(text.error().message);
+  const auto profiles = profile::ParseProfiles(*text, settings.estimate_profiles);
+  if (!profiles) return broken(profiles.error().message);
+  const auto signed_lines = std::ranges::count_if(
+      *profiles, [](const profile::WorkloadProfile& each) { return !each.signature.empty(); });
+  if (signed_lines == 0) {
+    return {"profiles", Level::kWarn,
+            fmt::format("{}: none of {} profiles has a signature", path, profiles->size()),
+            "measure your own commands (docs/profile.md): built-in workloads are nobody's task"};
+  }
+  const bool of_here = std::ranges::any_of(*profiles, [&](const profile::WorkloadProfile& each) {
+    return !each.signature.empty() &&
+           std::ranges::find(gpu_types, each.gpu_type) != gpu_types.end();
+  });
+  if (!gpu_types.empty() && !of_here) {
+    return {"profiles", Level::kWarn,
+            fmt::format("{}: nothing in it was measured on a GPU of this server", path),
+            "run carma profile here: of other GPUs only the SM activity is taken"};
+  }
+  return {"profiles", Level::kOk,
+          fmt::format("{}: {} of {} profiles have a signature", path, signed_lines,
+                      profiles->size()),
+          ""};
 }
 
 std::vector<Finding> CheckSettings(const std::string& root, const config::Settings& settings) {

@@ -41,6 +41,10 @@ Finding CheckClock(const ClockFacts& clock);
 // Nothing where all is well.
 std::vector<Finding> CheckSettings(const std::string& root, const config::Settings& settings);
 
+// The file of estimate.profiles, which must be named: whether it reads and is of use to tasks on
+// GPUs of these types. No types: they are not known.
+Finding CheckProfiles(const config::Settings& settings, const std::vector<std::string>& gpu_types);
+
 struct DaemonFacts {
   base::Result<api::StatusView> status;
   std::vector<api::GpuView> gpus;  // as the daemon sees them; empty where it does not answer

@@ -237,6 +237,27 @@ TEST_F(DoctorMachine, SettingsThatAreUnlikelyToBeMeant) {
   EXPECT_TRUE(CheckSettings(root_, settings).empty());
 }
 
+TEST_F(DoctorMachine, ProfilesThatAreOfNoUse) {
+  const std::string header =
+      "workload,gpu_type,sm_active,sensitivity,pressure,load_s,time_s,iterations,memory_mib,runs,"
+      "time_spread,meetings,fit_error,signature\n";
+  config::Settings settings;
+  settings.estimate_profiles = root_ + "/profiles.csv";
+  const auto check = [&](const std::vector<std::string>& types) {
+    return CheckProfiles(settings, types);
+  };
+  EXPECT_THAT(check({}).text, HasSubstr("estimate.profiles: "));
+  EXPECT_EQ(check({}).level, Level::kWarn);
+  Put("/profiles.csv", header + "a,A100,0.4,,,1,60,,2000,3\n");
+  EXPECT_THAT(check({}).text, HasSubstr("profiles.csv:2"));
+  Put("/profiles.csv", header + "a,A100,0.4,,,1,60,,2000,3,0,0,,\n");
+  EXPECT_THAT(check({"A100"}).text, HasSubstr("none of 1 profiles has a signature"));
+  Put("/profiles.csv", header + "a,A100,0.4,,,1,60,,2000,3,0,0,,1000-x\n");
+  EXPECT_THAT(check({"H100"}).text, HasSubstr("measured on a GPU of this server"));
+  EXPECT_EQ(check({"H100", "A100"}).level, Level::kOk);
+  EXPECT_EQ(check({}).level, Level::kOk) << "the types are not known";
+}
+
 TEST(Doctor, CgroupsDiskClockAndDaemon) {
   config::Settings settings;
   EXPECT_EQ(CheckCgroups({.root = "/r", .path = "/r/p", .reason = ""}, settings).level, Level::kOk);

@@ -1,0 +1,41 @@
+// Profiles that `carma profile` measured (profile/profiles.h), found by the signature of a task.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/profile.h"
+#include "profile/profiles.h"
+
+namespace carma::estimate {
+
+// Never changes: safe to use from several threads.
+class MeasuredProfiles {
+ public:
+  MeasuredProfiles() = default;
+  // Lines without a signature are of no use here. Of several workloads with one signature on one
+  // type of GPU the first line counts.
+  explicit MeasuredProfiles(std::vector<profile::WorkloadProfile> profiles);
+
+  // Null: not measured on that type.
+  const profile::WorkloadProfile* Of(const std::string& signature,
+                                     const std::string& gpu_type) const;
+  // The first line of it on any type; null: never measured.
+  const profile::WorkloadProfile* Elsewhere(const std::string& signature) const;
+  std::size_t size() const { return profiles_.size(); }
+
+ private:
+  std::vector<profile::WorkloadProfile> profiles_;
+  std::multimap<std::string, std::size_t> by_signature_;  // of equal ones in the order of lines
+};
+
+// What is known of a task by earlier runs, and on top of it what was measured of the same thing. On
+// the same type of GPU the measured SM activity counts, with the parameters that were fitted beside
+// it; measured on another type only the activity does, where earlier runs tell none. Run times stay
+// those of earlier runs: what was measured may have been a shorter piece of the work.
+core::Profile WithMeasured(core::Profile known, const MeasuredProfiles& measured,
+                           const std::string& signature, const std::string& gpu_type);
+
+}  // namespace carma::estimate
