@@ -404,6 +404,12 @@ struct KnowledgeView {
   std::vector<double> ratios;
   std::vector<RunView> runs;
   std::vector<RunView> kin_runs;
+  // How a task of the signature computes on the type of most GPUs (core/profile.h).
+  std::optional<double> sm_active;
+  std::optional<double> sensitivity, pressure;
+  std::optional<std::int64_t> alone_ms;
+  std::optional<double> iteration_ms;
+  std::string profile_by;  // "carma profile", "runs"; empty: nothing is known
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& knowledge) {
@@ -422,6 +428,19 @@ struct KnowledgeView {
     field("ratios", knowledge.ratios, "Measured over predicted of those tasks, rising.");
     field("runs", knowledge.runs, "Earlier runs of the signature asked about, newest first.");
     field("kin_runs", knowledge.kin_runs, "Earlier runs of the same program, newest first.");
+    field("sm_active", knowledge.sm_active,
+          "SM activity that a task of the signature keeps alone on the type of most GPUs.",
+          {.least = 0, .most = 1});
+    field("sensitivity", knowledge.sensitivity,
+          "How much it minds neighbours under MPS, measured by carma profile.", {.low = 0});
+    field("pressure", knowledge.pressure, "How much they mind it, measured by carma profile.",
+          {.low = 0});
+    field("alone_ms", knowledge.alone_ms, "Run time with GPUs to itself, of earlier runs.",
+          {.low = 0});
+    field("iteration_ms", knowledge.iteration_ms,
+          "One iteration alone, measured by carma profile.", {.low = 0});
+    field("profile_by", knowledge.profile_by,
+          "Who told the SM activity: \"carma profile\" or \"runs\"; empty: nobody.");
   }
 };
 

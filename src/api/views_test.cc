@@ -83,7 +83,13 @@ KnowledgeView FullKnowledge() {
           .context_shift_mib = -1'180.5,
           .ratios = {0.9, 1.1},
           .runs = {run},
-          .kin_runs = {run, run}};
+          .kin_runs = {run, run},
+          .sm_active = 0.4,
+          .sensitivity = 1.5,
+          .pressure = 0.25,
+          .alone_ms = 90'000,
+          .iteration_ms = 31.25,
+          .profile_by = "carma profile"};
 }
 
 GpuView FullGpu() {

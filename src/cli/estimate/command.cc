@@ -38,6 +38,7 @@ struct EstimateFlags {
   std::string weights;     // folder of the gpumemnet weights; empty: shipped. With --hf-config:
                            // how the model's weights are stored
   double coverage = 0;     // 0: the daemon's
+  std::vector<double> beside;  // SM activity of neighbours
   bool explain = false;
   bool reset = false;
 };
@@ -175,6 +176,7 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
 
   EstimateSheet sheet;
   sheet.remarks = described->remarks;
+  sheet.beside = flags.beside;
   sheet.file = context.literal ? base::Join(context.words, " ") : InputName(flags.file);
   estimate::Question question = estimate::QuestionOf(spec, ::geteuid(), summary, sheet.remarks);
   if (summary.transformer) sheet.training = spec.training;
@@ -282,6 +284,13 @@ void AddEstimateCommand(CLI::App& app, Context& context) {
   verb->add_option("--coverage", flags->coverage, "share of tasks the bound should cover")
       ->type_name("SHARE")
       ->check(CLI::Range(0.5, 0.999));
+  verb->add_option("--beside", flags->beside,
+                   "SM activity of neighbours, 0 to 1 each: how much longer would it take there?")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->expected(1, 15)
+      ->allow_extra_args(false)
+      ->check(CLI::Range(0.0, 1.0));
   verb->add_flag("--explain", flags->explain, "the parts of each number, notes, calibration");
   verb->add_flag("--reset-calibration", flags->reset,
                  "forget what finished tasks taught about the formula; administrators only");

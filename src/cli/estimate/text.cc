@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/estimate/activity.h"
 #include "cli/table.h"
 #include "estimate/asking.h"
 
@@ -259,6 +260,7 @@ std::string EstimateText(const EstimateSheet& sheet, bool explain, const Screen&
   for (const std::string& remark : sheet.remarks) out += base::Printable(remark, kShown) + "\n";
   out += TrainingTable(sheet, screen);
   out += "\n" + OpinionTable(sheet, screen) + PromiseLine(sheet);
+  if (sheet.knowledge) out += ActivityText(*sheet.knowledge, sheet.beside);
   return explain ? out + Details(sheet) : out;
 }
 
@@ -287,6 +289,7 @@ std::string EstimateJson(const EstimateSheet& sheet) {
         {"tasks", sheet.site.tasks},
         {"context_shift_mib", sheet.site.context_shift_mib},
         {"factor", sheet.site.Factor(question.coverage, 1)}}},
+      {"activity", sheet.knowledge ? ActivityJson(*sheet.knowledge, sheet.beside) : Json(nullptr)},
       {"estimates", std::move(opinions)}};
   return base::DumpJson(json) + "\n";
 }

@@ -1,0 +1,94 @@
+#include "cli/estimate/activity.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "base/text.h"
+#include "core/interference.h"
+
+namespace carma::cli {
+namespace {
+
+using base::Json;
+using core::Load;
+using core::SharingMethod;
+
+core::Profile ProfileOf(const api::KnowledgeView& known) {
+  core::Profile profile{.sm_active = known.sm_active};
+  if (known.sensitivity && known.pressure)
+    profile.mps = core::MpsParameters{*known.sensitivity, *known.pressure};
+  return profile;
+}
+
+// How many times as long as alone the first of them takes.
+double SlowdownOf(SharingMethod sharing, const std::vector<Load>& loads) {
+  std::vector<double> speeds(loads.size());
+  core::Speeds(core::Interference{}, sharing, loads, speeds);
+  return 1 / speeds.front();
+}
+
+std::vector<Load> Beside(const Load& own, std::span<const double> activities) {
+  std::vector<Load> loads{own};
+  for (const double each : activities) loads.push_back(core::LoadOf({.sm_active = each}));
+  return loads;
+}
+
+std::string SlowdownText(const std::vector<Load>& loads) {
+  return fmt::format("{:.2f} times as long under MPS, {:.2f} by streams",
+                     SlowdownOf(SharingMethod::kMps, loads),
+                     SlowdownOf(SharingMethod::kStreams, loads));
+}
+
+Json SlowdownJson(const std::vector<Load>& loads) {
+  return {{"mps", SlowdownOf(SharingMethod::kMps, loads)},
+          {"streams", SlowdownOf(SharingMethod::kStreams, loads)}};
+}
+
+std::string ActivitiesText(std::span<const double> activities) {
+  std::vector<std::string> texts;
+  for (const double each : activities) texts.push_back(fmt::format("{:.0f} %", 100 * each));
+  return base::Join(texts, " + ");
+}
+
+std::string KnownText(const api::KnowledgeView& known) {
+  if (!known.sm_active) {
+    return fmt::format("SM activity: not known, {:.0f} % is assumed\n",
+                       100 * core::kUsualActivity);
+  }
+  std::string text = fmt::format("SM activity: {:.0f} % alone (by {})", 100 * *known.sm_active,
+                                 base::Printable(known.profile_by, 40));
+  if (known.sensitivity && known.pressure)
+    text += fmt::format(", s {:.3g}, p {:.3g}", *known.sensitivity, *known.pressure);
+  if (known.iteration_ms) text += fmt::format(", {:.4g} ms an iteration", *known.iteration_ms);
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string ActivityText(const api::KnowledgeView& known, std::span<const double> beside) {
+  const Load own = core::LoadOf(ProfileOf(known));
+  std::string text = KnownText(known);
+  text += fmt::format("  beside a task like itself: {}\n", SlowdownText({own, own}));
+  if (!beside.empty()) {
+    text += fmt::format("  beside {}: {}\n", ActivitiesText(beside),
+                        SlowdownText(Beside(own, beside)));
+  }
+  return text;
+}
+
+Json ActivityJson(const api::KnowledgeView& known, std::span<const double> beside) {
+  const Load own = core::LoadOf(ProfileOf(known));
+  const auto told = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  Json json = {{"sm_active", told(known.sm_active)},
+               {"by", known.profile_by},
+               {"sensitivity", told(known.sensitivity)},
+               {"pressure", told(known.pressure)},
+               {"iteration_ms", told(known.iteration_ms)},
+               {"alone_ms", told(known.alone_ms)},
+               {"slowdown_beside_itself", SlowdownJson({own, own})}};
+  if (!beside.empty()) json["slowdown_beside"] = SlowdownJson(Beside(own, beside));
+  return json;
+}
+
+}  // namespace carma::cli

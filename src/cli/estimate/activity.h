@@ -1,0 +1,19 @@
+// What `carma estimate` tells of a task beside its memory: how it computes, and how much longer it
+// takes beside others.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "api/views.h"
+#include "base/json.h"
+
+namespace carma::cli {
+
+// Lines with their ends: SM activity alone and who told it, one iteration, and the predicted
+// slowdown beside a task like itself and beside neighbours of these activities (none: left out).
+std::string ActivityText(const api::KnowledgeView& known, std::span<const double> beside);
+// docs/api.md.
+base::Json ActivityJson(const api::KnowledgeView& known, std::span<const double> beside);
+
+}  // namespace carma::cli
