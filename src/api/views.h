@@ -437,8 +437,8 @@ struct KnowledgeView {
           {.low = 0});
     field("alone_ms", knowledge.alone_ms, "Run time with GPUs to itself, of earlier runs.",
           {.low = 0});
-    field("iteration_ms", knowledge.iteration_ms,
-          "One iteration alone, measured by carma profile.", {.low = 0});
+    field("iteration_ms", knowledge.iteration_ms, "One iteration alone, measured by carma profile.",
+          {.low = 0});
     field("profile_by", knowledge.profile_by,
           "Who told the SM activity: \"carma profile\" or \"runs\"; empty: nobody.");
   }

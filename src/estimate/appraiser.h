@@ -26,9 +26,9 @@ struct AppraisalRules {
   std::string method = "auto";  // of Estimators()
   double coverage = 0.9;        // 0: promise the point
   bool prefer_given = true;
-  std::string gpu_type;                    // of most GPUs
-  std::int64_t gpu_mib = 0;                // usable memory of the largest GPU
-  std::shared_ptr<const History> history;  // null: nothing is learned
+  std::string gpu_type;                              // of most GPUs
+  std::int64_t gpu_mib = 0;                          // usable memory of the largest GPU
+  std::shared_ptr<const History> history;            // null: nothing is learned
   std::shared_ptr<const MeasuredProfiles> measured;  // null: none
 };
 
@@ -37,10 +37,10 @@ struct AppraisalRules {
 void SuitGpus(AppraisalRules& rules, std::span<const core::GpuInfo> gpus);
 
 struct Appraisal {
-  std::optional<core::Estimate> estimate;     // empty: nothing can be told
-  core::KindId kind{};                        // of its signature
-  core::Profile profile;                      // by earlier runs of the same thing and as it was measured
-  std::string model;                          // fingerprint; empty: no readable summary
+  std::optional<core::Estimate> estimate;  // empty: nothing can be told
+  core::KindId kind{};                     // of its signature
+  core::Profile profile;  // by earlier runs of the same thing and as it was measured
+  std::string model;      // fingerprint; empty: no readable summary
   std::optional<task::FormulaSplit> formula;  // so that the task's end can teach
   std::vector<std::string> remarks;           // one sentence each, for the user
 };

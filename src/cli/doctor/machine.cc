@@ -177,10 +177,10 @@ Finding CheckProfiles(const config::Settings& settings, const std::vector<std::s
             fmt::format("{}: nothing in it was measured on a GPU of this server", path),
             "run carma profile here: of other GPUs only the SM activity is taken"};
   }
-  return {"profiles", Level::kOk,
-          fmt::format("{}: {} of {} profiles have a signature", path, signed_lines,
-                      profiles->size()),
-          ""};
+  return {
+      "profiles", Level::kOk,
+      fmt::format("{}: {} of {} profiles have a signature", path, signed_lines, profiles->size()),
+      ""};
 }
 
 std::vector<Finding> CheckSettings(const std::string& root, const config::Settings& settings) {

@@ -53,8 +53,7 @@ std::string ActivitiesText(std::span<const double> activities) {
 
 std::string KnownText(const api::KnowledgeView& known) {
   if (!known.sm_active) {
-    return fmt::format("SM activity: not known, {:.0f} % is assumed\n",
-                       100 * core::kUsualActivity);
+    return fmt::format("SM activity: not known, {:.0f} % is assumed\n", 100 * core::kUsualActivity);
   }
   std::string text = fmt::format("SM activity: {:.0f} % alone (by {})", 100 * *known.sm_active,
                                  base::Printable(known.profile_by, 40));
@@ -71,8 +70,8 @@ std::string ActivityText(const api::KnowledgeView& known, std::span<const double
   std::string text = KnownText(known);
   text += fmt::format("  beside a task like itself: {}\n", SlowdownText({own, own}));
   if (!beside.empty()) {
-    text += fmt::format("  beside {}: {}\n", ActivitiesText(beside),
-                        SlowdownText(Beside(own, beside)));
+    text +=
+        fmt::format("  beside {}: {}\n", ActivitiesText(beside), SlowdownText(Beside(own, beside)));
   }
   return text;
 }

@@ -34,10 +34,10 @@ struct EstimateFlags {
   // Options of task/describe/options.h, for a summary and on top of what a script says.
   std::string batch, optimizer, precision, gpus, memory;
   std::string gpu_type;
-  std::string estimators;  // comma-separated; empty: all
-  std::string weights;     // folder of the gpumemnet weights; empty: shipped. With --hf-config:
-                           // how the model's weights are stored
-  double coverage = 0;     // 0: the daemon's
+  std::string estimators;      // comma-separated; empty: all
+  std::string weights;         // folder of the gpumemnet weights; empty: shipped. With --hf-config:
+                               // how the model's weights are stored
+  double coverage = 0;         // 0: the daemon's
   std::vector<double> beside;  // SM activity of neighbours
   bool explain = false;
   bool reset = false;

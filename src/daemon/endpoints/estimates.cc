@@ -15,9 +15,8 @@ namespace {
 void ShowProfile(const estimate::AppraisalRules& rules, const std::string& signature,
                  api::KnowledgeView& view) {
   const core::Profile seen =
-      rules.history
-          ? estimate::ProfileFrom(rules.history->OfSignature(signature), rules.gpu_type)
-          : core::Profile{};
+      rules.history ? estimate::ProfileFrom(rules.history->OfSignature(signature), rules.gpu_type)
+                    : core::Profile{};
   const core::Profile known =
       rules.measured ? WithMeasured(seen, *rules.measured, signature, rules.gpu_type) : seen;
   view.sm_active = known.sm_active;

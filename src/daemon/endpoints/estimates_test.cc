@@ -41,11 +41,14 @@ TEST_F(KnowledgeTest, RunsAreThoseOfTheSignatureAskedAbout) {
 }
 
 TEST_F(KnowledgeTest, HowATaskOfTheSignatureComputes) {
-  const auto asked = [&] { return Ask(Services(), &ShowKnowledge, Asking({{"signature", "one"}})).body; };
+  const auto asked = [&] {
+    return Ask(Services(), &ShowKnowledge, Asking({{"signature", "one"}})).body;
+  };
   EXPECT_EQ(asked().at("sm_active"), nullptr);
   EXPECT_EQ(asked().at("profile_by"), "");
   auto history = std::make_shared<estimate::History>();
-  history->Add({.signature = "one", .gpu_type = "A100", .sm_active = 0.7, .alone = base::Duration(90'000)});
+  history->Add(
+      {.signature = "one", .gpu_type = "A100", .sm_active = 0.7, .alone = base::Duration(90'000)});
   rules_.history = history;
   EXPECT_EQ(asked().at("sm_active"), 0.7);
   EXPECT_EQ(asked().at("alone_ms"), 90'000);
