@@ -23,6 +23,14 @@ PolicyConfig HeadOnly() {
   config.stale_after = std::chrono::hours(24);  // only some benchmarks send samples
   return config;
 }
+constexpr std::uint64_t kUsers = 200;
+// Two hundred users by their shares.
+PolicyConfig Fair(int backfill) {
+  PolicyConfig config = HeadOnly();
+  config.order = QueueOrder::kFair;
+  config.backfill = backfill;
+  return config;
+}
 // Task and GPU chosen together among the first thousand.
 PolicyConfig ByWork() {
   PolicyConfig config = HeadOnly();
@@ -64,7 +72,7 @@ class Server {
   double SubmitMicroseconds() {
     now_ += Duration{10};
     const TaskId id{++last_};
-    const double submit = Timed(TaskSubmitted{id, {}});
+    const double submit = Timed(TaskSubmitted{id, Request()});
     return submit + Timed(EstimateReady{id, Estimate{NextNeedMib(), "given"}});
   }
   void FreeAll() {
@@ -77,7 +85,7 @@ class Server {
     std::vector<Event> estimated;
     for (std::int64_t i = 0; i < count; ++i) {
       const TaskId id{++last_};
-      submitted.emplace_back(TaskSubmitted{id, {}});
+      submitted.emplace_back(TaskSubmitted{id, Request()});
       estimated.emplace_back(EstimateReady{id, Estimate{NextNeedMib(), "given"}});
     }
     Note(scheduler_.HandleAll(now_, submitted));
@@ -92,9 +100,14 @@ class Server {
   std::int64_t NextNeedMib() {
     return alike_ ? 9'000 : 8'000 + static_cast<std::int64_t>(last_ % 1'000);
   }
+  TaskRequest Request() const {
+    TaskRequest request;
+    request.uid = static_cast<std::uint32_t>(last_ % kUsers);
+    return request;
+  }
   void Submit(std::int64_t need_mib) {
     const TaskId id{++last_};
-    Note(scheduler_.Handle(now_, TaskSubmitted{id, {}}));
+    Note(scheduler_.Handle(now_, TaskSubmitted{id, Request()}));
     Note(scheduler_.Handle(now_, EstimateReady{id, Estimate{need_mib, "given"}}));
   }
   GpuSampled Sample(int gpu) {
@@ -174,6 +187,21 @@ void BM_TaskSubmitted(benchmark::State& state) {
   Measure(state, [](Server& server) { return server.SubmitMicroseconds(); });
 }
 
+void BM_FairTaskExited(benchmark::State& state) {
+  Measure(
+      state,
+      [](Server& server) {
+        server.SubmitMicroseconds();
+        return server.ExitMicroseconds();
+      },
+      Fair(static_cast<int>(state.range(2))));
+}
+void BM_FairGpuSampled(benchmark::State& state) {
+  Measure(
+      state, [](Server& server) { return server.SampleMicroseconds(); },
+      Fair(static_cast<int>(state.range(2))));
+}
+
 void BM_ByWorkTaskExited(benchmark::State& state) {
   Measure(
       state,
@@ -213,6 +241,10 @@ void Sizes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"queued", "gpus"})->ArgsProduct({{100, 10'000, 100'000}, {8, 16}});
   bench->UseManualTime()->Unit(benchmark::kMicrosecond)->Iterations(5'000);
 }
+void SizesAndLooks(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"queued", "gpus", "backfill"})->ArgsProduct({{10'000}, {16}, {1, 1'000}});
+  bench->UseManualTime()->Unit(benchmark::kMicrosecond)->Iterations(2'000);
+}
 void SizesAndKinds(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"queued", "gpus", "distinct"})->ArgsProduct({{100, 10'000}, {8, 16}, {0, 1}});
   bench->UseManualTime()->Unit(benchmark::kMicrosecond)->Iterations(1'000);
@@ -220,6 +252,8 @@ void SizesAndKinds(benchmark::internal::Benchmark* bench) {
 BENCHMARK(BM_TaskExited)->Apply(Sizes);
 BENCHMARK(BM_GpuSampled)->Apply(Sizes);
 BENCHMARK(BM_TaskSubmitted)->Apply(Sizes);
+BENCHMARK(BM_FairTaskExited)->Apply(SizesAndLooks);
+BENCHMARK(BM_FairGpuSampled)->Apply(SizesAndLooks);
 BENCHMARK(BM_ByWorkTaskExited)->Apply(SizesAndKinds);
 BENCHMARK(BM_ByWorkGpuSampled)->Apply(SizesAndKinds);
 BENCHMARK(BM_ByWorkFirstPass)

@@ -68,7 +68,7 @@ std::optional<std::string> Scheduler::State::CheckQueue() const {
     ++queued;
     if (*place != Place::kEligible) continue;
     ++in_line;
-    if (!queue.Line(task.queue).contains(KeyOf(task))) {
+    if (!queue.Line(task.queue).contains(queue.KeyOf(task))) {
       return fmt::format("task {} is not where its priority puts it", id);
     }
   }
@@ -78,6 +78,19 @@ std::optional<std::string> Scheduler::State::CheckQueue() const {
   const std::size_t lines =
       queue.Line(QueueKind::kMain).size() + queue.Line(QueueKind::kRecovery).size();
   if (lines != in_line) return fmt::format("{} tasks in line, {} places", in_line, lines);
+  std::size_t in_holder_lines = 0;
+  for (const auto& [key, line] : queue.HolderLines()) {
+    for (const QueueKey& each : line.tasks) {
+      if (!queue.Line(QueueKind::kMain).contains(each)) {
+        return fmt::format("task {} stands in the line of {} alone", each.task, line.user);
+      }
+    }
+    in_holder_lines += line.tasks.size();
+  }
+  if (in_holder_lines != queue.Line(QueueKind::kMain).size()) {
+    return fmt::format("{} tasks in the main line, {} in those of their users",
+                       queue.Line(QueueKind::kMain).size(), in_holder_lines);
+  }
   if (lives.size() != tasks.size()) {
     return fmt::format("{} tasks, {} notes about tasks", tasks.size(), lives.size());
   }
@@ -96,6 +109,16 @@ std::optional<std::string> Scheduler::State::CheckQueue() const {
   // What is left in it is sorted next, for which a wake-up was asked.
   if ((!unsorted.empty() && wake != now) || !dependencies.AllRegistered())
     return "tasks were left unsorted";
+  return std::nullopt;
+}
+
+std::optional<std::string> Scheduler::State::CheckEntitlements() const {
+  const auto holding = static_cast<std::size_t>(
+      std::ranges::count_if(tasks, [](const auto& each) { return HoldsGpus(each.second.state); }));
+  if (shares.taking() != holding || limits.running() != holding) {
+    return fmt::format("{} tasks hold GPUs, {} take their share and {} count for limits", holding,
+                       shares.taking(), limits.running());
+  }
   return std::nullopt;
 }
 

@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/fair_share.h"
 #include "core/gpu.h"
 #include "core/policy.h"
 #include "core/task.h"
@@ -29,6 +30,11 @@ struct TaskSubmitted {
 // server can never take (fewer GPUs than before) is kept, passed over, and says so.
 struct TaskRestored {
   TaskRecord record;
+};
+// An attempt of an earlier life of the daemon that has ended: what it took counts for shares and
+// limits. Before the tasks of that life.
+struct AttemptRestored {
+  Taken taken;
 };
 struct EstimateReady {
   TaskId id{};
@@ -125,7 +131,8 @@ struct PolicyChanged {
 struct WakeUp {};  // the time of a WakeAt has come
 
 using Event =
-    std::variant<GpusDiscovered, TaskSubmitted, TaskRestored, EstimateReady, GpuSampled,
+    std::variant<GpusDiscovered, TaskSubmitted, TaskRestored, AttemptRestored, EstimateReady,
+                 GpuSampled,
                  GpuHealthChanged, SharingChosen, TaskStarted, TaskIdle, LaunchFailed, TaskExited,
                  CancelRequested, HoldRequested, ReleaseRequested, RequeueRequested,
                  PriorityChanged, DrainRequested, ResumeRequested, PolicyChanged, WakeUp>;
@@ -161,6 +168,21 @@ struct WakeAt {
   Time when{};
   friend bool operator==(const WakeAt&, const WakeAt&) = default;
 };
-using Action = std::variant<TaskChanged, RequestEstimate, StartTask, StopTask, WakeAt>;
+// An attempt holds its GPUs no more; keep what it took. Comes before the change of its task, once
+// for each attempt.
+struct AttemptEnded {
+  TaskId id{};
+  int attempt = 0;
+  Taken taken;
+  std::vector<GpuIndex> gpus;
+  std::optional<Time> started;    // its process ran
+  Duration waited{};              // before it, since it was submitted or sent back
+  std::int64_t promised_mib = 0;  // on each of its GPUs
+  std::int64_t peak_mib = 0;      // highest memory seen on one of them, by now
+  std::optional<ExitKind> exit;   // empty: it could not be launched
+  friend bool operator==(const AttemptEnded&, const AttemptEnded&) = default;
+};
+using Action =
+    std::variant<TaskChanged, RequestEstimate, StartTask, StopTask, WakeAt, AttemptEnded>;
 
 }  // namespace carma::core

@@ -77,13 +77,64 @@ Reason Scheduler::State::ReasonOf(const TaskRecord& task, Time at) const {
   return task.reason;
 }
 
+std::size_t Scheduler::State::AheadOf(const TaskRecord& task) const {
+  std::size_t ahead = 0;
+  if (task.queue == QueueKind::kRecovery) {
+    const std::set<QueueKey>& line = queue.Line(QueueKind::kRecovery);
+    return static_cast<std::size_t>(
+        std::distance(line.begin(), line.lower_bound(queue.KeyOf(task))));
+  }
+  LineUp line = MainLine();
+  for (auto next = line.Pop(); next && next->task != task.id; next = line.Pop()) ++ahead;
+  return ahead;
+}
+
+// A user's tasks of one class keep their order: none passes another that a limit keeps waiting.
+std::optional<Reason> Scheduler::State::ReasonBehindLimited(const TaskRecord& task, Time at) const {
+  if (task.queue == QueueKind::kRecovery || !limits.Concerns()) return std::nullopt;
+  const auto line =
+      queue.HolderLines().find({HolderOf(task.request), task.request.qos.value_or("")});
+  if (line == queue.HolderLines().end()) return std::nullopt;
+  const TaskId first = line->second.tasks.begin()->task;
+  const std::optional<LimitHit> hit = LimitOn(tasks.at(first), at);
+  if (!hit) return std::nullopt;
+  return Reason{
+      ReasonCode::kLimit,
+      fmt::format("It stands behind task {} of the same user and class. {}", first, TextOf(*hit))};
+}
+
 bool Scheduler::State::IsLookedAt(const TaskRecord& task) const {
-  int looks = 0;
-  for (const QueueKey& key : queue.Line(QueueKind::kMain)) {
-    if (key.task == task.id) return true;
-    if (++looks == config.backfill) break;
+  LineUp line = MainLine();
+  for (int looks = 0; looks < config.backfill; ++looks) {
+    const std::optional<LineUp::Next> next = line.Pop();
+    if (!next) return false;
+    if (next->task == task.id) return true;
   }
   return false;
+}
+
+// Of a task that another one goes before.
+Reason Scheduler::State::ReasonBehind(const TaskRecord& task, TaskId first) const {
+  const TaskRequest& other = tasks.at(first).request;
+  const bool same_holder = HolderOf(other) == HolderOf(task.request);
+  if (config.order == QueueOrder::kFifo || same_holder ||
+      PriorityOf(config, other) > PriorityOf(config, task.request)) {
+    return {ReasonCode::kPriority, fmt::format("Task {} is first in the queue.", first)};
+  }
+  const LineUp line = MainLine();
+  const auto hours = [&](const TaskRequest& request) {
+    const auto at = line.Find({HolderOf(request), request.qos.value_or("")});
+    return at ? line.ShareOf(*at) / 3600 : 0;
+  };
+  const auto whose = [](const TaskRequest& request) {
+    return request.account ? fmt::format("account {}", *request.account) : UserOf(request);
+  };
+  return {ReasonCode::kFairShare,
+          fmt::format("Task {} of {} goes first: its share stands at {:.1f} GPU hours by weight, "
+                      "that of {} at {:.1f} (what was taken {} ago counts half, what runs counts "
+                      "{} more).",
+                      first, whose(other), hours(other), whose(task.request), hours(task.request),
+                      base::FormatSpan(config.fair.half_life), base::FormatSpan(kRunsOn))};
 }
 
 Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
@@ -93,14 +144,20 @@ Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
             fmt::format("Task {} waits for recovery and stops the queue, as published.",
                         recovery.begin()->task)};
   }
-  const TaskId head = queue.Line(task.queue).begin()->task;
+  if (const std::optional<LimitHit> hit = LimitOn(task, at)) {
+    return {ReasonCode::kLimit, TextOf(*hit)};
+  }
+  if (std::optional<Reason> limited = ReasonBehindLimited(task, at)) return *std::move(limited);
+  const std::optional<LineUp::Next> first =
+      task.queue == QueueKind::kMain ? MainLine().Pop() : std::nullopt;
   if (task.queue == QueueKind::kMain && config.backfill > 1) {
     if (!IsLookedAt(task)) {
       return {ReasonCode::kPriority,
               fmt::format("More than {} tasks are before it in the queue.", config.backfill)};
     }
-  } else if (rules->HeadOnly(task.queue) && head != task.id) {
-    return {ReasonCode::kPriority, fmt::format("Task {} is first in the queue.", head)};
+  } else if (rules->HeadOnly(task.queue)) {
+    const TaskId head = first ? first->task : queue.Line(task.queue).begin()->task;
+    if (head != task.id) return ReasonBehind(task, head);
   }
   Reason reason = ReasonAtHead(task, at);
   if (passed.task == task.id && passed.times > 0) {

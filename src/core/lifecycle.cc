@@ -97,6 +97,7 @@ void Scheduler::State::Finish(TaskRecord& task, TaskState state, Reason reason) 
   LeaveGpus(task);
   LeaveArray(task);
   lessons.Leave(task);
+  limits.Leave(task);
   queue.Remove(id);
   unsorted.erase(id);
   lives.erase(Number(id));
@@ -134,7 +135,8 @@ void Scheduler::State::StopExpired() {
   }
 }
 
-void Scheduler::State::LeaveGpus(TaskRecord& task) {
+void Scheduler::State::LeaveGpus(TaskRecord& task, std::optional<ExitKind> exit) {
+  if (HoldsGpus(task.state)) GiveBack(task, exit);
   const std::span<const GpuIndex> held = ledger.GpusOf(task.id);
   const std::vector<GpuIndex> left(held.begin(), held.end());
   ledger.Release(task.id);
@@ -145,11 +147,44 @@ void Scheduler::State::LeaveGpus(TaskRecord& task) {
   deadlines.Forget(task);
 }
 
+// What the attempt took is told once, while its placement is known.
+void Scheduler::State::GiveBack(const TaskRecord& task, std::optional<ExitKind> exit) {
+  const Attempt& attempt = task.attempt;
+  AttemptEnded ended{.id = task.id,
+                     .attempt = attempt.number,
+                     .taken = {.uid = task.request.uid,
+                               .user = UserOf(task.request),
+                               .account = task.request.account.value_or(""),
+                               .qos = QosOf(task.request),
+                               .gpus = task.request.gpus,
+                               .rate = RateOf(task, gpu_sizes_mib, KeepsGpusAlone(task)),
+                               .from = attempt.launched.value_or(now),
+                               .to = now},
+                     .started = attempt.started,
+                     .waited = attempt.launched.value_or(now) -
+                               (attempt.number > 1 ? task.queued_since : task.submitted),
+                     .peak_mib = task.peak_mib,
+                     .exit = exit};
+  if (!attempt.placement.empty()) ended.promised_mib = attempt.placement.front().claim_mib;
+  for (const Placement& each : attempt.placement) ended.gpus.push_back(each.gpu);
+  shares.Release(task.id, now);
+  limits.End(task);
+  limits.Past(ended.taken, now);
+  actions.emplace_back(std::move(ended));
+}
+
+bool Scheduler::State::KeepsGpusAlone(const TaskRecord& task) const {
+  return task.request.exclusive || !mapper_entry->shares;
+}
+
 void Scheduler::State::TakeGpus(const TaskRecord& task, std::int64_t known_mib) {
   Life& life = LifeOf(task.id);
   life.shared = false;
   life.done_s = 0;
   life.done_at = now;
+  shares.Take(task, RateOf(task, gpu_sizes_mib, KeepsGpusAlone(task)),
+              task.attempt.launched.value_or(now), now);
+  limits.Start(task);
   for (const Placement& placement : task.attempt.placement) {
     if (Number(placement.gpu) >= gpus.size()) continue;  // that GPU is gone since the restart
     for (const Resident& neighbour : ledger.ResidentsOf(placement.gpu)) {
@@ -224,13 +259,12 @@ void Scheduler::State::GiveTriesBack(const std::map<TaskId, int>& innocent) {
 
 void Scheduler::State::On(const GpusDiscovered& event) {
   if (!gpus.empty()) return;  // told once; another list needs a restart
-  std::vector<std::int64_t> usable_mib;
   for (const GpuInfo& info : event.gpus) {
     gpus.push_back({.info = info});
-    usable_mib.push_back(info.UsableMib());
+    gpu_sizes_mib.push_back(info.UsableMib());
   }
   gpu_infos = event.gpus;
-  ledger.Open(usable_mib);
+  ledger.Open(gpu_sizes_mib);
 }
 
 void Scheduler::State::On(const TaskSubmitted& event) {
@@ -246,6 +280,7 @@ void Scheduler::State::On(const TaskSubmitted& event) {
   Keep(task);
   actions.emplace_back(RequestEstimate{task.id});
   dependencies.Arrive(task.id);
+  limits.Join(task);
 }
 
 void Scheduler::State::On(const TaskRestored& event) {
@@ -255,6 +290,8 @@ void Scheduler::State::On(const TaskRestored& event) {
   TaskRecord& task = at->second;
   Life& life = lives.try_emplace(Number(task.id)).first->second;
   dependencies.Arrive(task.id);
+  limits.Join(task);
+  life.restored = true;
   lessons.Join(task);
   if (task.ooms > 0 && task.retry_free_mib) lessons.AtLeast(task, *task.retry_free_mib);
   if (task.state == TaskState::kSubmitted) {
@@ -275,6 +312,11 @@ void Scheduler::State::On(const TaskRestored& event) {
   if (task.state == TaskState::kStopping) {
     actions.emplace_back(StopTask{task.id, task.attempt.number, task.attempt.stopping});
   }
+}
+
+void Scheduler::State::On(const AttemptRestored& event) {
+  shares.Past(event.taken, now);
+  limits.Past(event.taken, now);
 }
 
 void Scheduler::State::On(const EstimateReady& event) {
@@ -408,7 +450,7 @@ void Scheduler::State::On(const TaskExited& event) {
   if (task == nullptr) return;
   task->exit = event.exit;
   task->seen = SeenOf(*task);
-  LeaveGpus(*task);
+  LeaveGpus(*task, event.exit.kind);
   if (task->state == TaskState::kStopping) return EndStopped(*task);
   switch (event.exit.kind) {
     case ExitKind::kSuccess:
@@ -502,7 +544,13 @@ void Scheduler::State::On(const PolicyChanged& event) {
   CARMA_CHECK(event.policy.pacing == config.pacing, "another system's rules need a new core");
   CARMA_CHECK(Shares(event.policy) == Shares(config),
               "tasks that run alone were promised to stay so");
-  config = event.policy;
+  const std::vector<QosClass> old_classes = std::exchange(config, event.policy).classes;
+  FollowEntitlements();
+  if (config.classes != old_classes) {
+    for (const auto& [id, task] : tasks) {
+      if (task.state == TaskState::kQueued) unsorted.insert(id);
+    }
+  }
   next_plateau = now;
   fruitless.reset();
   waiting_pays = false;
@@ -512,6 +560,16 @@ void Scheduler::State::On(const PolicyChanged& event) {
   // They were told once, under the rules before.
   for (auto& [id, task] : tasks) {
     if (task.state == TaskState::kRunning && task.attempt.idle_since) EndIdle(task);
+  }
+}
+
+void Scheduler::State::FollowEntitlements() {
+  shares.Follow(config.fair);
+  queue.UseClasses(config.classes);
+  limits.Follow(config.limits, now);
+  for (const auto& [id, task] : tasks) {
+    limits.Join(task);
+    if (HoldsGpus(task.state)) limits.Start(task);
   }
 }
 

@@ -15,6 +15,9 @@ namespace {
 // have ended already, as a share of its run time.
 constexpr std::size_t kLongestLine = 48;
 constexpr double kLeastLeft = 0.1;
+// Where GPUs are chosen by the work that is added: what it costs to have all of a server more than
+// is due.
+constexpr double kExcessCosts = 1;
 
 // The same answer for both tasks on any GPU; how long they have waited only decides between them.
 bool AskTheSame(const Need& a, const Need& b) {
@@ -76,7 +79,7 @@ Group* FirstToGo(std::vector<Group>& groups) {
   Group* first = nullptr;
   for (Group& each : groups) {
     if (each.score == kNotThere) continue;
-    if (first != nullptr && each.priority < first->priority) break;
+    if (first != nullptr && (each.priority < first->priority || first->starving)) break;
     const bool better = first == nullptr || each.score > first->score ||
                         (each.score == first->score && each.First() < first->First());
     if (better) first = &each;
@@ -109,17 +112,53 @@ std::vector<Pick> PossibleStarts(std::vector<Group>& groups, std::int64_t priori
 
 }  // namespace
 
+LineUp Scheduler::State::MainLine(const std::optional<LineUp::Newcomer>& newcomer) const {
+  const LineUp::Rules by{
+      .order = config.order, .patience = config.fair.patience, .limited = limits.Concerns()};
+  return LineUp(queue, shares, by, now, *this, newcomer);
+}
+
+double Scheduler::State::WouldTake(TaskId id) const {
+  const auto at = tasks.find(id);
+  if (at == tasks.end()) return 0;
+  const TaskRecord& task = at->second;
+  const std::int64_t known_mib = task.estimate ? task.estimate->peak_mib : 0;
+  const std::int64_t wanted_mib = std::max(known_mib, task.retry_free_mib.value_or(0));
+  const std::int64_t largest_mib = gpu_sizes_mib.empty() ? 0 : std::ranges::max(gpu_sizes_mib);
+  return RateOf(task, wanted_mib, largest_mib, KeepsGpusAlone(task));
+}
+
+std::optional<LimitHit> Scheduler::State::LimitOn(const TaskRecord& task, Time at) const {
+  if (!limits.Concerns()) return std::nullopt;
+  const Need need = NeedNow(task);
+  const std::int64_t largest_mib = gpu_sizes_mib.empty() ? 0 : std::ranges::max(gpu_sizes_mib);
+  const std::int64_t claim_mib = std::max(need.memory_mib.value_or(0), need.retry_free_mib);
+  return limits.AgainstStart(task, std::min(claim_mib, largest_mib), at);
+}
+
+bool Scheduler::State::IsLimited(TaskId id) const {
+  const auto at = tasks.find(id);
+  return at != tasks.end() && LimitOn(at->second, now).has_value();
+}
+
 void Scheduler::State::NoteHead() {
-  const std::set<QueueKey>& main = queue.Line(QueueKind::kMain);
-  if (main.empty()) {
+  const std::optional<LineUp::Next> first = MainLine().Pop();
+  if (!first) {
     passed = {};
-  } else if (passed.task != main.begin()->task) {
-    passed = {.task = main.begin()->task, .since = now};
+  } else if (passed.task != first->task) {
+    passed = {.task = first->task, .since = now};
   }
 }
 
 FruitlessLook Scheduler::State::LookNow(const std::vector<GpuView>& views) const {
-  FruitlessLook look{.line = queue.changes(), .lessons = lessons.changes()};
+  FruitlessLook look{
+      .line = queue.changes(), .lessons = lessons.changes(), .reliefs = limits.reliefs()};
+  const auto most = static_cast<std::size_t>(config.backfill);
+  if (config.order == QueueOrder::kFair && queue.Line(QueueKind::kMain).size() > most) {
+    LineUp line = MainLine();
+    for (auto next = line.Pop(); next && look.tasks.size() < most; next = line.Pop())
+      look.tasks.push_back(next->task);
+  }
   look.gpus.reserve(views.size());
   for (const GpuView& view : views)
     look.gpus.push_back(OpennessOf(config, view, gpus[Number(view.index)].crowd));
@@ -128,15 +167,18 @@ FruitlessLook Scheduler::State::LookNow(const std::vector<GpuView>& views) const
 
 bool Scheduler::State::IsFruitlessAgain(const FruitlessLook& look) const {
   return look.line == fruitless->line && look.lessons == fruitless->lessons &&
+         look.reliefs == fruitless->reliefs && look.tasks == fruitless->tasks &&
          std::ranges::equal(fruitless->gpus, look.gpus, OpensNothing);
 }
 
 void Scheduler::State::StartInOrder(std::vector<GpuView>& views) {
-  const std::set<QueueKey>& main = queue.Line(QueueKind::kMain);
+  LineUp line = MainLine();
   std::vector<Need> refused;  // what follows takes GPUs, so they stay refused
   int waiting = 0;
-  for (auto at = main.begin(); at != main.end() && waiting < config.backfill;) {
-    const TaskId id = (at++)->task;  // its start takes it out of the line
+  while (waiting < config.backfill) {
+    const std::optional<LineUp::Next> next = line.Pop();
+    if (!next) break;
+    const TaskId id = next->task;
     const Need need = NeedNow(tasks.at(id));
     const bool asked =
         std::ranges::any_of(refused, [&](const Need& each) { return AskTheSame(each, need); });
@@ -173,9 +215,11 @@ std::optional<std::vector<FutureRun>> Scheduler::State::RunsNow() const {
 // The first tasks of the line; empty: the run time of one of them is not known.
 std::optional<std::vector<FutureTask>> Scheduler::State::LineAhead() const {
   std::vector<FutureTask> line;
-  for (const QueueKey& key : queue.Line(QueueKind::kMain)) {
-    if (line.size() == kLongestLine) break;
-    const TaskRecord& task = tasks.at(key.task);
+  LineUp main = MainLine();
+  while (line.size() < kLongestLine) {
+    const std::optional<LineUp::Next> next = main.Pop();
+    if (!next) break;
+    const TaskRecord& task = tasks.at(next->task);
     if (!task.profile.alone) return std::nullopt;
     line.push_back({.need = NeedNow(task), .alone_s = base::Seconds(*task.profile.alone)});
   }
@@ -188,7 +232,8 @@ std::optional<Pick> Scheduler::State::PickOf(std::vector<Group>& groups,
   Group* const first = FirstToGo(groups);
   if (first == nullptr) return std::nullopt;
   Pick by_score{.group = first, .gpus = IndicesOf(BestGpus(*first))};
-  if (config.lookahead == 0) return by_score;
+  // Who has least is not asked to wait until all end earliest.
+  if (config.lookahead == 0 || config.order == QueueOrder::kFair) return by_score;
   const std::optional<std::vector<FutureRun>> runs = RunsNow();
   if (!runs) return by_score;
   const std::optional<std::vector<FutureTask>> line = LineAhead();
@@ -213,27 +258,36 @@ std::optional<Pick> Scheduler::State::PickOf(std::vector<Group>& groups,
   return best;
 }
 
-std::vector<Group> Scheduler::State::GroupsInLine() const {
+std::vector<Group> Scheduler::State::GroupsInLine(LineUp& line) const {
   std::vector<Group> groups;
   std::unordered_multimap<std::size_t, std::size_t> by_hash;  // for look-up only
-  int looks = 0;
-  for (const QueueKey& key : queue.Line(QueueKind::kMain)) {
-    if (looks++ == config.backfill) break;
-    const TaskRecord& task = tasks.at(key.task);
+  for (int looks = 0; looks < config.backfill; ++looks) {
+    const std::optional<LineUp::Next> next = line.Pop();
+    if (!next) break;
+    const TaskRecord& task = tasks.at(next->task);
+    const std::int64_t priority = PriorityOf(config, task.request);
     const Need need = NeedNow(task);
     const std::size_t hash = HashOf(need);
     const auto [from, to] = by_hash.equal_range(hash);
     const auto same = std::find_if(from, to, [&](const auto& each) {
       const Group& group = groups[each.second];
-      return group.priority == task.request.priority && AskTheSame(group.need, need);
+      return group.priority == priority && group.line == next->line &&
+             group.starving == next->starving && AskTheSame(group.need, need);
     });
     if (same != to) {
       groups[same->second].tasks.push_back(task.id);
       continue;
     }
     by_hash.emplace(hash, groups.size());
-    groups.push_back({.priority = task.request.priority, .need = need, .tasks = {task.id}});
+    groups.push_back({.priority = priority,
+                      .line = next->line,
+                      .starving = next->starving,
+                      .need = need,
+                      .tasks = {task.id}});
   }
+  std::ranges::stable_sort(groups, std::greater<>(), [](const Group& each) {
+    return std::pair(each.starving, each.priority);
+  });
   return groups;
 }
 
@@ -248,7 +302,14 @@ void Scheduler::State::ScoreOn(Group& group, const GpuView& view, std::size_t pl
   group.scores[place] = fits ? mapper->Score(group.need, view) : kNotThere;
 }
 
-void Scheduler::State::ScoreFirst(Group& group, const std::vector<GpuView>& views) const {
+void Scheduler::State::Rate(Group& group, const LineUp& line) const {
+  group.score = kNotThere;
+  if (limits.Concerns() && IsLimited(group.First())) return;
+  group.score = ScoreOf(group) - kExcessCosts * line.Excess(group.line);
+}
+
+void Scheduler::State::ScoreFirst(Group& group, const std::vector<GpuView>& views,
+                                  const LineUp& line) const {
   if (group.next == group.tasks.size()) {
     group.score = kNotThere;
     return;
@@ -256,13 +317,15 @@ void Scheduler::State::ScoreFirst(Group& group, const std::vector<GpuView>& view
   group.need = NeedNow(tasks.at(group.First()));
   group.scores.resize(views.size());
   for (std::size_t gpu = 0; gpu < views.size(); ++gpu) ScoreOn(group, views[gpu], gpu);
-  group.score = ScoreOf(group);
+  Rate(group, line);
 }
 
 bool Scheduler::State::StartBestOfLine(std::vector<GpuView>& views) {
   const std::size_t in_line = queue.Line(QueueKind::kMain).size();
-  std::vector<Group> groups = GroupsInLine();
-  for (Group& each : groups) ScoreFirst(each, views);
+  LineUp passed_on = MainLine();
+  std::vector<Group> groups = GroupsInLine(passed_on);
+  LineUp line = MainLine();  // that has not passed on anybody
+  for (Group& each : groups) ScoreFirst(each, views, line);
   std::size_t started = 0;
   while (const std::optional<Pick> pick = PickOf(groups, views)) {
     Group& group = *pick->group;
@@ -277,16 +340,17 @@ bool Scheduler::State::StartBestOfLine(std::vector<GpuView>& views) {
           std::ranges::count_if(group.scores, [](double each) { return each != kNotThere; });
       choice = Chosen(task, best, static_cast<std::size_t>(eligible), mapper_entry->name);
     }
+    line.Charge(group.line, WouldTake(task.id));
     Start(task, *std::move(choice));
     ++started;
     const std::vector<Placement>& taken = task.attempt.placement;
     for (const Placement& each : taken) views[Number(each.gpu)] = ViewOf(each.gpu, now);
     ++group.next;
-    ScoreFirst(group, views);
+    ScoreFirst(group, views, line);
     for (Group& each : groups) {
       if (&each == &group || each.next == each.tasks.size()) continue;
       for (const Placement& at : taken) ScoreOn(each, views[Number(at.gpu)], Number(at.gpu));
-      each.score = ScoreOf(each);
+      Rate(each, line);
     }
   }
   return started > 0 && in_line > static_cast<std::size_t>(config.backfill);

@@ -201,7 +201,9 @@ std::optional<Choice> Scheduler::State::ChooseByPolicy(const TaskRecord& task,
 }
 
 void Scheduler::State::Start(TaskRecord& task, Choice choice) {
+  queue.NoteStart(task, now);
   queue.Remove(task.id);
+  LifeOf(task.id).restored = false;
   Move(task, TaskState::kLaunching);
   task.attempt = {.number = task.attempt.number + 1,
                   .placement = std::move(choice.placement),
@@ -218,6 +220,7 @@ void Scheduler::State::Start(TaskRecord& task, Choice choice) {
 }
 
 bool Scheduler::State::TryStart(TaskId id, std::vector<GpuView>& views) {
+  if (IsLimited(id)) return false;
   TaskRecord& task = tasks.at(id);
   std::optional<Choice> choice;
   if (config.idle_first) choice = ChooseIdle(task, views);

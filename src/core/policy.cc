@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace carma::core {
@@ -45,6 +46,38 @@ struct CountField {
 
 }  // namespace
 
+base::Result<base::Unit> MayName(const PolicyConfig& config, const TaskRequest& request) {
+  const std::string qos = QosOf(request);
+  if (qos != kUsualQos &&
+      std::ranges::find(config.classes, qos, &QosClass::name) == config.classes.end()) {
+    std::string known(kUsualQos);
+    for (const QosClass& each : config.classes) {
+      if (each.name != kUsualQos) known += ", " + each.name;
+    }
+    return base::Fail(ErrorCode::kInvalid,
+                      fmt::format("qos: expected one of {} (fair.classes), got {}", known, qos));
+  }
+  if (!request.account) return base::Unit{};
+  const std::string user = UserOf(request);
+  std::string own;
+  for (const AccountRule& each : config.accounts) {
+    const bool may = std::ranges::any_of(
+        each.users, [&](const std::string& name) { return name == "*" || name == user; });
+    if (!may) continue;
+    if (each.name == *request.account) return base::Unit{};
+    own += (own.empty() ? "" : ", ") + each.name;
+  }
+  return base::Fail(ErrorCode::kDenied,
+                    fmt::format("account {}: not one that {} may use (fair.accounts); those are {}",
+                                *request.account, user, own.empty() ? "none" : own));
+}
+
+std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request) {
+  const std::string qos = QosOf(request);
+  const auto at = std::ranges::find(config.classes, qos, &QosClass::name);
+  return request.priority + (at == config.classes.end() ? 0 : at->priority);
+}
+
 base::Result<base::Unit> Validate(const PolicyConfig& config) {
   if (FindMapper(config.mapper) == nullptr) {
     return base::Fail(ErrorCode::kInvalid, fmt::format("mapper: no policy '{}', expected one of {}",
@@ -65,6 +98,8 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
   for (const SpanField& field :
        {SpanField{"settle_timeout", config.settle_timeout, Duration{0}},
         SpanField{"stale_after", config.stale_after, Duration{1}},
+        SpanField{"fair.half_life", config.fair.half_life, Duration{1000}},
+        SpanField{"fair.patience", config.fair.patience, Duration{1000}},
         SpanField{"recovery_backoff", config.recovery_backoff, Duration{0}},
         SpanField{"recovery_patience", config.recovery_patience, Duration{0}}}) {
     if (field.value >= field.least && field.value <= kMaxSpan) continue;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/words.h"
+#include "core/entitlement.h"
 #include "core/gpu.h"
 #include "core/task.h"
 
@@ -89,7 +90,19 @@ struct PolicyConfig {
   IdleAction idle_action = IdleAction::kTell;
   Pacing pacing = Pacing::kImmediate;
   bool use_given_memory = true;  // false: estimates are ignored, only floor and cap decide
+  // Who goes first among tasks of one priority, and what nobody may go beyond.
+  QueueOrder order = QueueOrder::kFifo;
+  FairRules fair;
+  std::vector<AccountRule> accounts;  // those that tasks may name
+  // Those that tasks may name.
+  std::vector<QosClass> classes{{"interactive", 1000}, {"normal", 0}, {"background", -1000}};
+  std::vector<LimitRule> limits{{.user = "*", .qos = "interactive", .running = 1}};
 };
+// Errors: kInvalid for a class that is not configured, kDenied for an account that its user may not
+// use, each naming those that there are.
+base::Result<base::Unit> MayName(const PolicyConfig& config, const TaskRequest& request);
+// What of its class is added to the task's own priority.
+std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request);
 // Errors: kInvalid naming the field and what was expected.
 base::Result<base::Unit> Validate(const PolicyConfig& config);
 

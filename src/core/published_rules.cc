@@ -89,7 +89,7 @@ class Loop : public Rules {
   void Scan() {
     std::erase_if(unscanned_, [this](TaskId id) {
       const bool found = IsOverlooked(id);
-      if (found) core_.queue.Put(core_.tasks.at(id), Place::kEligible);
+      if (found) core_.queue.Put(core_.tasks.at(id), Place::kEligible, {}, core_.now);
       return found || !core_.queue.PlaceOf(id);
     });
   }
@@ -124,7 +124,7 @@ class Loop : public Rules {
  private:
   bool IsOverlooked(TaskId id) const { return core_.queue.PlaceOf(id) == Place::kOverlooked; }
   bool Start(TaskRecord& task, std::optional<Choice> choice) {
-    if (!choice) return false;
+    if (!choice || core_.IsLimited(task.id)) return false;
     core_.Start(task, *std::move(choice));
     return true;
   }
@@ -242,6 +242,7 @@ base::Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base) 
   config.min_gain.reset();
   config.max_slowdown.reset();
   config.backfill = 1;
+  config.order = QueueOrder::kFifo;
   config.recovery_backoff = Duration{0};
   config.recovery_patience = kNoPatience;
   config.recovery_blocks = true;

@@ -1,36 +1,76 @@
 #include "core/queue.h"
 
 namespace carma::core {
+namespace {
 
-QueueKey KeyOf(const TaskRecord& task) {
-  return {.less_priority = -task.request.priority,
+LineKey LineOf(const TaskRecord& task) {
+  return {.holder = HolderOf(task.request), .qos = task.request.qos.value_or("")};
+}
+
+}  // namespace
+
+void Queue::UseClasses(const std::vector<QosClass>& classes) {
+  priorities_.clear();
+  for (const QosClass& each : classes) priorities_[each.name] = each.priority;
+}
+
+QueueKey Queue::KeyOf(const TaskRecord& task) const {
+  std::int64_t priority = task.request.priority;
+  const auto of_class = priorities_.find(QosOf(task.request));
+  if (of_class != priorities_.end()) priority += of_class->second;
+  return {.less_priority = -priority,
           .since = task.queue == QueueKind::kRecovery ? task.queued_since : Time{},
           .task = task.id};
 }
 
-void Queue::Put(const TaskRecord& task, Place place, Time due) {
+void Queue::Put(const TaskRecord& task, Place place, Time due, Time waits_since) {
   ++changes_;
+  Entry entry{
+      .place = place, .kind = task.queue, .key = KeyOf(task), .due = due, .line = LineOf(task)};
+  const auto line = lines_.find(entry.line);
+  // Who only changes his place in line has not begun to wait anew.
+  if (line != lines_.end()) waits_since = line->second.waits_since;
   Remove(task.id);
-  const Entry entry{.place = place, .kind = task.queue, .key = KeyOf(task), .due = due};
-  entries_.emplace(Number(task.id), entry);
-  if (place == Place::kEligible) {
-    (entry.kind == QueueKind::kMain ? main_ : recovery_).insert(entry.key);
+  if (place == Place::kEligible && entry.kind == QueueKind::kMain) {
+    HolderLine& of = lines_[entry.line];
+    if (of.tasks.empty()) {
+      of.user = UserOf(task.request);
+      of.waits_since = waits_since;
+    }
+    of.tasks.insert(entry.key);
+    main_.insert(entry.key);
+  } else if (place == Place::kEligible) {
+    recovery_.insert(entry.key);
   } else if (place == Place::kTimed) {
     timed_.emplace(due, task.id);
   }
+  entries_.emplace(Number(task.id), std::move(entry));
+}
+
+void Queue::NoteStart(const TaskRecord& task, Time now) {
+  const auto line = lines_.find(LineOf(task));
+  if (line != lines_.end()) line->second.waits_since = now;
 }
 
 void Queue::Remove(TaskId task) {
   const auto at = entries_.find(Number(task));
   if (at == entries_.end()) return;
   ++changes_;
-  const Entry& entry = at->second;
-  if (entry.place == Place::kEligible) {
-    (entry.kind == QueueKind::kMain ? main_ : recovery_).erase(entry.key);
-  } else if (entry.place == Place::kTimed) {
-    timed_.erase({entry.due, task});
-  }
+  Leave(at->second);
   entries_.erase(at);
+}
+
+void Queue::Leave(const Entry& entry) {
+  if (entry.place == Place::kTimed) timed_.erase({entry.due, entry.key.task});
+  if (entry.place != Place::kEligible) return;
+  if (entry.kind == QueueKind::kRecovery) {
+    recovery_.erase(entry.key);
+    return;
+  }
+  main_.erase(entry.key);
+  const auto line = lines_.find(entry.line);
+  line->second.tasks.erase(entry.key);
+  if (line->second.tasks.empty()) lines_.erase(line);
 }
 
 std::optional<Place> Queue::PlaceOf(TaskId task) const {

@@ -3,12 +3,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "core/entitlement.h"
+#include "core/fair_share.h"
 #include "core/task.h"
 
 namespace carma::core {
@@ -32,12 +36,33 @@ struct QueueKey {
   TaskId task{};
   friend auto operator<=>(const QueueKey&, const QueueKey&) = default;
 };
-QueueKey KeyOf(const TaskRecord& task);
+
+// Whose tasks of the main queue stand in one order among themselves: those of one class, and of one
+// user who works for one account.
+struct LineKey {
+  Holder holder;
+  std::string qos;  // empty: the usual one
+  friend auto operator<=>(const LineKey&, const LineKey&) = default;
+};
+struct HolderLine {
+  std::string user;  // his name
+  std::set<QueueKey> tasks;
+  // Since when somebody has stood here while nobody was started from here.
+  Time waits_since{};
+};
 
 class Queue {
  public:
-  // Puts a task into a place, taking it out of the one it had. due: for kTimed.
-  void Put(const TaskRecord& task, Place place, Time due = {});
+  // What the classes add to priorities; tasks that have a place stand by the old ones until they
+  // are put again.
+  void UseClasses(const std::vector<QosClass>& classes);
+  QueueKey KeyOf(const TaskRecord& task) const;
+
+  // Puts a task into a place, taking it out of the one it had. due: for kTimed; waits_since: of a
+  // task that begins its line.
+  void Put(const TaskRecord& task, Place place, Time due = {}, Time waits_since = {});
+  // Somebody was started from the line of this task.
+  void NoteStart(const TaskRecord& task, Time now);
   // A task that does not wait is passed over.
   void Remove(TaskId task);
 
@@ -46,6 +71,8 @@ class Queue {
   const std::set<QueueKey>& Line(QueueKind kind) const {
     return kind == QueueKind::kMain ? main_ : recovery_;
   }
+  // The same tasks of the main queue by holder; no line is empty.
+  const std::map<LineKey, HolderLine>& HolderLines() const { return lines_; }
   // Tasks whose time has come, by time and id; they stay where they are until put elsewhere.
   std::vector<TaskId> Due(Time now) const;
   std::optional<Time> NextDue() const;
@@ -59,10 +86,15 @@ class Queue {
     QueueKind kind{};
     QueueKey key;
     Time due{};
+    LineKey line;  // of the main queue, eligible
   };
+  void Leave(const Entry& entry);
+
+  std::map<std::string, std::int64_t> priorities_;  // of classes
   std::unordered_map<std::uint64_t, Entry> entries_;  // for look-up only: its order reaches nobody
   std::set<QueueKey> main_;
   std::set<QueueKey> recovery_;
+  std::map<LineKey, HolderLine> lines_;
   std::set<std::pair<Time, TaskId>> timed_;
   std::uint64_t changes_ = 0;
 };

@@ -9,8 +9,9 @@
 
 namespace carma::core {
 
-Scheduler::State::State(PolicyConfig policy) : config(std::move(policy)) {
+Scheduler::State::State(PolicyConfig policy) : config(std::move(policy)), shares(config.fair) {
   UseMapper();
+  FollowEntitlements();
   rules = MakeRules(*this);
 }
 
@@ -37,6 +38,7 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
   for (const Event& event : events) {
     std::visit([&state](const auto& each) { state.On(each); }, event);
   }
+  state.limits.Advance(now);
   state.StopExpired();
   state.SortWaiting();
   state.LearnPlateaus();
@@ -54,12 +56,14 @@ std::optional<Reason> Scheduler::NeverFits(const TaskRequest& request,
 
 std::size_t Scheduler::AheadOf(const TaskRequest& request) const {
   constexpr TaskId kLast{std::numeric_limits<std::uint64_t>::max()};
-  const std::set<QueueKey>& line = state_->queue.Line(QueueKind::kMain);
-  const QueueKey key{.less_priority = -request.priority, .since = Time{}, .task = kLast};
-  const auto before = std::distance(line.begin(), line.lower_bound(key));
-  const std::size_t crashed =
+  const TaskRecord newcomer{.id = kLast, .request = request};
+  LineUp line =
+      state_->MainLine(LineUp::Newcomer{LineKey{HolderOf(request), request.qos.value_or("")},
+                                        UserOf(request), state_->queue.KeyOf(newcomer)});
+  std::size_t before =
       state_->config.recovery_blocks ? state_->queue.Line(QueueKind::kRecovery).size() : 0;
-  return static_cast<std::size_t>(before) + crashed;
+  for (auto next = line.Pop(); next && next->task != kLast; next = line.Pop()) ++before;
+  return before;
 }
 
 const TaskRecord* Scheduler::Find(TaskId id) const {
@@ -82,10 +86,17 @@ std::optional<Explanation> Scheduler::Explain(TaskId id, Time now) const {
     answer.gpus.push_back({view.index, state_->VerdictOn(*task, view), view.claimed_mib,
                            view.promised_mib, sample ? sample->used_mib : 0});
   }
-  const std::set<QueueKey>& line = state_->queue.Line(task->queue);
-  answer.ahead =
-      static_cast<std::size_t>(std::distance(line.begin(), line.lower_bound(KeyOf(*task))));
+  answer.ahead = state_->AheadOf(*task);
   return answer;
+}
+
+std::optional<LimitHit> Scheduler::LimitOnSubmission(const TaskRequest& request,
+                                                     std::size_t more) const {
+  return state_->limits.AgainstQueueing(request, more);
+}
+
+std::optional<Duration> Scheduler::LongestAllowed(const TaskRequest& request) const {
+  return state_->limits.LongestFor(request);
 }
 
 Reason Scheduler::ReasonFor(TaskId id, Time now) const {
@@ -122,6 +133,7 @@ const PolicyConfig& Scheduler::config() const {
 std::optional<std::string> Scheduler::CheckBooks() const {
   if (auto wrong = state_->CheckClaims()) return wrong;
   if (auto wrong = state_->CheckQueue()) return wrong;
+  if (auto wrong = state_->CheckEntitlements()) return wrong;
   return state_->CheckTimers();
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "core/events.h"
+#include "core/limits.h"
 #include "core/policy.h"
 
 namespace carma::core {
@@ -35,7 +36,7 @@ struct Explanation {
   TaskState state{};
   Reason reason;                     // of the whole task
   std::vector<GpuVerdict> gpus;      // only while it is queued
-  std::optional<std::size_t> ahead;  // tasks before it in its queue, while queued
+  std::optional<std::size_t> ahead;  // tasks that go before it in its queue, while queued
   // What others of its kind have taught it to ask for instead of its estimate, while queued.
   std::optional<std::int64_t> taught_mib;
 };
@@ -63,10 +64,16 @@ class Scheduler {
   std::optional<Reason> NeverFits(const TaskRequest& request,
                                   const std::optional<Estimate>& estimate) const;
 
-  // Tasks in line that a newcomer would have to wait for: those of the main queue that stand before
+  // Tasks in line that a newcomer would have to wait for: those of the main queue that go before
   // it, and crashed ones where they stop that queue (recovery_blocks). Who waits for anything else
   // than GPUs (a person, a time, another task, its array) is not in line.
   std::size_t AheadOf(const TaskRequest& request) const;
+
+  // Why so many more tasks like this may not be submitted: a limit that no waiting can meet, or on
+  // what waits and runs. What waiting can meet keeps a task from starting only (kLimit).
+  std::optional<LimitHit> LimitOnSubmission(const TaskRequest& request, std::size_t more) const;
+  // The time limit that its user, account or class allows at most; empty: any.
+  std::optional<Duration> LongestAllowed(const TaskRequest& request) const;
 
   // Null: not held. Final tasks are dropped at once; tasks that depend on them keep their final
   // state in Dependency::known_final.

@@ -1,8 +1,8 @@
 // What the scheduler knows, and its steps; private to core. One part per file: lifecycle.cc (events
 // and steps of tasks), waiting.cc (who may be looked at), placement.cc (which GPUs), recovery.cc
 // (out of memory), learning.cc (what running tasks teach), explain.cc (why), books.cc. What can
-// stand by itself does: Queue, Ledger, Dependencies, Arrays, Deadlines, Lessons, Reservation,
-// LaunchTrouble.
+// stand by itself does: Queue, LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines,
+// Lessons, Reservation, LaunchTrouble.
 #pragma once
 
 #include <array>
@@ -19,10 +19,13 @@
 #include "core/arrays.h"
 #include "core/deadlines.h"
 #include "core/dependencies.h"
+#include "core/fair_share.h"
 #include "core/future.h"
 #include "core/launch_trouble.h"
 #include "core/ledger.h"
 #include "core/lessons.h"
+#include "core/limits.h"
+#include "core/line_up.h"
 #include "core/openness.h"
 #include "core/queue.h"
 #include "core/reservation.h"
@@ -45,7 +48,8 @@ struct Life {
   double done_s = 0;
   double speed = 1;
   Time done_at{};
-  bool unfit = false;  // restored on a server that can never take it
+  bool unfit = false;     // restored on a server that can never take it
+  bool restored = false;  // from an earlier life of the daemon, and not started since
 };
 
 struct GpuState {
@@ -66,14 +70,16 @@ struct GpuState {
 inline constexpr double kNotThere = -std::numeric_limits<double>::infinity();
 
 // Tasks of one priority that ask for the same, in the order of the line: the first that waits still
-// stands for all.
+// stands for all. Where lines go by shares, of one line.
 struct Group {
   std::int64_t priority = 0;
+  std::size_t line = 0;  // LineUp::Next::line
+  bool starving = false;
   Need need;  // of the first
   std::vector<TaskId> tasks;
   std::size_t next = 0;        // those before it have started
   std::vector<double> scores;  // of the first on each GPU; kNotThere: not now
-  double score = kNotThere;    // the mean of the best GPUs
+  double score = kNotThere;    // the mean of the best GPUs, less what its user has too much
   TaskId First() const { return tasks[next]; }
 };
 
@@ -81,6 +87,9 @@ struct Group {
 struct FruitlessLook {
   std::uint64_t line = 0;     // Queue::changes
   std::uint64_t lessons = 0;  // Lessons::changes
+  std::uint64_t reliefs = 0;  // Limits::reliefs
+  // Who was looked at, where that changes by itself and not all of the line is.
+  std::vector<TaskId> tasks;
   std::vector<Openness> gpus;
 };
 
@@ -103,7 +112,7 @@ struct Choice {
   std::string why;
 };
 
-struct Scheduler::State {
+struct Scheduler::State : LineUp::Host {
   explicit State(PolicyConfig policy);
 
   void UseMapper();  // that of config
@@ -114,6 +123,7 @@ struct Scheduler::State {
   std::unique_ptr<Rules> rules;
   Time now{};
   std::vector<GpuInfo> gpu_infos;
+  std::vector<std::int64_t> gpu_sizes_mib;
   std::vector<GpuState> gpus;
   Ledger ledger;
   Queue queue;
@@ -125,6 +135,8 @@ struct Scheduler::State {
   Reservation reservation;
   LaunchTrouble launch_trouble;
   Lessons lessons;
+  FairShare shares;
+  Limits limits;
   Passed passed;
   std::optional<FruitlessLook> fruitless;
   bool waiting_pays = false;  // by the look ahead, although some could start
@@ -140,6 +152,7 @@ struct Scheduler::State {
   void On(const GpusDiscovered& event);
   void On(const TaskSubmitted& event);
   void On(const TaskRestored& event);
+  void On(const AttemptRestored& event);
   void On(const EstimateReady& event);
   int TasksFromElsewhere(const GpuSampled& event) const;
   void On(const GpuSampled& event);
@@ -168,7 +181,11 @@ struct Scheduler::State {
   void Stop(TaskRecord& task, StopCause cause, Reason reason);
   void EndIdle(TaskRecord& task);
   void StopExpired();
-  void LeaveGpus(TaskRecord& task);
+  // exit: how its process ended; empty: it never ran, or nobody knows.
+  void LeaveGpus(TaskRecord& task, std::optional<ExitKind> exit = std::nullopt);
+  void GiveBack(const TaskRecord& task, std::optional<ExitKind> exit);
+  bool KeepsGpusAlone(const TaskRecord& task) const;
+  void FollowEntitlements();  // those of config
   void EndStopped(TaskRecord& task);
   void ComeBackLost(TaskRecord& task, Reason reason);
   void ComeBackVictim(TaskRecord& task);
@@ -200,15 +217,20 @@ struct Scheduler::State {
   bool TryStart(TaskId id, std::vector<GpuView>& views);
   void Start(TaskRecord& task, Choice choice);
   void StartWhatFits();  // the recovery queue, then the main line
+  LineUp MainLine(const std::optional<LineUp::Newcomer>& newcomer = {}) const;
+  double WouldTake(TaskId task) const override;
+  std::optional<LimitHit> LimitOn(const TaskRecord& task, Time at) const;
+  bool IsLimited(TaskId task) const override;
   FruitlessLook LookNow(const std::vector<GpuView>& views) const;
   bool IsFruitlessAgain(const FruitlessLook& look) const;
   void StartInOrder(std::vector<GpuView>& views);
-  std::vector<Group> GroupsInLine() const;
+  std::vector<Group> GroupsInLine(LineUp& line) const;
   double DoneS(TaskId task) const;  // of its run time alone, as predicted
   std::optional<std::vector<FutureRun>> RunsNow() const;
   std::optional<std::vector<FutureTask>> LineAhead() const;
   void ScoreOn(Group& group, const GpuView& view, std::size_t place) const;
-  void ScoreFirst(Group& group, const std::vector<GpuView>& views) const;
+  void ScoreFirst(Group& group, const std::vector<GpuView>& views, const LineUp& line) const;
+  void Rate(Group& group, const LineUp& line) const;  // from its scores
   // What to start next; empty: nothing at the moment.
   std::optional<Pick> PickOf(std::vector<Group>& groups, const std::vector<GpuView>& views);
   void StartBestFirst(std::vector<GpuView>& views);
@@ -246,7 +268,10 @@ struct Scheduler::State {
   // ---- explain.cc ----
   Verdict VerdictOn(const TaskRecord& task, const GpuView& view) const;
   Reason ReasonOf(const TaskRecord& task, Time at) const;
+  std::size_t AheadOf(const TaskRecord& task) const;
   bool IsLookedAt(const TaskRecord& task) const;  // its place in the main line is
+  std::optional<Reason> ReasonBehindLimited(const TaskRecord& task, Time at) const;
+  Reason ReasonBehind(const TaskRecord& task, TaskId first) const;
   Reason ReasonInLine(const TaskRecord& task, Time at) const;
   Reason ReasonAtHead(const TaskRecord& task, Time at) const;
 
@@ -254,6 +279,7 @@ struct Scheduler::State {
   std::optional<std::string> CheckClaims() const;
   std::optional<std::string> CheckQueue() const;
   std::optional<std::string> CheckTimers() const;
+  std::optional<std::string> CheckEntitlements() const;
 };
 
 }  // namespace carma::core

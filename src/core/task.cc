@@ -1,5 +1,6 @@
 #include "core/task.h"
 
+#include <algorithm>
 #include <array>
 
 namespace carma::core {
@@ -68,6 +69,13 @@ constexpr std::array kSteps{
 };
 
 }  // namespace
+
+bool IsShareName(std::string_view name) {
+  return !name.empty() && name.size() <= 64 && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-+.").find(c) != std::string_view::npos;
+  });
+}
 
 std::string_view TaskStateCode(TaskState state) {
   return EntryOf(state).code;

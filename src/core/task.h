@@ -125,6 +125,8 @@ enum class ReasonCode {
   kSlowdown,        // it or a neighbour would take longer than it may
   kIdleHolder,      // held GPUs without using them
   kMachineTrouble,  // nothing starts on this machine at the moment
+  kFairShare,       // others have taken less
+  kLimit,           // of its user, account or class
 };
 inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {
     {ReasonCode::kNone, ""},
@@ -162,6 +164,8 @@ inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {
     {ReasonCode::kSlowdown, "Slowdown"},
     {ReasonCode::kIdleHolder, "IdleHolder"},
     {ReasonCode::kMachineTrouble, "MachineTrouble"},
+    {ReasonCode::kFairShare, "FairShare"},
+    {ReasonCode::kLimit, "Limit"},
 };
 
 struct Reason {
@@ -205,6 +209,10 @@ inline constexpr std::size_t kMaxDependencies = 1000;
 inline constexpr Duration kMaxTimeLimit = std::chrono::hours(24 * 3660);
 inline constexpr int kMaxRecoveries = 1000;
 inline constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
+// What an account or a class may be called: 1 to 64 letters, digits, and "_-+.".
+bool IsShareName(std::string_view name);
+inline constexpr base::FieldRule kShareName{
+    .max_bytes = 64, .fits = IsShareName, .expected = "1 to 64 letters, digits, or _-+."};
 
 // What the submitter asks of the server. The fields are those of a task's description in JSON
 // (task/describe/spec.h) and of the columns in which the store keeps them (store/rows.h).
@@ -215,6 +223,9 @@ struct TaskRequest {
   std::optional<double> sm_share;
   std::int64_t priority = 0;
   std::uint32_t uid = 0;  // the daemon's word, no field
+  std::string user;       // his name; likewise, and kept apart by the store
+  std::optional<std::string> account;  // whom its use is booked on beside him
+  std::optional<std::string> qos;      // its class (core/entitlement.h); empty: the usual one
   std::optional<Time> begin;
   std::vector<Dependency> dependencies;
   std::optional<Duration> time_limit;
@@ -237,6 +248,9 @@ struct TaskRequest {
     field("priority", task.priority,
           "Higher starts first; only administrators may raise it above 0.",
           {.low = -kMaxPriority, .high = kMaxPriority});
+    field("account", task.account, "Account that its use of GPUs is booked on.", kShareName);
+    field("qos", task.qos, "Class of the task, one of the configured ones: interactive …",
+          kShareName);
     field("time_limit_s", task.time_limit, "Stopped after running this long.",
           {.low = 1,
            .high = kMaxTimeLimit.count(),

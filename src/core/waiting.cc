@@ -34,7 +34,8 @@ void Scheduler::State::SortIn(TaskRecord& task) {
   } else if (place != Place::kOverlooked) {
     LeaveArray(task);
   }
-  queue.Put(task, place, EarliestStart(task));
+  const bool restored = lives.at(Number(task.id)).restored;
+  queue.Put(task, place, EarliestStart(task), restored ? task.queued_since : now);
 }
 
 Place Scheduler::State::PlaceFor(const TaskRecord& task) const {
@@ -64,8 +65,9 @@ void Scheduler::State::AskForWake() {
   std::optional<Time> trial = anyone ? launch_trouble.NextTrial() : std::nullopt;
   if (trial && *trial <= now) trial.reset();
   const std::optional<Time> plateau = anyone ? next_plateau : std::nullopt;
+  const std::optional<Time> relief = anyone ? limits.NextRelief() : std::nullopt;
   for (const std::optional<Time>& when :
-       {queue.NextDue(), deadlines.Next(), rules->NextDecision(), trial, plateau}) {
+       {queue.NextDue(), deadlines.Next(), rules->NextDecision(), trial, plateau, relief}) {
     if (when) next = std::min(next.value_or(*when), *when);
   }
   if (wake && *wake <= now) wake.reset();

@@ -89,7 +89,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
     row.record.request = submitted.request;
     row.record.held = submitted.request.held;
     row.record.submitted = row.record.queued_since = Now();
-    row.user = "test";
+    row.user = submitted.request.user.empty() ? "test" : submitted.request.user;
     row.name = spec.name;
     row.spec_json = task::ToJsonText(spec);
     ASSERT_TRUE(store_->Begin());

@@ -32,7 +32,8 @@ struct VerbEntry {
 constexpr std::array kHappens{
     VerbEntry{"submit", 1, "exclusive held predicted",
               "gpus need_mib kind priority begin afterok afterany afternotok time_limit "
-              "max_recoveries requeue estimate sm_share sm_active sensitivity pressure alone"},
+              "max_recoveries requeue estimate sm_share sm_active sensitivity pressure alone "
+              "user account qos"},
     VerbEntry{"estimate", 1, "", "need_mib"},
     VerbEntry{"started", 1, "", "use_mib"},
     VerbEntry{"use", 0, "", "gpu t sm util foreign_mib foreign_processes attributed"},
@@ -132,6 +133,16 @@ const std::vector<PolicyOption>& PolicyOptions() {
              {{"utilization", core::WithoutActivity::kUtilization},
               {"memory", core::WithoutActivity::kMemory},
               {"never", core::WithoutActivity::kNever}}),
+      WordOf("order", &Policy::order,
+             {{"fifo", core::QueueOrder::kFifo}, {"fair", core::QueueOrder::kFair}}),
+      {"half_life",
+       [](Policy& policy, ClauseReader& in, const std::string& option) {
+         policy.fair.half_life = in.Span(option).value_or(base::Duration{0});
+       }},
+      {"patience",
+       [](Policy& policy, ClauseReader& in, const std::string& option) {
+         policy.fair.patience = in.Span(option).value_or(base::Duration{0});
+       }},
       Mib("margin_mib", &Policy::margin_mib),
       Mib("floor_mib", &Policy::floor_mib),
       Mib("recovery_step_mib", &Policy::recovery_step_mib),
@@ -215,6 +226,12 @@ class Parser {
     if (words[0] == "gpus") return Gpus(words);
     if (words[0] == "policy") return Policy(words);
     if (words[0] == "samples") return Samples(words);
+    if (words[0] == "limit")
+      return Entitlement(words, scenario_.policy.limits, &core::ParseLimitRule);
+    if (words[0] == "weight")
+      return Entitlement(words, scenario_.policy.fair.weights, &core::ParseShareWeight);
+    if (words[0] == "class")
+      return Entitlement(words, scenario_.policy.classes, &core::ParseQosClass);
     if (words[0] == "at") return At(words);
     if (words[0] == "expect") {
       if (scenario_.lines.empty()) return Bad("'expect' before the first 'at'");
@@ -223,8 +240,10 @@ class Parser {
           {.number = number_, .at = scenario_.lines.back().at, .continues = true});
       return Clauses(words, 0);
     }
-    return Bad(fmt::format("'{}': expected gpus, policy, samples, at or expect",
-                           base::Printable(words[0], 40)));
+    return Bad(
+        fmt::format("'{}': expected gpus, policy, limit, weight, class, samples, at or "
+                    "expect",
+                    base::Printable(words[0], 40)));
   }
 
   // gpus 2 x 40000 mib [mig] [reserved 500] [type A100]
@@ -287,6 +306,17 @@ class Parser {
     base::Result<core::PolicyConfig> rules = core::AsPublished(published, scenario_.policy);
     if (!rules) return Bad(rules.error().message);
     scenario_.policy = *std::move(rules);
+    return base::Unit{};
+  }
+
+  // limit user=* running=2; weight ada=3; class urgent priority=50
+  template <class T>
+  base::Result<base::Unit> Entitlement(const std::vector<std::string>& words, std::vector<T>& all,
+                                       base::Result<T> (*parse)(std::string_view)) {
+    const std::vector<std::string> rest(words.begin() + 1, words.end());
+    base::Result<T> read = parse(base::Join(rest, " "));
+    if (!read) return Bad(read.error().message);
+    all.push_back(*std::move(read));
     return base::Unit{};
   }
 

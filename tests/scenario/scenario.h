@@ -6,6 +6,7 @@
 //   of
 //                                           # divided ones: gpus 3 x 9856 mib mig
 //   policy magm margin_mib=1000             # mapper, then options by the names of PolicyConfig
+//   limit user=* running=2                  # likewise `weight ada=3`, `class urgent priority=50`
 //   at 0s    submit t1 need_mib=12000       expect start t1 gpu=0 claim_mib=12000
 //   at 95s   exit t1 oom                    expect queue t1 recovery reason=OutOfMemory
 //

@@ -295,6 +295,13 @@ class Player {
         .max_recoveries = static_cast<int>(in.Int("max_recoveries", 0, 99, 3)),
         .requeue = in.YesNo("requeue", true),
         .held = in.Flag("held")};
+    request.user = in.Text("user");
+    if (!request.user.empty()) {
+      const auto number = static_cast<std::uint32_t>(1001 + uids_.size());
+      request.uid = uids_.try_emplace(request.user, number).first->second;
+    }
+    if (in.Has("account")) request.account = in.Text("account");
+    if (in.Has("qos")) request.qos = in.Text("qos");
     if (const auto begin = in.Span("begin")) request.begin = core::Time{*begin};
     for (const auto& [kind, option] : core::kDependencyWords) {
       for (const TaskId id : in.TaskList(std::string(option)))
@@ -574,6 +581,7 @@ class Player {
   std::set<TaskId> predicted_;  // by an estimator; the others' need is stated
   std::map<TaskId, core::KindId> kind_;
   std::map<TaskId, core::Profile> profile_;
+  std::map<std::string, std::uint32_t> uids_;  // of users that were named
   std::map<TaskId, int> attempt_;
   std::map<TaskId, std::vector<core::Placement>> placed_;
   std::map<TaskId, std::pair<core::TaskState, core::QueueKind>> state_;

@@ -43,6 +43,7 @@ Result<Unit> SimShell::Restart() {
   core_ = std::make_unique<WakingCore>(policy_);
   std::vector<core::Event> events{core::GpusDiscovered{gpus_}};
   for (const auto& [place, drain] : drains_) events.emplace_back(drain);
+  for (const core::Taken& taken : ended_) events.emplace_back(core::AttemptRestored{taken});
   for (const auto& [id, record] : kept_) events.emplace_back(core::TaskRestored{record});
   Record(core_->Handle(now_, events));
   return Unit{};
@@ -61,6 +62,8 @@ void SimShell::Record(std::vector<core::Action> actions) {
         kept_[changed->record.id] = changed->record;
       }
     }
+    if (const auto* ended = std::get_if<core::AttemptEnded>(&action))
+      ended_.push_back(ended->taken);
     actions_.push_back({now_, std::move(action)});
   }
 }

@@ -1,0 +1,98 @@
+// What users, accounts and classes of tasks are entitled to, as an administrator says it: shares,
+// priorities, limits. Plain values and their texts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "base/words.h"
+#include "core/task.h"
+
+namespace carma::core {
+
+// In which order tasks of one priority go.
+enum class QueueOrder {
+  kFifo,  // as they were submitted
+  kFair,  // those first whose users and accounts have taken least (core/fair_share.h)
+};
+inline constexpr std::pair<QueueOrder, std::string_view> kQueueOrderWords[] = {
+    {QueueOrder::kFifo, "fifo"},
+    {QueueOrder::kFair, "fair"},
+};
+
+// What `--qos` may say. The priority is added to the task's own.
+struct QosClass {
+  std::string name;
+  std::int64_t priority = 0;
+  friend bool operator==(const QosClass&, const QosClass&) = default;
+};
+// The class of tasks that name none; of priority 0 where it is not listed.
+inline constexpr std::string_view kUsualQos = "normal";
+
+// Who may use an account: these users, or everybody ("*").
+struct AccountRule {
+  std::string name;
+  std::vector<std::string> users;
+  friend bool operator==(const AccountRule&, const AccountRule&) = default;
+};
+
+// What a user, or an account ("@vision"), is entitled to beside others, who have 1.
+struct ShareWeight {
+  std::string who;
+  double weight = 1;
+  friend bool operator==(const ShareWeight&, const ShareWeight&) = default;
+};
+
+struct FairRules {
+  Duration half_life{86'400'000};  // what was taken so long ago counts half
+  // Of whom nothing has started for so long, although something of him stood in line, goes first.
+  Duration patience{43'200'000};
+  std::vector<ShareWeight> weights;
+};
+
+// A limit on those tasks that it names: a word names one user (account, class), "*" each of them by
+// itself, and nothing all of them together.
+struct LimitRule {
+  std::string user;
+  std::string account;
+  std::string qos;
+  std::optional<std::int64_t> running;     // tasks that hold GPUs
+  std::optional<std::int64_t> gpus;        // that they hold, each task's counted
+  std::optional<std::int64_t> memory_mib;  // that is promised to them
+  std::optional<std::int64_t> queued;      // tasks that are not final
+  std::optional<double> gpu_hours;         // of attempts that run or have ended within the period
+  Duration period{};                       // of gpu_hours
+  std::optional<Duration> length;          // time limit of each
+  friend bool operator==(const LimitRule&, const LimitRule&) = default;
+};
+
+// "interactive priority=1000"; "vision: ada bob"; "ada=2"; "user=* qos=interactive running=1
+// gpu_hours=200/7d memory=80G length=12h". What is read can be written. Errors: kInvalid, with what
+// was expected.
+base::Result<QosClass> ParseQosClass(std::string_view text);
+base::Result<AccountRule> ParseAccountRule(std::string_view text);
+base::Result<ShareWeight> ParseShareWeight(std::string_view text);
+base::Result<LimitRule> ParseLimitRule(std::string_view text);
+std::string TextOf(const QosClass& qos);
+std::string TextOf(const AccountRule& account);
+std::string TextOf(const ShareWeight& weight);
+std::string TextOf(const LimitRule& rule);
+// Whom the rule is about: "each user, class interactive".
+std::string WhomOf(const LimitRule& rule);
+
+// Of the class that the task is in.
+std::string QosOf(const TaskRequest& request);
+// Its user's name, or his number where the name is not known.
+std::string UserOf(const TaskRequest& request);
+
+}  // namespace carma::core
+
+template <>
+inline constexpr carma::base::Words<carma::core::QueueOrder>
+    carma::base::kWordsOf<carma::core::QueueOrder> = carma::core::kQueueOrderWords;

@@ -1,0 +1,253 @@
+#include "core/limits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace carma::core {
+namespace {
+
+constexpr double kHourS = 3600;
+
+bool Names(const std::string& rule, const std::string& name) {
+  return rule.empty() || rule == "*" ? rule.empty() || !name.empty() : rule == name;
+}
+
+double SecondsOf(Time time) {
+  return static_cast<double>(base::ToMs(time)) / 1000;
+}
+
+bool KeepsFromStarting(const LimitRule& rule) {
+  return rule.running || rule.gpus || rule.memory_mib || rule.gpu_hours;
+}
+
+}  // namespace
+
+Limits::Names Limits::NamesOf(const TaskRequest& request) {
+  return {UserOf(request), request.account.value_or(""), QosOf(request)};
+}
+
+bool Limits::IsAbout(const LimitRule& rule, const Names& names) const {
+  return core::Names(rule.user, names.user) && core::Names(rule.account, names.account) &&
+         core::Names(rule.qos, names.qos);
+}
+
+Limits::Key Limits::KeyOf(std::size_t rule, const Names& names) const {
+  const LimitRule& of = rules_[rule];
+  return {rule, of.user.empty() ? "" : names.user, of.account.empty() ? "" : names.account,
+          of.qos.empty() ? "" : names.qos};
+}
+
+const Limits::Count& Limits::CountOf(std::size_t rule, const Names& names) const {
+  static const Count kNone;
+  const auto at = counts_.find(KeyOf(rule, names));
+  return at == counts_.end() ? kNone : at->second;
+}
+
+template <class Change>
+void Limits::ForEach(const Names& names, Change change) {
+  for (std::size_t i = 0; i < rules_.size(); ++i) {
+    if (IsAbout(rules_[i], names)) change(rules_[i], counts_[KeyOf(i, names)]);
+  }
+}
+
+void Limits::Follow(std::vector<LimitRule> rules, Time now) {
+  rules_ = std::move(rules);
+  counts_.clear();
+  running_.clear();
+  concerned_ = 0;
+  ++reliefs_;
+  longest_ = Duration{0};
+  for (const LimitRule& each : rules_) {
+    if (each.gpu_hours) longest_ = std::max(longest_, each.period);
+  }
+  for (const Taken& taken : std::exchange(ended_, {})) Past(taken, now);
+}
+
+void Limits::Join(const TaskRecord& task) {
+  bool concerned = false;
+  ForEach(NamesOf(task.request), [&](const LimitRule& rule, Count& count) {
+    ++count.tasks;
+    concerned |= KeepsFromStarting(rule);
+  });
+  if (concerned) ++concerned_;
+}
+
+void Limits::Leave(const TaskRecord& task) {
+  bool concerned = false;
+  ForEach(NamesOf(task.request), [&](const LimitRule& rule, Count& count) {
+    --count.tasks;
+    concerned |= KeepsFromStarting(rule);
+  });
+  if (concerned) --concerned_;
+}
+
+void Limits::Add(const Running& running, int sign) {
+  ForEach(running.names, [&](const LimitRule&, Count& count) {
+    count.running += sign;
+    count.gpus += sign * running.gpus;
+    count.memory_mib += sign * running.memory_mib;
+    count.launched_s += sign * static_cast<double>(running.gpus) * SecondsOf(running.launched);
+  });
+}
+
+void Limits::Start(const TaskRecord& task) {
+  Running running{.names = NamesOf(task.request),
+                  .gpus = task.request.gpus,
+                  .launched = task.attempt.launched.value_or(Time{})};
+  for (const Placement& each : task.attempt.placement) running.memory_mib += each.claim_mib;
+  const auto [at, added] = running_.try_emplace(Number(task.id), std::move(running));
+  if (added) Add(at->second, 1);
+}
+
+void Limits::End(const TaskRecord& task) {
+  const auto at = running_.find(Number(task.id));
+  if (at == running_.end()) return;
+  Add(at->second, -1);
+  running_.erase(at);
+  ++reliefs_;
+}
+
+void Limits::CountPast(const Taken& taken, Time now) {
+  const double gpu_s = taken.gpus * base::Seconds(taken.to - taken.from);
+  const TaskRequest of{
+      .uid = taken.uid,
+      .user = taken.user,
+      .account = taken.account.empty() ? std::nullopt : std::optional(taken.account),
+      .qos = taken.qos};
+  ForEach(NamesOf(of), [&](const LimitRule& rule, Count& count) {
+    if (!rule.gpu_hours || taken.to + rule.period <= now) return;
+    count.past.emplace_back(taken.to, gpu_s);
+    count.past_s += gpu_s;
+  });
+}
+
+void Limits::Past(const Taken& taken, Time now) {
+  if (taken.to + longest_ <= now) return;
+  CountPast(taken, now);
+  ended_.push_back(taken);
+}
+
+void Limits::Advance(Time now) {
+  if (ended_.empty()) return;
+  while (!ended_.empty() && ended_.front().to + longest_ <= now) ended_.pop_front();
+  for (auto& [key, count] : counts_) {
+    const Duration period = rules_[std::get<0>(key)].period;
+    while (!count.past.empty() && count.past.front().first + period <= now) {
+      count.past_s -= count.past.front().second;
+      count.past.pop_front();
+      ++reliefs_;
+    }
+    if (count.past.empty()) count.past_s = 0;
+  }
+}
+
+std::optional<LimitHit> Limits::AgainstStart(const TaskRecord& task, std::int64_t promised_mib,
+                                             Time now) const {
+  const Names names = NamesOf(task.request);
+  const int gpus = task.request.gpus;
+  for (std::size_t i = 0; i < rules_.size(); ++i) {
+    const LimitRule& rule = rules_[i];
+    if (!KeepsFromStarting(rule) || !IsAbout(rule, names)) continue;
+    const Count& count = CountOf(i, names);
+    const auto beyond = [&](std::optional<std::int64_t> most, std::int64_t have,
+                            std::int64_t wants) { return most && have + wants > *most; };
+    const auto hit = [&](LimitHit::What what, double have, double wants) {
+      return LimitHit{&rule, what, have, wants};
+    };
+    if (beyond(rule.running, count.running, 1))
+      return hit(LimitHit::What::kRunning, static_cast<double>(count.running), 1);
+    if (beyond(rule.gpus, count.gpus, gpus))
+      return hit(LimitHit::What::kGpus, static_cast<double>(count.gpus), gpus);
+    if (beyond(rule.memory_mib, count.memory_mib, gpus * promised_mib)) {
+      return hit(LimitHit::What::kMemory, static_cast<double>(count.memory_mib),
+                 static_cast<double>(gpus * promised_mib));
+    }
+    if (!rule.gpu_hours) continue;
+    const double running_s = static_cast<double>(count.gpus) * SecondsOf(now) - count.launched_s;
+    const double hours = (count.past_s + running_s) / kHourS;
+    if (hours >= *rule.gpu_hours) return hit(LimitHit::What::kGpuHours, hours, 0);
+  }
+  return std::nullopt;
+}
+
+std::optional<LimitHit> Limits::AgainstQueueing(const TaskRequest& request,
+                                                std::size_t more) const {
+  const Names names = NamesOf(request);
+  for (std::size_t i = 0; i < rules_.size(); ++i) {
+    const LimitRule& rule = rules_[i];
+    if (!IsAbout(rule, names)) continue;
+    const auto wanted = static_cast<std::int64_t>(more);
+    const std::int64_t tasks = CountOf(i, names).tasks;
+    if (rule.queued && tasks + wanted > *rule.queued) {
+      return LimitHit{&rule, LimitHit::What::kQueued, static_cast<double>(tasks),
+                      static_cast<double>(wanted)};
+    }
+    // What no waiting can change.
+    if (rule.running == 0) return LimitHit{&rule, LimitHit::What::kRunning, 0, 1};
+    if (rule.gpus && request.gpus > *rule.gpus)
+      return LimitHit{&rule, LimitHit::What::kGpus, 0, static_cast<double>(request.gpus)};
+    if (rule.memory_mib && request.memory_mib &&
+        request.gpus * *request.memory_mib > *rule.memory_mib) {
+      return LimitHit{&rule, LimitHit::What::kMemory, 0,
+                      static_cast<double>(request.gpus * *request.memory_mib)};
+    }
+    if (rule.length && request.time_limit && *request.time_limit > *rule.length) {
+      return LimitHit{&rule, LimitHit::What::kLength, 0, base::Seconds(*request.time_limit)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Time> Limits::NextRelief() const {
+  std::optional<Time> next;
+  for (const auto& [key, count] : counts_) {
+    const LimitRule& rule = rules_[std::get<0>(key)];
+    if (!rule.gpu_hours || count.past.empty() || count.past_s / kHourS < *rule.gpu_hours) continue;
+    const Time back = count.past.front().first + rule.period;
+    next = std::min(next.value_or(back), back);
+  }
+  return next;
+}
+
+std::optional<Duration> Limits::LongestFor(const TaskRequest& request) const {
+  const Names names = NamesOf(request);
+  std::optional<Duration> longest;
+  for (const LimitRule& rule : rules_) {
+    if (!rule.length || !IsAbout(rule, names)) continue;
+    longest = std::min(longest.value_or(*rule.length), *rule.length);
+  }
+  return longest;
+}
+
+std::string TextOf(const LimitHit& hit) {
+  const LimitRule& rule = *hit.rule;
+  const std::string whose = fmt::format("(limit of {}: {})", WhomOf(rule), TextOf(rule));
+  switch (hit.what) {
+    case LimitHit::What::kRunning:
+      return fmt::format("At most {} tasks may run, {:.0f} do {}.", *rule.running, hit.have, whose);
+    case LimitHit::What::kGpus:
+      return fmt::format("At most {} GPUs may be held, {:.0f} are, and it wants {:.0f} {}.",
+                         *rule.gpus, hit.have, hit.wants, whose);
+    case LimitHit::What::kMemory:
+      return fmt::format("At most {} of GPU memory may be promised, {} are, and it wants {} {}.",
+                         base::FormatMib(*rule.memory_mib),
+                         base::FormatMib(static_cast<std::int64_t>(hit.have)),
+                         base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);
+    case LimitHit::What::kQueued:
+      return fmt::format("At most {} tasks may wait and run, {:.0f} do, and {:.0f} would come {}.",
+                         *rule.queued, hit.have, hit.wants, whose);
+    case LimitHit::What::kGpuHours:
+      return fmt::format("At most {} GPU hours may be used within {}, {:.1f} are {}.",
+                         *rule.gpu_hours, base::FormatSpan(rule.period), hit.have, whose);
+    case LimitHit::What::kLength:
+      return fmt::format(
+          "A task may take at most {}, it asks for {} {}.", base::FormatSpan(*rule.length),
+          base::FormatSpan(Duration(static_cast<std::int64_t>(hit.wants * 1000))), whose);
+  }
+  return "";
+}
+
+}  // namespace carma::core

@@ -1,0 +1,109 @@
+// What users, accounts and classes may not go beyond (LimitRule), and how much of it they have.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/entitlement.h"
+#include "core/fair_share.h"
+#include "core/task.h"
+
+namespace carma::core {
+
+// A rule that stands in a task's way.
+struct LimitHit {
+  enum class What { kRunning, kGpus, kMemory, kQueued, kGpuHours, kLength };
+  const LimitRule* rule = nullptr;
+  What what{};
+  double have = 0;   // of whom the rule counts together
+  double wants = 0;  // this task, more
+};
+
+class Limits {
+ public:
+  // The rules count from nothing; of gpu_hours what has ended since a rule of such a kind is there
+  // is counted again. The caller tells of the tasks.
+  void Follow(std::vector<LimitRule> rules, Time now);
+
+  // The core holds the task, or holds it no more.
+  void Join(const TaskRecord& task);
+  void Leave(const TaskRecord& task);
+  // It holds the GPUs of its attempt, or gives them up. Starting twice, and ending what has not
+  // started, change nothing.
+  void Start(const TaskRecord& task);
+  void End(const TaskRecord& task);
+  void Past(const Taken& taken, Time now);
+  // What ended before a rule's period counts no more.
+  void Advance(Time now);
+
+  // Some task that the core holds falls under a rule that may keep it from starting.
+  bool Concerns() const { return concerned_ > 0; }
+  // Why the task may not start now though GPUs may be free. promised_mib: what it would be promised
+  // on each.
+  std::optional<LimitHit> AgainstStart(const TaskRecord& task, std::int64_t promised_mib,
+                                       Time now) const;
+  // Why so many more tasks like this may not be submitted.
+  std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, std::size_t more) const;
+  // When gpu_hours that were used up begin to come back; empty: nobody's have been.
+  std::optional<Time> NextRelief() const;
+  // The shortest length that any rule about it allows.
+  std::optional<Duration> LongestFor(const TaskRequest& request) const;
+
+  std::size_t running() const { return running_.size(); }  // tasks
+  // Another number whenever somebody may do more than before.
+  std::uint64_t reliefs() const { return reliefs_; }
+
+ private:
+  struct Count {
+    std::int64_t tasks = 0;  // not final
+    std::int64_t running = 0;
+    std::int64_t gpus = 0;
+    std::int64_t memory_mib = 0;
+    double launched_s = 0;                     // sum over the GPUs that are held
+    double past_s = 0;                         // of `past`
+    std::deque<std::pair<Time, double>> past;  // ends, and GPU seconds
+  };
+  // Of one rule: whom it counts together.
+  using Key = std::tuple<std::size_t, std::string, std::string, std::string>;
+  struct Names {
+    std::string user;
+    std::string account;
+    std::string qos;
+  };
+  struct Running {
+    Names names;
+    std::int64_t gpus = 0;
+    std::int64_t memory_mib = 0;
+    Time launched{};
+  };
+  static Names NamesOf(const TaskRequest& request);
+  bool IsAbout(const LimitRule& rule, const Names& names) const;
+  Key KeyOf(std::size_t rule, const Names& names) const;
+  const Count& CountOf(std::size_t rule, const Names& names) const;
+  template <class Change>
+  void ForEach(const Names& names, Change change);
+  void CountPast(const Taken& taken, Time now);
+  void Add(const Running& running, int sign);
+
+  std::vector<LimitRule> rules_;
+  std::map<Key, Count> counts_;
+  std::unordered_map<std::uint64_t, Running> running_;  // by task; for look-up only
+  std::deque<Taken> ended_;                             // within the longest period of gpu_hours
+  Duration longest_{};
+  std::size_t concerned_ = 0;
+  std::uint64_t reliefs_ = 0;
+};
+
+// One sentence with the numbers, whose limit it is and which key says so.
+std::string TextOf(const LimitHit& hit);
+
+}  // namespace carma::core

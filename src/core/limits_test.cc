@@ -1,0 +1,139 @@
+#include "core/limits.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace carma::core {
+namespace {
+
+using testing::HasSubstr;
+
+Time At(double hours) {
+  return base::FromMs(static_cast<std::int64_t>(hours * 3'600'000));
+}
+
+std::vector<LimitRule> Rules(std::initializer_list<const char*> texts) {
+  std::vector<LimitRule> rules;
+  for (const char* text : texts) rules.push_back(*ParseLimitRule(text));
+  return rules;
+}
+
+TaskRecord Task(std::uint64_t id, const std::string& user, int gpus = 1) {
+  TaskRecord task{.id = TaskId{id}};
+  task.request.user = user;
+  task.request.gpus = gpus;
+  return task;
+}
+
+TaskRecord Placed(TaskRecord task, std::int64_t claim_mib, Time launched) {
+  for (int i = 0; i < task.request.gpus; ++i) {
+    task.attempt.placement.push_back({GpuIndex{static_cast<std::uint32_t>(i)}, claim_mib});
+  }
+  task.attempt.launched = launched;
+  return task;
+}
+
+std::string Why(const Limits& limits, const TaskRecord& task, std::int64_t promised_mib = 0,
+                Time now = At(0)) {
+  const std::optional<LimitHit> hit = limits.AgainstStart(task, promised_mib, now);
+  return hit ? TextOf(*hit) : "";
+}
+
+TEST(Limits, EachUserByItselfOrAllTogether) {
+  Limits limits;
+  limits.Follow(Rules({"user=* running=1", "running=2"}), At(0));
+  limits.Start(Placed(Task(1, "ada"), 0, At(0)));
+  EXPECT_EQ(Why(limits, Task(2, "ada")),
+            "At most 1 tasks may run, 1 do (limit of each user: user=* running=1).");
+  EXPECT_EQ(Why(limits, Task(3, "bob")), "");
+  limits.Start(Placed(Task(3, "bob"), 0, At(0)));
+  EXPECT_THAT(Why(limits, Task(4, "eve")), HasSubstr("everybody together"));
+  limits.End(Task(1, "ada"));
+  EXPECT_EQ(Why(limits, Task(2, "ada")), "");
+}
+
+TEST(Limits, CountGpusAndPromisedMemory) {
+  Limits limits;
+  limits.Follow(Rules({"user=ada gpus=3", "account=vision memory=40G"}), At(0));
+  limits.Start(Placed(Task(1, "ada", 2), 0, At(0)));
+  EXPECT_EQ(Why(limits, Task(2, "ada", 1)), "");
+  EXPECT_THAT(Why(limits, Task(2, "ada", 2)), HasSubstr("3 GPUs may be held, 2 are"));
+  TaskRecord vision = Task(3, "bob");
+  vision.request.account = "vision";
+  limits.Start(Placed(vision, 30'000, At(0)));
+  TaskRecord more = Task(4, "eve");
+  more.request.account = "vision";
+  EXPECT_EQ(Why(limits, more, 10'000), "");
+  EXPECT_THAT(Why(limits, more, 20'000), HasSubstr("account vision"));
+}
+
+TEST(Limits, GpuHoursComeBackAfterTheirPeriod) {
+  Limits limits;
+  limits.Follow(Rules({"user=* gpu_hours=10/24h"}), At(0));
+  const TaskRecord running = Placed(Task(1, "ada", 2), 0, At(0));
+  limits.Join(running);
+  limits.Start(running);
+  EXPECT_EQ(Why(limits, Task(2, "ada"), 0, At(4.9)), "");
+  EXPECT_THAT(Why(limits, Task(2, "ada"), 0, At(5)), HasSubstr("10 GPU hours may be used"));
+  limits.End(running);
+  limits.Past({.user = "ada", .gpus = 2, .from = At(0), .to = At(6)}, At(6));
+  EXPECT_THAT(Why(limits, Task(2, "ada"), 0, At(6)), HasSubstr("12.0 are"));
+  EXPECT_EQ(Why(limits, Task(3, "bob"), 0, At(6)), "");
+  EXPECT_EQ(limits.NextRelief(), At(30));
+  const std::uint64_t reliefs = limits.reliefs();
+  limits.Advance(At(29.9));
+  EXPECT_EQ(limits.reliefs(), reliefs);
+  limits.Advance(At(30));
+  EXPECT_GT(limits.reliefs(), reliefs);
+  EXPECT_EQ(Why(limits, Task(2, "ada"), 0, At(30)), "");
+  EXPECT_EQ(limits.NextRelief(), std::nullopt);
+}
+
+TEST(Limits, RefuseSubmissionsThatCanNeverStart) {
+  Limits limits;
+  limits.Follow(Rules({"user=* queued=2 gpus=4 length=2h", "qos=closed running=0"}), At(0));
+  limits.Join(Task(1, "ada"));
+  const auto refused = [&](TaskRequest request, std::size_t more) {
+    const std::optional<LimitHit> hit = limits.AgainstQueueing(request, more);
+    return hit ? TextOf(*hit) : "";
+  };
+  EXPECT_EQ(refused({.user = "ada"}, 1), "");
+  EXPECT_THAT(refused({.user = "ada"}, 2), HasSubstr("2 tasks may wait and run, 1 do, and 2"));
+  EXPECT_THAT(refused({.gpus = 5, .user = "bob"}, 1), HasSubstr("it wants 5"));
+  EXPECT_THAT(refused({.user = "bob", .time_limit = Duration{7'201'000}}, 1),
+              HasSubstr("at most 2:00:00, it asks for 2:00:01"));
+  EXPECT_THAT(refused({.user = "bob", .qos = "closed"}, 1), HasSubstr("class closed"));
+  EXPECT_EQ(limits.LongestFor({.user = "bob"}), Duration{7'200'000});
+}
+
+TEST(Limits, ConcernOnlyThoseWhoAreThere) {
+  Limits limits;
+  limits.Follow(Rules({"user=* qos=interactive running=1", "user=* queued=9"}), At(0));
+  const TaskRecord usual = Task(1, "ada");
+  limits.Join(usual);
+  EXPECT_FALSE(limits.Concerns());
+  TaskRecord interactive = Task(2, "ada");
+  interactive.request.qos = "interactive";
+  limits.Join(interactive);
+  EXPECT_TRUE(limits.Concerns());
+  limits.Leave(interactive);
+  EXPECT_FALSE(limits.Concerns());
+}
+
+TEST(Limits, StartingOrEndingTwiceChangesNothing) {
+  Limits limits;
+  limits.Follow(Rules({"user=* running=2"}), At(0));
+  const TaskRecord task = Placed(Task(1, "ada"), 0, At(0));
+  limits.Start(task);
+  limits.Start(task);
+  EXPECT_EQ(Why(limits, Task(2, "ada")), "");
+  limits.End(task);
+  limits.End(task);
+  EXPECT_EQ(limits.running(), 0u);
+  limits.Start(task);
+  limits.Start(Placed(Task(2, "ada"), 0, At(0)));
+  EXPECT_NE(Why(limits, Task(3, "ada")), "");
+}
+
+}  // namespace
+}  // namespace carma::core

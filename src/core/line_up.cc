@@ -1,0 +1,154 @@
+#include "core/line_up.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace carma::core {
+
+const QueueKey* LineUp::Line::First() const {
+  const QueueKey* first = at == end ? nullptr : &*at;
+  if (newcomer && (first == nullptr || *newcomer < *first)) return &*newcomer;
+  return first;
+}
+
+LineUp::LineUp(const Queue& queue, const FairShare& shares, const Rules& rules, Time now,
+               const Host& host, const std::optional<Newcomer>& newcomer)
+    : host_(host),
+      fair_(rules.order == QueueOrder::kFair),
+      limited_(rules.limited),
+      plain_(!fair_ && !limited_ && !newcomer),
+      plain_at_(queue.Line(QueueKind::kMain).begin()),
+      plain_end_(queue.Line(QueueKind::kMain).end()) {
+  if (plain_) return;
+  const std::map<LineKey, HolderLine>& lines = queue.HolderLines();
+  lines_.reserve(lines.size() + 1);
+  bool is_there = !newcomer;
+  const auto add_newcomer = [&] {
+    AddLine(newcomer->line, nullptr, newcomer->user, shares, rules, now);
+    lines_.back().newcomer = newcomer->key;
+    is_there = true;
+  };
+  for (const auto& [key, line] : lines) {
+    if (!is_there && newcomer->line < key) add_newcomer();
+    AddLine(key, &line, line.user, shares, rules, now);
+    if (is_there || newcomer->line != key) continue;
+    lines_.back().newcomer = newcomer->key;
+    is_there = true;
+  }
+  if (!is_there) add_newcomer();
+  for (std::size_t i = 0; i < lines_.size(); ++i) heap_.push_back(RankOf(i));
+  std::ranges::make_heap(heap_, std::greater<>());
+}
+
+std::size_t LineUp::AddSum(const FairShare::Use& use, double weight) {
+  sums_.push_back({use.seconds + use.rate * base::Seconds(kRunsOn), weight});
+  return sums_.size() - 1;
+}
+
+void LineUp::AddLine(const LineKey& key, const HolderLine* line, const std::string& user,
+                     const FairShare& shares, const Rules& rules, Time now) {
+  Line added{.key = &key};
+  if (line != nullptr) {
+    added.at = line->tasks.begin();
+    added.end = line->tasks.end();
+    if (fair_ && now - line->waits_since >= rules.patience)
+      added.starving_since = line->waits_since;
+  }
+  const LineKey* last = std::exchange(last_key_, &key);
+  const Holder& holder = key.holder;
+  const bool same_holder = last != nullptr && last->holder == holder;
+  const bool same_account = same_holder || (last != nullptr && !holder.account.empty() &&
+                                            last->holder.account == holder.account);
+  if (!fair_) {
+    if (sums_.empty()) AddSum({}, 1);
+  } else if (same_holder) {
+    added.account = lines_.back().account;
+    added.user = lines_.back().user;
+  } else {
+    const std::size_t own = AddSum(shares.OfHolder(holder, now), shares.WeightOf(user));
+    added.user = own;
+    if (same_account) {
+      added.account = lines_.back().account;
+    } else {
+      added.account = holder.account.empty() ? own
+                                             : AddSum(shares.OfAccount(holder.account, now),
+                                                      shares.WeightOf("@" + holder.account));
+      all_seconds_ += sums_[added.account].seconds;
+      all_weights_ += sums_[added.account].weight;
+    }
+  }
+  lines_.push_back(added);
+}
+
+std::optional<std::size_t> LineUp::Find(const LineKey& key) const {
+  const auto at = std::ranges::find_if(lines_, [&](const Line& each) { return *each.key == key; });
+  if (at == lines_.end()) return std::nullopt;
+  return static_cast<std::size_t>(at - lines_.begin());
+}
+
+LineUp::Rank LineUp::RankOf(std::size_t line) const {
+  const Line& of = lines_[line];
+  const QueueKey& first = *of.First();
+  Rank rank{.less_priority = first.less_priority, .task = first.task, .line = line};
+  if (!fair_) return rank;
+  if (of.starving_since) rank.starving_since = *of.starving_since;
+  rank.account = sums_[of.account].Share();
+  if (of.user != of.account) rank.user = sums_[of.user].Share();
+  return rank;
+}
+
+void LineUp::Push(std::size_t line) {
+  heap_.push_back(RankOf(line));
+  std::ranges::push_heap(heap_, std::greater<>());
+}
+
+std::optional<LineUp::Next> LineUp::Pop() {
+  if (plain_) {
+    if (plain_at_ == plain_end_) return std::nullopt;
+    return Next{.task = (plain_at_++)->task};
+  }
+  while (!heap_.empty()) {
+    std::ranges::pop_heap(heap_, std::greater<>());
+    const Rank rank = heap_.back();
+    heap_.pop_back();
+    Line& line = lines_[rank.line];
+    // Others of its account may have been passed on since it was ranked: shares only grow.
+    if (RankOf(rank.line) > rank) {
+      Push(rank.line);
+      continue;
+    }
+    const bool is_newcomer = line.newcomer && line.First() == &*line.newcomer;
+    if (limited_ && !is_newcomer && host_.IsLimited(rank.task)) continue;  // and those behind it
+    Next next{.task = rank.task, .line = rank.line, .starving = line.starving_since.has_value()};
+    if (fair_) {
+      Charge(rank.line, host_.WouldTake(rank.task));
+      line.starving_since.reset();
+    }
+    if (is_newcomer) {
+      line.newcomer.reset();
+    } else {
+      ++line.at;
+    }
+    if (line.First() != nullptr) Push(rank.line);
+    return next;
+  }
+  return std::nullopt;
+}
+
+void LineUp::Charge(std::size_t line, double rate) {
+  if (!fair_) return;
+  const double seconds = rate * base::Seconds(kRunsOn);
+  const Line& of = lines_[line];
+  sums_[of.account].seconds += seconds;
+  if (of.user != of.account) sums_[of.user].seconds += seconds;
+  all_seconds_ += seconds;
+}
+
+double LineUp::Excess(std::size_t line) const {
+  if (!fair_ || plain_ || all_seconds_ <= 0) return 0;
+  const Sum& of = sums_[lines_[line].account];
+  return of.seconds / all_seconds_ - of.weight / all_weights_;
+}
+
+}  // namespace carma::core
