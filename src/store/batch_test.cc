@@ -43,6 +43,7 @@ std::vector<Case> Cases() {
   add("use of a GPU", Durability::kNow).usage.emplace_back();
   add("a forecast", Durability::kLater).forecasts.emplace_back();
   add("a measured peak", Durability::kNow).observations.emplace_back();
+  add("what an attempt took", Durability::kNow).attempts.emplace_back();
   add("a calibration that is forgotten", Durability::kNow).forget_calibration = true;
   add("a drain", Durability::kNow).drains[{"GPU-0", false}] = "broken fan";
   add("its end", Durability::kNow).drains[{"GPU-0", true}] = std::nullopt;
@@ -87,7 +88,9 @@ TEST_F(ApplyTest, EveryKindOfRowIsKept) {
   batch.forecasts.push_back({.task = kTask, .model = "fingerprint"});
   batch.observations.push_back({.task = kTask, .signature = "s", .formula = task::FormulaSplit{}});
   batch.drains[{"GPU-0", false}] = "broken fan";
+  batch.attempts.push_back({.task = kTask, .number = 2, .gpu_uuids = {"GPU-0"}});
   ASSERT_TRUE(store_->Apply(batch, Durability::kNow));
+  EXPECT_EQ(store_->Attempts(core::Time{}).value(), batch.attempts);
   EXPECT_EQ(store_->Get(kTask)->record, record);
   EXPECT_EQ(store_->Events(kTask, {}, 10)->size(), 1U);
   EXPECT_EQ(store_->Usage(base::FromMs(0), base::FromMs(9))->size(), 1U);

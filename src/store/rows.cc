@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/text.h"
 
 namespace carma::store {
 
@@ -51,6 +52,13 @@ std::optional<core::Dependency> DependencyFrom(const Json& row) {
 }
 
 }  // namespace
+
+std::string AttemptColumns() {
+  ColumnNames columns;
+  const EndedAttempt attempt;
+  VisitAttempt(columns, attempt);
+  return base::Join(columns.names, ",");
+}
 
 std::string UsageColumns() {
   ColumnNames columns;

@@ -138,6 +138,28 @@ void VisitObservation(Visitor& column, Observation& observation) {
   column("context_mib", "rest_mib", observation.formula);
 }
 
+// A row of table attempt.
+template <class Visitor, class Attempt>
+void VisitAttempt(Visitor& column, Attempt& attempt) {
+  auto& taken = attempt.taken;
+  column("task", attempt.task);
+  column("number", attempt.number);
+  column("uid", taken.uid);
+  column("user", taken.user);
+  column("account", taken.account);
+  column("qos", taken.qos);
+  column("gpus", taken.gpus);
+  column("rate", taken.rate);
+  column("launched_ms", taken.from);
+  column("ended_ms", taken.to);
+  column("waited_ms", attempt.waited);
+  column("started_ms", attempt.started);
+  column("promised_mib", attempt.promised_mib);
+  column("peak_mib", attempt.peak_mib);
+  column("exit_kind", attempt.exit);
+  column("gpu_uuids", attempt.gpu_uuids);
+}
+
 // The whole row but its id.
 template <class Visitor, class Task>
 void VisitTask(Visitor& column, Task& task) {
@@ -168,6 +190,8 @@ class ColumnNames {
 
 // Names of the columns of table gpu_usage, "from_ms,to_ms,…".
 std::string UsageColumns();
+// The same of table attempt.
+std::string AttemptColumns();
 
 // Binds values to the parameters of a statement, one after another.
 class Binder {

@@ -240,10 +240,37 @@ ALTER TABLE observation ADD COLUMN sm_active REAL;
 ALTER TABLE observation ADD COLUMN alone_ms INTEGER;
 )sql";
 
+// Whom tasks are booked on, and what each ended attempt took; its rows outlive their tasks.
+constexpr std::string_view kVersion8 = R"sql(
+ALTER TABLE task ADD COLUMN account TEXT;
+ALTER TABLE task ADD COLUMN qos TEXT;
+
+CREATE TABLE attempt (
+  task INTEGER NOT NULL,
+  number INTEGER NOT NULL,
+  uid INTEGER NOT NULL,
+  user TEXT NOT NULL,
+  account TEXT NOT NULL,
+  qos TEXT NOT NULL,
+  gpus INTEGER NOT NULL,
+  rate REAL NOT NULL,
+  launched_ms INTEGER NOT NULL,
+  ended_ms INTEGER NOT NULL,
+  waited_ms INTEGER NOT NULL,
+  started_ms INTEGER,
+  promised_mib INTEGER NOT NULL,
+  peak_mib INTEGER NOT NULL,
+  exit_kind TEXT,
+  gpu_uuids TEXT,
+  PRIMARY KEY (task, number)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX attempt_ended ON attempt(ended_ms);
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1}, Migration{2, kVersion2}, Migration{3, kVersion3},
     Migration{4, kVersion4}, Migration{5, kVersion5}, Migration{6, kVersion6},
-    Migration{7, kVersion7},
+    Migration{7, kVersion7}, Migration{8, kVersion8},
 };
 
 }  // namespace

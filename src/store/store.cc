@@ -75,6 +75,14 @@ std::vector<std::string> ObservationColumns() {
   return std::move(names.names);
 }
 
+std::string InsertAttemptSql() {
+  ColumnNames columns;
+  const EndedAttempt attempt;
+  VisitAttempt(columns, attempt);
+  return "INSERT OR REPLACE INTO attempt(" + AttemptColumns() + ") VALUES(" +
+         JoinColumns(std::vector<std::string>(columns.names.size(), "?"), "", "", ",") + ")";
+}
+
 std::string InsertTaskSql() {
   const std::vector<std::string> names = TaskColumns();
   std::string marks;
@@ -293,6 +301,7 @@ struct Store::Impl {
       "UPDATE task SET " + JoinColumns(RecordColumns(), "", "=?", ",") + " WHERE id=?";
   const std::string select_tasks = SelectTasksSql();
   const std::string by_id = "WHERE task.id=? AND " + std::string(kArrived);
+  const std::string put_attempt = InsertAttemptSql();
   const std::string put_observation =
       "INSERT INTO observation(" + JoinColumns(ObservationColumns(), "", "", ",") + ") VALUES(" +
       JoinColumns(std::vector<std::string>(ObservationColumns().size(), "?"), "", "", ",") + ")";
@@ -368,6 +377,7 @@ Result<Unit> Store::Apply(const Batch& batch, Durability durability) {
   each(batch.usage, [&](const GpuUsage& usage) { return AddUsage(usage); });
   each(batch.forecasts, [&](const Forecast& forecast) { return PutForecast(forecast); });
   each(batch.observations, [&](const task::Observation& seen) { return AddObservation(seen); });
+  each(batch.attempts, [&](const EndedAttempt& attempt) { return PutAttempt(attempt); });
   if (ok && batch.forget_calibration) ok = ForgetCalibration();
   each(batch.drains, [&](const auto& row) {
     const auto& [gpu_uuid, by_rule] = row.first;
@@ -503,6 +513,16 @@ Result<Unit> Store::AddObservation(const task::Observation& observation) {
   });
 }
 
+Result<Unit> Store::PutAttempt(const EndedAttempt& attempt) {
+  return impl_->Change("storing what an attempt took", [&]() -> Result<Unit> {
+    const Use put(impl_->Prepared(impl_->put_attempt));
+    Binder bind(*put);
+    VisitAttempt(bind, attempt);
+    put->exec();
+    return Unit{};
+  });
+}
+
 Result<Unit> Store::ForgetCalibration() {
   return impl_->Change("forgetting the calibration", [&]() -> Result<Unit> {
     const Use forget(impl_->Prepared("UPDATE observation SET context_mib=NULL,rest_mib=NULL"));
@@ -612,6 +632,9 @@ Result<std::int64_t> Store::Prune(core::Time ended_before, std::int64_t most) {
     if (removed == most) return removed;
     erase("DELETE FROM event WHERE task IS NULL AND when_ms < ?", false);
     erase("DELETE FROM gpu_usage WHERE to_ms < ?", false);
+    const Use old_attempts(impl_->Prepared("DELETE FROM attempt WHERE ended_ms < ?"));
+    old_attempts->bind(1, before_ms - kAttemptsKept.count());
+    old_attempts->exec();
     impl_->templates.clear();  // the next line may take any that no task uses any more
     const Use unused(
         impl_->Prepared("DELETE FROM template WHERE id NOT IN "
@@ -755,6 +778,17 @@ Result<std::optional<Forecast>> Store::ForecastOf(core::TaskId id) {
     reader("remarks", forecast.remarks);
     if (reader.problem()) return Fail(ErrorCode::kCorrupt, "forecast: " + *reader.problem());
     return forecast;
+  });
+}
+
+Result<std::vector<EndedAttempt>> Store::Attempts(core::Time ended_after) {
+  return impl_->Read("reading attempts", [&]() -> Result<std::vector<EndedAttempt>> {
+    const Use rows(impl_->Prepared("SELECT " + AttemptColumns() +
+                                   " FROM attempt WHERE ended_ms >= ? ORDER BY ended_ms,task"));
+    rows->bind(1, base::ToMs(ended_after));
+    return ReadAll<EndedAttempt>(*rows, "attempts", [](Reader& reader, EndedAttempt& attempt) {
+      VisitAttempt(reader, attempt);
+    });
   });
 }
 

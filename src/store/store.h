@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "base/words.h"
+#include "core/fair_share.h"
 #include "core/task.h"
 #include "task/verdict/observation.h"
 
@@ -81,6 +82,22 @@ struct Drain {
   friend bool operator==(const Drain&, const Drain&) = default;
 };
 
+// An attempt that holds its GPUs no more, for accounts, limits and shares. Kept for a year, longer
+// than its task.
+struct EndedAttempt {
+  core::TaskId task{};
+  int number = 0;
+  core::Taken taken;
+  core::Duration waited{};            // before it
+  std::optional<core::Time> started;  // its process ran
+  std::int64_t promised_mib = 0;      // on each GPU
+  std::int64_t peak_mib = 0;
+  std::optional<core::ExitKind> exit;  // empty: could not be launched
+  std::vector<std::string> gpu_uuids;
+  friend bool operator==(const EndedAttempt&, const EndedAttempt&) = default;
+};
+inline constexpr core::Duration kAttemptsKept{std::chrono::hours(24 * 400)};
+
 struct TaskFilter {
   std::vector<core::TaskState> states;  // empty: all
   std::optional<std::string> user;
@@ -145,13 +162,15 @@ class Store {
   base::Result<base::Unit> PutForecast(const Forecast& forecast);  // insert or replace; known task
   // Forgets the oldest beyond the limits of task/verdict/observation.h.
   base::Result<base::Unit> AddObservation(const task::Observation& observation);
+  base::Result<base::Unit> PutAttempt(const EndedAttempt& attempt);  // insert or replace
   base::Result<base::Unit> PutRequest(const AcceptedRequest& accepted, core::Time when);
   // Those accepted before the time.
   base::Result<base::Unit> ForgetRequests(core::Time before);
   // Peaks stay, what they said about the formula goes.
   base::Result<base::Unit> ForgetCalibration();
   // Removes finished tasks that ended before the time, at most so many, with their events; once
-  // none is left also usage and events of that age. Returns how many tasks. A task that an
+  // none is left also usage and events of that age, and attempts that are older than kAttemptsKept
+  // by then. Returns how many tasks. A task that an
   // unfinished one depends on stays.
   base::Result<std::int64_t> Prune(core::Time ended_before, std::int64_t most);
   // A submission that is put in more than one batch has its numbers from the first of them on:
@@ -180,6 +199,8 @@ class Store {
                                                            const std::string& request);
   base::Result<std::optional<Forecast>> ForecastOf(core::TaskId id);
   base::Result<std::vector<task::Observation>> Observations();  // all, oldest first
+  // Those that ended then or later, by their ends.
+  base::Result<std::vector<EndedAttempt>> Attempts(core::Time ended_after);
 
  private:
   Store();

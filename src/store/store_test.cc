@@ -388,6 +388,45 @@ TEST_F(StoreTest, DrainsAreKeptUntilDropped) {
               ElementsAre(Drain{"GPU-1", "Xid 79", true}, Drain{"GPU-2", "fan"}));
 }
 
+EndedAttempt AttemptAt(std::uint64_t task, int number, core::Time ended) {
+  return {.task = TaskId{task},
+          .number = number,
+          .taken = {.uid = 1000,
+                    .user = "ada",
+                    .account = "vision",
+                    .qos = "normal",
+                    .gpus = 2,
+                    .rate = 1.25,
+                    .from = ended - core::Duration(90'000),
+                    .to = ended},
+          .waited = core::Duration(5'000),
+          .started = ended - core::Duration(89'000),
+          .promised_mib = 12'000,
+          .peak_mib = 9'000,
+          .exit = core::ExitKind::kOutOfMemory,
+          .gpu_uuids = {"GPU-1", "GPU-2"}};
+}
+
+TEST_F(StoreTest, AttemptsAreKeptOnceAndOutliveTheirTasks) {
+  const core::Time now = *FinishedTask(3).record.ended;
+  const EndedAttempt second = AttemptAt(1, 2, now);
+  EndedAttempt never = AttemptAt(1, 1, now - core::Duration(500'000));
+  never.started.reset();
+  never.exit.reset();
+  Batch([&] {
+    ASSERT_TRUE(store_->PutTask(FinishedTask(1)));
+    ASSERT_TRUE(store_->PutAttempt(second));
+    ASSERT_TRUE(store_->PutAttempt(second));
+    ASSERT_TRUE(store_->PutAttempt(never));
+    ASSERT_TRUE(store_->PutAttempt(AttemptAt(9, 1, now - kAttemptsKept - core::Duration(2))));
+  });
+  Reopen();
+  EXPECT_THAT(*store_->Attempts(now - core::Duration(600'000)), ElementsAre(never, second));
+  EXPECT_THAT(*store_->Attempts(now), ElementsAre(second));
+  Batch([&] { EXPECT_EQ(store_->Prune(now, 100), 1); });
+  EXPECT_THAT(*store_->Attempts(core::Time{}), ElementsAre(never, second));
+}
+
 TEST_F(StoreTest, PruneTakesOldFinishedTasksAndWhatBelongsToThem) {
   const core::Time now = *FinishedTask(3).record.ended;
   Batch([&] {

@@ -22,6 +22,8 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.request.dependencies = {
       {core::TaskId{5}, core::DependencyKind::kAfterAny, core::TaskState::kOutOfMemory},
       {core::TaskId{6}, core::DependencyKind::kAfterNotOk, std::nullopt}};
+  r.request.account = "vision";
+  r.request.qos = "background";
   r.request.time_limit = core::Duration(3'600'500);
   r.request.max_recoveries = 9;
   r.request.requeue = false;
