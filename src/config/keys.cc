@@ -321,6 +321,19 @@ Kind<std::vector<std::string>> Program() {
   return kind;
 }
 
+// A list of things that are a text each, as the core reads and writes them.
+template <class T>
+Kind<std::vector<T>> Texts(const char* type, base::Result<T> (*parse)(std::string_view)) {
+  const Kind<T> item{"", kText,
+                     [=](std::string_view text) -> std::optional<T> {
+                       base::Result<T> read = parse(text);
+                       if (!read) return std::nullopt;
+                       return *std::move(read);
+                     },
+                     [](const T& value) { return Quoted(core::TextOf(value)); }};
+  return List(type, kTextList, 1'000, item);
+}
+
 // Member of Settings by name, for any constness.
 #define AT(member)       \
   [](auto& s) -> auto& { \
@@ -427,6 +440,36 @@ std::vector<Key> MakeKeys() {
          AT(policy.idle_first)),
       Of("policy.use_given_memory", "Let estimates decide; false: only floor and cap do.", Flag(),
          AT(policy.use_given_memory)),
+      Of("policy.order",
+         "Who goes first among tasks of one priority: who was submitted first, or those whose "
+         "users and accounts have taken least (docs/sharing.md).",
+         Choice<core::QueueOrder>(
+             {{"fifo", core::QueueOrder::kFifo}, {"fair", core::QueueOrder::kFair}}),
+         AT(policy.order)),
+      Of("fair.half_life", "For shares, what was taken so long ago counts half.",
+         Span(kSecond, kYear), AT(policy.fair.half_life)),
+      Of("fair.patience",
+         "By fair order, who has waited so long without any start goes first, whatever his share "
+         "and priority.",
+         Span(kSecond, kYear), AT(policy.fair.patience)),
+      Of("fair.weights",
+         "Entitlements of users and accounts (\"@name\"), beside 1 for everybody else.",
+         Texts("list of texts like [\"ada=2\", \"@vision=3\"]", &core::ParseShareWeight),
+         AT(policy.fair.weights)),
+      Of("fair.accounts", "Accounts that tasks may be booked on (--account), and by whom.",
+         Texts("list of texts like [\"vision: ada bob\", \"course: *\"]", &core::ParseAccountRule),
+         AT(policy.accounts)),
+      Of("fair.classes", "Classes that tasks may have (--qos); a priority is added to the task's.",
+         Texts("list of texts like [\"interactive priority=1000\", \"normal\"]",
+               &core::ParseQosClass),
+         AT(policy.classes)),
+      Of("limits.rules",
+         "What users, accounts and classes may not go beyond: \"*\" is each of them by itself "
+         "(docs/sharing.md).",
+         Texts("list of texts like [\"user=* running=8 gpu_hours=200/7d\", \"qos=background "
+               "gpus=2\"]",
+               &core::ParseLimitRule),
+         AT(policy.limits)),
       Of("recovery.mode",
          "Where a task that ran out of memory is tried again: idle GPUs only, or where its last "
          "claim plus a growing step is free, idle GPUs at last.",

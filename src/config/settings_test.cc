@@ -79,6 +79,14 @@ constexpr KeyCase kKeyCases[] = {
     {"policy.max_tasks_per_gpu", "4", "0"},
     {"policy.idle_first", "true", "1"},
     {"policy.use_given_memory", "false", "0.5"},
+    {"policy.order", R"("fair")", R"("random")"},
+    {"fair.half_life", R"("7d")", R"("7")"},
+    {"fair.patience", R"("6h")", "0"},
+    {"fair.weights", R"(["ada=2", "@vision=0.5"])", R"(["ada"])"},
+    {"fair.accounts", R"(["vision: ada bob", "course: *"])", R"(["vision"])"},
+    {"fair.classes", R"(["interactive priority=10", "normal"])", R"(["two words"])"},
+    {"limits.rules", R"(["user=* running=4 gpu_hours=20/7d", "account=vision memory=80G"])",
+     R"(["user=ada"])"},
     {"recovery.mode", R"("exclusive")", R"("never")"},
     {"recovery.step", R"("1G")", "true"},
     {"recovery.backoff", R"("1m")", R"("2d")"},
@@ -441,6 +449,21 @@ TEST_F(SettingsAgain, MistakesAndWhatContradictsTheKeysThatStayAreRefused) {
   EXPECT_THAT(together.error().message,
               HasSubstr("only a restart changes (monitor.sample_period)"));
   EXPECT_THAT(together.error().message, HasSubstr("f.toml:1: policy.stale_after"));
+}
+
+TEST(SettingsDocs, WhatTheRecipesSayIsUnderstood) {
+  const std::string text =
+      *base::ReadFile(std::string(CARMA_SOURCE_DIR) + "/docs/sharing.md", 1 << 20);
+  const std::string begin = "```toml\n";
+  int blocks = 0;
+  for (std::size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at)) {
+    at += begin.size();
+    const std::string block = text.substr(at, text.find("```", at) - at);
+    const base::Result<Loaded> loaded = LoadText("sharing.md", block, true);
+    EXPECT_TRUE(loaded) << block << loaded.error().message;
+    ++blocks;
+  }
+  EXPECT_EQ(blocks, 6);
 }
 
 TEST(SettingsDocs, TheDocumentationListsEveryKeyAsItIs) {
