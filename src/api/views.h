@@ -57,6 +57,8 @@ struct TaskView {
   std::optional<std::int64_t> array_index;
   std::optional<std::uint64_t> pid;
   std::string comment;
+  std::string account;
+  std::string qos;
   std::string sharing;
   std::int64_t memory_limit_mib = 0;
   int thread_percent = 0;
@@ -122,6 +124,8 @@ struct TaskView {
     field("array_index", task.array_index, "Index in its array.");
     field("pid", task.pid, "Process id while it runs.");
     field("comment", task.comment, "One line for people.");
+    field("account", task.account, "Account that its use of the GPUs is booked on, or empty.");
+    field("qos", task.qos, "Its class: interactive, normal, background, or another one.");
     field("sharing", task.sharing,
           "How its processes share the GPU: alone, streams (time slices, nothing enforced), mps "
           "(through an MPS server), mig (an instance of a divided GPU); empty: not started yet.",

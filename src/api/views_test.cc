@@ -56,6 +56,8 @@ TaskView FullTask() {
           .array_index = 2,
           .pid = 4711,
           .comment = "try",
+          .account = "vision",
+          .qos = "background",
           .sharing = "mps",
           .memory_limit_mib = 12'500,
           .thread_percent = 30,

@@ -461,6 +461,8 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
   facts.Add("Output", task.stdout_path.empty() ? "" : base::Printable(task.stdout_path, 4096));
   const bool apart = !task.stderr_path.empty() && task.stderr_path != task.stdout_path;
   facts.Add("Errors", apart ? base::Printable(task.stderr_path, 4096) : "");
+  facts.Add("Account", base::Printable(task.account, 64));
+  facts.Add("Class", base::Printable(task.qos, 64));
   facts.Add("Comment", task.comment.empty() ? "" : base::Printable(task.comment, 4096));
   return "Task " + std::to_string(task.id) + " " + Line(task.name) + "\n" + facts.text();
 }

@@ -65,6 +65,7 @@ std::vector<std::string> Engine::Uuids(const core::TaskRecord& record) const {
 // The indices of an earlier life may name other GPUs now; the UUIDs tell.
 Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   core::TaskRecord record = std::move(stored.record);
+  record.request.user = std::move(stored.user);
   std::vector<core::Placement> placement;
   for (std::size_t i = 0; i < record.attempt.placement.size() && i < stored.gpu_uuids.size(); ++i) {
     const std::optional<core::GpuIndex> gpu = GpuByUuid(stored.gpu_uuids[i]);
@@ -85,12 +86,26 @@ Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
     if (const std::optional<core::GpuIndex> gpu = GpuByUuid(drain.gpu_uuid))
       events_.push_back(core::DrainRequested{*gpu, drain.why, drain.by_rule});
   }
+  if (Result<Unit> counted = RestoreAttempts(); !counted) return counted;
   if (options_.history) {
     Result<std::vector<task::Observation>> observations = store_.Observations();
     if (!observations) return std::unexpected(observations.error());
     for (task::Observation& each : *observations) options_.history->Add(std::move(each));
   }
   return TakeOver();
+}
+
+// What was taken longer ago than this many half-lives counts for nothing that could be seen.
+constexpr int kHalfLivesRead = 16;
+
+Result<Unit> Engine::RestoreAttempts() {
+  core::Duration span = kHalfLivesRead * options_.policy.fair.half_life;
+  for (const core::LimitRule& rule : options_.policy.limits) span = std::max(span, rule.period);
+  Result<std::vector<store::EndedAttempt>> attempts = store_.Attempts(clock_.Now() - span);
+  if (!attempts) return std::unexpected(attempts.error());
+  for (store::EndedAttempt& each : *attempts)
+    events_.push_back(core::AttemptRestored{std::move(each.taken)});
+  return Unit{};
 }
 
 Result<Unit> Engine::TakeOver() {
@@ -268,6 +283,7 @@ void Engine::AnswerWithTrouble() {
 void Engine::Collect(std::vector<core::Action> actions) {
   for (core::Action& action : actions) {
     if (const auto* changed = std::get_if<core::TaskChanged>(&action)) NoteChange(changed->record);
+    if (const auto* ended = std::get_if<core::AttemptEnded>(&action)) NoteEnd(*ended);
     if (const auto* start = std::get_if<core::StartTask>(&action)) {
       if (std::optional<core::Sharing> sharing = starts_.PlainSharing(*start)) {
         // Durable with the decision itself; the core hears of it in the next turn.
@@ -293,6 +309,20 @@ void Engine::NoteChange(const core::TaskRecord& record) {
   // Until the estimate is known a restart asks for it again: nothing to keep.
   if (record.state == core::TaskState::kEstimating) return;
   next_.rows.records.insert_or_assign(record.id, store::RecordRow{record, std::move(uuids)});
+}
+
+void Engine::NoteEnd(const core::AttemptEnded& ended) {
+  store::EndedAttempt row{.task = ended.id,
+                          .number = ended.attempt,
+                          .taken = ended.taken,
+                          .waited = ended.waited,
+                          .started = ended.started,
+                          .promised_mib = ended.promised_mib,
+                          .peak_mib = ended.peak_mib,
+                          .exit = ended.exit};
+  for (const core::GpuIndex gpu : ended.gpus)
+    row.gpu_uuids.push_back(scheduler_.GpuInfos().at(core::Number(gpu)).uuid);
+  next_.rows.attempts.push_back(std::move(row));
 }
 
 void Engine::NoteDrains() {

@@ -91,6 +91,7 @@ class Engine {
     bool Empty() const { return rows.Empty() && actions.empty() && done.empty(); }
   };
 
+  base::Result<base::Unit> RestoreAttempts();
   base::Result<base::Unit> TakeOver();
   base::Result<core::TaskRecord> Translated(store::StoredTask stored);
   void LookAfterStore();
@@ -101,6 +102,7 @@ class Engine {
   void AnswerWithTrouble();
   void Collect(std::vector<core::Action> actions);
   void NoteChange(const core::TaskRecord& record);
+  void NoteEnd(const core::AttemptEnded& ended);
   void NoteDrains();
   // False: the store refused; what is decided is kept and nothing of it has happened yet.
   bool Flush();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "base/log.h"
@@ -122,6 +123,7 @@ Result<Unit> Intake::AcceptSmall(std::vector<core::Event>& events) {
     store_.Rollback();
   }
   accepted_now_ = 0;
+  accepted_of_.clear();
   if (!durable) {
     next_id_ = id_before;
     for (Submission& each : submissions) Refuse(each, durable.error());
@@ -176,6 +178,7 @@ Result<Submitted> Intake::Accept(const Submission& submission,
     return std::unexpected(put.error());
   next_id_ = Behind(first, count);
   accepted_now_ += count;
+  accepted_of_[submission.submitter.uid] += count;
   if (const auto counted = queued_of_.find(submission.submitter.uid); counted != queued_of_.end())
     counted->second += count;
   return Submitted{first, count};
@@ -364,8 +367,58 @@ std::size_t Intake::QueuedOf(std::uint32_t uid) {
 }
 
 Result<Unit> Intake::Check(const Submission& submission, std::size_t begin, std::size_t end) {
+  if (begin == 0) {
+    if (Result<Unit> room = CheckQueueLimits(submission); !room) return room;
+  }
+  if (Result<Unit> entitled = CheckEntitlements(submission, begin, end); !entitled) return entitled;
   if (Result<Unit> fits = RefuseWhatNeverFits(submission, begin, end); !fits) return fits;
   return CheckDependencies(submission.tasks, begin, end);
+}
+
+Result<Unit> Intake::RefuseBeyondLimits(const core::TaskRequest& request, const std::string& name,
+                                        std::size_t more) const {
+  const std::optional<core::LimitHit> hit = core_.LimitOnSubmission(request, more);
+  if (!hit) return Unit{};
+  return Fail(ErrorCode::kInvalid, fmt::format("task '{}' is refused: {}",
+                                               base::Printable(name, 60), core::TextOf(*hit)));
+}
+
+// Limits on what waits count the tasks of the whole submission.
+Result<Unit> Intake::CheckQueueLimits(const Submission& submission) const {
+  const Submitter& by = submission.submitter;
+  std::map<std::pair<std::string, std::string>, std::pair<std::size_t, std::size_t>> alike;
+  for (std::size_t i = 0; i < submission.tasks.size(); ++i) {
+    const task::TaskSpec& spec = submission.tasks.Like(i);
+    const auto key = std::pair(spec.account.value_or(""), spec.qos.value_or(""));
+    ++alike.try_emplace(key, i, 0).first->second.second;
+  }
+  const auto now = accepted_of_.find(by.uid);
+  const std::size_t coming = OnTheWay(by.uid) + (now == accepted_of_.end() ? 0 : now->second);
+  for (const auto& [key, tasks] : alike) {
+    const auto& [first, count] = tasks;
+    const task::TaskSpec& spec = submission.tasks.Like(first);
+    if (Result<Unit> good =
+            RefuseBeyondLimits(task::ToRequest(spec, by.uid, by.user), spec.name, coming + count);
+        !good)
+      return good;
+  }
+  return Unit{};
+}
+
+Result<Unit> Intake::CheckEntitlements(const Submission& submission, std::size_t begin,
+                                       std::size_t end) const {
+  const Submitter& by = submission.submitter;
+  std::optional<core::TaskRequest> checked;
+  for (std::size_t i = begin; i < end; ++i) {
+    const task::TaskSpec& spec = submission.tasks.Like(i);
+    core::TaskRequest request = task::ToRequest(spec, by.uid, by.user);
+    request.dependencies.clear();
+    if (checked == request) continue;  // the thousands of tasks of one array are alike
+    if (Result<Unit> named = core::MayName(core_.config(), request); !named) return named;
+    if (Result<Unit> good = RefuseBeyondLimits(request, spec.name, 0); !good) return good;
+    checked = std::move(request);
+  }
+  return Unit{};
 }
 
 Result<Unit> Intake::RefuseWhatNeverFits(const Submission& submission, std::size_t begin,
@@ -424,9 +477,12 @@ Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_
   store::StoredTask stored;
   core::TaskRecord& record = stored.record;
   record.id = Behind(first, index);
-  record.request = task::ToRequest(spec, submitter.uid);
+  record.request = task::ToRequest(spec, submitter.uid, submitter.user);
   if (spec.array_index) record.request.array = first;
   if (!record.request.time_limit) record.request.time_limit = options_.default_time_limit;
+  if (const std::optional<core::Duration> longest = core_.LongestAllowed(record.request)) {
+    record.request.time_limit = std::min(record.request.time_limit.value_or(*longest), *longest);
+  }
   record.held = spec.held;
   record.submitted = record.queued_since = submitted;
   stored.gid = submitter.gid;

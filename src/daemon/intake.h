@@ -57,8 +57,8 @@ class Intake {
   void Submit(TaskList tasks, const Submitter& submitter, Answer answer);
   // Makes a share of what waits durable, answers those who are accepted or refused by that, and
   // adds TaskSubmitted of a share of what was accepted, now or before. Each submission stands alone
-  // (kInvalid: no task; kConflict: can never fit, queue full, another submission had its name;
-  // kNotFound: depends on an unknown task). Errors: kIo of the store: what was to be accepted is
+  // (kInvalid: no task, an unknown class, beyond a limit; kDenied: not his account; kConflict: can
+  // never fit, queue full, another submission had its name; kNotFound: depends on an unknown task). Errors: kIo of the store: what was to be accepted is
   // refused; what the core is to hear is in `events` all the same, or comes with a later share.
   base::Result<base::Unit> AcceptShare(std::vector<core::Event>& events);
   // There is something for another share.
@@ -124,6 +124,12 @@ class Intake {
   base::Result<base::Unit> Check(const Submission& submission, std::size_t begin, std::size_t end);
   // Accepted, or getting there, and not yet with the core; of this user, or of all.
   std::size_t OnTheWay(std::optional<std::uint32_t> uid) const;
+  base::Result<base::Unit> RefuseBeyondLimits(const core::TaskRequest& request,
+                                              const std::string& name, std::size_t more) const;
+  // Of what comes at the same time only the same user's counts as there.
+  base::Result<base::Unit> CheckQueueLimits(const Submission& submission) const;
+  base::Result<base::Unit> CheckEntitlements(const Submission& submission, std::size_t begin,
+                                             std::size_t end) const;
   base::Result<base::Unit> RefuseWhatNeverFits(const Submission& submission, std::size_t begin,
                                                std::size_t end) const;
   base::Result<base::Unit> CheckDependencies(const TaskList& tasks, std::size_t begin,
@@ -139,6 +145,7 @@ class Intake {
   std::deque<Arrival> large_;       // of which the first is being taken
   std::deque<Accepted> untold_;     // what the core is yet to hear of
   std::size_t accepted_now_ = 0;    // by this share, not yet durable
+  std::unordered_map<std::uint32_t, std::size_t> accepted_of_;  // the same by user
   std::unordered_map<std::uint32_t, std::size_t>
       queued_of_;                       // by user, once counted for this share
   std::vector<core::TaskId> given_up_;  // first numbers of what is to be taken back

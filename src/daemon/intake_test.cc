@@ -154,6 +154,38 @@ std::vector<std::uint64_t> Numbers(const Result<std::vector<core::Event>>& event
   return numbers;
 }
 
+TEST_F(IntakeTest, LimitsAndAccountsAreAskedAtOnce) {
+  options_.max_queued_tasks = 100;
+  core::PolicyConfig policy;
+  policy.accounts = {{"vision", {"ada"}}};
+  policy.limits = {*core::ParseLimitRule("user=* queued=2"),
+                   *core::ParseLimitRule("user=* length=1h gpus=1")};
+  core_.Handle(clock_.Now(), core::PolicyChanged{policy});
+  task::TaskSpec booked = Spec();
+  booked.account = "vision";
+  task::TaskSpec strange = Spec();
+  strange.account = "nlp";
+  task::TaskSpec unknown = Spec();
+  unknown.qos = "urgent";
+  task::TaskSpec wide = Spec();
+  wide.gpus = 2;
+  task::TaskSpec slow = Spec();
+  slow.time_limit = core::Duration(7'200'000);
+  for (const task::TaskSpec& spec : {strange, unknown, wide, slow, booked}) Submit({spec});
+  Submit({Spec(), Spec()});  // with the one before it, three
+  EXPECT_EQ(Accept()->size(), 1U);
+  ASSERT_EQ(answers_.size(), 6U);
+  EXPECT_EQ(answers_[0].error().code, ErrorCode::kDenied);
+  EXPECT_EQ(answers_[1].error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(answers_[2].error().message, HasSubstr("At most 1 GPUs"));
+  EXPECT_THAT(answers_[3].error().message, HasSubstr("at most 1:00:00, it asks for 2:00:00"));
+  ASSERT_TRUE(answers_[4]);
+  EXPECT_THAT(answers_[5].error().message, HasSubstr("each user: user=* queued=2"));
+  const core::TaskRequest kept = store_->Get(answers_[4]->first)->record.request;
+  EXPECT_EQ(kept.account, "vision");
+  EXPECT_EQ(kept.time_limit, core::Duration(3'600'000)) << "who names none gets the longest";
+}
+
 class LargeSubmissionTest : public IntakeTest {
  protected:
   LargeSubmissionTest() {

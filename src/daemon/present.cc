@@ -167,6 +167,8 @@ api::TaskView Present(const store::StoredTask& stored) {
   view.peak_mib = record.peak_mib;
   view.exclusive = record.request.exclusive;
   view.priority = record.request.priority;
+  view.account = record.request.account.value_or("");
+  view.qos = core::QosOf(record.request);
   view.attempt = record.attempt.number;
   view.ooms = record.ooms;
   view.queue = base::WordOf(record.queue);

@@ -176,9 +176,10 @@ Result<Unit> Validate(const TaskSpec& spec) {
   return Unit{};
 }
 
-core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid) {
+core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string user) {
   auto request = static_cast<const core::TaskRequest&>(spec);
   request.uid = uid;
+  request.user = std::move(user);
   return request;
 }
 

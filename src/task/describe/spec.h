@@ -139,7 +139,7 @@ std::string UmaskText(mode_t bits);
 base::Result<base::Unit> Validate(const TaskSpec& spec);
 
 // The part the core decides on, as this user's.
-core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid);
+core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string user = {});
 
 // One JSON object, the body of POST /v1/tasks and the store's column; absent fields take their
 // defaults.
