@@ -90,7 +90,7 @@ class Queue {
   };
   void Leave(const Entry& entry);
 
-  std::map<std::string, std::int64_t> priorities_;  // of classes
+  std::map<std::string, std::int64_t> priorities_;    // of classes
   std::unordered_map<std::uint64_t, Entry> entries_;  // for look-up only: its order reaches nobody
   std::set<QueueKey> main_;
   std::set<QueueKey> recovery_;

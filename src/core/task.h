@@ -222,8 +222,8 @@ struct TaskRequest {
   bool exclusive = false;
   std::optional<double> sm_share;
   std::int64_t priority = 0;
-  std::uint32_t uid = 0;  // the daemon's word, no field
-  std::string user;       // his name; likewise, and kept apart by the store
+  std::uint32_t uid = 0;               // the daemon's word, no field
+  std::string user;                    // his name; likewise, and kept apart by the store
   std::optional<std::string> account;  // whom its use is booked on beside him
   std::optional<std::string> qos;      // its class (core/entitlement.h); empty: the usual one
   std::optional<Time> begin;

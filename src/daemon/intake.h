@@ -58,8 +58,9 @@ class Intake {
   // Makes a share of what waits durable, answers those who are accepted or refused by that, and
   // adds TaskSubmitted of a share of what was accepted, now or before. Each submission stands alone
   // (kInvalid: no task, an unknown class, beyond a limit; kDenied: not his account; kConflict: can
-  // never fit, queue full, another submission had its name; kNotFound: depends on an unknown task). Errors: kIo of the store: what was to be accepted is
-  // refused; what the core is to hear is in `events` all the same, or comes with a later share.
+  // never fit, queue full, another submission had its name; kNotFound: depends on an unknown task).
+  // Errors: kIo of the store: what was to be accepted is refused; what the core is to hear is in
+  // `events` all the same, or comes with a later share.
   base::Result<base::Unit> AcceptShare(std::vector<core::Event>& events);
   // There is something for another share.
   bool HasMore() const;
@@ -141,10 +142,10 @@ class Intake {
   const core::Scheduler& core_;
   base::Clock& clock_;
   std::optional<core::TaskId> next_id_;
-  std::deque<Submission> waiting_;  // that fit a share
-  std::deque<Arrival> large_;       // of which the first is being taken
-  std::deque<Accepted> untold_;     // what the core is yet to hear of
-  std::size_t accepted_now_ = 0;    // by this share, not yet durable
+  std::deque<Submission> waiting_;                              // that fit a share
+  std::deque<Arrival> large_;                                   // of which the first is being taken
+  std::deque<Accepted> untold_;                                 // what the core is yet to hear of
+  std::size_t accepted_now_ = 0;                                // by this share, not yet durable
   std::unordered_map<std::uint32_t, std::size_t> accepted_of_;  // the same by user
   std::unordered_map<std::uint32_t, std::size_t>
       queued_of_;                       // by user, once counted for this share
