@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
 #include <utility>
+
+#include "estimate/loaded_code.h"
 
 namespace carma::estimate {
 namespace {
@@ -54,22 +57,49 @@ double WeightedMedian(std::vector<std::pair<double, double>> values) {  // value
   return values.back().first;
 }
 
-double LearnShift(const Taught& taught) {
-  std::vector<std::pair<double, double>> shifts;
-  shifts.reserve(taught.size());
+double EagerBaseMib() {
+  return ShippedMib({Loading::kEager, Libraries::kPlain});
+}
+
+// A constant without libraries, as the tasks show it if they load in that way, and how far they are
+// from agreeing about it.
+struct Base {
+  double mib = 0;
+  double disagreement = 0;
+  bool loads_so = false;  // it is of the size that this way of loading takes
+};
+
+Base LearnBase(const Taught& taught, Loading loading) {
+  const double plain_mib = ShippedMib({loading, Libraries::kPlain});
+  std::vector<std::pair<double, double>> bases;
+  bases.reserve(taught.size());
   for (const task::Observation* each : taught) {
     const auto rest = static_cast<double>(each->formula->rest_mib);
-    const auto context = static_cast<double>(each->formula->context_mib);
-    shifts.emplace_back(static_cast<double>(each->measured_mib) - rest - context,
-                        1 / std::max(rest, kBareRestMib));
+    const Libraries libraries = CodeOf(static_cast<double>(each->formula->context_mib)).libraries;
+    const double libraries_mib = ShippedMib({loading, libraries}) - plain_mib;
+    bases.emplace_back(static_cast<double>(each->measured_mib) - rest - libraries_mib,
+                       1 / std::max(rest, kBareRestMib));
   }
-  return WeightedMedian(std::move(shifts));
+  Base base{.mib = WeightedMedian(bases)};
+  for (const auto& [mib, weight] : bases) base.disagreement += weight * std::abs(mib - base.mib);
+  base.loads_so = LoadingOfBase(base.mib) == loading;
+  return base;
+}
+
+double LearnShift(const Taught& taught) {
+  std::array bases{LearnBase(taught, Loading::kLazy), LearnBase(taught, Loading::kEager)};
+  std::ranges::sort(bases, {}, [](const Base& base) {
+    return std::pair(base.loads_so ? 0 : 1, base.disagreement);
+  });
+  return bases.front().mib - EagerBaseMib();
 }
 
 }  // namespace
 
 double Site::ContextMib(double shipped_mib) const {
-  return std::max(kLeastContextMib, shipped_mib + context_shift_mib);
+  if (context_shift_mib == 0) return shipped_mib;
+  const double base_mib = EagerBaseMib() + context_shift_mib;
+  return std::max(kLeastContextMib, OnBaseMib(base_mib, CodeOf(shipped_mib).libraries));
 }
 
 double Site::Factor(double coverage, double shipped) const {

@@ -23,13 +23,14 @@ struct Site {
   std::string gpu_type;   // the one that was asked about
   std::string taught_by;  // the type that the values come from; empty: no values
   std::size_t tasks = 0;  // different tasks behind them
-  // To be added to the shipped constant c0, which already tells the libraries of a model apart;
-  // 0: none learned.
+  // How much more than the shipped one (kEager, kPlain) the constant of a process without further
+  // libraries is; 0: none learned.
   double context_shift_mib = 0;
   // Measured / predicted of those tasks, with the shifted constant; rising.
   std::vector<double> ratios;
 
-  // c0 of this site, for a model whose shipped constant is this; never below 64 MiB.
+  // c0 of this site, for a model whose shipped constant is this, whichever way of loading that
+  // assumed: what was measured here says how programs load. Never below 64 MiB.
   double ContextMib(double shipped_mib) const;
   // What a point must be multiplied with to cover so many of the runs (0.5..0.999): the conformal
   // quantile of the ratios, the ceil((n + 1) coverage)-th of n, mixed with the shipped factor while
@@ -43,8 +44,9 @@ struct Site {
 
 // Site for tasks on `gpu_type`. Of the observations those with a formula and without ran_out
 // count, of one signature only the newest: a task that is repeated a hundred times is still one.
-// c0: the median of (measured - rest) less the shipped constant, each weighted by 1 / rest, because
-// a small model shows the constant almost bare and a large one shows the formula's own error.
+// c0: the median of (measured - rest - libraries), each weighted by 1 / rest, because a small model
+// shows the constant almost bare and a large one shows the formula's own error. Of the two ways of
+// loading libraries the one counts in which the tasks agree better.
 // Without kLeastCalibration tasks on `gpu_type`, the type with the most tasks teaches; without
 // that, nothing. gpu_type may be empty: not known.
 Site Calibrate(std::span<const task::Observation> observations, const std::string& gpu_type);

@@ -54,8 +54,6 @@ struct Question {
 
 // Name of the term that the site's calibration shifts: c0, what a process holds before any tensor.
 inline constexpr std::string_view kContextTerm = "context";
-// c0 as shipped, for a model that makes PyTorch load cuBLAS alone: CUDA context and libraries.
-inline constexpr double kShippedContextMib = 1455;
 
 // One part of a prediction, for `carma estimate --explain`.
 struct Term {

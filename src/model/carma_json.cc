@@ -280,6 +280,7 @@ constexpr std::array kKeys{
                     Draft& d) { return TakeCount(v, kMaxDimension, d.list.batch.emplace(), ""); }},
     Key{"optimizer", TakeOptionalText<&LayerList::optimizer>},
     Key{"precision", TakeOptionalText<&LayerList::precision>},
+    Key{"torch", TakeOptionalText<&LayerList::torch>},
     Key{"loss", TakeOptionalText<&LayerList::loss>},
     Key{"notes", [](dom::element v, Draft& d) { return TakeNotes(v, d.list); }},
     Key{"dropout",

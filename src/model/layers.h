@@ -119,6 +119,7 @@ struct LayerList {
   std::optional<std::int64_t> batch;  // batch size the summary was made with
   std::optional<std::string> optimizer;  // "adamw" …, as the helper saw it
   std::optional<std::string> precision;  // "fp32", "amp", "bf16" …
+  std::optional<std::string> torch;      // PyTorch that will train it: "2.11.0+cu130"
   std::optional<std::string> loss;  // that `saved` was counted with: "sum", "cross-entropy" …
   std::optional<SavedBytes> saved;  // in `precision`, where that is told
   std::vector<Note> notes;

@@ -20,7 +20,7 @@
 #include "base/file.h"
 #include "cli/verbs.h"
 #include "estimate/calibration.h"
-#include "estimate/estimator.h"
+#include "estimate/loaded_code.h"
 #include "gpu/cuda_context.h"
 #include "gpu/memory_sum.h"
 #include "gpu/mig_mode.h"
@@ -153,7 +153,9 @@ Result<DriverFacts> AskRecording(const std::string& path) {
 
 AssumedContext AskAssumed(api::Client& client, const std::string& gpu_type,
                           const config::Settings& settings) {
-  AssumedContext assumed{.mib = std::lround(estimate::kShippedContextMib),
+  const double shipped_mib =
+      estimate::ShippedMib({estimate::Loading::kLazy, estimate::Libraries::kPlain});
+  AssumedContext assumed{.mib = std::lround(shipped_mib),
                          .taught_by = "",
                          .tasks = 0,
                          .learns = settings.estimate_history};
@@ -161,7 +163,7 @@ AssumedContext AskAssumed(api::Client& client, const std::string& gpu_type,
   if (!known || known->value.taught_by.empty()) return assumed;
   estimate::Site site;
   site.context_shift_mib = known->value.context_shift_mib;
-  assumed.mib = std::lround(site.ContextMib(estimate::kShippedContextMib));
+  assumed.mib = std::lround(site.ContextMib(shipped_mib));
   assumed.taught_by = known->value.taught_by;
   assumed.tasks = known->value.tasks;
   return assumed;

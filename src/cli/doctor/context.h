@@ -13,8 +13,8 @@
 
 namespace carma::cli {
 
-// What the structural estimator counts for a process before its first tensor: CUDA context and
-// libraries.
+// What the structural estimator counts for a process of PyTorch 2 before its first tensor: CUDA
+// context and libraries, whose kernels are loaded when they are used.
 struct AssumedContext {
   std::int64_t mib = 0;
   std::string taught_by;  // the GPU type whose finished tasks taught it; empty: as shipped

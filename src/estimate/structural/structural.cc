@@ -10,11 +10,13 @@
 
 #include "estimate/calibration.h"
 #include "estimate/estimator.h"
+#include "estimate/loaded_code.h"
 #include "estimate/round_mib.h"
 #include "estimate/structural/assumed_shapes.h"
 #include "estimate/structural/familiar.h"
 #include "estimate/structural/kept.h"
 #include "estimate/structural/safety.h"
+#include "model/op.h"
 
 namespace carma::estimate {
 namespace {
@@ -23,10 +25,6 @@ using base::ErrorCode;
 using base::Fail;
 
 constexpr double kMib = 1024.0 * 1024.0;
-
-// On top of kShippedContextMib: further libraries that a model makes PyTorch load.
-constexpr double kConvolutionsMib = 277;  // cuDNN
-constexpr double kSequencesMib = 62;      // kernels of attention and table look-ups
 
 // Copies of the parameters while activations are there: weights, gradients (not quite at the same
 // time as all activations), states of the optimizer.
@@ -94,10 +92,14 @@ Numbers NumbersOf(const Question& question, const Kept& kept) {
   return numbers;
 }
 
+Libraries LibrariesOf(const Kept& kept) {
+  if (kept.has_conv) return Libraries::kConvolutions;
+  return kept.has_embedding ? Libraries::kSequences : Libraries::kPlain;
+}
+
 double ContextMib(const Question& question, const Kept& kept) {
-  const double shipped_mib = kShippedContextMib + (kept.has_conv        ? kConvolutionsMib
-                                                   : kept.has_embedding ? kSequencesMib
-                                                                        : 0);
+  const Loading loading = LoadingOf(question.layers->torch.value_or(""));
+  const double shipped_mib = ShippedMib({loading, LibrariesOf(kept)});
   return question.site == nullptr ? shipped_mib : question.site->ContextMib(shipped_mib);
 }
 
@@ -142,10 +144,25 @@ double StepMib(const Numbers& numbers, double rest_mib) {
          (kLargeStepCopies + numbers.states) * numbers.large_mib - rest_mib;
 }
 
-// torchinfo prints three levels unless told otherwise; what is inside the last one is hidden.
+// Parameters of what computes up to the last block that is printed as one row. Tables, and the head
+// behind that block, hold many and keep little.
+std::int64_t BodyParams(const model::LayerList& layers) {
+  std::int64_t body = 0;
+  std::int64_t up_to_here = 0;
+  for (const model::Layer& layer : layers.layers) {
+    if (model::OpOf(layer.type) != model::Op::kEmbedding) up_to_here += layer.params;
+    if (layer.kind == model::RowKind::kUnknown) body = up_to_here;
+  }
+  return body;
+}
+
+// torchinfo prints three levels unless told otherwise; what is inside the last one is hidden. More
+// than a quarter of the body is more than the bound makes up for.
 bool HidesMost(const model::LayerList& layers) {
+  const std::int64_t body = BodyParams(layers);
   return layers.format == model::SummaryFormat::kTorchInfo && layers.collapsed &&
-         2 * layers.hidden_params > layers.params;
+         (2 * layers.hidden_params > layers.params ||
+          (body > 0 && 4 * layers.hidden_params > body));
 }
 
 // A few names of one's own say little: the model itself has one.

@@ -120,12 +120,28 @@ TEST(Structural, ContextTellsTheLibrariesApartAndFollowsTheSite) {
   Question question = Ask(list, 8);
   EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1732);
   Site site;
-  site.context_shift_mib = -1000;
+  site.context_shift_mib = -100;
   question.site = &site;
-  EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 732);
+  EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1632);
   list.layers.erase(list.layers.begin(), list.layers.begin() + 2);
   question.site = nullptr;
   EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1455) << "no cuDNN without one";
+}
+
+TEST(Structural, CountsTheCodeThatAVersionOfPyTorchLoads) {
+  const auto structural = MakeStructural();
+  LayerList list = SmallNet();
+  list.torch = "2.11.0+cu130";
+  Question question = Ask(list, 8);
+  EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 828);
+  list.torch = "1.12.1+cu113";
+  EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1732);
+  Site site;
+  site.context_shift_mib = -755;  // what tasks showed counts before what a version says
+  question.site = &site;
+  EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 700 + 20);
+  list.torch = "2.11.0+cu130";
+  EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 700 + 20);
 }
 
 TEST(Structural, PrefersBytesOfADryRun) {
@@ -197,6 +213,26 @@ TEST(Structural, DeclinesWhereMostIsHidden) {
   const auto answer = structural->Ask(Ask(list, 8));
   ASSERT_FALSE(answer);
   EXPECT_NE(answer.error().message.find("depth=20"), std::string::npos) << answer.error().message;
+}
+
+TEST(Structural, AHeadDoesNotSpeakForTheBlocksBeforeIt) {
+  const auto structural = MakeStructural();
+  LayerList list = SmallNet();
+  list.format = model::SummaryFormat::kTorchInfo;
+  list.collapsed = true;
+  list.layers[2].type = "MyBlock";
+  list.layers[2].kind = model::RowKind::kUnknown;
+  list.layers[2].params = list.hidden_params = 1000;
+  Layer head;
+  head.type = "Linear";
+  head.in = head.out = Of({-1, 1000});
+  head.params = 1'000'000;
+  list.layers.push_back(head);
+  list.params += head.params + 1000;
+  EXPECT_FALSE(structural->Ask(Ask(list, 8))) << "a thousandth of all, most of the body";
+  list.layers[0].type = "Linear";
+  list.layers[0].params = 10'000;
+  EXPECT_TRUE(structural->Ask(Ask(list, 8)));
 }
 
 TEST(Structural, CrossEntropyOfADryRunIsCountedOnce) {
