@@ -20,6 +20,7 @@ from .stand_ins import (
     fused_attention,
     plain_attention,
     recurrent,
+    usual_answer,
 )
 
 
@@ -37,6 +38,7 @@ class LikeAGpu(contextlib.ExitStack):
         self._replace(F, "dropout", dropout)
         attention = fused_attention if self.attention == "fused" else plain_attention
         self._replace(F, "scaled_dot_product_attention", attention)
+        self._replace_questions()
         self._replace_recurrent()
         self._replace_checkpoints()
         if self.precision.startswith("amp"):
@@ -56,6 +58,11 @@ class LikeAGpu(contextlib.ExitStack):
             return stand_in(original, *arguments, **options)
 
         self.enter_context(replaced(owner, name, wrap(call)))
+
+    def _replace_questions(self) -> None:
+        for owner in (torch, torch.Tensor):
+            self._replace(owner, "all", usual_answer(True))
+            self._replace(owner, "any", usual_answer(False))
 
     def _replace_recurrent(self) -> None:
         def stand_in_for(kind: RecurrentKind) -> Callable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Mapping, Optional
 
 import torch
 import torch.nn.functional as F
@@ -12,10 +12,16 @@ from .loading import load
 from .tensors import tensors_in
 
 
+def own_loss(output: Any) -> Optional[torch.Tensor]:
+    """The loss that the model has reckoned itself, if any."""
+    loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+    return loss if isinstance(loss, torch.Tensor) else None
+
+
 def _sum_loss(output: Any) -> torch.Tensor:
     """The model's own loss if it has one, else a sum, which keeps nothing itself."""
-    loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
-    if isinstance(loss, torch.Tensor):
+    loss = own_loss(output)
+    if loss is not None:
         return loss
     floating = [tensor for tensor in tensors_in(output) if tensor.is_floating_point()]
     if not floating:

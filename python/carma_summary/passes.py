@@ -13,7 +13,7 @@ from torch import nn
 from .inputs import Inputs
 from .kept import KeptBytes
 from .like_a_gpu import LikeAGpu
-from .losses import loss_function
+from .losses import loss_function, own_loss
 from .rows import Row, RowRecorder
 from .segments import LargestSegment
 from .tensors import Shape, tensors_in
@@ -38,6 +38,7 @@ class Pass:
     rows: List[Row]  # in the order in which the modules ended
     kept_bytes: int
     output: Shape  # of the first tensor with dimensions; () if there is none
+    loss: str  # what stood for it: "own", or as Options says
 
 
 def forward_pass(
@@ -67,4 +68,11 @@ def forward_pass(
         random.setstate(chance)
         recorder.close()
     shapes = [tuple(tensor.shape) for tensor in tensors_in(output) if tensor.dim()]
-    return Pass(batch, recorder.rows, total, shapes[0] if shapes else ())
+    is_own = options.loss == "sum" and own_loss(output) is not None
+    return Pass(
+        batch,
+        recorder.rows,
+        total,
+        shapes[0] if shapes else (),
+        "own" if is_own else options.loss,
+    )

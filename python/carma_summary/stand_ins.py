@@ -37,6 +37,18 @@ def dropout(original, input, p=0.5, training=True, inplace=False):
     return _Keeps.apply(run, input)
 
 
+def usual_answer(usual: bool):
+    """For all() and any() of a whole tensor without memory, which code asks to choose its way: is
+    nothing masked, is anything out of range?"""
+
+    def stand_in(original, tensor, *arguments, **options):
+        if tensor.device.type != "meta" or arguments or options:
+            return original(tensor, *arguments, **options)
+        return torch.tensor(usual)
+
+    return stand_in
+
+
 def fused_attention(
     original, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, **_
 ):

@@ -60,8 +60,9 @@ def describe(
 
     inputs: InputSpecs, or one real batch: a tensor, a tuple (positional) or a mapping (by name).
     batch: of the training; default: that of the real batch. optimizer: a name or the optimizer.
-    precision: one of PRECISIONS; default: what autocast and the parameters say. loss: "sum",
-    "cross-entropy" or "package.module:function" of the model's output. attention: "fused" or
+    precision: one of PRECISIONS; default: what autocast and the parameters say. loss: "sum"
+    (the model's own, if its output has one), "cross-entropy" or "package.module:function" of the
+    model's output. attention: "fused" or
     "math", what scaled_dot_product_attention does on the GPU. memory_limit_bytes: of a dry run on
     the CPU; default: half of what is available. time_limit_s: checked after every module.
 
@@ -93,7 +94,7 @@ def describe(
         "batch": batch,
         "optimizer": optimizer_name(optimizer),
         "precision": precision,
-        "loss": loss,
+        "loss": passes[0].loss,
         "saved_bytes": saved_bytes(passes, notes),
         "dry_run": device,
         "torch": str(torch.__version__),

@@ -142,6 +142,16 @@ class KeptBytes(unittest.TestCase):
         tokens = 8 * 8 * 4 + logits + 8 * 8
         self.check("tokens", nn.Linear(8, 4), InputSpec((8, 8)), tokens, **options)
 
+    def test_a_models_own_loss_is_told(self):
+        inputs = [InputSpec((8,)), InputSpec((), torch.int64, "labels")]
+        self.check("own", models.OwnLoss(), inputs, 8 * 4 + 16 * 4 + 8)
+        self.assertEqual(describe(models.OwnLoss(), inputs)["loss"], "own")
+        self.assertEqual(describe(models.conv_net(), IMAGE)["loss"], "sum")
+
+    def test_what_is_asked_of_all_of_a_tensor_needs_no_memory(self):
+        result = describe(models.AsksOfAll(), InputSpec((8,)))
+        self.assertEqual((result["dry_run"], result["saved_bytes"]["per_sample"]), ("meta", 8 * 4))
+
     def test_recurrent_layers_are_estimated_and_say_so(self):
         result = describe(models.Recurrent(), InputSpec((5, 8)))
         self.assertIn("estimated", result["notes"][0])

@@ -19,7 +19,7 @@ constexpr Word<Optimizer> kOptimizers[] = {
     {"sgd", Optimizer::kSgd},           {"sgd-momentum", Optimizer::kMomentum},
     {"momentum", Optimizer::kMomentum}, {"sgdm", Optimizer::kMomentum},
     {"nesterov", Optimizer::kMomentum}, {"rmsprop", Optimizer::kMomentum},
-    {"adagrad", Optimizer::kMomentum},  {"lion", Optimizer::kMomentum},
+    {"adagrad", Optimizer::kAdam},      {"lion", Optimizer::kMomentum},
     {"adam", Optimizer::kAdam},         {"adamw", Optimizer::kAdam},
     {"adamax", Optimizer::kAdam},       {"nadam", Optimizer::kAdam},
     {"radam", Optimizer::kAdam},        {"adadelta", Optimizer::kAdam},

@@ -84,7 +84,7 @@ TEST_F(DoctorCommand, MeasuresAContextInAChild) {
   const auto json = base::ParseJson(skipped.out);
   ASSERT_TRUE(json);
   EXPECT_EQ((*json)["contexts"][0]["not_measured"], "--no-measure");
-  EXPECT_EQ((*json)["contexts"][0]["assumed_mib"], 1'455);
+  EXPECT_EQ((*json)["contexts"][0]["assumed_mib"], 808);
   ::unsetenv("CARMA_FAKE_CUDA");
   ::unsetenv("LD_LIBRARY_PATH");
 }

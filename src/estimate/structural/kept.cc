@@ -54,6 +54,17 @@ double LogitsOf(const Graph& graph, const Kept& kept) {
   return scores ? 3 * kElementBytes * last.elements : 0;
 }
 
+double LargestInside(const Graph& graph, const Kept& kept) {
+  if (kept.logits == 0) return kept.largest;
+  double largest = 0;
+  for (const Row& row : graph.rows()) {
+    if (row.step != Step::kOperation || !row.layer->out.ScalesWithBatch()) continue;
+    if (row.layer->out != graph.trail[graph.last].shape)
+      largest = std::max(largest, kElementBytes * row.out);
+  }
+  return largest;
+}
+
 // What LayerNorm reads, once however many read it, and what softmax makes: autocast's list of
 // operations in fp32.
 void MeasureWide(const Graph& graph, Kept& kept) {
@@ -79,12 +90,12 @@ Kept Count(const LayerList& list) {
     AddBesides(graph, row, kept);
     Correct(graph, row, kept);
     Measure(graph, row, kept);
-    if (row.layer->params > 0) {
-      kept.weights.push_back(kElementBytes * static_cast<double>(row.layer->params));
-    }
+    const std::int64_t trained = list.trainable > 0 ? row.layer->trainable : row.layer->params;
+    if (trained > 0) kept.weights.push_back(kElementBytes * static_cast<double>(trained));
   }
   std::sort(kept.weights.rbegin(), kept.weights.rend());
   kept.logits = LogitsOf(graph, kept);
+  kept.largest_inside = LargestInside(graph, kept);
   return kept;
 }
 

@@ -16,17 +16,19 @@ inline constexpr double kElementBytes = 4;
 // Bytes, at four bytes per element; "per sample" grows with the batch.
 struct Kept {
   double per_sample = 0;
-  double constant = 0;     // independent of the batch
-  double masks = 0;        // part of per_sample that is bytes at every precision
-  double wide = 0;         // part of per_sample that autocast leaves in fp32: LayerNorm, softmax
-  double widest_conv = 0;  // per sample: input and output of the largest dense convolution
-  double largest = 0;      // per sample: the largest single tensor
-  double logits = 0;       // per sample: a language model's scores, as the loss keeps them
+  double constant = 0;        // independent of the batch
+  double masks = 0;           // part of per_sample that is bytes at every precision
+  double wide = 0;            // part of per_sample that autocast leaves in fp32: LayerNorm, softmax
+  double widest_conv = 0;     // per sample: input and output of the largest dense convolution
+  double largest = 0;         // per sample: the largest single tensor
+  double largest_inside = 0;  // per sample: the same, a language model's scores left out
+  double logits = 0;          // per sample: a language model's scores, as the loss keeps them
   bool has_conv = false;
   bool has_embedding = false;
   // Attention by separate matrix products was seen: its bytes are the least certain ones.
   bool unfused_attention = false;
-  std::vector<double> weights;  // bytes of the parameters of each layer that has some, falling
+  // Bytes of the parameters of each layer that are trained, falling.
+  std::vector<double> weights;
 
   void AddElements(double elements) { per_sample += kElementBytes * elements; }
 };

@@ -55,7 +55,8 @@ struct Numbers {
   double states = 0;  // of the optimizer, each as large as the parameters
   double activation_size = 1;
   double params_mib = 0;
-  double large_mib = 0;     // parameters that no freed activation makes room for
+  double trained_mib = 0;   // the parameters that are not frozen
+  double large_mib = 0;     // of these what no freed activation makes room for
   double copies_mib = 0;    // of the weights, in 16 bits
   bool keeps_wide = false;  // what autocast leaves in fp32, of bytes counted in fp32
   double counted_size = 1;  // of what a dry run counted, against the size asked for
@@ -71,6 +72,11 @@ Precision CountedIn(const model::LayerList& layers) {
   return ParsePrecision(*layers.precision).value_or(Precision::kFp32);
 }
 
+// A list that does not tell trains all.
+std::int64_t TrainedParams(const model::LayerList& layers) {
+  return layers.trainable > 0 ? std::min(layers.trainable, layers.params) : layers.params;
+}
+
 Numbers NumbersOf(const Question& question, const Kept& kept) {
   const Precision precision = question.precision.value_or(Precision::kFp32);
   const double weight_size = precision == Precision::kHalf ? 0.5 : 1;
@@ -81,7 +87,11 @@ Numbers NumbersOf(const Question& question, const Kept& kept) {
   const Precision counted = CountedIn(*question.layers);
   numbers.counted_size = numbers.activation_size / SizeOf(counted);
   numbers.keeps_wide = precision == Precision::kMixed && counted == Precision::kFp32;
-  numbers.params_mib = weight_size * 4 * static_cast<double>(question.layers->params) / kMib;
+  const auto mib_of = [&](std::int64_t params) {
+    return weight_size * 4 * static_cast<double>(params) / kMib;
+  };
+  numbers.params_mib = mib_of(question.layers->params);
+  numbers.trained_mib = mib_of(TrainedParams(*question.layers));
   // Autocast's copies are among what a dry run with autocast counted.
   if (precision == Precision::kMixed && counted != Precision::kMixed)
     numbers.copies_mib = numbers.params_mib / 2;
@@ -118,9 +128,9 @@ double KeptMib(const model::LayerList& layers, const Kept& kept, const Numbers& 
   return kKeptFactor * (per_sample * numbers.batch + constant) * shrink / kMib;
 }
 
-// A dry run with cross-entropy has counted what log-softmax keeps: one of the three.
+// A dry run with a loss over the scores has counted what log-softmax keeps: one of the three.
 double LossMib(const model::LayerList& layers, const Kept& kept, const Numbers& numbers) {
-  const bool counted = layers.saved && layers.loss == "cross-entropy";
+  const bool counted = layers.saved && (layers.loss == "cross-entropy" || layers.loss == "own");
   return (counted ? 2.0 / 3 : 1) * kept.logits * numbers.batch / kMib;
 }
 
@@ -129,18 +139,20 @@ std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbe
   const auto of_batch = [&](double factor, double bytes) {
     return factor * bytes * numbers.batch * numbers.activation_size / kMib;
   };
-  const double run_mib = (kRunCopies + numbers.states) * numbers.params_mib + numbers.copies_mib;
+  const double run_mib = numbers.params_mib + numbers.copies_mib +
+                         (kRunCopies - 1 + numbers.states) * numbers.trained_mib;
   return {{"parameters and optimizer", run_mib},
           {"step of large tensors", (kLargeStepCopies - kRunCopies) * numbers.large_mib},
           {"kept for backward", KeptMib(*question.layers, kept, numbers)},
           {"widest convolution", of_batch(kConvFactor, kept.widest_conv)},
-          {"largest tensor", of_batch(kLargestFactor, kept.largest)},
+          {"largest tensor", of_batch(kLargestFactor, kept.largest_inside)},
           {"loss over the vocabulary", LossMib(*question.layers, kept, numbers)}};
 }
 
 // What the optimizer's step alone needs beyond the rest; not above 0: it fits in.
 double StepMib(const Numbers& numbers, double rest_mib) {
-  return (kStepCopies + numbers.states) * (numbers.params_mib - numbers.large_mib) +
+  return numbers.params_mib - numbers.trained_mib +
+         (kStepCopies + numbers.states) * (numbers.trained_mib - numbers.large_mib) +
          (kLargeStepCopies + numbers.states) * numbers.large_mib - rest_mib;
 }
 

@@ -258,6 +258,32 @@ TEST(Structural, CrossEntropyOfADryRunIsCountedOnce) {
   };
   EXPECT_GT(loss_mib("sum"), 0);
   EXPECT_NEAR(loss_mib("cross-entropy"), loss_mib("sum") * 2 / 3, 0.1);
+  EXPECT_NEAR(loss_mib("own"), loss_mib("sum") * 2 / 3, 0.1);
+  // The scores are in the loss; the largest tensor besides is the table's result.
+  EXPECT_NEAR(TermOf(*structural->Ask(Ask(list, 8)), "largest tensor"),
+              1.04 * 8 * 4 * 128 * 64 / (1 << 20), 0.01);
+}
+
+TEST(Structural, FrozenWeightsAreThereOnce) {
+  const auto structural = MakeStructural();
+  LayerList list = SmallNet();
+  list.trainable = list.params;
+  for (Layer& layer : list.layers) layer.trainable = layer.params;
+  Question question = Ask(list, 8);
+  question.optimizer = Optimizer::kAdam;
+  const auto weights_mib = [&] {
+    double sum_mib = 0;
+    for (const Term& term : structural->Ask(question)->terms)
+      if (term.name != kContextTerm && term.name != "kept for backward" &&
+          term.name != "widest convolution" && term.name != "largest tensor")
+        sum_mib += term.mib;
+    return sum_mib;
+  };
+  const double all_mib = weights_mib();
+  list.layers[2].trainable = 0;  // 64 MiB
+  list.trainable -= list.layers[2].params;
+  EXPECT_NEAR(weights_mib(), 64, 1) << "the rest is small";
+  EXPECT_GT(all_mib, 5 * 64);
 }
 
 TEST(Structural, SaysWhatItAssumes) {
