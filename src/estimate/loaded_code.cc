@@ -43,9 +43,9 @@ double ShippedMib(LoadedCode code) {
 }
 
 LoadedCode CodeOf(double shipped_mib) {
-  return std::ranges::min_element(kShipped, {}, [&](const Shipped& each) {
-           return std::abs(each.mib - shipped_mib);
-         })->code;
+  return std::ranges::min_element(
+             kShipped, {}, [&](const Shipped& each) { return std::abs(each.mib - shipped_mib); })
+      ->code;
 }
 
 Loading LoadingOfBase(double base_mib) {

@@ -8,7 +8,8 @@ namespace {
 TEST(LoadedCode, AVersionSaysHowItLoads) {
   for (const char* lazy : {"2.0.0", "2.11.0+cu130", "2.11.0+cpu", "1.13.1+cu117", "3.0"})
     EXPECT_EQ(LoadingOf(lazy), Loading::kLazy) << lazy;
-  for (const char* eager : {"", "1.13.1+cu116", "1.13.1", "1.12.1+cu117", "1.9.0", "1", "two", "-2"})
+  for (const char* eager :
+       {"", "1.13.1+cu116", "1.13.1", "1.12.1+cu117", "1.9.0", "1", "two", "-2"})
     EXPECT_EQ(LoadingOf(eager), Loading::kEager) << eager;
 }
 
