@@ -34,6 +34,7 @@ void FuzzSettings(std::string_view bytes);     // YAML and JSON of trainings
 void FuzzDcgmi(std::string_view bytes);        // the text of `dcgmi dmon`
 void FuzzRecording(std::string_view bytes);    // what a driver answered, kept
 void FuzzReader(std::string_view bytes);       // lines between carmad and carma-reader
+void FuzzKernelLog(std::string_view bytes);    // the kernel's log
 void FuzzShape(std::string_view bytes);        // shapes of simulated servers
 void FuzzSimMps(std::string_view bytes);       // what programs of a simulated MPS tell each other
 
@@ -54,6 +55,7 @@ inline constexpr std::array kEntries{
     Entry{"mps", FuzzMps},           Entry{"shape", FuzzShape},
     Entry{"simmps", FuzzSimMps},     Entry{"pairs", FuzzPairs},
     Entry{"reader", FuzzReader},     Entry{"hf_config", FuzzHfConfig},
+    Entry{"kernel_log", FuzzKernelLog},
     Entry{"profiles", FuzzProfiles}, Entry{"training", FuzzTraining},
     Entry{"settings", FuzzSettings},
 };

@@ -5,6 +5,7 @@
 #include "entries.h"
 #include "gpu/counters.h"
 #include "gpu/dmon_parser.h"
+#include "gpu/kernel_log.h"
 #include "gpu/reader/reader_wire.h"
 #include "gpu/recording.h"
 
@@ -67,6 +68,13 @@ void FuzzReader(std::string_view bytes) {
   CARMA_CHECK(text.find('\n') == std::string::npos, "an answer is one line");
   const auto again = gpu::ParseAnswer(text);
   CARMA_CHECK(again && gpu::FormatAnswer(*again) == text, "an answer can be sent on");
+}
+
+void FuzzKernelLog(std::string_view bytes) {
+  const auto found = gpu::ParseKernelXid(bytes);
+  if (!found) return;
+  CARMA_CHECK(found->xid >= 0 && found->pid.value_or(1) > 0, "numbers are numbers of something");
+  CARMA_CHECK(gpu::IsSamePlace(found->pci, found->pci), "a place can be compared");
 }
 
 }  // namespace carma::fuzz

@@ -551,6 +551,10 @@ std::vector<Key> MakeKeys() {
          Span(100 * kMs, kHour), AT(probe_timeout), kRestart),
       Of("monitor.nvml_library", "The driver's library that is loaded to read GPUs.",
          NameOrPath("library name or absolute path"), AT(nvml_library), kRestart),
+      Of("monitor.kernel_log",
+         "The kernel's log, which alone names the process that made a fault on a GPU that several "
+         "share under MPS; empty: not read.",
+         PathOrNone(), AT(kernel_log), kRestart),
       Of("monitor.source",
          "Who counts SM activity: the driver where it can and else DCGM, the driver or nobody, or "
          "DCGM for every GPU (docs/gpus.md).",
@@ -628,11 +632,7 @@ std::vector<Key> MakeKeys() {
       Of("task.cgroups", "One cgroup per task where cgroup v2 allows it.", Flag(), AT(cgroups),
          kRestart),
       Of("simulation.state", "State file of a simulated server; empty: real GPUs.",
-         Text("absolute path, or empty",
-              [](std::string_view path) {
-                return path.empty() || (path[0] == '/' && IsPlain(path, 4'000));
-              }),
-         AT(simgpu_state), kRestart),
+         PathOrNone(), AT(simgpu_state), kRestart),
   };
 }
 #undef AT

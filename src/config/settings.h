@@ -68,6 +68,7 @@ struct Settings {
   std::int64_t unattributed_mib = 2048;  // memory in use by no known process: more raises an alert
   base::Duration probe_timeout{10'000};  // real time; a probe that takes longer is hung
   std::string nvml_library = "libnvidia-ml.so.1";
+  std::string kernel_log = "/dev/kmsg";  // empty: not read
   // [health]
   gpu::HealthRules health;
   // [idle]; policy.idle_action

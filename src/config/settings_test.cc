@@ -113,6 +113,7 @@ constexpr KeyCase kKeyCases[] = {
     {"monitor.unattributed", R"("4G")", R"("-1G")"},
     {"monitor.probe_timeout", R"("5s")", "1979-05-27"},
     {"monitor.nvml_library", R"("/opt/libnvidia-ml.so")", R"("lib/relative.so")"},
+    {"monitor.kernel_log", R"("/var/log/kern")", R"("kmsg")"},
     {"monitor.source", R"("dcgm")", R"("gpm")"},
     {"health.drain", "false", R"("maybe")"},
     {"health.resume", "false", "2"},

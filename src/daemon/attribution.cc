@@ -126,6 +126,13 @@ std::optional<core::TaskId> Attribution::Find(pid_t pid) {
   return Look(pid).task;
 }
 
+std::optional<core::TaskId> Attribution::FindEnded(pid_t pid) {
+  if (const std::optional<core::TaskId> task = Find(pid)) return task;
+  const auto found = by_pid_.find(pid);
+  const bool gone = found != by_pid_.end() && !base::ReadProcessStat(pid);
+  return gone ? std::optional(found->second) : std::nullopt;
+}
+
 // False: too many are asked already; to be asked again.
 bool Attribution::AskWhole(const base::ProcessStat& stat) {
   if (!loop_) return true;

@@ -38,6 +38,8 @@ class Attribution {
   // process (its start time tells) and Retain() keeps it. Of a process that has just ended the
   // answer stands.
   std::optional<core::TaskId> Find(pid_t pid);
+  // The same of a process that may have ended unseen; then only tasks' first ones are known.
+  std::optional<core::TaskId> FindEnded(pid_t pid);
   // The face of a process, remembered in the same way. At first the number of its user and the name
   // of its program; what may keep a reader waiting is read by a thread and told when it is there:
   // the command line of a process that hangs in a driver, the names of a directory service.

@@ -30,6 +30,7 @@
 #include "daemon/endpoints.h"
 #include "daemon/engine.h"
 #include "daemon/estimates.h"
+#include "daemon/fault_origins.h"
 #include "daemon/forecast_drift.h"
 #include "daemon/loop_meter.h"
 #include "daemon/metrics.h"
@@ -101,6 +102,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   void TaskChanged(const core::TaskRecord& record) override;
   std::optional<double> RecentFullness(core::GpuIndex gpu) override;
   std::vector<int> RecentXids(core::GpuIndex gpu, base::Time since) override;
+  std::optional<core::TaskId> FaultyTask(core::GpuIndex gpu, base::Time since) override;
   std::string LostGpu(core::GpuIndex gpu) override;
   void AfterNextReading(std::function<void()> call) override;
 
@@ -157,6 +159,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   std::unique_ptr<MpsServers> mps_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Monitor> monitor_;
+  FaultOrigins fault_origins_{settings_.kernel_log};
   UserNames user_names_{shared_loop_};
   std::vector<std::uint32_t> allow_groups_;
   std::shared_ptr<const estimate::MeasuredProfiles> measured_;  // null: none
@@ -490,6 +493,7 @@ std::set<std::size_t> RealDaemon::LeftAlone() {
 void RealDaemon::TakeRound(gpu::Round round) {
   if (!engine_) return;
   loop_meter_.Look();
+  fault_origins_.Look(clock_->Now(), engine_->attribution());
   for (core::Event& event : monitor_->Take(clock_->Now(), round, engine_->attribution()))
     PostSeen(std::move(event));
   WatchTasks();
@@ -544,6 +548,10 @@ std::vector<int> RealDaemon::RecentXids(core::GpuIndex gpu, base::Time since) {
   std::vector<int> xids = monitor_->RecentXids(gpu, clock_->Now(), since);
   std::erase_if(xids, [&](int xid) { return std::ranges::find(ignored, xid) != ignored.end(); });
   return xids;
+}
+
+std::optional<core::TaskId> RealDaemon::FaultyTask(core::GpuIndex gpu, base::Time since) {
+  return fault_origins_.LastOn(monitor_->devices().at(core::Number(gpu)).pci, clock_->Now(), since);
 }
 
 std::string RealDaemon::LostGpu(core::GpuIndex gpu) {

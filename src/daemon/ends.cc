@@ -114,6 +114,7 @@ core::ExitInfo Ends::Classify(const task::ShimEvent& event, const MpsEvidence& m
       const std::optional<double> full = gpus_.RecentFullness(at.gpu);
       if (full) evidence.device_full = std::max(evidence.device_full.value_or(0), *full);
     }
+    evidence.mps_client = record->attempt.sharing.method == core::SharingMethod::kMps;
     NoteFaults(*record, evidence);
   }
   return task::ClassifyExit(evidence);
@@ -129,6 +130,9 @@ void Ends::NoteFaults(const core::TaskRecord& record, task::ExitEvidence& eviden
       else if (fact.meaning != gpu::XidClass::kNews)
         evidence.device_fault = std::move(text);
     }
+    const std::optional<core::TaskId> origin = gpus_.FaultyTask(at.gpu, LaunchOf(record));
+    if (origin == record.id) evidence.made_fault = true;
+    if (origin && origin != record.id) evidence.fault_of = fmt::format("task {}", *origin);
     // A GPU that has gone tells no Xid.
     if (evidence.device_fault.empty()) evidence.device_fault = gpus_.LostGpu(at.gpu);
   }

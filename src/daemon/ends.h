@@ -27,9 +27,12 @@ class GpuEvidence {
   virtual ~GpuEvidence() = default;
   // Highest share of the GPU's memory in use just before now.
   virtual std::optional<double> RecentFullness(core::GpuIndex gpu) = 0;
-  // Xids that this GPU announced just before now, newest last.
-  // Of those the ones since then: what was before a task is no fault of its.
+  // Xids that this GPU announced just before now, newest last, of those the ones since then:
+  // what was before a task is no fault of its.
   virtual std::vector<int> RecentXids(core::GpuIndex gpu, base::Time since) = 0;
+  // The task of which a process made the last fault on this GPU since then, as the kernel's log
+  // names it; empty: no fault, or nobody can say whose.
+  virtual std::optional<core::TaskId> FaultyTask(core::GpuIndex, base::Time) { return {}; }
   // Why this GPU cannot be reached any more, as its last reading told; empty: it can.
   virtual std::string LostGpu(core::GpuIndex) { return ""; }
   // Calls, later, once a reading that begins after now has been taken, or is overdue.

@@ -45,6 +45,7 @@ class EndsTest : public ::testing::Test, public GpuEvidence {
 
   std::optional<double> RecentFullness(core::GpuIndex) override { return 0.5; }
   std::vector<int> RecentXids(core::GpuIndex, base::Time) override { return xids_; }
+  std::optional<core::TaskId> FaultyTask(core::GpuIndex, base::Time) override { return faulty_; }
   void AfterNextReading(std::function<void()> call) override { waiting_.push_back(call); }
 
   std::string state_dir_ = NewFolder();
@@ -56,6 +57,7 @@ class EndsTest : public ::testing::Test, public GpuEvidence {
   Ends ends_{options_, *store_, core_,
              clock_,   *this,   [this](core::Event event) { posted_.push_back(std::move(event)); }};
   std::vector<int> xids_;
+  std::optional<core::TaskId> faulty_;
   std::vector<std::function<void()>> waiting_;
 };
 
@@ -76,6 +78,22 @@ TEST_F(EndsTest, AnErrorOfCudaWaitsForTheDriversNextReading) {
   EXPECT_EQ(Kind(), ExitKind::kDeviceFault) << "the GPU has fallen off the bus";
   waiting_[0]();
   EXPECT_EQ(posted_.size(), 1U) << "judged once";
+}
+
+TEST_F(EndsTest, WhoMadeAFaultIsAskedOfTheKernelsLog) {
+  core::TaskRecord record = *core_.Find(kTask);
+  record.id = core::TaskId{2};
+  record.attempt.sharing.method = core::SharingMethod::kMps;
+  core_.Handle(clock_.Now(), core::TaskRestored{record});
+  xids_ = {31};
+  faulty_ = kTask;
+  task::ShimEvent neighbour = Exit(1, "CUDA error: an illegal memory access was encountered");
+  neighbour.id = record.id;
+  ends_.Take(neighbour);
+  ends_.Take(Exit(1, "CUDA error: an illegal memory access was encountered"));
+  ASSERT_EQ(posted_.size(), 2U);
+  EXPECT_EQ(Kind(), ExitKind::kVictim) << "though it was heard first";
+  EXPECT_EQ(std::get<core::TaskExited>(posted_[1]).exit.kind, ExitKind::kGpuFault);
 }
 
 TEST_F(EndsTest, WhatTheDriverHasSaidAlreadyNeedsNoFurtherReading) {

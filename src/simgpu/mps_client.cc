@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include "base/text.h"
 
 namespace carma::simgpu {
@@ -13,6 +15,9 @@ using namespace std::chrono_literals;
 constexpr auto kForEver = std::chrono::hours(24 * 365);
 
 // "error 807"; what is neither that nor expected is a peer that speaks something else.
+// On an H100 (driver 580) the program that had made the fault ended after its neighbours.
+constexpr auto kUnloading = 300ms;
+
 MpsError ErrorOf(const base::Result<std::string>& line) {
   if (!line || !line->starts_with("error ")) return MpsError::kConnectionFailed;
   const MpsError error = MpsErrorFromNumber(base::ParseInt(line->substr(6)).value_or(0));
@@ -74,6 +79,7 @@ MpsError MpsClient::Trouble() {
 
 void MpsClient::AnnounceFault() const {
   socket_.Send("fault");
+  std::this_thread::sleep_for(kUnloading);
 }
 
 }  // namespace carma::simgpu

@@ -175,7 +175,7 @@ void MpsServer::ShowItself(std::string_view place_and_path) {
 void MpsServer::FaultOf(const Client& culprit) {
   Note(fmt::format("Client {} caused a fatal fault", culprit.pid));
   const MpsError error =
-      MpsBehaves(folders_, "vague-error") ? MpsError::kLaunchFailed : MpsError::kRpcFailure;
+      MpsBehaves(folders_, "vague-error") ? MpsError::kLaunchFailed : MpsError::kForeignAccess;
   for (Client& client : clients_) {
     if (!client.joined) continue;
     client.affected = true;

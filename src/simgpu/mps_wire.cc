@@ -31,6 +31,8 @@ struct ErrorFact {
   std::string_view text;
 };
 constexpr std::array kErrorFacts{
+    ErrorFact{MpsError::kForeignAccess, "CUDA_ERROR_ILLEGAL_ADDRESS",
+              "an illegal memory access was encountered"},
     ErrorFact{MpsError::kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
     ErrorFact{MpsError::kConnectionFailed, "CUDA_ERROR_MPS_CONNECTION_FAILED",
               "MPS client failed to connect to the MPS control daemon or the MPS server"},
@@ -136,12 +138,13 @@ std::string FormatMpsWelcome(const MpsWelcome& welcome) {
 Result<MpsWelcome> ParseMpsWelcome(std::string_view line) {
   const auto wrong = Fail(ErrorCode::kInvalid, "not a welcome: '" + base::Printable(line) + "'");
   if (!line.starts_with(kWelcome)) return wrong;
+  line.remove_prefix(kWelcome.size());
   MpsWelcome welcome;
   if (const std::size_t at = line.find(kVisible); at != line.npos) {
     welcome.visible_devices = line.substr(at + kVisible.size());
     line = line.substr(0, at);
   }
-  const auto words = base::SplitWords(line.substr(kWelcome.size()));
+  const auto words = base::SplitWords(line);
   if (words.size() != 2 || !words[0].starts_with("threads=") || !words[1].starts_with("limits=")) {
     return wrong;
   }

@@ -209,14 +209,27 @@ std::optional<Finding> ExplainingOom(const std::vector<std::string_view>& lines,
   return found;
 }
 
-// The last line with one of these texts.
-std::optional<std::size_t> MpsFault(const std::vector<std::string_view>& lines) {
+// PyTorch tells where an error's name is explained, below the line with its words.
+bool IsPointer(std::string_view line) {
+  return line.starts_with("Search for `cuda");
+}
+
+// The last line that says so; one that only points to an explanation if there is no other.
+template <class Says>
+std::optional<std::size_t> LastThat(const std::vector<std::string_view>& lines, Says says) {
+  std::optional<std::size_t> pointer;
   for (std::size_t i = lines.size(); i-- > 0;) {
-    for (std::string_view text : kMpsFaults) {
-      if (Has(lines[i], text)) return i;
-    }
+    if (!says(lines[i])) continue;
+    if (!IsPointer(lines[i])) return i;
+    if (!pointer) pointer = i;
   }
-  return std::nullopt;
+  return pointer;
+}
+
+std::optional<std::size_t> MpsFault(const std::vector<std::string_view>& lines) {
+  return LastThat(lines, [](std::string_view line) {
+    return std::ranges::any_of(kMpsFaults, [&](std::string_view text) { return Has(line, text); });
+  });
 }
 
 struct GpuFault {
@@ -224,15 +237,18 @@ struct GpuFault {
   bool by_program = false;
 };
 
+const FaultText* FaultIn(std::string_view line) {
+  const auto found = std::ranges::find_if(kGpuFaults, [&](const FaultText& fault) {
+    return std::ranges::any_of(fault.forms, [&](std::string_view form) { return Has(line, form); });
+  });
+  return found == kGpuFaults.end() ? nullptr : &*found;
+}
+
 std::optional<GpuFault> FindGpuFault(const std::vector<std::string_view>& lines) {
-  for (std::size_t i = lines.size(); i-- > 0;) {
-    for (const FaultText& fault : kGpuFaults) {
-      for (std::string_view form : fault.forms) {
-        if (Has(lines[i], form)) return GpuFault{lines[i], fault.by_program};
-      }
-    }
-  }
-  return std::nullopt;
+  const std::optional<std::size_t> at =
+      LastThat(lines, [](std::string_view line) { return FaultIn(line) != nullptr; });
+  if (!at) return std::nullopt;
+  return GpuFault{lines[*at], FaultIn(lines[*at])->by_program};
 }
 
 // Ended by somebody's or the kernel's hand rather than by its own fault; GPU memory never does
@@ -272,9 +288,13 @@ std::optional<Finding> OwnOom(const ExitEvidence& evidence,
 // Empty: it is nobody's victim.
 std::optional<std::string> VictimOf(const ExitEvidence& evidence,
                                     const std::vector<std::string_view>& lines) {
+  if (evidence.made_fault) return std::nullopt;
   if (const auto told = MpsFault(lines)) return base::Printable(lines[*told]);
+  const std::optional<GpuFault> fault = FindGpuFault(lines);
+  if (fault && evidence.mps_client && !evidence.fault_of.empty())
+    return "a fault of " + evidence.fault_of + " reached it: " + base::Printable(fault->line);
   if (!evidence.server_broke) return std::nullopt;
-  if (const auto fault = FindGpuFault(lines)) {
+  if (fault) {
     if (!evidence.neighbour_blamed) return std::nullopt;
     return "a neighbour's fault reached it: " + base::Printable(fault->line);
   }
@@ -288,7 +308,8 @@ std::optional<std::string> OwnGpuFault(const ExitEvidence& evidence,
   const std::optional<GpuFault> fault = FindGpuFault(lines);
   if (fault && (fault->by_program || !announced.empty()))
     return (announced.empty() ? "" : announced + "; ") + base::Printable(fault->line);
-  if (announced.empty() || evidence.neighbours || OtherException(lines, 0)) return std::nullopt;
+  const bool own = evidence.made_fault || !evidence.neighbours;
+  if (announced.empty() || !own || OtherException(lines, 0)) return std::nullopt;
   return announced + "; " + OwnWords(evidence, lines);
 }
 

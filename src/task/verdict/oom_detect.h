@@ -27,6 +27,11 @@ struct ExitEvidence {
   std::string device_fault;
   std::string program_fault;
   bool neighbours = false;  // other tasks were on its GPUs
+  // By the kernel's log, where it can be read: a process of this task made a fault; or one of
+  // another did, "task 7".
+  bool made_fault = false;
+  std::string fault_of;
+  bool mps_client = false;  // of a server that others may share
   // The MPS server that it computed through died, or was in a faulted state, while it ran.
   bool server_broke = false;
   bool neighbour_blamed = false;  // another task of that server has been charged with it
@@ -58,10 +63,11 @@ std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail);
 //     of another kind and no text of a broken MPS server follows; a failed allocation of cuBLAS or
 //     cuDNN only if the device was at least 90 % full (or nobody knows).
 //   kDeviceFault: device_fault.
-//   kVictim: the text of an MPS server fault; or server_broke, unless its last words name an error
-//     that has nothing to do with GPUs, or they are the fault itself and nobody else was blamed.
+//   kVictim: not if made_fault. The text of an MPS server fault; or server_broke, unless its last
+//     words name an error that has nothing to do with GPUs, or they are the fault itself and nobody
+//     else was blamed; or the fault itself, and of an mps_client fault_of names who made it.
 //   kGpuFault: its own words name a fault that only a program can make, or any fault together with
-//     program_fault; without such words program_fault alone if it had no neighbours.
+//     program_fault; without such words program_fault alone if it had no neighbours, or made_fault.
 //   kOutOfMemory: the device at least 98 % full, unless its last words name another error or it was
 //     ended from outside (HUP, INT, QUIT, KILL, TERM).
 //   kFailed.
