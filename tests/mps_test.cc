@@ -26,7 +26,7 @@ using ::testing::Not;
 using Words = std::vector<std::string>;
 
 constexpr char kPlace[] = "0000:03:00";  // of the first simulated GPU, as a kernel writes it
-constexpr double kLong = 1e6;  // until it is cancelled
+constexpr double kLong = 1e6;            // until it is cancelled
 
 class Mps : public ::testing::Test {
  protected:

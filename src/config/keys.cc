@@ -631,8 +631,8 @@ std::vector<Key> MakeKeys() {
       Of("task.max_batch", "Most tasks of one submission.", Count(1, 10'000'000), AT(max_batch)),
       Of("task.cgroups", "One cgroup per task where cgroup v2 allows it.", Flag(), AT(cgroups),
          kRestart),
-      Of("simulation.state", "State file of a simulated server; empty: real GPUs.",
-         PathOrNone(), AT(simgpu_state), kRestart),
+      Of("simulation.state", "State file of a simulated server; empty: real GPUs.", PathOrNone(),
+         AT(simgpu_state), kRestart),
   };
 }
 #undef AT

@@ -1,5 +1,5 @@
-// The kernel's log, as far as the driver writes its Xids there. NVML tells that there was one; which
-// process made it stands in the log alone.
+// The kernel's log, as far as the driver writes its Xids there. NVML tells that there was one;
+// which process made it stands in the log alone.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@
 namespace carma::gpu {
 
 struct KernelXid {
-  std::string pci;           // as the kernel writes it: "0000:07:00"
+  std::string pci;  // as the kernel writes it: "0000:07:00"
   int xid = 0;
   std::optional<pid_t> pid;  // as the machine numbers processes; empty: not told
   friend bool operator==(const KernelXid&, const KernelXid&) = default;

@@ -22,13 +22,17 @@ TEST(KernelXid, IsReadAsDriversWriteIt) {
        "4,811,168790062,-;NVRM: Xid (PCI:0000:00:06): 31, pid=1668, name=python3, channel "
        "0x0000003f, intr 00000000. MMU Fault: ENGINE GRAPHICS GPC1 GPCCLIENT_T1_8",
        {"0000:00:06", 31, 1668}},
-      {"no process", "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.",
+      {"no process",
+       "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.",
        {"0000:3b:00", 79, std::nullopt}},
-      {"a word for it", "NVRM: Xid (PCI:0000:10:1c): 63, pid='<unknown>', name=<unknown>, Row",
+      {"a word for it",
+       "NVRM: Xid (PCI:0000:10:1c): 63, pid='<unknown>', name=<unknown>, Row",
        {"0000:10:1c", 63, std::nullopt}},
-      {"a channel", "[ 9.1] NVRM: Xid (PCI:0000:3b:00): 31, Ch 00000008, intr 10000000",
+      {"a channel",
+       "[ 9.1] NVRM: Xid (PCI:0000:3b:00): 31, Ch 00000008, intr 10000000",
        {"0000:3b:00", 31, std::nullopt}},
-      {"an instance", "NVRM: Xid (PCI:000a:07:00 GPU-I:05): 13, pid=7, name=x",
+      {"an instance",
+       "NVRM: Xid (PCI:000a:07:00 GPU-I:05): 13, pid=7, name=x",
        {"000a:07:00", 13, 7}},
   };
   for (const auto& each : kCases) EXPECT_EQ(ParseKernelXid(each.line), each.expect) << each.name;
@@ -62,7 +66,8 @@ TEST_F(KernelLogTest, TellsWhatIsWrittenFromNowOn) {
   base::Result<KernelLog> log = KernelLog::Open(path_);
   ASSERT_TRUE(log) << log.error().message;
   EXPECT_THAT(log->Read(), IsEmpty());
-  Append("something else\nNVRM: Xid (PCI:0000:00:06): 31, pid=7, name=a\n SUBSYSTEM=pci\nNVRM: Xid ");
+  Append(
+      "something else\nNVRM: Xid (PCI:0000:00:06): 31, pid=7, name=a\n SUBSYSTEM=pci\nNVRM: Xid ");
   EXPECT_THAT(log->Read(), ElementsAre(KernelXid{"0000:00:06", 31, 7}));
   Append("(PCI:0000:00:06): 13, pid=8\n");
   EXPECT_THAT(log->Read(), ElementsAre(KernelXid{"0000:00:06", 13, 8})) << "a line in two parts";

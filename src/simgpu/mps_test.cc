@@ -305,8 +305,7 @@ TEST_F(MpsTest, AFaultOfOneClientIsTheEndOfAllAndOfNewOnesUntilTheyAreGone) {
   Process second(broken);
   EXPECT_EQ(second.Wait(), 1);
   EXPECT_EQ(quick.Wait(), 1);
-  EXPECT_THAT(quick.err(),
-              HasSubstr("CUDA error: an illegal memory access was encountered"))
+  EXPECT_THAT(quick.err(), HasSubstr("CUDA error: an illegal memory access was encountered"))
       << "the same as the culprit";
   Behave("vague-error");
   Process third(Task());

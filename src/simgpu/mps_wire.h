@@ -38,8 +38,8 @@ MpsFolders MpsFoldersFromEnvironment();
 // CUDA's errors that clients of an MPS server meet.
 enum class MpsError {
   kNone = 0,
-  kForeignAccess = 700, // all clients hear it when one of them has accessed foreign memory
-  kLaunchFailed = 719,    // what many programs say of their own faults, too
+  kForeignAccess = 700,  // all clients hear it when one of them has accessed foreign memory
+  kLaunchFailed = 719,   // what many programs say of their own faults, too
   kConnectionFailed = 805,
   kRpcFailure = 806,
   kServerNotReady = 807,
