@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 class Reports : public ::testing::Test {
@@ -76,6 +77,28 @@ TEST_F(Reports, SetWhatWasSeenBesideWhatWasPredicted) {
   EXPECT_THAT(site.Carma({"report"}).out, HasSubstr("memory_mib  given"));
   EXPECT_THAT(site.client().Get("/metrics").value_or(""),
               HasSubstr("carma_promises_total{what=\"memory_mib\",by=\"given\",kept=\"true\"} 1"));
+}
+
+TEST_F(Reports, SetTheActivityOfTheSameThingBesideWhatEarlierRunsTold) {
+  for (int run = 0; run < 2; ++run) {
+    const std::uint64_t id = site.Train({"--gpu-mem", "5G", "--time", "60m"},
+                                        {.memory_mib = 4000, .solo_s = 400, .sm_active = 0.5});
+    ASSERT_EQ(site.Await(id).state, "succeeded");
+  }
+  const report::Report report = Ask();
+  ASSERT_THAT(report.run->tasks, SizeIs(2));
+  const auto of_activity = [&](std::size_t task) {
+    std::vector<report::Forecast> found;
+    for (const report::Forecast& each : report.run->tasks[task].forecasts)
+      if (each.what == "sm_active") found.push_back(each);
+    return found;
+  };
+  EXPECT_THAT(of_activity(0), IsEmpty()) << "nothing was known of the first";
+  ASSERT_THAT(of_activity(1), SizeIs(1));
+  EXPECT_EQ(of_activity(1)[0].by, "history");
+  EXPECT_NEAR(of_activity(1)[0].predicted, 0.5, 0.03);
+  EXPECT_NEAR(of_activity(1)[0].seen, 0.5, 0.03);
+  EXPECT_THAT(site.Carma({"report"}).out, HasSubstr("sm_active"));
 }
 
 TEST_F(Reports, OfNothingAreEmptyAndOddQuestionsAreRefused) {

@@ -103,7 +103,8 @@ Profile Scheduler::State::SeenOf(const TaskRecord& task) const {
     if (resident->sm_active)
       seen.sm_active = std::max(seen.sm_active.value_or(0), *resident->sm_active);
   }
-  seen.alone = Duration(std::llround(DoneS(task.id) * 1000));
+  if (!lives.at(Number(task.id)).restored)
+    seen.alone = Duration(std::llround(DoneS(task.id) * 1000));
   return seen;
 }
 

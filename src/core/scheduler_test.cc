@@ -416,6 +416,23 @@ TEST_F(SchedulerTest, APlacementOnAGpuThatIsGoneIsPassedOver) {
   EXPECT_EQ(scheduler_->Gpus(At(1))[0].claimed_mib, 0);
 }
 
+TEST_F(SchedulerTest, OfAnAttemptThatBeganInAnEarlierLifeTheRunTimeAloneIsNotKnown) {
+  const auto alone = [](const std::vector<Action>& ended) {
+    return Of<TaskChanged>(ended).front().record.seen.alone;
+  };
+  Begin();
+  Run(1);
+  EXPECT_NE(alone(Handle(90, TaskExited{TaskId{1}, 1, {}})), std::nullopt);
+  TaskRecord record;
+  record.id = TaskId{2};
+  record.state = TaskState::kRunning;
+  record.attempt.number = 1;
+  record.attempt.placement = {{GpuIndex{0}, 1'000}};
+  Handle(100, TaskRestored{record});
+  EXPECT_EQ(alone(Handle(160, TaskExited{TaskId{2}, 1, {}})), std::nullopt)
+      << "a minute was followed, the rest was not";
+}
+
 TEST(SchedulerDeathTest, TimeThatGoesBackIsABrokenShell) {
   Scheduler scheduler{{}};
   scheduler.Handle(At(2), WakeUp{});

@@ -16,6 +16,8 @@ constexpr double kByChance = 1e-3, kByChanceAgain = 1e-2;
 // Beyond the tasks that a median needs to mean something.
 constexpr std::size_t kLeastForMedian = 20;
 constexpr double kMuchTooHigh = 0.5;
+constexpr double kFarOff = 1.5;
+constexpr std::string_view kMemory = "memory_mib", kActivity = "sm_active", kSlowdown = "slowdown";
 // What is promised when nothing can be predicted.
 constexpr const char* kNoPrediction = "prior";
 
@@ -26,6 +28,24 @@ double MedianRatio(const std::deque<report::Forecast>& forecasts) {
   const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
   std::ranges::nth_element(ratios, middle);
   return *middle;
+}
+
+// Of what nothing is promised.
+std::string JudgeMedian(const std::deque<report::Forecast>& last) {
+  if (last.size() < kLeastForMedian) return "";
+  const double median = MedianRatio(last);
+  if (median < kFarOff && median > 1 / kFarOff) return "";
+  const bool activity = last.back().what == kActivity;
+  return fmt::format("half of the last {} tasks {} {} {:.1f} times as {} as predicted ({})",
+                     last.size(), activity ? "kept the SMs" : "with neighbours were slowed down",
+                     median > 1 ? "at least" : "at most", median, activity ? "busy" : "much",
+                     base::Printable(last.back().by, 60));
+}
+
+bool IsPredicted(const report::Forecast& forecast, const core::TaskRecord& record) {
+  if (forecast.predicted <= 0) return false;
+  if (forecast.what == kMemory) return !record.request.memory_mib && forecast.by != kNoPrediction;
+  return forecast.what == kActivity || forecast.what == kSlowdown;
 }
 
 }  // namespace
@@ -40,7 +60,7 @@ double ChanceOfAtLeast(std::size_t least, std::size_t count, double chance) {
   return std::clamp(1 - below, 0.0, 1.0);
 }
 
-std::string ForecastDrift::Judge(const Method& method, double coverage) {
+std::string ForecastDrift::JudgeMemory(const Method& method, double coverage) {
   const std::size_t count = method.last.size();
   if (count < kLeast) return "";
   const auto broken =
@@ -66,16 +86,16 @@ std::string ForecastDrift::Judge(const Method& method, double coverage) {
 }
 
 std::string ForecastDrift::Take(const core::TaskRecord& record, double coverage) {
-  if (record.request.memory_mib) return "";
   std::string begun;
   for (const report::Forecast& each : report::ForecastsOf(record)) {
-    if (each.what != "memory_mib" || each.by == kNoPrediction || each.predicted <= 0) continue;
-    Method& method = methods_[each.by];
+    if (!IsPredicted(each, record)) continue;
+    Method& method = methods_[{each.what, each.by}];
     method.last.push_back(each);
     if (method.last.size() > kLast) method.last.pop_front();
     const bool before = !method.sentence.empty();
-    method.sentence = Judge(method, coverage);
-    if (!before) begun = method.sentence;
+    method.sentence =
+        each.what == kMemory ? JudgeMemory(method, coverage) : JudgeMedian(method.last);
+    if (!before && !method.sentence.empty()) begun = method.sentence;
   }
   return begun;
 }

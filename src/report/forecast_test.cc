@@ -49,6 +49,38 @@ TEST(Forecasts, OfDurationAreThoseOfTasksThatCameToTheirEnd) {
   EXPECT_THAT(ForecastsOf(record), IsEmpty());
 }
 
+TEST(Forecasts, OfActivityAreWhatWasKnownBeforeAndWhatTheSamplesTold) {
+  core::TaskRecord record = Ended();
+  record.estimate.reset();
+  record.profile.sm_active = 0.5;
+  EXPECT_THAT(ForecastsOf(record), IsEmpty()) << "it was never seen alone";
+  record.seen.sm_active = 0.6;
+  EXPECT_THAT(ForecastsOf(record),
+              testing::ElementsAre(Forecast{"sm_active", "history", 0.5, {}, 0.6}));
+  record.profile.mps = core::MpsParameters{1, 0.5};
+  EXPECT_EQ(ForecastsOf(record).at(0).by, "carma profile");
+  record.profile = {};
+  EXPECT_THAT(ForecastsOf(record), IsEmpty()) << "nobody said anything";
+}
+
+TEST(Forecasts, OfSlowdownAreThoseOfTasksThatHadNeighbours) {
+  core::TaskRecord record = Ended();
+  record.estimate.reset();
+  record.attempt.launched = At(100);
+  record.attempt.sharing.method = core::SharingMethod::kMps;
+  record.profile.alone = base::Duration(150'000);
+  record.seen.alone = base::Duration(200'000);
+  EXPECT_THAT(ForecastsOf(record), testing::ElementsAre(Forecast{"slowdown", "mps", 1.5, {}, 2.0}));
+  core::TaskRecord alone = record;
+  alone.seen.alone = base::Duration(300'000);
+  EXPECT_THAT(ForecastsOf(alone), IsEmpty());
+  core::TaskRecord unfollowed = record;
+  unfollowed.seen.alone.reset();
+  EXPECT_THAT(ForecastsOf(unfollowed), IsEmpty()) << "the daemon was restarted meanwhile";
+  record.state = core::TaskState::kFailed;
+  EXPECT_THAT(ForecastsOf(record), IsEmpty()) << "it may have done half of its work";
+}
+
 TEST(Forecasts, AreJudgedByQuantityAndMethod) {
   std::vector<RunTask> tasks(3);
   tasks[0].forecasts = {{"memory_mib", "structural", 100, 120, 110}};

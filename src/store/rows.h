@@ -52,6 +52,8 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("profile_sm_active", record.profile.sm_active);
   column("profile_sensitivity", "profile_pressure", record.profile.mps);
   column("profile_alone_ms", record.profile.alone);
+  column("seen_sm_active", record.seen.sm_active);
+  column("seen_alone_ms", record.seen.alone);
   column("attempt", record.attempt.number);
   column("ooms", record.ooms);
   column("launch_failures", record.launch_failures);

@@ -267,10 +267,16 @@ CREATE TABLE attempt (
 CREATE INDEX attempt_ended ON attempt(ended_ms);
 )sql";
 
+// What the last attempt of a task has shown, for reports beside what was predicted.
+constexpr std::string_view kVersion9 = R"sql(
+ALTER TABLE task ADD COLUMN seen_sm_active REAL;
+ALTER TABLE task ADD COLUMN seen_alone_ms INTEGER;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1}, Migration{2, kVersion2}, Migration{3, kVersion3},
     Migration{4, kVersion4}, Migration{5, kVersion5}, Migration{6, kVersion6},
-    Migration{7, kVersion7}, Migration{8, kVersion8},
+    Migration{7, kVersion7}, Migration{8, kVersion8}, Migration{9, kVersion9},
 };
 
 }  // namespace

@@ -38,6 +38,7 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.kind = core::KindId{(std::uint64_t{1} << 63) - 1};
   r.profile = {
       .sm_active = 0.45, .mps = core::MpsParameters{0.8, 0.3}, .alone = core::Duration(7'000'001)};
+  r.seen = {.sm_active = 0.55, .alone = core::Duration(7'100'003)};
   r.attempt.number = 4;
   r.ooms = 2;
   r.launch_failures = 1;
