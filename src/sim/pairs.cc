@@ -15,6 +15,8 @@ namespace {
 using base::Fail;
 using base::Result;
 
+constexpr std::string_view kStreamsWord = "streams";
+constexpr std::string_view kMpsWord = "mps";
 constexpr double kMostSpeed = 10;
 constexpr double kMostFactor = 20;
 constexpr double kFactorStep = 1e-4;
@@ -28,6 +30,17 @@ double StreamsSpeed(double factor, const PairedTask& own, const PairedTask& othe
   const std::array loads{Load{.sm_active = own.utilization}, Load{.sm_active = other.utilization}};
   const Load mine = AsTurns(model, loads[0]);
   return 1 / (1 + mine.sensitivity * AsTurns(model, loads[1]).pressure);
+}
+
+double MpsSpeed(double sensitivity, const PairedTask& own, const PairedTask& other) {
+  const auto load = [&](const PairedTask& task) {
+    return Load{
+        .sm_active = task.utilization, .sensitivity = sensitivity, .pressure = task.utilization};
+  };
+  const std::array loads{load(own), load(other)};
+  std::array<double, 2> speeds{};
+  Speeds(Interference{}, core::SharingMethod::kMps, loads, speeds);
+  return speeds[0];
 }
 
 double MemorySpeed(double factor, const PairedTask& own, const PairedTask& other) {
@@ -99,41 +112,53 @@ PairAgreement WithFactor(const std::vector<MeasuredPair>& pairs, FormWithFactor 
   return agreement;
 }
 
+Result<MeasuredPair> ReadPair(const base::CsvRow& row) {
+  MeasuredPair pair;
+  for (std::size_t task = 0; task < pair.size(); ++task) {
+    const std::string number = std::to_string(task + 1);
+    const Result<double> speed = row.Required("speed" + number, 1e-3, kMostSpeed);
+    const Result<double> utilization = row.Required("u" + number, 0, 100);
+    const Result<double> memory = row.Required("m" + number, 0, 100);
+    for (const Result<double>* cell : {&speed, &utilization, &memory}) {
+      if (!*cell) return std::unexpected(cell->error());
+    }
+    pair[task] = {*speed, *utilization / 100, *memory / 100};
+  }
+  return pair;
+}
+
 }  // namespace
 
-Result<std::vector<MeasuredPair>> ParsePairs(std::string_view csv, std::string_view path) {
+Result<MeasuredPairs> ParsePairs(std::string_view csv, std::string_view path) {
   const std::string where = base::Printable(path, 200);
   const Result<base::CsvTable> table =
       base::CsvTable::Parse(csv, {"speed1", "speed2", "u1", "m1", "u2", "m2"}, kMaxPairs, where);
   if (!table) return std::unexpected(table.error());
-  std::vector<MeasuredPair> pairs;
-  pairs.reserve(table->size());
+  MeasuredPairs pairs;
   for (std::size_t i = 0; i < table->size(); ++i) {
     const base::CsvRow row = table->Row(i);
-    MeasuredPair pair;
-    for (std::size_t task = 0; task < pair.size(); ++task) {
-      const std::string number = std::to_string(task + 1);
-      const Result<double> speed = row.Required("speed" + number, 1e-3, kMostSpeed);
-      const Result<double> utilization = row.Required("u" + number, 0, 100);
-      const Result<double> memory = row.Required("m" + number, 0, 100);
-      for (const Result<double>* cell : {&speed, &utilization, &memory}) {
-        if (!*cell) return std::unexpected(cell->error());
-      }
-      pair[task] = {*speed, *utilization / 100, *memory / 100};
-    }
-    pairs.push_back(pair);
+    const std::string_view method = row.Text("method");
+    if (!method.empty() && method != kStreamsWord && method != kMpsWord)
+      return row.Wrong("column 'method': expected streams or mps");
+    const Result<MeasuredPair> pair = ReadPair(row);
+    if (!pair) return std::unexpected(pair.error());
+    (method == kMpsWord ? pairs.mps : pairs.streams).push_back(*pair);
   }
-  if (pairs.empty()) return Fail(base::ErrorCode::kInvalid, where + ": no pairs");
+  if (table->size() == 0) return Fail(base::ErrorCode::kInvalid, where + ": no pairs");
   return pairs;
 }
 
-std::vector<PairAgreement> ComparePairs(const std::vector<MeasuredPair>& pairs) {
-  constexpr std::string_view kStreams = "1 / (1 + {:.3g} g g), g = 1 - (1 - u)^1.7";
+std::vector<PairAgreement> ComparePairs(core::SharingMethod method,
+                                        const std::vector<MeasuredPair>& pairs) {
+  const bool mps = method == core::SharingMethod::kMps;
+  const std::string_view text =
+      mps ? "1 / (1 + {:.3g} u), u the neighbour's" : "1 / (1 + {:.3g} g g), g = 1 - (1 - u)^1.7";
+  const double own = mps ? core::kUsualSensitivity : Interference{}.streams_a;
+  const FormWithFactor form = mps ? MpsSpeed : StreamsSpeed;
   PairAgreement none = AgreementOf(pairs, [](const PairedTask&, const PairedTask&) { return 1.0; });
   none.form = "no interference";
-  return {std::move(none),
-          WithFactor(pairs, StreamsSpeed, Interference{}.streams_a, false, kStreams),
-          WithFactor(pairs, StreamsSpeed, BestFactor(pairs, StreamsSpeed), true, kStreams),
+  return {std::move(none), WithFactor(pairs, form, own, false, text),
+          WithFactor(pairs, form, BestFactor(pairs, form), true, text),
           WithFactor(pairs, MemorySpeed, BestFactor(pairs, MemorySpeed), true,
                      "1 / (1 + {:.3g} u m), m the neighbour's memory")};
 }

@@ -14,10 +14,24 @@ constexpr std::string_view kHeader = "config1,config2,speed1,speed2,u1,m1,u2,m2\
 TEST(ParsePairs, PercentBecomeShares) {
   const auto pairs = ParsePairs(std::string(kHeader) + "a,b,0.9,1.02,50,25,80,10\n", "p.csv");
   ASSERT_TRUE(pairs) << pairs.error().message;
-  ASSERT_EQ(pairs->size(), 1u);
-  EXPECT_DOUBLE_EQ(pairs->front()[0].speed, 0.9);
-  EXPECT_DOUBLE_EQ(pairs->front()[0].memory, 0.25);
-  EXPECT_DOUBLE_EQ(pairs->front()[1].utilization, 0.8);
+  ASSERT_EQ(pairs->streams.size(), 1u);
+  EXPECT_DOUBLE_EQ(pairs->streams[0][0].speed, 0.9);
+  EXPECT_DOUBLE_EQ(pairs->streams[0][0].memory, 0.25);
+  EXPECT_DOUBLE_EQ(pairs->streams[0][1].utilization, 0.8);
+}
+
+TEST(ParsePairs, ByMethod) {
+  const auto pairs = ParsePairs(
+      "method,speed1,speed2,u1,m1,u2,m2\nmps,0.9,1,50,25,80,10\nstreams,0.8,1,50,25,80,10\n"
+      "mps,0.7,1,50,25,80,10\n",
+      "p.csv");
+  ASSERT_TRUE(pairs) << pairs.error().message;
+  ASSERT_EQ(pairs->mps.size(), 2u);
+  EXPECT_DOUBLE_EQ(pairs->mps[1][0].speed, 0.7);
+  ASSERT_EQ(pairs->streams.size(), 1u);
+  const auto odd = ParsePairs("method,speed1,speed2,u1,m1,u2,m2\nmig,0.9,1,50,25,80,10\n", "p.csv");
+  ASSERT_FALSE(odd);
+  EXPECT_NE(odd.error().message.find("p.csv:2"), std::string::npos) << odd.error().message;
 }
 
 TEST(ParsePairs, RefusesWithTheLine) {
@@ -50,9 +64,10 @@ std::vector<MeasuredPair> MadeBy(const Speed& speed) {
 }
 
 TEST(ComparePairs, FindsTheFactorThatMadeThem) {
-  const auto by_memory = ComparePairs(MadeBy([](const PairedTask& own, const PairedTask& other) {
-    return 1 / (1 + 0.6 * own.utilization * other.memory);
-  }));
+  const auto by_memory = ComparePairs(core::SharingMethod::kStreams,
+                                      MadeBy([](const PairedTask& own, const PairedTask& other) {
+                                        return 1 / (1 + 0.6 * own.utilization * other.memory);
+                                      }));
   ASSERT_EQ(by_memory.size(), 4u);
   EXPECT_NEAR(*by_memory[3].factor, 0.6, 1e-3);
   EXPECT_NEAR(by_memory[3].r2, 1, 1e-6);
@@ -60,14 +75,26 @@ TEST(ComparePairs, FindsTheFactorThatMadeThem) {
   EXPECT_LT(by_memory[1].r2, by_memory[2].r2);
   EXPECT_FALSE(by_memory[0].factor);
 
-  const auto by_streams = ComparePairs(MadeBy([](const PairedTask& own, const PairedTask& other) {
-    const auto busy = [](const PairedTask& task) {
-      return 1 - std::pow(1 - task.utilization, 1.7);
-    };
-    return 1 / (1 + 1.5 * busy(own) * busy(other));
-  }));
+  const auto by_streams = ComparePairs(core::SharingMethod::kStreams,
+                                       MadeBy([](const PairedTask& own, const PairedTask& other) {
+                                         const auto busy = [](const PairedTask& task) {
+                                           return 1 - std::pow(1 - task.utilization, 1.7);
+                                         };
+                                         return 1 / (1 + 1.5 * busy(own) * busy(other));
+                                       }));
   EXPECT_NEAR(by_streams[1].r2, 1, 1e-12) << "the simulator's own model";
   EXPECT_NEAR(*by_streams[2].factor, 1.5, 1e-3);
+
+  const auto by_mps = ComparePairs(
+      core::SharingMethod::kMps, MadeBy([](const PairedTask& own, const PairedTask& other) {
+        const auto alone = [](const PairedTask& neighbour) {
+          return 1 / (1 + 0.8 * neighbour.utilization);
+        };
+        const double delivered = own.utilization * alone(other) + other.utilization * alone(own);
+        return alone(other) * std::min(1.0, 1.05 / delivered);
+      }));
+  EXPECT_NEAR(by_mps[1].r2, 1, 1e-12) << "the core's own guess, with the saturation";
+  EXPECT_NEAR(*by_mps[2].factor, 0.8, 1e-3);
 }
 
 }  // namespace

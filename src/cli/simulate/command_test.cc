@@ -210,7 +210,13 @@ TEST_F(SimulateCommand, ValidateHoldsPairsAgainstTheModelOfStreams) {
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.out, AllOf(HasSubstr("3 pairs"), HasSubstr("no interference"),
                              HasSubstr("the simulator's"), HasSubstr("best for these pairs")));
-  EXPECT_THAT(Run({"validate", "--json", "--pairs", pairs}).out, HasSubstr("\"pairs\":3"));
+  EXPECT_THAT(Run({"validate", "--json", "--pairs", pairs}).out,
+              AllOf(HasSubstr("\"pairs\":3"), HasSubstr("\"method\":\"streams\"")));
+  const std::string mixed = Write("mixed.csv",
+                                  "method,speed1,speed2,u1,m1,u2,m2\nmps,0.9,0.8,50,25,80,10\n"
+                                  "streams,0.7,0.6,50,25,80,10\n");
+  EXPECT_THAT(Run({"validate", "--pairs", mixed}).out,
+              AllOf(HasSubstr("1 pair that took turns"), HasSubstr("1 pair under MPS")));
   EXPECT_EQ(Run({"validate", "--pairs", Write("bad.csv", "speed1\n1\n")}).exit_code, kExitUsage);
 }
 

@@ -57,9 +57,10 @@ struct Replayed {
   double least_s = 0;      // tasks that were there for less do not count
 };
 
-// Pairs of tasks that took turns.
+// Pairs of tasks of one file that shared a GPU by one method.
 struct Paired {
   std::string path;
+  core::SharingMethod method{};
   std::size_t pairs = 0;
   std::vector<sim::PairAgreement> forms;
 };
@@ -118,12 +119,18 @@ Result<Replayed> ReplayMeasured(const trace::Catalogue& catalogue, const std::st
   return Replayed{path, *std::move(tasks), *std::move(listed), *std::move(guessed), least_s};
 }
 
-Result<Paired> ComparePairs(const std::string& path) {
+Result<std::vector<Paired>> ComparePairs(const std::string& path) {
   const Result<std::string> text = ReadNamed(path, kMaxPairsBytes);
   if (!text) return std::unexpected(text.error());
   const auto pairs = sim::ParsePairs(*text, path);
   if (!pairs) return std::unexpected(pairs.error());
-  return Paired{path, pairs->size(), sim::ComparePairs(*pairs)};
+  std::vector<Paired> found;
+  for (const auto& [method, of_method] : {std::pair(core::SharingMethod::kStreams, &pairs->streams),
+                                          std::pair(core::SharingMethod::kMps, &pairs->mps)}) {
+    if (of_method->empty()) continue;
+    found.push_back({path, method, of_method->size(), sim::ComparePairs(method, *of_method)});
+  }
+  return found;
 }
 
 std::string PairsText(const Paired& paired, const Screen& screen) {
@@ -136,8 +143,10 @@ std::string PairsText(const Paired& paired, const Screen& screen) {
                {fmt::format("{:.3f}", each.mean_error)},
                {fmt::format("{:.2f}", each.r2)}});
   }
-  return fmt::format("{}: {} pairs that took turns (streams)\n\n", base::Printable(paired.path),
-                     paired.pairs) +
+  const bool mps = paired.method == core::SharingMethod::kMps;
+  return fmt::format("{}: {} pair{} {}\n\n", base::Printable(paired.path), paired.pairs,
+                     paired.pairs == 1 ? "" : "s",
+                     mps ? "under MPS" : "that took turns (streams)") +
          table.Text(screen) + "\n";
 }
 
@@ -191,7 +200,10 @@ Json PairsJson(const Paired& paired) {
                      {"mean_error", each.mean_error},
                      {"r2", each.r2}});
   }
-  return {{"path", paired.path}, {"pairs", paired.pairs}, {"forms", std::move(forms)}};
+  return {{"path", paired.path},
+          {"method", base::WordOf(paired.method)},
+          {"pairs", paired.pairs},
+          {"forms", std::move(forms)}};
 }
 
 std::string AllJson(const std::vector<Part>& parts, const std::vector<Replayed>& replays,
@@ -238,9 +250,9 @@ void RunValidate(Context& context, const ValidateFlags& flags) {
   }
   std::vector<Paired> pairs;
   for (const std::string& path : flags.pairs) {
-    Result<Paired> paired = ComparePairs(path);
+    Result<std::vector<Paired>> paired = ComparePairs(path);
     if (!paired) return context.Fail(paired.error());
-    pairs.push_back(*std::move(paired));
+    std::ranges::move(*paired, std::back_inserter(pairs));
   }
   bool agrees = true;
   for (const Part& part : parts) {
@@ -277,8 +289,9 @@ void AddSimulateValidate(CLI::App& simulate, Context& context) {
           "tasks of --tasks that ran for less do not count in the agreement (default: 10m)")
       ->type_name("SPAN");
   verb->add_option("--pairs", flags->pairs,
-                   "measured pairs without MPS: speed1, speed2 (of alone), u1, m1, u2, m2 (percent "
-                   "of GPU and memory utilisation alone); may be repeated")
+                   "measured pairs: speed1, speed2 (of alone), u1, m1, u2, m2 (percent of GPU and "
+                   "memory utilisation alone), method (streams, mps; default: streams); may be "
+                   "repeated")
       ->type_name("FILE")
       ->allow_extra_args(false);
   verb->add_option("--workloads", flags->workloads,
