@@ -20,6 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import sweep
 import sweep_faults
 import sweep_plan
+import sweep_table
 from sweep_gpu import Mps
 from sweep_process import Worker, end_all
 
@@ -59,6 +60,31 @@ class Plan(unittest.TestCase):
         self.assertEqual(found["median_ms"], 200.0)
         self.assertEqual(sweep_plan.rate_of([0.9, 1.8, 2.7], 0.5, 2.0)["rate"], 1.11111)
         self.assertIsNone(sweep_plan.rate_of([0.9, 1.8], 0.5, 1.5)["rate"])
+
+
+def measured(what, mode, rates, **seen):
+    tasks = [{"name": name, "rate": rate} for name, rate in rates.items()]
+    return {"what": what, "mode": mode, "group": list(rates), "tasks": tasks, **seen}
+
+
+class Table(unittest.TestCase):
+    def test_pairs_against_alone_before_and_after(self):
+        lines = [
+            {"what": "machine"},
+            measured("alone", "mps", {"a": 90}, u=0.5, dram=0.2),
+            measured("alone", "mps", {"b": 10}, u=0.8, dram=0.4),
+            measured("alone", "streams", {"a": 50}, u=0.5, dram=0.2),
+            measured("group", "mps", {"a": 80, "b": 5}),
+            measured("group", "streams", {"a": 80, "b": 5}),
+            measured("group", "mps", {"a": 80, "b": None}),
+            measured("group", "mps", {"a": 80, "b": 5, "c": 4}),
+            measured("again", "mps", {"a": 110}, u=0.5, dram=0.2),
+        ]
+        self.assertEqual(
+            sweep_table.pairs_csv(lines).splitlines(),
+            [sweep_table.COLUMNS, "mps,a,b,0.8000,0.5000,50.00,80.00,20.00,40.00"],
+            "by streams b was never alone; of one nothing was seen",
+        )
 
 
 class Processes(unittest.TestCase):
