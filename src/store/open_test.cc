@@ -110,14 +110,16 @@ TEST_F(StoreRefusal, FilesThatAreNotCarmasOrDamaged) {
     ErrorCode code;
     std::string text;
   };
+  const int newer = SchemaVersion() + 1;
   const Case cases[] = {
       {"empty", "", ErrorCode::kCorrupt, "is not a CARMA state file"},
       {"a text", "hello", ErrorCode::kCorrupt, "is not a CARMA state file"},
       {"noise", std::string(8192, '\xA7'), ErrorCode::kCorrupt, "is not a CARMA state file"},
       {"another application", with(68, "ABCD"), ErrorCode::kCorrupt, "another application"},
       {"schema 0", with(60, std::string(4, '\0')), ErrorCode::kCorrupt, "schema 0"},
-      {"a newer schema", with(60, {'\0', '\0', '\0', '\x09'}), ErrorCode::kConflict,
-       "schema 9 of a newer CARMA, expected at most " + std::to_string(SchemaVersion())},
+      {"a newer schema", with(60, {'\0', '\0', '\0', static_cast<char>(newer)}),
+       ErrorCode::kConflict,
+       fmt::format("schema {} of a newer CARMA, expected at most {}", newer, SchemaVersion())},
       {"cut in half", sound.substr(0, sound.size() / 2 / 4096 * 4096), ErrorCode::kCorrupt, ""},
       {"a page of zeros", with(3 * 4096, std::string(4096, '\0')), ErrorCode::kCorrupt, "damaged"},
       {"a page of noise", with(5 * 4096, std::string(4096, '\x5A')), ErrorCode::kCorrupt, ""},
