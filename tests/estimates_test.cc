@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -77,6 +79,36 @@ class Estimates : public ::testing::Test {
   Site site;
   std::string summary_;
 };
+
+TEST_F(Estimates, WhatWasMeasuredOfTheSameThingIsKnownFromItsSubmission) {
+  const Training training{.memory_mib = 2'000, .solo_s = 200, .sm_active = 0.5};
+  Words asked{"--"};
+  std::ranges::copy(SimTask(training), std::back_inserter(asked));
+  // The word for JSON stands before the command.
+  const auto known = [&] {
+    Words words{"estimate", "--json"};
+    words.insert(words.end(), asked.begin(), asked.end());
+    return base::ParseJson(site.Carma(words).out).value_or(base::Json::object());
+  };
+  const base::Json before = known();
+  EXPECT_EQ(before.at("activity").at("sm_active"), nullptr);
+  const std::string profiles =
+      Write("profiles.csv",
+            "workload,gpu_type,sm_active,sensitivity,pressure,load_s,time_s,iterations,memory_mib,"
+            "runs,time_spread,meetings,fit_error,signature\n"
+            "mine," +
+                site.Gpus()[0].name + ",0.5,1.5,0.25,1,60,600,2000,3,0,4,0.01," +
+                before.at("signature").get<std::string>() + "\n");
+  site.Set("estimate.profiles", "'" + profiles + "'");
+  site.Restart(SIGTERM);
+  const base::Json activity = known().at("activity");
+  EXPECT_EQ(activity.at("sm_active"), 0.5);
+  EXPECT_EQ(activity.at("by"), "carma profile");
+  EXPECT_EQ(activity.at("iteration_ms"), 100);
+  EXPECT_NEAR(activity.at("slowdown_beside_itself").at("mps").get<double>(), 1.375, 1e-9);
+  EXPECT_EQ(site.Await(site.Train({}, training)).state, "succeeded");
+  EXPECT_THAT(site.Carma({"report"}).out, HasSubstr("sm_active  carma profile"));
+}
 
 TEST_F(Estimates, ATaskIsPredictedMeasuredAndKnownTheNextTime) {
   const std::uint64_t first = Train(5'000, 1);
