@@ -54,7 +54,9 @@ def fused_attention(
 ):
     """Keeps inputs, result and one float per row (log-sum-exp). The dropout of the attention
     matrix is made again from a seed. `original` would choose by the CPU's rules."""
-    if query.dim() != 4 or (query.shape[-1] * query.element_size()) % 16:  # the kernels' alignment
+    aligned = query.dim() == 4 and (query.shape[-1] * query.element_size()) % 16 == 0
+    learned = attn_mask is not None and attn_mask.requires_grad
+    if not aligned or learned:  # what the kernels do not take
         return plain_attention(
             original, query, key, value, attn_mask, dropout_p, is_causal, scale=scale
         )

@@ -94,6 +94,7 @@ class KeptBytes(unittest.TestCase):
             # the dropped matrix.
             unfused = 5 * tokens + (4 + 1 + 4) * 2 * 8 * 8
             self.check("unfused", models.FusedAttention(), TOKENS, unfused, attention="math")
+            self.check("no kernel learns a bias", models.LearnedBias(), TOKENS, unfused)
 
     def test_frozen_weights_keep_nothing(self):
         model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8))

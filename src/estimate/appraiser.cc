@@ -66,7 +66,8 @@ Appraisal Appraiser::Appraise(const task::TaskSpec& spec, std::uint32_t uid, con
         WithMeasured(result.profile, *rules_.measured, question.signature, rules_.gpu_type);
   }
   Site site;
-  if (rules_.history && question.layers != nullptr) site = rules_.history->SiteFor(rules_.gpu_type);
+  if (rules_.history && (question.layers != nullptr || question.transformer != nullptr))
+    site = rules_.history->SiteFor(rules_.gpu_type);
   question.site = &site;
   result.formula = earlier != nullptr ? earlier->formula : SplitFormula(*structural_, question);
 

@@ -84,6 +84,12 @@ Result<Run> RunOf(const base::CsvRow& row, const ReadOptions& options) {
       return row.Wrong(fmt::format("column 'optimizer': '{}' is not known", name));
     }
   }
+  if (const std::string_view name = row.Text("precision"); !name.empty()) {
+    run.precision = ParsePrecision(name);
+    if (!run.precision) {
+      return row.Wrong(fmt::format("column 'precision': '{}' is not known", name));
+    }
+  }
   return run;
 }
 

@@ -49,7 +49,7 @@ struct ReadOptions {
 };
 
 // layers: one model per line (docs/layer-lists.md), plain or gzip. measured: CSV with the columns
-// model, batch, measured_mib and, where there, censored, optimizer, family.
+// model, batch, measured_mib and, where there, censored, optimizer, precision, family.
 // Errors: kInvalid with the place; kInvalid if no row of the measurements has a layer list.
 base::Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measured,
                                   const ReadOptions& options);

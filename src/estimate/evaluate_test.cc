@@ -132,6 +132,7 @@ TEST_F(DataSetTest, NamesTheMistake) {
       {"model,batch,measured_mib\na,0,100\n", ".csv:2: "},
       {"model,batch,measured_mib\na,8,\n", ".csv:2: "},
       {"model,batch,measured_mib,optimizer\na,8,100,magic\n", "magic"},
+      {"model,batch,measured_mib,precision\na,8,100,int3\n", "int3"},
       {"model,batch,measured_mib\nz,8,100\n", "none of its 1 rows"},
   };
   for (const Case& each : cases) {

@@ -83,13 +83,12 @@ enum class Loss {
   kInPlace,  // one kernel that overwrites the copy (Triton cross entropy)
   kSplit,    // 16-bit scores, cast piece by piece (LitGPT)
   kChunked,  // head and loss a chunk of the tokens at a time (torchtune)
-  kFused     // head and loss in one kernel: the scores never exist (Liger)
+  kFused,    // head and loss in one kernel: the scores never exist (Liger)
+  kNone      // a head of a few classes: no scores over the vocabulary at all
 };
-inline constexpr std::pair<Loss, std::string_view> kLossWords[] = {{Loss::kStock, "stock"},
-                                                                   {Loss::kInPlace, "in-place"},
-                                                                   {Loss::kSplit, "split"},
-                                                                   {Loss::kChunked, "chunked"},
-                                                                   {Loss::kFused, "fused"}};
+inline constexpr std::pair<Loss, std::string_view> kLossWords[] = {
+    {Loss::kStock, "stock"},     {Loss::kInPlace, "in-place"}, {Loss::kSplit, "split"},
+    {Loss::kChunked, "chunked"}, {Loss::kFused, "fused"},      {Loss::kNone, "none"}};
 
 enum class DataParallel { kDdp, kFsdp, kZero1, kZero2, kZero3 };
 inline constexpr std::pair<DataParallel, std::string_view> kDataParallelWords[] = {

@@ -168,6 +168,24 @@ void GetDropout(base::JsonReader& in, const Family& family, TransformerConfig& c
   config.drops_out = family.drops_out && rate > 0;
 }
 
+// In Transformers these are formulas; the others are single operations.
+void GetActivation(base::JsonReader& in, TransformerConfig& config) {
+  std::string name = config.family == "gpt2" ? "gelu_new" : "";
+  if (!in.Get("activation_function", name, 100)) in.Get("hidden_act", name, 100);
+  config.written_out_gelu = name == "gelu_new" || name == "gelu_fast";
+  double cap = 0;
+  in.Get("final_logit_softcapping", cap, 0, 1e9);
+  config.capped_scores = cap > 0;
+}
+
+// Architectures are named as their classes: "BertForSequenceClassification".
+void GetHead(base::JsonReader& in, TransformerConfig& config) {
+  const base::Json* names = in.Raw("architectures");
+  if (names == nullptr || !names->is_array() || names->empty() || !names->front().is_string())
+    return;
+  config.classifies = IsClassifier(names->front().get<std::string>());
+}
+
 void GetExperts(base::JsonReader& in, TransformerConfig& config) {
   if (!GetFirst(in, {"num_local_experts", "num_experts"}, config.experts, 1, 10'000)) return;
   Need(in, {"num_experts_per_tok"}, config.active_experts, config.experts);
@@ -213,6 +231,14 @@ void GetDtype(base::JsonReader& in, TransformerConfig& config) {
 }
 
 }  // namespace
+
+bool IsClassifier(std::string_view class_name) {
+  constexpr std::string_view kHeads[] = {"ForSequenceClassification", "ForTokenClassification",
+                                         "ForQuestionAnswering", "ForMultipleChoice"};
+  return std::ranges::any_of(kHeads, [&](std::string_view head) {
+    return class_name.find(head) != std::string_view::npos;
+  });
+}
 
 double TransformerConfig::QueryWidth() const {
   return static_cast<double>(heads) * static_cast<double>(head_width);
@@ -262,6 +288,8 @@ Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::str
     in.Get("tie_word_embeddings", config.tied);
     GetWidths(in, *family, config);
     GetExperts(in, config);
+    GetActivation(in, config);
+    GetHead(in, config);
     GetDropout(in, *family, config);
     GetDtype(in, config);
     GetQuantisation(in, config);

@@ -38,11 +38,14 @@ struct TransformerConfig {
   std::int64_t head_width = 0;
   std::int64_t feed_forward = 0;  // inner width of one feed-forward part, or of one expert
   std::int64_t vocabulary = 0;
-  std::int64_t positions = 0;  // rows of a learned table of positions; 0: none
-  bool gated = true;           // three matrices in a feed-forward part instead of two
-  bool rms_norm = true;        // false: LayerNorm
-  bool tied = false;           // one matrix is embedding and head
-  bool drops_out = false;      // behind attention and behind the feed-forward part
+  std::int64_t positions = 0;     // rows of a learned table of positions; 0: none
+  bool gated = true;              // three matrices in a feed-forward part instead of two
+  bool rms_norm = true;           // false: LayerNorm
+  bool tied = false;              // one matrix is embedding and head
+  bool classifies = false;        // a head of a few classes in place of one over the vocabulary
+  bool capped_scores = false;     // tanh over the scores
+  bool written_out_gelu = false;  // an activation of several operations, each with its own result
+  bool drops_out = false;         // behind attention and behind the feed-forward part
   std::int64_t experts = 1;
   std::int64_t active_experts = 1;           // that each token passes
   std::int64_t shared_forward = 0;           // inner width of the part that all tokens pass besides
@@ -58,6 +61,9 @@ struct TransformerConfig {
   double MatrixParameters() const;
   double TotalParameters() const;
 };
+
+// Of a class of Transformers ("BertForSequenceClassification"): its head is a few classes wide.
+bool IsClassifier(std::string_view class_name);
 
 // text: config.json; where: its name for messages. The keys of all families are known by their
 // meaning (num_hidden_layers, n_layer … are one), what a family's code does without saying so

@@ -26,6 +26,22 @@ TEST(TransformerConfig, CountsTheParametersOfALlama) {
   EXPECT_NEAR(config.TotalParameters(), 8'030'261'248.0, 1) << "as its model card says";
 }
 
+TEST(TransformerConfig, TellsWhatTheHeadAndTheActivationMake) {
+  const std::string bert =
+      R"({"model_type":"bert","num_hidden_layers":12,"hidden_size":768,"num_attention_heads":12,
+          "vocab_size":30522,"hidden_act":"gelu","architectures":["BertForMaskedLM"]})";
+  EXPECT_FALSE(Parsed(bert).classifies || Parsed(bert).written_out_gelu);
+  std::string other = bert;
+  other.replace(other.find("MaskedLM"), 8, "TokenClassification");
+  other.replace(other.find("\"gelu\""), 6, "\"gelu_new\"");
+  EXPECT_TRUE(Parsed(other).classifies && Parsed(other).written_out_gelu);
+  const std::string gemma =
+      R"({"model_type":"gemma2","num_hidden_layers":2,"hidden_size":64,"num_attention_heads":4,
+          "intermediate_size":128,"vocab_size":1000,"final_logit_softcapping":)";
+  EXPECT_TRUE(Parsed(gemma + "30.0}").capped_scores);
+  EXPECT_FALSE(Parsed(gemma + "null}").capped_scores);
+}
+
 TEST(TransformerConfig, KnowsTheKeysOfOtherFamilies) {
   struct Case {
     const char* what;

@@ -186,6 +186,14 @@ TEST_F(FindTrainingTest, TheTrainingScriptIsReadAsText) {
   EXPECT_EQ(From(found, "batch"), "t.py:3: per_device_train_batch_size");
 }
 
+TEST_F(FindTrainingTest, AClassifierHasNoScoresOverTheVocabulary) {
+  files_["/lab/src/t.py"] =
+      "model = AutoModelForSequenceClassification.from_pretrained('lab/small', num_labels=2)\n";
+  const TrainingFound found = Script("cd src\npython t.py --max_length 512 --learning_rate 1\n");
+  EXPECT_EQ(Plan(found).loss, Loss::kNone);
+  EXPECT_EQ(From(found, "loss"), "t.py:1: class_head");
+}
+
 TEST_F(FindTrainingTest, LengthsOfTwoPartsAddUpAndTrlChecksPoints) {
   const TrainingPlan parts =
       Plan(Script("python q.py --model small --lr 1 --source_max_len 16 --target_max_len 512\n"));

@@ -442,6 +442,7 @@ class Reader {
   }
 
   void LossKernel() {
+    if (const Setting* classes = said_.Yes({"class_head"})) return Add("loss", "none", *classes);
     if (const Setting* liger = said_.Yes({"use_liger_kernel", "use_liger", "enable_liger_kernel",
                                           "liger_kernel", "liger_fused_linear_cross_entropy"})) {
       Add("loss", "fused", *liger);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "estimate/transformer_config.h"
 
 namespace carma::estimate {
 namespace {
@@ -155,8 +156,9 @@ class PythonReader {
     if (std::find(kCalls.begin(), kCalls.end(), name) == kCalls.end()) return;
     // Tokenizers and processors are fetched by that name as well.
     const bool fetches = name == "from_pretrained";
-    if (fetches && dotted.find("Model") == std::string_view::npos) return;
+    if (fetches && dotted.find("Model") == std::string_view::npos && !IsClassifier(dotted)) return;
     if (fetches) {
+      if (IsClassifier(dotted)) Emit("class_head", "true", line);
       const auto model = ValueAt(open + 1);
       if (model && !Is(open + 2, '=')) Emit("model_name_or_path", *model, line);
     }

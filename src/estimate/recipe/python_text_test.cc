@@ -31,6 +31,11 @@ TEST(PythonText, SaysWhatStandsInItsCalls) {
       "t.py:9 max_length=512\nt.py:10 learning_rate=2e-4\nt.py:10 bf16=True\n");
 }
 
+TEST(PythonText, SaysThatAModelClassifies) {
+  EXPECT_EQ(Told("m = BertForTokenClassification.from_pretrained('lab/small')\n"),
+            "t.py:1 class_head=true\nt.py:1 model_name_or_path=lab/small\n");
+}
+
 TEST(PythonText, SaysDefaultsOfArguments) {
   EXPECT_EQ(Told("p.add_argument('--max-len', '-l', type=int, default=256, help='x (y')\n"
                  "p.add_argument('--lr', default=1e-3)\np.add_argument('--m', default=None)\n"),

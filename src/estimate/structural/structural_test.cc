@@ -273,7 +273,8 @@ TEST(Structural, FrozenWeightsAreThereOnce) {
   question.optimizer = Optimizer::kAdam;
   const auto weights_mib = [&] {
     double sum_mib = 0;
-    for (const Term& term : structural->Ask(question)->terms)
+    const auto answer = structural->Ask(question);
+    for (const Term& term : answer->terms)
       if (term.name != kContextTerm && term.name != "kept for backward" &&
           term.name != "widest convolution" && term.name != "largest tensor")
         sum_mib += term.mib;

@@ -1,6 +1,8 @@
 // The closed form for transformers as one estimator among the others.
+#include <cmath>
 #include <utility>
 
+#include "estimate/calibration.h"
 #include "estimate/estimator.h"
 #include "estimate/transformer/peak.h"
 
@@ -24,6 +26,14 @@ std::vector<Term> TermsOf(const TransformerEstimate& estimate) {
           {"fragmentation", estimate.fragmentation_mib}};
 }
 
+// With the context that finished tasks of this server showed.
+void SuitSite(const Site& site, TransformerEstimate& estimate) {
+  const double shift_mib = site.ContextMib(estimate.context_mib) - estimate.context_mib;
+  estimate.context_mib += shift_mib;
+  estimate.shown.point_mib += std::llround(shift_mib);
+  estimate.shown.bound_mib += std::llround(shift_mib);
+}
+
 class Transformer : public Estimator {
  public:
   std::string_view name() const override { return "transformer"; }
@@ -38,6 +48,7 @@ class Transformer : public Estimator {
     Result<TransformerEstimate> estimate =
         EstimateTransformer(*question.transformer, plan, question.coverage);
     if (!estimate) return Fail(ErrorCode::kNotFound, estimate.error().message);
+    if (question.site != nullptr) SuitSite(*question.site, *estimate);
     Answer answer;
     answer.method = name();
     answer.point_mib = estimate->shown.point_mib;
@@ -46,6 +57,10 @@ class Transformer : public Estimator {
     answer.terms = TermsOf(*estimate);
     answer.warnings = question.assumed;
     for (std::string& warning : estimate->warnings) answer.warnings.push_back(std::move(warning));
+    if (question.site != nullptr) {
+      if (std::string remark = question.site->Remark(); !remark.empty())
+        answer.warnings.push_back(std::move(remark));
+    }
     return answer;
   }
 };

@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "estimate/coverage.h"
+#include "estimate/loaded_code.h"
 
 namespace carma::estimate {
 namespace {
@@ -23,9 +24,8 @@ constexpr double kGibMib = 1024;
 
 // Buckets of DeepSpeed for reducing and gathering, at their usual sizes: 4 GB (Qwen's tables).
 constexpr double kDeepSpeedBucketBytes = 4e9;
-// CUDA context and libraries of a process that trains on an A100, median of the runs with a fused
-// loss, where nothing else is unexplained. Another GPU type shifts it by up to 500 MiB.
-constexpr double kContextMib = 700;
+// CUDA context, libraries and their workspaces of a process that trains.
+const double kContextMib = ShippedMib({Loading::kLazy, Libraries::kSequences});
 // What collective operations and their streams hold besides on a GPU that shares its weights: so
 // much of what moves, and no more than this.
 constexpr double kShardingShare = 0.4;
@@ -36,9 +36,10 @@ constexpr double kSpreadLayer = 1.2;
 constexpr double kSpreadStock = 1.35;
 constexpr double kSpreadInPlace = 1.6;
 constexpr double kSpreadKept = 1.05;  // without checkpointing: blocks that stay leave no gaps
+constexpr double kStepKept = 0.3;     // of gradients and the step's temporaries, besides
 constexpr double kSpreadKeptVariable = 1.5;
 constexpr double kSpreadVariable = 2.7;
-// Segments that grow in place leave hardly any. Judgement: no source has measured it.
+// Segments that grow in place leave hardly any: 1.01 to 1.17 on an H100.
 constexpr double kSpreadExpandable = 1.1;
 constexpr double kSpreadVariableShared = 1.6;  // frozen weights that are shared: a block decides
 
@@ -155,6 +156,7 @@ Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated) {
 
 struct Static {
   double weights = 0;  // bytes, all of these
+  double copies = 0;   // of weights in 16 bits, from the forward pass until a block's backward pass
   double gradients = 0;
   double waiting = 0;  // gradients that wait for more passes, while the next one runs
   double optimizer = 0;
@@ -243,9 +245,10 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
     if (CopiesInStep(plan.optimizer)) all.step += tables;
   }
   if (full && (plan.deepspeed || IsZero(plan.data_parallel))) UseDeepSpeed(plan, parameters, all);
-  // Autocast keeps a 16-bit copy of every matrix that it used until the pass is over.
-  if (plan.amp && plan.weights == Dtype::kFp32 && !quantised && !all.shares_weights)
-    all.weights += 2 * sizes.matrices;
+  // Autocast makes a 16-bit copy of every matrix, which the backward pass of a trained one needs.
+  if (plan.amp && plan.weights == Dtype::kFp32 && full && !all.shares_weights &&
+      plan.checkpointing == Checkpointing::kNone)
+    all.copies = 2 * sizes.matrices;
   // FSDP reduces them at the last pass only: until then each rank holds all of them.
   if (plan.accumulates) all.waiting = fsdp ? (full ? 2 : gradient) * all.trained : all.gradients;
   if (plan.step_in_backward) all.gradients = all.waiting = all.step = 0;
@@ -269,7 +272,8 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
 // Bytes per token.
 struct PerToken {
   double inputs = 0;       // of all blocks, kept from the forward pass on
-  double block = 0;        // one block keeps for its backward pass
+  double block = 0;        // one block keeps for its backward pass, and makes on the way
+  double kept = 0;         // of this what stays
   double temporaries = 0;  // of one block's backward pass
   double loss = 0;         // of the scores, at the loss
   double held = 0;         // of the scores, while the first blocks run backward
@@ -277,16 +281,17 @@ struct PerToken {
   double stays = 0;        // what FSDP with frozen weights does not free on the way
 };
 
-// Scores over the vocabulary. LayerNorm families' code leaves them in 16 bits, where autocast does
-// not make them fp32; the others' code casts them.
+// Scores over the vocabulary: log-softmax, its gradient and theirs, in fp32 where autocast or the
+// code casts them, which that of causal models does. Whoever holds them besides (a loop of one's
+// own; Trainer does not) is not known.
 void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
              bool shares_weights, PerToken& per) {
-  const bool casts = config.rms_norm;
+  const bool casts = config.rms_norm || plan.weights == Dtype::kFp32;
+  const Loss loss = config.classifies ? Loss::kNone : plan.loss;
   const double copy = casts || plan.amp ? 4 : 2;
   double bytes = casts ? 12 : plan.amp ? 16 : 8;
-  if (plan.weights == Dtype::kFp32) bytes = plan.amp ? 14 : 16;
   if (plan.fp32_rest) bytes = 16;  // the head is fp32, and so are its scores
-  switch (plan.loss) {
+  switch (loss) {
     case Loss::kStock:
       // The caller holds the scores until the step is over; FSDP's code does not.
       if (!shares_weights) per.held = copy * sizes.vocabulary;
@@ -301,36 +306,71 @@ void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Si
       bytes = 3;
       break;
     case Loss::kFused:
+    case Loss::kNone:
       bytes = 0;
       break;
   }
+  if (config.capped_scores && bytes > 0) bytes += 4;
   per.loss = bytes * sizes.vocabulary;
   per.above = (plan.fused_layers ? 4 : 8) * sizes.hidden;
 }
 
-// What one block keeps: inputs of norms, of attention, of the feed-forward part, of adapters. A
-// frozen matrix needs no input.
+// Bytes per element of the attention matrix where no fused kernel spares it: what softmax makes
+// (fp32 under autocast and in the code of RMSNorm families), its 16-bit copy, a dropout's mask and
+// result.
+double MatrixBytes(const TransformerConfig& config, const TrainingPlan& plan) {
+  const bool fp32 = plan.weights == Dtype::kFp32;
+  if (plan.amp) return 6 + (config.drops_out ? 5 : 0);
+  if (fp32) return 4 + (config.drops_out ? 5 : 0);
+  return (config.rms_norm ? 6 : 2) + (config.drops_out ? 3 : 0);
+}
+
+// PEFT's frozen weights, without checkpointing: what only their gradients would need is not kept.
+// Other libraries' adapters (they are in 16 bits) were compared as they are.
+bool KeepsLess(const TrainingPlan& plan) {
+  return plan.method == Method::kLora && !plan.lora_16bit &&
+         plan.checkpointing != Checkpointing::kFull;
+}
+
+// Of both norms, at two bytes an element. An RMSNorm as it is written in Transformers keeps what it
+// reads in fp32, the quotient if its weight is trained, and the result; a LayerNorm what it reads
+// and what it makes.
+double NormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
+  const bool fp32 = plan.weights == Dtype::kFp32;
+  if (!config.rms_norm) return plan.amp ? 12 : 8;
+  if (plan.fused_layers) return 8;
+  if (fp32 && plan.amp) return 26;  // each matrix casts what it reads anew
+  if (fp32) return 12;
+  return KeepsLess(plan) ? 8 : 16;
+}
+
+// Of the feed-forward part, per element of its inner width. A frozen matrix needs no input.
+double ForwardBytes(const TransformerConfig& config, const TrainingPlan& plan) {
+  const bool frozen = plan.method == Method::kLora;
+  double bytes = config.gated ? (frozen ? 6 : 8) : (frozen ? 2 : 4);
+  if (config.written_out_gelu && !config.gated) bytes += plan.amp ? 12 : 6;
+  return bytes + (frozen && plan.keeps_frozen_inputs ? 2 : 0);
+}
+
+// What one block keeps: inputs of norms, of attention, of the feed-forward part, of adapters.
 void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
               const Adapters& adapters, PerToken& per) {
   const double grown = plan.weights == Dtype::kFp32 && !plan.amp ? 2 : 1;
   const bool frozen = plan.method == Method::kLora;
-  // LayerNorm under autocast: fp32 inputs, and 16-bit copies of what comes out.
-  double norms = config.rms_norm ? 16 : plan.amp ? 14 : 4;
-  if (plan.fused_layers && config.rms_norm) norms = 8;
   double attention = 4 * sizes.query + 4 * sizes.key;
+  if (frozen && plan.keeps_frozen_inputs) attention += 4 * sizes.hidden + 2 * sizes.query;
+  double matrix = 0;
   if (plan.attention == Attention::kEager && plan.checkpointing != Checkpointing::kSelective)
-    attention += 8 * sizes.heads * sizes.sequence;
-  double forward = config.gated ? (frozen ? 6 : 8) : (frozen ? 2 : 4);
-  // A dropout keeps its mask, and its result is a new tensor.
-  const double element = plan.weights == Dtype::kFp32 && !plan.amp ? 4 : 2;
-  const double dropped = config.drops_out ? 2 * (1 + element) : 0;
-  if (frozen && plan.keeps_frozen_inputs) {
-    attention += 4 * sizes.hidden + 2 * sizes.query;
-    forward += 2;
-  }
-  const double adapted = (plan.amp || plan.lora_16bit ? 2 : 4) + (plan.lora_dropout ? 5 : 0);
-  per.block = grown * (norms * sizes.hidden + attention + forward * sizes.forward) +
-              dropped * sizes.hidden + adapted * (frozen ? adapters.inputs : 0);
+    matrix = MatrixBytes(config, plan) * sizes.heads * sizes.sequence;
+  const double masks = config.drops_out ? 2 * sizes.hidden : 0;
+  const double copied = plan.amp || plan.lora_16bit ? 2 : 4;
+  const double adapted = copied + (plan.lora_dropout ? 5 : 0);
+  per.block = grown * (NormBytes(config, plan) * sizes.hidden + attention +
+                       ForwardBytes(config, plan) * sizes.forward) +
+              matrix + masks + adapted * (frozen ? adapters.inputs : 0);
+  // A dropped copy is kept in place of the copy.
+  per.kept = per.block;
+  if (KeepsLess(plan) && plan.lora_dropout) per.kept -= copied * adapters.inputs;
   per.temporaries = grown * (config.gated ? 6 : 4) * sizes.forward;
 }
 
@@ -348,7 +388,9 @@ PerToken PerTokenOf(const TransformerConfig& config, const TrainingPlan& plan, c
     if (shares_weights && plan.method == Method::kLora && plan.data_parallel == DataParallel::kFsdp)
       per.stays = 2 * std::max(0.0, sizes.layers - 2) * sizes.hidden;
   } else {
-    per.inputs = sizes.layers * (per.block + residual) * sizes.in_flight;
+    // The residual stream itself is kept where the norms read a copy of it.
+    const bool apart = config.rms_norm && plan.weights != Dtype::kFp32 && !KeepsLess(plan);
+    per.inputs = sizes.layers * (per.kept + (apart ? residual : 0)) * sizes.in_flight;
   }
   return per;
 }
@@ -369,8 +411,9 @@ std::vector<Moment> MomentsOf(const Static& all, const PerToken& per, const Size
   std::vector<Moment> moments;
   const auto add = [&](TrainingPhase phase, double gradients, double logits, double activations,
                        double working) {
+    const double copied = phase == TrainingPhase::kLoss ? all.copies : 0;
     moments.push_back({phase,
-                       {.weights = all.weights / kMib,
+                       {.weights = (all.weights + copied) / kMib,
                         .gradients = gradients / kMib,
                         .optimizer = all.optimizer / kMib,
                         .logits = tokens * logits / kMib,
@@ -425,8 +468,13 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
       moments.begin(), moments.end(),
       [](const Moment& a, const Moment& b) { return MovingMib(a) < MovingMib(b); });
   const double moving = MovingMib(busiest);
-  double free_running = moments.front().parts.Sum() + busiest.parts.working +
-                        SpreadOf(busiest, all.shares_weights, plan) * moving;
+  const double spread = SpreadOf(busiest, all.shares_weights, plan);
+  double free_running = moments.front().parts.Sum() + busiest.parts.working + spread * moving;
+  // Where all blocks' activations stay, the step finds nearly enough of them free again.
+  if (plan.checkpointing != Checkpointing::kFull && !all.shares_weights) {
+    const MemoryParts& step = moments.front().parts;
+    free_running = needed + (spread - 1) * moving + kStepKept * (step.gradients + step.working);
+  }
   if (all.shares_weights) {
     free_running += std::min(kShardingMib, kShardingShare * moving) +
                     std::max(0.0, all.waiting - all.gradients) / kMib;

@@ -57,6 +57,10 @@ Result<TransformerConfig> ConfigOf(const base::CsvRow& row) {
   if (*parameters) config.stated_parameters = **parameters * 1e9;
   config.family = row.Text("family");
   config.gated = row.Text("mlp") == "gated";
+  config.written_out_gelu = row.Text("mlp") == "gelu_new";
+  config.drops_out = row.Text("dropout") == "1";
+  config.capped_scores = row.Text("capped") == "1";
+  config.classifies = row.Text("classes") == "1";
   config.rms_norm = row.Text("norm") == "rms";
   config.tied = row.Text("tied") == "1";
   return config;
@@ -131,6 +135,8 @@ Result<base::Unit> SetMethod(const base::CsvRow& row, Library library, TrainingP
       library == Library::kLitGpt &&
       (plan.quantisation == Quantisation::kNf4 || plan.quantisation == Quantisation::kNf4Double);
   if (plan.lora_rank == 0) plan.lora_rank = 8;
+  const Result<std::optional<double>> dropout = row.Number("lora_dropout", 0, 1);
+  plan.lora_dropout = dropout && dropout->value_or(0) > 0;
   // "DEFAULT (qkv)", "q,v,o + mlp": the words without what stands around them. The head's adapter
   // is too small to count.
   std::string words;
@@ -295,6 +301,7 @@ Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::optional<base::Error>&
   if (!tokens) return TooLittle("no length of the samples");
   if (!batch) return TooLittle("no batch size");
   plan.unties_head = library == Library::kLitGpt;
+  plan.expandable_segments = row.Text("expandable") == "1";
   plan.gpu_mib = GpuMib(row.Text("gpu"));
   if (Result<base::Unit> done = SetMethod(row, library, plan); !done)
     return std::unexpected(done.error());

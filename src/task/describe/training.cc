@@ -25,7 +25,7 @@ constexpr std::array kOptions{
     TrainingOption{"amp", "", "autocast; with fsdp: its mixed precision (Trainer: bf16 or fp16)"},
     TrainingOption{"gradient-checkpointing", "NAME", "none, selective, full (none)"},
     TrainingOption{"attention", "NAME", "flash (also sdpa), eager (flash)"},
-    TrainingOption{"loss", "NAME", "stock, in-place, split, chunked, fused (stock)"},
+    TrainingOption{"loss", "NAME", "stock, in-place, split, chunked, fused, none (stock)"},
     TrainingOption{"fused-loss", "", "--loss fused"},
     TrainingOption{"fused-layers", "", "norms by fused kernels"},
     TrainingOption{"grad-accum", "", "gradients are kept over several passes"},
