@@ -256,5 +256,31 @@ TEST(ReplayProbe, ARecordedServerShowsItsInstances) {
   EXPECT_DOUBLE_EQ(power_w, 53.8 + 136.9 + 53.8) << "each GPU once";
 }
 
+// Recorded from an H100 (driver 580) on which PyTorch tasks took turns.
+TEST(ReplayProbe, ARealDriversAnswersAddUp) {
+  const auto text = base::ReadFile(
+      std::string(CARMA_SOURCE_DIR) + "/fuzz/corpus/recording/h100-580.jsonl", 1 << 20);
+  ASSERT_TRUE(text) << text.error().message;
+  const auto recording = ParseRecording(*text);
+  ASSERT_TRUE(recording) << recording.error().message;
+  EXPECT_EQ(recording->devices.at(0).reserved_mib, 480);
+  ReplayProbe probe(*recording);
+  std::size_t most_processes = 0;
+  double most_active = 0;
+  while (const auto reading = probe.Read(0, base::FromMs(0))) {
+    std::int64_t of_processes = 0;
+    for (const ProcessUse& use : reading->processes) of_processes += use.used_mib.value_or(0);
+    EXPECT_LE(of_processes, reading->used_mib);
+    EXPECT_LE(reading->used_mib, of_processes + 16) << "what the driver itself needs";
+    for (const Counter& counter : Counters())
+      EXPECT_TRUE(((*reading).*counter.value).has_value()) << counter.name;
+    EXPECT_LE(reading->sm_active.value_or(0), reading->graphics_active.value_or(0) + 0.01);
+    most_processes = std::max(most_processes, reading->processes.size());
+    most_active = std::max(most_active, reading->sm_active.value_or(0));
+  }
+  EXPECT_EQ(most_processes, 2u);
+  EXPECT_GT(most_active, 0.9);
+}
+
 }  // namespace
 }  // namespace carma::gpu
