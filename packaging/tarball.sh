@@ -60,10 +60,10 @@ documents=$root/share/doc/carma
 licences=$documents/licences
 mkdir -p "$licences"
 cp "$source/README.md" "$source"/docs/*.md "$source"/docs/*.png "$documents"
-for file in "$root"/bin/* "$root"/lib/*.so; do bundle "$file"; done
+for file in "$root"/bin/* "$root"/libexec/carma/* "$root"/lib/*.so; do bundle "$file"; done
 for package in "${COMPILED_IN[@]}"; do keep_licence "$package"; done
 
-highest=$(for file in "$root"/bin/* "$root"/lib/*.so*; do objdump -T "$file"; done |
+highest=$(for file in "$root"/bin/* "$root"/libexec/carma/* "$root"/lib/*.so*; do objdump -T "$file"; done |
   grep -oE 'GLIBC_[0-9]+(\.[0-9]+)+' | sed 's/GLIBC_//' | sort -Vu | tail -n 1)
 [ "$(printf '%s\n' "$highest" "$GLIBC_LIMIT" | sort -V | tail -n 1)" = "$GLIBC_LIMIT" ] ||
   fail "needs glibc $highest, newer than $GLIBC_LIMIT: build on Debian 12"

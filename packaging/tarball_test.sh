@@ -43,7 +43,7 @@ for program in carma carmad carma-reader carma-shim carma-simgpu carma-simtask c
   [ -x "${home[0]}/bin/$program" ] || { echo "tarball_test: no bin/$program" >&2; exit 1; }
 done
 if [ -z "$inside" ]; then # every library but glibc's comes from the tarball
-  foreign=$(for file in "${home[0]}"/bin/* "${home[0]}"/lib/libcarma-simgpu.so; do env -u LD_LIBRARY_PATH ldd "$file"; done |
+  foreign=$(for file in "${home[0]}"/bin/* "${home[0]}"/libexec/carma/srun "${home[0]}"/lib/libcarma-simgpu.so; do env -u LD_LIBRARY_PATH ldd "$file"; done |
     awk '/=>/ {print $1, $3}' | grep -vE "$work|^lib(c|m|dl|rt|pthread|resolv)\.so" || true)
   [ -z "$foreign" ] || { echo "tarball_test: from outside: $foreign" >&2; exit 1; }
 fi

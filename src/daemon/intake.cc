@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "base/host.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/history_events.h"
@@ -489,10 +490,14 @@ Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_
   stored.user = submitter.user;
   stored.name = spec.name;
   stored.spec_json = writer.Text(spec);
-  stored.stdout_path = task::ExpandPath(spec.stdout_path, spec, record.id, submitter.user);
+  const task::PathWords words{.id = record.id,
+                              .array = record.request.array.value_or(record.id),
+                              .user = submitter.user,
+                              .host = base::ShortHostName()};
+  stored.stdout_path = task::ExpandPath(spec.stdout_path, spec, words);
   stored.stderr_path = spec.stderr_path.empty()
                            ? stored.stdout_path
-                           : task::ExpandPath(spec.stderr_path, spec, record.id, submitter.user);
+                           : task::ExpandPath(spec.stderr_path, spec, words);
   if (Result<Unit> put = store_.PutTask(stored); !put) return std::unexpected(put.error());
   return core::TaskSubmitted{record.id, std::move(record.request)};
 }

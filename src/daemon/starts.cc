@@ -160,6 +160,7 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   order.uid = stored->record.request.uid;
   order.gid = stored->gid;
   order.user = stored->user;
+  order.array = stored->record.request.array;
   for (const core::Placement& at : start.placement) order.gpu_uuids.push_back(Gpu(at).uuid);
   order.extra_environment = options_.task_environment;
   // Frameworks that take the whole GPU leave no room for neighbours; a user who set these otherwise

@@ -1,10 +1,8 @@
 #include "daemon/endpoints/page.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <array>
-
+#include "base/host.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "daemon/overview.h"
@@ -21,11 +19,6 @@ using base::Json;
 constexpr std::chrono::milliseconds kOverviewKept{900};
 // Counting 100 000 tasks takes milliseconds.
 constexpr std::chrono::seconds kUsersKept{5};
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
 
 Json UsersJson(Engine& engine) {
   Json users = Json::array();
@@ -55,7 +48,7 @@ Answer FileAnswer(const page::File& file, const api::Request& request) {
 PageServices::PageServices(std::function<api::StatusView()> status,
                            const std::optional<ShownServer>& server)
     : overview(std::make_shared<KeptText>(
-          [status = std::move(status), server, host = HostName()] {
+          [status = std::move(status), server, host = base::HostName()] {
             api::OverviewView view =
                 Overview(status(), host, server.has_value() && server->simulated);
             if (server) AddTasksAndGpus(server->engine, server->monitor, server->clock.Now(), view);

@@ -186,7 +186,7 @@ constexpr std::array kRows{
     Row{{"sm-share", 0, "P", "at most this share of each GPU's SMs: 30% or 0.3 (under MPS)", false},
         SetSmShare},
     Row{{"time", 't', "SPAN", "time limit: 90s, 15m, 12h, 2d, MIN, H:M:S, D-H", true}, SetTime},
-    Row{{"output", 'o', "FILE", "stdout; %j id, %x name, %u user, %a array index", true},
+    Row{{"output", 'o', "FILE", "stdout; %j id, %x name, %u user, %A array, %a index, %N host", true},
         SetText<&TaskSpec::stdout_path>},
     Row{{"error", 'e', "FILE", "stderr (default: together with stdout)", true},
         SetText<&TaskSpec::stderr_path>},
@@ -355,6 +355,15 @@ std::vector<std::string> FillEnvironment(const ExportPlan& plan, const Submitter
   return left_out;
 }
 
+// Variables of the Slurm job from which it may have been submitted are not its own.
+void FillSlurm(const SlurmWords& words, const SubmitterContext& context, TaskSpec& spec) {
+  spec.slurm = true;
+  if (const std::optional<int> gpus = GpusOf(words)) spec.gpus = *gpus;
+  std::erase_if(spec.environment, [](const auto& each) { return IsSlurmVariable(each.first); });
+  spec.environment.merge(VariablesOf(words));
+  spec.environment["SLURM_SUBMIT_DIR"] = context.cwd;
+}
+
 Result<std::vector<TaskSpec>> Expand(TaskSpec spec, const std::optional<std::string>& array) {
   if (!array) return std::vector<TaskSpec>{std::move(spec)};
   const Result<ArrayPlan> plan = ParseArray(*array);
@@ -362,6 +371,7 @@ Result<std::vector<TaskSpec>> Expand(TaskSpec spec, const std::optional<std::str
   std::vector<TaskSpec> tasks;
   tasks.reserve(plan->indices.size());
   spec.array_limit = static_cast<int>(plan->limit.value_or(0));
+  if (spec.slurm) spec.environment.merge(VariablesOfArray(plan->indices));
   for (const std::int64_t index : plan->indices) {
     spec.array_index = index;
     tasks.push_back(spec);
@@ -427,6 +437,10 @@ void Description::SetScript(std::string text, std::string path, std::vector<std:
   draft_.script_path = std::move(path);
 }
 
+void Description::SetSlurm(SlurmWords words) {
+  draft_.slurm = std::move(words);
+}
+
 void Description::SetRadMemory(RadMemory memory) {
   draft_.rad_memory = memory;
 }
@@ -449,6 +463,7 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
   for (const std::string& name : FillEnvironment(draft_.exported, context, spec)) {
     Warn("environment variable " + name + " is not UTF-8 and is left out");
   }
+  if (draft_.slurm) FillSlurm(*draft_.slurm, context, spec);
   if (draft_.begin) {
     const Result<base::Time> begin = ParseBegin(*draft_.begin, context.now);
     if (!begin) return base::Wrap(begin.error(), "--begin");
@@ -456,6 +471,10 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
   }
   FillDefaults(spec);
   if (Result<Unit> valid = Validate(spec); !valid) return std::unexpected(valid.error());
+  for (const std::string& path : {spec.stdout_path, spec.stderr_path}) {
+    if (draft_.array && !path.empty() && IsOnePathForAll(path))
+      Warn("all tasks of the array write into " + base::Printable(path) + ": %a makes it one each");
+  }
   return Expand(std::move(spec), draft_.array);
 }
 

@@ -14,6 +14,7 @@
 #include "base/time.h"
 #include "task/describe/option_values.h"
 #include "task/describe/rad.h"
+#include "task/describe/slurm.h"
 #include "task/describe/spec.h"
 
 namespace carma::task {
@@ -61,6 +62,7 @@ struct Draft {
   std::optional<RadMemory> rad_memory;
   const RadColumn* rad_column = kRadColumns.data();  // that is believed; null: none
   bool reads_training = true;
+  std::optional<SlurmWords> slurm;  // of a script with #SBATCH lines
   std::vector<PlanFile> plan_files;
   std::vector<std::string> remarks;  // of the value just set; become warnings with their place
 };
@@ -81,6 +83,9 @@ class Description {
   void SetCommand(std::vector<std::string> argv);
   // path: as the user wrote it, for the default name.
   void SetScript(std::string text, std::string path, std::vector<std::string> args);
+
+  // The script has #SBATCH lines: it is to find what Slurm would have set.
+  void SetSlurm(SlurmWords words);
 
   // The memory columns of a .rad file; --rad-estimate picks one unless --memory is given.
   void SetRadMemory(RadMemory memory);

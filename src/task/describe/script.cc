@@ -136,6 +136,10 @@ class Reader {
       if (trimmed.front() != '#') break;  // the first command
       if (Result<Unit> read = ReadComment(trimmed); !read) return std::unexpected(read.error());
     }
+    if (!passed_over_.empty()) {
+      found_.warnings.push_back(path_ + ": of its #SBATCH lines these mean nothing to CARMA: " +
+                                passed_over_);
+    }
     return std::move(found_);
   }
 
@@ -165,6 +169,7 @@ class Reader {
     }
     const Result<std::vector<std::string>> words = SplitShellWords(rest, WordRules::kWords);
     if (!words) return Wrong(words.error().message);
+    found_.sbatch |= sbatch;
     for (std::size_t i = 0; i < words->size();) {
       if (Result<Unit> taken = TakeOption(*words, i, sbatch); !taken) return taken;
     }
@@ -196,6 +201,7 @@ class Reader {
       option->value = words[i++];
     }
     if (is_switch && option->value) return Wrong(Dashed(info->name) + ": takes no value");
+    if (sbatch) found_.slurm[std::string(info->name)] = option->value.value_or("");
     found_.settings.push_back({std::string(info->name), option->value.value_or(""), sbatch, line_});
     return Unit{};
   }
@@ -206,10 +212,26 @@ class Reader {
     if (!sbatch) return Wrong("unknown option " + Dashed(option.name));
     const Ignored* known = FindIgnored(option.name);
     const bool next_is_value = i < words.size() && !words[i].starts_with('-');
-    if (!option.value && next_is_value && (known == nullptr || known->takes_value)) ++i;
-    const std::string name = Dashed(known == nullptr ? option.name : known->name);
-    Warn("#SBATCH " + name +
-         (known == nullptr ? ": unknown option, passed over" : " means nothing to CARMA"));
+    std::string value = option.value.value_or("");
+    if (!option.value && next_is_value && (known == nullptr || known->takes_value))
+      value = words[i++];
+    if (known == nullptr) {
+      Warn("#SBATCH " + Dashed(option.name) + ": unknown option, passed over");
+      return Unit{};
+    }
+    found_.slurm[std::string(known->name)] = value;
+    if (known->name == "nodes") return CheckNodes(value);
+    if (known->name == "ntasks" || known->name == "gpus-per-task") return Unit{};
+    if (!passed_over_.empty()) passed_over_ += ", ";
+    passed_over_ += Dashed(known->name);
+    return Unit{};
+  }
+
+  // "1", "2", "1-4": at least so many.
+  Result<Unit> CheckNodes(std::string_view value) {
+    const std::optional<std::int64_t> least = base::ParseInt(value.substr(0, value.find('-')));
+    if (least && *least > 1)
+      return Wrong("--nodes: this is one server, expected 1, not " + base::Printable(value, 20));
     return Unit{};
   }
 
@@ -218,6 +240,7 @@ class Reader {
   std::string_view text_;
   std::string path_;
   int line_ = 0;
+  std::string passed_over_;  // options of Slurm that mean nothing here
   Directives found_;
 };
 
@@ -253,6 +276,7 @@ Result<Unit> ApplyScript(std::string_view text, std::string_view path,
     description.Warn(shown + ": DOS line ends are converted to Unix ones");
   }
   description.SetScript(std::move(script), std::string(path), std::move(args));
+  if (directives->sbatch) description.SetSlurm(std::move(directives->slurm));
   for (const Directive& directive : directives->settings) {
     const std::string where = shown + ":" + std::to_string(directive.line);
     Result<Unit> set = description.Set(directive.option, directive.value, where);

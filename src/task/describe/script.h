@@ -20,6 +20,8 @@ struct Directive {
 };
 
 struct Directives {
+  bool sbatch = false;  // has #SBATCH lines
+  SlurmWords slurm;     // what these say
   std::vector<Directive> settings;
   std::vector<std::string> warnings;  // "train.sh:4: #SBATCH --partition: …"
 };

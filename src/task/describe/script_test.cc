@@ -64,16 +64,12 @@ TEST(ReadDirectives, WarnsOfSbatchOptionsItPassesOver) {
   ASSERT_TRUE(directives) << directives.error().message;
   EXPECT_EQ(Show(*directives), "3:exclusive= 4:time=5 ");
   EXPECT_EQ(directives->warnings,
-            (std::vector<std::string>{"x.sh:2: #SBATCH --partition means nothing to CARMA",
-                                      "x.sh:2: #SBATCH --nodes means nothing to CARMA",
-                                      "x.sh:2: #SBATCH --ntasks means nothing to CARMA",
-                                      "x.sh:2: #SBATCH --cpus-per-task means nothing to CARMA",
-                                      "x.sh:2: #SBATCH --account means nothing to CARMA",
-                                      "x.sh:2: #SBATCH --mem means nothing to CARMA",
-                                      "x.sh:3: #SBATCH --exclusive: 'user' is not considered",
+            (std::vector<std::string>{"x.sh:3: #SBATCH --exclusive: 'user' is not considered",
                                       "x.sh:4: #SBATCH --made-up: unknown option, passed over",
                                       "x.sh:5: #SBATCH --memory: unknown option, passed over",
-                                      "x.sh:6: #SBATCH: 'stray' is not an option, passed over"}));
+                                      "x.sh:6: #SBATCH: 'stray' is not an option, passed over",
+                                      "x.sh: of its #SBATCH lines these mean nothing to CARMA: "
+                                      "--partition, --cpus-per-task, --account, --mem"}));
 }
 
 TEST(ReadDirectives, RefusesWithThePlace) {

@@ -183,34 +183,61 @@ core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string
   return request;
 }
 
-std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, core::TaskId id,
-                       const std::string& user) {
-  std::string path;
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    const char letter = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, const PathWords& words) {
+  const auto value_of = [&](char letter, std::size_t width) -> std::optional<std::string> {
+    const auto number = [&](auto n) { return fmt::format("{:0{}}", n, width); };
     switch (letter) {
       case 'j':
-        path += std::to_string(core::Number(id));
-        break;
-      case 'x':
-        path += AsFileName(spec.name);
-        break;
-      case 'u':
-        path += AsFileName(user);
-        break;
+      case 'J':
+        return number(core::Number(words.id));
+      case 'A':
+        return number(core::Number(words.array));
       case 'a':
-        path += std::to_string(spec.array_index.value_or(0));
-        break;
+        return number(spec.array_index.value_or(0));
+      case 'n':
+        return number(0);
+      case 't':
+        return number(words.rank);
+      case 's':
+        return "batch";
+      case 'x':
+        return AsFileName(spec.name);
+      case 'u':
+        return AsFileName(words.user);
+      case 'N':
+        return AsFileName(words.host);
       case '%':
-        path += '%';
-        break;
+        return "%";
       default:
-        path += pattern[i];
-        continue;
+        return std::nullopt;
     }
-    ++i;
+  };
+  std::string path;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    std::size_t at = i + 1;
+    std::size_t width = 0;
+    // At most ten digits, as in Slurm.
+    while (at < pattern.size() && pattern[at] >= '0' && pattern[at] <= '9') ++at;
+    if (at > i + 1) width = std::min<std::size_t>(10, base::ParseInt(pattern.substr(i + 1, at - i - 1)).value_or(10));
+    const auto value = pattern[i] == '%' && at < pattern.size() ? value_of(pattern[at], width) : std::nullopt;
+    if (value) {
+      path += *value;
+      i = at;
+    } else {
+      path += pattern[i];
+    }
   }
   return path;
+}
+
+bool IsOnePathForAll(std::string_view pattern) {
+  if (pattern.starts_with("/dev/")) return false;
+  TaskSpec first, second;
+  first.array_index = 1;
+  second.array_index = 2;
+  const std::string text(pattern);
+  return ExpandPath(text, first, {.id = core::TaskId{1}}) ==
+         ExpandPath(text, second, {.id = core::TaskId{2}});
 }
 
 }  // namespace carma::task

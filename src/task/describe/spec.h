@@ -68,6 +68,7 @@ struct TaskSpec : core::TaskRequest {
   std::string stderr_path;
   std::string umask = "022";  // octal, as umask(1) writes it
   std::optional<std::int64_t> array_index;
+  bool slurm = false;  // a script written for Slurm
   std::optional<std::string> comment;
 
   // As one JSON object, the body of POST /v1/tasks.
@@ -94,8 +95,8 @@ struct TaskSpec : core::TaskRequest {
           "Conda environment to activate (PATH and CONDA_* variables): name or absolute path.",
           {.max_bytes = kMaxPathBytes});
     field("stdout_path", task.stdout_path,
-          "Absolute path of standard output; %j task id, %x name, %u user, %a array index, %% "
-          "percent. Default: carma-%j.out in the working directory.",
+          "Absolute path of standard output; %j task id, %x name, %u user, %A first task of the "
+          "array, %a index, %3a with zeros, %N host, %% percent. Default: carma-%j.out in the working directory.",
           kPath);
     field("stderr_path", task.stderr_path,
           "Absolute path of standard error; empty: together with standard output.",
@@ -123,6 +124,8 @@ struct TaskSpec : core::TaskRequest {
           {.max_items = kMaxTrainingWords, .unless_empty = true});
     field("array_index", task.array_index, "Index of this task in its array.",
           {.low = 0, .high = core::kMaxArrayIndex});
+    field("slurm", task.slurm, "A script written for Slurm: it gets variables as Slurm sets them.",
+          {.unless_empty = true});
   }
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };
@@ -158,9 +161,19 @@ class SpecWriter {
 // Validate() is applied.
 base::Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common = {});
 
-// "%j" and friends in an output path; a '/' in name or user becomes '_', "%a" outside an array is
-// 0, unknown letters stay as they are.
-std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, core::TaskId id,
-                       const std::string& user);
+// Who a task is, for the names of its files.
+struct PathWords {
+  core::TaskId id{};
+  core::TaskId array{};  // the first task of its array; outside of one the task itself
+  std::string user;
+  std::string host;  // short
+  int rank = 0;      // of several copies
+};
+// "%j" and friends in an output path, as sbatch has them: %j %J task, %A array, %a index (0 outside
+// an array), %x name, %u user, %N host, %t copy, %n 0, %s "batch"; "%3a" with zeros in front. A '/' in name
+// or user becomes '_', unknown letters stay as they are.
+std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, const PathWords& words);
+// Whether the tasks of an array would all write into one file.
+bool IsOnePathForAll(std::string_view pattern);
 
 }  // namespace carma::task

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/file.h"
+#include "base/host.h"
 #include "base/text.h"
 
 namespace carma::task {
@@ -14,6 +16,7 @@ using base::Fail;
 using base::Result;
 
 constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
+constexpr char kSrunFolder[] = "/../libexec/carma";  // beside the folder of this program
 constexpr std::size_t kMaxShebangBytes = 4096;
 
 std::string Lookup(const Environment& environment, const std::string& name) {
@@ -67,6 +70,38 @@ void ApplyConda(const CondaEnv& conda, Environment& environment) {
   environment["CONDA_SHLVL"] = "1";
 }
 
+// What Slurm's own batch step has, as far as one server has it. docs/environment.md lists them.
+void ApplySlurm(const ShimOrder& order, const UserInfo& user, Environment& environment) {
+  const std::string id = fmt::format("{}", order.id);
+  const std::string host = base::ShortHostName();
+  const std::map<std::string, std::string> own{
+      {"SLURM_JOB_ID", id},
+      {"SLURM_JOBID", id},
+      {"SLURM_JOB_NAME", order.spec.name},
+      {"SLURM_JOB_USER", user.name},
+      {"SLURM_JOB_UID", std::to_string(order.uid)},
+      {"SLURM_JOB_NUM_NODES", "1"},
+      {"SLURM_NNODES", "1"},
+      {"SLURM_JOB_NODELIST", host},
+      {"SLURM_NODELIST", host},
+      {"SLURMD_NODENAME", host},
+      {"SLURM_SUBMIT_HOST", host},
+      {"SLURM_NODEID", "0"},
+      {"SLURM_PROCID", "0"},
+      {"SLURM_LOCALID", "0"},
+      {"SLURM_GPUS_ON_NODE", std::to_string(order.gpu_uuids.size())},
+  };
+  for (const auto& [name, value] : own) environment[name] = value;
+  // Its own srun, before one of a Slurm that may be installed here too.
+  environment["PATH"] = base::ExecutableDir() + kSrunFolder + ":" + environment["PATH"];
+  // As in Slurm only after the first start.
+  if (order.attempt > 1) environment["SLURM_RESTART_COUNT"] = std::to_string(order.attempt - 1);
+  if (order.spec.array_index) {
+    environment["SLURM_ARRAY_JOB_ID"] = fmt::format("{}", order.array.value_or(order.id));
+    environment["SLURM_ARRAY_TASK_ID"] = std::to_string(*order.spec.array_index);
+  }
+}
+
 }  // namespace
 
 Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment& environment,
@@ -95,8 +130,11 @@ Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const 
   Environment environment = order.spec.environment;
   // insert() leaves what the submitter has set.
   environment.insert({{"HOME", user.home}, {"SHELL", user.shell}, {"PATH", kDefaultPath}});
+  // Output is a file: Python would keep it back until the end.
+  environment.insert({"PYTHONUNBUFFERED", "1"});
   if (!user.name.empty()) environment.insert({{"USER", user.name}, {"LOGNAME", user.name}});
   if (conda != nullptr) ApplyConda(*conda, environment);
+  if (order.spec.slurm) ApplySlurm(order, user, environment);
   environment["PWD"] = order.spec.workdir;
   environment.erase("OLDPWD");
   environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";

@@ -36,6 +36,7 @@ TEST(Environment, CarmaTellsTheTaskWhatItIsAndWhichGpusItHas) {
                               {"LOGNAME", "ada"},
                               {"PATH", "/usr/local/bin:/usr/bin:/bin"},
                               {"PWD", "/data/ada"},
+                              {"PYTHONUNBUFFERED", "1"},
                               {"SHELL", "/bin/zsh"},
                               {"USER", "ada"}};
   EXPECT_EQ(env, expect);
@@ -54,6 +55,27 @@ TEST(Environment, TheSubmittersVariablesStayButNotItsGpus) {
   EXPECT_EQ(env.at("CUDA_VISIBLE_DEVICES"), "GPU-aa,GPU-bb");
   EXPECT_FALSE(env.contains("OLDPWD"));
   EXPECT_FALSE(env.contains("CARMA_ARRAY_INDEX"));
+}
+
+TEST(Environment, AScriptForSlurmFindsWhatSlurmSets) {
+  ShimOrder order = SmallOrder();
+  order.spec.slurm = true;
+  order.spec.array_index = 3;
+  order.array = core::TaskId(10);
+  order.spec.environment = {{"SLURM_CPUS_PER_TASK", "8"}, {"PATH", "/opt/slurm/bin:/bin"}};
+  const Environment env = TaskEnvironment(order, kAda, nullptr, "/a");
+  const std::map<std::string, std::string> expect{
+      {"SLURM_JOB_ID", "12"},        {"SLURM_JOBID", "12"},        {"SLURM_JOB_NAME", "resnet"},
+      {"SLURM_ARRAY_JOB_ID", "10"},  {"SLURM_ARRAY_TASK_ID", "3"}, {"SLURM_RESTART_COUNT", "1"},
+      {"SLURM_CPUS_PER_TASK", "8"},  {"SLURM_PROCID", "0"},        {"SLURM_NNODES", "1"},
+      {"SLURM_GPUS_ON_NODE", "2"},   {"SLURM_JOB_USER", "ada"}};
+  for (const auto& [name, value] : expect) EXPECT_EQ(env.at(name), value) << name;
+  EXPECT_FALSE(env.contains("SLURM_NTASKS")) << "as in Slurm only where it was asked for";
+  EXPECT_TRUE(env.at("PATH").ends_with(":/opt/slurm/bin:/bin"));
+  EXPECT_NE(env.at("PATH"), "/opt/slurm/bin:/bin") << "its srun comes first";
+  order.spec.slurm = false;
+  EXPECT_FALSE(TaskEnvironment(order, kAda, nullptr, "/a").contains("SLURM_JOB_ID"))
+      << "mpirun would look for a cluster";
 }
 
 TEST(Environment, ExtraVariablesWin) {

@@ -25,6 +25,7 @@ struct LaunchOrder {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::string user;
+  std::optional<core::TaskId> array;  // the first task of its array
   std::vector<std::string> gpu_uuids;
   std::map<std::string, std::string>
       extra_environment;              // MPS pipe directory …; wins over the spec's

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 namespace carma::task {
 namespace {
@@ -35,7 +36,13 @@ OutputFile::OutputFile(std::string path, Limits limits, UniqueFd fd, const struc
 }
 
 Result<OutputFile> OutputFile::Open(const std::string& path, bool append, Limits limits) {
-  UniqueFd fd(::open(path.c_str(), kFlags | (append ? 0 : O_TRUNC), kMode));
+  const int flags = kFlags | (append ? 0 : O_TRUNC);
+  UniqueFd fd(::open(path.c_str(), flags, kMode));
+  if (!fd && errno == ENOENT) {
+    std::error_code told_by_open;
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), told_by_open);
+    fd.reset(::open(path.c_str(), flags, kMode));
+  }
   struct stat st {};
   if (!fd || ::fstat(fd.get(), &st) != 0) {
     return base::FailErrno(errno, "cannot open output file '" + path + "'");

@@ -76,8 +76,14 @@ TEST(OutputFile, DevicesAreTakenAndDoNotRotate) {
   EXPECT_EQ(file.dropped_bytes(), 0);
 }
 
+TEST(OutputFile, MissingFoldersAreMade) {
+  const std::string path = TempDir() + "/logs/of/today/out";
+  OutputFile::Open(path, false, {}).value().Write("here\n");
+  EXPECT_EQ(base::ReadFile(path, 100).value_or(""), "here\n");
+}
+
 TEST(OutputFile, WhatCannotBeOpenedSaysWhichAndWhy) {
-  const std::string path = TempDir() + "/none/out";
+  const std::string path = "/proc/none/out";
   const base::Result<OutputFile> file = OutputFile::Open(path, false, {});
   ASSERT_FALSE(file);
   EXPECT_THAT(file.error().message, HasSubstr(path + "': No such file or directory"));

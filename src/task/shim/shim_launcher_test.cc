@@ -133,7 +133,7 @@ TEST_F(ShimLauncherTest, WhatCannotRunSaysWhy) {
       {"not executable", {root_ + "/closed"}, root_, out, {}, "closed': Permission denied"},
       {"its interpreter is missing", {root_ + "/orphan"}, root_, out, {}, "the interpreter that"},
       {"a missing folder", {"true"}, root_ + "/no", out, {}, "/no': No such file or directory"},
-      {"output into a missing folder", {"true"}, root_, root_ + "/no/out", {}, "/no/out': No such"},
+      {"output below a file", {"true"}, root_, root_ + "/plain/out", {}, "/plain/out': Not a dir"},
       {"output onto a folder", {"true"}, root_, root_, {}, "': Is a directory"},
       {"a script without #!", {}, root_, out, "echo\n", "this is not a batch script"},
       {"a script with DOS line ends", {}, root_, out, "#!/bin/sh\r\n", "DOS line ends"},

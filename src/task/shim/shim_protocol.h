@@ -85,7 +85,9 @@ struct ShimOrder : LaunchOrder {
     field("extra_environment", order.extra_environment);
     field("conda_env", order.spec.conda_env, "", kFolder);
     field("gpu_uuids", order.gpu_uuids, "", {.max_bytes = 256, .max_items = core::kMaxGpus});
+    field("array", order.array, "", {.low = 1});
     field("array_index", order.spec.array_index, "", {.low = 0});
+    field("slurm", order.spec.slurm);
     field("stdout", order.spec.stdout_path, "", kFile);
     field("stderr", order.spec.stderr_path, "", kFile);
     field("max_output_bytes", order.max_output_bytes, "", {.low = 0});

@@ -1,0 +1,30 @@
+// What a batch script with #SBATCH lines expects to find in its environment.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace carma::task {
+
+// Options of #SBATCH lines by their long names, the last value of each; "" for a switch.
+using SlurmWords = std::map<std::string, std::string, std::less<>>;
+using SlurmVariables = std::map<std::string, std::string>;
+
+// The variables that the script's own lines decide: SLURM_CPUS_PER_TASK of --cpus-per-task, and so
+// on. What cannot be read (an amount of memory with a strange unit) is left out.
+SlurmVariables VariablesOf(const SlurmWords& words);
+
+// GPUs of all its tasks, where it says how many each has and not how many there are.
+std::optional<int> GpusOf(const SlurmWords& words);
+
+// SLURM_ARRAY_TASK_COUNT, _MIN, _MAX and _STEP of these indices (rising).
+SlurmVariables VariablesOfArray(const std::vector<std::int64_t>& indices);
+
+// A variable that Slurm or sbatch sets or reads.
+bool IsSlurmVariable(std::string_view name);
+
+}  // namespace carma::task

@@ -1,0 +1,143 @@
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "task/describe/script.h"
+
+namespace carma::task {
+namespace {
+
+// Heads of batch scripts as people write them, and what becomes of them here: what the first task
+// is described as, or why the script is refused. Nothing may go wrong in silence.
+struct Head {
+  const char* name;
+  const char* lines;   // below "#!/bin/bash"
+  const char* expect;  // "gpus=1 …" or "refused: …"
+};
+
+constexpr Head kHeads[] = {
+    {"the smallest", "#SBATCH --gres=gpu:1\n", "gpus=1"},
+    {"a type of GPU", "#SBATCH --gres=gpu:a100:2\n", "gpus=2 warned"},
+    {"a type in --gpus", "#SBATCH --gpus=v100:1\n", "gpus=1 SLURM_GPUS=v100:1 warned"},
+    {"no number", "#SBATCH --gres=gpu\n", "gpus=1"},
+    {"beside shards", "#SBATCH --gres=gpu:1,shard:4\n", "gpus=1 warned"},
+    {"letters", "#SBATCH -J train -t 1-0 -G 2 -o %x.%j.out -e %x.%j.err\n",
+     "gpus=2 name=train time=86400 out=/w/%x.%j.out err=/w/%x.%j.err SLURM_GPUS=2"},
+    {"an array", "#SBATCH --array=1-10\n#SBATCH --output=logs/%A_%a.out\n",
+     "gpus=1 array=1/10 out=/w/logs/%A_%a.out SLURM_ARRAY_TASK_COUNT=10 "
+     "SLURM_ARRAY_TASK_MAX=10 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_STEP=1"},
+    {"an array, throttled", "#SBATCH -a 0-15%4\n#SBATCH -o slurm-%A_%a.out\n",
+     "gpus=1 array=0/16 at-once=4 out=/w/slurm-%A_%a.out SLURM_ARRAY_TASK_COUNT=16 "
+     "SLURM_ARRAY_TASK_MAX=15 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_STEP=1"},
+    {"an array with steps", "#SBATCH --array=0-6:2\n#SBATCH -o %a.txt\n",
+     "gpus=1 array=0/4 out=/w/%a.txt SLURM_ARRAY_TASK_COUNT=4 SLURM_ARRAY_TASK_MAX=6 "
+     "SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_STEP=2"},
+    {"an array into one file", "#SBATCH --array=1-2\n#SBATCH -o all.out\n",
+     "gpus=1 array=1/2 out=/w/all.out SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_MAX=2 "
+     "SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_STEP=1 warned"},
+    {"an array of nothing", "#SBATCH --array=5-1\n", "refused: --array"},
+    {"a partition and an account", "#SBATCH -p gpu -A lab42\n",
+     "gpus=1 SLURM_JOB_ACCOUNT=lab42 SLURM_JOB_PARTITION=gpu warned"},
+    {"CPUs", "#SBATCH -c 8\n", "gpus=1 SLURM_CPUS_PER_TASK=8 warned"},
+    {"CPUs in words", "#SBATCH --cpus-per-task=16\n", "gpus=1 SLURM_CPUS_PER_TASK=16 warned"},
+    {"memory", "#SBATCH --mem=32G\n", "gpus=1 SLURM_MEM_PER_NODE=32768 warned"},
+    {"memory per CPU", "#SBATCH --mem-per-cpu=4G\n", "gpus=1 SLURM_MEM_PER_CPU=4096 warned"},
+    {"memory per GPU", "#SBATCH --mem-per-gpu=64000\n", "gpus=1 SLURM_MEM_PER_GPU=64000 warned"},
+    {"one task", "#SBATCH --ntasks=1\n", "gpus=1 SLURM_NPROCS=1 SLURM_NTASKS=1"},
+    {"four tasks by srun", "#SBATCH -n 4 --gpus-per-task=1\n",
+     "gpus=4 SLURM_GPUS_PER_TASK=1 SLURM_NPROCS=4 SLURM_NTASKS=4"},
+    {"tasks per node", "#SBATCH --ntasks-per-node=4\n",
+     "gpus=1 SLURM_NTASKS_PER_NODE=4 warned"},
+    {"one node", "#SBATCH --nodes=1\n", "gpus=1"},
+    {"one node in letters", "#SBATCH -N1\n", "gpus=1"},
+    {"one node at least", "#SBATCH -N 1-4\n", "gpus=1"},
+    {"two nodes", "#SBATCH --nodes=2\n", "refused: --nodes"},
+    {"two nodes in letters", "#SBATCH -N 2\n", "refused: --nodes"},
+    {"mail", "#SBATCH --mail-type=END,FAIL\n#SBATCH --mail-user=a@b.org\n", "gpus=1 warned"},
+    {"a notice before the end", "#SBATCH --signal=B:USR1@120\n", "gpus=1 warned"},
+    {"appended output", "#SBATCH --open-mode=append\n", "gpus=1 warned"},
+    {"a constraint", "#SBATCH --constraint=\"a100&nvlink\"\n", "gpus=1 warned"},
+    {"nodes named", "#SBATCH -w node07\n#SBATCH --exclude=node03\n", "gpus=1 warned"},
+    {"requeued", "#SBATCH --requeue\n", "gpus=1"},
+    {"not requeued", "#SBATCH --no-requeue\n", "gpus=1"},
+    {"the whole node", "#SBATCH --exclusive\n", "gpus=1 exclusive"},
+    {"after another", "#SBATCH --dependency=afterok:12\n", "gpus=1 after=1"},
+    {"after the last of its name", "#SBATCH --dependency=singleton\n", "refused: --dependency"},
+    {"a folder", "#SBATCH --chdir=/data/run\n", "gpus=1 in=/data/run"},
+    {"minutes", "#SBATCH --time=90\n", "gpus=1 time=5400"},
+    {"hours", "#SBATCH --time=08:00:00\n", "gpus=1 time=28800"},
+    {"days and hours", "#SBATCH -t 2-12\n", "gpus=1 time=216000"},
+    {"no limit", "#SBATCH --time=UNLIMITED\n", "gpus=1"},
+    {"a time that is none", "#SBATCH --time=soon\n", "refused: --time"},
+    {"a quality of service", "#SBATCH --qos=high\n", "gpus=1 SLURM_JOB_QOS=high warned"},
+    {"commented out", "##SBATCH --gres=gpu:4\n# SBATCH --time=1\n#SBATCH -J x\n", "gpus=1 name=x"},
+    {"comments behind", "#SBATCH --time=10   # ten minutes\n", "gpus=1 time=600"},
+    {"behind the first command", "#SBATCH -J x\nmodule load cuda\n#SBATCH --gres=gpu:8\n",
+     "gpus=1 name=x"},
+    {"module and conda below",
+     "#SBATCH --job-name=bert\n#SBATCH --gres=gpu:1\n\nmodule load cuda/12.1\n"
+     "source activate torch\nsrun python train.py --seed $SLURM_ARRAY_TASK_ID\n",
+     "gpus=1 name=bert"},
+    {"an option nobody knows", "#SBATCH --frobnicate=3\n", "gpus=1 warned"},
+    {"a job of many",
+     "#SBATCH --job-name=gpt\n#SBATCH --partition=a100\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node=1\n"
+     "#SBATCH --gres=gpu:4\n#SBATCH --cpus-per-task=32\n#SBATCH --mem=200G\n#SBATCH --time=24:00:00\n"
+     "#SBATCH --output=%x-%j.out\n#SBATCH --mail-type=ALL\n",
+     "gpus=4 name=gpt time=86400 out=/w/%x-%j.out SLURM_CPUS_PER_TASK=32 SLURM_JOB_PARTITION=a100 "
+     "SLURM_MEM_PER_NODE=204800 SLURM_NTASKS_PER_NODE=1 warned"},
+};
+
+std::string Described(const std::vector<TaskSpec>& tasks, const Description& description) {
+  const TaskSpec& task = tasks.front();
+  std::string text = fmt::format("gpus={}", task.gpus);
+  const auto add = [&text](const std::string& word) { text += " " + word; };
+  if (task.name != "job.sh") add("name=" + task.name);
+  if (task.time_limit) add(fmt::format("time={}", task.time_limit->count() / 1000));
+  if (task.array_index) add(fmt::format("array={}/{}", *task.array_index, tasks.size()));
+  if (task.array_limit > 0) add(fmt::format("at-once={}", task.array_limit));
+  if (task.workdir != "/w") add("in=" + task.workdir);
+  if (!task.stdout_path.ends_with("carma-%j.out")) add("out=" + task.stdout_path);
+  if (!task.stderr_path.empty()) add("err=" + task.stderr_path);
+  if (task.exclusive) add("exclusive");
+  if (!task.dependencies.empty()) add(fmt::format("after={}", task.dependencies.size()));
+  for (const auto& [name, value] : task.environment) {
+    if (name != "SLURM_SUBMIT_DIR") add(name + "=" + value);
+  }
+  if (!description.warnings().empty()) add("warned");
+  return text;
+}
+
+TEST(SlurmHeads, RunRightlyOrAreRefusedInWords) {
+  for (const Head& head : kHeads) {
+    Description description;
+    const std::string script = std::string("#!/bin/bash\n") + head.lines + "python train.py\n";
+    const auto applied = ApplyScript(script, "job.sh", {}, description);
+    // Variables of the job from which it is submitted are not its own.
+    const SubmitterContext context{
+        .cwd = "/w", .home = "/h", .user = "ada", .environment = {{"SLURM_ARRAY_TASK_ID", "99"}}};
+    const auto tasks = applied ? description.Finish(context) : std::unexpected(applied.error());
+    const std::string expect = head.expect;
+    if (expect.starts_with("refused: ")) {
+      ASSERT_FALSE(tasks) << head.name;
+      EXPECT_NE(tasks.error().message.find(expect.substr(9)), std::string::npos)
+          << head.name << ": " << tasks.error().message;
+      continue;
+    }
+    ASSERT_TRUE(tasks) << head.name << ": " << tasks.error().message;
+    EXPECT_EQ(Described(*tasks, description), expect) << head.name;
+    EXPECT_TRUE(tasks->front().slurm) << head.name;
+  }
+}
+
+TEST(SlurmHeads, ScriptsWithoutThemAreNoJobsOfSlurm) {
+  Description description;
+  ASSERT_TRUE(ApplyScript("#!/bin/bash\n#CARMA --gpus 2\ntrue\n", "job.sh", {}, description));
+  const auto tasks = description.Finish(
+      {.cwd = "/w", .home = "/h", .user = "ada", .environment = {{"SLURM_JOB_ID", "5"}}});
+  ASSERT_TRUE(tasks);
+  EXPECT_FALSE(tasks->front().slurm);
+  EXPECT_EQ(tasks->front().environment.at("SLURM_JOB_ID"), "5");
+}
+
+}  // namespace
+}  // namespace carma::task

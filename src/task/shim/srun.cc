@@ -1,0 +1,288 @@
+#include "task/shim/srun.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "base/host.h"
+#include "base/text.h"
+#include "task/describe/spec.h"
+
+namespace carma::task {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+using Variables = std::map<std::string, std::string>;
+
+constexpr int kMostTasks = 1024;
+constexpr int kCannotRun = 127;
+
+// Options that say where or how in a cluster: one server has nothing to choose.
+struct PassedOver {
+  std::string_view name;
+  char letter;  // 0: none
+  bool takes_value;
+};
+constexpr std::array kPassedOver{
+    PassedOver{"account", 'A', true},        PassedOver{"constraint", 'C', true},
+    PassedOver{"cpu-bind", 0, true},         PassedOver{"cpus-per-gpu", 0, true},
+    PassedOver{"cpus-per-task", 'c', true},  PassedOver{"distribution", 'm', true},
+    PassedOver{"exact", 0, false},           PassedOver{"exclude", 'x', true},
+    PassedOver{"exclusive", 0, false},       PassedOver{"export", 0, true},
+    PassedOver{"gpu-bind", 0, true},         PassedOver{"gpus", 'G', true},
+    PassedOver{"gpus-per-node", 0, true},    PassedOver{"gres", 0, true},
+    PassedOver{"gres-flags", 0, true},       PassedOver{"hint", 0, true},
+    PassedOver{"immediate", 'I', false},     PassedOver{"job-name", 'J', true},
+    PassedOver{"jobid", 0, true},            PassedOver{"mem", 0, true},
+    PassedOver{"mem-bind", 0, true},         PassedOver{"mem-per-cpu", 0, true},
+    PassedOver{"mem-per-gpu", 0, true},      PassedOver{"mpi", 0, true},
+    PassedOver{"no-kill", 'k', false},       PassedOver{"nodelist", 'w', true},
+    PassedOver{"ntasks-per-node", 0, true},  PassedOver{"overcommit", 'O', false},
+    PassedOver{"overlap", 0, false},         PassedOver{"partition", 'p', true},
+    PassedOver{"qos", 'q', true},            PassedOver{"quiet", 'Q', false},
+    PassedOver{"reservation", 0, true},      PassedOver{"signal", 0, true},
+    PassedOver{"threads-per-core", 0, true}, PassedOver{"time", 't', true},
+    PassedOver{"unbuffered", 'u', false},    PassedOver{"verbose", 'v', false},
+    PassedOver{"wait", 'W', true},
+};
+
+Result<int> CountOf(std::string_view option, std::string_view text) {
+  const std::optional<std::int64_t> count = base::ParseInt(text);
+  if (!count || *count < 1 || *count > kMostTasks) {
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: expected a number from 1 to {}, not '{}'",
+                                                 option, kMostTasks, base::Printable(text, 40)));
+  }
+  return static_cast<int>(*count);
+}
+
+std::string Lookup(const Variables& environment, const std::string& name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? std::string() : found->second;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::vector<std::string>& words) : words_(words) {}
+
+  Result<SrunPlan> Run(SrunPlan plan) {
+    plan_ = std::move(plan);
+    while (at_ < words_.size() && words_[at_].starts_with('-') && words_[at_] != "-") {
+      if (words_[at_] == "--") {
+        ++at_;
+        break;
+      }
+      if (Result<Unit> taken = Take(words_[at_++]); !taken) return std::unexpected(taken.error());
+    }
+    plan_.command.assign(words_.begin() + static_cast<std::ptrdiff_t>(at_), words_.end());
+    if (plan_.command.empty()) return Fail(ErrorCode::kInvalid, "expected a program to run");
+    return std::move(plan_);
+  }
+
+ private:
+  Result<std::string> Value(std::string_view option, const std::optional<std::string>& attached) {
+    if (attached) return *attached;
+    if (at_ < words_.size()) return words_[at_++];
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: expected a value", option));
+  }
+
+  Result<Unit> Take(const std::string& word) {
+    std::string name = word.substr(1, 1);
+    std::optional<std::string> attached;
+    if (word.starts_with("--")) {
+      const std::size_t equals = word.find('=');
+      name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+      if (equals != std::string::npos) attached = word.substr(equals + 1);
+    } else if (word.size() > 2) {
+      attached = word.substr(word[2] == '=' ? 3 : 2);
+    }
+    const auto is = [&](std::string_view longer, char letter) {
+      return name == longer || (letter != 0 && name.size() == 1 && name[0] == letter);
+    };
+    const auto into = [&](std::string& text) -> Result<Unit> {
+      Result<std::string> value = Value(word, attached);
+      if (!value) return std::unexpected(value.error());
+      text = *std::move(value);
+      return Unit{};
+    };
+    if (is("output", 'o')) return into(plan_.output);
+    if (is("error", 'e')) return into(plan_.error);
+    if (is("chdir", 'D')) return into(plan_.chdir);
+    if (is("label", 'l')) return plan_.label = true, Unit{};
+    if (is("kill-on-bad-exit", 'K')) return plan_.kill_on_bad_exit = attached != "0", Unit{};
+    if (is("ntasks", 'n') || is("nodes", 'N') || is("gpus-per-task", 0)) return TakeCount(name, word, attached);
+    return PassOver(word, name, attached);
+  }
+
+  Result<Unit> TakeCount(const std::string& name, const std::string& word,
+                         const std::optional<std::string>& attached) {
+    const Result<std::string> text = Value(word, attached);
+    if (!text) return std::unexpected(text.error());
+    const std::string_view least = std::string_view(*text).substr(0, text->find('-'));
+    const Result<int> count = CountOf(word, least);
+    if (!count) return std::unexpected(count.error());
+    if (name == "nodes" || name == "N") {
+      if (*count > 1) return Fail(ErrorCode::kInvalid, word + ": this is one server, expected 1");
+    } else if (name == "gpus-per-task") {
+      plan_.gpus_per_task = *count;
+    } else {
+      plan_.ntasks = *count;
+    }
+    return Unit{};
+  }
+
+  Result<Unit> PassOver(const std::string& word, const std::string& name,
+                        const std::optional<std::string>& attached) {
+    const auto known = std::ranges::find_if(kPassedOver, [&](const PassedOver& each) {
+      return each.name == name || (name.size() == 1 && each.letter == name[0]);
+    });
+    if (known == kPassedOver.end())
+      return Fail(ErrorCode::kInvalid, "unknown option " + base::Printable(word, 60));
+    if (!known->takes_value) return Unit{};
+    const Result<std::string> value = Value(word, attached);
+    return value ? Result<Unit>(Unit{}) : std::unexpected(value.error());
+  }
+
+  const std::vector<std::string>& words_;
+  std::size_t at_ = 0;
+  SrunPlan plan_;
+};
+
+// ---- running ----
+
+// Of the copies that run; read by the handler.
+std::array<volatile sig_atomic_t, kMostTasks> children{};
+
+void PassOn(int signal) {
+  const int kept = errno;
+  for (const volatile sig_atomic_t& child : children) {
+    if (child > 0) ::kill(child, signal);
+  }
+  errno = kept;
+}
+
+std::string PathFor(const std::string& pattern, int rank, const Variables& environment) {
+  TaskSpec spec;
+  spec.name = Lookup(environment, "SLURM_JOB_NAME");
+  spec.array_index = base::ParseInt(Lookup(environment, "SLURM_ARRAY_TASK_ID"));
+  const auto number = [&](const std::string& name) {
+    return core::TaskId(static_cast<std::uint64_t>(base::ParseInt(Lookup(environment, name)).value_or(0)));
+  };
+  return ExpandPath(pattern, spec,
+                    {.id = number("SLURM_JOB_ID"),
+                     .array = number("SLURM_ARRAY_JOB_ID"),
+                     .user = Lookup(environment, "SLURM_JOB_USER"),
+                     .host = base::ShortHostName(),
+                     .rank = rank});
+}
+
+void Redirect(const std::string& path, int descriptor) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0 || ::dup2(file, descriptor) < 0) {
+    std::fprintf(stderr, "srun: %s: %s\n", path.c_str(), std::strerror(errno));
+    ::_exit(kCannotRun);
+  }
+}
+
+[[noreturn]] void Become(const SrunPlan& plan, int rank, const Variables& environment) {
+  for (const auto& [name, value] : SrunVariables(plan, rank, environment))
+    ::setenv(name.c_str(), value.c_str(), 1);
+  if (!plan.chdir.empty() && ::chdir(plan.chdir.c_str()) != 0) {
+    std::fprintf(stderr, "srun: %s: %s\n", plan.chdir.c_str(), std::strerror(errno));
+    ::_exit(kCannotRun);
+  }
+  if (rank > 0) {
+    if (const int null = ::open("/dev/null", O_RDONLY); null >= 0) ::dup2(null, STDIN_FILENO);
+  }
+  if (!plan.output.empty()) {
+    Redirect(PathFor(plan.output, rank, environment), STDOUT_FILENO);
+    if (plan.error.empty()) ::dup2(STDOUT_FILENO, STDERR_FILENO);
+  }
+  if (!plan.error.empty()) Redirect(PathFor(plan.error, rank, environment), STDERR_FILENO);
+  std::vector<char*> argv;
+  for (const std::string& word : plan.command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  ::execvp(argv[0], argv.data());
+  std::fprintf(stderr, "srun: %s: %s\n", argv[0], std::strerror(errno));
+  ::_exit(kCannotRun);
+}
+
+int CodeOf(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace
+
+Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments, const Variables& environment) {
+  SrunPlan plan;
+  if (const std::string ntasks = Lookup(environment, "SLURM_NTASKS"); !ntasks.empty()) {
+    const Result<int> count = CountOf("SLURM_NTASKS", ntasks);
+    if (!count) return std::unexpected(count.error());
+    plan.ntasks = *count;
+  }
+  if (const auto each = base::ParseInt(Lookup(environment, "SLURM_GPUS_PER_TASK")); each && *each > 0)
+    plan.gpus_per_task = static_cast<int>(*each);
+  return Reader(arguments).Run(std::move(plan));
+}
+
+Variables SrunVariables(const SrunPlan& plan, int rank, const Variables& environment) {
+  const std::string count = std::to_string(plan.ntasks), number = std::to_string(rank);
+  Variables variables{{"SLURM_NTASKS", count},        {"SLURM_NPROCS", count},
+                      {"SLURM_STEP_NUM_TASKS", count}, {"SLURM_STEP_ID", "0"},
+                      {"SLURM_STEPID", "0"},           {"SLURM_PROCID", number},
+                      {"SLURM_LOCALID", number},       {"SLURM_NODEID", "0"}};
+  if (plan.gpus_per_task) {
+    const std::string visible = Lookup(environment, "CUDA_VISIBLE_DEVICES");
+    const std::vector<std::string_view> gpus = base::Split(visible, ',');
+    std::vector<std::string> own;
+    for (int i = 0; i < *plan.gpus_per_task && !visible.empty(); ++i)
+      own.emplace_back(gpus[static_cast<std::size_t>(rank * *plan.gpus_per_task + i) % gpus.size()]);
+    if (!own.empty()) variables["CUDA_VISIBLE_DEVICES"] = base::Join(own, ",");
+  }
+  return variables;
+}
+
+int RunSrun(const SrunPlan& plan, const Variables& environment) {
+  struct sigaction action {};
+  action.sa_handler = PassOn;
+  action.sa_flags = SA_RESTART;
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT})
+    ::sigaction(signal, &action, nullptr);
+  int worst = 0;
+  for (int rank = 0; rank < plan.ntasks; ++rank) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT}) ::signal(signal, SIG_DFL);
+      Become(plan, rank, environment);
+    }
+    if (child < 0) {
+      std::fprintf(stderr, "srun: copy %d: %s\n", rank, std::strerror(errno));
+      worst = 1;
+      PassOn(SIGTERM);
+      break;
+    }
+    children[static_cast<std::size_t>(rank)] = child;
+  }
+  int status = 0;
+  for (pid_t ended = 0; (ended = ::waitpid(-1, &status, 0)) > 0 || errno == EINTR;) {
+    if (ended <= 0) continue;
+    const auto at = std::ranges::find_if(children, [&](const auto& each) { return each == ended; });
+    if (at != children.end()) *at = 0;
+    worst = std::max(worst, CodeOf(status));
+    if (plan.kill_on_bad_exit && CodeOf(status) != 0) PassOn(SIGTERM);
+  }
+  return worst;
+}
+
+}  // namespace carma::task

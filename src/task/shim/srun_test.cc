@@ -1,0 +1,80 @@
+#include "task/shim/srun.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+
+namespace carma::task {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+TEST(Srun, TakesTheLinesThatScriptsHave) {
+  const struct {
+    Words words;
+    int ntasks;
+    Words command;
+  } kCases[] = {
+      {{"python", "train.py", "-n", "4"}, 2, {"python", "train.py", "-n", "4"}},
+      {{"-n", "4", "./a.out"}, 4, {"./a.out"}},
+      {{"-n1", "-N1-1", "-c", "8", "--gres=gpu:1", "--mpi", "pmix", "x"}, 1, {"x"}},
+      {{"--ntasks=3", "--exclusive", "--kill-on-bad-exit=1", "-u", "--", "-odd"}, 3, {"-odd"}},
+      {{"--cpu-bind=none", "-l", "bash", "-c", "echo"}, 2, {"bash", "-c", "echo"}},
+  };
+  for (const auto& each : kCases) {
+    const auto plan = PlanSrun(each.words, {{"SLURM_NTASKS", "2"}});
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_EQ(plan->ntasks, each.ntasks);
+    EXPECT_EQ(plan->command, each.command);
+  }
+  EXPECT_EQ(PlanSrun({"x"}, {})->ntasks, 1);
+}
+
+TEST(Srun, RefusesWhatItCannotMean) {
+  const std::vector<std::pair<Words, const char*>> cases{
+      {{}, "expected a program"},           {{"-n"}, "-n: expected a value"},
+      {{"-n", "0", "x"}, "from 1 to 1024"}, {{"-N", "2", "x"}, "this is one server"},
+      {{"--multi-prog", "x"}, "unknown option --multi-prog"}};
+  for (const auto& [words, expected] : cases) {
+    const auto plan = PlanSrun(words, {});
+    ASSERT_FALSE(plan) << expected;
+    EXPECT_THAT(plan.error().message, HasSubstr(expected));
+  }
+}
+
+TEST(Srun, GivesEachCopyItsGpus) {
+  const std::map<std::string, std::string> environment{{"CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c"},
+                                                       {"SLURM_GPUS_PER_TASK", "1"}};
+  const auto plan = PlanSrun({"-n", "3", "x"}, environment);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(SrunVariables(*plan, 1, environment).at("CUDA_VISIBLE_DEVICES"), "GPU-b");
+  EXPECT_EQ(SrunVariables(*plan, 2, environment).at("SLURM_PROCID"), "2");
+  EXPECT_EQ(SrunVariables(*plan, 2, environment).at("SLURM_NTASKS"), "3");
+  const auto whole = PlanSrun({"x"}, {});
+  EXPECT_FALSE(SrunVariables(*whole, 0, environment).contains("CUDA_VISIBLE_DEVICES"));
+}
+
+TEST(Srun, RunsAllCopiesAndReturnsTheWorstCode) {
+  std::string folder = ::testing::TempDir() + "srun-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::map<std::string, std::string> environment{{"SLURM_JOB_ID", "7"}};
+  auto plan = PlanSrun({"-n", "3", "-o", folder + "/%j.%t", "sh", "-c",
+                        "echo copy $SLURM_PROCID of $SLURM_NTASKS; exit $SLURM_PROCID"},
+                       environment);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(RunSrun(*plan, environment), 2);
+  EXPECT_EQ(base::ReadFile(folder + "/7.1", 100).value_or(""), "copy 1 of 3\n");
+  plan->command = {"/no/such/program"};
+  EXPECT_EQ(RunSrun(*plan, environment), 127);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace carma::task
