@@ -124,25 +124,25 @@ TEST_F(Lifecycle, AScriptsDirectivesCountAndTheCommandLineWins) {
 
 // As written for Slurm: an array, its variables, output in a folder to be made, srun.
 TEST_F(Lifecycle, AScriptForSlurmRunsAsItWouldThere) {
-  const std::string script = WriteFile("job.sh",
-                                       "#!/bin/bash\n"
-                                       "#SBATCH --job-name=sweep\n"
-                                       "#SBATCH --array=3-4\n"
-                                       "#SBATCH --ntasks=2\n"
-                                       "#SBATCH --output=logs/%x/%A_%03a.out\n"
-                                       "echo index $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT\n"
-                                       "srun -n 1 sh -c 'echo step of $SLURM_ARRAY_JOB_ID'\n"
-                                       "srun sh -c 'exit $SLURM_PROCID'\n");
+  const std::string script =
+      WriteFile("job.sh",
+                "#!/bin/bash\n"
+                "#SBATCH --job-name=sweep\n"
+                "#SBATCH --array=3-4\n"
+                "#SBATCH --ntasks=2\n"
+                "#SBATCH --output=logs/%x/%A_%03a.out\n"
+                "echo index $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT\n"
+                "srun -n 1 sh -c 'echo step of $SLURM_ARRAY_JOB_ID'\n"
+                "srun sh -c 'exit $SLURM_PROCID'\n");
   const Ran submitted = site.Carma({"submit", "--parsable", script});
   ASSERT_EQ(submitted.code, 0) << submitted.err;
   const std::uint64_t first = std::stoull(submitted.out);
   for (const std::uint64_t id : {first, first + 1}) {
     const api::TaskView task = site.Await(id);
     EXPECT_EQ(task.state, "failed") << "srun's second copy ends with 1";
-    EXPECT_EQ(task.stdout_path, fmt::format("{}/logs/sweep/{}_00{}.out", site.out_dir(), first,
-                                            3 + id - first));
-    EXPECT_EQ(site.Output(id),
-              fmt::format("index {} of 2\nstep of {}\n", 3 + id - first, first));
+    EXPECT_EQ(task.stdout_path,
+              fmt::format("{}/logs/sweep/{}_00{}.out", site.out_dir(), first, 3 + id - first));
+    EXPECT_EQ(site.Output(id), fmt::format("index {} of 2\nstep of {}\n", 3 + id - first, first));
   }
 }
 

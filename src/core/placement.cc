@@ -154,7 +154,8 @@ Choice Scheduler::State::Chosen(const TaskRecord& task, const std::vector<GpuVie
     const Need need = NeedNow(task);
     const Outlook with = OutlookOf(first.residents, &need.load, SaturationOf({}, config.sharing));
     choice.why += fmt::format(
-        " Expected to add {:.2f} to the {:.2f} of work done there, and to take {:.1f} times as long "
+        " Expected to add {:.2f} to the {:.2f} of work done there, and to take {:.1f} times as "
+        "long "
         "as alone{}.",
         with.delivered - first.delivered, first.delivered, with.newcomer,
         task.profile.sm_active ? "" : ", if it computes as tasks usually do");

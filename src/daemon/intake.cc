@@ -495,9 +495,8 @@ Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_
                               .user = submitter.user,
                               .host = base::ShortHostName()};
   stored.stdout_path = task::ExpandPath(spec.stdout_path, spec, words);
-  stored.stderr_path = spec.stderr_path.empty()
-                           ? stored.stdout_path
-                           : task::ExpandPath(spec.stderr_path, spec, words);
+  stored.stderr_path = spec.stderr_path.empty() ? stored.stdout_path
+                                                : task::ExpandPath(spec.stderr_path, spec, words);
   if (Result<Unit> put = store_.PutTask(stored); !put) return std::unexpected(put.error());
   return core::TaskSubmitted{record.id, std::move(record.request)};
 }

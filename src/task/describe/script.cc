@@ -137,8 +137,8 @@ class Reader {
       if (Result<Unit> read = ReadComment(trimmed); !read) return std::unexpected(read.error());
     }
     if (!passed_over_.empty()) {
-      found_.warnings.push_back(path_ + ": of its #SBATCH lines these mean nothing to CARMA: " +
-                                passed_over_);
+      found_.warnings.push_back(
+          path_ + ": of its #SBATCH lines these mean nothing to CARMA: " + passed_over_);
     }
     return std::move(found_);
   }

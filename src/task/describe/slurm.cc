@@ -46,7 +46,8 @@ SlurmVariables VariablesOf(const SlurmWords& words) {
   for (const auto& [option, name] : kMemory) {
     const auto found = words.find(option);
     if (found == words.end()) continue;
-    if (const auto mib = base::ParseMemoryMib(found->second)) variables[name] = std::to_string(*mib);
+    if (const auto mib = base::ParseMemoryMib(found->second))
+      variables[name] = std::to_string(*mib);
   }
   return variables;
 }

@@ -46,8 +46,7 @@ constexpr Head kHeads[] = {
     {"one task", "#SBATCH --ntasks=1\n", "gpus=1 SLURM_NPROCS=1 SLURM_NTASKS=1"},
     {"four tasks by srun", "#SBATCH -n 4 --gpus-per-task=1\n",
      "gpus=4 SLURM_GPUS_PER_TASK=1 SLURM_NPROCS=4 SLURM_NTASKS=4"},
-    {"tasks per node", "#SBATCH --ntasks-per-node=4\n",
-     "gpus=1 SLURM_NTASKS_PER_NODE=4 warned"},
+    {"tasks per node", "#SBATCH --ntasks-per-node=4\n", "gpus=1 SLURM_NTASKS_PER_NODE=4 warned"},
     {"one node", "#SBATCH --nodes=1\n", "gpus=1"},
     {"one node in letters", "#SBATCH -N1\n", "gpus=1"},
     {"one node at least", "#SBATCH -N 1-4\n", "gpus=1"},
@@ -80,8 +79,10 @@ constexpr Head kHeads[] = {
      "gpus=1 name=bert"},
     {"an option nobody knows", "#SBATCH --frobnicate=3\n", "gpus=1 warned"},
     {"a job of many",
-     "#SBATCH --job-name=gpt\n#SBATCH --partition=a100\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node=1\n"
-     "#SBATCH --gres=gpu:4\n#SBATCH --cpus-per-task=32\n#SBATCH --mem=200G\n#SBATCH --time=24:00:00\n"
+     "#SBATCH --job-name=gpt\n#SBATCH --partition=a100\n#SBATCH --nodes=1\n#SBATCH "
+     "--ntasks-per-node=1\n"
+     "#SBATCH --gres=gpu:4\n#SBATCH --cpus-per-task=32\n#SBATCH --mem=200G\n#SBATCH "
+     "--time=24:00:00\n"
      "#SBATCH --output=%x-%j.out\n#SBATCH --mail-type=ALL\n",
      "gpus=4 name=gpt time=86400 out=/w/%x-%j.out SLURM_CPUS_PER_TASK=32 SLURM_JOB_PARTITION=a100 "
      "SLURM_MEM_PER_NODE=204800 SLURM_NTASKS_PER_NODE=1 warned"},

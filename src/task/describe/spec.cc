@@ -218,8 +218,11 @@ std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, const P
     std::size_t width = 0;
     // At most ten digits, as in Slurm.
     while (at < pattern.size() && pattern[at] >= '0' && pattern[at] <= '9') ++at;
-    if (at > i + 1) width = std::min<std::size_t>(10, base::ParseInt(pattern.substr(i + 1, at - i - 1)).value_or(10));
-    const auto value = pattern[i] == '%' && at < pattern.size() ? value_of(pattern[at], width) : std::nullopt;
+    if (at > i + 1)
+      width =
+          std::min<std::size_t>(10, base::ParseInt(pattern.substr(i + 1, at - i - 1)).value_or(10));
+    const auto value =
+        pattern[i] == '%' && at < pattern.size() ? value_of(pattern[at], width) : std::nullopt;
     if (value) {
       path += *value;
       i = at;

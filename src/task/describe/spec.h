@@ -96,7 +96,8 @@ struct TaskSpec : core::TaskRequest {
           {.max_bytes = kMaxPathBytes});
     field("stdout_path", task.stdout_path,
           "Absolute path of standard output; %j task id, %x name, %u user, %A first task of the "
-          "array, %a index, %3a with zeros, %N host, %% percent. Default: carma-%j.out in the working directory.",
+          "array, %a index, %3a with zeros, %N host, %% percent. Default: carma-%j.out in the "
+          "working directory.",
           kPath);
     field("stderr_path", task.stderr_path,
           "Absolute path of standard error; empty: together with standard output.",
@@ -170,8 +171,8 @@ struct PathWords {
   int rank = 0;      // of several copies
 };
 // "%j" and friends in an output path, as sbatch has them: %j %J task, %A array, %a index (0 outside
-// an array), %x name, %u user, %N host, %t copy, %n 0, %s "batch"; "%3a" with zeros in front. A '/' in name
-// or user becomes '_', unknown letters stay as they are.
+// an array), %x name, %u user, %N host, %t copy, %n 0, %s "batch"; "%3a" with zeros in front. A '/'
+// in name or user becomes '_', unknown letters stay as they are.
 std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, const PathWords& words);
 // Whether the tasks of an array would all write into one file.
 bool IsOnePathForAll(std::string_view pattern);

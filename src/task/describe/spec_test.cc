@@ -323,14 +323,16 @@ TEST(ExpandPath, PutsInTheTask) {
   EXPECT_EQ(ExpandPath("/o/%j-%a-%u%%%q%", spec, words), "/o/42-7-eve%%q%");
   EXPECT_EQ(ExpandPath("/o/%x", spec, words), "/o/.._.._etc_x")
       << "a name must not lead out of the folder";
-  EXPECT_EQ(ExpandPath("%A_%a %3a %05j %J %N %n %t %s", spec, words), "40_7 007 00042 42 gpu1 0 0 batch");
+  EXPECT_EQ(ExpandPath("%A_%a %3a %05j %J %N %n %t %s", spec, words),
+            "40_7 007 00042 42 gpu1 0 0 batch");
   EXPECT_EQ(ExpandPath("%99a %3", spec, words), "0000000007 %3") << "ten digits at most";
   spec.array_index.reset();
   EXPECT_EQ(ExpandPath("%a", spec, words), "0");
 }
 
 TEST(ExpandPath, KnowsWhereAnArrayWritesOneFile) {
-  for (const char* one : {"/o/out", "/o/%x.out", "/o/%u-%N"}) EXPECT_TRUE(IsOnePathForAll(one)) << one;
+  for (const char* one : {"/o/out", "/o/%x.out", "/o/%u-%N"})
+    EXPECT_TRUE(IsOnePathForAll(one)) << one;
   for (const char* own : {"/o/%A_%a", "/o/%j", "/o/%04a", "/dev/null"})
     EXPECT_FALSE(IsOnePathForAll(own)) << own;
 }

@@ -19,9 +19,9 @@ class OutputFile {
     std::int64_t max_bytes = 0;  // of one file; 0: unlimited
     int rotations = 1;           // older files kept: <path>.1 is the youngest
   };
-  // Creates the file, and the folders above it that are missing. append: after an earlier attempt's output; else emptied.
-  // Devices and pipes are taken too (/dev/null); they do not rotate. Never waits for a reader.
-  // Errors: the system's, with the path.
+  // Creates the file, and the folders above it that are missing. append: after an earlier attempt's
+  // output; else emptied. Devices and pipes are taken too (/dev/null); they do not rotate. Never
+  // waits for a reader. Errors: the system's, with the path.
   static base::Result<OutputFile> Open(const std::string& path, bool append, Limits limits);
 
   // Bytes that cannot be written (disk full, quota, file size limit) are dropped and counted; the

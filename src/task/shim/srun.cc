@@ -36,25 +36,44 @@ struct PassedOver {
   bool takes_value;
 };
 constexpr std::array kPassedOver{
-    PassedOver{"account", 'A', true},        PassedOver{"constraint", 'C', true},
-    PassedOver{"cpu-bind", 0, true},         PassedOver{"cpus-per-gpu", 0, true},
-    PassedOver{"cpus-per-task", 'c', true},  PassedOver{"distribution", 'm', true},
-    PassedOver{"exact", 0, false},           PassedOver{"exclude", 'x', true},
-    PassedOver{"exclusive", 0, false},       PassedOver{"export", 0, true},
-    PassedOver{"gpu-bind", 0, true},         PassedOver{"gpus", 'G', true},
-    PassedOver{"gpus-per-node", 0, true},    PassedOver{"gres", 0, true},
-    PassedOver{"gres-flags", 0, true},       PassedOver{"hint", 0, true},
-    PassedOver{"immediate", 'I', false},     PassedOver{"job-name", 'J', true},
-    PassedOver{"jobid", 0, true},            PassedOver{"mem", 0, true},
-    PassedOver{"mem-bind", 0, true},         PassedOver{"mem-per-cpu", 0, true},
-    PassedOver{"mem-per-gpu", 0, true},      PassedOver{"mpi", 0, true},
-    PassedOver{"no-kill", 'k', false},       PassedOver{"nodelist", 'w', true},
-    PassedOver{"ntasks-per-node", 0, true},  PassedOver{"overcommit", 'O', false},
-    PassedOver{"overlap", 0, false},         PassedOver{"partition", 'p', true},
-    PassedOver{"qos", 'q', true},            PassedOver{"quiet", 'Q', false},
-    PassedOver{"reservation", 0, true},      PassedOver{"signal", 0, true},
-    PassedOver{"threads-per-core", 0, true}, PassedOver{"time", 't', true},
-    PassedOver{"unbuffered", 'u', false},    PassedOver{"verbose", 'v', false},
+    PassedOver{"account", 'A', true},
+    PassedOver{"constraint", 'C', true},
+    PassedOver{"cpu-bind", 0, true},
+    PassedOver{"cpus-per-gpu", 0, true},
+    PassedOver{"cpus-per-task", 'c', true},
+    PassedOver{"distribution", 'm', true},
+    PassedOver{"exact", 0, false},
+    PassedOver{"exclude", 'x', true},
+    PassedOver{"exclusive", 0, false},
+    PassedOver{"export", 0, true},
+    PassedOver{"gpu-bind", 0, true},
+    PassedOver{"gpus", 'G', true},
+    PassedOver{"gpus-per-node", 0, true},
+    PassedOver{"gres", 0, true},
+    PassedOver{"gres-flags", 0, true},
+    PassedOver{"hint", 0, true},
+    PassedOver{"immediate", 'I', false},
+    PassedOver{"job-name", 'J', true},
+    PassedOver{"jobid", 0, true},
+    PassedOver{"mem", 0, true},
+    PassedOver{"mem-bind", 0, true},
+    PassedOver{"mem-per-cpu", 0, true},
+    PassedOver{"mem-per-gpu", 0, true},
+    PassedOver{"mpi", 0, true},
+    PassedOver{"no-kill", 'k', false},
+    PassedOver{"nodelist", 'w', true},
+    PassedOver{"ntasks-per-node", 0, true},
+    PassedOver{"overcommit", 'O', false},
+    PassedOver{"overlap", 0, false},
+    PassedOver{"partition", 'p', true},
+    PassedOver{"qos", 'q', true},
+    PassedOver{"quiet", 'Q', false},
+    PassedOver{"reservation", 0, true},
+    PassedOver{"signal", 0, true},
+    PassedOver{"threads-per-core", 0, true},
+    PassedOver{"time", 't', true},
+    PassedOver{"unbuffered", 'u', false},
+    PassedOver{"verbose", 'v', false},
     PassedOver{"wait", 'W', true},
 };
 
@@ -121,7 +140,8 @@ class Reader {
     if (is("chdir", 'D')) return into(plan_.chdir);
     if (is("label", 'l')) return plan_.label = true, Unit{};
     if (is("kill-on-bad-exit", 'K')) return plan_.kill_on_bad_exit = attached != "0", Unit{};
-    if (is("ntasks", 'n') || is("nodes", 'N') || is("gpus-per-task", 0)) return TakeCount(name, word, attached);
+    if (is("ntasks", 'n') || is("nodes", 'N') || is("gpus-per-task", 0))
+      return TakeCount(name, word, attached);
     return PassOver(word, name, attached);
   }
 
@@ -177,7 +197,8 @@ std::string PathFor(const std::string& pattern, int rank, const Variables& envir
   spec.name = Lookup(environment, "SLURM_JOB_NAME");
   spec.array_index = base::ParseInt(Lookup(environment, "SLURM_ARRAY_TASK_ID"));
   const auto number = [&](const std::string& name) {
-    return core::TaskId(static_cast<std::uint64_t>(base::ParseInt(Lookup(environment, name)).value_or(0)));
+    return core::TaskId(
+        static_cast<std::uint64_t>(base::ParseInt(Lookup(environment, name)).value_or(0)));
   };
   return ExpandPath(pattern, spec,
                     {.id = number("SLURM_JOB_ID"),
@@ -231,14 +252,15 @@ Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments, const Varia
     if (!count) return std::unexpected(count.error());
     plan.ntasks = *count;
   }
-  if (const auto each = base::ParseInt(Lookup(environment, "SLURM_GPUS_PER_TASK")); each && *each > 0)
+  if (const auto each = base::ParseInt(Lookup(environment, "SLURM_GPUS_PER_TASK"));
+      each && *each > 0)
     plan.gpus_per_task = static_cast<int>(*each);
   return Reader(arguments).Run(std::move(plan));
 }
 
 Variables SrunVariables(const SrunPlan& plan, int rank, const Variables& environment) {
   const std::string count = std::to_string(plan.ntasks), number = std::to_string(rank);
-  Variables variables{{"SLURM_NTASKS", count},        {"SLURM_NPROCS", count},
+  Variables variables{{"SLURM_NTASKS", count},         {"SLURM_NPROCS", count},
                       {"SLURM_STEP_NUM_TASKS", count}, {"SLURM_STEP_ID", "0"},
                       {"SLURM_STEPID", "0"},           {"SLURM_PROCID", number},
                       {"SLURM_LOCALID", number},       {"SLURM_NODEID", "0"}};
@@ -247,7 +269,8 @@ Variables SrunVariables(const SrunPlan& plan, int rank, const Variables& environ
     const std::vector<std::string_view> gpus = base::Split(visible, ',');
     std::vector<std::string> own;
     for (int i = 0; i < *plan.gpus_per_task && !visible.empty(); ++i)
-      own.emplace_back(gpus[static_cast<std::size_t>(rank * *plan.gpus_per_task + i) % gpus.size()]);
+      own.emplace_back(
+          gpus[static_cast<std::size_t>(rank * *plan.gpus_per_task + i) % gpus.size()]);
     if (!own.empty()) variables["CUDA_VISIBLE_DEVICES"] = base::Join(own, ",");
   }
   return variables;
@@ -263,7 +286,8 @@ int RunSrun(const SrunPlan& plan, const Variables& environment) {
   for (int rank = 0; rank < plan.ntasks; ++rank) {
     const pid_t child = ::fork();
     if (child == 0) {
-      for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT}) ::signal(signal, SIG_DFL);
+      for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT})
+        ::signal(signal, SIG_DFL);
       Become(plan, rank, environment);
     }
     if (child < 0) {

@@ -22,9 +22,9 @@ struct SrunPlan {
   std::vector<std::string> command;
 };
 
-// arguments: without the program's name; environment: SLURM_NTASKS and the like. Options that decide
-// where in a cluster something runs are passed over. Errors: kInvalid, one line: several nodes, an
-// unknown option, no command.
+// arguments: without the program's name; environment: SLURM_NTASKS and the like. Options that
+// decide where in a cluster something runs are passed over. Errors: kInvalid, one line: several
+// nodes, an unknown option, no command.
 base::Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments,
                                 const std::map<std::string, std::string>& environment);
 

@@ -39,8 +39,10 @@ TEST(Srun, TakesTheLinesThatScriptsHave) {
 
 TEST(Srun, RefusesWhatItCannotMean) {
   const std::vector<std::pair<Words, const char*>> cases{
-      {{}, "expected a program"},           {{"-n"}, "-n: expected a value"},
-      {{"-n", "0", "x"}, "from 1 to 1024"}, {{"-N", "2", "x"}, "this is one server"},
+      {{}, "expected a program"},
+      {{"-n"}, "-n: expected a value"},
+      {{"-n", "0", "x"}, "from 1 to 1024"},
+      {{"-N", "2", "x"}, "this is one server"},
       {{"--multi-prog", "x"}, "unknown option --multi-prog"}};
   for (const auto& [words, expected] : cases) {
     const auto plan = PlanSrun(words, {});
@@ -50,8 +52,8 @@ TEST(Srun, RefusesWhatItCannotMean) {
 }
 
 TEST(Srun, GivesEachCopyItsGpus) {
-  const std::map<std::string, std::string> environment{{"CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c"},
-                                                       {"SLURM_GPUS_PER_TASK", "1"}};
+  const std::map<std::string, std::string> environment{
+      {"CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c"}, {"SLURM_GPUS_PER_TASK", "1"}};
   const auto plan = PlanSrun({"-n", "3", "x"}, environment);
   ASSERT_TRUE(plan);
   EXPECT_EQ(SrunVariables(*plan, 1, environment).at("CUDA_VISIBLE_DEVICES"), "GPU-b");
