@@ -84,6 +84,7 @@ void Scheduler::State::LearnActivity(GpuIndex index) {
   if (!seen) return;
   const Resident& resident = residents[seen->resident];
   if (resident.sm_active == seen->sm_active) return;
+  NoteActivity(resident.task);
   ledger.NoteActivity(index, resident.task, seen->sm_active);
   lessons.Activity(tasks.at(resident.task), seen->sm_active);
   // Others of its kind are running too.
@@ -95,16 +96,35 @@ double Scheduler::State::DoneS(TaskId id) const {
   return life.done_s + base::Seconds(now - life.done_at) * life.speed;
 }
 
+std::optional<double> Scheduler::State::ActivityNow(TaskId id) const {
+  std::optional<double> most;
+  for (const GpuIndex gpu : ledger.GpusOf(id)) {
+    const std::span<const Resident> residents = ledger.ResidentsOf(gpu);
+    const auto resident = std::ranges::find(residents, id, &Resident::task);
+    if (resident->sm_active) most = std::max(most.value_or(0), *resident->sm_active);
+  }
+  return most;
+}
+
+void Scheduler::State::NoteActivity(TaskId id) {
+  Life& life = LifeOf(id);
+  if (!life.active_from) life.active_from = now;
+  life.activity_s += ActivityNow(id).value_or(0) * base::Seconds(now - life.active_at);
+  life.active_at = now;
+}
+
+// The mean over the attempt: its end, when a program saves what it has made, is no better a witness
+// than the hours before.
 Profile Scheduler::State::SeenOf(const TaskRecord& task) const {
   Profile seen;
-  for (const GpuIndex gpu : ledger.GpusOf(task.id)) {
-    const std::span<const Resident> residents = ledger.ResidentsOf(gpu);
-    const auto resident = std::ranges::find(residents, task.id, &Resident::task);
-    if (resident->sm_active)
-      seen.sm_active = std::max(seen.sm_active.value_or(0), *resident->sm_active);
+  const Life& life = lives.at(Number(task.id));
+  seen.sm_active = ActivityNow(task.id);
+  if (seen.sm_active && life.active_from && *life.active_from < now) {
+    const double sum_s = life.activity_s + *seen.sm_active * base::Seconds(now - life.active_at);
+    const double mean = sum_s / base::Seconds(now - *life.active_from);
+    seen.sm_active = std::round(mean * 100) / 100;
   }
-  if (!lives.at(Number(task.id)).restored)
-    seen.alone = Duration(std::llround(DoneS(task.id) * 1000));
+  if (!life.restored) seen.alone = Duration(std::llround(DoneS(task.id) * 1000));
   return seen;
 }
 

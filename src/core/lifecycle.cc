@@ -182,6 +182,8 @@ void Scheduler::State::TakeGpus(const TaskRecord& task, std::int64_t known_mib) 
   life.shared = false;
   life.done_s = 0;
   life.done_at = now;
+  life.activity_s = 0;
+  life.active_from.reset();
   shares.Take(task, RateOf(task, gpu_sizes_mib, KeepsGpusAlone(task)),
               task.attempt.launched.value_or(now), now);
   limits.Start(task);

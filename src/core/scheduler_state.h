@@ -48,6 +48,10 @@ struct Life {
   double done_s = 0;
   double speed = 1;
   Time done_at{};
+  // Of its current attempt, as seen: SM activity alone times the seconds it held, up to a moment.
+  double activity_s = 0;
+  std::optional<Time> active_from;  // the first time that any was seen
+  Time active_at{};
   bool unfit = false;     // restored on a server that can never take it
   bool restored = false;  // from an earlier life of the daemon, and not started since
 };
@@ -258,6 +262,8 @@ struct Scheduler::State : LineUp::Host {
   void NoteProgress(TaskId task);
   void LearnActivity(GpuIndex gpu);                  // from its last sample
   Profile SeenOf(const TaskRecord& task) const;      // by its attempt that ends now
+  void NoteActivity(TaskId id);  // what has been seen of it so far ends now
+  std::optional<double> ActivityNow(TaskId id) const;
   Profile ProfileNow(const TaskRecord& task) const;  // with what others of its kind have shown
   Time PlateauFrom(Time at) const;  // memory that has stood still since then makes a promise
   void LearnPlateaus();

@@ -416,6 +416,27 @@ TEST_F(SchedulerTest, APlacementOnAGpuThatIsGoneIsPassedOver) {
   EXPECT_EQ(scheduler_->Gpus(At(1))[0].claimed_mib, 0);
 }
 
+TEST_F(SchedulerTest, TheActivityThatWasSeenIsTheMeanOfTheAttemptNotOfItsEnd) {
+  PolicyConfig config;
+  config.sharing = SharingMethod::kStreams;
+  Begin(config);
+  Run(1);
+  const auto seen_at = [](std::int64_t s, double sm_active) {
+    GpuSampled sampled = Sampled(0, At(s));
+    sampled.sample.sm_active = sm_active;
+    sampled.sample.used_mib = 1'000;
+    sampled.sample.tasks_mib = {{TaskId{1}, 1'000}};
+    return sampled;
+  };
+  Handle(10, seen_at(10, 0.9));
+  for (const auto& [s, sm_active] :
+       {std::pair(100, 0.8), std::pair(150, 0.8), std::pair(1'090, 0.2)})
+    Handle(s, seen_at(s, sm_active));
+  const std::vector<Action> ended = Handle(1'100, TaskExited{TaskId{1}, 1, {}});
+  EXPECT_EQ(Of<TaskChanged>(ended).front().record.seen.sm_active, 0.79)
+      << "it saved its work for ten of a thousand seconds";
+}
+
 TEST_F(SchedulerTest, OfAnAttemptThatBeganInAnEarlierLifeTheRunTimeAloneIsNotKnown) {
   const auto alone = [](const std::vector<Action>& ended) {
     return Of<TaskChanged>(ended).front().record.seen.alone;
