@@ -96,8 +96,7 @@ TEST_F(Reports, SetTheActivityOfTheSameThingBesideWhatEarlierRunsTold) {
   EXPECT_THAT(of_activity(0), IsEmpty()) << "nothing was known of the first";
   ASSERT_THAT(of_activity(1), SizeIs(1));
   EXPECT_EQ(of_activity(1)[0].by, "history");
-  // The last window before the end is what counts; at this pace of time it is partly after the
-  // work.
+  // At this pace of time some of what is seen lies behind the work.
   for (const double told : {of_activity(1)[0].predicted, of_activity(1)[0].seen}) {
     EXPECT_GT(told, 0);
     EXPECT_LT(told, 0.55);
