@@ -260,9 +260,9 @@ struct Scheduler::State : LineUp::Host {
   // ---- learning.cc ----
   void LookAtResidents(GpuIndex gpu);  // who is there, or what is known of them, has changed
   void NoteProgress(TaskId task);
-  void LearnActivity(GpuIndex gpu);                  // from its last sample
-  Profile SeenOf(const TaskRecord& task) const;      // by its attempt that ends now
-  void NoteActivity(TaskId id);  // what has been seen of it so far ends now
+  void LearnActivity(GpuIndex gpu);              // from its last sample
+  Profile SeenOf(const TaskRecord& task) const;  // by its attempt that ends now
+  void NoteActivity(TaskId id);                  // what has been seen of it so far ends now
   std::optional<double> ActivityNow(TaskId id) const;
   Profile ProfileNow(const TaskRecord& task) const;  // with what others of its kind have shown
   Time PlateauFrom(Time at) const;  // memory that has stood still since then makes a promise
