@@ -28,6 +28,8 @@ struct LoadedCode {
 
 // As shipped.
 double ShippedMib(LoadedCode code);
+// What NCCL holds besides on each GPU of a task that uses several.
+inline constexpr double kCollectivesMib = 566;
 // Which code such a shipped value stands for: the nearest. The values of all codes differ.
 LoadedCode CodeOf(double shipped_mib);
 

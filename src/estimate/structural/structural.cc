@@ -252,6 +252,9 @@ std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numb
   std::vector<Term> terms = RestOf(question, kept, numbers);
   const double rest_mib = SumOf(terms);
   terms.push_back({"step of the optimizer", std::max(0.0, StepMib(numbers, rest_mib))});
+  // DistributedDataParallel reduces copies of the gradients, and keeps them.
+  if (question.gpus > 1)
+    terms.push_back({"shared gradients", kCollectivesMib + numbers.trained_mib});
   return terms;
 }
 

@@ -264,6 +264,15 @@ TEST(Structural, CrossEntropyOfADryRunIsCountedOnce) {
               1.04 * 8 * 4 * 128 * 64 / (1 << 20), 0.01);
 }
 
+TEST(Structural, GpusThatWorkTogetherHoldTheGradientsOnceMore) {
+  const auto structural = MakeStructural();
+  const LayerList list = SmallNet();
+  Question question = Ask(list, 8);
+  const std::int64_t alone_mib = structural->Ask(question)->point_mib;
+  question.gpus = 2;
+  EXPECT_NEAR(static_cast<double>(structural->Ask(question)->point_mib - alone_mib), 566 + 64, 1);
+}
+
 TEST(Structural, FrozenWeightsAreThereOnce) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();

@@ -4,6 +4,7 @@
 
 #include "estimate/calibration.h"
 #include "estimate/estimator.h"
+#include "estimate/loaded_code.h"
 #include "estimate/transformer/peak.h"
 
 namespace carma::estimate {
@@ -28,7 +29,8 @@ std::vector<Term> TermsOf(const TransformerEstimate& estimate) {
 
 // With the context that finished tasks of this server showed.
 void SuitSite(const Site& site, TransformerEstimate& estimate) {
-  const double shift_mib = site.ContextMib(estimate.context_mib) - estimate.context_mib;
+  const double shipped_mib = ShippedMib({Loading::kLazy, Libraries::kSequences});
+  const double shift_mib = site.ContextMib(shipped_mib) - shipped_mib;
   estimate.context_mib += shift_mib;
   estimate.shown.point_mib += std::llround(shift_mib);
   estimate.shown.bound_mib += std::llround(shift_mib);

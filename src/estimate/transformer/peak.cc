@@ -548,6 +548,8 @@ Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& config,
   estimate.parameters = config.TotalParameters();
   estimate.coverage = coverage;
   estimate.context_mib = kContextMib;
+  const bool plain_ddp = plan.data_parallel == DataParallel::kDdp && plan.ranks > 1;
+  if (plain_ddp) estimate.context_mib += kCollectivesMib;  // of the others the 2.5 GiB speak
   double highest = -1;
   for (const Stage& stage : StagesOf(config, plan)) {
     const RankPeak peak = PeakOf(config, plan, stage);
@@ -563,7 +565,7 @@ Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& config,
   const double factor = FactorAt(shown, coverage);
   estimate.needed = Bounded(needed, FactorAt(kNeededFactors, coverage), 0);
   estimate.reserved = Bounded(highest, factor, 0);
-  estimate.shown = Bounded(highest + kContextMib, factor, kContextMib);
+  estimate.shown = Bounded(highest + estimate.context_mib, factor, estimate.context_mib);
   if (plan.variable_length)
     estimate.warnings.emplace_back(
         "lengths vary: the sequence length is taken for the longest, and the gaps that changing "
