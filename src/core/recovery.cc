@@ -156,6 +156,8 @@ void Scheduler::State::UpdateReservation() {
     return reservation.Keep(NeedNow(task), Views(now));
   }
   if (!config.pass_limit || passed.times == 0 || now - passed.since < *config.pass_limit) return;
+  // Since it was last seen there it may have been cancelled or held.
+  if (queue.PlaceOf(*passed.task) != Place::kEligible) return;
   reservation.Keep(NeedNow(tasks.at(*passed.task)), Views(now));
 }
 
