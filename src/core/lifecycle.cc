@@ -147,9 +147,9 @@ void Scheduler::State::LeaveGpus(TaskRecord& task, std::optional<ExitKind> exit)
   deadlines.Forget(task);
 }
 
-// What the attempt took is told once, while its placement is known.
-void Scheduler::State::GiveBack(const TaskRecord& task, std::optional<ExitKind> exit) {
+AttemptEnded Scheduler::State::AttemptOf(const TaskRecord& task, Time to) const {
   const Attempt& attempt = task.attempt;
+  const Time from = attempt.launched.value_or(to);
   AttemptEnded ended{.id = task.id,
                      .attempt = attempt.number,
                      .taken = {.uid = task.request.uid,
@@ -158,15 +158,20 @@ void Scheduler::State::GiveBack(const TaskRecord& task, std::optional<ExitKind> 
                                .qos = QosOf(task.request),
                                .gpus = task.request.gpus,
                                .rate = RateOf(task, gpu_sizes_mib, KeepsGpusAlone(task)),
-                               .from = attempt.launched.value_or(now),
-                               .to = now},
+                               .from = from,
+                               .to = to},
                      .started = attempt.started,
-                     .waited = attempt.launched.value_or(now) -
-                               (attempt.number > 1 ? task.queued_since : task.submitted),
-                     .peak_mib = task.peak_mib,
-                     .exit = exit};
-  if (!attempt.placement.empty()) ended.promised_mib = attempt.placement.front().claim_mib;
+                     .waited = from - (attempt.number > 1 ? task.queued_since : task.submitted),
+                     .peak_mib = task.peak_mib};
   for (const Placement& each : attempt.placement) ended.gpus.push_back(each.gpu);
+  if (!attempt.placement.empty()) ended.promised_mib = attempt.placement.front().claim_mib;
+  return ended;
+}
+
+// What the attempt took is told once, while its placement is known.
+void Scheduler::State::GiveBack(const TaskRecord& task, std::optional<ExitKind> exit) {
+  AttemptEnded ended = AttemptOf(task, now);
+  ended.exit = exit;
   shares.Release(task.id, now);
   limits.End(task);
   limits.Past(ended.taken, now);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "base/text.h"
 
@@ -10,6 +12,7 @@ namespace carma::core {
 namespace {
 
 constexpr double kHourS = 3600;
+constexpr double kLongestAheadS = 1e9;  // nobody waits for what comes later
 
 bool Names(const std::string& rule, const std::string& name) {
   return rule.empty() || rule == "*" ? rule.empty() || !name.empty() : rule == name;
@@ -58,7 +61,7 @@ void Limits::Follow(std::vector<LimitRule> rules, Time now) {
   counts_.clear();
   running_.clear();
   concerned_ = 0;
-  ++reliefs_;
+  ++changes_;
   longest_ = Duration{0};
   for (const LimitRule& each : rules_) {
     if (each.gpu_hours) longest_ = std::max(longest_, each.period);
@@ -107,7 +110,7 @@ void Limits::End(const TaskRecord& task) {
   if (at == running_.end()) return;
   Add(at->second, -1);
   running_.erase(at);
-  ++reliefs_;
+  ++changes_;
 }
 
 void Limits::CountPast(const Taken& taken, Time now) {
@@ -130,17 +133,25 @@ void Limits::Past(const Taken& taken, Time now) {
   ended_.push_back(taken);
 }
 
+double Limits::HoursOf(const Count& count, Time now) const {
+  const double running_s = static_cast<double>(count.gpus) * SecondsOf(now) - count.launched_s;
+  return (count.past_s + running_s) / kHourS;
+}
+
 void Limits::Advance(Time now) {
-  if (ended_.empty()) return;
+  if (longest_ == Duration{0}) return;
   while (!ended_.empty() && ended_.front().to + longest_ <= now) ended_.pop_front();
   for (auto& [key, count] : counts_) {
-    const Duration period = rules_[std::get<0>(key)].period;
-    while (!count.past.empty() && count.past.front().first + period <= now) {
+    const LimitRule& rule = rules_[std::get<0>(key)];
+    if (!rule.gpu_hours) continue;
+    while (!count.past.empty() && count.past.front().first + rule.period <= now) {
       count.past_s -= count.past.front().second;
       count.past.pop_front();
-      ++reliefs_;
+      ++changes_;
     }
     if (count.past.empty()) count.past_s = 0;
+    const bool used_up = HoursOf(count, now) >= *rule.gpu_hours;
+    if (std::exchange(count.used_up, used_up) != used_up) ++changes_;
   }
 }
 
@@ -166,8 +177,7 @@ std::optional<LimitHit> Limits::AgainstStart(const TaskRecord& task, std::int64_
                  static_cast<double>(gpus * promised_mib));
     }
     if (!rule.gpu_hours) continue;
-    const double running_s = static_cast<double>(count.gpus) * SecondsOf(now) - count.launched_s;
-    const double hours = (count.past_s + running_s) / kHourS;
+    const double hours = HoursOf(count, now);
     if (hours >= *rule.gpu_hours) return hit(LimitHit::What::kGpuHours, hours, 0);
   }
   return std::nullopt;
@@ -201,13 +211,17 @@ std::optional<LimitHit> Limits::AgainstQueueing(const TaskRequest& request,
   return std::nullopt;
 }
 
-std::optional<Time> Limits::NextRelief() const {
+std::optional<Time> Limits::NextChange(Time now) const {
   std::optional<Time> next;
   for (const auto& [key, count] : counts_) {
     const LimitRule& rule = rules_[std::get<0>(key)];
-    if (!rule.gpu_hours || count.past.empty() || count.past_s / kHourS < *rule.gpu_hours) continue;
-    const Time back = count.past.front().first + rule.period;
-    next = std::min(next.value_or(back), back);
+    if (!rule.gpu_hours) continue;
+    const auto at = [&](Time when) { next = std::min(next.value_or(when), when); };
+    if (!count.past.empty()) at(count.past.front().first + rule.period);
+    const double left_s = (*rule.gpu_hours - HoursOf(count, now)) * kHourS;
+    if (count.gpus == 0 || left_s <= 0 || left_s > kLongestAheadS) continue;
+    const double ms = std::ceil(left_s / static_cast<double>(count.gpus) * 1000);
+    at(now + Duration(std::max<std::int64_t>(1, static_cast<std::int64_t>(ms))));
   }
   return next;
 }

@@ -42,7 +42,7 @@ class Limits {
   void Start(const TaskRecord& task);
   void End(const TaskRecord& task);
   void Past(const Taken& taken, Time now);
-  // What ended before a rule's period counts no more.
+  // What ended before a rule's period counts no more; before each decision.
   void Advance(Time now);
 
   // Some task that the core holds falls under a rule that may keep it from starting.
@@ -53,14 +53,14 @@ class Limits {
                                        Time now) const;
   // Why so many more tasks like this may not be submitted.
   std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, std::size_t more) const;
-  // When gpu_hours that were used up begin to come back; empty: nobody's have been.
-  std::optional<Time> NextRelief() const;
+  // When gpu_hours next come back, or are used up by those who run; empty: not by time alone.
+  std::optional<Time> NextChange(Time now) const;
   // The shortest length that any rule about it allows.
   std::optional<Duration> LongestFor(const TaskRequest& request) const;
 
   std::size_t running() const { return running_.size(); }  // tasks
-  // Another number whenever somebody may do more than before.
-  std::uint64_t reliefs() const { return reliefs_; }
+  // Another number whenever somebody may do more than before, or by time alone less.
+  std::uint64_t changes() const { return changes_; }
 
  private:
   struct Count {
@@ -70,6 +70,7 @@ class Limits {
     std::int64_t memory_mib = 0;
     double launched_s = 0;                     // sum over the GPUs that are held
     double past_s = 0;                         // of `past`
+    bool used_up = false;                      // gpu_hours, by Advance
     std::deque<std::pair<Time, double>> past;  // ends, and GPU seconds
   };
   // Of one rule: whom it counts together.
@@ -88,6 +89,7 @@ class Limits {
   static Names NamesOf(const TaskRequest& request);
   bool IsAbout(const LimitRule& rule, const Names& names) const;
   Key KeyOf(std::size_t rule, const Names& names) const;
+  double HoursOf(const Count& count, Time now) const;
   const Count& CountOf(std::size_t rule, const Names& names) const;
   template <class Change>
   void ForEach(const Names& names, Change change);
@@ -100,7 +102,7 @@ class Limits {
   std::deque<Taken> ended_;                             // within the longest period of gpu_hours
   Duration longest_{};
   std::size_t concerned_ = 0;
-  std::uint64_t reliefs_ = 0;
+  std::uint64_t changes_ = 0;
 };
 
 // One sentence with the numbers, whose limit it is and which key says so.

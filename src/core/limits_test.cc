@@ -75,18 +75,20 @@ TEST(Limits, GpuHoursComeBackAfterTheirPeriod) {
   limits.Start(running);
   EXPECT_EQ(Why(limits, Task(2, "ada"), 0, At(4.9)), "");
   EXPECT_THAT(Why(limits, Task(2, "ada"), 0, At(5)), HasSubstr("10 GPU hours may be used"));
+  EXPECT_EQ(limits.NextChange(At(4)), At(5)) << "used up by then";
   limits.End(running);
   limits.Past({.user = "ada", .gpus = 2, .from = At(0), .to = At(6)}, At(6));
   EXPECT_THAT(Why(limits, Task(2, "ada"), 0, At(6)), HasSubstr("12.0 are"));
   EXPECT_EQ(Why(limits, Task(3, "bob"), 0, At(6)), "");
-  EXPECT_EQ(limits.NextRelief(), At(30));
-  const std::uint64_t reliefs = limits.reliefs();
+  EXPECT_EQ(limits.NextChange(At(6)), At(30));
+  limits.Advance(At(6));
+  const std::uint64_t changes = limits.changes();
   limits.Advance(At(29.9));
-  EXPECT_EQ(limits.reliefs(), reliefs);
+  EXPECT_EQ(limits.changes(), changes);
   limits.Advance(At(30));
-  EXPECT_GT(limits.reliefs(), reliefs);
+  EXPECT_GT(limits.changes(), changes);
   EXPECT_EQ(Why(limits, Task(2, "ada"), 0, At(30)), "");
-  EXPECT_EQ(limits.NextRelief(), std::nullopt);
+  EXPECT_EQ(limits.NextChange(At(30)), std::nullopt);
 }
 
 TEST(Limits, RefuseSubmissionsThatCanNeverStart) {

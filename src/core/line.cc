@@ -152,7 +152,7 @@ void Scheduler::State::NoteHead() {
 
 FruitlessLook Scheduler::State::LookNow(const std::vector<GpuView>& views) const {
   FruitlessLook look{
-      .line = queue.changes(), .lessons = lessons.changes(), .reliefs = limits.reliefs()};
+      .line = queue.changes(), .lessons = lessons.changes(), .limits = limits.changes()};
   const auto most = static_cast<std::size_t>(config.backfill);
   if (config.order == QueueOrder::kFair && queue.Line(QueueKind::kMain).size() > most) {
     LineUp line = MainLine();
@@ -167,7 +167,7 @@ FruitlessLook Scheduler::State::LookNow(const std::vector<GpuView>& views) const
 
 bool Scheduler::State::IsFruitlessAgain(const FruitlessLook& look) const {
   return look.line == fruitless->line && look.lessons == fruitless->lessons &&
-         look.reliefs == fruitless->reliefs && look.tasks == fruitless->tasks &&
+         look.limits == fruitless->limits && look.tasks == fruitless->tasks &&
          std::ranges::equal(fruitless->gpus, look.gpus, OpensNothing);
 }
 

@@ -6,6 +6,11 @@
 
 namespace carma::core {
 
+Time SharesChange(Time now) {
+  constexpr std::int64_t kStepMs = 60'000;
+  return base::FromMs((base::ToMs(now) / kStepMs + 1) * kStepMs);
+}
+
 const QueueKey* LineUp::Line::First() const {
   const QueueKey* first = at == end ? nullptr : &*at;
   if (newcomer && (first == nullptr || *newcomer < *first)) return &*newcomer;
@@ -66,13 +71,14 @@ void LineUp::AddLine(const LineKey& key, const HolderLine* line, const std::stri
     added.account = lines_.back().account;
     added.user = lines_.back().user;
   } else {
-    const std::size_t own = AddSum(shares.OfHolder(holder, now), shares.WeightOf(user));
+    const Time at = SharesChange(now);
+    const std::size_t own = AddSum(shares.OfHolder(holder, at), shares.WeightOf(user));
     added.user = own;
     if (same_account) {
       added.account = lines_.back().account;
     } else {
       added.account = holder.account.empty() ? own
-                                             : AddSum(shares.OfAccount(holder.account, now),
+                                             : AddSum(shares.OfAccount(holder.account, at),
                                                       shares.WeightOf("@" + holder.account));
       all_seconds_ += sums_[added.account].seconds;
       all_weights_ += sums_[added.account].weight;

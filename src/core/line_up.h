@@ -24,6 +24,9 @@ namespace carma::core {
 
 // What runs counts as if it ran so much longer.
 inline constexpr Duration kRunsOn{3'600'000};
+// Shares are those at the end of the minute, so that by time alone the order changes once in a
+// minute: at the next SharesChange.
+Time SharesChange(Time now);
 
 class LineUp {
  public:
@@ -52,7 +55,9 @@ class LineUp {
     QueueKey key;
   };
 
-  // All outlive it. The queue may lose tasks that have been passed on, and no others.
+  // All outlive it. The queue may lose tasks that have been passed on, and no others. By fair order
+  // it stays the same until the queue or the shares are changed, SharesChange, or the patience of
+  // somebody who waits is over.
   LineUp(const Queue& queue, const FairShare& shares, const Rules& rules, Time now,
          const Host& host, const std::optional<Newcomer>& newcomer = {});
 

@@ -108,6 +108,14 @@ std::string Scheduler::MachineTrouble() const {
   return state_->launch_trouble.Text();
 }
 
+std::vector<AttemptEnded> Scheduler::Attempts(Time now) const {
+  std::vector<AttemptEnded> attempts;
+  for (const auto& [id, task] : state_->tasks) {
+    if (HoldsGpus(task.state)) attempts.push_back(state_->AttemptOf(task, now));
+  }
+  return attempts;
+}
+
 std::vector<GpuView> Scheduler::Gpus(Time now) const {
   return state_->Views(now);
 }

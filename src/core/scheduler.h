@@ -89,6 +89,9 @@ class Scheduler {
   // keeps tasks from starting.
   std::string MachineTrouble() const;
 
+  // What holds GPUs, as if each attempt ended now; by task.
+  std::vector<AttemptEnded> Attempts(Time now) const;
+
   std::vector<GpuView> Gpus(Time now) const;
   // Of the tasks on that GPU, by id.
   std::vector<Promise> PromisesOn(GpuIndex gpu, Time now) const;

@@ -91,7 +91,7 @@ struct Group {
 struct FruitlessLook {
   std::uint64_t line = 0;     // Queue::changes
   std::uint64_t lessons = 0;  // Lessons::changes
-  std::uint64_t reliefs = 0;  // Limits::reliefs
+  std::uint64_t limits = 0;   // Limits::changes
   // Who was looked at, where that changes by itself and not all of the line is.
   std::vector<TaskId> tasks;
   std::vector<Openness> gpus;
@@ -187,6 +187,7 @@ struct Scheduler::State : LineUp::Host {
   void StopExpired();
   // exit: how its process ended; empty: it never ran, or nobody knows.
   void LeaveGpus(TaskRecord& task, std::optional<ExitKind> exit = std::nullopt);
+  AttemptEnded AttemptOf(const TaskRecord& task, Time to) const;  // without its exit
   void GiveBack(const TaskRecord& task, std::optional<ExitKind> exit);
   bool KeepsGpusAlone(const TaskRecord& task) const;
   void FollowEntitlements();  // those of config
@@ -204,6 +205,7 @@ struct Scheduler::State : LineUp::Host {
   Place PlaceFor(const TaskRecord& task) const;  // were there no limits of arrays
   void LeaveArray(const TaskRecord& task);       // its place goes to the next one
   Time EarliestStart(const TaskRecord& task) const;
+  std::optional<Time> NextOrder() const;  // when the line may go in another, by time alone
   void AskForWake();
 
   // ---- placement.cc ----

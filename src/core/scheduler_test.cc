@@ -403,6 +403,19 @@ TEST_F(SchedulerTest, ATrialCountsNoInstancesForSeveralGpusAndAddsUpShares) {
   EXPECT_EQ(fit({.gpus = 1, .sm_share = 0.5}).fit, Fit::kFits);  // the instance
 }
 
+TEST_F(SchedulerTest, ATrialKnowsWhatItsUserIsNotEntitledTo) {
+  PolicyConfig config;
+  config.limits = {*ParseLimitRule("user=* gpus=1")};
+  scheduler_ = std::make_unique<Scheduler>(config);
+  scheduler_->HandleAll(At(0), {GpusDiscovered{Gpus(2)}, Sampled(0, At(0)), Sampled(1, At(0))});
+  const auto fit = [&](TaskRequest request) { return Try(*scheduler_, request, {}, At(1)); };
+  EXPECT_EQ(fit({.gpus = 1, .user = "ada"}).fit, Fit::kFits);
+  EXPECT_EQ(fit({.gpus = 2, .user = "ada"}).fit, Fit::kNever);
+  EXPECT_EQ(fit({.gpus = 2, .user = "ada"}).reason.code, ReasonCode::kLimit);
+  EXPECT_EQ(fit({.user = "ada", .account = "vision"}).fit, Fit::kNever);
+  EXPECT_EQ(fit({.user = "ada", .qos = "urgent"}).fit, Fit::kNever);
+}
+
 TEST_F(SchedulerTest, APlacementOnAGpuThatIsGoneIsPassedOver) {
   Begin();
   TaskRecord record;

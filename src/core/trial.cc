@@ -8,6 +8,10 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
           const std::optional<Estimate>& estimate, Time now) {
   if (std::optional<Reason> never = scheduler.NeverFits(request, estimate))
     return {Fit::kNever, std::move(*never)};
+  if (const auto named = MayName(scheduler.config(), request); !named)
+    return {Fit::kNever, {ReasonCode::kLimit, named.error().message}};
+  if (const std::optional<LimitHit> hit = scheduler.LimitOnSubmission(request, 1))
+    return {Fit::kNever, {ReasonCode::kLimit, TextOf(*hit)}};
   if (request.held) return {Fit::kNotNow, {ReasonCode::kHeld, "submitted on hold"}};
   if (request.begin && *request.begin > now)
     return {Fit::kNotNow, {ReasonCode::kBeginTime, "not before its begin time"}};

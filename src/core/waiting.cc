@@ -54,6 +54,17 @@ Time Scheduler::State::EarliestStart(const TaskRecord& task) const {
   return std::max(task.request.begin.value_or(Time{}), task.not_before.value_or(Time{}));
 }
 
+std::optional<Time> Scheduler::State::NextOrder() const {
+  const std::map<LineKey, HolderLine>& lines = queue.HolderLines();
+  if (config.order != QueueOrder::kFair || lines.size() < 2) return std::nullopt;
+  Time next = SharesChange(now);
+  for (const auto& [key, line] : lines) {
+    const Time patient = line.waits_since + config.fair.patience;
+    if (patient > now) next = std::min(next, patient);
+  }
+  return next;
+}
+
 void Scheduler::State::AskForWake() {
   // Settling, stale samples and reservations need none: they matter only while samples arrive, and
   // each sample is a decision.
@@ -65,9 +76,9 @@ void Scheduler::State::AskForWake() {
   std::optional<Time> trial = anyone ? launch_trouble.NextTrial() : std::nullopt;
   if (trial && *trial <= now) trial.reset();
   const std::optional<Time> plateau = anyone ? next_plateau : std::nullopt;
-  const std::optional<Time> relief = anyone ? limits.NextRelief() : std::nullopt;
-  for (const std::optional<Time>& when :
-       {queue.NextDue(), deadlines.Next(), rules->NextDecision(), trial, plateau, relief}) {
+  const std::optional<Time> limit = anyone ? limits.NextChange(now) : std::nullopt;
+  for (const std::optional<Time>& when : {queue.NextDue(), deadlines.Next(), rules->NextDecision(),
+                                          trial, plateau, limit, NextOrder()}) {
     if (when) next = std::min(next.value_or(*when), *when);
   }
   if (wake && *wake <= now) wake.reset();
