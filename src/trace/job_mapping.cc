@@ -176,6 +176,7 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
     if (options.keep_durations && trace.jobs[i].duration) {
       submission.solo_s = std::clamp(base::Seconds(*trace.jobs[i].duration), kMinSoloS, kMaxSoloS);
     }
+    if (trace.users.size() > 1) submission.user = trace.users.Text(trace.jobs[i].user);
     mapped.trace.submissions.push_back(std::move(submission));
   }
   return mapped;

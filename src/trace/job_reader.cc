@@ -105,8 +105,8 @@ class JobsTable : public TableReader {
 
 class TasksTable : public TableReader {
  public:
-  enum Column { kSubmit, kWorkload, kSolo };
-  static constexpr std::array kColumns{"submit_s", "workload_id", "solo_s"};
+  enum Column { kSubmit, kWorkload, kSolo, kUser };
+  static constexpr std::array kColumns{"submit_s", "workload_id", "solo_s", "user"};
   static constexpr std::size_t kRequired = 2;
 
   void Take(const Row& row, JobCollector& out) override {
@@ -123,6 +123,7 @@ class TasksTable : public TableReader {
     } else {
       out.SetDuration(job, row.Number(kSolo), row.Text(kSolo));
     }
+    out.SetUser(job, row.Text(kUser));
     out.Add(job);
   }
 };

@@ -249,6 +249,26 @@ TEST(MapJobs, IsTheSameForASeedAndMayKeepDurations) {
   EXPECT_TRUE(text(1, true).starts_with("# here\nsubmit_s,workload_id,solo_s\n"));
 }
 
+TEST(MapJobs, KeepsWhoseTheJobsAre) {
+  const auto catalogue = Catalogue::BuiltIn();
+  JobTrace trace = BurstyTrace(2);
+  for (std::size_t i = 0; i < trace.jobs.size(); ++i)
+    trace.jobs[i].user = *trace.users.Number(i % 3 == 0 ? "ann" : "bob");
+  const auto mapped = MapJobs(trace, *catalogue, {.mix = *ParseMix("light=1")});
+  ASSERT_TRUE(mapped);
+  std::string written;
+  (void)WriteTasks(mapped->trace, {}, std::nullopt,
+                   [&](std::string_view piece) -> base::Result<base::Unit> {
+                     written += piece;
+                     return base::Unit{};
+                   });
+  const auto again = ParseTrace(written, "t.csv");
+  ASSERT_TRUE(again) << again.error().message;
+  for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
+    EXPECT_EQ(again->submissions[i].user, i % 3 == 0 ? "ann" : "bob");
+  }
+}
+
 TEST(MapJobs, RefusesAClassThatNoWorkloadHas) {
   const auto catalogue = Catalogue::BuiltIn();
   const auto mapped = MapJobs(BurstyTrace(1), *catalogue, {.mix = *ParseMix("light=1,giant=1")});

@@ -95,13 +95,16 @@ Result<Unit> WriteTasks(const TaskTrace& trace, const std::vector<std::string>& 
   const bool durations =
       std::any_of(trace.submissions.begin(), trace.submissions.end(),
                   [](const Submission& task) { return task.solo_s.has_value(); });
+  const bool users = std::any_of(trace.submissions.begin(), trace.submissions.end(),
+                                 [](const Submission& task) { return !task.user.empty(); });
   std::string text = ProvenanceText(provenance, start_ms) + "submit_s,workload_id" +
-                     (durations ? ",solo_s\n" : "\n");
+                     (durations ? ",solo_s" : "") + (users ? ",user\n" : "\n");
   for (const Submission& task : trace.submissions) {
     AppendMilli(text, task.at.count());
     AppendCell(text, task.workload_id);
     if (durations) text += ',';
     if (task.solo_s) text += fmt::format("{}", *task.solo_s);
+    if (users) AppendCell(text, task.user);
     text += '\n';
     if (text.size() < kPieceBytes) continue;
     if (Result<Unit> taken = sink(text); !taken) return taken;

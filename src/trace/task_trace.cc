@@ -40,7 +40,8 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
     Submission submission{.at = base::Duration(std::llround(*submit_s * 1000)),
                           .workload_id = std::string(base::Trim(row.Text("workload_id"))),
                           .line = row.line(),
-                          .solo_s = *solo_s};
+                          .solo_s = *solo_s,
+                          .user = std::string(base::Trim(row.Text("user")))};
     if (submission.workload_id.empty()) return row.Wrong("column 'workload_id' is empty");
     if (!trace.submissions.empty() && submission.at < trace.submissions.back().at) {
       return row.Wrong("submit_s is earlier than the one above it");

@@ -108,6 +108,7 @@ Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& loaded
                           "; carma trace map gives every job one");
   }
   trace::Submission task{.at = job.submit, .workload_id = id, .line = job.line};
+  if (loaded.trace.users.size() > 1) task.user = loaded.trace.users.Text(job.user);
   const base::Duration solo(std::llround((*workload)->solo_s * 1000));
   if (job.duration && *job.duration > base::Duration(0) && *job.duration != solo) {
     task.solo_s = base::Seconds(*job.duration);

@@ -117,7 +117,7 @@ TEST_F(TraceTools, AChainKeepsWhereTheTraceComesFrom) {
        {"# found somewhere\n", "trace window --from '2h', of ", "22 of 24 jobs\n",
         "trace sample --gpus 2 --tasks 10 --seed 1, of ", "left out: 0 of more than 2 GPUs",
         "trace map --mix light=1,heavy=1 --keep-durations --seed 1, of ",
-        "submit_s,workload_id,solo_s\n"}) {
+        "submit_s,workload_id,solo_s,user\n"}) {
     places.push_back(mapped.out.find(origin));
     ASSERT_NE(places.back(), std::string::npos) << origin << "\n" << mapped.out;
   }
@@ -126,7 +126,7 @@ TEST_F(TraceTools, AChainKeepsWhereTheTraceComesFrom) {
   const std::string tasks = File("t.csv", mapped.out);
   EXPECT_EQ(Run({"info", tasks}).exit_code, 0);
   const Ran again = Run({"window", tasks, "--to", "12h"});
-  EXPECT_NE(again.out.find("submit_s,workload_id,solo_s\n"), std::string::npos)
+  EXPECT_NE(again.out.find("submit_s,workload_id,solo_s,user\n"), std::string::npos)
       << "a part of a task trace is a task trace\n"
       << again.out;
 }
