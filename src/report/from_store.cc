@@ -67,7 +67,7 @@ void StoreRun::Add(const store::StoredTask& stored) {
   RunTask& task = run_.tasks.emplace_back();
   task.id = core::Number(record.id);
   task.name = stored.name;
-  task.group = stored.user;
+  task.group = task.user = stored.user;
   task.gpus = record.request.gpus;
   task.submitted = record.submitted;
   task.state = record.state;

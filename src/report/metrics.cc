@@ -22,6 +22,7 @@ namespace {
 constexpr double kMax = 1e18;
 constexpr std::int64_t kMaxMs = 1'000'000'000'000'000;  // 31 000 years
 constexpr std::size_t kMaxGroups = 1'000;
+constexpr std::size_t kMaxUsers = 100'000;
 constexpr std::size_t kMaxBounds = 100;
 constexpr std::size_t kMaxForecasts = 1'000;
 
@@ -62,6 +63,14 @@ Json GroupJson(const GroupMetrics& group) {
           {"execution_s", SpreadJson(group.execution)},
           {"jct_s", SpreadJson(group.jct)},
           {"slowdown", SpreadJson(group.slowdown)}};
+}
+
+Json UserJson(const UserMetrics& user) {
+  return {{"name", user.name},
+          {"tasks", user.tasks},
+          {"gpu_s", user.gpu_s},
+          {"waiting_mean_s", user.waiting_mean_s},
+          {"stretch_mean", user.stretch_mean}};
 }
 
 Json ForecastJson(const ForecastMetrics& forecast) {
@@ -150,6 +159,14 @@ void GetGroup(MetricsReader& in, GroupMetrics& group) {
   in.Get("slowdown", group.slowdown);
 }
 
+void GetUser(MetricsReader& in, UserMetrics& user) {
+  in.in().Get("name", user.name);
+  in.in().Get("tasks", user.tasks, 0, INT64_MAX);
+  in.in().Get("gpu_s", user.gpu_s, 0, kMax);
+  in.in().Get("waiting_mean_s", user.waiting_mean_s, 0, kMax);
+  in.in().Get("stretch_mean", user.stretch_mean, 0, kMax);
+}
+
 void GetForecast(MetricsReader& in, ForecastMetrics& forecast) {
   in.in().Get("what", forecast.what);
   in.in().Get("by", forecast.by);
@@ -185,6 +202,8 @@ Json ToJson(const Metrics& metrics) {
   for (const GroupMetrics& group : metrics.groups) groups.push_back(GroupJson(group));
   Json forecasts = Json::array();
   for (const ForecastMetrics& each : metrics.forecasts) forecasts.push_back(ForecastJson(each));
+  Json users = Json::array();
+  for (const UserMetrics& each : metrics.users) users.push_back(UserJson(each));
   Json bounds = Json::array();
   for (const Bound& bound : metrics.bounds) {
     bounds.push_back({{"name", bound.name}, {"makespan_s", bound.makespan_s}});
@@ -206,6 +225,9 @@ Json ToJson(const Metrics& metrics) {
           {"slowdown", SpreadJson(metrics.slowdown)},
           {"groups", std::move(groups)},
           {"forecasts", std::move(forecasts)},
+          {"users", std::move(users)},
+          {"jain", OrNull(metrics.jain)},
+          {"worst_user_waiting_s", OrNull(metrics.worst_user_waiting_s)},
           {"gpus", metrics.gpus},
           {"memory_used_mib", OrNull(metrics.memory_used_mib)},
           {"sm_active", OrNull(metrics.sm_active)},
@@ -240,6 +262,10 @@ base::Result<Metrics> FromJson(const Json& json) {
                  [&](MetricsReader& each) { GetGroup(each, metrics.groups.emplace_back()); });
   reader.GetEach("forecasts", kMaxForecasts,
                  [&](MetricsReader& each) { GetForecast(each, metrics.forecasts.emplace_back()); });
+  reader.GetEach("users", kMaxUsers,
+                 [&](MetricsReader& each) { GetUser(each, metrics.users.emplace_back()); });
+  in.Get("jain", metrics.jain, 0, 1 + 1e-9);
+  in.Get("worst_user_waiting_s", metrics.worst_user_waiting_s, 0, kMax);
   in.Get("gpus", metrics.gpus, 0, 1'000'000);
   in.Get("memory_used_mib", metrics.memory_used_mib, 0, kMax);
   in.Get("sm_active", metrics.sm_active, 0, 1);

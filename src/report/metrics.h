@@ -37,6 +37,17 @@ struct GroupMetrics {
   friend bool operator==(const GroupMetrics&, const GroupMetrics&) = default;
 };
 
+// What the executed tasks of one user came to.
+struct UserMetrics {
+  std::string name;
+  std::int64_t tasks = 0;
+  double gpu_s = 0;           // execution, for each of their GPUs
+  double waiting_mean_s = 0;  // of a task
+  double stretch_mean =
+      0;  // completion over the time alone; over execution, where that is not known
+  friend bool operator==(const UserMetrics&, const UserMetrics&) = default;
+};
+
 // How good the forecasts of one quantity by one method were.
 struct ForecastMetrics {
   std::string what;
@@ -71,6 +82,12 @@ struct Metrics {
   std::optional<Spread> slowdown;
   std::vector<GroupMetrics> groups;        // by name; tasks without a group are in none
   std::vector<ForecastMetrics> forecasts;  // by quantity and method
+
+  // With two users or more: each by name, Jain's index of their mean stretches (1: equal for all),
+  // and the mean waiting of whoever waited longest.
+  std::vector<UserMetrics> users;
+  std::optional<double> jain;
+  std::optional<double> worst_user_waiting_s;
 
   // GPUs over [first_submitted, last_ended], means over time and GPUs; absent: not reported.
   int gpus = 0;

@@ -82,6 +82,7 @@ void PutNumber(Text& out, double value) {
 void PutTask(Text& out, const RunTask& task) {
   Put(out, R"({{"id":{},"name":{})", task.id, Quoted(task.name));
   if (!task.group.empty()) Put(out, R"(,"group":{})", Quoted(task.group));
+  if (!task.user.empty()) Put(out, R"(,"user":{})", Quoted(task.user));
   Put(out, R"(,"gpus":{},"submitted_ms":{})", task.gpus, base::ToMs(task.submitted));
   if (task.ended) Put(out, R"(,"ended_ms":{})", base::ToMs(*task.ended));
   Put(out, R"(,"state":"{}")", core::TaskStateName(task.state));
@@ -197,6 +198,7 @@ Result<RunTask> ReadTask(const Json& json, const std::string& pointer, std::size
   task.id = static_cast<std::uint64_t>(id);
   in.Get("name", task.name);
   in.Get("group", task.group);
+  in.Get("user", task.user);
   in.Get("gpus", task.gpus, 0, 1'000'000);
   task.submitted = NeedTime(in, "submitted_ms");
   if (in.Has("ended_ms")) task.ended = NeedTime(in, "ended_ms");

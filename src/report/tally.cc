@@ -35,9 +35,11 @@ Spread SpreadOf(std::vector<double> values) {
 TaskOutcome OutcomeOf(const RunTask& task) {
   TaskOutcome outcome{.state = task.state,
                       .group = task.group,
+                      .user = task.user,
                       .submitted = task.submitted,
                       .ended = task.ended,
                       .solo_s = task.solo_s,
+                      .gpus = task.gpus,
                       .attempts = static_cast<int>(task.attempts.size())};
   for (const Attempt& attempt : task.attempts) {
     const Duration length = std::max(Duration::zero(), attempt.ended - attempt.started);
@@ -67,6 +69,42 @@ void Tally::Add(const TaskOutcome& task) {
       {.waiting_s = Seconds(whole - *task.executed),
        .execution_s = Seconds(*task.executed),
        .slowdown = comparable ? Seconds(*task.last_executed) / *task.solo_s : kUnknown});
+  if (task.user.empty()) return;
+  auto user = users_.find(task.user);
+  if (user == users_.end()) user = users_.emplace(std::string(task.user), User{}).first;
+  User& of = user->second;
+  ++of.tasks;
+  of.gpu_ms += task.gpus * task.executed->count();
+  of.waiting_s.push_back(Seconds(whole - *task.executed));
+  const double alone_s = task.solo_s && *task.solo_s > 0 ? *task.solo_s : Seconds(*task.executed);
+  if (alone_s > 0) of.stretch.push_back(Seconds(whole) / alone_s);
+}
+
+double JainIndex(std::span<const double> values) {
+  double sum = 0;
+  double squares = 0;
+  for (const double value : values) {
+    sum += value;
+    squares += value * value;
+  }
+  return squares > 0 ? sum * sum / (static_cast<double>(values.size()) * squares) : 1;
+}
+
+void Tally::MeasureUsers(Metrics& metrics) const {
+  if (users_.size() < 2) return;
+  std::vector<double> stretches;
+  for (const auto& [name, user] : users_) {
+    UserMetrics& of = metrics.users.emplace_back();
+    of.name = name;
+    of.tasks = user.tasks;
+    of.gpu_s = static_cast<double>(user.gpu_ms) / 1000;
+    of.waiting_mean_s = SpreadOf(user.waiting_s).mean;
+    of.stretch_mean = SpreadOf(user.stretch).mean;
+    if (!user.stretch.empty()) stretches.push_back(of.stretch_mean);
+    metrics.worst_user_waiting_s =
+        std::max(metrics.worst_user_waiting_s.value_or(0), of.waiting_mean_s);
+  }
+  metrics.jain = JainIndex(stretches);
 }
 
 void Tally::Add(const GpuSpan& span) {
@@ -131,6 +169,8 @@ Metrics Tally::Finish() const {
     metrics.last_ended = *last_;
     metrics.trace_total_s = Seconds(*last_ - *first_);
   }
+
+  MeasureUsers(metrics);
 
   GpuSums sums;
   for (const GpuSums& gpu : gpus_) {

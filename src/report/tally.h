@@ -1,10 +1,11 @@
 // Metrics of a run while it goes on: fed with what ended and what the GPUs did, nothing is kept but
-// sums and, for the percentiles, four numbers per executed task.
+// sums and, for the percentiles, a few numbers per executed task.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,21 +19,26 @@ namespace carma::report {
 // Sorted before they are summed, so that the order cannot be seen in the last bit.
 Spread SpreadOf(std::vector<double> values);
 
+// (Σx)² / (n · Σx²): 1 where all are equal, 1/n where one has everything. Of nothing: 1.
+double JainIndex(std::span<const double> values);
+
 // What one task came to.
 struct TaskOutcome {
   core::TaskState state = core::TaskState::kSucceeded;
   std::string_view group;  // empty: none
+  std::string_view user;   // empty: not told
   core::Time submitted{};
   std::optional<core::Time> ended;  // empty: not final, only counted
   // All attempts together, and the last one alone; empty: its process never ran.
   std::optional<core::Duration> executed;
   std::optional<core::Duration> last_executed;
   std::optional<double> solo_s;  // launch to end alone on its GPUs
+  int gpus = 1;
   int attempts = 0;
   int ooms = 0;
 };
 
-// Of a task as records have it; its group is borrowed.
+// Of a task as records have it; its group and user are borrowed.
 TaskOutcome OutcomeOf(const RunTask& task);
 
 // What one GPU did over one span inside the run: from the first submission to the last end.
@@ -75,9 +81,17 @@ class Tally {
     double sm_covered_s = 0;
     double energy_j = 0;  // NaN: a part was not reported
   };
+  struct User {
+    std::int64_t tasks = 0;
+    std::int64_t gpu_ms = 0;
+    std::vector<double> waiting_s;
+    std::vector<double> stretch;
+  };
   static GroupMetrics Measure(const Group& group);
+  void MeasureUsers(Metrics& metrics) const;
 
   std::map<std::string, Group, std::less<>> groups_;
+  std::map<std::string, User, std::less<>> users_;
   std::map<core::TaskState, std::int64_t> by_state_;
   std::int64_t attempts_ = 0;
   std::optional<core::Time> first_, last_;

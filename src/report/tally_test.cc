@@ -30,6 +30,30 @@ TaskOutcome Ran(std::string_view group, std::int64_t submitted_s, std::int64_t e
           .attempts = 1};
 }
 
+TEST(Tally, UsersAreComparedByHowMuchLongerTheirTasksTook) {
+  EXPECT_DOUBLE_EQ(JainIndex({}), 1);
+  EXPECT_DOUBLE_EQ(JainIndex(std::vector<double>{3, 3, 3}), 1);
+  EXPECT_DOUBLE_EQ(JainIndex(std::vector<double>{5, 0}), 0.5);
+  Tally tally;
+  const auto of = [](std::string_view user, TaskOutcome task) {
+    task.user = user;
+    return task;
+  };
+  tally.Add(of("ada", Ran("", 0, 30, 20, 10.0)));  // three times as long as alone
+  EXPECT_FALSE(tally.Finish().jain) << "one user is no comparison";
+  tally.Add(of("ada", Ran("", 0, 20, 20)));  // of itself, where the time alone is not known
+  TaskOutcome wide = of("bob", Ran("", 10, 110, 50, 50.0));
+  wide.gpus = 2;
+  tally.Add(wide);
+  const Metrics m = tally.Finish();
+  ASSERT_EQ(m.users.size(), 2u);
+  EXPECT_EQ(m.users[0], (UserMetrics{"ada", 2, 40, 5, 2}));
+  EXPECT_EQ(m.users[1], (UserMetrics{"bob", 1, 100, 50, 2}));
+  EXPECT_THAT(m.jain, Optional(DoubleEq(1)));
+  EXPECT_THAT(m.worst_user_waiting_s, Optional(DoubleEq(50)));
+  EXPECT_EQ(FromJsonText(ToJsonText(m)).value(), m);
+}
+
 TEST(Tally, GroupsAddUpToTheWhole) {
   Tally tally;
   tally.Add(Ran("light", 0, 30, 20, 10.0));

@@ -10,7 +10,9 @@ namespace carma::sim {
 
 core::TaskRequest Simulation::RequestOf(const Job& job) const {
   core::TaskRequest request{.gpus = job.arrival->workload->gpus,
+                            .user = job.arrival->user,
                             .max_recoveries = options_.max_recoveries};
+  if (!request.user.empty()) request.uid = uids_.at(request.user);
   // What `carma trace replay` asks for when a method could not tell.
   request.exclusive = options_.policy.pacing == core::Pacing::kImmediate &&
                       trace::Estimate(*job.arrival->workload, options_.estimates.source).whole_gpu;

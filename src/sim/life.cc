@@ -183,6 +183,7 @@ void Simulation::Retire(JobIndex index, core::TaskState state) {
     report::RunTask task{.id = core::Number(job.id),
                          .name = workload.id,
                          .group = workload.weight_class,
+                         .user = job.arrival->user,
                          .gpus = workload.gpus,
                          .submitted = job.submitted,
                          .ended = now_,

@@ -60,6 +60,7 @@ struct Arrival {
   const trace::Workload* workload = nullptr;
   std::optional<double> solo_s;  // instead of the workload's
   int line = 0;                  // in the trace file, for messages; 0: from no file
+  std::string user = {};         // empty: not told
 };
 // Errors: kInvalid "path: line 7: …" for a workload that the catalogue does not have or cannot
 // replay.

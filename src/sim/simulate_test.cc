@@ -531,13 +531,26 @@ TEST(Simulate, EnergyIsTheIntegralOfThePowerInTheRecord) {
 // Samples that are not made would have changed nothing: the same run, byte for byte.
 TEST(Simulate, SamplesOnDemandGiveTheRunOfAllSamples) {
   const std::vector<trace::Workload> workloads = Mixed();
-  const std::vector<Arrival> arrivals = Crowd(workloads, 60);
+  std::vector<Arrival> arrivals = Crowd(workloads, 60);
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    arrivals[i].user = i % 5 < 3 ? "ada" : i % 5 == 3 ? "bob" : "eve";
+  }
   struct Case {
     std::string_view name;
     void (*change)(RunOptions&);
   };
   for (const Case& c : {
            Case{"defaults", [](RunOptions&) {}},
+           Case{"fair order",
+                [](RunOptions& o) {
+                  o.policy.order = core::QueueOrder::kFair;
+                  o.policy.fair.half_life = Duration{1'800'000};
+                  o.policy.fair.patience = Duration{1'000'000};
+                }},
+           Case{"limits",
+                [](RunOptions& o) {
+                  o.policy.limits = {*core::ParseLimitRule("user=* running=2 gpu_hours=1/2h")};
+                }},
            Case{"without estimates", [](RunOptions& o) { o.estimates.source = "none"; }},
            Case{"by activity", [](RunOptions& o) { o.policy.mapper = "lug"; }},
            Case{"memory that moves",
@@ -636,6 +649,32 @@ TEST(Simulate, EqualArgumentsGiveEqualRuns) {
   EXPECT_TRUE(SameTasks(*first.record, *second.record));
   options.seed = 2;
   EXPECT_NE(Play(cluster, demo.arrivals(), options).totals, first.totals);
+}
+
+// Who floods the queue delays nobody else: the next place that comes free is the newcomer's.
+TEST(Simulate, AFloodDelaysAnothersFirstTaskByOneEnd) {
+  const trace::Workload workload = MakeWorkload("w", 1, 300, 1.0, 30'000);
+  std::vector<Arrival> arrivals;
+  for (int i = 0; i < 10'000; ++i) arrivals.push_back({Duration{0}, &workload, 200 + i % 200});
+  for (Arrival& each : arrivals) each.user = "flood";
+  for (int i = 0; i < 4; ++i) {
+    arrivals.push_back({Duration{7'200'000}, &workload});
+    arrivals.back().user = "guest";
+  }
+  const auto longest_wait_s = [&](core::QueueOrder order) {
+    RunOptions options = Immediate();
+    options.policy.order = order;
+    options.points_per_gpu = 10;
+    const RunResult run = Play(MakeWorld("4xA100-40GB"), arrivals, options);
+    double longest_s = 0;
+    for (const report::RunTask& task : run.record->tasks) {
+      if (task.user != "guest") continue;
+      longest_s = std::max(longest_s, base::Seconds(task.attempts[0].started - task.submitted));
+    }
+    return longest_s;
+  };
+  EXPECT_GT(longest_wait_s(core::QueueOrder::kFifo), 600'000);
+  EXPECT_LT(longest_wait_s(core::QueueOrder::kFair), 2 * 420);  // four places, each once
 }
 
 TEST(SimulateRuns, TheNumberOfThreadsCannotBeSeen) {

@@ -49,6 +49,11 @@ Simulation::Simulation(const Cluster& cluster, std::span<const Arrival> arrivals
     first_ += base::Duration(std::llround(rng.Uniform() * kLongestRoundMs));
   }
   last_end_ = first_;
+  constexpr std::uint32_t kFirstUid = 1001;
+  for (const Arrival& each : arrivals) {
+    const auto uid = kFirstUid + static_cast<std::uint32_t>(uids_.size());
+    if (!each.user.empty()) uids_.try_emplace(each.user, uid);
+  }
   BuildServers();
   if (options.estimates.method.empty()) return;
   std::vector<core::GpuInfo> gpus;

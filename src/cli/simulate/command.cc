@@ -331,7 +331,7 @@ void RunSimulate(Context& context, const CLI::App& verb, const SimulateFlags& fl
 std::string Footer() {
   std::string text =
       "A policy is a list of words: the mapper and keys of the configuration's sections policy,\n"
-      "recovery and monitor. Besides:\n";
+      "fair, limits, recovery and monitor. Besides:\n";
   for (const PolicyWordInfo& word : PolicyWords()) {
     text += fmt::format("  {:<18}{} ({})\n", word.name, word.meaning, word.type);
   }

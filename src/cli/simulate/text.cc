@@ -82,20 +82,15 @@ Change ChangeOf(std::span<const double> values, std::span<const double> referenc
 }
 
 std::string SimTable(std::span<const SimOutcome> outcomes, const Screen& screen) {
-  Table table({{"POLICY", false, 20},
-               {"MAKESPAN min", true},
-               {"CHANGE %", true},
-               {"ENERGY MJ", true},
-               {"CHANGE %", true},
-               {"OOM", true},
-               {"FAILED", true},
-               {"WAIT min", true},
-               {"RUN min", true},
-               {"JCT min", true},
-               {"SM %", true},
-               {"MEMORY", true},
-               {"SLOWDOWN", true},
-               {"TO BOUND %", true}});
+  std::vector<Column> columns{{"POLICY", false, 20}, {"MAKESPAN min", true}, {"CHANGE %", true},
+                              {"ENERGY MJ", true},   {"CHANGE %", true},     {"OOM", true},
+                              {"FAILED", true},      {"WAIT min", true},     {"RUN min", true},
+                              {"JCT min", true},     {"SM %", true},         {"MEMORY", true},
+                              {"SLOWDOWN", true},    {"TO BOUND %", true}};
+  const bool users = std::ranges::any_of(
+      outcomes, [](const SimOutcome& each) { return each.runs.front().jain.has_value(); });
+  if (users) columns.insert(columns.end(), {{"JAIN", true}, {"WORST USER WAITS min", true}});
+  Table table(std::move(columns));
   const SimOutcome& first = outcomes.front();
   for (const SimOutcome& outcome : outcomes) {
     const auto change = [&](double (*quantity)(const Metrics&)) {
@@ -107,28 +102,33 @@ std::string SimTable(std::span<const SimOutcome> outcomes, const Screen& screen)
     // The bounds are those of the whole load.
     const double bound = failed > 0 ? 0 : report::TightestBound(outcome.runs.front().bounds);
     const auto mean = [&](double (*quantity)(const Metrics&)) { return MeanOf(outcome, quantity); };
-    table.Add({{base::Printable(outcome.policy.label, 60)},
-               {Minutes(makespan)},
-               {change(Makespan)},
-               {fmt::format("{:.2f}", mean(Energy))},
-               {change(Energy)},
-               {OomText(outcome)},
-               {failed > 0 ? fmt::format("{:.4g}", failed) : "-"},
-               {Minutes(mean([](const Metrics& run) { return run.waiting.mean; }))},
-               {Minutes(mean([](const Metrics& run) { return run.execution.mean; }))},
-               {Minutes(mean([](const Metrics& run) { return run.jct.mean; }))},
-               {fmt::format("{:.1f}", mean([](const Metrics& run) {
-                                        return run.sm_active.value_or(0);
-                                      }) * 100)},
-               {base::FormatMib(static_cast<std::int64_t>(
-                   mean([](const Metrics& run) { return run.memory_used_mib.value_or(0); })))},
-               {outcome.runs.front().slowdown ? fmt::format("{:.2f}", mean([](const Metrics& run) {
-                                                              return run.slowdown
-                                                                         ? run.slowdown->mean
-                                                                         : 1;
-                                                            }))
-                                              : "-"},
-               {bound > 0 ? PercentText(makespan / bound - 1) : "-"}});
+    std::vector<Cell> cells{
+        {base::Printable(outcome.policy.label, 60)},
+        {Minutes(makespan)},
+        {change(Makespan)},
+        {fmt::format("{:.2f}", mean(Energy))},
+        {change(Energy)},
+        {OomText(outcome)},
+        {failed > 0 ? fmt::format("{:.4g}", failed) : "-"},
+        {Minutes(mean([](const Metrics& run) { return run.waiting.mean; }))},
+        {Minutes(mean([](const Metrics& run) { return run.execution.mean; }))},
+        {Minutes(mean([](const Metrics& run) { return run.jct.mean; }))},
+        {fmt::format("{:.1f}",
+                     mean([](const Metrics& run) { return run.sm_active.value_or(0); }) * 100)},
+        {base::FormatMib(static_cast<std::int64_t>(
+            mean([](const Metrics& run) { return run.memory_used_mib.value_or(0); })))},
+        {outcome.runs.front().slowdown ? fmt::format("{:.2f}", mean([](const Metrics& run) {
+                                                       return run.slowdown ? run.slowdown->mean : 1;
+                                                     }))
+                                       : "-"},
+        {bound > 0 ? PercentText(makespan / bound - 1) : "-"}};
+    if (users) {
+      cells.push_back(
+          {fmt::format("{:.2f}", mean([](const Metrics& run) { return run.jain.value_or(1); }))});
+      cells.push_back(
+          {Minutes(mean([](const Metrics& run) { return run.worst_user_waiting_s.value_or(0); }))});
+    }
+    table.Add(std::move(cells));
   }
   return table.Text(screen);
 }
