@@ -4,6 +4,7 @@
 
 #include "api/overview.h"
 #include "api/token_view.h"
+#include "api/usage_view.h"
 #include "api/views.h"
 #include "base/fields_json.h"
 #include "base/text.h"
@@ -63,6 +64,8 @@ template <>
 constexpr const char* kSchema<TokenView> = "Token";
 template <>
 constexpr const char* kSchema<WhoView> = "Who";
+template <>
+constexpr const char* kSchema<UsageView> = "Usage";
 
 class Describer;
 template <class T>
@@ -170,7 +173,7 @@ std::string MakeOpenApi() {
   AddProperties<task::TaskSpec>(schemas, base::Absent::kLeftOut);
   AddProperties<TaskView, GpuTaskView, ForeignView, GpuView::Metric, GpuView, GpuHistoryView::Point,
                 GpuHistoryView, VerdictView, ExplainView, RunView, KnowledgeView, EventView,
-                StatusView, TaskRow, GpuGlance, OverviewView, UserView, TokenView, WhoView>(
+                StatusView, TaskRow, GpuGlance, OverviewView, UserView, TokenView, WhoView, UsageView>(
       schemas, base::Absent::kNull);
   return document.dump(2);
 }

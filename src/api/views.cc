@@ -2,6 +2,7 @@
 
 #include "api/overview.h"
 #include "api/token_view.h"
+#include "api/usage_view.h"
 #include "base/fields_json.h"
 
 namespace carma::api {
@@ -30,7 +31,9 @@ template Json ToJson(const OverviewView&);
 template Json ToJson(const UserView&);
 template Json ToJson(const TokenView&);
 template Json ToJson(const WhoView&);
+template Json ToJson(const UsageView&);
 template Result<TaskView> FromJson(const Json&);
+template Result<UsageView> FromJson(const Json&);
 template Result<GpuView> FromJson(const Json&);
 template Result<GpuHistoryView> FromJson(const Json&);
 template Result<ExplainView> FromJson(const Json&);

@@ -6,6 +6,7 @@
 #include "api/openapi.h"
 #include "api/overview.h"
 #include "api/token_view.h"
+#include "api/usage_view.h"
 #include "base/json.h"
 #include "base/test_fields.h"
 
@@ -220,6 +221,7 @@ TEST(Views, EmptyOnesSurviveTheRoundTrip) {
   ExpectRoundTrip(StatusView{});
   ExpectRoundTrip(OverviewView{.gpus = {{}}, .running = {{}}});
   ExpectRoundTrip(UserView{});
+  ExpectRoundTrip(UsageView{.user = "ada", .tasks = 2, .gpu_s = 1.5, .energy_j = 3});
   ExpectRoundTrip(TokenView{.id = 1, .name = "laptop", .token = "carma_0"});
   ExpectRoundTrip(WhoView{});
 }
@@ -287,6 +289,7 @@ TEST(Views, NameEveryMember) {
   EXPECT_TRUE(base::NamesEveryMember<OverviewView>());
   EXPECT_TRUE(base::NamesEveryMember<UserView>());
   EXPECT_TRUE(base::NamesEveryMember<TokenView>());
+  EXPECT_TRUE(base::NamesEveryMember<UsageView>());
   EXPECT_TRUE(base::NamesEveryMember<WhoView>());
 }
 

@@ -1,12 +1,12 @@
 // report, report compare.
 #include <CLI/CLI.hpp>
-#include <ctime>
 #include <memory>
 
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/calls.h"
 #include "cli/command.h"
+#include "cli/moment.h"
 #include "cli/verbs.h"
 #include "report/html.h"
 #include "report/report.h"
@@ -38,38 +38,6 @@ struct ReportFlags {
 void SetLabel(Report& report, const std::string& label) {
   report.metrics.label = label;
   if (report.run) report.run->label = label;
-}
-
-// "2026-03-01", "2026-03-01 14:05", "2026-03-01T14:05:59", in local time.
-std::optional<base::Time> ParseDate(const std::string& text) {
-  for (const char* format :
-       {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%d"}) {
-    std::tm parts{};
-    const char* end = ::strptime(text.c_str(), format, &parts);
-    if (end == nullptr || *end != '\0') continue;
-    parts.tm_isdst = -1;
-    const std::time_t seconds = std::mktime(&parts);
-    if (seconds == -1) return std::nullopt;
-    return base::FromMs(std::int64_t{seconds} * 1000);
-  }
-  return std::nullopt;
-}
-
-// A date, or how long ago: "2h", "7d". "Ago" is told on the daemon's clock, which on a simulated
-// server is not ours.
-Result<base::Time> ParseMoment(Context& context, const char* option, const std::string& text) {
-  if (const std::optional<base::Time> date = ParseDate(text)) return *date;
-  const bool has_unit = text.find_first_of("smhd") != std::string::npos;
-  const Result<base::Duration> ago = base::ParseSpan(text);
-  if (!has_unit || !ago) {
-    return Fail(ErrorCode::kInvalid,
-                std::string(option) +
-                    ": expected a date like \"2026-03-01 14:05\" or a span like " +
-                    "2h for so long ago, not '" + base::Printable(text, 40) + "'");
-  }
-  const Called<api::StatusView> status = GetStatus(context.client());
-  if (!status) return std::unexpected(status.error());
-  return base::FromMs(status->value.now_ms) - *ago;
 }
 
 Result<std::string> Query(Context& context, const ReportFlags& flags) {

@@ -432,6 +432,7 @@ void AddServerVerbs(CLI::App& app, Context& context) {
   AddStatus(app, context);
   AddBackup(app, context);
   AddTokenCommand(app, context);
+  AddUsageCommand(app, context);
   AddCompletion(app, context);
   AddVersion(app, context);
 }

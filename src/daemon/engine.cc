@@ -283,7 +283,8 @@ void Engine::AnswerWithTrouble() {
 void Engine::Collect(std::vector<core::Action> actions) {
   for (core::Action& action : actions) {
     if (const auto* changed = std::get_if<core::TaskChanged>(&action)) NoteChange(changed->record);
-    if (const auto* ended = std::get_if<core::AttemptEnded>(&action)) NoteEnd(*ended);
+    if (const auto* ended = std::get_if<core::AttemptEnded>(&action))
+      next_.rows.attempts.push_back(RowOf(*ended));
     if (const auto* start = std::get_if<core::StartTask>(&action)) {
       if (std::optional<core::Sharing> sharing = starts_.PlainSharing(*start)) {
         // Durable with the decision itself; the core hears of it in the next turn.
@@ -311,7 +312,7 @@ void Engine::NoteChange(const core::TaskRecord& record) {
   next_.rows.records.insert_or_assign(record.id, store::RecordRow{record, std::move(uuids)});
 }
 
-void Engine::NoteEnd(const core::AttemptEnded& ended) {
+store::EndedAttempt Engine::RowOf(const core::AttemptEnded& ended) const {
   store::EndedAttempt row{.task = ended.id,
                           .number = ended.attempt,
                           .taken = ended.taken,
@@ -322,7 +323,14 @@ void Engine::NoteEnd(const core::AttemptEnded& ended) {
                           .exit = ended.exit};
   for (const core::GpuIndex gpu : ended.gpus)
     row.gpu_uuids.push_back(scheduler_.GpuInfos().at(core::Number(gpu)).uuid);
-  next_.rows.attempts.push_back(std::move(row));
+  return row;
+}
+
+std::vector<store::EndedAttempt> Engine::RunningAttempts() const {
+  std::vector<store::EndedAttempt> rows;
+  for (const core::AttemptEnded& each : scheduler_.Attempts(clock_.Now()))
+    rows.push_back(RowOf(each));
+  return rows;
 }
 
 void Engine::NoteDrains() {

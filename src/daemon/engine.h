@@ -75,6 +75,8 @@ class Engine {
   void PollLauncher();
 
   const core::Scheduler& scheduler() const { return scheduler_; }
+  // What holds GPUs, as attempts that end now.
+  std::vector<store::EndedAttempt> RunningAttempts() const;
   Attribution& attribution() { return attribution_; }
   store::Store& store() { return store_; }
   // Empty while the store takes writes; else why not (a full disk, a database that was removed).
@@ -102,7 +104,7 @@ class Engine {
   void AnswerWithTrouble();
   void Collect(std::vector<core::Action> actions);
   void NoteChange(const core::TaskRecord& record);
-  void NoteEnd(const core::AttemptEnded& ended);
+  store::EndedAttempt RowOf(const core::AttemptEnded& ended) const;
   void NoteDrains();
   // False: the store refused; what is decided is kept and nothing of it has happened yet.
   bool Flush();

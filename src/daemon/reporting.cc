@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "api/http.h"
+#include "base/json.h"
 #include "report/from_store.h"
 #include "report/html.h"
 #include "report/report.h"
@@ -90,6 +92,33 @@ Result<std::string> ReportText(const ReportRequest& request, const std::atomic<b
                             text.size() >> 20, api::kMaxBodyBytes >> 20));
   }
   return text;
+}
+
+Result<std::string> UsageText(const UsageRequest& request, const std::atomic<bool>& wanted) {
+  const Result<std::unique_ptr<store::History>> history = store::History::Open(request.state_dir);
+  if (!history) return std::unexpected(history.error());
+  UsageSums sums(request.by, request.from, request.to);
+  std::optional<core::Time> first;
+  const auto add = [&](const store::EndedAttempt& attempt) {
+    first = std::min(first.value_or(attempt.taken.from), attempt.taken.from);
+    sums.Add(attempt);
+    return wanted.load();
+  };
+  Result<Unit> read = (*history)->Attempts(request.from, request.to, add);
+  if (!read) return std::unexpected(read.error());
+  for (const store::EndedAttempt& each : request.running) add(each);
+  if (first) {
+    read = (*history)->Usage(std::max(*first, request.from), request.to,
+                             [&](const store::GpuUsage& usage) {
+                               sums.Add(usage);
+                               return wanted.load();
+                             });
+  }
+  if (!read) return std::unexpected(read.error());
+  if (!wanted) return Fail(ErrorCode::kUnavailable, "carmad is stopping");
+  base::Json rows = base::Json::array();
+  for (const api::UsageView& row : sums.Rows()) rows.push_back(api::ToJson(row));
+  return base::DumpJson({{"usage", std::move(rows)}});
 }
 
 Result<std::string> ReportHtml(const ReportRequest& request, std::string_view title,

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "daemon/usage_sums.h"
 #include "store/history.h"
 
 namespace carma::daemon {
@@ -42,5 +43,16 @@ base::Result<std::string> ReportText(const ReportRequest& request, const std::at
 // The same as a page to look at (report/html.h); `request.listed`, or there are no figures.
 base::Result<std::string> ReportHtml(const ReportRequest& request, std::string_view title,
                                      const std::atomic<bool>& wanted);
+
+struct UsageRequest {
+  std::string state_dir;
+  core::Time from{};
+  core::Time to{};
+  UsageBy by;
+  std::vector<store::EndedAttempt> running;  // by now
+};
+// {"usage":[…]} (api/usage_view.h): the attempts of the books and those that run. Errors and
+// `wanted` as above.
+base::Result<std::string> UsageText(const UsageRequest& request, const std::atomic<bool>& wanted);
 
 }  // namespace carma::daemon

@@ -141,6 +141,24 @@ Result<Unit> History::Events(core::TaskId first, core::TaskId last,
       });
 }
 
+Result<Unit> History::Attempts(core::Time from, core::Time to,
+                               const TakeRow<EndedAttempt>& take) {
+  return impl_->Each(
+      "reading attempts",
+      "SELECT " + AttemptColumns() +
+          " FROM attempt INDEXED BY attempt_ended WHERE ended_ms >= ? AND launched_ms < ? "
+          "ORDER BY ended_ms,task",
+      [&](Binder& bind) {
+        bind.Bind(from);
+        bind.Bind(to);
+      },
+      [&](Reader& reader) {
+        EndedAttempt attempt;
+        VisitAttempt(reader, attempt);
+        return !reader.problem() && take(attempt);
+      });
+}
+
 Result<Unit> History::Usage(core::Time from, core::Time to, const TakeRow<GpuUsage>& take) {
   return impl_->Each(
       "reading GPU use",

@@ -37,6 +37,9 @@ class History {
   // Of the tasks from first to last; by task, and of each in order.
   base::Result<base::Unit> Events(core::TaskId first, core::TaskId last,
                                   const TakeRow<StoredEvent>& take);
+  // Those that were there in [from, to), by their ends.
+  base::Result<base::Unit> Attempts(core::Time from, core::Time to,
+                                    const TakeRow<EndedAttempt>& take);
   // Those that touch [from, to), by time.
   base::Result<base::Unit> Usage(core::Time from, core::Time to, const TakeRow<GpuUsage>& take);
 

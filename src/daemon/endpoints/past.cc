@@ -81,4 +81,25 @@ Result<Unit> DrawReport(const PastServices& services, const Call& call,
       reply);
 }
 
+Result<Unit> TellUsage(const PastServices& services, const Call& call,
+                       const api::Responder& reply) {
+  UsageRequest request;
+  QueryReader in(call);
+  request.from = base::FromMs(in.Number("after_ms", 0, 0, INT64_MAX));
+  request.to = base::FromMs(in.Number("until_ms", INT64_MAX, 0, INT64_MAX));
+  if (in.error()) return std::unexpected(*in.error());
+  const Result<UsageBy> by =
+      ParseUsageBy(call.request.Query("by").value_or("user"));
+  if (!by) return std::unexpected(by.error());
+  request.by = *by;
+  request.state_dir = services.state_dir;
+  request.running = services.running_attempts();
+  services.close_usage();
+  return services.answer_later(
+      [request = std::move(request)](const std::atomic<bool>& wanted) {
+        return TextAnswer(UsageText(request, wanted));
+      },
+      reply);
+}
+
 }  // namespace carma::daemon

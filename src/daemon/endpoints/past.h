@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "daemon/monitor.h"
@@ -20,6 +21,8 @@ struct PastServices {
   std::function<std::string()> provenance;  // of a report: whose, under which rules
   std::function<void()> close_usage;        // as EngineServices::close_usage
   AnswerLater answer_later;
+  // What holds GPUs by now, as attempts that end now.
+  std::function<std::vector<store::EndedAttempt>()> running_attempts;
 };
 
 // ?task= &after= &limit=; the newest hundred by default.
@@ -33,5 +36,8 @@ base::Result<base::Unit> MakeReport(const PastServices& services, const Call& ca
 // makes of it.
 base::Result<base::Unit> DrawReport(const PastServices& services, const Call& call,
                                     const api::Responder& reply);
+// Who had what: ?by=user,account,qos,month|day (user) &after_ms= &until_ms=. Made on a worker.
+base::Result<base::Unit> TellUsage(const PastServices& services, const Call& call,
+                                   const api::Responder& reply);
 
 }  // namespace carma::daemon

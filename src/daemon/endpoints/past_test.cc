@@ -17,10 +17,12 @@ class PastTest : public EndpointTest {
             false,
             [] { return "carmad 1: magm"; },
             [this] { ++usage_closed_; },
-            Worker()};
+            Worker(),
+            [this] { return running_; }};
   }
 
   int usage_closed_ = 0;
+  std::vector<store::EndedAttempt> running_;
 };
 
 TEST_F(PastTest, EventsComeInOrderOfAllTasksOrOfOne) {
@@ -65,6 +67,35 @@ TEST_F(PastTest, AReportThatIsAskedForWronglyOrTooOftenIsRefused) {
   EXPECT_EQ(usage_closed_, 0);
   worker_busy_ = true;
   EXPECT_EQ(Ask(Services(), &MakeReport, Asking({})).status, 503);
+}
+
+TEST_F(PastTest, UsageIsTheSumOfWhatHasEndedAndOfWhatRuns) {
+  const core::TaskId id = Submit();
+  Start(id);
+  clock_.Advance(core::Duration(90'500));
+  End(id);
+  const core::TaskId second = Submit();
+  Start(second);
+  clock_.Advance(core::Duration(10'000));
+  running_ = engine_->RunningAttempts();
+  ASSERT_EQ(running_.size(), 1U);
+  EXPECT_EQ(running_[0].gpu_uuids.size(), 1U);
+  EXPECT_EQ(Ask(Services(), &TellUsage, Asking({})).status, 0);
+  EXPECT_EQ(usage_closed_, 1);
+  ASSERT_TRUE(work_);
+  work_();
+  ASSERT_EQ(last_heard_->status, 200);
+  const base::Json& rows = last_heard_->body.at("usage");
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].at("tasks"), 2);
+  const auto attempts = store_->Attempts(core::Time{}).value();
+  ASSERT_EQ(attempts.size(), 1U);
+  const auto seconds = [](const store::EndedAttempt& each) {
+    return base::Seconds(each.taken.to - each.taken.from);
+  };
+  EXPECT_GE(seconds(attempts[0]), 90.5);
+  EXPECT_DOUBLE_EQ(rows[0].at("gpu_s").get<double>(), seconds(attempts[0]) + seconds(running_[0]));
+  EXPECT_EQ(Ask(Services(), &TellUsage, Asking({{"by", "colour"}})).status, 400);
 }
 
 TEST_F(PastTest, AReportIsDrawnAsAPageThatRunsNoScript) {

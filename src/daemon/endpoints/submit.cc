@@ -170,6 +170,7 @@ struct Check {
   std::vector<task::TaskSpec> specs;  // the first ones
   std::size_t count = 0;              // of the submission
   std::uint32_t uid = 0;
+  std::string user;
   std::vector<EstimateResult> results;
   std::size_t missing = 0;
 };
@@ -197,7 +198,7 @@ Answer Checked(const Check& check) {
     const task::TaskSpec& spec = check.specs[i];
     const EstimateResult& result = check.results[i];
     const core::Trial trial =
-        core::Try(check.services.engine.scheduler(), task::ToRequest(spec, check.uid),
+        core::Try(check.services.engine.scheduler(), task::ToRequest(spec, check.uid, check.user),
                   result.estimate, check.services.clock.Now());
     if (trial.fit == core::Fit::kNever) {
       return Fail(ErrorCode::kConflict,
@@ -212,7 +213,8 @@ Answer Checked(const Check& check) {
 void CheckTasks(const SubmitServices& services, const Caller& caller, const TaskList& tasks,
                 const api::Responder& reply) {
   // Shared by the parts in which the estimates come.
-  auto check = std::make_shared<Check>(Check{services, {}, tasks.size(), caller.uid, {}, 0});
+  auto check =
+      std::make_shared<Check>(Check{services, {}, tasks.size(), caller.uid, caller.user, {}, 0});
   for (std::size_t i = 0; i < std::min(tasks.size(), kMostChecked); ++i)
     check->specs.push_back(tasks.At(i));
   check->results.resize(check->specs.size());

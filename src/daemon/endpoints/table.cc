@@ -74,7 +74,8 @@ struct Resources {
     estimates.emplace(EstimateServices{all.engine, all.estimates.rules()});
     past.emplace(PastServices{all.store, all.monitor, all.clock, settings.state_dir,
                               !settings.simgpu_state.empty(), provenance, all.close_usage,
-                              all.answer_later});
+                              all.answer_later,
+                              [&engine = all.engine] { return engine.RunningAttempts(); }});
     output.emplace(OutputServices{all.store, all.read_file});
   }
   std::optional<ServerServices> server;
@@ -126,6 +127,7 @@ std::vector<Endpoint> Endpoints(const ServerServices& server, const EngineServic
       {"GET", "/v1/events", kEverybody, With(on.past, &ListEvents)},
       {"GET", "/v1/report", kEverybody, With(on.past, &MakeReport)},
       {"GET", "/v1/report.html", kEverybody, With(on.past, &DrawReport)},
+      {"GET", "/v1/usage", kEverybody, With(on.past, &TellUsage)},
   };
 }
 

@@ -1,0 +1,53 @@
+// What users, accounts and classes had of the GPUs, as the API tells it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "api/views.h"
+
+namespace carma::api {
+
+// The sum over some attempts. Those words are empty by which nobody asked to tell them apart.
+struct UsageView {
+  std::string user;
+  std::string account;
+  std::string qos;
+  std::string period;
+  std::int64_t tasks = 0;
+  std::int64_t attempts = 0;
+  double gpu_s = 0;
+  double share_s = 0;
+  double waiting_s = 0;
+  std::optional<double> energy_j;
+  std::int64_t ooms = 0;
+  double promised_mib_s = 0;
+  double unused_mib_s = 0;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& view) {
+    field("user", view.user, "User name.");
+    field("account", view.account, "Account that was named; empty too for none.");
+    field("qos", view.qos, "Class.");
+    field("period", view.period, "Month or day in UTC, 2026-03 or 2026-03-17.");
+    field("tasks", view.tasks, "Tasks that held GPUs.");
+    field("attempts", view.attempts, "Their starts.");
+    field("gpu_s", view.gpu_s,
+          "GPU time: seconds from each start to its end, for each of its GPUs.");
+    field(
+        "share_s", view.share_s,
+        "The same by what was taken from others: promised memory or predicted activity, whichever "
+        "is larger.");
+    field("waiting_s", view.waiting_s, "Waited before these starts.");
+    field("energy_j", view.energy_j,
+          "Energy of the GPUs meanwhile, divided evenly among the tasks on each; null: not known.");
+    field("ooms", view.ooms, "Starts that ended for lack of GPU memory.");
+    field("promised_mib_s", view.promised_mib_s,
+          "GPU memory that was kept for them, times its time.");
+    field("unused_mib_s", view.unused_mib_s, "Of it, what lay above the highest memory seen.");
+  }
+  friend bool operator==(const UsageView&, const UsageView&) = default;
+};
+
+}  // namespace carma::api
