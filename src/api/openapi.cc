@@ -173,8 +173,8 @@ std::string MakeOpenApi() {
   AddProperties<task::TaskSpec>(schemas, base::Absent::kLeftOut);
   AddProperties<TaskView, GpuTaskView, ForeignView, GpuView::Metric, GpuView, GpuHistoryView::Point,
                 GpuHistoryView, VerdictView, ExplainView, RunView, KnowledgeView, EventView,
-                StatusView, TaskRow, GpuGlance, OverviewView, UserView, TokenView, WhoView, UsageView>(
-      schemas, base::Absent::kNull);
+                StatusView, TaskRow, GpuGlance, OverviewView, UserView, TokenView, WhoView,
+                UsageView>(schemas, base::Absent::kNull);
   return document.dump(2);
 }
 

@@ -213,7 +213,7 @@ class Simulation {
   std::vector<std::uint32_t> node_of_;  // of each SimGpu
   std::vector<Job> jobs_;
   std::vector<JobIndex> free_jobs_;
-  std::map<std::string, std::uint32_t> uids_;  // of the users that the load names
+  std::map<std::string, std::uint32_t> uids_;           // of the users that the load names
   std::unordered_map<std::uint64_t, JobIndex> job_of_;  // by task id; for look-up only
   std::deque<JobIndex> cluster_queue_;                  // only with several servers
   std::set<OpenKey> open_;

@@ -141,8 +141,7 @@ Result<Unit> History::Events(core::TaskId first, core::TaskId last,
       });
 }
 
-Result<Unit> History::Attempts(core::Time from, core::Time to,
-                               const TakeRow<EndedAttempt>& take) {
+Result<Unit> History::Attempts(core::Time from, core::Time to, const TakeRow<EndedAttempt>& take) {
   return impl_->Each(
       "reading attempts",
       "SELECT " + AttemptColumns() +

@@ -88,8 +88,7 @@ Result<Unit> TellUsage(const PastServices& services, const Call& call,
   request.from = base::FromMs(in.Number("after_ms", 0, 0, INT64_MAX));
   request.to = base::FromMs(in.Number("until_ms", INT64_MAX, 0, INT64_MAX));
   if (in.error()) return std::unexpected(*in.error());
-  const Result<UsageBy> by =
-      ParseUsageBy(call.request.Query("by").value_or("user"));
+  const Result<UsageBy> by = ParseUsageBy(call.request.Query("by").value_or("user"));
   if (!by) return std::unexpected(by.error());
   request.by = *by;
   request.state_dir = services.state_dir;
