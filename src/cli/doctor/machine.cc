@@ -1,5 +1,6 @@
 #include "cli/doctor/machine.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "api/troubles.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/unique_fd.h"
 #include "profile/profiles.h"
 
 namespace carma::cli {
@@ -219,6 +221,19 @@ std::vector<Finding> CheckSettings(const std::string& root, const config::Settin
          "minutes are usual for idle.after");
   }
   return findings;
+}
+
+std::vector<Finding> CheckKernelLog(const std::string& root, const config::Settings& settings) {
+  const bool shares = settings.collocation != core::SharingMethod::kStreams;
+  if (!shares || settings.kernel_log.empty() || !settings.simgpu_state.empty()) return {};
+  const std::string path = root + settings.kernel_log;
+  // Asked as the daemon will: the device's mode does not tell what the kernel allows.
+  if (base::UniqueFd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC))) return {};
+  return {{"settings", Level::kWarn,
+           fmt::format("monitor.kernel_log: {}: {}: after a fault under MPS the wrong task may be "
+                       "held responsible",
+                       base::Printable(settings.kernel_log), std::strerror(errno)),
+           "give carmad the device and CAP_SYSLOG, in a container too"}};
 }
 
 namespace {

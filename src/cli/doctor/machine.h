@@ -41,6 +41,9 @@ Finding CheckClock(const ClockFacts& clock);
 // Nothing where all is well.
 std::vector<Finding> CheckSettings(const std::string& root, const config::Settings& settings);
 
+// Whether root may read monitor.kernel_log, below `root`. Nothing where it may, or is not used.
+std::vector<Finding> CheckKernelLog(const std::string& root, const config::Settings& settings);
+
 // The file of estimate.profiles, which must be named: whether it reads and is of use to tasks on
 // GPUs of these types. No types: they are not known.
 Finding CheckProfiles(const config::Settings& settings, const std::vector<std::string>& gpu_types);

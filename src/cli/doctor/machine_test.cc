@@ -237,6 +237,21 @@ TEST_F(DoctorMachine, SettingsThatAreUnlikelyToBeMeant) {
   EXPECT_TRUE(CheckSettings(root_, settings).empty());
 }
 
+TEST_F(DoctorMachine, AKernelLogThatCannotBeRead) {
+  config::Settings settings;
+  EXPECT_THAT(FirstTrouble(CheckKernelLog(root_, settings)).text,
+              HasSubstr("monitor.kernel_log: /dev/kmsg: No such file"));
+  Put("/dev/kmsg", "");
+  EXPECT_TRUE(CheckKernelLog(root_, settings).empty());
+  settings.kernel_log = "/dev/none";
+  EXPECT_FALSE(CheckKernelLog(root_, settings).empty());
+  settings.collocation = core::SharingMethod::kStreams;
+  EXPECT_TRUE(CheckKernelLog(root_, settings).empty()) << "a fault stays with its program";
+  settings = {};
+  settings.kernel_log = "";
+  EXPECT_TRUE(CheckKernelLog(root_, settings).empty());
+}
+
 TEST_F(DoctorMachine, ProfilesThatAreOfNoUse) {
   const std::string header =
       "workload,gpu_type,sm_active,sensitivity,pressure,load_s,time_s,iterations,memory_mib,runs,"
