@@ -153,22 +153,29 @@ void Scheduler::State::NoteHead() {
 FruitlessLook Scheduler::State::LookNow(const std::vector<GpuView>& views) const {
   FruitlessLook look{
       .line = queue.changes(), .lessons = lessons.changes(), .limits = limits.changes()};
-  const auto most = static_cast<std::size_t>(config.backfill);
-  if (config.order == QueueOrder::kFair && queue.Line(QueueKind::kMain).size() > most) {
-    LineUp line = MainLine();
-    for (auto next = line.Pop(); next && look.tasks.size() < most; next = line.Pop())
-      look.tasks.push_back(next->task);
-  }
   look.gpus.reserve(views.size());
   for (const GpuView& view : views)
     look.gpus.push_back(OpennessOf(config, view, gpus[Number(view.index)].crowd));
   return look;
 }
 
+std::vector<TaskId> Scheduler::State::LookedAt() const {
+  std::vector<TaskId> looked_at;
+  const auto most = static_cast<std::size_t>(config.backfill);
+  if (config.order != QueueOrder::kFair || queue.Line(QueueKind::kMain).size() <= most)
+    return looked_at;
+  LineUp line = MainLine();
+  for (auto next = line.Pop(); next && looked_at.size() < most; next = line.Pop())
+    looked_at.push_back(next->task);
+  return looked_at;
+}
+
+// Whom it looked at is found last: a thousand tasks may be.
 bool Scheduler::State::IsFruitlessAgain(const FruitlessLook& look) const {
   return look.line == fruitless->line && look.lessons == fruitless->lessons &&
-         look.limits == fruitless->limits && look.tasks == fruitless->tasks &&
-         std::ranges::equal(fruitless->gpus, look.gpus, OpensNothing);
+         look.limits == fruitless->limits &&
+         std::ranges::equal(fruitless->gpus, look.gpus, OpensNothing) &&
+         LookedAt() == fruitless->tasks;
 }
 
 void Scheduler::State::StartInOrder(std::vector<GpuView>& views) {

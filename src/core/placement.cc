@@ -278,6 +278,7 @@ void Scheduler::State::StartWhatFits() {
     StartInOrder(views);
   }
   fruitless = LookNow(views);
+  fruitless->tasks = LookedAt();
   NoteHead();
 }
 

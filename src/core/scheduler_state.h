@@ -228,6 +228,8 @@ struct Scheduler::State : LineUp::Host {
   std::optional<LimitHit> LimitOn(const TaskRecord& task, Time at) const;
   bool IsLimited(TaskId task) const override;
   FruitlessLook LookNow(const std::vector<GpuView>& views) const;
+  // Those of the line, where who that is changes by time and is not all of it; else empty.
+  std::vector<TaskId> LookedAt() const;
   bool IsFruitlessAgain(const FruitlessLook& look) const;
   void StartInOrder(std::vector<GpuView>& views);
   std::vector<Group> GroupsInLine(LineUp& line) const;
