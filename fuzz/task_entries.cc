@@ -66,7 +66,9 @@ void FuzzSpec(std::string_view bytes) {
   if (!spec) return CheckError(spec.error());
   const auto back = task::SpecFromJsonText(task::ToJsonText(*spec));
   CARMA_CHECK(back && *back == *spec, "a task comes back from JSON as it went");
-  const std::string path = task::ExpandPath(spec->stdout_path, *spec, core::TaskId{7}, "eve");
+  const std::string path = task::ExpandPath(
+      spec->stdout_path, *spec,
+      {.id = core::TaskId{7}, .array = core::TaskId{5}, .user = "eve", .host = "gpu1"});
   CARMA_CHECK(path.starts_with('/'), "an absolute path stays one");
 }
 
