@@ -1,7 +1,6 @@
 #include "task/describe/script.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/text.h"
 #include "task/describe/shell_words.h"
@@ -16,101 +15,8 @@ using base::Unit;
 
 constexpr std::size_t kMaxDirectiveBytes = 8192;
 
-// sbatch options that mean nothing inside one server; accepted so that a script serves both.
-struct Ignored {
-  std::string_view name;
-  char letter;  // 0: none
-  bool takes_value;
-};
-constexpr std::array kIgnored{
-    Ignored{"account", 'A', true},
-    Ignored{"acctg-freq", 0, true},
-    Ignored{"clusters", 'M', true},
-    Ignored{"constraint", 'C', true},
-    Ignored{"core-spec", 'S', true},
-    Ignored{"cores-per-socket", 0, true},
-    Ignored{"cpus-per-gpu", 0, true},
-    Ignored{"cpus-per-task", 'c', true},
-    Ignored{"deadline", 0, true},
-    Ignored{"distribution", 'm', true},
-    Ignored{"exclude", 'x', true},
-    Ignored{"get-user-env", 0, false},
-    Ignored{"gpu-bind", 0, true},
-    Ignored{"gpu-freq", 0, true},
-    Ignored{"gpus-per-task", 0, true},
-    Ignored{"gres-flags", 0, true},
-    Ignored{"hint", 0, true},
-    Ignored{"input", 'i', true},
-    Ignored{"kill-on-invalid-dep", 0, true},
-    Ignored{"licenses", 'L', true},
-    Ignored{"mail-type", 0, true},
-    Ignored{"mail-user", 0, true},
-    Ignored{"mem", 0, true},
-    Ignored{"mem-bind", 0, true},
-    Ignored{"mem-per-cpu", 0, true},
-    Ignored{"mem-per-gpu", 0, true},
-    Ignored{"mincpus", 0, true},
-    Ignored{"nice", 0, false},
-    Ignored{"no-kill", 'k', false},
-    Ignored{"nodelist", 'w', true},
-    Ignored{"nodes", 'N', true},
-    Ignored{"ntasks", 'n', true},
-    Ignored{"ntasks-per-core", 0, true},
-    Ignored{"ntasks-per-gpu", 0, true},
-    Ignored{"ntasks-per-node", 0, true},
-    Ignored{"ntasks-per-socket", 0, true},
-    Ignored{"open-mode", 0, true},
-    Ignored{"overcommit", 'O', false},
-    Ignored{"oversubscribe", 's', false},
-    Ignored{"partition", 'p', true},
-    Ignored{"profile", 0, true},
-    Ignored{"propagate", 0, false},
-    Ignored{"qos", 'q', true},
-    Ignored{"quiet", 'Q', false},
-    Ignored{"reservation", 0, true},
-    Ignored{"signal", 0, true},
-    Ignored{"sockets-per-node", 0, true},
-    Ignored{"spread-job", 0, false},
-    Ignored{"switches", 0, true},
-    Ignored{"thread-spec", 0, true},
-    Ignored{"threads-per-core", 0, true},
-    Ignored{"time-min", 0, true},
-    Ignored{"tmp", 0, true},
-    Ignored{"uid", 0, true},
-    Ignored{"verbose", 'v', false},
-    Ignored{"wait", 'W', false},
-    Ignored{"wait-all-nodes", 0, true},
-    Ignored{"wckey", 0, true},
-};
-
-const Ignored* FindIgnored(std::string_view name) {
-  const auto found = std::find_if(kIgnored.begin(), kIgnored.end(), [&](const Ignored& each) {
-    return each.name == name || (name.size() == 1 && each.letter != 0 && name[0] == each.letter);
-  });
-  return found == kIgnored.end() ? nullptr : &*found;
-}
-
 std::string Dashed(std::string_view option) {
   return (option.size() == 1 ? "-" : "--") + base::Printable(option, 60);
-}
-
-// One word that starts an option, taken apart: "--gpus=2", "--gpus", "-G2", "-G".
-struct OptionWord {
-  std::string name;
-  std::optional<std::string> value;
-};
-
-std::optional<OptionWord> TakeApart(const std::string& word) {
-  if (word.starts_with("--") && word.size() > 2) {
-    const std::size_t equals = word.find('=');
-    OptionWord option{word.substr(2, equals - 2), std::nullopt};
-    if (equals != std::string::npos) option.value = word.substr(equals + 1);
-    return option;
-  }
-  if (word.size() < 2 || word[0] != '-' || word[1] == '-') return std::nullopt;
-  OptionWord option{word.substr(1, 1), std::nullopt};
-  if (word.size() > 2) option.value = word.substr(word[2] == '=' ? 3 : 2);
-  return option;
 }
 
 class Reader {
@@ -210,7 +116,7 @@ class Reader {
   Result<Unit> TakeForeign(const OptionWord& option, const std::vector<std::string>& words,
                            std::size_t& i, bool sbatch) {
     if (!sbatch) return Wrong("unknown option " + Dashed(option.name));
-    const Ignored* known = FindIgnored(option.name);
+    const SlurmOption* known = FindSlurmOption(option.name);
     const bool next_is_value = i < words.size() && !words[i].starts_with('-');
     std::string value = option.value.value_or("");
     if (!option.value && next_is_value && (known == nullptr || known->takes_value))

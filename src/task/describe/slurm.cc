@@ -1,5 +1,6 @@
 #include "task/describe/slurm.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -8,6 +9,67 @@
 
 namespace carma::task {
 namespace {
+
+constexpr std::array kOptions{
+    SlurmOption{"account", 'A', true},
+    SlurmOption{"acctg-freq", 0, true},
+    SlurmOption{"clusters", 'M', true},
+    SlurmOption{"constraint", 'C', true},
+    SlurmOption{"core-spec", 'S', true},
+    SlurmOption{"cores-per-socket", 0, true},
+    SlurmOption{"cpus-per-gpu", 0, true},
+    SlurmOption{"cpus-per-task", 'c', true},
+    SlurmOption{"deadline", 0, true},
+    SlurmOption{"distribution", 'm', true},
+    SlurmOption{"exclude", 'x', true},
+    SlurmOption{"get-user-env", 0, false},
+    SlurmOption{"gpu-bind", 0, true},
+    SlurmOption{"gpu-freq", 0, true},
+    SlurmOption{"gpus-per-task", 0, true},
+    SlurmOption{"gres-flags", 0, true},
+    SlurmOption{"hint", 0, true},
+    SlurmOption{"input", 'i', true},
+    SlurmOption{"kill-on-invalid-dep", 0, true},
+    SlurmOption{"licenses", 'L', true},
+    SlurmOption{"mail-type", 0, true},
+    SlurmOption{"mail-user", 0, true},
+    SlurmOption{"mem", 0, true},
+    SlurmOption{"mem-bind", 0, true},
+    SlurmOption{"mem-per-cpu", 0, true},
+    SlurmOption{"mem-per-gpu", 0, true},
+    SlurmOption{"mincpus", 0, true},
+    SlurmOption{"nice", 0, false},
+    SlurmOption{"no-kill", 'k', false},
+    SlurmOption{"nodelist", 'w', true},
+    SlurmOption{"nodes", 'N', true},
+    SlurmOption{"ntasks", 'n', true},
+    SlurmOption{"ntasks-per-core", 0, true},
+    SlurmOption{"ntasks-per-gpu", 0, true},
+    SlurmOption{"ntasks-per-node", 0, true},
+    SlurmOption{"ntasks-per-socket", 0, true},
+    SlurmOption{"open-mode", 0, true},
+    SlurmOption{"overcommit", 'O', false},
+    SlurmOption{"oversubscribe", 's', false},
+    SlurmOption{"partition", 'p', true},
+    SlurmOption{"profile", 0, true},
+    SlurmOption{"propagate", 0, false},
+    SlurmOption{"qos", 'q', true},
+    SlurmOption{"quiet", 'Q', false},
+    SlurmOption{"reservation", 0, true},
+    SlurmOption{"signal", 0, true},
+    SlurmOption{"sockets-per-node", 0, true},
+    SlurmOption{"spread-job", 0, false},
+    SlurmOption{"switches", 0, true},
+    SlurmOption{"thread-spec", 0, true},
+    SlurmOption{"threads-per-core", 0, true},
+    SlurmOption{"time-min", 0, true},
+    SlurmOption{"tmp", 0, true},
+    SlurmOption{"uid", 0, true},
+    SlurmOption{"verbose", 'v', false},
+    SlurmOption{"wait", 'W', false},
+    SlurmOption{"wait-all-nodes", 0, true},
+    SlurmOption{"wckey", 0, true},
+};
 
 struct Passed {
   std::string_view option;
@@ -33,6 +95,26 @@ constexpr std::array kMemory{
 };
 
 }  // namespace
+
+const SlurmOption* FindSlurmOption(std::string_view name) {
+  const auto found = std::ranges::find_if(kOptions, [&](const SlurmOption& each) {
+    return each.name == name || (name.size() == 1 && each.letter != 0 && name[0] == each.letter);
+  });
+  return found == kOptions.end() ? nullptr : &*found;
+}
+
+std::optional<OptionWord> TakeApart(const std::string& word) {
+  if (word.starts_with("--") && word.size() > 2) {
+    const std::size_t equals = word.find('=');
+    OptionWord option{word.substr(2, equals - 2), std::nullopt};
+    if (equals != std::string::npos) option.value = word.substr(equals + 1);
+    return option;
+  }
+  if (word.size() < 2 || word[0] != '-' || word[1] == '-') return std::nullopt;
+  OptionWord option{word.substr(1, 1), std::nullopt};
+  if (word.size() > 2) option.value = word.substr(word[2] == '=' ? 3 : 2);
+  return option;
+}
 
 SlurmVariables VariablesOf(const SlurmWords& words) {
   SlurmVariables variables;

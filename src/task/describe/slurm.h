@@ -14,6 +14,23 @@ namespace carma::task {
 using SlurmWords = std::map<std::string, std::string, std::less<>>;
 using SlurmVariables = std::map<std::string, std::string>;
 
+// An option of sbatch, and mostly of srun, that chooses in a cluster: known, so that its value is
+// not taken for something else.
+struct SlurmOption {
+  std::string_view name;
+  char letter;  // 0: none
+  bool takes_value;
+};
+// By long name or by letter, both without dashes; null: none.
+const SlurmOption* FindSlurmOption(std::string_view name);
+
+// One word that starts an option, taken apart: "--gpus=2", "--gpus", "-G2", "-G".
+struct OptionWord {
+  std::string name;
+  std::optional<std::string> value;
+};
+std::optional<OptionWord> TakeApart(const std::string& word);
+
 // The variables that the script's own lines decide: SLURM_CPUS_PER_TASK of --cpus-per-task, and so
 // on. What cannot be read (an amount of memory with a strange unit) is left out.
 SlurmVariables VariablesOf(const SlurmWords& words);

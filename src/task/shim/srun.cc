@@ -15,6 +15,7 @@
 
 #include "base/host.h"
 #include "base/text.h"
+#include "task/describe/slurm.h"
 #include "task/describe/spec.h"
 
 namespace carma::task {
@@ -29,53 +30,24 @@ using Variables = std::map<std::string, std::string>;
 constexpr int kMostTasks = 1024;
 constexpr int kCannotRun = 127;
 
-// Options that say where or how in a cluster: one server has nothing to choose.
-struct PassedOver {
-  std::string_view name;
-  char letter;  // 0: none
-  bool takes_value;
+// Those that sbatch has not.
+constexpr std::array kOfSrun{
+    SlurmOption{"cpu-bind", 0, true},      SlurmOption{"exact", 0, false},
+    SlurmOption{"exclusive", 0, false},    SlurmOption{"export", 0, true},
+    SlurmOption{"gpus", 'G', true},        SlurmOption{"gpus-per-node", 0, true},
+    SlurmOption{"gres", 0, true},          SlurmOption{"immediate", 'I', false},
+    SlurmOption{"job-name", 'J', true},    SlurmOption{"jobid", 0, true},
+    SlurmOption{"mpi", 0, true},           SlurmOption{"overlap", 0, false},
+    SlurmOption{"wait", 'W', true},        SlurmOption{"time", 't', true},
+    SlurmOption{"unbuffered", 'u', false},
 };
-constexpr std::array kPassedOver{
-    PassedOver{"account", 'A', true},
-    PassedOver{"constraint", 'C', true},
-    PassedOver{"cpu-bind", 0, true},
-    PassedOver{"cpus-per-gpu", 0, true},
-    PassedOver{"cpus-per-task", 'c', true},
-    PassedOver{"distribution", 'm', true},
-    PassedOver{"exact", 0, false},
-    PassedOver{"exclude", 'x', true},
-    PassedOver{"exclusive", 0, false},
-    PassedOver{"export", 0, true},
-    PassedOver{"gpu-bind", 0, true},
-    PassedOver{"gpus", 'G', true},
-    PassedOver{"gpus-per-node", 0, true},
-    PassedOver{"gres", 0, true},
-    PassedOver{"gres-flags", 0, true},
-    PassedOver{"hint", 0, true},
-    PassedOver{"immediate", 'I', false},
-    PassedOver{"job-name", 'J', true},
-    PassedOver{"jobid", 0, true},
-    PassedOver{"mem", 0, true},
-    PassedOver{"mem-bind", 0, true},
-    PassedOver{"mem-per-cpu", 0, true},
-    PassedOver{"mem-per-gpu", 0, true},
-    PassedOver{"mpi", 0, true},
-    PassedOver{"no-kill", 'k', false},
-    PassedOver{"nodelist", 'w', true},
-    PassedOver{"ntasks-per-node", 0, true},
-    PassedOver{"overcommit", 'O', false},
-    PassedOver{"overlap", 0, false},
-    PassedOver{"partition", 'p', true},
-    PassedOver{"qos", 'q', true},
-    PassedOver{"quiet", 'Q', false},
-    PassedOver{"reservation", 0, true},
-    PassedOver{"signal", 0, true},
-    PassedOver{"threads-per-core", 0, true},
-    PassedOver{"time", 't', true},
-    PassedOver{"unbuffered", 'u', false},
-    PassedOver{"verbose", 'v', false},
-    PassedOver{"wait", 'W', true},
-};
+
+const SlurmOption* FindPassedOver(std::string_view name) {
+  const auto found = std::ranges::find_if(kOfSrun, [&](const SlurmOption& each) {
+    return each.name == name || (name.size() == 1 && each.letter != 0 && each.letter == name[0]);
+  });
+  return found == kOfSrun.end() ? FindSlurmOption(name) : &*found;
+}
 
 Result<int> CountOf(std::string_view option, std::string_view text) {
   const std::optional<std::int64_t> count = base::ParseInt(text);
@@ -117,15 +89,10 @@ class Reader {
   }
 
   Result<Unit> Take(const std::string& word) {
-    std::string name = word.substr(1, 1);
-    std::optional<std::string> attached;
-    if (word.starts_with("--")) {
-      const std::size_t equals = word.find('=');
-      name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
-      if (equals != std::string::npos) attached = word.substr(equals + 1);
-    } else if (word.size() > 2) {
-      attached = word.substr(word[2] == '=' ? 3 : 2);
-    }
+    const std::optional<OptionWord> option = TakeApart(word);
+    if (!option) return Fail(ErrorCode::kInvalid, "unknown option " + base::Printable(word, 60));
+    const std::string& name = option->name;
+    const std::optional<std::string>& attached = option->value;
     const auto is = [&](std::string_view longer, char letter) {
       return name == longer || (letter != 0 && name.size() == 1 && name[0] == letter);
     };
@@ -164,10 +131,8 @@ class Reader {
 
   Result<Unit> PassOver(const std::string& word, const std::string& name,
                         const std::optional<std::string>& attached) {
-    const auto known = std::ranges::find_if(kPassedOver, [&](const PassedOver& each) {
-      return each.name == name || (name.size() == 1 && each.letter == name[0]);
-    });
-    if (known == kPassedOver.end())
+    const SlurmOption* known = FindPassedOver(name);
+    if (known == nullptr)
       return Fail(ErrorCode::kInvalid, "unknown option " + base::Printable(word, 60));
     if (!known->takes_value) return Unit{};
     const Result<std::string> value = Value(word, attached);
