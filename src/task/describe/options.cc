@@ -359,7 +359,6 @@ std::vector<std::string> FillEnvironment(const ExportPlan& plan, const Submitter
 // Variables of the Slurm job from which it may have been submitted are not its own.
 void FillSlurm(const SlurmWords& words, const SubmitterContext& context, TaskSpec& spec) {
   spec.slurm = true;
-  if (const std::optional<int> gpus = GpusOf(words)) spec.gpus = *gpus;
   std::erase_if(spec.environment, [](const auto& each) { return IsSlurmVariable(each.first); });
   spec.environment.merge(VariablesOf(words));
   spec.environment["SLURM_SUBMIT_DIR"] = context.cwd;

@@ -182,7 +182,14 @@ Result<Unit> ApplyScript(std::string_view text, std::string_view path,
     description.Warn(shown + ": DOS line ends are converted to Unix ones");
   }
   description.SetScript(std::move(script), std::string(path), std::move(args));
-  if (directives->sbatch) description.SetSlurm(std::move(directives->slurm));
+  if (directives->sbatch) {
+    // Before all settings: those count more.
+    if (const std::optional<int> gpus = GpusOf(directives->slurm)) {
+      Result<Unit> set = description.Set("gpus", std::to_string(*gpus), shown);
+      if (!set) return set;
+    }
+    description.SetSlurm(std::move(directives->slurm));
+  }
   for (const Directive& directive : directives->settings) {
     const std::string where = shown + ":" + std::to_string(directive.line);
     Result<Unit> set = description.Set(directive.option, directive.value, where);

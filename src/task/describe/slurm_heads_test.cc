@@ -130,6 +130,16 @@ TEST(SlurmHeads, RunRightlyOrAreRefusedInWords) {
   }
 }
 
+TEST(SlurmHeads, TheCommandLineWinsOverGpusThatWereCounted) {
+  Description description;
+  ASSERT_TRUE(ApplyScript("#!/bin/bash\n#SBATCH -n 4 --gpus-per-task=1\ntrue\n", "job.sh", {},
+                          description));
+  ASSERT_TRUE(description.Set("gpus", "2"));
+  const auto tasks = description.Finish({.cwd = "/w", .home = "/h", .user = "ada"});
+  ASSERT_TRUE(tasks);
+  EXPECT_EQ(tasks->front().gpus, 2);
+}
+
 TEST(SlurmHeads, ScriptsWithoutThemAreNoJobsOfSlurm) {
   Description description;
   ASSERT_TRUE(ApplyScript("#!/bin/bash\n#CARMA --gpus 2\ntrue\n", "job.sh", {}, description));

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <set>
 #include <string_view>
 
 #include "base/host.h"
@@ -146,15 +147,21 @@ class Reader {
 
 // ---- running ----
 
-// Of the copies that run; read by the handler.
-std::array<volatile sig_atomic_t, kMostTasks> children{};
+// That a script's end or a notice is told by.
+constexpr std::array kPassedOn{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
 
-void PassOn(int signal) {
-  const int kept = errno;
-  for (const volatile sig_atomic_t& child : children) {
-    if (child > 0) ::kill(child, signal);
-  }
-  errno = kept;
+// Those and the end of a copy: waited for, so that none comes between a fork and its note, and none
+// is sent to a number that has been given to another process.
+sigset_t WaitedFor() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGCHLD);
+  for (const int signal : kPassedOn) ::sigaddset(&signals, signal);
+  return signals;
+}
+
+void Tell(const std::set<pid_t>& copies, int signal) {
+  for (const pid_t copy : copies) ::kill(copy, signal);
 }
 
 std::string PathFor(const std::string& pattern, int rank, const Variables& environment) {
@@ -242,35 +249,36 @@ Variables SrunVariables(const SrunPlan& plan, int rank, const Variables& environ
 }
 
 int RunSrun(const SrunPlan& plan, const Variables& environment) {
-  struct sigaction action {};
-  action.sa_handler = PassOn;
-  action.sa_flags = SA_RESTART;
-  for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT})
-    ::sigaction(signal, &action, nullptr);
+  const sigset_t waited_for = WaitedFor();
+  sigset_t before;
+  ::sigprocmask(SIG_BLOCK, &waited_for, &before);
+  std::set<pid_t> copies;
   int worst = 0;
-  for (int rank = 0; rank < plan.ntasks; ++rank) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT})
-        ::signal(signal, SIG_DFL);
+  for (int rank = 0; rank < plan.ntasks && worst == 0; ++rank) {
+    const pid_t copy = ::fork();
+    if (copy == 0) {
+      ::sigprocmask(SIG_SETMASK, &before, nullptr);
       Become(plan, rank, environment);
     }
-    if (child < 0) {
+    if (copy > 0) {
+      copies.insert(copy);
+    } else {
       std::fprintf(stderr, "srun: copy %d: %s\n", rank, std::strerror(errno));
       worst = 1;
-      PassOn(SIGTERM);
-      break;
+      Tell(copies, SIGTERM);
     }
-    children[static_cast<std::size_t>(rank)] = child;
   }
-  int status = 0;
-  for (pid_t ended = 0; (ended = ::waitpid(-1, &status, 0)) > 0 || errno == EINTR;) {
-    if (ended <= 0) continue;
-    const auto at = std::ranges::find_if(children, [&](const auto& each) { return each == ended; });
-    if (at != children.end()) *at = 0;
-    worst = std::max(worst, CodeOf(status));
-    if (plan.kill_on_bad_exit && CodeOf(status) != 0) PassOn(SIGTERM);
+  while (!copies.empty()) {
+    const int signal = ::sigwaitinfo(&waited_for, nullptr);
+    if (signal > 0 && signal != SIGCHLD) Tell(copies, signal);
+    int status = 0;
+    for (pid_t ended = 0; (ended = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+      if (copies.erase(ended) == 0) continue;
+      worst = std::max(worst, CodeOf(status));
+      if (plan.kill_on_bad_exit && CodeOf(status) != 0) Tell(copies, SIGTERM);
+    }
   }
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
   return worst;
 }
 

@@ -73,6 +73,11 @@ TEST(Srun, RunsAllCopiesAndReturnsTheWorstCode) {
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(RunSrun(*plan, environment), 2);
   EXPECT_EQ(base::ReadFile(folder + "/7.1", 100).value_or(""), "copy 1 of 3\n");
+  // A signal before or after the copies have begun reaches them.
+  plan->output.clear();
+  plan->command = {"sh", "-c", "kill -USR1 $PPID; while :; do sleep 0.1; done"};
+  plan->ntasks = 2;
+  EXPECT_EQ(RunSrun(*plan, environment), 128 + SIGUSR1);
   plan->command = {"/no/such/program"};
   EXPECT_EQ(RunSrun(*plan, environment), 127);
   std::filesystem::remove_all(folder);
