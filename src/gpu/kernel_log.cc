@@ -49,9 +49,13 @@ std::optional<std::array<std::uint32_t, 3>> PlaceOf(std::string_view pci) {
 
 std::optional<KernelXid> ParseKernelXid(std::string_view line) {
   constexpr std::string_view kBegin = "NVRM: Xid (PCI:";
-  const std::size_t begin = line.find(kBegin);
-  if (begin == std::string_view::npos) return std::nullopt;
-  std::string_view rest = line.substr(begin + kBegin.size());
+  std::string_view rest = line;
+  // "4,811,168790062,-;": what the kernel says of a record. The same words further on are somebody
+  // else's, a user's even.
+  if (const std::size_t head = rest.find(';'); head != rest.npos && !rest.starts_with(kBegin))
+    rest.remove_prefix(head + 1);
+  if (!rest.starts_with(kBegin)) return std::nullopt;
+  rest.remove_prefix(kBegin.size());
   KernelXid found;
   // An instance of a divided GPU follows its place: "0000:07:00 GPU-I:05".
   std::string_view where = TakeUntil(rest, ')');

@@ -21,8 +21,8 @@ struct KernelXid {
   friend bool operator==(const KernelXid&, const KernelXid&) = default;
 };
 
-// "NVRM: Xid (PCI:0000:07:00): 31, pid=1668, name=python3, …" with whatever stands before it; empty
-// for every other line.
+// "NVRM: Xid (PCI:0000:07:00): 31, pid=1668, name=python3, …", alone or behind the head of a record
+// of /dev/kmsg; empty for every other line.
 std::optional<KernelXid> ParseKernelXid(std::string_view line);
 
 // Whether NVML's "00000000:07:00.0" and the kernel's "0000:07:00" are one place.

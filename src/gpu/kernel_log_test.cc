@@ -29,7 +29,7 @@ TEST(KernelXid, IsReadAsDriversWriteIt) {
        "NVRM: Xid (PCI:0000:10:1c): 63, pid='<unknown>', name=<unknown>, Row",
        {"0000:10:1c", 63, std::nullopt}},
       {"a channel",
-       "[ 9.1] NVRM: Xid (PCI:0000:3b:00): 31, Ch 00000008, intr 10000000",
+       "4,9,91,c,caller=T7;NVRM: Xid (PCI:0000:3b:00): 31, Ch 00000008, intr 10000000",
        {"0000:3b:00", 31, std::nullopt}},
       {"an instance",
        "NVRM: Xid (PCI:000a:07:00 GPU-I:05): 13, pid=7, name=x",
@@ -42,6 +42,8 @@ TEST(KernelXid, OtherLinesAreNone) {
   for (const char* line :
        {"", "NVRM: Xid", "NVRM: Xid (PCI:", "NVRM: Xid (PCI:0000:00:06)", "NVRM: Xid (PCI:0:0): 31",
         "NVRM: Xid (PCI:0000:00:06): pid=3", "NVRM: Xid (PCI:0000:00:06): -4, pid=3",
+        "6,5,4,-;mine: NVRM: Xid (PCI:0000:00:06): 31, pid=3, name=forged",
+        "6,5,4,-;mine;NVRM: Xid (PCI:0000:00:06): 31, pid=3, name=forged",
         "NVRM: Xid (PCI:zz:00:06): 31, pid=3", "NVRM: GPU 0000:00:06.0: RmInitAdapter failed!"})
     EXPECT_FALSE(ParseKernelXid(line)) << line;
 }
