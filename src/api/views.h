@@ -14,6 +14,26 @@
 
 namespace carma::api {
 
+// What became of somebody's wish to be told of a task.
+struct NoticeView {
+  std::string event;
+  std::string target;
+  std::string state;
+  std::int64_t made_ms = 0;
+  int tries = 0;
+  std::string text;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& notice) {
+    field("event", notice.event, "What was to be told: start, end, fail, oom, requeue.");
+    field("target", notice.target, "Whom; of a URL only the server.");
+    field("state", notice.state, "What became of it.", {.words = "waiting,sent,failed,dropped"});
+    field("made_ms", notice.made_ms, "When that happened.");
+    field("tries", notice.tries, "How often it was tried.", {.low = 0});
+    field("text", notice.text, "What went wrong the last time, or empty.");
+  }
+};
+
 // Times are milliseconds since the epoch, spans seconds, memory MiB, fractions 0..1.
 struct TaskView {
   std::uint64_t id = 0;
@@ -65,6 +85,11 @@ struct TaskView {
   std::string sharing_note;
   std::optional<double> sm_share;
   std::optional<std::int64_t> idle_since_ms;
+  std::optional<std::int64_t> begin_ms;
+  std::vector<std::string> dependencies;
+  std::vector<std::pair<std::string, std::string>> parameters;
+  std::vector<std::string> notify;
+  std::vector<NoticeView> notices;
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& task) {
@@ -140,6 +165,11 @@ struct TaskView {
     field("sm_share", task.sm_share, "At most this share of the SMs, as its submitter asked.");
     field("idle_since_ms", task.idle_since_ms,
           "It holds GPUs and has not used them since; null: it uses them.");
+    field("begin_ms", task.begin_ms, "Not started before this time.");
+    field("dependencies", task.dependencies, "What it waits for: afterok:12, afterany:13 …");
+    field("parameters", task.parameters, "Its values, as one task of a sweep.");
+    field("notify", task.notify, "Who is told of it, and of what; of a URL only the server.");
+    field("notices", task.notices, "Whom it was told to, and how that went; empty in lists.");
   }
 };
 

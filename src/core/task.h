@@ -207,6 +207,7 @@ inline constexpr std::int64_t kMaxPriority = 1'000'000'000;
 inline constexpr std::int64_t kMaxBeginMs = 7'258'118'400'000;  // the year 2200
 inline constexpr std::size_t kMaxDependencies = 1000;
 inline constexpr Duration kMaxTimeLimit = std::chrono::hours(24 * 3660);
+inline constexpr Duration kMaxSignalBefore = std::chrono::seconds(65'535);  // as Slurm
 inline constexpr int kMaxRecoveries = 1000;
 inline constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
 // What an account or a class may be called: 1 to 64 letters, digits, and "_-+.".
@@ -229,6 +230,7 @@ struct TaskRequest {
   std::optional<Time> begin;
   std::vector<Dependency> dependencies;
   std::optional<Duration> time_limit;
+  std::optional<Duration> signal_before;  // the time limit: its process is told so long before it
   int max_recoveries = 3;
   bool requeue = true;
   bool held = false;
@@ -255,6 +257,10 @@ struct TaskRequest {
           {.low = 1,
            .high = kMaxTimeLimit.count(),
            .expected = "more than 0 seconds and at most 10 years"});
+    field("signal_before_s", task.signal_before, "Sent a signal so long before its time limit.",
+          {.low = 1,
+           .high = kMaxSignalBefore.count(),
+           .expected = "more than 0 seconds and at most 65535"});
     field("begin_ms", task.begin, "Not started before this time (ms since the epoch).",
           {.low = 0, .high = kMaxBeginMs, .expected = "a time between the years 1970 and 2200"});
     field("dependencies", task.dependencies, "",
@@ -364,6 +370,7 @@ struct Attempt {
   std::optional<Time> launched;    // decided
   std::optional<Time> started;     // its process runs
   std::optional<Time> idle_since;  // it holds GPUs and has not used them since then
+  std::optional<Time> warned;      // that its time limit comes (TaskRequest::signal_before)
   StopCause stopping = StopCause::kNone;
   // What is left of it once its task waits again.
   Attempt Past() const;

@@ -34,6 +34,8 @@ void AddSpec(const store::StoredTask& stored, api::TaskView& view) {
   }
   view.array_index = spec->array_index;
   view.comment = spec->comment.value_or("");
+  view.parameters.assign(spec->parameters.begin(), spec->parameters.end());
+  for (const task::NotifyRule& rule : spec->notify) view.notify.push_back(task::ShownRule(rule));
 }
 
 api::GpuStanding StandingOf(const core::GpuView& gpu, const core::PolicyConfig& config) {
@@ -191,6 +193,9 @@ api::TaskView Present(const store::StoredTask& stored) {
   view.sharing_note = record.attempt.sharing.note;
   view.sm_share = record.request.sm_share;
   view.idle_since_ms = OptionalMs(record.attempt.idle_since);
+  view.begin_ms = OptionalMs(record.request.begin);
+  for (const core::Dependency& each : record.request.dependencies)
+    view.dependencies.push_back(fmt::format("{}:{}", base::WordOf(each.kind), each.task));
   view.placement_reason = record.attempt.placement_reason.text;
   view.stdout_path = stored.stdout_path;
   view.stderr_path = stored.stderr_path;

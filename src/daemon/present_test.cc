@@ -16,15 +16,17 @@ TEST(Present, FillsEveryField) {
   store::StoredTask stored = store::FullTask(7);
   stored.record.state = core::TaskState::kFailed;
   stored.spec_json =
-      R"({"array_index":5,"command":["python","train.py"],"comment":"try","workdir":"/home/ada"})";
+      R"({"array_index":5,"command":["python","train.py"],"comment":"try","workdir":"/home/ada",
+          "parameters":{"lr":"0.1"},"notify":[{"target":"me","events":["fail"]}]})";
   const base::Json view = ToJson(Present(stored));
   const base::Json empty = ToJson(api::TaskView{});
   std::vector<std::string> untold;
   for (const auto& [name, value] : view.items()) {
     if (value == empty[name]) untold.push_back(name);
   }
-  // Remarks are kept apart from the task; a signal ended it; the others are known while it runs.
-  EXPECT_THAT(untold, ElementsAre("estimate_remarks", "exit_code", "observed_mib",
+  // Remarks and notices are kept apart from the task; a signal ended it; the others are known while
+  // it runs.
+  EXPECT_THAT(untold, ElementsAre("estimate_remarks", "exit_code", "notices", "observed_mib",
                                   "over_promise_mib", "pid", "wrong_gpus"));
 }
 

@@ -25,6 +25,9 @@ struct Batch {
   std::vector<Forecast> forecasts;
   std::vector<task::Observation> observations;
   std::vector<EndedAttempt> attempts;
+  std::vector<EditedDescription> descriptions;
+  std::vector<Notice> notices;         // new ones
+  std::vector<Notice> notice_results;  // of known ones
   bool forget_calibration = false;
   // (GPU's UUID, by rule) -> why it is closed, or empty: it is open again.
   std::map<std::pair<std::string, bool>, std::optional<std::string>> drains;
@@ -36,10 +39,10 @@ struct Batch {
 
 // Every kind of row, for Empty() and Urgency(). Does not compile if a member of Batch is left out.
 inline auto Kinds(const Batch& batch) {
-  const auto& [records, events, usage, forecasts, observations, attempts, forget_calibration,
-               drains] = batch;
-  return std::tie(records, events, usage, forecasts, observations, attempts, forget_calibration,
-                  drains);
+  const auto& [records, events, usage, forecasts, observations, attempts, descriptions, notices,
+               notice_results, forget_calibration, drains] = batch;
+  return std::tie(records, events, usage, forecasts, observations, attempts, descriptions, notices,
+                  notice_results, forget_calibration, drains);
 }
 
 }  // namespace carma::store

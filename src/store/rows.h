@@ -16,7 +16,7 @@
 
 namespace carma::store {
 
-// The fields of a request under the names that the API has for them, but for two.
+// The fields of a request under the names that the API has for them, but for three.
 template <class Visitor>
 class RequestColumns {
  public:
@@ -24,9 +24,10 @@ class RequestColumns {
   template <class Value>
   void operator()(const char* name, Value& value, const char* = "", const base::FieldRule& = {}) {
     const std::string_view field = name;
-    (*column_)(field == "time_limit_s" ? "time_limit_ms"
-               : field == "held"       ? "submitted_held"  // `held` is whether it is held now
-                                       : name,
+    (*column_)(field == "time_limit_s"      ? "time_limit_ms"
+               : field == "signal_before_s" ? "signal_before_ms"
+               : field == "held"            ? "submitted_held"  // `held` is whether it is held now
+                                            : name,
                value);
   }
 
@@ -73,6 +74,7 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("sharing_server", record.attempt.sharing.server);
   column("sharing_note", record.attempt.sharing.note);
   column("idle_since_ms", record.attempt.idle_since);
+  column("warned_ms", record.attempt.warned);
   column("submitted_ms", record.submitted);
   column("queued_since_ms", record.queued_since);
   column("first_start_ms", record.first_start);
@@ -160,6 +162,22 @@ void VisitAttempt(Visitor& column, Attempt& attempt) {
   column("peak_mib", attempt.peak_mib);
   column("exit_kind", attempt.exit);
   column("gpu_uuids", attempt.gpu_uuids);
+}
+
+// A row of table notice.
+template <class Visitor, class Notice>
+void VisitNotice(Visitor& column, Notice& notice) {
+  column("id", notice.id);
+  column("task", notice.task);
+  column("uid", notice.uid);
+  column("event", notice.event);
+  column("target", notice.target);
+  column("message", notice.message);
+  column("made_ms", notice.made);
+  column("state", notice.state);
+  column("tries", notice.tries);
+  column("next_ms", notice.next);
+  column("text", notice.text);
 }
 
 // The whole row but its id.

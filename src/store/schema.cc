@@ -273,10 +273,34 @@ ALTER TABLE task ADD COLUMN seen_sm_active REAL;
 ALTER TABLE task ADD COLUMN seen_alone_ms INTEGER;
 )sql";
 
+// When a task was told that its time limit comes; whom to tell of tasks, and whether that was done.
+constexpr std::string_view kVersion10 = R"sql(
+ALTER TABLE task ADD COLUMN signal_before_ms INTEGER;
+ALTER TABLE task ADD COLUMN warned_ms INTEGER;
+
+CREATE TABLE notice (
+  id INTEGER PRIMARY KEY,
+  task INTEGER,
+  uid INTEGER NOT NULL,
+  event TEXT NOT NULL,
+  target TEXT NOT NULL,
+  message TEXT NOT NULL,
+  made_ms INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  tries INTEGER NOT NULL,
+  next_ms INTEGER NOT NULL,
+  text TEXT NOT NULL
+) STRICT;
+CREATE INDEX notice_waiting ON notice(next_ms) WHERE state = 'waiting';
+CREATE INDEX notice_task ON notice(task) WHERE task IS NOT NULL;
+CREATE INDEX notice_made ON notice(made_ms);
+)sql";
+
 constexpr std::array kMigrations{
-    Migration{1, kVersion1}, Migration{2, kVersion2}, Migration{3, kVersion3},
-    Migration{4, kVersion4}, Migration{5, kVersion5}, Migration{6, kVersion6},
-    Migration{7, kVersion7}, Migration{8, kVersion8}, Migration{9, kVersion9},
+    Migration{1, kVersion1},   Migration{2, kVersion2}, Migration{3, kVersion3},
+    Migration{4, kVersion4},   Migration{5, kVersion5}, Migration{6, kVersion6},
+    Migration{7, kVersion7},   Migration{8, kVersion8}, Migration{9, kVersion9},
+    Migration{10, kVersion10},
 };
 
 }  // namespace

@@ -75,6 +75,26 @@ std::vector<std::string> ObservationColumns() {
   return std::move(names.names);
 }
 
+std::vector<std::string> NoticeColumns() {
+  ColumnNames names;
+  const Notice notice;
+  VisitNotice(names, notice);
+  return std::move(names.names);
+}
+
+// All columns but the number, which the store gives.
+class NewNotice {
+ public:
+  explicit NewNotice(SQLite::Statement& statement) : binder_(statement) {}
+  template <class Value>
+  void operator()(const char* name, const Value& value) {
+    if (name != std::string_view("id")) binder_(name, value);
+  }
+
+ private:
+  Binder binder_;
+};
+
 std::string InsertAttemptSql() {
   ColumnNames columns;
   const EndedAttempt attempt;
@@ -152,6 +172,11 @@ Result<std::vector<Row>> ReadAll(SQLite::Statement& statement, const char* what,
     }
   }
   return rows;
+}
+
+Result<std::vector<Notice>> ReadNotices(SQLite::Statement& rows) {
+  return ReadAll<Notice>(rows, "notices",
+                         [](Reader& reader, Notice& notice) { VisitNotice(reader, notice); });
 }
 
 // What description.spec holds, and the template it is a difference from.
@@ -378,6 +403,9 @@ Result<Unit> Store::Apply(const Batch& batch, Durability durability) {
   each(batch.forecasts, [&](const Forecast& forecast) { return PutForecast(forecast); });
   each(batch.observations, [&](const task::Observation& seen) { return AddObservation(seen); });
   each(batch.attempts, [&](const EndedAttempt& attempt) { return PutAttempt(attempt); });
+  each(batch.descriptions, [&](const EditedDescription& edited) { return PutDescription(edited); });
+  each(batch.notices, [&](const Notice& notice) { return AddNotice(notice); });
+  each(batch.notice_results, [&](const Notice& notice) { return PutNoticeResult(notice); });
   if (ok && batch.forget_calibration) ok = ForgetCalibration();
   each(batch.drains, [&](const auto& row) {
     const auto& [gpu_uuid, by_rule] = row.first;
@@ -523,6 +551,52 @@ Result<Unit> Store::PutAttempt(const EndedAttempt& attempt) {
   });
 }
 
+Result<Unit> Store::PutDescription(const EditedDescription& edited) {
+  return impl_->Change("storing a description", [&]() -> Result<Unit> {
+    const Use name(impl_->Prepared("UPDATE task SET name=? WHERE id=? RETURNING user"));
+    Binder bind(*name);
+    bind.Bind(edited.name);
+    bind.Bind(edited.task);
+    if (!name->executeStep())
+      return Fail(ErrorCode::kNotFound, "no task " + std::to_string(core::Number(edited.task)));
+    const std::string user = name->getColumn(0).getString();
+    const PackedSpec spec = impl_->Pack(user, edited.spec_json);
+    const Use put(impl_->Prepared("UPDATE description SET template=?,spec=? WHERE id=?"));
+    Binder detail(*put);
+    detail.Bind(spec.template_id);
+    detail.Bind(spec.text);
+    detail.Bind(edited.task);
+    put->exec();
+    return Unit{};
+  });
+}
+
+Result<Unit> Store::AddNotice(const Notice& notice) {
+  return impl_->Change("storing a notice", [&]() -> Result<Unit> {
+    const Use put(impl_->Prepared("INSERT INTO notice(" +
+                                  JoinColumns(NoticeColumns(), "", "", ",") +
+                                  ") VALUES(NULL,?,?,?,?,?,?,?,?,?,?)"));
+    NewNotice bind(*put);
+    VisitNotice(bind, notice);
+    put->exec();
+    return Unit{};
+  });
+}
+
+Result<Unit> Store::PutNoticeResult(const Notice& notice) {
+  return impl_->Change("storing what became of a notice", [&]() -> Result<Unit> {
+    const Use put(impl_->Prepared("UPDATE notice SET state=?,tries=?,next_ms=?,text=? WHERE id=?"));
+    Binder bind(*put);
+    bind.Bind(notice.state);
+    bind.Bind(notice.tries);
+    bind.Bind(notice.next);
+    bind.Bind(notice.text);
+    bind.Bind(notice.id);
+    put->exec();
+    return Unit{};
+  });
+}
+
 Result<Unit> Store::ForgetCalibration() {
   return impl_->Change("forgetting the calibration", [&]() -> Result<Unit> {
     const Use forget(impl_->Prepared("UPDATE observation SET context_mib=NULL,rest_mib=NULL"));
@@ -628,9 +702,11 @@ Result<std::int64_t> Store::Prune(core::Time ended_before, std::int64_t most) {
       return drop->exec();
     };
     erase("DELETE FROM event WHERE task IN (" + old_tasks + ")", true);
+    erase("DELETE FROM notice WHERE task IN (" + old_tasks + ")", true);
     const std::int64_t removed = erase("DELETE FROM task WHERE id IN (" + old_tasks + ")", true);
     if (removed == most) return removed;
     erase("DELETE FROM event WHERE task IS NULL AND when_ms < ?", false);
+    erase("DELETE FROM notice WHERE task IS NULL AND made_ms < ?", false);
     erase("DELETE FROM gpu_usage WHERE to_ms < ?", false);
     const Use old_attempts(impl_->Prepared("DELETE FROM attempt WHERE ended_ms < ?"));
     old_attempts->bind(1, before_ms - kAttemptsKept.count());
@@ -789,6 +865,37 @@ Result<std::vector<EndedAttempt>> Store::Attempts(core::Time ended_after) {
     return ReadAll<EndedAttempt>(*rows, "attempts", [](Reader& reader, EndedAttempt& attempt) {
       VisitAttempt(reader, attempt);
     });
+  });
+}
+
+Result<std::vector<Notice>> Store::WaitingNotices(std::size_t limit) {
+  return impl_->Read("reading notices", [&]() -> Result<std::vector<Notice>> {
+    const Use rows(impl_->Prepared("SELECT " + JoinColumns(NoticeColumns(), "", "", ",") +
+                                   " FROM notice INDEXED BY notice_waiting WHERE state='waiting' "
+                                   "ORDER BY next_ms,id LIMIT ?"));
+    rows->bind(1, static_cast<std::int64_t>(limit));
+    return ReadNotices(*rows);
+  });
+}
+
+Result<std::vector<Notice>> Store::NoticesOf(core::TaskId id) {
+  return impl_->Read("reading notices", [&]() -> Result<std::vector<Notice>> {
+    const Use rows(impl_->Prepared("SELECT " + JoinColumns(NoticeColumns(), "", "", ",") +
+                                   " FROM notice WHERE task=? ORDER BY id"));
+    rows->bind(1, static_cast<std::int64_t>(core::Number(id)));
+    return ReadNotices(*rows);
+  });
+}
+
+Result<std::int64_t> Store::CountNotices(std::uint32_t uid, core::Time made_after) {
+  return impl_->Read("counting notices", [&]() -> Result<std::int64_t> {
+    const Use count(
+        impl_->Prepared("SELECT count(*) FROM notice INDEXED BY notice_made WHERE made_ms>=? AND "
+                        "uid=? AND state<>'dropped'"));
+    Binder bind(*count);
+    bind.Bind(made_after);
+    bind.Bind(uid);
+    return count->executeStep() ? count->getColumn(0).getInt64() : 0;
   });
 }
 

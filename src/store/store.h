@@ -39,12 +39,11 @@ struct Forecast {
   friend bool operator==(const Forecast&, const Forecast&) = default;
 };
 
-enum class EventKind { kSubmitted, kState, kDrain, kResume };
+enum class EventKind { kSubmitted, kState, kDrain, kResume, kEdit, kNotice };
 inline constexpr std::pair<EventKind, std::string_view> kEventWords[] = {
-    {EventKind::kSubmitted, "submitted"},
-    {EventKind::kState, "state"},
-    {EventKind::kDrain, "drain"},
-    {EventKind::kResume, "resume"},
+    {EventKind::kSubmitted, "submitted"}, {EventKind::kState, "state"},
+    {EventKind::kDrain, "drain"},         {EventKind::kResume, "resume"},
+    {EventKind::kEdit, "edit"},           {EventKind::kNotice, "notice"},
 };
 // One line of history, for `carma history` and reports.
 struct StoredEvent {
@@ -55,6 +54,42 @@ struct StoredEvent {
   std::string gpu_uuid;
   std::string what;  // state name, "drain" …
   std::string text;  // reason, one line
+};
+
+enum class NoticeState {
+  kWaiting,  // for its sending, its first or another
+  kSent,
+  kFailed,   // no try is left, or none would help
+  kDropped,  // not to be sent: too many, or not allowed here
+};
+inline constexpr std::pair<NoticeState, std::string_view> kNoticeWords[] = {
+    {NoticeState::kWaiting, "waiting"},
+    {NoticeState::kSent, "sent"},
+    {NoticeState::kFailed, "failed"},
+    {NoticeState::kDropped, "dropped"},
+};
+// Somebody is to be told of something. Kept with what it tells of, in one batch, so that neither is
+// without the other; what is not known to have been sent is sent again.
+struct Notice {
+  std::int64_t id = 0;               // given by the store
+  std::optional<core::TaskId> task;  // empty: of the server
+  std::uint32_t uid = 0;             // whose rights it is sent with
+  std::string event;                 // task::NotifyEvent's word, or the server's: "idle", "health"
+  std::string target;                // as task::ParseNotifyTarget takes it
+  std::string message;               // a JSON object
+  core::Time made{};
+  NoticeState state = NoticeState::kWaiting;
+  int tries = 0;
+  core::Time next{};  // waiting: not before then
+  std::string text;   // what went wrong the last time, one line
+  friend bool operator==(const Notice&, const Notice&) = default;
+};
+
+// What a person has changed of a task beside its record.
+struct EditedDescription {
+  core::TaskId task{};
+  std::string name;
+  std::string spec_json;
 };
 
 // Use of one GPU over one span, for reports: means over [from, to).
@@ -162,7 +197,11 @@ class Store {
   base::Result<base::Unit> PutForecast(const Forecast& forecast);  // insert or replace; known task
   // Forgets the oldest beyond the limits of task/verdict/observation.h.
   base::Result<base::Unit> AddObservation(const task::Observation& observation);
-  base::Result<base::Unit> PutAttempt(const EndedAttempt& attempt);  // insert or replace
+  base::Result<base::Unit> PutAttempt(const EndedAttempt& attempt);          // insert or replace
+  base::Result<base::Unit> PutDescription(const EditedDescription& edited);  // of a known task
+  base::Result<base::Unit> AddNotice(const Notice& notice);
+  // Its state, tries, next and text; of one that was pruned meanwhile nothing.
+  base::Result<base::Unit> PutNoticeResult(const Notice& notice);
   base::Result<base::Unit> PutRequest(const AcceptedRequest& accepted, core::Time when);
   // Those accepted before the time.
   base::Result<base::Unit> ForgetRequests(core::Time before);
@@ -201,6 +240,11 @@ class Store {
   base::Result<std::vector<task::Observation>> Observations();  // all, oldest first
   // Those that ended then or later, by their ends.
   base::Result<std::vector<EndedAttempt>> Attempts(core::Time ended_after);
+  // Those that wait, the earliest due first.
+  base::Result<std::vector<Notice>> WaitingNotices(std::size_t limit);
+  base::Result<std::vector<Notice>> NoticesOf(core::TaskId id);  // in order
+  // Of this user's those made then or later that were not dropped.
+  base::Result<std::int64_t> CountNotices(std::uint32_t uid, core::Time made_after);
 
  private:
   Store();
@@ -214,4 +258,7 @@ namespace carma {
 template <>
 inline constexpr base::Words<store::EventKind> base::kWordsOf<store::EventKind> =
     store::kEventWords;
+template <>
+inline constexpr base::Words<store::NoticeState> base::kWordsOf<store::NoticeState> =
+    store::kNoticeWords;
 }  // namespace carma

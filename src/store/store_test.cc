@@ -619,5 +619,58 @@ TEST_F(StoreTest, ObservationsAreBounded) {
   EXPECT_EQ(kept[1].task, TaskId{50 - task::kRunsPerSignature});
 }
 
+TEST_F(StoreTest, KeepsNoticesUntilTheyAreSent) {
+  Put(FullTask(3));
+  Notice first{.task = TaskId{3},
+               .uid = 7,
+               .event = "end",
+               .target = "me",
+               .message = "{}",
+               .made = base::FromMs(1'000),
+               .next = base::FromMs(5'000)};
+  Notice second = first;
+  second.task.reset();
+  second.event = "health";
+  second.next = base::FromMs(2'000);
+  Batch([&] {
+    ASSERT_TRUE(store_->AddNotice(first));
+    ASSERT_TRUE(store_->AddNotice(second));
+  });
+  Reopen();
+  auto waiting = store_->WaitingNotices(10);
+  ASSERT_TRUE(waiting) << waiting.error().message;
+  ASSERT_EQ(waiting->size(), 2U);
+  first.id = 1;
+  second.id = 2;
+  EXPECT_THAT(*waiting, ElementsAre(second, first));
+  EXPECT_EQ(store_->CountNotices(7, base::FromMs(1'000)), 2);
+  EXPECT_EQ(store_->CountNotices(7, base::FromMs(1'001)), 0);
+  first.state = NoticeState::kSent;
+  first.tries = 2;
+  first.text = "once it did not answer";
+  Batch([&] { ASSERT_TRUE(store_->PutNoticeResult(first)); });
+  EXPECT_THAT(*store_->WaitingNotices(10), ElementsAre(second));
+  EXPECT_THAT(*store_->NoticesOf(TaskId{3}), ElementsAre(first));
+  second.state = NoticeState::kDropped;
+  Batch([&] { ASSERT_TRUE(store_->PutNoticeResult(second)); });
+  EXPECT_EQ(store_->CountNotices(7, base::FromMs(0)), 1);
+  Batch([&] { ASSERT_TRUE(store_->Prune(base::FromMs(INT64_MAX), 10)); });
+  EXPECT_THAT(*store_->NoticesOf(TaskId{3}), ElementsAre(first)) << "the task has not ended";
+}
+
+TEST_F(StoreTest, ChangesADescription) {
+  Put(FullTask(3));
+  Batch([&] {
+    ASSERT_TRUE(store_->PutDescription({TaskId{3}, "other", R"({"command":["b"]})"}));
+  });
+  const auto task = store_->Get(TaskId{3});
+  ASSERT_TRUE(task);
+  EXPECT_EQ(task->name, "other");
+  EXPECT_EQ(task->spec_json, R"({"command":["b"]})");
+  ASSERT_TRUE(store_->Begin());
+  EXPECT_EQ(store_->PutDescription({TaskId{9}, "x", "{}"}).error().code, ErrorCode::kNotFound);
+  store_->Rollback();
+}
+
 }  // namespace
 }  // namespace carma::store

@@ -25,6 +25,7 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.request.account = "vision";
   r.request.qos = "background";
   r.request.time_limit = core::Duration(3'600'500);
+  r.request.signal_before = core::Duration(90'500);
   r.request.max_recoveries = 9;
   r.request.requeue = false;
   r.request.held = true;
@@ -54,6 +55,7 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.attempt.sharing = {core::SharingMethod::kMps, 13'000, 35, "GPU-7,GPU-8",
                        "GPU 7 is shared by streams"};
   r.attempt.idle_since = base::FromMs(1'700'000'000'009);
+  r.attempt.warned = base::FromMs(1'700'000'000'010);
   r.submitted = base::FromMs(1'700'000'000'003);
   r.queued_since = base::FromMs(1'700'000'000'004);
   r.first_start = base::FromMs(1'700'000'000'005);

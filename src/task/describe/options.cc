@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "base/text.h"
 
@@ -142,6 +143,68 @@ Result<Unit> SetRadEstimate(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
+// Adds to what was said before: several may be told. "none" takes back what the file says.
+Result<Unit> SetNotify(Draft& draft, std::string_view value) {
+  if (base::ToLower(value) == "none") {
+    draft.spec.notify.clear();
+    return Unit{};
+  }
+  Result<NotifyRule> rule = ParseNotifyRule(value);
+  if (!rule) return std::unexpected(rule.error());
+  if (draft.spec.notify.size() == kMaxNotifyRules)
+    return Fail(ErrorCode::kInvalid, fmt::format("more than {} targets", kMaxNotifyRules));
+  draft.spec.notify.push_back(*std::move(rule));
+  return Unit{};
+}
+
+Result<Unit> SetMailType(Draft& draft, std::string_view value) {
+  Result<MailTypes> types = ParseMailTypes(value);
+  if (!types) return std::unexpected(types.error());
+  for (const std::string& word : types->passed_over)
+    draft.remarks.push_back("'" + word + "' is not considered");
+  draft.mail_types = *std::move(types);
+  return Unit{};
+}
+
+Result<Unit> SetMailUser(Draft& draft, std::string_view value) {
+  const std::string target = "mail:" + std::string(value);
+  if (const Result<NotifyTarget> parsed = ParseNotifyTarget(target);
+      !parsed || parsed->kind != NotifyKind::kMail)
+    return Expected("a mail address or a user's name", value);
+  draft.mail_user = target;
+  return Unit{};
+}
+
+Result<Unit> SetOpenMode(Draft& draft, std::string_view value) {
+  if (value != "append" && value != "truncate") return Expected("append or truncate", value);
+  draft.spec.append_output = value == "append";
+  return Unit{};
+}
+
+// As Slurm has it: [B:]SIGNAL[@SECONDS], a minute before the end.
+Result<Unit> SetSignal(Draft& draft, std::string_view value) {
+  constexpr std::string_view kForm = "[B:]SIGNAL[@SECONDS] such as USR1@120";
+  constexpr std::int64_t kUsualS = 60;
+  std::string_view rest = value;
+  const std::string_view to = rest.substr(0, rest.find(':'));
+  if (to.size() != rest.size()) {
+    if (to.find_first_not_of("BR") != std::string_view::npos) return Expected(kForm, value);
+    if (to.find('R') != std::string_view::npos) draft.remarks.emplace_back("'R' is not considered");
+    rest.remove_prefix(to.size() + 1);
+  }
+  const std::size_t at = rest.find('@');
+  const std::optional<int> number = SignalNumber(rest.substr(0, at));
+  const std::optional<std::int64_t> seconds =
+      at == std::string_view::npos ? kUsualS : base::ParseInt(rest.substr(at + 1));
+  if (!number || !seconds || *seconds < 1 ||
+      base::Duration(std::chrono::seconds(*seconds)) > core::kMaxSignalBefore)
+    return Expected(kForm, value);
+  draft.spec.signal = ::sigabbrev_np(*number);
+  draft.spec.signal_main = to.size() != value.size() && to.find('B') != std::string_view::npos;
+  draft.spec.signal_before = std::chrono::seconds(*seconds);
+  return Unit{};
+}
+
 template <bool kExclusive>
 Result<Unit> SetExclusive(Draft& draft, std::string_view) {
   draft.exclusive = kExclusive;
@@ -223,6 +286,21 @@ constexpr std::array kRows{
          "memory column of a .rad file: oracle (default), horus, faketensor, gpumemnet, none",
          false},
         SetRadEstimate},
+    Row{{"notify", 0, "TARGET[:EVENTS]",
+         "tell me, a mail address, a webhook's URL or a program of its end, or of: start, end, "
+         "fail, oom, requeue; again for another",
+         false},
+        SetNotify},
+    Row{{"mail-type", 0, "LIST", "mail in Slurm's words: BEGIN, END, FAIL, REQUEUE, ALL, NONE",
+         true},
+        SetMailType},
+    Row{{"mail-user", 0, "ADDRESS", "whom --mail-type means (default: me)", true}, SetMailUser},
+    Row{{"open-mode", 0, "MODE", "output files that are there: truncate (default) or append", true},
+        SetOpenMode},
+    Row{{"signal", 0, "[B:]SIGNAL[@S]",
+         "send it S seconds (default 60) before the time limit; B: to the script's shell only",
+         true},
+        SetSignal},
     Row{{"comment", 0, "TEXT", "a note shown with the task", true}, SetText<&TaskSpec::comment>},
     Row{{"wrap", 0, "COMMAND", "run this line by /bin/sh", false}, SetWrap},
     Row{{"hf-config", 0, "FILE", "config.json of a Hugging Face transformer", false,
@@ -288,6 +366,18 @@ void ResolvePaths(const SubmitterContext& context, TaskSpec& spec) {
   const bool env_is_path = spec.conda_env && (spec.conda_env->find('/') != std::string::npos ||
                                               spec.conda_env->starts_with('~'));
   if (env_is_path) spec.conda_env = Absolute(*spec.conda_env, context.cwd, context.home);
+  for (NotifyRule& rule : spec.notify) {
+    const bool program = !ParseNotifyTarget(rule.target);  // a path that is not absolute yet
+    if (program) rule.target = Absolute(rule.target, context.cwd, context.home);
+  }
+}
+
+// --mail-type and --mail-user are one more to be told.
+void AddMail(const Draft& draft, TaskSpec& spec) {
+  if (!draft.mail_types || draft.mail_types->events.empty()) return;
+  spec.notify.push_back({.target = draft.mail_user.empty() ? "me" : draft.mail_user,
+                         .events = draft.mail_types->events,
+                         .each_task = draft.mail_types->each_task});
 }
 
 // Nothing where there is no file, or none whose name could be shown.
@@ -455,6 +545,9 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
     return std::unexpected(chosen.error());
   }
   ChooseMemory(draft_, spec);
+  AddMail(draft_, spec);
+  if (spec.signal && !spec.time_limit)
+    Warn("--signal: without --time there is no time limit that it could come before");
   if (spec.script && !draft_.wrap) spec.script_path = ShownScriptPath(draft_.script_path, context);
   ResolvePaths(context, spec);
   for (PlanFile& file : draft_.plan_files)

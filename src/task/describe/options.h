@@ -63,6 +63,8 @@ struct Draft {
   const RadColumn* rad_column = kRadColumns.data();  // that is believed; null: none
   bool reads_training = true;
   std::optional<SlurmWords> slurm;  // of a script with #SBATCH lines
+  std::optional<MailTypes> mail_types;
+  std::string mail_user;  // empty: the task's own
   std::vector<PlanFile> plan_files;
   std::vector<std::string> remarks;  // of the value just set; become warnings with their place
 };

@@ -52,9 +52,24 @@ constexpr Head kHeads[] = {
     {"one node at least", "#SBATCH -N 1-4\n", "gpus=1"},
     {"two nodes", "#SBATCH --nodes=2\n", "refused: --nodes"},
     {"two nodes in letters", "#SBATCH -N 2\n", "refused: --nodes"},
-    {"mail", "#SBATCH --mail-type=END,FAIL\n#SBATCH --mail-user=a@b.org\n", "gpus=1 warned"},
-    {"a notice before the end", "#SBATCH --signal=B:USR1@120\n", "gpus=1 warned"},
-    {"appended output", "#SBATCH --open-mode=append\n", "gpus=1 warned"},
+    {"mail", "#SBATCH --mail-type=END,FAIL\n#SBATCH --mail-user=a@b.org\n",
+     "gpus=1 notify=mail:a@b.org: end, fail"},
+    {"mail to oneself, of each task",
+     "#SBATCH --mail-type=BEGIN,ARRAY_TASKS\n#SBATCH -a 1-2\n#SBATCH -o %a.out\n",
+     "gpus=1 array=1/2 out=/w/%a.out notify=me: start of each task SLURM_ARRAY_TASK_COUNT=2 "
+     "SLURM_ARRAY_TASK_MAX=2 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_STEP=1"},
+    {"mail that means nothing here", "#SBATCH --mail-type=END,TIME_LIMIT_90\n",
+     "gpus=1 notify=me: end warned"},
+    {"no mail", "#SBATCH --mail-type=NONE\n#SBATCH --mail-user=a@b.org\n", "gpus=1"},
+    {"mail of nothing known", "#SBATCH --mail-type=SOMETIMES\n", "refused: --mail-type"},
+    {"a notice before the end", "#SBATCH --signal=B:USR1@120\n#SBATCH -t 60\n",
+     "gpus=1 time=3600 signal=B:USR1@120"},
+    {"the same for its programs", "#SBATCH --signal=SIGINT\n#SBATCH -t 60\n",
+     "gpus=1 time=3600 signal=INT@60"},
+    {"a notice before no end", "#SBATCH --signal=10@120\n", "gpus=1 signal=USR1@120 warned"},
+    {"a signal that is none", "#SBATCH --signal=HELLO@120\n", "refused: --signal"},
+    {"appended output", "#SBATCH --open-mode=append\n", "gpus=1 appends"},
+    {"emptied output", "#SBATCH --open-mode=truncate\n", "gpus=1"},
     {"a constraint", "#SBATCH --constraint=\"a100&nvlink\"\n", "gpus=1 warned"},
     {"nodes named", "#SBATCH -w node07\n#SBATCH --exclude=node03\n", "gpus=1 warned"},
     {"requeued", "#SBATCH --requeue\n", "gpus=1"},
@@ -84,7 +99,8 @@ constexpr Head kHeads[] = {
      "#SBATCH --gres=gpu:4\n#SBATCH --cpus-per-task=32\n#SBATCH --mem=200G\n#SBATCH "
      "--time=24:00:00\n"
      "#SBATCH --output=%x-%j.out\n#SBATCH --mail-type=ALL\n",
-     "gpus=4 name=gpt time=86400 out=/w/%x-%j.out SLURM_CPUS_PER_TASK=32 SLURM_JOB_PARTITION=a100 "
+     "gpus=4 name=gpt time=86400 out=/w/%x-%j.out notify=me: start, end, fail, requeue "
+     "SLURM_CPUS_PER_TASK=32 SLURM_JOB_PARTITION=a100 "
      "SLURM_MEM_PER_NODE=204800 SLURM_NTASKS_PER_NODE=1 warned"},
 };
 
@@ -100,6 +116,12 @@ std::string Described(const std::vector<TaskSpec>& tasks, const Description& des
   if (!task.stdout_path.ends_with("carma-%j.out")) add("out=" + task.stdout_path);
   if (!task.stderr_path.empty()) add("err=" + task.stderr_path);
   if (task.exclusive) add("exclusive");
+  for (const NotifyRule& rule : task.notify) add("notify=" + ShownRule(rule));
+  if (task.append_output) add("appends");
+  if (task.signal) {
+    add(fmt::format("signal={}{}@{}", task.signal_main ? "B:" : "", *task.signal,
+                    task.signal_before.value_or(base::Duration(0)).count() / 1000));
+  }
   if (!task.dependencies.empty()) add(fmt::format("after={}", task.dependencies.size()));
   for (const auto& [name, value] : task.environment) {
     if (name != "SLURM_SUBMIT_DIR") add(name + "=" + value);

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <span>
 #include <string_view>
 
 #include "base/field_check.h"
@@ -116,6 +120,98 @@ Result<Unit> CheckDependencies(const TaskSpec& spec) {
   return Unit{};
 }
 
+Result<Unit> CheckNotify(const TaskSpec& spec) {
+  for (std::size_t i = 0; i < spec.notify.size(); ++i) {
+    const Result<Unit> good = base::CheckFields(spec.notify[i]);
+    if (!good)
+      return Fail(ErrorCode::kInvalid, fmt::format("notify/{}/{}", i, good.error().message));
+  }
+  return Unit{};
+}
+
+Result<Unit> CheckParameters(const TaskSpec& spec) {
+  for (const auto& [name, value] : spec.parameters) {
+    if (!IsParameterName(name)) {
+      return Bad("parameters",
+                 "a name of letters, digits and _, not '" + base::Printable(name, 60) + "'");
+    }
+    if (value.size() > kMaxPathBytes || !IsOneLine(value))
+      return Bad("parameters/" + name, kOneLine.expected);
+  }
+  return Unit{};
+}
+
+std::string_view BaseName(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+template <std::size_t kCount>
+bool IsOneOf(std::string_view word, const std::array<std::string_view, kCount>& words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+// Programs that run a file that they are given.
+bool IsInterpreter(std::string_view program) {
+  constexpr std::array<std::string_view, 11> kNames{
+      "bash", "sh", "zsh", "dash", "ksh", "Rscript", "perl", "ruby", "node", "lua", "julia"};
+  const bool python = program.starts_with("python") &&
+                      program.substr(6).find_first_not_of("0123456789.") == std::string_view::npos;
+  return python || IsOneOf(program, kNames);
+}
+// Programs that run a training in several processes; their options are too many to know.
+bool IsTrainingLauncher(std::string_view program) {
+  constexpr std::array<std::string_view, 6> kNames{"torchrun",   "accelerate", "deepspeed",
+                                                   "horovodrun", "mpirun",     "mpiexec"};
+  return IsOneOf(program, kNames) || program.starts_with("torch.distributed.") ||
+         program.starts_with("accelerate.commands.");
+}
+// Programs that run the command behind them.
+bool IsWrapper(std::string_view program) {
+  constexpr std::array<std::string_view, 12> kNames{"env",     "nice",    "nohup", "time",
+                                                    "stdbuf",  "ionice",  "uv",    "poetry",
+                                                    "numactl", "taskset", "conda", "srun"};
+  return IsOneOf(program, kNames);
+}
+
+using Words = std::span<const std::string>;
+
+std::string_view Launched(std::string_view program, Words arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].ends_with(".py")) return BaseName(arguments[i]);
+    if ((arguments[i] == "-m" || arguments[i] == "--module") && i + 1 < arguments.size())
+      return arguments[i + 1];
+  }
+  return program;
+}
+
+std::string_view Interpreted(std::string_view program, Words arguments) {
+  constexpr std::array<std::string_view, 3> kWithValue{"-W", "-X", "-o"};
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view word = arguments[i];
+    if (word == "-c" || word == "-e" || word == "-") return program;
+    if (word == "-m" && i + 1 < arguments.size()) {
+      const std::string_view module = arguments[i + 1];
+      return IsTrainingLauncher(module) ? Launched(module, arguments.subspan(i + 2)) : module;
+    }
+    if (!word.starts_with('-')) return BaseName(word);
+    if (IsOneOf(word, kWithValue)) ++i;
+  }
+  return program;
+}
+
+std::string_view NameOf(Words command) {
+  const std::string_view program = BaseName(command.front());
+  const Words arguments = command.subspan(1);
+  if (IsInterpreter(program)) return Interpreted(program, arguments);
+  if (IsTrainingLauncher(program)) return Launched(program, arguments);
+  if (!IsWrapper(program)) return program;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view inner = BaseName(arguments[i]);
+    if (IsInterpreter(inner) || IsTrainingLauncher(inner)) return NameOf(arguments.subspan(i));
+  }
+  return program;
+}
+
 std::string AsFileName(std::string text) {
   std::replace(text.begin(), text.end(), '/', '_');
   return text;
@@ -157,10 +253,37 @@ std::string UmaskText(mode_t bits) {
   return fmt::format("{:03o}", bits & 0777U);
 }
 
+bool IsParameterName(std::string_view text) {
+  return !text.empty() && text.size() <= 64 && (text.front() < '0' || text.front() > '9') &&
+         IsWord(text) && text.find_first_of("-+.") == std::string_view::npos;
+}
+
+std::optional<int> SignalNumber(std::string_view text) {
+  const std::optional<std::int64_t> given = base::ParseInt(text);
+  if (given && *given > 0 && *given < 32) return static_cast<int>(*given);
+  std::string name = base::ToLower(text);
+  if (name.starts_with("sig")) name.erase(0, 3);
+  for (int number = 1; number < 32; ++number) {
+    const char* known = ::sigabbrev_np(number);
+    if (known != nullptr && name == base::ToLower(known)) return number;
+  }
+  return std::nullopt;
+}
+
+bool IsSignalName(std::string_view text) {
+  const std::optional<int> number = SignalNumber(text);
+  return number && text == ::sigabbrev_np(*number);
+}
+
+std::string NameOfCommand(const std::vector<std::string>& command) {
+  std::string name = base::Printable(NameOf(command), 200);
+  // "python3 '' " and the like: a name must be there.
+  return name.empty() ? base::Printable(BaseName(command.front()), 200) : name;
+}
+
 void FillDefaults(TaskSpec& spec) {
   if (spec.name.empty() && !spec.command.empty()) {
-    const std::string& program = spec.command.front();
-    spec.name = base::Printable(std::string_view(program).substr(program.rfind('/') + 1), 200);
+    spec.name = NameOfCommand(spec.command);
   }
   if (spec.name.empty() && spec.script) spec.name = "script";
   if (spec.stdout_path.empty()) {
@@ -169,8 +292,9 @@ void FillDefaults(TaskSpec& spec) {
 }
 
 Result<Unit> Validate(const TaskSpec& spec) {
-  for (const auto check : {&base::CheckFields<TaskSpec>, CheckWhatToRun, CheckScriptPath,
-                           CheckCondaEnv, CheckEnvironment, CheckDependencies}) {
+  for (const auto check :
+       {&base::CheckFields<TaskSpec>, CheckWhatToRun, CheckScriptPath, CheckCondaEnv,
+        CheckEnvironment, CheckDependencies, CheckNotify, CheckParameters}) {
     if (Result<Unit> good = check(spec); !good) return good;
   }
   return Unit{};

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "core/task.h"
+#include "task/describe/notify.h"
 #include "task/describe/training.h"
 
 namespace carma::task {
@@ -29,13 +30,15 @@ inline constexpr std::size_t kMaxScriptBytes = 4 << 20;
 inline constexpr std::int64_t kMaxBatchSize = 1'000'000'000;
 // Most tasks one --array may make.
 inline constexpr std::size_t kMaxArrayTasks = 10'000;
+inline constexpr std::size_t kMaxParameters = 32;  // names of one sweep
 
 // What a text may be.
 bool HasNoNul(std::string_view text);
 bool IsOneLine(std::string_view text);  // UTF-8 without controls (base::HasControls)
 bool IsWord(std::string_view text);     // 1 to 64 letters, digits, and "_-+."
 bool IsAbsolutePath(std::string_view text);
-bool IsUmask(std::string_view text);  // "077", "0022"
+bool IsUmask(std::string_view text);       // "077", "0022"
+bool IsSignalName(std::string_view text);  // "USR1", "TERM"
 inline constexpr base::FieldRule kOneLine{.max_bytes = kMaxPathBytes,
                                           .fits = IsOneLine,
                                           .expected = "one line of at most 4096 bytes of UTF-8"};
@@ -68,7 +71,12 @@ struct TaskSpec : core::TaskRequest {
   std::string stderr_path;
   std::string umask = "022";  // octal, as umask(1) writes it
   std::optional<std::int64_t> array_index;
-  bool slurm = false;  // a script written for Slurm
+  bool slurm = false;                             // a script written for Slurm
+  std::map<std::string, std::string> parameters;  // its values, as one task of a sweep
+  std::vector<NotifyRule> notify;
+  bool append_output = false;         // to files that are there already
+  std::optional<std::string> signal;  // sent signal_before its time limit: "USR1"
+  bool signal_main = false;           // to its main process only, not to what that has started
   std::optional<std::string> comment;
 
   // As one JSON object, the body of POST /v1/tasks.
@@ -127,12 +135,38 @@ struct TaskSpec : core::TaskRequest {
           {.low = 0, .high = core::kMaxArrayIndex});
     field("slurm", task.slurm, "A script written for Slurm: it gets variables as Slurm sets them.",
           {.unless_empty = true});
+    field("parameters", task.parameters,
+          "Values of this task in a sweep by name: variables CARMA_PARAM_NAME, and {NAME} in the "
+          "command and the script's arguments.",
+          {.max_items = kMaxParameters, .unless_empty = true});
+    field("notify", task.notify, "Who is told of it, and of what.",
+          {.max_items = kMaxNotifyRules, .unless_empty = true});
+    field("append_output", task.append_output,
+          "Output files that are there already are appended to, not emptied.",
+          {.unless_empty = true});
+    field("signal", task.signal,
+          "Sent signal_before_s seconds before its time limit: USR1, INT … by name.",
+          {.max_bytes = 16, .fits = IsSignalName, .expected = "the name of a signal such as USR1"});
+    field(
+        "signal_main", task.signal_main,
+        "That signal goes to its main process only (with a script: its shell), else to all of its "
+        "processes but a script's shell.",
+        {.unless_empty = true});
   }
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };
 
 // Name and stdout_path where they are empty, from the command and the working directory.
 void FillDefaults(TaskSpec& spec);
+// What a command is about: the program that it runs, or what an interpreter or a launcher is given
+// ("python3 -u train.py", "torchrun --nproc-per-node 2 train.py": train.py; "python3 -m pkg.train":
+// pkg.train).
+std::string NameOfCommand(const std::vector<std::string>& command);
+// What a parameter of a sweep may be called: letters, digits and _, no digit in front.
+bool IsParameterName(std::string_view text);
+// The number of a signal by its name, with or without SIG in front, in either case, or by its
+// number; empty: none that a task may be sent.
+std::optional<int> SignalNumber(std::string_view text);
 
 // The umask as the system takes it, and as a description holds it.
 mode_t UmaskOf(const TaskSpec& spec);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <functional>
 #include <string>
 #include <vector>
@@ -260,10 +261,53 @@ TEST(SpecJson, NamesEveryMember) {
   EXPECT_TRUE(base::NamesEveryMember<core::Dependency>());
 }
 
+TEST(Spec, NamesACommandByWhatItRuns) {
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {{"nvidia-smi"}, "nvidia-smi"},
+      {{"/opt/bin/train", "--lr", "0.1"}, "train"},
+      {{"python3", "train.py", "--lr", "0.1"}, "train.py"},
+      {{"/usr/bin/python3.11", "-u", "-W", "ignore", "src/train.py"}, "train.py"},
+      {{"python", "-m", "pkg.train"}, "pkg.train"},
+      {{"python", "-c", "print()"}, "python"},
+      {{"python"}, "python"},
+      {{"bash", "-x", "run.sh"}, "run.sh"},
+      {{"bash", "-c", "x && y"}, "bash"},
+      {{"torchrun", "--nproc-per-node", "2", "train.py"}, "train.py"},
+      {{"torchrun", "--nproc-per-node=2", "-m", "pkg.train"}, "pkg.train"},
+      {{"python", "-m", "torch.distributed.run", "--nnodes", "1", "train.py"}, "train.py"},
+      {{"accelerate", "launch", "train.py"}, "train.py"},
+      {{"env", "A=1", "python", "train.py"}, "train.py"},
+      {{"uv", "run", "python", "train.py"}, "train.py"},
+      {{"nice", "-n", "5", "./train"}, "nice"},
+      {{"python", ""}, "python"},
+  };
+  for (const auto& [command, name] : cases) EXPECT_EQ(NameOfCommand(command), name) << command[0];
+}
+
+TEST(Spec, KnowsSignalsByNameAndNumber) {
+  EXPECT_EQ(SignalNumber("USR1"), SIGUSR1);
+  EXPECT_EQ(SignalNumber("sigterm"), SIGTERM);
+  EXPECT_EQ(SignalNumber("10"), 10);
+  EXPECT_EQ(SignalNumber("99"), std::nullopt);
+  EXPECT_EQ(SignalNumber("USR3"), std::nullopt);
+}
+
+TEST(SpecJson, KeepsWhomToTellAndTheSignal) {
+  const auto spec = SpecFromJsonText(
+      R"({"command":["x"],"workdir":"/w","signal":"USR1","signal_before_s":90,"signal_main":true,
+          "append_output":true,"parameters":{"lr":"0.1"},
+          "notify":[{"target":"me"},{"target":"https://h/x","events":["fail"],"each_task":true}]})");
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->notify[0], (NotifyRule{.target = "me"}));
+  EXPECT_EQ(spec->notify[1],
+            (NotifyRule{.target = "https://h/x", .events = {"fail"}, .each_task = true}));
+  EXPECT_EQ(SpecFromJsonText(ToJsonText(*spec)), *spec);
+}
+
 TEST(SpecJson, FillsDefaults) {
   const auto spec = SpecFromJsonText(R"({"command":["/usr/bin/python3","x.py"],"workdir":"/w"})");
   ASSERT_TRUE(spec) << spec.error().message;
-  EXPECT_EQ(spec->name, "python3");
+  EXPECT_EQ(spec->name, "x.py");
   EXPECT_EQ(spec->stdout_path, "/w/carma-%j.out");
   EXPECT_EQ(spec->gpus, 1);
   EXPECT_TRUE(spec->requeue);
@@ -282,6 +326,11 @@ TEST(SpecJson, RefusesWithThePlace) {
       {R"({"command":["x"],"workdir":"/w","environment":{"A":1}})", "/environment: expected texts"},
       {R"({"command":["x\u0000y"],"workdir":"/w"})", "/command/0: expected UTF-8 text without NUL"},
       {R"({"command":["x"],"workdir":"/w","dependencies":[{"task":0}]})", "/dependencies/0/task"},
+      {R"({"command":["x"],"workdir":"/w","notify":[{"target":"prog"}]})", "/notify/0/target"},
+      {R"({"command":["x"],"workdir":"/w","notify":[{"target":"me","events":["won"]}]})",
+       "/notify/0/events"},
+      {R"({"command":["x"],"workdir":"/w","signal":"USR3"})", "/signal"},
+      {R"({"command":["x"],"workdir":"/w","parameters":{"a b":"1"}})", "/parameters"},
       {R"({"command":["x"],"workdir":"/w","dependencies":[{"task":1,"kind":"after"}]})",
        "/dependencies/0/kind: expected afterok"},
       {R"({"command":["x"],"workdir":"/w","time_limit_s":-3})", "/time_limit_s: expected"},

@@ -70,6 +70,8 @@ void ApplyConda(const CondaEnv& conda, Environment& environment) {
   environment["CONDA_SHLVL"] = "1";
 }
 
+const std::string kParameter = "CARMA_PARAM_";  // before the name of a sweep's parameter
+
 // What Slurm's own batch step has, as far as one server has it. docs/environment.md lists them.
 void ApplySlurm(const ShimOrder& order, const UserInfo& user, Environment& environment) {
   const std::string id = fmt::format("{}", order.id);
@@ -145,6 +147,8 @@ Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const 
   environment.erase("CARMA_ARRAY_INDEX");  // of a task that submitted this one
   if (order.spec.array_index)
     environment["CARMA_ARRAY_INDEX"] = std::to_string(*order.spec.array_index);
+  std::erase_if(environment, [](const auto& each) { return each.first.starts_with(kParameter); });
+  for (const auto& [name, value] : order.spec.parameters) environment[kParameter + name] = value;
   for (const auto& [name, value] : order.extra_environment) environment[name] = value;
   environment[kAttemptVariable] = attempt_dir;  // the cleaning up after a lost shim relies on it
   return environment;

@@ -23,7 +23,7 @@ OutputPump::OutputPump(OutputFile out, std::optional<OutputFile> err)
 
 Result<OutputPump> OutputPump::Open(const ShimOrder& order) {
   const OutputFile::Limits limits{order.max_output_bytes, order.output_rotations};
-  const bool append = order.attempt > 1;
+  const bool append = order.attempt > 1 || order.spec.append_output;
   Result<OutputFile> out = OutputFile::Open(order.spec.stdout_path, append, limits);
   if (!out) return std::unexpected(out.error());
   std::optional<OutputFile> err;

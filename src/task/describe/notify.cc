@@ -1,0 +1,195 @@
+#include "task/describe/notify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/text.h"
+
+namespace carma::task {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+constexpr std::string_view kForms =
+    "me, a mail address, an http or https URL (or slack+https://… and the like), or the path of a "
+    "program";
+
+std::unexpected<base::Error> BadTarget(std::string_view text) {
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("expected {}, not '{}'", kForms, base::Printable(text, 80)));
+}
+
+// Printable ASCII without blanks and what a mailer could take for more than an address.
+bool IsAddress(std::string_view text) {
+  constexpr std::string_view kMarks = "!#$%&'*+-/=?^_`{|}~.@";
+  const auto good = [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           kMarks.find(c) != std::string_view::npos;
+  };
+  return !text.empty() && text.size() <= 254 && text.front() != '-' && text.front() != '@' &&
+         text.back() != '@' && std::ranges::count(text, '@') <= 1 &&
+         std::ranges::all_of(text, good);
+}
+
+bool IsUrl(std::string_view text) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!text.starts_with(scheme)) continue;
+    const std::string_view rest = text.substr(scheme.size());
+    return !rest.empty() && rest.front() != '/' && rest.front() != '?' && rest.front() != '#' &&
+           std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7f'; }) &&
+           text.find_first_of("\"\\<>{}^`|") == std::string_view::npos;
+  }
+  return false;
+}
+
+// "https://host:1" of a URL, without names and passwords.
+std::string OriginOf(std::string_view url) {
+  const std::size_t host = url.find("://") + 3;
+  const std::size_t end = std::min(url.find_first_of("/?#", host), url.size());
+  std::string_view authority = url.substr(host, end - host);
+  if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos)
+    authority.remove_prefix(at + 1);
+  return std::string(url.substr(0, host)).append(authority);
+}
+
+// Those whose own address tells what they take.
+WebhookForm UsualForm(std::string_view url) {
+  const std::string origin = OriginOf(url);
+  const std::string_view host = std::string_view(origin).substr(origin.find("://") + 3);
+  if (host == "hooks.slack.com") return WebhookForm::kSlack;
+  if (host == "discord.com" || host == "discordapp.com") return WebhookForm::kDiscord;
+  if (host == "ntfy.sh") return WebhookForm::kNtfy;
+  if (url.find("/_matrix/") != std::string_view::npos) return WebhookForm::kMatrix;
+  return WebhookForm::kJson;
+}
+
+std::optional<NotifyTarget> WebhookOf(std::string_view text) {
+  if (IsUrl(text)) return NotifyTarget{NotifyKind::kWebhook, std::string(text), UsualForm(text)};
+  const std::size_t plus = text.find('+');
+  if (plus == std::string_view::npos) return std::nullopt;
+  const auto form = base::FromWord<WebhookForm>(text.substr(0, plus));
+  const std::string_view url = text.substr(plus + 1);
+  if (!form || !IsUrl(url)) return std::nullopt;
+  return NotifyTarget{NotifyKind::kWebhook, std::string(url), *form};
+}
+
+bool IsPath(std::string_view text) {
+  return text.find('/') != std::string_view::npos && base::IsUtf8(text) && !base::HasControls(text);
+}
+
+// A path as it is written, which may be relative.
+Result<NotifyTarget> ParseWritten(std::string_view text) {
+  if (text.empty() || text.size() > kMaxNotifyTargetBytes) return BadTarget(text);
+  if (text == "me") return NotifyTarget{};
+  if (std::optional<NotifyTarget> webhook = WebhookOf(text)) return *std::move(webhook);
+  if (text.find("://") != std::string_view::npos) return BadTarget(text);
+  const bool named = text.starts_with("mail:");
+  const std::string_view address = named ? text.substr(5) : text;
+  if (IsAddress(address) && address.find('/') == std::string_view::npos &&
+      (named || address.find('@') != std::string_view::npos))
+    return NotifyTarget{NotifyKind::kMail, std::string(address)};
+  if (IsPath(text)) return NotifyTarget{NotifyKind::kProgram, std::string(text)};
+  return BadTarget(text);
+}
+
+void Add(std::vector<std::string>& events, NotifyEvent event) {
+  const std::string word(base::WordOf(event));
+  if (std::ranges::find(events, word) == events.end()) events.push_back(word);
+}
+
+// Empty: some piece is no event.
+std::vector<std::string> EventsOf(std::string_view list) {
+  std::vector<std::string> events;
+  for (const std::string_view piece : base::Split(list, ',')) {
+    const auto event = base::FromWord<NotifyEvent>(piece);
+    if (!event) return {};
+    Add(events, *event);
+  }
+  return events;
+}
+
+}  // namespace
+
+bool NotifyRule::IsTarget(std::string_view text) {
+  const Result<NotifyTarget> target = ParseNotifyTarget(text);
+  return target.has_value();
+}
+
+bool NotifyRule::IsEvent(std::string_view text) {
+  return base::FromWord<NotifyEvent>(text).has_value();
+}
+
+Result<NotifyTarget> ParseNotifyTarget(std::string_view text) {
+  Result<NotifyTarget> target = ParseWritten(text);
+  if (target && target->kind == NotifyKind::kProgram && !text.starts_with('/'))
+    return BadTarget(text);
+  return target;
+}
+
+std::string ShownTarget(std::string_view text) {
+  const Result<NotifyTarget> target = ParseWritten(text);
+  if (!target || target->kind != NotifyKind::kWebhook) return base::Printable(text, 200);
+  const std::string origin = OriginOf(target->address);
+  return target->address.size() == origin.size() ? origin : origin + "/…";
+}
+
+Result<NotifyRule> ParseNotifyRule(std::string_view text) {
+  NotifyRule rule{.target = std::string(text)};
+  // The port of a URL and what stands behind its last colon are no events.
+  if (const std::size_t colon = text.rfind(':'); colon != std::string_view::npos) {
+    if (std::vector<std::string> events = EventsOf(text.substr(colon + 1)); !events.empty()) {
+      rule.target = text.substr(0, colon);
+      rule.events = std::move(events);
+    }
+  }
+  const Result<NotifyTarget> target = ParseWritten(rule.target);
+  if (!target) return std::unexpected(target.error());
+  return rule;
+}
+
+bool Wants(const NotifyRule& rule, NotifyEvent event) {
+  return std::ranges::find(rule.events, base::WordOf(event)) != rule.events.end();
+}
+
+std::string ShownRule(const NotifyRule& rule) {
+  return fmt::format("{}: {}{}", ShownTarget(rule.target), base::Join(rule.events, ", "),
+                     rule.each_task ? " of each task" : "");
+}
+
+Result<MailTypes> ParseMailTypes(std::string_view text) {
+  MailTypes types;
+  for (const std::string_view piece : base::Split(text, ',')) {
+    const std::string word = base::ToLower(piece);
+    if (word == "none") {
+      types = {};
+    } else if (word == "begin") {
+      Add(types.events, NotifyEvent::kStart);
+    } else if (word == "end") {
+      Add(types.events, NotifyEvent::kEnd);
+    } else if (word == "fail" || word == "invalid_depend") {
+      Add(types.events, NotifyEvent::kFail);
+    } else if (word == "requeue") {
+      Add(types.events, NotifyEvent::kRequeue);
+    } else if (word == "all") {
+      for (const NotifyEvent event :
+           {NotifyEvent::kStart, NotifyEvent::kEnd, NotifyEvent::kFail, NotifyEvent::kRequeue})
+        Add(types.events, event);
+    } else if (word == "array_tasks") {
+      types.each_task = true;
+    } else if (word == "stage_out" || word.starts_with("time_limit")) {
+      types.passed_over.emplace_back(piece);
+    } else {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("expected NONE, BEGIN, END, FAIL, REQUEUE, ALL or ARRAY_TASKS, not "
+                              "'{}'",
+                              base::Printable(piece, 40)));
+    }
+  }
+  return types;
+}
+
+}  // namespace carma::task

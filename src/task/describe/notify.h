@@ -1,0 +1,123 @@
+// Whom a task's user wants told of it, and of what: --notify TARGET[:EVENTS].
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/fields.h"
+#include "base/result.h"
+#include "base/words.h"
+
+namespace carma::task {
+
+enum class NotifyEvent {
+  kStart,        // its process runs
+  kEnd,          // it has ended, in whatever way
+  kFail,         // it has ended otherwise than by success or a person's cancel
+  kOutOfMemory,  // an attempt ran out of GPU memory, whether another follows or not
+  kRequeue,      // it went back to the queue for another reason
+};
+inline constexpr std::array<std::pair<NotifyEvent, std::string_view>, 5> kNotifyEventWords{{
+    {NotifyEvent::kStart, "start"},
+    {NotifyEvent::kEnd, "end"},
+    {NotifyEvent::kFail, "fail"},
+    {NotifyEvent::kOutOfMemory, "oom"},
+    {NotifyEvent::kRequeue, "requeue"},
+}};
+
+enum class NotifyKind { kMail, kWebhook, kProgram };
+inline constexpr std::array<std::pair<NotifyKind, std::string_view>, 3> kNotifyKindWords{{
+    {NotifyKind::kMail, "mail"},
+    {NotifyKind::kWebhook, "webhook"},
+    {NotifyKind::kProgram, "program"},
+}};
+
+// What a webhook is sent.
+enum class WebhookForm { kJson, kSlack, kDiscord, kMatrix, kNtfy };
+inline constexpr std::array<std::pair<WebhookForm, std::string_view>, 5> kWebhookFormWords{{
+    {WebhookForm::kJson, "json"},
+    {WebhookForm::kSlack, "slack"},
+    {WebhookForm::kDiscord, "discord"},
+    {WebhookForm::kMatrix, "matrix"},
+    {WebhookForm::kNtfy, "ntfy"},
+}};
+
+inline constexpr std::size_t kMaxNotifyRules = 8;
+inline constexpr std::size_t kMaxNotifyTargetBytes = 2048;
+
+struct NotifyTarget {
+  NotifyKind kind = NotifyKind::kMail;
+  // Mail: "ada@lab.org", a user of this machine, or empty: the task's own. Webhook: the URL.
+  // Program: its absolute path.
+  std::string address;
+  WebhookForm form = WebhookForm::kJson;  // of a webhook
+  friend bool operator==(const NotifyTarget&, const NotifyTarget&) = default;
+};
+// "me", "ada@lab.org", "mail:ada"; "https://…" with the form of a host that is known, or
+// "slack+https://…"; "/home/ada/told". Errors: kInvalid, one line.
+base::Result<NotifyTarget> ParseNotifyTarget(std::string_view text);
+// What others may read of it: of a URL the path and what follows are secrets.
+std::string ShownTarget(std::string_view text);
+
+struct NotifyRule {
+  std::string target;
+  std::vector<std::string> events = {"end"};
+  bool each_task = false;  // of an array; else its first start, its end and its first of the others
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& rule) {
+    field("target", rule.target,
+          "Who is told: me, a mail address, [FORM+]http(s)://… with FORM json, slack, discord, "
+          "matrix or ntfy, or the absolute path of a program.",
+          {.max_bytes = kMaxNotifyTargetBytes,
+           .fits = IsTarget,
+           .required = true,
+           .expected = "me, a mail address, an http or https URL, or the path of a program"});
+    field("events", rule.events, "Of what: start, end, fail, oom, requeue.",
+          {.max_bytes = 16,
+           .max_items = 5,
+           .fits = IsEvent,
+           .expected = "a list of start, end, fail, oom and requeue"});
+    field("each_task", rule.each_task,
+          "Of an array: told of each of its tasks, not once for all of them.",
+          {.unless_empty = true});
+  }
+  friend bool operator==(const NotifyRule&, const NotifyRule&) = default;
+
+ private:
+  static bool IsTarget(std::string_view text);
+  static bool IsEvent(std::string_view text);
+};
+// "TARGET" or "TARGET:end,fail". A target that is a path may be relative. Errors: kInvalid.
+base::Result<NotifyRule> ParseNotifyRule(std::string_view text);
+// Whether it asks to be told of this.
+bool Wants(const NotifyRule& rule, NotifyEvent event);
+// "me: end, fail", fit for others to read.
+std::string ShownRule(const NotifyRule& rule);
+
+// --mail-type as Slurm has it: what is told, and what means nothing here.
+struct MailTypes {
+  std::vector<std::string> events;
+  bool each_task = false;
+  std::vector<std::string> passed_over;
+};
+// Errors: kInvalid for a word that Slurm does not have either.
+base::Result<MailTypes> ParseMailTypes(std::string_view text);
+
+}  // namespace carma::task
+
+namespace carma {
+template <>
+inline constexpr base::Words<task::NotifyEvent> base::kWordsOf<task::NotifyEvent> =
+    task::kNotifyEventWords;
+template <>
+inline constexpr base::Words<task::NotifyKind> base::kWordsOf<task::NotifyKind> =
+    task::kNotifyKindWords;
+template <>
+inline constexpr base::Words<task::WebhookForm> base::kWordsOf<task::WebhookForm> =
+    task::kWebhookFormWords;
+}  // namespace carma
