@@ -660,9 +660,7 @@ TEST_F(StoreTest, KeepsNoticesUntilTheyAreSent) {
 
 TEST_F(StoreTest, ChangesADescription) {
   Put(FullTask(3));
-  Batch([&] {
-    ASSERT_TRUE(store_->PutDescription({TaskId{3}, "other", R"({"command":["b"]})"}));
-  });
+  Batch([&] { ASSERT_TRUE(store_->PutDescription({TaskId{3}, "other", R"({"command":["b"]})"})); });
   const auto task = store_->Get(TaskId{3});
   ASSERT_TRUE(task);
   EXPECT_EQ(task->name, "other");
