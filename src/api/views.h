@@ -84,6 +84,7 @@ struct TaskView {
   int thread_percent = 0;
   std::string sharing_note;
   std::optional<double> sm_share;
+  std::optional<double> max_slowdown;
   std::optional<std::int64_t> idle_since_ms;
   std::optional<std::int64_t> begin_ms;
   std::vector<std::string> dependencies;
@@ -163,6 +164,8 @@ struct TaskView {
     field("sharing_note", task.sharing_note,
           "Why it does not share as the configuration asks for; empty: it does.");
     field("sm_share", task.sm_share, "At most this share of the SMs, as its submitter asked.");
+    field("max_slowdown", task.max_slowdown,
+          "How many times as long as alone neighbours may make it take, as its submitter asked.");
     field("idle_since_ms", task.idle_since_ms,
           "It holds GPUs and has not used them since; null: it uses them.");
     field("begin_ms", task.begin_ms, "Not started before this time.");

@@ -64,6 +64,7 @@ TaskView FullTask() {
           .thread_percent = 30,
           .sharing_note = "the server is another user's",
           .sm_share = 0.3,
+          .max_slowdown = 2.5,
           .idle_since_ms = 6};
 }
 

@@ -288,6 +288,9 @@ void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
     const long percent = std::lround(*task.sm_share * 100);
     facts.Add("SMs asked", "at most " + std::to_string(percent) + "% of each GPU's");
   }
+  if (task.max_slowdown) {
+    facts.Add("Bears", fmt::format("{:g} times its run time alone", *task.max_slowdown));
+  }
   if (HoldsGpus(task) && task.over_promise_mib) {
     facts.Add("Over promise", fmt::format("uses {} more than its promise and the margin",
                                           base::FormatMib(*task.over_promise_mib)));

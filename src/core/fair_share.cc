@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "core/interference.h"
+#include "core/outlook.h"
 
 namespace carma::core {
 namespace {
@@ -13,7 +14,10 @@ double RateOn(const TaskRecord& task, std::int64_t promised_mib, std::int64_t us
   const double memory =
       usable_mib > 0 ? static_cast<double>(promised_mib) / static_cast<double>(usable_mib) : 0;
   const double usual = task.request.sm_share.value_or(kUsualActivity);
-  return std::clamp(std::max(memory, task.profile.sm_active.value_or(usual)), 0.0, 1.0);
+  // Who bears half the speed at worst keeps half a GPU for itself.
+  const double kept = 1 / task.request.max_slowdown.value_or(kAnySlowdown);
+  const double activity = task.profile.sm_active.value_or(usual);
+  return std::clamp(std::max({memory, activity, kept}), 0.0, 1.0);
 }
 
 }  // namespace

@@ -97,6 +97,8 @@ TEST(FairShare, TheLargerOfMemoryAndActivityIsTaken) {
   EXPECT_DOUBLE_EQ(RateOf(task, sizes, false), 0.75 + 0.6);  // as is usual
   task.request.sm_share = 0.3;
   EXPECT_DOUBLE_EQ(RateOf(task, sizes, false), 0.75 + 0.375);
+  task.request.max_slowdown = 2;  // keeps half of each for itself
+  EXPECT_DOUBLE_EQ(RateOf(task, sizes, false), 0.75 + 0.5);
 }
 
 TEST(FairShare, WeightsHaveNames) {

@@ -48,13 +48,14 @@ void Scheduler::State::LookAtResidents(GpuIndex index) {
   ++gpu.crowd;
   gpu.residents.clear();
   for (const Resident& resident : ledger.ResidentsOf(index)) {
-    Profile profile = ProfileNow(tasks.at(resident.task));
+    const TaskRecord& task = tasks.at(resident.task);
+    Profile profile = ProfileNow(task);
     if (resident.sm_active) profile.sm_active = resident.sm_active;
-    gpu.residents.push_back(NeighbourOf(config, profile));
+    gpu.residents.push_back(NeighbourOf(config, task.request, profile));
   }
   // Strangers compute too, nobody knows how much.
   if (gpu.sample && gpu.sample->foreign_processes > 0)
-    gpu.residents.push_back({.load = NeighbourOf(config, {}).load});
+    gpu.residents.push_back({.load = NeighbourOf(config, {}, {}).load});
   gpu.delivered = OutlookOf(gpu.residents, nullptr, SaturationOf({}, config.sharing)).delivered;
   for (const Resident& resident : ledger.ResidentsOf(index)) NoteProgress(resident.task);
 }
@@ -137,7 +138,7 @@ Profile Scheduler::State::ProfileNow(const TaskRecord& task) const {
 
 Need Scheduler::State::NeedNow(const TaskRecord& task) const {
   Need need = NeedOf(config, task);
-  need.load = NeighbourOf(config, ProfileNow(task));
+  need.load = NeighbourOf(config, task.request, ProfileNow(task));
   need.waited = now - task.submitted;
   if (const std::optional<std::int64_t> taught_mib = TaughtMib(task)) need.memory_mib = taught_mib;
   return need;

@@ -17,7 +17,6 @@ constexpr int kMaxTasksPerGpu = 1024;
 constexpr int kMaxFailures = 1000;
 constexpr int kMaxLookahead = 1000;
 constexpr int kMaxBackfill = 1'000'000;
-constexpr double kMaxSlowdown = 1000;
 
 std::string MapperNames() {
   std::string names;
@@ -122,9 +121,9 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
     return base::Fail(ErrorCode::kInvalid,
                       fmt::format("min_gain: {} is not a fraction from 0 to 1", *config.min_gain));
   }
-  if (config.max_slowdown && !(*config.max_slowdown >= 1 && *config.max_slowdown <= kMaxSlowdown)) {
+  if (config.max_slowdown && !(*config.max_slowdown >= 1 && *config.max_slowdown <= kMostSlowdown)) {
     return base::Fail(ErrorCode::kInvalid, fmt::format("max_slowdown: {} is not between 1 and {}",
-                                                       *config.max_slowdown, kMaxSlowdown));
+                                                       *config.max_slowdown, kMostSlowdown));
   }
   for (const CountField& field :
        {CountField{"max_tasks_per_gpu", config.max_tasks_per_gpu, 1, kMaxTasksPerGpu},
@@ -141,10 +140,12 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
   return base::Unit{};
 }
 
-Neighbour NeighbourOf(const PolicyConfig& config, const Profile& profile) {
+Neighbour NeighbourOf(const PolicyConfig& config, const TaskRequest& request,
+                      const Profile& profile) {
   const Load load = LoadOf(profile);
   return {.load = config.sharing == SharingMethod::kMps ? load : AsTurns({}, load),
-          .max_slowdown = config.max_slowdown.value_or(kAnySlowdown)};
+          .max_slowdown = std::min(config.max_slowdown.value_or(kAnySlowdown),
+                                   request.max_slowdown.value_or(kAnySlowdown))};
 }
 
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
@@ -153,7 +154,7 @@ Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
             .exclusive = request.exclusive,
             .gpus = request.gpus,
             .sm_share = request.sm_share,
-            .load = NeighbourOf(config, {})};
+            .load = NeighbourOf(config, request, {})};
   if (config.use_given_memory && estimate) need.memory_mib = estimate->peak_mib;
   return need;
 }
@@ -162,7 +163,7 @@ Need NeedOf(const PolicyConfig& config, const TaskRecord& task) {
   Need need = NeedOf(config, task.request, task.estimate);
   need.retry_free_mib = task.retry_free_mib.value_or(0);
   need.idle_gpu |= task.retry_on_idle_gpu;
-  need.load = NeighbourOf(config, task.profile);
+  need.load = NeighbourOf(config, task.request, task.profile);
   need.alone = task.profile.alone;
   need.task = task.id;
   return need;

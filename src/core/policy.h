@@ -120,8 +120,10 @@ struct Need {
   TaskId task{};
 };
 
-// What a task of that profile is to its neighbours.
-Neighbour NeighbourOf(const PolicyConfig& config, const Profile& profile);
+// What a task of that profile is to its neighbours, and at most may suffer from them: by the
+// server's rule and by what it asks for itself, whichever is less.
+Neighbour NeighbourOf(const PolicyConfig& config, const TaskRequest& request,
+                      const Profile& profile);
 
 // Of a task that has not run yet.
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,

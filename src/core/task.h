@@ -127,6 +127,7 @@ enum class ReasonCode {
   kMachineTrouble,  // nothing starts on this machine at the moment
   kFairShare,       // others have taken less
   kLimit,           // of its user, account or class
+  kRule,            // the server's own condition
 };
 inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {
     {ReasonCode::kNone, ""},
@@ -166,6 +167,7 @@ inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {
     {ReasonCode::kMachineTrouble, "MachineTrouble"},
     {ReasonCode::kFairShare, "FairShare"},
     {ReasonCode::kLimit, "Limit"},
+    {ReasonCode::kRule, "Rule"},
 };
 
 struct Reason {
@@ -203,6 +205,7 @@ struct Dependency {
 inline constexpr int kMaxGpus = 1024;
 inline constexpr std::int64_t kMaxMemoryMib = std::int64_t{1} << 24;  // 16 TiB on one GPU
 inline constexpr double kMinSmShare = 0.01;
+inline constexpr double kMostSlowdown = 1000;
 inline constexpr std::int64_t kMaxPriority = 1'000'000'000;
 inline constexpr std::int64_t kMaxBeginMs = 7'258'118'400'000;  // the year 2200
 inline constexpr std::size_t kMaxDependencies = 1000;
@@ -222,6 +225,7 @@ struct TaskRequest {
   std::optional<std::int64_t> memory_mib;
   bool exclusive = false;
   std::optional<double> sm_share;
+  std::optional<double> max_slowdown;  // beside the server's own limit: the smaller counts
   std::int64_t priority = 0;
   std::uint32_t uid = 0;               // the daemon's word, no field
   std::string user;                    // his name; likewise, and kept apart by the store
@@ -247,6 +251,10 @@ struct TaskRequest {
     field("sm_share", task.sm_share,
           "At most this share of each GPU's SMs, where the way of sharing can enforce it (MPS).",
           {.least = kMinSmShare, .most = 1, .expected = "a fraction from 0.01 to 1"});
+    field("max_slowdown", task.max_slowdown,
+          "Never put where it would take longer than so many times its run time alone, as far as "
+          "is known, nor neighbours with it that would slow it down more.",
+          {.least = 1, .most = kMostSlowdown, .expected = "a number from 1 to 1000"});
     field("priority", task.priority,
           "Higher starts first; only administrators may raise it above 0.",
           {.low = -kMaxPriority, .high = kMaxPriority});

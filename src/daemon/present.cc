@@ -192,6 +192,7 @@ api::TaskView Present(const store::StoredTask& stored) {
   view.thread_percent = record.attempt.sharing.thread_percent;
   view.sharing_note = record.attempt.sharing.note;
   view.sm_share = record.request.sm_share;
+  view.max_slowdown = record.request.max_slowdown;
   view.idle_since_ms = OptionalMs(record.attempt.idle_since);
   view.begin_ms = OptionalMs(record.request.begin);
   for (const core::Dependency& each : record.request.dependencies)

@@ -296,11 +296,16 @@ CREATE INDEX notice_task ON notice(task) WHERE task IS NOT NULL;
 CREATE INDEX notice_made ON notice(made_ms);
 )sql";
 
+// What a task bears of its neighbours.
+constexpr std::string_view kVersion11 = R"sql(
+ALTER TABLE task ADD COLUMN max_slowdown REAL;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},   Migration{2, kVersion2}, Migration{3, kVersion3},
     Migration{4, kVersion4},   Migration{5, kVersion5}, Migration{6, kVersion6},
     Migration{7, kVersion7},   Migration{8, kVersion8}, Migration{9, kVersion9},
-    Migration{10, kVersion10},
+    Migration{10, kVersion10}, Migration{11, kVersion11},
 };
 
 }  // namespace

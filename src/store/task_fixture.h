@@ -16,6 +16,7 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.request.memory_mib = 12'345;
   r.request.exclusive = true;
   r.request.sm_share = 0.35;
+  r.request.max_slowdown = 1.75;
   r.request.priority = -7;
   r.request.uid = 4'294'967'294U;
   r.request.begin = base::FromMs(1'700'000'000'001);

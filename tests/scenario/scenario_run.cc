@@ -290,6 +290,7 @@ class Player {
         .memory_mib = in.OptionalInt("need_mib", 0, kMaxMib),
         .exclusive = in.Flag("exclusive"),
         .sm_share = in.Fraction("sm_share"),
+        .max_slowdown = in.Fraction("max_slowdown"),
         .priority = in.Int("priority", -kMaxCount, kMaxCount, 0),
         .time_limit = in.Span("time_limit"),
         .max_recoveries = static_cast<int>(in.Int("max_recoveries", 0, 99, 3)),

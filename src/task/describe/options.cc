@@ -72,6 +72,15 @@ Result<Unit> SetSmShare(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
+Result<Unit> SetMaxSlowdown(Draft& draft, std::string_view value) {
+  const std::optional<double> most = base::ParseDouble(value);
+  if (!most || !(*most >= 1 && *most <= core::kMostSlowdown)) {
+    return Expected("a number from 1 to 1000 such as 1.5", value);
+  }
+  draft.spec.max_slowdown = *most;
+  return Unit{};
+}
+
 Result<Unit> SetTime(Draft& draft, std::string_view value) {
   const std::string lower = base::ToLower(value);
   if (lower == "unlimited" || lower == "infinite" || lower == "0") {
@@ -248,6 +257,10 @@ constexpr std::array kRows{
     Row{{"collocated", 0, "", "share GPUs where that pays (default)", false}, SetExclusive<false>},
     Row{{"sm-share", 0, "P", "at most this share of each GPU's SMs: 30% or 0.3 (under MPS)", false},
         SetSmShare},
+    Row{{"max-slowdown", 0, "X",
+         "neighbours may make it take X times as long as alone, by prediction, and no longer",
+         false},
+        SetMaxSlowdown},
     Row{{"time", 't', "SPAN", "time limit: 90s, 15m, 12h, 2d, MIN, H:M:S, D-H", true}, SetTime},
     Row{{"output", 'o', "FILE", "stdout; %j id, %x name, %u user, %A array, %a index, %N host",
          true},

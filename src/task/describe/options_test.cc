@@ -101,6 +101,7 @@ TEST(Description, TakesEveryOption) {
                              {"no-requeue", ""},
                              {"exclusive", ""},
                              {"sm-share", "30%"},
+                             {"max-slowdown", "1.5"},
                              {"batch-size", "32"},
                              {"optimizer", "adam"},
                              {"precision", "amp"},
@@ -118,6 +119,7 @@ TEST(Description, TakesEveryOption) {
   EXPECT_FALSE(spec.requeue);
   EXPECT_TRUE(spec.exclusive);
   EXPECT_EQ(spec.sm_share, 0.3);
+  EXPECT_EQ(spec.max_slowdown, 1.5);
   EXPECT_EQ(spec.batch_size, 32);
   EXPECT_EQ(spec.optimizer, "adam");
   EXPECT_EQ(spec.precision, "amp");
@@ -150,6 +152,9 @@ TEST(Description, SaysWhatIsWrongAndWhere) {
       {{{"sm-share", "101%"}}, "--sm-share: expected a share"},
       {{{"sm-share", "half"}}, "--sm-share: expected a share"},
       {{{"sm-share", "nan"}}, "--sm-share: expected a share"},
+      {{{"max-slowdown", "0.9"}}, "--max-slowdown: expected a number from 1 to 1000 such as 1.5"},
+      {{{"max-slowdown", "1001"}}, "--max-slowdown: expected a number from 1 to 1000"},
+      {{{"max-slowdown", "nan"}}, "--max-slowdown: expected a number from 1 to 1000"},
       {{{"time", "soon"}}, "--time: expected a time span"},
       {{{"array", "0-1999999"}}, "--array: an array of more than 10000 tasks"},
       {{{"array", "5-1"}}, "--array: expected indices"},

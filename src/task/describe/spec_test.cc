@@ -103,6 +103,9 @@ TEST(Validate, HoldsEveryRule) {
       {"more than all SMs", [](TaskSpec& s) { s.sm_share = 1.5; }, "sm_share: "},
       {"no number of SMs", [](TaskSpec& s) { s.sm_share = NAN; }, "sm_share: "},
       {"all SMs", [](TaskSpec& s) { s.sm_share = 1; }, ""},
+      {"faster than alone", [](TaskSpec& s) { s.max_slowdown = 0.5; }, "max_slowdown: "},
+      {"no number of times", [](TaskSpec& s) { s.max_slowdown = NAN; }, "max_slowdown: "},
+      {"not slowed down at all", [](TaskSpec& s) { s.max_slowdown = 1; }, ""},
       {"absurd priority", [](TaskSpec& s) { s.priority = INT64_MIN; }, "priority: "},
       {"no time", [](TaskSpec& s) { s.time_limit = base::Duration(0); }, "time_limit_s: "},
       {"a thousand years", [](TaskSpec& s) { s.time_limit = base::Duration(INT64_MAX); }, "time_"},
@@ -179,6 +182,7 @@ TaskSpec AnySpec(base::Rng& rng) {
   if (chance()) s.umask = UmaskText(static_cast<mode_t>(rng.Below(0777)));
   s.exclusive = chance();
   if (chance()) s.sm_share = static_cast<double>(1 + rng.Below(100)) / 100;
+  if (chance()) s.max_slowdown = 1 + static_cast<double>(rng.Below(100)) / 4;
   if (chance()) s.model_summary = "/m/" + AnyLine(rng);
   if (chance()) s.batch_size = 1 + static_cast<std::int64_t>(rng.Below(1000));
   if (chance()) s.optimizer = "sgd-momentum";
