@@ -121,7 +121,8 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
     return base::Fail(ErrorCode::kInvalid,
                       fmt::format("min_gain: {} is not a fraction from 0 to 1", *config.min_gain));
   }
-  if (config.max_slowdown && !(*config.max_slowdown >= 1 && *config.max_slowdown <= kMostSlowdown)) {
+  if (config.max_slowdown &&
+      !(*config.max_slowdown >= 1 && *config.max_slowdown <= kMostSlowdown)) {
     return base::Fail(ErrorCode::kInvalid, fmt::format("max_slowdown: {} is not between 1 and {}",
                                                        *config.max_slowdown, kMostSlowdown));
   }

@@ -302,9 +302,9 @@ ALTER TABLE task ADD COLUMN max_slowdown REAL;
 )sql";
 
 constexpr std::array kMigrations{
-    Migration{1, kVersion1},   Migration{2, kVersion2}, Migration{3, kVersion3},
-    Migration{4, kVersion4},   Migration{5, kVersion5}, Migration{6, kVersion6},
-    Migration{7, kVersion7},   Migration{8, kVersion8}, Migration{9, kVersion9},
+    Migration{1, kVersion1},   Migration{2, kVersion2},   Migration{3, kVersion3},
+    Migration{4, kVersion4},   Migration{5, kVersion5},   Migration{6, kVersion6},
+    Migration{7, kVersion7},   Migration{8, kVersion8},   Migration{9, kVersion9},
     Migration{10, kVersion10}, Migration{11, kVersion11},
 };
 

@@ -32,7 +32,8 @@ struct VerbEntry {
 constexpr std::array kHappens{
     VerbEntry{"submit", 1, "exclusive held predicted",
               "gpus need_mib kind priority begin afterok afterany afternotok time_limit "
-              "max_recoveries requeue estimate sm_share max_slowdown sm_active sensitivity pressure alone "
+              "max_recoveries requeue estimate sm_share max_slowdown sm_active sensitivity "
+              "pressure alone "
               "user account qos"},
     VerbEntry{"estimate", 1, "", "need_mib"},
     VerbEntry{"started", 1, "", "use_mib"},
