@@ -13,8 +13,7 @@ source=$(realpath "$(dirname "$0")/..")
 GLIBC_LIMIT=2.36 # Debian 12
 # What belongs to glibc comes from the machine: its parts only fit each other.
 GLIBC_FILES='^(lib(c|m|dl|rt|pthread|resolv|util|anl)\.so\.[0-9]+|ld-linux-x86-64\.so\.2)$'
-# Compiled in, so that no file tells where they came from.
-COMPILED_IN=(libboost1.81-dev libcli11-dev libeigen3-dev libsqlitecpp-dev libtomlplusplus-dev nlohmann-json3-dev zlib1g-dev)
+. "$source/packaging/licences.sh"
 
 fail() {
   echo "tarball: $*" >&2
@@ -23,11 +22,6 @@ fail() {
 needed() { objdump -p "$1" | awk '$1 == "NEEDED" {print $2}'; }
 # Where the loader of this machine finds library $2 for program or library $1.
 resolve() { ldd "$1" | awk -v name="$2" '$1 == name {print $3}'; }
-# Keeps the copyright file of Debian package $1.
-keep_licence() {
-  local package=${1%%:*}
-  [ -e "$licences/$package" ] || cp "/usr/share/doc/$package/copyright" "$licences/$package"
-}
 # The Debian package of a file; /usr/lib and /lib are one folder, and dpkg knows either name.
 owner() {
   local package
@@ -44,7 +38,7 @@ bundle() {
     [ -n "$found" ] || fail "$file needs $name, which is not on this machine"
     found=$(realpath "$found")
     install -m 644 "$found" "$root/lib/$name"
-    keep_licence "$(owner "$found")"
+    keep_licence "$licences" "$(owner "$found")"
     bundle "$found"
   done
 }
@@ -54,14 +48,17 @@ name=carma-$version-linux-x86_64
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/$name
-cmake --install "$build" --prefix "$root" --strip >"$work/install.log" || fail "$(tail -n 3 "$work/install.log")"
+# Below the prefix that the units name, so that no path of this machine is in them.
+DESTDIR="$work/staged" cmake --install "$build" --prefix /usr/local --strip >"$work/install.log" ||
+  fail "$(tail -n 3 "$work/install.log")"
+mv "$work/staged/usr/local" "$root"
 
 documents=$root/share/doc/carma
 licences=$documents/licences
 mkdir -p "$licences"
-cp "$source/README.md" "$source"/docs/*.md "$source"/docs/*.png "$documents"
+cp "$source"/{README.md,CHANGELOG.md,LICENSE,NOTICE} "$source"/docs/*.md "$source"/docs/*.png "$documents"
 for file in "$root"/bin/* "$root"/libexec/carma/* "$root"/lib/*.so; do bundle "$file"; done
-for package in "${COMPILED_IN[@]}"; do keep_licence "$package"; done
+for package in "${COMPILED_IN[@]}"; do keep_licence "$licences" "$package"; done
 
 highest=$(for file in "$root"/bin/* "$root"/libexec/carma/* "$root"/lib/*.so*; do objdump -T "$file"; done |
   grep -oE 'GLIBC_[0-9]+(\.[0-9]+)+' | sed 's/GLIBC_//' | sort -Vu | tail -n 1)

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Packs a release build into Debian packages: carma (programs, units, manual, completion), carma-doc, and python3-carma.
+# The same build gives the same bytes.
+# usage: [COMPRESSION=xz] deb.sh BUILD_DIR OUTPUT_DIR   prints the paths of the packages
+set -euo pipefail
+umask 022
+build=$(realpath "${1:?usage: deb.sh BUILD_DIR OUTPUT_DIR}")
+mkdir -p "${2:?usage: deb.sh BUILD_DIR OUTPUT_DIR}"
+output=$(realpath "$2")
+source=$(realpath "$(dirname "$0")/..")
+. "$source/packaging/licences.sh"
+
+version=$("$build/bin/carma" version | grep -oE '[0-9]+(\.[0-9]+)+' | head -n 1)
+architecture=$(dpkg --print-architecture)
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct 2>/dev/null || echo 0)}
+export SOURCE_DATE_EPOCH # dpkg-deb and dpkg-shlibdeps go by it
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+carma=$work/carma doc=$work/carma-doc python=$work/python3-carma
+DESTDIR="$carma" cmake --install "$build" --prefix /usr --strip >"$work/install.log" || {
+  tail -n 3 "$work/install.log" >&2
+  exit 1
+}
+
+# python3-carma: the module where Debian's Python looks, and where people of other Pythons find it with the helpers.
+mkdir -p "$python/usr/share/carma" "$python/usr/lib/python3/dist-packages"
+mv "$carma/usr/share/carma/python" "$python/usr/share/carma/python"
+if [ -d "$python/usr/share/carma/python/carma" ]; then
+  mv "$python/usr/share/carma/python/carma" "$python/usr/lib/python3/dist-packages/carma"
+  ln -s ../../../lib/python3/dist-packages/carma "$python/usr/share/carma/python/carma"
+fi
+
+install -D -m 644 "$source/packaging/carma.toml" "$carma/etc/carma/carma.toml"
+find "$carma/usr/share/man" -type f -exec gzip -9n {} +
+# What Debian's shells look at.
+mkdir -p "$carma/usr/share/zsh/vendor-completions"
+mv "$carma/usr/share/zsh/site-functions/_carma" "$carma/usr/share/zsh/vendor-completions/"
+rmdir "$carma/usr/share/zsh/site-functions"
+
+mkdir -p "$doc/usr/share/doc/carma"
+cp "$source/README.md" "$source"/docs/*.md "$source"/docs/*.png "$doc/usr/share/doc/carma/"
+for root in "$carma" "$doc" "$python"; do
+  documents=$root/usr/share/doc/$(basename "$root")
+  mkdir -p "$documents"
+  install -m 644 "$source/packaging/debian/copyright" "$documents/copyright"
+  gzip -9nc "$source/CHANGELOG.md" >"$documents/changelog.gz"
+done
+install -m 644 "$source/NOTICE" "$carma/usr/share/doc/carma/NOTICE"
+mkdir "$carma/usr/share/doc/carma/licences"
+for package in "${COMPILED_IN[@]}"; do keep_licence "$carma/usr/share/doc/carma/licences" "$package"; done
+
+# libraries ROOT: the packages of the libraries that its programs need, with the versions that they need.
+libraries() {
+  mkdir "$work/debian"
+  printf 'Source: carma\n\nPackage: carma\nArchitecture: any\n' >"$work/debian/control"
+  (cd "$work" && dpkg-shlibdeps -O --ignore-missing-info "$1"/usr/bin/* "$1"/usr/libexec/carma/* "$1"/usr/lib/*.so 2>/dev/null) |
+    sed -n 's/^shlibs:Depends=//p'
+  rm -r "$work/debian"
+}
+
+# pack ROOT ARCHITECTURE: with the fields on standard input.
+pack() {
+  local root=$1 package
+  package=$(basename "$1")
+  mkdir "$root/DEBIAN"
+  {
+    printf 'Package: %s\nVersion: %s\nArchitecture: %s\nMaintainer: the CARMA authors <root@localhost>\n' "$package" "$version" "$2"
+    printf 'Installed-Size: %s\nPriority: optional\n' "$(du -sk --apparent-size --exclude=DEBIAN "$root" | cut -f1)"
+    cat
+  } >"$root/DEBIAN/control"
+  local script
+  for script in "$source/packaging/debian/$package".*; do
+    [ -e "$script" ] || continue
+    case $script in
+      *.conffiles) install -m 644 "$script" "$root/DEBIAN/conffiles" ;;
+      *) install -m 755 "$script" "$root/DEBIAN/${script##*.}" ;;
+    esac
+  done
+  (cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' md5sum >DEBIAN/md5sums)
+  find "$root" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
+  dpkg-deb --root-owner-group "-Z${COMPRESSION:-xz}" --build "$root" "$output/${package}_${version}_$2.deb" >/dev/null
+  echo "$output/${package}_${version}_$2.deb"
+}
+
+pack "$carma" "$architecture" <<END
+Section: admin
+Depends: $(libraries "$carma")
+Suggests: carma-doc, python3-carma
+Description: resource manager of one multi-GPU server
+ People submit training tasks; CARMA predicts what each one needs, watches
+ what each GPU really has, puts several tasks on one GPU when that pays, and
+ brings back a task that ran out of GPU memory.
+ .
+ This package contains the daemon, the command, and a simulated GPU server.
+END
+pack "$doc" all <<END
+Section: doc
+Description: resource manager of one multi-GPU server (documentation)
+ Documents of CARMA: describing tasks, policies, configuration, operations,
+ security, the API, the simulator.
+END
+pack "$python" all <<END
+Section: python
+Depends: python3 (>= 3.9)
+Recommends: carma
+Suggests: python3-torch
+Description: resource manager of one multi-GPU server (Python)
+ The module carma: submit tasks to CARMA, wait for them, and use its GPUs as
+ an executor of concurrent.futures. Helpers that describe a PyTorch model for
+ its memory estimate, and that measure random ones.
+END

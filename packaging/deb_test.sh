@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# Packs a build and installs, upgrades, removes and purges the packages in a bare Debian 12, as apt does it; between, a daemon and a
+# task of a simulated server run there. The bare Debian is made once, in BARE_DIR, and needs the network only then.
+# Exit status 77, skipped: not root, no debootstrap, no network for the first time.
+# usage: deb_test.sh BUILD_DIR BARE_DIR
+set -euo pipefail
+here=$(dirname "$(realpath "$0")")
+build=$(realpath "${1:?usage: deb_test.sh BUILD_DIR BARE_DIR}")
+bare=$(realpath -m "${2:?usage: deb_test.sh BUILD_DIR BARE_DIR}")
+
+skip() {
+  echo "skipped: $*"
+  exit 77
+}
+fail() {
+  echo "deb_test: $*" >&2
+  exit 1
+}
+[ "$(id -u)" -eq 0 ] || skip "a bare Debian is entered as root only"
+command -v debootstrap >/dev/null || skip "no debootstrap (Debian's package of that name)"
+# Mounts and processes of the test end with it.
+if [ -z "${CARMA_DEB_TEST_INSIDE:-}" ]; then
+  unshare --mount --pid --fork true 2>/dev/null || skip "no mounts of one's own are possible here"
+  CARMA_DEB_TEST_INSIDE=1 exec unshare --mount --pid --fork --kill-child "$0" "$@"
+fi
+
+work=$(mktemp -d)
+trap 'umount -R "$work"/root/{proc,dev,run} 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
+root=$work/root
+# enter COMMAND...: in the bare Debian; $data is a folder of ours there.
+data=/srv/deb_test
+enter() {
+  env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+    CARMA_SOCKET=/run/carma/carmad.sock "$(type -P chroot)" "$root" "$@"
+}
+apt() { enter apt-get -qq -o Dpkg::Use-Pty=0 -y --no-install-recommends "$@" >"$work/apt.log" 2>&1 || fail "apt-get $*: $(tail -n 5 "$work/apt.log")"; }
+
+COMPRESSION=gzip SOURCE_DATE_EPOCH=1000000000 "$here/deb.sh" "$build" "$work/debs" >/dev/null
+
+# ---- the bare Debian ----
+
+if [ ! -e "$bare/complete" ]; then
+  rm -rf "$bare"
+  mkdir -p "$bare"
+  debootstrap --variant=minbase bookworm "$bare/root" http://deb.debian.org/debian >"$bare/log" 2>&1 ||
+    skip "no bare Debian could be made: $(tail -n 1 "$bare/log")"
+  rm -f "$bare"/root/var/cache/apt/archives/*.deb
+  cp /etc/resolv.conf "$bare/root/etc/"
+  cp "$work"/debs/*.deb "$bare/root/tmp/"
+  chroot "$bare/root" sh -c 'apt-get -qq update && apt-get -qq -y --no-install-recommends --download-only install /tmp/*.deb' >>"$bare/log" 2>&1 ||
+    skip "what the packages need could not be fetched: $(tail -n 1 "$bare/log")"
+  rm -f "$bare"/root/tmp/*.deb
+  touch "$bare/complete"
+fi
+cp -a "$bare/root" "$root"
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mount -t tmpfs tmpfs "$root/run"
+for package in carma carma-doc python3-carma; do cp "$work/debs/${package}"_*.deb "$root/tmp/$package.deb"; done
+# What is there, but for what apt, dpkg and Python keep of everything installed.
+files() { enter find / -xdev \( -path /var/lib/dpkg -o -path /var/lib/apt -o -path /var/cache -o -path /var/log -o -path /proc -o -path /sys \
+  -o -path /tmp -o -path /etc/ld.so.cache -o -path /etc/gshadow- \) -prune -o -print | sort; }
+apt install libfmt9 libsimdjson14 libspdlog1.10-fmt9 libsqlite3-0 python3
+files >"$work/before"
+
+# ---- installed ----
+
+apt install /tmp/carma.deb /tmp/carma-doc.deb /tmp/python3-carma.deb
+for file in usr/bin/carmad usr/libexec/carma/srun usr/lib/systemd/{system,user}/carmad.service usr/share/man/man1/carma.1.gz \
+  usr/share/man/man8/carmad.8.gz usr/share/man/man5/{carma.toml,carma-tasks}.5.gz etc/carma/carma.toml \
+  usr/share/bash-completion/completions/carma usr/share/zsh/vendor-completions/_carma usr/share/fish/vendor_completions.d/carma.fish \
+  usr/share/doc/carma/operations.md usr/share/carma/python/carma_summary.py; do
+  [ -e "$root/$file" ] || [ "${file#usr/share/man}" != "$file" ] || [ "${file#usr/share/doc}" != "$file" ] || fail "no /$file"
+  enter dpkg -S "/$file" >/dev/null || fail "/$file belongs to no package"
+done
+grep -q '^ExecStart=/usr/bin/carmad$' "$root/usr/lib/systemd/system/carmad.service" || fail "the unit starts another carmad"
+enter getent group carma >/dev/null || fail "no group carma"
+[ "$(stat -c %a "$root/var/lib/carma")" = 711 ] || fail "/var/lib/carma has mode $(stat -c %a "$root/var/lib/carma")"
+[ -z "$(enter dpkg --verify carma)" ] || fail "$(enter dpkg --verify carma)"
+enter carma config check
+enter carmad --check-config
+
+enter mkdir "$data"
+enter carma-simgpu create --shape 2xH100-80GB --time-scale 50 --state "$data/gpus" >/dev/null
+mkdir "$root/etc/carma/carma.d"
+cat >"$root/etc/carma/carma.d/simulated.toml" <<END
+[monitor]
+nvml_library = "/usr/lib/libcarma-simgpu.so"
+[simulation]
+state = "$data/gpus"
+END
+sed -i 's/^#keep_finished_days = .*/keep_finished_days = 30/' "$root/etc/carma/carma.toml"
+start() { enter carmad --background --log "$data/log" >/dev/null; }
+stop() { enter sh -c 'kill "$(pidof carmad)"; while pidof carmad >/dev/null; do sleep 0.05; done' 2>/dev/null; }
+start
+enter carma status --wait >/dev/null
+enter carma submit --wait --gpu-mem 5G --output "$data/%j.out" -- carma-simtask --memory-mib 4000 --solo-s 20 --sm-active 0.5 >/dev/null
+
+# ---- upgraded, with a running task and a changed configuration ----
+
+enter carma submit --gpu-mem 5G --output "$data/%j.out" -- carma-simtask --memory-mib 4000 --solo-s 100000 --sm-active 0.5 >/dev/null
+until [ "$(enter carma list -t running --no-header -o id)" ]; do sleep 0.1; done
+apt install --reinstall /tmp/carma.deb
+grep -q "^keep_finished_days = 30" "$root/etc/carma/carma.toml" || fail "the changed configuration was replaced"
+stop
+start
+enter carma status --wait >/dev/null
+enter carma show 2 | grep -q running || fail "the running task did not survive the upgrade"
+enter carma cancel 2 >/dev/null
+enter carma wait -q 2 || true
+
+# ---- removed ----
+
+stop
+apt remove carma carma-doc python3-carma
+[ ! -e "$root/usr/bin/carma" ] || fail "/usr/bin/carma stays after the removal"
+[ -e "$root/etc/carma/carma.toml" ] || fail "the configuration went with the removal"
+[ -e "$root/var/lib/carma/carma.db" ] || fail "the books went with the removal"
+apt purge carma carma-doc python3-carma
+enter rm -rf "$data"
+files >"$work/after"
+left=$(comm -13 "$work/before" "$work/after")
+[ -z "$left" ] || fail "left behind: $left"
+echo "deb_test: passed"

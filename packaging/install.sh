@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Installs a release build below a folder and lets systemd know. uninstall.sh takes it away again, without the build.
+# usage: install.sh BUILD_DIR PREFIX
+set -euo pipefail
+build=${1:?usage: install.sh BUILD_DIR PREFIX}
+prefix=$(realpath -m "${2:?usage: install.sh BUILD_DIR PREFIX}")
+
+cmake --install "$build" --prefix "$prefix"
+install -m 644 "$build/install_manifest.txt" "$prefix/share/carma/installed"
+
+case $prefix in
+  /usr | /usr/local) found=yes ;;
+  *) found= ;;
+esac
+if [ "$found" ] && [ -d /run/systemd/system ] && [ "$(id -u)" -eq 0 ]; then
+  systemd-sysusers carma.conf
+  systemd-tmpfiles --create carma.conf
+  systemctl daemon-reload
+fi
+echo
+echo "Next: install -D $prefix/share/carma/carma.toml /etc/carma/carma.toml"
+if [ "$found" ]; then
+  echo "      systemctl enable --now carmad      # for everybody; systemctl --user …: for yourself alone"
+else
+  echo "      systemctl enable --now $prefix/lib/systemd/system/carmad.service"
+fi
+echo "To remove it: PREFIX=$prefix ./dev uninstall"

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Installs a build into an empty folder and removes it again: nothing is left, and what others put there stays.
+# usage: install_test.sh BUILD_DIR
+set -euo pipefail
+here=$(dirname "$(realpath "$0")")
+build=$(realpath "${1:?usage: install_test.sh BUILD_DIR}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() {
+  echo "install_test: $*" >&2
+  exit 1
+}
+
+"$here/install.sh" "$build" "$work/opt" >"$work/said"
+grep -q "systemctl enable --now $work/opt/lib/systemd/system/carmad.service" "$work/said" || fail "$(tail -n 4 "$work/said")"
+grep -q "^ExecStart=$work/opt/bin/carmad$" "$work"/opt/lib/systemd/{system,user}/carmad.service || fail "the unit starts another carmad"
+for page in man1/carma.1 man8/carmad.8 man5/carma.toml.5 man5/carma-tasks.5; do
+  [ "$(grep -c '^\.SH' "$work/opt/share/man/$page")" -ge 4 ] || fail "the manual page $page has too few sections"
+done
+# Each verb of the command is in its manual page.
+for verb in $("$work/opt/bin/carma" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\).*/\1/p'); do
+  grep -q "^\.SS \"carma $verb" "$work/opt/share/man/man1/carma.1" || fail "carma $verb is not in carma(1)"
+done
+command -v systemd-analyze >/dev/null && systemd-analyze verify "$work/opt/lib/systemd/system/carmad.service"
+
+mkdir -p "$work/opt/share/carma/python/__pycache__"
+touch "$work/opt/bin/other"
+"$here/uninstall.sh" "$work/opt" >/dev/null
+left=$(cd "$work/opt" && find . -type f)
+[ "$left" = ./bin/other ] || fail "left behind: $left"
+[ ! -e "$work/opt/share/carma" ] || fail "left behind: share/carma"
+! "$here/uninstall.sh" "$work/opt" 2>"$work/said" || fail "nothing to remove, and it says nothing"
+grep -q "nothing was installed" "$work/said" || fail "$(cat "$work/said")"
+echo "install_test: passed"

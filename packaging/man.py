@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+"""Writes the manual pages from what exists: the programs' own help and the documents. usage: man.py BIN_DIR DOCS_DIR OUTPUT_DIR
+
+carma(1) and carmad(8) are made from `--help` of every verb, carma.toml(5) from configuration.md, carma-tasks(5) from tasks.md and
+environment.md. Any difference between a page and the program or the document is a mistake here."""
+
+import os
+import re
+import subprocess
+import sys
+
+SECTIONS = {"carma": 1, "carmad": 8, "carma.toml": 5, "carma-tasks": 5}
+DOCUMENTS = "/usr/share/doc/carma"
+FILES = """\
+| path | what it is |
+|---|---|
+| `/etc/carma/carma.toml`, `/etc/carma/carma.d/*.toml` | the configuration; every key: **carma.toml**(5) |
+| `~/.config/carma/config.toml` | that of an ordinary user's own daemon, beside the above |
+| `/run/carma/carmad.sock` | the socket of root's daemon |
+| `$XDG_RUNTIME_DIR/carma/carmad.sock` | that of an ordinary user's own daemon |
+| `/var/lib/carma`, `~/.local/state/carma` | the books: queue, history, what was learned |
+"""
+
+
+# ---- roff ----
+
+
+def escaped(text):
+    """Text that troff shows as it is."""
+    return text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("^", "\\(ha").replace("~", "\\(ti").replace(
+        "`", "\\(ga")
+
+
+def line(text):
+    """A line of text that is no request."""
+    return ("\\&" if text[:1] in (".", "'") else "") + text + "\n"
+
+
+def quoted(text):
+    """One argument of a request."""
+    return '"' + text.replace('"', '\\(dq') + '"'
+
+
+def literal(lines):
+    """A block that keeps its line ends."""
+    return ".PP\n.RS 4\n.nf\n" + "".join(line(escaped(each.rstrip())) for each in lines) + ".fi\n.RE\n"
+
+
+def title(name, about, version):
+    """Head and first section of a page."""
+    return (f'.\\" Made by packaging/man.py.\n.TH {quoted(name.upper())} {SECTIONS[name]} "" {quoted("carma " + version)}\n'
+            f".nh\n.ad l\n.SH NAME\n{escaped(name)} \\- {escaped(about)}\n")
+
+
+def see_also(name):
+    """The other pages."""
+    others = [f"\\fB{escaped(each)}\\fR({section})" for each, section in SECTIONS.items() if each != name]
+    return f".SH SEE ALSO\n{', '.join(others)}\n.PP\n{escaped(DOCUMENTS)}/*.md (package carma\\-doc)\n"
+
+
+# ---- the documents ----
+
+INLINE = re.compile(r"``(?P<long>.+?)``|`(?P<code>[^`]+)`|\*\*(?P<bold>[^*]+)\*\*|(?<![\w*])\*(?P<italic>[^*\s][^*]*)\*|"
+                    r"\[(?P<link>[^\]]+)\]\((?P<target>[^)]+)\)")
+
+
+def inline(text):
+    """Code and bold in bold, emphasis in italics, links as their text; a bare name of a document is left as it is."""
+    out, at = "", 0
+    for found in INLINE.finditer(text):
+        out += escaped(text[at:found.start()])
+        at = found.end()
+        if found["italic"]:
+            out += f"\\fI{escaped(found['italic'])}\\fR"
+        elif found["link"]:
+            out += inline(found["link"])
+        else:
+            out += f"\\fB{escaped(found['long'] or found['code'] or found['bold'])}\\fR"
+    return out + escaped(text[at:])
+
+
+def cells(row):
+    """Of a row of a table; a bar in code or behind a backslash ends no cell."""
+    parts, cell, in_code = [], "", False
+    for i, letter in enumerate(row.strip().strip("|").strip()):
+        text = row.strip().strip("|").strip()
+        if letter == "`":
+            in_code = not in_code
+        if letter == "|" and text[i - 1] != "\\":
+            parts.append(cell.strip())
+            cell = ""
+        else:
+            cell = cell[:-1] + letter if letter == "|" else cell + letter
+    return parts + [cell.strip()]
+
+
+def table(rows):
+    """The first column as terms; what the last says of each, then the columns between with their titles."""
+    titles = cells(rows[0])
+    out = ""
+    for row in rows[2:]:
+        term, *between, last = cells(row)
+        out += ".TP\n" + line(inline(term)) + line(inline(last) or "\\&")
+        notes = [f"{name}: {value}" for name, value in zip(titles[1:-1], between) if value]
+        if notes:
+            out += ".br\n" + line(inline("; ".join(notes)))
+    return out
+
+
+def blocks(text):
+    """(kind, lines) of a document: heading, code, table, item, text."""
+    kind, kept = None, []
+    for each in text.split("\n") + [""]:
+        if kind == "code":
+            if each.startswith("```"):
+                yield kind, kept
+                kind, kept = None, []
+            else:
+                kept.append(each)
+            continue
+        starts = ("code" if each.startswith("```") else "heading" if re.match(r"#+ ", each) else "table" if each.startswith("|") else
+                  "item" if re.match(r"([-*]|\d+\.) ", each) else "text" if each.strip() else None)
+        continues = (kind in ("item", "text") and starts == "text") or (kind == "table" and starts == "table")
+        if continues or (kind == "item" and each.startswith("  ")):
+            kept.append(each)
+            continue
+        if kind:
+            yield kind, kept
+        kind, kept = starts, [each] if starts else []
+        if kind == "code":
+            kept = []
+
+
+def document(text, skipped_title=True):
+    """The body of a page; the document's own title is the page's."""
+    out = ""
+    for kind, lines in blocks(text):
+        if kind == "heading":
+            marks, words = lines[0].split(" ", 1)
+            if len(marks) == 1 and skipped_title:
+                continue
+            out += (".SH " if len(marks) <= 2 else ".SS ") + quoted(inline(words).upper() if len(marks) <= 2 else inline(words)) + "\n"
+        elif kind == "code":
+            out += literal(lines)
+        elif kind == "table":
+            out += table(lines)
+        elif kind == "item":
+            mark, words = " ".join(each.strip() for each in lines).split(" ", 1)
+            out += f".IP {quoted('•' if mark in '-*' else mark)} 4\n" + line(inline(words))
+        else:
+            out += ".PP\n" + line(inline(" ".join(each.strip() for each in lines)))
+    return out
+
+
+# ---- the programs ----
+
+
+class Help:
+    """What `PROGRAM VERB --help` says, in its parts."""
+
+    def __init__(self, program, verb):
+        done = subprocess.run([program, *verb, "--help"], check=True, capture_output=True, text=True, timeout=60)
+        lines = done.stdout.replace(program, os.path.basename(program)).rstrip("\n").split("\n")
+        usage = next(i for i, each in enumerate(lines) if each.startswith("Usage:"))
+        self.about = " ".join(lines[:usage]).strip()
+        self.usage = lines[usage].removeprefix("Usage:").strip()
+        self.groups = []  # (title, [(term, text)])
+        at = usage + 1
+        while at < len(lines):
+            if not lines[at].strip():
+                at += 1
+                continue
+            # A group begins with a title at the margin, followed by indented terms.
+            if not re.fullmatch(r"\S.*:", lines[at]) or at + 1 == len(lines) or not re.match(r"  \S", lines[at + 1]) or \
+                    (at > 0 and lines[at - 1].strip()):
+                break
+            terms = []
+            group = lines[at].rstrip(":")
+            at += 1
+            while at < len(lines) and lines[at].startswith("  "):
+                text = lines[at]
+                if text.startswith(" " * 10) and terms:
+                    terms[-1] = (terms[-1][0], (terms[-1][1] + " " + text.strip()).strip())
+                else:
+                    term, _, words = text.strip().partition("  ")
+                    terms.append((re.sub(r":(UINT|INT|FLOAT|TEXT)\b", "", term), words.strip()))
+                at += 1
+            self.groups.append((group, terms))
+        self.footer = lines[at:]
+
+    def verbs(self):
+        """Names of its own verbs, without their aliases."""
+        return [term.split(",")[0] for group, terms in self.groups if group == "Subcommands" for term, _ in terms]
+
+    def options(self, omitted=("-h,--help",)):
+        """Its options and arguments."""
+        out = ""
+        for group, terms in self.groups:
+            if group == "Subcommands":
+                continue
+            kept = [(term, text) for term, text in terms if term not in omitted]
+            if kept and group not in ("Options", "Positionals"):
+                out += ".PP\n" + line(escaped(group) + ":")
+            for term, text in kept:
+                out += ".TP\n" + line(f"\\fB{escaped(term)}\\fR") + line(escaped(text) or "\\&")
+        return out
+
+    def notes(self):
+        """Examples and what else stands below the options."""
+        lines = [each for each in self.footer if not each.startswith("Every verb also takes")]
+        while lines and not lines[-1].strip():
+            lines.pop()
+        return literal(lines) if lines else ""
+
+
+def verb_pages(program, above=()):
+    """Every verb and the verbs below it."""
+    out = ""
+    for name in Help(program, above).verbs():
+        verb = (*above, name)
+        said = Help(program, verb)
+        out += f".SS {quoted(escaped(said.usage))}\n" + line(escaped(said.about) + ".") + said.options() + said.notes()
+        out += verb_pages(program, verb)
+    return out
+
+
+def carma(program, version):
+    """carma(1)."""
+    said = Help(program, ())
+    listed = [(term, text) for group, terms in said.groups if group == "Subcommands" for term, text in terms]
+    names = "".join(".TP\n" + line(f"\\fB{escaped(term)}\\fR") + line(escaped(text)) for term, text in listed)
+    files = document(FILES)
+    return (title("carma", "share the GPUs of a server: submit training tasks and watch them", version) +
+            ".SH SYNOPSIS\n\\fBcarma\\fR [\\fB\\-\\-socket\\fR \\fIPATH\\fR] [\\fB\\-\\-json\\fR] \\fIVERB\\fR [\\fIOPTION\\fR]...\n"
+            f".SH DESCRIPTION\n{line(escaped(said.about))}{said.notes()}"
+            f".SH VERBS\n{names}.SH OPTIONS OF ALL VERBS\n{said.options()}.SH THE VERBS IN FULL\n{verb_pages(program)}"
+            f".SH FILES\n{files}" + see_also("carma"))
+
+
+def carmad(program, version):
+    """carmad(8)."""
+    said = Help(program, ())
+    return (title("carmad", "the daemon of CARMA: queue, placement, launch and recovery of GPU tasks", version) +
+            ".SH SYNOPSIS\n\\fBcarmad\\fR [\\fIOPTION\\fR]...\n"
+            ".SH DESCRIPTION\nServes the socket that \\fBcarma\\fR(1) talks to. As root it serves everybody, each task with the rights of "
+            "its submitter; as an ordinary user that user alone. Tasks outlive it: it may be stopped, killed and started anew at any time.\n"
+            f".SH OPTIONS\n{said.options()}{said.notes()}.SH FILES\n{document(FILES)}"
+            ".SH EXIT STATUS\n.TP\n0\nIt ended as it was asked to; with \\fB\\-\\-background\\fR: it serves.\n"
+            ".TP\n1\nIt could not start.\n.TP\n2\nA mistake in its options or its configuration.\n" + see_also("carmad"))
+
+
+def of_documents(name, about, version, texts):
+    """A page made of documents alone."""
+    return title(name, about, version) + ".SH DESCRIPTION\n" + "".join(
+        document(text, skipped_title=i == 0) for i, text in enumerate(texts)) + see_also(name)
+
+
+def main():
+    """See above."""
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    programs, docs, output = sys.argv[1:]
+
+    def read(name):
+        with open(os.path.join(docs, name), encoding="utf-8") as file:
+            return file.read()
+
+    version = subprocess.run([f"{programs}/carma", "version"], check=True, capture_output=True, text=True, timeout=60).stdout.split()[1]
+    pages = {
+        "carma": carma(f"{programs}/carma", version),
+        "carmad": carmad(f"{programs}/carmad", version),
+        "carma.toml": of_documents("carma.toml", "configuration of CARMA's daemon", version, [read("configuration.md")]),
+        "carma-tasks": of_documents("carma-tasks", "describing a task to CARMA: options, scripts, environment", version,
+                                    [read("tasks.md"), read("environment.md")]),
+    }
+    os.makedirs(output, exist_ok=True)
+    for name, text in pages.items():
+        with open(os.path.join(output, f"{name}.{SECTIONS[name]}"), "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Removes what install.sh installed. The configuration and the books stay; tasks that run go on to their end.
+# usage: uninstall.sh PREFIX
+set -euo pipefail
+prefix=$(realpath -m "${1:?usage: uninstall.sh PREFIX}")
+list=$prefix/share/carma/installed
+[ -r "$list" ] || {
+  echo "uninstall: no $list: nothing was installed below $prefix by ./dev install" >&2
+  exit 1
+}
+
+if [ -d /run/systemd/system ] && [ "$(id -u)" -eq 0 ] && systemctl is-enabled --quiet carmad 2>/dev/null &&
+  [ "$(systemctl show --property=FragmentPath --value carmad)" = "$prefix/lib/systemd/system/carmad.service" ]; then
+  systemctl disable --now carmad
+fi
+mapfile -t files <"$list"
+rm -f -- "${files[@]}" "$list"
+# Folders of others are not empty, or were there before.
+for folder in share/carma/python share/carma/gpu-proof share/carma libexec/carma; do
+  [ ! -d "$prefix/$folder" ] || find "$prefix/$folder" -name __pycache__ -prune -exec rm -r {} +
+  [ ! -d "$prefix/$folder" ] || find "$prefix/$folder" -depth -type d -empty -delete
+done
+if [ -d /run/systemd/system ] && [ "$(id -u)" -eq 0 ]; then systemctl daemon-reload; fi
+echo "removed ${#files[@]} files below $prefix; what stays: /etc/carma, /var/lib/carma (an ordinary user's: ~/.config/carma, ~/.local/state/carma)"
