@@ -35,11 +35,13 @@ void MeasureConvolution(const Graph& graph, const Row& row, Kept& kept) {
 
 // What the estimate asks besides what is kept.
 void Measure(const Graph& graph, const Row& row, Kept& kept) {
-  if (row.step != Step::kOperation) return;
+  const bool makes_new =
+      row.step == Step::kOperation || (row.step == Step::kPassing && row.dropout > 0);
+  if (!makes_new) return;
   if (row.layer->out.ScalesWithBatch()) {
     kept.largest = std::max(kept.largest, kElementBytes * row.out);
   }
-  if (!IsProduct(row)) return;
+  if (row.step != Step::kOperation || !IsProduct(row)) return;
   if (row.rule->convolution) MeasureConvolution(graph, row, kept);
   kept.has_embedding = kept.has_embedding || model::OpOf(row.layer->type) == model::Op::kEmbedding;
 }

@@ -205,6 +205,16 @@ TEST(Kept, SeesTheWidestDenseConvolution) {
   EXPECT_TRUE(kept.has_conv);
 }
 
+TEST(Kept, WhatADropoutMakesMayBeTheLargestTensor) {
+  const Shape matrix = Of({-1, 2, 10, 10});
+  Layer dropout = Module("Dropout", matrix, matrix);
+  dropout.dropout = 0.1;
+  const Layer linear = Module("Linear", kTokens, kTokens, 72);
+  EXPECT_EQ(CountKept(List({linear, dropout})).largest, 4 * 200);
+  dropout.dropout = 0;
+  EXPECT_EQ(CountKept(List({linear, dropout})).largest, 4 * 80) << "gives on what it was given";
+}
+
 TEST(Kept, AssumesTokensWhereATreeTellsWidthsOnly) {
   const auto leaf = [](const char* type, std::int64_t params, std::int64_t in, std::int64_t out) {
     Layer layer = Module(type, Shape(), Shape(), params);

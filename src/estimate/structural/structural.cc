@@ -29,6 +29,8 @@ constexpr double kMib = 1024.0 * 1024.0;
 // Copies of the parameters while activations are there: weights, gradients (not quite at the same
 // time as all activations), states of the optimizer.
 constexpr double kRunCopies = 1.7;
+// The same where gradients are never freed.
+constexpr double kRunCopiesKept = 2.0;
 // At the optimizer's step, with the temporaries of its kernels over all tensors at once.
 constexpr double kStepCopies = 3.5;
 // The same for a tensor that is larger than what the backward pass has freed: weight, gradient and
@@ -57,10 +59,17 @@ struct Numbers {
   double params_mib = 0;
   double trained_mib = 0;   // the parameters that are not frozen
   double large_mib = 0;     // of these what no freed activation makes room for
+  double run_copies = kRunCopies;
   double copies_mib = 0;    // of the weights, in 16 bits
   bool keeps_wide = false;  // what autocast leaves in fp32, of bytes counted in fp32
   double counted_size = 1;  // of what a dry run counted, against the size asked for
 };
+
+// Until PyTorch 2.0 zero_grad() filled gradients with zeros unless it was told to free them, so from
+// the second step on they are there beside all activations.
+bool KeepsGradients(const model::LayerList& layers) {
+  return layers.torch && layers.torch->starts_with("1.");
+}
 
 double SizeOf(Precision precision) {
   return precision == Precision::kFp32 ? 1 : 0.5;
@@ -92,6 +101,7 @@ Numbers NumbersOf(const Question& question, const Kept& kept) {
   };
   numbers.params_mib = mib_of(question.layers->params);
   numbers.trained_mib = mib_of(TrainedParams(*question.layers));
+  if (KeepsGradients(*question.layers)) numbers.run_copies = kRunCopiesKept;
   // Autocast's copies are among what a dry run with autocast counted.
   if (precision == Precision::kMixed && counted != Precision::kMixed)
     numbers.copies_mib = numbers.params_mib / 2;
@@ -140,9 +150,9 @@ std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbe
     return factor * bytes * numbers.batch * numbers.activation_size / kMib;
   };
   const double run_mib = numbers.params_mib + numbers.copies_mib +
-                         (kRunCopies - 1 + numbers.states) * numbers.trained_mib;
+                         (numbers.run_copies - 1 + numbers.states) * numbers.trained_mib;
   return {{"parameters and optimizer", run_mib},
-          {"step of large tensors", (kLargeStepCopies - kRunCopies) * numbers.large_mib},
+          {"step of large tensors", (kLargeStepCopies - numbers.run_copies) * numbers.large_mib},
           {"kept for backward", KeptMib(*question.layers, kept, numbers)},
           {"widest convolution", of_batch(kConvFactor, kept.widest_conv)},
           {"largest tensor", of_batch(kLargestFactor, kept.largest_inside)},
