@@ -57,16 +57,16 @@ struct Numbers {
   double states = 0;  // of the optimizer, each as large as the parameters
   double activation_size = 1;
   double params_mib = 0;
-  double trained_mib = 0;   // the parameters that are not frozen
-  double large_mib = 0;     // of these what no freed activation makes room for
+  double trained_mib = 0;  // the parameters that are not frozen
+  double large_mib = 0;    // of these what no freed activation makes room for
   double run_copies = kRunCopies;
   double copies_mib = 0;    // of the weights, in 16 bits
   bool keeps_wide = false;  // what autocast leaves in fp32, of bytes counted in fp32
   double counted_size = 1;  // of what a dry run counted, against the size asked for
 };
 
-// Until PyTorch 2.0 zero_grad() filled gradients with zeros unless it was told to free them, so from
-// the second step on they are there beside all activations.
+// Until PyTorch 2.0 zero_grad() filled gradients with zeros unless it was told to free them, so
+// from the second step on they are there beside all activations.
 bool KeepsGradients(const model::LayerList& layers) {
   return layers.torch && layers.torch->starts_with("1.");
 }
