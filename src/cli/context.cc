@@ -9,6 +9,7 @@
 #include "cli/ids.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "config/client_socket.h"
 #include "config/settings.h"
 
 namespace carma::cli {
@@ -28,6 +29,8 @@ void Context::Fail(const base::Error& error) {
 
 std::string DefaultSocketPath() {
   if (std::string path = base::GetEnv("CARMA_SOCKET"); !path.empty()) return path;
+  const config::Sources sources = config::StandardSources(std::nullopt, ::geteuid() == 0);
+  if (std::string path = config::ConfiguredSocket(sources); !path.empty()) return path;
   std::string own = config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const std::string shared = "/run/carma/carmad.sock";
   if (base::Exists(own)) return own;
