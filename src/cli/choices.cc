@@ -162,4 +162,10 @@ Choices ChoicesOf(std::string_view verb, std::string_view option) {
   return {};
 }
 
+TaskNames TasksWorthNaming(std::string_view verb) {
+  constexpr std::array<std::string_view, 5> kOfThePast{"show", "logs", "history", "redo", "explain"};
+  const bool past = std::find(kOfThePast.begin(), kOfThePast.end(), verb) != kOfThePast.end();
+  return past ? TaskNames::kAll : TaskNames::kOpen;
+}
+
 }  // namespace carma::cli

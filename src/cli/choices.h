@@ -12,7 +12,16 @@ struct Choices {
   bool list = false;               // several may stand between commas
 };
 
+// Whose numbers the arguments of a verb are.
+enum class TaskNames {
+  kNone,
+  kOpen,  // the caller's tasks that have not ended
+  kAll,   // his last ones, ended ones too
+};
+
 // verb: "list", "trace info"; option: "--state", or empty for the verb's arguments.
 Choices ChoicesOf(std::string_view verb, std::string_view option);
+// Of a verb that takes tasks: which of them are worth an offer.
+TaskNames TasksWorthNaming(std::string_view verb);
 
 }  // namespace carma::cli

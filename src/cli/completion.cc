@@ -16,6 +16,13 @@ std::string QuotedLine(std::string text) {
   return ShellQuote(text);
 }
 
+// The command that lists them, one a line: number, name, state. user: the shell's word for the
+// caller's name.
+std::string ListCommand(TaskNames tasks, const std::string& user = "\"$(id -un)\"") {
+  return fmt::format("carma list --no-header -o id,name,state -u {} {} 2>/dev/null", user,
+                     tasks == TaskNames::kAll ? "--all --limit 50" : "--limit 500");
+}
+
 std::string OptionList(const std::vector<OptionWords>& options) {
   std::vector<std::string> words;
   for (const OptionWords& option : options) {
@@ -69,6 +76,13 @@ std::string BashNames(const std::vector<std::string>& names) {
   return names.empty() ? "" : " names=" + ShellQuote(base::Join(names, " "));
 }
 
+// What stands for its arguments, beside names.
+std::string BashArguments(const VerbWords& verb) {
+  if (verb.tasks == TaskNames::kAll) return " tasks=all";
+  if (verb.tasks == TaskNames::kOpen) return " tasks=open";
+  return verb.takes_files && verb.words.empty() ? " files=yes" : "";
+}
+
 // The words of `verb/sub`; a verb is asked after its own sub-verbs, whatever stands behind it.
 std::string BashCases(const VerbWords& verb) {
   std::string cases;
@@ -81,9 +95,8 @@ std::string BashCases(const VerbWords& verb) {
     }
     std::vector<std::string> names = NamesOf(verb.verbs);
     names.insert(names.end(), verb.words.begin(), verb.words.end());
-    cases +=
-        fmt::format("    {}/*) words={}{}{} ;;\n", name, ShellQuote(OptionList(verb.options)),
-                    BashNames(names), verb.takes_files && verb.words.empty() ? " files=yes" : "");
+    cases += fmt::format("    {}/*) words={}{}{} ;;\n", name, ShellQuote(OptionList(verb.options)),
+                         BashNames(names), BashArguments(verb));
   }
   return cases;
 }
@@ -96,8 +109,12 @@ std::string Bash(const std::vector<VerbWords>& verbs, const std::vector<OptionWo
     values += BashValues(verb);
   }
   return fmt::format(
+      "_carma_tasks() {{\n"
+      "  local id rest\n"
+      "  if [[ $1 == all ]]; then {}; else {}; fi | while read -r id rest; do echo \"$id\"; done\n"
+      "}}\n"
       "_carma() {{\n"
-      "  local current=${{COMP_WORDS[COMP_CWORD]}} verb= sub= word words= names= files= i\n"
+      "  local current=${{COMP_WORDS[COMP_CWORD]}} verb= sub= word words= names= files= tasks= i\n"
       "  local option=${{COMP_WORDS[COMP_CWORD-1]}} values= list= before=\n"
       "  if [[ $current == = ]]; then current=\n"
       "  elif [[ $option == = ]]; then option=${{COMP_WORDS[COMP_CWORD-2]}}\n"
@@ -117,6 +134,10 @@ std::string Bash(const std::vector<VerbWords>& verbs, const std::vector<OptionWo
       "  case $verb/$sub/$option in\n"
       "{}"
       "  esac\n"
+      "  if [[ -n $tasks && -z $values && $current != -* ]]; then\n"
+      "    list=yes values=$(_carma_tasks $tasks)\n"
+      "    [[ -n $values ]] || {{ COMPREPLY=(); return; }}\n"
+      "  fi\n"
       "  [[ -n $list && $current == *,* ]] && before=${{current%,*}},\n"
       "  if [[ -n $values ]]; then\n"
       "    COMPREPLY=($(compgen -P \"$before\" -W \"$values\" -- \"${{current#\"$before\"}}\"))\n"
@@ -130,6 +151,7 @@ std::string Bash(const std::vector<VerbWords>& verbs, const std::vector<OptionWo
       "  fi\n"
       "}}\n"
       "complete -o filenames -F _carma carma\n",
+      ListCommand(TaskNames::kAll), ListCommand(TaskNames::kOpen),
       ShellQuote(base::Join(NamesOf(verbs), " ")), cases, values, OptionList(global));
 }
 
@@ -156,8 +178,12 @@ std::string ZshOption(const OptionWords& option) {
   return specs;
 }
 
-std::string ZshArguments(const std::string& options, const std::vector<std::string>& words) {
-  return fmt::format("_arguments -S{} '*:argument:{}'", options, ZshAction({.words = words}));
+std::string ZshArguments(const std::string& options, const std::vector<std::string>& words,
+                         TaskNames tasks = TaskNames::kNone) {
+  std::string action = ZshAction({.words = words});
+  if (tasks == TaskNames::kOpen) action = "_carma_tasks open";
+  if (tasks == TaskNames::kAll) action = "_carma_tasks all";
+  return fmt::format("_arguments -S{} '*:argument:{}'", options, action);
 }
 
 // Asks for a verb, then for what that verb takes; for a verb's own verbs again. takes_files: a file
@@ -173,7 +199,7 @@ std::string ZshChoice(const std::vector<VerbWords>& verbs, const std::string& op
       descriptions += " " + QuotedLine(name + ":" + verb.help);
     }
     const std::string taken = verb.verbs.empty()
-                                  ? ZshArguments(specs + global, verb.words)
+                                  ? ZshArguments(specs + global, verb.words, verb.tasks)
                                   : ZshChoice(verb.verbs, specs + global, global, verb.takes_files);
     cases += fmt::format("    {}) {} ;;\n", base::Join(verb.names, "|"), taken);
   }
@@ -195,6 +221,15 @@ std::string Zsh(const std::vector<VerbWords>& verbs, const std::vector<OptionWor
   for (const OptionWords& option : global) global_specs += ZshOption(option);
   return fmt::format(
       "#compdef carma\n"
+      "_carma_tasks() {{\n"
+      "  local id rest\n"
+      "  local -a tasks\n"
+      "  if [[ $1 == all ]]; then {}; else {}; fi | while read -r id rest; do\n"
+      "    tasks+=(\"$id:$rest\")\n"
+      "  done\n"
+      "  compset -P '*,'\n"
+      "  _describe -V task tasks\n"
+      "}}\n"
       "_carma() {{\n"
       "  local context state state_descr line\n"
       "  typeset -A opt_args\n"
@@ -202,6 +237,7 @@ std::string Zsh(const std::vector<VerbWords>& verbs, const std::vector<OptionWor
       "  {}\n"
       "}}\n"
       "if [[ $funcstack[1] == _carma ]]; then _carma \"$@\"; else compdef _carma carma; fi\n",
+      ListCommand(TaskNames::kAll), ListCommand(TaskNames::kOpen),
       ZshChoice(verbs, global_specs, global_specs, false));
 }
 
@@ -235,6 +271,10 @@ std::string FishVerbs(const std::vector<VerbWords>& verbs, const std::string& wh
       out += fmt::format("complete -c carma -n {} -f -a {}\n", ShellQuote(seen),
                          ShellQuote(base::Join(verb.words, " ")));
     }
+    if (verb.tasks != TaskNames::kNone) {
+      out += fmt::format("complete -c carma -n {} -f -a '(__carma_tasks {})'\n", ShellQuote(seen),
+                         verb.tasks == TaskNames::kAll ? "all" : "open");
+    }
     if (verb.verbs.empty()) continue;
     out += FishVerbs(
         verb.verbs,
@@ -245,7 +285,12 @@ std::string FishVerbs(const std::vector<VerbWords>& verbs, const std::string& wh
 }
 
 std::string Fish(const std::vector<VerbWords>& verbs, const std::vector<OptionWords>& global) {
-  std::string out;
+  std::string out = fmt::format(
+      "function __carma_tasks\n"
+      "  if test $argv[1] = all\n    {}\n  else\n    {}\n"
+      "  end | string trim | string replace -r '\\s+' '\\t'\n"
+      "end\n",
+      ListCommand(TaskNames::kAll, "(id -un)"), ListCommand(TaskNames::kOpen, "(id -un)"));
   for (const OptionWords& option : global) out += "complete -c carma" + FishOption(option);
   return out + FishVerbs(verbs, "__fish_use_subcommand", "", false);
 }

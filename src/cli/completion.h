@@ -22,6 +22,7 @@ struct VerbWords {
   std::vector<OptionWords> options;
   std::vector<VerbWords> verbs = {};    // of `carma trace`: "info" …; empty: none
   std::vector<std::string> words = {};  // what its arguments may be; empty: files
+  TaskNames tasks = TaskNames::kNone;   // its arguments are tasks, asked of the daemon
   bool takes_files = false;             // also where it has verbs: `carma estimate FILE | evaluate`
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "base/text.h"
@@ -608,6 +609,31 @@ std::string Offered(const std::string& script, const std::string& line) {
     ::pclose(out);
   }
   return offered;
+}
+
+TEST(Completion, OffersTheCallersTasksInBash) {
+  // In the place of the command: it says what it was asked.
+  const std::string folder = ::testing::TempDir() + "/completion_bin";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/carma") << "#!/bin/sh\n"
+                                      "case \"$*\" in *--all*) echo ' 3 old failed' ;; esac\n"
+                                      "echo '41 train.py queued'\necho '42 train.py running'\n";
+  std::filesystem::permissions(folder + "/carma", std::filesystem::perms::owner_all);
+  const std::string path = "PATH=" + folder + ":$PATH\n";
+  const std::vector<VerbWords> verbs{
+      {.names = {"cancel"}, .help = "End", .options = {}, .tasks = TaskNames::kOpen},
+      {.names = {"logs"}, .help = "Read", .options = {}, .tasks = TaskNames::kAll}};
+  const auto script = CompletionScript("bash", verbs, {{"--json", 0, false, "JSON"}});
+  ASSERT_TRUE(script);
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"carma cancel ''", "41 42\n"},        {"carma cancel 42", "42\n"},
+      {"carma cancel 41,", "41,41 41,42\n"}, {"carma cancel 40 4", "41 42\n"},
+      {"carma cancel --", "--json\n"},       {"carma logs ''", "3 41 42\n"},
+      {"carma cancel /dev/nul", "\n"},
+  };
+  for (const auto& [line, offered] : cases) {
+    EXPECT_EQ(Offered(path + *script, line), offered) << line;
+  }
 }
 
 TEST(Completion, OffersSubVerbsAndTheirOptionsInBash) {

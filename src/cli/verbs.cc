@@ -2,6 +2,7 @@
 #include "cli/verbs.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <map>
 
 #include "base/text.h"
@@ -363,6 +364,13 @@ std::vector<OptionWords> OptionsOf(const CLI::App& app, const std::string& verb)
   return options;
 }
 
+bool TakesTasks(const CLI::App& verb) {
+  const std::vector<const CLI::Option*> arguments = verb.get_options(&IsPositional);
+  return std::any_of(arguments.begin(), arguments.end(), [](const CLI::Option* argument) {
+    return argument->get_name(true) == "tasks";
+  });
+}
+
 // above: the verb that these are verbs of, and a blank.
 std::vector<VerbWords> VerbsOf(const CLI::App& app, const std::string& above = "") {
   std::vector<VerbWords> verbs;
@@ -373,6 +381,7 @@ std::vector<VerbWords> VerbsOf(const CLI::App& app, const std::string& above = "
                     .options = OptionsOf(*each, name),
                     .verbs = VerbsOf(*each, name + " "),
                     .words = ChoicesOf(name, "").words,
+                    .tasks = TakesTasks(*each) ? TasksWorthNaming(name) : TaskNames::kNone,
                     .takes_files = !each->get_options(&IsPositional).empty()};
     for (const std::string& alias : each->get_aliases()) words.names.push_back(alias);
     verbs.push_back(std::move(words));
