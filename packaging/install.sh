@@ -18,7 +18,7 @@ if [ "$found" ] && [ -d /run/systemd/system ] && [ "$(id -u)" -eq 0 ]; then
   systemctl daemon-reload
 fi
 echo
-echo "Next: install -D $prefix/share/carma/carma.toml /etc/carma/carma.toml"
+echo "Next: carma init                         # a few questions, and a configuration"
 if [ "$found" ]; then
   echo "      systemctl enable --now carmad      # for everybody; systemctl --user …: for yourself alone"
 else

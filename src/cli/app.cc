@@ -120,6 +120,7 @@ int RunCarma(int argc, const char* const* argv, Context& context) {
   AddSimulateCommand(app, context);
   AddReportCommand(app, context);
   AddConfigCommand(app, context);
+  AddInitCommand(app, context);
   AddEstimateCommand(app, context);
   AddDoctorCommand(app, context);
   AddProfileCommand(app, context);

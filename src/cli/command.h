@@ -46,8 +46,9 @@ struct Context {
   std::unique_ptr<api::Client> client_;
 };
 
-// $CARMA_SOCKET; else that of the own user's daemon (config::OwnSocketPath) if it exists, or if
-// there is none at all; else /run/carma/carmad.sock.
+// $CARMA_SOCKET; else what the configuration that a daemon of this user would read says, where it
+// does; else that of the own user's daemon (config::OwnSocketPath) if it exists, or if there is
+// none at all; else /run/carma/carmad.sock.
 std::string DefaultSocketPath();
 
 // Each adds its verbs with app.add_subcommand(name, help) and a ->callback(...) that does the work:
@@ -58,6 +59,7 @@ void AddServerVerbs(CLI::App& app, Context& context);  // gpus, drain, resume, s
 void AddTraceCommand(CLI::App& app, Context& context);
 void AddReportCommand(CLI::App& app, Context& context);
 void AddConfigCommand(CLI::App& app, Context& context);
+void AddInitCommand(CLI::App& app, Context& context);
 void AddEstimateCommand(CLI::App& app, Context& context);
 void AddDoctorCommand(CLI::App& app, Context& context);
 void AddEvaluateCommand(CLI::App& estimate, Context& context);  // a verb below it
