@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "daemon/misuse.h"
+#include "daemon/overview.h"
+#include "daemon/own_process.h"
 #include "report/forecast.h"
 
 namespace carma::daemon {
@@ -45,6 +47,10 @@ constexpr GpuGauge kGpuGauges[] = {
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.promised_mib) * kMib;
      }},
+    {"carma_gpu_memory_free_bytes", "Left for new promises.",
+     [](const core::GpuView& view, const gpu::Reading&) {
+       return static_cast<double>(view.free_mib) * kMib;
+     }},
     {"carma_gpu_memory_foreign_bytes", "Used, but not by a task of CARMA.",
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.foreign_mib) * kMib;
@@ -69,7 +75,19 @@ std::optional<double> Unattributed(const Monitor& monitor, core::GpuIndex gpu) {
   return mib ? std::optional(static_cast<double>(*mib) * kMib) : std::nullopt;
 }
 
+// A value of the last reading.
+template <std::optional<double> gpu::Reading::*kValue>
+std::optional<double> LastRead(const Monitor& monitor, core::GpuIndex gpu) {
+  const std::optional<gpu::Reading>& last = monitor.LastReading(gpu);
+  return last ? (*last).*kValue : std::nullopt;
+}
+
 constexpr SometimesGauge kSometimesGauges[] = {
+    {"carma_gpu_power_watts", "Power drawn.", &LastRead<&gpu::Reading::power_w>},
+    {"carma_gpu_temperature_celsius", "Temperature of the GPU.",
+     &LastRead<&gpu::Reading::temperature_c>},
+    {"carma_gpu_utilization_ratio", "Share of the last moments in which a kernel ran.",
+     &LastRead<&gpu::Reading::utilization>},
     {"carma_gpu_memory_unattributed_bytes",
      "Used by no process that the driver lists; absent if some process's memory is not told.",
      &Unattributed},
@@ -130,6 +148,83 @@ void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& 
   out.Begin("carma_tasks_on_wrong_gpu", "gauge",
             "Tasks with processes on GPUs that they were not given.");
   out.Sample(static_cast<double>(elsewhere));
+}
+
+// All of them, those without tasks too: what alerts look at must not vanish.
+void WriteTaskCounts(store::Store& store, const Counters& counters, api::MetricsText& out) {
+  std::map<core::TaskState, std::int64_t> by_state;
+  const auto counted = store.Counts();
+  if (counted) by_state.insert(counted->begin(), counted->end());
+  const auto each_state = [](auto&& write) {
+    for (int i = 0; i < core::kTaskStateCount; ++i) {
+      const auto state = static_cast<core::TaskState>(i);
+      write(state, std::string(core::TaskStateName(state)));
+    }
+  };
+  out.Begin("carma_tasks", "gauge", "Tasks in the books by state.");
+  if (counted) {
+    each_state([&](core::TaskState state, const std::string& name) {
+      out.Sample(static_cast<double>(by_state[state]), {{"state", name}});
+    });
+  }
+  out.Begin("carma_ended_total", "counter",
+            "Tasks that ended since the daemon started, by final state.");
+  each_state([&](core::TaskState state, const std::string& name) {
+    if (!core::IsFinal(state)) return;
+    const auto ended = counters.ended.find(name);
+    out.Sample(ended == counters.ended.end() ? 0 : static_cast<double>(ended->second),
+               {{"state", name}});
+  });
+}
+
+// Not by its own or its owner's wish.
+bool WaitsForGpus(const core::TaskRecord& record) {
+  if (record.state != core::TaskState::kQueued) return false;
+  switch (record.reason.code) {
+    case core::ReasonCode::kHeld:
+    case core::ReasonCode::kBeginTime:
+    case core::ReasonCode::kDependency:
+    case core::ReasonCode::kDependencyNeverMet:
+    case core::ReasonCode::kArrayLimit:
+      return false;
+    default:
+      return true;
+  }
+}
+
+void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {
+  base::Duration oldest{0};
+  for (const auto& [id, record] : engine.scheduler().Tasks()) {
+    if (WaitsForGpus(record)) oldest = std::max(oldest, now - record.queued_since);
+  }
+  out.Begin("carma_queue_oldest_wait_seconds", "gauge",
+            "How long that task has waited which waits longest for GPUs; 0: none waits. Held tasks "
+            "and those that wait for others do not count.");
+  out.Sample(base::Seconds(oldest));
+}
+
+struct UserGauge {
+  const char* name;
+  const char* help;
+  double (*read)(const api::UserView& user);
+};
+constexpr UserGauge kUserGauges[] = {
+    {"carma_user_tasks_running", "The user's tasks on GPUs.",
+     [](const api::UserView& user) { return static_cast<double>(user.running); }},
+    {"carma_user_tasks_waiting", "The user's tasks that wait.",
+     [](const api::UserView& user) { return static_cast<double>(user.waiting); }},
+    {"carma_user_gpus", "GPUs that hold at least one of the user's tasks.",
+     [](const api::UserView& user) { return static_cast<double>(user.gpus); }},
+    {"carma_user_memory_promised_bytes", "GPU memory booked for the user's tasks.",
+     [](const api::UserView& user) { return static_cast<double>(user.promised_mib) * kMib; }},
+};
+
+void WriteUsers(Engine& engine, api::MetricsText& out) {
+  const std::vector<api::UserView> users = Users(engine);
+  for (const UserGauge& gauge : kUserGauges) {
+    out.Begin(gauge.name, "gauge", gauge.help);
+    for (const api::UserView& user : users) out.Sample(gauge.read(user), {{"user", user.user}});
+  }
 }
 
 void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::MetricsText& out) {
@@ -221,12 +316,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
   api::MetricsText out;
   out.Begin("carma_build_info", "gauge", "Always 1; the version is a label.");
   out.Sample(1, {{"version", version}});
-  out.Begin("carma_tasks", "gauge", "Tasks in the books by state.");
-  if (const auto counts = store.Counts()) {
-    for (const auto& [state, count] : *counts) {
-      out.Sample(static_cast<double>(count), {{"state", std::string(core::TaskStateName(state))}});
-    }
-  }
+  WriteTaskCounts(store, counters, out);
   out.Begin("carma_submissions_total", "counter", "Tasks accepted since the daemon started.");
   out.Sample(static_cast<double>(counters.submissions));
   out.Begin("carma_dispatch_total", "counter", "Launch decisions since the daemon started.");
@@ -234,10 +324,6 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
   out.Begin("carma_oom_total", "counter",
             "Attempts that ran out of GPU memory since the daemon started.");
   out.Sample(static_cast<double>(counters.ooms));
-  out.Begin("carma_ended_total", "counter",
-            "Tasks that ended since the daemon started, by final state.");
-  for (const auto& [state, count] : counters.ended)
-    out.Sample(static_cast<double>(count), {{"state", state}});
   out.Begin("carma_decision_seconds", "histogram",
             "One turn of the daemon: decide, make durable, perform.");
   out.Sample(counters.turn_seconds);
@@ -283,7 +369,12 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
   out.Begin("carma_daemon_config_keys_waiting", "gauge",
             "Keys whose values in the configuration need a restart.");
   out.Sample(static_cast<double>(configuration.need_restart().size()));
-  if (engine != nullptr && monitor != nullptr) WriteGpus(*engine, *monitor, now, out);
+  WriteOwnProcess(out);
+  if (engine != nullptr && monitor != nullptr) {
+    WriteQueue(*engine, now, out);
+    WriteUsers(*engine, out);
+    WriteGpus(*engine, *monitor, now, out);
+  }
   return out.text();
 }
 

@@ -1,0 +1,27 @@
+// What the kernel says of this very process, as clients of Prometheus in every language tell it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "api/metrics.h"
+
+namespace carma::daemon {
+
+struct OwnProcess {
+  double cpu_s = 0;                // user and system
+  double started_s = 0;            // since the machine's start
+  std::int64_t virtual_bytes = 0;  // of memory
+  std::int64_t resident_bytes = 0;
+  std::int64_t threads = 0;
+};
+// Of the text of /proc/self/stat; empty: it is none.
+std::optional<OwnProcess> ReadStat(std::string_view text, double ticks_per_s,
+                                   std::int64_t page_bytes);
+
+// The families process_*; those of which the kernel does not tell are left out. A few short reads
+// of /proc.
+void WriteOwnProcess(api::MetricsText& out);
+
+}  // namespace carma::daemon
