@@ -26,10 +26,11 @@ DESTDIR="$carma" cmake --install "$build" --prefix /usr --strip >"$work/install.
 # python3-carma: the module where Debian's Python looks, and where people of other Pythons find it with the helpers.
 mkdir -p "$python/usr/share/carma" "$python/usr/lib/python3/dist-packages"
 mv "$carma/usr/share/carma/python" "$python/usr/share/carma/python"
-if [ -d "$python/usr/share/carma/python/carma" ]; then
-  mv "$python/usr/share/carma/python/carma" "$python/usr/lib/python3/dist-packages/carma"
-  ln -s ../../../lib/python3/dist-packages/carma "$python/usr/share/carma/python/carma"
-fi
+for module in carma hydra_plugins/hydra_carma_launcher; do
+  mkdir -p "$(dirname "$python/usr/lib/python3/dist-packages/$module")"
+  mv "$python/usr/share/carma/python/$module" "$python/usr/lib/python3/dist-packages/$module"
+  ln -s --relative "$python/usr/lib/python3/dist-packages/$module" "$python/usr/share/carma/python/$module"
+done
 
 install -D -m 644 "$source/packaging/carma.toml" "$carma/etc/carma/carma.toml"
 find "$carma/usr/share/man" -type f -exec gzip -9n {} +

@@ -77,6 +77,7 @@ grep -q '^ExecStart=/usr/bin/carmad$' "$root/usr/lib/systemd/system/carmad.servi
 enter getent group carma >/dev/null || fail "no group carma"
 [ "$(stat -c %a "$root/var/lib/carma")" = 711 ] || fail "/var/lib/carma has mode $(stat -c %a "$root/var/lib/carma")"
 [ -z "$(enter dpkg --verify carma)" ] || fail "$(enter dpkg --verify carma)"
+enter carma init --yes --http-port 8099 | grep -q 'http_port = 8099' || fail "carma init changed nothing"
 enter carma config check
 enter carmad --check-config
 
@@ -96,6 +97,10 @@ start
 enter carma status --wait >/dev/null
 enter carma submit --wait --gpu-mem 5G --output "$data/%j.out" -- carma-simtask --memory-mib 4000 --solo-s 20 --sm-active 0.5 >/dev/null
 
+enter python3 -c 'import carma
+task, = carma.wait(carma.submit("echo from $CUDA_VISIBLE_DEVICES", cwd="/srv/deb_test", memory="1G"), timeout=60)
+assert task.succeeded and carma.Client().output(task).startswith("from GPU-"), task'
+
 # ---- upgraded, with a running task and a changed configuration ----
 
 enter carma submit --gpu-mem 5G --output "$data/%j.out" -- carma-simtask --memory-mib 4000 --solo-s 100000 --sm-active 0.5 >/dev/null
@@ -105,9 +110,9 @@ grep -q "^keep_finished_days = 30" "$root/etc/carma/carma.toml" || fail "the cha
 stop
 start
 enter carma status --wait >/dev/null
-enter carma show 2 | grep -q running || fail "the running task did not survive the upgrade"
-enter carma cancel 2 >/dev/null
-enter carma wait -q 2 || true
+enter carma show 3 | grep -q running || fail "the running task did not survive the upgrade"
+enter carma cancel 3 >/dev/null
+enter carma wait -q 3 || true
 
 # ---- removed ----
 

@@ -1,0 +1,58 @@
+"""CARMA from Python: submit tasks to the carmad of this machine, wait for them, run functions on its GPUs.
+
+    import carma
+
+    task = carma.submit(["python3", "train.py", "--lr", "0.1"], gpus=1, memory="12G")
+    task = carma.wait(task)[0]
+    print(task.state, task.exit_code)
+
+    with carma.Executor(memory="8G", time="2h") as gpus:      # concurrent.futures, one task for each call
+        losses = list(gpus.map(train, [0.1, 0.01, 0.001]))
+
+Needs Python 3.9 and nothing else. Every call raises CarmaError, or one of its kinds, with the daemon's own sentence.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
+
+from .client import Client, Submittable, TaskOrId
+from .errors import (CarmaError, ConflictError, DeniedError, InvalidError, NotFoundError, TaskFailed, UnavailableError)
+from .executor import Executor, TaskFuture
+from .socket_path import default_socket
+from .task import Task
+
+__all__ = ["CarmaError", "Client", "ConflictError", "DeniedError", "Executor", "InvalidError", "NotFoundError", "Task", "TaskFailed",
+           "TaskFuture", "UnavailableError", "cancel", "default_socket", "list", "map", "submit", "wait"]
+
+
+def submit(command: Submittable, **options: Any) -> Task:
+    """Client().submit()."""
+    with Client() as client:
+        return client.submit(command, **options)
+
+
+def wait(tasks: Union[TaskOrId, Iterable[TaskOrId]], timeout: Optional[float] = None) -> Sequence[Task]:
+    """Client().wait()."""
+    with Client() as client:
+        return client.wait(tasks, timeout)
+
+
+def cancel(tasks: Union[TaskOrId, Iterable[TaskOrId]]) -> Sequence[Task]:
+    """Client().cancel()."""
+    with Client() as client:
+        return client.cancel(tasks)
+
+
+def list(**filters: Any) -> Sequence[Task]:  # pylint: disable=redefined-builtin
+    """Client().list()."""
+    with Client() as client:
+        return client.list(**filters)
+
+
+def map(function: Callable[..., Any], *arguments: Iterable[Any],  # pylint: disable=redefined-builtin
+        timeout: Optional[float] = None, **options: Any) -> Iterator[Any]:
+    """As the builtin, each call a task of its own; options: those of Executor. Results come in order; what a call raised is raised
+    in its place, and tasks that have not started by then are cancelled."""
+    with Executor(**options) as executor:
+        yield from executor.map(function, *arguments, timeout=timeout)

@@ -1,0 +1,224 @@
+"""Calls of the API as functions."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import shlex
+import time
+import uuid
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from urllib.parse import urlencode
+
+from .connection import Connection, Lost
+from .errors import CarmaError, InvalidError, UnavailableError
+from .socket_path import default_socket
+from .task import Task
+
+TaskOrId = Union[Task, int]
+Submittable = Union[str, Sequence[str]]
+Span = Union[int, float, str, datetime.timedelta]
+
+LONG_POLL_S = 30
+PATIENCE_S = 60.0  # a daemon that is started anew is back within less
+RETRY_S = 0.2
+PAGE = 1000
+UNITS_MIB = {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
+UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def mib(size: Union[int, str]) -> int:
+    """"12G", "800M", a number of MiB."""
+    if isinstance(size, int):
+        return size
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", size, re.IGNORECASE)
+    if not found:
+        raise InvalidError(f"memory {size!r}: expected a size like '12G' or '800M'", "invalid")
+    return -int(-float(found[1]) * UNITS_MIB[found[2].upper()] // 1)
+
+
+def seconds(span: Span) -> int:
+    """A number of seconds, a timedelta, "90s", "2h", "1h30m"."""
+    if isinstance(span, datetime.timedelta):
+        return int(span.total_seconds())
+    if isinstance(span, (int, float)):
+        return int(span)
+    parts = re.findall(r"(\d+)([smhd])", span)
+    if not parts or "".join(n + unit for n, unit in parts) != span:
+        raise InvalidError(f"time {span!r}: expected a span like '90s', '2h', '1h30m'", "invalid")
+    return sum(int(n) * UNITS_S[unit] for n, unit in parts)
+
+
+def _umask() -> str:
+    with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
+        return next((line.split()[1][-3:] for line in file if line.startswith("Umask:")), "022")
+
+
+def _environment(given: Optional[Mapping[str, str]]) -> Dict[str, str]:
+    """The caller's variables where none are given; those that are no UTF-8 cannot travel."""
+    def travels(text: str) -> bool:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return False
+        return True
+
+    return {name: value for name, value in (os.environ if given is None else given).items() if travels(name) and travels(value)}
+
+
+def number_of(task: TaskOrId) -> int:
+    """Of a task or a number."""
+    return task.id if isinstance(task, Task) else task
+
+
+def _numbers(tasks: Union[TaskOrId, Iterable[TaskOrId]]) -> List[int]:
+    return [number_of(tasks)] if isinstance(tasks, (Task, int)) else [number_of(each) for each in tasks]
+
+
+class Client:
+    """The daemon behind one socket. Threads may share it."""
+
+    def __init__(self, socket: Optional[str] = None) -> None:
+        self.socket = socket or default_socket()
+        self._connection = Connection(self.socket)
+
+    def close(self) -> None:
+        """Ends this thread's connection; the next call makes another."""
+        self._connection.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---- submitting ----
+
+    def description(self, command: Submittable, *, name: Optional[str] = None, gpus: int = 1, memory: Union[int, str, None] = None,
+                    exclusive: bool = False, time: Optional[Span] = None,  # pylint: disable=redefined-outer-name
+                    cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None, output: Optional[str] = None,
+                    error: Optional[str] = None, after: Union[TaskOrId, Iterable[TaskOrId]] = (), hold: bool = False,
+                    retries: Optional[int] = None, **fields: Any) -> Dict[str, Any]:
+        """The task as POST /v1/tasks takes it. Other fields of it go by their own names (priority, qos, comment …)."""
+        folder = os.path.abspath(cwd or os.getcwd())
+        spec: Dict[str, Any] = {"workdir": folder, "environment": _environment(env), "umask": _umask(), "gpus": gpus, **fields}
+        if isinstance(command, str):
+            spec["script"] = f"#!/bin/sh\n{command}\n"
+            spec["name"] = os.path.basename(shlex.split(command)[0]) if command.strip() else "sh"
+        else:
+            spec["command"] = [os.fspath(word) for word in command]
+        optional: Tuple[Tuple[str, Any], ...] = (
+            ("name", name), ("memory_mib", None if memory is None else mib(memory)), ("exclusive", exclusive or None),
+            ("time_limit_s", None if time is None else seconds(time)), ("max_recoveries", retries), ("held", hold or None),
+            ("stdout_path", None if output is None else os.path.join(folder, output)),
+            ("stderr_path", None if error is None else os.path.join(folder, error)),
+            ("dependencies", [{"task": task, "kind": "afterok"} for task in _numbers(after)] or None))
+        spec.update((key, value) for key, value in optional if value is not None)
+        return spec
+
+    def submit(self, command: Submittable, **options: Any) -> Task:
+        """One task: a list of words, run without a shell, or a line for /bin/sh. Options: as description(). It returns once the
+        task is on the daemon's disk; it is submitted once, also where the connection is cut."""
+        return self.submit_all([command], **options)[0]
+
+    def submit_all(self, commands: Iterable[Submittable], **options: Any) -> List[Task]:
+        """Many tasks with the same options, all of them or none."""
+        specs = [self.description(command, **options) for command in commands]
+        if not specs:
+            return []
+        shared = ("workdir", "environment", "umask")
+        common = {key: specs[0][key] for key in shared}
+        tasks = [{key: value for key, value in spec.items() if key not in shared} for spec in specs]
+        answer = self._again({"tasks": tasks, "common": common, "request": uuid.uuid4().hex})
+        return [Task(answer["first"] + i, name=tasks[i].get("name", "")) for i in range(answer["count"])]
+
+    def _again(self, body: Dict[str, Any]) -> Any:
+        """Submits; the request's own name keeps a repetition from being a second submission."""
+        give_up = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return self._connection.call("POST", "/v1/tasks", body)
+            except Lost as error:
+                if time.monotonic() > give_up:
+                    raise UnavailableError(f"{self.socket}: {error}", "unavailable") from error
+                time.sleep(RETRY_S)
+
+    # ---- looking ----
+
+    def show(self, task: TaskOrId) -> Task:
+        """The task as it is now."""
+        return Task.of(self.get(f"/v1/tasks/{number_of(task)}"))
+
+    def list(self, *, state: str = "", user: str = "", name: str = "", limit: int = PAGE, newest_first: bool = False) -> List[Task]:
+        """Tasks that have not ended, or those of some states ("failed,running", "all"), oldest first."""
+        tasks: List[Task] = []
+        before = None
+        while len(tasks) < limit:
+            query = {"state": state, "user": user, "name": name, "limit": min(limit - len(tasks), PAGE),
+                     "order": "desc" if newest_first else "asc", "before": before}
+            page = self.get("/v1/tasks?" + urlencode({key: value for key, value in query.items() if value not in ("", None)}))
+            tasks += [Task.of(view) for view in page["tasks"]]
+            before = page.get("next")
+            if before is None:
+                break
+        return tasks
+
+    def get(self, target: str, timeout: float = 60.0) -> Any:
+        """Any GET of the API."""
+        try:
+            return self._connection.call("GET", target, timeout=timeout)
+        except Lost as error:
+            raise UnavailableError(f"{self.socket}: {error}", "unavailable") from error
+
+    def output(self, task: TaskOrId, *, stderr: bool = False, limit: int = 16384) -> str:
+        """The last bytes of what a task wrote, read from its file here."""
+        shown = self.show(task)
+        path = shown.stderr_path if stderr and shown.stderr_path else shown.stdout_path
+        try:
+            with open(path, "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - limit))
+                return file.read().decode(errors="replace")
+        except OSError as error:
+            raise CarmaError(f"{path}: {error.strerror}") from error
+
+    def wait(self, tasks: Union[TaskOrId, Iterable[TaskOrId]], timeout: Optional[float] = None) -> List[Task]:
+        """The tasks as they ended, in the order given. A daemon that is started anew meanwhile is waited for. Raises TimeoutError."""
+        end = None if timeout is None else time.monotonic() + timeout
+        return [self._wait_for(number, end) for number in _numbers(tasks)]
+
+    def _wait_for(self, number: int, end: Optional[float]) -> Task:
+        away_since: Optional[float] = None
+        while True:
+            left = LONG_POLL_S if end is None else max(0.0, min(LONG_POLL_S, end - time.monotonic()))
+            try:
+                # Spans of the API are whole seconds; the last one is waited for here.
+                task = Task.of(self.get(f"/v1/tasks/{number}?wait_s={int(left)}", timeout=left + 60))
+            except UnavailableError:
+                now = time.monotonic()
+                away_since = away_since or now
+                if now - away_since > PATIENCE_S:
+                    raise
+                task = Task(number)
+                time.sleep(RETRY_S)
+            else:
+                away_since = None
+            if task.done:
+                return task
+            if end is not None and time.monotonic() >= end:
+                raise TimeoutError(f"task {number} is {task.state} after the time given")
+            if left < 1:
+                time.sleep(min(left, RETRY_S))
+
+    # ---- changing ----
+
+    def cancel(self, tasks: Union[TaskOrId, Iterable[TaskOrId]]) -> List[Task]:
+        """Ends tasks, or takes them from the queue."""
+        return [self.change(number, "cancel") for number in _numbers(tasks)]
+
+    def change(self, task: TaskOrId, verb: str, body: Optional[Dict[str, Any]] = None) -> Task:
+        """POST /v1/tasks/{id}/VERB: cancel, hold, release, requeue, priority."""
+        try:
+            return Task.of(self._connection.call("POST", f"/v1/tasks/{number_of(task)}/{verb}", body))
+        except Lost as error:
+            raise UnavailableError(f"{self.socket}: {error}", "unavailable") from error

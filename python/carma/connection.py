@@ -1,0 +1,92 @@
+"""HTTP over the daemon's Unix socket."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import struct
+import threading
+from typing import Any, Optional
+
+from .errors import CarmaError, DeniedError, UnavailableError, error_of
+
+TIMEOUT_S = 60.0
+
+
+class Lost(Exception):
+    """The connection ended before the answer: nobody knows whether the request arrived."""
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock: Optional[socket.socket] = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+        # Somebody else's socket in the place of the daemon's would be told our environment.
+        _, uid, _ = struct.unpack("3i", self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+        if uid not in (0, os.geteuid()):
+            self.close()
+            raise DeniedError(f"{self._path}: its listener is user {uid}, neither root nor you", "denied")
+
+
+class Connection:
+    """One connection for each thread, kept open between calls."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._local = threading.local()
+
+    def call(self, method: str, target: str, body: Optional[Any] = None, timeout: float = TIMEOUT_S) -> Any:
+        """The JSON of the answer. Raises CarmaError; Lost where an answer may have been lost."""
+        data = None if body is None else json.dumps(body).encode()
+        kept: Optional[_UnixConnection] = getattr(self._local, "connection", None)
+        for connection in (kept, _UnixConnection(self.path, timeout)):
+            if connection is None:
+                continue
+            connection.timeout = timeout  # of a new socket
+            try:
+                if connection.sock is None:
+                    connection.connect()
+                else:
+                    connection.sock.settimeout(timeout)
+            except OSError as error:
+                connection.close()
+                if connection is kept:
+                    continue
+                raise UnavailableError(f"{self.path}: {error.strerror or error}: is carmad running?", "unavailable") from error
+            try:
+                connection.request(method, target, data, {"Content-Type": "application/json"} if data else {})
+                answer = connection.getresponse()
+                text = answer.read()
+            except (OSError, http.client.HTTPException) as error:
+                connection.close()
+                # A connection that was kept may have been closed by the daemon long before this request.
+                if connection is kept and (method == "GET" or isinstance(error, http.client.RemoteDisconnected)):
+                    continue
+                raise Lost(str(error)) from error
+            self._local.connection = connection
+            return self._value(answer.status, text)
+        raise AssertionError("a new connection answers or fails")
+
+    def close(self) -> None:
+        """That of this thread."""
+        connection: Optional[_UnixConnection] = getattr(self._local, "connection", None)
+        if connection is not None:
+            connection.close()
+
+    @staticmethod
+    def _value(status: int, text: bytes) -> Any:
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise CarmaError(f"HTTP {status}, and no JSON: {text[:200]!r}") from error
+        if status >= 400:
+            said = value.get("error", {}) if isinstance(value, dict) else {}
+            raise error_of(said.get("code", "io"), said.get("message", f"HTTP {status}"))
+        return value

@@ -1,0 +1,62 @@
+"""A task as the daemon last described it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional
+
+FINAL = frozenset(("succeeded", "failed", "out_of_memory", "timed_out", "cancelled", "rejected", "lost"))
+ON_GPUS = frozenset(("launching", "running", "stopping"))
+
+
+@dataclass(frozen=True)
+class Task:
+    """A moment of its life; Client.show() asks for a new one. Times are seconds since the epoch on the daemon's clock."""
+
+    id: int
+    name: str = ""
+    user: str = ""
+    state: str = "submitted"
+    reason: str = ""  # why it waits, or how it ended, in a sentence
+    gpus: int = 1
+    gpu_indices: List[int] = field(default_factory=list)
+    exit_code: Optional[int] = None
+    signal: Optional[int] = None
+    attempt: int = 0
+    peak_mib: int = 0
+    submitted: Optional[float] = None
+    started: Optional[float] = None
+    ended: Optional[float] = None
+    stdout_path: str = ""
+    stderr_path: str = ""
+    details: Dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # all that GET /v1/tasks/{id} has
+
+    @property
+    def done(self) -> bool:
+        """It has ended."""
+        return self.state in FINAL
+
+    @property
+    def succeeded(self) -> bool:
+        """It has ended well."""
+        return self.state == "succeeded"
+
+    @property
+    def on_gpus(self) -> bool:
+        """It holds GPUs."""
+        return self.state in ON_GPUS
+
+    @staticmethod
+    def of(view: Dict[str, Any]) -> "Task":
+        """From an answer of the API."""
+
+        def seconds(name: str) -> Optional[float]:
+            value = view.get(name)
+            return None if value is None else value / 1000
+
+        return Task(id=view["id"], name=view.get("name", ""), user=view.get("user", ""), state=view.get("state", ""),
+                    reason=view.get("reason_text", ""), gpus=view.get("gpus", 1), gpu_indices=view.get("gpu_indices") or [],
+                    exit_code=view.get("exit_code"), signal=view.get("signal"), attempt=view.get("attempt", 0),
+                    peak_mib=view.get("peak_mib") or 0, submitted=seconds("submitted_ms"), started=seconds("first_start_ms"),
+                    ended=seconds("ended_ms"), stdout_path=view.get("stdout_path", ""), stderr_path=view.get("stderr_path") or "",
+                    details=view)

@@ -1,0 +1,64 @@
+"""What a task of the executor runs: `python3 -m carma.worker CALL`, with the file of one call. Leaves CALL.result."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import runpy
+import sys
+import traceback
+import types
+from typing import Any, Optional, Tuple
+
+from .executor import RESULT
+
+
+def use_main(path: Optional[str]) -> None:
+    """Functions of the caller's script are found here under the same name, without its `if __name__ == "__main__"`."""
+    if not path:
+        return
+    module = types.ModuleType("__mp_main__")  # the name that multiprocessing gives such a copy
+    module.__dict__.update(runpy.run_path(path, run_name="__mp_main__"))
+    sys.modules["__main__"] = sys.modules["__mp_main__"] = module
+
+
+def call(path: str) -> Tuple[bool, Any, str]:
+    """(True, result, "") or (False, exception, its traceback)."""
+    with open(path, "rb") as file:
+        about = pickle.load(file)  # written by the submitter himself, in a folder of his
+        sys.path[:] = about["sys_path"] + [each for each in sys.path if each not in about["sys_path"]]
+        try:
+            use_main(about["main"])
+            function, arguments, named = pickle.loads(about["call"])
+            return True, function(*arguments, **named), ""
+        except Exception as error:  # pylint: disable=broad-except
+            return False, error, traceback.format_exc()
+
+
+def leave(path: str, outcome: Tuple[bool, Any, str]) -> None:
+    """All of it or nothing: a reader never sees half."""
+    try:
+        text = pickle.dumps(outcome)
+    except Exception as error:  # pylint: disable=broad-except
+        what = "result" if outcome[0] else "exception"
+        said = outcome[2] or "".join(traceback.format_exception_only(type(error), error))
+        text = pickle.dumps((False, RuntimeError(f"the {what} cannot be pickled: {error}"), said))
+    temporary = f"{path}{RESULT}.{os.getpid()}"
+    with open(temporary, "wb") as file:
+        file.write(text)
+    os.replace(temporary, path + RESULT)
+
+
+def main() -> int:
+    """Its exit code tells CARMA whether the call succeeded, its last words why not: out of memory is tried again with more room."""
+    path = os.path.abspath(sys.argv[1])
+    outcome = call(path)
+    leave(path, outcome)
+    if not outcome[0]:
+        sys.stderr.write(outcome[2])
+    sys.stdout.flush()
+    return 0 if outcome[0] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,304 @@
+#!/usr/bin/env python3
+"""The module carma against a real carmad on simulated GPUs: module_test.py BIN_DIR."""
+
+import importlib.util
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.dirname(HERE), os.path.join(os.path.dirname(os.path.dirname(HERE)), "tests", "page")]
+import carma  # noqa: E402 pylint: disable=wrong-import-position
+from carma.client import mib, seconds  # noqa: E402 pylint: disable=wrong-import-position
+from carma.socket_path import _socket_in  # noqa: E402 pylint: disable=wrong-import-position
+
+PROGRAMS = sys.argv.pop(1) if __name__ == "__main__" and len(sys.argv) > 1 else None
+LIMIT_S = 60
+
+
+# ---- what tasks run ----
+
+
+class Point:
+    """A class of the script, there and back."""
+
+    def __init__(self, x):
+        self.x = x
+
+
+def twice(point, *, more=0):
+    """A result."""
+    print("twice", flush=True)
+    return Point(2 * point.x + more)
+
+
+def gpus_seen(_):
+    """What CARMA gives a task."""
+    return os.environ["CUDA_VISIBLE_DEVICES"]
+
+
+def fails(key):
+    """An exception."""
+    return {}[key]
+
+
+def needs_more_room():
+    """Runs out of memory once."""
+    attempt = int(os.environ["CARMA_ATTEMPT"])
+    if attempt == 1:
+        raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
+    return attempt
+
+
+def is_killed():
+    """Leaves no result."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def waits_for(path):
+    """Until the file is there."""
+    deadline = time.monotonic() + LIMIT_S
+    while not os.path.exists(path):
+        if time.monotonic() > deadline:
+            raise TimeoutError(path)
+        time.sleep(0.05)
+    return path
+
+
+class ModuleTest(unittest.TestCase):
+    """One server for all."""
+
+    @classmethod
+    def setUpClass(cls):
+        from carma_site import Site  # pylint: disable=import-outside-toplevel
+
+        cls.site = Site(PROGRAMS)
+        cls.site.start()
+        cls.addClassCleanup(cls.site.close)
+        os.environ["CARMA_SOCKET"] = cls.site.socket
+        cls.client = carma.Client()
+        cls.addClassCleanup(cls.client.close)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="carma-module.", dir="/tmp")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        """In a folder of the test's own."""
+        return os.path.join(self.folder, name)
+
+    def executor(self, **options):
+        """With its files in the test's own folder."""
+        executor = carma.Executor(self.path("jobs"), **{"memory": "1G", **options})
+        self.addCleanup(executor.shutdown)
+        return executor
+
+    # ---- tasks ----
+
+    def test_a_task_is_submitted_and_waited_for(self):
+        task = carma.submit(["sh", "-c", "echo $WORD; exit 3"], cwd=self.folder, env={"WORD": "hello", "PATH": "/usr/bin:/bin"},
+                            name="three", memory="1G", time="1h", output="%x-%j.txt", comment="from Python")
+        ended, = carma.wait(task, timeout=LIMIT_S)
+        self.assertEqual((ended.state, ended.exit_code, ended.name, ended.done, ended.succeeded), ("failed", 3, "three", True, False))
+        self.assertEqual(ended.details["time_limit_s"], 3600)
+        self.assertEqual(ended.details["comment"], "from Python")
+        with open(self.path(f"three-{task.id}.txt"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "hello\n")
+        self.assertEqual(self.client.output(task), "hello\n")
+
+    def test_a_line_is_run_by_the_shell_and_one_task_after_another(self):
+        first = carma.submit("sleep 0.2 && echo first > made", cwd=self.folder, memory="1G")
+        second = carma.submit("cat made > seen", cwd=self.folder, after=first, memory="1G")
+        self.assertEqual([task.state for task in carma.wait([first, second.id], timeout=LIMIT_S)], ["succeeded", "succeeded"])
+        with open(self.path("seen"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "first\n")
+
+    def test_tasks_are_listed_and_cancelled(self):
+        held = self.client.submit_all([["true"], ["true"]], hold=True, name="held", cwd=self.folder)
+        self.assertEqual([task.id for task in carma.list(name="held")], [task.id for task in held])
+        self.assertEqual({task.state for task in carma.cancel(held)}, {"cancelled"})
+        self.assertEqual(carma.list(name="held"), [])
+        self.assertEqual(len(carma.list(name="held", state="cancelled", limit=1)), 1)
+
+    def test_waiting_has_an_end(self):
+        task = carma.submit(["true"], hold=True, cwd=self.folder)
+        before = time.monotonic()
+        with self.assertRaises(TimeoutError):
+            carma.wait(task, timeout=0.3)
+        self.assertLess(time.monotonic() - before, 30)
+        carma.cancel(task)
+
+    def test_mistakes_are_told_by_kind(self):
+        with self.assertRaisesRegex(carma.NotFoundError, "999999"):
+            carma.wait(999999)
+        with self.assertRaisesRegex(carma.InvalidError, "gpus"):
+            carma.submit(["true"], gpus=-1)
+        with self.assertRaisesRegex(carma.InvalidError, "expected a size"):
+            carma.submit(["true"], memory="much")
+        with self.assertRaises(carma.ConflictError):
+            carma.submit(["true"], gpus=64)
+        with self.assertRaisesRegex(carma.UnavailableError, "is carmad running"):
+            carma.Client("/nonexistent/socket").list()
+
+    # ---- the executor ----
+
+    def test_functions_run_as_tasks(self):
+        with self.executor(gpus=1) as gpus:
+            future = gpus.submit(twice, Point(4), more=1)
+            self.assertEqual(future.result(LIMIT_S).x, 9)
+            seen = list(gpus.map(gpus_seen, range(3), timeout=LIMIT_S))
+        self.assertEqual(len([uuid for uuid in seen if uuid.startswith("GPU-")]), 3)
+        self.assertEqual(self.client.show(future.task).name, "twice")
+        with open(self.path(f"jobs/{future.task.id}.out"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "twice\n")
+
+    def test_map_keeps_the_order(self):
+        os.chdir(self.folder)
+        self.addCleanup(os.chdir, HERE)
+        self.assertEqual(list(carma.map(divmod, [7, 8, 9], [2, 3, 5], memory="1G", timeout=LIMIT_S)), [(3, 1), (2, 2), (1, 4)])
+        self.assertTrue(os.path.isdir(self.path("carma-jobs")))
+
+    def test_what_a_call_raises_is_raised(self):
+        future = self.executor().submit(fails, "key")
+        with self.assertRaises(KeyError) as raised:
+            future.result(LIMIT_S)
+        cause = raised.exception.__cause__
+        self.assertIsInstance(cause, carma.TaskFailed)
+        self.assertIn("in fails", str(cause))
+        self.assertEqual(cause.task.exit_code, 1)
+
+    def test_a_task_that_is_killed_has_no_result(self):
+        with self.assertRaisesRegex(carma.TaskFailed, "is failed"):
+            self.executor().submit(is_killed).result(LIMIT_S)
+
+    def test_out_of_memory_is_tried_again(self):
+        self.assertEqual(self.executor(retries=2).submit(needs_more_room).result(LIMIT_S), 2)
+
+    def test_only_what_does_not_run_is_cancelled(self):
+        executor = self.executor()
+        running = executor.submit(waits_for, self.path("go"))
+        deadline = time.monotonic() + LIMIT_S
+        while not running.running():
+            self.assertLess(time.monotonic(), deadline, running.task)
+            time.sleep(0.05)
+        self.assertFalse(running.cancel())
+        held = self.executor(hold=True).submit(twice, Point(1))
+        self.assertTrue(held.cancel())
+        self.assertEqual(carma.wait(held.task, timeout=LIMIT_S)[0].state, "cancelled")
+        with open(self.path("go"), "w", encoding="utf-8"):
+            pass
+        self.assertEqual(running.result(LIMIT_S), self.path("go"))
+
+    def test_a_daemon_that_is_started_anew_is_waited_for(self):
+        future = self.executor().submit(waits_for, self.path("go"))
+        self.site.stop(signal.SIGKILL)
+        with open(self.path("go"), "w", encoding="utf-8"):
+            pass
+        self.site.start()
+        self.assertEqual(future.result(LIMIT_S), self.path("go"))
+
+    def test_jobs_of_hydra_are_tasks(self):
+        with open(self.path("train.py"), "w", encoding="utf-8") as file:
+            file.write("import os, hydra_stand_in\nhydra_stand_in.install()\nimport hydra\n\n@hydra.main\ndef train(config):\n"
+                       "    return config.lr, os.environ['CUDA_VISIBLE_DEVICES'][:4]\n\nif __name__ == '__main__':\n    train()\n")
+        done = subprocess.run([sys.executable, "train.py", self.folder, "lr=0.1", "lr=0.01"], cwd=self.folder, timeout=LIMIT_S,
+                              env={**os.environ, "PYTHONPATH": f"{os.path.dirname(HERE)}:{HERE}"}, capture_output=True, text=True,
+                              check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, "('0.1', 'GPU-') 3\n('0.01', 'GPU-') 4\n"), done.stderr)
+
+    def test_what_cannot_travel_is_refused(self):
+        if importlib.util.find_spec("cloudpickle"):
+            self.skipTest("with cloudpickle it can")
+        with self.assertRaisesRegex(carma.CarmaError, "cloudpickle"):
+            self.executor().submit(lambda: 1)
+
+
+class WithoutADaemon(unittest.TestCase):
+    """What needs none."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="carma-module.", dir="/tmp")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def test_sizes_and_spans(self):
+        self.assertEqual([mib("12G"), mib("800"), mib("1.5T"), mib("1K"), mib(7)], [12288, 800, 1572864, 1, 7])
+        self.assertEqual([seconds("90s"), seconds("1h30m"), seconds(5)], [90, 5400, 5])
+        for wrong in ("2 hours", "h", ""):
+            with self.assertRaises(carma.InvalidError):
+                seconds(wrong)
+
+    def test_the_socket_is_that_of_the_configuration(self):
+        self.assertEqual(_socket_in('[daemon]\n#socket = "/a"\nsocket = "/srv/b" # mine\n[policy]\nsocket = "/c"\n'), "/srv/b")
+        self.assertEqual(_socket_in("daemon.socket = '/srv/d'\n"), "/srv/d")
+        self.assertIsNone(_socket_in('[other]\nsocket = "/e"\n'))
+        program = "import carma; print(carma.default_socket())"
+        for variables, expected in (({"CARMA_DAEMON_SOCKET": "/srv/f"}, "/srv/f"),
+                                    ({"CARMA_DAEMON_SOCKET": "/srv/f", "CARMA_SOCKET": "/srv/g"}, "/srv/g")):
+            done = subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": os.path.dirname(HERE), **variables}, check=True,
+                                  capture_output=True, text=True, timeout=LIMIT_S)
+            self.assertEqual(done.stdout.strip(), expected)
+
+    def listen(self, answer):
+        """The path of a socket; answer(connection, request) for each request."""
+        path = os.path.join(self.folder, "s")
+        server = socket.socket(socket.AF_UNIX)
+        server.bind(path)
+        server.listen()
+        self.addCleanup(server.close)
+
+        def serve():
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    head, _, body = connection.recv(1 << 20).partition(b"\r\n\r\n")
+                    length = next((int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")), 0)
+                    while len(body) < length:
+                        body += connection.recv(1 << 20)
+                    answer(connection, body)
+
+        threading.Thread(target=serve, daemon=True).start()
+        return path
+
+    def test_a_submission_that_was_cut_is_sent_again_under_its_name(self):
+        names = []
+
+        def answer(connection, body):
+            names.append(json.loads(body)["request"])
+            if len(names) > 2:
+                text = b'{"first":42,"count":1,"warnings":[]}'
+                connection.sendall(b"HTTP/1.1 201 Created\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text))
+
+        with carma.Client(self.listen(answer)) as client:
+            self.assertEqual(client.submit(["true"]).id, 42)
+        self.assertEqual((len(names), len(set(names))), (3, 1))
+
+    def test_nothing_is_sent_to_a_stranger(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        os.chmod(self.folder, 0o777)
+        path = os.path.join(self.folder, "strange")
+        stranger = subprocess.Popen([sys.executable, "-c", "import os, socket, sys; os.setuid(65534); s = socket.socket(socket.AF_UNIX);"
+                                     f"s.bind({path!r}); s.listen(); print('up', flush=True); c, _ = s.accept(); print(c.recv(99))"],
+                                    stdout=subprocess.PIPE, text=True)
+        self.addCleanup(stranger.stdout.close)
+        self.assertEqual(stranger.stdout.readline(), "up\n")
+        with self.assertRaisesRegex(carma.DeniedError, "neither root nor you"):
+            carma.Client(path).submit(["true"])
+        self.assertEqual(stranger.stdout.read(), "b''\n")
+        stranger.wait(LIMIT_S)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
