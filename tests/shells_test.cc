@@ -12,8 +12,8 @@ using ::testing::HasSubstr;
 
 TEST(Shells, EveryVerbExplainsItself) {
   for (const char* verb :
-       {"submit", "list",   "show",    "cancel",     "hold",    "release", "requeue", "wait",
-        "logs",   "gpus",   "explain", "drain",      "resume",  "history", "status",  "redo",
+       {"submit", "list",   "show",    "cancel",     "hold",    "release",  "requeue", "wait",
+        "logs",   "gpus",   "explain", "drain",      "resume",  "history",  "status",  "redo",
         "trace",  "report", "config",  "completion", "version", "priority", "init"}) {
     const Ran ran = RunProgram({Program("carma"), verb, "--help"});
     EXPECT_EQ(ran.code, 0) << verb << ": " << ran.Text();

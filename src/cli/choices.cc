@@ -163,7 +163,8 @@ Choices ChoicesOf(std::string_view verb, std::string_view option) {
 }
 
 TaskNames TasksWorthNaming(std::string_view verb) {
-  constexpr std::array<std::string_view, 5> kOfThePast{"show", "logs", "history", "redo", "explain"};
+  constexpr std::array<std::string_view, 5> kOfThePast{"show", "logs", "history", "redo",
+                                                       "explain"};
   const bool past = std::find(kOfThePast.begin(), kOfThePast.end(), verb) != kOfThePast.end();
   return past ? TaskNames::kAll : TaskNames::kOpen;
 }
