@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Packs a release build into Debian packages: carma (programs, units, manual, completion), carma-doc, and python3-carma.
 # The same build gives the same bytes.
+# Who packs is their maintainer, as Debian's tools know him: DEBFULLNAME, DEBEMAIL.
 # usage: [COMPRESSION=xz] deb.sh BUILD_DIR OUTPUT_DIR   prints the paths of the packages
 set -euo pipefail
 umask 022
@@ -14,6 +15,7 @@ version=$("$build/bin/carma" version | grep -oE '[0-9]+(\.[0-9]+)+' | head -n 1)
 architecture=$(dpkg --print-architecture)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH # dpkg-deb and dpkg-shlibdeps go by it
+maintainer="${DEBFULLNAME:-CARMA} <${DEBEMAIL:-root@localhost}>"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -23,9 +25,13 @@ DESTDIR="$carma" cmake --install "$build" --prefix /usr --strip >"$work/install.
   exit 1
 }
 
+# For those who name it, no library of the system's.
+mkdir "$carma/usr/lib/carma"
+mv "$carma/usr/lib/libcarma-simgpu.so" "$carma/usr/lib/carma/"
+
 # python3-carma: the module where Debian's Python looks, and where people of other Pythons find it with the helpers.
 mkdir -p "$python/usr/share/carma" "$python/usr/lib/python3/dist-packages"
-mv "$carma/usr/share/carma/python" "$python/usr/share/carma/python"
+mv "$carma/usr/share/carma/python" "$carma/usr/share/carma/gpu-proof" "$python/usr/share/carma/"
 for module in carma hydra_plugins/hydra_carma_launcher; do
   mkdir -p "$(dirname "$python/usr/lib/python3/dist-packages/$module")"
   mv "$python/usr/share/carma/python/$module" "$python/usr/lib/python3/dist-packages/$module"
@@ -45,9 +51,10 @@ for root in "$carma" "$doc" "$python"; do
   documents=$root/usr/share/doc/$(basename "$root")
   mkdir -p "$documents"
   install -m 644 "$source/packaging/debian/copyright" "$documents/copyright"
-  gzip -9nc "$source/CHANGELOG.md" >"$documents/changelog.gz"
+  printf 'carma (%s) unstable; urgency=medium\n\n  * /usr/share/doc/carma/CHANGELOG.md says what is new.\n\n -- %s  %s\n' \
+    "$version" "$maintainer" "$(LC_ALL=C date -u -R --date="@$SOURCE_DATE_EPOCH")" | gzip -9n >"$documents/changelog.gz"
 done
-install -m 644 "$source/NOTICE" "$carma/usr/share/doc/carma/NOTICE"
+install -m 644 "$source/NOTICE" "$source/CHANGELOG.md" "$carma/usr/share/doc/carma/"
 mkdir "$carma/usr/share/doc/carma/licences"
 for package in "${COMPILED_IN[@]}"; do keep_licence "$carma/usr/share/doc/carma/licences" "$package"; done
 
@@ -55,7 +62,7 @@ for package in "${COMPILED_IN[@]}"; do keep_licence "$carma/usr/share/doc/carma/
 libraries() {
   mkdir "$work/debian"
   printf 'Source: carma\n\nPackage: carma\nArchitecture: any\n' >"$work/debian/control"
-  (cd "$work" && dpkg-shlibdeps -O --ignore-missing-info "$1"/usr/bin/* "$1"/usr/libexec/carma/* "$1"/usr/lib/*.so 2>/dev/null) |
+  (cd "$work" && dpkg-shlibdeps -O --ignore-missing-info "$1"/usr/bin/* "$1"/usr/libexec/carma/* "$1"/usr/lib/carma/*.so 2>/dev/null) |
     sed -n 's/^shlibs:Depends=//p'
   rm -r "$work/debian"
 }
@@ -66,7 +73,7 @@ pack() {
   package=$(basename "$1")
   mkdir "$root/DEBIAN"
   {
-    printf 'Package: %s\nVersion: %s\nArchitecture: %s\nMaintainer: the CARMA authors <root@localhost>\n' "$package" "$version" "$2"
+    printf 'Package: %s\nVersion: %s\nArchitecture: %s\nMaintainer: %s\n' "$package" "$version" "$2" "$maintainer"
     printf 'Installed-Size: %s\nPriority: optional\n' "$(du -sk --apparent-size --exclude=DEBIAN "$root" | cut -f1)"
     cat
   } >"$root/DEBIAN/control"
@@ -87,7 +94,8 @@ pack() {
 pack "$carma" "$architecture" <<END
 Section: admin
 Depends: $(libraries "$carma")
-Suggests: carma-doc, python3-carma
+Recommends: python3-carma
+Suggests: carma-doc
 Description: resource manager of one multi-GPU server
  People submit training tasks; CARMA predicts what each one needs, watches
  what each GPU really has, puts several tasks on one GPU when that pays, and
@@ -104,10 +112,10 @@ END
 pack "$python" all <<END
 Section: python
 Depends: python3 (>= 3.9)
-Recommends: carma
-Suggests: python3-torch
+Suggests: carma, python3-torch
 Description: resource manager of one multi-GPU server (Python)
  The module carma: submit tasks to CARMA, wait for them, and use its GPUs as
  an executor of concurrent.futures. Helpers that describe a PyTorch model for
- its memory estimate, and that measure random ones.
+ its memory estimate, that measure random ones, and that measure CARMA on
+ your GPUs.
 END

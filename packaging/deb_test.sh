@@ -69,8 +69,7 @@ apt install /tmp/carma.deb /tmp/carma-doc.deb /tmp/python3-carma.deb
 for file in usr/bin/carmad usr/libexec/carma/srun usr/lib/systemd/{system,user}/carmad.service usr/share/man/man1/carma.1.gz \
   usr/share/man/man8/carmad.8.gz usr/share/man/man5/{carma.toml,carma-tasks}.5.gz etc/carma/carma.toml \
   usr/share/bash-completion/completions/carma usr/share/zsh/vendor-completions/_carma usr/share/fish/vendor_completions.d/carma.fish \
-  usr/share/doc/carma/operations.md usr/share/carma/python/carma_summary.py; do
-  [ -e "$root/$file" ] || [ "${file#usr/share/man}" != "$file" ] || [ "${file#usr/share/doc}" != "$file" ] || fail "no /$file"
+  usr/share/doc/carma/operations.md usr/share/carma/python/carma_summary.py usr/share/carma/prometheus/carma.rules.yml; do
   enter dpkg -S "/$file" >/dev/null || fail "/$file belongs to no package"
 done
 grep -q '^ExecStart=/usr/bin/carmad$' "$root/usr/lib/systemd/system/carmad.service" || fail "the unit starts another carmad"
@@ -86,7 +85,7 @@ enter carma-simgpu create --shape 2xH100-80GB --time-scale 50 --state "$data/gpu
 mkdir "$root/etc/carma/carma.d"
 cat >"$root/etc/carma/carma.d/simulated.toml" <<END
 [monitor]
-nvml_library = "/usr/lib/libcarma-simgpu.so"
+nvml_library = "/usr/lib/carma/libcarma-simgpu.so"
 [simulation]
 state = "$data/gpus"
 END

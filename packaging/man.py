@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Writes the manual pages from what exists: the programs' own help and the documents. usage: man.py BIN_DIR DOCS_DIR OUTPUT_DIR
 
-carma(1) and carmad(8) are made from `--help` of every verb, carma.toml(5) from configuration.md, carma-tasks(5) from tasks.md and
-environment.md. Any difference between a page and the program or the document is a mistake here."""
+carma(1), carmad(8) and those of the simulated server are made from `--help` of every verb, carma.toml(5) from configuration.md,
+carma-tasks(5) from tasks.md and environment.md. Any difference between a page and the program or the document is a mistake here."""
 
 import os
 import re
 import subprocess
 import sys
 
-SECTIONS = {"carma": 1, "carmad": 8, "carma.toml": 5, "carma-tasks": 5}
+SECTIONS = {"carma": 1, "carmad": 8, "carma.toml": 5, "carma-tasks": 5, "carma-simgpu": 1, "carma-simtask": 1}
 DOCUMENTS = "/usr/share/doc/carma"
 FILES = """\
 | path | what it is |
@@ -249,6 +249,15 @@ def carmad(program, version):
             ".TP\n1\nIt could not start.\n.TP\n2\nA mistake in its options or its configuration.\n" + see_also("carmad"))
 
 
+def simulation(programs, name, about, version):
+    """carma-simgpu(1), carma-simtask(1)."""
+    program = f"{programs}/{name}"
+    said = Help(program, ())
+    verbs = verb_pages(program)
+    return (title(name, about, version) + f".SH SYNOPSIS\n\\fB{escaped(said.usage)}\\fR\n.SH DESCRIPTION\n{line(escaped(said.about))}"
+            f"{said.notes()}.SH OPTIONS\n{said.options()}" + (f".SH VERBS\n{verbs}" if verbs else "") + see_also(name))
+
+
 def of_documents(name, about, version, texts):
     """A page made of documents alone."""
     return title(name, about, version) + ".SH DESCRIPTION\n" + "".join(
@@ -272,6 +281,8 @@ def main():
         "carma.toml": of_documents("carma.toml", "configuration of CARMA's daemon", version, [read("configuration.md")]),
         "carma-tasks": of_documents("carma-tasks", "describing a task to CARMA: options, scripts, environment", version,
                                     [read("tasks.md"), read("environment.md")]),
+        "carma-simgpu": simulation(programs, "carma-simgpu", "make, show and trouble a simulated GPU server", version),
+        "carma-simtask": simulation(programs, "carma-simtask", "a task that behaves like a training on simulated GPUs", version),
     }
     os.makedirs(output, exist_ok=True)
     for name, text in pages.items():
