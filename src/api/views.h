@@ -410,10 +410,14 @@ struct RunView {
   std::uint64_t task = 0;
   std::int64_t when_ms = 0;
   std::string gpu_type;
+  std::string relation;
+  std::optional<std::int64_t> batch;
+  std::optional<std::int64_t> length;
   std::string method;
   std::optional<std::int64_t> predicted_mib;
   std::optional<std::int64_t> promised_mib;
   std::int64_t measured_mib = 0;
+  std::optional<std::int64_t> allocated_mib;
   bool ran_out = false;
 
   template <class Visitor, class Self>
@@ -421,10 +425,16 @@ struct RunView {
     field("task", run.task, "The task that ran.");
     field("when_ms", run.when_ms, "When it ended.");
     field("gpu_type", run.gpu_type, "GPU it ran on, as the driver names it.");
+    field("relation", run.relation,
+          "Equal for runs of the same thing with another batch or other lengths; empty: unknown.");
+    field("batch", run.batch, "Samples per GPU and step, where the task tells.", {.low = 0});
+    field("length", run.length, "Tokens of a sample, where the task tells.", {.low = 0});
     field("method", run.method, "How it had been predicted; empty: not.");
     field("predicted_mib", run.predicted_mib, "Most likely peak as predicted then.", {.low = 0});
     field("promised_mib", run.promised_mib, "What it was promised.", {.low = 0});
     field("measured_mib", run.measured_mib, "Measured peak on one GPU.", {.low = 0});
+    field("allocated_mib", run.allocated_mib,
+          "The most that PyTorch's allocator had given out, where the task told.", {.low = 0});
     field("ran_out", run.ran_out, "It ended for lack of GPU memory: it needs more.");
   }
 };

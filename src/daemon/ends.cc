@@ -62,7 +62,8 @@ bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord
 // daemon.
 void Ends::Take(const task::ShimEvent& event) {
   const core::TaskRecord* record = core_.Find(event.id);
-  if (record != nullptr && record->attempt.number == event.attempt) NoteEnd(*record);
+  if (record != nullptr && record->attempt.number == event.attempt)
+    NoteEnd(*record, task::FindAllocatorWords(event.stderr_tail));
   unjudged_[core::Number(event.id)] = event;
   const auto judge = [this, id = event.id, attempt = event.attempt](const MpsEvidence& mps) {
     Judge(id, attempt, mps);
@@ -159,11 +160,13 @@ void Ends::Watch(const core::GpuSampled& sampled) {
   for (const auto& [task, mib] : sampled.sample.tasks_mib) unclear_.insert(core::Number(task));
 }
 
-void Ends::NoteEnd(const core::TaskRecord& record) {
+void Ends::NoteEnd(const core::TaskRecord& record,
+                   const std::optional<task::AllocatorWords>& told) {
   if (!options_.history || !record.attempt.started || record.attempt.placement.empty()) return;
   const core::GpuIndex gpu = record.attempt.placement.front().gpu;
   ended_[core::Number(record.id)] = {core_.GpuInfos().at(core::Number(gpu)).type,
-                                     clock_.Now() - std::max(*record.attempt.started, opened_)};
+                                     clock_.Now() - std::max(*record.attempt.started, opened_),
+                                     told};
 }
 
 std::optional<task::Observation> Ends::Learn(const core::TaskRecord& record) {
@@ -177,8 +180,10 @@ std::optional<task::Observation> Ends::Learn(const core::TaskRecord& record) {
   Result<std::optional<store::Forecast>> forecast = store_.ForecastOf(record.id);
   if (!spec || !forecast) return std::nullopt;  // told when the task was started from them
   const store::Forecast known = forecast->value_or(store::Forecast{});
-  return estimate::LessonOf(record, *spec, attempt.mapped().gpu_type, known.model, known.formula,
-                            clock_.Now());
+  task::Observation lesson = estimate::LessonOf(record, *spec, attempt.mapped().gpu_type,
+                                                known.model, known.formula, clock_.Now());
+  if (const auto& told = attempt.mapped().told) lesson.allocated_mib = told->allocated_mib;
+  return lesson;
 }
 
 }  // namespace carma::daemon

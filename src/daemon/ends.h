@@ -16,6 +16,7 @@
 #include "daemon/engine_options.h"
 #include "store/store.h"
 #include "task/shim/launcher.h"
+#include "task/verdict/allocator_words.h"
 #include "task/verdict/observation.h"
 #include "task/verdict/oom_detect.h"
 
@@ -60,9 +61,10 @@ class Ends {
   struct EndedAttempt {
     std::string gpu_type;       // of its first GPU
     base::Duration watched{0};  // since it started, or since this daemon did
+    std::optional<task::AllocatorWords> told;  // by its own output
   };
 
-  void NoteEnd(const core::TaskRecord& record);
+  void NoteEnd(const core::TaskRecord& record, const std::optional<task::AllocatorWords>& told);
   bool IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const;
   bool NeedsReading(const task::ShimEvent& event, const core::TaskRecord& record);
   bool NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord& record) const;

@@ -197,8 +197,12 @@ TEST_F(ObservationTest, RunningOutTeachesALowerLimitAndTheRetryThePeak) {
   const core::TaskId id = Submit();
   strangers_ = 1;  // with whom it may have had too little; alone it would not be tried again
   Run(id, 5'600, base::Duration(5'000));
-  End(id, 1, "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB");
+  End(id, 1,
+      "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. Of the "
+      "allocated memory 3.00 GiB is allocated by PyTorch, and 1.00 GiB is reserved by PyTorch but "
+      "unallocated.");
   ASSERT_EQ(Kept().size(), 1U);
+  EXPECT_EQ(Kept().front().allocated_mib, 3'072);
   EXPECT_TRUE(Kept().front().ran_out);
   EXPECT_EQ(Kept().front().measured_mib, 5'600);
   EXPECT_EQ(Kept().front().gpu_type, "A100");

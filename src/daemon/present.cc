@@ -242,6 +242,10 @@ api::RunView Present(const task::Observation& run) {
   view.task = core::Number(run.task);
   view.when_ms = base::ToMs(run.when);
   view.gpu_type = run.gpu_type;
+  view.relation = run.relation;
+  view.batch = run.batch;
+  view.length = run.length;
+  view.allocated_mib = run.allocated_mib;
   view.method = run.method;
   view.predicted_mib = run.predicted_mib;
   view.promised_mib = run.promised_mib;

@@ -1,5 +1,7 @@
 #include "estimate/appraiser.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -83,6 +85,10 @@ Appraisal Appraiser::Appraise(const task::TaskSpec& spec, std::uint32_t uid, con
   estimate.peak_mib = PromiseOf(*answer, rules_.coverage, cap_mib);
   estimate.method = answer->method;
   if (!stated) estimate.predicted_mib = answer->point_mib;
+  if (answer->needed_mib) {
+    remarks.push_back(fmt::format("{} MiB of it for tensors, the rest for the CUDA context and gaps",
+                                  *answer->needed_mib));
+  }
   std::move(answer->warnings.begin(), answer->warnings.end(), std::back_inserter(remarks));
   if (stated && !summary.trouble.empty()) remarks.push_back(summary.trouble);
   return result;

@@ -139,7 +139,8 @@ TEST(Appraiser, ATransformerIsReckonedFromItsConfigAndTheTasksWords) {
   EXPECT_EQ(full.estimate->method, "transformer");
   EXPECT_GE(full.estimate->peak_mib, full.estimate->predicted_mib);
   EXPECT_FALSE(full.formula) << "nothing to teach the structural formula";
-  EXPECT_THAT(full.remarks, ElementsAre("read: seq-len 512 (train.sh:3: --max_length)"));
+  EXPECT_THAT(full.remarks, ElementsAre("read: seq-len 512 (train.sh:3: --max_length)",
+                                        HasSubstr("MiB of it for tensors")));
 
   spec.training.push_back({"method", "lora", ""});
   const Appraisal adapters = appraiser.Appraise(spec, kAda, summary);
@@ -185,14 +186,73 @@ TEST(Appraiser, RelativesOfATransformersTrainingCorrectIt) {
   EXPECT_THAT(related.remarks.back(), HasSubstr("3 runs of the same program"));
 }
 
+TEST(Appraiser, RunsWithOtherBatchesAnswerForThisOne) {
+  auto history = std::make_shared<History>();
+  const Appraiser appraiser(Rules(history));
+  task::TaskSpec spec = Spec();
+  const auto ran = [&](std::int64_t batch, std::int64_t measured_mib, const char* gpu_type) {
+    task::TaskSpec other = spec;
+    other.batch_size = batch;
+    task::Observation run;
+    run.signature = Signature(other, kAda, "");
+    run.kin = Kin(other, kAda);
+    run.relation = Relation(other, kAda, "");
+    run.batch = batch;
+    run.gpu_type = gpu_type;
+    run.measured_mib = measured_mib;
+    history->Add(run);
+  };
+  ran(16, 3'000, "H100");
+  ran(64, 9'000, "H100");
+  const Appraisal elsewhere = appraiser.Appraise(spec, kAda, {});
+  ASSERT_TRUE(elsewhere.estimate);
+  EXPECT_EQ(elsewhere.estimate->method, "amounts");
+  EXPECT_EQ(elsewhere.estimate->predicted_mib, 5'000);
+  EXPECT_THAT(elsewhere.remarks.back(), HasSubstr("measured on H100, this is for A100"));
+  ran(8, 2'000, "A100");
+  const Appraisal alone = appraiser.Appraise(spec, kAda, {});
+  EXPECT_NE(alone.estimate->method, "amounts") << "this GPU's own count, if there are";
+  ran(64, 9'500, "A100");
+  EXPECT_NEAR(static_cast<double>(*appraiser.Appraise(spec, kAda, {}).estimate->predicted_mib),
+              2'000 + 7'500 * 24.0 / 56, 1);
+  spec.optimizer = "sgd";
+  const Appraisal other = appraiser.Appraise(spec, kAda, {});
+  EXPECT_NE(other.estimate ? other.estimate->method : "", "amounts") << "not the same thing";
+}
+
+TEST(Appraiser, WhatPyTorchHeldBesidesIsLearned) {
+  const Summary summary = ReadSummary(std::string(kConfig), "config.json");
+  task::TaskSpec spec = Spec("/home/ada/config.json");
+  spec.training = {{"seq-len", "512", ""}};
+  auto history = std::make_shared<History>();
+  const Appraiser appraiser(Rules(history));
+  const Appraisal alone = appraiser.Appraise(spec, kAda, summary);
+  // Another length of the same program ran out of memory, half as much again in gaps.
+  task::TaskSpec other = spec;
+  other.training = {{"seq-len", "4096", ""}};
+  task::Observation run;
+  run.signature = Signature(other, kAda, summary.fingerprint);
+  run.kin = Kin(other, kAda);
+  run.measured_mib = 30'824;
+  run.allocated_mib = 20'000;
+  run.ran_out = true;
+  history->Add(run);
+  const Appraisal told = appraiser.Appraise(spec, kAda, summary);
+  EXPECT_GT(told.estimate->predicted_mib, alone.estimate->predicted_mib);
+  EXPECT_GT(told.estimate->peak_mib, alone.estimate->peak_mib);
+  EXPECT_THAT(told.remarks.back(),
+              HasSubstr("PyTorch held 1.50 of what it had given out, by 1 run "));
+}
+
 TEST(Appraiser, WhatIsAssumedOfATransformerIsSaid) {
   const Summary summary = ReadSummary(std::string(kConfig), "config.json");
   task::TaskSpec spec = Spec("/home/ada/config.json");
   spec.batch_size.reset();
   const Appraisal result = Appraiser(Rules()).Appraise(spec, kAda, summary);
   ASSERT_TRUE(result.estimate);
-  EXPECT_THAT(result.remarks, ElementsAre(HasSubstr("2048 tokens are assumed"),
-                                          HasSubstr("no batch size is told: 1 is assumed")));
+  EXPECT_THAT(result.remarks,
+              ElementsAre(HasSubstr("MiB of it for tensors"), HasSubstr("2048 tokens are assumed"),
+                          HasSubstr("no batch size is told: 1 is assumed")));
   const Summary other = ReadSummary(std::string(R"({"model_type":"mamba"})"), "config.json");
   EXPECT_THAT(Appraiser(Rules()).Appraise(spec, kAda, other).remarks,
               ElementsAre(HasSubstr("no estimate: config.json: /model_type: expected a family")));

@@ -102,6 +102,8 @@ Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary
   question.given_source = spec.memory_source;
   question.signature = Signature(spec, uid, summary.fingerprint);
   question.kin = Kin(spec, uid);
+  question.relation = Relation(spec, uid, summary.fingerprint);
+  question.amounts = AmountsOf(spec);
   return question;
 }
 

@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "estimate/amounts.h"
+#include "estimate/calibration.h"
 #include "estimate/estimator.h"
 #include "estimate/gpumemnet.h"
 #include "estimate/history.h"
@@ -50,6 +52,96 @@ class ClassPrior {
   }
 };
 
+// Runs of the same thing with other amounts: of as long samples, of as many, or of whatever
+// mixture.
+class OfAmounts {
+ public:
+  explicit OfAmounts(const Question& question) : question_(question) {
+    if (question.history == nullptr || question.kin.empty() || question.relation.empty()) return;
+    for (task::Observation& run : question.history->OfKin(question.kin)) {
+      if (run.relation == question.relation) runs_.push_back(std::move(run));
+    }
+    own_type_ = std::ranges::any_of(
+        runs_, [&](const auto& run) { return run.gpu_type == question.gpu_type; });
+  }
+
+  Result<Answer> Ask() const {
+    const Amounts& asked = question_.amounts;
+    const auto as_long = [&](const auto& run) { return run.length == asked.length; };
+    const auto as_many = [&](const auto& run) { return run.batch == asked.batch; };
+    std::optional<Interpolation> found = Along(as_long, asked.batch, &task::Observation::batch);
+    if (!found) found = Along(as_many, asked.length, &task::Observation::length);
+    if (!found && asked.batch && asked.length) found = AlongTokens();
+    if (!found)
+      return Fail(ErrorCode::kNotFound, "it has not run here with two other batches or lengths");
+    return AnswerOf(*found);
+  }
+
+ private:
+  template <class Chosen>
+  std::optional<Interpolation> Along(const Chosen& chosen, const std::optional<std::int64_t>& asked,
+                                     std::optional<std::int64_t> task::Observation::*amount) const {
+    if (!asked) return std::nullopt;
+    std::vector<Sighting> seen;
+    for (const task::Observation& run : runs_) {
+      if (chosen(run) && run.*amount) Add(run, static_cast<double>(*(run.*amount)), seen);
+    }
+    return Interpolate(seen, static_cast<double>(*asked));
+  }
+
+  std::optional<Interpolation> AlongTokens() const {
+    const auto tokens = [](std::int64_t batch, std::int64_t length) {
+      return static_cast<double>(batch) * static_cast<double>(length);
+    };
+    std::vector<Sighting> seen;
+    for (const task::Observation& run : runs_) {
+      if (run.batch && run.length) Add(run, tokens(*run.batch, *run.length), seen);
+    }
+    return Interpolate(seen, tokens(*question_.amounts.batch, *question_.amounts.length));
+  }
+
+  // Of another GPU type only where there is none of this one: what a sample adds is the same there,
+  // only the context differs (docs/estimators.md).
+  void Add(const task::Observation& run, double amount, std::vector<Sighting>& seen) const {
+    if (own_type_ && run.gpu_type != question_.gpu_type) return;
+    const double shift_mib = own_type_ ? 0 : ContextShift(run.gpu_type, question_.gpu_type);
+    seen.push_back({amount, run.measured_mib + std::llround(shift_mib), run.ran_out});
+  }
+
+  // How much more a process of the other type holds before any tensor; 0 where nobody learned both.
+  double ContextShift(const std::string& from, const std::string& to) const {
+    const Site there = question_.history->SiteFor(from);
+    const Site here = question_.history->SiteFor(to);
+    if (there.taught_by != from || here.taught_by != to) return 0;
+    return here.context_shift_mib - there.context_shift_mib;
+  }
+
+  Answer AnswerOf(const Interpolation& found) const {
+    Answer answer;
+    answer.method = "amounts";
+    answer.point_mib = found.point_mib;
+    answer.bound_mib = found.bound_mib;
+    answer.coverage = kCoverage;
+    answer.terms.push_back(
+        {fmt::format("on the line of {} runs", found.runs), static_cast<double>(found.point_mib)});
+    answer.warnings.push_back(fmt::format(
+        "{} {} runs of the same thing with other batches or lengths",
+        found.between ? "between what was seen of" : "beyond what was seen of", found.runs));
+    if (!own_type_ && !runs_.empty()) {
+      answer.warnings.push_back(
+          fmt::format("measured on {}, this is for {}", runs_.front().gpu_type,
+                      question_.gpu_type.empty() ? "another GPU" : question_.gpu_type));
+    }
+    return answer;
+  }
+
+  static constexpr double kCoverage = 0.95;
+
+  const Question& question_;
+  std::vector<task::Observation> runs_;  // newest first
+  bool own_type_ = false;
+};
+
 // Networks with widths that change at every layer are what the formula knows least of and a
 // classifier that was trained on such knows better (docs/estimators.md): its class bounds the
 // formula's answer, which is finer within it.
@@ -76,17 +168,18 @@ void KeepWithinClass(const Question& question, Answer& answer) {
 // Runs of the same user's same program with other settings, reckoned in closed form before they
 // ran: what they needed of it, the next one will about need of its own. One such run moves half of
 // the way, three move three quarters.
-void FollowRelatives(const Question& question, Answer& answer) {
+// False: there is none.
+bool FollowRelatives(const Question& question, Answer& answer) {
   constexpr double kMostCorrection = 1.6;
   constexpr double kLeastAllowance = 1.03;
-  if (question.history == nullptr || question.kin.empty()) return;
+  if (question.history == nullptr || question.kin.empty()) return false;
   std::vector<double> ratios;
   for (const task::Observation& run : question.history->OfKin(question.kin)) {
     if (run.ran_out || run.method != answer.method || run.predicted_mib.value_or(0) <= 0) continue;
     ratios.push_back(static_cast<double>(run.measured_mib) /
                      static_cast<double>(*run.predicted_mib));
   }
-  if (ratios.empty()) return;
+  if (ratios.empty()) return false;
   std::sort(ratios.begin(), ratios.end());
   const double median = std::clamp(ratios[ratios.size() / 2], 1 / kMostCorrection, kMostCorrection);
   const auto count = static_cast<double>(ratios.size());
@@ -96,11 +189,55 @@ void FollowRelatives(const Question& question, Answer& answer) {
   answer.bound_mib =
       std::llround(std::max(factor * static_cast<double>(answer.bound_mib), highest));
   answer.point_mib = std::llround(factor * point_mib);
+  if (answer.needed_mib)
+    answer.needed_mib = std::llround(factor * static_cast<double>(*answer.needed_mib));
   answer.terms.push_back({"as relatives needed", (factor - 1) * point_mib});
   answer.method = "relatives";
   answer.warnings.push_back(fmt::format(
       "{} run{} of the same program with other settings needed {:.2f} of what was reckoned",
       ratios.size(), ratios.size() == 1 ? "" : "s", median));
+  return true;
+}
+
+double* TermOf(Answer& answer, std::string_view name) {
+  const auto found = std::ranges::find(answer.terms, name, &Term::name);
+  return found == answer.terms.end() ? nullptr : &found->mib;
+}
+
+// What PyTorch's allocator held beyond what it had given out, of what it had given out, in runs of
+// the same user's same program that told; rising. Those that ran out of memory tell it as well.
+std::vector<double> GapsOf(const Question& question, double context_mib) {
+  std::vector<double> gaps;
+  if (question.history == nullptr || question.kin.empty()) return gaps;
+  for (const task::Observation& run : question.history->OfKin(question.kin)) {
+    if (run.allocated_mib.value_or(0) <= 0) continue;
+    const double shown_mib = static_cast<double>(run.measured_mib) - context_mib;
+    gaps.push_back(std::max(0.0, shown_mib / static_cast<double>(*run.allocated_mib) - 1));
+  }
+  std::ranges::sort(gaps);
+  return gaps;
+}
+
+// The same share for the next run: one run counts half, three count three quarters, beside the
+// share as shipped.
+void LearnGaps(const Question& question, Answer& answer) {
+  const double* const context_mib = TermOf(answer, kContextTerm);
+  double* const gaps_mib = TermOf(answer, kFragmentationTerm);
+  if (context_mib == nullptr || gaps_mib == nullptr || !answer.needed_mib) return;
+  const std::vector<double> gaps = GapsOf(question, *context_mib);
+  if (gaps.empty()) return;
+  const auto needed_mib = static_cast<double>(*answer.needed_mib);
+  const double median = std::min(gaps[gaps.size() / 2], 1.5);
+  const auto count = static_cast<double>(gaps.size());
+  const double more_mib = count / (count + 1) * (median * needed_mib - *gaps_mib);
+  *gaps_mib += more_mib;
+  answer.point_mib += std::llround(more_mib);
+  const double highest = std::min(gaps.back(), 1.5) * needed_mib - *gaps_mib;
+  answer.bound_mib = std::max(answer.bound_mib + std::llround(more_mib),
+                              answer.point_mib + std::llround(std::max(0.0, highest)));
+  answer.warnings.push_back(
+      fmt::format("PyTorch held {:.2f} of what it had given out, by {} run{} of the same program",
+                  1 + median, gaps.size(), gaps.size() == 1 ? "" : "s"));
 }
 
 class Auto : public Estimator {
@@ -109,11 +246,12 @@ class Auto : public Estimator {
   Result<Answer> Ask(const Question& question) const override {
     Result<Answer> known = history_->Ask(question);
     if (known) return known;
+    if (Result<Answer> alike = OfAmounts(question).Ask(); alike) return alike;
     const bool closed_form = question.transformer != nullptr;
     Result<Answer> reckoned = (closed_form ? transformer_ : structural_)->Ask(question);
     if (reckoned) {
       if (closed_form) {
-        FollowRelatives(question, *reckoned);
+        if (!FollowRelatives(question, *reckoned)) LearnGaps(question, *reckoned);
       } else {
         KeepWithinClass(question, *reckoned);
       }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "estimate/signature.h"
 #include "estimate/training_plan.h"
 #include "estimate/transformer_config.h"
 #include "model/layers.h"
@@ -47,6 +48,8 @@ struct Question {
   std::string given_source = "given";     // "given", "rad" …
   std::string signature;                  // signature.h; empty: unknown
   std::string kin;                        // the same user's same program; empty: unknown
+  std::string relation;                   // the same thing with other amounts; empty: unknown
+  Amounts amounts;                        // as the task's description and command tell them
   double coverage = 0.95;                 // share of runs that the bound should cover, 0.5..0.999
   const Site* site = nullptr;             // null: the shipped constants
   const History* history = nullptr;
@@ -54,6 +57,9 @@ struct Question {
 
 // Name of the term that the site's calibration shifts: c0, what a process holds before any tensor.
 inline constexpr std::string_view kContextTerm = "context";
+
+// Name of the term for what PyTorch's allocator holds beyond what it has given out.
+inline constexpr std::string_view kFragmentationTerm = "fragmentation";
 
 // One part of a prediction, for `carma estimate --explain`.
 struct Term {
@@ -71,9 +77,12 @@ struct MemoryClass {
 struct Answer {
   std::int64_t point_mib = 0;  // most likely peak per GPU, CUDA context included
   std::int64_t bound_mib = 0;  // covers `coverage` of the runs; at least the point
-  double coverage = 0;         // that the bound stands for; 0: the method has no notion of one
-  std::string method;          // "structural", "gpumemnet-mlp" …
-  std::vector<Term> terms;     // may be empty; their sum is the point where they are given
+  // Of the point what PyTorch gives out to tensors; the rest is context and what its allocator
+  // holds besides. Empty: the method does not tell them apart.
+  std::optional<std::int64_t> needed_mib;
+  double coverage = 0;      // that the bound stands for; 0: the method has no notion of one
+  std::string method;       // "structural", "gpumemnet-mlp" …
+  std::vector<Term> terms;  // may be empty; their sum is the point where they are given
   std::vector<MemoryClass>
       classes;  // most probable one of each width, finest first; classifiers only
   std::vector<std::string> warnings;  // one sentence each: assumed optimizer, collapsed summary …
@@ -103,9 +112,9 @@ std::unique_ptr<Estimator> MakeGpuMemNetMlp();
 std::unique_ptr<Estimator> MakeGpuMemNetTransformer();
 // Measured peaks of earlier runs of the same thing.
 std::unique_ptr<Estimator> MakeFromHistory();
-// History, else the closed form where a config.json was named, else structural from the best
-// information there is, else the class prior: what the same
-// user's same program needed with other settings; kNotFound: none.
+// History, else what runs of the same thing with other amounts say, else the closed form where a
+// config.json was named, else structural from the best information there is, else the class prior:
+// what the same user's same program needed with other settings; kNotFound: none.
 std::unique_ptr<Estimator> MakeAuto();
 
 struct EstimatorEntry {

@@ -28,6 +28,10 @@ task::Observation LessonOf(const core::TaskRecord& record, const task::TaskSpec&
   lesson.uid = record.request.uid;
   lesson.signature = Signature(spec, lesson.uid, model);
   lesson.kin = Kin(spec, lesson.uid);
+  lesson.relation = Relation(spec, lesson.uid, model);
+  const Amounts amounts = AmountsOf(spec);
+  lesson.batch = amounts.batch;
+  lesson.length = amounts.length;
   lesson.gpu_type = gpu_type;
   if (record.estimate) {
     lesson.method = record.estimate->method;

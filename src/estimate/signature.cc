@@ -26,6 +26,15 @@ constexpr std::string_view kIrrelevant =
     " log-dir logdir log-file log-level log-interval print-freq "
     " run-name run-id exp-name tag trial fold port master-port data-dir data-path ";
 
+// Options that tell an amount, spelled likewise.
+constexpr std::string_view kBatch =
+    " b bs batch batch-size train-batch-size per-device-train-batch-size per-gpu-train-batch-size "
+    " micro-batch micro-batch-size train-micro-batch-size-per-gpu device-batch-size "
+    "samples-per-gpu ";
+constexpr std::string_view kLength =
+    " seq-len seq-length sequence-len sequence-length max-seq-len max-seq-length max-length "
+    " model-max-length block-size cutoff-len context-length ctx-len ";
+
 // 128 bits of FNV-1a in two lanes, mixed at the end. Not for secrets: the user's number stands in
 // clear before it.
 class Digest {
@@ -77,9 +86,26 @@ std::string OptionName(std::string_view word) {
   return name;
 }
 
-bool IsIrrelevant(std::string_view word) {
+bool IsAmong(std::string_view names, std::string_view word) {
   const std::string name = OptionName(word);
-  return !name.empty() && kIrrelevant.find(" " + name + " ") != std::string_view::npos;
+  return !name.empty() && names.find(" " + name + " ") != std::string_view::npos;
+}
+
+bool IsIrrelevant(std::string_view word) {
+  return IsAmong(kIrrelevant, word);
+}
+
+std::optional<std::int64_t> AmountIn(std::string_view text) {
+  const std::optional<std::int64_t> amount = base::ParseInt(text);
+  return amount && *amount >= 1 && *amount <= 1'000'000'000 ? amount : std::nullopt;
+}
+
+// The member of `amounts` that a word names; null: it names none.
+std::optional<std::int64_t>* AmountOf(std::string_view word, Amounts& amounts) {
+  const bool named = word.starts_with('-') || word.find('=') != std::string_view::npos;
+  if (!named) return nullptr;
+  if (IsAmong(kBatch, word)) return &amounts.batch;
+  return IsAmong(kLength, word) ? &amounts.length : nullptr;
 }
 
 // A date or a random name: 2026-11-21, 20261121-1144, 9f86d081884c.
@@ -112,6 +138,38 @@ std::vector<std::string> WordsOf(const task::TaskSpec& spec) {
   for (const std::string& argument : spec.command) take(argument);
   for (const std::string& argument : spec.script_args) take(argument);
   return words;
+}
+
+// Takes the amounts out of the words: what is left is the same for all of them.
+Amounts TakeAmounts(std::vector<std::string>& words) {
+  Amounts amounts;
+  std::optional<std::int64_t>* expected = nullptr;
+  for (std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    std::optional<std::int64_t>* named = AmountOf(word, amounts);
+    const bool inside = named != nullptr && equals != std::string::npos;
+    std::optional<std::int64_t>* target = inside ? named : std::exchange(expected, nullptr);
+    const std::size_t at = inside ? equals + 1 : 0;
+    const std::optional<std::int64_t> amount =
+        target == nullptr ? std::nullopt : AmountIn(std::string_view(word).substr(at));
+    if (amount) {
+      *target = amount;
+      word.resize(at);
+    } else if (!inside) {
+      expected = named;
+    }
+  }
+  return amounts;
+}
+
+// What the task says itself, by its name in the description.
+void TakeStated(const task::TaskSpec& spec, Amounts& amounts) {
+  for (const task::TrainingWord& word : spec.training) {
+    const std::optional<std::int64_t> amount = AmountIn(word.value);
+    if (amount && word.name == "batch") amounts.batch = amount;
+    if (amount && word.name == "seq-len") amounts.length = amount;
+  }
+  if (spec.batch_size) amounts.batch = spec.batch_size;
 }
 
 void AddCommandShape(Digest& digest, const std::vector<std::string>& words) {
@@ -150,6 +208,12 @@ std::string Fingerprint(const model::LayerList& list) {
   if (list.saved) {
     digest.Add(list.saved->per_sample);
     digest.Add(list.saved->constant);
+  }
+  if (list.held) {
+    for (const double bytes : {list.held->trained, list.held->frozen, list.held->others,
+                               list.held->states.value_or(-1)}) {
+      digest.Add(bytes);
+    }
   }
   AddShape(digest, list.input);
   for (const model::Layer& layer : list.layers) {
@@ -193,22 +257,51 @@ std::string WordShape(const std::string& word) {
   return key + (IsStamp(base) ? "*" : base);
 }
 
-std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
-                      const std::string& fingerprint) {
-  const std::vector<std::string> words = WordsOf(spec);
-  Digest digest;
-  AddCommandShape(digest, words);
-  digest.Add(fingerprint.empty() ? spec.workdir : fingerprint);
-  digest.Add(spec.batch_size);
+namespace {
+
+// What a signature is made of besides the command's words and the batch.
+void AddRest(Digest& digest, const task::TaskSpec& spec, bool with_amounts) {
   digest.Add(std::int64_t{spec.optimizer.has_value()});
   digest.Add(base::ToLower(spec.optimizer.value_or("")));
   digest.Add(base::ToLower(spec.precision.value_or("")));
   for (const task::TrainingWord& word : spec.training) {
+    if (!with_amounts && (word.name == "batch" || word.name == "seq-len")) continue;
     digest.Add(word.name);
     digest.Add(base::ToLower(word.value));
   }
   digest.Add(std::int64_t{spec.gpus});
   digest.Add(Base(spec.conda_env.value_or("")));
+}
+
+}  // namespace
+
+std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
+                      const std::string& fingerprint) {
+  Digest digest;
+  AddCommandShape(digest, WordsOf(spec));
+  digest.Add(fingerprint.empty() ? spec.workdir : fingerprint);
+  digest.Add(spec.batch_size);
+  AddRest(digest, spec, true);
+  return fmt::format("{}-{}", uid, digest.Text());
+}
+
+Amounts AmountsOf(const task::TaskSpec& spec) {
+  std::vector<std::string> words = WordsOf(spec);
+  Amounts amounts = TakeAmounts(words);
+  TakeStated(spec, amounts);
+  return amounts;
+}
+
+std::string Relation(const task::TaskSpec& spec, std::uint32_t uid,
+                     const std::string& fingerprint) {
+  std::vector<std::string> words = WordsOf(spec);
+  Amounts amounts = TakeAmounts(words);
+  TakeStated(spec, amounts);
+  if (amounts == Amounts{}) return "";
+  Digest digest;
+  AddCommandShape(digest, words);
+  digest.Add(fingerprint.empty() ? spec.workdir : fingerprint);
+  AddRest(digest, spec, false);
   return fmt::format("{}-{}", uid, digest.Text());
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/task.h"
@@ -34,6 +35,17 @@ core::KindId KindOf(const std::string& signature);
 // Wider: the same user's same program (its words before the first option or value), on as many
 // GPUs. "1000-<32 letters>".
 std::string Kin(const task::TaskSpec& spec, std::uint32_t uid);
+
+// How much of it: what a person changes to fit a GPU.
+struct Amounts {
+  std::optional<std::int64_t> batch;   // samples per GPU and step
+  std::optional<std::int64_t> length;  // tokens of a sample
+  friend bool operator==(const Amounts&, const Amounts&) = default;
+};
+// As the task tells them, or options of its command that are commonly called so.
+Amounts AmountsOf(const task::TaskSpec& spec);
+// Between the two: the signature without the amounts. Empty where neither is told.
+std::string Relation(const task::TaskSpec& spec, std::uint32_t uid, const std::string& fingerprint);
 
 // One word of a command line by itself, as the shape has it; for tests and --explain.
 std::string WordShape(const std::string& word);

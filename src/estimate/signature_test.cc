@@ -15,6 +15,56 @@ task::TaskSpec Spec(const std::string& words) {
   return spec;
 }
 
+TEST(Relation, LeavesTheAmountsOut) {
+  const struct {
+    const char* name;
+    const char* one;
+    const char* other;
+    bool same;
+  } cases[] = {
+      {"another batch", "python train.py --batch-size 8", "python train.py --batch-size 16", true},
+      {"another batch, one word", "python train.py --batch_size=8",
+       "python train.py --batch_size=16", true},
+      {"another length", "python train.py --max_seq_length 512",
+       "python train.py --max_seq_length 64", true},
+      {"of a configuration framework", "python train.py data.batch_size=8",
+       "python train.py data.batch_size=16", true},
+      {"more layers", "python train.py --batch-size 8 --layers 2",
+       "python train.py --batch-size 8 --layers 3", false},
+      {"told and not told", "python train.py --batch-size 8", "python train.py", false},
+      {"an option that counts no samples", "python train.py --batch-size 8 --batches 4",
+       "python train.py --batch-size 8 --batches 5", false},
+      {"a word that is no number", "python train.py --batch-size auto --b 8",
+       "python train.py --batch-size all --b 8", false},
+  };
+  for (const auto& each : cases) {
+    EXPECT_EQ(Relation(Spec(each.one), 1000, "m") == Relation(Spec(each.other), 1000, "m"),
+              each.same)
+        << each.name;
+  }
+  EXPECT_EQ(Relation(Spec("python train.py 32"), 1000, "m"), "") << "it tells no amount";
+  task::TaskSpec stated = Spec("python train.py");
+  stated.batch_size = 8;
+  task::TaskSpec more = stated;
+  more.batch_size = 16;
+  EXPECT_EQ(Relation(stated, 1000, "m"), Relation(more, 1000, "m"));
+  EXPECT_NE(Relation(stated, 1000, "m"), Relation(stated, 1001, "m"));
+  EXPECT_NE(Relation(stated, 1000, "m"), Relation(stated, 1000, "n"));
+}
+
+TEST(Amounts, AreToldByTheTaskOrItsCommand) {
+  const Amounts told = AmountsOf(Spec("python train.py -b 8 --block-size=1024"));
+  EXPECT_EQ(told.batch, 8);
+  EXPECT_EQ(told.length, 1024);
+  EXPECT_EQ(AmountsOf(Spec("python train.py b 8")), Amounts{});
+  EXPECT_EQ(AmountsOf(Spec("python train.py --batch-size --seq-len 128")).length, 128);
+  task::TaskSpec stated = Spec("python train.py --batch-size 8");
+  stated.training = {{"seq-len", "2048", ""}};
+  stated.batch_size = 4;
+  EXPECT_EQ(AmountsOf(stated).batch, 4) << "the description counts before the command";
+  EXPECT_EQ(AmountsOf(stated).length, 2048);
+}
+
 TEST(Signature, WhatIsTheSameThing) {
   struct Case {
     const char* name;

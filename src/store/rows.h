@@ -131,11 +131,15 @@ void VisitObservation(Visitor& column, Observation& observation) {
   column("uid", observation.uid);
   column("signature", observation.signature);
   column("kin", observation.kin);
+  column("relation", observation.relation);
+  column("batch", observation.batch);
+  column("length", observation.length);
   column("gpu_type", observation.gpu_type);
   column("method", observation.method);
   column("predicted_mib", observation.predicted_mib);
   column("promised_mib", observation.promised_mib);
   column("measured_mib", observation.measured_mib);
+  column("allocated_mib", observation.allocated_mib);
   column("ran_out", observation.ran_out);
   column("sm_active", observation.sm_active);
   column("alone_ms", observation.alone);

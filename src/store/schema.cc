@@ -301,11 +301,19 @@ constexpr std::string_view kVersion11 = R"sql(
 ALTER TABLE task ADD COLUMN max_slowdown REAL;
 )sql";
 
+// What a run was like beside its relatives, and what PyTorch said of its memory.
+constexpr std::string_view kVersion12 = R"sql(
+ALTER TABLE observation ADD COLUMN relation TEXT NOT NULL DEFAULT '';
+ALTER TABLE observation ADD COLUMN batch INTEGER;
+ALTER TABLE observation ADD COLUMN length INTEGER;
+ALTER TABLE observation ADD COLUMN allocated_mib INTEGER;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},   Migration{2, kVersion2},   Migration{3, kVersion3},
     Migration{4, kVersion4},   Migration{5, kVersion5},   Migration{6, kVersion6},
     Migration{7, kVersion7},   Migration{8, kVersion8},   Migration{9, kVersion9},
-    Migration{10, kVersion10}, Migration{11, kVersion11},
+    Migration{10, kVersion10}, Migration{11, kVersion11}, Migration{12, kVersion12},
 };
 
 }  // namespace

@@ -561,6 +561,10 @@ task::Observation FullObservation(std::uint64_t task, const std::string& signatu
   seen.uid = 1000;
   seen.signature = signature;
   seen.kin = "k";
+  seen.relation = "r";
+  seen.batch = 32;
+  seen.length = 2048;
+  seen.allocated_mib = 6'500;
   seen.gpu_type = "NVIDIA A100";
   seen.method = "structural";
   seen.predicted_mib = 8'000;

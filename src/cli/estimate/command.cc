@@ -109,6 +109,10 @@ task::Observation FromView(const api::RunView& view, std::string signature, std:
   run.signature = std::move(signature);
   run.kin = std::move(kin);
   run.gpu_type = view.gpu_type;
+  run.relation = view.relation;
+  run.batch = view.batch;
+  run.length = view.length;
+  run.allocated_mib = view.allocated_mib;
   run.method = view.method;
   run.predicted_mib = view.predicted_mib;
   run.promised_mib = view.promised_mib;
@@ -187,7 +191,7 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
     if (!sheet.precision) sheet.precision = summary.layers->precision;
   }
   if (!summary.trouble.empty()) sheet.remarks.push_back("no model summary: " + summary.trouble);
-  if (!described->has_command) question.signature = question.kin = "";
+  if (!described->has_command) question.signature = question.kin = question.relation = "";
   question.gpu_type = flags.gpu_type;
   const Called<api::KnowledgeView> known =
       GetKnowledge(context.client(), question.signature, question.kin, question.gpu_type);

@@ -24,7 +24,7 @@ std::vector<Term> TermsOf(const TransformerEstimate& estimate) {
           {"logits", parts.logits},
           {"activations", parts.activations},
           {"working copies", parts.working},
-          {"fragmentation", estimate.fragmentation_mib}};
+          {std::string(kFragmentationTerm), estimate.fragmentation_mib}};
 }
 
 // With the context that finished tasks of this server showed.
@@ -55,6 +55,7 @@ class Transformer : public Estimator {
     answer.method = name();
     answer.point_mib = estimate->shown.point_mib;
     answer.bound_mib = estimate->shown.bound_mib;
+    answer.needed_mib = estimate->needed.point_mib;
     answer.coverage = estimate->coverage;
     answer.terms = TermsOf(*estimate);
     answer.warnings = question.assumed;

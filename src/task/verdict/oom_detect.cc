@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "task/verdict/allocator_words.h"
 
 namespace carma::task {
 namespace {
@@ -343,28 +344,6 @@ core::ExitInfo ClassifyFailure(const ExitEvidence& evidence,
 constexpr std::string_view kTriedPhrases[] = {
     "Tried to allocate ", "Failed to allocate request for ", "trying to allocate "};
 
-struct SizeUnit {
-  std::string_view word;
-  double mib;
-};
-constexpr SizeUnit kSizeUnits[] = {
-    {"GiB", 1024}, {"MiB", 1}, {"KiB", 1.0 / 1024}, {"B", 1.0 / (1 << 20)}};
-
-// "2.50 GiB …", "2.5GiB …", "512 bytes …" in MiB, rounded up; 0 for anything else.
-std::int64_t SizeAt(std::string_view text) {
-  const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
-  const std::optional<double> number = base::ParseDouble(text.substr(0, digits));
-  text.remove_prefix(digits);
-  if (text.starts_with(' ')) text.remove_prefix(1);
-  if (!number) return 0;
-  double mib = text.starts_with("bytes") ? *number / (1 << 20) : 0;
-  for (const SizeUnit& unit : kSizeUnits) {
-    if (text.starts_with(unit.word)) mib = *number * unit.mib;
-  }
-  if (mib > static_cast<double>(core::kMaxMemoryMib)) return 0;
-  return static_cast<std::int64_t>(std::ceil(mib));
-}
-
 }  // namespace
 
 std::optional<std::string> FindOomText(std::string_view stderr_tail) {
@@ -376,7 +355,7 @@ std::optional<std::string> FindOomText(std::string_view stderr_tail) {
 std::int64_t TriedToAllocateMib(std::string_view oom_text) {
   for (const std::string_view phrase : kTriedPhrases) {
     const std::size_t at = oom_text.find(phrase);
-    if (at != std::string_view::npos) return SizeAt(oom_text.substr(at + phrase.size()));
+    if (at != std::string_view::npos) return SizeInMib(oom_text.substr(at + phrase.size()));
   }
   return 0;
 }
