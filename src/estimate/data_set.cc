@@ -1,6 +1,7 @@
 // Data sets for the evaluation: models and what was measured when they were trained.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -55,8 +56,63 @@ void ReduceToSummary(model::LayerList& list) {
   list.layers = std::move(printed);
 }
 
+// The model itself is level 0; "blocks.0.mlp" stands on level 3.
+int LevelOf(const std::string& name) {
+  return name.empty() ? 0 : 1 + static_cast<int>(std::ranges::count(name, '.'));
+}
+
+// Its ancestor on that level, or itself: "blocks.0.mlp.fc1" -> "blocks.0.mlp".
+std::string_view AncestorOf(const std::string& name, int level) {
+  std::size_t end = 0;
+  for (int i = 0; i < level && end != std::string::npos; ++i) end = name.find('.', end + (i > 0));
+  return std::string_view(name).substr(0, end);
+}
+
+// What torchinfo prints by default: rows down to its depth, with what is below added to the last.
+// Lists of modules, which never run, have a row there as well, without a shape.
+void ReduceToTorchInfo(model::LayerList& list) {
+  constexpr int kDepth = 3;
+  list.format = model::SummaryFormat::kTorchInfo;
+  list.has_input_shapes = false;
+  list.saved.reset();
+  list.input = model::Shape();
+  std::vector<model::Layer> printed;
+  model::Layer hidden;  // stands for what is below one row
+  const auto print = [&](model::Layer layer) {
+    if (layer.params > 0 && layer.kind == model::RowKind::kUnknown) {
+      list.collapsed = true;
+      list.hidden_params += layer.params;
+    }
+    printed.push_back(std::move(layer));
+  };
+  const auto end_block = [&] {
+    if (!hidden.name.empty()) print(std::exchange(hidden, {}));
+  };
+  for (model::Layer& layer : list.layers) {
+    const std::string_view ancestor = AncestorOf(layer.name, kDepth);
+    if (ancestor != hidden.name) end_block();
+    if (LevelOf(layer.name) > kDepth) {
+      hidden.type = "ModuleList";
+      hidden.name = ancestor;
+      hidden.kind = model::RowKind::kUnknown;
+      hidden.params += layer.params;
+      continue;
+    }
+    layer.in = model::Shape();
+    if (!hidden.name.empty()) {
+      layer.params += hidden.params;
+      layer.kind = model::RowKind::kUnknown;
+      hidden = {};
+    }
+    print(std::move(layer));
+  }
+  end_block();
+  list.layers = std::move(printed);
+}
+
 void Reduce(model::LayerList& list, const ReadOptions& options) {
   if (!options.exact) list.saved.reset();
+  if (options.torchinfo) ReduceToTorchInfo(list);
   if (options.summary_only) ReduceToSummary(list);
 }
 

@@ -44,6 +44,9 @@ struct ReadOptions {
   // Layer lists as torchsummary would print the same models: no input shapes, no tree, nothing
   // measured, the first dimension always the batch.
   bool summary_only = false;
+  // As torchinfo prints the same models unless it is told otherwise: three levels, what is deeper
+  // as one row, no input shapes. Not for lists whose rows have no names.
+  bool torchinfo = false;
   // Without it, bytes that a dry run counted are forgotten and the rules have to do.
   bool exact = false;
 };

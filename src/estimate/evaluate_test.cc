@@ -165,5 +165,31 @@ TEST_F(DataSetTest, ReadsACatalogueOfTasks) {
   EXPECT_EQ(set->models.size(), 1U);
 }
 
+// An image model of blocks: what torchinfo's usual three levels leave of it.
+TEST(DataSet, TorchInfoHidesWhatIsDeep) {
+  const std::string layers = ::testing::TempDir() + "/deep.jsonl";
+  const std::string measured = ::testing::TempDir() + "/deep.csv";
+  ASSERT_TRUE(base::WriteFileAtomic(
+      layers,
+      R"({"model":"m","params":130,"layers":[["Conv2d",[-1,3,8,8],[-1,4,8,8],30,0,30,0,"stem"],)"
+      R"(["Linear",[-1,4],[-1,4],60,0,60,0,"blocks.0.mlp.fc1"],)"
+      R"(["GELU",[-1,4],[-1,4],0,0,0,0,"blocks.0.mlp.act"],)"
+      R"(["Mlp",[-1,4],[-1,4],10,0,10,1,"blocks.0.mlp"],["Identity",[-1,4],[-1,4],0,0,0,0,"blocks.0.drop"],)"
+      R"(["Block",[-1,4],[-1,4],0,0,0,2,"blocks.0"],["Linear",[-1,4],[-1,4],30,0,30,0,"head"]]})"
+      "\n"));
+  ASSERT_TRUE(base::WriteFileAtomic(measured, "model,batch,measured_mib\nm,8,2000\n"));
+  const auto set = ReadDataSet(layers, measured, {.torchinfo = true});
+  ASSERT_TRUE(set) << set.error().message;
+  const model::LayerList& list = set->models.front();
+  ASSERT_EQ(list.layers.size(), 5U);
+  EXPECT_EQ(list.layers[1].type, "Mlp");
+  EXPECT_EQ(list.layers[1].params, 70);
+  EXPECT_EQ(list.layers[1].kind, model::RowKind::kUnknown);
+  EXPECT_EQ(list.layers[3].kind, model::RowKind::kContainer);
+  EXPECT_EQ(list.hidden_params, 70);
+  EXPECT_TRUE(list.collapsed);
+  EXPECT_FALSE(list.has_input_shapes);
+}
+
 }  // namespace
 }  // namespace carma::estimate

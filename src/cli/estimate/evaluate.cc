@@ -11,12 +11,14 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/estimate/evaluate_runs.h"
+#include "cli/estimate/evaluate_sweeps.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
 #include "estimate/asking.h"
 #include "estimate/calibration.h"
 #include "estimate/evaluate.h"
 #include "estimate/gpumemnet.h"
+#include "estimate/sweeps.h"
 
 namespace carma::cli {
 namespace {
@@ -42,6 +44,7 @@ struct EvaluateFlags {
   std::string weights;    // folder of the networks' weights; empty: shipped
   std::string calibrate;  // family whose runs teach the site's constants
   bool summary_only = false;
+  bool torchinfo = false;
   bool exact = false;
   std::string by;  // fields, comma-separated: "family", or those of tables of runs
   bool rows = false;
@@ -57,7 +60,8 @@ struct Evaluated {
 };
 
 Result<DataSet> Read(const EvaluateFlags& flags) {
-  estimate::ReadOptions options{.summary_only = flags.summary_only, .exact = flags.exact};
+  estimate::ReadOptions options{
+      .summary_only = flags.summary_only, .torchinfo = flags.torchinfo, .exact = flags.exact};
   const bool catalogue = !flags.catalogue.empty();
   // What the published data were trained with where no column says it (docs/estimators.md).
   const std::string usual = catalogue ? "adam" : "sgd-momentum";
@@ -242,8 +246,26 @@ std::string RowsOf(const std::string& name, const DataSet& set,
   return text;
 }
 
+// Sweeps need no table of models.
+Result<bool> AreSweeps(const std::vector<std::string>& files) {
+  bool sweeps = !files.empty();
+  for (const std::string& file : files) {
+    const Result<bool> one = estimate::IsSweep(file);
+    if (!one) return std::unexpected(one.error());
+    sweeps = sweeps && *one;
+  }
+  return sweeps;
+}
+
 void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   if (!flags.runs.empty() || !flags.models.empty()) {
+    const Result<bool> sweeps = AreSweeps(flags.runs);
+    if (!sweeps) return context.Fail(NamedWrongly(sweeps.error()));
+    if (*sweeps) {
+      return EvaluateSweeps(
+          context,
+          {.files = flags.runs, .by_benchmark = flags.by == "benchmark", .rows = flags.rows});
+    }
     if (flags.runs.empty() || flags.models.empty())
       return context.Fail({ErrorCode::kInvalid, "expected --runs and --models together"});
     return EvaluateRuns(context, {.runs = flags.runs,
@@ -325,7 +347,9 @@ void AddEvaluateCommand(CLI::App& estimate, Context& context) {
       "Catalogue: CSV with batch_size, gpus, summary_file and memory_mib_run60, _thesis or _rad2.\n"
       "Runs of transformers: CSV with the columns of docs/estimators.md, \"Tables of runs\"; they "
       "need no\n"
-      "summaries, but a table of models.\n"
+      "summaries, but a table of models. Sweeps of batches (gpu, benchmark, batch, "
+      "mem_mib_median)\n"
+      "need neither; --by benchmark.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<EvaluateFlags>();
   const auto add = [&](const char* name, std::string& target, const char* help, const char* type) {
@@ -351,6 +375,8 @@ void AddEvaluateCommand(CLI::App& estimate, Context& context) {
       "LIST");
   verb->add_flag("--summary-only", flags->summary_only,
                  "as torchsummary would print the models: no input shapes");
+  verb->add_flag("--torchinfo", flags->torchinfo,
+                 "as torchinfo prints the models by default: three levels, no input shapes");
   verb->add_flag("--exact", flags->exact, "with kept bytes as a dry run counted them");
   verb->add_flag("--rows", flags->rows, "every prediction as CSV instead");
   verb->add_option("--coverage", flags->coverage, "share of runs the bound should cover")

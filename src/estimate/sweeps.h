@@ -1,0 +1,56 @@
+// Tables of sweeps: one training measured with many batches, perhaps on several types of GPU; what
+// the first of them say of the others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/words.h"
+
+namespace carma::estimate {
+
+struct SweepPoint {
+  std::string gpu;        // its type
+  std::string benchmark;  // what was trained
+  std::int64_t batch = 0;
+  std::int64_t mib = 0;  // as the driver shows it
+};
+
+// Whether a table has the columns of a sweep: gpu, benchmark, batch, mem_mib_median.
+base::Result<bool> IsSweep(const std::string& path);
+// Errors: as base::ReadFile; kInvalid with file and line; kInvalid if no row has a memory.
+base::Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path);
+
+// What is asked of the rest.
+enum class SweepQuestion {
+  kBatch,   // this batch, by all others of the benchmark on this GPU
+  kDouble,  // twice the batch or more, by the two next smaller ones
+  kGpu,     // this batch, by the benchmark on another type and what the context differs in others
+  kSlope    // what a sample adds on this type (KiB), by the benchmark on another
+};
+inline constexpr std::pair<SweepQuestion, std::string_view> kSweepQuestionWords[] = {
+    {SweepQuestion::kBatch, "batch left out"},
+    {SweepQuestion::kDouble, "from two smaller"},
+    {SweepQuestion::kGpu, "GPU left out"},
+    {SweepQuestion::kSlope, "sample, GPU left out"}};
+
+// One question, what was measured and what was answered; without an answer point is 0.
+struct SweepAnswer {
+  SweepQuestion question{};
+  std::string benchmark;
+  std::int64_t measured = 0, point = 0, bound = 0;  // kSlope has no bound
+};
+std::vector<SweepAnswer> AskSweeps(const std::vector<SweepPoint>& points);
+
+}  // namespace carma::estimate
+
+namespace carma {
+template <>
+inline constexpr base::Words<estimate::SweepQuestion> base::kWordsOf<estimate::SweepQuestion> =
+    estimate::kSweepQuestionWords;
+}  // namespace carma
