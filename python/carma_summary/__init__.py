@@ -8,6 +8,7 @@ On the command line, with a function that returns the model (or a class that is 
 In a training script, one line before the loop; it never raises:
 
     carma_summary.write("model.json", model, batch, optimizer=optimizer)
+    carma_summary.watch("model.json", model, optimizer=optimizer)  # or at the first step
 
 How: a copy of the model without memory (PyTorch's meta device) runs forward with two batch sizes.
 Forward hooks see each module's shapes; saved-tensor hooks see what autograd keeps. What grows from
@@ -20,19 +21,26 @@ recurrent networks of cuDNN, autocast), stand-ins keep what the GPU keeps: docs/
 The file is CARMA's layer list, docs/layer-lists.md. Needs PyTorch 1.13 or newer, nothing else.
 """
 
+from .callbacks import lightning_callback, trainer_callback
 from .command import main
 from .errors import SummaryError
 from .inputs import InputSpec, parse_input
 from .loading import no_initial_values
 from .summary import describe, to_json, write
+from .told import tell
+from .watching import watch
 
 __all__ = [
     "InputSpec",
     "SummaryError",
     "describe",
+    "lightning_callback",
     "main",
     "no_initial_values",
     "parse_input",
+    "tell",
     "to_json",
+    "trainer_callback",
+    "watch",
     "write",
 ]

@@ -8,7 +8,17 @@ import torch
 from torch import nn
 
 from .errors import SummaryError, TooLarge, one_line
+from .held import is_quantised, plain_linear
 from .passes import Options
+
+
+def _without_compiled(model: nn.Module) -> nn.Module:
+    """Parts that torch.compile wraps run as they were written: a compiler looks at values."""
+    for module in list(model.modules()):
+        for name, child in list(module._modules.items()):
+            if child is not None and "_orig_mod" in child._modules:
+                module._modules[name] = child._orig_mod
+    return model
 
 
 def _copy(model: nn.Module, device: str) -> nn.Module:
@@ -21,6 +31,9 @@ def _copy(model: nn.Module, device: str) -> nn.Module:
 
     copies: dict = {}
     for module in model.modules():
+        if is_quantised(module):
+            copies[id(module)] = plain_linear(module, device)
+            continue
         for value in vars(module).values():
             if isinstance(value, torch.Tensor) and not isinstance(value, nn.Parameter):
                 copies[id(value)] = moved(value.detach())
@@ -31,7 +44,7 @@ def _copy(model: nn.Module, device: str) -> nn.Module:
             if parameter is not None:
                 copies[id(parameter)] = nn.Parameter(moved(parameter), parameter.requires_grad)
     try:
-        return copy.deepcopy(model, copies)
+        return _without_compiled(copy.deepcopy(model, copies))
     except Exception as error:
         raise SummaryError(f"the model cannot be copied: {one_line(error)}") from error
 

@@ -7,6 +7,8 @@ from typing import Any, Dict, Optional
 import torch
 from torch import nn
 
+from .optimizers import class_name, innermost
+
 
 def token_limit(model: nn.Module) -> int:
     """Token ids below it are valid in every table of the model."""
@@ -29,7 +31,10 @@ def optimizer_name(optimizer: Any) -> Optional[str]:
     """As `carma submit --optimizer` knows it; None: not known."""
     if optimizer is None or isinstance(optimizer, str):
         return optimizer
-    name = type(optimizer).__name__.lower()
+    optimizer = innermost(optimizer)
+    name = class_name(optimizer)
+    for word in ("8bit", "4bit", "fp8", "paged"):
+        name = name.replace(word, "")
     if name == "sgd" and any(group.get("momentum") for group in optimizer.param_groups):
         return "sgd-momentum"
     return name

@@ -6,16 +6,18 @@ import json
 import sys
 import time
 import warnings
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Sequence
 
 import torch
 from torch import nn
 
 from .dry_run import dry_run
 from .errors import SummaryError, one_line
+from .held import held_bytes, types_of
 from .inputs import Inputs
 from .layer_list import layers_of, output_shape, saved_bytes
 from .model import optimizer_name, parameter_figures, plain_model, precision_in_use, token_limit
+from .optimizers import flags, innermost, optimizer_bytes
 from .passes import Options
 
 PRECISIONS = ("fp32", "tf32", "amp", "amp-fp16", "amp-bf16", "fp16", "bf16")
@@ -55,6 +57,7 @@ def describe(
     attention: str = "fused",
     memory_limit_bytes: Optional[float] = None,
     time_limit_s: Optional[float] = None,
+    beside: Sequence[nn.Module] = (),
 ) -> dict:
     """The model's layer list (docs/layer-lists.md).
 
@@ -64,7 +67,8 @@ def describe(
     (the model's own, if its output has one), "cross-entropy" or "package.module:function" of the
     model's output. attention: "fused" or
     "math", what scaled_dot_product_attention does on the GPU. memory_limit_bytes: of a dry run on
-    the CPU; default: half of what is available. time_limit_s: checked after every module.
+    the CPU; default: half of what is available. time_limit_s: checked after every module. beside:
+    models that the training holds as well: a running mean of the weights, a teacher.
 
     The model stays as it is: all runs see a copy. Functions of PyTorch are replaced meanwhile, so
     other threads should not run models. Raises SummaryError.
@@ -84,6 +88,7 @@ def describe(
         warnings.simplefilter("ignore")
         device, passes = dry_run(model, source, batch, options, notes)
     layers = layers_of(passes)
+    states = optimizer_bytes(optimizer)
     summary = {
         "model": name or type(model).__name__,
         "input": list(source.sample_shape()),
@@ -93,6 +98,15 @@ def describe(
         "buffer_bytes": sum(b.numel() * b.element_size() for b in model.buffers()),
         "batch": batch,
         "optimizer": optimizer_name(optimizer),
+        "optimizer_flags": flags(innermost(optimizer)) if states else None,
+        "held_bytes": held_bytes(
+            model,
+            [plain_model(each) for each in beside],
+            states,
+            precision in ("fp16", "bf16"),
+        ),
+        "trained_types": types_of(p for p in model.parameters() if p.requires_grad),
+        "frozen_types": types_of(p for p in model.parameters() if not p.requires_grad),
         "precision": precision,
         "loss": passes[0].loss,
         "saved_bytes": saved_bytes(passes, notes),
@@ -101,7 +115,7 @@ def describe(
         "notes": notes,
         "layers": layers,
     }
-    return {key: value for key, value in summary.items() if value not in (None, [])}
+    return {key: value for key, value in summary.items() if value not in (None, [], {})}
 
 
 def to_json(summary: dict) -> str:

@@ -7,6 +7,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/text.h"
@@ -210,6 +212,30 @@ Taken TakeSaved(dom::element value, LayerList& list) {
   return {};
 }
 
+Taken TakeHeld(dom::element value, LayerList& list) {
+  dom::object parts;
+  if (value.get(parts) != simdjson::SUCCESS)
+    return Expected("/held_bytes", "an object with trained and frozen");
+  HeldBytes held;
+  double states = 0, step = 0;
+  const std::pair<std::string_view, double*> known[] = {{"trained", &held.trained},
+                                                        {"frozen", &held.frozen},
+                                                        {"others", &held.others},
+                                                        {"states", &states},
+                                                        {"step", &step}};
+  for (const auto [key, item] : parts) {
+    const auto* const part =
+        std::ranges::find(known, key, [](const auto& each) { return each.first; });
+    if (part == std::end(known)) continue;
+    const std::string path = "/held_bytes/" + std::string(key);
+    if (Taken taken = TakeNumber(item, kMostBytes, *part->second, path); !taken) return taken;
+    if (key == "states") held.states = states;
+    if (key == "step") held.step = step;
+  }
+  list.held = held;
+  return {};
+}
+
 // What the helper wants to be known: texts.
 Taken TakeNotes(dom::element value, LayerList& list) {
   constexpr std::size_t kMostNotes = 100;
@@ -285,6 +311,7 @@ constexpr std::array kKeys{
     Key{"notes", [](dom::element v, Draft& d) { return TakeNotes(v, d.list); }},
     Key{"dropout",
         [](dom::element v, Draft& d) { return TakeNumber(v, 1, d.list.dropout.emplace(), ""); }},
+    Key{"held_bytes", [](dom::element v, Draft& d) { return TakeHeld(v, d.list); }},
     Key{"saved_bytes", [](dom::element v, Draft& d) { return TakeSaved(v, d.list); }},
     Key{"saved_bytes_b2", TakeBytes<&Draft::saved_b2>},
     Key{"saved_bytes_b4", TakeBytes<&Draft::saved_b4>},

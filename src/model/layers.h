@@ -100,6 +100,16 @@ struct SavedBytes {
   friend bool operator==(const SavedBytes&, const SavedBytes&) = default;
 };
 
+// What a training holds besides, in the types in which it is stored.
+struct HeldBytes {
+  double trained = 0;            // weights, without gradients
+  double frozen = 0;             // weights that are not trained, quantised ones with their scales
+  double others = 0;             // models beside it: a running mean of the weights, a teacher
+  std::optional<double> states;  // of the optimizer
+  std::optional<double> step;    // temporaries of its step
+  friend bool operator==(const HeldBytes&, const HeldBytes&) = default;
+};
+
 struct LayerList {
   SummaryFormat format = SummaryFormat::kCarmaJson;
   std::string model;   // name, or empty
@@ -122,6 +132,7 @@ struct LayerList {
   std::optional<std::string> torch;      // PyTorch that will train it: "2.11.0+cu130"
   std::optional<std::string> loss;  // that `saved` was counted with: "sum", "cross-entropy" …
   std::optional<SavedBytes> saved;  // in `precision`, where that is told
+  std::optional<HeldBytes> held;    // as well
   std::vector<Note> notes;
   friend bool operator==(const LayerList&, const LayerList&) = default;
 };

@@ -484,6 +484,8 @@ TEST(CarmaJson, NamesThePlaceOfAMistake) {
       {R"({"params":1,"params":1,"layers":[]})", "/params: expected this key only once"},
       {R"({"params":-1,"layers":[["Linear",[],[],1]]})", "/params: expected a whole number"},
       {R"({"saved_bytes":{"constant":-1},"layers":[]})", "/saved_bytes/constant: expected"},
+      {R"({"held_bytes":7,"layers":[]})", "/held_bytes: expected an object"},
+      {R"({"held_bytes":{"step":"x"},"layers":[]})", "/held_bytes/step: expected"},
       {R"({"saved_bytes_b2":5,"saved_bytes_b4":4,"layers":[["ReLU",[],[],0]]})",
        "/saved_bytes_b4: expected at least"},
       {R"({"layers":[["A",[],[],281474976710656],["A",[],[],281474976710656]]})",

@@ -54,11 +54,12 @@ double SumOf(const std::vector<Term>& terms) {
 // The question in the numbers that all terms are made of. Sizes: 1 in four bytes, 0.5 in two.
 struct Numbers {
   double batch = 0;
-  double states = 0;  // of the optimizer, each as large as the parameters
   double activation_size = 1;
-  double params_mib = 0;
-  double trained_mib = 0;  // the parameters that are not frozen
-  double large_mib = 0;    // of these what no freed activation makes room for
+  double trained_mib = 0;          // the parameters that are not frozen
+  double frozen_mib = 0;           // the others, and what else is held
+  double states_mib = 0;           // of the optimizer
+  std::optional<double> step_mib;  // temporaries of its step, where they were counted
+  double large_mib = 0;            // of what is trained, what no freed activation makes room for
   double run_copies = kRunCopies;
   double copies_mib = 0;    // of the weights, in 16 bits
   bool keeps_wide = false;  // what autocast leaves in fp32, of bytes counted in fp32
@@ -86,12 +87,24 @@ std::int64_t TrainedParams(const model::LayerList& layers) {
   return layers.trainable > 0 ? std::min(layers.trainable, layers.params) : layers.params;
 }
 
+// As a dry run counted what is held, if it did so in the precision that is asked for.
+void TakeHeld(const Question& question, Numbers& numbers) {
+  const std::optional<model::HeldBytes>& held = question.layers->held;
+  const bool half = question.precision.value_or(Precision::kFp32) == Precision::kHalf;
+  if (!held || half != (CountedIn(*question.layers) == Precision::kHalf)) return;
+  const double before_mib = numbers.trained_mib;
+  numbers.trained_mib = held->trained / kMib;
+  numbers.frozen_mib = (held->frozen + held->others) / kMib;
+  if (before_mib > 0) numbers.states_mib *= numbers.trained_mib / before_mib;
+  if (held->states) numbers.states_mib = *held->states / kMib;
+  if (held->step) numbers.step_mib = *held->step / kMib;
+}
+
 Numbers NumbersOf(const Question& question, const Kept& kept) {
   const Precision precision = question.precision.value_or(Precision::kFp32);
   const double weight_size = precision == Precision::kHalf ? 0.5 : 1;
   Numbers numbers;
   numbers.batch = static_cast<double>(*question.batch);
-  numbers.states = StatesOf(question.optimizer.value_or(Optimizer::kAdam));
   numbers.activation_size = SizeOf(precision);
   const Precision counted = CountedIn(*question.layers);
   numbers.counted_size = numbers.activation_size / SizeOf(counted);
@@ -99,16 +112,20 @@ Numbers NumbersOf(const Question& question, const Kept& kept) {
   const auto mib_of = [&](std::int64_t params) {
     return weight_size * 4 * static_cast<double>(params) / kMib;
   };
-  numbers.params_mib = mib_of(question.layers->params);
   numbers.trained_mib = mib_of(TrainedParams(*question.layers));
+  numbers.frozen_mib = mib_of(question.layers->params) - numbers.trained_mib;
+  numbers.states_mib =
+      StatesOf(question.optimizer.value_or(Optimizer::kAdam)) * numbers.trained_mib;
+  TakeHeld(question, numbers);
   if (KeepsGradients(*question.layers)) numbers.run_copies = kRunCopiesKept;
   // Autocast's copies are among what a dry run with autocast counted.
   if (precision == Precision::kMixed && counted != Precision::kMixed)
-    numbers.copies_mib = numbers.params_mib / 2;
+    numbers.copies_mib = (numbers.trained_mib + numbers.frozen_mib) / 2;
   for (const double bytes : kept.weights) {
     if (bytes <= kept.largest * numbers.batch) break;
     numbers.large_mib += weight_size * bytes / kMib;
   }
+  numbers.large_mib = std::min(numbers.large_mib, numbers.trained_mib);
   return numbers;
 }
 
@@ -149,8 +166,8 @@ std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbe
   const auto of_batch = [&](double factor, double bytes) {
     return factor * bytes * numbers.batch * numbers.activation_size / kMib;
   };
-  const double run_mib = numbers.params_mib + numbers.copies_mib +
-                         (numbers.run_copies - 1 + numbers.states) * numbers.trained_mib;
+  const double run_mib = numbers.frozen_mib + numbers.copies_mib + numbers.states_mib +
+                         numbers.run_copies * numbers.trained_mib;
   return {{"parameters and optimizer", run_mib},
           {"step of large tensors", (kLargeStepCopies - numbers.run_copies) * numbers.large_mib},
           {"kept for backward", KeptMib(*question.layers, kept, numbers)},
@@ -159,11 +176,13 @@ std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbe
           {"loss over the vocabulary", LossMib(*question.layers, kept, numbers)}};
 }
 
-// What the optimizer's step alone needs beyond the rest; not above 0: it fits in.
+// What the optimizer's step alone needs beyond the rest; not above 0: it fits in. Where a dry run
+// has counted its temporaries, these stand for one copy of all gradients.
 double StepMib(const Numbers& numbers, double rest_mib) {
-  return numbers.params_mib - numbers.trained_mib +
-         (kStepCopies + numbers.states) * (numbers.trained_mib - numbers.large_mib) +
-         (kLargeStepCopies + numbers.states) * numbers.large_mib - rest_mib;
+  const double copy = numbers.step_mib ? 1 : 0;
+  return numbers.frozen_mib + numbers.states_mib + numbers.step_mib.value_or(0) +
+         (kStepCopies - copy) * (numbers.trained_mib - numbers.large_mib) +
+         (kLargeStepCopies - copy) * numbers.large_mib - rest_mib;
 }
 
 // Parameters of what computes up to the last block that is printed as one row. Tables, and the head

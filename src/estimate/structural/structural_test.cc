@@ -158,6 +158,26 @@ TEST(Structural, GradientsStayWherePyTorchOnlyClearsThem) {
   EXPECT_NEAR(kept_mib - freed_mib, 0.3 * 64, 0.1);
 }
 
+TEST(Structural, TakesWhatIsHeldAsItWasCounted) {
+  // 64 MiB of weights, of which 48 in four bits of a frozen model, and an optimizer in 8 bits.
+  LayerList list = SmallNet();
+  const double plain_mib =
+      TermOf(*MakeStructural()->Ask(Ask(list, 512)), "parameters and optimizer");
+  EXPECT_NEAR(plain_mib, 2.7 * 64, 0.1) << "momentum";
+  constexpr double kMib = 1 << 20;
+  list.held = model::HeldBytes{.trained = 16 * kMib,
+                               .frozen = 6 * kMib,
+                               .others = 1 * kMib,
+                               .states = 8 * kMib,
+                               .step = 2 * kMib};
+  const auto held = MakeStructural()->Ask(Ask(list, 512));
+  EXPECT_NEAR(TermOf(*held, "parameters and optimizer"), 7 + 8 + 1.7 * 16, 0.1);
+  Question half = Ask(list, 512);
+  half.precision = Precision::kHalf;
+  EXPECT_NEAR(TermOf(*MakeStructural()->Ask(half), "parameters and optimizer"), 2.7 * 32, 0.1)
+      << "counted in another precision";
+}
+
 TEST(Structural, PrefersBytesOfADryRun) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();

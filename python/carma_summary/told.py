@@ -1,0 +1,28 @@
+"""What PyTorch's allocator says at the end, in a line that CARMA reads."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+MIB = 2**20
+
+
+def tell(stream: Any = None) -> bool:
+    """The most that was allocated and reserved on the GPU with the most, as one line on stderr:
+    what a task needs and what it shows. False: this process has used no GPU."""
+    if not torch.cuda.is_available() or not torch.cuda.is_initialized():
+        return False
+    peaks = [
+        (torch.cuda.max_memory_reserved(gpu), torch.cuda.max_memory_allocated(gpu))
+        for gpu in range(torch.cuda.device_count())
+    ]
+    reserved, allocated = max(peaks)
+    print(
+        f"carma_summary: allocated {allocated // MIB} MiB, reserved {reserved // MIB} MiB",
+        file=stream or sys.stderr,
+        flush=True,
+    )
+    return True
