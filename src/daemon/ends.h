@@ -59,8 +59,8 @@ class Ends {
 
  private:
   struct EndedAttempt {
-    std::string gpu_type;       // of its first GPU
-    base::Duration watched{0};  // since it started, or since this daemon did
+    std::string gpu_type;                      // of its first GPU
+    base::Duration watched{0};                 // since it started, or since this daemon did
     std::optional<task::AllocatorWords> told;  // by its own output
   };
 

@@ -11,7 +11,7 @@ namespace carma::task {
 // On one GPU, of the last line that tells.
 struct AllocatorWords {
   std::int64_t allocated_mib = 0;  // given out to tensors
-  std::int64_t reserved_mib = 0;   // taken from the GPU: the former, gaps and what is kept for later
+  std::int64_t reserved_mib = 0;  // taken from the GPU: the former, gaps and what is kept for later
   friend bool operator==(const AllocatorWords&, const AllocatorWords&) = default;
 };
 

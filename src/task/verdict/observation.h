@@ -30,11 +30,11 @@ struct Observation {
   // Of the same thing with another batch or other lengths; empty: it tells neither.
   std::string relation;
   std::optional<std::int64_t> batch, length;  // samples per GPU and step, tokens of a sample
-  std::string gpu_type;   // as the driver names it: "NVIDIA A100-SXM4-40GB"
-  std::string method;     // of the estimate it was promised by; empty: there was none
+  std::string gpu_type;                       // as the driver names it: "NVIDIA A100-SXM4-40GB"
+  std::string method;  // of the estimate it was promised by; empty: there was none
   std::optional<std::int64_t> predicted_mib;  // that estimate's point
   std::optional<std::int64_t> promised_mib;
-  std::int64_t measured_mib = 0;        // peak on one GPU
+  std::int64_t measured_mib = 0;  // peak on one GPU
   // The most that PyTorch's allocator had given out, where the task told; what it kept besides is
   // in measured_mib.
   std::optional<std::int64_t> allocated_mib;
