@@ -12,6 +12,7 @@ void FuzzScript(std::string_view bytes);       // #CARMA and #SBATCH directives
 void FuzzRad(std::string_view bytes);          // .rad files
 void FuzzSpec(std::string_view bytes);         // TaskSpec as JSON
 void FuzzOom(std::string_view bytes);          // the end of a task's stderr
+void FuzzAttach(std::string_view bytes);       // what carma run and a shim tell each other
 void FuzzMps(std::string_view bytes);          // what an MPS control daemon answers and logs
 void FuzzTrace(std::string_view bytes);        // task traces
 void FuzzJobs(std::string_view bytes);         // cluster traces of every format
@@ -62,6 +63,7 @@ inline constexpr std::array kEntries{
     Entry{"dcgmi", FuzzDcgmi},
     Entry{"recording", FuzzRecording},
     Entry{"mps", FuzzMps},
+    Entry{"attach", FuzzAttach},
     Entry{"shape", FuzzShape},
     Entry{"simmps", FuzzSimMps},
     Entry{"pairs", FuzzPairs},

@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "base/text.h"
 #include "entries.h"
+#include "task/attach/attach_socket.h"
 #include "task/describe/options.h"
 #include "task/describe/rad.h"
 #include "task/describe/script.h"
@@ -89,6 +90,13 @@ void FuzzOom(std::string_view bytes) {
               "what we stopped is no OOM");
   CARMA_CHECK(base::IsUtf8(info.detail) && info.detail.find('\n') == std::string::npos,
               "the detail is one readable line");
+}
+
+void FuzzAttach(std::string_view bytes) {
+  const auto message = task::ParseAttachMessage(bytes);
+  if (!message) return CheckError(message.error());
+  const auto again = task::ParseAttachMessage(task::ToBytes(*message));
+  CARMA_CHECK(again && *again == *message, "a message that was taken comes back");
 }
 
 void FuzzMps(std::string_view bytes) {

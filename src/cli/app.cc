@@ -46,8 +46,8 @@ CLI::App* FindVerb(CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
-// Takes what `submit` shall run, and what stands behind "--" of `estimate`, out of the words that
-// CLI11 reads. Errors: kInvalid: no such verb.
+// Takes what `submit` and `run` shall run, and what stands behind "--" of `estimate`, out of the
+// words that CLI11 reads. Errors: kInvalid: no such verb.
 base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& words,
                                       Context& context) {
   const std::size_t verb_at = SkipOptions(app, app, words, 0);
@@ -65,7 +65,9 @@ base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& w
     words.erase(dashes, words.end());
     return base::Unit{};
   }
-  if (found->get_name() != "submit") return base::Unit{};
+  const bool takes_command =
+      found->get_name() == "submit" || found->get_name() == "run" || found->get_name() == "shell";
+  if (!takes_command) return base::Unit{};
   const CLI::App& verb = *found;
   const std::size_t at = SkipOptions(app, verb, words, verb_at + 1);
   context.literal = at < words.size() && words[at] == "--";
@@ -115,6 +117,7 @@ int RunCarma(int argc, const char* const* argv, Context& context) {
       "  carma logs -f\n"
       "Exit code: 0 done, 1 failed, 2 asked wrongly. 'carma VERB --help' says more.");
   AddTaskVerbs(app, context);
+  AddRunCommands(app, context);
   AddServerVerbs(app, context);
   AddTraceCommand(app, context);
   AddSimulateCommand(app, context);

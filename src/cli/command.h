@@ -28,9 +28,9 @@ struct Context {
   int exit_code = 0;        // what main() returns
   std::FILE* out = stdout;
   std::FILE* err = stderr;
-  // `submit` only: the words from the first that is no option, as they are; CLI11 never sees them,
-  // because their dashes are not ours. literal: "--" stood before them. `estimate`: what stands
-  // behind "--".
+  // `submit`, `run`, `shell`: the words from the first that is no option, as they are; CLI11 never
+  // sees them, because their dashes are not ours. literal: "--" stood before them. `estimate`: what
+  // stands behind "--".
   std::vector<std::string> words;
   bool literal = false;
 
@@ -55,6 +55,7 @@ std::string DefaultSocketPath();
 // it runs after all options are read, reports errors with context.Fail() and returns. --json and
 // --socket are global and may stand after the verb too.
 void AddTaskVerbs(CLI::App& app, Context& context);  // submit, list, show, cancel, wait, logs, …
+void AddRunCommands(CLI::App& app, Context& context);  // run, shell
 void AddServerVerbs(CLI::App& app, Context& context);  // gpus, drain, resume, status, completion, …
 void AddTraceCommand(CLI::App& app, Context& context);
 void AddReportCommand(CLI::App& app, Context& context);

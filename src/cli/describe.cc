@@ -62,6 +62,13 @@ void NoteProcesses(const estimate::TrainingWords& words, const task::TaskSpec& s
   }
 }
 
+// Defaults of a task in a terminal; what its script and the options say counts before them.
+base::Result<base::Unit> ApplyHere(const SubmitFlags::Here& here, task::Description& description) {
+  description.SetAttach(here.name, here.terminal);
+  if (auto set = description.Set("output", "/dev/null"); !set) return set;
+  return here.once ? description.Set("retries", "0") : base::Unit{};
+}
+
 }  // namespace
 
 base::Result<task::SubmitterContext> CallerContext() {
@@ -173,12 +180,18 @@ base::Result<std::string> TrainingFinder::Read(const std::string& path, std::siz
 base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
                                  bool literal, const task::SubmitterContext& caller) {
   task::Description description;
+  if (flags.here) {
+    if (auto applied = ApplyHere(*flags.here, description); !applied)
+      return std::unexpected(applied.error());
+  }
   if (auto applied = ApplyWords(words, literal, description); !applied) {
     return std::unexpected(applied.error());
   }
   if (auto applied = ApplyOptions(flags, description); !applied) {
     return std::unexpected(applied.error());
   }
+  if (flags.here && description.array())
+    return base::Fail(ErrorCode::kInvalid, "--array: expected one task for one terminal");
   auto specs = description.Finish(caller);
   if (!specs) return std::unexpected(specs.error());
   Described described;

@@ -8,17 +8,6 @@
 namespace carma::cli {
 namespace {
 
-// The daemon's clock where it can differ from ours, because --begin is relative to it.
-void TakeDaemonTime(Context& context, const SubmitFlags& flags, task::SubmitterContext& caller) {
-  for (const auto& [option, value] : flags.settings) {
-    if (option != "begin" && option != "b") continue;
-    if (const auto status = GetStatus(context.client())) {
-      caller.now = base::FromMs(status->value.now_ms);
-    }
-    return;
-  }
-}
-
 void RunCheck(Context& context, const Described& described) {
   const auto checked = CheckTasks(context.client(), {described.spec}, described.indices);
   const std::size_t count = std::max<std::size_t>(1, described.indices.size());
@@ -58,6 +47,16 @@ void AwaitSubmitted(Context& context, const Submission& submission) {
 }
 
 }  // namespace
+
+void TakeDaemonTime(Context& context, const SubmitFlags& flags, task::SubmitterContext& caller) {
+  for (const auto& [option, value] : flags.settings) {
+    if (option != "begin" && option != "b") continue;
+    if (const auto status = GetStatus(context.client())) {
+      caller.now = base::FromMs(status->value.now_ms);
+    }
+    return;
+  }
+}
 
 void RunSubmit(Context& context, const SubmitFlags& flags) {
   if (!flags.batch.empty() || flags.lines) return RunBatch(context, flags);

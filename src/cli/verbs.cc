@@ -29,33 +29,6 @@ CLI::App* AddVerb(CLI::App& app, const char* name, const char* help, const std::
 
 // ---- submit ----
 
-void AddTaskOptions(CLI::App& verb) {
-  for (const task::OptionInfo& info : task::SubmitOptions()) {
-    std::string names = info.letter != 0 ? std::string("-") + info.letter + "," : "";
-    names += "--" + std::string(info.name);
-    CLI::Option* option = info.value.empty() ? verb.add_flag(names) : verb.add_option(names);
-    option->description(std::string(info.help))
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
-        ->group(std::string(info.group));
-    if (!info.value.empty()) option->type_name(std::string(info.value));
-  }
-}
-
-// What was given of the task's options, in that order.
-std::vector<std::pair<std::string, std::string>> GivenOptions(const CLI::App& verb) {
-  std::vector<std::pair<std::string, std::string>> given;
-  std::map<const CLI::Option*, std::size_t> seen;
-  for (const CLI::Option* option : verb.parse_order()) {
-    if (option->get_lnames().empty()) continue;
-    const std::string& name = option->get_lnames()[0];
-    const std::size_t nth = seen[option]++;
-    const task::OptionInfo* info = task::FindOption(name);
-    if (!info || nth >= option->results().size()) continue;
-    given.emplace_back(name, info->value.empty() ? "" : option->results()[nth]);
-  }
-  return given;
-}
-
 void AddSubmit(CLI::App& app, Context& context) {
   auto flags = NewFlags<SubmitFlags>();
   CLI::App* verb = AddVerb(
@@ -412,6 +385,32 @@ void AddVersion(CLI::App& app, Context& context) {
 }
 
 }  // namespace
+
+void AddTaskOptions(CLI::App& verb) {
+  for (const task::OptionInfo& info : task::SubmitOptions()) {
+    std::string names = info.letter != 0 ? std::string("-") + info.letter + "," : "";
+    names += "--" + std::string(info.name);
+    CLI::Option* option = info.value.empty() ? verb.add_flag(names) : verb.add_option(names);
+    option->description(std::string(info.help))
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+        ->group(std::string(info.group));
+    if (!info.value.empty()) option->type_name(std::string(info.value));
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> GivenOptions(const CLI::App& verb) {
+  std::vector<std::pair<std::string, std::string>> given;
+  std::map<const CLI::Option*, std::size_t> seen;
+  for (const CLI::Option* option : verb.parse_order()) {
+    if (option->get_lnames().empty()) continue;
+    const std::string& name = option->get_lnames()[0];
+    const std::size_t nth = seen[option]++;
+    const task::OptionInfo* info = task::FindOption(name);
+    if (!info || nth >= option->results().size()) continue;
+    given.emplace_back(name, info->value.empty() ? "" : option->results()[nth]);
+  }
+  return given;
+}
 
 void AddTaskVerbs(CLI::App& app, Context& context) {
   AddSubmit(app, context);

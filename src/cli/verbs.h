@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "cli/command.h"
+#include "task/describe/options.h"
 
 namespace carma::cli {
 
@@ -38,13 +39,25 @@ struct SubmitFlags {
   // Options of task/describe/options.h with their values, in the order given; switches have an
   // empty value.
   std::vector<std::pair<std::string, std::string>> settings;
+  // `carma run`: the task runs in the caller's terminal.
+  struct Here {
+    std::string name;       // task::TaskSpec::attach
+    bool terminal = false;  // the task gets one of its own
+    bool once = false;      // what it reads cannot be read again by a second start
+  };
+  std::optional<Here> here;
   bool check = false;
   bool wait = false;
   bool parsable = false;
   std::string batch;  // file of many tasks, "-": standard input; empty: one submission
   bool lines = false;
 };
+// The options of task/describe/options.h, and what was given of them, in that order.
+void AddTaskOptions(CLI::App& verb);
+std::vector<std::pair<std::string, std::string>> GivenOptions(const CLI::App& verb);
 void RunSubmit(Context& context, const SubmitFlags& flags);
+// The daemon's clock where it can differ from ours, because --begin is relative to it.
+void TakeDaemonTime(Context& context, const SubmitFlags& flags, task::SubmitterContext& caller);
 void RunBatch(Context& context, const SubmitFlags& flags);
 void RunRedo(Context& context, const std::vector<std::string>& tasks, bool parsable);
 

@@ -252,6 +252,11 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored) {
   spec->dependencies.clear();
   spec->begin.reset();
   spec->held = false;
+  // Nobody waits for it in a terminal this time.
+  if (spec->attach && spec->stdout_path == "/dev/null") spec->stdout_path.clear();
+  spec->attach.reset();
+  spec->terminal = false;
+  task::FillDefaults(*spec);
   return spec;
 }
 

@@ -544,6 +544,11 @@ void Description::SetSlurm(SlurmWords words) {
   draft_.slurm = std::move(words);
 }
 
+void Description::SetAttach(std::string name, bool terminal) {
+  draft_.spec.attach = std::move(name);
+  draft_.spec.terminal = terminal;
+}
+
 void Description::SetRadMemory(RadMemory memory) {
   draft_.rad_memory = memory;
 }

@@ -89,6 +89,9 @@ class Description {
   // The script has #SBATCH lines: it is to find what Slurm would have set.
   void SetSlurm(SlurmWords words);
 
+  // It runs in the terminal of `carma run`: TaskSpec::attach and TaskSpec::terminal.
+  void SetAttach(std::string name, bool terminal);
+
   // The memory columns of a .rad file; --rad-estimate picks one unless --memory is given.
   void SetRadMemory(RadMemory memory);
 

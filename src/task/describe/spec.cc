@@ -89,6 +89,14 @@ Result<Unit> CheckEnvironment(const TaskSpec& spec) {
   return Unit{};
 }
 
+Result<Unit> CheckAttach(const TaskSpec& spec) {
+  if (spec.attach && spec.array_index)
+    return Fail(ErrorCode::kInvalid, "attach: expected no task of an array");
+  if (spec.terminal && !spec.attach)
+    return Fail(ErrorCode::kInvalid, "terminal: expected attach as well");
+  return Unit{};
+}
+
 Result<Unit> CheckScriptPath(const TaskSpec& spec) {
   if (!spec.script_path || (spec.script && IsAbsolutePath(*spec.script_path))) return Unit{};
   return Bad("script_path", "with a script, " + std::string(kPath.expected));
@@ -243,6 +251,10 @@ bool IsUmask(std::string_view text) {
          text.find_first_not_of("01234567") == std::string_view::npos;
 }
 
+bool IsAttachName(std::string_view text) {
+  return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 mode_t UmaskOf(const TaskSpec& spec) {
   mode_t bits = 0;
   for (const char digit : spec.umask) bits = bits << 3 | static_cast<mode_t>(digit - '0');
@@ -293,7 +305,7 @@ void FillDefaults(TaskSpec& spec) {
 
 Result<Unit> Validate(const TaskSpec& spec) {
   for (const auto check :
-       {&base::CheckFields<TaskSpec>, CheckWhatToRun, CheckScriptPath, CheckCondaEnv,
+       {&base::CheckFields<TaskSpec>, CheckWhatToRun, CheckAttach, CheckScriptPath, CheckCondaEnv,
         CheckEnvironment, CheckDependencies, CheckNotify, CheckParameters}) {
     if (Result<Unit> good = check(spec); !good) return good;
   }

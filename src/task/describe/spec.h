@@ -39,6 +39,7 @@ bool IsWord(std::string_view text);     // 1 to 64 letters, digits, and "_-+."
 bool IsAbsolutePath(std::string_view text);
 bool IsUmask(std::string_view text);       // "077", "0022"
 bool IsSignalName(std::string_view text);  // "USR1", "TERM"
+bool IsAttachName(std::string_view text);  // 32 hexadecimal digits
 inline constexpr base::FieldRule kOneLine{.max_bytes = kMaxPathBytes,
                                           .fits = IsOneLine,
                                           .expected = "one line of at most 4096 bytes of UTF-8"};
@@ -77,6 +78,8 @@ struct TaskSpec : core::TaskRequest {
   bool append_output = false;         // to files that are there already
   std::optional<std::string> signal;  // sent signal_before its time limit: "USR1"
   bool signal_main = false;           // to its main process only, not to what that has started
+  std::optional<std::string> attach;
+  bool terminal = false;
   std::optional<std::string> comment;
 
   // As one JSON object, the body of POST /v1/tasks.
@@ -152,6 +155,12 @@ struct TaskSpec : core::TaskRequest {
         "That signal goes to its main process only (with a script: its shell), else to all of its "
         "processes but a script's shell.",
         {.unless_empty = true});
+    field("attach", task.attach,
+          "Name under which carma run waits for the task: its input comes from there, its output "
+          "goes there as well as to its files. Not for arrays.",
+          {.max_bytes = 32, .fits = IsAttachName, .expected = "32 hexadecimal digits"});
+    field("terminal", task.terminal, "With attach: the task gets a terminal of its own.",
+          {.unless_empty = true});
   }
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };

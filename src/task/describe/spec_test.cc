@@ -390,5 +390,25 @@ TEST(ExpandPath, KnowsWhereAnArrayWritesOneFile) {
     EXPECT_FALSE(IsOnePathForAll(own)) << own;
 }
 
+TEST(Spec, ATaskInATerminalNamesItAndIsAlone) {
+  EXPECT_TRUE(IsAttachName("0123456789abcdef0123456789abcdef"));
+  EXPECT_FALSE(IsAttachName("0123456789abcdef0123456789abcde"));
+  EXPECT_FALSE(IsAttachName("0123456789abcdef0123456789abcdeF"));
+  EXPECT_FALSE(IsAttachName("../3456789abcdef0123456789abcdef"));
+  TaskSpec spec;
+  spec.name = "t";
+  spec.command = {"true"};
+  spec.workdir = "/w";
+  spec.stdout_path = "/dev/null";
+  spec.terminal = true;
+  ASSERT_FALSE(Validate(spec));
+  EXPECT_EQ(Validate(spec).error().message, "terminal: expected attach as well");
+  spec.attach = "0123456789abcdef0123456789abcdef";
+  EXPECT_TRUE(Validate(spec));
+  spec.array_index = 3;
+  ASSERT_FALSE(Validate(spec));
+  EXPECT_EQ(Validate(spec).error().message, "attach: expected no task of an array");
+}
+
 }  // namespace
 }  // namespace carma::task

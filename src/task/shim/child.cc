@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/sched.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -115,9 +116,11 @@ void LimitProcesses(std::int64_t most) {
 }
 
 std::optional<LaunchError> ConnectStreams(const ChildPlan& plan) {
-  const int null = ::open("/dev/null", O_RDONLY);
-  const bool good = null >= 0 && ::dup2(null, 0) == 0 && ::dup2(plan.stdout_fd, 1) == 1 &&
-                    ::dup2(plan.stderr_fd, 2) == 2;
+  const int null = plan.stdin_fd < 0 ? ::open("/dev/null", O_RDONLY) : -1;
+  const int input = plan.stdin_fd < 0 ? null : plan.stdin_fd;
+  const bool good = input >= 0 && ::dup2(input, 0) == 0 && ::dup2(plan.stdout_fd, 1) == 1 &&
+                    ::dup2(plan.stderr_fd, 2) == 2 &&
+                    (!plan.terminal || ::ioctl(0, TIOCSCTTY, 0) == 0);
   if (!good) return Failure(errno, "cannot connect the task's streams");
   if (null > 2) ::close(null);
   return std::nullopt;

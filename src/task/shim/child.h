@@ -21,8 +21,10 @@ struct ChildPlan {
   std::string workdir;
   mode_t umask = 0;
   std::int64_t max_processes = 0;  // of its user; 0: as the daemon has it
+  int stdin_fd = -1;               // -1: /dev/null
   int stdout_fd = -1;
   int stderr_fd = -1;
+  bool terminal = false;           // stdin_fd is a terminal, which becomes its own
   int cgroup_fd = -1;              // folder of its group; -1: none
   const UserInfo* user = nullptr;  // rights to take on; null: stay who we are
   // A batch script: its path stands in argv[script_argument]. A user who may not pass the folders
@@ -37,7 +39,7 @@ struct LaunchError {
 };
 
 // The child: own session and process group, in its cgroup, dies with the shim, no new privileges,
-// default signals, its umask, stdin from /dev/null, and no descriptor of ours. Returns once exec
+// default signals, its umask, and no descriptor of ours but its streams. Returns once exec
 // has succeeded; after an error the child is gone. Blocks while the program's file system does.
 std::expected<pid_t, LaunchError> StartChild(const ChildPlan& plan);
 

@@ -12,16 +12,22 @@ namespace {
 
 using base::Result;
 using base::UniqueFd;
+using base::Unit;
 
 constexpr std::size_t kBufferBytes = 65'536;  // a pipe's usual capacity
-constexpr int kMaxFinalMoves = 32;            // 1 MiB of each stream, the largest common capacity
+// For the one who runs the task to take its last output: the task's GPUs are not free before.
+constexpr std::chrono::milliseconds kFinishPatience{10'000};
+constexpr int kMaxFinalMoves = 32;  // 1 MiB of each stream, the largest common capacity
 
 }  // namespace
 
-OutputPump::OutputPump(OutputFile out, std::optional<OutputFile> err)
-    : out_(std::move(out)), err_(std::move(err)), buffer_(kBufferBytes, '\0') {}
+OutputPump::OutputPump(OutputFile out, std::optional<OutputFile> err, Attachment* attachment)
+    : out_(std::move(out)),
+      err_(std::move(err)),
+      attachment_(attachment),
+      buffer_(attachment == nullptr ? kBufferBytes : kMaxAttachBytes, '\0') {}
 
-Result<OutputPump> OutputPump::Open(const ShimOrder& order) {
+Result<OutputPump> OutputPump::Open(const ShimOrder& order, Attachment* attachment) {
   const OutputFile::Limits limits{order.max_output_bytes, order.output_rotations};
   const bool append = order.attempt > 1 || order.spec.append_output;
   Result<OutputFile> out = OutputFile::Open(order.spec.stdout_path, append, limits);
@@ -32,18 +38,39 @@ Result<OutputPump> OutputPump::Open(const ShimOrder& order) {
     if (!other) return std::unexpected(other.error());
     if (!other->SameFile(*out)) err = std::move(*other);
   }
-  OutputPump pump(std::move(*out), std::move(err));
+  OutputPump pump(std::move(*out), std::move(err), attachment);
+  if (Result<Unit> made = pump.MakePipes(); !made) return std::unexpected(made.error());
+  return pump;
+}
+
+Result<Unit> OutputPump::MakePipes() {
+  if (has_terminal()) {
+    pipes_[0] = attachment_->TerminalOutput();
+    if (!pipes_[0]) return base::FailErrno(errno, "terminal");
+    return Unit{};
+  }
   for (std::size_t stream = 0; stream < 2; ++stream) {
     Result<base::Pipe> pipe = base::MakePipe(false);
     if (!pipe) return std::unexpected(pipe.error());
-    pump.pipes_[stream] = std::move(pipe->read);
-    pump.task_ends_[stream] = std::move(pipe->write);
+    pipes_[stream] = std::move(pipe->read);
+    task_ends_[stream] = std::move(pipe->write);
   }
-  return pump;
+  return Unit{};
+}
+
+int OutputPump::task_end(int stream) const {
+  return has_terminal() ? attachment_->task_end()
+                        : task_ends_[static_cast<std::size_t>(stream)].get();
+}
+
+int OutputPump::poll_fd(int stream) const {
+  const bool taken = attachment_ == nullptr || attachment_->Ready();
+  return taken ? pipes_[static_cast<std::size_t>(stream)].get() : -1;
 }
 
 void OutputPump::CloseTaskEnds() {
   for (UniqueFd& end : task_ends_) end.reset();
+  if (attachment_ != nullptr) attachment_->CloseTaskEnd();
 }
 
 bool OutputPump::Move(int stream) {
@@ -56,9 +83,19 @@ bool OutputPump::Move(int stream) {
     return false;
   }
   const std::string_view data(buffer_.data(), static_cast<std::size_t>(n));
-  if (stream == 1) tail_.Append(data);
+  if (stream == 1 || has_terminal()) tail_.Append(data);
   (stream == 1 && err_ ? *err_ : out_).Write(data);
+  if (attachment_ != nullptr)
+    attachment_->Tell(
+        {.kind = stream == 1 ? AttachMessage::Kind::kErrors : AttachMessage::Kind::kOutput,
+         .data = std::string(data)});
   return true;
+}
+
+void OutputPump::Note(std::string_view line) {
+  const std::string text = "carma: " + std::string(line) + "\n";
+  tail_.Append(text);
+  (err_ ? *err_ : out_).Write(text);
 }
 
 void OutputPump::Finish() {
@@ -68,6 +105,7 @@ void OutputPump::Finish() {
   }
   out_.Close();
   if (err_) err_->Close();
+  if (attachment_ != nullptr) attachment_->Finish(kFinishPatience);
 }
 
 std::int64_t OutputPump::DroppedBytes() const {

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "task/attach/attachment.h"
 #include "task/describe/spec.h"
 #include "task/process/cgroup.h"
 #include "task/process/user.h"
@@ -38,6 +39,7 @@ constexpr int kFirstRetryMs = 50;
 constexpr int kLastRetryMs = 5000;
 constexpr int kEarlyPipeBytes = 1 << 18;  // holds started.json and exit.json together
 constexpr std::size_t kMaxFailureText = 8192;
+constexpr std::chrono::milliseconds kRunnerPatience{1000};
 
 Refusal Refuse(const base::Error& error, bool retryable = false) {
   return Refusal(LaunchError{error.message, retryable});
@@ -59,13 +61,16 @@ class Shim {
   std::expected<pid_t, LaunchError> Launch();
   std::expected<Unit, LaunchError> ReadOrder();
   std::expected<Unit, LaunchError> FindUser();
-  // With the user's rights: output files and conda environment.
+  // With the user's rights: output files, terminal and conda environment.
   std::expected<Unit, LaunchError> OpenUserFiles();
+  Result<OutputPump> OpenOutput();
   std::expected<Unit, LaunchError> PlanScript();
   void MakeGroup();
   void TellStarted(pid_t main);
   void LeaveReport(const ShimReport& report);
   void AnswerEarly(const std::string& line);
+  // Him who runs it in his terminal, if there is one.
+  void TellRunner(AttachMessage message);
 
   const std::string dir_;
   UniqueFd early_;
@@ -75,6 +80,7 @@ class Shim {
   ShimOrder order_;
   UserInfo user_;
   std::unique_ptr<WornRights> rights_;
+  std::optional<Attachment> attachment_;
   std::optional<OutputPump> pump_;
   std::optional<TaskCgroup> group_;
   UniqueFd script_;
@@ -98,6 +104,8 @@ int Shim::Run() {
     LeaveReport({.launched = false,
                  .text = error.text.substr(0, kMaxFailureText),
                  .retryable = error.retryable});
+    TellRunner(
+        {.kind = AttachMessage::Kind::kRefused, .data = error.text.substr(0, kMaxFailureText)});
     return 0;
   }
   const std::int64_t started_boot_ns = base::BootTimeNs();
@@ -105,13 +113,22 @@ int Shim::Run() {
   TellStarted(*main);
   const std::optional<std::int64_t> baseline = group_ ? group_->OomKills() : std::nullopt;
   Supervisor supervisor(*main, order_.kill_grace, signals_.get(), *pump_, *rights_,
-                        group_ ? &*group_ : nullptr, baseline);
+                        group_ ? &*group_ : nullptr, baseline,
+                        attachment_ ? &*attachment_ : nullptr);
   ShimReport report = supervisor.Run();
   if (group_) group_->Remove();
   report.started_ms = std::chrono::duration_cast<std::chrono::milliseconds>(started).count();
   report.started_boot_ns = started_boot_ns;
   LeaveReport(report);
+  TellRunner(
+      {.kind = AttachMessage::Kind::kEnded, .number = report.exit_code, .signal = report.signal});
   return 0;
+}
+
+void Shim::TellRunner(AttachMessage message) {
+  if (!attachment_) return;
+  attachment_->Tell(std::move(message));
+  attachment_->Finish(kRunnerPatience);
 }
 
 Result<bool> Shim::Claim() {
@@ -142,6 +159,8 @@ std::expected<pid_t, LaunchError> Shim::Launch() {
   plan_.workdir = order_.spec.workdir;
   plan_.umask = UmaskOf(order_.spec);
   plan_.max_processes = order_.max_processes;
+  plan_.stdin_fd = attachment_ ? attachment_->task_end() : -1;
+  plan_.terminal = attachment_ && attachment_->has_terminal();
   plan_.stdout_fd = pump_->task_end(0);
   plan_.stderr_fd = pump_->task_end(1);
   plan_.cgroup_fd = group_ ? group_->folder_fd() : -1;
@@ -192,7 +211,7 @@ std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
     }
     conda = std::move(*found);
   }
-  Result<OutputPump> pump = OutputPump::Open(order_);
+  Result<OutputPump> pump = OpenOutput();
   rights_->DropPrivileges();
   if (!pump) return Refuse(pump.error());
   pump_ = std::move(*pump);
@@ -200,6 +219,15 @@ std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
   plan_.search = environment.at("PATH");
   plan_.block = ToBlock(environment);
   return Unit{};
+}
+
+Result<OutputPump> Shim::OpenOutput() {
+  if (!order_.spec.attach) return OutputPump::Open(order_);
+  Result<Attachment> attachment =
+      Attachment::Open(*order_.spec.attach, order_.spec.terminal, order_.uid);
+  if (!attachment) return std::unexpected(attachment.error());
+  attachment_ = std::move(*attachment);
+  return OutputPump::Open(order_, &*attachment_);
 }
 
 std::expected<Unit, LaunchError> Shim::PlanScript() {

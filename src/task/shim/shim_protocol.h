@@ -88,6 +88,9 @@ struct ShimOrder : LaunchOrder {
     field("array", order.array, "", {.low = 1});
     field("array_index", order.spec.array_index, "", {.low = 0});
     field("slurm", order.spec.slurm);
+    field("attach", order.spec.attach, "",
+          {.max_bytes = 32, .fits = IsAttachName, .expected = "32 hexadecimal digits"});
+    field("terminal", order.spec.terminal);
     field("stdout", order.spec.stdout_path, "", kFile);
     field("stderr", order.spec.stderr_path, "", kFile);
     field("max_output_bytes", order.max_output_bytes, "", {.low = 0});

@@ -48,25 +48,31 @@ base::UniqueFd ListenToSignals() {
 
 Supervisor::Supervisor(pid_t main_pid, base::Duration grace, int signal_fd, OutputPump& pump,
                        WornRights& rights, const TaskCgroup* group,
-                       std::optional<std::int64_t> oom_baseline)
+                       std::optional<std::int64_t> oom_baseline, Attachment* attachment)
     : main_(main_pid),
       grace_(grace),
       signal_fd_(signal_fd),
       pump_(pump),
       rights_(rights),
       group_(group),
-      oom_baseline_(oom_baseline) {}
+      oom_baseline_(oom_baseline),
+      attachment_(attachment) {}
 
 ShimReport Supervisor::Run() {
   WearRights();
   Reap();
   while (!status_ || !childless_) {
-    pollfd fds[] = {
-        {signal_fd_, POLLIN, 0}, {pump_.poll_fd(0), POLLIN, 0}, {pump_.poll_fd(1), POLLIN, 0}};
-    ::poll(fds, 3, PollTimeoutMs());
+    pollfd fds[] = {{signal_fd_, POLLIN, 0},
+                    {pump_.poll_fd(0), POLLIN, 0},
+                    {pump_.poll_fd(1), POLLIN, 0},
+                    {attachment_ == nullptr ? -1 : attachment_->socket_fd(),
+                     attachment_ == nullptr ? short{0} : attachment_->socket_events(), 0},
+                    {attachment_ == nullptr ? -1 : attachment_->terminal_fd(), POLLOUT, 0}};
+    ::poll(fds, std::size(fds), PollTimeoutMs());
     for (int stream = 0; stream < 2; ++stream) {
       if (fds[stream + 1].revents != 0) pump_.Move(stream);
     }
+    if ((fds[3].revents | fds[4].revents) != 0) ServeAttachment();
     if (fds[0].revents != 0) ReadSignals();
     CheckDeadline();
   }
@@ -119,11 +125,22 @@ void Supervisor::Reap() {
   if (status_ && !childless_) BeginStop();
 }
 
-void Supervisor::BeginStop() {
+void Supervisor::ServeAttachment() {
+  const Attachment::Asked asked = attachment_->Handle();
+  for (const int number : asked.signals) {
+    if (!status_) ::kill(-main_, number);
+  }
+  if (!asked.gone) return;
+  // As a terminal does it that is closed.
+  pump_.Note("the 'carma run' of this task is gone");
+  BeginStop(SIGHUP);
+}
+
+void Supervisor::BeginStop(int number) {
   if (stopping_) return;
   stopping_ = true;
   deadline_ns_ = SteadyNs() + std::chrono::nanoseconds(grace_).count();
-  SignalAll({SIGTERM, SIGCONT});
+  SignalAll({number, SIGCONT});
 }
 
 // The group first, in one step of the kernel; then those who left it. Nobody gets a signal twice:

@@ -4,11 +4,13 @@
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
 
 #include "base/unique_fd.h"
+#include "task/attach/attachment.h"
 #include "task/process/cgroup.h"
 #include "task/process/user.h"
 #include "task/shim/output_pump.h"
@@ -29,9 +31,11 @@ base::UniqueFd ListenToSignals();
 class Supervisor {
  public:
   // The calling process is a subreaper and main_pid its child, leader of its own group. The others
-  // outlive the supervisor; group may be null. oom_baseline: OomKills() before the start.
+  // outlive the supervisor; group may be null, and so may attachment. oom_baseline: OomKills()
+  // before the start.
   Supervisor(pid_t main_pid, base::Duration grace, int signal_fd, OutputPump& pump,
-             WornRights& rights, const TaskCgroup* group, std::optional<std::int64_t> oom_baseline);
+             WornRights& rights, const TaskCgroup* group, std::optional<std::int64_t> oom_baseline,
+             Attachment* attachment = nullptr);
   // Returns when the main process and all descendants are gone. Fills all of the report but the
   // start.
   ShimReport Run();
@@ -40,8 +44,10 @@ class Supervisor {
   void WearRights();
   void ReadSignals();
   void Reap();
-  // TERM to every process of the task, once, then the clock of the grace runs.
-  void BeginStop();
+  // What the one who runs the task in his terminal asks for.
+  void ServeAttachment();
+  // The signal to every process of the task, once, then the clock of the grace runs.
+  void BeginStop(int number = SIGTERM);
   // To the main process's group, and to the descendants that left it.
   void SignalAll(std::initializer_list<int> numbers);
   // KILL to every process; repeated until none is left.
@@ -57,6 +63,7 @@ class Supervisor {
   WornRights& rights_;
   const TaskCgroup* const group_;
   const std::optional<std::int64_t> oom_baseline_;
+  Attachment* const attachment_;
   std::optional<int> status_;  // of the main process, as wait() tells it
   bool childless_ = false;
   bool stopping_ = false;

@@ -1,0 +1,74 @@
+// How run and shell are spelled.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/run/run.h"
+#include "cli/verbs.h"
+
+namespace carma::cli {
+namespace {
+
+// What run and shell share; the task's options in front.
+std::shared_ptr<RunFlags> AddRunOptions(CLI::App& verb) {
+  auto flags = std::make_shared<RunFlags>();
+  AddTaskOptions(verb);
+  verb.add_flag("-q,--quiet", flags->quiet, "only the task's own words, and what goes wrong");
+  return flags;
+}
+
+void AddRun(CLI::App& app, Context& context) {
+  struct Flags {
+    bool pty = false;
+    bool no_pty = false;
+  };
+  auto pty = std::make_shared<Flags>();
+  CLI::App* verb = app.add_subcommand(
+      "run", "Run a command here as soon as it has its place: this terminal, stdin, signals");
+  verb->footer(
+      "Waits like any task; then it runs in this terminal, and its exit code is ours.\n"
+      "  carma run --gpu-mem 12G -- python3 train.py\n"
+      "  carma run -G 2 -- torchrun --nproc-per-node 2 train.py\n"
+      "  zcat data.gz | carma run ./score > result      pipes are the task's own\n"
+      "Ctrl-C goes to the task, or takes it out of the queue. It goes on while carmad is away,\n"
+      "and gets SIGHUP when this program ends. After running out of GPU memory it starts again\n"
+      "here, unless its input is a pipe or a file. --output FILE keeps a copy of what it "
+      "writes.\n");
+  auto flags = AddRunOptions(*verb);
+  CLI::Option* always = verb->add_flag(
+      "--pty", pty->pty, "a terminal of its own (default: if stdin and stdout are terminals)");
+  verb->add_flag("--no-pty", pty->no_pty, "none; its streams are ours")->excludes(always);
+  verb->callback([&context, flags, pty, verb] {
+    flags->submit.settings = GivenOptions(*verb);
+    if (pty->pty || pty->no_pty) flags->terminal = pty->pty;
+    RunHere(context, *flags);
+  });
+}
+
+void AddShell(CLI::App& app, Context& context) {
+  CLI::App* verb =
+      app.add_subcommand("shell", "A shell with GPUs, in this terminal, until it is left");
+  verb->footer(
+      "  carma shell -G 1 --gpu-mem 20G --time 2h\n"
+      "  carma shell -- bash -l        another than $SHELL\n");
+  auto flags = AddRunOptions(*verb);
+  verb->callback([&context, flags, verb] {
+    flags->submit.settings = GivenOptions(*verb);
+    // Nobody sits through a second start of what he has typed.
+    flags->submit.settings.insert(flags->submit.settings.begin(),
+                                  {{"retries", "0"}, {"no-requeue", ""}, {"job-name", "shell"}});
+    if (context.words.empty()) context.words = {base::GetEnv("SHELL", "/bin/sh")};
+    context.literal = true;
+    RunHere(context, *flags);
+  });
+}
+
+}  // namespace
+
+void AddRunCommands(CLI::App& app, Context& context) {
+  AddRun(app, context);
+  AddShell(app, context);
+}
+
+}  // namespace carma::cli

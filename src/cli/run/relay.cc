@@ -1,0 +1,190 @@
+#include "cli/run/relay.h"
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+namespace carma::cli {
+namespace {
+
+using task::AttachMessage;
+using task::AttachSocket;
+using Kind = AttachMessage::Kind;
+
+// A pipe that is ready takes this much without waiting.
+constexpr std::size_t kPortion = 4096;
+
+class Carrier {
+ public:
+  Carrier(AttachSocket socket, const Streams& streams, CaughtSignals& signals)
+      : socket_(std::move(socket)), streams_(streams), signals_(signals) {}
+
+  RelayEnd Run() {
+    Greet();
+    while (socket_ && !end_.ours) Turn();
+    while (!shown_.empty() && !end_.ours) ShowRest();
+    return std::move(end_);
+  }
+
+ private:
+  void Greet() {
+    const AttachMessage hello{.kind = Kind::kHello, .size = SizeOf(streams_.in)};
+    if (!socket_.Send(hello, streams_.terminal ? -1 : streams_.in)) socket_.Close();
+  }
+
+  void Turn() {
+    const bool typing = streams_.terminal && !unsent_;
+    pollfd fds[] = {
+        {signals_.fd(), POLLIN, 0},
+        {shown_.empty() || unsent_ ? socket_.fd() : -1,
+         static_cast<short>((shown_.empty() ? POLLIN : 0) | (unsent_ ? POLLOUT : 0)), 0},
+        {typing ? streams_.in : -1, POLLIN, 0},
+        {shown_.empty() ? -1 : shown_to_, POLLOUT, 0}};
+    ::poll(fds, std::size(fds), -1);
+    if (fds[0].revents != 0) PassSignals();
+    if (fds[3].revents != 0) ShowPortion();
+    if (fds[2].revents != 0) ReadKeys();
+    if (fds[1].revents != 0) {
+      SendRest();
+      if (shown_.empty()) Receive();
+    }
+  }
+
+  void PassSignals() {
+    while (const int number = signals_.Take()) {
+      if (number != SIGWINCH) {
+        Send({.kind = Kind::kSignal, .number = number});
+      } else if (streams_.terminal) {
+        Send({.kind = Kind::kWindow, .size = SizeOf(streams_.in)});
+      }
+    }
+  }
+
+  // A message that the socket does not take now goes first next time; signals that come while one
+  // waits are few, and lost only where thousands of keys wait before them.
+  void Send(AttachMessage message) {
+    if (unsent_ || !socket_) return;
+    const base::Result<bool> sent = socket_.Send(message);
+    if (!sent) return socket_.Close();
+    if (!*sent) unsent_ = std::move(message);
+  }
+
+  void SendRest() {
+    if (!unsent_) return;
+    AttachMessage message = std::move(*unsent_);
+    unsent_.reset();
+    Send(std::move(message));
+  }
+
+  void ReadKeys() {
+    std::array<char, kPortion> keys;
+    const ssize_t n = ::read(streams_.in, keys.data(), keys.size());
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    // The terminal is gone, and with it the one who would read on.
+    if (n <= 0) return Leave();
+    Send({.kind = Kind::kInput, .data = std::string(keys.data(), static_cast<std::size_t>(n))});
+  }
+
+  void Receive() {
+    base::Result<std::optional<AttachSocket::Received>> heard = socket_.Receive();
+    if (!heard && heard.error().code == base::ErrorCode::kInvalid) return;
+    if (!heard) return socket_.Close();
+    if (!*heard) return;
+    AttachMessage& message = (*heard)->message;
+    if (message.kind == Kind::kOutput || message.kind == Kind::kErrors) {
+      shown_to_ = message.kind == Kind::kOutput ? streams_.out : streams_.err;
+      shown_ = std::move(message.data);
+    } else if (message.kind == Kind::kEnded || message.kind == Kind::kRefused) {
+      end_.last = std::move(message);
+      socket_.Close();
+    }
+  }
+
+  void ShowPortion() {
+    const ssize_t n = ::write(shown_to_, shown_.data(), std::min(shown_.size(), kPortion));
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    if (n < 0) return Leave();
+    if (n > 0) end_.mid_line = shown_[static_cast<std::size_t>(n) - 1] != '\n';
+    shown_.erase(0, static_cast<std::size_t>(n));
+  }
+
+  // The task has ended; only a signal may cut short what is still to be shown.
+  void ShowRest() {
+    pollfd fds[] = {{signals_.fd(), POLLIN, 0}, {shown_to_, POLLOUT, 0}};
+    ::poll(fds, std::size(fds), -1);
+    if (fds[0].revents != 0 && signals_.Take() != SIGWINCH) return Leave();
+    if (fds[1].revents != 0) ShowPortion();
+  }
+
+  void Leave() {
+    end_.ours = true;
+    socket_.Close();
+  }
+
+  AttachSocket socket_;
+  const Streams streams_;
+  CaughtSignals& signals_;
+  std::optional<AttachMessage> unsent_;
+  std::string shown_;  // what is still to be written
+  int shown_to_ = -1;
+  RelayEnd end_;
+};
+
+sigset_t Caught() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH})
+    ::sigaddset(&set, number);
+  return set;
+}
+
+}  // namespace
+
+RawTerminal::RawTerminal(int fd) {
+  if (::tcgetattr(fd, &before_) != 0) return;
+  fd_ = fd;
+  termios raw = before_;
+  ::cfmakeraw(&raw);
+  ::tcsetattr(fd_, TCSANOW, &raw);
+}
+
+RawTerminal::~RawTerminal() {
+  if (fd_ >= 0) ::tcsetattr(fd_, TCSADRAIN, &before_);
+}
+
+task::TerminalSize SizeOf(int terminal_fd) {
+  winsize size{};
+  if (::ioctl(terminal_fd, TIOCGWINSZ, &size) != 0) return {};
+  return {size.ws_row, size.ws_col};
+}
+
+CaughtSignals::CaughtSignals() {
+  const sigset_t caught = Caught();
+  ::pthread_sigmask(SIG_BLOCK, &caught, &before_);
+  fd_.reset(::signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+CaughtSignals::~CaughtSignals() {
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+int CaughtSignals::Take() {
+  signalfd_siginfo info{};
+  if (::read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return 0;
+  return static_cast<int>(info.ssi_signo);
+}
+
+RelayEnd Relay(AttachSocket socket, const Streams& streams, CaughtSignals& signals) {
+  return Carrier(std::move(socket), streams, signals).Run();
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,175 @@
+#include "cli/run/run.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <iterator>
+#include <utility>
+
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/describe.h"
+#include "cli/ids.h"
+#include "cli/run/relay.h"
+#include "cli/task_text.h"
+#include "task/attach/attach_socket.h"
+
+namespace carma::cli {
+namespace {
+
+using task::AttachMessage;
+using SteadyClock = std::chrono::steady_clock;
+
+// Between two looks at the task: soon after it has ended here, seldom while it waits.
+constexpr std::chrono::milliseconds kFirstLook{20};
+constexpr std::chrono::milliseconds kLastLook{1000};
+// The daemon's word on a task that has ended is waited for so long.
+constexpr std::chrono::seconds kVerdictPatience{10};
+
+// Input that is no device comes once: a second start of the task would not get it again.
+bool ComesOnce(int fd) {
+  struct stat st {};
+  return ::fstat(fd, &st) == 0 && !S_ISCHR(st.st_mode);
+}
+
+class Runner {
+ public:
+  Runner(Context& context, const RunFlags& flags, task::AttachListener listener,
+         const Streams& streams)
+      : context_(context), flags_(flags), listener_(std::move(listener)), streams_(streams) {}
+
+  // Until the task has ended for good; sets the exit code.
+  void Run(std::uint64_t id) {
+    id_ = id;
+    Tell("task {} is submitted", id_);
+    while (!over_) {
+      pollfd fds[] = {{listener_.fd(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}};
+      const int ready = ::poll(fds, std::size(fds), static_cast<int>(look_.count()));
+      if (fds[0].revents != 0) {
+        Serve();
+      } else if (fds[1].revents != 0) {
+        TakeSignal();
+      } else if (ready == 0) {
+        Look();
+      }
+    }
+  }
+
+ private:
+  template <class... Args>
+  void Tell(fmt::format_string<Args...> format, Args&&... args) {
+    if (flags_.quiet) return;
+    const std::string line = fmt::format(format, std::forward<Args>(args)...);
+    if (std::exchange(told_, line) == line) return;
+    std::fprintf(context_.err, "carma: %s\n", line.c_str());
+  }
+
+  void Serve() {
+    std::optional<task::AttachSocket> shim = listener_.Accept();
+    if (!shim) return;
+    RelayEnd end;
+    {
+      std::fflush(context_.err);
+      const std::optional<RawTerminal> raw =
+          streams_.terminal ? std::optional<RawTerminal>(std::in_place, streams_.in) : std::nullopt;
+      end = Relay(std::move(*shim), streams_, signals_);
+    }
+    if (end.mid_line && streams_.terminal && !flags_.quiet) std::fputc('\n', context_.err);
+    told_.clear();
+    look_ = kFirstLook;
+    ended_at_ = SteadyClock::now();
+    exit_code_ = kExitFailure;
+    if (end.last && end.last->kind == AttachMessage::Kind::kEnded)
+      exit_code_ = end.last->signal != 0 ? 128 + end.last->signal : end.last->number;
+    // Nobody reads on: the task hears of it as of a closed terminal.
+    if (end.ours) Finish(exit_code_);
+  }
+
+  // While it waits for its place there is nobody else to hear the signal.
+  void TakeSignal() {
+    const int number = signals_.Take();
+    if (number == 0 || number == SIGWINCH) return;
+    const auto cancelled = ChangeTask(context_.client(), id_, "cancel");
+    if (!cancelled && cancelled.error().code != base::ErrorCode::kConflict)
+      context_.Fail(cancelled.error());
+    else
+      Tell("task {} is cancelled", id_);
+    Finish(128 + number);
+  }
+
+  void Look() {
+    look_ = std::min(look_ * 2, kLastLook);
+    const Called<api::TaskView> task = GetTask(context_.client(), id_);
+    if (!task && task.error().code == base::ErrorCode::kUnavailable)
+      return LookInVain(task.error());
+    if (!task) {
+      context_.Fail(task.error());
+      over_ = true;
+      return;
+    }
+    const api::TaskView& view = task->value;
+    if (HasEnded(view)) return TakeVerdict(view);
+    if (view.state == "queued" && !view.reason.empty())
+      Tell("task {} waits ({}): {}", id_, view.reason, base::Printable(view.reason_text, 500));
+  }
+
+  void TakeVerdict(const api::TaskView& view) {
+    // An exit code says it all; why a task could not start, or was ended, does not.
+    const bool told = view.reason == "NonZeroExit" || view.reason == "Signal";
+    const std::string why = told ? "" : base::Printable(view.reason_text, 1000);
+    if (view.state != "succeeded")
+      Tell("task {} {}{}", id_, EndText(view), why.empty() ? "" : ": " + why);
+    Finish(ExitCodeOf(view));
+  }
+
+  // Tasks outlive the daemon. One that has ended is not worth waiting for its return.
+  void LookInVain(const base::Error& error) {
+    Tell("{}; waiting for it", error.message);
+    if (ended_at_ && SteadyClock::now() - *ended_at_ > kVerdictPatience) Finish(exit_code_);
+  }
+
+  void Finish(int exit_code) {
+    context_.exit_code = exit_code;
+    over_ = true;
+  }
+
+  Context& context_;
+  const RunFlags& flags_;
+  task::AttachListener listener_;
+  const Streams streams_;
+  CaughtSignals signals_;
+  std::uint64_t id_ = 0;
+  std::chrono::milliseconds look_ = kFirstLook;
+  std::optional<SteadyClock::time_point> ended_at_;  // of the last attempt that was here
+  int exit_code_ = kExitFailure;                     // of that attempt
+  std::string told_;
+  bool over_ = false;
+};
+
+}  // namespace
+
+void RunHere(Context& context, RunFlags flags) {
+  auto caller = CallerContext();
+  if (!caller) return context.Fail(caller.error());
+  auto listener = task::AttachListener::Open();
+  if (!listener) return context.Fail(listener.error());
+  const bool has_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
+  const Streams streams{.terminal = flags.terminal.value_or(has_terminal)};
+  flags.submit.here = SubmitFlags::Here{
+      .name = listener->name(), .terminal = streams.terminal, .once = ComesOnce(STDIN_FILENO)};
+  TakeDaemonTime(context, flags.submit, *caller);
+  const auto described = Describe(flags.submit, context.words, context.literal, *caller);
+  if (!described) return context.Fail(described.error());
+  for (const std::string& warning : described->warnings) Warn(context, warning);
+  const auto answer = SubmitTasks(context.client(), {described->spec});
+  if (!answer) return context.Fail(answer.error());
+  for (const std::string& warning : answer->value.warnings) Warn(context, warning);
+  Runner(context, flags, std::move(*listener), streams).Run(answer->value.first);
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,94 @@
+// How `carma run` and the shim of its task speak: over a socket of their own, so that neither
+// the daemon nor its end stands between a person and the program. The one who runs it listens
+// under a name that only the task's description tells; the shim comes once for each attempt.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace carma::task {
+
+struct TerminalSize {
+  int rows = 0;
+  int columns = 0;
+  friend bool operator==(const TerminalSize&, const TerminalSize&) = default;
+};
+
+// One message of either side; a message is never cut or joined.
+struct AttachMessage {
+  enum class Kind : char {
+    // To the shim:
+    kHello = 'h',   // first of all, with the size of the terminal, or with the input as descriptor
+    kInput = 'i',   // bytes that were typed
+    kWindow = 'w',  // the terminal has another size now
+    kSignal = 's',  // for the task
+    // From the shim:
+    kOutput = 'o',
+    kErrors = 'e',
+    kEnded = 'q',    // the attempt has ended, its output is complete
+    kRefused = 'r',  // it could not start
+  };
+  Kind kind{};
+  std::string data;   // kInput, kOutput, kErrors: any bytes; kRefused: why
+  TerminalSize size;  // kHello, kWindow
+  int number = 0;     // kSignal: the signal; kEnded: the exit code
+  int signal = 0;     // kEnded: what ended it; 0: it exited
+  friend bool operator==(const AttachMessage&, const AttachMessage&) = default;
+};
+// The longest data of one message.
+inline constexpr std::size_t kMaxAttachBytes = 32'768;
+
+std::string ToBytes(const AttachMessage& message);
+// Any bytes give a message or kInvalid. Signals are those that a person may send to his task.
+base::Result<AttachMessage> ParseAttachMessage(std::string_view bytes);
+
+// One end of a connection. No call waits.
+class AttachSocket {
+ public:
+  AttachSocket() = default;
+  explicit AttachSocket(base::UniqueFd fd) : fd_(std::move(fd)) {}
+
+  int fd() const { return fd_.get(); }
+  explicit operator bool() const { return static_cast<bool>(fd_); }
+  void Close() { fd_.reset(); }
+  // descriptor: goes along, -1: none. False: not now, the peer is slow. Errors: the peer is gone.
+  base::Result<bool> Send(const AttachMessage& message, int descriptor = -1);
+  struct Received {
+    AttachMessage message;
+    base::UniqueFd descriptor;  // the one that came along
+  };
+  // Empty: nothing has come. Errors: kNotFound: the peer is gone; kInvalid: no such message.
+  base::Result<std::optional<Received>> Receive();
+
+ private:
+  base::UniqueFd fd_;
+};
+
+// The side of `carma run`.
+class AttachListener {
+ public:
+  // Under a name that nobody can guess.
+  static base::Result<AttachListener> Open();
+  // As TaskSpec::attach has it.
+  const std::string& name() const { return name_; }
+  int fd() const { return fd_.get(); }
+  // The next shim. Whoever is not of our user or root is sent away. Empty: nobody is there.
+  std::optional<AttachSocket> Accept();
+
+ private:
+  std::string name_;
+  base::UniqueFd fd_;
+};
+
+// The shim's side. The listener must belong to `owner`. Errors: kNotFound: nobody listens there
+// any more; kDenied: somebody else does.
+base::Result<AttachSocket> ConnectAttach(const std::string& name, uid_t owner);
+
+}  // namespace carma::task

@@ -1,0 +1,125 @@
+#include "task/attach/attach_socket.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/spawn.h"
+#include "task/describe/spec.h"
+
+namespace carma::task {
+namespace {
+
+using base::ErrorCode;
+using Kind = AttachMessage::Kind;
+
+TEST(AttachMessages, ComeBackAsTheyWere) {
+  const std::vector<AttachMessage> messages = {
+      {.kind = Kind::kHello, .size = {24, 80}},
+      {.kind = Kind::kWindow, .size = {0, 0}},
+      {.kind = Kind::kInput, .data = std::string("\0\n\x03", 3)},
+      {.kind = Kind::kOutput, .data = ""},
+      {.kind = Kind::kErrors, .data = std::string(kMaxAttachBytes, 'x')},
+      {.kind = Kind::kSignal, .number = SIGINT},
+      {.kind = Kind::kEnded, .number = 255, .signal = 0},
+      {.kind = Kind::kEnded, .number = 0, .signal = 9},
+      {.kind = Kind::kRefused, .data = "no such program"},
+  };
+  for (const AttachMessage& message : messages) {
+    const base::Result<AttachMessage> read = ParseAttachMessage(ToBytes(message));
+    ASSERT_TRUE(read) << static_cast<char>(message.kind);
+    EXPECT_EQ(*read, message) << static_cast<char>(message.kind);
+  }
+}
+
+TEST(AttachMessages, OtherBytesAreRefused) {
+  for (const std::string& bytes :
+       {std::string(), std::string("?"), std::string("\0", 1), std::string("w"), std::string("w24"),
+        std::string("w24 80 1"), std::string("w-1 80"), std::string("w70000 80"),
+        std::string("s9"),  // KILL is the daemon's to send
+        std::string("s19"), std::string("sINT"), std::string("s"), std::string("q0"),
+        std::string("q256 0"), "o" + std::string(kMaxAttachBytes + 1, 'x')}) {
+    const base::Result<AttachMessage> read = ParseAttachMessage(bytes);
+    ASSERT_FALSE(read) << bytes.substr(0, 20);
+    EXPECT_EQ(read.error().code, ErrorCode::kInvalid);
+  }
+}
+
+TEST(AttachSockets, CarryMessagesAndADescriptor) {
+  base::Result<AttachListener> listener = AttachListener::Open();
+  ASSERT_TRUE(listener) << listener.error().message;
+  EXPECT_TRUE(IsAttachName(listener->name()));
+  EXPECT_FALSE(listener->Accept()) << "nobody has come yet";
+  base::Result<AttachSocket> shim = ConnectAttach(listener->name(), ::geteuid());
+  ASSERT_TRUE(shim) << shim.error().message;
+  std::optional<AttachSocket> person = listener->Accept();
+  ASSERT_TRUE(person);
+  base::Result<base::Pipe> pipe = base::MakePipe(false);
+  ASSERT_TRUE(pipe);
+  EXPECT_EQ(person->Send({.kind = Kind::kHello, .size = {30, 90}}, pipe->read.get()), true);
+  base::Result<std::optional<AttachSocket::Received>> hello = shim->Receive();
+  ASSERT_TRUE(hello && *hello);
+  EXPECT_EQ((*hello)->message.size, (TerminalSize{30, 90}));
+  ASSERT_TRUE(base::WriteAll(pipe->write.get(), "typed"));
+  pipe->write.reset();
+  EXPECT_EQ(base::ReadAll((*hello)->descriptor.get(), 100), "typed");
+  // Nothing more has come; then he is gone.
+  EXPECT_FALSE(shim->Receive().value());
+  person->Close();
+  EXPECT_EQ(shim->Receive().error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(shim->Send({.kind = Kind::kOutput, .data = "x"}));
+}
+
+TEST(AttachSockets, ASlowReaderIsNotWaitedFor) {
+  base::Result<AttachListener> listener = AttachListener::Open();
+  ASSERT_TRUE(listener);
+  base::Result<AttachSocket> shim = ConnectAttach(listener->name(), ::geteuid());
+  std::optional<AttachSocket> person = listener->Accept();
+  ASSERT_TRUE(shim && person);
+  const AttachMessage flood{.kind = Kind::kOutput, .data = std::string(kMaxAttachBytes, 'x')};
+  int sent = 0;
+  while (shim->Send(flood).value()) ++sent;
+  EXPECT_GT(sent, 0);
+  for (int i = 0; i < sent; ++i) EXPECT_EQ((*person->Receive())->message, flood);
+  EXPECT_TRUE(shim->Send(flood).value());
+}
+
+TEST(AttachSockets, TheListenerMustBeTheOwners) {
+  base::Result<AttachListener> listener = AttachListener::Open();
+  ASSERT_TRUE(listener);
+  EXPECT_EQ(ConnectAttach(listener->name(), ::geteuid() + 1).error().code, ErrorCode::kDenied);
+  const std::string name = listener->name();
+  *listener = AttachListener::Open().value();
+  EXPECT_EQ(ConnectAttach(name, ::geteuid()).error().code, ErrorCode::kNotFound);
+}
+
+TEST(AttachSockets, AStrangerIsSentAway) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root, to be somebody else";
+  base::Result<AttachListener> listener = AttachListener::Open();
+  ASSERT_TRUE(listener);
+  ASSERT_EQ(::seteuid(65'533), 0);  // the one who listens is an ordinary user
+  const pid_t stranger = ::fork();
+  if (stranger == 0) {
+    if (::seteuid(0) != 0 || ::seteuid(65'532) != 0) ::_exit(1);
+    const base::Result<AttachSocket> came = ConnectAttach(listener->name(), 0);
+    if (!came) ::_exit(2);
+    pollfd gone{came->fd(), POLLIN, 0};
+    ::_exit(::poll(&gone, 1, 20'000) == 1 && (gone.revents & POLLHUP) != 0 ? 0 : 3);
+  }
+  pollfd comes{listener->fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&comes, 1, 20'000), 1);
+  EXPECT_FALSE(listener->Accept());
+  int status = 0;
+  ::waitpid(stranger, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(::seteuid(0), 0);
+}
+
+}  // namespace
+}  // namespace carma::task

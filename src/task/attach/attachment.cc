@@ -1,0 +1,175 @@
+#include "task/attach/attachment.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace carma::task {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::FailErrno;
+using base::Result;
+using base::UniqueFd;
+using base::Unit;
+
+using Kind = AttachMessage::Kind;
+using SteadyClock = std::chrono::steady_clock;
+
+// He has been told that his task comes, and has nothing else to do.
+constexpr std::chrono::milliseconds kHelloPatience{10'000};
+
+// False: not in time.
+bool WaitFor(int fd, short events, SteadyClock::time_point deadline) {
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
+    if (left.count() <= 0) return false;
+    pollfd wait{fd, events, 0};
+    const int ready = ::poll(&wait, 1, static_cast<int>(left.count()));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return false;
+  }
+}
+
+Result<AttachSocket::Received> HearHello(AttachSocket& socket) {
+  const auto deadline = SteadyClock::now() + kHelloPatience;
+  while (WaitFor(socket.fd(), POLLIN, deadline)) {
+    Result<std::optional<AttachSocket::Received>> heard = socket.Receive();
+    if (!heard) return std::unexpected(heard.error());
+    if (*heard && (*heard)->message.kind == Kind::kHello) return std::move(**heard);
+    if (*heard) return Fail(ErrorCode::kInvalid, "terminal's socket: expected a greeting first");
+  }
+  return Fail(ErrorCode::kUnavailable, "the 'carma run' that waited for it does not answer");
+}
+
+}  // namespace
+
+Result<Attachment> Attachment::Open(const std::string& name, bool terminal, uid_t owner) {
+  Result<AttachSocket> socket = ConnectAttach(name, owner);
+  if (!socket) return std::unexpected(socket.error());
+  Result<AttachSocket::Received> hello = HearHello(*socket);
+  if (!hello) return std::unexpected(hello.error());
+  Attachment attachment;
+  attachment.socket_ = std::move(*socket);
+  if (terminal) {
+    if (Result<Unit> opened = attachment.OpenTerminal(hello->message.size); !opened)
+      return std::unexpected(opened.error());
+  } else if (hello->descriptor) {
+    attachment.task_end_ = std::move(hello->descriptor);
+  } else {
+    return Fail(ErrorCode::kInvalid, "terminal's socket: expected the task's input");
+  }
+  return attachment;
+}
+
+Result<Unit> Attachment::OpenTerminal(TerminalSize size) {
+  master_.reset(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
+  char path[128];
+  if (!master_ || ::grantpt(master_.get()) != 0 || ::unlockpt(master_.get()) != 0 ||
+      ::ptsname_r(master_.get(), path, sizeof path) != 0)
+    return FailErrno(errno, "cannot make a terminal");
+  SetSize(size);
+  task_end_.reset(::open(path, O_RDWR | O_NOCTTY | O_CLOEXEC));
+  if (!task_end_) return FailErrno(errno, path);
+  return Unit{};
+}
+
+UniqueFd Attachment::TerminalOutput() const {
+  return UniqueFd(master_ ? ::fcntl(master_.get(), F_DUPFD_CLOEXEC, 0) : -1);
+}
+
+void Attachment::SetSize(TerminalSize size) {
+  winsize wanted{};
+  wanted.ws_row = static_cast<unsigned short>(size.rows);
+  wanted.ws_col = static_cast<unsigned short>(size.columns);
+  if (master_ && size.rows > 0 && size.columns > 0) ::ioctl(master_.get(), TIOCSWINSZ, &wanted);
+}
+
+short Attachment::socket_events() const {
+  // While the terminal is slow, more would only pile up; that he is gone is told all the same.
+  const int input = typed_.empty() ? POLLIN : 0;
+  return static_cast<short>(input | (unsent_.empty() ? 0 : POLLOUT));
+}
+
+void Attachment::Tell(AttachMessage message) {
+  if (!socket_) return;
+  unsent_.push_back(std::move(message));
+  Flush();
+}
+
+void Attachment::Flush() {
+  while (socket_ && !unsent_.empty()) {
+    const Result<bool> sent = socket_.Send(unsent_.front());
+    if (sent && !*sent) return;
+    // That he is gone is noticed where it is told, by the next Handle().
+    if (!sent) return unsent_.clear();
+    unsent_.pop_front();
+  }
+}
+
+void Attachment::Type() {
+  if (typed_.empty()) return;
+  const ssize_t n = ::write(master_.get(), typed_.data(), typed_.size());
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  // Nobody has the terminal open any more: what was typed is for nobody.
+  typed_.erase(0, n < 0 ? typed_.size() : static_cast<std::size_t>(n));
+}
+
+void Attachment::TakeIn(AttachMessage message, Asked& asked) {
+  switch (message.kind) {
+    case Kind::kInput:
+      if (master_) typed_ += message.data;
+      return Type();
+    case Kind::kWindow:
+      return SetSize(message.size);
+    case Kind::kSignal:
+      return asked.signals.push_back(message.number);
+    default:
+      return;  // nothing that is said to us
+  }
+}
+
+Attachment::Asked Attachment::Handle() {
+  Asked asked;
+  Flush();
+  Type();
+  while (socket_ && typed_.empty()) {
+    Result<std::optional<AttachSocket::Received>> heard = socket_.Receive();
+    if (heard && !*heard) break;
+    if (heard) {
+      TakeIn(std::move((*heard)->message), asked);
+    } else if (heard.error().code != ErrorCode::kInvalid) {
+      asked.gone = true;
+      socket_.Close();
+      unsent_.clear();
+    }
+  }
+  // With input on the way the socket is not read, and the end of it would spin in poll().
+  pollfd hangup{socket_.fd(), 0, 0};
+  if (socket_ && !typed_.empty() && ::poll(&hangup, 1, 0) == 1 &&
+      (hangup.revents & (POLLHUP | POLLERR)) != 0) {
+    asked.gone = true;
+    socket_.Close();
+    unsent_.clear();
+    typed_.clear();
+  }
+  return asked;
+}
+
+void Attachment::Finish(std::chrono::milliseconds patience) {
+  const auto deadline = SteadyClock::now() + patience;
+  while (socket_ && !unsent_.empty() && WaitFor(socket_.fd(), POLLOUT, deadline)) {
+    pollfd state{socket_.fd(), POLLOUT, 0};
+    ::poll(&state, 1, 0);
+    if ((state.revents & (POLLHUP | POLLERR)) != 0) break;
+    Flush();
+  }
+  unsent_.clear();
+}
+
+}  // namespace carma::task

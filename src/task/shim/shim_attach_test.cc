@@ -1,0 +1,205 @@
+// A task in somebody's terminal, by real shims.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+
+#include "base/spawn.h"
+#include "task/attach/attach_socket.h"
+#include "task/shim/shim_fixture.h"
+
+namespace carma::task {
+namespace {
+
+using Kind = AttachMessage::Kind;
+using ::testing::HasSubstr;
+
+class ShimAttachTest : public ShimLauncherTest {
+ protected:
+  LaunchOrder Attached(const std::string& script_line, bool terminal) {
+    LaunchOrder order = Order(script_line);
+    order.spec.attach = listener_.name();
+    order.spec.terminal = terminal;
+    return order;
+  }
+  void Accept() {
+    pollfd fd{listener_.fd(), POLLIN, 0};
+    ASSERT_EQ(::poll(&fd, 1, kPatienceMs), 1);
+    std::optional<AttachSocket> came = listener_.Accept();
+    ASSERT_TRUE(came);
+    person_ = std::move(*came);
+  }
+  void Greet(int input = -1) {
+    EXPECT_TRUE(person_.Send({.kind = Kind::kHello, .size = {33, 99}}, input).value());
+  }
+  void Say(AttachMessage message) { EXPECT_TRUE(person_.Send(message).value()); }
+  // Takes in what comes until `text` was seen among the outputs, or until the end; the last message
+  // of the shim is kept in end_.
+  std::string Hear(const std::string& text, Kind kind = Kind::kOutput) {
+    std::string heard;
+    while (text.empty() || heard.find(text) == std::string::npos) {
+      pollfd fd{person_.fd(), POLLIN, 0};
+      if (::poll(&fd, 1, kPatienceMs) != 1) {
+        ADD_FAILURE() << "nothing came after: " << heard;
+        break;
+      }
+      base::Result<std::optional<AttachSocket::Received>> received = person_.Receive();
+      if (!received) break;
+      if (!*received) continue;
+      const AttachMessage& message = (*received)->message;
+      if (message.kind == kind) heard += message.data;
+      if (message.kind == Kind::kEnded || message.kind == Kind::kRefused) end_ = message;
+    }
+    return heard;
+  }
+
+  AttachListener listener_ = AttachListener::Open().value();
+  AttachSocket person_;
+  std::optional<AttachMessage> end_;
+};
+
+TEST_F(ShimAttachTest, PipesAreItsOwnAndTheEndIsTold) {
+  base::Result<base::Pipe> input = base::MakePipe(false);
+  ASSERT_TRUE(base::WriteAll(input->write.get(), "typed\n"));
+  input->write.reset();
+  launcher_->Start(Attached("read x; echo got $x; echo bad >&2; exit 7", false));
+  Accept();
+  Greet(input->read.get());
+  EXPECT_EQ(Hear(""), "got typed\n");
+  ASSERT_TRUE(end_);
+  EXPECT_EQ(*end_, (AttachMessage{.kind = Kind::kEnded, .number = 7}));
+  NextStarted();
+  const ShimEvent exited = NextExited();
+  EXPECT_EQ(exited.exit_code, 7);
+  EXPECT_EQ(exited.stderr_tail, "bad\n") << "what tells of an OOM must not be missed";
+  EXPECT_EQ(Out(), "got typed\n");
+}
+
+TEST_F(ShimAttachTest, ATerminalIsATerminal) {
+  launcher_->Start(Attached("test -t 0 && test -t 2 && stty size; read x; echo got $x", true));
+  Accept();
+  Greet();
+  Hear("33 99");
+  Say({.kind = Kind::kWindow, .size = {11, 22}});
+  Say({.kind = Kind::kInput, .data = "abc\r"});
+  Hear("got abc");
+  NextStarted();
+  EXPECT_EQ(NextExited().exit_code, 0);
+  EXPECT_THAT(Out(), HasSubstr("got abc"));
+}
+
+TEST_F(ShimAttachTest, TheWindowChangesUnderIt) {
+  launcher_->Start(
+      Attached("trap 'stty size; exit' WINCH; echo up; while :; do sleep 0.1; done", true));
+  Accept();
+  Greet();
+  Hear("up");
+  Say({.kind = Kind::kWindow, .size = {11, 22}});
+  Hear("11 22");
+  NextStarted();
+  EXPECT_EQ(NextExited().exit_code, 0);
+}
+
+TEST_F(ShimAttachTest, KeysMakeSignalsInATerminal) {
+  launcher_->Start(Attached("echo up; exec sleep 1000", true));
+  Accept();
+  Greet();
+  Hear("up");
+  Say({.kind = Kind::kInput, .data = "\x03"});
+  Hear("");
+  ASSERT_TRUE(end_);
+  EXPECT_EQ(end_->signal, SIGINT);
+  NextStarted();
+  EXPECT_EQ(NextExited().signal, SIGINT);
+}
+
+TEST_F(ShimAttachTest, SignalsArePassedOn) {
+  base::UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  launcher_->Start(
+      Attached("trap 'echo saved; exit 3' USR1; echo up; while :; do sleep 0.1; done", false));
+  Accept();
+  Greet(null.get());
+  Hear("up");
+  Say({.kind = Kind::kSignal, .number = SIGUSR1});
+  Hear("saved");
+  NextStarted();
+  EXPECT_EQ(NextExited().exit_code, 3);
+}
+
+TEST_F(ShimAttachTest, WhoLeavesHangsUp) {
+  LaunchOrder order =
+      Attached("trap 'echo bye > $TELL; exit 4' HUP; echo up; while :; do sleep 0.1; done", true);
+  order.kill_grace = base::Duration(kPatienceMs);
+  launcher_->Start(std::move(order));
+  Accept();
+  Greet();
+  Hear("up");
+  person_.Close();
+  EXPECT_EQ(Told(), "bye");
+  NextStarted();
+  const ShimEvent exited = NextExited();
+  EXPECT_EQ(exited.exit_code, 4);
+  EXPECT_THAT(exited.stderr_tail, HasSubstr("the 'carma run' of this task is gone"));
+}
+
+TEST_F(ShimAttachTest, OneWhoDoesNotMindTheHangupIsKilled) {
+  launcher_->Start(Attached("trap '' HUP; echo up; while :; do sleep 0.1; done", true));
+  Accept();
+  Greet();
+  Hear("up");
+  person_.Close();
+  NextStarted();
+  EXPECT_EQ(NextExited().signal, SIGKILL);
+}
+
+TEST_F(ShimAttachTest, WhereNobodyWaitsNothingRuns) {
+  LaunchOrder order = Attached("echo up > $TELL", false);
+  listener_ = AttachListener::Open().value();
+  launcher_->Start(std::move(order));
+  const ShimEvent failed = NextFailed();
+  EXPECT_THAT(failed.text, HasSubstr("the 'carma run' that waited for it is gone"));
+  EXPECT_FALSE(failed.retryable);
+}
+
+TEST_F(ShimAttachTest, WhatCannotStartIsTold) {
+  LaunchOrder order = Attached("", true);
+  order.spec.command = {"/no/such/program"};
+  launcher_->Start(std::move(order));
+  Accept();
+  Greet();
+  Hear("");
+  ASSERT_TRUE(end_);
+  EXPECT_EQ(end_->kind, Kind::kRefused);
+  EXPECT_THAT(end_->data, HasSubstr("/no/such/program"));
+  NextFailed();
+}
+
+// 8 MiB into a terminal that nobody reads for a while: the task waits, nothing is lost, and it can
+// be stopped all the same.
+TEST_F(ShimAttachTest, ASlowReaderHoldsTheTaskUp) {
+  base::UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  launcher_->Start(Attached("head -c 8388608 /dev/zero; echo done > $TELL", false));
+  Accept();
+  Greet(null.get());
+  NextStarted();
+  EXPECT_EQ(Hear("").size(), 8'388'608U);
+  EXPECT_EQ(Told(), "done");
+  EXPECT_EQ(NextExited().exit_code, 0);
+}
+
+TEST_F(ShimAttachTest, AnUnreadTaskCanBeStopped) {
+  base::UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  launcher_->Start(Attached("echo up > $TELL; exec cat /dev/zero", false));
+  Accept();
+  Greet(null.get());
+  EXPECT_EQ(Told(), "up");
+  NextStarted();
+  launcher_->Stop(kTask, 1);
+  // Its last output is waited for, then given up.
+  Hear("");
+  EXPECT_EQ(NextExited().signal, SIGTERM);
+}
+
+}  // namespace
+}  // namespace carma::task
