@@ -118,6 +118,7 @@ int RunCarma(int argc, const char* const* argv, Context& context) {
       "Exit code: 0 done, 1 failed, 2 asked wrongly. 'carma VERB --help' says more.");
   AddTaskVerbs(app, context);
   AddRunCommands(app, context);
+  AddTopCommand(app, context);
   AddServerVerbs(app, context);
   AddTraceCommand(app, context);
   AddSimulateCommand(app, context);

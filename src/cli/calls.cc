@@ -258,6 +258,10 @@ Called<api::StatusView> GetStatus(api::Client& client) {
   return Parse<api::StatusView>(client.Get("/v1/status", kTimeoutS));
 }
 
+Called<api::OverviewView> GetOverview(api::Client& client) {
+  return Parse<api::OverviewView>(client.Get("/v1/overview", kTimeoutS));
+}
+
 Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs,
                                const std::string& common) {
   return Submit(client, ListBody(specs, common, NewRequestName()));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/http.h"
+#include "api/overview.h"
 #include "api/views.h"
 #include "base/result.h"
 #include "task/describe/options.h"
@@ -62,6 +63,7 @@ struct EventQuery {
 };
 Called<std::vector<api::EventView>> ListEvents(api::Client& client, const EventQuery& query);
 Called<api::StatusView> GetStatus(api::Client& client);
+Called<api::OverviewView> GetOverview(api::Client& client);
 
 struct Submission {
   std::uint64_t first = 0;

@@ -56,6 +56,7 @@ std::string DefaultSocketPath();
 // --socket are global and may stand after the verb too.
 void AddTaskVerbs(CLI::App& app, Context& context);  // submit, list, show, cancel, wait, logs, …
 void AddRunCommands(CLI::App& app, Context& context);  // run, shell
+void AddTopCommand(CLI::App& app, Context& context);
 void AddServerVerbs(CLI::App& app, Context& context);  // gpus, drain, resume, status, completion, …
 void AddTraceCommand(CLI::App& app, Context& context);
 void AddReportCommand(CLI::App& app, Context& context);

@@ -1,0 +1,171 @@
+// top: the server on one screen, until it is left.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/output_reader.h"
+#include "cli/task_text.h"
+#include "cli/top/curses.h"
+#include "cli/top/frame.h"
+#include "cli/verbs.h"
+
+namespace carma::cli {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::size_t kMostTasks = 500;
+constexpr std::int64_t kOutputLines = 500;
+
+// The last lines of a task's output, with the caller's own rights; empty: not for him to read.
+std::string EndOfOutput(const api::TaskView& task, std::int64_t lines) {
+  OutputReader reader(task.stdout_path);
+  if (!reader.Open() || !reader.SkipToLast(lines)) return "";
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* memory = ::open_memstream(&text, &size);
+  if (memory == nullptr) return "";
+  (void)reader.CopyNew(memory);
+  std::fclose(memory);
+  const std::string copy(text, size);
+  std::free(text);
+  return copy;
+}
+
+class Top {
+ public:
+  Top(Context& context, double interval_s)
+      : context_(context),
+        interval_(std::chrono::milliseconds(static_cast<std::int64_t>(interval_s * 1000))) {
+    state_.user = OwnUserName();
+  }
+
+  void Run() {
+    // Before the screen is taken: whoever asks wrongly is told in plain words.
+    if (const auto server = GetOverview(context_.client()); !server)
+      return context_.Fail(server.error());
+    CursesScreen screen;
+    while (!left_) {
+      if (SteadyClock::now() >= next_) Refresh();
+      screen.Show(DrawTop(data_, state_, screen.size()));
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_ - SteadyClock::now());
+      const auto stroke = screen.Await(std::max(left, std::chrono::milliseconds(1)));
+      if (stroke) Do(TakeStroke(*stroke, data_, screen.size(), state_));
+    }
+  }
+
+ private:
+  void Refresh() {
+    next_ = SteadyClock::now() + interval_;
+    auto server = GetOverview(context_.client());
+    auto page = ListTasks(
+        context_.client(),
+        {.states = state_.ended ? "all" : "", .limit = kMostTasks, .newest_first = state_.ended});
+    // What was known stays on the screen.
+    data_.trouble = !server ? server.error().message : !page ? page.error().message : "";
+    if (server) data_.server = std::move(server->value);
+    if (page) data_.tasks = std::move(page->tasks);
+    if (page && !state_.ended) SortAsQueue(data_.tasks);
+    if (page && page->more)
+      data_.trouble = "only the first " + std::to_string(kMostTasks) + " tasks are shown";
+    ReadOutputs();
+    ReadPage();
+  }
+
+  void ReadOutputs() {
+    data_.output.clear();
+    for (const api::TaskView& task : data_.tasks) {
+      if (task.state == "running") data_.output[task.id] = LastOutputLine(EndOfOutput(task, 1));
+    }
+  }
+
+  void ReadPage() {
+    data_.page.clear();
+    if (state_.page == TopPage::kTasks || state_.page == TopPage::kHelp) return;
+    if (state_.page == TopPage::kExplanation) {
+      const auto explain = ExplainTask(context_.client(), state_.selected);
+      data_.page = explain ? Explanation(explain->value) : explain.error().message;
+      return;
+    }
+    const auto task = GetTask(context_.client(), state_.selected);
+    if (!task) {
+      data_.page = task.error().message;
+    } else if (state_.page == TopPage::kFacts) {
+      data_.page = TaskFacts(task->value, data_.server.now_ms);
+    } else {
+      const std::string text = EndOfOutput(task->value, kOutputLines);
+      data_.page = text.empty() ? "Nothing to read in " + task->value.stdout_path : text;
+    }
+  }
+
+  void Do(const TopWish& wish) {
+    switch (wish.kind) {
+      case TopWish::Kind::kNothing:
+        return;
+      case TopWish::Kind::kQuit:
+        left_ = true;
+        return;
+      case TopWish::Kind::kRefresh:
+        break;
+      case TopWish::Kind::kCancel:
+        Change(wish.task, "cancel");
+        break;
+      case TopWish::Kind::kHold:
+        Change(wish.task, "hold");
+        break;
+      case TopWish::Kind::kRelease:
+        Change(wish.task, "release");
+        break;
+    }
+    next_ = {};
+  }
+
+  void Change(std::uint64_t task, const std::string& verb) {
+    const auto changed = ChangeTask(context_.client(), task, verb);
+    if (!changed) state_.message = base::Printable(changed.error().message, 300);
+  }
+
+  Context& context_;
+  const std::chrono::milliseconds interval_;
+  TopData data_;
+  TopState state_;
+  SteadyClock::time_point next_{};
+  bool left_ = false;
+};
+
+void RunTop(Context& context, double interval_s) {
+  if (context.json) {
+    const auto server = GetOverview(context.client());
+    if (!server) return context.Fail(server.error());
+    return Print(context, server->text + "\n");
+  }
+  if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1) {
+    return context.Fail({base::ErrorCode::kInvalid,
+                         "top: expected a terminal (carma list and carma gpus do without one)"});
+  }
+  Top(context, interval_s).Run();
+}
+
+}  // namespace
+
+void AddTopCommand(CLI::App& app, Context& context) {
+  auto interval_s = std::make_shared<double>(1);
+  CLI::App* verb = app.add_subcommand("top", "The server on one screen: GPUs, tasks, keys to act");
+  verb->footer(
+      "GPUs with memory in use and promised and the last 15 minutes of their SM activity; tasks\n"
+      "with what they wrote last, or why they wait. '?' shows the keys, 'q' leaves.\n"
+      "  carma top --interval 5\n"
+      "With --json: once what it shows of the server.\n");
+  verb->add_option("--interval", *interval_s, "seconds between two looks (default: 1)")
+      ->type_name("S")
+      ->check(CLI::Range(0.1, 3600.0));
+  verb->callback([&context, interval_s] { RunTop(context, *interval_s); });
+}
+
+}  // namespace carma::cli

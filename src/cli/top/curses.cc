@@ -1,0 +1,116 @@
+#include "cli/top/curses.h"
+
+#define NCURSES_NOMACROS  // "timeout" and "move" are words of others, too
+#include <langinfo.h>
+#include <ncurses.h>
+
+#include <algorithm>
+#include <array>
+#include <clocale>
+#include <cstring>
+#include <utility>
+
+#include "base/file.h"
+
+namespace carma::cli {
+namespace {
+
+enum Pair : short { kGreen = 1, kYellow, kRed };
+
+bool ShowsUtf8() {
+  return std::strcmp(::nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+attr_t Attributes(TopStyle style) {
+  const auto colour = [](Pair pair) -> attr_t {
+    return ::has_colors() ? static_cast<attr_t>(COLOR_PAIR(pair)) : 0;
+  };
+  switch (style) {
+    case TopStyle::kPlain:
+      return 0;
+    case TopStyle::kTitle:
+      return A_BOLD;
+    case TopStyle::kGood:
+      return colour(kGreen);
+    case TopStyle::kWaiting:
+      return colour(kYellow);
+    case TopStyle::kBad:
+      return colour(kRed) | A_BOLD;
+    case TopStyle::kFaint:
+      return A_DIM;
+    case TopStyle::kSelected:
+      return A_REVERSE;
+  }
+  return 0;
+}
+
+TopStroke StrokeOf(int key) {
+  constexpr std::array<std::pair<int, TopKey>, 12> kKeys{{
+      {KEY_UP, TopKey::kUp},
+      {KEY_DOWN, TopKey::kDown},
+      {KEY_PPAGE, TopKey::kPageUp},
+      {KEY_NPAGE, TopKey::kPageDown},
+      {KEY_HOME, TopKey::kHome},
+      {KEY_END, TopKey::kEnd},
+      {KEY_ENTER, TopKey::kEnter},
+      {'\n', TopKey::kEnter},
+      {'\r', TopKey::kEnter},
+      {27, TopKey::kEscape},
+      {KEY_BACKSPACE, TopKey::kBackspace},
+      {127, TopKey::kBackspace},
+  }};
+  const auto found =
+      std::find_if(kKeys.begin(), kKeys.end(), [key](const auto& row) { return row.first == key; });
+  if (found != kKeys.end()) return {found->second};
+  if (key >= ' ' && key < 127) return {TopKey::kCharacter, static_cast<char>(key)};
+  return {};
+}
+
+}  // namespace
+
+CursesScreen::CursesScreen() {
+  std::setlocale(LC_CTYPE, "");
+  ::initscr();
+  ::cbreak();
+  ::noecho();
+  ::keypad(stdscr, true);
+  ::set_escdelay(25);
+  ::curs_set(0);
+  if (::has_colors() && base::GetEnv("NO_COLOR").empty()) {
+    ::start_color();
+    ::use_default_colors();
+    ::init_pair(kGreen, COLOR_GREEN, -1);
+    ::init_pair(kYellow, COLOR_YELLOW, -1);
+    ::init_pair(kRed, COLOR_RED, -1);
+  }
+}
+
+CursesScreen::~CursesScreen() {
+  ::endwin();
+}
+
+TopSize CursesScreen::size() const {
+  return {getmaxy(stdscr), getmaxx(stdscr), ShowsUtf8()};
+}
+
+void CursesScreen::Show(const std::vector<TopLine>& lines) {
+  ::werase(stdscr);
+  for (std::size_t row = 0; row < lines.size(); ++row) {
+    ::wmove(stdscr, static_cast<int>(row), 0);
+    for (const TopPiece& piece : lines[row]) {
+      ::wattrset(stdscr, static_cast<int>(Attributes(piece.style)));
+      ::waddstr(stdscr, piece.text.c_str());
+    }
+  }
+  ::wattrset(stdscr, 0);
+  ::wrefresh(stdscr);
+}
+
+std::optional<TopStroke> CursesScreen::Await(std::chrono::milliseconds patience) {
+  ::wtimeout(stdscr, static_cast<int>(patience.count()));
+  const int key = ::wgetch(stdscr);
+  if (key == ERR) return std::nullopt;
+  return StrokeOf(key);
+}
+
+}  // namespace carma::cli

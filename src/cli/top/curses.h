@@ -1,0 +1,26 @@
+// The terminal of `carma top`, by ncurses.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "cli/top/frame.h"
+
+namespace carma::cli {
+
+// While it lives, the whole terminal is ours; one at a time.
+class CursesScreen {
+ public:
+  CursesScreen();
+  ~CursesScreen();
+  CursesScreen(const CursesScreen&) = delete;
+  CursesScreen& operator=(const CursesScreen&) = delete;
+
+  TopSize size() const;
+  void Show(const std::vector<TopLine>& lines);
+  // The next key, also one that says that the window has changed; empty: none within the patience.
+  std::optional<TopStroke> Await(std::chrono::milliseconds patience);
+};
+
+}  // namespace carma::cli

@@ -1,0 +1,568 @@
+#include "cli/top/frame.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/text.h"
+#include "cli/task_text.h"
+#include "cli/terminal.h"
+#include "core/task.h"
+
+namespace carma::cli {
+namespace {
+
+using api::GpuGlance;
+using api::TaskView;
+
+constexpr int kBarWidth = 20;
+constexpr int kWideScreen = 120;
+constexpr std::string_view kKeys =
+    "Enter facts  e why  l output  c cancel  h hold  s sort  / find  ? keys  q quit";
+
+std::optional<core::TaskState> StateOf(const TaskView& task) {
+  return core::ParseTaskState(task.state);
+}
+bool Runs(const TaskView& task) {
+  const auto state = StateOf(task);
+  return state && core::HoldsGpus(*state);
+}
+bool Waits(const TaskView& task) {
+  return !Runs(task) && !HasEnded(task);
+}
+
+TopStyle StyleOf(const TaskView& task) {
+  if (Runs(task)) return TopStyle::kGood;
+  if (Waits(task)) return TopStyle::kWaiting;
+  return task.state == "succeeded" || task.state == "cancelled" ? TopStyle::kFaint : TopStyle::kBad;
+}
+
+// Text as a column of that many characters, a blank behind it.
+std::string Padded(std::string_view text, std::size_t width, bool right = false) {
+  const std::string cut = CutTo(text, width);
+  const std::string blanks(width - ShownWidth(cut), ' ');
+  return (right ? blanks + cut : cut + blanks) + " ";
+}
+
+std::string Seconds(std::int64_t from_ms, std::int64_t until_ms) {
+  return base::FormatSpan(base::Duration(std::max<std::int64_t>(0, until_ms - from_ms)));
+}
+
+// How long it runs, waits or ran.
+std::string TimeText(const TaskView& task, std::int64_t now_ms) {
+  if (Waits(task)) return Seconds(task.submitted_ms, now_ms);
+  if (!task.launched_ms) return "-";
+  return Seconds(*task.launched_ms, Runs(task) ? now_ms : task.ended_ms.value_or(now_ms));
+}
+
+std::string MemoryText(const TaskView& task) {
+  if (Runs(task)) {
+    return fmt::format("{}/{}", base::FormatMib(task.observed_mib.value_or(0)),
+                       base::FormatMib(task.claim_mib));
+  }
+  if (!Waits(task)) return task.peak_mib > 0 ? base::FormatMib(task.peak_mib) : "-";
+  return task.bound_mib ? "~" + base::FormatMib(*task.bound_mib) : "-";
+}
+
+std::string GpuText(const TaskView& task) {
+  if (Waits(task)) return fmt::format("x{}", task.gpus);
+  std::string text;
+  for (const std::int64_t gpu : task.gpu_indices)
+    text += (text.empty() ? "" : ",") + std::to_string(gpu);
+  return text;
+}
+
+// What a person wants to know next of it.
+std::string NoteText(const TaskView& task, const TopData& data) {
+  if (Runs(task)) {
+    std::string note;
+    if (task.over_promise_mib)
+      note += fmt::format("(uses {} more than promised) ", base::FormatMib(*task.over_promise_mib));
+    if (!task.wrong_gpus.empty()) note += "(WrongDevice) ";
+    if (task.idle_since_ms) note += "(idle) ";
+    const auto line = data.output.find(task.id);
+    return base::Printable(note + (line == data.output.end() ? "" : line->second), 400);
+  }
+  if (Waits(task))
+    return base::Printable(
+        task.reason.empty() ? task.state : fmt::format("({}) {}", task.reason, task.reason_text),
+        400);
+  return base::Printable(EndText(task) + (task.exit_detail.empty() ? "" : ": " + task.exit_detail),
+                         400);
+}
+
+bool Contains(const std::string& text, const std::string& part) {
+  return base::ToLower(text).find(part) != std::string::npos;
+}
+
+bool Passes(const TaskView& task, const TopState& state) {
+  if (state.mine && task.user != state.user) return false;
+  const std::string part = base::ToLower(state.filter);
+  return part.empty() || Contains(task.name, part) || Contains(task.user, part) ||
+         Contains(task.reason, part) || Contains(task.state, part) ||
+         std::to_string(task.id) == part;
+}
+
+std::string_view SortName(TopSort sort) {
+  constexpr std::array<std::string_view, 4> kNames{"queue", "user", "memory", "time"};
+  return kNames[static_cast<std::size_t>(sort)];
+}
+
+std::int64_t MemoryOf(const TaskView& task) {
+  return Runs(task) ? task.observed_mib.value_or(0) : task.bound_mib.value_or(task.peak_mib);
+}
+
+TopLine HeadLine(const TopData& data) {
+  const api::OverviewView& server = data.server;
+  std::int64_t running = 0, waiting = 0, used = 0, total = 0;
+  for (const TaskView& task : data.tasks) {
+    running += Runs(task);
+    waiting += Waits(task);
+  }
+  double watts = 0;
+  for (const GpuGlance& gpu : server.gpus) {
+    used += gpu.used_mib;
+    total += gpu.total_mib;
+    watts += gpu.power_w.value_or(0);
+  }
+  const std::string clock =
+      server.now_ms == 0 ? "" : base::FormatTime(base::FromMs(server.now_ms)).substr(11);
+  return {{fmt::format("{}  {}  ", base::Printable(server.host, 40), clock), TopStyle::kTitle},
+          {fmt::format("{} running", running), TopStyle::kGood},
+          {", "},
+          {fmt::format("{} waiting", waiting), TopStyle::kWaiting},
+          {fmt::format(", {} of {} used{}{}", base::FormatMib(used), base::FormatMib(total),
+                       watts > 0 ? fmt::format(", {:.0f} W", watts) : "",
+                       server.simulated ? ", simulated GPUs" : "")}};
+}
+
+std::string GpuTaskNumbers(const GpuGlance& gpu) {
+  std::string text;
+  for (const api::GpuTaskView& task : gpu.tasks)
+    text += (text.empty() ? "" : ",") + std::to_string(task.id);
+  if (!gpu.foreign.empty())
+    text += fmt::format("{}{} foreign", text.empty() ? "" : " + ", gpu.foreign.size());
+  return text;
+}
+
+TopLine GpuLine(const GpuGlance& gpu, const TopSize& size) {
+  const bool wide = size.columns >= kWideScreen;
+  TopLine line{{fmt::format("{:>2} ", gpu.index)}};
+  if (wide) line.push_back({Padded(base::Printable(gpu.name, 60), 24)});
+  for (TopPiece& piece : MemoryBar(gpu.used_mib, gpu.promised_mib, gpu.total_mib, kBarWidth))
+    line.push_back(std::move(piece));
+  line.push_back({fmt::format(" {:>11}  ", fmt::format("{}/{}", base::FormatMib(gpu.used_mib),
+                                                       base::FormatMib(gpu.total_mib)))});
+  line.push_back({ActivityBars(gpu.recent, wide ? 30 : 12, size.blocks), TopStyle::kGood});
+  line.push_back({gpu.sm_active ? fmt::format(" {:>3.0f}%", *gpu.sm_active * 100) : "    -"});
+  line.push_back({gpu.power_w ? fmt::format(" {:>4.0f}W", *gpu.power_w) : "      "});
+  line.push_back({gpu.temperature_c ? fmt::format(" {:>2.0f}C  ", *gpu.temperature_c) : "      "});
+  if (!gpu.trouble.empty() || gpu.state == "down")
+    line.push_back({base::Printable(gpu.state + ": " + gpu.trouble, 200), TopStyle::kBad});
+  else
+    line.push_back({GpuTaskNumbers(gpu)});
+  return line;
+}
+
+// Where columns of the tasks end.
+struct Widths {
+  std::size_t name = 16, user = 8, gpu = 4;
+};
+
+TopLine TaskTitles(const Widths& widths, const TopState& state) {
+  return {{Padded("ID", 6, true) + Padded("NAME", widths.name) + Padded("USER", widths.user) +
+               Padded("ST", 2) + Padded("TIME", 10, true) + Padded("GPU", widths.gpu) +
+               Padded("MEM", 11, true) +
+               (state.sort == TopSort::kQueue ? "" : fmt::format("by {}", SortName(state.sort))),
+           TopStyle::kTitle}};
+}
+
+TopLine TaskLine(const TaskView& task, const TopData& data, const Widths& widths, bool selected) {
+  const auto known = StateOf(task);
+  const std::string code = known ? std::string(core::TaskStateCode(*known)) : "?";
+  const std::string front = Padded(std::to_string(task.id), 6, true) +
+                            Padded(base::Printable(task.name), widths.name) +
+                            Padded(base::Printable(task.user), widths.user);
+  const std::string back = Padded(TimeText(task, data.server.now_ms), 10, true) +
+                           Padded(GpuText(task), widths.gpu) + Padded(MemoryText(task), 11, true) +
+                           NoteText(task, data);
+  if (selected) return {{front + Padded(code, 2) + back, TopStyle::kSelected}};
+  return {{front}, {Padded(code, 2), StyleOf(task)}, {back}};
+}
+
+// Cuts the line to the screen, and fills a selected one up to its edge.
+TopLine Fitted(const TopLine& line, int columns) {
+  TopLine fitted;
+  auto left = static_cast<std::size_t>(std::max(columns, 0));
+  for (const TopPiece& piece : line) {
+    if (left == 0) break;
+    fitted.push_back({CutTo(piece.text, left), piece.style});
+    left -= ShownWidth(fitted.back().text);
+  }
+  if (!fitted.empty() && fitted.back().style == TopStyle::kSelected)
+    fitted.back().text += std::string(left, ' ');
+  return fitted;
+}
+
+// Without the sequences by which programs colour and move: ESC [ … letter.
+std::string WithoutEscapes(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i, 2) != "\x1b[") {
+      plain += text[i];
+      continue;
+    }
+    i += 2;
+    while (i < text.size() && (text[i] < '@' || text[i] > '~')) ++i;
+  }
+  return plain;
+}
+
+// How many bytes the first characters take.
+std::size_t BytesOf(std::string_view text, std::size_t characters) {
+  std::size_t bytes = 0;
+  while (bytes < text.size() && ShownWidth(text.substr(0, bytes + 1)) <= characters) ++bytes;
+  return bytes;
+}
+
+// Lines of a text, long ones on several.
+std::vector<std::string> Wrapped(const std::string& text, int columns) {
+  std::vector<std::string> lines;
+  const auto width = static_cast<std::size_t>(std::max(columns, 1));
+  for (std::string_view raw : base::Split(text, '\n')) {
+    std::string rest = base::Printable(raw, 4000);
+    while (ShownWidth(rest) > width) {
+      const std::size_t full = BytesOf(rest, width);
+      const std::size_t blank = rest.rfind(' ', full);
+      const bool between_words = blank != std::string::npos && blank > 0;
+      lines.push_back(rest.substr(0, between_words ? blank : full));
+      rest.erase(0, between_words ? blank + 1 : full);
+    }
+    lines.push_back(std::move(rest));
+  }
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
+constexpr std::string_view kHelp =
+    "Up, Down, PgUp, PgDn, Home, End   choose a task\n"
+    "Enter   every fact of it          e   why it waits, or is where it is\n"
+    "l       the end of its output     c   cancel it (asks first)\n"
+    "h       hold it, or let it start again\n"
+    "\n"
+    "s       sort: queue, user, memory, time\n"
+    "/       show only tasks with a text in their name, user, state or reason\n"
+    "u       only mine                 a   those that have ended, too\n"
+    "g       GPUs on or off\n"
+    "q, Esc  back, or out\n"
+    "\n"
+    "The bar of a GPU: | is memory in use, : is promised beyond that. The small bars are its SM\n"
+    "activity in the last 15 minutes. MEM of a task: in use and promised, ~ expected while it\n"
+    "waits, the peak at the end.";
+
+// Of the GPUs as many as leave room for tasks; of more, what they come to is in the head line.
+std::size_t GpuRows(const TopData& data, const TopState& state, const TopSize& size) {
+  if (!state.gpus) return 0;
+  return std::min(data.server.gpus.size(),
+                  static_cast<std::size_t>(std::max(1, size.rows / 2 - 2)));
+}
+
+std::size_t TroubleRows(const TopData& data) {
+  return !data.trouble.empty() || !data.server.troubles.empty() ? 1 : 0;
+}
+
+// Rows left for tasks or a page's lines.
+std::size_t BodyRows(const TopData& data, const TopState& state, const TopSize& size) {
+  const bool tasks = state.page == TopPage::kTasks;
+  const std::size_t others =
+      1 + TroubleRows(data) + (tasks ? GpuRows(data, state, size) + 1 : 1) + 1;
+  const auto rows = static_cast<std::size_t>(std::max(size.rows, 0));
+  return rows > others ? rows - others : 0;
+}
+
+// The first row to be shown, so that the chosen one is.
+std::size_t FirstRow(std::size_t first, std::size_t chosen, std::size_t count, std::size_t rows) {
+  if (chosen < first) first = chosen;
+  if (rows > 0 && chosen >= first + rows) first = chosen - rows + 1;
+  return count > rows ? std::min(first, count - rows) : 0;
+}
+
+std::size_t SelectedRow(const std::vector<const TaskView*>& tasks, const TopState& state) {
+  const auto found = std::find_if(tasks.begin(), tasks.end(),
+                                  [&](const TaskView* task) { return task->id == state.selected; });
+  return found == tasks.end() ? 0 : static_cast<std::size_t>(found - tasks.begin());
+}
+
+void DrawTasks(const TopData& data, TopState& state, const TopSize& size,
+               std::vector<TopLine>& lines) {
+  const std::size_t gpus = GpuRows(data, state, size);
+  for (std::size_t i = 0; i < gpus; ++i) lines.push_back(GpuLine(data.server.gpus[i], size));
+  Widths widths;
+  if (size.columns >= kWideScreen) widths = {28, 14, 8};
+  lines.push_back(TaskTitles(widths, state));
+  const std::vector<const TaskView*> tasks = ShownTasks(data, state);
+  const std::size_t chosen = SelectedRow(tasks, state);
+  const std::size_t rows = BodyRows(data, state, size);
+  state.selected = tasks.empty() ? 0 : tasks[chosen]->id;
+  state.first_row = FirstRow(state.first_row, chosen, tasks.size(), rows);
+  for (std::size_t i = state.first_row; i < std::min(tasks.size(), state.first_row + rows); ++i)
+    lines.push_back(TaskLine(*tasks[i], data, widths, i == chosen));
+  if (tasks.empty() && rows > 0)
+    lines.push_back(
+        {{data.tasks.empty() ? "  no tasks" : "  no task that is looked for", TopStyle::kFaint}});
+}
+
+std::string PageTitle(const TopState& state) {
+  switch (state.page) {
+    case TopPage::kFacts:
+      return fmt::format("Task {}", state.selected);
+    case TopPage::kExplanation:
+      return fmt::format("Why task {} is where it is", state.selected);
+    case TopPage::kOutput:
+      return fmt::format("The end of what task {} has written", state.selected);
+    default:
+      return "Keys";
+  }
+}
+
+void DrawPage(const TopData& data, TopState& state, const TopSize& size,
+              std::vector<TopLine>& lines) {
+  lines.push_back({{PageTitle(state), TopStyle::kTitle}});
+  const std::vector<std::string> text =
+      Wrapped(state.page == TopPage::kHelp ? std::string(kHelp) : data.page, size.columns);
+  const std::size_t rows = BodyRows(data, state, size);
+  const std::size_t last = text.size() > rows ? text.size() - rows : 0;
+  state.first_row = std::min(state.first_row, last);
+  for (std::size_t i = state.first_row; i < std::min(text.size(), state.first_row + rows); ++i)
+    lines.push_back({{text[i]}});
+}
+
+TopLine FootLine(const TopState& state) {
+  if (state.typing) return {{"Only tasks with: " + state.filter + "_", TopStyle::kSelected}};
+  if (state.cancels != 0)
+    return {{fmt::format("End task {}? y or n", state.cancels), TopStyle::kSelected}};
+  if (!state.message.empty()) return {{state.message, TopStyle::kWaiting}};
+  std::string chosen;
+  if (!state.filter.empty()) chosen += fmt::format("only '{}'  ", state.filter);
+  if (state.mine) chosen += "only mine  ";
+  return {{chosen, TopStyle::kWaiting},
+          {std::string(state.page == TopPage::kTasks ? kKeys : "q back"), TopStyle::kFaint}};
+}
+
+void MoveSelection(const std::vector<const TaskView*>& tasks, std::int64_t by, TopState& state) {
+  if (tasks.empty()) return;
+  const auto row = static_cast<std::int64_t>(SelectedRow(tasks, state)) + by;
+  const auto last = static_cast<std::int64_t>(tasks.size()) - 1;
+  state.selected = tasks[static_cast<std::size_t>(std::clamp<std::int64_t>(row, 0, last))]->id;
+}
+
+void Move(std::int64_t by, const TopData& data, TopState& state) {
+  if (state.page == TopPage::kTasks) return MoveSelection(ShownTasks(data, state), by, state);
+  const auto row = static_cast<std::int64_t>(state.first_row) + by;
+  state.first_row = static_cast<std::size_t>(std::max<std::int64_t>(row, 0));
+}
+
+TopWish Open(TopPage page, TopState& state) {
+  if (state.selected == 0 && page != TopPage::kHelp) return {};
+  state.page = page;
+  // Of an output the end is looked at; drawing knows how many rows that are.
+  state.first_row = page == TopPage::kOutput ? SIZE_MAX / 4 : 0;
+  return {.kind = TopWish::Kind::kRefresh};
+}
+
+TopWish Back(TopState& state) {
+  if (state.page == TopPage::kTasks) return {.kind = TopWish::Kind::kQuit};
+  state.page = TopPage::kTasks;
+  state.first_row = 0;
+  return {.kind = TopWish::Kind::kRefresh};
+}
+
+TopWish HoldOrRelease(const TopData& data, const TopState& state) {
+  for (const TaskView& task : data.tasks) {
+    if (task.id != state.selected || !Waits(task)) continue;
+    return {task.reason == "Held" ? TopWish::Kind::kRelease : TopWish::Kind::kHold, task.id};
+  }
+  return {};
+}
+
+TopWish TakeLetter(char letter, const TopData& data, TopState& state) {
+  switch (letter) {
+    case 'q':
+      return Back(state);
+    case 'e':
+      return Open(TopPage::kExplanation, state);
+    case 'l':
+      return Open(TopPage::kOutput, state);
+    case '?':
+      return Open(TopPage::kHelp, state);
+    case 'c':
+      state.cancels = state.selected;
+      return {};
+    case 'h':
+      return HoldOrRelease(data, state);
+    case 's':
+      state.sort = static_cast<TopSort>((static_cast<int>(state.sort) + 1) % 4);
+      return {};
+    case '/':
+      state.typing = true;
+      state.filter.clear();
+      return {};
+    case 'u':
+      state.mine = !state.mine;
+      return {};
+    case 'a':
+      state.ended = !state.ended;
+      return {.kind = TopWish::Kind::kRefresh};
+    case 'g':
+      state.gpus = !state.gpus;
+      return {};
+    default:
+      return {};
+  }
+}
+
+void TypeFilter(const TopStroke& stroke, TopState& state) {
+  constexpr std::size_t kMostLetters = 60;
+  if (stroke.key == TopKey::kCharacter && state.filter.size() < kMostLetters)
+    state.filter += stroke.character;
+  if (stroke.key == TopKey::kBackspace && !state.filter.empty()) state.filter.pop_back();
+  if (stroke.key == TopKey::kEscape) state.filter.clear();
+  if (stroke.key == TopKey::kEscape || stroke.key == TopKey::kEnter) state.typing = false;
+}
+
+}  // namespace
+
+std::vector<const TaskView*> ShownTasks(const TopData& data, const TopState& state) {
+  std::vector<const TaskView*> tasks;
+  for (const TaskView& task : data.tasks) {
+    if (Passes(task, state)) tasks.push_back(&task);
+  }
+  const auto order = [&](auto before) { std::stable_sort(tasks.begin(), tasks.end(), before); };
+  const std::int64_t now_ms = data.server.now_ms;
+  const auto since = [now_ms](const TaskView& task) {
+    return Waits(task) ? task.submitted_ms : task.launched_ms.value_or(now_ms);
+  };
+  switch (state.sort) {
+    case TopSort::kQueue:
+      break;  // they come in that order
+    case TopSort::kUser:
+      order([](const TaskView* a, const TaskView* b) { return a->user < b->user; });
+      break;
+    case TopSort::kMemory:
+      order([](const TaskView* a, const TaskView* b) { return MemoryOf(*a) > MemoryOf(*b); });
+      break;
+    case TopSort::kTime:
+      order([&](const TaskView* a, const TaskView* b) { return since(*a) < since(*b); });
+      break;
+  }
+  return tasks;
+}
+
+std::vector<TopLine> DrawTop(const TopData& data, TopState& state, const TopSize& size) {
+  std::vector<TopLine> lines{HeadLine(data)};
+  if (TroubleRows(data) != 0) {
+    const std::string& trouble = data.trouble.empty() ? data.server.troubles.front() : data.trouble;
+    lines.push_back({{base::Printable(trouble, 400), TopStyle::kBad}});
+  }
+  if (state.page == TopPage::kTasks)
+    DrawTasks(data, state, size, lines);
+  else
+    DrawPage(data, state, size, lines);
+  const auto rows = static_cast<std::size_t>(std::max(size.rows, 1));
+  lines.resize(std::max<std::size_t>(rows, 1) - 1);
+  lines.push_back(FootLine(state));
+  for (TopLine& line : lines) line = Fitted(line, size.columns);
+  return lines;
+}
+
+TopWish TakeStroke(const TopStroke& stroke, const TopData& data, const TopSize& size,
+                   TopState& state) {
+  state.message.clear();
+  if (state.typing) {
+    TypeFilter(stroke, state);
+    return {};
+  }
+  if (const std::uint64_t task = std::exchange(state.cancels, 0); task != 0) {
+    const bool yes = stroke.key == TopKey::kCharacter && stroke.character == 'y';
+    return yes ? TopWish{TopWish::Kind::kCancel, task} : TopWish{};
+  }
+  const auto rows = static_cast<std::int64_t>(BodyRows(data, state, size));
+  constexpr std::int64_t kFar = 1'000'000'000;
+  switch (stroke.key) {
+    case TopKey::kUp:
+      Move(-1, data, state);
+      return {};
+    case TopKey::kDown:
+      Move(1, data, state);
+      return {};
+    case TopKey::kPageUp:
+      Move(-rows, data, state);
+      return {};
+    case TopKey::kPageDown:
+      Move(rows, data, state);
+      return {};
+    case TopKey::kHome:
+      Move(-kFar, data, state);
+      return {};
+    case TopKey::kEnd:
+      Move(kFar, data, state);
+      return {};
+    case TopKey::kEnter:
+      return state.page == TopPage::kTasks ? Open(TopPage::kFacts, state) : TopWish{};
+    case TopKey::kEscape:
+      return Back(state);
+    case TopKey::kCharacter:
+      return TakeLetter(stroke.character, data, state);
+    case TopKey::kBackspace:
+    case TopKey::kOther:
+      return {};
+  }
+  return {};
+}
+
+std::vector<TopPiece> MemoryBar(std::int64_t used, std::int64_t promised, std::int64_t total,
+                                int width) {
+  const auto part = [&](std::int64_t mib) {
+    if (total <= 0) return 0;
+    const double share = static_cast<double>(mib) / static_cast<double>(total);
+    return static_cast<int>(std::clamp(share, 0.0, 1.0) * width + 0.5);
+  };
+  const int full = part(used);
+  const int kept = std::max(0, part(promised) - full);
+  return {{"["},
+          {std::string(static_cast<std::size_t>(full), '|'), TopStyle::kGood},
+          {std::string(static_cast<std::size_t>(kept), ':'), TopStyle::kWaiting},
+          {std::string(static_cast<std::size_t>(width - full - kept), ' ')},
+          {"]"}};
+}
+
+std::string ActivityBars(const std::vector<std::int64_t>& percent, int width, bool blocks) {
+  constexpr std::array kBlocks{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  constexpr std::string_view kLetters = " ..--==##";
+  const auto wanted = static_cast<std::size_t>(std::max(width, 0));
+  const std::size_t shown = std::min(wanted, percent.size());
+  std::string bars(wanted - shown, ' ');
+  for (std::size_t i = percent.size() - shown; i < percent.size(); ++i) {
+    const auto level =
+        static_cast<std::size_t>(std::clamp<std::int64_t>((percent[i] * 8 + 99) / 100, 0, 8));
+    if (blocks)
+      bars += kBlocks[percent[i] < 0 ? 0 : level];
+    else
+      bars += kLetters[percent[i] < 0 ? 0 : level];
+  }
+  return bars;
+}
+
+std::string LastOutputLine(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  const std::size_t end = text.find_last_of("\r\n");
+  const std::string line =
+      WithoutEscapes(end == std::string_view::npos ? text : text.substr(end + 1));
+  return base::Printable(base::Trim(line), 400);
+}
+
+}  // namespace carma::cli
