@@ -18,6 +18,7 @@ fail() {
 }
 [ "$(id -u)" -eq 0 ] || skip "a bare Debian is entered as root only"
 command -v debootstrap >/dev/null || skip "no debootstrap (Debian's package of that name)"
+command -v dpkg-shlibdeps >/dev/null || skip "no dpkg-shlibdeps (Debian's package dpkg-dev)"
 # Mounts and processes of the test end with it.
 if [ -z "${CARMA_DEB_TEST_INSIDE:-}" ]; then
   unshare --mount --pid --fork true 2>/dev/null || skip "no mounts of one's own are possible here"
@@ -96,6 +97,7 @@ start
 enter carma status --wait >/dev/null
 enter carma submit --wait --gpu-mem 5G --output "$data/%j.out" -- carma-simtask --memory-mib 4000 --solo-s 20 --sm-active 0.5 >/dev/null
 
+enter carma doctor >"$work/doctor" || fail "carma doctor: $(grep -i bad "$work/doctor" || cat "$work/doctor")"
 enter python3 -c 'import carma
 task, = carma.wait(carma.submit("echo from $CUDA_VISIBLE_DEVICES", cwd="/srv/deb_test", memory="1G"), timeout=60)
 assert task.succeeded and carma.Client().output(task).startswith("from GPU-"), task'

@@ -159,7 +159,7 @@ class Help:
     """What `PROGRAM VERB --help` says, in its parts."""
 
     def __init__(self, program, verb):
-        done = subprocess.run([program, *verb, "--help"], check=True, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([program, *verb, "--help"], check=True, capture_output=True, encoding="utf-8", timeout=60)
         lines = done.stdout.replace(program, os.path.basename(program)).rstrip("\n").split("\n")
         usage = next(i for i, each in enumerate(lines) if each.startswith("Usage:"))
         self.about = " ".join(lines[:usage]).strip()
@@ -274,7 +274,7 @@ def main():
         with open(os.path.join(docs, name), encoding="utf-8") as file:
             return file.read()
 
-    version = subprocess.run([f"{programs}/carma", "version"], check=True, capture_output=True, text=True, timeout=60).stdout.split()[1]
+    version = subprocess.run([f"{programs}/carma", "version"], check=True, capture_output=True, encoding="utf-8", timeout=60).stdout.split()[1]
     pages = {
         "carma": carma(f"{programs}/carma", version),
         "carmad": carmad(f"{programs}/carmad", version),
