@@ -5,8 +5,15 @@ set -euo pipefail
 build=${1:?usage: install.sh BUILD_DIR PREFIX}
 prefix=$(realpath -m "${2:?usage: install.sh BUILD_DIR PREFIX}")
 
+list=$prefix/share/carma/installed
+before=()
+[ ! -r "$list" ] || mapfile -t before <"$list"
 cmake --install "$build" --prefix "$prefix"
-install -m 644 "$build/install_manifest.txt" "$prefix/share/carma/installed"
+# Files of an older version that this one no longer has.
+for file in "${before[@]}"; do
+  [ -z "$file" ] || grep -qxF -- "$file" "$build/install_manifest.txt" || rm -f -- "$file"
+done
+install -m 644 "$build/install_manifest.txt" "$list"
 
 case $prefix in
   /usr | /usr/local) found=yes ;;

@@ -23,6 +23,12 @@ for verb in $("$work/opt/bin/carma" --help | sed -n '/^Subcommands:/,/^$/s/^  \(
 done
 command -v systemd-analyze >/dev/null && systemd-analyze verify "$work/opt/lib/systemd/system/carmad.service"
 
+# Over an older version, which had a file that this one has not.
+touch "$work/opt/bin/carma-old"
+printf "\n%s\n" "$work/opt/bin/carma-old" >>"$work/opt/share/carma/installed"
+"$here/install.sh" "$build" "$work/opt" >/dev/null
+[ ! -e "$work/opt/bin/carma-old" ] || fail "a file of the older version stays"
+
 mkdir -p "$work/opt/share/carma/python/__pycache__"
 touch "$work/opt/bin/other"
 "$here/uninstall.sh" "$work/opt" >/dev/null
