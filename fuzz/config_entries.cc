@@ -1,9 +1,11 @@
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "base/text.h"
 #include "config/settings.h"
+#include "core/policy.h"
 #include "entries.h"
 #include "report/html.h"
 #include "report/report.h"
@@ -27,6 +29,17 @@ void FuzzConfig(std::string_view bytes) {
     CARMA_CHECK(origin.value == loaded->origins.at(name).value || loaded->settings.published,
                 "the shown configuration is the same");
   }
+}
+
+void FuzzRule(std::string_view bytes) {
+  const auto rule = core::GpuRule::Parse(bytes);
+  if (!rule) {
+    CARMA_CHECK(base::IsUtf8(rule.error().message), "a readable error");
+    return;
+  }
+  const core::GpuView gpu{.total_mib = 40'000, .free_mib = 10'000, .tasks = 2};
+  CARMA_CHECK(std::isfinite(rule->Value({}, {.memory_mib = 5'000}, gpu)), "a number");
+  CARMA_CHECK(*core::GpuRule::Parse(rule->text()) == *rule, "the same again");
 }
 
 void FuzzReport(std::string_view bytes) {

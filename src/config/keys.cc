@@ -92,6 +92,7 @@ struct Kind {
   unsigned forms = 0;                                      // of Form
   std::function<std::optional<T>(std::string_view)> read;  // absent: not what `type` says
   std::function<std::string(const T&)> write;              // as a configuration file has it
+  std::function<std::string(std::string_view)> trouble = {};  // as Key has it
 };
 
 // `at` finds the member in Settings, const or not.
@@ -108,7 +109,8 @@ Key Of(const char* name, const char* meaning, Kind<T> kind, At at, Takes takes =
           },
           [write = kind.write, at](const Settings& s) { return write(at(s)); },
           [at](Settings& to, const Settings& from) { at(to) = at(from); },
-          takes};
+          takes,
+          kind.trouble};
 }
 
 Kind<bool> Flag() {
@@ -199,7 +201,8 @@ Kind<std::optional<T>> OrFalse(const Kind<T>& kind) {
           },
           [write = kind.write](const std::optional<T>& value) {
             return value ? write(*value) : "false";
-          }};
+          },
+          kind.trouble};
 }
 
 // At most so many items of a kind, separated by commas.
@@ -334,6 +337,20 @@ Kind<std::vector<T>> Texts(const char* type, base::Result<T> (*parse)(std::strin
   return List(type, kTextList, 1'000, item);
 }
 
+Kind<core::GpuRule> Rule() {
+  return {"expression over a task and a GPU (docs/policies.md, own rules)", kText,
+          [](std::string_view text) -> std::optional<core::GpuRule> {
+            base::Result<core::GpuRule> rule = core::GpuRule::Parse(text);
+            if (!rule) return std::nullopt;
+            return *std::move(rule);
+          },
+          [](const core::GpuRule& rule) { return Quoted(rule.text()); },
+          [](std::string_view text) -> std::string {
+            const base::Result<core::GpuRule> rule = core::GpuRule::Parse(text);
+            return rule ? "" : rule.error().message;
+          }};
+}
+
 // Member of Settings by name, for any constness.
 #define AT(member)       \
   [](auto& s) -> auto& { \
@@ -414,13 +431,21 @@ std::vector<Key> MakeKeys() {
          OrFalse(Fraction("number from 1 to 1000",
                           [](double most) { return most >= 1 && most <= 1000; })),
          AT(policy.max_slowdown)),
+      Of("policy.score",
+         "What the mapper \"score\" goes by, the highest first; for instance \"free_mib - 2000 * "
+         "tasks\".",
+         OrFalse(Rule()), AT(policy.score)),
+      Of("policy.require",
+         "Condition of the server's own: no GPU takes a task for which it does not hold; for "
+         "instance \"own_tasks < 2\".",
+         OrFalse(Rule()), AT(policy.require)),
       Of("policy.backfill",
          "Places of the queue that are looked at: those behind a task that must wait may start "
          "before it. 1: its first only.",
          Count(1, 1'000'000), AT(policy.backfill)),
       Of("policy.lookahead",
          "Where it is known how long all tasks run alone: so many possible starts are compared by "
-         "what they come to in the end; for the mapper by-work. 0: none.",
+         "what they come to in the end; for the mapper by-work, without rules of the server's own. 0: none.",
          Count(0, 1'000), AT(policy.lookahead)),
       Of("policy.pass_limit",
          "Once the first of the queue has been passed for so long, GPUs are kept for it; false: "

@@ -34,6 +34,8 @@ struct Key {
   std::function<std::string(const Settings&)> get;
   std::function<void(Settings& to, const Settings& from)> copy;
   Takes takes = Takes::kLive;
+  // What is wrong with a text that `set` refuses, with its place; absent: `type` says it all.
+  std::function<std::string(std::string_view)> trouble = {};
 
   std::string Variable() const;  // "CARMA_POLICY_SM_CAP"
 };

@@ -211,8 +211,9 @@ class Loading {
                                                  std::string_view text) {
     const std::string got =
         text.empty() ? "" : fmt::format(", not '{}'", base::Printable(text, 60));
+    const std::string why = key.trouble ? ": " + key.trouble(text) : "";
     return Fail(ErrorCode::kInvalid,
-                fmt::format("{}: {}: expected {}{}", where, key.name, key.type, got));
+                fmt::format("{}: {}: expected {}{}{}", where, key.name, key.type, got, why));
   }
 
   static std::unexpected<base::Error> Unknown(const std::string& where, const std::string& name) {

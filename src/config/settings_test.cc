@@ -70,6 +70,8 @@ constexpr KeyCase kKeyCases[] = {
     {"policy.plateau_after", R"("5m")", R"("10")"},
     {"policy.min_gain", "0.06", "1.5"},
     {"policy.max_slowdown", "2.5", "0.5"},
+    {"policy.score", R"("free_mib - 2000 * tasks")", R"("free_mib -")"},
+    {"policy.require", R"("own_tasks < 2 or mig")", R"("tasks < two")"},
     {"policy.backfill", "1000", "0"},
     {"policy.lookahead", "8", "-1"},
     {"policy.pass_limit", R"("2h")", "5"},
@@ -480,6 +482,15 @@ TEST(SettingsDocs, TheDocumentationListsEveryKeyAsItIs) {
                        (key.live ? "live" : "restart") + " | " + key.meaning + " |");
   }
   EXPECT_EQ(rows, expected);
+}
+
+TEST(SettingsDocs, WhatOwnRulesMayNameIsListed) {
+  const std::string text =
+      *base::ReadFile(std::string(CARMA_SOURCE_DIR) + "/docs/policies.md", 1 << 20);
+  for (const core::RuleQuantity& each : core::RuleQuantities()) {
+    EXPECT_THAT(text, HasSubstr("| `" + std::string(each.name) + "` | " +
+                                std::string(each.meaning) + " |\n"));
+  }
 }
 
 TEST(SettingsDocs, TheExampleFileHoldsEveryKeyWithItsDefault) {

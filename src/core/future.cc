@@ -90,7 +90,7 @@ class Course {
       // In front of strangers, who are no runs.
       std::vector<Neighbour>& residents = gpus_[gpu].residents;
       residents.insert(residents.begin() + static_cast<std::ptrdiff_t>(gpus_[gpu].runs.size()),
-                       load);
+                       OnPart(config_, load, gpus_[gpu].view.compute));
       gpus_[gpu].runs.push_back(runs_.size());
     }
     runs_.push_back({.left_s = left_s,

@@ -22,6 +22,7 @@ struct GpuInfo {
   // An instance of a divided GPU (MIG): never for tasks of several GPUs; by default for one task at
   // a time (PolicyConfig::share_mig).
   bool mig = false;
+  double compute = 1;  // share of a whole GPU's SMs that it has: less than 1 of an instance
   std::int64_t UsableMib() const { return total_mib - reserved_mib; }
   friend bool operator==(const GpuInfo&, const GpuInfo&) = default;
 };
@@ -56,6 +57,7 @@ struct GpuView {
   std::optional<double> utilization;  // GpuSample::utilization
   // Its tasks, and what else computes there; valid until the core is told something.
   std::span<const Neighbour> residents;
+  std::span<const std::uint32_t> users;  // whose its tasks are, by uid; likewise
   double delivered = 0;  // OutlookOf them
   bool limited = false;  // one of them may not be slowed down without limit
   double sm_shares = 0;  // sum of the shares that tasks here have declared (TaskRequest::sm_share)
@@ -63,6 +65,7 @@ struct GpuView {
   int foreign_processes = 0;
   bool exclusive_task = false;  // a resident wants no neighbours
   bool mig = false;             // GpuInfo::mig
+  double compute = 1;           // GpuInfo::compute; what is delivered there is a share of that
   bool drained = false;
   bool drained_by_rule = false;  // by health alone, not by a person
   bool settled = true;           // its window has seen the last placement

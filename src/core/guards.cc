@@ -217,10 +217,18 @@ bool CheckShares(const Question& q) {
 bool CheckOutlook(const Question& q) {
   const GpuView& gpu = q.gpu;
   const bool limited = gpu.limited || q.need.load.max_slowdown < kAnySlowdown;
-  if (gpu.residents.empty() || (!limited && !IsJudgedByGain(q))) return true;
-  const Outlook with = OutlookOf(gpu.residents, &q.need.load, SaturationOf({}, q.config.sharing));
+  const bool alone = gpu.residents.empty();
+  if ((alone && gpu.compute >= 1) || (!limited && !IsJudgedByGain(q))) return true;
+  const Neighbour newcomer = OnPart(q.config, q.need.load, gpu.compute);
+  const Outlook with = OutlookOf(gpu.residents, &newcomer, SaturationOf({}, q.config.sharing));
   if (!with.bearable) {
     return NotNow(q, ReasonCode::kSlowdown, [&] {
+      if (alone) {
+        return fmt::format(
+            "On GPU {}, a part of a GPU, it would take {:.1f} times as long as on a whole one; it "
+            "asks for less.",
+            gpu.index, with.newcomer);
+      }
       return fmt::format(
           "Beside the {} of GPU {} it would take {:.1f} times as long as alone, and the slowest "
           "there {:.1f} times; somebody there asks for less.",
@@ -228,8 +236,8 @@ bool CheckOutlook(const Question& q) {
           with.slowest);
     });
   }
-  if (!IsJudgedByGain(q)) return true;
-  const double own = q.need.load.load.sm_active;
+  if (alone || !IsJudgedByGain(q)) return true;
+  const double own = newcomer.load.sm_active;
   const double gain = with.delivered - gpu.delivered;
   if (gain >= *q.config.min_gain * own) return true;
   return NotNow(q, ReasonCode::kGain, [&] {
@@ -241,12 +249,20 @@ bool CheckOutlook(const Question& q) {
   });
 }
 
+bool CheckOwnRule(const Question& q) {
+  if (!q.config.require || q.config.require->Holds(q.config, q.need, q.gpu)) return true;
+  return NotNow(q, ReasonCode::kRule, [&] {
+    return fmt::format("GPU {}: the server's own condition '{}' does not hold for the task there.",
+                       q.gpu.index, q.config.require->text());
+  });
+}
+
 // In the order of the contract; the first that says no has answered. Calls and not a table of them,
 // which cannot be inlined: each decision asks this of every GPU.
 bool PassAll(const Question& q) {
   return CheckHealth(q) && CheckMig(q) && CheckDrain(q) && CheckReserve(q) && CheckExclusivity(q) &&
          CheckIdle(q) && CheckTaskCount(q) && CheckSettled(q) && CheckMemory(q) &&
-         CheckActivity(q) && CheckShares(q) && CheckOutlook(q);
+         CheckActivity(q) && CheckShares(q) && CheckOutlook(q) && CheckOwnRule(q);
 }
 
 Verdict Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, bool in_words) {

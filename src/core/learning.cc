@@ -6,6 +6,12 @@
 #include "core/scheduler_state.h"
 
 namespace carma::core {
+namespace {
+
+// An activity above this is that of a task that could use more.
+constexpr double kFull = 0.95;
+
+}  // namespace
 
 Time Scheduler::State::PlateauFrom(Time at) const {
   return config.plateau_after ? at - *config.plateau_after : Time::min();
@@ -47,15 +53,18 @@ void Scheduler::State::LookAtResidents(GpuIndex index) {
   GpuState& gpu = gpus[Number(index)];
   ++gpu.crowd;
   gpu.residents.clear();
+  gpu.users.clear();
   for (const Resident& resident : ledger.ResidentsOf(index)) {
     const TaskRecord& task = tasks.at(resident.task);
     Profile profile = ProfileNow(task);
     if (resident.sm_active) profile.sm_active = resident.sm_active;
-    gpu.residents.push_back(NeighbourOf(config, task.request, profile));
+    gpu.residents.push_back(
+        OnPart(config, NeighbourOf(config, task.request, profile), gpu.info.compute));
+    gpu.users.push_back(task.request.uid);
   }
   // Strangers compute too, nobody knows how much.
   if (gpu.sample && gpu.sample->foreign_processes > 0)
-    gpu.residents.push_back({.load = NeighbourOf(config, {}, {}).load});
+    gpu.residents.push_back(OnPart(config, {.load = NeighbourOf(config, {}, {}).load}, gpu.info.compute));
   gpu.delivered = OutlookOf(gpu.residents, nullptr, SaturationOf({}, config.sharing)).delivered;
   for (const Resident& resident : ledger.ResidentsOf(index)) NoteProgress(resident.task);
 }
@@ -83,11 +92,15 @@ void Scheduler::State::LearnActivity(GpuIndex index) {
   const std::optional<SeenActivity> seen =
       ActivityOf(*gpu.sample, residents, gpu.crowd_changed, config.sharing);
   if (!seen) return;
+  const double share = gpu.info.compute;
+  // Who fills a part of a GPU might fill more of it; how parts of it add up is not known.
+  if (share < 1 && (residents.size() > 1 || seen->sm_active > kFull)) return;
+  const double sm_active = share * seen->sm_active;
   const Resident& resident = residents[seen->resident];
-  if (resident.sm_active == seen->sm_active) return;
+  if (resident.sm_active == sm_active) return;
   NoteActivity(resident.task);
-  ledger.NoteActivity(index, resident.task, seen->sm_active);
-  lessons.Activity(tasks.at(resident.task), seen->sm_active);
+  ledger.NoteActivity(index, resident.task, sm_active);
+  lessons.Activity(tasks.at(resident.task), sm_active);
   // Others of its kind are running too.
   for (std::uint32_t i = 0; i < gpus.size(); ++i) LookAtResidents(GpuIndex{i});
 }

@@ -23,7 +23,7 @@ constexpr double kExcessCosts = 1;
 bool AskTheSame(const Need& a, const Need& b) {
   return a.memory_mib == b.memory_mib && a.retry_free_mib == b.retry_free_mib &&
          a.idle_gpu == b.idle_gpu && a.exclusive == b.exclusive && a.gpus == b.gpus &&
-         a.sm_share == b.sm_share && a.load == b.load && a.alone == b.alone;
+         a.sm_share == b.sm_share && a.load == b.load && a.alone == b.alone && a.uid == b.uid;
 }
 
 // Equal for needs that ask for the same; mostly another one for others.
@@ -37,6 +37,7 @@ std::size_t HashOf(const Need& need) {
   mix(std::hash<double>()(need.load.load.sm_active));
   mix(std::hash<double>()(need.load.load.sensitivity));
   mix(std::hash<double>()(need.load.load.pressure));
+  mix(need.uid);
   mix(std::hash<std::int64_t>()(need.alone.value_or(Duration{0}).count()));
   return hash;
 }
@@ -210,7 +211,9 @@ std::optional<std::vector<FutureRun>> Scheduler::State::RunsNow() const {
       const std::span<const Resident> residents = ledger.ResidentsOf(gpu);
       const auto at = std::ranges::find(residents, id, &Resident::task) - residents.begin();
       const auto place = static_cast<std::size_t>(at);
-      run.load = gpus[Number(gpu)].residents[place];
+      Profile profile = ProfileNow(task);
+      if (residents[place].sm_active) profile.sm_active = residents[place].sm_active;
+      run.load = NeighbourOf(config, task.request, profile);
       run.gpus.push_back(Number(gpu));
       run.promised_mib.push_back(PromiseOf(residents[place], PlateauFrom(now)));
     }
@@ -240,7 +243,9 @@ std::optional<Pick> Scheduler::State::PickOf(std::vector<Group>& groups,
   if (first == nullptr) return std::nullopt;
   Pick by_score{.group = first, .gpus = IndicesOf(BestGpus(*first))};
   // Who has least is not asked to wait until all end earliest.
-  if (config.lookahead == 0 || config.order == QueueOrder::kFair) return by_score;
+  // What the server's own rules ask of other users' tasks is not played on.
+  if (config.lookahead == 0 || config.order == QueueOrder::kFair || HasOwnRules(config))
+    return by_score;
   const std::optional<std::vector<FutureRun>> runs = RunsNow();
   if (!runs) return by_score;
   const std::optional<std::vector<FutureTask>> line = LineAhead();

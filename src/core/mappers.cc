@@ -59,14 +59,17 @@ class RoundRobin : public Mapper {
 // place. How the weights were found: docs/policies.md.
 class ByWork : public Mapper {
  public:
-  explicit ByWork(const PolicyConfig& config) : saturation_(SaturationOf({}, config.sharing)) {}
+  explicit ByWork(const PolicyConfig& config)
+      : config_(config), saturation_(SaturationOf({}, config.sharing)) {}
   double Score(const Need& need, const GpuView& gpu) const override {
+    const Neighbour newcomer = OnPart(config_, need.load, gpu.compute);
     const Outlook before = OutlookOf(gpu.residents, nullptr, saturation_);
-    const Outlook with = OutlookOf(gpu.residents, &need.load, saturation_);
+    const Outlook with = OutlookOf(gpu.residents, &newcomer, saturation_);
     const double length = need.alone ? std::min(1.0, base::Seconds(*need.alone) / kLongS) : 1.0;
     const double taken = ShareOf(need.memory_mib.value_or(0), gpu);
     const double left = ShareOf(gpu.free_mib, gpu) - taken;
-    return with.delivered - before.delivered - kOfOwnSlowdown * (with.newcomer - 1) * length -
+    const double more = gpu.compute * (with.delivered - before.delivered);
+    return more - kOfOwnSlowdown * (with.newcomer - 1) * length -
            kOfNeighbours * (with.slowest - before.slowest) + kOfMemory * taken -
            kOfMemoryLeft * left + kPerHour * base::Seconds(need.waited) / 3600;
   }
@@ -81,7 +84,20 @@ class ByWork : public Mapper {
   static double ShareOf(std::int64_t mib, const GpuView& gpu) {
     return static_cast<double>(mib) / static_cast<double>(std::max<std::int64_t>(1, gpu.total_mib));
   }
+  PolicyConfig config_;
   double saturation_;
+};
+
+// As the configuration says.
+class ByRule : public Mapper {
+ public:
+  explicit ByRule(const PolicyConfig& config) : config_(config) {}
+  double Score(const Need& need, const GpuView& gpu) const override {
+    return config_.score ? config_.score->Value(config_, need, gpu) : 0;
+  }
+
+ private:
+  PolicyConfig config_;
 };
 
 template <class T>
@@ -104,6 +120,8 @@ constexpr std::array kMappers{
     MapperEntry{"best-fit", "obf", "least free memory that fits", &Make<LeastFreeMemory>},
     MapperEntry{"worst-fit", "owf", "most free memory that fits", &Make<MostFreeMemory>},
     MapperEntry{"by-work", "bw", "task and GPU by which most more gets done", &Make<ByWork>,
+                /*shares=*/true, /*chooses_task=*/true},
+    MapperEntry{kScoreMapper, "", "task and GPU with the highest policy.score", &Make<ByRule>,
                 /*shares=*/true, /*chooses_task=*/true},
 };
 

@@ -19,7 +19,7 @@ void SlowdownsOf(std::span<const Neighbour> tasks, double saturation,
     delivered += each.load.sm_active / slowdowns.back();
   }
   const double held_back = std::max(1.0, delivered / saturation);
-  for (double& slowdown : slowdowns) slowdown *= held_back;
+  for (std::size_t i = 0; i < tasks.size(); ++i) slowdowns[i] *= held_back * tasks[i].cramped;
 }
 
 Outlook OutlookOf(std::span<const Neighbour> residents, const Neighbour* newcomer,
@@ -35,7 +35,7 @@ Outlook OutlookOf(std::span<const Neighbour> residents, const Neighbour* newcome
   const double held_back = std::max(1.0, outlook.delivered / saturation);
   outlook.delivered = std::min(outlook.delivered, saturation);
   const auto look_at = [&](const Neighbour& each) {
-    const double takes = slowdown(each) * held_back;
+    const double takes = slowdown(each) * held_back * each.cramped;
     outlook.slowest = std::max(outlook.slowest, takes);
     outlook.bearable &= takes <= each.max_slowdown;
     return takes;

@@ -15,6 +15,9 @@ inline constexpr double kAnySlowdown = std::numeric_limits<double>::infinity();
 struct Neighbour {
   Load load;
   double max_slowdown = kAnySlowdown;  // times the run time alone, that it may take
+  // How many times as long as on a whole GPU it takes where nobody else is: more than 1 on a part
+  // of a GPU that has fewer SMs than it would use.
+  double cramped = 1;
   friend bool operator==(const Neighbour&, const Neighbour&) = default;
 };
 

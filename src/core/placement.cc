@@ -41,9 +41,11 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
                .promised_mib = account.promised_mib,
                .foreign_mib = account.foreign_mib,
                .residents = gpu.residents,
+               .users = gpu.users,
                .delivered = gpu.delivered,
                .tasks = static_cast<int>(residents.size()),
                .mig = gpu.info.mig,
+               .compute = gpu.info.compute,
                .drained = gpu.Drained(),
                .drained_by_rule = !gpu.drained_by_person && gpu.drained_by_rule};
   // Every decision looks at every GPU: no texts are made for those that are open.
@@ -152,7 +154,8 @@ Choice Scheduler::State::Chosen(const TaskRecord& task, const std::vector<GpuVie
                   first.sm_active ? fmt::format("{:.0f} %", *first.sm_active * 100) : "unknown");
   if (!first.residents.empty()) {
     const Need need = NeedNow(task);
-    const Outlook with = OutlookOf(first.residents, &need.load, SaturationOf({}, config.sharing));
+    const Neighbour newcomer = OnPart(config, need.load, first.compute);
+    const Outlook with = OutlookOf(first.residents, &newcomer, SaturationOf({}, config.sharing));
     choice.why += fmt::format(
         " Expected to add {:.2f} to the {:.2f} of work done there, and to take {:.1f} times as "
         "long "
@@ -271,7 +274,7 @@ void Scheduler::State::StartWhatFits() {
     if (TryStart(id, views) && reserving) views = Views(now);
   }
   if (config.recovery_blocks && !recovery.empty()) return;
-  if (views.empty() || (fruitless && IsFruitlessAgain(LookNow(views)))) return;
+  if (views.empty() || (fruitless && !config.require && IsFruitlessAgain(LookNow(views)))) return;
   if (mapper_entry->chooses_task) {
     StartBestFirst(views);
   } else {

@@ -82,6 +82,8 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
     return base::Fail(ErrorCode::kInvalid, fmt::format("mapper: no policy '{}', expected one of {}",
                                                        config.mapper, MapperNames()));
   }
+  if (FindMapper(config.mapper)->name == kScoreMapper && !config.score)
+    return base::Fail(ErrorCode::kInvalid, "score: the mapper \"score\" needs one");
   if (config.sm_cap && !(*config.sm_cap > 0 && *config.sm_cap <= 1)) {
     return base::Fail(
         ErrorCode::kInvalid,
@@ -149,6 +151,19 @@ Neighbour NeighbourOf(const PolicyConfig& config, const TaskRequest& request,
                                    request.max_slowdown.value_or(kAnySlowdown))};
 }
 
+Neighbour OnPart(const PolicyConfig& config, const Neighbour& whole, double compute) {
+  if (compute >= 1) return whole;
+  Neighbour part = whole;
+  part.cramped = std::max(1.0, whole.load.sm_active / compute);
+  part.load.sm_active = std::min(1.0, whole.load.sm_active / compute);
+  if (config.sharing != SharingMethod::kMps) part.load = AsTurns({}, part.load);
+  return part;
+}
+
+bool HasOwnRules(const PolicyConfig& config) {
+  return config.require || config.score;
+}
+
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
             const std::optional<Estimate>& estimate) {
   Need need{.idle_gpu = !Shares(config),
@@ -156,6 +171,7 @@ Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
             .gpus = request.gpus,
             .sm_share = request.sm_share,
             .load = NeighbourOf(config, request, {})};
+  if (HasOwnRules(config)) need.uid = request.uid;
   if (config.use_given_memory && estimate) need.memory_mib = estimate->peak_mib;
   return need;
 }

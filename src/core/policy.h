@@ -14,6 +14,7 @@
 #include "base/words.h"
 #include "core/entitlement.h"
 #include "core/gpu.h"
+#include "core/gpu_rule.h"
 #include "core/task.h"
 
 namespace carma::core {
@@ -60,6 +61,10 @@ struct PolicyConfig {
   // Nobody is to take longer than so many times its run time alone; empty: no condition but those
   // of single tasks.
   std::optional<double> max_slowdown;
+  // The server's own condition: no GPU takes a task for which it does not hold. Empty: none.
+  std::optional<GpuRule> require;
+  // What the mapper "score" goes by; it must be there for that one.
+  std::optional<GpuRule> score;
   // Places of the main line that are looked at: those behind a task that must wait may start before
   // it. 1: its first only.
   int backfill = 1;
@@ -118,12 +123,19 @@ struct Need {
   std::optional<Duration> alone;           // Profile::alone
   Duration waited{};                       // since its submission
   TaskId task{};
+  std::uint32_t uid = 0;  // whose it is, where a rule of the server's own may ask; else 0
 };
 
 // What a task of that profile is to its neighbours, and at most may suffer from them: by the
 // server's rule and by what it asks for itself, whichever is less.
 Neighbour NeighbourOf(const PolicyConfig& config, const TaskRequest& request,
                       const Profile& profile);
+
+// The same on a part of a GPU with that share of its SMs (GpuView::compute): it fills the part the
+// sooner, and takes as much longer as it finds too few.
+Neighbour OnPart(const PolicyConfig& config, const Neighbour& whole, double compute);
+// Has the server rules of its own (require, score)?
+bool HasOwnRules(const PolicyConfig& config);
 
 // Of a task that has not run yet.
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
@@ -140,8 +152,8 @@ struct Verdict {
 };
 
 // All guards in order: health, MIG, drain, recovery reserve, exclusivity, idle GPUs, tasks per GPU,
-// settling, memory, SM activity, declared shares of SMs, slowdown, gain. The first that does not
-// fit answers; kNever only for what no waiting can change. A GPU without tasks and foreign
+// settling, memory, SM activity, declared shares of SMs, slowdown, gain, the server's own condition.
+// The first that does not fit answers; kNever only for what no waiting can change. A GPU without tasks and foreign
 // processes is never too busy, and margin and floor are waived there (without waive_on_idle only
 // where idle_gpu or exclusive is asked for).
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu);
@@ -168,11 +180,13 @@ struct MapperEntry {
   // the first in line; a higher priority goes before all of a lower one.
   bool chooses_task = false;
 };
-// exclusive, round-robin (rr), magm, lug, mug, first-fit, best-fit, worst-fit.
+// exclusive, round-robin (rr), magm, lug, mug, first-fit, best-fit, worst-fit, by-work (bw), score.
 std::span<const MapperEntry> Mappers();
 const MapperEntry* FindMapper(std::string_view name_or_alias);
 // The mapper that never shares, for those who are told not to.
 inline constexpr std::string_view kNeverSharing = "exclusive";
+// The one that goes by PolicyConfig::score.
+inline constexpr std::string_view kScoreMapper = "score";
 // MapperEntry::shares of the mapper named there; true for an unknown one.
 bool Shares(const PolicyConfig& config);
 

@@ -65,6 +65,7 @@ struct GpuState {
   std::optional<std::string> drained_by_person;  // why
   std::optional<std::string> drained_by_rule;
   std::vector<Neighbour> residents;  // what GpuView shows
+  std::vector<std::uint32_t> users;  // likewise
   double delivered = 0;
   std::uint64_t crowd = 0;  // counts what has changed of them
   Time crowd_changed{};     // the last one came or left

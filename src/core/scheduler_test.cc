@@ -669,6 +669,10 @@ std::vector<Chance> Policies() {
     config.recovery_patience = Duration{30'000};
     config.stale_after = Duration{30'000};
     config.settle_timeout = Duration{20'000};
+    if (mapper.name == kScoreMapper) {
+      config.score = *GpuRule::Parse("free_mib - 5000 * own_tasks + waited_s * gain");
+      config.require = *GpuRule::Parse("own_tasks < 3 or activity < 0.5");
+    }
     all.push_back({std::string(mapper.name), config});
     config.recovery = RecoveryMode::kExclusive;
     config.settle = false;

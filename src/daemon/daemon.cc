@@ -435,8 +435,12 @@ void RealDaemon::TakeMpsTrial(const Result<task::MpsAbilities>& mps) {
 void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
   std::vector<core::GpuInfo> infos;
   for (const gpu::DeviceInfo& device : devices) {
-    infos.push_back(
-        {device.uuid, device.name, device.total_mib, device.reserved_mib, device.mig.has_value()});
+    infos.push_back({.uuid = device.uuid,
+                     .type = device.name,
+                     .total_mib = device.total_mib,
+                     .reserved_mib = device.reserved_mib,
+                     .mig = device.mig.has_value(),
+                     .compute = device.mig ? gpu::ComputeShareOf(*device.mig) : 1});
     base::LogInfo("gpu", {{"index", infos.size() - 1},
                           {"uuid", device.uuid},
                           {"name", device.name},

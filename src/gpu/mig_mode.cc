@@ -1,7 +1,9 @@
 #include "gpu/mig_mode.h"
 
 #include <cstdint>
+#include <string_view>
 
+#include "base/text.h"
 #include "gpu/nvml_library.h"
 
 namespace carma::gpu {
@@ -16,6 +18,18 @@ std::vector<PendingMigMode> AskPendingMigModes(const std::string& library) {
     if (told && now != later && later <= 1) pending.push_back({.uuid = uuid, .on = later == 1});
   });
   return pending;
+}
+
+double ComputeShareOf(const MigPlace& place) {
+  constexpr double kSlices = 7;
+  for (const char letter : {'c', 'g'}) {
+    const std::size_t end = place.profile_name.find(std::string(1, letter) + ".");
+    if (end == std::string::npos) continue;
+    const auto slices = base::ParseInt(std::string_view(place.profile_name).substr(0, end));
+    if (slices && *slices >= 1 && *slices <= kSlices)
+      return static_cast<double>(*slices) / kSlices;
+  }
+  return 1;
 }
 
 }  // namespace carma::gpu

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "gpu/probe.h"
+
 namespace carma::gpu {
 
 struct PendingMigMode {
@@ -15,5 +17,9 @@ struct PendingMigMode {
 // GPUs whose mode will change, in NVML's order. Nothing where that cannot be asked. May block;
 // worker only.
 std::vector<PendingMigMode> AskPendingMigModes(const std::string& library);
+
+// Share of the whole GPU's SMs that an instance has, by its name: of seven slices "3g.20gb" has
+// three, "1c.3g.20gb" one. 1 where the name tells nothing.
+double ComputeShareOf(const MigPlace& place);
 
 }  // namespace carma::gpu

@@ -43,5 +43,14 @@ TEST_F(MigMode, NothingIsToldWhereNothingCanBeAsked) {
   EXPECT_THAT(AskPendingMigModes("/nonexistent.so"), IsEmpty());
 }
 
+TEST(ComputeShareOf, GoesByTheSlicesInTheName) {
+  EXPECT_DOUBLE_EQ(ComputeShareOf({.profile_name = "3g.20gb"}), 3.0 / 7);
+  EXPECT_DOUBLE_EQ(ComputeShareOf({.profile_name = "1g.5gb"}), 1.0 / 7);
+  EXPECT_DOUBLE_EQ(ComputeShareOf({.profile_name = "1c.3g.20gb"}), 1.0 / 7);
+  EXPECT_DOUBLE_EQ(ComputeShareOf({.profile_name = "7g.80gb"}), 1);
+  EXPECT_DOUBLE_EQ(ComputeShareOf({.profile_name = ""}), 1);
+  EXPECT_DOUBLE_EQ(ComputeShareOf({.profile_name = "9g.80gb"}), 1);
+}
+
 }  // namespace
 }  // namespace carma::gpu

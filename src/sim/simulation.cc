@@ -84,7 +84,8 @@ void Simulation::BuildServers() {
         infos.push_back({.uuid = fmt::format("GPU-{}", gpus_.size()),
                          .type = type.type,
                          .total_mib = usable_mib,
-                         .mig = options_.collocation == core::SharingMethod::kMig});
+                         .mig = options_.collocation == core::SharingMethod::kMig,
+                         .compute = mig_.compute});
         gpus_.emplace_back(usable_mib, start_);
         node_of_.push_back(static_cast<std::uint32_t>(nodes_.size() - 1));
       }

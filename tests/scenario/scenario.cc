@@ -98,6 +98,13 @@ PolicyOption Switch(std::string_view name, bool core::PolicyConfig::*field) {
             policy.*field = in.YesNo(option, false);
           }};
 }
+PolicyOption Rule(std::string_view name, std::optional<core::GpuRule> core::PolicyConfig::*field) {
+  return {name, [field](core::PolicyConfig& policy, ClauseReader& in, const std::string& option) {
+            base::Result<core::GpuRule> rule = core::GpuRule::Parse(in.Text(option));
+            if (!rule) return in.Complain(option + ": " + rule.error().message);
+            policy.*field = *std::move(rule);
+          }};
+}
 PolicyOption SpanOf(std::string_view name, base::Duration core::PolicyConfig::*field) {
   return {name, [field](core::PolicyConfig& policy, ClauseReader& in, const std::string& option) {
             policy.*field = in.Span(option).value_or(base::Duration{0});
@@ -155,6 +162,8 @@ const std::vector<PolicyOption>& PolicyOptions() {
        [](Policy& policy, ClauseReader& in, const std::string& option) {
          policy.max_slowdown = in.Fraction(option);
        }},
+      Rule("score", &Policy::score),
+      Rule("require", &Policy::require),
       Count("lookahead", &Policy::lookahead),
       {"pass_limit", [](Policy& policy, ClauseReader& in,
                         const std::string& option) { policy.pass_limit = in.Span(option); }},
@@ -247,10 +256,10 @@ class Parser {
                     base::Printable(words[0], 40)));
   }
 
-  // gpus 2 x 40000 mib [mig] [reserved 500] [type A100]
+  // gpus 2 x 40000 mib [mig] [reserved 500] [type A100] [sevenths 3]
   base::Result<base::Unit> Gpus(const std::vector<std::string>& words) {
     const auto bad = [this] {
-      return Bad("expected 'gpus N x MIB mib [mig] [reserved MIB] [type NAME]'");
+      return Bad("expected 'gpus N x MIB mib [mig] [reserved MIB] [type NAME] [sevenths N]'");
     };
     if (words.size() < 5 || words[2] != "x" || words[4] != "mib") return bad();
     const std::optional<std::int64_t> count = base::ParseInt(words[1]);
@@ -268,6 +277,8 @@ class Parser {
         info.type = words[i + 1];
       } else if (words[i] == "reserved" && reserved && *reserved >= 0 && *reserved < *total) {
         info.reserved_mib = *reserved;
+      } else if (words[i] == "sevenths" && reserved && *reserved >= 1 && *reserved <= 7) {
+        info.compute = static_cast<double>(*reserved) / 7;  // slices of an instance
       } else {
         return bad();
       }

@@ -274,7 +274,11 @@ Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
                                                  base::Printable(word.key, 80),
                                                  near ? ", did you mean " + *near + "?" : ""));
   }
-  if (!key->set(draft.settings, word.value)) return Unexpected(word, key->type);
+  if (!key->set(draft.settings, word.value)) {
+    const std::string why = key->trouble ? ": " + key->trouble(word.value) : "";
+    return base::Fail(ErrorCode::kInvalid,
+                      Unexpected(word, key->type).error().message + why);
+  }
   return Unit{};
 }
 
@@ -386,11 +390,27 @@ Result<std::vector<std::vector<PolicyWord>>> Combinations(
   return all;
 }
 
+// At commas, but for those of "min(a, b)" in a rule.
+std::vector<std::string_view> SplitOutsideParentheses(std::string_view spec) {
+  std::vector<std::string_view> pieces;
+  int open = 0;
+  std::size_t from = 0;
+  for (std::size_t i = 0; i < spec.size(); ++i) {
+    if (spec[i] == '(') ++open;
+    if (spec[i] == ')') --open;
+    if (spec[i] != ',' || open > 0) continue;
+    pieces.push_back(spec.substr(from, i - from));
+    from = i + 1;
+  }
+  pieces.push_back(spec.substr(from));
+  return pieces;
+}
+
 }  // namespace
 
 Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::string& where) {
   std::vector<PolicyWord> words;
-  for (const std::string_view piece : base::Split(spec, ',')) {
+  for (const std::string_view piece : SplitOutsideParentheses(spec)) {
     const std::string_view word = base::Trim(piece);
     const std::size_t equals = word.find('=');
     if (word.empty() || equals == 0) {

@@ -23,6 +23,14 @@ std::string Complaint(const std::string& spec) {
   return policy ? "" : policy.error().message;
 }
 
+TEST(SimPolicy, TakesRulesOfItsOwn) {
+  const SimPolicy policy = Policy("score, score=free_mib - max(tasks, 2), require=own_tasks < 2");
+  EXPECT_EQ(policy.options.policy.score->text(), "free_mib - max(tasks, 2)");
+  EXPECT_EQ(policy.options.policy.require->text(), "own_tasks < 2");
+  EXPECT_THAT(Complaint("score,score=2 *"), HasSubstr("at letter 4: expected a number"));
+  EXPECT_THAT(Complaint("score"), HasSubstr("needs one"));
+}
+
 TEST(SimPolicy, TakesKeysOfTheConfigurationWithAndWithoutTheirSection) {
   const SimPolicy policy = Policy("lug, sm_cap=0.75, policy.margin=1G, recovery.mode=exclusive");
   EXPECT_EQ(policy.options.policy.mapper, "lug");

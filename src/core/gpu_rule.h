@@ -1,0 +1,81 @@
+// An administrator's own rule about a task and a GPU: a small expression over named quantities, as
+// "free_mib - 2000 * tasks" or "own_tasks < 2". Read once, when the configuration is; then asked at
+// every decision, without allocation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace carma::core {
+
+struct GpuView;
+struct Need;
+struct PolicyConfig;
+
+// What a rule may name. docs/policies.md has them too, and a test compares.
+struct RuleQuantity {
+  std::string_view name;
+  std::string_view meaning;  // with its unit
+  double (*of)(const PolicyConfig& config, const Need& need, const GpuView& gpu);
+};
+std::span<const RuleQuantity> RuleQuantities();
+
+// By binding, the loosest first: or, and, not, comparisons (< <= > >= == !=), + -, * /, unary -;
+// besides numbers, names, parentheses, min(a, b), max(a, b) and if(condition, then, else). A
+// condition is 1 or 0; anything but 0 counts as true. Dividing by 0 gives 0, as does whatever has no
+// finite value.
+class GpuRule {
+ public:
+  static constexpr std::size_t kMaxBytes = 400;
+  static constexpr int kMaxDepth = 32;  // values that wait for others, and what is in parentheses
+
+  // Errors: kInvalid with the place ("at letter 12") and what was expected there.
+  static base::Result<GpuRule> Parse(std::string_view text);
+
+  double Value(const PolicyConfig& config, const Need& need, const GpuView& gpu) const;
+  bool Holds(const PolicyConfig& config, const Need& need, const GpuView& gpu) const {
+    return Value(config, need, gpu) != 0;
+  }
+  // As it was written.
+  const std::string& text() const { return text_; }
+  friend bool operator==(const GpuRule& a, const GpuRule& b) { return a.text_ == b.text_; }
+
+ private:
+  friend class GpuRuleParser;
+  enum class Op : std::uint8_t {
+    kNumber,    // one more value
+    kQuantity,  // likewise
+    kNegate,
+    kNot,
+    kAdd,
+    kSubtract,
+    kMultiply,
+    kDivide,
+    kLess,
+    kAtMost,
+    kMore,
+    kAtLeast,
+    kEqual,
+    kUnequal,
+    kAnd,
+    kOr,
+    kMin,
+    kMax,
+    kIf,
+  };
+  struct Step {
+    Op op = Op::kNumber;
+    double number = 0;
+    std::size_t quantity = 0;  // in RuleQuantities
+  };
+  std::string text_;
+  std::vector<Step> steps_;  // operands before their operator
+};
+
+}  // namespace carma::core
