@@ -88,10 +88,10 @@ std::optional<bool> ReadBool(std::string_view text) {
 
 template <class T>
 struct Kind {
-  std::string type;                                        // as Key has it
-  unsigned forms = 0;                                      // of Form
-  std::function<std::optional<T>(std::string_view)> read;  // absent: not what `type` says
-  std::function<std::string(const T&)> write;              // as a configuration file has it
+  std::string type;                                           // as Key has it
+  unsigned forms = 0;                                         // of Form
+  std::function<std::optional<T>(std::string_view)> read;     // absent: not what `type` says
+  std::function<std::string(const T&)> write;                 // as a configuration file has it
   std::function<std::string(std::string_view)> trouble = {};  // as Key has it
 };
 
@@ -445,7 +445,8 @@ std::vector<Key> MakeKeys() {
          Count(1, 1'000'000), AT(policy.backfill)),
       Of("policy.lookahead",
          "Where it is known how long all tasks run alone: so many possible starts are compared by "
-         "what they come to in the end; for the mapper by-work, without rules of the server's own. 0: none.",
+         "what they come to in the end; for the mapper by-work, without rules of the server's own. "
+         "0: none.",
          Count(0, 1'000), AT(policy.lookahead)),
       Of("policy.pass_limit",
          "Once the first of the queue has been passed for so long, GPUs are kept for it; false: "

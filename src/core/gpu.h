@@ -58,8 +58,8 @@ struct GpuView {
   // Its tasks, and what else computes there; valid until the core is told something.
   std::span<const Neighbour> residents;
   std::span<const std::uint32_t> users;  // whose its tasks are, by uid; likewise
-  double delivered = 0;  // OutlookOf them
-  bool limited = false;  // one of them may not be slowed down without limit
+  double delivered = 0;                  // OutlookOf them
+  bool limited = false;                  // one of them may not be slowed down without limit
   double sm_shares = 0;  // sum of the shares that tasks here have declared (TaskRequest::sm_share)
   int tasks = 0;         // of CARMA, launching ones included
   int foreign_processes = 0;

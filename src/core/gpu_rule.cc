@@ -56,12 +56,11 @@ constexpr std::array kQuantities{
                  [](const PolicyConfig&, const Need&, const GpuView& gpu) {
                    return ToDouble(gpu.foreign_mib);
                  }},
-    RuleQuantity{"activity",
-                 "mean SM activity over the window, 0 to 1; 0 on an idle GPU, where it is not told "
-                 "the share of time in which kernels ran, else 1",
-                 [](const PolicyConfig&, const Need&, const GpuView& gpu) {
-                   return ActivityOn(gpu);
-                 }},
+    RuleQuantity{
+        "activity",
+        "mean SM activity over the window, 0 to 1; 0 on an idle GPU, where it is not told "
+        "the share of time in which kernels ran, else 1",
+        [](const PolicyConfig&, const Need&, const GpuView& gpu) { return ActivityOn(gpu); }},
     RuleQuantity{"tasks", "tasks there, those that are being started too",
                  [](const PolicyConfig&, const Need&, const GpuView& gpu) {
                    return static_cast<double>(gpu.tasks);
@@ -78,10 +77,9 @@ constexpr std::array kQuantities{
                  [](const PolicyConfig&, const Need&, const GpuView& gpu) {
                    return static_cast<double>(Number(gpu.index));
                  }},
-    RuleQuantity{"mig", "1: it is an instance of a divided GPU",
-                 [](const PolicyConfig&, const Need&, const GpuView& gpu) {
-                   return gpu.mig ? 1.0 : 0.0;
-                 }},
+    RuleQuantity{
+        "mig", "1: it is an instance of a divided GPU",
+        [](const PolicyConfig&, const Need&, const GpuView& gpu) { return gpu.mig ? 1.0 : 0.0; }},
     RuleQuantity{"work", "what the tasks there get done together, as predicted: 1 is a full GPU",
                  [](const PolicyConfig&, const Need&, const GpuView& gpu) {
                    return gpu.compute * gpu.delivered;
@@ -234,10 +232,9 @@ class GpuRuleParser {
   }
   Result<Unit> Comparison() {
     // The longer signs first.
-    return Chain(&GpuRuleParser::Sum,
-                 std::array{Sign{"<=", Op::kAtMost}, Sign{">=", Op::kAtLeast},
-                            Sign{"==", Op::kEqual}, Sign{"!=", Op::kUnequal}, Sign{"<", Op::kLess},
-                            Sign{">", Op::kMore}});
+    return Chain(&GpuRuleParser::Sum, std::array{Sign{"<=", Op::kAtMost}, Sign{">=", Op::kAtLeast},
+                                                 Sign{"==", Op::kEqual}, Sign{"!=", Op::kUnequal},
+                                                 Sign{"<", Op::kLess}, Sign{">", Op::kMore}});
   }
   Result<Unit> Sum() {
     return Chain(&GpuRuleParser::Product,
@@ -269,8 +266,8 @@ class GpuRuleParser {
     const auto* known = std::ranges::find(kQuantities, name, &RuleQuantity::name);
     if (known == kQuantities.end()) return Expected("a quantity (docs/policies.md lists them)");
     at_ += name.size();
-    return Push({.op = Op::kQuantity,
-                 .quantity = static_cast<std::size_t>(known - kQuantities.begin())});
+    return Push(
+        {.op = Op::kQuantity, .quantity = static_cast<std::size_t>(known - kQuantities.begin())});
   }
   Result<Unit> TakeNumber() {
     const std::string_view rest = Rest();
@@ -314,9 +311,9 @@ double GpuRule::Value(const PolicyConfig& config, const Need& need, const GpuVie
       values[n++] = kQuantities[step.quantity].of(config, need, gpu);
       continue;
     }
-    const std::size_t operands = step.op == Op::kIf                                ? 3
+    const std::size_t operands = step.op == Op::kIf                              ? 3
                                  : step.op == Op::kNot || step.op == Op::kNegate ? 1
-                                                                                   : 2;
+                                                                                 : 2;
     n -= operands;
     const double a = values[n];
     const double b = operands > 1 ? values[n + 1] : 0;

@@ -28,8 +28,8 @@ std::span<const RuleQuantity> RuleQuantities();
 
 // By binding, the loosest first: or, and, not, comparisons (< <= > >= == !=), + -, * /, unary -;
 // besides numbers, names, parentheses, min(a, b), max(a, b) and if(condition, then, else). A
-// condition is 1 or 0; anything but 0 counts as true. Dividing by 0 gives 0, as does whatever has no
-// finite value.
+// condition is 1 or 0; anything but 0 counts as true. Dividing by 0 gives 0, as does whatever has
+// no finite value.
 class GpuRule {
  public:
   static constexpr std::size_t kMaxBytes = 400;

@@ -64,7 +64,8 @@ void Scheduler::State::LookAtResidents(GpuIndex index) {
   }
   // Strangers compute too, nobody knows how much.
   if (gpu.sample && gpu.sample->foreign_processes > 0)
-    gpu.residents.push_back(OnPart(config, {.load = NeighbourOf(config, {}, {}).load}, gpu.info.compute));
+    gpu.residents.push_back(
+        OnPart(config, {.load = NeighbourOf(config, {}, {}).load}, gpu.info.compute));
   gpu.delivered = OutlookOf(gpu.residents, nullptr, SaturationOf({}, config.sharing)).delivered;
   for (const Resident& resident : ledger.ResidentsOf(index)) NoteProgress(resident.task);
 }

@@ -152,10 +152,10 @@ struct Verdict {
 };
 
 // All guards in order: health, MIG, drain, recovery reserve, exclusivity, idle GPUs, tasks per GPU,
-// settling, memory, SM activity, declared shares of SMs, slowdown, gain, the server's own condition.
-// The first that does not fit answers; kNever only for what no waiting can change. A GPU without tasks and foreign
-// processes is never too busy, and margin and floor are waived there (without waive_on_idle only
-// where idle_gpu or exclusive is asked for).
+// settling, memory, SM activity, declared shares of SMs, slowdown, gain, the server's own
+// condition. The first that does not fit answers; kNever only for what no waiting can change. A GPU
+// without tasks and foreign processes is never too busy, and margin and floor are waived there
+// (without waive_on_idle only where idle_gpu or exclusive is asked for).
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu);
 // The same without the words, many times faster: for choosing among GPUs.
 Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu);

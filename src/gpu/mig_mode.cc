@@ -26,8 +26,7 @@ double ComputeShareOf(const MigPlace& place) {
     const std::size_t end = place.profile_name.find(std::string(1, letter) + ".");
     if (end == std::string::npos) continue;
     const auto slices = base::ParseInt(std::string_view(place.profile_name).substr(0, end));
-    if (slices && *slices >= 1 && *slices <= kSlices)
-      return static_cast<double>(*slices) / kSlices;
+    if (slices && *slices >= 1 && *slices <= kSlices) return static_cast<double>(*slices) / kSlices;
   }
   return 1;
 }

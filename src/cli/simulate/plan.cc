@@ -276,8 +276,7 @@ Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
   }
   if (!key->set(draft.settings, word.value)) {
     const std::string why = key->trouble ? ": " + key->trouble(word.value) : "";
-    return base::Fail(ErrorCode::kInvalid,
-                      Unexpected(word, key->type).error().message + why);
+    return base::Fail(ErrorCode::kInvalid, Unexpected(word, key->type).error().message + why);
   }
   return Unit{};
 }
