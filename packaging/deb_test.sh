@@ -40,33 +40,52 @@ COMPRESSION=gzip SOURCE_DATE_EPOCH=1000000000 "$here/deb.sh" "$build" "$work/deb
 
 # ---- the bare Debian ----
 
-if [ ! -e "$bare/complete" ]; then
+needed=$(for package in "$work"/debs/*.deb; do dpkg-deb --field "$package" Depends; done | tr ',' '\n' | sed 's/(.*//; s/ //g' | sort -u)
+if [ ! -e "$bare/made" ]; then
   rm -rf "$bare"
   mkdir -p "$bare"
   debootstrap --variant=minbase bookworm "$bare/root" http://deb.debian.org/debian >"$bare/log" 2>&1 ||
     skip "no bare Debian could be made: $(tail -n 1 "$bare/log")"
   rm -f "$bare"/root/var/cache/apt/archives/*.deb
   cp /etc/resolv.conf "$bare/root/etc/"
-  cp "$work"/debs/*.deb "$bare/root/tmp/"
-  chroot "$bare/root" sh -c 'apt-get -qq update && apt-get -qq -y --no-install-recommends --download-only install /tmp/*.deb' >>"$bare/log" 2>&1 ||
+  touch "$bare/made"
+fi
+if [ "$(cat "$bare/needed" 2>/dev/null)" != "$needed" ]; then
+  chroot "$bare/root" sh -c "apt-get -qq update && apt-get -qq -y --no-install-recommends --download-only install $(echo $needed)" >>"$bare/log" 2>&1 ||
     skip "what the packages need could not be fetched: $(tail -n 1 "$bare/log")"
-  rm -f "$bare"/root/tmp/*.deb
-  touch "$bare/complete"
+  echo "$needed" >"$bare/needed"
 fi
 cp -a "$bare/root" "$root"
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/run"
 for package in carma carma-doc python3-carma; do cp "$work/debs/${package}"_*.deb "$root/tmp/$package.deb"; done
+# In the place of systemd, which does not run here: says what it was asked.
+cat >"$root/usr/bin/systemctl" <<'END'
+#!/bin/sh
+echo "$*" >>/tmp/systemctl.log
+[ "$2" != is-enabled ] || echo enabled
+END
+chmod +x "$root/usr/bin/systemctl"
+mkdir -p "$root/run/systemd/system"
+# asked WORD...: systemctl was asked to do these to the service since the last time.
+asked() {
+  local word
+  for word in "$@"; do
+    grep -qE "(^| )$word carmad.service$" "$root/tmp/systemctl.log" || fail "no systemctl $word: $(cat "$root/tmp/systemctl.log")"
+  done
+  : >"$root/tmp/systemctl.log"
+}
 # What is there, but for what apt, dpkg and Python keep of everything installed.
 files() { enter find / -xdev \( -path /var/lib/dpkg -o -path /var/lib/apt -o -path /var/cache -o -path /var/log -o -path /proc -o -path /sys \
   -o -path /tmp -o -path /etc/ld.so.cache -o -path /etc/gshadow- \) -prune -o -print | sort; }
-apt install libfmt9 libsimdjson14 libspdlog1.10-fmt9 libsqlite3-0 python3
+apt install $needed
 files >"$work/before"
 
 # ---- installed ----
 
 apt install /tmp/carma.deb /tmp/carma-doc.deb /tmp/python3-carma.deb
+asked preset start
 for file in usr/bin/carmad usr/libexec/carma/srun usr/lib/systemd/{system,user}/carmad.service usr/share/man/man1/carma.1.gz \
   usr/share/man/man8/carmad.8.gz usr/share/man/man5/{carma.toml,carma-tasks}.5.gz etc/carma/carma.toml \
   usr/share/bash-completion/completions/carma usr/share/zsh/vendor-completions/_carma usr/share/fish/vendor_completions.d/carma.fish \
@@ -107,6 +126,7 @@ assert task.succeeded and carma.Client().output(task).startswith("from GPU-"), t
 enter carma submit --gpu-mem 5G --output "$data/%j.out" -- carma-simtask --memory-mib 4000 --solo-s 100000 --sm-active 0.5 >/dev/null
 until [ "$(enter carma list -t running --no-header -o id)" ]; do sleep 0.1; done
 apt install --reinstall /tmp/carma.deb
+asked restart
 grep -q "^keep_finished_days = 30" "$root/etc/carma/carma.toml" || fail "the changed configuration was replaced"
 stop
 start
@@ -119,6 +139,7 @@ enter carma wait -q 3 || true
 
 stop
 apt remove carma carma-doc python3-carma
+asked stop
 [ ! -e "$root/usr/bin/carma" ] || fail "/usr/bin/carma stays after the removal"
 [ -e "$root/etc/carma/carma.toml" ] || fail "the configuration went with the removal"
 [ -e "$root/var/lib/carma/carma.db" ] || fail "the books went with the removal"
