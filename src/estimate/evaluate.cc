@@ -71,7 +71,52 @@ ClassScore ClassScoreOf(std::span<const std::pair<int, int>> pairs, std::int64_t
   return score;
 }
 
+double RatioOf(std::int64_t measured_mib, std::int64_t answered_mib) {
+  return static_cast<double>(measured_mib) / static_cast<double>(answered_mib);
+}
+
+// What is known of the runs that are not in a group.
+struct Teachings {
+  double point = 0, bound = 0;  // factors; 0: nobody teaches
+};
+
+Teachings TaughtWithout(const std::string& group, std::span<const Outcome> outcomes,
+                        std::span<const std::string> groups, double coverage) {
+  std::vector<double> points, bounds;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const Outcome& each = outcomes[i];
+    if (groups[i] == group || each.censored || !each.answer || each.answer->point_mib < 1) continue;
+    points.push_back(RatioOf(each.measured_mib, each.answer->point_mib));
+    bounds.push_back(RatioOf(each.measured_mib, each.answer->bound_mib));
+  }
+  // ceil((n + 1) coverage)-th of n.
+  const double more = 1 + 1 / static_cast<double>(std::max<std::size_t>(bounds.size(), 1));
+  return {Median(std::move(points)), Quantile(std::move(bounds), std::min(1.0, coverage * more))};
+}
+
 }  // namespace
+
+std::vector<Outcome> LeaveOut(std::span<const Outcome> outcomes,
+                              std::span<const std::string> groups, double coverage) {
+  std::map<std::string, Teachings> taught;
+  for (const std::string& group : groups) {
+    if (!taught.contains(group)) taught[group] = TaughtWithout(group, outcomes, groups, coverage);
+  }
+  std::vector<Outcome> left(outcomes.begin(), outcomes.end());
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const Teachings& known = taught.at(groups[i]);
+    if (!left[i].answer) continue;
+    if (known.point <= 0) {
+      left[i].answer.reset();
+      continue;
+    }
+    Answer& answer = *left[i].answer;
+    answer.point_mib = std::llround(known.point * static_cast<double>(answer.point_mib));
+    answer.bound_mib = std::llround(known.bound * static_cast<double>(answer.bound_mib));
+    answer.bound_mib = std::max(answer.bound_mib, answer.point_mib);
+  }
+  return left;
+}
 
 Score ScoreOf(std::span<const Outcome> outcomes, std::int64_t card_mib) {
   Score score;

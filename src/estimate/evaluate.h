@@ -88,6 +88,12 @@ struct Score {
 };
 Score ScoreOf(std::span<const Outcome> outcomes, std::int64_t card_mib);
 
+// The same runs as the other groups alone would have made the answers: their middle of
+// measured / point corrects the point, their conformal quantile for `coverage` of measured / bound
+// the bound. groups: as many as outcomes. Without another group a run has no answer.
+std::vector<Outcome> LeaveOut(std::span<const Outcome> outcomes,
+                              std::span<const std::string> groups, double coverage);
+
 // What a classifier got right, for one width of classes. Precision, recall and F1 are means over
 // the classes that occur (macro), so that a rare class counts as much as a common one.
 struct ClassScore {

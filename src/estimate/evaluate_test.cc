@@ -165,6 +165,19 @@ TEST_F(DataSetTest, ReadsACatalogueOfTasks) {
   EXPECT_EQ(set->models.size(), 1U);
 }
 
+TEST(LeaveOut, TheOthersCorrectAndBound) {
+  // One group is predicted right, in the other everything takes twice as much.
+  const std::vector<Outcome> outcomes{Of(1'000, 1'000, 1'200), Of(2'000, 2'000, 2'400),
+                                      Of(2'000, 1'000, 1'200), Of(4'000, 2'000, 2'400)};
+  const std::vector<std::string> groups{"a", "a", "b", "b"};
+  const std::vector<Outcome> left = LeaveOut(outcomes, groups, 0.95);
+  EXPECT_EQ(left[0].answer->point_mib, 2'000) << "as the other group has it";
+  EXPECT_EQ(left[0].answer->bound_mib, 2'000);
+  EXPECT_EQ(left[3].answer->point_mib, 2'000);
+  const std::vector<std::string> one(4, "a");
+  EXPECT_FALSE(LeaveOut(outcomes, one, 0.95)[0].answer) << "nobody else is there";
+}
+
 // An image model of blocks: what torchinfo's usual three levels leave of it.
 TEST(DataSet, TorchInfoHidesWhatIsDeep) {
   const std::string layers = ::testing::TempDir() + "/deep.jsonl";

@@ -46,7 +46,8 @@ struct EvaluateFlags {
   bool summary_only = false;
   bool torchinfo = false;
   bool exact = false;
-  std::string by;  // fields, comma-separated: "family", or those of tables of runs
+  std::string by;         // fields, comma-separated: "family", or those of tables of runs
+  std::string leave_out;  // fields likewise: each group as the others alone would have answered
   bool rows = false;
   double coverage = 0.95;
   std::int64_t card_mib = kUsualCardMib;
@@ -271,11 +272,17 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
     return EvaluateRuns(context, {.runs = flags.runs,
                                   .models = flags.models,
                                   .by = flags.by,
+                                  .leave_out = flags.leave_out,
                                   .rows = flags.rows,
                                   .coverage = flags.coverage});
   }
   if (!flags.by.empty() && flags.by != "family") {
     return context.Fail({ErrorCode::kInvalid, "--by: '" + base::Printable(flags.by, 40) +
+                                                  "': expected family (more with --runs)"});
+  }
+  if (!flags.leave_out.empty() && flags.leave_out != "family") {
+    return context.Fail({ErrorCode::kInvalid, "--leave-out: '" +
+                                                  base::Printable(flags.leave_out, 40) +
                                                   "': expected family (more with --runs)"});
   }
   const auto chosen = Chosen(flags.estimators);
@@ -302,6 +309,11 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
       outcomes.push_back({.measured_mib = run.measured_mib,
                           .censored = run.censored,
                           .answer = answer ? std::optional(*std::move(answer)) : std::nullopt});
+    }
+    if (!flags.leave_out.empty()) {
+      std::vector<std::string> families;
+      for (const Run& run : set->runs) families.push_back(run.family);
+      outcomes = estimate::LeaveOut(outcomes, families, flags.coverage);
     }
     std::ranges::move(Evaluate(std::string(entry->name), *set, outcomes, flags),
                       std::back_inserter(all));
@@ -373,6 +385,8 @@ void AddEvaluateCommand(CLI::App& estimate, Context& context) {
       "a row per family besides; with --runs: per source, family, model, method, quantisation, "
       "parallel, gpus",
       "LIST");
+  add("--leave-out", flags->leave_out,
+      "each group of these as the others alone correct and bound the answers", "LIST");
   verb->add_flag("--summary-only", flags->summary_only,
                  "as torchsummary would print the models: no input shapes");
   verb->add_flag("--torchinfo", flags->torchinfo,

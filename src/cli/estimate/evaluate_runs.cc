@@ -42,11 +42,20 @@ Result<TransformerEstimate> Ask(const TrainingRuns& runs, const TrainingRun& run
   return estimate::EstimateTransformer(runs.configs[run.config], *run.plan, coverage);
 }
 
-Result<std::string> GroupOf(const TrainingRun& run, const std::string& by) {
+// The runs of one definition of memory, and what they are grouped by.
+struct Compared {
+  std::vector<Outcome> outcomes;
+  std::vector<std::string> groups;  // of --by
+  std::vector<std::string> left;    // of --leave-out
+};
+
+// Empty fields: an empty name. `option` asked for them.
+Result<std::string> GroupOf(const TrainingRun& run, const std::string& by, const char* option) {
   std::vector<std::string> values;
+  if (by.empty()) return "";
   for (const std::string_view field : base::Split(by, ',')) {
     Result<std::string> value = estimate::FieldOf(run, base::Trim(field));
-    if (!value) return base::Wrap(value.error(), "--by");
+    if (!value) return base::Wrap(value.error(), option);
     values.push_back(*std::move(value));
   }
   return base::Join(values, ",");
@@ -126,16 +135,14 @@ base::Json ScoreJson(const Score& score) {
 void EvaluateRuns(Context& context, const RunsFlags& flags) {
   const Result<TrainingRuns> set = estimate::ReadTrainingRuns(flags.runs, flags.models);
   if (!set) return context.Fail(NamedWrongly(set.error()));
-  std::map<Group, std::vector<Outcome>> groups;
+  std::map<MemoryKind, Compared> compared;
   std::string rows = "id,model,memory,measured_mib,point_mib,bound_mib,phase\n";
   for (const TrainingRun& run : set->runs) {
     const Result<TransformerEstimate> estimate = Ask(*set, run, flags.coverage);
-    std::string group;
-    if (!flags.by.empty()) {
-      Result<std::string> named = GroupOf(run, flags.by);
-      if (!named) return context.Fail(named.error());
-      group = *std::move(named);
-    }
+    const Result<std::string> group = GroupOf(run, flags.by, "--by");
+    const Result<std::string> left = GroupOf(run, flags.leave_out, "--leave-out");
+    if (!group) return context.Fail(group.error());
+    if (!left) return context.Fail(left.error());
     for (const estimate::MeasuredMemory& measured : run.measured) {
       Outcome outcome{.measured_mib = measured.mib};
       if (estimate) {
@@ -146,8 +153,19 @@ void EvaluateRuns(Context& context, const RunsFlags& flags) {
                                           .method = "transformer"};
         rows += RowOf(run, measured, *estimate);
       }
-      groups[{measured.kind, ""}].push_back(outcome);
-      if (!group.empty()) groups[{measured.kind, group}].push_back(outcome);
+      Compared& kind = compared[measured.kind];
+      kind.outcomes.push_back(std::move(outcome));
+      kind.groups.push_back(*group);
+      kind.left.push_back(*left);
+    }
+  }
+  std::map<Group, std::vector<Outcome>> groups;
+  for (auto& [kind, runs] : compared) {
+    if (!flags.leave_out.empty())
+      runs.outcomes = estimate::LeaveOut(runs.outcomes, runs.left, flags.coverage);
+    for (std::size_t i = 0; i < runs.outcomes.size(); ++i) {
+      groups[{kind, ""}].push_back(runs.outcomes[i]);
+      if (!flags.by.empty()) groups[{kind, runs.groups[i]}].push_back(runs.outcomes[i]);
     }
   }
   if (flags.rows) return Print(context, rows);

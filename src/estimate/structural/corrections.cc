@@ -171,6 +171,26 @@ void AttentionWithDropout(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
+// Two linear layers over the heads of [tokens, tokens, heads]: softmax stands between them, whose
+// result is kept beside the copy that the second one reads.
+void HeadsThatTalk(const Graph& graph, const Row& row, Kept& kept) {
+  const Shape& in = row.layer->in;
+  if (!row.rule->linear || in.rank() != 4 || in[1] != in[2] || in != row.layer->out) return;
+  if (row.before == Tensor::kNobody) return;
+  const Tensor& before = graph.trail[row.before];
+  if (before.maker == Maker::kMatrix && before.linear && before.shape == in) {
+    kept.AddElements(row.in);
+    kept.unfused_attention = true;
+  }
+}
+
+// One learned number per head of an attention by matrix products scales the cosines of queries and
+// keys: these are kept as they were and normalised, and the values beside what they were cut from.
+void AttentionOfUnitVectors(const Graph&, const Row& row, Kept& kept) {
+  if (row.kind != Kind::kBlock || row.seen.heads < 2 || row.layer->params != row.seen.heads) return;
+  kept.AddElements(3 * row.out);
+}
+
 // torch.nn.MultiheadAttention has no row but its products; it copies its result to [length, batch].
 void TorchAttention(const Graph& graph, const Row& row, Kept& kept) {
   if (!graph.leaves_only || row.before == Tensor::kNobody) return;
@@ -233,6 +253,11 @@ constexpr std::array kKeptCorrections{
                    &AttentionOverBlocks},
     KeptCorrection{"attention with a dropout", "Swin v2 CR", "swinv2_cr_base_384: 0.70 -> 0.86",
                    Step::kPassing, &AttentionWithDropout},
+    KeptCorrection{"heads that talk", "CaiT", "cait_s24_384: 0.80 -> 0.99", Step::kOperation,
+                   &HeadsThatTalk},
+    KeptCorrection{"attention of unit vectors", "Swin v2 CR",
+                   "swinv2_cr_base_384: 0.89 -> 0.99; the source of F.normalize", Step::kAttention,
+                   &AttentionOfUnitVectors},
     KeptCorrection{"PyTorch's own attention", "generated encoders",
                    "enc-163: 7 % of its kept bytes; torch.nn.MultiheadAttention", Step::kOperation,
                    &TorchAttention},

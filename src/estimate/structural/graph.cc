@@ -57,6 +57,7 @@ class GraphMaker {
   int current_ = Tensor::kNobody;  // the tensor made last
   SinceNorm seen_;
   bool block_starts_ = true;
+  bool weighs_values_ = false;  // the last row made an attention's weights
 };
 
 Graph GraphMaker::Run() {
@@ -127,6 +128,7 @@ void GraphMaker::Attention(Row& row) {
   row.step = Step::kAttention;
   row.seen = seen_;
   seen_.matrix = 0;
+  seen_.heads = 0;
 }
 
 void GraphMaker::Passing(Row& row) {
@@ -137,6 +139,10 @@ void GraphMaker::Passing(Row& row) {
     row.given_unseen = true;
     // Softmax's result, which no row showed.
     if (row.rule->role == Role::kDropout && IsAttentionMatrix(row.layer->in)) Keep(current_);
+  }
+  if (IsAttentionMatrix(row.layer->in)) {
+    weighs_values_ = true;
+    seen_.heads = Dimension(row.layer->in, 1);
   }
   row.read = current_;
   if (row.dropout <= 0 || !HasCurrent()) return;
@@ -172,6 +178,8 @@ int GraphMaker::InputOf(Row& row) {
 // Not the tensor made last: an earlier one, or one that code between the modules made.
 int GraphMaker::ReadElsewhere(const Row& row) {
   const Tensor& current = Current();
+  // The weights times the values, in the order of tokens: a new tensor, however many are as large.
+  if (weighs_values_ && row.rule->linear) return Join(row);
   const int source = graph_.trail.Newest(
       [&](const Tensor& each) { return each.elements == row.in && Trail::IsReadable(each); });
   const bool product = current.maker == Maker::kMatrix && !IsShortcut(row, source);
@@ -234,7 +242,11 @@ void GraphMaker::Emit(const Row& row) {
   } else if (rule.gate) {
     made.maker = Maker::kGate;
   }
-  if (rule.softmax && IsAttentionMatrix(layer.out)) seen_.matrix = row.out;
+  weighs_values_ = rule.softmax && IsAttentionMatrix(layer.out);
+  if (weighs_values_) {
+    seen_.matrix = row.out;
+    seen_.heads = Dimension(layer.out, 1);
+  }
   current_ = graph_.trail.Add(made);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <string_view>
@@ -32,6 +33,7 @@ struct SinceNorm {
   int products = 0;  // linear layers and convolutions
   bool convolution = false;
   double matrix = 0;  // elements of one [tokens, tokens] that a softmax made for no attention yet
+  std::int64_t heads = 0;  // of the last such matrix, whoever made it
 };
 
 struct Row {

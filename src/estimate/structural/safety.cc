@@ -13,7 +13,7 @@ using Factors = CoverageFactors;
 constexpr Factors kExactBytes{1.00, 1.05, 1.10, 1.18, 1.75, 3.0};
 // Apart by how many kinds of modules no other family has: at most two, or more; lists of layers
 // alone lie between. (0.98 is no lower than for exact bytes.)
-constexpr Factors kCompared{1.00, 1.08, 1.14, 1.21, 1.75, 3.0};
+constexpr Factors kCompared{1.00, 1.08, 1.13, 1.20, 1.75, 3.0};
 constexpr Factors kShapes{1.00, 1.10, 1.19, 1.32, 1.80, 3.0};
 constexpr Factors kUncompared{1.00, 1.12, 1.23, 1.41, 2.10, 3.0};
 constexpr Factors kText{1.00, 1.14, 1.27, 1.50, 1.96, 3.0};
