@@ -17,7 +17,7 @@ namespace carma::cli {
 struct RunsFlags {
   std::vector<std::string> runs;  // files
   std::string models;
-  std::string by;  // comma-separated fields of estimate::FieldOf; empty: everything together
+  std::string by;         // comma-separated fields of estimate::FieldOf; empty: everything together
   std::string leave_out;  // likewise: each group as the others alone would have answered
   bool rows = false;
   double coverage = 0.95;
