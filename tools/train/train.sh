@@ -1,15 +1,20 @@
 #!/usr/bin/env bash
 # Makes all weights of data/estimators again, with their cards: some minutes on one core each.
-# usage: train.sh TRAINER DATA [--out FOLDER] [--overwrite] [--source TEXT]
-#   DATA/gpumemnet holds mlp, cnn and encoder, each with layers.jsonl.gz and measured_train.csv
+# usage: train.sh TRAINER DATA [DATA …] [--out FOLDER] [--overwrite] [--source TEXT]
+#   DATA/gpumemnet holds mlp, cnn and encoder, each with layers.jsonl.gz and measured_train.csv; further sources may hold some of
+#                them, and are learned together with the first; what carma_collect.py packs has the same columns
 #   --out        where the weights go (default: data/estimators, which CARMA ships)
 #   --overwrite  replace weights that are there; without it a person is asked, and nobody else's are replaced
 #   --source     what the cards say of the data (default: the published data sets)
 set -euo pipefail
-usage='usage: train.sh TRAINER DATA [--out FOLDER] [--overwrite] [--source TEXT]'
+usage='usage: train.sh TRAINER DATA [DATA …] [--out FOLDER] [--overwrite] [--source TEXT]'
 trainer=$(realpath "${1:?$usage}")
-data=${2:?$usage}
+sources=("$(realpath "${2:?$usage}")")
 shift 2
+while [ $# -gt 0 ] && [[ $1 != --* ]]; do
+  sources+=("$(realpath "$1")")
+  shift
+done
 out=$(realpath "$(dirname "$0")/../../data/estimators")
 overwrite=no
 source='GPUMemNet data sets (Datasets/ of github.com/itu-rad/GPUMemNet, E. Yousefzadeh-Asl-Miandoab and others, IT University
@@ -34,10 +39,35 @@ if [ $overwrite = no ] && compgen -G "$out/*.safetensors" >/dev/null; then
   [ "$answer" = y ] || [ "$answer" = yes ] || exit 1
 fi
 
-cd "$data"
+merged=$(mktemp -d)
+trap 'rm -rf "$merged"' EXIT
+
+# merge FOLDER: that folder of all sources as one. The columns that all need, by their names; a model that two sources have would
+# stand on both sides of a split, or be two models of one name.
+merge() {
+  local into=$merged/$1 folder twice
+  mkdir -p "$into"
+  echo model,batch,measured_mib,censored,reason >"$into/measured_train.csv"
+  for folder in "${sources[@]/%//gpumemnet/$1}"; do
+    [ -e "$folder/layers.jsonl.gz" ] || continue
+    cat "$folder/layers.jsonl.gz" >>"$into/layers.jsonl.gz"
+    tr -d '\r' <"$folder/measured_train.csv" | awk -F, -v OFS=, '
+      function cell(name) { return name in at ? $at[name] : "" }
+      NR == 1 { for (i = 1; i <= NF; ++i) at[$i] = i; next }
+      { print cell("model"), cell("batch"), cell("measured_mib"), cell("censored"), cell("reason") }' >"$into/one.csv"
+    cut -d, -f1 "$into/one.csv" | sort -u >>"$into/models"
+    cat "$into/one.csv" >>"$into/measured_train.csv"
+  done
+  [ -e "$into/layers.jsonl.gz" ] || { echo "train.sh: no source has gpumemnet/$1" >&2; exit 2; }
+  twice=$(sort "$into/models" | uniq -d | head -3 | tr '\n' ' ')
+  [ -z "$twice" ] || { echo "train.sh: two sources have models of one name: $twice" >&2; exit 2; }
+}
+for folder in mlp cnn encoder; do merge $folder; done
+
+cd "$merged"
 # train FOLDER KIND FAMILY FLAG…
 train() {
-  "$trainer" --kind "$2" --family "$3" --layers "gpumemnet/$1/layers.jsonl.gz" --measured "gpumemnet/$1/measured_train.csv" \
+  "$trainer" --kind "$2" --family "$3" --layers "$1/layers.jsonl.gz" --measured "$1/measured_train.csv" \
     "${@:4}" --data "$source" --out "$out"
 }
 train mlp mlp mlp --folds 4
