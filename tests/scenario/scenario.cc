@@ -141,6 +141,8 @@ const std::vector<PolicyOption>& PolicyOptions() {
              {{"utilization", core::WithoutActivity::kUtilization},
               {"memory", core::WithoutActivity::kMemory},
               {"never", core::WithoutActivity::kNever}}),
+      WordOf("sharing", &Policy::sharing,
+             {{"mps", core::SharingMethod::kMps}, {"streams", core::SharingMethod::kStreams}}),
       WordOf("order", &Policy::order,
              {{"fifo", core::QueueOrder::kFifo}, {"fair", core::QueueOrder::kFair}}),
       {"half_life",
