@@ -124,11 +124,11 @@ bool CheckTaskCount(const Question& q) {
 }
 
 // Its memory is promised and its activity predicted, so nothing has to show first. Where tasks take
-// turns those that are as usual gain nothing together: of one that nothing is known of, what the GPU
-// shows is the better witness.
+// turns those that are as usual gain nothing together: of one that nothing is known of, what the
+// GPU shows is the better witness.
 bool IsJudgedByGain(const Question& q) {
-  const bool predicted = q.config.sharing == SharingMethod::kMps ||
-                         q.need.load.load.sm_active != kUsualActivity;
+  const bool predicted =
+      q.config.sharing == SharingMethod::kMps || q.need.load.load.sm_active != kUsualActivity;
   return q.config.min_gain && q.need.memory_mib && predicted;
 }
 
