@@ -1,4 +1,4 @@
-// The time limits of running tasks.
+// The time limits of running tasks, and when they are told that their limits come.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,9 @@ class Deadlines {
 
   // The first task whose time is up, by time and id; it stays until it is forgotten.
   std::optional<TaskId> Expired(Time now) const;
+  // The first that is to be told (TaskRequest::signal_before) and has not been (Attempt::warned);
+  // it stays until it is forgotten, or watched again as told.
+  std::optional<TaskId> ToWarn(Time now) const;
   std::optional<Time> Next() const;
 
   bool Watches(const TaskRecord& task) const;
@@ -27,6 +30,7 @@ class Deadlines {
 
  private:
   std::set<std::pair<Time, TaskId>> times_;
+  std::set<std::pair<Time, TaskId>> warnings_;
 };
 
 }  // namespace carma::core

@@ -110,6 +110,14 @@ struct PriorityChanged {
   TaskId id{};
   std::int64_t priority = 0;
 };
+// What the task asks for from now on, as a person has changed it. Whose it is, its array and its
+// hold stay as they are. One that holds GPUs keeps what they were chosen by: only its time limit,
+// the signal before it, priority and class are taken. Another memory, or number of GPUs, is
+// estimated anew.
+struct TaskEdited {
+  TaskId id{};
+  TaskRequest request;
+};
 // A person closes a GPU to new tasks, or the rules of health do (by_rule): two drains that do not
 // know of each other; the GPU is open when neither holds.
 struct DrainRequested {
@@ -134,7 +142,7 @@ using Event =
     std::variant<GpusDiscovered, TaskSubmitted, TaskRestored, AttemptRestored, EstimateReady,
                  GpuSampled, GpuHealthChanged, SharingChosen, TaskStarted, TaskIdle, LaunchFailed,
                  TaskExited, CancelRequested, HoldRequested, ReleaseRequested, RequeueRequested,
-                 PriorityChanged, DrainRequested, ResumeRequested, PolicyChanged, WakeUp>;
+                 PriorityChanged, TaskEdited, DrainRequested, ResumeRequested, PolicyChanged, WakeUp>;
 
 // ---- actions, to be performed in order, after they are durable ----
 
@@ -162,6 +170,13 @@ struct StopTask {
   StopCause cause = StopCause::kNone;
   friend bool operator==(const StopTask&, const StopTask&) = default;
 };
+// The task's time limit comes (TaskRequest::signal_before): its process is to be told. Once; after
+// a restart it is not said again.
+struct WarnTask {
+  TaskId id{};
+  int attempt = 0;
+  friend bool operator==(const WarnTask&, const WarnTask&) = default;
+};
 // The next WakeUp the core needs; takes the place of the one before. A WakeUp too many is harmless.
 struct WakeAt {
   Time when{};
@@ -182,6 +197,6 @@ struct AttemptEnded {
   friend bool operator==(const AttemptEnded&, const AttemptEnded&) = default;
 };
 using Action =
-    std::variant<TaskChanged, RequestEstimate, StartTask, StopTask, WakeAt, AttemptEnded>;
+    std::variant<TaskChanged, RequestEstimate, StartTask, StopTask, WarnTask, WakeAt, AttemptEnded>;
 
 }  // namespace carma::core

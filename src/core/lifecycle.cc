@@ -60,6 +60,22 @@ Reason FailureReason(const ExitInfo& exit) {
   return {code, fmt::format("Exited with status {}.", exit.code)};
 }
 
+// What may change of a request, and what stays.
+TaskRequest Edited(const TaskRecord& task, TaskRequest wanted) {
+  const TaskRequest& before = task.request;
+  TaskRequest after = HoldsGpus(task.state) ? before : wanted;
+  after.uid = before.uid;
+  after.user = before.user;
+  after.array = before.array;
+  after.array_limit = before.array_limit;
+  after.held = before.held;
+  after.priority = wanted.priority;
+  after.qos = std::move(wanted.qos);
+  after.time_limit = wanted.time_limit;
+  after.signal_before = wanted.signal_before;
+  return after;
+}
+
 }  // namespace
 
 TaskRecord* Scheduler::State::Held(TaskId id) {
@@ -132,6 +148,17 @@ void Scheduler::State::StopExpired() {
     Stop(task, StopCause::kTimeLimit,
          {ReasonCode::kTimeLimit, fmt::format("Ran longer than its time limit of {}.",
                                               base::FormatSpan(*task.request.time_limit))});
+  }
+}
+
+void Scheduler::State::WarnExpiring() {
+  while (const std::optional<TaskId> due = deadlines.ToWarn(now)) {
+    TaskRecord& task = tasks.at(*due);
+    deadlines.Forget(task);
+    task.attempt.warned = now;
+    deadlines.Watch(task);
+    Keep(task);
+    actions.emplace_back(WarnTask{task.id, task.attempt.number});
   }
 }
 
@@ -532,6 +559,53 @@ void Scheduler::State::On(const PriorityChanged& event) {
   task->request.priority = event.priority;
   Keep(*task);
   if (task->state == TaskState::kQueued) unsorted.insert(task->id);
+}
+
+// Kept as submitted first: that is what a restart asks the estimate of.
+void Scheduler::State::AskEstimateAgain(TaskRecord& task) {
+  LeaveArray(task);
+  queue.Remove(task.id);
+  unsorted.erase(task.id);
+  LifeOf(task.id).unfit = false;
+  task.estimate.reset();
+  task.queue = QueueKind::kMain;
+  task.retry_free_mib.reset();  // what its attempts taught was of another demand
+  task.retry_on_idle_gpu = false;
+  Move(task, TaskState::kSubmitted);
+  Keep(task);
+  Move(task, TaskState::kEstimating);
+  Keep(task);
+  actions.emplace_back(RequestEstimate{task.id});
+}
+
+void Scheduler::State::On(const TaskEdited& event) {
+  TaskRecord* task = Held(event.id);
+  if (task == nullptr) return;
+  TaskRequest after = Edited(*task, event.request);
+  if (after == task->request) return;
+  const bool running = HoldsGpus(task->state);
+  const bool estimated_anew =
+      after.memory_mib != task->request.memory_mib || after.gpus != task->request.gpus;
+  const bool waits_for_others = after.dependencies != task->request.dependencies;
+  deadlines.Forget(*task);
+  if (running) limits.End(*task);
+  limits.Leave(*task);
+  task->request = std::move(after);
+  limits.Join(*task);
+  if (running) limits.Start(*task);
+  if (task->state == TaskState::kRunning) {
+    // One that was told of a limit that has moved away is told of the new one.
+    const TaskRequest& request = task->request;
+    if (request.time_limit && request.signal_before && task->attempt.started &&
+        *task->attempt.started + *request.time_limit - *request.signal_before > now)
+      task->attempt.warned.reset();
+    deadlines.Watch(*task);
+  }
+  if (waits_for_others) dependencies.Arrive(task->id);
+  if (task->state != TaskState::kQueued) return Keep(*task);
+  if (estimated_anew) return AskEstimateAgain(*task);
+  Keep(*task);
+  unsorted.insert(task->id);
 }
 
 void Scheduler::State::On(const DrainRequested& event) {

@@ -40,6 +40,7 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
   }
   state.limits.Advance(now);
   state.StopExpired();
+  state.WarnExpiring();
   state.SortWaiting();
   state.LearnPlateaus();
   // Nobody is passed by whose place in line is yet to be found.

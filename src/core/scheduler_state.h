@@ -172,6 +172,7 @@ struct Scheduler::State : LineUp::Host {
   void On(const ReleaseRequested& event);
   void On(const RequeueRequested& event);
   void On(const PriorityChanged& event);
+  void On(const TaskEdited& event);
   void On(const DrainRequested& event);
   void On(const ResumeRequested& event);
   void On(const PolicyChanged& event);
@@ -186,6 +187,8 @@ struct Scheduler::State : LineUp::Host {
   void Stop(TaskRecord& task, StopCause cause, Reason reason);
   void EndIdle(TaskRecord& task);
   void StopExpired();
+  void WarnExpiring();
+  void AskEstimateAgain(TaskRecord& task);  // of one that waits
   // exit: how its process ended; empty: it never ran, or nobody knows.
   void LeaveGpus(TaskRecord& task, std::optional<ExitKind> exit = std::nullopt);
   AttemptEnded AttemptOf(const TaskRecord& task, Time to) const;  // without its exit

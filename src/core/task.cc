@@ -49,6 +49,7 @@ constexpr std::array kSteps{
     Step{TaskState::kEstimating, TaskState::kCancelled},
     Step{TaskState::kQueued, TaskState::kLaunching},
     Step{TaskState::kQueued, TaskState::kCancelled},
+    Step{TaskState::kQueued, TaskState::kSubmitted},  // edited: to be estimated again
     Step{TaskState::kLaunching, TaskState::kRunning},
     Step{TaskState::kLaunching, TaskState::kQueued},  // could not start, ran out of memory, victim
     Step{TaskState::kLaunching, TaskState::kStopping},

@@ -32,9 +32,8 @@ struct VerbEntry {
 constexpr std::array kHappens{
     VerbEntry{"submit", 1, "exclusive held predicted",
               "gpus need_mib kind priority begin afterok afterany afternotok time_limit "
-              "max_recoveries requeue estimate sm_share max_slowdown sm_active sensitivity "
-              "pressure alone "
-              "user account qos"},
+              "signal_before max_recoveries requeue estimate sm_share max_slowdown sm_active "
+              "sensitivity pressure alone user account qos"},
     VerbEntry{"estimate", 1, "", "need_mib"},
     VerbEntry{"started", 1, "", "use_mib"},
     VerbEntry{"use", 0, "", "gpu t sm util foreign_mib foreign_processes attributed"},
@@ -51,6 +50,8 @@ constexpr std::array kHappens{
     VerbEntry{"release", 1, "", ""},
     VerbEntry{"requeue", 1, "", ""},
     VerbEntry{"priority", 2, "", ""},
+    VerbEntry{"edit", 1, "exclusive",
+              "gpus need_mib priority time_limit signal_before begin qos afterok"},
     VerbEntry{"drain", 0, "rule", "gpu why"},
     VerbEntry{"resume", 0, "rule", "gpu"},
     VerbEntry{"policy", 1, "", ""},  // the mapper; options by PolicyOptions()
@@ -59,6 +60,7 @@ constexpr std::array kHappens{
 constexpr std::array kExpects{
     VerbEntry{"start", 1, "alone shared", "gpu claim_mib attempt at"},
     VerbEntry{"stop", 1, "", "cause at"},
+    VerbEntry{"warn", 1, "", "at"},
     VerbEntry{"queue", 1, "main recovery exclusive", "reason free_mib at"},
     VerbEntry{"reject", 1, "", "reason"},
     VerbEntry{"end", 2, "", "reason at ooms"},

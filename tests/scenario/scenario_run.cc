@@ -25,7 +25,7 @@ constexpr std::int64_t kMaxCount = 1'000'000'000;
 
 // An action that a person would call news.
 struct News {
-  enum class Kind { kStart, kStop, kQueue, kReject, kEnd };
+  enum class Kind { kStart, kStop, kWarn, kQueue, kReject, kEnd };
   Kind kind{};
   TaskId task{};
   core::Time when{};
@@ -41,6 +41,8 @@ std::string_view KindName(News::Kind kind) {
       return "start";
     case News::Kind::kStop:
       return "stop";
+    case News::Kind::kWarn:
+      return "warn";
     case News::Kind::kQueue:
       return "queue";
     case News::Kind::kReject:
@@ -64,7 +66,7 @@ std::string Describe(const News& news) {
     text += fmt::format(" attempt={}{}", news.start.attempt, news.start.alone ? " alone" : "");
   } else if (news.kind == News::Kind::kStop) {
     text += fmt::format(" cause={}", base::WordOf(news.stop.cause));
-  } else {
+  } else if (news.kind != News::Kind::kWarn) {
     text += fmt::format(" {}", core::TaskStateName(news.record.state));
     if (news.record.queue == core::QueueKind::kRecovery) text += " recovery";
     if (news.record.retry_on_idle_gpu) text += " exclusive";
@@ -76,10 +78,10 @@ std::string Describe(const News& news) {
   return text + " at=" + TimeText(news.when);
 }
 
-// Starts, stops and rejects must be expected; other news may go unmentioned.
+// Starts, stops, warnings and rejects must be expected; other news may go unmentioned.
 bool Unexpected(const News& news) {
   return !news.expected && (news.kind == News::Kind::kStart || news.kind == News::Kind::kStop ||
-                            news.kind == News::Kind::kReject);
+                            news.kind == News::Kind::kWarn || news.kind == News::Kind::kReject);
 }
 
 // What an expectation did not find as it should be; empty: all as expected.
@@ -205,6 +207,8 @@ class Player {
       } else if (const auto* stop = std::get_if<core::StopTask>(&action.action)) {
         news_.push_back(
             {.kind = News::Kind::kStop, .task = stop->id, .when = action.when, .stop = *stop});
+      } else if (const auto* warn = std::get_if<core::WarnTask>(&action.action)) {
+        news_.push_back({.kind = News::Kind::kWarn, .task = warn->id, .when = action.when});
       } else if (const auto* changed = std::get_if<core::TaskChanged>(&action.action)) {
         Note(changed->record, action.when);
       }
@@ -279,6 +283,7 @@ class Player {
     if (verb == "hold") return {core::HoldRequested{id}};
     if (verb == "release") return {core::ReleaseRequested{id}};
     if (verb == "requeue") return {core::RequeueRequested{id}};
+    if (verb == "edit") return Edit(id, in);
     const std::optional<std::int64_t> priority = base::ParseInt(in.Word(1));
     if (!priority) in.Complain("expected a whole number");
     return {core::PriorityChanged{id, priority.value_or(0)}};
@@ -293,6 +298,7 @@ class Player {
         .max_slowdown = in.Fraction("max_slowdown"),
         .priority = in.Int("priority", -kMaxCount, kMaxCount, 0),
         .time_limit = in.Span("time_limit"),
+        .signal_before = in.Span("signal_before"),
         .max_recoveries = static_cast<int>(in.Int("max_recoveries", 0, 99, 3)),
         .requeue = in.YesNo("requeue", true),
         .held = in.Flag("held")};
@@ -322,6 +328,24 @@ class Player {
       events.emplace_back(core::TaskSubmitted{id, request});
     }
     return events;
+  }
+
+  // What is not said stays.
+  std::vector<core::Event> Edit(TaskId id, ClauseReader& in) {
+    const core::TaskRecord* record = shell_.scheduler().Find(id);
+    core::TaskRequest request = record == nullptr ? core::TaskRequest{} : record->request;
+    request.gpus = static_cast<int>(in.Int("gpus", 0, 1000, request.gpus));
+    if (in.Has("need_mib"))
+      request.memory_mib = need_mib_[id] = in.OptionalInt("need_mib", 0, kMaxMib);
+    request.exclusive |= in.Flag("exclusive");
+    request.priority = in.Int("priority", -kMaxCount, kMaxCount, request.priority);
+    if (in.Has("time_limit")) request.time_limit = in.Span("time_limit");
+    if (in.Has("signal_before")) request.signal_before = in.Span("signal_before");
+    if (const auto begin = in.Span("begin")) request.begin = core::Time{*begin};
+    if (in.Has("qos")) request.qos = in.Text("qos");
+    for (const TaskId each : in.TaskList("afterok"))
+      request.dependencies.push_back(Depends(each, core::DependencyKind::kAfterOk));
+    return {core::TaskEdited{id, std::move(request)}};
   }
 
   // A shell knows how tasks ended that the core has dropped.
@@ -451,6 +475,7 @@ class Player {
             return Differs<std::int64_t>("ooms", *ooms, news.record.ooms);
         }
         return Differs("state", in.Word(1), core::TaskStateName(news.record.state));
+      case News::Kind::kWarn:
       case News::Kind::kReject:
         break;
     }

@@ -23,6 +23,10 @@ void FakeLauncher::Stop(core::TaskId id, int attempt) {
   stopped.push_back({id, attempt, {}});
 }
 
+void FakeLauncher::Warn(core::TaskId id, int attempt) {
+  warned.push_back({id, attempt, {}});
+}
+
 void FakeLauncher::Adopt(const KnownAttempt& attempt) {
   adopted.push_back(attempt);
 }

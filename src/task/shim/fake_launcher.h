@@ -15,12 +15,13 @@ class FakeLauncher : public Launcher {
   struct Call {
     core::TaskId id{};
     int attempt = 0;
-    std::string attempt_dir;  // empty for stops
+    std::string attempt_dir;  // empty for stops and warnings
     friend bool operator==(const Call&, const Call&) = default;
   };
 
   void Start(LaunchOrder order) override;
   void Stop(core::TaskId id, int attempt) override;
+  void Warn(core::TaskId id, int attempt) override;
   void Adopt(const KnownAttempt& attempt) override;
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
   int PollFd() const override { return -1; }
@@ -36,6 +37,7 @@ class FakeLauncher : public Launcher {
   // In the order of the calls.
   std::vector<LaunchOrder> started;
   std::vector<Call> stopped;
+  std::vector<Call> warned;
   std::vector<KnownAttempt> adopted;
   std::vector<Call> forgotten;
 

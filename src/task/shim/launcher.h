@@ -80,6 +80,9 @@ class Launcher {
   // TERM to the whole group, the grace, then KILL (by the shim). A shim that does not get it done
   // is killed with its task some time later, and the attempt is lost. Unknown attempts are ignored.
   virtual void Stop(core::TaskId id, int attempt) = 0;
+  // Its time limit comes: the signal of its description (TaskSpec::signal). Unknown attempts are
+  // ignored.
+  virtual void Warn(core::TaskId id, int attempt) = 0;
   // Finds the attempt of an earlier life of the daemon by its folder and reports as if it had never
   // left: kStarted and later kExited, kExited at once if it ended meanwhile,
   // kLaunchFailed{retryable} if it never began (and now never will), kExited{lost} if the shim or

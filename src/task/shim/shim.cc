@@ -50,6 +50,12 @@ bool IsFolder(const std::string& path) {
   return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+WarningSignal WarningOf(const TaskSpec& spec) {
+  return {.number = spec.signal ? SignalNumber(*spec.signal).value_or(0) : 0,
+          .main_only = spec.signal_main,
+          .spares_main = spec.script.has_value() || spec.command.empty()};
+}
+
 class Shim {
  public:
   explicit Shim(std::string attempt_dir) : dir_(std::move(attempt_dir)) {}
@@ -114,7 +120,7 @@ int Shim::Run() {
   const std::optional<std::int64_t> baseline = group_ ? group_->OomKills() : std::nullopt;
   Supervisor supervisor(*main, order_.kill_grace, signals_.get(), *pump_, *rights_,
                         group_ ? &*group_ : nullptr, baseline,
-                        attachment_ ? &*attachment_ : nullptr);
+                        attachment_ ? &*attachment_ : nullptr, WarningOf(order_.spec));
   ShimReport report = supervisor.Run();
   if (group_) group_->Remove();
   report.started_ms = std::chrono::duration_cast<std::chrono::milliseconds>(started).count();

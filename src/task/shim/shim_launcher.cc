@@ -74,6 +74,7 @@ class ShimLauncher final : public Launcher {
   Result<Unit> Open();
   void Start(LaunchOrder order) override;
   void Stop(core::TaskId id, int attempt) override;
+  void Warn(core::TaskId id, int attempt) override;
   void Adopt(const KnownAttempt& attempt) override;
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
   int PollFd() const override { return epoll_.get(); }
@@ -85,6 +86,7 @@ class ShimLauncher final : public Launcher {
   Attempt* Find(core::TaskId id, int attempt);
   void Track(Attempt attempt);
   void Settle(Attempt attempt);
+  static void Signal(const Attempt& attempt, int number);  // its shim
   bool Watch(int fd, std::uint64_t serial, Source source);
   void Push(ShimEvent event);
   void PushStarted(Attempt& attempt, const ShimStarted& started);
@@ -180,16 +182,24 @@ void ShimLauncher::Start(LaunchOrder order) {
   Track(std::move(attempt));
 }
 
+void ShimLauncher::Signal(const Attempt& attempt, int number) {
+  if (attempt.shim_fd) {
+    base::SendSignal(attempt.shim_fd, number);
+  } else if (!attempt.adopted && attempt.shim.pid > 0) {
+    ::kill(attempt.shim.pid, number);  // our child, not yet reaped
+  } else {
+    Tell(attempt.shim, {number});
+  }
+}
+
+void ShimLauncher::Warn(core::TaskId id, int attempt) {
+  if (const Attempt* found = Find(id, attempt); found != nullptr) Signal(*found, WarnSignal());
+}
+
 void ShimLauncher::Stop(core::TaskId id, int attempt) {
   Attempt* found = Find(id, attempt);
   if (found == nullptr) return;
-  if (found->shim_fd) {
-    base::SendSignal(found->shim_fd, StopSignal());
-  } else if (!found->adopted && found->shim.pid > 0) {
-    ::kill(found->shim.pid, StopSignal());  // our child, not yet reaped
-  } else {
-    Tell(found->shim, {StopSignal()});
-  }
+  Signal(*found, StopSignal());
   if (found->kill_at) return;
   if (!found->grace) found->grace = KillGraceOf(found->dir).value_or(kUsualGrace);
   found->kill_at = SteadyClock::now() + *found->grace + options_.hang_margin;

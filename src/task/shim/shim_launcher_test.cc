@@ -217,6 +217,31 @@ TEST_F(ShimLauncherTest, AStopRightAfterTheStartIsNotLost) {
   EXPECT_EQ(NextExited().signal, SIGTERM);
 }
 
+TEST_F(ShimLauncherTest, TheSignalBeforeTheLimitGoesToTheShellOrToItsPrograms) {
+  for (const bool main_only : {true, false}) {
+    LaunchOrder order = Order("");
+    order.id = core::TaskId{main_only ? 6U : 7U};
+    order.attempt_dir = root_ + (main_only ? "/attempts/6/1" : "/attempts/7/1");
+    order.spec.command.clear();
+    order.spec.script =
+        "#!/bin/sh\ntrap 'echo shell > $TELL' USR1\n"
+        "sh -c 'trap \"echo program > $TELL\" USR1; echo ready > $TELL; read word < $GO; "
+        "read word < $GO' &\nwait\nwait\n";
+    order.spec.signal = "USR1";
+    order.spec.signal_main = main_only;
+    const core::TaskId id = order.id;
+    launcher_->Start(std::move(order));
+    NextStarted();
+    EXPECT_EQ(Told(), "ready");
+    launcher_->Warn(id, 1);
+    if (!main_only) Go();  // a shell runs its trap once its read has ended
+    EXPECT_EQ(Told(), main_only ? "shell" : "program");
+    if (main_only) Go();
+    Go();
+    EXPECT_EQ(NextExited().signal, 0);
+  }
+}
+
 TEST_F(ShimLauncherTest, WhoIgnoresTermIsKilledAfterTheGrace) {
   launcher_->Start(Order("trap '' TERM; sleep 1000 & echo $! > $TELL; wait"));
   NextStarted();

@@ -37,18 +37,23 @@ int StopSignal() {
   return SIGUSR1;
 }
 
+int WarnSignal() {
+  return SIGUSR2;
+}
+
 base::UniqueFd ListenToSignals() {
   sigset_t all, ours;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
   ::sigemptyset(&ours);
-  for (const int number : {SIGCHLD, StopSignal(), SIGTERM, SIGINT}) ::sigaddset(&ours, number);
+  for (const int number : {SIGCHLD, StopSignal(), WarnSignal(), SIGTERM, SIGINT}) ::sigaddset(&ours, number);
   return base::UniqueFd(::signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
 Supervisor::Supervisor(pid_t main_pid, base::Duration grace, int signal_fd, OutputPump& pump,
                        WornRights& rights, const TaskCgroup* group,
-                       std::optional<std::int64_t> oom_baseline, Attachment* attachment)
+                       std::optional<std::int64_t> oom_baseline, Attachment* attachment,
+                       WarningSignal warning)
     : main_(main_pid),
       grace_(grace),
       signal_fd_(signal_fd),
@@ -56,7 +61,8 @@ Supervisor::Supervisor(pid_t main_pid, base::Duration grace, int signal_fd, Outp
       rights_(rights),
       group_(group),
       oom_baseline_(oom_baseline),
-      attachment_(attachment) {}
+      attachment_(attachment),
+      warning_(warning) {}
 
 ShimReport Supervisor::Run() {
   WearRights();
@@ -97,6 +103,8 @@ void Supervisor::ReadSignals() {
     const int number = static_cast<int>(info.ssi_signo);
     if (number == SIGCHLD) {
       Reap();
+    } else if (number == WarnSignal()) {
+      Warn();
     } else {
       // A task that had ended by itself keeps its own exit, whatever the system wants now.
       if (number != StopSignal() && !status_) report_.lost = true;
@@ -141,6 +149,19 @@ void Supervisor::BeginStop(int number) {
   stopping_ = true;
   deadline_ns_ = SteadyNs() + std::chrono::nanoseconds(grace_).count();
   SignalAll({number, SIGCONT});
+}
+
+// Each by itself: a group cannot be told but for one.
+void Supervisor::Warn() {
+  if (warning_.number == 0 || stopping_ || status_) return;
+  rights_.DropPrivileges();
+  if (warning_.main_only || !warning_.spares_main) ::kill(main_, warning_.number);
+  if (!warning_.main_only) {
+    for (const base::ProcessStat& process : Descendants(::getpid())) {
+      if (process.id.pid != main_) Tell(process.id, {warning_.number});
+    }
+  }
+  WearRights();
 }
 
 // The group first, in one step of the kernel; then those who left it. Nobody gets a signal twice:

@@ -22,9 +22,20 @@ namespace carma::task {
 // reaches a shim whether or not its daemon was restarted. Signals sent before the shim listens
 // wait: it is started with all of them blocked.
 int StopSignal();
+// Likewise to one whose task is to be sent the signal before its time limit. An older shim ignores
+// it: all signals are blocked there.
+int WarnSignal();
+
+// The signal that a task wants before its time limit.
+struct WarningSignal {
+  int number = 0;  // 0: none
+  // To the main process only; else to all others, and to that too unless it is a script's shell.
+  bool main_only = false;
+  bool spares_main = false;
+};
 
 // The signals a shim listens to, as one descriptor; all signals are blocked.
-// StopSignal(): stop the task. SIGTERM, SIGINT: the system wants us to end (a shutdown): stop the
+// StopSignal(): stop the task. WarnSignal(): send it its WarningSignal. SIGTERM, SIGINT: the system wants us to end (a shutdown): stop the
 // task, but report it lost, so that it is started again rather than counted as failed.
 base::UniqueFd ListenToSignals();
 
@@ -35,7 +46,7 @@ class Supervisor {
   // before the start.
   Supervisor(pid_t main_pid, base::Duration grace, int signal_fd, OutputPump& pump,
              WornRights& rights, const TaskCgroup* group, std::optional<std::int64_t> oom_baseline,
-             Attachment* attachment = nullptr);
+             Attachment* attachment = nullptr, WarningSignal warning = {});
   // Returns when the main process and all descendants are gone. Fills all of the report but the
   // start.
   ShimReport Run();
@@ -48,6 +59,7 @@ class Supervisor {
   void ServeAttachment();
   // The signal to every process of the task, once, then the clock of the grace runs.
   void BeginStop(int number = SIGTERM);
+  void Warn();
   // To the main process's group, and to the descendants that left it.
   void SignalAll(std::initializer_list<int> numbers);
   // KILL to every process; repeated until none is left.
@@ -64,6 +76,7 @@ class Supervisor {
   const TaskCgroup* const group_;
   const std::optional<std::int64_t> oom_baseline_;
   Attachment* const attachment_;
+  const WarningSignal warning_;
   std::optional<int> status_;  // of the main process, as wait() tells it
   bool childless_ = false;
   bool stopping_ = false;
