@@ -39,7 +39,7 @@ inside_root=()
 run=(env -i "PATH=$seen/bin:/usr/bin:/bin" "HOME=$data" ${inside_root[@]+"${inside_root[@]}"})
 carma() { "${run[@]}" "$seen/bin/carma" --socket "$data/carmad.sock" "$@"; }
 
-for program in carma carmad carma-reader carma-shim carma-simgpu carma-simtask carma-simmps; do
+for program in carma carmad carma-reader carma-shim carma-notify carma-simgpu carma-simtask carma-simmps; do
   [ -x "${home[0]}/bin/$program" ] || { echo "tarball_test: no bin/$program" >&2; exit 1; }
 done
 if [ -z "$inside" ]; then # every library but glibc's comes from the tarball

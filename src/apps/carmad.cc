@@ -71,6 +71,7 @@ int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function
       .configuration = loaded,
       .sources = [flags] { return FindSources(flags); },
       .shim_path = carma::base::ExecutableDir() + "/carma-shim",
+      .notify_path = carma::base::ExecutableDir() + "/carma-notify",
       .reader_path = carma::base::ExecutableDir() + "/carma-reader",
       .version = CARMA_VERSION,
       .serving = std::move(serving)};

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "core/policy.h"
 #include "estimate/estimator.h"
+#include "task/describe/notify.h"
 
 namespace carma::config {
 
@@ -310,6 +311,10 @@ Kind<std::vector<std::string>> UserNames() {
 
 Kind<std::vector<std::string>> GroupNames() {
   return List("list of group names like [\"vision\", \"nlp\"]", kTextList, 1'000, Text("", IsName));
+}
+
+bool IsNotifyTarget(std::string_view text) {
+  return task::ParseNotifyTarget(text).has_value();
 }
 
 Kind<std::vector<std::string>> Program() {
@@ -615,6 +620,24 @@ std::vector<Key> MakeKeys() {
       Of("idle.notify",
          "Program that is run once for each idle holder (docs/operations.md); empty: none.",
          Program(), AT(idle_notify)),
+      Of("notify.enabled", "Users may be told of their tasks (docs/tasks.md).", Flag(),
+         AT(notify_enabled)),
+      Of("notify.allow", "How they may be told.",
+         List("list of \"mail\", \"webhook\" and \"program\"", kTextList, 3,
+              Word({"mail", "webhook", "program"})),
+         AT(notify_allow)),
+      Of("notify.per_user_and_hour", "What one user wants told beyond that is dropped.",
+         Count(1, 100'000), AT(notify_per_hour)),
+      Of("notify.time_limit", "A try that takes longer (real time) has failed; later ones follow.",
+         Span(kSecond, 5 * kMinute), AT(notify_time_limit)),
+      Of("notify.sendmail", "Program that takes mail, as sendmail(8).",
+         Path("absolute path", 4'095), AT(notify_sendmail)),
+      Of("notify.admin",
+         "Who is told of idle holders and of GPUs that fail: mail addresses, URLs or programs, as "
+         "--notify of carma submit has them.",
+         List("list of targets like [\"root@example.org\", \"https://example.org/hook\"]", kTextList,
+              8, Text("", &IsNotifyTarget)),
+         AT(notify_admin)),
       Of("estimate.method",
          "How the memory of a task is predicted: \"auto\" takes the best that is possible "
          "(docs/estimators.md).",

@@ -75,6 +75,14 @@ struct Settings {
   std::optional<base::Duration> idle_after{1'800'000};  // empty: nobody looks for idle holders
   double idle_below = 0.01;                             // SM activity that counts as none, 0..1
   std::vector<std::string> idle_notify;  // program and arguments that are told of each; empty: none
+  // [notify]
+  bool notify_enabled = true;
+  std::vector<std::string> notify_allow = {"mail", "webhook", "program"};  // task::NotifyKind
+  std::int64_t notify_per_hour = 100;                                      // of one user
+  std::string notify_sendmail = "/usr/sbin/sendmail";
+  base::Duration notify_time_limit{30'000};  // real time, of one try
+  // Who is told of idle holders and of the health of GPUs, as task::ParseNotifyTarget has them.
+  std::vector<std::string> notify_admin;
   // [task]
   base::Duration kill_grace{30'000};
   std::int64_t max_output_mib = 1024;  // per file, then rotated; 0: unlimited

@@ -18,6 +18,8 @@
 #include "api/troubles.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/host.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/server_clock.h"
 #include "base/text.h"
@@ -36,6 +38,7 @@
 #include "daemon/metrics.h"
 #include "daemon/monitor.h"
 #include "daemon/mps_servers.h"
+#include "daemon/notice_sender.h"
 #include "daemon/notify.h"
 #include "daemon/numbered_probe.h"
 #include "daemon/present.h"
@@ -87,6 +90,15 @@ MonitorOptions MonitorOptionsOf(const config::Settings& settings) {
           .unattributed_mib = settings.unattributed_mib};
 }
 
+std::string HealthMessage(core::GpuIndex gpu, const std::string& why) {
+  const std::string host = base::ShortHostName();
+  return base::DumpJson({{"event", "health"},
+                         {"host", host},
+                         {"gpu", core::Number(gpu)},
+                         {"why", why},
+                         {"text", fmt::format("GPU {} of {} takes no tasks: {}", gpu, host, why)}});
+}
+
 class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
  public:
   RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock,
@@ -100,6 +112,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   void WakeAt(base::Time when) override;
   void RetryTurnLater() override;
   void TaskChanged(const core::TaskRecord& record) override;
+  void NoticesChanged() override;
   std::optional<double> RecentFullness(core::GpuIndex gpu) override;
   std::vector<int> RecentXids(core::GpuIndex gpu, base::Time since) override;
   std::optional<core::TaskId> FaultyTask(core::GpuIndex gpu, base::Time since) override;
@@ -126,6 +139,9 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   // Decides what collocation.method = "auto" has left open.
   void TakeMpsTrial(const Result<task::MpsAbilities>& mps);
   EngineOptions MakeEngineOptions() const;
+  NoticeSenderOptions MakeSenderOptions() const;
+  // Those of notify.admin.
+  void TellAdministrators(const std::string& event, const std::string& message);
   void RestoreHealthDrains();
   // With what the configuration says of them.
   void TakeMeasuredProfiles();
@@ -158,6 +174,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   asio::posix::stream_descriptor launcher_fd_{loop_};
   std::unique_ptr<MpsServers> mps_;
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<NoticeSender> notice_sender_;
   std::unique_ptr<Monitor> monitor_;
   FaultOrigins fault_origins_{settings_.kernel_log};
   UserNames user_names_{shared_loop_};
@@ -181,7 +198,9 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   AwaitedEnds awaited_ends_{loop_};
   bool turn_posted_ = false;
   bool processes_counted_by_user_ = false;
-  TaskWatch task_watch_{*store_, *clock_, settings_};
+  TaskWatch task_watch_{*store_, *clock_, settings_, [this](const std::string& message) {
+                          TellAdministrators("idle", message);
+                        }};
   std::unique_ptr<Sampler> sampler_;
   BackgroundWorker body_worker_{shared_loop_, BackgroundWorker::AtEnd::kWait};
   BackgroundWorker file_worker_{shared_loop_, BackgroundWorker::AtEnd::kLeave};
@@ -364,6 +383,7 @@ void RealDaemon::FollowWithEngine(const config::Settings& before) {
   settings_.without_mps = before.without_mps;
   settings_.policy = config::PolicyFor(settings_, *settings_.collocation);
   engine_->Follow(MakeEngineOptions());
+  notice_sender_->Follow(MakeSenderOptions());
   monitor_->Follow(MonitorOptionsOf(settings_));
   if (before.health.drain && !settings_.health.drain) OpenWhatRulesClosed();
   estimates_->Follow(EstimateRulesNow(estimates_->rules()), settings_.estimate_time_limit);
@@ -398,6 +418,13 @@ EngineOptions RealDaemon::MakeEngineOptions() const {
   options.max_queued_tasks = settings.max_queued_tasks;
   options.max_queued_per_user = settings.max_queued_per_user;
   options.default_time_limit = settings.default_time_limit;
+  options.notices.enabled = settings.notify_enabled;
+  options.notices.per_user_and_hour = settings.notify_per_hour;
+  options.notices.allowed.clear();
+  for (const std::string& word : settings.notify_allow) {
+    if (const auto kind = base::FromWord<task::NotifyKind>(word))
+      options.notices.allowed.push_back(*kind);
+  }
   options.loop = shared_loop_;
   options.mps = mps_.get();
   options.share_by_mps = settings.collocation == core::SharingMethod::kMps;
@@ -407,6 +434,26 @@ EngineOptions RealDaemon::MakeEngineOptions() const {
   if (!settings.simgpu_state.empty())
     options.task_environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
   return options;
+}
+
+NoticeSenderOptions RealDaemon::MakeSenderOptions() const {
+  return {options_.notify_path, settings_.notify_sendmail, settings_.notify_time_limit};
+}
+
+void RealDaemon::NoticesChanged() {
+  if (notice_sender_) notice_sender_->Look();
+}
+
+// With the daemon's rights: they are the administrator's own.
+void RealDaemon::TellAdministrators(const std::string& event, const std::string& message) {
+  for (const std::string& target : settings_.notify_admin) {
+    engine_->AddNotice({.uid = ::getuid(),
+                        .event = event,
+                        .target = target,
+                        .message = message,
+                        .made = clock_->Now(),
+                        .next = clock_->Now()});
+  }
 }
 
 void RealDaemon::TakeGpus(std::vector<gpu::DeviceInfo> devices) {
@@ -461,6 +508,10 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
     loop_.stop();
     return;
   }
+  notice_sender_ = std::make_unique<NoticeSender>(
+      loop_, *store_, *clock_, MakeSenderOptions(),
+      [this](store::Notice result) { engine_->TakeNoticeResult(std::move(result)); });
+  notice_sender_->Look();
   RestoreHealthDrains();
   mps_->TakeOver(engine_->MpsServers());
   OpenRoutes();
@@ -512,7 +563,10 @@ void RealDaemon::DriverSilent(const gpu::ReadError& why) {
 }
 
 void RealDaemon::PostSeen(core::Event event) {
-  if (const auto* drain = std::get_if<core::DrainRequested>(&event)) return engine_->Drain(*drain);
+  if (const auto* drain = std::get_if<core::DrainRequested>(&event)) {
+    TellAdministrators("health", HealthMessage(drain->gpu, drain->why));
+    return engine_->Drain(*drain);
+  }
   if (const auto* resume = std::get_if<core::ResumeRequested>(&event))
     return engine_->Resume(*resume);
   if (const auto* health = std::get_if<core::GpuHealthChanged>(&event)) {
@@ -520,6 +574,7 @@ void RealDaemon::PostSeen(core::Event event) {
                                  {"healthy", health->healthy},
                                  {"lost", health->lost},
                                  {"why", health->text}});
+    if (!health->healthy) TellAdministrators("health", HealthMessage(health->gpu, health->text));
   }
   engine_->Post(std::move(event));
 }

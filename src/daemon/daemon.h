@@ -16,6 +16,7 @@ struct DaemonOptions {
   // Where it is read again; called on another thread.
   std::function<config::Sources()> sources;
   std::string shim_path;    // carma-shim
+  std::string notify_path;  // carma-notify
   std::string reader_path;  // carma-reader
   std::string version;
   // Called on the loop with each SIGHUP: the file of the log may have been moved away. Empty: none.

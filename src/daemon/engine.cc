@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/log.h"
 #include "daemon/history_events.h"
 
@@ -26,6 +28,12 @@ std::optional<core::TaskId> TaskOf(const core::Event& event) {
       event);
 }
 
+// Without reading all of it: most descriptions name nobody. A text in it that looks like this costs a
+// look at each change, no more.
+bool SaysWhomToTell(const std::string& spec_json) {
+  return spec_json.find("\"notify\":") != std::string::npos;
+}
+
 }  // namespace
 
 Engine::Engine(EngineOptions options, store::Store& store, task::Launcher& launcher,
@@ -41,7 +49,12 @@ Engine::Engine(EngineOptions options, store::Store& store, task::Launcher& launc
       starts_(options_, store, launcher, scheduler_, attribution_,
               [this](core::Event event) { Post(std::move(event)); }),
       ends_(options_, store, scheduler_, clock, host,
-            [this](core::Event event) { Post(std::move(event)); }) {}
+            [this](core::Event event) { Post(std::move(event)); }),
+      notices_(options_.notices, store) {
+  intake_.OnNotify([this](core::TaskId id, std::optional<core::TaskId> array) {
+    notices_.Join(id, array);
+  });
+}
 
 std::optional<core::GpuIndex> Engine::GpuByUuid(const std::string& uuid) const {
   const std::vector<core::GpuInfo>& gpus = scheduler_.GpuInfos();
@@ -114,6 +127,8 @@ Result<Unit> Engine::TakeOver() {
   std::set<std::pair<core::TaskId, int>> with_process;
   for (store::StoredTask& stored : *unfinished) {
     const std::uint32_t gid = stored.gid;
+    if (SaysWhomToTell(stored.spec_json))
+      notices_.Join(stored.record.id, stored.record.request.array);
     Result<core::TaskRecord> record = Translated(std::move(stored));
     if (!record) return std::unexpected(record.error());
     last_state_[core::Number(record->id)] = record->state;
@@ -207,12 +222,25 @@ void Engine::Follow(const EngineOptions& options) {
   options_.max_queued_tasks = options.max_queued_tasks;
   options_.max_queued_per_user = options.max_queued_per_user;
   options_.default_time_limit = options.default_time_limit;
+  options_.notices = options.notices;
   options_.mps_memory_limit = options.mps_memory_limit;
   Post(core::PolicyChanged{options.policy});
 }
 
 void Engine::AddUsage(std::vector<store::GpuUsage> rows) {
   std::ranges::move(rows, std::back_inserter(next_.rows.usage));
+  host_.RequestTurn();
+}
+
+void Engine::AddNotice(store::Notice notice) {
+  next_.rows.notices.push_back(std::move(notice));
+  host_.RequestTurn();
+}
+
+void Engine::TakeNoticeResult(store::Notice notice) {
+  if (notice.state != store::NoticeState::kWaiting)
+    next_.rows.events.push_back(NoticeEvent(notice, clock_.Now()));
+  next_.rows.notice_results.push_back(std::move(notice));
   host_.RequestTurn();
 }
 
@@ -223,6 +251,7 @@ void Engine::Requeue(core::TaskId id, Done done) {
   }
   Result<store::StoredTask> stored = store_.Get(id);
   if (!stored) return done(std::unexpected(stored.error()));
+  if (SaysWhomToTell(stored->spec_json)) notices_.Join(id, stored->record.request.array);
   Result<core::TaskRecord> record = Translated(std::move(*stored));
   if (!record) return done(std::unexpected(record.error()));
   core::TaskRecord fresh = core::AsSubmitted(*std::move(record));
@@ -230,6 +259,32 @@ void Engine::Requeue(core::TaskId id, Done done) {
   fresh.queued_since = clock_.Now();
   Collect({core::TaskChanged{fresh}});
   Post(core::TaskRestored{std::move(fresh)}, std::move(done));
+}
+
+void Engine::Edit(const store::StoredTask& task, const task::TaskSpec& wanted,
+                  const std::string& what, Done done) {
+  const core::TaskId id = task.record.id;
+  const core::TaskRecord* record = scheduler_.Find(id);
+  if (record == nullptr) {
+    return done(base::Fail(ErrorCode::kUnavailable,
+                           fmt::format("task {} is still being taken in; try again", id)));
+  }
+  Result<core::TaskRequest> request = intake_.CheckEdit(*record, wanted);
+  if (!request) return done(std::unexpected(request.error()));
+  const bool estimating = record->state == core::TaskState::kEstimating;
+  if (estimating && (request->memory_mib != record->request.memory_mib ||
+                     request->gpus != record->request.gpus)) {
+    return done(base::Fail(ErrorCode::kUnavailable,
+                           fmt::format("the memory of task {} is being estimated; try again", id)));
+  }
+  if (wanted.notify.empty()) {
+    notices_.Leave(id);
+  } else {
+    notices_.Join(id, record->request.array);
+  }
+  next_.rows.descriptions.push_back({id, wanted.name, task::ToJsonText(wanted)});
+  next_.rows.events.push_back(EditEvent(id, what, clock_.Now()));
+  Post(core::TaskEdited{id, *std::move(request)}, std::move(done));
 }
 
 // ---- a turn ----
@@ -303,6 +358,11 @@ void Engine::NoteChange(const core::TaskRecord& record) {
   if (std::exchange(last, record.state) != record.state) {
     if (std::optional<store::StoredEvent> told = StateEvent(record, uuids, clock_.Now()))
       next_.rows.events.push_back(*std::move(told));
+    for (store::Notice& notice : notices_.Of(record, clock_.Now())) {
+      if (notice.state == store::NoticeState::kDropped)
+        next_.rows.events.push_back(NoticeEvent(notice, clock_.Now()));
+      next_.rows.notices.push_back(std::move(notice));
+    }
     std::optional<task::Observation> seen;
     if (!core::HoldsGpus(record.state)) seen = ends_.Learn(record);
     if (seen) next_.rows.observations.push_back(*std::move(seen));
@@ -375,6 +435,7 @@ void Engine::PerformAll(Decided decided) {
     Forget(row.record);
   }
   for (Done& done : decided.done) done(Unit{});
+  if (!decided.rows.notices.empty() || !decided.rows.notice_results.empty()) host_.NoticesChanged();
 }
 
 void Engine::Forget(const core::TaskRecord& record) {
@@ -394,6 +455,9 @@ void Engine::Perform(const core::Action& action, std::vector<EstimateJob>& estim
     starts_.Launch(*start);
   } else if (const auto* stop = std::get_if<core::StopTask>(&action)) {
     starts_.Stop(*stop);
+  } else if (const auto* warn = std::get_if<core::WarnTask>(&action)) {
+    base::LogInfo("time_limit_near", {{"task", warn->id}, {"attempt", warn->attempt}});
+    launcher_.Warn(warn->id, warn->attempt);
   } else if (const auto* wake = std::get_if<core::WakeAt>(&action)) {
     host_.WakeAt(wake->when);
   } else if (const auto* request = std::get_if<core::RequestEstimate>(&action)) {

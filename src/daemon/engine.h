@@ -39,6 +39,7 @@ class Engine {
     virtual void WakeAt(base::Time when) = 0;  // then Post(WakeUp)
     virtual void RetryTurnLater() = 0;         // the store failed: Turn() again in a second
     virtual void TaskChanged(const core::TaskRecord& record) = 0;  // durable now
+    virtual void NoticesChanged() {}  // the store holds new ones, or what became of some
   };
   using Done = std::function<void(base::Result<base::Unit>)>;
 
@@ -60,6 +61,11 @@ class Engine {
   void ForgetCalibration(Done done);
   // Puts a finished task back into the queue, or asks for the stop of a live one.
   void Requeue(core::TaskId id, Done done);
+  // What the task, which has not ended, asks for from now on; of one that holds GPUs only what
+  // core::TaskEdited takes. what: for the history, one line. Errors: those of Intake::CheckEdit;
+  // kUnavailable while its memory is being estimated.
+  void Edit(const store::StoredTask& task, const task::TaskSpec& wanted, const std::string& what,
+            Done done);
   // Keeps a drain over restarts and tells the core; as core::DrainRequested and ResumeRequested.
   void Drain(const core::DrainRequested& drain, Done done = nullptr);
   void Resume(const core::ResumeRequested& resume, Done done = nullptr);
@@ -67,6 +73,10 @@ class Engine {
   // output, processes and submissions, default_time_limit, mps_memory_limit. Attempts keep what
   // they were started with.
   void Follow(const EngineOptions& options);
+  // Kept with the next turn: of the server, not of a task's state.
+  void AddNotice(store::Notice notice);
+  // What became of one; the history tells it once that is final.
+  void TakeNoticeResult(store::Notice notice);
   // Rows that need no event. Kept with the next turn.
   void AddUsage(std::vector<store::GpuUsage> rows);
 
@@ -124,6 +134,7 @@ class Engine {
   Intake intake_;
   Starts starts_;
   Ends ends_;
+  TaskNotices notices_;
   std::vector<core::Event> events_;
   std::deque<EstimateResult> estimated_;  // waiting for a turn's share
   // About tasks that the core has not heard of yet: it would pass over them.

@@ -11,6 +11,7 @@
 #include "core/events.h"
 #include "core/policy.h"
 #include "daemon/mps_servers.h"
+#include "daemon/task_notices.h"
 #include "estimate/history.h"
 
 namespace boost::asio {
@@ -30,6 +31,7 @@ struct EngineOptions {
   std::size_t max_queued_per_user = 1'000'000;
   std::size_t turn_share = 500;  // about so many new tasks are taken in one turn of each step
   std::optional<base::Duration> default_time_limit;
+  NoticeRules notices;
   std::map<std::string, std::string> task_environment;  // for every task
   MpsServers* mps = nullptr;  // outlives the engine; null: no task ever was at an MPS server
   bool share_by_mps = false;  // tasks with neighbours share through MPS servers, else by streams

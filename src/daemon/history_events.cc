@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "core/reason_line.h"
+#include "task/describe/notify.h"
 
 namespace carma::daemon {
 namespace {
@@ -44,6 +45,28 @@ std::optional<store::StoredEvent> StateEvent(const core::TaskRecord& record,
   // The row names one of them.
   if (event.text.empty() && gpu_uuids.size() > 1)
     event.text = fmt::format("GPUs {}", GpuNumbers(record));
+  return event;
+}
+
+store::StoredEvent EditEvent(core::TaskId id, const std::string& what, base::Time now) {
+  store::StoredEvent event;
+  event.when = now;
+  event.kind = store::EventKind::kEdit;
+  event.task = id;
+  event.what = "edited";
+  event.text = what;
+  return event;
+}
+
+store::StoredEvent NoticeEvent(const store::Notice& notice, base::Time now) {
+  const bool sent = notice.state == store::NoticeState::kSent;
+  store::StoredEvent event;
+  event.when = now;
+  event.kind = store::EventKind::kNotice;
+  event.task = notice.task;
+  event.what = sent ? "told" : "not_told";
+  event.text = fmt::format("{} to {}", notice.event, task::ShownTarget(notice.target));
+  if (!sent) event.text += ": " + notice.text;
   return event;
 }
 

@@ -21,6 +21,10 @@ store::StoredEvent SubmittedEvent(core::TaskId first, std::size_t count, const S
 std::optional<store::StoredEvent> StateEvent(const core::TaskRecord& record,
                                              const std::vector<std::string>& gpu_uuids,
                                              base::Time now);
+// Of a task that a person has changed.
+store::StoredEvent EditEvent(core::TaskId id, const std::string& what, base::Time now);
+// Of a notice that was sent, or will not be.
+store::StoredEvent NoticeEvent(const store::Notice& notice, base::Time now);
 // Of a GPU that was closed; without why: that was opened again.
 store::StoredEvent DrainEvent(const std::string& gpu_uuid, const std::optional<std::string>& why,
                               base::Time now);

@@ -468,6 +468,35 @@ Result<Unit> Intake::FillDependencies(core::TaskRequest& request) {
   return Unit{};
 }
 
+Result<core::TaskRequest> Intake::CheckEdit(const core::TaskRecord& record,
+                                            const task::TaskSpec& wanted) {
+  const core::TaskRequest& before = record.request;
+  core::TaskRequest request = task::ToRequest(wanted, before.uid, before.user);
+  request.array = before.array;
+  const Submission as_new{TaskList({wanted}), {before.uid, 0, before.user, "", ""}, nullptr};
+  if (Result<Unit> good = CheckEntitlements(as_new, 0, 1); !good)
+    return std::unexpected(good.error());
+  if (Result<Unit> fits = RefuseWhatNeverFits(as_new, 0, 1); !fits)
+    return std::unexpected(fits.error());
+  if (wanted.dependencies != before.dependencies) {
+    if (Result<Unit> known = CheckDependencies(as_new.tasks, 0, 1); !known)
+      return std::unexpected(known.error());
+    for (core::Dependency& each : request.dependencies) {
+      // So that no two can wait for each other.
+      if (each.task < record.id) continue;
+      return Fail(ErrorCode::kNotFound,
+                  fmt::format("dependency on task {}: expected one that is older than task {}",
+                              each.task, record.id));
+    }
+    if (Result<Unit> filled = FillDependencies(request); !filled)
+      return std::unexpected(filled.error());
+  }
+  if (const std::optional<core::Duration> longest = core_.LongestAllowed(request)) {
+    request.time_limit = std::min(request.time_limit.value_or(*longest), *longest);
+  }
+  return request;
+}
+
 // ---- rows ----
 
 Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_t index,
@@ -498,6 +527,7 @@ Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_
   stored.stderr_path = spec.stderr_path.empty() ? stored.stdout_path
                                                 : task::ExpandPath(spec.stderr_path, spec, words);
   if (Result<Unit> put = store_.PutTask(stored); !put) return std::unexpected(put.error());
+  if (!spec.notify.empty() && wants_notices_) wants_notices_(record.id, record.request.array);
   return core::TaskSubmitted{record.id, std::move(record.request)};
 }
 

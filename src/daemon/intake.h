@@ -50,6 +50,9 @@ class Intake {
          base::Clock& clock)
       : options_(options), store_(store), core_(core), clock_(clock) {}
 
+  // Hears of each task that is put and says whom to tell of it.
+  using Hear = std::function<void(core::TaskId, std::optional<core::TaskId> array)>;
+  void OnNotify(Hear hear) { wants_notices_ = std::move(hear); }
   // Once, first. Errors: those of the store.
   base::Result<base::Unit> Open();
 
@@ -71,6 +74,12 @@ class Intake {
 
   // How tasks ended that the core has forgotten and this one depends on.
   base::Result<base::Unit> FillDependencies(core::TaskRequest& request);
+
+  // The request of a task that the core holds, as its changed description makes it. Errors:
+  // kInvalid, kDenied: beyond limits or not his account; kConflict: can never fit; kNotFound:
+  // depends on an unknown task, or on one that is not older.
+  base::Result<core::TaskRequest> CheckEdit(const core::TaskRecord& record,
+                                            const task::TaskSpec& wanted);
 
   // What an estimate is asked with: of a task that this object has accepted from memory, once; else
   // from the store.
@@ -137,6 +146,7 @@ class Intake {
                                              std::size_t end);
   void KeepForEstimate(core::TaskId id, Submission& submission, std::size_t index);
 
+  Hear wants_notices_;
   const EngineOptions& options_;
   store::Store& store_;
   const core::Scheduler& core_;

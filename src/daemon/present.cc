@@ -230,6 +230,15 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
   return view;
 }
 
+api::NoticeView Present(const store::Notice& notice) {
+  return {.event = notice.event,
+          .target = task::ShownTarget(notice.target),
+          .state = std::string(base::WordOf(notice.state)),
+          .made_ms = base::ToMs(notice.made),
+          .tries = notice.tries,
+          .text = notice.text};
+}
+
 std::vector<api::GpuView> PresentGpus(Engine& engine, const Monitor& monitor, base::Time now) {
   std::vector<api::GpuView> views;
   for (const core::GpuView& gpu : engine.scheduler().Gpus(now))

@@ -16,6 +16,8 @@ api::TaskView Present(const store::StoredTask& stored);
 // With what only the running daemon knows: the reason at this moment, memory seen, pid.
 api::TaskView Present(const store::StoredTask& stored, const Engine& engine, const Monitor& monitor,
                       Attribution& attribution, base::Time now);
+// Of a URL only its server is told.
+api::NoticeView Present(const store::Notice& notice);
 // Every GPU, with one look at the core's view of them.
 std::vector<api::GpuView> PresentGpus(Engine& engine, const Monitor& monitor, base::Time now);
 api::EventView Present(const store::StoredEvent& event);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 
@@ -20,11 +21,13 @@ std::unique_ptr<IdleHolders> MakeIdleHolders(const config::Settings& settings) {
 
 }  // namespace
 
-TaskWatch::TaskWatch(store::Store& store, base::Clock& clock, const config::Settings& settings)
+TaskWatch::TaskWatch(store::Store& store, base::Clock& clock, const config::Settings& settings,
+                     Tell tell)
     : store_(store),
       clock_(clock),
       settings_(settings),
       idle_holders_(MakeIdleHolders(settings)),
+      tell_(std::move(tell)),
       notices_({.program = settings.idle_notify}) {}
 
 void TaskWatch::Follow(const config::Settings& before) {
@@ -89,6 +92,7 @@ void TaskWatch::TellIdleHolder(const core::TaskIdle& idle) {
                                 {"idle_s", base::Seconds(notice.now - notice.idle_since)},
                                 {"action", notice.action}});
   notices_.Tell(ToLine(notice));
+  tell_(ToLine(notice));
 }
 
 }  // namespace carma::daemon

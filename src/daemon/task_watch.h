@@ -3,7 +3,9 @@
 // not placed.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -21,7 +23,9 @@ namespace carma::daemon {
 class TaskWatch {
  public:
   // All must outlive it; the settings may change, which Follow() is told of.
-  TaskWatch(store::Store& store, base::Clock& clock, const config::Settings& settings);
+  // tell: the administrators, a JSON object of an idle holder.
+  using Tell = std::function<void(const std::string& message)>;
+  TaskWatch(store::Store& store, base::Clock& clock, const config::Settings& settings, Tell tell);
 
   // running: of every running task the record. margin_mib: PolicyConfig's, in force. Returns what
   // the core is to hear.
@@ -39,6 +43,7 @@ class TaskWatch {
   const config::Settings& settings_;
   std::unique_ptr<IdleHolders> idle_holders_;  // null: nobody looks for them
   FirstSightings over_promise_, wrong_device_;
+  Tell tell_;
   Notices notices_;
 };
 

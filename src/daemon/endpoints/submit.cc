@@ -245,8 +245,9 @@ Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
   };
 }
 
-// Without what the first task waited for: it has been or never will be.
-Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored) {
+// Without what the first task waited for: it has been or never will be. body: what is to be
+// otherwise, or empty.
+Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Call& call) {
   Result<task::TaskSpec> spec = task::SpecFromJsonText(stored.spec_json);
   if (!spec) return spec;
   spec->dependencies.clear();
@@ -257,7 +258,15 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored) {
   spec->attach.reset();
   spec->terminal = false;
   task::FillDefaults(*spec);
-  return spec;
+  if (call.request.body.empty()) return spec;
+  const Result<Json> changes = ReadBody(call);
+  if (!changes) return std::unexpected(changes.error());
+  if (Result<Unit> good = CheckEditable(*changes, call.caller, stored.record.request.uid);
+      !good)
+    return std::unexpected(good.error());
+  Json again = task::ToJson(*spec);
+  again.merge_patch(*changes);
+  return task::SpecFromJson(again, "");
 }
 
 // The kernel told who the owner is when the first task was submitted.
@@ -326,11 +335,9 @@ Result<Unit> SubmitTasks(const SubmitServices& services, const Call& call,
 
 Result<Unit> RedoTask(const SubmitServices& services, const Call& call,
                       const api::Responder& reply) {
-  if (!call.request.body.empty())
-    return Fail(ErrorCode::kInvalid, "body: expected none; a task is done again as it was");
   const Result<store::StoredTask> stored = Touchable(services.engine.store(), call);
   if (!stored) return std::unexpected(stored.error());
-  const Result<task::TaskSpec> spec = DescribedAgain(*stored);
+  const Result<task::TaskSpec> spec = DescribedAgain(*stored, call);
   if (!spec) return std::unexpected(spec.error());
   if (Result<Unit> ranked = CheckPriority(spec->priority, call.caller); !ranked) return ranked;
   LogAsked("task_redo", {{"task", stored->record.id}, {"owner", stored->user}}, call.caller);

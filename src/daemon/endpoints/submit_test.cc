@@ -203,10 +203,23 @@ TEST_F(SubmitTest, ATaskIsDoneAgainAsItWasOrNotAtAll) {
   for (const char* body : {"{\"command\":[\"id\"]}", "{\"user\":\"root\"}", "{}"}) {
     const Heard changed = Ask(Services(), &RedoTask, By(kRoot, id, "", body));
     EXPECT_EQ(changed.status, 400) << body;
-    EXPECT_THAT(changed.Message(), HasSubstr("as it was"));
+    EXPECT_THAT(changed.Message(), HasSubstr("expected"));
   }
+  EXPECT_EQ(Ask(Services(), &RedoTask, By(kRoot, id, "", R"({"notify":[{"target":"me"}]})")).status,
+            403);
   EXPECT_EQ(Ask(Services(), &RedoTask, By(kRoot, "9")).status, 404);
   EXPECT_FALSE(store_->Get(core::TaskId{3}));
+}
+
+TEST_F(SubmitTest, ATaskIsDoneAgainWithWhatIsSaidOtherwise) {
+  const std::string id = fmt::format("{}", EndpointTest::Submit());
+  const Heard again =
+      Ask(Services(), &RedoTask,
+          By(kAda, id, "", R"({"memory_mib":9000,"dependencies":[{"task":1,"kind":"afterany"}]})"));
+  EXPECT_EQ(again.status, 201) << again.body.dump();
+  const store::StoredTask stored = store_->Get(core::TaskId{2}).value();
+  EXPECT_EQ(stored.record.request.memory_mib, 9000);
+  EXPECT_EQ(stored.record.request.dependencies.size(), 1U);
 }
 
 TEST_F(SubmitTest, ACheckAnswersWhenAllEstimatesAreThereAndChangesNothing) {

@@ -1,13 +1,16 @@
 #include "daemon/endpoints/tasks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/json.h"
 #include "base/text.h"
 #include "daemon/endpoints/parameters.h"
 #include "daemon/present.h"
+#include "task/describe/spec_json.h"
 
 namespace carma::daemon {
 namespace {
@@ -83,6 +86,9 @@ api::TaskView FullView(const TaskServices& services, const store::StoredTask& st
       forecast && *forecast) {
     view.estimate_remarks = (*forecast)->remarks;
   }
+  if (const auto notices = services.store.NoticesOf(stored.record.id)) {
+    for (const store::Notice& each : *notices) view.notices.push_back(Present(each));
+  }
   return view;
 }
 
@@ -113,6 +119,49 @@ Engine::Done AnswerAndLog(const TaskServices& services, const store::StoredTask&
     if (done) LogAsked(event, fields, caller);
     answer(done);
   };
+}
+
+// What may be changed of a task that has not ended, by the names of its description.
+constexpr std::array<std::string_view, 7> kEditableAlways{
+    "name", "comment", "notify", "time_limit_s", "signal_before_s", "priority", "qos"};
+constexpr std::array<std::string_view, 11> kEditableWhileItWaits{
+    "gpus",         "memory_mib",     "exclusive", "sm_share", "account",    "begin_ms",
+    "dependencies", "max_recoveries", "requeue",   "signal",   "signal_main"};
+
+// Its description as it holds now: the core's part is what the core has of it.
+Json DescriptionNow(const task::TaskSpec& spec, const core::TaskRecord& record) {
+  task::TaskSpec now = spec;
+  static_cast<core::TaskRequest&>(now) = record.request;
+  return task::ToJson(now);
+}
+
+// Errors: kConflict for what can no longer be changed.
+Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record) {
+  if (!core::HoldsGpus(record.state)) return Unit{};
+  for (const std::string_view name : kEditableWhileItWaits) {
+    if (!changes.contains(name)) continue;
+    return Fail(ErrorCode::kConflict,
+                fmt::format("task {} is {}: {} can only be changed while it waits", record.id,
+                            core::TaskStateName(record.state), name));
+  }
+  return Unit{};
+}
+
+// "time_limit_s 3600 -> 7200, priority 0 -> -5, by ada". Whom it tells may hold secrets.
+std::string WhatChanged(const Json& before, const Json& after, const Json& changes,
+                        const Caller& caller) {
+  const auto value = [](const Json& of, const std::string& name) {
+    const auto at = of.find(name);
+    return at == of.end() ? "none" : base::Printable(at->dump(), 80);
+  };
+  std::string text;
+  for (const auto& [name, unused] : changes.items()) {
+    if (value(before, name) == value(after, name)) continue;
+    text += name == "notify" ? "notify, "
+                             : fmt::format("{} {} -> {}, ", name, value(before, name),
+                                           value(after, name));
+  }
+  return fmt::format("{}by {}", text, caller.user);
 }
 
 // Why the task cannot be changed so.
@@ -229,6 +278,37 @@ Result<Unit> SetPriority(const TaskServices& services, const Call& call,
   return Unit{};
 }
 
+Result<Unit> EditTask(const TaskServices& services, const Call& call, const api::Responder& reply) {
+  const Result<store::StoredTask> stored = Touchable(services.store, call);
+  if (!stored) return std::unexpected(stored.error());
+  const core::TaskRecord* live = services.engine.scheduler().Find(stored->record.id);
+  const core::TaskRecord& record = live != nullptr ? *live : stored->record;
+  if (core::IsFinal(record.state)) {
+    return Fail(ErrorCode::kConflict, fmt::format("task {} is {}: it has ended already", call.id,
+                                                  core::TaskStateName(record.state)));
+  }
+  const Result<Json> changes = ReadBody(call);
+  if (!changes) return std::unexpected(changes.error());
+  if (Result<Unit> good = CheckEditable(*changes, call.caller, record.request.uid); !good)
+    return good;
+  if (Result<Unit> open = CheckStillOpen(*changes, record); !open) return open;
+  const Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json);
+  if (!spec) return std::unexpected(spec.error());
+  const Json before = DescriptionNow(*spec, record);
+  Json after = before;
+  after.merge_patch(*changes);
+  const Result<task::TaskSpec> wanted = task::SpecFromJson(after, "");
+  if (!wanted) return std::unexpected(wanted.error());
+  if (wanted->priority > record.request.priority) {
+    if (Result<Unit> ranked = CheckPriority(wanted->priority, call.caller); !ranked) return ranked;
+  }
+  const std::string what = WhatChanged(before, task::ToJson(*wanted), *changes, call.caller);
+  services.engine.Edit(
+      *stored, *wanted, what,
+      AnswerAndLog(services, *stored, "edit", call.caller, reply, {{"what", what}}));
+  return Unit{};
+}
+
 Result<store::StoredTask> Touchable(store::Store& store, const Call& call) {
   Result<store::StoredTask> stored = Stored(store, call);
   if (!stored) return stored;
@@ -236,6 +316,23 @@ Result<store::StoredTask> Touchable(store::Store& store, const Call& call) {
     return Fail(ErrorCode::kDenied, fmt::format("task {} belongs to {}", call.id, stored->user));
   }
   return stored;
+}
+
+Result<Unit> CheckEditable(const Json& changes, const Caller& caller, std::uint32_t owner) {
+  if (!changes.is_object() || changes.empty())
+    return Fail(ErrorCode::kInvalid, "body: expected an object of fields to change");
+  for (const auto& [name, value] : changes.items()) {
+    if (std::ranges::find(kEditableAlways, name) != kEditableAlways.end() ||
+        std::ranges::find(kEditableWhileItWaits, name) != kEditableWhileItWaits.end())
+      continue;
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("/{}: expected a field that can be changed: {}, {}",
+                            base::Printable(name, 40), fmt::join(kEditableAlways, ", "),
+                            fmt::join(kEditableWhileItWaits, ", ")));
+  }
+  if (changes.contains("notify") && caller.uid != owner)
+    return Fail(ErrorCode::kDenied, "only its owner may change whom a task tells");
+  return Unit{};
 }
 
 Result<Unit> CheckPriority(std::int64_t priority, const Caller& caller) {

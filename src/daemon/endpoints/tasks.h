@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 
 #include "base/clock.h"
 #include "config/settings.h"
@@ -37,6 +38,17 @@ base::Result<base::Unit> ChangeTask(const TaskServices& services, const Call& ca
                                     const api::Responder& reply);
 base::Result<base::Unit> SetPriority(const TaskServices& services, const Call& call,
                                      const api::Responder& reply);
+
+// Takes {"time_limit_s": 7200, …}, fields of a description of which null takes one back; answers
+// with the task once that is durable. For the owner and administrators; whom it tells is the owner's
+// to say.
+base::Result<base::Unit> EditTask(const TaskServices& services, const Call& call,
+                                  const api::Responder& reply);
+
+// Whether it is an object of fields that EditTask and RedoTask take of this caller. Errors:
+// kInvalid; kDenied: whom a task tells may be a program, which runs with its owner's rights.
+base::Result<base::Unit> CheckEditable(const nlohmann::json& changes, const Caller& caller,
+                                       std::uint32_t owner);
 
 // The task of {id}, if this caller may change it. Errors: kInvalid, kNotFound, kDenied.
 base::Result<store::StoredTask> Touchable(store::Store& store, const Call& call);

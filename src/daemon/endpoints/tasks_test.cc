@@ -202,5 +202,78 @@ TEST_F(TasksTest, APriorityIsRaisedByAdministratorsOnly) {
   EXPECT_THAT(set(kAda, "{}").Message(), HasSubstr("priority"));
 }
 
+TEST_F(TasksTest, AWaitingTaskIsChangedInAllThatItAsks) {
+  const core::TaskId id = SubmitHeld();
+  const auto edit = [&](const Caller& caller, const std::string& body) {
+    return Ask(Services(), &EditTask, By(caller, "1", "", body));
+  };
+  const Heard edited = edit(
+      kAda, R"({"gpus":2,"time_limit_s":7200,"name":"again","memory_mib":9000,"comment":"more",
+                "notify":[{"target":"https://h.org/secret"}]})");
+  ASSERT_EQ(edited.status, 200) << edited.body.dump();
+  EXPECT_EQ(edited.body.at("name"), "again");
+  EXPECT_EQ(edited.body.at("gpus"), 2);
+  EXPECT_EQ(edited.body.at("time_limit_s"), 7200);
+  EXPECT_EQ(edited.body.at("notify")[0], "https://h.org/…: end");
+  const store::StoredTask stored = store_->Get(id).value();
+  EXPECT_EQ(stored.record.request.gpus, 2);
+  EXPECT_EQ(stored.record.request.memory_mib, 9000);
+  EXPECT_TRUE(stored.record.held);
+  EXPECT_THAT(stored.spec_json, HasSubstr("\"comment\":\"more\""));
+  EXPECT_THAT(stored.spec_json, HasSubstr("SECRET")) << "its environment stays";
+  EXPECT_EQ(engine_->scheduler().Find(id)->state, core::TaskState::kQueued);
+  const auto events = store_->Events(id, std::nullopt, 10).value();
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events.back().what, "edited");
+  EXPECT_THAT(events.back().text, HasSubstr("gpus 1 -> 2"));
+  EXPECT_THAT(events.back().text, HasSubstr("by ada"));
+  EXPECT_THAT(events.back().text, testing::Not(HasSubstr("secret")));
+  EXPECT_EQ(edit(kAda, R"({"time_limit_s":null})").body.at("time_limit_s"), base::Json(nullptr));
+}
+
+TEST_F(TasksTest, ARunningTaskKeepsWhatItsGpusWereChosenBy) {
+  const core::TaskId id = Submit();
+  Start(id);
+  const auto edit = [&](const std::string& body) {
+    return Ask(Services(), &EditTask, By(kAda, "1", "", body));
+  };
+  EXPECT_EQ(edit(R"({"time_limit_s":60,"priority":-3})").body.at("priority"), -3);
+  EXPECT_EQ(engine_->scheduler().Find(id)->request.time_limit, base::Duration(60'000));
+  EXPECT_EQ(edit(R"({"gpus":2})").Message(),
+            "task 1 is running: gpus can only be changed while it waits");
+}
+
+TEST_F(TasksTest, AnEditIsRefusedInWords) {
+  SubmitHeld();
+  const struct {
+    Caller caller;
+    const char* body;
+    int status;
+    const char* message;
+  } cases[] = {
+      {kEve, R"({"name":"x"})", 403, "task 1 belongs to ada"},
+      {kAda, R"({"uid":0})", 400, "/uid: expected a field that can be changed"},
+      {kAda, R"({"environment":{}})", 400, "/environment: expected a field"},
+      {kRoot, R"({"notify":[{"target":"/bin/true"}]})", 403, "only its owner may change whom"},
+      {kAda, "{}", 400, "expected an object of fields"},
+      {kAda, "[]", 400, "expected an object of fields"},
+      {kAda, R"({"gpus":0})", 400, "/gpus: expected"},
+      {kAda, R"({"gpus":9})", 409, "can never run here"},
+      {kAda, R"({"memory_mib":99999})", 409, "can never run here"},
+      {kAda, R"({"priority":5})", 403, "only an administrator may raise a priority"},
+      {kAda, R"({"dependencies":[{"task":1}]})", 404, "expected one that is older than task 1"},
+      {kAda, R"({"dependencies":[{"task":7}]})", 404, "task 7, which does not exist"},
+      {kAda, R"({"qos":"royal"})", 400, "royal"},
+  };
+  for (const auto& c : cases) {
+    const Heard heard = Ask(Services(), &EditTask, By(c.caller, "1", "", c.body));
+    EXPECT_EQ(heard.status, c.status) << c.body;
+    EXPECT_THAT(heard.Message(), HasSubstr(c.message)) << c.body;
+  }
+  Change(kAda, "cancel");
+  EXPECT_EQ(Ask(Services(), &EditTask, By(kAda, "1", "", R"({"name":"x"})")).Message(),
+            "task 1 is cancelled: it has ended already");
+}
+
 }  // namespace
 }  // namespace carma::daemon

@@ -1,0 +1,88 @@
+#include "task/notify/bounded_run.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "base/file.h"
+#include "base/spawn.h"
+#include "base/unique_fd.h"
+
+namespace carma::task {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+constexpr std::size_t kMaxKept = 4096;
+
+// A file that nobody else has. Below 10 it could stand in the way of those of the child.
+Result<base::UniqueFd> MemoryFile(const std::string& text) {
+  base::UniqueFd file(::memfd_create("carma", MFD_CLOEXEC));
+  if (file && file.get() < 10) file.reset(::fcntl(file.get(), F_DUPFD_CLOEXEC, 10));
+  if (!file) return Fail(ErrorCode::kUnavailable, fmt::format("memory: {}", std::strerror(errno)));
+  if (base::Result<base::Unit> written = base::WriteAll(file.get(), text); !written)
+    return std::unexpected(written.error());
+  ::lseek(file.get(), 0, SEEK_SET);
+  return file;
+}
+
+std::string Beginning(const base::UniqueFd& file) {
+  std::string text(kMaxKept, '\0');
+  const ssize_t read = ::pread(file.get(), text.data(), text.size(), 0);
+  text.resize(read > 0 ? static_cast<std::size_t>(read) : 0);
+  return text;
+}
+
+// False: the limit came first.
+bool EndsInTime(const base::UniqueFd& process, std::chrono::milliseconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return false;
+    pollfd end{process.get(), POLLIN, 0};
+    if (::poll(&end, 1, static_cast<int>(left.count()) + 1) == 1) return true;
+  }
+}
+
+}  // namespace
+
+Result<RunResult> RunBounded(const RunRequest& request) {
+  const Result<base::UniqueFd> input = MemoryFile(request.input), more = MemoryFile(request.more_input),
+                               output = MemoryFile(""), errors = MemoryFile("");
+  for (const auto* file : {&input, &more, &output, &errors}) {
+    if (!*file) return std::unexpected(file->error());
+  }
+  // A process group of its own, so that what it starts is ended with it.
+  base::SpawnOptions options{.files = {input->get(), output->get(), errors->get()},
+                             .environment = request.environment,
+                             .folder = request.folder};
+  if (!request.more_input.empty()) options.files.emplace_back(more->get());
+  const auto child = base::Spawn(request.words, options);
+  if (!child) {
+    return Fail(child.error() == ENOENT ? ErrorCode::kNotFound : ErrorCode::kUnavailable,
+                fmt::format("{}: {}", request.words.front(), std::strerror(child.error())));
+  }
+  RunResult result;
+  result.late = !child->process || !EndsInTime(child->process, request.limit);
+  if (result.late) ::kill(-child->pid, SIGKILL);
+  int status = 0;
+  while (::waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
+  if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
+  result.output = Beginning(*output);
+  result.errors = Beginning(*errors);
+  return result;
+}
+
+}  // namespace carma::task

@@ -1,0 +1,31 @@
+// A program that is run to its end within a limit, and what it had to say.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace carma::task {
+
+struct RunRequest {
+  std::vector<std::string> words;
+  std::string input;                     // it reads this
+  std::string more_input;                // if not empty: at its descriptor 3
+  std::vector<std::string> environment;  // "NAME=value" each
+  std::string folder = "/";
+  std::chrono::milliseconds limit{10'000};  // then it is killed with what it started
+};
+struct RunResult {
+  int exit_code = 0;
+  int signal = 0;      // 0: it exited
+  bool late = false;   // it was killed at the limit
+  std::string output;  // the beginning of both, as far as they are kept
+  std::string errors;
+};
+// Without a shell; a program that does not read cannot hold us up. Errors: kNotFound (no such
+// program), kUnavailable.
+base::Result<RunResult> RunBounded(const RunRequest& request);
+
+}  // namespace carma::task

@@ -1,0 +1,27 @@
+// What is sent: a mail, or the request of a webhook in the form that its server takes. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "task/describe/notify.h"
+#include "task/notify/order.h"
+
+namespace carma::task {
+
+struct WebhookRequest {
+  std::string method;  // "POST", "PUT"
+  std::string url;
+  std::vector<std::string> headers;  // "Name: value"
+  std::string body;
+  friend bool operator==(const WebhookRequest&, const WebhookRequest&) = default;
+};
+// target: a webhook.
+WebhookRequest RequestOf(const NoticeOrder& order, const NotifyTarget& target);
+
+// Headers and text, as sendmail reads them. host: where it comes from.
+std::string MailOf(const NoticeOrder& order, const std::string& address, const std::string& host,
+                   base::Time now);
+
+}  // namespace carma::task

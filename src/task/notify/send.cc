@@ -1,0 +1,170 @@
+#include "task/notify/send.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/host.h"
+#include "base/text.h"
+#include "task/describe/notify.h"
+#include "task/notify/bounded_run.h"
+#include "task/notify/forms.h"
+#include "task/process/user.h"
+
+namespace carma::task {
+namespace {
+
+using base::Result;
+
+constexpr std::size_t kMaxOrderBytes = 1 << 20;
+constexpr std::size_t kMaxSaid = 300;
+constexpr std::uint32_t kNobody = 65'534;
+constexpr const char* kPath = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+
+SendResult Failed(std::string text) {
+  return {kNoticeFailed, base::Printable(text, kMaxSaid)};
+}
+SendResult Again(std::string text) {
+  return {kNoticeAgain, base::Printable(text, kMaxSaid)};
+}
+
+std::string LastLine(std::string_view text) {
+  text = base::Trim(text);
+  return std::string(text.substr(text.rfind('\n') + 1));
+}
+
+UserInfo OwnUser() {
+  const Result<UserInfo> user = LookUpUser(::getuid(), ::getgid());
+  return user ? *user : UserInfo{.uid = ::getuid(), .gid = ::getgid()};
+}
+
+std::vector<std::string> EnvironmentFor(const NoticeOrder& order, const UserInfo& user) {
+  std::vector<std::string> block{std::string("PATH=") + kPath, "HOME=" + user.home,
+                                 "CARMA_EVENT=" + order.event, "CARMA_NOTICE=" + order.key};
+  if (!user.name.empty()) block.push_back("USER=" + user.name);
+  for (const auto& [name, value] : order.environment) block.push_back(name + "=" + value);
+  return block;
+}
+
+RunRequest RequestFor(const NoticeOrder& order, const UserInfo& user) {
+  return {.environment = EnvironmentFor(order, user),
+          .limit = std::chrono::duration_cast<std::chrono::milliseconds>(order.limit)};
+}
+
+// Empty: it ended well.
+std::string TroubleOf(const RunResult& ran, const NoticeOrder& order) {
+  if (ran.late) return fmt::format("took more than {}", base::FormatSpan(order.limit));
+  const std::string said = LastLine(ran.errors);
+  const std::string tail = said.empty() ? "" : ": " + said;
+  if (ran.signal != 0) return fmt::format("ended by signal {}{}", ran.signal, tail);
+  if (ran.exit_code != 0) return fmt::format("exit status {}{}", ran.exit_code, tail);
+  return "";
+}
+
+SendResult SendMail(const NoticeOrder& order, const NotifyTarget& target, const UserInfo& user) {
+  const std::string& address = target.address.empty() ? user.name : target.address;
+  if (address.empty()) return Failed(fmt::format("user {} has no name to send mail to", user.uid));
+  RunRequest run = RequestFor(order, user);
+  // -i: a line with a single dot is text. The address cannot begin with a dash.
+  run.words = {order.sendmail, "-i", "--", address};
+  run.input = MailOf(order, address, base::ShortHostName(), base::SystemClock().Now());
+  const Result<RunResult> ran = RunBounded(run);
+  if (!ran) return Failed("no mail program: " + ran.error().message);
+  const std::string trouble = TroubleOf(*ran, order);
+  return trouble.empty() ? SendResult{} : Again(order.sendmail + " " + trouble);
+}
+
+// The URL holds secrets, so it stands in no command line, which all may read.
+std::string CurlConfig(const WebhookRequest& request, const NoticeOrder& order) {
+  std::string text = fmt::format(
+      "url = \"{}\"\nrequest = {}\nproto = \"=http,https\"\nmax-time = {}\nmax-redirs = 0\n"
+      "max-filesize = 1048576\nsilent\nshow-error\ngloboff\noutput = \"/dev/null\"\n"
+      "write-out = \"%{{http_code}}\"\nuser-agent = \"carma\"\ndata-binary = \"@-\"\n",
+      request.url, request.method, std::max<std::int64_t>(1, order.limit.count() / 1000));
+  for (const std::string& header : request.headers) text += fmt::format("header = \"{}\"\n", header);
+  return text;
+}
+
+SendResult SendWebhook(const NoticeOrder& order, const NotifyTarget& target, const UserInfo& user) {
+  const WebhookRequest request = RequestOf(order, target);
+  RunRequest run = RequestFor(order, user);
+  run.words = {"curl", "-q", "--config", "/dev/fd/3"};
+  run.input = request.body;
+  run.more_input = CurlConfig(request, order);
+  run.limit += std::chrono::seconds(5);  // its own limit tells more
+  const Result<RunResult> ran = RunBounded(run);
+  if (!ran && ran.error().code == base::ErrorCode::kNotFound)
+    return Failed("curl is not installed, which sends webhooks");
+  if (!ran) return Again(ran.error().message);
+  if (const std::string trouble = TroubleOf(*ran, order); !trouble.empty())
+    return Again("curl " + trouble);
+  const std::int64_t status = base::ParseInt(base::Trim(ran->output)).value_or(0);
+  if (status >= 200 && status < 300) return {};
+  const std::string text = fmt::format("{} answered {}", ShownTarget(order.target), status);
+  const bool later = status >= 500 || status == 408 || status == 425 || status == 429;
+  return later ? Again(text) : Failed(text);
+}
+
+SendResult SendToProgram(const NoticeOrder& order, const NotifyTarget& target,
+                         const UserInfo& user) {
+  RunRequest run = RequestFor(order, user);
+  run.words = {target.address};
+  run.input = order.message + "\n";
+  const Result<RunResult> ran = RunBounded(run);
+  if (!ran) return Failed(ran.error().message);
+  const std::string trouble = TroubleOf(*ran, order);
+  if (trouble.empty()) return {};
+  return ran->exit_code == kNoticeAgain || ran->late ? Again(target.address + " " + trouble)
+                                                     : Failed(target.address + " " + trouble);
+}
+
+// No way back. Errors: the system's.
+Result<base::Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& target) {
+  if (!CanSwitchUser()) return base::Unit{};
+  const bool nobody = order.uid == 0 && target.kind == NotifyKind::kWebhook;
+  if (order.uid == 0 && !nobody) return base::Unit{};
+  const Result<UserInfo> user =
+      LookUpUser(nobody ? kNobody : order.uid, nobody ? kNobody : order.gid);
+  if (!user) return std::unexpected(user.error());
+  return BecomeUser(*user);
+}
+
+int Say(const SendResult& result) {
+  if (!result.text.empty()) std::printf("%s\n", result.text.c_str());
+  return result.code;
+}
+
+}  // namespace
+
+SendResult Send(const NoticeOrder& order) {
+  const Result<NotifyTarget> target = ParseNotifyTarget(order.target);
+  if (!target) return Failed(target.error().message);
+  const UserInfo user = OwnUser();
+  switch (target->kind) {
+    case NotifyKind::kMail:
+      return SendMail(order, *target, user);
+    case NotifyKind::kWebhook:
+      return SendWebhook(order, *target, user);
+    case NotifyKind::kProgram:
+      break;
+  }
+  return SendToProgram(order, *target, user);
+}
+
+int RunNotify() {
+  const Result<std::string> text = base::ReadAll(STDIN_FILENO, kMaxOrderBytes);
+  if (!text) return Say(Failed(text.error().message));
+  const Result<NoticeOrder> order = ParseNoticeOrder(*text);
+  if (!order) return Say(Failed(order.error().message));
+  const Result<NotifyTarget> target = ParseNotifyTarget(order->target);
+  if (!target) return Say(Failed(target.error().message));
+  if (const Result<base::Unit> taken = TakeRights(*order, *target); !taken)
+    return Say(Again(taken.error().message));
+  return Say(Send(*order));
+}
+
+}  // namespace carma::task
