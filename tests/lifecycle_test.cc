@@ -90,7 +90,7 @@ TEST_F(Lifecycle, WaitReturnsTheTasksOwnExitCode) {
       {"no such program", {"/no/such/program"}, 1, "failed"},
   };
   for (const auto& each : kCases) {
-    Words args = {"--"};
+    Words args = {"--no-check", "--"};
     args.insert(args.end(), each.command.begin(), each.command.end());
     const std::uint64_t id = site.Submit(args);
     EXPECT_EQ(site.Carma({"wait", std::to_string(id)}).code, each.code) << each.what;

@@ -52,7 +52,7 @@ class App : public ::testing::Test {
 
 TEST_F(App, SubmitSendsTheCommandAsItStands) {
   AcceptTasks();
-  const Ran ran = Run({"submit", "-G2", "--memory=12G", "-HJ", "my name", "python", "t.py",
+  const Ran ran = Run({"submit", "--no-check", "-G2", "--memory=12G", "-HJ", "my name", "python", "t.py",
                        "--json", "-G", "7", "--", "x"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(ran.out, "Submitted task 42\n");
@@ -68,9 +68,9 @@ TEST_F(App, SubmitSendsTheCommandAsItStands) {
 
 TEST_F(App, SubmitTakesWordsThatLookLikeVerbsOrOptions) {
   AcceptTasks();
-  EXPECT_EQ(Run({"submit", "list", "--all"}).out, "Submitted task 42\n");
+  EXPECT_EQ(Run({"submit", "--no-check", "list", "--all"}).out, "Submitted task 42\n");
   EXPECT_EQ(body_["tasks"][0]["command"], Json({"list", "--all"}));
-  EXPECT_EQ(Run({"--socket", daemon_.socket_path(), "submit", "--", "--odd"}).out,
+  EXPECT_EQ(Run({"--socket", daemon_.socket_path(), "submit", "--no-check", "--", "--odd"}).out,
             "Submitted task 42\n");
   EXPECT_EQ(body_["tasks"][0]["command"], Json({"--odd"}));
 }
@@ -216,6 +216,30 @@ TEST_F(App, RedoIsLeftToTheDaemonWhoKnowsTheOwner) {
   });
   EXPECT_EQ(Run({"redo", "7"}).out, "Submitted task 42\n");
   EXPECT_EQ(daemon_.requests(), std::vector<std::string>{"POST /v1/tasks/7/redo"});
+}
+
+TEST_F(App, RedoAndEditSendWhatIsToBeOtherwise) {
+  std::vector<std::string> bodies;
+  const auto keep = [&bodies](const api::Request& request) {
+    bodies.push_back(request.body);
+    return Answer({{"first", 42}, {"count", 1}}, 201);
+  };
+  daemon_.On("POST /v1/tasks/7/redo", keep);
+  EXPECT_EQ(Run({"redo", "7", "--gpu-mem", "20G", "-G", "2"}).out, "Submitted task 42\n");
+  daemon_.On("PATCH /v1/tasks/7", [&bodies](const api::Request& request) {
+    bodies.push_back(request.body);
+    return Answer({{"id", 7}, {"state", "queued"}});
+  });
+  const Ran edited = Run({"edit", "7", "--time", "2h", "-J", "again", "--notify", "me:fail"});
+  EXPECT_EQ(edited.out, "Task 7 is queued\n") << edited.err;
+  EXPECT_EQ(Run({"edit", "7", "--time", "unlimited"}).exit_code, 0);
+  ASSERT_EQ(bodies.size(), 3U);
+  EXPECT_EQ(bodies[0], R"({"gpus":2,"memory_mib":20480})");
+  EXPECT_EQ(bodies[1], R"({"name":"again","notify":[{"events":["fail"],"target":"me"}],)"
+                       R"("time_limit_s":7200.0})");
+  EXPECT_EQ(bodies[2], R"({"time_limit_s":null})");
+  EXPECT_EQ(Run({"edit", "7"}).exit_code, 2);
+  EXPECT_EQ(Run({"edit", "7", "--time", "soon"}).exit_code, 2);
 }
 
 TEST_F(App, ListShowsRunningTasksFirstAndFiltersAtTheDaemon) {
@@ -509,7 +533,7 @@ TEST_F(App, EveryVerbHasHelpWithAnExample) {
   for (const char* verb :
        {"submit", "list",   "show", "cancel",  "hold",       "release", "requeue",
         "wait",   "logs",   "gpus", "explain", "drain",      "resume",  "history",
-        "status", "backup", "redo", "token",   "completion", "version"}) {
+        "status", "backup", "redo", "token",   "completion", "version", "edit"}) {
     EXPECT_NE(all.out.find(std::string("\n  ") + verb), std::string::npos) << verb;
     const Ran help = Run({verb, "--help"});
     EXPECT_EQ(help.exit_code, 0) << verb;

@@ -280,8 +280,13 @@ Called<std::vector<CheckedTask>> CheckTasks(api::Client& client,
   return Parse(client.Call("POST", "/v1/tasks?check=1", body, kSubmitTimeoutS), &ReadCheck);
 }
 
-Called<Submission> RedoTask(api::Client& client, std::uint64_t id) {
-  return Parse(client.Call("POST", TaskPath(id, "/redo"), "", kSubmitTimeoutS), &ReadSubmission);
+Called<Submission> RedoTask(api::Client& client, std::uint64_t id, const std::string& changes) {
+  return Parse(client.Call("POST", TaskPath(id, "/redo"), changes, kSubmitTimeoutS),
+               &ReadSubmission);
+}
+
+Called<api::TaskView> EditTask(api::Client& client, std::uint64_t id, const std::string& changes) {
+  return Parse<api::TaskView>(client.Call("PATCH", TaskPath(id), changes, kTimeoutS));
 }
 
 std::string CommonJson(const task::SubmitterContext& caller) {

@@ -95,8 +95,11 @@ Called<std::vector<CheckedTask>> CheckTasks(api::Client& client,
                                             const std::vector<std::int64_t>& indices,
                                             const std::string& common = "");
 
-// The task once more, as a new one of its owner, without dependencies, begin time and hold.
-Called<Submission> RedoTask(api::Client& client, std::uint64_t id);
+// The task once more, as a new one of its owner, without dependencies, begin time and hold, but for
+// what `changes` says otherwise: a JSON object of fields, or empty.
+Called<Submission> RedoTask(api::Client& client, std::uint64_t id, const std::string& changes = "");
+// changes: a JSON object of fields of its description; null takes one back.
+Called<api::TaskView> EditTask(api::Client& client, std::uint64_t id, const std::string& changes);
 // What the tasks of a batch share unless they say otherwise: {"workdir": …, "environment": {…},
 // "umask": …}.
 std::string CommonJson(const task::SubmitterContext& caller);

@@ -93,6 +93,25 @@ base::Result<std::vector<std::uint64_t>> ResolveTasks(Context& context,
   return ExpandRanges(*ranges, newest);
 }
 
+base::Result<Settings> WithTasksResolved(Context& context, Settings settings) {
+  for (auto& [option, value] : settings) {
+    const bool dependency = option == "dependency" || option == "d";
+    if (!dependency || value.find_first_of("@-") == std::string::npos) continue;
+    std::string meant;
+    for (const std::string_view list : base::Split(value, ',')) {
+      const std::vector<std::string_view> words = base::Split(list, ':');
+      meant += (meant.empty() ? "" : ",") + std::string(words[0]);
+      for (std::size_t i = 1; i < words.size(); ++i) {
+        const auto ids = ResolveTasks(context, {std::string(words[i])});
+        if (!ids) return base::Wrap(ids.error(), "--dependency");
+        for (const std::uint64_t id : *ids) meant += ":" + std::to_string(id);
+      }
+    }
+    value = std::move(meant);
+  }
+  return settings;
+}
+
 void Show(Context& context, bool watch, double interval_s,
           const std::function<base::Result<std::string>()>& render) {
   const bool clear = watch && !context.json && ScreenOf(context.out).width > 0;

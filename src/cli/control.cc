@@ -1,6 +1,9 @@
-// cancel, hold, release, requeue, priority: changes of tasks.
+// cancel, hold, release, requeue, priority, edit: changes of tasks.
+#include <algorithm>
+
 #include "base/text.h"
 #include "cli/calls.h"
+#include "cli/changes.h"
 #include "cli/verbs.h"
 
 namespace carma::cli {
@@ -34,29 +37,54 @@ void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids, bool fo
   if (context.json) Print(context, JsonList(texts) + "\n");
 }
 
-base::Result<std::vector<std::uint64_t>> UnfinishedOf(Context& context, const std::string& user) {
+// What the flags choose among the tasks of one user.
+base::Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags& flags) {
+  base::Result<std::vector<std::uint64_t>> arrays;
+  if (!flags.arrays.empty()) arrays = ResolveTasks(context, flags.arrays);
+  if (!arrays) return std::unexpected(arrays.error());
   TaskQuery query;
-  query.user = user.empty() ? OwnUserName() : user;
+  query.user = flags.user.empty() ? OwnUserName() : flags.user;
+  query.name = flags.name;
+  query.states = flags.states;
   query.limit = SIZE_MAX;
   query.newest_first = true;  // waiting ones first, so that no cancelled task makes room for them
   const auto page = ListTasks(context.client(), query);
   if (!page) return std::unexpected(page.error());
   std::vector<std::uint64_t> ids;
-  for (const api::TaskView& task : page->tasks) ids.push_back(task.id);
+  for (const api::TaskView& task : page->tasks) {
+    const bool of_array = task.array_id && std::ranges::find(*arrays, *task.array_id) != arrays->end();
+    if (arrays->empty() || of_array) ids.push_back(task.id);
+  }
   return ids;
 }
 
 }  // namespace
 
 void RunChange(Context& context, const std::string& verb, const ChangeFlags& flags) {
-  if (flags.all == !flags.tasks.empty()) {
-    return context.Fail({base::ErrorCode::kInvalid, verb + ": expected tasks or --all"});
+  const bool chosen =
+      flags.all || !flags.name.empty() || !flags.states.empty() || !flags.arrays.empty() ||
+      !flags.user.empty();
+  if (chosen == !flags.tasks.empty()) {
+    return context.Fail({base::ErrorCode::kInvalid,
+                         verb + ": expected tasks, or --all, --name, --state, --array or --user"});
   }
-  const auto ids =
-      flags.all ? UnfinishedOf(context, flags.user) : ResolveTasks(context, flags.tasks);
+  const auto ids = chosen ? ChosenOf(context, flags) : ResolveTasks(context, flags.tasks);
   if (!ids) return context.Fail(ids.error());
-  ChangeEach(context, *ids, flags.all,
+  if (ids->empty() && !context.json) Warn(context, verb + ": no such task");
+  ChangeEach(context, *ids, chosen,
              [&](std::uint64_t id) { return ChangeTask(context.client(), id, verb); });
+}
+
+void RunEdit(Context& context, const EditFlags& flags) {
+  if (flags.settings.empty()) {
+    return context.Fail({base::ErrorCode::kInvalid, "edit: expected what to change: --time, …"});
+  }
+  const auto ids = ResolveTasks(context, flags.tasks);
+  if (!ids) return context.Fail(ids.error());
+  const auto changes = ChangesOf(context, flags.settings);
+  if (!changes) return context.Fail(changes.error());
+  ChangeEach(context, *ids, false,
+             [&](std::uint64_t id) { return EditTask(context.client(), id, *changes); });
 }
 
 void RunPriority(Context& context, const std::vector<std::string>& tasks, std::int64_t priority) {

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "estimate/estimator.h"
@@ -16,6 +17,8 @@
 #include "estimate/recipe/plan_files.h"
 #include "estimate/training_words.h"
 #include "task/describe/script.h"
+#include "task/describe/sweep.h"
+#include "task/shim/environment.h"
 
 extern char** environ;
 
@@ -177,6 +180,100 @@ base::Result<std::string> TrainingFinder::Read(const std::string& path, std::siz
   return text;
 }
 
+namespace {
+
+// Bytes of a table of parameters.
+constexpr std::size_t kMaxSweepBytes = 4 << 20;
+
+base::Result<base::Unit> Sweep(const task::Description& description, const task::TaskSpec& spec,
+                               Described& described) {
+  if (description.parameters().empty() && description.sweep_file().empty()) return base::Unit{};
+  std::vector<task::Parameters> table;
+  if (const std::string& file = description.sweep_file(); !file.empty()) {
+    const auto text = ReadNamed(file, kMaxSweepBytes);
+    if (!text) return std::unexpected(text.error());
+    auto rows = task::ParseSweepTable(*text, file);
+    if (!rows) return std::unexpected(rows.error());
+    table = *std::move(rows);
+  }
+  const auto all = task::Combinations(description.parameters(), table);
+  if (!all) return base::Wrap(all.error(), "--param");
+  described.common = base::DumpJson({{"environment", spec.environment}});
+  task::TaskSpec bare = spec;
+  bare.environment.clear();
+  for (std::size_t i = 0; i < all->size(); ++i) {
+    task::TaskSpec each = bare;
+    each.array_index = static_cast<std::int64_t>(i);
+    task::ApplyParameters((*all)[i], each);
+    described.specs.push_back(task::ToJsonText(each));
+    if (i > 0) continue;
+    described.first = std::move(each);
+    described.first.environment = spec.environment;
+  }
+  return base::Unit{};
+}
+
+bool IsFolder(const std::string& path) {
+  struct stat st {};
+  return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool IsProgram(const std::string& path) {
+  struct stat st {};
+  return ::stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
+// Where the task will find the program: in its own PATH, from its own folder.
+std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::string& program) {
+  const auto below = [&](const std::string& folder) {
+    return folder.starts_with('/') ? folder : spec.workdir + "/" + folder;
+  };
+  if (program.find('/') != std::string::npos) {
+    const std::string path = below(program);
+    return IsProgram(path) ? std::optional(path) : std::nullopt;
+  }
+  const auto path = spec.environment.find("PATH");
+  const std::string folders =
+      path == spec.environment.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second;
+  for (const std::string_view folder : base::Split(folders, ':')) {
+    const std::string found = below(folder.empty() ? "." : std::string(folder)) + "/" + program;
+    if (IsProgram(found)) return found;
+  }
+  return std::nullopt;
+}
+
+// "did you mean 'python3 cpu.py'?" where that would be a command.
+std::string Suggestion(const task::TaskSpec& spec, const std::string& program) {
+  const std::string path = program.starts_with('/') ? program : spec.workdir + "/" + program;
+  if (::access(path.c_str(), F_OK) != 0) return "";
+  if (program.ends_with(".py")) return fmt::format("; did you mean: python3 {}?", program);
+  if (IsFolder(path)) return "; that is a folder";
+  if (program.find('/') == std::string::npos && IsProgram(path))
+    return fmt::format("; did you mean: ./{}?", program);
+  return "; that file may not be executed (chmod +x)";
+}
+
+}  // namespace
+
+base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec) {
+  const auto refuse = [](std::string text) {
+    return base::Fail(ErrorCode::kInvalid, base::Printable(text, 1000));
+  };
+  if (!IsFolder(spec.workdir))
+    return refuse(fmt::format("working directory {}: no such folder", spec.workdir));
+  if (spec.conda_env) {
+    const auto home = spec.environment.find("HOME");
+    const auto found = task::FindCondaEnv(*spec.conda_env, spec.environment,
+                                          home == spec.environment.end() ? "/" : home->second,
+                                          &IsFolder);
+    if (!found) return std::unexpected(NamedWrongly(found.error()));
+    return base::Unit{};  // its programs come first, and what they are is its own affair
+  }
+  if (spec.command.empty() || FindProgram(spec, spec.command.front())) return base::Unit{};
+  return refuse(fmt::format("no such program: {}{}", spec.command.front(),
+                            Suggestion(spec, spec.command.front())));
+}
+
 base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
                                  bool literal, const task::SubmitterContext& caller) {
   task::Description description;
@@ -199,6 +296,9 @@ base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std
     return std::unexpected(added.error());
   described.spec = task::ToJsonText(specs->front());
   described.warnings = description.warnings();
+  if (auto swept = Sweep(description, specs->front(), described); !swept)
+    return std::unexpected(swept.error());
+  if (described.specs.empty()) described.first = specs->front();
   if (!description.array()) return described;
   for (const task::TaskSpec& spec : *specs) described.indices.push_back(*spec.array_index);
   return described;

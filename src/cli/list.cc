@@ -1,8 +1,13 @@
 // list, show, explain, history: what there is, and why.
+#include <fmt/format.h>
+
+#include "base/text.h"
 #include "cli/calls.h"
+#include "cli/fold.h"
 #include "cli/task_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "core/task.h"
 
 namespace carma::cli {
 namespace {
@@ -40,6 +45,27 @@ base::Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
   return page;
 }
 
+// What a look from afar wants to know: the time, how many, how full.
+std::string Totals(Context& context, const api::StatusView& status) {
+  std::int64_t running = 0, waiting = 0, used_mib = 0, total_mib = 0;
+  for (const auto& [name, count] : status.task_counts) {
+    const auto state = core::ParseTaskState(name);
+    if (!state || core::IsFinal(*state)) continue;
+    (core::HoldsGpus(*state) ? running : waiting) += count;
+  }
+  std::string text = fmt::format("{}   {} running, {} waiting",
+                                 base::FormatTime(base::FromMs(status.now_ms)), running, waiting);
+  if (const auto gpus = ListGpus(context.client())) {
+    for (const api::GpuView& gpu : gpus->value) {
+      used_mib += gpu.used_mib;
+      total_mib += gpu.total_mib;
+    }
+    text += fmt::format("   {} of {} GPU memory used", base::FormatMib(used_mib),
+                        base::FormatMib(total_mib));
+  }
+  return text;
+}
+
 base::Result<std::string> RenderList(Context& context, const ListFlags& flags,
                                      const std::vector<std::string>& columns) {
   const auto page = Fetch(context.client(), flags);
@@ -47,9 +73,17 @@ base::Result<std::string> RenderList(Context& context, const ListFlags& flags,
   if (context.json) return TasksJson(*page) + "\n";
   const auto status = GetStatus(context.client());  // its clock: simulated servers run faster
   if (!status) return std::unexpected(status.error());
-  const ListStyle style{
-      .columns = columns, .titles = !flags.no_titles, .now_ms = status->value.now_ms};
-  std::string text = TaskTable(page->tasks, style, ScreenOf(context.out));
+  ListStyle style{.columns = columns, .titles = !flags.no_titles, .now_ms = status->value.now_ms};
+  std::vector<api::TaskView> tasks = page->tasks;
+  if (flags.tree) {
+    tasks = AsTree(tasks);
+  } else if (!flags.unfold) {
+    FoldedTasks folded = FoldArrays(tasks);
+    tasks = std::move(folded.tasks);
+    style.ids = std::move(folded.ids);
+  }
+  std::string text = TaskTable(tasks, style, ScreenOf(context.out));
+  if (flags.watch) text = Totals(context, status->value) + "\n\n" + text;
   if (page->more) Warn(context, "there are more tasks; see --limit");
   return text;
 }

@@ -1,5 +1,8 @@
 // submit and redo: one description becomes tasks.
 #include "cli/calls.h"
+#include <map>
+
+#include "cli/changes.h"
 #include "cli/describe.h"
 #include "cli/gpu_text.h"
 #include "cli/ids.h"
@@ -8,9 +11,15 @@
 namespace carma::cli {
 namespace {
 
+constexpr std::size_t kMostCascaded = 100'000;  // tasks that are looked through for dependents
+
 void RunCheck(Context& context, const Described& described) {
-  const auto checked = CheckTasks(context.client(), {described.spec}, described.indices);
-  const std::size_t count = std::max<std::size_t>(1, described.indices.size());
+  const bool sweeps = !described.specs.empty();
+  const auto checked =
+      CheckTasks(context.client(), sweeps ? described.specs : std::vector{described.spec},
+                 described.indices, described.common);
+  const std::size_t count =
+      sweeps ? described.specs.size() : std::max<std::size_t>(1, described.indices.size());
   if (checked) {
     return Print(context, context.json ? checked->text + "\n" : CheckText(checked->value, count));
   }
@@ -63,14 +72,25 @@ void RunSubmit(Context& context, const SubmitFlags& flags) {
   auto caller = CallerContext();
   if (!caller) return context.Fail(caller.error());
   TakeDaemonTime(context, flags, *caller);
-  const auto described = Describe(flags, context.words, context.literal, *caller);
+  const auto resolved = WithTasksResolved(context, flags.settings);
+  if (!resolved) return context.Fail(resolved.error());
+  SubmitFlags meant = flags;
+  meant.settings = *resolved;
+  const auto described = Describe(meant, context.words, context.literal, *caller);
   if (!described) return context.Fail(described.error());
   for (const std::string& warning : described->warnings) Warn(context, warning);
+  // What it waits for may make what is missing now.
+  if (!flags.no_check && described->first.dependencies.empty()) {
+    if (const auto can = CheckItCanStart(described->first); !can)
+      return context.Fail(base::Wrap(can.error(), "not submitted (--no-check does)").error());
+  }
   if (flags.check) {
     for (const std::string& note : described->notes) Warn(context, note);
     return RunCheck(context, *described);
   }
-  const auto answer = described->indices.empty()
+  const auto answer = !described->specs.empty()
+                          ? SubmitTasks(context.client(), described->specs, described->common)
+                      : described->indices.empty()
                           ? SubmitTasks(context.client(), {described->spec})
                           : SubmitArray(context.client(), described->spec, described->indices);
   if (!answer) return context.Fail(answer.error());
@@ -78,16 +98,30 @@ void RunSubmit(Context& context, const SubmitFlags& flags) {
   if (flags.wait) AwaitSubmitted(context, answer->value);
 }
 
-void RunRedo(Context& context, const std::vector<std::string>& tasks, bool parsable) {
-  const auto ids = ResolveTasks(context, tasks, "@");
+void RunRedo(Context& context, const RedoFlags& flags) {
+  const auto ids = ResolveTasks(context, flags.tasks, "@");
   if (!ids) return context.Fail(ids.error());
-  for (std::uint64_t id : *ids) {
-    const auto answer = RedoTask(context.client(), id);
-    if (answer) {
-      Announce(context, *answer, parsable);
-    } else {
+  const auto changes = ChangesOf(context, flags.settings);
+  if (!changes) return context.Fail(changes.error());
+  std::vector<DependentTask> again;
+  for (const std::uint64_t id : *ids) again.push_back({id, {}});
+  if (flags.cascade) {
+    const auto page = ListTasks(context.client(), {.states = "all", .limit = kMostCascaded});
+    if (!page) return context.Fail(page.error());
+    again = WithDependents(*ids, page->tasks);
+  }
+  std::map<std::uint64_t, std::uint64_t> anew;
+  for (const DependentTask& task : again) {
+    const auto answer =
+        RedoTask(context.client(), task.id, WithDependencies(*changes, task.waits_for, anew));
+    if (!answer) {
+      // What depends on it would depend on the old one.
+      if (flags.cascade) return context.Fail(answer.error());
       context.Fail(answer.error());
+      continue;
     }
+    anew[task.id] = answer->value.first;
+    Announce(context, *answer, flags.parsable);
   }
 }
 

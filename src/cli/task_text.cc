@@ -52,6 +52,21 @@ std::string SpanText(std::int64_t from_ms, std::int64_t until_ms) {
   return base::FormatSpan(base::Duration(std::max<std::int64_t>(0, until_ms - from_ms)));
 }
 
+std::string ParametersText(const TaskView& task) {
+  std::string text;
+  for (const auto& [name, value] : task.parameters)
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", name, value);
+  return base::Printable(text, 4096);
+}
+
+// "end to me: sent", "fail to https://h/…: waiting, 2 tries: …".
+std::string NoticeText(const api::NoticeView& notice) {
+  std::string text = fmt::format("{} to {}: {}", notice.event, notice.target, notice.state);
+  if (notice.tries > 1) text += fmt::format(", {} tries", notice.tries);
+  if (!notice.text.empty()) text += ": " + notice.text;
+  return base::Printable(text, 600);
+}
+
 // Time in use: of the current attempt, or of the last one when it has ended.
 std::string TimeText(const TaskView& task, std::int64_t now_ms) {
   if (!task.launched_ms) return "0:00";
@@ -409,7 +424,9 @@ std::string TaskTable(const std::vector<TaskView>& tasks, const ListStyle& style
   for (const TaskView& task : tasks) {
     std::vector<Cell> row;
     for (const ListColumn* column : chosen) {
-      row.push_back({column->text(task, style.now_ms),
+      const auto folded = style.ids.find(task.id);
+      const bool is_id = folded != style.ids.end() && std::string_view(column->key) == "id";
+      row.push_back({is_id ? folded->second : column->text(task, style.now_ms),
                      column->colour != nullptr ? column->colour(task) : Colour::kNone});
     }
     table.Add(std::move(row));
@@ -467,6 +484,11 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
   facts.Add("Account", base::Printable(task.account, 64));
   facts.Add("Class", base::Printable(task.qos, 64));
   facts.Add("Comment", task.comment.empty() ? "" : base::Printable(task.comment, 4096));
+  facts.Add("Waits for", base::Printable(base::Join(task.dependencies, ", "), 4096));
+  facts.Add("Not before", task.begin_ms ? base::FormatTime(base::FromMs(*task.begin_ms)) : "");
+  facts.Add("Parameters", ParametersText(task));
+  for (const std::string& rule : task.notify) facts.Add("Tells", base::Printable(rule, 400));
+  for (const api::NoticeView& notice : task.notices) facts.Add("Told", NoticeText(notice));
   return "Task " + std::to_string(task.id) + " " + Line(task.name) + "\n" + facts.text();
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/views.h"
@@ -23,6 +25,7 @@ struct ListStyle {
   std::vector<std::string> columns;  // from ParseColumns
   bool titles = true;
   std::int64_t now_ms = 0;  // the daemon's clock
+  std::map<std::uint64_t, std::string> ids = {};  // shown in place of a number (FoldArrays)
 };
 std::string TaskTable(const std::vector<api::TaskView>& tasks, const ListStyle& style,
                       const Screen& screen);

@@ -44,6 +44,8 @@ void AddSubmit(CLI::App& app, Context& context) {
       "with --wait that of the task.\n");
   AddTaskOptions(*verb);
   verb->add_flag("--check", flags->check, "dry run: would it be accepted, and could it start now?");
+  verb->add_flag("--no-check", flags->no_check,
+                 "also where its program, folder or conda environment is not there yet");
   verb->add_flag("-W,--wait", flags->wait, "wait for its end and exit with its exit code");
   verb->add_flag("--parsable", flags->parsable, "print only the number, or first-last");
   verb->add_option("--batch", flags->batch, "submit every line of FILE, - for standard input")
@@ -57,20 +59,40 @@ void AddSubmit(CLI::App& app, Context& context) {
 }
 
 void AddRedo(CLI::App& app, Context& context) {
-  struct Flags {
-    std::vector<std::string> tasks;
-    bool parsable = false;
-  };
-  auto flags = NewFlags<Flags>();
+  auto flags = NewFlags<RedoFlags>();
   CLI::App* verb =
       AddVerb(app, "redo", "Submit tasks again, as new ones, described as they were",
-              "  carma redo @          my last task once more\n"
+              "  carma redo @                     my last task once more\n"
+              "  carma redo 42 --gpu-mem 20G      with more memory\n"
+              "  carma redo 42 --cascade          and those that depend on it\n"
               "Dependencies, begin time and hold are left out. The new task belongs to\n"
               "the owner of the first and runs with his rights, also if an administrator\n"
               "asks for it.\n");
   verb->add_option("tasks", flags->tasks, std::string(kTasksHelp) + " (default: @)");
+  AddTaskOptions(*verb, &IsEditable);
+  verb->add_flag("--cascade", flags->cascade, "the tasks that depend on them, too");
   verb->add_flag("--parsable", flags->parsable, "print only the number");
-  verb->callback([&context, flags] { RunRedo(context, flags->tasks, flags->parsable); });
+  verb->callback([&context, flags, verb] {
+    flags->settings = GivenOptions(*verb);
+    RunRedo(context, *flags);
+  });
+}
+
+void AddEdit(CLI::App& app, Context& context) {
+  auto flags = NewFlags<EditFlags>();
+  CLI::App* verb = AddVerb(
+      app, "edit", "Change what tasks ask for: all of it while they wait",
+      "  carma edit 42 --time 12h              also while it runs: limit, class, priority, name,\n"
+      "                                        comment, notify\n"
+      "  carma edit 40-45 --gpu-mem 20G -G 2\n"
+      "  carma edit @ --begin tomorrow --notify me\n"
+      "The history tells who changed what.\n");
+  verb->add_option("tasks", flags->tasks, kTasksHelp)->required();
+  AddTaskOptions(*verb, &IsEditable);
+  verb->callback([&context, flags, verb] {
+    flags->settings = GivenOptions(*verb);
+    RunEdit(context, *flags);
+  });
 }
 
 // ---- looking ----
@@ -90,6 +112,7 @@ void AddList(CLI::App& app, Context& context) {
               "the end.\nColumns for -o:\n" +
                   ColumnHelp() +
                   "  carma list -u ann -t running\n"
+              "  carma list -w --tree\n"
                   "  carma list --all --limit 20 -o id,name,state,peak,exit\n");
   verb->alias("queue")->alias("ls");
   verb->add_option("-u,--user", flags->user, "only this user's")->type_name("NAME");
@@ -100,7 +123,10 @@ void AddList(CLI::App& app, Context& context) {
   verb->add_option("--limit", flags->limit, "at most so many (default: 500)")
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, std::size_t{10'000'000}));
-  verb->add_flag("--all", flags->all, "ended ones too, newest first");
+  verb->add_flag("-a,--all", flags->all, "ended ones too, newest first");
+  verb->add_flag("--unfold", flags->unfold,
+                 "a row for each waiting task of an array, not one for all that are alike");
+  verb->add_flag("--tree", flags->tree, "each task below the one that it waits for");
   verb->add_option("-o,--format", flags->columns, "columns, see below")->type_name("LIST");
   verb->add_flag("--no-header", flags->no_titles, "without the title line");
   AddWatch(*verb, flags->watch, flags->interval_s);
@@ -135,7 +161,12 @@ void AddChange(CLI::App& app, Context& context, const std::string& name, const c
   CLI::App* verb = AddVerb(app, name.c_str(), help, example);
   verb->add_option("tasks", flags->tasks, kTasksHelp);
   verb->add_flag("--all", flags->all, "all my tasks that have not ended");
-  verb->add_option("-u,--user", flags->user, "with --all: this user's, for administrators")
+  verb->add_option("--name", flags->name, "my tasks of this name")->type_name("NAME");
+  verb->add_option("-t,--state", flags->states, "my tasks in these states: queued, running …")
+      ->type_name("LIST");
+  verb->add_option("--array", flags->arrays, "my tasks of these arrays, named by their first tasks")
+      ->type_name("TASKS");
+  verb->add_option("-u,--user", flags->user, "this user's instead, for administrators")
       ->type_name("NAME");
   verb->callback([&context, flags, name] { RunChange(context, name, *flags); });
 }
@@ -169,6 +200,7 @@ void AddWait(CLI::App& app, Context& context) {
   verb->add_option("tasks", flags->wait.tasks, std::string(kTasksHelp) + " (default: @)");
   verb->add_option("--timeout", flags->timeout, "give up after 90s, 15m, 2h … (bare: minutes)")
       ->type_name("SPAN");
+  verb->add_flag("--any", flags->wait.any, "only until the first of them has ended");
   verb->add_flag("-q,--quiet", flags->wait.quiet, "print nothing");
   verb->callback([&context, flags] {
     if (!flags->timeout.empty()) {
@@ -386,8 +418,9 @@ void AddVersion(CLI::App& app, Context& context) {
 
 }  // namespace
 
-void AddTaskOptions(CLI::App& verb) {
+void AddTaskOptions(CLI::App& verb, bool (*wants)(std::string_view name)) {
   for (const task::OptionInfo& info : task::SubmitOptions()) {
+    if (wants != nullptr && !wants(info.name)) continue;
     std::string names = info.letter != 0 ? std::string("-") + info.letter + "," : "";
     names += "--" + std::string(info.name);
     CLI::Option* option = info.value.empty() ? verb.add_flag(names) : verb.add_option(names);
@@ -423,13 +456,16 @@ void AddTaskVerbs(CLI::App& app, Context& context) {
   AddLogs(app, context);
   AddWait(app, context);
   AddChange(app, context, "cancel", "End tasks, or take them from the queue",
-            "  carma cancel 42,43\n  carma cancel --all\n");
+            "  carma cancel 42,43\n  carma cancel --name sweep --state queued\n"
+            "  carma cancel --array 40        all of the array whose first task is 40\n"
+            "  carma cancel --all\n");
   AddChange(app, context, "hold", "Keep waiting tasks from starting", "  carma hold 40-45\n");
   AddChange(app, context, "release", "Let held tasks start again", "  carma release 40-45\n");
   AddChange(app, context, "requeue",
             "Start tasks again from the beginning; running ones are stopped",
             "  carma requeue 42\n");
   AddPriority(app, context);
+  AddEdit(app, context);
   AddRedo(app, context);
   AddHistory(app, context);
 }

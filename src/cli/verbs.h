@@ -22,6 +22,9 @@ inline constexpr int kExitTimeout = 124;
 base::Result<std::vector<std::uint64_t>> ResolveTasks(Context& context,
                                                       std::vector<std::string> words,
                                                       const std::string& fallback = "");
+// The same settings, with "afterok:@" and ranges in dependencies as numbers: "afterok:12:13".
+using Settings = std::vector<std::pair<std::string, std::string>>;
+base::Result<Settings> WithTasksResolved(Context& context, Settings settings);
 // The caller's user name, or number if it has none.
 std::string OwnUserName();
 void Print(const Context& context, std::string_view text);
@@ -47,19 +50,32 @@ struct SubmitFlags {
   };
   std::optional<Here> here;
   bool check = false;
+  bool no_check = false;  // its program, folder and conda environment need not be there yet
   bool wait = false;
   bool parsable = false;
   std::string batch;  // file of many tasks, "-": standard input; empty: one submission
   bool lines = false;
 };
-// The options of task/describe/options.h, and what was given of them, in that order.
-void AddTaskOptions(CLI::App& verb);
+// The options of task/describe/options.h, or those that are wanted by name, and what was given of
+// them, in that order.
+void AddTaskOptions(CLI::App& verb, bool (*wants)(std::string_view name) = nullptr);
 std::vector<std::pair<std::string, std::string>> GivenOptions(const CLI::App& verb);
 void RunSubmit(Context& context, const SubmitFlags& flags);
 // The daemon's clock where it can differ from ours, because --begin is relative to it.
 void TakeDaemonTime(Context& context, const SubmitFlags& flags, task::SubmitterContext& caller);
 void RunBatch(Context& context, const SubmitFlags& flags);
-void RunRedo(Context& context, const std::vector<std::string>& tasks, bool parsable);
+struct EditFlags {
+  std::vector<std::string> tasks;
+  std::vector<std::pair<std::string, std::string>> settings;  // as SubmitFlags
+};
+// The options of submit that edit and redo take, by name.
+bool IsEditable(std::string_view option);
+void RunEdit(Context& context, const EditFlags& flags);
+struct RedoFlags : EditFlags {
+  bool parsable = false;
+  bool cascade = false;  // those that depend on them, too
+};
+void RunRedo(Context& context, const RedoFlags& flags);
 
 struct ListFlags {
   std::string user;
@@ -68,6 +84,8 @@ struct ListFlags {
   std::string columns;
   std::size_t limit = 500;
   bool all = false;
+  bool unfold = false;  // a row for each task of an array
+  bool tree = false;
   bool no_titles = false;
   bool watch = false;
   double interval_s = 2;
@@ -85,6 +103,10 @@ struct ChangeFlags {
   std::vector<std::string> tasks;
   bool all = false;  // of `user`, or the caller's own
   std::string user;
+  std::string name;    // of those only tasks of this name
+  std::string states;  // in these states
+  // Of these arrays, by their first tasks.
+  std::vector<std::string> arrays;
 };
 // verb: "cancel", "hold", "release", "requeue".
 void RunChange(Context& context, const std::string& verb, const ChangeFlags& flags);
@@ -92,6 +114,7 @@ void RunPriority(Context& context, const std::vector<std::string>& tasks, std::i
 
 struct WaitFlags {
   std::vector<std::string> tasks;
+  bool any = false;  // only for the first that ends
   std::optional<base::Duration> timeout;
   bool quiet = false;
 };

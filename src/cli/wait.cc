@@ -15,11 +15,33 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kPoll{300};
 constexpr std::chrono::seconds kRetry{1};
+constexpr std::chrono::seconds kLookAgain{2};
 
 class Waiter {
  public:
   Waiter(Context& context, std::optional<base::Duration> timeout) : context_(context) {
     if (timeout) deadline_ = SteadyClock::now() + *timeout;
+  }
+
+  // The first of them that has ended; the others are asked again every few seconds, or as soon as
+  // the first has ended.
+  base::Result<std::optional<Answer<api::TaskView>>> AwaitAny(
+      const std::vector<std::uint64_t>& ids) {
+    for (std::size_t next = 0;; next = (next + 1) % ids.size()) {
+      for (const std::uint64_t id : ids) {
+        auto task = GetTask(context_.client(), id);
+        if (!task && !(task.error().code == base::ErrorCode::kUnavailable && connected_))
+          return std::unexpected(task.error());
+        if (!task) break;
+        connected_ = true;
+        if (HasEnded(task->value)) return std::optional(std::move(*task));
+      }
+      if (deadline_ && SteadyClock::now() >= *deadline_) return std::nullopt;
+      const auto patience = std::min(Left(), kLookAgain);
+      const auto task =
+          AwaitTask(context_.client(), ids[next], static_cast<int>(patience.count()));
+      if (!task) Reconnect(task.error());
+    }
   }
 
   // Empty value: the time is over. Errors: the daemon's, and that it was never there.
@@ -66,17 +88,20 @@ void AwaitTasks(Context& context, const std::vector<std::uint64_t>& tasks, const
   Waiter waiter(context, flags.timeout);
   int highest = 0;
   std::vector<std::string> texts;
-  for (std::uint64_t id : tasks) {
-    auto task = waiter.Await(id);
+  const bool any = flags.any && !tasks.empty();
+  for (std::size_t i = 0; i < (any ? 1 : tasks.size()); ++i) {
+    auto task = any ? waiter.AwaitAny(tasks) : waiter.Await(tasks[i]);
     if (!task) return context.Fail(task.error());
     if (!*task) {
-      context.Fail({base::ErrorCode::kUnavailable, "task " + std::to_string(id) +
-                                                       " has not ended within " +
-                                                       base::FormatSpan(*flags.timeout)});
+      context.Fail({base::ErrorCode::kUnavailable,
+                    (any ? "no task" : "task " + std::to_string(tasks[i])) +
+                        (any ? " has ended within " : " has not ended within ") +
+                        base::FormatSpan(*flags.timeout)});
       context.exit_code = kExitTimeout;
       return;
     }
     const api::TaskView& view = (*task)->value;
+    const std::uint64_t id = view.id;
     highest = std::max(highest, ExitCodeOf(view));
     if (context.json) {
       texts.push_back(std::move((*task)->text));

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "task/describe/sweep.h"
 
 namespace carma::task {
 namespace {
@@ -106,6 +107,18 @@ Result<Unit> SetDependency(Draft& draft, std::string_view value) {
 Result<Unit> SetArray(Draft& draft, std::string_view value) {
   if (const Result<ArrayPlan> plan = ParseArray(value); !plan) return std::unexpected(plan.error());
   draft.array = std::string(value);
+  return Unit{};
+}
+
+// Adds to those before: each has a name of its own.
+Result<Unit> SetParameter(Draft& draft, std::string_view value) {
+  auto parameter = ParseParameter(value);
+  if (!parameter) return std::unexpected(parameter.error());
+  draft.parameters.push_back(*std::move(parameter));
+  return Unit{};
+}
+Result<Unit> SetSweepFile(Draft& draft, std::string_view value) {
+  draft.sweep_file = std::string(value);
   return Unit{};
 }
 
@@ -276,6 +289,12 @@ constexpr std::array kRows{
         SetDependency},
     Row{{"array", 'a', "LIST", "one task per index: 0-15, 1,3,7-9, 0-15:4, with %N at once", true},
         SetArray},
+    Row{{"param", 0, "NAME=LIST",
+         "a sweep: one task per value, {NAME} in the command; again for all combinations", false},
+        SetParameter},
+    Row{{"param-file", 0, "FILE", "a sweep: one task per line of a CSV table with names on top",
+         false},
+        SetSweepFile},
     Row{{"begin", 'b', "TIME", "not before: 14:05, 2026-03-01T14:05, now+1hour, +30m", true},
         SetBegin},
     Row{{"hold", 'H', "", "submit on hold", true}, SetHold},
@@ -562,6 +581,9 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
   if (Result<Unit> chosen = ChooseCommand(draft_, spec); !chosen) {
     return std::unexpected(chosen.error());
   }
+  const bool sweeps = !draft_.parameters.empty() || !draft_.sweep_file.empty();
+  if (sweeps && draft_.array)
+    return Fail(ErrorCode::kInvalid, "--param and --param-file make an array: give no --array");
   ChooseMemory(draft_, spec);
   AddMail(draft_, spec);
   if (spec.signal && !spec.time_limit)
@@ -583,7 +605,7 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
   FillDefaults(spec);
   if (Result<Unit> valid = Validate(spec); !valid) return std::unexpected(valid.error());
   for (const std::string& path : {spec.stdout_path, spec.stderr_path}) {
-    if (draft_.array && !path.empty() && IsOnePathForAll(path))
+    if ((draft_.array || sweeps) && !path.empty() && IsOnePathForAll(path))
       Warn("all tasks of the array write into " + base::Printable(path) + ": %a makes it one each");
   }
   return Expand(std::move(spec), draft_.array);

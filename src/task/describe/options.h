@@ -63,6 +63,8 @@ struct Draft {
   const RadColumn* rad_column = kRadColumns.data();  // that is believed; null: none
   bool reads_training = true;
   std::optional<SlurmWords> slurm;  // of a script with #SBATCH lines
+  std::vector<std::pair<std::string, std::vector<std::string>>> parameters;  // of a sweep
+  std::string sweep_file;  // as written; empty: none
   std::optional<MailTypes> mail_types;
   std::string mail_user;  // empty: the task's own
   std::vector<PlanFile> plan_files;
@@ -100,6 +102,12 @@ class Description {
   const std::vector<std::string>& warnings() const { return warnings_; }
   // "0-9:2%4" as given; Finish() then makes several tasks.
   const std::optional<std::string>& array() const { return draft_.array; }
+  // A sweep: values by parameter, and a file with a table of them, or empty. Finish() makes one task
+  // of it, which ApplyParameters (task/describe/sweep.h) makes several of.
+  const std::vector<std::pair<std::string, std::vector<std::string>>>& parameters() const {
+    return draft_.parameters;
+  }
+  const std::string& sweep_file() const { return draft_.sweep_file; }
   // For the memory estimate: files named by options, and whether what is run may be looked at too.
   const std::vector<PlanFile>& plan_files() const { return draft_.plan_files; }
   bool reads_training() const { return draft_.reads_training; }

@@ -1,0 +1,116 @@
+#include "task/describe/sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/csv.h"
+#include "base/text.h"
+
+namespace carma::task {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+std::unexpected<base::Error> BadName(std::string_view name) {
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("'{}': expected a name of letters, digits and _", base::Printable(name, 60)));
+}
+
+std::string Replaced(const std::string& text, const Parameters& parameters) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t end = text[i] == '{' ? text.find('}', i) : std::string::npos;
+    const auto value = end == std::string::npos ? parameters.end()
+                                                : parameters.find(text.substr(i + 1, end - i - 1));
+    if (value == parameters.end()) {
+      result += text[i++];
+    } else {
+      result += value->second;
+      i = end + 1;
+    }
+  }
+  return result;
+}
+
+// The names in the first line that is no comment.
+std::vector<std::string> HeaderOf(std::string_view text) {
+  for (const std::string_view line : base::Split(text, '\n')) {
+    if (base::Trim(line).empty() || line.starts_with('#')) continue;
+    std::vector<std::string> names;
+    for (const std::string_view name : base::Split(line, ',')) {
+      std::string_view trimmed = base::Trim(name);
+      if (trimmed.size() > 1 && trimmed.starts_with('"') && trimmed.ends_with('"'))
+        trimmed = trimmed.substr(1, trimmed.size() - 2);
+      names.emplace_back(trimmed);
+    }
+    return names;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::pair<std::string, std::vector<std::string>>> ParseParameter(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  const std::string_view name = text.substr(0, equals);
+  if (equals == std::string_view::npos || equals + 1 == text.size())
+    return Fail(ErrorCode::kInvalid, "expected NAME=VALUE,VALUE… such as lr=0.1,0.01");
+  if (!IsParameterName(name)) return BadName(name);
+  std::vector<std::string> values;
+  for (const std::string_view value : base::Split(text.substr(equals + 1), ','))
+    values.emplace_back(value);
+  return std::pair(std::string(name), std::move(values));
+}
+
+Result<std::vector<Parameters>> ParseSweepTable(std::string_view text, std::string_view where) {
+  const std::vector<std::string> names = HeaderOf(text);
+  for (const std::string& name : names) {
+    if (!IsParameterName(name)) return base::Wrap(BadName(name).error(), std::string(where));
+  }
+  const Result<base::CsvTable> table = base::CsvTable::Parse(text, names, kMaxArrayTasks, where);
+  if (!table) return std::unexpected(table.error());
+  std::vector<Parameters> rows;
+  for (std::size_t i = 0; i < table->size(); ++i) {
+    const base::CsvRow row = table->Row(i);
+    Parameters& parameters = rows.emplace_back();
+    for (const std::string& name : names) parameters.emplace(name, row.Text(name));
+  }
+  if (rows.empty()) return Fail(ErrorCode::kInvalid, std::string(where) + ": no line of values");
+  return rows;
+}
+
+Result<std::vector<Parameters>> Combinations(
+    const std::vector<std::pair<std::string, std::vector<std::string>>>& parameters,
+    const std::vector<Parameters>& table) {
+  std::vector<Parameters> all = table;
+  if (all.empty()) all.emplace_back();
+  for (const auto& [name, values] : parameters) {
+    if (all.front().contains(name))
+      return Fail(ErrorCode::kInvalid, fmt::format("the parameter {} is given twice", name));
+    if (all.size() * values.size() > kMaxArrayTasks) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("a sweep of more than {} tasks", kMaxArrayTasks));
+    }
+    std::vector<Parameters> more;
+    more.reserve(all.size() * values.size());
+    for (const Parameters& each : all) {
+      for (const std::string& value : values) more.emplace_back(each).emplace(name, value);
+    }
+    all = std::move(more);
+  }
+  if (all.front().size() > kMaxParameters)
+    return Fail(ErrorCode::kInvalid, fmt::format("more than {} parameters", kMaxParameters));
+  return all;
+}
+
+void ApplyParameters(const Parameters& parameters, TaskSpec& spec) {
+  spec.parameters = parameters;
+  for (std::vector<std::string>* words : {&spec.command, &spec.script_args}) {
+    for (std::string& word : *words) word = Replaced(word, parameters);
+  }
+}
+
+}  // namespace carma::task
