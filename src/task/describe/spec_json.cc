@@ -1,6 +1,6 @@
 #include "task/describe/spec_json.h"
 
-#include <type_traits>
+#include <string_view>
 #include <utility>
 
 #include "base/fields_json.h"
@@ -20,8 +20,7 @@ class AllButEnvironment {
   template <class Value>
   void operator()(const char* name, const Value& value, const char* text = "",
                   const base::FieldRule& rule = {}) {
-    if constexpr (!std::is_same_v<Value, decltype(TaskSpec::environment)>)
-      writer_(name, value, text, rule);
+    if (name != std::string_view("environment")) writer_(name, value, text, rule);
   }
 
  private:

@@ -306,6 +306,7 @@ TEST(SpecJson, KeepsWhomToTellAndTheSignal) {
   EXPECT_EQ(spec->notify[1],
             (NotifyRule{.target = "https://h/x", .events = {"fail"}, .each_task = true}));
   EXPECT_EQ(SpecFromJsonText(ToJsonText(*spec)), *spec);
+  EXPECT_EQ(SpecFromJsonText(SpecWriter().Text(*spec)), *spec);
 }
 
 TEST(SpecJson, FillsDefaults) {
