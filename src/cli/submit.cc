@@ -1,7 +1,7 @@
 // submit and redo: one description becomes tasks.
-#include "cli/calls.h"
 #include <map>
 
+#include "cli/calls.h"
 #include "cli/changes.h"
 #include "cli/describe.h"
 #include "cli/gpu_text.h"

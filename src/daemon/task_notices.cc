@@ -204,6 +204,8 @@ std::vector<store::Notice> TaskNotices::Of(const core::TaskRecord& record, base:
   if (last) lists = {{NotifyEvent::kEnd}, events};
   for (const auto& list : lists) {
     for (const task::NotifyRule& rule : spec ? spec->notify : std::vector<task::NotifyRule>{}) {
+      const bool apart = &list != &lists.back();
+      if (apart && rule.each_task) continue;
       const std::optional<NotifyEvent> event = Choose(rule, list, array, last);
       if (!event) continue;
       const bool of_array = array && !rule.each_task;

@@ -91,6 +91,10 @@ struct ShimOrder : LaunchOrder {
     field("attach", order.spec.attach, "",
           {.max_bytes = 32, .fits = IsAttachName, .expected = "32 hexadecimal digits"});
     field("terminal", order.spec.terminal);
+    field("parameters", order.spec.parameters, "", {.unless_empty = true});
+    field("append_output", order.spec.append_output, "", {.unless_empty = true});
+    field("signal", order.spec.signal);
+    field("signal_main", order.spec.signal_main, "", {.unless_empty = true});
     field("stdout", order.spec.stdout_path, "", kFile);
     field("stderr", order.spec.stderr_path, "", kFile);
     field("max_output_bytes", order.max_output_bytes, "", {.low = 0});
