@@ -165,6 +165,10 @@ void RunHere(Context& context, RunFlags flags) {
   TakeDaemonTime(context, flags.submit, *caller);
   const auto described = Describe(flags.submit, context.words, context.literal, *caller);
   if (!described) return context.Fail(described.error());
+  if (!described->specs.empty()) {
+    return context.Fail({base::ErrorCode::kInvalid,
+                         "--param: a sweep is several tasks; expected carma submit for it"});
+  }
   for (const std::string& warning : described->warnings) Warn(context, warning);
   const auto answer = SubmitTasks(context.client(), {described->spec});
   if (!answer) return context.Fail(answer.error());
