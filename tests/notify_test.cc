@@ -19,8 +19,8 @@ using ::testing::Not;
 class Notify : public ::testing::Test {
  protected:
   Notify() {
-    WriteText(mailer(), "#!/bin/sh\n(echo \"to: $3\"; id -un | sed 's/^/by: /'; cat) >> " + mails() +
-                            "\n",
+    WriteText(mailer(),
+              "#!/bin/sh\n(echo \"to: $3\"; id -un | sed 's/^/by: /'; cat) >> " + mails() + "\n",
               0755);
     site.Set("notify.sendmail", "\"" + mailer() + "\"");
   }
@@ -44,8 +44,8 @@ TEST_F(Notify, AMailSaysHowTheTaskEndedAndTheHistoryThatItWasSent) {
       {"--notify", "ada@example.org:fail", "-J", "sad", "--", "/bin/sh", "-c", "exit 3"});
   EXPECT_EQ(site.Await(id).state, "failed");
   EXPECT_TRUE(Mailed("user: ")) << site.daemon().Err();
-  EXPECT_THAT(ReadText(mails()), AllOf(HasSubstr("Subject: "), HasSubstr("(sad)"),
-                                       HasSubstr("exit_code: 3\n")));
+  EXPECT_THAT(ReadText(mails()),
+              AllOf(HasSubstr("Subject: "), HasSubstr("(sad)"), HasSubstr("exit_code: 3\n")));
   EXPECT_TRUE(Tells(id, "fail to ada@example.org"));
   EXPECT_THAT(site.Carma({"show", std::to_string(id)}).out,
               AllOf(HasSubstr("ada@example.org: fail"), HasSubstr("sent")));
@@ -53,8 +53,8 @@ TEST_F(Notify, AMailSaysHowTheTaskEndedAndTheHistoryThatItWasSent) {
 
 TEST_F(Notify, AProgramRunsAsTheSubmitterAndAMailGoesToHim) {
   const std::string told = site.out_dir() + "/told.sh";
-  WriteText(told, "#!/bin/sh\nid -u > " + site.out_dir() + "/who\ncat > " + site.out_dir() +
-                      "/line\n",
+  WriteText(told,
+            "#!/bin/sh\nid -u > " + site.out_dir() + "/who\ncat > " + site.out_dir() + "/line\n",
             0755);
   site.Start();
   RunOptions options;
@@ -76,8 +76,8 @@ TEST_F(Notify, AKilledDaemonLosesNoNotice) {
   site.Start();
   const std::uint64_t id = site.Submit({"--notify", "ada@example.org", "--", "/bin/true"});
   site.Await(id);
-  ASSERT_TRUE(Eventually([&] { return site.daemon().Err().find("notice_not_sent") !=
-                                      std::string::npos; }));
+  ASSERT_TRUE(
+      Eventually([&] { return site.daemon().Err().find("notice_not_sent") != std::string::npos; }));
   site.Stop(SIGKILL);
   WriteText(mailer(), "#!/bin/sh\necho \"to: $3\" >> " + mails() + "\n", 0755);
   site.Start();

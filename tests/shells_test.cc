@@ -14,7 +14,7 @@ TEST(Shells, EveryVerbExplainsItself) {
   for (const char* verb :
        {"submit", "list",   "show",    "cancel",     "hold",    "release",  "requeue", "wait",
         "logs",   "gpus",   "explain", "drain",      "resume",  "history",  "status",  "redo",
-        "trace",  "report", "config",  "completion", "version", "priority", "init", "edit"}) {
+        "trace",  "report", "config",  "completion", "version", "priority", "init",    "edit"}) {
     const Ran ran = RunProgram({Program("carma"), verb, "--help"});
     EXPECT_EQ(ran.code, 0) << verb << ": " << ran.Text();
     EXPECT_THAT(ran.out, HasSubstr(verb)) << verb;

@@ -52,8 +52,8 @@ class App : public ::testing::Test {
 
 TEST_F(App, SubmitSendsTheCommandAsItStands) {
   AcceptTasks();
-  const Ran ran = Run({"submit", "--no-check", "-G2", "--memory=12G", "-HJ", "my name", "python", "t.py",
-                       "--json", "-G", "7", "--", "x"});
+  const Ran ran = Run({"submit", "--no-check", "-G2", "--memory=12G", "-HJ", "my name", "python",
+                       "t.py", "--json", "-G", "7", "--", "x"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(ran.out, "Submitted task 42\n");
   EXPECT_EQ(ran.err, "carma: warning: mind the gap\n");

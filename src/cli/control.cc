@@ -52,7 +52,8 @@ base::Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const Change
   if (!page) return std::unexpected(page.error());
   std::vector<std::uint64_t> ids;
   for (const api::TaskView& task : page->tasks) {
-    const bool of_array = task.array_id && std::ranges::find(*arrays, *task.array_id) != arrays->end();
+    const bool of_array =
+        task.array_id && std::ranges::find(*arrays, *task.array_id) != arrays->end();
     if (arrays->empty() || of_array) ids.push_back(task.id);
   }
   return ids;
@@ -61,9 +62,8 @@ base::Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const Change
 }  // namespace
 
 void RunChange(Context& context, const std::string& verb, const ChangeFlags& flags) {
-  const bool chosen =
-      flags.all || !flags.name.empty() || !flags.states.empty() || !flags.arrays.empty() ||
-      !flags.user.empty();
+  const bool chosen = flags.all || !flags.name.empty() || !flags.states.empty() ||
+                      !flags.arrays.empty() || !flags.user.empty();
   if (chosen == !flags.tasks.empty()) {
     return context.Fail({base::ErrorCode::kInvalid,
                          verb + ": expected tasks, or --all, --name, --state, --array or --user"});

@@ -263,9 +263,9 @@ base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec) {
     return refuse(fmt::format("working directory {}: no such folder", spec.workdir));
   if (spec.conda_env) {
     const auto home = spec.environment.find("HOME");
-    const auto found = task::FindCondaEnv(*spec.conda_env, spec.environment,
-                                          home == spec.environment.end() ? "/" : home->second,
-                                          &IsFolder);
+    const auto found =
+        task::FindCondaEnv(*spec.conda_env, spec.environment,
+                           home == spec.environment.end() ? "/" : home->second, &IsFolder);
     if (!found) return std::unexpected(NamedWrongly(found.error()));
     return base::Unit{};  // its programs come first, and what they are is its own affair
   }

@@ -14,8 +14,8 @@ namespace carma::cli {
 
 // One submission as it goes to the daemon: one spec, or one for every index of an array.
 struct Described {
-  std::string spec;                   // JSON text
-  std::vector<std::string> specs;     // of a sweep one for each task, what they share in `common`
+  std::string spec;                // JSON text
+  std::vector<std::string> specs;  // of a sweep one for each task, what they share in `common`
   std::string common;
   task::TaskSpec first;               // of all of them
   std::vector<std::int64_t> indices;  // empty: no array
@@ -55,8 +55,8 @@ class TrainingFinder {
   std::map<std::string, base::Result<std::string>> files_;  // thousands of tasks name one file
 };
 
-// What can be found out before the task waits for its turn: that its working folder, its program and
-// its conda environment are there for the caller. Errors: kInvalid, one sentence.
+// What can be found out before the task waits for its turn: that its working folder, its program
+// and its conda environment are there for the caller. Errors: kInvalid, one sentence.
 base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec);
 
 base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,

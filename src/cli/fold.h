@@ -18,7 +18,8 @@ struct FoldedTasks {
 // first of them stood: "train.py x12".
 FoldedTasks FoldArrays(const std::vector<api::TaskView>& tasks);
 
-// Each task below the last of those it waits for, where that is listed too; its name shows how deep.
+// Each task below the last of those it waits for, where that is listed too; its name shows how
+// deep.
 std::vector<api::TaskView> AsTree(const std::vector<api::TaskView>& tasks);
 
 // "40-42,45".

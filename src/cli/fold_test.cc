@@ -19,15 +19,15 @@ api::TaskView Task(std::uint64_t id, const std::string& state, std::uint64_t arr
 
 std::vector<std::string> Names(const std::vector<api::TaskView>& tasks) {
   std::vector<std::string> names;
-  for (const api::TaskView& task : tasks) names.push_back(std::to_string(task.id) + " " + task.name);
+  for (const api::TaskView& task : tasks)
+    names.push_back(std::to_string(task.id) + " " + task.name);
   return names;
 }
 
 TEST(Fold, WhatWaitsOfAnArrayIsOneRow) {
-  const FoldedTasks folded =
-      FoldArrays({Task(4, "running", 4), Task(5, "running", 4), Task(6, "queued", 4),
-                  Task(9, "queued"), Task(7, "queued", 4), Task(10, "queued", 10),
-                  Task(11, "queued", 4)});
+  const FoldedTasks folded = FoldArrays(
+      {Task(4, "running", 4), Task(5, "running", 4), Task(6, "queued", 4), Task(9, "queued"),
+       Task(7, "queued", 4), Task(10, "queued", 10), Task(11, "queued", 4)});
   EXPECT_THAT(Names(folded.tasks), ElementsAre("4 train.py", "5 train.py", "6 train.py x3",
                                                "9 train.py", "10 train.py"));
   EXPECT_EQ(folded.ids.at(6), "6-7,11");

@@ -24,7 +24,7 @@ std::string ColumnHelp();
 struct ListStyle {
   std::vector<std::string> columns;  // from ParseColumns
   bool titles = true;
-  std::int64_t now_ms = 0;  // the daemon's clock
+  std::int64_t now_ms = 0;                        // the daemon's clock
   std::map<std::uint64_t, std::string> ids = {};  // shown in place of a number (FoldArrays)
 };
 std::string TaskTable(const std::vector<api::TaskView>& tasks, const ListStyle& style,

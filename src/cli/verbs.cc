@@ -112,7 +112,7 @@ void AddList(CLI::App& app, Context& context) {
               "the end.\nColumns for -o:\n" +
                   ColumnHelp() +
                   "  carma list -u ann -t running\n"
-              "  carma list -w --tree\n"
+                  "  carma list -w --tree\n"
                   "  carma list --all --limit 20 -o id,name,state,peak,exit\n");
   verb->alias("queue")->alias("ls");
   verb->add_option("-u,--user", flags->user, "only this user's")->type_name("NAME");

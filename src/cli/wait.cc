@@ -38,8 +38,7 @@ class Waiter {
       }
       if (deadline_ && SteadyClock::now() >= *deadline_) return std::nullopt;
       const auto patience = std::min(Left(), kLookAgain);
-      const auto task =
-          AwaitTask(context_.client(), ids[next], static_cast<int>(patience.count()));
+      const auto task = AwaitTask(context_.client(), ids[next], static_cast<int>(patience.count()));
       if (!task) Reconnect(task.error());
     }
   }

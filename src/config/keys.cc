@@ -635,8 +635,8 @@ std::vector<Key> MakeKeys() {
       Of("notify.admin",
          "Who is told of idle holders and of GPUs that fail: mail addresses, URLs or programs, as "
          "--notify of carma submit has them.",
-         List("list of targets like [\"root@example.org\", \"https://example.org/hook\"]", kTextList,
-              8, Text("", &IsNotifyTarget)),
+         List("list of targets like [\"root@example.org\", \"https://example.org/hook\"]",
+              kTextList, 8, Text("", &IsNotifyTarget)),
          AT(notify_admin)),
       Of("estimate.method",
          "How the memory of a task is predicted: \"auto\" takes the best that is possible "

@@ -44,7 +44,8 @@ std::optional<TaskId> Deadlines::ToWarn(Time now) const {
 std::optional<Time> Deadlines::Next() const {
   std::optional<Time> next;
   for (const auto* times : {&times_, &warnings_}) {
-    if (!times->empty()) next = std::min(next.value_or(times->begin()->first), times->begin()->first);
+    if (!times->empty())
+      next = std::min(next.value_or(times->begin()->first), times->begin()->first);
   }
   return next;
 }

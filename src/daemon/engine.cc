@@ -28,8 +28,8 @@ std::optional<core::TaskId> TaskOf(const core::Event& event) {
       event);
 }
 
-// Without reading all of it: most descriptions name nobody. A text in it that looks like this costs a
-// look at each change, no more.
+// Without reading all of it: most descriptions name nobody. A text in it that looks like this costs
+// a look at each change, no more.
 bool SaysWhomToTell(const std::string& spec_json) {
   return spec_json.find("\"notify\":") != std::string::npos;
 }
@@ -51,9 +51,8 @@ Engine::Engine(EngineOptions options, store::Store& store, task::Launcher& launc
       ends_(options_, store, scheduler_, clock, host,
             [this](core::Event event) { Post(std::move(event)); }),
       notices_(options_.notices, store) {
-  intake_.OnNotify([this](core::TaskId id, std::optional<core::TaskId> array) {
-    notices_.Join(id, array);
-  });
+  intake_.OnNotify(
+      [this](core::TaskId id, std::optional<core::TaskId> array) { notices_.Join(id, array); });
 }
 
 std::optional<core::GpuIndex> Engine::GpuByUuid(const std::string& uuid) const {

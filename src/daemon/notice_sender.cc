@@ -30,19 +30,20 @@ namespace {
 
 constexpr std::size_t kMostRead = 2'000;
 constexpr std::size_t kMostAtOnce = 8;
-constexpr std::ptrdiff_t kMostOfOneUser = 2;  // at once: one whose server hangs stands in nobody's way
-constexpr base::Duration kOwnTime{15'000};     // real time that carma-notify may take beside the limit
+constexpr std::ptrdiff_t kMostOfOneUser =
+    2;  // at once: one whose server hangs stands in nobody's way
+constexpr base::Duration kOwnTime{15'000};  // real time that carma-notify may take beside the limit
 constexpr std::size_t kMaxSaid = 1'000;
 // Between one try and the next, on the server's clock.
-constexpr std::array<base::Duration, 5> kBackOff{
-    base::Duration(10'000), base::Duration(60'000), base::Duration(300'000),
-    base::Duration(1'800'000), base::Duration(7'200'000)};
+constexpr std::array<base::Duration, 5> kBackOff{base::Duration(10'000), base::Duration(60'000),
+                                                 base::Duration(300'000), base::Duration(1'800'000),
+                                                 base::Duration(7'200'000)};
 constexpr const char* kPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 // Those of the task's environment by which a webhook finds its way out.
-constexpr std::array<std::string_view, 8> kProxies{"http_proxy",  "https_proxy", "all_proxy",
-                                                   "no_proxy",    "HTTP_PROXY",  "HTTPS_PROXY",
-                                                   "ALL_PROXY",   "NO_PROXY"};
+constexpr std::array<std::string_view, 8> kProxies{"http_proxy", "https_proxy", "all_proxy",
+                                                   "no_proxy",   "HTTP_PROXY",  "HTTPS_PROXY",
+                                                   "ALL_PROXY",  "NO_PROXY"};
 
 base::UniqueFd MemoryFile(const std::string& text) {
   base::UniqueFd file(::memfd_create("notice", MFD_CLOEXEC));
@@ -75,10 +76,9 @@ NoticeSender::NoticeSender(boost::asio::io_context& loop, store::Store& store, b
 NoticeSender::~NoticeSender() = default;
 
 bool NoticeSender::MayStart(const store::Notice& notice) const {
-  return sending_.size() < kMostAtOnce &&
-         std::ranges::count_if(sending_, [&](const auto& each) {
-           return each.second->notice.uid == notice.uid;
-         }) < kMostOfOneUser;
+  return sending_.size() < kMostAtOnce && std::ranges::count_if(sending_, [&](const auto& each) {
+                                            return each.second->notice.uid == notice.uid;
+                                          }) < kMostOfOneUser;
 }
 
 void NoticeSender::Look() {
@@ -131,10 +131,10 @@ void NoticeSender::Start(store::Notice notice) {
   sending->said = MemoryFile("");
   if (!input || !sending->said)
     return Result(std::move(notice), task::kNoticeAgain, std::strerror(errno));
-  auto child = base::Spawn({options_.program},
-                           {.files = {input.get(), sending->said.get(), STDERR_FILENO},
-                            .environment = std::vector<std::string>{kPath},
-                            .folder = "/"});
+  auto child =
+      base::Spawn({options_.program}, {.files = {input.get(), sending->said.get(), STDERR_FILENO},
+                                       .environment = std::vector<std::string>{kPath},
+                                       .folder = "/"});
   if (!child) return Result(std::move(notice), task::kNoticeAgain, std::strerror(child.error()));
   if (!child->process) {  // nobody would tell of its end
     ::kill(-child->pid, SIGKILL);
@@ -162,7 +162,8 @@ void NoticeSender::Finish(std::int64_t id) {
   const ssize_t read = ::pread(sending->said.get(), said.data(), said.size(), 0);
   said.resize(read > 0 ? static_cast<std::size_t>(read) : 0);
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : task::kNoticeAgain;
-  if (said.empty() && WIFSIGNALED(status)) said = fmt::format("ended by signal {}", WTERMSIG(status));
+  if (said.empty() && WIFSIGNALED(status))
+    said = fmt::format("ended by signal {}", WTERMSIG(status));
   Result(std::move(sending->notice), code, said);
   Look();
 }

@@ -42,10 +42,8 @@ class NoticeSenderTest : public ::testing::Test {
   }
   void Add(std::uint32_t uid = 7) {
     ASSERT_TRUE(store_->Begin());
-    ASSERT_TRUE(store_->AddNotice({.uid = uid,
-                                   .event = "end",
-                                   .target = "mail:ada",
-                                   .message = R"({"text":"it ended"})"}));
+    ASSERT_TRUE(store_->AddNotice(
+        {.uid = uid, .event = "end", .target = "mail:ada", .message = R"({"text":"it ended"})"}));
     ASSERT_TRUE(store_->Commit());
   }
   // What became of the next one, kept in the books.
@@ -73,8 +71,7 @@ TEST_F(NoticeSenderTest, SendsWhatTheBooksHold) {
   Add();
   sender_->Look();
   EXPECT_EQ(Next().state, store::NoticeState::kSent);
-  const auto order =
-      task::ParseNoticeOrder(base::ReadFile(dir_ + "/orders", 100'000).value_or(""));
+  const auto order = task::ParseNoticeOrder(base::ReadFile(dir_ + "/orders", 100'000).value_or(""));
   ASSERT_TRUE(order) << order.error().message;
   EXPECT_EQ(order->target, "mail:ada");
   EXPECT_EQ(order->text, "it ended");

@@ -58,21 +58,21 @@ std::string AwaitEnd(const base::UniqueFd& process, int stop, std::chrono::milli
 
 std::string ToLine(const IdleNotice& notice) {
   const double idle_s = base::Seconds(notice.now - notice.idle_since);
-  return base::DumpJson({{"event", "idle_holder"},
-                         {"text", fmt::format("Task {} ({}) of {} has not used its GPUs for {}",
-                                              notice.task, base::Printable(notice.name, 100),
-                                              base::Printable(notice.user, 100),
-                                              base::FormatSpan(notice.now - notice.idle_since))},
-                         {"task", notice.task},
-                         {"attempt", notice.attempt},
-                         {"name", notice.name},
-                         {"user", notice.user},
-                         {"uid", notice.uid},
-                         {"gpu_uuids", notice.gpu_uuids},
-                         {"idle_since_ms", base::ToMs(notice.idle_since)},
-                         {"now_ms", base::ToMs(notice.now)},
-                         {"idle_s", idle_s},
-                         {"action", notice.action}});
+  return base::DumpJson(
+      {{"event", "idle_holder"},
+       {"text", fmt::format("Task {} ({}) of {} has not used its GPUs for {}", notice.task,
+                            base::Printable(notice.name, 100), base::Printable(notice.user, 100),
+                            base::FormatSpan(notice.now - notice.idle_since))},
+       {"task", notice.task},
+       {"attempt", notice.attempt},
+       {"name", notice.name},
+       {"user", notice.user},
+       {"uid", notice.uid},
+       {"gpu_uuids", notice.gpu_uuids},
+       {"idle_since_ms", base::ToMs(notice.idle_since)},
+       {"now_ms", base::ToMs(notice.now)},
+       {"idle_s", idle_s},
+       {"action", notice.action}});
 }
 
 Result<Unit> RunNotice(const std::vector<std::string>& program, const std::string& line,

@@ -62,8 +62,7 @@ base::Json MessageOf(const core::TaskRecord& record, const store::StoredTask& st
   const bool exited = core::IsFinal(record.state) && record.attempt.started;
   json["exit_code"] = exited && record.exit.signal == 0 ? base::Json(record.exit.code) : nullptr;
   json["signal"] = exited && record.exit.signal != 0 ? base::Json(record.exit.signal) : nullptr;
-  json["array"] =
-      record.request.array ? base::Json(core::Number(*record.request.array)) : nullptr;
+  json["array"] = record.request.array ? base::Json(core::Number(*record.request.array)) : nullptr;
   return json;
 }
 
@@ -176,8 +175,8 @@ void TaskNotices::Judge(store::Notice& notice, base::Time now) {
   } else if (!rules_.enabled) {
     notice.text = "this server tells nobody (notify.enabled)";
   } else if (std::ranges::find(rules_.allowed, target->kind) == rules_.allowed.end()) {
-    notice.text = fmt::format("not allowed on this server (notify.allow): {}",
-                              base::WordOf(target->kind));
+    notice.text =
+        fmt::format("not allowed on this server (notify.allow): {}", base::WordOf(target->kind));
   } else if (TooMany(notice.uid, now)) {
     notice.text = fmt::format("more than {} within an hour (notify.per_user_and_hour)",
                               rules_.per_user_and_hour);
@@ -215,8 +214,7 @@ std::vector<store::Notice> TaskNotices::Of(const core::TaskRecord& record, base:
                            .uid = record.request.uid,
                            .event = word,
                            .target = rule.target,
-                           .message =
-                               base::DumpJson(MessageOf(record, *stored, word, text, host)),
+                           .message = base::DumpJson(MessageOf(record, *stored, word, text, host)),
                            .made = now,
                            .next = now};
       Judge(notice, now);

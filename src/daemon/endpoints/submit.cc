@@ -261,8 +261,7 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
   if (call.request.body.empty()) return spec;
   const Result<Json> changes = ReadBody(call);
   if (!changes) return std::unexpected(changes.error());
-  if (Result<Unit> good = CheckEditable(*changes, call.caller, stored.record.request.uid);
-      !good)
+  if (Result<Unit> good = CheckEditable(*changes, call.caller, stored.record.request.uid); !good)
     return std::unexpected(good.error());
   Json again = task::ToJson(*spec);
   again.merge_patch(*changes);

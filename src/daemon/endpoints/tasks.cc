@@ -157,9 +157,9 @@ std::string WhatChanged(const Json& before, const Json& after, const Json& chang
   std::string text;
   for (const auto& [name, unused] : changes.items()) {
     if (value(before, name) == value(after, name)) continue;
-    text += name == "notify" ? "notify, "
-                             : fmt::format("{} {} -> {}, ", name, value(before, name),
-                                           value(after, name));
+    text += name == "notify"
+                ? "notify, "
+                : fmt::format("{} {} -> {}, ", name, value(before, name), value(after, name));
   }
   return fmt::format("{}by {}", text, caller.user);
 }
@@ -325,10 +325,10 @@ Result<Unit> CheckEditable(const Json& changes, const Caller& caller, std::uint3
     if (std::ranges::find(kEditableAlways, name) != kEditableAlways.end() ||
         std::ranges::find(kEditableWhileItWaits, name) != kEditableWhileItWaits.end())
       continue;
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("/{}: expected a field that can be changed: {}, {}",
-                            base::Printable(name, 40), fmt::join(kEditableAlways, ", "),
-                            fmt::join(kEditableWhileItWaits, ", ")));
+    return Fail(
+        ErrorCode::kInvalid,
+        fmt::format("/{}: expected a field that can be changed: {}, {}", base::Printable(name, 40),
+                    fmt::join(kEditableAlways, ", "), fmt::join(kEditableWhileItWaits, ", ")));
   }
   if (changes.contains("notify") && caller.uid != owner)
     return Fail(ErrorCode::kDenied, "only its owner may change whom a task tells");

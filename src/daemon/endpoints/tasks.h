@@ -40,8 +40,8 @@ base::Result<base::Unit> SetPriority(const TaskServices& services, const Call& c
                                      const api::Responder& reply);
 
 // Takes {"time_limit_s": 7200, …}, fields of a description of which null takes one back; answers
-// with the task once that is durable. For the owner and administrators; whom it tells is the owner's
-// to say.
+// with the task once that is durable. For the owner and administrators; whom it tells is the
+// owner's to say.
 base::Result<base::Unit> EditTask(const TaskServices& services, const Call& call,
                                   const api::Responder& reply);
 

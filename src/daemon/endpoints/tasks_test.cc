@@ -207,8 +207,8 @@ TEST_F(TasksTest, AWaitingTaskIsChangedInAllThatItAsks) {
   const auto edit = [&](const Caller& caller, const std::string& body) {
     return Ask(Services(), &EditTask, By(caller, "1", "", body));
   };
-  const Heard edited = edit(
-      kAda, R"({"gpus":2,"time_limit_s":7200,"name":"again","memory_mib":9000,"comment":"more",
+  const Heard edited =
+      edit(kAda, R"({"gpus":2,"time_limit_s":7200,"name":"again","memory_mib":9000,"comment":"more",
                 "notify":[{"target":"https://h.org/secret"}]})");
   ASSERT_EQ(edited.status, 200) << edited.body.dump();
   EXPECT_EQ(edited.body.at("name"), "again");

@@ -102,8 +102,8 @@ class Description {
   const std::vector<std::string>& warnings() const { return warnings_; }
   // "0-9:2%4" as given; Finish() then makes several tasks.
   const std::optional<std::string>& array() const { return draft_.array; }
-  // A sweep: values by parameter, and a file with a table of them, or empty. Finish() makes one task
-  // of it, which ApplyParameters (task/describe/sweep.h) makes several of.
+  // A sweep: values by parameter, and a file with a table of them, or empty. Finish() makes one
+  // task of it, which ApplyParameters (task/describe/sweep.h) makes several of.
   const std::vector<std::pair<std::string, std::vector<std::string>>>& parameters() const {
     return draft_.parameters;
   }

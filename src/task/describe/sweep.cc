@@ -15,8 +15,8 @@ using base::Fail;
 using base::Result;
 
 std::unexpected<base::Error> BadName(std::string_view name) {
-  return Fail(ErrorCode::kInvalid,
-              fmt::format("'{}': expected a name of letters, digits and _", base::Printable(name, 60)));
+  return Fail(ErrorCode::kInvalid, fmt::format("'{}': expected a name of letters, digits and _",
+                                               base::Printable(name, 60)));
 }
 
 std::string Replaced(const std::string& text, const Parameters& parameters) {

@@ -57,8 +57,9 @@ bool EndsInTime(const base::UniqueFd& process, std::chrono::milliseconds limit) 
 }  // namespace
 
 Result<RunResult> RunBounded(const RunRequest& request) {
-  const Result<base::UniqueFd> input = MemoryFile(request.input), more = MemoryFile(request.more_input),
-                               output = MemoryFile(""), errors = MemoryFile("");
+  const Result<base::UniqueFd> input = MemoryFile(request.input),
+                               more = MemoryFile(request.more_input), output = MemoryFile(""),
+                               errors = MemoryFile("");
   for (const auto* file : {&input, &more, &output, &errors}) {
     if (!*file) return std::unexpected(file->error());
   }

@@ -68,8 +68,8 @@ std::string HeaderText(std::string_view text) {
   while (!text.empty()) {
     std::size_t count = std::min<std::size_t>(45, text.size());
     while (count < text.size() && count > 1 && (text[count] & 0xC0) == 0x80) --count;
-    encoded += (encoded.empty() ? "=?UTF-8?B?" : "\n =?UTF-8?B?") + Base64(text.substr(0, count)) +
-               "?=";
+    encoded +=
+        (encoded.empty() ? "=?UTF-8?B?" : "\n =?UTF-8?B?") + Base64(text.substr(0, count)) + "?=";
     text.remove_prefix(count);
   }
   return encoded;
@@ -111,8 +111,8 @@ WebhookRequest RequestOf(const NoticeOrder& order, const NotifyTarget& target) {
       request.body = base::DumpJson({{"text", ForSlack(text)}});
       break;
     case WebhookForm::kDiscord:
-      request.body = base::DumpJson(
-          {{"content", text}, {"allowed_mentions", {{"parse", Json::array()}}}});
+      request.body =
+          base::DumpJson({{"content", text}, {"allowed_mentions", {{"parse", Json::array()}}}});
       break;
     case WebhookForm::kMatrix:
       request.body = base::DumpJson({{"msgtype", "m.text"}, {"body", text}, {"text", text}});

@@ -32,8 +32,8 @@ TEST(NoticeForms, EachServerGetsWhatItTakes) {
 }
 
 TEST(NoticeForms, AMatrixRoomIsToldOnceHoweverOftenItIsSent) {
-  const WebhookRequest request = For(
-      "https://m.org/_matrix/client/v3/rooms/!r:m.org/send/m.room.message?access_token=t");
+  const WebhookRequest request =
+      For("https://m.org/_matrix/client/v3/rooms/!r:m.org/send/m.room.message?access_token=t");
   EXPECT_EQ(request.method, "PUT");
   EXPECT_EQ(request.url,
             "https://m.org/_matrix/client/v3/rooms/!r:m.org/send/m.room.message/carma-h-1"

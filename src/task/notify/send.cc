@@ -85,7 +85,8 @@ std::string CurlConfig(const WebhookRequest& request, const NoticeOrder& order) 
       "max-filesize = 1048576\nsilent\nshow-error\ngloboff\noutput = \"/dev/null\"\n"
       "write-out = \"%{{http_code}}\"\nuser-agent = \"carma\"\ndata-binary = \"@-\"\n",
       request.url, request.method, std::max<std::int64_t>(1, order.limit.count() / 1000));
-  for (const std::string& header : request.headers) text += fmt::format("header = \"{}\"\n", header);
+  for (const std::string& header : request.headers)
+    text += fmt::format("header = \"{}\"\n", header);
   return text;
 }
 

@@ -104,8 +104,8 @@ TEST_F(SendTest, MailGoesThroughSendmail) {
 }
 
 TEST_F(SendTest, AProgramReadsTheMessageWithoutAShell) {
-  const std::string told = Script("told it", "cat > " + dir_ + "/line; echo $CARMA_EVENT > " + dir_ +
-                                                 "/event; echo $# > " + dir_ + "/words\n");
+  const std::string told = Script("told it", "cat > " + dir_ + "/line; echo $CARMA_EVENT > " +
+                                                 dir_ + "/event; echo $# > " + dir_ + "/words\n");
   EXPECT_EQ(Send(Order(told)).code, kNoticeSent);
   EXPECT_EQ(Text("line"), "{\"task\":7}\n");
   EXPECT_EQ(Text("event"), "end\n");

@@ -46,7 +46,8 @@ base::UniqueFd ListenToSignals() {
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
   ::sigemptyset(&ours);
-  for (const int number : {SIGCHLD, StopSignal(), WarnSignal(), SIGTERM, SIGINT}) ::sigaddset(&ours, number);
+  for (const int number : {SIGCHLD, StopSignal(), WarnSignal(), SIGTERM, SIGINT})
+    ::sigaddset(&ours, number);
   return base::UniqueFd(::signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 

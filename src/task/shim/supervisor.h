@@ -35,8 +35,9 @@ struct WarningSignal {
 };
 
 // The signals a shim listens to, as one descriptor; all signals are blocked.
-// StopSignal(): stop the task. WarnSignal(): send it its WarningSignal. SIGTERM, SIGINT: the system wants us to end (a shutdown): stop the
-// task, but report it lost, so that it is started again rather than counted as failed.
+// StopSignal(): stop the task. WarnSignal(): send it its WarningSignal. SIGTERM, SIGINT: the system
+// wants us to end (a shutdown): stop the task, but report it lost, so that it is started again
+// rather than counted as failed.
 base::UniqueFd ListenToSignals();
 
 class Supervisor {
