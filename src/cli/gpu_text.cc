@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "api/gpu_standing.h"
 #include "base/text.h"
 #include "cli/table.h"
@@ -37,6 +40,13 @@ std::string TasksText(const GpuView& gpu) {
   if (const std::string trouble = TroubleText(gpu); !trouble.empty()) add("(" + trouble + ")");
   for (const std::string& alert : gpu.alerts) add("! " + base::Printable(alert));
   return text.empty() ? "-" : text;
+}
+
+// All are NVIDIA's.
+std::string ShortName(const GpuView& gpu) {
+  constexpr std::string_view kMaker = "NVIDIA ";
+  const std::string name = GpuName(gpu);
+  return name.starts_with(kMaker) ? name.substr(kMaker.size()) : name;
 }
 
 std::string CheckLine(const CheckedTask& task) {
@@ -86,29 +96,32 @@ std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib) {
 }
 
 std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
-  Table table({{"GPU", true},
-               {"NAME", false, 8},
-               {"STATE"},
-               {"USED/TOTAL", true},
-               {"PROMISED", true},
-               {"FREE", true},
-               {"SM", true},
-               {"POWER", true},
-               {"TEMP", true},
-               {"TASKS", false, 12}});
+  // A screen has no room to say the same of each; what programs read keeps its columns.
+  const bool alike =
+      screen.width > 0 && gpus.size() > 1 &&
+      std::all_of(gpus.begin(), gpus.end(), [&](const auto& gpu) {
+        return ShortName(gpu) == ShortName(gpus[0]) && gpu.total_mib == gpus[0].total_mib;
+      });
+  std::vector<Column> columns{{"GPU", true},      {"STATE"},      {"USED/TOTAL", true},
+                              {"PROMISED", true}, {"FREE", true}, {"SM", true},
+                              {"POWER", true},    {"TEMP", true}, {"TASKS", false, 12}};
+  if (!alike) columns.insert(columns.begin() + 1, {"NAME", false, 8});
+  Table table(std::move(columns));
   for (const GpuView& gpu : gpus) {
-    table.Add({{std::to_string(gpu.index)},
-               {GpuName(gpu)},
-               {base::Printable(gpu.state, 20), StateColour(gpu)},
-               {base::FormatMib(gpu.used_mib) + "/" + base::FormatMib(gpu.total_mib)},
-               {base::FormatMib(gpu.promised_mib)},
-               {IsClosed(gpu) ? "-" : base::FormatMib(gpu.free_mib)},
-               {Percent(gpu.sm_active)},
-               {gpu.power_w ? fmt::format("{:.0f}W", *gpu.power_w) : "-"},
-               {gpu.temperature_c ? fmt::format("{:.0f}C", *gpu.temperature_c) : "-"},
-               {TasksText(gpu)}});
+    std::vector<Cell> row{{std::to_string(gpu.index)},
+                          {base::Printable(gpu.state, 20), StateColour(gpu)},
+                          {base::FormatMib(gpu.used_mib) + "/" + base::FormatMib(gpu.total_mib)},
+                          {base::FormatMib(gpu.promised_mib)},
+                          {IsClosed(gpu) ? "-" : base::FormatMib(gpu.free_mib)},
+                          {Percent(gpu.sm_active)},
+                          {gpu.power_w ? fmt::format("{:.0f}W", *gpu.power_w) : "-"},
+                          {gpu.temperature_c ? fmt::format("{:.0f}C", *gpu.temperature_c) : "-"},
+                          {TasksText(gpu)}};
+    if (!alike) row.insert(row.begin() + 1, Cell{ShortName(gpu)});
+    table.Add(std::move(row));
   }
-  return table.Text(screen);
+  const std::string title = alike ? fmt::format("{} x {}\n", gpus.size(), ShortName(gpus[0])) : "";
+  return title + table.Text(screen);
 }
 
 std::string StatusText(const api::StatusView& status) {

@@ -5,6 +5,7 @@
 #include "cli/calls.h"
 #include "cli/fold.h"
 #include "cli/task_text.h"
+#include "cli/facts.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "core/task.h"
@@ -116,7 +117,7 @@ void RunShow(Context& context, const std::vector<std::string>& tasks) {
     if (context.json) {
       texts.push_back(std::move(task->text));
     } else {
-      Print(context, TaskFacts(task->value, now_ms));
+      Print(context, WrapTo(TaskFacts(task->value, now_ms), ScreenOf(context.out), kFactsIndent));
     }
   }
   if (context.json)
@@ -131,7 +132,8 @@ void RunExplain(Context& context, const std::vector<std::string>& tasks) {
     if (!explain) {
       context.Fail(explain.error());
     } else {
-      Print(context, context.json ? explain->text + "\n" : Explanation(explain->value));
+      Print(context, context.json ? explain->text + "\n"
+                                  : WrapTo(Explanation(explain->value), ScreenOf(context.out)));
     }
   }
 }
@@ -153,7 +155,8 @@ void RunHistory(Context& context, const HistoryFlags& flags) {
     if (!events) {
       context.Fail(events.error());
     } else {
-      Print(context, context.json ? events->text + "\n" : EventLines(events->value, gpus));
+      Print(context, context.json ? events->text + "\n"
+                                  : EventLines(events->value, gpus, ScreenOf(context.out)));
     }
   }
 }

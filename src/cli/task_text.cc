@@ -336,16 +336,50 @@ std::string EstimateSentence(const TaskView& task) {
   return out;
 }
 
-std::string Verdict(const api::VerdictView& verdict) {
-  const std::string gpu = fmt::format("GPU {} ({}, {} in use) ", verdict.gpu,
-                                      PromisedText(verdict.promised_mib, verdict.claimed_mib),
-                                      base::FormatMib(verdict.used_mib));
+// "GPU 3", "GPUs 0-3, 5".
+std::string GpuRange(const std::vector<std::int64_t>& gpus) {
+  std::string text = gpus.size() == 1 ? "GPU " : "GPUs ";
+  for (std::size_t i = 0; i < gpus.size();) {
+    std::size_t last = i;
+    while (last + 1 < gpus.size() && gpus[last + 1] == gpus[last] + 1) ++last;
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", gpus[i]);
+    if (last > i) text += fmt::format("-{}", gpus[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+// Of GPUs that stand alike.
+std::string Verdict(const api::VerdictView& verdict, const std::vector<std::int64_t>& gpus) {
+  const std::string gpu =
+      fmt::format("{} ({}, {} in use{}) ", GpuRange(gpus),
+                  PromisedText(verdict.promised_mib, verdict.claimed_mib),
+                  base::FormatMib(verdict.used_mib), gpus.size() == 1 ? "" : " each");
   const std::string why = verdict.reason_text.empty() ? verdict.reason : verdict.reason_text;
   const std::string because = why.empty() ? "." : ": " + base::Printable(why, 400);
   const auto fit = base::FromWord<core::Fit>(verdict.fit);
   if (fit == core::Fit::kFits) return gpu + "could take it" + because;
   if (fit == core::Fit::kNever) return gpu + "can never take it" + because;
   return gpu + "cannot take it now" + because;
+}
+
+// One sentence for those of which the same is to be said.
+std::string Verdicts(const std::vector<api::VerdictView>& verdicts) {
+  const auto said = [](const api::VerdictView& verdict) {
+    return std::tie(verdict.fit, verdict.reason, verdict.reason_text, verdict.claimed_mib,
+                    verdict.promised_mib, verdict.used_mib);
+  };
+  std::string out;
+  for (auto verdict = verdicts.begin(); verdict != verdicts.end(); ++verdict) {
+    const auto alike = [&](const auto& other) { return said(other) == said(*verdict); };
+    if (std::any_of(verdicts.begin(), verdict, alike)) continue;
+    std::vector<std::int64_t> gpus;
+    for (const api::VerdictView& other : verdicts) {
+      if (alike(other)) gpus.push_back(other.gpu);
+    }
+    out += "  " + Verdict(*verdict, gpus) + "\n";
+  }
+  return out;
 }
 
 std::string Sentence(const std::string& reason, const std::string& text) {
@@ -507,7 +541,7 @@ std::string Explanation(const api::ExplainView& explain) {
                                  : std::to_string(*explain.ahead) + " tasks are before it in the " +
                                        Line(task.queue) + " queue.\n";
     }
-    for (const api::VerdictView& verdict : explain.gpus) out += "  " + Verdict(verdict) + "\n";
+    out += Verdicts(explain.gpus);
   }
   if (!task.placement_reason.empty()) {
     out += "Why there: " + base::Printable(task.placement_reason, 400) + "\n";
@@ -532,7 +566,7 @@ std::string Explanation(const api::ExplainView& explain) {
 }
 
 std::string EventLines(const std::vector<api::EventView>& events,
-                       const std::vector<api::GpuView>& gpus) {
+                       const std::vector<api::GpuView>& gpus, const Screen& screen) {
   Table table({{"TIME"}, {"TASK", true}, {"EVENT"}, {"WHAT"}});
   for (const api::EventView& event : events) {
     table.Add({{base::FormatTime(base::FromMs(event.when_ms))},
@@ -540,7 +574,9 @@ std::string EventLines(const std::vector<api::EventView>& events,
                {Line(event.what)},
                {EventText(event, gpus)}});
   }
-  return table.Text({});
+  // The last column goes on below itself.
+  const std::string text = table.Text({});
+  return WrapTo(text, screen, text.find("WHAT"));
 }
 
 std::string EndText(const TaskView& task) {

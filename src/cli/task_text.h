@@ -39,7 +39,7 @@ std::string TaskFacts(const api::TaskView& task, std::int64_t now_ms);
 std::string Explanation(const api::ExplainView& explain);
 // gpus: to name those of events by their numbers.
 std::string EventLines(const std::vector<api::EventView>& events,
-                       const std::vector<api::GpuView>& gpus);
+                       const std::vector<api::GpuView>& gpus, const Screen& screen = {});
 
 // "succeeded", "failed with exit code 3", "ended by signal 9 (Killed)", "cancelled" …
 std::string EndText(const api::TaskView& task);

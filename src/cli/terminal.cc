@@ -3,6 +3,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/file.h"
 
 namespace carma::cli {
@@ -50,6 +52,40 @@ std::size_t ShownWidth(std::string_view text) {
   std::size_t width = 0;
   for (char c : text) width += StartsCharacter(c) ? 1 : 0;
   return width;
+}
+
+std::size_t BytesOf(std::string_view text, std::size_t characters) {
+  std::size_t bytes = 0;
+  for (std::size_t shown = 0; bytes < text.size(); ++bytes) {
+    if (StartsCharacter(text[bytes]) && shown++ == characters) break;
+  }
+  return bytes;
+}
+
+std::string WrapTo(std::string_view text, const Screen& screen,
+                   std::optional<std::size_t> hanging) {
+  if (screen.width <= 0) return std::string(text);
+  const auto width = static_cast<std::size_t>(screen.width);
+  std::string wrapped;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string line(text.substr(at, end - at));
+    const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
+    // Narrow screens have no room to indent.
+    std::size_t indent = hanging.value_or(begin + 2);
+    if (indent * 2 > width) indent = 0;
+    while (ShownWidth(line) > width) {
+      const std::size_t full = BytesOf(line, width);
+      const std::size_t blank = line.rfind(' ', full);
+      const bool between = blank != std::string::npos && blank > std::max(begin, indent);
+      wrapped += line.substr(0, between ? blank : full) + "\n";
+      line = std::string(indent, ' ') + line.substr(between ? blank + 1 : full);
+    }
+    wrapped += line;
+    if (end < text.size()) wrapped += '\n';
+    at = end + 1;
+  }
+  return wrapped;
 }
 
 std::string CutTo(std::string_view text, std::size_t width) {

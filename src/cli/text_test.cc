@@ -251,6 +251,43 @@ TEST_F(Text, GpuTableShowsMeasuredAndPromised) {
       "for 12 s)\n");
 }
 
+TEST_F(Text, AScreenOfGpusSaysTheirNameOnce) {
+  std::vector<api::GpuView> gpus = {
+      {.index = 0, .name = "NVIDIA A100-SXM4-40GB", .state = "idle", .total_mib = 40'960},
+      {.index = 1, .name = "NVIDIA A100-SXM4-40GB", .state = "idle", .total_mib = 40'960}};
+  EXPECT_EQ(GpuTable(gpus, {.width = 80}),
+            "2 x A100-SXM4-40GB\n"
+            "GPU  STATE  USED/TOTAL  PROMISED  FREE  SM  POWER  TEMP  TASKS\n"
+            "  0  idle     0M/40.0G        0M    0M   -      -     -  -\n"
+            "  1  idle     0M/40.0G        0M    0M   -      -     -  -\n");
+  gpus[1].name = "NVIDIA L4";
+  EXPECT_THAT(GpuTable(gpus, {.width = 80}), ::testing::HasSubstr("  1  L4 "));
+}
+
+TEST_F(Text, EqualGpusAreExplainedOnce) {
+  api::ExplainView explain{.task = SomeTasks()[0]};
+  for (int gpu = 0; gpu < 6; ++gpu)
+    explain.gpus.push_back({.gpu = gpu, .fit = "not_now", .reason = "SmBusy"});
+  explain.gpus[3].used_mib = 1024;
+  EXPECT_THAT(Explanation(explain),
+              ::testing::HasSubstr(
+                  "  GPUs 0-2, 4-5 (0M promised, 0M in use each) cannot take it now: SmBusy\n"
+                  "  GPU 3 (0M promised, 1.0G in use) cannot take it now: SmBusy\n"));
+}
+
+TEST_F(Text, LongLinesGoOnBelow) {
+  const Screen screen{.width = 20};
+  EXPECT_EQ(WrapTo("one two three four five six\nshort\n", screen),
+            "one two three four\n  five six\nshort\n");
+  EXPECT_EQ(WrapTo("  Label  one two three four five", screen, 9),
+            "  Label  one two\n         three four\n         five");
+  EXPECT_EQ(WrapTo(std::string(25, 'x'), screen), std::string(20, 'x') + "\n  xxxxx");
+  EXPECT_EQ(WrapTo("äöü äöü äöü äöü äöü äöü", screen), "äöü äöü äöü äöü äöü\n  äöü");
+  EXPECT_EQ(WrapTo("one two three four five six", {}), "one two three four five six");
+  EXPECT_EQ(WrapTo("abc", {.width = 1}), "a\nb\nc");
+  EXPECT_EQ(WrapTo("", screen), "");
+}
+
 TEST_F(Text, GpuTableMarksInstancesClosedGpusAndIdleHolders) {
   const std::vector<api::GpuView> gpus = {
       {.index = 0,

@@ -222,27 +222,13 @@ std::string WithoutEscapes(std::string_view text) {
   return plain;
 }
 
-// How many bytes the first characters take.
-std::size_t BytesOf(std::string_view text, std::size_t characters) {
-  std::size_t bytes = 0;
-  while (bytes < text.size() && ShownWidth(text.substr(0, bytes + 1)) <= characters) ++bytes;
-  return bytes;
-}
-
 // Lines of a text, long ones on several.
 std::vector<std::string> Wrapped(const std::string& text, int columns) {
   std::vector<std::string> lines;
-  const auto width = static_cast<std::size_t>(std::max(columns, 1));
-  for (std::string_view raw : base::Split(text, '\n')) {
-    std::string rest = base::Printable(raw, 4000);
-    while (ShownWidth(rest) > width) {
-      const std::size_t full = BytesOf(rest, width);
-      const std::size_t blank = rest.rfind(' ', full);
-      const bool between_words = blank != std::string::npos && blank > 0;
-      lines.push_back(rest.substr(0, between_words ? blank : full));
-      rest.erase(0, between_words ? blank + 1 : full);
-    }
-    lines.push_back(std::move(rest));
+  for (const std::string_view raw : base::Split(text, '\n')) {
+    const std::string wrapped =
+        WrapTo(base::Printable(raw, 4000), {.width = std::max(columns, 1)}, 0);
+    for (const std::string_view line : base::Split(wrapped, '\n')) lines.emplace_back(line);
   }
   while (!lines.empty() && lines.back().empty()) lines.pop_back();
   return lines;
