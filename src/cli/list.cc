@@ -3,9 +3,9 @@
 
 #include "base/text.h"
 #include "cli/calls.h"
+#include "cli/facts.h"
 #include "cli/fold.h"
 #include "cli/task_text.h"
-#include "cli/facts.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "core/task.h"
