@@ -48,6 +48,7 @@
 #include "daemon/task_watch.h"
 #include "daemon/user_names.h"
 #include "estimate/history.h"
+#include "gpu/mig_mode.h"
 #include "store/store.h"
 #include "task/process/cgroup.h"
 #include "task/shim/shim_launcher.h"
