@@ -1,0 +1,186 @@
+// The inside of the store, for the files that are its parts: store.cc (opening, writing), reads.cc.
+#pragma once
+
+#include <SQLiteCpp/Column.h>
+#include <SQLiteCpp/Database.h>
+#include <SQLiteCpp/Statement.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/delta.h"
+#include "store/lock.h"
+#include "store/open.h"
+#include "store/place.h"
+#include "store/query.h"
+#include "store/rows.h"
+#include "store/sql.h"
+#include "store/store.h"
+
+namespace carma::store {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+using base::Unit;
+
+// A cached statement for one use: whatever happens, it is reset at the end, so that no read
+// transaction stays open and keeps the log from being checkpointed.
+class Use {
+ public:
+  explicit Use(SQLite::Statement& statement) : statement_(statement) {}
+  ~Use() { statement_.tryReset(); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  SQLite::Statement& operator*() const { return statement_; }
+  SQLite::Statement* operator->() const { return &statement_; }
+
+ private:
+  SQLite::Statement& statement_;
+};
+
+// What description.spec holds, and the template it is a difference from.
+struct PackedSpec {
+  std::optional<std::int64_t> template_id;
+  std::string text;
+};
+
+struct Store::Impl {
+  enum class Transaction {
+    kNone,
+    kOpen,
+    kFailed,  // rolled back after an error; waits for Commit or Rollback
+  };
+
+  explicit Impl(StateLock held) : lock(std::move(held)) {}
+  ~Impl() {
+    statements.clear();
+    if (!db) return;
+    // Leaves one file behind; if that fails (full disk) the log keeps everything.
+    db->tryExec("PRAGMA wal_checkpoint(TRUNCATE)");
+  }
+
+  SQLite::Statement& Prepared(const std::string& sql) {
+    std::unique_ptr<SQLite::Statement>& statement = statements[sql];
+    if (!statement) statement = std::make_unique<SQLite::Statement>(*db, sql);
+    return *statement;
+  }
+
+  void UndoBatch() {
+    if (sqlite3_get_autocommit(db->getHandle()) == 0) db->tryExec("ROLLBACK");
+    last_task = durable_task;
+    last_event = durable_event;
+    templates.clear();  // a new one of this batch is gone
+  }
+
+  // A user's descriptions are kept as differences from that user's last one that was too different.
+  PackedSpec Pack(const std::string& user, const std::string& spec) {
+    constexpr std::size_t kWorthIt = 256;
+    constexpr std::size_t kMostUsers = 64;  // of one day; each keeps one text in memory
+    if (spec.size() < kWorthIt) return {std::nullopt, spec};
+    const auto known = templates.find(user);
+    if (known != templates.end()) {
+      std::string difference = known->second.base.Difference(spec);
+      if (difference.size() <= spec.size() / 2) return {known->second.id, std::move(difference)};
+      templates.erase(known);
+    }
+    if (templates.size() >= kMostUsers) templates.clear();
+    const Use put(Prepared("INSERT INTO template(text) VALUES(?)"));
+    put->bind(1, spec);
+    put->exec();
+    const Known& added = templates.try_emplace(user, db->getLastInsertRowid(), spec).first->second;
+    return {added.id, added.base.Difference(spec)};
+  }
+
+  // Runs a part of the open batch; any failure of SQLite undoes the whole batch.
+  template <class Body>
+  auto Change(const char* doing, Body body) -> decltype(body()) {
+    CARMA_CHECK(batch != Transaction::kNone, "the store was changed outside a batch");
+    if (batch == Transaction::kFailed) {
+      return Fail(ErrorCode::kIo, std::string(doing) + ": the batch was rolled back");
+    }
+    try {
+      return body();
+    } catch (const SQLite::Exception& exception) {
+      base::Error error = FromSqlite(exception, doing);
+      UndoBatch();
+      batch = Transaction::kFailed;
+      return std::unexpected(std::move(error));
+    }
+  }
+
+  template <class Body>
+  auto Read(const char* doing, Body body) -> decltype(body()) {
+    try {
+      return body();
+    } catch (const SQLite::Exception& exception) {
+      return std::unexpected(FromSqlite(exception, doing));
+    }
+  }
+
+  // SQLite takes this only between transactions.
+  void SetDurability(Durability wanted) {
+    if (wanted == durability) return;
+    db->exec(wanted == Durability::kNow ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
+    durability = wanted;
+  }
+
+  std::int64_t Counter(const char* name) {
+    const Use get(Prepared("SELECT value FROM counter WHERE name=?"));
+    get->bind(1, name);
+    if (!get->executeStep()) throw SQLite::Exception("counter is missing", SQLITE_CORRUPT);
+    return get->getColumn(0).getInt64();
+  }
+  void PutCounter(const char* name, std::int64_t value) {
+    const Use put(Prepared("UPDATE counter SET value=? WHERE name=?"));
+    put->bind(1, value);
+    put->bind(2, name);
+    put->exec();
+  }
+  void LoadCounters() {
+    last_task = durable_task = Counter("task");
+    last_event = durable_event = Counter("event");
+  }
+  // Once per batch, so that numbering costs nothing per row.
+  void SaveCounters() {
+    if (last_task != durable_task) PutCounter("task", last_task);
+    if (last_event != durable_event) PutCounter("event", last_event);
+  }
+
+  struct Known {
+    Known(std::int64_t row, std::string text) : id(row), base(std::move(text)) {}
+    std::int64_t id;
+    Template base;
+  };
+
+  Result<Unit> InPlace() const {
+    if (Result<Unit> file = place.Check(); !file) return file;
+    return log_place.Check();
+  }
+
+  StateLock lock;  // released last
+  FilePlace place, log_place;
+  std::unique_ptr<SQLite::Database> db;
+  std::map<std::string, std::unique_ptr<SQLite::Statement>> statements;
+  std::map<std::string, Known> templates;  // by user
+  Transaction batch = Transaction::kNone;
+  Durability durability = Durability::kNow;  // as OpenForWork set it
+  // Highest numbers ever given: as on disk, and with the open batch.
+  std::int64_t durable_task = 0, last_task = 0;
+  std::int64_t durable_event = 0, last_event = 0;
+
+  const std::string put_task = InsertTaskSql();
+  const std::string put_record = UpdateRecordSql();
+  const std::string put_attempt = InsertAttemptSql();
+  const std::string put_observation = InsertObservationSql();
+  const std::string select_tasks = SelectTasksSql();
+  const std::string by_id = "WHERE task.id=? AND " + std::string(kArrived);
+};
+
+}  // namespace carma::store
