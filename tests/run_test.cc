@@ -203,9 +203,12 @@ TEST_F(Run, AShellIsLeftWithItsExitCode) {
 
 TEST_F(Run, WhatCannotStartSaysWhy) {
   site.Start();
-  const Ran ran = site.Carma({"run", "--", "/no/such/program"});
-  EXPECT_EQ(ran.code, 1) << ran.Text();
-  EXPECT_THAT(ran.err, HasSubstr("/no/such/program"));
+  const Ran at_once = site.Carma({"run", "--", "/no/such/program"});
+  EXPECT_EQ(at_once.code, 2) << at_once.Text();
+  EXPECT_THAT(at_once.err, HasSubstr("no such program"));
+  const Ran later = site.Carma({"run", "--no-check", "--", "/no/such/program"});
+  EXPECT_EQ(later.code, 1) << later.Text();
+  EXPECT_THAT(later.err, HasSubstr("cannot run '/no/such/program'"));
   EXPECT_EQ(site.Carma({"run", "--array", "0-3", "--", "true"}).code, 2);
   EXPECT_EQ(site.Carma({"run"}).code, 2);
 }

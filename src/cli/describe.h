@@ -61,5 +61,9 @@ base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec);
 
 base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
                                  bool literal, const task::SubmitterContext& caller);
+// The same of the words of the context, dependencies such as afterok:@ resolved, as the daemon's
+// clock has it; warnings are told, and what cannot start is refused (CheckItCanStart) unless
+// flags.no_check.
+base::Result<Described> DescribeWords(Context& context, const SubmitFlags& flags);
 
 }  // namespace carma::cli

@@ -55,8 +55,7 @@ void AwaitSubmitted(Context& context, const Submission& submission) {
   AwaitTasks(context, ids, {.tasks = {}, .timeout = std::nullopt, .quiet = true});
 }
 
-}  // namespace
-
+// The daemon's clock where it can differ from ours, because --begin is relative to it.
 void TakeDaemonTime(Context& context, const SubmitFlags& flags, task::SubmitterContext& caller) {
   for (const auto& [option, value] : flags.settings) {
     if (option != "begin" && option != "b") continue;
@@ -67,23 +66,31 @@ void TakeDaemonTime(Context& context, const SubmitFlags& flags, task::SubmitterC
   }
 }
 
-void RunSubmit(Context& context, const SubmitFlags& flags) {
-  if (!flags.batch.empty() || flags.lines) return RunBatch(context, flags);
+}  // namespace
+
+base::Result<Described> DescribeWords(Context& context, const SubmitFlags& flags) {
   auto caller = CallerContext();
-  if (!caller) return context.Fail(caller.error());
+  if (!caller) return std::unexpected(caller.error());
   TakeDaemonTime(context, flags, *caller);
-  const auto resolved = WithTasksResolved(context, flags.settings);
-  if (!resolved) return context.Fail(resolved.error());
+  auto resolved = WithTasksResolved(context, flags.settings);
+  if (!resolved) return std::unexpected(resolved.error());
   SubmitFlags meant = flags;
-  meant.settings = *resolved;
-  const auto described = Describe(meant, context.words, context.literal, *caller);
-  if (!described) return context.Fail(described.error());
+  meant.settings = *std::move(resolved);
+  auto described = Describe(meant, context.words, context.literal, *caller);
+  if (!described) return described;
   for (const std::string& warning : described->warnings) Warn(context, warning);
   // What it waits for may make what is missing now.
   if (!flags.no_check && described->first.dependencies.empty()) {
     if (const auto can = CheckItCanStart(described->first); !can)
-      return context.Fail(base::Wrap(can.error(), "not submitted (--no-check does)").error());
+      return base::Wrap(can.error(), "not submitted (--no-check does)");
   }
+  return described;
+}
+
+void RunSubmit(Context& context, const SubmitFlags& flags) {
+  if (!flags.batch.empty() || flags.lines) return RunBatch(context, flags);
+  const auto described = DescribeWords(context, flags);
+  if (!described) return context.Fail(described.error());
   if (flags.check) {
     for (const std::string& note : described->notes) Warn(context, note);
     return RunCheck(context, *described);

@@ -62,8 +62,6 @@ struct SubmitFlags {
 void AddTaskOptions(CLI::App& verb, bool (*wants)(std::string_view name) = nullptr);
 std::vector<std::pair<std::string, std::string>> GivenOptions(const CLI::App& verb);
 void RunSubmit(Context& context, const SubmitFlags& flags);
-// The daemon's clock where it can differ from ours, because --begin is relative to it.
-void TakeDaemonTime(Context& context, const SubmitFlags& flags, task::SubmitterContext& caller);
 void RunBatch(Context& context, const SubmitFlags& flags);
 struct EditFlags {
   std::vector<std::string> tasks;

@@ -14,6 +14,8 @@ namespace {
 std::shared_ptr<RunFlags> AddRunOptions(CLI::App& verb) {
   auto flags = std::make_shared<RunFlags>();
   AddTaskOptions(verb);
+  verb.add_flag("--no-check", flags->submit.no_check,
+                "its program, folder and conda environment need not be there yet");
   verb.add_flag("-q,--quiet", flags->quiet, "only the task's own words, and what goes wrong");
   return flags;
 }

@@ -154,22 +154,18 @@ class Runner {
 }  // namespace
 
 void RunHere(Context& context, RunFlags flags) {
-  auto caller = CallerContext();
-  if (!caller) return context.Fail(caller.error());
   auto listener = task::AttachListener::Open();
   if (!listener) return context.Fail(listener.error());
   const bool has_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
   const Streams streams{.terminal = flags.terminal.value_or(has_terminal)};
   flags.submit.here = SubmitFlags::Here{
       .name = listener->name(), .terminal = streams.terminal, .once = ComesOnce(STDIN_FILENO)};
-  TakeDaemonTime(context, flags.submit, *caller);
-  const auto described = Describe(flags.submit, context.words, context.literal, *caller);
+  const auto described = DescribeWords(context, flags.submit);
   if (!described) return context.Fail(described.error());
   if (!described->specs.empty()) {
     return context.Fail({base::ErrorCode::kInvalid,
                          "--param: a sweep is several tasks; expected carma submit for it"});
   }
-  for (const std::string& warning : described->warnings) Warn(context, warning);
   const auto answer = SubmitTasks(context.client(), {described->spec});
   if (!answer) return context.Fail(answer.error());
   for (const std::string& warning : answer->value.warnings) Warn(context, warning);
