@@ -37,17 +37,6 @@ std::uint64_t LastDependency(const TaskView& task) {
 
 }  // namespace
 
-std::string IdRanges(const std::vector<std::uint64_t>& ids) {
-  std::string text;
-  for (std::size_t i = 0; i < ids.size();) {
-    std::size_t end = i + 1;
-    while (end < ids.size() && ids[end] == ids[end - 1] + 1) ++end;
-    text += (text.empty() ? "" : ",") + RangeText(ids[i], end - i);
-    i = end;
-  }
-  return text;
-}
-
 FoldedTasks FoldArrays(const std::vector<TaskView>& tasks) {
   std::map<Alike, std::vector<std::uint64_t>> groups;
   for (const TaskView& task : tasks) {
@@ -62,7 +51,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks) {
     if (!key || groups[*key].size() < 2) continue;
     std::vector<std::uint64_t>& ids = groups[*key];
     std::ranges::sort(ids);
-    folded.ids[task.id] = IdRanges(ids);
+    folded.ids[task.id] = RangesText(ids);
     folded.tasks.back().name += fmt::format(" x{}", ids.size());
   }
   return folded;

@@ -22,7 +22,4 @@ FoldedTasks FoldArrays(const std::vector<api::TaskView>& tasks);
 // deep.
 std::vector<api::TaskView> AsTree(const std::vector<api::TaskView>& tasks);
 
-// "40-42,45".
-std::string IdRanges(const std::vector<std::uint64_t>& ids);  // rising
-
 }  // namespace carma::cli

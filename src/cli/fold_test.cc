@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include "cli/ids.h"
 
 namespace carma::cli {
 namespace {
@@ -43,7 +44,7 @@ TEST(Fold, TasksStandBelowWhatTheyWaitFor) {
 }
 
 TEST(Fold, NumbersAreWrittenAsVerbsTakeThem) {
-  EXPECT_EQ(IdRanges({1, 2, 3, 7, 9, 10}), "1-3,7,9-10");
+  EXPECT_EQ(RangesText({1, 2, 3, 7, 9, 10}), "1-3,7,9-10");
 }
 
 }  // namespace

@@ -96,4 +96,15 @@ std::string RangeText(std::uint64_t first, std::uint64_t count) {
   return std::to_string(first) + "-" + std::to_string(first + count - 1);
 }
 
+std::string RangesText(const std::vector<std::uint64_t>& ids) {
+  std::string text;
+  for (std::size_t i = 0; i < ids.size();) {
+    std::size_t end = i + 1;
+    while (end < ids.size() && ids[end] == ids[end - 1] + 1) ++end;
+    text += (text.empty() ? "" : ",") + RangeText(ids[i], end - i);
+    i = end;
+  }
+  return text;
+}
+
 }  // namespace carma::cli

@@ -33,5 +33,7 @@ std::uint64_t BackNeeded(const std::vector<TaskRange>& ranges);
 
 // "42", or "42-57" for several.
 std::string RangeText(std::uint64_t first, std::uint64_t count);
+// "40-42,45", of rising numbers.
+std::string RangesText(const std::vector<std::uint64_t>& ids);
 
 }  // namespace carma::cli

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/facts.h"
 #include "cli/gpu_text.h"
+#include "cli/ids.h"
 #include "cli/shell_quote.h"
 #include "cli/table.h"
 #include "core/policy.h"
@@ -336,23 +337,10 @@ std::string EstimateSentence(const TaskView& task) {
   return out;
 }
 
-// "GPU 3", "GPUs 0-3, 5".
-std::string GpuRange(const std::vector<std::int64_t>& gpus) {
-  std::string text = gpus.size() == 1 ? "GPU " : "GPUs ";
-  for (std::size_t i = 0; i < gpus.size();) {
-    std::size_t last = i;
-    while (last + 1 < gpus.size() && gpus[last + 1] == gpus[last] + 1) ++last;
-    text += fmt::format("{}{}", i == 0 ? "" : ", ", gpus[i]);
-    if (last > i) text += fmt::format("-{}", gpus[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
 // Of GPUs that stand alike.
-std::string Verdict(const api::VerdictView& verdict, const std::vector<std::int64_t>& gpus) {
+std::string Verdict(const api::VerdictView& verdict, const std::vector<std::uint64_t>& gpus) {
   const std::string gpu =
-      fmt::format("{} ({}, {} in use{}) ", GpuRange(gpus),
+      fmt::format("GPU{} {} ({}, {} in use{}) ", gpus.size() == 1 ? "" : "s", RangesText(gpus),
                   PromisedText(verdict.promised_mib, verdict.claimed_mib),
                   base::FormatMib(verdict.used_mib), gpus.size() == 1 ? "" : " each");
   const std::string why = verdict.reason_text.empty() ? verdict.reason : verdict.reason_text;
@@ -373,9 +361,9 @@ std::string Verdicts(const std::vector<api::VerdictView>& verdicts) {
   for (auto verdict = verdicts.begin(); verdict != verdicts.end(); ++verdict) {
     const auto alike = [&](const auto& other) { return said(other) == said(*verdict); };
     if (std::any_of(verdicts.begin(), verdict, alike)) continue;
-    std::vector<std::int64_t> gpus;
+    std::vector<std::uint64_t> gpus;
     for (const api::VerdictView& other : verdicts) {
-      if (alike(other)) gpus.push_back(other.gpu);
+      if (alike(other)) gpus.push_back(static_cast<std::uint64_t>(other.gpu));
     }
     out += "  " + Verdict(*verdict, gpus) + "\n";
   }

@@ -271,7 +271,7 @@ TEST_F(Text, EqualGpusAreExplainedOnce) {
   explain.gpus[3].used_mib = 1024;
   EXPECT_THAT(Explanation(explain),
               ::testing::HasSubstr(
-                  "  GPUs 0-2, 4-5 (0M promised, 0M in use each) cannot take it now: SmBusy\n"
+                  "  GPUs 0-2,4-5 (0M promised, 0M in use each) cannot take it now: SmBusy\n"
                   "  GPU 3 (0M promised, 1.0G in use) cannot take it now: SmBusy\n"));
 }
 

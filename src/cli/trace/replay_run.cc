@@ -122,18 +122,6 @@ class ClientServer : public ReplayServer {
   Context& context_;
 };
 
-// "1-40,43,45-60"
-std::string RangesText(const std::vector<std::uint64_t>& ids) {
-  std::string text;
-  for (std::size_t i = 0; i < ids.size();) {
-    std::size_t end = i + 1;
-    while (end < ids.size() && ids[end] == ids[end - 1] + 1) ++end;
-    text += (text.empty() ? "" : ",") + RangeText(ids[i], end - i);
-    i = end;
-  }
-  return text;
-}
-
 void PrintResult(Context& context, const ReplayFlags& flags, const ReplayProgress& result) {
   if (context.json) {
     std::string text = fmt::format("{{\"trace\":{},\"tasks\":[{}]", JsonString(flags.trace),
