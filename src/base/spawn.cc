@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 
+#include "base/file.h"
 #include "base/pidfd.h"
 
 namespace carma::base {
@@ -77,6 +80,19 @@ Result<Pipe> MakePipe(bool blocking_read) {
   // Only our end: O_NONBLOCK on the other would surprise its program.
   if (!blocking_read) ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
   return pipe;
+}
+
+Result<UniqueFd> MemoryFile(std::string_view text) {
+  constexpr int kBehindPlaces = 10;
+  UniqueFd file(::memfd_create("carma", MFD_CLOEXEC));
+  if (file && file.get() < kBehindPlaces)
+    file.reset(::fcntl(file.get(), F_DUPFD_CLOEXEC, kBehindPlaces));
+  if (!file) return Fail(ErrorCode::kUnavailable, std::string("memory: ") + std::strerror(errno));
+  if (Result<Unit> written = WriteAll(file.get(), text); !written)
+    return std::unexpected(written.error());
+  if (::lseek(file.get(), 0, SEEK_SET) != 0)
+    return Fail(ErrorCode::kUnavailable, std::string("memory: ") + std::strerror(errno));
+  return file;
 }
 
 std::expected<Spawned, int> Spawn(const std::vector<std::string>& words,

@@ -6,6 +6,7 @@
 #include <expected>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -20,6 +21,11 @@ struct Pipe {
 };
 // blocking_read: false lets a read of an empty pipe fail with EAGAIN. Errors: the system's.
 Result<Pipe> MakePipe(bool blocking_read = true);
+
+// A file that nobody else has, to be read from its beginning: as the input of a program, which then
+// holds up nobody when it does not read, or for what it says. Its number is no place among those of
+// a program (SpawnOptions::files). Errors: kUnavailable: no memory, no descriptor.
+Result<UniqueFd> MemoryFile(std::string_view text);
 
 struct SpawnOptions {
   // Its descriptors 0, 1, 2 … in turn: one of ours whose number is no place before its own, or a

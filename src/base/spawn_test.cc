@@ -45,6 +45,19 @@ TEST(Spawn, TheEnvironmentAndTheFolderAreThoseThatWereGiven) {
       "/proc\nx\n");
 }
 
+TEST(Spawn, AFileInMemoryIsReadFromItsBeginningAndKeepsWhatIsSaid) {
+  const Result<UniqueFd> input = MemoryFile("words\n");
+  const Result<UniqueFd> output = MemoryFile("");
+  ASSERT_TRUE(input && output);
+  const auto child = Spawn({"cat"}, {.files = {input->get(), output->get(), STDERR_FILENO}});
+  ASSERT_TRUE(child);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child->pid, &status, 0), child->pid);
+  char said[16] = {};
+  EXPECT_EQ(::pread(output->get(), said, sizeof said, 0), 6);
+  EXPECT_STREQ(said, "words\n");
+}
+
 TEST(Spawn, NoOtherDescriptorReachesIt) {
   const UniqueFd ours(::fcntl(0, F_DUPFD, 20));  // not close-on-exec
   const std::string look = "[ -e /proc/$$/fd/" + std::to_string(ours.get()) + " ] && echo there";

@@ -1,8 +1,6 @@
 #include "daemon/notice_sender.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,13 +42,6 @@ constexpr const char* kPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/us
 constexpr std::array<std::string_view, 8> kProxies{"http_proxy", "https_proxy", "all_proxy",
                                                    "no_proxy",   "HTTP_PROXY",  "HTTPS_PROXY",
                                                    "ALL_PROXY",  "NO_PROXY"};
-
-base::UniqueFd MemoryFile(const std::string& text) {
-  base::UniqueFd file(::memfd_create("notice", MFD_CLOEXEC));
-  if (!file || !base::WriteAll(file.get(), text)) return {};
-  ::lseek(file.get(), 0, SEEK_SET);
-  return file;
-}
 
 }  // namespace
 
@@ -127,12 +118,13 @@ void NoticeSender::Start(store::Notice notice) {
     }
   }
   auto sending = std::make_unique<Sending>(loop_);
-  const base::UniqueFd input = MemoryFile(task::ToText(order));
-  sending->said = MemoryFile("");
-  if (!input || !sending->said)
-    return Result(std::move(notice), task::kNoticeAgain, std::strerror(errno));
+  const base::Result<base::UniqueFd> input = base::MemoryFile(task::ToText(order));
+  base::Result<base::UniqueFd> said = base::MemoryFile("");
+  if (!input || !said)
+    return Result(std::move(notice), task::kNoticeAgain, (input ? said : input).error().message);
+  sending->said = *std::move(said);
   auto child =
-      base::Spawn({options_.program}, {.files = {input.get(), sending->said.get(), STDERR_FILENO},
+      base::Spawn({options_.program}, {.files = {input->get(), sending->said.get(), STDERR_FILENO},
                                        .environment = std::vector<std::string>{kPath},
                                        .folder = "/"});
   if (!child) return Result(std::move(notice), task::kNoticeAgain, std::strerror(child.error()));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,17 +26,6 @@ using base::Result;
 using base::Unit;
 
 constexpr const char* kPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-// A file that nobody else has: a program that does not read cannot hold up who writes.
-Result<base::UniqueFd> AsInput(const std::string& line) {
-  base::UniqueFd file(::memfd_create("notice", MFD_CLOEXEC));
-  if (!file) return Fail(ErrorCode::kUnavailable, std::string("memory: ") + std::strerror(errno));
-  if (Result<Unit> written = base::WriteAll(file.get(), line + "\n"); !written)
-    return std::unexpected(written.error());
-  if (::lseek(file.get(), 0, SEEK_SET) != 0)
-    return Fail(ErrorCode::kUnavailable, std::strerror(errno));
-  return file;
-}
 
 // Empty: it ended in time; else why it shall end now.
 std::string AwaitEnd(const base::UniqueFd& process, int stop, std::chrono::milliseconds limit) {
@@ -77,7 +65,7 @@ std::string ToLine(const IdleNotice& notice) {
 
 Result<Unit> RunNotice(const std::vector<std::string>& program, const std::string& line,
                        std::chrono::milliseconds limit, int stop) {
-  const Result<base::UniqueFd> input = AsInput(line);
+  const Result<base::UniqueFd> input = base::MemoryFile(line + "\n");
   if (!input) return std::unexpected(input.error());
   // A process group of its own, so that what it starts is ended with it.
   const auto child = base::Spawn(program, {.files = {input->get(), "/dev/null", STDERR_FILENO},

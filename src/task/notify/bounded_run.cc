@@ -1,9 +1,7 @@
 #include "task/notify/bounded_run.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,17 +21,6 @@ using base::Fail;
 using base::Result;
 
 constexpr std::size_t kMaxKept = 4096;
-
-// A file that nobody else has. Below 10 it could stand in the way of those of the child.
-Result<base::UniqueFd> MemoryFile(const std::string& text) {
-  base::UniqueFd file(::memfd_create("carma", MFD_CLOEXEC));
-  if (file && file.get() < 10) file.reset(::fcntl(file.get(), F_DUPFD_CLOEXEC, 10));
-  if (!file) return Fail(ErrorCode::kUnavailable, fmt::format("memory: {}", std::strerror(errno)));
-  if (base::Result<base::Unit> written = base::WriteAll(file.get(), text); !written)
-    return std::unexpected(written.error());
-  ::lseek(file.get(), 0, SEEK_SET);
-  return file;
-}
 
 std::string Beginning(const base::UniqueFd& file) {
   std::string text(kMaxKept, '\0');
@@ -57,9 +44,9 @@ bool EndsInTime(const base::UniqueFd& process, std::chrono::milliseconds limit) 
 }  // namespace
 
 Result<RunResult> RunBounded(const RunRequest& request) {
-  const Result<base::UniqueFd> input = MemoryFile(request.input),
-                               more = MemoryFile(request.more_input), output = MemoryFile(""),
-                               errors = MemoryFile("");
+  const Result<base::UniqueFd> input = base::MemoryFile(request.input),
+                               more = base::MemoryFile(request.more_input),
+                               output = base::MemoryFile(""), errors = base::MemoryFile("");
   for (const auto* file : {&input, &more, &output, &errors}) {
     if (!*file) return std::unexpected(file->error());
   }
