@@ -28,27 +28,6 @@ std::optional<core::TaskState> StateOf(const TaskView& task) {
   return core::ParseTaskState(task.state);
 }
 
-bool HoldsGpus(const TaskView& task) {
-  const auto state = StateOf(task);
-  return state && core::HoldsGpus(*state);
-}
-
-std::string StateCode(const TaskView& task) {
-  const auto state = StateOf(task);
-  return state ? std::string(core::TaskStateCode(*state)) : base::Printable(task.state, 20);
-}
-
-Colour StateColour(const TaskView& task) {
-  const auto state = StateOf(task);
-  if (!state) return Colour::kNone;
-  if (HoldsGpus(task)) return Colour::kGood;
-  if (!core::IsFinal(*state)) return Colour::kWaiting;
-  if (*state == core::TaskState::kSucceeded || *state == core::TaskState::kCancelled) {
-    return Colour::kFaint;
-  }
-  return Colour::kBad;
-}
-
 std::string SpanText(std::int64_t from_ms, std::int64_t until_ms) {
   return base::FormatSpan(base::Duration(std::max<std::int64_t>(0, until_ms - from_ms)));
 }
@@ -397,6 +376,27 @@ std::string EventText(const api::EventView& event, const std::vector<api::GpuVie
 }
 
 }  // namespace
+
+bool HoldsGpus(const TaskView& task) {
+  const auto state = StateOf(task);
+  return state && core::HoldsGpus(*state);
+}
+
+std::string StateCode(const TaskView& task) {
+  const auto state = StateOf(task);
+  return state ? std::string(core::TaskStateCode(*state)) : base::Printable(task.state, 20);
+}
+
+Colour StateColour(const TaskView& task) {
+  const auto state = StateOf(task);
+  if (!state) return Colour::kNone;
+  if (HoldsGpus(task)) return Colour::kGood;
+  if (!core::IsFinal(*state)) return Colour::kWaiting;
+  if (*state == core::TaskState::kSucceeded || *state == core::TaskState::kCancelled) {
+    return Colour::kFaint;
+  }
+  return Colour::kBad;
+}
 
 bool HasEnded(const TaskView& task) {
   const auto state = StateOf(task);

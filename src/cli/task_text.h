@@ -47,5 +47,10 @@ std::string EndText(const api::TaskView& task);
 // 128 + signal, and 1 for one that ended otherwise.
 int ExitCodeOf(const api::TaskView& task);
 bool HasEnded(const api::TaskView& task);
+// A process of it may live.
+bool HoldsGpus(const api::TaskView& task);
+// "PD", "R" …; its own word where the state is not known.
+std::string StateCode(const api::TaskView& task);
+Colour StateColour(const api::TaskView& task);
 
 }  // namespace carma::cli

@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "base/text.h"
 #include "cli/task_text.h"
 #include "cli/terminal.h"
-#include "core/task.h"
 
 namespace carma::cli {
 namespace {
@@ -24,21 +22,24 @@ constexpr int kWideScreen = 120;
 constexpr std::string_view kKeys =
     "Enter facts  e why  l output  c cancel  h hold  s sort  / find  ? keys  q quit";
 
-std::optional<core::TaskState> StateOf(const TaskView& task) {
-  return core::ParseTaskState(task.state);
-}
-bool Runs(const TaskView& task) {
-  const auto state = StateOf(task);
-  return state && core::HoldsGpus(*state);
-}
 bool Waits(const TaskView& task) {
-  return !Runs(task) && !HasEnded(task);
+  return !HoldsGpus(task) && !HasEnded(task);
 }
 
-TopStyle StyleOf(const TaskView& task) {
-  if (Runs(task)) return TopStyle::kGood;
-  if (Waits(task)) return TopStyle::kWaiting;
-  return task.state == "succeeded" || task.state == "cancelled" ? TopStyle::kFaint : TopStyle::kBad;
+TopStyle StyleOf(Colour colour) {
+  switch (colour) {
+    case Colour::kNone:
+      return TopStyle::kPlain;
+    case Colour::kGood:
+      return TopStyle::kGood;
+    case Colour::kWaiting:
+      return TopStyle::kWaiting;
+    case Colour::kBad:
+      return TopStyle::kBad;
+    case Colour::kFaint:
+      return TopStyle::kFaint;
+  }
+  return TopStyle::kPlain;
 }
 
 // Text as a column of that many characters, a blank behind it.
@@ -56,11 +57,11 @@ std::string Seconds(std::int64_t from_ms, std::int64_t until_ms) {
 std::string TimeText(const TaskView& task, std::int64_t now_ms) {
   if (Waits(task)) return Seconds(task.submitted_ms, now_ms);
   if (!task.launched_ms) return "-";
-  return Seconds(*task.launched_ms, Runs(task) ? now_ms : task.ended_ms.value_or(now_ms));
+  return Seconds(*task.launched_ms, HoldsGpus(task) ? now_ms : task.ended_ms.value_or(now_ms));
 }
 
 std::string MemoryText(const TaskView& task) {
-  if (Runs(task)) {
+  if (HoldsGpus(task)) {
     return fmt::format("{}/{}", base::FormatMib(task.observed_mib.value_or(0)),
                        base::FormatMib(task.claim_mib));
   }
@@ -78,7 +79,7 @@ std::string GpuText(const TaskView& task) {
 
 // What a person wants to know next of it.
 std::string NoteText(const TaskView& task, const TopData& data) {
-  if (Runs(task)) {
+  if (HoldsGpus(task)) {
     std::string note;
     if (task.over_promise_mib)
       note += fmt::format("(uses {} more than promised) ", base::FormatMib(*task.over_promise_mib));
@@ -113,14 +114,14 @@ std::string_view SortName(TopSort sort) {
 }
 
 std::int64_t MemoryOf(const TaskView& task) {
-  return Runs(task) ? task.observed_mib.value_or(0) : task.bound_mib.value_or(task.peak_mib);
+  return HoldsGpus(task) ? task.observed_mib.value_or(0) : task.bound_mib.value_or(task.peak_mib);
 }
 
 TopLine HeadLine(const TopData& data) {
   const api::OverviewView& server = data.server;
   std::int64_t running = 0, waiting = 0, used = 0, total = 0;
   for (const TaskView& task : data.tasks) {
-    running += Runs(task);
+    running += HoldsGpus(task);
     waiting += Waits(task);
   }
   double watts = 0;
@@ -182,8 +183,7 @@ TopLine TaskTitles(const Widths& widths, const TopState& state) {
 }
 
 TopLine TaskLine(const TaskView& task, const TopData& data, const Widths& widths, bool selected) {
-  const auto known = StateOf(task);
-  const std::string code = known ? std::string(core::TaskStateCode(*known)) : "?";
+  const std::string code = StateCode(task);
   const std::string front = Padded(std::to_string(task.id), 6, true) +
                             Padded(base::Printable(task.name), widths.name) +
                             Padded(base::Printable(task.user), widths.user);
@@ -191,7 +191,7 @@ TopLine TaskLine(const TaskView& task, const TopData& data, const Widths& widths
                            Padded(GpuText(task), widths.gpu) + Padded(MemoryText(task), 11, true) +
                            NoteText(task, data);
   if (selected) return {{front + Padded(code, 2) + back, TopStyle::kSelected}};
-  return {{front}, {Padded(code, 2), StyleOf(task)}, {back}};
+  return {{front}, {Padded(code, 2), StyleOf(StateColour(task))}, {back}};
 }
 
 // Cuts the line to the screen, and fills a selected one up to its edge.
