@@ -116,9 +116,9 @@ TEST_F(Run, AnInterruptTakesItOutOfTheQueue) {
 TEST_F(Run, SignalsGoToTheTask) {
   site.Start();
   Bell bell(site.folder() / "bell");
-  Child run = site.StartCarma({"run", "--", "sh", "-c",
-                               "trap 'echo saved; exit 3' TERM; echo up > " + bell.path() +
-                                   "; while :; do sleep 0.1; done"});
+  Child run = site.StartCarma(
+      {"run", "--", "sh", "-c",
+       "trap 'echo saved; exit 3' TERM; echo up > " + bell.path() + "; sleep 1000 & wait"});
   ASSERT_TRUE(bell.Hear());
   run.Signal(SIGTERM);
   const Ran ran = run.Wait();
@@ -183,7 +183,7 @@ TEST_F(Run, AClosedTerminalEndsTheTask) {
   Bell bell(site.folder() / "bell");
   AtTerminal person(site, {"run", "--", "sh", "-c",
                            "trap 'echo hup > " + bell.path() + "; exit 1' HUP; echo up > " +
-                               bell.path() + "; while :; do sleep 0.1; done"});
+                               bell.path() + "; sleep 1000 & wait"});
   ASSERT_EQ(bell.Hear(), "up");
   person.CloseTerminal();
   EXPECT_EQ(bell.Hear(), "hup");

@@ -63,12 +63,9 @@ def is_killed():
 
 
 def waits_for(path):
-    """Until the file is there."""
-    deadline = time.monotonic() + LIMIT_S
-    while not os.path.exists(path):
-        if time.monotonic() > deadline:
-            raise TimeoutError(path)
-        time.sleep(0.05)
+    """Until a line is written to the pipe."""
+    with open(path, encoding="utf-8") as pipe:
+        pipe.readline()
     return path
 
 
@@ -115,8 +112,9 @@ class ModuleTest(unittest.TestCase):
         self.assertEqual(self.client.output(task), "hello\n")
 
     def test_a_line_is_run_by_the_shell_and_one_task_after_another(self):
-        first = carma.submit("sleep 0.2 && echo first > made", cwd=self.folder, memory="1G")
+        first = carma.submit("echo first > made", cwd=self.folder, memory="1G", hold=True)
         second = carma.submit("cat made > seen", cwd=self.folder, after=first, memory="1G")
+        self.client.change(first, "release")
         self.assertEqual([task.state for task in carma.wait([first, second.id], timeout=LIMIT_S)], ["succeeded", "succeeded"])
         with open(self.path("seen"), encoding="utf-8") as file:
             self.assertEqual(file.read(), "first\n")
@@ -182,9 +180,18 @@ class ModuleTest(unittest.TestCase):
     def test_out_of_memory_is_tried_again(self):
         self.assertEqual(self.executor(retries=2).submit(needs_more_room).result(LIMIT_S), 2)
 
+    def gate(self):
+        """A pipe by name, and what writes the line to it that waits_for() waits for, whether or not that reads already."""
+        path = self.path("gate")
+        os.mkfifo(path)
+        pipe = os.open(path, os.O_RDWR)
+        self.addCleanup(os.close, pipe)
+        return path, lambda: os.write(pipe, b"go\n")
+
     def test_only_what_does_not_run_is_cancelled(self):
         executor = self.executor()
-        running = executor.submit(waits_for, self.path("go"))
+        go, let_go = self.gate()
+        running = executor.submit(waits_for, go)
         deadline = time.monotonic() + LIMIT_S
         while not running.running():
             self.assertLess(time.monotonic(), deadline, running.task)
@@ -193,17 +200,16 @@ class ModuleTest(unittest.TestCase):
         held = self.executor(hold=True).submit(twice, Point(1))
         self.assertTrue(held.cancel())
         self.assertEqual(carma.wait(held.task, timeout=LIMIT_S)[0].state, "cancelled")
-        with open(self.path("go"), "w", encoding="utf-8"):
-            pass
-        self.assertEqual(running.result(LIMIT_S), self.path("go"))
+        let_go()
+        self.assertEqual(running.result(LIMIT_S), go)
 
     def test_a_daemon_that_is_started_anew_is_waited_for(self):
-        future = self.executor().submit(waits_for, self.path("go"))
+        go, let_go = self.gate()
+        future = self.executor().submit(waits_for, go)
         self.site.stop(signal.SIGKILL)
-        with open(self.path("go"), "w", encoding="utf-8"):
-            pass
+        let_go()
         self.site.start()
-        self.assertEqual(future.result(LIMIT_S), self.path("go"))
+        self.assertEqual(future.result(LIMIT_S), go)
 
     def test_jobs_of_hydra_are_tasks(self):
         with open(self.path("train.py"), "w", encoding="utf-8") as file:
