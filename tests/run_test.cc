@@ -118,7 +118,7 @@ TEST_F(Run, SignalsGoToTheTask) {
   Bell bell(site.folder() / "bell");
   Child run = site.StartCarma(
       {"run", "--", "sh", "-c",
-       "trap 'echo saved; exit 3' TERM; echo up > " + bell.path() + "; sleep 1000 & wait"});
+       "trap 'echo saved; exit 3' TERM; sleep 1000 & echo up > " + bell.path() + "; wait"});
   ASSERT_TRUE(bell.Hear());
   run.Signal(SIGTERM);
   const Ran ran = run.Wait();
@@ -182,8 +182,8 @@ TEST_F(Run, AClosedTerminalEndsTheTask) {
   site.Start();
   Bell bell(site.folder() / "bell");
   AtTerminal person(site, {"run", "--", "sh", "-c",
-                           "trap 'echo hup > " + bell.path() + "; exit 1' HUP; echo up > " +
-                               bell.path() + "; sleep 1000 & wait"});
+                           "trap 'echo hup > " + bell.path() +
+                               "; exit 1' HUP; sleep 1000 & echo up > " + bell.path() + "; wait"});
   ASSERT_EQ(bell.Hear(), "up");
   person.CloseTerminal();
   EXPECT_EQ(bell.Hear(), "hup");

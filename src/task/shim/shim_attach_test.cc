@@ -90,7 +90,7 @@ TEST_F(ShimAttachTest, ATerminalIsATerminal) {
 }
 
 TEST_F(ShimAttachTest, TheWindowChangesUnderIt) {
-  launcher_->Start(Attached("trap 'stty size; exit 0' WINCH; echo up; sleep 1000 & wait", true));
+  launcher_->Start(Attached("trap 'stty size; exit 0' WINCH; sleep 1000 & echo up; wait", true));
   Accept();
   Greet();
   Hear("up");
@@ -115,7 +115,7 @@ TEST_F(ShimAttachTest, KeysMakeSignalsInATerminal) {
 
 TEST_F(ShimAttachTest, SignalsArePassedOn) {
   base::UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  launcher_->Start(Attached("trap 'echo saved; exit 3' USR1; echo up; sleep 1000 & wait", false));
+  launcher_->Start(Attached("trap 'echo saved; exit 3' USR1; sleep 1000 & echo up; wait", false));
   Accept();
   Greet(null.get());
   Hear("up");
@@ -127,7 +127,7 @@ TEST_F(ShimAttachTest, SignalsArePassedOn) {
 
 TEST_F(ShimAttachTest, WhoLeavesHangsUp) {
   LaunchOrder order =
-      Attached("trap 'echo bye > $TELL; exit 4' HUP; echo up; sleep 1000 & wait", true);
+      Attached("trap 'echo bye > $TELL; exit 4' HUP; sleep 1000 & echo up; wait", true);
   order.kill_grace = base::Duration(kPatienceMs);
   launcher_->Start(std::move(order));
   Accept();
@@ -142,7 +142,7 @@ TEST_F(ShimAttachTest, WhoLeavesHangsUp) {
 }
 
 TEST_F(ShimAttachTest, OneWhoDoesNotMindTheHangupIsKilled) {
-  launcher_->Start(Attached("trap '' HUP; echo up; sleep 1000 & wait", true));
+  launcher_->Start(Attached("trap '' HUP; sleep 1000 & echo up; wait", true));
   Accept();
   Greet();
   Hear("up");
