@@ -90,9 +90,9 @@ class Server {
     }
     Note(scheduler_.HandleAll(now_, submitted));
     const Clock::time_point from = Clock::now();
-    const std::vector<Action> actions = scheduler_.HandleAll(now_, estimated);
+    std::vector<Action> actions = scheduler_.HandleAll(now_, estimated);
     const std::chrono::duration<double> spent = Clock::now() - from;
-    Note(actions);
+    Note(std::move(actions));
     return spent.count();
   }
 
@@ -127,15 +127,23 @@ class Server {
     const Clock::time_point from = Clock::now();
     std::vector<Action> actions = scheduler_.Handle(now_, event);
     const std::chrono::duration<double, std::micro> spent = Clock::now() - from;
-    Note(actions);
+    Note(std::move(actions));
     return spent.count();
   }
-  void Note(const std::vector<Action>& actions) {
-    for (const Action& action : actions) {
-      const auto* start = std::get_if<StartTask>(&action);
-      if (start == nullptr) continue;
-      running_.push_back(start->id);
-      scheduler_.Handle(now_, TaskStarted{start->id, start->attempt});
+  // As the daemon does it: what starts runs, and a core that has more to do at once goes on.
+  void Note(std::vector<Action> actions) {
+    while (true) {
+      bool at_once = false;
+      for (const Action& action : actions) {
+        const auto* wake = std::get_if<WakeAt>(&action);
+        at_once = at_once || (wake != nullptr && wake->when <= now_);
+        const auto* start = std::get_if<StartTask>(&action);
+        if (start == nullptr) continue;
+        running_.push_back(start->id);
+        scheduler_.Handle(now_, TaskStarted{start->id, start->attempt});
+      }
+      if (!at_once) return;
+      actions = scheduler_.Handle(now_, WakeUp{});
     }
   }
 
