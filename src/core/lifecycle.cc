@@ -249,6 +249,10 @@ void Scheduler::State::EndStopped(TaskRecord& task) {
     case StopCause::kTimeLimit:
       return Finish(task, TaskState::kTimedOut, std::move(reason));
     case StopCause::kRequeue:
+    case StopCause::kTimeSlot:
+    case StopCause::kPreempted:
+    case StopCause::kDrained:
+    case StopCause::kShutdown:
       return Restart(task, std::move(reason));
     case StopCause::kGpuLost:
       return ComeBackLost(task, std::move(reason));

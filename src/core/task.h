@@ -13,6 +13,7 @@
 
 #include "base/fields.h"
 #include "base/result.h"
+#include "base/signal_name.h"
 #include "base/time.h"
 #include "base/words.h"
 #include "core/profile.h"
@@ -128,6 +129,13 @@ enum class ReasonCode {
   kFairShare,       // others have taken less
   kLimit,           // of its user, account or class
   kRule,            // the server's own condition
+  kTimeSlot,        // its turn on its GPUs was over, others waited for them
+  kPreempted,       // a class that goes before others needed its GPUs
+  kCpus,            // cores of the server are promised to others
+  kHostMemory,      // likewise its memory
+  kGpuChoice,       // not a GPU that it asks for
+  kNotLinked,       // these GPUs are not connected as it asks for
+  kReserved,        // kept for somebody else
 };
 inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {
     {ReasonCode::kNone, ""},
@@ -168,6 +176,13 @@ inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {
     {ReasonCode::kFairShare, "FairShare"},
     {ReasonCode::kLimit, "Limit"},
     {ReasonCode::kRule, "Rule"},
+    {ReasonCode::kTimeSlot, "TimeSlot"},
+    {ReasonCode::kPreempted, "Preempted"},
+    {ReasonCode::kCpus, "Cpus"},
+    {ReasonCode::kHostMemory, "HostMemory"},
+    {ReasonCode::kGpuChoice, "GpuChoice"},
+    {ReasonCode::kNotLinked, "NotLinked"},
+    {ReasonCode::kReserved, "Reserved"},
 };
 
 struct Reason {
@@ -212,7 +227,18 @@ inline constexpr std::size_t kMaxDependencies = 1000;
 inline constexpr Duration kMaxTimeLimit = std::chrono::hours(24 * 3660);
 inline constexpr Duration kMaxSignalBefore = std::chrono::seconds(65'535);  // as Slurm
 inline constexpr int kMaxRecoveries = 1000;
+inline constexpr int kMaxCpus = 65'536;
+inline constexpr std::int64_t kMaxHostMemoryMib = std::int64_t{1} << 30;  // 1 PiB
 inline constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
+// A GPU as people name it: its index or its UUID.
+bool IsGpuName(std::string_view name);
+// A part of a GPU's name, of letters, digits, blanks and "-_.": "a100", "RTX 6000".
+bool IsGpuTypeWord(std::string_view word);
+inline constexpr base::FieldRule kGpuNames{.max_bytes = 64,
+                                           .max_items = kMaxGpus,
+                                           .fits = IsGpuName,
+                                           .unless_empty = true,
+                                           .expected = "the index or the UUID of a GPU"};
 // What an account or a class may be called: 1 to 64 letters, digits, and "_-+.".
 bool IsShareName(std::string_view name);
 inline constexpr base::FieldRule kShareName{
@@ -223,6 +249,14 @@ inline constexpr base::FieldRule kShareName{
 struct TaskRequest {
   int gpus = 1;
   std::optional<std::int64_t> memory_mib;
+  std::optional<int> cpus;
+  std::optional<std::int64_t> host_memory_mib;
+  bool own_cpus = false;
+  std::optional<std::string> gpu_type;
+  std::optional<std::int64_t> gpu_memory_min_mib;
+  std::vector<std::string> on_gpus;
+  std::vector<std::string> not_on_gpus;
+  bool linked_gpus = false;
   bool exclusive = false;
   std::optional<double> sm_share;
   std::optional<double> max_slowdown;  // beside the server's own limit: the smaller counts
@@ -237,6 +271,8 @@ struct TaskRequest {
   std::optional<Duration> signal_before;  // the time limit: its process is told so long before it
   int max_recoveries = 3;
   bool requeue = true;
+  bool no_slots = false;
+  std::optional<std::string> checkpoint_signal;
   bool held = false;
   std::optional<TaskId> array;  // the first task of its array: the daemon's word, no field
   int array_limit = 0;
@@ -247,6 +283,21 @@ struct TaskRequest {
     field("memory_mib", task.memory_mib,
           "Expected peak of GPU memory per GPU, as the user states it.",
           {.low = 1, .high = kMaxMemoryMib, .expected = "a number from 1 to 16777216 MiB per GPU"});
+    field("cpus", task.cpus, "Cores of the server that are kept for it.",
+          {.low = 1, .high = kMaxCpus});
+    field("host_memory_mib", task.host_memory_mib,
+          "Memory of the server, not of its GPUs, that is kept for it; it may not use more.",
+          {.low = 1, .high = kMaxHostMemoryMib});
+    field("own_cpus", task.own_cpus, "Its cores are always the same, and nobody else's.",
+          {.unless_empty = true});
+    field("gpu_type", task.gpu_type, "Only GPUs whose model's name has this in it: a100 …",
+          {.max_bytes = 64, .fits = IsGpuTypeWord, .expected = "a part of a GPU's name"});
+    field("gpu_memory_min_mib", task.gpu_memory_min_mib,
+          "Only GPUs that have at least so much memory in all.", {.low = 1, .high = kMaxMemoryMib});
+    field("on_gpus", task.on_gpus, "Only these GPUs.", kGpuNames);
+    field("not_on_gpus", task.not_on_gpus, "None of these GPUs.", kGpuNames);
+    field("linked_gpus", task.linked_gpus, "Only GPUs that are connected with each other (NVLink).",
+          {.unless_empty = true});
     field("exclusive", task.exclusive, "Nobody else may use its GPUs.");
     field("sm_share", task.sm_share,
           "At most this share of each GPU's SMs, where the way of sharing can enforce it (MPS).",
@@ -277,6 +328,12 @@ struct TaskRequest {
           "Restarts after running out of GPU memory; 0: the first time is final.",
           {.low = 0, .high = kMaxRecoveries});
     field("requeue", task.requeue, "Start again when its machine or GPU is lost.");
+    field("no_slots", task.no_slots, "Not ended where its time slot ends.", {.unless_empty = true});
+    field("checkpoint_signal", task.checkpoint_signal,
+          "Asks it to save what it has done, before it is ended to go on later: USR1 …",
+          {.max_bytes = 16,
+           .fits = base::IsSignalName,
+           .expected = "the name of a signal such as USR1"});
     field("held", task.held, "Submitted on hold.");
     field("array_limit", task.array_limit, "At most so many tasks of the array at once.",
           {.low = 1, .high = kMaxArrayIndex, .unless_empty = true});
@@ -359,7 +416,18 @@ inline constexpr std::pair<QueueKind, std::string_view> kQueueWords[] = {
     {QueueKind::kRecovery, "recovery"},
 };
 
-enum class StopCause { kNone, kCancel, kTimeLimit, kRequeue, kGpuLost, kIdle };
+enum class StopCause {
+  kNone,
+  kCancel,
+  kTimeLimit,
+  kRequeue,
+  kGpuLost,
+  kIdle,
+  kTimeSlot,   // its turn was over, others waited
+  kPreempted,  // a class that goes before others needed the place
+  kDrained,    // its GPU was to be empty by then
+  kShutdown,   // likewise the server
+};
 inline constexpr std::pair<StopCause, std::string_view> kStopWords[] = {
     {StopCause::kNone, "none"},
     {StopCause::kCancel, "cancel"},
@@ -367,6 +435,10 @@ inline constexpr std::pair<StopCause, std::string_view> kStopWords[] = {
     {StopCause::kRequeue, "requeue"},
     {StopCause::kGpuLost, "gpu_lost"},
     {StopCause::kIdle, "idle"},
+    {StopCause::kTimeSlot, "time_slot"},
+    {StopCause::kPreempted, "preempted"},
+    {StopCause::kDrained, "drained"},
+    {StopCause::kShutdown, "shutdown"},
 };
 
 // One start of a task: where it was put and how that went.
@@ -375,10 +447,11 @@ struct Attempt {
   std::vector<Placement> placement;
   Reason placement_reason;  // why these GPUs
   Sharing sharing;
-  std::optional<Time> launched;    // decided
-  std::optional<Time> started;     // its process runs
-  std::optional<Time> idle_since;  // it holds GPUs and has not used them since then
-  std::optional<Time> warned;      // that its time limit comes (TaskRequest::signal_before)
+  std::optional<Time> launched;     // decided
+  std::optional<Time> started;      // its process runs
+  std::optional<Time> idle_since;   // it holds GPUs and has not used them since then
+  std::optional<Time> warned;       // that its time limit comes (TaskRequest::signal_before)
+  std::optional<Time> slot_notice;  // it was asked to save, because others wait for its place
   StopCause stopping = StopCause::kNone;
   // What is left of it once its task waits again.
   Attempt Past() const;
@@ -403,6 +476,7 @@ struct TaskRecord {
   int launch_failures = 0;
   int node_failures = 0;
   int victim_restarts = 0;  // after neighbours' faults
+  int checkpoints = 0;      // times it ended when it was asked to save, and waits to go on
   // Recovery: the next start needs at least this much free memory on each GPU, or idle GPUs.
   std::optional<std::int64_t> retry_free_mib;
   bool retry_on_idle_gpu = false;

@@ -60,6 +60,7 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("launch_failures", record.launch_failures);
   column("node_failures", record.node_failures);
   column("victim_restarts", record.victim_restarts);
+  column("checkpoints", record.checkpoints);
   column("retry_free_mib", record.retry_free_mib);
   column("retry_on_idle_gpu", record.retry_on_idle_gpu);
   column("not_before_ms", record.not_before);
@@ -75,6 +76,7 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("sharing_note", record.attempt.sharing.note);
   column("idle_since_ms", record.attempt.idle_since);
   column("warned_ms", record.attempt.warned);
+  column("slot_notice_ms", record.attempt.slot_notice);
   column("submitted_ms", record.submitted);
   column("queued_since_ms", record.queued_since);
   column("first_start_ms", record.first_start);

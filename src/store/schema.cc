@@ -309,11 +309,28 @@ ALTER TABLE observation ADD COLUMN length INTEGER;
 ALTER TABLE observation ADD COLUMN allocated_mib INTEGER;
 )sql";
 
+// What a task asks of the server beside GPUs, which GPUs it is about, and how it gives up its turn.
+constexpr std::string_view kVersion13 = R"sql(
+ALTER TABLE task ADD COLUMN cpus INTEGER;
+ALTER TABLE task ADD COLUMN host_memory_mib INTEGER;
+ALTER TABLE task ADD COLUMN own_cpus INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE task ADD COLUMN gpu_type TEXT;
+ALTER TABLE task ADD COLUMN gpu_memory_min_mib INTEGER;
+ALTER TABLE task ADD COLUMN on_gpus TEXT;
+ALTER TABLE task ADD COLUMN not_on_gpus TEXT;
+ALTER TABLE task ADD COLUMN linked_gpus INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE task ADD COLUMN no_slots INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE task ADD COLUMN checkpoint_signal TEXT;
+ALTER TABLE task ADD COLUMN slot_notice_ms INTEGER;
+ALTER TABLE task ADD COLUMN checkpoints INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},   Migration{2, kVersion2},   Migration{3, kVersion3},
     Migration{4, kVersion4},   Migration{5, kVersion5},   Migration{6, kVersion6},
     Migration{7, kVersion7},   Migration{8, kVersion8},   Migration{9, kVersion9},
     Migration{10, kVersion10}, Migration{11, kVersion11}, Migration{12, kVersion12},
+    Migration{13, kVersion13},
 };
 
 }  // namespace

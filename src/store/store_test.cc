@@ -111,11 +111,11 @@ TEST_F(StoreTest, EveryEnumeratorComesBackAsItWasPut) {
   };
   for (int i = 0; i < core::kTaskStateCount; ++i)
     add([&](core::TaskRecord& r) { r.state = static_cast<TaskState>(i); });
-  for (int i = 0; i <= static_cast<int>(core::ReasonCode::kIdleHolder); ++i)
+  for (int i = 0; i <= static_cast<int>(core::ReasonCode::kReserved); ++i)
     add([&](core::TaskRecord& r) { r.reason.code = static_cast<core::ReasonCode>(i); });
   for (int i = 0; i <= static_cast<int>(core::ExitKind::kDeviceFault); ++i)
     add([&](core::TaskRecord& r) { r.exit.kind = static_cast<core::ExitKind>(i); });
-  for (int i = 0; i <= static_cast<int>(core::StopCause::kIdle); ++i)
+  for (int i = 0; i <= static_cast<int>(core::StopCause::kShutdown); ++i)
     add([&](core::TaskRecord& r) { r.attempt.stopping = static_cast<core::StopCause>(i); });
   for (int i = 0; i <= static_cast<int>(core::SharingMethod::kMig); ++i)
     add([&](core::TaskRecord& r) {

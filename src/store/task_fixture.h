@@ -17,6 +17,16 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.request.exclusive = true;
   r.request.sm_share = 0.35;
   r.request.max_slowdown = 1.75;
+  r.request.cpus = 6;
+  r.request.host_memory_mib = 54'321;
+  r.request.own_cpus = true;
+  r.request.gpu_type = "a100";
+  r.request.gpu_memory_min_mib = 40'000;
+  r.request.on_gpus = {"1", "GPU-7"};
+  r.request.not_on_gpus = {"0"};
+  r.request.linked_gpus = true;
+  r.request.no_slots = true;
+  r.request.checkpoint_signal = "USR1";
   r.request.priority = -7;
   r.request.uid = 4'294'967'294U;
   r.request.begin = base::FromMs(1'700'000'000'001);
@@ -46,6 +56,7 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.launch_failures = 1;
   r.node_failures = 3;
   r.victim_restarts = 5;
+  r.checkpoints = 6;
   r.retry_free_mib = 20'000;
   r.retry_on_idle_gpu = true;
   r.not_before = base::FromMs(1'700'000'000'002);
@@ -57,6 +68,7 @@ inline StoredTask FullTask(std::uint64_t id) {
                        "GPU 7 is shared by streams"};
   r.attempt.idle_since = base::FromMs(1'700'000'000'009);
   r.attempt.warned = base::FromMs(1'700'000'000'010);
+  r.attempt.slot_notice = base::FromMs(1'700'000'000'011);
   r.submitted = base::FromMs(1'700'000'000'003);
   r.queued_since = base::FromMs(1'700'000'000'004);
   r.first_start = base::FromMs(1'700'000'000'005);

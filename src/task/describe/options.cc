@@ -215,7 +215,7 @@ Result<Unit> SetSignal(Draft& draft, std::string_view value) {
     rest.remove_prefix(to.size() + 1);
   }
   const std::size_t at = rest.find('@');
-  const std::optional<int> number = SignalNumber(rest.substr(0, at));
+  const std::optional<int> number = base::SignalNumber(rest.substr(0, at));
   const std::optional<std::int64_t> seconds =
       at == std::string_view::npos ? kUsualS : base::ParseInt(rest.substr(at + 1));
   if (!number || !seconds || *seconds < 1 ||

@@ -270,23 +270,6 @@ bool IsParameterName(std::string_view text) {
          IsWord(text) && text.find_first_of("-+.") == std::string_view::npos;
 }
 
-std::optional<int> SignalNumber(std::string_view text) {
-  const std::optional<std::int64_t> given = base::ParseInt(text);
-  if (given && *given > 0 && *given < 32) return static_cast<int>(*given);
-  std::string name = base::ToLower(text);
-  if (name.starts_with("sig")) name.erase(0, 3);
-  for (int number = 1; number < 32; ++number) {
-    const char* known = ::sigabbrev_np(number);
-    if (known != nullptr && name == base::ToLower(known)) return number;
-  }
-  return std::nullopt;
-}
-
-bool IsSignalName(std::string_view text) {
-  const std::optional<int> number = SignalNumber(text);
-  return number && text == ::sigabbrev_np(*number);
-}
-
 std::string NameOfCommand(const std::vector<std::string>& command) {
   std::string name = base::Printable(NameOf(command), 200);
   // "python3 '' " and the like: a name must be there.

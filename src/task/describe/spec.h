@@ -13,6 +13,7 @@
 
 #include "base/fields.h"
 #include "base/result.h"
+#include "base/signal_name.h"
 #include "base/time.h"
 #include "core/task.h"
 #include "task/describe/notify.h"
@@ -38,7 +39,6 @@ bool IsOneLine(std::string_view text);  // UTF-8 without controls (base::HasCont
 bool IsWord(std::string_view text);     // 1 to 64 letters, digits, and "_-+."
 bool IsAbsolutePath(std::string_view text);
 bool IsUmask(std::string_view text);       // "077", "0022"
-bool IsSignalName(std::string_view text);  // "USR1", "TERM"
 bool IsAttachName(std::string_view text);  // 32 hexadecimal digits
 inline constexpr base::FieldRule kOneLine{.max_bytes = kMaxPathBytes,
                                           .fits = IsOneLine,
@@ -149,7 +149,9 @@ struct TaskSpec : core::TaskRequest {
           {.unless_empty = true});
     field("signal", task.signal,
           "Sent signal_before_s seconds before its time limit: USR1, INT … by name.",
-          {.max_bytes = 16, .fits = IsSignalName, .expected = "the name of a signal such as USR1"});
+          {.max_bytes = 16,
+           .fits = base::IsSignalName,
+           .expected = "the name of a signal such as USR1"});
     field(
         "signal_main", task.signal_main,
         "That signal goes to its main process only (with a script: its shell), else to all of its "
@@ -173,9 +175,6 @@ void FillDefaults(TaskSpec& spec);
 std::string NameOfCommand(const std::vector<std::string>& command);
 // What a parameter of a sweep may be called: letters, digits and _, no digit in front.
 bool IsParameterName(std::string_view text);
-// The number of a signal by its name, with or without SIG in front, in either case, or by its
-// number; empty: none that a task may be sent.
-std::optional<int> SignalNumber(std::string_view text);
 
 // The umask as the system takes it, and as a description holds it.
 mode_t UmaskOf(const TaskSpec& spec);

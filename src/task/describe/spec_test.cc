@@ -104,6 +104,16 @@ TEST(Validate, HoldsEveryRule) {
       {"no number of SMs", [](TaskSpec& s) { s.sm_share = NAN; }, "sm_share: "},
       {"all SMs", [](TaskSpec& s) { s.sm_share = 1; }, ""},
       {"faster than alone", [](TaskSpec& s) { s.max_slowdown = 0.5; }, "max_slowdown: "},
+      {"no core", [](TaskSpec& s) { s.cpus = 0; }, "cpus: "},
+      {"no memory of the server", [](TaskSpec& s) { s.host_memory_mib = 0; }, "host_memory_mib: "},
+      {"no name of a GPU",
+       [](TaskSpec& s) {
+         s.on_gpus = {"1", "GPU 2"};
+       },
+       "on_gpus"},
+      {"no GPU", [](TaskSpec& s) { s.not_on_gpus = {"-1"}; }, "not_on_gpus"},
+      {"no type", [](TaskSpec& s) { s.gpu_type = "a100;"; }, "gpu_type: "},
+      {"no signal", [](TaskSpec& s) { s.checkpoint_signal = "SIGUSR1"; }, "checkpoint_signal: "},
       {"no number of times", [](TaskSpec& s) { s.max_slowdown = NAN; }, "max_slowdown: "},
       {"not slowed down at all", [](TaskSpec& s) { s.max_slowdown = 1; }, ""},
       {"absurd priority", [](TaskSpec& s) { s.priority = INT64_MIN; }, "priority: "},
@@ -183,6 +193,16 @@ TaskSpec AnySpec(base::Rng& rng) {
   s.exclusive = chance();
   if (chance()) s.sm_share = static_cast<double>(1 + rng.Below(100)) / 100;
   if (chance()) s.max_slowdown = 1 + static_cast<double>(rng.Below(100)) / 4;
+  if (chance()) s.cpus = 1 + static_cast<int>(rng.Below(128));
+  if (chance()) s.host_memory_mib = 1 + static_cast<std::int64_t>(rng.Below(1'000'000));
+  s.own_cpus = chance();
+  if (chance()) s.gpu_type = "A100-SXM4 40GB";
+  if (chance()) s.gpu_memory_min_mib = 1 + static_cast<std::int64_t>(rng.Below(80'000));
+  if (chance()) s.on_gpus = {"0", "GPU-5f1c0a3e-7b1d-4a55-9a53-0d8a9f3b2c01"};
+  if (chance()) s.not_on_gpus = {"7"};
+  s.linked_gpus = chance();
+  s.no_slots = chance();
+  if (chance()) s.checkpoint_signal = "USR2";
   if (chance()) s.model_summary = "/m/" + AnyLine(rng);
   if (chance()) s.batch_size = 1 + static_cast<std::int64_t>(rng.Below(1000));
   if (chance()) s.optimizer = "sgd-momentum";
@@ -286,14 +306,6 @@ TEST(Spec, NamesACommandByWhatItRuns) {
       {{"python", ""}, "python"},
   };
   for (const auto& [command, name] : cases) EXPECT_EQ(NameOfCommand(command), name) << command[0];
-}
-
-TEST(Spec, KnowsSignalsByNameAndNumber) {
-  EXPECT_EQ(SignalNumber("USR1"), SIGUSR1);
-  EXPECT_EQ(SignalNumber("sigterm"), SIGTERM);
-  EXPECT_EQ(SignalNumber("10"), 10);
-  EXPECT_EQ(SignalNumber("99"), std::nullopt);
-  EXPECT_EQ(SignalNumber("USR3"), std::nullopt);
 }
 
 TEST(SpecJson, KeepsWhomToTellAndTheSignal) {

@@ -51,7 +51,7 @@ bool IsFolder(const std::string& path) {
 }
 
 WarningSignal WarningOf(const TaskSpec& spec) {
-  return {.number = spec.signal ? SignalNumber(*spec.signal).value_or(0) : 0,
+  return {.number = spec.signal ? base::SignalNumber(*spec.signal).value_or(0) : 0,
           .main_only = spec.signal_main,
           .spares_main = spec.script.has_value() || spec.command.empty()};
 }
