@@ -30,6 +30,8 @@ inline constexpr std::pair<QueueOrder, std::string_view> kQueueOrderWords[] = {
 struct QosClass {
   std::string name;
   std::int64_t priority = 0;
+  bool preempts = false;     // its tasks take the places of preemptible ones of less priority
+  bool preemptible = false;  // its tasks leave for those
   friend bool operator==(const QosClass&, const QosClass&) = default;
 };
 // The class of tasks that name none; of priority 0 where it is not listed.
@@ -72,7 +74,34 @@ struct LimitRule {
   friend bool operator==(const LimitRule&, const LimitRule&) = default;
 };
 
-// "interactive priority=1000"; "vision: ada bob"; "ada=2"; "user=* qos=interactive running=1
+// What becomes, at the end of its turn, of a task that is not known to save what it has done.
+enum class WithoutCheckpoint {
+  kNever,  // it stays
+  kOnce,   // it leaves once, and is not asked again if it did not save then
+  kEnd,    // it leaves
+};
+inline constexpr std::pair<WithoutCheckpoint, std::string_view> kWithoutCheckpointWords[] = {
+    {WithoutCheckpoint::kNever, "never"},
+    {WithoutCheckpoint::kOnce, "once"},
+    {WithoutCheckpoint::kEnd, "end"},
+};
+
+// Turns on the GPUs (core/slots.h).
+struct SlotRules {
+  // A task that has run for so long leaves its place to one that waits for it; empty: never.
+  std::optional<Duration> length;
+  Duration notice{600'000};         // it is asked to save so long before
+  Duration preempt_notice{60'000};  // likewise one that leaves for a class that preempts
+  WithoutCheckpoint without_checkpoint = WithoutCheckpoint::kNever;
+  // Asks tasks to save that name no signal of their own.
+  std::string checkpoint_signal = "USR1";
+  // With these exit codes says a task that was asked that it has saved and is to go on later.
+  std::vector<int> exit_codes{85, 99};
+  // Classes whose tasks may be excepted from slots (--no-slots); administrators always may.
+  std::vector<std::string> exempt;
+};
+
+// "interactive priority=1000 preempts"; "vision: ada bob"; "ada=2"; "user=* qos=interactive running=1
 // gpu_hours=200/7d memory=80G length=12h". What is read can be written. Errors: kInvalid, with what
 // was expected.
 base::Result<QosClass> ParseQosClass(std::string_view text);
@@ -96,3 +125,6 @@ std::string UserOf(const TaskRequest& request);
 template <>
 inline constexpr carma::base::Words<carma::core::QueueOrder>
     carma::base::kWordsOf<carma::core::QueueOrder> = carma::core::kQueueOrderWords;
+template <>
+inline constexpr carma::base::Words<carma::core::WithoutCheckpoint>
+    carma::base::kWordsOf<carma::core::WithoutCheckpoint> = carma::core::kWithoutCheckpointWords;

@@ -119,11 +119,13 @@ struct TaskEdited {
   TaskRequest request;
 };
 // A person closes a GPU to new tasks, or the rules of health do (by_rule): two drains that do not
-// know of each other; the GPU is open when neither holds.
+// know of each other; the GPU is open when neither holds. empty_by: its tasks are asked to save
+// the notice of slots before that (SlotRules), ended then, and wait again.
 struct DrainRequested {
   GpuIndex gpu{};
   std::string why;
   bool by_rule = false;
+  std::optional<Time> empty_by = std::nullopt;
 };
 // By a person: both end. By rule: only the rule's own.
 struct ResumeRequested {
@@ -177,6 +179,13 @@ struct WarnTask {
   int attempt = 0;
   friend bool operator==(const WarnTask&, const WarnTask&) = default;
 };
+// It has to leave its GPUs soon (Attempt::leaves_by): its processes are to be asked to save, by its
+// checkpoint signal. Said again after a restart, since asking twice does no harm.
+struct AskToSave {
+  TaskId id{};
+  int attempt = 0;
+  friend bool operator==(const AskToSave&, const AskToSave&) = default;
+};
 // The next WakeUp the core needs; takes the place of the one before. A WakeUp too many is harmless.
 struct WakeAt {
   Time when{};
@@ -197,6 +206,7 @@ struct AttemptEnded {
   friend bool operator==(const AttemptEnded&, const AttemptEnded&) = default;
 };
 using Action =
-    std::variant<TaskChanged, RequestEstimate, StartTask, StopTask, WarnTask, WakeAt, AttemptEnded>;
+    std::variant<TaskChanged, RequestEstimate, StartTask, StopTask, WarnTask, AskToSave, WakeAt,
+                 AttemptEnded>;
 
 }  // namespace carma::core

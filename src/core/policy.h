@@ -102,6 +102,7 @@ struct PolicyConfig {
   // Those that tasks may name.
   std::vector<QosClass> classes{{"interactive", 1000}, {"normal", 0}, {"background", -1000}};
   std::vector<LimitRule> limits{{.user = "*", .qos = "interactive", .running = 1}};
+  SlotRules slots;  // when tasks leave their GPUs to others
 };
 // Errors: kInvalid for a class that is not configured, kDenied for an account that its user may not
 // use, each naming those that there are.

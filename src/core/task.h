@@ -451,7 +451,9 @@ struct Attempt {
   std::optional<Time> started;      // its process runs
   std::optional<Time> idle_since;   // it holds GPUs and has not used them since then
   std::optional<Time> warned;       // that its time limit comes (TaskRequest::signal_before)
-  std::optional<Time> slot_notice;  // it was asked to save, because others wait for its place
+  std::optional<Time> slot_notice;  // it was asked to save, because it has to leave its place
+  StopCause notice_cause = StopCause::kNone;  // why it has to
+  std::optional<Time> leaves_by;              // ended then, if it has not ended by itself
   StopCause stopping = StopCause::kNone;
   // What is left of it once its task waits again.
   Attempt Past() const;
@@ -477,6 +479,7 @@ struct TaskRecord {
   int node_failures = 0;
   int victim_restarts = 0;  // after neighbours' faults
   int checkpoints = 0;      // times it ended when it was asked to save, and waits to go on
+  int cut_off = 0;          // times its turn ended although it never saved
   // Recovery: the next start needs at least this much free memory on each GPU, or idle GPUs.
   std::optional<std::int64_t> retry_free_mib;
   bool retry_on_idle_gpu = false;

@@ -96,7 +96,7 @@ Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
   if (!drains) return std::unexpected(drains.error());
   for (const store::Drain& drain : *drains) {
     if (const std::optional<core::GpuIndex> gpu = GpuByUuid(drain.gpu_uuid))
-      events_.push_back(core::DrainRequested{*gpu, drain.why, drain.by_rule});
+      events_.push_back(core::DrainRequested{*gpu, drain.why, drain.by_rule, drain.empty_by});
   }
   if (Result<Unit> counted = RestoreAttempts(); !counted) return counted;
   if (options_.history) {
@@ -200,7 +200,7 @@ void Engine::ForgetCalibration(Done done) {
 
 void Engine::Drain(const core::DrainRequested& drain, Done done) {
   const std::string& uuid = scheduler_.GpuInfos().at(core::Number(drain.gpu)).uuid;
-  next_.rows.drains[{uuid, drain.by_rule}] = drain.why;
+  next_.rows.drains[{uuid, drain.by_rule}] = store::DrainReason{drain.why, drain.empty_by};
   if (options_.mps != nullptr) options_.mps->Drain(uuid);
   Post(drain, std::move(done));
 }
@@ -396,7 +396,8 @@ void Engine::NoteDrains() {
   for (const auto& [key, why] : next_.rows.drains) {
     const auto& [uuid, by_rule] = key;
     if (!why && by_rule && next_.rows.drains.contains({uuid, false})) continue;  // told once
-    next_.rows.events.push_back(DrainEvent(uuid, why, clock_.Now()));
+    const auto text = why ? std::optional(why->why) : std::nullopt;
+    next_.rows.events.push_back(DrainEvent(uuid, text, clock_.Now()));
   }
 }
 

@@ -18,6 +18,11 @@ struct RecordRow {
   std::vector<std::string> gpu_uuids;  // of its placement, same order
 };
 
+struct DrainReason {
+  std::string why;
+  std::optional<core::Time> empty_by = {};
+};
+
 struct Batch {
   std::map<core::TaskId, RecordRow> records;  // the last one of each task
   std::vector<StoredEvent> events;
@@ -29,8 +34,8 @@ struct Batch {
   std::vector<Notice> notices;         // new ones
   std::vector<Notice> notice_results;  // of known ones
   bool forget_calibration = false;
-  // (GPU's UUID, by rule) -> why it is closed, or empty: it is open again.
-  std::map<std::pair<std::string, bool>, std::optional<std::string>> drains;
+  // (GPU's UUID, by rule) -> how it is closed, or empty: it is open again.
+  std::map<std::pair<std::string, bool>, std::optional<DrainReason>> drains;
 
   bool Empty() const;
   // kLater if a restart would find all of it out again, else kNow.

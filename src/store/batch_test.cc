@@ -45,7 +45,8 @@ std::vector<Case> Cases() {
   add("a measured peak", Durability::kNow).observations.emplace_back();
   add("what an attempt took", Durability::kNow).attempts.emplace_back();
   add("a calibration that is forgotten", Durability::kNow).forget_calibration = true;
-  add("a drain", Durability::kNow).drains[{"GPU-0", false}] = "broken fan";
+  add("a drain", Durability::kNow).drains[{"GPU-0", false}] =
+      DrainReason{"broken fan"};
   add("its end", Durability::kNow).drains[{"GPU-0", true}] = std::nullopt;
   return cases;
 }
@@ -87,7 +88,7 @@ TEST_F(ApplyTest, EveryKindOfRowIsKept) {
   batch.usage.push_back({.from = base::FromMs(1), .to = base::FromMs(2), .gpu_uuid = "GPU-0"});
   batch.forecasts.push_back({.task = kTask, .model = "fingerprint"});
   batch.observations.push_back({.task = kTask, .signature = "s", .formula = task::FormulaSplit{}});
-  batch.drains[{"GPU-0", false}] = "broken fan";
+  batch.drains[{"GPU-0", false}] = DrainReason{"broken fan", base::FromMs(1'700'000'000'000)};
   batch.attempts.push_back({.task = kTask, .number = 2, .gpu_uuids = {"GPU-0"}});
   ASSERT_TRUE(store_->Apply(batch, Durability::kNow));
   EXPECT_EQ(store_->Attempts(core::Time{}).value(), batch.attempts);

@@ -176,7 +176,8 @@ Result<std::vector<GpuUsage>> Store::Usage(core::Time from, core::Time to) {
 Result<std::vector<Drain>> Store::Drains() {
   return impl_->Read("reading drains", [&]() -> Result<std::vector<Drain>> {
     const Use rows(
-        impl_->Prepared("SELECT gpu_uuid,by_rule,why FROM drain ORDER BY gpu_uuid,by_rule"));
+        impl_->Prepared("SELECT gpu_uuid,by_rule,why,empty_by_ms FROM drain "
+                        "ORDER BY gpu_uuid,by_rule"));
     return ReadAll<Drain>(*rows, "drains",
                           [](Reader& reader, Drain& drain) { VisitDrain(reader, drain); });
   });

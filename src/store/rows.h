@@ -61,6 +61,7 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("node_failures", record.node_failures);
   column("victim_restarts", record.victim_restarts);
   column("checkpoints", record.checkpoints);
+  column("cut_off", record.cut_off);
   column("retry_free_mib", record.retry_free_mib);
   column("retry_on_idle_gpu", record.retry_on_idle_gpu);
   column("not_before_ms", record.not_before);
@@ -77,6 +78,8 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("idle_since_ms", record.attempt.idle_since);
   column("warned_ms", record.attempt.warned);
   column("slot_notice_ms", record.attempt.slot_notice);
+  column("notice_cause", record.attempt.notice_cause);
+  column("leaves_by_ms", record.attempt.leaves_by);
   column("submitted_ms", record.submitted);
   column("queued_since_ms", record.queued_since);
   column("first_start_ms", record.first_start);
@@ -108,6 +111,7 @@ void VisitDrain(Visitor& column, DrainRow& drain) {
   column("gpu_uuid", drain.gpu_uuid);
   column("by_rule", drain.by_rule);
   column("why", drain.why);
+  column("empty_by_ms", drain.empty_by);
 }
 
 // A row of table gpu_usage but its id.

@@ -325,12 +325,20 @@ ALTER TABLE task ADD COLUMN slot_notice_ms INTEGER;
 ALTER TABLE task ADD COLUMN checkpoints INTEGER NOT NULL DEFAULT 0;
 )sql";
 
+// Why a task has to leave its place and by when; when a drained GPU is to be empty.
+constexpr std::string_view kVersion14 = R"sql(
+ALTER TABLE task ADD COLUMN cut_off INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE task ADD COLUMN notice_cause TEXT NOT NULL DEFAULT 'none';
+ALTER TABLE task ADD COLUMN leaves_by_ms INTEGER;
+ALTER TABLE drain ADD COLUMN empty_by_ms INTEGER;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},   Migration{2, kVersion2},   Migration{3, kVersion3},
     Migration{4, kVersion4},   Migration{5, kVersion5},   Migration{6, kVersion6},
     Migration{7, kVersion7},   Migration{8, kVersion8},   Migration{9, kVersion9},
     Migration{10, kVersion10}, Migration{11, kVersion11}, Migration{12, kVersion12},
-    Migration{13, kVersion13},
+    Migration{13, kVersion13}, Migration{14, kVersion14},
 };
 
 }  // namespace

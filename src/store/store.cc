@@ -103,7 +103,8 @@ Result<Unit> Store::Apply(const Batch& batch, Durability durability) {
   if (ok && batch.forget_calibration) ok = ForgetCalibration();
   each(batch.drains, [&](const auto& row) {
     const auto& [gpu_uuid, by_rule] = row.first;
-    return row.second ? PutDrain({gpu_uuid, *row.second, by_rule}) : DropDrain(gpu_uuid, by_rule);
+    if (!row.second) return DropDrain(gpu_uuid, by_rule);
+    return PutDrain({gpu_uuid, row.second->why, by_rule, row.second->empty_by});
   });
   if (ok) return Commit();
   Rollback();
@@ -179,7 +180,8 @@ Result<Unit> Store::AddUsage(const GpuUsage& usage) {
 Result<Unit> Store::PutDrain(const Drain& drain) {
   return impl_->Change("storing a drain", [&]() -> Result<Unit> {
     const Use put(
-        impl_->Prepared("INSERT OR REPLACE INTO drain(gpu_uuid,by_rule,why) VALUES(?,?,?)"));
+        impl_->Prepared("INSERT OR REPLACE INTO drain(gpu_uuid,by_rule,why,empty_by_ms) "
+                        "VALUES(?,?,?,?)"));
     Binder bind(*put);
     VisitDrain(bind, drain);
     put->exec();

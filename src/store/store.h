@@ -114,6 +114,7 @@ struct Drain {
   std::string gpu_uuid;
   std::string why;
   bool by_rule = false;
+  std::optional<core::Time> empty_by;  // its tasks have to leave until then
   friend bool operator==(const Drain&, const Drain&) = default;
 };
 

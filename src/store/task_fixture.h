@@ -57,6 +57,7 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.node_failures = 3;
   r.victim_restarts = 5;
   r.checkpoints = 6;
+  r.cut_off = 1;
   r.retry_free_mib = 20'000;
   r.retry_on_idle_gpu = true;
   r.not_before = base::FromMs(1'700'000'000'002);
@@ -69,6 +70,8 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.attempt.idle_since = base::FromMs(1'700'000'000'009);
   r.attempt.warned = base::FromMs(1'700'000'000'010);
   r.attempt.slot_notice = base::FromMs(1'700'000'000'011);
+  r.attempt.notice_cause = core::StopCause::kPreempted;
+  r.attempt.leaves_by = base::FromMs(1'700'000'000'012);
   r.submitted = base::FromMs(1'700'000'000'003);
   r.queued_since = base::FromMs(1'700'000'000'004);
   r.first_start = base::FromMs(1'700'000'000'005);
