@@ -101,9 +101,9 @@ struct SlotRules {
   std::vector<std::string> exempt;
 };
 
-// "interactive priority=1000 preempts"; "vision: ada bob"; "ada=2"; "user=* qos=interactive running=1
-// gpu_hours=200/7d memory=80G length=12h". What is read can be written. Errors: kInvalid, with what
-// was expected.
+// "interactive priority=1000 preempts"; "vision: ada bob"; "ada=2"; "user=* qos=interactive
+// running=1 gpu_hours=200/7d memory=80G length=12h". What is read can be written. Errors: kInvalid,
+// with what was expected.
 base::Result<QosClass> ParseQosClass(std::string_view text);
 base::Result<AccountRule> ParseAccountRule(std::string_view text);
 base::Result<ShareWeight> ParseShareWeight(std::string_view text);

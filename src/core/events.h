@@ -205,8 +205,7 @@ struct AttemptEnded {
   std::optional<ExitKind> exit;   // empty: it could not be launched
   friend bool operator==(const AttemptEnded&, const AttemptEnded&) = default;
 };
-using Action =
-    std::variant<TaskChanged, RequestEstimate, StartTask, StopTask, WarnTask, AskToSave, WakeAt,
-                 AttemptEnded>;
+using Action = std::variant<TaskChanged, RequestEstimate, StartTask, StopTask, WarnTask, AskToSave,
+                            WakeAt, AttemptEnded>;
 
 }  // namespace carma::core

@@ -45,8 +45,7 @@ std::vector<Case> Cases() {
   add("a measured peak", Durability::kNow).observations.emplace_back();
   add("what an attempt took", Durability::kNow).attempts.emplace_back();
   add("a calibration that is forgotten", Durability::kNow).forget_calibration = true;
-  add("a drain", Durability::kNow).drains[{"GPU-0", false}] =
-      DrainReason{"broken fan"};
+  add("a drain", Durability::kNow).drains[{"GPU-0", false}] = DrainReason{"broken fan"};
   add("its end", Durability::kNow).drains[{"GPU-0", true}] = std::nullopt;
   return cases;
 }
