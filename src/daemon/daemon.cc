@@ -63,6 +63,9 @@ using base::Unit;
 
 constexpr auto kStoreRetry = std::chrono::seconds(1);
 constexpr base::Duration kUsageSpan{60'000};
+// Whoever started the daemon waits for a driver or a control daemon that does not answer no longer
+// than this.
+constexpr std::chrono::seconds kLongestSearch{5};
 constexpr std::chrono::nanoseconds kHousekeeping = std::chrono::hours(1);
 constexpr std::int64_t kMostPruned = 500;  // at once; others are served before the next
 constexpr std::chrono::nanoseconds kNextPrune = std::chrono::milliseconds(200);
@@ -137,6 +140,8 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   void OpenWhatRulesClosed();
   void Beat();
   void OpenEngine(std::vector<gpu::DeviceInfo> devices);
+  // Tells whoever started this daemon, once.
+  void TellServing();
   // Decides what collocation.method = "auto" has left open.
   void TakeMpsTrial(const Result<task::MpsAbilities>& mps);
   EngineOptions MakeEngineOptions() const;
@@ -195,7 +200,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
                           counters_.CountLate(std::chrono::duration<double>(late).count());
                         }};
   Alarm wake_{loop_}, store_retry_{loop_}, usage_{loop_}, housekeep_{loop_}, watchdog_{loop_},
-      trim_{loop_};
+      serving_{loop_}, trim_{loop_};
   AwaitedEnds awaited_ends_{loop_};
   bool turn_posted_ = false;
   bool processes_counted_by_user_ = false;
@@ -347,7 +352,7 @@ void RealDaemon::Run() {
     where.emplace_back("page", fmt::format("http://localhost:{}/", tcp_server_->port()));
   base::LogInfo("listening", where);
   NotifyServiceManager("READY=1");
-  if (options_.serving) asio::post(loop_, options_.serving);
+  serving_.Set(kLongestSearch, [this] { TellServing(); });
   loop_.run();
   // Whoever still waits sees the connection end, as after a kill, and asks the next daemon.
   unix_server_.reset();
@@ -517,6 +522,12 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
   mps_->TakeOver(engine_->MpsServers());
   OpenRoutes();
   usage_.Set(clock_->RealSpan(kUsageSpan), [this] { CloseUsage(); });
+  TellServing();
+}
+
+void RealDaemon::TellServing() {
+  serving_.Stop();
+  if (const auto tell = std::exchange(options_.serving, nullptr)) tell();
 }
 
 // What the rules of an earlier daemon closed is theirs to open again.
@@ -558,7 +569,7 @@ void RealDaemon::TakeRound(gpu::Round round) {
 void RealDaemon::DriverSilent(const gpu::ReadError& why) {
   if (!engine_) {
     OpenRoutes(fmt::format("no GPU: {}", why.Sentence()));
-    return;
+    return TellServing();
   }
   for (core::Event& event : monitor_->DriverSilent(why)) engine_->Post(std::move(event));
 }

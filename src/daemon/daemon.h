@@ -21,7 +21,9 @@ struct DaemonOptions {
   std::string version;
   // Called on the loop with each SIGHUP: the file of the log may have been moved away. Empty: none.
   std::function<void()> reopen_log = nullptr;
-  // Called on the loop once the socket is served. Empty: nobody asks.
+  // Called on the loop once everything that is asked over the socket is answered: the GPUs are
+  // known, or it is known that there are none; after some seconds at the latest. Empty: nobody
+  // asks.
   std::function<void()> serving = nullptr;
 };
 
