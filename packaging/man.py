@@ -132,9 +132,9 @@ def blocks(text):
 
 
 def document(text, skipped_title=True):
-    """The body of a page; the document's own title is the page's."""
+    """The body of a page; the document's own title is the page's. Comments (for tests/docs) are left out."""
     out = ""
-    for kind, lines in blocks(text):
+    for kind, lines in blocks(re.sub(r"^<!--.*?-->\n", "", text, flags=re.MULTILINE)):
         if kind == "heading":
             marks, words = lines[0].split(" ", 1)
             if len(marks) == 1 and skipped_title:

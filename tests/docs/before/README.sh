@@ -1,0 +1,2 @@
+cp ~/*.py ~/*.sh ~/carma
+cd ~/carma

@@ -1,0 +1,2 @@
+# Measuring takes its time; here it flies.
+carma-simgpu create --shape 4xA100-40GB --time-scale 3000 --state /var/lib/simulated-server

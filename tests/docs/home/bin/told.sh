@@ -1,0 +1,2 @@
+#!/bin/sh
+cat >>"$HOME/told.json"

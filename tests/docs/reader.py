@@ -1,0 +1,95 @@
+"""What a reader of a page has: a machine of his own (namespaces, in which nothing he does is seen outside), a simulated server, a
+home with a checkout of CARMA in it, and the files that the pages speak of."""
+
+import fcntl
+import os
+import pathlib
+import shutil
+import socket
+import struct
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+HOME = pathlib.Path("/home/ann")
+CHECKOUT = HOME / "carma"
+SERVER = "/var/lib/simulated-server"
+# Time of the simulated server runs so many times as fast: a window of a minute is one second.
+TIME_SCALE = 60
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+OVERLAID = ["/etc", "/tmp", "/var", "/home", "/root"]
+# Who starts a page anew, in namespaces of its own; --pid ends with it whatever daemons and tasks it left.
+OWN_MACHINE = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--net"]
+
+
+def own_machine():
+    """The command that gives a child a machine of its own; raises OSError where this machine allows none."""
+    command = OWN_MACHINE if os.geteuid() == 0 else [*OWN_MACHINE, "--user", "--map-root-user"]
+    tried = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode != 0:
+        raise OSError(tried.stderr.strip())
+    return command
+
+
+def run(*command):
+    """A command that must succeed."""
+    subprocess.run([str(word) for word in command], check=True)
+
+
+def make_private():
+    """From here on nothing that is written is seen outside, and is gone with the last process. Of networks there is loopback."""
+    run("mount", "--make-rprivate", "/")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        flags = struct.pack("16sH", b"lo", IFF_UP)
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, flags.ljust(40, b"\0"))
+    run("mount", "-t", "tmpfs", "-o", "mode=755", "reader", "/mnt")
+    for folder in OVERLAID:
+        upper, work = pathlib.Path("/mnt/upper" + folder), pathlib.Path("/mnt/work" + folder)
+        for each in (upper, work):
+            each.mkdir(parents=True)
+        shutil.copymode(folder, upper)
+        run("mount", "-t", "overlay", "-o", f"lowerdir={folder},upperdir={upper},workdir={work}", "overlay", folder)
+    run("mount", "-t", "tmpfs", "-o", "mode=755", "reader", "/run")
+
+
+def make_home(programs):
+    """The home, and in it a checkout whose build is the programs under test. `./dev build` there has nothing to build."""
+    shutil.copytree(HERE / "home", HOME, dirs_exist_ok=True)
+    with open("/etc/passwd", "a", encoding="utf-8") as users:
+        for number, name in enumerate(("ann", "bob"), 60001):
+            users.write(f"{name}:x:{number}:{number}::/home/{name}:/bin/bash\n")
+    CHECKOUT.mkdir()
+    for path in ROOT.iterdir():
+        if path.name not in ("build", "dev", ".git"):
+            (CHECKOUT / path.name).symlink_to(path)
+    (CHECKOUT / "build" / "release").mkdir(parents=True)
+    (CHECKOUT / "build" / "release" / "bin").symlink_to(programs)
+    sudo = HOME / "bin" / "sudo"
+    sudo.write_text('#!/bin/sh\nexec "$@"\n', encoding="utf-8")
+    sudo.chmod(0o755)
+    dev = CHECKOUT / "dev"
+    dev.write_text('#!/bin/sh\n[ "$*" = build ] || { echo "dev: this test only builds" >&2; exit 2; }\n', encoding="utf-8")
+    dev.chmod(0o755)
+
+
+def make_server(programs):
+    """A server with four GPUs, which every carmad of this machine finds by the configuration of the machine."""
+    run(programs / "carma-simgpu", "create", "--shape", "4xA100-40GB", "--time-scale", TIME_SCALE, "--state", SERVER)
+    folder = pathlib.Path("/etc/carma")
+    folder.mkdir(exist_ok=True)
+    (folder / "carma.toml").write_text(
+        f'[monitor]\nnvml_library = "{programs}/libcarma-simgpu.so"\n[simulation]\nstate = "{SERVER}"\n'
+        f'[collocation]\nmps_control = "{programs}/carma-simmps"\n', encoding="utf-8")
+
+
+def environment(programs):
+    """Of the reader's shell."""
+    return {"HOME": str(HOME), "USER": "root", "LOGNAME": "root", "LANG": "C.UTF-8", "TERM": "xterm-256color", "SHELL": "/bin/bash",
+            "PATH": f"{programs}:{HOME}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+
+
+def settle(programs):
+    """Makes the machine around this process the reader's."""
+    make_private()
+    make_home(programs)
+    make_server(programs)
