@@ -47,6 +47,24 @@ std::optional<std::string> Scheduler::State::CheckClaims() const {
   return std::nullopt;
 }
 
+std::optional<std::string> Scheduler::State::CheckHostShares() const {
+  std::size_t promised = 0;
+  for (const auto& [id, task] : tasks) {
+    const HostShare* booked = host.ShareOf(id);
+    if (!HoldsGpus(task.state) || task.attempt.host == HostShare{}) {
+      if (booked == nullptr) continue;
+      return fmt::format("task {} ({}) has cores or memory of the machine and is promised none", id,
+                         TaskStateName(task.state));
+    }
+    if (booked == nullptr || *booked != task.attempt.host) {
+      return fmt::format("task {} and the books of the machine disagree about its share", id);
+    }
+    ++promised;
+  }
+  if (promised == host.tasks()) return std::nullopt;
+  return fmt::format("{} tasks are promised cores or memory, {} booked", promised, host.tasks());
+}
+
 std::optional<std::string> Scheduler::State::CheckQueue() const {
   std::size_t queued = 0;
   std::size_t in_line = 0;
@@ -68,28 +86,37 @@ std::optional<std::string> Scheduler::State::CheckQueue() const {
     ++queued;
     if (*place != Place::kEligible) continue;
     ++in_line;
-    if (!queue.Line(task.queue).contains(queue.KeyOf(task))) {
+    const bool main = task.queue == QueueKind::kMain;
+    const std::set<QueueKey>& own_line =
+        main ? queue.Main(LineKindOf(task.request)).tasks : queue.Line(task.queue);
+    if (!own_line.contains(queue.KeyOf(task))) {
       return fmt::format("task {} is not where its priority puts it", id);
     }
   }
   if (queued != queue.size()) {
     return fmt::format("{} tasks are queued, {} stand in the queue", queued, queue.size());
   }
-  const std::size_t lines =
-      queue.Line(QueueKind::kMain).size() + queue.Line(QueueKind::kRecovery).size();
+  std::size_t lines = queue.Line(QueueKind::kRecovery).size();
+  for (const LineKind kind : {LineKind::kWithGpus, LineKind::kWithoutGpus})
+    lines += queue.Main(kind).tasks.size();
   if (lines != in_line) return fmt::format("{} tasks in line, {} places", in_line, lines);
-  std::size_t in_holder_lines = 0;
-  for (const auto& [key, line] : queue.HolderLines()) {
-    for (const QueueKey& each : line.tasks) {
-      if (!queue.Line(QueueKind::kMain).contains(each)) {
-        return fmt::format("task {} stands in the line of {} alone", each.task, line.user);
+  for (const LineKind kind : {LineKind::kWithGpus, LineKind::kWithoutGpus}) {
+    const WaitingLine& main = queue.Main(kind);
+    std::size_t in_holder_lines = 0;
+    for (const auto& [key, line] : main.holders) {
+      for (const QueueKey& each : line.tasks) {
+        if (!main.tasks.contains(each)) {
+          return fmt::format("task {} stands in the line of {} alone", each.task, line.user);
+        }
+        if (LineKindOf(tasks.at(each.task).request) != kind)
+          return fmt::format("task {} stands in the line of others", each.task);
       }
+      in_holder_lines += line.tasks.size();
     }
-    in_holder_lines += line.tasks.size();
-  }
-  if (in_holder_lines != queue.Line(QueueKind::kMain).size()) {
-    return fmt::format("{} tasks in the main line, {} in those of their users",
-                       queue.Line(QueueKind::kMain).size(), in_holder_lines);
+    if (in_holder_lines != main.tasks.size()) {
+      return fmt::format("{} tasks in the main line, {} in those of their users",
+                         main.tasks.size(), in_holder_lines);
+    }
   }
   if (lives.size() != tasks.size()) {
     return fmt::format("{} tasks, {} notes about tasks", tasks.size(), lives.size());

@@ -79,18 +79,20 @@ bool SetWord(LimitRule& rule, std::string_view name, std::string_view value) {
   if (name == "qos") return SetWhom(rule.qos, value, &IsShareName);
   if (name == "running") return (rule.running = CountOf(value)).has_value();
   if (name == "gpus") return (rule.gpus = CountOf(value)).has_value();
+  if (name == "cpus") return (rule.cpus = CountOf(value)).has_value();
   if (name == "queued") return (rule.queued = CountOf(value)).has_value();
   if (name == "length") return (rule.length = SpanOf(value)).has_value();
   if (name == "gpu_hours") return SetHours(rule, value);
   const Result<std::int64_t> mib = base::ParseMemoryMib(value);
-  if (name != "memory" || !mib || *mib > kMost) return false;
-  rule.memory_mib = *mib;
-  return true;
+  if (!mib || *mib > kMost) return false;
+  if (name == "memory") rule.memory_mib = *mib;
+  if (name == "host_memory") rule.host_memory_mib = *mib;
+  return name == "memory" || name == "host_memory";
 }
 
 constexpr std::string_view kRuleText =
     "words like user=*, account=vision, qos=interactive and at least one of running=4, gpus=2, "
-    "memory=80G, queued=1000, gpu_hours=200/7d, length=12h";
+    "memory=80G, cpus=32, host_memory=256G, queued=1000, gpu_hours=200/7d, length=12h";
 
 }  // namespace
 
@@ -143,8 +145,8 @@ Result<LimitRule> ParseLimitRule(std::string_view text) {
       return Expected(kRuleText, text);
     }
   }
-  const bool says =
-      rule.running || rule.gpus || rule.memory_mib || rule.queued || rule.gpu_hours || rule.length;
+  const bool says = rule.running || rule.gpus || rule.memory_mib || rule.cpus ||
+                    rule.host_memory_mib || rule.queued || rule.gpu_hours || rule.length;
   return says ? Result<LimitRule>(rule) : Expected(kRuleText, text);
 }
 
@@ -172,6 +174,8 @@ std::string TextOf(const LimitRule& rule) {
     if (*value) words.push_back(fmt::format("{}={}", name, **value));
   }
   if (rule.memory_mib) words.push_back("memory=" + SizeText(*rule.memory_mib));
+  if (rule.cpus) words.push_back(fmt::format("cpus={}", *rule.cpus));
+  if (rule.host_memory_mib) words.push_back("host_memory=" + SizeText(*rule.host_memory_mib));
   if (rule.queued) words.push_back(fmt::format("queued={}", *rule.queued));
   if (rule.gpu_hours)
     words.push_back(fmt::format("gpu_hours={}/{}", *rule.gpu_hours, SpanText(rule.period)));

@@ -67,6 +67,8 @@ struct LimitRule {
   std::optional<std::int64_t> running;     // tasks that hold GPUs
   std::optional<std::int64_t> gpus;        // that they hold, each task's counted
   std::optional<std::int64_t> memory_mib;  // that is promised to them
+  std::optional<std::int64_t> cpus;        // likewise, of the server
+  std::optional<std::int64_t> host_memory_mib;  // likewise
   std::optional<std::int64_t> queued;      // tasks that are not final
   std::optional<double> gpu_hours;         // of attempts that run or have ended within the period
   Duration period{};                       // of gpu_hours
@@ -102,8 +104,8 @@ struct SlotRules {
 };
 
 // "interactive priority=1000 preempts"; "vision: ada bob"; "ada=2"; "user=* qos=interactive
-// running=1 gpu_hours=200/7d memory=80G length=12h". What is read can be written. Errors: kInvalid,
-// with what was expected.
+// running=1 gpu_hours=200/7d memory=80G cpus=32 host_memory=256G length=12h". What is read can be
+// written. Errors: kInvalid, with what was expected.
 base::Result<QosClass> ParseQosClass(std::string_view text);
 base::Result<AccountRule> ParseAccountRule(std::string_view text);
 base::Result<ShareWeight> ParseShareWeight(std::string_view text);

@@ -7,6 +7,7 @@
 
 #include "core/fair_share.h"
 #include "core/gpu.h"
+#include "core/host.h"
 #include "core/policy.h"
 #include "core/task.h"
 
@@ -18,6 +19,11 @@ namespace carma::core {
 // translated.
 struct GpusDiscovered {
   std::vector<GpuInfo> gpus;
+};
+// The machine's own cores and memory for tasks, before them; again whenever they are others. Never
+// told: nothing of it is counted.
+struct HostDiscovered {
+  HostInfo host;
 };
 struct TaskSubmitted {
   TaskId id{};
@@ -140,7 +146,7 @@ struct PolicyChanged {
 };
 struct WakeUp {};  // the time of a WakeAt has come
 
-using Event = std::variant<GpusDiscovered, TaskSubmitted, TaskRestored, AttemptRestored,
+using Event = std::variant<GpusDiscovered, HostDiscovered, TaskSubmitted, TaskRestored, AttemptRestored,
                            EstimateReady, GpuSampled, GpuHealthChanged, SharingChosen, TaskStarted,
                            TaskIdle, LaunchFailed, TaskExited, CancelRequested, HoldRequested,
                            ReleaseRequested, RequeueRequested, PriorityChanged, TaskEdited,

@@ -44,6 +44,12 @@ Verdict Scheduler::State::VerdictOn(const TaskRecord& task, const GpuView& view)
   return CheckGuards(config, as_idle ? rules->OnIdleGpu(need) : need, view);
 }
 
+HostVerdict Scheduler::State::HostVerdictOn(const TaskRecord& task, Time at) const {
+  const HostNeed need = HostNeedOf(config, task.request);
+  const HostView view = HostFor(task.id, at);
+  return {need, view, CheckHost(need, view)};
+}
+
 Reason Scheduler::State::ReasonOf(const TaskRecord& task, Time at) const {
   if (task.state == TaskState::kSubmitted || task.state == TaskState::kEstimating) {
     return {ReasonCode::kEstimating, "Its memory need is being estimated."};
@@ -84,7 +90,7 @@ std::size_t Scheduler::State::AheadOf(const TaskRecord& task) const {
     return static_cast<std::size_t>(
         std::distance(line.begin(), line.lower_bound(queue.KeyOf(task))));
   }
-  LineUp line = MainLine();
+  LineUp line = Line(LineKindOf(task.request));
   for (auto next = line.Pop(); next && next->task != task.id; next = line.Pop()) ++ahead;
   return ahead;
 }
@@ -92,9 +98,9 @@ std::size_t Scheduler::State::AheadOf(const TaskRecord& task) const {
 // A user's tasks of one class keep their order: none passes another that a limit keeps waiting.
 std::optional<Reason> Scheduler::State::ReasonBehindLimited(const TaskRecord& task, Time at) const {
   if (task.queue == QueueKind::kRecovery || !limits.Concerns()) return std::nullopt;
-  const auto line =
-      queue.HolderLines().find({HolderOf(task.request), task.request.qos.value_or("")});
-  if (line == queue.HolderLines().end()) return std::nullopt;
+  const std::map<LineKey, HolderLine>& lines = queue.Main(LineKindOf(task.request)).holders;
+  const auto line = lines.find({HolderOf(task.request), task.request.qos.value_or("")});
+  if (line == lines.end()) return std::nullopt;
   const TaskId first = line->second.tasks.begin()->task;
   const std::optional<LimitHit> hit = LimitOn(tasks.at(first), at);
   if (!hit) return std::nullopt;
@@ -104,7 +110,7 @@ std::optional<Reason> Scheduler::State::ReasonBehindLimited(const TaskRecord& ta
 }
 
 bool Scheduler::State::IsLookedAt(const TaskRecord& task) const {
-  LineUp line = MainLine();
+  LineUp line = Line(LineKindOf(task.request));
   for (int looks = 0; looks < config.backfill; ++looks) {
     const std::optional<LineUp::Next> next = line.Pop();
     if (!next) return false;
@@ -121,7 +127,7 @@ Reason Scheduler::State::ReasonBehind(const TaskRecord& task, TaskId first) cons
       PriorityOf(config, other) > PriorityOf(config, task.request)) {
     return {ReasonCode::kPriority, fmt::format("Task {} is first in the queue.", first)};
   }
-  const LineUp line = MainLine();
+  const LineUp line = Line(LineKindOf(task.request));
   const auto hours = [&](const TaskRequest& request) {
     const auto at = line.Find({HolderOf(request), request.qos.value_or("")});
     return at ? line.ShareOf(*at) / 3600 : 0;
@@ -139,7 +145,9 @@ Reason Scheduler::State::ReasonBehind(const TaskRecord& task, TaskId first) cons
 
 Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
   const std::set<QueueKey>& recovery = queue.Line(QueueKind::kRecovery);
-  if (task.queue == QueueKind::kMain && config.recovery_blocks && !recovery.empty()) {
+  const LineKind kind = LineKindOf(task.request);
+  const bool with_gpus = kind == LineKind::kWithGpus;
+  if (task.queue == QueueKind::kMain && with_gpus && config.recovery_blocks && !recovery.empty()) {
     return {ReasonCode::kPriority,
             fmt::format("Task {} waits for recovery and stops the queue, as published.",
                         recovery.begin()->task)};
@@ -149,13 +157,13 @@ Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
   }
   if (std::optional<Reason> limited = ReasonBehindLimited(task, at)) return *std::move(limited);
   const std::optional<LineUp::Next> first =
-      task.queue == QueueKind::kMain ? MainLine().Pop() : std::nullopt;
+      task.queue == QueueKind::kMain ? Line(kind).Pop() : std::nullopt;
   if (task.queue == QueueKind::kMain && config.backfill > 1) {
     if (!IsLookedAt(task)) {
       return {ReasonCode::kPriority,
               fmt::format("More than {} tasks are before it in the queue.", config.backfill)};
     }
-  } else if (rules->HeadOnly(task.queue)) {
+  } else if (!with_gpus || rules->HeadOnly(task.queue)) {
     const TaskId head = first ? first->task : queue.Line(task.queue).begin()->task;
     if (head != task.id) return ReasonBehind(task, head);
   }
@@ -173,6 +181,8 @@ Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
 }
 
 Reason Scheduler::State::ReasonAtHead(const TaskRecord& task, Time at) const {
+  Verdict by_host = HostVerdictOn(task, at).verdict;
+  if (task.request.gpus == 0 && by_host.fit != Fit::kFits) return std::move(by_host.reason);
   std::vector<Verdict> closed;
   int fitting = 0;
   for (const GpuView& view : Views(at)) {
@@ -184,6 +194,7 @@ Reason Scheduler::State::ReasonAtHead(const TaskRecord& task, Time at) const {
     }
   }
   if (fitting < task.request.gpus) return Summary(closed, task.request.gpus, fitting);
+  if (by_host.fit != Fit::kFits) return std::move(by_host.reason);
   if (launch_trouble.on()) return {ReasonCode::kMachineTrouble, launch_trouble.Text()};
   if (waiting_pays && task.queue == QueueKind::kMain) {
     return {ReasonCode::kPriority,

@@ -23,6 +23,8 @@ struct GpuInfo {
   // a time (PolicyConfig::share_mig).
   bool mig = false;
   double compute = 1;  // share of a whole GPU's SMs that it has: less than 1 of an instance
+  // Hardware threads beside it (of its NUMA node), by their numbers; empty: not known.
+  std::vector<int> near_cpus;
   std::int64_t UsableMib() const { return total_mib - reserved_mib; }
   friend bool operator==(const GpuInfo&, const GpuInfo&) = default;
 };

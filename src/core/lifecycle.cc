@@ -167,6 +167,7 @@ void Scheduler::State::LeaveGpus(TaskRecord& task, std::optional<ExitKind> exit)
   const std::span<const GpuIndex> held = ledger.GpusOf(task.id);
   const std::vector<GpuIndex> left(held.begin(), held.end());
   ledger.Release(task.id);
+  host.Release(task.id);
   for (const GpuIndex gpu : left) {
     gpus[Number(gpu)].crowd_changed = now;
     LookAtResidents(gpu);
@@ -184,7 +185,7 @@ AttemptEnded Scheduler::State::AttemptOf(const TaskRecord& task, Time to) const 
                                .account = task.request.account.value_or(""),
                                .qos = QosOf(task.request),
                                .gpus = task.request.gpus,
-                               .rate = RateOf(task, gpu_sizes_mib, KeepsGpusAlone(task)),
+                               .rate = RateNow(task),
                                .from = from,
                                .to = to},
                      .started = attempt.started,
@@ -193,6 +194,13 @@ AttemptEnded Scheduler::State::AttemptOf(const TaskRecord& task, Time to) const 
   for (const Placement& each : attempt.placement) ended.gpus.push_back(each.gpu);
   if (!attempt.placement.empty()) ended.promised_mib = attempt.placement.front().claim_mib;
   return ended;
+}
+
+// All cores and all memory of the machine weigh as much as one whole GPU.
+double Scheduler::State::RateNow(const TaskRecord& task) const {
+  const HostShare& share = task.attempt.host;
+  if (task.request.gpus == 0) return host.PartOf(share.cpus, share.memory_mib);
+  return RateOf(task, gpu_sizes_mib, KeepsGpusAlone(task));
 }
 
 // What the attempt took is told once, while its placement is known.
@@ -216,8 +224,8 @@ void Scheduler::State::TakeGpus(const TaskRecord& task, std::int64_t known_mib) 
   life.done_at = now;
   life.activity_s = 0;
   life.active_from.reset();
-  shares.Take(task, RateOf(task, gpu_sizes_mib, KeepsGpusAlone(task)),
-              task.attempt.launched.value_or(now), now);
+  host.Take(task.id, task.attempt.host);
+  shares.Take(task, RateNow(task), task.attempt.launched.value_or(now), now);
   limits.Start(task);
   for (const Placement& placement : task.attempt.placement) {
     if (Number(placement.gpu) >= gpus.size()) continue;  // that GPU is gone since the restart
@@ -305,6 +313,20 @@ void Scheduler::State::On(const GpusDiscovered& event) {
   ledger.Open(gpu_sizes_mib);
 }
 
+void Scheduler::State::On(const HostDiscovered& event) {
+  if (event.host == host.info()) return;
+  host.Open(event.host);
+  SortOutUnfit();
+}
+
+void Scheduler::State::SortOutUnfit() {
+  for (const auto& [id, task] : tasks) {
+    if (task.state != TaskState::kQueued) continue;
+    LifeOf(id).unfit = NeverFits(task.request, task.estimate).has_value();
+    unsorted.insert(id);
+  }
+}
+
 void Scheduler::State::On(const TaskSubmitted& event) {
   const auto [at, added] = tasks.try_emplace(event.id);
   if (!added) return;
@@ -314,11 +336,22 @@ void Scheduler::State::On(const TaskSubmitted& event) {
   task.request = event.request;
   task.held = event.request.held;
   task.submitted = now;
-  Move(task, TaskState::kEstimating);
-  Keep(task);
-  actions.emplace_back(RequestEstimate{task.id});
   dependencies.Arrive(task.id);
   limits.Join(task);
+  Move(task, TaskState::kEstimating);
+  AskEstimate(task);
+}
+
+// A task without GPUs has nothing to be estimated.
+void Scheduler::State::AskEstimate(TaskRecord& task) {
+  Keep(task);
+  if (task.request.gpus > 0) {
+    actions.emplace_back(RequestEstimate{task.id});
+    return;
+  }
+  if (std::optional<Reason> never = NeverFits(task.request, {}))
+    return Finish(task, TaskState::kRejected, *std::move(never));
+  Enqueue(task, QueueKind::kMain, task.reason);
 }
 
 void Scheduler::State::On(const TaskRestored& event) {
@@ -332,13 +365,9 @@ void Scheduler::State::On(const TaskRestored& event) {
   life.restored = true;
   lessons.Join(task);
   if (task.ooms > 0 && task.retry_free_mib) lessons.AtLeast(task, *task.retry_free_mib);
-  if (task.state == TaskState::kSubmitted) {
-    Move(task, TaskState::kEstimating);
-    Keep(task);
-  }
-  if (task.state == TaskState::kEstimating) {
-    actions.emplace_back(RequestEstimate{task.id});
-  } else if (task.state == TaskState::kQueued) {
+  if (task.state == TaskState::kSubmitted) Move(task, TaskState::kEstimating);
+  if (task.state == TaskState::kEstimating) return AskEstimate(task);
+  if (task.state == TaskState::kQueued) {
     life.unfit = NeverFits(task.request, task.estimate).has_value();
     unsorted.insert(task.id);
   } else {
@@ -494,6 +523,7 @@ void Scheduler::State::On(const TaskExited& event) {
     case ExitKind::kSuccess:
       return Finish(*task, TaskState::kSucceeded, {});
     case ExitKind::kOutOfMemory:
+      if (task->request.gpus == 0) break;  // it has no GPU that could be too small
       return EndOutOfMemory(*task, event.tried_mib);
     case ExitKind::kVictim:
       return ComeBackVictim(*task);
@@ -578,8 +608,7 @@ void Scheduler::State::AskEstimateAgain(TaskRecord& task) {
   Move(task, TaskState::kSubmitted);
   Keep(task);
   Move(task, TaskState::kEstimating);
-  Keep(task);
-  actions.emplace_back(RequestEstimate{task.id});
+  AskEstimate(task);
 }
 
 void Scheduler::State::On(const TaskEdited& event) {
@@ -608,6 +637,7 @@ void Scheduler::State::On(const TaskEdited& event) {
   if (waits_for_others) dependencies.Arrive(task->id);
   if (task->state != TaskState::kQueued) return Keep(*task);
   if (estimated_anew) return AskEstimateAgain(*task);
+  LifeOf(task->id).unfit = NeverFits(task->request, task->estimate).has_value();
   Keep(*task);
   unsorted.insert(task->id);
 }
@@ -629,15 +659,19 @@ void Scheduler::State::On(const PolicyChanged& event) {
   CARMA_CHECK(event.policy.pacing == config.pacing, "another system's rules need a new core");
   CARMA_CHECK(Shares(event.policy) == Shares(config),
               "tasks that run alone were promised to stay so");
-  const std::vector<QosClass> old_classes = std::exchange(config, event.policy).classes;
+  const PolicyConfig before = std::exchange(config, event.policy);
   FollowEntitlements();
-  if (config.classes != old_classes) {
+  if (config.cpus_per_gpu != before.cpus_per_gpu ||
+      config.host_memory_per_gpu_mib != before.host_memory_per_gpu_mib)
+    SortOutUnfit();
+  if (config.classes != before.classes) {
     for (const auto& [id, task] : tasks) {
       if (task.state == TaskState::kQueued) unsorted.insert(id);
     }
   }
   next_plateau = now;
   fruitless.reset();
+  fruitless_without_gpus = {};
   waiting_pays = false;
   UseMapper();
   for (std::uint32_t i = 0; i < gpus.size(); ++i) LookAtResidents(GpuIndex{i});

@@ -23,7 +23,8 @@ double SecondsOf(Time time) {
 }
 
 bool KeepsFromStarting(const LimitRule& rule) {
-  return rule.running || rule.gpus || rule.memory_mib || rule.gpu_hours;
+  return rule.running || rule.gpus || rule.memory_mib || rule.cpus || rule.host_memory_mib ||
+         rule.gpu_hours;
 }
 
 }  // namespace
@@ -92,6 +93,8 @@ void Limits::Add(const Running& running, int sign) {
     count.running += sign;
     count.gpus += sign * running.gpus;
     count.memory_mib += sign * running.memory_mib;
+    count.cpus += sign * running.host.cpus;
+    count.host_memory_mib += sign * running.host.memory_mib;
     count.launched_s += sign * static_cast<double>(running.gpus) * SecondsOf(running.launched);
   });
 }
@@ -99,6 +102,7 @@ void Limits::Add(const Running& running, int sign) {
 void Limits::Start(const TaskRecord& task) {
   Running running{.names = NamesOf(task.request),
                   .gpus = task.request.gpus,
+                  .host = task.attempt.host,
                   .launched = task.attempt.launched.value_or(Time{})};
   for (const Placement& each : task.attempt.placement) running.memory_mib += each.claim_mib;
   const auto [at, added] = running_.try_emplace(Number(task.id), std::move(running));
@@ -156,7 +160,7 @@ void Limits::Advance(Time now) {
 }
 
 std::optional<LimitHit> Limits::AgainstStart(const TaskRecord& task, std::int64_t promised_mib,
-                                             Time now) const {
+                                             const HostNeed& host, Time now) const {
   const Names names = NamesOf(task.request);
   const int gpus = task.request.gpus;
   for (std::size_t i = 0; i < rules_.size(); ++i) {
@@ -176,14 +180,21 @@ std::optional<LimitHit> Limits::AgainstStart(const TaskRecord& task, std::int64_
       return hit(LimitHit::What::kMemory, static_cast<double>(count.memory_mib),
                  static_cast<double>(gpus * promised_mib));
     }
-    if (!rule.gpu_hours) continue;
+    if (beyond(rule.cpus, count.cpus, host.cpus))
+      return hit(LimitHit::What::kCpus, static_cast<double>(count.cpus), host.cpus);
+    if (beyond(rule.host_memory_mib, count.host_memory_mib, host.memory_mib)) {
+      return hit(LimitHit::What::kHostMemory, static_cast<double>(count.host_memory_mib),
+                 static_cast<double>(host.memory_mib));
+    }
+    // Whom nothing but GPU hours is left of needs none without a GPU.
+    if (!rule.gpu_hours || gpus == 0) continue;
     const double hours = HoursOf(count, now);
     if (hours >= *rule.gpu_hours) return hit(LimitHit::What::kGpuHours, hours, 0);
   }
   return std::nullopt;
 }
 
-std::optional<LimitHit> Limits::AgainstQueueing(const TaskRequest& request,
+std::optional<LimitHit> Limits::AgainstQueueing(const TaskRequest& request, const HostNeed& host,
                                                 std::size_t more) const {
   const Names names = NamesOf(request);
   for (std::size_t i = 0; i < rules_.size(); ++i) {
@@ -203,6 +214,11 @@ std::optional<LimitHit> Limits::AgainstQueueing(const TaskRequest& request,
         request.gpus * *request.memory_mib > *rule.memory_mib) {
       return LimitHit{&rule, LimitHit::What::kMemory, 0,
                       static_cast<double>(request.gpus * *request.memory_mib)};
+    }
+    if (rule.cpus && host.cpus > *rule.cpus)
+      return LimitHit{&rule, LimitHit::What::kCpus, 0, static_cast<double>(host.cpus)};
+    if (rule.host_memory_mib && host.memory_mib > *rule.host_memory_mib) {
+      return LimitHit{&rule, LimitHit::What::kHostMemory, 0, static_cast<double>(host.memory_mib)};
     }
     if (rule.length && request.time_limit && *request.time_limit > *rule.length) {
       return LimitHit{&rule, LimitHit::What::kLength, 0, base::Seconds(*request.time_limit)};
@@ -250,6 +266,15 @@ std::string TextOf(const LimitHit& hit) {
                          base::FormatMib(*rule.memory_mib),
                          base::FormatMib(static_cast<std::int64_t>(hit.have)),
                          base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);
+    case LimitHit::What::kCpus:
+      return fmt::format("At most {} CPUs may be held, {:.0f} are, and it wants {:.0f} {}.",
+                         *rule.cpus, hit.have, hit.wants, whose);
+    case LimitHit::What::kHostMemory:
+      return fmt::format(
+          "At most {} of the server's own memory may be promised, {} are, and it wants {} {}.",
+          base::FormatMib(*rule.host_memory_mib),
+          base::FormatMib(static_cast<std::int64_t>(hit.have)),
+          base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);
     case LimitHit::What::kQueued:
       return fmt::format("At most {} tasks may wait and run, {:.0f} do, and {:.0f} would come {}.",
                          *rule.queued, hit.have, hit.wants, whose);

@@ -15,13 +15,14 @@
 
 #include "core/entitlement.h"
 #include "core/fair_share.h"
+#include "core/policy.h"
 #include "core/task.h"
 
 namespace carma::core {
 
 // A rule that stands in a task's way.
 struct LimitHit {
-  enum class What { kRunning, kGpus, kMemory, kQueued, kGpuHours, kLength };
+  enum class What { kRunning, kGpus, kMemory, kCpus, kHostMemory, kQueued, kGpuHours, kLength };
   const LimitRule* rule = nullptr;
   What what{};
   double have = 0;   // of whom the rule counts together
@@ -48,11 +49,12 @@ class Limits {
   // Some task that the core holds falls under a rule that may keep it from starting.
   bool Concerns() const { return concerned_ > 0; }
   // Why the task may not start now though GPUs may be free. promised_mib: what it would be promised
-  // on each.
+  // on each; host: and of the server beside them.
   std::optional<LimitHit> AgainstStart(const TaskRecord& task, std::int64_t promised_mib,
-                                       Time now) const;
+                                       const HostNeed& host, Time now) const;
   // Why so many more tasks like this may not be submitted.
-  std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, std::size_t more) const;
+  std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, const HostNeed& host,
+                                          std::size_t more) const;
   // When gpu_hours next come back, or are used up by those who run; empty: not by time alone.
   std::optional<Time> NextChange(Time now) const;
   // The shortest length that any rule about it allows.
@@ -68,6 +70,8 @@ class Limits {
     std::int64_t running = 0;
     std::int64_t gpus = 0;
     std::int64_t memory_mib = 0;
+    std::int64_t cpus = 0;
+    std::int64_t host_memory_mib = 0;
     double launched_s = 0;                     // sum over the GPUs that are held
     double past_s = 0;                         // of `past`
     bool used_up = false;                      // gpu_hours, by Advance
@@ -84,6 +88,7 @@ class Limits {
     Names names;
     std::int64_t gpus = 0;
     std::int64_t memory_mib = 0;
+    HostShare host;
     Time launched{};
   };
   static Names NamesOf(const TaskRequest& request);

@@ -35,7 +35,7 @@ TaskRecord Placed(TaskRecord task, std::int64_t claim_mib, Time launched) {
 
 std::string Why(const Limits& limits, const TaskRecord& task, std::int64_t promised_mib = 0,
                 Time now = At(0)) {
-  const std::optional<LimitHit> hit = limits.AgainstStart(task, promised_mib, now);
+  const std::optional<LimitHit> hit = limits.AgainstStart(task, promised_mib, HostNeedOf({}, task.request), now);
   return hit ? TextOf(*hit) : "";
 }
 
@@ -91,12 +91,33 @@ TEST(Limits, GpuHoursComeBackAfterTheirPeriod) {
   EXPECT_EQ(limits.NextChange(At(30)), std::nullopt);
 }
 
+TEST(Limits, CountCoresAndMemoryOfTheServer) {
+  Limits limits;
+  limits.Follow(Rules({"user=* cpus=8 host_memory=16G"}), At(0));
+  TaskRecord first = Task(1, "ada");
+  first.attempt.host = {.cpus = 6, .memory_mib = 10'000};
+  limits.Start(first);
+  TaskRecord second = Task(2, "ada");
+  second.request.cpus = 2;
+  EXPECT_EQ(Why(limits, second), "");
+  second.request.host_memory_mib = 7'000;
+  EXPECT_NE(Why(limits, second).find("host_memory=16G"), std::string::npos);
+  second.request.cpus = 3;
+  EXPECT_NE(Why(limits, second).find("At most 8 CPUs may be held, 6 are, and it wants 3"),
+            std::string::npos);
+  limits.End(first);
+  EXPECT_EQ(Why(limits, second), "");
+  const auto refused = limits.AgainstQueueing({.cpus = 9}, HostNeed{.cpus = 9}, 1);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->what, LimitHit::What::kCpus);
+}
+
 TEST(Limits, RefuseSubmissionsThatCanNeverStart) {
   Limits limits;
   limits.Follow(Rules({"user=* queued=2 gpus=4 length=2h", "qos=closed running=0"}), At(0));
   limits.Join(Task(1, "ada"));
   const auto refused = [&](TaskRequest request, std::size_t more) {
-    const std::optional<LimitHit> hit = limits.AgainstQueueing(request, more);
+    const std::optional<LimitHit> hit = limits.AgainstQueueing(request, HostNeedOf({}, request), more);
     return hit ? TextOf(*hit) : "";
   };
   EXPECT_EQ(refused({.user = "ada"}, 1), "");

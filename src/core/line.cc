@@ -23,7 +23,7 @@ constexpr double kExcessCosts = 1;
 bool AskTheSame(const Need& a, const Need& b) {
   return a.memory_mib == b.memory_mib && a.retry_free_mib == b.retry_free_mib &&
          a.idle_gpu == b.idle_gpu && a.exclusive == b.exclusive && a.gpus == b.gpus &&
-         a.sm_share == b.sm_share && a.load == b.load && a.alone == b.alone && a.uid == b.uid;
+         a.sm_share == b.sm_share && a.host == b.host && a.load == b.load && a.alone == b.alone && a.uid == b.uid;
 }
 
 // Equal for needs that ask for the same; mostly another one for others.
@@ -38,6 +38,8 @@ std::size_t HashOf(const Need& need) {
   mix(std::hash<double>()(need.load.load.sensitivity));
   mix(std::hash<double>()(need.load.load.pressure));
   mix(need.uid);
+  mix(static_cast<std::size_t>(need.host.cpus));
+  mix(std::hash<std::int64_t>()(need.host.memory_mib));
   mix(std::hash<std::int64_t>()(need.alone.value_or(Duration{0}).count()));
   return hash;
 }
@@ -113,16 +115,21 @@ std::vector<Pick> PossibleStarts(std::vector<Group>& groups, std::int64_t priori
 
 }  // namespace
 
-LineUp Scheduler::State::MainLine(const std::optional<LineUp::Newcomer>& newcomer) const {
+LineUp Scheduler::State::Line(LineKind kind,
+                              const std::optional<LineUp::Newcomer>& newcomer) const {
   const LineUp::Rules by{
       .order = config.order, .patience = config.fair.patience, .limited = limits.Concerns()};
-  return LineUp(queue, shares, by, now, *this, newcomer);
+  return LineUp(queue.Main(kind), shares, by, now, *this, newcomer);
 }
 
 double Scheduler::State::WouldTake(TaskId id) const {
   const auto at = tasks.find(id);
   if (at == tasks.end()) return 0;
   const TaskRecord& task = at->second;
+  if (task.request.gpus == 0) {
+    const HostNeed need = HostNeedOf(config, task.request);
+    return host.PartOf(need.cpus, need.memory_mib);
+  }
   const std::int64_t known_mib = task.estimate ? task.estimate->peak_mib : 0;
   const std::int64_t wanted_mib = std::max(known_mib, task.retry_free_mib.value_or(0));
   const std::int64_t largest_mib = gpu_sizes_mib.empty() ? 0 : std::ranges::max(gpu_sizes_mib);
@@ -134,7 +141,7 @@ std::optional<LimitHit> Scheduler::State::LimitOn(const TaskRecord& task, Time a
   const Need need = NeedNow(task);
   const std::int64_t largest_mib = gpu_sizes_mib.empty() ? 0 : std::ranges::max(gpu_sizes_mib);
   const std::int64_t claim_mib = std::max(need.memory_mib.value_or(0), need.retry_free_mib);
-  return limits.AgainstStart(task, std::min(claim_mib, largest_mib), at);
+  return limits.AgainstStart(task, std::min(claim_mib, largest_mib), need.host, at);
 }
 
 bool Scheduler::State::IsLimited(TaskId id) const {
@@ -152,8 +159,10 @@ void Scheduler::State::NoteHead() {
 }
 
 FruitlessLook Scheduler::State::LookNow(const std::vector<GpuView>& views) const {
-  FruitlessLook look{
-      .line = queue.changes(), .lessons = lessons.changes(), .limits = limits.changes()};
+  FruitlessLook look{.line = queue.changes(),
+                     .host = host.changes(),
+                     .lessons = lessons.changes(),
+                     .limits = limits.changes()};
   look.gpus.reserve(views.size());
   for (const GpuView& view : views)
     look.gpus.push_back(OpennessOf(config, view, gpus[Number(view.index)].crowd));
@@ -173,7 +182,8 @@ std::vector<TaskId> Scheduler::State::LookedAt() const {
 
 // Whom it looked at is found last: a thousand tasks may be.
 bool Scheduler::State::IsFruitlessAgain(const FruitlessLook& look) const {
-  return look.line == fruitless->line && look.lessons == fruitless->lessons &&
+  return look.line == fruitless->line && look.host == fruitless->host &&
+         look.lessons == fruitless->lessons &&
          look.limits == fruitless->limits &&
          std::ranges::equal(fruitless->gpus, look.gpus, OpensNothing) &&
          LookedAt() == fruitless->tasks;
@@ -222,7 +232,8 @@ std::optional<std::vector<FutureRun>> Scheduler::State::RunsNow() const {
   return runs;
 }
 
-// The first tasks of the line; empty: the run time of one of them is not known.
+// The first tasks of the line; empty: the run time of one of them is not known, or the machine
+// itself keeps it waiting.
 std::optional<std::vector<FutureTask>> Scheduler::State::LineAhead() const {
   std::vector<FutureTask> line;
   LineUp main = MainLine();
@@ -230,8 +241,10 @@ std::optional<std::vector<FutureTask>> Scheduler::State::LineAhead() const {
     const std::optional<LineUp::Next> next = main.Pop();
     if (!next) break;
     const TaskRecord& task = tasks.at(next->task);
-    if (!task.profile.alone) return std::nullopt;
-    line.push_back({.need = NeedNow(task), .alone_s = base::Seconds(*task.profile.alone)});
+    const Need need = NeedNow(task);
+    // The machine's own cores and memory are not played on.
+    if (!task.profile.alone || !HostTakes(task.id, need.host)) return std::nullopt;
+    line.push_back({.need = need, .alone_s = base::Seconds(*task.profile.alone)});
   }
   return line;
 }
@@ -317,6 +330,7 @@ void Scheduler::State::ScoreOn(Group& group, const GpuView& view, std::size_t pl
 void Scheduler::State::Rate(Group& group, const LineUp& line) const {
   group.score = kNotThere;
   if (limits.Concerns() && IsLimited(group.First())) return;
+  if (!HostTakes(group.First(), group.need.host)) return;
   group.score = ScoreOf(group) - kExcessCosts * line.Excess(group.line);
 }
 

@@ -17,16 +17,16 @@ const QueueKey* LineUp::Line::First() const {
   return first;
 }
 
-LineUp::LineUp(const Queue& queue, const FairShare& shares, const Rules& rules, Time now,
+LineUp::LineUp(const WaitingLine& main, const FairShare& shares, const Rules& rules, Time now,
                const Host& host, const std::optional<Newcomer>& newcomer)
     : host_(host),
       fair_(rules.order == QueueOrder::kFair),
       limited_(rules.limited),
       plain_(!fair_ && !limited_ && !newcomer),
-      plain_at_(queue.Line(QueueKind::kMain).begin()),
-      plain_end_(queue.Line(QueueKind::kMain).end()) {
+      plain_at_(main.tasks.begin()),
+      plain_end_(main.tasks.end()) {
   if (plain_) return;
-  const std::map<LineKey, HolderLine>& lines = queue.HolderLines();
+  const std::map<LineKey, HolderLine>& lines = main.holders;
   lines_.reserve(lines.size() + 1);
   bool is_there = !newcomer;
   const auto add_newcomer = [&] {

@@ -55,10 +55,10 @@ class LineUp {
     QueueKey key;
   };
 
-  // All outlive it. The queue may lose tasks that have been passed on, and no others. By fair order
-  // it stays the same until the queue or the shares are changed, SharesChange, or the patience of
+  // All outlive it. The line may lose tasks that have been passed on, and no others. By fair order
+  // it stays the same until the line or the shares are changed, SharesChange, or the patience of
   // somebody who waits is over.
-  LineUp(const Queue& queue, const FairShare& shares, const Rules& rules, Time now,
+  LineUp(const WaitingLine& main, const FairShare& shares, const Rules& rules, Time now,
          const Host& host, const std::optional<Newcomer>& newcomer = {});
 
   // Empty: nobody is left.

@@ -42,7 +42,7 @@ class LineUpTest : public testing::Test, public LineUp::Host {
                  At(0));
   }
   std::string Order(QueueOrder order = QueueOrder::kFair, Time now = At(0)) {
-    LineUp line(queue_, shares_, {order, 12 * kHour, !limited_.empty()}, now, *this);
+    LineUp line(queue_.Main(), shares_, {order, 12 * kHour, !limited_.empty()}, now, *this);
     std::string text;
     for (auto next = line.Pop(); next; next = line.Pop()) {
       text += (text.empty() ? "" : " ") + std::to_string(Number(next->task));
@@ -156,7 +156,7 @@ TEST_F(LineUpTest, ANewcomerStandsBehindHisOwn) {
   Queues(Task(5, "bob"));
   const auto ahead = [&](const std::string& user) {
     const TaskRecord task = Task(999, user);
-    LineUp line(queue_, shares_, {QueueOrder::kFair, 12 * kHour, false}, At(0), *this,
+    LineUp line(queue_.Main(), shares_, {QueueOrder::kFair, 12 * kHour, false}, At(0), *this,
                 LineUp::Newcomer{{HolderOf(task.request), ""}, user, queue_.KeyOf(task)});
     int count = 0;
     for (auto next = line.Pop(); next && next->task != task.id; next = line.Pop()) ++count;
@@ -172,7 +172,7 @@ TEST_F(LineUpTest, ExcessIsWhatIsHadBeyondItsDue) {
   Queues(Task(2, "bob"));
   Took(Task(9, "ada"), 3);
   Took(Task(8, "bob"), 1);
-  const LineUp line(queue_, shares_, {QueueOrder::kFair, 12 * kHour, false}, At(0), *this);
+  const LineUp line(queue_.Main(), shares_, {QueueOrder::kFair, 12 * kHour, false}, At(0), *this);
   EXPECT_NEAR(line.Excess(*line.Find({{"", 1}, ""})), 0.25, 1e-3);
   EXPECT_NEAR(line.Excess(*line.Find({{"", 2}, ""})), -0.25, 1e-3);
   EXPECT_EQ(line.Find({{"", 3}, ""}), std::nullopt);

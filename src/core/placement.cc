@@ -109,8 +109,16 @@ std::optional<Reason> Scheduler::State::NeverTogether(int wanted) const {
 std::optional<Reason> Scheduler::State::NeverFits(const TaskRequest& request,
                                                   const std::optional<Estimate>& estimate) const {
   const Need need = NeedOf(config, request, estimate);
+  const HostInfo& machine = host.info();
+  const auto cores = static_cast<int>(std::ssize(machine.cores));
+  Verdict by_host =
+      CheckHost(need.host, {machine.cpus, machine.cpus, cores, cores, machine.memory_mib,
+                            machine.memory_mib, std::nullopt});
+  if (by_host.fit != Fit::kFits)
+    return Reason{ReasonCode::kNeverFits, std::move(by_host.reason.text)};
+  if (request.gpus == 0) return std::nullopt;
   if (std::optional<Reason> divided = NeverTogether(request.gpus)) return divided;
-  if (request.gpus < 1 || static_cast<std::size_t>(request.gpus) > gpus.size()) {
+  if (request.gpus < 0 || static_cast<std::size_t>(request.gpus) > gpus.size()) {
     return Reason{
         ReasonCode::kNeverFits,
         fmt::format("The task asks for {} GPUs, this server has {}.", request.gpus, gpus.size())};
@@ -206,6 +214,9 @@ std::optional<Choice> Scheduler::State::ChooseByPolicy(const TaskRecord& task,
 }
 
 void Scheduler::State::Start(TaskRecord& task, Choice choice) {
+  HostShare share = ShareFor(task, choice.placement);
+  if (const std::string promised = TextOf(share); !promised.empty())
+    choice.why += fmt::format(" Of the server it is promised {}.", promised);
   queue.NoteStart(task, now);
   queue.Remove(task.id);
   LifeOf(task.id).restored = false;
@@ -213,6 +224,7 @@ void Scheduler::State::Start(TaskRecord& task, Choice choice) {
   task.attempt = {.number = task.attempt.number + 1,
                   .placement = std::move(choice.placement),
                   .placement_reason = {ReasonCode::kNone, std::move(choice.why)},
+                  .host = std::move(share),
                   .launched = now};
   task.reason = {};
   task.not_before.reset();
@@ -220,13 +232,18 @@ void Scheduler::State::Start(TaskRecord& task, Choice choice) {
   if (reservation.task() == task.id) reservation.Drop();
   TakeGpus(task, 0);
   Keep(task);
-  const bool alone = task.request.exclusive || !mapper_entry->shares;
+  const bool alone = KeepsGpusAlone(task) || task.request.gpus == 0;
   actions.emplace_back(StartTask{task.id, task.attempt.number, task.attempt.placement, alone});
 }
 
 bool Scheduler::State::TryStart(TaskId id, std::vector<GpuView>& views) {
   if (IsLimited(id)) return false;
   TaskRecord& task = tasks.at(id);
+  if (!HostTakes(id, HostNeedOf(config, task.request))) return false;
+  if (task.request.gpus == 0) {
+    Start(task, WithoutGpus(task));
+    return true;
+  }
   std::optional<Choice> choice;
   if (config.idle_first) choice = ChooseIdle(task, views);
   if (!choice) choice = ChooseByPolicy(task, views);
@@ -243,9 +260,11 @@ void Scheduler::State::StartTrial() {
   if (!launch_trouble.MayTry(now)) return;
   std::vector<GpuView> views = Views(now);
   for (const bool of_others : {true, false}) {
-    for (const QueueKind kind : {QueueKind::kRecovery, QueueKind::kMain}) {
+    for (const std::set<QueueKey>* line :
+         {&queue.Line(QueueKind::kRecovery), &queue.Line(QueueKind::kMain),
+          &queue.Main(LineKind::kWithoutGpus).tasks}) {
       std::size_t looks = 0;
-      for (const QueueKey& key : queue.Line(kind)) {
+      for (const QueueKey& key : *line) {
         if (++looks > kTrialLooks) break;
         const TaskId id = key.task;
         if (of_others && launch_trouble.FailedFor(tasks.at(id).request.uid)) continue;

@@ -91,7 +91,8 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
   }
   for (const MibField& field :
        {MibField{"margin_mib", config.margin_mib}, MibField{"floor_mib", config.floor_mib},
-        MibField{"recovery_step_mib", config.recovery_step_mib}}) {
+        MibField{"recovery_step_mib", config.recovery_step_mib},
+        MibField{"host.memory_per_gpu", config.host_memory_per_gpu_mib}}) {
     if (field.value >= 0 && field.value <= kMaxMib) continue;
     return base::Fail(ErrorCode::kInvalid, fmt::format("{}: {} is not between 0 and {} MiB",
                                                        field.name, field.value, kMaxMib));
@@ -132,6 +133,7 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
        {CountField{"max_tasks_per_gpu", config.max_tasks_per_gpu, 1, kMaxTasksPerGpu},
         CountField{"lookahead", config.lookahead, 0, kMaxLookahead},
         CountField{"backfill", config.backfill, 1, kMaxBackfill},
+        CountField{"host.cpus_per_gpu", config.cpus_per_gpu, 0, kMaxCpus},
         CountField{"max_launch_failures", config.max_launch_failures, 0, kMaxFailures},
         CountField{"max_node_failures", config.max_node_failures, 0, kMaxFailures},
         CountField{"max_victim_restarts", config.max_victim_restarts, 0, kMaxFailures}}) {
@@ -164,13 +166,23 @@ bool HasOwnRules(const PolicyConfig& config) {
   return config.require || config.score;
 }
 
+HostNeed HostNeedOf(const PolicyConfig& config, const TaskRequest& request) {
+  const int unsaid = request.gpus == 0 ? 1 : request.gpus * config.cpus_per_gpu;
+  const int cpus = request.cpus.value_or(unsaid);
+  return {.cpus = request.own_cpus ? std::max(1, cpus) : cpus,
+          .memory_mib =
+              request.host_memory_mib.value_or(request.gpus * config.host_memory_per_gpu_mib),
+          .own_cpus = request.own_cpus};
+}
+
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
             const std::optional<Estimate>& estimate) {
   Need need{.idle_gpu = !Shares(config),
             .exclusive = request.exclusive,
             .gpus = request.gpus,
             .sm_share = request.sm_share,
-            .load = NeighbourOf(config, request, {})};
+            .load = NeighbourOf(config, request, {}),
+            .host = HostNeedOf(config, request)};
   if (HasOwnRules(config)) need.uid = request.uid;
   if (config.use_given_memory && estimate) need.memory_mib = estimate->peak_mib;
   return need;

@@ -94,6 +94,10 @@ struct PolicyConfig {
   bool share_mig = false;       // several tasks on one MIG instance, by the rules of a GPU
   IdleAction idle_action = IdleAction::kTell;
   Pacing pacing = Pacing::kImmediate;
+  // What a task is promised of the machine for each of its GPUs if it does not say; 0: nothing is
+  // counted for it then.
+  int cpus_per_gpu = 0;
+  std::int64_t host_memory_per_gpu_mib = 0;
   bool use_given_memory = true;  // false: estimates are ignored, only floor and cap decide
   // Who goes first among tasks of one priority, and what nobody may go beyond.
   QueueOrder order = QueueOrder::kFifo;
@@ -112,7 +116,18 @@ std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request);
 // Errors: kInvalid naming the field and what was expected.
 base::Result<base::Unit> Validate(const PolicyConfig& config);
 
-// What a task needs of each of its GPUs at this moment.
+// What a task needs of the machine itself.
+struct HostNeed {
+  int cpus = 0;                 // hardware threads; 0: not counted
+  std::int64_t memory_mib = 0;  // likewise
+  bool own_cpus = false;        // threads that no other task may use
+  friend bool operator==(const HostNeed&, const HostNeed&) = default;
+};
+// As it says, or as the server's rules have it; one CPU of a task that wants no GPU and says
+// nothing, because nothing else would be in the way of a thousand such.
+HostNeed HostNeedOf(const PolicyConfig& config, const TaskRequest& request);
+
+// What a task needs at this moment: of each of its GPUs, and of the machine.
 struct Need {
   std::optional<std::int64_t> memory_mib;  // expected peak; empty: no estimate
   std::int64_t retry_free_mib = 0;         // after an OOM: at least this much free, margin included
@@ -123,6 +138,7 @@ struct Need {
   Neighbour load;                          // what it would be to its neighbours
   std::optional<Duration> alone;           // Profile::alone
   Duration waited{};                       // since its submission
+  HostNeed host;
   TaskId task{};
   std::uint32_t uid = 0;  // whose it is, where a rule of the server's own may ask; else 0
 };

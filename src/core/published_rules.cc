@@ -124,7 +124,8 @@ class Loop : public Rules {
  private:
   bool IsOverlooked(TaskId id) const { return core_.queue.PlaceOf(id) == Place::kOverlooked; }
   bool Start(TaskRecord& task, std::optional<Choice> choice) {
-    if (!choice || core_.IsLimited(task.id)) return false;
+    const HostNeed need = HostNeedOf(core_.config, task.request);
+    if (!choice || core_.IsLimited(task.id) || !core_.HostTakes(task.id, need)) return false;
     core_.Start(task, *std::move(choice));
     return true;
   }

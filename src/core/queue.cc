@@ -9,6 +9,10 @@ LineKey LineOf(const TaskRecord& task) {
 
 }  // namespace
 
+LineKind LineKindOf(const TaskRequest& request) {
+  return request.gpus == 0 ? LineKind::kWithoutGpus : LineKind::kWithGpus;
+}
+
 void Queue::UseClasses(const std::vector<QosClass>& classes) {
   priorities_.clear();
   for (const QosClass& each : classes) priorities_[each.name] = each.priority;
@@ -25,20 +29,25 @@ QueueKey Queue::KeyOf(const TaskRecord& task) const {
 
 void Queue::Put(const TaskRecord& task, Place place, Time due, Time waits_since) {
   ++changes_;
-  Entry entry{
-      .place = place, .kind = task.queue, .key = KeyOf(task), .due = due, .line = LineOf(task)};
-  const auto line = lines_.find(entry.line);
+  Entry entry{.place = place,
+              .kind = task.queue,
+              .key = KeyOf(task),
+              .due = due,
+              .line = LineOf(task),
+              .line_kind = LineKindOf(task.request)};
+  WaitingLine& main = LinesOf(entry.line_kind);
+  const auto line = main.holders.find(entry.line);
   // Who only changes his place in line has not begun to wait anew.
-  if (line != lines_.end()) waits_since = line->second.waits_since;
+  if (line != main.holders.end()) waits_since = line->second.waits_since;
   Remove(task.id);
   if (place == Place::kEligible && entry.kind == QueueKind::kMain) {
-    HolderLine& of = lines_[entry.line];
+    HolderLine& of = main.holders[entry.line];
     if (of.tasks.empty()) {
       of.user = UserOf(task.request);
       of.waits_since = waits_since;
     }
     of.tasks.insert(entry.key);
-    main_.insert(entry.key);
+    main.tasks.insert(entry.key);
   } else if (place == Place::kEligible) {
     recovery_.insert(entry.key);
   } else if (place == Place::kTimed) {
@@ -48,8 +57,9 @@ void Queue::Put(const TaskRecord& task, Place place, Time due, Time waits_since)
 }
 
 void Queue::NoteStart(const TaskRecord& task, Time now) {
-  const auto line = lines_.find(LineOf(task));
-  if (line != lines_.end()) line->second.waits_since = now;
+  WaitingLine& main = LinesOf(LineKindOf(task.request));
+  const auto line = main.holders.find(LineOf(task));
+  if (line != main.holders.end()) line->second.waits_since = now;
 }
 
 void Queue::Remove(TaskId task) {
@@ -67,10 +77,11 @@ void Queue::Leave(const Entry& entry) {
     recovery_.erase(entry.key);
     return;
   }
-  main_.erase(entry.key);
-  const auto line = lines_.find(entry.line);
+  WaitingLine& main = LinesOf(entry.line_kind);
+  main.tasks.erase(entry.key);
+  const auto line = main.holders.find(entry.line);
   line->second.tasks.erase(entry.key);
-  if (line->second.tasks.empty()) lines_.erase(line);
+  if (line->second.tasks.empty()) main.holders.erase(line);
 }
 
 std::optional<Place> Queue::PlaceOf(TaskId task) const {

@@ -28,6 +28,10 @@ enum class Place {
   kUnfit,       // restored on a server that can never take it
 };
 
+// Which line a task stands in: tasks that want no GPU never wait for those that do.
+enum class LineKind { kWithGpus, kWithoutGpus };
+LineKind LineKindOf(const TaskRequest& request);
+
 // Position in line: higher priority first. The main queue keeps the order of submission, so a task
 // that comes back stands where it stood; the recovery queue goes by the time of entering.
 struct QueueKey {
@@ -51,6 +55,13 @@ struct HolderLine {
   Time waits_since{};
 };
 
+// Tasks of the main queue in line: all of them in order, and the same by holder, where no line is
+// empty.
+struct WaitingLine {
+  std::set<QueueKey> tasks;
+  std::map<LineKey, HolderLine> holders;
+};
+
 class Queue {
  public:
   // What the classes add to priorities; tasks that have a place stand by the old ones until they
@@ -67,12 +78,14 @@ class Queue {
   void Remove(TaskId task);
 
   std::optional<Place> PlaceOf(TaskId task) const;
-  // Tasks in line, first one first.
+  // Tasks in line that want GPUs, first one first.
   const std::set<QueueKey>& Line(QueueKind kind) const {
-    return kind == QueueKind::kMain ? main_ : recovery_;
+    return kind == QueueKind::kMain ? Main().tasks : recovery_;
   }
-  // The same tasks of the main queue by holder; no line is empty.
-  const std::map<LineKey, HolderLine>& HolderLines() const { return lines_; }
+  // Those of the main queue that want GPUs, or none.
+  const WaitingLine& Main(LineKind kind = LineKind::kWithGpus) const {
+    return kind == LineKind::kWithGpus ? with_gpus_ : without_gpus_;
+  }
   // Tasks whose time has come, by time and id; they stay where they are until put elsewhere.
   std::vector<TaskId> Due(Time now) const;
   std::optional<Time> NextDue() const;
@@ -87,14 +100,18 @@ class Queue {
     QueueKey key;
     Time due{};
     LineKey line;  // of the main queue, eligible
+    LineKind line_kind = LineKind::kWithGpus;
   };
   void Leave(const Entry& entry);
+  WaitingLine& LinesOf(LineKind kind) {
+    return kind == LineKind::kWithGpus ? with_gpus_ : without_gpus_;
+  }
 
   std::map<std::string, std::int64_t> priorities_;    // of classes
   std::unordered_map<std::uint64_t, Entry> entries_;  // for look-up only: its order reaches nobody
-  std::set<QueueKey> main_;
+  WaitingLine with_gpus_;
+  WaitingLine without_gpus_;
   std::set<QueueKey> recovery_;
-  std::map<LineKey, HolderLine> lines_;
   std::set<std::pair<Time, TaskId>> timed_;
   std::uint64_t changes_ = 0;
 };

@@ -44,7 +44,11 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
   state.SortWaiting();
   state.LearnPlateaus();
   // Nobody is passed by whose place in line is yet to be found.
-  if (state.unsorted.empty()) state.rules->Decide();
+  if (state.unsorted.empty()) {
+    state.rules->Decide();
+    state.StartWithoutGpus();
+    state.NoteShortOfHost();
+  }
   state.AskForWake();
   state.dependencies.Close();
   return std::exchange(state.actions, {});
@@ -58,11 +62,12 @@ std::optional<Reason> Scheduler::NeverFits(const TaskRequest& request,
 std::size_t Scheduler::AheadOf(const TaskRequest& request) const {
   constexpr TaskId kLast{std::numeric_limits<std::uint64_t>::max()};
   const TaskRecord newcomer{.id = kLast, .request = request};
+  const LineKind kind = LineKindOf(request);
   LineUp line =
-      state_->MainLine(LineUp::Newcomer{LineKey{HolderOf(request), request.qos.value_or("")},
-                                        UserOf(request), state_->queue.KeyOf(newcomer)});
-  std::size_t before =
-      state_->config.recovery_blocks ? state_->queue.Line(QueueKind::kRecovery).size() : 0;
+      state_->Line(kind, LineUp::Newcomer{LineKey{HolderOf(request), request.qos.value_or("")},
+                                          UserOf(request), state_->queue.KeyOf(newcomer)});
+  const bool blocked = state_->config.recovery_blocks && kind == LineKind::kWithGpus;
+  std::size_t before = blocked ? state_->queue.Line(QueueKind::kRecovery).size() : 0;
   for (auto next = line.Pop(); next && next->task != kLast; next = line.Pop()) ++before;
   return before;
 }
@@ -81,19 +86,25 @@ std::optional<Explanation> Scheduler::Explain(TaskId id, Time now) const {
   if (task == nullptr) return std::nullopt;
   Explanation answer{.id = id, .state = task->state, .reason = state_->ReasonOf(*task, now)};
   if (task->state != TaskState::kQueued) return answer;
+  answer.ahead = state_->AheadOf(*task);
+  if (state_->host.info() != HostInfo{}) answer.host = state_->HostVerdictOn(*task, now);
+  if (task->request.gpus == 0) return answer;
   answer.taught_mib = state_->TaughtMib(*task);
   for (const GpuView& view : state_->Views(now)) {
     const std::optional<GpuSample>& sample = state_->gpus[Number(view.index)].sample;
     answer.gpus.push_back({view.index, state_->VerdictOn(*task, view), view.claimed_mib,
                            view.promised_mib, sample ? sample->used_mib : 0});
   }
-  answer.ahead = state_->AheadOf(*task);
   return answer;
 }
 
 std::optional<LimitHit> Scheduler::LimitOnSubmission(const TaskRequest& request,
                                                      std::size_t more) const {
-  return state_->limits.AgainstQueueing(request, more);
+  return state_->limits.AgainstQueueing(request, HostNeedOf(state_->config, request), more);
+}
+
+HostVerdict Scheduler::HostFor(const TaskRequest& request, Time now) const {
+  return state_->HostVerdictOn({.request = request}, now);
 }
 
 std::optional<Duration> Scheduler::LongestAllowed(const TaskRequest& request) const {
@@ -121,6 +132,10 @@ std::vector<GpuView> Scheduler::Gpus(Time now) const {
   return state_->Views(now);
 }
 
+const HostBooks& Scheduler::Host() const {
+  return state_->host;
+}
+
 std::vector<Promise> Scheduler::PromisesOn(GpuIndex gpu, Time now) const {
   const Time plateau_from = state_->PlateauFrom(now);
   std::vector<Promise> promises;
@@ -141,6 +156,7 @@ const PolicyConfig& Scheduler::config() const {
 
 std::optional<std::string> Scheduler::CheckBooks() const {
   if (auto wrong = state_->CheckClaims()) return wrong;
+  if (auto wrong = state_->CheckHostShares()) return wrong;
   if (auto wrong = state_->CheckQueue()) return wrong;
   if (auto wrong = state_->CheckEntitlements()) return wrong;
   return state_->CheckTimers();

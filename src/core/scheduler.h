@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "core/events.h"
+#include "core/host.h"
 #include "core/limits.h"
 #include "core/policy.h"
 
@@ -31,11 +32,18 @@ struct GpuVerdict {
   std::int64_t promised_mib = 0;
   std::int64_t used_mib = 0;  // by everybody, in the last sample
 };
+// Why the machine itself does or does not take a task now.
+struct HostVerdict {
+  HostNeed need;
+  HostView host;
+  Verdict verdict;
+};
 struct Explanation {
   TaskId id{};
   TaskState state{};
   Reason reason;                     // of the whole task
-  std::vector<GpuVerdict> gpus;      // only while it is queued
+  std::vector<GpuVerdict> gpus;      // only while it is queued and wants GPUs
+  std::optional<HostVerdict> host;   // only while it is queued and the machine is described
   std::optional<std::size_t> ahead;  // tasks that go before it in its queue, while queued
   // What others of its kind have taught it to ask for instead of its estimate, while queued.
   std::optional<std::int64_t> taught_mib;
@@ -64,8 +72,11 @@ class Scheduler {
   std::optional<Reason> NeverFits(const TaskRequest& request,
                                   const std::optional<Estimate>& estimate) const;
 
+  // May it start as far as the machine's own cores and memory go?
+  HostVerdict HostFor(const TaskRequest& request, Time now) const;
+
   // Tasks in line that a newcomer would have to wait for: those of the main queue that go before
-  // it, and crashed ones where they stop that queue (recovery_blocks). Who waits for anything else
+  // it (tasks with GPUs before one with, tasks without before one without), and crashed ones where they stop that queue (recovery_blocks). Who waits for anything else
   // than GPUs (a person, a time, another task, its array) is not in line.
   std::size_t AheadOf(const TaskRequest& request) const;
 
@@ -93,6 +104,8 @@ class Scheduler {
   std::vector<AttemptEnded> Attempts(Time now) const;
 
   std::vector<GpuView> Gpus(Time now) const;
+  // What of the machine itself is promised.
+  const HostBooks& Host() const;
   // Of the tasks on that GPU, by id.
   std::vector<Promise> PromisesOn(GpuIndex gpu, Time now) const;
   const std::vector<GpuInfo>& GpuInfos() const;

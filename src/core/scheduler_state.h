@@ -1,6 +1,7 @@
 // What the scheduler knows, and its steps; private to core. One part per file: lifecycle.cc (events
 // and steps of tasks), waiting.cc (who may be looked at), placement.cc (which GPUs), recovery.cc
-// (out of memory), learning.cc (what running tasks teach), explain.cc (why), books.cc. What can
+// (out of memory), host_line.cc (cores and memory of the machine), learning.cc (what running tasks
+// teach), explain.cc (why), books.cc. What can
 // stand by itself does: Queue, LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines,
 // Lessons, Reservation, LaunchTrouble.
 #pragma once
@@ -21,6 +22,7 @@
 #include "core/dependencies.h"
 #include "core/fair_share.h"
 #include "core/future.h"
+#include "core/host.h"
 #include "core/launch_trouble.h"
 #include "core/ledger.h"
 #include "core/lessons.h"
@@ -91,6 +93,7 @@ struct Group {
 // How things stood when nobody of the main line could start.
 struct FruitlessLook {
   std::uint64_t line = 0;     // Queue::changes
+  std::uint64_t host = 0;     // HostBooks::changes
   std::uint64_t lessons = 0;  // Lessons::changes
   std::uint64_t limits = 0;   // Limits::changes
   // Who was looked at, where that changes by itself and not all of the line is.
@@ -131,6 +134,7 @@ struct Scheduler::State : LineUp::Host {
   std::vector<std::int64_t> gpu_sizes_mib;
   std::vector<GpuState> gpus;
   Ledger ledger;
+  HostBooks host;
   Queue queue;
   TaskRecords tasks;                              // not final
   std::unordered_map<std::uint64_t, Life> lives;  // of `tasks`; for look-up only
@@ -143,6 +147,11 @@ struct Scheduler::State : LineUp::Host {
   FairShare shares;
   Limits limits;
   Passed passed;
+  // The first of the main line since it was only the machine's own cores and memory that kept it
+  // waiting, and the first of those without GPUs since it waits.
+  Passed short_of_host;
+  Passed first_without_gpus;
+  FruitlessLook fruitless_without_gpus;  // of the line without GPUs; counters alone
   std::optional<FruitlessLook> fruitless;
   bool waiting_pays = false;  // by the look ahead, although some could start
   // No task's memory has stood still for long enough before this that has not taught already.
@@ -155,6 +164,8 @@ struct Scheduler::State : LineUp::Host {
 
   // ---- lifecycle.cc ----
   void On(const GpusDiscovered& event);
+  void On(const HostDiscovered& event);
+  void SortOutUnfit();  // of those that wait: whom this server can take
   void On(const TaskSubmitted& event);
   void On(const TaskRestored& event);
   void On(const AttemptRestored& event);
@@ -188,10 +199,12 @@ struct Scheduler::State : LineUp::Host {
   void EndIdle(TaskRecord& task);
   void StopExpired();
   void WarnExpiring();
+  void AskEstimate(TaskRecord& task);       // of one whose state says so; keeps it
   void AskEstimateAgain(TaskRecord& task);  // of one that waits
   // exit: how its process ended; empty: it never ran, or nobody knows.
   void LeaveGpus(TaskRecord& task, std::optional<ExitKind> exit = std::nullopt);
   AttemptEnded AttemptOf(const TaskRecord& task, Time to) const;  // without its exit
+  double RateNow(const TaskRecord& task) const;                   // of one that has been placed
   void GiveBack(const TaskRecord& task, std::optional<ExitKind> exit);
   bool KeepsGpusAlone(const TaskRecord& task) const;
   void FollowEntitlements();  // those of config
@@ -227,7 +240,8 @@ struct Scheduler::State : LineUp::Host {
   bool TryStart(TaskId id, std::vector<GpuView>& views);
   void Start(TaskRecord& task, Choice choice);
   void StartWhatFits();  // the recovery queue, then the main line
-  LineUp MainLine(const std::optional<LineUp::Newcomer>& newcomer = {}) const;
+  LineUp Line(LineKind kind, const std::optional<LineUp::Newcomer>& newcomer = {}) const;
+  LineUp MainLine() const { return Line(LineKind::kWithGpus); }
   double WouldTake(TaskId task) const override;
   std::optional<LimitHit> LimitOn(const TaskRecord& task, Time at) const;
   bool IsLimited(TaskId task) const override;
@@ -249,6 +263,17 @@ struct Scheduler::State : LineUp::Host {
   bool StartBestOfLine(std::vector<GpuView>& views);  // there may be more
   void NoteHead();
   void StartTrial();  // one task, while the machine starts nothing
+
+  // ---- host_line.cc ----
+  // For whom cores and memory are kept: the one of whose line others have started for long enough.
+  std::optional<TaskId> HostKeptFor(Time at) const;
+  HostView HostFor(TaskId task, Time at) const;  // what is free for it
+  bool HostTakes(TaskId task, const HostNeed& need) const;
+  bool GpusTake(const TaskRecord& task) const;
+  Choice WithoutGpus(const TaskRecord& task) const;
+  HostShare ShareFor(const TaskRecord& task, const std::vector<Placement>& placement) const;
+  void StartWithoutGpus();
+  void NoteShortOfHost();
 
   // ---- recovery.cc ----
   // tried_mib: TaskExited's.
@@ -281,6 +306,7 @@ struct Scheduler::State : LineUp::Host {
 
   // ---- explain.cc ----
   Verdict VerdictOn(const TaskRecord& task, const GpuView& view) const;
+  HostVerdict HostVerdictOn(const TaskRecord& task, Time at) const;
   Reason ReasonOf(const TaskRecord& task, Time at) const;
   std::size_t AheadOf(const TaskRecord& task) const;
   bool IsLookedAt(const TaskRecord& task) const;  // its place in the main line is
@@ -291,6 +317,7 @@ struct Scheduler::State : LineUp::Host {
 
   // ---- books.cc ----
   std::optional<std::string> CheckClaims() const;
+  std::optional<std::string> CheckHostShares() const;
   std::optional<std::string> CheckQueue() const;
   std::optional<std::string> CheckTimers() const;
   std::optional<std::string> CheckEntitlements() const;

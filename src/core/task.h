@@ -279,7 +279,8 @@ struct TaskRequest {
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& task) {
-    field("gpus", task.gpus, "GPUs wanted, all of one server.", {.low = 1, .high = kMaxGpus});
+    field("gpus", task.gpus, "GPUs wanted, all of one server; 0: cores and memory only.",
+          {.low = 0, .high = kMaxGpus});
     field("memory_mib", task.memory_mib,
           "Expected peak of GPU memory per GPU, as the user states it.",
           {.low = 1, .high = kMaxMemoryMib, .expected = "a number from 1 to 16777216 MiB per GPU"});
@@ -360,7 +361,7 @@ struct Placement {
 // How the processes of one attempt share their GPUs, and what is enforced on each of them there.
 // Chosen by the shell when it starts the attempt.
 enum class SharingMethod {
-  kUnknown,  // not started yet, or by an older daemon
+  kUnknown,  // not started yet, by an older daemon, or without GPUs
   kAlone,    // no neighbours now or later
   kStreams,  // time slices of the driver: nothing is enforced
   kMps,      // clients of an MPS server of their own user and GPU
@@ -379,6 +380,14 @@ struct Sharing {
   std::string server;
   std::string note;  // why it is not what the configuration asks for, one sentence; or empty
   friend bool operator==(const Sharing&, const Sharing&) = default;
+};
+
+// What an attempt is promised of the server beside GPUs.
+struct HostShare {
+  int cpus = 0;                 // 0: none were counted for it
+  std::int64_t memory_mib = 0;  // likewise
+  std::string cores;            // those that are its own, as base/cpu_list.h writes them; or empty
+  friend bool operator==(const HostShare&, const HostShare&) = default;
 };
 
 enum class ExitKind {
@@ -446,6 +455,7 @@ struct Attempt {
   int number = 0;  // from 1; 0: never started
   std::vector<Placement> placement;
   Reason placement_reason;  // why these GPUs
+  HostShare host;
   Sharing sharing;
   std::optional<Time> launched;     // decided
   std::optional<Time> started;      // its process runs

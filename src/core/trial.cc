@@ -18,6 +18,9 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
   if (const std::size_t ahead = scheduler.AheadOf(request); ahead > 0) {
     return {Fit::kNotNow, {ReasonCode::kPriority, fmt::format("{} tasks wait before it", ahead)}};
   }
+  if (Verdict by_host = scheduler.HostFor(request, now).verdict; by_host.fit != Fit::kFits)
+    return {by_host.fit, std::move(by_host.reason)};
+  if (request.gpus == 0) return {};
   const Need need = NeedOf(scheduler.config(), request, estimate);
   int fitting = 0;
   Trial trial{Fit::kNotNow, {ReasonCode::kResources, "too few GPUs are open to it now"}};

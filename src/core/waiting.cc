@@ -55,12 +55,15 @@ Time Scheduler::State::EarliestStart(const TaskRecord& task) const {
 }
 
 std::optional<Time> Scheduler::State::NextOrder() const {
-  const std::map<LineKey, HolderLine>& lines = queue.HolderLines();
-  if (config.order != QueueOrder::kFair || lines.size() < 2) return std::nullopt;
-  Time next = SharesChange(now);
-  for (const auto& [key, line] : lines) {
-    const Time patient = line.waits_since + config.fair.patience;
-    if (patient > now) next = std::min(next, patient);
+  std::optional<Time> next;
+  for (const LineKind kind : {LineKind::kWithGpus, LineKind::kWithoutGpus}) {
+    const std::map<LineKey, HolderLine>& lines = queue.Main(kind).holders;
+    if (config.order != QueueOrder::kFair || lines.size() < 2) continue;
+    next = std::min(next.value_or(SharesChange(now)), SharesChange(now));
+    for (const auto& [key, line] : lines) {
+      const Time patient = line.waits_since + config.fair.patience;
+      if (patient > now) next = std::min(*next, patient);
+    }
   }
   return next;
 }
@@ -71,7 +74,8 @@ void Scheduler::State::AskForWake() {
   std::optional<Time> next;
   if (!unsorted.empty()) next = now;
   const bool anyone =
-      !queue.Line(QueueKind::kMain).empty() || !queue.Line(QueueKind::kRecovery).empty();
+      !queue.Line(QueueKind::kMain).empty() || !queue.Line(QueueKind::kRecovery).empty() ||
+      !queue.Main(LineKind::kWithoutGpus).tasks.empty();
   // A trial that is due already waits for GPUs, which come with an event.
   std::optional<Time> trial = anyone ? launch_trouble.NextTrial() : std::nullopt;
   if (trial && *trial <= now) trial.reset();

@@ -22,6 +22,7 @@ namespace carma::daemon {
 
 struct EngineOptions {
   core::PolicyConfig policy;
+  core::HostInfo host;  // the machine's own cores and memory for tasks; empty: nothing is counted
   std::string state_dir;
   base::Duration kill_grace{30'000};
   std::int64_t max_output_bytes = 0;

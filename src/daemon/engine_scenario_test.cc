@@ -27,10 +27,11 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
     std::filesystem::remove_all(state_dir_);
   }
 
-  Result<Unit> Open(const core::PolicyConfig& policy,
-                    const std::vector<core::GpuInfo>& gpus) override {
+  Result<Unit> Open(const core::PolicyConfig& policy, const std::vector<core::GpuInfo>& gpus,
+                    const core::HostInfo& host) override {
     policy_ = policy;
     gpus_ = gpus;
+    machine_ = host;
     return Begin();
   }
   core::Time Now() const override { return const_cast<base::FakeClock&>(clock_).Now(); }
@@ -46,6 +47,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
   Result<Unit> Inject(const std::vector<core::Event>& events) override {
     for (const core::Event& event : events) {
       if (const auto* submitted = std::get_if<core::TaskSubmitted>(&event)) Keep(*submitted);
+      if (const auto* machine = std::get_if<core::HostDiscovered>(&event)) machine_ = machine->host;
       if (const auto* drain = std::get_if<core::DrainRequested>(&event)) {
         engine_->Drain(*drain);
       } else if (const auto* resume = std::get_if<core::ResumeRequested>(&event)) {
@@ -73,6 +75,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
     store_ = std::move(*store);
     EngineOptions options;
     options.policy = policy_;
+    options.host = machine_;
     options.state_dir = state_dir_;
     engine_ = std::make_unique<Engine>(options, *store_, *this, clock_, *this);
     return engine_->Start(gpus_);
@@ -117,7 +120,8 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
   void Start(task::LaunchOrder order) override {
     const core::TaskRecord* record = engine_->scheduler().Find(order.id);
     ASSERT_NE(record, nullptr);
-    const bool alone = record->request.exclusive || !core::Shares(engine_->scheduler().config());
+    const bool alone = record->request.exclusive || record->request.gpus == 0 ||
+                       !core::Shares(engine_->scheduler().config());
     Record(core::StartTask{order.id, order.attempt, record->attempt.placement, alone});
   }
   void Warn(core::TaskId id, int attempt) override { Record(core::WarnTask{id, attempt}); }
@@ -133,6 +137,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
 
   core::PolicyConfig policy_;
   std::vector<core::GpuInfo> gpus_;
+  core::HostInfo machine_;
   std::string state_dir_;
   base::FakeClock clock_;
   std::unique_ptr<store::Store> store_;

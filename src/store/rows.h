@@ -69,6 +69,9 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("gpu_uuids", gpu_uuids);
   column("placement_reason", record.attempt.placement_reason.code);
   column("placement_reason_text", record.attempt.placement_reason.text);
+  column("promised_cpus", record.attempt.host.cpus);
+  column("promised_host_mib", record.attempt.host.memory_mib);
+  column("own_cores", record.attempt.host.cores);
   column("stopping", record.attempt.stopping);
   column("sharing", record.attempt.sharing.method);
   column("sharing_limit_mib", record.attempt.sharing.memory_limit_mib);

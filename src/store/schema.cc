@@ -333,12 +333,19 @@ ALTER TABLE task ADD COLUMN leaves_by_ms INTEGER;
 ALTER TABLE drain ADD COLUMN empty_by_ms INTEGER;
 )sql";
 
+// What a task's attempt is promised of the server beside GPUs.
+constexpr std::string_view kVersion15 = R"sql(
+ALTER TABLE task ADD COLUMN promised_cpus INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE task ADD COLUMN promised_host_mib INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE task ADD COLUMN own_cores TEXT NOT NULL DEFAULT '';
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},   Migration{2, kVersion2},   Migration{3, kVersion3},
     Migration{4, kVersion4},   Migration{5, kVersion5},   Migration{6, kVersion6},
     Migration{7, kVersion7},   Migration{8, kVersion8},   Migration{9, kVersion9},
     Migration{10, kVersion10}, Migration{11, kVersion11}, Migration{12, kVersion12},
-    Migration{13, kVersion13}, Migration{14, kVersion14},
+    Migration{13, kVersion13}, Migration{14, kVersion14}, Migration{15, kVersion15},
 };
 
 }  // namespace

@@ -67,6 +67,7 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.attempt.stopping = core::StopCause::kGpuLost;
   r.attempt.sharing = {core::SharingMethod::kMps, 13'000, 35, "GPU-7,GPU-8",
                        "GPU 7 is shared by streams"};
+  r.attempt.host = {6, 54'321, "0-3,8,10"};
   r.attempt.idle_since = base::FromMs(1'700'000'000'009);
   r.attempt.warned = base::FromMs(1'700'000'000'010);
   r.attempt.slot_notice = base::FromMs(1'700'000'000'011);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <span>
 
+#include "base/cpu_list.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "core/published_rules.h"
@@ -30,10 +31,10 @@ struct VerbEntry {
   std::string_view options;
 };
 constexpr std::array kHappens{
-    VerbEntry{"submit", 1, "exclusive held predicted",
+    VerbEntry{"submit", 1, "exclusive held predicted own_cpus",
               "gpus need_mib kind priority begin afterok afterany afternotok time_limit "
               "signal_before max_recoveries requeue estimate sm_share max_slowdown sm_active "
-              "sensitivity pressure alone user account qos"},
+              "sensitivity pressure alone user account qos cpus host_mib"},
     VerbEntry{"estimate", 1, "", "need_mib"},
     VerbEntry{"started", 1, "", "use_mib"},
     VerbEntry{"use", 0, "", "gpu t sm util foreign_mib foreign_processes attributed"},
@@ -51,10 +52,11 @@ constexpr std::array kHappens{
     VerbEntry{"requeue", 1, "", ""},
     VerbEntry{"priority", 2, "", ""},
     VerbEntry{"edit", 1, "exclusive",
-              "gpus need_mib priority time_limit signal_before begin qos afterok"},
+              "gpus need_mib priority time_limit signal_before begin qos afterok cpus host_mib"},
     VerbEntry{"drain", 0, "rule", "gpu why"},
     VerbEntry{"resume", 0, "rule", "gpu"},
     VerbEntry{"policy", 1, "", ""},  // the mapper; options by PolicyOptions()
+    VerbEntry{"host", 0, "", "cpus mib"},  // from now on
     VerbEntry{"restart", 0, "", ""},
 };
 constexpr std::array kExpects{
@@ -72,6 +74,8 @@ constexpr std::array kExpects{
     VerbEntry{"idle", 1, "", "since"},
     VerbEntry{"busy", 1, "", ""},
     VerbEntry{"free", 0, "", "gpu mib"},
+    VerbEntry{"promised", 1, "", "cpus mib cores"},  // of the machine, to a task that runs
+    VerbEntry{"unpromised", 0, "", "cpus mib"},      // of the machine
     VerbEntry{"reserved", 0, "nobody", "gpu for"},
 };
 
@@ -158,6 +162,8 @@ const std::vector<PolicyOption>& PolicyOptions() {
       Mib("margin_mib", &Policy::margin_mib),
       Mib("floor_mib", &Policy::floor_mib),
       Mib("recovery_step_mib", &Policy::recovery_step_mib),
+      Count("cpus_per_gpu", &Policy::cpus_per_gpu),
+      Mib("host_memory_per_gpu_mib", &Policy::host_memory_per_gpu_mib),
       {"plateau_after", [](Policy& policy, ClauseReader& in,
                            const std::string& option) { policy.plateau_after = in.Span(option); }},
       {"min_gain", [](Policy& policy, ClauseReader& in,
@@ -238,6 +244,7 @@ class Parser {
 
   base::Result<base::Unit> Line(const std::vector<std::string>& words) {
     if (words[0] == "gpus") return Gpus(words);
+    if (words[0] == "host") return Host(words);
     if (words[0] == "policy") return Policy(words);
     if (words[0] == "samples") return Samples(words);
     if (words[0] == "limit")
@@ -255,15 +262,26 @@ class Parser {
       return Clauses(words, 0);
     }
     return Bad(
-        fmt::format("'{}': expected gpus, policy, limit, weight, class, samples, at or "
+        fmt::format("'{}': expected gpus, host, policy, limit, weight, class, samples, at or "
                     "expect",
                     base::Printable(words[0], 40)));
   }
 
-  // gpus 2 x 40000 mib [mig] [reserved 500] [type A100] [sevenths 3]
+  // host 8 cpus 64000 mib
+  base::Result<base::Unit> Host(const std::vector<std::string>& words) {
+    const auto bad = [this] { return Bad("expected 'host N cpus MIB mib'"); };
+    if (words.size() != 5 || words[2] != "cpus" || words[4] != "mib") return bad();
+    const std::optional<std::int64_t> cpus = base::ParseInt(words[1]);
+    const std::optional<std::int64_t> mib = base::ParseInt(words[3]);
+    if (!cpus || *cpus < 1 || *cpus > core::kMaxCpus || !mib || *mib < 1) return bad();
+    scenario_.host = HostOf(static_cast<int>(*cpus), *mib);
+    return base::Unit{};
+  }
+
+  // gpus 2 x 40000 mib [mig] [reserved 500] [type A100] [near 0-3] [sevenths 3]
   base::Result<base::Unit> Gpus(const std::vector<std::string>& words) {
     const auto bad = [this] {
-      return Bad("expected 'gpus N x MIB mib [mig] [reserved MIB] [type NAME] [sevenths N]'");
+      return Bad("expected 'gpus N x MIB mib [mig] [reserved MIB] [type NAME] [near CPUS] [sevenths N]'");
     };
     if (words.size() < 5 || words[2] != "x" || words[4] != "mib") return bad();
     const std::optional<std::int64_t> count = base::ParseInt(words[1]);
@@ -279,6 +297,8 @@ class Parser {
       const std::optional<std::int64_t> reserved = base::ParseInt(words[i + 1]);
       if (words[i] == "type") {
         info.type = words[i + 1];
+      } else if (words[i] == "near" && base::ParseCpuList(words[i + 1])) {
+        info.near_cpus = *base::ParseCpuList(words[i + 1]);
       } else if (words[i] == "reserved" && reserved && *reserved >= 0 && *reserved < *total) {
         info.reserved_mib = *reserved;
       } else if (words[i] == "sevenths" && reserved && *reserved >= 1 && *reserved <= 7) {
@@ -442,6 +462,12 @@ core::PolicyConfig ChangedPolicy(core::PolicyConfig policy, ClauseReader& in,
 
 base::Result<Scenario> ParseScenario(std::string_view text, std::string file) {
   return Parser(text, std::move(file)).Parse();
+}
+
+core::HostInfo HostOf(int cpus, std::int64_t memory_mib) {
+  core::HostInfo host{.cpus = cpus, .memory_mib = memory_mib};
+  for (int cpu = 0; cpu < cpus; ++cpu) host.cores.push_back(cpu);
+  return host;
 }
 
 base::Result<base::Unit> RunScenarioFile(const std::string& path, ScenarioShell& shell) {

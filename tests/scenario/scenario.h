@@ -5,6 +5,7 @@
 //   gpus 2 x 40000 mib                      # further lines add GPUs of other types, or instances
 //   of
 //                                           # divided ones: gpus 3 x 9856 mib mig
+//   host 8 cpus 64000 mib                   # the machine's own; without that line nothing is counted
 //   policy magm margin_mib=1000             # mapper, then options by the names of PolicyConfig
 //   limit user=* running=2                  # likewise `weight ada=3`, `class urgent priority=50`
 //   at 0s    submit t1 need_mib=12000       expect start t1 gpu=0 claim_mib=12000
@@ -36,9 +37,11 @@ struct TimedAction {
 class ScenarioShell {
  public:
   virtual ~ScenarioShell() = default;
-  // Builds the core, at time 0, and tells it the GPUs. Once, before everything else.
+  // Builds the core, at time 0, and tells it the GPUs and, unless it is empty, what the machine
+  // has. Once, before everything else.
   virtual base::Result<base::Unit> Open(const core::PolicyConfig& policy,
-                                        const std::vector<core::GpuInfo>& gpus) = 0;
+                                        const std::vector<core::GpuInfo>& gpus,
+                                        const core::HostInfo& host) = 0;
   virtual core::Time Now() const = 0;
   // Moves time to `when`, never back; the core gets its WakeUp at each WakeAt on the way, the one
   // at `when` included.
@@ -47,7 +50,7 @@ class ScenarioShell {
   // estimates and reports starts and exits itself: a shell must not answer on its own. Task "t7"
   // has id 7.
   virtual base::Result<base::Unit> Inject(const std::vector<core::Event>& events) = 0;
-  // The daemon dies and comes back: a new core gets the GPUs and, from what was durable, every task
+  // The daemon dies and comes back: a new core gets the GPUs, the machine and, from what was durable, every task
   // that is not final (TaskRestored, in order of id). Drains are told again.
   virtual base::Result<base::Unit> Restart() = 0;
   // Every action since the last call, in order.
@@ -62,6 +65,9 @@ struct Clause {
   std::vector<std::string> words;
   std::map<std::string, std::string> options;
 };
+
+// With so many hardware threads, from 0 on.
+core::HostInfo HostOf(int cpus, std::int64_t memory_mib);
 
 class ClauseReader;
 // `at 5s policy lug margin_mib=500`: these rules from now on, the rest as it is. What makes no
@@ -80,6 +86,7 @@ struct Scenario {
   std::string file;
   core::PolicyConfig policy;
   std::vector<core::GpuInfo> gpus;
+  core::HostInfo host;
   base::Duration sample_period{1'000};
   base::Duration window{60'000};
   std::vector<ScenarioLine> lines;  // by time

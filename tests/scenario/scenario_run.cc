@@ -99,7 +99,7 @@ class Player {
       : scenario_(scenario), shell_(shell), world_(scenario.gpus.size(), scenario.window) {}
 
   Result<Unit> Play() {
-    if (auto opened = shell_.Open(scenario_.policy, scenario_.gpus); !opened) return opened;
+    if (auto opened = shell_.Open(scenario_.policy, scenario_.gpus, scenario_.host); !opened) return opened;
     if (auto sampled = Bring(world_.Samples(shell_.Now())); !sampled) return sampled;
     for (const ScenarioLine& line : scenario_.lines) {
       if (!line.continues) {
@@ -255,6 +255,10 @@ class Player {
     if (verb == "resume") {
       return {core::ResumeRequested{in.Gpu(world_.size()), in.Flag("rule")}};
     }
+    if (verb == "host") {
+      return {core::HostDiscovered{HostOf(static_cast<int>(in.Int("cpus", 1, core::kMaxCpus, 1)),
+                                          in.Int("mib", 1, kMaxMib, 1))}};
+    }
     if (verb == "policy") {
       core::PolicyConfig policy = ChangedPolicy(shell_.scheduler().config(), in, clause);
       // A mistake ends the play; until then the core must not meet it.
@@ -293,6 +297,8 @@ class Player {
     core::TaskRequest request{
         .gpus = static_cast<int>(in.Int("gpus", 0, 1000, 1)),
         .memory_mib = in.OptionalInt("need_mib", 0, kMaxMib),
+        .host_memory_mib = in.OptionalInt("host_mib", 1, kMaxMib),
+        .own_cpus = in.Flag("own_cpus"),
         .exclusive = in.Flag("exclusive"),
         .sm_share = in.Fraction("sm_share"),
         .max_slowdown = in.Fraction("max_slowdown"),
@@ -302,6 +308,7 @@ class Player {
         .max_recoveries = static_cast<int>(in.Int("max_recoveries", 0, 99, 3)),
         .requeue = in.YesNo("requeue", true),
         .held = in.Flag("held")};
+    if (in.Has("cpus")) request.cpus = static_cast<int>(in.Int("cpus", 1, core::kMaxCpus, 1));
     request.user = in.Text("user");
     if (!request.user.empty()) {
       const auto number = static_cast<std::uint32_t>(1001 + uids_.size());
@@ -338,6 +345,8 @@ class Player {
     if (in.Has("need_mib"))
       request.memory_mib = need_mib_[id] = in.OptionalInt("need_mib", 0, kMaxMib);
     request.exclusive |= in.Flag("exclusive");
+    if (in.Has("cpus")) request.cpus = static_cast<int>(in.Int("cpus", 1, core::kMaxCpus, 1));
+    if (in.Has("host_mib")) request.host_memory_mib = in.OptionalInt("host_mib", 1, kMaxMib);
     request.priority = in.Int("priority", -kMaxCount, kMaxCount, request.priority);
     if (in.Has("time_limit")) request.time_limit = in.Span("time_limit");
     if (in.Has("signal_before")) request.signal_before = in.Span("signal_before");
@@ -434,6 +443,8 @@ class Player {
     if (verb == "reason") return CompareReason(in);
     if (verb == "state") return CompareState(in);
     if (verb == "sharing") return CompareSharing(in);
+    if (verb == "promised") return ComparePromised(in);
+    if (verb == "unpromised") return CompareUnpromised(in);
     if (verb == "idle" || verb == "busy") return CompareIdle(verb, in);
     if (verb == "free" || verb == "reserved") return CompareGpu(verb, in);
     const TaskId id = in.Task();
@@ -560,6 +571,25 @@ class Player {
                          sharing.memory_limit_mib, sharing.thread_percent, sharing.note);
     };
     return Differs("sharing", text(SharingOf(in)), text(task->attempt.sharing));
+  }
+
+  Mismatch ComparePromised(ClauseReader& in) const {
+    const core::TaskRecord* task = shell_.scheduler().Find(in.Task());
+    if (task == nullptr) return "the core does not hold the task";
+    const core::HostShare& share = task->attempt.host;
+    if (Mismatch wrong = Differs<std::int64_t>("cpus", in.Int("cpus", 0, core::kMaxCpus, 0), share.cpus))
+      return wrong;
+    if (Mismatch wrong = Differs("mib", in.Int("mib", 0, kMaxMib, 0), share.memory_mib))
+      return wrong;
+    return Differs("cores", in.Text("cores"), share.cores);
+  }
+
+  Mismatch CompareUnpromised(ClauseReader& in) const {
+    const core::HostView view = shell_.scheduler().Host().View();
+    if (Mismatch wrong = Differs<std::int64_t>(
+            "cpus", in.Int("cpus", 0, core::kMaxCpus, view.free_cpus), view.free_cpus))
+      return wrong;
+    return Differs("mib", in.Int("mib", 0, kMaxMib, view.free_memory_mib), view.free_memory_mib);
   }
 
   Mismatch CompareIdle(std::string_view verb, ClauseReader& in) const {

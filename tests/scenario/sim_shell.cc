@@ -9,12 +9,14 @@ using base::Result;
 using base::Unit;
 
 Result<Unit> SimShell::Open(const core::PolicyConfig& policy,
-                            const std::vector<core::GpuInfo>& gpus) {
+                            const std::vector<core::GpuInfo>& gpus,
+                            const core::HostInfo& host) {
   if (Result<Unit> valid = core::Validate(policy); !valid) return valid;
   policy_ = policy;
   gpus_ = gpus;
+  host_ = host;
   core_ = std::make_unique<WakingCore>(policy_);
-  return Inject({core::GpusDiscovered{gpus_}});
+  return Inject({core::GpusDiscovered{gpus_}, core::HostDiscovered{host_}});
 }
 
 Result<Unit> SimShell::AdvanceTo(core::Time when) {
@@ -30,6 +32,8 @@ Result<Unit> SimShell::Inject(const std::vector<core::Event>& events) {
   for (const core::Event& event : events) {
     if (const auto* drain = std::get_if<core::DrainRequested>(&event)) {
       drains_[{drain->gpu, drain->by_rule}] = *drain;
+    } else if (const auto* machine = std::get_if<core::HostDiscovered>(&event)) {
+      host_ = machine->host;
     } else if (const auto* resume = std::get_if<core::ResumeRequested>(&event)) {
       drains_.erase({resume->gpu, true});
       if (!resume->by_rule) drains_.erase({resume->gpu, false});
@@ -41,7 +45,7 @@ Result<Unit> SimShell::Inject(const std::vector<core::Event>& events) {
 
 Result<Unit> SimShell::Restart() {
   core_ = std::make_unique<WakingCore>(policy_);
-  std::vector<core::Event> events{core::GpusDiscovered{gpus_}};
+  std::vector<core::Event> events{core::GpusDiscovered{gpus_}, core::HostDiscovered{host_}};
   for (const auto& [place, drain] : drains_) events.emplace_back(drain);
   for (const core::Taken& taken : ended_) events.emplace_back(core::AttemptRestored{taken});
   for (const auto& [id, record] : kept_) events.emplace_back(core::TaskRestored{record});

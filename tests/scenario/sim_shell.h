@@ -15,7 +15,8 @@ namespace carma::sim {
 class SimShell : public ScenarioShell {
  public:
   base::Result<base::Unit> Open(const core::PolicyConfig& policy,
-                                const std::vector<core::GpuInfo>& gpus) override;
+                                const std::vector<core::GpuInfo>& gpus,
+                                const core::HostInfo& host) override;
   core::Time Now() const override { return now_; }
   base::Result<base::Unit> AdvanceTo(core::Time when) override;
   base::Result<base::Unit> Inject(const std::vector<core::Event>& events) override;
@@ -28,6 +29,7 @@ class SimShell : public ScenarioShell {
 
   core::PolicyConfig policy_;
   std::vector<core::GpuInfo> gpus_;
+  core::HostInfo host_;
   std::unique_ptr<WakingCore> core_;
   core::Time now_{};
   std::vector<TimedAction> actions_;
