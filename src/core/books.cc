@@ -114,8 +114,8 @@ std::optional<std::string> Scheduler::State::CheckQueue() const {
       in_holder_lines += line.tasks.size();
     }
     if (in_holder_lines != main.tasks.size()) {
-      return fmt::format("{} tasks in the main line, {} in those of their users",
-                         main.tasks.size(), in_holder_lines);
+      return fmt::format("{} tasks in the main line, {} in those of their users", main.tasks.size(),
+                         in_holder_lines);
     }
   }
   if (lives.size() != tasks.size()) {

@@ -64,15 +64,15 @@ struct LimitRule {
   std::string user;
   std::string account;
   std::string qos;
-  std::optional<std::int64_t> running;     // tasks that hold GPUs
-  std::optional<std::int64_t> gpus;        // that they hold, each task's counted
-  std::optional<std::int64_t> memory_mib;  // that is promised to them
-  std::optional<std::int64_t> cpus;        // likewise, of the server
+  std::optional<std::int64_t> running;          // tasks that hold GPUs
+  std::optional<std::int64_t> gpus;             // that they hold, each task's counted
+  std::optional<std::int64_t> memory_mib;       // that is promised to them
+  std::optional<std::int64_t> cpus;             // likewise, of the server
   std::optional<std::int64_t> host_memory_mib;  // likewise
-  std::optional<std::int64_t> queued;      // tasks that are not final
-  std::optional<double> gpu_hours;         // of attempts that run or have ended within the period
-  Duration period{};                       // of gpu_hours
-  std::optional<Duration> length;          // time limit of each
+  std::optional<std::int64_t> queued;           // tasks that are not final
+  std::optional<double> gpu_hours;  // of attempts that run or have ended within the period
+  Duration period{};                // of gpu_hours
+  std::optional<Duration> length;   // time limit of each
   friend bool operator==(const LimitRule&, const LimitRule&) = default;
 };
 

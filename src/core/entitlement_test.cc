@@ -23,7 +23,8 @@ TEST(Entitlement, IsWrittenAsItIsRead) {
     EXPECT_EQ(Again(&ParseAccountRule, text), text);
   for (const char* text : {"ada=2", "@vision=0.5"}) EXPECT_EQ(Again(&ParseShareWeight, text), text);
   for (const char* text :
-       {"user=* running=4", "account=vision qos=background gpus=2 memory=80G cpus=32 host_memory=256G queued=100",
+       {"user=* running=4",
+        "account=vision qos=background gpus=2 memory=80G cpus=32 host_memory=256G queued=100",
         "gpu_hours=200/7d length=12h", "user=ada length=90s", "running=0"})
     EXPECT_EQ(Again(&ParseLimitRule, text), text);
 }

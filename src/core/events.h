@@ -146,11 +146,12 @@ struct PolicyChanged {
 };
 struct WakeUp {};  // the time of a WakeAt has come
 
-using Event = std::variant<GpusDiscovered, HostDiscovered, TaskSubmitted, TaskRestored, AttemptRestored,
-                           EstimateReady, GpuSampled, GpuHealthChanged, SharingChosen, TaskStarted,
-                           TaskIdle, LaunchFailed, TaskExited, CancelRequested, HoldRequested,
-                           ReleaseRequested, RequeueRequested, PriorityChanged, TaskEdited,
-                           DrainRequested, ResumeRequested, PolicyChanged, WakeUp>;
+using Event =
+    std::variant<GpusDiscovered, HostDiscovered, TaskSubmitted, TaskRestored, AttemptRestored,
+                 EstimateReady, GpuSampled, GpuHealthChanged, SharingChosen, TaskStarted, TaskIdle,
+                 LaunchFailed, TaskExited, CancelRequested, HoldRequested, ReleaseRequested,
+                 RequeueRequested, PriorityChanged, TaskEdited, DrainRequested, ResumeRequested,
+                 PolicyChanged, WakeUp>;
 
 // ---- actions, to be performed in order, after they are durable ----
 

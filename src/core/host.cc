@@ -35,10 +35,9 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
     return Verdict{fit, {code, std::move(text)}};
   };
   if (host.cpus > 0 && need.cpus > host.cpus) {
-    return refuse(
-        Fit::kNever, ReasonCode::kCpus,
-        fmt::format("The task asks for {}, this server has {} for tasks.", Cpus(need.cpus),
-                    host.cpus));
+    return refuse(Fit::kNever, ReasonCode::kCpus,
+                  fmt::format("The task asks for {}, this server has {} for tasks.",
+                              Cpus(need.cpus), host.cpus));
   }
   if (host.cpus > 0 && need.own_cpus && need.cpus > host.cores) {
     return refuse(Fit::kNever, ReasonCode::kCpus,
@@ -116,8 +115,8 @@ void HostBooks::Release(TaskId task) {
 }
 
 HostView HostBooks::View() const {
-  const auto owned = std::ranges::count_if(
-      info_.cores, [this](int core) { return owners_.contains(core); });
+  const auto owned =
+      std::ranges::count_if(info_.cores, [this](int core) { return owners_.contains(core); });
   return {.cpus = info_.cpus,
           .free_cpus = std::max(0, info_.cpus - cpus_),
           .cores = static_cast<int>(std::ssize(info_.cores)),
@@ -143,9 +142,8 @@ const HostShare* HostBooks::ShareOf(TaskId task) const {
 double HostBooks::PartOf(int cpus, std::int64_t memory_mib) const {
   const double of_cpus = info_.cpus > 0 ? static_cast<double>(cpus) / info_.cpus : 0;
   const double of_memory =
-      info_.memory_mib > 0
-          ? static_cast<double>(memory_mib) / static_cast<double>(info_.memory_mib)
-          : 0;
+      info_.memory_mib > 0 ? static_cast<double>(memory_mib) / static_cast<double>(info_.memory_mib)
+                           : 0;
   return std::clamp(std::max(of_cpus, of_memory), 0.0, 1.0);
 }
 

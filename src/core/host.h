@@ -74,8 +74,8 @@ class HostBooks {
  private:
   HostInfo info_;
   std::map<TaskId, HostShare> shares_;
-  int cpus_ = 0;                 // promised
-  std::int64_t memory_mib_ = 0;  // likewise
+  int cpus_ = 0;                  // promised
+  std::int64_t memory_mib_ = 0;   // likewise
   std::map<int, TaskId> owners_;  // of threads
   std::uint64_t changes_ = 0;
 };

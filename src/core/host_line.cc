@@ -91,8 +91,7 @@ void Scheduler::State::StartWithoutGpus() {
 }
 
 void Scheduler::State::NoteShortOfHost() {
-  const bool stays = short_of_host.task &&
-                     queue.PlaceOf(*short_of_host.task) == Place::kEligible;
+  const bool stays = short_of_host.task && queue.PlaceOf(*short_of_host.task) == Place::kEligible;
   if (stays) return;
   short_of_host = {};
   // Nobody is promised anything: nobody is short of it.

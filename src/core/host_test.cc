@@ -13,7 +13,11 @@ HostInfo Eight() {
 }
 
 TEST(CheckHost, TellsNeverFromNotNowWithTheNumbers) {
-  const HostView half{.cpus = 8, .free_cpus = 4, .cores = 8, .free_cores = 2, .memory_mib = 64'000,
+  const HostView half{.cpus = 8,
+                      .free_cpus = 4,
+                      .cores = 8,
+                      .free_cores = 2,
+                      .memory_mib = 64'000,
                       .free_memory_mib = 30'000};
   const HostView unknown{};
   struct Case {

@@ -35,7 +35,8 @@ TaskRecord Placed(TaskRecord task, std::int64_t claim_mib, Time launched) {
 
 std::string Why(const Limits& limits, const TaskRecord& task, std::int64_t promised_mib = 0,
                 Time now = At(0)) {
-  const std::optional<LimitHit> hit = limits.AgainstStart(task, promised_mib, HostNeedOf({}, task.request), now);
+  const std::optional<LimitHit> hit =
+      limits.AgainstStart(task, promised_mib, HostNeedOf({}, task.request), now);
   return hit ? TextOf(*hit) : "";
 }
 
@@ -117,7 +118,8 @@ TEST(Limits, RefuseSubmissionsThatCanNeverStart) {
   limits.Follow(Rules({"user=* queued=2 gpus=4 length=2h", "qos=closed running=0"}), At(0));
   limits.Join(Task(1, "ada"));
   const auto refused = [&](TaskRequest request, std::size_t more) {
-    const std::optional<LimitHit> hit = limits.AgainstQueueing(request, HostNeedOf({}, request), more);
+    const std::optional<LimitHit> hit =
+        limits.AgainstQueueing(request, HostNeedOf({}, request), more);
     return hit ? TextOf(*hit) : "";
   };
   EXPECT_EQ(refused({.user = "ada"}, 1), "");

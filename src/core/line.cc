@@ -23,7 +23,8 @@ constexpr double kExcessCosts = 1;
 bool AskTheSame(const Need& a, const Need& b) {
   return a.memory_mib == b.memory_mib && a.retry_free_mib == b.retry_free_mib &&
          a.idle_gpu == b.idle_gpu && a.exclusive == b.exclusive && a.gpus == b.gpus &&
-         a.sm_share == b.sm_share && a.host == b.host && a.load == b.load && a.alone == b.alone && a.uid == b.uid;
+         a.sm_share == b.sm_share && a.host == b.host && a.load == b.load && a.alone == b.alone &&
+         a.uid == b.uid;
 }
 
 // Equal for needs that ask for the same; mostly another one for others.
@@ -183,8 +184,7 @@ std::vector<TaskId> Scheduler::State::LookedAt() const {
 // Whom it looked at is found last: a thousand tasks may be.
 bool Scheduler::State::IsFruitlessAgain(const FruitlessLook& look) const {
   return look.line == fruitless->line && look.host == fruitless->host &&
-         look.lessons == fruitless->lessons &&
-         look.limits == fruitless->limits &&
+         look.lessons == fruitless->lessons && look.limits == fruitless->limits &&
          std::ranges::equal(fruitless->gpus, look.gpus, OpensNothing) &&
          LookedAt() == fruitless->tasks;
 }

@@ -111,9 +111,8 @@ std::optional<Reason> Scheduler::State::NeverFits(const TaskRequest& request,
   const Need need = NeedOf(config, request, estimate);
   const HostInfo& machine = host.info();
   const auto cores = static_cast<int>(std::ssize(machine.cores));
-  Verdict by_host =
-      CheckHost(need.host, {machine.cpus, machine.cpus, cores, cores, machine.memory_mib,
-                            machine.memory_mib, std::nullopt});
+  Verdict by_host = CheckHost(need.host, {machine.cpus, machine.cpus, cores, cores,
+                                          machine.memory_mib, machine.memory_mib, std::nullopt});
   if (by_host.fit != Fit::kFits)
     return Reason{ReasonCode::kNeverFits, std::move(by_host.reason.text)};
   if (request.gpus == 0) return std::nullopt;

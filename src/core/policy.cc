@@ -169,10 +169,10 @@ bool HasOwnRules(const PolicyConfig& config) {
 HostNeed HostNeedOf(const PolicyConfig& config, const TaskRequest& request) {
   const int unsaid = request.gpus == 0 ? 1 : request.gpus * config.cpus_per_gpu;
   const int cpus = request.cpus.value_or(unsaid);
-  return {.cpus = request.own_cpus ? std::max(1, cpus) : cpus,
-          .memory_mib =
-              request.host_memory_mib.value_or(request.gpus * config.host_memory_per_gpu_mib),
-          .own_cpus = request.own_cpus};
+  return {
+      .cpus = request.own_cpus ? std::max(1, cpus) : cpus,
+      .memory_mib = request.host_memory_mib.value_or(request.gpus * config.host_memory_per_gpu_mib),
+      .own_cpus = request.own_cpus};
 }
 
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,

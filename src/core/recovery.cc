@@ -42,7 +42,8 @@ void Scheduler::State::EndOutOfMemory(TaskRecord& task, std::int64_t tried_mib) 
 }
 
 void Scheduler::State::EndFailed(TaskRecord& task, Reason reason) {
-  if (config.every_failure_is_oom && task.request.gpus > 0 && task.ooms < task.request.max_recoveries) {
+  if (config.every_failure_is_oom && task.request.gpus > 0 &&
+      task.ooms < task.request.max_recoveries) {
     return Recover(task, std::move(reason));
   }
   Finish(task, TaskState::kFailed, std::move(reason));

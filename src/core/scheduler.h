@@ -76,8 +76,9 @@ class Scheduler {
   HostVerdict HostFor(const TaskRequest& request, Time now) const;
 
   // Tasks in line that a newcomer would have to wait for: those of the main queue that go before
-  // it (tasks with GPUs before one with, tasks without before one without), and crashed ones where they stop that queue (recovery_blocks). Who waits for anything else
-  // than GPUs (a person, a time, another task, its array) is not in line.
+  // it (tasks with GPUs before one with, tasks without before one without), and crashed ones where
+  // they stop that queue (recovery_blocks). Who waits for anything else than GPUs (a person, a
+  // time, another task, its array) is not in line.
   std::size_t AheadOf(const TaskRequest& request) const;
 
   // Why so many more tasks like this may not be submitted: a limit that no waiting can meet, or on

@@ -73,9 +73,9 @@ void Scheduler::State::AskForWake() {
   // each sample is a decision.
   std::optional<Time> next;
   if (!unsorted.empty()) next = now;
-  const bool anyone =
-      !queue.Line(QueueKind::kMain).empty() || !queue.Line(QueueKind::kRecovery).empty() ||
-      !queue.Main(LineKind::kWithoutGpus).tasks.empty();
+  const bool anyone = !queue.Line(QueueKind::kMain).empty() ||
+                      !queue.Line(QueueKind::kRecovery).empty() ||
+                      !queue.Main(LineKind::kWithoutGpus).tasks.empty();
   // A trial that is due already waits for GPUs, which come with an event.
   std::optional<Time> trial = anyone ? launch_trouble.NextTrial() : std::nullopt;
   if (trial && *trial <= now) trial.reset();

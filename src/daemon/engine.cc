@@ -91,8 +91,8 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
 
 Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
   if (Result<Unit> open = intake_.Open(); !open) return open;
-  Collect(scheduler_.HandleAll(clock_.Now(), {core::GpusDiscovered{std::move(gpus)},
-                                              core::HostDiscovered{options_.host}}));
+  Collect(scheduler_.HandleAll(
+      clock_.Now(), {core::GpusDiscovered{std::move(gpus)}, core::HostDiscovered{options_.host}}));
   Result<std::vector<store::Drain>> drains = store_.Drains();
   if (!drains) return std::unexpected(drains.error());
   for (const store::Drain& drain : *drains) {

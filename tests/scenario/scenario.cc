@@ -55,7 +55,7 @@ constexpr std::array kHappens{
               "gpus need_mib priority time_limit signal_before begin qos afterok cpus host_mib"},
     VerbEntry{"drain", 0, "rule", "gpu why"},
     VerbEntry{"resume", 0, "rule", "gpu"},
-    VerbEntry{"policy", 1, "", ""},  // the mapper; options by PolicyOptions()
+    VerbEntry{"policy", 1, "", ""},        // the mapper; options by PolicyOptions()
     VerbEntry{"host", 0, "", "cpus mib"},  // from now on
     VerbEntry{"restart", 0, "", ""},
 };
@@ -281,7 +281,8 @@ class Parser {
   // gpus 2 x 40000 mib [mig] [reserved 500] [type A100] [near 0-3] [sevenths 3]
   base::Result<base::Unit> Gpus(const std::vector<std::string>& words) {
     const auto bad = [this] {
-      return Bad("expected 'gpus N x MIB mib [mig] [reserved MIB] [type NAME] [near CPUS] [sevenths N]'");
+      return Bad(
+          "expected 'gpus N x MIB mib [mig] [reserved MIB] [type NAME] [near CPUS] [sevenths N]'");
     };
     if (words.size() < 5 || words[2] != "x" || words[4] != "mib") return bad();
     const std::optional<std::int64_t> count = base::ParseInt(words[1]);

@@ -5,11 +5,11 @@
 //   gpus 2 x 40000 mib                      # further lines add GPUs of other types, or instances
 //   of
 //                                           # divided ones: gpus 3 x 9856 mib mig
-//   host 8 cpus 64000 mib                   # the machine's own; without that line nothing is counted
-//   policy magm margin_mib=1000             # mapper, then options by the names of PolicyConfig
-//   limit user=* running=2                  # likewise `weight ada=3`, `class urgent priority=50`
-//   at 0s    submit t1 need_mib=12000       expect start t1 gpu=0 claim_mib=12000
-//   at 95s   exit t1 oom                    expect queue t1 recovery reason=OutOfMemory
+//   host 8 cpus 64000 mib                   # the machine's own; without that line nothing is
+//   counted policy magm margin_mib=1000             # mapper, then options by the names of
+//   PolicyConfig limit user=* running=2                  # likewise `weight ada=3`, `class urgent
+//   priority=50` at 0s    submit t1 need_mib=12000       expect start t1 gpu=0 claim_mib=12000 at
+//   95s   exit t1 oom                    expect queue t1 recovery reason=OutOfMemory
 //
 // Samples of every GPU arrive by themselves once per period (`samples every=1s window=60s`) and say
 // what `use` and `started` told last. Several events between `;` come together; a line that begins
@@ -50,8 +50,8 @@ class ScenarioShell {
   // estimates and reports starts and exits itself: a shell must not answer on its own. Task "t7"
   // has id 7.
   virtual base::Result<base::Unit> Inject(const std::vector<core::Event>& events) = 0;
-  // The daemon dies and comes back: a new core gets the GPUs, the machine and, from what was durable, every task
-  // that is not final (TaskRestored, in order of id). Drains are told again.
+  // The daemon dies and comes back: a new core gets the GPUs, the machine and, from what was
+  // durable, every task that is not final (TaskRestored, in order of id). Drains are told again.
   virtual base::Result<base::Unit> Restart() = 0;
   // Every action since the last call, in order.
   virtual std::vector<TimedAction> TakeActions() = 0;

@@ -99,7 +99,8 @@ class Player {
       : scenario_(scenario), shell_(shell), world_(scenario.gpus.size(), scenario.window) {}
 
   Result<Unit> Play() {
-    if (auto opened = shell_.Open(scenario_.policy, scenario_.gpus, scenario_.host); !opened) return opened;
+    if (auto opened = shell_.Open(scenario_.policy, scenario_.gpus, scenario_.host); !opened)
+      return opened;
     if (auto sampled = Bring(world_.Samples(shell_.Now())); !sampled) return sampled;
     for (const ScenarioLine& line : scenario_.lines) {
       if (!line.continues) {
@@ -577,7 +578,8 @@ class Player {
     const core::TaskRecord* task = shell_.scheduler().Find(in.Task());
     if (task == nullptr) return "the core does not hold the task";
     const core::HostShare& share = task->attempt.host;
-    if (Mismatch wrong = Differs<std::int64_t>("cpus", in.Int("cpus", 0, core::kMaxCpus, 0), share.cpus))
+    if (Mismatch wrong =
+            Differs<std::int64_t>("cpus", in.Int("cpus", 0, core::kMaxCpus, 0), share.cpus))
       return wrong;
     if (Mismatch wrong = Differs("mib", in.Int("mib", 0, kMaxMib, 0), share.memory_mib))
       return wrong;

@@ -9,8 +9,7 @@ using base::Result;
 using base::Unit;
 
 Result<Unit> SimShell::Open(const core::PolicyConfig& policy,
-                            const std::vector<core::GpuInfo>& gpus,
-                            const core::HostInfo& host) {
+                            const std::vector<core::GpuInfo>& gpus, const core::HostInfo& host) {
   if (Result<Unit> valid = core::Validate(policy); !valid) return valid;
   policy_ = policy;
   gpus_ = gpus;
