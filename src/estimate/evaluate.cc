@@ -75,44 +75,61 @@ double RatioOf(std::int64_t measured_mib, std::int64_t answered_mib) {
   return static_cast<double>(measured_mib) / static_cast<double>(answered_mib);
 }
 
-// What is known of the runs that are not in a group.
+// What is known of the runs of one kind that are not in a group.
 struct Teachings {
-  double point = 0, bound = 0;  // factors; 0: nobody teaches
+  double point = 0;           // factor on points; 0: nobody teaches
+  double bound = 0;           // factor on bounds, or on points
+  bool bounds_point = false;  // the latter
 };
 
-Teachings TaughtWithout(const std::string& group, std::span<const Outcome> outcomes,
-                        std::span<const std::string> groups, double coverage) {
+// So many runs of a kind tell how far its bound may be off.
+constexpr std::size_t kEnoughOfKind = 20;
+// Where others' runs are of other kinds, the bound must know that it does not know.
+constexpr double kWiderUnseen = 2;
+
+// The ceil((n + 1) coverage)-th of n.
+double Conformal(std::vector<double> values, double coverage) {
+  const double more = 1 + 1 / static_cast<double>(std::max<std::size_t>(values.size(), 1));
+  return Quantile(std::move(values), std::min(1.0, coverage * more));
+}
+
+Teachings TaughtWithout(const LeftOut& left, const std::vector<LeftOut>& parts,
+                        std::span<const Outcome> outcomes, double coverage) {
   std::vector<double> points, bounds;
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const Outcome& each = outcomes[i];
-    if (groups[i] == group || each.censored || !each.answer || each.answer->point_mib < 1) continue;
+    if (parts[i].group == left.group || each.censored || !each.answer || each.answer->point_mib < 1)
+      continue;
     points.push_back(RatioOf(each.measured_mib, each.answer->point_mib));
-    bounds.push_back(RatioOf(each.measured_mib, each.answer->bound_mib));
+    if (parts[i].kind == left.kind)
+      bounds.push_back(RatioOf(each.measured_mib, each.answer->bound_mib));
   }
-  // ceil((n + 1) coverage)-th of n.
-  const double more = 1 + 1 / static_cast<double>(std::max<std::size_t>(bounds.size(), 1));
-  return {Median(std::move(points)), Quantile(std::move(bounds), std::min(1.0, coverage * more))};
+  if (points.empty()) return {};
+  if (bounds.size() >= kEnoughOfKind || bounds.size() == points.size())
+    return {Median(std::move(points)), Conformal(std::move(bounds), coverage)};
+  const double factor = 1 + kWiderUnseen * (Conformal(points, coverage) - 1);
+  return {Median(std::move(points)), factor, true};
 }
 
 }  // namespace
 
-std::vector<Outcome> LeaveOut(std::span<const Outcome> outcomes,
-                              std::span<const std::string> groups, double coverage) {
-  std::map<std::string, Teachings> taught;
-  for (const std::string& group : groups) {
-    if (!taught.contains(group)) taught[group] = TaughtWithout(group, outcomes, groups, coverage);
-  }
+std::vector<Outcome> LeaveOut(std::span<const Outcome> outcomes, const std::vector<LeftOut>& parts,
+                              double coverage) {
+  std::map<std::pair<std::string, std::string>, Teachings> taught;
   std::vector<Outcome> left(outcomes.begin(), outcomes.end());
   for (std::size_t i = 0; i < left.size(); ++i) {
-    const Teachings& known = taught.at(groups[i]);
+    const auto [found, is_new] = taught.try_emplace({parts[i].group, parts[i].kind});
+    if (is_new) found->second = TaughtWithout(parts[i], parts, outcomes, coverage);
+    const Teachings& known = found->second;
     if (!left[i].answer) continue;
     if (known.point <= 0) {
       left[i].answer.reset();
       continue;
     }
     Answer& answer = *left[i].answer;
+    const std::int64_t base_mib = known.bounds_point ? answer.point_mib : answer.bound_mib;
     answer.point_mib = std::llround(known.point * static_cast<double>(answer.point_mib));
-    answer.bound_mib = std::llround(known.bound * static_cast<double>(answer.bound_mib));
+    answer.bound_mib = std::llround(known.bound * static_cast<double>(base_mib));
     answer.bound_mib = std::max(answer.bound_mib, answer.point_mib);
   }
   return left;

@@ -88,11 +88,19 @@ struct Score {
 };
 Score ScoreOf(std::span<const Outcome> outcomes, std::int64_t card_mib);
 
+// Where a run belongs when groups are left out in turn.
+struct LeftOut {
+  std::string group;
+  std::string kind = {};  // runs of one kind are equally well known
+};
+
 // The same runs as the other groups alone would have made the answers: their middle of
-// measured / point corrects the point, their conformal quantile for `coverage` of measured / bound
-// the bound. groups: as many as outcomes. Without another group a run has no answer.
-std::vector<Outcome> LeaveOut(std::span<const Outcome> outcomes,
-                              std::span<const std::string> groups, double coverage);
+// measured / point corrects the point, the conformal quantile for `coverage` of measured / bound
+// of those of the run's kind the bound. Where the other groups have hardly any run of its kind, the
+// bound is the point times their quantile of measured / point, twice as far above 1. parts: as many
+// as outcomes. Without another group a run has no answer.
+std::vector<Outcome> LeaveOut(std::span<const Outcome> outcomes, const std::vector<LeftOut>& parts,
+                              double coverage);
 
 // What a classifier got right, for one width of classes. Precision, recall and F1 are means over
 // the classes that occur (macro), so that a rare class counts as much as a common one.

@@ -169,13 +169,36 @@ TEST(LeaveOut, TheOthersCorrectAndBound) {
   // One group is predicted right, in the other everything takes twice as much.
   const std::vector<Outcome> outcomes{Of(1'000, 1'000, 1'200), Of(2'000, 2'000, 2'400),
                                       Of(2'000, 1'000, 1'200), Of(4'000, 2'000, 2'400)};
-  const std::vector<std::string> groups{"a", "a", "b", "b"};
-  const std::vector<Outcome> left = LeaveOut(outcomes, groups, 0.95);
+  const std::vector<LeftOut> parts{{"a"}, {"a"}, {"b"}, {"b"}};
+  const std::vector<Outcome> left = LeaveOut(outcomes, parts, 0.95);
   EXPECT_EQ(left[0].answer->point_mib, 2'000) << "as the other group has it";
   EXPECT_EQ(left[0].answer->bound_mib, 2'000);
   EXPECT_EQ(left[3].answer->point_mib, 2'000);
-  const std::vector<std::string> one(4, "a");
+  const std::vector<LeftOut> one(4, LeftOut{"a"});
   EXPECT_FALSE(LeaveOut(outcomes, one, 0.95)[0].answer) << "nobody else is there";
+}
+
+TEST(LeaveOut, TheBoundOfAKindIsTaughtByItsOwn) {
+  // 21 runs of fixed length that took what was said, 20 of changing length that took half more;
+  // then one of each from elsewhere.
+  std::vector<Outcome> outcomes;
+  std::vector<LeftOut> parts;
+  for (int i = 0; i < 20; ++i) {
+    outcomes.push_back(Of(1'000, 1'000, 1'100));
+    parts.push_back({"a", "fixed"});
+    outcomes.push_back(Of(1'500, 1'000, 1'200));
+    parts.push_back({"a", "varying"});
+  }
+  outcomes.push_back(Of(1'000, 1'000, 1'100));
+  parts.push_back({"a", "fixed"});
+  for (const char* kind : {"fixed", "varying", "unheard of"}) {
+    outcomes.push_back(Of(1'000, 1'000, 1'100));
+    parts.push_back({"b", kind});
+  }
+  const std::vector<Outcome> left = LeaveOut(outcomes, parts, 0.95);
+  EXPECT_EQ(left[41].answer->bound_mib, 1'000);
+  EXPECT_NEAR(static_cast<double>(left[42].answer->bound_mib), 1'375, 1);
+  EXPECT_EQ(left[43].answer->bound_mib, 2'000) << "twice as far as all others";
 }
 
 // An image model of blocks: what torchinfo's usual three levels leave of it.

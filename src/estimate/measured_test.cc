@@ -59,7 +59,7 @@ TEST(MeasuredOnAnH100, Encoders) {
 }
 
 Score TransformerScore(MemoryKind kind) {
-  const auto set = ReadTrainingRuns({File("transformers.csv")}, File("transformer-models.csv"));
+  const auto set = ReadTrainingRuns({File("transformers.csv")}, {File("transformer-models.csv")});
   EXPECT_TRUE(set) << set.error().message;
   std::vector<Outcome> outcomes;
   for (const TrainingRun& run : set->runs) {

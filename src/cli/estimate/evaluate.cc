@@ -37,8 +37,8 @@ constexpr std::int64_t kUsualCardMib = 39'500;
 
 struct EvaluateFlags {
   std::string layers, measured, catalogue, summaries;
-  std::vector<std::string> runs;  // of transformers
-  std::string models;             // theirs
+  std::vector<std::string> runs;    // of transformers
+  std::vector<std::string> models;  // theirs
   std::string estimators;
   std::string optimizer;  // of rows that do not say theirs
   std::string weights;    // folder of the networks' weights; empty: shipped
@@ -311,8 +311,8 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
                           .answer = answer ? std::optional(*std::move(answer)) : std::nullopt});
     }
     if (!flags.leave_out.empty()) {
-      std::vector<std::string> families;
-      for (const Run& run : set->runs) families.push_back(run.family);
+      std::vector<estimate::LeftOut> families;
+      for (const Run& run : set->runs) families.push_back({run.family});
       outcomes = estimate::LeaveOut(outcomes, families, flags.coverage);
     }
     std::ranges::move(Evaluate(std::string(entry->name), *set, outcomes, flags),
@@ -372,7 +372,8 @@ void AddEvaluateCommand(CLI::App& estimate, Context& context) {
   add("--catalogue", flags->catalogue, "task descriptions with their summaries instead", "FILE");
   verb->add_option("--runs", flags->runs, "measured runs of transformers instead; may be repeated")
       ->type_name("FILE");
-  add("--models", flags->models, "the sizes of their models", "FILE");
+  verb->add_option("--models", flags->models, "the sizes of their models; may be repeated")
+      ->type_name("FILE");
   add("--summaries", flags->summaries, "folder of the summaries (default: beside it)", "DIR");
   add("-e,--estimator", flags->estimators, "only these (default: all)", "LIST");
   add("--optimizer", flags->optimizer,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <map>
 #include <utility>
 #include <vector>
@@ -45,8 +46,8 @@ Result<TransformerEstimate> Ask(const TrainingRuns& runs, const TrainingRun& run
 // The runs of one definition of memory, and what they are grouped by.
 struct Compared {
   std::vector<Outcome> outcomes;
-  std::vector<std::string> groups;  // of --by
-  std::vector<std::string> left;    // of --leave-out
+  std::vector<std::string> groups;      // of --by
+  std::vector<estimate::LeftOut> left;  // of --leave-out
 };
 
 // Empty fields: an empty name. `option` asked for them.
@@ -59,6 +60,29 @@ Result<std::string> GroupOf(const TrainingRun& run, const std::string& by, const
     values.push_back(*std::move(value));
   }
   return base::Join(values, ",");
+}
+
+// Gaps are in every number but what was allocated: those of one source tell of another's.
+void LeaveOut(std::map<MemoryKind, Compared>& compared, double coverage) {
+  const auto leave = [&](bool allocated) {
+    std::vector<Outcome> outcomes;
+    std::vector<estimate::LeftOut> parts;
+    for (const auto& [kind, runs] : compared) {
+      if ((kind == MemoryKind::kAllocated) != allocated) continue;
+      outcomes.insert(outcomes.end(), runs.outcomes.begin(), runs.outcomes.end());
+      parts.insert(parts.end(), runs.left.begin(), runs.left.end());
+    }
+    const std::vector<Outcome> left = estimate::LeaveOut(outcomes, parts, coverage);
+    auto next = left.begin();
+    for (auto& [kind, runs] : compared) {
+      if ((kind == MemoryKind::kAllocated) != allocated) continue;
+      const auto end = next + static_cast<std::ptrdiff_t>(runs.outcomes.size());
+      runs.outcomes.assign(next, end);
+      next = end;
+    }
+  };
+  leave(true);
+  leave(false);
 }
 
 std::string Percent(double share) {
@@ -156,13 +180,12 @@ void EvaluateRuns(Context& context, const RunsFlags& flags) {
       Compared& kind = compared[measured.kind];
       kind.outcomes.push_back(std::move(outcome));
       kind.groups.push_back(*group);
-      kind.left.push_back(*left);
+      kind.left.push_back({*left, run.plan && run.plan->variable_length ? "varying" : "fixed"});
     }
   }
   std::map<Group, std::vector<Outcome>> groups;
-  for (auto& [kind, runs] : compared) {
-    if (!flags.leave_out.empty())
-      runs.outcomes = estimate::LeaveOut(runs.outcomes, runs.left, flags.coverage);
+  if (!flags.leave_out.empty()) LeaveOut(compared, flags.coverage);
+  for (const auto& [kind, runs] : compared) {
     for (std::size_t i = 0; i < runs.outcomes.size(); ++i) {
       groups[{kind, ""}].push_back(runs.outcomes[i]);
       if (!flags.by.empty()) groups[{kind, runs.groups[i]}].push_back(runs.outcomes[i]);

@@ -15,8 +15,8 @@ struct Score;
 namespace carma::cli {
 
 struct RunsFlags {
-  std::vector<std::string> runs;  // files
-  std::string models;
+  std::vector<std::string> runs;    // files
+  std::vector<std::string> models;  // files
   std::string by;         // comma-separated fields of estimate::FieldOf; empty: everything together
   std::string leave_out;  // likewise: each group as the others alone would have answered
   bool rows = false;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "base/text.h"
 #include "estimate/coverage.h"
 #include "estimate/loaded_code.h"
 
@@ -48,6 +49,10 @@ constexpr double kSpreadVariableShared = 1.6;  // frozen weights that are shared
 constexpr CoverageFactors kNeededFactors{1.00, 1.04, 1.10, 1.16, 1.35, 2.0};
 constexpr CoverageFactors kShownFactors{1.00, 1.08, 1.16, 1.24, 1.45, 2.0};
 constexpr CoverageFactors kVariableFactors{1.00, 1.15, 1.27, 1.42, 1.70, 2.5};
+// Of trainings whose like no measured run is: twice as far above 1 as the others, by judgement.
+constexpr CoverageFactors kNeededUnseen{1.00, 1.08, 1.20, 1.32, 1.70, 3.0};
+constexpr CoverageFactors kShownUnseen{1.00, 1.16, 1.32, 1.48, 1.90, 3.0};
+constexpr CoverageFactors kVariableUnseen{1.00, 1.30, 1.54, 1.84, 2.40, 4.0};
 
 // ---- the model as one rank sees it ----
 
@@ -526,6 +531,25 @@ Result<base::Unit> Check(const TransformerConfig& config, const TrainingPlan& pl
   return base::Unit{};
 }
 
+// What of a training no measured run did, or runs of a single source in which little was stated.
+// Empty: it is of a kind that was compared.
+std::string UnseenOf(const TrainingPlan& plan) {
+  std::vector<std::string> unseen;
+  const bool shares = plan.ranks > 1 && (plan.data_parallel == DataParallel::kFsdp ||
+                                         plan.data_parallel == DataParallel::kZero3);
+  if (plan.tensor_parallel > 1) unseen.emplace_back("tensor parallelism");
+  if (plan.context_parallel > 1) unseen.emplace_back("context parallelism");
+  if (plan.pipeline > 1 && plan.in_flight != 1) unseen.emplace_back("pipelines");
+  if (plan.ranks > 1 && IsZero(plan.data_parallel)) unseen.emplace_back("ZeRO");
+  if (plan.offload_optimizer || plan.offload_parameters) unseen.emplace_back("offloading");
+  if (plan.step_in_backward) unseen.emplace_back("a step inside the backward pass");
+  if (plan.checkpointing == Checkpointing::kSelective)
+    unseen.emplace_back("selective checkpointing");
+  if (shares && plan.checkpointing == Checkpointing::kNone)
+    unseen.emplace_back("sharded weights without checkpointing");
+  return base::Join(unseen, ", ");
+}
+
 MemoryBound Bounded(double mib, double factor, double fixed_mib) {
   MemoryBound bound;
   bound.point_mib = std::llround(std::min(mib, 1e15));
@@ -561,11 +585,18 @@ Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& config,
   }
   const double needed = estimate.parts.Sum();
   estimate.fragmentation_mib = highest - needed;
-  const CoverageFactors& shown = plan.variable_length ? kVariableFactors : kShownFactors;
-  const double factor = FactorAt(shown, coverage);
-  estimate.needed = Bounded(needed, FactorAt(kNeededFactors, coverage), 0);
+  const std::string unseen = UnseenOf(plan);
+  const CoverageFactors& fixed = unseen.empty() ? kShownFactors : kShownUnseen;
+  const CoverageFactors& variable = unseen.empty() ? kVariableFactors : kVariableUnseen;
+  const double factor = FactorAt(plan.variable_length ? variable : fixed, coverage);
+  const CoverageFactors& tensors = unseen.empty() ? kNeededFactors : kNeededUnseen;
+  estimate.needed = Bounded(needed, FactorAt(tensors, coverage), 0);
   estimate.reserved = Bounded(highest, factor, 0);
   estimate.shown = Bounded(highest + estimate.context_mib, factor, estimate.context_mib);
+  if (!unseen.empty()) {
+    estimate.warnings.push_back(
+        fmt::format("hardly a measured run with {} was compared: the bound is wider", unseen));
+  }
   if (plan.variable_length)
     estimate.warnings.emplace_back(
         "lengths vary: the sequence length is taken for the longest, and the gaps that changing "

@@ -238,6 +238,33 @@ TEST(TransformerPeak, WhatIsNeededIsInWhatIsReservedIsInWhatIsShown) {
   EXPECT_GT(estimate.needed.bound_mib, estimate.needed.point_mib);
 }
 
+TEST(TransformerPeak, WhatNobodyComparedHasAWiderBoundAndSaysSo) {
+  const auto widened = [](const TrainingPlan& plan) {
+    const TransformerEstimate estimate = Asked(plan);
+    const bool told = !estimate.warnings.empty() &&
+                      estimate.warnings[0].find("hardly a measured run") != std::string::npos;
+    const double above = static_cast<double>(estimate.shown.bound_mib) - estimate.context_mib;
+    const double point = static_cast<double>(estimate.shown.point_mib) - estimate.context_mib;
+    EXPECT_EQ(told, above / point > 1.2) << above / point;
+    return told;
+  };
+  TrainingPlan plan = LoraPlan(2048, 4);
+  EXPECT_FALSE(widened(plan));
+  plan.tensor_parallel = 2;
+  EXPECT_TRUE(widened(plan));
+  plan = Plan(2048, 4);
+  plan.offload_optimizer = true;
+  EXPECT_TRUE(widened(plan));
+  plan = Plan(2048, 4);
+  plan.checkpointing = Checkpointing::kSelective;
+  EXPECT_TRUE(widened(plan));
+  plan.checkpointing = Checkpointing::kNone;
+  EXPECT_FALSE(widened(plan));
+  plan.data_parallel = DataParallel::kFsdp;
+  plan.ranks = 2;
+  EXPECT_TRUE(widened(plan));
+}
+
 TEST(TransformerPeak, RefusesWhatCannotBeMeant) {
   TrainingPlan quantised = Plan(8, 1);
   quantised.quantisation = Quantisation::kNf4;

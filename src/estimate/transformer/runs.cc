@@ -73,12 +73,11 @@ struct Models {
   NamesOfModels by_name;
 };
 
-Result<Models> ReadModels(const std::string& path) {
+Result<base::Unit> AddModels(const std::string& path, Models& models) {
   const Result<base::CsvTable> table = base::CsvTable::Read(
       path, {"model", "layers", "hidden", "heads", "intermediate", "vocab", "mlp", "norm"},
       kMaxTableBytes);
   if (!table) return std::unexpected(table.error());
-  Models models;
   for (std::size_t i = 0; i < table->size(); ++i) {
     const base::CsvRow row = table->Row(i);
     Result<TransformerConfig> config = ConfigOf(row);
@@ -89,7 +88,7 @@ Result<Models> ReadModels(const std::string& path) {
     }
     models.configs.push_back(*std::move(config));
   }
-  return models;
+  return base::Unit{};
 }
 
 bool Has(std::string_view text, std::string_view part) {
@@ -379,18 +378,21 @@ Result<base::Unit> AddRuns(const std::string& path, const NamesOfModels& names, 
 }  // namespace
 
 Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
-                                      const std::string& models) {
-  Result<Models> known = ReadModels(models);
-  if (!known) return std::unexpected(known.error());
+                                      const std::vector<std::string>& models) {
+  Models known;
+  for (const std::string& path : models) {
+    if (Result<base::Unit> added = AddModels(path, known); !added)
+      return std::unexpected(added.error());
+  }
   TrainingRuns all;
-  all.configs = std::move(known->configs);
+  all.configs = std::move(known.configs);
   for (const std::string& path : runs) {
-    if (Result<base::Unit> added = AddRuns(path, known->by_name, all); !added)
+    if (Result<base::Unit> added = AddRuns(path, known.by_name, all); !added)
       return std::unexpected(added.error());
   }
   if (all.runs.empty()) {
     return Fail(ErrorCode::kInvalid, fmt::format("{}: no row has a memory and a model in {}",
-                                                 base::Join(runs, ", "), models));
+                                                 base::Join(runs, ", "), base::Join(models, ", ")));
   }
   return all;
 }

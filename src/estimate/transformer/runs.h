@@ -46,11 +46,11 @@ struct TrainingRuns {
   std::size_t without_model = 0;  // rows whose model the table of models does not have
 };
 
-// runs: one file or several; models: the sizes of their models. The columns are those of
-// docs/estimators.md, "Tables of runs". Errors: as base::ReadFile; kInvalid with file and line;
-// kInvalid if no row has a model.
+// runs, models: one file or several of each; models are the sizes of the runs' models. The columns
+// are those of docs/estimators.md, "Tables of runs". Errors: as base::ReadFile; kInvalid with file
+// and line; kInvalid if no row has a model.
 base::Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
-                                            const std::string& models);
+                                            const std::vector<std::string>& models);
 
 // The value of `field` (source, family, model, method, quantisation, parallel, gpus) for --by;
 // kInvalid for another.

@@ -33,7 +33,7 @@ class RunTables : public ::testing::Test {
   }
   base::Result<TrainingRuns> Read(const std::string& rows) const {
     Write("runs.csv", kHeader + rows);
-    return ReadTrainingRuns({dir_ + "/runs.csv"}, dir_ + "/models.csv");
+    return ReadTrainingRuns({dir_ + "/runs.csv"}, {dir_ + "/models.csv"});
   }
   std::string dir_;
 };
