@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
+#include <cmath>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -238,6 +239,10 @@ std::string Fingerprint(const TransformerConfig& config) {
         config.active_experts, config.shared_forward, std::int64_t{config.tied}}) {
     digest.Add(size);
   }
+  // Sizes that few families have; without them nothing is added, and history stays what it was.
+  if (config.other_parameters > 0 || config.latent_parameters > 0 || config.dense_layers > 0 ||
+      config.attentions > 1 || config.table_width > 0)
+    digest.Add(std::int64_t{std::llround(config.TotalParameters())});
   for (const std::optional<std::int64_t>& stored :
        {config.dtype ? std::optional(static_cast<std::int64_t>(*config.dtype)) : std::nullopt,
         config.quantisation ? std::optional(static_cast<std::int64_t>(*config.quantisation))

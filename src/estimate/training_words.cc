@@ -223,9 +223,11 @@ Result<TrainingPlan> PlanOf(std::span<const TrainingWord> said, const Transforme
   SetLoss(words, plan);
   SetParallel(words, plan);
   if (words.mistake()) return std::unexpected(*words.mistake());
-  // Nothing says a length: at most what a table of positions allows.
-  if (words.Find("seq-len") == nullptr && config.positions > 0)
-    plan.sequence = std::min(plan.sequence, config.positions);
+  // Nothing says a length: at most what a table of positions allows, and all patches of an image.
+  if (words.Find("seq-len") == nullptr && config.positions > 0) {
+    plan.sequence =
+        config.sees_images ? config.positions : std::min(plan.sequence, config.positions);
+  }
   return plan;
 }
 

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 
 #include "base/json.h"
 #include "base/text.h"
+#include "estimate/transformer_family.h"
 
 namespace carma::estimate {
 namespace {
@@ -19,80 +21,6 @@ constexpr std::int64_t kMaxLayers = 10'000;
 constexpr std::int64_t kMaxWidth = 10'000'000;
 constexpr std::int64_t kMaxVocabulary = 100'000'000;
 
-// What the code of a family does that its config.json need not say.
-struct Family {
-  std::string_view name;
-  bool gated = true;
-  bool rms_norm = true;
-  bool tied = false;  // unless tie_word_embeddings says otherwise
-  bool learned_positions = false;
-  bool one_key_head = false;    // multi_query is on unless it says otherwise
-  bool drops_out = false;       // unless its rate is said to be 0
-  bool halved_forward = false;  // intermediate_size counts both halves of the gated part
-};
-
-constexpr Family kFamilies[] = {
-    {.name = "llama"},
-    {.name = "mistral"},
-    {.name = "mixtral"},
-    {.name = "qwen", .halved_forward = true},
-    {.name = "qwen2"},
-    {.name = "qwen2_moe"},
-    {.name = "qwen3"},
-    {.name = "qwen3_moe"},
-    {.name = "gemma", .tied = true},
-    {.name = "gemma2", .tied = true},
-    {.name = "gemma3_text", .tied = true},
-    {.name = "granite"},
-    {.name = "granitemoe"},
-    {.name = "phi3"},
-    {.name = "glm"},
-    {.name = "glm4"},
-    {.name = "chatglm"},
-    {.name = "baichuan"},
-    {.name = "internlm2"},
-    {.name = "olmo", .rms_norm = false},
-    {.name = "olmo2"},
-    {.name = "olmoe"},
-    {.name = "stablelm", .rms_norm = false},
-    {.name = "cohere", .rms_norm = false, .tied = true},
-    {.name = "starcoder2", .gated = false, .rms_norm = false, .tied = true},
-    {.name = "phi", .gated = false, .rms_norm = false},
-    {.name = "gpt2",
-     .gated = false,
-     .rms_norm = false,
-     .tied = true,
-     .learned_positions = true,
-     .drops_out = true},
-    {.name = "gpt_bigcode",
-     .gated = false,
-     .rms_norm = false,
-     .tied = true,
-     .learned_positions = true,
-     .one_key_head = true,
-     .drops_out = true},
-    {.name = "gpt_neox", .gated = false, .rms_norm = false},
-    {.name = "falcon", .gated = false, .rms_norm = false, .tied = true, .one_key_head = true},
-    {.name = "opt",
-     .gated = false,
-     .rms_norm = false,
-     .tied = true,
-     .learned_positions = true,
-     .drops_out = true},
-    {.name = "bert",
-     .gated = false,
-     .rms_norm = false,
-     .tied = true,
-     .learned_positions = true,
-     .drops_out = true},
-    {.name = "roberta",
-     .gated = false,
-     .rms_norm = false,
-     .tied = true,
-     .learned_positions = true,
-     .drops_out = true},
-};
-
 using Keys = std::initializer_list<const char*>;
 
 // The first of the keys that is there. False: none is.
@@ -102,24 +30,19 @@ bool GetFirst(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_
                      [&](const char* key) { return in.Get(key, target, low, high); });
 }
 
-// The same for a number without which nothing can be said.
+// The same for a number without which nothing can be said; a target above 0 is what stands for it.
 void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t high) {
-  if (GetFirst(in, keys, target, 1, high) || in.error()) return;
+  if (GetFirst(in, keys, target, 1, high) || in.error() || target > 0) return;
   std::string others;
   for (const char* const* key = keys.begin() + 1; key != keys.end(); ++key)
     others += fmt::format(" or {}", *key);
   in.Complain(*keys.begin(), fmt::format("a number, and the file has no such key{}", others));
 }
 
-const Family* FamilyOf(base::JsonReader& in) {
-  std::string name;
-  in.Get("model_type", name, 100);
-  if (in.error()) return nullptr;
-  for (const Family& family : kFamilies) {
-    if (family.name == name) return &family;
-  }
+const TransformerFamily* FamilyOf(const std::string& name, base::JsonReader& in) {
+  if (const TransformerFamily* known = FindFamily(name)) return known;
   std::vector<std::string> known;
-  for (const Family& family : kFamilies) known.emplace_back(family.name);
+  for (const TransformerFamily& family : TransformerFamilies()) known.emplace_back(family.name);
   in.Complain("model_type",
               fmt::format("a family whose layers are known ({}), and '{}' is not one: a model "
                           "summary serves it (carma_summary.py)",
@@ -127,13 +50,7 @@ const Family* FamilyOf(base::JsonReader& in) {
   return nullptr;
 }
 
-void GetWidths(base::JsonReader& in, const Family& family, TransformerConfig& config) {
-  Need(in, {"num_hidden_layers", "n_layer", "num_layers"}, config.layers, kMaxLayers);
-  Need(in, {"hidden_size", "n_embd"}, config.hidden, kMaxWidth);
-  Need(in, {"num_attention_heads", "n_head"}, config.heads, kMaxWidth);
-  Need(in, {"vocab_size", "padded_vocab_size"}, config.vocabulary, kMaxVocabulary);
-  (void)in.Get("padded_vocab_size", config.vocabulary, 1, kMaxVocabulary);
-  if (in.error()) return;
+void GetHeads(base::JsonReader& in, const TransformerFamily& family, TransformerConfig& config) {
   bool one_key_head = family.one_key_head;
   bool new_decoder = false;  // of Falcon: heads of keys are counted again
   bool grouped = true;       // of ChatGLM: multi_query_group_num counts only with multi_query on
@@ -141,6 +58,7 @@ void GetWidths(base::JsonReader& in, const Family& family, TransformerConfig& co
   if (family.one_key_head) in.Get("new_decoder_architecture", new_decoder);
   in.Get("multi_query_attention", grouped);
   config.kv_heads = config.heads;
+  if (family.kv_heads > 0) config.kv_heads = std::min(family.kv_heads, config.heads);
   if (one_key_head && !new_decoder) {
     config.kv_heads = 1;
   } else if (!GetFirst(in, {"num_key_value_heads", "num_kv_heads"}, config.kv_heads, 1,
@@ -149,30 +67,122 @@ void GetWidths(base::JsonReader& in, const Family& family, TransformerConfig& co
     in.Get("multi_query_group_num", config.kv_heads, 1, config.heads);
   }
   config.head_width = std::max<std::int64_t>(1, config.hidden / config.heads);
-  GetFirst(in, {"head_dim", "kv_channels"}, config.head_width, 1, kMaxWidth);
-  config.feed_forward = 4 * config.hidden;
-  const bool said = GetFirst(in, {"intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim"},
+  if (family.head_width > 0) config.head_width = family.head_width;
+  GetFirst(in, {"head_dim", "kv_channels", "d_kv"}, config.head_width, 1, kMaxWidth);
+}
+
+// Queries and keys through narrow matrices (multi-head latent attention): parts of a head's width
+// turn with the position, keys and values are made from one latent vector.
+void GetLatents(base::JsonReader& in, TransformerConfig& config) {
+  std::int64_t latent = 0;
+  if (!in.Get("kv_lora_rank", latent, 1, kMaxWidth)) return;
+  std::int64_t fixed = 0;
+  std::int64_t turning = 0;
+  std::int64_t narrow = 0;  // of queries; 0: they come straight from the stream
+  Need(in, {"qk_nope_head_dim"}, fixed, kMaxWidth);
+  Need(in, {"qk_rope_head_dim"}, turning, kMaxWidth);
+  in.Get("q_lora_rank", narrow, 1, kMaxWidth);
+  config.value_width = std::max<std::int64_t>(1, config.hidden / config.heads);
+  in.Get("v_head_dim", config.value_width, 1, kMaxWidth);
+  config.kv_heads = config.heads;
+  config.head_width = fixed + turning;
+  const auto width = static_cast<double>(config.hidden);
+  const double query = narrow > 0 ? static_cast<double>(narrow) * (width + config.QueryWidth())
+                                  : width * config.QueryWidth();
+  const double expanded =
+      static_cast<double>(config.heads) * static_cast<double>(fixed + config.value_width);
+  config.latent_parameters = query + width * static_cast<double>(latent + turning) +
+                             static_cast<double>(latent) * expanded + config.OutputWidth() * width;
+}
+
+// Two stacks count as one of all their blocks.
+void GetDecoder(base::JsonReader& in, TransformerConfig& config) {
+  std::int64_t decoder = config.layers;
+  GetFirst(in, {"num_decoder_layers", "decoder_layers"}, decoder, 1, kMaxLayers);
+  const auto encoder = static_cast<double>(config.layers);
+  config.layers += decoder;
+  config.attentions =
+      (encoder + 2 * static_cast<double>(decoder)) / static_cast<double>(config.layers);
+}
+
+// Its tokens are patches, and one or two more.
+void GetImage(base::JsonReader& in, TransformerConfig& config) {
+  std::int64_t image = 224;
+  std::int64_t patch = 16;
+  std::int64_t channels = 3;
+  in.Get("image_size", image, 1, 100'000);
+  in.Get("patch_size", patch, 1, image);
+  in.Get("num_channels", channels, 1, 1'000);
+  config.sees_images = config.classifies = true;
+  config.positions = (image / patch) * (image / patch) + 1;
+  config.other_parameters = static_cast<double>(channels * patch * patch * config.hidden);
+  bool gated = false;
+  in.Get("use_swiglu_ffn", gated);
+  if (!gated) return;
+  constexpr std::int64_t kStep = 8;
+  config.gated = true;
+  config.feed_forward = (config.hidden * 8 / 3 + kStep - 1) / kStep * kStep;
+}
+
+void GetForward(base::JsonReader& in, const TransformerFamily& family, TransformerConfig& config) {
+  double ratio = 4;
+  for (const char* key : {"expansion_ratio", "mlp_ratio"}) in.Get(key, ratio, 0.01, 1'000);
+  config.feed_forward =
+      std::max<std::int64_t>(1, std::llround(ratio * static_cast<double>(config.hidden)));
+  const bool said = GetFirst(in,
+                             {"intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim",
+                              "hidden_dim", "d_ff", "encoder_ffn_dim"},
                              config.feed_forward, 1, kMaxWidth);
-  if (!said && family.gated) {
+  if (!said && family.feed_forward > 0) {
+    config.feed_forward = family.feed_forward;
+  } else if (!said && family.gated) {
     in.Complain("intermediate_size", "a number, and the file has no such key or ffn_hidden_size");
   }
   if (family.halved_forward)
     config.feed_forward = std::max<std::int64_t>(1, config.feed_forward / 2);
-  if (family.learned_positions)
-    GetFirst(in, {"n_positions", "max_position_embeddings"}, config.positions, 0, kMaxVocabulary);
 }
 
-void GetDropout(base::JsonReader& in, const Family& family, TransformerConfig& config) {
+void GetWidths(base::JsonReader& in, const TransformerFamily& family, TransformerConfig& config) {
+  config.layers = family.layers;
+  config.hidden = family.hidden;
+  config.heads = family.heads;
+  config.vocabulary = family.vocabulary;
+  Need(in, {"num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers"},
+       config.layers, kMaxLayers);
+  Need(in, {"hidden_size", "n_embd", "d_model", "dim", "n_embed"}, config.hidden, kMaxWidth);
+  Need(in, {"num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads"},
+       config.heads, kMaxWidth);
+  if (!family.sees_images)
+    Need(in, {"vocab_size", "padded_vocab_size"}, config.vocabulary, kMaxVocabulary);
+  (void)in.Get("padded_vocab_size", config.vocabulary, 1, kMaxVocabulary);
+  if (in.error()) return;
+  GetFirst(in, {"embedding_size", "word_embed_proj_dim"}, config.table_width, 1, kMaxWidth);
+  if (config.table_width == config.hidden) config.table_width = 0;
+  GetHeads(in, family, config);
+  GetLatents(in, config);
+  GetForward(in, family, config);
+  if (family.learned_positions)
+    GetFirst(in, {"n_positions", "max_position_embeddings"}, config.positions, 0, kMaxVocabulary);
+  if (family.encodes_decodes) GetDecoder(in, config);
+  if (family.sees_images) GetImage(in, config);
+}
+
+void GetDropout(base::JsonReader& in, const TransformerFamily& family, TransformerConfig& config) {
   double rate = family.drops_out ? 0.1 : 0;
-  for (const char* key : {"hidden_dropout_prob", "resid_pdrop", "dropout"}) in.Get(key, rate, 0, 1);
+  for (const char* key : {"hidden_dropout_prob", "resid_pdrop", "dropout", "dropout_rate"})
+    in.Get(key, rate, 0, 1);
   config.drops_out = family.drops_out && rate > 0;
 }
 
 // In Transformers these are formulas; the others are single operations.
-void GetActivation(base::JsonReader& in, TransformerConfig& config) {
-  std::string name = config.family == "gpt2" ? "gelu_new" : "";
-  if (!in.Get("activation_function", name, 100)) in.Get("hidden_act", name, 100);
-  config.written_out_gelu = name == "gelu_new" || name == "gelu_fast";
+void GetActivation(base::JsonReader& in, const TransformerFamily& family,
+                   TransformerConfig& config) {
+  std::string name = family.written_out_gelu ? "gelu_new" : "";
+  for (const char* key : {"activation_function", "hidden_act", "feed_forward_proj"})
+    if (in.Get(key, name, 100)) break;
+  // "gated-gelu" of T5 is gated, and its gelu the formula.
+  if (name.starts_with("gated-")) config.gated = true;
+  config.written_out_gelu = name == "gelu_new" || name == "gelu_fast" || name == "gated-gelu";
   double cap = 0;
   in.Get("final_logit_softcapping", cap, 0, 1e9);
   config.capped_scores = cap > 0;
@@ -183,14 +193,34 @@ void GetHead(base::JsonReader& in, TransformerConfig& config) {
   const base::Json* names = in.Raw("architectures");
   if (names == nullptr || !names->is_array() || names->empty() || !names->front().is_string())
     return;
-  config.classifies = IsClassifier(names->front().get<std::string>());
+  config.classifies = config.classifies || IsClassifier(names->front().get<std::string>());
+}
+
+// Experts of all blocks but the first ones (DeepSeek), or of every second block (Llama 4).
+void GetBlocksWithout(base::JsonReader& in, TransformerConfig& config) {
+  std::int64_t step = 1;
+  in.Get("first_k_dense_replace", config.dense_layers, 0, config.layers);
+  if (GetFirst(in, {"interleave_moe_layer_step", "decoder_sparse_step"}, step, 1, kMaxLayers))
+    config.dense_layers = config.layers - config.layers / step;
 }
 
 void GetExperts(base::JsonReader& in, TransformerConfig& config) {
-  if (!GetFirst(in, {"num_local_experts", "num_experts"}, config.experts, 1, 10'000)) return;
+  if (!GetFirst(in, {"num_local_experts", "num_experts", "n_routed_experts"}, config.experts, 1,
+                10'000) ||
+      config.experts == 1)
+    return;
+  config.active_experts = 0;
   Need(in, {"num_experts_per_tok"}, config.active_experts, config.experts);
+  config.dense_forward = config.feed_forward;
+  in.Get("intermediate_size_mlp", config.dense_forward, 1, kMaxWidth);
   in.Get("moe_intermediate_size", config.feed_forward, 1, kMaxWidth);
   in.Get("shared_expert_intermediate_size", config.shared_forward, 0, kMaxWidth);
+  std::int64_t shared = 0;
+  if (GetFirst(in, {"n_shared_experts", "num_shared_experts"}, shared, 0, 1'000))
+    config.shared_forward = shared * config.feed_forward;
+  // Llama 4 has one besides, without saying so.
+  if (in.Has("interleave_moe_layer_step")) config.shared_forward = config.feed_forward;
+  GetBlocksWithout(in, config);
 }
 
 void GetQuantisation(base::JsonReader& outer, TransformerConfig& config) {
@@ -211,6 +241,8 @@ void GetQuantisation(base::JsonReader& outer, TransformerConfig& config) {
   in.Get("bnb_4bit_use_double_quant", doubly);
   if (in.error()) return outer.Take(*in.error());
   const bool packed = method == "gptq" || method == "awq";
+  // Only served so: whoever trains such a model has its weights in 16 bits.
+  if (method == "fp8" || method == "mxfp4") return;
   if (in_4bit) {
     config.quantisation = doubly ? Quantisation::kNf4Double : Quantisation::kNf4;
   } else if (packed && bits == 4) {
@@ -226,8 +258,58 @@ void GetQuantisation(base::JsonReader& outer, TransformerConfig& config) {
 void GetDtype(base::JsonReader& in, TransformerConfig& config) {
   std::string name;
   if (!in.Get("torch_dtype", name, 100) && !in.Get("dtype", name, 100)) return;
+  if (name == "auto") return;
   config.dtype = base::FromWord<Dtype>(name);
   if (!config.dtype) in.Complain("torch_dtype", base::AllWords<Dtype>());
+}
+
+// What a whole model says of itself beside its part for texts.
+void GetWhole(base::JsonReader& in, TransformerConfig& config) {
+  in.Get("tie_word_embeddings", config.tied);
+  GetHead(in, config);
+  GetDtype(in, config);
+  GetQuantisation(in, config);
+}
+
+// Of an encoder of images only its size matters here; none of the keys must be there.
+void GetVision(base::JsonReader& outer, TransformerConfig& config) {
+  const base::Json* found = outer.Raw("vision_config");
+  if (found == nullptr || !found->is_object()) return;
+  base::JsonReader in(*found, outer.pointer() + "/vision_config");
+  std::int64_t layers = 0;
+  std::int64_t width = 0;
+  std::int64_t forward = 0;
+  GetFirst(in, {"num_hidden_layers", "depth", "layers"}, layers, 1, kMaxLayers);
+  GetFirst(in, {"embed_dim", "hidden_size", "width"}, width, 1, kMaxWidth);
+  std::int64_t more = 0;
+  if (in.Get("num_global_layers", more, 0, kMaxLayers)) layers += more;
+  double ratio = 4;
+  in.Get("mlp_ratio", ratio, 0, 1'000);
+  if (!in.Get("intermediate_size", forward, 1, kMaxWidth))
+    forward = static_cast<std::int64_t>(ratio * static_cast<double>(width));
+  if (in.error()) return;
+  const bool gated = in.Has("out_hidden_size") && in.Has("fullatt_block_indexes");
+  const auto wide = static_cast<double>(width);
+  config.other_parameters += static_cast<double>(layers) * wide *
+                             (4 * wide + (gated ? 3 : 2) * static_cast<double>(forward));
+}
+
+// A file that stands for itself must tell its sizes.
+void ForgetSizes(TransformerFamily& family) {
+  family.layers = family.hidden = family.heads = family.kv_heads = 0;
+  family.feed_forward = family.vocabulary = 0;
+}
+
+// The part of a model of several kinds of input that reads texts; the model itself if it has none.
+const base::Json& TextPart(const base::Json& json, std::string& pointer) {
+  if (!json.is_object()) return json;
+  for (const char* key : {"text_config", "llm_config", "language_config"}) {
+    const auto found = json.find(key);
+    if (found == json.end() || !found->is_object()) continue;
+    pointer = fmt::format("/{}", key);
+    return *found;
+  }
+  return json;
 }
 
 }  // namespace
@@ -248,26 +330,62 @@ double TransformerConfig::KeyValueWidth() const {
   return static_cast<double>(kv_heads) * static_cast<double>(head_width);
 }
 
+double TransformerConfig::ValueWidth() const {
+  return static_cast<double>(kv_heads) *
+         static_cast<double>(value_width > 0 ? value_width : head_width);
+}
+
+double TransformerConfig::OutputWidth() const {
+  return static_cast<double>(heads) *
+         static_cast<double>(value_width > 0 ? value_width : head_width);
+}
+
+double TransformerConfig::TableWidth() const {
+  return static_cast<double>(table_width > 0 ? table_width : hidden);
+}
+
+namespace {
+
+// Of a block, where some have experts and others do not.
+double Mean(const TransformerConfig& config, double with_experts) {
+  if (config.dense_layers == 0) return with_experts;
+  const double dense =
+      static_cast<double>(config.dense_layers) / static_cast<double>(config.layers);
+  return dense * static_cast<double>(config.dense_forward) + (1 - dense) * with_experts;
+}
+
+}  // namespace
+
+double TransformerConfig::ActiveForward() const {
+  return Mean(*this, static_cast<double>(feed_forward * active_experts + shared_forward));
+}
+
 double TransformerConfig::BlockParameters() const {
   const auto width = static_cast<double>(hidden);
   const double matrices = gated ? 3 : 2;
-  const double forward = static_cast<double>(feed_forward) * static_cast<double>(experts) +
-                         static_cast<double>(shared_forward);
-  return width * (2 * QueryWidth() + 2 * KeyValueWidth()) + matrices * width * forward;
+  const double forward =
+      Mean(*this, static_cast<double>(feed_forward) * static_cast<double>(experts) +
+                      static_cast<double>(shared_forward));
+  const double attention =
+      latent_parameters > 0
+          ? latent_parameters
+          : width * (QueryWidth() + KeyValueWidth() + ValueWidth() + OutputWidth());
+  return attentions * attention + matrices * width * forward;
 }
 
 double TransformerConfig::MatrixParameters() const {
-  return static_cast<double>(layers) * BlockParameters();
+  return static_cast<double>(repeats_block ? 1 : layers) * BlockParameters();
 }
 
 double TransformerConfig::TotalParameters() const {
   if (stated_parameters) return *stated_parameters;
   const auto width = static_cast<double>(hidden);
-  const double tables =
-      static_cast<double>(vocabulary) * (tied ? 1 : 2) + static_cast<double>(positions);
+  const double tables = static_cast<double>(vocabulary) * (tied ? 1 : 2) * TableWidth() +
+                        (table_width > 0 ? 2 * TableWidth() * width : 0);
+  const double places = static_cast<double>(positions) * (attentions > 1 ? 2 : 1);
   const double norms = static_cast<double>(2 * layers + 1) * (rms_norm ? 1 : 2);
   const double routers = experts > 1 ? static_cast<double>(layers * experts) : 0;
-  return MatrixParameters() + width * (tables + norms + routers);
+  return MatrixParameters() + tables + width * (places + norms + routers) + other_parameters;
 }
 
 Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::string_view where) {
@@ -277,24 +395,38 @@ Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::str
   }
   const Result<base::Json> json = base::ParseJson(text);
   if (!json) return base::Wrap(json.error(), where);
-  base::JsonReader in(*json, "");
+  std::string pointer;
+  const base::Json& text_part = TextPart(*json, pointer);
+  base::JsonReader whole(*json, "");
+  if (whole.error()) return base::Wrap(*whole.error(), where);
+  base::JsonReader in(text_part, pointer);
   TransformerConfig config;
-  const Family* family = in.error() ? nullptr : FamilyOf(in);
-  if (family != nullptr) {
-    config.family = family->name;
-    config.gated = family->gated;
-    config.rms_norm = family->rms_norm;
-    config.tied = family->tied;
-    in.Get("tie_word_embeddings", config.tied);
-    GetWidths(in, *family, config);
+  std::string outer;
+  whole.Get("model_type", outer, 100);
+  config.family = outer;
+  in.Get("model_type", config.family, 100);
+  if (FindFamily(config.family) == nullptr && FindFamily(outer) != nullptr) config.family = outer;
+  if (in.error()) return base::Wrap(*in.error(), where);
+  const TransformerFamily* known = FamilyOf(config.family, in);
+  if (known != nullptr) {
+    TransformerFamily family = *known;
+    const bool nested = &text_part != &*json;
+    if (!nested) ForgetSizes(family);
+    config.gated = family.gated;
+    config.rms_norm = family.rms_norm;
+    config.tied = family.tied;
+    config.repeats_block = family.repeats_block;
+    config.unfused_attention = family.unfused;
+    GetWidths(in, family, config);
     GetExperts(in, config);
-    GetActivation(in, config);
-    GetHead(in, config);
-    GetDropout(in, *family, config);
-    GetDtype(in, config);
-    GetQuantisation(in, config);
+    GetActivation(in, family, config);
+    GetDropout(in, family, config);
+    GetWhole(in, config);
+    if (nested) GetWhole(whole, config);
+    GetVision(whole, config);
   }
   if (in.error()) return base::Wrap(*in.error(), where);
+  if (whole.error()) return base::Wrap(*whole.error(), where);
   return config;
 }
 

@@ -27,8 +27,9 @@ inline constexpr std::pair<Dtype, std::string_view> kDtypeWords[] = {
     {Dtype::kBf16, "bf16"},     {Dtype::kFp16, "fp16"},    {Dtype::kFp32, "fp32"},
     {Dtype::kBf16, "bfloat16"}, {Dtype::kFp16, "float16"}, {Dtype::kFp32, "float32"}};
 
-// One stack of equal blocks between an embedding and a head over the vocabulary. All counts are
-// within the limits that ParseTransformerConfig checks; their products fit a double.
+// Equal blocks between an embedding and a head over the vocabulary: one stack, or an encoder and a
+// decoder, whose blocks then stand for the mean of both. All counts are within the limits that
+// ParseTransformerConfig checks; their products fit a double.
 struct TransformerConfig {
   std::string family;  // model_type of config.json
   std::int64_t layers = 0;
@@ -36,25 +37,39 @@ struct TransformerConfig {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;  // less than heads: grouped keys and values
   std::int64_t head_width = 0;
+  std::int64_t value_width = 0;   // of a head's values; 0: as wide as its keys
   std::int64_t feed_forward = 0;  // inner width of one feed-forward part, or of one expert
   std::int64_t vocabulary = 0;
-  std::int64_t positions = 0;     // rows of a learned table of positions; 0: none
-  bool gated = true;              // three matrices in a feed-forward part instead of two
-  bool rms_norm = true;           // false: LayerNorm
-  bool tied = false;              // one matrix is embedding and head
-  bool classifies = false;        // a head of a few classes in place of one over the vocabulary
-  bool capped_scores = false;     // tanh over the scores
-  bool written_out_gelu = false;  // an activation of several operations, each with its own result
-  bool drops_out = false;         // behind attention and behind the feed-forward part
+  std::int64_t table_width = 0;    // of the table of tokens; 0: hidden
+  std::int64_t positions = 0;      // rows of a learned table of positions; 0: none
+  bool gated = true;               // three matrices in a feed-forward part instead of two
+  bool rms_norm = true;            // false: LayerNorm
+  bool tied = false;               // one matrix is embedding and head
+  bool classifies = false;         // a head of a few classes in place of one over the vocabulary
+  bool sees_images = false;        // each sample has as many tokens as there are positions
+  bool capped_scores = false;      // tanh over the scores
+  bool written_out_gelu = false;   // an activation of several operations, each with its own result
+  bool drops_out = false;          // behind attention and behind the feed-forward part
+  bool repeats_block = false;      // all blocks share the parameters of one
+  bool unfused_attention = false;  // by matrix products, whatever kernels there are
+  double attentions = 1;           // attention parts of a block: 2 where it reads an encoder, too
+  double latent_parameters = 0;    // of an attention part with factored matrices; 0: it has none
   std::int64_t experts = 1;
   std::int64_t active_experts = 1;           // that each token passes
   std::int64_t shared_forward = 0;           // inner width of the part that all tokens pass besides
+  std::int64_t dense_layers = 0;             // of `layers`: blocks without experts
+  std::int64_t dense_forward = 0;            // their inner width
+  double other_parameters = 0;               // of encoders of images beside the stack
   std::optional<double> stated_parameters;   // where a source tells them; else they are reckoned
   std::optional<Dtype> dtype;                // torch_dtype
   std::optional<Quantisation> quantisation;  // quantization_config
 
   double QueryWidth() const;
-  double KeyValueWidth() const;  // of the keys; the values are as wide
+  double KeyValueWidth() const;  // of the keys
+  double ValueWidth() const;
+  double OutputWidth() const;  // of the weighted values
+  double TableWidth() const;
+  double ActiveForward() const;  // inner width that a token passes in a block, on the average
   // Parameters of the matrices in one block, of all blocks, and of everything. Biases are left out:
   // less than 0.2 % of any model.
   double BlockParameters() const;
@@ -67,7 +82,8 @@ bool IsClassifier(std::string_view class_name);
 
 // text: config.json; where: its name for messages. The keys of all families are known by their
 // meaning (num_hidden_layers, n_layer … are one), what a family's code does without saying so
-// (gated, norm, tied) stands in one table by model_type.
+// (gated, norm, tied) stands in one table by model_type (transformer_family.h). Of a model that
+// sees images the part that reads texts counts (text_config), and the other by its weights alone.
 // Errors: kInvalid, one line with the place: no JSON, a family that the table does not have, a
 // missing or impossible number, a kind of quantisation that is not modelled.
 base::Result<TransformerConfig> ParseTransformerConfig(std::string_view text,

@@ -88,7 +88,8 @@ struct Stage {
 
 struct Sizes {
   double layers = 0;
-  double hidden = 0, query = 0, key = 0, forward = 0, vocabulary = 0, heads = 0;
+  double hidden = 0, query = 0, key = 0, value = 0, output = 0, forward = 0, vocabulary = 0;
+  double heads = 0;
   double block = 0;     // parameters of one block's matrices
   double matrices = 0;  // of all blocks here
   double rest = 0;      // embedding, head, norms
@@ -107,14 +108,16 @@ Sizes SizesOf(const TransformerConfig& config, const TrainingPlan& plan, const S
   here.hidden = width;
   here.query = config.QueryWidth() / split;
   here.key = std::max(config.KeyValueWidth() / split, static_cast<double>(config.head_width));
-  here.forward = (static_cast<double>(config.feed_forward * config.active_experts) +
-                  static_cast<double>(config.shared_forward)) /
-                 split;
+  const auto narrowest =
+      static_cast<double>(config.value_width > 0 ? config.value_width : config.head_width);
+  here.value = std::max(config.ValueWidth() / split, narrowest);
+  here.output = config.OutputWidth() / split;
+  here.forward = config.ActiveForward() / split;
   here.vocabulary = static_cast<double>(config.vocabulary) / split;
   here.heads = static_cast<double>(config.heads) / split;
   here.block = config.BlockParameters() / split;
-  here.matrices = here.block * stage.layers;
-  const double table = here.vocabulary * width;
+  here.matrices = config.repeats_block ? here.block : here.block * stage.layers;
+  const double table = here.vocabulary * config.TableWidth();
   const double all_rest =
       std::max(0.0, config.TotalParameters() - config.MatrixParameters()) / split;
   if (stage.first && stage.last) {
@@ -148,8 +151,8 @@ Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated) {
   const LoraTargets& on = plan.lora_targets;
   add(on.query, sizes.hidden, sizes.query);
   add(on.key, sizes.hidden, sizes.key);
-  add(on.value, sizes.hidden, sizes.key);
-  add(on.output, sizes.query, sizes.hidden);
+  add(on.value, sizes.hidden, sizes.value);
+  add(on.output, sizes.output, sizes.hidden);
   add(on.gate && gated, sizes.hidden, sizes.forward);
   add(on.up, sizes.hidden, sizes.forward);
   add(on.down, sizes.forward, sizes.hidden);
@@ -353,7 +356,7 @@ double NormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
 double ForwardBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool frozen = plan.method == Method::kLora;
   double bytes = config.gated ? (frozen ? 6 : 8) : (frozen ? 2 : 4);
-  if (config.written_out_gelu && !config.gated) bytes += plan.amp ? 12 : 6;
+  if (config.written_out_gelu) bytes += plan.amp ? 12 : 6;
   return bytes + (frozen && plan.keeps_frozen_inputs ? 2 : 0);
 }
 
@@ -362,15 +365,17 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
               const Adapters& adapters, PerToken& per) {
   const double grown = plan.weights == Dtype::kFp32 && !plan.amp ? 2 : 1;
   const bool frozen = plan.method == Method::kLora;
-  double attention = 4 * sizes.query + 4 * sizes.key;
+  double attention = 2 * (sizes.query + sizes.key + sizes.value + sizes.output);
   if (frozen && plan.keeps_frozen_inputs) attention += 4 * sizes.hidden + 2 * sizes.query;
   double matrix = 0;
   if (plan.attention == Attention::kEager && plan.checkpointing != Checkpointing::kSelective)
-    matrix = MatrixBytes(config, plan) * sizes.heads * sizes.sequence;
+    matrix = config.attentions * MatrixBytes(config, plan) * sizes.heads * sizes.sequence;
   const double masks = config.drops_out ? 2 * sizes.hidden : 0;
   const double copied = plan.amp || plan.lora_16bit ? 2 : 4;
   const double adapted = copied + (plan.lora_dropout ? 5 : 0);
-  per.block = grown * (NormBytes(config, plan) * sizes.hidden + attention +
+  // A norm for each attention and one for the feed-forward part.
+  const double norms = (1 + config.attentions) / 2 * NormBytes(config, plan);
+  per.block = grown * (norms * sizes.hidden + config.attentions * attention +
                        ForwardBytes(config, plan) * sizes.forward) +
               matrix + masks + adapted * (frozen ? adapters.inputs : 0);
   // A dropped copy is kept in place of the copy.
@@ -533,8 +538,14 @@ Result<base::Unit> Check(const TransformerConfig& config, const TrainingPlan& pl
 
 // What of a training no measured run did, or runs of a single source in which little was stated.
 // Empty: it is of a kind that was compared.
-std::string UnseenOf(const TrainingPlan& plan) {
+std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) {
   std::vector<std::string> unseen;
+  if (config.attentions > 1) unseen.emplace_back("an encoder and a decoder");
+  if (config.latent_parameters > 0) unseen.emplace_back("latent attention");
+  if (config.repeats_block) unseen.emplace_back("one block repeated");
+  if (config.sees_images) unseen.emplace_back("patches of images");
+  if (config.other_parameters > 0 && !config.sees_images)
+    unseen.emplace_back("an encoder of images beside");
   const bool shares = plan.ranks > 1 && (plan.data_parallel == DataParallel::kFsdp ||
                                          plan.data_parallel == DataParallel::kZero3);
   if (plan.tensor_parallel > 1) unseen.emplace_back("tensor parallelism");
@@ -565,7 +576,9 @@ double MemoryParts::Sum() const {
 }
 
 Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& config,
-                                                const TrainingPlan& plan, double coverage) {
+                                                const TrainingPlan& asked, double coverage) {
+  TrainingPlan plan = asked;
+  if (config.unfused_attention) plan.attention = Attention::kEager;
   if (Result<base::Unit> checked = Check(config, plan); !checked)
     return std::unexpected(checked.error());
   TransformerEstimate estimate;
@@ -585,7 +598,7 @@ Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& config,
   }
   const double needed = estimate.parts.Sum();
   estimate.fragmentation_mib = highest - needed;
-  const std::string unseen = UnseenOf(plan);
+  const std::string unseen = UnseenOf(config, plan);
   const CoverageFactors& fixed = unseen.empty() ? kShownFactors : kShownUnseen;
   const CoverageFactors& variable = unseen.empty() ? kVariableFactors : kVariableUnseen;
   const double factor = FactorAt(plan.variable_length ? variable : fixed, coverage);
@@ -601,6 +614,15 @@ Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& config,
     estimate.warnings.emplace_back(
         "lengths vary: the sequence length is taken for the longest, and the gaps that changing "
         "lengths leave are the least certain part");
+  if (config.other_parameters > 0 && !config.sees_images) {
+    estimate.warnings.emplace_back(
+        "the part that sees images is counted by its weights alone: its tokens belong to the "
+        "sequence length, what it keeps itself is not known (carma_summary.py counts it)");
+  }
+  if (config.attentions > 1) {
+    estimate.warnings.emplace_back(
+        "the sequence length is taken for that of the encoder and of the decoder alike");
+  }
   if (config.experts > 1 && plan.method == Method::kLora)
     estimate.warnings.emplace_back("adapters of experts are not counted apart");
   return estimate;

@@ -265,6 +265,46 @@ TEST(TransformerPeak, WhatNobodyComparedHasAWiderBoundAndSaysSo) {
   EXPECT_TRUE(widened(plan));
 }
 
+TEST(TransformerPeak, AnUnfusedFamilyKeepsItsMatricesWhateverIsAsked) {
+  TransformerConfig config = Model();
+  config.unfused_attention = true;
+  TrainingPlan plan = LoraPlan(1024, 4);
+  plan.checkpointing = Checkpointing::kNone;
+  const double unfused = Asked(plan, config).parts.Sum();
+  plan.attention = Attention::kEager;
+  EXPECT_EQ(unfused, Asked(plan).parts.Sum());
+}
+
+TEST(TransformerPeak, ASecondAttentionIsKeptAsTheFirstOne) {
+  TransformerConfig config = Model();
+  TrainingPlan plan = Plan(1024, 4);
+  plan.checkpointing = Checkpointing::kNone;
+  const double one = Asked(plan, config).parts.activations;
+  config.attentions = 2;
+  // A norm, and what query, key, value and result are: 8 h and 8 h more a token and block.
+  EXPECT_NEAR(Asked(plan, config).parts.activations - one, 16.0 * 16 * 1024 * 4096 / kMib, 1);
+}
+
+TEST(TransformerPeak, NarrowValuesAreKeptAsNarrow) {
+  TransformerConfig config = Model();
+  TrainingPlan plan = Plan(1024, 4);
+  plan.checkpointing = Checkpointing::kNone;
+  const double wide = Asked(plan, config).parts.activations;
+  config.value_width = 64;
+  EXPECT_NEAR(wide - Asked(plan, config).parts.activations, 4.0 * 8 * 64 * 16 * 4096 / kMib, 1);
+}
+
+TEST(TransformerPeak, BlocksThatShareParametersKeepActivationsOfTheirOwn) {
+  TransformerConfig config = Model();
+  TrainingPlan plan = Plan(1024, 4);
+  plan.checkpointing = Checkpointing::kNone;
+  const TransformerEstimate each = Asked(plan, config);
+  config.repeats_block = true;
+  const TransformerEstimate shared = Asked(plan, config);
+  EXPECT_EQ(shared.parts.activations, each.parts.activations);
+  EXPECT_LT(shared.parts.optimizer, each.parts.optimizer / 2);
+}
+
 TEST(TransformerPeak, RefusesWhatCannotBeMeant) {
   TrainingPlan quantised = Plan(8, 1);
   quantised.quantisation = Quantisation::kNf4;

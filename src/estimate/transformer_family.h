@@ -1,0 +1,36 @@
+// What the code of a family of transformers does that its config.json need not say.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace carma::estimate {
+
+struct TransformerFamily {
+  std::string_view name;  // model_type of config.json
+  bool gated = true;      // three matrices in a feed-forward part
+  bool rms_norm = true;   // false: LayerNorm
+  bool tied = false;      // unless tie_word_embeddings says otherwise
+  bool learned_positions = false;
+  bool one_key_head = false;     // multi_query is on unless it says otherwise
+  bool drops_out = false;        // unless its rate is said to be 0
+  bool halved_forward = false;   // intermediate_size counts both halves of the gated part
+  bool encodes_decodes = false;  // two stacks; the blocks of the second read the first besides
+  bool sees_images = false;      // its tokens are the patches of an image, its head is a classifier
+  bool repeats_block = false;    // all blocks share one block's parameters
+  bool unfused = false;          // attention by matrix products, whatever kernels there are
+  bool written_out_gelu = false;  // unless an activation is named
+
+  // What its code takes for keys that the config of a larger model leaves out; 0: nothing. A
+  // config.json of its own has them all.
+  std::int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_width = 0;
+  std::int64_t feed_forward = 0, vocabulary = 0;
+};
+
+// One row for each model_type; no two of a name.
+std::span<const TransformerFamily> TransformerFamilies();
+// Null: its layers are not known.
+const TransformerFamily* FindFamily(std::string_view name);
+
+}  // namespace carma::estimate
