@@ -522,7 +522,6 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
   mps_->TakeOver(engine_->MpsServers());
   OpenRoutes();
   usage_.Set(clock_->RealSpan(kUsageSpan), [this] { CloseUsage(); });
-  TellServing();
 }
 
 void RealDaemon::TellServing() {
@@ -564,6 +563,7 @@ void RealDaemon::TakeRound(gpu::Round round) {
   for (core::Event& event : monitor_->Take(clock_->Now(), round, engine_->attribution()))
     PostSeen(std::move(event));
   WatchTasks();
+  TellServing();
 }
 
 void RealDaemon::DriverSilent(const gpu::ReadError& why) {
