@@ -81,6 +81,7 @@ std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFa
           CheckDisk(AskDisk(settings.state_dir, is_root == of_root)), CheckClock(AskClock(daemon))},
          findings);
   Append(CheckSettings("", settings), findings);
+  Append(CheckNotices("", settings), findings);
   // An ordinary user's daemon mostly may not, and its user cannot help it.
   if (is_root) Append(CheckKernelLog("", settings), findings);
   if (!settings.estimate_profiles.empty())

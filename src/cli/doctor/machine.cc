@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -183,6 +184,43 @@ Finding CheckProfiles(const config::Settings& settings, const std::vector<std::s
       "profiles", Level::kOk,
       fmt::format("{}: {} of {} profiles have a signature", path, signed_lines, profiles->size()),
       ""};
+}
+
+namespace {
+
+bool IsProgram(const std::string& path) {
+  struct stat facts {};
+  return ::stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) && (facts.st_mode & 0111) != 0;
+}
+
+}  // namespace
+
+std::vector<Finding> CheckNotices(const std::string& root, const config::Settings& settings) {
+  const auto allowed = [&](std::string_view kind) {
+    return settings.notify_enabled && std::ranges::count(settings.notify_allow, kind) > 0;
+  };
+  std::vector<Finding> findings;
+  if (allowed("mail")) {
+    const std::string shown = base::Printable(settings.notify_sendmail);
+    findings.push_back({"notices", Level::kOk, "mail through " + shown, ""});
+    if (!IsProgram(root + settings.notify_sendmail)) {
+      findings.back() = {"notices", Level::kWarn,
+                         "no mail can be sent: there is no program " + shown,
+                         "install one that takes mail as sendmail(8) (on Debian msmtp-mta, dma or "
+                         "postfix), or leave mail out of notify.allow"};
+    }
+  }
+  if (allowed("webhook")) {
+    findings.push_back({"notices", Level::kOk, "webhooks through curl", ""});
+    const auto has_curl = [&](const char* folder) { return IsProgram(root + folder + "/curl"); };
+    constexpr std::array kFolders{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
+                                  "/usr/bin",        "/sbin",          "/bin"};
+    if (std::ranges::none_of(kFolders, has_curl)) {
+      findings.back() = {"notices", Level::kWarn, "no webhook can be called: there is no curl",
+                         "install curl, or leave webhooks out of notify.allow"};
+    }
+  }
+  return findings;
 }
 
 std::vector<Finding> CheckSettings(const std::string& root, const config::Settings& settings) {

@@ -41,6 +41,10 @@ Finding CheckClock(const ClockFacts& clock);
 // Nothing where all is well.
 std::vector<Finding> CheckSettings(const std::string& root, const config::Settings& settings);
 
+// Whether people can be told as they may ask for (notify.allow): the program of notify.sendmail,
+// and curl in the folders where carma-notify looks; below `root`. Nothing where nobody is told.
+std::vector<Finding> CheckNotices(const std::string& root, const config::Settings& settings);
+
 // Whether root may read monitor.kernel_log, below `root`. Nothing where it may, or is not used.
 std::vector<Finding> CheckKernelLog(const std::string& root, const config::Settings& settings);
 

@@ -237,6 +237,25 @@ TEST_F(DoctorMachine, SettingsThatAreUnlikelyToBeMeant) {
   EXPECT_TRUE(CheckSettings(root_, settings).empty());
 }
 
+TEST_F(DoctorMachine, ProgramsThatTellPeople) {
+  config::Settings settings;
+  std::vector<Finding> findings = CheckNotices(root_, settings);
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_THAT(findings[0].text,
+              HasSubstr("no mail can be sent: there is no program /usr/sbin/sendmail"));
+  EXPECT_THAT(findings[0].remedy, HasSubstr("notify.allow"));
+  EXPECT_THAT(findings[1].text, HasSubstr("there is no curl"));
+  Put("/usr/sbin/sendmail", "", 0755);
+  Put("/usr/bin/curl", "", 0755);
+  EXPECT_EQ(Worst(CheckNotices(root_, settings)), Level::kOk);
+  Put("/usr/sbin/sendmail", "", 0644);
+  EXPECT_EQ(Worst(CheckNotices(root_, settings)), Level::kWarn);
+  settings.notify_allow = {"webhook"};
+  EXPECT_EQ(Worst(CheckNotices(root_, settings)), Level::kOk);
+  settings.notify_enabled = false;
+  EXPECT_TRUE(CheckNotices(root_, settings).empty());
+}
+
 TEST_F(DoctorMachine, AKernelLogThatCannotBeRead) {
   config::Settings settings;
   EXPECT_THAT(FirstTrouble(CheckKernelLog(root_, settings)).text,
