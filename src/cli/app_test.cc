@@ -460,7 +460,9 @@ TEST_F(App, DrainsSeveralGpusWithAReason) {
     });
   }
   const Ran ran = Run({"drain", "0,2", "--reason", "new \"fan\""});
-  EXPECT_EQ(ran.out, "GPU 0 is drng\nGPU 2 is drng\n");
+  EXPECT_EQ(ran.out,
+            "GPU 0 takes no new task; what runs there goes on\n"
+            "GPU 2 takes no new task; what runs there goes on\n");
   EXPECT_EQ(daemon_.requests().at(1), R"(POST /v1/gpus/2/drain {"reason":"new \"fan\""})");
 }
 

@@ -124,6 +124,13 @@ void RunGpus(Context& context, const GpusFlags& flags) {
        [&] { return flags.history ? RenderHistory(context, flags) : RenderGpus(context, flags); });
 }
 
+// What has come of drain or resume.
+std::string StandingText(const std::string& state) {
+  if (state == "drng") return " takes no new task; what runs there goes on";
+  if (state == "drain") return " takes no new task, and is empty";
+  return " takes tasks again (" + base::Printable(state, 20) + ")";
+}
+
 void RunGpuChange(Context& context, const std::string& verb, const std::vector<std::string>& gpus,
                   const std::string& reason) {
   const auto names = NamedGpus(context, gpus);
@@ -136,8 +143,8 @@ void RunGpuChange(Context& context, const std::string& verb, const std::vector<s
     } else if (context.json) {
       texts.push_back(std::move(gpu->text));
     } else {
-      Print(context, "GPU " + std::to_string(gpu->value.index) + " is " +
-                         base::Printable(gpu->value.state, 20) + "\n");
+      Print(context,
+            "GPU " + std::to_string(gpu->value.index) + StandingText(gpu->value.state) + "\n");
     }
   }
   if (context.json) Print(context, JsonList(texts) + "\n");
