@@ -3,13 +3,16 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/host.h"
 #include "base/text.h"
 #include "cli/calls.h"
 #include "cli/command.h"
 #include "cli/moment.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "report/html.h"
 #include "report/report.h"
+#include "report/result.h"
 
 namespace carma::cli {
 namespace {
@@ -100,10 +103,11 @@ Result<std::vector<Report>> LoadReports(const std::vector<std::string>& paths) {
 }
 
 Result<Unit> WriteHtml(Context& context, const std::vector<Report>& reports,
-                       const std::string& path) {
+                       const std::string& path, bool of_daemon) {
   const std::string& label = reports.front().metrics.label;
-  const std::string html = report::Html(
-      reports, reports.size() > 1 || label.empty() ? "CARMA report" : "CARMA report: " + label);
+  std::string title = of_daemon ? "CARMA report of " + base::HostName() : "CARMA report";
+  if (reports.size() == 1 && !label.empty()) title += ": " + label;
+  const std::string html = report::Html(reports, title);
   if (path == "-") {
     Print(context, html);
     return Unit{};
@@ -116,7 +120,8 @@ void Output(Context& context, const ReportFlags& flags, const std::vector<Report
   metrics.reserve(reports.size());
   for (const Report& each : reports) metrics.push_back(each.metrics);
   if (!flags.html.empty()) {
-    if (Result<Unit> written = WriteHtml(context, reports, flags.html); !written) {
+    if (Result<Unit> written = WriteHtml(context, reports, flags.html, flags.files.empty());
+        !written) {
       return context.Fail(written.error());
     }
     if (!context.json && !flags.csv) return;
@@ -130,7 +135,9 @@ void Output(Context& context, const ReportFlags& flags, const std::vector<Report
   if (flags.csv) {
     return Print(context, flags.tasks ? report::TasksCsv(reports) : report::RunsCsv(metrics));
   }
-  Print(context, report::Compare(metrics));
+  Print(context,
+        WrapTo(base::Printable(report::ResultSentence(metrics), 1000), ScreenOf(context.out)) +
+            "\n\n" + report::Compare(metrics));
   for (const std::string& table : {report::GroupTable(metrics), report::ForecastTable(metrics)}) {
     if (!table.empty()) Print(context, "\n" + table);
   }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "report/charts.h"
 #include "report/lines.h"
+#include "report/result.h"
 #include "report/tally.h"
 #include "report/timeline.h"
 
@@ -38,14 +39,6 @@ std::string Counted(std::int64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-const Line& LineOf(std::string_view key) {
-  const std::span<const Line> lines = Lines();
-  const auto found =
-      std::find_if(lines.begin(), lines.end(), [&](const Line& line) { return line.key == key; });
-  CARMA_CHECK(found != lines.end(), "a metric that tables do not know");
-  return *found;
-}
-
 // ---- tables ----
 
 void PutRow(std::string& out, std::string_view css, std::string_view name,
@@ -67,7 +60,7 @@ void PutLine(std::string& out, const std::vector<Case>& cases, const Line& line)
     const std::optional<Estimated> value = Over(cases[i], line);
     reported = reported || value;
     cells.emplace_back(value ? Text(line, *value) : "not reported",
-                       i > 0 && base && value ? Difference(*base, *value) : "");
+                       i > 0 && base && value ? Difference(line, *base, *value) : "");
   }
   if (reported) PutRow(out, "", line.name, cells);
 }
@@ -80,7 +73,9 @@ void PutBounds(std::string& out, const std::vector<Case>& cases) {
       const std::optional<double> bound_s = BoundOf(each, name);
       const std::optional<Estimated> value = Over(each, makespan);
       cells.emplace_back(bound_s ? SpanText(*bound_s) : "",
-                         bound_s && value ? Difference({.mean = *bound_s}, *value) : "");
+                         bound_s && value && value->mean >= *bound_s
+                             ? Difference({.mean = *bound_s}, *value)
+                             : "");
     }
     PutRow(out, "sub", "bound: " + name, cells);
   }
@@ -116,7 +111,7 @@ void PutMetrics(std::string& out, const std::vector<Case>& cases) {
   if (!BoundNames(cases).empty()) {
     out +=
         "<p>Bounds: no policy can be faster; below, how far the trace total time is above. "
-        "The exclusive area holds only without collocation.</p>";
+        "The exclusive area holds only without collocation: who shares GPUs may be faster.</p>";
   }
   if (cases.size() > 1) {
     out += "<p>Differences are relative to the first column.";
@@ -169,6 +164,24 @@ void PutGroups(std::string& out, const std::vector<Case>& cases) {
   out += "</section>\n";
 }
 
+void PutUsers(std::string& out, const std::vector<Case>& cases) {
+  std::string rows;
+  for (const Case& each : cases) {
+    for (const UserMetrics& user : each.replays.front()->users) {
+      Put(rows,
+          "<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.1f}</td><td>{}</td><td>{:.2f}</td></tr>\n",
+          Escape(user.name, 60), Escape(NameOf(each.label), 60), user.tasks, user.gpu_s / 3600,
+          SpanText(user.waiting_mean_s), user.stretch_mean);
+    }
+  }
+  if (rows.empty()) return;
+  Put(out,
+      "<section><h2>By user</h2><div class=\"scroll\"><table><thead><tr><th>user</th><th>run</th>"
+      "<th>tasks</th><th>GPU hours</th><th>waiting, mean</th><th>completion / time alone, mean</th>"
+      "</tr></thead><tbody>\n{}</tbody></table></div></section>\n",
+      rows);
+}
+
 void PutForecasts(std::string& out, const std::vector<Case>& cases) {
   std::string rows;
   for (const Case& each : cases) {
@@ -216,17 +229,23 @@ void PutBars(std::string& out, const BarFigure& figure) {
             BarChart(figure.caption, figure.bars, figure.marks, high, ticks, kHalf));
 }
 
+// The colour of a case, the same in all figures.
+std::string ColourOf(const std::vector<Case>& cases, const Case& of) {
+  return fmt::format("p{}", static_cast<std::size_t>(&of - cases.data()) % kMaxCdfCases);
+}
+
 // One bar per case that reports the metric.
 BarFigure BarsOf(const std::vector<Case>& cases, std::string_view key, std::string caption) {
   const Line& line = LineOf(key);
   BarFigure figure{.caption = std::move(caption), .bars = {}, .marks = {}};
   figure.of_time = key.ends_with("_s");
+  const double scale = line.share ? 100 : 1;  // the axis is in percent as the values are
   for (const Case& each : cases) {
     const std::optional<Estimated> value = Over(each, line);
     if (!value || figure.bars.size() == kMaxBars) continue;
     figure.bars.push_back({.label = NameOf(each.label),
-                           .parts = {{value->mean, "runs"}},
-                           .error = value->sd,
+                           .parts = {{value->mean * scale, ColourOf(cases, each)}},
+                           .error = value->sd * scale,
                            .text = line.text(value->mean)});
   }
   return figure;
@@ -240,7 +259,8 @@ BarFigure Completion(const std::vector<Case>& cases) {
     const std::optional<Estimated> waiting = Over(each, LineOf("waiting_mean_s"));
     if (!waiting || i == figure.bars.size()) continue;
     Bar& bar = figure.bars[i++];
-    bar.parts = {{waiting->mean, "waits"}, {bar.parts.front().value - waiting->mean, "runs"}};
+    const double completion = bar.parts.front().value;
+    bar.parts = {{waiting->mean, "waits"}, {completion - waiting->mean, "runs"}};
   }
   return figure;
 }
@@ -256,7 +276,7 @@ void PutComparison(std::string& out, const std::vector<Case>& cases) {
   PutBars(out, total);
   PutBars(out, Completion(cases));
   PutBars(out, BarsOf(cases, "energy_mj", "GPU energy, MJ"));
-  PutBars(out, BarsOf(cases, "sm_active", "SM activity, mean"));
+  PutBars(out, BarsOf(cases, "sm_active", "SM activity, mean, %"));
   PutBars(out, BarsOf(cases, "slowdown_mean", "Slowdown against running alone, mean"));
   PutBars(out, BarsOf(cases, "oom_crashes", "OOM crashes"));
   out += "</div>";
@@ -354,7 +374,8 @@ void PutDistributions(std::string& out, const Recorded& cases) {
 // ---- over time ----
 
 // colours: whether any run is drawn in the colours of the groups.
-void PutLegend(std::string& out, const TimelineFrame& frame, bool colours, bool crashes) {
+void PutLegend(std::string& out, const TimelineFrame& frame, bool colours, bool crashes,
+               bool broken) {
   out += "<div class=\"key\">";
   std::optional<std::size_t> last;
   std::vector<std::pair<std::size_t, std::string>> by_colour;
@@ -378,6 +399,10 @@ void PutLegend(std::string& out, const TimelineFrame& frame, bool colours, bool 
     Put(out, "<span>{}out of memory</span>",
         Swatch(R"(<path class="oom" d="M7 1L15 9M7 9L15 1"/>)"));
   }
+  if (broken) {
+    Put(out, "<span>{}paler: did not end well, or not yet</span>",
+        Swatch(R"(<rect class="c0 broken" y="1" width="22" height="10"/>)"));
+  }
   out += "</div>\n";
 }
 
@@ -385,7 +410,9 @@ template <class Draw>
 void PutRuns(std::string& out, std::string_view heading, const std::vector<const RunRecord*>& runs,
              std::string_view extra, Draw draw) {
   Put(out, "<section class=\"whole\"><h2>{}</h2>{}<div class=\"grid{}\">\n", heading, extra,
-      runs.size() == 1 ? " one" : "");
+      runs.size() == 1       ? " one"
+      : runs.size() % 3 == 0 ? " three"
+                             : "");
   for (const RunRecord* run : runs) PutFigure(out, NameOf(run->label), draw(*run));
   out += "</div></section>\n";
 }
@@ -409,7 +436,7 @@ void PutTimelines(std::string& out, const Recorded& cases) {
   }
   if (runs.empty()) return;
   const TimelineFrame frame = FrameFor(runs, runs.size() == 1 ? kWhole : kHalf);
-  bool crashes = false, all_one_by_one = true, any_one_by_one = false;
+  bool crashes = false, broken = false, all_one_by_one = true, any_one_by_one = false;
   for (const RunRecord* run : runs) {
     const bool one_by_one = DrawnOneByOne(*run);
     all_one_by_one = all_one_by_one && one_by_one;
@@ -417,6 +444,7 @@ void PutTimelines(std::string& out, const Recorded& cases) {
     for (const RunTask& task : run->tasks) {
       for (const Attempt& attempt : task.attempts) {
         crashes = crashes || attempt.end == AttemptEnd::kOutOfMemory;
+        broken = broken || attempt.end != AttemptEnd::kSucceeded;
       }
     }
   }
@@ -430,12 +458,54 @@ void PutTimelines(std::string& out, const Recorded& cases) {
         "GPU: the darker, the more.</p>",
         kMaxGanttAttempts, kMaxGanttGpus);
   }
-  PutLegend(legend, frame, any_one_by_one, crashes);
+  PutLegend(legend, frame, any_one_by_one, crashes, any_one_by_one && broken);
   PutRuns(out, "Tasks on the GPUs", runs, legend,
           [&](const RunRecord& run) { return Gantt(run, frame); });
   PutRuns(out, "Waiting tasks", runs, "",
           [&](const RunRecord& run) { return QueueChart(run, frame); });
   PutGpus(out, runs, frame);
+}
+
+// ---- what did not succeed ----
+
+// "promised 12.0 GiB, seen 13.1 GiB"; empty: nothing was predicted.
+std::string MemoryText(const RunTask& task) {
+  for (const Forecast& each : task.forecasts) {
+    if (each.what != "memory_mib") continue;
+    return fmt::format("{:.1f} / {:.1f} GiB", each.promised.value_or(each.predicted) / 1024,
+                       each.seen / 1024);
+  }
+  return "";
+}
+
+void PutTrouble(std::string& out, const Recorded& cases) {
+  constexpr std::size_t kMostRows = 100;
+  std::string rows;
+  std::size_t count = 0;
+  for (const auto& [label, records] : cases) {
+    for (const RunTask& task : records.front()->tasks) {
+      if (!core::IsFinal(task.state) || task.state == core::TaskState::kSucceeded) continue;
+      if (++count > kMostRows) continue;
+      const TaskOutcome outcome = OutcomeOf(task);
+      const double ran_s = outcome.executed ? Seconds(*outcome.executed) : 0;
+      const double waited_s =
+          task.ended ? std::max(0.0, Seconds(*task.ended - task.submitted) - ran_s) : 0;
+      Put(rows,
+          "<tr><td>{} {}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
+          "<td>{}</td></tr>\n",
+          task.id, Escape(task.name, 60), Escape(NameOf(label), 60), Escape(task.user, 60),
+          core::TaskStateName(task.state), task.attempts.size(), SpanText(waited_s),
+          SpanText(ran_s), MemoryText(task));
+    }
+  }
+  if (rows.empty()) return;
+  Put(out,
+      "<section><h2>Tasks that did not succeed</h2><div class=\"scroll\"><table><thead><tr>"
+      "<th>task</th><th>run</th><th>user</th><th>state</th><th>starts</th><th>waited</th>"
+      "<th>ran</th><th>memory, promised / seen</th></tr></thead><tbody>\n{}</tbody></table></div>",
+      rows);
+  if (count > kMostRows) Put(out, "<p>{} of {}.</p>", kMostRows, count);
+  out += "</section>\n";
 }
 
 // ---- where it comes from ----
@@ -474,13 +544,62 @@ std::string GpusHtml(const RunRecord& run, std::string_view title) {
   return HtmlPage(title, out);
 }
 
-std::string Html(std::span<const Report> reports, std::string_view title) {
+namespace {
+
+// The result and its numbers, before everything else.
+void PutResult(std::string& out, std::span<const Metrics> metrics) {
+  Put(out, "<p class=\"result\">{}</p>\n", Escape(ResultSentence(metrics), 1000));
+  out += "<div class=\"numbers\">";
+  for (const Headline& each : Headlines(metrics)) {
+    Put(out, "<div><b>{}</b><span>{}{}</span></div>", Escape(each.value), Escape(each.name),
+        each.change.empty() ? "" : "<br>" + Escape(each.change));
+  }
+  out += "</div>\n";
+}
+
+// Long labels would be cut in every figure: letters stand for them, and a list says for which.
+constexpr std::size_t kLongLabel = 22;
+
+std::vector<Report> WithLetters(std::span<const Report> reports, std::string& list) {
+  std::vector<Report> lettered(reports.begin(), reports.end());
+  std::map<std::string, std::string> letters;
+  std::string items;
+  for (Report& each : lettered) {
+    const auto [known, added] = letters.emplace(each.metrics.label, "");
+    if (added) {
+      const std::size_t number = letters.size() - 1;
+      known->second = std::string(1 + number / 26, static_cast<char>('A' + number % 26));
+      Put(items, "<dt>{}</dt><dd>{}</dd>", known->second, Escape(known->first));
+    }
+    each.metrics.label = known->second;
+    if (each.run) each.run->label = known->second;
+  }
+  list = "<dl class=\"letters\">" + items + "</dl>\n";
+  return lettered;
+}
+
+bool WantsLetters(std::span<const Report> reports) {
+  const auto is_long = [](const Report& each) { return each.metrics.label.size() > kLongLabel; };
+  const auto is_named = [](const Report& each) { return !each.metrics.label.empty(); };
+  return reports.size() > 1 && std::ranges::any_of(reports, is_long) &&
+         std::ranges::all_of(reports, is_named);
+}
+
+// The clock on the wall at the beginning of the axes.
+std::string RecordedText(const Metrics& metrics) {
+  if (metrics.executed == 0) return "recorded";
+  return fmt::format("recorded from {} (0 on the axes of time) to {}",
+                     base::FormatTimeIso(metrics.first_submitted),
+                     base::FormatTimeIso(metrics.last_ended));
+}
+
+// Without the result.
+std::string Body(std::span<const Report> reports) {
   std::string out;
   std::vector<Metrics> metrics;
   metrics.reserve(reports.size());
   for (const Report& report : reports) metrics.push_back(report.metrics);
   const std::vector<Case> cases = CasesOf(metrics);
-  if (cases.empty()) return HtmlPage(title, "<p>There is no run to report.</p>");
   const bool simulated = std::any_of(metrics.begin(), metrics.end(),
                                      [](const Metrics& each) { return each.simulated; });
   const bool recorded = std::any_of(metrics.begin(), metrics.end(),
@@ -490,16 +609,32 @@ std::string Html(std::span<const Report> reports, std::string_view title) {
       Counted(metrics.front().tasks, "task"), Counted(metrics.front().gpus, "GPU"),
       simulated && recorded ? "some simulated, some recorded"
       : simulated           ? "simulated"
-                            : "recorded");
+                            : RecordedText(metrics.front()));
   PutMetrics(out, cases);
   if (cases.size() > 1 || !metrics.front().bounds.empty()) PutComparison(out, cases);
   const Recorded records = RecordsOf(reports);
   PutDistributions(out, records);
   PutTimelines(out, records);
+  PutTrouble(out, records);
+  PutUsers(out, cases);
   PutGroups(out, cases);
   PutForecasts(out, cases);
   PutProvenance(out, cases);
-  return HtmlPage(title, out);
+  return out;
+}
+
+}  // namespace
+
+std::string Html(std::span<const Report> reports, std::string_view title) {
+  if (reports.empty()) return HtmlPage(title, "<p>There is no run to report.</p>");
+  std::vector<Metrics> metrics;
+  metrics.reserve(reports.size());
+  for (const Report& report : reports) metrics.push_back(report.metrics);
+  std::string out, letters;
+  PutResult(out, metrics);
+  if (!WantsLetters(reports)) return HtmlPage(title, out + Body(reports));
+  const std::vector<Report> lettered = WithLetters(reports, letters);
+  return HtmlPage(title, out + letters + Body(lettered));
 }
 
 }  // namespace carma::report

@@ -26,8 +26,11 @@ std::string GibText(double mib) {
 std::string PercentText(double fraction) {
   return fmt::format("{:.1f} %", fraction * 100);
 }
+std::string MegajouleError(double sd, double mean) {
+  return fmt::format("{:.{}f} MJ", sd, mean < 1 ? 4 : 2);
+}
 std::string MegajouleText(double mj) {
-  return mj < 1 ? fmt::format("{:.4f} MJ", mj) : fmt::format("{:.2f} MJ", mj);
+  return MegajouleError(mj, mj);
 }
 std::string WattText(double w) {
   return fmt::format("{:.0f} W", w);
@@ -65,8 +68,10 @@ const Line kLines[] = {
      [](const Metrics& m) { return m.worst_user_waiting_s; }, SpanText, false},
     {"GPU memory in use, mean", "memory_used_mib",
      [](const Metrics& m) { return m.memory_used_mib; }, GibText},
-    {"SM activity, mean", "sm_active", [](const Metrics& m) { return m.sm_active; }, PercentText},
-    {"GPU energy", "energy_mj", [](const Metrics& m) { return m.energy_mj; }, MegajouleText},
+    {"SM activity, mean", "sm_active", [](const Metrics& m) { return m.sm_active; }, PercentText,
+     true, true},
+    {"GPU energy", "energy_mj", [](const Metrics& m) { return m.energy_mj; }, MegajouleText, true,
+     false, MegajouleError},
     {"GPU power, mean", "power_w", [](const Metrics& m) { return m.power_w; }, WattText},
     {"OOM crashes", "oom_crashes", [](const Metrics& m) { return Count(m.oom_crashes); },
      CountText},
@@ -82,6 +87,12 @@ std::string SpanText(double seconds) {
 
 std::span<const Line> Lines() {
   return kLines;
+}
+
+const Line& LineOf(std::string_view key) {
+  const auto* found = std::ranges::find(kLines, key, &Line::key);
+  CARMA_CHECK(found != std::end(kLines), "a metric that tables do not know");
+  return *found;
 }
 
 std::vector<Case> CasesOf(std::span<const Metrics> runs) {
@@ -128,13 +139,20 @@ bool WithinNoise(const Estimated& a, const Estimated& b) {
 }
 
 std::string Text(const Line& line, const Estimated& value) {
-  return value.runs < 2 ? line.text(value.mean)
-                        : line.text(value.mean) + " ± " + line.text(value.sd);
+  const std::string mean = line.text(value.mean);
+  if (value.runs < 2 || value.sd == 0) return mean;
+  return mean + " ± " + (line.error ? line.error(value.sd, value.mean) : line.text(value.sd));
 }
 
 std::string Difference(const Estimated& base, const Estimated& value) {
   if (base.mean == 0) return "";
   const std::string text = fmt::format("{:+.1f} %", (value.mean / base.mean - 1) * 100);
+  return WithinNoise(base, value) ? "(" + text + ")" : text;
+}
+
+std::string Difference(const Line& line, const Estimated& base, const Estimated& value) {
+  if (!line.share) return Difference(base, value);
+  const std::string text = fmt::format("{:+.1f} points", (value.mean - base.mean) * 100);
   return WithinNoise(base, value) ? "(" + text + ")" : text;
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "report/metrics.h"
 #include "report/report.h"
@@ -16,8 +17,13 @@ struct Line {
   std::optional<double> (*value)(const Metrics&);
   std::string (*text)(double);  // "1:23:45"
   bool always = true;           // shown even where no run reports it
+  bool share = false;           // differences are percentage points
+  // The standard deviation beside a mean; empty: as a value.
+  std::string (*error)(double sd, double mean) = nullptr;
 };
 std::span<const Line> Lines();
+// key: of one of them.
+const Line& LineOf(std::string_view key);
 
 // The line over the replays of a case; empty if one of them does not report it.
 std::optional<Estimated> Over(const Case& of, const Line& line);
@@ -25,6 +31,8 @@ std::optional<Estimated> Over(const Case& of, const Line& line);
 std::string Text(const Line& line, const Estimated& value);
 // "-25.0 %" of value against base, "(-0.3 %)" within the noise; empty where base is 0.
 std::string Difference(const Estimated& base, const Estimated& value);
+// The same in the line's way: "+16.1 points" of a share.
+std::string Difference(const Line& line, const Estimated& base, const Estimated& value);
 
 // The names of all bounds of the cases, each once: one row of a table.
 std::vector<std::string> BoundNames(std::span<const Case> cases);

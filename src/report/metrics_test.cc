@@ -232,18 +232,18 @@ TEST(Tables, StandSideBySideWithDifferences) {
   const Metrics runs[] = {exclusive, magm};
   EXPECT_EQ(Compare(runs),
             "                            exclusive      magm-mps\n"
-            "trace total time             10:00:00       7:30:00  -25.0 %\n"
-            "waiting, mean                 2:00:00       2:00:00   +0.0 %\n"
-            "waiting, 95 %                 2:30:00       2:30:00   +0.0 %\n"
-            "execution, mean                45.2 s        45.2 s   +0.0 %\n"
+            "trace total time             10:00:00       7:30:00       -25.0 %\n"
+            "waiting, mean                 2:00:00       2:00:00        +0.0 %\n"
+            "waiting, 95 %                 2:30:00       2:30:00        +0.0 %\n"
+            "execution, mean                45.2 s        45.2 s        +0.0 %\n"
             "completion (JCT), mean          0.0 s         0.0 s\n"
             "completion (JCT), 95 %          0.0 s         0.0 s\n"
             "GPU memory in use, mean  not reported  not reported\n"
-            "SM activity, mean              40.0 %        50.0 %  +25.0 %\n"
+            "SM activity, mean              40.0 %        50.0 %  +10.0 points\n"
             "GPU energy                   33.20 MJ  not reported\n"
             "GPU power, mean          not reported  not reported\n"
             "OOM crashes                         0             2\n"
-            "tasks                              60            60   +0.0 %\n"
+            "tasks                              60            60        +0.0 %\n"
             "  succeeded                        60            59\n"
             "  failed                            0             1\n");
   EXPECT_EQ(Compare({}), "");

@@ -64,7 +64,7 @@ Cells LineCells(const Line& line, const std::vector<Case>& cases) {
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const std::optional<Estimated> value = Over(cases[i], line);
     cells.push_back(value ? Text(line, *value) : "not reported");
-    if (i > 0) cells.push_back(base && value ? Difference(*base, *value) : "");
+    if (i > 0) cells.push_back(base && value ? Difference(line, *base, *value) : "");
   }
   return cells;
 }

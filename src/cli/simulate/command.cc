@@ -21,6 +21,7 @@
 #include "cli/verbs.h"
 #include "report/html.h"
 #include "report/report.h"
+#include "report/result.h"
 #include "sim/matrix.h"
 #include "sim/model_words.h"
 
@@ -280,6 +281,13 @@ std::string BoundsText(const std::vector<report::Bound>& bounds) {
   return text;
 }
 
+std::string ResultOf(const std::vector<SimOutcome>& outcomes) {
+  std::vector<report::Metrics> runs;
+  for (const SimOutcome& outcome : outcomes)
+    runs.insert(runs.end(), outcome.runs.begin(), outcome.runs.end());
+  return base::Printable(report::ResultSentence(runs), 1000);
+}
+
 void PrintTable(Context& context, const Prepared& prepared,
                 const std::vector<SimOutcome>& outcomes) {
   const SimLoad& load = prepared.load;
@@ -287,18 +295,20 @@ void PrintTable(Context& context, const Prepared& prepared,
                                  prepared.arrivals.size(), base::Printable(load.trace, 80),
                                  load.server, load.runs, load.runs == 1 ? "" : "s");
   if (load.noise > 0) text += fmt::format(", {:.0f} % noise on durations", load.noise * 100);
-  text += "\n\n" + SimTable(outcomes, ScreenOf(context.out));
+  const Screen screen = ScreenOf(context.out);
+  text = WrapTo(ResultOf(outcomes), screen) + "\n\n" + WrapTo(text, screen);
+  text += "\n\n" + SimTable(outcomes, screen);
   if (load.runs > 1) {
     text += "\n± is the standard deviation over runs; ~ marks changes within their noise.";
   }
   if (!outcomes.front().runs.front().bounds.empty()) {
-    text += "\nNo policy is faster than: " + BoundsText(outcomes.front().runs.front().bounds) +
-            " (exclusive area: without collocation)";
+    text +=
+        WrapTo(fmt::format("\nNo policy is faster than{}: {} (exclusive area: without collocation)",
+                           load.noise > 0 ? ", without noise" : "",
+                           BoundsText(outcomes.front().runs.front().bounds)),
+               screen);
   }
-  text += "\n\nTo repeat:\n";
-  for (const SimOutcome& outcome : outcomes) {
-    text += "  " + ReproductionLine(load, outcome.policy) + "\n";
-  }
+  text += "\n\nTo repeat:\n  " + ReproductionLine(load, prepared.policies) + "\n";
   Print(context, text);
 }
 

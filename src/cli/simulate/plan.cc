@@ -525,7 +525,19 @@ Result<Unit> ApplyModel(const std::vector<PolicyWord>& words, SimPolicy& policy)
   return Unit{};
 }
 
-std::string ReproductionLine(const SimLoad& load, const SimPolicy& policy) {
+namespace {
+
+// With the label, where it is one of its own and can be a word among others.
+std::string WordsOf(const SimPolicy& policy) {
+  if (policy.label.empty() || policy.label == policy.spec ||
+      policy.label.find(',') != std::string::npos)
+    return policy.spec;
+  return policy.spec + ",label=" + policy.label;
+}
+
+}  // namespace
+
+std::string ReproductionLine(const SimLoad& load, std::span<const SimPolicy> policies) {
   std::string line = "carma simulate --trace " + ShellQuote(load.trace);
   const auto add = [&](const char* flag, const std::string& value) {
     if (!value.empty()) line += std::string(" ") + flag + " " + ShellQuote(value);
@@ -539,7 +551,7 @@ std::string ReproductionLine(const SimLoad& load, const SimPolicy& policy) {
     model += (model.empty() ? "" : ",") + key + "=" + value;
   }
   add("--model", model);
-  add("--policy", policy.spec);
+  for (const SimPolicy& policy : policies) add("--policy", WordsOf(policy));
   line += fmt::format(" --runs {} --noise {} --seed {}", load.runs, load.noise, load.seed);
   if (load.slowdown_limit > 0) line += fmt::format(" --slowdown-limit {}", load.slowdown_limit);
   return line;
@@ -552,7 +564,7 @@ std::string OneRunLine(SimLoad load, const SimPolicy& policy, std::uint64_t seed
     load.runs = 1;
     load.seed = seed;
   }
-  return ReproductionLine(load, policy);
+  return ReproductionLine(load, {&policy, 1});
 }
 
 }  // namespace carma::cli

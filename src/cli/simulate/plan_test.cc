@@ -200,7 +200,7 @@ TEST(Model, ItsWordsHoldForEveryPolicyAndStandInTheLine) {
   SimPolicy policy = Policy("magm");
   ASSERT_TRUE(ApplyModel(load.model, policy));
   EXPECT_EQ(policy.options.memory.first_share, 0.6);
-  EXPECT_THAT(ReproductionLine(load, policy),
+  EXPECT_THAT(ReproductionLine(load, {&policy, 1}),
               HasSubstr("--model memory_first=0.6,checkpoint=30m --policy magm"));
   load.model.push_back({"memory_first", "2", "e.toml:9"});
   const auto wrong = ApplyModel(load.model, policy);
@@ -222,7 +222,7 @@ TEST(ReproductionLine, IsQuotedForAShell) {
   load.runs = 3;
   SimPolicy policy;
   policy.spec = "magm,sm_cap=0.8";
-  EXPECT_EQ(ReproductionLine(load, policy),
+  EXPECT_EQ(ReproductionLine(load, {&policy, 1}),
             "carma simulate --trace 'my trace.csv' --server dgx-station-a100 "
             "--policy magm,sm_cap=0.8 --runs 3 --noise 0 --seed 1");
 }

@@ -4,14 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "base/text.h"
 #include "cli/table.h"
 #include "report/bounds.h"
+#include "report/result.h"
 
 namespace carma::cli {
 namespace {
 
+using report::Change;
 using report::Metrics;
 
 std::vector<double> Values(const SimOutcome& outcome, double (*quantity)(const Metrics&)) {
@@ -56,81 +59,130 @@ std::string OomText(const SimOutcome& outcome) {
   return fmt::format("{:.1f} ({:.0f}-{:.0f})", report::EstimatedOf(ooms).mean, *low, *high);
 }
 
-// Tasks that did not succeed, mean of all runs; they shorten a makespan without merit.
+// Mean of all runs; they shorten a makespan without merit.
 double Failed(const SimOutcome& outcome) {
-  return MeanOf(outcome, [](const Metrics& run) {
-    double others = 0;
-    for (const auto& [state, count] : run.tasks_by_state) {
-      if (state != core::TaskState::kSucceeded) others += static_cast<double>(count);
-    }
-    return others;
+  return MeanOf(outcome,
+                [](const Metrics& run) { return static_cast<double>(report::Failed(run)); });
+}
+
+}  // namespace
+
+namespace {
+
+// A quantity of the table: its title and, for each policy, its cell. `detail`: on a narrow screen
+// it stands in a second table.
+struct Quantity {
+  std::string title;
+  std::function<std::string(const SimOutcome&)> cell;
+  bool detail = false;
+};
+
+std::string MeanMinutes(const SimOutcome& outcome, double (*quantity)(const Metrics&)) {
+  return Minutes(MeanOf(outcome, quantity));
+}
+
+std::string SlowdownText(const SimOutcome& outcome) {
+  if (!outcome.runs.front().slowdown) return "-";
+  return fmt::format("{:.2f}", MeanOf(outcome, [](const Metrics& run) {
+                       return run.slowdown ? run.slowdown->mean : 1;
+                     }));
+}
+
+// The bounds are those of the whole load.
+std::string ToBoundText(const SimOutcome& outcome) {
+  const double bound = Failed(outcome) > 0 ? 0 : report::TightestBound(outcome.runs.front().bounds);
+  return bound > 0 ? PercentText(MeanOf(outcome, Makespan) / bound - 1) : "-";
+}
+
+std::vector<Quantity> QuantitiesOf(std::span<const SimOutcome> outcomes) {
+  const SimOutcome& first = outcomes.front();
+  const auto change = [&first](double (*quantity)(const Metrics&)) {
+    return [&first, quantity](const SimOutcome& outcome) {
+      if (&outcome == &first) return std::string("-");
+      return ChangeText(report::ChangeOf(Values(outcome, quantity), Values(first, quantity)));
+    };
+  };
+  const auto minutes = [](double (*quantity)(const Metrics&)) {
+    return [quantity](const SimOutcome& outcome) { return MeanMinutes(outcome, quantity); };
+  };
+  std::vector<Quantity> quantities{
+      {"MAKESPAN min", minutes(Makespan)},
+      {"CHANGE %", change(Makespan)},
+      {"ENERGY MJ",
+       [](const SimOutcome& each) { return fmt::format("{:.2f}", MeanOf(each, Energy)); }, true},
+      {"CHANGE %", change(Energy), true},
+      {"OOM", OomText, true},
+      {"FAILED",
+       [](const SimOutcome& each) {
+         return Failed(each) > 0 ? fmt::format("{:.4g}", Failed(each)) : "-";
+       },
+       true},
+      {"WAIT min", minutes([](const Metrics& run) { return run.waiting.mean; })},
+      {"RUN min", minutes([](const Metrics& run) { return run.execution.mean; })},
+      {"JCT min", minutes([](const Metrics& run) { return run.jct.mean; })},
+      {"SM %",
+       [](const SimOutcome& each) {
+         return fmt::format("{:.1f}", MeanOf(each, [](const Metrics& run) {
+                              return run.sm_active.value_or(0) * 100;
+                            }));
+       },
+       true},
+      {"MEMORY",
+       [](const SimOutcome& each) {
+         return base::FormatMib(static_cast<std::int64_t>(
+             MeanOf(each, [](const Metrics& run) { return run.memory_used_mib.value_or(0); })));
+       },
+       true},
+      {"SLOWDOWN", SlowdownText},
+      {"TO BOUND %", ToBoundText, true}};
+  if (std::ranges::any_of(
+          outcomes, [](const SimOutcome& each) { return each.runs.front().jain.has_value(); })) {
+    quantities.push_back({"JAIN",
+                          [](const SimOutcome& each) {
+                            return fmt::format("{:.2f}", MeanOf(each, [](const Metrics& run) {
+                                                 return run.jain.value_or(1);
+                                               }));
+                          },
+                          true});
+    quantities.push_back(
+        {"WORST USER WAITS min",
+         minutes([](const Metrics& run) { return run.worst_user_waiting_s.value_or(0); }), true});
+  }
+  return quantities;
+}
+
+std::string TableOf(std::span<const SimOutcome> outcomes, std::span<const Quantity* const> shown,
+                    std::size_t label_width, const Screen& screen) {
+  std::vector<Column> columns{{"POLICY", false, label_width}};
+  for (const Quantity* each : shown) columns.push_back({each->title, true});
+  Table table(std::move(columns));
+  for (const SimOutcome& outcome : outcomes) {
+    std::vector<Cell> cells{{base::Printable(outcome.policy.label, 60)}};
+    for (const Quantity* each : shown) cells.push_back({each->cell(outcome)});
+    table.Add(std::move(cells));
+  }
+  return table.Text(screen);
+}
+
+bool Fits(const std::string& text, const Screen& screen) {
+  if (screen.width <= 0) return true;
+  return std::ranges::all_of(base::Split(text, '\n'), [&](std::string_view line) {
+    return ShownWidth(line) <= static_cast<std::size_t>(screen.width);
   });
 }
 
 }  // namespace
 
-Change ChangeOf(std::span<const double> values, std::span<const double> reference) {
-  std::vector<double> changes;
-  changes.reserve(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    changes.push_back(reference[i] > 0 ? values[i] / reference[i] - 1 : 0);
-  }
-  Change change{.relative = report::EstimatedOf(changes)};
-  const double error = change.relative.sd / std::sqrt(static_cast<double>(changes.size()));
-  change.within_noise = changes.size() > 1 && std::abs(change.relative.mean) < 2 * error;
-  return change;
-}
-
 std::string SimTable(std::span<const SimOutcome> outcomes, const Screen& screen) {
-  std::vector<Column> columns{{"POLICY", false, 20}, {"MAKESPAN min", true}, {"CHANGE %", true},
-                              {"ENERGY MJ", true},   {"CHANGE %", true},     {"OOM", true},
-                              {"FAILED", true},      {"WAIT min", true},     {"RUN min", true},
-                              {"JCT min", true},     {"SM %", true},         {"MEMORY", true},
-                              {"SLOWDOWN", true},    {"TO BOUND %", true}};
-  const bool users = std::ranges::any_of(
-      outcomes, [](const SimOutcome& each) { return each.runs.front().jain.has_value(); });
-  if (users) columns.insert(columns.end(), {{"JAIN", true}, {"WORST USER WAITS min", true}});
-  Table table(std::move(columns));
-  const SimOutcome& first = outcomes.front();
-  for (const SimOutcome& outcome : outcomes) {
-    const auto change = [&](double (*quantity)(const Metrics&)) {
-      if (&outcome == &first) return std::string("-");
-      return ChangeText(ChangeOf(Values(outcome, quantity), Values(first, quantity)));
-    };
-    const double makespan = MeanOf(outcome, Makespan);
-    const double failed = Failed(outcome);
-    // The bounds are those of the whole load.
-    const double bound = failed > 0 ? 0 : report::TightestBound(outcome.runs.front().bounds);
-    const auto mean = [&](double (*quantity)(const Metrics&)) { return MeanOf(outcome, quantity); };
-    std::vector<Cell> cells{
-        {base::Printable(outcome.policy.label, 60)},
-        {Minutes(makespan)},
-        {change(Makespan)},
-        {fmt::format("{:.2f}", mean(Energy))},
-        {change(Energy)},
-        {OomText(outcome)},
-        {failed > 0 ? fmt::format("{:.4g}", failed) : "-"},
-        {Minutes(mean([](const Metrics& run) { return run.waiting.mean; }))},
-        {Minutes(mean([](const Metrics& run) { return run.execution.mean; }))},
-        {Minutes(mean([](const Metrics& run) { return run.jct.mean; }))},
-        {fmt::format("{:.1f}",
-                     mean([](const Metrics& run) { return run.sm_active.value_or(0); }) * 100)},
-        {base::FormatMib(static_cast<std::int64_t>(
-            mean([](const Metrics& run) { return run.memory_used_mib.value_or(0); })))},
-        {outcome.runs.front().slowdown ? fmt::format("{:.2f}", mean([](const Metrics& run) {
-                                                       return run.slowdown ? run.slowdown->mean : 1;
-                                                     }))
-                                       : "-"},
-        {bound > 0 ? PercentText(makespan / bound - 1) : "-"}};
-    if (users) {
-      cells.push_back(
-          {fmt::format("{:.2f}", mean([](const Metrics& run) { return run.jain.value_or(1); }))});
-      cells.push_back(
-          {Minutes(mean([](const Metrics& run) { return run.worst_user_waiting_s.value_or(0); }))});
-    }
-    table.Add(std::move(cells));
+  const std::vector<Quantity> quantities = QuantitiesOf(outcomes);
+  std::vector<const Quantity*> all, main, details;
+  for (const Quantity& each : quantities) {
+    all.push_back(&each);
+    (each.detail ? details : main).push_back(&each);
   }
-  return table.Text(screen);
+  const std::string whole = TableOf(outcomes, all, 20, screen);
+  if (Fits(whole, screen)) return whole;
+  return TableOf(outcomes, main, 12, screen) + "\n" + TableOf(outcomes, details, 12, screen);
 }
 
 }  // namespace carma::cli

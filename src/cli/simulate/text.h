@@ -18,17 +18,8 @@ struct SimOutcome {
   std::vector<report::Metrics> runs;  // at least one
 };
 
-// A policy against another with the same seeds, run by run: -0.25 is a quarter less. Noise that
-// both share cancels, so this tells more than the difference of two means.
-struct Change {
-  report::Estimated relative;
-  // Less than twice its own standard error: the difference says nothing. False for single runs,
-  // whose noise nobody knows.
-  bool within_noise = false;
-};
-Change ChangeOf(std::span<const double> values, std::span<const double> reference);
-
-// The first policy is what the others are compared with; the runs carry the bounds of the load.
+// The first policy is what the others are compared with; the runs carry the bounds of the load. On
+// a screen that is too narrow for all columns they stand in two tables.
 std::string SimTable(std::span<const SimOutcome> outcomes, const Screen& screen);
 
 }  // namespace carma::cli

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "cli/progress_line.h"
 
 namespace carma::cli {
@@ -25,25 +26,6 @@ SimOutcome Outcome(const std::string& label, const std::vector<double>& makespan
   return outcome;
 }
 
-TEST(Change, IsTakenRunByRunSoThatCommonNoiseCancels) {
-  const double before[] = {100, 200, 300};
-  const double after[] = {90, 180, 270};
-  const Change change = ChangeOf(after, before);
-  EXPECT_NEAR(change.relative.mean, -0.1, 1e-12);
-  EXPECT_NEAR(change.relative.sd, 0, 1e-12);
-  EXPECT_FALSE(change.within_noise);
-}
-
-TEST(Change, LessThanTwiceItsStandardErrorIsNoise) {
-  const double before[] = {100, 100, 100};
-  const double around[] = {90, 111, 98};
-  EXPECT_TRUE(ChangeOf(around, before).within_noise);
-  const double less[] = {90, 91, 89};
-  EXPECT_FALSE(ChangeOf(less, before).within_noise);
-  EXPECT_FALSE(ChangeOf(std::span(around).first(1), std::span(before).first(1)).within_noise)
-      << "the noise of a single run is not known";
-}
-
 TEST(SimTable, ComparesWithTheFirstAndWithWhatNoPolicyBeats) {
   const SimOutcome outcomes[] = {Outcome("exclusive", {6000, 6000}),
                                  Outcome("CARMA", {4500, 4500})};
@@ -51,6 +33,19 @@ TEST(SimTable, ComparesWithTheFirstAndWithWhatNoPolicyBeats) {
   EXPECT_THAT(table, HasSubstr("-25.0 ±0.0"));
   EXPECT_THAT(table, HasSubstr("+50.0"));
   EXPECT_THAT(table, Not(HasSubstr("~")));
+}
+
+TEST(SimTable, OnANarrowScreenItIsTwoTables) {
+  const SimOutcome outcomes[] = {Outcome("exclusive", {6000, 6000}),
+                                 Outcome("CARMA (streams), a long name", {4500, 4500})};
+  std::size_t widest = 0, tables = 0;
+  const std::string text = SimTable(outcomes, Screen{.width = 80});
+  for (const std::string_view line : base::Split(text, '\n')) {
+    widest = std::max(widest, ShownWidth(line));
+    tables += line.starts_with("POLICY");
+  }
+  EXPECT_LE(widest, 80u) << text;
+  EXPECT_EQ(tables, 2u) << text;
 }
 
 TEST(SimTable, ALoadThatWasNotDoneHasNoDistanceToItsBounds) {

@@ -1,0 +1,168 @@
+#include "report/result.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/lines.h"
+
+namespace carma::report {
+namespace {
+
+double FailedMean(const Case& of) {
+  double sum = 0;
+  for (const Metrics* each : of.replays) sum += static_cast<double>(Failed(*each));
+  return sum / static_cast<double>(of.replays.size());
+}
+
+// Empty where one of them does not report it.
+std::optional<Change> CaseChange(const Case& of, const Case& base, const Line& line) {
+  std::vector<double> values, reference;
+  const auto take = [&](const Case& from, std::vector<double>& into) {
+    for (const Metrics* each : from.replays) {
+      if (const std::optional<double> value = line.value(*each)) into.push_back(*value);
+    }
+    return into.size() == from.replays.size();
+  };
+  if (!take(of, values) || !take(base, reference)) return std::nullopt;
+  if (values.size() != reference.size()) {
+    const Estimated mean = EstimatedOf(values), other = EstimatedOf(reference);
+    if (other.mean <= 0) return std::nullopt;
+    return Change{{.mean = mean.mean / other.mean - 1, .sd = 0, .runs = 1},
+                  WithinNoise(mean, other)};
+  }
+  if (std::ranges::any_of(reference, [](double value) { return value <= 0; })) return std::nullopt;
+  return ChangeOf(values, reference);
+}
+
+// "24 % ± 1"; as many digits as the error allows.
+std::string PercentText(const Change& change) {
+  const double percent = std::abs(change.relative.mean) * 100;
+  const double sd = change.relative.sd * 100;
+  const bool replays = change.relative.runs > 1;
+  const int digits = replays ? (sd < 0.95 ? 1 : 0) : (percent < 9.95 ? 1 : 0);
+  std::string text = fmt::format("{:.{}f} %", percent, digits);
+  if (replays) text += fmt::format(" ± {:.{}f}", sd, digits);
+  return text;
+}
+
+bool Nothing(const Change& change) {
+  return change.within_noise || std::abs(change.relative.mean) < 0.0005;
+}
+
+std::string EndsText(const Change& change) {
+  if (Nothing(change)) return "ends as early as";
+  return fmt::format("ends {} {} than", PercentText(change),
+                     change.relative.mean < 0 ? "earlier" : "later");
+}
+
+std::string NameOf(const Case& of) {
+  return of.label.empty() ? "the other run" : of.label;
+}
+
+// The case whose load was done, and first.
+std::size_t Best(const std::vector<Case>& cases) {
+  const Line& total = LineOf("trace_total_s");
+  std::size_t best = 1;
+  const auto rank = [&](const Case& of) {
+    return std::pair(FailedMean(of) > FailedMean(cases.front()), Over(of, total)->mean);
+  };
+  for (std::size_t i = 2; i < cases.size(); ++i) {
+    if (rank(cases[i]) < rank(cases[best])) best = i;
+  }
+  return best;
+}
+
+// ", 4 of its 60 tasks did not succeed"
+std::string FailedText(const Case& of) {
+  const double failed = FailedMean(of);
+  if (failed <= 0) return "";
+  return fmt::format("; {:.3g} of its {} tasks did not succeed", failed, of.replays.front()->tasks);
+}
+
+std::string Compared(const std::vector<Case>& cases) {
+  const Case& base = cases.front();
+  const Case& best = cases[Best(cases)];
+  const std::optional<Change> total = CaseChange(best, base, LineOf("trace_total_s"));
+  if (!total) return "The runs cannot be compared: one of them took no time.";
+  std::string text =
+      fmt::format("{}{} {} {}", NameOf(best), cases.size() > 2 ? ", best of these," : "",
+                  EndsText(*total), base.label.empty() ? "the first run" : base.label);
+  const std::optional<Change> jct = CaseChange(best, base, LineOf("jct_mean_s"));
+  if (jct && !Nothing(*jct)) {
+    text += fmt::format("; a task is done {} {} after its submission", PercentText(*jct),
+                        jct->relative.mean < 0 ? "sooner" : "later");
+  }
+  if (const std::optional<Estimated> slowdown = Over(best, LineOf("slowdown_mean"))) {
+    text += fmt::format("{} runs {:.2f} times as long as alone",
+                        jct && !Nothing(*jct) ? " and" : "; a task", slowdown->mean);
+  }
+  return text + FailedText(best) + ".";
+}
+
+std::string Single(const Metrics& run) {
+  if (run.executed == 0) return "No task has ended.";
+  std::string text = fmt::format("{} task{} in {}: one waits {} and runs {}", run.executed,
+                                 run.executed == 1 ? "" : "s", SpanText(run.trace_total_s),
+                                 SpanText(run.waiting.mean), SpanText(run.execution.mean));
+  if (run.executed > 1) text += " in the mean";
+  if (run.sm_active)
+    text += fmt::format("; the GPUs' SMs were {:.0f} % busy", *run.sm_active * 100);
+  const std::int64_t failed = Failed(run);
+  text += failed > 0 ? fmt::format("; {} did not succeed", failed) : "; all succeeded";
+  return text + ".";
+}
+
+}  // namespace
+
+Change ChangeOf(std::span<const double> values, std::span<const double> reference) {
+  std::vector<double> changes;
+  changes.reserve(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    changes.push_back(reference[i] > 0 ? values[i] / reference[i] - 1 : 0);
+  }
+  Change change{.relative = EstimatedOf(changes)};
+  const double error = change.relative.sd / std::sqrt(static_cast<double>(changes.size()));
+  change.within_noise = changes.size() > 1 && std::abs(change.relative.mean) < 2 * error;
+  return change;
+}
+
+std::int64_t Failed(const Metrics& metrics) {
+  std::int64_t failed = 0;
+  for (const auto& [state, count] : metrics.tasks_by_state) {
+    if (core::IsFinal(state) && state != core::TaskState::kSucceeded) failed += count;
+  }
+  return failed;
+}
+
+std::string ResultSentence(std::span<const Metrics> runs) {
+  const std::vector<Case> cases = CasesOf(runs);
+  if (cases.empty()) return "";
+  if (cases.size() > 1) return Compared(cases);
+  return Single(*cases.front().replays.front());
+}
+
+std::vector<Headline> Headlines(std::span<const Metrics> runs) {
+  const std::vector<Case> cases = CasesOf(runs);
+  if (cases.empty()) return {};
+  const Case& base = cases.front();
+  const Case& shown = cases.size() > 1 ? cases[Best(cases)] : base;
+  std::vector<Headline> headlines;
+  for (const char* key :
+       {"trace_total_s", "jct_mean_s", "slowdown_mean", "energy_mj", "oom_crashes"}) {
+    const Line& line = LineOf(key);
+    const std::optional<Estimated> value = Over(shown, line);
+    if (!value) continue;
+    Headline& headline = headlines.emplace_back(line.name, line.text(value->mean), "");
+    if (&shown == &base) continue;
+    if (const std::optional<Change> change = CaseChange(shown, base, line)) {
+      headline.change = Nothing(*change)
+                            ? "no difference"
+                            : (change->relative.mean < 0 ? "-" : "+") + PercentText(*change);
+    }
+  }
+  return headlines;
+}
+
+}  // namespace carma::report

@@ -1,0 +1,105 @@
+#include "report/result.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace carma::report {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+
+Metrics Ended(const std::string& label, double total_s, double jct_s = 1000, double slowdown = 1,
+              std::int64_t failed = 0) {
+  Metrics run;
+  run.label = label;
+  run.tasks = run.executed = 60;
+  run.trace_total_s = total_s;
+  run.jct.mean = jct_s;
+  run.waiting.mean = 60;
+  run.execution.mean = jct_s - 60;
+  run.slowdown = Spread{.mean = slowdown};
+  run.tasks_by_state = {{core::TaskState::kSucceeded, 60 - failed},
+                        {core::TaskState::kFailed, failed}};
+  return run;
+}
+
+TEST(Change, IsTakenRunByRunSoThatCommonNoiseCancels) {
+  const double before[] = {100, 200, 300};
+  const double after[] = {90, 180, 270};
+  const Change change = ChangeOf(after, before);
+  EXPECT_NEAR(change.relative.mean, -0.1, 1e-12);
+  EXPECT_NEAR(change.relative.sd, 0, 1e-12);
+  EXPECT_FALSE(change.within_noise);
+}
+
+TEST(Change, LessThanTwiceItsStandardErrorIsNoise) {
+  const double before[] = {100, 100, 100};
+  const double around[] = {90, 111, 98};
+  EXPECT_TRUE(ChangeOf(around, before).within_noise);
+  const double less[] = {90, 91, 89};
+  EXPECT_FALSE(ChangeOf(less, before).within_noise);
+  EXPECT_FALSE(ChangeOf(std::span(around).first(1), std::span(before).first(1)).within_noise)
+      << "the noise of a single run is not known";
+}
+
+TEST(ResultSentence, SaysHowMuchEarlierTheBestEndsAndAtWhichPrice) {
+  const struct {
+    const char* name;
+    std::vector<Metrics> runs;
+    std::string sentence;
+  } cases[] = {
+      {"single runs",
+       {Ended("exclusive", 6000, 1000), Ended("CARMA", 4500, 730, 1.5)},
+       "CARMA ends 25 % earlier than exclusive; a task is done 27 % sooner after its submission "
+       "and runs 1.50 times as long as alone."},
+      {"replays: with their standard deviation",
+       {Ended("exclusive", 1000), Ended("exclusive", 1000), Ended("CARMA", 700),
+        Ended("CARMA", 720)},
+       "CARMA ends 29 % ± 1 earlier than exclusive; a task runs 1.00 times as long as alone."},
+      {"the best of several",
+       {Ended("exclusive", 6000), Ended("streams", 5900), Ended("mps", 4500, 1000, 2)},
+       "mps, best of these, ends 25 % earlier than exclusive; a task runs 2.00 times as long as "
+       "alone."},
+      {"a small difference has a digit",
+       {Ended("exclusive", 6000), Ended("later", 6150)},
+       "later ends 2.5 % later than exclusive; a task runs 1.00 times as long as alone."},
+      {"noise is no result",
+       {Ended("a", 1000), Ended("a", 1000), Ended("b", 900), Ended("b", 1110)},
+       "b ends as early as a; a task runs 1.00 times as long as alone."},
+      {"who does less ends earlier without merit",
+       {Ended("exclusive", 6000), Ended("loses", 3000, 1000, 1, 4), Ended("CARMA", 4500)},
+       "CARMA, best of these, ends 25 % earlier than exclusive; a task runs 1.00 times as long as "
+       "alone."},
+      {"what did not succeed is told",
+       {Ended("exclusive", 6000), Ended("loses", 3000, 1000, 1, 4)},
+       "loses ends 50 % earlier than exclusive; a task runs 1.00 times as long as alone; 4 of its "
+       "60 tasks did not succeed."},
+      {"one run",
+       {Ended("", 6000, 1000)},
+       "60 tasks in 1:40:00: one waits 1:00 and runs 15:40 in the mean; all succeeded."},
+      {"one run with failures",
+       {Ended("", 6000, 1000, 1, 3)},
+       "60 tasks in 1:40:00: one waits 1:00 and runs 15:40 in the mean; 3 did not succeed."},
+      {"nothing was run", {Metrics{}}, "No task has ended."},
+  };
+  for (const auto& each : cases) {
+    SCOPED_TRACE(each.name);
+    EXPECT_EQ(ResultSentence(each.runs), each.sentence);
+  }
+  EXPECT_EQ(ResultSentence({}), "");
+}
+
+TEST(Headlines, AreThoseOfTheRunThatTheSentenceIsAbout) {
+  const std::vector<Metrics> runs{Ended("exclusive", 6000), Ended("CARMA", 4500)};
+  const std::vector<Headline> headlines = Headlines(runs);
+  ASSERT_EQ(headlines.size(), 4u) << "no energy was reported";
+  EXPECT_THAT(headlines.front(), Field(&Headline::value, "1:15:00"));
+  EXPECT_EQ(headlines.front().change, "-25 %");
+  EXPECT_EQ(headlines[1].change, "no difference");
+  EXPECT_EQ(headlines.back().name, "OOM crashes");
+}
+
+}  // namespace
+}  // namespace carma::report
