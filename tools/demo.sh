@@ -10,6 +10,9 @@ estimate=${CARMA_DEMO_ESTIMATE:-gpumemnet}
 keep=${CARMA_DEMO_DIR:-}
 work=${keep:-$(mktemp -d /tmp/carma-demo.XXXXXX)}
 mkdir -p "$work"
+# What stays when the demo has ended.
+report=${CARMA_DEMO_REPORT:-$(cd "$(dirname "$0")/.." && pwd)/out/carma-demo.html}
+mkdir -p "$(dirname "$report")"
 # Unix sockets lie there: a short path, whatever CARMA_DEMO_DIR is.
 mps=$(mktemp -d /tmp/carma-demo-mps.XXXXXX)
 daemon=
@@ -62,10 +65,14 @@ EOF
   "$bin/carma-simgpu" audit --state "$home/gpus"
 }
 
-echo "CARMA on a simulated DGX Station A100 (4 x A100 40 GB), time x$scale, trace $trace"
-echo "Watch it live while it runs: http://localhost:$port/ (from elsewhere: ssh -L $port:localhost:$port)"
-echo
-echo "1. exclusive: one task per GPU"
+cat <<EOF
+CARMA on a simulated DGX Station A100 (4 x A100 40 GB), trace $trace
+Watch it live while it runs: http://localhost:$port/ (from elsewhere: ssh -L $port:localhost:$port)
+
+The trace is played twice, $scale times as fast as real time: its eleven hours take about $((44000 / scale)) s each time.
+
+1. exclusive: one task per GPU
+EOF
 phase exclusive '[collocation]
 method = "exclusive"' "${@:3}"
 echo
@@ -76,7 +83,21 @@ mapper = "magm"
 mps_control = "'"$bin"'/carma-simmps"
 mps_dir = "'"$mps"'"
 mps_servers = "user"' "${@:3}"
+"$bin/carma" report "$work/exclusive.json" "$work/magm-mps.json" --html "$report"
 echo
-"$bin/carma" report compare "$work/exclusive.json" "$work/magm-mps.json"
-echo
-echo "All figures are simulated. Task memory, durations and slowdowns follow published measurements (docs/simgpu.md)."
+compared=$("$bin/carma" report compare "$work/exclusive.json" "$work/magm-mps.json")
+tail -n +3 <<<"$compared"
+cat <<EOF
+
+All figures are simulated: memory, durations and slowdowns of tasks follow published measurements (docs/simgpu.md).
+
+The report, with figures: $report
+Try next, from README.md, "Run your own script":
+  export PATH=$bin:\$PATH
+  carma simulate --runs 10 --noise 0.03          # the same and more in seconds, without processes
+  carma-simgpu create --shape 4xA100-40GB --state /tmp/gpus
+  export CARMA_SIMULATION_STATE=/tmp/gpus CARMA_MONITOR_NVML_LIBRARY=$bin/libcarma-simgpu.so
+  carmad --background && carma submit YOUR_SCRIPT.sh && carma top
+
+$(head -n 1 <<<"$compared")
+EOF
