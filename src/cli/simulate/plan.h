@@ -83,8 +83,8 @@ base::Result<SimPolicy> MakePolicy(const config::Settings& base,
 // Gives the policy the world that the words tell of (sim::ModelWords). Errors: kInvalid "where: …".
 base::Result<base::Unit> ApplyModel(const std::vector<PolicyWord>& words, SimPolicy& policy);
 
-// The command that repeats all runs of these policies, quoted for a shell; and that for a single run
-// of one, which is its last run where history is carried from run to run.
+// The command that repeats all runs of these policies, quoted for a shell; and that for a single
+// run of one, which is its last run where history is carried from run to run.
 std::string ReproductionLine(const SimLoad& load, std::span<const SimPolicy> policies);
 std::string OneRunLine(SimLoad load, const SimPolicy& policy, std::uint64_t seed);
 
