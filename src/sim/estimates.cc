@@ -13,6 +13,9 @@ core::TaskRequest Simulation::RequestOf(const Job& job) const {
                             .user = job.arrival->user,
                             .max_recoveries = options_.max_recoveries};
   if (!request.user.empty()) request.uid = uids_.at(request.user);
+  // What is more than the server has could never start.
+  const double cores = std::ceil(std::min(CoresOf(job), options_.host.cores));
+  if (options_.host.promised && cores >= 1) request.cpus = static_cast<int>(cores);
   // What `carma trace replay` asks for when a method could not tell.
   request.exclusive = options_.policy.pacing == core::Pacing::kImmediate &&
                       trace::Estimate(*job.arrival->workload, options_.estimates.source).whole_gpu;

@@ -86,9 +86,15 @@ constexpr std::array kWords{
               [](RunOptions& options, std::string_view value) {
                 return SetNumber(options.host.cores, value, 1e6);
               }},
-    ModelWord{"cpu_cores_wanted", "number from 0 to 1e6", "by a task for each of its GPUs (8)",
+    ModelWord{"cpu_cores_wanted", "number from 0 to 1e6", "by a task for each of its GPUs (8) where the load does not say",
               [](RunOptions& options, std::string_view value) {
                 return SetNumber(options.host.cores_per_gpu_task, value, 1e6);
+              }},
+    ModelWord{"cpu_cores_promised", "true or false",
+              "tasks wait until the server has cores for them (false)",
+              [](RunOptions& options, std::string_view value) {
+                options.host.promised = value == "true";
+                return value == "true" || value == "false";
               }},
     ModelWord{"failures", "number from 0 to 1000", "of a task in an hour, not for memory (0)",
               [](RunOptions& options, std::string_view value) {

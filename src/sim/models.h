@@ -26,13 +26,15 @@ double PowerW(const PowerModel& model, double smact);
 
 // Data loaders of all tasks of a server share its CPU cores. An option, off by default: the runs
 // behind the other constants hint at it (tasks beside a hungry neighbour on another GPU ran 10 to
-// 25 % longer) but do not tell its constants.
+// 25 % longer) but do not tell its constants. A task that wants none is not slowed down.
 struct HostContention {
   double cores = 0;               // 0: not modelled
-  double cores_per_gpu_task = 8;  // that one task keeps busy for each of its GPUs
+  double cores_per_gpu_task = 8;  // that one task keeps busy for each of its GPUs, if it is not told
+  // The server promises its cores, so that it starts no more tasks than it has cores for.
+  bool promised = false;
 };
-// Factor on the speed of every task of the server, 0..1], when tasks hold gpu_parts GPUs in all.
-double HostFactor(const HostContention& model, int gpu_parts);
+// Factor on the speed of the server's tasks, 0..1], when they want so many cores together.
+double HostFactor(const HostContention& model, double wanted);
 
 // Ends that have nothing to do with memory: exponential in the time that a task computes.
 struct Failures {

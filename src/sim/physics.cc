@@ -62,7 +62,8 @@ void Simulation::Allocate(JobIndex index) {
     --observed_[gpu].unseen;
   }
   Node& node = nodes_[job.node];
-  node.computing_parts += static_cast<int>(job.gpus.size());
+  ++node.computing;
+  node.wanted_cores += CoresOf(job);
   for (const std::uint32_t gpu : job.gpus) Recompute(gpu);
   RecomputeHost(job.node);
   Schedule(index);
@@ -108,15 +109,22 @@ void Simulation::Leave(JobIndex index) {
   job.holds = false;
   for (const std::uint32_t gpu : job.gpus) gpus_[gpu].Remove(index);
   Node& node = nodes_[job.node];
-  node.computing_parts -= static_cast<int>(job.gpus.size());
+  node.wanted_cores = --node.computing == 0 ? 0 : node.wanted_cores - CoresOf(job);
   for (const std::uint32_t gpu : job.gpus) Recompute(gpu);
   RecomputeHost(job.node);
+}
+
+double Simulation::CoresOf(const Job& job) const {
+  const std::optional<double>& told =
+      job.arrival->cpus ? job.arrival->cpus : job.arrival->workload->cpus;
+  return told.value_or(options_.host.cores_per_gpu_task *
+                       static_cast<double>(job.arrival->workload->gpus));
 }
 
 void Simulation::RecomputeHost(std::uint32_t index) {
   if (options_.host.cores <= 0) return;
   Node& node = nodes_[index];
-  const double factor = HostFactor(options_.host, node.computing_parts);
+  const double factor = HostFactor(options_.host, node.wanted_cores);
   if (factor == node.host_factor) return;
   node.host_factor = factor;
   for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + node.gpu_count; ++gpu) {
@@ -130,9 +138,10 @@ void Simulation::Recompute(std::uint32_t gpu) {
   for (const Occupant& each : occupants) loads_.push_back(each.load);
   speeds_.resize(loads_.size());
   Speeds(options_.interference, SharingOf(options_.collocation), loads_, speeds_);
-  const double factor = nodes_[node_of_[gpu]].host_factor;
+  const double host_factor = nodes_[node_of_[gpu]].host_factor;
   for (std::size_t i = 0; i < occupants.size(); ++i) {
     Job& job = jobs_[occupants[i].job];
+    const double factor = CoresOf(job) > 0 ? host_factor : 1;
     job.paces[occupants[i].part] = speeds_[i] * BaseSpeed(job, occupants[i].part) * factor;
   }
   for (const Occupant& each : occupants) SetPace(each.job);

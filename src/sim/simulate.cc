@@ -72,6 +72,8 @@ Result<Unit> CheckOptions(const RunOptions& options) {
     return Fail(ErrorCode::kInvalid, fmt::format("{}: {} is not between {} and {}", each.name,
                                                  each.value, each.low, each.high));
   }
+  if (options.host.promised && options.host.cores < 1)
+    return Fail(ErrorCode::kInvalid, "CPU cores are promised, but the server has none");
   for (const SpanOption& each : {
            SpanOption{"monitor period", options.monitor.period, Duration{10}},
            {"monitor window", options.monitor.window, Duration{0}},
@@ -173,7 +175,8 @@ Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
   for (std::size_t i = 0; i < workloads->size(); ++i) {
     const trace::Submission& submission = trace.submissions[i];
     arrivals.push_back(
-        {submission.at, (*workloads)[i], submission.solo_s, submission.line, submission.user});
+        {submission.at, (*workloads)[i], submission.solo_s, submission.line, submission.user,
+         submission.cpus});
   }
   return arrivals;
 }

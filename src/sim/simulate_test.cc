@@ -344,6 +344,35 @@ TEST(Simulate, DataLoadersShareTheServersCores) {
   EXPECT_NEAR(Play(MakeWorld("4xA100-40GB"), four, options).totals.makespan_s, 2'014, 0.01);
 }
 
+TEST(Simulate, EachTaskWantsItsOwnCores) {
+  trace::Workload hungry = MakeWorkload("hungry", 1, 1'000, 0.3, 4'000);
+  hungry.cpus = 24;
+  trace::Workload frugal = MakeWorkload("frugal", 1, 1'000, 0.3, 4'000);
+  frugal.cpus = 0;
+  RunOptions options = Immediate();
+  options.host = {.cores = 32};
+  options.policy.mapper = "exclusive";
+  options.record = true;
+  const std::vector<Arrival> load{
+      {Duration{0}, &hungry}, {Duration{0}, &hungry}, {Duration{0}, &frugal}};
+  // Two want 48 cores of 32; who wants none does not notice.
+  const RunResult slow = Play(MakeWorld("4xA100-40GB"), load, options);
+  EXPECT_NEAR(slow.totals.makespan_s, 1'514, 0.01);
+  for (const report::RunTask& task : slow.record->tasks) {
+    const double took_s = base::Seconds(*task.ended - task.submitted);
+    EXPECT_NEAR(took_s, task.name == "frugal" ? 1'014 : 1'514, 0.01) << task.name;
+  }
+  // The load says it for one of them.
+  std::vector<Arrival> told = load;
+  told[1].cpus = 8;
+  EXPECT_NEAR(Play(MakeWorld("4xA100-40GB"), told, options).totals.makespan_s, 1'014, 0.01);
+  // Where the server promises its cores the second waits for the first.
+  options.host.promised = true;
+  const Totals promised = Play(MakeWorld("4xA100-40GB"), load, options).totals;
+  EXPECT_NEAR(promised.makespan_s, 2'028, 1);
+  EXPECT_EQ(promised.rejected, 0);
+}
+
 TEST(Simulate, SomeTasksFailByThemselves) {
   const trace::Workload workload = MakeWorkload("a", 1, 3'600, 0.3, 4'000);
   RunOptions options = Immediate();

@@ -99,6 +99,10 @@ void Simulation::BuildServers() {
     launched_.resize(gpus_.size(), 0);
     now_ = start_;
     events_.emplace_back(core::GpusDiscovered{std::move(infos)});
+    if (options_.host.promised) {
+      events_.emplace_back(
+          core::HostDiscovered{{.cpus = static_cast<int>(std::ceil(options_.host.cores))}});
+    }
     const auto index = static_cast<std::uint32_t>(nodes_.size() - 1);
     for (std::uint32_t gpu = node.first_gpu; gpu < gpus_.size(); ++gpu) {
       observed_[gpu].sampled = start_;
@@ -220,7 +224,7 @@ void Simulation::CheckBooks() const {
     CARMA_CHECK(!wrong, *wrong);
     CARMA_CHECK(node.core.scheduler().Tasks().empty(), "the core holds a task after the run");
     CARMA_CHECK(node.waiting == 0 && node.recovering == 0 && node.launched == 0 &&
-                    node.computing_parts == 0,
+                    node.computing == 0 && node.wanted_cores == 0,
                 "a server counts a task after the run");
   }
   for (const SimGpu& gpu : gpus_) {

@@ -105,7 +105,8 @@ class Simulation {
     int recovering = 0;           // of them in the recovery queue
     int idle_gpus = 0;            // without any launched task
     int launched = 0;             // tasks
-    int computing_parts = 0;      // GPUs of computing tasks, each task's counted
+    double wanted_cores = 0;      // by computing tasks
+    int computing = 0;            // tasks
     double host_factor = 1;
     std::deque<Samples> on_the_way;
     std::optional<OpenKey> open;  // its place among the open ones
@@ -159,6 +160,7 @@ class Simulation {
   void OutOfMemory(JobIndex index);
   void Leave(JobIndex index);  // gives up what it holds
   void Recompute(std::uint32_t gpu);
+  double CoresOf(const Job& job) const;  // that its data loading wants
   void RecomputeHost(std::uint32_t node);
   void SetPace(JobIndex index);
   void SetActivity(std::uint32_t gpu);

@@ -37,11 +37,14 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
     if (!submit_s) return std::unexpected(submit_s.error());
     const Result<std::optional<double>> solo_s = row.Number("solo_s", kMinSoloS, kMaxSoloS);
     if (!solo_s) return std::unexpected(solo_s.error());
+    const Result<std::optional<double>> cpus = row.Number("cpus", 0, kMaxWorkloadCpus);
+    if (!cpus) return std::unexpected(cpus.error());
     Submission submission{.at = base::Duration(std::llround(*submit_s * 1000)),
                           .workload_id = std::string(base::Trim(row.Text("workload_id"))),
                           .line = row.line(),
                           .solo_s = *solo_s,
-                          .user = std::string(base::Trim(row.Text("user")))};
+                          .user = std::string(base::Trim(row.Text("user"))),
+                          .cpus = *cpus};
     if (submission.workload_id.empty()) return row.Wrong("column 'workload_id' is empty");
     if (!trace.submissions.empty() && submission.at < trace.submissions.back().at) {
       return row.Wrong("submit_s is earlier than the one above it");
@@ -77,6 +80,7 @@ Result<std::vector<const Workload*>> MatchWorkloads(const TaskTrace& trace,
 Workload AsSubmitted(const Workload& workload, const Submission& submission) {
   Workload played = workload;
   if (submission.solo_s) played.solo_s = *submission.solo_s;
+  if (submission.cpus) played.cpus = submission.cpus;
   return played;
 }
 

@@ -20,6 +20,24 @@ base::Result<Catalogue> Rows(const std::string& rows) {
   return Catalogue::Parse(kHeader + rows, "c.csv");
 }
 
+TEST(TaskTrace, TellsTheCoresOfDataLoadingWhereTheCatalogueDoesNot) {
+  const auto catalogue = Catalogue::Parse(
+      "workload_id,gpus,solo_seconds,solo_smact,mps_sensitivity,mps_pressure,memory_mib,cpus\n"
+      "hungry,1,100,0.5,0,0,1000,12.5\nunknown,1,100,0.5,0,0,1000,\n",
+      "c.csv");
+  ASSERT_TRUE(catalogue) << catalogue.error().message;
+  const auto trace = ParseTrace("submit_s,workload_id,cpus\n0,hungry,\n1,unknown,3\n", "t.csv");
+  ASSERT_TRUE(trace) << trace.error().message;
+  const auto played = [&](std::size_t i) {
+    const Submission& submission = trace->submissions[i];
+    return AsSubmitted(**catalogue->Find(submission.workload_id), submission).cpus;
+  };
+  EXPECT_EQ(played(0), 12.5);
+  EXPECT_EQ(played(1), 3);
+  EXPECT_FALSE((*catalogue->Find("unknown"))->cpus);
+  EXPECT_FALSE(ParseTrace("submit_s,workload_id,cpus\n0,hungry,-1\n", "t.csv"));
+}
+
 TEST(Catalogue, TakesTheBestKnownMemory) {
   const auto catalogue = Rows(
       "measured,1,10,0.5,1,0.1,100.2,200,300,,,,,\n"

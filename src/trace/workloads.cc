@@ -136,6 +136,7 @@ Workload ReadRow(const CsvRow& row, RowReader& in, std::string& missing) {
     in.Wrong("column 'summary_file': expected the name of a file, without a folder");
   }
   workload.optimizer = base::ToLower(base::Trim(row.Text("optimizer")));
+  workload.cpus = in.Number("cpus", 0, kMaxWorkloadCpus);
   return workload;
 }
 

@@ -19,6 +19,7 @@ namespace carma::trace {
 inline constexpr std::size_t kMaxWorkloads = 100'000;
 // Shortest and longest task that a catalogue or a trace may ask for; ten years.
 inline constexpr double kMinSoloS = 0.001;
+inline constexpr double kMaxWorkloadCpus = 10'000;
 inline constexpr double kMaxSoloS = 10.0 * 366 * 86400;
 
 // Published estimators whose figures a catalogue may have, each in a column NAME_mib.
@@ -42,6 +43,8 @@ struct Workload {
   std::array<std::optional<std::int64_t>, kEstimateColumns.size()> estimates_mib;
   std::string summary_file;  // of its model, in a folder of such; empty: none
   std::string optimizer;     // "adam" …; empty: not known
+  // Cores of the server that its data loading keeps busy; empty: not known.
+  std::optional<double> cpus;
 };
 
 // What a submission says about its memory.
@@ -65,7 +68,7 @@ class Catalogue {
   // memory_mib_thesis, memory_mib_rad2; the second GPU's, and its solo_smact_gpu2, are the first's
   // where they are not given. batch_size, layers (or a model that LayersOf knows) and domain
   // ("transformer") are optional; with one of them a row may leave sensitivity and pressure empty
-  // (GuessMps). summary_file and optimizer are optional too. A row without time, activity or memory
+  // (GuessMps). summary_file, optimizer and cpus are optional too. A row without time, activity or memory
   // is known but not usable. Errors: kInvalid "path: line 7: …".
   static base::Result<Catalogue> Parse(std::string_view csv, std::string_view path);
   // The project's own (data/workloads/catalogue.csv).
