@@ -206,6 +206,21 @@ Kind<std::optional<T>> OrFalse(const Kind<T>& kind) {
           kind.trouble};
 }
 
+// The kind's values, or what the machine has, which is written "auto".
+template <class T>
+Kind<std::optional<T>> OrAuto(const Kind<T>& kind) {
+  return {kind.type + ", or \"auto\"", kind.forms | kText,
+          [read = kind.read](std::string_view text) -> std::optional<std::optional<T>> {
+            if (base::ToLower(base::Trim(text)) == "auto") return std::optional<T>();
+            if (std::optional<T> value = read(text)) return value;
+            return std::nullopt;
+          },
+          [write = kind.write](const std::optional<T>& value) {
+            return value ? write(*value) : "\"auto\"";
+          },
+          kind.trouble};
+}
+
 // At most so many items of a kind, separated by commas.
 template <class T>
 Kind<std::vector<T>> List(const char* type, unsigned forms, std::size_t most, const Kind<T>& item) {
@@ -680,6 +695,27 @@ std::vector<Key> MakeKeys() {
       Of("task.max_batch", "Most tasks of one submission.", Count(1, 10'000'000), AT(max_batch)),
       Of("task.cgroups", "One cgroup per task where cgroup v2 allows it.", Flag(), AT(cgroups),
          kRestart),
+      Of("host.cpus",
+         "Cores (hardware threads) that tasks are promised altogether; \"auto\": those of the "
+         "machine, less one where there are 8 or more; 0: they are not counted.",
+         OrAuto(Count<int>(0, core::kMaxCpus)), AT(host_cpus)),
+      Of("host.memory",
+         "Memory of the machine, not of its GPUs, that tasks are promised altogether; \"auto\": "
+         "that of the machine less a tenth, at most 16G; 0: it is not counted.",
+         OrAuto(Size()), AT(host_memory_mib)),
+      Of("host.cpus_per_gpu",
+         "Cores that a task is promised for each of its GPUs if it does not say; 0: none are "
+         "counted for it then.",
+         Count<int>(0, 4'096), AT(policy.cpus_per_gpu)),
+      Of("host.memory_per_gpu",
+         "Memory of the machine that a task is promised for each of its GPUs, and limited to, if "
+         "it does not say; 0: none is counted for it then, and nothing limits it.",
+         Size(), AT(policy.host_memory_per_gpu_mib)),
+      Of("host.cpu_limit",
+         "How promised cores are enforced: \"weight\" gives each task its part where all are "
+         "busy, and idle ones to anybody (cpu.weight); \"cap\" never more than its part "
+         "(cpu.max).",
+         Choice<bool>({{"weight", false}, {"cap", true}}), AT(cpu_cap)),
       Of("simulation.state", "State file of a simulated server; empty: real GPUs.", PathOrNone(),
          AT(simgpu_state), kRestart),
   };

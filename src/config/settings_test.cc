@@ -145,6 +145,11 @@ constexpr KeyCase kKeyCases[] = {
     {"task.max_processes", "100", "-1"},
     {"task.max_batch", "5", "20000000"},
     {"task.cgroups", "false", R"("2")"},
+    {"host.cpus", "12", "-1"},
+    {"host.memory", R"("48G")", R"("plenty")"},
+    {"host.cpus_per_gpu", "8", "-1"},
+    {"host.memory_per_gpu", R"("32G")", "true"},
+    {"host.cpu_limit", R"("cap")", R"("hard")"},
     {"simulation.state", R"("/tmp/server.sim")", R"("server.sim")"},
 };
 

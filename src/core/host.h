@@ -66,6 +66,8 @@ class HostBooks {
   // Empty: nothing.
   const HostShare* ShareOf(TaskId task) const;
   std::size_t tasks() const { return shares_.size(); }
+  // Threads that tasks have of their own, and whose they are.
+  const std::map<int, TaskId>& owners() const { return owners_; }
   // What part of the machine that is: the larger of its parts of the CPUs and of the memory, 0..1.
   double PartOf(int cpus, std::int64_t memory_mib) const;
   // Another number whenever there may be more than before.

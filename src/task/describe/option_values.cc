@@ -251,8 +251,8 @@ Result<GpuCount> ParseGpus(std::string_view text) {
                             "' is not considered");
   }
   const std::optional<std::int64_t> gpus = ParseInt(number);
-  if (!gpus || *gpus < 1 || *gpus > core::kMaxGpus) {
-    return Expected("a number of GPUs from 1 to " + std::to_string(core::kMaxGpus), text);
+  if (!gpus || *gpus < 0 || *gpus > core::kMaxGpus) {
+    return Expected("a number of GPUs from 0 to " + std::to_string(core::kMaxGpus), text);
   }
   count.gpus = static_cast<int>(*gpus);
   return count;

@@ -66,6 +66,24 @@ Result<Unit> SetMemory(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
+Result<Unit> SetCpus(Draft& draft, std::string_view value) {
+  int cpus = 0;
+  Result<Unit> set = SetNumber<1, core::kMaxCpus>(cpus, value);
+  if (set) draft.spec.cpus = cpus;
+  return set;
+}
+Result<Unit> SetHostMemory(Draft& draft, std::string_view value) {
+  const Result<std::int64_t> mib = base::ParseMemoryMib(value);
+  if (!mib || *mib < 1 || *mib > core::kMaxHostMemoryMib)
+    return Expected("a memory size such as 800M or 64G", value);
+  draft.spec.host_memory_mib = *mib;
+  return Unit{};
+}
+Result<Unit> SetOwnCpus(Draft& draft, std::string_view) {
+  draft.spec.own_cpus = true;
+  return Unit{};
+}
+
 Result<Unit> SetSmShare(Draft& draft, std::string_view value) {
   const Result<double> share = ParseShare(value);
   if (!share) return std::unexpected(share.error());
@@ -261,11 +279,20 @@ constexpr std::string_view kTransformerGroup = "Memory of a transformer";
 
 constexpr std::array kRows{
     Row{{"job-name", 'J', "NAME", "name shown in lists", true}, SetText<&TaskSpec::name>},
-    Row{{"gpus", 'G', "N", "GPUs of one server (default 1)", true}, SetGpus},
+    Row{{"gpus", 'G', "N", "GPUs of one server (default 1); 0: cores and memory only", true}, SetGpus},
     Row{{"gres", 0, "gpu:N", "the same in Slurm's words", true}, SetGres},
     Row{{"gpus-per-node", 0, "N", "the same in Slurm's words", true}, SetGpus},
     Row{{"memory", 0, "SIZE", "peak GPU memory on each GPU: 800M, 12G, or MiB", false}, SetMemory},
     Row{{"gpu-mem", 0, "SIZE", "the same as --memory", false}, SetMemory},
+    Row{{"cpus", 'c', "N", "cores of the server that are kept for it, all its processes together",
+         false},
+        SetCpus},
+    Row{{"cpus-per-task", 0, "N", "the same in Slurm's words", false}, SetCpus},
+    Row{{"mem", 0, "SIZE", "memory of the server that is kept for it, and its limit: 800M, 64G",
+         false},
+        SetHostMemory},
+    Row{{"own-cpus", 0, "", "these cores are always the same ones, and nobody else's", false},
+        SetOwnCpus},
     Row{{"exclusive", 0, "", "nobody else on its GPUs", true}, SetExclusive<true>},
     Row{{"collocated", 0, "", "share GPUs where that pays (default)", false}, SetExclusive<false>},
     Row{{"sm-share", 0, "P", "at most this share of each GPU's SMs: 30% or 0.3 (under MPS)", false},
@@ -601,6 +628,9 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
     const Result<base::Time> begin = ParseBegin(*draft_.begin, context.now);
     if (!begin) return base::Wrap(begin.error(), "--begin");
     spec.begin = *begin;
+  }
+  if (draft_.slurm) {
+    for (std::string& unread : FillHost(*draft_.slurm, spec)) Warn(std::move(unread));
   }
   FillDefaults(spec);
   if (Result<Unit> valid = Validate(spec); !valid) return std::unexpected(valid.error());

@@ -272,7 +272,8 @@ TEST(ParseGres, TakesSlurmsForms) {
   EXPECT_EQ(ParseGres("gpu:a100")->gpus, 1);
   EXPECT_EQ(ParseGres("gres:gpu:a100:4")->gpus, 4);
   EXPECT_FALSE(ParseGres("shard:4"));
-  EXPECT_FALSE(ParseGres("gpu:0"));
+  EXPECT_EQ(ParseGres("gpu:0")->gpus, 0);
+  EXPECT_FALSE(ParseGres("gpu:-1"));
   EXPECT_FALSE(ParseGres(""));
 }
 

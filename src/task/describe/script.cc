@@ -1,6 +1,7 @@
 #include "task/describe/script.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/text.h"
 #include "task/describe/shell_words.h"
@@ -17,6 +18,14 @@ constexpr std::size_t kMaxDirectiveBytes = 8192;
 
 std::string Dashed(std::string_view option) {
   return (option.size() == 1 ? "-" : "--") + base::Printable(option, 60);
+}
+
+// Read from the words of Slurm by others (FillHost, GpusOf).
+bool MeansSomething(std::string_view option) {
+  constexpr std::array<std::string_view, 8> kOptions{
+      "ntasks",       "ntasks-per-node", "gpus-per-task", "cpus-per-task",
+      "cpus-per-gpu", "mem",             "mem-per-cpu",   "mem-per-gpu"};
+  return std::ranges::find(kOptions, option) != kOptions.end();
 }
 
 class Reader {
@@ -127,7 +136,7 @@ class Reader {
     }
     found_.slurm[std::string(known->name)] = value;
     if (known->name == "nodes") return CheckNodes(value);
-    if (known->name == "ntasks" || known->name == "gpus-per-task") return Unit{};
+    if (MeansSomething(known->name)) return Unit{};
     if (!passed_over_.empty()) passed_over_ += ", ";
     passed_over_ += Dashed(known->name);
     return Unit{};

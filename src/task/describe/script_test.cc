@@ -69,7 +69,7 @@ TEST(ReadDirectives, WarnsOfSbatchOptionsItPassesOver) {
                                       "x.sh:5: #SBATCH --memory: unknown option, passed over",
                                       "x.sh:6: #SBATCH: 'stray' is not an option, passed over",
                                       "x.sh: of its #SBATCH lines these mean nothing to CARMA: "
-                                      "--partition, --cpus-per-task, --account, --mem"}));
+                                      "--partition, --account"}));
 }
 
 TEST(ReadDirectives, RefusesWithThePlace) {

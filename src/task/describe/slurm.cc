@@ -1,11 +1,12 @@
 #include "task/describe/slurm.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "base/text.h"
-#include "core/task.h"
 
 namespace carma::task {
 namespace {
@@ -147,6 +148,47 @@ std::optional<int> GpusOf(const SlurmWords& words) {
   if (!each || *each < 1 || tasks < 1 || *each > core::kMaxGpus || tasks > core::kMaxGpus)
     return std::nullopt;
   return static_cast<int>(*each * tasks);
+}
+
+std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& task) {
+  std::vector<std::string> unread;
+  const auto read = [&](std::string_view option, auto parse,
+                        std::int64_t most) -> std::optional<std::int64_t> {
+    const auto found = words.find(option);
+    if (found == words.end()) return std::nullopt;
+    const std::optional<std::int64_t> number = parse(found->second);
+    if (number && *number >= 0 && *number <= most) return number;
+    unread.push_back(fmt::format("#SBATCH --{}: '{}' is not considered", option,
+                                 base::Printable(found->second, 40)));
+    return std::nullopt;
+  };
+  const auto count = [&](std::string_view option) {
+    return read(option, [](const std::string& text) { return base::ParseInt(text); },
+                core::kMaxCpus)
+        .value_or(0);
+  };
+  const auto memory = [&](std::string_view option) {
+    return read(option,
+                [](const std::string& text) -> std::optional<std::int64_t> {
+                  const base::Result<std::int64_t> mib = base::ParseMemoryMib(text);
+                  return mib ? std::optional(*mib) : std::nullopt;
+                },
+                core::kMaxHostMemoryMib)
+        .value_or(0);
+  };
+  const std::int64_t copies =
+      std::max<std::int64_t>({1, count("ntasks"), count("ntasks-per-node")});
+  std::int64_t cpus = count("cpus-per-task") * copies;
+  // One task without more says nothing of cores.
+  if (cpus == 0 && copies > 1) cpus = copies;
+  if (cpus == 0) cpus = count("cpus-per-gpu") * task.gpus;
+  if (cpus > 0 && !task.cpus) task.cpus = static_cast<int>(std::min<std::int64_t>(cpus, core::kMaxCpus));
+  std::int64_t mib = memory("mem");
+  if (mib == 0) mib = memory("mem-per-cpu") * task.cpus.value_or(1);
+  if (mib == 0) mib = memory("mem-per-gpu") * task.gpus;
+  if (mib > 0 && !task.host_memory_mib)
+    task.host_memory_mib = std::min(mib, core::kMaxHostMemoryMib);
+  return unread;
 }
 
 SlurmVariables VariablesOfArray(const std::vector<std::int64_t>& indices) {

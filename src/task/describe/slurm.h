@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/task.h"
+
 namespace carma::task {
 
 // Options of #SBATCH lines by their long names, the last value of each; "" for a switch.
@@ -37,6 +39,11 @@ SlurmVariables VariablesOf(const SlurmWords& words);
 
 // GPUs of all its tasks, where it says how many each has and not how many there are.
 std::optional<int> GpusOf(const SlurmWords& words);
+
+// Fills in cores and memory of the server, where the description does not say them itself: cores of
+// all its tasks, memory of the node, or for each core or GPU. The GPUs must be known. `--mem=0`, all
+// of the node, is nothing here. Returns what could not be read, a sentence each.
+std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& task);
 
 // SLURM_ARRAY_TASK_COUNT, _MIN, _MAX and _STEP of these indices (rising).
 SlurmVariables VariablesOfArray(const std::vector<std::int64_t>& indices);

@@ -38,15 +38,26 @@ constexpr Head kHeads[] = {
     {"an array of nothing", "#SBATCH --array=5-1\n", "refused: --array"},
     {"a partition and an account", "#SBATCH -p gpu -A lab42\n",
      "gpus=1 SLURM_JOB_ACCOUNT=lab42 SLURM_JOB_PARTITION=gpu warned"},
-    {"CPUs", "#SBATCH -c 8\n", "gpus=1 SLURM_CPUS_PER_TASK=8 warned"},
-    {"CPUs in words", "#SBATCH --cpus-per-task=16\n", "gpus=1 SLURM_CPUS_PER_TASK=16 warned"},
-    {"memory", "#SBATCH --mem=32G\n", "gpus=1 SLURM_MEM_PER_NODE=32768 warned"},
-    {"memory per CPU", "#SBATCH --mem-per-cpu=4G\n", "gpus=1 SLURM_MEM_PER_CPU=4096 warned"},
-    {"memory per GPU", "#SBATCH --mem-per-gpu=64000\n", "gpus=1 SLURM_MEM_PER_GPU=64000 warned"},
+    {"CPUs", "#SBATCH -c 8\n", "gpus=1 cpus=8 SLURM_CPUS_PER_TASK=8"},
+    {"CPUs in words", "#SBATCH --cpus-per-task=16\n", "gpus=1 cpus=16 SLURM_CPUS_PER_TASK=16"},
+    {"memory", "#SBATCH --mem=32G\n", "gpus=1 mem=32768 SLURM_MEM_PER_NODE=32768"},
+    {"memory per CPU", "#SBATCH --mem-per-cpu=4G\n", "gpus=1 mem=4096 SLURM_MEM_PER_CPU=4096"},
+    {"memory per CPU of several", "#SBATCH --mem-per-cpu=4G -c 4\n",
+     "gpus=1 cpus=4 mem=16384 SLURM_CPUS_PER_TASK=4 SLURM_MEM_PER_CPU=4096"},
+    {"memory per GPU", "#SBATCH --mem-per-gpu=64000 --gpus=2\n",
+     "gpus=2 mem=128000 SLURM_GPUS=2 SLURM_MEM_PER_GPU=64000"},
+    {"all memory", "#SBATCH --mem=0\n", "gpus=1 SLURM_MEM_PER_NODE=0"},
+    {"memory that is none", "#SBATCH --mem=plenty\n", "gpus=1 warned"},
+    {"CPUs per GPU", "#SBATCH --cpus-per-gpu=6 -G 2\n",
+     "gpus=2 cpus=12 SLURM_CPUS_PER_GPU=6 SLURM_GPUS=2"},
+    {"no GPU", "#SBATCH --gpus=0\n#SBATCH -c 4 --mem=8G\n",
+     "gpus=0 cpus=4 mem=8192 SLURM_CPUS_PER_TASK=4 SLURM_GPUS=0 SLURM_MEM_PER_NODE=8192"},
+    {"several tasks with CPUs", "#SBATCH -n 4 -c 2\n",
+     "gpus=1 cpus=8 SLURM_CPUS_PER_TASK=2 SLURM_NPROCS=4 SLURM_NTASKS=4"},
     {"one task", "#SBATCH --ntasks=1\n", "gpus=1 SLURM_NPROCS=1 SLURM_NTASKS=1"},
     {"four tasks by srun", "#SBATCH -n 4 --gpus-per-task=1\n",
-     "gpus=4 SLURM_GPUS_PER_TASK=1 SLURM_NPROCS=4 SLURM_NTASKS=4"},
-    {"tasks per node", "#SBATCH --ntasks-per-node=4\n", "gpus=1 SLURM_NTASKS_PER_NODE=4 warned"},
+     "gpus=4 cpus=4 SLURM_GPUS_PER_TASK=1 SLURM_NPROCS=4 SLURM_NTASKS=4"},
+    {"tasks per node", "#SBATCH --ntasks-per-node=4\n", "gpus=1 cpus=4 SLURM_NTASKS_PER_NODE=4"},
     {"one node", "#SBATCH --nodes=1\n", "gpus=1"},
     {"one node in letters", "#SBATCH -N1\n", "gpus=1"},
     {"one node at least", "#SBATCH -N 1-4\n", "gpus=1"},
@@ -99,7 +110,7 @@ constexpr Head kHeads[] = {
      "#SBATCH --gres=gpu:4\n#SBATCH --cpus-per-task=32\n#SBATCH --mem=200G\n#SBATCH "
      "--time=24:00:00\n"
      "#SBATCH --output=%x-%j.out\n#SBATCH --mail-type=ALL\n",
-     "gpus=4 name=gpt time=86400 out=/w/%x-%j.out notify=me: start, end, fail, requeue "
+     "gpus=4 name=gpt cpus=32 mem=204800 time=86400 out=/w/%x-%j.out notify=me: start, end, fail, requeue "
      "SLURM_CPUS_PER_TASK=32 SLURM_JOB_PARTITION=a100 "
      "SLURM_MEM_PER_NODE=204800 SLURM_NTASKS_PER_NODE=1 warned"},
 };
@@ -109,6 +120,8 @@ std::string Described(const std::vector<TaskSpec>& tasks, const Description& des
   std::string text = fmt::format("gpus={}", task.gpus);
   const auto add = [&text](const std::string& word) { text += " " + word; };
   if (task.name != "job.sh") add("name=" + task.name);
+  if (task.cpus) add(fmt::format("cpus={}", *task.cpus));
+  if (task.host_memory_mib) add(fmt::format("mem={}", *task.host_memory_mib));
   if (task.time_limit) add(fmt::format("time={}", task.time_limit->count() / 1000));
   if (task.array_index) add(fmt::format("array={}/{}", *task.array_index, tasks.size()));
   if (task.array_limit > 0) add(fmt::format("at-once={}", task.array_limit));

@@ -95,7 +95,7 @@ TEST(Validate, HoldsEveryRule) {
          for (int i = 0; i < 20; ++i) s.environment["V" + std::to_string(i)].assign(100'000, 'x');
        },
        "environment: expected at most"},
-      {"no GPU", [](TaskSpec& s) { s.gpus = 0; }, "gpus: "},
+      {"fewer than no GPU", [](TaskSpec& s) { s.gpus = -1; }, "gpus: "},
       {"a million GPUs", [](TaskSpec& s) { s.gpus = 1'000'000; }, "gpus: "},
       {"no memory", [](TaskSpec& s) { s.memory_mib = 0; }, "memory_mib: "},
       {"absurd memory", [](TaskSpec& s) { s.memory_mib = INT64_MAX; }, "memory_mib: "},
@@ -274,7 +274,7 @@ TEST(SpecJson, TakesWhatItLeavesOutFromACommonPart) {
   EXPECT_EQ(own->gpus, 1);
   EXPECT_TRUE(own->dependencies.empty());
 
-  const auto wrong = base::ParseJson(R"({"gpus":0})");
+  const auto wrong = base::ParseJson(R"({"gpus":-1})");
   EXPECT_TRUE(CommonFromJson(*wrong, "/common").error().message.starts_with("/common/gpus: "));
 }
 
@@ -363,7 +363,7 @@ TEST(SpecJson, RefusesWithThePlace) {
 }
 
 TEST(SpecJson, NamesThePlaceInABatch) {
-  const auto json = base::ParseJson(R"({"command":["x"],"workdir":"/w","gpus":0})");
+  const auto json = base::ParseJson(R"({"command":["x"],"workdir":"/w","gpus":-1})");
   ASSERT_TRUE(json);
   const auto spec = SpecFromJson(*json, "/tasks/3");
   ASSERT_FALSE(spec);

@@ -5,10 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -110,15 +114,36 @@ CgroupBase AboveDaemonGroup(CgroupBase base) {
   return above.path.empty() ? base : above;
 }
 
-bool CountProcesses(const CgroupBase& base) {
-  const std::string control = base.path + "/cgroup.subtree_control";
-  const Result<std::string> counted = base::ReadFile(control, 4096);
-  if (base.path.empty() || !counted) return false;
-  for (const std::string_view word : base::SplitWords(*counted)) {
-    if (word == "pids") return true;
+CgroupControls EnableControls(const CgroupBase& base) {
+  if (base.path.empty()) return {.why_not = base.reason};
+  const auto words = [&](const char* file) {
+    const std::string text = base::ReadFile(base.path + file, 4096).value_or("");
+    std::set<std::string> found;
+    for (const std::string_view word : base::SplitWords(text)) found.emplace(word);
+    return found;
+  };
+  const std::set<std::string> there = words("/cgroup.controllers");
+  std::set<std::string> on = words("/cgroup.subtree_control");
+  std::string wanted;
+  for (const char* name : {"pids", "memory", "cpu", "cpuset"}) {
+    if (there.contains(name) && !on.contains(name)) wanted += fmt::format(" +{}", name);
   }
+  CgroupControls controls;
   const Result<std::string> own = base::ReadFile(base.path + "/cgroup.procs", kMaxTextBytes);
-  return own && base::Trim(*own).empty() && WriteTo(control, "+pids");
+  const bool empty = own && base::Trim(*own).empty();
+  if (!wanted.empty() && empty) {
+    const std::string control = base.path + "/cgroup.subtree_control";
+    if (WriteTo(control, base::Trim(wanted))) on.insert(there.begin(), there.end());
+  }
+  controls.processes = on.contains("pids");
+  controls.memory = on.contains("memory");
+  controls.cpu = on.contains("cpu");
+  controls.cores = on.contains("cpuset");
+  if (controls.memory && controls.cpu && controls.cores) return controls;
+  controls.why_not = !empty ? "carmad itself is in the group where those of tasks are made "
+                              "(systemd 254 or newer keeps it apart)"
+                            : fmt::format("{} is not given all controllers of cgroup v2", base.path);
+  return controls;
 }
 
 Result<TaskCgroup> TaskCgroup::Create(const std::string& base, const std::string& name) {
@@ -145,6 +170,28 @@ std::optional<std::int64_t> TaskCgroup::OomKills() const {
 
 bool TaskCgroup::LimitProcesses(std::int64_t most) const {
   return WriteTo(path_ + "/pids.max", std::to_string(most));
+}
+
+bool TaskCgroup::WeighCpus(int cpus) const {
+  constexpr int kOfOne = 100;  // the kernel's own for a group that says nothing
+  constexpr int kMost = 10'000;
+  return WriteTo(path_ + "/cpu.weight", std::to_string(std::min(kMost / kOfOne, cpus) * kOfOne));
+}
+
+bool TaskCgroup::CapCpus(int cpus) const {
+  constexpr std::int64_t kPeriodUs = 100'000;  // the kernel's own
+  return WriteTo(path_ + "/cpu.max", fmt::format("{} {}", cpus * kPeriodUs, kPeriodUs));
+}
+
+bool TaskCgroup::ConfineTo(const std::string& path, const std::string& cores) {
+  return WriteTo(path + "/cpuset.cpus", cores + "\n");
+}
+
+bool TaskCgroup::LimitMemory(std::int64_t mib) const {
+  // Without swap and together as far as the kernel can: a limit holds all the same.
+  (void)WriteTo(path_ + "/memory.oom.group", "1");
+  (void)WriteTo(path_ + "/memory.swap.max", "0");
+  return WriteTo(path_ + "/memory.max", std::to_string(mib << 20));
 }
 
 bool TaskCgroup::CountsOomKills() const {

@@ -36,8 +36,19 @@ CgroupBase IfWritable(CgroupBase base);
 inline constexpr std::string_view kDaemonGroup = "carmad.daemon";
 // The group above, if the place is the daemon's and that is ours to write; else the place as it is.
 CgroupBase AboveDaemonGroup(CgroupBase base);
-// From now on groups made there count processes (TaskCgroup::LimitProcesses). False: they do not.
-bool CountProcesses(const CgroupBase& base);
+
+// What the kernel limits of the groups that are made in a place.
+struct CgroupControls {
+  bool processes = false;
+  bool cpu = false;     // time on the cores
+  bool cores = false;   // which of them
+  bool memory = false;
+  std::string why_not;  // where one of them is missing: one clause
+  friend bool operator==(const CgroupControls&, const CgroupControls&) = default;
+};
+// Switches on whatever that place has, where it is not on already. A group with processes of its
+// own cannot.
+CgroupControls EnableControls(const CgroupBase& base);
 
 // One task's group.
 class TaskCgroup {
@@ -52,6 +63,15 @@ class TaskCgroup {
   static bool Enter(int folder_fd);
   // No more processes and threads than these at once. False: the tree does not count them.
   bool LimitProcesses(std::int64_t most) const;
+  // Its part of the cores where all are busy: that of a group which asks for none is that of one
+  // CPU, and nobody's is more than that of 100.
+  bool WeighCpus(int cpus) const;
+  // Never more time than that of so many cores.
+  bool CapCpus(int cpus) const;
+  // Only on these cores, as base/cpu_list.h writes them; empty: on all.
+  bool ConfineTo(const std::string& cores) const { return ConfineTo(path_, cores); }
+  // No more memory than that, and no swap; if it runs out all of its processes are killed together.
+  bool LimitMemory(std::int64_t mib) const;
   // Memory kills so far, counted by the group or, where it has no memory controller, by the group
   // above. Empty: nobody counts.
   std::optional<std::int64_t> OomKills() const;
@@ -61,6 +81,7 @@ class TaskCgroup {
   bool Kill() const { return KillCgroup(path_); }
   bool Remove() const { return RemoveCgroup(path_); }
 
+  static bool ConfineTo(const std::string& path, const std::string& cores);
   // The same by path, for a group whose shim is gone.
   static bool KillCgroup(const std::string& path);
   // With the groups that the task made in it; false while processes live there.

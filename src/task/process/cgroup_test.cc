@@ -97,6 +97,7 @@ class FakeTree : public ::testing::Test {
     std::filesystem::create_directories(base_.path + "/carmad.daemon");
     for (const char* file : {"/cgroup.procs", "/cgroup.subtree_control"})
       std::ofstream(base_.path + file) << "";
+    std::ofstream(base_.path + "/cgroup.controllers") << "cpuset cpu io memory pids\n";
     std::ofstream(base_.path + "/carmad.daemon/cgroup.procs") << "7\n";
   }
   void TearDown() override { std::filesystem::remove_all(base_.path); }
@@ -115,16 +116,50 @@ TEST_F(FakeTree, TasksGetTheirGroupsBesideTheDaemons) {
   EXPECT_EQ(AboveDaemonGroup(base_), base_);
 }
 
-TEST_F(FakeTree, ProcessesAreCountedWhereTheGroupHasNoneItself) {
-  EXPECT_TRUE(CountProcesses(base_));
-  EXPECT_EQ(Control(), "+pids");
+TEST_F(FakeTree, ControlsAreSwitchedOnWhereTheGroupHasNoProcessItself) {
+  EXPECT_EQ(EnableControls(base_), (CgroupControls{true, true, true, true, ""}));
+  EXPECT_EQ(Control(), "+pids +memory +cpu +cpuset");
   std::ofstream(base_.path + "/cgroup.subtree_control") << "";
   std::ofstream(base_.path + "/cgroup.procs") << "7\n";
-  EXPECT_FALSE(CountProcesses(base_)) << "the next carmad could not be started in it";
+  const CgroupControls beside = EnableControls(base_);
+  EXPECT_FALSE(beside.processes) << "the next carmad could not be started in it";
+  EXPECT_THAT(beside.why_not, ::testing::HasSubstr("systemd 254"));
   EXPECT_EQ(Control(), "");
   std::ofstream(base_.path + "/cgroup.subtree_control") << "memory pids\n";
-  EXPECT_TRUE(CountProcesses(base_)) << "somebody else has switched it on";
-  EXPECT_FALSE(CountProcesses({}));
+  EXPECT_TRUE(EnableControls(base_).processes) << "somebody else has switched it on";
+  EXPECT_EQ(EnableControls({.reason = "none is mounted"}).why_not, "none is mounted");
+}
+
+TEST_F(FakeTree, WhatIsNotGivenIsTold) {
+  std::ofstream(base_.path + "/cgroup.controllers") << "memory pids\n";
+  const CgroupControls controls = EnableControls(base_);
+  EXPECT_TRUE(controls.memory);
+  EXPECT_FALSE(controls.cpu);
+  EXPECT_THAT(controls.why_not, ::testing::HasSubstr("not given all controllers"));
+}
+
+TEST_F(FakeTree, LimitsAreWrittenAsTheKernelReadsThem) {
+  const base::Result<TaskCgroup> group = TaskCgroup::Create(base_.path, "task");
+  ASSERT_TRUE(group);
+  EXPECT_FALSE(group->LimitMemory(512)) << "without the controller there is no such file";
+  for (const char* file : {"memory.max", "memory.oom.group", "memory.swap.max", "cpu.weight",
+                           "cpu.max", "cpuset.cpus"})
+    std::ofstream(group->path() + "/" + file) << "";
+  const auto text = [&](const char* file) {
+    return base::ReadFile(group->path() + "/" + file, 1000).value();
+  };
+  EXPECT_TRUE(group->LimitMemory(512));
+  EXPECT_EQ(text("memory.max"), "536870912");
+  EXPECT_EQ(text("memory.oom.group"), "1");
+  EXPECT_EQ(text("memory.swap.max"), "0");
+  EXPECT_TRUE(group->WeighCpus(4));
+  EXPECT_EQ(text("cpu.weight"), "400");
+  EXPECT_TRUE(group->WeighCpus(128));
+  EXPECT_EQ(text("cpu.weight"), "10000");
+  EXPECT_TRUE(group->CapCpus(4));
+  EXPECT_EQ(text("cpu.max"), "400000 100000");
+  EXPECT_TRUE(group->ConfineTo("0-3,8"));
+  EXPECT_EQ(text("cpuset.cpus"), "0-3,8\n");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/sched.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -115,6 +116,18 @@ void LimitProcesses(std::int64_t most) {
   ::setrlimit(RLIMIT_NPROC, &limit);
 }
 
+// Where no group can be confined this is all there is; else it says the same.
+void StayOn(const std::vector<int>& cores) {
+  if (cores.empty()) return;
+  const int most = cores.back() + 1;
+  cpu_set_t* set = CPU_ALLOC(most);
+  const std::size_t bytes = CPU_ALLOC_SIZE(most);
+  CPU_ZERO_S(bytes, set);
+  for (const int core : cores) CPU_SET_S(core, bytes, set);
+  ::sched_setaffinity(0, bytes, set);
+  CPU_FREE(set);
+}
+
 std::optional<LaunchError> ConnectStreams(const ChildPlan& plan) {
   const int null = plan.stdin_fd < 0 ? ::open("/dev/null", O_RDONLY) : -1;
   const int input = plan.stdin_fd < 0 ? null : plan.stdin_fd;
@@ -146,6 +159,7 @@ LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
   GiveUpMemoryProtection();
   RaiseOpenFiles();
   LimitProcesses(plan.max_processes);
+  StayOn(plan.cores);
   ::umask(plan.umask);
   if (std::optional<LaunchError> error = ConnectStreams(plan)) return *error;
   if (std::optional<LaunchError> error = TakeRights(plan, shim)) return *error;

@@ -21,6 +21,7 @@ struct ChildPlan {
   std::string workdir;
   mode_t umask = 0;
   std::int64_t max_processes = 0;  // of its user; 0: as the daemon has it
+  std::vector<int> cores;          // its own, where it runs; empty: wherever the shim may
   int stdin_fd = -1;               // -1: /dev/null
   int stdout_fd = -1;
   int stderr_fd = -1;

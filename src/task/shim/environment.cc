@@ -94,6 +94,7 @@ void ApplySlurm(const ShimOrder& order, const UserInfo& user, Environment& envir
       {"SLURM_GPUS_ON_NODE", std::to_string(order.gpu_uuids.size())},
   };
   for (const auto& [name, value] : own) environment[name] = value;
+  if (order.host.cpus > 0) environment["SLURM_CPUS_ON_NODE"] = std::to_string(order.host.cpus);
   // Its own srun, before one of a Slurm that may be installed here too.
   environment["PATH"] = base::ExecutableDir() + kSrunFolder + ":" + environment["PATH"];
   // As in Slurm only after the first start.
@@ -144,6 +145,10 @@ Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const 
   environment["CARMA_TASK_ID"] = fmt::format("{}", order.id);
   environment["CARMA_ATTEMPT"] = std::to_string(order.attempt);
   environment["CARMA_TASK_NAME"] = order.spec.name;
+  for (const char* name : {"CARMA_CPUS", "CARMA_HOST_MEMORY_MIB"}) environment.erase(name);
+  if (order.host.cpus > 0) environment["CARMA_CPUS"] = std::to_string(order.host.cpus);
+  if (order.host.memory_mib > 0)
+    environment["CARMA_HOST_MEMORY_MIB"] = std::to_string(order.host.memory_mib);
   environment.erase("CARMA_ARRAY_INDEX");  // of a task that submitted this one
   if (order.spec.array_index)
     environment["CARMA_ARRAY_INDEX"] = std::to_string(*order.spec.array_index);

@@ -35,6 +35,10 @@ struct LaunchOrder {
   // Processes and threads at once, of the task where its cgroup counts them, else of all of its
   // user's; 0: no limit.
   std::int64_t max_processes = 0;
+  core::HostShare host;  // what it is promised of the server, enforced as far as its group can be
+  bool cpu_cap = false;  // never more than its cores; else its part of them where all are busy
+  // Cores it may run on, as base/cpu_list.h writes them; empty: all.
+  std::string cores;
   friend bool operator==(const LaunchOrder&, const LaunchOrder&) = default;
 };
 
@@ -80,6 +84,11 @@ class Launcher {
   // TERM to the whole group, the grace, then KILL (by the shim). A shim that does not get it done
   // is killed with its task some time later, and the attempt is lost. Unknown attempts are ignored.
   virtual void Stop(core::TaskId id, int attempt) = 0;
+  // From now on its processes run on these cores only (LaunchOrder::cores), where their group can be
+  // confined. Unknown attempts are ignored.
+  virtual void Confine(core::TaskId id, int attempt, const std::string& cores) {
+    (void)id, (void)attempt, (void)cores;
+  }
   // Its time limit comes: the signal of its description (TaskSpec::signal). Unknown attempts are
   // ignored.
   virtual void Warn(core::TaskId id, int attempt) = 0;

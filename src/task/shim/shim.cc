@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "base/cpu_list.h"
 #include "base/file.h"
 #include "task/attach/attachment.h"
 #include "task/describe/spec.h"
@@ -72,6 +73,7 @@ class Shim {
   Result<OutputPump> OpenOutput();
   std::expected<Unit, LaunchError> PlanScript();
   void MakeGroup();
+  void LimitGroup();
   void TellStarted(pid_t main);
   void LeaveReport(const ShimReport& report);
   void AnswerEarly(const std::string& line);
@@ -165,6 +167,7 @@ std::expected<pid_t, LaunchError> Shim::Launch() {
   plan_.workdir = order_.spec.workdir;
   plan_.umask = UmaskOf(order_.spec);
   plan_.max_processes = order_.max_processes;
+  plan_.cores = base::ParseCpuList(order_.host.cores).value_or(std::vector<int>{});
   plan_.stdin_fd = attachment_ ? attachment_->task_end() : -1;
   plan_.terminal = attachment_ && attachment_->has_terminal();
   plan_.stdout_fd = pump_->task_end(0);
@@ -264,9 +267,18 @@ void Shim::MakeGroup() {
     // Counted by its group, a task is not held to account for its user's others.
     if (order_.max_processes > 0 && group_->LimitProcesses(order_.max_processes))
       order_.max_processes = 0;
+    LimitGroup();
   } else {
     std::fprintf(stderr, "carma-shim: no cgroup: %s\n", group.error().message.c_str());
   }
+}
+
+// What the group cannot is told by the daemon, which knows what the tree can.
+void Shim::LimitGroup() {
+  const core::HostShare& host = order_.host;
+  if (host.cpus > 0) (void)(order_.cpu_cap ? group_->CapCpus(host.cpus) : group_->WeighCpus(host.cpus));
+  if (host.memory_mib > 0) (void)group_->LimitMemory(host.memory_mib);
+  if (!order_.cores.empty()) (void)group_->ConfineTo(order_.cores);
 }
 
 void Shim::TellStarted(pid_t main) {

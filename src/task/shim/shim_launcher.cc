@@ -75,6 +75,7 @@ class ShimLauncher final : public Launcher {
   void Start(LaunchOrder order) override;
   void Stop(core::TaskId id, int attempt) override;
   void Warn(core::TaskId id, int attempt) override;
+  void Confine(core::TaskId id, int attempt, const std::string& cores) override;
   void Adopt(const KnownAttempt& attempt) override;
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
   int PollFd() const override { return epoll_.get(); }
@@ -204,6 +205,14 @@ void ShimLauncher::Stop(core::TaskId id, int attempt) {
   if (!found->grace) found->grace = KillGraceOf(found->dir).value_or(kUsualGrace);
   found->kill_at = SteadyClock::now() + *found->grace + options_.hang_margin;
   SetTimer();
+}
+
+void ShimLauncher::Confine(core::TaskId id, int attempt, const std::string& cores) {
+  const Attempt* found = Find(id, attempt);
+  if (found == nullptr || options_.cgroup.path.empty()) return;
+  const std::string group = options_.cgroup.path + "/" +
+                            CgroupName(core::Number(id), attempt, found->shim.pid);
+  (void)TaskCgroup::ConfineTo(group, cores);
 }
 
 // Its task first, while the tree of its processes still tells them.

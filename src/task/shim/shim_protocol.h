@@ -101,6 +101,12 @@ struct ShimOrder : LaunchOrder {
     field("output_rotations", order.output_rotations, "", {.low = 0, .high = 1000});
     field("kill_grace_ms", order.kill_grace, "", {.low = 0, .high = kMaxGraceMs});
     field("max_processes", order.max_processes, "", {.low = 0, .high = kMostProcesses});
+    field("cpus", order.host.cpus, "", {.low = 0, .high = core::kMaxCpus});
+    field("host_memory_mib", order.host.memory_mib, "",
+          {.low = 0, .high = core::kMaxHostMemoryMib});
+    field("own_cores", order.host.cores, "", kFolder);
+    field("cpu_cap", order.cpu_cap, "", {.unless_empty = true});
+    field("cores", order.cores, "", kFolder);
     field("cgroup_base", order.cgroup_base, "", kFolder);
     field("cgroup_root", order.cgroup_root, "", kFolder);
   }
