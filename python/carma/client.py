@@ -96,11 +96,12 @@ class Client:
     # ---- submitting ----
 
     def description(self, command: Submittable, *, name: Optional[str] = None, gpus: int = 1, memory: Union[int, str, None] = None,
-                    exclusive: bool = False, time: Optional[Span] = None,  # pylint: disable=redefined-outer-name
+                    mem: Union[int, str, None] = None, exclusive: bool = False, time: Optional[Span] = None,  # pylint: disable=redefined-outer-name
                     cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None, output: Optional[str] = None,
                     error: Optional[str] = None, after: Union[TaskOrId, Iterable[TaskOrId]] = (), hold: bool = False,
                     retries: Optional[int] = None, **fields: Any) -> Dict[str, Any]:
-        """The task as POST /v1/tasks takes it. Other fields of it go by their own names (priority, qos, comment …)."""
+        """The task as POST /v1/tasks takes it. memory: of each GPU, mem: of the server. Other fields of it go by their own names
+        (cpus, priority, qos, comment …)."""
         folder = os.path.abspath(cwd or os.getcwd())
         spec: Dict[str, Any] = {"workdir": folder, "environment": _environment(env), "umask": _umask(), "gpus": gpus, **fields}
         if isinstance(command, str):
@@ -109,7 +110,8 @@ class Client:
         else:
             spec["command"] = [os.fspath(word) for word in command]
         optional: Tuple[Tuple[str, Any], ...] = (
-            ("name", name), ("memory_mib", None if memory is None else mib(memory)), ("exclusive", exclusive or None),
+            ("name", name), ("memory_mib", None if memory is None else mib(memory)),
+            ("host_memory_mib", None if mem is None else mib(mem)), ("exclusive", exclusive or None),
             ("time_limit_s", None if time is None else seconds(time)), ("max_recoveries", retries), ("held", hold or None),
             ("stdout_path", None if output is None else os.path.join(folder, output)),
             ("stderr_path", None if error is None else os.path.join(folder, error)),

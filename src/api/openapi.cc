@@ -41,6 +41,8 @@ constexpr const char* kSchema<GpuHistoryView> = "GpuHistory";
 template <>
 constexpr const char* kSchema<VerdictView> = "Verdict";
 template <>
+constexpr const char* kSchema<HostVerdictView> = "HostVerdict";
+template <>
 constexpr const char* kSchema<ExplainView> = "Explain";
 template <>
 constexpr const char* kSchema<RunView> = "Run";
@@ -48,6 +50,8 @@ template <>
 constexpr const char* kSchema<KnowledgeView> = "Knowledge";
 template <>
 constexpr const char* kSchema<EventView> = "Event";
+template <>
+constexpr const char* kSchema<HostView> = "Host";
 template <>
 constexpr const char* kSchema<StatusView> = "Status";
 
@@ -172,8 +176,8 @@ std::string MakeOpenApi() {
   Json& schemas = document["components"]["schemas"];
   AddProperties<task::TaskSpec>(schemas, base::Absent::kLeftOut);
   AddProperties<TaskView, GpuTaskView, ForeignView, GpuView::Metric, GpuView, GpuHistoryView::Point,
-                GpuHistoryView, VerdictView, ExplainView, RunView, KnowledgeView, EventView,
-                StatusView, TaskRow, GpuGlance, OverviewView, UserView, TokenView, WhoView,
+                GpuHistoryView, VerdictView, HostVerdictView, ExplainView, RunView, KnowledgeView, EventView,
+                HostView, StatusView, TaskRow, GpuGlance, OverviewView, UserView, TokenView, WhoView,
                 UsageView>(schemas, base::Absent::kNull);
   return document.dump(2);
 }

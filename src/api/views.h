@@ -85,6 +85,11 @@ struct TaskView {
   std::string sharing_note;
   std::optional<double> sm_share;
   std::optional<double> max_slowdown;
+  std::optional<std::int64_t> cpus;
+  std::optional<std::int64_t> host_memory_mib;
+  bool own_cpus = false;
+  std::string own_cores;
+  std::string host_note;
   std::optional<std::int64_t> idle_since_ms;
   std::optional<std::int64_t> begin_ms;
   std::vector<std::string> dependencies;
@@ -104,7 +109,7 @@ struct TaskView {
     field("reason", task.reason,
           "Why it waits or how it ended, a word such as GpuMemory; empty: none.");
     field("reason_text", task.reason_text, "The same as one sentence with numbers.");
-    field("gpus", task.gpus, "GPUs wanted.", {.low = 0});
+    field("gpus", task.gpus, "GPUs wanted; 0: cores and memory of the server only.", {.low = 0});
     field("gpu_indices", task.gpu_indices, "Current or last GPUs, as shown on screen.");
     field("gpu_uuids", task.gpu_uuids, "Current or last GPUs.");
     field("claim_mib", task.claim_mib,
@@ -166,6 +171,15 @@ struct TaskView {
     field("sm_share", task.sm_share, "At most this share of the SMs, as its submitter asked.");
     field("max_slowdown", task.max_slowdown,
           "How many times as long as alone neighbours may make it take, as its submitter asked.");
+    field("cpus", task.cpus,
+          "Cores of the server that are kept for it, once it starts; null: none are counted.");
+    field("host_memory_mib", task.host_memory_mib,
+          "Memory of the server, not of its GPUs, that is kept for it, once it starts; null: none "
+          "is counted.");
+    field("own_cpus", task.own_cpus, "Its cores are always the same, and nobody else's.");
+    field("own_cores", task.own_cores, "Those cores by their numbers: 0-3,8; empty: none.");
+    field("host_note", task.host_note,
+          "What of its cores and memory nothing enforces here, and why; empty: all is.");
     field("idle_since_ms", task.idle_since_ms,
           "It holds GPUs and has not used them since; null: it uses them.");
     field("begin_ms", task.begin_ms, "Not started before this time.");
@@ -384,9 +398,36 @@ struct VerdictView {
     field("used_mib", verdict.used_mib, "Measured: used by everybody in the last sample.");
   }
 };
+// What the server itself says about a waiting task.
+struct HostVerdictView {
+  std::string fit;
+  std::string reason;
+  std::string reason_text;
+  std::int64_t wants_cpus = 0;
+  std::int64_t wants_memory_mib = 0;
+  std::int64_t cpus = 0;
+  std::int64_t free_cpus = 0;
+  std::int64_t memory_mib = 0;
+  std::int64_t free_memory_mib = 0;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& verdict) {
+    field("fit", verdict.fit, "May it start as far as cores and memory go? Empty: not counted.",
+          {.words = ",fits,not_now,never"});
+    field("reason", verdict.reason, "Cpus or HostMemory; empty when it fits.");
+    field("reason_text", verdict.reason_text, "One sentence with numbers.");
+    field("wants_cpus", verdict.wants_cpus, "Cores that it would be promised; 0: none.");
+    field("wants_memory_mib", verdict.wants_memory_mib, "Memory likewise; 0: none.");
+    field("cpus", verdict.cpus, "Cores that tasks may be promised; 0: not counted.");
+    field("free_cpus", verdict.free_cpus, "Of these, those that are promised to nobody.");
+    field("memory_mib", verdict.memory_mib, "Memory that tasks may be promised; 0: not counted.");
+    field("free_memory_mib", verdict.free_memory_mib, "Of this, what is promised to nobody.");
+  }
+};
 struct ExplainView {
   TaskView task;
   std::vector<VerdictView> gpus;
+  HostVerdictView host;
   std::optional<std::uint64_t> ahead;
   std::string policy;
   std::string collocation;
@@ -396,6 +437,7 @@ struct ExplainView {
   static void VisitFields(Visitor& field, Self& explain) {
     field("task", explain.task, "", {.required = true, .expected = "the task"});
     field("gpus", explain.gpus, "What each GPU says about a waiting task.");
+    field("host", explain.host, "What the server itself says about a waiting task.");
     field("ahead", explain.ahead, "Tasks before it in its queue; null: it does not wait.");
     field("policy", explain.policy, "The rules in one line.");
     field("collocation", explain.collocation, "What tasks on one GPU share, and what is enforced.");
@@ -510,6 +552,26 @@ struct EventView {
   }
 };
 
+// Cores and memory of the server beside its GPUs.
+struct HostView {
+  std::int64_t cpus = 0;
+  std::int64_t free_cpus = 0;
+  std::int64_t memory_mib = 0;
+  std::int64_t free_memory_mib = 0;
+  std::string enforced;
+  std::string not_enforced;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& host) {
+    field("cpus", host.cpus, "Cores that tasks may be promised; 0: not counted.");
+    field("free_cpus", host.free_cpus, "Of these, those that are promised to nobody.");
+    field("memory_mib", host.memory_mib, "Memory that tasks may be promised; 0: not counted.");
+    field("free_memory_mib", host.free_memory_mib, "Of this, what is promised to nobody.");
+    field("enforced", host.enforced, "What the kernel sees to, in words; empty: nothing.");
+    field("not_enforced", host.not_enforced, "What it does not, and why; empty: nothing.");
+  }
+};
+
 struct StatusView {
   std::string version;
   std::uint32_t uid = 0;
@@ -519,6 +581,7 @@ struct StatusView {
   std::string policy;
   std::string collocation;
   std::string driver;
+  HostView host;
   bool starting = false;
   std::vector<std::pair<std::string, std::int64_t>> task_counts;
   double longest_turn_s = 0;
@@ -538,6 +601,7 @@ struct StatusView {
     field("policy", status.policy, "The rules in one line.");
     field("collocation", status.collocation, "How tasks share a GPU.");
     field("driver", status.driver, "ok, or what is wrong with the GPU driver.");
+    field("host", status.host, "Cores and memory of the server beside its GPUs.");
     field("starting", status.starting,
           "It has just started and looks for its GPUs and for MPS; submissions are refused until "
           "it has.");

@@ -65,6 +65,11 @@ TaskView FullTask() {
           .sharing_note = "the server is another user's",
           .sm_share = 0.3,
           .max_slowdown = 2.5,
+          .cpus = 4,
+          .host_memory_mib = 32'000,
+          .own_cpus = true,
+          .own_cores = "0-3",
+          .host_note = "no cgroups",
           .idle_since_ms = 6};
 }
 
@@ -168,6 +173,15 @@ ExplainView FullExplain() {
                     .claimed_mib = 3,
                     .promised_mib = 2,
                     .used_mib = 1}},
+          .host = {.fit = "not_now",
+                   .reason = "Cpus",
+                   .reason_text = "too few",
+                   .wants_cpus = 8,
+                   .wants_memory_mib = 100,
+                   .cpus = 16,
+                   .free_cpus = 4,
+                   .memory_mib = 64'000,
+                   .free_memory_mib = 1'000},
           .ahead = 7,
           .policy = "magm",
           .collocation = "streams",
@@ -187,6 +201,7 @@ StatusView FullStatus() {
           .policy = "magm",
           .collocation = "mps",
           .driver = "ok",
+          .host = {16, 4, 64'000, 1'000, "memory", "its cores"},
           .task_counts = {{"queued", 2}, {"running", 1}},
           .troubles = {"disk nearly full"},
           .state_dir = "/var/lib/carma",
@@ -284,6 +299,8 @@ TEST(Views, NameEveryMember) {
   EXPECT_TRUE(base::NamesEveryMember<GpuHistoryView>());
   EXPECT_TRUE(base::NamesEveryMember<GpuHistoryView::Point>());
   EXPECT_TRUE(base::NamesEveryMember<VerdictView>());
+  EXPECT_TRUE(base::NamesEveryMember<HostVerdictView>());
+  EXPECT_TRUE(base::NamesEveryMember<HostView>());
   EXPECT_TRUE(base::NamesEveryMember<ExplainView>());
   EXPECT_TRUE(base::NamesEveryMember<RunView>());
   EXPECT_TRUE(base::NamesEveryMember<KnowledgeView>());

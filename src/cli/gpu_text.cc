@@ -135,6 +135,13 @@ std::string StatusText(const api::StatusView& status) {
   out += "  Driver   " + base::Printable(status.driver, 400) + "\n";
   out += "  Rules    " + base::Printable(status.policy, 400) + "\n";
   out += "  Sharing  " + base::Printable(status.collocation, 400) + "\n";
+  if (status.host.cpus > 0 || status.host.memory_mib > 0) {
+    const api::HostView& host = status.host;
+    out += fmt::format("  Server   {} of {} CPUs and {} of {} of memory free; enforced: {}\n",
+                       host.free_cpus, host.cpus, base::FormatMib(host.free_memory_mib),
+                       base::FormatMib(host.memory_mib),
+                       host.enforced.empty() ? "nothing" : base::Printable(host.enforced, 100));
+  }
   out += "  Tasks    " + (counts.empty() ? "none" : base::Join(counts, ", ")) + "\n";
   out += "  Clock    " + base::FormatTime(base::FromMs(status.now_ms));
   if (status.time_scale != 1)

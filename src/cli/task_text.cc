@@ -276,6 +276,36 @@ std::string SharingText(const TaskView& task) {
                         : "MPS, each process may take " + base::Join(limits, " and ");
 }
 
+// Of the server, beside its GPUs.
+void AddHost(const TaskView& task, Facts& facts) {
+  if (task.cpus) {
+    std::string text = std::to_string(*task.cpus);
+    if (task.own_cpus) text += " of its own";
+    if (!task.own_cores.empty()) text += " (" + base::Printable(task.own_cores, 400) + ")";
+    facts.Add("CPUs", text);
+  }
+  if (task.host_memory_mib)
+    facts.Add("Host memory", base::FormatMib(*task.host_memory_mib));
+  facts.Add("Not enforced", base::Printable(task.host_note, 400));
+}
+
+std::string HostSentence(const api::HostVerdictView& host) {
+  if (host.fit.empty() || (host.wants_cpus == 0 && host.wants_memory_mib == 0)) return "";
+  std::vector<std::string> asked;
+  if (host.wants_cpus > 0) {
+    asked.push_back(host.cpus > 0 ? fmt::format("{} CPUs of {} free", host.wants_cpus,
+                                                host.free_cpus)
+                                  : fmt::format("{} CPUs, not counted", host.wants_cpus));
+  }
+  if (host.wants_memory_mib > 0) {
+    const std::string wanted = base::FormatMib(host.wants_memory_mib);
+    asked.push_back(host.memory_mib > 0 ? fmt::format("{} of {} of memory free", wanted,
+                                                      base::FormatMib(host.free_memory_mib))
+                                        : fmt::format("{} of memory, not counted", wanted));
+  }
+  return "Of the server it wants " + base::Join(asked, " and ") + ".\n";
+}
+
 void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   facts.Add("Sharing", SharingText(task));
   facts.Add(task.sharing.empty() ? "Sharing" : "", base::Printable(task.sharing_note, 400));
@@ -480,12 +510,14 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
   facts.Add("Command", CommandText(task));
   facts.Add("Folder", Line(task.workdir));
   const std::string indices = GpuIndices(task);
-  facts.Add("GPUs", std::to_string(task.gpus) + (task.exclusive ? ", exclusive" : "") +
+  const std::string wanted = task.gpus == 0 ? "none" : std::to_string(task.gpus);
+  facts.Add("GPUs", wanted + (task.exclusive ? ", exclusive" : "") +
                         (indices.empty() ? "" : ": " + indices));
   facts.Add("Why there",
             task.placement_reason.empty() ? "" : base::Printable(task.placement_reason, 400));
   AddSharing(task, now_ms, facts);
   AddMemory(task, facts);
+  AddHost(task, facts);
   facts.Add("Queue", Line(task.queue) + ", priority " + std::to_string(task.priority));
   if (task.attempt > 0) {
     facts.Add("Attempts", std::to_string(task.attempt) +
@@ -520,8 +552,10 @@ std::string Explanation(const api::ExplainView& explain) {
   if (HasEnded(task)) {
     out += EndText(task) + Sentence(task.reason, task.reason_text) + "\n";
   } else if (HoldsGpus(task)) {
-    out += "is " + Line(task.state) + (task.gpu_indices.size() > 1 ? " on GPUs " : " on GPU ") +
-           GpuIndices(task) + ".\n";
+    const std::string indices = GpuIndices(task);
+    out += "is " + Line(task.state);
+    if (!indices.empty()) out += (task.gpu_indices.size() > 1 ? " on GPUs " : " on GPU ") + indices;
+    out += ".\n";
   } else {
     out += "waits" + Sentence(task.reason, task.reason_text) + "\n";
     if (explain.ahead) {
@@ -529,6 +563,7 @@ std::string Explanation(const api::ExplainView& explain) {
                                  : std::to_string(*explain.ahead) + " tasks are before it in the " +
                                        Line(task.queue) + " queue.\n";
     }
+    out += HostSentence(explain.host);
     out += Verdicts(explain.gpus);
   }
   if (!task.placement_reason.empty()) {

@@ -49,8 +49,10 @@
 #include "daemon/user_names.h"
 #include "estimate/history.h"
 #include "gpu/mig_mode.h"
+#include "gpu/near_cpus.h"
 #include "store/store.h"
 #include "task/process/cgroup.h"
+#include "task/process/host_facts.h"
 #include "task/shim/shim_launcher.h"
 
 namespace carma::daemon {
@@ -203,6 +205,8 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
       serving_{loop_}, trim_{loop_};
   AwaitedEnds awaited_ends_{loop_};
   bool turn_posted_ = false;
+  task::HostFacts machine_;
+  task::CgroupControls controls_;
   bool processes_counted_by_user_ = false;
   TaskWatch task_watch_{*store_, *clock_, settings_, [this](const std::string& message) {
                           TellAdministrators("idle", message);
@@ -300,8 +304,11 @@ Result<Unit> RealDaemon::FindGroups() {
 Result<Unit> RealDaemon::OpenLauncher() {
   task::ShimLauncherOptions options{options_.shim_path, {}};
   if (settings_.cgroups) options.cgroup = task::FindCgroupBase();
-  processes_counted_by_user_ = !options.cgroup.path.empty() && settings_.max_processes > 0 &&
-                               !task::CountProcesses(options.cgroup);
+  controls_ = task::EnableControls(options.cgroup);
+  if (!settings_.cgroups) controls_.why_not = "task.cgroups is false";
+  processes_counted_by_user_ =
+      !options.cgroup.path.empty() && settings_.max_processes > 0 && !controls_.processes;
+  machine_ = task::ReadHostFacts("", options.cgroup.path);
   Result<std::unique_ptr<task::Launcher>> launcher = task::MakeShimLauncher(std::move(options));
   if (!launcher) return std::unexpected(launcher.error());
   launcher_ = *std::move(launcher);
@@ -416,6 +423,10 @@ EngineOptions RealDaemon::MakeEngineOptions() const {
   const config::Settings& settings = settings_;
   EngineOptions options;
   options.policy = settings.policy;
+  options.host = task::ForTasks(machine_, settings.host_cpus, settings.host_memory_mib);
+  options.controls = controls_;
+  options.all_cores = machine_.cpus;
+  options.cpu_cap = settings.cpu_cap;
   options.state_dir = settings.state_dir;
   options.kill_grace = settings.kill_grace;
   options.max_output_bytes = settings.max_output_mib << 20;
@@ -487,13 +498,18 @@ void RealDaemon::TakeMpsTrial(const Result<task::MpsAbilities>& mps) {
 
 void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
   std::vector<core::GpuInfo> infos;
+  const bool simulated = !settings_.simgpu_state.empty();
   for (const gpu::DeviceInfo& device : devices) {
+    std::vector<int> near =
+        simulated ? gpu::NearCpusSimulated(machine_.cpus, infos.size(), devices.size())
+                  : gpu::NearCpus("", device.pci);
     infos.push_back({.uuid = device.uuid,
                      .type = device.name,
                      .total_mib = device.total_mib,
                      .reserved_mib = device.reserved_mib,
                      .mig = device.mig.has_value(),
-                     .compute = device.mig ? gpu::ComputeShareOf(*device.mig) : 1});
+                     .compute = device.mig ? gpu::ComputeShareOf(*device.mig) : 1,
+                     .near_cpus = std::move(near)});
     base::LogInfo("gpu", {{"index", infos.size() - 1},
                           {"uuid", device.uuid},
                           {"name", device.name},
@@ -815,6 +831,7 @@ api::StatusView RealDaemon::Status() {
   view.driver = !sampler_->driver_trouble().empty() ? sampler_->driver_trouble()
                 : monitor_                          ? monitor_->DriverState()
                                                     : "being asked";
+  if (engine_) view.host = PresentHost(*engine_, settings_.cpu_cap);
   view.starting = !engine_ && sampler_->driver_trouble().empty();
   if (const auto counts = store_->Counts()) {
     for (const auto& [state, count] : *counts)

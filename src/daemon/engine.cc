@@ -224,6 +224,9 @@ void Engine::Follow(const EngineOptions& options) {
   options_.default_time_limit = options.default_time_limit;
   options_.notices = options.notices;
   options_.mps_memory_limit = options.mps_memory_limit;
+  options_.cpu_cap = options.cpu_cap;
+  options_.host = options.host;
+  Post(core::HostDiscovered{options.host});
   Post(core::PolicyChanged{options.policy});
 }
 
@@ -423,6 +426,7 @@ bool Engine::Flush() {
 // ---- what goes out ----
 
 void Engine::PerformAll(Decided decided) {
+  starts_.ShareCores();
   std::vector<EstimateJob> estimates;
   for (const core::Action& action : decided.actions) Perform(action, estimates);
   if (!estimates.empty()) host_.RequestEstimates(std::move(estimates));
@@ -485,6 +489,7 @@ void Engine::TakeShimEvent(const task::ShimEvent& event) {
                                      {"attempt", event.attempt},
                                      {"pid", event.process.pid},
                                      {"gpus", record != nullptr ? GpuNumbers(*record) : ""}});
+      if (record != nullptr) starts_.Confine(*record);
       Post(core::TaskStarted{event.id, event.attempt});
       break;
     case task::ShimEventKind::kLaunchFailed:

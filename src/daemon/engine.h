@@ -69,7 +69,7 @@ class Engine {
   // Keeps a drain over restarts and tells the core; as core::DrainRequested and ResumeRequested.
   void Drain(const core::DrainRequested& drain, Done done = nullptr);
   void Resume(const core::ResumeRequested& resume, Done done = nullptr);
-  // From now on these values of what may change while it runs: policy, kill_grace, limits of
+  // From now on these values of what may change while it runs: policy, host, kill_grace, limits of
   // output, processes and submissions, default_time_limit, mps_memory_limit. Attempts keep what
   // they were started with.
   void Follow(const EngineOptions& options);
@@ -85,6 +85,7 @@ class Engine {
   void PollLauncher();
 
   const core::Scheduler& scheduler() const { return scheduler_; }
+  const task::CgroupControls& controls() const { return options_.controls; }
   // What holds GPUs, as attempts that end now.
   std::vector<store::EndedAttempt> RunningAttempts() const;
   Attribution& attribution() { return attribution_; }

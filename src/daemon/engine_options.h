@@ -7,12 +7,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/events.h"
 #include "core/policy.h"
 #include "daemon/mps_servers.h"
 #include "daemon/task_notices.h"
 #include "estimate/history.h"
+#include "task/process/cgroup.h"
 
 namespace boost::asio {
 class io_context;
@@ -23,6 +25,9 @@ namespace carma::daemon {
 struct EngineOptions {
   core::PolicyConfig policy;
   core::HostInfo host;  // the machine's own cores and memory for tasks; empty: nothing is counted
+  task::CgroupControls controls;  // what is enforced of it
+  std::vector<int> all_cores;     // of the machine, also those that are not for tasks
+  bool cpu_cap = false;           // as task::LaunchOrder has it
   std::string state_dir;
   base::Duration kill_grace{30'000};
   std::int64_t max_output_bytes = 0;

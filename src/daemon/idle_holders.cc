@@ -38,7 +38,10 @@ std::string_view IdleActionName(core::IdleAction action) {
 }
 
 Holder LookAtHolder(const core::TaskRecord& record, const Monitor& monitor, double below) {
-  Holder holder{record.id, record.attempt.number, record.attempt.idle_since, HolderSight::kIdle};
+  // Who was given no GPU holds none.
+  const HolderSight none =
+      record.attempt.placement.empty() ? HolderSight::kBusy : HolderSight::kIdle;
+  Holder holder{record.id, record.attempt.number, record.attempt.idle_since, none};
   for (const core::Placement& placement : record.attempt.placement) {
     const HolderSight sight = SightOn(placement.gpu, record.id, monitor, below);
     if (sight == HolderSight::kBusy) holder.sight = HolderSight::kBusy;

@@ -428,7 +428,9 @@ Result<Unit> Intake::RefuseWhatNeverFits(const Submission& submission, std::size
   for (std::size_t i = begin; i < end; ++i) {
     const task::TaskSpec& spec = submission.tasks.Like(i);
     // The thousands of tasks of one array ask for the same.
-    if (checked != nullptr && checked->gpus == spec.gpus && checked->memory_mib == spec.memory_mib)
+    if (checked != nullptr && checked->gpus == spec.gpus &&
+        checked->memory_mib == spec.memory_mib && checked->cpus == spec.cpus &&
+        checked->host_memory_mib == spec.host_memory_mib && checked->own_cpus == spec.own_cpus)
       continue;
     checked = &spec;
     std::optional<core::Estimate> estimate;

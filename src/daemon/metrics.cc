@@ -227,6 +227,23 @@ void WriteUsers(Engine& engine, api::MetricsText& out) {
   }
 }
 
+// Cores and memory of the server beside its GPUs, where they are counted.
+void WriteHost(const Engine& engine, api::MetricsText& out) {
+  const core::HostView host = engine.scheduler().Host().View();
+  if (host.cpus > 0) {
+    out.Begin("carma_host_cpus", "gauge", "Cores that tasks may be promised.");
+    out.Sample(host.cpus);
+    out.Begin("carma_host_cpus_promised", "gauge", "Of these, those that are.");
+    out.Sample(host.cpus - host.free_cpus);
+  }
+  if (host.memory_mib > 0) {
+    out.Begin("carma_host_memory_bytes", "gauge", "The server's own memory for tasks.");
+    out.Sample(static_cast<double>(host.memory_mib) * kMib);
+    out.Begin("carma_host_memory_promised_bytes", "gauge", "Of this, what is promised.");
+    out.Sample(static_cast<double>(host.memory_mib - host.free_memory_mib) * kMib);
+  }
+}
+
 void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::MetricsText& out) {
   const std::vector<core::GpuView> views = engine.scheduler().Gpus(now);
   const LabelsOf labels = [&](const core::GpuView& view) {
@@ -373,6 +390,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
   if (engine != nullptr && monitor != nullptr) {
     WriteQueue(*engine, now, out);
     WriteUsers(*engine, out);
+    WriteHost(*engine, out);
     WriteGpus(*engine, *monitor, now, out);
   }
   return out.text();

@@ -193,6 +193,14 @@ api::TaskView Present(const store::StoredTask& stored) {
   view.sharing_note = record.attempt.sharing.note;
   view.sm_share = record.request.sm_share;
   view.max_slowdown = record.request.max_slowdown;
+  const core::HostShare& share = record.attempt.host;
+  if (share.cpus > 0 || record.request.cpus)
+    view.cpus = share.cpus > 0 ? share.cpus : *record.request.cpus;
+  if (share.memory_mib > 0 || record.request.host_memory_mib)
+    view.host_memory_mib =
+        share.memory_mib > 0 ? share.memory_mib : *record.request.host_memory_mib;
+  view.own_cpus = record.request.own_cpus;
+  view.own_cores = share.cores;
   view.idle_since_ms = OptionalMs(record.attempt.idle_since);
   view.begin_ms = OptionalMs(record.request.begin);
   for (const core::Dependency& each : record.request.dependencies)
@@ -211,6 +219,7 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
   api::TaskView view = Present(stored);
   if (!core::IsFinal(record.state)) TellReason(engine.scheduler().ReasonFor(record.id, now), view);
   if (core::HoldsGpus(record.state)) {
+    view.host_note = HostNote(record.attempt.host, engine.controls());
     for (const core::Placement& placement : record.attempt.placement) {
       view.observed_mib =
           std::max(view.observed_mib.value_or(0), monitor.ObservedMib(placement.gpu, record.id));
@@ -274,6 +283,48 @@ api::VerdictView Present(const core::GpuVerdict& each) {
   view.promised_mib = each.promised_mib;
   view.used_mib = each.used_mib;
   return view;
+}
+
+api::HostVerdictView Present(const core::HostVerdict& host) {
+  api::HostVerdictView view;
+  view.fit = base::WordOf(host.verdict.fit);
+  if (host.verdict.reason.code != core::ReasonCode::kNone)
+    view.reason = core::ReasonName(host.verdict.reason.code);
+  view.reason_text = host.verdict.reason.text;
+  view.wants_cpus = host.need.cpus;
+  view.wants_memory_mib = host.need.memory_mib;
+  view.cpus = host.host.cpus;
+  view.free_cpus = host.host.free_cpus;
+  view.memory_mib = host.host.memory_mib;
+  view.free_memory_mib = host.host.free_memory_mib;
+  return view;
+}
+
+api::HostView PresentHost(const Engine& engine, bool cpu_cap) {
+  const core::HostView host = engine.scheduler().Host().View();
+  const task::CgroupControls& controls = engine.controls();
+  api::HostView view;
+  view.cpus = host.cpus;
+  view.free_cpus = host.free_cpus;
+  view.memory_mib = host.memory_mib;
+  view.free_memory_mib = host.free_memory_mib;
+  std::vector<std::string> enforced;
+  if (controls.cpu) enforced.emplace_back(cpu_cap ? "cores as a cap" : "cores by weight");
+  if (controls.cores) enforced.emplace_back("cores of one's own");
+  if (controls.memory) enforced.emplace_back("memory");
+  view.enforced = base::Join(enforced, ", ");
+  view.not_enforced = HostNote({1, 1, "0"}, controls);
+  return view;
+}
+
+std::string HostNote(const core::HostShare& share, const task::CgroupControls& controls) {
+  std::vector<std::string> missing;
+  if (share.cpus > 0 && !controls.cpu) missing.emplace_back("its cores");
+  if (!share.cores.empty() && !controls.cores)
+    missing.emplace_back("that others stay off its own ones");
+  if (share.memory_mib > 0 && !controls.memory) missing.emplace_back("its limit of memory");
+  if (missing.empty()) return "";
+  return fmt::format("Nothing enforces {}: {}.", base::Join(missing, ", nor "), controls.why_not);
 }
 
 api::EventView Present(const store::StoredEvent& event) {

@@ -23,6 +23,10 @@ std::vector<api::GpuView> PresentGpus(Engine& engine, const Monitor& monitor, ba
 api::EventView Present(const store::StoredEvent& event);
 api::RunView Present(const task::Observation& run);
 api::VerdictView Present(const core::GpuVerdict& each);
+api::HostVerdictView Present(const core::HostVerdict& host);
+api::HostView PresentHost(const Engine& engine, bool cpu_cap);
+// What nothing enforces of that share of the machine, one sentence; empty: all is.
+std::string HostNote(const core::HostShare& share, const task::CgroupControls& controls);
 // One line that names the rules in force: "magm, SM activity <= 80 %, margin 2.0G, floor 5.0G, …".
 std::string PolicyLine(const config::Settings& settings);
 // What the collocation method shares and what it enforces, in one sentence; of divided GPUs too, if

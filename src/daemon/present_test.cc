@@ -26,7 +26,7 @@ TEST(Present, FillsEveryField) {
   }
   // Remarks and notices are kept apart from the task; a signal ended it; the others are known while
   // it runs.
-  EXPECT_THAT(untold, ElementsAre("estimate_remarks", "exit_code", "notices", "observed_mib",
+  EXPECT_THAT(untold, ElementsAre("estimate_remarks", "exit_code", "host_note", "notices", "observed_mib",
                                   "over_promise_mib", "pid", "wrong_gpus"));
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/cpu_list.h"
 #include "base/log.h"
 #include "task/mps/mps.h"
 #include "task/shim/attempt_folder.h"
@@ -175,7 +176,38 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   order.output_rotations = options_.output_rotations;
   order.kill_grace = options_.kill_grace;
   order.max_processes = options_.max_processes;
+  order.host = stored->record.attempt.host;
+  order.cpu_cap = options_.cpu_cap;
+  order.cores = CoresOf(stored->record);
   return order;
+}
+
+// Its own, or all that are nobody's own; empty while nobody has any.
+std::string Starts::CoresOf(const core::TaskRecord& record) const {
+  const core::HostShare& share = record.attempt.host;
+  return share.cores.empty() ? shared_cores_ : share.cores;
+}
+
+std::string Starts::SharedCores() const {
+  const std::map<int, core::TaskId>& owners = core_.Host().owners();
+  if (owners.empty()) return "";
+  std::vector<int> shared = options_.all_cores;
+  std::erase_if(shared, [&](int core) { return owners.contains(core); });
+  return base::CpuListText(std::move(shared));
+}
+
+void Starts::ShareCores() {
+  std::string shared = options_.controls.cores ? SharedCores() : "";
+  if (shared == shared_cores_) return;
+  shared_cores_ = std::move(shared);
+  for (const auto& [id, record] : core_.Tasks()) {
+    if (core::HoldsGpus(record.state)) Confine(record);
+  }
+}
+
+void Starts::Confine(const core::TaskRecord& record) {
+  if (options_.controls.cores)
+    launcher_.Confine(record.id, record.attempt.number, CoresOf(record));
 }
 
 void Starts::TakeAttached(core::TaskId id, int attempt, const Result<Unit>& attached) {

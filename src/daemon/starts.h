@@ -37,6 +37,11 @@ class Starts {
   // This record is durable: the attempt starts if it waited for its sharing to be so.
   void StartArranged(const core::TaskRecord& record);
   void Stop(const core::StopTask& stop);
+  // After the starts and ends of a turn: cores that a task has for itself are kept from all others,
+  // and given back.
+  void ShareCores();
+  // Of an attempt that runs now: others may have got cores since its order was written.
+  void Confine(const core::TaskRecord& record);
   // The attempt has ended, or never began.
   void Detach(core::TaskId id, int attempt);
   // Nothing of the attempt is needed any more.
@@ -57,6 +62,8 @@ class Starts {
   base::Result<task::LaunchOrder> OrderFor(const core::StartTask& start);
   core::Sharing MpsSharing(const core::StartTask& start, const task::MpsServerId& server) const;
   task::MpsServerId MpsServerOf(const task::LaunchOrder& order) const;
+  std::string CoresOf(const core::TaskRecord& record) const;
+  std::string SharedCores() const;
   void ApplySharing(const core::Sharing& sharing, bool alone, task::LaunchOrder& order) const;
   // The answer of the MPS servers: the attempt starts once its sharing is durable.
   void TakeAttached(core::TaskId id, int attempt, const base::Result<base::Unit>& attached);
@@ -67,6 +74,7 @@ class Starts {
   const core::Scheduler& core_;
   Attribution& attribution_;
   PostEvent post_;
+  std::string shared_cores_;  // nobody's own, as base/cpu_list.h writes them; empty: all
   // Attempts that wait for a place at an MPS server, or for their sharing to become durable.
   std::unordered_map<std::uint64_t, Arranged> arranged_;
 };

@@ -335,6 +335,14 @@ std::vector<Finding> CheckDaemon(const DaemonFacts& daemon) {
   const auto warn = [&](std::string text, std::string remedy) {
     findings.push_back({"daemon", Level::kWarn, std::move(text), std::move(remedy)});
   };
+  const api::HostView& host = status->host;
+  if (!host.not_enforced.empty() && (host.cpus > 0 || host.memory_mib > 0)) {
+    findings.push_back({"cores and memory", Level::kWarn,
+                        "promised to tasks, but not enforced: " +
+                            base::Printable(host.not_enforced, 400),
+                        "run carmad as a systemd service with Delegate=yes and "
+                        "DelegateSubgroup= (systemd 254 or newer)"});
+  }
   for (const std::string& trouble : status->troubles) {
     if (!ToldByGpus(trouble, daemon))
       warn(base::Printable(trouble), "see carma status and the daemon's log");

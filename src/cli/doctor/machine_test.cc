@@ -338,6 +338,9 @@ TEST(Doctor, TheDaemonTellsItsTroublesAndClosedGpus) {
   daemon.status = api::StatusView{};
   daemon.gpus.resize(3);
   EXPECT_EQ(Worst(CheckDaemon(daemon)), Level::kOk);
+  daemon.status->host = {.cpus = 8, .not_enforced = "Nothing enforces its cores: no cgroups."};
+  EXPECT_THAT(FirstTrouble(CheckDaemon(daemon)).text, ::testing::HasSubstr("not enforced"));
+  daemon.status->host = {};
   daemon.status->troubles = {"store: disk full"};
   EXPECT_EQ(FirstTrouble(CheckDaemon(daemon)).text, "store: disk full");
   daemon.status->troubles.clear();

@@ -61,6 +61,7 @@ std::string TimeText(const TaskView& task, std::int64_t now_ms) {
 }
 
 std::string MemoryText(const TaskView& task) {
+  if (task.gpus == 0) return "-";
   if (HoldsGpus(task)) {
     return fmt::format("{}/{}", base::FormatMib(task.observed_mib.value_or(0)),
                        base::FormatMib(task.claim_mib));
@@ -70,6 +71,7 @@ std::string MemoryText(const TaskView& task) {
 }
 
 std::string GpuText(const TaskView& task) {
+  if (task.gpus == 0) return "-";
   if (Waits(task)) return fmt::format("x{}", task.gpus);
   std::string text;
   for (const std::int64_t gpu : task.gpu_indices)

@@ -124,8 +124,8 @@ Engine::Done AnswerAndLog(const TaskServices& services, const store::StoredTask&
 // What may be changed of a task that has not ended, by the names of its description.
 constexpr std::array<std::string_view, 7> kEditableAlways{
     "name", "comment", "notify", "time_limit_s", "signal_before_s", "priority", "qos"};
-constexpr std::array<std::string_view, 11> kEditableWhileItWaits{
-    "gpus",         "memory_mib",     "exclusive", "sm_share", "account",    "begin_ms",
+constexpr std::array<std::string_view, 14> kEditableWhileItWaits{
+    "cpus", "host_memory_mib", "own_cpus", "gpus",         "memory_mib",     "exclusive", "sm_share", "account",    "begin_ms",
     "dependencies", "max_recoveries", "requeue",   "signal",   "signal_main"};
 
 // Its description as it holds now: the core's part is what the core has of it.
@@ -221,6 +221,7 @@ Answer ExplainTask(const TaskServices& services, const Call& call) {
           services.engine.scheduler().Explain(stored->record.id, services.clock.Now())) {
     if (why->ahead) view.ahead = *why->ahead;
     view.taught_mib = why->taught_mib;
+    if (why->host) view.host = Present(*why->host);
     for (const core::GpuVerdict& each : why->gpus) view.gpus.push_back(Present(each));
   }
   return JsonAnswer(ToJson(view));

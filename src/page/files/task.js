@@ -128,7 +128,10 @@ function facts(task) {
     fact('Command', h('code', {}, task.command.join(' '))),
     fact('Folder', h('code', {}, task.workdir)),
     fact('GPUs', task.gpu_indices.length > 0 ? `${task.gpu_indices.join(', ')} (${plural(task.gpus, 'GPU')} wanted${task.exclusive ? ', alone' : ''})`
-      : `${plural(task.gpus, 'GPU')} wanted${task.exclusive ? ', alone' : ''}`),
+      : task.gpus === 0 ? 'none' : `${plural(task.gpus, 'GPU')} wanted${task.exclusive ? ', alone' : ''}`),
+    fact('CPUs', task.cpus, task.own_cores && ` of its own (${task.own_cores})`),
+    fact('Host memory', task.host_memory_mib && memory(task.host_memory_mib)),
+    fact('Not enforced', task.host_note),
     fact('Sharing', kSharing[task.sharing], task.sharing_note && ` (${task.sharing_note})`,
       task.thread_percent > 0 && `, at most ${task.thread_percent} % of the SMs`),
     fact('Submitted', when(task.submitted_ms), isWaiting(task.state) && `, ${span(now() - task.submitted_ms)} ago`),

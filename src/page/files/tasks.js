@@ -58,7 +58,7 @@ function row(task) {
     key: `t${task.id}`, href: `#/task/${task.id}`,
     cells: {
       id: taskLink(task), name: task.array_index === null ? task.name : `${task.name} [${task.array_index}]`, user: task.user,
-      state: stateChip(task), gpus: task.gpu_indices.length > 0 ? task.gpu_indices.join(', ') : `${task.gpus} wanted`,
+      state: stateChip(task), gpus: task.gpu_indices.length > 0 ? task.gpu_indices.join(', ') : task.gpus === 0 ? 'none' : `${task.gpus} wanted`,
       submitted: when(task.submitted_ms), time: start && end ? span(end - start) : '',
       memory: task.peak_mib > 0 ? `${memory(task.peak_mib)}${task.claim_mib ? ` of ${memory(task.claim_mib)}` : ''}`
         : task.bound_mib ? memory(task.bound_mib) : '',
