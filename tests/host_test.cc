@@ -16,8 +16,7 @@ using Words = std::vector<std::string>;
 class Host : public ::testing::Test {
  protected:
   // The promises of the test, whatever this machine has.
-  Site site{{.shape = "1xA100-40GB",
-             .settings = {{"host.cpus", "4"}, {"host.memory", "\"8G\""}}}};
+  Site site{{.shape = "1xA100-40GB", .settings = {{"host.cpus", "4"}, {"host.memory", "\"8G\""}}}};
 };
 
 TEST_F(Host, TasksWithoutGpuWaitForNoGpu) {
@@ -88,9 +87,8 @@ TEST_F(Host, CoresAreCountedAndAChangedConfigurationHolds) {
 
 TEST_F(Host, ATaskRunsOnItsOwnCore) {
   site.Start();
-  const std::uint64_t id =
-      site.Submit({"-G", "0", "-c", "1", "--own-cpus", "--wrap",
-                   "grep Cpus_allowed_list /proc/self/status"});
+  const std::uint64_t id = site.Submit(
+      {"-G", "0", "-c", "1", "--own-cpus", "--wrap", "grep Cpus_allowed_list /proc/self/status"});
   const api::TaskView ended = site.Await(id);
   EXPECT_EQ(ended.state, "succeeded");
   ASSERT_FALSE(ended.own_cores.empty());
@@ -115,8 +113,8 @@ TEST_F(Host, ATaskThatTakesMoreMemoryThanItsLimitIsKilledForIt) {
   site.Start();
   const api::HostView host = site.Status().host;
   if (host.enforced.find("memory") == std::string::npos) GTEST_SKIP() << host.not_enforced;
-  const std::uint64_t id = site.Submit(
-      {"-G", "0", "--mem", "64M", "--", "python3", "-c", "x = bytearray(512 << 20); print(len(x))"});
+  const std::uint64_t id = site.Submit({"-G", "0", "--mem", "64M", "--", "python3", "-c",
+                                        "x = bytearray(512 << 20); print(len(x))"});
   const api::TaskView ended = site.Await(id);
   EXPECT_EQ(ended.state, "failed");
   EXPECT_THAT(ended.reason_text, HasSubstr("memory"));

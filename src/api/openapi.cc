@@ -176,9 +176,9 @@ std::string MakeOpenApi() {
   Json& schemas = document["components"]["schemas"];
   AddProperties<task::TaskSpec>(schemas, base::Absent::kLeftOut);
   AddProperties<TaskView, GpuTaskView, ForeignView, GpuView::Metric, GpuView, GpuHistoryView::Point,
-                GpuHistoryView, VerdictView, HostVerdictView, ExplainView, RunView, KnowledgeView, EventView,
-                HostView, StatusView, TaskRow, GpuGlance, OverviewView, UserView, TokenView, WhoView,
-                UsageView>(schemas, base::Absent::kNull);
+                GpuHistoryView, VerdictView, HostVerdictView, ExplainView, RunView, KnowledgeView,
+                EventView, HostView, StatusView, TaskRow, GpuGlance, OverviewView, UserView,
+                TokenView, WhoView, UsageView>(schemas, base::Absent::kNull);
   return document.dump(2);
 }
 

@@ -284,8 +284,7 @@ void AddHost(const TaskView& task, Facts& facts) {
     if (!task.own_cores.empty()) text += " (" + base::Printable(task.own_cores, 400) + ")";
     facts.Add("CPUs", text);
   }
-  if (task.host_memory_mib)
-    facts.Add("Host memory", base::FormatMib(*task.host_memory_mib));
+  if (task.host_memory_mib) facts.Add("Host memory", base::FormatMib(*task.host_memory_mib));
   facts.Add("Not enforced", base::Printable(task.host_note, 400));
 }
 
@@ -293,9 +292,9 @@ std::string HostSentence(const api::HostVerdictView& host) {
   if (host.fit.empty() || (host.wants_cpus == 0 && host.wants_memory_mib == 0)) return "";
   std::vector<std::string> asked;
   if (host.wants_cpus > 0) {
-    asked.push_back(host.cpus > 0 ? fmt::format("{} CPUs of {} free", host.wants_cpus,
-                                                host.free_cpus)
-                                  : fmt::format("{} CPUs, not counted", host.wants_cpus));
+    asked.push_back(host.cpus > 0
+                        ? fmt::format("{} CPUs of {} free", host.wants_cpus, host.free_cpus)
+                        : fmt::format("{} CPUs, not counted", host.wants_cpus));
   }
   if (host.wants_memory_mib > 0) {
     const std::string wanted = base::FormatMib(host.wants_memory_mib);

@@ -94,7 +94,7 @@ struct Settings {
   std::size_t max_batch = 200'000;  // tasks of one submission
   bool cgroups = true;              // one cgroup v2 per task where there is one
   // [host]; policy.cpus_per_gpu, policy.host_memory_per_gpu_mib
-  std::optional<int> host_cpus;              // for tasks; empty: what the machine has, less a reserve
+  std::optional<int> host_cpus;  // for tasks; empty: what the machine has, less a reserve
   std::optional<std::int64_t> host_memory_mib;  // likewise
   bool cpu_cap = false;  // tasks never use more than was promised; else idle cores are anybody's
   // [estimate]

@@ -206,8 +206,7 @@ void Starts::ShareCores() {
 }
 
 void Starts::Confine(const core::TaskRecord& record) {
-  if (options_.controls.cores)
-    launcher_.Confine(record.id, record.attempt.number, CoresOf(record));
+  if (options_.controls.cores) launcher_.Confine(record.id, record.attempt.number, CoresOf(record));
 }
 
 void Starts::TakeAttached(core::TaskId id, int attempt, const Result<Unit>& attached) {

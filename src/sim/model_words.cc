@@ -86,7 +86,8 @@ constexpr std::array kWords{
               [](RunOptions& options, std::string_view value) {
                 return SetNumber(options.host.cores, value, 1e6);
               }},
-    ModelWord{"cpu_cores_wanted", "number from 0 to 1e6", "by a task for each of its GPUs (8) where the load does not say",
+    ModelWord{"cpu_cores_wanted", "number from 0 to 1e6",
+              "by a task for each of its GPUs (8) where the load does not say",
               [](RunOptions& options, std::string_view value) {
                 return SetNumber(options.host.cores_per_gpu_task, value, 1e6);
               }},

@@ -28,8 +28,9 @@ double PowerW(const PowerModel& model, double smact);
 // behind the other constants hint at it (tasks beside a hungry neighbour on another GPU ran 10 to
 // 25 % longer) but do not tell its constants. A task that wants none is not slowed down.
 struct HostContention {
-  double cores = 0;               // 0: not modelled
-  double cores_per_gpu_task = 8;  // that one task keeps busy for each of its GPUs, if it is not told
+  double cores = 0;  // 0: not modelled
+  double cores_per_gpu_task =
+      8;  // that one task keeps busy for each of its GPUs, if it is not told
   // The server promises its cores, so that it starts no more tasks than it has cores for.
   bool promised = false;
 };

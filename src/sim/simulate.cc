@@ -174,9 +174,8 @@ Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
   arrivals.reserve(workloads->size());
   for (std::size_t i = 0; i < workloads->size(); ++i) {
     const trace::Submission& submission = trace.submissions[i];
-    arrivals.push_back(
-        {submission.at, (*workloads)[i], submission.solo_s, submission.line, submission.user,
-         submission.cpus});
+    arrivals.push_back({submission.at, (*workloads)[i], submission.solo_s, submission.line,
+                        submission.user, submission.cpus});
   }
   return arrivals;
 }

@@ -58,9 +58,9 @@ std::span<const ServerName> ServerNames();
 struct Arrival {
   base::Duration at{};  // since the trace's start, not before the previous one
   const trace::Workload* workload = nullptr;
-  std::optional<double> solo_s;  // instead of the workload's
-  int line = 0;                  // in the trace file, for messages; 0: from no file
-  std::string user = {};         // empty: not told
+  std::optional<double> solo_s;     // instead of the workload's
+  int line = 0;                     // in the trace file, for messages; 0: from no file
+  std::string user = {};            // empty: not told
   std::optional<double> cpus = {};  // instead of the workload's
 };
 // Errors: kInvalid "path: line 7: …" for a workload that the catalogue does not have or cannot

@@ -30,9 +30,9 @@ struct TaskTrace {
 };
 
 // CSV with submit_s and workload_id, solo_s if a task lasts longer or shorter than its workload
-// does, user if the trace tells whose it is, and cpus if it tells what its data loading takes. Errors: kInvalid "path: line 7: …": no tasks, a
-// time before the one above it, negative, or later than a year; a solo_s of nothing or of more than
-// ten years.
+// does, user if the trace tells whose it is, and cpus if it tells what its data loading takes.
+// Errors: kInvalid "path: line 7: …": no tasks, a time before the one above it, negative, or later
+// than a year; a solo_s of nothing or of more than ten years.
 base::Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path);
 // The project's own 60 tasks (data/traces/demo60.csv), of the built-in catalogue; the same as text.
 base::Result<TaskTrace> BuiltInDemo60();

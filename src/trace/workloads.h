@@ -68,8 +68,8 @@ class Catalogue {
   // memory_mib_thesis, memory_mib_rad2; the second GPU's, and its solo_smact_gpu2, are the first's
   // where they are not given. batch_size, layers (or a model that LayersOf knows) and domain
   // ("transformer") are optional; with one of them a row may leave sensitivity and pressure empty
-  // (GuessMps). summary_file, optimizer and cpus are optional too. A row without time, activity or memory
-  // is known but not usable. Errors: kInvalid "path: line 7: …".
+  // (GuessMps). summary_file, optimizer and cpus are optional too. A row without time, activity or
+  // memory is known but not usable. Errors: kInvalid "path: line 7: …".
   static base::Result<Catalogue> Parse(std::string_view csv, std::string_view path);
   // The project's own (data/workloads/catalogue.csv).
   static base::Result<Catalogue> BuiltIn();

@@ -337,11 +337,11 @@ std::vector<Finding> CheckDaemon(const DaemonFacts& daemon) {
   };
   const api::HostView& host = status->host;
   if (!host.not_enforced.empty() && (host.cpus > 0 || host.memory_mib > 0)) {
-    findings.push_back({"cores and memory", Level::kWarn,
-                        "promised to tasks, but not enforced: " +
-                            base::Printable(host.not_enforced, 400),
-                        "run carmad as a systemd service with Delegate=yes and "
-                        "DelegateSubgroup= (systemd 254 or newer)"});
+    findings.push_back(
+        {"cores and memory", Level::kWarn,
+         "promised to tasks, but not enforced: " + base::Printable(host.not_enforced, 400),
+         "run carmad as a systemd service with Delegate=yes and "
+         "DelegateSubgroup= (systemd 254 or newer)"});
   }
   for (const std::string& trouble : status->troubles) {
     if (!ToldByGpus(trouble, daemon))

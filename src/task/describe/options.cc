@@ -279,7 +279,8 @@ constexpr std::string_view kTransformerGroup = "Memory of a transformer";
 
 constexpr std::array kRows{
     Row{{"job-name", 'J', "NAME", "name shown in lists", true}, SetText<&TaskSpec::name>},
-    Row{{"gpus", 'G', "N", "GPUs of one server (default 1); 0: cores and memory only", true}, SetGpus},
+    Row{{"gpus", 'G', "N", "GPUs of one server (default 1); 0: cores and memory only", true},
+        SetGpus},
     Row{{"gres", 0, "gpu:N", "the same in Slurm's words", true}, SetGres},
     Row{{"gpus-per-node", 0, "N", "the same in Slurm's words", true}, SetGpus},
     Row{{"memory", 0, "SIZE", "peak GPU memory on each GPU: 800M, 12G, or MiB", false}, SetMemory},

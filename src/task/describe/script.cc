@@ -23,8 +23,8 @@ std::string Dashed(std::string_view option) {
 // Read from the words of Slurm by others (FillHost, GpusOf).
 bool MeansSomething(std::string_view option) {
   constexpr std::array<std::string_view, 8> kOptions{
-      "ntasks",       "ntasks-per-node", "gpus-per-task", "cpus-per-task",
-      "cpus-per-gpu", "mem",             "mem-per-cpu",   "mem-per-gpu"};
+      "ntasks", "ntasks-per-node", "gpus-per-task", "cpus-per-task", "cpus-per-gpu",
+      "mem",    "mem-per-cpu",     "mem-per-gpu"};
   return std::ranges::find(kOptions, option) != kOptions.end();
 }
 

@@ -163,17 +163,18 @@ std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& ta
     return std::nullopt;
   };
   const auto count = [&](std::string_view option) {
-    return read(option, [](const std::string& text) { return base::ParseInt(text); },
-                core::kMaxCpus)
+    return read(
+               option, [](const std::string& text) { return base::ParseInt(text); }, core::kMaxCpus)
         .value_or(0);
   };
   const auto memory = [&](std::string_view option) {
-    return read(option,
-                [](const std::string& text) -> std::optional<std::int64_t> {
-                  const base::Result<std::int64_t> mib = base::ParseMemoryMib(text);
-                  return mib ? std::optional(*mib) : std::nullopt;
-                },
-                core::kMaxHostMemoryMib)
+    return read(
+               option,
+               [](const std::string& text) -> std::optional<std::int64_t> {
+                 const base::Result<std::int64_t> mib = base::ParseMemoryMib(text);
+                 return mib ? std::optional(*mib) : std::nullopt;
+               },
+               core::kMaxHostMemoryMib)
         .value_or(0);
   };
   const std::int64_t copies =
@@ -182,7 +183,8 @@ std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& ta
   // One task without more says nothing of cores.
   if (cpus == 0 && copies > 1) cpus = copies;
   if (cpus == 0) cpus = count("cpus-per-gpu") * task.gpus;
-  if (cpus > 0 && !task.cpus) task.cpus = static_cast<int>(std::min<std::int64_t>(cpus, core::kMaxCpus));
+  if (cpus > 0 && !task.cpus)
+    task.cpus = static_cast<int>(std::min<std::int64_t>(cpus, core::kMaxCpus));
   std::int64_t mib = memory("mem");
   if (mib == 0) mib = memory("mem-per-cpu") * task.cpus.value_or(1);
   if (mib == 0) mib = memory("mem-per-gpu") * task.gpus;

@@ -41,8 +41,8 @@ SlurmVariables VariablesOf(const SlurmWords& words);
 std::optional<int> GpusOf(const SlurmWords& words);
 
 // Fills in cores and memory of the server, where the description does not say them itself: cores of
-// all its tasks, memory of the node, or for each core or GPU. The GPUs must be known. `--mem=0`, all
-// of the node, is nothing here. Returns what could not be read, a sentence each.
+// all its tasks, memory of the node, or for each core or GPU. The GPUs must be known. `--mem=0`,
+// all of the node, is nothing here. Returns what could not be read, a sentence each.
 std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& task);
 
 // SLURM_ARRAY_TASK_COUNT, _MIN, _MAX and _STEP of these indices (rising).

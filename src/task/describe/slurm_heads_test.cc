@@ -110,7 +110,8 @@ constexpr Head kHeads[] = {
      "#SBATCH --gres=gpu:4\n#SBATCH --cpus-per-task=32\n#SBATCH --mem=200G\n#SBATCH "
      "--time=24:00:00\n"
      "#SBATCH --output=%x-%j.out\n#SBATCH --mail-type=ALL\n",
-     "gpus=4 name=gpt cpus=32 mem=204800 time=86400 out=/w/%x-%j.out notify=me: start, end, fail, requeue "
+     "gpus=4 name=gpt cpus=32 mem=204800 time=86400 out=/w/%x-%j.out notify=me: start, end, fail, "
+     "requeue "
      "SLURM_CPUS_PER_TASK=32 SLURM_JOB_PARTITION=a100 "
      "SLURM_MEM_PER_NODE=204800 SLURM_NTASKS_PER_NODE=1 warned"},
 };

@@ -140,9 +140,10 @@ CgroupControls EnableControls(const CgroupBase& base) {
   controls.cpu = on.contains("cpu");
   controls.cores = on.contains("cpuset");
   if (controls.memory && controls.cpu && controls.cores) return controls;
-  controls.why_not = !empty ? "carmad itself is in the group where those of tasks are made "
-                              "(systemd 254 or newer keeps it apart)"
-                            : fmt::format("{} is not given all controllers of cgroup v2", base.path);
+  controls.why_not = !empty
+                         ? "carmad itself is in the group where those of tasks are made "
+                           "(systemd 254 or newer keeps it apart)"
+                         : fmt::format("{} is not given all controllers of cgroup v2", base.path);
   return controls;
 }
 

@@ -40,8 +40,8 @@ CgroupBase AboveDaemonGroup(CgroupBase base);
 // What the kernel limits of the groups that are made in a place.
 struct CgroupControls {
   bool processes = false;
-  bool cpu = false;     // time on the cores
-  bool cores = false;   // which of them
+  bool cpu = false;    // time on the cores
+  bool cores = false;  // which of them
   bool memory = false;
   std::string why_not;  // where one of them is missing: one clause
   friend bool operator==(const CgroupControls&, const CgroupControls&) = default;

@@ -84,8 +84,8 @@ class Launcher {
   // TERM to the whole group, the grace, then KILL (by the shim). A shim that does not get it done
   // is killed with its task some time later, and the attempt is lost. Unknown attempts are ignored.
   virtual void Stop(core::TaskId id, int attempt) = 0;
-  // From now on its processes run on these cores only (LaunchOrder::cores), where their group can be
-  // confined. Unknown attempts are ignored.
+  // From now on its processes run on these cores only (LaunchOrder::cores), where their group can
+  // be confined. Unknown attempts are ignored.
   virtual void Confine(core::TaskId id, int attempt, const std::string& cores) {
     (void)id, (void)attempt, (void)cores;
   }

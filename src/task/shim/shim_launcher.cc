@@ -210,8 +210,8 @@ void ShimLauncher::Stop(core::TaskId id, int attempt) {
 void ShimLauncher::Confine(core::TaskId id, int attempt, const std::string& cores) {
   const Attempt* found = Find(id, attempt);
   if (found == nullptr || options_.cgroup.path.empty()) return;
-  const std::string group = options_.cgroup.path + "/" +
-                            CgroupName(core::Number(id), attempt, found->shim.pid);
+  const std::string group =
+      options_.cgroup.path + "/" + CgroupName(core::Number(id), attempt, found->shim.pid);
   (void)TaskCgroup::ConfineTo(group, cores);
 }
 
