@@ -166,6 +166,14 @@ std::optional<std::string> Scheduler::State::CheckTimers() const {
   if (of_known_kind != lessons.tasks()) {
     return fmt::format("{} tasks are of a known kind, {} learn", of_known_kind, lessons.tasks());
   }
+  std::size_t told = 0;
+  for (const auto& [id, task] : tasks) {
+    if (task.state != TaskState::kRunning || !task.attempt.leaves_by) continue;
+    ++told;
+    if (!leaving.contains(id)) return fmt::format("nobody knows that task {} has to leave", id);
+  }
+  if (told != leaving.size())
+    return fmt::format("{} tasks have to leave, {} were asked to", told, leaving.size());
   if (limited != deadlines.size()) {
     return fmt::format("{} time limits, {} are watched", limited, deadlines.size());
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "base/text.h"
 
@@ -99,14 +100,25 @@ constexpr std::string_view kRuleText =
 Result<QosClass> ParseQosClass(std::string_view text) {
   constexpr std::string_view kPriority = "priority=";
   const std::vector<std::string_view> words = base::SplitWords(text);
-  const auto bad = [&] { return Expected("a class like 'interactive priority=1000'", text); };
-  if (words.empty() || words.size() > 2 || !IsShareName(words[0])) return bad();
+  const auto bad = [&] {
+    return Expected("a class like 'interactive priority=1000 preempts' or 'background preemptible'",
+                    text);
+  };
+  if (words.empty() || !IsShareName(words[0])) return bad();
   QosClass qos{.name = std::string(words[0])};
-  if (words.size() == 1) return qos;
-  if (!words[1].starts_with(kPriority)) return bad();
-  const std::optional<std::int64_t> priority = base::ParseInt(words[1].substr(kPriority.size()));
-  if (!priority || *priority < -kMaxPriority || *priority > kMaxPriority) return bad();
-  qos.priority = *priority;
+  for (const std::string_view word : std::span(words).subspan(1)) {
+    if (word == "preempts" && !qos.preempts) {
+      qos.preempts = true;
+    } else if (word == "preemptible" && !qos.preemptible) {
+      qos.preemptible = true;
+    } else if (word.starts_with(kPriority) && qos.priority == 0) {
+      const std::optional<std::int64_t> priority = base::ParseInt(word.substr(kPriority.size()));
+      if (!priority || *priority < -kMaxPriority || *priority > kMaxPriority) return bad();
+      qos.priority = *priority;
+    } else {
+      return bad();
+    }
+  }
   return qos;
 }
 
@@ -151,7 +163,11 @@ Result<LimitRule> ParseLimitRule(std::string_view text) {
 }
 
 std::string TextOf(const QosClass& qos) {
-  return qos.priority == 0 ? qos.name : fmt::format("{} priority={}", qos.name, qos.priority);
+  std::string text = qos.name;
+  if (qos.priority != 0) text += fmt::format(" priority={}", qos.priority);
+  if (qos.preempts) text += " preempts";
+  if (qos.preemptible) text += " preemptible";
+  return text;
 }
 
 std::string TextOf(const AccountRule& account) {

@@ -17,7 +17,9 @@ std::string Again(base::Result<T> (*parse)(std::string_view), std::string_view t
 }
 
 TEST(Entitlement, IsWrittenAsItIsRead) {
-  for (const char* text : {"normal", "interactive priority=1000", "later priority=-5"})
+  for (const char* text :
+       {"normal", "interactive priority=1000", "later priority=-5", "urgent priority=1 preempts",
+        "spare preemptible", "both priority=2 preempts preemptible"})
     EXPECT_EQ(Again(&ParseQosClass, text), text);
   for (const char* text : {"vision: ada bob", "course: *"})
     EXPECT_EQ(Again(&ParseAccountRule, text), text);
@@ -30,7 +32,8 @@ TEST(Entitlement, IsWrittenAsItIsRead) {
 }
 
 TEST(Entitlement, SaysWhatWasExpected) {
-  for (const char* text : {"", "two words", "a priority=x", "a priority=1 more", "bad,name"})
+  for (const char* text : {"", "two words", "a priority=x", "a priority=1 more", "bad,name",
+                           "a preempts preempts", "a priority=1 priority=2"})
     EXPECT_THAT(Again(&ParseQosClass, text), HasSubstr("no: expected a class")) << text;
   for (const char* text : {"", "vision", "vision:", "two words: ada", "vision: a=b"})
     EXPECT_THAT(Again(&ParseAccountRule, text), HasSubstr("no: expected an account")) << text;

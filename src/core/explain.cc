@@ -55,6 +55,7 @@ Reason Scheduler::State::ReasonOf(const TaskRecord& task, Time at) const {
     return {ReasonCode::kEstimating, "Its memory need is being estimated."};
   }
   const std::optional<Place> place = queue.PlaceOf(task.id);
+  if (task.state == TaskState::kRunning && task.attempt.leaves_by) return ReasonOfLeaving(task);
   if (task.state != TaskState::kQueued || !place) return task.reason;
   switch (*place) {
     case Place::kHeld:
@@ -78,7 +79,7 @@ Reason Scheduler::State::ReasonOf(const TaskRecord& task, Time at) const {
     case Place::kUnfit:
       return NeverFits(task.request, task.estimate).value_or(Reason{});
     case Place::kEligible:
-      return ReasonInLine(task, at);
+      return WithTurns(task, ReasonInLine(task, at));
   }
   return task.reason;
 }

@@ -136,6 +136,7 @@ void Scheduler::State::Enqueue(TaskRecord& task, QueueKind kind, Reason reason) 
 void Scheduler::State::Stop(TaskRecord& task, StopCause cause, Reason reason) {
   Move(task, TaskState::kStopping);
   deadlines.Forget(task);
+  leaving.erase(task.id);
   task.attempt.stopping = cause;
   task.reason = std::move(reason);
   Keep(task);
@@ -173,6 +174,7 @@ void Scheduler::State::LeaveGpus(TaskRecord& task, std::optional<ExitKind> exit)
     LookAtResidents(gpu);
   }
   deadlines.Forget(task);
+  leaving.erase(task.id);
 }
 
 AttemptEnded Scheduler::State::AttemptOf(const TaskRecord& task, Time to) const {
@@ -257,11 +259,12 @@ void Scheduler::State::EndStopped(TaskRecord& task) {
     case StopCause::kTimeLimit:
       return Finish(task, TaskState::kTimedOut, std::move(reason));
     case StopCause::kRequeue:
+      return Restart(task, std::move(reason));
     case StopCause::kTimeSlot:
     case StopCause::kPreempted:
     case StopCause::kDrained:
     case StopCause::kShutdown:
-      return Restart(task, std::move(reason));
+      return EndAsked(task, std::move(reason));
     case StopCause::kGpuLost:
       return ComeBackLost(task, std::move(reason));
     case StopCause::kNone:
@@ -376,6 +379,10 @@ void Scheduler::State::On(const TaskRestored& event) {
     life.shared = true;  // whom it met in the earlier life is not known
   }
   if (task.state == TaskState::kRunning) deadlines.Watch(task);
+  if (task.state == TaskState::kRunning && task.attempt.leaves_by) {
+    leaving.insert(task.id);
+    actions.emplace_back(AskToSave{task.id, task.attempt.number});
+  }
   if (task.state == TaskState::kStopping) {
     actions.emplace_back(StopTask{task.id, task.attempt.number, task.attempt.stopping});
   }
@@ -519,6 +526,7 @@ void Scheduler::State::On(const TaskExited& event) {
   task->seen = SeenOf(*task);
   LeaveGpus(*task, event.exit.kind);
   if (task->state == TaskState::kStopping) return EndStopped(*task);
+  if (GoesOnLater(*task)) return EndSaved(*task);
   switch (event.exit.kind) {
     case ExitKind::kSuccess:
       return Finish(*task, TaskState::kSucceeded, {});
@@ -548,8 +556,8 @@ void Scheduler::State::On(const CancelRequested& event) {
   if (task->state != TaskState::kStopping) {
     return Stop(*task, StopCause::kCancel, std::move(reason));
   }
-  if (task->attempt.stopping != StopCause::kRequeue &&
-      task->attempt.stopping != StopCause::kGpuLost)
+  if (task->attempt.stopping == StopCause::kCancel ||
+      task->attempt.stopping == StopCause::kTimeLimit || task->attempt.stopping == StopCause::kIdle)
     return;
   task->attempt.stopping =
       StopCause::kCancel;  // it is ending already; only what follows is another
@@ -584,7 +592,10 @@ void Scheduler::State::On(const RequeueRequested& event) {
     task->reason = std::move(reason);
     return Keep(*task);
   }
-  if (HoldsGpus(task->state)) Stop(*task, StopCause::kRequeue, std::move(reason));
+  if (!HoldsGpus(task->state)) return;
+  // Asked to save, some programs answer by sending themselves back.
+  if (task->attempt.leaves_by) return StopAsked(*task);
+  Stop(*task, StopCause::kRequeue, std::move(reason));
 }
 
 void Scheduler::State::On(const PriorityChanged& event) {
@@ -646,13 +657,16 @@ void Scheduler::State::On(const DrainRequested& event) {
   if (Number(event.gpu) >= gpus.size()) return;
   GpuState& gpu = gpus[Number(event.gpu)];
   (event.by_rule ? gpu.drained_by_rule : gpu.drained_by_person) = event.why;
+  if (!event.by_rule) gpu.empty_by = event.empty_by;
 }
 
 void Scheduler::State::On(const ResumeRequested& event) {
   if (Number(event.gpu) >= gpus.size()) return;
   GpuState& gpu = gpus[Number(event.gpu)];
   gpu.drained_by_rule.reset();
-  if (!event.by_rule) gpu.drained_by_person.reset();
+  if (event.by_rule) return;
+  gpu.drained_by_person.reset();
+  gpu.empty_by.reset();
 }
 
 void Scheduler::State::On(const PolicyChanged& event) {
@@ -673,6 +687,7 @@ void Scheduler::State::On(const PolicyChanged& event) {
   fruitless.reset();
   fruitless_without_gpus = {};
   waiting_pays = false;
+  looked_for_room.reset();
   UseMapper();
   for (std::uint32_t i = 0; i < gpus.size(); ++i) LookAtResidents(GpuIndex{i});
   if (config.idle_action != IdleAction::kEnd) return;

@@ -96,7 +96,8 @@ std::optional<std::size_t> LineUp::Find(const LineKey& key) const {
 LineUp::Rank LineUp::RankOf(std::size_t line) const {
   const Line& of = lines_[line];
   const QueueKey& first = *of.First();
-  Rank rank{.less_priority = first.less_priority, .task = first.task, .line = line};
+  Rank rank{
+      .less_priority = first.less_priority, .since = first.since, .task = first.task, .line = line};
   if (!fair_) return rank;
   if (of.starving_since) rank.starving_since = *of.starving_since;
   rank.account = sums_[of.account].Share();

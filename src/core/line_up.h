@@ -95,6 +95,7 @@ class LineUp {
     std::int64_t less_priority = 0;
     double account = 0;
     double user = 0;
+    Time since{};
     TaskId task{};
     std::size_t line = 0;
     friend auto operator<=>(const Rank&, const Rank&) = default;

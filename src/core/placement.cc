@@ -79,7 +79,7 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
     view.trouble = gpu.sample_trouble;
   } else {
     view.healthy = true;
-    if (reservation.Keeps(index)) view.reserved_for = reservation.task();
+    view.reserved_for = reservation.Keeps(index) ? reservation.task() : KeptFor(gpu, at);
     return view;
   }
   view.healthy = false;
@@ -229,6 +229,9 @@ void Scheduler::State::Start(TaskRecord& task, Choice choice) {
   task.not_before.reset();
   if (!task.first_start) task.first_start = now;
   if (reservation.task() == task.id) reservation.Drop();
+  for (GpuState& gpu : gpus) {
+    if (gpu.kept_place && gpu.kept_place->task == task.id) gpu.kept_place.reset();
+  }
   TakeGpus(task, 0);
   Keep(task);
   const bool alone = KeepsGpusAlone(task) || task.request.gpus == 0;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/slots.h"
+
 namespace carma::core {
 namespace {
 
@@ -102,6 +104,8 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
         SpanField{"stale_after", config.stale_after, Duration{1}},
         SpanField{"fair.half_life", config.fair.half_life, Duration{1000}},
         SpanField{"fair.patience", config.fair.patience, Duration{1000}},
+        SpanField{"slots.notice", config.slots.notice, Duration{0}},
+        SpanField{"slots.preempt_notice", config.slots.preempt_notice, Duration{0}},
         SpanField{"recovery_backoff", config.recovery_backoff, Duration{0}},
         SpanField{"recovery_patience", config.recovery_patience, Duration{0}}}) {
     if (field.value >= field.least && field.value <= kMaxSpan) continue;
@@ -129,6 +133,7 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
     return base::Fail(ErrorCode::kInvalid, fmt::format("max_slowdown: {} is not between 1 and {}",
                                                        *config.max_slowdown, kMostSlowdown));
   }
+  if (base::Result<base::Unit> sound = Validate(config.slots); !sound) return sound;
   for (const CountField& field :
        {CountField{"max_tasks_per_gpu", config.max_tasks_per_gpu, 1, kMaxTasksPerGpu},
         CountField{"lookahead", config.lookahead, 0, kMaxLookahead},

@@ -22,8 +22,10 @@ QueueKey Queue::KeyOf(const TaskRecord& task) const {
   std::int64_t priority = task.request.priority;
   const auto of_class = priorities_.find(QosOf(task.request));
   if (of_class != priorities_.end()) priority += of_class->second;
+  const bool at_the_end =
+      task.queue == QueueKind::kRecovery || task.reason.code == ReasonCode::kTimeSlot;
   return {.less_priority = -priority,
-          .since = task.queue == QueueKind::kRecovery ? task.queued_since : Time{},
+          .since = at_the_end ? task.queued_since : task.submitted,
           .task = task.id};
 }
 

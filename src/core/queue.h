@@ -33,10 +33,11 @@ enum class LineKind { kWithGpus, kWithoutGpus };
 LineKind LineKindOf(const TaskRequest& request);
 
 // Position in line: higher priority first. The main queue keeps the order of submission, so a task
-// that comes back stands where it stood; the recovery queue goes by the time of entering.
+// that comes back stands where it stood, but for one whose turn is over: that stands behind those
+// who waited. The recovery queue goes by the time of entering.
 struct QueueKey {
   std::int64_t less_priority = 0;  // negated, so that the greatest comes first
-  Time since{};                    // recovery queue only
+  Time since{};
   TaskId task{};
   friend auto operator<=>(const QueueKey&, const QueueKey&) = default;
 };

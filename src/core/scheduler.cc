@@ -49,6 +49,7 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
     state.StartWithoutGpus();
     state.NoteShortOfHost();
   }
+  state.TakeTurns();
   state.AskForWake();
   state.dependencies.Close();
   return std::exchange(state.actions, {});
@@ -61,7 +62,7 @@ std::optional<Reason> Scheduler::NeverFits(const TaskRequest& request,
 
 std::size_t Scheduler::AheadOf(const TaskRequest& request) const {
   constexpr TaskId kLast{std::numeric_limits<std::uint64_t>::max()};
-  const TaskRecord newcomer{.id = kLast, .request = request};
+  const TaskRecord newcomer{.id = kLast, .request = request, .submitted = state_->now};
   const LineKind kind = LineKindOf(request);
   LineUp line =
       state_->Line(kind, LineUp::Newcomer{LineKey{HolderOf(request), request.qos.value_or("")},

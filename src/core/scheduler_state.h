@@ -1,9 +1,9 @@
 // What the scheduler knows, and its steps; private to core. One part per file: lifecycle.cc (events
 // and steps of tasks), waiting.cc (who may be looked at), placement.cc (which GPUs), recovery.cc
-// (out of memory), host_line.cc (cores and memory of the machine), learning.cc (what running tasks
-// teach), explain.cc (why), books.cc. What can
-// stand by itself does: Queue, LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines,
-// Lessons, Reservation, LaunchTrouble.
+// (out of memory), host_line.cc (cores and memory of the machine), turns.cc (who leaves for
+// others), learning.cc (what running tasks teach), explain.cc (why), books.cc. What can stand by
+// itself does: Queue, LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines, Lessons,
+// Reservation, LaunchTrouble, Room.
 #pragma once
 
 #include <array>
@@ -31,6 +31,7 @@
 #include "core/openness.h"
 #include "core/queue.h"
 #include "core/reservation.h"
+#include "core/room.h"
 #include "core/rules.h"
 #include "core/scheduler.h"
 
@@ -58,6 +59,12 @@ struct Life {
   bool restored = false;  // from an earlier life of the daemon, and not started since
 };
 
+// A place on a GPU that somebody has left for this task.
+struct KeptPlace {
+  TaskId task{};
+  Time until{};
+};
+
 struct GpuState {
   GpuInfo info;
   std::optional<GpuSample> sample;
@@ -66,6 +73,8 @@ struct GpuState {
   std::string trouble;
   std::optional<std::string> drained_by_person;  // why
   std::optional<std::string> drained_by_rule;
+  std::optional<Time> empty_by;  // of the person's drain
+  std::optional<KeptPlace> kept_place;
   std::vector<Neighbour> residents;  // what GpuView shows
   std::vector<std::uint32_t> users;  // likewise
   double delivered = 0;
@@ -156,7 +165,11 @@ struct Scheduler::State : LineUp::Host {
   bool waiting_pays = false;  // by the look ahead, although some could start
   // No task's memory has stood still for long enough before this that has not taught already.
   std::optional<Time> next_plateau;
-  std::optional<Time> wake;  // the last WakeAt, while it lies ahead
+  std::set<TaskId> leaving;             // they run on, and were asked to save
+  std::map<TaskId, TaskId> room_for;    // of them, for whom at the last look
+  std::optional<Time> looked_for_room;  // the last look
+  std::optional<Time> next_turn;        // the next moment at which somebody may have to leave
+  std::optional<Time> wake;             // the last WakeAt, while it lies ahead
 
   // Of the events being handled.
   std::vector<Action> actions;
@@ -303,6 +316,32 @@ struct Scheduler::State : LineUp::Host {
   // What others of its kind have taught it to ask for; empty: nothing.
   std::optional<std::int64_t> TaughtMib(const TaskRecord& task) const;
   Need NeedNow(const TaskRecord& task) const;  // with what its own and others' attempts taught
+
+  // ---- turns.cc ----
+  void TakeTurns();  // who has to leave is asked, and ended when his time is up
+  void EmptyDrained();
+  void MakeRoom();
+  void LookForRoom();
+  bool AnyTurns() const;  // by the rules in force
+  void WakeForTurns(Time when);
+  void AskToLeave(TaskRecord& task, StopCause cause, Time by);
+  void StayAfterAll(TaskRecord& task);
+  void StopAsked(TaskRecord& task);
+  Reason ReasonToLeave(const TaskRecord& task) const;
+  Reason ReasonOfLeaving(const TaskRecord& task) const;  // while it still runs
+  bool GoesOnLater(const TaskRecord& task) const;        // by its end, which it chose itself
+  void EndSaved(TaskRecord& task);                       // of one that goes on later
+  void EndAsked(TaskRecord& task, Reason reason);        // of one that was ended
+  void GoOnLater(TaskRecord& task, Reason reason);
+  bool MustBeEmpty(GpuIndex gpu) const;
+  double ShareOf(const TaskRequest& request) const;  // of its account or user, as LineUp has it
+  bool YieldsTo(const TaskRecord& running, const TaskRecord& waiting) const;
+  StopCause LeavesFor(const TaskRecord& running, const TaskRecord& waiting) const;
+  std::vector<TaskId> LeaversFor(const TaskRecord& waiting) const;
+  std::vector<TaskId> WaitForRoom() const;
+  Room RoomNow() const;
+  std::optional<TaskId> KeptFor(const GpuState& gpu, Time at) const;
+  Reason WithTurns(const TaskRecord& task, Reason reason) const;
 
   // ---- explain.cc ----
   Verdict VerdictOn(const TaskRecord& task, const GpuView& view) const;

@@ -82,7 +82,7 @@ void Scheduler::State::AskForWake() {
   const std::optional<Time> plateau = anyone ? next_plateau : std::nullopt;
   const std::optional<Time> limit = anyone ? limits.NextChange(now) : std::nullopt;
   for (const std::optional<Time>& when : {queue.NextDue(), deadlines.Next(), rules->NextDecision(),
-                                          trial, plateau, limit, NextOrder()}) {
+                                          trial, plateau, limit, NextOrder(), next_turn}) {
     if (when) next = std::min(next.value_or(*when), *when);
   }
   if (wake && *wake <= now) wake.reset();

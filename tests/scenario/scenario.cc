@@ -31,10 +31,10 @@ struct VerbEntry {
   std::string_view options;
 };
 constexpr std::array kHappens{
-    VerbEntry{"submit", 1, "exclusive held predicted own_cpus",
+    VerbEntry{"submit", 1, "exclusive held predicted own_cpus no_slots",
               "gpus need_mib kind priority begin afterok afterany afternotok time_limit "
               "signal_before max_recoveries requeue estimate sm_share max_slowdown sm_active "
-              "sensitivity pressure alone user account qos cpus host_mib"},
+              "sensitivity pressure alone user account qos cpus host_mib checkpoint"},
     VerbEntry{"estimate", 1, "", "need_mib"},
     VerbEntry{"started", 1, "", "use_mib"},
     VerbEntry{"use", 0, "", "gpu t sm util foreign_mib foreign_processes attributed"},
@@ -53,7 +53,7 @@ constexpr std::array kHappens{
     VerbEntry{"priority", 2, "", ""},
     VerbEntry{"edit", 1, "exclusive",
               "gpus need_mib priority time_limit signal_before begin qos afterok cpus host_mib"},
-    VerbEntry{"drain", 0, "rule", "gpu why"},
+    VerbEntry{"drain", 0, "rule", "gpu why by"},
     VerbEntry{"resume", 0, "rule", "gpu"},
     VerbEntry{"policy", 1, "", ""},        // the mapper; options by PolicyOptions()
     VerbEntry{"host", 0, "", "cpus mib"},  // from now on
@@ -63,6 +63,7 @@ constexpr std::array kExpects{
     VerbEntry{"start", 1, "alone shared", "gpu claim_mib attempt at"},
     VerbEntry{"stop", 1, "", "cause at"},
     VerbEntry{"warn", 1, "", "at"},
+    VerbEntry{"ask", 1, "", "at by cause"},
     VerbEntry{"queue", 1, "main recovery exclusive", "reason free_mib at"},
     VerbEntry{"reject", 1, "", "reason"},
     VerbEntry{"end", 2, "", "reason at ooms"},
@@ -158,6 +159,22 @@ const std::vector<PolicyOption>& PolicyOptions() {
       {"patience",
        [](Policy& policy, ClauseReader& in, const std::string& option) {
          policy.fair.patience = in.Span(option).value_or(base::Duration{0});
+       }},
+      {"slot", [](Policy& policy, ClauseReader& in,
+                  const std::string& option) { policy.slots.length = in.Span(option); }},
+      {"notice",
+       [](Policy& policy, ClauseReader& in, const std::string& option) {
+         policy.slots.notice = in.Span(option).value_or(base::Duration{0});
+       }},
+      {"preempt_notice",
+       [](Policy& policy, ClauseReader& in, const std::string& option) {
+         policy.slots.preempt_notice = in.Span(option).value_or(base::Duration{0});
+       }},
+      {"without_checkpoint",
+       [](Policy& policy, ClauseReader& in, const std::string& option) {
+         const auto rule = base::FromWord<core::WithoutCheckpoint>(in.Text(option));
+         if (!rule) return in.Complain("without_checkpoint: expected never, once, end");
+         policy.slots.without_checkpoint = *rule;
        }},
       Mib("margin_mib", &Policy::margin_mib),
       Mib("floor_mib", &Policy::floor_mib),

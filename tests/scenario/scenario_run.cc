@@ -25,7 +25,7 @@ constexpr std::int64_t kMaxCount = 1'000'000'000;
 
 // An action that a person would call news.
 struct News {
-  enum class Kind { kStart, kStop, kWarn, kQueue, kReject, kEnd };
+  enum class Kind { kStart, kStop, kWarn, kAsk, kQueue, kReject, kEnd };
   Kind kind{};
   TaskId task{};
   core::Time when{};
@@ -43,6 +43,8 @@ std::string_view KindName(News::Kind kind) {
       return "stop";
     case News::Kind::kWarn:
       return "warn";
+    case News::Kind::kAsk:
+      return "ask";
     case News::Kind::kQueue:
       return "queue";
     case News::Kind::kReject:
@@ -66,7 +68,7 @@ std::string Describe(const News& news) {
     text += fmt::format(" attempt={}{}", news.start.attempt, news.start.alone ? " alone" : "");
   } else if (news.kind == News::Kind::kStop) {
     text += fmt::format(" cause={}", base::WordOf(news.stop.cause));
-  } else if (news.kind != News::Kind::kWarn) {
+  } else if (news.kind != News::Kind::kWarn && news.kind != News::Kind::kAsk) {
     text += fmt::format(" {}", core::TaskStateName(news.record.state));
     if (news.record.queue == core::QueueKind::kRecovery) text += " recovery";
     if (news.record.retry_on_idle_gpu) text += " exclusive";
@@ -81,7 +83,8 @@ std::string Describe(const News& news) {
 // Starts, stops, warnings and rejects must be expected; other news may go unmentioned.
 bool Unexpected(const News& news) {
   return !news.expected && (news.kind == News::Kind::kStart || news.kind == News::Kind::kStop ||
-                            news.kind == News::Kind::kWarn || news.kind == News::Kind::kReject);
+                            news.kind == News::Kind::kWarn || news.kind == News::Kind::kAsk ||
+                            news.kind == News::Kind::kReject);
 }
 
 // What an expectation did not find as it should be; empty: all as expected.
@@ -210,6 +213,8 @@ class Player {
             {.kind = News::Kind::kStop, .task = stop->id, .when = action.when, .stop = *stop});
       } else if (const auto* warn = std::get_if<core::WarnTask>(&action.action)) {
         news_.push_back({.kind = News::Kind::kWarn, .task = warn->id, .when = action.when});
+      } else if (const auto* ask = std::get_if<core::AskToSave>(&action.action)) {
+        news_.push_back({.kind = News::Kind::kAsk, .task = ask->id, .when = action.when});
       } else if (const auto* changed = std::get_if<core::TaskChanged>(&action.action)) {
         Note(changed->record, action.when);
       }
@@ -251,7 +256,9 @@ class Player {
                                      lost, in.Text("text")}};
     }
     if (verb == "drain") {
-      return {core::DrainRequested{in.Gpu(world_.size()), in.Text("why"), in.Flag("rule")}};
+      core::DrainRequested drain{in.Gpu(world_.size()), in.Text("why"), in.Flag("rule")};
+      if (const auto by = in.Span("by")) drain.empty_by = core::Time{*by};
+      return {std::move(drain)};
     }
     if (verb == "resume") {
       return {core::ResumeRequested{in.Gpu(world_.size()), in.Flag("rule")}};
@@ -308,6 +315,7 @@ class Player {
         .signal_before = in.Span("signal_before"),
         .max_recoveries = static_cast<int>(in.Int("max_recoveries", 0, 99, 3)),
         .requeue = in.YesNo("requeue", true),
+        .no_slots = in.Flag("no_slots"),
         .held = in.Flag("held")};
     if (in.Has("cpus")) request.cpus = static_cast<int>(in.Int("cpus", 1, core::kMaxCpus, 1));
     request.user = in.Text("user");
@@ -316,6 +324,7 @@ class Player {
       request.uid = uids_.try_emplace(request.user, number).first->second;
     }
     if (in.Has("account")) request.account = in.Text("account");
+    if (in.Has("checkpoint")) request.checkpoint_signal = in.Text("checkpoint");
     if (in.Has("qos")) request.qos = in.Text("qos");
     if (const auto begin = in.Span("begin")) request.begin = core::Time{*begin};
     for (const auto& [kind, option] : core::kDependencyWords) {
@@ -487,9 +496,26 @@ class Player {
             return Differs<std::int64_t>("ooms", *ooms, news.record.ooms);
         }
         return Differs("state", in.Word(1), core::TaskStateName(news.record.state));
+      case News::Kind::kAsk:
+        return CompareAsk(news.task, in);
       case News::Kind::kWarn:
       case News::Kind::kReject:
         break;
+    }
+    return std::nullopt;
+  }
+
+  Mismatch CompareAsk(TaskId id, ClauseReader& in) const {
+    const core::TaskRecord* task = shell_.scheduler().Find(id);
+    if (task == nullptr) return "the core does not hold the task";
+    if (in.Has("cause")) {
+      const std::string got(base::WordOf(task->attempt.notice_cause));
+      if (Mismatch wrong = Differs("cause", in.Text("cause"), got)) return wrong;
+    }
+    if (const auto by = in.Span("by")) {
+      const std::string got =
+          task->attempt.leaves_by ? TimeText(*task->attempt.leaves_by) : "stays";
+      return Differs("by", TimeText(core::Time{*by}), got);
     }
     return std::nullopt;
   }
