@@ -91,6 +91,10 @@ struct TaskView {
   std::string own_cores;
   std::string host_note;
   std::optional<std::int64_t> idle_since_ms;
+  std::string checkpoint_signal;
+  bool no_slots = false;
+  int checkpoints = 0;
+  std::optional<std::int64_t> leaves_by_ms;
   std::optional<std::int64_t> begin_ms;
   std::vector<std::string> dependencies;
   std::vector<std::pair<std::string, std::string>> parameters;
@@ -182,6 +186,14 @@ struct TaskView {
           "What of its cores and memory nothing enforces here, and why; empty: all is.");
     field("idle_since_ms", task.idle_since_ms,
           "It holds GPUs and has not used them since; null: it uses them.");
+    field(
+        "checkpoint_signal", task.checkpoint_signal,
+        "Asks it to save before it has to make room, as its submitter says; empty: the server's.");
+    field("no_slots", task.no_slots, "Not ended where its time slot ends.");
+    field("checkpoints", task.checkpoints,
+          "How often it ended when it was asked to save, to go on later.", {.low = 0});
+    field("leaves_by_ms", task.leaves_by_ms,
+          "It was asked to save and is ended then; null: it may stay.");
     field("begin_ms", task.begin_ms, "Not started before this time.");
     field("dependencies", task.dependencies, "What it waits for: afterok:12, afterany:13 …");
     field("parameters", task.parameters, "Its values, as one task of a sweep.");

@@ -236,8 +236,10 @@ Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string
 }
 
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
-                               const std::string& reason) {
-  const std::string body = verb == "drain" ? base::DumpJson({{"reason", reason}}) : "";
+                               const std::string& reason, std::optional<base::Time> empty_by) {
+  base::Json asked = {{"reason", reason}};
+  if (empty_by) asked["by_ms"] = base::ToMs(*empty_by);
+  const std::string body = verb == "drain" ? base::DumpJson(asked) : "";
   const std::string target = "/v1/gpus/" + api::Escape(gpu) + "/" + verb;
   return Parse<api::GpuView>(client.Call("POST", target, body, kTimeoutS));
 }

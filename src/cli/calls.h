@@ -49,9 +49,10 @@ Called<std::vector<api::GpuView>> ListGpus(api::Client& client);
 // From `from_ms` to `to_ms` on the daemon's clock, in at most `points` equal spans.
 Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string& gpu,
                                           std::int64_t from_ms, std::int64_t to_ms, int points);
-// gpu: index or UUID; verb: "drain" with a reason, or "resume".
+// gpu: index or UUID; verb: "drain" with a reason, and with a time until which its tasks have to
+// leave; or "resume".
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
-                               const std::string& reason);
+                               const std::string& reason, std::optional<base::Time> empty_by = {});
 
 // What the server has learned, for the estimators; empty gpu_type: that of most of its GPUs.
 Called<api::KnowledgeView> GetKnowledge(api::Client& client, const std::string& signature,

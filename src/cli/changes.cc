@@ -48,6 +48,7 @@ constexpr std::array kEditable{
     EditableOption{"mail-type", {"notify"}},
     EditableOption{"mail-user", {"notify"}},
     EditableOption{"signal", {"signal", "signal_before_s", "signal_main"}},
+    EditableOption{"checkpoint-signal", {"checkpoint_signal"}},
     EditableOption{"comment", {"comment"}},
 };
 

@@ -3,12 +3,14 @@
 #include <chrono>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "cli/calls.h"
 #include "cli/gpu_details.h"
 #include "cli/gpu_history_text.h"
 #include "cli/gpu_text.h"
 #include "cli/verbs.h"
+#include "task/describe/option_values.h"
 
 namespace carma::cli {
 namespace {
@@ -132,12 +134,18 @@ std::string StandingText(const std::string& state) {
 }
 
 void RunGpuChange(Context& context, const std::string& verb, const std::vector<std::string>& gpus,
-                  const std::string& reason) {
+                  const std::string& reason, const std::string& by) {
+  std::optional<base::Time> empty_by;
+  if (!by.empty()) {
+    const auto time = task::ParseBegin(by, base::SystemClock().Now());
+    if (!time) return context.Fail(base::Error{time.error().code, "--by: " + time.error().message});
+    empty_by = *time;
+  }
   const auto names = NamedGpus(context, gpus);
   if (!names) return context.Fail(names.error());
   std::vector<std::string> texts;
   for (const std::string& name : *names) {
-    auto gpu = ChangeGpu(context.client(), name, verb, reason);
+    auto gpu = ChangeGpu(context.client(), name, verb, reason, empty_by);
     if (!gpu) {
       context.Fail(gpu.error());
     } else if (context.json) {

@@ -330,6 +330,19 @@ void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   }
 }
 
+void AddSlots(const TaskView& task, std::int64_t now_ms, Facts& facts) {
+  if (!task.checkpoint_signal.empty())
+    facts.Add("Saves by", base::Printable(task.checkpoint_signal, 20));
+  if (task.no_slots) facts.Add("Slots", "excepted");
+  if (task.checkpoints > 0)
+    facts.Add("Checkpoints", fmt::format("went on from one {} time{}", task.checkpoints,
+                                         task.checkpoints == 1 ? "" : "s"));
+  if (HoldsGpus(task) && task.leaves_by_ms) {
+    facts.Add("Leaves by", TimePoint(task.leaves_by_ms) + " (in " +
+                               SpanText(now_ms, std::max(now_ms, *task.leaves_by_ms)) + ")");
+  }
+}
+
 // "Memory: 5.4G predicted (structural), 6.5G to be promised." and what is doubtful about it.
 std::string EstimateSentence(const TaskView& task) {
   std::string out;
@@ -515,6 +528,7 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
   facts.Add("Why there",
             task.placement_reason.empty() ? "" : base::Printable(task.placement_reason, 400));
   AddSharing(task, now_ms, facts);
+  AddSlots(task, now_ms, facts);
   AddMemory(task, facts);
   AddHost(task, facts);
   facts.Add("Queue", Line(task.queue) + ", priority " + std::to_string(task.priority));

@@ -296,21 +296,29 @@ void AddGpuChanges(CLI::App& app, Context& context) {
   struct Flags {
     std::vector<std::string> gpus;
     std::string reason;
+    std::string by;
   };
   for (const std::string name : {"drain", "resume"}) {
     auto flags = NewFlags<Flags>();
     const bool drain = name == "drain";
-    CLI::App* verb = AddVerb(
-        app, name.c_str(),
-        drain ? "Close GPUs to new tasks; running ones go on" : "Open drained GPUs again",
-        drain ? "  carma drain 0,2 --reason 'new fan on Monday'\n" : "  carma resume all\n");
+    CLI::App* verb =
+        AddVerb(app, name.c_str(),
+                drain ? "Close GPUs to new tasks; running ones go on" : "Open drained GPUs again",
+                drain ? "  carma drain 0,2 --reason 'new fan on Monday'\n"
+                        "  carma drain all --by 18:00     the server goes down then\n"
+                      : "  carma resume all\n");
     verb->add_option("gpus", flags->gpus, "indices or UUIDs: 0, 0,2, GPU-…, all")->required();
     if (drain) {
       verb->add_option("--reason", flags->reason, "shown to everybody who waits")
           ->type_name("TEXT");
+      verb->add_option("--by", flags->by,
+                       "their tasks are asked to save before, and are ended then and wait again: "
+                       "18:00, 2026-03-01T14:05, now+2hours")
+          ->type_name("TIME");
     }
-    verb->callback(
-        [&context, flags, name] { RunGpuChange(context, name, flags->gpus, flags->reason); });
+    verb->callback([&context, flags, name] {
+      RunGpuChange(context, name, flags->gpus, flags->reason, flags->by);
+    });
   }
 }
 

@@ -140,8 +140,9 @@ struct GpusFlags {
 };
 void RunGpus(Context& context, const GpusFlags& flags);
 // verb: "drain" or "resume"; gpus: indices, UUIDs, comma-separated lists, or "all".
+// by: of a drain, until when its tasks have to leave, as people write it; empty: they may stay.
 void RunGpuChange(Context& context, const std::string& verb, const std::vector<std::string>& gpus,
-                  const std::string& reason);
+                  const std::string& reason, const std::string& by);
 struct BackupFlags {
   std::string target;     // a file, or a folder to make one in
   std::string state_dir;  // empty: that of the daemon

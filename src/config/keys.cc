@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/signal_name.h"
 #include "base/text.h"
 #include "core/policy.h"
 #include "estimate/estimator.h"
@@ -505,8 +506,10 @@ std::vector<Key> MakeKeys() {
       Of("fair.accounts", "Accounts that tasks may be booked on (--account), and by whom.",
          Texts("list of texts like [\"vision: ada bob\", \"course: *\"]", &core::ParseAccountRule),
          AT(policy.accounts)),
-      Of("fair.classes", "Classes that tasks may have (--qos); a priority is added to the task's.",
-         Texts("list of texts like [\"interactive priority=1000\", \"normal\"]",
+      Of("fair.classes",
+         "Classes that tasks may have (--qos); a priority is added to the task's, and those that "
+         "preempt take the places of preemptible ones.",
+         Texts("list of texts like [\"interactive priority=1000 preempts\", \"normal\"]",
                &core::ParseQosClass),
          AT(policy.classes)),
       Of("limits.rules",
@@ -516,6 +519,34 @@ std::vector<Key> MakeKeys() {
                "gpus=2\"]",
                &core::ParseLimitRule),
          AT(policy.limits)),
+      Of("slots.length",
+         "A task that has run for so long leaves its place to one that waits for it; false: never "
+         "(docs/sharing.md).",
+         OrFalse(Span(kSecond, kYear)), AT(policy.slots.length)),
+      Of("slots.notice", "So long before it is ended a task is asked to save.",
+         Span(Duration{0}, kYear), AT(policy.slots.notice)),
+      Of("slots.preempt_notice", "The same for one that leaves for a class that preempts.",
+         Span(Duration{0}, kYear), AT(policy.slots.preempt_notice)),
+      Of("slots.without_checkpoint",
+         "What becomes, at the end of its slot, of a task that is not known to save: it stays, or "
+         "is ended once, or always.",
+         Choice<core::WithoutCheckpoint>({{"never", core::WithoutCheckpoint::kNever},
+                                          {"once", core::WithoutCheckpoint::kOnce},
+                                          {"end", core::WithoutCheckpoint::kEnd}}),
+         AT(policy.slots.without_checkpoint)),
+      Of("slots.checkpoint_signal", "Asks tasks to save that name no signal of their own.",
+         Text("name of a signal like \"USR1\"", base::IsSignalName),
+         AT(policy.slots.checkpoint_signal)),
+      Of("slots.exit_codes",
+         "With these says a task that was asked that it has saved, and is to go on later.",
+         List("list of exit codes from 0 to 255", kNumberList | kNumber | kTextList, 256,
+              Count<int>(0, 255)),
+         AT(policy.slots.exit_codes)),
+      Of("slots.exempt",
+         "Classes whose tasks may be excepted from slots (--no-slots); administrators always may.",
+         List("list of classes like [\"interactive\"]", kTextList, 1'000,
+              Text("", core::IsShareName)),
+         AT(policy.slots.exempt)),
       Of("recovery.mode",
          "Where a task that ran out of memory is tried again: idle GPUs only, or where its last "
          "claim plus a growing step is free, idle GPUs at last.",

@@ -477,7 +477,7 @@ TEST(SettingsDocs, WhatTheRecipesSayIsUnderstood) {
     EXPECT_TRUE(loaded) << block << loaded.error().message;
     ++blocks;
   }
-  EXPECT_EQ(blocks, 6);
+  EXPECT_EQ(blocks, 9);
 }
 
 TEST(SettingsDocs, TheDocumentationListsEveryKeyAsItIs) {

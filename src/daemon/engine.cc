@@ -341,6 +341,7 @@ void Engine::AnswerWithTrouble() {
 void Engine::Collect(std::vector<core::Action> actions) {
   for (core::Action& action : actions) {
     if (const auto* changed = std::get_if<core::TaskChanged>(&action)) NoteChange(changed->record);
+    if (const auto* ask = std::get_if<core::AskToSave>(&action)) NoteAsked(ask->id);
     if (const auto* ended = std::get_if<core::AttemptEnded>(&action))
       next_.rows.attempts.push_back(RowOf(*ended));
     if (const auto* start = std::get_if<core::StartTask>(&action)) {
@@ -373,6 +374,13 @@ void Engine::NoteChange(const core::TaskRecord& record) {
   // Until the estimate is known a restart asks for it again: nothing to keep.
   if (record.state == core::TaskState::kEstimating) return;
   next_.rows.records.insert_or_assign(record.id, store::RecordRow{record, std::move(uuids)});
+}
+
+void Engine::NoteAsked(core::TaskId id) {
+  const core::TaskRecord* record = scheduler_.Find(id);
+  if (record == nullptr) return;
+  const core::Reason why = scheduler_.ReasonFor(id, clock_.Now());
+  next_.rows.events.push_back(AskedEvent(id, why, clock_.Now()));
 }
 
 store::EndedAttempt Engine::RowOf(const core::AttemptEnded& ended) const {
@@ -463,6 +471,9 @@ void Engine::Perform(const core::Action& action, std::vector<EstimateJob>& estim
   } else if (const auto* warn = std::get_if<core::WarnTask>(&action)) {
     base::LogInfo("time_limit_near", {{"task", warn->id}, {"attempt", warn->attempt}});
     launcher_.Warn(warn->id, warn->attempt);
+  } else if (const auto* ask = std::get_if<core::AskToSave>(&action)) {
+    base::LogInfo("asked_to_save", {{"task", ask->id}, {"attempt", ask->attempt}});
+    launcher_.AskToSave(ask->id, ask->attempt);
   } else if (const auto* wake = std::get_if<core::WakeAt>(&action)) {
     host_.WakeAt(wake->when);
   } else if (const auto* request = std::get_if<core::RequestEstimate>(&action)) {

@@ -115,6 +115,7 @@ class Engine {
   void AnswerWithTrouble();
   void Collect(std::vector<core::Action> actions);
   void NoteChange(const core::TaskRecord& record);
+  void NoteAsked(core::TaskId id);
   store::EndedAttempt RowOf(const core::AttemptEnded& ended) const;
   void NoteDrains();
   // False: the store refused; what is decided is kept and nothing of it has happened yet.

@@ -58,6 +58,16 @@ store::StoredEvent EditEvent(core::TaskId id, const std::string& what, base::Tim
   return event;
 }
 
+store::StoredEvent AskedEvent(core::TaskId id, const core::Reason& why, base::Time now) {
+  store::StoredEvent event;
+  event.when = now;
+  event.kind = store::EventKind::kAsked;
+  event.task = id;
+  event.what = "asked_to_save";
+  event.text = core::ReasonLine(why);
+  return event;
+}
+
 store::StoredEvent NoticeEvent(const store::Notice& notice, base::Time now) {
   const bool sent = notice.state == store::NoticeState::kSent;
   store::StoredEvent event;

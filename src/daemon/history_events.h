@@ -23,6 +23,8 @@ std::optional<store::StoredEvent> StateEvent(const core::TaskRecord& record,
                                              base::Time now);
 // Of a task that a person has changed.
 store::StoredEvent EditEvent(core::TaskId id, const std::string& what, base::Time now);
+// Of a task that was asked to save because it has to leave.
+store::StoredEvent AskedEvent(core::TaskId id, const core::Reason& why, base::Time now);
 // Of a notice that was sent, or will not be.
 store::StoredEvent NoticeEvent(const store::Notice& notice, base::Time now);
 // Of a GPU that was closed; without why: that was opened again.

@@ -202,6 +202,10 @@ api::TaskView Present(const store::StoredTask& stored) {
   view.own_cpus = record.request.own_cpus;
   view.own_cores = share.cores;
   view.idle_since_ms = OptionalMs(record.attempt.idle_since);
+  view.checkpoint_signal = record.request.checkpoint_signal.value_or("");
+  view.no_slots = record.request.no_slots;
+  view.checkpoints = record.checkpoints;
+  view.leaves_by_ms = OptionalMs(record.attempt.leaves_by);
   view.begin_ms = OptionalMs(record.request.begin);
   for (const core::Dependency& each : record.request.dependencies)
     view.dependencies.push_back(fmt::format("{}:{}", base::WordOf(each.kind), each.task));

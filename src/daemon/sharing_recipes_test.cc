@@ -46,6 +46,7 @@ class Server {
         uids_.try_emplace(user, static_cast<std::uint32_t>(1001 + uids_.size())).first->second;
     if (!account.empty()) request.account = account;
     if (!qos.empty()) request.qos = qos;
+    if (trains_) request.checkpoint_signal = "USR1";
     EXPECT_TRUE(core::MayName(core_.config(), request));
     const core::TaskId id{++last_};
     Tell(core::TaskSubmitted{id, request});
@@ -58,6 +59,21 @@ class Server {
     request.uid = uids_[user];
     return core_.LimitOnSubmission(request, 1).has_value();
   }
+  // A task that knows to save and runs until it is told otherwise.
+  void Train(const std::string& user) {
+    trains_ = true;
+    Submit(user);
+    trains_ = false;
+  }
+  void Pass(core::Duration span) {
+    now_ += span;
+    Tell(core::WakeUp{});
+  }
+  // It was asked to save.
+  void Save(std::uint64_t id) {
+    Tell(core::TaskExited{core::TaskId{id}, 1, {.kind = core::ExitKind::kFailed, .code = 85}});
+  }
+  const std::vector<std::uint64_t>& Asked() const { return asked_; }
   // An hour passes, all that runs ends.
   void Hour() {
     now_ += core::Duration(3'600'000);
@@ -81,10 +97,16 @@ class Server {
     std::vector<core::Event> events{event};
     for (std::uint32_t i = 0; i < 4 && !core_.GpuInfos().empty(); ++i)
       events.emplace_back(core::GpuSampled{core::GpuIndex{i}, {.taken = now_, .sm_active = 0.0}});
+    std::vector<core::Event> started;
     for (const core::Action& action : core_.HandleAll(now_, events)) {
-      if (const auto* start = std::get_if<core::StartTask>(&action))
-        running_.push_back(core::Number(start->id));
+      if (const auto* ask = std::get_if<core::AskToSave>(&action))
+        asked_.push_back(core::Number(ask->id));
+      const auto* start = std::get_if<core::StartTask>(&action);
+      if (start == nullptr) continue;
+      running_.push_back(core::Number(start->id));
+      started.emplace_back(core::TaskStarted{start->id, start->attempt});
     }
+    core_.HandleAll(now_, started);
     EXPECT_EQ(core_.CheckBooks(), std::nullopt);
   }
 
@@ -93,6 +115,8 @@ class Server {
   std::uint64_t last_ = 0;
   std::map<std::string, std::uint32_t> uids_;
   std::vector<std::uint64_t> running_;
+  std::vector<std::uint64_t> asked_;
+  bool trains_ = false;
 };
 
 using Counts = std::map<std::string, int>;
@@ -124,6 +148,21 @@ TEST(SharingRecipes, ACourseOfSixty) {
   EXPECT_TRUE(server.Refuses("ada", {.gpus = 2}));
   EXPECT_TRUE(server.Refuses("ada", {.time_limit = core::Duration(7'201'000)}));
   EXPECT_FALSE(server.Refuses("ada", {}));
+}
+
+TEST(SharingRecipes, LongTrainingsAndShortTries) {
+  Server server(Recipe("slots"));
+  for (int i = 0; i < 4; ++i) server.Train("ada");
+  const std::uint64_t spare = server.Submit("bob", "", "background");
+  server.Pass(core::Duration(13 * 3'600'000LL));
+  EXPECT_EQ(server.Why(spare), core::ReasonCode::kTasksPerGpu) << "nobody leaves for less priority";
+  const std::uint64_t look = server.Submit("bob", "", "interactive");
+  EXPECT_EQ(server.Asked(), (std::vector<std::uint64_t>{1})) << "its turn was over";
+  EXPECT_EQ(server.Why(1), core::ReasonCode::kTimeSlot);
+  server.Save(1);
+  EXPECT_EQ(server.Why(1), core::ReasonCode::kTimeSlot);
+  EXPECT_EQ(server.Running(), (Counts{{"ada", 3}, {"bob", 1}}));
+  EXPECT_EQ(server.Why(look), core::ReasonCode::kNone) << "it runs";
 }
 
 TEST(SharingRecipes, APayingGroupAndGuests) {

@@ -8,6 +8,7 @@
 
 #include "base/cpu_list.h"
 #include "base/log.h"
+#include "core/slots.h"
 #include "task/mps/mps.h"
 #include "task/shim/attempt_folder.h"
 
@@ -179,6 +180,10 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   order.host = stored->record.attempt.host;
   order.cpu_cap = options_.cpu_cap;
   order.cores = CoresOf(stored->record);
+  const core::SlotRules& slots = options_.policy.slots;
+  order.checkpoint_signal = core::CheckpointSignal(slots, stored->record.request);
+  order.checkpoint_notice = slots.notice;
+  order.saves = core::KnowsToSave(stored->record);
   return order;
 }
 

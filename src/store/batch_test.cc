@@ -95,7 +95,8 @@ TEST_F(ApplyTest, EveryKindOfRowIsKept) {
   EXPECT_EQ(store_->Events(kTask, {}, 10)->size(), 1U);
   EXPECT_EQ(store_->Usage(base::FromMs(0), base::FromMs(9))->size(), 1U);
   EXPECT_EQ(store_->ForecastOf(kTask).value()->model, "fingerprint");
-  EXPECT_EQ(store_->Drains().value(), (std::vector<Drain>{{"GPU-0", "broken fan", false}}));
+  EXPECT_EQ(store_->Drains().value(),
+            (std::vector<Drain>{{"GPU-0", "broken fan", false, base::FromMs(1'700'000'000'000)}}));
   ASSERT_EQ(store_->Observations()->size(), 1U);
   EXPECT_TRUE(store_->Observations()->front().formula);
 

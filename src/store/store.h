@@ -39,11 +39,12 @@ struct Forecast {
   friend bool operator==(const Forecast&, const Forecast&) = default;
 };
 
-enum class EventKind { kSubmitted, kState, kDrain, kResume, kEdit, kNotice };
+enum class EventKind { kSubmitted, kState, kDrain, kResume, kEdit, kNotice, kAsked };
 inline constexpr std::pair<EventKind, std::string_view> kEventWords[] = {
     {EventKind::kSubmitted, "submitted"}, {EventKind::kState, "state"},
     {EventKind::kDrain, "drain"},         {EventKind::kResume, "resume"},
     {EventKind::kEdit, "edit"},           {EventKind::kNotice, "notice"},
+    {EventKind::kAsked, "asked"},
 };
 // One line of history, for `carma history` and reports.
 struct StoredEvent {

@@ -64,16 +64,24 @@ Engine::Done AnswerWithGpu(const GpuServices& services, core::GpuIndex gpu, std:
   };
 }
 
-Result<std::string> ReasonIn(const Call& call) {
+struct AskedDrain {
   std::string why;
-  if (call.request.body.empty()) return why;
+  std::optional<base::Time> empty_by;
+};
+
+Result<AskedDrain> DrainIn(const Call& call) {
+  AskedDrain asked;
+  if (call.request.body.empty()) return asked;
   const Result<Json> json = ReadBody(call);
   if (!json) return std::unexpected(json.error());
   base::JsonReader in(*json, "");
-  in.Get("reason", why, 500);
+  in.Get("reason", asked.why, 500);
+  std::optional<std::int64_t> by_ms;
+  in.Get("by_ms", by_ms, 0, core::kMaxBeginMs);
   in.NoOthers();
   if (in.error()) return std::unexpected(*in.error());
-  return why;
+  if (by_ms) asked.empty_by = base::FromMs(*by_ms);
+  return asked;
 }
 
 struct AskedSpan {
@@ -168,12 +176,13 @@ Result<Unit> DrawGpuHistory(const GpuServices& services, const Call& call,
 Result<Unit> DrainGpu(const GpuServices& services, const Call& call, const api::Responder& reply) {
   const Result<core::GpuIndex> gpu = ClosableGpu(services, call);
   if (!gpu) return std::unexpected(gpu.error());
-  const Result<std::string> reason = ReasonIn(call);
-  if (!reason) return std::unexpected(reason.error());
+  const Result<AskedDrain> asked = DrainIn(call);
+  if (!asked) return std::unexpected(asked.error());
   std::string why = fmt::format("drained by {}", call.caller.user);
-  if (!reason->empty()) why += ": " + base::Printable(*reason, 500);
-  services.engine.Drain({*gpu, why},
-                        AnswerWithGpu(services, *gpu, "gpu_drain", *reason, call.caller, reply));
+  if (!asked->why.empty()) why += ": " + base::Printable(asked->why, 500);
+  if (asked->empty_by) why += ", to be empty by " + base::FormatTimeIso(*asked->empty_by);
+  services.engine.Drain({*gpu, why, false, asked->empty_by},
+                        AnswerWithGpu(services, *gpu, "gpu_drain", asked->why, call.caller, reply));
   return Unit{};
 }
 

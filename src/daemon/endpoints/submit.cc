@@ -284,6 +284,8 @@ Result<Unit> Take(const SubmitServices& services, const Call& call, Result<Descr
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const std::int64_t priority = tasks.Like(i).priority;
     if (Result<Unit> ranked = CheckPriority(priority, caller); !ranked) return ranked;
+    const core::SlotRules& slots = services.engine.scheduler().config().slots;
+    if (Result<Unit> may = CheckSlots(tasks.Like(i), slots, caller); !may) return may;
   }
   if (call.request.Query("check") == "1") {
     CheckTasks(services, caller, tasks, reply);
@@ -339,6 +341,8 @@ Result<Unit> RedoTask(const SubmitServices& services, const Call& call,
   const Result<task::TaskSpec> spec = DescribedAgain(*stored, call);
   if (!spec) return std::unexpected(spec.error());
   if (Result<Unit> ranked = CheckPriority(spec->priority, call.caller); !ranked) return ranked;
+  const core::SlotRules& slots = services.engine.scheduler().config().slots;
+  if (Result<Unit> may = CheckSlots(*spec, slots, call.caller); !may) return may;
   LogAsked("task_redo", {{"task", stored->record.id}, {"owner", stored->user}}, call.caller);
   services.engine.Submit(TaskList({*spec}), OwnerOf(*stored, call.caller),
                          AnswerWithNumbers(call.caller, stored->user, reply));

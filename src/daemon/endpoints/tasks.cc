@@ -124,10 +124,11 @@ Engine::Done AnswerAndLog(const TaskServices& services, const store::StoredTask&
 // What may be changed of a task that has not ended, by the names of its description.
 constexpr std::array<std::string_view, 7> kEditableAlways{
     "name", "comment", "notify", "time_limit_s", "signal_before_s", "priority", "qos"};
-constexpr std::array<std::string_view, 14> kEditableWhileItWaits{
+constexpr std::array<std::string_view, 15> kEditableWhileItWaits{
     "cpus",           "host_memory_mib", "own_cpus", "gpus",       "memory_mib",
     "exclusive",      "sm_share",        "account",  "begin_ms",   "dependencies",
-    "max_recoveries", "requeue",         "signal",   "signal_main"};
+    "max_recoveries", "requeue",         "signal",   "signal_main",
+    "checkpoint_signal"};
 
 // Its description as it holds now: the core's part is what the core has of it.
 Json DescriptionNow(const task::TaskSpec& spec, const core::TaskRecord& record) {
@@ -304,6 +305,10 @@ Result<Unit> EditTask(const TaskServices& services, const Call& call, const api:
   if (wanted->priority > record.request.priority) {
     if (Result<Unit> ranked = CheckPriority(wanted->priority, call.caller); !ranked) return ranked;
   }
+  if (wanted->qos != record.request.qos) {
+    const core::SlotRules& slots = services.engine.scheduler().config().slots;
+    if (Result<Unit> may = CheckSlots(*wanted, slots, call.caller); !may) return may;
+  }
   const std::string what = WhatChanged(before, task::ToJson(*wanted), *changes, call.caller);
   services.engine.Edit(
       *stored, *wanted, what,
@@ -340,6 +345,13 @@ Result<Unit> CheckEditable(const Json& changes, const Caller& caller, std::uint3
 Result<Unit> CheckPriority(std::int64_t priority, const Caller& caller) {
   if (priority <= 0) return Unit{};
   return OnlyAdministrators(caller, "raise a priority above 0");
+}
+
+Result<Unit> CheckSlots(const core::TaskRequest& request, const core::SlotRules& rules,
+                        const Caller& caller) {
+  if (!request.no_slots) return Unit{};
+  if (std::ranges::find(rules.exempt, core::QosOf(request)) != rules.exempt.end()) return Unit{};
+  return OnlyAdministrators(caller, "except a task from time slots, as slots.exempt stands");
 }
 
 }  // namespace carma::daemon

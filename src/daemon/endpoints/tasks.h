@@ -55,5 +55,9 @@ base::Result<store::StoredTask> Touchable(store::Store& store, const Call& call)
 
 // Above the ordinary, a task passes those of others: not for everybody to decide.
 base::Result<base::Unit> CheckPriority(std::int64_t priority, const Caller& caller);
+// --no-slots is for tasks of the classes that the rules except, and for administrators. Errors:
+// kDenied.
+base::Result<base::Unit> CheckSlots(const core::TaskRequest& request, const core::SlotRules& rules,
+                                    const Caller& caller);
 
 }  // namespace carma::daemon

@@ -242,6 +242,19 @@ Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   draft.spec.signal = ::sigabbrev_np(*number);
   draft.spec.signal_main = to.size() != value.size() && to.find('B') != std::string_view::npos;
   draft.spec.signal_before = std::chrono::seconds(*seconds);
+  // Who handles it saves then, as batch scripts of clusters do.
+  if (!draft.spec.checkpoint_signal) draft.spec.checkpoint_signal = draft.spec.signal;
+  return Unit{};
+}
+
+Result<Unit> SetCheckpointSignal(Draft& draft, std::string_view value) {
+  const std::optional<int> number = base::SignalNumber(value);
+  if (!number) return Expected("a signal such as USR1", value);
+  draft.spec.checkpoint_signal = ::sigabbrev_np(*number);
+  return Unit{};
+}
+Result<Unit> SetNoSlots(Draft& draft, std::string_view) {
+  draft.spec.no_slots = true;
   return Unit{};
 }
 
@@ -361,6 +374,11 @@ constexpr std::array kRows{
          "send it S seconds (default 60) before the time limit; B: to the script's shell only",
          true},
         SetSignal},
+    Row{{"checkpoint-signal", 0, "SIGNAL",
+         "asks it to save before it has to make room for others: USR1 …", false},
+        SetCheckpointSignal},
+    Row{{"no-slots", 0, "", "not ended at the end of a time slot, where that is allowed", false},
+        SetNoSlots},
     Row{{"comment", 0, "TEXT", "a note shown with the task", true}, SetText<&TaskSpec::comment>},
     Row{{"wrap", 0, "COMMAND", "run this line by /bin/sh", false}, SetWrap},
     Row{{"hf-config", 0, "FILE", "config.json of a Hugging Face transformer", false,

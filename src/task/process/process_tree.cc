@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -55,6 +56,20 @@ std::vector<base::ProcessStat> Descendants(pid_t root) {
     by_parent.erase(first, last);  // a reused pid must not make us walk in a circle
   }
   return found;
+}
+
+bool Catches(const base::ProcessId& process, int signal) {
+  constexpr std::size_t kMaxStatusBytes = 65'536;
+  constexpr std::string_view kCaught = "SigCgt:";
+  const base::Result<std::string> text =
+      base::ReadFile("/proc/" + std::to_string(process.pid) + "/status", kMaxStatusBytes);
+  if (!text) return false;
+  for (const std::string_view line : base::Split(*text, '\n')) {
+    if (!line.starts_with(kCaught)) continue;
+    const std::string mask(base::Trim(line.substr(kCaught.size())));
+    return (std::strtoull(mask.c_str(), nullptr, 16) >> (signal - 1)) % 2 == 1;
+  }
+  return false;
 }
 
 std::vector<pid_t> ProcessesWithVariable(uid_t uid, const std::string& assignment) {

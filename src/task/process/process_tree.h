@@ -30,6 +30,9 @@ bool MayLive(const base::ProcessId& process);
 // Signals for that very process: none if it has ended, whoever has its number now.
 void Tell(const base::ProcessId& process, std::initializer_list<int> signals);
 
+// It has a handler for that signal, so that it does not end by it. False where nobody can tell.
+bool Catches(const base::ProcessId& process, int signal);
+
 // That user's processes in the session which `leader` made, alive or not. None if the leader's pid
 // has been given to another process: then the session is gone too.
 std::vector<pid_t> SessionMembers(uid_t uid, const base::ProcessId& leader);

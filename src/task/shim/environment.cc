@@ -128,6 +128,11 @@ Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment
                                         "' not found; searched " + base::Join(places, ", "));
 }
 
+std::string CheckpointFolder(const ShimOrder& order) {
+  return fmt::format("{}/carma-{}.ckpt", order.spec.workdir == "/" ? "" : order.spec.workdir,
+                     order.id);
+}
+
 Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const CondaEnv* conda,
                             const std::string& attempt_dir) {
   Environment environment = order.spec.environment;
@@ -144,6 +149,11 @@ Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const 
   environment["CUDA_VISIBLE_DEVICES"] = base::Join(order.gpu_uuids, ",");
   environment["CARMA_TASK_ID"] = fmt::format("{}", order.id);
   environment["CARMA_ATTEMPT"] = std::to_string(order.attempt);
+  environment["CARMA_RESTARTS"] = std::to_string(order.attempt - 1);
+  environment["CARMA_CHECKPOINT_DIR"] = CheckpointFolder(order);
+  environment["CARMA_CHECKPOINT_SIGNAL"] = order.checkpoint_signal;
+  environment["CARMA_CHECKPOINT_NOTICE"] =
+      fmt::format("{:g}", base::Seconds(order.checkpoint_notice));
   environment["CARMA_TASK_NAME"] = order.spec.name;
   for (const char* name : {"CARMA_CPUS", "CARMA_HOST_MEMORY_MIB"}) environment.erase(name);
   if (order.host.cpus > 0) environment["CARMA_CPUS"] = std::to_string(order.host.cpus);

@@ -27,6 +27,10 @@ void FakeLauncher::Warn(core::TaskId id, int attempt) {
   warned.push_back({id, attempt, {}});
 }
 
+void FakeLauncher::AskToSave(core::TaskId id, int attempt) {
+  asked_to_save.push_back({id, attempt, {}});
+}
+
 void FakeLauncher::Adopt(const KnownAttempt& attempt) {
   adopted.push_back(attempt);
 }

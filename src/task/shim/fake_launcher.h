@@ -22,6 +22,7 @@ class FakeLauncher : public Launcher {
   void Start(LaunchOrder order) override;
   void Stop(core::TaskId id, int attempt) override;
   void Warn(core::TaskId id, int attempt) override;
+  void AskToSave(core::TaskId id, int attempt) override;
   void Adopt(const KnownAttempt& attempt) override;
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
   int PollFd() const override { return -1; }
@@ -38,6 +39,7 @@ class FakeLauncher : public Launcher {
   std::vector<LaunchOrder> started;
   std::vector<Call> stopped;
   std::vector<Call> warned;
+  std::vector<Call> asked_to_save;
   std::vector<KnownAttempt> adopted;
   std::vector<Call> forgotten;
 

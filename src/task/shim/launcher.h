@@ -39,6 +39,9 @@ struct LaunchOrder {
   bool cpu_cap = false;  // never more than its cores; else its part of them where all are busy
   // Cores it may run on, as base/cpu_list.h writes them; empty: all.
   std::string cores;
+  std::string checkpoint_signal;       // asks it to save, by name; empty: nothing does
+  base::Duration checkpoint_notice{};  // the time that it has then
+  bool saves = false;                  // it is known to save: its folder for that is made
   friend bool operator==(const LaunchOrder&, const LaunchOrder&) = default;
 };
 
@@ -92,6 +95,9 @@ class Launcher {
   // Its time limit comes: the signal of its description (TaskSpec::signal). Unknown attempts are
   // ignored.
   virtual void Warn(core::TaskId id, int attempt) = 0;
+  // It is to save what it has done: its checkpoint signal (LaunchOrder), to those of its processes
+  // that have a handler for it. Unknown attempts are ignored.
+  virtual void AskToSave(core::TaskId id, int attempt) = 0;
   // Finds the attempt of an earlier life of the daemon by its folder and reports as if it had never
   // left: kStarted and later kExited, kExited at once if it ended meanwhile,
   // kLaunchFailed{retryable} if it never began (and now never will), kExited{lost} if the shim or

@@ -57,6 +57,10 @@ WarningSignal WarningOf(const TaskSpec& spec) {
           .spares_main = spec.script.has_value() || spec.command.empty()};
 }
 
+int CheckpointSignalOf(const ShimOrder& order) {
+  return base::SignalNumber(order.checkpoint_signal).value_or(0);
+}
+
 class Shim {
  public:
   explicit Shim(std::string attempt_dir) : dir_(std::move(attempt_dir)) {}
@@ -72,6 +76,9 @@ class Shim {
   std::expected<Unit, LaunchError> OpenUserFiles();
   Result<OutputPump> OpenOutput();
   std::expected<Unit, LaunchError> PlanScript();
+  // The folder for what the task saves; what is in it is the user's, and stays.
+  void MakeCheckpointFolder() const;
+  void DropEmptyCheckpoints();
   void MakeGroup();
   void LimitGroup();
   void TellStarted(pid_t main);
@@ -122,8 +129,10 @@ int Shim::Run() {
   const std::optional<std::int64_t> baseline = group_ ? group_->OomKills() : std::nullopt;
   Supervisor supervisor(*main, order_.kill_grace, signals_.get(), *pump_, *rights_,
                         group_ ? &*group_ : nullptr, baseline,
-                        attachment_ ? &*attachment_ : nullptr, WarningOf(order_.spec));
+                        attachment_ ? &*attachment_ : nullptr, WarningOf(order_.spec),
+                        CheckpointSignalOf(order_));
   ShimReport report = supervisor.Run();
+  DropEmptyCheckpoints();
   if (group_) group_->Remove();
   report.started_ms = std::chrono::duration_cast<std::chrono::milliseconds>(started).count();
   report.started_boot_ns = started_boot_ns;
@@ -221,6 +230,7 @@ std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
     conda = std::move(*found);
   }
   Result<OutputPump> pump = OpenOutput();
+  MakeCheckpointFolder();
   rights_->DropPrivileges();
   if (!pump) return Refuse(pump.error());
   pump_ = std::move(*pump);
@@ -237,6 +247,17 @@ Result<OutputPump> Shim::OpenOutput() {
   if (!attachment) return std::unexpected(attachment.error());
   attachment_ = std::move(*attachment);
   return OutputPump::Open(order_, &*attachment_);
+}
+
+// With the user's rights. A task that cannot have one may save elsewhere.
+void Shim::MakeCheckpointFolder() const {
+  if (order_.saves) ::mkdir(CheckpointFolder(order_).c_str(), 0777);
+}
+
+void Shim::DropEmptyCheckpoints() {
+  if (!order_.saves || !rights_->Wear()) return;
+  ::rmdir(CheckpointFolder(order_).c_str());
+  rights_->DropPrivileges();
 }
 
 std::expected<Unit, LaunchError> Shim::PlanScript() {

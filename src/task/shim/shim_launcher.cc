@@ -76,6 +76,7 @@ class ShimLauncher final : public Launcher {
   void Stop(core::TaskId id, int attempt) override;
   void Warn(core::TaskId id, int attempt) override;
   void Confine(core::TaskId id, int attempt, const std::string& cores) override;
+  void AskToSave(core::TaskId id, int attempt) override;
   void Adopt(const KnownAttempt& attempt) override;
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
   int PollFd() const override { return epoll_.get(); }
@@ -195,6 +196,10 @@ void ShimLauncher::Signal(const Attempt& attempt, int number) {
 
 void ShimLauncher::Warn(core::TaskId id, int attempt) {
   if (const Attempt* found = Find(id, attempt); found != nullptr) Signal(*found, WarnSignal());
+}
+
+void ShimLauncher::AskToSave(core::TaskId id, int attempt) {
+  if (const Attempt* found = Find(id, attempt); found != nullptr) Signal(*found, SaveSignal());
 }
 
 void ShimLauncher::Stop(core::TaskId id, int attempt) {

@@ -95,6 +95,10 @@ struct ShimOrder : LaunchOrder {
     field("append_output", order.spec.append_output, "", {.unless_empty = true});
     field("signal", order.spec.signal);
     field("signal_main", order.spec.signal_main, "", {.unless_empty = true});
+    field("checkpoint_signal", order.checkpoint_signal, "", {.max_bytes = 16});
+    field("checkpoint_notice_ms", order.checkpoint_notice, "",
+          {.low = 0, .high = std::int64_t{366} * 86'400'000});
+    field("saves", order.saves, "", {.unless_empty = true});
     field("stdout", order.spec.stdout_path, "", kFile);
     field("stderr", order.spec.stderr_path, "", kFile);
     field("max_output_bytes", order.max_output_bytes, "", {.low = 0});

@@ -10,7 +10,9 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <ctime>
+#include <string>
 
 #include "base/clock.h"
 #include "task/process/process_tree.h"
@@ -41,12 +43,16 @@ int WarnSignal() {
   return SIGUSR2;
 }
 
+int SaveSignal() {
+  return SIGRTMIN;
+}
+
 base::UniqueFd ListenToSignals() {
   sigset_t all, ours;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
   ::sigemptyset(&ours);
-  for (const int number : {SIGCHLD, StopSignal(), WarnSignal(), SIGTERM, SIGINT})
+  for (const int number : {SIGCHLD, StopSignal(), WarnSignal(), SaveSignal(), SIGTERM, SIGINT})
     ::sigaddset(&ours, number);
   return base::UniqueFd(::signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK));
 }
@@ -54,7 +60,7 @@ base::UniqueFd ListenToSignals() {
 Supervisor::Supervisor(pid_t main_pid, base::Duration grace, int signal_fd, OutputPump& pump,
                        WornRights& rights, const TaskCgroup* group,
                        std::optional<std::int64_t> oom_baseline, Attachment* attachment,
-                       WarningSignal warning)
+                       WarningSignal warning, int checkpoint_signal)
     : main_(main_pid),
       grace_(grace),
       signal_fd_(signal_fd),
@@ -63,7 +69,8 @@ Supervisor::Supervisor(pid_t main_pid, base::Duration grace, int signal_fd, Outp
       group_(group),
       oom_baseline_(oom_baseline),
       attachment_(attachment),
-      warning_(warning) {}
+      warning_(warning),
+      checkpoint_signal_(checkpoint_signal) {}
 
 ShimReport Supervisor::Run() {
   WearRights();
@@ -106,6 +113,8 @@ void Supervisor::ReadSignals() {
       Reap();
     } else if (number == WarnSignal()) {
       Warn();
+    } else if (number == SaveSignal()) {
+      AskToSave();
     } else {
       // A task that had ended by itself keeps its own exit, whatever the system wants now.
       if (number != StopSignal() && !status_) report_.lost = true;
@@ -163,6 +172,22 @@ void Supervisor::Warn() {
     }
   }
   WearRights();
+}
+
+// Only those who have a handler: anybody else would die of it, with what he has not saved.
+void Supervisor::AskToSave() {
+  if (checkpoint_signal_ == 0 || stopping_ || status_) return;
+  rights_.DropPrivileges();
+  int told = 0;
+  for (const base::ProcessStat& process : Descendants(::getpid())) {
+    if (!Catches(process.id, checkpoint_signal_)) continue;
+    Tell(process.id, {checkpoint_signal_});
+    ++told;
+  }
+  WearRights();
+  if (told > 0) return;
+  pump_.Note(std::string("asked to save by ") + ::sigabbrev_np(checkpoint_signal_) +
+             ", for which nothing of this task has a handler");
 }
 
 // The group first, in one step of the kernel; then those who left it. Nobody gets a signal twice:

@@ -26,6 +26,9 @@ int StopSignal();
 // it: all signals are blocked there.
 int WarnSignal();
 
+// Likewise to one whose task is to save what it has done.
+int SaveSignal();
+
 // The signal that a task wants before its time limit.
 struct WarningSignal {
   int number = 0;  // 0: none
@@ -35,7 +38,8 @@ struct WarningSignal {
 };
 
 // The signals a shim listens to, as one descriptor; all signals are blocked.
-// StopSignal(): stop the task. WarnSignal(): send it its WarningSignal. SIGTERM, SIGINT: the system
+// StopSignal(): stop the task. WarnSignal(): send it its WarningSignal. SaveSignal(): send it its
+// checkpoint signal. SIGTERM, SIGINT: the system
 // wants us to end (a shutdown): stop the task, but report it lost, so that it is started again
 // rather than counted as failed.
 base::UniqueFd ListenToSignals();
@@ -44,10 +48,11 @@ class Supervisor {
  public:
   // The calling process is a subreaper and main_pid its child, leader of its own group. The others
   // outlive the supervisor; group may be null, and so may attachment. oom_baseline: OomKills()
-  // before the start.
+  // before the start. checkpoint_signal: asks the task to save; 0: nothing does.
   Supervisor(pid_t main_pid, base::Duration grace, int signal_fd, OutputPump& pump,
              WornRights& rights, const TaskCgroup* group, std::optional<std::int64_t> oom_baseline,
-             Attachment* attachment = nullptr, WarningSignal warning = {});
+             Attachment* attachment = nullptr, WarningSignal warning = {},
+             int checkpoint_signal = 0);
   // Returns when the main process and all descendants are gone. Fills all of the report but the
   // start.
   ShimReport Run();
@@ -61,6 +66,7 @@ class Supervisor {
   // The signal to every process of the task, once, then the clock of the grace runs.
   void BeginStop(int number = SIGTERM);
   void Warn();
+  void AskToSave();
   // To the main process's group, and to the descendants that left it.
   void SignalAll(std::initializer_list<int> numbers);
   // KILL to every process; repeated until none is left.
@@ -78,6 +84,7 @@ class Supervisor {
   const std::optional<std::int64_t> oom_baseline_;
   Attachment* const attachment_;
   const WarningSignal warning_;
+  const int checkpoint_signal_;
   std::optional<int> status_;  // of the main process, as wait() tells it
   bool childless_ = false;
   bool stopping_ = false;
