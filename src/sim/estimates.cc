@@ -12,6 +12,9 @@ core::TaskRequest Simulation::RequestOf(const Job& job) const {
   core::TaskRequest request{.gpus = job.arrival->workload->gpus,
                             .user = job.arrival->user,
                             .max_recoveries = options_.max_recoveries};
+  const Checkpoints& checkpoints = options_.checkpoints;
+  if (checkpoints.on_stop || checkpoints.every > base::Duration{0})
+    request.checkpoint_signal = options_.policy.slots.checkpoint_signal;
   if (!request.user.empty()) request.uid = uids_.at(request.user);
   // What is more than the server has could never start.
   const double cores = std::ceil(std::min(CoresOf(job), options_.host.cores));

@@ -4,6 +4,8 @@
 #include <csignal>
 #include <limits>
 
+#include "base/signal_name.h"
+
 #include "sim/chance.h"
 #include "sim/simulation.h"
 
@@ -65,6 +67,7 @@ void Simulation::Launch(std::uint32_t index, const core::StartTask& start) {
   ++totals_.attempts;
   job.launched = now_;
   job.work_s = job.solo_s - job.saved_s;
+  job.saved = false;
   job.slot_ends.reset();
   if (options_.time_slot > base::Duration{0}) job.slot_ends = now_ + options_.time_slot;
   job.gpus.clear();
@@ -147,6 +150,10 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   }
   core::ExitInfo exit{.kind = kind, .code = kind == core::ExitKind::kSuccess ? 0 : 1};
   if (stopped) exit = {.kind = kind, .signal = SIGTERM};
+  if (job.saved) {
+    const auto asked = base::SignalNumber(options_.policy.slots.checkpoint_signal);
+    exit = {.kind = kind, .signal = asked.value_or(SIGTERM)};
+  }
   // Only a task that comes back can make the core look at GPUs that nobody waited for.
   if (kind != core::ExitKind::kSuccess) CatchUp(job.node);
   events_.emplace_back(core::TaskExited{job.id, job.attempt, std::move(exit)});

@@ -96,10 +96,21 @@ void Simulation::EndSlot(JobIndex index) {
   Tell(job.node);
 }
 
+// One that can save does so at once, and leaves.
+void Simulation::AskToSave(const core::AskToSave& ask) {
+  const JobIndex index = job_of_.at(core::Number(ask.id));
+  Job& job = jobs_[index];
+  if (job.phase != Phase::kComputing || !options_.checkpoints.on_stop) return;
+  WriteCheckpoint(index);
+  job.saved = true;
+  job.phase = Phase::kStopping;
+  timers_.Set(JobTimer(index), now_ + options_.checkpoints.cost + options_.stopping.takes);
+}
+
 void Simulation::Stop(const core::StopTask& stop) {
   const JobIndex index = job_of_.at(core::Number(stop.id));
   Job& job = jobs_[index];
-  if (job.phase == Phase::kCrashing) return;  // it is ending already
+  if (job.phase == Phase::kCrashing || job.saved) return;  // it is ending already
   base::Duration takes = options_.stopping.takes;
   if (job.phase == Phase::kComputing && options_.checkpoints.on_stop) {
     WriteCheckpoint(index);

@@ -206,6 +206,8 @@ void Simulation::Tell(std::uint32_t index) {
         OnChanged(index, changed->record);
       } else if (const auto* stop = std::get_if<core::StopTask>(&action)) {
         Stop(*stop);
+      } else if (const auto* ask = std::get_if<core::AskToSave>(&action)) {
+        AskToSave(*ask);
       }
     }
   }

@@ -60,6 +60,7 @@ class Simulation {
     std::vector<std::uint32_t> gpus;  // SimGpus, all of one server
     bool alone = false;               // nobody joins it, so it is no client of an MPS server
     std::int64_t limit_mib = 0;       // of its memory on each; 0: none
+    bool saved = false;               // it was asked to save, and ends by itself
     bool holds = false;               // memory there, from its first allocation on
     std::vector<double> paces;        // on each of them: work seconds per second
     double pace = 0;                  // of the slowest
@@ -180,6 +181,7 @@ class Simulation {
   void WriteCheckpoint(JobIndex index);
   void EndSlot(JobIndex index);
   void Stop(const core::StopTask& stop);
+  void AskToSave(const core::AskToSave& ask);
 
   // ---- monitor.cc: what the monitor sees ----
   void Touch(std::uint32_t gpu);  // something that a sample would show has changed
