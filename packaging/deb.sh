@@ -32,7 +32,7 @@ mv "$carma/usr/lib/libcarma-simgpu.so" "$carma/usr/lib/carma/"
 # python3-carma: the module where Debian's Python looks, and where people of other Pythons find it with the helpers.
 mkdir -p "$python/usr/share/carma" "$python/usr/lib/python3/dist-packages"
 mv "$carma/usr/share/carma/python" "$carma/usr/share/carma/gpu-proof" "$python/usr/share/carma/"
-for module in carma hydra_plugins/hydra_carma_launcher; do
+for module in carma carma_task hydra_plugins/hydra_carma_launcher; do
   mkdir -p "$(dirname "$python/usr/lib/python3/dist-packages/$module")"
   mv "$python/usr/share/carma/python/$module" "$python/usr/lib/python3/dist-packages/$module"
   ln -s --relative "$python/usr/lib/python3/dist-packages/$module" "$python/usr/share/carma/python/$module"

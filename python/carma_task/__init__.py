@@ -1,0 +1,33 @@
+"""For training loops that share a server: when to save, where, and how to go on.
+
+    import carma_task
+
+    carma_task.listen()
+    first = load(...) if carma_task.restarts() else 0
+    for step in range(first, steps):
+        ...
+        if carma_task.should_save():
+            with carma_task.replacing(carma_task.folder() + "/state") as path:
+                torch.save(..., path)
+            carma_task.leave()          # ends here, goes on later
+
+Needs nothing but Python 3.9. Outside of a task of CARMA nobody ever asks to save, and all of it does no harm.
+"""
+
+from .frameworks import last_checkpoint, lightning_callback, lightning_checkpoint, trainer_callback
+from .turn import SAVED, folder, leave, listen, replacing, restarts, seconds_left, should_save
+
+__all__ = [
+    "SAVED",
+    "folder",
+    "last_checkpoint",
+    "leave",
+    "lightning_callback",
+    "lightning_checkpoint",
+    "listen",
+    "replacing",
+    "restarts",
+    "seconds_left",
+    "should_save",
+    "trainer_callback",
+]

@@ -1,0 +1,88 @@
+"""Callbacks for Lightning and for Hugging Face's Trainer. Neither needs to be installed: each is looked for when its callback is
+made."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from typing import Any, Optional
+
+from . import turn
+
+_LIGHTNING = "lightning.ckpt"  # in the task's folder
+
+
+def lightning_checkpoint() -> Optional[str]:
+    """trainer.fit(model, ckpt_path=carma_task.lightning_checkpoint()): where to go on; None at the beginning."""
+    path = os.path.join(turn.folder(), _LIGHTNING)
+    return path if os.path.exists(path) else None
+
+
+def lightning_callback() -> Any:
+    """Trainer(..., callbacks=[carma_task.lightning_callback()]): when the task is asked to save it does so after the batch, and
+    ends, to go on later. Raises ImportError without Lightning."""
+    base = None
+    for name in ("lightning.pytorch", "pytorch_lightning"):
+        try:
+            base = importlib.import_module(name).Callback
+            break
+        except (ImportError, AttributeError):
+            continue
+    if base is None:
+        raise ImportError("lightning_callback: Lightning is not installed")
+    turn.listen()
+
+    class CarmaTurn(base):  # type: ignore[misc]
+        """Saves and leaves."""
+
+        def on_train_batch_end(self, trainer: Any, *_: Any, **__: Any) -> None:
+            """After each step."""
+            if not turn.should_save():
+                return
+            path = os.path.join(turn.folder(), _LIGHTNING)
+            trainer.save_checkpoint(path + ".new")  # all ranks must call it
+            if getattr(trainer, "is_global_zero", True):
+                os.replace(path + ".new", path)
+            turn.leave()
+
+    return CarmaTurn()
+
+
+def last_checkpoint(output_dir: str) -> Optional[str]:
+    """trainer.train(resume_from_checkpoint=carma_task.last_checkpoint(output_dir)): the last one that Hugging Face's Trainer has
+    written there whole; None at the beginning."""
+    steps = []
+    for name in os.listdir(output_dir) if os.path.isdir(output_dir) else ():
+        found = re.fullmatch(r"checkpoint-(\d+)", name)
+        # Written last, with the step in it.
+        if found and os.path.exists(os.path.join(output_dir, name, "trainer_state.json")):
+            steps.append(int(found.group(1)))
+    return os.path.join(output_dir, f"checkpoint-{max(steps)}") if steps else None
+
+
+def trainer_callback() -> Any:
+    """Trainer(..., callbacks=[carma_task.trainer_callback()]), of Hugging Face: when the task is asked to save, the Trainer does so
+    after the step, and the task ends, to go on later. Raises ImportError without transformers."""
+    try:
+        base = importlib.import_module("transformers").TrainerCallback
+    except (ImportError, AttributeError) as error:
+        raise ImportError("trainer_callback: transformers is not installed") from error
+    turn.listen()
+
+    class CarmaTurn(base):  # type: ignore[misc]
+        """Has it saved, and leaves."""
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
+            """After each step."""
+            if turn.should_save():
+                control.should_save = True
+                control.should_training_stop = True
+            return control
+
+        def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            """All of it is written."""
+            if turn.should_save():
+                turn.leave()
+
+    return CarmaTurn()

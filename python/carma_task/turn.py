@@ -1,0 +1,104 @@
+"""The turn of a task on its GPUs: whether it is over, and what to do then."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Any, Callable, Iterator, NoReturn, Optional, Union
+
+# The exit code that says: saved, to go on later (slots.exit_codes of the configuration).
+SAVED = 85
+
+_Handler = Union[Callable[[int, Any], Any], int, None]
+
+
+class _Turn:
+    """What is known of the turn of this process."""
+
+    def __init__(self) -> None:
+        self.listening = False
+        self.asked_at: Optional[float] = None  # time.monotonic()
+        self.before: _Handler = None
+
+    def take(self, number: int, frame: Any) -> None:
+        """The handler of the signal; whoever listened before hears it, too."""
+        if self.asked_at is None:
+            self.asked_at = time.monotonic()
+        if callable(self.before):
+            self.before(number, frame)
+
+
+_turn = _Turn()
+
+
+def listen() -> bool:
+    """From now on it is noticed when the task is asked to save. The other calls do this too, where they come from the main
+    thread; the sooner it is called the better. False: outside of a task, or not in the main thread."""
+    if _turn.listening:
+        return True
+    name = os.environ.get("CARMA_CHECKPOINT_SIGNAL", "")
+    number = getattr(signal, "SIG" + name, None)
+    if not name or number is None or threading.current_thread() is not threading.main_thread():
+        return False
+    _turn.before = signal.signal(number, _turn.take)
+    _turn.listening = True
+    return True
+
+
+def should_save() -> bool:
+    """Has the task been asked to save? True from then on."""
+    listen()
+    return _turn.asked_at is not None
+
+
+def seconds_left() -> Optional[float]:
+    """So long at most until the task is ended, at least 0; None: nobody has asked it to save."""
+    listen()
+    if _turn.asked_at is None:
+        return None
+    notice = float(os.environ.get("CARMA_CHECKPOINT_NOTICE") or 0)
+    return max(0.0, notice - (time.monotonic() - _turn.asked_at))
+
+
+def restarts() -> int:
+    """How often the task was started before."""
+    return int(os.environ.get("CARMA_RESTARTS") or 0)
+
+
+def folder(otherwise: str = "checkpoints") -> str:
+    """The task's own folder for what it saves, the same for all its starts; outside of a task the other one. It is made."""
+    listen()
+    path = os.environ.get("CARMA_CHECKPOINT_DIR") or otherwise
+    os.makedirs(path, exist_ok=True)
+    return path
+
+
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[str]:
+    """A path to write to, which takes the place of `path` once all of it is written: whoever is ended in between leaves the
+    old one behind, whole."""
+    temporary = f"{path}.{os.getpid()}.new"
+    try:
+        yield temporary
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        with contextlib.suppress(OSError):
+            os.remove(temporary)
+
+
+def leave(code: int = SAVED) -> NoReturn:
+    """What was to be saved is saved: the process ends, and the task goes on later."""
+    # torchrun takes any exit code but 0 for a failure, so it is not the workers who end.
+    if "TORCHELASTIC_RUN_ID" in os.environ and "CARMA_TASK_ID" in os.environ:
+        if os.environ.get("LOCAL_RANK", "0") == "0":
+            with contextlib.suppress(OSError):
+                subprocess.run(["carma", "requeue", os.environ["CARMA_TASK_ID"]], check=False, stdout=subprocess.DEVNULL)
+        threading.Event().wait()
+    sys.exit(code)

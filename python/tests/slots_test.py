@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Fifty loops take turns on two simulated GPUs while their daemon is killed: slots_test.py BIN_DIR."""
+
+import glob
+import json
+import os
+import signal
+import sys
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.dirname(HERE), os.path.join(os.path.dirname(os.path.dirname(HERE)), "tests", "page")]
+import carma  # noqa: E402 pylint: disable=wrong-import-position
+from carma_site import Site  # noqa: E402 pylint: disable=wrong-import-position
+
+PROGRAMS = sys.argv.pop(1) if __name__ == "__main__" and len(sys.argv) > 1 else None
+LIMIT_S = 240
+LOOPS = 50
+STEPS = 30
+RULES = """
+[policy]
+settle = false
+sm_cap = false
+margin = "0M"
+backfill = 100
+stale_after = "60s"
+[slots]
+length = "2s"
+notice = "1s"
+[task]
+kill_grace = "20s"
+"""
+# A step takes a while, and is counted when it is done.
+LOOP = f"""
+import json, os, sys, time
+import carma_task
+carma_task.listen()
+state = os.path.join(carma_task.folder(), "state")
+step, total = 0, 0
+if os.path.exists(state):
+    step, total = json.load(open(state))
+while step < {STEPS}:
+    time.sleep(0.1)
+    step, total = step + 1, total + step + 1
+    with carma_task.replacing(state) as path:
+        json.dump([step, total], open(path, "w"))
+    if step < {STEPS} and carma_task.should_save():
+        carma_task.leave()
+with carma_task.replacing("done-" + os.environ["CARMA_TASK_ID"]) as path:
+    json.dump([step, total], open(path, "w"))
+"""
+
+
+class SlotsTest(unittest.TestCase):
+    """Real processes, a real daemon."""
+
+    def test_loops_take_turns_and_none_counts_a_step_twice(self):
+        site = Site(PROGRAMS, "2xA100-40GB", time_scale=1)
+        self.addCleanup(site.close)
+        with open(os.path.join(site.folder, "carma.toml"), "a", encoding="utf-8") as file:
+            file.write(RULES)
+        with open(os.path.join(site.folder, "loop.py"), "w", encoding="utf-8") as file:
+            file.write(LOOP)
+        site.start()
+        client = carma.Client(site.socket)
+        self.addCleanup(client.close)
+        environment = {**os.environ, "PYTHONPATH": os.path.dirname(HERE)}
+        tasks = client.submit_all([[sys.executable, "loop.py"]] * LOOPS, name="loop", memory="10G", cwd=site.folder,
+                                  env=environment, checkpoint_signal="USR1")
+        for share in (0.2, 0.5, 0.8):
+            self.until_done(site.folder, int(share * LOOPS))
+            site.stop(signal.SIGKILL)
+            site.start()
+        ended = client.wait(tasks, timeout=LIMIT_S)
+        self.assertEqual({task.state for task in ended}, {"succeeded"}, [task for task in ended if task.state != "succeeded"])
+        for task in tasks:
+            with open(os.path.join(site.folder, f"done-{task.id}"), encoding="utf-8") as file:
+                self.assertEqual(json.load(file), [STEPS, STEPS * (STEPS + 1) // 2], task)
+        turns = [task.details["checkpoints"] for task in ended]
+        self.assertGreater(sum(turns), LOOPS // 2, turns)
+        # Nothing was left unsaid about why they came back.
+        history = json.loads(site.carma("history", "--json", str(tasks[0].id), "--limit", "200"))
+        self.assertTrue(any(event["what"] == "asked_to_save" for event in history["events"]), history)
+
+    def until_done(self, folder, count):
+        """So many loops have ended."""
+        deadline = time.monotonic() + LIMIT_S
+        while len(glob.glob(os.path.join(folder, "done-*[0-9]"))) < count:
+            self.assertLess(time.monotonic(), deadline, "the loops do not get on")
+            time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
