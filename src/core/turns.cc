@@ -260,7 +260,8 @@ void Scheduler::State::LookForRoom() {
   for (const TaskId id : WaitForRoom()) {
     const TaskRecord& waiting = tasks.at(id);
     const Need need = NeedNow(waiting);
-    if (need.gpus == 0 || IsLimited(id)) continue;
+    // Who lacks cores of the machine waits for those, whoever leaves a GPU.
+    if (need.gpus == 0 || IsLimited(id) || !HostTakes(id, need.host)) continue;
     if (room.Take(need)) continue;  // all it waits for is a sample
     const auto who = room.WhoMustLeave(need, LeaversFor(waiting));
     if (!who) {
@@ -283,7 +284,7 @@ void Scheduler::State::LookForRoom() {
 
 void Scheduler::State::MakeRoom() {
   const bool anyone =
-      !queue.Line(QueueKind::kMain).empty() || !queue.Line(QueueKind::kRecovery).empty();
+      !queue.Main().tasks.empty() || !queue.Line(QueueKind::kRecovery).empty();
   if (!anyone || !AnyTurns() || launch_trouble.on()) {
     room_for.clear();
     return;
