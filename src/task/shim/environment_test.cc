@@ -24,10 +24,16 @@ const UserInfo kAda{
 TEST(Environment, CarmaTellsTheTaskWhatItIsAndWhichGpusItHas) {
   ShimOrder order = SmallOrder();
   order.spec.array_index = 5;
+  order.checkpoint_signal = "USR1";
+  order.checkpoint_notice = base::Duration(90'000);
   const Environment env = TaskEnvironment(order, kAda, nullptr, "/state/12/2");
   const Environment expect = {{"CARMA_ARRAY_INDEX", "5"},
                               {"CARMA_ATTEMPT", "2"},
                               {"CARMA_ATTEMPT_DIR", "/state/12/2"},
+                              {"CARMA_CHECKPOINT_DIR", "/data/ada/carma-12.ckpt"},
+                              {"CARMA_CHECKPOINT_NOTICE", "90"},
+                              {"CARMA_CHECKPOINT_SIGNAL", "USR1"},
+                              {"CARMA_RESTARTS", "1"},
                               {"CARMA_TASK_ID", "12"},
                               {"CARMA_TASK_NAME", "resnet"},
                               {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},

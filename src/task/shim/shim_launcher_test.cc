@@ -242,6 +242,35 @@ TEST_F(ShimLauncherTest, TheSignalBeforeTheLimitGoesToTheShellOrToItsPrograms) {
   }
 }
 
+TEST_F(ShimLauncherTest, WhoHasAHandlerIsAskedToSave) {
+  LaunchOrder order = Order(
+      "sleep 1000 & trap 'echo kept > $CARMA_CHECKPOINT_DIR/state; kill $!; exit 85' USR1; "
+      "echo up > $TELL; while :; do read x < $GO; done");
+  order.checkpoint_signal = "USR1";
+  order.saves = true;
+  launcher_->Start(order);
+  NextStarted();
+  EXPECT_EQ(Told(), "up");
+  launcher_->AskToSave(kTask, 1);
+  Go();  // a shell runs its trap once its read has ended
+  EXPECT_EQ(NextExited().exit_code, 85);
+  EXPECT_EQ(base::ReadFile(root_ + "/carma-5.ckpt/state", 100).value_or(""), "kept\n");
+}
+
+TEST_F(ShimLauncherTest, WhoHasNoHandlerIsNotEndedByTheQuestion) {
+  LaunchOrder order = Order("echo up > $TELL; read word < $GO; exit 3");
+  order.checkpoint_signal = "USR1";
+  order.saves = true;
+  launcher_->Start(order);
+  NextStarted();
+  EXPECT_EQ(Told(), "up");
+  launcher_->AskToSave(kTask, 1);
+  while (Err().find("asked to save by USR1") == std::string::npos) ::sched_yield();
+  Go();
+  EXPECT_EQ(NextExited().exit_code, 3);
+  EXPECT_FALSE(base::Exists(root_ + "/carma-5.ckpt")) << "an empty folder does not stay";
+}
+
 TEST_F(ShimLauncherTest, WhoIgnoresTermIsKilledAfterTheGrace) {
   launcher_->Start(Order("trap '' TERM; sleep 1000 & echo $! > $TELL; wait"));
   NextStarted();

@@ -31,6 +31,9 @@ ShimOrder FullOrder() {
   order.max_output_bytes = 1 << 20;
   order.output_rotations = 2;
   order.kill_grace = base::Duration(50);
+  order.checkpoint_signal = "USR2";
+  order.checkpoint_notice = base::Duration(600'000);
+  order.saves = true;
   order.cgroup_base = "/sys/fs/cgroup/x";
   order.cgroup_root = "/sys/fs/cgroup";
   return order;
