@@ -226,6 +226,7 @@ Json ToJson(const Metrics& metrics) {
           {"groups", std::move(groups)},
           {"forecasts", std::move(forecasts)},
           {"users", std::move(users)},
+          {"lost_share", OrNull(metrics.lost_share)},
           {"jain", OrNull(metrics.jain)},
           {"worst_user_waiting_s", OrNull(metrics.worst_user_waiting_s)},
           {"gpus", metrics.gpus},
@@ -264,6 +265,7 @@ base::Result<Metrics> FromJson(const Json& json) {
                  [&](MetricsReader& each) { GetForecast(each, metrics.forecasts.emplace_back()); });
   reader.GetEach("users", kMaxUsers,
                  [&](MetricsReader& each) { GetUser(each, metrics.users.emplace_back()); });
+  in.Get("lost_share", metrics.lost_share, 0, kMax);
   in.Get("jain", metrics.jain, 0, 1 + 1e-9);
   in.Get("worst_user_waiting_s", metrics.worst_user_waiting_s, 0, kMax);
   in.Get("gpus", metrics.gpus, 0, 1'000'000);

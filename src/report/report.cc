@@ -87,6 +87,7 @@ void PutTask(Text& out, const RunTask& task) {
   if (task.ended) Put(out, R"(,"ended_ms":{})", base::ToMs(*task.ended));
   Put(out, R"(,"state":"{}")", core::TaskStateName(task.state));
   if (task.solo_s && std::isfinite(*task.solo_s)) Put(out, R"(,"solo_s":{})", *task.solo_s);
+  if (task.lost_s && std::isfinite(*task.lost_s)) Put(out, R"(,"lost_s":{})", *task.lost_s);
   Put(out, R"(,"attempts":)");
   PutList(out, task.attempts, [&](const Attempt& attempt) {
     Put(out, R"({{"from_ms":{},"to_ms":{},"end":"{}","gpus":[{}]}})", base::ToMs(attempt.started),
@@ -205,6 +206,7 @@ Result<RunTask> ReadTask(const Json& json, const std::string& pointer, std::size
   std::string state;
   in.Get("state", state, 40);
   in.Get("solo_s", task.solo_s, 0, kMaxValue);
+  in.Get("lost_s", task.lost_s, 0, kMaxValue);
   const Result<const Json*> attempts = ListOf(in, "attempts", kMaxAttempts, pointer);
   const Result<const Json*> forecasts = ListOf(in, "forecasts", kMaxForecasts, pointer);
   if (in.error()) return std::unexpected(*in.error());

@@ -43,6 +43,9 @@ struct RunTask {
   std::optional<core::Time> ended;  // empty: not final
   core::TaskState state = core::TaskState::kSucceeded;
   std::optional<double> solo_s;     // launch to end alone on its GPUs; empty: not known
+  // What leaving for others cost it: work that had to be done again, saving, starting again. Empty:
+  // not known, or it never left.
+  std::optional<double> lost_s;
   std::vector<Attempt> attempts;    // by time
   std::vector<Forecast> forecasts;  // of its last attempt; empty while it has not ended
   friend bool operator==(const RunTask&, const RunTask&) = default;

@@ -39,6 +39,7 @@ TaskOutcome OutcomeOf(const RunTask& task) {
                       .submitted = task.submitted,
                       .ended = task.ended,
                       .solo_s = task.solo_s,
+                      .lost_s = task.lost_s,
                       .gpus = task.gpus,
                       .attempts = static_cast<int>(task.attempts.size())};
   for (const Attempt& attempt : task.attempts) {
@@ -69,6 +70,7 @@ void Tally::Add(const TaskOutcome& task) {
       {.waiting_s = Seconds(whole - *task.executed),
        .execution_s = Seconds(*task.executed),
        .slowdown = comparable ? Seconds(*task.last_executed) / *task.solo_s : kUnknown});
+  if (task.lost_s) lost_s_.push_back(*task.lost_s);
   if (task.user.empty()) return;
   auto user = users_.find(task.user);
   if (user == users_.end()) user = users_.emplace(std::string(task.user), User{}).first;
@@ -171,6 +173,11 @@ Metrics Tally::Finish() const {
   }
 
   MeasureUsers(metrics);
+  const double executed_s = whole.execution.mean * static_cast<double>(whole.executed);
+  if (!lost_s_.empty() && executed_s > 0) {
+    const double lost_s = SpreadOf(lost_s_).mean * static_cast<double>(lost_s_.size());
+    metrics.lost_share = lost_s / executed_s;
+  }
 
   GpuSums sums;
   for (const GpuSums& gpu : gpus_) {

@@ -33,6 +33,7 @@ struct TaskOutcome {
   std::optional<core::Duration> executed;
   std::optional<core::Duration> last_executed;
   std::optional<double> solo_s;  // launch to end alone on its GPUs
+  std::optional<double> lost_s;  // RunTask::lost_s
   int gpus = 1;
   int attempts = 0;
   int ooms = 0;
@@ -93,6 +94,7 @@ class Tally {
   std::map<std::string, Group, std::less<>> groups_;
   std::map<std::string, User, std::less<>> users_;
   std::map<core::TaskState, std::int64_t> by_state_;
+  std::vector<double> lost_s_;  // of those who lost any
   std::int64_t attempts_ = 0;
   std::optional<core::Time> first_, last_;
   std::vector<GpuSums> gpus_;

@@ -195,6 +195,7 @@ void Simulation::Retire(JobIndex index, core::TaskState state) {
                          .submitted = job.submitted,
                          .ended = now_,
                          .state = state,
+                         .lost_s = job.lost_s,
                          .attempts = std::move(job.history)};
     if (job.attempts > 0) task.solo_s = base::Seconds(options_.memory.load) + AloneS(job);
     if (options_.on_task) options_.on_task(task);

@@ -78,6 +78,7 @@ void Simulation::WriteCheckpoint(JobIndex index) {
   job.saved_s = std::max(job.saved_s, job.solo_s - job.work_s + done_s);
   // At the pace of this moment, so that a slow task does not write slowly too.
   const double cost_s = base::Seconds(options_.checkpoints.cost) * job.pace;
+  job.lost_s = job.lost_s.value_or(0) + base::Seconds(options_.checkpoints.cost);
   job.left_s += cost_s;
   job.pause_s += cost_s;
   if (job.checkpoints) *job.checkpoints += options_.checkpoints.every;
@@ -96,12 +97,25 @@ void Simulation::EndSlot(JobIndex index) {
   Tell(job.node);
 }
 
+// What it has done and not kept, and another start. What saving costs is counted where it saves.
+void Simulation::LoseTo(JobIndex index) {
+  Job& job = jobs_[index];
+  double again_s = base::Seconds(options_.memory.load);
+  if (job.phase == Phase::kComputing) {
+    Advance(job);
+    const double done_s = std::min(job.work_s, job.fails_after_s) - (job.left_s - job.pause_s);
+    again_s += std::max(0.0, done_s - (job.saved_s - (job.solo_s - job.work_s)));
+  }
+  job.lost_s = job.lost_s.value_or(0) + again_s;
+}
+
 // One that can save does so at once, and leaves.
 void Simulation::AskToSave(const core::AskToSave& ask) {
   const JobIndex index = job_of_.at(core::Number(ask.id));
   Job& job = jobs_[index];
   if (job.phase != Phase::kComputing || !options_.checkpoints.on_stop) return;
   WriteCheckpoint(index);
+  LoseTo(index);
   job.saved = true;
   job.phase = Phase::kStopping;
   timers_.Set(JobTimer(index), now_ + options_.checkpoints.cost + options_.stopping.takes);
@@ -116,6 +130,7 @@ void Simulation::Stop(const core::StopTask& stop) {
     WriteCheckpoint(index);
     takes += options_.checkpoints.cost;
   }
+  LoseTo(index);
   job.phase = Phase::kStopping;
   timers_.Set(JobTimer(index), now_ + takes);
 }

@@ -79,6 +79,7 @@ class Simulation {
     std::int64_t attempts = 0;
     int ooms = 0;
     double executed_s = 0;
+    std::optional<double> lost_s;           // by leaving for others
     std::vector<report::Attempt> history;  // only when somebody wants it
   };
   // What the monitor last told of a GPU, and what has happened since.
@@ -179,6 +180,7 @@ class Simulation {
   void Schedule(JobIndex index);
   void Advance(Job& job);
   void WriteCheckpoint(JobIndex index);
+  void LoseTo(JobIndex index);  // what a stop costs it
   void EndSlot(JobIndex index);
   void Stop(const core::StopTask& stop);
   void AskToSave(const core::AskToSave& ask);
