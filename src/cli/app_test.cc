@@ -464,6 +464,10 @@ TEST_F(App, DrainsSeveralGpusWithAReason) {
             "GPU 0 takes no new task; what runs there goes on\n"
             "GPU 2 takes no new task; what runs there goes on\n");
   EXPECT_EQ(daemon_.requests().at(1), R"(POST /v1/gpus/2/drain {"reason":"new \"fan\""})");
+  Run({"drain", "0", "--by", "2026-03-01T14:05Z"});
+  EXPECT_EQ(daemon_.requests().back(),
+            R"(POST /v1/gpus/0/drain {"by_ms":1772373900000,"reason":""})");
+  EXPECT_EQ(Run({"drain", "0", "--by", "soon"}).exit_code, 2);
 }
 
 TEST_F(App, MistakesOfTheCallerAreOneLineAndExitCodeTwo) {

@@ -80,8 +80,8 @@ struct Metrics {
   // Execution of the attempt that succeeded over the time alone, of the tasks whose time alone is
   // known; absent: of none.
   std::optional<Spread> slowdown;
-  // What tasks lost by leaving their GPUs to others (RunTask::lost_s), as a share of all execution;
-  // absent: none left, or nobody knows.
+  // What tasks lost to saving and leaving (RunTask::lost_s), as a share of all execution; absent:
+  // nothing, or nobody knows.
   std::optional<double> lost_share;
   std::vector<GroupMetrics> groups;        // by name; tasks without a group are in none
   std::vector<ForecastMetrics> forecasts;  // by quantity and method

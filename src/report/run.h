@@ -43,8 +43,8 @@ struct RunTask {
   std::optional<core::Time> ended;  // empty: not final
   core::TaskState state = core::TaskState::kSucceeded;
   std::optional<double> solo_s;     // launch to end alone on its GPUs; empty: not known
-  // What leaving for others cost it: work that had to be done again, saving, starting again. Empty:
-  // not known, or it never left.
+  // What saving and leaving for others cost it: the writing, work that had to be done again, and
+  // starting again. Empty: not known, or nothing.
   std::optional<double> lost_s;
   std::vector<Attempt> attempts;    // by time
   std::vector<Forecast> forecasts;  // of its last attempt; empty while it has not ended

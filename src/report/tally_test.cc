@@ -54,6 +54,18 @@ TEST(Tally, UsersAreComparedByHowMuchLongerTheirTasksTook) {
   EXPECT_EQ(FromJsonText(ToJsonText(m)).value(), m);
 }
 
+TEST(Tally, WhatIsLostIsAShareOfAllExecution) {
+  Tally tally;
+  tally.Add(Ran("", 0, 30, 20));
+  EXPECT_FALSE(tally.Finish().lost_share);
+  TaskOutcome left = Ran("", 0, 100, 80);
+  left.lost_s = 5;
+  tally.Add(left);
+  const Metrics m = tally.Finish();
+  EXPECT_THAT(m.lost_share, Optional(DoubleEq(0.05)));
+  EXPECT_EQ(FromJsonText(ToJsonText(m)).value(), m);
+}
+
 TEST(Tally, GroupsAddUpToTheWhole) {
   Tally tally;
   tally.Add(Ran("light", 0, 30, 20, 10.0));

@@ -267,6 +267,37 @@ TEST(Simulate, ACheckpointCostsTimeAndOneOnStopLosesNothing) {
   EXPECT_EQ(first.attempts[2].ended - first.attempts[2].started, Duration{14'000 + 28'000});
 }
 
+TEST(Simulate, AtTheEndOfItsSlotATaskSavesAndMakesRoom) {
+  const trace::Workload work = MakeWorkload("long", 1, 10'000, 0.3, 10'000);
+  const trace::Workload look = MakeWorkload("short", 1, 100, 0.3, 10'000);
+  RunOptions options = Immediate();
+  options.policy.mapper = "exclusive";
+  options.policy.slots = {.length = Duration{1'000'000}, .notice = Duration{100'000}};
+  options.checkpoints = {.cost = Duration{20'000}, .on_stop = true};
+  const std::vector<Arrival> two{{Duration{0}, &work}, {Duration{500'000}, &look}};
+  const RunResult run = Play(MakeWorld("A100-40GB"), two, options);
+  EXPECT_EQ(run.totals.succeeded, 2);
+  const report::RunTask& first = run.record->tasks[0];
+  ASSERT_EQ(first.attempts.size(), 2u);
+  // Asked 900 s after its start, it saves for 20 s and takes 2 to end.
+  EXPECT_EQ(first.attempts[0].ended - first.attempts[0].started, Duration{922'000});
+  EXPECT_EQ(first.attempts[1].ended - first.attempts[1].started,
+            Duration{14'000 + 10'000'000 - (900'000 - 14'000)});
+  EXPECT_EQ(first.lost_s, 20 + 14);
+  EXPECT_EQ(run.record->tasks[1].attempts.size(), 1u);
+  EXPECT_FALSE(run.record->tasks[1].lost_s);
+
+  // Who saves now and then is ended, and does the rest again; who never does stays.
+  options.checkpoints = {.every = Duration{300'000}};
+  const RunResult again = Play(MakeWorld("A100-40GB"), two, options);
+  EXPECT_EQ(again.record->tasks[0].attempts[0].ended - again.record->tasks[0].attempts[0].started,
+            Duration{1'002'000});
+  EXPECT_EQ(again.record->tasks[0].lost_s, 14 + 86);
+  options.checkpoints = {};
+  const RunResult stays = Play(MakeWorld("A100-40GB"), two, options);
+  EXPECT_EQ(stays.record->tasks[0].attempts.size(), 1u);
+}
+
 TEST(Simulate, ATaskThatWouldLoseEverythingIsNotSentBack) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 10'000);
   RunOptions options = Slots();

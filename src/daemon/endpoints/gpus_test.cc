@@ -27,6 +27,11 @@ TEST_F(GpusTest, AnAdministratorClosesAndOpensOneByIndexOrUuid) {
   EXPECT_EQ(drained.body.at("uuid"), "GPU-b");
   EXPECT_EQ(drained.body.at("state"), "drain");
   EXPECT_THAT(std::string(drained.body.at("trouble")), HasSubstr("drained by root: fan"));
+  const Heard until = Ask(Services(), &DrainGpu,
+                          By(kRoot, "GPU-b", "", R"({"reason":"fan","by_ms":1800000000000})"));
+  EXPECT_THAT(std::string(until.body.at("trouble")),
+              HasSubstr("drained by root: fan, to be empty by 2027-01-15T08:00:00.000Z"));
+  EXPECT_EQ(Ask(Services(), &DrainGpu, By(kRoot, "GPU-b", "", R"({"by_ms":-1})")).status, 400);
   EXPECT_EQ(store_->Drains()->size(), 1U) << "it is durable";
   EXPECT_EQ(Ask(Services(), &ResumeGpu, By(kRoot, "1")).body.at("state"), "idle");
   EXPECT_EQ(store_->Drains()->size(), 0U);

@@ -167,6 +167,15 @@ TEST_F(SubmitTest, OnlyAdministratorsGoBeforeTheOthers) {
   EXPECT_EQ(Submit({{"spec", urgent}}, kRoot).status, 201);
 }
 
+TEST_F(SubmitTest, OnlySomeAreExceptedFromSlots) {
+  Json stays = SpecJson();
+  stays["no_slots"] = true;
+  const Heard heard = Submit({{"spec", stays}});
+  EXPECT_EQ(heard.status, 403);
+  EXPECT_THAT(heard.Message(), HasSubstr("except a task from time slots"));
+  EXPECT_EQ(Submit({{"spec", stays}}, kRoot).status, 201);
+}
+
 TEST_F(SubmitTest, ATaskThatCanNeverFitIsRefused) {
   Json wide = SpecJson();
   wide["gpus"] = 3;
