@@ -70,7 +70,7 @@ TaskView FullTask() {
           .own_cpus = true,
           .own_cores = "0-3",
           .host_note = "no cgroups",
-                    .idle_since_ms = 6,
+          .idle_since_ms = 6,
           .checkpoint_signal = "USR1",
           .no_slots = true,
           .checkpoints = 2,

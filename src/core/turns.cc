@@ -283,8 +283,7 @@ void Scheduler::State::LookForRoom() {
 }
 
 void Scheduler::State::MakeRoom() {
-  const bool anyone =
-      !queue.Main().tasks.empty() || !queue.Line(QueueKind::kRecovery).empty();
+  const bool anyone = !queue.Main().tasks.empty() || !queue.Line(QueueKind::kRecovery).empty();
   if (!anyone || !AnyTurns() || launch_trouble.on()) {
     room_for.clear();
     return;

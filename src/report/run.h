@@ -42,7 +42,7 @@ struct RunTask {
   core::Time submitted{};
   std::optional<core::Time> ended;  // empty: not final
   core::TaskState state = core::TaskState::kSucceeded;
-  std::optional<double> solo_s;     // launch to end alone on its GPUs; empty: not known
+  std::optional<double> solo_s;  // launch to end alone on its GPUs; empty: not known
   // What saving and leaving for others cost it: the writing, work that had to be done again, and
   // starting again. Empty: not known, or nothing.
   std::optional<double> lost_s;

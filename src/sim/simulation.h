@@ -79,7 +79,7 @@ class Simulation {
     std::int64_t attempts = 0;
     int ooms = 0;
     double executed_s = 0;
-    std::optional<double> lost_s;           // to saving and leaving
+    std::optional<double> lost_s;          // to saving and leaving
     std::vector<report::Attempt> history;  // only when somebody wants it
   };
   // What the monitor last told of a GPU, and what has happened since.

@@ -151,14 +151,13 @@ std::vector<Quantity> QuantitiesOf(std::span<const SimOutcome> outcomes) {
   if (std::ranges::any_of(outcomes, [](const SimOutcome& each) {
         return each.runs.front().lost_share.has_value();
       })) {
-    quantities.push_back(
-        {"LOST %",
-         [](const SimOutcome& each) {
-           return fmt::format("{:.2f}", 100 * MeanOf(each, [](const Metrics& run) {
-                                          return run.lost_share.value_or(0);
-                                        }));
-         },
-         true});
+    quantities.push_back({"LOST %",
+                          [](const SimOutcome& each) {
+                            return fmt::format("{:.2f}", 100 * MeanOf(each, [](const Metrics& run) {
+                                                           return run.lost_share.value_or(0);
+                                                         }));
+                          },
+                          true});
   }
   return quantities;
 }
