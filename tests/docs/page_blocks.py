@@ -8,6 +8,7 @@ COMMANDS = ("", "sh")  # what a block is called whose lines are typed
 PROMPT = "$ "
 MARK = re.compile(r"^<!-- not run\b(?P<rest>.*?)-->$")
 REASON = re.compile(r"^: (?P<reason>\S.*\S) $")
+NO_COMMENT = re.compile(r"^[^#'\"]*[^#'\"\s] {3,}[^#\s]", re.MULTILINE)
 PRINTED_WITHOUT_A_BLOCK = re.compile(r"^ {4,}(carma(-\w+|d)? |\./dev )")
 
 
@@ -38,6 +39,8 @@ class Block:
             if not is_whole("\n".join(kept)):
                 continue
             command = "\n".join(kept)
+            if NO_COMMENT.search(command):
+                raise SyntaxError(f"{self.page}:{at}: what is said of a command stands behind a #: {command}")
             if command.strip() and not command.lstrip().startswith("#"):
                 found.append((at - len(kept) + 1, command))
             kept = []

@@ -41,7 +41,7 @@ class PageBlocksTest(unittest.TestCase):
     def test_mistakes(self):
         for name, text in (("no reason", "<!-- not run -->\n```sh\na\n```"), ("an empty one", "<!-- not run: -->\n```sh\na\n```"),
                            ("commands outside of a block", "Text:\n\n    carma list\n"), ("no end", "```sh\na\n"),
-                           ("a command without an end", "```sh\nif a; then\n```")):
+                           ("words behind a command", "```sh\ncarma list      shows all\n```"), ("a command without an end", "```sh\nif a; then\n```")):
             with self.subTest(name), self.assertRaises(SyntaxError):
                 commands(text)
 
