@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "api/changes_view.h"
 #include "api/overview.h"
 #include "api/token_view.h"
 #include "api/usage_view.h"
@@ -70,6 +71,10 @@ template <>
 constexpr const char* kSchema<WhoView> = "Who";
 template <>
 constexpr const char* kSchema<UsageView> = "Usage";
+template <>
+constexpr const char* kSchema<RefusedChange> = "RefusedChange";
+template <>
+constexpr const char* kSchema<ChangesView> = "Changes";
 
 class Describer;
 template <class T>
@@ -178,7 +183,8 @@ std::string MakeOpenApi() {
   AddProperties<TaskView, GpuTaskView, ForeignView, GpuView::Metric, GpuView, GpuHistoryView::Point,
                 GpuHistoryView, VerdictView, HostVerdictView, ExplainView, RunView, KnowledgeView,
                 EventView, HostView, StatusView, TaskRow, GpuGlance, OverviewView, UserView,
-                TokenView, WhoView, UsageView>(schemas, base::Absent::kNull);
+                TokenView, WhoView, RefusedChange, ChangesView, UsageView>(schemas,
+                                                                           base::Absent::kNull);
   return document.dump(2);
 }
 

@@ -1,5 +1,6 @@
 #include "api/views.h"
 
+#include "api/changes_view.h"
 #include "api/overview.h"
 #include "api/token_view.h"
 #include "api/usage_view.h"
@@ -29,6 +30,7 @@ template Json ToJson(const EventView&);
 template Json ToJson(const StatusView&);
 template Json ToJson(const OverviewView&);
 template Json ToJson(const UserView&);
+template Json ToJson(const ChangesView&);
 template Json ToJson(const TokenView&);
 template Json ToJson(const WhoView&);
 template Json ToJson(const UsageView&);
@@ -42,6 +44,7 @@ template Result<EventView> FromJson(const Json&);
 template Result<StatusView> FromJson(const Json&);
 template Result<OverviewView> FromJson(const Json&);
 template Result<UserView> FromJson(const Json&);
+template Result<ChangesView> FromJson(const Json&);
 template Result<TokenView> FromJson(const Json&);
 template Result<WhoView> FromJson(const Json&);
 

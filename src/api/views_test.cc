@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "api/changes_view.h"
 #include "api/openapi.h"
 #include "api/overview.h"
 #include "api/token_view.h"
@@ -248,6 +249,7 @@ TEST(Views, EmptyOnesSurviveTheRoundTrip) {
   ExpectRoundTrip(UsageView{.user = "ada", .tasks = 2, .gpu_s = 1.5, .energy_j = 3});
   ExpectRoundTrip(TokenView{.id = 1, .name = "laptop", .token = "carma_0"});
   ExpectRoundTrip(WhoView{});
+  ExpectRoundTrip(ChangesView{.tasks = {TaskView{}}, .refused = {{3, "denied", "not yours"}}});
 }
 
 TEST(Views, ReadsWhatItWrites) {
@@ -317,6 +319,8 @@ TEST(Views, NameEveryMember) {
   EXPECT_TRUE(base::NamesEveryMember<TokenView>());
   EXPECT_TRUE(base::NamesEveryMember<UsageView>());
   EXPECT_TRUE(base::NamesEveryMember<WhoView>());
+  EXPECT_TRUE(base::NamesEveryMember<ChangesView>());
+  EXPECT_TRUE(base::NamesEveryMember<RefusedChange>());
 }
 
 TEST(OpenApi, DescribesTheFieldsOfEverySchema) {

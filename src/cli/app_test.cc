@@ -270,18 +270,39 @@ TEST_F(App, ListPagesUpToItsLimit) {
   EXPECT_EQ(daemon_.requests()[1], "GET /v1/tasks?limit=1000&order=desc&state=all&before=77");
 }
 
-TEST_F(App, ChangesGoOnAfterAFailureAndSayIt) {
-  daemon_.On("POST /v1/tasks/3/cancel",
-             [](const api::Request&) { return Answer(TaskJson(3, "stopping")); });
-  daemon_.On("POST /v1/tasks/2/cancel", [](const api::Request&) {
-    return api::ErrorResponse({base::ErrorCode::kDenied, "task 2 is bob's"});
+TEST_F(App, SeveralAreChangedInOneRequestAndWhatIsRefusedIsSaid) {
+  daemon_.On("POST /v1/changes", [](const api::Request&) {
+    return Answer(
+        {{"tasks", {TaskJson(3, "stopping")}},
+         {"refused", {{{"task", 2}, {"code", "denied"}, {"message", "task 2 is bob's"}}}}});
   });
   const Ran ran = Run({"cancel", "2,3"});
   EXPECT_EQ(ran.exit_code, 1);
   EXPECT_EQ(ran.out, "Task 3 is stopping\n");
   EXPECT_EQ(ran.err, "carma: task 2 is bob's\n");
+  EXPECT_EQ(daemon_.requests().back(), R"(POST /v1/changes {"tasks":[2,3],"verb":"cancel"})");
   EXPECT_EQ(Run({"cancel"}).exit_code, 2);
   EXPECT_EQ(Run({"cancel", "--all", "3"}).exit_code, 2);
+}
+
+TEST_F(App, AThousandAreChangedInARequest) {
+  std::vector<std::size_t> asked;
+  daemon_.On("POST /v1/changes", [&](const api::Request& request) {
+    asked.push_back(base::ParseJson(request.body)->at("tasks").size());
+    return Answer({{"tasks", Json::array()}, {"refused", Json::array()}});
+  });
+  EXPECT_EQ(Run({"hold", "1-2001"}).exit_code, 0);
+  EXPECT_EQ(asked, (std::vector<std::size_t>{1000, 1000, 1}));
+}
+
+TEST_F(App, OneThatIsNamedMustBeThere) {
+  daemon_.On("POST /v1/tasks/2/cancel", [](const api::Request&) {
+    return api::ErrorResponse(
+        {base::ErrorCode::kConflict, "task 2 is failed: it has ended already"});
+  });
+  const Ran ran = Run({"cancel", "2"});
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_EQ(ran.err, "carma: task 2 is failed: it has ended already\n");
 }
 
 TEST_F(App, CancelAllTakesMyOwnTasks) {
@@ -289,10 +310,9 @@ TEST_F(App, CancelAllTakesMyOwnTasks) {
     EXPECT_EQ(request.Query("user"), OwnUserName());
     return Answer({{"tasks", {TaskJson(3, "queued"), TaskJson(2, "running")}}, {"next", nullptr}});
   });
-  daemon_.On("POST /v1/tasks/3/cancel",
-             [](const api::Request&) { return Answer(TaskJson(3, "cancelled")); });
-  daemon_.On("POST /v1/tasks/2/cancel", [](const api::Request&) {
-    return api::ErrorResponse({base::ErrorCode::kConflict, "has ended"});
+  daemon_.On("POST /v1/changes", [](const api::Request&) {
+    return Answer({{"tasks", {TaskJson(3, "cancelled")}},
+                   {"refused", {{{"task", 2}, {"code", "conflict"}, {"message", "has ended"}}}}});
   });
   const Ran ran = Run({"cancel", "--all"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;

@@ -218,6 +218,12 @@ Called<api::TaskView> ChangeTask(api::Client& client, std::uint64_t id, const st
   return Parse<api::TaskView>(client.Call("POST", TaskPath(id, "/" + verb), "", kTimeoutS));
 }
 
+Called<api::ChangesView> ChangeTasks(api::Client& client, std::span<const std::uint64_t> ids,
+                                     const std::string& verb) {
+  const std::string body = base::DumpJson({{"verb", verb}, {"tasks", ids}});
+  return Parse<api::ChangesView>(client.Call("POST", "/v1/changes", body, kTimeoutS));
+}
+
 Called<api::TaskView> SetPriority(api::Client& client, std::uint64_t id, std::int64_t priority) {
   const std::string body = "{\"priority\":" + std::to_string(priority) + "}";
   return Parse<api::TaskView>(client.Call("POST", TaskPath(id, "/priority"), body, kTimeoutS));

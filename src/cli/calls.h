@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "api/changes_view.h"
 #include "api/http.h"
 #include "api/overview.h"
 #include "api/views.h"
@@ -43,6 +45,9 @@ Called<api::TaskView> AwaitTask(api::Client& client, std::uint64_t id, int wait_
 Called<api::ExplainView> ExplainTask(api::Client& client, std::uint64_t id);
 // verb: "cancel", "hold", "release", "requeue".
 Called<api::TaskView> ChangeTask(api::Client& client, std::uint64_t id, const std::string& verb);
+// The same of 1 to api::kMostChanges tasks at once.
+Called<api::ChangesView> ChangeTasks(api::Client& client, std::span<const std::uint64_t> ids,
+                                     const std::string& verb);
 Called<api::TaskView> SetPriority(api::Client& client, std::uint64_t id, std::int64_t priority);
 
 Called<std::vector<api::GpuView>> ListGpus(api::Client& client);

@@ -111,6 +111,7 @@ std::vector<Endpoint> Endpoints(const ServerServices& server, const EngineServic
       {"GET", "/v1/tasks/{id}/spec", kUsers, With(on.tasks, &ShowSpec)},
       {"GET", "/v1/tasks/{id}/output", kOwners, With(on.output, &ShowOutput)},
       {"PATCH", "/v1/tasks/{id}", kUsers, With(on.tasks, &EditTask)},
+      {"POST", "/v1/changes", kOwners, With(on.tasks, &ChangeTasks)},
       {"POST", "/v1/tasks/{id}/priority", kOwners, With(on.tasks, &SetPriority)},
       {"POST", "/v1/tasks/{id}/redo", kUsers, With(on.submit, &RedoTask)},
       {"POST", "/v1/tasks/{id}/{verb}", kOwners, With(on.tasks, &ChangeTask)},

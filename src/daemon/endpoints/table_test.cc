@@ -62,7 +62,8 @@ TEST(Endpoints, BeforeTheGpusAreKnownTheDaemonTellsOfItself) {
 TEST(Endpoints, WhatChangesAnythingIsForUsersWhoAreKnown) {
   // What a token is good for: what a user does with tasks that he has. Never new ones, which are
   // new programs.
-  const std::set<std::string_view> by_token{"/v1/tasks/{id}/{verb}", "/v1/tasks/{id}/priority"};
+  const std::set<std::string_view> by_token{"/v1/changes", "/v1/tasks/{id}/{verb}",
+                                            "/v1/tasks/{id}/priority"};
   for (const Endpoint& endpoint : Endpoints(Server())) {
     if (endpoint.method == "GET") continue;
     EXPECT_EQ(endpoint.access, by_token.contains(endpoint.path) ? Access::kOwners : Access::kUsers)

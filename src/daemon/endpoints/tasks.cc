@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 
+#include "api/changes_view.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "daemon/endpoints/parameters.h"
@@ -92,6 +94,14 @@ api::TaskView FullView(const TaskServices& services, const store::StoredTask& st
   return view;
 }
 
+Result<store::StoredTask> TouchableBy(store::Store& store, core::TaskId id, const Caller& caller) {
+  Result<store::StoredTask> stored = store.Get(id);
+  if (!stored) return stored;
+  if (stored->record.request.uid != caller.uid && !caller.admin)
+    return Fail(ErrorCode::kDenied, fmt::format("task {} belongs to {}", id, stored->user));
+  return stored;
+}
+
 using MakeView = api::TaskView (*)(const TaskServices&, const store::StoredTask&);
 
 Answer TaskNow(const TaskServices& services, core::TaskId id, MakeView view) {
@@ -165,6 +175,8 @@ std::string WhatChanged(const Json& before, const Json& after, const Json& chang
   return fmt::format("{}by {}", text, caller.user);
 }
 
+constexpr std::array<std::string_view, 4> kVerbs{"cancel", "hold", "release", "requeue"};
+
 // Why the task cannot be changed so.
 std::optional<std::string_view> Objection(std::string_view verb, core::TaskState state) {
   const bool waits = !core::IsFinal(state) && !core::HoldsGpus(state);
@@ -174,6 +186,80 @@ std::optional<std::string_view> Objection(std::string_view verb, core::TaskState
   if (verb == "requeue" && state == core::TaskState::kStopping) return "it is being stopped";
   return std::nullopt;
 }
+
+// verb: one of kVerbs. Errors: kConflict.
+Result<Unit> PostChange(Engine& engine, const core::TaskRecord& record, std::string_view verb,
+                        const Caller& caller, Engine::Done done) {
+  if (const std::optional<std::string_view> why = Objection(verb, record.state)) {
+    return Fail(ErrorCode::kConflict, fmt::format("task {} is {}: {}", record.id,
+                                                  core::TaskStateName(record.state), *why));
+  }
+  if (verb == "cancel") {
+    engine.Post(core::CancelRequested{record.id, caller.user}, std::move(done));
+  } else if (verb == "hold") {
+    engine.Post(core::HoldRequested{record.id}, std::move(done));
+  } else if (verb == "release") {
+    engine.Post(core::ReleaseRequested{record.id}, std::move(done));
+  } else {
+    engine.Requeue(record.id, std::move(done));
+  }
+  return Unit{};
+}
+
+struct ManyChanges {
+  std::string verb;
+  std::vector<core::TaskId> tasks;
+};
+Result<ManyChanges> ReadChanges(const Call& call) {
+  const Result<Json> json = ReadBody(call);
+  if (!json) return std::unexpected(json.error());
+  ManyChanges changes;
+  base::JsonReader in(*json, "");
+  if (!in.Get("verb", changes.verb) || std::ranges::find(kVerbs, changes.verb) == kVerbs.end())
+    in.Complain("verb", fmt::format("one of {}", fmt::join(kVerbs, ", ")));
+  const Json* tasks = in.Raw("tasks");
+  const bool counted = tasks != nullptr && tasks->is_array() && !tasks->empty() &&
+                       tasks->size() <= api::kMostChanges;
+  if (!counted) in.Complain("tasks", fmt::format("1 to {} task numbers", api::kMostChanges));
+  in.NoOthers();
+  if (in.error()) return std::unexpected(*in.error());
+  for (std::size_t i = 0; i < tasks->size(); ++i) {
+    const Json& id = (*tasks)[i];
+    if (!id.is_number_unsigned() || id.get<std::uint64_t>() == 0)
+      return Fail(ErrorCode::kInvalid, fmt::format("/tasks/{}: expected a task number from 1", i));
+    changes.tasks.push_back(core::TaskId{id.get<std::uint64_t>()});
+  }
+  return changes;
+}
+
+// Answers once it is known of each task what became of it: when the last one who holds it is gone.
+class ChangesTold {
+ public:
+  ChangesTold(const TaskServices& services, api::Responder reply)
+      : services_(services), reply_(std::move(reply)) {}
+  ChangesTold(const ChangesTold&) = delete;
+  ChangesTold& operator=(const ChangesTold&) = delete;
+  ~ChangesTold() {
+    api::ChangesView view{.tasks = {}, .refused = std::move(refused_)};
+    for (const core::TaskId id : changed_) {
+      if (const Result<store::StoredTask> stored = services_.store.Get(id))
+        view.tasks.push_back(View(services_, *stored));
+    }
+    reply_(JsonAnswer(ToJson(view)));
+  }
+  void Take(core::TaskId id, const Result<Unit>& done) {
+    if (done) return changed_.push_back(id);
+    refused_.push_back({.task = core::Number(id),
+                        .code = std::string(base::ErrorCodeName(done.error().code)),
+                        .message = done.error().message});
+  }
+
+ private:
+  TaskServices services_;
+  api::Responder reply_;
+  std::vector<core::TaskId> changed_;
+  std::vector<api::RefusedChange> refused_;
+};
 
 }  // namespace
 
@@ -238,24 +324,34 @@ Result<Unit> ChangeTask(const TaskServices& services, const Call& call,
                         const api::Responder& reply) {
   const Result<store::StoredTask> stored = Touchable(services.store, call);
   if (!stored) return std::unexpected(stored.error());
-  const core::TaskRecord& record = stored->record;
-  if (const std::optional<std::string_view> why = Objection(call.verb, record.state)) {
-    return Fail(ErrorCode::kConflict,
-                fmt::format("task {} is {}: {}", call.id, core::TaskStateName(record.state), *why));
-  }
-  const Engine::Done done = AnswerAndLog(services, *stored, call.verb, call.caller, reply);
-  if (call.verb == "cancel") {
-    services.engine.Post(core::CancelRequested{record.id, call.caller.user}, done);
-  } else if (call.verb == "hold") {
-    services.engine.Post(core::HoldRequested{record.id}, done);
-  } else if (call.verb == "release") {
-    services.engine.Post(core::ReleaseRequested{record.id}, done);
-  } else if (call.verb == "requeue") {
-    services.engine.Requeue(record.id, done);
-  } else {
+  if (std::ranges::find(kVerbs, call.verb) == kVerbs.end()) {
     return Fail(ErrorCode::kNotFound,
-                fmt::format("'{}': expected cancel, hold, release, requeue or priority",
-                            base::Printable(call.verb, 40)));
+                fmt::format("'{}': expected {}, or priority", base::Printable(call.verb, 40),
+                            fmt::join(kVerbs, ", ")));
+  }
+  return PostChange(services.engine, stored->record, call.verb, call.caller,
+                    AnswerAndLog(services, *stored, call.verb, call.caller, reply));
+}
+
+Result<Unit> ChangeTasks(const TaskServices& services, const Call& call,
+                         const api::Responder& reply) {
+  const Result<ManyChanges> changes = ReadChanges(call);
+  if (!changes) return std::unexpected(changes.error());
+  const auto told = std::make_shared<ChangesTold>(services, reply);
+  for (const core::TaskId id : changes->tasks) {
+    const Result<store::StoredTask> stored = TouchableBy(services.store, id, call.caller);
+    if (!stored) {
+      told->Take(id, std::unexpected(stored.error()));
+      continue;
+    }
+    const auto done = [told, id, verb = changes->verb, owner = stored->user,
+                       caller = call.caller](const Result<Unit>& result) {
+      told->Take(id, result);
+      if (result) LogAsked(fmt::format("task_{}", verb), {{"task", id}, {"owner", owner}}, caller);
+    };
+    const Result<Unit> posted =
+        PostChange(services.engine, stored->record, changes->verb, call.caller, done);
+    if (!posted) told->Take(id, posted);
   }
   return Unit{};
 }
@@ -316,12 +412,9 @@ Result<Unit> EditTask(const TaskServices& services, const Call& call, const api:
 }
 
 Result<store::StoredTask> Touchable(store::Store& store, const Call& call) {
-  Result<store::StoredTask> stored = Stored(store, call);
-  if (!stored) return stored;
-  if (stored->record.request.uid != call.caller.uid && !call.caller.admin) {
-    return Fail(ErrorCode::kDenied, fmt::format("task {} belongs to {}", call.id, stored->user));
-  }
-  return stored;
+  const Result<core::TaskId> id = TaskIdOf(call.id);
+  if (!id) return std::unexpected(id.error());
+  return TouchableBy(store, *id, call.caller);
 }
 
 Result<Unit> CheckEditable(const Json& changes, const Caller& caller, std::uint32_t owner) {

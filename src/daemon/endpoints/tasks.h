@@ -38,6 +38,11 @@ base::Result<base::Unit> ChangeTask(const TaskServices& services, const Call& ca
                                     const api::Responder& reply);
 base::Result<base::Unit> SetPriority(const TaskServices& services, const Call& call,
                                      const api::Responder& reply);
+// Takes {"verb":"cancel","tasks":[3,4]}: one change of ChangeTask for up to api::kMostChanges tasks
+// in one turn. Answers once it is durable for all: a task that is not the caller's, or not in a
+// state for it, is told and holds up no other.
+base::Result<base::Unit> ChangeTasks(const TaskServices& services, const Call& call,
+                                     const api::Responder& reply);
 
 // Takes {"time_limit_s": 7200, …}, fields of a description of which null takes one back; answers
 // with the task once that is durable. For the owner and administrators; whom it tells is the

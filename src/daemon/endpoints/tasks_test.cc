@@ -1,5 +1,6 @@
 #include "daemon/endpoints/tasks.h"
 
+#include "api/changes_view.h"
 #include "daemon/endpoints/endpoint_fixture.h"
 
 namespace carma::daemon {
@@ -175,7 +176,7 @@ TEST_F(TasksTest, AChangeThatIsNotForTheCallerOrTheStateIsRefused) {
       {kAda, "cancel", "one", 400, "'one' is not a task id (a whole number from 1)"},
       {kAda, "hold", "1", 409, "task 1 is running: only a waiting task can be held"},
       {kAda, "release", "1", 409, "task 1 is running: only a waiting task can be released"},
-      {kAda, "paint", "1", 404, "'paint': expected cancel, hold, release, requeue or priority"},
+      {kAda, "paint", "1", 404, "'paint': expected cancel, hold, release, requeue, or priority"},
   };
   Start(id);
   for (const auto& c : cases) {
@@ -185,6 +186,53 @@ TEST_F(TasksTest, AChangeThatIsNotForTheCallerOrTheStateIsRefused) {
   }
   End(id);
   EXPECT_EQ(Change(kAda, "cancel").Message(), "task 1 is succeeded: it has ended already");
+}
+
+TEST_F(TasksTest, ManyAreChangedAtOnceEachForItself) {
+  for (int i = 0; i < 3; ++i) SubmitHeld();
+  Change(kAda, "cancel", "2");
+  const auto change = [&](const Caller& caller, const std::string& body) {
+    return Ask(Services(), &ChangeTasks, By(caller, "", "", body));
+  };
+  const Heard eves = change(kEve, R"({"verb":"cancel","tasks":[1]})");
+  EXPECT_EQ(eves.status, 200);
+  EXPECT_TRUE(eves.body.at("tasks").empty());
+  EXPECT_EQ(eves.body.at("refused")[0].at("code"), "denied");
+
+  const Heard heard = change(kAda, R"({"verb":"cancel","tasks":[3,2,9,1,1]})");
+  EXPECT_EQ(heard.status, 200);
+  std::vector<int> changed;
+  for (const base::Json& task : heard.body.at("tasks")) {
+    EXPECT_EQ(task.at("state"), "cancelled");
+    changed.push_back(task.at("id"));
+  }
+  EXPECT_THAT(changed, ::testing::ElementsAre(3, 1, 1)) << "asked twice in one turn: told twice";
+  ASSERT_EQ(heard.body.at("refused").size(), 2U);
+  EXPECT_EQ(heard.body.at("refused")[0].at("message"), "task 2 is cancelled: it has ended already");
+  EXPECT_EQ(heard.body.at("refused")[1].at("code"), "not_found");
+}
+
+TEST_F(TasksTest, AChangeOfManyThatIsAskedForWronglyChangesNothing) {
+  SubmitHeld();
+  std::string too_many = R"({"verb":"cancel","tasks":[1)";
+  for (std::size_t i = 0; i < api::kMostChanges; ++i) too_many += ",1";
+  const struct {
+    std::string body;
+    const char* message;
+  } cases[] = {
+      {R"({"verb":"paint","tasks":[1]})", "/verb: expected one of cancel, hold, release, requeue"},
+      {R"({"tasks":[1]})", "/verb: expected"},
+      {R"({"verb":"cancel","tasks":[]})", "/tasks: expected 1 to 1000 task numbers"},
+      {R"({"verb":"cancel","tasks":[1,-1]})", "/tasks/1: expected a task number from 1"},
+      {R"({"verb":"cancel","tasks":[1],"all":true})", "/all"},
+      {too_many + "]}", "/tasks: expected 1 to 1000 task numbers"},
+  };
+  for (const auto& c : cases) {
+    const Heard heard = Ask(Services(), &ChangeTasks, By(kAda, "", "", c.body));
+    EXPECT_EQ(heard.status, 400) << c.body;
+    EXPECT_THAT(heard.Message(), HasSubstr(c.message));
+  }
+  EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kQueued);
 }
 
 TEST_F(TasksTest, APriorityIsRaisedByAdministratorsOnly) {

@@ -1,0 +1,39 @@
+// What became of a change that was asked of many tasks at once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "api/views.h"
+
+namespace carma::api {
+
+// Tasks of one such request: the daemon serves nobody else while it looks at them.
+inline constexpr std::size_t kMostChanges = 1'000;
+
+struct RefusedChange {
+  std::uint64_t task = 0;
+  std::string code;
+  std::string message;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& view) {
+    field("task", view.task, "Its number.", {.low = 0});
+    field("code", view.code, "As of an answer that is an error: not_found, denied, conflict …");
+    field("message", view.message, "Why it was not changed.");
+  }
+};
+
+struct ChangesView {
+  std::vector<TaskView> tasks;
+  std::vector<RefusedChange> refused;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& view) {
+    field("tasks", view.tasks, "Those that were changed, as they are now, in the order asked for.");
+    field("refused", view.refused, "The others.");
+  }
+};
+
+}  // namespace carma::api
