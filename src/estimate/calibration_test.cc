@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // As shipped of a network with convolutions and of one without, all kernels loaded at once.
-constexpr std::int64_t kShippedContext = 1732;
+constexpr std::int64_t kShippedContext = 1712;
 constexpr std::int64_t kPlainContext = 1455;
 
 // A task whose model needs rest_mib, on a site where the constant is context_mib.

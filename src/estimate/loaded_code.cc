@@ -14,7 +14,7 @@ struct Shipped {
 };
 constexpr std::array kShipped{Shipped{{Loading::kEager, Libraries::kPlain}, 1455},
                               Shipped{{Loading::kEager, Libraries::kSequences}, 1455 + 62},
-                              Shipped{{Loading::kEager, Libraries::kConvolutions}, 1455 + 277},
+                              Shipped{{Loading::kEager, Libraries::kConvolutions}, 1455 + 257},
                               Shipped{{Loading::kLazy, Libraries::kPlain}, 808},
                               Shipped{{Loading::kLazy, Libraries::kSequences}, 824},
                               Shipped{{Loading::kLazy, Libraries::kConvolutions}, 828}};

@@ -110,6 +110,8 @@ base::Result<LoraTargets> ParseLoraTargets(std::string_view words);
 struct TrainingPlan {
   std::int64_t sequence = 2048;  // tokens of one sample; the longest where lengths vary
   std::int64_t batch = 1;        // samples per GPU and step
+  // Tokens of a decoder that reads an encoder; empty: as many as the encoder's.
+  std::optional<std::int64_t> target;
   // Of the other samples of a micro-batch that are laid one after the other without padding; empty:
   // all are padded to the sequence's length, or packed to it.
   std::optional<std::int64_t> mean_length;

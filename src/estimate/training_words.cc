@@ -91,6 +91,9 @@ void SetTokens(Words& words, TrainingPlan& plan) {
   std::int64_t mean_length = 0;
   words.Number("seq-len", kMostTokens, plan.sequence);
   words.Number("mean-len", kMostTokens, mean_length);
+  std::int64_t target = 0;
+  words.Number("target-len", kMostTokens, target);
+  if (target > 0) plan.target = target;
   words.Number("batch", kMostSamples, plan.batch);
   words.Switch("packed", packed);
   words.Switch("variable-length", plan.variable_length);
@@ -244,6 +247,11 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
   if (words.Find("seq-len") == nullptr) {
     assumed.push_back(fmt::format(
         "no length of the samples is told: {} tokens are assumed (--seq-len)", plan.sequence));
+  }
+  if (config.decoder_layers > 0 && !plan.target) {
+    assumed.push_back(fmt::format(
+        "no length of what the decoder writes is told: {} tokens are assumed (--target-len)",
+        plan.sequence));
   }
   if (words.Find("batch") == nullptr) {
     assumed.push_back(

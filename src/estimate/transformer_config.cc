@@ -95,14 +95,11 @@ void GetLatents(base::JsonReader& in, TransformerConfig& config) {
                              static_cast<double>(latent) * expanded + config.OutputWidth() * width;
 }
 
-// Two stacks count as one of all their blocks.
 void GetDecoder(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t decoder = config.layers;
   GetFirst(in, {"num_decoder_layers", "decoder_layers"}, decoder, 1, kMaxLayers);
-  const auto encoder = static_cast<double>(config.layers);
   config.layers += decoder;
-  config.attentions =
-      (encoder + 2 * static_cast<double>(decoder)) / static_cast<double>(config.layers);
+  config.decoder_layers = decoder;
 }
 
 // Its tokens are patches, and one or two more.
@@ -344,6 +341,10 @@ double TransformerConfig::TableWidth() const {
   return static_cast<double>(table_width > 0 ? table_width : hidden);
 }
 
+double TransformerConfig::Attentions() const {
+  return 1 + static_cast<double>(decoder_layers) / static_cast<double>(layers);
+}
+
 namespace {
 
 // Of a block, where some have experts and others do not.
@@ -370,7 +371,7 @@ double TransformerConfig::BlockParameters() const {
       latent_parameters > 0
           ? latent_parameters
           : width * (QueryWidth() + KeyValueWidth() + ValueWidth() + OutputWidth());
-  return attentions * attention + matrices * width * forward;
+  return Attentions() * attention + matrices * width * forward;
 }
 
 double TransformerConfig::MatrixParameters() const {
@@ -382,7 +383,7 @@ double TransformerConfig::TotalParameters() const {
   const auto width = static_cast<double>(hidden);
   const double tables = static_cast<double>(vocabulary) * (tied ? 1 : 2) * TableWidth() +
                         (table_width > 0 ? 2 * TableWidth() * width : 0);
-  const double places = static_cast<double>(positions) * (attentions > 1 ? 2 : 1);
+  const double places = static_cast<double>(positions) * (decoder_layers > 0 ? 2 : 1);
   const double norms = static_cast<double>(2 * layers + 1) * (rms_norm ? 1 : 2);
   const double routers = experts > 1 ? static_cast<double>(layers * experts) : 0;
   return MatrixParameters() + tables + width * (places + norms + routers) + other_parameters;

@@ -28,12 +28,13 @@ inline constexpr std::pair<Dtype, std::string_view> kDtypeWords[] = {
     {Dtype::kBf16, "bfloat16"}, {Dtype::kFp16, "float16"}, {Dtype::kFp32, "float32"}};
 
 // Equal blocks between an embedding and a head over the vocabulary: one stack, or an encoder and a
-// decoder, whose blocks then stand for the mean of both. All counts are within the limits that
+// decoder that reads its result. All counts are within the limits that
 // ParseTransformerConfig checks; their products fit a double.
 struct TransformerConfig {
   std::string family;  // model_type of config.json
   std::int64_t layers = 0;
-  std::int64_t hidden = 0;  // width of the residual stream
+  std::int64_t decoder_layers = 0;  // of these: blocks with a second attention, to an encoder
+  std::int64_t hidden = 0;          // width of the residual stream
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;  // less than heads: grouped keys and values
   std::int64_t head_width = 0;
@@ -52,7 +53,6 @@ struct TransformerConfig {
   bool drops_out = false;          // behind attention and behind the feed-forward part
   bool repeats_block = false;      // all blocks share the parameters of one
   bool unfused_attention = false;  // by matrix products, whatever kernels there are
-  double attentions = 1;           // attention parts of a block: 2 where it reads an encoder, too
   double latent_parameters = 0;    // of an attention part with factored matrices; 0: it has none
   std::int64_t experts = 1;
   std::int64_t active_experts = 1;           // that each token passes
@@ -69,6 +69,7 @@ struct TransformerConfig {
   double ValueWidth() const;
   double OutputWidth() const;  // of the weighted values
   double TableWidth() const;
+  double Attentions() const;     // of a block, on the average
   double ActiveForward() const;  // inner width that a token passes in a block, on the average
   // Parameters of the matrices in one block, of all blocks, and of everything. Biases are left out:
   // less than 0.2 % of any model.

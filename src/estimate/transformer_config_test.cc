@@ -331,12 +331,13 @@ TEST(TransformerConfig, ReadsThePartForTextsOfAModelThatSees) {
       << strange.error().message;
 }
 
-TEST(TransformerConfig, TwoStacksCountAsOne) {
+TEST(TransformerConfig, BlocksOfADecoderThatReadsAnEncoderAreCounted) {
   const auto config = Parsed(
       R"({"model_type":"t5","d_model":512,"d_kv":64,"d_ff":2048,"num_layers":6,"num_heads":8,
           "num_decoder_layers":2,"vocab_size":32128})");
   EXPECT_EQ(config.layers, 8);
-  EXPECT_DOUBLE_EQ(config.attentions, 1.25);
+  EXPECT_EQ(config.decoder_layers, 2);
+  EXPECT_DOUBLE_EQ(config.Attentions(), 1.25);
   EXPECT_TRUE(config.unfused_attention && config.rms_norm && config.tied && config.drops_out);
 }
 

@@ -181,6 +181,7 @@ class Reader {
                           "cutoff_len", "block_size", "model_max_length", "seq_length", "seq_len",
                           "sequence_length", "tokenizer.max_seq_len", "max_len", "context_length",
                           "model_max_len", "max_input_length", "max_source_length", "cutoff"});
+    AddNumber("target-len", {"max_target_length", "max_target_len", "max_answer_length"});
     const Setting* source = said_.Value({"source_max_len"});
     const Setting* target = said_.Value({"target_max_len"});
     if (source != nullptr && target != nullptr) {

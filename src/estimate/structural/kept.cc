@@ -92,6 +92,7 @@ Kept Count(const LayerList& list) {
     AddBesides(graph, row, kept);
     Correct(graph, row, kept);
     Measure(graph, row, kept);
+    if (row.kind == Row::Kind::kOperation) ++kept.operations;
     const std::int64_t trained = list.trainable > 0 ? row.layer->trainable : row.layer->params;
     if (trained > 0) kept.weights.push_back(kElementBytes * static_cast<double>(trained));
   }

@@ -16,6 +16,7 @@ inline constexpr double kElementBytes = 4;
 // Bytes, at four bytes per element; "per sample" grows with the batch.
 struct Kept {
   double per_sample = 0;
+  double operations = 0;      // rows of modules without children: so many tensors were made
   double constant = 0;        // independent of the batch
   double masks = 0;           // part of per_sample that is bytes at every precision
   double wide = 0;            // part of per_sample that autocast leaves in fp32: LayerNorm, softmax

@@ -37,9 +37,13 @@ constexpr double kStepCopies = 3.5;
 // one temporary, all in memory of their own.
 constexpr double kLargeStepCopies = 3.0;
 
-constexpr double kKeptFactor = 1.037;    // the allocator's rounding and what it cannot reuse
-constexpr double kConvFactor = 3.43;     // workspace and gradients of the widest convolution
-constexpr double kLargestFactor = 1.04;  // temporaries of the backward pass
+constexpr double kKeptFactor = 1.01;     // what the allocator rounds up, and cannot reuse
+constexpr double kConvFactor = 3.59;     // workspace and gradients of the widest convolution
+constexpr double kLargestFactor = 0.81;  // temporaries of the backward pass
+// Tensors of at most 10 MiB share segments of 20 MiB with gaps between them, larger ones have one
+// each: so much more of what is kept where tensors are small, and half of it at that size.
+constexpr double kSharedGaps = 0.061;
+constexpr double kSegmentMib = 20;
 
 double StatesOf(Optimizer optimizer) {
   return optimizer == Optimizer::kSgd ? 0 : optimizer == Optimizer::kMomentum ? 1 : 2;
@@ -152,7 +156,9 @@ double KeptMib(const model::LayerList& layers, const Kept& kept, const Numbers& 
   const double shrink = ShrinkOf(kept, numbers);
   const double per_sample = layers.saved ? layers.saved->per_sample : kept.per_sample;
   const double constant = layers.saved ? layers.saved->constant : kept.constant;
-  return kKeptFactor * (per_sample * numbers.batch + constant) * shrink / kMib;
+  const double mib = (per_sample * numbers.batch + constant) * shrink / kMib;
+  const double mean_mib = mib / std::max(kept.operations, 1.0);
+  return (kKeptFactor + kSharedGaps / (1 + mean_mib / kSegmentMib)) * mib;
 }
 
 // A dry run with a loss over the scores has counted what log-softmax keeps: one of the three.

@@ -80,10 +80,22 @@ TEST(Structural, TermsAddUpToThePoint) {
   for (const Term& term : answer->terms) sum += term.mib;
   EXPECT_EQ(answer->point_mib, std::llround(sum));
   // Kept: image, convolution's result, and what the linear layer reads.
-  EXPECT_NEAR(TermOf(*answer, "kept for backward"),
-              1.037 * 256 * 4.0 * (12'288 + 262'144 + 4096) / (1 << 20), 0.6);
+  const double kept_mib = 256 * 4.0 * (12'288 + 262'144 + 4096) / (1 << 20);
+  const double gaps = 0.061 / (1 + kept_mib / static_cast<double>(list.layers.size()) / 20);
+  EXPECT_NEAR(TermOf(*answer, "kept for backward"), (1.01 + gaps) * kept_mib, 0.6);
   EXPECT_GT(answer->bound_mib, answer->point_mib);
   EXPECT_TRUE(answer->warnings.empty());
+}
+
+TEST(Structural, SmallTensorsLeaveMoreGaps) {
+  const auto structural = MakeStructural();
+  const LayerList list = SmallNet();
+  const auto kept_each = [&](std::int64_t batch) {
+    return TermOf(*structural->Ask(Ask(list, batch)), "kept for backward") /
+           static_cast<double>(batch);
+  };
+  EXPECT_GT(kept_each(1), 1.05 * kept_each(100'000));
+  EXPECT_LT(kept_each(1), 1.061 * kept_each(100'000));
 }
 
 TEST(Structural, KnowsOptimizersAndPrecisions) {
@@ -118,11 +130,11 @@ TEST(Structural, ContextTellsTheLibrariesApartAndFollowsTheSite) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();
   Question question = Ask(list, 8);
-  EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1732);
+  EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1712);
   Site site;
   site.context_shift_mib = -100;
   question.site = &site;
-  EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1632);
+  EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1612);
   list.layers.erase(list.layers.begin(), list.layers.begin() + 2);
   question.site = nullptr;
   EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1455) << "no cuDNN without one";
@@ -135,7 +147,7 @@ TEST(Structural, CountsTheCodeThatAVersionOfPyTorchLoads) {
   Question question = Ask(list, 8);
   EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 828);
   list.torch = "1.12.1+cu113";
-  EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1732);
+  EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1712);
   Site site;
   site.context_shift_mib = -755;  // what tasks showed counts before what a version says
   question.site = &site;
@@ -184,7 +196,7 @@ TEST(Structural, PrefersBytesOfADryRun) {
   const double by_rules = TermOf(*structural->Ask(Ask(list, 256)), "kept for backward");
   list.saved = model::SavedBytes{.per_sample = 8.0 * 278'528, .constant = 0};
   const auto answer = structural->Ask(Ask(list, 256));
-  EXPECT_NEAR(TermOf(*answer, "kept for backward"), 2 * by_rules, 1);
+  EXPECT_NEAR(TermOf(*answer, "kept for backward"), 2 * by_rules, 0.01 * by_rules);
 }
 
 // carma_summary.py --precision amp counts 16-bit tensors and the copies of weights already.
@@ -201,10 +213,10 @@ TEST(Structural, BytesOfADryRunAreInThePrecisionThatTheyWereCountedIn) {
   for (const auto& [counted, asked] :
        {std::pair("amp", Precision::kMixed), std::pair("bf16", Precision::kHalf),
         std::pair("fp32", Precision::kFp32), std::pair("bf16", Precision::kMixed)}) {
-    EXPECT_NEAR(kept_mib(counted, asked), 1037, 1) << counted;
+    EXPECT_NEAR(kept_mib(counted, asked), 1013, 1) << counted;
   }
-  EXPECT_NEAR(kept_mib("fp32", Precision::kMixed), 518.5, 1);
-  EXPECT_NEAR(kept_mib("amp", Precision::kFp32), 2074, 1);
+  EXPECT_NEAR(kept_mib("fp32", Precision::kMixed), 508, 1) << "half of them, a few more gaps";
+  EXPECT_NEAR(kept_mib("amp", Precision::kFp32), 2024, 1);
 
   const auto weights_mib = [&](const char* counted) {
     list.precision = counted;
@@ -295,7 +307,7 @@ TEST(Structural, CrossEntropyOfADryRunIsCountedOnce) {
   EXPECT_NEAR(loss_mib("own"), loss_mib("sum") * 2 / 3, 0.1);
   // The scores are in the loss; the largest tensor besides is the table's result.
   EXPECT_NEAR(TermOf(*structural->Ask(Ask(list, 8)), "largest tensor"),
-              1.04 * 8 * 4 * 128 * 64 / (1 << 20), 0.01);
+              0.81 * 8 * 4 * 128 * 64 / (1 << 20), 0.01);
 }
 
 TEST(Structural, GpusThatWorkTogetherHoldTheGradientsOnceMore) {

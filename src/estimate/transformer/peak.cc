@@ -360,24 +360,35 @@ double ForwardBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   return bytes + (frozen && plan.keeps_frozen_inputs ? 2 : 0);
 }
 
+// The blocks that run on the same tokens: all of them, or those of an encoder or of a decoder.
+struct Stack {
+  double layers = 0;
+  double keys = 0;   // tokens that an attention sees, both attentions of a decoder together
+  double read = 0;   // of a decoder: tokens of the encoder for each of its own; 0: it reads none
+  bool last = true;  // has the loss above it
+};
+
 // What one block keeps: inputs of norms, of attention, of the feed-forward part, of adapters.
 void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
-              const Adapters& adapters, PerToken& per) {
+              const Adapters& adapters, const Stack& stack, PerToken& per) {
   const double grown = plan.weights == Dtype::kFp32 && !plan.amp ? 2 : 1;
   const bool frozen = plan.method == Method::kLora;
   double attention = 2 * (sizes.query + sizes.key + sizes.value + sizes.output);
+  if (stack.read > 0) {
+    attention += 2 * (sizes.query + sizes.output) + 2 * stack.read * (sizes.key + sizes.value);
+  }
   if (frozen && plan.keeps_frozen_inputs) attention += 4 * sizes.hidden + 2 * sizes.query;
   double matrix = 0;
   if (plan.attention == Attention::kEager && plan.checkpointing != Checkpointing::kSelective)
-    matrix = config.attentions * MatrixBytes(config, plan) * sizes.heads * sizes.sequence;
+    matrix = MatrixBytes(config, plan) * sizes.heads * stack.keys;
   const double masks = config.drops_out ? 2 * sizes.hidden : 0;
   const double copied = plan.amp || plan.lora_16bit ? 2 : 4;
   const double adapted = copied + (plan.lora_dropout ? 5 : 0);
   // A norm for each attention and one for the feed-forward part.
-  const double norms = (1 + config.attentions) / 2 * NormBytes(config, plan);
-  per.block = grown * (norms * sizes.hidden + config.attentions * attention +
-                       ForwardBytes(config, plan) * sizes.forward) +
-              matrix + masks + adapted * (frozen ? adapters.inputs : 0);
+  const double norms = (stack.read > 0 ? 1.5 : 1) * NormBytes(config, plan);
+  per.block =
+      grown * (norms * sizes.hidden + attention + ForwardBytes(config, plan) * sizes.forward) +
+      matrix + masks + adapted * (frozen ? adapters.inputs : 0);
   // A dropped copy is kept in place of the copy.
   per.kept = per.block;
   if (KeepsLess(plan) && plan.lora_dropout) per.kept -= copied * adapters.inputs;
@@ -385,24 +396,47 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
 }
 
 PerToken PerTokenOf(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
-                    const Adapters& adapters, bool shares_weights) {
+                    const Adapters& adapters, const Stack& stack, bool shares_weights) {
   PerToken per;
   // Autocast runs LayerNorm in fp32, and what is added to its result follows.
   const bool wide =
       plan.weights == Dtype::kFp32 || plan.fp32_residual || (plan.amp && !config.rms_norm);
-  AddBlock(config, plan, sizes, adapters, per);
+  AddBlock(config, plan, sizes, adapters, stack, per);
   const double residual = (wide ? 4 : 2) * sizes.hidden;
-  if (sizes.has_loss) AddLoss(config, plan, sizes, shares_weights, per);
+  if (sizes.has_loss && stack.last) AddLoss(config, plan, sizes, shares_weights, per);
   if (plan.checkpointing == Checkpointing::kFull) {
-    per.inputs = residual * sizes.layers * sizes.in_flight;
+    per.inputs = residual * stack.layers * sizes.in_flight;
     if (shares_weights && plan.method == Method::kLora && plan.data_parallel == DataParallel::kFsdp)
-      per.stays = 2 * std::max(0.0, sizes.layers - 2) * sizes.hidden;
+      per.stays = 2 * std::max(0.0, stack.layers - 2) * sizes.hidden;
   } else {
     // The residual stream itself is kept where the norms read a copy of it.
     const bool apart = config.rms_norm && plan.weights != Dtype::kFp32 && !KeepsLess(plan);
-    per.inputs = sizes.layers * (per.kept + (apart ? residual : 0)) * sizes.in_flight;
+    per.inputs = stack.layers * (per.kept + (apart ? residual : 0)) * sizes.in_flight;
   }
   return per;
+}
+
+// An encoder's tokens come before the decoder's, which stand for both: what the former keep counts
+// for the latter. tokens: of the decoder; those of the encoder are sizes.tokens.
+PerToken PerTokenOfBoth(const TransformerConfig& config, const TrainingPlan& plan,
+                        const Sizes& sizes, const Adapters& adapters, double tokens,
+                        bool shares_weights) {
+  const double target = plan.target ? static_cast<double>(*plan.target) : sizes.sequence;
+  const double share =
+      static_cast<double>(config.decoder_layers) / static_cast<double>(config.layers);
+  const double read = sizes.tokens / tokens;
+  const Stack decoder{
+      .layers = share * sizes.layers, .keys = target + sizes.sequence, .read = read};
+  const Stack encoder{.layers = (1 - share) * sizes.layers, .keys = sizes.sequence, .last = false};
+  PerToken both = PerTokenOf(config, plan, sizes, adapters, decoder, shares_weights);
+  const PerToken before = PerTokenOf(config, plan, sizes, adapters, encoder, shares_weights);
+  both.inputs += read * before.inputs;
+  both.stays += read * before.stays;
+  if (both.block + both.temporaries < read * (before.block + before.temporaries)) {
+    both.block = read * before.block;
+    both.temporaries = read * before.temporaries;
+  }
+  return both;
 }
 
 // ---- the moments ----
@@ -498,11 +532,21 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
 }
 
 RankPeak PeakOf(const TransformerConfig& config, const TrainingPlan& plan, const Stage& stage) {
-  const Sizes sizes = SizesOf(config, plan, stage);
+  Sizes sizes = SizesOf(config, plan, stage);
   const Adapters adapters =
       plan.method == Method::kLora ? AdaptersOf(sizes, plan, config.gated) : Adapters{};
   const Static all = StaticOf(sizes, adapters, plan);
-  const PerToken per = PerTokenOf(config, plan, sizes, adapters, all.shares_weights);
+  PerToken per;
+  if (config.decoder_layers > 0) {
+    const double tokens = plan.target ? static_cast<double>(*plan.target * plan.batch) /
+                                            static_cast<double>(plan.context_parallel)
+                                      : sizes.tokens;
+    per = PerTokenOfBoth(config, plan, sizes, adapters, tokens, all.shares_weights);
+    sizes.tokens = tokens;
+  } else {
+    const Stack stack{.layers = sizes.layers, .keys = sizes.sequence};
+    per = PerTokenOf(config, plan, sizes, adapters, stack, all.shares_weights);
+  }
   const std::vector<Moment> moments = MomentsOf(all, per, sizes, plan);
   RankPeak peak;
   peak.trained = all.trained;
@@ -524,7 +568,8 @@ std::vector<Stage> StagesOf(const TransformerConfig& config, const TrainingPlan&
 
 Result<base::Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
   const auto wrong = [](std::string text) { return Fail(ErrorCode::kInvalid, std::move(text)); };
-  if (plan.sequence < 1 || plan.batch < 1 || plan.mean_length.value_or(1) < 1)
+  if (plan.sequence < 1 || plan.batch < 1 || plan.mean_length.value_or(1) < 1 ||
+      plan.target.value_or(1) < 1)
     return wrong("expected at least one token");
   if (plan.ranks < 1 || plan.tensor_parallel < 1 || plan.pipeline < 1 || plan.context_parallel < 1)
     return wrong("expected at least one GPU in every direction");
@@ -540,7 +585,7 @@ Result<base::Unit> Check(const TransformerConfig& config, const TrainingPlan& pl
 // Empty: it is of a kind that was compared.
 std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) {
   std::vector<std::string> unseen;
-  if (config.attentions > 1) unseen.emplace_back("an encoder and a decoder");
+  if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");
   if (config.latent_parameters > 0) unseen.emplace_back("latent attention");
   if (config.repeats_block) unseen.emplace_back("one block repeated");
   if (config.sees_images) unseen.emplace_back("patches of images");
@@ -618,10 +663,6 @@ Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& config,
     estimate.warnings.emplace_back(
         "the part that sees images is counted by its weights alone: its tokens belong to the "
         "sequence length, what it keeps itself is not known (carma_summary.py counts it)");
-  }
-  if (config.attentions > 1) {
-    estimate.warnings.emplace_back(
-        "the sequence length is taken for that of the encoder and of the decoder alike");
   }
   if (config.experts > 1 && plan.method == Method::kLora)
     estimate.warnings.emplace_back("adapters of experts are not counted apart");

@@ -275,14 +275,23 @@ TEST(TransformerPeak, AnUnfusedFamilyKeepsItsMatricesWhateverIsAsked) {
   EXPECT_EQ(unfused, Asked(plan).parts.Sum());
 }
 
-TEST(TransformerPeak, ASecondAttentionIsKeptAsTheFirstOne) {
+TEST(TransformerPeak, ADecoderKeepsASecondAttentionAndTheEncodersKeys) {
   TransformerConfig config = Model();
   TrainingPlan plan = Plan(1024, 4);
   plan.checkpointing = Checkpointing::kNone;
   const double one = Asked(plan, config).parts.activations;
-  config.attentions = 2;
-  // A norm, and what query, key, value and result are: 8 h and 8 h more a token and block.
-  EXPECT_NEAR(Asked(plan, config).parts.activations - one, 16.0 * 16 * 1024 * 4096 / kMib, 1);
+  config.decoder_layers = 8;
+  const double both = Asked(plan, config).parts.activations;
+  // In half of the blocks a norm, and what query, key, value and result are: 16 h a token.
+  EXPECT_NEAR(both - one, 16.0 * 8 * 1024 * 4096 / kMib, 1);
+  plan.target = 256;
+  const TransformerEstimate shorter = Asked(plan, config);
+  // A block of the encoder, and one of the decoder whose tokens are a quarter.
+  const double block = one / 16;
+  const double second = (8.0 + 4 + 4 * 4) * 1024 * 1024 / kMib;
+  EXPECT_NEAR(shorter.parts.activations, 8 * block + 8 * (block / 4 + second), 1);
+  plan.target = 1024;
+  EXPECT_NEAR(shorter.parts.logits, Asked(plan, config).parts.logits / 4, 1);
 }
 
 TEST(TransformerPeak, NarrowValuesAreKeptAsNarrow) {

@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::array kOptions{
     TrainingOption{"seq-len", "N", "tokens of a sample, of the longest if they vary"},
+    TrainingOption{"target-len", "N",
+                   "the same of what a decoder writes that reads an encoder (--seq-len)"},
     TrainingOption{"mean-len", "N",
                    "tokens of the other samples, where a batch is laid out without padding"},
     TrainingOption{"method", "NAME", "full, lora, qlora (full)"},
