@@ -104,7 +104,8 @@ TEST_F(Host, WhatNothingEnforcesIsSaid) {
       task.Submit(site, "exit 0", {"-G", "0", "-c", "1", "--mem", "1G", "--own-cpus"});
   ASSERT_EQ(task.Hear(), "1");
   EXPECT_THAT(site.Task(id).host_note, HasSubstr("Nothing enforces"));
-  EXPECT_THAT(site.Carma({"doctor"}).out, HasSubstr("not enforced"));
+  EXPECT_THAT(site.Carma({"doctor", "--config", site.config_file()}).out,
+              HasSubstr("not enforced"));
   task.Open();
   EXPECT_EQ(site.Await(id).state, "succeeded");
 }
@@ -117,7 +118,8 @@ TEST_F(Host, ATaskThatTakesMoreMemoryThanItsLimitIsKilledForIt) {
                                         "x = bytearray(512 << 20); print(len(x))"});
   const api::TaskView ended = site.Await(id);
   EXPECT_EQ(ended.state, "failed");
-  EXPECT_THAT(ended.reason_text, HasSubstr("memory"));
+  EXPECT_EQ(ended.reason, "HostMemory");
+  EXPECT_THAT(ended.reason_text, HasSubstr("it was promised 64M"));
 }
 
 // A script's head says what it asks for, as on a cluster.

@@ -156,7 +156,7 @@ base::Result<base::Unit> TrainingFinder::Add(const task::Description& descriptio
   if (auto known = estimate::CheckWords(spec.training); !known) return known;
   base::Result<std::vector<task::TrainingWord>> words = ReadPlanFiles(description.plan_files());
   if (!words) return std::unexpected(words.error());
-  if (description.reads_training() && !spec.memory_mib) {
+  if (description.reads_training() && !spec.memory_mib && spec.gpus > 0) {
     estimate::TrainingFound found = estimate::FindTraining(
         spec,
         [this](const std::string& path, std::size_t max_bytes) { return Read(path, max_bytes); });

@@ -60,12 +60,17 @@ std::string OptionalMib(const std::optional<std::int64_t>& mib) {
 
 // Measured/promised while it runs, ~predicted while it waits, the measured peak at the end.
 std::string MemoryText(const TaskView& task) {
+  if (task.gpus == 0) return "-";
   if (HoldsGpus(task)) {
     return OptionalMib(task.observed_mib) + "/" +
            (task.claim_mib > 0 ? base::FormatMib(task.claim_mib) : "-");
   }
   if (HasEnded(task)) return task.peak_mib > 0 ? base::FormatMib(task.peak_mib) : "-";
   return task.predicted_mib ? "~" + base::FormatMib(*task.predicted_mib) : "-";
+}
+
+std::string CpusText(const TaskView& task) {
+  return task.cpus ? std::to_string(*task.cpus) : "-";
 }
 
 std::string GpuIndices(const TaskView& task) {
@@ -161,6 +166,8 @@ const std::vector<ListColumn>& ListColumns() {
       {"st", {"ST"}, "state, short", &Timeless<&StateCode>, &StateColour},
       {"time", {"TIME", kRight}, "time in use by the current or last attempt", &TimeText},
       {"gpus", {"GPUS", kRight}, "GPUs wanted", &Number<&T::gpus>},
+      {"cpus", {"CPUS", kRight}, "cores of the server kept for it", &Timeless<&CpusText>},
+      {"hostmem", {"HOSTMEM", kRight}, "memory of the server kept for it", &Mib<&T::host_memory_mib>},
       {"mem",
        {"MEM", kRight},
        "per GPU: running used/promised, waiting ~predicted, ended peak",

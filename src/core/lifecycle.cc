@@ -48,12 +48,16 @@ std::string Told(std::string_view what, const std::string& detail) {
 }
 
 // The detail is whole ("exit code 1: ValueError: …"); only a shell that has none leaves it to us.
-Reason FailureReason(const ExitInfo& exit) {
+Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
   if (exit.kind == ExitKind::kGpuFault)
     return {ReasonCode::kGpuFault, Told("Failed by a fault on its GPU", exit.detail)};
   const ReasonCode code = exit.signal != 0 ? ReasonCode::kSignal : ReasonCode::kNonZeroExit;
   if (exit.kind == ExitKind::kHostMemory) {
-    return {code, Told("Killed because the machine's own memory ran out", exit.detail)};
+    const std::string limit = fmt::format(" (it was promised {})", base::FormatMib(host.memory_mib));
+    return {ReasonCode::kHostMemory,
+            Told(fmt::format("Killed because the machine's own memory ran out{}",
+                             host.memory_mib > 0 ? limit : ""),
+                 exit.detail)};
   }
   if (!exit.detail.empty()) return {code, Told("Failed", exit.detail)};
   if (exit.signal != 0) return {code, fmt::format("Ended by signal {}.", exit.signal)};
@@ -545,7 +549,7 @@ void Scheduler::State::On(const TaskExited& event) {
     case ExitKind::kHostMemory:
       break;
   }
-  EndFailed(*task, FailureReason(event.exit));
+  EndFailed(*task, FailureReason(event.exit, task->attempt.host));
 }
 
 void Scheduler::State::On(const CancelRequested& event) {

@@ -190,7 +190,7 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
 // Its own, or all that are nobody's own; empty while nobody has any.
 std::string Starts::CoresOf(const core::TaskRecord& record) const {
   const core::HostShare& share = record.attempt.host;
-  return share.cores.empty() ? shared_cores_ : share.cores;
+  return share.cores.empty() ? shared_cores_.value_or("") : share.cores;
 }
 
 std::string Starts::SharedCores() const {
@@ -202,16 +202,20 @@ std::string Starts::SharedCores() const {
 }
 
 void Starts::ShareCores() {
-  std::string shared = options_.controls.cores ? SharedCores() : "";
+  if (!options_.controls.cores) return;
+  std::string shared = SharedCores();
   if (shared == shared_cores_) return;
   shared_cores_ = std::move(shared);
   for (const auto& [id, record] : core_.Tasks()) {
-    if (core::HoldsGpus(record.state)) Confine(record);
+    if (core::HoldsGpus(record.state))
+      launcher_.Confine(id, record.attempt.number, CoresOf(record));
   }
 }
 
 void Starts::Confine(const core::TaskRecord& record) {
-  if (options_.controls.cores) launcher_.Confine(record.id, record.attempt.number, CoresOf(record));
+  const std::string cores = CoresOf(record);
+  if (options_.controls.cores && !cores.empty())
+    launcher_.Confine(record.id, record.attempt.number, cores);
 }
 
 void Starts::TakeAttached(core::TaskId id, int attempt, const Result<Unit>& attached) {

@@ -74,7 +74,8 @@ class Starts {
   const core::Scheduler& core_;
   Attribution& attribution_;
   PostEvent post_;
-  std::string shared_cores_;  // nobody's own, as base/cpu_list.h writes them; empty: all
+  // Nobody's own, as base/cpu_list.h writes them, or "" for all; empty: no task was told yet.
+  std::optional<std::string> shared_cores_;
   // Attempts that wait for a place at an MPS server, or for their sharing to become durable.
   std::unordered_map<std::uint64_t, Arranged> arranged_;
 };

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "task/mps/mps.h"
 #include "task/shim/fake_launcher.h"
@@ -60,6 +61,7 @@ TEST_F(StartsTest, WithoutMpsNeighboursShareByStreams) {
   EXPECT_EQ(starts_.PlainSharing(On({0}))->method, SharingMethod::kStreams);
   EXPECT_EQ(starts_.PlainSharing(On({0}, true))->method, SharingMethod::kAlone);
   EXPECT_EQ(starts_.PlainSharing(On({2}))->method, SharingMethod::kMig);
+  EXPECT_EQ(starts_.PlainSharing(On({}, true)), core::Sharing{}) << "it has no GPU to share";
 }
 
 TEST_F(StartsTest, ATaskIsLaunchedOnItsGpusWhereNoServerOfAStrangerListens) {
@@ -87,6 +89,27 @@ TEST_F(StartsTest, WhatCannotBeReadFailsToLaunch) {
   EXPECT_TRUE(launcher_.started.empty());
   ASSERT_EQ(posted_.size(), 1U);
   EXPECT_EQ(std::get<core::LaunchFailed>(posted_[0]).id, kTask);
+}
+
+TEST_F(StartsTest, OthersStayOffCoresOfATasksOwn) {
+  using Confined = std::vector<std::pair<core::TaskId, std::string>>;
+  options_.controls = {.cores = true};
+  options_.all_cores = {0, 1, 2, 3};
+  core_.Handle({}, core::HostDiscovered{{.cpus = 4, .memory_mib = 1'000, .cores = {0, 1, 2, 3}}});
+  const core::TaskId own{2};
+  core_.Handle({}, core::TaskSubmitted{kTask, {.gpus = 0}});
+  starts_.ShareCores();
+  EXPECT_EQ(std::exchange(launcher_.confined, {}), (Confined{{kTask, ""}}))
+      << "what an earlier life of the daemon confined is let go";
+  core_.Handle({}, core::TaskSubmitted{own, {.gpus = 0, .cpus = 2, .own_cpus = true}});
+  starts_.ShareCores();
+  EXPECT_EQ(std::exchange(launcher_.confined, {}), (Confined{{kTask, "2-3"}, {own, "0-1"}}));
+  starts_.ShareCores();
+  starts_.Confine(*core_.Find(kTask));
+  EXPECT_EQ(std::exchange(launcher_.confined, {}), (Confined{{kTask, "2-3"}}));
+  core_.Handle({}, core::TaskExited{own, 1, {}});
+  starts_.ShareCores();
+  EXPECT_EQ(launcher_.confined, (Confined{{kTask, ""}}));
 }
 
 TEST_F(StartsTest, EveryGpuMayHaveAnMpsServerAndAllWholeOnesOneTogether) {

@@ -133,7 +133,14 @@ CgroupControls EnableControls(const CgroupBase& base) {
   const bool empty = own && base::Trim(*own).empty();
   if (!wanted.empty() && empty) {
     const std::string control = base.path + "/cgroup.subtree_control";
-    if (WriteTo(control, base::Trim(wanted))) on.insert(there.begin(), there.end());
+    // One that is refused must not keep the others off.
+    if (WriteTo(control, base::Trim(wanted))) {
+      on.insert(there.begin(), there.end());
+    } else {
+      for (const std::string_view each : base::SplitWords(wanted)) {
+        if (WriteTo(control, each)) on.emplace(each.substr(1));
+      }
+    }
   }
   controls.processes = on.contains("pids");
   controls.memory = on.contains("memory");

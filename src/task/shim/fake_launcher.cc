@@ -31,6 +31,10 @@ void FakeLauncher::AskToSave(core::TaskId id, int attempt) {
   asked_to_save.push_back({id, attempt, {}});
 }
 
+void FakeLauncher::Confine(core::TaskId id, int, const std::string& cores) {
+  confined.emplace_back(id, cores);
+}
+
 void FakeLauncher::Adopt(const KnownAttempt& attempt) {
   adopted.push_back(attempt);
 }

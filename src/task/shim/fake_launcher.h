@@ -23,6 +23,7 @@ class FakeLauncher : public Launcher {
   void Stop(core::TaskId id, int attempt) override;
   void Warn(core::TaskId id, int attempt) override;
   void AskToSave(core::TaskId id, int attempt) override;
+  void Confine(core::TaskId id, int attempt, const std::string& cores) override;
   void Adopt(const KnownAttempt& attempt) override;
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
   int PollFd() const override { return -1; }
@@ -40,6 +41,7 @@ class FakeLauncher : public Launcher {
   std::vector<Call> stopped;
   std::vector<Call> warned;
   std::vector<Call> asked_to_save;
+  std::vector<std::pair<core::TaskId, std::string>> confined;  // to which cores
   std::vector<KnownAttempt> adopted;
   std::vector<Call> forgotten;
 
