@@ -70,12 +70,21 @@ function neighbours(task, view) {
         `GPU ${gpu.index}: ${process.command || 'a hidden process'} of ${process.user || 'somebody'}, not of CARMA`))));
 }
 
+// What it wants of the server beside GPUs, and what of that is left.
+function hostWords({fit, wants_cpus: cpus, wants_memory_mib: mib, ...left}) {
+  const words = [cpus > 0 && `${plural(cpus, 'CPU')} (${left.free_cpus} of ${left.cpus} free)`,
+    mib > 0 && `${memory(mib)} of memory (${memory(left.free_memory_mib)} of ${memory(left.memory_mib)} free)`].filter(Boolean);
+  return fit === '' || words.length === 0 ? null : words.join(' and ');
+}
+
 function verdicts({task, explained}) {
   if (!isWaiting(task.state)) return null;
+  const host = hostWords(explained.host);
   return h('section', {'data-key': 'why', 'aria-label': 'Why it waits'}, h('h2', {}, 'Why it waits'),
     h('p', {}, task.reason && chip('waits', task.reason), ' ', task.reason_text),
     explained.ahead !== null && h('p', {class: 'soft'}, explained.ahead === 0 ? 'It is the first of its queue.'
       : `${plural(explained.ahead, 'task')} before it.`),
+    host !== null && h('p', {class: 'soft'}, `Of the server it wants ${host}.`),
     explained.gpus.length > 0 && h('table', {class: 'list'}, h('caption', {class: 'unseen'}, 'What each GPU says'),
       h('thead', {}, h('tr', {}, ['GPU', 'Answer', 'Used', 'Promised', 'Why'].map((title) => h('th', {scope: 'col'}, title)))),
       h('tbody', {}, explained.gpus.map((gpu) => h('tr', {'data-key': `g${gpu.gpu}`},
