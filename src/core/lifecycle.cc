@@ -53,7 +53,8 @@ Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
     return {ReasonCode::kGpuFault, Told("Failed by a fault on its GPU", exit.detail)};
   const ReasonCode code = exit.signal != 0 ? ReasonCode::kSignal : ReasonCode::kNonZeroExit;
   if (exit.kind == ExitKind::kHostMemory) {
-    const std::string limit = fmt::format(" (it was promised {})", base::FormatMib(host.memory_mib));
+    const std::string limit =
+        fmt::format(" (it was promised {})", base::FormatMib(host.memory_mib));
     return {ReasonCode::kHostMemory,
             Told(fmt::format("Killed because the machine's own memory ran out{}",
                              host.memory_mib > 0 ? limit : ""),
