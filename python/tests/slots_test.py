@@ -15,9 +15,9 @@ import carma  # noqa: E402 pylint: disable=wrong-import-position
 from carma_site import Site  # noqa: E402 pylint: disable=wrong-import-position
 
 PROGRAMS = sys.argv.pop(1) if __name__ == "__main__" and len(sys.argv) > 1 else None
-LIMIT_S = 240
+LIMIT_S = 500
 LOOPS = 50
-STEPS = 30
+STEPS = 80
 RULES = """
 [policy]
 settle = false
@@ -26,8 +26,8 @@ margin = "0M"
 backfill = 100
 stale_after = "60s"
 [slots]
-length = "2s"
-notice = "1s"
+length = "6s"
+notice = "3s"
 [task]
 kill_grace = "20s"
 """

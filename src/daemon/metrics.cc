@@ -133,15 +133,20 @@ void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& 
   std::size_t idle = 0;
   std::size_t over = 0;
   std::size_t elsewhere = 0;
+  std::size_t leaving = 0;
   for (const core::TaskId id : engine.attribution().Tasks()) {
     const core::TaskRecord* record = engine.scheduler().Find(id);
     if (record == nullptr) continue;
     if (record->attempt.idle_since) ++idle;
+    if (record->attempt.leaves_by) ++leaving;
     if (OverPromiseMib(*record, margin_mib, monitor) > 0) ++over;
     if (!WrongGpus(*record, monitor).empty()) ++elsewhere;
   }
   out.Begin("carma_idle_holders", "gauge", "Tasks that hold GPUs and do not use them.");
   out.Sample(static_cast<double>(idle));
+  out.Begin("carma_tasks_leaving", "gauge",
+            "Tasks that were asked to save, because they have to leave their GPUs.");
+  out.Sample(static_cast<double>(leaving));
   out.Begin("carma_tasks_over_promise", "gauge",
             "Tasks that use more GPU memory than promise and margin.");
   out.Sample(static_cast<double>(over));

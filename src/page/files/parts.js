@@ -90,6 +90,8 @@ export function warnings(task) {
   if (task.wrong_gpus && task.wrong_gpus.length > 0)
     list.push(chip('bad', `computes on GPU ${task.wrong_gpus.join(', ')}`, 'a GPU that it was not given'));
   if (task.idle_since_ms) list.push(chip('warn', `idle for ${span(now() - task.idle_since_ms)}`, 'it holds GPUs and does not use them'));
+  if (task.leaves_by_ms && task.state === 'running')
+    list.push(chip('warn', `leaves in ${span(Math.max(0, task.leaves_by_ms - now()))}`, 'it was asked to save, because others wait for its place'));
   if (task.ooms > 0) list.push(chip('warn', `ran out of memory ${task.ooms === 1 ? 'once' : `${task.ooms} times`}`));
   return list;
 }

@@ -257,6 +257,19 @@ TEST_F(ShimLauncherTest, WhoHasAHandlerIsAskedToSave) {
   EXPECT_EQ(base::ReadFile(root_ + "/carma-5.ckpt/state", 100).value_or(""), "kept\n");
 }
 
+TEST_F(ShimLauncherTest, WhoListensLaterIsAskedThen) {
+  LaunchOrder order = Order(
+      "echo up > $TELL; read word < $GO; trap 'exit 85' USR1; while :; do sleep 0.1; done");
+  order.checkpoint_signal = "USR1";
+  launcher_->Start(order);
+  NextStarted();
+  EXPECT_EQ(Told(), "up");
+  launcher_->AskToSave(kTask, 1);
+  while (Err().find("asked to save by USR1") == std::string::npos) ::sched_yield();
+  Go();
+  EXPECT_EQ(NextExited().exit_code, 85);
+}
+
 TEST_F(ShimLauncherTest, WhoHasNoHandlerIsNotEndedByTheQuestion) {
   LaunchOrder order = Order("echo up > $TELL; read word < $GO; exit 3");
   order.checkpoint_signal = "USR1";

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <ctime>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "task/process/process_tree.h"
@@ -22,6 +23,8 @@ namespace {
 
 // Between two rounds of KILL: a process that was being forked may have escaped the round before.
 constexpr std::int64_t kKillRoundNs = 20'000'000;
+// Between two looks for somebody who can be asked to save.
+constexpr std::int64_t kAskAgainNs = 1'000'000'000;
 
 std::int64_t SteadyNs() {
   return std::chrono::steady_clock::now().time_since_epoch().count();
@@ -89,6 +92,7 @@ ShimReport Supervisor::Run() {
     if ((fds[3].revents | fds[4].revents) != 0) ServeAttachment();
     if (fds[0].revents != 0) ReadSignals();
     CheckDeadline();
+    if (ask_again_ns_ != 0 && SteadyNs() >= ask_again_ns_) AskToSave();
   }
   pump_.Finish();
   rights_.DropPrivileges();
@@ -176,7 +180,10 @@ void Supervisor::Warn() {
 
 // Only those who have a handler: anybody else would die of it, with what he has not saved.
 void Supervisor::AskToSave() {
-  if (checkpoint_signal_ == 0 || stopping_ || status_) return;
+  if (checkpoint_signal_ == 0 || stopping_ || status_) {
+    ask_again_ns_ = 0;
+    return;
+  }
   rights_.DropPrivileges();
   int told = 0;
   for (const base::ProcessStat& process : Descendants(::getpid())) {
@@ -185,7 +192,11 @@ void Supervisor::AskToSave() {
     ++told;
   }
   WearRights();
+  const bool again = std::exchange(ask_again_ns_, 0) != 0;
   if (told > 0) return;
+  // It may only have begun: programs take a while until they listen.
+  ask_again_ns_ = SteadyNs() + kAskAgainNs;
+  if (again) return;
   pump_.Note(std::string("asked to save by ") + ::sigabbrev_np(checkpoint_signal_) +
              ", for which nothing of this task has a handler");
 }
@@ -223,9 +234,10 @@ void Supervisor::CheckDeadline() {
 }
 
 int Supervisor::PollTimeoutMs() const {
-  if (!stopping_) return -1;
+  const std::int64_t until_ns = stopping_ ? deadline_ns_ : ask_again_ns_;
+  if (until_ns == 0) return -1;
   // Rounded up: a wait that ends a little early would spin until the deadline.
-  const std::int64_t left_ms = (deadline_ns_ - SteadyNs() + 999'999) / 1'000'000;
+  const std::int64_t left_ms = (until_ns - SteadyNs() + 999'999) / 1'000'000;
   return static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, 3'600'000));
 }
 
