@@ -334,7 +334,8 @@ struct Scheduler::State : LineUp::Host {
   void EndAsked(TaskRecord& task, Reason reason);        // of one that was ended
   void GoOnLater(TaskRecord& task, Reason reason);
   bool MustBeEmpty(GpuIndex gpu) const;
-  double ShareOf(const TaskRequest& request) const;  // of its account or user, as LineUp has it
+  // Of its account or user, as LineUp has it, while so much less is being taken.
+  double ShareOf(const TaskRequest& request, double without) const;
   bool YieldsTo(const TaskRecord& running, const TaskRecord& waiting) const;
   StopCause LeavesFor(const TaskRecord& running, const TaskRecord& waiting) const;
   std::vector<TaskId> LeaversFor(const TaskRecord& waiting) const;

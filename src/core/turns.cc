@@ -155,20 +155,22 @@ void Scheduler::State::EmptyDrained() {
 
 // ---- room for those who wait ----
 
-double Scheduler::State::ShareOf(const TaskRequest& request) const {
+double Scheduler::State::ShareOf(const TaskRequest& request, double without) const {
   const std::string user = UserOf(request);
   const FairShare::Use use = request.account ? shares.OfAccount(*request.account, now)
                                              : shares.OfHolder(HolderOf(request), now);
   const double weight = shares.WeightOf(request.account ? "@" + *request.account : user);
-  return (use.seconds + use.rate * base::Seconds(kRunsOn)) / weight;
+  return (use.seconds + std::max(0.0, use.rate - without) * base::Seconds(kRunsOn)) / weight;
 }
 
 // Would the waiting one be before it in line, if it waited?
 bool Scheduler::State::YieldsTo(const TaskRecord& running, const TaskRecord& waiting) const {
   if (PriorityOf(config, running.request) > PriorityOf(config, waiting.request)) return false;
-  return config.order == QueueOrder::kFifo ||
-         HolderOf(running.request) == HolderOf(waiting.request) ||
-         ShareOf(running.request) >= ShareOf(waiting.request);
+  if (config.order == QueueOrder::kFifo ||
+      HolderOf(running.request) == HolderOf(waiting.request))
+    return true;
+  // By then it takes nothing any more.
+  return ShareOf(running.request, RateNow(running)) >= ShareOf(waiting.request, 0);
 }
 
 StopCause Scheduler::State::LeavesFor(const TaskRecord& running, const TaskRecord& waiting) const {
