@@ -166,8 +166,7 @@ double Scheduler::State::ShareOf(const TaskRequest& request, double without) con
 // Would the waiting one be before it in line, if it waited?
 bool Scheduler::State::YieldsTo(const TaskRecord& running, const TaskRecord& waiting) const {
   if (PriorityOf(config, running.request) > PriorityOf(config, waiting.request)) return false;
-  if (config.order == QueueOrder::kFifo ||
-      HolderOf(running.request) == HolderOf(waiting.request))
+  if (config.order == QueueOrder::kFifo || HolderOf(running.request) == HolderOf(waiting.request))
     return true;
   // By then it takes nothing any more.
   return ShareOf(running.request, RateNow(running)) >= ShareOf(waiting.request, 0);
