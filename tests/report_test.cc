@@ -1,4 +1,5 @@
 // What the daemon did, as `carma report` tells it.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +12,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 class Reports : public ::testing::Test {
@@ -77,6 +79,18 @@ TEST_F(Reports, SetWhatWasSeenBesideWhatWasPredicted) {
   EXPECT_THAT(site.Carma({"report"}).out, HasSubstr("memory_mib  given"));
   EXPECT_THAT(site.client().Get("/metrics").value_or(""),
               HasSubstr("carma_promises_total{what=\"memory_mib\",by=\"given\",kept=\"true\"} 1"));
+}
+
+TEST_F(Reports, OfEachRunningTaskAreReadByPrometheusWhereItWantsThem) {
+  const std::uint64_t id = site.Train({"--gpu-mem", "5G", "-J", "bert"},
+                                      {.memory_mib = 4000, .solo_s = 100'000, .sm_active = 0.5});
+  const std::string series = fmt::format("{{task=\"{}\",name=\"bert\",user=", id);
+  EXPECT_TRUE(Eventually([&] {
+    const std::string text = site.client().Get("/metrics/tasks").value_or("");
+    return text.find("carma_task_memory_used_bytes" + series) != std::string::npos &&
+           text.find("} 4194304000\n") != std::string::npos;
+  }));
+  EXPECT_THAT(site.client().Get("/metrics").value_or(""), Not(HasSubstr("carma_task_memory")));
 }
 
 TEST_F(Reports, SetTheActivityOfTheSameThingBesideWhatEarlierRunsTold) {

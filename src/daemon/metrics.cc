@@ -401,4 +401,40 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
   return out.text();
 }
 
+std::string TaskMetricsText(const std::vector<api::GpuView>& gpus) {
+  struct TaskGauge {
+    const char* name;
+    const char* help;
+    std::optional<double> (*read)(const api::GpuTaskView& task);
+  };
+  constexpr TaskGauge kTaskGauges[] = {
+      {"carma_task_memory_used_bytes", "GPU memory in use by the task.",
+       [](const api::GpuTaskView& task) -> std::optional<double> {
+         return static_cast<double>(task.observed_mib) * kMib;
+       }},
+      {"carma_task_memory_promised_bytes", "GPU memory kept for the task.",
+       [](const api::GpuTaskView& task) -> std::optional<double> {
+         return static_cast<double>(task.promised_mib) * kMib;
+       }},
+      {"carma_task_sm_active_ratio", "The task's part of the SM activity; absent: not told.",
+       [](const api::GpuTaskView& task) -> std::optional<double> { return task.sm_active; }},
+  };
+  api::MetricsText out;
+  for (const TaskGauge& gauge : kTaskGauges) {
+    out.Begin(gauge.name, "gauge", gauge.help);
+    for (const api::GpuView& gpu : gpus) {
+      for (const api::GpuTaskView& task : gpu.tasks) {
+        const std::optional<double> value = gauge.read(task);
+        if (!value) continue;
+        out.Sample(*value, {{"task", std::to_string(task.id)},
+                            {"name", task.name},
+                            {"user", task.user},
+                            {"gpu", std::to_string(gpu.index)},
+                            {"uuid", gpu.uuid}});
+      }
+    }
+  }
+  return out.text();
+}
+
 }  // namespace carma::daemon

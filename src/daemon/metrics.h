@@ -5,8 +5,10 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "api/metrics.h"
+#include "api/views.h"
 #include "daemon/configuration.h"
 #include "daemon/engine.h"
 #include "daemon/monitor.h"
@@ -45,5 +47,9 @@ struct Counters {
 std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& store,
                         const Counters& counters, const Configuration& configuration,
                         base::Time now, const std::string& version);
+
+// Of each task on each of its GPUs what it holds and does. Apart from the others: every task makes
+// series of its own, which not every Prometheus wants to keep.
+std::string TaskMetricsText(const std::vector<api::GpuView>& gpus);
 
 }  // namespace carma::daemon

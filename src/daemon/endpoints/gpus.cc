@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "daemon/endpoints/parameters.h"
 #include "daemon/gpu_history.h"
+#include "daemon/metrics.h"
 #include "daemon/present.h"
 
 namespace carma::daemon {
@@ -133,6 +134,11 @@ Answer ListGpus(const GpuServices& services, const Call&) {
   Json gpus = Json::array();
   for (const api::GpuView& view : Views(services)) gpus.push_back(ToJson(view));
   return JsonAnswer({{"gpus", std::move(gpus)}});
+}
+
+Answer ShowTaskMetrics(const GpuServices& services, const Call&) {
+  return api::Response{200, TaskMetricsText(Views(services)),
+                       "text/plain; version=0.0.4; charset=utf-8"};
 }
 
 Result<Unit> ShowGpuHistory(const GpuServices& services, const Call& call,

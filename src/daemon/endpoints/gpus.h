@@ -22,6 +22,8 @@ struct GpuServices {
 
 // {id} of a path is an index or a UUID.
 Answer ListGpus(const GpuServices& services, const Call& call);
+// TaskMetricsText() of daemon/metrics.h.
+Answer ShowTaskMetrics(const GpuServices& services, const Call& call);
 // ?from_ms= &to_ms= &points=; by default the last hour. What is long ago is read on a worker.
 base::Result<base::Unit> ShowGpuHistory(const GpuServices& services, const Call& call,
                                         const api::Responder& reply);

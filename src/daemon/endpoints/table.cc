@@ -104,6 +104,7 @@ std::vector<Endpoint> Endpoints(const ServerServices& server, const EngineServic
       {"GET", "/v1/status", kEverybody, With(on.server, &ShowStatus)},
       {"GET", "/v1/openapi.json", kEverybody, With(on.server, &ShowOpenApi)},
       {"GET", "/metrics", kEverybody, With(on.server, &ShowMetrics)},
+      {"GET", "/metrics/tasks", kEverybody, With(on.gpus, &ShowTaskMetrics)},
       {"POST", "/v1/tasks", kUsers, With(on.submit, &SubmitTasks)},
       {"GET", "/v1/tasks", kEverybody, With(on.tasks, &ListTasks)},
       {"GET", "/v1/tasks/{id}", kEverybody, With(on.tasks, &ShowTask)},
