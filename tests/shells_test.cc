@@ -31,6 +31,16 @@ TEST(Shells, EveryVerbExplainsItself) {
   }
 }
 
+TEST(Shells, ASimulatedServerIsMadeWhereTheOptionSaysWhateverTheVariableSays) {
+  Folder folder;
+  const Ran made = RunProgram({"/usr/bin/env", "CARMA_SIMGPU_STATE=" + (folder / "exported"),
+                               Program("carma-simgpu"), "create", "--shape", "1xA100-40GB",
+                               "--state", folder / "asked"});
+  EXPECT_EQ(made.code, 0) << made.Text();
+  EXPECT_NE(ReadText(folder / "asked"), "");
+  EXPECT_EQ(ReadText(folder / "exported"), "");
+}
+
 TEST(Shells, CompletionIsAcceptedByTheShells) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     const Ran script = RunProgram({Program("carma"), "completion", shell});

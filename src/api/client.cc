@@ -110,7 +110,7 @@ struct Client::Impl {
     const bool system = path.starts_with("/run/carma/") || path.starts_with("/var/run/carma/");
     return {base::ErrorCode::kUnavailable,
             fmt::format("carmad is not running at {} (start it with '{}')", path,
-                        system ? "systemctl start carmad" : "carmad")};
+                        system ? "systemctl start carmad" : "carmad --background")};
   }
 
   // A kept connection that the daemon has closed meanwhile is readable: nobody asked it anything.

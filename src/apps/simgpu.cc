@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 
+#include "base/file.h"
 #include "base/process_id.h"
 #include "simgpu/show.h"
 
@@ -167,11 +168,14 @@ void AddDamage(CLI::App& damage, Arguments& arguments) {
 }
 
 std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
+  using carma::simgpu::kStateVariable;
+  arguments.state = carma::base::GetEnv(kStateVariable);
   const auto add = [&](const char* name, const char* what, bool attaches, auto run) {
     CLI::App* verb = app.add_subcommand(name, what);
-    verb->add_option("--state", arguments.state, "the server's file")
-        ->envname(carma::simgpu::kStateVariable)
-        ->required();
+    // CLI11's own way would let the variable win over the option: all verbs share the value.
+    CLI::Option* state = verb->add_option(
+        "--state", arguments.state, std::string("the server's file ($") + kStateVariable + ")");
+    if (arguments.state.empty()) state->required();
     return Verb{verb, attaches, run};
   };
   std::vector<Verb> verbs = {

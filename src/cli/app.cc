@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/verbs.h"
+#include "config/keys.h"
 
 namespace carma::cli {
 namespace {
@@ -46,17 +47,29 @@ CLI::App* FindVerb(CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
+base::Result<base::Unit> NoVerb(CLI::App& app, const std::string& word) {
+  std::vector<std::string> known;
+  for (const CLI::App* verb : app.get_subcommands({})) known.push_back(verb->get_name());
+  const std::optional<std::string> meant = config::DidYouMean(word, known, 2);
+  return base::Fail(base::ErrorCode::kInvalid,
+                    "no verb '" + base::Printable(word, 40) +
+                        (meant ? "', did you mean " + *meant + "?" : "' (see carma --help)"));
+}
+
 // Takes what `submit` and `run` shall run, and what stands behind "--" of `estimate`, out of the
 // words that CLI11 reads. Errors: kInvalid: no such verb.
 base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& words,
                                       Context& context) {
   const std::size_t verb_at = SkipOptions(app, app, words, 0);
   if (verb_at == words.size()) return base::Unit{};
-  const CLI::App* found = FindVerb(app, words[verb_at]);
-  if (!found) {
-    return base::Fail(base::ErrorCode::kInvalid,
-                      "no verb '" + base::Printable(words[verb_at], 40) + "' (see carma --help)");
+  // "carma help submit" is meant as it is everywhere.
+  if (words[verb_at] == "help") {
+    words.erase(words.begin() + static_cast<std::ptrdiff_t>(verb_at));
+    words.emplace_back("--help");
+    return base::Unit{};
   }
+  const CLI::App* found = FindVerb(app, words[verb_at]);
+  if (!found) return NoVerb(app, words[verb_at]);
   if (found->get_name() == "estimate") {
     const auto dashes =
         std::find(words.begin() + static_cast<std::ptrdiff_t>(verb_at), words.end(), "--");

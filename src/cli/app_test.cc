@@ -490,6 +490,13 @@ TEST_F(App, DrainsSeveralGpusWithAReason) {
   EXPECT_EQ(Run({"drain", "0", "--by", "soon"}).exit_code, 2);
 }
 
+TEST_F(App, AMistypedVerbIsGuessedAndHelpIsAVerb) {
+  EXPECT_THAT(Run({"lst"}).err, HasSubstr("no verb 'lst', did you mean list?"));
+  EXPECT_THAT(Run({"frobnicate"}).err, HasSubstr("(see carma --help)"));
+  EXPECT_THAT(Run({"help"}).out, HasSubstr("submit"));
+  EXPECT_EQ(Run({"help", "gpus"}).out, Run({"gpus", "--help"}).out);
+}
+
 TEST_F(App, MistakesOfTheCallerAreOneLineAndExitCodeTwo) {
   const std::vector<std::vector<std::string>> cases = {
       {},

@@ -8,6 +8,7 @@
 #include "api/gpu_standing.h"
 #include "base/text.h"
 #include "cli/table.h"
+#include "cli/top/frame.h"
 
 namespace carma::cli {
 namespace {
@@ -95,6 +96,20 @@ std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib) {
   return text;
 }
 
+namespace {
+
+constexpr int kWideScreen = 100;
+
+// "[||||::    ]": used, and promised beyond it.
+std::string BarText(const GpuView& gpu) {
+  std::string text;
+  for (const TopPiece& piece : MemoryBar(gpu.used_mib, gpu.promised_mib, gpu.total_mib, 10))
+    text += piece.text;
+  return text;
+}
+
+}  // namespace
+
 std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
   // A screen has no room to say the same of each; what programs read keeps its columns.
   const bool alike =
@@ -105,6 +120,8 @@ std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
   std::vector<Column> columns{{"GPU", true},      {"STATE"},      {"USED/TOTAL", true},
                               {"PROMISED", true}, {"FREE", true}, {"SM", true},
                               {"POWER", true},    {"TEMP", true}, {"TASKS", false, 12}};
+  const bool bars = screen.width >= kWideScreen;
+  if (bars) columns.insert(columns.begin() + 5, {"MEMORY"});
   if (!alike) columns.insert(columns.begin() + 1, {"NAME", false, 8});
   Table table(std::move(columns));
   for (const GpuView& gpu : gpus) {
@@ -117,6 +134,7 @@ std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
                           {gpu.power_w ? fmt::format("{:.0f}W", *gpu.power_w) : "-"},
                           {gpu.temperature_c ? fmt::format("{:.0f}C", *gpu.temperature_c) : "-"},
                           {TasksText(gpu)}};
+    if (bars) row.insert(row.begin() + 5, Cell{BarText(gpu)});
     if (!alike) row.insert(row.begin() + 1, Cell{ShortName(gpu)});
     table.Add(std::move(row));
   }

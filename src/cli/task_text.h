@@ -21,6 +21,9 @@ std::vector<std::string> ColumnKeys();
 // "id  number of the task" … one line per column, for --help.
 std::string ColumnHelp();
 
+// Sentences that differ by the number of the GPU alone are one, with the others behind it.
+std::string SaidOnce(std::string_view sentences);
+
 struct ListStyle {
   std::vector<std::string> columns;  // from ParseColumns
   bool titles = true;

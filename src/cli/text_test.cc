@@ -225,6 +225,32 @@ TEST_F(Text, ExplanationSpeaksInSentences) {
             "Sharing: streams\n");
 }
 
+TEST_F(Text, WhoWaitsByItsOwnersWishStandsInNoQueue) {
+  TaskView task = SomeTasks()[0];
+  task.reason = "Held";
+  const std::string text =
+      Explanation({.task = task, .gpus = {{.gpu = 0, .fit = "fits"}}, .ahead = 0});
+  EXPECT_THAT(text, ::testing::HasSubstr("Apart from that:\n  GPU 0 "));
+  EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("first of its queue")));
+}
+
+TEST_F(Text, WhatHoldsForSeveralGpusIsSaidOnce) {
+  const struct {
+    const char* text;
+    const char* said;
+  } cases[] = {
+      {"The samples of GPU 0 do not show it. The samples of GPU 1 do not show it. The samples of "
+       "GPU 3 do not show it.",
+       "The samples of GPU 0 do not show it (GPUs 1,3 alike)."},
+      {"GPU 0 is busy. GPU 1 is full.", "GPU 0 is busy. GPU 1 is full."},
+      {"GPU 0 is busy. GPU 1 is busy. GPU 2 is 91.5 % full.",
+       "GPU 0 is busy (GPU 1 alike). GPU 2 is 91.5 % full."},
+      {"Held until it is released.", "Held until it is released."},
+      {"", ""},
+  };
+  for (const auto& each : cases) EXPECT_EQ(SaidOnce(each.text), each.said);
+}
+
 TEST_F(Text, GpuTableShowsMeasuredAndPromised) {
   const std::vector<api::GpuView> gpus = {
       {.index = 0,
@@ -262,6 +288,7 @@ TEST_F(Text, AScreenOfGpusSaysTheirNameOnce) {
             "  1  idle     0M/40.0G        0M    0M   -      -     -  -\n");
   gpus[1].name = "NVIDIA L4";
   EXPECT_THAT(GpuTable(gpus, {.width = 80}), ::testing::HasSubstr("  1  L4 "));
+  EXPECT_THAT(GpuTable(gpus, {.width = 120}), ::testing::HasSubstr("MEMORY"));
 }
 
 TEST_F(Text, EqualGpusAreExplainedOnce) {

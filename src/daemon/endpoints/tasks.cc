@@ -27,6 +27,13 @@ constexpr int kMaxWaitS = 3600;
 constexpr std::size_t kMostRows =
     1'000;  // of one answer; to make more would hold up everybody else
 
+std::vector<std::string> StateNames() {
+  std::vector<std::string> names;
+  for (int i = 0; i < core::kTaskStateCount; ++i)
+    names.emplace_back(core::TaskStateName(static_cast<core::TaskState>(i)));
+  return names;
+}
+
 // "queued,running", "all", or absent: everything that is not final.
 Result<std::vector<core::TaskState>> QueryStates(const api::Request& request) {
   std::vector<core::TaskState> states;
@@ -43,7 +50,8 @@ Result<std::vector<core::TaskState>> QueryStates(const api::Request& request) {
     const std::optional<core::TaskState> state = core::ParseTaskState(name);
     if (!state) {
       return Fail(ErrorCode::kInvalid,
-                  fmt::format("?state: '{}' is no task state", base::Printable(name, 40)));
+                  fmt::format("state: '{}' is none: expected {} or all", base::Printable(name, 40),
+                              base::Join(StateNames(), ", ")));
     }
     states.push_back(*state);
   }

@@ -90,7 +90,7 @@ TEST_F(TasksTest, AListThatIsAskedForWronglySaysWhatWasExpected) {
     Query query;
     const char* message;
   } cases[] = {
-      {{{"state", "asleep"}}, "?state: 'asleep' is no task state"},
+      {{{"state", "asleep"}}, "state: 'asleep' is none: expected "},
       {{{"limit", "0"}}, "?limit: expected a whole number from 1 to 10000"},
       {{{"limit", "1"}, {"before", "x"}}, "?before: expected a whole number from 0"},
       {{{"order", "up"}}, "?order: expected asc or desc"},
