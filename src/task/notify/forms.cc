@@ -85,13 +85,18 @@ std::string MailDate(base::Time now) {
   return text;
 }
 
-// The message as lines "name: value", what is empty left out.
+// The message as lines "name: value", what is empty left out, moments as clocks show them.
 std::string Lines(const std::string& message) {
   const base::Result<Json> json = base::ParseJson(message);
   if (!json || !json->is_object()) return "";
   std::string lines;
   for (const auto& [name, value] : json->items()) {
     if (value.is_null() || value == "" || name == "text") continue;
+    if (name.ends_with("_ms") && value.is_number_integer()) {
+      const base::Time moment = base::FromMs(value.get<std::int64_t>());
+      lines += fmt::format("{}: {}\n", name.substr(0, name.size() - 3), base::FormatTime(moment));
+      continue;
+    }
     const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     lines += fmt::format("{}: {}\n", name, OneLine(text));
   }

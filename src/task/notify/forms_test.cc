@@ -47,6 +47,9 @@ TEST(NoticeForms, AMailSaysWhatHappenedInItsSubject) {
   EXPECT_THAT(mail, HasSubstr("To: ada\nSubject: Task 7 (a<b) failed: \"x\"\n"
                               "Date: Thu, 01 Jan 1970 00:00:00 +0000\n"));
   EXPECT_THAT(mail, HasSubstr("\n\nTask 7 (a<b) failed: \"x\"\n\nname: a<b\ntask: 7\n"));
+  order.message = R"({"ended_ms":1795394611139})";
+  EXPECT_THAT(MailOf(order, "ada", "gpu1", base::FromMs(0)), HasSubstr("\nended: 2026-11-2"))
+      << "people do not read milliseconds";
   order.text = "Aufgabe räsnet\nBcc: eve@x";
   const std::string encoded = MailOf(order, "ada", "gpu1", base::FromMs(0));
   EXPECT_THAT(encoded, HasSubstr("Subject: =?UTF-8?B?QXVmZ2FiZSByw6RzbmV0P0JjYzogZXZlQHg=?=\n"));
