@@ -96,7 +96,7 @@ Try next, from README.md, "Run your own script":
   export PATH=$bin:\$PATH
   carma simulate --runs 10 --noise 0.03          # the same and more in seconds, without processes
   carma-simgpu create --shape 4xA100-40GB --state /tmp/gpus
-  export CARMA_SIMULATION_STATE=/tmp/gpus CARMA_MONITOR_NVML_LIBRARY=$bin/libcarma-simgpu.so
+  export CARMA_SIMULATION_STATE=/tmp/gpus CARMA_MONITOR_NVML_LIBRARY=$bin/libcarma-simgpu.so CARMA_COLLOCATION_MPS_CONTROL=$bin/carma-simmps
   carmad --background && carma submit YOUR_SCRIPT.sh && carma top
 
 $(head -n 1 <<<"$compared")
