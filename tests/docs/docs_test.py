@@ -3,7 +3,7 @@
 
 Each page is read from its first block to its last in one shell, on a machine of its own with a simulated server (reader.py), after
 what before/PAGE.sh says has happened there. A command must end with 0 and print no error. Blocks that nobody can type here are marked
-in the page, with the reason: <!-- not run: needs a real GPU -->. Exit status 77: this machine allows no namespaces."""
+in the page, with the reason: <!-- not run: needs a real GPU -->. Exit status 77: this user may not, or this machine has no namespaces."""
 
 import concurrent.futures
 import json
@@ -111,7 +111,7 @@ def main():
     try:
         reader.own_machine()
     except OSError as error:
-        print(f"skipped: no namespaces here ({error})")
+        print(f"skipped: no machine of its own for a reader: {error}")
         return 77
     typed = left_out = 0
     with concurrent.futures.ThreadPoolExecutor(2) as workers:
