@@ -491,9 +491,9 @@ TEST_F(App, DrainsSeveralGpusWithAReason) {
 }
 
 TEST_F(App, AMistypedVerbIsGuessedAndHelpIsAVerb) {
-  EXPECT_THAT(Run({"lst"}).err, HasSubstr("no verb 'lst', did you mean list?"));
-  EXPECT_THAT(Run({"frobnicate"}).err, HasSubstr("(see carma --help)"));
-  EXPECT_THAT(Run({"help"}).out, HasSubstr("submit"));
+  EXPECT_THAT(Run({"lst"}).err, ::testing::HasSubstr("no verb 'lst', did you mean list?"));
+  EXPECT_THAT(Run({"frobnicate"}).err, ::testing::HasSubstr("(see carma --help)"));
+  EXPECT_THAT(Run({"help"}).out, ::testing::HasSubstr("submit"));
   EXPECT_EQ(Run({"help", "gpus"}).out, Run({"gpus", "--help"}).out);
 }
 

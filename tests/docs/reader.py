@@ -74,13 +74,13 @@ def make_home(programs):
 
 
 def make_server(programs):
-    """A server with four GPUs, which every carmad of this machine finds by the configuration of the machine."""
+    """A server with four GPUs, 32 cores and 256 GiB, which every carmad of this machine finds by the configuration of the machine."""
     run(programs / "carma-simgpu", "create", "--shape", "4xA100-40GB", "--time-scale", TIME_SCALE, "--state", SERVER)
     folder = pathlib.Path("/etc/carma")
     folder.mkdir(exist_ok=True)
     (folder / "carma.toml").write_text(
         f'[monitor]\nnvml_library = "{programs}/libcarma-simgpu.so"\n[simulation]\nstate = "{SERVER}"\n'
-        f'[collocation]\nmps_control = "{programs}/carma-simmps"\n', encoding="utf-8")
+        f'[collocation]\nmps_control = "{programs}/carma-simmps"\n[host]\ncpus = 32\nmemory = "256G"\n', encoding="utf-8")
 
 
 def environment(programs):
