@@ -121,7 +121,7 @@ TEST_F(App, ChecksWithAndWithoutTheDaemon) {
   EXPECT_EQ(alone.exit_code, 0);
   EXPECT_EQ(alone.out, "Nothing was submitted; the description is valid.\n");
   EXPECT_NE(alone.err.find("checked without it"), std::string::npos);
-  EXPECT_EQ(RunWords(daemon_.dir() + "/none", {"submit", "--check", "-G", "0", "true"}).exit_code,
+  EXPECT_EQ(RunWords(daemon_.dir() + "/none", {"submit", "--check", "-G", "-1", "true"}).exit_code,
             2);
 }
 
@@ -141,7 +141,7 @@ TEST_F(App, BatchesAreOneRequestAndNameTheLineOfAMistake) {
   EXPECT_EQ(body_["tasks"][1]["workdir"], "/");
   EXPECT_TRUE(body_["tasks"][1]["environment"].empty());
 
-  std::ofstream(path) << "{\"command\":[\"a\"]}\n\n{\"command\":[\"b\"],\"gpus\":0}\n";
+  std::ofstream(path) << "{\"command\":[\"a\"]}\n\n{\"command\":[\"b\"],\"gpus\":-1}\n";
   const Ran local = Run({"submit", "--batch", path});
   EXPECT_EQ(local.exit_code, 2);
   EXPECT_TRUE(local.err.starts_with("carma: " + path + ":3: ")) << local.err;

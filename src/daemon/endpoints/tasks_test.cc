@@ -305,7 +305,7 @@ TEST_F(TasksTest, AnEditIsRefusedInWords) {
       {kRoot, R"({"notify":[{"target":"/bin/true"}]})", 403, "only its owner may change whom"},
       {kAda, "{}", 400, "expected an object of fields"},
       {kAda, "[]", 400, "expected an object of fields"},
-      {kAda, R"({"gpus":0})", 400, "/gpus: expected"},
+      {kAda, R"({"gpus":-1})", 400, "/gpus: expected"},
       {kAda, R"({"gpus":9})", 409, "can never run here"},
       {kAda, R"({"memory_mib":99999})", 409, "can never run here"},
       {kAda, R"({"priority":5})", 403, "only an administrator may raise a priority"},
