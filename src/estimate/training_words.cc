@@ -244,7 +244,10 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
                                      const TransformerConfig& config, const TrainingPlan& plan) {
   const Words words(said);
   std::vector<std::string> assumed;
-  if (words.Find("seq-len") == nullptr) {
+  if (words.Find("seq-len") == nullptr && config.sees_images) {
+    assumed.push_back(
+        fmt::format("images of {} patches, as config.json has them (--seq-len)", plan.sequence));
+  } else if (words.Find("seq-len") == nullptr) {
     assumed.push_back(fmt::format(
         "no length of the samples is told: {} tokens are assumed (--seq-len)", plan.sequence));
   }

@@ -162,9 +162,16 @@ Result<base::Unit> SetPrecision(const base::CsvRow& row, Library library, Traini
   plan.weights = *dtype;
   const std::string_view amp = row.Text("amp");
   plan.amp = !amp.empty() && !amp.ends_with("-true");
-  // peft's own preparation for quantised training casts the norms; FSDP's recipe leaves it out.
-  plan.fp32_residual = library == Library::kHuggingFace && Has(row.Text("note"), "baseline-peft") &&
-                       row.Text("n_gpu") == "1";
+  // What recipes on PEFT call before they train adapters on weights of bitsandbytes casts the rest
+  // to fp32. fms-acceleration has its own, which casts the norms, and with FSDP nothing.
+  const bool own = Has(row.Text("framework"), "fms-acceleration");
+  const bool nf4 =
+      plan.quantisation == Quantisation::kNf4 || plan.quantisation == Quantisation::kNf4Double;
+  const bool prepared = library == Library::kHuggingFace && !own && plan.method == Method::kLora &&
+                        nf4 && row.Text("n_gpu") == "1";
+  plan.fp32_rest = prepared;
+  plan.fp32_residual = prepared || (library == Library::kHuggingFace && row.Text("n_gpu") == "1" &&
+                                    Has(row.Text("note"), "baseline-peft"));
   return base::Unit{};
 }
 

@@ -85,6 +85,21 @@ TEST_F(RunTables, LibrariesBringTheirHabits) {
   EXPECT_EQ(set->runs[1].measured[0].kind, MemoryKind::kReserved);
 }
 
+TEST_F(RunTables, QuantisedModelsArePreparedWhereTheLibraryDoes) {
+  const char* const row =
+      "1,lab,{},small,lora,{},bf16,bf16,adamw,512,packed,1,,8,\"q,v\",full,flash2,,,1,,1,4,"
+      "torch max reserved,,,\n";
+  const auto prepared = [&](const char* framework, const char* quantised) {
+    const auto set = Read(fmt::format(fmt::runtime(row), framework, quantised));
+    EXPECT_TRUE(set && set->runs[0].plan);
+    return set->runs[0].plan->fp32_rest && set->runs[0].plan->fp32_residual;
+  };
+  EXPECT_TRUE(prepared("HF Trainer", "nf4"));
+  EXPECT_FALSE(prepared("HF Trainer", "gptq4")) << "only weights of bitsandbytes are";
+  EXPECT_FALSE(prepared("HF Trainer/fms-acceleration", "nf4")) << "it has its own way";
+  EXPECT_FALSE(prepared("LitGPT 2024", "nf4"));
+}
+
 TEST_F(RunTables, ManyWordsMeanAKindOfParallelWork) {
   struct Case {
     const char* word;
