@@ -41,6 +41,35 @@ TEST(TrainingWords, GpusAreSharedAmongTheWaysToSplit) {
             "--gpus: '3': expected a multiple of --tp x --pp x --cp, which is 2");
 }
 
+TEST(TrainingWords, ADecoderHasALengthOfItsOwn) {
+  TransformerConfig config;
+  config.layers = 12;
+  config.decoder_layers = 6;
+  const std::vector<TrainingWord> said = {
+      {"seq-len", "512", ""}, {"batch", "8", ""}, {"weights", "fp32", ""}};
+  const auto silent = PlanOf(said, config);
+  ASSERT_TRUE(silent);
+  EXPECT_FALSE(silent->target);
+  ASSERT_EQ(Assumptions(said, config, *silent).size(), 1U);
+  EXPECT_NE(Assumptions(said, config, *silent)[0].find("512 tokens are assumed (--target-len)"),
+            std::string::npos);
+  std::vector<TrainingWord> more = said;
+  more.push_back({"target-len", "128", ""});
+  EXPECT_EQ(PlanOf(more, config)->target, 128);
+  EXPECT_TRUE(Assumptions(more, config, *PlanOf(more, config)).empty());
+}
+
+TEST(TrainingWords, AnImageHasItsPatchesUnlessALengthIsTold) {
+  TransformerConfig config;
+  config.sees_images = true;
+  config.positions = 3'137;  // more than texts are assumed to have
+  EXPECT_EQ(PlanOf({}, config)->sequence, 3'137);
+  EXPECT_EQ(Assumptions({}, config, *PlanOf({}, config))[0],
+            "images of 3137 patches, as config.json has them (--seq-len)");
+  const std::vector<TrainingWord> said = {{"seq-len", "197", ""}};
+  EXPECT_EQ(PlanOf(said, config)->sequence, 197);
+}
+
 TEST(TrainingWords, WithoutALengthATableOfPositionsBoundsIt) {
   TransformerConfig bert;
   bert.positions = 512;

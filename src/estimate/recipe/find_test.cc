@@ -97,6 +97,15 @@ TEST_F(FindTrainingTest, TheTrainersOptionsAreUnderstood) {
       << "only what counts";
 }
 
+TEST_F(FindTrainingTest, WhatIsReadAndWhatIsWrittenHaveLengths) {
+  const TrainingFound found = Script(
+      "python train.py --model_name_or_path lab/small --max_source_length 512 \\\n"
+      "  --max_target_length 128 --per_device_train_batch_size 8 --learning_rate 1e-4\n");
+  EXPECT_EQ(Plan(found).sequence, 512);
+  EXPECT_EQ(Plan(found).target, 128);
+  EXPECT_EQ(From(found, "target-len"), "train.sh:2: --max_target_length");
+}
+
 TEST_F(FindTrainingTest, LaunchersAndTheirFilesAreRead) {
   files_["/lab/ds.json"] = R"({"zero_optimization":{"stage":3},"bf16":{"enabled":true}})";
   files_["/lab/acc.yaml"] =
