@@ -7,8 +7,8 @@
 
 #include "api/gpu_standing.h"
 #include "base/text.h"
+#include "cli/memory_bar.h"
 #include "cli/table.h"
-#include "cli/top/frame.h"
 
 namespace carma::cli {
 namespace {
@@ -102,10 +102,9 @@ constexpr int kWideScreen = 100;
 
 // "[||||::    ]": used, and promised beyond it.
 std::string BarText(const GpuView& gpu) {
-  std::string text;
-  for (const TopPiece& piece : MemoryBar(gpu.used_mib, gpu.promised_mib, gpu.total_mib, 10))
-    text += piece.text;
-  return text;
+  const MemoryBarParts parts = PartsOfMemory(gpu.used_mib, gpu.promised_mib, gpu.total_mib, 10);
+  return "[" + std::string(parts.used, '|') + std::string(parts.promised, ':') +
+         std::string(parts.free, ' ') + "]";
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cli/memory_bar.h"
 #include "cli/task_text.h"
 #include "cli/terminal.h"
 
@@ -514,17 +515,11 @@ TopWish TakeStroke(const TopStroke& stroke, const TopData& data, const TopSize& 
 
 std::vector<TopPiece> MemoryBar(std::int64_t used, std::int64_t promised, std::int64_t total,
                                 int width) {
-  const auto part = [&](std::int64_t mib) {
-    if (total <= 0) return 0;
-    const double share = static_cast<double>(mib) / static_cast<double>(total);
-    return static_cast<int>(std::clamp(share, 0.0, 1.0) * width + 0.5);
-  };
-  const int full = part(used);
-  const int kept = std::max(0, part(promised) - full);
+  const MemoryBarParts parts = PartsOfMemory(used, promised, total, width);
   return {{"["},
-          {std::string(static_cast<std::size_t>(full), '|'), TopStyle::kGood},
-          {std::string(static_cast<std::size_t>(kept), ':'), TopStyle::kWaiting},
-          {std::string(static_cast<std::size_t>(width - full - kept), ' ')},
+          {std::string(parts.used, '|'), TopStyle::kGood},
+          {std::string(parts.promised, ':'), TopStyle::kWaiting},
+          {std::string(parts.free, ' ')},
           {"]"}};
 }
 
