@@ -141,7 +141,9 @@ TEST(Description, SaysWhatIsWrongAndWhere) {
   const std::vector<std::pair<std::vector<Setting>, const char*>> cases{
       {{{"gpu", "1"}}, "--gpu: unknown option 'gpu'"},
       {{{"gpus", ""}}, "--gpus: expected a value (N)"},
-      {{{"gpus", "0"}}, "--gpus: expected a number of GPUs from 1 to 1024, not '0'"},
+      {{{"gpus", "-1"}}, "--gpus: expected a number of GPUs from 0 to 1024, not '-1'"},
+      {{{"cpus", "0"}}, "--cpus: expected a number from 1 to 65536"},
+      {{{"mem", "much"}}, "--mem: expected a memory size"},
       {{{"gpus", "99999999999999999999"}}, "--gpus: expected a number"},
       {{{"hold", "yes"}}, "--hold: takes no value"},
       {{{"memory", "lots"}}, "--memory: expected a memory size"},
