@@ -50,12 +50,16 @@ std::string ShortName(const GpuView& gpu) {
   return name.starts_with(kMaker) ? name.substr(kMaker.size()) : name;
 }
 
+std::string CheckedDemand(const CheckedTask& task) {
+  if (task.gpus == 0) return "no GPU";
+  const std::string gpus = std::to_string(task.gpus) + (task.gpus == 1 ? " GPU" : " GPUs");
+  if (!task.predicted_mib) return gpus + ", no memory estimate";
+  return gpus + ", " + base::FormatMib(*task.predicted_mib) + " predicted (" +
+         base::Printable(task.estimate_method, 40) + ")";
+}
+
 std::string CheckLine(const CheckedTask& task) {
-  std::string line = "  " + base::Printable(task.name, 60) + ": " + std::to_string(task.gpus) +
-                     (task.gpus == 1 ? " GPU" : " GPUs");
-  line += task.predicted_mib ? ", " + base::FormatMib(*task.predicted_mib) + " predicted (" +
-                                   base::Printable(task.estimate_method, 40) + ")"
-                             : std::string(", no memory estimate");
+  std::string line = "  " + base::Printable(task.name, 60) + ": " + CheckedDemand(task);
   line += task.now ? ": could start now" : ": would wait";
   if (!task.now && !task.reason.empty()) line += " (" + base::Printable(task.reason, 40) + ")";
   if (!task.now && !task.reason_text.empty()) line += ": " + base::Printable(task.reason_text, 400);

@@ -227,6 +227,7 @@ std::string NoEstimate(const TaskView& task) {
 }
 
 void AddMemory(const TaskView& task, Facts& facts) {
+  if (task.gpus == 0) return;  // of GPUs nothing is promised to it
   facts.Add("Predicted", task.predicted_mib ? base::FormatMib(*task.predicted_mib) + PerGpu(task) +
                                                   " (" + Line(task.estimate_method) + ")"
                                             : NoEstimate(task));
@@ -302,14 +303,15 @@ std::string HostSentence(const api::HostVerdictView& host) {
   if (host.fit.empty() || (host.wants_cpus == 0 && host.wants_memory_mib == 0)) return "";
   std::vector<std::string> asked;
   if (host.wants_cpus > 0) {
-    asked.push_back(host.cpus > 0
-                        ? fmt::format("{} CPUs of {} free", host.wants_cpus, host.free_cpus)
-                        : fmt::format("{} CPUs, not counted", host.wants_cpus));
+    asked.push_back(host.cpus > 0 ? fmt::format("{} CPUs ({} of {} free)", host.wants_cpus,
+                                                host.free_cpus, host.cpus)
+                                  : fmt::format("{} CPUs, not counted", host.wants_cpus));
   }
   if (host.wants_memory_mib > 0) {
     const std::string wanted = base::FormatMib(host.wants_memory_mib);
-    asked.push_back(host.memory_mib > 0 ? fmt::format("{} of {} of memory free", wanted,
-                                                      base::FormatMib(host.free_memory_mib))
+    asked.push_back(host.memory_mib > 0 ? fmt::format("{} of memory ({} of {} free)", wanted,
+                                                      base::FormatMib(host.free_memory_mib),
+                                                      base::FormatMib(host.memory_mib))
                                         : fmt::format("{} of memory, not counted", wanted));
   }
   return "Of the server it wants " + base::Join(asked, " and ") + ".\n";

@@ -251,6 +251,32 @@ TEST_F(Text, WhatHoldsForSeveralGpusIsSaidOnce) {
   for (const auto& each : cases) EXPECT_EQ(SaidOnce(each.text), each.said);
 }
 
+TEST_F(Text, ATaskWithoutGpuIsToldByCoresAndMemory) {
+  TaskView task{.id = 9, .name = "tokenize", .state = "queued"};
+  task.cpus = 4;
+  task.host_memory_mib = 8'192;
+  task.own_cpus = true;
+  task.own_cores = "0-3";
+  const std::string facts = TaskFacts(task, 0);
+  EXPECT_THAT(facts, ::testing::HasSubstr("none"));
+  EXPECT_THAT(facts, ::testing::HasSubstr("4 of its own (0-3)"));
+  EXPECT_THAT(facts, ::testing::HasSubstr("8.0G"));
+  EXPECT_THAT(facts, ::testing::Not(::testing::HasSubstr("Predicted")));
+  const api::HostVerdictView host{.fit = "not_now",
+                                  .wants_cpus = 4,
+                                  .wants_memory_mib = 8'192,
+                                  .cpus = 16,
+                                  .free_cpus = 2,
+                                  .memory_mib = 65'536,
+                                  .free_memory_mib = 32'768};
+  EXPECT_THAT(
+      Explanation({.task = task, .host = host}),
+      ::testing::HasSubstr("Of the server it wants 4 CPUs (2 of 16 free) and 8.0G of memory "
+                           "(32.0G of 64.0G free).\n"));
+  task.state = "running";
+  EXPECT_THAT(Explanation({.task = task}), ::testing::HasSubstr("is running.\n"));
+}
+
 TEST_F(Text, GpuTableShowsMeasuredAndPromised) {
   const std::vector<api::GpuView> gpus = {
       {.index = 0,

@@ -147,10 +147,18 @@ CgroupControls EnableControls(const CgroupBase& base) {
   controls.cpu = on.contains("cpu");
   controls.cores = on.contains("cpuset");
   if (controls.memory && controls.cpu && controls.cores) return controls;
-  controls.why_not = !empty
-                         ? "carmad itself is in the group where those of tasks are made "
-                           "(systemd 254 or newer keeps it apart)"
-                         : fmt::format("{} is not given all controllers of cgroup v2", base.path);
+  std::vector<std::string> missing;
+  for (const char* name : {"memory", "cpu", "cpuset"}) {
+    if (!there.contains(name) && !on.contains(name)) missing.emplace_back(name);
+  }
+  if (!missing.empty()) {
+    controls.why_not = fmt::format("cgroup v2 has no controller there for {} ({})",
+                                   base::Join(missing, ", "), base.path);
+  } else {
+    controls.why_not = empty ? base.path + " lets nobody switch its controllers on"
+                             : "carmad itself is in the group where those of tasks are made "
+                               "(systemd 254 or newer keeps it apart)";
+  }
   return controls;
 }
 

@@ -135,7 +135,7 @@ TEST_F(FakeTree, WhatIsNotGivenIsTold) {
   const CgroupControls controls = EnableControls(base_);
   EXPECT_TRUE(controls.memory);
   EXPECT_FALSE(controls.cpu);
-  EXPECT_THAT(controls.why_not, ::testing::HasSubstr("not given all controllers"));
+  EXPECT_THAT(controls.why_not, ::testing::HasSubstr("no controller there for cpu, cpuset"));
 }
 
 TEST_F(FakeTree, LimitsAreWrittenAsTheKernelReadsThem) {
