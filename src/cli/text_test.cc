@@ -253,6 +253,7 @@ TEST_F(Text, WhatHoldsForSeveralGpusIsSaidOnce) {
 
 TEST_F(Text, ATaskWithoutGpuIsToldByCoresAndMemory) {
   TaskView task{.id = 9, .name = "tokenize", .state = "queued"};
+  task.gpus = 0;
   task.cpus = 4;
   task.host_memory_mib = 8'192;
   task.own_cpus = true;
