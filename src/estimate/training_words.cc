@@ -229,8 +229,9 @@ Result<TrainingPlan> PlanOf(std::span<const TrainingWord> said, const Transforme
   // Nothing says a length: at most what a table of positions allows, and all patches of an image.
   if (words.Find("seq-len") == nullptr && config.positions > 0) {
     plan.sequence =
-        config.sees_images ? config.positions : std::min(plan.sequence, config.positions);
+        config.one_length ? config.positions : std::min(plan.sequence, config.positions);
   }
+  if (!plan.target && config.decoder_positions > 0) plan.target = config.decoder_positions;
   return plan;
 }
 
@@ -244,17 +245,18 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
                                      const TransformerConfig& config, const TrainingPlan& plan) {
   const Words words(said);
   std::vector<std::string> assumed;
-  if (words.Find("seq-len") == nullptr && config.sees_images) {
-    assumed.push_back(
-        fmt::format("images of {} patches, as config.json has them (--seq-len)", plan.sequence));
+  if (words.Find("seq-len") == nullptr && config.one_length) {
+    assumed.push_back(fmt::format("{} of {} {}, as config.json has them (--seq-len)",
+                                  config.sees_images ? "images" : "sounds", plan.sequence,
+                                  config.sees_images ? "patches" : "pieces"));
   } else if (words.Find("seq-len") == nullptr) {
     assumed.push_back(fmt::format(
         "no length of the samples is told: {} tokens are assumed (--seq-len)", plan.sequence));
   }
-  if (config.decoder_layers > 0 && !plan.target) {
+  if (config.decoder_layers > 0 && words.Find("target-len") == nullptr) {
     assumed.push_back(fmt::format(
         "no length of what the decoder writes is told: {} tokens are assumed (--target-len)",
-        plan.sequence));
+        plan.target.value_or(plan.sequence)));
   }
   if (words.Find("batch") == nullptr) {
     assumed.push_back(

@@ -61,7 +61,7 @@ TEST(TrainingWords, ADecoderHasALengthOfItsOwn) {
 
 TEST(TrainingWords, AnImageHasItsPatchesUnlessALengthIsTold) {
   TransformerConfig config;
-  config.sees_images = true;
+  config.sees_images = config.one_length = true;
   config.positions = 3'137;  // more than texts are assumed to have
   EXPECT_EQ(PlanOf({}, config)->sequence, 3'137);
   EXPECT_EQ(Assumptions({}, config, *PlanOf({}, config))[0],

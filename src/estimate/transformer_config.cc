@@ -110,7 +110,7 @@ void GetImage(base::JsonReader& in, TransformerConfig& config) {
   in.Get("image_size", image, 1, 100'000);
   in.Get("patch_size", patch, 1, image);
   in.Get("num_channels", channels, 1, 1'000);
-  config.sees_images = config.classifies = true;
+  config.sees_images = config.one_length = config.classifies = true;
   config.positions = (image / patch) * (image / patch) + 1;
   config.other_parameters = static_cast<double>(channels * patch * patch * config.hidden);
   bool gated = false;
@@ -119,6 +119,20 @@ void GetImage(base::JsonReader& in, TransformerConfig& config) {
   constexpr std::int64_t kStep = 8;
   config.gated = true;
   config.feed_forward = (config.hidden * 8 / 3 + kStep - 1) / kStep * kStep;
+}
+
+// Two convolutions make pieces of a spectrum, as many for each sound.
+void GetSound(base::JsonReader& in, TransformerConfig& config) {
+  std::int64_t bands = 80;
+  config.positions = 1500;
+  config.decoder_positions = 448;
+  in.Get("num_mel_bins", bands, 1, 10'000);
+  in.Get("max_source_positions", config.positions, 1, kMaxVocabulary);
+  in.Get("max_target_positions", config.decoder_positions, 1, kMaxVocabulary);
+  config.one_length = true;
+  constexpr std::int64_t kKernel = 3;
+  config.other_parameters =
+      static_cast<double>(kKernel * (bands + config.hidden)) * static_cast<double>(config.hidden);
 }
 
 void GetForward(base::JsonReader& in, const TransformerFamily& family, TransformerConfig& config) {
@@ -162,6 +176,7 @@ void GetWidths(base::JsonReader& in, const TransformerFamily& family, Transforme
     GetFirst(in, {"n_positions", "max_position_embeddings"}, config.positions, 0, kMaxVocabulary);
   if (family.encodes_decodes) GetDecoder(in, config);
   if (family.sees_images) GetImage(in, config);
+  if (family.hears) GetSound(in, config);
 }
 
 void GetDropout(base::JsonReader& in, const TransformerFamily& family, TransformerConfig& config) {
@@ -383,7 +398,8 @@ double TransformerConfig::TotalParameters() const {
   const auto width = static_cast<double>(hidden);
   const double tables = static_cast<double>(vocabulary) * (tied ? 1 : 2) * TableWidth() +
                         (table_width > 0 ? 2 * TableWidth() * width : 0);
-  const double places = static_cast<double>(positions) * (decoder_layers > 0 ? 2 : 1);
+  const double written = static_cast<double>(decoder_positions > 0 ? decoder_positions : positions);
+  const double places = static_cast<double>(positions) + (decoder_layers > 0 ? written : 0);
   const double norms = static_cast<double>(2 * layers + 1) * (rms_norm ? 1 : 2);
   const double routers = experts > 1 ? static_cast<double>(layers * experts) : 0;
   return MatrixParameters() + tables + width * (places + norms + routers) + other_parameters;

@@ -341,12 +341,24 @@ TEST(TransformerConfig, BlocksOfADecoderThatReadsAnEncoderAreCounted) {
   EXPECT_TRUE(config.unfused_attention && config.rms_norm && config.tied && config.drops_out);
 }
 
+TEST(TransformerConfig, ASoundHasItsPiecesAndWhatIsWrittenABound) {
+  const auto config = Parsed(
+      R"({"model_type":"whisper","d_model":768,"encoder_layers":12,"decoder_layers":12,
+          "encoder_attention_heads":12,"encoder_ffn_dim":3072,"vocab_size":51865,
+          "num_mel_bins":80,"max_source_positions":1500,"max_target_positions":448,
+          "num_hidden_layers":12,"dropout":0.0})");
+  EXPECT_NEAR(config.TotalParameters(), 241.7e6, 1e6) << "as its model card says";
+  EXPECT_TRUE(config.one_length && !config.drops_out && !config.classifies);
+  EXPECT_EQ(config.positions, 1500);
+  EXPECT_EQ(config.decoder_positions, 448);
+}
+
 TEST(TransformerConfig, AnImageHasItsTokens) {
   const auto config = Parsed(
       R"({"model_type":"vit","num_hidden_layers":12,"hidden_size":768,"num_attention_heads":12,
           "intermediate_size":3072,"image_size":384,"patch_size":16})");
   EXPECT_EQ(config.positions, 577);
-  EXPECT_TRUE(config.sees_images && config.classifies);
+  EXPECT_TRUE(config.sees_images && config.one_length && config.classifies);
 }
 
 TEST(TransformerConfig, AnEncoderDropsOutUnlessItSaysOtherwise) {

@@ -206,6 +206,13 @@ constexpr TransformerFamily kFamilies[] = {
      .tied = true,
      .drops_out = true,
      .encodes_decodes = true},
+    {.name = "whisper",
+     .gated = false,
+     .rms_norm = false,
+     .tied = true,
+     .drops_out = true,
+     .encodes_decodes = true,
+     .hears = true},
     // Encoders of images.
     {.name = "vit", .gated = false, .rms_norm = false, .sees_images = true},
     {.name = "deit", .gated = false, .rms_norm = false, .sees_images = true},

@@ -18,6 +18,7 @@ struct TransformerFamily {
   bool halved_forward = false;   // intermediate_size counts both halves of the gated part
   bool encodes_decodes = false;  // two stacks; the blocks of the second read the first besides
   bool sees_images = false;      // its tokens are the patches of an image, its head is a classifier
+  bool hears = false;            // its encoder's tokens are pieces of a sound of one length
   bool repeats_block = false;    // all blocks share one block's parameters
   bool unfused = false;          // attention by matrix products, whatever kernels there are
   bool written_out_gelu = false;  // unless an activation is named

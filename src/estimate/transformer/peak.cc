@@ -589,7 +589,7 @@ std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) 
   if (config.latent_parameters > 0) unseen.emplace_back("latent attention");
   if (config.repeats_block) unseen.emplace_back("one block repeated");
   if (config.sees_images) unseen.emplace_back("patches of images");
-  if (config.other_parameters > 0 && !config.sees_images)
+  if (config.other_parameters > 0 && !config.one_length)
     unseen.emplace_back("an encoder of images beside");
   const bool shares = plan.ranks > 1 && (plan.data_parallel == DataParallel::kFsdp ||
                                          plan.data_parallel == DataParallel::kZero3);
@@ -659,7 +659,7 @@ Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& config,
     estimate.warnings.emplace_back(
         "lengths vary: the sequence length is taken for the longest, and the gaps that changing "
         "lengths leave are the least certain part");
-  if (config.other_parameters > 0 && !config.sees_images) {
+  if (config.other_parameters > 0 && !config.one_length) {
     estimate.warnings.emplace_back(
         "the part that sees images is counted by its weights alone: its tokens belong to the "
         "sequence length, what it keeps itself is not known (carma_summary.py counts it)");
