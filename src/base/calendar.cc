@@ -1,0 +1,36 @@
+#include "base/calendar.h"
+
+#include <ctime>
+
+namespace carma::base {
+namespace {
+
+std::tm Parts(Time at, bool utc) {
+  const auto seconds = static_cast<std::time_t>(
+      std::chrono::floor<std::chrono::seconds>(at.time_since_epoch()).count());
+  std::tm parts{};
+  if (utc) {
+    ::gmtime_r(&seconds, &parts);
+  } else {
+    ::localtime_r(&seconds, &parts);
+  }
+  return parts;
+}
+
+}  // namespace
+
+Time Calendar::DaysLater(Time from, int days) const {
+  std::tm parts = Parts(from, utc_);
+  parts.tm_mday += days;
+  parts.tm_isdst = -1;  // found out: summer time may begin in between
+  const std::time_t seconds = utc_ ? ::timegm(&parts) : ::mktime(&parts);
+  const Duration below = from.time_since_epoch() -
+                         std::chrono::floor<std::chrono::seconds>(from.time_since_epoch());
+  return Time(std::chrono::seconds(seconds)) + below;
+}
+
+int Calendar::DayOfWeek(Time at) const {
+  return Parts(at, utc_).tm_wday;
+}
+
+}  // namespace carma::base
