@@ -138,6 +138,11 @@ struct ResumeRequested {
   GpuIndex gpu{};
   bool by_rule = false;
 };
+// The periods in which GPUs are reserved by people: all that the core is to know of by now. A shell
+// that repeats reservations tells them again when the last it told comes near.
+struct BookingsTold {
+  std::vector<BookedPeriod> periods;
+};
 // The rules from now on, validated; the pacing, and whether the mapper shares, stay what they were.
 // What was decided by the old ones stands: running tasks keep their GPUs and claims. Where idle
 // holders are to be ended from now on, those that are known end.
@@ -151,7 +156,7 @@ using Event =
                  EstimateReady, GpuSampled, GpuHealthChanged, SharingChosen, TaskStarted, TaskIdle,
                  LaunchFailed, TaskExited, CancelRequested, HoldRequested, ReleaseRequested,
                  RequeueRequested, PriorityChanged, TaskEdited, DrainRequested, ResumeRequested,
-                 PolicyChanged, WakeUp>;
+                 BookingsTold, PolicyChanged, WakeUp>;
 
 // ---- actions, to be performed in order, after they are durable ----
 

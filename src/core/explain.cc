@@ -185,16 +185,24 @@ Reason Scheduler::State::ReasonAtHead(const TaskRecord& task, Time at) const {
   Verdict by_host = HostVerdictOn(task, at).verdict;
   if (task.request.gpus == 0 && by_host.fit != Fit::kFits) return std::move(by_host.reason);
   std::vector<Verdict> closed;
+  std::vector<GpuLinks::Candidate> open;
   int fitting = 0;
   for (const GpuView& view : Views(at)) {
     Verdict verdict = VerdictOn(task, view);
     if (verdict.fit == Fit::kFits) {
       ++fitting;
+      open.push_back({view.index, 0});
     } else {
       closed.push_back(std::move(verdict));
     }
   }
   if (fitting < task.request.gpus) return Summary(closed, task.request.gpus, fitting);
+  if (task.request.gpus > 1 && links.ChooseFor(NeedNow(task), std::move(open)).empty()) {
+    return {ReasonCode::kNotLinked,
+            fmt::format("Needs {} GPUs that are connected with each other (NVLink); {} could take "
+                        "it, of which no {} are.",
+                        task.request.gpus, fitting, task.request.gpus)};
+  }
   if (by_host.fit != Fit::kFits) return std::move(by_host.reason);
   if (launch_trouble.on()) return {ReasonCode::kMachineTrouble, launch_trouble.Text()};
   if (waiting_pays && task.queue == QueueKind::kMain) {

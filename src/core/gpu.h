@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/booking.h"
 #include "core/outlook.h"
 #include "core/task.h"
 
@@ -25,6 +26,7 @@ struct GpuInfo {
   double compute = 1;  // share of a whole GPU's SMs that it has: less than 1 of an instance
   // Hardware threads beside it (of its NUMA node), by their numbers; empty: not known.
   std::vector<int> near_cpus;
+  std::vector<std::string> linked_to;  // UUIDs of those that it is connected with by NVLink
   std::int64_t UsableMib() const { return total_mib - reserved_mib; }
   friend bool operator==(const GpuInfo&, const GpuInfo&) = default;
 };
@@ -74,6 +76,9 @@ struct GpuView {
   bool healthy = true;
   std::string trouble;                 // why it is drained or unhealthy, for people
   std::optional<TaskId> reserved_for;  // kept for a task that waits for recovery
+  Time at{};                           // the moment
+  // Reserved by people, from that moment on; valid until the core is told something.
+  std::span<const BookedPeriod* const> booked;
   bool Idle() const { return tasks == 0 && foreign_processes == 0; }
   // A person has drained it and no task is there: nobody reads it, for it may be in any state and
   // is to be reset.

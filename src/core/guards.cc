@@ -54,6 +54,12 @@ double Percent(double fraction) {
 
 // ---- the guards: true where the GPU may take the task ----
 
+bool CheckChoice(const Question& q) {
+  if (!q.need.choice || q.need.choice->Allows(q.gpu.index)) return true;
+  return Refuse(q, Fit::kNever, ReasonCode::kGpuChoice,
+                [&] { return q.need.choice->WhyNot(q.gpu.index); });
+}
+
 bool CheckHealth(const Question& q) {
   if (q.gpu.healthy) return true;
   return NotNow(q, ReasonCode::kGpuHealth,
@@ -83,6 +89,30 @@ bool CheckDrain(const Question& q) {
     return fmt::format("GPU {} is closed{}{}{}.", q.gpu.index,
                        q.gpu.drained_by_rule ? "" : " by the administrator",
                        q.gpu.trouble.empty() ? "" : ": ", q.gpu.trouble);
+  });
+}
+
+bool CheckBooked(const Question& q) {
+  const BookedPeriod* period = BookedAgainst(q.config, q.need, q.gpu);
+  if (period == nullptr) return true;
+  return NotNow(q, ReasonCode::kReserved, [&] {
+    const Booking& booking = period->booking;
+    const std::string why = booking.why.empty() ? "" : ": " + booking.why;
+    const std::string whom = fmt::format("GPU {} is reserved for {}", q.gpu.index,
+                                         WhomFor(booking));
+    if (period->from <= q.gpu.at) {
+      return fmt::format("{} until {} (reservation {}{}).", whom, base::FormatTimeIso(period->to),
+                         booking.id, why);
+    }
+    const std::string when =
+        fmt::format("{} from {} to {} (reservation {}{})", whom, base::FormatTimeIso(period->from),
+                    base::FormatTimeIso(period->to), booking.id, why);
+    if (!q.need.runs_at_most) {
+      return fmt::format("{}; a task without a time limit starts there no later than {} before.",
+                         when, base::FormatSpan(q.config.booking_lead));
+    }
+    return fmt::format("{}; the task may run for {}.", when,
+                       base::FormatSpan(*q.need.runs_at_most));
   });
 }
 
@@ -264,7 +294,7 @@ bool CheckOwnRule(const Question& q) {
 // In the order of the contract; the first that says no has answered. Calls and not a table of them,
 // which cannot be inlined: each decision asks this of every GPU.
 bool PassAll(const Question& q) {
-  return CheckHealth(q) && CheckMig(q) && CheckDrain(q) && CheckReserve(q) && CheckExclusivity(q) &&
+  return CheckChoice(q) && CheckHealth(q) && CheckMig(q) && CheckDrain(q) && CheckBooked(q) && CheckReserve(q) && CheckExclusivity(q) &&
          CheckIdle(q) && CheckTaskCount(q) && CheckSettled(q) && CheckMemory(q) &&
          CheckActivity(q) && CheckShares(q) && CheckOutlook(q) && CheckOwnRule(q);
 }

@@ -45,7 +45,7 @@ std::optional<std::int64_t> Scheduler::State::TaughtMib(const TaskRecord& task) 
   const bool predicted = !task.estimate || task.estimate->predicted_mib;
   if (task.estimate && (lesson->enough_mib == 0 || !predicted))
     taught_mib = std::max(taught_mib, task.estimate->peak_mib);
-  const std::int64_t most_mib = MostFor(task.request.gpus);
+  const std::int64_t most_mib = MostFor(task.request);
   return most_mib > 0 ? std::min(taught_mib, most_mib) : taught_mib;
 }
 
@@ -150,10 +150,19 @@ Profile Scheduler::State::ProfileNow(const TaskRecord& task) const {
   return profile;
 }
 
+void Scheduler::State::AddWhere(const TaskRequest& request,
+                                std::shared_ptr<const GpuChoice> choice, Need& need) const {
+  need.choice = std::move(choice);
+  if (bookings.empty()) return;  // tasks of different limits ask for the same
+  need.runs_at_most = request.time_limit;
+  need.own_bookings = bookings.Of(request);
+}
+
 Need Scheduler::State::NeedNow(const TaskRecord& task) const {
   Need need = NeedOf(config, task);
   need.load = NeighbourOf(config, task.request, ProfileNow(task));
   need.waited = now - task.submitted;
+  AddWhere(task.request, lives.at(Number(task.id)).choice, need);
   if (const std::optional<std::int64_t> taught_mib = TaughtMib(task)) need.memory_mib = taught_mib;
   return need;
 }

@@ -318,6 +318,7 @@ void Scheduler::State::On(const GpusDiscovered& event) {
     gpu_sizes_mib.push_back(info.UsableMib());
   }
   gpu_infos = event.gpus;
+  links = GpuLinks(gpu_infos);
   ledger.Open(gpu_sizes_mib);
 }
 
@@ -338,10 +339,10 @@ void Scheduler::State::SortOutUnfit() {
 void Scheduler::State::On(const TaskSubmitted& event) {
   const auto [at, added] = tasks.try_emplace(event.id);
   if (!added) return;
-  lives.try_emplace(Number(event.id));
   TaskRecord& task = at->second;
   task.id = event.id;
   task.request = event.request;
+  lives.try_emplace(Number(event.id)).first->second.choice = ChoiceOf(task.request, gpu_infos);
   task.held = event.request.held;
   task.submitted = now;
   dependencies.Arrive(task.id);
@@ -368,6 +369,7 @@ void Scheduler::State::On(const TaskRestored& event) {
   if (!added) return;
   TaskRecord& task = at->second;
   Life& life = lives.try_emplace(Number(task.id)).first->second;
+  life.choice = ChoiceOf(task.request, gpu_infos);
   dependencies.Arrive(task.id);
   limits.Join(task);
   life.restored = true;
@@ -633,13 +635,15 @@ void Scheduler::State::On(const TaskEdited& event) {
   TaskRequest after = Edited(*task, event.request);
   if (after == task->request) return;
   const bool running = HoldsGpus(task->state);
-  const bool estimated_anew =
-      after.memory_mib != task->request.memory_mib || after.gpus != task->request.gpus;
+  const bool estimated_anew = after.memory_mib != task->request.memory_mib ||
+                              after.gpus != task->request.gpus ||
+                              !ChooseAlike(after, task->request);
   const bool waits_for_others = after.dependencies != task->request.dependencies;
   deadlines.Forget(*task);
   if (running) limits.End(*task);
   limits.Leave(*task);
   task->request = std::move(after);
+  LifeOf(task->id).choice = ChoiceOf(task->request, gpu_infos);
   limits.Join(*task);
   if (running) limits.Start(*task);
   if (task->state == TaskState::kRunning) {
@@ -672,6 +676,10 @@ void Scheduler::State::On(const ResumeRequested& event) {
   if (event.by_rule) return;
   gpu.drained_by_person.reset();
   gpu.empty_by.reset();
+}
+
+void Scheduler::State::On(const BookingsTold& event) {
+  bookings.Follow(event.periods);
 }
 
 void Scheduler::State::On(const PolicyChanged& event) {

@@ -88,6 +88,13 @@ void Limits::Leave(const TaskRecord& task) {
   if (concerned) --concerned_;
 }
 
+bool Limits::MayKeep(const TaskRequest& request) const {
+  const Names names = NamesOf(request);
+  return std::ranges::any_of(rules_, [&](const LimitRule& rule) {
+    return KeepsFromStarting(rule) && IsAbout(rule, names);
+  });
+}
+
 void Limits::Add(const Running& running, int sign) {
   ForEach(running.names, [&](const LimitRule&, Count& count) {
     count.running += sign;

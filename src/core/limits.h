@@ -52,6 +52,8 @@ class Limits {
   // on each; host: and of the server beside them.
   std::optional<LimitHit> AgainstStart(const TaskRecord& task, std::int64_t promised_mib,
                                        const HostNeed& host, Time now) const;
+  // Whether a rule is about it that may keep it from starting.
+  bool MayKeep(const TaskRequest& request) const;
   // Why so many more tasks like this may not be submitted.
   std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, const HostNeed& host,
                                           std::size_t more) const;

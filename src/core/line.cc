@@ -19,12 +19,18 @@ constexpr double kLeastLeft = 0.1;
 // is due.
 constexpr double kExcessCosts = 1;
 
+bool MayHaveTheSame(const Need& a, const Need& b) {
+  if (a.choice == b.choice) return true;
+  return a.choice && b.choice && *a.choice == *b.choice;
+}
+
 // The same answer for both tasks on any GPU; how long they have waited only decides between them.
 bool AskTheSame(const Need& a, const Need& b) {
   return a.memory_mib == b.memory_mib && a.retry_free_mib == b.retry_free_mib &&
          a.idle_gpu == b.idle_gpu && a.exclusive == b.exclusive && a.gpus == b.gpus &&
          a.sm_share == b.sm_share && a.host == b.host && a.load == b.load && a.alone == b.alone &&
-         a.uid == b.uid;
+         a.uid == b.uid && a.runs_at_most == b.runs_at_most && a.own_bookings == b.own_bookings &&
+         a.linked == b.linked && MayHaveTheSame(a, b);
 }
 
 // Equal for needs that ask for the same; mostly another one for others.
@@ -49,23 +55,23 @@ struct Best {
   double score = kNotThere;
   std::size_t gpu = 0;
 };
-// The highest scores, the lowest index first among equals; empty: too few GPUs may take it.
-std::vector<Best> BestGpus(const Group& group) {
-  std::vector<Best> best;
+// Those that it takes; empty: too few GPUs may take it.
+std::vector<Best> BestGpus(const Group& group, const GpuLinks& links) {
+  std::vector<GpuLinks::Candidate> candidates;
   for (std::size_t i = 0; i < group.scores.size(); ++i) {
-    if (group.scores[i] != kNotThere) best.push_back({group.scores[i], i});
+    if (group.scores[i] != kNotThere)
+      candidates.push_back({GpuIndex{static_cast<std::uint32_t>(i)}, group.scores[i]});
   }
-  const auto wanted = static_cast<std::size_t>(group.need.gpus);
-  if (best.size() < wanted) return {};
-  std::ranges::stable_sort(best, std::greater<>(), &Best::score);
-  best.resize(wanted);
+  std::vector<Best> best;
+  for (const GpuIndex gpu : links.ChooseFor(group.need, std::move(candidates)))
+    best.push_back({group.scores[Number(gpu)], Number(gpu)});
   return best;
 }
 
 // A thousand tasks may be in line: what is asked of all of them at each start makes no list.
-double ScoreOf(const Group& group) {
+double ScoreOf(const Group& group, const GpuLinks& links) {
   if (group.need.gpus == 1) return std::ranges::max(group.scores);
-  const std::vector<Best> best = BestGpus(group);
+  const std::vector<Best> best = BestGpus(group, links);
   if (best.empty()) return kNotThere;
   double sum = 0;
   for (const Best& each : best) sum += each.score;
@@ -93,12 +99,13 @@ Group* FirstToGo(std::vector<Group>& groups) {
 
 // Each task and GPU, or all its GPUs where it wants several, of that priority: the best scores
 // first, at most so many.
-std::vector<Pick> PossibleStarts(std::vector<Group>& groups, std::int64_t priority, int most) {
+std::vector<Pick> PossibleStarts(std::vector<Group>& groups, std::int64_t priority, int most,
+                                 const GpuLinks& links) {
   std::vector<std::pair<double, Pick>> starts;
   for (Group& group : groups) {
     if (group.score == kNotThere || group.priority != priority) continue;
     if (group.need.gpus > 1) {
-      starts.push_back({group.score, {&group, IndicesOf(BestGpus(group))}});
+      starts.push_back({group.score, {&group, IndicesOf(BestGpus(group, links))}});
       continue;
     }
     for (std::size_t gpu = 0; gpu < group.scores.size(); ++gpu) {
@@ -163,7 +170,8 @@ FruitlessLook Scheduler::State::LookNow(const std::vector<GpuView>& views) const
   FruitlessLook look{.line = queue.changes(),
                      .host = host.changes(),
                      .lessons = lessons.changes(),
-                     .limits = limits.changes()};
+                     .limits = limits.changes(),
+                     .booked = bookings.changes()};
   look.gpus.reserve(views.size());
   for (const GpuView& view : views)
     look.gpus.push_back(OpennessOf(config, view, gpus[Number(view.index)].crowd));
@@ -185,6 +193,7 @@ std::vector<TaskId> Scheduler::State::LookedAt() const {
 bool Scheduler::State::IsFruitlessAgain(const FruitlessLook& look) const {
   return look.line == fruitless->line && look.host == fruitless->host &&
          look.lessons == fruitless->lessons && look.limits == fruitless->limits &&
+         look.booked == fruitless->booked &&
          std::ranges::equal(fruitless->gpus, look.gpus, OpensNothing) &&
          LookedAt() == fruitless->tasks;
 }
@@ -254,7 +263,7 @@ std::optional<Pick> Scheduler::State::PickOf(std::vector<Group>& groups,
   waiting_pays = false;
   Group* const first = FirstToGo(groups);
   if (first == nullptr) return std::nullopt;
-  Pick by_score{.group = first, .gpus = IndicesOf(BestGpus(*first))};
+  Pick by_score{.group = first, .gpus = IndicesOf(BestGpus(*first, links))};
   // Who has least is not asked to wait until all end earliest.
   // What the server's own rules ask of other users' tasks is not played on.
   if (config.lookahead == 0 || config.order == QueueOrder::kFair || HasOwnRules(config))
@@ -268,7 +277,7 @@ std::optional<Pick> Scheduler::State::PickOf(std::vector<Group>& groups,
   double least_s = runs->empty() ? std::numeric_limits<double>::infinity() : future.CostOf({});
   waiting_pays = std::isfinite(least_s);
   std::optional<Pick> best;
-  for (Pick& start : PossibleStarts(groups, first->priority, config.lookahead)) {
+  for (Pick& start : PossibleStarts(groups, first->priority, config.lookahead, links)) {
     const auto at = std::ranges::find(*line, start.group->First(),
                                       [](const FutureTask& each) { return each.need.task; });
     if (at == line->end()) continue;
@@ -331,7 +340,7 @@ void Scheduler::State::Rate(Group& group, const LineUp& line) const {
   group.score = kNotThere;
   if (limits.Concerns() && IsLimited(group.First())) return;
   if (!HostTakes(group.First(), group.need.host)) return;
-  group.score = ScoreOf(group) - kExcessCosts * line.Excess(group.line);
+  group.score = ScoreOf(group, links) - kExcessCosts * line.Excess(group.line);
 }
 
 void Scheduler::State::ScoreFirst(Group& group, const std::vector<GpuView>& views,

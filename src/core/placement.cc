@@ -12,6 +12,8 @@ namespace {
 
 // A trial is looked for among so many of each line.
 constexpr std::size_t kTrialLooks = 256;
+// Tasks of the line that are looked at where GPUs are reserved, in each decision.
+constexpr std::size_t kBookedLooks = 1000;
 
 std::string GpuList(const std::vector<Placement>& placement) {
   std::string text = placement.size() == 1 ? "GPU " : "GPUs ";
@@ -47,7 +49,9 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
                .mig = gpu.info.mig,
                .compute = gpu.info.compute,
                .drained = gpu.Drained(),
-               .drained_by_rule = !gpu.drained_by_person && gpu.drained_by_rule};
+               .drained_by_rule = !gpu.drained_by_person && gpu.drained_by_rule,
+               .at = at,
+               .booked = bookings.On(index)};
   // Every decision looks at every GPU: no texts are made for those that are open.
   if (view.drained) {
     view.trouble = gpu.drained_by_person ? *gpu.drained_by_person : *gpu.drained_by_rule;
@@ -108,7 +112,8 @@ std::optional<Reason> Scheduler::State::NeverTogether(int wanted) const {
 
 std::optional<Reason> Scheduler::State::NeverFits(const TaskRequest& request,
                                                   const std::optional<Estimate>& estimate) const {
-  const Need need = NeedOf(config, request, estimate);
+  Need need = NeedOf(config, request, estimate);
+  need.choice = ChoiceOf(request, gpu_infos);
   const HostInfo& machine = host.info();
   const auto cores = static_cast<int>(std::ssize(machine.cores));
   Verdict by_host = CheckHost(need.host, {machine.cpus, machine.cpus, cores, cores,
@@ -116,6 +121,8 @@ std::optional<Reason> Scheduler::State::NeverFits(const TaskRequest& request,
   if (by_host.fit != Fit::kFits)
     return Reason{ReasonCode::kNeverFits, std::move(by_host.reason.text)};
   if (request.gpus == 0) return std::nullopt;
+  if (std::optional<std::string> misnamed = MisnamedGpus(request, gpu_infos))
+    return Reason{ReasonCode::kGpuChoice, *std::move(misnamed)};
   if (std::optional<Reason> divided = NeverTogether(request.gpus)) return divided;
   if (request.gpus < 0 || static_cast<std::size_t>(request.gpus) > gpus.size()) {
     return Reason{
@@ -123,22 +130,43 @@ std::optional<Reason> Scheduler::State::NeverFits(const TaskRequest& request,
         fmt::format("The task asks for {} GPUs, this server has {}.", request.gpus, gpus.size())};
   }
   int fitting = 0;
+  int chosen = 0;
+  std::vector<GpuLinks::Candidate> could;
   std::int64_t largest_mib = 0;
   for (std::uint32_t i = 0; i < gpus.size(); ++i) {
+    if (need.choice && !need.choice->Allows(GpuIndex{i})) continue;
+    ++chosen;
     const std::int64_t usable_mib = gpus[i].info.UsableMib();
     largest_mib = std::max(largest_mib, usable_mib);
     const GpuView idle{.index = GpuIndex{i},
                        .total_mib = usable_mib,
                        .free_mib = usable_mib,
                        .mig = gpus[i].info.mig};
-    if (FitOf(config, need, idle) != Fit::kNever) ++fitting;
+    if (FitOf(config, need, idle) == Fit::kNever) continue;
+    ++fitting;
+    could.push_back({GpuIndex{i}, 0});
   }
-  if (fitting >= request.gpus) return std::nullopt;
+  if (fitting >= request.gpus) {
+    if (!need.linked || !links.ChooseFor(need, std::move(could)).empty()) return std::nullopt;
+    return Reason{ReasonCode::kNotLinked,
+                  fmt::format("The task wants {} GPUs that are connected with each other (NVLink); "
+                              "of those that it may have no {} are.",
+                              request.gpus, request.gpus)};
+  }
+  if (chosen < request.gpus) {
+    return Reason{ReasonCode::kGpuChoice,
+                  fmt::format("The task wants {} GPU{}, and of this server's {} {} of the kind "
+                              "that it asks for.",
+                              request.gpus, request.gpus == 1 ? "" : "s", gpus.size(),
+                              chosen == 0   ? "none is"
+                              : chosen == 1 ? "1 is"
+                                            : fmt::format("{} are", chosen))};
+  }
   return Reason{ReasonCode::kNeverFits,
                 fmt::format("The task needs {} MiB on each of {} GPU{}; {} of {} GPUs could ever "
                             "give that, the largest has {} MiB.",
                             need.memory_mib.value_or(0), request.gpus, request.gpus == 1 ? "" : "s",
-                            fitting, gpus.size(), largest_mib)};
+                            fitting, chosen, largest_mib)};
 }
 
 std::int64_t Scheduler::State::ClaimOf(const TaskRecord& task, GpuIndex gpu) const {
@@ -184,8 +212,13 @@ std::optional<Choice> Scheduler::State::ChooseIdle(const TaskRecord& task,
   const auto wanted = static_cast<std::size_t>(task.request.gpus);
   const std::size_t eligible = idle.size();
   if (eligible < wanted) return std::nullopt;
-  idle.resize(wanted);
-  return Chosen(task, idle, eligible, "first idle GPU");
+  std::vector<GpuLinks::Candidate> candidates;
+  for (const GpuView& view : idle) candidates.push_back({view.index, 0});
+  std::vector<GpuView> first;
+  for (const GpuIndex gpu : links.ChooseFor(need, std::move(candidates)))
+    first.push_back(*std::ranges::find(idle, gpu, &GpuView::index));
+  if (first.empty()) return std::nullopt;
+  return Chosen(task, first, eligible, "first idle GPU");
 }
 
 std::optional<Choice> Scheduler::State::ChooseByPolicy(const TaskRecord& task,
@@ -197,16 +230,13 @@ std::optional<Choice> Scheduler::State::ChooseByPolicy(const TaskRecord& task,
   }
   const auto wanted = static_cast<std::size_t>(task.request.gpus);
   if (eligible.size() < wanted) return std::nullopt;
-  struct Ranked {
-    double score;
-    const GpuView* view;
-  };
-  std::vector<Ranked> order;
-  for (const GpuView& view : eligible) order.push_back({mapper->Score(need, view), &view});
-  std::ranges::stable_sort(order, std::greater<>(), &Ranked::score);
+  std::vector<GpuLinks::Candidate> candidates;
+  for (const GpuView& view : eligible)
+    candidates.push_back({view.index, mapper->Score(need, view)});
   std::vector<GpuView> best;
-  best.reserve(wanted);
-  for (std::size_t i = 0; i < wanted; ++i) best.push_back(*order[i].view);
+  for (const GpuIndex gpu : links.ChooseFor(need, std::move(candidates)))
+    best.push_back(*std::ranges::find(eligible, gpu, &GpuView::index));
+  if (best.empty()) return std::nullopt;
   Choice choice = Chosen(task, best, eligible.size(), mapper_entry->name);
   mapper->Placed(choice.placement);
   return choice;
@@ -257,6 +287,43 @@ bool Scheduler::State::TryStart(TaskId id, std::vector<GpuView>& views) {
   return true;
 }
 
+std::vector<TaskId> Scheduler::State::InTheWayOf(const Booking& booking, GpuIndex gpu) const {
+  std::vector<TaskId> there;
+  for (const Resident& resident : ledger.ResidentsOf(gpu)) {
+    if (!IsFor(booking, tasks.at(resident.task).request)) there.push_back(resident.task);
+  }
+  return there;
+}
+
+void Scheduler::State::SettleBookings() {
+  bookings.Settle(
+      now, config.booking_lead, gpu_infos, [this](const Booking& booking, GpuIndex gpu) {
+        const GpuState& state = gpus[Number(gpu)];
+        return Bookings::Standing{.open = state.healthy && !state.Drained(),
+                                  .others = static_cast<int>(InTheWayOf(booking, gpu).size())};
+      });
+}
+
+void Scheduler::State::StartOnBooked(std::vector<GpuView>& views) {
+  if (!bookings.HoldAt(now)) return;
+  LineUp line = MainLine();
+  for (std::size_t looks = 0; looks < kBookedLooks; ++looks) {
+    const std::optional<LineUp::Next> next = line.Pop();
+    if (!next) break;
+    TaskRecord& task = tasks.at(next->task);
+    const std::vector<GpuIndex> gpus_for = bookings.GpusFor(bookings.Of(task.request), now);
+    if (gpus_for.empty() || IsLimited(task.id)) continue;
+    if (!HostTakes(task.id, HostNeedOf(config, task.request))) continue;
+    std::vector<GpuView> own;
+    for (const GpuIndex gpu : gpus_for) own.push_back(views[Number(gpu)]);
+    std::optional<Choice> choice = ChooseByPolicy(task, own);
+    if (!choice) continue;
+    Start(task, *std::move(choice));
+    for (const Placement& each : task.attempt.placement)
+      views[Number(each.gpu)] = ViewOf(each.gpu, now);
+  }
+}
+
 // The first that fits and whose user's tasks did not fail, else the first that fits.
 void Scheduler::State::StartTrial() {
   if (!launch_trouble.MayTry(now)) return;
@@ -296,6 +363,7 @@ void Scheduler::State::StartWhatFits() {
   }
   if (config.recovery_blocks && !recovery.empty()) return;
   if (views.empty() || (fruitless && !config.require && IsFruitlessAgain(LookNow(views)))) return;
+  StartOnBooked(views);
   if (mapper_entry->chooses_task) {
     StartBestFirst(views);
   } else {

@@ -106,6 +106,7 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
         SpanField{"fair.patience", config.fair.patience, Duration{1000}},
         SpanField{"slots.notice", config.slots.notice, Duration{0}},
         SpanField{"slots.preempt_notice", config.slots.preempt_notice, Duration{0}},
+        SpanField{"booking_lead", config.booking_lead, Duration{0}},
         SpanField{"recovery_backoff", config.recovery_backoff, Duration{0}},
         SpanField{"recovery_patience", config.recovery_patience, Duration{0}}}) {
     if (field.value >= field.least && field.value <= kMaxSpan) continue;
@@ -180,6 +181,18 @@ HostNeed HostNeedOf(const PolicyConfig& config, const TaskRequest& request) {
       .own_cpus = request.own_cpus};
 }
 
+const BookedPeriod* BookedAgainst(const PolicyConfig& config, const Need& need,
+                                  const GpuView& gpu) {
+  if (gpu.booked.empty()) return nullptr;
+  const Time ends = gpu.at + need.runs_at_most.value_or(config.booking_lead);
+  return RunsInto(gpu.booked, {.from = gpu.at, .to = ends, .own = need.own_bookings});
+}
+
+std::shared_ptr<const GpuChoice> ChoiceOf(const TaskRequest& request,
+                                          std::span<const GpuInfo> gpus) {
+  return Chooses(request) ? std::make_shared<const GpuChoice>(request, gpus) : nullptr;
+}
+
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
             const std::optional<Estimate>& estimate) {
   Need need{.idle_gpu = !Shares(config),
@@ -188,6 +201,7 @@ Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
             .sm_share = request.sm_share,
             .load = NeighbourOf(config, request, {}),
             .host = HostNeedOf(config, request)};
+  need.linked = request.linked_gpus && request.gpus > 1;
   if (HasOwnRules(config)) need.uid = request.uid;
   if (config.use_given_memory && estimate) need.memory_mib = estimate->peak_mib;
   return need;

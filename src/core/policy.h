@@ -14,6 +14,7 @@
 #include "base/words.h"
 #include "core/entitlement.h"
 #include "core/gpu.h"
+#include "core/gpu_choice.h"
 #include "core/gpu_rule.h"
 #include "core/task.h"
 
@@ -91,6 +92,8 @@ struct PolicyConfig {
   int max_launch_failures = 3;
   int max_node_failures = 1;
   int max_victim_restarts = 5;  // after neighbours' faults; then the task ends as failed
+  // A task without a time limit is not put where a reservation begins within that time.
+  Duration booking_lead{std::chrono::hours(4)};
   bool share_mig = false;       // several tasks on one MIG instance, by the rules of a GPU
   IdleAction idle_action = IdleAction::kTell;
   Pacing pacing = Pacing::kImmediate;
@@ -140,6 +143,13 @@ struct Need {
   Duration waited{};                       // since its submission
   HostNeed host;
   TaskId task{};
+  // Which GPUs it may have by what it says; null: any. Made once for a task and seen by each of the
+  // many needs that a decision makes of it.
+  std::shared_ptr<const GpuChoice> choice;
+  bool linked = false;  // all its GPUs are to be connected with each other
+  // Where GPUs are reserved: its time limit, and the reservations that are for it.
+  std::optional<Duration> runs_at_most;
+  std::vector<BookingId> own_bookings;
   std::uint32_t uid = 0;  // whose it is, where a rule of the server's own may ask; else 0
 };
 
@@ -154,7 +164,11 @@ Neighbour OnPart(const PolicyConfig& config, const Neighbour& whole, double comp
 // Has the server rules of its own (require, score)?
 bool HasOwnRules(const PolicyConfig& config);
 
-// Of a task that has not run yet.
+// Null where the task says nothing of it.
+std::shared_ptr<const GpuChoice> ChoiceOf(const TaskRequest& request,
+                                          std::span<const GpuInfo> gpus);
+
+// Of a task that has not run yet; which GPUs it may have is not known here.
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
             const std::optional<Estimate>& estimate);
 // The same with what its failures have taught.
@@ -168,7 +182,11 @@ struct Verdict {
   Reason reason;  // empty when it fits
 };
 
-// All guards in order: health, MIG, drain, recovery reserve, exclusivity, idle GPUs, tasks per GPU,
+// The reservation that keeps the task away from the GPU; null: none.
+const BookedPeriod* BookedAgainst(const PolicyConfig& config, const Need& need,
+                                  const GpuView& gpu);
+
+// All guards in order: the task's own choice, health, MIG, drain, reservations, recovery reserve, exclusivity, idle GPUs, tasks per GPU,
 // settling, memory, SM activity, declared shares of SMs, slowdown, gain, the server's own
 // condition. The first that does not fit answers; kNever only for what no waiting can change. A GPU
 // without tasks and foreign processes is never too busy, and margin and floor are waived there

@@ -20,7 +20,7 @@ Duration Backoff(Duration first, int ooms) {
 }  // namespace
 
 void Scheduler::State::EndOutOfMemory(TaskRecord& task, std::int64_t tried_mib) {
-  lessons.AtLeast(task, std::min(RetryDemandMib(task, tried_mib), MostFor(task.request.gpus)));
+  lessons.AtLeast(task, std::min(RetryDemandMib(task, tried_mib), MostFor(task.request)));
   const std::string told = task.exit.detail.empty() ? "" : " (" + task.exit.detail + ")";
   if (!config.every_failure_is_oom && FailedAloneOnLargest(task)) {
     ++task.ooms;
@@ -66,7 +66,7 @@ void Scheduler::State::Recover(TaskRecord& task, Reason reason, std::int64_t tri
 bool Scheduler::State::FailedAloneOnLargest(const TaskRecord& task) const {
   const auto life = lives.find(Number(task.id));
   if (life->second.shared || task.attempt.placement.empty() || KeptBelowGpu(task)) return false;
-  const std::vector<std::int64_t> sizes_mib = UsableSizes(task.request.gpus);
+  const std::vector<std::int64_t> sizes_mib = UsableSizes(task.request);
   const std::int64_t largest_mib = sizes_mib.empty() ? 0 : sizes_mib.front();
   return std::all_of(task.attempt.placement.begin(), task.attempt.placement.end(),
                      [&](const Placement& each) {
@@ -84,19 +84,22 @@ bool Scheduler::State::KeptBelowGpu(const TaskRecord& task) const {
          });
 }
 
-std::vector<std::int64_t> Scheduler::State::UsableSizes(int gpus_wanted) const {
+std::vector<std::int64_t> Scheduler::State::UsableSizes(const TaskRequest& request) const {
+  const GpuChoice choice(request, gpu_infos);
   std::vector<std::int64_t> usable_mib;
   usable_mib.reserve(gpus.size());
-  for (const GpuState& gpu : gpus) {
-    if (gpus_wanted == 1 || !gpu.info.mig) usable_mib.push_back(gpu.info.UsableMib());
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
+    const GpuInfo& gpu = gpus[i].info;
+    if ((request.gpus == 1 || !gpu.mig) && choice.Allows(GpuIndex{i}))
+      usable_mib.push_back(gpu.UsableMib());
   }
   std::sort(usable_mib.begin(), usable_mib.end(), std::greater<>());
   return usable_mib;
 }
 
-std::int64_t Scheduler::State::MostFor(int gpus_wanted) const {
-  const std::vector<std::int64_t> sizes_mib = UsableSizes(gpus_wanted);
-  const auto wanted = static_cast<std::size_t>(std::max(1, gpus_wanted));
+std::int64_t Scheduler::State::MostFor(const TaskRequest& request) const {
+  const std::vector<std::int64_t> sizes_mib = UsableSizes(request);
+  const auto wanted = static_cast<std::size_t>(std::max(1, request.gpus));
   return sizes_mib.size() < wanted ? 0 : sizes_mib[wanted - 1];
 }
 
@@ -112,7 +115,7 @@ std::int64_t Scheduler::State::RetryDemandMib(const TaskRecord& task,
 
 void Scheduler::State::RaiseDemand(TaskRecord& task, std::int64_t tried_mib) {
   // As many GPUs as it wants must have what is asked for.
-  const std::int64_t limit_mib = MostFor(task.request.gpus);
+  const std::int64_t limit_mib = MostFor(task.request);
   std::int64_t smallest_mib = limit_mib;
   for (const Placement& placement : task.attempt.placement) {
     if (Number(placement.gpu) >= gpus.size()) continue;
@@ -154,12 +157,12 @@ void Scheduler::State::UpdateReservation() {
     if (++looks > kRecoveryLooks) return;
     const TaskRecord& task = tasks.at(key.task);
     if (now - task.queued_since < config.recovery_patience) continue;
-    return reservation.Keep(NeedNow(task), Views(now));
+    return reservation.Keep(config, NeedNow(task), Views(now));
   }
   if (!config.pass_limit || passed.times == 0 || now - passed.since < *config.pass_limit) return;
   // Since it was last seen there it may have been cancelled or held.
   if (queue.PlaceOf(*passed.task) != Place::kEligible) return;
-  reservation.Keep(NeedNow(tasks.at(*passed.task)), Views(now));
+  reservation.Keep(config, NeedNow(tasks.at(*passed.task)), Views(now));
 }
 
 }  // namespace carma::core

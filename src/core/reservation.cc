@@ -5,11 +5,14 @@
 
 namespace carma::core {
 
-void Reservation::Keep(const Need& need, std::span<const GpuView> views) {
+void Reservation::Keep(const PolicyConfig& config, const Need& need,
+                       std::span<const GpuView> views) {
   std::vector<const GpuView*> open;
   for (const GpuView& view : views) {
     if (!view.healthy || view.drained) continue;
     if (view.mig && need.gpus > 1) continue;
+    if (need.choice && !need.choice->Allows(view.index)) continue;
+    if (BookedAgainst(config, need, view) != nullptr) continue;
     if (std::max(need.memory_mib.value_or(0), need.retry_free_mib) > view.total_mib) continue;
     open.push_back(&view);
   }

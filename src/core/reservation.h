@@ -14,8 +14,9 @@ namespace carma::core {
 class Reservation {
  public:
   // Keeps as many GPUs as the task of `need` wants, those that are likely to be free first: of the
-  // open ones that it could ever use. Keeps none where there are too few.
-  void Keep(const Need& need, std::span<const GpuView> views);
+  // open ones that it could ever use and that nobody has reserved. Keeps none where there are too
+  // few.
+  void Keep(const PolicyConfig& config, const Need& need, std::span<const GpuView> views);
   void Drop() { task_.reset(); }
 
   // For whom GPUs are kept; empty: for nobody.

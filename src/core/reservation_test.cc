@@ -25,7 +25,7 @@ TEST(Reservation, TheLeastClaimedGpusAreKeptAndAnExclusiveTasksLast) {
   views[3].exclusive_task = true;
   Reservation reservation;
   EXPECT_FALSE(reservation.Keeps(GpuIndex{0}));
-  reservation.Keep({.gpus = 2, .task = TaskId{7}}, views);
+  reservation.Keep({}, {.gpus = 2, .task = TaskId{7}}, views);
   EXPECT_EQ(reservation.task(), TaskId{7});
   EXPECT_THAT(reservation.gpus(), ElementsAre(GpuIndex{2}, GpuIndex{1}));
   EXPECT_TRUE(reservation.Keeps(GpuIndex{1}));
@@ -42,9 +42,9 @@ TEST(Reservation, ClosedTooSmallAndDividedGpusAreOfNoUse) {
   views[2].total_mib = 9'999;
   views[3].mig = true;
   Reservation reservation;
-  reservation.Keep({.gpus = 2, .task = TaskId{7}}, views);
+  reservation.Keep({}, {.gpus = 2, .task = TaskId{7}}, views);
   EXPECT_EQ(reservation.task(), std::nullopt);
-  reservation.Keep({.retry_free_mib = 10'000, .task = TaskId{7}}, views);
+  reservation.Keep({}, {.retry_free_mib = 10'000, .task = TaskId{7}}, views);
   EXPECT_THAT(reservation.gpus(), ElementsAre(GpuIndex{3}));
 }
 

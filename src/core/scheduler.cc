@@ -39,6 +39,7 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
     std::visit([&state](const auto& each) { state.On(each); }, event);
   }
   state.limits.Advance(now);
+  state.SettleBookings();
   state.StopExpired();
   state.WarnExpiring();
   state.SortWaiting();
@@ -61,15 +62,12 @@ std::optional<Reason> Scheduler::NeverFits(const TaskRequest& request,
 }
 
 std::size_t Scheduler::AheadOf(const TaskRequest& request) const {
-  constexpr TaskId kLast{std::numeric_limits<std::uint64_t>::max()};
-  const TaskRecord newcomer{.id = kLast, .request = request, .submitted = state_->now};
+  const TaskRecord newcomer{.id = kNewcomer, .request = request, .submitted = state_->now};
   const LineKind kind = LineKindOf(request);
-  LineUp line =
-      state_->Line(kind, LineUp::Newcomer{LineKey{HolderOf(request), request.qos.value_or("")},
-                                          UserOf(request), state_->queue.KeyOf(newcomer)});
+  LineUp line = state_->Line(kind, state_->NewcomerOf(newcomer));
   const bool blocked = state_->config.recovery_blocks && kind == LineKind::kWithGpus;
   std::size_t before = blocked ? state_->queue.Line(QueueKind::kRecovery).size() : 0;
-  for (auto next = line.Pop(); next && next->task != kLast; next = line.Pop()) ++before;
+  for (auto next = line.Pop(); next && next->task != kNewcomer; next = line.Pop()) ++before;
   return before;
 }
 
@@ -119,6 +117,39 @@ Reason Scheduler::ReasonFor(TaskId id, Time now) const {
 
 std::string Scheduler::MachineTrouble() const {
   return state_->launch_trouble.Text();
+}
+
+std::map<TaskId, ExpectedStart> Scheduler::ExpectedStarts(Time now) const {
+  return state_->ExpectedStarts(now, nullptr);
+}
+
+ExpectedStart Scheduler::ExpectedStartOf(const TaskRequest& request,
+                                         const std::optional<Estimate>& estimate, Time now) const {
+  if (request.gpus == 0) return {};
+  const TaskRecord newcomer{.id = kNewcomer, .request = request, .estimate = estimate};
+  const std::map<TaskId, ExpectedStart> starts = state_->ExpectedStarts(now, &newcomer);
+  const auto at = starts.find(kNewcomer);
+  return at == starts.end() ? ExpectedStart{} : at->second;
+}
+
+Need Scheduler::NeedOfNew(const TaskRequest& request,
+                          const std::optional<Estimate>& estimate) const {
+  Need need = NeedOf(state_->config, request, estimate);
+  state_->AddWhere(request, ChoiceOf(request, state_->gpu_infos), need);
+  return need;
+}
+
+std::vector<BookingStanding> Scheduler::BookingsNow() const {
+  std::vector<BookingStanding> standings = state_->bookings.Standings();
+  for (BookingStanding& each : standings) {
+    const Booking* booking = state_->bookings.Find(each.id);
+    for (const GpuIndex gpu : each.gpus) {
+      for (const TaskId task : state_->InTheWayOf(*booking, gpu)) {
+        if (std::ranges::find(each.others, task) == each.others.end()) each.others.push_back(task);
+      }
+    }
+  }
+  return standings;
 }
 
 std::vector<AttemptEnded> Scheduler::Attempts(Time now) const {

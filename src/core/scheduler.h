@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "core/bookings.h"
 #include "core/events.h"
 #include "core/host.h"
 #include "core/limits.h"
@@ -37,6 +38,15 @@ struct HostVerdict {
   HostNeed need;
   HostView host;
   Verdict verdict;
+};
+// When a waiting task starts; what cannot be said is empty.
+struct ExpectedStart {
+  // At the latest, if everybody takes all of his time limit, nobody goes before it who does not
+  // stand before it now, and the GPUs stay as they are.
+  std::optional<Time> latest;
+  // About when, by the run times that are known: of the same things before, else time limits.
+  std::optional<Time> likely;
+  friend bool operator==(const ExpectedStart&, const ExpectedStart&) = default;
 };
 struct Explanation {
   TaskId id{};
@@ -100,6 +110,17 @@ class Scheduler {
   // Why nothing is started at the moment though GPUs may be free, in a sentence; empty: nothing
   // keeps tasks from starting.
   std::string MachineTrouble() const;
+
+  // Of the tasks in line, those of which something can be said; the first of a long line only.
+  std::map<TaskId, ExpectedStart> ExpectedStarts(Time now) const;
+  // Of a newcomer.
+  ExpectedStart ExpectedStartOf(const TaskRequest& request,
+                                const std::optional<Estimate>& estimate, Time now) const;
+  // What a newcomer needs of each of its GPUs.
+  Need NeedOfNew(const TaskRequest& request, const std::optional<Estimate>& estimate) const;
+
+  // What the core was told of reservations, by now; which GPUs are kept for them.
+  std::vector<BookingStanding> BookingsNow() const;
 
   // What holds GPUs, as if each attempt ended now; by task.
   std::vector<AttemptEnded> Attempts(Time now) const;

@@ -1,9 +1,9 @@
 // What the scheduler knows, and its steps; private to core. One part per file: lifecycle.cc (events
 // and steps of tasks), waiting.cc (who may be looked at), placement.cc (which GPUs), recovery.cc
 // (out of memory), host_line.cc (cores and memory of the machine), turns.cc (who leaves for
-// others), learning.cc (what running tasks teach), explain.cc (why), books.cc. What can stand by
+// others), expecting.cc (when they start), learning.cc (what running tasks teach), explain.cc (why), books.cc. What can stand by
 // itself does: Queue, LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines, Lessons,
-// Reservation, LaunchTrouble, Room.
+// Reservation, Bookings, LaunchTrouble, Room.
 #pragma once
 
 #include <array>
@@ -18,10 +18,13 @@
 #include <vector>
 
 #include "core/arrays.h"
+#include "core/bookings.h"
 #include "core/deadlines.h"
 #include "core/dependencies.h"
+#include "core/expected_start.h"
 #include "core/fair_share.h"
 #include "core/future.h"
+#include "core/gpu_links.h"
 #include "core/host.h"
 #include "core/launch_trouble.h"
 #include "core/ledger.h"
@@ -55,6 +58,7 @@ struct Life {
   double activity_s = 0;
   std::optional<Time> active_from;  // the first time that any was seen
   Time active_at{};
+  std::shared_ptr<const GpuChoice> choice;  // by its request; null: any GPU
   bool unfit = false;     // restored on a server that can never take it
   bool restored = false;  // from an earlier life of the daemon, and not started since
 };
@@ -83,6 +87,9 @@ struct GpuState {
   bool Drained() const { return drained_by_person || drained_by_rule; }
 };
 
+// Stands for a task that is only asked about.
+inline constexpr TaskId kNewcomer{std::numeric_limits<std::uint64_t>::max()};
+
 inline constexpr double kNotThere = -std::numeric_limits<double>::infinity();
 
 // Tasks of one priority that ask for the same, in the order of the line: the first that waits still
@@ -105,6 +112,7 @@ struct FruitlessLook {
   std::uint64_t host = 0;     // HostBooks::changes
   std::uint64_t lessons = 0;  // Lessons::changes
   std::uint64_t limits = 0;   // Limits::changes
+  std::uint64_t booked = 0;   // Bookings::changes
   // Who was looked at, where that changes by itself and not all of the line is.
   std::vector<TaskId> tasks;
   std::vector<Openness> gpus;
@@ -121,6 +129,13 @@ struct Passed {
   std::optional<TaskId> task;
   Time since{};
   int times = 0;  // that another one started before it
+};
+
+// When everything on a GPU has ended, by time limits and by the run times that are known; empty: it
+// cannot be said.
+struct ExpectedEnds {
+  std::optional<Time> latest;
+  std::optional<Time> likely;
 };
 
 // Where a task may go now.
@@ -141,6 +156,7 @@ struct Scheduler::State : LineUp::Host {
   Time now{};
   std::vector<GpuInfo> gpu_infos;
   std::vector<std::int64_t> gpu_sizes_mib;
+  GpuLinks links;
   std::vector<GpuState> gpus;
   Ledger ledger;
   HostBooks host;
@@ -151,6 +167,7 @@ struct Scheduler::State : LineUp::Host {
   Arrays arrays;
   Deadlines deadlines;
   Reservation reservation;
+  Bookings bookings;
   LaunchTrouble launch_trouble;
   Lessons lessons;
   FairShare shares;
@@ -199,6 +216,7 @@ struct Scheduler::State : LineUp::Host {
   void On(const TaskEdited& event);
   void On(const DrainRequested& event);
   void On(const ResumeRequested& event);
+  void On(const BookingsTold& event);
   void On(const PolicyChanged& event);
   void On(const WakeUp& event);
   TaskRecord* Held(TaskId id);
@@ -251,6 +269,10 @@ struct Scheduler::State : LineUp::Host {
   Choice Chosen(const TaskRecord& task, const std::vector<GpuView>& best, std::size_t eligible,
                 std::string_view rule) const;
   bool TryStart(TaskId id, std::vector<GpuView>& views);
+  void SettleBookings();
+  std::vector<TaskId> InTheWayOf(const Booking& booking, GpuIndex gpu) const;
+  // Those whose GPUs are reserved for them: nobody else's place in line matters there.
+  void StartOnBooked(std::vector<GpuView>& views);
   void Start(TaskRecord& task, Choice choice);
   void StartWhatFits();  // the recovery queue, then the main line
   LineUp Line(LineKind kind, const std::optional<LineUp::Newcomer>& newcomer = {}) const;
@@ -297,10 +319,10 @@ struct Scheduler::State : LineUp::Host {
   bool FailedAloneOnLargest(const TaskRecord& task) const;
   bool KeptBelowGpu(const TaskRecord& task) const;
   void RaiseDemand(TaskRecord& task, std::int64_t tried_mib);
-  // Of the GPUs that may take a task of so many, the largest first.
-  std::vector<std::int64_t> UsableSizes(int gpus_wanted) const;
-  // What each of so many GPUs together can have; 0: there are not so many.
-  std::int64_t MostFor(int gpus_wanted) const;
+  // Of the GPUs that such a task may have at all, the largest first.
+  std::vector<std::int64_t> UsableSizes(const TaskRequest& request) const;
+  // What each of its GPUs together can have; 0: there are not so many.
+  std::int64_t MostFor(const TaskRequest& request) const;
   void UpdateReservation();
 
   // ---- learning.cc ----
@@ -316,6 +338,18 @@ struct Scheduler::State : LineUp::Host {
   // What others of its kind have taught it to ask for; empty: nothing.
   std::optional<std::int64_t> TaughtMib(const TaskRecord& task) const;
   Need NeedNow(const TaskRecord& task) const;  // with what its own and others' attempts taught
+  // Which GPUs, and which reservations matter to it.
+  void AddWhere(const TaskRequest& request, std::shared_ptr<const GpuChoice> choice,
+                Need& need) const;
+
+  // ---- expecting.cc ----
+  LineUp::Newcomer NewcomerOf(const TaskRecord& task) const;
+  GpuView EmptyView(GpuIndex gpu) const;
+  ExpectedEnds EndsOn(GpuIndex gpu, Time at) const;
+  ExpectedTask ExpectedOf(const TaskRecord& task) const;
+  Pass PassThrough(const std::vector<const TaskRecord*>& line) const;
+  // newcomer: null, or one who stands last of his line.
+  std::map<TaskId, ExpectedStart> ExpectedStarts(Time at, const TaskRecord* newcomer) const;
 
   // ---- turns.cc ----
   void TakeTurns();  // who has to leave is asked, and ended when his time is up

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/gpu_links.h"
+
 namespace carma::core {
 
 Trial Try(const Scheduler& scheduler, const TaskRequest& request,
@@ -21,18 +23,23 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
   if (Verdict by_host = scheduler.HostFor(request, now).verdict; by_host.fit != Fit::kFits)
     return {by_host.fit, std::move(by_host.reason)};
   if (request.gpus == 0) return {};
-  const Need need = NeedOf(scheduler.config(), request, estimate);
+  const Need need = scheduler.NeedOfNew(request, estimate);
   int fitting = 0;
+  std::vector<GpuLinks::Candidate> open;
   Trial trial{Fit::kNotNow, {ReasonCode::kResources, "too few GPUs are open to it now"}};
   for (const GpuView& gpu : scheduler.Gpus(now)) {
     const Verdict verdict = CheckGuards(scheduler.config(), need, gpu);
     if (verdict.fit == Fit::kFits) {
       ++fitting;
+      open.push_back({gpu.index, 0});
     } else {
       trial.reason = verdict.reason;
     }
   }
-  return fitting >= request.gpus ? Trial{} : trial;
+  if (fitting < request.gpus) return trial;
+  if (need.linked && GpuLinks(scheduler.GpuInfos()).ChooseFor(need, std::move(open)).empty())
+    return {Fit::kNotNow, {ReasonCode::kNotLinked, "those that are open to it are not connected"}};
+  return {};
 }
 
 }  // namespace carma::core

@@ -31,10 +31,11 @@ struct VerbEntry {
   std::string_view options;
 };
 constexpr std::array kHappens{
-    VerbEntry{"submit", 1, "exclusive held predicted own_cpus no_slots",
+    VerbEntry{"submit", 1, "exclusive held predicted own_cpus no_slots linked",
               "gpus need_mib kind priority begin afterok afterany afternotok time_limit "
               "signal_before max_recoveries requeue estimate sm_share max_slowdown sm_active "
-              "sensitivity pressure alone user account qos cpus host_mib checkpoint"},
+              "sensitivity pressure alone user account qos cpus host_mib checkpoint type min_mib on "
+              "not_on"},
     VerbEntry{"estimate", 1, "", "need_mib"},
     VerbEntry{"started", 1, "", "use_mib"},
     VerbEntry{"use", 0, "", "gpu t sm util foreign_mib foreign_processes attributed"},
@@ -52,9 +53,12 @@ constexpr std::array kHappens{
     VerbEntry{"requeue", 1, "", ""},
     VerbEntry{"priority", 2, "", ""},
     VerbEntry{"edit", 1, "exclusive",
-              "gpus need_mib priority time_limit signal_before begin qos afterok cpus host_mib"},
+              "gpus need_mib priority time_limit signal_before begin qos afterok cpus host_mib type "
+              "min_mib on not_on"},
     VerbEntry{"drain", 0, "rule", "gpu why by"},
     VerbEntry{"resume", 0, "rule", "gpu"},
+    VerbEntry{"reserve", 1, "", "for account class on type count from to why"},  // its number
+    VerbEntry{"unreserve", 1, "", ""},
     VerbEntry{"policy", 1, "", ""},        // the mapper; options by PolicyOptions()
     VerbEntry{"host", 0, "", "cpus mib"},  // from now on
     VerbEntry{"restart", 0, "", ""},
@@ -71,6 +75,7 @@ constexpr std::array kExpects{
     VerbEntry{"wake", 1, "", ""},
     VerbEntry{"reason", 2, "", "gpu text"},
     VerbEntry{"state", 2, "", ""},
+    VerbEntry{"latest", 2, "", ""},  // by when it starts: a time from the beginning, or unknown
     VerbEntry{"sharing", 2, "", "limit_mib threads note"},
     VerbEntry{"idle", 1, "", "since"},
     VerbEntry{"busy", 1, "", ""},
@@ -195,6 +200,7 @@ const std::vector<PolicyOption>& PolicyOptions() {
       {"pass_limit", [](Policy& policy, ClauseReader& in,
                         const std::string& option) { policy.pass_limit = in.Span(option); }},
       Count("backfill", &Policy::backfill),
+      SpanOf("booking_lead", &Policy::booking_lead),
       SpanOf("settle_timeout", &Policy::settle_timeout),
       SpanOf("stale_after", &Policy::stale_after),
       SpanOf("recovery_backoff", &Policy::recovery_backoff),
@@ -299,7 +305,8 @@ class Parser {
   base::Result<base::Unit> Gpus(const std::vector<std::string>& words) {
     const auto bad = [this] {
       return Bad(
-          "expected 'gpus N x MIB mib [mig] [reserved MIB] [type NAME] [near CPUS] [sevenths N]'");
+          "expected 'gpus N x MIB mib [mig] [reserved MIB] [type NAME] [near CPUS] [sevenths N] "
+          "[linked NUMBERS]'");
     };
     if (words.size() < 5 || words[2] != "x" || words[4] != "mib") return bad();
     const std::optional<std::int64_t> count = base::ParseInt(words[1]);
@@ -315,6 +322,9 @@ class Parser {
       const std::optional<std::int64_t> reserved = base::ParseInt(words[i + 1]);
       if (words[i] == "type") {
         info.type = words[i + 1];
+      } else if (words[i] == "linked") {
+        for (const std::string_view each : base::Split(words[i + 1], ','))
+          info.linked_to.push_back(fmt::format("GPU-{}", each));
       } else if (words[i] == "near" && base::ParseCpuList(words[i + 1])) {
         info.near_cpus = *base::ParseCpuList(words[i + 1]);
       } else if (words[i] == "reserved" && reserved && *reserved >= 0 && *reserved < *total) {

@@ -267,6 +267,7 @@ class Player {
       return {core::HostDiscovered{HostOf(static_cast<int>(in.Int("cpus", 1, core::kMaxCpus, 1)),
                                           in.Int("mib", 1, kMaxMib, 1))}};
     }
+    if (verb == "reserve" || verb == "unreserve") return Reserve(verb, in);
     if (verb == "policy") {
       core::PolicyConfig policy = ChangedPolicy(shell_.scheduler().config(), in, clause);
       // A mistake ends the play; until then the core must not meet it.
@@ -325,6 +326,8 @@ class Player {
     }
     if (in.Has("account")) request.account = in.Text("account");
     if (in.Has("checkpoint")) request.checkpoint_signal = in.Text("checkpoint");
+    SetChoice(in, request);
+    request.linked_gpus = in.Flag("linked");
     if (in.Has("qos")) request.qos = in.Text("qos");
     if (const auto begin = in.Span("begin")) request.begin = core::Time{*begin};
     for (const auto& [kind, option] : core::kDependencyWords) {
@@ -347,6 +350,51 @@ class Player {
     return events;
   }
 
+  static std::vector<std::string> Names(ClauseReader& in, const std::string& option) {
+    std::vector<std::string> names;
+    const std::string text = in.Text(option);
+    if (text.empty() || text == "any") return names;
+    for (const std::string_view each : base::Split(text, ',')) names.emplace_back(each);
+    return names;
+  }
+
+  std::vector<core::Event> Reserve(const std::string& verb, ClauseReader& in) {
+    const std::optional<std::int64_t> number = base::ParseInt(in.Word(0));
+    const std::optional<base::Duration> from = in.Span("from"), to = in.Span("to");
+    if (!number || (verb == "reserve" && (!from || !to || *to <= *from))) {
+      in.Complain("expected a number, from=TIME and a later to=TIME");
+      return {};
+    }
+    const core::BookingId id{static_cast<std::uint64_t>(*number)};
+    std::erase_if(booked_, [id](const core::BookedPeriod& each) { return each.booking.id == id; });
+    if (verb == "reserve") {
+      core::Booking booking{.id = id,
+                            .made_by = "test",
+                            .users = Names(in, "for"),
+                            .accounts = Names(in, "account"),
+                            .classes = Names(in, "class"),
+                            .on_gpus = Names(in, "on"),
+                            .from = core::Time{*from},
+                            .length = *to - *from,
+                            .why = in.Text("why")};
+      if (in.Has("type")) booking.gpu_type = in.Text("type");
+      if (in.Has("count")) booking.count = static_cast<int>(in.Int("count", 1, 1000, 1));
+      booked_.push_back({booking, core::Time{*from}, core::Time{*to}});
+    }
+    return {core::BookingsTold{booked_}};
+  }
+
+  // Which GPUs; "any" takes back what was said.
+  static void SetChoice(ClauseReader& in, core::TaskRequest& request) {
+    if (in.Has("type")) {
+      request.gpu_type = in.Text("type");
+      if (request.gpu_type == "any") request.gpu_type.reset();
+    }
+    if (in.Has("min_mib")) request.gpu_memory_min_mib = in.OptionalInt("min_mib", 1, kMaxMib);
+    if (in.Has("on")) request.on_gpus = Names(in, "on");
+    if (in.Has("not_on")) request.not_on_gpus = Names(in, "not_on");
+  }
+
   // What is not said stays.
   std::vector<core::Event> Edit(TaskId id, ClauseReader& in) {
     const core::TaskRecord* record = shell_.scheduler().Find(id);
@@ -354,6 +402,7 @@ class Player {
     request.gpus = static_cast<int>(in.Int("gpus", 0, 1000, request.gpus));
     if (in.Has("need_mib"))
       request.memory_mib = need_mib_[id] = in.OptionalInt("need_mib", 0, kMaxMib);
+    SetChoice(in, request);
     request.exclusive |= in.Flag("exclusive");
     if (in.Has("cpus")) request.cpus = static_cast<int>(in.Int("cpus", 1, core::kMaxCpus, 1));
     if (in.Has("host_mib")) request.host_memory_mib = in.OptionalInt("host_mib", 1, kMaxMib);
@@ -452,6 +501,7 @@ class Player {
     if (verb == "wake") return CompareWake(in);
     if (verb == "reason") return CompareReason(in);
     if (verb == "state") return CompareState(in);
+    if (verb == "latest") return CompareLatest(in);
     if (verb == "sharing") return CompareSharing(in);
     if (verb == "promised") return ComparePromised(in);
     if (verb == "unpromised") return CompareUnpromised(in);
@@ -590,6 +640,15 @@ class Player {
                    task == nullptr ? "not held" : core::TaskStateName(task->state));
   }
 
+  Mismatch CompareLatest(ClauseReader& in) const {
+    const auto starts = shell_.scheduler().ExpectedStarts(shell_.Now());
+    const auto at = starts.find(in.Task());
+    const bool known = at != starts.end() && at->second.latest;
+    const std::optional<base::Duration> wanted = ParseScenarioSpan(in.Word(1));
+    return Differs("latest", wanted ? TimeText(core::Time{*wanted}) : std::string("unknown"),
+                   known ? TimeText(*at->second.latest) : std::string("unknown"));
+  }
+
   Mismatch CompareSharing(ClauseReader& in) const {
     const core::TaskRecord* task = shell_.scheduler().Find(in.Task());
     if (task == nullptr) return "the core does not hold the task";
@@ -670,6 +729,7 @@ class Player {
   std::map<TaskId, std::vector<core::Placement>> placed_;
   std::map<TaskId, std::pair<core::TaskState, core::QueueKind>> state_;
   std::optional<core::Time> wake_;
+  std::vector<core::BookedPeriod> booked_;
 };
 
 }  // namespace

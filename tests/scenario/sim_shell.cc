@@ -36,6 +36,8 @@ Result<Unit> SimShell::Inject(const std::vector<core::Event>& events) {
     } else if (const auto* resume = std::get_if<core::ResumeRequested>(&event)) {
       drains_.erase({resume->gpu, true});
       if (!resume->by_rule) drains_.erase({resume->gpu, false});
+    } else if (const auto* told = std::get_if<core::BookingsTold>(&event)) {
+      booked_ = *told;
     }
   }
   Record(core_->Handle(now_, events));
@@ -46,6 +48,7 @@ Result<Unit> SimShell::Restart() {
   core_ = std::make_unique<WakingCore>(policy_);
   std::vector<core::Event> events{core::GpusDiscovered{gpus_}, core::HostDiscovered{host_}};
   for (const auto& [place, drain] : drains_) events.emplace_back(drain);
+  events.emplace_back(booked_);
   for (const core::Taken& taken : ended_) events.emplace_back(core::AttemptRestored{taken});
   for (const auto& [id, record] : kept_) events.emplace_back(core::TaskRestored{record});
   Record(core_->Handle(now_, events));

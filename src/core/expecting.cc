@@ -1,0 +1,147 @@
+// By when waiting tasks start.
+#include <algorithm>
+
+#include "core/scheduler_state.h"
+
+namespace carma::core {
+namespace {
+
+// From its limit on, or from the end of its time slot, until its processes are gone and the GPU has
+// been looked at.
+constexpr Duration kEnding{60'000};
+// Of a longer line nothing is said of those behind.
+constexpr std::size_t kLongestLine = 2000;
+// A task that should have ended already goes on for that share of its run time.
+constexpr double kLeastLeft = 0.1;
+
+Duration OfSeconds(double seconds) {
+  return Duration(static_cast<std::int64_t>(seconds * 1000));
+}
+
+std::optional<Time> Later(const std::optional<Time>& a, const std::optional<Time>& b) {
+  return a && b ? std::optional(std::max(*a, *b)) : std::nullopt;
+}
+
+std::optional<Duration> Shorter(const std::optional<Duration>& a,
+                                const std::optional<Duration>& b) {
+  if (a && b) return std::min(*a, *b);
+  return a ? a : b;
+}
+
+}  // namespace
+
+LineUp::Newcomer Scheduler::State::NewcomerOf(const TaskRecord& task) const {
+  return {LineKey{HolderOf(task.request), task.request.qos.value_or("")}, UserOf(task.request),
+          queue.KeyOf(task)};
+}
+
+GpuView Scheduler::State::EmptyView(GpuIndex index) const {
+  const GpuInfo& gpu = gpus[Number(index)].info;
+  return {.index = index,
+          .total_mib = gpu.UsableMib(),
+          .free_mib = gpu.UsableMib(),
+          .mig = gpu.mig,
+          .compute = gpu.compute};
+}
+
+ExpectedEnds Scheduler::State::EndsOn(GpuIndex index, Time at) const {
+  const GpuState& gpu = gpus[Number(index)];
+  const bool strangers = gpu.sample && gpu.sample->foreign_processes > 0;
+  if (!gpu.healthy || gpu.Drained() || strangers) return {};
+  ExpectedEnds ends{at, at};
+  for (const Resident& resident : ledger.ResidentsOf(index)) {
+    const TaskRecord& task = tasks.at(resident.task);
+    std::optional<Time> latest;
+    if (task.state == TaskState::kStopping) {
+      latest = at + kEnding;
+    } else if (task.request.time_limit) {
+      const Time from = task.attempt.started.value_or(at);
+      latest = std::max(at, from + *task.request.time_limit) + kEnding;
+    }
+    std::optional<Time> likely = latest;
+    if (task.profile.alone) {
+      const double alone_s = base::Seconds(*task.profile.alone);
+      const Time done = at + OfSeconds(std::max(alone_s - DoneS(task.id), kLeastLeft * alone_s));
+      likely = std::min(likely.value_or(done), done);
+    }
+    ends.latest = Later(ends.latest, latest);
+    ends.likely = Later(ends.likely, likely);
+  }
+  return ends;
+}
+
+ExpectedTask Scheduler::State::ExpectedOf(const TaskRecord& task) const {
+  const bool is_new = task.id == kNewcomer;
+  Need need = is_new ? NeedOf(config, task) : NeedNow(task);
+  if (is_new) AddWhere(task.request, ChoiceOf(task.request, gpu_infos), need);
+  ExpectedTask expected{.gpus = static_cast<std::size_t>(std::max(0, task.request.gpus))};
+  for (std::uint32_t i = 0; i < gpus.size(); ++i)
+    expected.may.push_back(FitOf(config, need, EmptyView(GpuIndex{i})) == Fit::kFits);
+  // It may have to wait until all of them are empty.
+  if (need.linked) {
+    expected.gpus = static_cast<std::size_t>(std::ranges::count(expected.may, true));
+  }
+  expected.runs_into = task.request.time_limit.value_or(config.booking_lead);
+  expected.own_bookings = std::move(need.own_bookings);
+  if (task.request.time_limit) expected.takes = *task.request.time_limit + kEnding;
+  return expected;
+}
+
+Pass Scheduler::State::PassThrough(const std::vector<const TaskRecord*>& line) const {
+  const bool first_only = config.backfill == 1 && !mapper_entry->chooses_task;
+  if (first_only && config.order == QueueOrder::kFifo) return Pass::kInOrder;
+  const bool several =
+      std::ranges::any_of(line, [](const TaskRecord* task) { return task->request.gpus > 1; });
+  if (several && config.pass_limit && !first_only) return Pass::kOneAtATime;
+  return line.size() > static_cast<std::size_t>(config.backfill) ? Pass::kAnyOrder : Pass::kFreely;
+}
+
+std::map<TaskId, ExpectedStart> Scheduler::State::ExpectedStarts(
+    Time at, const TaskRecord* newcomer) const {
+  // The server's own conditions may keep a task from an empty GPU; a published system's do.
+  if (config.require || config.pacing != Pacing::kImmediate || launch_trouble.on()) return {};
+  std::vector<const TaskRecord*> line;
+  for (const QueueKey& key : queue.Line(QueueKind::kRecovery)) line.push_back(&tasks.at(key.task));
+  LineUp main = Line(LineKind::kWithGpus,
+                     newcomer == nullptr ? std::nullopt : std::optional(NewcomerOf(*newcomer)));
+  for (auto next = main.Pop(); next && line.size() < kLongestLine; next = main.Pop())
+    line.push_back(next->task == kNewcomer ? newcomer : &tasks.at(next->task));
+  // When the machine itself has room for somebody is not looked into.
+  const auto by_host = std::ranges::find_if(line, [this](const TaskRecord* task) {
+    return HostNeedOf(config, task->request) != HostNeed{};
+  });
+  if (by_host != line.end() && PassThrough(line) != Pass::kInOrder) return {};
+  line.erase(by_host, line.end());
+  if (line.empty()) return {};
+
+  std::vector<ExpectedGpu> by_limit;
+  std::vector<ExpectedGpu> by_run_time;
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
+    const ExpectedEnds ends = EndsOn(GpuIndex{i}, at);
+    by_limit.push_back({ends.latest, bookings.On(GpuIndex{i})});
+    by_run_time.push_back({ends.likely, bookings.On(GpuIndex{i})});
+  }
+  std::vector<ExpectedTask> limited;
+  std::vector<ExpectedTask> likely;
+  for (const TaskRecord* task : line) {
+    limited.push_back(ExpectedOf(*task));
+    likely.push_back(limited.back());
+    likely.back().takes = Shorter(likely.back().takes, task->profile.alone);
+  }
+  const auto latest = LatestStarts(at, by_limit, limited, PassThrough(line));
+  const auto about = LatestStarts(at, by_run_time, likely, Pass::kInOrder);
+
+  // Such a mapper may let GPUs stand empty because all end earlier then.
+  const bool may_wait =
+      mapper_entry->chooses_task && config.lookahead > 0 && config.order == QueueOrder::kFifo;
+  std::map<TaskId, ExpectedStart> starts;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    ExpectedStart start{.latest = latest[i], .likely = about[i]};
+    if (may_wait || limits.MayKeep(line[i]->request)) start.latest.reset();
+    if (start.latest && start.likely) start.likely = std::min(*start.likely, *start.latest);
+    if (start.latest || start.likely) starts.emplace(line[i]->id, start);
+  }
+  return starts;
+}
+
+}  // namespace carma::core

@@ -1,0 +1,180 @@
+// What waiting tasks are told of their starts, against when they really start: on a server whose
+// tasks share GPUs, end before their limits or by them, and are of all sizes.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "core/scheduler.h"
+
+namespace carma::core {
+namespace {
+
+constexpr Duration kStep{30'000};
+constexpr Duration kMinute{60'000};
+
+struct Figures {
+  int told = 0;       // promises that were made
+  int late = 0;       // of them those that were not kept
+  double slack_s = 0;  // from the start to what was told, in all
+};
+
+class Play {
+ public:
+  Play(const PolicyConfig& policy, unsigned seed) : core_(policy), random_(seed) {
+    std::vector<GpuInfo> gpus;
+    for (int i = 0; i < 4; ++i) {
+      gpus.push_back({.uuid = fmt::format("GPU-{}", i),
+                      .type = i < 3 ? "A100" : "T4",
+                      .total_mib = i < 3 ? 40'000 : 16'000});
+    }
+    Tell({GpusDiscovered{gpus}});
+    Tell(Samples());
+    Submit(60);
+  }
+
+  Figures Run() {
+    for (int step = 0; step < 20'000 && !core_.Tasks().empty(); ++step) {
+      now_ += kStep;
+      if (step == 40) Submit(20);  // behind all others
+      if (Upto(16) == 0) NotePromises();
+      std::vector<Event> events = Samples();
+      for (const auto& [id, run] : runs_) {
+        if (run.ends <= now_) {
+          events.emplace_back(TaskExited{id, run.attempt, {}});
+          ended_.push_back(id);
+        }
+      }
+      for (const TaskId id : std::exchange(ended_, {})) runs_.erase(id);
+      Tell(events);
+    }
+    EXPECT_TRUE(core_.Tasks().empty()) << "all ended";
+    return figures_;
+  }
+
+ private:
+  struct OneRun {
+    int attempt = 0;
+    Time ends{};
+    std::vector<GpuIndex> gpus;
+    std::int64_t uses_mib = 0;
+  };
+
+  int Upto(int most) { return static_cast<int>(random_() % static_cast<unsigned>(most)); }
+
+  void Submit(int count) {
+    for (int i = 0; i < count; ++i) {
+      const TaskId id{++last_};
+      TaskRequest request;
+      const int user = Upto(3);
+      request.user = fmt::format("user{}", user);
+      request.uid = static_cast<std::uint32_t>(1001 + user);
+      request.gpus = Upto(5) == 0 ? 2 : 1;
+      request.exclusive = Upto(4) == 0;
+      request.time_limit = (5 + Upto(120)) * kMinute;
+      if (Upto(6) == 0) request.gpu_type = Upto(2) == 0 && request.gpus == 1 ? "t4" : "a100";
+      const std::int64_t peak_mib =
+          request.gpu_type == "t4" ? 1'000 + Upto(12'000) : 1'000 + Upto(30'000);
+      takes_[id] = (1 + Upto(static_cast<int>(*request.time_limit / kStep) + 5)) * kStep;
+      Tell({TaskSubmitted{id, request}});
+      Tell({EstimateReady{id, Estimate{peak_mib, "given"}, {}, {}}});
+    }
+  }
+
+  void NotePromises() {
+    for (const auto& [id, start] : core_.ExpectedStarts(now_)) {
+      if (start.latest) told_[id].push_back(*start.latest);
+    }
+  }
+
+  std::vector<Event> Samples() {
+    std::vector<Event> events;
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      GpuSample sample{.taken = now_, .window_from = now_ - kMinute, .sm_active = 0.0};
+      for (const auto& [id, run] : runs_) {
+        if (std::ranges::find(run.gpus, GpuIndex{i}) == run.gpus.end()) continue;
+        sample.used_mib += run.uses_mib;
+        sample.tasks_mib.emplace_back(id, run.uses_mib);
+        sample.sm_active = std::min(1.0, *sample.sm_active + 0.3);
+      }
+      events.emplace_back(GpuSampled{GpuIndex{i}, sample});
+    }
+    return events;
+  }
+
+  void Tell(const std::vector<Event>& events) {
+    std::vector<Event> answers;
+    for (const Action& action : core_.HandleAll(now_, events)) {
+      if (const auto* start = std::get_if<StartTask>(&action)) {
+        OneRun run{.attempt = start->attempt,
+                   .ends = now_ + takes_.at(start->id),
+                   .uses_mib = start->placement.front().claim_mib / 2};
+        for (const Placement& each : start->placement) run.gpus.push_back(each.gpu);
+        runs_[start->id] = std::move(run);
+        for (const Time told : told_[start->id]) {
+          ++figures_.told;
+          figures_.late += now_ > told ? 1 : 0;
+          figures_.slack_s += base::Seconds(told - now_);
+        }
+        answers.emplace_back(TaskStarted{start->id, start->attempt});
+      } else if (const auto* stop = std::get_if<StopTask>(&action)) {
+        runs_.erase(stop->id);
+        answers.emplace_back(TaskExited{stop->id, stop->attempt, {.kind = ExitKind::kFailed}});
+      }
+    }
+    EXPECT_EQ(core_.CheckBooks(), std::nullopt);
+    if (!answers.empty()) Tell(answers);
+  }
+
+  Scheduler core_;
+  std::mt19937 random_;
+  Time now_ = base::FromMs(1'000'000'000);
+  std::uint64_t last_ = 0;
+  std::map<TaskId, Duration> takes_;
+  std::map<TaskId, OneRun> runs_;
+  std::vector<TaskId> ended_;
+  std::map<TaskId, std::vector<Time>> told_;
+  Figures figures_;
+};
+
+struct Case {
+  const char* name;
+  PolicyConfig policy;
+};
+
+PolicyConfig Rules(QueueOrder order, int backfill) {
+  PolicyConfig policy;
+  policy.order = order;
+  policy.backfill = backfill;
+  policy.stale_after = std::chrono::hours(1);
+  policy.limits.clear();
+  return policy;
+}
+
+TEST(ExpectedStarts, NobodyStartsLaterThanHeWasTold) {
+  PolicyConfig alone = Rules(QueueOrder::kFifo, 1);
+  alone.mapper = "exclusive";
+  const Case cases[] = {{"in order", Rules(QueueOrder::kFifo, 1)},
+                        {"in order, alone", alone},
+                        {"passing", Rules(QueueOrder::kFifo, 100)},
+                        {"by shares", Rules(QueueOrder::kFair, 1)}};
+  for (const Case& each : cases) {
+    Figures all;
+    for (unsigned seed = 1; seed <= 3; ++seed) {
+      const Figures one = Play(each.policy, seed).Run();
+      all.told += one.told;
+      all.late += one.late;
+      all.slack_s += one.slack_s;
+    }
+    EXPECT_GT(all.told, 1000) << each.name;
+    EXPECT_EQ(all.late, 0) << each.name << ": " << all.late << " of " << all.told;
+    RecordProperty(each.name, fmt::format("{} told, {} late, {:.0f} min early in the mean",
+                                          all.told, all.late, all.slack_s / 60 / all.told));
+  }
+}
+
+}  // namespace
+}  // namespace carma::core
