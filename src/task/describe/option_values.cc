@@ -1,10 +1,12 @@
 #include "task/describe/option_values.h"
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 #include <set>
 
 #include "base/text.h"
+#include "core/gpu_choice.h"
 #include "task/describe/spec.h"
 
 namespace carma::task {
@@ -142,6 +144,21 @@ bool IsVariableName(std::string_view name) {
   return true;
 }
 
+// What sites call the features of their nodes that tell of GPUs. Anything else may be a rack.
+bool IsKnownGpuType(std::string_view word) {
+  constexpr std::string_view kModels[] = {
+      "a2",   "a10",  "a16",  "a30",  "a40",  "a100", "a800", "a4000", "a4500", "a5000", "a6000",
+      "b100", "b200", "b300", "h100", "h200", "h800", "h20",  "gh200", "gb200", "l4",    "l20",
+      "l40",  "l40s", "v100", "v100s", "p4",  "p40",  "p100", "t4",    "k80",   "m40",   "m60"};
+  constexpr std::string_view kFamilies[] = {"rtx", "gtx", "titan", "quadro", "tesla"};
+  if (word.size() > 64 || !core::IsGpuTypeWord(word)) return false;
+  const std::string lower = base::ToLower(word);
+  return std::ranges::any_of(kFamilies,
+                             [&](std::string_view each) { return lower.starts_with(each); }) ||
+         std::ranges::any_of(kModels,
+                             [&](std::string_view each) { return core::NamesType(each, word); });
+}
+
 constexpr std::string_view kArrayForms = "indices like 0-15, 1,3,7-9 or 0-15:4%2";
 
 // One piece "a", "a-b" or "a-b:step" added to the set.
@@ -247,8 +264,9 @@ Result<GpuCount> ParseGpus(std::string_view text) {
   std::string_view number = text;
   if (const std::size_t colon = text.rfind(':'); colon != std::string_view::npos) {
     number = text.substr(colon + 1);
-    count.remarks.push_back("the GPU type '" + base::Printable(text.substr(0, colon), 40) +
-                            "' is not considered");
+    const Result<std::optional<std::string>> type = ParseGpuType(text.substr(0, colon));
+    if (!type) return Expected("N or TYPE:N such as 2 or a100:2, of one type", text);
+    count.type = *type;
   }
   const std::optional<std::int64_t> gpus = ParseInt(number);
   if (!gpus || *gpus < 0 || *gpus > core::kMaxGpus) {
@@ -280,6 +298,43 @@ Result<GpuCount> ParseGres(std::string_view text) {
   if (!found) return Expected("gpu:N", text);
   found->remarks.insert(found->remarks.end(), remarks.begin(), remarks.end());
   return *found;
+}
+
+Result<std::vector<std::string>> ParseGpuNames(std::string_view text) {
+  std::vector<std::string> names;
+  for (const std::string_view piece : base::Split(text, ',')) {
+    const std::string name(base::Trim(piece));
+    if (!core::IsGpuName(name) || name.size() > core::kGpuNames.max_bytes)
+      return Expected("indices or UUIDs of GPUs such as 2,3", text);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  if (names.size() > static_cast<std::size_t>(core::kMaxGpus))
+    return Fail(ErrorCode::kInvalid, "more than " + std::to_string(core::kMaxGpus) + " GPUs");
+  return names;
+}
+
+Result<std::optional<std::string>> ParseGpuType(std::string_view text) {
+  const std::string type(base::Trim(text));
+  if (base::ToLower(type) == "any") return std::nullopt;
+  if (type.empty() || type.size() > 64 || !core::IsGpuTypeWord(type))
+    return Expected("a part of a GPU's name such as a100, or any", text);
+  return type;
+}
+
+Constraint ParseConstraint(std::string_view text) {
+  Constraint constraint;
+  const bool alternatives = text.find_first_of("|[]*()") != std::string_view::npos;
+  for (const std::string_view part : base::Split(text, '&')) {
+    for (const std::string_view piece : base::Split(part, ',')) {
+      const std::string word(base::Trim(piece));
+      if (!alternatives && !constraint.gpu_type && IsKnownGpuType(word)) {
+        constraint.gpu_type = word;
+      } else if (!word.empty()) {
+        constraint.others.push_back(word);
+      }
+    }
+  }
+  return constraint;
 }
 
 Result<double> ParseShare(std::string_view text) {

@@ -34,12 +34,26 @@ base::Result<std::vector<core::Dependency>> ParseDependencies(std::string_view t
 
 struct GpuCount {
   int gpus = 1;
+  std::optional<std::string> type;   // of model: "a100"
   std::vector<std::string> remarks;  // parts that were left out, for a warning
 };
 // "2", "a100:2".
 base::Result<GpuCount> ParseGpus(std::string_view text);
 // "gpu:2", "gpu:a100:2", "gpu", and others beside it: "gpu:2,shard:4".
 base::Result<GpuCount> ParseGres(std::string_view text);
+
+// "2,3", "GPU-5d6e…": names of GPUs, each once.
+base::Result<std::vector<std::string>> ParseGpuNames(std::string_view text);
+// A part of a GPU's name: "a100", "RTX 6000"; "any" is empty.
+base::Result<std::optional<std::string>> ParseGpuType(std::string_view text);
+
+struct Constraint {
+  std::optional<std::string> gpu_type;
+  std::vector<std::string> others;  // what is no known type of GPU
+};
+// Features of nodes in Slurm's words, of which only types of GPU mean something on one server:
+// "a100", "a100&ib".
+Constraint ParseConstraint(std::string_view text);
 
 // "30%" or "0.3" -> 0.3; from one hundredth to the whole.
 base::Result<double> ParseShare(std::string_view text);

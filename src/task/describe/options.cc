@@ -46,6 +46,10 @@ Result<Unit> SetText(Draft& draft, std::string_view value) {
 Result<Unit> SetGpuCount(Draft& draft, Result<GpuCount> count) {
   if (!count) return std::unexpected(count.error());
   draft.spec.gpus = count->gpus;
+  draft.gpus_counted = true;
+  // "2" takes the place of all of "a100:1".
+  if (count->type || draft.type_with_count) draft.spec.gpu_type = count->type;
+  draft.type_with_count = count->type.has_value();
   draft.remarks = std::move(count->remarks);
   return Unit{};
 }
@@ -54,6 +58,42 @@ Result<Unit> SetGpus(Draft& draft, std::string_view value) {
 }
 Result<Unit> SetGres(Draft& draft, std::string_view value) {
   return SetGpuCount(draft, ParseGres(value));
+}
+
+Result<Unit> SetGpuType(Draft& draft, std::string_view value) {
+  const Result<std::optional<std::string>> type = ParseGpuType(value);
+  if (!type) return std::unexpected(type.error());
+  draft.spec.gpu_type = *type;
+  draft.type_with_count = false;
+  return Unit{};
+}
+Result<Unit> SetConstraint(Draft& draft, std::string_view value) {
+  const Constraint constraint = ParseConstraint(value);
+  for (const std::string& each : constraint.others)
+    draft.remarks.push_back("'" + base::Printable(each, 40) + "' is not considered");
+  return constraint.gpu_type ? SetGpuType(draft, *constraint.gpu_type) : Unit{};
+}
+Result<Unit> SetGpuMemoryMin(Draft& draft, std::string_view value) {
+  const Result<std::int64_t> mib = base::ParseMemoryMib(value);
+  if (!mib || *mib < 1 || *mib > core::kMaxMemoryMib)
+    return Expected("a memory size such as 24G or 40G", value);
+  draft.spec.gpu_memory_min_mib = *mib;
+  return Unit{};
+}
+template <auto kMember>
+Result<Unit> SetGpuNames(Draft& draft, std::string_view value) {
+  if (base::ToLower(value) == "any" || base::ToLower(value) == "none") {
+    (draft.spec.*kMember).clear();
+    return Unit{};
+  }
+  Result<std::vector<std::string>> names = ParseGpuNames(value);
+  if (!names) return std::unexpected(names.error());
+  draft.spec.*kMember = *std::move(names);
+  return Unit{};
+}
+Result<Unit> SetLinked(Draft& draft, std::string_view) {
+  draft.spec.linked_gpus = true;
+  return Unit{};
 }
 
 Result<Unit> SetMemory(Draft& draft, std::string_view value) {
@@ -292,10 +332,24 @@ constexpr std::string_view kTransformerGroup = "Memory of a transformer";
 
 constexpr std::array kRows{
     Row{{"job-name", 'J', "NAME", "name shown in lists", true}, SetText<&TaskSpec::name>},
-    Row{{"gpus", 'G', "N", "GPUs of one server (default 1); 0: cores and memory only", true},
+    Row{{"gpus", 'G', "[TYPE:]N", "GPUs of one server (default 1): 2, a100:2; 0: cores and memory only",
+         true},
         SetGpus},
-    Row{{"gres", 0, "gpu:N", "the same in Slurm's words", true}, SetGres},
-    Row{{"gpus-per-node", 0, "N", "the same in Slurm's words", true}, SetGpus},
+    Row{{"gres", 0, "gpu:[TYPE:]N", "the same in Slurm's words", true}, SetGres},
+    Row{{"gpus-per-node", 0, "[TYPE:]N", "the same in Slurm's words", true}, SetGpus},
+    Row{{"gpu-type", 0, "NAME", "only GPUs of this model: a100, a100-40, rtx4090; any", false},
+        SetGpuType},
+    Row{{"constraint", 'C', "NAME", "the same, where it names a model, in Slurm's words", true},
+        SetConstraint},
+    Row{{"gpu-memory-min", 0, "SIZE", "only GPUs with at least so much memory in all: 40G", false},
+        SetGpuMemoryMin},
+    Row{{"gpu", 0, "LIST", "only these GPUs, by index or UUID: 2 or 2,3 (all of them, unless -G)",
+         false},
+        SetGpuNames<&TaskSpec::on_gpus>},
+    Row{{"not-on", 0, "LIST", "none of these GPUs, by index or UUID", false},
+        SetGpuNames<&TaskSpec::not_on_gpus>},
+    Row{{"linked", 0, "", "only GPUs that are connected with each other by NVLink", false},
+        SetLinked},
     Row{{"memory", 0, "SIZE", "peak GPU memory on each GPU: 800M, 12G, or MiB", false}, SetMemory},
     Row{{"gpu-mem", 0, "SIZE", "the same as --memory", false}, SetMemory},
     Row{{"cpus", 'c', "N", "cores of the server that are kept for it, all its processes together",
@@ -630,6 +684,8 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
   const bool sweeps = !draft_.parameters.empty() || !draft_.sweep_file.empty();
   if (sweeps && draft_.array)
     return Fail(ErrorCode::kInvalid, "--param and --param-file make an array: give no --array");
+  if (!draft_.gpus_counted && !spec.on_gpus.empty())
+    spec.gpus = static_cast<int>(spec.on_gpus.size());
   ChooseMemory(draft_, spec);
   AddMail(draft_, spec);
   if (spec.signal && !spec.time_limit)

@@ -54,6 +54,8 @@ struct PlanFile {
 struct Draft {
   TaskSpec spec;  // paths as written, relative ones too
   std::optional<bool> exclusive;
+  bool gpus_counted = false;     // how many GPUs was said
+  bool type_with_count = false;  // and of which type, in one word: "a100:2"
   std::optional<std::string> array;
   std::optional<std::string> wrap;
   std::optional<std::string> begin;

@@ -139,8 +139,10 @@ TEST(Description, LetsTheLastSettingWin) {
 
 TEST(Description, SaysWhatIsWrongAndWhere) {
   const std::vector<std::pair<std::vector<Setting>, const char*>> cases{
-      {{{"gpu", "1"}}, "--gpu: unknown option 'gpu'"},
-      {{{"gpus", ""}}, "--gpus: expected a value (N)"},
+      {{{"gpuz", "1"}}, "--gpuz: unknown option 'gpuz'"},
+      {{{"gpu", "first"}}, "--gpu: expected indices or UUIDs of GPUs such as 2,3, not 'first'"},
+      {{{"gpu-type", "a:b"}}, "--gpu-type: expected a part of a GPU's name such as a100, or any"},
+      {{{"gpus", ""}}, "--gpus: expected a value ([TYPE:]N)"},
       {{{"gpus", "-1"}}, "--gpus: expected a number of GPUs from 0 to 1024, not '-1'"},
       {{{"cpus", "0"}}, "--cpus: expected a number from 1 to 65536"},
       {{{"mem", "much"}}, "--mem: expected a memory size"},
@@ -253,9 +255,8 @@ TEST(Description, MakesAnArray) {
 TEST(Description, WarnsOfWhatItLeavesOut) {
   Description description;
   ASSERT_TRUE(description.Set("gres", "gpu:a100:2,shard:4", "x.sh:2"));
-  ASSERT_EQ(description.warnings().size(), 2u);
-  EXPECT_EQ(description.warnings()[0], "x.sh:2: --gres: the GPU type 'a100' is not considered");
-  EXPECT_EQ(description.warnings()[1], "x.sh:2: --gres: 'shard:4' is not considered");
+  ASSERT_EQ(description.warnings().size(), 1u);
+  EXPECT_EQ(description.warnings()[0], "x.sh:2: --gres: 'shard:4' is not considered");
 }
 
 TEST(ParseShare, TakesPercentAndFractions) {
@@ -272,11 +273,42 @@ TEST(ParseGres, TakesSlurmsForms) {
   EXPECT_EQ(ParseGres("gpu")->gpus, 1);
   EXPECT_EQ(ParseGres("gpu:3")->gpus, 3);
   EXPECT_EQ(ParseGres("gpu:a100")->gpus, 1);
+  EXPECT_EQ(ParseGres("gpu:a100")->type, "a100");
   EXPECT_EQ(ParseGres("gres:gpu:a100:4")->gpus, 4);
+  EXPECT_EQ(ParseGres("gres:gpu:a100:4")->type, "a100");
+  EXPECT_EQ(ParseGres("gpu:4")->type, std::nullopt);
+  EXPECT_FALSE(ParseGpus("a100:2,v100:1")) << "of one type";
   EXPECT_FALSE(ParseGres("shard:4"));
   EXPECT_EQ(ParseGres("gpu:0")->gpus, 0);
   EXPECT_FALSE(ParseGres("gpu:-1"));
   EXPECT_FALSE(ParseGres(""));
+}
+
+TEST(ParseConstraint, ModelsOfGpusAreTakenOutOfIt) {
+  EXPECT_EQ(ParseConstraint("a100").gpu_type, "a100");
+  EXPECT_EQ(ParseConstraint("gpu_v100_32gb").gpu_type, "gpu_v100_32gb");
+  EXPECT_EQ(ParseConstraint("rtx2080ti").gpu_type, "rtx2080ti");
+  const Constraint both = ParseConstraint("ib&a100");
+  EXPECT_EQ(both.gpu_type, "a100");
+  EXPECT_EQ(both.others, std::vector<std::string>{"ib"});
+  EXPECT_EQ(ParseConstraint("a100|v100").gpu_type, std::nullopt) << "either would do";
+  EXPECT_EQ(ParseConstraint("a12").gpu_type, std::nullopt) << "may be a rack";
+  EXPECT_EQ(ParseConstraint("skylake").gpu_type, std::nullopt);
+}
+
+TEST(Description, GpusAreChosenByTypeSizeAndName) {
+  const TaskSpec typed = One({{"gpus", "a100:2"}, {"gpu-memory-min", "40G"}, {"not-on", "0"}});
+  EXPECT_EQ(typed.gpus, 2);
+  EXPECT_EQ(typed.gpu_type, "a100");
+  EXPECT_EQ(typed.gpu_memory_min_mib, 40 * 1024);
+  EXPECT_EQ(typed.not_on_gpus, std::vector<std::string>{"0"});
+  EXPECT_EQ(One({{"gpus", "a100:2"}, {"gpus", "4"}}).gpu_type, std::nullopt)
+      << "the later word is all of it";
+  EXPECT_EQ(One({{"gpu-type", "a100"}, {"gpus", "4"}}).gpu_type, "a100");
+  EXPECT_EQ(One({{"gpu-type", "a100"}, {"gpu-type", "any"}}).gpu_type, std::nullopt);
+  EXPECT_EQ(One({{"gpu", "2,3,2"}}).gpus, 2) << "all that are named";
+  EXPECT_EQ(One({{"gpu", "2,3"}, {"gpus", "1"}}).gpus, 1) << "one of them";
+  EXPECT_TRUE(One({{"linked", ""}, {"gpus", "2"}}).linked_gpus);
 }
 
 class ParseBeginTest : public ::testing::Test {

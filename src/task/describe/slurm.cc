@@ -15,7 +15,6 @@ constexpr std::array kOptions{
     SlurmOption{"account", 'A', true},
     SlurmOption{"acctg-freq", 0, true},
     SlurmOption{"clusters", 'M', true},
-    SlurmOption{"constraint", 'C', true},
     SlurmOption{"core-spec", 'S', true},
     SlurmOption{"cores-per-socket", 0, true},
     SlurmOption{"cpus-per-gpu", 0, true},

@@ -17,8 +17,8 @@ struct Head {
 
 constexpr Head kHeads[] = {
     {"the smallest", "#SBATCH --gres=gpu:1\n", "gpus=1"},
-    {"a type of GPU", "#SBATCH --gres=gpu:a100:2\n", "gpus=2 warned"},
-    {"a type in --gpus", "#SBATCH --gpus=v100:1\n", "gpus=1 SLURM_GPUS=v100:1 warned"},
+    {"a type of GPU", "#SBATCH --gres=gpu:a100:2\n", "gpus=2 type=a100"},
+    {"a type in --gpus", "#SBATCH --gpus=v100:1\n", "gpus=1 type=v100 SLURM_GPUS=v100:1"},
     {"no number", "#SBATCH --gres=gpu\n", "gpus=1"},
     {"beside shards", "#SBATCH --gres=gpu:1,shard:4\n", "gpus=1 warned"},
     {"letters", "#SBATCH -J train -t 1-0 -G 2 -o %x.%j.out -e %x.%j.err\n",
@@ -81,7 +81,8 @@ constexpr Head kHeads[] = {
     {"a signal that is none", "#SBATCH --signal=HELLO@120\n", "refused: --signal"},
     {"appended output", "#SBATCH --open-mode=append\n", "gpus=1 appends"},
     {"emptied output", "#SBATCH --open-mode=truncate\n", "gpus=1"},
-    {"a constraint", "#SBATCH --constraint=\"a100&nvlink\"\n", "gpus=1 warned"},
+    {"a constraint", "#SBATCH --constraint=\"a100&nvlink\"\n", "gpus=1 type=a100 warned"},
+    {"a constraint of a site", "#SBATCH -C skylake\n", "gpus=1 warned"},
     {"nodes named", "#SBATCH -w node07\n#SBATCH --exclude=node03\n", "gpus=1 warned"},
     {"requeued", "#SBATCH --requeue\n", "gpus=1"},
     {"not requeued", "#SBATCH --no-requeue\n", "gpus=1"},
@@ -120,6 +121,7 @@ std::string Described(const std::vector<TaskSpec>& tasks, const Description& des
   const TaskSpec& task = tasks.front();
   std::string text = fmt::format("gpus={}", task.gpus);
   const auto add = [&text](const std::string& word) { text += " " + word; };
+  if (task.gpu_type) add("type=" + *task.gpu_type);
   if (task.name != "job.sh") add("name=" + task.name);
   if (task.cpus) add(fmt::format("cpus={}", *task.cpus));
   if (task.host_memory_mib) add(fmt::format("mem={}", *task.host_memory_mib));
