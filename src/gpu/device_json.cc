@@ -11,6 +11,7 @@ using base::JsonReader;
 
 constexpr std::int64_t kMaxMib = std::int64_t{1} << 40;
 constexpr std::size_t kMaxText = 200;
+constexpr std::size_t kMostLinked = 1024;
 constexpr std::size_t kMaxTrouble = 4'096;
 constexpr int kMaxInstance = 1 << 20;
 
@@ -43,6 +44,7 @@ Json DeviceToJson(const DeviceInfo& info) {
                {"total_mib", info.total_mib},
                {"reserved_mib", info.reserved_mib},
                {"reports_sm_activity", info.reports_sm_activity}};
+  if (!info.linked_to.empty()) json["linked_to"] = info.linked_to;
   if (info.mig) json["mig"] = PlaceToJson(*info.mig);
   if (!info.trouble.empty()) json["trouble"] = info.trouble.text;
   if (!info.trouble.gpu.empty()) json["trouble_gpu"] = info.trouble.gpu;
@@ -65,6 +67,17 @@ base::Result<DeviceInfo> DeviceFromJson(const Json& json, const std::string& poi
   in.Get("total_mib", info.total_mib, info.trouble.empty() ? 1 : 0, kMaxMib);
   in.Get("reserved_mib", info.reserved_mib, 0, kMaxMib);
   in.Get("reports_sm_activity", info.reports_sm_activity);
+  if (const Json* linked = in.Raw("linked_to"); linked && !linked->is_null()) {
+    if (!linked->is_array() || linked->size() > kMostLinked) in.Complain("linked_to", "a list");
+    for (std::size_t i = 0; !in.error() && i < linked->size(); ++i) {
+      const Json& each = (*linked)[i];
+      if (!each.is_string() || each.get_ref<const std::string&>().size() > kMaxText) {
+        in.Complain("linked_to", "a list of UUIDs");
+      } else {
+        info.linked_to.push_back(each);
+      }
+    }
+  }
   if (const Json* place = in.Raw("mig"); place && !place->is_null()) {
     base::Result<MigPlace> read = PlaceFromJson(*place, pointer + "/mig");
     if (!read) return std::unexpected(read.error());

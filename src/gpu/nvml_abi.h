@@ -51,6 +51,9 @@ constexpr std::uint32_t StructVersion(std::uint32_t version) {
   return static_cast<std::uint32_t>(sizeof(T)) | (version << 24);
 }
 
+inline constexpr std::uint32_t kMostLinks = 18;    // of one GPU
+inline constexpr std::uint32_t kLinkToSwitch = 2;  // GetLinkTypeFn
+
 struct PciInfo {
   char bus_id_legacy[16];
   std::uint32_t domain;
@@ -223,6 +226,10 @@ using GetEccFn = Return(Device, std::uint32_t error, std::uint32_t counter, std:
 // corrected, uncorrected, pending, failed
 using GetRemappedFn = Return(Device, std::uint32_t*, std::uint32_t*, std::uint32_t*,
                              std::uint32_t*);
+// NVLink: whether a link is in use, and what is at its other end.
+using GetLinkStateFn = Return(Device, std::uint32_t link, std::uint32_t* active);
+using GetLinkPciFn = Return(Device, std::uint32_t link, PciInfo* other);
+using GetLinkTypeFn = Return(Device, std::uint32_t link, std::uint32_t* other);
 using GetComputeModeFn = Return(Device, std::uint32_t*);
 using GetMigModeFn = Return(Device, std::uint32_t* current, std::uint32_t* pending);
 // The instances of a divided GPU: as many handles as there may be, kNotFound where there is none.

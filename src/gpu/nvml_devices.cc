@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/text.h"
 #include "gpu/sanity.h"
 #include "gpu/units.h"
 
@@ -125,6 +126,44 @@ ReadResult<base::Unit> DescribeMemory(NvmlCalls& calls, NvmlDevice& device) {
   return base::Unit{};
 }
 
+// What fails is not told: no decision rests on it but that of who asks for connected GPUs.
+NvmlLinks AskLinks(const NvmlApi& api, nvml::Device handle) {
+  NvmlLinks links;
+  if (!api.link_state) return links;
+  for (std::uint32_t link = 0; link < nvml::kMostLinks; ++link) {
+    std::uint32_t active = 0;
+    // An invalid argument says that there are no more.
+    if (api.link_state(handle, link, &active) != nvml::kSuccess) break;
+    if (active != 1) continue;
+    std::uint32_t other = 0;
+    if (api.link_type && api.link_type(handle, link, &other) == nvml::kSuccess &&
+        other == nvml::kLinkToSwitch) {
+      links.to_switch = true;
+      continue;
+    }
+    nvml::PciInfo pci{};
+    if (!api.link_pci || api.link_pci(handle, link, &pci) != nvml::kSuccess) continue;
+    std::string address = base::ToLower(Text(pci.bus_id));
+    if (!address.empty() && std::ranges::find(links.pcis, address) == links.pcis.end())
+      links.pcis.push_back(std::move(address));
+  }
+  return links;
+}
+
+void Connect(std::vector<NvmlDevice>& devices) {
+  for (NvmlDevice& one : devices) {
+    for (const NvmlDevice& other : devices) {
+      if (&one == &other || one.info.mig || other.info.mig) continue;
+      if (one.info.trouble.empty() != other.info.trouble.empty()) continue;
+      const std::string address = base::ToLower(other.info.pci);
+      const bool direct = !address.empty() &&
+                          std::ranges::find(one.links.pcis, address) != one.links.pcis.end();
+      if (direct || (one.links.to_switch && other.links.to_switch))
+        one.info.linked_to.push_back(other.info.uuid);
+    }
+  }
+}
+
 ReadResult<NvmlDevice> DescribeWhole(NvmlCalls& calls, const Board& board) {
   NvmlDevice device;
   device.number = board.index;
@@ -135,6 +174,7 @@ ReadResult<NvmlDevice> DescribeWhole(NvmlCalls& calls, const Board& board) {
   if (ReadResult<base::Unit> memory = DescribeMemory(calls, device); !memory) {
     return std::unexpected(memory.error());
   }
+  device.links = AskLinks(calls.api, board.handle);
   return device;
 }
 
@@ -354,6 +394,7 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls, const Nvml
                    [](const Group& a, const Group& b) { return a.pci < b.pci; });
   std::vector<NvmlDevice> all;
   for (Group& group : groups) std::ranges::move(group.devices, std::back_inserter(all));
+  Connect(all);
   return all;
 }
 

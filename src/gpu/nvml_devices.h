@@ -21,11 +21,18 @@ struct NvmlListing {
   std::function<void(std::uint32_t)> asking;  // called before the first question about each other
 };
 
+// Where the NVLinks of a GPU lead to.
+struct NvmlLinks {
+  std::vector<std::string> pcis;  // addresses of other GPUs
+  bool to_switch = false;         // which connects it with all that are connected with one
+};
+
 struct NvmlDevice {
   std::uint32_t number = 0;       // NVML's, of the whole GPU
   DeviceInfo info;                // without reports_sm_activity
   nvml::Device handle = nullptr;  // of the GPU or the instance; null: cannot be asked
   nvml::Device board = nullptr;   // of the whole GPU
+  NvmlLinks links;                // of a whole GPU
   bool leads = true;              // the first that can be read of those of one board
   std::uint32_t GpuInstance() const {
     return info.mig ? static_cast<std::uint32_t>(info.mig->gpu_instance) : nvml::kNoValue32;

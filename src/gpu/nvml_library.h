@@ -39,6 +39,9 @@ struct NvmlApi {
   nvml::GetEccFn* ecc = nullptr;
   nvml::GetRemappedFn* remapped = nullptr;
   nvml::GetComputeModeFn* compute_mode = nullptr;
+  nvml::GetLinkStateFn* link_state = nullptr;
+  nvml::GetLinkPciFn* link_pci = nullptr;
+  nvml::GetLinkTypeFn* link_type = nullptr;
   nvml::GetMigModeFn* mig_mode = nullptr;
   nvml::GetMigCountFn* mig_count = nullptr;
   nvml::GetMigHandleFn* mig_handle = nullptr;
@@ -95,6 +98,9 @@ struct NvmlApi {
     visit("nvmlDeviceGetTotalEccErrors", ecc);
     visit("nvmlDeviceGetRemappedRows", remapped);
     visit("nvmlDeviceGetComputeMode", compute_mode);
+    visit("nvmlDeviceGetNvLinkState", link_state);
+    visit("nvmlDeviceGetNvLinkRemotePciInfo_v2", link_pci);
+    visit("nvmlDeviceGetNvLinkRemoteDeviceType", link_type);
     visit("nvmlDeviceGetMigMode", mig_mode);
     visit("nvmlDeviceGetMaxMigDeviceCount", mig_count);
     visit("nvmlDeviceGetMigDeviceHandleByIndex", mig_handle);

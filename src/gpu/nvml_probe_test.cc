@@ -26,6 +26,30 @@ TEST_F(NvmlProbeTest, ListsDevicesInPciOrderWithTheirMemory) {
   EXPECT_EQ((*devices)[1].uuid, "GPU-b");
 }
 
+TEST_F(NvmlProbeTest, LinkedGpusAreFoundDirectlyAndThroughSwitches) {
+  const auto linked = [this] {
+    const auto devices = probe_->Devices();
+    EXPECT_TRUE(devices);
+    std::vector<std::vector<std::string>> all;
+    for (const DeviceInfo& each : *devices) all.push_back(each.linked_to);
+    return all;
+  };
+  using ::testing::ElementsAre;
+  using ::testing::IsEmpty;
+  EXPECT_THAT(linked(), ElementsAre(IsEmpty(), IsEmpty()));
+  // One tells; a link that is not in use, and one to elsewhere, mean nothing.
+  nvml_->gpus[0].links = {"", nvml_->gpus[1].bus_id, nvml_->gpus[1].bus_id, "00000000:ff:00.0"};
+  EXPECT_EQ(linked().at(0).size() + linked().at(1).size(), 1U);
+  nvml_->gpus[0].links = {"switch", "switch"};
+  EXPECT_THAT(linked(), ElementsAre(IsEmpty(), IsEmpty())) << "the other is on none";
+  nvml_->gpus[1].links = {"switch"};
+  EXPECT_THAT(linked(), ElementsAre(ElementsAre("GPU-b"), ElementsAre("GPU-a")));
+  for (const char* function : {"nvmlDeviceGetNvLinkState", "nvmlDeviceGetNvLinkRemoteDeviceType"}) {
+    nvml_->errors = {{function, nvml::kUnknown}};
+    EXPECT_THAT(linked(), ElementsAre(IsEmpty(), IsEmpty())) << function;
+  }
+}
+
 TEST_F(NvmlProbeTest, ReadsEveryValueInCarmasUnits) {
   ASSERT_TRUE(probe_->Devices());
   FakeNvmlGpu& gpu = nvml_->gpus[1];

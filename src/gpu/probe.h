@@ -60,6 +60,9 @@ struct DeviceInfo {
   std::int64_t reserved_mib = 0;
   bool reports_sm_activity = false;
   std::optional<MigPlace> mig;
+  // UUIDs of the other GPUs that it is connected with by NVLink, directly or through switches; none
+  // of an instance.
+  std::vector<std::string> linked_to = {};
   // Why it could not be described; empty: it was. Such a one is listed at its place all the same,
   // so that the others can be used; its UUID may be a made-up "GPU-unknown-3", its memory is 0, and
   // Read() says kNotFound.

@@ -53,6 +53,8 @@ struct FakeNvmlGpu {
   std::uint32_t recovery_type = nvml::kTypeUnsignedInt;
   // Processes that appear between the question for their number and the list.
   int late_processes = 0;
+  // NVLinks: addresses of those at their other ends, "switch", or "" for one that is not in use.
+  std::vector<std::string> links;
 };
 
 struct FakeNvmlEvent {

@@ -160,6 +160,50 @@ NVML_EXPORT Return nvmlDeviceGetPciInfo_v3(Device device, PciInfo* info) {
   return CopyText(bus, info->bus_id, sizeof info->bus_id);
 }
 
+namespace {
+
+// Boards with a socket of their own (SXM) are connected with all others of their type; those in
+// slots are not. Link n of a GPU leads to the n-th of the others.
+const simgpu::GpuIdentity* OtherEnd(const Call& call, std::uint32_t link) {
+  const simgpu::GpuIdentity& own = call.Identity();
+  if (own.nvml_name.find("SXM") == std::string::npos) return nullptr;
+  for (const simgpu::GpuIdentity& each : call.server->places()) {
+    if (!each.parent_uuid.empty() || each.uuid == own.uuid || each.type != own.type) continue;
+    if (link-- == 0) return &each;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+NVML_EXPORT Return nvmlDeviceGetNvLinkState(Device device, std::uint32_t link,
+                                           std::uint32_t* active) {
+  const Call call = Enter("nvmlDeviceGetNvLinkState", device, active != nullptr);
+  if (call.code != kSuccess) return call.code;
+  if (link >= kMostLinks || !OtherEnd(call, link)) return kInvalidArgument;
+  *active = 1;
+  return kSuccess;
+}
+
+NVML_EXPORT Return nvmlDeviceGetNvLinkRemotePciInfo_v2(Device device, std::uint32_t link,
+                                                      PciInfo* info) {
+  const Call call = Enter("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, info != nullptr);
+  if (call.code != kSuccess) return call.code;
+  const simgpu::GpuIdentity* other = OtherEnd(call, link);
+  if (!other) return kInvalidArgument;
+  *info = {};
+  return CopyText(other->pci, info->bus_id, sizeof info->bus_id);
+}
+
+NVML_EXPORT Return nvmlDeviceGetNvLinkRemoteDeviceType(Device device, std::uint32_t link,
+                                                      std::uint32_t* type) {
+  const Call call = Enter("nvmlDeviceGetNvLinkRemoteDeviceType", device, type != nullptr);
+  if (call.code != kSuccess) return call.code;
+  if (!OtherEnd(call, link)) return kInvalidArgument;
+  *type = 0;  // a GPU
+  return kSuccess;
+}
+
 NVML_EXPORT Return nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
   const Call call = Enter("nvmlDeviceGetMemoryInfo", device, memory != nullptr, Takes::kBoth);
   MemoryV2 known{};
