@@ -36,6 +36,7 @@ struct Batch {
   bool forget_calibration = false;
   // (GPU's UUID, by rule) -> how it is closed, or empty: it is open again.
   std::map<std::pair<std::string, bool>, std::optional<DrainReason>> drains;
+  std::vector<BookingRow> bookings;
 
   bool Empty() const;
   // kLater if a restart would find all of it out again, else kNow.
@@ -45,9 +46,9 @@ struct Batch {
 // Every kind of row, for Empty() and Urgency(). Does not compile if a member of Batch is left out.
 inline auto Kinds(const Batch& batch) {
   const auto& [records, events, usage, forecasts, observations, attempts, descriptions, notices,
-               notice_results, forget_calibration, drains] = batch;
+               notice_results, forget_calibration, drains, bookings] = batch;
   return std::tie(records, events, usage, forecasts, observations, attempts, descriptions, notices,
-                  notice_results, forget_calibration, drains);
+                  notice_results, forget_calibration, drains, bookings);
 }
 
 }  // namespace carma::store

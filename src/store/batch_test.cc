@@ -47,6 +47,7 @@ std::vector<Case> Cases() {
   add("a calibration that is forgotten", Durability::kNow).forget_calibration = true;
   add("a drain", Durability::kNow).drains[{"GPU-0", false}] = DrainReason{"broken fan"};
   add("its end", Durability::kNow).drains[{"GPU-0", true}] = std::nullopt;
+  add("a reservation", Durability::kNow).bookings.emplace_back();
   return cases;
 }
 
@@ -88,6 +89,7 @@ TEST_F(ApplyTest, EveryKindOfRowIsKept) {
   batch.forecasts.push_back({.task = kTask, .model = "fingerprint"});
   batch.observations.push_back({.task = kTask, .signature = "s", .formula = task::FormulaSplit{}});
   batch.drains[{"GPU-0", false}] = DrainReason{"broken fan", base::FromMs(1'700'000'000'000)};
+  batch.bookings = {{core::BookingId{3}, "ada", "{}"}, {core::BookingId{4}, "eve", std::nullopt}};
   batch.attempts.push_back({.task = kTask, .number = 2, .gpu_uuids = {"GPU-0"}});
   ASSERT_TRUE(store_->Apply(batch, Durability::kNow));
   EXPECT_EQ(store_->Attempts(core::Time{}).value(), batch.attempts);
@@ -97,6 +99,7 @@ TEST_F(ApplyTest, EveryKindOfRowIsKept) {
   EXPECT_EQ(store_->ForecastOf(kTask).value()->model, "fingerprint");
   EXPECT_EQ(store_->Drains().value(),
             (std::vector<Drain>{{"GPU-0", "broken fan", false, base::FromMs(1'700'000'000'000)}}));
+  EXPECT_EQ(store_->Bookings().value(), batch.bookings);
   ASSERT_EQ(store_->Observations()->size(), 1U);
   EXPECT_TRUE(store_->Observations()->front().formula);
 

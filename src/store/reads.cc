@@ -183,6 +183,15 @@ Result<std::vector<Drain>> Store::Drains() {
   });
 }
 
+Result<std::vector<BookingRow>> Store::Bookings() {
+  return impl_->Read("reading reservations", [&]() -> Result<std::vector<BookingRow>> {
+    const Use rows(impl_->Prepared("SELECT id,made_by,description FROM booking ORDER BY id"));
+    return ReadAll<BookingRow>(
+        *rows, "reservations",
+        [](Reader& reader, BookingRow& booking) { VisitBooking(reader, booking); });
+  });
+}
+
 Result<std::optional<Forecast>> Store::ForecastOf(core::TaskId id) {
   return impl_->Read("reading a forecast", [&]() -> Result<std::optional<Forecast>> {
     const Use rows(

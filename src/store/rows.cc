@@ -207,6 +207,10 @@ void Reader::Read(core::KindId& value) {
   value = core::KindId{
       static_cast<std::uint64_t>(Integer(0, std::numeric_limits<std::int64_t>::max()))};
 }
+void Reader::Read(core::BookingId& value) {
+  value = core::BookingId{
+      static_cast<std::uint64_t>(Integer(1, std::numeric_limits<std::int64_t>::max()))};
+}
 void Reader::Read(core::Time& value) {
   std::int64_t ms = 0;
   Read(ms);

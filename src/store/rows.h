@@ -117,6 +117,14 @@ void VisitDrain(Visitor& column, DrainRow& drain) {
   column("empty_by_ms", drain.empty_by);
 }
 
+// A row of table booking.
+template <class Visitor, class Booking>
+void VisitBooking(Visitor& column, Booking& booking) {
+  column("id", booking.id);
+  column("made_by", booking.made_by);
+  column("description", booking.description);
+}
+
 // A row of table gpu_usage but its id.
 template <class Visitor, class Usage>
 void VisitUsage(Visitor& column, Usage& usage) {
@@ -249,6 +257,7 @@ class Binder {
   void Bind(const std::string& value);
   void Bind(core::TaskId value) { Bind(static_cast<std::int64_t>(core::Number(value))); }
   void Bind(core::KindId value) { Bind(static_cast<std::int64_t>(core::Number(value))); }
+  void Bind(core::BookingId value) { Bind(static_cast<std::int64_t>(core::Number(value))); }
   void Bind(core::Time value) { Bind(base::ToMs(value)); }
   void Bind(core::Duration value) { Bind(static_cast<std::int64_t>(value.count())); }
   // By its word: a file stays readable, and reordering an enum changes nothing.
@@ -302,6 +311,7 @@ class Reader {
   void Read(std::string& value);
   void Read(core::TaskId& value);
   void Read(core::KindId& value);
+  void Read(core::BookingId& value);
   void Read(core::Time& value);
   void Read(core::Duration& value);
   template <base::HasWords Enum>

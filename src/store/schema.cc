@@ -340,12 +340,23 @@ ALTER TABLE task ADD COLUMN promised_host_mib INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE task ADD COLUMN own_cores TEXT NOT NULL DEFAULT '';
 )sql";
 
+// Reservations of GPUs. One that was removed keeps its row without description: numbers are not used
+// again.
+constexpr std::string_view kVersion16 = R"sql(
+CREATE TABLE booking (
+  id INTEGER PRIMARY KEY,
+  made_by TEXT NOT NULL,
+  description TEXT
+) STRICT;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},   Migration{2, kVersion2},   Migration{3, kVersion3},
     Migration{4, kVersion4},   Migration{5, kVersion5},   Migration{6, kVersion6},
     Migration{7, kVersion7},   Migration{8, kVersion8},   Migration{9, kVersion9},
     Migration{10, kVersion10}, Migration{11, kVersion11}, Migration{12, kVersion12},
     Migration{13, kVersion13}, Migration{14, kVersion14}, Migration{15, kVersion15},
+    Migration{16, kVersion16},
 };
 
 }  // namespace

@@ -106,6 +106,7 @@ Result<Unit> Store::Apply(const Batch& batch, Durability durability) {
     if (!row.second) return DropDrain(gpu_uuid, by_rule);
     return PutDrain({gpu_uuid, row.second->why, by_rule, row.second->empty_by});
   });
+  each(batch.bookings, [&](const BookingRow& booking) { return PutBooking(booking); });
   if (ok) return Commit();
   Rollback();
   return ok;
@@ -184,6 +185,17 @@ Result<Unit> Store::PutDrain(const Drain& drain) {
                         "VALUES(?,?,?,?)"));
     Binder bind(*put);
     VisitDrain(bind, drain);
+    put->exec();
+    return Unit{};
+  });
+}
+
+Result<Unit> Store::PutBooking(const BookingRow& booking) {
+  return impl_->Change("storing a reservation", [&]() -> Result<Unit> {
+    const Use put(
+        impl_->Prepared("INSERT OR REPLACE INTO booking(id,made_by,description) VALUES(?,?,?)"));
+    Binder bind(*put);
+    VisitBooking(bind, booking);
     put->exec();
     return Unit{};
   });

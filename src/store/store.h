@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "base/words.h"
+#include "core/booking.h"
 #include "core/fair_share.h"
 #include "core/task.h"
 #include "task/verdict/observation.h"
@@ -39,12 +40,12 @@ struct Forecast {
   friend bool operator==(const Forecast&, const Forecast&) = default;
 };
 
-enum class EventKind { kSubmitted, kState, kDrain, kResume, kEdit, kNotice, kAsked };
+enum class EventKind { kSubmitted, kState, kDrain, kResume, kEdit, kNotice, kAsked, kReserve };
 inline constexpr std::pair<EventKind, std::string_view> kEventWords[] = {
     {EventKind::kSubmitted, "submitted"}, {EventKind::kState, "state"},
     {EventKind::kDrain, "drain"},         {EventKind::kResume, "resume"},
     {EventKind::kEdit, "edit"},           {EventKind::kNotice, "notice"},
-    {EventKind::kAsked, "asked"},
+    {EventKind::kAsked, "asked"},         {EventKind::kReserve, "reserve"},
 };
 // One line of history, for `carma history` and reports.
 struct StoredEvent {
@@ -117,6 +118,14 @@ struct Drain {
   bool by_rule = false;
   std::optional<core::Time> empty_by;  // its tasks have to leave until then
   friend bool operator==(const Drain&, const Drain&) = default;
+};
+
+// A reservation: its description as JSON (core::Booking), with who made it.
+struct BookingRow {
+  core::BookingId id{};
+  std::string made_by;
+  std::optional<std::string> description;  // empty: it was removed, and its number is not used again
+  friend bool operator==(const BookingRow&, const BookingRow&) = default;
 };
 
 // An attempt that holds its GPUs no more, for accounts, limits and shares. Kept for a year, longer
@@ -196,6 +205,7 @@ class Store {
   base::Result<base::Unit> AddUsage(const GpuUsage& usage);
   base::Result<base::Unit> PutDrain(const Drain& drain);
   base::Result<base::Unit> DropDrain(const std::string& gpu_uuid, bool by_rule);
+  base::Result<base::Unit> PutBooking(const BookingRow& booking);  // insert or replace
   base::Result<base::Unit> PutForecast(const Forecast& forecast);  // insert or replace; known task
   // Forgets the oldest beyond the limits of task/verdict/observation.h.
   base::Result<base::Unit> AddObservation(const task::Observation& observation);
@@ -236,6 +246,7 @@ class Store {
                                                 std::size_t limit);
   base::Result<std::vector<GpuUsage>> Usage(core::Time from, core::Time to);
   base::Result<std::vector<Drain>> Drains();
+  base::Result<std::vector<BookingRow>> Bookings();  // by number, removed ones too
   base::Result<std::optional<AcceptedRequest>> FindRequest(std::uint32_t uid,
                                                            const std::string& request);
   base::Result<std::optional<Forecast>> ForecastOf(core::TaskId id);
