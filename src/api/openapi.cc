@@ -9,6 +9,7 @@
 #include "api/views.h"
 #include "base/fields_json.h"
 #include "base/text.h"
+#include "core/booking.h"
 #include "task/describe/spec.h"
 
 namespace carma::api {
@@ -67,6 +68,10 @@ constexpr const char* kSchema<UserView> = "User";
 
 template <>
 constexpr const char* kSchema<TokenView> = "Token";
+template <>
+constexpr const char* kSchema<ReservationView> = "Reservation";
+template <>
+constexpr const char* kSchema<core::Booking> = "ReservationSpec";
 template <>
 constexpr const char* kSchema<WhoView> = "Who";
 template <>
@@ -179,12 +184,12 @@ void AddProperties(Json& schemas, base::Absent absent) {
 std::string MakeOpenApi() {
   Json document = base::ParseJson(kOpenApiPaths).value();
   Json& schemas = document["components"]["schemas"];
-  AddProperties<task::TaskSpec>(schemas, base::Absent::kLeftOut);
+  AddProperties<task::TaskSpec, core::Booking>(schemas, base::Absent::kLeftOut);
   AddProperties<TaskView, GpuTaskView, ForeignView, GpuView::Metric, GpuView, GpuHistoryView::Point,
                 GpuHistoryView, VerdictView, HostVerdictView, ExplainView, RunView, KnowledgeView,
                 EventView, HostView, StatusView, TaskRow, GpuGlance, OverviewView, UserView,
-                TokenView, WhoView, RefusedChange, ChangesView, UsageView>(schemas,
-                                                                           base::Absent::kNull);
+                TokenView, WhoView, RefusedChange, ChangesView, UsageView, ReservationView>(
+      schemas, base::Absent::kNull);
   return document.dump(2);
 }
 

@@ -86,6 +86,7 @@ struct GpuGlance {
   std::string trouble;
   bool drained_by_rule = false;
   std::vector<std::string> alerts;
+  std::string reserved;
   std::int64_t total_mib = 0;
   std::int64_t used_mib = 0;
   std::int64_t promised_mib = 0;
@@ -110,6 +111,8 @@ struct GpuGlance {
     field("trouble", gpu.trouble, "Why it is drained or down; empty: fine.");
     field("drained_by_rule", gpu.drained_by_rule, "Closed by the rules of health.");
     field("alerts", gpu.alerts, "What somebody should look at, one sentence each.");
+    field("reserved", gpu.reserved,
+          "For whom it is reserved until when, or the next time from when; empty: for nobody.");
     field("total_mib", gpu.total_mib, "Memory for processes: without the driver's own.");
     field("used_mib", gpu.used_mib, "Measured: used by everybody.");
     field("promised_mib", gpu.promised_mib, "Kept for its tasks now.");

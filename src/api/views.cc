@@ -23,6 +23,7 @@ Result<View> FromJson(const Json& json) {
 
 template Json ToJson(const TaskView&);
 template Json ToJson(const GpuView&);
+template Json ToJson(const ReservationView&);
 template Json ToJson(const GpuHistoryView&);
 template Json ToJson(const ExplainView&);
 template Json ToJson(const KnowledgeView&);
@@ -37,6 +38,7 @@ template Json ToJson(const UsageView&);
 template Result<TaskView> FromJson(const Json&);
 template Result<UsageView> FromJson(const Json&);
 template Result<GpuView> FromJson(const Json&);
+template Result<ReservationView> FromJson(const Json&);
 template Result<GpuHistoryView> FromJson(const Json&);
 template Result<ExplainView> FromJson(const Json&);
 template Result<KnowledgeView> FromJson(const Json&);

@@ -44,6 +44,11 @@ struct TaskView {
   std::string reason;
   std::string reason_text;
   int gpus = 1;
+  std::string gpu_type;
+  std::optional<std::int64_t> gpu_memory_min_mib;
+  std::vector<std::string> on_gpus;
+  std::vector<std::string> not_on_gpus;
+  bool linked_gpus = false;
   std::vector<std::int64_t> gpu_indices;
   std::vector<std::string> gpu_uuids;
   std::int64_t claim_mib = 0;
@@ -61,6 +66,9 @@ struct TaskView {
   int ooms = 0;
   std::string queue;
   std::int64_t submitted_ms = 0;
+  std::optional<std::int64_t> waiting_since_ms;
+  std::optional<std::int64_t> latest_start_ms;
+  std::optional<std::int64_t> likely_start_ms;
   std::optional<std::int64_t> first_start_ms;
   std::optional<std::int64_t> launched_ms;
   std::optional<std::int64_t> ended_ms;
@@ -114,6 +122,13 @@ struct TaskView {
           "Why it waits or how it ended, a word such as GpuMemory; empty: none.");
     field("reason_text", task.reason_text, "The same as one sentence with numbers.");
     field("gpus", task.gpus, "GPUs wanted; 0: cores and memory of the server only.", {.low = 0});
+    field("gpu_type", task.gpu_type, "Only GPUs whose model's name has this in it; empty: any.");
+    field("gpu_memory_min_mib", task.gpu_memory_min_mib,
+          "Only GPUs that have at least so much memory in all.");
+    field("on_gpus", task.on_gpus, "Only these GPUs; empty: any.");
+    field("not_on_gpus", task.not_on_gpus, "None of these GPUs.");
+    field("linked_gpus", task.linked_gpus,
+          "Only GPUs that are connected with each other (NVLink).");
     field("gpu_indices", task.gpu_indices, "Current or last GPUs, as shown on screen.");
     field("gpu_uuids", task.gpu_uuids, "Current or last GPUs.");
     field("claim_mib", task.claim_mib,
@@ -141,6 +156,13 @@ struct TaskView {
     field("ooms", task.ooms, "How often it ran out of GPU memory.", {.low = 0});
     field("queue", task.queue, "The queue it belongs to.", {.words = "main,recovery"});
     field("submitted_ms", task.submitted_ms, "When it was accepted (ms since the epoch).");
+    field("waiting_since_ms", task.waiting_since_ms,
+          "When it was submitted or sent back to its queue; null: it does not wait.");
+    field("latest_start_ms", task.latest_start_ms,
+          "By when it starts at the latest, by the time limits of all before it, if nobody comes "
+          "who goes before it and no GPU fails or is closed; null: that cannot be said.");
+    field("likely_start_ms", task.likely_start_ms,
+          "About when it starts, by run times seen before, else time limits; null: not known.");
     field("first_start_ms", task.first_start_ms, "First launch decision.");
     field("launched_ms", task.launched_ms, "Launch decision of the current or last attempt.");
     field("ended_ms", task.ended_ms, "When it reached a final state.");
@@ -302,6 +324,26 @@ struct GpuView {
   std::string activity_rule;
   std::string mig_profile;
   std::string mig_parent;
+  std::vector<std::int64_t> linked_to;
+  struct Reserved {
+    std::uint64_t id = 0;
+    std::string whom;
+    std::string why;
+    std::int64_t from_ms = 0;
+    std::int64_t to_ms = 0;
+    bool holds = false;
+
+    template <class Visitor, class Self>
+    static void VisitFields(Visitor& field, Self& reserved) {
+      field("id", reserved.id, "Number of the reservation.");
+      field("whom", reserved.whom, "For whom: users, accounts, classes, or nobody.");
+      field("why", reserved.why, "One line for people.");
+      field("from_ms", reserved.from_ms, "When it begins to hold.");
+      field("to_ms", reserved.to_ms, "When it ends.");
+      field("holds", reserved.holds, "It holds now.");
+    }
+  };
+  std::vector<Reserved> reserved;
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& gpu) {
@@ -347,6 +389,55 @@ struct GpuView {
     field("mig_profile", gpu.mig_profile,
           "Profile of an instance of a divided GPU; empty: a whole GPU.");
     field("mig_parent", gpu.mig_parent, "UUID of the GPU that the instance is a part of.");
+    field("linked_to", gpu.linked_to, "GPUs that it is connected with by NVLink.");
+    field("reserved", gpu.reserved, "The reservation that holds now, and the next one.");
+  }
+};
+
+// GPUs kept for somebody in a period.
+struct ReservationView {
+  std::uint64_t id = 0;
+  std::string made_by;
+  std::vector<std::string> users;
+  std::vector<std::string> accounts;
+  std::vector<std::string> classes;
+  std::vector<std::string> gpus;
+  std::string gpu_type;
+  std::optional<int> count;
+  std::int64_t from_ms = 0;
+  double length_s = 0;
+  std::string repeat;
+  std::optional<std::int64_t> until_ms;
+  std::string why;
+  std::optional<std::int64_t> next_from_ms;
+  std::optional<std::int64_t> next_to_ms;
+  bool holds = false;
+  std::vector<std::int64_t> gpu_indices;
+  std::vector<std::uint64_t> others;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& reservation) {
+    field("id", reservation.id, "Its number, from 1, never reused.");
+    field("made_by", reservation.made_by, "User who made it.");
+    field("users", reservation.users, "Users whose tasks may be there meanwhile.");
+    field("accounts", reservation.accounts, "Accounts, likewise.");
+    field("classes", reservation.classes, "Classes, likewise; none of all three: nobody's tasks.");
+    field("gpus", reservation.gpus, "UUIDs of the GPUs it is about; empty: all.");
+    field("gpu_type", reservation.gpu_type, "Of this model only; empty: any.");
+    field("count", reservation.count, "So many of them; null: all.");
+    field("from_ms", reservation.from_ms, "When it begins the first time.");
+    field("length_s", reservation.length_s, "How long it lasts.");
+    field("repeat", reservation.repeat, "How often it begins again, by the server's local time.",
+          {.words = "once,daily,weekdays,weekly"});
+    field("until_ms", reservation.until_ms, "No repetition begins after that; null: for ever.");
+    field("why", reservation.why, "One line for people.");
+    field("next_from_ms", reservation.next_from_ms,
+          "When it holds now or next; null: it is over.");
+    field("next_to_ms", reservation.next_to_ms, "Until when, then.");
+    field("holds", reservation.holds, "It holds now.");
+    field("gpu_indices", reservation.gpu_indices, "The GPUs that are kept then.");
+    field("others", reservation.others,
+          "Tasks of others that run there; they are left to end by themselves.");
   }
 };
 
@@ -440,6 +531,7 @@ struct ExplainView {
   TaskView task;
   std::vector<VerdictView> gpus;
   HostVerdictView host;
+  std::int64_t now_ms = 0;
   std::optional<std::uint64_t> ahead;
   std::string policy;
   std::string collocation;
@@ -450,6 +542,7 @@ struct ExplainView {
     field("task", explain.task, "", {.required = true, .expected = "the task"});
     field("gpus", explain.gpus, "What each GPU says about a waiting task.");
     field("host", explain.host, "What the server itself says about a waiting task.");
+    field("now_ms", explain.now_ms, "The daemon's clock.");
     field("ahead", explain.ahead, "Tasks before it in its queue; null: it does not wait.");
     field("policy", explain.policy, "The rules in one line.");
     field("collocation", explain.collocation, "What tasks on one GPU share, and what is enforced.");

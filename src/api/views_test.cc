@@ -25,6 +25,11 @@ TaskView FullTask() {
           .reason = "GpuMemory",
           .reason_text = "needs 12000 MiB",
           .gpus = 2,
+          .gpu_type = "a100",
+          .gpu_memory_min_mib = 40'960,
+          .on_gpus = {"0", "3"},
+          .not_on_gpus = {"1"},
+          .linked_gpus = true,
           .gpu_indices = {0, 3},
           .gpu_uuids = {"GPU-a", "GPU-b"},
           .claim_mib = 12'000,
@@ -42,6 +47,9 @@ TaskView FullTask() {
           .ooms = 1,
           .queue = "recovery",
           .submitted_ms = 1,
+          .waiting_since_ms = 1,
+          .latest_start_ms = 9,
+          .likely_start_ms = 8,
           .first_start_ms = 2,
           .launched_ms = 3,
           .ended_ms = 4,
@@ -151,7 +159,14 @@ GpuView FullGpu() {
           .activity_source = "gpm",
           .activity_rule = "at most two tasks",
           .mig_profile = "3g.20gb",
-          .mig_parent = "GPU-a"};
+          .mig_parent = "GPU-a",
+          .linked_to = {2},
+          .reserved = {{.id = 4,
+                        .whom = "ada",
+                        .why = "demo",
+                        .from_ms = 1,
+                        .to_ms = 2,
+                        .holds = true}}};
 }
 
 GpuHistoryView FullHistory() {
@@ -302,6 +317,8 @@ TEST(Views, NameEveryMember) {
   EXPECT_TRUE(base::NamesEveryMember<ForeignView>());
   EXPECT_TRUE(base::NamesEveryMember<GpuView>());
   EXPECT_TRUE(base::NamesEveryMember<GpuView::Metric>());
+  EXPECT_TRUE(base::NamesEveryMember<GpuView::Reserved>());
+  EXPECT_TRUE(base::NamesEveryMember<ReservationView>());
   EXPECT_TRUE(base::NamesEveryMember<GpuHistoryView>());
   EXPECT_TRUE(base::NamesEveryMember<GpuHistoryView::Point>());
   EXPECT_TRUE(base::NamesEveryMember<VerdictView>());

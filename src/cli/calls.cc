@@ -110,6 +110,9 @@ Result<CheckedTask> ReadCheckedTask(const Json& json) {
   in.Get("fits", fits);
   in.Get("reason", task.reason);
   in.Get("reason_text", task.reason_text, 1 << 20);
+  in.Get("latest_start_ms", task.latest_start_ms, 0, INT64_MAX);
+  in.Get("likely_start_ms", task.likely_start_ms, 0, INT64_MAX);
+  in.Get("now_ms", task.now_ms, 0, INT64_MAX);
   if (in.error()) return std::unexpected(*in.error());
   task.now = fits == "now";
   return task;

@@ -91,6 +91,9 @@ struct CheckedTask {
   std::string estimate_method;
   std::vector<std::string> estimate_remarks;
   bool now = false;  // could start at once
+  std::optional<std::int64_t> latest_start_ms;
+  std::optional<std::int64_t> likely_start_ms;
+  std::int64_t now_ms = 0;  // the daemon's clock
   std::string reason;
   std::string reason_text;
 };

@@ -1,6 +1,7 @@
 #include "cli/gpu_details.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,7 @@
 #include "base/text.h"
 #include "cli/facts.h"
 #include "cli/gpu_text.h"
+#include "cli/start_text.h"
 #include "cli/table.h"
 #include "gpu/counters.h"
 
@@ -190,6 +192,15 @@ std::string GpuDetails(const GpuView& gpu, std::int64_t now_ms, const Screen& sc
   }
   facts.Add(IsDown(gpu) ? "Trouble" : "Closed", TroubleText(gpu));
   for (const std::string& alert : gpu.alerts) facts.Add("Alert", base::Printable(alert, 400));
+  for (const GpuView::Reserved& each : gpu.reserved) {
+    facts.Add("Reserved", fmt::format("for {} from {} to {} (reservation {}{})",
+                                      base::Printable(each.whom, 200),
+                                      Minute(each.from_ms),
+                                      Minute(each.to_ms), each.id,
+                                      each.why.empty() ? "" : ": " + base::Printable(each.why)));
+  }
+  if (!gpu.linked_to.empty())
+    facts.Add("NVLink", fmt::format("to GPU {}", fmt::join(gpu.linked_to, ", ")));
   facts.Add("Memory", MemoryText(gpu));
   if (gpu.reserved_mib > 0)
     facts.Add("", base::FormatMib(gpu.reserved_mib) + " kept by the driver");

@@ -8,6 +8,7 @@
 #include "api/gpu_standing.h"
 #include "base/text.h"
 #include "cli/memory_bar.h"
+#include "cli/start_text.h"
 #include "cli/table.h"
 
 namespace carma::cli {
@@ -25,6 +26,15 @@ Colour StateColour(const GpuView& gpu) {
   return api::StandingOf(gpu) == api::GpuStanding::kIdle ? Colour::kFaint : Colour::kGood;
 }
 
+// "reserved for ada until 2026-03-01 18:00", "reserved for ada from 2026-03-02 09:00".
+std::string ReservedText(const GpuView& gpu) {
+  if (gpu.reserved.empty()) return "";
+  const api::GpuView::Reserved& first = gpu.reserved.front();
+  const std::string whom = "reserved for " + base::Printable(first.whom, 60);
+  return first.holds ? whom + " until " + Minute(first.to_ms)
+                     : whom + " from " + Minute(first.from_ms);
+}
+
 // "42 ann, 43 bob, 1 foreign"
 std::string TasksText(const GpuView& gpu) {
   std::vector<std::string> pieces;
@@ -39,6 +49,7 @@ std::string TasksText(const GpuView& gpu) {
   std::string text = base::Join(pieces, ", ");
   const auto add = [&](const std::string& more) { text += (text.empty() ? "" : "  ") + more; };
   if (const std::string trouble = TroubleText(gpu); !trouble.empty()) add("(" + trouble + ")");
+  if (const std::string reserved = ReservedText(gpu); !reserved.empty()) add("(" + reserved + ")");
   for (const std::string& alert : gpu.alerts) add("! " + base::Printable(alert));
   return text.empty() ? "-" : text;
 }
@@ -64,6 +75,10 @@ std::string CheckLine(const CheckedTask& task) {
   if (!task.now && !task.reason.empty()) line += " (" + base::Printable(task.reason, 40) + ")";
   if (!task.now && !task.reason_text.empty()) line += ": " + base::Printable(task.reason_text, 400);
   line += "\n";
+  const std::string start = StartSentences(task.latest_start_ms, task.likely_start_ms, task.now_ms);
+  for (const std::string_view sentence : base::Split(start, '\n')) {
+    if (!sentence.empty()) line += "    " + std::string(sentence) + "\n";
+  }
   for (const std::string& remark : task.estimate_remarks)
     line += "    " + base::Printable(remark, 400) + "\n";
   return line;

@@ -13,6 +13,7 @@
 #include "cli/gpu_text.h"
 #include "cli/ids.h"
 #include "cli/shell_quote.h"
+#include "cli/start_text.h"
 #include "cli/table.h"
 #include "core/policy.h"
 #include "core/task.h"
@@ -107,6 +108,28 @@ std::string WhereText(const TaskView& task) {
   return reason;
 }
 
+// Which GPUs it asks for: " of a100, with at least 40.0G, only 2 or 3, not 0, linked".
+std::string ChoiceText(const TaskView& task) {
+  std::string text;
+  if (!task.gpu_type.empty()) text += " of " + base::Printable(task.gpu_type, 64);
+  if (task.gpu_memory_min_mib)
+    text += ", with at least " + base::FormatMib(*task.gpu_memory_min_mib);
+  if (!task.on_gpus.empty())
+    text += ", only " + base::Printable(base::Join(task.on_gpus, " or "), 400);
+  if (!task.not_on_gpus.empty())
+    text += ", not " + base::Printable(base::Join(task.not_on_gpus, ", "), 400);
+  return text + (task.linked_gpus ? ", linked" : "");
+}
+
+std::string WaitsText(const TaskView& task, std::int64_t now_ms) {
+  return task.waiting_since_ms ? SpanText(*task.waiting_since_ms, now_ms) : "-";
+}
+
+std::string StartText(const TaskView& task, std::int64_t now_ms) {
+  const std::string text = StartBrief(task.latest_start_ms, task.likely_start_ms, now_ms);
+  return text.empty() ? "-" : text;
+}
+
 std::string Line(const std::string& text) {
   return text.empty() ? "-" : base::Printable(text, kMaxNameShown);
 }
@@ -188,6 +211,8 @@ const std::vector<ListColumn>& ListColumns() {
       {"promised", {"PROMISED", kRight}, "memory booked per GPU", &Mib<&T::claim_mib>},
       {"used", {"USED", kRight}, "measured now, fullest GPU", &Mib<&T::observed_mib>},
       {"peak", {"PEAK", kRight}, "measured peak", &Mib<&T::peak_mib>},
+      {"waits", {"WAITS", kRight}, "how long it has waited", &WaitsText},
+      {"start", {"START"}, "by when a waiting task starts, where that is known", &StartText},
       {"submitted", {"SUBMITTED"}, "when it was submitted", &When<&T::submitted_ms>},
       {"started", {"STARTED"}, "when it first started", &When<&T::first_start_ms>},
       {"ended", {"ENDED"}, "when it ended", &When<&T::ended_ms>},
@@ -257,6 +282,7 @@ void AddTimes(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   } else if (!HasEnded(task)) {
     facts.Add("Waits since", SpanText(task.submitted_ms, now_ms));
   }
+  facts.Add("Starts", StartBrief(task.latest_start_ms, task.likely_start_ms, now_ms));
   if (task.launched_ms && task.launched_ms != task.first_start_ms) {
     facts.Add("Last start", TimePoint(task.launched_ms));
   }
@@ -587,7 +613,7 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
   facts.Add("Folder", Line(task.workdir));
   const std::string indices = GpuIndices(task);
   const std::string wanted = task.gpus == 0 ? "none" : std::to_string(task.gpus);
-  facts.Add("GPUs", wanted + (task.exclusive ? ", exclusive" : "") +
+  facts.Add("GPUs", wanted + ChoiceText(task) + (task.exclusive ? ", exclusive" : "") +
                         (indices.empty() ? "" : ": " + indices));
   facts.Add("Why there",
             task.placement_reason.empty() ? "" : base::Printable(task.placement_reason, 400));
@@ -654,6 +680,7 @@ std::string Explanation(const api::ExplainView& explain) {
                                        " before it in the " + Line(task.queue) + " queue.\n";
     }
     out += HostSentence(explain.host);
+    out += StartSentences(task.latest_start_ms, task.likely_start_ms, explain.now_ms);
     out += Verdicts(explain.gpus);
   }
   if (!task.placement_reason.empty()) {

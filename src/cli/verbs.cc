@@ -483,6 +483,7 @@ void AddServerVerbs(CLI::App& app, Context& context) {
   AddGpuChanges(app, context);
   AddStatus(app, context);
   AddBackup(app, context);
+  AddReserveCommand(app, context);
   AddTokenCommand(app, context);
   AddUsageCommand(app, context);
   AddCompletion(app, context);

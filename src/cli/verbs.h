@@ -151,6 +151,7 @@ struct BackupFlags {
 void RunBackup(Context& context, const BackupFlags& flags);
 // create, list, revoke.
 void AddTokenCommand(CLI::App& app, Context& context);
+void AddReserveCommand(CLI::App& app, Context& context);
 void AddUsageCommand(CLI::App& app, Context& context);
 // wait_s: keep trying so long until the daemon answers.
 void RunStatus(Context& context, double wait_s);

@@ -547,6 +547,11 @@ std::vector<Key> MakeKeys() {
          List("list of classes like [\"interactive\"]", kTextList, 1'000,
               Text("", core::IsShareName)),
          AT(policy.slots.exempt)),
+      Of("reserve.lead",
+         "A task without a time limit is not put where a reservation begins within that time.",
+         Span(Duration{0}, kYear), AT(policy.booking_lead)),
+      Of("reserve.makers", "Users who may reserve GPUs (carma reserve), besides administrators.",
+         UserNames(), AT(reservation_makers), kRestart),
       Of("recovery.mode",
          "Where a task that ran out of memory is tried again: idle GPUs only, or where its last "
          "claim plus a growing step is free, idle GPUs at last.",

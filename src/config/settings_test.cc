@@ -96,6 +96,8 @@ constexpr KeyCase kKeyCases[] = {
     {"slots.checkpoint_signal", R"("USR2")", R"("SIGUSR2")"},
     {"slots.exit_codes", "[85, 3]", "[256]"},
     {"slots.exempt", R"(["interactive"])", R"(["two words"])"},
+    {"reserve.lead", R"("2h")", R"("2")"},
+    {"reserve.makers", R"(["ada"])", R"("ada")"},
     {"recovery.mode", R"("exclusive")", R"("never")"},
     {"recovery.step", R"("1G")", "true"},
     {"recovery.backoff", R"("1m")", R"("2d")"},

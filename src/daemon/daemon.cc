@@ -509,7 +509,8 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
                      .reserved_mib = device.reserved_mib,
                      .mig = device.mig.has_value(),
                      .compute = device.mig ? gpu::ComputeShareOf(*device.mig) : 1,
-                     .near_cpus = std::move(near)});
+                     .near_cpus = std::move(near),
+                     .linked_to = device.linked_to});
     base::LogInfo("gpu", {{"index", infos.size() - 1},
                           {"uuid", device.uuid},
                           {"name", device.name},

@@ -99,6 +99,7 @@ Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
     if (const std::optional<core::GpuIndex> gpu = GpuByUuid(drain.gpu_uuid))
       events_.push_back(core::DrainRequested{*gpu, drain.why, drain.by_rule, drain.empty_by});
   }
+  if (Result<Unit> booked = RestoreBookings(); !booked) return booked;
   if (Result<Unit> counted = RestoreAttempts(); !counted) return counted;
   if (options_.history) {
     Result<std::vector<task::Observation>> observations = store_.Observations();
@@ -106,6 +107,15 @@ Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
     for (task::Observation& each : *observations) options_.history->Add(std::move(each));
   }
   return TakeOver();
+}
+
+Result<Unit> Engine::RestoreBookings() {
+  Result<std::vector<store::BookingRow>> rows = store_.Bookings();
+  if (!rows) return std::unexpected(rows.error());
+  if (Result<Unit> restored = reservations_.Restore(*rows); !restored) return restored;
+  if (!reservations_.all().empty())
+    events_.push_back(core::BookingsTold{reservations_.Tell(clock_.Now())});
+  return Unit{};
 }
 
 // What was taken longer ago than this many half-lives counts for nothing that could be seen.
@@ -213,6 +223,27 @@ void Engine::Resume(const core::ResumeRequested& resume, Done done) {
   Post(resume, std::move(done));
 }
 
+Result<core::BookingId> Engine::Book(core::Booking booking, Done done) {
+  Result<core::Booking> made =
+      reservations_.Add(std::move(booking), scheduler_.GpuInfos(), clock_.Now());
+  if (!made) return std::unexpected(made.error());
+  next_.rows.bookings.push_back(daemon::RowOf(*made));
+  next_.rows.events.push_back(ReserveEvent(*made, "", clock_.Now()));
+  Post(core::BookingsTold{reservations_.Tell(clock_.Now())}, std::move(done));
+  return made->id;
+}
+
+Result<Unit> Engine::Unbook(core::BookingId id, const std::string& who, Done done) {
+  const core::Booking* known = reservations_.Find(id);
+  if (known == nullptr)
+    return base::Fail(ErrorCode::kNotFound, fmt::format("there is no reservation {}", id));
+  next_.rows.bookings.push_back({id, known->made_by, std::nullopt});
+  next_.rows.events.push_back(ReserveEvent(*known, who, clock_.Now()));
+  reservations_.Remove(id);
+  Post(core::BookingsTold{reservations_.Tell(clock_.Now())}, std::move(done));
+  return Unit{};
+}
+
 void Engine::Follow(const EngineOptions& options) {
   options_.policy = options.policy;
   options_.kill_grace = options.kill_grace;
@@ -310,6 +341,8 @@ void Engine::Turn() {
   const bool accepted = AcceptSubmissions();
   HandEarlyEvents();
   HandEstimates();
+  if (reservations_.IsDue(clock_.Now()))
+    events_.push_back(core::BookingsTold{reservations_.Tell(clock_.Now())});
   const std::vector<core::Event> events = std::exchange(events_, {});
   if (!events.empty()) Collect(scheduler_.HandleAll(clock_.Now(), events));
   NoteDrains();

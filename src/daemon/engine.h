@@ -22,6 +22,7 @@
 #include "daemon/estimates.h"
 #include "daemon/intake.h"
 #include "daemon/starts.h"
+#include "daemon/reservations.h"
 #include "store/batch.h"
 #include "store/store.h"
 #include "task/shim/launcher.h"
@@ -69,6 +70,12 @@ class Engine {
   // Keeps a drain over restarts and tells the core; as core::DrainRequested and ResumeRequested.
   void Drain(const core::DrainRequested& drain, Done done = nullptr);
   void Resume(const core::ResumeRequested& resume, Done done = nullptr);
+  // Keeps a reservation over restarts and tells the core; its number is given here. Errors:
+  // kInvalid for GPUs that are not there, kConflict where others have them then.
+  base::Result<core::BookingId> Book(core::Booking booking, Done done = nullptr);
+  // Errors: kNotFound.
+  base::Result<base::Unit> Unbook(core::BookingId id, const std::string& who, Done done = nullptr);
+  const Reservations& reservations() const { return reservations_; }
   // From now on these values of what may change while it runs: policy, host, kill_grace, limits of
   // output, processes and submissions, default_time_limit, mps_memory_limit. Attempts keep what
   // they were started with.
@@ -106,6 +113,7 @@ class Engine {
 
   base::Result<base::Unit> RestoreAttempts();
   base::Result<base::Unit> TakeOver();
+  base::Result<base::Unit> RestoreBookings();
   base::Result<core::TaskRecord> Translated(store::StoredTask stored);
   void LookAfterStore();
   void NoteStoreTrouble(const base::Error& why);
@@ -137,6 +145,7 @@ class Engine {
   Starts starts_;
   Ends ends_;
   TaskNotices notices_;
+  Reservations reservations_;
   std::vector<core::Event> events_;
   std::deque<EstimateResult> estimated_;  // waiting for a turn's share
   // About tasks that the core has not heard of yet: it would pass over them.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "daemon/engine.h"
@@ -52,6 +53,8 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
         engine_->Drain(*drain);
       } else if (const auto* resume = std::get_if<core::ResumeRequested>(&event)) {
         engine_->Resume(*resume);
+      } else if (const auto* told = std::get_if<core::BookingsTold>(&event)) {
+        Book(told->periods);
       } else {
         engine_->Post(event);
       }
@@ -79,6 +82,25 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
     options.state_dir = state_dir_;
     engine_ = std::make_unique<Engine>(options, *store_, *this, clock_, *this);
     return engine_->Start(gpus_);
+  }
+  // By its own numbers: those of a scenario rise from 1.
+  void Book(const std::vector<core::BookedPeriod>& periods) {
+    const auto wanted = [&](core::BookingId id) {
+      return std::ranges::find(periods, id, [](const core::BookedPeriod& each) {
+               return each.booking.id;
+             }) != periods.end();
+    };
+    std::vector<core::BookingId> gone;
+    for (const auto& [id, booking] : engine_->reservations().all()) {
+      if (!wanted(id)) gone.push_back(id);
+    }
+    for (const core::BookingId id : gone) ASSERT_TRUE(engine_->Unbook(id, "test"));
+    for (const core::BookedPeriod& each : periods) {
+      if (engine_->reservations().Find(each.booking.id) != nullptr) continue;
+      const auto id = engine_->Book(each.booking);
+      ASSERT_TRUE(id) << id.error().message;
+      ASSERT_EQ(*id, each.booking.id);
+    }
   }
   // The engine's own Submit() gives ids; a scenario names its tasks.
   void Keep(const core::TaskSubmitted& submitted) {

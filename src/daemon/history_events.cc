@@ -91,6 +91,18 @@ store::StoredEvent DrainEvent(const std::string& gpu_uuid, const std::optional<s
   return event;
 }
 
+store::StoredEvent ReserveEvent(const core::Booking& booking, const std::string& removed_by,
+                                base::Time now) {
+  store::StoredEvent event;
+  event.when = now;
+  event.kind = store::EventKind::kReserve;
+  event.what = removed_by.empty() ? "reserve" : "unreserve";
+  event.text = fmt::format("reservation {} of {} for {}, by {}", booking.id,
+                           core::WhichOf(booking), core::WhomFor(booking),
+                           removed_by.empty() ? booking.made_by : removed_by);
+  return event;
+}
+
 std::string GpuNumbers(const core::TaskRecord& record) {
   std::vector<std::string> numbers;
   for (const core::Placement& at : record.attempt.placement)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "core/booking.h"
 #include "core/task.h"
 #include "daemon/intake.h"
 #include "store/store.h"
@@ -30,6 +31,9 @@ store::StoredEvent NoticeEvent(const store::Notice& notice, base::Time now);
 // Of a GPU that was closed; without why: that was opened again.
 store::StoredEvent DrainEvent(const std::string& gpu_uuid, const std::optional<std::string>& why,
                               base::Time now);
+// Of a reservation that was made, or removed by somebody.
+store::StoredEvent ReserveEvent(const core::Booking& booking, const std::string& removed_by,
+                                base::Time now);
 
 // "0,2": the GPUs of a task's placement.
 std::string GpuNumbers(const core::TaskRecord& record);

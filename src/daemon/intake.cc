@@ -430,7 +430,8 @@ Result<Unit> Intake::RefuseWhatNeverFits(const Submission& submission, std::size
     // The thousands of tasks of one array ask for the same.
     if (checked != nullptr && checked->gpus == spec.gpus &&
         checked->memory_mib == spec.memory_mib && checked->cpus == spec.cpus &&
-        checked->host_memory_mib == spec.host_memory_mib && checked->own_cpus == spec.own_cpus)
+        checked->host_memory_mib == spec.host_memory_mib && checked->own_cpus == spec.own_cpus &&
+        core::ChooseAlike(*checked, spec))
       continue;
     checked = &spec;
     std::optional<core::Estimate> estimate;

@@ -114,6 +114,15 @@ void WriteDrains(const std::vector<core::GpuView>& views, const LabelsOf& labels
   }
 }
 
+void WriteReserved(const std::vector<core::GpuView>& views, const LabelsOf& labels,
+                   api::MetricsText& out) {
+  out.Begin("carma_gpu_reserved", "gauge", "1 reserved by people for somebody, now.");
+  for (const core::GpuView& view : views) {
+    const bool now = !view.booked.empty() && view.booked.front()->from <= view.at;
+    out.Sample(now ? 1 : 0, labels(view));
+  }
+}
+
 void WriteXids(const std::vector<core::GpuView>& views, const LabelsOf& labels,
                const Monitor& monitor, api::MetricsText& out) {
   out.Begin("carma_gpu_xid_total", "counter",
@@ -281,6 +290,7 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
     if (last) out.Sample(base::Seconds(now - last->taken), labels(view));
   }
   WriteDrains(views, labels, out);
+  WriteReserved(views, labels, out);
   WriteXids(views, labels, monitor, out);
   WriteMarkedTasks(engine, monitor, out);
 }

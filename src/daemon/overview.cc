@@ -1,10 +1,13 @@
 #include "daemon/overview.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
+#include "base/text.h"
 #include "daemon/gpu_history.h"
 #include "daemon/present.h"
 
@@ -36,6 +39,14 @@ std::vector<std::int64_t> Recent(core::GpuIndex gpu, const Monitor& monitor, bas
   return percent;
 }
 
+std::string ReservedText(const std::vector<api::GpuView::Reserved>& reserved) {
+  if (reserved.empty()) return "";
+  const api::GpuView::Reserved& first = reserved.front();
+  const std::int64_t turn_ms = first.holds ? first.to_ms : first.from_ms;
+  return fmt::format("for {} {} {}", first.whom, first.holds ? "until" : "from",
+                     base::FormatTime(base::FromMs(turn_ms)).substr(0, 16));
+}
+
 api::GpuGlance Glance(api::GpuView gpu, const Monitor& monitor, base::Time now) {
   const auto index = static_cast<core::GpuIndex>(gpu.index);
   api::GpuGlance glance;
@@ -47,6 +58,7 @@ api::GpuGlance Glance(api::GpuView gpu, const Monitor& monitor, base::Time now) 
   glance.trouble = std::move(gpu.trouble);
   glance.drained_by_rule = gpu.drained_by_rule;
   glance.alerts = std::move(gpu.alerts);
+  glance.reserved = ReservedText(gpu.reserved);
   glance.total_mib = gpu.total_mib - gpu.reserved_mib;
   glance.used_mib = gpu.used_mib;
   glance.promised_mib = gpu.promised_mib;

@@ -135,6 +135,20 @@ api::GpuView PresentOne(const core::GpuView& gpu, Engine& engine, const Monitor&
   view.alerts = monitor.Alerts(gpu.index);
   AddActivity(gpu.index, engine, monitor, view);
   AddStrangers(monitor.Use(gpu.index), view);
+  for (const core::BookedPeriod* period : gpu.booked) {
+    view.reserved.push_back({.id = core::Number(period->booking.id),
+                             .whom = core::WhomFor(period->booking),
+                             .why = period->booking.why,
+                             .from_ms = base::ToMs(period->from),
+                             .to_ms = base::ToMs(period->to),
+                             .holds = period->from <= now});
+    if (period->from > now) break;  // the one that holds, and the next
+  }
+  const std::vector<core::GpuInfo>& infos = engine.scheduler().GpuInfos();
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    if (std::ranges::find(device.linked_to, infos[i].uuid) != device.linked_to.end())
+      view.linked_to.push_back(static_cast<std::int64_t>(i));
+  }
   if (device.mig) {
     view.mig_profile = device.mig->profile_name;
     view.mig_parent = device.mig->parent_uuid;
@@ -156,6 +170,11 @@ api::TaskView Present(const store::StoredTask& stored) {
   view.state = core::TaskStateName(record.state);
   TellReason(record.reason, view);
   view.gpus = record.request.gpus;
+  view.gpu_type = record.request.gpu_type.value_or("");
+  view.gpu_memory_min_mib = record.request.gpu_memory_min_mib;
+  view.on_gpus = record.request.on_gpus;
+  view.not_on_gpus = record.request.not_on_gpus;
+  view.linked_gpus = record.request.linked_gpus;
   for (const core::Placement& placement : record.attempt.placement) {
     view.gpu_indices.push_back(core::Number(placement.gpu));
     view.claim_mib = std::max(view.claim_mib, placement.claim_mib);
@@ -175,6 +194,11 @@ api::TaskView Present(const store::StoredTask& stored) {
   view.ooms = record.ooms;
   view.queue = base::WordOf(record.queue);
   view.submitted_ms = base::ToMs(record.submitted);
+  const bool waits = !core::IsFinal(record.state) && !core::HoldsGpus(record.state);
+  if (waits) {
+    view.waiting_since_ms =
+        base::ToMs(record.attempt.number > 0 ? record.queued_since : record.submitted);
+  }
   view.first_start_ms = OptionalMs(record.first_start);
   view.launched_ms = OptionalMs(record.attempt.launched);
   view.ended_ms = OptionalMs(record.ended);

@@ -53,6 +53,10 @@ class Server {
     Tell(core::EstimateReady{id, core::Estimate{1'000, "given"}, {}, {}});
     return last_;
   }
+  void Reserve(const core::Booking& booking) {
+    Tell(core::BookingsTold{{{booking, booking.from, booking.from + booking.length}}});
+  }
+  core::Time now() const { return now_; }
   bool Refuses(const std::string& user, const core::TaskRequest& asked) {
     core::TaskRequest request = asked;
     request.user = user;
@@ -178,6 +182,22 @@ TEST(SharingRecipes, APayingGroupAndGuests) {
   }
   EXPECT_EQ(hours["vision"] + hours["guests"], 32);
   EXPECT_NEAR(hours["vision"], 24, 2) << "three quarters";
+}
+
+TEST(SharingRecipes, AGpuForPeopleAtTheDesk) {
+  Server server(Recipe("desk"));
+  server.Reserve({.on_gpus = {"GPU-0"}, .from = server.now() + std::chrono::hours(4),
+                  .length = std::chrono::hours(9)});
+  for (int i = 0; i < 4; ++i) server.Submit("ada");
+  EXPECT_EQ(server.Running(), (Counts{{"ada", 4}})) << "it begins later than the lead";
+  server.Hour();
+  for (int i = 0; i < 3; ++i) server.Submit("ada");
+  const std::uint64_t last = server.Submit("ada");
+  EXPECT_EQ(server.Running(), (Counts{{"ada", 3}}));
+  EXPECT_EQ(server.Why(last), core::ReasonCode::kResources);
+  for (int hour = 1; hour < 13; ++hour) server.Hour();
+  for (int i = 0; i < 4; ++i) server.Submit("ada");
+  EXPECT_EQ(server.Running(), (Counts{{"ada", 4}})) << "in the evening";
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ core::TaskRequest Simulation::RequestOf(const Job& job) const {
   const Checkpoints& checkpoints = options_.checkpoints;
   if (checkpoints.on_stop || checkpoints.every > base::Duration{0})
     request.checkpoint_signal = options_.policy.slots.checkpoint_signal;
+  if (!job.arrival->gpu_type.empty()) request.gpu_type = job.arrival->gpu_type;
   if (!request.user.empty()) request.uid = uids_.at(request.user);
   // What is more than the server has could never start.
   const double cores = std::ceil(std::min(CoresOf(job), options_.host.cores));

@@ -175,7 +175,7 @@ Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
   for (std::size_t i = 0; i < workloads->size(); ++i) {
     const trace::Submission& submission = trace.submissions[i];
     arrivals.push_back({submission.at, (*workloads)[i], submission.solo_s, submission.line,
-                        submission.user, submission.cpus});
+                        submission.user, submission.cpus, submission.gpu_type});
   }
   return arrivals;
 }

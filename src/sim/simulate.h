@@ -62,6 +62,7 @@ struct Arrival {
   int line = 0;                     // in the trace file, for messages; 0: from no file
   std::string user = {};            // empty: not told
   std::optional<double> cpus = {};  // instead of the workload's
+  std::string gpu_type = {};        // only GPUs of that model; empty: any
 };
 // Errors: kInvalid "path: line 7: …" for a workload that the catalogue does not have or cannot
 // replay.

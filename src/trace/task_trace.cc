@@ -4,6 +4,7 @@
 
 #include "base/csv.h"
 #include "base/text.h"
+#include "core/task.h"
 
 namespace carma::trace {
 
@@ -44,7 +45,10 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
                           .line = row.line(),
                           .solo_s = *solo_s,
                           .user = std::string(base::Trim(row.Text("user"))),
-                          .cpus = *cpus};
+                          .cpus = *cpus,
+                          .gpu_type = std::string(base::Trim(row.Text("gpu_type")))};
+    if (!submission.gpu_type.empty() && !core::IsGpuTypeWord(submission.gpu_type))
+      return row.Wrong("column 'gpu_type' is no part of a GPU's name");
     if (submission.workload_id.empty()) return row.Wrong("column 'workload_id' is empty");
     if (!trace.submissions.empty() && submission.at < trace.submissions.back().at) {
       return row.Wrong("submit_s is earlier than the one above it");

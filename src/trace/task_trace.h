@@ -23,6 +23,7 @@ struct Submission {
   std::optional<double> solo_s;  // lasts so long alone; absent: as the catalogue says
   std::string user;              // who submits it; empty: not told
   std::optional<double> cpus;    // as Workload::cpus; absent: as the catalogue says
+  std::string gpu_type;          // only GPUs of that model; empty: any
 };
 
 struct TaskTrace {
@@ -30,7 +31,8 @@ struct TaskTrace {
 };
 
 // CSV with submit_s and workload_id, solo_s if a task lasts longer or shorter than its workload
-// does, user if the trace tells whose it is, and cpus if it tells what its data loading takes.
+// does, user if the trace tells whose it is, cpus if it tells what its data loading takes, and
+// gpu_type if it is for GPUs of one model only.
 // Errors: kInvalid "path: line 7: …": no tasks, a time before the one above it, negative, or later
 // than a year; a solo_s of nothing or of more than ten years.
 base::Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path);

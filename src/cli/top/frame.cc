@@ -165,6 +165,8 @@ TopLine GpuLine(const GpuGlance& gpu, const TopSize& size) {
   line.push_back({gpu.sm_active ? fmt::format(" {:>3.0f}%", *gpu.sm_active * 100) : "    -"});
   line.push_back({gpu.power_w ? fmt::format(" {:>4.0f}W", *gpu.power_w) : "      "});
   line.push_back({gpu.temperature_c ? fmt::format(" {:>2.0f}C  ", *gpu.temperature_c) : "      "});
+  if (!gpu.reserved.empty())
+    line.push_back({"reserved " + base::Printable(gpu.reserved, 120) + "  ", TopStyle::kFaint});
   if (!gpu.trouble.empty() || gpu.state == "down")
     line.push_back({base::Printable(gpu.state + ": " + gpu.trouble, 200), TopStyle::kBad});
   else

@@ -175,13 +175,21 @@ struct Check {
   std::size_t missing = 0;
 };
 
-Json Shown(const task::TaskSpec& spec, const EstimateResult& result, const core::Trial& trial) {
+Json OptionalMs(const std::optional<base::Time>& time) {
+  return time ? Json(base::ToMs(*time)) : Json(nullptr);
+}
+
+Json Shown(const task::TaskSpec& spec, const EstimateResult& result, const core::Trial& trial,
+           const core::ExpectedStart& start, base::Time now) {
   const bool hindered = trial.reason.code != core::ReasonCode::kNone;
   Json task = {{"name", spec.name},
                {"gpus", spec.gpus},
                {"fits", trial.fit == core::Fit::kFits ? "now" : "later"},
                {"reason", hindered ? core::ReasonName(trial.reason.code) : ""},
                {"reason_text", trial.reason.text},
+               {"latest_start_ms", OptionalMs(start.latest)},
+               {"likely_start_ms", OptionalMs(start.likely)},
+               {"now_ms", base::ToMs(now)},
                {"predicted_mib", nullptr},
                {"estimate_method", nullptr},
                {"estimate_remarks", result.forecast.remarks}};
@@ -197,17 +205,25 @@ Answer Checked(const Check& check) {
   for (std::size_t i = 0; i < check.specs.size(); ++i) {
     const task::TaskSpec& spec = check.specs[i];
     const EstimateResult& result = check.results[i];
+    const core::TaskRequest request = task::ToRequest(spec, check.uid, check.user);
+    const base::Time now = check.services.clock.Now();
     const core::Trial trial =
-        core::Try(check.services.engine.scheduler(), task::ToRequest(spec, check.uid, check.user),
-                  result.estimate, check.services.clock.Now());
+        core::Try(check.services.engine.scheduler(), request, result.estimate, now);
     if (trial.fit == core::Fit::kNever) {
       return Fail(ErrorCode::kConflict,
                   fmt::format("task '{}' can never run here: {}", base::Printable(spec.name, 60),
                               trial.reason.text));
     }
-    tasks.push_back(Shown(spec, result, trial));
+    core::ExpectedStart start;
+    // Who waits for a person, a time or another task has no place in line.
+    const bool in_line =
+        !spec.held && spec.dependencies.empty() && spec.begin.value_or(now) <= now;
+    if (trial.fit == core::Fit::kNotNow && in_line)
+      start = check.services.engine.scheduler().ExpectedStartOf(request, result.estimate, now);
+    tasks.push_back(Shown(spec, result, trial, start, now));
   }
-  return JsonAnswer({{"count", check.count}, {"tasks", std::move(tasks)}});
+  return JsonAnswer({{"count", check.count},
+                     {"tasks", std::move(tasks)}});
 }
 
 void CheckTasks(const SubmitServices& services, const Caller& caller, const TaskList& tasks,

@@ -8,6 +8,7 @@
 #include "daemon/endpoints/output.h"
 #include "daemon/endpoints/page.h"
 #include "daemon/endpoints/past.h"
+#include "daemon/endpoints/reservations.h"
 #include "daemon/endpoints/server.h"
 #include "daemon/endpoints/submit.h"
 #include "daemon/endpoints/tasks.h"
@@ -71,6 +72,7 @@ struct Resources {
         TaskServices{all.engine, all.monitor, all.store, all.clock, settings, all.when_final});
     gpus.emplace(GpuServices{all.engine, all.monitor, all.store, all.clock, settings.state_dir,
                              settings.sample_period, all.answer_later});
+    reservations.emplace(ReservationServices{all.engine, all.clock, settings.reservation_makers});
     estimates.emplace(EstimateServices{all.engine, all.estimates.rules()});
     past.emplace(PastServices{all.store, all.monitor, all.clock, settings.state_dir,
                               !settings.simgpu_state.empty(), provenance, all.close_usage,
@@ -82,6 +84,7 @@ struct Resources {
   std::optional<SubmitServices> submit;
   std::optional<TaskServices> tasks;
   std::optional<GpuServices> gpus;
+  std::optional<ReservationServices> reservations;
   std::optional<EstimateServices> estimates;
   std::optional<PastServices> past;
   std::optional<OutputServices> output;
@@ -121,6 +124,9 @@ std::vector<Endpoint> Endpoints(const ServerServices& server, const EngineServic
       {"GET", "/v1/gpus/{id}/history", kEverybody, With(on.gpus, &ShowGpuHistory)},
       {"POST", "/v1/gpus/{id}/drain", kUsers, With(on.gpus, &DrainGpu)},
       {"POST", "/v1/gpus/{id}/resume", kUsers, With(on.gpus, &ResumeGpu)},
+      {"GET", "/v1/reservations", kEverybody, With(on.reservations, &ListReservations)},
+      {"POST", "/v1/reservations", kUsers, With(on.reservations, &MakeReservation)},
+      {"POST", "/v1/reservations/{id}/remove", kUsers, With(on.reservations, &RemoveReservation)},
       {"GET", "/v1/whoami", kWhoever, With(on.tokens, &ShowWho)},
       {"GET", "/v1/tokens", kUsers, With(on.tokens, &ListTokens)},
       {"POST", "/v1/tokens", kUsers, With(on.tokens, &MakeToken)},

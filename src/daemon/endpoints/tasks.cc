@@ -88,6 +88,13 @@ api::TaskView View(const TaskServices& services, const store::StoredTask& stored
                  services.clock.Now());
 }
 
+void AddStart(const std::map<core::TaskId, core::ExpectedStart>& starts, api::TaskView& view) {
+  const auto at = starts.find(core::TaskId{view.id});
+  if (at == starts.end()) return;
+  if (at->second.latest) view.latest_start_ms = base::ToMs(*at->second.latest);
+  if (at->second.likely) view.likely_start_ms = base::ToMs(*at->second.likely);
+}
+
 // With what a look at one task adds to its row in a list.
 api::TaskView FullView(const TaskServices& services, const store::StoredTask& stored) {
   api::TaskView view = View(services, stored);
@@ -99,6 +106,8 @@ api::TaskView FullView(const TaskServices& services, const store::StoredTask& st
   if (const auto notices = services.store.NoticesOf(stored.record.id)) {
     for (const store::Notice& each : *notices) view.notices.push_back(Present(each));
   }
+  if (view.waiting_since_ms)
+    AddStart(services.engine.scheduler().ExpectedStarts(services.clock.Now()), view);
   return view;
 }
 
@@ -142,7 +151,8 @@ Engine::Done AnswerAndLog(const TaskServices& services, const store::StoredTask&
 // What may be changed of a task that has not ended, by the names of its description.
 constexpr std::array<std::string_view, 7> kEditableAlways{
     "name", "comment", "notify", "time_limit_s", "signal_before_s", "priority", "qos"};
-constexpr std::array<std::string_view, 15> kEditableWhileItWaits{
+constexpr std::array<std::string_view, 20> kEditableWhileItWaits{
+    "gpu_type", "gpu_memory_min_mib", "on_gpus", "not_on_gpus", "linked_gpus",
     "cpus",           "host_memory_mib", "own_cpus", "gpus",        "memory_mib",
     "exclusive",      "sm_share",        "account",  "begin_ms",    "dependencies",
     "max_recoveries", "requeue",         "signal",   "signal_main", "checkpoint_signal"};
@@ -284,7 +294,15 @@ Answer ListTasks(const TaskServices& services, const Call& call) {
     next = core::Number(rows->back().record.id);
   }
   Json tasks = Json::array();
-  for (const store::StoredTask& stored : *rows) tasks.push_back(ToJson(View(services, stored)));
+  std::optional<std::map<core::TaskId, core::ExpectedStart>> starts;
+  for (const store::StoredTask& stored : *rows) {
+    api::TaskView view = View(services, stored);
+    if (view.waiting_since_ms) {
+      if (!starts) starts = services.engine.scheduler().ExpectedStarts(services.clock.Now());
+      AddStart(*starts, view);
+    }
+    tasks.push_back(ToJson(view));
+  }
   return JsonAnswer({{"tasks", std::move(tasks)}, {"next", std::move(next)}});
 }
 
@@ -310,6 +328,7 @@ Answer ExplainTask(const TaskServices& services, const Call& call) {
   if (!stored) return std::unexpected(stored.error());
   api::ExplainView view;
   view.task = FullView(services, *stored);
+  view.now_ms = base::ToMs(services.clock.Now());
   view.policy = PolicyLine(services.settings);
   view.collocation = CollocationLine(services.settings, &services.monitor);
   if (const std::optional<core::Explanation> why =

@@ -64,6 +64,7 @@ function card(gpu) {
     h('p', {class: 'soft model', title: gpu.uuid}, gpu.name.replace(/^NVIDIA /, ''), gpu.mig_profile && ` · ${gpu.mig_profile}`),
     gpu.trouble && h('p', {class: 'trouble'}, gpu.trouble),
     gpu.alerts.map((alert) => h('p', {class: 'trouble'}, alert)),
+    gpu.reserved && h('p', {class: 'hint'}, `reserved ${gpu.reserved}`),
     h('div', {class: 'line small'}, h('span', {}, 'Memory'), h('span', {}, `${memory(gpu.used_mib)} of ${memory(gpu.total_mib)}`)),
     memoryBar({used: gpu.used_mib, promised, foreign: gpu.foreign_mib, total: gpu.total_mib}, words),
     h('div', {class: 'line small'}, h('span', {}, 'SM activity'), h('span', {}, percent(gpu.sm_active))),
