@@ -46,8 +46,8 @@ TEST_F(Choice, WhatTheServerDoesNotHaveIsRefusedWithWhatItHas) {
 }
 
 TEST_F(Choice, AReservationKeepsOthersAwayAlsoAfterAKill) {
-  const Ran made = site.Carma({"reserve", "--for", "nobody", "--gpus", "2", "--for-time", "100d",
-                               "--why", "desk"});
+  const Ran made = site.Carma(
+      {"reserve", "--for", "nobody", "--gpus", "2", "--for-time", "100d", "--why", "desk"});
   ASSERT_EQ(made.code, 0) << made.Text();
   EXPECT_THAT(made.out, HasSubstr("Reservation 1: GPU 2 for nobody"));
   const std::uint64_t id = site.Train({"--gpu", "2"}, {});
@@ -74,9 +74,8 @@ TEST_F(Choice, AWaitingTaskTellsByWhenItStarts) {
   const api::TaskView running = site.Task(first);
   EXPECT_LE(*waiting.latest_start_ms, *running.launched_ms + 3'700'000);
   EXPECT_THAT(site.Carma({"explain", std::to_string(second)}).out, HasSubstr("at the latest"));
-  EXPECT_THAT(
-      site.Carma({"submit", "--check", "--gpu", "0", "--exclusive", "--", "true"}).out,
-      HasSubstr("would wait"));
+  EXPECT_THAT(site.Carma({"submit", "--check", "--gpu", "0", "--exclusive", "--", "true"}).out,
+              HasSubstr("would wait"));
   site.CancelAll();
 }
 

@@ -431,8 +431,7 @@ struct ReservationView {
           {.words = "once,daily,weekdays,weekly"});
     field("until_ms", reservation.until_ms, "No repetition begins after that; null: for ever.");
     field("why", reservation.why, "One line for people.");
-    field("next_from_ms", reservation.next_from_ms,
-          "When it holds now or next; null: it is over.");
+    field("next_from_ms", reservation.next_from_ms, "When it holds now or next; null: it is over.");
     field("next_to_ms", reservation.next_to_ms, "Until when, then.");
     field("holds", reservation.holds, "It holds now.");
     field("gpu_indices", reservation.gpu_indices, "The GPUs that are kept then.");

@@ -161,12 +161,8 @@ GpuView FullGpu() {
           .mig_profile = "3g.20gb",
           .mig_parent = "GPU-a",
           .linked_to = {2},
-          .reserved = {{.id = 4,
-                        .whom = "ada",
-                        .why = "demo",
-                        .from_ms = 1,
-                        .to_ms = 2,
-                        .holds = true}}};
+          .reserved = {
+              {.id = 4, .whom = "ada", .why = "demo", .from_ms = 1, .to_ms = 2, .holds = true}}};
 }
 
 GpuHistoryView FullHistory() {

@@ -24,8 +24,8 @@ Time Calendar::DaysLater(Time from, int days) const {
   parts.tm_mday += days;
   parts.tm_isdst = -1;  // found out: summer time may begin in between
   const std::time_t seconds = utc_ ? ::timegm(&parts) : ::mktime(&parts);
-  const Duration below = from.time_since_epoch() -
-                         std::chrono::floor<std::chrono::seconds>(from.time_since_epoch());
+  const Duration below =
+      from.time_since_epoch() - std::chrono::floor<std::chrono::seconds>(from.time_since_epoch());
   return Time(std::chrono::seconds(seconds)) + below;
 }
 

@@ -193,11 +193,10 @@ std::string GpuDetails(const GpuView& gpu, std::int64_t now_ms, const Screen& sc
   facts.Add(IsDown(gpu) ? "Trouble" : "Closed", TroubleText(gpu));
   for (const std::string& alert : gpu.alerts) facts.Add("Alert", base::Printable(alert, 400));
   for (const GpuView::Reserved& each : gpu.reserved) {
-    facts.Add("Reserved", fmt::format("for {} from {} to {} (reservation {}{})",
-                                      base::Printable(each.whom, 200),
-                                      Minute(each.from_ms),
-                                      Minute(each.to_ms), each.id,
-                                      each.why.empty() ? "" : ": " + base::Printable(each.why)));
+    facts.Add("Reserved",
+              fmt::format("for {} from {} to {} (reservation {}{})",
+                          base::Printable(each.whom, 200), Minute(each.from_ms), Minute(each.to_ms),
+                          each.id, each.why.empty() ? "" : ": " + base::Printable(each.why)));
   }
   if (!gpu.linked_to.empty())
     facts.Add("NVLink", fmt::format("to GPU {}", fmt::join(gpu.linked_to, ", ")));

@@ -147,9 +147,8 @@ void RunMake(Context& context, const ReserveFlags& flags) {
   if (!status) return context.Fail(status.error());
   core::Booking booking;
   booking.why = flags.why;
-  for (const Result<Unit>& read :
-       {ReadWhom(flags, booking), ReadWhich(flags, booking),
-        ReadWhen(flags, base::FromMs(status->value.now_ms), booking)}) {
+  for (const Result<Unit>& read : {ReadWhom(flags, booking), ReadWhich(flags, booking),
+                                   ReadWhen(flags, base::FromMs(status->value.now_ms), booking)}) {
     if (!read) return context.Fail(base::Wrap(read.error(), "reserve").error());
   }
   const Result<std::string> answer = context.client().Call(
@@ -158,8 +157,7 @@ void RunMake(Context& context, const ReserveFlags& flags) {
   if (!answer) return context.Fail(answer.error());
   if (context.json) return Print(context, *answer + "\n");
   const Result<Json> json = base::ParseJson(*answer);
-  const Result<api::ReservationView> made =
-      json ? ReadOne(*json) : std::unexpected(json.error());
+  const Result<api::ReservationView> made = json ? ReadOne(*json) : std::unexpected(json.error());
   if (!made) return context.Fail(made.error());
   Print(context,
         fmt::format("Reservation {}: GPU {} for {}, {} to {}{}\n", made->id, GpusText(*made),

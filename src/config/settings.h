@@ -39,9 +39,9 @@ struct Settings {
   std::vector<std::string> allow_groups;
   int keep_finished_days = 90;
   std::string log_level = "info";
-  std::optional<int> http_port;     // read-only pages on loopback
+  std::optional<int> http_port;                 // read-only pages on loopback
   std::vector<std::string> reservation_makers;  // users who may reserve GPUs besides admins
-  std::vector<std::string> admins;  // user names besides root and the daemon's own
+  std::vector<std::string> admins;              // user names besides root and the daemon's own
   // [policy], [recovery]: core::PolicyConfig; "published" = "thesis" | "v2" replaces the rules by
   // the original's
   std::optional<std::string> published;

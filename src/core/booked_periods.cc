@@ -44,8 +44,7 @@ std::vector<BookedPeriod> PeriodsOf(const Booking& booking, Time now, Time horiz
     const Time from = calendar.DaysLater(booking.from, day);
     if (booking.until && from > *booking.until) break;
     if (from >= horizon && !periods.empty()) break;
-    const bool counts =
-        booking.repeat != Repeat::kWeekdays || !IsWeekend(calendar.DayOfWeek(from));
+    const bool counts = booking.repeat != Repeat::kWeekdays || !IsWeekend(calendar.DayOfWeek(from));
     if (!counts || from + booking.length <= now) {
       ++skipped;
       continue;
@@ -66,8 +65,7 @@ std::optional<std::string> WhyNotAll(std::vector<BookedPeriod> periods, Time now
   return fmt::format(
       "reservation {} of {} for {} from {} on would not have its GPUs: there are not so many, or "
       "others are reserved then",
-      few->booking.id, WhichOf(few->booking), WhomFor(few->booking),
-      base::FormatTime(few->from));
+      few->booking.id, WhichOf(few->booking), WhomFor(few->booking), base::FormatTime(few->from));
 }
 
 }  // namespace carma::core

@@ -44,8 +44,8 @@ TEST_F(BookedPeriodsTest, OnceIsOver) {
 
 TEST_F(BookedPeriodsTest, DaysKeepTheTimeOfDayWhereSummerTimeBegins) {
   const Booking booking{.from = kWednesdayNine, .length = 9 * kHour, .repeat = Repeat::kWeekdays};
-  const auto periods = PeriodsOf(booking, kWednesdayNine, kWednesdayNine + 7 * kDay,
-                                 base::Calendar::OfServer());
+  const auto periods =
+      PeriodsOf(booking, kWednesdayNine, kWednesdayNine + 7 * kDay, base::Calendar::OfServer());
   EXPECT_EQ(Begins(periods),
             "03-25T08:00 03-26T08:00 03-27T08:00 03-30T07:00 03-31T07:00 04-01T07:00");
   EXPECT_EQ(periods.back().to - periods.back().from, 9 * kHour);

@@ -139,15 +139,14 @@ std::vector<BookingStanding> Bookings::Standings() const {
 }
 
 const Booking* Bookings::Find(BookingId id) const {
-  const auto at = std::ranges::find_if(
-      slots_, [id](const Slot& each) { return each.period.booking.id == id; });
+  const auto at =
+      std::ranges::find_if(slots_, [id](const Slot& each) { return each.period.booking.id == id; });
   return at == slots_.end() ? nullptr : &at->period.booking;
 }
 
 bool Bookings::HoldAt(Time now) const {
-  return std::ranges::any_of(slots_, [now](const Slot& each) {
-    return each.period.from <= now && now < each.period.to;
-  });
+  return std::ranges::any_of(
+      slots_, [now](const Slot& each) { return each.period.from <= now && now < each.period.to; });
 }
 
 std::optional<Time> Bookings::NextChange(Time now, Duration lead) const {

@@ -38,9 +38,8 @@ Time PastBookings(std::span<const ExpectedGpu> gpus, const std::vector<bool>& po
     const BookedPeriod* into = nullptr;
     for (std::size_t gpu = 0; gpu < gpus.size() && into == nullptr; ++gpu) {
       if (!pool[gpu]) continue;
-      into = RunsInto(gpus[gpu].booked, {.from = start,
-                                         .to = start + task.runs_into,
-                                         .own = task.own_bookings});
+      into = RunsInto(gpus[gpu].booked,
+                      {.from = start, .to = start + task.runs_into, .own = task.own_bookings});
     }
     if (into == nullptr) return start;
     start = into->to;
@@ -87,8 +86,8 @@ class Line {
     std::vector<std::optional<Time>> starts(tasks_.size());
     std::vector<Work> work;
     for (const Pool& pool : pools_) work.push_back(WorkIn(pool));
-    const Work all = WorkIn({std::vector<bool>(gpus_.size(), true),
-                             FreeIn(std::vector<bool>(gpus_.size(), true))});
+    const Work all = WorkIn(
+        {std::vector<bool>(gpus_.size(), true), FreeIn(std::vector<bool>(gpus_.size(), true))});
     std::size_t least_busy = gpus_.size();
     for (std::size_t i = 0; i < tasks_.size(); ++i)
       least_busy = std::min(least_busy, BusyWhileItWaits(i, work[pool_of_[i]]));
@@ -97,10 +96,10 @@ class Line {
       const Pool& pool = pools_[pool_of_[i]];
       const bool freely = pass == Pass::kFreely;
       const std::size_t own_busy = BusyWhileItWaits(i, work[pool_of_[i]]);
-      const std::size_t busy = freely                       ? own_busy
-                               : pass == Pass::kAnyOrder    ? least_busy
-                               : least_busy == 0            ? 0
-                                                            : 1;
+      const std::size_t busy = freely                    ? own_busy
+                               : pass == Pass::kAnyOrder ? least_busy
+                               : least_busy == 0         ? 0
+                                                         : 1;
       if (task.gpus == 0 || own_busy == 0 || busy == 0) continue;
       Duration todo = freely ? work[pool_of_[i]].todo : all.todo;
       if (task.takes) todo -= static_cast<std::int64_t>(TakenOf(task, pool.gpus)) * *task.takes;

@@ -20,7 +20,7 @@ struct ExpectedGpu {
 // A task that waits, or a newcomer.
 struct ExpectedTask {
   std::size_t gpus = 1;
-  std::vector<bool> may;  // by GPU: it would take that one if nobody were on it
+  std::vector<bool> may;          // by GPU: it would take that one if nobody were on it
   std::optional<Duration> takes;  // at most; empty: nobody knows
   Duration runs_into{};           // reservations that begin so soon keep it away
   std::vector<BookingId> own_bookings;

@@ -80,8 +80,7 @@ TEST(ExpectedStart, WhereTheFirstStopsAllOthersTheWidestOfAllSaysHowMuchIsDone) 
   const std::vector<ExpectedGpu> gpus{{.free_at = At(10)}, {.free_at = At(30)}};
   const std::vector<bool> any{true, true};
   const std::vector<ExpectedTask> line{Task(1, 10, any), Task(1, 30, any), Task(2, 10, any)};
-  EXPECT_EQ(InMinutes(LatestStarts(At(0), gpus, line, Pass::kAnyOrder)),
-            (std::vector{90, 70, 80}));
+  EXPECT_EQ(InMinutes(LatestStarts(At(0), gpus, line, Pass::kAnyOrder)), (std::vector{90, 70, 80}));
   EXPECT_EQ(InMinutes(LatestStarts(At(0), gpus, std::span(line).first(2), Pass::kAnyOrder)),
             (std::vector{35, 25}));
   EXPECT_EQ(InMinutes(LatestStarts(At(0), gpus, std::span(line).first(2), Pass::kOneAtATime)),
@@ -91,7 +90,9 @@ TEST(ExpectedStart, WhereTheFirstStopsAllOthersTheWidestOfAllSaysHowMuchIsDone) 
 // A server that keeps the promise however short its tasks really are, and wherever they are put.
 TEST(ExpectedStart, NoStartComesLaterWhoeverEndsEarlier) {
   std::mt19937 random(7);
-  const auto upto = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most)); };
+  const auto upto = [&](int most) {
+    return static_cast<int>(random() % static_cast<unsigned>(most));
+  };
   for (int round = 0; round < 2000; ++round) {
     const auto count = static_cast<std::size_t>(2 + upto(4));
     std::vector<ExpectedGpu> gpus;
@@ -109,7 +110,8 @@ TEST(ExpectedStart, NoStartComesLaterWhoeverEndsEarlier) {
         may[static_cast<std::size_t>(upto(static_cast<int>(count)))] = true;
       }
       const auto width = static_cast<int>(std::ranges::count(may, true));
-      line.push_back(Task(static_cast<std::size_t>(1 + upto(std::min(width, 3))), 1 + upto(90), may));
+      line.push_back(
+          Task(static_cast<std::size_t>(1 + upto(std::min(width, 3))), 1 + upto(90), may));
     }
     const auto told = InMinutes(LatestStarts(At(0), gpus, line, Pass::kInOrder));
     int before = 0;

@@ -96,8 +96,8 @@ Pass Scheduler::State::PassThrough(const std::vector<const TaskRecord*>& line) c
   return line.size() > static_cast<std::size_t>(config.backfill) ? Pass::kAnyOrder : Pass::kFreely;
 }
 
-std::map<TaskId, ExpectedStart> Scheduler::State::ExpectedStarts(
-    Time at, const TaskRecord* newcomer) const {
+std::map<TaskId, ExpectedStart> Scheduler::State::ExpectedStarts(Time at,
+                                                                 const TaskRecord* newcomer) const {
   // The server's own conditions may keep a task from an empty GPU; a published system's do.
   if (config.require || config.pacing != Pacing::kImmediate || launch_trouble.on()) return {};
   std::vector<const TaskRecord*> line;

@@ -17,8 +17,8 @@ constexpr Duration kStep{30'000};
 constexpr Duration kMinute{60'000};
 
 struct Figures {
-  int told = 0;       // promises that were made
-  int late = 0;       // of them those that were not kept
+  int told = 0;        // promises that were made
+  int late = 0;        // of them those that were not kept
   double slack_s = 0;  // from the start to what was told, in all
 };
 

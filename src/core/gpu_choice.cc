@@ -77,8 +77,8 @@ std::string NameOf(std::size_t index, const GpuInfo& gpu) {
 
 bool IsNamed(const std::vector<std::string>& names, std::size_t index, const GpuInfo& gpu) {
   const auto at = static_cast<GpuIndex>(index);
-  return std::ranges::any_of(
-      names, [&](const std::string& each) { return NamesGpu(each, at, gpu); });
+  return std::ranges::any_of(names,
+                             [&](const std::string& each) { return NamesGpu(each, at, gpu); });
 }
 
 std::string WhyNotThis(const TaskRequest& request, std::size_t index, const GpuInfo& gpu) {
@@ -139,14 +139,12 @@ bool Chooses(const TaskRequest& request) {
 
 bool ChooseAlike(const TaskRequest& a, const TaskRequest& b) {
   return a.gpu_type == b.gpu_type && a.gpu_memory_min_mib == b.gpu_memory_min_mib &&
-         a.on_gpus == b.on_gpus && a.not_on_gpus == b.not_on_gpus &&
-         a.linked_gpus == b.linked_gpus;
+         a.on_gpus == b.on_gpus && a.not_on_gpus == b.not_on_gpus && a.linked_gpus == b.linked_gpus;
 }
 
 GpuChoice::GpuChoice(const TaskRequest& request, std::span<const GpuInfo> gpus) {
   if (!Chooses(request)) return;
-  for (std::size_t i = 0; i < gpus.size(); ++i)
-    why_not_.push_back(WhyNotThis(request, i, gpus[i]));
+  for (std::size_t i = 0; i < gpus.size(); ++i) why_not_.push_back(WhyNotThis(request, i, gpus[i]));
 }
 
 std::string_view GpuChoice::WhyNot(GpuIndex gpu) const {
@@ -169,8 +167,7 @@ std::string TypesOf(std::span<const GpuInfo> gpus) {
   return words.empty() ? "none" : base::Join(words, ", ");
 }
 
-std::optional<std::string> MisnamedGpus(const TaskRequest& request,
-                                        std::span<const GpuInfo> gpus) {
+std::optional<std::string> MisnamedGpus(const TaskRequest& request, std::span<const GpuInfo> gpus) {
   if (request.gpu_type && std::ranges::none_of(gpus, [&](const GpuInfo& gpu) {
         return NamesType(*request.gpu_type, gpu.type);
       })) {
@@ -183,9 +180,10 @@ std::optional<std::string> MisnamedGpus(const TaskRequest& request,
       for (std::size_t i = 0; i < gpus.size(); ++i)
         known |= NamesGpu(name, static_cast<GpuIndex>(i), gpus[i]);
       if (known) continue;
-      return fmt::format("There is no GPU {} here: this server has {}, from 0 on, and their UUIDs "
-                         "are those that carma gpus -v shows.",
-                         name, gpus.size());
+      return fmt::format(
+          "There is no GPU {} here: this server has {}, from 0 on, and their UUIDs "
+          "are those that carma gpus -v shows.",
+          name, gpus.size());
     }
   }
   return std::nullopt;

@@ -98,8 +98,8 @@ bool CheckBooked(const Question& q) {
   return NotNow(q, ReasonCode::kReserved, [&] {
     const Booking& booking = period->booking;
     const std::string why = booking.why.empty() ? "" : ": " + booking.why;
-    const std::string whom = fmt::format("GPU {} is reserved for {}", q.gpu.index,
-                                         WhomFor(booking));
+    const std::string whom =
+        fmt::format("GPU {} is reserved for {}", q.gpu.index, WhomFor(booking));
     if (period->from <= q.gpu.at) {
       return fmt::format("{} until {} (reservation {}{}).", whom, base::FormatTimeIso(period->to),
                          booking.id, why);
@@ -294,9 +294,10 @@ bool CheckOwnRule(const Question& q) {
 // In the order of the contract; the first that says no has answered. Calls and not a table of them,
 // which cannot be inlined: each decision asks this of every GPU.
 bool PassAll(const Question& q) {
-  return CheckChoice(q) && CheckHealth(q) && CheckMig(q) && CheckDrain(q) && CheckBooked(q) && CheckReserve(q) && CheckExclusivity(q) &&
-         CheckIdle(q) && CheckTaskCount(q) && CheckSettled(q) && CheckMemory(q) &&
-         CheckActivity(q) && CheckShares(q) && CheckOutlook(q) && CheckOwnRule(q);
+  return CheckChoice(q) && CheckHealth(q) && CheckMig(q) && CheckDrain(q) && CheckBooked(q) &&
+         CheckReserve(q) && CheckExclusivity(q) && CheckIdle(q) && CheckTaskCount(q) &&
+         CheckSettled(q) && CheckMemory(q) && CheckActivity(q) && CheckShares(q) &&
+         CheckOutlook(q) && CheckOwnRule(q);
 }
 
 Verdict Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, bool in_words) {

@@ -150,8 +150,8 @@ Profile Scheduler::State::ProfileNow(const TaskRecord& task) const {
   return profile;
 }
 
-void Scheduler::State::AddWhere(const TaskRequest& request,
-                                std::shared_ptr<const GpuChoice> choice, Need& need) const {
+void Scheduler::State::AddWhere(const TaskRequest& request, std::shared_ptr<const GpuChoice> choice,
+                                Need& need) const {
   need.choice = std::move(choice);
   if (bookings.empty()) return;  // tasks of different limits ask for the same
   need.runs_at_most = request.time_limit;

@@ -94,7 +94,7 @@ struct PolicyConfig {
   int max_victim_restarts = 5;  // after neighbours' faults; then the task ends as failed
   // A task without a time limit is not put where a reservation begins within that time.
   Duration booking_lead{std::chrono::hours(4)};
-  bool share_mig = false;       // several tasks on one MIG instance, by the rules of a GPU
+  bool share_mig = false;  // several tasks on one MIG instance, by the rules of a GPU
   IdleAction idle_action = IdleAction::kTell;
   Pacing pacing = Pacing::kImmediate;
   // What a task is promised of the machine for each of its GPUs if it does not say; 0: nothing is
@@ -183,14 +183,14 @@ struct Verdict {
 };
 
 // The reservation that keeps the task away from the GPU; null: none.
-const BookedPeriod* BookedAgainst(const PolicyConfig& config, const Need& need,
-                                  const GpuView& gpu);
+const BookedPeriod* BookedAgainst(const PolicyConfig& config, const Need& need, const GpuView& gpu);
 
-// All guards in order: the task's own choice, health, MIG, drain, reservations, recovery reserve, exclusivity, idle GPUs, tasks per GPU,
-// settling, memory, SM activity, declared shares of SMs, slowdown, gain, the server's own
-// condition. The first that does not fit answers; kNever only for what no waiting can change. A GPU
-// without tasks and foreign processes is never too busy, and margin and floor are waived there
-// (without waive_on_idle only where idle_gpu or exclusive is asked for).
+// All guards in order: the task's own choice, health, MIG, drain, reservations, recovery reserve,
+// exclusivity, idle GPUs, tasks per GPU, settling, memory, SM activity, declared shares of SMs,
+// slowdown, gain, the server's own condition. The first that does not fit answers; kNever only for
+// what no waiting can change. A GPU without tasks and foreign processes is never too busy, and
+// margin and floor are waived there (without waive_on_idle only where idle_gpu or exclusive is
+// asked for).
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu);
 // The same without the words, many times faster: for choosing among GPUs.
 Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu);

@@ -114,8 +114,8 @@ class Scheduler {
   // Of the tasks in line, those of which something can be said; the first of a long line only.
   std::map<TaskId, ExpectedStart> ExpectedStarts(Time now) const;
   // Of a newcomer.
-  ExpectedStart ExpectedStartOf(const TaskRequest& request,
-                                const std::optional<Estimate>& estimate, Time now) const;
+  ExpectedStart ExpectedStartOf(const TaskRequest& request, const std::optional<Estimate>& estimate,
+                                Time now) const;
   // What a newcomer needs of each of its GPUs.
   Need NeedOfNew(const TaskRequest& request, const std::optional<Estimate>& estimate) const;
 

@@ -1,9 +1,9 @@
 // What the scheduler knows, and its steps; private to core. One part per file: lifecycle.cc (events
 // and steps of tasks), waiting.cc (who may be looked at), placement.cc (which GPUs), recovery.cc
 // (out of memory), host_line.cc (cores and memory of the machine), turns.cc (who leaves for
-// others), expecting.cc (when they start), learning.cc (what running tasks teach), explain.cc (why), books.cc. What can stand by
-// itself does: Queue, LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines, Lessons,
-// Reservation, Bookings, LaunchTrouble, Room.
+// others), expecting.cc (when they start), learning.cc (what running tasks teach), explain.cc
+// (why), books.cc. What can stand by itself does: Queue, LineUp, FairShare, Limits, Ledger,
+// Dependencies, Arrays, Deadlines, Lessons, Reservation, Bookings, LaunchTrouble, Room.
 #pragma once
 
 #include <array>
@@ -59,7 +59,7 @@ struct Life {
   std::optional<Time> active_from;  // the first time that any was seen
   Time active_at{};
   std::shared_ptr<const GpuChoice> choice;  // by its request; null: any GPU
-  bool unfit = false;     // restored on a server that can never take it
+  bool unfit = false;                       // restored on a server that can never take it
   bool restored = false;  // from an earlier life of the daemon, and not started since
 };
 

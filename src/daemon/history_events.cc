@@ -97,9 +97,9 @@ store::StoredEvent ReserveEvent(const core::Booking& booking, const std::string&
   event.when = now;
   event.kind = store::EventKind::kReserve;
   event.what = removed_by.empty() ? "reserve" : "unreserve";
-  event.text = fmt::format("reservation {} of {} for {}, by {}", booking.id,
-                           core::WhichOf(booking), core::WhomFor(booking),
-                           removed_by.empty() ? booking.made_by : removed_by);
+  event.text =
+      fmt::format("reservation {} of {} for {}, by {}", booking.id, core::WhichOf(booking),
+                  core::WhomFor(booking), removed_by.empty() ? booking.made_by : removed_by);
   return event;
 }
 

@@ -27,8 +27,8 @@ TEST(Present, FillsEveryField) {
   // Remarks and notices are kept apart from the task; a signal ended it; the others are known while
   // it runs.
   EXPECT_THAT(untold, ElementsAre("estimate_remarks", "exit_code", "host_note", "latest_start_ms",
-                                  "likely_start_ms", "notices", "observed_mib",
-                                  "over_promise_mib", "pid", "waiting_since_ms", "wrong_gpus"));
+                                  "likely_start_ms", "notices", "observed_mib", "over_promise_mib",
+                                  "pid", "waiting_since_ms", "wrong_gpus"));
 }
 
 }  // namespace

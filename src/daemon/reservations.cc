@@ -63,10 +63,9 @@ Result<Unit> Reservations::Restore(const std::vector<store::BookingRow>& rows) {
   return Unit{};
 }
 
-Result<core::Booking> Reservations::Add(core::Booking booking,
-                                        std::span<const core::GpuInfo> gpus, core::Time now) {
-  if (Result<Unit> named = NameByUuid(booking, gpus); !named)
-    return std::unexpected(named.error());
+Result<core::Booking> Reservations::Add(core::Booking booking, std::span<const core::GpuInfo> gpus,
+                                        core::Time now) {
+  if (Result<Unit> named = NameByUuid(booking, gpus); !named) return std::unexpected(named.error());
   booking.id = core::BookingId{core::Number(last_) + 1};
   if (!NextOf(booking, now)) return Fail(ErrorCode::kInvalid, "its time is over");
   std::erase_if(all_, [&](const auto& each) { return !NextOf(each.second, now); });

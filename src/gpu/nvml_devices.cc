@@ -156,8 +156,8 @@ void Connect(std::vector<NvmlDevice>& devices) {
       if (&one == &other || one.info.mig || other.info.mig) continue;
       if (one.info.trouble.empty() != other.info.trouble.empty()) continue;
       const std::string address = base::ToLower(other.info.pci);
-      const bool direct = !address.empty() &&
-                          std::ranges::find(one.links.pcis, address) != one.links.pcis.end();
+      const bool direct =
+          !address.empty() && std::ranges::find(one.links.pcis, address) != one.links.pcis.end();
       if (direct || (one.links.to_switch && other.links.to_switch))
         one.info.linked_to.push_back(other.info.uuid);
     }

@@ -186,9 +186,9 @@ Result<std::vector<Drain>> Store::Drains() {
 Result<std::vector<BookingRow>> Store::Bookings() {
   return impl_->Read("reading reservations", [&]() -> Result<std::vector<BookingRow>> {
     const Use rows(impl_->Prepared("SELECT id,made_by,description FROM booking ORDER BY id"));
-    return ReadAll<BookingRow>(
-        *rows, "reservations",
-        [](Reader& reader, BookingRow& booking) { VisitBooking(reader, booking); });
+    return ReadAll<BookingRow>(*rows, "reservations", [](Reader& reader, BookingRow& booking) {
+      VisitBooking(reader, booking);
+    });
   });
 }
 

@@ -340,8 +340,8 @@ ALTER TABLE task ADD COLUMN promised_host_mib INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE task ADD COLUMN own_cores TEXT NOT NULL DEFAULT '';
 )sql";
 
-// Reservations of GPUs. One that was removed keeps its row without description: numbers are not used
-// again.
+// Reservations of GPUs. One that was removed keeps its row without description: numbers are not
+// used again.
 constexpr std::string_view kVersion16 = R"sql(
 CREATE TABLE booking (
   id INTEGER PRIMARY KEY,

@@ -124,7 +124,8 @@ struct Drain {
 struct BookingRow {
   core::BookingId id{};
   std::string made_by;
-  std::optional<std::string> description;  // empty: it was removed, and its number is not used again
+  std::optional<std::string>
+      description;  // empty: it was removed, and its number is not used again
   friend bool operator==(const BookingRow&, const BookingRow&) = default;
 };
 

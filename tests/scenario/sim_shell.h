@@ -35,7 +35,7 @@ class SimShell : public ScenarioShell {
   std::vector<TimedAction> actions_;
   std::map<core::TaskId, core::TaskRecord> kept_;  // not final
   core::BookingsTold booked_;
-  std::vector<core::Taken> ended_;                 // by attempts
+  std::vector<core::Taken> ended_;  // by attempts
   // By a person or by rule; kept as well.
   std::map<std::pair<core::GpuIndex, bool>, core::DrainRequested> drains_;
 };

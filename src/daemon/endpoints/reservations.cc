@@ -96,15 +96,14 @@ Result<Unit> RemoveReservation(const ReservationServices& services, const Call& 
   if (Result<Unit> may = MayReserve(services, call.caller); !may) return may;
   const std::optional<std::int64_t> number = base::ParseInt(call.id);
   if (!number || *number < 1) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("'{}' is not the number of a reservation",
-                            base::Printable(call.id, 40)));
+    return Fail(ErrorCode::kInvalid, fmt::format("'{}' is not the number of a reservation",
+                                                 base::Printable(call.id, 40)));
   }
   const core::BookingId id{static_cast<std::uint64_t>(*number)};
   const core::Booking* known = services.engine.reservations().Find(id);
   if (known != nullptr && !call.caller.admin && known->made_by != call.caller.user) {
-    return Fail(ErrorCode::kDenied, fmt::format("reservation {} was made by {}", id,
-                                                known->made_by));
+    return Fail(ErrorCode::kDenied,
+                fmt::format("reservation {} was made by {}", id, known->made_by));
   }
   return services.engine.Unbook(
       id, call.caller.user, [reply, caller = call.caller, id](const Result<Unit>& done) {

@@ -36,8 +36,7 @@ TEST_F(ReservationsTest, AnAdministratorMakesOneAndItIsDurable) {
   clock_.Advance(std::chrono::minutes(11));
   Settle();
   EXPECT_EQ(List().body.at("reservations")[0].at("holds"), true);
-  const GpuServices gpus{*engine_,   *monitor_, *store_,
-                         clock_,     state_dir_, base::Duration(1'000),
+  const GpuServices gpus{*engine_, *monitor_, *store_, clock_, state_dir_, base::Duration(1'000),
                          Worker()};
   const Heard shown = Ask(gpus, &ListGpus, Asking({}));
   EXPECT_EQ(shown.body.at("gpus")[1].at("reserved")[0].at("whom"), "ada");
@@ -56,12 +55,10 @@ TEST_F(ReservationsTest, ARestartFindsThemAndGivesNoNumberTwice) {
   EngineOptions options;
   options.state_dir = state_dir_;
   engine_ = std::make_unique<Engine>(options, *store_, launcher_, clock_, *this);
-  ASSERT_TRUE(
-      engine_->Start({{"GPU-b", "A100", 41'000, 1'000}, {"GPU-a", "A100", 41'000, 1'000}}));
+  ASSERT_TRUE(engine_->Start({{"GPU-b", "A100", 41'000, 1'000}, {"GPU-a", "A100", 41'000, 1'000}}));
   Settle();
   ASSERT_EQ(List().body.at("reservations").size(), 1U);
-  EXPECT_EQ(List().body.at("reservations")[0].at("gpu_indices"), base::Json({0}))
-      << "the same GPU";
+  EXPECT_EQ(List().body.at("reservations")[0].at("gpu_indices"), base::Json({0})) << "the same GPU";
   EXPECT_EQ(Make(kRoot, 30, R"(,"gpus":["1"])").body.at("id"), 3);
 }
 

@@ -216,14 +216,12 @@ Answer Checked(const Check& check) {
     }
     core::ExpectedStart start;
     // Who waits for a person, a time or another task has no place in line.
-    const bool in_line =
-        !spec.held && spec.dependencies.empty() && spec.begin.value_or(now) <= now;
+    const bool in_line = !spec.held && spec.dependencies.empty() && spec.begin.value_or(now) <= now;
     if (trial.fit == core::Fit::kNotNow && in_line)
       start = check.services.engine.scheduler().ExpectedStartOf(request, result.estimate, now);
     tasks.push_back(Shown(spec, result, trial, start, now));
   }
-  return JsonAnswer({{"count", check.count},
-                     {"tasks", std::move(tasks)}});
+  return JsonAnswer({{"count", check.count}, {"tasks", std::move(tasks)}});
 }
 
 void CheckTasks(const SubmitServices& services, const Caller& caller, const TaskList& tasks,

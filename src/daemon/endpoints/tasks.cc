@@ -151,11 +151,26 @@ Engine::Done AnswerAndLog(const TaskServices& services, const store::StoredTask&
 // What may be changed of a task that has not ended, by the names of its description.
 constexpr std::array<std::string_view, 7> kEditableAlways{
     "name", "comment", "notify", "time_limit_s", "signal_before_s", "priority", "qos"};
-constexpr std::array<std::string_view, 20> kEditableWhileItWaits{
-    "gpu_type", "gpu_memory_min_mib", "on_gpus", "not_on_gpus", "linked_gpus",
-    "cpus",           "host_memory_mib", "own_cpus", "gpus",        "memory_mib",
-    "exclusive",      "sm_share",        "account",  "begin_ms",    "dependencies",
-    "max_recoveries", "requeue",         "signal",   "signal_main", "checkpoint_signal"};
+constexpr std::array<std::string_view, 20> kEditableWhileItWaits{"gpu_type",
+                                                                 "gpu_memory_min_mib",
+                                                                 "on_gpus",
+                                                                 "not_on_gpus",
+                                                                 "linked_gpus",
+                                                                 "cpus",
+                                                                 "host_memory_mib",
+                                                                 "own_cpus",
+                                                                 "gpus",
+                                                                 "memory_mib",
+                                                                 "exclusive",
+                                                                 "sm_share",
+                                                                 "account",
+                                                                 "begin_ms",
+                                                                 "dependencies",
+                                                                 "max_recoveries",
+                                                                 "requeue",
+                                                                 "signal",
+                                                                 "signal_main",
+                                                                 "checkpoint_signal"};
 
 // Its description as it holds now: the core's part is what the core has of it.
 Json DescriptionNow(const task::TaskSpec& spec, const core::TaskRecord& record) {

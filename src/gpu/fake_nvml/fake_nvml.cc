@@ -264,20 +264,20 @@ FAKE_EXPORT Return nvmlDeviceGetComputeMode(Device device, std::uint32_t* mode) 
   return CheckWhole("nvmlDeviceGetComputeMode", device);
 }
 FAKE_EXPORT Return nvmlDeviceGetNvLinkState(Device device, std::uint32_t link,
-                                           std::uint32_t* active) {
+                                            std::uint32_t* active) {
   if (const Return code = CheckWhole("nvmlDeviceGetNvLinkState", device)) return code;
   if (link >= Gpu(device).links.size()) return kInvalidArgument;
   *active = Gpu(device).links[link].empty() ? 0 : 1;
   return kSuccess;
 }
 FAKE_EXPORT Return nvmlDeviceGetNvLinkRemotePciInfo_v2(Device device, std::uint32_t link,
-                                                      PciInfo* info) {
+                                                       PciInfo* info) {
   if (const Return code = CheckWhole("nvmlDeviceGetNvLinkRemotePciInfo_v2", device)) return code;
   if (link >= Gpu(device).links.size()) return kInvalidArgument;
   return CopyText(Gpu(device).links[link], info->bus_id, sizeof info->bus_id);
 }
 FAKE_EXPORT Return nvmlDeviceGetNvLinkRemoteDeviceType(Device device, std::uint32_t link,
-                                                      std::uint32_t* type) {
+                                                       std::uint32_t* type) {
   if (const Return code = CheckWhole("nvmlDeviceGetNvLinkRemoteDeviceType", device)) return code;
   if (link >= Gpu(device).links.size()) return kInvalidArgument;
   *type = Gpu(device).links[link] == "switch" ? kLinkToSwitch : 0;

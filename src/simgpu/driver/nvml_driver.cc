@@ -177,7 +177,7 @@ const simgpu::GpuIdentity* OtherEnd(const Call& call, std::uint32_t link) {
 }  // namespace
 
 NVML_EXPORT Return nvmlDeviceGetNvLinkState(Device device, std::uint32_t link,
-                                           std::uint32_t* active) {
+                                            std::uint32_t* active) {
   const Call call = Enter("nvmlDeviceGetNvLinkState", device, active != nullptr);
   if (call.code != kSuccess) return call.code;
   if (link >= kMostLinks || !OtherEnd(call, link)) return kInvalidArgument;
@@ -186,7 +186,7 @@ NVML_EXPORT Return nvmlDeviceGetNvLinkState(Device device, std::uint32_t link,
 }
 
 NVML_EXPORT Return nvmlDeviceGetNvLinkRemotePciInfo_v2(Device device, std::uint32_t link,
-                                                      PciInfo* info) {
+                                                       PciInfo* info) {
   const Call call = Enter("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, info != nullptr);
   if (call.code != kSuccess) return call.code;
   const simgpu::GpuIdentity* other = OtherEnd(call, link);
@@ -196,7 +196,7 @@ NVML_EXPORT Return nvmlDeviceGetNvLinkRemotePciInfo_v2(Device device, std::uint3
 }
 
 NVML_EXPORT Return nvmlDeviceGetNvLinkRemoteDeviceType(Device device, std::uint32_t link,
-                                                      std::uint32_t* type) {
+                                                       std::uint32_t* type) {
   const Call call = Enter("nvmlDeviceGetNvLinkRemoteDeviceType", device, type != nullptr);
   if (call.code != kSuccess) return call.code;
   if (!OtherEnd(call, link)) return kInvalidArgument;

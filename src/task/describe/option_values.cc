@@ -147,9 +147,9 @@ bool IsVariableName(std::string_view name) {
 // What sites call the features of their nodes that tell of GPUs. Anything else may be a rack.
 bool IsKnownGpuType(std::string_view word) {
   constexpr std::string_view kModels[] = {
-      "a2",   "a10",  "a16",  "a30",  "a40",  "a100", "a800", "a4000", "a4500", "a5000", "a6000",
-      "b100", "b200", "b300", "h100", "h200", "h800", "h20",  "gh200", "gb200", "l4",    "l20",
-      "l40",  "l40s", "v100", "v100s", "p4",  "p40",  "p100", "t4",    "k80",   "m40",   "m60"};
+      "a2",   "a10",  "a16",  "a30",   "a40",  "a100", "a800", "a4000", "a4500", "a5000", "a6000",
+      "b100", "b200", "b300", "h100",  "h200", "h800", "h20",  "gh200", "gb200", "l4",    "l20",
+      "l40",  "l40s", "v100", "v100s", "p4",   "p40",  "p100", "t4",    "k80",   "m40",   "m60"};
   constexpr std::string_view kFamilies[] = {"rtx", "gtx", "titan", "quadro", "tesla"};
   if (word.size() > 64 || !core::IsGpuTypeWord(word)) return false;
   const std::string lower = base::ToLower(word);

@@ -332,8 +332,8 @@ constexpr std::string_view kTransformerGroup = "Memory of a transformer";
 
 constexpr std::array kRows{
     Row{{"job-name", 'J', "NAME", "name shown in lists", true}, SetText<&TaskSpec::name>},
-    Row{{"gpus", 'G', "[TYPE:]N", "GPUs of one server (default 1): 2, a100:2; 0: cores and memory only",
-         true},
+    Row{{"gpus", 'G', "[TYPE:]N",
+         "GPUs of one server (default 1): 2, a100:2; 0: cores and memory only", true},
         SetGpus},
     Row{{"gres", 0, "gpu:[TYPE:]N", "the same in Slurm's words", true}, SetGres},
     Row{{"gpus-per-node", 0, "[TYPE:]N", "the same in Slurm's words", true}, SetGpus},
