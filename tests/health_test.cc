@@ -250,7 +250,9 @@ class IdleHolders : public Health {
     // Ten of these without a look are a gap, which a busy machine must not make.
     site.Set("monitor.sample_period", "\"1m\"");
     site.Set("monitor.window", "\"2m\"");
-    site.Set("idle.notify", "[\"/bin/sh\", \"-c\", \"cat >> " + told() + "\"]");
+    const std::string tell = site.folder() / "tell";
+    WriteText(tell, "#!/bin/sh\ncat >> " + told() + "\n", 0755);
+    site.Set("notify.admin", "[\"" + tell + "\"]");
   }
   std::string told() const { return site.out_dir() + "/told"; }
   // A task that has its GPUs for itself and uses none of them until its gate opens.

@@ -333,18 +333,6 @@ bool IsNotifyTarget(std::string_view text) {
   return task::ParseNotifyTarget(text).has_value();
 }
 
-Kind<std::vector<std::string>> Program() {
-  Kind<std::vector<std::string>> kind =
-      List("list: a program (absolute path) and its arguments", kTextList, 100,
-           Text("", [](std::string_view word) { return !word.empty() && IsPlain(word, 4'095); }));
-  kind.read = [read = kind.read](std::string_view text) {
-    auto words = read(text);
-    const bool relative = words && !words->empty() && words->front().front() != '/';
-    return relative ? std::nullopt : words;
-  };
-  return kind;
-}
-
 // A list of things that are a text each, as the core reads and writes them.
 template <class T>
 Kind<std::vector<T>> Texts(const char* type, base::Result<T> (*parse)(std::string_view)) {
@@ -668,9 +656,6 @@ std::vector<Key> MakeKeys() {
                              {"share", IdleAction::kShare},
                              {"end", IdleAction::kEnd}}),
          AT(policy.idle_action)),
-      Of("idle.notify",
-         "Program that is run once for each idle holder (docs/operations.md); empty: none.",
-         Program(), AT(idle_notify)),
       Of("notify.enabled", "Users may be told of their tasks (docs/tasks.md).", Flag(),
          AT(notify_enabled)),
       Of("notify.allow", "How they may be told.",

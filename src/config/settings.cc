@@ -164,10 +164,6 @@ class Loading {
           "idle.action",
           "expected \"tell\" while idle.after is false: nobody looks for idle tasks");
     }
-    if (!settings.idle_after && !settings.idle_notify.empty()) {
-      return Contradiction("idle.notify",
-                           "expected [] while idle.after is false: nobody looks for idle tasks");
-    }
     if (settings.idle_after && *settings.idle_after < settings.sample_period) {
       return Contradiction("idle.after", "expected at least monitor.sample_period");
     }

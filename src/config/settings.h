@@ -75,7 +75,6 @@ struct Settings {
   // [idle]; policy.idle_action
   std::optional<base::Duration> idle_after{1'800'000};  // empty: nobody looks for idle holders
   double idle_below = 0.01;                             // SM activity that counts as none, 0..1
-  std::vector<std::string> idle_notify;  // program and arguments that are told of each; empty: none
   // [notify]
   bool notify_enabled = true;
   std::vector<std::string> notify_allow = {"mail", "webhook", "program"};  // task::NotifyKind

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 
 namespace carma::daemon {
 namespace {
@@ -21,17 +23,34 @@ std::unique_ptr<IdleHolders> MakeIdleHolders(const config::Settings& settings) {
 
 }  // namespace
 
+std::string ToLine(const IdleNotice& notice) {
+  const double idle_s = base::Seconds(notice.now - notice.idle_since);
+  return base::DumpJson(
+      {{"event", "idle_holder"},
+       {"text", fmt::format("Task {} ({}) of {} has not used its GPUs for {}", notice.task,
+                            base::Printable(notice.name, 100), base::Printable(notice.user, 100),
+                            base::FormatSpan(notice.now - notice.idle_since))},
+       {"task", notice.task},
+       {"attempt", notice.attempt},
+       {"name", notice.name},
+       {"user", notice.user},
+       {"uid", notice.uid},
+       {"gpu_uuids", notice.gpu_uuids},
+       {"idle_since_ms", base::ToMs(notice.idle_since)},
+       {"now_ms", base::ToMs(notice.now)},
+       {"idle_s", idle_s},
+       {"action", notice.action}});
+}
+
 TaskWatch::TaskWatch(store::Store& store, base::Clock& clock, const config::Settings& settings,
                      Tell tell)
     : store_(store),
       clock_(clock),
       settings_(settings),
       idle_holders_(MakeIdleHolders(settings)),
-      tell_(std::move(tell)),
-      notices_({.program = settings.idle_notify}) {}
+      tell_(std::move(tell)) {}
 
 void TaskWatch::Follow(const config::Settings& before) {
-  notices_.Use(settings_.idle_notify);
   if (settings_.idle_after != before.idle_after) idle_holders_ = MakeIdleHolders(settings_);
 }
 
@@ -91,7 +110,6 @@ void TaskWatch::TellIdleHolder(const core::TaskIdle& idle) {
                                 {"user", notice.user},
                                 {"idle_s", base::Seconds(notice.now - notice.idle_since)},
                                 {"action", notice.action}});
-  notices_.Tell(ToLine(notice));
   tell_(ToLine(notice));
 }
 

@@ -3,6 +3,7 @@
 // not placed.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,10 +16,24 @@
 #include "daemon/idle_holders.h"
 #include "daemon/misuse.h"
 #include "daemon/monitor.h"
-#include "daemon/notices.h"
 #include "store/store.h"
 
 namespace carma::daemon {
+
+// What administrators are told about an idle holder.
+struct IdleNotice {
+  std::uint64_t task = 0;
+  int attempt = 0;
+  std::string name;
+  std::string user;
+  std::uint32_t uid = 0;
+  std::vector<std::string> gpu_uuids;
+  base::Time idle_since{};
+  base::Time now{};
+  std::string action;  // "tell", "share", "end": what CARMA does about it
+};
+// One JSON object on one line.
+std::string ToLine(const IdleNotice& notice);
 
 class TaskWatch {
  public:
@@ -44,7 +59,6 @@ class TaskWatch {
   std::unique_ptr<IdleHolders> idle_holders_;  // null: nobody looks for them
   FirstSightings over_promise_, wrong_device_;
   Tell tell_;
-  Notices notices_;
 };
 
 }  // namespace carma::daemon

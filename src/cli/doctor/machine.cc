@@ -228,17 +228,10 @@ std::vector<Finding> CheckSettings(const std::string& root, const config::Settin
   const auto warn = [&](std::string text, std::string remedy) {
     findings.push_back({"settings", Level::kWarn, std::move(text), std::move(remedy)});
   };
-  if (!settings.idle_notify.empty()) {
-    const std::string& program = settings.idle_notify.front();
-    const std::string shown = base::Printable(program);
-    struct stat facts {};
-    if (::stat((root + program).c_str(), &facts) != 0) {
-      warn(fmt::format("idle.notify: {}: {}", shown, std::strerror(errno)),
-           "install the program, or set idle.notify = []: nobody is told of idle tasks");
-    } else if (!S_ISREG(facts.st_mode) || (facts.st_mode & 0111) == 0) {
-      warn("idle.notify: " + shown + " is no program that can be run",
-           "chmod +x it, and give it a first line such as #!/bin/sh");
-    }
+  for (const std::string& target : settings.notify_admin) {
+    if (!target.starts_with('/') || IsProgram(root + target)) continue;
+    warn(fmt::format("notify.admin: {} is no program that can be run", base::Printable(target)),
+         "install it, chmod +x it, and give it a first line such as #!/bin/sh");
   }
   if (settings.window < kFewSamples * settings.sample_period) {
     warn(fmt::format("monitor.window of {} holds fewer than {} samples of {}: a pause between two "
