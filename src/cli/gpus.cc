@@ -127,7 +127,9 @@ void RunGpus(Context& context, const GpusFlags& flags) {
 }
 
 // What has come of drain or resume.
-std::string StandingText(const std::string& state) {
+std::string StandingText(const std::string& state, std::optional<base::Time> empty_by) {
+  if (state == "drng" && empty_by)
+    return " takes no new task; what runs there leaves by " + base::FormatTime(*empty_by);
   if (state == "drng") return " takes no new task; what runs there goes on";
   if (state == "drain") return " takes no new task, and is empty";
   return " takes tasks again (" + base::Printable(state, 20) + ")";
@@ -151,8 +153,8 @@ void RunGpuChange(Context& context, const std::string& verb, const std::vector<s
     } else if (context.json) {
       texts.push_back(std::move(gpu->text));
     } else {
-      Print(context,
-            "GPU " + std::to_string(gpu->value.index) + StandingText(gpu->value.state) + "\n");
+      Print(context, "GPU " + std::to_string(gpu->value.index) +
+                         StandingText(gpu->value.state, empty_by) + "\n");
     }
   }
   if (context.json) Print(context, JsonList(texts) + "\n");
