@@ -157,8 +157,9 @@ TEST(SharingRecipes, ACourseOfSixty) {
 TEST(SharingRecipes, LongTrainingsAndShortTries) {
   Server server(Recipe("slots"));
   for (int i = 0; i < 4; ++i) server.Train("ada");
-  const std::uint64_t spare = server.Submit("bob", "", "background");
   server.Pass(core::Duration(13 * 3'600'000LL));
+  const std::uint64_t spare = server.Submit("bob", "", "background");
+  EXPECT_TRUE(server.Asked().empty());
   EXPECT_EQ(server.Why(spare), core::ReasonCode::kTasksPerGpu) << "nobody leaves for less priority";
   const std::uint64_t look = server.Submit("bob", "", "interactive");
   EXPECT_EQ(server.Asked(), (std::vector<std::uint64_t>{1})) << "its turn was over";
