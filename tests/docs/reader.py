@@ -57,7 +57,7 @@ def make_home(programs):
     """The home, and in it a checkout whose build is the programs under test. `./dev build` there has nothing to build."""
     shutil.copytree(HERE / "home", HOME, dirs_exist_ok=True)
     with open("/etc/passwd", "a", encoding="utf-8") as users:
-        for number, name in enumerate(("ann", "bob"), 60001):
+        for number, name in enumerate(("ann", "bob", "ada", "eve"), 60001):
             users.write(f"{name}:x:{number}:{number}::/home/{name}:/bin/bash\n")
     CHECKOUT.mkdir()
     for path in ROOT.iterdir():
