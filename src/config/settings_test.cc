@@ -482,7 +482,7 @@ TEST(SettingsDocs, WhatTheRecipesSayIsUnderstood) {
     EXPECT_TRUE(loaded) << block << loaded.error().message;
     ++blocks;
   }
-  EXPECT_EQ(blocks, 9);
+  EXPECT_EQ(blocks, 10);
 }
 
 TEST(SettingsDocs, TheDocumentationListsEveryKeyAsItIs) {
