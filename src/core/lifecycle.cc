@@ -268,7 +268,6 @@ void Scheduler::State::EndStopped(TaskRecord& task) {
     case StopCause::kTimeSlot:
     case StopCause::kPreempted:
     case StopCause::kDrained:
-    case StopCause::kShutdown:
       return EndAsked(task, std::move(reason));
     case StopCause::kGpuLost:
       return ComeBackLost(task, std::move(reason));

@@ -435,7 +435,6 @@ enum class StopCause {
   kTimeSlot,   // its turn was over, others waited
   kPreempted,  // a class that goes before others needed the place
   kDrained,    // its GPU was to be empty by then
-  kShutdown,   // likewise the server
 };
 inline constexpr std::pair<StopCause, std::string_view> kStopWords[] = {
     {StopCause::kNone, "none"},
@@ -447,7 +446,6 @@ inline constexpr std::pair<StopCause, std::string_view> kStopWords[] = {
     {StopCause::kTimeSlot, "time_slot"},
     {StopCause::kPreempted, "preempted"},
     {StopCause::kDrained, "drained"},
-    {StopCause::kShutdown, "shutdown"},
 };
 
 // One start of a task: where it was put and how that went.

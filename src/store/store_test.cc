@@ -115,7 +115,7 @@ TEST_F(StoreTest, EveryEnumeratorComesBackAsItWasPut) {
     add([&](core::TaskRecord& r) { r.reason.code = static_cast<core::ReasonCode>(i); });
   for (int i = 0; i <= static_cast<int>(core::ExitKind::kDeviceFault); ++i)
     add([&](core::TaskRecord& r) { r.exit.kind = static_cast<core::ExitKind>(i); });
-  for (int i = 0; i <= static_cast<int>(core::StopCause::kShutdown); ++i)
+  for (int i = 0; i <= static_cast<int>(core::StopCause::kDrained); ++i)
     add([&](core::TaskRecord& r) { r.attempt.stopping = static_cast<core::StopCause>(i); });
   for (int i = 0; i <= static_cast<int>(core::SharingMethod::kMig); ++i)
     add([&](core::TaskRecord& r) {
