@@ -67,7 +67,7 @@ TEST_F(BadSubmission, OptionsThatCannotBeMeantAreRefusedByName) {
     std::vector<std::string> pieces;
   } kCases[] = {
       {"more GPUs than there are numbers", {"--gpus", "99999999999999999999"}, {"--gpus"}},
-      {"no GPU", {"--gpus", "0"}, {"--gpus"}},
+      {"less than no GPU", {"--gpus", "-1"}, {"--gpus"}},
       {"negative memory", {"--gpu-mem", "-5G"}, {"--gpu-mem", "-5G"}},
       {"memory beyond every machine", {"--gpu-mem", "1e30G"}, {"--gpu-mem"}},
       {"a time limit of millennia", {"--time", "99999999d"}, {"--time"}},
@@ -186,7 +186,7 @@ TEST_F(BadSubmission, TwoMillionLinesOfABatchAreRefusedAsAWhole) {
 
 TEST_F(BadSubmission, OneBadLineRefusesTheWholeBatch) {
   WriteText(site.out_dir() + "/batch",
-            "{\"command\":[\"/bin/true\"]}\n{\"command\":[\"/bin/true\"],\"gpus\":0}\n");
+            "{\"command\":[\"/bin/true\"]}\n{\"command\":[\"/bin/true\"],\"gpus\":-1}\n");
   ExpectRefusal(site.Carma({"submit", "--batch", "batch"}), 2, {"batch:2", "gpus"}, "bad line");
 }
 

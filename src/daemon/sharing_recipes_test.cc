@@ -188,7 +188,7 @@ TEST(SharingRecipes, APayingGroupAndGuests) {
 TEST(SharingRecipes, AGpuForPeopleAtTheDesk) {
   Server server(Recipe("desk"));
   server.Reserve({.on_gpus = {"GPU-0"},
-                  .from = server.now() + std::chrono::hours(4),
+                  .from = server.now() + std::chrono::minutes(210),
                   .length = std::chrono::hours(9)});
   for (int i = 0; i < 4; ++i) server.Submit("ada");
   EXPECT_EQ(server.Running(), (Counts{{"ada", 4}})) << "it begins later than the lead";
