@@ -38,7 +38,7 @@ constexpr double kStepCopies = 3.5;
 constexpr double kLargeStepCopies = 3.0;
 
 constexpr double kKeptFactor = 1.01;     // what the allocator rounds up, and cannot reuse
-constexpr double kConvFactor = 3.59;     // workspace and gradients of the widest convolution
+constexpr double kConvFactor = 3.52;     // workspace and gradients of the widest convolution
 constexpr double kLargestFactor = 0.81;  // temporaries of the backward pass
 // Tensors of at most 10 MiB share segments of 20 MiB with gaps between them, larger ones have one
 // each: so much more of what is kept where tensors are small, and half of it at that size.
