@@ -258,8 +258,8 @@ TEST_F(ShimLauncherTest, WhoHasAHandlerIsAskedToSave) {
 }
 
 TEST_F(ShimLauncherTest, WhoListensLaterIsAskedThen) {
-  LaunchOrder order =
-      Order("echo up > $TELL; read word < $GO; trap 'exit 85' USR1; while :; do sleep 0.1; done");
+  LaunchOrder order = Order(
+      "echo up > $TELL; read word < $GO; trap 'exit 85' USR1; sleep 1000 & while :; do wait; done");
   order.checkpoint_signal = "USR1";
   launcher_->Start(order);
   NextStarted();
