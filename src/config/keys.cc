@@ -400,6 +400,12 @@ std::vector<Key> MakeKeys() {
       Of("daemon.admins",
          "Who may act on everybody's tasks and drain GPUs, besides root and the daemon's own user.",
          UserNames(), AT(admins)),
+      Of("daemon.gpus",
+         "The GPUs that are managed, by number, UUID or its beginning; empty: all. Of the others "
+         "nothing is read, and no task is put there.",
+         List("list of GPUs like [0, 1] or [\"GPU-3f2a\", \"MIG-77e1\"]",
+              kTextList | kNumberList | kNumber, 256, Text("", core::IsGpuName)),
+         AT(gpus), kRestart),
       Of("policy.mapper",
          "How one is chosen among the eligible GPUs; the dissertation's abbreviations are taken "
          "too.",

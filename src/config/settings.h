@@ -42,6 +42,7 @@ struct Settings {
   std::optional<int> http_port;                 // read-only pages on loopback
   std::vector<std::string> reservation_makers;  // users who may reserve GPUs besides admins
   std::vector<std::string> admins;              // user names besides root and the daemon's own
+  std::vector<std::string> gpus;                // only these (gpu/own_devices.h); empty: all
   // [policy], [recovery]: core::PolicyConfig; "published" = "thesis" | "v2" replaces the rules by
   // the original's
   std::optional<std::string> published;

@@ -61,6 +61,7 @@ constexpr KeyCase kKeyCases[] = {
     {"daemon.http_port", "8080", "70000"},
     {"daemon.keep_finished_days", "7", "0"},
     {"daemon.admins", R"(["ada", "bob"])", R"([1])"},
+    {"daemon.gpus", R"(["0", "GPU-3f2a"])", R"(["GPU 3"])"},
     {"policy.mapper", R"("lug")", R"("cleverest")"},
     {"policy.published", R"("thesis")", R"("v9")"},
     {"policy.sm_cap", "0.75", "1.5"},

@@ -238,7 +238,9 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
   probe.first_answer = std::min(probe.first_answer, settings.probe_timeout / 2);
   sampler_ = std::make_unique<Sampler>(
       shared_loop_, MakeNumberedProbe(probe), clock_,
-      SamplerOptions{settings.state_dir, settings.sample_period, settings.probe_timeout}, *this);
+      SamplerOptions{settings.state_dir, settings.sample_period, settings.probe_timeout,
+                     settings.gpus},
+      *this);
 }
 
 void RealDaemon::OpenRoutes(const std::string& why_not) {

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/known_gpus.h"
+#include "gpu/own_devices.h"
 
 namespace carma::daemon {
 namespace {
@@ -41,6 +42,18 @@ void Sampler::Discover() {
               });
 }
 
+gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(
+    std::vector<gpu::DeviceInfo> devices) const {
+  if (options_.only.empty()) return devices;
+  gpu::OwnDevices own = gpu::OnlyNamed(std::move(devices), options_.only);
+  if (own.unknown.empty()) return std::move(own.devices);
+  const std::string why = fmt::format("daemon.gpus names {}, which the driver does not list",
+                                      base::Join(own.unknown, ", "));
+  if (own.devices.empty()) return base::Fail(base::ErrorCode::kUnavailable, why);
+  base::LogWarn("gpus_not_there", {{"why", why}});
+  return std::move(own.devices);
+}
+
 // Not too often: a driver may take long to say that it is not there.
 void Sampler::DiscoverLater() {
   next_.Set(std::min(kDiscoverRetry, 10 * clock_->RealSpan(options_.period)),
@@ -51,6 +64,7 @@ void Sampler::TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices)
   hung_ = false;
   if (devices && devices->empty())
     devices = base::Fail(base::ErrorCode::kUnavailable, "the driver knows no GPU");
+  if (devices && gpus_ == 0) devices = Own(*std::move(devices));
   if (!devices) {
     const std::string why = devices.error().Sentence();
     if (driver_trouble_ != why) base::LogWarn("no_driver", {{"why", why}});
@@ -75,7 +89,7 @@ void Sampler::Announce(std::vector<gpu::DeviceInfo> devices) {
 // closed.
 void Sampler::Silent(const gpu::ReadError& why) {
   driver_trouble_ = why.Sentence();
-  if (gpus_ == 0) {
+  if (gpus_ == 0 && options_.only.empty()) {
     std::vector<gpu::DeviceInfo> known = KnownGpus(options_.state_dir);
     if (!known.empty()) Announce(std::move(known));
   }

@@ -22,6 +22,7 @@ struct SamplerOptions {
   // Real time that the probe takes to give up a GPU. One that is silent for half as long again is
   // silent as a whole.
   base::Duration probe_timeout{10'000};
+  std::vector<std::string> only = {};  // as gpu::OnlyNamed has them; empty: all GPUs
 };
 
 class Sampler {
@@ -31,7 +32,7 @@ class Sampler {
    public:
     virtual ~Taker() = default;
     // Once, first: the GPUs as the driver lists them, or as they are known from before if it is
-    // silent.
+    // silent and all of them are ours: an earlier daemon of the same books may have had others.
     virtual void TakeGpus(std::vector<gpu::DeviceInfo> devices) = 0;
     // GPUs that are not to be read.
     virtual std::set<std::size_t> LeftAlone() = 0;
@@ -57,6 +58,8 @@ class Sampler {
   void Discover();
   void DiscoverLater();
   void TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices);
+  // Of the driver's first list.
+  gpu::ReadResult<std::vector<gpu::DeviceInfo>> Own(std::vector<gpu::DeviceInfo> devices) const;
   void Announce(std::vector<gpu::DeviceInfo> devices);
   void Sample();
   void TakeRound(gpu::Round round);

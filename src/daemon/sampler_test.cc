@@ -22,9 +22,17 @@ class FakeDriver : public NumberedProbe {
     mood_ = mood;
     changed_.notify_all();
   }
+  void Has(std::vector<std::string> uuids) {
+    const std::lock_guard lock(mutex_);
+    uuids_ = std::move(uuids);
+  }
   gpu::ReadResult<std::vector<gpu::DeviceInfo>> Devices() override {
     if (Now() == Mood::kGone) return Fail(base::ErrorCode::kUnavailable, "no driver");
-    return std::vector<gpu::DeviceInfo>{{.uuid = "GPU-0", .name = "A100", .total_mib = 41'000}};
+    const std::lock_guard lock(mutex_);
+    std::vector<gpu::DeviceInfo> devices;
+    for (const std::string& uuid : uuids_)
+      devices.push_back({.uuid = uuid, .name = "A100", .pci = uuid, .total_mib = 41'000});
+    return devices;
   }
   gpu::ReadResult<gpu::Reading> Read(std::size_t, base::Time now) override {
     if (Now() != Mood::kWell) return Fail(base::ErrorCode::kUnavailable, "silent");
@@ -51,6 +59,7 @@ class FakeDriver : public NumberedProbe {
   std::mutex mutex_;
   std::condition_variable changed_;
   Mood mood_ = Mood::kWell;
+  std::vector<std::string> uuids_ = {"GPU-0"};
   std::set<std::size_t> left_alone_;
 };
 using Mood = FakeDriver::Mood;
@@ -134,6 +143,33 @@ TEST_F(SamplerTest, GpusOfAnEarlierLifeAreKnownThoughTheDriverIsSilent) {
   Until([&] { return !silent_.empty(); });
   ASSERT_EQ(gpus_.size(), 1U);
   EXPECT_EQ(gpus_[0].at(0).name, "A100");
+}
+
+TEST_F(SamplerTest, OnlyGpusThatAreNamedAreTaken) {
+  options_.only = {"1", "GPU-2"};
+  driver_->Has({"GPU-0", "GPU-1", "GPU-2"});
+  Open();
+  Until([&] { return !rounds_.empty(); });
+  ASSERT_EQ(gpus_.at(0).size(), 2U);
+  EXPECT_EQ(gpus_[0][0].uuid, "GPU-1");
+  EXPECT_EQ(gpus_[0][1].uuid, "GPU-2");
+  EXPECT_EQ(rounds_[0].size(), 2U);
+  // The next has another GPU: those of before are not its own, whatever the driver says.
+  driver_->Set(Mood::kGone);
+  options_.only = {"0"};
+  gpus_.clear();
+  silent_.clear();
+  Open();
+  Until([&] { return !silent_.empty(); });
+  EXPECT_TRUE(gpus_.empty());
+}
+
+TEST_F(SamplerTest, AGpuThatIsNotThereIsNotReplacedByAnother) {
+  options_.only = {"7"};
+  const Sampler& sampler = Open();
+  Until([&] { return !silent_.empty(); });
+  EXPECT_TRUE(gpus_.empty());
+  EXPECT_EQ(sampler.driver_trouble(), "daemon.gpus names 7, which the driver does not list");
 }
 
 TEST_F(SamplerTest, ADriverThatHangsIsToldAndGoesOnWhenItComesBack) {
