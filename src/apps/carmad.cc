@@ -1,12 +1,14 @@
 // The node daemon.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -35,6 +37,7 @@ struct Flags {
   std::string config, socket, state_dir, log;
   bool check_only = false;
   bool background = false;
+  int parent = 0;  // 0: whoever it is
 };
 
 // One line, whatever the message quotes.
@@ -52,6 +55,11 @@ carma::config::Sources FindSources(const Flags& flags) {
   if (!flags.socket.empty()) sources.overrides.emplace_back("daemon.socket", flags.socket);
   if (!flags.state_dir.empty()) sources.overrides.emplace_back("daemon.state_dir", flags.state_dir);
   return sources;
+}
+
+// False: it has ended already.
+bool EndsWithParent(pid_t parent) {
+  return ::prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && ::getppid() == parent;
 }
 
 // Standard error goes there from now on: what is logged, and what libraries say.
@@ -129,6 +137,9 @@ int Run(int argc, char** argv) {
       "--background", flags.background,
       "leave the shell once the socket answers; without --log the log is carmad.log in the "
       "state folder");
+  app.add_option("--parent", flags.parent,
+                 "process that started it: ends, as by SIGTERM, when that has ended (carma pilot)")
+      ->type_name("PID");
   app.add_flag("--check-config", flags.check_only, "read and check the configuration, then exit");
   app.footer("SIGHUP: reads the configuration again. SIGTERM: ends; tasks go on without it.");
   try {
@@ -144,6 +155,7 @@ int Run(int argc, char** argv) {
     std::puts("configuration is valid");
     return 0;
   }
+  if (flags.parent != 0 && !EndsWithParent(flags.parent)) return 1;
   return flags.background ? ServeInBackground(std::move(flags), *loaded)
                           : Serve(flags, *loaded, nullptr);
 }

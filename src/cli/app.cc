@@ -56,7 +56,7 @@ base::Result<base::Unit> NoVerb(CLI::App& app, const std::string& word) {
                         (meant ? "', did you mean " + *meant + "?" : "' (see carma --help)"));
 }
 
-// Takes what `submit` and `run` shall run, and what stands behind "--" of `estimate`, out of the
+// Takes what `submit`, `run` and `pilot` shall run, and what stands behind "--" of `estimate`, out of the
 // words that CLI11 reads. Errors: kInvalid: no such verb.
 base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& words,
                                       Context& context) {
@@ -78,8 +78,9 @@ base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& w
     words.erase(dashes, words.end());
     return base::Unit{};
   }
+  const std::string name = found->get_name();
   const bool takes_command =
-      found->get_name() == "submit" || found->get_name() == "run" || found->get_name() == "shell";
+      name == "submit" || name == "run" || name == "shell" || name == "pilot";
   if (!takes_command) return base::Unit{};
   const CLI::App& verb = *found;
   const std::size_t at = SkipOptions(app, verb, words, verb_at + 1);
@@ -141,6 +142,7 @@ int RunCarma(int argc, const char* const* argv, Context& context) {
   AddEstimateCommand(app, context);
   AddDoctorCommand(app, context);
   AddProfileCommand(app, context);
+  AddPilotCommand(app, context);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   if (const auto split = SplitCommand(app, words, context); !split) {
     context.Fail(split.error());

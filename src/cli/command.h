@@ -28,7 +28,7 @@ struct Context {
   int exit_code = 0;        // what main() returns
   std::FILE* out = stdout;
   std::FILE* err = stderr;
-  // `submit`, `run`, `shell`: the words from the first that is no option, as they are; CLI11 never
+  // `submit`, `run`, `shell`, `pilot`: the words from the first that is no option, as they are; CLI11 never
   // sees them, because their dashes are not ours. literal: "--" stood before them. `estimate`: what
   // stands behind "--".
   std::vector<std::string> words;
@@ -46,7 +46,8 @@ struct Context {
   std::unique_ptr<api::Client> client_;
 };
 
-// $CARMA_SOCKET; else what the configuration that a daemon of this user would read says, where it
+// $CARMA_SOCKET; else that of the pilot of the job that this process belongs to (pilot_socket.h);
+// else what the configuration that a daemon of this user would read says, where it
 // does; else that of the own user's daemon (config::OwnSocketPath) if it exists, or if there is
 // none at all; else /run/carma/carmad.sock.
 std::string DefaultSocketPath();
@@ -56,6 +57,7 @@ std::string DefaultSocketPath();
 // --socket are global and may stand after the verb too.
 void AddTaskVerbs(CLI::App& app, Context& context);  // submit, list, show, cancel, wait, logs, …
 void AddRunCommands(CLI::App& app, Context& context);  // run, shell
+void AddPilotCommand(CLI::App& app, Context& context);
 void AddTopCommand(CLI::App& app, Context& context);
 void AddServerVerbs(CLI::App& app, Context& context);  // gpus, drain, resume, status, completion, …
 void AddTraceCommand(CLI::App& app, Context& context);

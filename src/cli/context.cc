@@ -10,6 +10,7 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "config/client_socket.h"
+#include "config/pilot_socket.h"
 #include "config/settings.h"
 
 namespace carma::cli {
@@ -29,6 +30,10 @@ void Context::Fail(const base::Error& error) {
 
 std::string DefaultSocketPath() {
   if (std::string path = base::GetEnv("CARMA_SOCKET"); !path.empty()) return path;
+  const config::Environment job = {{"SLURM_JOB_ID", base::GetEnv("SLURM_JOB_ID")},
+                                   {"XDG_RUNTIME_DIR", base::GetEnv("XDG_RUNTIME_DIR")},
+                                   {"TMPDIR", base::GetEnv("TMPDIR")}};
+  if (std::string path = config::JobPilotSocket(job, ::geteuid()); !path.empty()) return path;
   const config::Sources sources = config::StandardSources(std::nullopt, ::geteuid() == 0);
   if (std::string path = config::ConfiguredSocket(sources); !path.empty()) return path;
   std::string own = config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));

@@ -1,0 +1,123 @@
+#include "cli/pilot/allocation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/cpu_list.h"
+#include "base/text.h"
+
+namespace carma::cli {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+std::string ValueOf(const config::Environment& environment, const char* name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? "" : std::string(base::Trim(found->second));
+}
+
+std::optional<std::int64_t> NumberOf(const config::Environment& environment, const char* name) {
+  return base::ParseInt(ValueOf(environment, name));
+}
+
+// CUDA takes what stands before the first entry that is none; older Slurm writes "NoDevFiles" for a
+// job without GPUs.
+std::vector<std::string> VisibleGpus(const std::string& list) {
+  std::vector<std::string> gpus;
+  for (const std::string_view each : base::Split(list, ',')) {
+    const std::string_view name = base::Trim(each);
+    if (name.empty() || name.starts_with('-') || name == "NoDevFiles") break;
+    gpus.emplace_back(name);
+  }
+  return gpus;
+}
+
+// "0,1", "0-3".
+std::optional<std::vector<std::string>> SlurmGpus(const std::string& list) {
+  const std::optional<std::vector<int>> numbers = base::ParseCpuList(list);
+  if (!numbers || numbers->empty()) return std::nullopt;
+  std::vector<std::string> gpus;
+  for (const int number : *numbers) gpus.push_back(fmt::format("{}", number));
+  return gpus;
+}
+
+std::optional<std::vector<std::string>> GpusOf(const config::Environment& environment) {
+  if (environment.contains("CUDA_VISIBLE_DEVICES"))
+    return VisibleGpus(ValueOf(environment, "CUDA_VISIBLE_DEVICES"));
+  for (const char* name : {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}) {
+    if (auto gpus = SlurmGpus(ValueOf(environment, name))) return gpus;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> MemoryOf(const config::Environment& environment,
+                                     const Allocation& allocation) {
+  // 0 is all of the node, as --mem=0 asks for it.
+  const auto told = [](std::optional<std::int64_t> mib) { return mib && *mib > 0; };
+  if (const auto mib = NumberOf(environment, "SLURM_MEM_PER_NODE"); told(mib)) return mib;
+  const auto per_cpu = NumberOf(environment, "SLURM_MEM_PER_CPU");
+  if (told(per_cpu) && allocation.cpus) return *per_cpu * *allocation.cpus;
+  const auto per_gpu = NumberOf(environment, "SLURM_MEM_PER_GPU");
+  if (told(per_gpu) && allocation.gpus)
+    return *per_gpu * static_cast<std::int64_t>(allocation.gpus->size());
+  return std::nullopt;
+}
+
+Result<base::Unit> CheckPlace(const config::Environment& environment, const std::string& job) {
+  if (job.empty()) return base::Unit{};
+  if (!environment.contains("SLURMD_NODENAME")) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("this is no node of job {}: expected 'srun carma pilot', or "
+                            "'carma pilot' in a batch script",
+                            job));
+  }
+  const bool step = environment.contains("SLURM_STEP_ID");
+  const std::int64_t nodes = NumberOf(environment, "SLURM_JOB_NUM_NODES").value_or(1);
+  if (step || nodes <= 1) return base::Unit{};
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("job {} has {} nodes, and a pilot serves one: expected one for each, with "
+                          "books of its own: srun --ntasks-per-node=1 sh -c 'carma pilot --name "
+                          "NAME-$SLURM_NODEID'",
+                          job, nodes));
+}
+
+Result<base::Unit> CheckGpus(const Allocation& allocation) {
+  if (allocation.gpus ? !allocation.gpus->empty() : allocation.job.empty()) return base::Unit{};
+  const std::string whose =
+      allocation.job.empty() ? "this environment" : fmt::format("job {}", allocation.job);
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("{} has no GPU that CUDA_VISIBLE_DEVICES or SLURM_JOB_GPUS names: "
+                          "expected a job that asks for some (--gres=gpu:2), or --gpus LIST",
+                          whose));
+}
+
+}  // namespace
+
+Result<Allocation> ReadAllocation(const config::Environment& environment, bool named_gpus) {
+  Allocation allocation;
+  allocation.job = ValueOf(environment, "SLURM_JOB_ID");
+  if (allocation.job.find_first_not_of("0123456789") != std::string::npos) {
+    return Fail(ErrorCode::kInvalid, fmt::format("SLURM_JOB_ID: expected a number, not '{}'",
+                                                 base::Printable(allocation.job, 40)));
+  }
+  if (Result<base::Unit> here = CheckPlace(environment, allocation.job); !here)
+    return std::unexpected(here.error());
+  allocation.gpus = GpusOf(environment);
+  if (!named_gpus) {
+    if (Result<base::Unit> some = CheckGpus(allocation); !some)
+      return std::unexpected(some.error());
+  }
+  if (allocation.job.empty()) return allocation;
+  if (const auto cpus = NumberOf(environment, "SLURM_CPUS_ON_NODE"); cpus && *cpus > 0)
+    allocation.cpus = static_cast<int>(std::min<std::int64_t>(*cpus, INT32_MAX));
+  allocation.memory_mib = MemoryOf(environment, allocation);
+  if (const auto ends = NumberOf(environment, "SLURM_JOB_END_TIME"); ends && *ends > 0)
+    allocation.ends = base::FromMs(*ends * 1000);
+  return allocation;
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,71 @@
+#include "cli/pilot/books.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace carma::cli {
+namespace {
+
+using base::Result;
+using base::Unit;
+
+constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::milliseconds kLookAgain{50};
+constexpr std::size_t kMaxWhose = 4096;
+
+std::string BegunFile(const std::string& folder) {
+  return folder + "/begun";
+}
+
+// False: another pilot has it.
+Result<bool> Lock(int fd, const std::string& path) {
+  const auto limit = std::chrono::steady_clock::now() + kPatience;
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return base::FailErrno(errno, "flock " + path);
+    if (std::chrono::steady_clock::now() >= limit) return false;
+    std::this_thread::sleep_for(kLookAgain);
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<PilotBooks> PilotBooks::Take(const std::string& folder, const std::string& whose) {
+  if (Result<Unit> made = base::MakeDirs(folder, 0700); !made)
+    return std::unexpected(made.error());
+  const std::string path = folder + "/pilot.lock";
+  base::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd) return base::FailErrno(errno, path);
+  const Result<bool> locked = Lock(fd.get(), path);
+  if (!locked) return std::unexpected(locked.error());
+  if (!*locked) {
+    const std::string other = base::ReadFile(path, kMaxWhose).value_or("");
+    return base::Fail(base::ErrorCode::kConflict,
+                      fmt::format("{} is in use by {}: expected another --name, for books of its "
+                                  "own, or the end of that pilot",
+                                  folder, base::Printable(base::Trim(other), 400)));
+  }
+  if (::ftruncate(fd.get(), 0) != 0) return base::FailErrno(errno, path);
+  if (Result<Unit> written = base::WriteAll(fd.get(), whose + "\n"); !written)
+    return base::Wrap(written.error(), path);
+  return PilotBooks(folder, std::move(fd));
+}
+
+bool PilotBooks::Begun() const {
+  return base::Exists(BegunFile(folder_));
+}
+
+Result<Unit> PilotBooks::NoteBegun() const {
+  return base::WriteFileAtomic(BegunFile(folder_), "", 0600);
+}
+
+}  // namespace carma::cli

@@ -1,0 +1,569 @@
+#include "cli/pilot/pilot.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/fields_json.h"
+#include "base/file.h"
+#include "base/host.h"
+#include "base/json.h"
+#include "base/spawn.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "cli/calls.h"
+#include "cli/pilot/allocation.h"
+#include "cli/pilot/books.h"
+#include "cli/pilot/carmad.h"
+#include "cli/pilot/job_end.h"
+#include "cli/verbs.h"
+#include "core/booking.h"
+#include "core/task.h"
+#include "task/describe/option_values.h"
+
+extern char** environ;
+
+namespace carma::cli {
+namespace {
+
+using base::Duration;
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+using base::Result;
+using base::Time;
+using base::Unit;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// By which the drains and reservations of a pilot are known to the next.
+constexpr char kEndOfAllocation[] = "the allocation ends";
+
+constexpr milliseconds kLook{250};
+constexpr seconds kLongestStart{120};
+constexpr seconds kDriverPatience{15};  // once carmad is there
+constexpr seconds kLongestStop{30};
+constexpr milliseconds kWaitForChild{20};
+// A cluster that ends a job leaves it some 30 s (KillWait).
+constexpr Duration kLeaveSoon{15'000};
+constexpr Duration kTold{1'000};
+// What is left of the allocation when the last task has been ended by force.
+constexpr Duration kSpare{5'000};
+// Short ones get less notice than the configuration says, or nothing would ever start there.
+constexpr int kNoticeShare = 4;
+constexpr int kMostRestarts = 5;
+// So often in a row nothing could start, before a pilot that is to end then does.
+constexpr int kStuckLooks = 4;
+constexpr Duration kReserved = std::chrono::hours(24);
+constexpr int kTimeoutS = 60;
+
+Time Now() {
+  return base::FromMs(std::chrono::duration_cast<milliseconds>(
+                          std::chrono::system_clock::now().time_since_epoch())
+                          .count());
+}
+
+config::Environment OwnEnvironment() {
+  config::Environment environment;
+  for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
+    const std::string_view variable = *each;
+    const std::size_t equals = variable.find('=');
+    if (equals == std::string_view::npos) continue;
+    environment[std::string(variable.substr(0, equals))] = variable.substr(equals + 1);
+  }
+  return environment;
+}
+
+int OwnCpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
+
+// While it lives, signals that tell us something wait until they are taken.
+class WaitingSignals {
+ public:
+  WaitingSignals() {
+    sigset_t ours;
+    ::sigemptyset(&ours);
+    for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2})
+      ::sigaddset(&ours, number);
+    ::sigprocmask(SIG_BLOCK, &ours, &before_);
+    fd_.reset(::signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+  ~WaitingSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  WaitingSignals(const WaitingSignals&) = delete;
+  WaitingSignals& operator=(const WaitingSignals&) = delete;
+
+  // The next within `patience`; 0: none came.
+  int Wait(milliseconds patience) const {
+    pollfd ready{fd_.get(), POLLIN, 0};
+    ::poll(&ready, 1, static_cast<int>(patience.count()));
+    signalfd_siginfo info{};
+    return ::read(fd_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)
+               ? static_cast<int>(info.ssi_signo)
+               : 0;
+  }
+
+ private:
+  sigset_t before_{};
+  base::UniqueFd fd_;
+};
+
+std::int64_t CountOf(const api::StatusView& status, std::initializer_list<std::string_view> states) {
+  std::int64_t sum = 0;
+  for (const auto& [state, count] : status.task_counts) {
+    if (std::ranges::find(states, state) != states.end()) sum += count;
+  }
+  return sum;
+}
+
+std::int64_t Running(const api::StatusView& status) {
+  return CountOf(status, {"launching", "running", "stopping"});
+}
+
+std::int64_t Unfinished(const api::StatusView& status) {
+  return Running(status) + CountOf(status, {"submitted", "estimating", "queued"});
+}
+
+// While nothing runs, what waits for one of these reasons will not start in this allocation.
+bool WaitsInVain(const api::TaskView& task) {
+  constexpr std::array kInVain = {core::ReasonCode::kHeld,       core::ReasonCode::kNeverFits,
+                                  core::ReasonCode::kDependency, core::ReasonCode::kGpuChoice,
+                                  core::ReasonCode::kReserved,   core::ReasonCode::kMigInstance};
+  return std::ranges::any_of(
+      kInVain, [&](core::ReasonCode code) { return task.reason == base::WordOf(code); });
+}
+
+class Pilot {
+ public:
+  Pilot(Context& context, const PilotFlags& flags) : context_(context), flags_(flags) {}
+
+  // Errors: why it cannot serve.
+  Result<Unit> Open() {
+    const config::Environment environment = OwnEnvironment();
+    Result<Allocation> allocation = ReadAllocation(environment, !flags_.gpus.empty());
+    if (!allocation) return std::unexpected(allocation.error());
+    allocation_ = *std::move(allocation);
+    if (Result<Unit> read = ReadFlags(); !read) return read;
+    const Result<config::Loaded> configured =
+        config::Load(config::StandardSources(std::nullopt, ::geteuid() == 0));
+    if (!configured) return std::unexpected(configured.error());
+    if (Result<Unit> planned = PlanEnd(configured->settings); !planned) return planned;
+    const Result<PilotPlace> place = MakePlace(environment, allocation_.job, flags_.name);
+    if (!place) return std::unexpected(place.error());
+    place_ = *place;
+    Result<PilotBooks> books = PilotBooks::Take(BooksFolder(environment), Whose());
+    if (!books) return std::unexpected(books.error());
+    books_ = *std::move(books);
+    variables_ = DaemonVariables(allocation_, place_, *configured, notice_, OwnCpus());
+    context_.socket_path = place_.socket;
+    // Processes whose own parents end come to us, and not out of the cluster's sight.
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    return StartDaemon();
+  }
+
+  // Until it is over; sets the exit code.
+  void Serve() {
+    TellReady();
+    if (!context_.words.empty() && !(flags_.once && books_->Begun())) StartCommand();
+    while (!over_) {
+      TakeSignal(signals_.Wait(kLook));
+      if (!over_) Look();
+    }
+    Finish();
+  }
+
+ private:
+  template <class... Args>
+  void Say(fmt::format_string<Args...> format, Args&&... args) {
+    std::fprintf(context_.err, "carma pilot: %s\n",
+                 fmt::format(format, std::forward<Args>(args)...).c_str());
+    std::fflush(context_.err);
+  }
+
+  // ---- what it is given ----
+
+  Result<Unit> ReadFlags() {
+    if (flags_.name.empty() || flags_.name.size() > 32 || !core::IsShareName(flags_.name) ||
+        flags_.name.starts_with('.')) {
+      return Fail(ErrorCode::kInvalid,
+                  "--name: expected at most 32 letters, digits and any of _-+.");
+    }
+    if (flags_.once && context_.words.empty())
+      return Fail(ErrorCode::kInvalid, "--once: expected a command that it is about");
+    if (!flags_.gpus.empty()) {
+      allocation_.gpus.emplace();
+      for (const std::string_view each : base::Split(flags_.gpus, ','))
+        allocation_.gpus->emplace_back(base::Trim(each));
+    }
+    if (flags_.length) {
+      allocation_.ends = Now() + *flags_.length;
+    } else if (!flags_.until.empty()) {
+      const Result<Time> until = task::ParseBegin(flags_.until, Now());
+      if (!until) return base::Wrap(until.error(), "--until");
+      allocation_.ends = *until;
+    } else if (!allocation_.ends && !allocation_.job.empty()) {
+      allocation_.ends = AskJobEnd(allocation_.job);
+    }
+    return Unit{};
+  }
+
+  Result<Unit> PlanEnd(const config::Settings& settings) {
+    grace_ = settings.kill_grace;
+    notice_ = flags_.notice.value_or(settings.policy.slots.notice);
+    if (!allocation_.ends) return Unit{};
+    const Duration left = *allocation_.ends - Now();
+    if (left <= Duration{0}) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("the end is over: {}", base::FormatTime(*allocation_.ends)));
+    }
+    if (!flags_.notice) notice_ = std::min(notice_, left / kNoticeShare);
+    empty_by_ = *allocation_.ends - std::min(grace_ + kSpare, left / kNoticeShare);
+    return Unit{};
+  }
+
+  std::string BooksFolder(const config::Environment& environment) const {
+    const auto value = [&](const char* name) {
+      const auto found = environment.find(name);
+      return found == environment.end() ? std::string() : found->second;
+    };
+    std::string all = flags_.books;
+    if (all.empty() && !value("XDG_STATE_HOME").empty())
+      all = value("XDG_STATE_HOME") + "/carma/pilot";
+    if (all.empty()) all = value("HOME") + "/.local/state/carma/pilot";
+    return std::filesystem::absolute(all + "/" + flags_.name).lexically_normal().string();
+  }
+
+  std::string Whose() const {
+    return fmt::format("{} on {}, process {}, since {}",
+                       allocation_.job.empty() ? "a pilot" : "the pilot of job " + allocation_.job,
+                       base::ShortHostName(), ::getpid(), base::FormatTime(Now()));
+  }
+
+  // ---- its daemon ----
+
+  Result<Unit> StartDaemon() {
+    if (Result<Unit> started = carmad_.Start(place_, *books_, variables_); !started) return started;
+    if (Result<Unit> serves = AwaitDaemon(); !serves) {
+      StopDaemon();
+      return serves;
+    }
+    return OpenGpus();
+  }
+
+  Result<Unit> AwaitDaemon() {
+    const auto began = std::chrono::steady_clock::now();
+    for (;;) {
+      const Called<std::vector<api::GpuView>> gpus = ListGpus(context_.client());
+      if (gpus) return Unit{};
+      Reap();
+      if (!carmad_.alive())
+        return Fail(ErrorCode::kUnavailable,
+                    fmt::format("carmad ended with {} (its log is {}/carmad.log)", carmad_.end(),
+                                books_->folder()));
+      const auto waited = std::chrono::steady_clock::now() - began;
+      const Called<api::StatusView> status = GetStatus(context_.client());
+      const bool no_driver = status && !status->value.starting;
+      if (waited > (no_driver ? kDriverPatience : kLongestStart))
+        return base::Wrap(gpus.error(), "carmad does not serve");
+      if (const int number = signals_.Wait(kWaitForChild); number == SIGTERM || number == SIGINT)
+        return Fail(ErrorCode::kUnavailable, fmt::format("ended by signal {}", number));
+    }
+  }
+
+  // What pilots before this one closed is open again, until the end of this one comes near.
+  Result<Unit> OpenGpus() {
+    const Called<std::vector<api::GpuView>> gpus = ListGpus(context_.client());
+    if (!gpus) return std::unexpected(gpus.error());
+    gpus_.clear();
+    for (const api::GpuView& gpu : gpus->value) {
+      gpus_.push_back(gpu.uuid);
+      if (gpu.trouble.find(kEndOfAllocation) == std::string::npos) continue;
+      if (const auto opened = ChangeGpu(context_.client(), gpu.uuid, "resume", ""); !opened)
+        return std::unexpected(opened.error());
+    }
+    const Called<api::StatusView> status = GetStatus(context_.client());
+    if (!status) return std::unexpected(status.error());
+    time_scale_ = status->value.time_scale;
+    if (!began_ms_) began_ms_ = status->value.now_ms;
+    if (Result<Unit> removed = RemoveReservations(); !removed) return removed;
+    return empty_by_ ? Reserve(OnItsClock(*empty_by_, status->value)) : Unit{};
+  }
+
+  Result<Unit> RemoveReservations() {
+    const Result<std::string> text = context_.client().Get("/v1/reservations", kTimeoutS);
+    if (!text) return std::unexpected(text.error());
+    const Result<Json> json = base::ParseJson(*text);
+    if (!json) return std::unexpected(json.error());
+    base::JsonReader in(*json, "");
+    const Json* items = in.Raw("reservations");
+    if (items == nullptr || !items->is_array()) return Unit{};
+    for (const Json& item : *items) {
+      const Result<api::ReservationView> view = api::FromJson<api::ReservationView>(item);
+      if (!view || view->why != kEndOfAllocation) continue;
+      const Result<std::string> removed = context_.client().Call(
+          "POST", fmt::format("/v1/reservations/{}/remove", view->id), "", kTimeoutS);
+      if (!removed) return std::unexpected(removed.error());
+    }
+    return Unit{};
+  }
+
+  // For nobody: whose time limit goes beyond that moment does not start any more.
+  Result<Unit> Reserve(Time from) {
+    core::Booking booking;
+    booking.from = from;
+    booking.length = kReserved;
+    booking.why = kEndOfAllocation;
+    const Result<std::string> made = context_.client().Call(
+        "POST", "/v1/reservations",
+        base::DumpJson(base::FieldsToJson(booking, base::Absent::kLeftOut)), kTimeoutS);
+    if (!made) return std::unexpected(made.error());
+    return Unit{};
+  }
+
+  // That of a simulated server is not ours.
+  Time OnItsClock(Time when, const api::StatusView& status) const {
+    const double ahead = static_cast<double>((when - Now()).count()) * time_scale_;
+    return base::FromMs(status.now_ms + static_cast<std::int64_t>(ahead));
+  }
+
+  void StopDaemon() {
+    const auto began = std::chrono::steady_clock::now();
+    carmad_.Signal(SIGTERM);
+    while (carmad_.alive()) {
+      if (std::chrono::steady_clock::now() - began > kLongestStop) carmad_.Signal(SIGKILL);
+      signals_.Wait(kWaitForChild);
+      Reap();
+    }
+  }
+
+  // ---- while it serves ----
+
+  void TellReady() {
+    const std::string ends = allocation_.ends ? base::FormatTime(*allocation_.ends) : "";
+    if (context_.json) {
+      Json json = {{"name", flags_.name},
+                   {"socket", place_.socket},
+                   {"books", books_->folder()},
+                   {"gpus", gpus_},
+                   {"job", allocation_.job},
+                   {"ends_ms", nullptr}};
+      if (allocation_.ends) json["ends_ms"] = base::ToMs(*allocation_.ends);
+      Print(context_, base::DumpJson(json) + "\n");
+    } else {
+      Print(context_,
+            fmt::format("Pilot {} serves {} GPU{} of {}{}\nCARMA_SOCKET={}\n", flags_.name,
+                        gpus_.size(), gpus_.size() == 1 ? "" : "s", base::ShortHostName(),
+                        ends.empty() ? "" : " until " + ends, place_.socket));
+    }
+    std::fflush(context_.out);
+  }
+
+  void StartCommand() {
+    std::vector<std::string> environment;
+    for (const auto& [name, value] : OwnEnvironment()) {
+      if (name != "CARMA_SOCKET") environment.push_back(name + "=" + value);
+    }
+    environment.push_back("CARMA_SOCKET=" + place_.socket);
+    base::SpawnOptions options;
+    options.files = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+    options.environment = std::move(environment);
+    auto started = base::Spawn(context_.words, options);
+    if (!started) {
+      context_.Fail(base::FailErrno(started.error(), context_.words[0]).error());
+      over_ = true;
+      return;
+    }
+    command_ = started->pid;
+  }
+
+  void TakeSignal(int number) {
+    Reap();
+    switch (number) {
+      case SIGHUP:
+        return carmad_.Signal(SIGHUP);
+      case SIGTERM:
+      case SIGINT:
+        return TakeTold();
+      case SIGUSR1:
+      case SIGUSR2:
+        return Leave(empty_by_.value_or(Now() + RealNotice()));
+      default:
+        return;
+    }
+  }
+
+  // Told again: now. One end of a job comes in several signals, all at the same moment.
+  void TakeTold() {
+    if (!told_to_end_) told_to_end_ = Now();
+    Leave(Now() - *told_to_end_ < kTold ? *told_to_end_ + kLeaveSoon : Now());
+  }
+
+  Duration RealNotice() const {
+    return Duration(static_cast<std::int64_t>(static_cast<double>(notice_.count()) / time_scale_));
+  }
+
+  void Reap() {
+    int status = 0;
+    for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+      carmad_.Reaped(pid, status);
+      if (pid == command_) TakeCommandEnd(status);
+    }
+  }
+
+  void TakeCommandEnd(int status) {
+    command_ = 0;
+    command_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (command_code_ != 0)
+      return Say("{} ended with code {}", base::Printable(context_.words[0], 100), command_code_);
+    if (!flags_.once) return;
+    if (const Result<Unit> noted = books_->NoteBegun(); !noted)
+      Say("{}: the next pilot runs the command again", noted.error().message);
+  }
+
+  bool EndsWhenEmpty() const { return flags_.until_empty || !context_.words.empty(); }
+
+  void Look() {
+    if (!carmad_.alive()) return TakeDaemonEnd();
+    const Called<api::StatusView> status = GetStatus(context_.client());
+    if (!status) return;  // it has just ended, or is busy: looked at again
+    const Time now = Now();
+    if (leave_by_) {
+      over_ = Running(status->value) == 0 || now > *leave_by_ + grace_ + kSpare;
+      return;
+    }
+    if (empty_by_ && now >= *empty_by_ - RealNotice()) return Leave(*empty_by_);
+    if (EndsWhenEmpty() && command_ == 0) over_ = NothingToDo(status->value);
+  }
+
+  bool NothingToDo(const api::StatusView& status) {
+    if (Unfinished(status) == 0) return true;
+    if (Running(status) > 0 || CountOf(status, {"submitted", "estimating"}) > 0) {
+      stuck_ = 0;
+      return false;
+    }
+    const Result<TaskPage> waiting = ListTasks(context_.client(), {.limit = SIZE_MAX});
+    const bool in_vain =
+        waiting && std::ranges::all_of(waiting->tasks, &WaitsInVain);
+    stuck_ = in_vain ? stuck_ + 1 : 0;
+    return stuck_ >= kStuckLooks;
+  }
+
+  // Those that run are asked to save and have left by then; nothing starts from now on.
+  void Leave(Time by) {
+    if (leave_by_ && *leave_by_ <= by) return;
+    leave_by_ = by;
+    const Called<api::StatusView> status = GetStatus(context_.client());
+    if (!status) return;
+    if (Running(status->value) > 0)
+      Say("the end comes: tasks are asked to save, and leave by {}", base::FormatTime(by));
+    for (const std::string& gpu : gpus_) {
+      const auto drained = ChangeGpu(context_.client(), gpu, "drain", kEndOfAllocation,
+                                     OnItsClock(by, status->value));
+      if (!drained) Say("{}", drained.error().message);
+    }
+  }
+
+  // Its tasks go on meanwhile. A cluster that ends a job ends the daemon with it.
+  void TakeDaemonEnd() {
+    if (leave_by_ || restarts_++ == kMostRestarts) {
+      if (!leave_by_) context_.Fail({ErrorCode::kUnavailable, "carmad ended again and again"});
+      over_ = true;
+      return;
+    }
+    // One signal may be for all of the job's processes, and ours is a moment late.
+    TakeSignal(signals_.Wait(kLook));
+    if (leave_by_) return;
+    Say("carmad ended with {}; it is started again", carmad_.end());
+    if (const Result<Unit> started = StartDaemon(); !started) {
+      context_.Fail(started.error());
+      over_ = true;
+    }
+  }
+
+  // ---- the end ----
+
+  void Finish() {
+    if (command_ > 0) ::kill(command_, SIGTERM);
+    const int tasks_code = carmad_.alive() ? CodeOfTasks() : kExitTasksWait;
+    StopDaemon();
+    if (told_to_end_) AwaitTasks();
+    (void)::rmdir(place_.folder.c_str());  // other pilots of the job may be there
+    if (context_.exit_code == 0) context_.exit_code = command_code_ != 0 ? command_code_ : tasks_code;
+  }
+
+  // Where the daemon was ended before us, tasks may still be about to end by the same signal.
+  void AwaitTasks() {
+    const auto limit = std::chrono::steady_clock::now() + grace_;
+    while (::waitpid(-1, nullptr, WNOHANG) >= 0 && std::chrono::steady_clock::now() < limit)
+      signals_.Wait(kWaitForChild);
+  }
+
+  int CodeOfTasks() {
+    const Called<api::StatusView> status = GetStatus(context_.client());
+    const Result<TaskPage> ended = ListTasks(
+        context_.client(), {.states = "failed,timed_out,out_of_memory,lost,rejected",
+                            .limit = SIZE_MAX,
+                            .newest_first = true});
+    if (!status || !ended) return kExitTasksWait;
+    const std::int64_t waiting = Unfinished(status->value);
+    const std::int64_t failed = std::ranges::count_if(ended->tasks, [&](const api::TaskView& task) {
+      return task.ended_ms && *task.ended_ms >= began_ms_.value_or(0);
+    });
+    if (failed > 0) Say("{} failed", Tasks(failed));
+    if (waiting > 0) {
+      Say("{} for the next pilot named {}", Tasks(waiting) + (waiting == 1 ? " waits" : " wait"),
+          flags_.name);
+      return kExitTasksWait;
+    }
+    return failed > 0 ? kExitTasksFailed : 0;
+  }
+
+  static std::string Tasks(std::int64_t count) {
+    return fmt::format("{} task{}", count, count == 1 ? "" : "s");
+  }
+
+  Context& context_;
+  const PilotFlags& flags_;
+  WaitingSignals signals_;
+  Allocation allocation_;
+  PilotPlace place_;
+  std::optional<PilotBooks> books_;
+  std::map<std::string, std::string> variables_;
+  Carmad carmad_;
+  std::vector<std::string> gpus_;         // UUIDs
+  Duration notice_{}, grace_{};           // the notice on the daemon's clock
+  double time_scale_ = 1;                 // of that clock
+  std::optional<std::int64_t> began_ms_;  // on it
+  std::optional<Time> empty_by_;          // the tasks have to be gone before the end
+  std::optional<Time> leave_by_;          // they were told
+  std::optional<Time> told_to_end_;       // by a signal, for the first time
+  pid_t command_ = 0;
+  int command_code_ = 0;
+  int restarts_ = 0;
+  int stuck_ = 0;
+  bool over_ = false;
+};
+
+}  // namespace
+
+void RunPilot(Context& context, const PilotFlags& flags) {
+  Pilot pilot(context, flags);
+  if (const Result<Unit> opened = pilot.Open(); !opened) return context.Fail(opened.error());
+  pilot.Serve();
+}
+
+}  // namespace carma::cli
