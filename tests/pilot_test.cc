@@ -86,8 +86,7 @@ class Pilot : public ::testing::Test {
     const Ran shown = Carma({"show", "--json", fmt::format("{}", id)}, options);
     const auto json = base::ParseJson(shown.out);
     if (!json) return {};
-    const auto view =
-        api::FromJson<api::TaskView>(json->is_array() ? json->at(0) : *json);
+    const auto view = api::FromJson<api::TaskView>(json->is_array() ? json->at(0) : *json);
     return view ? *view : api::TaskView{};
   }
 
@@ -98,10 +97,11 @@ constexpr char kTellsItsGpu[] = R"(sh -c 'echo $CUDA_VISIBLE_DEVICES >> $0')";
 
 TEST_F(Pilot, TwoOnOneServerNeverTouchTheGpusOfTheOther) {
   const auto submit = [&](const std::string& file) {
-    return Script(file + ".sh",
-                  fmt::format("for i in 1 2 3 4 5 6; do carma submit --exclusive -o /dev/null -- {} "
-                              "{}/{}; done",
-                              kTellsItsGpu, site.out_dir(), file));
+    return Script(
+        file + ".sh",
+        fmt::format("for i in 1 2 3 4 5 6; do carma submit --exclusive -o /dev/null -- {} "
+                    "{}/{}; done",
+                    kTellsItsGpu, site.out_dir(), file));
   };
   Child first = Start({"--json", "--name", "a", submit("a")}, Job("11", "0,1"));
   Child second = Start({"--json", "--name", "b", submit("b")}, Job("12", "2,3"));
@@ -141,7 +141,8 @@ TEST_F(Pilot, AKilledOneIsFollowedByTheNextWhichGoesOn) {
   Bell up(site.out_dir() + "/up"), gate(site.out_dir() + "/gate");
   const std::string wait = fmt::format("echo up > {}; read x < {}", up.path(), gate.path());
   ASSERT_EQ(Carma({"submit", "-o", "/dev/null", "--", "/bin/sh", "-c", wait}, job).code, 0);
-  ASSERT_EQ(Carma({"submit", "-o", "/dev/null", "-d", "afterok:1", "--", "/bin/true"}, job).code, 0);
+  ASSERT_EQ(Carma({"submit", "-o", "/dev/null", "-d", "afterok:1", "--", "/bin/true"}, job).code,
+            0);
   ASSERT_EQ(up.Hear(), "up");
   pilot.Signal(SIGKILL);
   pilot.Wait();
@@ -175,12 +176,13 @@ TEST_F(Pilot, BeforeTheEndTasksSaveAndTheNextPilotEndsThem) {
   const RunOptions job = Job("11", "0,1");
   Child pilot = Serve({"--notice", "1h"}, job);
   Bell up(site.out_dir() + "/up");
-  const std::string saves = Script(
-      "train.sh", fmt::format("if [ -e saved ]; then echo done > done; exit 0; fi\n"
-                              "trap 'touch saved; exit 85' USR1\necho up > {}\n"
-                              "while :; do sleep 0.05; done\n",
-                              up.path()));
-  ASSERT_EQ(Carma({"submit", "-o", "/dev/null", "--checkpoint-signal", "USR1", saves}, job).code, 0);
+  const std::string saves =
+      Script("train.sh", fmt::format("if [ -e saved ]; then echo done > done; exit 0; fi\n"
+                                     "trap 'touch saved; exit 85' USR1\necho up > {}\n"
+                                     "while :; do sleep 0.05; done\n",
+                                     up.path()));
+  ASSERT_EQ(Carma({"submit", "-o", "/dev/null", "--checkpoint-signal", "USR1", saves}, job).code,
+            0);
   ASSERT_EQ(up.Hear(), "up");
   // As `sbatch --signal=B:USR1@600` sends it.
   pilot.Signal(SIGUSR1);
@@ -194,9 +196,10 @@ TEST_F(Pilot, BeforeTheEndTasksSaveAndTheNextPilotEndsThem) {
 
 TEST_F(Pilot, AtTheEndNothingIsLeftRunningAndNothingIsLost) {
   const RunOptions job = Job("11", "0,1");
-  const std::string submit = Script(
-      "submit.sh", "carma submit -o /dev/null --memory 4G -- sleep 1000\n"
-                   "carma submit -o /dev/null --memory 4G --time 100h -- /bin/true\n");
+  const std::string submit =
+      Script("submit.sh",
+             "carma submit -o /dev/null --memory 4G -- sleep 1000\n"
+             "carma submit -o /dev/null --memory 4G --time 100h -- /bin/true\n");
   const Ran ended = Run({"--for", "6s", "--notice", "1s", submit}, job);
   EXPECT_EQ(ended.code, 75) << ended.Text();
   EXPECT_TRUE(site.SimGpu({"audit"}).Ok());
@@ -235,8 +238,9 @@ TEST_F(Pilot, NeedsNoRights) {
   if (!IsRoot()) GTEST_SKIP() << "all other tests here say so";
   RunOptions job = Job("11", "2,3");
   job.uid = OtherUser();
-  const std::string submit = Script(
-      "mine.sh", fmt::format("carma submit -o /dev/null -- sh -c 'id -u > {}/who'\n", site.out_dir()));
+  const std::string submit =
+      Script("mine.sh",
+             fmt::format("carma submit -o /dev/null -- sh -c 'id -u > {}/who'\n", site.out_dir()));
   const Ran ended = Run({submit}, job);
   EXPECT_EQ(ended.code, 0) << ended.Text();
   EXPECT_EQ(ReadText(site.out_dir() + "/who"), fmt::format("{}\n", OtherUser()));

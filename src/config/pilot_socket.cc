@@ -46,8 +46,7 @@ std::string PilotFolderName(const std::string& job, unsigned uid) {
 base::Result<base::Unit> CheckPrivate(const std::string& folder, unsigned uid) {
   struct stat info {};
   if (::lstat(folder.c_str(), &info) != 0) return base::FailErrno(errno, folder);
-  if (S_ISDIR(info.st_mode) && info.st_uid == uid && (info.st_mode & 022) == 0)
-    return base::Unit{};
+  if (S_ISDIR(info.st_mode) && info.st_uid == uid && (info.st_mode & 022) == 0) return base::Unit{};
   return base::Fail(base::ErrorCode::kDenied,
                     folder + ": expected a folder of yours that nobody else may write to");
 }

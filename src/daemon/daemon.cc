@@ -236,11 +236,10 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
                           .patience = settings.probe_timeout};
   // A wait of our own must not look like a driver that hangs.
   probe.first_answer = std::min(probe.first_answer, settings.probe_timeout / 2);
-  sampler_ = std::make_unique<Sampler>(
-      shared_loop_, MakeNumberedProbe(probe), clock_,
-      SamplerOptions{settings.state_dir, settings.sample_period, settings.probe_timeout,
-                     settings.gpus},
-      *this);
+  sampler_ = std::make_unique<Sampler>(shared_loop_, MakeNumberedProbe(probe), clock_,
+                                       SamplerOptions{settings.state_dir, settings.sample_period,
+                                                      settings.probe_timeout, settings.gpus},
+                                       *this);
 }
 
 void RealDaemon::OpenRoutes(const std::string& why_not) {

@@ -14,8 +14,8 @@ std::vector<std::int64_t> NumbersOfWhole(const std::vector<DeviceInfo>& devices)
   for (const DeviceInfo& device : devices) {
     const bool first = numbers.empty();
     const DeviceInfo* before = first ? nullptr : &devices[numbers.size() - 1];
-    const bool same = !first && device.mig && before->mig &&
-                      device.mig->parent_uuid == before->mig->parent_uuid;
+    const bool same =
+        !first && device.mig && before->mig && device.mig->parent_uuid == before->mig->parent_uuid;
     numbers.push_back(first ? 0 : numbers.back() + (same ? 0 : 1));
   }
   return numbers;

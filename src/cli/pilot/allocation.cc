@@ -78,11 +78,12 @@ Result<base::Unit> CheckPlace(const config::Environment& environment, const std:
   const bool step = environment.contains("SLURM_STEP_ID");
   const std::int64_t nodes = NumberOf(environment, "SLURM_JOB_NUM_NODES").value_or(1);
   if (step || nodes <= 1) return base::Unit{};
-  return Fail(ErrorCode::kInvalid,
-              fmt::format("job {} has {} nodes, and a pilot serves one: expected one for each, with "
-                          "books of its own: srun --ntasks-per-node=1 sh -c 'carma pilot --name "
-                          "NAME-$SLURM_NODEID'",
-                          job, nodes));
+  return Fail(
+      ErrorCode::kInvalid,
+      fmt::format("job {} has {} nodes, and a pilot serves one: expected one for each, with "
+                  "books of its own: srun --ntasks-per-node=1 sh -c 'carma pilot --name "
+                  "NAME-$SLURM_NODEID'",
+                  job, nodes));
 }
 
 Result<base::Unit> CheckGpus(const Allocation& allocation) {

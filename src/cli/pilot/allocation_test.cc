@@ -6,10 +6,10 @@
 namespace carma::cli {
 namespace {
 
+using config::Environment;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using config::Environment;
 
 // A batch script of job 12, and what else its environment says.
 Environment Job(Environment more = {}) {
@@ -36,8 +36,7 @@ TEST(Allocation, ItsGpusAreThoseThatTheProcessMayUse) {
   EXPECT_THAT(Gpus(Job({{"CUDA_VISIBLE_DEVICES", "2,3"}})), ElementsAre("2", "3"));
   EXPECT_THAT(Gpus(Job({{"CUDA_VISIBLE_DEVICES", "GPU-3f,MIG-77"}})),
               ElementsAre("GPU-3f", "MIG-77"));
-  EXPECT_THAT(Gpus(Job({{"CUDA_VISIBLE_DEVICES", "0"}, {"SLURM_JOB_GPUS", "3"}})),
-              ElementsAre("0"))
+  EXPECT_THAT(Gpus(Job({{"CUDA_VISIBLE_DEVICES", "0"}, {"SLURM_JOB_GPUS", "3"}})), ElementsAre("0"))
       << "the group of devices counts its own";
   EXPECT_THAT(Gpus(Job({{"SLURM_JOB_GPUS", "0-2,5"}})), ElementsAre("0", "1", "2", "5"));
   EXPECT_THAT(Gpus(Job({{"SLURM_JOB_GPUS", "0,1"}, {"SLURM_STEP_GPUS", "1"}})), ElementsAre("1"));
@@ -53,8 +52,7 @@ TEST(Allocation, AJobWithoutGpusIsRefused) {
 }
 
 TEST(Allocation, APilotServesOneNodeAndIsThere) {
-  const Environment two =
-      Job({{"SLURM_JOB_NUM_NODES", "2"}, {"CUDA_VISIBLE_DEVICES", "0"}});
+  const Environment two = Job({{"SLURM_JOB_NUM_NODES", "2"}, {"CUDA_VISIBLE_DEVICES", "0"}});
   EXPECT_THAT(Trouble(two), HasSubstr("srun --ntasks-per-node=1"));
   Environment step = two;
   step["SLURM_STEP_ID"] = "0";
@@ -73,8 +71,8 @@ TEST(Allocation, ItsCoresMemoryAndEndAreTold) {
   EXPECT_EQ(all->cpus, 8);
   EXPECT_EQ(all->memory_mib, 16'000);
   EXPECT_EQ(all->ends, base::FromMs(1'790'000'000'000));
-  const auto node = ReadAllocation(
-      Job({{"CUDA_VISIBLE_DEVICES", "0"}, {"SLURM_MEM_PER_NODE", "64000"}}), false);
+  const auto node =
+      ReadAllocation(Job({{"CUDA_VISIBLE_DEVICES", "0"}, {"SLURM_MEM_PER_NODE", "64000"}}), false);
   EXPECT_EQ(node->memory_mib, 64'000);
   EXPECT_EQ(node->cpus, std::nullopt);
   const auto whole =

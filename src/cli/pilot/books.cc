@@ -40,8 +40,7 @@ Result<bool> Lock(int fd, const std::string& path) {
 }  // namespace
 
 Result<PilotBooks> PilotBooks::Take(const std::string& folder, const std::string& whose) {
-  if (Result<Unit> made = base::MakeDirs(folder, 0700); !made)
-    return std::unexpected(made.error());
+  if (Result<Unit> made = base::MakeDirs(folder, 0700); !made) return std::unexpected(made.error());
   const std::string path = folder + "/pilot.lock";
   base::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) return base::FailErrno(errno, path);

@@ -99,10 +99,10 @@ Result<Unit> Carmad::Start(const PilotPlace& place, const PilotBooks& books,
   base::SpawnOptions options;
   options.files = {"/dev/null", "/dev/null", STDERR_FILENO, books.lock_fd()};
   options.environment = std::move(environment);
-  auto started = base::Spawn({base::ExecutableDir() + "/carmad", "--socket", place.socket,
-                              "--state-dir", books.folder(), "--log", books.folder() + "/carmad.log",
-                              "--parent", fmt::format("{}", ::getpid())},
-                             options);
+  auto started = base::Spawn(
+      {base::ExecutableDir() + "/carmad", "--socket", place.socket, "--state-dir", books.folder(),
+       "--log", books.folder() + "/carmad.log", "--parent", fmt::format("{}", ::getpid())},
+      options);
   if (!started) return base::FailErrno(started.error(), "carmad");
   pid_ = started->pid;
   return Unit{};

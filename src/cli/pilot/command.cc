@@ -32,13 +32,15 @@ void AddPilotCommand(CLI::App& app, Context& context) {
   verb->footer(
       "In a batch script, without any right of an administrator:\n"
       "  carma pilot ./submit-all.sh            runs it, then what it has submitted\n"
-      "  carma pilot --once --name sweep ./submit-all.sh   its first pilot alone runs it; the next\n"
+      "  carma pilot --once --name sweep ./submit-all.sh   its first pilot alone runs it; the "
+      "next\n"
       "                                         goes on with what waits\n"
       "  carma pilot --until-empty              nothing but what waits already\n"
       "Only the GPUs, cores and memory of the job are used. Before the end of the job tasks are\n"
       "asked to save and wait for the next pilot of that name. Inside the job 'carma' finds it.\n"
       "SIGUSR1 (sbatch --signal): the end is near. SIGTERM: within 15 s.\n"
-      "Exit code: that of the command if it failed; 75 where tasks wait for the next pilot, 3 where\n"
+      "Exit code: that of the command if it failed; 75 where tasks wait for the next pilot, 3 "
+      "where\n"
       "tasks have failed, 0 where all is done; 1 and 2 where it could not serve.\n"
       "Every verb also takes --json.");
   verb->add_option("--name", flags->name, "of its books; pilots at the same time need several")

@@ -70,9 +70,9 @@ constexpr Duration kReserved = std::chrono::hours(24);
 constexpr int kTimeoutS = 60;
 
 Time Now() {
-  return base::FromMs(std::chrono::duration_cast<milliseconds>(
-                          std::chrono::system_clock::now().time_since_epoch())
-                          .count());
+  return base::FromMs(
+      std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count());
 }
 
 config::Environment OwnEnvironment() {
@@ -122,7 +122,8 @@ class WaitingSignals {
   base::UniqueFd fd_;
 };
 
-std::int64_t CountOf(const api::StatusView& status, std::initializer_list<std::string_view> states) {
+std::int64_t CountOf(const api::StatusView& status,
+                     std::initializer_list<std::string_view> states) {
   std::int64_t sum = 0;
   for (const auto& [state, count] : status.task_counts) {
     if (std::ranges::find(states, state) != states.end()) sum += count;
@@ -355,12 +356,8 @@ class Pilot {
   void TellReady() {
     const std::string ends = allocation_.ends ? base::FormatTime(*allocation_.ends) : "";
     if (context_.json) {
-      Json json = {{"name", flags_.name},
-                   {"socket", place_.socket},
-                   {"books", books_->folder()},
-                   {"gpus", gpus_},
-                   {"job", allocation_.job},
-                   {"ends_ms", nullptr}};
+      Json json = {{"name", flags_.name}, {"socket", place_.socket}, {"books", books_->folder()},
+                   {"gpus", gpus_},       {"job", allocation_.job},  {"ends_ms", nullptr}};
       if (allocation_.ends) json["ends_ms"] = base::ToMs(*allocation_.ends);
       Print(context_, base::DumpJson(json) + "\n");
     } else {
@@ -456,8 +453,7 @@ class Pilot {
       return false;
     }
     const Result<TaskPage> waiting = ListTasks(context_.client(), {.limit = SIZE_MAX});
-    const bool in_vain =
-        waiting && std::ranges::all_of(waiting->tasks, &WaitsInVain);
+    const bool in_vain = waiting && std::ranges::all_of(waiting->tasks, &WaitsInVain);
     stuck_ = in_vain ? stuck_ + 1 : 0;
     return stuck_ >= kStuckLooks;
   }
@@ -502,7 +498,8 @@ class Pilot {
     StopDaemon();
     if (told_to_end_) AwaitTasks();
     (void)::rmdir(place_.folder.c_str());  // other pilots of the job may be there
-    if (context_.exit_code == 0) context_.exit_code = command_code_ != 0 ? command_code_ : tasks_code;
+    if (context_.exit_code == 0)
+      context_.exit_code = command_code_ != 0 ? command_code_ : tasks_code;
   }
 
   // Where the daemon was ended before us, tasks may still be about to end by the same signal.
@@ -514,10 +511,10 @@ class Pilot {
 
   int CodeOfTasks() {
     const Called<api::StatusView> status = GetStatus(context_.client());
-    const Result<TaskPage> ended = ListTasks(
-        context_.client(), {.states = "failed,timed_out,out_of_memory,lost,rejected",
-                            .limit = SIZE_MAX,
-                            .newest_first = true});
+    const Result<TaskPage> ended =
+        ListTasks(context_.client(), {.states = "failed,timed_out,out_of_memory,lost,rejected",
+                                      .limit = SIZE_MAX,
+                                      .newest_first = true});
     if (!status || !ended) return kExitTasksWait;
     const std::int64_t waiting = Unfinished(status->value);
     const std::int64_t failed = std::ranges::count_if(ended->tasks, [&](const api::TaskView& task) {

@@ -14,8 +14,8 @@
 namespace carma::cli {
 
 // Exit codes of `carma pilot`, beside 1 and 2; the command's own goes first.
-inline constexpr int kExitTasksFailed = 3;   // tasks have failed, nothing waits
-inline constexpr int kExitTasksWait = 75;    // tasks wait for the next pilot (EX_TEMPFAIL)
+inline constexpr int kExitTasksFailed = 3;  // tasks have failed, nothing waits
+inline constexpr int kExitTasksWait = 75;   // tasks wait for the next pilot (EX_TEMPFAIL)
 
 struct PilotFlags {
   std::string name = "default";
