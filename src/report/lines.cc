@@ -77,6 +77,8 @@ const Line kLines[] = {
     {"GPU power, mean", "power_w", [](const Metrics& m) { return m.power_w; }, WattText},
     {"OOM crashes", "oom_crashes", [](const Metrics& m) { return Count(m.oom_crashes); },
      CountText},
+    {"sent back above the servers", "requeues",
+     [](const Metrics& m) { return m.requeues ? Count(*m.requeues) : std::nullopt; }, CountText, false},
     {"tasks", "tasks", [](const Metrics& m) { return Count(m.tasks); }, CountText},
 };
 

@@ -216,6 +216,7 @@ Json ToJson(const Metrics& metrics) {
           {"executed", metrics.executed},
           {"oom_crashes", metrics.oom_crashes},
           {"attempts", metrics.attempts},
+          {"requeues", metrics.requeues ? Json(*metrics.requeues) : Json()},
           {"first_submitted_ms", base::ToMs(metrics.first_submitted)},
           {"last_ended_ms", base::ToMs(metrics.last_ended)},
           {"trace_total_s", metrics.trace_total_s},
@@ -250,6 +251,7 @@ base::Result<Metrics> FromJson(const Json& json) {
   in.Get("executed", metrics.executed, 0, INT64_MAX);
   in.Get("oom_crashes", metrics.oom_crashes, 0, INT64_MAX);
   in.Get("attempts", metrics.attempts, 0, INT64_MAX);
+  in.Get("requeues", metrics.requeues, 0, INT64_MAX);
   reader.Get("first_submitted_ms", metrics.first_submitted);
   reader.Get("last_ended_ms", metrics.last_ended);
   if (!in.Get("trace_total_s", metrics.trace_total_s, 0, kMax)) {

@@ -70,6 +70,9 @@ struct Metrics {
   std::int64_t executed = 0;
   std::int64_t oom_crashes = 0;  // attempts that ran out of GPU memory, recovered ones included
   std::int64_t attempts = 0;     // launches, all tasks
+  // Tasks that servers gave back to the queue above them; absent: none stands there that would
+  // take them.
+  std::optional<std::int64_t> requeues;
 
   core::Time first_submitted{};
   core::Time last_ended{};

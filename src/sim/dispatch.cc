@@ -8,7 +8,7 @@
 namespace carma::sim {
 
 void Simulation::Reopen(std::uint32_t index) {
-  if (cluster_.servers.size() == 1) return;
+  if (cluster_.servers.size() == 1 || HasAbove()) return;
   Node& node = nodes_[index];
   std::optional<OpenKey> key;
   if (node.waiting == node.recovering) key = OpenKey{-node.idle_gpus, node.launched, index};
@@ -40,6 +40,7 @@ std::optional<std::uint32_t> Simulation::ServerFor(const Job& job) {
 }
 
 void Simulation::Dispatch() {
+  if (HasAbove()) return DispatchAbove();
   while (!cluster_queue_.empty() && !open_.empty()) {
     const JobIndex head = cluster_queue_.front();
     const std::optional<std::uint32_t> node = ServerFor(jobs_[head]);

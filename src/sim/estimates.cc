@@ -1,4 +1,6 @@
 // What the simulated daemons hear of a task's memory, and what its ends teach them.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -8,6 +10,15 @@
 
 namespace carma::sim {
 
+core::TaskRequest Simulation::RequestOf(const Job& job, std::uint32_t node) const {
+  core::TaskRequest request = RequestOf(job);
+  request.gpus = GpusOn(job, node);
+  if (request.cpus && IsGang(job))
+    request.cpus = std::max(1, static_cast<int>(std::ceil(CoresOn(job, node))));
+  for (const std::uint32_t gpu : job.pinned) request.on_gpus.push_back(fmt::format("{}", gpu));
+  return request;
+}
+
 core::TaskRequest Simulation::RequestOf(const Job& job) const {
   core::TaskRequest request{.gpus = job.arrival->workload->gpus,
                             .user = job.arrival->user,
@@ -16,13 +27,17 @@ core::TaskRequest Simulation::RequestOf(const Job& job) const {
   if (checkpoints.on_stop || checkpoints.every > base::Duration{0})
     request.checkpoint_signal = options_.policy.slots.checkpoint_signal;
   if (!job.arrival->gpu_type.empty()) request.gpu_type = job.arrival->gpu_type;
-  if (!request.user.empty()) request.uid = uids_.at(request.user);
+  request.uid = UidOf(job);
   // What is more than the server has could never start.
   const double cores = std::ceil(std::min(CoresOf(job), options_.host.cores));
   if (options_.host.promised && cores >= 1) request.cpus = static_cast<int>(cores);
   // What `carma trace replay` asks for when a method could not tell.
   request.exclusive = options_.policy.pacing == core::Pacing::kImmediate &&
                       trace::Estimate(*job.arrival->workload, options_.estimates.source).whole_gpu;
+  if (IsGang(job)) request.exclusive = true;
+  // Nobody brings back what ran out of memory, or Slurm does.
+  const bool by_slurm = options_.above.placing == Placing::kSlurm;
+  if (IsGang(job) || by_slurm) request.max_recoveries = 0;
   return request;
 }
 
@@ -81,7 +96,9 @@ core::Profile Simulation::PredictedProfile(const Job& job) {
 
 // A workload is one user's program (appraisals.h): its tasks are of one kind.
 core::EstimateReady Simulation::EstimateFor(const Job& job) {
-  return {job.id, EstimateOf(job), estimate::KindOf(job.arrival->workload->id),
+  const std::optional<core::Estimate> estimate =
+      job.raised_mib ? core::Estimate{*job.raised_mib, "raised"} : EstimateOf(job);
+  return {job.id, estimate, estimate::KindOf(job.arrival->workload->id),
           PredictedProfile(job)};
 }
 

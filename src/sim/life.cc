@@ -40,9 +40,10 @@ void Simulation::Submit(std::uint32_t index, std::span<const JobIndex> jobs) {
   for (const JobIndex each : jobs) {
     Job& job = jobs_[each];
     job.node = index;
-    events_.emplace_back(core::TaskSubmitted{job.id, RequestOf(job)});
+    events_.emplace_back(core::TaskSubmitted{job.id, RequestOf(job, index)});
     if (at_once) {
       events_.emplace_back(EstimateFor(job));
+      if (IsPatient(job)) timers_.Set(JobTimer(each), now_ + options_.above.wait);
     } else {
       job.phase = Phase::kEstimating;
       timers_.Set(JobTimer(each), now_ + options_.estimates.takes);
@@ -61,6 +62,16 @@ void Simulation::Launch(std::uint32_t index, const core::StartTask& start) {
   if (job.recovering) --node.recovering;
   job.recovering = false;
   ++node.launched;
+  if (job.parts == 0) job.gpus.clear();
+  for (const core::Placement& placement : start.placement) {
+    const std::uint32_t gpu = node.first_gpu + core::Number(placement.gpu);
+    job.gpus.push_back(gpu);
+    ++observed_[gpu].unseen;
+    if (launched_[gpu]++ == 0) --node.idle_gpus;
+  }
+  // One of several servers begins when it has all of them.
+  if (!job.nodes.empty() && ++job.parts < job.nodes.size()) return;
+  job.parts = 0;
   job.phase = Phase::kLoading;
   job.attempt = start.attempt;
   ++job.attempts;
@@ -70,13 +81,6 @@ void Simulation::Launch(std::uint32_t index, const core::StartTask& start) {
   job.saved = false;
   job.slot_ends.reset();
   if (options_.time_slot > base::Duration{0}) job.slot_ends = now_ + options_.time_slot;
-  job.gpus.clear();
-  for (const core::Placement& placement : start.placement) {
-    const std::uint32_t gpu = node.first_gpu + core::Number(placement.gpu);
-    job.gpus.push_back(gpu);
-    ++observed_[gpu].unseen;
-    if (launched_[gpu]++ == 0) --node.idle_gpus;
-  }
   job.alone = start.alone;
   job.limit_mib = MpsLimitOf(start);
   if (job.limit_mib > 0) {
@@ -107,7 +111,12 @@ std::int64_t Simulation::MpsLimitOf(const core::StartTask& start) const {
 void Simulation::OnChanged(std::uint32_t index, const core::TaskRecord& record) {
   if (appraisals_ && !core::HoldsGpus(record.state)) Learn(record);
   if (core::IsFinal(record.state)) {
-    return Retire(job_of_.at(core::Number(record.id)), record.state);
+    const JobIndex ended = job_of_.at(core::Number(record.id));
+    Job& job = jobs_[ended];
+    LeaveServer(index, job);
+    if (!job.nodes.empty() && ++job.parts < job.nodes.size()) return;
+    if (GoesBack(job, record.state)) return SendBack(ended, record.state);
+    return Retire(ended, record.state);
   }
   if (record.state != core::TaskState::kQueued || record.queue != core::QueueKind::kRecovery)
     return;
@@ -118,7 +127,6 @@ void Simulation::OnChanged(std::uint32_t index, const core::TaskRecord& record) 
 
 void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   Job& job = jobs_[index];
-  Node& node = nodes_[job.node];
   const bool stopped = job.phase == Phase::kStopping;
   if (job.holds) {
     Leave(index);
@@ -126,9 +134,8 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
     for (const std::uint32_t gpu : job.gpus) --observed_[gpu].unseen;
   }
   for (const std::uint32_t gpu : job.gpus) {
-    if (--launched_[gpu] == 0) ++node.idle_gpus;
+    if (--launched_[gpu] == 0) ++nodes_[node_of_[gpu]].idle_gpus;
   }
-  --node.launched;
   timers_.Clear(JobTimer(index));
   job.executed_s += base::Seconds(now_ - job.launched);
   if (kind == core::ExitKind::kSuccess) {
@@ -154,24 +161,34 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
     const auto asked = base::SignalNumber(options_.policy.slots.checkpoint_signal);
     exit = {.kind = kind, .signal = asked.value_or(SIGTERM)};
   }
-  // Only a task that comes back can make the core look at GPUs that nobody waited for.
-  if (kind != core::ExitKind::kSuccess) CatchUp(job.node);
-  events_.emplace_back(core::TaskExited{job.id, job.attempt, std::move(exit)});
-  ++totals_.task_events;
   job.phase = Phase::kWaiting;
   job.untaught = true;
-  ++node.waiting;
-  Tell(job.node);
+  // With what the last of several servers is told it may be gone.
+  const core::TaskExited exited{job.id, job.attempt, std::move(exit)};
+  for (const std::uint32_t each : std::vector(ServersOf(job).begin(), ServersOf(job).end())) {
+    --nodes_[each].launched;
+    // Only a task that comes back can make the core look at GPUs that nobody waited for.
+    if (kind != core::ExitKind::kSuccess) CatchUp(each);
+    events_.emplace_back(exited);
+    ++totals_.task_events;
+    ++nodes_[each].waiting;
+    Tell(each);
+  }
+}
+
+void Simulation::LeaveServer(std::uint32_t index, Job& job) {
+  Node& node = nodes_[index];
+  --node.waiting;
+  if (job.recovering) --node.recovering;
+  job.recovering = false;
 }
 
 void Simulation::Retire(JobIndex index, core::TaskState state) {
   Job& job = jobs_[index];
-  Node& node = nodes_[job.node];
   CARMA_CHECK(job.phase == Phase::kWaiting || job.phase == Phase::kEstimating,
               "a task ended while its process lives");
-  --node.waiting;
-  if (job.recovering) --node.recovering;
   timers_.Clear(JobTimer(index));
+  if (job.placed) LeaveAbove(index);
   last_end_ = std::max(last_end_, now_);
   if (state == core::TaskState::kRejected) {
     ++totals_.rejected;

@@ -16,7 +16,7 @@ using base::Unit;
 
 // Times of the tasks by the tally, what the GPUs did by the simulator's exact integrals.
 report::Metrics MetricsOf(const Cluster& cluster, const report::Tally& tally,
-                          const Totals& totals) {
+                          const Totals& totals, const Above& above) {
   report::Metrics metrics = tally.Finish();
   metrics.simulated = true;
   for (const ServerShape& server : cluster.servers)
@@ -26,6 +26,7 @@ report::Metrics MetricsOf(const Cluster& cluster, const report::Tally& tally,
   metrics.energy_mj = totals.energy_j / 1e6;
   if (totals.makespan_s > 0) metrics.power_w = totals.energy_j / totals.makespan_s;
   metrics.gpu_coverage = 1;
+  if (above.placing != Placing::kQueue) metrics.requeues = totals.requeues;
   return metrics;
 }
 
@@ -64,7 +65,7 @@ Result<OneRun> RunOne(const Cluster& cluster, std::span<const Arrival> arrivals,
   options.on_task = [&](const report::RunTask& task) { tally.Add(report::OutcomeOf(task)); };
   Result<RunResult> result = Simulate(cluster, arrivals, options);
   if (!result) return std::unexpected(result.error());
-  return OneRun{MetricsOf(cluster, tally, result->totals), std::move(result->taught)};
+  return OneRun{MetricsOf(cluster, tally, result->totals, options.above), std::move(result->taught)};
 }
 
 // Runs that must follow each other: all of a policy whose history is carried from run to run, else
@@ -132,7 +133,7 @@ Result<report::Report> SimulateRecorded(const Cluster& cluster, std::span<const 
   policy.on_task = [&](const report::RunTask& task) { tally.Add(report::OutcomeOf(task)); };
   Result<RunResult> result = Simulate(cluster, arrivals, policy);
   if (!result) return std::unexpected(result.error());
-  report::Report report{.metrics = MetricsOf(cluster, tally, result->totals),
+  report::Report report{.metrics = MetricsOf(cluster, tally, result->totals, policy.above),
                         .run = std::move(result->record)};
   report.metrics.bounds = BoundsOf(cluster, arrivals, policy);
   report.run->bounds = report.metrics.bounds;

@@ -61,11 +61,12 @@ void Simulation::Allocate(JobIndex index) {
                     .load = LoadOf(job, part)});
     --observed_[gpu].unseen;
   }
-  Node& node = nodes_[job.node];
-  ++node.computing;
-  node.wanted_cores += CoresOf(job);
+  for (const std::uint32_t each : ServersOf(job)) {
+    ++nodes_[each].computing;
+    nodes_[each].wanted_cores += CoresOn(job, each);
+  }
   for (const std::uint32_t gpu : job.gpus) Recompute(gpu);
-  RecomputeHost(job.node);
+  for (const std::uint32_t each : ServersOf(job)) RecomputeHost(each);
   Schedule(index);
 }
 
@@ -108,10 +109,16 @@ void Simulation::Leave(JobIndex index) {
   Job& job = jobs_[index];
   job.holds = false;
   for (const std::uint32_t gpu : job.gpus) gpus_[gpu].Remove(index);
-  Node& node = nodes_[job.node];
-  node.wanted_cores = --node.computing == 0 ? 0 : node.wanted_cores - CoresOf(job);
+  for (const std::uint32_t each : ServersOf(job)) {
+    Node& node = nodes_[each];
+    node.wanted_cores = --node.computing == 0 ? 0 : node.wanted_cores - CoresOn(job, each);
+  }
   for (const std::uint32_t gpu : job.gpus) Recompute(gpu);
-  RecomputeHost(job.node);
+  for (const std::uint32_t each : ServersOf(job)) RecomputeHost(each);
+}
+
+double Simulation::CoresOn(const Job& job, std::uint32_t node) const {
+  return CoresOf(job) * GpusOn(job, node) / job.arrival->workload->gpus;
 }
 
 double Simulation::CoresOf(const Job& job) const {

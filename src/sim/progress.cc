@@ -42,7 +42,8 @@ void Simulation::OnComputing(JobIndex index) {
   }
   if (job.memory_steps && *job.memory_steps <= now_) {
     StepMemory(index);
-    return SetTick(job.node);
+    for (const std::uint32_t each : ServersOf(job)) SetTick(each);
+    return;
   }
   if (job.checkpoints && *job.checkpoints <= now_) return WriteCheckpoint(index);
   CARMA_CHECK(job.slot_ends && *job.slot_ends <= now_, "a computing task has nothing to do");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <map>
 #include <utility>
 
 #include "base/text.h"
@@ -67,6 +68,8 @@ Result<Unit> CheckOptions(const RunOptions& options) {
            {"CPU cores", options.host.cores, 0, 1e6},
            {"CPU cores per task and GPU", options.host.cores_per_gpu_task, 0, 1e6},
            {"recoveries", static_cast<double>(options.max_recoveries), 0, 1e6},
+           {"time limits", options.above.time_limit, 0.01, 1e6},
+           {"requeues after waiting", static_cast<double>(options.above.wait_requeues), 0, 1e6},
        }) {
     if (each.value >= each.low && each.value <= each.high) continue;
     return Fail(ErrorCode::kInvalid, fmt::format("{}: {} is not between {} and {}", each.name,
@@ -88,6 +91,10 @@ Result<Unit> CheckOptions(const RunOptions& options) {
            {"time of a checkpoint", options.checkpoints.cost, Duration{0}},
            {"time to stop", options.stopping.takes, Duration{0}},
            {"time slot", options.time_slot, Duration{0}},
+           {"time between passes of backfill", options.above.backfill_every, Duration{1'000}},
+           {"requeue delay", options.above.requeue_delay, Duration{0}},
+           {"wait on a server", options.above.wait, Duration{1'000}},
+           {"time between reports", options.above.report_every, Duration{1'000}},
        }) {
     if (each.value >= each.low && each.value <= kMaxSpan) continue;
     return Fail(ErrorCode::kInvalid,
@@ -111,7 +118,21 @@ Result<Unit> CheckOptions(const RunOptions& options) {
   return Unit{};
 }
 
-Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals, bool divided) {
+// The most GPUs that servers of one kind have together.
+std::size_t MostOfOneKind(const Cluster& cluster) {
+  std::map<std::vector<std::string>, std::size_t> gpus;
+  std::size_t most = 0;
+  for (const ServerShape& server : cluster.servers) {
+    std::vector<std::string> kind;
+    for (const GpuType& type : server.gpus) kind.push_back(type.type);
+    const std::size_t count = kind.size();
+    most = std::max(most, gpus[std::move(kind)] += count);
+  }
+  return most;
+}
+
+Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals, bool divided,
+                       const Above& above) {
   if (cluster.servers.empty()) return Fail(ErrorCode::kInvalid, "no servers");
   std::size_t most = 0;
   for (const ServerShape& server : cluster.servers) {
@@ -136,8 +157,12 @@ Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals
     if (divided && gpus > 1) {
       return wrong(fmt::format("wants {} GPUs, and MIG instances never work together", gpus));
     }
-    if (gpus > most) {
+    if (gpus > most && above.placing == Placing::kQueue) {
       return wrong(fmt::format("wants {} GPUs, the largest server has {}", gpus, most));
+    }
+    if (gpus > most && gpus > MostOfOneKind(cluster)) {
+      return wrong(fmt::format("wants {} GPUs, all servers of one kind have at most {}", gpus,
+                               MostOfOneKind(cluster)));
     }
     const double solo_s = arrival.solo_s.value_or(arrival.workload->solo_s);
     if (!(solo_s >= 0 && solo_s <= kMaxSoloS)) {
@@ -204,7 +229,7 @@ Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arri
                            const RunOptions& options) {
   if (Result<Unit> valid = CheckOptions(options); !valid) return std::unexpected(valid.error());
   const bool divided = options.collocation == core::SharingMethod::kMig;
-  if (Result<Unit> valid = CheckLoad(cluster, arrivals, divided); !valid) {
+  if (Result<Unit> valid = CheckLoad(cluster, arrivals, divided, options.above); !valid) {
     return std::unexpected(valid.error());
   }
   return Simulation(cluster, arrivals, options).Run();

@@ -19,6 +19,7 @@
 #include "core/policy.h"
 #include "estimate/asking.h"
 #include "report/run.h"
+#include "sim/above.h"
 #include "sim/gpu_types.h"
 #include "sim/memory_model.h"
 #include "sim/models.h"
@@ -34,7 +35,8 @@ struct ServerShape {
   std::string name;  // "dgx-station-a100", "node 3"
   std::vector<GpuType> gpus;
 };
-// One server is run as carmad runs it. Several stand below a cluster queue, docs/simulator.md.
+// One server is run as carmad runs it. Several stand below a queue of the cluster (above.h), and
+// so does one that Slurm places on.
 struct Cluster {
   std::vector<ServerShape> servers;
 };
@@ -142,6 +144,7 @@ struct RunOptions {
   int mig_instances = 7;  // kMig: 1, 2, 3 or 7 per GPU (mig.h)
   EstimateOptions estimates;
   MonitorOptions monitor;
+  Above above;
 
   // With kMps: no task may hold more than it was promised and the policy's margin, as
   // collocation.mps_memory_limit; who needs more runs out of memory though the GPU has some.
@@ -192,6 +195,7 @@ struct Totals {
   std::int64_t failed = 0;    // ended otherwise
   std::int64_t attempts = 0;
   std::int64_t oom_crashes = 0;
+  std::int64_t requeues = 0;  // tasks sent back above the servers
   double makespan_s = 0;
   double waiting_s = 0;    // mean over executed tasks, as the next three
   double execution_s = 0;  // launch to end, all attempts
@@ -219,7 +223,9 @@ struct RunResult {
 // At the end the books must balance (every task ended once, no claim left, the energy is that of
 // the GPUs); if they do not, the simulator itself is wrong and it aborts.
 // Errors: kInvalid: options out of range; a task that wants more GPUs than any server has ("line
-// 7 (bert-8gpu): wants 8 GPUs, the largest server has 4"); arrivals that go back in time.
+// 7 (bert-8gpu): wants 8 GPUs, the largest server has 4"), with Placing::kQueue, or than all
+// servers of one kind, which such a task gets whole and at once with the others; arrivals that go
+// back in time.
 base::Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
                                  const RunOptions& options);
 

@@ -11,9 +11,28 @@ namespace carma::sim {
 namespace {
 
 constexpr TimerId kArrivalTimer = 0;
+constexpr TimerId kAboveTimer = 1;
 // As published the daemon's loop and its window come round at moments that have nothing to do with
 // the first submission; the longest of its rounds is that of the window.
 constexpr double kLongestRoundMs = 92'000;
+constexpr int kMostOnGpu = 48;
+
+// What Slurm has chosen GPUs for starts there at once: nobody looks at them.
+core::PolicyConfig WithoutCarma(core::PolicyConfig policy, Gres gres) {
+  policy.mapper = gres == Gres::kGpu ? core::kNeverSharing : "first-fit";
+  policy.sm_cap.reset();
+  policy.settle = false;
+  policy.use_given_memory = false;
+  policy.floor_mib = 0;
+  policy.plateau_after.reset();
+  policy.min_gain.reset();
+  policy.max_slowdown.reset();
+  policy.require.reset();
+  policy.max_tasks_per_gpu = kMostOnGpu;
+  policy.order = core::QueueOrder::kFifo;
+  policy.limits.clear();
+  return policy;
+}
 
 // The policy as the simulated cluster has it: no driver ever falls silent, so no sample is too old.
 core::PolicyConfig PolicyOf(const RunOptions& options) {
@@ -22,6 +41,7 @@ core::PolicyConfig PolicyOf(const RunOptions& options) {
   const bool mps = options.collocation == core::SharingMethod::kMps;
   policy.sharing = mps ? core::SharingMethod::kMps : core::SharingMethod::kStreams;
   if (options.collocation == core::SharingMethod::kAlone) policy.mapper = core::kNeverSharing;
+  if (!options.above.WithCarma()) policy = WithoutCarma(std::move(policy), options.above.gres);
   if (options.monitor.mode == MonitorOptions::Mode::kNone) {
     policy.settle = false;
     policy.sm_cap.reset();
@@ -42,7 +62,10 @@ Simulation::Simulation(const Cluster& cluster, std::span<const Arrival> arrivals
       arrivals_(arrivals),
       options_(options),
       mig_(ProfileOf(options)),
-      keeps_history_(options.record || options.on_task) {
+      keeps_history_(options.record || options.on_task),
+      lines_(options.policy.order),
+      shares_(options.policy.fair),
+      counts_(options.above.gres) {
   first_ = start_;
   if (options.noise > 0) {
     base::Rng rng(options.seed);
@@ -55,6 +78,7 @@ Simulation::Simulation(const Cluster& cluster, std::span<const Arrival> arrivals
     if (!each.user.empty()) uids_.try_emplace(each.user, uid);
   }
   BuildServers();
+  BuildAbove();
   if (options.estimates.method.empty()) return;
   std::vector<core::GpuInfo> gpus;
   for (const Node& node : nodes_) {
@@ -135,8 +159,9 @@ RunResult Simulation::Run() {
 
 void Simulation::Handle(TimerId timer) {
   if (timer == kArrivalTimer) return OnArrivals();
+  if (timer == kAboveTimer) return OnAbove();
   if (timer >= JobTimer(0)) return OnJob(timer - JobTimer(0));
-  const std::uint32_t node = (timer - 1) / 3;
+  const std::uint32_t node = (timer - 2) / 3;
   if (timer == WakeTimer(node)) return OnWake(node);
   if (timer == TickTimer(node)) return Tick(node);
   OnSamples(node);
@@ -148,6 +173,10 @@ void Simulation::OnArrivals() {
   while (next_arrival_ < arrivals_.size() && arrivals_[next_arrival_].at == at) {
     jobs.push_back(NewJob(arrivals_[next_arrival_], next_arrival_));
     ++next_arrival_;
+  }
+  if (HasAbove()) {
+    for (const JobIndex each : jobs) EnterAbove(each);
+    return;
   }
   if (cluster_.servers.size() == 1) return Submit(0, jobs);
   cluster_queue_.insert(cluster_queue_.end(), jobs.begin(), jobs.end());
@@ -174,12 +203,18 @@ void Simulation::OnJob(JobIndex index) {
   switch (job.phase) {
     case Phase::kEstimating:
       job.phase = Phase::kWaiting;
-      CatchUp(job.node);
-      events_.emplace_back(EstimateFor(job));
-      return Tell(job.node);
+      if (IsPatient(job)) timers_.Set(JobTimer(index), now_ + options_.above.wait);
+      // Of several servers the last that is told may end it.
+      for (const std::uint32_t each : std::vector(ServersOf(job).begin(), ServersOf(job).end())) {
+        CatchUp(each);
+        events_.emplace_back(EstimateFor(job));
+        Tell(each);
+      }
+      return;
     case Phase::kLoading:
       Allocate(index);
-      return SetTick(job.node);
+      for (const std::uint32_t each : ServersOf(job)) SetTick(each);
+      return;
     case Phase::kComputing:
       return OnComputing(index);
     case Phase::kCrashing:
@@ -187,9 +222,10 @@ void Simulation::OnJob(JobIndex index) {
     case Phase::kStopping:
       return Exit(index, core::ExitKind::kFailed);
     case Phase::kWaiting:
-      break;
+      return TakeBack(index);
+    case Phase::kAway:
+      return EnterAbove(index);
   }
-  CARMA_CHECK(false, "a waiting task has no event of its own");
 }
 
 void Simulation::Tell(std::uint32_t index) {
@@ -217,6 +253,11 @@ void Simulation::Tell(std::uint32_t index) {
     timers_.Clear(WakeTimer(index));
   }
   SetTick(index);
+  ++node.told;
+  if (options_.above.placing == Placing::kAsked) {
+    touched_.push_back(index);
+    above_changed_ = true;
+  }
   Reopen(index);
 }
 
@@ -231,6 +272,10 @@ void Simulation::CheckBooks() const {
   }
   for (const SimGpu& gpu : gpus_) {
     CARMA_CHECK(gpu.occupants().empty() && gpu.used_mib() == 0, "a GPU is not empty after the run");
+  }
+  CARMA_CHECK(lines_.empty() && shares_.taking() == 0, "a task stands above the servers");
+  for (std::uint32_t i = 0; HasAbove() && i < nodes_.size(); ++i) {
+    CARMA_CHECK(counts_.Empty(i) && !nodes_[i].whole, "a server is booked after the run");
   }
   CARMA_CHECK(totals_.tasks == totals_.succeeded + totals_.rejected + totals_.failed,
               "not every task ended once");

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,8 +15,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sim/alike.h"
 #include "sim/appraisals.h"
+#include "sim/lines_above.h"
 #include "sim/mig.h"
+#include "sim/node_counts.h"
 #include "sim/recorder.h"
 #include "sim/sim_gpu.h"
 #include "sim/simulate.h"
@@ -40,6 +44,7 @@ class Simulation {
     kComputing,
     kCrashing,  // ran out of memory, its process is about to end
     kStopping,  // the core has asked for its end
+    kAway,      // sent back by its server, and may not be placed yet
   };
   // A task between its submission and its end.
   struct Job {
@@ -53,11 +58,23 @@ class Simulation {
     bool untaught = false;    // its last attempt has ended, and nobody has learned from it yet
     base::Time submitted{};
 
+    // Above the servers, where they are placed on (Placing::kSlurm, kAsked).
+    std::shared_ptr<Alike> alike;
+    bool placed = false;
+    bool leaving = false;                  // its server is to give it back
+    std::vector<std::uint32_t> nodes;      // of a task of several servers, which it has whole
+    std::size_t parts = 0;                 // of these have started it, or have ended it
+    std::vector<std::uint32_t> pinned;     // GPUs of its server that Slurm has chosen
+    std::optional<std::uint32_t> shunned;  // the server that it was taken away from last
+    int waits = 0;                         // that it was taken away after
+    int retries = 0;                       // after it ran out of memory
+    std::optional<std::int64_t> raised_mib;  // what it asks for then
+
     // The current attempt.
     int attempt = 0;
     base::Time launched{};
     base::Time allocated{};
-    std::vector<std::uint32_t> gpus;  // SimGpus, all of one server
+    std::vector<std::uint32_t> gpus;  // SimGpus, all of one server but where it has several
     bool alone = false;               // nobody joins it, so it is no client of an MPS server
     std::int64_t limit_mib = 0;       // of its memory on each; 0: none
     bool saved = false;               // it was asked to save, and ends by itself
@@ -112,14 +129,19 @@ class Simulation {
     double host_factor = 1;
     std::deque<Samples> on_the_way;
     std::optional<OpenKey> open;  // its place among the open ones
+    bool whole = false;           // held by a task of several servers
+    std::uint64_t told = 0;       // so many times was its core told something
+    // What it last answered with, and when.
+    std::vector<core::GpuView> views;
+    std::uint64_t viewed = 0;
   };
 
   // ---- simulation.cc: the servers, and what happens when ----
   void BuildServers();
-  TimerId WakeTimer(std::uint32_t node) const { return 1 + 3 * node; }
-  TimerId TickTimer(std::uint32_t node) const { return 2 + 3 * node; }
-  TimerId SampleTimer(std::uint32_t node) const { return 3 + 3 * node; }
-  TimerId JobTimer(JobIndex job) const { return static_cast<TimerId>(1 + 3 * nodes_.size() + job); }
+  TimerId WakeTimer(std::uint32_t node) const { return 2 + 3 * node; }
+  TimerId TickTimer(std::uint32_t node) const { return 3 + 3 * node; }
+  TimerId SampleTimer(std::uint32_t node) const { return 4 + 3 * node; }
+  TimerId JobTimer(JobIndex job) const { return static_cast<TimerId>(2 + 3 * nodes_.size() + job); }
   void Handle(TimerId timer);
   void OnArrivals();
   void OnWake(std::uint32_t node);
@@ -137,9 +159,12 @@ class Simulation {
   std::int64_t MpsLimitOf(const core::StartTask& start) const;
   void OnChanged(std::uint32_t node, const core::TaskRecord& record);
   void Exit(JobIndex index, core::ExitKind kind);
+  void LeaveServer(std::uint32_t node, Job& job);
   void Retire(JobIndex index, core::TaskState state);
 
   // ---- estimates.cc: what is said of a task's memory, and learned ----
+  // On that server; of a task of several servers the part that it has there.
+  core::TaskRequest RequestOf(const Job& job, std::uint32_t node) const;
   core::TaskRequest RequestOf(const Job& job) const;
   std::optional<core::Estimate> EstimateOf(const Job& job);
   core::Profile PredictedProfile(const Job& job);
@@ -152,6 +177,57 @@ class Simulation {
   std::optional<std::uint32_t> ServerFor(const Job& job);
   void Reopen(std::uint32_t node);
 
+  // ---- above.cc: tasks above the servers, where more than a queue stands there ----
+  bool HasAbove() const { return options_.above.placing != Placing::kQueue; }
+  bool IsGang(const Job& job) const {  // wants more GPUs than a server has
+    return static_cast<std::size_t>(job.arrival->workload->gpus) > largest_server_;
+  }
+  std::span<const std::uint32_t> ServersOf(const Job& job) const {
+    return job.nodes.empty() ? std::span(&job.node, 1) : std::span(job.nodes);
+  }
+  int GpusOn(const Job& job, std::uint32_t node) const;
+  std::uint32_t UidOf(const Job& job) const {  // 0: not told
+    return job.arrival->user.empty() ? 0 : uids_.at(job.arrival->user);
+  }
+  void BuildAbove();
+  void EnterAbove(JobIndex index);
+  std::shared_ptr<Alike> AlikeOf(const Job& job);
+  bool CouldTake(Alike& alike, std::uint32_t node);
+  bool AnotherCould(const Job& job, std::uint32_t than);
+  double RateOf(const Job& job) const;
+  base::Duration LimitOf(const Job& job) const;  // what its user says
+  void PlaceOn(JobIndex index, std::span<const std::uint32_t> nodes);
+  bool IsPatient(const Job& job);
+  void TakeBack(JobIndex index);
+  bool GoesBack(const Job& job, core::TaskState state) const;
+  void SendBack(JobIndex index, core::TaskState state);
+  void LeaveAbove(JobIndex index);
+  void DispatchAbove();
+  void OnAbove();  // its timer
+  // Of one kind, as many as the task needs, each of which `is_free`. Empty: too few.
+  using IsFree = std::function<bool(std::uint32_t)>;
+  std::vector<std::uint32_t> WholeServersFor(Job& job, const IsFree& is_free);
+
+  // ---- slurm.cc: by counts ----
+  struct Kept {  // for the first in line
+    base::Time from{};
+    std::vector<std::uint32_t> nodes;
+    CountAsked asked;
+  };
+  void PlaceByCounts();
+  void Backfill();
+  std::vector<std::uint32_t> NodesByCounts(Job& job, const Kept* kept);
+  bool MayPass(const Kept& kept, std::uint32_t node, const Job& job) const;
+  std::optional<Kept> KeptFor(Job& job);
+
+  // ---- asked.cc: by answers ----
+  void PlaceByAnswers();
+  void Report();
+  std::vector<std::uint32_t> NodesByAnswers(Job& job);
+  const std::optional<double>& AnswerOf(Alike& alike, std::uint32_t node);
+  std::optional<double> Ask(Alike& alike, std::uint32_t node);
+  bool IsFreeOfAll(std::uint32_t node) const;
+
   // ---- physics.cc: memory, speed, power ----
   void Allocate(JobIndex index);
   bool Fits(std::uint32_t gpu, std::int64_t more_mib, int tasks) const;
@@ -163,6 +239,7 @@ class Simulation {
   void Leave(JobIndex index);  // gives up what it holds
   void Recompute(std::uint32_t gpu);
   double CoresOf(const Job& job) const;  // that its data loading wants
+  double CoresOn(const Job& job, std::uint32_t node) const;  // of them on that server
   void RecomputeHost(std::uint32_t node);
   void SetPace(JobIndex index);
   void SetActivity(std::uint32_t gpu);
@@ -202,7 +279,8 @@ class Simulation {
   const RunOptions& options_;
   const MigProfile& mig_;
   const bool keeps_history_;
-  std::int64_t largest_mib_ = 0;  // usable memory of the largest SimGpu
+  std::int64_t largest_mib_ = 0;   // usable memory of the largest SimGpu
+  std::size_t largest_server_ = 0;  // SimGpus of it
 
   base::Time now_{};
   base::Time start_{};  // of the daemons
@@ -223,6 +301,20 @@ class Simulation {
   std::unordered_map<std::uint64_t, JobIndex> job_of_;  // by task id; for look-up only
   std::deque<JobIndex> cluster_queue_;                  // only with several servers
   std::set<OpenKey> open_;
+  // Above the servers.
+  LinesAbove lines_;
+  core::FairShare shares_;
+  NodeCounts counts_;
+  // The first in line that fitted nowhere, by its task's number, and servers with more left since.
+  std::optional<std::uint64_t> blocked_;
+  std::vector<std::uint32_t> freed_;
+  std::map<AlikeKey, std::shared_ptr<Alike>> alikes_;
+  bool above_changed_ = false;  // something by which somebody may be placed
+  base::Time reported_{};
+  std::unique_ptr<core::Mapper> mapper_;  // by whose score answers are compared
+  // Servers whose answers may be others than before, in order; another epoch: all of them.
+  std::vector<std::uint32_t> touched_;
+  std::uint64_t epoch_ = 1;
   std::optional<Appraisals> appraisals_;  // with a method
   std::optional<Recorder> recorder_;
   Totals totals_;

@@ -107,6 +107,26 @@ bool SetCollocation(Draft& draft, const std::string& value) {
   return collocation.has_value();
 }
 
+template <class Enum>
+bool SetWord(Enum& target, const std::string& value) {
+  const std::optional<Enum> word = base::FromWord<Enum>(value);
+  if (word) target = *word;
+  return word.has_value();
+}
+
+bool SetFlag(bool& target, const std::string& value) {
+  target = value == "true";
+  return value == "true" || value == "false";
+}
+
+// Nothing in Slurm starts MPS: tasks that share by shards take turns, unless another word comes.
+bool SetGres(Draft& draft, const std::string& value) {
+  if (!SetWord(draft.policy.options.above.gres, value)) return false;
+  if (draft.policy.options.above.gres == sim::Gres::kShard)
+    draft.policy.options.collocation = core::SharingMethod::kStreams;
+  return true;
+}
+
 bool SetPublished(Draft& draft, const std::string& value) {
   return config::FindKey("policy.published")->set(draft.settings, value);
 }
@@ -213,6 +233,45 @@ constexpr std::array kWords{
           draft.policy.options.mps_memory_limit = value == "true";
           return value == "true" || value == "false";
         }},
+    Word{{"cluster", "queue, slurm or asked",
+          "which server a task comes to: that with the most idle GPUs, as Slurm places it, or where "
+          "the servers' own answers are best"},
+         [](Draft& draft, const std::string& value) {
+           return SetWord(draft.policy.options.above.placing, value);
+         }},
+    Word{{"gres", "carma, gpu or shard",
+          "what Slurm counts: GiB of a server's GPU memory (CARMA places inside), GPUs, or GiB of "
+          "each GPU (Slurm alone; by streams unless a word after it says otherwise)"},
+         SetGres},
+    Word{{"spread", "true or false", "Slurm takes the server with the fewest tasks, not the first"},
+         [](Draft& draft, const std::string& value) {
+           return SetFlag(draft.policy.options.above.spread, value);
+         }},
+    Word{{"slurm_backfill", "true or false", "who does not delay the first in line may pass it"},
+         [](Draft& draft, const std::string& value) {
+           return SetFlag(draft.policy.options.above.backfill, value);
+         }},
+    Word{{"time_limit", "number from 0.01 to 1e6",
+          "of tasks, times their run time alone, for slurm_backfill; nobody is ended by it"},
+         [](Draft& draft, const std::string& value) {
+           return SetNumber(draft.policy.options.above.time_limit, value, 0.01, 1e6);
+         }},
+    Word{{"wait", "time span", "that a server has not started a task before another gets it"},
+         [](Draft& draft, const std::string& value) {
+           return SetSpan(draft.policy.options.above.wait, value);
+         }},
+    Word{{"wait_requeues", "whole number from 0 to 1000", "with slurm: as often at most"},
+         [](Draft& draft, const std::string& value) {
+           return SetWhole(draft.policy.options.above.wait_requeues, value, 0, 1000);
+         }},
+    Word{{"requeue_delay", "time span", "before Slurm starts a task again that came back"},
+         [](Draft& draft, const std::string& value) {
+           return SetSpan(draft.policy.options.above.requeue_delay, value);
+         }},
+    Word{{"report_every", "time span", "with asked: how old the servers' answers are at most"},
+         [](Draft& draft, const std::string& value) {
+           return SetSpan(draft.policy.options.above.report_every, value);
+         }},
     Word{{"published", "thesis, v2 or false", "the original's rules and pauses"}, SetPublished},
     Word{{"max_recoveries", "number from 0 to 1000", "retries of a task after lack of memory"},
          [](Draft& draft, const std::string& value) {

@@ -98,6 +98,26 @@ TEST(SimPolicy, InstancesAreSharedOnlyWhereItSaysSo) {
   EXPECT_TRUE(Policy("magm,collocation=mig,share_mig=true").options.policy.share_mig);
 }
 
+TEST(SimPolicy, WhatStandsAboveTheServers) {
+  EXPECT_EQ(Policy("magm").options.above, sim::Above{});
+  const sim::Above slurm =
+      Policy("magm,cluster=slurm,spread=true,slurm_backfill=true,wait=5m,wait_requeues=1").options.above;
+  EXPECT_EQ(slurm.placing, sim::Placing::kSlurm);
+  EXPECT_EQ(slurm.gres, sim::Gres::kCarma);
+  EXPECT_TRUE(slurm.spread && slurm.backfill);
+  EXPECT_EQ(slurm.wait, std::chrono::minutes(5));
+  EXPECT_EQ(slurm.wait_requeues, 1);
+  // Nothing in Slurm starts MPS.
+  EXPECT_EQ(Policy("magm,cluster=slurm,gres=shard").options.collocation,
+            core::SharingMethod::kStreams);
+  EXPECT_EQ(Policy("magm,cluster=slurm,gres=shard,collocation=mps").options.collocation,
+            core::SharingMethod::kMps);
+  EXPECT_THAT(Complaint("magm,cluster=flux"), HasSubstr("expected queue, slurm or asked"));
+  EXPECT_THAT(Complaint("magm,gres=mps"), HasSubstr("expected carma, gpu or shard"));
+  // Patience of recovery keeps its name.
+  EXPECT_EQ(Policy("magm,recovery.patience=5m").options.above.wait, sim::Above{}.wait);
+}
+
 TEST(SimPolicy, ALaterWordWinsAndTheSpecHasItOnce) {
   const SimPolicy policy = Policy("magm,sm_cap=0.8,sm_cap=false");
   EXPECT_EQ(policy.options.policy.sm_cap, std::nullopt);
