@@ -78,7 +78,8 @@ const Line kLines[] = {
     {"OOM crashes", "oom_crashes", [](const Metrics& m) { return Count(m.oom_crashes); },
      CountText},
     {"sent back above the servers", "requeues",
-     [](const Metrics& m) { return m.requeues ? Count(*m.requeues) : std::nullopt; }, CountText, false},
+     [](const Metrics& m) { return m.requeues ? Count(*m.requeues) : std::nullopt; }, CountText,
+     false},
     {"tasks", "tasks", [](const Metrics& m) { return Count(m.tasks); }, CountText},
 };
 

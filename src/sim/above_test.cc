@@ -73,8 +73,7 @@ TEST(AboveSlurm, ShardsAreOfTheFirstGpuAndGpusOfOneTask) {
   EXPECT_EQ(GpusOf(Play("2 * 4xA100-40GB", arrivals, shards)),
             (std::vector<int>{0, 0, 1, 1, 2, 2}));
   const RunOptions gpus = Placed(Placing::kSlurm, Gres::kGpu);
-  EXPECT_EQ(GpusOf(Play("2 * 4xA100-40GB", arrivals, gpus)),
-            (std::vector<int>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(GpusOf(Play("2 * 4xA100-40GB", arrivals, gpus)), (std::vector<int>{0, 1, 2, 3, 4, 5}));
 }
 
 TEST(AboveSlurm, WhatTheCountLetsInWaitsOnTheServerAndGoesElsewhere) {
@@ -221,13 +220,12 @@ TEST(Above, RefusesWhatNoServersTogetherCouldRun) {
     Placing placing;
     std::string_view says;  // empty: it runs
   };
-  for (const Case& c :
-       {Case{"3 * 2xA100-40GB", Placing::kQueue, "the largest server has 2"},
-        Case{"3 * 2xA100-40GB", Placing::kAsked, ""},
-        Case{"2 * 2xA100-40GB + 2xH100-80GB", Placing::kSlurm,
-             "all servers of one kind have at most 4"}}) {
-    const auto result = Simulate(*ParseCluster(c.servers), std::vector<Arrival>{{Duration{0}, &gang}},
-                                 Placed(c.placing));
+  for (const Case& c : {Case{"3 * 2xA100-40GB", Placing::kQueue, "the largest server has 2"},
+                        Case{"3 * 2xA100-40GB", Placing::kAsked, ""},
+                        Case{"2 * 2xA100-40GB + 2xH100-80GB", Placing::kSlurm,
+                             "all servers of one kind have at most 4"}}) {
+    const auto result = Simulate(*ParseCluster(c.servers),
+                                 std::vector<Arrival>{{Duration{0}, &gang}}, Placed(c.placing));
     EXPECT_EQ(result.has_value(), c.says.empty()) << c.servers;
     if (result) continue;
     EXPECT_TRUE(result.error().message.contains(c.says)) << result.error().message;

@@ -1,6 +1,6 @@
-// Servers chosen by their own answers: would a server start the task now, and how well would it suit
-// it, by the guards and the mapper of the server itself. A server with somebody waiting takes nobody
-// else. So what is placed starts, but for what the answer did not know.
+// Servers chosen by their own answers: would a server start the task now, and how well would it
+// suit it, by the guards and the mapper of the server itself. A server with somebody waiting takes
+// nobody else. So what is placed starts, but for what the answer did not know.
 #include <algorithm>
 #include <functional>
 

@@ -98,8 +98,7 @@ core::Profile Simulation::PredictedProfile(const Job& job) {
 core::EstimateReady Simulation::EstimateFor(const Job& job) {
   const std::optional<core::Estimate> estimate =
       job.raised_mib ? core::Estimate{*job.raised_mib, "raised"} : EstimateOf(job);
-  return {job.id, estimate, estimate::KindOf(job.arrival->workload->id),
-          PredictedProfile(job)};
+  return {job.id, estimate, estimate::KindOf(job.arrival->workload->id), PredictedProfile(job)};
 }
 
 void Simulation::Learn(const core::TaskRecord& record) {

@@ -48,9 +48,8 @@ std::vector<LinesAbove::Waiting> LinesAbove::First(std::size_t most, const core:
     Head head = heads.top();
     heads.pop();
     first.push_back(head.at->second);
-    head.share += order_ == core::QueueOrder::kFair
-                      ? kRunsOnS * head.at->second.rate / head.weight
-                      : 0;
+    head.share +=
+        order_ == core::QueueOrder::kFair ? kRunsOnS * head.at->second.rate / head.weight : 0;
     if (++head.at != head.end) heads.push(head);
   }
   return first;

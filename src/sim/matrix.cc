@@ -15,8 +15,8 @@ using base::Result;
 using base::Unit;
 
 // Times of the tasks by the tally, what the GPUs did by the simulator's exact integrals.
-report::Metrics MetricsOf(const Cluster& cluster, const report::Tally& tally,
-                          const Totals& totals, const Above& above) {
+report::Metrics MetricsOf(const Cluster& cluster, const report::Tally& tally, const Totals& totals,
+                          const Above& above) {
   report::Metrics metrics = tally.Finish();
   metrics.simulated = true;
   for (const ServerShape& server : cluster.servers)
@@ -65,7 +65,8 @@ Result<OneRun> RunOne(const Cluster& cluster, std::span<const Arrival> arrivals,
   options.on_task = [&](const report::RunTask& task) { tally.Add(report::OutcomeOf(task)); };
   Result<RunResult> result = Simulate(cluster, arrivals, options);
   if (!result) return std::unexpected(result.error());
-  return OneRun{MetricsOf(cluster, tally, result->totals, options.above), std::move(result->taught)};
+  return OneRun{MetricsOf(cluster, tally, result->totals, options.above),
+                std::move(result->taught)};
 }
 
 // Runs that must follow each other: all of a policy whose history is carried from run to run, else

@@ -32,9 +32,11 @@ std::int64_t NodeCounts::UnitsOf(const Node& node, std::uint32_t pool,
   const bool gpus = gres_ != Gres::kCarma && asked.gpus > 1;
   if (asked.whole || gpus) return all;
   // Not more than its part of the node, whatever is lost by rounding.
-  const std::int64_t most = gres_ == Gres::kCarma ? std::max<std::int64_t>(1, all / node.gpus) : all;
-  const std::int64_t each =
-      asked.memory_mib / kMibOfUnit >= most ? most : (asked.memory_mib + kMibOfUnit - 1) / kMibOfUnit;
+  const std::int64_t most =
+      gres_ == Gres::kCarma ? std::max<std::int64_t>(1, all / node.gpus) : all;
+  const std::int64_t each = asked.memory_mib / kMibOfUnit >= most
+                                ? most
+                                : (asked.memory_mib + kMibOfUnit - 1) / kMibOfUnit;
   return gres_ == Gres::kCarma ? std::min(all, each * asked.gpus) : each;
 }
 

@@ -28,9 +28,7 @@ class NodeCounts {
   void AddNode(std::span<const std::int64_t> usable_mib);
 
   // Memory is booked in whole GiB, and nobody is asked for more than a GPU (or the node) counts.
-  bool Fits(std::uint32_t node, const CountAsked& asked) const {
-    return Fits(nodes_[node], asked);
-  }
+  bool Fits(std::uint32_t node, const CountAsked& asked) const { return Fits(nodes_[node], asked); }
   // Which has to fit. Returns the GPUs that were chosen; by Gres::kCarma none.
   std::vector<std::uint32_t> Book(std::uint32_t node, std::uint64_t task, const CountAsked& asked,
                                   base::Time ends);

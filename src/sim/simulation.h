@@ -61,13 +61,13 @@ class Simulation {
     // Above the servers, where they are placed on (Placing::kSlurm, kAsked).
     std::shared_ptr<Alike> alike;
     bool placed = false;
-    bool leaving = false;                  // its server is to give it back
-    std::vector<std::uint32_t> nodes;      // of a task of several servers, which it has whole
-    std::size_t parts = 0;                 // of these have started it, or have ended it
-    std::vector<std::uint32_t> pinned;     // GPUs of its server that Slurm has chosen
-    std::optional<std::uint32_t> shunned;  // the server that it was taken away from last
-    int waits = 0;                         // that it was taken away after
-    int retries = 0;                       // after it ran out of memory
+    bool leaving = false;                    // its server is to give it back
+    std::vector<std::uint32_t> nodes;        // of a task of several servers, which it has whole
+    std::size_t parts = 0;                   // of these have started it, or have ended it
+    std::vector<std::uint32_t> pinned;       // GPUs of its server that Slurm has chosen
+    std::optional<std::uint32_t> shunned;    // the server that it was taken away from last
+    int waits = 0;                           // that it was taken away after
+    int retries = 0;                         // after it ran out of memory
     std::optional<std::int64_t> raised_mib;  // what it asks for then
 
     // The current attempt.
@@ -238,7 +238,7 @@ class Simulation {
   void OutOfMemory(JobIndex index);
   void Leave(JobIndex index);  // gives up what it holds
   void Recompute(std::uint32_t gpu);
-  double CoresOf(const Job& job) const;  // that its data loading wants
+  double CoresOf(const Job& job) const;                      // that its data loading wants
   double CoresOn(const Job& job, std::uint32_t node) const;  // of them on that server
   void RecomputeHost(std::uint32_t node);
   void SetPace(JobIndex index);
@@ -279,7 +279,7 @@ class Simulation {
   const RunOptions& options_;
   const MigProfile& mig_;
   const bool keeps_history_;
-  std::int64_t largest_mib_ = 0;   // usable memory of the largest SimGpu
+  std::int64_t largest_mib_ = 0;    // usable memory of the largest SimGpu
   std::size_t largest_server_ = 0;  // SimGpus of it
 
   base::Time now_{};

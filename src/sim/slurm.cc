@@ -69,9 +69,8 @@ std::optional<Simulation::Kept> Simulation::KeptFor(Job& job) {
   }
   const auto is_by = [&](base::Time when) {
     return [&froms, when](std::uint32_t node) {
-      return std::ranges::any_of(froms, [&](const auto& each) {
-        return each.second == node && each.first <= when;
-      });
+      return std::ranges::any_of(
+          froms, [&](const auto& each) { return each.second == node && each.first <= when; });
     };
   };
   // The earliest time at which enough of them are empty.

@@ -233,12 +233,13 @@ constexpr std::array kWords{
           draft.policy.options.mps_memory_limit = value == "true";
           return value == "true" || value == "false";
         }},
-    Word{{"cluster", "queue, slurm or asked",
-          "which server a task comes to: that with the most idle GPUs, as Slurm places it, or where "
-          "the servers' own answers are best"},
-         [](Draft& draft, const std::string& value) {
-           return SetWord(draft.policy.options.above.placing, value);
-         }},
+    Word{
+        {"cluster", "queue, slurm or asked",
+         "which server a task comes to: that with the most idle GPUs, as Slurm places it, or where "
+         "the servers' own answers are best"},
+        [](Draft& draft, const std::string& value) {
+          return SetWord(draft.policy.options.above.placing, value);
+        }},
     Word{{"gres", "carma, gpu or shard",
           "what Slurm counts: GiB of a server's GPU memory (CARMA places inside), GPUs, or GiB of "
           "each GPU (Slurm alone; by streams unless a word after it says otherwise)"},

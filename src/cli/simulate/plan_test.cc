@@ -101,7 +101,8 @@ TEST(SimPolicy, InstancesAreSharedOnlyWhereItSaysSo) {
 TEST(SimPolicy, WhatStandsAboveTheServers) {
   EXPECT_EQ(Policy("magm").options.above, sim::Above{});
   const sim::Above slurm =
-      Policy("magm,cluster=slurm,spread=true,slurm_backfill=true,wait=5m,wait_requeues=1").options.above;
+      Policy("magm,cluster=slurm,spread=true,slurm_backfill=true,wait=5m,wait_requeues=1")
+          .options.above;
   EXPECT_EQ(slurm.placing, sim::Placing::kSlurm);
   EXPECT_EQ(slurm.gres, sim::Gres::kCarma);
   EXPECT_TRUE(slurm.spread && slurm.backfill);

@@ -153,14 +153,14 @@ std::vector<Quantity> QuantitiesOf(std::span<const SimOutcome> outcomes) {
       })) {
     quantities.push_back(
         {"JCT 95 % min", minutes([](const Metrics& run) { return run.jct.p95; }), true});
-    quantities.push_back(
-        {"REQUEUES",
-         [](const SimOutcome& each) {
-           return fmt::format("{:.4g}", MeanOf(each, [](const Metrics& run) {
-                                return static_cast<double>(run.requeues.value_or(0));
-                              }));
-         },
-         true});
+    quantities.push_back({"REQUEUES",
+                          [](const SimOutcome& each) {
+                            return fmt::format(
+                                "{:.4g}", MeanOf(each, [](const Metrics& run) {
+                                  return static_cast<double>(run.requeues.value_or(0));
+                                }));
+                          },
+                          true});
   }
   if (std::ranges::any_of(outcomes, [](const SimOutcome& each) {
         return each.runs.front().lost_share.has_value();
