@@ -335,10 +335,12 @@ class Pilot {
     return Unit{};
   }
 
-  // That of a simulated server is not ours.
+  // That of a simulated server is not ours, and a job without a limit may end beyond its calendar.
   Time OnItsClock(Time when, const api::StatusView& status) const {
     const double ahead = static_cast<double>((when - Now()).count()) * time_scale_;
-    return base::FromMs(status.now_ms + static_cast<std::int64_t>(ahead));
+    const double then = static_cast<double>(status.now_ms) + ahead;
+    const double last = static_cast<double>(core::kMaxBeginMs - kReserved.count());
+    return base::FromMs(static_cast<std::int64_t>(std::min(then, last)));
   }
 
   void StopDaemon() {
