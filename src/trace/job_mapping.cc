@@ -176,7 +176,11 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
     if (options.keep_durations && trace.jobs[i].duration) {
       submission.solo_s = std::clamp(base::Seconds(*trace.jobs[i].duration), kMinSoloS, kMaxSoloS);
     }
-    if (trace.users.size() > 1) submission.user = trace.users.Text(trace.jobs[i].user);
+    if (options.groups_as_users) {
+      submission.user = trace.vcs.Text(trace.jobs[i].vc);
+    } else if (trace.users.size() > 1) {
+      submission.user = trace.users.Text(trace.jobs[i].user);
+    }
     mapped.trace.submissions.push_back(std::move(submission));
   }
   return mapped;

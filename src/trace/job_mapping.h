@@ -25,6 +25,8 @@ base::Result<std::vector<ClassShare>> ParseMix(std::string_view text);
 struct MapOptions {
   std::vector<ClassShare> mix;
   bool keep_durations = false;  // tasks last as long as their jobs did (Submission::solo_s)
+  // Each virtual cluster is a user: of traces that name groups and no people.
+  bool groups_as_users = false;
   std::uint64_t seed = 1;
 };
 
@@ -35,7 +37,7 @@ struct MappedTasks {
   std::size_t no_duration = 0;  // jobs of unknown duration, taken as the median
 };
 
-// A job keeps its time of submission and its user. It gets a workload with its number of GPUs (a
+// A job keeps its time of submission and its user (or group). It gets a workload with its number of GPUs (a
 // share counts as one) or, if there is none, with the next lower or else the lowest number. Its
 // class follows its duration: the shortest jobs are of the first class of the mix, until that class
 // has its share, and so on; where a number of GPUs exists in some classes only, it is these that

@@ -249,6 +249,22 @@ TEST(MapJobs, IsTheSameForASeedAndMayKeepDurations) {
   EXPECT_TRUE(text(1, true).starts_with("# here\nsubmit_s,workload_id,solo_s\n"));
 }
 
+TEST(MapJobs, TakesVirtualClustersForUsersWhereItIsAsked) {
+  const auto catalogue = Catalogue::BuiltIn();
+  JobTrace trace = BurstyTrace(1);
+  for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
+    trace.jobs[i].user = *trace.users.Number("ann");
+    trace.jobs[i].vc = *trace.vcs.Number(i % 2 == 0 ? "vision" : "speech");
+  }
+  MapOptions options{.mix = *ParseMix("light=1"), .groups_as_users = true};
+  const auto mapped = MapJobs(trace, *catalogue, options);
+  ASSERT_TRUE(mapped);
+  EXPECT_EQ(mapped->trace.submissions[0].user, "vision");
+  EXPECT_EQ(mapped->trace.submissions[1].user, "speech");
+  options.groups_as_users = false;
+  EXPECT_EQ(MapJobs(trace, *catalogue, options)->trace.submissions[1].user, "ann");
+}
+
 TEST(MapJobs, KeepsWhoseTheJobsAre) {
   const auto catalogue = Catalogue::BuiltIn();
   JobTrace trace = BurstyTrace(2);

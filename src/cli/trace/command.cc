@@ -145,6 +145,11 @@ void AddMap(CLI::App& trace, Context& context) {
       ->type_name("MIX");
   verb->add_flag("--keep-durations", flags->keep_durations,
                  "tasks last as long as their jobs did, not as long as their workloads");
+  verb->add_option("--users", flags->users,
+                   "whose the tasks are: the jobs' users (user, default), or their virtual clusters "
+                   "(vc)")
+      ->check(CLI::IsMember({"user", "vc"}))
+      ->type_name("WORD");
   AddSeedOption(*verb, flags->seed);
   verb->footer("  carma trace map small.csv --mix light=50,medium=40,heavy=10 > tasks.csv");
 }

@@ -147,16 +147,20 @@ void RunTraceMap(Context& context, const MapFlags& flags) {
   if (!loaded) return context.Fail(loaded.error());
   const Result<trace::MappedTasks> mapped =
       trace::MapJobs(loaded->trace, loaded->catalogue,
-                     {.mix = *mix, .keep_durations = flags.keep_durations, .seed = flags.seed});
+                     {.mix = *mix,
+                      .keep_durations = flags.keep_durations,
+                      .groups_as_users = flags.users == "vc",
+                      .seed = flags.seed});
   if (!mapped) return context.Fail(mapped.error());
   std::vector<std::string>& provenance = loaded->trace.provenance;
   provenance.push_back(
       MadeBy(context,
-             fmt::format("map --mix {}{}{} --seed {}", flags.mix,
+             fmt::format("map --mix {}{}{}{} --seed {}", flags.mix,
                          flags.source.workloads.empty()
                              ? ""
                              : " --workloads " + base::Printable(flags.source.workloads),
-                         flags.keep_durations ? " --keep-durations" : "", flags.seed),
+                         flags.keep_durations ? " --keep-durations" : "",
+                         flags.users == "vc" ? " --users vc" : "", flags.seed),
              flags.source, loaded->trace));
   std::string facts;
   for (std::size_t i = 0; i < mix->size(); ++i) {

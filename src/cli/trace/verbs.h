@@ -50,6 +50,7 @@ struct MapFlags {
   JobSource source;
   std::string mix;
   bool keep_durations = false;
+  std::string users = "user";  // or "vc"
   std::uint64_t seed = 1;
 };
 void RunTraceMap(Context& context, const MapFlags& flags);
