@@ -87,6 +87,8 @@ void PutTask(Text& out, const RunTask& task) {
   if (task.ended) Put(out, R"(,"ended_ms":{})", base::ToMs(*task.ended));
   Put(out, R"(,"state":"{}")", core::TaskStateName(task.state));
   if (task.solo_s && std::isfinite(*task.solo_s)) Put(out, R"(,"solo_s":{})", *task.solo_s);
+  if (task.whole_solo_s && std::isfinite(*task.whole_solo_s))
+    Put(out, R"(,"whole_solo_s":{})", *task.whole_solo_s);
   if (task.lost_s && std::isfinite(*task.lost_s)) Put(out, R"(,"lost_s":{})", *task.lost_s);
   Put(out, R"(,"attempts":)");
   PutList(out, task.attempts, [&](const Attempt& attempt) {
@@ -206,6 +208,7 @@ Result<RunTask> ReadTask(const Json& json, const std::string& pointer, std::size
   std::string state;
   in.Get("state", state, 40);
   in.Get("solo_s", task.solo_s, 0, kMaxValue);
+  in.Get("whole_solo_s", task.whole_solo_s, 0, kMaxValue);
   in.Get("lost_s", task.lost_s, 0, kMaxValue);
   const Result<const Json*> attempts = ListOf(in, "attempts", kMaxAttempts, pointer);
   const Result<const Json*> forecasts = ListOf(in, "forecasts", kMaxForecasts, pointer);

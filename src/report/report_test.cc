@@ -22,6 +22,7 @@ Report Example() {
   run.tasks[3].name = "line\nbreak";
   run.tasks[4].group = "";
   run.tasks[5].solo_s.reset();
+  run.tasks[7].whole_solo_s = 12.5;
   run.tasks[6].state = core::TaskState::kRunning;
   run.tasks[6].ended.reset();
   run.tasks[6].attempts.back().end = AttemptEnd::kUnfinished;

@@ -42,7 +42,10 @@ struct RunTask {
   core::Time submitted{};
   std::optional<core::Time> ended;  // empty: not final
   core::TaskState state = core::TaskState::kSucceeded;
-  std::optional<double> solo_s;  // launch to end alone on its GPUs; empty: not known
+  // Launch to end alone on its GPUs, of the work of its last attempt; empty: not known.
+  std::optional<double> solo_s;
+  // The same of all its work, where earlier attempts have kept a part of it; empty: as solo_s.
+  std::optional<double> whole_solo_s;
   // What saving and leaving for others cost it: the writing, work that had to be done again, and
   // starting again. Empty: not known, or nothing.
   std::optional<double> lost_s;

@@ -39,6 +39,7 @@ TaskOutcome OutcomeOf(const RunTask& task) {
                       .submitted = task.submitted,
                       .ended = task.ended,
                       .solo_s = task.solo_s,
+                      .whole_solo_s = task.whole_solo_s,
                       .lost_s = task.lost_s,
                       .gpus = task.gpus,
                       .attempts = static_cast<int>(task.attempts.size())};
@@ -78,7 +79,8 @@ void Tally::Add(const TaskOutcome& task) {
   ++of.tasks;
   of.gpu_ms += task.gpus * task.executed->count();
   of.waiting_s.push_back(Seconds(whole - *task.executed));
-  const double alone_s = task.solo_s && *task.solo_s > 0 ? *task.solo_s : Seconds(*task.executed);
+  const double whole_s = task.whole_solo_s.value_or(task.solo_s.value_or(0));
+  const double alone_s = whole_s > 0 ? whole_s : Seconds(*task.executed);
   if (alone_s > 0) of.stretch.push_back(Seconds(whole) / alone_s);
 }
 

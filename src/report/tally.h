@@ -32,7 +32,8 @@ struct TaskOutcome {
   // All attempts together, and the last one alone; empty: its process never ran.
   std::optional<core::Duration> executed;
   std::optional<core::Duration> last_executed;
-  std::optional<double> solo_s;  // launch to end alone on its GPUs
+  std::optional<double> solo_s;        // RunTask::solo_s
+  std::optional<double> whole_solo_s;  // RunTask::whole_solo_s
   std::optional<double> lost_s;  // RunTask::lost_s
   int gpus = 1;
   int attempts = 0;

@@ -54,6 +54,22 @@ TEST(Tally, UsersAreComparedByHowMuchLongerTheirTasksTook) {
   EXPECT_EQ(FromJsonText(ToJsonText(m)).value(), m);
 }
 
+TEST(Tally, WhoSavedAndCameBackIsComparedByAllOfHisWork) {
+  Tally tally;
+  // 1 000 s alone, of which the last attempt had 400 left: it waited 900 s in all.
+  TaskOutcome task = Ran("", 0, 2'000, 1'100, 400.0);
+  task.last_executed = base::Duration(400'000);
+  task.whole_solo_s = 1'000;
+  task.attempts = 2;
+  for (const std::string_view user : {"ada", "bob"}) {
+    task.user = user;
+    tally.Add(task);
+  }
+  const Metrics m = tally.Finish();
+  EXPECT_DOUBLE_EQ(m.users[0].stretch_mean, 2);
+  EXPECT_DOUBLE_EQ(m.slowdown->mean, 1) << "of the attempt that succeeded";
+}
+
 TEST(Tally, WhatIsLostIsAShareOfAllExecution) {
   Tally tally;
   tally.Add(Ran("", 0, 30, 20));

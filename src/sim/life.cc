@@ -139,7 +139,7 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   timers_.Clear(JobTimer(index));
   job.executed_s += base::Seconds(now_ - job.launched);
   if (kind == core::ExitKind::kSuccess) {
-    const double alone_s = AloneS(job);
+    const double alone_s = AloneS(job, job.work_s);
     slowdown_ += alone_s > 0 ? base::Seconds(now_ - job.allocated) / alone_s : 1.0;
     ++totals_.succeeded;
   }
@@ -214,7 +214,11 @@ void Simulation::Retire(JobIndex index, core::TaskState state) {
                          .state = state,
                          .lost_s = job.lost_s,
                          .attempts = std::move(job.history)};
-    if (job.attempts > 0) task.solo_s = base::Seconds(options_.memory.load) + AloneS(job);
+    if (job.attempts > 0) {
+      task.solo_s = base::Seconds(options_.memory.load) + AloneS(job, job.work_s);
+      if (job.work_s < job.solo_s)
+        task.whole_solo_s = base::Seconds(options_.memory.load) + AloneS(job, job.solo_s);
+    }
     if (options_.on_task) options_.on_task(task);
     if (recorder_) recorder_->Add(std::move(task));
   }

@@ -29,12 +29,12 @@ double Simulation::BaseSpeed(const Job& job, std::size_t part) const {
          MigSpeed(mig_, job.arrival->workload->sm_active[part]);
 }
 
-double Simulation::AloneS(const Job& job) const {
+double Simulation::AloneS(const Job& job, double work_s) const {
   double slowest = std::numeric_limits<double>::infinity();
   for (std::size_t part = 0; part < job.gpus.size(); ++part) {
     slowest = std::min(slowest, TypeOf(job.gpus[part]).relative_speed);
   }
-  return job.work_s / slowest;
+  return work_s / slowest;
 }
 
 bool Simulation::Fits(std::uint32_t gpu, std::int64_t more_mib, int tasks) const {

@@ -249,7 +249,7 @@ class Simulation {
     return *types_[gpu / static_cast<std::uint32_t>(mig_.instances)];
   }
   double BaseSpeed(const Job& job, std::size_t part) const;
-  double AloneS(const Job& job) const;  // the last attempt's work alone on its GPUs
+  double AloneS(const Job& job, double work_s) const;  // of so much work, alone on its last GPUs
 
   // ---- progress.cc: work, checkpoints, stops, time slots ----
   void Begin(JobIndex index);  // to compute
