@@ -100,6 +100,7 @@ void Simulation::EnterAbove(JobIndex index) {
   for (std::uint32_t i = 0; !could && i < nodes_.size(); ++i) could = CouldTake(*job.alike, i);
   if (!could) return Submit(0, {&index, 1});  // which refuses it
   job.phase = Phase::kWaiting;
+  job.lined_up = now_;
   lines_.Add({core::Number(job.id), index, UidOf(job), RateOf(job)}, job.arrival->user);
   above_changed_ = true;
 }
@@ -119,6 +120,7 @@ std::vector<std::uint32_t> Simulation::WholeServersFor(Job& job, const IsFree& i
 void Simulation::PlaceOn(JobIndex index, std::span<const std::uint32_t> nodes) {
   Job& job = jobs_[index];
   const std::uint64_t number = core::Number(job.id);
+  if (kept_for_ == number) kept_for_.reset();
   lines_.Remove(UidOf(job), number);
   job.placed = true;
   job.parts = 0;

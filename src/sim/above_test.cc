@@ -162,6 +162,24 @@ TEST(Above, ATaskOfSeveralServersGetsThemWholeAndAtOnce) {
   }
 }
 
+TEST(AboveAsked, WhoWasPassedForLongGetsAServerKept) {
+  const trace::Workload one = MakeWorkload("one", 1, 1'000, 4'000);
+  const trace::Workload two = MakeWorkload("two", 2, 500, 4'000);
+  std::vector<Arrival> arrivals{{Duration{0}, &one}, {Duration{0}, &one}, {Duration{0}, &two}};
+  // Somebody always waits who needs one GPU; they never end together.
+  arrivals[1].solo_s = 1'500;
+  for (int i = 0; i < 30; ++i) arrivals.push_back({Duration{0}, &one});
+  RunOptions options = Placed(Placing::kAsked);
+  options.policy.mapper = "exclusive";
+  options.policy.backfill = 100;
+  options.policy.pass_limit = std::chrono::hours(2);
+  const double kept = StartsOf(Play("2xA100-40GB", arrivals, options))[2];
+  EXPECT_GT(kept, 7'200);
+  EXPECT_LT(kept, 7'200 + 1'020);
+  options.policy.pass_limit.reset();
+  EXPECT_GT(StartsOf(Play("2xA100-40GB", arrivals, options))[2], 14'000);
+}
+
 TEST(Above, SharesOfUsersAreCountedAboveTheServers) {
   const trace::Workload one = MakeWorkload("one", 1, 100, 4'000);
   std::vector<Arrival> arrivals;

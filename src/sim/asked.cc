@@ -14,6 +14,37 @@ constexpr std::size_t kMostTouched = 4096;
 
 }  // namespace
 
+bool Simulation::IsKeptFrom(const Job& job, std::uint32_t node) const {
+  return kept_for_ && *kept_for_ != core::Number(job.id) && std::ranges::count(kept_, node) > 0;
+}
+
+// As a server keeps GPUs for a head that was passed for pass_limit: those with the fewest tasks, as
+// many as it needs, of which nobody else gets any more until it has started.
+void Simulation::KeepServers(std::span<const LinesAbove::Waiting> looked_at) {
+  if (kept_for_ || !options_.policy.pass_limit || looked_at.size() < 2) return;
+  const auto since = [this](const LinesAbove::Waiting& each) { return jobs_[each.job].lined_up; };
+  const LinesAbove::Waiting first = *std::ranges::min_element(looked_at, {}, since);
+  if (now_ - since(first) < *options_.policy.pass_limit) return;
+  Job& job = jobs_[first.job];
+  std::vector<std::pair<int, std::uint32_t>> by_tasks;
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+    if (job.shunned != i && CouldTake(*job.alike, i)) by_tasks.emplace_back(nodes_[i].launched, i);
+  }
+  std::ranges::sort(by_tasks);
+  if (by_tasks.empty()) return;
+  kept_for_ = first.number;
+  kept_ = {by_tasks.front().second};
+  if (!IsGang(job)) return;
+  std::size_t looks = 0;
+  do {
+    ++looks;
+    kept_ = WholeServersFor(job, [&](std::uint32_t node) {
+      return std::ranges::any_of(std::span(by_tasks).first(looks),
+                                 [node](const auto& each) { return each.second == node; });
+    });
+  } while (kept_.empty() && looks < by_tasks.size());
+}
+
 bool Simulation::IsFreeOfAll(std::uint32_t index) const {
   const Node& node = nodes_[index];
   return !node.whole && node.launched == 0 && node.waiting == 0;
@@ -62,7 +93,8 @@ const std::optional<double>& Simulation::AnswerOf(Alike& alike, std::uint32_t in
 
 std::vector<std::uint32_t> Simulation::NodesByAnswers(Job& job) {
   if (IsGang(job)) {
-    return WholeServersFor(job, [this](std::uint32_t node) { return IsFreeOfAll(node); });
+    return WholeServersFor(
+        job, [&](std::uint32_t node) { return IsFreeOfAll(node) && !IsKeptFrom(job, node); });
   }
   Alike& alike = *job.alike;
   if (alike.none_epoch == epoch_) {
@@ -79,7 +111,7 @@ std::vector<std::uint32_t> Simulation::NodesByAnswers(Job& job) {
     const std::optional<double>& answer = AnswerOf(alike, i);
     if (!answer) continue;
     somebody = true;
-    if (job.shunned == i) continue;
+    if (job.shunned == i || IsKeptFrom(job, i)) continue;
     if (!best || *answer > *AnswerOf(alike, *best)) best = i;
   }
   if (best) return {*best};
@@ -100,7 +132,9 @@ void Simulation::PlaceByAnswers() {
   const auto looks = static_cast<std::size_t>(options_.policy.backfill);
   for (bool placed = true; placed && !lines_.empty();) {
     placed = false;
-    for (const LinesAbove::Waiting& each : lines_.First(looks, shares_, now_)) {
+    const std::vector<LinesAbove::Waiting> first = lines_.First(looks, shares_, now_);
+    KeepServers(first);
+    for (const LinesAbove::Waiting& each : first) {
       const std::vector<std::uint32_t> nodes = NodesByAnswers(jobs_[each.job]);
       if (nodes.empty()) continue;
       PlaceOn(each.job, nodes);

@@ -66,6 +66,7 @@ class Simulation {
     std::size_t parts = 0;                   // of these have started it, or have ended it
     std::vector<std::uint32_t> pinned;       // GPUs of its server that Slurm has chosen
     std::optional<std::uint32_t> shunned;    // the server that it was taken away from last
+    base::Time lined_up{};  // above, the last time
     int waits = 0;                           // that it was taken away after
     int retries = 0;                         // after it ran out of memory
     std::optional<std::int64_t> raised_mib;  // what it asks for then
@@ -227,6 +228,8 @@ class Simulation {
   const std::optional<double>& AnswerOf(Alike& alike, std::uint32_t node);
   std::optional<double> Ask(Alike& alike, std::uint32_t node);
   bool IsFreeOfAll(std::uint32_t node) const;
+  bool IsKeptFrom(const Job& job, std::uint32_t node) const;
+  void KeepServers(std::span<const LinesAbove::Waiting> looked_at);
 
   // ---- physics.cc: memory, speed, power ----
   void Allocate(JobIndex index);
@@ -315,6 +318,9 @@ class Simulation {
   // Servers whose answers may be others than before, in order; another epoch: all of them.
   std::vector<std::uint32_t> touched_;
   std::uint64_t epoch_ = 1;
+  // Kept for one that others have passed for too long, by its task's number.
+  std::optional<std::uint64_t> kept_for_;
+  std::vector<std::uint32_t> kept_;
   std::optional<Appraisals> appraisals_;  // with a method
   std::optional<Recorder> recorder_;
   Totals totals_;
