@@ -34,7 +34,7 @@ struct TaskOutcome {
   std::optional<core::Duration> last_executed;
   std::optional<double> solo_s;        // RunTask::solo_s
   std::optional<double> whole_solo_s;  // RunTask::whole_solo_s
-  std::optional<double> lost_s;  // RunTask::lost_s
+  std::optional<double> lost_s;        // RunTask::lost_s
   int gpus = 1;
   int attempts = 0;
   int ooms = 0;

@@ -66,7 +66,7 @@ class Simulation {
     std::size_t parts = 0;                   // of these have started it, or have ended it
     std::vector<std::uint32_t> pinned;       // GPUs of its server that Slurm has chosen
     std::optional<std::uint32_t> shunned;    // the server that it was taken away from last
-    base::Time lined_up{};  // above, the last time
+    base::Time lined_up{};                   // above, the last time
     int waits = 0;                           // that it was taken away after
     int retries = 0;                         // after it ran out of memory
     std::optional<std::int64_t> raised_mib;  // what it asks for then

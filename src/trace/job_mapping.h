@@ -37,12 +37,12 @@ struct MappedTasks {
   std::size_t no_duration = 0;  // jobs of unknown duration, taken as the median
 };
 
-// A job keeps its time of submission and its user (or group). It gets a workload with its number of GPUs (a
-// share counts as one) or, if there is none, with the next lower or else the lowest number. Its
-// class follows its duration: the shortest jobs are of the first class of the mix, until that class
-// has its share, and so on; where a number of GPUs exists in some classes only, it is these that
-// get the jobs, and the others make up for it as far as they can. Among the workloads of that class
-// and number of GPUs the seed draws. Errors: kInvalid: a class without workloads, more than
+// A job keeps its time of submission and its user (or group). It gets a workload with its number of
+// GPUs (a share counts as one) or, if there is none, with the next lower or else the lowest number.
+// Its class follows its duration: the shortest jobs are of the first class of the mix, until that
+// class has its share, and so on; where a number of GPUs exists in some classes only, it is these
+// that get the jobs, and the others make up for it as far as they can. Among the workloads of that
+// class and number of GPUs the seed draws. Errors: kInvalid: a class without workloads, more than
 // kMaxTraceTasks jobs, submissions later than a year.
 base::Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
                                   const MapOptions& options);

@@ -145,9 +145,10 @@ void AddMap(CLI::App& trace, Context& context) {
       ->type_name("MIX");
   verb->add_flag("--keep-durations", flags->keep_durations,
                  "tasks last as long as their jobs did, not as long as their workloads");
-  verb->add_option("--users", flags->users,
-                   "whose the tasks are: the jobs' users (user, default), or their virtual clusters "
-                   "(vc)")
+  verb->add_option(
+          "--users", flags->users,
+          "whose the tasks are: the jobs' users (user, default), or their virtual clusters "
+          "(vc)")
       ->check(CLI::IsMember({"user", "vc"}))
       ->type_name("WORD");
   AddSeedOption(*verb, flags->seed);

@@ -145,12 +145,11 @@ void RunTraceMap(Context& context, const MapFlags& flags) {
   if (!mix) return context.Fail(mix.error());
   Result<LoadedJobs> loaded = LoadJobs(context, flags.source);
   if (!loaded) return context.Fail(loaded.error());
-  const Result<trace::MappedTasks> mapped =
-      trace::MapJobs(loaded->trace, loaded->catalogue,
-                     {.mix = *mix,
-                      .keep_durations = flags.keep_durations,
-                      .groups_as_users = flags.users == "vc",
-                      .seed = flags.seed});
+  const Result<trace::MappedTasks> mapped = trace::MapJobs(loaded->trace, loaded->catalogue,
+                                                           {.mix = *mix,
+                                                            .keep_durations = flags.keep_durations,
+                                                            .groups_as_users = flags.users == "vc",
+                                                            .seed = flags.seed});
   if (!mapped) return context.Fail(mapped.error());
   std::vector<std::string>& provenance = loaded->trace.provenance;
   provenance.push_back(
