@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "core/published_rules.h"
 #include "estimate/estimator.h"
+#include "sim/booking_words.h"
 #include "sim/mig.h"
 #include "sim/parallel.h"
 #include "sim/simulation.h"
@@ -25,6 +26,7 @@ using base::Result;
 using base::Unit;
 
 constexpr Duration kMaxSpan{std::chrono::hours(24 * 366)};
+constexpr Duration kCheckedFor = std::chrono::hours(28 * 24);
 constexpr double kMaxSoloS = 10.0 * 366 * 86400;
 // A retry takes simulated seconds at least, so even endless ones end with the run; but not soon.
 constexpr int kRetriesWithoutEnd = 10'000;
@@ -131,6 +133,22 @@ std::size_t MostOfOneKind(const Cluster& cluster) {
   return most;
 }
 
+// Each server has them all.
+Result<Unit> CheckBookings(const Cluster& cluster, std::span<const core::Booking> bookings) {
+  if (bookings.empty()) return Unit{};
+  std::vector<core::Booking> numbered(bookings.begin(), bookings.end());
+  for (std::size_t i = 0; i < numbered.size(); ++i) numbered[i].id = core::BookingId{i + 1};
+  const std::vector<core::BookedPeriod> periods =
+      PeriodsOf(numbered, core::Time{}, core::Time{}, core::Time{kCheckedFor});
+  for (const ServerShape& server : cluster.servers) {
+    std::vector<core::GpuInfo> infos;
+    for (const GpuType& type : server.gpus) infos.push_back({.type = type.type});
+    if (const auto why = core::WhyNotAll(periods, core::Time{}, infos))
+      return Fail(ErrorCode::kInvalid, *why);
+  }
+  return Unit{};
+}
+
 Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals, bool divided,
                        const Above& above) {
   if (cluster.servers.empty()) return Fail(ErrorCode::kInvalid, "no servers");
@@ -230,6 +248,9 @@ Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arri
   if (Result<Unit> valid = CheckOptions(options); !valid) return std::unexpected(valid.error());
   const bool divided = options.collocation == core::SharingMethod::kMig;
   if (Result<Unit> valid = CheckLoad(cluster, arrivals, divided, options.above); !valid) {
+    return std::unexpected(valid.error());
+  }
+  if (Result<Unit> valid = CheckBookings(cluster, options.bookings); !valid) {
     return std::unexpected(valid.error());
   }
   return Simulation(cluster, arrivals, options).Run();

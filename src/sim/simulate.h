@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "core/booking.h"
 #include "core/policy.h"
 #include "estimate/asking.h"
 #include "report/run.h"
@@ -145,6 +146,8 @@ struct RunOptions {
   EstimateOptions estimates;
   MonitorOptions monitor;
   Above above;
+  // Of each server, from the first submission on (booking_words.h); their numbers are given here.
+  std::vector<core::Booking> bookings;
 
   // With kMps: no task may hold more than it was promised and the policy's margin, as
   // collocation.mps_memory_limit; who needs more runs out of memory though the GPU has some.
@@ -225,7 +228,7 @@ struct RunResult {
 // Errors: kInvalid: options out of range; a task that wants more GPUs than any server has ("line
 // 7 (bert-8gpu): wants 8 GPUs, the largest server has 4"), with Placing::kQueue, or than all
 // servers of one kind, which such a task gets whole and at once with the others; arrivals that go
-// back in time.
+// back in time; reservations that cannot all have their GPUs, or leave tasks no time.
 base::Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
                                  const RunOptions& options);
 

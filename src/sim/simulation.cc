@@ -6,12 +6,18 @@
 #include <cmath>
 
 #include "base/rng.h"
+#include "sim/booking_words.h"
 
 namespace carma::sim {
 namespace {
 
 constexpr TimerId kArrivalTimer = 0;
 constexpr TimerId kAboveTimer = 1;
+constexpr TimerId kBookingTimer = 2;
+// Reservations are told for so long, and again the day after.
+constexpr base::Duration kTold = std::chrono::hours(10 * 24);
+constexpr base::Duration kDay = std::chrono::hours(24);
+constexpr int kMostStillDays = 400;
 // As published the daemon's loop and its window come round at moments that have nothing to do with
 // the first submission; the longest of its rounds is that of the window.
 constexpr double kLongestRoundMs = 92'000;
@@ -63,6 +69,7 @@ Simulation::Simulation(const Cluster& cluster, std::span<const Arrival> arrivals
       options_(options),
       mig_(ProfileOf(options)),
       keeps_history_(options.record || options.on_task),
+      bookings_(options.bookings),
       lines_(options.policy.order),
       shares_(options.policy.fair),
       counts_(options.above.gres) {
@@ -77,6 +84,7 @@ Simulation::Simulation(const Cluster& cluster, std::span<const Arrival> arrivals
     const auto uid = kFirstUid + static_cast<std::uint32_t>(uids_.size());
     if (!each.user.empty()) uids_.try_emplace(each.user, uid);
   }
+  for (std::size_t i = 0; i < bookings_.size(); ++i) bookings_[i].id = core::BookingId{i + 1};
   BuildServers();
   BuildAbove();
   if (options.estimates.method.empty()) return;
@@ -136,11 +144,16 @@ void Simulation::BuildServers() {
   }
 }
 
-RunResult Simulation::Run() {
+base::Result<RunResult> Simulation::Run() {
   const auto at = [this](std::size_t i) { return first_ + (arrivals_[i].at - arrivals_[0].at); };
   if (!arrivals_.empty()) timers_.Set(kArrivalTimer, at(0));
   // Ticks alone go on for ever; the run is over when nobody is left.
+  TellBookings();
   while (next_arrival_ < arrivals_.size() || !job_of_.empty()) {
+    if (still_days_ > kMostStillDays) {
+      return base::Fail(base::ErrorCode::kInvalid,
+                        "tasks wait and none has run for a year: reservations leave no time to them");
+    }
     CARMA_CHECK(!timers_.empty(), "tasks wait and nothing will ever happen");
     const TimerQueue::Event event = timers_.Pop();
     now_ = event.when;
@@ -160,8 +173,9 @@ RunResult Simulation::Run() {
 void Simulation::Handle(TimerId timer) {
   if (timer == kArrivalTimer) return OnArrivals();
   if (timer == kAboveTimer) return OnAbove();
+  if (timer == kBookingTimer) return TellBookings();
   if (timer >= JobTimer(0)) return OnJob(timer - JobTimer(0));
-  const std::uint32_t node = (timer - 2) / 3;
+  const std::uint32_t node = (timer - 3) / 3;
   if (timer == WakeTimer(node)) return OnWake(node);
   if (timer == TickTimer(node)) return Tick(node);
   OnSamples(node);
@@ -185,6 +199,20 @@ void Simulation::OnArrivals() {
 void Simulation::OnWake(std::uint32_t node) {
   events_.emplace_back(core::WakeUp{});
   Tell(node);
+}
+
+void Simulation::TellBookings() {
+  if (bookings_.empty()) return;
+  now_ = std::max(now_, start_);
+  const std::vector<core::BookedPeriod> periods = PeriodsOf(bookings_, first_, now_, now_ + kTold);
+  bool still = !job_of_.empty();
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+    events_.emplace_back(core::BookingsTold{periods});
+    Tell(i);
+    still = still && nodes_[i].launched == 0;
+  }
+  still_days_ = still ? still_days_ + 1 : 0;
+  if (!periods.empty()) timers_.Set(kBookingTimer, now_ + kDay);
 }
 
 void Simulation::OnSamples(std::uint32_t index) {

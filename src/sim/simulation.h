@@ -32,7 +32,7 @@ class Simulation {
  public:
   // All arguments are checked by Simulate and outlive the run.
   Simulation(const Cluster& cluster, std::span<const Arrival> arrivals, const RunOptions& options);
-  RunResult Run();
+  base::Result<RunResult> Run();
 
  private:
   using JobIndex = std::uint32_t;
@@ -139,14 +139,15 @@ class Simulation {
 
   // ---- simulation.cc: the servers, and what happens when ----
   void BuildServers();
-  TimerId WakeTimer(std::uint32_t node) const { return 2 + 3 * node; }
-  TimerId TickTimer(std::uint32_t node) const { return 3 + 3 * node; }
-  TimerId SampleTimer(std::uint32_t node) const { return 4 + 3 * node; }
-  TimerId JobTimer(JobIndex job) const { return static_cast<TimerId>(2 + 3 * nodes_.size() + job); }
+  TimerId WakeTimer(std::uint32_t node) const { return 3 + 3 * node; }
+  TimerId TickTimer(std::uint32_t node) const { return 4 + 3 * node; }
+  TimerId SampleTimer(std::uint32_t node) const { return 5 + 3 * node; }
+  TimerId JobTimer(JobIndex job) const { return static_cast<TimerId>(3 + 3 * nodes_.size() + job); }
   void Handle(TimerId timer);
   void OnArrivals();
   void OnWake(std::uint32_t node);
   void OnSamples(std::uint32_t node);
+  void TellBookings();
   void OnJob(JobIndex index);
   // Tells the core what stands in events_ and does what it says, and so on until nothing follows.
   void Tell(std::uint32_t node);
@@ -290,6 +291,8 @@ class Simulation {
   base::Time first_{};  // the first submission
   base::Time last_end_{};
   std::size_t next_arrival_ = 0;
+  std::vector<core::Booking> bookings_;
+  int still_days_ = 0;  // on which nothing ran though somebody waited
   TimerQueue timers_;
   std::deque<Node> nodes_;  // which cannot move
   std::vector<SimGpu> gpus_;

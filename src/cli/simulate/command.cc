@@ -22,6 +22,7 @@
 #include "report/html.h"
 #include "report/report.h"
 #include "report/result.h"
+#include "sim/booking_words.h"
 #include "sim/matrix.h"
 #include "sim/model_words.h"
 
@@ -79,6 +80,7 @@ Result<Experiment> ReadPlan(const CLI::App& verb, const SimulateFlags& flags) {
   take("--noise", &SimLoad::noise);
   take("--seed", &SimLoad::seed);
   take("--slowdown-limit", &SimLoad::slowdown_limit);
+  take("--reserve", &SimLoad::reserve);
   for (std::size_t i = 0; i < flags.policies.size(); ++i) {
     const std::string where =
         flags.policies.size() == 1 ? "--policy" : fmt::format("--policy {}", i + 1);
@@ -139,6 +141,11 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
     if (!policy) return std::unexpected(policy.error());
     if (Result<Unit> applied = ApplyModel(experiment.load.model, *policy); !applied) {
       return std::unexpected(applied.error());
+    }
+    for (const std::string& text : experiment.load.reserve) {
+      Result<core::Booking> booking = sim::ParseBooking(text);
+      if (!booking) return base::Wrap(booking.error(), "reserve");
+      policy->options.bookings.push_back(*std::move(booking));
     }
     policies.push_back(*std::move(policy));
   }
@@ -341,7 +348,7 @@ void RunSimulate(Context& context, const CLI::App& verb, const SimulateFlags& fl
 std::string Footer() {
   std::string text =
       "A policy is a list of words: the mapper and keys of the configuration's sections policy,\n"
-      "fair, limits, recovery and monitor. Besides:\n";
+      "fair, limits, slots, reserve, recovery and monitor. Besides:\n";
   for (const PolicyWordInfo& word : PolicyWords()) {
     text += fmt::format("  {:<18}{} ({})\n", word.name, word.meaning, word.type);
   }
@@ -415,6 +422,12 @@ void AddSimulateCommand(CLI::App& app, Context& context) {
                    "alone, as 2.5")
       ->check(CLI::Range(1.0, kMaxSlowdownLimit))
       ->type_name("TIMES");
+  verb->add_option("--reserve", load.reserve,
+                   "GPUs of each server kept for somebody, in words of carma reserve: \"for=ada "
+                   "gpus=0,1 from=9h for-time=8h repeat=weekdays\"; times from the first "
+                   "submission, a Monday at midnight")
+      ->type_name("WORDS")
+      ->allow_extra_args(false);
   verb->add_option("--threads", flags->threads, "runs at once (default: one per core)")
       ->check(CLI::Range(1, kMaxThreads))
       ->type_name("N");

@@ -105,6 +105,21 @@ TEST_F(SimulateCommand, AConfigurationIsWherePoliciesStart) {
   EXPECT_THAT(ran.out, HasSubstr("--policy first-fit,collocation=streams,sm_cap=0.5"));
 }
 
+TEST_F(SimulateCommand, ReservationsAreOfTheLoad) {
+  const std::string path = Write("e.toml",
+                                 "reserve = [\"for=nobody gpus=0,1 from=0s for-time=8h\"]\n"
+                                 "[run.magm]\nmapper = \"magm\"\n");
+  const Ran with = Run({path});
+  EXPECT_EQ(with.exit_code, 0) << with.err;
+  EXPECT_THAT(with.out, HasSubstr("--reserve 'for=nobody gpus=0,1 from=0s for-time=8h' --policy"));
+  const Ran without = Run({path, "--reserve", "for=nobody gpus=0,1 from=900h for-time=8h", "--csv"});
+  EXPECT_EQ(without.exit_code, 0) << without.err;
+  EXPECT_NE(Run({path, "--csv"}).out, without.out) << "the flag wins";
+  const Ran wrong = Run({"--reserve", "for=ada gpus=0 from=1h"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("reserve: expected either to= or for-time="));
+}
+
 TEST_F(SimulateCommand, WritesFiguresToAFile) {
   const Ran ran = Run({"--policy", "magm", "--html", folder_ + "/out.html"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;

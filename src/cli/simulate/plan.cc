@@ -22,7 +22,8 @@ using base::Result;
 using base::Unit;
 
 // Sections of the configuration that say how a simulated server decides.
-constexpr std::array kSections{"policy.", "fair.", "limits.", "slots.", "recovery.", "monitor."};
+constexpr std::array kSections{"policy.", "fair.",     "limits.", "slots.",
+                               "reserve.", "recovery.", "monitor."};
 
 // What the words add up to.
 struct Draft {
@@ -397,6 +398,11 @@ Result<Unit> ReadLoadKey(const config::Entry& entry, const std::string& where, S
     load.*text.target = entry.text;
     return Unit{};
   }
+  if (entry.name == "reserve") {
+    if (entry.items.empty()) return expected("a list of texts");
+    load.reserve = entry.items;
+    return Unit{};
+  }
   if (entry.name == "runs") {
     return SetWhole(load.runs, entry.text, 1, kMaxSimRuns)
                ? Result<Unit>(Unit{})
@@ -419,7 +425,8 @@ Result<Unit> ReadLoadKey(const config::Entry& entry, const std::string& where, S
   }
   return Fail(ErrorCode::kInvalid,
               fmt::format("{}: {}: expected trace, workloads, summaries, server, config, runs, "
-                          "noise, seed, slowdown_limit, [model], [common], [run.NAME] or [matrix]",
+                          "noise, seed, slowdown_limit, reserve, [model], [common], [run.NAME] or "
+                          "[matrix]",
                           where, base::Printable(entry.name, 80)));
 }
 
@@ -611,6 +618,7 @@ std::string ReproductionLine(const SimLoad& load, std::span<const SimPolicy> pol
     model += (model.empty() ? "" : ",") + key + "=" + value;
   }
   add("--model", model);
+  for (const std::string& each : load.reserve) add("--reserve", each);
   for (const SimPolicy& policy : policies) add("--policy", WordsOf(policy));
   line += fmt::format(" --runs {} --noise {} --seed {}", load.runs, load.noise, load.seed);
   if (load.slowdown_limit > 0) line += fmt::format(" --slowdown-limit {}", load.slowdown_limit);
