@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""The table of docs/sharing.md: how alike users fare, on windows of a cluster trace whose virtual clusters are taken for users.
+
+bench/fairness.py build/release/bin philly_vc_jobs.csv [SAMPLES [LOAD]]
+
+Of each window SAMPLES (10) samples of about 200 jobs are drawn for four GPUs, with LOAD (1.5) times the work that they do one task at a time; each is run
+with 3 % noise by every policy. A cell: Jain's index of users' mean stretch, change of the makespan against the first policy in percent, mean waiting of the worst
+user in minutes; means over the samples. "By demand": users' weights are the GPU hours that they had under the first policy.
+"""
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+WINDOWS = [("0d", "10d"), ("10d", "36d"), ("36d", "52d"), ("52d", "80d"), ("80d", "125d")]
+BY_WORK = "by-work,backfill=1000,min_gain=0.06,margin=512M,pass_limit=2h"
+POLICIES = {
+    "in order of submission (default)": ("magm", False),
+    "the same, `backfill=1000`": ("magm,backfill=1000", False),
+    "fair": ("magm,order=fair", False),
+    "fair, `backfill=1000`": ("magm,order=fair,backfill=1000", False),
+    "fair, `backfill=1000`, by demand": ("magm,order=fair,backfill=1000", True),
+    "by-work": (BY_WORK, False),
+    "by-work, fair": (BY_WORK + ",order=fair", False),
+    "by-work, fair, by demand": (BY_WORK + ",order=fair", True),
+}
+
+
+def run(*words, stdin=None):
+    return subprocess.run(words, input=stdin, check=True, capture_output=True).stdout
+
+
+def sample(carma, trace, window, seed, load):
+    jobs = run(carma, "trace", "window", trace, "--from", window[0], "--to", window[1])
+    tasks = run(carma, "trace", "map", "-", "--users", "vc", "--seed", str(seed), stdin=jobs)
+    return run(carma, "trace", "sample", "-", "--gpus", "4", "--tasks", "200", "--load", load, "--scale-time", "--seed", str(seed), stdin=tasks)
+
+
+def simulate(carma, trace, policy, config, seed):
+    words = ["--config", config] if config else []
+    told = run(carma, "simulate", "--trace", trace, "--noise", "0.03", "--seed", str(seed), "--estimator", "oracle", "--policy", policy, *words, "--json")
+    return json.loads(told)[0]
+
+
+def weights(metrics, file):
+    whole = sum(user["gpu_s"] for user in metrics["users"])
+    file.write("[fair]\nweights = [" + ", ".join(f'"{user["name"]}={max(0.05, 10 * user["gpu_s"] / whole):.3g}"' for user in metrics["users"]) + "]\n")
+    file.flush()
+
+
+def main():
+    carma, trace, samples = str(pathlib.Path(sys.argv[1]) / "carma"), sys.argv[2], int((sys.argv[3:] or [10])[0])
+    load = (sys.argv[4:] or ["1.5"])[0]
+    rows = {name: [] for name in POLICIES}
+    for window in WINDOWS:
+        cells = {name: [] for name in POLICIES}
+        for seed in range(1, samples + 1):
+            with tempfile.NamedTemporaryFile() as tasks, tempfile.NamedTemporaryFile("w", suffix=".toml") as config:
+                tasks.write(sample(carma, trace, window, seed, load))
+                tasks.flush()
+                first = None
+                for name, (policy, by_demand) in POLICIES.items():
+                    metrics = simulate(carma, tasks.name, policy, config.name if by_demand else None, seed)
+                    if first is None:
+                        first = metrics
+                        weights(first, config)
+                    cells[name].append((metrics["jain"], metrics["trace_total_s"] / first["trace_total_s"] - 1, metrics["worst_user_waiting_s"] / 60))
+        for name, runs in cells.items():
+            rows[name].append([statistics.mean(column) for column in zip(*runs)])
+    print("| | " + " | ".join(f"days {start[:-1]} to {end[:-1]}" for start, end in WINDOWS) + " | mean |")
+    print("|---" * (len(WINDOWS) + 2) + "|")
+    for name, windows in rows.items():
+        windows = windows + [[statistics.mean(column) for column in zip(*windows)]]
+        print(f"| {name} | " + " | ".join(f"{jain:.2f}, {100 * change:+.1f}, {worst:.0f}".replace("-", "−") for jain, change, worst in windows) + " |")
+
+
+if __name__ == "__main__":
+    main()
