@@ -57,8 +57,7 @@ TEST(PeriodsOfBookings, TheFirstSubmissionIsOnAMonday) {
   bookings[0].id = core::BookingId{1};
   const Time first{minutes(7)};
   std::vector<int> days;
-  for (const core::BookedPeriod& each :
-       PeriodsOf(bookings, first, first, first + hours(8 * 24))) {
+  for (const core::BookedPeriod& each : PeriodsOf(bookings, first, first, first + hours(8 * 24))) {
     const Duration after = each.from - first;
     EXPECT_EQ(after % hours(24), hours(9));
     days.push_back(static_cast<int>(after / hours(24)));
@@ -80,9 +79,7 @@ class Reserved : public ::testing::Test {
     options_.policy.booking_lead = hours(1);
     options_.record = true;
   }
-  void Reserve(std::string_view text) {
-    options_.bookings.push_back(*ParseBooking(text));
-  }
+  void Reserve(std::string_view text) { options_.bookings.push_back(*ParseBooking(text)); }
   void Submit(Duration at, std::string user) {
     arrivals_.push_back({.at = at, .workload = &work_, .user = std::move(user)});
   }

@@ -151,8 +151,9 @@ base::Result<RunResult> Simulation::Run() {
   TellBookings();
   while (next_arrival_ < arrivals_.size() || !job_of_.empty()) {
     if (still_days_ > kMostStillDays) {
-      return base::Fail(base::ErrorCode::kInvalid,
-                        "tasks wait and none has run for a year: reservations leave no time to them");
+      return base::Fail(
+          base::ErrorCode::kInvalid,
+          "tasks wait and none has run for a year: reservations leave no time to them");
     }
     CARMA_CHECK(!timers_.empty(), "tasks wait and nothing will ever happen");
     const TimerQueue::Event event = timers_.Pop();

@@ -112,7 +112,8 @@ TEST_F(SimulateCommand, ReservationsAreOfTheLoad) {
   const Ran with = Run({path});
   EXPECT_EQ(with.exit_code, 0) << with.err;
   EXPECT_THAT(with.out, HasSubstr("--reserve 'for=nobody gpus=0,1 from=0s for-time=8h' --policy"));
-  const Ran without = Run({path, "--reserve", "for=nobody gpus=0,1 from=900h for-time=8h", "--csv"});
+  const Ran without =
+      Run({path, "--reserve", "for=nobody gpus=0,1 from=900h for-time=8h", "--csv"});
   EXPECT_EQ(without.exit_code, 0) << without.err;
   EXPECT_NE(Run({path, "--csv"}).out, without.out) << "the flag wins";
   const Ran wrong = Run({"--reserve", "for=ada gpus=0 from=1h"});

@@ -22,7 +22,7 @@ using base::Result;
 using base::Unit;
 
 // Sections of the configuration that say how a simulated server decides.
-constexpr std::array kSections{"policy.", "fair.",     "limits.", "slots.",
+constexpr std::array kSections{"policy.",  "fair.",     "limits.", "slots.",
                                "reserve.", "recovery.", "monitor."};
 
 // What the words add up to.

@@ -32,7 +32,7 @@ struct SimLoad {
   std::string summaries;  // folder of the workloads' model summaries; empty: none
   std::string server = "dgx-station-a100";
   std::string config;  // configuration file that policies start from; empty: the defaults
-  std::vector<PolicyWord> model;  // options of the simulated world, later ones win
+  std::vector<PolicyWord> model;     // options of the simulated world, later ones win
   std::vector<std::string> reserve;  // reservations of each server, in words (sim/booking_words.h)
   int runs = 1;
   double noise = 0;
