@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -12,19 +11,13 @@
 #include "base/csv.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "cli/small_bars.h"
 
 namespace carma::cli {
 namespace {
 
 using Point = api::GpuHistoryView::Point;
 using Value = std::function<std::optional<double>(const Point&)>;
-
-constexpr std::array<std::string_view, 8> kBars{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-
-std::string_view Bar(double value, double full) {
-  const double part = full > 0 ? std::clamp(value / full, 0.0, 1.0) : 0;
-  return kBars[static_cast<std::size_t>(std::lround(part * (kBars.size() - 1)))];
-}
 
 // One character per span of the question, a blank where nothing is known.
 std::string Drawn(const api::GpuHistoryView& gpu, const HistorySpan& span,
@@ -71,7 +64,7 @@ std::string BarLine(std::string_view label, const api::GpuHistoryView& gpu, cons
   const double scale = full > 0 ? full : of.highest;
   const std::string cells = Drawn(gpu, span, [&](const Point& point) {
     const std::optional<double> known = value(point);
-    return known ? std::string(Bar(*known, scale)) : std::string(" ");
+    return std::string(SmallBar(known && scale > 0 ? std::optional(*known / scale) : known));
   });
   return Line(label, cells, summary(of));
 }

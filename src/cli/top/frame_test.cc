@@ -90,7 +90,7 @@ TEST_F(Top, ShowsTheServerInEightyColumns) {
   ASSERT_EQ(lines.size(), 24U);
   EXPECT_THAT(lines[0], AllOf(StartsWith("gpu7  "),
                               HasSubstr("1 running, 2 waiting, 40.0G of 80.0G used, 480 W")));
-  EXPECT_EQ(lines[1], " 0 [||||||||||:::::     ] 20.0G/40.0G            ▄█  63%  240W 61C  1");
+  EXPECT_EQ(lines[1], " 0 [||||||||||:::::     ] 20.0G/40.0G           ▁▅█  63%  240W 61C  1");
   EXPECT_THAT(lines[2], HasSubstr("down: the d"));
   EXPECT_EQ(lines[3], "    ID NAME             USER     ST       TIME GPU          MEM ");
   EXPECT_EQ(lines[4],
@@ -111,7 +111,7 @@ TEST_F(Top, AWideScreenShowsMore) {
 
 TEST_F(Top, AScreenWithoutUtf8HasBarsOfLetters) {
   const std::vector<std::string> lines = Lines({.blocks = false});
-  EXPECT_THAT(lines[1], HasSubstr(" -#  63%"));
+  EXPECT_THAT(lines[1], HasSubstr(".=#  63%"));
 }
 
 TEST_F(Top, TinyScreensAreNoTrouble) {

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/small_bars.h"
 #include "cli/trace/verbs.h"
 #include "cli/verbs.h"
 #include "trace/job_statistics.h"
@@ -126,14 +127,10 @@ std::string Span(double seconds) {
 // "▁▂█": each number against the largest.
 template <class Numbers>
 std::string Bars(const Numbers& numbers) {
-  static constexpr std::array kBars{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   const double largest =
       std::max(1e-9, static_cast<double>(*std::max_element(numbers.begin(), numbers.end())));
   std::string bars;
-  for (const auto number : numbers) {
-    const double part = static_cast<double>(number) / largest;
-    bars += kBars[std::min(static_cast<std::size_t>(part * kBars.size()), kBars.size() - 1)];
-  }
+  for (const auto number : numbers) bars += SmallBar(static_cast<double>(number) / largest);
   return bars;
 }
 
