@@ -9,8 +9,6 @@ namespace {
 // From its limit on, or from the end of its time slot, until its processes are gone and the GPU has
 // been looked at.
 constexpr Duration kEnding{60'000};
-// Of a longer line nothing is said of those behind.
-constexpr std::size_t kLongestLine = 2000;
 // A task that should have ended already goes on for that share of its run time.
 constexpr double kLeastLeft = 0.1;
 
@@ -96,22 +94,42 @@ Pass Scheduler::State::PassThrough(const std::vector<const TaskRecord*>& line) c
   return line.size() > static_cast<std::size_t>(config.backfill) ? Pass::kAnyOrder : Pass::kFreely;
 }
 
+std::vector<TaskId> Scheduler::State::InLine(LineKind kind, std::size_t most,
+                                             const TaskRecord* newcomer) const {
+  std::vector<TaskId> first;
+  if (kind == LineKind::kWithGpus) {
+    for (const QueueKey& key : queue.Line(QueueKind::kRecovery)) {
+      if (first.size() < most) first.push_back(key.task);
+    }
+  }
+  LineUp line =
+      Line(kind, newcomer == nullptr ? std::nullopt : std::optional(NewcomerOf(*newcomer)));
+  while (first.size() < most) {
+    const std::optional<LineUp::Next> next = line.Pop();
+    if (!next) break;
+    first.push_back(next->task);
+  }
+  return first;
+}
+
 std::map<TaskId, ExpectedStart> Scheduler::State::ExpectedStarts(Time at,
-                                                                 const TaskRecord* newcomer) const {
+                                                                 const TaskRecord* newcomer,
+                                                                 std::size_t most) const {
   // The server's own conditions may keep a task from an empty GPU; a published system's do.
   if (config.require || config.pacing != Pacing::kImmediate || launch_trouble.on()) return {};
   std::vector<const TaskRecord*> line;
-  for (const QueueKey& key : queue.Line(QueueKind::kRecovery)) line.push_back(&tasks.at(key.task));
-  LineUp main = Line(LineKind::kWithGpus,
-                     newcomer == nullptr ? std::nullopt : std::optional(NewcomerOf(*newcomer)));
-  for (auto next = main.Pop(); next && line.size() < kLongestLine; next = main.Pop())
-    line.push_back(next->task == kNewcomer ? newcomer : &tasks.at(next->task));
+  for (const TaskId id : InLine(LineKind::kWithGpus, kLongestTold + 1, newcomer))
+    line.push_back(id == kNewcomer ? newcomer : &tasks.at(id));
   // When the machine itself has room for somebody is not looked into.
   const auto by_host = std::ranges::find_if(line, [this](const TaskRecord* task) {
     return HostNeedOf(config, task->request) != HostNeed{};
   });
-  if (by_host != line.end() && PassThrough(line) != Pass::kInOrder) return {};
+  const Pass pass = PassThrough(line);
+  if (by_host != line.end() && pass != Pass::kInOrder) return {};
   line.erase(by_host, line.end());
+  // In order nobody waits for those behind him; in any other all count, and there are more.
+  const bool all_known = line.size() <= kLongestTold;
+  if (pass == Pass::kInOrder || !all_known) line.resize(std::min(line.size(), most));
   if (line.empty()) return {};
 
   std::vector<ExpectedGpu> by_limit;
@@ -125,17 +143,20 @@ std::map<TaskId, ExpectedStart> Scheduler::State::ExpectedStarts(Time at,
   std::vector<ExpectedTask> likely;
   for (const TaskRecord* task : line) {
     limited.push_back(ExpectedOf(*task));
+    if (likely.size() == most) continue;
     likely.push_back(limited.back());
     likely.back().takes = Shorter(likely.back().takes, task->profile.alone);
   }
-  const auto latest = LatestStarts(at, by_limit, limited, PassThrough(line));
+  const bool may_say = pass == Pass::kInOrder || all_known;
+  const auto latest = may_say ? LatestStarts(at, by_limit, limited, pass)
+                              : std::vector<std::optional<Time>>(line.size());
   const auto about = LatestStarts(at, by_run_time, likely, Pass::kInOrder);
 
   // Such a mapper may let GPUs stand empty because all end earlier then.
   const bool may_wait =
       mapper_entry->chooses_task && config.lookahead > 0 && config.order == QueueOrder::kFifo;
   std::map<TaskId, ExpectedStart> starts;
-  for (std::size_t i = 0; i < line.size(); ++i) {
+  for (std::size_t i = 0; i < likely.size(); ++i) {
     ExpectedStart start{.latest = latest[i], .likely = about[i]};
     if (may_wait || limits.MayKeep(line[i]->request)) start.latest.reset();
     if (start.latest && start.likely) start.likely = std::min(*start.likely, *start.latest);

@@ -176,5 +176,68 @@ TEST(ExpectedStarts, NobodyStartsLaterThanHeWasTold) {
   }
 }
 
+// Full GPUs, whose tasks have limits of an hour.
+class Full {
+ public:
+  explicit Full(const PolicyConfig& policy) : core_(policy) {
+    core_.HandleAll(now_, {GpusDiscovered{{{.uuid = "GPU-0", .total_mib = 40'000}}}});
+    core_.HandleAll(now_, {GpuSampled{GpuIndex{0}, {.taken = now_, .sm_active = 0.0}}});
+  }
+  TaskId Submit(TaskRequest request = {}) {
+    const TaskId id{++last_};
+    request.exclusive = request.gpus > 0;
+    request.time_limit = 60 * kMinute;
+    core_.HandleAll(now_, {TaskSubmitted{id, request}});
+    core_.HandleAll(now_, {EstimateReady{id, Estimate{1'000, "given"}, {}, {}}});
+    return id;
+  }
+  Scheduler& core() { return core_; }
+  Time now() const { return now_; }
+
+ private:
+  Scheduler core_;
+  Time now_ = base::FromMs(1'000'000'000);
+  std::uint64_t last_ = 0;
+};
+
+TEST(InLine, TellsWhoIsNextAndLeavesOutWhoWaitsForAnythingElse) {
+  Full server(Rules(QueueOrder::kFifo, 1));
+  server.Submit();  // runs
+  const TaskId second = server.Submit();
+  TaskRequest held;
+  held.held = true;
+  server.Submit(held);
+  const TaskId third = server.Submit();
+  TaskRequest urgent;
+  urgent.priority = 5;
+  const TaskId first = server.Submit(urgent);
+  const TasksInLine all = server.core().InLine(10);
+  EXPECT_EQ(all.with_gpus, (std::vector{first, second, third}));
+  EXPECT_TRUE(all.without_gpus.empty());
+  EXPECT_EQ(server.core().InLine(2).with_gpus, (std::vector{first, second}));
+}
+
+TEST(ExpectedStarts, OfTheFirstInOrderAreTheSameHoweverManyAreAskedFor) {
+  for (const QueueOrder order : {QueueOrder::kFifo, QueueOrder::kFair}) {
+    Full server(Rules(order, 1));
+    for (int i = 0; i < 6; ++i) server.Submit();
+    const auto all = server.core().ExpectedStarts(server.now());
+    const auto two = server.core().ExpectedStarts(server.now(), 2);
+    EXPECT_EQ(all.size(), 5U);
+    ASSERT_EQ(two.size(), 2U);
+    for (const auto& [id, start] : two) EXPECT_EQ(start, all.at(id));
+  }
+}
+
+TEST(ExpectedStarts, WhereThoseBehindMayGoFirstALineTooLongToLookThroughPromisesNothing) {
+  for (const QueueOrder order : {QueueOrder::kFifo, QueueOrder::kFair}) {
+    Full server(Rules(order, 1));
+    for (std::size_t i = 0; i < kLongestTold + 2; ++i) server.Submit();
+    const auto first = *server.core().ExpectedStarts(server.now(), 1).begin();
+    EXPECT_EQ(first.second.latest.has_value(), order == QueueOrder::kFifo);
+    EXPECT_TRUE(first.second.likely);
+  }
+}
+
 }  // namespace
 }  // namespace carma::core

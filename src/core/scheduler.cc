@@ -119,15 +119,22 @@ std::string Scheduler::MachineTrouble() const {
   return state_->launch_trouble.Text();
 }
 
-std::map<TaskId, ExpectedStart> Scheduler::ExpectedStarts(Time now) const {
-  return state_->ExpectedStarts(now, nullptr);
+TasksInLine Scheduler::InLine(std::size_t most) const {
+  TasksInLine tasks{state_->InLine(LineKind::kWithGpus, most),
+                    state_->InLine(LineKind::kWithoutGpus, most)};
+  return tasks;
+}
+
+std::map<TaskId, ExpectedStart> Scheduler::ExpectedStarts(Time now, std::size_t most) const {
+  return state_->ExpectedStarts(now, nullptr, most);
 }
 
 ExpectedStart Scheduler::ExpectedStartOf(const TaskRequest& request,
                                          const std::optional<Estimate>& estimate, Time now) const {
   if (request.gpus == 0) return {};
   const TaskRecord newcomer{.id = kNewcomer, .request = request, .estimate = estimate};
-  const std::map<TaskId, ExpectedStart> starts = state_->ExpectedStarts(now, &newcomer);
+  const std::map<TaskId, ExpectedStart> starts =
+      state_->ExpectedStarts(now, &newcomer, kLongestTold);
   const auto at = starts.find(kNewcomer);
   return at == starts.end() ? ExpectedStart{} : at->second;
 }

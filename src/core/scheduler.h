@@ -48,6 +48,11 @@ struct ExpectedStart {
   std::optional<Time> likely;
   friend bool operator==(const ExpectedStart&, const ExpectedStart&) = default;
 };
+// Tasks in line, the first one first.
+struct TasksInLine {
+  std::vector<TaskId> with_gpus;  // crashed ones, then the main queue
+  std::vector<TaskId> without_gpus;
+};
 struct Explanation {
   TaskId id{};
   TaskState state{};
@@ -58,6 +63,9 @@ struct Explanation {
   // What others of its kind have taught it to ask for instead of its estimate, while queued.
   std::optional<std::int64_t> taught_mib;
 };
+
+// Of so many tasks in line it is said when they start.
+inline constexpr std::size_t kLongestTold = 2000;
 
 class Scheduler {
  public:
@@ -111,8 +119,10 @@ class Scheduler {
   // keeps tasks from starting.
   std::string MachineTrouble() const;
 
-  // Of the tasks in line, those of which something can be said; the first of a long line only.
-  std::map<TaskId, ExpectedStart> ExpectedStarts(Time now) const;
+  // In the order in which they are looked at now; at most `most` of each line.
+  TasksInLine InLine(std::size_t most) const;
+  // Of the first `most` tasks in line, those of which something can be said.
+  std::map<TaskId, ExpectedStart> ExpectedStarts(Time now, std::size_t most = kLongestTold) const;
   // Of a newcomer.
   ExpectedStart ExpectedStartOf(const TaskRequest& request, const std::optional<Estimate>& estimate,
                                 Time now) const;

@@ -348,8 +348,11 @@ struct Scheduler::State : LineUp::Host {
   ExpectedEnds EndsOn(GpuIndex gpu, Time at) const;
   ExpectedTask ExpectedOf(const TaskRecord& task) const;
   Pass PassThrough(const std::vector<const TaskRecord*>& line) const;
+  std::vector<TaskId> InLine(LineKind kind, std::size_t most,
+                             const TaskRecord* newcomer = nullptr) const;
   // newcomer: null, or one who stands last of his line.
-  std::map<TaskId, ExpectedStart> ExpectedStarts(Time at, const TaskRecord* newcomer) const;
+  std::map<TaskId, ExpectedStart> ExpectedStarts(Time at, const TaskRecord* newcomer,
+                                                 std::size_t most) const;
 
   // ---- turns.cc ----
   void TakeTurns();  // who has to leave is asked, and ended when his time is up
