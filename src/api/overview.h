@@ -32,6 +32,10 @@ struct TaskRow {
   int attempt = 0;
   int ooms = 0;
   std::int64_t submitted_ms = 0;
+  std::optional<std::int64_t> waiting_since_ms;
+  std::optional<std::int64_t> turn;
+  std::optional<std::int64_t> latest_start_ms;
+  std::optional<std::int64_t> likely_start_ms;
   std::optional<std::int64_t> launched_ms;
   std::optional<std::int64_t> ended_ms;
   std::optional<double> time_limit_s;
@@ -39,6 +43,7 @@ struct TaskRow {
   std::optional<int> signal;
   std::string exit_detail;
   std::string sharing;
+  std::optional<std::int64_t> leaves_by_ms;
   std::optional<std::int64_t> idle_since_ms;
   std::optional<std::uint64_t> array_id;
   std::optional<std::int64_t> array_index;
@@ -64,6 +69,15 @@ struct TaskRow {
     field("attempt", task.attempt, "Number of the current or last start.", {.low = 0});
     field("ooms", task.ooms, "How often it ran out of GPU memory.", {.low = 0});
     field("submitted_ms", task.submitted_ms, "When it was accepted (ms since the epoch).");
+    field("waiting_since_ms", task.waiting_since_ms,
+          "When it was submitted or sent back to its queue; null: it does not wait.");
+    field("turn", task.turn,
+          "Its place in line, from 1: tasks with GPUs stand in one, those without in another. "
+          "null: it runs, has ended, or waits for something else than its turn.");
+    field("latest_start_ms", task.latest_start_ms,
+          "By when it starts at the latest, as in Task, on the next minute.");
+    field("likely_start_ms", task.likely_start_ms,
+          "About when it starts, as in Task, on the next minute.");
     field("launched_ms", task.launched_ms, "Launch decision of the current or last attempt.");
     field("ended_ms", task.ended_ms, "When it reached a final state.");
     field("time_limit_s", task.time_limit_s, "Stopped after running this long.");
@@ -71,6 +85,8 @@ struct TaskRow {
     field("signal", task.signal, "Signal that ended the last attempt.");
     field("exit_detail", task.exit_detail, "The line that tells why it ended.");
     field("sharing", task.sharing, "How it shares its GPUs, as in Task.");
+    field("leaves_by_ms", task.leaves_by_ms,
+          "It was asked to save and leave its GPUs by then; null: it was not.");
     field("idle_since_ms", task.idle_since_ms, "It holds GPUs and has not used them since.");
     field("array_id", task.array_id, "First task of its array.");
     field("array_index", task.array_index, "Index in its array.");
@@ -86,7 +102,7 @@ struct GpuGlance {
   std::string trouble;
   bool drained_by_rule = false;
   std::vector<std::string> alerts;
-  std::string reserved;
+  std::vector<GpuView::Reserved> reserved;
   std::int64_t total_mib = 0;
   std::int64_t used_mib = 0;
   std::int64_t promised_mib = 0;
@@ -111,8 +127,7 @@ struct GpuGlance {
     field("trouble", gpu.trouble, "Why it is drained or down; empty: fine.");
     field("drained_by_rule", gpu.drained_by_rule, "Closed by the rules of health.");
     field("alerts", gpu.alerts, "What somebody should look at, one sentence each.");
-    field("reserved", gpu.reserved,
-          "For whom it is reserved until when, or the next time from when; empty: for nobody.");
+    field("reserved", gpu.reserved, "Reservations on it that hold or will, the next one first.");
     field("total_mib", gpu.total_mib, "Memory for processes: without the driver's own.");
     field("used_mib", gpu.used_mib, "Measured: used by everybody.");
     field("promised_mib", gpu.promised_mib, "Kept for its tasks now.");
@@ -166,7 +181,9 @@ struct OverviewView {
     field("task_counts", view.task_counts, "Tasks by state.");
     field("gpus", view.gpus, "All GPUs.");
     field("running", view.running, "Tasks on GPUs, oldest first, at most 64.");
-    field("waiting", view.waiting, "Tasks that wait, oldest first, at most 40.");
+    field("waiting", view.waiting,
+          "Tasks that wait, at most 40: those in line in their order, with GPUs before those "
+          "without, then who waits for anything else, oldest first.");
     field("ended", view.ended, "Of the newest tasks those that have ended, last end first.");
   }
 };

@@ -26,15 +26,6 @@ Colour StateColour(const GpuView& gpu) {
   return api::StandingOf(gpu) == api::GpuStanding::kIdle ? Colour::kFaint : Colour::kGood;
 }
 
-// "reserved for ada until 2026-03-01 18:00", "reserved for ada from 2026-03-02 09:00".
-std::string ReservedText(const GpuView& gpu) {
-  if (gpu.reserved.empty()) return "";
-  const api::GpuView::Reserved& first = gpu.reserved.front();
-  const std::string whom = "reserved for " + base::Printable(first.whom, 60);
-  return first.holds ? whom + " until " + Minute(first.to_ms)
-                     : whom + " from " + Minute(first.from_ms);
-}
-
 // "42 ann, 43 bob, 1 foreign"
 std::string TasksText(const GpuView& gpu) {
   std::vector<std::string> pieces;
@@ -49,7 +40,8 @@ std::string TasksText(const GpuView& gpu) {
   std::string text = base::Join(pieces, ", ");
   const auto add = [&](const std::string& more) { text += (text.empty() ? "" : "  ") + more; };
   if (const std::string trouble = TroubleText(gpu); !trouble.empty()) add("(" + trouble + ")");
-  if (const std::string reserved = ReservedText(gpu); !reserved.empty()) add("(" + reserved + ")");
+  if (const std::string reserved = ReservedText(gpu.reserved); !reserved.empty())
+    add("(" + reserved + ")");
   for (const std::string& alert : gpu.alerts) add("! " + base::Printable(alert));
   return text.empty() ? "-" : text;
 }
@@ -127,6 +119,14 @@ std::string BarText(const GpuView& gpu) {
 }
 
 }  // namespace
+
+std::string ReservedText(const std::vector<GpuView::Reserved>& reserved) {
+  if (reserved.empty()) return "";
+  const GpuView::Reserved& first = reserved.front();
+  const std::string whom = "reserved for " + base::Printable(first.whom, 60);
+  return first.holds ? whom + " until " + Minute(first.to_ms)
+                     : whom + " from " + Minute(first.from_ms);
+}
 
 std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
   // A screen has no room to say the same of each; what programs read keeps its columns.

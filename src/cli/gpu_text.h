@@ -22,6 +22,9 @@ bool IsClosed(const api::GpuView& gpu);
 // What is kept for tasks, and what they claimed where that is more: "9.0G promised of 12.0G
 // claimed".
 std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib);
+// Of the first of its reservations: "reserved for ada until 2026-03-01 18:00", "reserved for ada
+// from 2026-03-02 09:00"; empty: there is none.
+std::string ReservedText(const std::vector<api::GpuView::Reserved>& reserved);
 std::string GpuTable(const std::vector<api::GpuView>& gpus, const Screen& screen);
 // Facts of the daemon, and its troubles last.
 std::string StatusText(const api::StatusView& status);

@@ -1,13 +1,11 @@
 #include "daemon/overview.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
-#include "base/text.h"
 #include "daemon/gpu_history.h"
 #include "daemon/present.h"
 
@@ -39,14 +37,6 @@ std::vector<std::int64_t> Recent(core::GpuIndex gpu, const Monitor& monitor, bas
   return percent;
 }
 
-std::string ReservedText(const std::vector<api::GpuView::Reserved>& reserved) {
-  if (reserved.empty()) return "";
-  const api::GpuView::Reserved& first = reserved.front();
-  const std::int64_t turn_ms = first.holds ? first.to_ms : first.from_ms;
-  return fmt::format("for {} {} {}", first.whom, first.holds ? "until" : "from",
-                     base::FormatTime(base::FromMs(turn_ms)).substr(0, 16));
-}
-
 api::GpuGlance Glance(api::GpuView gpu, const Monitor& monitor, base::Time now) {
   const auto index = static_cast<core::GpuIndex>(gpu.index);
   api::GpuGlance glance;
@@ -58,7 +48,7 @@ api::GpuGlance Glance(api::GpuView gpu, const Monitor& monitor, base::Time now) 
   glance.trouble = std::move(gpu.trouble);
   glance.drained_by_rule = gpu.drained_by_rule;
   glance.alerts = std::move(gpu.alerts);
-  glance.reserved = ReservedText(gpu.reserved);
+  glance.reserved = std::move(gpu.reserved);
   glance.total_mib = gpu.total_mib - gpu.reserved_mib;
   glance.used_mib = gpu.used_mib;
   glance.promised_mib = gpu.promised_mib;
@@ -98,6 +88,7 @@ api::TaskRow Row(const api::TaskView& task) {
   row.attempt = task.attempt;
   row.ooms = task.ooms;
   row.submitted_ms = task.submitted_ms;
+  row.waiting_since_ms = task.waiting_since_ms;
   row.launched_ms = task.launched_ms;
   row.ended_ms = task.ended_ms;
   row.time_limit_s = task.time_limit_s;
@@ -105,6 +96,7 @@ api::TaskRow Row(const api::TaskView& task) {
   row.signal = task.signal;
   row.exit_detail = task.exit_detail;
   row.sharing = task.sharing;
+  row.leaves_by_ms = task.leaves_by_ms;
   row.idle_since_ms = task.idle_since_ms;
   row.array_id = task.array_id;
   row.array_index = task.array_index;
@@ -121,6 +113,71 @@ std::vector<core::TaskState> StatesWhere(bool (*holds)(core::TaskState)) {
 
 bool Waits(core::TaskState state) {
   return !core::IsFinal(state) && !core::HoldsGpus(state);
+}
+
+// On the next minute, so that it is not another moment every second.
+std::optional<std::int64_t> NextMinuteMs(const std::optional<base::Time>& at) {
+  if (!at) return std::nullopt;
+  constexpr std::int64_t kMinuteMs = 60'000;
+  return (base::ToMs(*at) + kMinuteMs - 1) / kMinuteMs * kMinuteMs;
+}
+
+// What the overview is made of.
+struct Shown {
+  Engine& engine;
+  const Monitor& monitor;
+  base::Time now;
+
+  api::TaskRow RowOf(const store::StoredTask& stored) const {
+    return Row(Present(stored, engine, monitor, engine.attribution(), now));
+  }
+  // Where the store cannot be read the list is empty: the page shows its trouble as one of
+  // `troubles`.
+  std::vector<api::TaskRow> List(bool (*holds)(core::TaskState), std::size_t limit,
+                                 bool newest_first) const {
+    std::vector<api::TaskRow> rows;
+    store::TaskFilter filter;
+    filter.states = StatesWhere(holds);
+    filter.limit = limit;
+    filter.newest_first = newest_first;
+    const base::Result<std::vector<store::StoredTask>> found = engine.store().List(filter);
+    if (!found) return rows;
+    for (const store::StoredTask& stored : *found) rows.push_back(RowOf(stored));
+    return rows;
+  }
+};
+
+void AddLine(const Shown& shown, const std::vector<core::TaskId>& line, std::size_t most,
+             const std::map<core::TaskId, core::ExpectedStart>& starts,
+             std::vector<api::TaskRow>& rows) {
+  for (std::size_t i = 0; i < std::min(most, line.size()); ++i) {
+    const base::Result<store::StoredTask> stored = shown.engine.store().Get(line[i]);
+    if (!stored) continue;
+    api::TaskRow& row = rows.emplace_back(shown.RowOf(*stored));
+    row.turn = static_cast<std::int64_t>(i + 1);
+    const auto at = starts.find(line[i]);
+    if (at == starts.end()) continue;
+    row.latest_start_ms = NextMinuteMs(at->second.latest);
+    row.likely_start_ms = NextMinuteMs(at->second.likely);
+  }
+}
+
+std::vector<api::TaskRow> WaitingRows(const Shown& shown, KeptStarts& kept) {
+  const core::Scheduler& core = shown.engine.scheduler();
+  const core::TasksInLine line = core.InLine(kMostWaitingRows);
+  const auto& starts = kept.At(core, shown.now);
+  std::vector<api::TaskRow> rows;
+  // The shorter line is not crowded out by the other.
+  const std::size_t without = std::min(line.without_gpus.size(), kMostWaitingRows / 4);
+  AddLine(shown, line.with_gpus, kMostWaitingRows - without, starts, rows);
+  AddLine(shown, line.without_gpus, kMostWaitingRows - rows.size(), starts, rows);
+  if (rows.size() >= kMostWaitingRows) return rows;
+  std::set<std::uint64_t> in_line;
+  for (const api::TaskRow& row : rows) in_line.insert(row.id);
+  for (api::TaskRow& row : shown.List(&Waits, kMostWaitingRows + rows.size(), false)) {
+    if (rows.size() < kMostWaitingRows && !in_line.contains(row.id)) rows.push_back(std::move(row));
+  }
+  return rows;
 }
 
 }  // namespace
@@ -141,26 +198,24 @@ api::OverviewView Overview(const api::StatusView& status, const std::string& hos
   return view;
 }
 
-void AddTasksAndGpus(Engine& engine, const Monitor& monitor, base::Time now,
+const std::map<core::TaskId, core::ExpectedStart>& KeptStarts::At(const core::Scheduler& core,
+                                                                  base::Time now) {
+  constexpr base::Duration kKept{5'000};
+  if (!looked_ || now - *looked_ >= kKept) {
+    starts_ = core.ExpectedStarts(now, kMostWaitingRows);
+    looked_ = now;
+  }
+  return starts_;
+}
+
+void AddTasksAndGpus(Engine& engine, const Monitor& monitor, KeptStarts& starts, base::Time now,
                      api::OverviewView& view) {
   for (api::GpuView& gpu : PresentGpus(engine, monitor, now))
     view.gpus.push_back(Glance(std::move(gpu), monitor, now));
-  const auto list = [&](bool (*holds)(core::TaskState), std::size_t limit, bool newest_first) {
-    std::vector<api::TaskRow> rows;
-    store::TaskFilter filter;
-    filter.states = StatesWhere(holds);
-    filter.limit = limit;
-    filter.newest_first = newest_first;
-    const base::Result<std::vector<store::StoredTask>> found = engine.store().List(filter);
-    // The page shows the store's trouble as one of `troubles`.
-    if (!found) return rows;
-    for (const store::StoredTask& stored : *found)
-      rows.push_back(Row(Present(stored, engine, monitor, engine.attribution(), now)));
-    return rows;
-  };
-  view.running = list(&core::HoldsGpus, kMostRunningRows, false);
-  view.waiting = list(&Waits, kMostWaitingRows, false);
-  view.ended = list(&core::IsFinal, kMostEndedRows, true);
+  const Shown shown{engine, monitor, now};
+  view.running = shown.List(&core::HoldsGpus, kMostRunningRows, false);
+  view.waiting = WaitingRows(shown, starts);
+  view.ended = shown.List(&core::IsFinal, kMostEndedRows, true);
   std::stable_sort(view.ended.begin(), view.ended.end(),
                    [](const api::TaskRow& a, const api::TaskRow& b) {
                      return a.ended_ms.value_or(0) > b.ended_ms.value_or(0);

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cli/gpu_text.h"
 #include "cli/memory_bar.h"
+#include "cli/small_bars.h"
 #include "cli/task_text.h"
 #include "cli/terminal.h"
 
@@ -165,8 +167,8 @@ TopLine GpuLine(const GpuGlance& gpu, const TopSize& size) {
   line.push_back({gpu.sm_active ? fmt::format(" {:>3.0f}%", *gpu.sm_active * 100) : "    -"});
   line.push_back({gpu.power_w ? fmt::format(" {:>4.0f}W", *gpu.power_w) : "      "});
   line.push_back({gpu.temperature_c ? fmt::format(" {:>2.0f}C  ", *gpu.temperature_c) : "      "});
-  if (!gpu.reserved.empty())
-    line.push_back({"reserved " + base::Printable(gpu.reserved, 120) + "  ", TopStyle::kFaint});
+  if (const std::string reserved = ReservedText(gpu.reserved); !reserved.empty())
+    line.push_back({reserved + "  ", TopStyle::kFaint});
   if (!gpu.trouble.empty() || gpu.state == "down")
     line.push_back({base::Printable(gpu.state + ": " + gpu.trouble, 200), TopStyle::kBad});
   else
@@ -526,18 +528,12 @@ std::vector<TopPiece> MemoryBar(std::int64_t used, std::int64_t promised, std::i
 }
 
 std::string ActivityBars(const std::vector<std::int64_t>& percent, int width, bool blocks) {
-  constexpr std::array kBlocks{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  constexpr std::string_view kLetters = " ..--==##";
   const auto wanted = static_cast<std::size_t>(std::max(width, 0));
   const std::size_t shown = std::min(wanted, percent.size());
   std::string bars(wanted - shown, ' ');
   for (std::size_t i = percent.size() - shown; i < percent.size(); ++i) {
-    const auto level =
-        static_cast<std::size_t>(std::clamp<std::int64_t>((percent[i] * 8 + 99) / 100, 0, 8));
-    if (blocks)
-      bars += kBlocks[percent[i] < 0 ? 0 : level];
-    else
-      bars += kLetters[percent[i] < 0 ? 0 : level];
+    const double share = static_cast<double>(percent[i]) / 100;
+    bars += SmallBar(percent[i] < 0 ? std::nullopt : std::optional(share), blocks);
   }
   return bars;
 }

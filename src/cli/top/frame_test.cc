@@ -252,7 +252,7 @@ TEST(TopText, BarsStayInTheirWidth) {
   EXPECT_EQ(text(80, 50, 100), "[||||||||  ]");
   EXPECT_EQ(text(300, 400, 100), "[||||||||||]");
   EXPECT_EQ(text(1, 1, 0), "[          ]");
-  EXPECT_EQ(ActivityBars({-1, 0, 1, 100, 400}, 7, true), "    ▁██");
+  EXPECT_EQ(ActivityBars({-1, 0, 1, 100, 400}, 7, true), "   ▁▁██");
   EXPECT_EQ(ActivityBars({10, 20, 100}, 2, true), "▂█");
 }
 

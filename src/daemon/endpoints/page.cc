@@ -48,10 +48,13 @@ Answer FileAnswer(const page::File& file, const api::Request& request) {
 PageServices::PageServices(std::function<api::StatusView()> status,
                            const std::optional<ShownServer>& server)
     : overview(std::make_shared<KeptText>(
-          [status = std::move(status), server, host = base::HostName()] {
+          [status = std::move(status), server, host = base::HostName(),
+           starts = KeptStarts()]() mutable {
             api::OverviewView view =
                 Overview(status(), host, server.has_value() && server->simulated);
-            if (server) AddTasksAndGpus(server->engine, server->monitor, server->clock.Now(), view);
+            if (server) {
+              AddTasksAndGpus(server->engine, server->monitor, starts, server->clock.Now(), view);
+            }
             return ToJson(view);
           },
           kOverviewKept)) {

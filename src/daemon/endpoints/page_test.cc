@@ -72,6 +72,38 @@ TEST_F(PageTest, TheOverviewHasTheServerAndTheFirstRowsOfEachList) {
   EXPECT_EQ(view.at("ended")[0].at("exit_code"), 3);
 }
 
+TEST_F(PageTest, WaitingTasksStandAsTheyWillStartWithTheirTurnAndByWhenAtTheLatest) {
+  task::TaskSpec spec = Spec();
+  spec.exclusive = true;
+  spec.gpus = 2;
+  spec.time_limit = base::Duration(3'600'000);
+  Start(Submit(spec));
+  const core::TaskId second = Submit(spec);
+  const core::TaskId held = SubmitHeld();
+  spec.priority = 5;
+  const core::TaskId first = Submit(spec);
+  spec.gpus = 0;
+  spec.exclusive = false;
+  spec.held = true;
+  const core::TaskId without = Submit(spec);
+  const Heard heard = Ask(Services(), &ShowOverview, {});
+  const base::Json& waiting = heard.body.at("waiting");
+  std::vector<std::uint64_t> order;
+  for (const base::Json& row : waiting) order.push_back(row.at("id").get<std::uint64_t>());
+  EXPECT_EQ(order, (std::vector{core::Number(first), core::Number(second), core::Number(held),
+                                core::Number(without)}));
+  EXPECT_EQ(waiting[0].at("turn"), 1);
+  EXPECT_EQ(waiting[1].at("turn"), 2);
+  EXPECT_TRUE(waiting[2].at("turn").is_null());
+  const std::int64_t now_ms = base::ToMs(clock_.Now());
+  const auto latest_ms = waiting[0].at("latest_start_ms").get<std::int64_t>();
+  EXPECT_GT(latest_ms, now_ms + 50 * 60'000);
+  EXPECT_LT(latest_ms, now_ms + 70 * 60'000);
+  EXPECT_EQ(latest_ms % 60'000, 0);
+  EXPECT_GT(waiting[1].at("latest_start_ms").get<std::int64_t>(), latest_ms);
+  EXPECT_TRUE(waiting[2].at("latest_start_ms").is_null());
+}
+
 TEST_F(PageTest, BeforeTheGpusAreKnownTheOverviewSaysWhatIsKnown) {
   const Heard heard = Ask(PageServices(&Status, std::nullopt), &ShowOverview, {});
   EXPECT_EQ(heard.body.at("version"), "1.2.3");

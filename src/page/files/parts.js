@@ -1,7 +1,7 @@
 // Pieces that more than one view shows.
 
 import {h, s} from './dom.js';
-import {clock, ending, gpuState, memory, moment, span, stateKind, stateWord} from './words.js';
+import {clock, ending, gpuState, memory, moment, plural, span, stateKind, stateWord} from './words.js';
 import {now} from './link.js';
 
 export function chip(kind, text, title) {
@@ -83,6 +83,22 @@ export function runTimes(task) {
   return {since: ran, until, share: until ? Math.min(1, ran / (task.time_limit_s * 1000)) : null};
 }
 
+// Since when it waits: "12 min", the moment in full to whoever asks for it.
+export function waits(task) {
+  const since = task.waiting_since_ms || task.submitted_ms;
+  return h('time', {datetime: new Date(since).toISOString(), title: `since ${moment(since)}`}, span(now() - since));
+}
+
+// By when it starts, as far as that is known: "by 14:20", "about 14:20", and what that rests on.
+export function starts(task) {
+  const at = task.latest_start_ms || task.likely_start_ms;
+  if (!at) return null;
+  const [word, rests] = task.latest_start_ms
+    ? ['by', 'at the latest, by the time limits of those before it, if nobody comes who goes before it and no GPU is closed or fails']
+    : ['about', 'by the run times that are known'];
+  return h('time', {datetime: new Date(at).toISOString(), title: `${word} ${moment(at)} ${rests}`}, `${word} ${clock(at, now())}`);
+}
+
 // What somebody should look at.
 export function warnings(task) {
   const list = [];
@@ -123,11 +139,13 @@ export const kTaskColumns = {
     {name: 'notes', title: 'Notes', kind: 'text'},
   ],
   waiting: [
+    {name: 'turn', title: 'Turn', kind: 'turn'},
     {name: 'id', title: 'Task', kind: 'id'},
     {name: 'name', title: 'Name', kind: 'name'},
     {name: 'user', title: 'User'},
     {name: 'wants', title: 'Wants'},
     {name: 'waits', title: 'Waits for'},
+    {name: 'starts', title: 'Starts'},
     {name: 'reason', title: 'Why', kind: 'text'},
   ],
   ended: [
@@ -172,15 +190,17 @@ export function because(chips, text) {
 }
 
 function waitingRow(task, last) {
-  const gpus = task.gpus === 1 ? '1 GPU' : `${task.gpus} GPUs`;
+  const gpus = task.gpus === 0 ? 'no GPU' : plural(task.gpus, 'GPU');
   const many = last.id !== task.id;
   return {
     key: `t${task.id}`, href: `#/task/${task.id}`,
     cells: {
+      turn: task.turn && (many ? `${task.turn}–${last.turn}` : task.turn),
       id: many ? [taskLink(task), '–', taskLink(last)] : taskLink(task),
       name: many ? `${task.name} [${task.array_index}–${last.array_index}]` : taskName(task), user: task.user,
       wants: `${gpus}${task.bound_mib ? ` · ${memory(task.bound_mib)}` : ''}${task.exclusive ? ' · alone' : ''}`,
-      waits: span(now() - task.submitted_ms),
+      waits: waits(task),
+      starts: starts(task),
       reason: because(task.reason && chip('waits', task.reason), task.reason_text),
     },
   };
@@ -192,7 +212,7 @@ export function waitingRows(tasks) {
   for (const task of tasks) {
     const last = groups.at(-1)?.at(-1);
     const same = last && task.array_id !== null && task.array_id === last.array_id && task.id === last.id + 1 &&
-      task.state === last.state && task.reason === last.reason && task.reason_text === last.reason_text;
+      task.state === last.state && !task.turn === !last.turn && task.reason === last.reason && task.reason_text === last.reason_text;
     if (same) groups.at(-1).push(task);
     else groups.push([task]);
   }

@@ -3,7 +3,7 @@
 import {h, s} from './dom.js';
 import {memory, percent, plural, span} from './words.js';
 import {now} from './link.js';
-import {chip, endedRow, gpuChip, kTaskColumns, memoryBar, runningRow, shareBar, sparkline, table, taskLink, waitingRows} from './parts.js';
+import {chip, endedRow, gpuChip, kTaskColumns, memoryBar, runningRow, shareBar, sparkline, table, taskLink, waitingRows, when} from './parts.js';
 
 const kWaiting = ['submitted', 'estimating', 'queued'];
 const kRunning = ['launching', 'running', 'stopping'];
@@ -54,6 +54,13 @@ function stranger(process) {
     h('span', {class: 'line soft'}, h('span', {}, 'not of CARMA'), h('span', {}, used)));
 }
 
+const kShownReservations = 3;
+
+function reservation({id, whom, why, from_ms, to_ms, holds}) {
+  return h('p', {class: 'hint', 'data-key': `r${id}-${from_ms}`}, 'reserved for ', h('strong', {}, whom), holds ? ' until ' : ' from ',
+    when(holds ? to_ms : from_ms), !holds && [' to ', when(to_ms)], why && ` (${why})`);
+}
+
 function card(gpu) {
   const promised = Math.max(0, gpu.promised_mib);
   const words = `${memory(gpu.used_mib)} used and ${memory(promised)} promised of ${memory(gpu.total_mib)}` +
@@ -64,7 +71,7 @@ function card(gpu) {
     h('p', {class: 'soft model', title: gpu.uuid}, gpu.name.replace(/^NVIDIA /, ''), gpu.mig_profile && ` · ${gpu.mig_profile}`),
     gpu.trouble && h('p', {class: 'trouble'}, gpu.trouble),
     gpu.alerts.map((alert) => h('p', {class: 'trouble'}, alert)),
-    gpu.reserved && h('p', {class: 'hint'}, `reserved ${gpu.reserved}`),
+    gpu.reserved.slice(0, kShownReservations).map(reservation),
     h('div', {class: 'line small'}, h('span', {}, 'Memory'), h('span', {}, `${memory(gpu.used_mib)} of ${memory(gpu.total_mib)}`)),
     memoryBar({used: gpu.used_mib, promised, foreign: gpu.foreign_mib, total: gpu.total_mib}, words),
     h('div', {class: 'line small'}, h('span', {}, 'SM activity'), h('span', {}, percent(gpu.sm_active))),

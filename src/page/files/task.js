@@ -4,7 +4,7 @@ import {h} from './dom.js';
 import {ending, exactClock, hasEnded, isRunning, isWaiting, kSharing, memory, moment, percent, plural, span} from './words.js';
 import {get, now, Refused} from './link.js';
 import {mayAct, mayRaise} from './who.js';
-import {chip, memoryBar, runTimes, stateChip, taskLink, warnings, when} from './parts.js';
+import {chip, memoryBar, runTimes, stateChip, taskLink, waits, warnings, when} from './parts.js';
 
 const kMostEvents = 200;
 const kOutputEveryMs = 3000;
@@ -77,6 +77,17 @@ function hostWords({fit, wants_cpus: cpus, wants_memory_mib: mib, ...left}) {
   return fit === '' || words.length === 0 ? null : words.join(' and ');
 }
 
+// Each sentence with what it rests on; nothing where nothing is known.
+function startWords(task) {
+  const {latest_start_ms: latest, likely_start_ms: likely} = task;
+  const about = likely && (!latest || likely + 60_000 < latest);
+  return [
+    latest && h('p', {'data-key': 'latest'}, 'It starts by ', when(latest), ' at the latest, by the time limits of those before it, if nobody comes ' +
+      'who goes before it and no GPU is closed or fails.'),
+    about && h('p', {'data-key': 'likely'}, 'By the run times that are known it starts at about ', when(likely), ', or before.'),
+  ];
+}
+
 function verdicts({task, explained}) {
   if (!isWaiting(task.state)) return null;
   const host = hostWords(explained.host);
@@ -84,6 +95,7 @@ function verdicts({task, explained}) {
     h('p', {}, task.reason && chip('waits', task.reason), ' ', task.reason_text),
     explained.ahead !== null && h('p', {class: 'soft'}, explained.ahead === 0 ? 'It is the first of its queue.'
       : `${plural(explained.ahead, 'task')} before it.`),
+    startWords(task),
     host !== null && h('p', {class: 'soft'}, `Of the server it wants ${host}.`),
     explained.gpus.length > 0 && h('table', {class: 'list'}, h('caption', {class: 'unseen'}, 'What each GPU says'),
       h('thead', {}, h('tr', {}, ['GPU', 'Answer', 'Used', 'Promised', 'Why'].map((title) => h('th', {scope: 'col'}, title)))),
@@ -144,6 +156,7 @@ function facts(task) {
     fact('Sharing', kSharing[task.sharing], task.sharing_note && ` (${task.sharing_note})`,
       task.thread_percent > 0 && `, at most ${task.thread_percent} % of the SMs`),
     fact('Submitted', when(task.submitted_ms), isWaiting(task.state) && `, ${span(now() - task.submitted_ms)} ago`),
+    fact('Waits since', task.waiting_since_ms && task.waiting_since_ms !== task.submitted_ms && [when(task.waiting_since_ms), ', ', waits(task)]),
     fact('Started', task.launched_ms && when(task.launched_ms), task.launched_ms && isRunning(task.state) && `, ${span(times.since)} ago`),
     fact('Until', times.until && isRunning(task.state) && [when(times.until), ' at the latest (time limit)']),
     fact('Ended', task.ended_ms && when(task.ended_ms), task.ended_ms && task.launched_ms && `, ran ${span(task.ended_ms - task.launched_ms)}`),

@@ -3,7 +3,7 @@
 import {h} from './dom.js';
 import {get, now} from './link.js';
 import {hasEnded, isRunning, memory, span} from './words.js';
-import {because, lastWords, stateChip, table, taskLink, warnings, when} from './parts.js';
+import {because, lastWords, starts, stateChip, table, taskLink, waits, warnings, when} from './parts.js';
 
 const kPage = 50;
 const kShown = {
@@ -41,6 +41,7 @@ const kColumns = [
   {name: 'gpus', title: 'GPU'},
   {name: 'submitted', title: 'Submitted'},
   {name: 'time', title: 'Time'},
+  {name: 'starts', title: 'Starts'},
   {name: 'memory', title: 'Memory'},
   {name: 'notes', title: 'Notes', kind: 'text'},
 ];
@@ -59,7 +60,8 @@ function row(task) {
     cells: {
       id: taskLink(task), name: task.array_index === null ? task.name : `${task.name} [${task.array_index}]`, user: task.user,
       state: stateChip(task), gpus: task.gpu_indices.length > 0 ? task.gpu_indices.join(', ') : task.gpus === 0 ? 'none' : `${task.gpus} wanted`,
-      submitted: when(task.submitted_ms), time: start && end ? span(end - start) : '',
+      submitted: when(task.submitted_ms), time: task.waiting_since_ms ? ['waits ', waits(task)] : start && end ? span(end - start) : '',
+      starts: starts(task),
       memory: task.peak_mib > 0 ? `${memory(task.peak_mib)}${task.claim_mib ? ` of ${memory(task.claim_mib)}` : ''}`
         : task.bound_mib ? memory(task.bound_mib) : '',
       notes: notes(task),
