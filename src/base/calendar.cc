@@ -33,4 +33,8 @@ int Calendar::DayOfWeek(Time at) const {
   return Parts(at, utc_).tm_wday;
 }
 
+Duration Calendar::AheadOfUtc(Time at) const {
+  return std::chrono::seconds(Parts(at, utc_).tm_gmtoff);
+}
+
 }  // namespace carma::base

@@ -15,6 +15,8 @@ class Calendar {
   Time DaysLater(Time from, int days) const;
   // 0: Sunday … 6: Saturday.
   int DayOfWeek(Time at) const;
+  // How far its clocks are ahead of those of UTC at that moment.
+  Duration AheadOfUtc(Time at) const;
 
  private:
   explicit Calendar(bool utc) : utc_(utc) {}

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/calendar.h"
 #include "base/file.h"
 #include "base/host.h"
 #include "base/text.h"
@@ -107,7 +108,11 @@ Result<Unit> WriteHtml(Context& context, const std::vector<Report>& reports,
   const std::string& label = reports.front().metrics.label;
   std::string title = of_daemon ? "CARMA report of " + base::HostName() : "CARMA report";
   if (reports.size() == 1 && !label.empty()) title += ": " + label;
-  const std::string html = report::Html(reports, title);
+  // What a simulation made up has no clock.
+  std::optional<report::Clock> clock;
+  if (of_daemon && reports.front().run)
+    clock = report::Clock{base::Calendar::OfServer().AheadOfUtc(reports.front().run->to)};
+  const std::string html = report::Html(reports, title, clock);
   if (path == "-") {
     Print(context, html);
     return Unit{};

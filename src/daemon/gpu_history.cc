@@ -170,6 +170,21 @@ std::vector<report::GpuPoint> Curve(const std::vector<api::GpuHistoryView::Point
   return curve;
 }
 
+// What it was promised on which GPU and when, as far as that lies in the span.
+void AddPromise(const store::EndedAttempt& attempt, const GpuFiguresRequest& request,
+                report::RunRecord& run) {
+  report::Attempt promised{.started = std::max(attempt.taken.from, run.from),
+                           .ended = std::min(attempt.taken.to, run.to)};
+  if (attempt.promised_mib <= 0 || promised.started >= promised.ended) return;
+  promised.promised_mib = static_cast<double>(attempt.promised_mib);
+  for (std::size_t i = 0; i < request.gpus.size(); ++i) {
+    if (std::ranges::count(attempt.gpu_uuids, request.gpus[i].gpu.uuid) > 0)
+      promised.gpus.push_back(static_cast<int>(i));
+  }
+  if (promised.gpus.empty()) return;
+  run.tasks.push_back({.id = core::Number(attempt.task), .attempts = {std::move(promised)}});
+}
+
 }  // namespace
 
 base::Result<std::string> GpuFigures(const GpuFiguresRequest& request, const std::string& state_dir,
@@ -196,13 +211,21 @@ base::Result<std::string> GpuFigures(const GpuFiguresRequest& request, const std
   report::RunRecord run;
   run.from = span.from;
   run.to = span.to;
-  run.label = fmt::format("from {} to {}", base::FormatTime(span.from), base::FormatTime(span.to));
+  run.label = fmt::format("from {} to {}", report::ClockText(span.from, request.clock),
+                          report::ClockText(span.to, request.clock));
   for (std::size_t i = 0; i < request.gpus.size(); ++i) {
     const api::GpuHistoryView& gpu = request.gpus[i].gpu;
     run.gpus.push_back({fmt::format("GPU {}", gpu.index), gpu.name, request.usable_mib[i],
                         Curve(timelines.at(gpu.uuid).Points())});
   }
-  return report::GpusHtml(run, "GPUs");
+  const base::Result<base::Unit> told =
+      (*books)->Attempts(span.from, span.to, [&](const store::EndedAttempt& attempt) {
+        AddPromise(attempt, request, run);
+        return wanted.load();
+      });
+  if (!told) return std::unexpected(told.error());
+  for (const store::EndedAttempt& attempt : request.running) AddPromise(attempt, request, run);
+  return report::GpusHtml(run, "GPUs", request.clock);
 }
 
 }  // namespace carma::daemon

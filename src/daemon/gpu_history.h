@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "daemon/monitor.h"
+#include "report/html.h"
 #include "store/store.h"
 
 namespace carma::daemon {
@@ -83,6 +84,8 @@ base::Result<std::string> GpuHistoryText(const GpuHistoryRequest& request,
 struct GpuFiguresRequest {
   std::vector<GpuHistoryRequest> gpus;  // of the same span and number of points; at least one
   std::vector<std::int64_t> usable_mib;
+  report::Clock clock;                       // of whoever looks at it
+  std::vector<store::EndedAttempt> running;  // by now
 };
 base::Result<std::string> GpuFigures(const GpuFiguresRequest& request, const std::string& state_dir,
                                      const std::atomic<bool>& wanted);

@@ -48,6 +48,12 @@ Result<Unit> Fill(store::History& history, const ReportRequest& request,
     return wanted.load();
   });
   if (!read) return read;
+  read = history.Attempts(run.from(), base::Time::max(), [&](const store::EndedAttempt& attempt) {
+    run.Add(attempt);
+    return wanted.load();
+  });
+  if (!read) return read;
+  for (const store::EndedAttempt& attempt : request.running) run.Add(attempt);
   return history.Usage(run.from(), run.to(), [&](const store::GpuUsage& usage) {
     run.Add(usage);
     return wanted.load();
@@ -125,7 +131,7 @@ Result<std::string> ReportHtml(const ReportRequest& request, std::string_view ti
                                const std::atomic<bool>& wanted) {
   const Result<report::Report> report = ReportOf(request, wanted);
   if (!report) return std::unexpected(report.error());
-  return report::Html({&*report, 1}, title);
+  return report::Html({&*report, 1}, title, request.clock);
 }
 
 }  // namespace carma::daemon

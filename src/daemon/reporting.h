@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "daemon/usage_sums.h"
+#include "report/html.h"
 #include "store/history.h"
 
 namespace carma::daemon {
@@ -34,6 +35,8 @@ struct ReportRequest {
   std::vector<ReportGpu> gpus;
   std::string provenance;
   bool simulated = false;
+  report::Clock clock;                       // of whoever looks at figures
+  std::vector<store::EndedAttempt> running;  // by now
 };
 
 // The report as JSON text (report/report.h). Reads the books for as long as that takes; gives up

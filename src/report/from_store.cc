@@ -74,6 +74,8 @@ void StoreRun::Add(const store::StoredTask& stored) {
   if (core::IsFinal(record.state)) {
     task.ended = record.ended;
     task.forecasts = ForecastsOf(record);
+    if (record.state != TaskState::kSucceeded)
+      task.reason = record.exit.detail.empty() ? record.reason.text : record.exit.detail;
   }
   first_ = std::min(first_.value_or(task.submitted), task.submitted);
   last_ = std::max(last_.value_or(task.submitted), task.ended.value_or(now_));
@@ -142,6 +144,25 @@ void StoreRun::MarkCrashes(const Life& life) {
   }
 }
 
+void StoreRun::Add(const store::EndedAttempt& attempt) {
+  const auto life = lives_.find(core::Number(attempt.task));
+  if (life != lives_.end()) life->second.attempts.push_back(attempt);
+}
+
+// An attempt of the events ran while the one of the accounts held its GPUs.
+void StoreRun::TellPromises(const Life& life) {
+  for (Attempt& attempt : run_.tasks[life.task].attempts) {
+    const auto held = std::ranges::find_if(life.attempts, [&](const store::EndedAttempt& of) {
+      return of.started && of.taken.from <= attempt.started && attempt.started <= of.taken.to;
+    });
+    if (held == life.attempts.end()) continue;
+    if (held->promised_mib > 0) attempt.promised_mib = static_cast<double>(held->promised_mib);
+    attempt.gpus.clear();
+    for (const std::string& uuid : held->gpu_uuids) attempt.gpus.push_back(GpuOf(uuid));
+    std::ranges::sort(attempt.gpus);
+  }
+}
+
 void StoreRun::Add(const store::GpuUsage& usage) {
   if (!first_ || usage.to <= *first_ || usage.from >= *last_ || usage.to <= usage.from) return;
   const auto gpu = static_cast<std::size_t>(GpuOf(usage.gpu_uuid));
@@ -162,6 +183,7 @@ RunRecord StoreRun::Finish() {
   for (const auto& [id, life] : lives_) {
     Settle(life);
     MarkCrashes(life);
+    TellPromises(life);
   }
   for (std::size_t gpu = 0; gpu < covered_until_.size(); ++gpu) {
     const std::optional<Time>& until = covered_until_[gpu];

@@ -24,9 +24,11 @@ class StoreRun {
 
   void Add(const store::StoredTask& task);
   // Changes of state only; others are passed over. An attempt lasts from "running" to the next
-  // state that is neither running nor stopping. The store names the first GPU of an attempt; the
-  // others are known of the last attempt only, from the task's row.
+  // state that is neither running nor stopping.
   void Add(const store::StoredEvent& event);
+  // Tells all GPUs of an attempt that the events have told of, and what it was promised. Without it
+  // its first GPU is known, and of the last attempt those that the task's row names.
+  void Add(const store::EndedAttempt& attempt);
   // Spans of one GPU in order of time; what lies outside the run is passed over, spans without any
   // row are holes.
   void Add(const store::GpuUsage& usage);
@@ -51,11 +53,13 @@ class StoreRun {
     int ooms = 0;
     std::optional<core::Time> started;
     std::vector<int> last_gpus;
+    std::vector<store::EndedAttempt> attempts;
   };
   int GpuOf(const std::string& uuid);
   void Step(Life& life, const store::StoredEvent& event, core::TaskState state);
   void Settle(const Life& life);
   void MarkCrashes(const Life& life);
+  void TellPromises(const Life& life);
 
   core::Time now_;
   RunRecord run_;

@@ -97,6 +97,50 @@ TEST(StoreRun, AttemptsFollowTheStates) {
   }
 }
 
+TEST(StoreRun, WhatAnAttemptHeldAndWasPromisedIsToldByItsAccount) {
+  StoreRun books(At(1'000));
+  books.Add(Task(TaskState::kSucceeded, 100, 200, {"A"}));
+  for (const auto& step :
+       {Step(10, TaskState::kRunning, "A"), Step(30, TaskState::kQueued, "", "OutOfMemory: x"),
+        Step(100, TaskState::kRunning, "A"), Step(200, TaskState::kSucceeded, "A")}) {
+    books.Add(step);
+  }
+  store::EndedAttempt first{.task = core::TaskId{1}, .number = 1};
+  first.taken = {.from = At(8), .to = At(30)};
+  first.started = At(9);
+  first.promised_mib = 5'000;
+  first.gpu_uuids = {"B", "A"};
+  books.Add(first);
+  store::EndedAttempt failed{.task = core::TaskId{1}, .number = 2};  // its launch
+  failed.taken = {.from = At(90), .to = At(101)};
+  failed.promised_mib = 9'000;
+  failed.gpu_uuids = {"B"};
+  books.Add(failed);
+  store::EndedAttempt of_another = first;
+  of_another.task = core::TaskId{7};
+  books.Add(of_another);
+  const std::vector<Attempt> attempts = books.Finish().tasks.at(0).attempts;
+  ASSERT_EQ(attempts.size(), 2U);
+  EXPECT_EQ(attempts[0].gpus, (std::vector{0, 1}));
+  EXPECT_EQ(attempts[0].promised_mib, 5'000);
+  EXPECT_EQ(attempts[1].gpus, std::vector{0});
+  EXPECT_EQ(attempts[1].promised_mib, std::nullopt);
+}
+
+TEST(StoreRun, WhyATaskEndedIsItsLastWordsOrElseTheReason) {
+  const auto reason = [](TaskState state, const char* detail) {
+    store::StoredTask task = Task(state, 10, 40, {"A"});
+    task.record.reason = {core::ReasonCode::kNonZeroExit, "exit code 3"};
+    task.record.exit.detail = detail;
+    StoreRun books(At(1'000));
+    books.Add(task);
+    return books.Finish().tasks.at(0).reason;
+  };
+  EXPECT_EQ(reason(TaskState::kFailed, ""), "exit code 3");
+  EXPECT_EQ(reason(TaskState::kFailed, "KeyError: 7"), "KeyError: 7");
+  EXPECT_EQ(reason(TaskState::kSucceeded, "bye"), "");
+}
+
 TEST(StoreRun, EventsOfOthersArePassedOver) {
   StoreRun books(At(1'000));
   books.Add(Task(TaskState::kSucceeded, {}, 40, {}));

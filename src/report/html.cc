@@ -417,25 +417,49 @@ void PutRuns(std::string& out, std::string_view heading, const std::vector<const
   out += "</div></section>\n";
 }
 
+bool AnyPromise(const std::vector<const RunRecord*>& runs) {
+  return std::ranges::any_of(runs, [](const RunRecord* run) {
+    return std::ranges::any_of(run->tasks, [](const RunTask& task) {
+      return std::ranges::any_of(task.attempts,
+                                 [](const Attempt& each) { return each.promised_mib.has_value(); });
+    });
+  });
+}
+
+std::string MemoryKey() {
+  return fmt::format(
+      "<div class=\"key\"><span>{}in use, by everybody</span><span>{}promised to tasks when they "
+      "started</span></div>\n",
+      Swatch(
+          R"(<rect class="area" y="1" width="22" height="10"/><path class="curve" d="M0 1H22"/>)"),
+      Swatch(R"(<path class="promise" d="M0 6H22"/>)"));
+}
+
 void PutGpus(std::string& out, const std::vector<const RunRecord*>& runs,
              const TimelineFrame& frame) {
-  constexpr std::pair<const char*, Quantity> kQuantities[] = {
-      {"GPU memory in use", Quantity::kMemory},
-      {"SM activity", Quantity::kSmActive},
-      {"Power", Quantity::kPower}};
+  constexpr std::pair<const char*, Quantity> kQuantities[] = {{"GPU memory", Quantity::kMemory},
+                                                              {"SM activity", Quantity::kSmActive},
+                                                              {"Power", Quantity::kPower}};
   for (const auto& [heading, quantity] : kQuantities) {
-    PutRuns(out, heading, runs, "",
+    const bool told = quantity == Quantity::kMemory && AnyPromise(runs);
+    PutRuns(out, heading, runs, told ? MemoryKey() : "",
             [&, q = quantity](const RunRecord& run) { return GpuChart(run, q, frame); });
   }
 }
 
-void PutTimelines(std::string& out, const Recorded& cases) {
+std::optional<double> ClockFrom(const RunRecord& run, const std::optional<Clock>& clock) {
+  if (!clock) return std::nullopt;
+  return static_cast<double>(base::ToMs(run.from + clock->ahead_of_utc)) / 1000;
+}
+
+void PutTimelines(std::string& out, const Recorded& cases, const std::optional<Clock>& clock) {
   std::vector<const RunRecord*> runs;
   for (const auto& [label, records] : cases) {
     if (runs.size() < kMaxDrawnRuns) runs.push_back(records.front());
   }
   if (runs.empty()) return;
-  const TimelineFrame frame = FrameFor(runs, runs.size() == 1 ? kWhole : kHalf);
+  TimelineFrame frame = FrameFor(runs, runs.size() == 1 ? kWhole : kHalf);
+  if (runs.size() == 1) frame.clock_from_s = ClockFrom(*runs.front(), clock);
   bool crashes = false, broken = false, all_one_by_one = true, any_one_by_one = false;
   for (const RunRecord* run : runs) {
     const bool one_by_one = DrawnOneByOne(*run);
@@ -492,17 +516,18 @@ void PutTrouble(std::string& out, const Recorded& cases) {
           task.ended ? std::max(0.0, Seconds(*task.ended - task.submitted) - ran_s) : 0;
       Put(rows,
           "<tr><td>{} {}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
-          "<td>{}</td></tr>\n",
+          "<td>{}</td><td class=\"words\">{}</td></tr>\n",
           task.id, Escape(task.name, 60), Escape(NameOf(label), 60), Escape(task.user, 60),
           core::TaskStateName(task.state), task.attempts.size(), SpanText(waited_s),
-          SpanText(ran_s), MemoryText(task));
+          SpanText(ran_s), MemoryText(task), Escape(task.reason, 300));
     }
   }
   if (rows.empty()) return;
   Put(out,
       "<section><h2>Tasks that did not succeed</h2><div class=\"scroll\"><table><thead><tr>"
       "<th>task</th><th>run</th><th>user</th><th>state</th><th>starts</th><th>waited</th>"
-      "<th>ran</th><th>memory, promised / seen</th></tr></thead><tbody>\n{}</tbody></table></div>",
+      "<th>ran</th><th>memory, promised / "
+      "seen</th><th>why</th></tr></thead><tbody>\n{}</tbody></table></div>",
       rows);
   if (count > kMostRows) Put(out, "<p>{} of {}.</p>", kMostRows, count);
   out += "</section>\n";
@@ -537,10 +562,18 @@ std::string HtmlPage(std::string_view title, std::string_view body) {
       Escape(title), kStyle, body);
 }
 
-std::string GpusHtml(const RunRecord& run, std::string_view title) {
+std::string ClockText(core::Time when, Clock clock) {
+  std::string text = base::FormatTimeIso(when + clock.ahead_of_utc).substr(0, 19);
+  std::ranges::replace(text, 'T', ' ');
+  return text;
+}
+
+std::string GpusHtml(const RunRecord& run, std::string_view title, Clock clock) {
   const std::vector<const RunRecord*> runs{&run};
+  TimelineFrame frame = FrameFor(runs, kWhole);
+  frame.clock_from_s = ClockFrom(run, clock);
   std::string out;
-  PutGpus(out, runs, FrameFor(runs, kWhole));
+  PutGpus(out, runs, frame);
   return HtmlPage(title, out);
 }
 
@@ -586,15 +619,19 @@ bool WantsLetters(std::span<const Report> reports) {
 }
 
 // The clock on the wall at the beginning of the axes.
-std::string RecordedText(const Metrics& metrics) {
+std::string RecordedText(const Metrics& metrics, const std::optional<Clock>& clock) {
   if (metrics.executed == 0) return "recorded";
+  if (clock) {
+    return fmt::format("recorded from {} to {}", ClockText(metrics.first_submitted, *clock),
+                       ClockText(metrics.last_ended, *clock));
+  }
   return fmt::format("recorded from {} (0 on the axes of time) to {}",
                      base::FormatTimeIso(metrics.first_submitted),
                      base::FormatTimeIso(metrics.last_ended));
 }
 
 // Without the result.
-std::string Body(std::span<const Report> reports) {
+std::string Body(std::span<const Report> reports, const std::optional<Clock>& clock) {
   std::string out;
   std::vector<Metrics> metrics;
   metrics.reserve(reports.size());
@@ -609,12 +646,12 @@ std::string Body(std::span<const Report> reports) {
       Counted(metrics.front().tasks, "task"), Counted(metrics.front().gpus, "GPU"),
       simulated && recorded ? "some simulated, some recorded"
       : simulated           ? "simulated"
-                            : RecordedText(metrics.front()));
+                            : RecordedText(metrics.front(), clock));
   PutMetrics(out, cases);
   if (cases.size() > 1 || !metrics.front().bounds.empty()) PutComparison(out, cases);
   const Recorded records = RecordsOf(reports);
   PutDistributions(out, records);
-  PutTimelines(out, records);
+  PutTimelines(out, records, clock);
   PutTrouble(out, records);
   PutUsers(out, cases);
   PutGroups(out, cases);
@@ -625,16 +662,17 @@ std::string Body(std::span<const Report> reports) {
 
 }  // namespace
 
-std::string Html(std::span<const Report> reports, std::string_view title) {
+std::string Html(std::span<const Report> reports, std::string_view title,
+                 const std::optional<Clock>& clock) {
   if (reports.empty()) return HtmlPage(title, "<p>There is no run to report.</p>");
   std::vector<Metrics> metrics;
   metrics.reserve(reports.size());
   for (const Report& report : reports) metrics.push_back(report.metrics);
   std::string out, letters;
   PutResult(out, metrics);
-  if (!WantsLetters(reports)) return HtmlPage(title, out + Body(reports));
+  if (!WantsLetters(reports)) return HtmlPage(title, out + Body(reports, clock));
   const std::vector<Report> lettered = WithLetters(reports, letters);
-  return HtmlPage(title, out + letters + Body(lettered));
+  return HtmlPage(title, out + letters + Body(lettered, clock));
 }
 
 }  // namespace carma::report

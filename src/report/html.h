@@ -2,6 +2,7 @@
 // and dark) and for paper (A4 landscape).
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,11 +17,22 @@ inline constexpr std::size_t kMaxDrawnRuns = 6;
 // A page with the style of reports: the title as its heading, then the body, which is HTML.
 std::string HtmlPage(std::string_view title, std::string_view body);
 
-// What the GPUs of a record did from its beginning to its end; its tasks are passed over.
-std::string GpusHtml(const RunRecord& run, std::string_view title);
+// Which clock axes of time show.
+struct Clock {
+  core::Duration ahead_of_utc{};
+};
+
+// "2026-11-23 14:02:05".
+std::string ClockText(core::Time when, Clock clock);
+
+// What the GPUs of a record did from its beginning to its end; of its tasks what was promised to
+// them is shown.
+std::string GpusHtml(const RunRecord& run, std::string_view title, Clock clock);
 
 // The first case is what the others are compared with. The same reports give the same bytes. Size:
-// at most about 2 MB per drawn run, however long the run was.
-std::string Html(std::span<const Report> reports, std::string_view title);
+// at most about 2 MB per drawn run, however long the run was. clock: of a run that happened at its
+// times; where it is empty, or several are drawn side by side, axes begin at 0.
+std::string Html(std::span<const Report> reports, std::string_view title,
+                 const std::optional<Clock>& clock = {});
 
 }  // namespace carma::report

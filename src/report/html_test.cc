@@ -46,13 +46,68 @@ std::vector<Report> Two() {
   return reports;
 }
 
+std::vector<Report> OneOnTheClock() {
+  RunRecord run = Make({.label = "", .tasks = 20, .gpus = 2});
+  const core::Duration later = std::chrono::seconds(1'795'442'400);  // 2026-11-23 14:00 UTC
+  run.from += later;
+  run.to += later;
+  for (RunTask& task : run.tasks) {
+    task.submitted += later;
+    if (task.ended) *task.ended += later;
+    for (Attempt& attempt : task.attempts) {
+      attempt.started += later;
+      attempt.ended += later;
+    }
+  }
+  for (RunGpu& gpu : run.gpus) {
+    for (GpuPoint& point : gpu.points) point.at += later;
+  }
+  run.simulated = false;
+  return {MakeReport(std::move(run))};
+}
+
+TEST(Html, OneRunThatHappenedIsDrawnByTheReadersClock) {
+  const std::vector<Report> reports = OneOnTheClock();
+  const std::string there = Html(reports, "there", Clock{std::chrono::hours(2)});
+  EXPECT_THAT(there, HasSubstr(">17:00</text>"));
+  EXPECT_THAT(there, HasSubstr("recorded from 2026-11-23 16:00:00 to 2026-11-2"));
+  EXPECT_THAT(there, Not(HasSubstr("0 on the axes of time")));
+  const std::string nowhere = Html(reports, "nowhere");
+  EXPECT_THAT(nowhere, Not(HasSubstr(":00</text>")));
+  EXPECT_THAT(nowhere, HasSubstr("0 on the axes of time"));
+  EXPECT_THAT(GpusHtml(*reports.front().run, "GPUs", Clock{}), HasSubstr(">15:00</text>"));
+}
+
+TEST(Html, WhatDidNotSucceedSaysWhy) {
+  RunRecord run = Make({.label = "", .tasks = 5, .gpus = 1});
+  run.tasks[2].state = core::TaskState::kFailed;
+  run.tasks[2].reason = "FileNotFoundError: <data>";
+  const std::string html = Html(std::vector<Report>{MakeReport(std::move(run))}, "failed");
+  EXPECT_THAT(html, HasSubstr("FileNotFoundError: &lt;data&gt;</td></tr>"));
+}
+
+TEST(Html, PromisedMemoryStandsBesideWhatIsUsed) {
+  RunRecord run = Make({.label = "", .tasks = 20, .gpus = 2});
+  const auto drawn = [&] { return Html(std::vector<Report>{MakeReport(run)}, "promises"); };
+  EXPECT_THAT(drawn(), Not(HasSubstr("class=\"promise\"")));
+  EXPECT_THAT(drawn(), Not(HasSubstr("promised to tasks")));
+  for (RunTask& task : run.tasks) {
+    for (Attempt& attempt : task.attempts) attempt.promised_mib = 50'000;  // more than the GPU has
+  }
+  EXPECT_THAT(drawn(), HasSubstr("class=\"promise\""));
+  EXPECT_THAT(drawn(), HasSubstr("promised to tasks when they started"));
+  EXPECT_EQ(Unbalanced(drawn()), "");
+  run.gpus.resize(12, run.gpus.front());  // a band for all
+  EXPECT_THAT(drawn(), HasSubstr("class=\"promise\""));
+}
+
 TEST(Html, ShowsEveryFigureOfTwoRuns) {
   const std::string html = Html(Two(), "Two policies");
   EXPECT_EQ(Unbalanced(html), "");
   for (const char* part :
        {"<h1>Two policies</h1>", "Trace total time, with the bounds", "longest task",
-        "Distributions", "Tasks on the GPUs", "Waiting tasks", "GPU memory in use", "SM activity",
-        "Power", "By group of tasks", "out of memory", "Where these runs come from"}) {
+        "Distributions", "Tasks on the GPUs", "Waiting tasks", "GPU memory", "SM activity", "Power",
+        "By group of tasks", "out of memory", "Where these runs come from"}) {
     EXPECT_THAT(html, HasSubstr(part));
   }
   EXPECT_THAT(html, Not(HasSubstr("nan")));

@@ -86,14 +86,18 @@ void PutTask(Text& out, const RunTask& task) {
   Put(out, R"(,"gpus":{},"submitted_ms":{})", task.gpus, base::ToMs(task.submitted));
   if (task.ended) Put(out, R"(,"ended_ms":{})", base::ToMs(*task.ended));
   Put(out, R"(,"state":"{}")", core::TaskStateName(task.state));
+  if (!task.reason.empty()) Put(out, R"(,"reason":{})", Quoted(task.reason));
   if (task.solo_s && std::isfinite(*task.solo_s)) Put(out, R"(,"solo_s":{})", *task.solo_s);
   if (task.whole_solo_s && std::isfinite(*task.whole_solo_s))
     Put(out, R"(,"whole_solo_s":{})", *task.whole_solo_s);
   if (task.lost_s && std::isfinite(*task.lost_s)) Put(out, R"(,"lost_s":{})", *task.lost_s);
   Put(out, R"(,"attempts":)");
   PutList(out, task.attempts, [&](const Attempt& attempt) {
-    Put(out, R"({{"from_ms":{},"to_ms":{},"end":"{}","gpus":[{}]}})", base::ToMs(attempt.started),
+    Put(out, R"({{"from_ms":{},"to_ms":{},"end":"{}","gpus":[{}])", base::ToMs(attempt.started),
         base::ToMs(attempt.ended), NameOf(attempt.end), fmt::join(attempt.gpus, ","));
+    if (attempt.promised_mib && std::isfinite(*attempt.promised_mib))
+      Put(out, R"(,"promised_mib":{})", *attempt.promised_mib);
+    out.push_back('}');
   });
   if (!task.forecasts.empty()) {
     Put(out, R"(,"forecasts":)");
@@ -164,6 +168,7 @@ Result<Attempt> ReadAttempt(const Json& json, const std::string& pointer, std::s
   attempt.ended = NeedTime(in, "to_ms");
   std::string end;
   in.Get("end", end, 40);
+  in.Get("promised_mib", attempt.promised_mib, 0, kMaxValue);
   const Result<const Json*> list = ListOf(in, "gpus", kMaxGpusOfTask, pointer);
   if (in.error()) return std::unexpected(*in.error());
   if (!list) return std::unexpected(list.error());
@@ -207,6 +212,7 @@ Result<RunTask> ReadTask(const Json& json, const std::string& pointer, std::size
   if (in.Has("ended_ms")) task.ended = NeedTime(in, "ended_ms");
   std::string state;
   in.Get("state", state, 40);
+  in.Get("reason", task.reason);
   in.Get("solo_s", task.solo_s, 0, kMaxValue);
   in.Get("whole_solo_s", task.whole_solo_s, 0, kMaxValue);
   in.Get("lost_s", task.lost_s, 0, kMaxValue);

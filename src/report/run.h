@@ -19,7 +19,8 @@ struct Attempt {
   core::Time started{};
   core::Time ended{};  // kUnfinished: the end of the record
   AttemptEnd end = AttemptEnd::kSucceeded;
-  std::vector<int> gpus;  // indices into RunRecord::gpus, rising
+  std::vector<int> gpus;                 // indices into RunRecord::gpus, rising
+  std::optional<double> promised_mib{};  // to it on each of them; empty: nothing, or not known
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 
@@ -42,6 +43,7 @@ struct RunTask {
   core::Time submitted{};
   std::optional<core::Time> ended;  // empty: not final
   core::TaskState state = core::TaskState::kSucceeded;
+  std::string reason;  // why it ended so, for people; empty: not told
   // Launch to end alone on its GPUs, of the work of its last attempt; empty: not known.
   std::optional<double> solo_s;
   // The same of all its work, where earlier attempts have kept a part of it; empty: as solo_s.

@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 
 #include "base/text.h"
 
 namespace carma::report {
 namespace {
+
+constexpr std::array<std::string_view, 12> kMonths{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                                   "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
 // Step of at most `most` steps to `high`: 1, 2 or 5 times a power of ten.
 double NiceStep(double high, int most) {
@@ -223,6 +227,35 @@ std::vector<Tick> TimeTicks(double high_s, int most) {
     const double at = i * chosen.s;
     ticks.push_back(
         {at, i == 0 ? "0" : fmt::format("{:g} {}", at / chosen.unit.s, chosen.unit.name)});
+  }
+  return ticks;
+}
+
+std::vector<Tick> ClockTicks(double from_s, double length_s, int most) {
+  constexpr double kDayS = 86'400;
+  constexpr double kSteps[] = {1,      2,      5,     10,        30,        60,         120,
+                               300,    600,    1'200, 1'800,     3'600,     7'200,      10'800,
+                               21'600, 43'200, kDayS, 2 * kDayS, 7 * kDayS, 14 * kDayS, 28 * kDayS};
+  if (!Drawable(length_s) || !std::isfinite(from_s)) return {};
+  double step = kSteps[0];
+  for (const double each : kSteps) {
+    step = each;
+    if (length_s / step <= most) break;
+  }
+  if (length_s / step > most) step = kDayS * NiceStep(length_s / kDayS, most);
+  std::vector<Tick> ticks;
+  for (double at = std::ceil(from_s / step) * step; at <= from_s + length_s; at += step) {
+    const auto moment = std::chrono::sys_seconds(std::chrono::seconds(std::llround(at)));
+    const auto day = std::chrono::floor<std::chrono::days>(moment);
+    const std::chrono::year_month_day date(day);
+    const std::chrono::hh_mm_ss time(moment - day);
+    const std::string text =
+        moment == day ? fmt::format("{} {}", static_cast<unsigned>(date.day()),
+                                    kMonths[static_cast<unsigned>(date.month()) - 1])
+                      : fmt::format("{:02}:{:02}", time.hours().count(), time.minutes().count());
+    ticks.push_back({at - from_s, step < 60 && moment != day
+                                      ? fmt::format("{}:{:02}", text, time.seconds().count())
+                                      : text});
   }
   return ticks;
 }

@@ -71,6 +71,10 @@ struct Tick {
 std::vector<Tick> NiceTicks(double high, int most);
 // The same for spans of time in s: whole seconds, minutes, hours, days, named with their unit.
 std::vector<Tick> TimeTicks(double high_s, int most);
+// Round times of day on an axis of `length_s` that begins at `from_s`, a moment in s since the
+// epoch of the clock that is shown: "14:00", "14:00:30", and at midnight "23 Nov". at: s from its
+// beginning.
+std::vector<Tick> ClockTicks(double from_s, double length_s, int most);
 // The next round value, so that a bar or curve does not touch the end of its axis. 1 for 0.
 double NiceEnd(double high);
 

@@ -1,5 +1,6 @@
 #include "report/svg.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,6 +75,33 @@ TEST(Thin, KeepsExtremesHolesAndEnds) {
   EXPECT_EQ(Thin({}, 400).size(), 0u);
   const std::vector<XY> standing(1'000, XY{5, 1});
   EXPECT_LE(Thin(standing, 400).size(), 400u);
+}
+
+std::string TextOf(const std::vector<Tick>& ticks) {
+  std::string text;
+  for (const Tick& tick : ticks) text += fmt::format("{:g}={} ", tick.at, tick.text);
+  return text;
+}
+
+TEST(Ticks, OfAClockStandAtRoundTimesOfItsDays) {
+  constexpr double kTwoOClock = 1'795'442'400;  // 2026-11-23 14:00:00
+  struct Case {
+    const char* name;
+    double from_s;
+    double length_s;
+    const char* ticks;
+  };
+  const Case cases[] = {
+      {"an hour", kTwoOClock, 3'600, "0=14:00 1200=14:20 2400=14:40 3600=15:00 "},
+      {"from between", kTwoOClock + 130, 3'600, "1070=14:20 2270=14:40 3470=15:00 "},
+      {"seconds", kTwoOClock, 50, "0=14:00:00 30=14:00:30 "},
+      {"over midnight", kTwoOClock + 6 * 3'600, 8 * 3'600,
+       "0=20:00 7200=22:00 14400=24 Nov 21600=02:00 28800=04:00 "},
+      {"days", kTwoOClock, 3.0 * 86'400, "36000=24 Nov 122400=25 Nov 208800=26 Nov "},
+      {"nothing", kTwoOClock, 0, ""}};
+  for (const Case& each : cases)
+    EXPECT_EQ(TextOf(ClockTicks(each.from_s, each.length_s, 4)), each.ticks) << each.name;
+  EXPECT_LE(ClockTicks(kTwoOClock, 1e9, 4).size(), 5u);
 }
 
 TEST(Paths, BreakAtHoles) {

@@ -34,7 +34,10 @@ double Since(const RunRecord& run, core::Time when) {
 void DrawTimeAxis(Svg& svg, const TimelineFrame& frame, double top, double bottom) {
   const Scale x = TimeScale(frame);
   const int most = std::max(2, static_cast<int>(frame.width / 70));
-  for (const Tick& tick : TimeTicks(frame.length_s, most)) {
+  const std::vector<Tick> ticks = frame.clock_from_s
+                                      ? ClockTicks(*frame.clock_from_s, frame.length_s, most)
+                                      : TimeTicks(frame.length_s, most);
+  for (const Tick& tick : ticks) {
     svg.Line(x(tick.at), top, x(tick.at), bottom, "rule");
     svg.Text(x(tick.at), bottom + 13, tick.text, "tick mid");
   }
@@ -337,6 +340,31 @@ std::vector<XY> CurveOf(const RunRecord& run, const RunGpu& gpu, const QuantityL
   return curve;
 }
 
+// GiB that were promised to tasks: on one GPU, or on all together. By what each was promised when
+// it started.
+std::vector<XY> PromisedCurve(const RunRecord& run, std::optional<int> gpu) {
+  std::map<core::Time, double> changes;
+  for (const RunTask& task : run.tasks) {
+    for (const Attempt& attempt : task.attempts) {
+      const auto gpus = gpu ? std::ranges::count(attempt.gpus, *gpu)
+                            : static_cast<std::ptrdiff_t>(attempt.gpus.size());
+      const double gib = attempt.promised_mib.value_or(0) / 1024 * static_cast<double>(gpus);
+      if (gib <= 0) continue;
+      changes[attempt.started] += gib;
+      changes[attempt.ended] -= gib;
+    }
+  }
+  std::vector<XY> curve;
+  if (changes.empty()) return curve;
+  curve.push_back({0, 0});
+  double promised = 0;
+  for (const auto& [when, change] : changes) {
+    promised += change;
+    curve.push_back({std::max(0.0, Since(run, when)), std::max(0.0, promised)});
+  }
+  return curve;
+}
+
 bool AnyValue(const std::vector<XY>& curve) {
   return std::any_of(curve.begin(), curve.end(), [](const XY& p) { return std::isfinite(p.y); });
 }
@@ -349,8 +377,9 @@ void DrawValueAxis(Svg& svg, const Scale& y, const TimelineFrame& frame, std::st
   }
 }
 
-std::string Strips(const RunRecord& run, const QuantityLook& look, double end,
-                   const TimelineFrame& frame) {
+std::string Strips(const RunRecord& run, Quantity quantity, const TimelineFrame& frame) {
+  const QuantityLook look = LookOf(quantity);
+  const double end = EndOf(quantity, frame);
   constexpr double kGap = 6;
   const double strip = run.gpus.size() > 4 ? 32 : 44;
   const double bottom = kTop + static_cast<double>(run.gpus.size()) * (strip + kGap);
@@ -366,6 +395,9 @@ std::string Strips(const RunRecord& run, const QuantityLook& look, double end,
     svg.Path(StepArea(curve, end_s, x, y), "area");
     DrawValueAxis(svg, y, frame, look.unit);
     svg.Path(StepPath(curve, end_s, x, y), "curve");
+    if (quantity != Quantity::kMemory) continue;
+    const std::vector<XY> promised = Thin(PromisedCurve(run, static_cast<int>(i)), kMostPoints);
+    svg.Path(StepPath(promised, end_s, x, y), "promise");
   }
   return std::move(svg).Finish();
 }
@@ -391,8 +423,9 @@ std::vector<double> Resample(const std::vector<XY>& curve, double end_s, double 
 }
 
 // The range from the lowest to the highest GPU, and their mean.
-std::string Envelope(const RunRecord& run, const QuantityLook& look, double end,
-                     const TimelineFrame& frame) {
+std::string Envelope(const RunRecord& run, Quantity quantity, const TimelineFrame& frame) {
+  const QuantityLook look = LookOf(quantity);
+  const double end = EndOf(quantity, frame);
   constexpr std::size_t kSpans = 400;
   constexpr double kHeight = 120;
   const double end_s = Since(run, run.to);
@@ -426,6 +459,11 @@ std::string Envelope(const RunRecord& run, const QuantityLook& look, double end,
   svg.Path(band, "range");
   DrawValueAxis(svg, y, frame, look.unit);
   svg.Path(StepPath(mean, end_s, x, y), "curve");
+  if (quantity == Quantity::kMemory) {
+    std::vector<XY> promised = Thin(PromisedCurve(run, std::nullopt), kMostPoints);
+    for (XY& point : promised) point.y /= static_cast<double>(run.gpus.size());
+    svg.Path(StepPath(promised, end_s, x, y), "promise");
+  }
   svg.Text(kLeft - 6, kTop + kHeight / 2 + 4, fmt::format("{} GPUs", run.gpus.size()), "label end");
   return std::move(svg).Finish();
 }
@@ -468,12 +506,16 @@ TimelineFrame FrameFor(const std::vector<const RunRecord*>& runs, double width) 
   std::size_t lanes = 1;
   for (const RunRecord* run : runs) {
     frame.length_s = std::max(frame.length_s, Since(*run, run->to));
-    for (const RunGpu& gpu : run->gpus) {
+    for (std::size_t i = 0; i < run->gpus.size(); ++i) {
+      const RunGpu& gpu = run->gpus[i];
       memory_mib = std::max(memory_mib, static_cast<double>(gpu.usable_mib));
       for (const GpuPoint& point : gpu.points) {
         memory_mib = std::fmax(memory_mib, point.used_mib);
         power_w = std::fmax(power_w, point.power_w);
       }
+      if (run->gpus.size() > kStripGpus) continue;  // drawn as a mean, which is less
+      for (const XY& point : PromisedCurve(*run, static_cast<int>(i)))
+        memory_mib = std::max(memory_mib, point.y * 1024);
     }
     for (const XY& point : QueueCurve(*run)) waiting = std::max(waiting, point.y);
   }
@@ -524,9 +566,8 @@ std::string GpuChart(const RunRecord& run, Quantity quantity, const TimelineFram
     return AnyValue(CurveOf(run, gpu, look));
   });
   if (!reported) return Note(frame, "Not reported.");
-  const double end = EndOf(quantity, frame);
-  return run.gpus.size() <= kStripGpus ? Strips(run, look, end, frame)
-                                       : Envelope(run, look, end, frame);
+  return run.gpus.size() <= kStripGpus ? Strips(run, quantity, frame)
+                                       : Envelope(run, quantity, frame);
 }
 
 }  // namespace carma::report

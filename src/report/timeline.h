@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace carma::report {
 struct TimelineFrame {
   double width = 560;
   double length_s = 0;                         // of the time axis: the longest of the runs
+  std::optional<double> clock_from_s;          // of ClockTicks; empty: the axis begins at 0
   double gantt_lane = 12;                      // height of one task's bar; FitLanes
   double memory_end_mib = 0;                   // end of the axis of memory
   double power_end_w = 0;                      // end of the axis of power
@@ -37,8 +39,8 @@ std::string Gantt(const RunRecord& run, const TimelineFrame& frame);
 std::string QueueChart(const RunRecord& run, const TimelineFrame& frame);
 
 enum class Quantity { kMemory, kSmActive, kPower };
-// One strip per GPU; of many GPUs the mean with the range from lowest to highest. A line of text
-// where nothing was reported.
+// One strip per GPU; of many GPUs the mean with the range from lowest to highest. Of memory also
+// what was promised. A line of text where nothing was reported.
 std::string GpuChart(const RunRecord& run, Quantity quantity, const TimelineFrame& frame);
 
 }  // namespace carma::report

@@ -81,6 +81,7 @@ void Simulation::Launch(std::uint32_t index, const core::StartTask& start) {
   job.saved = false;
   job.slot_ends.reset();
   if (options_.time_slot > base::Duration{0}) job.slot_ends = now_ + options_.time_slot;
+  job.promised_mib = start.placement.empty() ? 0 : start.placement.front().claim_mib;
   job.alone = start.alone;
   job.limit_mib = MpsLimitOf(start);
   if (job.limit_mib > 0) {
@@ -153,6 +154,7 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
       attempt.gpus.push_back(static_cast<int>(gpu) / mig_.instances);
     std::sort(attempt.gpus.begin(), attempt.gpus.end());
     attempt.gpus.erase(std::unique(attempt.gpus.begin(), attempt.gpus.end()), attempt.gpus.end());
+    if (job.promised_mib > 0) attempt.promised_mib = static_cast<double>(job.promised_mib);
     job.history.push_back(std::move(attempt));
   }
   core::ExitInfo exit{.kind = kind, .code = kind == core::ExitKind::kSuccess ? 0 : 1};

@@ -77,6 +77,7 @@ class Simulation {
     base::Time allocated{};
     std::vector<std::uint32_t> gpus;  // SimGpus, all of one server but where it has several
     bool alone = false;               // nobody joins it, so it is no client of an MPS server
+    std::int64_t promised_mib = 0;    // of its memory on each; 0: nothing
     std::int64_t limit_mib = 0;       // of its memory on each; 0: none
     bool saved = false;               // it was asked to save, and ends by itself
     bool holds = false;               // memory there, from its first allocation on

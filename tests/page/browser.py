@@ -131,6 +131,10 @@ class Browser:
                       features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
                                 {"name": "prefers-reduced-motion", "value": "reduce"}])
 
+    def set_zone(self, name):
+        """The time zone of its user, as "Asia/Kolkata"; empty: that of the machine."""
+        self._command("Emulation.setTimezoneOverride", timezoneId=name)
+
     def go(self, url):
         """Loads an address as if it had been typed."""
         self.received_bytes()

@@ -2,6 +2,7 @@
 """The web page in headless Chromium, with real clicks and keys: page_test.py BIN_DIR. Exit status 77: there is no Chromium."""
 
 import http.server
+import json
 import os
 import pwd
 import sys
@@ -109,6 +110,39 @@ class PageTest(unittest.TestCase):
         self.until_text("Why it waits")
         self.tab.until("document.querySelectorAll('section[data-key=why] tbody tr').length === 4")
 
+    def rows(self, section, column):
+        """Texts of a column of a list, by its title."""
+        return self.tab.run(f"[...document.querySelectorAll('section[data-key={section}] td[data-title=\"{column}\"]')].map((cell) => cell.innerText)")
+
+    def test_waiting_tasks_stand_as_they_will_start(self):
+        behind = self.site.train("behind", "--exclusive", "-G", "2", "--gpu-mem", "30G", "--time", "2h")
+        first = self.site.train("first", "--exclusive", "-G", "2", "--gpu-mem", "30G", "--time", "1h", "--priority", "5")
+        without = self.site.carma("submit", "--parsable", "-G", "0", "-J", "cpus", "--hold", "true").strip()
+        self.open("server")
+        self.until_text("behind")
+        self.until_text("cpus")
+        self.assertEqual(self.rows("waiting", "Name")[:3], ["first", "big", "behind"])
+        self.assertEqual(self.rows("waiting", "Turn")[:4], ["1", "2", "3", ""])
+        self.assertIn("no GPU", self.rows("waiting", "Wants"))
+        self.assertRegex(self.rows("waiting", "Starts")[0], r"^(by|about) (\d+ \w+ )?\d\d:\d\d$")
+        self.assertRegex(self.rows("waiting", "Waits for")[0], r"^\d+ s$")
+        # A higher priority changes the order without reloading.
+        self.site.carma("priority", "9", str(behind))
+        self.tab.until("document.querySelector('section[data-key=waiting] td[data-title=Name]').innerText === 'behind'")
+        self.tab.click("section[data-key=waiting] tr[data-row] td[data-title=Starts]")
+        self.tab.until(f"location.hash === '#/task/{behind}'")
+        self.until_text("It is the first of its queue.")
+        self.until_text("It starts by")
+        self.site.carma("cancel", str(behind), str(first), without)
+
+    def test_a_reservation_stands_on_its_gpu_and_says_until_when(self):
+        number = self.site.carma("reserve", "--for", USER, "--gpus", "1", "--for-time", "2h", "--why", "demo", "--json")
+        self.open("server")
+        self.until_text(f"reserved for {USER} until")
+        self.until_text("(demo)")
+        self.site.carma("reserve", "remove", str(json.loads(number)["id"]))
+        self.tab.until("!document.querySelector('main').innerText.includes('(demo)')")
+
     def test_a_task_that_is_not_there_is_said_so(self):
         self.open("#/task/4711")
         self.until_text("No such task")
@@ -125,6 +159,23 @@ class PageTest(unittest.TestCase):
             self.tab.until(f"{page}.querySelector('h1') !== null && {page}.body.innerText.includes('{words}')")
             self.assertEqual(self.tab.run(f"{page}.querySelectorAll('script').length"), 0)
         self.tab.until("[...document.querySelectorAll('iframe')].every((frame) => +frame.height > 300)")
+
+    def test_axes_of_history_show_the_readers_times_of_day(self):
+        ticks = """[...document.querySelector('iframe[title="GPUs over the chosen span"]').contentDocument.querySelectorAll('text.tick')]
+            .map((tick) => tick.textContent).filter((text) => text.includes(':'))"""
+        shown = {}
+        try:
+            for zone, ahead in (("Asia/Kolkata", 330), ("America/St_Johns", None), ("UTC", 0)):
+                self.tab.set_zone(zone)
+                self.open("#/history?over=1h")
+                self.tab.until(f"document.querySelector('iframe') && document.querySelector('iframe').contentDocument.querySelector('svg') && {ticks}.length > 3")
+                shown[zone] = self.tab.run(ticks)[0]
+                if ahead is not None:
+                    self.assertIn(f"utc_offset_min={ahead}", self.tab.run("document.querySelector('iframe').src"))
+        finally:
+            self.tab.set_zone("")
+        minutes = {zone: int(text[:2]) * 60 + int(text[3:5]) for zone, text in shown.items()}
+        self.assertAlmostEqual((minutes["Asia/Kolkata"] - minutes["UTC"]) % 1440, 330, delta=10)
 
     # ---- how it is used ----
 

@@ -1,9 +1,9 @@
 // trace export: a trace, or what the daemon remembers, as CSV or as a script that submits it.
 #include <algorithm>
-#include <ctime>
 
 #include <fmt/format.h>
 
+#include "base/calendar.h"
 #include "base/text.h"
 #include "cli/calls.h"
 #include "cli/shell_quote.h"
@@ -44,10 +44,7 @@ trace::JobStatus StatusOf(const api::TaskView& task) {
 
 // Local wall-clock time as milliseconds since 1970 without a time zone.
 std::int64_t LocalMs(std::int64_t utc_ms) {
-  const auto seconds = static_cast<std::time_t>(utc_ms / 1000);
-  std::tm parts{};
-  ::localtime_r(&seconds, &parts);
-  return utc_ms + std::int64_t{parts.tm_gmtoff} * 1000;
+  return utc_ms + base::Calendar::OfServer().AheadOfUtc(base::FromMs(utc_ms)).count();
 }
 
 Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {

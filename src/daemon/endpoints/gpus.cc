@@ -167,6 +167,10 @@ Result<Unit> DrawGpuHistory(const GpuServices& services, const Call& call,
   if (!span) return std::unexpected(span.error());
   if (services.monitor.devices().empty()) return Fail(ErrorCode::kNotFound, "there is no GPU");
   GpuFiguresRequest request;
+  QueryReader in(call);
+  request.clock = in.Clock(span->to);
+  if (in.error()) return std::unexpected(*in.error());
+  request.running = services.engine.RunningAttempts();
   for (std::size_t i = 0; i < services.monitor.devices().size(); ++i) {
     const gpu::DeviceInfo& device = services.monitor.devices()[i];
     request.gpus.push_back(RequestOf(services, static_cast<core::GpuIndex>(i), *span));

@@ -73,8 +73,10 @@ TEST_F(GpusTest, WhatIsLongAgoIsReadByAWorker) {
 TEST_F(GpusTest, AllOverASpanAreDrawnByAWorker) {
   for (int i = 0; i < 5; ++i) Settle();
   std::optional<api::Response> page;
-  const api::Responder reply([&](api::Response response) { page = std::move(response); });
-  ASSERT_TRUE(DrawGpuHistory(Services(), Asking({}), reply));
+  const auto reply = [&] {
+    return api::Responder([&](api::Response response) { page = std::move(response); });
+  };
+  ASSERT_TRUE(DrawGpuHistory(Services(), Asking({{"utc_offset_min", "0"}}), reply()));
   ASSERT_TRUE(work_);
   work_();
   ASSERT_TRUE(page);
@@ -82,8 +84,16 @@ TEST_F(GpusTest, AllOverASpanAreDrawnByAWorker) {
   EXPECT_EQ(page->content_type, "text/html; charset=utf-8");
   EXPECT_THAT(page->body, HasSubstr("SM activity"));
   EXPECT_THAT(page->body, HasSubstr("GPU 1"));
+  EXPECT_THAT(page->body, HasSubstr(">02:00</text>"));  // 10 000 s after midnight
+  ASSERT_TRUE(DrawGpuHistory(Services(), Asking({{"utc_offset_min", "330"}}), reply()));
+  work_();
+  EXPECT_THAT(page->body, HasSubstr(">08:00</text>"));
+  EXPECT_THAT(page->body, HasSubstr("from 1970-01-01 07:16:"));
+  EXPECT_THAT(
+      DrawGpuHistory(Services(), Asking({{"utc_offset_min", "3000"}}), reply()).error().message,
+      HasSubstr("?utc_offset_min: "));
   EXPECT_EQ(
-      DrawGpuHistory(Services(), Asking({{"from_ms", "7"}, {"to_ms", "7"}}), reply).error().code,
+      DrawGpuHistory(Services(), Asking({{"from_ms", "7"}, {"to_ms", "7"}}), reply()).error().code,
       base::ErrorCode::kInvalid);
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/calendar.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "page/files.h"
@@ -27,6 +28,13 @@ std::int64_t QueryReader::Number(std::string_view key, std::int64_t fallback, st
               fmt::format("?{}: expected a whole number from {} to {}", key, low, high)};
   }
   return fallback;
+}
+
+report::Clock QueryReader::Clock(base::Time at) {
+  constexpr std::int64_t kDayMin = 1'440;
+  const auto here =
+      std::chrono::floor<std::chrono::minutes>(base::Calendar::OfServer().AheadOfUtc(at));
+  return {std::chrono::minutes(Number("utc_offset_min", here.count(), -kDayMin, kDayMin))};
 }
 
 Result<Json> ReadBody(const Call& call) {

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "core/task.h"
 #include "daemon/routes.h"
+#include "report/html.h"
 
 namespace carma::daemon {
 
@@ -24,6 +25,9 @@ class QueryReader {
   // The fallback where it is absent or wrong.
   std::int64_t Number(std::string_view key, std::int64_t fallback, std::int64_t low,
                       std::int64_t high);
+  // The reader's clock: ?utc_offset_min=, by how many minutes it is ahead of UTC; else the
+  // server's at that moment.
+  report::Clock Clock(base::Time at);
   const std::optional<base::Error>& error() const { return error_; }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/host.h"
 #include "base/json.h"
 #include "daemon/endpoints/parameters.h"
 #include "daemon/present.h"
@@ -22,15 +23,17 @@ Result<ReportRequest> ReadRequest(const PastServices& services, const Call& call
   if (const std::int64_t last = in.Number("last", 0, 0, kMaxReportTasks); last > 0)
     request.span.newest = last;
   request.listed = in.Number("run", 0, 0, 1) == 1;
+  request.now = services.clock.Now();
+  request.clock = in.Clock(std::min(request.span.submitted_to, request.now));
   if (in.error()) return std::unexpected(*in.error());
   request.state_dir = services.state_dir;
-  request.now = services.clock.Now();
   for (const gpu::DeviceInfo& device : services.monitor.devices()) {
     request.gpus.push_back({device.uuid, fmt::format("GPU {}", request.gpus.size()), device.name,
                             device.total_mib - device.reserved_mib});
   }
   request.provenance = services.provenance();
   request.simulated = services.simulated;
+  request.running = services.running_attempts();
   return request;
 }
 
@@ -74,9 +77,10 @@ Result<Unit> DrawReport(const PastServices& services, const Call& call,
   if (!request) return std::unexpected(request.error());
   request->listed = true;
   services.close_usage();
+  const std::string title = "CARMA report of " + base::HostName();
   return services.answer_later(
-      [request = *std::move(request)](const std::atomic<bool>& wanted) {
-        return ReportPage(ReportHtml(request, "CARMA", wanted));
+      [request = *std::move(request), title](const std::atomic<bool>& wanted) {
+        return ReportPage(ReportHtml(request, title, wanted));
       },
       reply);
 }

@@ -98,6 +98,19 @@ TEST_F(PastTest, UsageIsTheSumOfWhatHasEndedAndOfWhatRuns) {
   EXPECT_EQ(Ask(Services(), &TellUsage, Asking({{"by", "colour"}})).status, 400);
 }
 
+TEST_F(PastTest, AReportTellsWhatEachStartWasPromised) {
+  const core::TaskId id = Submit();
+  Start(id);
+  End(id);
+  Start(Submit());
+  running_ = engine_->RunningAttempts();
+  Ask(Services(), &MakeReport, Asking({{"run", "1"}}));
+  work_();
+  const base::Json& tasks = last_heard_->body.at("run").at("tasks");
+  ASSERT_EQ(tasks.size(), 2U);
+  for (const base::Json& task : tasks) EXPECT_EQ(task.at("attempts")[0].at("promised_mib"), 5'500);
+}
+
 TEST_F(PastTest, AReportIsDrawnAsAPageThatRunsNoScript) {
   const core::TaskId id = Submit();
   Start(id);

@@ -20,8 +20,10 @@ export async function load(query, known) {
   const over = own ? '' : kSpans[query.get('over')] ? query.get('over') : '24h';
   const span = {from: own ? from : Math.round(now() - kSpans[over][1]), to: own && !Number.isNaN(to) ? to : Math.round(now())};
   const tasks = new URLSearchParams({after_ms: span.from, until_ms: span.to});
-  return {...span, over, asked: query.toString(), gpus: `/v1/gpus/history.html?from_ms=${span.from}&to_ms=${span.to}`,
-    report: `/v1/report.html?${tasks}`, data: `/v1/report?run=1&${tasks}`};
+  // Times of day on the axes are those of the reader's clock.
+  const clock = `utc_offset_min=${-new Date(span.to).getTimezoneOffset()}`;
+  return {...span, over, asked: query.toString(), gpus: `/v1/gpus/history.html?from_ms=${span.from}&to_ms=${span.to}&${clock}`,
+    report: `/v1/report.html?${tasks}&${clock}`, data: `/v1/report?run=1&${tasks}`};
 }
 
 export function draw({over, from, to, gpus, report, data, asked}) {
