@@ -77,6 +77,18 @@ class AtTerminal {
   std::string screen_;
 };
 
+TEST_F(Run, AListAtATerminalEndsWithTotalsAndAsATableDoesNot) {
+  site.Start();
+  ASSERT_TRUE(site.Carma({"submit", "--hold", "true"}).Ok());
+  AtTerminal list(site, {"list"});
+  EXPECT_EQ(list.ExitCode(), 0);
+  EXPECT_THAT(list.screen(), HasSubstr("0 running, 1 waiting   0M of 4")) << list.screen();
+  AtTerminal mine(site, {"list", "--state", "queued"});
+  EXPECT_EQ(mine.ExitCode(), 0);
+  EXPECT_THAT(mine.screen(), Not(HasSubstr("0 running")));
+  EXPECT_THAT(site.Carma({"list"}).out, Not(HasSubstr("0 running")));
+}
+
 TEST_F(Run, StreamsAndExitCodeAreTheTasks) {
   site.Start();
   const Ran ran = site.Carma(

@@ -46,7 +46,7 @@ base::Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
   return page;
 }
 
-// What a look from afar wants to know: the time, how many, how full.
+// What a look from afar wants to know: how many, how full.
 std::string Totals(Context& context, const api::StatusView& status) {
   std::int64_t running = 0, waiting = 0, used_mib = 0, total_mib = 0;
   for (const auto& [name, count] : status.task_counts) {
@@ -54,8 +54,7 @@ std::string Totals(Context& context, const api::StatusView& status) {
     if (!state || core::IsFinal(*state)) continue;
     (core::HoldsGpus(*state) ? running : waiting) += count;
   }
-  std::string text = fmt::format("{}   {} running, {} waiting",
-                                 base::FormatTime(base::FromMs(status.now_ms)), running, waiting);
+  std::string text = fmt::format("{} running, {} waiting", running, waiting);
   if (const auto gpus = ListGpus(context.client())) {
     for (const api::GpuView& gpu : gpus->value) {
       used_mib += gpu.used_mib;
@@ -84,7 +83,15 @@ base::Result<std::string> RenderList(Context& context, const ListFlags& flags,
     style.ids = std::move(folded.ids);
   }
   std::string text = TaskTable(tasks, style, ScreenOf(context.out));
-  if (flags.watch) text = Totals(context, status->value) + "\n\n" + text;
+  // People read it, programs a table.
+  const bool whole = flags.states.empty() && flags.user.empty() && flags.name.empty();
+  const bool at_terminal = ScreenOf(context.out).width > 0;
+  if (flags.watch) {
+    text = fmt::format("{}   {}\n\n{}", base::FormatTime(base::FromMs(status->value.now_ms)),
+                       Totals(context, status->value), text);
+  } else if (whole && at_terminal && !flags.no_titles) {
+    text += Totals(context, status->value) + "\n";
+  }
   if (page->more) Warn(context, "there are more tasks; see --limit");
   return text;
 }

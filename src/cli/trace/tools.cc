@@ -17,12 +17,13 @@ using base::Fail;
 using base::Result;
 using base::Unit;
 
-// "36h" since the start, or "2017-10-09", "2017-10-09 12:00", "2017-10-09T12:00:30" in the trace's
-// own time.
+// "36h" or "0" since the start, or "2017-10-09", "2017-10-09 12:00", "2017-10-09T12:00:30" in the
+// trace's own time.
 Result<Duration> ParseMoment(const char* option, const std::string& text,
                              const trace::JobTrace& trace) {
   constexpr std::string_view kMidnight = "0000-00-00 00:00:00";
   const bool date = text.size() >= 10 && text[4] == '-' && text[7] == '-';
+  if (text == "0") return Duration(0);
   if (!date) {
     if (text.find_first_of("smhd") != std::string::npos) {
       if (const Result<Duration> span = base::ParseSpan(text)) return *span;

@@ -102,6 +102,7 @@ TEST_F(TraceTools, WindowTakesSpansDatesAndClusters) {
         ran.out.starts_with("# found somewhere\n# made by carma 1.2.3: trace window --from"));
     EXPECT_TRUE(ran.out.ends_with("\nsubmit_s,gpus,duration_s,vc,user,status\n" + rows)) << ran.out;
   }
+  EXPECT_EQ(Run({"window", jobs, "--from", "0"}).exit_code, 0);
   EXPECT_NE(Run({"window", jobs, "--from", "22h"}).out.find("# start: 2020-03-01T22:00:00\n"),
             std::string::npos);
 }
@@ -255,6 +256,7 @@ TEST_F(TraceTools, RefusesWhatItCannotDo) {
       {{"info", daemon_.dir()}, "is a folder"},
       {{"info", jobs, "--format", "swf"}, "format 'swf': expected philly, jobs, tasks, helios"},
       {{"window", jobs, "--from", "soon"}, "--from: expected a span like 36h"},
+      {{"window", jobs, "--from", "36"}, "--from: expected a span like 36h"},
       {{"window", undated, "--to", "2020-01-01"}, "--to: this trace has no dates"},
       {{"window", jobs, "--from", "9d"}, "no job is left"},
       {{"window", jobs, "--vc", "none"}, "the trace has no virtual cluster 'none'"},
