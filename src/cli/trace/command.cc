@@ -61,6 +61,9 @@ void AddReplay(CLI::App& trace, Context& context) {
   verb->add_option("--estimate", flags->estimate,
                    "memory told to CARMA: oracle (default), horus, faketensor, gpumemnet, none")
       ->type_name("NAME");
+  verb->add_option("--memory", flags->memory,
+                   "the N-th task says that it needs SIZE, as people do, in place of the estimate")
+      ->type_name("N=SIZE");
   verb->add_option("--simtask", flags->simtask, "carma-simtask (default: beside carma)")
       ->type_name("PATH");
   verb->add_option("--output-dir", flags->output_dir, "for outputs (default: ./carma-replay)")

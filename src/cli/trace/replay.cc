@@ -1,8 +1,11 @@
 #include "cli/trace/replay.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "base/text.h"
 #include "core/task.h"
@@ -35,7 +38,8 @@ bool OnGpus(const api::TaskView& task) {
   return state == core::TaskState::kRunning || state == core::TaskState::kStopping;
 }
 
-Result<std::string> SpecText(const trace::Workload& workload, const ReplayOptions& options) {
+Result<std::string> SpecText(const trace::Workload& workload, const ReplayOptions& options,
+                             std::optional<std::int64_t> said_mib) {
   task::TaskSpec spec;
   spec.name = base::Printable(workload.id, 200);
   spec.command = trace::SimTaskArguments(workload);
@@ -47,6 +51,11 @@ Result<std::string> SpecText(const trace::Workload& workload, const ReplayOption
   spec.memory_mib = estimate.mib;
   if (estimate.mib) spec.memory_source = options.estimate;
   spec.exclusive = estimate.whole_gpu;
+  if (said_mib) {
+    spec.memory_mib = said_mib;
+    spec.memory_source = "given";
+    spec.exclusive = false;
+  }
   spec.stdout_path = options.output_dir + "/%j-%x.out";
   spec.stderr_path = options.output_dir + "/%j-%x.err";
   if (Result<Unit> valid = task::Validate(spec); !valid) {
@@ -62,9 +71,17 @@ Result<std::vector<ReplayStep>> PlanReplay(const trace::TaskTrace& trace,
                                            const ReplayOptions& options) {
   std::vector<ReplayStep> steps;
   steps.reserve(workloads.size());
+  if (!options.said_mib.empty() && options.said_mib.rbegin()->first > workloads.size()) {
+    return base::Fail(ErrorCode::kInvalid,
+                      fmt::format("--memory {}=…: expected one of the {} tasks of the trace",
+                                  options.said_mib.rbegin()->first, workloads.size()));
+  }
   for (std::size_t i = 0; i < workloads.size(); ++i) {
     const trace::Workload played = trace::AsSubmitted(*workloads[i], trace.submissions[i]);
-    Result<std::string> spec = SpecText(played, options);
+    const auto said = options.said_mib.find(i + 1);
+    Result<std::string> spec =
+        SpecText(played, options,
+                 said == options.said_mib.end() ? std::nullopt : std::optional(said->second));
     if (!spec) return std::unexpected(spec.error());
     steps.push_back({trace.submissions[i].at, std::move(*spec)});
   }

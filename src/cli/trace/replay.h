@@ -21,6 +21,8 @@ namespace carma::cli {
 // How the trace's tasks are run.
 struct ReplayOptions {
   std::string_view estimate = "oracle";  // trace::ParseEstimateSource
+  // What tasks of the trace (from 1) say that they need, as people do, in place of the estimate.
+  std::map<std::size_t, std::int64_t> said_mib;
   std::string simtask;                   // absolute path of carma-simtask
   std::string output_dir;                // absolute; working directory and place of the outputs
   std::map<std::string, std::string> environment;
@@ -33,7 +35,7 @@ struct ReplayStep {
 
 // One step per submission: carma-simtask playing its workload, named after it. A workload for which
 // the estimate's method could not tell gets GPUs of its own. Errors: kInvalid (an output folder
-// that is no valid path).
+// that is no valid path; a task beyond the last that says something).
 base::Result<std::vector<ReplayStep>> PlanReplay(
     const trace::TaskTrace& trace, const std::vector<const trace::Workload*>& workloads,
     const ReplayOptions& options);

@@ -54,11 +54,34 @@ Result<std::string> AbsolutePath(const std::string& path) {
   return std::string(folder) + "/" + path;
 }
 
+// Each "38=6G": a task of the trace, from 1, and what it says.
+Result<std::map<std::size_t, std::int64_t>> ReadSaid(const std::vector<std::string>& texts) {
+  std::map<std::size_t, std::int64_t> said;
+  for (const std::string& text : texts) {
+    const std::size_t sign = text.find('=');
+    const std::optional<std::int64_t> task = base::ParseInt(text.substr(0, sign));
+    const Result<std::int64_t> mib = sign == std::string::npos
+                                         ? Fail(ErrorCode::kInvalid, "")
+                                         : base::ParseMemoryMib(text.substr(sign + 1));
+    if (!task || *task < 1 || !mib) {
+      return Fail(
+          ErrorCode::kInvalid,
+          fmt::format("--memory {}: expected a task of the trace and what it says, as 38=6G",
+                      base::Printable(text, 60)));
+    }
+    said[static_cast<std::size_t>(*task)] = *mib;
+  }
+  return said;
+}
+
 Result<ReplayOptions> PrepareReplay(const ReplayFlags& flags) {
   ReplayOptions options;
   const Result<std::string_view> estimate = trace::ParseEstimateSource(flags.estimate);
   if (!estimate) return Fail(ErrorCode::kInvalid, "--estimate: " + estimate.error().message);
   options.estimate = *estimate;
+  Result<std::map<std::size_t, std::int64_t>> said = ReadSaid(flags.memory);
+  if (!said) return std::unexpected(said.error());
+  options.said_mib = *std::move(said);
   const Result<std::string> simtask = AbsolutePath(
       flags.simtask.empty() ? base::ExecutableDir() + "/carma-simtask" : flags.simtask);
   if (!simtask) return std::unexpected(simtask.error());

@@ -178,6 +178,26 @@ TEST(PlanReplay, MakesSimulatedTasks) {
   EXPECT_TRUE(second->exclusive) << "no estimate is possible: GPUs of its own";
 }
 
+TEST(PlanReplay, ATaskMaySayWhatItNeedsInPlaceOfTheEstimate) {
+  const auto catalogue = trace::Catalogue::BuiltIn();
+  ASSERT_TRUE(catalogue);
+  const auto trace =
+      trace::ParseTrace("submit_s,workload_id\n0,resnet50-b32\n9,gpt2-large-2gpu\n", "t.csv");
+  const auto workloads = trace::MatchWorkloads(*trace, *catalogue, "t.csv");
+  ASSERT_TRUE(workloads);
+  ReplayOptions options{
+      .estimate = "gpumemnet", .said_mib = {{2, 6'144}}, .simtask = "/opt/t", .output_dir = "/out"};
+  const auto steps = PlanReplay(*trace, *workloads, options);
+  ASSERT_TRUE(steps) << steps.error().message;
+  EXPECT_EQ(task::SpecFromJsonText((*steps)[0].spec)->memory_mib, 16'000);
+  const auto said = task::SpecFromJsonText((*steps)[1].spec);
+  EXPECT_EQ(said->memory_mib, 6'144);
+  EXPECT_FALSE(said->exclusive);
+  options.said_mib = {{3, 6'144}};
+  EXPECT_EQ(PlanReplay(*trace, *workloads, options).error().message,
+            "--memory 3=…: expected one of the 2 tasks of the trace");
+}
+
 TEST(ProgressText, TellsWhatIsThere) {
   ReplayProgress progress{.total = 60, .submitted = {1, 2, 3}};
   progress.running = 2;

@@ -15,7 +15,8 @@ struct ReplayFlags {
   std::string trace;
   std::string workloads;  // empty: the built-in catalogue
   std::string estimate = "oracle";
-  std::string simtask;     // empty: beside this program
+  std::vector<std::string> memory;  // "38=6G"
+  std::string simtask;              // empty: beside this program
   std::string output_dir;  // empty: ./carma-replay
   bool wait = false;
   bool progress = false;
