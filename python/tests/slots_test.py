@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Fifty loops take turns on two simulated GPUs while their daemon is killed: slots_test.py BIN_DIR."""
+"""Fifty loops, and a few trainings with PyTorch, take turns on two simulated GPUs while their daemon is killed: slots_test.py BIN_DIR."""
 
+import importlib.util
 import json
 import os
 import select
@@ -16,7 +17,6 @@ from carma_site import Site  # noqa: E402 pylint: disable=wrong-import-position
 
 PROGRAMS = sys.argv.pop(1) if __name__ == "__main__" and len(sys.argv) > 1 else None
 LIMIT_S = 500
-LOOPS = 50
 STEPS = 80
 RULES = """
 [policy]
@@ -31,39 +31,84 @@ notice = "3s"
 [task]
 kill_grace = "20s"
 """
-# A step is so long: the time of work elsewhere, which nothing here waits for. It is counted when it is done.
-LOOP = f"""
-import json, os, sys, time
+# Each is in the middle of its work when its turn ends: in its first start, at a step of its own, it waits to be asked. There is
+# always somebody who waits for its place then: those who have left already, if nobody else.
+WAITS = """
+import os, signal
 import carma_task
 carma_task.listen()
+asked, ask = os.pipe()
+os.set_blocking(ask, False)
+signal.set_wakeup_fd(ask)
+stop_at = 1 + int(os.environ["CARMA_TASK_ID"]) * 7 % (STEPS - 1)
+def leaves_after(step):
+    if carma_task.restarts() == 0 and step == stop_at:
+        os.read(asked, 1)
+    return step < STEPS and carma_task.should_save()
+def ends_with(write):
+    with carma_task.replacing("done-" + os.environ["CARMA_TASK_ID"]) as path:
+        write(path)
+    with open("bell", "w") as bell:
+        bell.write("x")
+"""
+PLAIN = """
+import json
 state = os.path.join(carma_task.folder(), "state")
 step, total = 0, 0
 if os.path.exists(state):
     step, total = json.load(open(state))
-while step < {STEPS}:
-    time.sleep(0.1)
+write = lambda path: json.dump([step, total], open(path, "w"))
+while step < STEPS:
     step, total = step + 1, total + step + 1
     with carma_task.replacing(state) as path:
-        json.dump([step, total], open(path, "w"))
-    if step < {STEPS} and carma_task.should_save():
+        write(path)
+    if leaves_after(step):
         carma_task.leave()
-with carma_task.replacing("done-" + os.environ["CARMA_TASK_ID"]) as path:
-    json.dump([step, total], open(path, "w"))
-with open("bell", "w") as bell:
-    bell.write("x")
+ends_with(write)
+"""
+# The same training in every task: whoever was interrupted wherever, all come to the same loss.
+TRAINING = """
+import json, torch
+torch.set_num_threads(1)
+torch.manual_seed(0)
+data = torch.randn(64, 8)
+wanted = data @ torch.randn(8, 1)
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Dropout(0.1), torch.nn.Linear(16, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+state = os.path.join(carma_task.folder(), "state.pt")
+step, total = 0, 0
+if os.path.exists(state):
+    kept = torch.load(state)
+    model.load_state_dict(kept["model"])
+    optimizer.load_state_dict(kept["optimizer"])
+    torch.set_rng_state(kept["chance"])
+    step, total = kept["step"], kept["total"]
+while step < STEPS:
+    optimizer.zero_grad()
+    loss = torch.nn.functional.mse_loss(model(data), wanted)
+    loss.backward()
+    optimizer.step()
+    step, total = step + 1, total + step + 1
+    if leaves_after(step):
+        with carma_task.replacing(state) as path:
+            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "chance": torch.get_rng_state(),
+                        "step": step, "total": total}, path)
+        carma_task.leave()
+ends_with(lambda path: json.dump([step, total, loss.item()], open(path, "w")))
 """
 
 
 class SlotsTest(unittest.TestCase):
     """Real processes, a real daemon."""
 
-    def test_loops_take_turns_and_none_counts_a_step_twice(self):
+    def take_turns(self, program, loops, kills):
+        """What each loop wrote at its end; kills: after how many more ends carmad is killed."""
         site = Site(PROGRAMS, "2xA100-40GB", time_scale=1)
         self.addCleanup(site.close)
         with open(os.path.join(site.folder, "carma.toml"), "a", encoding="utf-8") as file:
             file.write(RULES)
         with open(os.path.join(site.folder, "loop.py"), "w", encoding="utf-8") as file:
-            file.write(LOOP)
+            file.write(f"STEPS = {STEPS}\n{WAITS}{program}")
         bell = os.path.join(site.folder, "bell")
         os.mkfifo(bell)
         self.bell = os.open(bell, os.O_RDWR | os.O_NONBLOCK)  # nobody who rings waits for us
@@ -72,22 +117,36 @@ class SlotsTest(unittest.TestCase):
         client = carma.Client(site.socket)
         self.addCleanup(client.close)
         environment = {**os.environ, "PYTHONPATH": os.path.dirname(HERE)}
-        tasks = client.submit_all([[sys.executable, "loop.py"]] * LOOPS, name="loop", memory="10G", cwd=site.folder,
+        tasks = client.submit_all([[sys.executable, "loop.py"]] * loops, name="loop", memory="10G", cwd=site.folder,
                                   env=environment, checkpoint_signal="USR1")
-        for more in (10, 15, 15):
+        for more in kills:
             self.until_done(more)
             site.stop(signal.SIGKILL)
             site.start()
         ended = client.wait(tasks, timeout=LIMIT_S)
         self.assertEqual({task.state for task in ended}, {"succeeded"}, [task for task in ended if task.state != "succeeded"])
-        for task in tasks:
-            with open(os.path.join(site.folder, f"done-{task.id}"), encoding="utf-8") as file:
-                self.assertEqual(json.load(file), [STEPS, STEPS * (STEPS + 1) // 2], task)
         turns = [task.details["checkpoints"] for task in ended]
-        self.assertGreater(sum(turns), LOOPS // 2, turns)
+        self.assertGreaterEqual(min(turns), 1, turns)
         # Nothing was left unsaid about why they came back.
         history = json.loads(site.carma("history", "--json", str(tasks[0].id), "--limit", "200"))
         self.assertTrue(any(event["what"] == "asked_to_save" for event in history["events"]), history)
+        written = []
+        for task in tasks:
+            with open(os.path.join(site.folder, f"done-{task.id}"), encoding="utf-8") as file:
+                written.append(json.load(file))
+        return written
+
+    def test_loops_take_turns_and_none_counts_a_step_twice(self):
+        for written in self.take_turns(PLAIN, 50, (10, 15, 15)):
+            self.assertEqual(written, [STEPS, STEPS * (STEPS + 1) // 2])
+
+    @unittest.skipIf(importlib.util.find_spec("torch") is None, "no PyTorch for this interpreter")
+    def test_trainings_with_pytorch_take_turns_and_learn_what_they_would_have_alone(self):
+        written = self.take_turns(TRAINING, 12, (2, 4))
+        for steps, total, loss in written:
+            self.assertEqual((steps, total), (STEPS, STEPS * (STEPS + 1) // 2))
+            self.assertEqual(loss, written[0][2])
+        self.assertGreater(written[0][2], 0)
 
     def until_done(self, count):
         """So many more loops have ended."""
