@@ -490,6 +490,57 @@ void PutTimelines(std::string& out, const Recorded& cases, const std::optional<C
   PutGpus(out, runs, frame);
 }
 
+// ---- what tasks waited for ----
+
+struct Waits {
+  double first_s = 0;       // for the first start
+  double after_oom_s = 0;   // for the next one, after it ran out of memory
+  double after_stop_s = 0;  // after it was sent back: its turn was over, or somebody went before it
+  double after_fault_s = 0;
+  double AllS() const { return first_s + after_oom_s + after_stop_s + after_fault_s; }
+};
+
+// Of the tasks that have ended.
+Waits WaitsOf(const RunRecord& run) {
+  Waits waits;
+  for (const RunTask& task : run.tasks) {
+    if (!task.ended) continue;
+    core::Time from = task.submitted;
+    double* into = &waits.first_s;
+    for (const Attempt& attempt : task.attempts) {
+      *into += std::max(0.0, Seconds(attempt.started - from));
+      from = attempt.ended;
+      into = attempt.end == AttemptEnd::kOutOfMemory ? &waits.after_oom_s
+             : attempt.end == AttemptEnd::kStopped   ? &waits.after_stop_s
+                                                     : &waits.after_fault_s;
+    }
+    if (task.attempts.empty()) *into += std::max(0.0, Seconds(*task.ended - from));
+  }
+  return waits;
+}
+
+void PutWaits(std::string& out, const Recorded& cases) {
+  std::string rows;
+  for (const auto& [label, records] : cases) {
+    const Waits waits = WaitsOf(*records.front());
+    if (waits.AllS() <= 0) continue;
+    const auto cell = [&](double s) {
+      return fmt::format("<td>{:.1f} h<small>{:.0f} %</small></td>", s / 3600,
+                         s / waits.AllS() * 100);
+    };
+    Put(rows, "<tr><td>{}</td>{}{}{}{}<td>{:.1f} h</td></tr>\n", Escape(NameOf(label), 60),
+        cell(waits.first_s), cell(waits.after_oom_s), cell(waits.after_stop_s),
+        cell(waits.after_fault_s), waits.AllS() / 3600);
+  }
+  if (rows.empty()) return;
+  Put(out,
+      "<section><h2>What tasks waited for</h2><div class=\"scroll\"><table><thead><tr>"
+      "<th>run</th><th>their first start</th><th>another, out of memory</th>"
+      "<th>another, sent back</th><th>another, after a fault</th><th>all tasks</th></tr></thead>"
+      "<tbody>\n{}</tbody></table></div></section>\n",
+      rows);
+}
+
 // ---- what did not succeed ----
 
 // "promised 12.0 GiB, seen 13.1 GiB"; empty: nothing was predicted.
@@ -527,7 +578,7 @@ void PutTrouble(std::string& out, const Recorded& cases) {
       "<section><h2>Tasks that did not succeed</h2><div class=\"scroll\"><table><thead><tr>"
       "<th>task</th><th>run</th><th>user</th><th>state</th><th>starts</th><th>waited</th>"
       "<th>ran</th><th>memory, promised / "
-      "seen</th><th>why</th></tr></thead><tbody>\n{}</tbody></table></div>",
+      "seen</th><th class=\"words\">why</th></tr></thead><tbody>\n{}</tbody></table></div>",
       rows);
   if (count > kMostRows) Put(out, "<p>{} of {}.</p>", kMostRows, count);
   out += "</section>\n";
@@ -652,6 +703,7 @@ std::string Body(std::span<const Report> reports, const std::optional<Clock>& cl
   const Recorded records = RecordsOf(reports);
   PutDistributions(out, records);
   PutTimelines(out, records, clock);
+  PutWaits(out, records);
   PutTrouble(out, records);
   PutUsers(out, cases);
   PutGroups(out, cases);

@@ -78,6 +78,22 @@ TEST(Html, OneRunThatHappenedIsDrawnByTheReadersClock) {
   EXPECT_THAT(GpusHtml(*reports.front().run, "GPUs", Clock{}), HasSubstr(">15:00</text>"));
 }
 
+TEST(Html, WaitingIsSplitByWhatCameBefore) {
+  const auto at = [](std::int64_t h) { return base::FromMs(h * 3'600'000); };
+  RunRecord run{.label = "", .to = at(20), .gpus = {{.name = "GPU 0"}}};
+  RunTask task{.id = 1, .submitted = at(0), .ended = at(10)};
+  task.attempts = {{at(2), at(3), AttemptEnd::kOutOfMemory, {0}},
+                   {at(6), at(7), AttemptEnd::kStopped, {0}},
+                   {at(8), at(10), AttemptEnd::kSucceeded, {0}}};
+  run.tasks = {task};
+  task = {.id = 2, .submitted = at(4), .ended = at(5), .state = core::TaskState::kCancelled};
+  run.tasks.push_back(task);
+  EXPECT_THAT(
+      Html(std::vector<Report>{MakeReport(std::move(run))}, "waits"),
+      HasSubstr("<td>3.0 h<small>43 %</small></td><td>3.0 h<small>43 %</small></td>"
+                "<td>1.0 h<small>14 %</small></td><td>0.0 h<small>0 %</small></td><td>7.0 h</td>"));
+}
+
 TEST(Html, WhatDidNotSucceedSaysWhy) {
   RunRecord run = Make({.label = "", .tasks = 5, .gpus = 1});
   run.tasks[2].state = core::TaskState::kFailed;

@@ -340,8 +340,8 @@ std::vector<XY> CurveOf(const RunRecord& run, const RunGpu& gpu, const QuantityL
   return curve;
 }
 
-// GiB that were promised to tasks: on one GPU, or on all together. By what each was promised when
-// it started.
+// GiB that were promised to tasks when they started: on one GPU, or on all together; a hole where
+// nothing was.
 std::vector<XY> PromisedCurve(const RunRecord& run, std::optional<int> gpu) {
   std::map<core::Time, double> changes;
   for (const RunTask& task : run.tasks) {
@@ -355,12 +355,11 @@ std::vector<XY> PromisedCurve(const RunRecord& run, std::optional<int> gpu) {
     }
   }
   std::vector<XY> curve;
-  if (changes.empty()) return curve;
-  curve.push_back({0, 0});
   double promised = 0;
   for (const auto& [when, change] : changes) {
     promised += change;
-    curve.push_back({std::max(0.0, Since(run, when)), std::max(0.0, promised)});
+    constexpr double kNothing = 1e-6;  // what is left of sums that cancel out
+    curve.push_back({std::max(0.0, Since(run, when)), promised > kNothing ? promised : kUnknown});
   }
   return curve;
 }
@@ -515,7 +514,7 @@ TimelineFrame FrameFor(const std::vector<const RunRecord*>& runs, double width) 
       }
       if (run->gpus.size() > kStripGpus) continue;  // drawn as a mean, which is less
       for (const XY& point : PromisedCurve(*run, static_cast<int>(i)))
-        memory_mib = std::max(memory_mib, point.y * 1024);
+        memory_mib = std::fmax(memory_mib, point.y * 1024);
     }
     for (const XY& point : QueueCurve(*run)) waiting = std::max(waiting, point.y);
   }
