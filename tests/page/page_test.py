@@ -125,7 +125,7 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.rows("waiting", "Turn")[:4], ["1", "2", "3", ""])
         self.assertIn("no GPU", self.rows("waiting", "Wants"))
         self.assertRegex(self.rows("waiting", "Starts")[0], r"^(by|about) (\d+ \w+ )?\d\d:\d\d$")
-        self.assertRegex(self.rows("waiting", "Waits for")[0], r"^\d+ s$")
+        self.assertRegex(self.rows("waiting", "Waits for")[0], r"^\d+ (s|min)$")
         # A higher priority changes the order without reloading.
         self.site.carma("priority", "9", str(behind))
         self.tab.until("document.querySelector('section[data-key=waiting] td[data-title=Name]').innerText === 'behind'")

@@ -57,7 +57,7 @@ function stranger(process) {
 const kShownReservations = 3;
 
 function reservation({id, whom, why, from_ms, to_ms, holds}) {
-  return h('p', {class: 'hint', 'data-key': `r${id}-${from_ms}`}, 'reserved for ', h('strong', {}, whom), holds ? ' until ' : ' from ',
+  return h('p', {class: 'hint small', 'data-key': `r${id}-${from_ms}`}, 'reserved for ', h('strong', {}, whom), holds ? ' until ' : ' from ',
     when(holds ? to_ms : from_ms), !holds && [' to ', when(to_ms)], why && ` (${why})`);
 }
 
