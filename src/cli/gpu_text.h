@@ -26,7 +26,8 @@ std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib);
 // from 2026-03-02 09:00"; empty: there is none.
 std::string ReservedText(const std::vector<api::GpuView::Reserved>& reserved);
 std::string GpuTable(const std::vector<api::GpuView>& gpus, const Screen& screen);
-// Facts of the daemon, and its troubles last.
+// Facts of the daemon, and its troubles last; what they are begins at this column.
+inline constexpr std::size_t kStatusIndent = 11;
 std::string StatusText(const api::StatusView& status);
 // One line per task of a dry run.
 std::string CheckText(const std::vector<CheckedTask>& tasks, std::size_t count);

@@ -9,6 +9,7 @@
 #include "cli/gpu_details.h"
 #include "cli/gpu_history_text.h"
 #include "cli/gpu_text.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "task/describe/option_values.h"
 
@@ -171,7 +172,9 @@ void RunStatus(Context& context, double wait_s) {
     status = GetStatus(context.client());
   }
   if (!status) return context.Fail(status.error());
-  Print(context, context.json ? status->text + "\n" : StatusText(status->value));
+  Print(context, context.json
+                     ? status->text + "\n"
+                     : WrapTo(StatusText(status->value), ScreenOf(context.out), kStatusIndent));
 }
 
 }  // namespace carma::cli

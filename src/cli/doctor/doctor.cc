@@ -176,11 +176,15 @@ std::string DoctorText(const std::vector<Finding>& all, const Screen& screen) {
   std::string text;
   for (const Finding& finding : findings) {
     const std::string level(LevelName(finding.level));
-    text += Paint(level, kColours[static_cast<int>(finding.level)], screen) +
-            std::string(6 - level.size(), ' ') +
-            fmt::format("{:<{}}  {}\n", finding.topic, width, finding.text);
+    const std::size_t indent = width + 8;
+    // Wrapped before it is painted: colours take no room.
+    const std::string line =
+        WrapTo(fmt::format("{:<6}{:<{}}  {}\n", level, finding.topic, width, finding.text), screen,
+               indent);
+    text +=
+        Paint(level, kColours[static_cast<int>(finding.level)], screen) + line.substr(level.size());
     if (!finding.remedy.empty()) {
-      text += fmt::format("{:{}}-> {}\n", "", width + 8, finding.remedy);
+      text += WrapTo(fmt::format("{:{}}-> {}\n", "", indent, finding.remedy), screen, indent + 3);
     }
   }
   const auto count = [&](Level level) {

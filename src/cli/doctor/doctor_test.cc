@@ -285,6 +285,17 @@ TEST(Doctor, WhatHoldsForSeveralGpusIsSaidOnce) {
             "2 to be looked at.\n");
 }
 
+TEST(Doctor, LongLinesGoOnBelowTheirText) {
+  const std::vector<Finding> findings = {
+      {"disk", Level::kWarn, "only a little is left of it", "make room there, or move it"}};
+  EXPECT_EQ(DoctorText(findings, {.width = 31}),
+            "warn  disk  only a little is\n"
+            "            left of it\n"
+            "            -> make room there,\n"
+            "               or move it\n"
+            "1 to be looked at.\n");
+}
+
 TEST(Doctor, TextAndJsonSayTheSame) {
   DriverFacts facts = OneGpu(Healthy());
   const std::vector<Finding> findings = {{"driver", Level::kOk, "driver 1", ""},
