@@ -149,6 +149,12 @@ std::string ExitText(const TaskView& task) {
   return task.exit_code ? std::to_string(*task.exit_code) : "-";
 }
 
+// Where it runs as it should needs no colour; what does not, waits or failed has one.
+Colour WhereColour(const TaskView& task) {
+  if (!HoldsGpus(task)) return StateColour(task);
+  return Mark(task).empty() ? Colour::kNone : Colour::kBad;
+}
+
 struct ListColumn {
   const char* key;
   Column column;
@@ -201,7 +207,8 @@ const std::vector<ListColumn>& ListColumns() {
       {"where",
        {"GPU(REASON)", false, 11},
        "its GPUs, or why it waits or how it ended",
-       &Timeless<&WhereText>},
+       &Timeless<&WhereText>,
+       &WhereColour},
       {"state", {"STATE"}, "state", &Word<&T::state>, &StateColour},
       {"queue", {"QUEUE"}, "main or recovery", &Word<&T::queue>},
       {"priority", {"PRIO", kRight}, "priority", &Number<&T::priority>},
@@ -220,7 +227,8 @@ const std::vector<ListColumn>& ListColumns() {
       {"reason",
        {"REASON", false, 10},
        "why it waits or how it ended, in a sentence",
-       &Word<&T::reason_text>},
+       &Word<&T::reason_text>,
+       &WhereColour},
       {"command", {"COMMAND", false, 10}, "what it runs", &Timeless<&CommandText>},
       {"workdir", {"WORKDIR", false, 10}, "where it runs", &Word<&T::workdir>},
       {"comment", {"COMMENT", false, 8}, "its submitter's note", &Word<&T::comment>},

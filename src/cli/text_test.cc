@@ -102,6 +102,10 @@ TEST_F(Text, ColoursOnlyWhereAsked) {
   EXPECT_EQ(TaskTable({SomeTasks()[1]}, style, {.width = 80, .colour = true}),
             "42  \033[32mR\033[0m\n");
   EXPECT_EQ(TaskTable({SomeTasks()[1]}, style, {.width = 80}), "42  R\n");
+  const ListStyle where{.columns = *ParseColumns("id,where"), .titles = false, .now_ms = kNow};
+  EXPECT_EQ(TaskTable({SomeTasks()[0], SomeTasks()[1]}, where, {.width = 80, .colour = true}),
+            " 7  \033[33m(GpuMemory)\033[0m\n42  3\n")
+      << "why it waits, and not where it runs";
 }
 
 TEST_F(Text, ColumnsAreChosenByName) {

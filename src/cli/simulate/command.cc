@@ -220,8 +220,11 @@ Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepare
   ProgressLine line(context, std::nullopt);
   const auto start = std::chrono::steady_clock::now();
   std::mutex mutex;
+  std::size_t most = 0;
   const auto done = [&](std::size_t finished) {
     const std::lock_guard lock(mutex);
+    if (finished < most) return;  // another thread was quicker to tell
+    most = finished;
     const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - start);
     line.Show(fmt::format(
