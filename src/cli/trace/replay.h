@@ -23,8 +23,8 @@ struct ReplayOptions {
   std::string_view estimate = "oracle";  // trace::ParseEstimateSource
   // What tasks of the trace (from 1) say that they need, as people do, in place of the estimate.
   std::map<std::size_t, std::int64_t> said_mib;
-  std::string simtask;                   // absolute path of carma-simtask
-  std::string output_dir;                // absolute; working directory and place of the outputs
+  std::string simtask;     // absolute path of carma-simtask
+  std::string output_dir;  // absolute; working directory and place of the outputs
   std::map<std::string, std::string> environment;
 };
 

@@ -17,7 +17,7 @@ struct ReplayFlags {
   std::string estimate = "oracle";
   std::vector<std::string> memory;  // "38=6G"
   std::string simtask;              // empty: beside this program
-  std::string output_dir;  // empty: ./carma-replay
+  std::string output_dir;           // empty: ./carma-replay
   bool wait = false;
   bool progress = false;
   bool parsable = false;
