@@ -170,7 +170,8 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   for (const std::uint32_t each : std::vector(ServersOf(job).begin(), ServersOf(job).end())) {
     --nodes_[each].launched;
     // Only a task that comes back can make the core look at GPUs that nobody waited for.
-    if (kind != core::ExitKind::kSuccess) CatchUp(each);
+    // And a GPU that was settling may be settled without it.
+    if (kind != core::ExitKind::kSuccess || nodes_[each].waiting > 0) CatchUp(each, true);
     events_.emplace_back(exited);
     ++totals_.task_events;
     ++nodes_[each].waiting;
