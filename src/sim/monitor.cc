@@ -4,8 +4,8 @@
 // made on demand, a GPU is sampled at the first tick after each change (so that the core learns of
 // its memory when it would have), at every tick while somebody waits and the window's mean still
 // moves, and once before a decision that comes after a quiet time. A GPU that is closed until its
-// window has seen the last placement is not sampled again before that, unless somebody leaves it. The core then decides as if it
-// had seen every sample.
+// window has seen the last placement is not sampled again before that, unless somebody leaves it.
+// The core then decides as if it had seen every sample.
 #include <algorithm>
 #include <utility>
 

@@ -130,7 +130,7 @@ class Simulation {
     double wanted_cores = 0;      // by computing tasks
     int computing = 0;            // tasks
     double host_factor = 1;
-    base::Time next_tick{};       // where one is set
+    base::Time next_tick{};  // where one is set
     std::deque<Samples> on_the_way;
     std::optional<OpenKey> open;  // its place among the open ones
     bool whole = false;           // held by a task of several servers
@@ -289,7 +289,7 @@ class Simulation {
   const RunOptions& options_;
   const MigProfile& mig_;
   const bool keeps_history_;
-  const bool closes_;  // no sample of a GPU can open it before it has settled
+  const bool closes_;               // no sample of a GPU can open it before it has settled
   std::int64_t largest_mib_ = 0;    // usable memory of the largest SimGpu
   std::size_t largest_server_ = 0;  // SimGpus of it
 
