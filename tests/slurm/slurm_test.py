@@ -93,8 +93,8 @@ class PilotInSlurm(unittest.TestCase):
         self.assertFalse(mine & others, "a GPU of the other")
 
     def test_a_cancelled_job_leaves_nothing_and_the_next_goes_on(self):
-        script = self.file("cancelled.sh", "carma submit -o /dev/null -- sh -c 'echo up >> ~/cancelled; [ $CARMA_ATTEMPT != 1 ] || exec sleep 1000'\n"
-                           "carma submit -o /dev/null -d afterok:1 -- sh -c 'echo after >> ~/cancelled'\n")
+        script = self.file("cancelled.sh", "carma submit -H -o /dev/null -- sh -c 'echo up >> ~/cancelled; [ $CARMA_ATTEMPT != 1 ] || exec sleep 1000'\n"
+                           "carma submit -o /dev/null -d afterok:1 -- sh -c 'echo after >> ~/cancelled'\ncarma release 1\n")
         job = self.bed.sbatch(USER, self.pilot(script, name="cancelled"), "--gres=gpu:1", "--nodelist=n2")
         slurm.until(lambda: os.path.exists(os.path.join(self.bed.home(USER), "cancelled")), "the task runs")
         node = self.bed.job(job)["NodeList"]
