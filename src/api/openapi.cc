@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "api/changes_view.h"
+#include "api/lease_view.h"
 #include "api/overview.h"
 #include "api/token_view.h"
 #include "api/usage_view.h"
@@ -68,6 +69,8 @@ constexpr const char* kSchema<UserView> = "User";
 
 template <>
 constexpr const char* kSchema<TokenView> = "Token";
+template <>
+constexpr const char* kSchema<LeaseView> = "Lease";
 template <>
 constexpr const char* kSchema<ReservationView> = "Reservation";
 template <>
@@ -188,7 +191,7 @@ std::string MakeOpenApi() {
   AddProperties<TaskView, GpuTaskView, ForeignView, GpuView::Metric, GpuView, GpuHistoryView::Point,
                 GpuHistoryView, VerdictView, HostVerdictView, ExplainView, RunView, KnowledgeView,
                 EventView, HostView, StatusView, TaskRow, GpuGlance, OverviewView, UserView,
-                TokenView, WhoView, RefusedChange, ChangesView, UsageView, ReservationView>(
+                TokenView, WhoView, LeaseView, RefusedChange, ChangesView, UsageView, ReservationView>(
       schemas, base::Absent::kNull);
   return document.dump(2);
 }

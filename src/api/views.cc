@@ -1,6 +1,7 @@
 #include "api/views.h"
 
 #include "api/changes_view.h"
+#include "api/lease_view.h"
 #include "api/overview.h"
 #include "api/token_view.h"
 #include "api/usage_view.h"
@@ -33,6 +34,7 @@ template Json ToJson(const OverviewView&);
 template Json ToJson(const UserView&);
 template Json ToJson(const ChangesView&);
 template Json ToJson(const TokenView&);
+template Json ToJson(const LeaseView&);
 template Json ToJson(const WhoView&);
 template Json ToJson(const UsageView&);
 template Result<TaskView> FromJson(const Json&);
@@ -48,6 +50,7 @@ template Result<OverviewView> FromJson(const Json&);
 template Result<UserView> FromJson(const Json&);
 template Result<ChangesView> FromJson(const Json&);
 template Result<TokenView> FromJson(const Json&);
+template Result<LeaseView> FromJson(const Json&);
 template Result<WhoView> FromJson(const Json&);
 
 }  // namespace carma::api

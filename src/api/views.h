@@ -85,6 +85,7 @@ struct TaskView {
   std::optional<std::int64_t> array_index;
   std::optional<std::uint64_t> pid;
   std::string comment;
+  std::string origin;
   std::string account;
   std::string qos;
   std::string sharing;
@@ -181,6 +182,10 @@ struct TaskView {
     field("array_index", task.array_index, "Index in its array.");
     field("pid", task.pid, "Process id while it runs.");
     field("comment", task.comment, "One line for people.");
+    field("origin", task.origin,
+          "How its process comes about: empty: it is started here; lease: somebody else starts it "
+          "(/v1/leases).",
+          {.words = ",lease"});
     field("account", task.account, "Account that its use of the GPUs is booked on, or empty.");
     field("qos", task.qos, "Its class: interactive, normal, background, or another one.");
     field("sharing", task.sharing,

@@ -6,6 +6,7 @@
 #include "api/changes_view.h"
 #include "api/openapi.h"
 #include "api/overview.h"
+#include "api/lease_view.h"
 #include "api/token_view.h"
 #include "api/usage_view.h"
 #include "base/json.h"
@@ -66,6 +67,7 @@ TaskView FullTask() {
           .array_index = 2,
           .pid = 4711,
           .comment = "try",
+          .origin = "lease",
           .account = "vision",
           .qos = "background",
           .sharing = "mps",
@@ -258,6 +260,7 @@ TEST(Views, EmptyOnesSurviveTheRoundTrip) {
   ExpectRoundTrip(OverviewView{.gpus = {{}}, .running = {{}}});
   ExpectRoundTrip(UserView{});
   ExpectRoundTrip(UsageView{.user = "ada", .tasks = 2, .gpu_s = 1.5, .energy_j = 3});
+  ExpectRoundTrip(LeaseView{.id = 7, .state = "granted", .pid = 4711, .gpu_uuids = {"GPU-a"}});
   ExpectRoundTrip(TokenView{.id = 1, .name = "laptop", .token = "carma_0"});
   ExpectRoundTrip(WhoView{});
   ExpectRoundTrip(ChangesView{.tasks = {TaskView{}}, .refused = {{3, "denied", "not yours"}}});
@@ -330,6 +333,7 @@ TEST(Views, NameEveryMember) {
   EXPECT_TRUE(base::NamesEveryMember<OverviewView>());
   EXPECT_TRUE(base::NamesEveryMember<UserView>());
   EXPECT_TRUE(base::NamesEveryMember<TokenView>());
+  EXPECT_TRUE(base::NamesEveryMember<LeaseView>());
   EXPECT_TRUE(base::NamesEveryMember<UsageView>());
   EXPECT_TRUE(base::NamesEveryMember<WhoView>());
   EXPECT_TRUE(base::NamesEveryMember<ChangesView>());

@@ -56,7 +56,7 @@ base::Result<base::Unit> NoVerb(CLI::App& app, const std::string& word) {
                         (meant ? "', did you mean " + *meant + "?" : "' (see carma --help)"));
 }
 
-// Takes what `submit`, `run` and `pilot` shall run, and what stands behind "--" of `estimate`, out
+// Takes what `submit`, `run`, `lease` and `pilot` shall run, and what stands behind "--" of `estimate`, out
 // of the words that CLI11 reads. Errors: kInvalid: no such verb.
 base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& words,
                                       Context& context) {
@@ -80,7 +80,7 @@ base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& w
   }
   const std::string name = found->get_name();
   const bool takes_command =
-      name == "submit" || name == "run" || name == "shell" || name == "pilot";
+      name == "submit" || name == "run" || name == "shell" || name == "pilot" || name == "lease";
   if (!takes_command) return base::Unit{};
   const CLI::App& verb = *found;
   const std::size_t at = SkipOptions(app, verb, words, verb_at + 1);

@@ -58,6 +58,22 @@ void AddSubmit(CLI::App& app, Context& context) {
   });
 }
 
+void AddLease(CLI::App& app, Context& context) {
+  auto flags = NewFlags<SubmitFlags>();
+  CLI::App* verb = AddVerb(
+      app, "lease", "Wait for GPUs, then become a command: for launchers other than carmad",
+      "  carma lease -G 2 --gpu-mem 12G -- python3 train.py\n"
+      "  srun --gres=gpu:0 carma lease --gpu-mem 8G -- ./job.sh\n"
+      "Waits like any task; then this very process becomes the command, with the GPUs in its\n"
+      "environment. They are given back when it ends, by whatever cause. It is not started again,\n"
+      "and its output is its own. 'carma cancel' ends it; Ctrl-C while it waits gives up.\n");
+  AddTaskOptions(*verb);
+  verb->callback([&context, flags, verb] {
+    flags->settings = GivenOptions(*verb);
+    RunLease(context, *flags);
+  });
+}
+
 void AddRedo(CLI::App& app, Context& context) {
   auto flags = NewFlags<RedoFlags>();
   CLI::App* verb =
@@ -475,6 +491,7 @@ void AddTaskVerbs(CLI::App& app, Context& context) {
   AddPriority(app, context);
   AddEdit(app, context);
   AddRedo(app, context);
+  AddLease(app, context);
   AddHistory(app, context);
 }
 

@@ -63,6 +63,8 @@ void AddTaskOptions(CLI::App& verb, bool (*wants)(std::string_view name) = nullp
 std::vector<std::pair<std::string, std::string>> GivenOptions(const CLI::App& verb);
 void RunSubmit(Context& context, const SubmitFlags& flags);
 void RunBatch(Context& context, const SubmitFlags& flags);
+// Waits for GPUs, then this process becomes the command: returns only where that failed.
+void RunLease(Context& context, const SubmitFlags& flags);
 struct EditFlags {
   std::vector<std::string> tasks;
   std::vector<std::pair<std::string, std::string>> settings;  // as SubmitFlags

@@ -52,6 +52,7 @@
 #include "gpu/near_cpus.h"
 #include "store/store.h"
 #include "task/process/cgroup.h"
+#include "task/lease/lease_launcher.h"
 #include "task/process/host_facts.h"
 #include "task/shim/shim_launcher.h"
 
@@ -136,6 +137,8 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   void OpenRoutes(const std::string& why_not = "");
   Result<Unit> FindGroups();
   Result<Unit> OpenLauncher();
+  void CancelLease(core::TaskId id);
+  void WatchLeases();
   void TakeSignal(int number);
   void Follow(Configuration::Taken taken);
   void FollowWithEngine(const config::Settings& before);
@@ -179,6 +182,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   std::shared_ptr<asio::io_context> shared_loop_ = std::make_shared<asio::io_context>(1);
   asio::io_context& loop_ = *shared_loop_;
   std::unique_ptr<task::Launcher> launcher_;
+  task::LeaseLauncher* leases_ = nullptr;  // the same one
   asio::posix::stream_descriptor launcher_fd_{loop_};
   std::unique_ptr<MpsServers> mps_;
   std::unique_ptr<Engine> engine_;
@@ -204,6 +208,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   Alarm wake_{loop_}, store_retry_{loop_}, usage_{loop_}, housekeep_{loop_}, watchdog_{loop_},
       serving_{loop_}, trim_{loop_};
   AwaitedEnds awaited_ends_{loop_};
+  AwaitedEnds awaited_grants_{loop_};  // of leases, or their ends
   bool turn_posted_ = false;
   task::HostFacts machine_;
   task::CgroupControls controls_;
@@ -282,7 +287,11 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
         [this](core::TaskId id, int seconds, std::function<void()> answer) {
           awaited_ends_.Await(id, std::chrono::seconds(seconds), std::move(answer));
         },
-        [this](auto read, auto then) { ReadFileOfUser(std::move(read), std::move(then)); }};
+        [this](auto read, auto then) { ReadFileOfUser(std::move(read), std::move(then)); },
+        *leases_,
+        [this](core::TaskId id, int seconds, std::function<void()> answer) {
+          awaited_grants_.Await(id, std::chrono::seconds(seconds), std::move(answer));
+        }};
     table = Endpoints(server, &engine);
   }
   routes_ = std::make_unique<Routes>(std::move(options), std::move(table), why_not);
@@ -310,10 +319,34 @@ Result<Unit> RealDaemon::OpenLauncher() {
   processes_counted_by_user_ =
       !options.cgroup.path.empty() && settings_.max_processes > 0 && !controls_.processes;
   machine_ = task::ReadHostFacts("", options.cgroup.path);
-  Result<std::unique_ptr<task::Launcher>> launcher = task::MakeShimLauncher(std::move(options));
-  if (!launcher) return std::unexpected(launcher.error());
-  launcher_ = *std::move(launcher);
+  Result<std::unique_ptr<task::Launcher>> shims = task::MakeShimLauncher(std::move(options));
+  if (!shims) return std::unexpected(shims.error());
+  Result<std::unique_ptr<task::LeaseLauncher>> leases =
+      task::LeaseLauncher::Make(*std::move(shims), {});
+  if (!leases) return std::unexpected(leases.error());
+  (*leases)->Listen({.gone = [this](core::TaskId id) { CancelLease(id); },
+                     .granted = [this](core::TaskId id) { awaited_grants_.Ended(id); }});
+  leases_ = leases->get();
+  launcher_ = *std::move(leases);
   return Unit{};
+}
+
+// Whoever asked for it has gone before its turn.
+void RealDaemon::CancelLease(core::TaskId id) {
+  if (engine_) engine_->Post(core::CancelRequested{id, "carmad, for its process has ended"});
+}
+
+// Those that wait; the others were found by their folders.
+void RealDaemon::WatchLeases() {
+  const Result<std::vector<store::StoredTask>> unfinished = store_->Unfinished();
+  if (!unfinished) return base::LogWarn("leases_not_read", {{"why", unfinished.error().message}});
+  for (const store::StoredTask& stored : *unfinished) {
+    if (stored.spec_json.find("\"lease\":") == std::string::npos) continue;
+    const Result<task::TaskSpec> spec = task::SpecFromJsonText(stored.spec_json);
+    const auto process =
+        spec && spec->lease ? task::ParseLeaseProcess(*spec->lease) : std::nullopt;
+    if (process) leases_->Watch(stored.record.id, *process);
+  }
 }
 
 Result<Unit> RealDaemon::Listen() {
@@ -536,6 +569,7 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
       loop_, *store_, *clock_, MakeSenderOptions(),
       [this](store::Notice result) { engine_->TakeNoticeResult(std::move(result)); });
   notice_sender_->Look();
+  WatchLeases();
   RestoreHealthDrains();
   mps_->TakeOver(engine_->MpsServers());
   OpenRoutes();
@@ -796,6 +830,7 @@ void RealDaemon::TaskChanged(const core::TaskRecord& record) {
   counters_.Count(record);
   if (!core::IsFinal(record.state)) return;
   awaited_ends_.Ended(record.id);
+  awaited_grants_.Ended(record.id);
   const std::string drift = forecast_drift_.Take(record, settings_.estimate_coverage);
   if (!drift.empty()) base::LogWarn("forecast_drift", {{"what", drift}});
 }

@@ -13,6 +13,7 @@
 #include "daemon/monitor.h"
 #include "daemon/routes.h"
 #include "daemon/tokens.h"
+#include "task/lease/lease_launcher.h"
 
 namespace carma::daemon {
 
@@ -39,6 +40,9 @@ struct EngineServices {
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final;
   // As OutputServices::aside.
   std::function<void(std::function<Answer()> read, std::function<void(Answer)> then)> read_file;
+  task::LeaseLauncher& leases;
+  // As LeaseServices::when_changed.
+  std::function<void(core::TaskId, int seconds, std::function<void()>)> when_lease_changes;
 };
 
 // engine: null as long as no GPU is known; then most of them cannot be handled yet.

@@ -17,7 +17,8 @@ TEST(Present, FillsEveryField) {
   stored.record.state = core::TaskState::kFailed;
   stored.spec_json =
       R"({"array_index":5,"command":["python","train.py"],"comment":"try","workdir":"/home/ada",
-          "parameters":{"lr":"0.1"},"notify":[{"target":"me","events":["fail"]}]})";
+          "parameters":{"lr":"0.1"},"notify":[{"target":"me","events":["fail"]}],
+          "lease":"4711 88213 0f6c"})";
   const base::Json view = ToJson(Present(stored));
   const base::Json empty = ToJson(api::TaskView{});
   std::vector<std::string> untold;

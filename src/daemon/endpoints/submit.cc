@@ -264,6 +264,11 @@ Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
 Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Call& call) {
   Result<task::TaskSpec> spec = task::SpecFromJsonText(stored.spec_json);
   if (!spec) return spec;
+  if (spec->lease) {
+    return Fail(ErrorCode::kConflict,
+                fmt::format("task {} was a lease: whoever starts its process asks for another",
+                            stored.record.id));
+  }
   spec->dependencies.clear();
   spec->begin.reset();
   spec->held = false;
@@ -296,6 +301,8 @@ Result<Unit> Take(const SubmitServices& services, const Call& call, Result<Descr
   const Caller& caller = call.caller;
   const TaskList& tasks = described->tasks;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (tasks.Like(i).lease)
+      return Fail(ErrorCode::kInvalid, "lease: expected none in a submission (POST /v1/leases)");
     const std::int64_t priority = tasks.Like(i).priority;
     if (Result<Unit> ranked = CheckPriority(priority, caller); !ranked) return ranked;
     const core::SlotRules& slots = services.engine.scheduler().config().slots;

@@ -5,6 +5,7 @@
 #include "daemon/endpoints.h"
 #include "daemon/endpoints/estimates.h"
 #include "daemon/endpoints/gpus.h"
+#include "daemon/endpoints/leases.h"
 #include "daemon/endpoints/output.h"
 #include "daemon/endpoints/page.h"
 #include "daemon/endpoints/past.h"
@@ -79,6 +80,8 @@ struct Resources {
                               all.answer_later,
                               [&engine = all.engine] { return engine.RunningAttempts(); }});
     output.emplace(OutputServices{all.store, all.read_file});
+    leases.emplace(
+        LeaseServices{all.engine, all.store, all.clock, all.leases, all.when_lease_changes});
   }
   std::optional<ServerServices> server;
   std::optional<SubmitServices> submit;
@@ -88,6 +91,7 @@ struct Resources {
   std::optional<EstimateServices> estimates;
   std::optional<PastServices> past;
   std::optional<OutputServices> output;
+  std::optional<LeaseServices> leases;
   std::optional<TokenServices> tokens;
   std::optional<PageServices> page;
   std::optional<PageServices> users;  // the same, once there is anything to count
@@ -127,6 +131,11 @@ std::vector<Endpoint> Endpoints(const ServerServices& server, const EngineServic
       {"GET", "/v1/reservations", kEverybody, With(on.reservations, &ListReservations)},
       {"POST", "/v1/reservations", kUsers, With(on.reservations, &MakeReservation)},
       {"POST", "/v1/reservations/{id}/remove", kUsers, With(on.reservations, &RemoveReservation)},
+      {"POST", "/v1/leases", kUsers, With(on.leases, &MakeLease)},
+      {"GET", "/v1/leases", kEverybody, With(on.leases, &ListLeases)},
+      {"GET", "/v1/leases/{id}", kUsers, With(on.leases, &ShowLease)},
+      {"POST", "/v1/leases/{id}/adopt", kUsers, With(on.leases, &AdoptLease)},
+      {"POST", "/v1/leases/{id}/end", kUsers, With(on.leases, &EndLease)},
       {"GET", "/v1/whoami", kWhoever, With(on.tokens, &ShowWho)},
       {"GET", "/v1/tokens", kUsers, With(on.tokens, &ListTokens)},
       {"POST", "/v1/tokens", kUsers, With(on.tokens, &MakeToken)},

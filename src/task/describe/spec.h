@@ -16,6 +16,7 @@
 #include "base/signal_name.h"
 #include "base/time.h"
 #include "core/task.h"
+#include "task/describe/lease.h"
 #include "task/describe/notify.h"
 #include "task/describe/training.h"
 
@@ -81,6 +82,7 @@ struct TaskSpec : core::TaskRequest {
   std::optional<std::string> attach;
   bool terminal = false;
   std::optional<std::string> comment;
+  std::optional<std::string> lease;  // the daemon's word: a LeaseProcess (lease.h), not ours to start
 
   // As one JSON object, the body of POST /v1/tasks.
   template <class Visitor, class Self>
@@ -163,6 +165,9 @@ struct TaskSpec : core::TaskRequest {
           {.max_bytes = 32, .fits = IsAttachName, .expected = "32 hexadecimal digits"});
     field("terminal", task.terminal, "With attach: the task gets a terminal of its own.",
           {.unless_empty = true});
+    field("lease", task.lease,
+          "Of a lease the process that it is for; made by POST /v1/leases, refused in submissions.",
+          {.max_bytes = 128, .fits = IsLeaseProcess, .expected = "pid, start ticks and boot"});
   }
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };

@@ -1,0 +1,38 @@
+// Leases, as the API tells of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "api/views.h"
+
+namespace carma::api {
+
+struct LeaseView {
+  std::uint64_t id = 0;
+  std::string state;
+  std::string reason;
+  std::string reason_text;
+  std::string task_state;
+  std::string user;
+  std::int64_t pid = 0;
+  std::vector<std::string> gpu_uuids;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& lease) {
+    field("id", lease.id, "Its number, which is that of its task.");
+    field("state", lease.state,
+          "waiting: for GPUs; granted: they are its own until it adopts them, or 30 s are over; "
+          "adopted: its process uses them; ended.",
+          {.words = "waiting,granted,adopted,ended"});
+    field("reason", lease.reason, "Why it waits or how it ended, as of a task.");
+    field("reason_text", lease.reason_text, "The same as one sentence with numbers.");
+    field("task_state", lease.task_state, "State of its task.");
+    field("user", lease.user, "Whose it is.");
+    field("pid", lease.pid, "The process that asked for it.", {.low = 0});
+    field("gpu_uuids", lease.gpu_uuids, "The GPUs that it has.");
+  }
+};
+
+}  // namespace carma::api

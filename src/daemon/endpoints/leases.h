@@ -1,0 +1,38 @@
+// Leases: GPUs for processes that somebody else starts. The owner's own, or anybody's for
+// administrators; of processes only those that run as the owner, as the kernel tells.
+#pragma once
+
+#include <functional>
+
+#include "daemon/engine.h"
+#include "daemon/routes.h"
+#include "task/lease/lease_launcher.h"
+
+namespace carma::daemon {
+
+struct LeaseServices {
+  Engine& engine;
+  store::Store& store;
+  base::Clock& clock;
+  task::LeaseLauncher& leases;
+  // Calls back once the lease is granted or has ended, or after real seconds.
+  std::function<void(core::TaskId, int seconds, std::function<void()>)> when_changed;
+};
+
+// Takes {"spec": description, "request": its own name, "pid": N}: as a submission of one task; pid
+// absent: the process that calls. Answers 201 once it is durable; repeated within a day the same
+// with 200.
+base::Result<base::Unit> MakeLease(const LeaseServices& services, const Call& call,
+                                   const api::Responder& reply);
+// Those that have not ended.
+Answer ListLeases(const LeaseServices& services, const Call& call);
+// ?wait_s=: of one that waits, answers when it does no more, or after so long.
+base::Result<base::Unit> ShowLease(const LeaseServices& services, const Call& call,
+                                   const api::Responder& reply);
+// Takes {"pid": N} or nothing: the process that calls. Answers {"environment": {…}}. Errors:
+// kConflict unless it is granted, or adopted by that very process.
+Answer AdoptLease(const LeaseServices& services, const Call& call);
+// Takes {"exit_code": N, "signal": N, "stderr_tail": text}, all of them optional. The first counts.
+Answer EndLease(const LeaseServices& services, const Call& call);
+
+}  // namespace carma::daemon

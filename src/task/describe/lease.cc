@@ -1,0 +1,45 @@
+#include "task/describe/lease.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <vector>
+
+#include "base/text.h"
+
+namespace carma::task {
+
+std::string TextOf(const LeaseProcess& process) {
+  return fmt::format("{} {} {}", process.process.pid, process.process.start_ticks,
+                     process.boot_id);
+}
+
+std::optional<LeaseProcess> ParseLeaseProcess(std::string_view text) {
+  const std::vector<std::string_view> words = base::SplitWords(text);
+  if (words.size() != 3 || words[2].size() > 64) return std::nullopt;
+  const std::optional<std::int64_t> pid = base::ParseInt(words[0]);
+  const std::optional<std::int64_t> ticks = base::ParseInt(words[1]);
+  if (!pid || *pid < 1 || *pid > std::numeric_limits<pid_t>::max() || !ticks || *ticks < 0)
+    return std::nullopt;
+  return LeaseProcess{{static_cast<pid_t>(*pid), static_cast<std::uint64_t>(*ticks)},
+                      std::string(words[2])};
+}
+
+bool IsLeaseProcess(std::string_view text) {
+  return ParseLeaseProcess(text).has_value();
+}
+
+std::optional<LeaseProcess> FindLeaseProcess(pid_t pid) {
+  const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
+  if (!stat || stat->state == 'Z') return std::nullopt;
+  // Where the kernel does not tell its boots apart, start times alone have to do.
+  const std::string boot = base::BootId();
+  return LeaseProcess{stat->id, boot.empty() ? "-" : boot};
+}
+
+bool Alive(const LeaseProcess& process) {
+  const std::optional<LeaseProcess> now = FindLeaseProcess(process.process.pid);
+  return now == process;
+}
+
+}  // namespace carma::task

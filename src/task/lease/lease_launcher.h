@@ -1,0 +1,62 @@
+// Attempts whose process somebody else starts. When the core starts such a task, its GPUs are
+// granted: the order is kept until the process for which they are comes and takes it (adopts the
+// lease). From then on that process is the task; when it is gone, by whatever cause, the attempt
+// has ended. Nobody has to say so.
+//
+// Files in an attempt's folder tell a restarted daemon where it stood:
+//   lease.json  granted: for which process, and what it is to find in its environment
+//   adopted     by which process; durable before that hears of it
+//   end.json    what was said of its end; durable before whoever said it hears of it
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "task/describe/lease.h"
+#include "task/shim/launcher.h"
+
+namespace carma::task {
+
+struct LeaseEnd {
+  int exit_code = 0;
+  int signal = 0;
+  std::string stderr_tail;
+};
+
+class LeaseLauncher : public Launcher {
+ public:
+  using Environment = std::map<std::string, std::string>;
+  struct Options {
+    std::chrono::milliseconds adoption_limit{30'000};  // real time; a grant is withdrawn then
+  };
+  // Called from Poll(), on the owner's loop.
+  struct Listener {
+    std::function<void(core::TaskId)> gone;     // a process that waits has ended
+    std::function<void(core::TaskId)> granted;  // Granted() from now on
+  };
+
+  // others: starts all tasks that are no leases. Errors: the system's.
+  static base::Result<std::unique_ptr<LeaseLauncher>> Make(std::unique_ptr<Launcher> others,
+                                                           Options options);
+  virtual void Listen(Listener listener) = 0;
+  // A task that waits, for that process. Once it is durable, and again after a restart.
+  virtual void Watch(core::TaskId id, const LeaseProcess& process) = 0;
+  // The GPUs are its own, and it has not adopted them yet.
+  virtual bool Granted(core::TaskId id) const = 0;
+  virtual bool Adopted(core::TaskId id) const = 0;
+  // Those that wait, are granted or adopted.
+  virtual std::vector<core::TaskId> Leases() const = 0;
+  // The process is the task from now on; returns what it is to have in its environment. The same
+  // process may ask again. Errors: kConflict: not granted, adopted by another, the process has
+  // ended; those of the disk: nothing has happened.
+  virtual base::Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) = 0;
+  // Its owner says how it has ended. Errors: kConflict: not adopted; those of the disk.
+  virtual base::Result<base::Unit> EndLease(core::TaskId id, const LeaseEnd& end) = 0;
+};
+
+}  // namespace carma::task

@@ -1,0 +1,260 @@
+// Leases with real processes: granted, adopted, ended; and found again by another daemon.
+#include "task/lease/lease_launcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/spawn.h"
+#include "task/shim/fake_launcher.h"
+
+namespace carma::task {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr core::TaskId kTask{7};
+
+// Somebody else's process, which does nothing.
+class Stranger {
+ public:
+  Stranger() {
+    base::SpawnOptions options;
+    options.files = {"/dev/null", "/dev/null", "/dev/null"};
+    const auto spawned = base::Spawn({"sleep", "10000"}, options);
+    pid_ = spawned ? spawned->pid : 0;
+    process_ = FindLeaseProcess(pid_).value_or(LeaseProcess{});
+  }
+  ~Stranger() { End(); }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+  const LeaseProcess& process() const { return process_; }
+  // Returns the status that its parent is told.
+  int End(int number = SIGKILL) {
+    int status = 0;
+    if (pid_ == 0) return status;
+    if (number != 0) ::kill(pid_, number);
+    ::waitpid(std::exchange(pid_, 0), &status, 0);
+    return status;
+  }
+
+ private:
+  pid_t pid_ = 0;
+  LeaseProcess process_;
+};
+
+class LeaseLauncherTest : public ::testing::Test {
+ protected:
+  LeaseLauncherTest() {
+    std::string folder = ::testing::TempDir() + "/carma-lease-XXXXXX";
+    folder_ = ::mkdtemp(folder.data());
+    Restart();
+  }
+  ~LeaseLauncherTest() override { std::filesystem::remove_all(folder_); }
+
+  // A daemon that was killed is followed by another.
+  void Restart() {
+    auto others = std::make_unique<FakeLauncher>();
+    others_ = others.get();
+    auto made = LeaseLauncher::Make(std::move(others), options_);
+    ASSERT_TRUE(made) << made.error().message;
+    launcher_ = *std::move(made);
+    launcher_->Listen({.gone = [this](core::TaskId id) { gone_.push_back(id); },
+                       .granted = [this](core::TaskId id) { granted_.push_back(id); }});
+    events_.clear();
+  }
+  std::string Dir() const { return folder_ + "/attempts/7/1"; }
+  LaunchOrder Order(const LeaseProcess& process) const {
+    LaunchOrder order;
+    order.id = kTask;
+    order.attempt_dir = Dir();
+    order.spec.name = "train";
+    order.spec.lease = TextOf(process);
+    order.gpu_uuids = {"GPU-a", "GPU-b"};
+    order.extra_environment = {{"CUDA_MPS_PIPE_DIRECTORY", "/run/mps"}};
+    order.kill_grace = base::Duration(60'000);
+    return order;
+  }
+  KnownAttempt Known(bool started) const {
+    return {.id = kTask, .number = 1, .dir = Dir(), .started = started};
+  }
+  void Poll() {
+    launcher_->Poll([this](const ShimEvent& event) { events_.push_back(event); });
+  }
+  // The next event, within a minute.
+  ShimEvent Next() {
+    for (int i = 0; i < 600 && events_.empty(); ++i) {
+      pollfd ready{launcher_->PollFd(), POLLIN, 0};
+      ::poll(&ready, 1, 100);
+      Poll();
+    }
+    if (events_.empty()) {
+      ADD_FAILURE() << "no event";
+      return {};
+    }
+    ShimEvent event = events_.front();
+    events_.erase(events_.begin());
+    return event;
+  }
+
+  std::string folder_;
+  LeaseLauncher::Options options_;
+  FakeLauncher* others_ = nullptr;
+  std::unique_ptr<LeaseLauncher> launcher_;
+  std::vector<core::TaskId> gone_, granted_;
+  std::vector<ShimEvent> events_;
+};
+
+TEST_F(LeaseLauncherTest, IsGrantedAdoptedAndEndsWithItsProcess) {
+  Stranger stranger;
+  launcher_->Watch(kTask, stranger.process());
+  EXPECT_FALSE(launcher_->Granted(kTask));
+  EXPECT_EQ(launcher_->AdoptLease(kTask, stranger.process()).error().code,
+            base::ErrorCode::kConflict)
+      << "nothing before the grant";
+  launcher_->Start(Order(stranger.process()));
+  EXPECT_TRUE(launcher_->Granted(kTask));
+  Poll();
+  EXPECT_THAT(granted_, ElementsAre(kTask));
+  EXPECT_THAT(events_, IsEmpty()) << "no process yet";
+  const auto environment = launcher_->AdoptLease(kTask, stranger.process());
+  ASSERT_TRUE(environment) << environment.error().message;
+  EXPECT_EQ(environment->at("CUDA_VISIBLE_DEVICES"), "GPU-a,GPU-b");
+  EXPECT_EQ(environment->at("CUDA_MPS_PIPE_DIRECTORY"), "/run/mps");
+  EXPECT_EQ(environment->at("CARMA_TASK_ID"), "7");
+  const ShimEvent started = Next();
+  EXPECT_EQ(started.kind, ShimEventKind::kStarted);
+  EXPECT_EQ(started.process, stranger.process().process);
+  EXPECT_EQ(*launcher_->AdoptLease(kTask, stranger.process()), *environment) << "asked again";
+  stranger.End();
+  const ShimEvent exited = Next();
+  EXPECT_EQ(exited.kind, ShimEventKind::kExited);
+  EXPECT_EQ(exited.exit_code, 0);
+  EXPECT_FALSE(exited.lost);
+  EXPECT_THAT(launcher_->Leases(), IsEmpty());
+}
+
+TEST_F(LeaseLauncherTest, OneProcessAloneAdoptsIt) {
+  Stranger first, second;
+  launcher_->Start(Order(first.process()));
+  ASSERT_TRUE(launcher_->AdoptLease(kTask, second.process())) << "another of the owner's may";
+  const auto refused = launcher_->AdoptLease(kTask, first.process());
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kConflict);
+  EXPECT_THAT(refused.error().message, HasSubstr("was adopted by process"));
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
+  first.End();
+  Poll();
+  EXPECT_THAT(events_, IsEmpty()) << "the one that asked is not the one that has it";
+}
+
+TEST_F(LeaseLauncherTest, AProcessThatIsGoneGivesItUp) {
+  Stranger waits, granted;
+  launcher_->Watch(kTask, waits.process());
+  waits.End();
+  for (int i = 0; i < 600 && gone_.empty(); ++i) {
+    pollfd ready{launcher_->PollFd(), POLLIN, 0};
+    ::poll(&ready, 1, 100);
+    Poll();
+  }
+  EXPECT_THAT(gone_, ElementsAre(kTask));
+  launcher_->Start(Order(granted.process()));
+  granted.End();
+  const ShimEvent failed = Next();
+  EXPECT_EQ(failed.kind, ShimEventKind::kLaunchFailed);
+  EXPECT_FALSE(failed.retryable);
+  EXPECT_THAT(failed.text, HasSubstr("has ended"));
+}
+
+TEST_F(LeaseLauncherTest, AGrantThatNobodyTakesIsWithdrawn) {
+  options_.adoption_limit = std::chrono::milliseconds(20);
+  Restart();
+  Stranger stranger;
+  launcher_->Start(Order(stranger.process()));
+  EXPECT_THAT(Next().text, HasSubstr("not adopted within"));
+  EXPECT_FALSE(launcher_->AdoptLease(kTask, stranger.process())) << "too late";
+}
+
+TEST_F(LeaseLauncherTest, ARestartedDaemonFindsItWhereItStood) {
+  Stranger stranger;
+  launcher_->Start(Order(stranger.process()));
+  Restart();
+  launcher_->Adopt(Known(false));
+  EXPECT_TRUE(launcher_->Granted(kTask)) << "granted";
+  const auto environment = launcher_->AdoptLease(kTask, stranger.process());
+  ASSERT_TRUE(environment) << environment.error().message;
+  EXPECT_EQ(environment->at("CUDA_VISIBLE_DEVICES"), "GPU-a,GPU-b");
+  // Killed before anybody heard of the adoption.
+  Restart();
+  launcher_->Adopt(Known(false));
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted) << "adopted";
+  EXPECT_EQ(*launcher_->AdoptLease(kTask, stranger.process()), *environment);
+  Stranger other;
+  EXPECT_FALSE(launcher_->AdoptLease(kTask, other.process()));
+  Restart();
+  stranger.End();
+  launcher_->Adopt(Known(true));
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
+  EXPECT_EQ(Next().kind, ShimEventKind::kExited) << "it ended while no daemon lived";
+}
+
+TEST_F(LeaseLauncherTest, WhatIsSaidOfItsEndCountsOnceAndSurvives) {
+  Stranger stranger;
+  launcher_->Start(Order(stranger.process()));
+  EXPECT_FALSE(launcher_->EndLease(kTask, {.exit_code = 3})) << "not adopted";
+  ASSERT_TRUE(launcher_->AdoptLease(kTask, stranger.process()));
+  ASSERT_TRUE(launcher_->EndLease(kTask, {.exit_code = 3, .stderr_tail = "CUDA out of memory"}));
+  Restart();
+  launcher_->Adopt(Known(true));
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
+  const ShimEvent exited = Next();
+  EXPECT_EQ(exited.exit_code, 3);
+  EXPECT_EQ(exited.stderr_tail, "CUDA out of memory");
+  EXPECT_FALSE(launcher_->EndLease(kTask, {.exit_code = 4}));
+}
+
+TEST_F(LeaseLauncherTest, AStopEndsItsProcess) {
+  Stranger stranger;
+  launcher_->Start(Order(stranger.process()));
+  ASSERT_TRUE(launcher_->AdoptLease(kTask, stranger.process()));
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
+  launcher_->Stop(kTask, 1);
+  EXPECT_EQ(WTERMSIG(stranger.End(0)), SIGTERM);
+  EXPECT_EQ(Next().kind, ShimEventKind::kExited);
+
+  Stranger waits;
+  std::filesystem::remove_all(folder_ + "/attempts");
+  launcher_->Start(Order(waits.process()));
+  launcher_->Stop(kTask, 1);
+  EXPECT_EQ(Next().kind, ShimEventKind::kLaunchFailed);
+  EXPECT_TRUE(Alive(waits.process())) << "it was not the task";
+}
+
+TEST_F(LeaseLauncherTest, OtherTasksAreNoneOfItsBusiness) {
+  LaunchOrder order = Order({});
+  order.spec.lease.reset();
+  launcher_->Start(order);
+  EXPECT_THAT(launcher_->Leases(), IsEmpty());
+  EXPECT_EQ(others_->started.size(), 1U);
+}
+
+TEST(LeaseProcess, IsWrittenAndReadBack) {
+  const LeaseProcess process{{4711, 88'213}, "0f6c-11"};
+  EXPECT_EQ(TextOf(process), "4711 88213 0f6c-11");
+  EXPECT_EQ(ParseLeaseProcess(TextOf(process)), process);
+  for (const char* text : {"", "4711", "0 1 b", "-3 1 b", "4711 x b", "4711 1 b c"})
+    EXPECT_FALSE(IsLeaseProcess(text)) << text;
+  EXPECT_FALSE(Alive(process));
+  EXPECT_TRUE(Alive(*FindLeaseProcess(::getpid())));
+}
+
+}  // namespace
+}  // namespace carma::task

@@ -1,0 +1,167 @@
+// GPUs for processes that are not carmad's: real processes, and a daemon that is killed.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <set>
+#include <sstream>
+
+#include "base/json.h"
+#include "base/process_id.h"
+#include "tests/kit.h"
+
+namespace carma::system_test {
+namespace {
+
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+class Lease : public ::testing::Test {
+ protected:
+  void SetUp() override { site.Start(); }
+  // `carma lease … -- /bin/sh -c SCRIPT`.
+  Child Ask(const std::string& script, Words options = {"--memory", "4G"}) const {
+    options.insert(options.begin(), "lease");
+    options.insert(options.end(), {"--", "/bin/sh", "-c", script});
+    return site.StartCarma(options);
+  }
+
+  Site site{{.shape = "2xA100-40GB"}};
+};
+
+TEST_F(Lease, TheCommandHasItsGpusAndItsOwnExitCode) {
+  const Ran ran = Ask("echo $CUDA_VISIBLE_DEVICES $CARMA_TASK_ID; exit 7",
+                      {"--memory", "4G", "-G", "2", "-J", "outside"})
+                      .Wait();
+  EXPECT_EQ(ran.code, 7) << ran.Text();
+  const std::vector<api::GpuView> gpus = site.Gpus();
+  EXPECT_EQ(ran.out, fmt::format("{},{} 1\n", gpus.at(0).uuid, gpus.at(1).uuid));
+  const api::TaskView task = site.Await(1);
+  EXPECT_EQ(task.state, "succeeded") << "what only its parent knows";
+  EXPECT_EQ(task.name, "outside");
+  EXPECT_EQ(task.origin, "lease");
+  EXPECT_THAT(site.Carma({"show", "1"}).out, HasSubstr("lease"));
+  EXPECT_EQ(site.Carma({"redo", "1"}).code, 1) << "nobody here could start it again";
+  site.ExpectIdle();
+}
+
+TEST_F(Lease, IsATaskWhileItsProcessLives) {
+  Bell up(site.out_dir() + "/up"), gate(site.out_dir() + "/gate");
+  Child child = Ask(fmt::format("echo $$ > {}; read x < {}", up.path(), gate.path()));
+  const std::optional<std::string> pid = up.Hear();
+  ASSERT_TRUE(pid);
+  const api::TaskView task = site.AwaitState(1, "running");
+  EXPECT_EQ(fmt::format("{}", child.pid()), *pid) << "it became the command";
+  EXPECT_EQ(task.pid, static_cast<std::uint64_t>(child.pid()));
+  EXPECT_EQ(task.claim_mib, 4096);
+  EXPECT_THAT(site.Carma({"explain", "1"}).out, HasSubstr("running"));
+  // Another one waits for GPUs like any task, and is given up with its process.
+  const Ran held = site.Carma({"submit", "--parsable", "-G", "2", "--exclusive", "--", "/bin/true"});
+  ASSERT_EQ(held.out, "2\n") << held.Text();
+  Child second = Ask("exit 3", {"--exclusive", "-G", "2"});
+  ASSERT_TRUE(Eventually([&] { return site.Task(3).state == "queued"; }));
+  EXPECT_TRUE(Eventually([&] { return second.Err().find("lease 3 waits") != std::string::npos; }));
+  second.Signal(SIGKILL);
+  second.Wait();
+  EXPECT_EQ(site.Await(3).state, "cancelled");
+  WriteText(gate.path(), "go\n");
+  EXPECT_EQ(child.Wait().code, 0);
+  EXPECT_EQ(site.Await(1).state, "succeeded");
+  EXPECT_EQ(site.Await(2).state, "succeeded") << "its GPUs came free";
+}
+
+TEST_F(Lease, ACancelEndsItsProcess) {
+  Bell up(site.out_dir() + "/up");
+  Child child = Ask(fmt::format("echo up > {}; exec sleep 10000", up.path()));
+  ASSERT_EQ(up.Hear(), "up");
+  site.AwaitState(1, "running");
+  EXPECT_TRUE(site.Carma({"cancel", "1"}).Ok());
+  EXPECT_EQ(child.Wait().signal, SIGTERM);
+  EXPECT_EQ(site.Await(1).state, "cancelled");
+  site.ExpectIdle();
+}
+
+TEST_F(Lease, AKilledDaemonFindsThoseThatWaitAndThoseThatRun) {
+  Bell up(site.out_dir() + "/up"), gate(site.out_dir() + "/gate");
+  Child running = Ask(fmt::format("echo up > {}; read x < {}", up.path(), gate.path()),
+                      {"--exclusive", "-G", "2"});
+  ASSERT_EQ(up.Hear(), "up");
+  site.AwaitState(1, "running");
+  Child waiting = Ask("echo $CUDA_VISIBLE_DEVICES");
+  ASSERT_TRUE(Eventually([&] { return site.Task(2).state == "queued"; }));
+  Child given_up = Ask("exit 9");
+  ASSERT_TRUE(Eventually([&] { return site.Task(3).state == "queued"; }));
+  site.Stop(SIGKILL);
+  given_up.Signal(SIGKILL);
+  given_up.Wait();
+  site.Start();
+  EXPECT_EQ(site.AwaitState(1, "running").pid, static_cast<std::uint64_t>(running.pid()));
+  EXPECT_EQ(site.Await(3).state, "cancelled") << "its process ended while no daemon lived";
+  EXPECT_EQ(site.Task(2).state, "queued");
+  site.Stop(SIGKILL);
+  WriteText(gate.path(), "go\n");
+  EXPECT_EQ(running.Wait().code, 0);
+  site.Start();
+  EXPECT_EQ(site.Await(1).state, "succeeded");
+  const Ran ran = waiting.Wait();
+  EXPECT_EQ(ran.code, 0) << ran.Text();
+  EXPECT_THAT(ran.out, HasSubstr("GPU-"));
+  EXPECT_EQ(site.Await(2).state, "succeeded");
+  site.ExpectIdle();
+}
+
+TEST_F(Lease, EachRunsOnceThroughManyKillsAndNoneIsLeft) {
+  constexpr int kLeases = 40, kKills = 15;
+  std::vector<Child> children;
+  for (int i = 0; i < kLeases; ++i)
+    children.push_back(Ask("echo $CARMA_TASK_ID >> ran", {"--memory", "9G"}));
+  for (int i = 0; i < kKills; ++i) site.Restart(SIGKILL);
+  std::set<std::string> ran;
+  for (Child& child : children) {
+    const Ran ended = child.Wait();
+    // One that had not reached the daemon when it was killed says so, and has asked for nothing.
+    if (ended.code != 0) EXPECT_THAT(ended.err, HasSubstr("carmad")) << ended.Text();
+  }
+  std::istringstream lines(ReadText(site.out_dir() + "/ran"));
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_TRUE(ran.insert(line).second) << line << " ran twice";
+  std::size_t succeeded = 0;
+  for (std::uint64_t id = 1; site.Task(id).id == id; ++id) {
+    const api::TaskView task = site.Await(id);
+    if (task.state == "succeeded") ++succeeded;
+  }
+  EXPECT_EQ(succeeded, ran.size()) << "as many leases as starts";
+  EXPECT_GT(succeeded, 0U);
+  site.ExpectIdle();
+}
+
+TEST_F(Lease, IsItsOwnersAlone) {
+  if (!IsRoot()) GTEST_SKIP() << "needs root";
+  Bell up(site.out_dir() + "/up"), gate(site.out_dir() + "/gate");
+  Child child = Ask(fmt::format("echo up > {}; read x < {}", up.path(), gate.path()));
+  ASSERT_EQ(up.Hear(), "up");
+  const auto post = [&](const std::string& path, const std::string& body) {
+    return RunProgram({"/usr/bin/curl", "-s", "--unix-socket", site.socket(), "-d", body,
+                       "http://localhost" + path},
+                      {.uid = OtherUser()});
+  };
+  const Ran adopt = post("/v1/leases/1/adopt", "{}");
+  if (adopt.code == -1) GTEST_SKIP() << "no curl";
+  EXPECT_THAT(adopt.out, HasSubstr("belongs to root"));
+  EXPECT_THAT(post("/v1/leases/1/end", "{}").out, HasSubstr("belongs to root"));
+  const std::string spec =
+      R"({"spec":{"name":"x","command":["x"],"workdir":"/","memory_mib":1000},"pid":)";
+  EXPECT_THAT(post("/v1/leases", spec + fmt::format("{}}}", child.pid())).out,
+              HasSubstr("belongs to another user"));
+  EXPECT_THAT(post("/v1/leases", spec + "4194000}").out, HasSubstr("there is no process"));
+  EXPECT_THAT(post("/v1/tasks", R"({"tasks":[{"name":"x","command":["x"],"workdir":"/",)"
+                                R"("lease":"1 1 b"}]})")
+                  .out,
+              HasSubstr("expected none in a submission"));
+  WriteText(gate.path(), "go\n");
+  EXPECT_EQ(child.Wait().code, 0);
+}
+
+}  // namespace
+}  // namespace carma::system_test
