@@ -21,6 +21,7 @@ using base::ErrorCode;
 using base::Json;
 using base::Result;
 
+constexpr int kFirstPollS = 1;  // then it is told why it waits
 constexpr int kPollS = 30;
 constexpr int kTimeoutS = 60;
 constexpr std::chrono::seconds kRetry{1};
@@ -71,12 +72,12 @@ class Asker {
 };
 
 Result<api::LeaseView> AwaitGrant(Asker& asker, api::LeaseView lease) {
-  while (lease.state == "waiting") {
+  for (int poll_s = kFirstPollS; lease.state == "waiting"; poll_s = kPollS) {
     if (lease.task_state == "queued" && !lease.reason.empty())
       asker.Tell(fmt::format("lease {} waits ({}): {}", lease.id, lease.reason,
                              base::Printable(lease.reason_text, 500)));
     Result<api::LeaseView> next =
-        asker.Lease("GET", fmt::format("/v1/leases/{}?wait_s={}", lease.id, kPollS));
+        asker.Lease("GET", fmt::format("/v1/leases/{}?wait_s={}", lease.id, poll_s));
     if (!next) return next;
     lease = *std::move(next);
   }
