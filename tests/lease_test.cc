@@ -64,7 +64,8 @@ TEST_F(Lease, IsATaskWhileItsProcessLives) {
   EXPECT_EQ(task.claim_mib, 4096);
   EXPECT_THAT(site.Carma({"explain", "1"}).out, HasSubstr("running"));
   // Another one waits for GPUs like any task, and is given up with its process.
-  const Ran held = site.Carma({"submit", "--parsable", "-G", "2", "--exclusive", "--", "/bin/true"});
+  const Ran held =
+      site.Carma({"submit", "--parsable", "-G", "2", "--exclusive", "--", "/bin/true"});
   ASSERT_EQ(held.out, "2\n") << held.Text();
   Child second = Ask("exit 3", {"--exclusive", "-G", "2"});
   ExpectWaiting(2);
@@ -135,7 +136,8 @@ TEST_F(Lease, EachRunsOnceThroughManyKillsAndNoneIsLeft) {
   for (std::string line; std::getline(lines, line);)
     EXPECT_TRUE(ran.insert(line).second) << line << " ran twice";
   EXPECT_EQ(ran.size(), children.size()) << "as many starts as leases";
-  for (std::uint64_t id = 1; id <= kLeases; ++id) EXPECT_EQ(site.Await(id).state, "succeeded") << id;
+  for (std::uint64_t id = 1; id <= kLeases; ++id)
+    EXPECT_EQ(site.Await(id).state, "succeeded") << id;
   site.ExpectIdle();
 }
 

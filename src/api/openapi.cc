@@ -191,8 +191,8 @@ std::string MakeOpenApi() {
   AddProperties<TaskView, GpuTaskView, ForeignView, GpuView::Metric, GpuView, GpuHistoryView::Point,
                 GpuHistoryView, VerdictView, HostVerdictView, ExplainView, RunView, KnowledgeView,
                 EventView, HostView, StatusView, TaskRow, GpuGlance, OverviewView, UserView,
-                TokenView, WhoView, LeaseView, RefusedChange, ChangesView, UsageView, ReservationView>(
-      schemas, base::Absent::kNull);
+                TokenView, WhoView, LeaseView, RefusedChange, ChangesView, UsageView,
+                ReservationView>(schemas, base::Absent::kNull);
   return document.dump(2);
 }
 

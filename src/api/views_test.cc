@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "api/changes_view.h"
+#include "api/lease_view.h"
 #include "api/openapi.h"
 #include "api/overview.h"
-#include "api/lease_view.h"
 #include "api/token_view.h"
 #include "api/usage_view.h"
 #include "base/json.h"

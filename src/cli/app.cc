@@ -56,8 +56,8 @@ base::Result<base::Unit> NoVerb(CLI::App& app, const std::string& word) {
                         (meant ? "', did you mean " + *meant + "?" : "' (see carma --help)"));
 }
 
-// Takes what `submit`, `run`, `lease` and `pilot` shall run, and what stands behind "--" of `estimate`, out
-// of the words that CLI11 reads. Errors: kInvalid: no such verb.
+// Takes what `submit`, `run`, `lease` and `pilot` shall run, and what stands behind "--" of
+// `estimate`, out of the words that CLI11 reads. Errors: kInvalid: no such verb.
 base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& words,
                                       Context& context) {
   const std::size_t verb_at = SkipOptions(app, app, words, 0);

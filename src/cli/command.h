@@ -28,8 +28,8 @@ struct Context {
   int exit_code = 0;        // what main() returns
   std::FILE* out = stdout;
   std::FILE* err = stderr;
-  // `submit`, `run`, `shell`, `lease`, `pilot`: the words from the first that is no option, as they are;
-  // CLI11 never sees them, because their dashes are not ours. literal: "--" stood before them.
+  // `submit`, `run`, `shell`, `lease`, `pilot`: the words from the first that is no option, as they
+  // are; CLI11 never sees them, because their dashes are not ours. literal: "--" stood before them.
   // `estimate`: what stands behind "--".
   std::vector<std::string> words;
   bool literal = false;

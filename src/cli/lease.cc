@@ -111,9 +111,9 @@ void RunLease(Context& context, const SubmitFlags& flags) {
   if (!described->specs.empty() || !described->indices.empty())
     return context.Fail({ErrorCode::kInvalid, "a lease is one task: expected no array or sweep"});
   Asker asker(context);
-  Result<api::LeaseView> lease = asker.Lease(
-      "POST", "/v1/leases",
-      fmt::format("{{\"spec\":{},\"request\":\"{}\"}}", described->spec, RandomName()));
+  Result<api::LeaseView> lease =
+      asker.Lease("POST", "/v1/leases",
+                  fmt::format("{{\"spec\":{},\"request\":\"{}\"}}", described->spec, RandomName()));
   if (lease) lease = AwaitGrant(asker, *std::move(lease));
   if (!lease) return context.Fail(lease.error());
   if (const auto adopted = Adopt(asker, lease->id); !adopted) return context.Fail(adopted.error());

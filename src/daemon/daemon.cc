@@ -51,8 +51,8 @@
 #include "gpu/mig_mode.h"
 #include "gpu/near_cpus.h"
 #include "store/store.h"
-#include "task/process/cgroup.h"
 #include "task/lease/lease_launcher.h"
+#include "task/process/cgroup.h"
 #include "task/process/host_facts.h"
 #include "task/shim/shim_launcher.h"
 
@@ -343,8 +343,7 @@ void RealDaemon::WatchLeases() {
   for (const store::StoredTask& stored : *unfinished) {
     if (stored.spec_json.find("\"lease\":") == std::string::npos) continue;
     const Result<task::TaskSpec> spec = task::SpecFromJsonText(stored.spec_json);
-    const auto process =
-        spec && spec->lease ? task::ParseLeaseProcess(*spec->lease) : std::nullopt;
+    const auto process = spec && spec->lease ? task::ParseLeaseProcess(*spec->lease) : std::nullopt;
     if (process) leases_->Watch(stored.record.id, *process);
   }
 }

@@ -75,15 +75,16 @@ Answer LeaseNow(const LeaseServices& services, core::TaskId id, int status = 200
 // pid: of a body; absent: the one that calls. owner: whose process it has to be.
 Result<task::LeaseProcess> ProcessOf(const Call& call, const std::optional<std::int64_t>& pid,
                                      std::uint32_t owner) {
-  const auto asked = static_cast<pid_t>(pid.value_or(call.request.peer ? call.request.peer->pid : 0));
+  const auto asked =
+      static_cast<pid_t>(pid.value_or(call.request.peer ? call.request.peer->pid : 0));
   const std::optional<task::LeaseProcess> process =
       asked > 0 ? task::FindLeaseProcess(asked) : std::nullopt;
   struct stat info {};
   const std::string folder = fmt::format("/proc/{}", asked);
   if (!process || ::stat(folder.c_str(), &info) != 0) {
-    return Fail(ErrorCode::kConflict,
-                fmt::format("there is no process {} on this machine, or in carmad's namespace",
-                            asked));
+    return Fail(
+        ErrorCode::kConflict,
+        fmt::format("there is no process {} on this machine, or in carmad's namespace", asked));
   }
   if (info.st_uid == owner || call.caller.uid == 0) return *process;
   return Fail(ErrorCode::kDenied, fmt::format("process {} belongs to another user", asked));
@@ -110,8 +111,9 @@ Result<Asked> ReadAsked(const Call& call) {
   Result<task::TaskSpec> read = task::SpecFromJson(*spec, "/spec");
   if (!read) return std::unexpected(read.error());
   if (read->attach || read->array_index || !read->parameters.empty()) {
-    return Fail(ErrorCode::kInvalid, "/spec: a lease is for one process that is not started here: "
-                                     "expected no attach, array_index or parameters");
+    return Fail(ErrorCode::kInvalid,
+                "/spec: a lease is for one process that is not started here: "
+                "expected no attach, array_index or parameters");
   }
   const Result<task::LeaseProcess> process = ProcessOf(call, pid, call.caller.uid);
   if (!process) return std::unexpected(process.error());
@@ -188,8 +190,7 @@ Answer AdoptLease(const LeaseServices& services, const Call& call) {
     in.NoOthers();
     if (in.error()) return std::unexpected(*in.error());
   }
-  const Result<task::LeaseProcess> process =
-      ProcessOf(call, pid, stored->record.request.uid);
+  const Result<task::LeaseProcess> process = ProcessOf(call, pid, stored->record.request.uid);
   if (!process) return std::unexpected(process.error());
   const auto environment = services.leases.AdoptLease(stored->record.id, *process);
   if (!environment) return std::unexpected(environment.error());

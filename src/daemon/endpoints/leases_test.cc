@@ -27,8 +27,9 @@ class LeasesTest : public EndpointTest {
     leases_.reset();
   }
   LeaseServices Services() {
-    return {*engine_, *store_, clock_, *leases_,
-            [this](core::TaskId, int, std::function<void()> answer) { waiting_ = std::move(answer); }};
+    return {
+        *engine_, *store_, clock_, *leases_,
+        [this](core::TaskId, int, std::function<void()> answer) { waiting_ = std::move(answer); }};
   }
   // By this very process, of this very user.
   Call Mine(const std::string& id, const std::string& body) const {
@@ -39,14 +40,15 @@ class LeasesTest : public EndpointTest {
   Heard Make(const std::string& more = "", const std::string& spec = "") {
     Heard heard;
     api::Response answer;
-    const Call call = Mine("", R"({"spec":{"name":"x","command":["x"],"workdir":"/")" + spec + "}" +
-                                   more + "}");
+    const Call call =
+        Mine("", R"({"spec":{"name":"x","command":["x"],"workdir":"/")" + spec + "}" + more + "}");
     const auto made = std::make_shared<std::optional<api::Response>>();
     const base::Result<base::Unit> asked = MakeLease(
         Services(), call, api::Responder([made](const api::Response& each) { *made = each; }));
     engine_->Turn();
-    if (!asked) return {.status = api::ErrorResponse(asked.error()).status,
-                        .body = base::ParseJson(api::ErrorResponse(asked.error()).body).value()};
+    if (!asked)
+      return {.status = api::ErrorResponse(asked.error()).status,
+              .body = base::ParseJson(api::ErrorResponse(asked.error()).body).value()};
     if (*made) heard = {(*made)->status, base::ParseJson((*made)->body).value()};
     return heard;
   }

@@ -10,8 +10,7 @@
 namespace carma::task {
 
 std::string TextOf(const LeaseProcess& process) {
-  return fmt::format("{} {} {}", process.process.pid, process.process.start_ticks,
-                     process.boot_id);
+  return fmt::format("{} {} {}", process.process.pid, process.process.start_ticks, process.boot_id);
 }
 
 std::optional<LeaseProcess> ParseLeaseProcess(std::string_view text) {

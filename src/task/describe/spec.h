@@ -82,7 +82,8 @@ struct TaskSpec : core::TaskRequest {
   std::optional<std::string> attach;
   bool terminal = false;
   std::optional<std::string> comment;
-  std::optional<std::string> lease;  // the daemon's word: a LeaseProcess (lease.h), not ours to start
+  std::optional<std::string>
+      lease;  // the daemon's word: a LeaseProcess (lease.h), not ours to start
 
   // As one JSON object, the body of POST /v1/tasks.
   template <class Visitor, class Self>

@@ -171,12 +171,11 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Lease& lease = found->second;
     if (lease.adopted && lease.process == process) return lease.environment;
     if (lease.adopted) {
-      return Fail(ErrorCode::kConflict, fmt::format("lease {} was adopted by process {}", id,
-                                                    lease.process.process.pid));
+      return Fail(ErrorCode::kConflict,
+                  fmt::format("lease {} was adopted by process {}", id, lease.process.process.pid));
     }
     if (!Alive(process)) {
-      return Fail(ErrorCode::kConflict,
-                  fmt::format("process {} has ended", process.process.pid));
+      return Fail(ErrorCode::kConflict, fmt::format("process {} has ended", process.process.pid));
     }
     const Result<Unit> kept =
         base::WriteFileAtomic(lease.dir + "/" + kAdoptedFile, TextOf(process), 0600);
@@ -215,8 +214,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     lease.grace = order.kill_grace;
     lease.checkpoint_signal = order.checkpoint_signal;
     Result<Unit> kept = base::MakeDirs(lease.dir, 0711);
-    if (kept)
-      kept = base::WriteFileAtomic(lease.dir + "/" + kLeaseFile, TextOfGrant(lease), 0600);
+    if (kept) kept = base::WriteFileAtomic(lease.dir + "/" + kLeaseFile, TextOfGrant(lease), 0600);
     if (!kept) return Withdraw(order.id, kept.error().message, /*retryable=*/true);
     Grant(order.id, lease);
   }
@@ -256,10 +254,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     const core::TaskId id = attempt.id;
     known->attempt = attempt.number;
     Lease& lease = leases_[id] = *std::move(known);
-    const Result<std::string> adopted =
-        base::ReadFile(lease.dir + "/" + kAdoptedFile, kMaxFile);
-    const std::optional<LeaseProcess> by =
-        adopted ? ParseLeaseProcess(*adopted) : std::nullopt;
+    const Result<std::string> adopted = base::ReadFile(lease.dir + "/" + kAdoptedFile, kMaxFile);
+    const std::optional<LeaseProcess> by = adopted ? ParseLeaseProcess(*adopted) : std::nullopt;
     if (by) TakeAdopted(id, lease, *by);
     if (const std::optional<LeaseEnd> end = ReadEnd(lease.dir)) return End(id, *end);
     if (by) return;
