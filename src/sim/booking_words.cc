@@ -21,11 +21,13 @@ using core::Repeat;
 // 1970 began on a Thursday.
 constexpr base::Duration kFirstMonday = std::chrono::hours(4 * 24);
 constexpr base::Duration kDay = std::chrono::hours(24);
+constexpr base::Duration kLatest = 3660 * kDay;
 
 bool SetTime(core::Time& target, std::string_view value) {
   const Result<base::Duration> span = base::ParseSpan(value);
-  if (span) target = core::Time{*span};
-  return span.has_value();
+  if (!span || *span > kLatest) return false;
+  target = core::Time{*span};
+  return true;
 }
 
 bool SetUsers(Booking& booking, std::string_view value) {
@@ -66,9 +68,9 @@ constexpr std::array kWords{
            booking.count = static_cast<int>(*count);
            return true;
          }},
-    Word{"from", "a time span after the first submission",
+    Word{"from", "a time span of at most ten years after the first submission",
          [](Booking& booking, std::string_view value) { return SetTime(booking.from, value); }},
-    Word{"to", "a time span after the first submission",
+    Word{"to", "a time span of at most ten years after the first submission",
          [](Booking& booking, std::string_view value) {
            core::Time to{};
            const bool set = SetTime(to, value);
@@ -87,7 +89,7 @@ constexpr std::array kWords{
            if (repeat) booking.repeat = *repeat;
            return repeat.has_value();
          }},
-    Word{"until", "a time span after the first submission",
+    Word{"until", "a time span of at most ten years after the first submission",
          [](Booking& booking, std::string_view value) {
            core::Time until{};
            const bool set = SetTime(until, value);

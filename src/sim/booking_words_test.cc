@@ -39,6 +39,7 @@ TEST(ParseBooking, SaysWhatWasExpected) {
       {"for=ada gpus=all from=1h to=2h for-time=1h", "either to= or for-time="},
       {"for=ada gpus=all from=2h to=1h", "less than a minute"},
       {"for=ada gpus=all from=soon to=1h", "from: expected a time span"},
+      {"for=ada gpus=all from=9999d to=99999d", "from: expected a time span of at most ten years"},
       {"for=ada gpus=all from=1h for-time=1d repeat=daily", "begins again before it is over"},
       {"for=ada gpus=all account=vision from=1h to=2h", "expected words like"},
       {"for=ada gpus=all count=0 from=1h to=2h", "count: expected a number"},

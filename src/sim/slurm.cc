@@ -43,7 +43,8 @@ void Simulation::PlaceByCounts() {
   while (!lines_.empty()) {
     const JobIndex head = lines_.First(1, shares_, now_).front().job;
     const std::vector<std::uint32_t> nodes = NodesByCounts(jobs_[head], nullptr);
-    freed_.clear();
+    freed_.clear();  // what is left there is known of this one alone
+    blocked_.reset();
     if (nodes.empty()) {
       blocked_ = core::Number(jobs_[head].id);
       return;
