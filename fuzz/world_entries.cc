@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "base/text.h"
 #include "entries.h"
+#include "sim/booking_words.h"
 #include "sim/pairs.h"
 #include "sim/residency.h"
 #include "task/shim/shim_protocol.h"
@@ -42,6 +43,18 @@ void FuzzResidency(std::string_view bytes) {
   CARMA_CHECK(residency->predicted.size() == tasks->size(), "an answer for each task");
   for (const double slowdown : residency->predicted) {
     CARMA_CHECK(slowdown >= 1 - 1e-9, "neighbours make nobody faster");
+  }
+}
+
+void FuzzBooking(std::string_view bytes) {
+  const auto booking = sim::ParseBooking(bytes);
+  CheckError(booking);
+  if (!booking) return;
+  const core::Time first = base::FromMs(420'000);
+  const core::Time horizon = first + std::chrono::hours(10 * 24);
+  for (const core::BookedPeriod& each : sim::PeriodsOf({&*booking, 1}, first, first, horizon)) {
+    CARMA_CHECK(each.from >= first && each.from < each.to, "a period has a beginning and an end");
+    CARMA_CHECK(each.to - each.from == booking->length, "and lasts as long as it was said to");
   }
 }
 
