@@ -103,9 +103,10 @@ TEST(AboveSlurm, WhoComesBackIsLookedAtAnew) {
   const trace::Workload some = MakeWorkload("some", 1, 300, 26'000);
   const trace::Workload large = MakeWorkload("large", 1, 1'000, 30'000);
   const trace::Workload tiny = MakeWorkload("tiny", 1, 100, 4'000);
-  const std::vector<Arrival> arrivals{
-      {Duration{0}, &stays}, {Duration{0}, &stays}, {Duration{0}, &brief}, {Duration{0}, &brief},
-      {Duration{0}, &some},  {Duration{0}, &some},  {Duration{0}, &large}, {Duration{400'000}, &tiny}};
+  const std::vector<Arrival> arrivals{{Duration{0}, &stays}, {Duration{0}, &stays},
+                                      {Duration{0}, &brief}, {Duration{0}, &brief},
+                                      {Duration{0}, &some},  {Duration{0}, &some},
+                                      {Duration{0}, &large}, {Duration{400'000}, &tiny}};
   const RunResult run = Play("2 * 2xA100-40GB", arrivals, Placed(Placing::kSlurm));
   // No server has as much left as the large one books until the brief ones end (114 s). It waits
   // there, comes back, and the other server has long been empty.

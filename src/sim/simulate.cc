@@ -77,8 +77,7 @@ Result<Unit> CheckOptions(const RunOptions& options) {
     return Fail(ErrorCode::kInvalid, fmt::format("{}: {} is not between {} and {}", each.name,
                                                  each.value, each.low, each.high));
   }
-  if (options.above.placing == Placing::kAsked &&
-      options.policy.pacing != core::Pacing::kImmediate)
+  if (options.above.placing == Placing::kAsked && options.policy.pacing != core::Pacing::kImmediate)
     return Fail(ErrorCode::kInvalid, "servers with the published rules cannot be asked");
   if (options.host.promised && options.host.cores < 1)
     return Fail(ErrorCode::kInvalid, "CPU cores are promised, but the server has none");
