@@ -43,7 +43,7 @@ class Child {
   // Fails the test and returns an ended child if it cannot be started.
   static Child Start(const std::vector<std::string>& argv, const RunOptions& options = {});
   Child() = default;
-  Child(Child&&) noexcept = default;
+  Child(Child&& other) noexcept { *this = std::move(other); }
   Child& operator=(Child&& other) noexcept;
   ~Child();
 

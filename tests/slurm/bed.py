@@ -1,5 +1,6 @@
 """A cluster of Slurm on this machine: munged, slurmctld and some slurmd, each node with a simulated GPU server of its own."""
 
+import json
 import os
 import pwd
 import shutil
@@ -145,10 +146,33 @@ class Bed:
             self._run(node, "slurmd", "-D", "-N", node)
         until(lambda: len(self.ask("sinfo", "-h", "-N", "-t", "idle", "-o", "%N").split()) == self.nodes, "all nodes are idle")
 
-    def _run(self, log, *words):
+    def _run(self, log, *words, environment=None):
         with open(self.path(f"log/{log}.out"), "wb") as output:
             self._processes.append(subprocess.Popen(  # pylint: disable=consider-using-with
-                words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=self.environment, start_new_session=True))
+                words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment or self.environment,
+                start_new_session=True))
+
+    def start_daemons(self):
+        """A carmad of root's on each node, for leases: its socket is socket(node)."""
+        for node in self.node_names():
+            environment = {**self.environment, "CARMA_SIMULATION_STATE": self.path(f"nodes/{node}"), "CARMA_COLLOCATION_METHOD": "streams",
+                           "CARMA_MONITOR_NVML_LIBRARY": f"{self.programs}/libcarma-simgpu.so", "CARMA_POLICY_STALE_AFTER": "1d",
+                           "CARMA_MONITOR_SAMPLE_PERIOD": "5s", "CARMA_MONITOR_WINDOW": "20s"}
+            self._run(f"carmad-{node}", f"{self.programs}/carmad", "--socket", self.socket(node), "--state-dir", self.path(f"nodes/{node}.state"),
+                      environment=environment)
+        for node in self.node_names():
+            subprocess.run([f"{self.programs}/carma", "--socket", self.socket(node), "status", "--wait"], check=True, capture_output=True,
+                           timeout=LIMIT_S)
+
+    def socket(self, node):
+        """Of the carmad of that node."""
+        return self.path(f"nodes/{node}.sock")
+
+    def carma(self, node, *words):
+        """What `carma --json …` says there, as root; None if it fails."""
+        ran = subprocess.run([f"{self.programs}/carma", "--socket", self.socket(node), "--json", *words], env=self.environment,
+                             capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        return json.loads(ran.stdout) if ran.returncode == 0 else None
 
     def node_names(self):
         """n0, n1 …"""

@@ -141,6 +141,52 @@ class PilotInSlurm(unittest.TestCase):
         self.assertTrue(os.path.exists(os.path.join(self.bed.home(USER), "short.done")))
 
 
+class LeaseInSlurm(unittest.TestCase):
+    """`carma lease` in jobs of ordinary users, of a carmad on each node."""
+
+    bed = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.bed = slurm.Bed(os.path.abspath(sys.argv[1]), nodes=1)
+        cls.bed.start_daemons()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.bed.close()
+
+    def lease(self, options, command):
+        """A job that asks for one."""
+        return self.bed.sbatch(USER, f"export CARMA_SOCKET={self.bed.socket('n0')}\nexec carma lease {options} -- {command}\n")
+
+    def tasks(self, states):
+        """Of the node's carmad."""
+        return self.bed.carma("n0", "list", "--state", states)["tasks"]
+
+    def test_a_job_has_the_gpus_of_its_lease_until_it_ends(self):
+        job = self.lease("-G 2 -J mine", "sh -c 'echo $CUDA_VISIBLE_DEVICES > ~/has; exit 4'")
+        self.assertEqual(self.bed.ended(job), ("FAILED", 4), self.bed.output(job))
+        with open(os.path.join(self.bed.home(USER), "has"), encoding="utf-8") as file:
+            self.assertEqual(file.read().count("GPU-"), 2)
+        slurm.until(lambda: not self.tasks("running,launching"), "its GPUs are given back")
+        task = next(each for each in self.tasks("all") if each["name"] == "mine")
+        self.assertEqual((task["user"], task["origin"]), (USER, "lease"))
+
+    def test_a_cancelled_job_leaves_no_lease(self):
+        runs = self.lease("-G 4 --exclusive -J runs", "sleep 1000")
+        slurm.until(lambda: self.tasks("running"), "the first has all GPUs")
+        waits = self.lease("-G 4 --exclusive -J waits", "touch waited")
+        slurm.until(lambda: self.tasks("queued"), "the second waits")
+        started = time.monotonic()
+        self.bed.ask("scancel", str(waits))
+        slurm.until(lambda: not self.tasks("queued"), "its lease is given up")
+        self.assertLess(time.monotonic() - started, 5)
+        self.bed.ask("scancel", str(runs))
+        slurm.until(lambda: not self.tasks("running,launching,stopping"), "its GPUs are given back")
+        self.assertEqual(self.bed.ended(waits)[0], "CANCELLED")
+        self.assertFalse(os.path.exists(os.path.join(self.bed.home(USER), "waited")))
+
+
 if __name__ == "__main__":
     WHY_NOT = slurm.missing()
     if WHY_NOT:

@@ -153,6 +153,7 @@ function facts(task) {
     fact('CPUs', task.cpus, task.own_cores && ` of its own (${task.own_cores})`),
     fact('Host memory', task.host_memory_mib && memory(task.host_memory_mib)),
     fact('Not enforced', task.host_note),
+    fact('Origin', task.origin === 'lease' && 'lease: its process is not started by carmad'),
     fact('Sharing', kSharing[task.sharing], task.sharing_note && ` (${task.sharing_note})`,
       task.thread_percent > 0 && `, at most ${task.thread_percent} % of the SMs`),
     fact('Submitted', when(task.submitted_ms), isWaiting(task.state) && `, ${span(now() - task.submitted_ms)} ago`),

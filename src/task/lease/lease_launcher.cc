@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -51,6 +52,7 @@ struct Lease {
   UniqueFd process_fd;   // empty: none could be had
   int attempt = 0;       // 0: it waits
   std::string dir;
+  std::uint32_t uid = 0;  // of its owner
   LeaseLauncher::Environment environment;
   base::Duration grace{};
   std::string checkpoint_signal;
@@ -72,6 +74,7 @@ LeaseLauncher::Environment EnvironmentOf(const LaunchOrder& order) {
 
 std::string TextOfGrant(const Lease& lease) {
   return base::DumpJson({{"process", TextOf(lease.process)},
+                         {"uid", lease.uid},
                          {"environment", lease.environment},
                          {"grace_ms", lease.grace.count()},
                          {"checkpoint_signal", lease.checkpoint_signal}});
@@ -87,6 +90,8 @@ std::optional<Lease> ReadGrant(const std::string& dir) {
   std::string process;
   std::int64_t grace_ms = 0;
   in.Get("process", process, 256);
+  std::int64_t uid = 0;
+  in.Get("uid", uid, 0, UINT32_MAX);
   in.Get("grace_ms", grace_ms, 0, INT64_MAX);
   in.Get("checkpoint_signal", lease.checkpoint_signal, 16);
   const Json* environment = in.Raw("environment");
@@ -97,6 +102,7 @@ std::optional<Lease> ReadGrant(const std::string& dir) {
     if (value.is_string()) lease.environment[name] = value.get<std::string>();
   }
   lease.process = *known;
+  lease.uid = static_cast<std::uint32_t>(uid);
   lease.grace = base::Duration(grace_ms);
   lease.dir = dir;
   return lease;
@@ -210,6 +216,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (lease.attempt == order.attempt) return;
     lease.attempt = order.attempt;
     lease.dir = order.attempt_dir;
+    lease.uid = order.uid;
     lease.environment = EnvironmentOf(order);
     lease.grace = order.kill_grace;
     lease.checkpoint_signal = order.checkpoint_signal;
@@ -243,7 +250,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     const std::optional<int> number = base::SignalNumber(lease->checkpoint_signal);
     if (!lease->adopted || !number) return;
     for (const base::ProcessId& each : Tree(*lease)) {
-      if (Catches(each, *number)) Tell(each, {*number});
+      if (MaySignal(lease->uid, each.pid) && Catches(each, *number)) Tell(each, {*number});
     }
   }
 
@@ -395,8 +402,18 @@ class RealLeaseLauncher final : public LeaseLauncher {
     return tree;
   }
 
+  // With our rights, so only what its owner may signal himself: his process may have started one of
+  // somebody else's.
   static void Signal(const Lease& lease, int number) {
-    for (const base::ProcessId& each : Tree(lease)) Tell(each, {number});
+    for (const base::ProcessId& each : Tree(lease)) {
+      if (MaySignal(lease.uid, each.pid)) Tell(each, {number});
+    }
+  }
+
+  static bool MaySignal(std::uint32_t uid, pid_t pid) {
+    struct stat info {};
+    return uid == 0 ||
+           (::stat(fmt::format("/proc/{}", pid).c_str(), &info) == 0 && info.st_uid == uid);
   }
 
   void OnTimer() {

@@ -81,6 +81,7 @@ class LeaseLauncherTest : public ::testing::Test {
     order.spec.lease = TextOf(process);
     order.gpu_uuids = {"GPU-a", "GPU-b"};
     order.extra_environment = {{"CUDA_MPS_PIPE_DIRECTORY", "/run/mps"}};
+    order.uid = ::getuid();
     order.kill_grace = base::Duration(60'000);
     return order;
   }
@@ -236,6 +237,17 @@ TEST_F(LeaseLauncherTest, AStopEndsItsProcess) {
   launcher_->Stop(kTask, 1);
   EXPECT_EQ(Next().kind, ShimEventKind::kLaunchFailed);
   EXPECT_TRUE(Alive(waits.process())) << "it was not the task";
+}
+
+TEST_F(LeaseLauncherTest, AProcessOfSomebodyElseIsNotSignalled) {
+  Stranger stranger;
+  LaunchOrder order = Order(stranger.process());
+  order.uid = ::getuid() + 1;
+  launcher_->Start(order);
+  ASSERT_TRUE(launcher_->AdoptLease(kTask, stranger.process()));
+  launcher_->Stop(kTask, 1);
+  EXPECT_TRUE(Alive(stranger.process()));
+  EXPECT_EQ(WTERMSIG(stranger.End(SIGINT)), SIGINT) << "no other signal came before";
 }
 
 TEST_F(LeaseLauncherTest, OtherTasksAreNoneOfItsBusiness) {
