@@ -281,6 +281,25 @@ TEST_F(ShimRestartTest, AnEndOfTheSystemIsLostNotFailed) {
   EXPECT_EQ(exit.signal, SIGTERM);
 }
 
+// As a cluster ends a job: each process by a signal of its own, the shim's last.
+TEST_F(ShimRestartTest, AnEndOfTheSystemThatMeetsTheTaskFirstIsTheSame) {
+  launcher_->Start(Order("exec sleep 1000"));
+  const ShimEvent started = NextStarted();
+  const base::ProcessId shim = ShimProcess();
+  ASSERT_EQ(::kill(started.process.pid, SIGTERM), 0);
+  ASSERT_TRUE(Gone(started.process));
+  ASSERT_EQ(::kill(shim.pid, SIGTERM), 0);
+  EXPECT_TRUE(NextExited().lost);
+}
+
+TEST_F(ShimRestartTest, ATaskThatEndsItselfLikeThatHasFailed) {
+  launcher_->Start(Order("kill -TERM $$"));
+  NextStarted();
+  const ShimEvent exit = NextExited();
+  EXPECT_FALSE(exit.lost);
+  EXPECT_EQ(exit.signal, SIGTERM);
+}
+
 // kill -9 of shim or daemon at moments that chance chooses: each attempt ends in exactly one way,
 // and its task ran at most once, exactly once if an exit with a code was told.
 TEST_F(ShimRestartTest, KillsAtAnyMomentEndEveryAttemptExactlyOnce) {

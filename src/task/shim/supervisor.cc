@@ -23,6 +23,9 @@ namespace {
 
 // Between two rounds of KILL: a process that was being forked may have escaped the round before.
 constexpr std::int64_t kKillRoundNs = 20'000'000;
+// The end of a machine or of an allocation is a signal for each process, in any order: a task that
+// died of one is not yet known to have ended by itself.
+constexpr std::int64_t kSameSignalNs = 300'000'000;
 // Between two looks for somebody who can be asked to save.
 constexpr std::int64_t kAskAgainNs = 1'000'000'000;
 
@@ -34,6 +37,12 @@ std::int64_t WallMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
+}
+
+// By one with which the system ends processes; shells say so by their exit code.
+bool DiedOfTheSystemsSignal(const ShimReport& report) {
+  const int number = report.signal != 0 ? report.signal : report.exit_code - 128;
+  return number == SIGTERM || number == SIGINT;
 }
 
 }  // namespace
@@ -78,7 +87,7 @@ Supervisor::Supervisor(pid_t main_pid, base::Duration grace, int signal_fd, Outp
 ShimReport Supervisor::Run() {
   WearRights();
   Reap();
-  while (!status_ || !childless_) {
+  while (!status_ || !childless_ || SteadyNs() < same_signal_until_ns_) {
     pollfd fds[] = {{signal_fd_, POLLIN, 0},
                     {pump_.poll_fd(0), POLLIN, 0},
                     {pump_.poll_fd(1), POLLIN, 0},
@@ -121,7 +130,9 @@ void Supervisor::ReadSignals() {
       AskToSave();
     } else {
       // A task that had ended by itself keeps its own exit, whatever the system wants now.
-      if (number != StopSignal() && !status_) report_.lost = true;
+      if (number != StopSignal() && (!status_ || SteadyNs() < same_signal_until_ns_))
+        report_.lost = true;
+      same_signal_until_ns_ = 0;
       BeginStop();
     }
   }
@@ -140,6 +151,8 @@ void Supervisor::Reap() {
     status_ = status;
     report_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
     report_.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    if (!stopping_ && DiedOfTheSystemsSignal(report_))
+      same_signal_until_ns_ = SteadyNs() + kSameSignalNs;
     report_.ended_ms = WallMs();
     report_.ended_boot_ns = base::BootTimeNs();
   }
@@ -234,8 +247,11 @@ void Supervisor::CheckDeadline() {
 }
 
 int Supervisor::PollTimeoutMs() const {
-  const std::int64_t until_ns = stopping_ ? deadline_ns_ : ask_again_ns_;
-  if (until_ns == 0) return -1;
+  const bool dead = status_ && childless_;
+  const std::int64_t until_ns = dead        ? same_signal_until_ns_
+                                : stopping_ ? deadline_ns_
+                                            : ask_again_ns_;
+  if (until_ns == 0) return dead ? 0 : -1;
   // Rounded up: a wait that ends a little early would spin until the deadline.
   const std::int64_t left_ms = (until_ns - SteadyNs() + 999'999) / 1'000'000;
   return static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, 3'600'000));
