@@ -91,7 +91,7 @@ class Supervisor {
   bool killed_ = false;
   std::int64_t deadline_ns_ = 0;
   std::int64_t same_signal_until_ns_ = 0;  // so long its end may turn out to be the system's
-  std::int64_t ask_again_ns_ = 0;  // 0: it has been asked to save, or need not be
+  std::int64_t ask_again_ns_ = 0;          // 0: it has been asked to save, or need not be
   ShimReport report_;
 };
 
