@@ -1,6 +1,7 @@
 // The whole program: which verb, which words are its own, what comes of a mistake.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <sstream>
 
 #include "base/text.h"
@@ -91,6 +92,23 @@ base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& w
   return base::Unit{};
 }
 
+constexpr std::array kFamilies{&AddTaskVerbs,       &AddRunCommands,   &AddTopCommand,
+                               &AddServerVerbs,     &AddTraceCommand,  &AddSimulateCommand,
+                               &AddReportCommand,   &AddConfigCommand, &AddInitCommand,
+                               &AddEstimateCommand, &AddDoctorCommand, &AddProfileCommand,
+                               &AddPilotCommand};
+
+// Up to the verb that is asked for; all of them where none is, or one that tells of the others.
+void AddVerbs(CLI::App& app, const std::vector<std::string>& words, Context& context) {
+  const std::size_t at = SkipOptions(app, app, words, 0);
+  const std::string asked = at < words.size() ? words[at] : "";
+  if (asked != "help" && asked != "completion") context.verb = asked;
+  for (const auto add : kFamilies) {
+    add(app, context);
+    if (!context.verb.empty() && FindVerb(app, context.verb) != nullptr) return;
+  }
+}
+
 // CLI11 tells mistakes and calls for help in the same way.
 int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
   if (error.get_exit_code() == 0) {
@@ -130,20 +148,8 @@ int RunCarma(int argc, const char* const* argv, Context& context) {
       "  carma list\n"
       "  carma logs -f\n"
       "Exit code: 0 done, 1 failed, 2 asked wrongly. 'carma VERB --help' says more.");
-  AddTaskVerbs(app, context);
-  AddRunCommands(app, context);
-  AddTopCommand(app, context);
-  AddServerVerbs(app, context);
-  AddTraceCommand(app, context);
-  AddSimulateCommand(app, context);
-  AddReportCommand(app, context);
-  AddConfigCommand(app, context);
-  AddInitCommand(app, context);
-  AddEstimateCommand(app, context);
-  AddDoctorCommand(app, context);
-  AddProfileCommand(app, context);
-  AddPilotCommand(app, context);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  AddVerbs(app, words, context);
   if (const auto split = SplitCommand(app, words, context); !split) {
     context.Fail(split.error());
     return context.exit_code;

@@ -26,6 +26,10 @@ struct Context {
   std::string version;      // of this program
   bool json = false;        // --json: one JSON value on `out` instead of text
   int exit_code = 0;        // what main() returns
+  // The verb that is asked for, where that is known before options are set up. Others need none:
+  // to set up those of all verbs takes several times as long as to submit a task. Empty: all are
+  // needed.
+  std::string verb;
   std::FILE* out = stdout;
   std::FILE* err = stderr;
   // `submit`, `run`, `shell`, `lease`, `pilot`: the words from the first that is no option, as they

@@ -42,7 +42,7 @@ void AddSubmit(CLI::App& app, Context& context) {
       "  carma submit --batch tasks.jsonl                one JSON description per line\n"
       "Prints 'Submitted task 42'. Exit code: 0 accepted, 1 refused, 2 wrong description;\n"
       "with --wait that of the task.\n");
-  AddTaskOptions(*verb);
+  AddTaskOptions(context, *verb);
   verb->add_flag("--check", flags->check, "dry run: would it be accepted, and could it start now?");
   verb->add_flag("--no-check", flags->no_check,
                  "also where its program, folder or conda environment is not there yet");
@@ -67,7 +67,7 @@ void AddLease(CLI::App& app, Context& context) {
       "Waits like any task; then this very process becomes the command, with the GPUs in its\n"
       "environment. They are given back when it ends, by whatever cause. It is not started again,\n"
       "and its output is its own. 'carma cancel' ends it; Ctrl-C while it waits gives up.\n");
-  AddTaskOptions(*verb);
+  AddTaskOptions(context, *verb);
   verb->callback([&context, flags, verb] {
     flags->settings = GivenOptions(*verb);
     RunLease(context, *flags);
@@ -85,7 +85,7 @@ void AddRedo(CLI::App& app, Context& context) {
               "the owner of the first and runs with his rights, also if an administrator\n"
               "asks for it.\n");
   verb->add_option("tasks", flags->tasks, std::string(kTasksHelp) + " (default: @)");
-  AddTaskOptions(*verb, &IsEditable);
+  AddTaskOptions(context, *verb, &IsEditable);
   verb->add_flag("--cascade", flags->cascade, "the tasks that depend on them, too");
   verb->add_flag("--parsable", flags->parsable, "print only the number");
   verb->callback([&context, flags, verb] {
@@ -104,7 +104,7 @@ void AddEdit(CLI::App& app, Context& context) {
       "  carma edit @ --begin tomorrow --notify me\n"
       "The history tells who changed what.\n");
   verb->add_option("tasks", flags->tasks, kTasksHelp)->required();
-  AddTaskOptions(*verb, &IsEditable);
+  AddTaskOptions(context, *verb, &IsEditable);
   verb->callback([&context, flags, verb] {
     flags->settings = GivenOptions(*verb);
     RunEdit(context, *flags);
@@ -442,7 +442,8 @@ void AddVersion(CLI::App& app, Context& context) {
 
 }  // namespace
 
-void AddTaskOptions(CLI::App& verb, bool (*wants)(std::string_view name)) {
+void AddTaskOptions(const Context& context, CLI::App& verb, bool (*wants)(std::string_view name)) {
+  if (!context.verb.empty() && !verb.check_name(context.verb)) return;
   for (const task::OptionInfo& info : task::SubmitOptions()) {
     if (wants != nullptr && !wants(info.name)) continue;
     std::string names = info.letter != 0 ? std::string("-") + info.letter + "," : "";

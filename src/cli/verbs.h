@@ -59,7 +59,9 @@ struct SubmitFlags {
 };
 // The options of task/describe/options.h, or those that are wanted by name, and what was given of
 // them, in that order.
-void AddTaskOptions(CLI::App& verb, bool (*wants)(std::string_view name) = nullptr);
+// Nothing where another verb is asked for.
+void AddTaskOptions(const Context& context, CLI::App& verb,
+                    bool (*wants)(std::string_view name) = nullptr);
 std::vector<std::pair<std::string, std::string>> GivenOptions(const CLI::App& verb);
 void RunSubmit(Context& context, const SubmitFlags& flags);
 void RunBatch(Context& context, const SubmitFlags& flags);

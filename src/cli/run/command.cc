@@ -11,9 +11,9 @@ namespace carma::cli {
 namespace {
 
 // What run and shell share; the task's options in front.
-std::shared_ptr<RunFlags> AddRunOptions(CLI::App& verb) {
+std::shared_ptr<RunFlags> AddRunOptions(const Context& context, CLI::App& verb) {
   auto flags = std::make_shared<RunFlags>();
-  AddTaskOptions(verb);
+  AddTaskOptions(context, verb);
   verb.add_flag("--no-check", flags->submit.no_check,
                 "its program, folder and conda environment need not be there yet");
   verb.add_flag("-q,--quiet", flags->quiet, "only the task's own words, and what goes wrong");
@@ -37,7 +37,7 @@ void AddRun(CLI::App& app, Context& context) {
       "and gets SIGHUP when this program ends. After running out of GPU memory it starts again\n"
       "here, unless its input is a pipe or a file. --output FILE keeps a copy of what it "
       "writes.\n");
-  auto flags = AddRunOptions(*verb);
+  auto flags = AddRunOptions(context, *verb);
   CLI::Option* always = verb->add_flag(
       "--pty", pty->pty, "a terminal of its own (default: if stdin and stdout are terminals)");
   verb->add_flag("--no-pty", pty->no_pty, "none; its streams are ours")->excludes(always);
@@ -54,7 +54,7 @@ void AddShell(CLI::App& app, Context& context) {
   verb->footer(
       "  carma shell -G 1 --gpu-mem 20G --time 2h\n"
       "  carma shell -- bash -l        another than $SHELL\n");
-  auto flags = AddRunOptions(*verb);
+  auto flags = AddRunOptions(context, *verb);
   verb->callback([&context, flags, verb] {
     flags->submit.settings = GivenOptions(*verb);
     // Nobody sits through a second start of what he has typed.
