@@ -1,0 +1,71 @@
+// A value that many hold and few change: copies share one until somebody edits his.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace carma::base {
+
+// As large as a pointer. One that was given no value, or one like T{}, reads as T{} and keeps
+// nothing, so that what most objects of a kind do not have costs them nothing. Reads as a const T;
+// copies may be read and let go on different threads, as shared_ptr's.
+template <class T>
+class CopyOnWrite {
+ public:
+  CopyOnWrite() = default;
+  CopyOnWrite(T value) : kept_(value == kEmpty ? nullptr : new Kept{.value = std::move(value)}) {}
+  CopyOnWrite(const CopyOnWrite& other) : kept_(other.kept_) {
+    if (kept_ != nullptr) kept_->holders.fetch_add(1, std::memory_order_relaxed);
+  }
+  CopyOnWrite(CopyOnWrite&& other) noexcept : kept_(std::exchange(other.kept_, nullptr)) {}
+  CopyOnWrite& operator=(CopyOnWrite other) noexcept {
+    std::swap(kept_, other.kept_);
+    return *this;
+  }
+  ~CopyOnWrite() {
+    if (kept_ != nullptr && kept_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      delete kept_;
+  }
+
+  const T& operator*() const { return kept_ != nullptr ? kept_->value : kEmpty; }
+  const T* operator->() const { return &**this; }
+  operator const T&() const { return **this; }
+
+  // His own from here on. Valid until it is copied, assigned or destroyed.
+  T& Edit() {
+    if (kept_ == nullptr) {
+      kept_ = new Kept;
+    } else if (kept_->holders.load(std::memory_order_acquire) > 1) {
+      CopyOnWrite own;
+      own.kept_ = new Kept{.value = kept_->value};
+      *this = std::move(own);
+    }
+    return kept_->value;
+  }
+  // Keeps nothing if it is like T{}, as one may be that was filled in by Edit.
+  void Trim() {
+    if (**this == kEmpty) *this = CopyOnWrite();
+  }
+  // Holds the other's from here on if they are equal: true.
+  bool ShareWith(const CopyOnWrite& other) {
+    if (!(*this == other)) return false;
+    *this = other;
+    return true;
+  }
+
+  friend bool operator==(const CopyOnWrite& a, const CopyOnWrite& b) {
+    return a.kept_ == b.kept_ || *a == *b;
+  }
+
+ private:
+  struct Kept {
+    std::atomic<std::uint32_t> holders{1};
+    T value{};
+  };
+  inline static const T kEmpty{};
+
+  Kept* kept_ = nullptr;
+};
+
+}  // namespace carma::base
