@@ -210,6 +210,9 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   AwaitedEnds awaited_ends_{loop_};
   AwaitedEnds awaited_grants_{loop_};  // of leases, or their ends
   bool turn_posted_ = false;
+  // Turns that followed each other within kTrimDelay: what they took together, and the last end.
+  std::chrono::steady_clock::duration busy_{};
+  std::chrono::steady_clock::time_point busy_until_;
   task::HostFacts machine_;
   task::CgroupControls controls_;
   bool processes_counted_by_user_ = false;
@@ -697,8 +700,13 @@ void RealDaemon::RequestTurn() {
     engine_->Turn();
     const auto took = std::chrono::steady_clock::now() - began;
     counters_.turn_seconds.Observe(std::chrono::duration<double>(took).count());
-    // A batch of thousands leaves holes in the heap, which the allocator would keep for itself.
-    if (took > kLongTurn) trim_.Set(kTrimDelay, [] { ::malloc_trim(0); });
+    // A batch of thousands leaves holes in the heap, which the allocator would keep for itself; it
+    // may come in pieces, in turn after turn.
+    busy_ = began - busy_until_ < kTrimDelay ? busy_ + took : took;
+    busy_until_ = began + took;
+    if (busy_ <= kLongTurn) return;
+    busy_ = {};
+    trim_.Set(kTrimDelay, [] { ::malloc_trim(0); });
   });
 }
 
