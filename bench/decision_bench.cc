@@ -117,7 +117,7 @@ class Server {
     sample.sm_active = 0.5 + 0.2 * rng_.Uniform();
     const GpuIndex index{static_cast<std::uint32_t>(gpu)};
     for (const TaskId id : running_) {
-      if (scheduler_.Find(id)->attempt.placement.front().gpu != index) continue;
+      if (scheduler_.Find(id)->attempt->placement.front().gpu != index) continue;
       sample.tasks_mib.emplace_back(id, 8'500);
       sample.used_mib += 8'500;
     }

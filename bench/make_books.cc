@@ -17,8 +17,9 @@ store::StoredTask FinishedYesterday(std::uint64_t id, base::Time now) {
   store::StoredTask task = store::FinishedTask(id);
   const core::Duration shift = now - std::chrono::hours(24) - task.record.submitted;
   for (auto* when : {&task.record.submitted, &task.record.queued_since}) *when += shift;
-  for (auto* when : {&task.record.first_start, &task.record.attempt.launched,
-                     &task.record.attempt.started, &task.record.ended}) {
+  core::Attempt& attempt = task.record.attempt.Edit();
+  for (auto* when :
+       {&task.record.first_start, &attempt.launched, &attempt.started, &task.record.ended}) {
     if (*when) **when += shift;
   }
   return task;

@@ -133,7 +133,7 @@ for queued in 10000 100000; do
       "squeue=list.${queued}_queued.slurm.$share"
   done
 done
-row "memory with 100000 queued" - memory.100000_queued.carma "slurmctld=memory.100000_queued.slurm"
+row "memory with 100000 queued" "60 MiB" memory.100000_queued.carma "slurmctld=memory.100000_queued.slurm"
 row "idle, 8 GPUs at 1 Hz: CPU" "0.5 % core" idle.cpu.carma "slurmctld=idle.cpu.slurm"
 row "idle: resident memory" "30 MiB" idle.rss.carma "slurmctld=idle.rss.slurm"
 row "idle: resident memory, 15 minutes kept" "30 MiB" idle.rss.carma_full_history

@@ -5,10 +5,10 @@
 namespace carma::core {
 
 bool Arrays::Admit(const TaskRecord& task) {
-  if (!task.request.array || task.request.array_limit == 0) return true;
-  Places& places = arrays_[*task.request.array];
+  if (!task.request->array || task.request->array_limit == 0) return true;
+  Places& places = arrays_[*task.request->array];
   if (places.admitted.contains(task.id)) return true;
-  if (std::cmp_less(places.admitted.size(), task.request.array_limit)) {
+  if (std::cmp_less(places.admitted.size(), task.request->array_limit)) {
     places.admitted.insert(task.id);
     return true;
   }
@@ -17,8 +17,8 @@ bool Arrays::Admit(const TaskRecord& task) {
 }
 
 std::optional<TaskId> Arrays::Leave(const TaskRecord& task) {
-  if (!task.request.array) return std::nullopt;
-  const auto at = arrays_.find(*task.request.array);
+  if (!task.request->array) return std::nullopt;
+  const auto at = arrays_.find(*task.request->array);
   if (at == arrays_.end()) return std::nullopt;
   Places& places = at->second;
   places.waiting.erase(task.id);

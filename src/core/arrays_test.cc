@@ -65,11 +65,11 @@ TEST_F(ArrayLimit, ATaskThatCannotGoOnGivesItsPlaceAway) {
 TEST_F(ArrayLimit, RunningTasksOfAnEarlierLifeCount) {
   TaskRecord running;
   running.id = TaskId{1};
-  running.request.array = TaskId{1};
-  running.request.array_limit = 1;
+  running.request.Edit().array = TaskId{1};
+  running.request.Edit().array_limit = 1;
   running.state = TaskState::kRunning;
-  running.attempt.number = 1;
-  running.attempt.placement = {{GpuIndex{0}, 1'000}};
+  running.attempt.Edit().number = 1;
+  running.attempt.Edit().placement = {{GpuIndex{0}, 1'000}};
   Handle(TaskRestored{running});
   Submit(2, 1);
   EXPECT_EQ(Running(), (std::vector<std::uint64_t>{1}));
@@ -78,8 +78,8 @@ TEST_F(ArrayLimit, RunningTasksOfAnEarlierLifeCount) {
 TaskRecord Member(std::uint64_t id, int limit) {
   TaskRecord task;
   task.id = TaskId{id};
-  task.request.array = TaskId{1};
-  task.request.array_limit = limit;
+  task.request.Edit().array = TaskId{1};
+  task.request.Edit().array_limit = limit;
   return task;
 }
 

@@ -11,7 +11,7 @@ std::optional<std::string> Scheduler::State::CheckClaims() const {
   std::size_t claims = 0;
   for (const auto& [id, task] : tasks) {
     std::vector<GpuIndex> promised;
-    for (const Placement& placement : task.attempt.placement) {
+    for (const Placement& placement : task.attempt->placement) {
       if (HoldsGpus(task.state) && Number(placement.gpu) < gpus.size()) {
         promised.push_back(placement.gpu);
       }
@@ -20,7 +20,7 @@ std::optional<std::string> Scheduler::State::CheckClaims() const {
       return fmt::format("task {} ({}) and the ledger disagree about its GPUs", id,
                          TaskStateName(task.state));
     }
-    if (task.attempt.idle_since && !HoldsGpus(task.state)) {
+    if (task.attempt->idle_since && !HoldsGpus(task.state)) {
       return fmt::format("task {} ({}) is told idle and holds nothing", id,
                          TaskStateName(task.state));
     }
@@ -35,7 +35,7 @@ std::optional<std::string> Scheduler::State::CheckClaims() const {
         return fmt::format("GPU {} has a claim of task {}, which is not held", i, resident.task);
       }
       const bool same =
-          std::ranges::any_of(task->second.attempt.placement, [&](const Placement& each) {
+          std::ranges::any_of(task->second.attempt->placement, [&](const Placement& each) {
             return each == Placement{GpuIndex{i}, resident.claim_mib};
           });
       if (!same) {
@@ -51,18 +51,26 @@ std::optional<std::string> Scheduler::State::CheckHostShares() const {
   std::size_t promised = 0;
   for (const auto& [id, task] : tasks) {
     const HostShare* booked = host.ShareOf(id);
-    if (!HoldsGpus(task.state) || task.attempt.host == HostShare{}) {
+    if (!HoldsGpus(task.state) || task.attempt->host == HostShare{}) {
       if (booked == nullptr) continue;
       return fmt::format("task {} ({}) has cores or memory of the machine and is promised none", id,
                          TaskStateName(task.state));
     }
-    if (booked == nullptr || *booked != task.attempt.host) {
+    if (booked == nullptr || *booked != task.attempt->host) {
       return fmt::format("task {} and the books of the machine disagree about its share", id);
     }
     ++promised;
   }
   if (promised == host.tasks()) return std::nullopt;
   return fmt::format("{} tasks are promised cores or memory, {} booked", promised, host.tasks());
+}
+
+bool Scheduler::State::StandsInItsLine(const TaskRecord& task) const {
+  const QueueKey key = queue.KeyOf(task);
+  if (task.queue == QueueKind::kRecovery) return queue.Recovery().contains(key);
+  const std::map<LineKey, HolderLine>& lines = queue.Main(LineKindOf(task.request)).holders;
+  const auto line = lines.find(LineOf(task));
+  return line != lines.end() && line->second.tasks.contains(key);
 }
 
 std::optional<std::string> Scheduler::State::CheckQueue() const {
@@ -86,41 +94,32 @@ std::optional<std::string> Scheduler::State::CheckQueue() const {
     ++queued;
     if (*place != Place::kEligible) continue;
     ++in_line;
-    const bool main = task.queue == QueueKind::kMain;
-    const std::set<QueueKey>& own_line =
-        main ? queue.Main(LineKindOf(task.request)).tasks : queue.Line(task.queue);
-    if (!own_line.contains(queue.KeyOf(task))) {
+    if (!StandsInItsLine(task)) {
       return fmt::format("task {} is not where its priority puts it", id);
     }
   }
   if (queued != queue.size()) {
     return fmt::format("{} tasks are queued, {} stand in the queue", queued, queue.size());
   }
-  std::size_t lines = queue.Line(QueueKind::kRecovery).size();
-  for (const LineKind kind : {LineKind::kWithGpus, LineKind::kWithoutGpus})
-    lines += queue.Main(kind).tasks.size();
-  if (lines != in_line) return fmt::format("{} tasks in line, {} places", in_line, lines);
+  std::size_t lines = queue.Recovery().size();
   for (const LineKind kind : {LineKind::kWithGpus, LineKind::kWithoutGpus}) {
     const WaitingLine& main = queue.Main(kind);
     std::size_t in_holder_lines = 0;
     for (const auto& [key, line] : main.holders) {
-      for (const QueueKey& each : line.tasks) {
-        if (!main.tasks.contains(each)) {
-          return fmt::format("task {} stands in the line of {} alone", each.task, line.user);
-        }
-        if (LineKindOf(tasks.at(each.task).request) != kind)
-          return fmt::format("task {} stands in the line of others", each.task);
-      }
+      if (line.tasks.empty()) return fmt::format("the line of {} is empty", line.user);
       in_holder_lines += line.tasks.size();
     }
-    if (in_holder_lines != main.tasks.size()) {
-      return fmt::format("{} tasks in the main line, {} in those of their users", main.tasks.size(),
+    if (in_holder_lines != main.size) {
+      return fmt::format("{} tasks in the main line, {} in those of their users", main.size,
                          in_holder_lines);
     }
+    lines += main.size;
   }
-  if (lives.size() != tasks.size()) {
-    return fmt::format("{} tasks, {} notes about tasks", tasks.size(), lives.size());
-  }
+  if (lines != in_line) return fmt::format("{} tasks in line, {} places", in_line, lines);
+  std::size_t noted = 0;
+  for (const auto& [id, task] : tasks) noted += lives.count(Number(id));
+  if (noted != lives.size())
+    return fmt::format("notes about {} tasks that are not held", lives.size() - noted);
   for (const auto& [first, places] : arrays.all()) {
     for (const TaskId id : places.admitted) {
       const auto task = tasks.find(id);
@@ -152,7 +151,7 @@ std::optional<std::string> Scheduler::State::CheckEntitlements() const {
 std::optional<std::string> Scheduler::State::CheckTimers() const {
   std::size_t limited = 0;
   for (const auto& [id, task] : tasks) {
-    if (task.state != TaskState::kRunning || !task.attempt.started || !task.request.time_limit)
+    if (task.state != TaskState::kRunning || !task.attempt->started || !task.request->time_limit)
       continue;
     ++limited;
     if (!deadlines.Watches(task)) {
@@ -168,7 +167,7 @@ std::optional<std::string> Scheduler::State::CheckTimers() const {
   }
   std::size_t told = 0;
   for (const auto& [id, task] : tasks) {
-    if (task.state != TaskState::kRunning || !task.attempt.leaves_by) continue;
+    if (task.state != TaskState::kRunning || !task.attempt->leaves_by) continue;
     ++told;
     if (!leaving.contains(id)) return fmt::format("nobody knows that task {} has to leave", id);
   }

@@ -6,8 +6,8 @@ namespace carma::core {
 namespace {
 
 std::optional<std::pair<Time, TaskId>> EntryOf(const TaskRecord& task) {
-  if (!task.attempt.started || !task.request.time_limit) return std::nullopt;
-  return std::pair(*task.attempt.started + *task.request.time_limit, task.id);
+  if (!task.attempt->started || !task.request->time_limit) return std::nullopt;
+  return std::pair(*task.attempt->started + *task.request->time_limit, task.id);
 }
 
 std::optional<TaskId> FirstDue(const std::set<std::pair<Time, TaskId>>& times, Time now) {
@@ -21,16 +21,16 @@ void Deadlines::Watch(const TaskRecord& task) {
   const auto entry = EntryOf(task);
   if (!entry) return;
   times_.insert(*entry);
-  if (task.request.signal_before && !task.attempt.warned)
-    warnings_.emplace(entry->first - *task.request.signal_before, task.id);
+  if (task.request->signal_before && !task.attempt->warned)
+    warnings_.emplace(entry->first - *task.request->signal_before, task.id);
 }
 
 void Deadlines::Forget(const TaskRecord& task) {
   const auto entry = EntryOf(task);
   if (!entry) return;
   times_.erase(*entry);
-  if (task.request.signal_before)
-    warnings_.erase({entry->first - *task.request.signal_before, task.id});
+  if (task.request->signal_before)
+    warnings_.erase({entry->first - *task.request->signal_before, task.id});
 }
 
 std::optional<TaskId> Deadlines::Expired(Time now) const {

@@ -8,8 +8,8 @@ namespace {
 TaskRecord Running(std::uint64_t id, std::int64_t started_ms, std::int64_t limit_ms) {
   TaskRecord task;
   task.id = TaskId{id};
-  task.request.time_limit = Duration{limit_ms};
-  task.attempt.started = base::FromMs(started_ms);
+  task.request.Edit().time_limit = Duration{limit_ms};
+  task.attempt.Edit().started = base::FromMs(started_ms);
   return task;
 }
 
@@ -31,9 +31,9 @@ TEST(Deadlines, TheFirstThatIsUpComesFirst) {
 TEST(Deadlines, WhoHasNoLimitOrDoesNotRunYetIsPassedOver) {
   Deadlines deadlines;
   TaskRecord endless = Running(1, 100, 50);
-  endless.request.time_limit.reset();
+  endless.request.Edit().time_limit.reset();
   TaskRecord launching = Running(2, 100, 50);
-  launching.attempt.started.reset();
+  launching.attempt.Edit().started.reset();
   deadlines.Watch(endless);
   deadlines.Watch(launching);
   EXPECT_EQ(deadlines.size(), 0U);

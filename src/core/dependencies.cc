@@ -41,13 +41,13 @@ std::string_view WhatItWaitsFor(DependencyKind kind) {
 }  // namespace
 
 bool DependenciesMet(const TaskRecord& task, const TaskRecords& tasks) {
-  return std::ranges::all_of(task.request.dependencies, [&](const Dependency& each) {
+  return std::ranges::all_of(task.request->dependencies, [&](const Dependency& each) {
     return IsMet(task, each, tasks) == Met::kYes;
   });
 }
 
 std::optional<Reason> UnmetDependency(const TaskRecord& task, const TaskRecords& tasks) {
-  for (const Dependency& dependency : task.request.dependencies) {
+  for (const Dependency& dependency : task.request->dependencies) {
     if (IsMet(task, dependency, tasks) == Met::kYes) continue;
     return Reason{ReasonCode::kDependency, fmt::format("Waits for task {} to {}.", dependency.task,
                                                        WhatItWaitsFor(dependency.kind))};
@@ -56,7 +56,7 @@ std::optional<Reason> UnmetDependency(const TaskRecord& task, const TaskRecords&
 }
 
 std::optional<Reason> NeverMetDependency(const TaskRecord& task, const TaskRecords& tasks) {
-  for (const Dependency& dependency : task.request.dependencies) {
+  for (const Dependency& dependency : task.request->dependencies) {
     if (IsMet(task, dependency, tasks) != Met::kNever) continue;
     return Reason{
         ReasonCode::kDependencyNeverMet,
@@ -72,7 +72,8 @@ void Dependencies::Register(TaskRecords& tasks) {
   for (const TaskId id : arrivals_) {
     const auto task = tasks.find(id);
     if (task == tasks.end()) continue;
-    for (Dependency& dependency : task->second.request.dependencies) {
+    if (task->second.request->dependencies.empty()) continue;
+    for (Dependency& dependency : task->second.request.Edit().dependencies) {
       if (dependency.known_final || dependency.task == id) continue;
       if (tasks.contains(dependency.task)) {
         dependents_[dependency.task].push_back(id);
@@ -92,7 +93,7 @@ std::vector<TaskId> Dependencies::End(TaskId id, TaskState state, TaskRecords& t
   for (const TaskId each : found.mapped()) {
     const auto task = tasks.find(each);
     if (task == tasks.end()) continue;
-    for (Dependency& dependency : task->second.request.dependencies) {
+    for (Dependency& dependency : task->second.request.Edit().dependencies) {
       if (dependency.task == id && !dependency.known_final) dependency.known_final = state;
     }
     told.push_back(each);

@@ -16,7 +16,7 @@ TaskRecords Pair(DependencyKind kind) {
   TaskRecords tasks;
   tasks[kFirst].id = kFirst;
   tasks[kSecond].id = kSecond;
-  tasks[kSecond].request.dependencies = {{kFirst, kind, std::nullopt}};
+  tasks[kSecond].request.Edit().dependencies = {{kFirst, kind, std::nullopt}};
   return tasks;
 }
 
@@ -73,7 +73,7 @@ TEST(Dependencies, AnEndIsToldToWhoComesInTheSameMomentOnly) {
 
 TEST(Dependencies, NobodyWaitsForItself) {
   TaskRecords tasks = Pair(DependencyKind::kAfterAny);
-  tasks[kSecond].request.dependencies[0].task = kSecond;
+  tasks[kSecond].request.Edit().dependencies[0].task = kSecond;
   EXPECT_EQ(NeverMetDependency(tasks[kSecond], tasks)->code, ReasonCode::kDependencyNeverMet);
 }
 

@@ -27,7 +27,7 @@ struct HostDiscovered {
 };
 struct TaskSubmitted {
   TaskId id{};
-  TaskRequest request;
+  base::CopyOnWrite<TaskRequest> request;
 };
 // A task from an earlier life of the daemon, or a final one that a person requeues (as submitted,
 // without its estimate: what is known of its memory may be another by now). The record is taken as
@@ -122,7 +122,7 @@ struct PriorityChanged {
 // estimated anew.
 struct TaskEdited {
   TaskId id{};
-  TaskRequest request;
+  base::CopyOnWrite<TaskRequest> request;
 };
 // A person closes a GPU to new tasks, or the rules of health do (by_rule): two drains that do not
 // know of each other; the GPU is open when neither holds. empty_by: its tasks are asked to save
@@ -163,6 +163,7 @@ using Event =
 // The task's record changed: keep it. Comes before the action that the change asks for.
 struct TaskChanged {
   TaskRecord record;
+  bool moved = false;  // its state is another than when it was last kept
   friend bool operator==(const TaskChanged&, const TaskChanged&) = default;
 };
 struct RequestEstimate {

@@ -29,7 +29,7 @@ std::optional<Duration> Shorter(const std::optional<Duration>& a,
 }  // namespace
 
 LineUp::Newcomer Scheduler::State::NewcomerOf(const TaskRecord& task) const {
-  return {LineKey{HolderOf(task.request), task.request.qos.value_or("")}, UserOf(task.request),
+  return {LineKey{HolderOf(task.request), task.request->qos.value_or("")}, UserOf(task.request),
           queue.KeyOf(task)};
 }
 
@@ -52,13 +52,13 @@ ExpectedEnds Scheduler::State::EndsOn(GpuIndex index, Time at) const {
     std::optional<Time> latest;
     if (task.state == TaskState::kStopping) {
       latest = at + kEnding;
-    } else if (task.request.time_limit) {
-      const Time from = task.attempt.started.value_or(at);
-      latest = std::max(at, from + *task.request.time_limit) + kEnding;
+    } else if (task.request->time_limit) {
+      const Time from = task.attempt->started.value_or(at);
+      latest = std::max(at, from + *task.request->time_limit) + kEnding;
     }
     std::optional<Time> likely = latest;
-    if (task.profile.alone) {
-      const double alone_s = base::Seconds(*task.profile.alone);
+    if (task.profile->alone) {
+      const double alone_s = base::Seconds(*task.profile->alone);
       const Time done = at + OfSeconds(std::max(alone_s - DoneS(task.id), kLeastLeft * alone_s));
       likely = std::min(likely.value_or(done), done);
     }
@@ -72,16 +72,16 @@ ExpectedTask Scheduler::State::ExpectedOf(const TaskRecord& task) const {
   const bool is_new = task.id == kNewcomer;
   Need need = is_new ? NeedOf(config, task) : NeedNow(task);
   if (is_new) AddWhere(task.request, ChoiceOf(task.request, gpu_infos), need);
-  ExpectedTask expected{.gpus = static_cast<std::size_t>(std::max(0, task.request.gpus))};
+  ExpectedTask expected{.gpus = static_cast<std::size_t>(std::max(0, task.request->gpus))};
   for (std::uint32_t i = 0; i < gpus.size(); ++i)
     expected.may.push_back(FitOf(config, need, EmptyView(GpuIndex{i})) == Fit::kFits);
   // It may have to wait until all of them are empty.
   if (need.linked) {
     expected.gpus = static_cast<std::size_t>(std::ranges::count(expected.may, true));
   }
-  expected.runs_into = task.request.time_limit.value_or(config.booking_lead);
+  expected.runs_into = task.request->time_limit.value_or(config.booking_lead);
   expected.own_bookings = std::move(need.own_bookings);
-  if (task.request.time_limit) expected.takes = *task.request.time_limit + kEnding;
+  if (task.request->time_limit) expected.takes = *task.request->time_limit + kEnding;
   return expected;
 }
 
@@ -89,7 +89,7 @@ Pass Scheduler::State::PassThrough(const std::vector<const TaskRecord*>& line) c
   const bool first_only = config.backfill == 1 && !mapper_entry->chooses_task;
   if (first_only && config.order == QueueOrder::kFifo) return Pass::kInOrder;
   const bool several =
-      std::ranges::any_of(line, [](const TaskRecord* task) { return task->request.gpus > 1; });
+      std::ranges::any_of(line, [](const TaskRecord* task) { return task->request->gpus > 1; });
   if (several && config.pass_limit && !first_only) return Pass::kOneAtATime;
   return line.size() > static_cast<std::size_t>(config.backfill) ? Pass::kAnyOrder : Pass::kFreely;
 }
@@ -98,7 +98,7 @@ std::vector<TaskId> Scheduler::State::InLine(LineKind kind, std::size_t most,
                                              const TaskRecord* newcomer) const {
   std::vector<TaskId> first;
   if (kind == LineKind::kWithGpus) {
-    for (const QueueKey& key : queue.Line(QueueKind::kRecovery)) {
+    for (const QueueKey& key : queue.Recovery()) {
       if (first.size() < most) first.push_back(key.task);
     }
   }
@@ -145,7 +145,7 @@ std::map<TaskId, ExpectedStart> Scheduler::State::ExpectedStarts(Time at,
     limited.push_back(ExpectedOf(*task));
     if (likely.size() == most) continue;
     likely.push_back(limited.back());
-    likely.back().takes = Shorter(likely.back().takes, task->profile.alone);
+    likely.back().takes = Shorter(likely.back().takes, task->profile->alone);
   }
   const bool may_say = pass == Pass::kInOrder || all_known;
   const auto latest = may_say ? LatestStarts(at, by_limit, limited, pass)

@@ -55,7 +55,7 @@ Reason Scheduler::State::ReasonOf(const TaskRecord& task, Time at) const {
     return {ReasonCode::kEstimating, "Its memory need is being estimated."};
   }
   const std::optional<Place> place = queue.PlaceOf(task.id);
-  if (task.state == TaskState::kRunning && task.attempt.leaves_by) return ReasonOfLeaving(task);
+  if (task.state == TaskState::kRunning && task.attempt->leaves_by) return ReasonOfLeaving(task);
   if (task.state != TaskState::kQueued || !place) return task.reason;
   switch (*place) {
     case Place::kHeld:
@@ -75,7 +75,7 @@ Reason Scheduler::State::ReasonOf(const TaskRecord& task, Time at) const {
     case Place::kArray:
       return {ReasonCode::kArrayLimit,
               fmt::format("{} tasks of its array may run at once, and as many do or are next.",
-                          task.request.array_limit)};
+                          task.request->array_limit)};
     case Place::kUnfit:
       return NeverFits(task.request, task.estimate).value_or(Reason{});
     case Place::kEligible:
@@ -87,7 +87,7 @@ Reason Scheduler::State::ReasonOf(const TaskRecord& task, Time at) const {
 std::size_t Scheduler::State::AheadOf(const TaskRecord& task) const {
   std::size_t ahead = 0;
   if (task.queue == QueueKind::kRecovery) {
-    const std::set<QueueKey>& line = queue.Line(QueueKind::kRecovery);
+    const std::set<QueueKey>& line = queue.Recovery();
     return static_cast<std::size_t>(
         std::distance(line.begin(), line.lower_bound(queue.KeyOf(task))));
   }
@@ -100,7 +100,7 @@ std::size_t Scheduler::State::AheadOf(const TaskRecord& task) const {
 std::optional<Reason> Scheduler::State::ReasonBehindLimited(const TaskRecord& task, Time at) const {
   if (task.queue == QueueKind::kRecovery || !limits.Concerns()) return std::nullopt;
   const std::map<LineKey, HolderLine>& lines = queue.Main(LineKindOf(task.request)).holders;
-  const auto line = lines.find({HolderOf(task.request), task.request.qos.value_or("")});
+  const auto line = lines.find(LineOf(task));
   if (line == lines.end()) return std::nullopt;
   const TaskId first = line->second.tasks.begin()->task;
   const std::optional<LimitHit> hit = LimitOn(tasks.at(first), at);
@@ -145,7 +145,7 @@ Reason Scheduler::State::ReasonBehind(const TaskRecord& task, TaskId first) cons
 }
 
 Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
-  const std::set<QueueKey>& recovery = queue.Line(QueueKind::kRecovery);
+  const std::set<QueueKey>& recovery = queue.Recovery();
   const LineKind kind = LineKindOf(task.request);
   const bool with_gpus = kind == LineKind::kWithGpus;
   if (task.queue == QueueKind::kMain && with_gpus && config.recovery_blocks && !recovery.empty()) {
@@ -165,8 +165,11 @@ Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
               fmt::format("More than {} tasks are before it in the queue.", config.backfill)};
     }
   } else if (!with_gpus || rules->HeadOnly(task.queue)) {
-    const TaskId head = first ? first->task : queue.Line(task.queue).begin()->task;
-    if (head != task.id) return ReasonBehind(task, head);
+    const bool crashed = task.queue == QueueKind::kRecovery;
+    const std::optional<TaskId> head = crashed ? recovery.begin()->task
+                                       : first ? first->task
+                                               : queue.Main(kind).First();
+    if (head && *head != task.id) return ReasonBehind(task, *head);
   }
   Reason reason = ReasonAtHead(task, at);
   if (passed.task == task.id && passed.times > 0) {
@@ -183,7 +186,7 @@ Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
 
 Reason Scheduler::State::ReasonAtHead(const TaskRecord& task, Time at) const {
   Verdict by_host = HostVerdictOn(task, at).verdict;
-  if (task.request.gpus == 0 && by_host.fit != Fit::kFits) return std::move(by_host.reason);
+  if (task.request->gpus == 0 && by_host.fit != Fit::kFits) return std::move(by_host.reason);
   std::vector<Verdict> closed;
   std::vector<GpuLinks::Candidate> open;
   int fitting = 0;
@@ -196,12 +199,12 @@ Reason Scheduler::State::ReasonAtHead(const TaskRecord& task, Time at) const {
       closed.push_back(std::move(verdict));
     }
   }
-  if (fitting < task.request.gpus) return Summary(closed, task.request.gpus, fitting);
-  if (task.request.gpus > 1 && links.ChooseFor(NeedNow(task), std::move(open)).empty()) {
+  if (fitting < task.request->gpus) return Summary(closed, task.request->gpus, fitting);
+  if (task.request->gpus > 1 && links.ChooseFor(NeedNow(task), std::move(open)).empty()) {
     return {ReasonCode::kNotLinked,
             fmt::format("Needs {} GPUs that are connected with each other (NVLink); {} could take "
                         "it, of which no {} are.",
-                        task.request.gpus, fitting, task.request.gpus)};
+                        task.request->gpus, fitting, task.request->gpus)};
   }
   if (by_host.fit != Fit::kFits) return std::move(by_host.reason);
   if (launch_trouble.on()) return {ReasonCode::kMachineTrouble, launch_trouble.Text()};

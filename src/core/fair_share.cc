@@ -13,10 +13,10 @@ namespace {
 double RateOn(const TaskRecord& task, std::int64_t promised_mib, std::int64_t usable_mib) {
   const double memory =
       usable_mib > 0 ? static_cast<double>(promised_mib) / static_cast<double>(usable_mib) : 0;
-  const double usual = task.request.sm_share.value_or(kUsualActivity);
+  const double usual = task.request->sm_share.value_or(kUsualActivity);
   // Who bears half the speed at worst keeps half a GPU for itself.
-  const double kept = 1 / task.request.max_slowdown.value_or(kAnySlowdown);
-  const double activity = task.profile.sm_active.value_or(usual);
+  const double kept = 1 / task.request->max_slowdown.value_or(kAnySlowdown);
+  const double activity = task.profile->sm_active.value_or(usual);
   return std::clamp(std::max({memory, activity, kept}), 0.0, 1.0);
 }
 
@@ -24,7 +24,7 @@ double RateOn(const TaskRecord& task, std::int64_t promised_mib, std::int64_t us
 
 double RateOf(const TaskRecord& task, std::span<const std::int64_t> usable_mib, bool alone) {
   double rate = 0;
-  for (const Placement& each : task.attempt.placement) {
+  for (const Placement& each : task.attempt->placement) {
     if (Number(each.gpu) >= usable_mib.size()) continue;  // that GPU is gone since the restart
     rate += alone ? 1 : RateOn(task, each.claim_mib, usable_mib[Number(each.gpu)]);
   }
@@ -33,7 +33,7 @@ double RateOf(const TaskRecord& task, std::span<const std::int64_t> usable_mib, 
 
 double RateOf(const TaskRecord& task, std::int64_t promised_mib, std::int64_t usable_mib,
               bool alone) {
-  return task.request.gpus * (alone ? 1 : RateOn(task, promised_mib, usable_mib));
+  return task.request->gpus * (alone ? 1 : RateOn(task, promised_mib, usable_mib));
 }
 
 Holder HolderOf(const TaskRequest& request) {

@@ -14,8 +14,8 @@ Time At(double hours) {
 }
 
 TaskRecord Task(std::uint64_t id, std::uint32_t uid, const std::string& account = "") {
-  TaskRecord task{.id = TaskId{id}, .request = {.uid = uid}};
-  if (!account.empty()) task.request.account = account;
+  TaskRecord task{.id = TaskId{id}, .request = TaskRequest{.uid = uid}};
+  if (!account.empty()) task.request.Edit().account = account;
   return task;
 }
 
@@ -87,17 +87,17 @@ TEST(FairShare, ReleasingTwiceAndTakingTwiceChangeNothing) {
 TEST(FairShare, TheLargerOfMemoryAndActivityIsTaken) {
   const std::vector<std::int64_t> sizes{40'000, 80'000};
   TaskRecord task = Task(1, 7);
-  task.request.gpus = 2;
-  task.attempt.placement = {{GpuIndex{0}, 30'000}, {GpuIndex{1}, 30'000}};
-  task.profile.sm_active = 0.5;
+  task.request.Edit().gpus = 2;
+  task.attempt.Edit().placement = {{GpuIndex{0}, 30'000}, {GpuIndex{1}, 30'000}};
+  task.profile.Edit().sm_active = 0.5;
   EXPECT_DOUBLE_EQ(RateOf(task, sizes, false), 0.75 + 0.5);
   EXPECT_DOUBLE_EQ(RateOf(task, sizes, true), 2);
   EXPECT_DOUBLE_EQ(RateOf(task, 10'000, 80'000, false), 1);
-  task.profile.sm_active.reset();
+  task.profile.Edit().sm_active.reset();
   EXPECT_DOUBLE_EQ(RateOf(task, sizes, false), 0.75 + 0.6);  // as is usual
-  task.request.sm_share = 0.3;
+  task.request.Edit().sm_share = 0.3;
   EXPECT_DOUBLE_EQ(RateOf(task, sizes, false), 0.75 + 0.375);
-  task.request.max_slowdown = 2;  // keeps half of each for itself
+  task.request.Edit().max_slowdown = 2;  // keeps half of each for itself
   EXPECT_DOUBLE_EQ(RateOf(task, sizes, false), 0.75 + 0.5);
 }
 

@@ -34,7 +34,7 @@ bool Scheduler::State::GpusTake(const TaskRecord& task) const {
   const std::vector<GpuView> views = Views(now);
   return std::ranges::count_if(views, [&](const GpuView& view) {
            return FitOf(config, need, view) == Fit::kFits;
-         }) >= task.request.gpus;
+         }) >= task.request->gpus;
 }
 
 Choice Scheduler::State::WithoutGpus(const TaskRecord& task) const {
@@ -56,7 +56,7 @@ HostShare Scheduler::State::ShareFor(const TaskRecord& task,
 
 // Those behind one that must wait may start before it, as among tasks with GPUs.
 void Scheduler::State::StartWithoutGpus() {
-  const std::set<QueueKey>& waiting = queue.Main(LineKind::kWithoutGpus).tasks;
+  const WaitingLine& waiting = queue.Main(LineKind::kWithoutGpus);
   if (waiting.empty()) first_without_gpus = {};
   if (waiting.empty() || launch_trouble.on()) return;
   const auto look = [this] {
@@ -66,7 +66,7 @@ void Scheduler::State::StartWithoutGpus() {
   const FruitlessLook before = look();
   // Where not all of the line is looked at, who is changes by time.
   const bool in_one_order = config.order == QueueOrder::kFifo ||
-                            waiting.size() <= static_cast<std::size_t>(config.backfill);
+                            waiting.size <= static_cast<std::size_t>(config.backfill);
   const FruitlessLook& last = fruitless_without_gpus;
   if (in_one_order && last.line == before.line && last.host == before.host &&
       last.limits == before.limits)
@@ -95,7 +95,7 @@ void Scheduler::State::NoteShortOfHost() {
   if (stays) return;
   short_of_host = {};
   // Nobody is promised anything: nobody is short of it.
-  if (host.tasks() == 0 || queue.Main().tasks.empty()) return;
+  if (host.tasks() == 0 || queue.Main().empty()) return;
   const std::optional<LineUp::Next> first = MainLine().Pop();
   if (!first) return;
   const TaskRecord& task = tasks.at(first->task);

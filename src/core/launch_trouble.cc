@@ -19,7 +19,7 @@ std::map<TaskId, int> LaunchTrouble::Failed(Time now, const TaskRecord& task,
     ++failures.count;
     failures.last = now;
   }
-  users_.insert(task.request.uid);
+  users_.insert(task.request->uid);
   if (!known && !certain && recent_.size() < kFailures) return {};
   why_ = why.empty() ? "no reason was given" : why;
   if (known) return {{task.id, 0}};

@@ -12,7 +12,7 @@ Time At(int seconds) {
 TaskRecord Task(std::uint64_t id, std::uint32_t uid = 1) {
   TaskRecord task;
   task.id = TaskId{id};
-  task.request.uid = uid;
+  task.request.Edit().uid = uid;
   return task;
 }
 

@@ -60,7 +60,7 @@ void Scheduler::State::LookAtResidents(GpuIndex index) {
     if (resident.sm_active) profile.sm_active = resident.sm_active;
     gpu.residents.push_back(
         OnPart(config, NeighbourOf(config, task.request, profile), gpu.info.compute));
-    gpu.users.push_back(task.request.uid);
+    gpu.users.push_back(task.request->uid);
   }
   // Strangers compute too, nobody knows how much.
   if (gpu.sample && gpu.sample->foreign_processes > 0)
@@ -72,7 +72,7 @@ void Scheduler::State::LookAtResidents(GpuIndex index) {
 
 // From now on it goes as fast as its slowest GPU.
 void Scheduler::State::NoteProgress(TaskId id) {
-  Life& life = LifeOf(id);
+  Life& life = EditLife(id);
   life.done_s = DoneS(id);
   life.done_at = now;
   life.speed = 1;
@@ -107,7 +107,7 @@ void Scheduler::State::LearnActivity(GpuIndex index) {
 }
 
 double Scheduler::State::DoneS(TaskId id) const {
-  const Life& life = lives.at(Number(id));
+  const Life& life = LifeOf(id);
   return life.done_s + base::Seconds(now - life.done_at) * life.speed;
 }
 
@@ -122,7 +122,7 @@ std::optional<double> Scheduler::State::ActivityNow(TaskId id) const {
 }
 
 void Scheduler::State::NoteActivity(TaskId id) {
-  Life& life = LifeOf(id);
+  Life& life = EditLife(id);
   if (!life.active_from) life.active_from = now;
   life.activity_s += ActivityNow(id).value_or(0) * base::Seconds(now - life.active_at);
   life.active_at = now;
@@ -132,7 +132,7 @@ void Scheduler::State::NoteActivity(TaskId id) {
 // than the hours before.
 Profile Scheduler::State::SeenOf(const TaskRecord& task) const {
   Profile seen;
-  const Life& life = lives.at(Number(task.id));
+  const Life& life = LifeOf(task.id);
   seen.sm_active = ActivityNow(task.id);
   if (seen.sm_active && life.active_from && *life.active_from < now) {
     const double sum_s = life.activity_s + *seen.sm_active * base::Seconds(now - life.active_at);
@@ -162,7 +162,7 @@ Need Scheduler::State::NeedNow(const TaskRecord& task) const {
   Need need = NeedOf(config, task);
   need.load = NeighbourOf(config, task.request, ProfileNow(task));
   need.waited = now - task.submitted;
-  AddWhere(task.request, lives.at(Number(task.id)).choice, need);
+  AddWhere(task.request, LifeOf(task.id).choice, need);
   if (const std::optional<std::int64_t> taught_mib = TaughtMib(task)) need.memory_mib = taught_mib;
   return need;
 }

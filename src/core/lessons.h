@@ -44,7 +44,7 @@ class Lessons {
     Lesson lesson;
   };
   using Key = std::pair<std::uint32_t, KindId>;  // nobody's tasks speak for another user's
-  static Key KeyOf(const TaskRecord& task) { return {task.request.uid, task.kind}; }
+  static Key KeyOf(const TaskRecord& task) { return {task.request->uid, task.kind}; }
   std::map<Key, Kind> kinds_;
   Lesson* LessonFor(const TaskRecord& task);  // that is about to change; null: no kind
   std::size_t tasks_ = 0;

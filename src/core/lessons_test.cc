@@ -9,7 +9,7 @@ TaskRecord Task(std::uint64_t id, std::uint64_t kind, std::uint32_t uid = 1000) 
   TaskRecord task;
   task.id = TaskId{id};
   task.kind = KindId{kind};
-  task.request.uid = uid;
+  task.request.Edit().uid = uid;
   return task;
 }
 

@@ -21,15 +21,6 @@ Duration RetryBackoff(int failures) {
   return kRetryBackoff * (1 << std::clamp(failures - 1, 0, kMaxBackoffDoublings));
 }
 
-std::string LastSteps(const Life& life) {
-  std::string text;
-  const std::size_t kept = std::min(life.steps, life.last_steps.size());
-  for (std::size_t i = life.steps - kept; i < life.steps; ++i) {
-    text += fmt::format("{} -> ", TaskStateName(life.last_steps[i % life.last_steps.size()]));
-  }
-  return text;
-}
-
 std::string SampleTrouble(const GpuInfo& info, const GpuSample& sample) {
   if (sample.used_mib < 0 || sample.used_mib > info.total_mib) {
     return fmt::format("its last sample says {} MiB used of {} MiB", sample.used_mib,
@@ -90,29 +81,46 @@ TaskRecord* Scheduler::State::Held(TaskId id) {
 
 TaskRecord* Scheduler::State::InAttempt(TaskId id, int attempt) {
   TaskRecord* task = Held(id);
-  const bool current = task != nullptr && task->attempt.number == attempt && HoldsGpus(task->state);
+  const bool current =
+      task != nullptr && task->attempt->number == attempt && HoldsGpus(task->state);
   return current ? task : nullptr;
 }
 
+const Life& Scheduler::State::LifeOf(TaskId id) const {
+  static const Life fresh;
+  const auto at = lives.find(Number(id));
+  return at == lives.end() ? fresh : at->second;
+}
+
+void Scheduler::State::NoteUnfit(const TaskRecord& task) {
+  const bool unfit = NeverFits(task.request, task.estimate).has_value();
+  if (unfit != LifeOf(task.id).unfit) EditLife(task.id).unfit = unfit;
+}
+
+void Scheduler::State::NoteChoice(const TaskRecord& task) {
+  std::shared_ptr<const GpuChoice> choice = ChoiceOf(task.request, gpu_infos);
+  if (choice != LifeOf(task.id).choice) EditLife(task.id).choice = std::move(choice);
+}
+
 void Scheduler::State::Move(TaskRecord& task, TaskState to) {
-  Life& life = LifeOf(task.id);
   CARMA_CHECK(IsLegalStep(task.state, to),
-              fmt::format("task {}: illegal step {}{} -> {}", task.id, LastSteps(life),
-                          TaskStateName(task.state), TaskStateName(to)));
-  life.last_steps[life.steps++ % life.last_steps.size()] = task.state;
+              fmt::format("task {}: illegal step {} -> {} in its attempt {}", task.id,
+                          TaskStateName(task.state), TaskStateName(to), task.attempt->number));
   task.state = to;
+  moved.insert(task.id);
 }
 
 void Scheduler::State::Keep(const TaskRecord& task) {
-  actions.emplace_back(TaskChanged{task});
+  actions.emplace_back(TaskChanged{task, moved.erase(task.id) > 0});
 }
 
 void Scheduler::State::Finish(TaskRecord& task, TaskState state, Reason reason) {
   const TaskId id = task.id;
   Move(task, state);
   task.reason = std::move(reason);
-  task.attempt.stopping = StopCause::kNone;
-  task.attempt.idle_since.reset();
+  Attempt& attempt = task.attempt.Edit();
+  attempt.stopping = StopCause::kNone;
+  attempt.idle_since.reset();
   task.ended = now;
   Keep(task);
   LeaveGpus(task);
@@ -132,7 +140,7 @@ void Scheduler::State::Enqueue(TaskRecord& task, QueueKind kind, Reason reason) 
   if (task.state != TaskState::kQueued) Move(task, TaskState::kQueued);
   task.queue = kind;
   task.reason = std::move(reason);
-  task.attempt = task.attempt.Past();
+  task.attempt = task.attempt->Past();
   task.queued_since = now;
   Keep(task);
   unsorted.insert(task.id);
@@ -142,10 +150,10 @@ void Scheduler::State::Stop(TaskRecord& task, StopCause cause, Reason reason) {
   Move(task, TaskState::kStopping);
   deadlines.Forget(task);
   leaving.erase(task.id);
-  task.attempt.stopping = cause;
+  task.attempt.Edit().stopping = cause;
   task.reason = std::move(reason);
   Keep(task);
-  actions.emplace_back(StopTask{task.id, task.attempt.number, cause});
+  actions.emplace_back(StopTask{task.id, task.attempt->number, cause});
 }
 
 void Scheduler::State::StopExpired() {
@@ -153,7 +161,7 @@ void Scheduler::State::StopExpired() {
     TaskRecord& task = tasks.at(*expired);
     Stop(task, StopCause::kTimeLimit,
          {ReasonCode::kTimeLimit, fmt::format("Ran longer than its time limit of {}.",
-                                              base::FormatSpan(*task.request.time_limit))});
+                                              base::FormatSpan(*task.request->time_limit))});
   }
 }
 
@@ -161,10 +169,10 @@ void Scheduler::State::WarnExpiring() {
   while (const std::optional<TaskId> due = deadlines.ToWarn(now)) {
     TaskRecord& task = tasks.at(*due);
     deadlines.Forget(task);
-    task.attempt.warned = now;
+    task.attempt.Edit().warned = now;
     deadlines.Watch(task);
     Keep(task);
-    actions.emplace_back(WarnTask{task.id, task.attempt.number});
+    actions.emplace_back(WarnTask{task.id, task.attempt->number});
   }
 }
 
@@ -187,11 +195,11 @@ AttemptEnded Scheduler::State::AttemptOf(const TaskRecord& task, Time to) const 
   const Time from = attempt.launched.value_or(to);
   AttemptEnded ended{.id = task.id,
                      .attempt = attempt.number,
-                     .taken = {.uid = task.request.uid,
+                     .taken = {.uid = task.request->uid,
                                .user = UserOf(task.request),
-                               .account = task.request.account.value_or(""),
+                               .account = task.request->account.value_or(""),
                                .qos = QosOf(task.request),
-                               .gpus = task.request.gpus,
+                               .gpus = task.request->gpus,
                                .rate = RateNow(task),
                                .from = from,
                                .to = to},
@@ -205,8 +213,8 @@ AttemptEnded Scheduler::State::AttemptOf(const TaskRecord& task, Time to) const 
 
 // All cores and all memory of the machine weigh as much as one whole GPU.
 double Scheduler::State::RateNow(const TaskRecord& task) const {
-  const HostShare& share = task.attempt.host;
-  if (task.request.gpus == 0) return host.PartOf(share.cpus, share.memory_mib);
+  const HostShare& share = task.attempt->host;
+  if (task.request->gpus == 0) return host.PartOf(share.cpus, share.memory_mib);
   return RateOf(task, gpu_sizes_mib, KeepsGpusAlone(task));
 }
 
@@ -221,32 +229,32 @@ void Scheduler::State::GiveBack(const TaskRecord& task, std::optional<ExitKind> 
 }
 
 bool Scheduler::State::KeepsGpusAlone(const TaskRecord& task) const {
-  return task.request.exclusive || !mapper_entry->shares;
+  return task.request->exclusive || !mapper_entry->shares;
 }
 
 void Scheduler::State::TakeGpus(const TaskRecord& task, std::int64_t known_mib) {
-  Life& life = LifeOf(task.id);
+  Life& life = EditLife(task.id);
   life.shared = false;
   life.done_s = 0;
   life.done_at = now;
   life.activity_s = 0;
   life.active_from.reset();
-  host.Take(task.id, task.attempt.host);
-  shares.Take(task, RateNow(task), task.attempt.launched.value_or(now), now);
+  host.Take(task.id, task.attempt->host);
+  shares.Take(task, RateNow(task), task.attempt->launched.value_or(now), now);
   limits.Start(task);
-  for (const Placement& placement : task.attempt.placement) {
+  for (const Placement& placement : task.attempt->placement) {
     if (Number(placement.gpu) >= gpus.size()) continue;  // that GPU is gone since the restart
     for (const Resident& neighbour : ledger.ResidentsOf(placement.gpu)) {
-      LifeOf(neighbour.task).shared = true;
+      EditLife(neighbour.task).shared = true;
       life.shared = true;
     }
     const GpuState& gpu = gpus[Number(placement.gpu)];
     if (gpu.sample && gpu.sample->foreign_processes > 0) life.shared = true;
     ledger.Claim(placement.gpu, {.task = task.id,
                                  .claim_mib = placement.claim_mib,
-                                 .exclusive = task.request.exclusive,
-                                 .sm_share = task.request.sm_share.value_or(0),
-                                 .launched = task.attempt.launched.value_or(now),
+                                 .exclusive = task.request->exclusive,
+                                 .sm_share = task.request->sm_share.value_or(0),
+                                 .launched = task.attempt->launched.value_or(now),
                                  .memory = Plateau(known_mib)});
     gpus[Number(placement.gpu)].crowd_changed = now;
     LookAtResidents(placement.gpu);
@@ -260,7 +268,7 @@ void Scheduler::State::Restart(TaskRecord& task, Reason reason) {
 
 void Scheduler::State::EndStopped(TaskRecord& task) {
   Reason reason = task.reason;
-  switch (task.attempt.stopping) {
+  switch (task.attempt->stopping) {
     case StopCause::kTimeLimit:
       return Finish(task, TaskState::kTimedOut, std::move(reason));
     case StopCause::kRequeue:
@@ -280,7 +288,7 @@ void Scheduler::State::EndStopped(TaskRecord& task) {
 
 void Scheduler::State::ComeBackLost(TaskRecord& task, Reason reason) {
   ++task.node_failures;
-  if (!task.request.requeue || task.node_failures > config.max_node_failures) {
+  if (!task.request->requeue || task.node_failures > config.max_node_failures) {
     return Finish(task, TaskState::kLost, std::move(reason));
   }
   Enqueue(task, task.queue, std::move(reason));
@@ -330,7 +338,7 @@ void Scheduler::State::On(const HostDiscovered& event) {
 void Scheduler::State::SortOutUnfit() {
   for (const auto& [id, task] : tasks) {
     if (task.state != TaskState::kQueued) continue;
-    LifeOf(id).unfit = NeverFits(task.request, task.estimate).has_value();
+    NoteUnfit(task);
     unsorted.insert(id);
   }
 }
@@ -341,8 +349,8 @@ void Scheduler::State::On(const TaskSubmitted& event) {
   TaskRecord& task = at->second;
   task.id = event.id;
   task.request = event.request;
-  lives.try_emplace(Number(event.id)).first->second.choice = ChoiceOf(task.request, gpu_infos);
-  task.held = event.request.held;
+  NoteChoice(task);
+  task.held = task.request->held;
   task.submitted = now;
   dependencies.Arrive(task.id);
   limits.Join(task);
@@ -353,7 +361,7 @@ void Scheduler::State::On(const TaskSubmitted& event) {
 // A task without GPUs has nothing to be estimated.
 void Scheduler::State::AskEstimate(TaskRecord& task) {
   Keep(task);
-  if (task.request.gpus > 0) {
+  if (task.request->gpus > 0) {
     actions.emplace_back(RequestEstimate{task.id});
     return;
   }
@@ -367,30 +375,29 @@ void Scheduler::State::On(const TaskRestored& event) {
   const auto [at, added] = tasks.try_emplace(event.record.id, event.record);
   if (!added) return;
   TaskRecord& task = at->second;
-  Life& life = lives.try_emplace(Number(task.id)).first->second;
-  life.choice = ChoiceOf(task.request, gpu_infos);
+  NoteChoice(task);
   dependencies.Arrive(task.id);
   limits.Join(task);
-  life.restored = true;
+  EditLife(task.id).restored = true;
   lessons.Join(task);
   if (task.ooms > 0 && task.retry_free_mib) lessons.AtLeast(task, *task.retry_free_mib);
   if (task.state == TaskState::kSubmitted) Move(task, TaskState::kEstimating);
   if (task.state == TaskState::kEstimating) return AskEstimate(task);
   if (task.state == TaskState::kQueued) {
-    life.unfit = NeverFits(task.request, task.estimate).has_value();
+    NoteUnfit(task);
     unsorted.insert(task.id);
   } else {
     TakeGpus(task, task.peak_mib);
     arrays.Admit(task);
-    life.shared = true;  // whom it met in the earlier life is not known
+    EditLife(task.id).shared = true;  // whom it met in the earlier life is not known
   }
   if (task.state == TaskState::kRunning) deadlines.Watch(task);
-  if (task.state == TaskState::kRunning && task.attempt.leaves_by) {
+  if (task.state == TaskState::kRunning && task.attempt->leaves_by) {
     leaving.insert(task.id);
-    actions.emplace_back(AskToSave{task.id, task.attempt.number});
+    actions.emplace_back(AskToSave{task.id, task.attempt->number});
   }
   if (task.state == TaskState::kStopping) {
-    actions.emplace_back(StopTask{task.id, task.attempt.number, task.attempt.stopping});
+    actions.emplace_back(StopTask{task.id, task.attempt->number, task.attempt->stopping});
   }
 }
 
@@ -442,7 +449,7 @@ void Scheduler::State::On(const GpuSampled& event) {
   for (const Resident& resident : ledger.ResidentsOf(event.gpu)) {
     TaskRecord& task = tasks.at(resident.task);
     task.peak_mib = std::max(task.peak_mib, resident.observed_mib);
-    if (gpu.sample->foreign_processes > 0) LifeOf(resident.task).shared = true;
+    if (gpu.sample->foreign_processes > 0) EditLife(resident.task).shared = true;
   }
 }
 
@@ -465,10 +472,10 @@ void Scheduler::State::On(const GpuHealthChanged& event) {
 void Scheduler::State::On(const TaskStarted& event) {
   TaskRecord* task = InAttempt(event.id, event.attempt);
   if (task == nullptr) return;
-  if (task->attempt.started) return;  // told again after a restart
-  task->attempt.started = now;
+  if (task->attempt->started) return;  // told again after a restart
+  task->attempt.Edit().started = now;
   task->launch_failures = 0;
-  launch_trouble.Works(task->attempt.launched.value_or(now));
+  launch_trouble.Works(task->attempt->launched.value_or(now));
   if (task->state == TaskState::kLaunching) {
     Move(*task, TaskState::kRunning);
     task->reason = {};
@@ -480,7 +487,7 @@ void Scheduler::State::On(const TaskStarted& event) {
 void Scheduler::State::On(const SharingChosen& event) {
   TaskRecord* task = InAttempt(event.id, event.attempt);
   if (task == nullptr) return;
-  task->attempt.sharing = event.sharing;
+  task->attempt.Edit().sharing = event.sharing;
   Keep(*task);
 }
 
@@ -489,8 +496,8 @@ void Scheduler::State::On(const TaskIdle& event) {
   if (task == nullptr || task->state != TaskState::kRunning) return;
   const bool ends = event.since && config.idle_action == IdleAction::kEnd;
   // Told again it still ends: the daemon before a restart may have had another rule.
-  if (task->attempt.idle_since == event.since && !ends) return;
-  task->attempt.idle_since = event.since;
+  if (task->attempt->idle_since == event.since && !ends) return;
+  task->attempt.Edit().idle_since = event.since;
   if (!ends) return Keep(*task);
   EndIdle(*task);
 }
@@ -498,7 +505,7 @@ void Scheduler::State::On(const TaskIdle& event) {
 void Scheduler::State::EndIdle(TaskRecord& task) {
   Stop(task, StopCause::kIdle,
        {ReasonCode::kIdleHolder, fmt::format("Held GPUs without using them for {}.",
-                                             base::FormatSpan(now - *task.attempt.idle_since))});
+                                             base::FormatSpan(now - *task.attempt->idle_since))});
 }
 
 void Scheduler::State::On(const LaunchFailed& event) {
@@ -537,7 +544,7 @@ void Scheduler::State::On(const TaskExited& event) {
     case ExitKind::kSuccess:
       return Finish(*task, TaskState::kSucceeded, {});
     case ExitKind::kOutOfMemory:
-      if (task->request.gpus == 0) break;  // it has no GPU that could be too small
+      if (task->request->gpus == 0) break;  // it has no GPU that could be too small
       return EndOutOfMemory(*task, event.tried_mib);
     case ExitKind::kVictim:
       return ComeBackVictim(*task);
@@ -551,7 +558,7 @@ void Scheduler::State::On(const TaskExited& event) {
     case ExitKind::kHostMemory:
       break;
   }
-  EndFailed(*task, FailureReason(event.exit, task->attempt.host));
+  EndFailed(*task, FailureReason(event.exit, task->attempt->host));
 }
 
 void Scheduler::State::On(const CancelRequested& event) {
@@ -562,10 +569,11 @@ void Scheduler::State::On(const CancelRequested& event) {
   if (task->state != TaskState::kStopping) {
     return Stop(*task, StopCause::kCancel, std::move(reason));
   }
-  if (task->attempt.stopping == StopCause::kCancel ||
-      task->attempt.stopping == StopCause::kTimeLimit || task->attempt.stopping == StopCause::kIdle)
+  if (task->attempt->stopping == StopCause::kCancel ||
+      task->attempt->stopping == StopCause::kTimeLimit ||
+      task->attempt->stopping == StopCause::kIdle)
     return;
-  task->attempt.stopping =
+  task->attempt.Edit().stopping =
       StopCause::kCancel;  // it is ending already; only what follows is another
   task->reason = std::move(reason);
   Keep(*task);
@@ -593,21 +601,21 @@ void Scheduler::State::On(const RequeueRequested& event) {
   Reason reason{ReasonCode::kRequeuedByUser, "Sent back to the queue by a person."};
   if (task->state == TaskState::kQueued) return Restart(*task, std::move(reason));
   if (task->state == TaskState::kStopping) {
-    if (task->attempt.stopping != StopCause::kGpuLost) return;
-    task->attempt.stopping = StopCause::kRequeue;
+    if (task->attempt->stopping != StopCause::kGpuLost) return;
+    task->attempt.Edit().stopping = StopCause::kRequeue;
     task->reason = std::move(reason);
     return Keep(*task);
   }
   if (!HoldsGpus(task->state)) return;
   // Asked to save, some programs answer by sending themselves back.
-  if (task->attempt.leaves_by) return StopAsked(*task);
+  if (task->attempt->leaves_by) return StopAsked(*task);
   Stop(*task, StopCause::kRequeue, std::move(reason));
 }
 
 void Scheduler::State::On(const PriorityChanged& event) {
   TaskRecord* task = Held(event.id);
-  if (task == nullptr || task->request.priority == event.priority) return;
-  task->request.priority = event.priority;
+  if (task == nullptr || task->request->priority == event.priority) return;
+  task->request.Edit().priority = event.priority;
   Keep(*task);
   if (task->state == TaskState::kQueued) unsorted.insert(task->id);
 }
@@ -617,7 +625,7 @@ void Scheduler::State::AskEstimateAgain(TaskRecord& task) {
   LeaveArray(task);
   queue.Remove(task.id);
   unsorted.erase(task.id);
-  LifeOf(task.id).unfit = false;
+  if (LifeOf(task.id).unfit) EditLife(task.id).unfit = false;
   task.estimate.reset();
   task.queue = QueueKind::kMain;
   task.retry_free_mib.reset();  // what its attempts taught was of another demand
@@ -632,31 +640,31 @@ void Scheduler::State::On(const TaskEdited& event) {
   TaskRecord* task = Held(event.id);
   if (task == nullptr) return;
   TaskRequest after = Edited(*task, event.request);
-  if (after == task->request) return;
+  if (after == *task->request) return;
   const bool running = HoldsGpus(task->state);
-  const bool estimated_anew = after.memory_mib != task->request.memory_mib ||
-                              after.gpus != task->request.gpus ||
+  const bool estimated_anew = after.memory_mib != task->request->memory_mib ||
+                              after.gpus != task->request->gpus ||
                               !ChooseAlike(after, task->request);
-  const bool waits_for_others = after.dependencies != task->request.dependencies;
+  const bool waits_for_others = after.dependencies != task->request->dependencies;
   deadlines.Forget(*task);
   if (running) limits.End(*task);
   limits.Leave(*task);
   task->request = std::move(after);
-  LifeOf(task->id).choice = ChoiceOf(task->request, gpu_infos);
+  NoteChoice(*task);
   limits.Join(*task);
   if (running) limits.Start(*task);
   if (task->state == TaskState::kRunning) {
     // One that was told of a limit that has moved away is told of the new one.
     const TaskRequest& request = task->request;
-    if (request.time_limit && request.signal_before && task->attempt.started &&
-        *task->attempt.started + *request.time_limit - *request.signal_before > now)
-      task->attempt.warned.reset();
+    if (request.time_limit && request.signal_before && task->attempt->started &&
+        *task->attempt->started + *request.time_limit - *request.signal_before > now)
+      task->attempt.Edit().warned.reset();
     deadlines.Watch(*task);
   }
   if (waits_for_others) dependencies.Arrive(task->id);
   if (task->state != TaskState::kQueued) return Keep(*task);
   if (estimated_anew) return AskEstimateAgain(*task);
-  LifeOf(task->id).unfit = NeverFits(task->request, task->estimate).has_value();
+  NoteUnfit(*task);
   Keep(*task);
   unsorted.insert(task->id);
 }
@@ -705,7 +713,7 @@ void Scheduler::State::On(const PolicyChanged& event) {
   if (config.idle_action != IdleAction::kEnd) return;
   // They were told once, under the rules before.
   for (auto& [id, task] : tasks) {
-    if (task.state == TaskState::kRunning && task.attempt.idle_since) EndIdle(task);
+    if (task.state == TaskState::kRunning && task.attempt->idle_since) EndIdle(task);
   }
 }
 

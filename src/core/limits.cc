@@ -108,10 +108,10 @@ void Limits::Add(const Running& running, int sign) {
 
 void Limits::Start(const TaskRecord& task) {
   Running running{.names = NamesOf(task.request),
-                  .gpus = task.request.gpus,
-                  .host = task.attempt.host,
-                  .launched = task.attempt.launched.value_or(Time{})};
-  for (const Placement& each : task.attempt.placement) running.memory_mib += each.claim_mib;
+                  .gpus = task.request->gpus,
+                  .host = task.attempt->host,
+                  .launched = task.attempt->launched.value_or(Time{})};
+  for (const Placement& each : task.attempt->placement) running.memory_mib += each.claim_mib;
   const auto [at, added] = running_.try_emplace(Number(task.id), std::move(running));
   if (added) Add(at->second, 1);
 }
@@ -169,7 +169,7 @@ void Limits::Advance(Time now) {
 std::optional<LimitHit> Limits::AgainstStart(const TaskRecord& task, std::int64_t promised_mib,
                                              const HostNeed& host, Time now) const {
   const Names names = NamesOf(task.request);
-  const int gpus = task.request.gpus;
+  const int gpus = task.request->gpus;
   for (std::size_t i = 0; i < rules_.size(); ++i) {
     const LimitRule& rule = rules_[i];
     if (!KeepsFromStarting(rule) || !IsAbout(rule, names)) continue;

@@ -20,16 +20,16 @@ std::vector<LimitRule> Rules(std::initializer_list<const char*> texts) {
 
 TaskRecord Task(std::uint64_t id, const std::string& user, int gpus = 1) {
   TaskRecord task{.id = TaskId{id}};
-  task.request.user = user;
-  task.request.gpus = gpus;
+  task.request.Edit().user = user;
+  task.request.Edit().gpus = gpus;
   return task;
 }
 
 TaskRecord Placed(TaskRecord task, std::int64_t claim_mib, Time launched) {
-  for (int i = 0; i < task.request.gpus; ++i) {
-    task.attempt.placement.push_back({GpuIndex{static_cast<std::uint32_t>(i)}, claim_mib});
+  for (int i = 0; i < task.request->gpus; ++i) {
+    task.attempt.Edit().placement.push_back({GpuIndex{static_cast<std::uint32_t>(i)}, claim_mib});
   }
-  task.attempt.launched = launched;
+  task.attempt.Edit().launched = launched;
   return task;
 }
 
@@ -60,10 +60,10 @@ TEST(Limits, CountGpusAndPromisedMemory) {
   EXPECT_EQ(Why(limits, Task(2, "ada", 1)), "");
   EXPECT_THAT(Why(limits, Task(2, "ada", 2)), HasSubstr("3 GPUs may be held, 2 are"));
   TaskRecord vision = Task(3, "bob");
-  vision.request.account = "vision";
+  vision.request.Edit().account = "vision";
   limits.Start(Placed(vision, 30'000, At(0)));
   TaskRecord more = Task(4, "eve");
-  more.request.account = "vision";
+  more.request.Edit().account = "vision";
   EXPECT_EQ(Why(limits, more, 10'000), "");
   EXPECT_THAT(Why(limits, more, 20'000), HasSubstr("account vision"));
 }
@@ -96,14 +96,14 @@ TEST(Limits, CountCoresAndMemoryOfTheServer) {
   Limits limits;
   limits.Follow(Rules({"user=* cpus=8 host_memory=16G"}), At(0));
   TaskRecord first = Task(1, "ada");
-  first.attempt.host = {.cpus = 6, .memory_mib = 10'000};
+  first.attempt.Edit().host = {.cpus = 6, .memory_mib = 10'000};
   limits.Start(first);
   TaskRecord second = Task(2, "ada");
-  second.request.cpus = 2;
+  second.request.Edit().cpus = 2;
   EXPECT_EQ(Why(limits, second), "");
-  second.request.host_memory_mib = 7'000;
+  second.request.Edit().host_memory_mib = 7'000;
   EXPECT_NE(Why(limits, second).find("host_memory=16G"), std::string::npos);
-  second.request.cpus = 3;
+  second.request.Edit().cpus = 3;
   EXPECT_NE(Why(limits, second).find("At most 8 CPUs may be held, 6 are, and it wants 3"),
             std::string::npos);
   limits.End(first);
@@ -138,7 +138,7 @@ TEST(Limits, ConcernOnlyThoseWhoAreThere) {
   limits.Join(usual);
   EXPECT_FALSE(limits.Concerns());
   TaskRecord interactive = Task(2, "ada");
-  interactive.request.qos = "interactive";
+  interactive.request.Edit().qos = "interactive";
   limits.Join(interactive);
   EXPECT_TRUE(limits.Concerns());
   limits.Leave(interactive);

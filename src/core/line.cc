@@ -134,7 +134,7 @@ double Scheduler::State::WouldTake(TaskId id) const {
   const auto at = tasks.find(id);
   if (at == tasks.end()) return 0;
   const TaskRecord& task = at->second;
-  if (task.request.gpus == 0) {
+  if (task.request->gpus == 0) {
     const HostNeed need = HostNeedOf(config, task.request);
     return host.PartOf(need.cpus, need.memory_mib);
   }
@@ -181,8 +181,7 @@ FruitlessLook Scheduler::State::LookNow(const std::vector<GpuView>& views) const
 std::vector<TaskId> Scheduler::State::LookedAt() const {
   std::vector<TaskId> looked_at;
   const auto most = static_cast<std::size_t>(config.backfill);
-  if (config.order != QueueOrder::kFair || queue.Line(QueueKind::kMain).size() <= most)
-    return looked_at;
+  if (config.order != QueueOrder::kFair || queue.Main().size <= most) return looked_at;
   LineUp line = MainLine();
   for (auto next = line.Pop(); next && looked_at.size() < most; next = line.Pop())
     looked_at.push_back(next->task);
@@ -223,8 +222,8 @@ std::optional<std::vector<FutureRun>> Scheduler::State::RunsNow() const {
   std::vector<FutureRun> runs;
   for (const auto& [id, gpus_of] : ledger.Tasks()) {
     const TaskRecord& task = tasks.at(id);
-    if (!task.profile.alone) return std::nullopt;
-    const double alone_s = base::Seconds(*task.profile.alone);
+    if (!task.profile->alone) return std::nullopt;
+    const double alone_s = base::Seconds(*task.profile->alone);
     FutureRun run{.left_s = std::max(alone_s - DoneS(id), kLeastLeft * alone_s)};
     for (const GpuIndex gpu : gpus_of) {
       const std::span<const Resident> residents = ledger.ResidentsOf(gpu);
@@ -252,8 +251,8 @@ std::optional<std::vector<FutureTask>> Scheduler::State::LineAhead() const {
     const TaskRecord& task = tasks.at(next->task);
     const Need need = NeedNow(task);
     // The machine's own cores and memory are not played on.
-    if (!task.profile.alone || !HostTakes(task.id, need.host)) return std::nullopt;
-    line.push_back({.need = need, .alone_s = base::Seconds(*task.profile.alone)});
+    if (!task.profile->alone || !HostTakes(task.id, need.host)) return std::nullopt;
+    line.push_back({.need = need, .alone_s = base::Seconds(*task.profile->alone)});
   }
   return line;
 }
@@ -356,7 +355,7 @@ void Scheduler::State::ScoreFirst(Group& group, const std::vector<GpuView>& view
 }
 
 bool Scheduler::State::StartBestOfLine(std::vector<GpuView>& views) {
-  const std::size_t in_line = queue.Line(QueueKind::kMain).size();
+  const std::size_t in_line = queue.Main().size;
   LineUp passed_on = MainLine();
   std::vector<Group> groups = GroupsInLine(passed_on);
   LineUp line = MainLine();  // that has not passed on anybody
@@ -378,7 +377,7 @@ bool Scheduler::State::StartBestOfLine(std::vector<GpuView>& views) {
     line.Charge(group.line, WouldTake(task.id));
     Start(task, *std::move(choice));
     ++started;
-    const std::vector<Placement>& taken = task.attempt.placement;
+    const std::vector<Placement>& taken = task.attempt->placement;
     for (const Placement& each : taken) views[Number(each.gpu)] = ViewOf(each.gpu, now);
     ++group.next;
     ScoreFirst(group, views, line);

@@ -19,13 +19,7 @@ const QueueKey* LineUp::Line::First() const {
 
 LineUp::LineUp(const WaitingLine& main, const FairShare& shares, const Rules& rules, Time now,
                const Host& host, const std::optional<Newcomer>& newcomer)
-    : host_(host),
-      fair_(rules.order == QueueOrder::kFair),
-      limited_(rules.limited),
-      plain_(!fair_ && !limited_ && !newcomer),
-      plain_at_(main.tasks.begin()),
-      plain_end_(main.tasks.end()) {
-  if (plain_) return;
+    : host_(host), fair_(rules.order == QueueOrder::kFair), limited_(rules.limited) {
   const std::map<LineKey, HolderLine>& lines = main.holders;
   lines_.reserve(lines.size() + 1);
   bool is_there = !newcomer;
@@ -111,10 +105,6 @@ void LineUp::Push(std::size_t line) {
 }
 
 std::optional<LineUp::Next> LineUp::Pop() {
-  if (plain_) {
-    if (plain_at_ == plain_end_) return std::nullopt;
-    return Next{.task = (plain_at_++)->task};
-  }
   while (!heap_.empty()) {
     std::ranges::pop_heap(heap_, std::greater<>());
     const Rank rank = heap_.back();
@@ -153,7 +143,7 @@ void LineUp::Charge(std::size_t line, double rate) {
 }
 
 double LineUp::Excess(std::size_t line) const {
-  if (!fair_ || plain_ || all_seconds_ <= 0) return 0;
+  if (!fair_ || all_seconds_ <= 0) return 0;
   const Sum& of = sums_[lines_[line].account];
   return of.seconds / all_seconds_ - of.weight / all_weights_;
 }

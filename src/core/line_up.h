@@ -109,9 +109,6 @@ class LineUp {
   const Host& host_;
   bool fair_ = false;
   bool limited_ = false;
-  // In the order of the queue, and nobody is limited: no lines are looked at.
-  bool plain_ = false;
-  std::set<QueueKey>::const_iterator plain_at_, plain_end_;
   // Of the line that was added last; lines come by account and user.
   const LineKey* last_key_ = nullptr;
   std::vector<Sum> sums_;

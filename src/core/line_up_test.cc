@@ -24,9 +24,9 @@ class LineUpTest : public testing::Test, public LineUp::Host {
   TaskRecord Task(std::uint64_t id, const std::string& user, const std::string& account = "") {
     const auto number = static_cast<std::uint32_t>(1 + uids_.size());
     TaskRecord task{.id = TaskId{id}};
-    task.request.user = user;
-    task.request.uid = uids_.try_emplace(user, number).first->second;
-    if (!account.empty()) task.request.account = account;
+    task.request.Edit().user = user;
+    task.request.Edit().uid = uids_.try_emplace(user, number).first->second;
+    if (!account.empty()) task.request.Edit().account = account;
     task.state = TaskState::kQueued;
     return task;
   }
@@ -34,8 +34,8 @@ class LineUpTest : public testing::Test, public LineUp::Host {
     queue_.Put(task, Place::kEligible, {}, now);
   }
   void Took(const TaskRecord& task, double gpu_hours) {
-    shares_.Past({.uid = task.request.uid,
-                  .account = task.request.account.value_or(""),
+    shares_.Past({.uid = task.request->uid,
+                  .account = task.request->account.value_or(""),
                   .rate = gpu_hours,
                   .from = At(-1),
                   .to = At(0)},
@@ -105,9 +105,9 @@ TEST_F(LineUpTest, AccountsShareFirstThenTheirUsers) {
 TEST_F(LineUpTest, PrioritiesAndClassesGoBeforeShares) {
   queue_.UseClasses({{"interactive", 10}});
   TaskRecord urgent = Task(3, "ada");
-  urgent.request.priority = 5;
+  urgent.request.Edit().priority = 5;
   TaskRecord interactive = Task(4, "ada");
-  interactive.request.qos = "interactive";
+  interactive.request.Edit().qos = "interactive";
   Queues(Task(1, "ada"));
   Queues(Task(2, "bob"));
   Queues(urgent);
@@ -119,10 +119,10 @@ TEST_F(LineUpTest, PrioritiesAndClassesGoBeforeShares) {
 
 TEST_F(LineUpTest, WhoHasWaitedThroughHisPatienceGoesFirstOnce) {
   TaskRecord nice = Task(1, "ada");
-  nice.request.priority = -5;
+  nice.request.Edit().priority = -5;
   Queues(nice, At(0));
   TaskRecord second = Task(2, "ada");
-  second.request.priority = -5;
+  second.request.Edit().priority = -5;
   Queues(second, At(5));
   Queues(Task(3, "bob"), At(11));
   Took(nice, 100);

@@ -29,7 +29,7 @@ std::string GpuList(const std::vector<Placement>& placement) {
 // One that asked for its GPUs alone and does not use them may have to share them all the same.
 bool Scheduler::State::KeepsOthersOut(const Resident& resident) const {
   if (!resident.exclusive || config.idle_action != IdleAction::kShare) return resident.exclusive;
-  return !tasks.at(resident.task).attempt.idle_since;
+  return !tasks.at(resident.task).attempt->idle_since;
 }
 
 GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
@@ -196,7 +196,7 @@ Choice Scheduler::State::Chosen(const TaskRecord& task, const std::vector<GpuVie
         "long "
         "as alone{}.",
         with.delivered - first.delivered, first.delivered, with.newcomer,
-        task.profile.sm_active ? "" : ", if it computes as tasks usually do");
+        task.profile->sm_active ? "" : ", if it computes as tasks usually do");
   }
   if (task.ooms > 0) choice.why += fmt::format(" Retry {} after an OOM.", task.ooms);
   return choice;
@@ -209,7 +209,7 @@ std::optional<Choice> Scheduler::State::ChooseIdle(const TaskRecord& task,
   for (const GpuView& view : views) {
     if (FitOf(config, need, view) == Fit::kFits) idle.push_back(view);
   }
-  const auto wanted = static_cast<std::size_t>(task.request.gpus);
+  const auto wanted = static_cast<std::size_t>(task.request->gpus);
   const std::size_t eligible = idle.size();
   if (eligible < wanted) return std::nullopt;
   std::vector<GpuLinks::Candidate> candidates;
@@ -228,7 +228,7 @@ std::optional<Choice> Scheduler::State::ChooseByPolicy(const TaskRecord& task,
   for (const GpuView& view : views) {
     if (FitOf(config, need, view) == Fit::kFits) eligible.push_back(view);
   }
-  const auto wanted = static_cast<std::size_t>(task.request.gpus);
+  const auto wanted = static_cast<std::size_t>(task.request->gpus);
   if (eligible.size() < wanted) return std::nullopt;
   std::vector<GpuLinks::Candidate> candidates;
   for (const GpuView& view : eligible)
@@ -248,13 +248,13 @@ void Scheduler::State::Start(TaskRecord& task, Choice choice) {
     choice.why += fmt::format(" Of the server it is promised {}.", promised);
   queue.NoteStart(task, now);
   queue.Remove(task.id);
-  LifeOf(task.id).restored = false;
+  EditLife(task.id).restored = false;
   Move(task, TaskState::kLaunching);
-  task.attempt = {.number = task.attempt.number + 1,
-                  .placement = std::move(choice.placement),
-                  .placement_reason = {ReasonCode::kNone, std::move(choice.why)},
-                  .host = std::move(share),
-                  .launched = now};
+  task.attempt = Attempt{.number = task.attempt->number + 1,
+                         .placement = std::move(choice.placement),
+                         .placement_reason = {ReasonCode::kNone, std::move(choice.why)},
+                         .host = std::move(share),
+                         .launched = now};
   task.reason = {};
   task.not_before.reset();
   if (!task.first_start) task.first_start = now;
@@ -264,15 +264,15 @@ void Scheduler::State::Start(TaskRecord& task, Choice choice) {
   }
   TakeGpus(task, 0);
   Keep(task);
-  const bool alone = KeepsGpusAlone(task) || task.request.gpus == 0;
-  actions.emplace_back(StartTask{task.id, task.attempt.number, task.attempt.placement, alone});
+  const bool alone = KeepsGpusAlone(task) || task.request->gpus == 0;
+  actions.emplace_back(StartTask{task.id, task.attempt->number, task.attempt->placement, alone});
 }
 
 bool Scheduler::State::TryStart(TaskId id, std::vector<GpuView>& views) {
   if (IsLimited(id)) return false;
   TaskRecord& task = tasks.at(id);
   if (!HostTakes(id, HostNeedOf(config, task.request))) return false;
-  if (task.request.gpus == 0) {
+  if (task.request->gpus == 0) {
     Start(task, WithoutGpus(task));
     return true;
   }
@@ -281,7 +281,7 @@ bool Scheduler::State::TryStart(TaskId id, std::vector<GpuView>& views) {
   if (!choice) choice = ChooseByPolicy(task, views);
   if (!choice) return false;
   Start(task, *std::move(choice));
-  for (const Placement& placement : task.attempt.placement) {
+  for (const Placement& placement : task.attempt->placement) {
     views[Number(placement.gpu)] = ViewOf(placement.gpu, now);
   }
   return true;
@@ -319,7 +319,7 @@ void Scheduler::State::StartOnBooked(std::vector<GpuView>& views) {
     std::optional<Choice> choice = ChooseByPolicy(task, own);
     if (!choice) continue;
     Start(task, *std::move(choice));
-    for (const Placement& each : task.attempt.placement)
+    for (const Placement& each : task.attempt->placement)
       views[Number(each.gpu)] = ViewOf(each.gpu, now);
   }
 }
@@ -329,24 +329,32 @@ void Scheduler::State::StartTrial() {
   if (!launch_trouble.MayTry(now)) return;
   std::vector<GpuView> views = Views(now);
   for (const bool of_others : {true, false}) {
-    for (const std::set<QueueKey>* line :
-         {&queue.Line(QueueKind::kRecovery), &queue.Line(QueueKind::kMain),
-          &queue.Main(LineKind::kWithoutGpus).tasks}) {
-      std::size_t looks = 0;
-      for (const QueueKey& key : *line) {
-        if (++looks > kTrialLooks) break;
-        const TaskId id = key.task;
-        if (of_others && launch_trouble.FailedFor(tasks.at(id).request.uid)) continue;
-        if (TryStart(id, views)) return launch_trouble.Tried(now);  // the line is another now
-      }
+    for (const TaskId id : ForTrial()) {
+      if (of_others && launch_trouble.FailedFor(tasks.at(id).request->uid)) continue;
+      if (TryStart(id, views)) return launch_trouble.Tried(now);
     }
   }
 }
 
+std::vector<TaskId> Scheduler::State::ForTrial() const {
+  std::vector<TaskId> first;
+  for (const QueueKey& key : queue.Recovery()) {
+    if (first.size() == kTrialLooks) break;
+    first.push_back(key.task);
+  }
+  for (const LineKind kind : {LineKind::kWithGpus, LineKind::kWithoutGpus}) {
+    LineUp line = Line(kind);
+    std::size_t looks = 0;
+    for (auto next = line.Pop(); next && looks < kTrialLooks; next = line.Pop(), ++looks)
+      first.push_back(next->task);
+  }
+  return first;
+}
+
 void Scheduler::State::StartWhatFits() {
   if (launch_trouble.on()) return StartTrial();
-  const std::set<QueueKey>& recovery = queue.Line(QueueKind::kRecovery);
-  const std::set<QueueKey>& main = queue.Line(QueueKind::kMain);
+  const std::set<QueueKey>& recovery = queue.Recovery();
+  const WaitingLine& main = queue.Main();
   if (main.empty()) NoteHead();
   if (recovery.empty() && main.empty()) return;
   std::vector<GpuView> views = Views(now);

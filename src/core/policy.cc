@@ -212,7 +212,7 @@ Need NeedOf(const PolicyConfig& config, const TaskRecord& task) {
   need.retry_free_mib = task.retry_free_mib.value_or(0);
   need.idle_gpu |= task.retry_on_idle_gpu;
   need.load = NeighbourOf(config, task.request, task.profile);
-  need.alone = task.profile.alone;
+  need.alone = task.profile->alone;
   need.task = task.id;
   return need;
 }

@@ -347,7 +347,7 @@ TEST(Validate, NamesTheFieldThatIsWrong) {
 TEST(NeedOf, ATaskThatHasRunAsksForWhatItsFailuresTaught) {
   TaskRecord task;
   task.id = TaskId{7};
-  task.request = {.gpus = 2, .exclusive = true, .sm_share = 0.5};
+  task.request = TaskRequest{.gpus = 2, .exclusive = true, .sm_share = 0.5};
   task.estimate = Estimate{.peak_mib = 1'000, .method = "given"};
   const Need fresh = NeedOf({}, task.request, task.estimate);
   EXPECT_EQ(fresh.memory_mib, 1'000);

@@ -81,8 +81,7 @@ class Loop : public Rules {
   void Pause(Duration span) { due_ = core_.now + span; }
 
   bool AnyoneWaits() const {
-    return !core_.queue.Line(QueueKind::kMain).empty() ||
-           !core_.queue.Line(QueueKind::kRecovery).empty() ||
+    return !core_.queue.Main().empty() || !core_.queue.Recovery().empty() ||
            std::ranges::any_of(unscanned_, [this](TaskId id) { return IsOverlooked(id); });
   }
 
@@ -95,30 +94,30 @@ class Loop : public Rules {
   }
 
   bool StartHeadOnIdle() {
-    const std::set<QueueKey>& recovery = core_.queue.Line(QueueKind::kRecovery);
-    const std::set<QueueKey>& line =
-        recovery.empty() ? core_.queue.Line(QueueKind::kMain) : recovery;
-    if (line.empty()) return false;
-    TaskRecord& head = core_.tasks.at(line.begin()->task);
+    const std::set<QueueKey>& recovery = core_.queue.Recovery();
+    const std::optional<TaskId> first =
+        recovery.empty() ? core_.queue.Main().First() : recovery.begin()->task;
+    if (!first) return false;
+    TaskRecord& head = core_.tasks.at(*first);
     // Most rounds find none: that is told from the ledger alone.
     int empty_gpus = 0;
     for (std::uint32_t i = 0; i < core_.gpus.size(); ++i) {
       if (core_.ledger.ResidentsOf(GpuIndex{i}).empty()) ++empty_gpus;
     }
-    if (empty_gpus < head.request.gpus) return false;
+    if (empty_gpus < head.request->gpus) return false;
     return Start(head, core_.ChooseIdle(head, core_.Views(core_.now)));
   }
 
   bool StartHeadByPolicy() {
-    const std::set<QueueKey>& line = core_.queue.Line(QueueKind::kMain);
-    if (line.empty()) return false;
-    TaskRecord& head = core_.tasks.at(line.begin()->task);
+    const std::optional<TaskId> first = core_.queue.Main().First();
+    if (!first) return false;
+    TaskRecord& head = core_.tasks.at(*first);
     return Start(head, core_.ChooseByPolicy(head, core_.Views(core_.now)));
   }
 
   bool MayCollocate() const {
     return core_.mapper_entry->shares &&
-           !(core_.config.recovery_blocks && !core_.queue.Line(QueueKind::kRecovery).empty());
+           !(core_.config.recovery_blocks && !core_.queue.Recovery().empty());
   }
 
  private:

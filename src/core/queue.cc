@@ -1,16 +1,22 @@
 #include "core/queue.h"
 
 namespace carma::core {
-namespace {
 
 LineKey LineOf(const TaskRecord& task) {
-  return {.holder = HolderOf(task.request), .qos = task.request.qos.value_or("")};
+  return {.holder = HolderOf(task.request), .qos = task.request->qos.value_or("")};
 }
-
-}  // namespace
 
 LineKind LineKindOf(const TaskRequest& request) {
   return request.gpus == 0 ? LineKind::kWithoutGpus : LineKind::kWithGpus;
+}
+
+std::optional<TaskId> WaitingLine::First() const {
+  std::optional<QueueKey> first;
+  for (const auto& [key, line] : holders) {
+    const QueueKey& of_line = *line.tasks.begin();
+    if (!first || of_line < *first) first = of_line;
+  }
+  return first ? std::optional(first->task) : std::nullopt;
 }
 
 void Queue::UseClasses(const std::vector<QosClass>& classes) {
@@ -19,7 +25,7 @@ void Queue::UseClasses(const std::vector<QosClass>& classes) {
 }
 
 QueueKey Queue::KeyOf(const TaskRecord& task) const {
-  std::int64_t priority = task.request.priority;
+  std::int64_t priority = task.request->priority;
   const auto of_class = priorities_.find(QosOf(task.request));
   if (of_class != priorities_.end()) priority += of_class->second;
   const bool at_the_end =
@@ -31,31 +37,32 @@ QueueKey Queue::KeyOf(const TaskRecord& task) const {
 
 void Queue::Put(const TaskRecord& task, Place place, Time due, Time waits_since) {
   ++changes_;
-  Entry entry{.place = place,
+  Entry entry{.key = place == Place::kTimed ? QueueKey{.since = due, .task = task.id} : KeyOf(task),
+              .line = {},
+              .place = place,
               .kind = task.queue,
-              .key = KeyOf(task),
-              .due = due,
-              .line = LineOf(task),
               .line_kind = LineKindOf(task.request)};
   WaitingLine& main = LinesOf(entry.line_kind);
-  const auto line = main.holders.find(entry.line);
+  const LineKey key = LineOf(task);
+  const auto line = main.holders.find(key);
   // Who only changes his place in line has not begun to wait anew.
   if (line != main.holders.end()) waits_since = line->second.waits_since;
   Remove(task.id);
   if (place == Place::kEligible && entry.kind == QueueKind::kMain) {
-    HolderLine& of = main.holders[entry.line];
+    entry.line = main.holders.try_emplace(key).first;
+    HolderLine& of = entry.line->second;
     if (of.tasks.empty()) {
       of.user = UserOf(task.request);
       of.waits_since = waits_since;
     }
     of.tasks.insert(entry.key);
-    main.tasks.insert(entry.key);
+    ++main.size;
   } else if (place == Place::kEligible) {
     recovery_.insert(entry.key);
   } else if (place == Place::kTimed) {
     timed_.emplace(due, task.id);
   }
-  entries_.emplace(Number(task.id), std::move(entry));
+  entries_.emplace(Number(task.id), entry);
 }
 
 void Queue::NoteStart(const TaskRecord& task, Time now) {
@@ -73,17 +80,16 @@ void Queue::Remove(TaskId task) {
 }
 
 void Queue::Leave(const Entry& entry) {
-  if (entry.place == Place::kTimed) timed_.erase({entry.due, entry.key.task});
+  if (entry.place == Place::kTimed) timed_.erase({entry.key.since, entry.key.task});
   if (entry.place != Place::kEligible) return;
   if (entry.kind == QueueKind::kRecovery) {
     recovery_.erase(entry.key);
     return;
   }
   WaitingLine& main = LinesOf(entry.line_kind);
-  main.tasks.erase(entry.key);
-  const auto line = main.holders.find(entry.line);
-  line->second.tasks.erase(entry.key);
-  if (line->second.tasks.empty()) main.holders.erase(line);
+  --main.size;
+  entry.line->second.tasks.erase(entry.key);
+  if (entry.line->second.tasks.empty()) main.holders.erase(entry.line);
 }
 
 std::optional<Place> Queue::PlaceOf(TaskId task) const {

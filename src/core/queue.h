@@ -18,7 +18,7 @@
 namespace carma::core {
 
 // Why a queued task may or may not be looked at.
-enum class Place {
+enum class Place : std::uint8_t {
   kEligible,    // in line for GPUs
   kHeld,        // until a person releases it
   kDependency,  // until another task ends
@@ -29,7 +29,7 @@ enum class Place {
 };
 
 // Which line a task stands in: tasks that want no GPU never wait for those that do.
-enum class LineKind { kWithGpus, kWithoutGpus };
+enum class LineKind : std::uint8_t { kWithGpus, kWithoutGpus };
 LineKind LineKindOf(const TaskRequest& request);
 
 // Position in line: higher priority first. The main queue keeps the order of submission, so a task
@@ -49,6 +49,7 @@ struct LineKey {
   std::string qos;  // empty: the usual one
   friend auto operator<=>(const LineKey&, const LineKey&) = default;
 };
+LineKey LineOf(const TaskRecord& task);
 struct HolderLine {
   std::string user;  // his name
   std::set<QueueKey> tasks;
@@ -56,11 +57,13 @@ struct HolderLine {
   Time waits_since{};
 };
 
-// Tasks of the main queue in line: all of them in order, and the same by holder, where no line is
-// empty.
+// Tasks of the main queue in line, by holder; no line is empty. LineUp brings them in one order.
 struct WaitingLine {
-  std::set<QueueKey> tasks;
   std::map<LineKey, HolderLine> holders;
+  std::size_t size = 0;  // of all lines together
+
+  bool empty() const { return holders.empty(); }
+  std::optional<TaskId> First() const;  // whatever the shares
 };
 
 class Queue {
@@ -79,10 +82,8 @@ class Queue {
   void Remove(TaskId task);
 
   std::optional<Place> PlaceOf(TaskId task) const;
-  // Tasks in line that want GPUs, first one first.
-  const std::set<QueueKey>& Line(QueueKind kind) const {
-    return kind == QueueKind::kMain ? Main().tasks : recovery_;
-  }
+  // Tasks in line for recovery, first one first.
+  const std::set<QueueKey>& Recovery() const { return recovery_; }
   // Those of the main queue that want GPUs, or none.
   const WaitingLine& Main(LineKind kind = LineKind::kWithGpus) const {
     return kind == LineKind::kWithGpus ? with_gpus_ : without_gpus_;
@@ -95,12 +96,13 @@ class Queue {
   std::uint64_t changes() const { return changes_; }
 
  private:
+  using Lines = std::map<LineKey, HolderLine>;
+  // A hundred thousand may wait: as small as it can be.
   struct Entry {
+    QueueKey key;          // of kTimed: the moment and the task alone
+    Lines::iterator line;  // only where it is eligible and of the main queue
     Place place{};
     QueueKind kind{};
-    QueueKey key;
-    Time due{};
-    LineKey line;  // of the main queue, eligible
     LineKind line_kind = LineKind::kWithGpus;
   };
   void Leave(const Entry& entry);

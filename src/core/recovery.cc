@@ -21,14 +21,14 @@ Duration Backoff(Duration first, int ooms) {
 
 void Scheduler::State::EndOutOfMemory(TaskRecord& task, std::int64_t tried_mib) {
   lessons.AtLeast(task, std::min(RetryDemandMib(task, tried_mib), MostFor(task.request)));
-  const std::string told = task.exit.detail.empty() ? "" : " (" + task.exit.detail + ")";
+  const std::string told = task.exit->detail.empty() ? "" : " (" + task.exit->detail + ")";
   if (!config.every_failure_is_oom && FailedAloneOnLargest(task)) {
     ++task.ooms;
     return Finish(task, TaskState::kOutOfMemory,
                   {ReasonCode::kOutOfMemory,
                    "Ran out of GPU memory although it was alone on the largest GPU" + told + "."});
   }
-  if (task.ooms >= task.request.max_recoveries) {
+  if (task.ooms >= task.request->max_recoveries) {
     ++task.ooms;
     return Finish(task, TaskState::kOutOfMemory,
                   {ReasonCode::kOutOfMemory,
@@ -36,14 +36,14 @@ void Scheduler::State::EndOutOfMemory(TaskRecord& task, std::int64_t tried_mib) 
                                task.ooms == 1 ? "" : "s", told)});
   }
   const std::string kept = KeptBelowGpu(task) ? fmt::format(": its promise kept it to {} MiB",
-                                                            task.attempt.sharing.memory_limit_mib)
+                                                            task.attempt->sharing.memory_limit_mib)
                                               : "";
   Recover(task, {ReasonCode::kOutOfMemory, "Ran out of GPU memory" + kept + told + "."}, tried_mib);
 }
 
 void Scheduler::State::EndFailed(TaskRecord& task, Reason reason) {
-  if (config.every_failure_is_oom && task.request.gpus > 0 &&
-      task.ooms < task.request.max_recoveries) {
+  if (config.every_failure_is_oom && task.request->gpus > 0 &&
+      task.ooms < task.request->max_recoveries) {
     return Recover(task, std::move(reason));
   }
   Finish(task, TaskState::kFailed, std::move(reason));
@@ -57,18 +57,17 @@ void Scheduler::State::Recover(TaskRecord& task, Reason reason, std::int64_t tri
   rules->Crashed(task);
   reason.text +=
       task.retry_on_idle_gpu
-          ? fmt::format(" Retry {} of {} on an idle GPU.", task.ooms, task.request.max_recoveries)
+          ? fmt::format(" Retry {} of {} on an idle GPU.", task.ooms, task.request->max_recoveries)
           : fmt::format(" Retry {} of {} where {} MiB are free.", task.ooms,
-                        task.request.max_recoveries, task.retry_free_mib.value_or(0));
+                        task.request->max_recoveries, task.retry_free_mib.value_or(0));
   Enqueue(task, QueueKind::kRecovery, std::move(reason));
 }
 
 bool Scheduler::State::FailedAloneOnLargest(const TaskRecord& task) const {
-  const auto life = lives.find(Number(task.id));
-  if (life->second.shared || task.attempt.placement.empty() || KeptBelowGpu(task)) return false;
+  if (LifeOf(task.id).shared || task.attempt->placement.empty() || KeptBelowGpu(task)) return false;
   const std::vector<std::int64_t> sizes_mib = UsableSizes(task.request);
   const std::int64_t largest_mib = sizes_mib.empty() ? 0 : sizes_mib.front();
-  return std::all_of(task.attempt.placement.begin(), task.attempt.placement.end(),
+  return std::all_of(task.attempt->placement.begin(), task.attempt->placement.end(),
                      [&](const Placement& each) {
                        return Number(each.gpu) < gpus.size() &&
                               gpus[Number(each.gpu)].info.UsableMib() >= largest_mib;
@@ -77,8 +76,8 @@ bool Scheduler::State::FailedAloneOnLargest(const TaskRecord& task) const {
 
 // The limit of an MPS server, not the GPU, was what it ran into.
 bool Scheduler::State::KeptBelowGpu(const TaskRecord& task) const {
-  const std::int64_t limit_mib = task.attempt.sharing.memory_limit_mib;
-  return limit_mib > 0 && std::ranges::any_of(task.attempt.placement, [&](const Placement& each) {
+  const std::int64_t limit_mib = task.attempt->sharing.memory_limit_mib;
+  return limit_mib > 0 && std::ranges::any_of(task.attempt->placement, [&](const Placement& each) {
            return Number(each.gpu) < gpus.size() &&
                   gpus[Number(each.gpu)].info.UsableMib() > limit_mib;
          });
@@ -107,7 +106,7 @@ std::int64_t Scheduler::State::MostFor(const TaskRequest& request) const {
 std::int64_t Scheduler::State::RetryDemandMib(const TaskRecord& task,
                                               std::int64_t tried_mib) const {
   std::int64_t had_mib = std::max(task.peak_mib, NeedOf(config, task).memory_mib.value_or(0));
-  for (const Placement& placement : task.attempt.placement) {
+  for (const Placement& placement : task.attempt->placement) {
     had_mib = std::max(had_mib, placement.claim_mib);
   }
   return had_mib + std::max(config.recovery_step_mib, tried_mib);
@@ -117,7 +116,7 @@ void Scheduler::State::RaiseDemand(TaskRecord& task, std::int64_t tried_mib) {
   // As many GPUs as it wants must have what is asked for.
   const std::int64_t limit_mib = MostFor(task.request);
   std::int64_t smallest_mib = limit_mib;
-  for (const Placement& placement : task.attempt.placement) {
+  for (const Placement& placement : task.attempt->placement) {
     if (Number(placement.gpu) >= gpus.size()) continue;
     smallest_mib = std::min(smallest_mib, gpus[Number(placement.gpu)].info.UsableMib());
   }
@@ -126,7 +125,7 @@ void Scheduler::State::RaiseDemand(TaskRecord& task, std::int64_t tried_mib) {
   const bool kept = KeptBelowGpu(task);
   if (config.recovery == RecoveryMode::kEscalate) {
     const std::int64_t wanted_mib = RetryDemandMib(task, tried_mib);
-    const bool last = task.ooms == task.request.max_recoveries;
+    const bool last = task.ooms == task.request->max_recoveries;
     task.retry_on_idle_gpu = last || wanted_mib > limit_mib;
     task.retry_free_mib = last ? limit_mib : std::min(wanted_mib, limit_mib);
   } else if (kept) {
@@ -139,7 +138,7 @@ void Scheduler::State::RaiseDemand(TaskRecord& task, std::int64_t tried_mib) {
 }
 
 void Scheduler::State::UpdateReservation() {
-  const std::set<QueueKey>& line = queue.Line(QueueKind::kRecovery);
+  const std::set<QueueKey>& line = queue.Recovery();
   if (const std::optional<TaskId> id = reservation.task()) {
     const TaskRecord* task = Held(*id);
     const bool waits = task != nullptr && task->state == TaskState::kQueued &&

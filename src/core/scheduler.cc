@@ -66,7 +66,7 @@ std::size_t Scheduler::AheadOf(const TaskRequest& request) const {
   const LineKind kind = LineKindOf(request);
   LineUp line = state_->Line(kind, state_->NewcomerOf(newcomer));
   const bool blocked = state_->config.recovery_blocks && kind == LineKind::kWithGpus;
-  std::size_t before = blocked ? state_->queue.Line(QueueKind::kRecovery).size() : 0;
+  std::size_t before = blocked ? state_->queue.Recovery().size() : 0;
   for (auto next = line.Pop(); next && next->task != kNewcomer; next = line.Pop()) ++before;
   return before;
 }
@@ -87,7 +87,7 @@ std::optional<Explanation> Scheduler::Explain(TaskId id, Time now) const {
   if (task->state != TaskState::kQueued) return answer;
   answer.ahead = state_->AheadOf(*task);
   if (state_->host.info() != HostInfo{}) answer.host = state_->HostVerdictOn(*task, now);
-  if (task->request.gpus == 0) return answer;
+  if (task->request->gpus == 0) return answer;
   answer.taught_mib = state_->TaughtMib(*task);
   for (const GpuView& view : state_->Views(now)) {
     const std::optional<GpuSample>& sample = state_->gpus[Number(view.index)].sample;

@@ -6,7 +6,6 @@
 // Dependencies, Arrays, Deadlines, Lessons, Reservation, Bookings, LaunchTrouble, Room.
 #pragma once
 
-#include <array>
 #include <limits>
 #include <map>
 #include <memory>
@@ -44,10 +43,8 @@ namespace carma::core {
 // first to go.
 inline constexpr std::size_t kRecoveryLooks = 64;
 
-// Notes about a held task that no restart needs.
+// Notes about a held task that no restart needs. Most of those that have never started have none.
 struct Life {
-  std::array<TaskState, 6> last_steps{};  // ring, for the message of an illegal step
-  std::size_t steps = 0;
   bool shared = false;  // the current attempt had neighbours at some time
   // Of its current attempt, as predicted: the part of its run time alone that it had done at a
   // moment, and how much it does a second since then.
@@ -162,7 +159,7 @@ struct Scheduler::State : LineUp::Host {
   HostBooks host;
   Queue queue;
   TaskRecords tasks;                              // not final
-  std::unordered_map<std::uint64_t, Life> lives;  // of `tasks`; for look-up only
+  std::unordered_map<std::uint64_t, Life> lives;  // of some of `tasks`; for look-up only
   Dependencies dependencies;
   Arrays arrays;
   Deadlines deadlines;
@@ -190,6 +187,7 @@ struct Scheduler::State : LineUp::Host {
 
   // Of the events being handled.
   std::vector<Action> actions;
+  std::set<TaskId> moved;     // their state is not the one that was last kept
   std::set<TaskId> unsorted;  // their place in the queue is to be found
 
   // ---- lifecycle.cc ----
@@ -221,7 +219,10 @@ struct Scheduler::State : LineUp::Host {
   void On(const WakeUp& event);
   TaskRecord* Held(TaskId id);
   TaskRecord* InAttempt(TaskId id, int attempt);  // null: not held, or that attempt is over
-  Life& LifeOf(TaskId id) { return lives.at(Number(id)); }
+  const Life& LifeOf(TaskId id) const;            // as they begin, of one without notes
+  Life& EditLife(TaskId id) { return lives[Number(id)]; }
+  void NoteUnfit(const TaskRecord& task);
+  void NoteChoice(const TaskRecord& task);
   void Move(TaskRecord& task, TaskState to);  // one legal step; aborts on any other
   void Keep(const TaskRecord& task);          // emits TaskChanged
   void Finish(TaskRecord& task, TaskState state, Reason reason);  // the record is gone afterwards
@@ -297,7 +298,8 @@ struct Scheduler::State : LineUp::Host {
   void StartBestFirst(std::vector<GpuView>& views);
   bool StartBestOfLine(std::vector<GpuView>& views);  // there may be more
   void NoteHead();
-  void StartTrial();  // one task, while the machine starts nothing
+  void StartTrial();                     // one task, while the machine starts nothing
+  std::vector<TaskId> ForTrial() const;  // the first of each line
 
   // ---- host_line.cc ----
   // For whom cores and memory are kept: the one of whose line others have started for long enough.
@@ -396,6 +398,7 @@ struct Scheduler::State : LineUp::Host {
   std::optional<std::string> CheckClaims() const;
   std::optional<std::string> CheckHostShares() const;
   std::optional<std::string> CheckQueue() const;
+  bool StandsInItsLine(const TaskRecord& task) const;
   std::optional<std::string> CheckTimers() const;
   std::optional<std::string> CheckEntitlements() const;
 };

@@ -273,7 +273,7 @@ TEST_F(SchedulerTest, ARestoredTaskThatNoLongerFitsWaitsWithoutStoppingOthers) {
   TaskRecord record;
   record.id = TaskId{1};
   record.state = TaskState::kQueued;
-  record.request.gpus = 4;
+  record.request.Edit().gpus = 4;
   Handle(0, TaskRestored{record});
   EXPECT_EQ(scheduler_->ReasonFor(TaskId{1}, At(0)).code, ReasonCode::kNeverFits);
   EXPECT_EQ(Of<StartTask>(Run(2)).size(), 1U);
@@ -285,7 +285,7 @@ TEST_F(SchedulerTest, AnEndedTaskThatAPersonSendsBackIsEstimatedAnew) {
   record.id = TaskId{1};
   record.state = TaskState::kSubmitted;
   record.reason = {ReasonCode::kRequeuedByUser, "Sent back."};
-  record.attempt.number = 4;
+  record.attempt.Edit().number = 4;
   record.peak_mib = 9'000;
   const std::vector<Action> restored = Handle(0, TaskRestored{record});
   EXPECT_EQ(Of<RequestEstimate>(restored).size(), 1U);
@@ -312,7 +312,7 @@ TEST_F(SchedulerTest, HowAnAttemptSharesIsForgottenWithTheNextOne) {
   const std::vector<Action> again =
       Handle(3, TaskExited{TaskId{1}, 1, {.kind = ExitKind::kFailed}});
   ASSERT_EQ(Of<StartTask>(again).size(), 1U);
-  EXPECT_EQ(Of<TaskChanged>(again).back().record.attempt.sharing, Sharing{});
+  EXPECT_EQ(Of<TaskChanged>(again).back().record.attempt->sharing, Sharing{});
 }
 
 TEST_F(SchedulerTest, AnIdleTaskOfAnEarlierLifeIsEndedWhereTheRuleIsNew) {
@@ -322,9 +322,9 @@ TEST_F(SchedulerTest, AnIdleTaskOfAnEarlierLifeIsEndedWhereTheRuleIsNew) {
   TaskRecord record;
   record.id = TaskId{1};
   record.state = TaskState::kRunning;
-  record.attempt.number = 1;
-  record.attempt.placement = {{GpuIndex{0}, 1'000}};
-  record.attempt.idle_since = At(1);
+  record.attempt.Edit().number = 1;
+  record.attempt.Edit().placement = {{GpuIndex{0}, 1'000}};
+  record.attempt.Edit().idle_since = At(1);
   EXPECT_TRUE(Of<StopTask>(Handle(10, TaskRestored{record})).empty());
   const std::vector<Action> told = Handle(11, TaskIdle{TaskId{1}, 1, At(1)});
   ASSERT_EQ(Of<StopTask>(told).size(), 1U);
@@ -421,8 +421,8 @@ TEST_F(SchedulerTest, APlacementOnAGpuThatIsGoneIsPassedOver) {
   TaskRecord record;
   record.id = TaskId{1};
   record.state = TaskState::kRunning;
-  record.attempt.number = 3;
-  record.attempt.placement = {{GpuIndex{0}, 1'000}, {GpuIndex{9}, 1'000}};
+  record.attempt.Edit().number = 3;
+  record.attempt.Edit().placement = {{GpuIndex{0}, 1'000}, {GpuIndex{9}, 1'000}};
   Handle(0, TaskRestored{record});
   EXPECT_EQ(scheduler_->Gpus(At(0))[0].claimed_mib, 1'000);
   Handle(1, TaskExited{TaskId{1}, 3, {}});
@@ -446,13 +446,13 @@ TEST_F(SchedulerTest, TheActivityThatWasSeenIsTheMeanOfTheAttemptNotOfItsEnd) {
        {std::pair(100, 0.8), std::pair(150, 0.8), std::pair(1'090, 0.2)})
     Handle(s, seen_at(s, sm_active));
   const std::vector<Action> ended = Handle(1'100, TaskExited{TaskId{1}, 1, {}});
-  EXPECT_EQ(Of<TaskChanged>(ended).front().record.seen.sm_active, 0.79)
+  EXPECT_EQ(Of<TaskChanged>(ended).front().record.seen->sm_active, 0.79)
       << "it saved its work for ten of a thousand seconds";
 }
 
 TEST_F(SchedulerTest, OfAnAttemptThatBeganInAnEarlierLifeTheRunTimeAloneIsNotKnown) {
   const auto alone = [](const std::vector<Action>& ended) {
-    return Of<TaskChanged>(ended).front().record.seen.alone;
+    return Of<TaskChanged>(ended).front().record.seen->alone;
   };
   Begin();
   Run(1);
@@ -460,8 +460,8 @@ TEST_F(SchedulerTest, OfAnAttemptThatBeganInAnEarlierLifeTheRunTimeAloneIsNotKno
   TaskRecord record;
   record.id = TaskId{2};
   record.state = TaskState::kRunning;
-  record.attempt.number = 1;
-  record.attempt.placement = {{GpuIndex{0}, 1'000}};
+  record.attempt.Edit().number = 1;
+  record.attempt.Edit().placement = {{GpuIndex{0}, 1'000}};
   Handle(100, TaskRestored{record});
   EXPECT_EQ(alone(Handle(160, TaskExited{TaskId{2}, 1, {}})), std::nullopt)
       << "a minute was followed, the rest was not";
@@ -530,7 +530,7 @@ class World {
         Bring(CancelRequested{scheduler_.Tasks().begin()->first, "end"});
       } else {
         const TaskRecord& task = scheduler_.Tasks().begin()->second;
-        Bring(TaskExited{task.id, task.attempt.number, {}});
+        Bring(TaskExited{task.id, task.attempt->number, {}});
       }
     }
   }
@@ -577,11 +577,11 @@ class World {
     std::vector<int> tasks(gpus_);
     for (const auto& [id, task] : scheduler_.Tasks()) {
       if (!HoldsGpus(task.state)) continue;
-      for (const Placement& each : task.attempt.placement) {
+      for (const Placement& each : task.attempt->placement) {
         ++tasks[Number(each.gpu)];
-        shares[Number(each.gpu)] += task.request.sm_share.value_or(0);
+        shares[Number(each.gpu)] += task.request->sm_share.value_or(0);
         const bool instance = scheduler_.GpuInfos()[Number(each.gpu)].mig;
-        if (instance && task.request.gpus > 1) return "an instance holds a part of a task";
+        if (instance && task.request->gpus > 1) return "an instance holds a part of a task";
       }
     }
     if (tasks.back() > 1 && !scheduler_.config().share_mig) return "several tasks on an instance";
@@ -605,8 +605,9 @@ class World {
       sample.foreign_processes = rng_.Below(8) == 0 ? 1 : 0;
       sample.used_mib = sample.foreign_processes * 500;
       for (const auto& [id, task] : scheduler_.Tasks()) {
-        const bool here = std::ranges::any_of(
-            task.attempt.placement, [&](const Placement& each) { return Number(each.gpu) == gpu; });
+        const bool here = std::ranges::any_of(task.attempt->placement, [&](const Placement& each) {
+          return Number(each.gpu) == gpu;
+        });
         if (!here || rng_.Below(4) == 0) continue;
         sample.tasks_mib.emplace_back(id, rng_.Below(20'000));
         sample.used_mib += sample.tasks_mib.back().second;
@@ -642,7 +643,7 @@ class World {
     if (there.empty()) return Bring(WakeUp{});
     const TaskId id = there[rng_.Below(there.size())];
     ExitInfo exit{.kind = static_cast<ExitKind>(rng_.Below(8))};
-    Bring(TaskExited{id, scheduler_.Find(id)->attempt.number, exit});
+    Bring(TaskExited{id, scheduler_.Find(id)->attempt->number, exit});
   }
 
   base::Rng rng_;

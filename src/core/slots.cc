@@ -46,15 +46,15 @@ std::string CheckpointSignal(const SlotRules& rules, const TaskRequest& request)
 }
 
 bool KnowsToSave(const TaskRecord& task) {
-  return task.request.checkpoint_signal || task.checkpoints > 0;
+  return task.request->checkpoint_signal || task.checkpoints > 0;
 }
 
 std::optional<Time> TurnOver(const SlotRules& rules, const TaskRecord& task) {
-  if (!rules.length || !task.attempt.started || task.request.no_slots || !task.request.requeue ||
+  if (!rules.length || !task.attempt->started || task.request->no_slots || !task.request->requeue ||
       StaysWithoutCheckpoint(rules, task)) {
     return std::nullopt;
   }
-  return *task.attempt.started + *rules.length - rules.notice;
+  return *task.attempt->started + *rules.length - rules.notice;
 }
 
 bool SaysItSaved(const SlotRules& rules, const TaskRequest& request, const ExitInfo& exit) {

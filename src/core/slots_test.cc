@@ -15,32 +15,32 @@ SlotRules Rules(WithoutCheckpoint without = WithoutCheckpoint::kNever) {
 
 TaskRecord Running() {
   TaskRecord task{.id = TaskId{1}};
-  task.request.checkpoint_signal = "USR2";
-  task.attempt.started = base::FromMs(1'000);
+  task.request.Edit().checkpoint_signal = "USR2";
+  task.attempt.Edit().started = base::FromMs(1'000);
   return task;
 }
 
 TEST(Slots, ATurnIsOverANoticeBeforeItsLength) {
   const TaskRecord task = Running();
-  EXPECT_EQ(TurnOver(Rules(), task), *task.attempt.started + 11 * kHour);
+  EXPECT_EQ(TurnOver(Rules(), task), *task.attempt->started + 11 * kHour);
   EXPECT_EQ(TurnOver({}, task), std::nullopt);
   TaskRecord launching = task;
-  launching.attempt.started.reset();
+  launching.attempt.Edit().started.reset();
   EXPECT_EQ(TurnOver(Rules(), launching), std::nullopt);
 }
 
 TEST(Slots, SomeStay) {
   TaskRecord excepted = Running();
-  excepted.request.no_slots = true;
+  excepted.request.Edit().no_slots = true;
   EXPECT_EQ(TurnOver(Rules(), excepted), std::nullopt);
   TaskRecord once_only = Running();
-  once_only.request.requeue = false;
+  once_only.request.Edit().requeue = false;
   EXPECT_EQ(TurnOver(Rules(), once_only), std::nullopt);
 }
 
 TEST(Slots, WhoIsNotKnownToSaveGoesByTheRule) {
   TaskRecord silent = Running();
-  silent.request.checkpoint_signal.reset();
+  silent.request.Edit().checkpoint_signal.reset();
   EXPECT_FALSE(TurnOver(Rules(WithoutCheckpoint::kNever), silent));
   EXPECT_TRUE(TurnOver(Rules(WithoutCheckpoint::kOnce), silent));
   EXPECT_TRUE(TurnOver(Rules(WithoutCheckpoint::kEnd), silent));

@@ -128,7 +128,7 @@ Attempt Attempt::Past() const {
 
 TaskRecord AsSubmitted(TaskRecord task) {
   task.queue = QueueKind::kMain;
-  task.attempt = task.attempt.Past();
+  task.attempt = task.attempt->Past();
   task.ooms = task.launch_failures = task.node_failures = task.victim_restarts = 0;
   task.retry_free_mib.reset();
   task.retry_on_idle_gpu = false;
@@ -138,7 +138,7 @@ TaskRecord AsSubmitted(TaskRecord task) {
   task.held = false;
   task.estimate.reset();
   task.kind = {};
-  task.attempt.launched.reset();
+  task.attempt.Edit().launched.reset();
   task.ended.reset();
   return task;
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/copy_on_write.h"
 #include "base/fields.h"
 #include "base/result.h"
 #include "base/signal_name.h"
@@ -48,7 +49,7 @@ constexpr std::uint32_t format_as(GpuIndex gpu) {
 }
 
 // Life of a task. Final states cannot be left except by an explicit requeue.
-enum class TaskState {
+enum class TaskState : std::uint8_t {
   kSubmitted,   // accepted, its estimate not yet asked for
   kEstimating,  // waiting for the estimator
   kQueued,      // waits for GPUs, a begin time, a dependency, a release or a back-off: see Reason
@@ -90,7 +91,7 @@ bool HoldsGpus(TaskState state);
 bool IsLegalStep(TaskState from, TaskState to);
 
 // Why a task waits, or why it ended where it is. The name is what people see: "(GpuMemory)".
-enum class ReasonCode {
+enum class ReasonCode : std::uint8_t {
   kNone,
   kPriority,         // tasks before it in the queue wait
   kResources,        // too few eligible GPUs, for different reasons
@@ -419,7 +420,7 @@ struct ExitInfo {
   friend bool operator==(const ExitInfo&, const ExitInfo&) = default;
 };
 
-enum class QueueKind { kMain, kRecovery };
+enum class QueueKind : std::uint8_t { kMain, kRecovery };
 inline constexpr std::pair<QueueKind, std::string_view> kQueueWords[] = {
     {QueueKind::kMain, "main"},
     {QueueKind::kRecovery, "recovery"},
@@ -469,19 +470,20 @@ struct Attempt {
 };
 
 // Everything the core knows about one task; the store keeps it, a restart hands it back
-// (TaskRestored).
+// (TaskRestored). A hundred thousand may wait: what they have in common is held by all of them
+// together, and what only those have that ran is kept apart.
 struct TaskRecord {
   TaskId id{};
-  TaskRequest request;
+  base::CopyOnWrite<TaskRequest> request;
   TaskState state = TaskState::kSubmitted;
   QueueKind queue = QueueKind::kMain;
   bool held = false;
-  Reason reason;                     // why it waits or how it ended; empty while it runs
-  std::optional<Estimate> estimate;  // empty: none possible, the floor rule applies
-  KindId kind{};                     // known with the estimate
-  Profile profile;                   // likewise, as predicted; empty: nothing is known
-  Profile seen;                      // what its last attempt has shown; no restart needs it
-  Attempt attempt;                   // the current one, or the last
+  Reason reason;                       // why it waits or how it ended; empty while it runs
+  std::optional<Estimate> estimate;    // empty: none possible, the floor rule applies
+  KindId kind{};                       // known with the estimate
+  base::CopyOnWrite<Profile> profile;  // likewise, as predicted; empty: nothing is known
+  base::CopyOnWrite<Profile> seen;     // what its last attempt has shown; no restart needs it
+  base::CopyOnWrite<Attempt> attempt;  // the current one, or the last
   int ooms = 0;
   int launch_failures = 0;
   int node_failures = 0;
@@ -496,8 +498,8 @@ struct TaskRecord {
   Time queued_since{};              // last time it entered a queue
   std::optional<Time> first_start;  // first launch decision
   std::optional<Time> ended;
-  ExitInfo exit;              // of the last attempt that has ended
-  std::int64_t peak_mib = 0;  // highest memory seen on one GPU, all attempts
+  base::CopyOnWrite<ExitInfo> exit;  // of the last attempt that has ended
+  std::int64_t peak_mib = 0;         // highest memory seen on one GPU, all attempts
   friend bool operator==(const TaskRecord&, const TaskRecord&) = default;
 };
 

@@ -79,19 +79,19 @@ TaskRecord Troubled(TaskState state) {
   task.queue = QueueKind::kRecovery;
   task.held = true;
   task.estimate = Estimate{.peak_mib = 1'000, .method = "given"};
-  task.attempt = {.number = 3,
-                  .placement = {{GpuIndex{1}, 1'000}},
-                  .placement_reason = {ReasonCode::kNone, "the only one"},
-                  .sharing = {.method = SharingMethod::kMps},
-                  .launched = Time{Duration{1}},
-                  .started = Time{Duration{2}},
-                  .idle_since = Time{Duration{3}},
-                  .stopping = StopCause::kRequeue};
+  task.attempt = Attempt{.number = 3,
+                         .placement = {{GpuIndex{1}, 1'000}},
+                         .placement_reason = {ReasonCode::kNone, "the only one"},
+                         .sharing = {.method = SharingMethod::kMps},
+                         .launched = Time{Duration{1}},
+                         .started = Time{Duration{2}},
+                         .idle_since = Time{Duration{3}},
+                         .stopping = StopCause::kRequeue};
   task.ooms = task.launch_failures = task.node_failures = task.victim_restarts = 2;
   task.retry_free_mib = 9'000;
   task.retry_on_idle_gpu = true;
   task.not_before = task.ended = Time{Duration{4}};
-  task.exit = {.kind = ExitKind::kOutOfMemory, .code = 1};
+  task.exit = ExitInfo{.kind = ExitKind::kOutOfMemory, .code = 1};
   task.peak_mib = 8'000;
   return task;
 }
@@ -101,10 +101,10 @@ TEST(AsSubmitted, FailuresAreForgottenAndWhatWasLearntIsKept) {
   expected.state = TaskState::kStopping;
   expected.held = true;
   expected.estimate = Estimate{.peak_mib = 1'000, .method = "given"};
-  expected.attempt = {
+  expected.attempt = Attempt{
       .number = 3, .sharing = {.method = SharingMethod::kMps}, .launched = Time{Duration{1}}};
   expected.ended = Time{Duration{4}};
-  expected.exit = {.kind = ExitKind::kOutOfMemory, .code = 1};
+  expected.exit = ExitInfo{.kind = ExitKind::kOutOfMemory, .code = 1};
   expected.peak_mib = 8'000;
   EXPECT_EQ(AsSubmitted(Troubled(TaskState::kStopping)), expected);
 }
@@ -114,8 +114,8 @@ TEST(AsSubmitted, AFinalTaskIsEstimatedAnewAndNotHeld) {
   EXPECT_EQ(again.state, TaskState::kSubmitted);
   EXPECT_EQ(again.estimate, std::nullopt);
   EXPECT_EQ(again.ended, std::nullopt);
-  EXPECT_EQ(again.attempt.launched, std::nullopt);
-  EXPECT_EQ(again.attempt.number, 3);
+  EXPECT_EQ(again.attempt->launched, std::nullopt);
+  EXPECT_EQ(again.attempt->number, 3);
   EXPECT_FALSE(again.held);
 }
 

@@ -38,21 +38,22 @@ void Scheduler::State::WakeForTurns(Time when) {
 }
 
 void Scheduler::State::AskToLeave(TaskRecord& task, StopCause cause, Time by) {
-  Attempt& attempt = task.attempt;
-  if (attempt.leaves_by && *attempt.leaves_by <= by) return;
+  if (task.attempt->leaves_by && *task.attempt->leaves_by <= by) return;
+  Attempt& attempt = task.attempt.Edit();
   const bool known = attempt.slot_notice.has_value();
   attempt.slot_notice = attempt.slot_notice.value_or(now);
   attempt.notice_cause = cause;
   attempt.leaves_by = by;
   leaving.insert(task.id);
   Keep(task);
-  if (!known) actions.emplace_back(AskToSave{task.id, attempt.number});
+  if (!known) actions.emplace_back(AskToSave{task.id, task.attempt->number});
 }
 
 void Scheduler::State::StayAfterAll(TaskRecord& task) {
-  task.attempt.slot_notice.reset();
-  task.attempt.notice_cause = StopCause::kNone;
-  task.attempt.leaves_by.reset();
+  Attempt& attempt = task.attempt.Edit();
+  attempt.slot_notice.reset();
+  attempt.notice_cause = StopCause::kNone;
+  attempt.leaves_by.reset();
   leaving.erase(task.id);
   Keep(task);
 }
@@ -62,14 +63,14 @@ Reason Scheduler::State::ReasonToLeave(const TaskRecord& task) const {
   const auto whom = room_for.find(task.id);
   const std::string other =
       whom == room_for.end() ? "another task" : fmt::format("task {}", whom->second);
-  switch (task.attempt.notice_cause) {
+  switch (task.attempt->notice_cause) {
     case StopCause::kPreempted:
       return {ReasonCode::kPreempted,
               fmt::format("Made room for {}, whose class preempts.", other)};
     case StopCause::kDrained:
       return {ReasonCode::kDraining,
               fmt::format("Its GPU was to be empty by {}.",
-                          base::FormatTimeIso(task.attempt.leaves_by.value_or(now)))};
+                          base::FormatTimeIso(task.attempt->leaves_by.value_or(now)))};
     default:
       return {ReasonCode::kTimeSlot,
               fmt::format("Its turn of {} was over, and {} waited for its place.",
@@ -81,20 +82,20 @@ Reason Scheduler::State::ReasonOfLeaving(const TaskRecord& task) const {
   const auto whom = room_for.find(task.id);
   return {ReasonToLeave(task).code,
           fmt::format("It was asked to save and has to end by {}{}.",
-                      base::FormatTimeIso(*task.attempt.leaves_by),
+                      base::FormatTimeIso(*task.attempt->leaves_by),
                       whom == room_for.end()
                           ? ""
                           : fmt::format(": task {} waits for its place", whom->second))};
 }
 
 void Scheduler::State::StopAsked(TaskRecord& task) {
-  Stop(task, task.attempt.notice_cause, ReasonToLeave(task));
+  Stop(task, task.attempt->notice_cause, ReasonToLeave(task));
 }
 
 // The task has left its GPUs, its placement tells which.
 void Scheduler::State::GoOnLater(TaskRecord& task, Reason reason) {
   const auto made_for = room_for.extract(task.id);
-  for (const Placement& each : task.attempt.placement) {
+  for (const Placement& each : task.attempt->placement) {
     if (made_for.empty() || Number(each.gpu) >= gpus.size()) continue;
     gpus[Number(each.gpu)].kept_place = KeptPlace{made_for.mapped(), now + kPlaceKept};
   }
@@ -103,22 +104,22 @@ void Scheduler::State::GoOnLater(TaskRecord& task, Reason reason) {
 
 bool Scheduler::State::GoesOnLater(const TaskRecord& task) const {
   const Attempt& attempt = task.attempt;
-  if (!task.request.requeue || (!attempt.slot_notice && !attempt.warned)) return false;
+  if (!task.request->requeue || (!attempt.slot_notice && !attempt.warned)) return false;
   if (!SaysItSaved(config.slots, task.request, task.exit)) return false;
   // The signal before a time limit ends many programs that know nothing of checkpoints.
-  return attempt.slot_notice || task.exit.signal == 0;
+  return attempt.slot_notice || task.exit->signal == 0;
 }
 
 void Scheduler::State::EndSaved(TaskRecord& task) {
   ++task.checkpoints;
-  if (task.attempt.slot_notice) return GoOnLater(task, ReasonToLeave(task));
+  if (task.attempt->slot_notice) return GoOnLater(task, ReasonToLeave(task));
   GoOnLater(task, {ReasonCode::kTimeLimit,
                    fmt::format("Saved before its time limit of {}, to go on.",
-                               base::FormatSpan(task.request.time_limit.value_or(Duration{0})))});
+                               base::FormatSpan(task.request->time_limit.value_or(Duration{0})))});
 }
 
 void Scheduler::State::EndAsked(TaskRecord& task, Reason reason) {
-  if (!task.request.requeue) return Finish(task, TaskState::kCancelled, std::move(reason));
+  if (!task.request->requeue) return Finish(task, TaskState::kCancelled, std::move(reason));
   ++(KnowsToSave(task) ? task.checkpoints : task.cut_off);
   GoOnLater(task, std::move(reason));
 }
@@ -143,11 +144,11 @@ void Scheduler::State::EmptyDrained() {
   }
   for (const TaskId id : std::vector<TaskId>(leaving.begin(), leaving.end())) {
     TaskRecord& task = tasks.at(id);
-    if (task.attempt.notice_cause != StopCause::kDrained) continue;
+    if (task.attempt->notice_cause != StopCause::kDrained) continue;
     const std::span<const GpuIndex> held = ledger.GpusOf(id);
     if (std::ranges::none_of(held, [&](GpuIndex gpu) { return MustBeEmpty(gpu); })) {
       StayAfterAll(task);  // it was opened again, or is to be empty later
-    } else if (*task.attempt.leaves_by <= now) {
+    } else if (*task.attempt->leaves_by <= now) {
       StopAsked(task);
     }
   }
@@ -177,7 +178,7 @@ StopCause Scheduler::State::LeavesFor(const TaskRecord& running, const TaskRecor
   const QosClass* const mine = ClassOf(config, running.request);
   const QosClass* const other = ClassOf(config, waiting.request);
   if (mine != nullptr && other != nullptr && mine->preemptible && other->preempts &&
-      running.request.requeue &&
+      running.request->requeue &&
       PriorityOf(config, running.request) < PriorityOf(config, waiting.request)) {
     return StopCause::kPreempted;
   }
@@ -202,7 +203,7 @@ std::vector<TaskId> Scheduler::State::LeaversFor(const TaskRecord& waiting) cons
     const StopCause cause = LeavesFor(task, waiting);
     if (cause == StopCause::kNone) continue;
     const bool turn = cause == StopCause::kTimeSlot;
-    const Duration ran = now - *task.attempt.started;
+    const Duration ran = now - *task.attempt->started;
     leavers.push_back({.told = leaving.contains(id),
                        .turn = turn,
                        .priority = turn ? 0 : PriorityOf(config, task.request),
@@ -243,7 +244,7 @@ Room Scheduler::State::RoomNow() const {
 
 std::vector<TaskId> Scheduler::State::WaitForRoom() const {
   std::vector<TaskId> waiting;
-  for (const QueueKey& each : queue.Line(QueueKind::kRecovery)) {
+  for (const QueueKey& each : queue.Recovery()) {
     if (waiting.size() == kRoomLooks) return waiting;
     waiting.push_back(each.task);
   }
@@ -284,7 +285,7 @@ void Scheduler::State::LookForRoom() {
 }
 
 void Scheduler::State::MakeRoom() {
-  const bool anyone = !queue.Main().tasks.empty() || !queue.Line(QueueKind::kRecovery).empty();
+  const bool anyone = !queue.Main().empty() || !queue.Recovery().empty();
   if (!anyone || !AnyTurns() || launch_trouble.on()) {
     room_for.clear();
     return;
@@ -297,7 +298,7 @@ void Scheduler::State::MakeRoom() {
     const QosClass* const of = ClassOf(config, task.request);
     may_leave |= (over && *over <= now) || (of != nullptr && of->preemptible);
     if (over) WakeForTurns(*over);
-    due |= task.attempt.leaves_by && *task.attempt.leaves_by <= now;
+    due |= task.attempt->leaves_by && *task.attempt->leaves_by <= now;
   }
   if (!may_leave) return room_for.clear();
   if (!due && looked_for_room && now < *looked_for_room + kLooksApart && now > *looked_for_room)
@@ -311,8 +312,9 @@ void Scheduler::State::TakeTurns() {
   MakeRoom();
   for (const TaskId id : std::vector<TaskId>(leaving.begin(), leaving.end())) {
     TaskRecord& task = tasks.at(id);
-    WakeForTurns(*task.attempt.leaves_by);
-    if (*task.attempt.leaves_by > now || task.attempt.notice_cause == StopCause::kDrained) continue;
+    WakeForTurns(*task.attempt->leaves_by);
+    if (*task.attempt->leaves_by > now || task.attempt->notice_cause == StopCause::kDrained)
+      continue;
     // Whoever it was for may have found another place meanwhile.
     if (room_for.contains(id)) {
       StopAsked(task);
@@ -341,10 +343,10 @@ Reason Scheduler::State::WithTurns(const TaskRecord& task, Reason reason) const 
   const auto made = std::ranges::find(room_for, task.id, &std::pair<const TaskId, TaskId>::second);
   if (made != room_for.end()) {
     const auto leaver = tasks.find(made->first);
-    if (leaver != tasks.end() && leaver->second.attempt.leaves_by) {
+    if (leaver != tasks.end() && leaver->second.attempt->leaves_by) {
       reason.text +=
           fmt::format(" Task {} was asked to save and leaves its place to it by {}.", made->first,
-                      base::FormatTimeIso(*leaver->second.attempt.leaves_by));
+                      base::FormatTimeIso(*leaver->second.attempt->leaves_by));
     }
   }
   const ReasonCode came_back = task.reason.code;

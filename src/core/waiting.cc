@@ -34,7 +34,7 @@ void Scheduler::State::SortIn(TaskRecord& task) {
   } else if (place != Place::kOverlooked) {
     LeaveArray(task);
   }
-  const bool restored = lives.at(Number(task.id)).restored;
+  const bool restored = LifeOf(task.id).restored;
   queue.Put(task, place, EarliestStart(task), restored ? task.queued_since : now);
 }
 
@@ -42,7 +42,7 @@ Place Scheduler::State::PlaceFor(const TaskRecord& task) const {
   if (task.held) return Place::kHeld;
   if (!DependenciesMet(task, tasks)) return Place::kDependency;
   if (EarliestStart(task) > now) return Place::kTimed;
-  if (lives.at(Number(task.id)).unfit) return Place::kUnfit;
+  if (LifeOf(task.id).unfit) return Place::kUnfit;
   return rules->Overlooks(task) ? Place::kOverlooked : Place::kEligible;
 }
 
@@ -51,7 +51,7 @@ void Scheduler::State::LeaveArray(const TaskRecord& task) {
 }
 
 Time Scheduler::State::EarliestStart(const TaskRecord& task) const {
-  return std::max(task.request.begin.value_or(Time{}), task.not_before.value_or(Time{}));
+  return std::max(task.request->begin.value_or(Time{}), task.not_before.value_or(Time{}));
 }
 
 std::optional<Time> Scheduler::State::NextOrder() const {
@@ -73,9 +73,8 @@ void Scheduler::State::AskForWake() {
   // each sample is a decision.
   std::optional<Time> next;
   if (!unsorted.empty()) next = now;
-  const bool anyone = !queue.Line(QueueKind::kMain).empty() ||
-                      !queue.Line(QueueKind::kRecovery).empty() ||
-                      !queue.Main(LineKind::kWithoutGpus).tasks.empty();
+  const bool anyone = !queue.Main().empty() || !queue.Recovery().empty() ||
+                      !queue.Main(LineKind::kWithoutGpus).empty();
   // A trial that is due already waits for GPUs, which come with an event.
   std::optional<Time> trial = anyone ? launch_trouble.NextTrial() : std::nullopt;
   if (trial && *trial <= now) trial.reset();

@@ -15,7 +15,7 @@ namespace {
 using base::Result;
 
 base::Time LaunchOf(const core::TaskRecord& record) {
-  return record.attempt.launched.value_or(base::Time{});
+  return record.attempt->launched.value_or(base::Time{});
 }
 
 }  // namespace
@@ -40,21 +40,22 @@ void Ends::Forget(core::TaskId id) {
 // An end that somebody else may still explain: of its own accord, with an error, without a word
 // about memory.
 bool Ends::IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const {
-  return record.attempt.number == event.attempt && !event.lost && !event.host_oom &&
+  return record.attempt->number == event.attempt && !event.lost && !event.host_oom &&
          (event.exit_code != 0 || event.signal != 0) &&
-         record.attempt.stopping == core::StopCause::kNone && !task::FindOomText(event.stderr_tail);
+         record.attempt->stopping == core::StopCause::kNone &&
+         !task::FindOomText(event.stderr_tail);
 }
 
 bool Ends::NeedsReading(const task::ShimEvent& event, const core::TaskRecord& record) {
   if (!task::SpeaksOfCudaError(event.stderr_tail) && !task::FindGpuFaultText(event.stderr_tail))
     return false;
-  return std::ranges::all_of(record.attempt.placement, [&](const auto& at) {
+  return std::ranges::all_of(record.attempt->placement, [&](const auto& at) {
     return gpus_.RecentXids(at.gpu, LaunchOf(record)).empty() && gpus_.LostGpu(at.gpu).empty();
   });
 }
 
 bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord& record) const {
-  return options_.mps != nullptr && record.attempt.sharing.method == core::SharingMethod::kMps &&
+  return options_.mps != nullptr && record.attempt->sharing.method == core::SharingMethod::kMps &&
          !task::FindMpsFaultText(event.stderr_tail);
 }
 
@@ -62,7 +63,7 @@ bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord
 // daemon.
 void Ends::Take(const task::ShimEvent& event) {
   const core::TaskRecord* record = core_.Find(event.id);
-  if (record != nullptr && record->attempt.number == event.attempt)
+  if (record != nullptr && record->attempt->number == event.attempt)
     NoteEnd(*record, task::FindAllocatorWords(event.stderr_tail));
   unjudged_[core::Number(event.id)] = event;
   const auto judge = [this, id = event.id, attempt = event.attempt](const MpsEvidence& mps) {
@@ -110,19 +111,19 @@ core::ExitInfo Ends::Classify(const task::ShimEvent& event, const MpsEvidence& m
   evidence.server_broke = mps.broke || mps.blamed;
   evidence.neighbour_blamed = mps.blamed.has_value();
   if (const core::TaskRecord* record = core_.Find(event.id)) {
-    evidence.stopped_by_us = record->attempt.stopping != core::StopCause::kNone;
-    for (const core::Placement& at : record->attempt.placement) {
+    evidence.stopped_by_us = record->attempt->stopping != core::StopCause::kNone;
+    for (const core::Placement& at : record->attempt->placement) {
       const std::optional<double> full = gpus_.RecentFullness(at.gpu);
       if (full) evidence.device_full = std::max(evidence.device_full.value_or(0), *full);
     }
-    evidence.mps_client = record->attempt.sharing.method == core::SharingMethod::kMps;
+    evidence.mps_client = record->attempt->sharing.method == core::SharingMethod::kMps;
     NoteFaults(*record, evidence);
   }
   return task::ClassifyExit(evidence);
 }
 
 void Ends::NoteFaults(const core::TaskRecord& record, task::ExitEvidence& evidence) {
-  for (const core::Placement& at : record.attempt.placement) {
+  for (const core::Placement& at : record.attempt->placement) {
     for (const int xid : gpus_.RecentXids(at.gpu, LaunchOf(record))) {
       const gpu::XidFact fact = gpu::DescribeXid(xid);
       std::string text = fmt::format("Xid {}: {}", xid, fact.text);
@@ -142,13 +143,13 @@ void Ends::NoteFaults(const core::TaskRecord& record, task::ExitEvidence& eviden
 
 bool Ends::HasNeighbours(const core::TaskRecord& record) const {
   const auto holds = [&](core::GpuIndex gpu, const core::TaskRecord& other) {
-    return std::ranges::any_of(other.attempt.placement,
+    return std::ranges::any_of(other.attempt->placement,
                                [&](const auto& at) { return at.gpu == gpu; });
   };
   return std::ranges::any_of(core_.Tasks(), [&](const auto& each) {
     const core::TaskRecord& other = each.second;
     return other.id != record.id && core::HoldsGpus(other.state) &&
-           std::ranges::any_of(record.attempt.placement,
+           std::ranges::any_of(record.attempt->placement,
                                [&](const auto& mine) { return holds(mine.gpu, other); });
   });
 }
@@ -162,10 +163,10 @@ void Ends::Watch(const core::GpuSampled& sampled) {
 
 void Ends::NoteEnd(const core::TaskRecord& record,
                    const std::optional<task::AllocatorWords>& told) {
-  if (!options_.history || !record.attempt.started || record.attempt.placement.empty()) return;
-  const core::GpuIndex gpu = record.attempt.placement.front().gpu;
+  if (!options_.history || !record.attempt->started || record.attempt->placement.empty()) return;
+  const core::GpuIndex gpu = record.attempt->placement.front().gpu;
   ended_[core::Number(record.id)] = {core_.GpuInfos().at(core::Number(gpu)).type,
-                                     clock_.Now() - std::max(*record.attempt.started, opened_),
+                                     clock_.Now() - std::max(*record.attempt->started, opened_),
                                      told};
 }
 

@@ -25,9 +25,9 @@ class EndsTest : public ::testing::Test, public GpuEvidence {
     core::TaskRecord record;
     record.id = kTask;
     record.state = core::TaskState::kRunning;
-    record.attempt.number = 2;
-    record.attempt.placement = {{core::GpuIndex{0}, 5'000}};
-    record.attempt.launched = record.attempt.started = clock_.Now();
+    record.attempt.Edit().number = 2;
+    record.attempt.Edit().placement = {{core::GpuIndex{0}, 5'000}};
+    record.attempt.Edit().launched = record.attempt.Edit().started = clock_.Now();
     core_.Handle(clock_.Now(), core::TaskRestored{record});
   }
   ~EndsTest() override {
@@ -83,7 +83,7 @@ TEST_F(EndsTest, AnErrorOfCudaWaitsForTheDriversNextReading) {
 TEST_F(EndsTest, WhoMadeAFaultIsAskedOfTheKernelsLog) {
   core::TaskRecord record = *core_.Find(kTask);
   record.id = core::TaskId{2};
-  record.attempt.sharing.method = core::SharingMethod::kMps;
+  record.attempt.Edit().sharing.method = core::SharingMethod::kMps;
   core_.Handle(clock_.Now(), core::TaskRestored{record});
   xids_ = {31};
   faulty_ = kTask;

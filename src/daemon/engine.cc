@@ -65,8 +65,8 @@ std::optional<core::GpuIndex> Engine::GpuByUuid(const std::string& uuid) const {
 
 std::vector<std::string> Engine::Uuids(const core::TaskRecord& record) const {
   std::vector<std::string> uuids;
-  uuids.reserve(record.attempt.placement.size());
-  for (const core::Placement& placement : record.attempt.placement) {
+  uuids.reserve(record.attempt->placement.size());
+  for (const core::Placement& placement : record.attempt->placement) {
     uuids.push_back(scheduler_.GpuInfos().at(core::Number(placement.gpu)).uuid);
   }
   return uuids;
@@ -77,13 +77,17 @@ std::vector<std::string> Engine::Uuids(const core::TaskRecord& record) const {
 // The indices of an earlier life may name other GPUs now; the UUIDs tell.
 Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   core::TaskRecord record = std::move(stored.record);
-  record.request.user = std::move(stored.user);
+  core::TaskRequest request = record.request;
+  request.user = std::move(stored.user);
+  record.request = intake_.Shared(std::move(request));
   std::vector<core::Placement> placement;
-  for (std::size_t i = 0; i < record.attempt.placement.size() && i < stored.gpu_uuids.size(); ++i) {
+  for (std::size_t i = 0; i < record.attempt->placement.size() && i < stored.gpu_uuids.size();
+       ++i) {
     const std::optional<core::GpuIndex> gpu = GpuByUuid(stored.gpu_uuids[i]);
-    if (gpu) placement.push_back({*gpu, record.attempt.placement[i].claim_mib});
+    if (gpu) placement.push_back({*gpu, record.attempt->placement[i].claim_mib});
   }
-  record.attempt.placement = std::move(placement);
+  if (placement != record.attempt->placement)
+    record.attempt.Edit().placement = std::move(placement);
   if (Result<Unit> filled = intake_.FillDependencies(record.request); !filled)
     return std::unexpected(filled.error());
   return record;
@@ -138,13 +142,12 @@ Result<Unit> Engine::TakeOver() {
   for (store::StoredTask& stored : *unfinished) {
     const std::uint32_t gid = stored.gid;
     if (SaysWhomToTell(stored.spec_json))
-      notices_.Join(stored.record.id, stored.record.request.array);
+      notices_.Join(stored.record.id, stored.record.request->array);
     Result<core::TaskRecord> record = Translated(std::move(stored));
     if (!record) return std::unexpected(record.error());
-    last_state_[core::Number(record->id)] = record->state;
     if (core::HoldsGpus(record->state)) {
       starts_.Adopt(*record, gid);
-      with_process.emplace(record->id, record->attempt.number);
+      with_process.emplace(record->id, record->attempt->number);
     }
     events_.push_back(core::TaskRestored{std::move(*record)});
   }
@@ -285,7 +288,7 @@ void Engine::Requeue(core::TaskId id, Done done) {
   }
   Result<store::StoredTask> stored = store_.Get(id);
   if (!stored) return done(std::unexpected(stored.error()));
-  if (SaysWhomToTell(stored->spec_json)) notices_.Join(id, stored->record.request.array);
+  if (SaysWhomToTell(stored->spec_json)) notices_.Join(id, stored->record.request->array);
   Result<core::TaskRecord> record = Translated(std::move(*stored));
   if (!record) return done(std::unexpected(record.error()));
   core::TaskRecord fresh = core::AsSubmitted(*std::move(record));
@@ -303,22 +306,23 @@ void Engine::Edit(const store::StoredTask& task, const task::TaskSpec& wanted,
     return done(base::Fail(ErrorCode::kUnavailable,
                            fmt::format("task {} is still being taken in; try again", id)));
   }
-  Result<core::TaskRequest> request = intake_.CheckEdit(*record, wanted);
-  if (!request) return done(std::unexpected(request.error()));
+  Result<base::CopyOnWrite<core::TaskRequest>> edited = intake_.CheckEdit(*record, wanted);
+  if (!edited) return done(std::unexpected(edited.error()));
+  const core::TaskRequest& request = **edited;
   const bool estimating = record->state == core::TaskState::kEstimating;
-  if (estimating && (request->memory_mib != record->request.memory_mib ||
-                     request->gpus != record->request.gpus)) {
+  if (estimating && (request.memory_mib != record->request->memory_mib ||
+                     request.gpus != record->request->gpus)) {
     return done(base::Fail(ErrorCode::kUnavailable,
                            fmt::format("the memory of task {} is being estimated; try again", id)));
   }
   if (wanted.notify.empty()) {
     notices_.Leave(id);
   } else {
-    notices_.Join(id, record->request.array);
+    notices_.Join(id, record->request->array);
   }
   next_.rows.descriptions.push_back({id, wanted.name, task::ToJsonText(wanted)});
   next_.rows.events.push_back(EditEvent(id, what, clock_.Now()));
-  Post(core::TaskEdited{id, *std::move(request)}, std::move(done));
+  Post(core::TaskEdited{id, *std::move(edited)}, std::move(done));
 }
 
 // ---- a turn ----
@@ -373,7 +377,7 @@ void Engine::AnswerWithTrouble() {
 
 void Engine::Collect(std::vector<core::Action> actions) {
   for (core::Action& action : actions) {
-    if (const auto* changed = std::get_if<core::TaskChanged>(&action)) NoteChange(changed->record);
+    if (const auto* changed = std::get_if<core::TaskChanged>(&action)) NoteChange(*changed);
     if (const auto* ask = std::get_if<core::AskToSave>(&action)) NoteAsked(ask->id);
     if (const auto* ended = std::get_if<core::AttemptEnded>(&action))
       next_.rows.attempts.push_back(RowOf(*ended));
@@ -381,7 +385,7 @@ void Engine::Collect(std::vector<core::Action> actions) {
       if (std::optional<core::Sharing> sharing = starts_.PlainSharing(*start)) {
         // Durable with the decision itself; the core hears of it in the next turn.
         const auto row = next_.rows.records.find(start->id);
-        if (row != next_.rows.records.end()) row->second.record.attempt.sharing = *sharing;
+        if (row != next_.rows.records.end()) row->second.record.attempt.Edit().sharing = *sharing;
         Post(core::SharingChosen{start->id, start->attempt, *std::move(sharing)});
       }
     }
@@ -389,10 +393,10 @@ void Engine::Collect(std::vector<core::Action> actions) {
   }
 }
 
-void Engine::NoteChange(const core::TaskRecord& record) {
-  core::TaskState& last = last_state_[core::Number(record.id)];
+void Engine::NoteChange(const core::TaskChanged& change) {
+  const core::TaskRecord& record = change.record;
   std::vector<std::string> uuids = Uuids(record);
-  if (std::exchange(last, record.state) != record.state) {
+  if (change.moved) {
     if (std::optional<store::StoredEvent> told = StateEvent(record, uuids, clock_.Now()))
       next_.rows.events.push_back(*std::move(told));
     for (store::Notice& notice : notices_.Of(record, clock_.Now())) {
@@ -485,12 +489,11 @@ void Engine::PerformAll(Decided decided) {
 }
 
 void Engine::Forget(const core::TaskRecord& record) {
-  if (!core::HoldsGpus(record.state) && record.attempt.number > 0) {
+  if (!core::HoldsGpus(record.state) && record.attempt->number > 0) {
     attribution_.Remove(record.id);
-    starts_.Forget(record.id, record.attempt.number);
+    starts_.Forget(record.id, record.attempt->number);
   }
   if (!core::IsFinal(record.state)) return;
-  last_state_.erase(core::Number(record.id));
   ends_.Forget(record.id);
 }
 

@@ -9,7 +9,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -122,7 +121,7 @@ class Engine {
   void HandEstimates();
   void AnswerWithTrouble();
   void Collect(std::vector<core::Action> actions);
-  void NoteChange(const core::TaskRecord& record);
+  void NoteChange(const core::TaskChanged& change);
   void NoteAsked(core::TaskId id);
   store::EndedAttempt RowOf(const core::AttemptEnded& ended) const;
   void NoteDrains();
@@ -152,8 +151,6 @@ class Engine {
   std::vector<std::pair<core::Event, Done>> early_;
   Decided next_;     // grows until the next turn
   Decided decided_;  // of that turn, until it is durable
-  // As the history has them; a task that it does not know was submitted.
-  std::unordered_map<std::uint64_t, core::TaskState> last_state_;
   std::string store_trouble_;
 };
 

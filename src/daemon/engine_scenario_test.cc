@@ -112,9 +112,9 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
     store::StoredTask row;
     row.record.id = submitted.id;
     row.record.request = submitted.request;
-    row.record.held = submitted.request.held;
+    row.record.held = submitted.request->held;
     row.record.submitted = row.record.queued_since = Now();
-    row.user = submitted.request.user.empty() ? "test" : submitted.request.user;
+    row.user = submitted.request->user.empty() ? "test" : submitted.request->user;
     row.name = spec.name;
     row.spec_json = task::ToJsonText(spec);
     ASSERT_TRUE(store_->Begin());
@@ -142,16 +142,16 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
   void Start(task::LaunchOrder order) override {
     const core::TaskRecord* record = engine_->scheduler().Find(order.id);
     ASSERT_NE(record, nullptr);
-    const bool alone = record->request.exclusive || record->request.gpus == 0 ||
+    const bool alone = record->request->exclusive || record->request->gpus == 0 ||
                        !core::Shares(engine_->scheduler().config());
-    Record(core::StartTask{order.id, order.attempt, record->attempt.placement, alone});
+    Record(core::StartTask{order.id, order.attempt, record->attempt->placement, alone});
   }
   void Warn(core::TaskId id, int attempt) override { Record(core::WarnTask{id, attempt}); }
   void AskToSave(core::TaskId id, int attempt) override { Record(core::AskToSave{id, attempt}); }
   void Stop(core::TaskId id, int attempt) override {
     const core::TaskRecord* record = engine_ ? engine_->scheduler().Find(id) : nullptr;
     Record(core::StopTask{id, attempt,
-                          record != nullptr ? record->attempt.stopping : core::StopCause::kNone});
+                          record != nullptr ? record->attempt->stopping : core::StopCause::kNone});
   }
   void Adopt(const task::KnownAttempt&) override {}
   void Forget(core::TaskId, int, const std::string&) override {}

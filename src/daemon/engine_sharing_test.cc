@@ -124,12 +124,12 @@ class SharingTest : public ::testing::Test, public Engine::Host {
     return id;
   }
   void Begin(core::TaskId id) {
-    launcher_.EmitStarted(id, Record(id).attempt.number, {});
+    launcher_.EmitStarted(id, Record(id).attempt->number, {});
     engine_->PollLauncher();
     Settle();
   }
   core::TaskRecord End(core::TaskId id, const std::string& last_words, int code = 1) {
-    launcher_.EmitExited(id, Record(id).attempt.number, code, last_words);
+    launcher_.EmitExited(id, Record(id).attempt->number, code, last_words);
     engine_->PollLauncher();
     Settle();
     return Record(id);
@@ -187,7 +187,7 @@ TEST_F(SharingTest, AClientStartsOnceItsServerAndItsLimitsAreDurable) {
   EXPECT_THAT(launcher_.started, IsEmpty()) << "not before it is durable";
   Settle();
   ASSERT_EQ(launcher_.started.size(), 1U);
-  const core::Sharing sharing = Record(id).attempt.sharing;
+  const core::Sharing sharing = Record(id).attempt->sharing;
   EXPECT_EQ(sharing.method, SharingMethod::kMps);
   EXPECT_EQ(sharing.memory_limit_mib, 5'000 + options_.policy.margin_mib);
   EXPECT_EQ(sharing.thread_percent, 31);
@@ -202,11 +202,11 @@ TEST_F(SharingTest, AClientStartsOnceItsServerAndItsLimitsAreDurable) {
 TEST_F(SharingTest, TheLimitIsNeverMoreThanTheGpuAndNeedsAPromise) {
   const core::TaskId large = Submit([](task::TaskSpec& spec) { spec.memory_mib = 39'000; });
   Answer(Unit{});
-  EXPECT_EQ(Record(large).attempt.sharing.memory_limit_mib, 40'000);
+  EXPECT_EQ(Record(large).attempt->sharing.memory_limit_mib, 40'000);
   const core::TaskId unknown = Submit([](task::TaskSpec& spec) { spec.memory_mib.reset(); });
   Answer(Unit{});
-  EXPECT_EQ(Record(unknown).attempt.sharing.method, SharingMethod::kMps);
-  EXPECT_EQ(Record(unknown).attempt.sharing.memory_limit_mib, 0);
+  EXPECT_EQ(Record(unknown).attempt->sharing.method, SharingMethod::kMps);
+  EXPECT_EQ(Record(unknown).attempt->sharing.memory_limit_mib, 0);
   EXPECT_FALSE(
       launcher_.started.back().extra_environment.contains("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"));
 }
@@ -215,8 +215,8 @@ TEST_F(SharingTest, WithoutAServerItStartsWithStreamsAndSaysWhy) {
   const core::TaskId id = Submit();
   Answer(base::Fail(base::ErrorCode::kUnavailable, "the control daemon hangs"));
   ASSERT_EQ(launcher_.started.size(), 1U);
-  EXPECT_EQ(Record(id).attempt.sharing.method, SharingMethod::kStreams);
-  EXPECT_EQ(Record(id).attempt.sharing.note, "Without MPS: the control daemon hangs.");
+  EXPECT_EQ(Record(id).attempt->sharing.method, SharingMethod::kStreams);
+  EXPECT_EQ(Record(id).attempt->sharing.note, "Without MPS: the control daemon hangs.");
   EXPECT_THAT(launcher_.started[0].extra_environment,
               ::testing::Contains(Pair("CUDA_MPS_PIPE_DIRECTORY", "/dev/null")));
 }
@@ -228,14 +228,15 @@ TEST_F(SharingTest, OthersNeedNoServer) {
     spec.exclusive = true;
     spec.environment["CUDA_MPS_PIPE_DIRECTORY"] = "/mine";
   });
-  EXPECT_EQ(Record(alone).attempt.sharing.method, SharingMethod::kAlone)
+  EXPECT_EQ(Record(alone).attempt->sharing.method, SharingMethod::kAlone)
       << "durable with the decision";
   EXPECT_FALSE(launcher_.started.back().extra_environment.contains("CUDA_MPS_PIPE_DIRECTORY"));
   const core::TaskId instance = Submit([](task::TaskSpec& spec) { spec.sm_share = 0.5; });
-  EXPECT_EQ(Record(instance).attempt.sharing.method, SharingMethod::kMig);
-  EXPECT_THAT(Record(instance).attempt.sharing.note,
+  EXPECT_EQ(Record(instance).attempt->sharing.method, SharingMethod::kMig);
+  EXPECT_THAT(Record(instance).attempt->sharing.note,
               HasSubstr("Nothing limits its share of the SMs"));
-  EXPECT_EQ(engine_->scheduler().Find(instance)->attempt.sharing, Record(instance).attempt.sharing);
+  EXPECT_EQ(engine_->scheduler().Find(instance)->attempt->sharing,
+            Record(instance).attempt->sharing);
   EXPECT_EQ(launcher_.started.size(), 2U);
   EXPECT_THAT(servers_.clients, IsEmpty());
 }
@@ -246,7 +247,7 @@ TEST_F(SharingTest, ATaskThatStartsElsewhereAtOnceLeavesNoFolderOfItsLifeBefore)
   Settle();
   servers_.after_termination.back()();
   End(id, "", 143);
-  ASSERT_EQ(Record(id).attempt.number, 2);
+  ASSERT_EQ(Record(id).attempt->number, 2);
   const auto first = ::testing::Field(&task::FakeLauncher::Call::attempt, 1);
   EXPECT_THAT(launcher_.forgotten, ElementsAre(first)) << "it starts in the turn in which it ended";
 }
@@ -256,8 +257,8 @@ TEST_F(SharingTest, TasksOfSeveralGpusShareByStreams) {
     spec.gpus = 2;
     spec.environment["CUDA_MPS_PIPE_DIRECTORY"] = "/mine";
   });
-  EXPECT_EQ(Record(both).attempt.sharing.method, SharingMethod::kStreams);
-  EXPECT_THAT(Record(both).attempt.sharing.note, HasSubstr("several GPUs"));
+  EXPECT_EQ(Record(both).attempt->sharing.method, SharingMethod::kStreams);
+  EXPECT_THAT(Record(both).attempt->sharing.note, HasSubstr("several GPUs"));
   Begin(both);
   EXPECT_EQ(store_->Events(both, {}, 10).value().back().text, "GPUs 0,1");
   EXPECT_EQ(launcher_.started.back().extra_environment.at("CUDA_MPS_PIPE_DIRECTORY"), "/dev/null");
@@ -271,8 +272,8 @@ TEST_F(SharingTest, OneServerForAllGpusTakesTasksOfSeveral) {
   ASSERT_EQ(servers_.clients.size(), 1U);
   EXPECT_EQ(servers_.clients[0].server.gpus, "GPU-0,GPU-1");
   Answer(Unit{});
-  EXPECT_EQ(Record(both).attempt.sharing.method, SharingMethod::kMps);
-  EXPECT_EQ(Record(both).attempt.sharing.note, "");
+  EXPECT_EQ(Record(both).attempt->sharing.method, SharingMethod::kMps);
+  EXPECT_EQ(Record(both).attempt->sharing.note, "");
   const core::TaskId one = Submit([](task::TaskSpec&) {});
   ASSERT_EQ(servers_.clients.size(), 2U);
   EXPECT_EQ(servers_.clients[1].server, servers_.clients[0].server) << "task " << core::Number(one);
@@ -300,13 +301,13 @@ TEST_F(SharingTest, AClientIsTakenOffItsServerBeforeItIsStopped) {
 
 TEST_F(SharingTest, TheNextDaemonAdoptsClientsWithTheirServers) {
   const core::TaskId id = Client();
-  const core::Sharing sharing = Record(id).attempt.sharing;
+  const core::Sharing sharing = Record(id).attempt->sharing;
   Open();
   ASSERT_EQ(servers_.adopted.size(), 1U);
   EXPECT_EQ(servers_.adopted[0].id, id);
   EXPECT_EQ(servers_.adopted[0].server, servers_.clients[0].server);
-  EXPECT_EQ(Record(id).attempt.sharing, sharing);
-  EXPECT_EQ(engine_->scheduler().Find(id)->attempt.sharing, sharing);
+  EXPECT_EQ(Record(id).attempt->sharing, sharing);
+  EXPECT_EQ(engine_->scheduler().Find(id)->attempt->sharing, sharing);
 }
 
 TEST_F(SharingTest, ADaemonThatEndsBetweenServerAndStartTriesAgain) {
@@ -320,7 +321,7 @@ TEST_F(SharingTest, ADaemonThatEndsBetweenServerAndStartTriesAgain) {
                   .interrupted = true});
   engine_->PollLauncher();
   Settle();
-  EXPECT_EQ(Record(id).attempt.number, 2);
+  EXPECT_EQ(Record(id).attempt->number, 2);
   Answer(Unit{});
   EXPECT_EQ(launcher_.started.size(), 1U);
 }
@@ -339,27 +340,27 @@ TEST_F(SharingTest, OfThoseWithTheSameFaultTheFirstIsCharged) {
   const core::TaskId first = Client();
   const core::TaskId second = Client();
   servers_.evidence.broke = true;
-  EXPECT_EQ(End(first, kIllegal).exit.kind, ExitKind::kGpuFault);
+  EXPECT_EQ(End(first, kIllegal).exit->kind, ExitKind::kGpuFault);
   EXPECT_EQ(Record(first).state, TaskState::kFailed);
   EXPECT_THAT(servers_.left, ElementsAre(Pair(first, 1)));
   const core::TaskRecord victim = End(second, kIllegal);
-  EXPECT_EQ(victim.exit.kind, ExitKind::kVictim);
+  EXPECT_EQ(victim.exit->kind, ExitKind::kVictim);
   EXPECT_EQ(victim.state, TaskState::kQueued);
   EXPECT_EQ(victim.victim_restarts, 1);
 }
 
 TEST_F(SharingTest, ASilentEndAtABrokenServerIsAVictims) {
   const core::TaskId id = Client();
-  EXPECT_EQ(End(Client(), "").exit.kind, ExitKind::kFailed) << "the server is well";
+  EXPECT_EQ(End(Client(), "").exit->kind, ExitKind::kFailed) << "the server is well";
   servers_.evidence.broke = true;
-  EXPECT_EQ(End(id, "").exit.kind, ExitKind::kVictim);
+  EXPECT_EQ(End(id, "").exit->kind, ExitKind::kVictim);
 }
 
 TEST_F(SharingTest, ABrokenServerExcusesNobodyWhoWasNotThere) {
   servers_.evidence.broke = true;
   const core::TaskId id = Submit([](task::TaskSpec& spec) { spec.exclusive = true; });
   Begin(id);
-  EXPECT_EQ(End(id, "").exit.kind, ExitKind::kFailed);
+  EXPECT_EQ(End(id, "").exit->kind, ExitKind::kFailed);
 }
 
 TEST_F(SharingTest, AnEndWithTheWordsOfAFaultWaitsForTheDriversOwn) {
@@ -367,18 +368,18 @@ TEST_F(SharingTest, AnEndWithTheWordsOfAFaultWaitsForTheDriversOwn) {
   const core::TaskId id = Client();
   const core::TaskRecord record = End(id, "CUDA error: unspecified launch failure\n");
   EXPECT_EQ(readings_, 1);
-  EXPECT_EQ(record.exit.kind, ExitKind::kGpuFault);
-  EXPECT_THAT(record.exit.detail, HasSubstr("Xid 31"));
-  EXPECT_EQ(End(Client(), "ValueError: x\n").exit.kind, ExitKind::kFailed);
+  EXPECT_EQ(record.exit->kind, ExitKind::kGpuFault);
+  EXPECT_THAT(record.exit->detail, HasSubstr("Xid 31"));
+  EXPECT_EQ(End(Client(), "ValueError: x\n").exit->kind, ExitKind::kFailed);
   EXPECT_EQ(readings_, 1) << "an ordinary failure does not wait";
 }
 
 TEST_F(SharingTest, WhatTheDriverAnnouncedBeforeATaskIsNoFaultOfIts) {
   xids_ = {31};
-  EXPECT_EQ(End(Client(), "").exit.kind, ExitKind::kGpuFault);
+  EXPECT_EQ(End(Client(), "").exit->kind, ExitKind::kGpuFault);
   xids_at_ = clock_.Now();
   clock_.Advance(base::Duration(1'000));
-  EXPECT_EQ(End(Client(), "").exit.kind, ExitKind::kFailed);
+  EXPECT_EQ(End(Client(), "").exit->kind, ExitKind::kFailed);
 }
 
 TEST_F(SharingTest, WhoEndsWithItsLostGpuStartsAgain) {
@@ -386,12 +387,12 @@ TEST_F(SharingTest, WhoEndsWithItsLostGpuStartsAgain) {
   const core::TaskId id = Client();
   const core::TaskRecord record = End(id, "RuntimeError: CUDA error: unknown error\n");
   EXPECT_EQ(readings_, 1) << "the last one may have been before the loss";
-  EXPECT_EQ(record.exit.kind, ExitKind::kDeviceFault);
-  EXPECT_EQ(record.exit.detail, "GPU is lost");
+  EXPECT_EQ(record.exit->kind, ExitKind::kDeviceFault);
+  EXPECT_EQ(record.exit->detail, "GPU is lost");
   EXPECT_EQ(record.node_failures, 1);
   EXPECT_FALSE(core::IsFinal(record.state));
   lost_ = late_lost_ = "";
-  EXPECT_EQ(End(Client(), "RuntimeError: CUDA error: unknown error\n").exit.kind,
+  EXPECT_EQ(End(Client(), "RuntimeError: CUDA error: unknown error\n").exit->kind,
             ExitKind::kFailed);
 }
 
@@ -399,8 +400,8 @@ TEST_F(SharingTest, AFaultOfTheDeviceIsNobodysFault) {
   const core::TaskId id = Client();
   xids_ = {79};
   const core::TaskRecord record = End(id, "");
-  EXPECT_EQ(record.exit.kind, ExitKind::kDeviceFault);
-  EXPECT_THAT(record.exit.detail, HasSubstr("Xid 79: "));
+  EXPECT_EQ(record.exit->kind, ExitKind::kDeviceFault);
+  EXPECT_THAT(record.exit->detail, HasSubstr("Xid 79: "));
   EXPECT_FALSE(core::IsFinal(record.state));
   xids_.clear();
 }
@@ -409,7 +410,7 @@ TEST_F(SharingTest, ATaskThatRanOutOfMemoryIsNeitherVictimNorFault) {
   const core::TaskId id = Client();
   xids_ = {79};
   servers_.evidence.broke = true;
-  EXPECT_EQ(End(id, "torch.OutOfMemoryError: CUDA out of memory.\n").exit.kind,
+  EXPECT_EQ(End(id, "torch.OutOfMemoryError: CUDA out of memory.\n").exit->kind,
             ExitKind::kOutOfMemory);
 }
 
@@ -418,10 +419,10 @@ TEST_F(SharingTest, NewsOfAProgramsFaultMayBeTheNeighbours) {
   Open();
   const core::TaskId first = Client();
   const core::TaskId second = Client();
-  ASSERT_EQ(Record(first).attempt.placement, Record(second).attempt.placement);
+  ASSERT_EQ(Record(first).attempt->placement, Record(second).attempt->placement);
   xids_ = {13};
-  EXPECT_EQ(End(first, "").exit.kind, ExitKind::kFailed);
-  EXPECT_EQ(End(second, "").exit.kind, ExitKind::kGpuFault) << "alone there now";
+  EXPECT_EQ(End(first, "").exit->kind, ExitKind::kFailed);
+  EXPECT_EQ(End(second, "").exit->kind, ExitKind::kGpuFault) << "alone there now";
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ std::string JudgeMedian(const std::deque<report::Forecast>& last) {
 
 bool IsPredicted(const report::Forecast& forecast, const core::TaskRecord& record) {
   if (forecast.predicted <= 0) return false;
-  if (forecast.what == kMemory) return !record.request.memory_mib && forecast.by != kNoPrediction;
+  if (forecast.what == kMemory) return !record.request->memory_mib && forecast.by != kNoPrediction;
   return forecast.what == kActivity || forecast.what == kSlowdown;
 }
 

@@ -60,7 +60,7 @@ TEST(ForecastDrift, OfAFewTasksOrOfWhatUsersStateIsNone) {
   EXPECT_THAT(drift.Sentences(), IsEmpty());
   for (int i = 0; i < 20; ++i) {
     core::TaskRecord stated = Ended(13'000, "given");
-    stated.request.memory_mib = 12'000;
+    stated.request.Edit().memory_mib = 12'000;
     drift.Take(stated, 0.9);
     drift.Take(Ended(2'000, "prior"), 0.9);
   }
@@ -71,17 +71,17 @@ TEST(ForecastDrift, OfActivityIsHalfOfTheTasksFarOff) {
   ForecastDrift drift;
   core::TaskRecord record = Ended(13'000);
   record.estimate.reset();
-  record.request.memory_mib = 12'000;
-  record.profile.sm_active = 0.4;
-  record.seen.sm_active = 0.5;
+  record.request.Edit().memory_mib = 12'000;
+  record.profile.Edit().sm_active = 0.4;
+  record.seen.Edit().sm_active = 0.5;
   for (int i = 0; i < 20; ++i) drift.Take(record, 0.9);
   EXPECT_THAT(drift.Sentences(), IsEmpty()) << "a quarter more is what such things are";
-  record.seen.sm_active = 0.8;
+  record.seen.Edit().sm_active = 0.8;
   for (int i = 0; i < 21; ++i) drift.Take(record, 0.9);
   EXPECT_THAT(drift.Sentences(),
               ElementsAre("half of the last 40 tasks kept the SMs at least 2.0 times as busy as "
                           "predicted (history)"));
-  record.seen.sm_active = 0.4;
+  record.seen.Edit().sm_active = 0.4;
   for (int i = 0; i < 40; ++i) drift.Take(record, 0.9);
   EXPECT_THAT(drift.Sentences(), IsEmpty());
 }
@@ -89,11 +89,11 @@ TEST(ForecastDrift, OfActivityIsHalfOfTheTasksFarOff) {
 TEST(ForecastDrift, OfSlowdownIsLikewise) {
   ForecastDrift drift;
   core::TaskRecord record = Ended(0);
-  record.attempt.launched = base::FromMs(0);
+  record.attempt.Edit().launched = base::FromMs(0);
   record.ended = base::FromMs(300'000);
-  record.attempt.sharing.method = core::SharingMethod::kStreams;
-  record.profile.alone = base::Duration(200'000);
-  record.seen.alone = base::Duration(100'000);
+  record.attempt.Edit().sharing.method = core::SharingMethod::kStreams;
+  record.profile.Edit().alone = base::Duration(200'000);
+  record.seen.Edit().alone = base::Duration(100'000);
   std::string begun;
   for (int i = 0; i < 20; ++i) begun = drift.Take(record, 0.9);
   EXPECT_EQ(begun,

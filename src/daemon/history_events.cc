@@ -12,7 +12,7 @@ namespace {
 bool WorthTelling(const core::TaskRecord& record) {
   if (record.state == core::TaskState::kSubmitted || record.state == core::TaskState::kEstimating)
     return false;
-  return record.state != core::TaskState::kQueued || record.attempt.number > 0;
+  return record.state != core::TaskState::kQueued || record.attempt->number > 0;
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ std::optional<store::StoredEvent> StateEvent(const core::TaskRecord& record,
   event.kind = store::EventKind::kState;
   event.task = record.id;
   event.what = core::TaskStateName(record.state);
-  event.text = core::ReasonLine(launching ? record.attempt.placement_reason : record.reason);
+  event.text = core::ReasonLine(launching ? record.attempt->placement_reason : record.reason);
   if (!gpu_uuids.empty()) event.gpu_uuid = gpu_uuids.front();
   // The row names one of them.
   if (event.text.empty() && gpu_uuids.size() > 1)
@@ -105,7 +105,7 @@ store::StoredEvent ReserveEvent(const core::Booking& booking, const std::string&
 
 std::string GpuNumbers(const core::TaskRecord& record) {
   std::vector<std::string> numbers;
-  for (const core::Placement& at : record.attempt.placement)
+  for (const core::Placement& at : record.attempt->placement)
     numbers.push_back(fmt::format("{}", at.gpu));
   return base::Join(numbers, ",");
 }

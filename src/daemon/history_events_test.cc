@@ -11,7 +11,7 @@ core::TaskRecord Task(core::TaskState state, int attempt) {
   core::TaskRecord task;
   task.id = core::TaskId{7};
   task.state = state;
-  task.attempt.number = attempt;
+  task.attempt.Edit().number = attempt;
   task.reason = {core::ReasonCode::kOutOfMemory, "it wanted more"};
   return task;
 }
@@ -40,7 +40,7 @@ TEST(HistoryEvents, StatesThatEverySubmissionPassesThroughAreNotTold) {
 
 TEST(HistoryEvents, ALaunchTellsWhyThere) {
   core::TaskRecord task = Task(core::TaskState::kLaunching, 1);
-  task.attempt.placement_reason = {core::ReasonCode::kNone, "first that fits"};
+  task.attempt.Edit().placement_reason = {core::ReasonCode::kNone, "first that fits"};
   EXPECT_EQ(StateEvent(task, {"GPU-a"}, kNow)->text, "first that fits");
   EXPECT_EQ(StateEvent(task, {"GPU-a"}, kNow)->gpu_uuid, "GPU-a");
 }
@@ -48,7 +48,7 @@ TEST(HistoryEvents, ALaunchTellsWhyThere) {
 TEST(HistoryEvents, SeveralGpusAreNamedWhereNothingElseIsSaid) {
   core::TaskRecord task = Task(core::TaskState::kRunning, 1);
   task.reason = {};
-  task.attempt.placement = {{core::GpuIndex{0}, 100}, {core::GpuIndex{2}, 100}};
+  task.attempt.Edit().placement = {{core::GpuIndex{0}, 100}, {core::GpuIndex{2}, 100}};
   EXPECT_EQ(StateEvent(task, {"GPU-a", "GPU-c"}, kNow)->text, "GPUs 0,2");
   EXPECT_EQ(StateEvent(task, {"GPU-a"}, kNow)->text, "");
 }

@@ -40,9 +40,9 @@ std::string_view IdleActionName(core::IdleAction action) {
 Holder LookAtHolder(const core::TaskRecord& record, const Monitor& monitor, double below) {
   // Who was given no GPU holds none.
   const HolderSight none =
-      record.attempt.placement.empty() ? HolderSight::kBusy : HolderSight::kIdle;
-  Holder holder{record.id, record.attempt.number, record.attempt.idle_since, none};
-  for (const core::Placement& placement : record.attempt.placement) {
+      record.attempt->placement.empty() ? HolderSight::kBusy : HolderSight::kIdle;
+  Holder holder{record.id, record.attempt->number, record.attempt->idle_since, none};
+  for (const core::Placement& placement : record.attempt->placement) {
     const HolderSight sight = SightOn(placement.gpu, record.id, monitor, below);
     if (sight == HolderSight::kBusy) holder.sight = HolderSight::kBusy;
     if (sight == HolderSight::kUnknown && holder.sight == HolderSight::kIdle)

@@ -122,7 +122,7 @@ TEST(LookAtHolder, JudgesByMemoryActivityAndKernels) {
     reading.processes = {process};
     core::TaskRecord record;
     record.id = kTask;
-    record.attempt.placement = {{core::GpuIndex{0}, 1'000}};
+    record.attempt.Edit().placement = {{core::GpuIndex{0}, 1'000}};
     EXPECT_EQ(LookAtHolder(record, monitor, 0.01).sight, kUnknown) << each.name << ": not yet read";
     monitor.Take(At(1), {reading}, attribution);
     EXPECT_EQ(LookAtHolder(record, monitor, 0.01).sight, each.expected) << each.name;

@@ -148,7 +148,7 @@ Result<Unit> Intake::AcceptSmall(std::vector<core::Event>& events) {
 bool Intake::WaitsForUntold(const std::vector<core::TaskSubmitted>& news) const {
   if (untold_.empty()) return false;
   return std::ranges::any_of(news, [this](const core::TaskSubmitted& each) {
-    return std::ranges::any_of(each.request.dependencies,
+    return std::ranges::any_of(each.request->dependencies,
                                [this](const auto& other) { return IsUntold(other.task); });
   });
 }
@@ -301,7 +301,7 @@ Result<Unit> Intake::Tell(std::vector<core::Event>& events) {
     Accepted& accepted = untold_.front();
     core::TaskSubmitted& news = accepted.news[accepted.told];
     if (Result<Unit> filled = FillDependencies(news.request); !filled) return filled;
-    weight += 1 + news.request.dependencies.size();
+    weight += 1 + news.request->dependencies.size();
     events.emplace_back(std::move(news));
     if (++accepted.told == accepted.news.size()) untold_.pop_front();
   }
@@ -311,7 +311,7 @@ Result<Unit> Intake::Tell(std::vector<core::Event>& events) {
 std::size_t Intake::OnTheWay(std::optional<std::uint32_t> uid) const {
   std::size_t count = 0;
   for (const Accepted& each : untold_) {
-    if (!uid || each.news.back().request.uid == *uid) count += each.news.size() - each.told;
+    if (!uid || each.news.back().request->uid == *uid) count += each.news.size() - each.told;
   }
   // Others wait until the first is done, and are counted then.
   if (!large_.empty() && large_.front().checked > 0) {
@@ -362,7 +362,7 @@ std::size_t Intake::QueuedOf(std::uint32_t uid) {
     at->second =
         OnTheWay(uid) +
         static_cast<std::size_t>(std::ranges::count_if(
-            core_.Tasks(), [uid](const auto& each) { return each.second.request.uid == uid; }));
+            core_.Tasks(), [uid](const auto& each) { return each.second.request->uid == uid; }));
   }
   return at->second;
 }
@@ -462,8 +462,15 @@ Result<Unit> Intake::CheckDependencies(const TaskList& tasks, std::size_t begin,
   return Unit{};
 }
 
-Result<Unit> Intake::FillDependencies(core::TaskRequest& request) {
-  for (core::Dependency& dependency : request.dependencies) {
+base::CopyOnWrite<core::TaskRequest> Intake::Shared(core::TaskRequest request) {
+  base::CopyOnWrite<core::TaskRequest> shared = std::move(request);
+  if (!shared.ShareWith(last_request_)) last_request_ = shared;
+  return shared;
+}
+
+Result<Unit> Intake::FillDependencies(base::CopyOnWrite<core::TaskRequest>& request) {
+  if (request->dependencies.empty()) return Unit{};
+  for (core::Dependency& dependency : request.Edit().dependencies) {
     Result<std::optional<core::TaskState>> state = store_.StateOf(dependency.task);
     if (!state) return std::unexpected(state.error());
     if (*state && core::IsFinal(**state)) dependency.known_final = *state;
@@ -471,8 +478,8 @@ Result<Unit> Intake::FillDependencies(core::TaskRequest& request) {
   return Unit{};
 }
 
-Result<core::TaskRequest> Intake::CheckEdit(const core::TaskRecord& record,
-                                            const task::TaskSpec& wanted) {
+Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskRecord& record,
+                                                               const task::TaskSpec& wanted) {
   const core::TaskRequest& before = record.request;
   core::TaskRequest request = task::ToRequest(wanted, before.uid, before.user);
   request.array = before.array;
@@ -491,13 +498,16 @@ Result<core::TaskRequest> Intake::CheckEdit(const core::TaskRecord& record,
                   fmt::format("dependency on task {}: expected one that is older than task {}",
                               each.task, record.id));
     }
-    if (Result<Unit> filled = FillDependencies(request); !filled)
-      return std::unexpected(filled.error());
   }
   if (const std::optional<core::Duration> longest = core_.LongestAllowed(request)) {
     request.time_limit = std::min(request.time_limit.value_or(*longest), *longest);
   }
-  return request;
+  base::CopyOnWrite<core::TaskRequest> edited = std::move(request);
+  if (wanted.dependencies != before.dependencies) {
+    if (Result<Unit> filled = FillDependencies(edited); !filled)
+      return std::unexpected(filled.error());
+  }
+  return edited;
 }
 
 // ---- rows ----
@@ -510,12 +520,13 @@ Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_
   store::StoredTask stored;
   core::TaskRecord& record = stored.record;
   record.id = Behind(first, index);
-  record.request = task::ToRequest(spec, submitter.uid, submitter.user);
-  if (spec.array_index) record.request.array = first;
-  if (!record.request.time_limit) record.request.time_limit = options_.default_time_limit;
-  if (const std::optional<core::Duration> longest = core_.LongestAllowed(record.request)) {
-    record.request.time_limit = std::min(record.request.time_limit.value_or(*longest), *longest);
+  core::TaskRequest request = task::ToRequest(spec, submitter.uid, submitter.user);
+  if (spec.array_index) request.array = first;
+  if (!request.time_limit) request.time_limit = options_.default_time_limit;
+  if (const std::optional<core::Duration> longest = core_.LongestAllowed(request)) {
+    request.time_limit = std::min(request.time_limit.value_or(*longest), *longest);
   }
+  record.request = Shared(std::move(request));
   record.held = spec.held;
   record.submitted = record.queued_since = submitted;
   stored.gid = submitter.gid;
@@ -523,14 +534,14 @@ Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_
   stored.name = spec.name;
   stored.spec_json = writer.Text(spec);
   const task::PathWords words{.id = record.id,
-                              .array = record.request.array.value_or(record.id),
+                              .array = record.request->array.value_or(record.id),
                               .user = submitter.user,
                               .host = base::ShortHostName()};
   stored.stdout_path = task::ExpandPath(spec.stdout_path, spec, words);
   stored.stderr_path = spec.stderr_path.empty() ? stored.stdout_path
                                                 : task::ExpandPath(spec.stderr_path, spec, words);
   if (Result<Unit> put = store_.PutTask(stored); !put) return std::unexpected(put.error());
-  if (!spec.notify.empty() && wants_notices_) wants_notices_(record.id, record.request.array);
+  if (!spec.notify.empty() && wants_notices_) wants_notices_(record.id, record.request->array);
   return core::TaskSubmitted{record.id, std::move(record.request)};
 }
 
@@ -564,7 +575,7 @@ Result<EstimateJob> Intake::JobForEstimate(core::TaskId id) {
   if (!stored) return std::unexpected(stored.error());
   Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json);
   if (!spec) return std::unexpected(spec.error());
-  return EstimateJob{id, *std::move(spec), stored->record.request.uid, stored->gid};
+  return EstimateJob{id, *std::move(spec), stored->record.request->uid, stored->gid};
 }
 
 }  // namespace carma::daemon

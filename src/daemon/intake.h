@@ -72,14 +72,16 @@ class Intake {
   // The task is accepted, and the core has not heard of it yet.
   bool IsUntold(core::TaskId id) const;
 
+  // Kept once by all in a row that ask for the same.
+  base::CopyOnWrite<core::TaskRequest> Shared(core::TaskRequest request);
   // How tasks ended that the core has forgotten and this one depends on.
-  base::Result<base::Unit> FillDependencies(core::TaskRequest& request);
+  base::Result<base::Unit> FillDependencies(base::CopyOnWrite<core::TaskRequest>& request);
 
   // The request of a task that the core holds, as its changed description makes it. Errors:
   // kInvalid, kDenied: beyond limits or not his account; kConflict: can never fit; kNotFound:
   // depends on an unknown task, or on one that is not older.
-  base::Result<core::TaskRequest> CheckEdit(const core::TaskRecord& record,
-                                            const task::TaskSpec& wanted);
+  base::Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(const core::TaskRecord& record,
+                                                               const task::TaskSpec& wanted);
 
   // What an estimate is asked with: of a task that this object has accepted from memory, once; else
   // from the store.
@@ -151,6 +153,7 @@ class Intake {
   store::Store& store_;
   const core::Scheduler& core_;
   base::Clock& clock_;
+  base::CopyOnWrite<core::TaskRequest> last_request_;  // of Shared
   std::optional<core::TaskId> next_id_;
   std::deque<Submission> waiting_;                              // that fit a share
   std::deque<Arrival> large_;                                   // of which the first is being taken

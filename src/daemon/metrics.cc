@@ -146,8 +146,8 @@ void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& 
   for (const core::TaskId id : engine.attribution().Tasks()) {
     const core::TaskRecord* record = engine.scheduler().Find(id);
     if (record == nullptr) continue;
-    if (record->attempt.idle_since) ++idle;
-    if (record->attempt.leaves_by) ++leaving;
+    if (record->attempt->idle_since) ++idle;
+    if (record->attempt->leaves_by) ++leaving;
     if (OverPromiseMib(*record, margin_mib, monitor) > 0) ++over;
     if (!WrongGpus(*record, monitor).empty()) ++elsewhere;
   }
@@ -304,9 +304,9 @@ void Counters::Count(const core::TaskRecord& record) {
       break;
     case core::TaskState::kLaunching:
       // How it shares its GPUs is chosen, and told, once it is launching.
-      if (record.attempt.sharing.method != core::SharingMethod::kUnknown) break;
+      if (record.attempt->sharing.method != core::SharingMethod::kUnknown) break;
       ++dispatches;
-      wait_seconds.Observe(base::Seconds(*record.attempt.launched - record.queued_since));
+      wait_seconds.Observe(base::Seconds(*record.attempt->launched - record.queued_since));
       break;
     default:
       break;

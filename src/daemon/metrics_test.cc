@@ -11,9 +11,9 @@ TEST(Counters, ALaunchCountsOnceHoweverOftenItsRecordChanges) {
   record.id = core::TaskId{1};
   record.state = core::TaskState::kLaunching;
   record.queued_since = base::FromMs(1'000);
-  record.attempt.launched = base::FromMs(3'000);
+  record.attempt.Edit().launched = base::FromMs(3'000);
   counters.Count(record);
-  record.attempt.sharing.method = core::SharingMethod::kMps;
+  record.attempt.Edit().sharing.method = core::SharingMethod::kMps;
   counters.Count(record);
   record.state = core::TaskState::kRunning;
   counters.Count(record);

@@ -10,7 +10,7 @@ namespace carma::daemon {
 std::int64_t OverPromiseMib(const core::TaskRecord& record, std::int64_t margin_mib,
                             const Monitor& monitor) {
   std::int64_t over_mib = 0;
-  for (const core::Placement& at : record.attempt.placement) {
+  for (const core::Placement& at : record.attempt->placement) {
     if (at.claim_mib == 0) continue;
     over_mib =
         std::max(over_mib, monitor.ObservedMib(at.gpu, record.id) - at.claim_mib - margin_mib);
@@ -23,7 +23,7 @@ std::vector<core::GpuIndex> WrongGpus(const core::TaskRecord& record, const Moni
   for (std::size_t i = 0; i < monitor.devices().size(); ++i) {
     const auto gpu = static_cast<core::GpuIndex>(i);
     const bool given = std::ranges::any_of(
-        record.attempt.placement, [gpu](const core::Placement& at) { return at.gpu == gpu; });
+        record.attempt->placement, [gpu](const core::Placement& at) { return at.gpu == gpu; });
     if (!given && monitor.Fresh(gpu) && monitor.Use(gpu).tasks.contains(record.id))
       wrong.push_back(gpu);
   }

@@ -33,7 +33,7 @@ class WrongGpusTest : public ::testing::Test {
  protected:
   WrongGpusTest() {
     attribution_.Add(record_.id, base::SelfProcess(), "");
-    record_.attempt.placement = {{core::GpuIndex{0}, 1'000}};
+    record_.attempt.Edit().placement = {{core::GpuIndex{0}, 1'000}};
   }
   // A reading of both GPUs, with a process of the task on some.
   void See(std::int64_t second, bool on_first, bool on_second) {

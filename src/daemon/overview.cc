@@ -230,14 +230,14 @@ std::vector<api::UserView> Users(Engine& engine) {
   };
   std::map<std::uint32_t, Holdings> by_uid;
   for (const auto& [id, record] : engine.scheduler().Tasks()) {
-    Holdings& user = by_uid[record.request.uid];
+    Holdings& user = by_uid[record.request->uid];
     user.any = id;
     if (!core::HoldsGpus(record.state)) {
       ++user.view.waiting;
       continue;
     }
     ++user.view.running;
-    for (const core::Placement& placement : record.attempt.placement) {
+    for (const core::Placement& placement : record.attempt->placement) {
       user.gpus.insert(placement.gpu);
       user.view.promised_mib += placement.claim_mib;
     }

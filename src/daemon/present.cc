@@ -59,8 +59,8 @@ api::GpuTaskView PresentResident(const core::Promise& promise, core::GpuIndex gp
   view.plateau = promise.plateau;
   view.observed_mib = monitor.ObservedMib(gpu, record.id);
   view.peak_mib = record.peak_mib;
-  view.sharing = core::SharingMethodName(record.attempt.sharing.method);
-  view.idle_since_ms = OptionalMs(record.attempt.idle_since);
+  view.sharing = core::SharingMethodName(record.attempt->sharing.method);
+  view.idle_since_ms = OptionalMs(record.attempt->idle_since);
   if (const std::optional<SmShare> share = monitor.ShareOf(gpu, record.id)) {
     view.sm_active = share->sm_active;
     view.sm_active_by = share->by;
@@ -167,16 +167,16 @@ api::TaskView Present(const store::StoredTask& stored) {
   view.id = core::Number(record.id);
   view.name = stored.name;
   view.user = stored.user;
-  view.uid = record.request.uid;
+  view.uid = record.request->uid;
   view.state = core::TaskStateName(record.state);
   TellReason(record.reason, view);
-  view.gpus = record.request.gpus;
-  view.gpu_type = record.request.gpu_type.value_or("");
-  view.gpu_memory_min_mib = record.request.gpu_memory_min_mib;
-  view.on_gpus = record.request.on_gpus;
-  view.not_on_gpus = record.request.not_on_gpus;
-  view.linked_gpus = record.request.linked_gpus;
-  for (const core::Placement& placement : record.attempt.placement) {
+  view.gpus = record.request->gpus;
+  view.gpu_type = record.request->gpu_type.value_or("");
+  view.gpu_memory_min_mib = record.request->gpu_memory_min_mib;
+  view.on_gpus = record.request->on_gpus;
+  view.not_on_gpus = record.request->not_on_gpus;
+  view.linked_gpus = record.request->linked_gpus;
+  for (const core::Placement& placement : record.attempt->placement) {
     view.gpu_indices.push_back(core::Number(placement.gpu));
     view.claim_mib = std::max(view.claim_mib, placement.claim_mib);
   }
@@ -187,57 +187,57 @@ api::TaskView Present(const store::StoredTask& stored) {
     view.estimate_method = record.estimate->method;
   }
   view.peak_mib = record.peak_mib;
-  view.exclusive = record.request.exclusive;
-  view.priority = record.request.priority;
-  view.account = record.request.account.value_or("");
+  view.exclusive = record.request->exclusive;
+  view.priority = record.request->priority;
+  view.account = record.request->account.value_or("");
   view.qos = core::QosOf(record.request);
-  view.attempt = record.attempt.number;
+  view.attempt = record.attempt->number;
   view.ooms = record.ooms;
   view.queue = base::WordOf(record.queue);
   view.submitted_ms = base::ToMs(record.submitted);
   const bool waits = !core::IsFinal(record.state) && !core::HoldsGpus(record.state);
   if (waits) {
     view.waiting_since_ms =
-        base::ToMs(record.attempt.number > 0 ? record.queued_since : record.submitted);
+        base::ToMs(record.attempt->number > 0 ? record.queued_since : record.submitted);
   }
   view.first_start_ms = OptionalMs(record.first_start);
-  view.launched_ms = OptionalMs(record.attempt.launched);
+  view.launched_ms = OptionalMs(record.attempt->launched);
   view.ended_ms = OptionalMs(record.ended);
-  if (record.request.time_limit) view.time_limit_s = base::Seconds(*record.request.time_limit);
-  if (core::IsFinal(record.state) && record.attempt.started) {
-    if (record.exit.signal != 0) {
-      view.signal = record.exit.signal;
+  if (record.request->time_limit) view.time_limit_s = base::Seconds(*record.request->time_limit);
+  if (core::IsFinal(record.state) && record.attempt->started) {
+    if (record.exit->signal != 0) {
+      view.signal = record.exit->signal;
     } else {
-      view.exit_code = record.exit.code;
+      view.exit_code = record.exit->code;
     }
   }
-  view.exit_detail = record.exit.detail;
-  view.sharing = core::SharingMethodName(record.attempt.sharing.method);
-  view.memory_limit_mib = record.attempt.sharing.memory_limit_mib;
-  view.thread_percent = record.attempt.sharing.thread_percent;
-  view.sharing_note = record.attempt.sharing.note;
-  view.sm_share = record.request.sm_share;
-  view.max_slowdown = record.request.max_slowdown;
-  const core::HostShare& share = record.attempt.host;
-  if (share.cpus > 0 || record.request.cpus)
-    view.cpus = share.cpus > 0 ? share.cpus : *record.request.cpus;
-  if (share.memory_mib > 0 || record.request.host_memory_mib)
+  view.exit_detail = record.exit->detail;
+  view.sharing = core::SharingMethodName(record.attempt->sharing.method);
+  view.memory_limit_mib = record.attempt->sharing.memory_limit_mib;
+  view.thread_percent = record.attempt->sharing.thread_percent;
+  view.sharing_note = record.attempt->sharing.note;
+  view.sm_share = record.request->sm_share;
+  view.max_slowdown = record.request->max_slowdown;
+  const core::HostShare& share = record.attempt->host;
+  if (share.cpus > 0 || record.request->cpus)
+    view.cpus = share.cpus > 0 ? share.cpus : *record.request->cpus;
+  if (share.memory_mib > 0 || record.request->host_memory_mib)
     view.host_memory_mib =
-        share.memory_mib > 0 ? share.memory_mib : *record.request.host_memory_mib;
-  view.own_cpus = record.request.own_cpus;
+        share.memory_mib > 0 ? share.memory_mib : *record.request->host_memory_mib;
+  view.own_cpus = record.request->own_cpus;
   view.own_cores = share.cores;
-  view.idle_since_ms = OptionalMs(record.attempt.idle_since);
-  view.checkpoint_signal = record.request.checkpoint_signal.value_or("");
-  view.no_slots = record.request.no_slots;
+  view.idle_since_ms = OptionalMs(record.attempt->idle_since);
+  view.checkpoint_signal = record.request->checkpoint_signal.value_or("");
+  view.no_slots = record.request->no_slots;
   view.checkpoints = record.checkpoints;
-  view.leaves_by_ms = OptionalMs(record.attempt.leaves_by);
-  view.begin_ms = OptionalMs(record.request.begin);
-  for (const core::Dependency& each : record.request.dependencies)
+  view.leaves_by_ms = OptionalMs(record.attempt->leaves_by);
+  view.begin_ms = OptionalMs(record.request->begin);
+  for (const core::Dependency& each : record.request->dependencies)
     view.dependencies.push_back(fmt::format("{}:{}", base::WordOf(each.kind), each.task));
-  view.placement_reason = record.attempt.placement_reason.text;
+  view.placement_reason = record.attempt->placement_reason.text;
   view.stdout_path = stored.stdout_path;
   view.stderr_path = stored.stderr_path;
-  if (record.request.array) view.array_id = core::Number(*record.request.array);
+  if (record.request->array) view.array_id = core::Number(*record.request->array);
   AddSpec(stored, view);
   return view;
 }
@@ -248,8 +248,8 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
   api::TaskView view = Present(stored);
   if (!core::IsFinal(record.state)) TellReason(engine.scheduler().ReasonFor(record.id, now), view);
   if (core::HoldsGpus(record.state)) {
-    view.host_note = HostNote(record.attempt.host, engine.controls());
-    for (const core::Placement& placement : record.attempt.placement) {
+    view.host_note = HostNote(record.attempt->host, engine.controls());
+    for (const core::Placement& placement : record.attempt->placement) {
       view.observed_mib =
           std::max(view.observed_mib.value_or(0), monitor.ObservedMib(placement.gpu, record.id));
     }

@@ -89,7 +89,7 @@ class Server {
     Tell(core::WakeUp{});
     std::map<std::string, int> of;
     for (const auto& [id, task] : core_.Tasks()) {
-      if (core::HoldsGpus(task.state)) ++of[task.request.account.value_or(task.request.user)];
+      if (core::HoldsGpus(task.state)) ++of[task.request->account.value_or(task.request->user)];
     }
     return of;
   }

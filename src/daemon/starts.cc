@@ -48,11 +48,12 @@ std::string Starts::AttemptDir(core::TaskId id, int attempt) const {
 }
 
 void Starts::Adopt(const core::TaskRecord& record, std::uint32_t gid) {
-  launcher_.Adopt({record.id, record.attempt.number, AttemptDir(record.id, record.attempt.number),
-                   record.request.uid, record.attempt.started.has_value()});
-  if (options_.mps == nullptr || record.attempt.sharing.server.empty()) return;
-  options_.mps->Adopt(
-      {record.id, record.attempt.number, {record.request.uid, gid, record.attempt.sharing.server}});
+  launcher_.Adopt({record.id, record.attempt->number, AttemptDir(record.id, record.attempt->number),
+                   record.request->uid, record.attempt->started.has_value()});
+  if (options_.mps == nullptr || record.attempt->sharing.server.empty()) return;
+  options_.mps->Adopt({record.id,
+                       record.attempt->number,
+                       {record.request->uid, gid, record.attempt->sharing.server}});
 }
 
 void Starts::Sweep(const std::function<bool(core::TaskId, int)>& kept) const {
@@ -77,7 +78,7 @@ std::optional<core::Sharing> Starts::PlainSharing(const core::StartTask& start) 
     if (start.placement.size() == 1 || !options_.mps_server_per_gpu) return std::nullopt;
     sharing.note = "It uses several GPUs, and an MPS server serves one (collocation.mps_servers).";
   }
-  if (record != nullptr && record->request.sm_share) {
+  if (record != nullptr && record->request->sm_share) {
     if (!sharing.note.empty()) sharing.note += ' ';
     sharing.note += "Nothing limits its share of the SMs: only MPS can.";
   }
@@ -95,8 +96,8 @@ core::Sharing Starts::MpsSharing(const core::StartTask& start,
         std::min(at.claim_mib + options_.policy.margin_mib, Gpu(at).UsableMib());
   }
   const core::TaskRecord* record = core_.Find(start.id);
-  if (record != nullptr && record->request.sm_share) {
-    const double percent = std::ceil(*record->request.sm_share * 100 - 1e-9);
+  if (record != nullptr && record->request->sm_share) {
+    const double percent = std::ceil(*record->request->sm_share * 100 - 1e-9);
     sharing.thread_percent = static_cast<int>(std::clamp(percent, 1.0, 100.0));
   }
   return sharing;
@@ -160,10 +161,10 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   order.spec = std::move(*spec);
   order.spec.stdout_path = stored->stdout_path;
   order.spec.stderr_path = stored->stderr_path;
-  order.uid = stored->record.request.uid;
+  order.uid = stored->record.request->uid;
   order.gid = stored->gid;
   order.user = stored->user;
-  order.array = stored->record.request.array;
+  order.array = stored->record.request->array;
   for (const core::Placement& at : start.placement) order.gpu_uuids.push_back(Gpu(at).uuid);
   order.extra_environment = options_.task_environment;
   // Frameworks that take the whole GPU leave no room for neighbours; a user who set these otherwise
@@ -177,7 +178,7 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   order.output_rotations = options_.output_rotations;
   order.kill_grace = options_.kill_grace;
   order.max_processes = options_.max_processes;
-  order.host = stored->record.attempt.host;
+  order.host = stored->record.attempt->host;
   order.cpu_cap = options_.cpu_cap;
   order.cores = CoresOf(stored->record);
   const core::SlotRules& slots = options_.policy.slots;
@@ -189,7 +190,7 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
 
 // Its own, or all that are nobody's own; empty while nobody has any.
 std::string Starts::CoresOf(const core::TaskRecord& record) const {
-  const core::HostShare& share = record.attempt.host;
+  const core::HostShare& share = record.attempt->host;
   return share.cores.empty() ? shared_cores_.value_or("") : share.cores;
 }
 
@@ -208,14 +209,14 @@ void Starts::ShareCores() {
   shared_cores_ = std::move(shared);
   for (const auto& [id, record] : core_.Tasks()) {
     if (core::HoldsGpus(record.state))
-      launcher_.Confine(id, record.attempt.number, CoresOf(record));
+      launcher_.Confine(id, record.attempt->number, CoresOf(record));
   }
 }
 
 void Starts::Confine(const core::TaskRecord& record) {
   const std::string cores = CoresOf(record);
   if (options_.controls.cores && !cores.empty())
-    launcher_.Confine(record.id, record.attempt.number, cores);
+    launcher_.Confine(record.id, record.attempt->number, cores);
 }
 
 void Starts::TakeAttached(core::TaskId id, int attempt, const Result<Unit>& attached) {
@@ -236,8 +237,8 @@ void Starts::TakeAttached(core::TaskId id, int attempt, const Result<Unit>& atta
 
 void Starts::StartArranged(const core::TaskRecord& record) {
   const auto found = arranged_.find(core::Number(record.id));
-  if (found == arranged_.end() || found->second.order.attempt != record.attempt.number ||
-      found->second.sharing != record.attempt.sharing ||
+  if (found == arranged_.end() || found->second.order.attempt != record.attempt->number ||
+      found->second.sharing != record.attempt->sharing ||
       record.state != core::TaskState::kLaunching) {
     return;
   }
@@ -257,7 +258,7 @@ void Starts::Stop(const core::StopTask& stop) {
   }
   const core::TaskRecord* record = core_.Find(stop.id);
   if (options_.mps == nullptr || record == nullptr ||
-      record->attempt.sharing.method != core::SharingMethod::kMps) {
+      record->attempt->sharing.method != core::SharingMethod::kMps) {
     return launcher_.Stop(stop.id, stop.attempt);
   }
   // A client that is killed with work in flight can take its server along, and so its neighbours.

@@ -97,11 +97,12 @@ TEST_F(StartsTest, OthersStayOffCoresOfATasksOwn) {
   options_.all_cores = {0, 1, 2, 3};
   core_.Handle({}, core::HostDiscovered{{.cpus = 4, .memory_mib = 1'000, .cores = {0, 1, 2, 3}}});
   const core::TaskId own{2};
-  core_.Handle({}, core::TaskSubmitted{kTask, {.gpus = 0}});
+  core_.Handle({}, core::TaskSubmitted{kTask, core::TaskRequest{.gpus = 0}});
   starts_.ShareCores();
   EXPECT_EQ(std::exchange(launcher_.confined, {}), (Confined{{kTask, ""}}))
       << "what an earlier life of the daemon confined is let go";
-  core_.Handle({}, core::TaskSubmitted{own, {.gpus = 0, .cpus = 2, .own_cpus = true}});
+  core_.Handle({},
+               core::TaskSubmitted{own, core::TaskRequest{.gpus = 0, .cpus = 2, .own_cpus = true}});
   starts_.ShareCores();
   EXPECT_EQ(std::exchange(launcher_.confined, {}), (Confined{{kTask, "2-3"}, {own, "0-1"}}));
   starts_.ShareCores();

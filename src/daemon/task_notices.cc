@@ -31,7 +31,7 @@ std::string Because(const core::TaskRecord& record) {
 std::string Ended(const core::TaskRecord& record) {
   std::string state(core::TaskStateName(record.state));
   std::ranges::replace(state, '_', ' ');
-  const std::optional<base::Time> from = record.attempt.started;
+  const std::optional<base::Time> from = record.attempt->started;
   const std::string after = from && record.ended && *record.ended > *from
                                 ? " after " + base::FormatSpan(*record.ended - *from)
                                 : "";
@@ -49,20 +49,21 @@ base::Json MessageOf(const core::TaskRecord& record, const store::StoredTask& st
                      {"state", core::TaskStateName(record.state)},
                      {"reason", core::ReasonName(record.reason.code)},
                      {"reason_text", record.reason.text},
-                     {"attempt", record.attempt.number},
-                     {"gpus", record.request.gpus},
+                     {"attempt", record.attempt->number},
+                     {"gpus", record.request->gpus},
                      {"submitted_ms", base::ToMs(record.submitted)},
                      {"peak_mib", record.peak_mib},
                      {"output", stored.stdout_path}};
   const auto add_time = [&json](const char* name, const std::optional<base::Time>& time) {
     json[name] = time ? base::Json(base::ToMs(*time)) : base::Json(nullptr);
   };
-  add_time("started_ms", record.attempt.started);
+  add_time("started_ms", record.attempt->started);
   add_time("ended_ms", record.ended);
-  const bool exited = core::IsFinal(record.state) && record.attempt.started;
-  json["exit_code"] = exited && record.exit.signal == 0 ? base::Json(record.exit.code) : nullptr;
-  json["signal"] = exited && record.exit.signal != 0 ? base::Json(record.exit.signal) : nullptr;
-  json["array"] = record.request.array ? base::Json(core::Number(*record.request.array)) : nullptr;
+  const bool exited = core::IsFinal(record.state) && record.attempt->started;
+  json["exit_code"] = exited && record.exit->signal == 0 ? base::Json(record.exit->code) : nullptr;
+  json["signal"] = exited && record.exit->signal != 0 ? base::Json(record.exit->signal) : nullptr;
+  json["array"] =
+      record.request->array ? base::Json(core::Number(*record.request->array)) : nullptr;
   return json;
 }
 
@@ -74,7 +75,7 @@ std::vector<NotifyEvent> EventsOf(const core::TaskRecord& record) {
     case TaskState::kRunning:
       return {NotifyEvent::kStart};
     case TaskState::kQueued:
-      if (record.attempt.number == 0) return {};
+      if (record.attempt->number == 0) return {};
       if (reason == ReasonCode::kOutOfMemory) return {NotifyEvent::kOutOfMemory};
       return {NotifyEvent::kRequeue};
     case TaskState::kSucceeded:
@@ -103,7 +104,7 @@ std::string TextOf(const core::TaskRecord& record, const std::string& name, Noti
   const std::string shown = base::Printable(name, 100);
   if (of_array && event == NotifyEvent::kEnd) {
     return fmt::format("All tasks of array {} ({}) on {} have ended",
-                       record.request.array.value_or(record.id), shown, host);
+                       record.request->array.value_or(record.id), shown, host);
   }
   std::string what;
   if (core::IsFinal(record.state)) {
@@ -211,7 +212,7 @@ std::vector<store::Notice> TaskNotices::Of(const core::TaskRecord& record, base:
       const std::string word(base::WordOf(*event));
       const std::string text = TextOf(record, stored->name, *event, of_array, host);
       store::Notice notice{.task = of_array ? *array : record.id,
-                           .uid = record.request.uid,
+                           .uid = record.request->uid,
                            .event = word,
                            .target = rule.target,
                            .message = base::DumpJson(MessageOf(record, *stored, word, text, host)),

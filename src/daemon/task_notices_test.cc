@@ -34,16 +34,16 @@ class TaskNoticesTest : public ::testing::Test {
   core::TaskRecord Put(std::uint64_t id, const std::string& notify, std::uint64_t array = 0) {
     store::StoredTask task;
     task.record.id = TaskId{id};
-    task.record.request.uid = 7;
-    if (array != 0) task.record.request.array = TaskId{array};
-    task.record.attempt.number = 1;
+    task.record.request.Edit().uid = 7;
+    if (array != 0) task.record.request.Edit().array = TaskId{array};
+    task.record.attempt.Edit().number = 1;
     task.name = "train.py";
     task.user = "ada";
     task.spec_json = R"({"command":["x"],"workdir":"/","notify":)" + notify + "}";
     EXPECT_TRUE(store_->Begin());
     EXPECT_TRUE(store_->PutTask(task));
     EXPECT_TRUE(store_->Commit());
-    notices_->Join(task.record.id, task.record.request.array);
+    notices_->Join(task.record.id, task.record.request->array);
     return task.record;
   }
   // "event target", of what is kept when the task comes to this state.

@@ -72,7 +72,7 @@ void TaskWatch::LookForMisuse(const std::vector<const core::TaskRecord*>& runnin
                               std::int64_t margin_mib, const Monitor& monitor) {
   std::vector<Sighting> over, elsewhere;
   for (const core::TaskRecord* record : running) {
-    const int attempt = record->attempt.number;
+    const int attempt = record->attempt->number;
     over.push_back({record->id, attempt, OverPromiseMib(*record, margin_mib, monitor) > 0});
     elsewhere.push_back({record->id, attempt, !WrongGpus(*record, monitor).empty()});
   }
@@ -81,13 +81,13 @@ void TaskWatch::LookForMisuse(const std::vector<const core::TaskRecord*>& runnin
   for (const core::TaskRecord* record : running) {
     if (now_over.contains(record->id)) {
       base::LogWarn("over_promise", {{"task", record->id},
-                                     {"attempt", record->attempt.number},
+                                     {"attempt", record->attempt->number},
                                      {"over_mib", OverPromiseMib(*record, margin_mib, monitor)}});
     }
     if (now_elsewhere.contains(record->id)) {
       base::LogWarn("wrong_device",
                     {{"task", record->id},
-                     {"attempt", record->attempt.number},
+                     {"attempt", record->attempt->number},
                      {"gpus", fmt::format("{}", fmt::join(WrongGpus(*record, monitor), ","))}});
     }
   }
@@ -101,7 +101,7 @@ void TaskWatch::TellIdleHolder(const core::TaskIdle& idle) {
   notice.attempt = idle.attempt;
   notice.name = stored->name;
   notice.user = stored->user;
-  notice.uid = stored->record.request.uid;
+  notice.uid = stored->record.request->uid;
   notice.gpu_uuids = stored->gpu_uuids;
   notice.idle_since = *idle.since;
   notice.now = clock_.Now();

@@ -6,7 +6,7 @@ namespace carma::estimate {
 namespace {
 
 bool RanOut(const core::TaskRecord& record) {
-  return record.exit.kind == core::ExitKind::kOutOfMemory;
+  return record.exit->kind == core::ExitKind::kOutOfMemory;
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ task::Observation LessonOf(const core::TaskRecord& record, const task::TaskSpec&
   task::Observation lesson;
   lesson.task = record.id;
   lesson.when = now;
-  lesson.uid = record.request.uid;
+  lesson.uid = record.request->uid;
   lesson.signature = Signature(spec, lesson.uid, model);
   lesson.kin = Kin(spec, lesson.uid);
   lesson.relation = Relation(spec, lesson.uid, model);
@@ -40,8 +40,8 @@ task::Observation LessonOf(const core::TaskRecord& record, const task::TaskSpec&
   }
   lesson.measured_mib = record.peak_mib;
   lesson.ran_out = RanOut(record);
-  lesson.sm_active = record.seen.sm_active;
-  if (record.state == core::TaskState::kSucceeded) lesson.alone = record.seen.alone;
+  lesson.sm_active = record.seen->sm_active;
+  if (record.state == core::TaskState::kSucceeded) lesson.alone = record.seen->alone;
   lesson.formula = formula;
   return lesson;
 }

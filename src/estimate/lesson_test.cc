@@ -11,7 +11,7 @@ core::TaskRecord Ended(core::TaskState state, core::ExitKind kind, std::int64_t 
   core::TaskRecord record;
   record.id = core::TaskId{7};
   record.state = state;
-  record.exit.kind = kind;
+  record.exit.Edit().kind = kind;
   record.peak_mib = peak_mib;
   return record;
 }
@@ -45,7 +45,7 @@ TEST(Teaches, AFullRunThatWasWatchedAndOneThatRanOut) {
 
 TEST(LessonOf, SaysWhatWasPromisedAndWhatWasSeen) {
   core::TaskRecord record = Ended(core::TaskState::kQueued, core::ExitKind::kOutOfMemory, 5'000);
-  record.request.uid = 1000;
+  record.request.Edit().uid = 1000;
   record.estimate = core::Estimate{4'500, "structural", 4'000};
   task::TaskSpec spec;
   spec.command = {"python", "train.py"};
@@ -65,7 +65,7 @@ TEST(LessonOf, SaysWhatWasPromisedAndWhatWasSeen) {
 
 TEST(LessonOf, OnlyAWholeRunTellsHowLongItTakes) {
   core::TaskRecord record = Ended(core::TaskState::kSucceeded, core::ExitKind::kSuccess, 5'000);
-  record.seen = {.sm_active = 0.4, .alone = Duration{600'000}};
+  record.seen = core::Profile{.sm_active = 0.4, .alone = Duration{600'000}};
   task::Observation lesson = LessonOf(record, {}, "A100", "", {}, base::FromMs(9));
   EXPECT_EQ(lesson.sm_active, 0.4);
   EXPECT_EQ(lesson.alone, Duration{600'000});

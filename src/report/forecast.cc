@@ -23,16 +23,16 @@ std::string_view ProfiledBy(const core::Profile& profile) {
 // How many times as long as alone it took: as its neighbours were thought to slow it down, and
 // against its run time alone, as far as that is known. A task that met nobody tells nothing.
 std::optional<Forecast> SlowdownOf(const core::TaskRecord& record) {
-  const auto& predicted = record.profile.alone;
-  const auto& done = record.seen.alone;
+  const auto& predicted = record.profile->alone;
+  const auto& done = record.seen->alone;
   if (record.state != core::TaskState::kSucceeded || !predicted || !done) return std::nullopt;
-  if (!record.attempt.launched || !record.ended) return std::nullopt;
-  const double took_s = base::Seconds(*record.ended - *record.attempt.launched);
+  if (!record.attempt->launched || !record.ended) return std::nullopt;
+  const double took_s = base::Seconds(*record.ended - *record.attempt->launched);
   const double done_s = base::Seconds(*done);
   if (*predicted <= core::Duration::zero() || done_s <= 0) return std::nullopt;
   if (took_s < kLeastSlowdown * done_s) return std::nullopt;
   return Forecast{.what = "slowdown",
-                  .by = std::string(base::WordOf(record.attempt.sharing.method)),
+                  .by = std::string(base::WordOf(record.attempt->sharing.method)),
                   .predicted = took_s / done_s,
                   .promised = {},
                   .seen = took_s / base::Seconds(*predicted)};
@@ -52,20 +52,20 @@ std::vector<Forecast> ForecastsOf(const core::TaskRecord& record) {
                          .promised = promised,
                          .seen = static_cast<double>(record.peak_mib)});
   }
-  if (record.profile.sm_active && record.seen.sm_active) {
+  if (record.profile->sm_active && record.seen->sm_active) {
     forecasts.push_back({.what = "sm_active",
                          .by = std::string(ProfiledBy(record.profile)),
-                         .predicted = *record.profile.sm_active,
+                         .predicted = *record.profile->sm_active,
                          .promised = {},
-                         .seen = *record.seen.sm_active});
+                         .seen = *record.seen->sm_active});
   }
   if (std::optional<Forecast> slowdown = SlowdownOf(record))
     forecasts.push_back(*std::move(slowdown));
   // How long a task would have run that was stopped at its limit nobody knows.
-  if (record.state == core::TaskState::kSucceeded && record.request.time_limit &&
-      record.attempt.started && record.ended) {
-    const double limit_s = base::Seconds(*record.request.time_limit);
-    const core::Duration ran = *record.ended - *record.attempt.started;
+  if (record.state == core::TaskState::kSucceeded && record.request->time_limit &&
+      record.attempt->started && record.ended) {
+    const double limit_s = base::Seconds(*record.request->time_limit);
+    const core::Duration ran = *record.ended - *record.attempt->started;
     forecasts.push_back({.what = "duration_s",
                          .by = "time limit",
                          .predicted = limit_s,

@@ -19,7 +19,7 @@ core::Time At(std::int64_t s) {
 core::TaskRecord Ended(core::TaskState state = core::TaskState::kSucceeded) {
   core::TaskRecord record;
   record.state = state;
-  record.attempt.started = At(100);
+  record.attempt.Edit().started = At(100);
   record.ended = At(400);
   record.peak_mib = 9'000;
   record.estimate =
@@ -40,7 +40,7 @@ TEST(Forecasts, OfMemoryAreTheLikelyPeakAndThePromise) {
 TEST(Forecasts, OfDurationAreThoseOfTasksThatCameToTheirEnd) {
   core::TaskRecord record = Ended();
   record.estimate.reset();
-  record.request.time_limit = base::Duration(600'000);
+  record.request.Edit().time_limit = base::Duration(600'000);
   EXPECT_THAT(ForecastsOf(record),
               testing::ElementsAre(Forecast{"duration_s", "time limit", 600, 600, 300}));
   record.state = core::TaskState::kTimedOut;
@@ -52,12 +52,12 @@ TEST(Forecasts, OfDurationAreThoseOfTasksThatCameToTheirEnd) {
 TEST(Forecasts, OfActivityAreWhatWasKnownBeforeAndWhatTheSamplesTold) {
   core::TaskRecord record = Ended();
   record.estimate.reset();
-  record.profile.sm_active = 0.5;
+  record.profile.Edit().sm_active = 0.5;
   EXPECT_THAT(ForecastsOf(record), IsEmpty()) << "it was never seen alone";
-  record.seen.sm_active = 0.6;
+  record.seen.Edit().sm_active = 0.6;
   EXPECT_THAT(ForecastsOf(record),
               testing::ElementsAre(Forecast{"sm_active", "history", 0.5, {}, 0.6}));
-  record.profile.mps = core::MpsParameters{1, 0.5};
+  record.profile.Edit().mps = core::MpsParameters{1, 0.5};
   EXPECT_EQ(ForecastsOf(record).at(0).by, "carma profile");
   record.profile = {};
   EXPECT_THAT(ForecastsOf(record), IsEmpty()) << "nobody said anything";
@@ -66,16 +66,16 @@ TEST(Forecasts, OfActivityAreWhatWasKnownBeforeAndWhatTheSamplesTold) {
 TEST(Forecasts, OfSlowdownAreThoseOfTasksThatHadNeighbours) {
   core::TaskRecord record = Ended();
   record.estimate.reset();
-  record.attempt.launched = At(100);
-  record.attempt.sharing.method = core::SharingMethod::kMps;
-  record.profile.alone = base::Duration(150'000);
-  record.seen.alone = base::Duration(200'000);
+  record.attempt.Edit().launched = At(100);
+  record.attempt.Edit().sharing.method = core::SharingMethod::kMps;
+  record.profile.Edit().alone = base::Duration(150'000);
+  record.seen.Edit().alone = base::Duration(200'000);
   EXPECT_THAT(ForecastsOf(record), testing::ElementsAre(Forecast{"slowdown", "mps", 1.5, {}, 2.0}));
   core::TaskRecord alone = record;
-  alone.seen.alone = base::Duration(300'000);
+  alone.seen.Edit().alone = base::Duration(300'000);
   EXPECT_THAT(ForecastsOf(alone), IsEmpty());
   core::TaskRecord unfollowed = record;
-  unfollowed.seen.alone.reset();
+  unfollowed.seen.Edit().alone.reset();
   EXPECT_THAT(ForecastsOf(unfollowed), IsEmpty()) << "the daemon was restarted meanwhile";
   record.state = core::TaskState::kFailed;
   EXPECT_THAT(ForecastsOf(record), IsEmpty()) << "it may have done half of its work";

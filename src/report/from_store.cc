@@ -59,7 +59,7 @@ void StoreRun::Add(const store::StoredTask& stored) {
   const core::TaskRecord& record = stored.record;
   Life& life = lives_[core::Number(record.id)];
   life.task = run_.tasks.size();
-  life.started = record.attempt.started;
+  life.started = record.attempt->started;
   life.ooms = record.ooms;
   for (const std::string& uuid : stored.gpu_uuids) life.last_gpus.push_back(GpuOf(uuid));
   std::sort(life.last_gpus.begin(), life.last_gpus.end());
@@ -68,14 +68,14 @@ void StoreRun::Add(const store::StoredTask& stored) {
   task.id = core::Number(record.id);
   task.name = stored.name;
   task.group = task.user = stored.user;
-  task.gpus = record.request.gpus;
+  task.gpus = record.request->gpus;
   task.submitted = record.submitted;
   task.state = record.state;
   if (core::IsFinal(record.state)) {
     task.ended = record.ended;
     task.forecasts = ForecastsOf(record);
     if (record.state != TaskState::kSucceeded)
-      task.reason = record.exit.detail.empty() ? record.reason.text : record.exit.detail;
+      task.reason = record.exit->detail.empty() ? record.reason.text : record.exit->detail;
   }
   first_ = std::min(first_.value_or(task.submitted), task.submitted);
   last_ = std::max(last_.value_or(task.submitted), task.ended.value_or(now_));

@@ -23,7 +23,7 @@ store::StoredTask Task(TaskState state, std::optional<std::int64_t> started_s,
   task.record.id = core::TaskId{1};
   task.record.state = state;
   task.record.submitted = At(0);
-  if (started_s) task.record.attempt.started = At(*started_s);
+  if (started_s) task.record.attempt.Edit().started = At(*started_s);
   if (ended_s) task.record.ended = At(*ended_s);
   task.gpu_uuids = std::move(gpus);
   return task;
@@ -131,7 +131,7 @@ TEST(StoreRun, WhyATaskEndedIsItsLastWordsOrElseTheReason) {
   const auto reason = [](TaskState state, const char* detail) {
     store::StoredTask task = Task(state, 10, 40, {"A"});
     task.record.reason = {core::ReasonCode::kNonZeroExit, "exit code 3"};
-    task.record.exit.detail = detail;
+    task.record.exit.Edit().detail = detail;
     StoreRun books(At(1'000));
     books.Add(task);
     return books.Finish().tasks.at(0).reason;

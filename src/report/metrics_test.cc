@@ -28,7 +28,7 @@ store::StoredTask Task(std::uint64_t id, TaskState state, std::int64_t submitted
   task.record.id = TaskId{id};
   task.record.state = state;
   task.record.submitted = At(submitted_s);
-  if (started_s) task.record.attempt.started = At(*started_s);
+  if (started_s) task.record.attempt.Edit().started = At(*started_s);
   if (ended_s) task.record.ended = At(*ended_s);
   return task;
 }
@@ -65,8 +65,8 @@ struct Example {
       {At(300), At(400), "GPU-B", 1, 1, 1, 1},  // after the run
   };
   Example() {
-    tasks[0].record.attempt.number = 1;
-    tasks[1].record.attempt.number = 2;
+    tasks[0].record.attempt.Edit().number = 1;
+    tasks[1].record.attempt.Edit().number = 2;
     tasks[1].record.ooms = 1;
   }
 };

@@ -48,7 +48,7 @@ TEST(LinesAbove, UsersTakeTurnsByWhatTheyHaveTaken) {
   // Ada holds two GPUs, each of which counts as if it ran an hour longer.
   core::FairShare shares({});
   for (const std::uint64_t id : {100, 101}) {
-    core::TaskRecord task{.id = core::TaskId{id}, .request = {.uid = kAda}};
+    core::TaskRecord task{.id = core::TaskId{id}, .request = core::TaskRequest{.uid = kAda}};
     shares.Take(task, 1, Time{}, Time{});
   }
   EXPECT_EQ(NumbersOf(lines, shares), (std::vector<std::uint64_t>{4, 5, 1, 2, 3}));

@@ -19,7 +19,7 @@ bool None(const Rows& rows) {
 bool KnownAgainAfterRestart(const std::map<core::TaskId, RecordRow>& records) {
   return std::ranges::all_of(records, [](const auto& each) {
     const core::TaskRecord& record = each.second.record;
-    return (record.state == core::TaskState::kQueued && record.attempt.number == 0) ||
+    return (record.state == core::TaskState::kQueued && record.attempt->number == 0) ||
            record.state == core::TaskState::kLaunching;
   });
 }

@@ -16,7 +16,7 @@ RecordRow Row(core::TaskState state, int attempt) {
   RecordRow row;
   row.record.id = kTask;
   row.record.state = state;
-  row.record.attempt.number = attempt;
+  row.record.attempt.Edit().number = attempt;
   return row;
 }
 

@@ -34,7 +34,7 @@ Result<Unit> WriteBatch(Store& store, std::uint64_t n) {
   if (ok) ok = store.AddEvent({.kind = EventKind::kDrain, .what = std::to_string(n)});
   if (ok) {
     core::TaskRecord first = NewTask(1).record;
-    first.attempt.number = static_cast<int>(n);
+    first.attempt.Edit().number = static_cast<int>(n);
     ok = store.PutRecord(first, {});
   }
   if (ok) return store.Commit();
@@ -57,7 +57,7 @@ std::uint64_t WholeBatches(Store& store) {
   EXPECT_EQ(store.NextId(), TaskId{tasks->size() + 1});
   EXPECT_EQ(store.Counts()->size(), batches == 0 ? 0U : 1U);
   if (batches > 0) {
-    EXPECT_EQ((*tasks)[0].record.attempt.number, static_cast<int>(batches) - 1);
+    EXPECT_EQ((*tasks)[0].record.attempt->number, static_cast<int>(batches) - 1);
     EXPECT_EQ(store.Counts()->at(0).second, static_cast<std::int64_t>(tasks->size()));
   }
   return batches;

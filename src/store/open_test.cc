@@ -222,10 +222,10 @@ TEST_F(StoreRefusal, BooksOfSchema2AreUpgradedWithTasksDrainsAndUse) {
   EXPECT_EQ(record.estimate, (core::Estimate{12'000, "given", 9'000}));
   EXPECT_EQ(record.node_failures, 2);
   EXPECT_EQ(record.peak_mib, 11'000);
-  EXPECT_EQ(record.request.sm_share, std::nullopt);
+  EXPECT_EQ(record.request->sm_share, std::nullopt);
   EXPECT_EQ(record.victim_restarts, 0);
-  EXPECT_EQ(record.attempt.sharing, core::Sharing{});
-  EXPECT_EQ(record.attempt.idle_since, std::nullopt);
+  EXPECT_EQ(record.attempt->sharing, core::Sharing{});
+  EXPECT_EQ(record.attempt->idle_since, std::nullopt);
   EXPECT_THAT((*store)->Drains().value(), ElementsAre(Drain{"GPU-2", "fan", false}));
   const std::vector<GpuUsage> usage = *(*store)->Usage(base::FromMs(0), base::FromMs(61'000));
   ASSERT_EQ(usage.size(), 1U);

@@ -14,6 +14,11 @@ Result<StoredTask> ReadTask(SQLite::Statement& row) {
   Reader reader(row);
   reader("id", task.record.id);
   VisitTask(reader, task);
+  core::TaskRecord& record = task.record;
+  record.profile.Trim();
+  record.seen.Trim();
+  record.attempt.Trim();
+  record.exit.Trim();
   std::string spec;
   std::optional<std::string> base;
   reader("gid", task.gid);

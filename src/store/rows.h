@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/copy_on_write.h"
 #include "base/fields.h"
 #include "base/result.h"
 #include "base/words.h"
@@ -35,10 +36,24 @@ class RequestColumns {
   Visitor* column_;
 };
 
+// What a visitor sees of a value that may be shared: what is to be read anew is its holder's own.
+template <class T>
+const T& Inside(const base::CopyOnWrite<T>& value) {
+  return *value;
+}
+template <class T>
+T& Inside(base::CopyOnWrite<T>& value) {
+  return value.Edit();
+}
+
 // Columns that PutRecord may change. Record is core::TaskRecord, const or not.
 template <class Visitor, class Record, class Uuids>
 void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
-  auto& request = record.request;
+  auto& request = Inside(record.request);
+  auto& profile = Inside(record.profile);
+  auto& seen = Inside(record.seen);
+  auto& attempt = Inside(record.attempt);
+  auto& exit = Inside(record.exit);
   column("state", record.state);
   column("uid", request.uid);
   column("array_id", request.array);
@@ -50,12 +65,12 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("reason_text", record.reason.text);
   column("estimate_mib", "estimate_method", "predicted_mib", record.estimate);
   column("kind", record.kind);
-  column("profile_sm_active", record.profile.sm_active);
-  column("profile_sensitivity", "profile_pressure", record.profile.mps);
-  column("profile_alone_ms", record.profile.alone);
-  column("seen_sm_active", record.seen.sm_active);
-  column("seen_alone_ms", record.seen.alone);
-  column("attempt", record.attempt.number);
+  column("profile_sm_active", profile.sm_active);
+  column("profile_sensitivity", "profile_pressure", profile.mps);
+  column("profile_alone_ms", profile.alone);
+  column("seen_sm_active", seen.sm_active);
+  column("seen_alone_ms", seen.alone);
+  column("attempt", attempt.number);
   column("ooms", record.ooms);
   column("launch_failures", record.launch_failures);
   column("node_failures", record.node_failures);
@@ -65,34 +80,34 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("retry_free_mib", record.retry_free_mib);
   column("retry_on_idle_gpu", record.retry_on_idle_gpu);
   column("not_before_ms", record.not_before);
-  column("placement", record.attempt.placement);
+  column("placement", attempt.placement);
   column("gpu_uuids", gpu_uuids);
-  column("placement_reason", record.attempt.placement_reason.code);
-  column("placement_reason_text", record.attempt.placement_reason.text);
-  column("promised_cpus", record.attempt.host.cpus);
-  column("promised_host_mib", record.attempt.host.memory_mib);
-  column("own_cores", record.attempt.host.cores);
-  column("stopping", record.attempt.stopping);
-  column("sharing", record.attempt.sharing.method);
-  column("sharing_limit_mib", record.attempt.sharing.memory_limit_mib);
-  column("sharing_threads", record.attempt.sharing.thread_percent);
-  column("sharing_server", record.attempt.sharing.server);
-  column("sharing_note", record.attempt.sharing.note);
-  column("idle_since_ms", record.attempt.idle_since);
-  column("warned_ms", record.attempt.warned);
-  column("slot_notice_ms", record.attempt.slot_notice);
-  column("notice_cause", record.attempt.notice_cause);
-  column("leaves_by_ms", record.attempt.leaves_by);
+  column("placement_reason", attempt.placement_reason.code);
+  column("placement_reason_text", attempt.placement_reason.text);
+  column("promised_cpus", attempt.host.cpus);
+  column("promised_host_mib", attempt.host.memory_mib);
+  column("own_cores", attempt.host.cores);
+  column("stopping", attempt.stopping);
+  column("sharing", attempt.sharing.method);
+  column("sharing_limit_mib", attempt.sharing.memory_limit_mib);
+  column("sharing_threads", attempt.sharing.thread_percent);
+  column("sharing_server", attempt.sharing.server);
+  column("sharing_note", attempt.sharing.note);
+  column("idle_since_ms", attempt.idle_since);
+  column("warned_ms", attempt.warned);
+  column("slot_notice_ms", attempt.slot_notice);
+  column("notice_cause", attempt.notice_cause);
+  column("leaves_by_ms", attempt.leaves_by);
   column("submitted_ms", record.submitted);
   column("queued_since_ms", record.queued_since);
   column("first_start_ms", record.first_start);
-  column("launched_ms", record.attempt.launched);
-  column("started_ms", record.attempt.started);
+  column("launched_ms", attempt.launched);
+  column("started_ms", attempt.started);
   column("ended_ms", record.ended);
-  column("exit_kind", record.exit.kind);
-  column("exit_code", record.exit.code);
-  column("exit_signal", record.exit.signal);
-  column("exit_detail", record.exit.detail);
+  column("exit_kind", exit.kind);
+  column("exit_code", exit.code);
+  column("exit_signal", exit.signal);
+  column("exit_detail", exit.detail);
   column("peak_mib", record.peak_mib);
 }
 

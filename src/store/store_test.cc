@@ -114,12 +114,12 @@ TEST_F(StoreTest, EveryEnumeratorComesBackAsItWasPut) {
   for (int i = 0; i <= static_cast<int>(core::ReasonCode::kReserved); ++i)
     add([&](core::TaskRecord& r) { r.reason.code = static_cast<core::ReasonCode>(i); });
   for (int i = 0; i <= static_cast<int>(core::ExitKind::kDeviceFault); ++i)
-    add([&](core::TaskRecord& r) { r.exit.kind = static_cast<core::ExitKind>(i); });
+    add([&](core::TaskRecord& r) { r.exit.Edit().kind = static_cast<core::ExitKind>(i); });
   for (int i = 0; i <= static_cast<int>(core::StopCause::kDrained); ++i)
-    add([&](core::TaskRecord& r) { r.attempt.stopping = static_cast<core::StopCause>(i); });
+    add([&](core::TaskRecord& r) { r.attempt.Edit().stopping = static_cast<core::StopCause>(i); });
   for (int i = 0; i <= static_cast<int>(core::SharingMethod::kMig); ++i)
     add([&](core::TaskRecord& r) {
-      r.attempt.sharing.method = static_cast<core::SharingMethod>(i);
+      r.attempt.Edit().sharing.method = static_cast<core::SharingMethod>(i);
     });
   Batch([&] {
     for (const StoredTask& task : tasks) ASSERT_TRUE(store_->PutTask(task));
@@ -130,9 +130,9 @@ TEST_F(StoreTest, EveryEnumeratorComesBackAsItWasPut) {
 TEST_F(StoreTest, TextOfAnyBytesAndNumbersOfAnySizeComeBack) {
   StoredTask task = NewTask(1);
   task.record.reason.text = "\0 zero and \xff\xfe bad UTF-8"s;
-  task.record.request.priority = std::numeric_limits<std::int64_t>::min();
+  task.record.request.Edit().priority = std::numeric_limits<std::int64_t>::min();
   task.record.peak_mib = std::numeric_limits<std::int64_t>::max();
-  task.record.exit.code = std::numeric_limits<int>::min();
+  task.record.exit.Edit().code = std::numeric_limits<int>::min();
   task.spec_json = std::string(1 << 20, 'y');
   Put(task);
   ExpectEqual(*store_->Get(TaskId{1}), task);
@@ -433,7 +433,7 @@ TEST_F(StoreTest, PruneTakesOldFinishedTasksAndWhatBelongsToThem) {
     for (std::uint64_t id = 1; id <= 4; ++id) ASSERT_TRUE(store_->PutTask(FinishedTask(id)));
     ASSERT_TRUE(store_->PutTask(NewTask(5)));
     StoredTask waiting = NewTask(6);
-    waiting.record.request.dependencies = {{TaskId{2}, core::DependencyKind::kAfterOk, {}}};
+    waiting.record.request.Edit().dependencies = {{TaskId{2}, core::DependencyKind::kAfterOk, {}}};
     ASSERT_TRUE(store_->PutTask(waiting));
     for (std::uint64_t id = 1; id <= 3; ++id) {
       ASSERT_TRUE(store_->AddEvent({.when = now, .kind = EventKind::kState, .task = TaskId{id}}));

@@ -11,47 +11,49 @@ namespace carma::store {
 inline StoredTask FullTask(std::uint64_t id) {
   StoredTask task;
   core::TaskRecord& r = task.record;
+  core::TaskRequest& request = r.request.Edit();
+  core::Attempt& attempt = r.attempt.Edit();
   r.id = core::TaskId{id};
-  r.request.gpus = 3;
-  r.request.memory_mib = 12'345;
-  r.request.exclusive = true;
-  r.request.sm_share = 0.35;
-  r.request.max_slowdown = 1.75;
-  r.request.cpus = 6;
-  r.request.host_memory_mib = 54'321;
-  r.request.own_cpus = true;
-  r.request.gpu_type = "a100";
-  r.request.gpu_memory_min_mib = 40'000;
-  r.request.on_gpus = {"1", "GPU-7"};
-  r.request.not_on_gpus = {"0"};
-  r.request.linked_gpus = true;
-  r.request.no_slots = true;
-  r.request.checkpoint_signal = "USR1";
-  r.request.priority = -7;
-  r.request.uid = 4'294'967'294U;
-  r.request.begin = base::FromMs(1'700'000'000'001);
-  r.request.dependencies = {
+  request.gpus = 3;
+  request.memory_mib = 12'345;
+  request.exclusive = true;
+  request.sm_share = 0.35;
+  request.max_slowdown = 1.75;
+  request.cpus = 6;
+  request.host_memory_mib = 54'321;
+  request.own_cpus = true;
+  request.gpu_type = "a100";
+  request.gpu_memory_min_mib = 40'000;
+  request.on_gpus = {"1", "GPU-7"};
+  request.not_on_gpus = {"0"};
+  request.linked_gpus = true;
+  request.no_slots = true;
+  request.checkpoint_signal = "USR1";
+  request.priority = -7;
+  request.uid = 4'294'967'294U;
+  request.begin = base::FromMs(1'700'000'000'001);
+  request.dependencies = {
       {core::TaskId{5}, core::DependencyKind::kAfterAny, core::TaskState::kOutOfMemory},
       {core::TaskId{6}, core::DependencyKind::kAfterNotOk, std::nullopt}};
-  r.request.account = "vision";
-  r.request.qos = "background";
-  r.request.time_limit = core::Duration(3'600'500);
-  r.request.signal_before = core::Duration(90'500);
-  r.request.max_recoveries = 9;
-  r.request.requeue = false;
-  r.request.held = true;
-  r.request.array = core::TaskId{77};
-  r.request.array_limit = 4;
+  request.account = "vision";
+  request.qos = "background";
+  request.time_limit = core::Duration(3'600'500);
+  request.signal_before = core::Duration(90'500);
+  request.max_recoveries = 9;
+  request.requeue = false;
+  request.held = true;
+  request.array = core::TaskId{77};
+  request.array_limit = 4;
   r.state = core::TaskState::kStopping;
   r.queue = core::QueueKind::kRecovery;
   r.held = true;
   r.reason = {core::ReasonCode::kVictim, "a neighbour's fault; \"quoted\", ümläut"};
   r.estimate = core::Estimate{9'999, "rad", 8'765};
   r.kind = core::KindId{(std::uint64_t{1} << 63) - 1};
-  r.profile = {
+  r.profile = core::Profile{
       .sm_active = 0.45, .mps = core::MpsParameters{0.8, 0.3}, .alone = core::Duration(7'000'001)};
-  r.seen = {.sm_active = 0.55, .alone = core::Duration(7'100'003)};
-  r.attempt.number = 4;
+  r.seen = core::Profile{.sm_active = 0.55, .alone = core::Duration(7'100'003)};
+  attempt.number = 4;
   r.ooms = 2;
   r.launch_failures = 1;
   r.node_failures = 3;
@@ -61,25 +63,24 @@ inline StoredTask FullTask(std::uint64_t id) {
   r.retry_free_mib = 20'000;
   r.retry_on_idle_gpu = true;
   r.not_before = base::FromMs(1'700'000'000'002);
-  r.attempt.placement = {
-      {core::GpuIndex{1}, 11'000}, {core::GpuIndex{7}, 0}, {core::GpuIndex{2}, 5}};
-  r.attempt.placement_reason = {core::ReasonCode::kResources, "most free memory"};
-  r.attempt.stopping = core::StopCause::kGpuLost;
-  r.attempt.sharing = {core::SharingMethod::kMps, 13'000, 35, "GPU-7,GPU-8",
-                       "GPU 7 is shared by streams"};
-  r.attempt.host = {6, 54'321, "0-3,8,10"};
-  r.attempt.idle_since = base::FromMs(1'700'000'000'009);
-  r.attempt.warned = base::FromMs(1'700'000'000'010);
-  r.attempt.slot_notice = base::FromMs(1'700'000'000'011);
-  r.attempt.notice_cause = core::StopCause::kPreempted;
-  r.attempt.leaves_by = base::FromMs(1'700'000'000'012);
+  attempt.placement = {{core::GpuIndex{1}, 11'000}, {core::GpuIndex{7}, 0}, {core::GpuIndex{2}, 5}};
+  attempt.placement_reason = {core::ReasonCode::kResources, "most free memory"};
+  attempt.stopping = core::StopCause::kGpuLost;
+  attempt.sharing = {core::SharingMethod::kMps, 13'000, 35, "GPU-7,GPU-8",
+                     "GPU 7 is shared by streams"};
+  attempt.host = {6, 54'321, "0-3,8,10"};
+  attempt.idle_since = base::FromMs(1'700'000'000'009);
+  attempt.warned = base::FromMs(1'700'000'000'010);
+  attempt.slot_notice = base::FromMs(1'700'000'000'011);
+  attempt.notice_cause = core::StopCause::kPreempted;
+  attempt.leaves_by = base::FromMs(1'700'000'000'012);
   r.submitted = base::FromMs(1'700'000'000'003);
   r.queued_since = base::FromMs(1'700'000'000'004);
   r.first_start = base::FromMs(1'700'000'000'005);
-  r.attempt.launched = base::FromMs(1'700'000'000'006);
-  r.attempt.started = base::FromMs(1'700'000'000'007);
+  attempt.launched = base::FromMs(1'700'000'000'006);
+  attempt.started = base::FromMs(1'700'000'000'007);
   r.ended = base::FromMs(1'700'000'000'008);
-  r.exit = {core::ExitKind::kHostMemory, 137, 9, "Killed"};
+  r.exit = core::ExitInfo{core::ExitKind::kHostMemory, 137, 9, "Killed"};
   r.peak_mib = 8'888;
   task.gid = 4'294'967'293U;
   task.user = "ada";
@@ -116,7 +117,7 @@ inline StoredTask NewTask(std::uint64_t id, std::size_t environment_bytes = 2'00
   task.record.state = core::TaskState::kQueued;
   task.record.submitted = task.record.queued_since =
       base::FromMs(1'700'000'000'000 + static_cast<std::int64_t>(id));
-  task.record.request.uid = 1000;
+  task.record.request.Edit().uid = 1000;
   task.user = "ada";
   task.name = "train";
   task.spec_json = SampleSpec(id, environment_bytes);
@@ -127,12 +128,12 @@ inline StoredTask NewTask(std::uint64_t id, std::size_t environment_bytes = 2'00
 inline StoredTask FinishedTask(std::uint64_t id, std::size_t environment_bytes = 2'000) {
   StoredTask task = NewTask(id, environment_bytes);
   task.record.state = core::TaskState::kSucceeded;
-  task.record.attempt.placement = {{core::GpuIndex{0}, 12'000}};
+  task.record.attempt.Edit().placement = {{core::GpuIndex{0}, 12'000}};
   task.gpu_uuids = {"GPU-5f1c0a3e-7b1d-4a55-9a53-0d8a9f3b2c01"};
-  task.record.attempt.number = 1;
-  task.record.first_start = task.record.attempt.launched =
+  task.record.attempt.Edit().number = 1;
+  task.record.first_start = task.record.attempt.Edit().launched =
       task.record.submitted + core::Duration(10'000);
-  task.record.attempt.started = task.record.submitted + core::Duration(10'050);
+  task.record.attempt.Edit().started = task.record.submitted + core::Duration(10'050);
   task.record.ended = task.record.submitted + core::Duration(610'000);
   return task;
 }

@@ -398,7 +398,7 @@ class Player {
   // What is not said stays.
   std::vector<core::Event> Edit(TaskId id, ClauseReader& in) {
     const core::TaskRecord* record = shell_.scheduler().Find(id);
-    core::TaskRequest request = record == nullptr ? core::TaskRequest{} : record->request;
+    core::TaskRequest request = record == nullptr ? core::TaskRequest{} : *record->request;
     request.gpus = static_cast<int>(in.Int("gpus", 0, 1000, request.gpus));
     if (in.Has("need_mib"))
       request.memory_mib = need_mib_[id] = in.OptionalInt("need_mib", 0, kMaxMib);
@@ -559,12 +559,12 @@ class Player {
     const core::TaskRecord* task = shell_.scheduler().Find(id);
     if (task == nullptr) return "the core does not hold the task";
     if (in.Has("cause")) {
-      const std::string got(base::WordOf(task->attempt.notice_cause));
+      const std::string got(base::WordOf(task->attempt->notice_cause));
       if (Mismatch wrong = Differs("cause", in.Text("cause"), got)) return wrong;
     }
     if (const auto by = in.Span("by")) {
       const std::string got =
-          task->attempt.leaves_by ? TimeText(*task->attempt.leaves_by) : "stays";
+          task->attempt->leaves_by ? TimeText(*task->attempt->leaves_by) : "stays";
       return Differs("by", TimeText(core::Time{*by}), got);
     }
     return std::nullopt;
@@ -656,13 +656,13 @@ class Player {
       return fmt::format("{} limit_mib={} threads={} note={}", SharingMethodName(sharing.method),
                          sharing.memory_limit_mib, sharing.thread_percent, sharing.note);
     };
-    return Differs("sharing", text(SharingOf(in)), text(task->attempt.sharing));
+    return Differs("sharing", text(SharingOf(in)), text(task->attempt->sharing));
   }
 
   Mismatch ComparePromised(ClauseReader& in) const {
     const core::TaskRecord* task = shell_.scheduler().Find(in.Task());
     if (task == nullptr) return "the core does not hold the task";
-    const core::HostShare& share = task->attempt.host;
+    const core::HostShare& share = task->attempt->host;
     if (Mismatch wrong =
             Differs<std::int64_t>("cpus", in.Int("cpus", 0, core::kMaxCpus, 0), share.cpus))
       return wrong;
@@ -682,7 +682,8 @@ class Player {
   Mismatch CompareIdle(std::string_view verb, ClauseReader& in) const {
     const core::TaskRecord* task = shell_.scheduler().Find(in.Task());
     if (task == nullptr) return "the core does not hold the task";
-    const std::string got = task->attempt.idle_since ? TimeText(*task->attempt.idle_since) : "busy";
+    const std::string got =
+        task->attempt->idle_since ? TimeText(*task->attempt->idle_since) : "busy";
     return Differs("idle", verb == "idle" ? TimeText(Since(in)) : "busy", got);
   }
 

@@ -190,7 +190,7 @@ Answer AdoptLease(const LeaseServices& services, const Call& call) {
     in.NoOthers();
     if (in.error()) return std::unexpected(*in.error());
   }
-  const Result<task::LeaseProcess> process = ProcessOf(call, pid, stored->record.request.uid);
+  const Result<task::LeaseProcess> process = ProcessOf(call, pid, stored->record.request->uid);
   if (!process) return std::unexpected(process.error());
   const auto environment = services.leases.AdoptLease(stored->record.id, *process);
   if (!environment) return std::unexpected(environment.error());

@@ -83,7 +83,7 @@ TEST_F(LeasesTest, WaitIsGrantedIsAdoptedAndEnds) {
   EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kFailed);
   EXPECT_EQ(Show("1").body.at("state"), "ended");
   EXPECT_EQ(Ask(Services(), &EndLease, Mine("1", R"({"exit_code":0})")).status, 200);
-  EXPECT_EQ(store_->Get(core::TaskId{1})->record.exit.code, 3) << "the first counts";
+  EXPECT_EQ(store_->Get(core::TaskId{1})->record.exit->code, 3) << "the first counts";
   EXPECT_TRUE(Ask(Services(), &ListLeases, Asking({})).body.at("leases").empty());
 }
 

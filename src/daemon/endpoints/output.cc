@@ -38,7 +38,7 @@ Result<Unit> ShowOutput(const OutputServices& services, const Call& call,
   if (stream != "stdout" && stream != "stderr")
     return Fail(ErrorCode::kInvalid, "?stream: expected stdout or stderr");
   const std::string path = stream == "stdout" ? stored->stdout_path : stored->stderr_path;
-  services.aside([uid = stored->record.request.uid, gid = stored->gid, path,
+  services.aside([uid = stored->record.request->uid, gid = stored->gid, path,
                   bytes] { return ReadEnd(uid, gid, path, bytes); },
                  [reply](Answer answer) { reply(std::move(answer)); });
   return Unit{};

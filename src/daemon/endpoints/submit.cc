@@ -280,7 +280,7 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
   if (call.request.body.empty()) return spec;
   const Result<Json> changes = ReadBody(call);
   if (!changes) return std::unexpected(changes.error());
-  if (Result<Unit> good = CheckEditable(*changes, call.caller, stored.record.request.uid); !good)
+  if (Result<Unit> good = CheckEditable(*changes, call.caller, stored.record.request->uid); !good)
     return std::unexpected(good.error());
   Json again = task::ToJson(*spec);
   again.merge_patch(*changes);
@@ -289,7 +289,7 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
 
 // The kernel told who the owner is when the first task was submitted.
 Submitter OwnerOf(const store::StoredTask& stored, const Caller& caller) {
-  const std::uint32_t uid = stored.record.request.uid;
+  const std::uint32_t uid = stored.record.request->uid;
   std::string remark = fmt::format("task {} again", stored.record.id);
   if (uid == caller.uid) return {caller.uid, caller.gid, caller.user, std::move(remark)};
   return {uid, stored.gid, stored.user, fmt::format("{}, asked by {}", remark, caller.user)};

@@ -65,7 +65,7 @@ TEST_F(SubmitTest, TasksAreTheCallersOnceTheyAreDurable) {
   const store::StoredTask stored = store_->Get(core::TaskId{2}).value();
   EXPECT_EQ(stored.name, "other");
   EXPECT_EQ(stored.user, "ada");
-  EXPECT_EQ(stored.record.request.uid, kAda.uid);
+  EXPECT_EQ(stored.record.request->uid, kAda.uid);
 }
 
 TEST_F(SubmitTest, WhatTheTasksShareIsSaidOnce) {
@@ -192,7 +192,7 @@ TEST_F(SubmitTest, WhoeverAsksATaskIsDoneAgainForItsOwner) {
   EXPECT_EQ(heard.status, 201);
   EXPECT_EQ(heard.body, Json({{"first", 3}, {"count", 1}}));
   const store::StoredTask again = store_->Get(core::TaskId{3}).value();
-  EXPECT_EQ(again.record.request.uid, kAda.uid);
+  EXPECT_EQ(again.record.request->uid, kAda.uid);
   EXPECT_EQ(again.gid, kAda.gid);
   EXPECT_EQ(again.user, "ada");
   EXPECT_EQ(task::SpecFromJsonText(again.spec_json).value(), Spec())
@@ -227,8 +227,8 @@ TEST_F(SubmitTest, ATaskIsDoneAgainWithWhatIsSaidOtherwise) {
           By(kAda, id, "", R"({"memory_mib":9000,"dependencies":[{"task":1,"kind":"afterany"}]})"));
   EXPECT_EQ(again.status, 201) << again.body.dump();
   const store::StoredTask stored = store_->Get(core::TaskId{2}).value();
-  EXPECT_EQ(stored.record.request.memory_mib, 9000);
-  EXPECT_EQ(stored.record.request.dependencies.size(), 1U);
+  EXPECT_EQ(stored.record.request->memory_mib, 9000);
+  EXPECT_EQ(stored.record.request->dependencies.size(), 1U);
 }
 
 TEST_F(SubmitTest, ACheckAnswersWhenAllEstimatesAreThereAndChangesNothing) {

@@ -114,7 +114,7 @@ api::TaskView FullView(const TaskServices& services, const store::StoredTask& st
 Result<store::StoredTask> TouchableBy(store::Store& store, core::TaskId id, const Caller& caller) {
   Result<store::StoredTask> stored = store.Get(id);
   if (!stored) return stored;
-  if (stored->record.request.uid != caller.uid && !caller.admin)
+  if (stored->record.request->uid != caller.uid && !caller.admin)
     return Fail(ErrorCode::kDenied, fmt::format("task {} belongs to {}", id, stored->user));
   return stored;
 }
@@ -412,9 +412,10 @@ Result<Unit> SetPriority(const TaskServices& services, const Call& call,
   if (in.error()) return std::unexpected(*in.error());
   if (Result<Unit> ranked = CheckPriority(priority, call.caller); !ranked) return ranked;
   const core::TaskId id = stored->record.id;
-  services.engine.Post(core::PriorityChanged{id, priority},
-                       AnswerAndLog(services, *stored, "priority", call.caller, reply,
-                                    {{"from", stored->record.request.priority}, {"to", priority}}));
+  services.engine.Post(
+      core::PriorityChanged{id, priority},
+      AnswerAndLog(services, *stored, "priority", call.caller, reply,
+                   {{"from", stored->record.request->priority}, {"to", priority}}));
   return Unit{};
 }
 
@@ -429,7 +430,7 @@ Result<Unit> EditTask(const TaskServices& services, const Call& call, const api:
   }
   const Result<Json> changes = ReadBody(call);
   if (!changes) return std::unexpected(changes.error());
-  if (Result<Unit> good = CheckEditable(*changes, call.caller, record.request.uid); !good)
+  if (Result<Unit> good = CheckEditable(*changes, call.caller, record.request->uid); !good)
     return good;
   if (Result<Unit> open = CheckStillOpen(*changes, record); !open) return open;
   const Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json);
@@ -439,10 +440,10 @@ Result<Unit> EditTask(const TaskServices& services, const Call& call, const api:
   after.merge_patch(*changes);
   const Result<task::TaskSpec> wanted = task::SpecFromJson(after, "");
   if (!wanted) return std::unexpected(wanted.error());
-  if (wanted->priority > record.request.priority) {
+  if (wanted->priority > record.request->priority) {
     if (Result<Unit> ranked = CheckPriority(wanted->priority, call.caller); !ranked) return ranked;
   }
-  if (wanted->qos != record.request.qos) {
+  if (wanted->qos != record.request->qos) {
     const core::SlotRules& slots = services.engine.scheduler().config().slots;
     if (Result<Unit> may = CheckSlots(*wanted, slots, call.caller); !may) return may;
   }

@@ -264,8 +264,8 @@ TEST_F(TasksTest, AWaitingTaskIsChangedInAllThatItAsks) {
   EXPECT_EQ(edited.body.at("time_limit_s"), 7200);
   EXPECT_EQ(edited.body.at("notify")[0], "https://h.org/…: end");
   const store::StoredTask stored = store_->Get(id).value();
-  EXPECT_EQ(stored.record.request.gpus, 2);
-  EXPECT_EQ(stored.record.request.memory_mib, 9000);
+  EXPECT_EQ(stored.record.request->gpus, 2);
+  EXPECT_EQ(stored.record.request->memory_mib, 9000);
   EXPECT_TRUE(stored.record.held);
   EXPECT_THAT(stored.spec_json, HasSubstr("\"comment\":\"more\""));
   EXPECT_THAT(stored.spec_json, HasSubstr("SECRET")) << "its environment stays";
@@ -286,7 +286,7 @@ TEST_F(TasksTest, ARunningTaskKeepsWhatItsGpusWereChosenBy) {
     return Ask(Services(), &EditTask, By(kAda, "1", "", body));
   };
   EXPECT_EQ(edit(R"({"time_limit_s":60,"priority":-3})").body.at("priority"), -3);
-  EXPECT_EQ(engine_->scheduler().Find(id)->request.time_limit, base::Duration(60'000));
+  EXPECT_EQ(engine_->scheduler().Find(id)->request->time_limit, base::Duration(60'000));
   EXPECT_EQ(edit(R"({"gpus":2})").Message(),
             "task 1 is running: gpus can only be changed while it waits");
 }
