@@ -21,6 +21,7 @@
 #include "base/pidfd.h"
 #include "base/signal_name.h"
 #include "base/text.h"
+#include "base/timer_fd.h"
 #include "base/unique_fd.h"
 #include "task/process/process_tree.h"
 
@@ -445,22 +446,14 @@ class RealLeaseLauncher final : public LeaseLauncher {
   void SetTimer() {
     using std::chrono::nanoseconds;
     std::optional<nanoseconds> next;
-    const auto sooner = [&next](nanoseconds wait) {
-      // Zero would mean never.
-      next = std::max(nanoseconds(1), std::min(next.value_or(wait), wait));
-    };
+    const auto sooner = [&next](nanoseconds wait) { next = std::min(next.value_or(wait), wait); };
     const SteadyClock::time_point now = SteadyClock::now();
     for (const auto& [id, lease] : leases_) {
       if (lease.withdraw_at) sooner(*lease.withdraw_at - now);
       if (lease.kill_at) sooner(*lease.kill_at - now);
     }
     if (look_) sooner(kLook);
-    itimerspec when{};
-    if (next) {
-      when.it_value.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(*next).count();
-      when.it_value.tv_nsec = (*next % std::chrono::seconds(1)).count();
-    }
-    ::timerfd_settime(timer_.get(), 0, &when, nullptr);
+    base::SetTimer(timer_.get(), next);
   }
 
   std::unique_ptr<Launcher> others_;

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/pidfd.h"
 #include "base/text.h"
+#include "base/timer_fd.h"
 #include "task/process/process_tree.h"
 #include "task/shim/attempt_folder.h"
 #include "task/shim/shim_protocol.h"
@@ -429,21 +430,13 @@ void ShimLauncher::OnTimer() {
 void ShimLauncher::SetTimer() {
   using std::chrono::nanoseconds;
   std::optional<nanoseconds> next;
-  const auto sooner = [&next](nanoseconds wait) {
-    // Zero would mean never.
-    next = std::max(nanoseconds(1), std::min(next.value_or(wait), wait));
-  };
+  const auto sooner = [&next](nanoseconds wait) { next = std::min(next.value_or(wait), wait); };
   const SteadyClock::time_point now = SteadyClock::now();
   for (const auto& [serial, attempt] : attempts_) {
     if (NeedsLooking(attempt)) sooner(kLook);
     if (attempt.kill_at) sooner(*attempt.kill_at - now);
   }
-  itimerspec when{};
-  if (next) {
-    when.it_value.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(*next).count();
-    when.it_value.tv_nsec = (*next % std::chrono::seconds(1)).count();
-  }
-  ::timerfd_settime(timer_.get(), 0, &when, nullptr);
+  base::SetTimer(timer_.get(), next);
 }
 
 }  // namespace

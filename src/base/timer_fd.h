@@ -1,0 +1,24 @@
+// Timers as descriptors (timerfd).
+#pragma once
+
+#include <sys/timerfd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+namespace carma::base {
+
+// Makes the timer go off once after that wait, at once if it is over; empty: not at all.
+inline void SetTimer(int timer, std::optional<std::chrono::nanoseconds> wait) {
+  itimerspec when{};
+  if (wait) {
+    // Zero would mean never.
+    const auto left = std::max(*wait, std::chrono::nanoseconds(1));
+    when.it_value.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(left).count();
+    when.it_value.tv_nsec = (left % std::chrono::seconds(1)).count();
+  }
+  ::timerfd_settime(timer, 0, &when, nullptr);
+}
+
+}  // namespace carma::base
