@@ -178,8 +178,8 @@ TEST_F(Pilot, BeforeTheEndTasksSaveAndTheNextPilotEndsThem) {
   Bell up(site.out_dir() + "/up");
   const std::string saves =
       Script("train.sh", fmt::format("if [ -e saved ]; then echo done > done; exit 0; fi\n"
-                                     "trap 'touch saved; exit 85' USR1\necho up > {}\n"
-                                     "while :; do sleep 0.05; done\n",
+                                     "sleep 1000 &\ntrap 'touch saved; kill $!; exit 85' USR1\n"
+                                     "echo up > {}\nwait\n",
                                      up.path()));
   ASSERT_EQ(Carma({"submit", "-o", "/dev/null", "--checkpoint-signal", "USR1", saves}, job).code,
             0);

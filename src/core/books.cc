@@ -107,6 +107,10 @@ std::optional<std::string> Scheduler::State::CheckQueue() const {
     std::size_t in_holder_lines = 0;
     for (const auto& [key, line] : main.holders) {
       if (line.tasks.empty()) return fmt::format("the line of {} is empty", line.user);
+      for (const QueueKey& each : line.tasks) {
+        if (LineKindOf(tasks.at(each.task).request) != kind)
+          return fmt::format("task {} stands in the line of others", each.task);
+      }
       in_holder_lines += line.tasks.size();
     }
     if (in_holder_lines != main.size) {

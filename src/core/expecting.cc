@@ -29,8 +29,7 @@ std::optional<Duration> Shorter(const std::optional<Duration>& a,
 }  // namespace
 
 LineUp::Newcomer Scheduler::State::NewcomerOf(const TaskRecord& task) const {
-  return {LineKey{HolderOf(task.request), task.request->qos.value_or("")}, UserOf(task.request),
-          queue.KeyOf(task)};
+  return {LineOf(task), UserOf(task.request), queue.KeyOf(task)};
 }
 
 GpuView Scheduler::State::EmptyView(GpuIndex index) const {

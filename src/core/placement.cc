@@ -328,8 +328,9 @@ void Scheduler::State::StartOnBooked(std::vector<GpuView>& views) {
 void Scheduler::State::StartTrial() {
   if (!launch_trouble.MayTry(now)) return;
   std::vector<GpuView> views = Views(now);
+  const std::vector<TaskId> first = ForTrial();
   for (const bool of_others : {true, false}) {
-    for (const TaskId id : ForTrial()) {
+    for (const TaskId id : first) {
       if (of_others && launch_trouble.FailedFor(tasks.at(id).request->uid)) continue;
       if (TryStart(id, views)) return launch_trouble.Tried(now);
     }

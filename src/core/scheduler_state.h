@@ -350,6 +350,7 @@ struct Scheduler::State : LineUp::Host {
   ExpectedEnds EndsOn(GpuIndex gpu, Time at) const;
   ExpectedTask ExpectedOf(const TaskRecord& task) const;
   Pass PassThrough(const std::vector<const TaskRecord*>& line) const;
+  // The first in order; with those for recovery before all others that want GPUs.
   std::vector<TaskId> InLine(LineKind kind, std::size_t most,
                              const TaskRecord* newcomer = nullptr) const;
   // newcomer: null, or one who stands last of his line.
@@ -378,7 +379,6 @@ struct Scheduler::State : LineUp::Host {
   bool YieldsTo(const TaskRecord& running, const TaskRecord& waiting) const;
   StopCause LeavesFor(const TaskRecord& running, const TaskRecord& waiting) const;
   std::vector<TaskId> LeaversFor(const TaskRecord& waiting) const;
-  std::vector<TaskId> WaitForRoom() const;
   Room RoomNow() const;
   std::optional<TaskId> KeptFor(const GpuState& gpu, Time at) const;
   Reason WithTurns(const TaskRecord& task, Reason reason) const;

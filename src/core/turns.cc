@@ -242,24 +242,12 @@ Room Scheduler::State::RoomNow() const {
   return room;
 }
 
-std::vector<TaskId> Scheduler::State::WaitForRoom() const {
-  std::vector<TaskId> waiting;
-  for (const QueueKey& each : queue.Recovery()) {
-    if (waiting.size() == kRoomLooks) return waiting;
-    waiting.push_back(each.task);
-  }
-  LineUp line = MainLine();
-  for (auto next = line.Pop(); next && waiting.size() < kRoomLooks; next = line.Pop())
-    waiting.push_back(next->task);
-  return waiting;
-}
-
 void Scheduler::State::LookForRoom() {
   looked_for_room = now;
   room_for.clear();
   Room room = RoomNow();
   int stuck = 0;
-  for (const TaskId id : WaitForRoom()) {
+  for (const TaskId id : InLine(LineKind::kWithGpus, kRoomLooks)) {
     const TaskRecord& waiting = tasks.at(id);
     const Need need = NeedNow(waiting);
     // Who lacks cores of the machine waits for those, whoever leaves a GPU.

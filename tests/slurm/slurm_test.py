@@ -61,7 +61,7 @@ class PilotInSlurm(unittest.TestCase):
     def saving(cls, name):
         """A script that submits a task which can save, and ends when it has saved before."""
         train = cls.file(f"{name}-train.sh", f"cd ~; if [ -e {name}.saved ]; then touch {name}.done; exit 0; fi\n"
-                         f"trap 'touch {name}.saved; exit 85' USR1\ntouch {name}.up\nwhile :; do sleep 0.1; done\n")
+                         f"sleep 1000 &\ntrap 'touch {name}.saved; kill $!; exit 85' USR1\ntouch {name}.up\nwait\n")
         return cls.file(f"{name}.sh", f"carma submit -o /dev/null --checkpoint-signal USR1 {train}\n")
 
     @staticmethod
