@@ -93,15 +93,19 @@ class Pilot : public ::testing::Test {
   Site site{{.shape = "4xA100-40GB"}};
 };
 
-constexpr char kTellsItsGpu[] = R"(sh -c 'echo $CUDA_VISIBLE_DEVICES >> $0')";
+constexpr char kTellsItsGpuAndCalls[] =
+    R"(sh -c 'echo $CUDA_VISIBLE_DEVICES >> $0; echo > $0.meet')";
+constexpr char kTellsItsGpuAndIsCalled[] =
+    R"(sh -c 'echo $CUDA_VISIBLE_DEVICES >> $0; read line < $0.meet')";
 
 TEST_F(Pilot, TwoOnOneServerNeverTouchTheGpusOfTheOther) {
+  // Two by two: one ends when the other has come.
   const auto submit = [&](const std::string& file) {
-    return Script(
-        file + ".sh",
-        fmt::format("for i in 1 2 3 4 5 6; do carma submit --exclusive -o /dev/null -- {} "
-                    "{}/{}; done",
-                    kTellsItsGpu, site.out_dir(), file));
+    const std::string one_by_one = "carma submit --exclusive -o /dev/null -- ";
+    return Script(file + ".sh",
+                  fmt::format("mkfifo {0}.meet; for i in 1 2 3; do {1} {2} {0}; {1} {3} {0}; done",
+                              site.out_dir() + "/" + file, one_by_one, kTellsItsGpuAndCalls,
+                              kTellsItsGpuAndIsCalled));
   };
   Child first = Start({"--json", "--name", "a", submit("a")}, Job("11", "0,1"));
   Child second = Start({"--json", "--name", "b", submit("b")}, Job("12", "2,3"));

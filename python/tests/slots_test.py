@@ -32,7 +32,7 @@ notice = "3s"
 kill_grace = "20s"
 """
 # Each is in the middle of its work when its turn ends: in its first start, at a step of its own, it waits to be asked. There is
-# always somebody who waits for its place then: those who have left already, if nobody else.
+# always somebody who waits for its place then: the last in line, if nobody else, which wants both GPUs for itself.
 WAITS = """
 import os, signal
 import carma_task
@@ -119,6 +119,7 @@ class SlotsTest(unittest.TestCase):
         environment = {**os.environ, "PYTHONPATH": os.path.dirname(HERE)}
         tasks = client.submit_all([[sys.executable, "loop.py"]] * loops, name="loop", memory="10G", cwd=site.folder,
                                   env=environment, checkpoint_signal="USR1")
+        client.submit(["true"], gpus=2, exclusive=True, priority=-1, cwd=site.folder)
         for more in kills:
             self.until_done(more)
             site.stop(signal.SIGKILL)

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 namespace carma::base {
@@ -15,6 +17,11 @@ class CopyOnWrite {
  public:
   CopyOnWrite() = default;
   CopyOnWrite(T value) : kept_(value == kEmpty ? nullptr : new Kept{.value = std::move(value)}) {}
+  // A text from a literal, an optional from what it may hold.
+  template <class U>
+  requires std::constructible_from<T, const U&> &&
+      (!std::derived_from<U, CopyOnWrite>)&&(!std::same_as<U, T>)CopyOnWrite(const U& value)
+      : CopyOnWrite(T(value)) {}
   CopyOnWrite(const CopyOnWrite& other) : kept_(other.kept_) {
     if (kept_ != nullptr) kept_->holders.fetch_add(1, std::memory_order_relaxed);
   }
@@ -66,6 +73,26 @@ class CopyOnWrite {
   inline static const T kEmpty{};
 
   Kept* kept_ = nullptr;
+};
+
+// A shared value that may be missing; it reads as std::optional does.
+template <class T>
+class SharedOptional : public CopyOnWrite<std::optional<T>> {
+ public:
+  using Base = CopyOnWrite<std::optional<T>>;
+  using Base::Base;
+
+  explicit operator bool() const { return Whole().has_value(); }
+  const T& operator*() const { return *Whole(); }
+  const T* operator->() const { return &*Whole(); }
+  void reset() { *this = SharedOptional(); }
+
+  friend bool operator==(const SharedOptional& a, const SharedOptional& b) {
+    return static_cast<const Base&>(a) == static_cast<const Base&>(b);
+  }
+
+ private:
+  const std::optional<T>& Whole() const { return Base::operator*(); }
 };
 
 }  // namespace carma::base

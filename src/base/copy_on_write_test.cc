@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -89,6 +90,33 @@ TEST(CopyOnWrite, OthersReadAndLetGoOnTheirThreads) {
   mine.Edit().name = "changed";
   for (std::thread& reader : readers) reader.join();
   EXPECT_EQ(mine->name, "changed");
+}
+
+TEST(CopyOnWrite, IsMadeOfWhatMakesItsValue) {
+  const CopyOnWrite<std::string> text = "a literal";
+  EXPECT_EQ(*text, "a literal");
+  EXPECT_TRUE(CopyOnWrite<std::string>("")->empty());
+}
+
+TEST(SharedOptional, ReadsAsAnOptional) {
+  SharedOptional<Thing> none;
+  EXPECT_FALSE(none);
+  EXPECT_EQ(none, std::nullopt);
+  SharedOptional<Thing> thing = Thing{.name = "there"};
+  ASSERT_TRUE(thing);
+  EXPECT_EQ(thing->name, "there");
+  EXPECT_EQ(thing, (Thing{.name = "there"}));
+  EXPECT_NE(thing, none);
+  const std::optional<Thing>& plain = thing;
+  EXPECT_EQ(&*plain, &*thing) << "the same one";
+  SharedOptional<Thing> same = plain;
+  EXPECT_NE(&*same, &*thing);
+  EXPECT_TRUE(same.ShareWith(thing));
+  EXPECT_EQ(&*same, &*thing);
+  thing.reset();
+  EXPECT_FALSE(thing);
+  EXPECT_TRUE(same);
+  EXPECT_TRUE(SharedOptional<Thing>(Thing{})) << "one that is there, although it is like Thing{}";
 }
 
 }  // namespace

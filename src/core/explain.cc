@@ -27,11 +27,11 @@ Reason Summary(const std::vector<Verdict>& closed, int wanted, int fitting) {
   for (std::size_t i = 0; i < telling.size(); ++i) {
     if (telling[i]->reason.code != reason.code) reason.code = ReasonCode::kResources;
     if (i >= kMaxSentences) continue;
-    if (i > 0) reason.text += " ";
-    reason.text += telling[i]->reason.text;
+    if (i > 0) reason.text.Edit() += " ";
+    reason.text.Edit() += *telling[i]->reason.text;
   }
   if (telling.size() > kMaxSentences) {
-    reason.text += fmt::format(" And {} more.", telling.size() - kMaxSentences);
+    reason.text.Edit() += fmt::format(" And {} more.", telling.size() - kMaxSentences);
   }
   return reason;
 }
@@ -65,8 +65,8 @@ Reason Scheduler::State::ReasonOf(const TaskRecord& task, Time at) const {
     case Place::kTimed: {
       const std::string until = base::FormatTimeIso(EarliestStart(task));
       if (task.not_before && *task.not_before == EarliestStart(task)) {
-        return {ReasonCode::kBackoff,
-                fmt::format("Waits until {} before its next attempt. {}", until, task.reason.text)};
+        return {ReasonCode::kBackoff, fmt::format("Waits until {} before its next attempt. {}",
+                                                  until, *task.reason.text)};
       }
       return {ReasonCode::kBeginTime, fmt::format("May not start before {}.", until)};
     }
@@ -173,12 +173,12 @@ Reason Scheduler::State::ReasonInLine(const TaskRecord& task, Time at) const {
   }
   Reason reason = ReasonAtHead(task, at);
   if (passed.task == task.id && passed.times > 0) {
-    reason.text +=
+    reason.text.Edit() +=
         fmt::format(" {} task{} started before it since it is first in line ({}).", passed.times,
                     passed.times == 1 ? "" : "s", base::FormatTimeIso(passed.since));
     if (config.pass_limit) {
-      reason.text += fmt::format(" GPUs are kept for it from {} on.",
-                                 base::FormatTimeIso(passed.since + *config.pass_limit));
+      reason.text.Edit() += fmt::format(" GPUs are kept for it from {} on.",
+                                        base::FormatTimeIso(passed.since + *config.pass_limit));
     }
   }
   return reason;

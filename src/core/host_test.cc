@@ -43,7 +43,7 @@ TEST(CheckHost, TellsNeverFromNotNowWithTheNumbers) {
     const Verdict verdict = CheckHost(each.need, each.host);
     EXPECT_EQ(verdict.fit, each.fit) << each.name;
     EXPECT_EQ(verdict.reason.code, each.code) << each.name;
-    EXPECT_NE(verdict.reason.text.find(each.text), std::string::npos) << verdict.reason.text;
+    EXPECT_NE(verdict.reason.text->find(each.text), std::string::npos) << *verdict.reason.text;
     EXPECT_EQ(FitsHost(each.need, each.host), each.fit == Fit::kFits) << each.name;
   }
 }

@@ -410,6 +410,7 @@ void Scheduler::State::On(const EstimateReady& event) {
   TaskRecord* task = Held(event.id);
   if (task == nullptr || task->state != TaskState::kEstimating) return;
   task->estimate = event.estimate;
+  if (!task->estimate.ShareWith(last_estimate)) last_estimate = task->estimate;
   lessons.Leave(*task);
   task->kind = event.kind;
   task->profile = event.profile;

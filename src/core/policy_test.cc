@@ -43,9 +43,9 @@ void CheckCases(const GpuView& base, const std::vector<Case>& cases) {
     GpuView gpu = base;
     c.change(config, need, gpu);
     const Verdict verdict = CheckGuards(config, need, gpu);
-    EXPECT_EQ(verdict.fit, c.fit) << c.name << ": " << verdict.reason.text;
-    EXPECT_EQ(verdict.reason.code, c.code) << c.name << ": " << verdict.reason.text;
-    EXPECT_EQ(verdict.reason.text.empty(), c.fit == Fit::kFits) << c.name;
+    EXPECT_EQ(verdict.fit, c.fit) << c.name << ": " << *verdict.reason.text;
+    EXPECT_EQ(verdict.reason.code, c.code) << c.name << ": " << *verdict.reason.text;
+    EXPECT_EQ(verdict.reason.text->empty(), c.fit == Fit::kFits) << c.name;
   }
 }
 

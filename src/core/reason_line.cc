@@ -14,7 +14,7 @@ constexpr std::size_t kMaxText = 500;
 
 std::string ReasonLine(const Reason& reason) {
   const std::string_view name = ReasonName(reason.code);
-  const std::string text = base::Printable(reason.text, kMaxText);
+  const std::string text = base::Printable(*reason.text, kMaxText);
   return fmt::format("{}{}{}", name, name.empty() || text.empty() ? "" : kEndOfName, text);
 }
 

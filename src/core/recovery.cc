@@ -55,7 +55,7 @@ void Scheduler::State::Recover(TaskRecord& task, Reason reason, std::int64_t tri
   const Duration backoff = Backoff(config.recovery_backoff, task.ooms);
   if (backoff > Duration{0}) task.not_before = now + backoff;
   rules->Crashed(task);
-  reason.text +=
+  reason.text.Edit() +=
       task.retry_on_idle_gpu
           ? fmt::format(" Retry {} of {} on an idle GPU.", task.ooms, task.request->max_recoveries)
           : fmt::format(" Retry {} of {} where {} MiB are free.", task.ooms,

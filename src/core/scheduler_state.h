@@ -167,6 +167,7 @@ struct Scheduler::State : LineUp::Host {
   Bookings bookings;
   LaunchTrouble launch_trouble;
   Lessons lessons;
+  base::SharedOptional<Estimate> last_estimate;  // equal ones in a row are one
   FairShare shares;
   Limits limits;
   Passed passed;

@@ -335,7 +335,7 @@ TEST_F(SchedulerTest, AnIdleTaskOfAnEarlierLifeIsEndedWhereTheRuleIsNew) {
 TEST_F(SchedulerTest, ATrialCountsOnlyTasksThatCanGoBeforeIt) {
   const Time now = At(2);
   const auto verdict = [&](std::int64_t priority = 0) {
-    return Try(*scheduler_, {.priority = priority}, Estimate{1'000, "given"}, now).reason.text;
+    return *Try(*scheduler_, {.priority = priority}, Estimate{1'000, "given"}, now).reason.text;
   };
   PolicyConfig config;
   config.settle = false;

@@ -188,7 +188,9 @@ inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {
 
 struct Reason {
   ReasonCode code = ReasonCode::kNone;
-  std::string text;  // one plain sentence with the numbers, for `carma show` and `carma explain`
+  // One plain sentence with the numbers, for `carma show` and `carma explain`; most that wait have
+  // none.
+  base::CopyOnWrite<std::string> text;
   friend bool operator==(const Reason&, const Reason&) = default;
 };
 
@@ -478,8 +480,9 @@ struct TaskRecord {
   TaskState state = TaskState::kSubmitted;
   QueueKind queue = QueueKind::kMain;
   bool held = false;
-  Reason reason;                       // why it waits or how it ended; empty while it runs
-  std::optional<Estimate> estimate;    // empty: none possible, the floor rule applies
+  Reason reason;  // why it waits or how it ended; empty while it runs
+  // Empty: none possible, the floor rule applies.
+  base::SharedOptional<Estimate> estimate;
   KindId kind{};                       // known with the estimate
   base::CopyOnWrite<Profile> profile;  // likewise, as predicted; empty: nothing is known
   base::CopyOnWrite<Profile> seen;     // what its last attempt has shown; no restart needs it

@@ -332,14 +332,14 @@ Reason Scheduler::State::WithTurns(const TaskRecord& task, Reason reason) const 
   if (made != room_for.end()) {
     const auto leaver = tasks.find(made->first);
     if (leaver != tasks.end() && leaver->second.attempt->leaves_by) {
-      reason.text +=
+      reason.text.Edit() +=
           fmt::format(" Task {} was asked to save and leaves its place to it by {}.", made->first,
                       base::FormatTimeIso(*leaver->second.attempt->leaves_by));
     }
   }
   const ReasonCode came_back = task.reason.code;
   if (came_back == ReasonCode::kTimeSlot || came_back == ReasonCode::kPreempted)
-    return {came_back, task.reason.text + " " + reason.text};
+    return {came_back, *task.reason.text + " " + *reason.text};
   return reason;
 }
 

@@ -439,7 +439,7 @@ Result<Unit> Intake::RefuseWhatNeverFits(const Submission& submission, std::size
     if (const std::optional<core::Reason> never =
             core_.NeverFits(task::ToRequest(spec, submission.submitter.uid), estimate)) {
       return Fail(ErrorCode::kConflict, fmt::format("task '{}' can never run here: {}",
-                                                    base::Printable(spec.name, 60), never->text));
+                                                    base::Printable(spec.name, 60), *never->text));
     }
   }
   return Unit{};

@@ -48,7 +48,7 @@ base::Json MessageOf(const core::TaskRecord& record, const store::StoredTask& st
                      {"host", host},
                      {"state", core::TaskStateName(record.state)},
                      {"reason", core::ReasonName(record.reason.code)},
-                     {"reason_text", record.reason.text},
+                     {"reason_text", *record.reason.text},
                      {"attempt", record.attempt->number},
                      {"gpus", record.request->gpus},
                      {"submitted_ms", base::ToMs(record.submitted)},

@@ -75,7 +75,7 @@ void StoreRun::Add(const store::StoredTask& stored) {
     task.ended = record.ended;
     task.forecasts = ForecastsOf(record);
     if (record.state != TaskState::kSucceeded)
-      task.reason = record.exit->detail.empty() ? record.reason.text : record.exit->detail;
+      task.reason = record.exit->detail.empty() ? *record.reason.text : record.exit->detail;
   }
   first_ = std::min(first_.value_or(task.submitted), task.submitted);
   last_ = std::max(last_.value_or(task.submitted), task.ended.value_or(now_));

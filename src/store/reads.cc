@@ -15,6 +15,8 @@ Result<StoredTask> ReadTask(SQLite::Statement& row) {
   reader("id", task.record.id);
   VisitTask(reader, task);
   core::TaskRecord& record = task.record;
+  record.reason.text.Trim();
+  record.estimate.Trim();
   record.profile.Trim();
   record.seen.Trim();
   record.attempt.Trim();

@@ -62,8 +62,8 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("queue", record.queue);
   column("held", record.held);
   column("reason", record.reason.code);
-  column("reason_text", record.reason.text);
-  column("estimate_mib", "estimate_method", "predicted_mib", record.estimate);
+  column("reason_text", Inside(record.reason.text));
+  column("estimate_mib", "estimate_method", "predicted_mib", Inside(record.estimate));
   column("kind", record.kind);
   column("profile_sm_active", profile.sm_active);
   column("profile_sensitivity", "profile_pressure", profile.mps);
@@ -83,7 +83,7 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   column("placement", attempt.placement);
   column("gpu_uuids", gpu_uuids);
   column("placement_reason", attempt.placement_reason.code);
-  column("placement_reason_text", attempt.placement_reason.text);
+  column("placement_reason_text", Inside(attempt.placement_reason.text));
   column("promised_cpus", attempt.host.cpus);
   column("promised_host_mib", attempt.host.memory_mib);
   column("own_cores", attempt.host.cores);

@@ -625,11 +625,11 @@ class Player {
     }
     const std::string got(core::ReasonName(reason.code));
     if (got != in.Word(1)) {
-      return fmt::format("reason: expected {}, got {} ({})", in.Word(1), got, reason.text);
+      return fmt::format("reason: expected {}, got {} ({})", in.Word(1), got, *reason.text);
     }
-    if (reason.text.find(in.Text("text")) == std::string::npos) {
+    if (reason.text->find(in.Text("text")) == std::string::npos) {
       return fmt::format("reason: expected a text with '{}', got '{}'", in.Text("text"),
-                         reason.text);
+                         *reason.text);
     }
     return std::nullopt;
   }

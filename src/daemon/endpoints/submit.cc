@@ -186,7 +186,7 @@ Json Shown(const task::TaskSpec& spec, const EstimateResult& result, const core:
                {"gpus", spec.gpus},
                {"fits", trial.fit == core::Fit::kFits ? "now" : "later"},
                {"reason", hindered ? core::ReasonName(trial.reason.code) : ""},
-               {"reason_text", trial.reason.text},
+               {"reason_text", *trial.reason.text},
                {"latest_start_ms", OptionalMs(start.latest)},
                {"likely_start_ms", OptionalMs(start.likely)},
                {"now_ms", base::ToMs(now)},
@@ -212,7 +212,7 @@ Answer Checked(const Check& check) {
     if (trial.fit == core::Fit::kNever) {
       return Fail(ErrorCode::kConflict,
                   fmt::format("task '{}' can never run here: {}", base::Printable(spec.name, 60),
-                              trial.reason.text));
+                              *trial.reason.text));
     }
     core::ExpectedStart start;
     // Who waits for a person, a time or another task has no place in line.
