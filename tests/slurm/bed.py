@@ -118,8 +118,8 @@ class Bed:
             os.chmod(self.path(name), mode)
         first = free_ports(self.nodes + 1)
         with open(self.path("etc/slurm.conf"), "w", encoding="utf-8") as file:
-            file.write(SLURM_CONF.format(folder=self.folder, port=first, port_first=first + 1, port_last=first + self.nodes, last=self.nodes - 1,
-                                         gpus=GPUS))
+            file.write(self._configuration(SLURM_CONF.format(folder=self.folder, port=first, port_first=first + 1, port_last=first + self.nodes,
+                                                             last=self.nodes - 1, gpus=GPUS)))
         with open(self.path("etc/gres.conf"), "w", encoding="utf-8") as file:
             for node in self.node_names():
                 os.mkdir(self.path(f"spool/{node}"))
@@ -136,21 +136,30 @@ class Bed:
                             self.path(f"nodes/{node}")], check=True, capture_output=True, timeout=LIMIT_S)
             os.chmod(self.path(f"nodes/{node}"), 0o666)
 
+    def _configuration(self, text):  # pylint: disable=no-self-use
+        """slurm.conf, as a bed of another kind has it."""
+        return text
+
+    def _start_before_slurm(self):
+        """What a bed of another kind needs before slurmctld."""
+
     def _start(self):
         munge = self.path("munge")
         self._run("munged", "munged", "--force", "-F", f"--key-file={munge}/key", f"--socket={munge}/sock", f"--pid-file={munge}/pid",
                   f"--log-file={munge}/log", f"--seed-file={munge}/seed")
         until(lambda: os.path.exists(f"{munge}/sock"), "munged listens")
+        self._start_before_slurm()
         self._run("ctld", "slurmctld", "-D", "-i")
         for node in self.node_names():
             self._run(node, "slurmd", "-D", "-N", node)
         until(lambda: len(self.ask("sinfo", "-h", "-N", "-t", "idle", "-o", "%N").split()) == self.nodes, "all nodes are idle")
 
     def _run(self, log, *words, environment=None):
-        with open(self.path(f"log/{log}.out"), "wb") as output:
+        with open(self.path(f"log/{log}.out"), "ab") as output:
             self._processes.append(subprocess.Popen(  # pylint: disable=consider-using-with
                 words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment or self.environment,
                 start_new_session=True))
+        return self._processes[-1]
 
     def start_daemons(self):
         """A carmad of root's on each node, for leases: its socket is socket(node)."""
