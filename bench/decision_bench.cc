@@ -1,5 +1,6 @@
 // How long one decision of the core takes, by the length of the queue and the number of GPUs.
 #include <benchmark/benchmark.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "bench/percentile.h"
 #include "core/scheduler.h"
 
 namespace carma::core {
@@ -24,6 +26,7 @@ PolicyConfig HeadOnly() {
   return config;
 }
 constexpr std::uint64_t kUsers = 200;
+constexpr std::uint64_t kAccounts = 10;
 // Two hundred users by their shares.
 PolicyConfig Fair(int backfill) {
   PolicyConfig config = HeadOnly();
@@ -40,12 +43,44 @@ PolicyConfig ByWork() {
   return config;
 }
 
-// A server full of residents, with a queue behind a head that does not fit. alike: all tasks ask
-// for the same; otherwise no two of a thousand do.
+// Accounts, classes and limits, as where many people share a server.
+PolicyConfig ManyPeople(QueueOrder order, bool by_work) {
+  PolicyConfig config = by_work ? ByWork() : Fair(1'000);
+  config.order = order;
+  for (std::uint64_t i = 0; i < kAccounts; ++i)
+    config.accounts.push_back({"lab" + std::to_string(i), {"*"}});
+  config.limits = {{.user = "*", .running = 4, .gpus = 8},
+                   {.user = "*", .qos = "interactive", .running = 1},
+                   {.account = "*", .running = 40},
+                   {.user = "*", .gpu_hours = 1'000, .period = std::chrono::hours(24 * 7)}};
+  return config;
+}
+
+// Who asks for what.
+enum class People {
+  kAlike,     // all for the same
+  kDistinct,  // no two of a thousand for the same
+  kMany,      // likewise, for accounts and in classes
+};
+
+// Of this thread: on a shared machine the time of day counts what others do, too.
+double CpuMicroseconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) * 1e-3;
+}
+struct Took {
+  double us = 0;
+  double cpu_us = 0;
+  Took operator+(const Took& other) const { return {us + other.us, cpu_us + other.cpu_us}; }
+};
+
+// A server full of residents, with a queue behind a head that does not fit.
 class Server {
  public:
-  Server(std::int64_t queued, int gpus, const PolicyConfig& config = HeadOnly(), bool alike = true)
-      : gpus_(gpus), alike_(alike), scheduler_(config) {
+  Server(std::int64_t queued, int gpus, const PolicyConfig& config = HeadOnly(),
+         People people = People::kAlike)
+      : gpus_(gpus), people_(people), scheduler_(config) {
     std::vector<GpuInfo> infos;
     for (int i = 0; i < gpus; ++i) {
       infos.push_back(
@@ -58,29 +93,29 @@ class Server {
   }
 
   // The whole life of one decision: a running task ends, the head of the queue takes its place.
-  double ExitMicroseconds() {
+  Took Exit() {
     const TaskId first = running_.front();
     running_.erase(running_.begin());
     now_ += Duration{10};
     return Timed(TaskExited{first, 1, {}});
   }
-  double SampleMicroseconds() {
+  Took Read() {
     now_ += Duration{10};
     next_gpu_ = (next_gpu_ + 1) % gpus_;
     return Timed(Sample(next_gpu_));
   }
-  double SubmitMicroseconds() {
+  Took SubmitOne() {
     now_ += Duration{10};
     const TaskId id{++last_};
-    const double submit = Timed(TaskSubmitted{id, Request()});
+    const Took submit = Timed(TaskSubmitted{id, Request()});
     return submit + Timed(EstimateReady{id, Estimate{NextNeedMib(), "given"}});
   }
   void FreeAll() {
     for (const TaskId id : std::exchange(running_, {}))
       scheduler_.Handle(now_, TaskExited{id, 1, {}});
   }
-  // Answers in how many seconds they were put in line and decided about.
-  double SubmitBatch(std::int64_t count) {
+  // Answers how long it took to put them in line and decide about them.
+  Took SubmitBatch(std::int64_t count) {
     std::vector<Event> submitted;
     std::vector<Event> estimated;
     for (std::int64_t i = 0; i < count; ++i) {
@@ -89,20 +124,24 @@ class Server {
       estimated.emplace_back(EstimateReady{id, Estimate{NextNeedMib(), "given"}});
     }
     Note(scheduler_.HandleAll(now_, submitted));
-    const Clock::time_point from = Clock::now();
-    std::vector<Action> actions = scheduler_.HandleAll(now_, estimated);
-    const std::chrono::duration<double> spent = Clock::now() - from;
-    Note(std::move(actions));
-    return spent.count();
+    return Timed(estimated);
   }
 
  private:
   std::int64_t NextNeedMib() {
-    return alike_ ? 9'000 : 8'000 + static_cast<std::int64_t>(last_ % 1'000);
+    if (people_ == People::kAlike) return 9'000;
+    return 8'000 + static_cast<std::int64_t>(last_ % 1'000);
   }
   TaskRequest Request() const {
     TaskRequest request;
-    request.uid = static_cast<std::uint32_t>(last_ % kUsers);
+    const std::uint64_t user = last_ % kUsers;
+    request.uid = static_cast<std::uint32_t>(user);
+    if (people_ != People::kMany) return request;
+    request.user = "user" + std::to_string(user);
+    request.account = "lab" + std::to_string(user % kAccounts);
+    const std::uint64_t kind = last_ / kUsers % 10;
+    if (kind == 0) request.qos = "interactive";
+    if (kind > 6) request.qos = "background";
     return request;
   }
   void Submit(std::int64_t need_mib) {
@@ -123,12 +162,15 @@ class Server {
     }
     return {index, sample};
   }
-  double Timed(const Event& event) {
+  Took Timed(const Event& event) { return Timed(std::vector<Event>{event}); }
+  Took Timed(const std::vector<Event>& events) {
+    const double cpu_from_us = CpuMicroseconds();
     const Clock::time_point from = Clock::now();
-    std::vector<Action> actions = scheduler_.Handle(now_, event);
+    std::vector<Action> actions = scheduler_.HandleAll(now_, events);
     const std::chrono::duration<double, std::micro> spent = Clock::now() - from;
+    const double cpu_us = CpuMicroseconds() - cpu_from_us;
     Note(std::move(actions));
-    return spent.count();
+    return {spent.count(), cpu_us};
   }
   // As the daemon does it: what starts runs, and a core that has more to do at once goes on.
   void Note(std::vector<Action> actions) {
@@ -148,7 +190,7 @@ class Server {
   }
 
   int gpus_;
-  bool alike_;
+  People people_;
   int next_gpu_ = 0;
   Time now_ = base::FromMs(1'000'000);
   std::uint64_t last_ = 0;
@@ -157,80 +199,103 @@ class Server {
   std::vector<TaskId> running_;
 };
 
-void Report(benchmark::State& state, std::vector<double> microseconds) {
-  if (microseconds.empty()) return;
-  std::sort(microseconds.begin(), microseconds.end());
-  const auto at = [&](double share) {
-    return microseconds[static_cast<std::size_t>(share *
-                                                 static_cast<double>(microseconds.size() - 1))];
-  };
-  state.counters["p50_us"] = at(0.50);
-  state.counters["p99_us"] = at(0.99);
-  state.counters["max_us"] = microseconds.back();
+void Report(benchmark::State& state, const std::vector<Took>& took) {
+  if (took.empty()) return;
+  std::vector<double> us;
+  std::vector<double> cpu_us;
+  for (const Took& each : took) {
+    us.push_back(each.us);
+    cpu_us.push_back(each.cpu_us);
+  }
+  state.counters["p50_us"] = bench::Percentile(us, 0.50);
+  state.counters["p99_us"] = bench::Percentile(us, 0.99);
+  state.counters["max_us"] = bench::Percentile(us, 1);
+  state.counters["cpu_p50_us"] = bench::Percentile(cpu_us, 0.50);
+  state.counters["cpu_p99_us"] = bench::Percentile(cpu_us, 0.99);
 }
 
 template <class Step>
 void Measure(benchmark::State& state, Step step, const PolicyConfig& config = HeadOnly(),
-             bool alike = true) {
-  Server server(state.range(0), static_cast<int>(state.range(1)), config, alike);
-  std::vector<double> microseconds;
+             People people = People::kAlike) {
+  Server server(state.range(0), static_cast<int>(state.range(1)), config, people);
+  std::vector<Took> took;
   for (auto _ : state) {
-    microseconds.push_back(step(server));
-    state.SetIterationTime(microseconds.back() * 1e-6);
+    took.push_back(step(server));
+    state.SetIterationTime(took.back().us * 1e-6);
   }
-  Report(state, std::move(microseconds));
+  Report(state, took);
+}
+// A thousand tasks come to an empty server at once: one pass places all that fit.
+void MeasureFirstPass(benchmark::State& state, const PolicyConfig& config, People people) {
+  std::vector<Took> took;
+  for (auto _ : state) {
+    Server server(0, 8, config, people);
+    server.FreeAll();
+    took.push_back(server.SubmitBatch(1'000));
+    state.SetIterationTime(took.back().us * 1e-6);
+  }
+  Report(state, took);
+}
+
+// Keeps the queue at its length.
+Took OneForAnother(Server& server) {
+  server.SubmitOne();
+  return server.Exit();
+}
+Took OneReading(Server& server) {
+  return server.Read();
 }
 
 void BM_TaskExited(benchmark::State& state) {
-  Measure(state, [](Server& server) {
-    // Keeps the queue at its length.
-    server.SubmitMicroseconds();
-    return server.ExitMicroseconds();
-  });
+  Measure(state, OneForAnother);
 }
 void BM_GpuSampled(benchmark::State& state) {
-  Measure(state, [](Server& server) { return server.SampleMicroseconds(); });
+  Measure(state, OneReading);
 }
 void BM_TaskSubmitted(benchmark::State& state) {
-  Measure(state, [](Server& server) { return server.SubmitMicroseconds(); });
+  Measure(state, [](Server& server) { return server.SubmitOne(); });
 }
 
+PolicyConfig FairOf(const benchmark::State& state) {
+  return Fair(static_cast<int>(state.range(2)));
+}
 void BM_FairTaskExited(benchmark::State& state) {
-  Measure(
-      state,
-      [](Server& server) {
-        server.SubmitMicroseconds();
-        return server.ExitMicroseconds();
-      },
-      Fair(static_cast<int>(state.range(2))));
+  Measure(state, OneForAnother, FairOf(state));
 }
 void BM_FairGpuSampled(benchmark::State& state) {
-  Measure(
-      state, [](Server& server) { return server.SampleMicroseconds(); },
-      Fair(static_cast<int>(state.range(2))));
+  Measure(state, OneReading, FairOf(state));
 }
 
+People AlikeOr(bool distinct) {
+  return distinct ? People::kDistinct : People::kAlike;
+}
 void BM_ByWorkTaskExited(benchmark::State& state) {
-  Measure(
-      state,
-      [](Server& server) {
-        server.SubmitMicroseconds();
-        return server.ExitMicroseconds();
-      },
-      ByWork(), state.range(2) == 0);
+  Measure(state, OneForAnother, ByWork(), AlikeOr(state.range(2) != 0));
 }
 void BM_ByWorkGpuSampled(benchmark::State& state) {
-  Measure(
-      state, [](Server& server) { return server.SampleMicroseconds(); }, ByWork(),
-      state.range(2) == 0);
+  Measure(state, OneReading, ByWork(), AlikeOr(state.range(2) != 0));
 }
-// A thousand tasks come to an empty server at once: one pass places all that fit.
 void BM_ByWorkFirstPass(benchmark::State& state) {
-  for (auto _ : state) {
-    Server server(0, 8, ByWork(), state.range(0) == 0);
-    server.FreeAll();
-    state.SetIterationTime(server.SubmitBatch(1'000));
-  }
+  MeasureFirstPass(state, ByWork(), AlikeOr(state.range(0) != 0));
+}
+
+PolicyConfig ManyPeopleOf(const benchmark::State& state, int first) {
+  return ManyPeople(state.range(first) != 0 ? QueueOrder::kFair : QueueOrder::kFifo,
+                    state.range(first + 1) != 0);
+}
+void BM_ManyPeopleTaskExited(benchmark::State& state) {
+  Measure(state, OneForAnother, ManyPeopleOf(state, 2), People::kMany);
+}
+void BM_ManyPeopleGpuSampled(benchmark::State& state) {
+  Measure(state, OneReading, ManyPeopleOf(state, 2), People::kMany);
+}
+void BM_ManyPeopleTaskSubmitted(benchmark::State& state) {
+  Measure(
+      state, [](Server& server) { return server.SubmitOne(); }, ManyPeopleOf(state, 2),
+      People::kMany);
+}
+void BM_ManyPeopleFirstPass(benchmark::State& state) {
+  MeasureFirstPass(state, ManyPeopleOf(state, 0), People::kMany);
 }
 
 void BM_SubmitBatch(benchmark::State& state) {
@@ -257,6 +322,12 @@ void SizesAndKinds(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"queued", "gpus", "distinct"})->ArgsProduct({{100, 10'000}, {8, 16}, {0, 1}});
   bench->UseManualTime()->Unit(benchmark::kMicrosecond)->Iterations(1'000);
 }
+// In order of submission beside fair order, with each way of choosing GPUs.
+void SizesAndOrders(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"queued", "gpus", "fair", "by_work"})
+      ->ArgsProduct({{10'000}, {16}, {0, 1}, {0, 1}});
+  bench->UseManualTime()->Unit(benchmark::kMicrosecond)->Iterations(1'000);
+}
 BENCHMARK(BM_TaskExited)->Apply(Sizes);
 BENCHMARK(BM_GpuSampled)->Apply(Sizes);
 BENCHMARK(BM_TaskSubmitted)->Apply(Sizes);
@@ -268,6 +339,14 @@ BENCHMARK(BM_ByWorkFirstPass)
     ->ArgName("distinct")
     ->Arg(0)
     ->Arg(1)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_ManyPeopleTaskExited)->Apply(SizesAndOrders);
+BENCHMARK(BM_ManyPeopleGpuSampled)->Apply(SizesAndOrders);
+BENCHMARK(BM_ManyPeopleTaskSubmitted)->Apply(SizesAndOrders);
+BENCHMARK(BM_ManyPeopleFirstPass)
+    ->ArgNames({"fair", "by_work"})
+    ->ArgsProduct({{0, 1}, {0, 1}})
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_SubmitBatch)

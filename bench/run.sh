@@ -40,9 +40,9 @@ gbench() {
 }
 
 decision() {
-  local queued gpus event share
+  local queued gpus event share order fair choosing by_work
   # One file each: all rows of a CSV have the same counters.
-  gbench decision_bench 'TaskExited|GpuSampled|TaskSubmitted' decision
+  gbench decision_bench 'TaskExited|GpuSampled|TaskSubmitted|FirstPass' decision
   gbench decision_bench SubmitBatch decision_batch
   csv_figure decision.batch_100000 "$out/decision_batch.csv" BM_SubmitBatch/tasks:100000 tasks_per_s tasks/s
   for queued in 100 10000 100000; do
@@ -55,6 +55,20 @@ decision() {
       done
     done
   done
+  # 200 people with accounts, classes and limits: fair order beside the order of submission.
+  while read -r order fair choosing by_work; do
+    for share in p50 p99 cpu_p50 cpu_p99; do
+      csv_figure "decision.people.$order.$choosing.$share" "$out/decision.csv" \
+        "BM_ManyPeopleTaskExited/queued:10000/gpus:16/fair:$fair/by_work:$by_work/" "${share}_us" us
+      csv_figure "pass.people.$order.$choosing.$share" "$out/decision.csv" \
+        "BM_ManyPeopleFirstPass/fair:$fair/by_work:$by_work/" "${share}_us" us
+    done
+  done <<END
+submission 0 in_order 0
+submission 0 by_work 1
+fair 1 in_order 0
+fair 1 by_work 1
+END
 }
 
 store() {
@@ -113,6 +127,12 @@ echo
 printf '%-50s  %-18s  %-16s  %s\n' what budget measured peers
 row "decision, 10 000 queued x 16 GPUs, p99" "1000 us" decision.TaskExited.10000x16.p99
 row "decision, 100 queued x 8 GPUs, p99" "50 us" decision.TaskExited.100x8.p99
+for choosing in in_order by_work; do
+  row "the same of 200 people by shares, $choosing, p99" "1000 us" "decision.people.fair.$choosing.p99" \
+    "by submission=decision.people.submission.$choosing.p99"
+  row "1 000 come to 8 GPUs, by shares, $choosing, p50" "2000 us" "pass.people.fair.$choosing.p50" \
+    "by submission=pass.people.submission.$choosing.p50"
+done
 row "one durable write of this disk, p50" - disk.fdatasync.p50
 for queued in 0 10000 100000; do
   for share in p50 p95 p99; do

@@ -41,6 +41,7 @@ Holder HolderOf(const TaskRequest& request) {
 }
 
 void FairShare::Follow(const FairRules& rules) {
+  ++changes_;
   half_life_ = rules.half_life;
   weights_.clear();
   for (const ShareWeight& each : rules.weights) weights_[each.who] = each.weight;
@@ -66,6 +67,7 @@ void FairShare::AddTo(Decaying& use, double seconds, double rate, Time now) cons
 }
 
 void FairShare::Add(const Holder& holder, double seconds, double rate, Time now) {
+  ++changes_;
   AddTo(holders_[holder], seconds, rate, now);
   if (!holder.account.empty()) AddTo(accounts_[holder.account], seconds, rate, now);
 }

@@ -68,6 +68,8 @@ class FairShare {
   double WeightOf(const std::string& who) const;  // a user's name, or "@account"
 
   std::size_t taking() const { return taking_.size(); }  // tasks
+  // Another number whenever shares have changed otherwise than by time.
+  std::uint64_t changes() const { return changes_; }
 
  private:
   // Exact at any time after `as_of`.
@@ -92,6 +94,7 @@ class FairShare {
   std::map<Holder, Decaying> holders_;
   std::map<std::string, Decaying> accounts_;          // sums of their users
   std::unordered_map<std::uint64_t, Taking> taking_;  // by task; for look-up only
+  std::uint64_t changes_ = 0;
 };
 
 }  // namespace carma::core

@@ -104,7 +104,9 @@ class Course {
   void Refresh(std::size_t index) {
     Gpu& gpu = gpus_[index];
     gpu.view.residents = gpu.residents;
-    gpu.view.delivered = OutlookOf(gpu.residents, nullptr, saturation_).delivered;
+    const Outlook outlook = OutlookOf(gpu.residents, nullptr, saturation_);
+    gpu.view.delivered = outlook.delivered;
+    gpu.view.slowest = outlook.slowest;
     stale_[index] = true;
     SlowdownsOf(gpu.residents, saturation_, slowdowns_);
     for (std::size_t i = 0; i < gpu.runs.size(); ++i) {

@@ -63,6 +63,7 @@ struct GpuView {
   std::span<const Neighbour> residents;
   std::span<const std::uint32_t> users;  // whose its tasks are, by uid; likewise
   double delivered = 0;                  // OutlookOf them
+  double slowest = 1;                    // likewise
   bool limited = false;                  // one of them may not be slowed down without limit
   double sm_shares = 0;  // sum of the shares that tasks here have declared (TaskRequest::sm_share)
   int tasks = 0;         // of CARMA, launching ones included

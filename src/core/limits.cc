@@ -50,6 +50,20 @@ const Limits::Count& Limits::CountOf(std::size_t rule, const Names& names) const
   return at == counts_.end() ? kNone : at->second;
 }
 
+std::size_t Limits::HashOfNames::operator()(const Names& names) const {
+  const std::hash<std::string> hash;
+  return hash(names.user) ^ (hash(names.account) * 3) ^ (hash(names.qos) * 5);
+}
+
+std::vector<Limits::BoundBy> Limits::RulesAbout(const Names& names) const {
+  std::vector<BoundBy> bound;
+  for (std::size_t i = 0; i < rules_.size(); ++i) {
+    if (KeepsFromStarting(rules_[i]) && IsAbout(rules_[i], names))
+      bound.push_back({&rules_[i], &CountOf(i, names)});
+  }
+  return bound;
+}
+
 template <class Change>
 void Limits::ForEach(const Names& names, Change change) {
   for (std::size_t i = 0; i < rules_.size(); ++i) {
@@ -60,6 +74,9 @@ void Limits::ForEach(const Names& names, Change change) {
 void Limits::Follow(std::vector<LimitRule> rules, Time now) {
   rules_ = std::move(rules);
   counts_.clear();
+  bound_.clear();
+  count_memory_ =
+      std::ranges::any_of(rules_, [](const LimitRule& rule) { return !!rule.memory_mib; });
   running_.clear();
   concerned_ = 0;
   ++changes_;
@@ -71,12 +88,11 @@ void Limits::Follow(std::vector<LimitRule> rules, Time now) {
 }
 
 void Limits::Join(const TaskRecord& task) {
-  bool concerned = false;
-  ForEach(NamesOf(task.request), [&](const LimitRule& rule, Count& count) {
-    ++count.tasks;
-    concerned |= KeepsFromStarting(rule);
-  });
-  if (concerned) ++concerned_;
+  const Names names = NamesOf(task.request);
+  ForEach(names, [](const LimitRule&, Count& count) { ++count.tasks; });
+  const auto [bound, added] = bound_.try_emplace(names);
+  if (added) bound->second = RulesAbout(names);
+  if (!bound->second.empty()) ++concerned_;
 }
 
 void Limits::Leave(const TaskRecord& task) {
@@ -144,7 +160,7 @@ void Limits::Past(const Taken& taken, Time now) {
   ended_.push_back(taken);
 }
 
-double Limits::HoursOf(const Count& count, Time now) const {
+double Limits::HoursOf(const Count& count, Time now) {
   const double running_s = static_cast<double>(count.gpus) * SecondsOf(now) - count.launched_s;
   return (count.past_s + running_s) / kHourS;
 }
@@ -166,16 +182,35 @@ void Limits::Advance(Time now) {
   }
 }
 
-std::optional<LimitHit> Limits::AgainstStart(const TaskRecord& task, std::int64_t promised_mib,
-                                             const HostNeed& host, Time now) const {
+std::span<const Limits::BoundBy> Limits::Bound(const TaskRequest& request) const {
+  const auto at = bound_.find(NamesOf(request));
+  return at == bound_.end() ? std::span<const BoundBy>() : at->second;
+}
+
+bool Limits::CountTogether(std::span<const BoundBy> one, std::span<const BoundBy> other) {
+  return std::ranges::any_of(one, [&](const BoundBy& each) {
+    return std::ranges::find(other, each.count, &BoundBy::count) != other.end();
+  });
+}
+
+std::optional<LimitHit> Limits::AgainstStart(const TaskRecord& task, const Wants& wants,
+                                             Time now) const {
   const Names names = NamesOf(task.request);
-  const int gpus = task.request->gpus;
-  for (std::size_t i = 0; i < rules_.size(); ++i) {
-    const LimitRule& rule = rules_[i];
-    if (!KeepsFromStarting(rule) || !IsAbout(rule, names)) continue;
-    const Count& count = CountOf(i, names);
-    const auto beyond = [&](std::optional<std::int64_t> most, std::int64_t have,
-                            std::int64_t wants) { return most && have + wants > *most; };
+  const auto at = bound_.find(names);
+  // Who only asks what would be is not known yet.
+  return Against(at == bound_.end() ? RulesAbout(names) : at->second, wants, now);
+}
+
+std::optional<LimitHit> Limits::Against(std::span<const BoundBy> rules, const Wants& would_have,
+                                        Time now) {
+  const int gpus = would_have.gpus;
+  const HostNeed& host = would_have.host;
+  const std::int64_t promised_mib = would_have.promised_mib;
+  for (const BoundBy& each : rules) {
+    const LimitRule& rule = *each.rule;
+    const Count& count = *each.count;
+    const auto beyond = [](std::optional<std::int64_t> most, std::int64_t have,
+                           std::int64_t wants) { return most && have + wants > *most; };
     const auto hit = [&](LimitHit::What what, double have, double wants) {
       return LimitHit{&rule, what, have, wants};
     };

@@ -30,7 +30,21 @@ struct LimitHit {
 };
 
 class Limits {
+  struct Count;
+
  public:
+  // What a task would have more if it started.
+  struct Wants {
+    int gpus = 0;
+    std::int64_t promised_mib = 0;  // on each of them
+    HostNeed host;
+  };
+  // A rule about somebody that may keep him from starting, and what he has of it.
+  struct BoundBy {
+    const LimitRule* rule = nullptr;
+    const Count* count = nullptr;
+  };
+
   // The rules count from nothing; of gpu_hours what has ended since a rule of such a kind is there
   // is counted again. The caller tells of the tasks.
   void Follow(std::vector<LimitRule> rules, Time now);
@@ -48,10 +62,17 @@ class Limits {
 
   // Some task that the core holds falls under a rule that may keep it from starting.
   bool Concerns() const { return concerned_ > 0; }
-  // Why the task may not start now though GPUs may be free. promised_mib: what it would be promised
-  // on each; host: and of the server beside them.
-  std::optional<LimitHit> AgainstStart(const TaskRecord& task, std::int64_t promised_mib,
-                                       const HostNeed& host, Time now) const;
+  // Some rule is about the memory that is promised: else nobody looks at Wants::promised_mib.
+  bool CountMemory() const { return count_memory_; }
+  // Why the task may not start now though GPUs may be free.
+  std::optional<LimitHit> AgainstStart(const TaskRecord& task, const Wants& wants, Time now) const;
+  // The same of one that the core holds, by Bound of its request: for those who ask often.
+  static std::optional<LimitHit> Against(std::span<const BoundBy> rules, const Wants& would_have,
+                                         Time now);
+  // What starts of the one changes what the other may have.
+  static bool CountTogether(std::span<const BoundBy> one, std::span<const BoundBy> other);
+  // Valid until Follow; none of a request like none that the core holds or held.
+  std::span<const BoundBy> Bound(const TaskRequest& request) const;
   // Whether a rule is about it that may keep it from starting.
   bool MayKeep(const TaskRequest& request) const;
   // Why so many more tasks like this may not be submitted.
@@ -85,6 +106,10 @@ class Limits {
     std::string user;
     std::string account;
     std::string qos;
+    friend bool operator==(const Names&, const Names&) = default;
+  };
+  struct HashOfNames {
+    std::size_t operator()(const Names& names) const;
   };
   struct Running {
     Names names;
@@ -96,8 +121,9 @@ class Limits {
   static Names NamesOf(const TaskRequest& request);
   bool IsAbout(const LimitRule& rule, const Names& names) const;
   Key KeyOf(std::size_t rule, const Names& names) const;
-  double HoursOf(const Count& count, Time now) const;
+  static double HoursOf(const Count& count, Time now);
   const Count& CountOf(std::size_t rule, const Names& names) const;
+  std::vector<BoundBy> RulesAbout(const Names& names) const;
   template <class Change>
   void ForEach(const Names& names, Change change);
   void CountPast(const Taken& taken, Time now);
@@ -105,6 +131,10 @@ class Limits {
 
   std::vector<LimitRule> rules_;
   std::map<Key, Count> counts_;
+  // Of those who have or had tasks, because each look at the line asks for each of them. For
+  // look-up only.
+  std::unordered_map<Names, std::vector<BoundBy>, HashOfNames> bound_;
+  bool count_memory_ = false;
   std::unordered_map<std::uint64_t, Running> running_;  // by task; for look-up only
   std::deque<Taken> ended_;                             // within the longest period of gpu_hours
   Duration longest_{};

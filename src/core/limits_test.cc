@@ -35,8 +35,11 @@ TaskRecord Placed(TaskRecord task, std::int64_t claim_mib, Time launched) {
 
 std::string Why(const Limits& limits, const TaskRecord& task, std::int64_t promised_mib = 0,
                 Time now = At(0)) {
-  const std::optional<LimitHit> hit =
-      limits.AgainstStart(task, promised_mib, HostNeedOf({}, task.request), now);
+  const std::optional<LimitHit> hit = limits.AgainstStart(task,
+                                                          {.gpus = task.request->gpus,
+                                                           .promised_mib = promised_mib,
+                                                           .host = HostNeedOf({}, task.request)},
+                                                          now);
   return hit ? TextOf(*hit) : "";
 }
 

@@ -91,7 +91,7 @@ Group* FirstToGo(std::vector<Group>& groups) {
     if (each.score == kNotThere) continue;
     if (first != nullptr && (each.priority < first->priority || first->starving)) break;
     const bool better = first == nullptr || each.score > first->score ||
-                        (each.score == first->score && each.First() < first->First());
+                        (each.score == first->score && *each.first < *first->first);
     if (better) first = &each;
   }
   return first;
@@ -130,10 +130,12 @@ LineUp Scheduler::State::Line(LineKind kind,
   return LineUp(queue.Main(kind), shares, by, now, *this, newcomer);
 }
 
-double Scheduler::State::WouldTake(TaskId id) const {
+const TaskRecord* Scheduler::State::Find(TaskId id) const {
   const auto at = tasks.find(id);
-  if (at == tasks.end()) return 0;
-  const TaskRecord& task = at->second;
+  return at == tasks.end() ? nullptr : &at->second;
+}
+
+double Scheduler::State::WouldTake(const TaskRecord& task) const {
   if (task.request->gpus == 0) {
     const HostNeed need = HostNeedOf(config, task.request);
     return host.PartOf(need.cpus, need.memory_mib);
@@ -146,15 +148,19 @@ double Scheduler::State::WouldTake(TaskId id) const {
 
 std::optional<LimitHit> Scheduler::State::LimitOn(const TaskRecord& task, Time at) const {
   if (!limits.Concerns()) return std::nullopt;
-  const Need need = NeedNow(task);
-  const std::int64_t largest_mib = gpu_sizes_mib.empty() ? 0 : std::ranges::max(gpu_sizes_mib);
-  const std::int64_t claim_mib = std::max(need.memory_mib.value_or(0), need.retry_free_mib);
-  return limits.AgainstStart(task, std::min(claim_mib, largest_mib), need.host, at);
+  if (limits.CountMemory()) return limits.AgainstStart(task, WantsOf(NeedNow(task)), at);
+  return limits.AgainstStart(
+      task, {.gpus = task.request->gpus, .host = HostNeedOf(config, task.request)}, at);
 }
 
-bool Scheduler::State::IsLimited(TaskId id) const {
-  const auto at = tasks.find(id);
-  return at != tasks.end() && LimitOn(at->second, now).has_value();
+Limits::Wants Scheduler::State::WantsOf(const Need& need) const {
+  const std::int64_t largest_mib = gpu_sizes_mib.empty() ? 0 : std::ranges::max(gpu_sizes_mib);
+  const std::int64_t claim_mib = std::max(need.memory_mib.value_or(0), need.retry_free_mib);
+  return {.gpus = need.gpus, .promised_mib = std::min(claim_mib, largest_mib), .host = need.host};
+}
+
+bool Scheduler::State::IsLimited(const TaskRecord& task) const {
+  return LimitOn(task, now).has_value();
 }
 
 void Scheduler::State::NoteHead() {
@@ -171,50 +177,53 @@ FruitlessLook Scheduler::State::LookNow(const std::vector<GpuView>& views) const
                      .host = host.changes(),
                      .lessons = lessons.changes(),
                      .limits = limits.changes(),
-                     .booked = bookings.changes()};
+                     .booked = bookings.changes(),
+                     .shares = shares.changes()};
   look.gpus.reserve(views.size());
   for (const GpuView& view : views)
     look.gpus.push_back(OpennessOf(config, view, gpus[Number(view.index)].crowd));
   return look;
 }
 
-std::vector<TaskId> Scheduler::State::LookedAt() const {
-  std::vector<TaskId> looked_at;
-  const auto most = static_cast<std::size_t>(config.backfill);
-  if (config.order != QueueOrder::kFair || queue.Main().size <= most) return looked_at;
-  LineUp line = MainLine();
-  for (auto next = line.Pop(); next && looked_at.size() < most; next = line.Pop())
-    looked_at.push_back(next->task);
-  return looked_at;
+bool Scheduler::State::OpensNothingSince(const FruitlessLook& look) const {
+  return look.host == fruitless->host && look.lessons == fruitless->lessons &&
+         look.limits == fruitless->limits && look.booked == fruitless->booked &&
+         std::ranges::equal(fruitless->gpus, look.gpus, OpensNothing);
 }
 
-// Whom it looked at is found last: a thousand tasks may be.
-bool Scheduler::State::IsFruitlessAgain(const FruitlessLook& look) const {
-  return look.line == fruitless->line && look.host == fruitless->host &&
-         look.lessons == fruitless->lessons && look.limits == fruitless->limits &&
-         look.booked == fruitless->booked &&
-         std::ranges::equal(fruitless->gpus, look.gpus, OpensNothing) &&
-         LookedAt() == fruitless->tasks;
+bool Scheduler::State::SameLineSince(const FruitlessLook& look) const {
+  if (look.line != fruitless->line) return false;
+  const bool all = queue.Main().size <= static_cast<std::size_t>(config.backfill);
+  if (config.order == QueueOrder::kFifo || all) return true;
+  return look.shares == fruitless->shares &&
+         (!fruitless->order_until || now < *fruitless->order_until);
 }
 
 void Scheduler::State::StartInOrder(std::vector<GpuView>& views) {
   LineUp line = MainLine();
-  std::vector<Need> refused;  // what follows takes GPUs, so they stay refused
+  std::unordered_multimap<std::size_t, Need> wanted;  // in vain: what follows takes GPUs
+  std::unordered_set<TaskId> looked_at;
   int waiting = 0;
   while (waiting < config.backfill) {
     const std::optional<LineUp::Next> next = line.Pop();
     if (!next) break;
     const TaskId id = next->task;
-    const Need need = NeedNow(tasks.at(id));
-    const bool asked =
-        std::ranges::any_of(refused, [&](const Need& each) { return AskTheSame(each, need); });
-    if (!asked && TryStart(id, views)) {
-      if (waiting > 0) ++passed.times;
-      continue;
+    if (!refused.contains(id)) {
+      const Need need = NeedNow(*next->record);
+      const std::size_t hash = HashOf(need);
+      const auto [from, to] = wanted.equal_range(hash);
+      const bool asked =
+          std::any_of(from, to, [&](const auto& each) { return AskTheSame(each.second, need); });
+      if (!asked && TryStart(id, views)) {
+        if (waiting > 0) ++passed.times;
+        continue;
+      }
+      if (!asked) wanted.emplace(hash, need);
     }
-    if (!asked) refused.push_back(need);
+    looked_at.insert(id);
     ++waiting;
   }
+  refused = std::move(looked_at);
 }
 
 // Empty: the run time of somebody is not known.
@@ -277,7 +286,7 @@ std::optional<Pick> Scheduler::State::PickOf(std::vector<Group>& groups,
   waiting_pays = std::isfinite(least_s);
   std::optional<Pick> best;
   for (Pick& start : PossibleStarts(groups, first->priority, config.lookahead, links)) {
-    const auto at = std::ranges::find(*line, start.group->First(),
+    const auto at = std::ranges::find(*line, *start.group->first,
                                       [](const FutureTask& each) { return each.need.task; });
     if (at == line->end()) continue;
     const auto place = static_cast<std::size_t>(at - line->begin());
@@ -291,36 +300,45 @@ std::optional<Pick> Scheduler::State::PickOf(std::vector<Group>& groups,
   return best;
 }
 
-std::vector<Group> Scheduler::State::GroupsInLine(LineUp& line) const {
+std::vector<Group> Scheduler::State::GroupsInLine(LineUp& line,
+                                                  std::unordered_set<TaskId>& looked_at) const {
   std::vector<Group> groups;
   std::unordered_multimap<std::size_t, std::size_t> by_hash;  // for look-up only
+  const std::size_t most = std::min(queue.Main().size, static_cast<std::size_t>(config.backfill));
+  groups.reserve(most);
+  by_hash.reserve(most);
+  looked_at.reserve(most);
   for (int looks = 0; looks < config.backfill; ++looks) {
     const std::optional<LineUp::Next> next = line.Pop();
     if (!next) break;
-    const TaskRecord& task = tasks.at(next->task);
-    const std::int64_t priority = PriorityOf(config, task.request);
-    const Need need = NeedNow(task);
-    const std::size_t hash = HashOf(need);
+    looked_at.insert(next->task);
+    if (refused.contains(next->task)) continue;
+    const TaskRecord& task = *next->record;
+    Need need = NeedNow(task);
+    const std::size_t hash = HashOf(need) ^ (next->line * 0x9e3779b97f4a7c15);
     const auto [from, to] = by_hash.equal_range(hash);
     const auto same = std::find_if(from, to, [&](const auto& each) {
       const Group& group = groups[each.second];
-      return group.priority == priority && group.line == next->line &&
+      return group.priority == next->priority && group.line == next->line &&
              group.starving == next->starving && AskTheSame(group.need, need);
     });
     if (same != to) {
-      groups[same->second].tasks.push_back(task.id);
+      groups[same->second].behind.push_back(task.id);
       continue;
     }
     by_hash.emplace(hash, groups.size());
-    groups.push_back({.priority = priority,
+    groups.push_back({.priority = next->priority,
                       .line = next->line,
                       .starving = next->starving,
-                      .need = need,
-                      .tasks = {task.id}});
+                      .need = std::move(need),
+                      .first = task.id,
+                      .limits = limits.Bound(task.request)});
   }
-  std::ranges::stable_sort(groups, std::greater<>(), [](const Group& each) {
-    return std::pair(each.starving, each.priority);
-  });
+  for (Group& each : groups) std::ranges::reverse(each.behind);
+  const auto place = [](const Group& each) { return std::pair(each.starving, each.priority); };
+  // Large as they are they mostly stand right already.
+  if (!std::ranges::is_sorted(groups, std::greater<>(), place))
+    std::ranges::stable_sort(groups, std::greater<>(), place);
   return groups;
 }
 
@@ -335,35 +353,47 @@ void Scheduler::State::ScoreOn(Group& group, const GpuView& view, std::size_t pl
   group.scores[place] = fits ? mapper->Score(group.need, view) : kNotThere;
 }
 
+bool Scheduler::State::IsLimited(const Group& group) const {
+  return !group.limits.empty() && Limits::Against(group.limits, WantsOf(group.need), now);
+}
+
 void Scheduler::State::Rate(Group& group, const LineUp& line) const {
   group.score = kNotThere;
-  if (limits.Concerns() && IsLimited(group.First())) return;
-  if (!HostTakes(group.First(), group.need.host)) return;
+  if (group.limited || !HostTakes(*group.first, group.need.host)) return;
   group.score = ScoreOf(group, links) - kExcessCosts * line.Excess(group.line);
 }
 
 void Scheduler::State::ScoreFirst(Group& group, const std::vector<GpuView>& views,
                                   const LineUp& line) const {
-  if (group.next == group.tasks.size()) {
-    group.score = kNotThere;
-    return;
-  }
-  group.need = NeedNow(tasks.at(group.First()));
-  group.scores.resize(views.size());
   for (std::size_t gpu = 0; gpu < views.size(); ++gpu) ScoreOn(group, views[gpu], gpu);
+  group.limited = IsLimited(group);
   Rate(group, line);
+}
+
+void Scheduler::State::Advance(Group& group) const {
+  group.score = kNotThere;
+  group.first.reset();
+  if (group.behind.empty()) return;
+  group.first = group.behind.back();
+  group.behind.pop_back();
+  group.need = NeedNow(tasks.at(*group.first));
 }
 
 bool Scheduler::State::StartBestOfLine(std::vector<GpuView>& views) {
   const std::size_t in_line = queue.Main().size;
-  LineUp passed_on = MainLine();
-  std::vector<Group> groups = GroupsInLine(passed_on);
-  LineUp line = MainLine();  // that has not passed on anybody
-  for (Group& each : groups) ScoreFirst(each, views, line);
+  LineUp line = MainLine();
+  LineUp passed_on = line;
+  std::unordered_set<TaskId> looked_at;
+  std::vector<Group> groups = GroupsInLine(passed_on, looked_at);
+  std::vector<double> scores(groups.size() * views.size(), kNotThere);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    groups[i].scores = std::span(scores).subspan(i * views.size(), views.size());
+    ScoreFirst(groups[i], views, line);
+  }
   std::size_t started = 0;
   while (const std::optional<Pick> pick = PickOf(groups, views)) {
     Group& group = *pick->group;
-    TaskRecord& task = tasks.at(group.First());
+    TaskRecord& task = tasks.at(*group.first);
     if (passed.task && *passed.task != task.id) ++passed.times;
     std::optional<Choice> choice;
     if (config.idle_first) choice = ChooseIdle(task, views);
@@ -374,19 +404,26 @@ bool Scheduler::State::StartBestOfLine(std::vector<GpuView>& views) {
           std::ranges::count_if(group.scores, [](double each) { return each != kNotThere; });
       choice = Chosen(task, best, static_cast<std::size_t>(eligible), mapper_entry->name);
     }
-    line.Charge(group.line, WouldTake(task.id));
+    line.Charge(group.line, WouldTake(task));
     Start(task, *std::move(choice));
     ++started;
     const std::vector<Placement>& taken = task.attempt->placement;
     for (const Placement& each : taken) views[Number(each.gpu)] = ViewOf(each.gpu, now);
-    ++group.next;
-    ScoreFirst(group, views, line);
+    Advance(group);
+    if (group.first) ScoreFirst(group, views, line);
     for (Group& each : groups) {
-      if (&each == &group || each.next == each.tasks.size()) continue;
-      for (const Placement& at : taken) ScoreOn(each, views[Number(at.gpu)], Number(at.gpu));
+      if (&each == &group || !each.first) continue;
+      for (const Placement& at : taken) {
+        const std::size_t gpu = Number(at.gpu);
+        if (each.scores[gpu] != kNotThere) ScoreOn(each, views[gpu], gpu);
+      }
+      if (Limits::CountTogether(each.limits, group.limits)) each.limited = IsLimited(each);
       Rate(each, line);
     }
   }
+  // Who could start and is to wait may be looked at again.
+  if (waiting_pays) looked_at.clear();
+  refused = std::move(looked_at);
   return started > 0 && in_line > static_cast<std::size_t>(config.backfill);
 }
 

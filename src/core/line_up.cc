@@ -36,8 +36,17 @@ LineUp::LineUp(const WaitingLine& main, const FairShare& shares, const Rules& ru
     is_there = true;
   }
   if (!is_there) add_newcomer();
-  for (std::size_t i = 0; i < lines_.size(); ++i) heap_.push_back(RankOf(i));
-  std::ranges::make_heap(heap_, std::greater<>());
+  // Lines of one account stand together.
+  for (std::size_t i = 0; i < lines_.size(); ++i) {
+    if (i == 0 || lines_[i].account != lines_[i - 1].account) accounts_.emplace_back();
+    accounts_.back().push_back(RankOf(i));
+  }
+  firsts_.reserve(accounts_.size());
+  for (std::size_t i = 0; i < accounts_.size(); ++i) {
+    std::ranges::make_heap(accounts_[i], std::greater<>());
+    firsts_.emplace_back(AmongAll(accounts_[i].front()), i);
+  }
+  std::ranges::make_heap(firsts_, std::greater<>());
 }
 
 std::size_t LineUp::AddSum(const FairShare::Use& use, double weight) {
@@ -94,32 +103,66 @@ LineUp::Rank LineUp::RankOf(std::size_t line) const {
       .less_priority = first.less_priority, .since = first.since, .task = first.task, .line = line};
   if (!fair_) return rank;
   if (of.starving_since) rank.starving_since = *of.starving_since;
-  rank.account = sums_[of.account].Share();
   if (of.user != of.account) rank.user = sums_[of.user].Share();
   return rank;
 }
 
-void LineUp::Push(std::size_t line) {
-  heap_.push_back(RankOf(line));
-  std::ranges::push_heap(heap_, std::greater<>());
+LineUp::Rank LineUp::AmongAll(Rank rank) const {
+  if (fair_) rank.account = sums_[lines_[rank.line].account].Share();
+  return rank;
+}
+
+bool LineUp::SetRight(Heap& heap) const {
+  while (!heap.empty()) {
+    // Others of its user may have been passed on since it was ranked: ranks only grow.
+    const Rank rank = RankOf(heap.front().line);
+    if (rank <= heap.front()) return true;
+    std::ranges::pop_heap(heap, std::greater<>());
+    heap.back() = rank;
+    std::ranges::push_heap(heap, std::greater<>());
+  }
+  return false;
+}
+
+LineUp::Heap* LineUp::FirstOfAll() {
+  while (!firsts_.empty()) {
+    const auto [rank, account] = firsts_.front();
+    Heap& heap = accounts_[account];
+    const bool any = SetRight(heap);
+    if (any && AmongAll(heap.front()) <= rank) return &heap;
+    std::ranges::pop_heap(firsts_, std::greater<>());
+    if (!any) {
+      firsts_.pop_back();
+      continue;
+    }
+    firsts_.back().first = AmongAll(heap.front());
+    std::ranges::push_heap(firsts_, std::greater<>());
+  }
+  return nullptr;
+}
+
+void LineUp::DropFirst(Heap& heap) {
+  std::ranges::pop_heap(heap, std::greater<>());
+  heap.pop_back();
 }
 
 std::optional<LineUp::Next> LineUp::Pop() {
-  while (!heap_.empty()) {
-    std::ranges::pop_heap(heap_, std::greater<>());
-    const Rank rank = heap_.back();
-    heap_.pop_back();
+  while (Heap* const heap = FirstOfAll()) {
+    const Rank rank = heap->front();
     Line& line = lines_[rank.line];
-    // Others of its account may have been passed on since it was ranked: shares only grow.
-    if (RankOf(rank.line) > rank) {
-      Push(rank.line);
+    const bool is_newcomer = line.newcomer && line.First() == &*line.newcomer;
+    const TaskRecord* const record = host_.Find(rank.task);
+    if (limited_ && !is_newcomer && record != nullptr && host_.IsLimited(*record)) {
+      DropFirst(*heap);  // and those behind it
       continue;
     }
-    const bool is_newcomer = line.newcomer && line.First() == &*line.newcomer;
-    if (limited_ && !is_newcomer && host_.IsLimited(rank.task)) continue;  // and those behind it
-    Next next{.task = rank.task, .line = rank.line, .starving = line.starving_since.has_value()};
+    Next next{.task = rank.task,
+              .line = rank.line,
+              .starving = line.starving_since.has_value(),
+              .priority = -rank.less_priority,
+              .record = record};
     if (fair_) {
-      Charge(rank.line, host_.WouldTake(rank.task));
+      Charge(rank.line, record == nullptr ? 0 : host_.WouldTake(*record));
       line.starving_since.reset();
     }
     if (is_newcomer) {
@@ -127,7 +170,7 @@ std::optional<LineUp::Next> LineUp::Pop() {
     } else {
       ++line.at;
     }
-    if (line.First() != nullptr) Push(rank.line);
+    if (line.First() == nullptr) DropFirst(*heap);
     return next;
   }
   return std::nullopt;

@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/queue.h"
@@ -34,14 +35,18 @@ class LineUp {
   class Host {
    public:
     virtual ~Host() = default;
+    // Null: not one that the core holds; it takes nothing then, and nothing limits it.
+    virtual const TaskRecord* Find(TaskId task) const = 0;
     // Whole GPUs at once, as FairShare counts them, if it were started.
-    virtual double WouldTake(TaskId task) const = 0;
-    virtual bool IsLimited(TaskId task) const = 0;
+    virtual double WouldTake(const TaskRecord& task) const = 0;
+    virtual bool IsLimited(const TaskRecord& task) const = 0;
   };
   struct Next {
     TaskId task{};
     std::size_t line = 0;  // a number for its line
     bool starving = false;
+    std::int64_t priority = 0;           // with that of its class
+    const TaskRecord* record = nullptr;  // Host::Find
   };
   struct Rules {
     QueueOrder order = QueueOrder::kFifo;
@@ -100,11 +105,19 @@ class LineUp {
     std::size_t line = 0;
     friend auto operator<=>(const Rank&, const Rank&) = default;
   };
+  // By fair order the lines of one account: when its share grows, their order among themselves
+  // stays. Else all.
+  using Heap = std::vector<Rank>;  // the first on top
   std::size_t AddSum(const FairShare::Use& use, double weight);
   void AddLine(const LineKey& key, const HolderLine* line, const std::string& user,
                const FairShare& shares, const Rules& rules, Time now);
-  Rank RankOf(std::size_t line) const;
-  void Push(std::size_t line);
+  Rank RankOf(std::size_t line) const;  // among those of its account, whose share is left out
+  Rank AmongAll(Rank rank) const;
+  // Brings the first of such lines on top, as ranks are now; false: nobody is left there.
+  bool SetRight(Heap& heap) const;
+  static void DropFirst(Heap& heap);
+  // Likewise the lines of which the first of all is one; null: nobody is left.
+  Heap* FirstOfAll();
 
   const Host& host_;
   bool fair_ = false;
@@ -113,7 +126,9 @@ class LineUp {
   const LineKey* last_key_ = nullptr;
   std::vector<Sum> sums_;
   std::vector<Line> lines_;
-  std::vector<Rank> heap_;  // the first on top
+  std::vector<Heap> accounts_;
+  // Each account's first line, and the account; as it was ranked last, the first on top.
+  std::vector<std::pair<Rank, std::size_t>> firsts_;
   double all_seconds_ = 0;
   double all_weights_ = 0;
 };

@@ -18,8 +18,14 @@ Time At(double hours) {
 // A queue of users' tasks; each would take one GPU.
 class LineUpTest : public testing::Test, public LineUp::Host {
  protected:
-  double WouldTake(TaskId) const override { return 1; }
-  bool IsLimited(TaskId task) const override { return limited_.contains(Number(task)); }
+  const TaskRecord* Find(TaskId task) const override {
+    const auto at = tasks_.find(task);
+    return at == tasks_.end() ? nullptr : &at->second;
+  }
+  double WouldTake(const TaskRecord&) const override { return 1; }
+  bool IsLimited(const TaskRecord& task) const override {
+    return limited_.contains(Number(task.id));
+  }
 
   TaskRecord Task(std::uint64_t id, const std::string& user, const std::string& account = "") {
     const auto number = static_cast<std::uint32_t>(1 + uids_.size());
@@ -32,6 +38,7 @@ class LineUpTest : public testing::Test, public LineUp::Host {
   }
   void Queues(const TaskRecord& task, Time now = At(0)) {
     queue_.Put(task, Place::kEligible, {}, now);
+    tasks_[task.id] = task;
   }
   void Took(const TaskRecord& task, double gpu_hours) {
     shares_.Past({.uid = task.request->uid,
@@ -50,6 +57,7 @@ class LineUpTest : public testing::Test, public LineUp::Host {
     return text;
   }
 
+  TaskRecords tasks_;
   Queue queue_;
   FairShare shares_{[] {
     FairRules rules;

@@ -63,15 +63,14 @@ class ByWork : public Mapper {
       : config_(config), saturation_(SaturationOf({}, config.sharing)) {}
   double Score(const Need& need, const GpuView& gpu) const override {
     const Neighbour newcomer = OnPart(config_, need.load, gpu.compute);
-    const Outlook before = OutlookOf(gpu.residents, nullptr, saturation_);
     const Outlook with = OutlookOf(gpu.residents, &newcomer, saturation_);
     const double length = need.alone ? std::min(1.0, base::Seconds(*need.alone) / kLongS) : 1.0;
     const double taken = ShareOf(need.memory_mib.value_or(0), gpu);
     const double left = ShareOf(gpu.free_mib, gpu) - taken;
-    const double more = gpu.compute * (with.delivered - before.delivered);
+    const double more = gpu.compute * (with.delivered - gpu.delivered);
     return more - kOfOwnSlowdown * (with.newcomer - 1) * length -
-           kOfNeighbours * (with.slowest - before.slowest) + kOfMemory * taken -
-           kOfMemoryLeft * left + kPerHour * base::Seconds(need.waited) / 3600;
+           kOfNeighbours * (with.slowest - gpu.slowest) + kOfMemory * taken - kOfMemoryLeft * left +
+           kPerHour * base::Seconds(need.waited) / 3600;
   }
 
  private:

@@ -45,6 +45,7 @@ GpuView Scheduler::State::ViewOf(GpuIndex index, Time at) const {
                .residents = gpu.residents,
                .users = gpu.users,
                .delivered = gpu.delivered,
+               .slowest = gpu.slowest,
                .tasks = static_cast<int>(residents.size()),
                .mig = gpu.info.mig,
                .compute = gpu.info.compute,
@@ -269,8 +270,8 @@ void Scheduler::State::Start(TaskRecord& task, Choice choice) {
 }
 
 bool Scheduler::State::TryStart(TaskId id, std::vector<GpuView>& views) {
-  if (IsLimited(id)) return false;
   TaskRecord& task = tasks.at(id);
+  if (IsLimited(task)) return false;
   if (!HostTakes(id, HostNeedOf(config, task.request))) return false;
   if (task.request->gpus == 0) {
     Start(task, WithoutGpus(task));
@@ -312,7 +313,7 @@ void Scheduler::State::StartOnBooked(std::vector<GpuView>& views) {
     if (!next) break;
     TaskRecord& task = tasks.at(next->task);
     const std::vector<GpuIndex> gpus_for = bookings.GpusFor(bookings.Of(task.request), now);
-    if (gpus_for.empty() || IsLimited(task.id)) continue;
+    if (gpus_for.empty() || IsLimited(task)) continue;
     if (!HostTakes(task.id, HostNeedOf(config, task.request))) continue;
     std::vector<GpuView> own;
     for (const GpuIndex gpu : gpus_for) own.push_back(views[Number(gpu)]);
@@ -371,7 +372,11 @@ void Scheduler::State::StartWhatFits() {
     if (TryStart(id, views) && reserving) views = Views(now);
   }
   if (config.recovery_blocks && !recovery.empty()) return;
-  if (views.empty() || (fruitless && !config.require && IsFruitlessAgain(LookNow(views)))) return;
+  if (views.empty()) return;
+  const FruitlessLook look = LookNow(views);
+  const bool opens_nothing = fruitless && !config.require && OpensNothingSince(look);
+  if (opens_nothing && SameLineSince(look)) return;
+  if (!opens_nothing) refused.clear();
   StartOnBooked(views);
   if (mapper_entry->chooses_task) {
     StartBestFirst(views);
@@ -379,7 +384,7 @@ void Scheduler::State::StartWhatFits() {
     StartInOrder(views);
   }
   fruitless = LookNow(views);
-  fruitless->tasks = LookedAt();
+  fruitless->order_until = NextOrder();
   NoteHead();
 }
 

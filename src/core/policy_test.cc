@@ -285,8 +285,14 @@ TEST(Mappers, ByWorkPrefersWhatAddsMoreAndCostsLess) {
   const std::vector<Neighbour> quiet{{.load = {0.2, 0.5, 0.1}}}, loud{{.load = {0.9, 0.5, 0.8}}};
   GpuView empty{.total_mib = 40'000, .free_mib = 20'000};
   GpuView with_quiet = empty, with_loud = empty;
-  with_quiet.residents = quiet;
-  with_loud.residents = loud;
+  const auto put = [](GpuView& gpu, const std::vector<Neighbour>& residents) {
+    const Outlook outlook = OutlookOf(residents, nullptr, SaturationOf({}, SharingMethod::kMps));
+    gpu.residents = residents;
+    gpu.delivered = outlook.delivered;
+    gpu.slowest = outlook.slowest;
+  };
+  put(with_quiet, quiet);
+  put(with_loud, loud);
   const Need need{.memory_mib = 10'000, .load = {.load = {0.5, 0.5, 0.4}}};
   EXPECT_GT(score(need, empty), score(need, with_quiet));
   EXPECT_GT(score(need, with_quiet), score(need, with_loud));

@@ -88,7 +88,7 @@ class Loop : public Rules {
   void Scan() {
     std::erase_if(unscanned_, [this](TaskId id) {
       const bool found = IsOverlooked(id);
-      if (found) core_.queue.Put(core_.tasks.at(id), Place::kEligible, {}, core_.now);
+      if (found) core_.PutInQueue(core_.tasks.at(id), Place::kEligible, {}, core_.now);
       return found || !core_.queue.PlaceOf(id);
     });
   }
@@ -124,7 +124,7 @@ class Loop : public Rules {
   bool IsOverlooked(TaskId id) const { return core_.queue.PlaceOf(id) == Place::kOverlooked; }
   bool Start(TaskRecord& task, std::optional<Choice> choice) {
     const HostNeed need = HostNeedOf(core_.config, task.request);
-    if (!choice || core_.IsLimited(task.id) || !core_.HostTakes(task.id, need)) return false;
+    if (!choice || core_.IsLimited(task) || !core_.HostTakes(task.id, need)) return false;
     core_.Start(task, *std::move(choice));
     return true;
   }

@@ -39,7 +39,9 @@ void Room::Refresh(Gpu& gpu) const {
   view.residents = gpu.residents;
   view.users = gpu.users;
   view.tasks = static_cast<int>(gpu.tasks.size());
-  view.delivered = OutlookOf(gpu.residents, nullptr, SaturationOf({}, config_.sharing)).delivered;
+  const Outlook outlook = OutlookOf(gpu.residents, nullptr, SaturationOf({}, config_.sharing));
+  view.delivered = outlook.delivered;
+  view.slowest = outlook.slowest;
 }
 
 void Room::Leave(TaskId task) {

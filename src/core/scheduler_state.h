@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -79,6 +80,7 @@ struct GpuState {
   std::vector<Neighbour> residents;  // what GpuView shows
   std::vector<std::uint32_t> users;  // likewise
   double delivered = 0;
+  double slowest = 1;
   std::uint64_t crowd = 0;  // counts what has changed of them
   Time crowd_changed{};     // the last one came or left
   bool Drained() const { return drained_by_person || drained_by_rule; }
@@ -95,23 +97,24 @@ struct Group {
   std::int64_t priority = 0;
   std::size_t line = 0;  // LineUp::Next::line
   bool starving = false;
-  Need need;  // of the first
-  std::vector<TaskId> tasks;
-  std::size_t next = 0;        // those before it have started
-  std::vector<double> scores;  // of the first on each GPU; kNotThere: not now
-  double score = kNotThere;    // the mean of the best GPUs, less what its user has too much
-  TaskId First() const { return tasks[next]; }
+  Need need;                    // of the first
+  std::optional<TaskId> first;  // of those that wait still; empty: all have started
+  std::vector<TaskId> behind;   // of them the last one is the next
+  std::span<double> scores;     // of the first on each GPU; kNotThere: not now
+  double score = kNotThere;     // the mean of the best GPUs, less what its user has too much
+  std::span<const Limits::BoundBy> limits;  // on all of them
+  bool limited = false;                     // one of these keeps the first
 };
 
 // How things stood when nobody of the main line could start.
 struct FruitlessLook {
-  std::uint64_t line = 0;     // Queue::changes
-  std::uint64_t host = 0;     // HostBooks::changes
-  std::uint64_t lessons = 0;  // Lessons::changes
-  std::uint64_t limits = 0;   // Limits::changes
-  std::uint64_t booked = 0;   // Bookings::changes
-  // Who was looked at, where that changes by itself and not all of the line is.
-  std::vector<TaskId> tasks;
+  std::uint64_t line = 0;           // Queue::changes
+  std::uint64_t host = 0;           // HostBooks::changes
+  std::uint64_t lessons = 0;        // Lessons::changes
+  std::uint64_t limits = 0;         // Limits::changes
+  std::uint64_t booked = 0;         // Bookings::changes
+  std::uint64_t shares = 0;         // FairShare::changes
+  std::optional<Time> order_until;  // it may change then by time alone; empty: it does not
   std::vector<Openness> gpus;
 };
 
@@ -177,6 +180,9 @@ struct Scheduler::State : LineUp::Host {
   Passed first_without_gpus;
   FruitlessLook fruitless_without_gpus;  // of the line without GPUs; counters alone
   std::optional<FruitlessLook> fruitless;
+  // Those who were looked at then and could not start: as long as nothing else has changed they
+  // need no other look. For look-up only.
+  std::unordered_set<TaskId> refused;
   bool waiting_pays = false;  // by the look ahead, although some could start
   // No task's memory has stood still for long enough before this that has not taught already.
   std::optional<Time> next_plateau;
@@ -252,6 +258,8 @@ struct Scheduler::State : LineUp::Host {
   // ---- waiting.cc ----
   void SortWaiting();  // finds the places of unsorted tasks; of very many in several goes
   void SortIn(TaskRecord& task);
+  // Queue::Put of one that may be another than when it was looked at.
+  void PutInQueue(const TaskRecord& task, Place place, Time due, Time waits_since);
   Place PlaceFor(const TaskRecord& task) const;  // were there no limits of arrays
   void LeaveArray(const TaskRecord& task);       // its place goes to the next one
   Time EarliestStart(const TaskRecord& task) const;
@@ -279,19 +287,23 @@ struct Scheduler::State : LineUp::Host {
   void StartWhatFits();  // the recovery queue, then the main line
   LineUp Line(LineKind kind, const std::optional<LineUp::Newcomer>& newcomer = {}) const;
   LineUp MainLine() const { return Line(LineKind::kWithGpus); }
-  double WouldTake(TaskId task) const override;
+  const TaskRecord* Find(TaskId task) const override;
+  double WouldTake(const TaskRecord& task) const override;
   std::optional<LimitHit> LimitOn(const TaskRecord& task, Time at) const;
-  bool IsLimited(TaskId task) const override;
+  bool IsLimited(const TaskRecord& task) const override;
+  Limits::Wants WantsOf(const Need& need) const;
   FruitlessLook LookNow(const std::vector<GpuView>& views) const;
-  // Those of the line, where who that is changes by time and is not all of it; else empty.
-  std::vector<TaskId> LookedAt() const;
-  bool IsFruitlessAgain(const FruitlessLook& look) const;
+  bool OpensNothingSince(const FruitlessLook& look) const;  // for those who were looked at
+  bool SameLineSince(const FruitlessLook& look) const;      // the same are looked at
   void StartInOrder(std::vector<GpuView>& views);
-  std::vector<Group> GroupsInLine(LineUp& line) const;
+  // Of those who are looked at and not refused; looked_at: all of them.
+  std::vector<Group> GroupsInLine(LineUp& line, std::unordered_set<TaskId>& looked_at) const;
   double DoneS(TaskId task) const;  // of its run time alone, as predicted
   std::optional<std::vector<FutureRun>> RunsNow() const;
   std::optional<std::vector<FutureTask>> LineAhead() const;
   void ScoreOn(Group& group, const GpuView& view, std::size_t place) const;
+  bool IsLimited(const Group& group) const;
+  void Advance(Group& group) const;  // its first one has started
   void ScoreFirst(Group& group, const std::vector<GpuView>& views, const LineUp& line) const;
   void Rate(Group& group, const LineUp& line) const;  // from its scores
   // What to start next; empty: nothing at the moment.

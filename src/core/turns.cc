@@ -251,7 +251,7 @@ void Scheduler::State::LookForRoom() {
     const TaskRecord& waiting = tasks.at(id);
     const Need need = NeedNow(waiting);
     // Who lacks cores of the machine waits for those, whoever leaves a GPU.
-    if (need.gpus == 0 || IsLimited(id) || !HostTakes(id, need.host)) continue;
+    if (need.gpus == 0 || IsLimited(waiting) || !HostTakes(id, need.host)) continue;
     if (room.Take(need)) continue;  // all it waits for is a sample
     const auto who = room.WhoMustLeave(need, LeaversFor(waiting));
     if (!who) {

@@ -35,7 +35,12 @@ void Scheduler::State::SortIn(TaskRecord& task) {
     LeaveArray(task);
   }
   const bool restored = LifeOf(task.id).restored;
-  queue.Put(task, place, EarliestStart(task), restored ? task.queued_since : now);
+  PutInQueue(task, place, EarliestStart(task), restored ? task.queued_since : now);
+}
+
+void Scheduler::State::PutInQueue(const TaskRecord& task, Place place, Time due, Time waits_since) {
+  refused.erase(task.id);
+  queue.Put(task, place, due, waits_since);
 }
 
 Place Scheduler::State::PlaceFor(const TaskRecord& task) const {
