@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@ struct LeaseView {
   std::string user;
   std::int64_t pid = 0;
   std::vector<std::string> gpu_uuids;
+  std::string cluster;
+  std::optional<std::uint64_t> job;
+  std::string step;
+  int restart = 0;
 
   template <class Visitor, class Self>
   static void VisitFields(Visitor& field, Self& lease) {
@@ -32,6 +37,10 @@ struct LeaseView {
     field("user", lease.user, "Whose it is.");
     field("pid", lease.pid, "The process that asked for it.", {.low = 0});
     field("gpu_uuids", lease.gpu_uuids, "The GPUs that it has.");
+    field("cluster", lease.cluster, "Of a workload manager's job: the name of its cluster.");
+    field("job", lease.job, "Its number there.");
+    field("step", lease.step, "Which of its steps: batch, interactive, or a number.");
+    field("restart", lease.restart, "How often the job was started again before.");
   }
 };
 

@@ -184,8 +184,8 @@ struct TaskView {
     field("comment", task.comment, "One line for people.");
     field("origin", task.origin,
           "How its process comes about: empty: it is started here; lease: somebody else starts it "
-          "(/v1/leases).",
-          {.words = ",lease"});
+          "(/v1/leases); slurm: a job of Slurm's.",
+          {.words = ",lease,slurm"});
     field("account", task.account, "Account that its use of the GPUs is booked on, or empty.");
     field("qos", task.qos, "Its class: interactive, normal, background, or another one.");
     field("sharing", task.sharing,

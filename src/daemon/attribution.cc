@@ -86,7 +86,7 @@ ProcessFace FaceOf(const base::ProcessStat& stat) {
 Attribution::Attribution(std::shared_ptr<boost::asio::io_context> loop) : loop_(std::move(loop)) {}
 
 void Attribution::Add(core::TaskId task, const base::ProcessId& main, const std::string& cgroup) {
-  Root root{main, {}, cgroup};
+  Root root{main, {}, cgroup, {}};
   if (const std::optional<base::ProcessStat> stat = base::ReadProcessStat(main.pid);
       stat && stat->id == main) {
     if (const std::optional<base::ProcessStat> shim = base::ReadProcessStat(stat->parent))
@@ -96,14 +96,28 @@ void Attribution::Add(core::TaskId task, const base::ProcessId& main, const std:
   roots_[task] = root;
   by_pid_[root.main.pid] = task;
   if (root.shim.pid > 1) by_pid_[root.shim.pid] = task;
-  // A pid that was foreign a moment ago may be this task's.
+  SearchAgain();
+}
+
+void Attribution::AddRoot(core::TaskId task, const base::ProcessId& process) {
+  const auto found = roots_.find(task);
+  if (found == roots_.end()) return;
+  found->second.others.push_back(process);
+  by_pid_[process.pid] = task;
+  SearchAgain();
+}
+
+// A pid that was foreign a moment ago may be a task's by now.
+void Attribution::SearchAgain() {
   for (auto& [pid, known] : known_) known.searched = false;
 }
 
 void Attribution::Remove(core::TaskId task) {
   const auto found = roots_.find(task);
   if (found == roots_.end()) return;
-  for (pid_t pid : {found->second.main.pid, found->second.shim.pid}) {
+  std::vector<pid_t> pids{found->second.main.pid, found->second.shim.pid};
+  for (const base::ProcessId& other : found->second.others) pids.push_back(other.pid);
+  for (const pid_t pid : pids) {
     const auto by_pid = by_pid_.find(pid);
     if (by_pid != by_pid_.end() && by_pid->second == task) by_pid_.erase(by_pid);
   }
@@ -166,7 +180,8 @@ std::optional<core::TaskId> Attribution::RootedIn(const base::ProcessId& process
   if (found == by_pid_.end()) return std::nullopt;
   const Root& root = roots_.at(found->second);
   // The same pid may be another process by now: the first one of a task ends before its children.
-  const bool same = process == root.main || process == root.shim;
+  const bool same = process == root.main || process == root.shim ||
+                    std::ranges::find(root.others, process) != root.others.end();
   return same ? std::optional(found->second) : std::nullopt;
 }
 

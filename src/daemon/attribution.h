@@ -33,6 +33,8 @@ class Attribution {
   // main: the task's first process; its parent, the shim, adopts what double-forks away (it is a
   // subreaper).
   void Add(core::TaskId task, const base::ProcessId& main, const std::string& cgroup);
+  // Another process whose tree is that task's; nothing where the task was not added.
+  void AddRoot(core::TaskId task, const base::ProcessId& process);
   void Remove(core::TaskId task);
   // Empty: foreign. Reads /proc, and remembers the answer for as long as the pid means the same
   // process (its start time tells) and Retain() keeps it. Of a process that has just ended the
@@ -55,6 +57,7 @@ class Attribution {
     base::ProcessId main;
     base::ProcessId shim;  // pid 0: not known
     std::string cgroup;
+    std::vector<base::ProcessId> others;
   };
   struct Known {
     std::uint64_t start_ticks = 0;  // 0: hidden
@@ -63,6 +66,7 @@ class Attribution {
     ProcessFace face;
     bool face_asked = false;  // the face is, or will be, as good as it gets
   };
+  void SearchAgain();
   bool AskWhole(const base::ProcessStat& stat);
   Known& Look(pid_t pid);
   std::optional<core::TaskId> Search(pid_t pid, const std::optional<base::ProcessStat>& stat) const;

@@ -294,7 +294,8 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
         *leases_,
         [this](core::TaskId id, int seconds, std::function<void()> answer) {
           awaited_grants_.Await(id, std::chrono::seconds(seconds), std::move(answer));
-        }};
+        },
+        [this](std::uint32_t uid, UserNames::Call call) { user_names_.Ask(uid, std::move(call)); }};
     table = Endpoints(server, &engine);
   }
   routes_ = std::make_unique<Routes>(std::move(options), std::move(table), why_not);
@@ -328,7 +329,11 @@ Result<Unit> RealDaemon::OpenLauncher() {
       task::LeaseLauncher::Make(*std::move(shims), {});
   if (!leases) return std::unexpected(leases.error());
   (*leases)->Listen({.gone = [this](core::TaskId id) { CancelLease(id); },
-                     .granted = [this](core::TaskId id) { awaited_grants_.Ended(id); }});
+                     .granted = [this](core::TaskId id) { awaited_grants_.Ended(id); },
+                     .joined =
+                         [this](core::TaskId id, const base::ProcessId& process) {
+                           if (engine_) engine_->attribution().AddRoot(id, process);
+                         }});
   leases_ = leases->get();
   launcher_ = *std::move(leases);
   return Unit{};
@@ -347,7 +352,8 @@ void RealDaemon::WatchLeases() {
     if (stored.spec_json.find("\"lease\":") == std::string::npos) continue;
     const Result<task::TaskSpec> spec = task::SpecFromJsonText(stored.spec_json);
     const auto process = spec && spec->lease ? task::ParseLeaseProcess(*spec->lease) : std::nullopt;
-    if (process) leases_->Watch(stored.record.id, *process);
+    if (!process) continue;
+    leases_->Watch(stored.record.id, *process, task::ParseLeaseKey(spec->lease_key.value_or("")));
   }
 }
 

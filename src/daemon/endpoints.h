@@ -43,6 +43,7 @@ struct EngineServices {
   task::LeaseLauncher& leases;
   // As LeaseServices::when_changed.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_lease_changes;
+  Routes::AskName ask_name;
 };
 
 // engine: null as long as no GPU is known; then most of them cannot be handled yet.

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <optional>
 
 #include "api/lease_view.h"
+#include "base/fields_json.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "daemon/endpoints/parameters.h"
@@ -23,6 +25,8 @@ using base::Unit;
 
 constexpr std::int64_t kMaxWaitS = 300;
 constexpr std::size_t kMaxTail = 65'536;
+// A job's own limit ends it; ours comes later, where that was of no use.
+constexpr base::Duration kPastTimeLeft = std::chrono::minutes(5);
 
 // The lease of {id}, if this caller may act on it.
 Result<store::StoredTask> OwnLease(const LeaseServices& services, const Call& call) {
@@ -56,6 +60,12 @@ Result<api::LeaseView> View(const LeaseServices& services, core::TaskId id) {
   view.user = stored->user;
   const auto process = task::ParseLeaseProcess(spec->lease.value_or(""));
   if (process) view.pid = process->process.pid;
+  if (const auto key = task::ParseLeaseKey(spec->lease_key.value_or(""))) {
+    view.cluster = key->cluster;
+    view.job = key->job;
+    view.step = key->step;
+    view.restart = key->restart;
+  }
   const bool ended = core::IsFinal(record.state);
   const core::Reason reason =
       ended ? record.reason
@@ -90,18 +100,71 @@ Result<task::LeaseProcess> ProcessOf(const Call& call, const std::optional<std::
   return Fail(ErrorCode::kDenied, fmt::format("process {} belongs to another user", asked));
 }
 
+struct Owner {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& owner) {
+    field("uid", owner.uid, "", {.required = true});
+    field("gid", owner.gid, "", {.required = true});
+  }
+};
+
 struct Asked {
   task::TaskSpec spec;
   std::string request;
+  task::LeaseProcess process;
+  Owner owner;
+  std::optional<task::LeaseKey> key;
 };
+
+// What only those may say who start processes of all users.
+Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, Asked& asked) {
+  const Json* key = in.Raw("key");
+  const Json* owner = in.Raw("owner");
+  if (key == nullptr && owner == nullptr) return Unit{};
+  if (call.caller.uid != 0 && call.caller.uid != ::geteuid()) {
+    return Fail(ErrorCode::kDenied,
+                "key and owner: only root and the user of carmad may ask for another user");
+  }
+  if (key == nullptr || owner == nullptr)
+    return Fail(ErrorCode::kInvalid, "body: expected both of key and owner, or none");
+  auto of = base::FieldsFromJson<Owner>(*owner, "/owner", base::Unknown::kRefused);
+  if (!of) return std::unexpected(of.error());
+  asked.owner = *of;
+  auto read = base::FieldsFromJson<task::LeaseKey>(*key, "/key", base::Unknown::kRefused);
+  if (!read) return std::unexpected(read.error());
+  if (!task::IsWord(read->cluster) || !task::IsWord(read->step)) {
+    return Fail(ErrorCode::kInvalid,
+                "/key: expected cluster and step of 1 to 64 letters, digits and _-+.");
+  }
+  asked.key = *std::move(read);
+  return Unit{};
+}
+
+// A repetition is that of the same process: numbers of jobs may come again.
+void GiveKey(Asked& asked) {
+  const std::string key = task::TextOf(*asked.key);
+  asked.request = fmt::format("lease {} {}", key, task::TextOf(asked.process));
+  asked.spec.lease_key = key;
+  if (!asked.spec.comment) {
+    asked.spec.comment = fmt::format("job {} of cluster {}, step {}", asked.key->job,
+                                     asked.key->cluster, asked.key->step);
+  }
+}
 
 Result<Asked> ReadAsked(const Call& call) {
   const Result<Json> json = ReadBody(call);
   if (!json) return std::unexpected(json.error());
   base::JsonReader in(*json, "");
   const Json* spec = in.Raw("spec");
-  std::optional<std::int64_t> pid;
+  std::optional<std::int64_t> pid, time_left_s;
   Asked asked;
+  asked.owner = {call.caller.uid, call.caller.gid};
+  if (Result<Unit> read = ReadForOthers(call, in, asked); !read)
+    return std::unexpected(read.error());
+  in.Get("time_left_s", time_left_s, 1, core::kMaxTimeLimit.count() / 1000);
   if (in.Get("request", asked.request, 64) && !task::IsWord(asked.request))
     in.Complain("request", "1 to 64 letters, digits and _-+.");
   in.Get("pid", pid, 1, INT32_MAX);
@@ -115,10 +178,16 @@ Result<Asked> ReadAsked(const Call& call) {
                 "/spec: a lease is for one process that is not started here: "
                 "expected no attach, array_index or parameters");
   }
+  if (read->lease || read->lease_key)
+    return Fail(ErrorCode::kInvalid, "/spec: expected no lease and no lease_key");
   const Result<task::LeaseProcess> process = ProcessOf(call, pid, call.caller.uid);
   if (!process) return std::unexpected(process.error());
+  asked.process = *process;
   asked.spec = *std::move(read);
   asked.spec.lease = task::TextOf(*process);
+  if (asked.key) GiveKey(asked);
+  if (time_left_s && !asked.spec.time_limit)
+    asked.spec.time_limit = base::Duration(*time_left_s * 1000) + kPastTimeLeft;
   // Nobody here could start it again, and nothing of what it writes is seen.
   asked.spec.requeue = false;
   asked.spec.max_recoveries = 0;
@@ -127,33 +196,83 @@ Result<Asked> ReadAsked(const Call& call) {
   return asked;
 }
 
-}  // namespace
+// Of a key that has a lease, or of a step of a job whose script has one. Empty: it is a new one.
+Result<std::optional<core::TaskId>> FindKnown(const LeaseServices& services, const Asked& asked,
+                                              const Caller& caller) {
+  const task::LeaseKey& key = *asked.key;
+  for (const auto& [id, known] : services.leases.LeasesOfJob(key.job)) {
+    if (known == key) {
+      if (services.leases.ProcessOf(id) == asked.process) return id;
+      return Fail(ErrorCode::kConflict, fmt::format("step {} of job {} has lease {} for another "
+                                                    "process",
+                                                    key.step, key.job, id));
+    }
+    const bool of_the_job = known.IsBase() && !key.IsBase() && known.cluster == key.cluster;
+    if (!of_the_job || !services.leases.Adopted(id)) continue;
+    const Result<store::StoredTask> stored = services.store.Get(id);
+    if (!stored) return std::unexpected(stored.error());
+    if (stored->record.request->uid != asked.owner.uid) continue;
+    if (const auto joined = services.leases.JoinLease(id, asked.process); !joined)
+      return std::unexpected(joined.error());
+    LogAsked("lease_joined", {{"task", id}, {"step", key.step}}, caller);
+    return id;
+  }
+  return std::nullopt;
+}
 
-Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
-                       const api::Responder& reply) {
-  Result<Asked> asked = ReadAsked(call);
-  if (!asked) return std::unexpected(asked.error());
-  const Caller& caller = call.caller;
-  if (Result<Unit> may = CheckPriority(asked->spec.priority, caller); !may) return may;
+Result<Unit> Submit(const LeaseServices& services, const Asked& asked, const Caller& owner,
+                    const Caller& caller, const api::Responder& reply) {
+  if (Result<Unit> may = CheckPriority(asked.spec.priority, owner); !may) return may;
   const core::SlotRules& slots = services.engine.scheduler().config().slots;
-  if (Result<Unit> may = CheckSlots(asked->spec, slots, caller); !may) return may;
-  const std::optional<task::LeaseProcess> process = task::ParseLeaseProcess(*asked->spec.lease);
+  if (Result<Unit> may = CheckSlots(asked.spec, slots, owner); !may) return may;
+  const std::string remark = asked.key ? "lease for " + *asked.spec.comment : "lease";
   services.engine.Submit(
-      TaskList({asked->spec}), {caller.uid, caller.gid, caller.user, "lease", asked->request},
-      [services, caller, process, reply](const Result<Submitted>& done) {
+      TaskList({asked.spec}), {owner.uid, owner.gid, owner.user, remark, asked.request},
+      [services, caller, process = asked.process, key = asked.key,
+       reply](const Result<Submitted>& done) {
         if (!done) return reply(std::unexpected(done.error()));
         if (!done->repeated) {
-          LogAsked("lease_asked", {{"task", done->first}, {"pid", process->process.pid}}, caller);
-          services.leases.Watch(done->first, *process);
+          LogAsked("lease_asked", {{"task", done->first}, {"pid", process.process.pid}}, caller);
+          services.leases.Watch(done->first, process, key);
         }
         reply(LeaseNow(services, done->first, done->repeated ? 200 : 201));
       });
   return Unit{};
 }
 
-Answer ListLeases(const LeaseServices& services, const Call&) {
+}  // namespace
+
+Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
+                       const api::Responder& reply) {
+  Result<Asked> asked = ReadAsked(call);
+  if (!asked) return std::unexpected(asked.error());
+  if (!asked->key) return Submit(services, *asked, call.caller, call.caller, reply);
+  const Result<std::optional<core::TaskId>> known = FindKnown(services, *asked, call.caller);
+  if (!known) return std::unexpected(known.error());
+  if (*known) {
+    reply(LeaseNow(services, **known));
+    return Unit{};
+  }
+  services.ask_name(asked->owner.uid, [services, asked = *std::move(asked), caller = call.caller,
+                                       reply](const Result<std::string>& name) {
+    if (!name) return reply(std::unexpected(name.error()));
+    const Caller owner{asked.owner.uid, asked.owner.gid, *name, false};
+    if (const Result<Unit> done = Submit(services, asked, owner, caller, reply); !done)
+      reply(std::unexpected(done.error()));
+  });
+  return Unit{};
+}
+
+Answer ListLeases(const LeaseServices& services, const Call& call) {
+  QueryReader in(call);
+  const std::int64_t job = in.Number("job", 0, 1, INT64_MAX);
+  if (in.error()) return std::unexpected(*in.error());
+  std::vector<core::TaskId> ids;
+  if (job == 0) ids = services.leases.Leases();
+  for (const auto& [id, key] : services.leases.LeasesOfJob(static_cast<std::uint64_t>(job)))
+    ids.push_back(id);
   Json list = Json::array();
-  for (const core::TaskId id : services.leases.Leases()) {
+  for (const core::TaskId id : ids) {
     const Result<api::LeaseView> view = View(services, id);
     if (view && view->state != "ended") list.push_back(ToJson(*view));
   }

@@ -28,8 +28,14 @@ class LeasesTest : public EndpointTest {
   }
   LeaseServices Services() {
     return {
-        *engine_, *store_, clock_, *leases_,
-        [this](core::TaskId, int, std::function<void()> answer) { waiting_ = std::move(answer); }};
+        *engine_,
+        *store_,
+        clock_,
+        *leases_,
+        [this](core::TaskId, int, std::function<void()> answer) { waiting_ = std::move(answer); },
+        [](std::uint32_t uid, const std::function<void(base::Result<std::string>)>& call) {
+          call("user-" + std::to_string(uid));
+        }};
   }
   // By this very process, of this very user.
   Call Mine(const std::string& id, const std::string& body) const {
@@ -54,7 +60,7 @@ class LeasesTest : public EndpointTest {
   }
   Heard Show(const std::string& id) { return Ask(Services(), &ShowLease, Mine(id, "")); }
 
-  const Caller me_{::getuid(), ::getgid(), "me", false};
+  Caller me_{::getuid(), ::getgid(), "me", false};
   std::unique_ptr<task::LeaseLauncher> leases_;
   std::function<void()> waiting_;
 };
@@ -92,6 +98,70 @@ TEST_F(LeasesTest, TheSameRequestIsTheSameLease) {
   const Heard again = Make(R"(,"request":"job-12")");
   EXPECT_EQ(again.status, 200);
   EXPECT_EQ(again.body.at("id"), 1);
+}
+
+// A job's step as its keeper asks for it: this very process, for a user of that number.
+constexpr char kStep[] =
+    R"(,"key":{"cluster":"bed","job":12,"step":"batch"},"owner":{"uid":%U,"gid":7},"time_left_s":60)";
+
+std::string StepOf(std::uint32_t uid, const std::string& step = "batch") {
+  std::string text = kStep;
+  text.replace(text.find("%U"), 2, std::to_string(uid));
+  text.replace(text.find("batch"), 5, step);
+  return text;
+}
+
+TEST_F(LeasesTest, RootAsksForAStepOfSomebodysJob) {
+  me_ = {::getuid(), ::getgid(), "root", true};
+  const Heard made = Make(StepOf(54'321));
+  ASSERT_EQ(made.status, 201) << made.body.dump();
+  EXPECT_EQ(made.body.at("user"), "user-54321");
+  EXPECT_EQ(made.body.at("job"), 12);
+  EXPECT_EQ(made.body.at("step"), "batch");
+  const Heard again = Make(StepOf(54'321));
+  EXPECT_EQ(again.status, 200);
+  EXPECT_EQ(again.body.at("id"), 1);
+  const store::StoredTask stored = store_->Get(core::TaskId{1}).value();
+  EXPECT_EQ(stored.record.request->uid, 54'321U);
+  EXPECT_EQ(stored.gid, 7U);
+  EXPECT_EQ(stored.record.request->time_limit, base::Duration(360'000)) << "and five minutes";
+  EXPECT_EQ(Ask(Services(), &ListLeases, Asking({{"job", "12"}})).body.at("leases").size(), 1U);
+  EXPECT_TRUE(Ask(Services(), &ListLeases, Asking({{"job", "13"}})).body.at("leases").empty());
+  Settle();
+  // Its own processes live below the keeper; those of others do not.
+  Call foreign = Mine("1", R"({"pid":1})");
+  foreign.caller = {0, 0, "root", true};
+  EXPECT_EQ(Ask(Services(), &AdoptLease, foreign).status, 403);
+  ASSERT_EQ(Ask(Services(), &AdoptLease, Mine("1", "")).status, 200);
+  engine_->PollLauncher();
+  engine_->Turn();
+  const Heard ended = Ask(Services(), &EndLease,
+                          Mine("1", R"({"exit_code":1,"stderr_tail":"CUDA out of memory"})"));
+  EXPECT_EQ(ended.status, 200);
+  engine_->PollLauncher();
+  engine_->Turn();
+  EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kOutOfMemory);
+}
+
+TEST_F(LeasesTest, AStepOfAJobSharesWhatItsScriptHas) {
+  me_ = {::getuid(), ::getgid(), "root", true};
+  ASSERT_EQ(Make(StepOf(::getuid())).status, 201);
+  Settle();
+  ASSERT_EQ(Ask(Services(), &AdoptLease, Mine("1", "")).status, 200);
+  EXPECT_EQ(Make(StepOf(::getuid(), "0")).body.at("id"), 1);
+  const Heard other = Make(StepOf(54'321, "1"));
+  EXPECT_EQ(other.status, 201) << "another user's";
+  EXPECT_EQ(other.body.at("id"), 2);
+}
+
+TEST_F(LeasesTest, OnlyRootAsksForOthers) {
+  me_ = {54'321, 54'321, "stranger", false};
+  EXPECT_EQ(Make(StepOf(::getuid())).status, 403) << "forged";
+  EXPECT_EQ(Make(StepOf(54'321)).status, 403) << "for himself as well";
+  me_ = {::getuid(), ::getgid(), "root", true};
+  EXPECT_EQ(Make(R"(,"owner":{"uid":1,"gid":1})").status, 400) << "without a key";
+  EXPECT_EQ(Make(StepOf(1, "a b")).status, 400);
+  EXPECT_EQ(Make("", R"(,"lease_key":"bed 1 0 0 0")").status, 400);
 }
 
 TEST_F(LeasesTest, WhoWaitsIsAnsweredOnceItIsGranted) {

@@ -301,7 +301,8 @@ Result<Unit> Take(const SubmitServices& services, const Call& call, Result<Descr
   const Caller& caller = call.caller;
   const TaskList& tasks = described->tasks;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
-    if (tasks.Like(i).lease)
+    const task::TaskSpec& like = tasks.Like(i);
+    if (like.lease || like.lease_key || like.lease_retries)
       return Fail(ErrorCode::kInvalid, "lease: expected none in a submission (POST /v1/leases)");
     const std::int64_t priority = tasks.Like(i).priority;
     if (Result<Unit> ranked = CheckPriority(priority, caller); !ranked) return ranked;

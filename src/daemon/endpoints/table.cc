@@ -80,8 +80,8 @@ struct Resources {
                               all.answer_later,
                               [&engine = all.engine] { return engine.RunningAttempts(); }});
     output.emplace(OutputServices{all.store, all.read_file});
-    leases.emplace(
-        LeaseServices{all.engine, all.store, all.clock, all.leases, all.when_lease_changes});
+    leases.emplace(LeaseServices{all.engine, all.store, all.clock, all.leases,
+                                 all.when_lease_changes, all.ask_name});
   }
   std::optional<ServerServices> server;
   std::optional<SubmitServices> submit;

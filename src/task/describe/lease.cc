@@ -8,6 +8,11 @@
 #include "base/text.h"
 
 namespace carma::task {
+namespace {
+
+constexpr std::size_t kMaxKey = 200;
+
+}  // namespace
 
 std::string TextOf(const LeaseProcess& process) {
   return fmt::format("{} {} {}", process.process.pid, process.process.start_ticks, process.boot_id);
@@ -26,6 +31,28 @@ std::optional<LeaseProcess> ParseLeaseProcess(std::string_view text) {
 
 bool IsLeaseProcess(std::string_view text) {
   return ParseLeaseProcess(text).has_value();
+}
+
+std::string TextOf(const LeaseKey& key) {
+  return fmt::format("{} {} {} {} {}", key.cluster, key.job, key.step, key.rank, key.restart);
+}
+
+std::optional<LeaseKey> ParseLeaseKey(std::string_view text) {
+  const std::vector<std::string_view> words = base::SplitWords(text);
+  if (words.size() != 5 || text.size() > kMaxKey || base::HasControls(text)) return std::nullopt;
+  const std::optional<std::int64_t> job = base::ParseInt(words[1]);
+  const std::optional<std::int64_t> rank = base::ParseInt(words[3]);
+  const std::optional<std::int64_t> restart = base::ParseInt(words[4]);
+  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+  if (!job || *job < 1 || !rank || *rank < 0 || *rank > kMost || !restart || *restart < 0 ||
+      *restart > kMost)
+    return std::nullopt;
+  return LeaseKey{std::string(words[0]), static_cast<std::uint64_t>(*job), std::string(words[2]),
+                  static_cast<int>(*rank), static_cast<int>(*restart)};
+}
+
+bool IsLeaseKey(std::string_view text) {
+  return ParseLeaseKey(text).has_value();
 }
 
 std::optional<LeaseProcess> FindLeaseProcess(pid_t pid) {

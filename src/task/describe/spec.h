@@ -84,6 +84,8 @@ struct TaskSpec : core::TaskRequest {
   std::optional<std::string> comment;
   std::optional<std::string>
       lease;  // the daemon's word: a LeaseProcess (lease.h), not ours to start
+  std::optional<std::string> lease_key;  // likewise: a LeaseKey
+  std::optional<int> lease_retries;
 
   // As one JSON object, the body of POST /v1/tasks.
   template <class Visitor, class Self>
@@ -169,6 +171,13 @@ struct TaskSpec : core::TaskRequest {
     field("lease", task.lease,
           "Of a lease the process that it is for; made by POST /v1/leases, refused in submissions.",
           {.max_bytes = 128, .fits = IsLeaseProcess, .expected = "pid, start ticks and boot"});
+    field("lease_key", task.lease_key,
+          "Of a workload manager's lease cluster, job, step, rank and restart; likewise.",
+          {.max_bytes = 200, .fits = IsLeaseKey, .expected = "cluster, job, step, rank, restart"});
+    field("lease_retries", task.lease_retries,
+          "Of such a lease how often its job is to be started again after running out of GPU "
+          "memory.",
+          {.low = 0, .high = core::kMaxRecoveries});
   }
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
@@ -41,6 +42,10 @@ constexpr char kAdoptedFile[] = "adopted";
 constexpr char kEndFile[] = "end.json";
 constexpr std::size_t kMaxFile = 4 << 20;
 constexpr std::size_t kMaxEventsPerPoll = 256;
+constexpr std::size_t kMaxMembers = 4096;
+constexpr int kMaxAncestors = 256;  // deeper trees do not occur
+// In front of keepers in the file of those that have adopted a lease.
+constexpr std::string_view kKeeper = "keeper ";
 constexpr std::chrono::seconds kKillAgain{1};
 // Without a descriptor for it a process is looked at so often.
 constexpr std::chrono::milliseconds kLook{200};
@@ -48,10 +53,16 @@ constexpr std::chrono::milliseconds kLook{200};
 enum class Source : std::uint64_t { kProcess, kOthers, kWake, kTimer };
 constexpr std::uint64_t kSources = 4;
 
+struct Member {
+  LeaseProcess process;
+  UniqueFd fd;  // empty: none could be had
+  bool keeper = false;
+};
+
 struct Lease {
-  LeaseProcess process;  // that waits, then the one that has adopted it
-  UniqueFd process_fd;   // empty: none could be had
-  int attempt = 0;       // 0: it waits
+  std::vector<Member> members;  // the one that waits, then those that have adopted it
+  std::optional<LeaseKey> key;
+  int attempt = 0;  // 0: it waits
   std::string dir;
   std::uint32_t uid = 0;  // of its owner
   LeaseLauncher::Environment environment;
@@ -74,11 +85,45 @@ LeaseLauncher::Environment EnvironmentOf(const LaunchOrder& order) {
 }
 
 std::string TextOfGrant(const Lease& lease) {
-  return base::DumpJson({{"process", TextOf(lease.process)},
+  return base::DumpJson({{"process", TextOf(lease.members.front().process)},
+                         {"key", lease.key ? TextOf(*lease.key) : ""},
                          {"uid", lease.uid},
                          {"environment", lease.environment},
                          {"grace_ms", lease.grace.count()},
                          {"checkpoint_signal", lease.checkpoint_signal}});
+}
+
+std::string TextOfMembers(const std::vector<Member>& members) {
+  std::string text;
+  for (const Member& each : members) {
+    fmt::format_to(std::back_inserter(text), "{}{}\n", each.keeper ? kKeeper : "",
+                   TextOf(each.process));
+  }
+  return text;
+}
+
+std::vector<Member> ReadMembers(const std::string& dir) {
+  std::vector<Member> members;
+  const Result<std::string> text = base::ReadFile(dir + "/" + kAdoptedFile, kMaxFile);
+  if (!text) return members;
+  for (std::string_view line : base::Split(*text, '\n')) {
+    const bool keeper = line.starts_with(kKeeper);
+    if (keeper) line.remove_prefix(kKeeper.size());
+    if (const std::optional<LeaseProcess> process = ParseLeaseProcess(line))
+      members.push_back({*process, {}, keeper});
+  }
+  return members;
+}
+
+// It is that process, or lives below it.
+bool IsBelow(const base::ProcessId& process, const base::ProcessId& above) {
+  std::optional<base::ProcessStat> at = base::ReadProcessStat(process.pid);
+  for (int depth = 0; depth < kMaxAncestors && at; ++depth) {
+    if (at->id == above) return true;
+    if (at->parent <= 1) break;
+    at = base::ReadProcessStat(at->parent);
+  }
+  return false;
 }
 
 // Empty: the folder is that of another attempt.
@@ -91,6 +136,8 @@ std::optional<Lease> ReadGrant(const std::string& dir) {
   std::string process;
   std::int64_t grace_ms = 0;
   in.Get("process", process, 256);
+  std::string key;
+  in.Get("key", key, 256);
   std::int64_t uid = 0;
   in.Get("uid", uid, 0, UINT32_MAX);
   in.Get("grace_ms", grace_ms, 0, INT64_MAX);
@@ -102,7 +149,8 @@ std::optional<Lease> ReadGrant(const std::string& dir) {
   for (const auto& [name, value] : environment->items()) {
     if (value.is_string()) lease.environment[name] = value.get<std::string>();
   }
-  lease.process = *known;
+  lease.key = ParseLeaseKey(key);
+  lease.members.push_back({*known, {}, lease.key.has_value()});
   lease.uid = static_cast<std::uint32_t>(uid);
   lease.grace = base::Duration(grace_ms);
   lease.dir = dir;
@@ -148,11 +196,13 @@ class RealLeaseLauncher final : public LeaseLauncher {
 
   void Listen(Listener listener) override { listener_ = std::move(listener); }
 
-  void Watch(core::TaskId id, const LeaseProcess& process) override {
+  void Watch(core::TaskId id, const LeaseProcess& process,
+             const std::optional<LeaseKey>& key) override {
     if (leases_.contains(id)) return;
     Lease& lease = leases_[id];
-    lease.process = process;
-    WatchProcess(id, lease);
+    lease.key = key;
+    lease.members.push_back({process, {}, key.has_value()});
+    WatchMember(id, lease.members.back());
   }
 
   bool Granted(core::TaskId id) const override {
@@ -171,24 +221,64 @@ class RealLeaseLauncher final : public LeaseLauncher {
     return ids;
   }
 
+  std::vector<std::pair<core::TaskId, LeaseKey>> LeasesOfJob(std::uint64_t job) const override {
+    std::vector<std::pair<core::TaskId, LeaseKey>> found;
+    for (const auto& [id, lease] : leases_) {
+      if (lease.key && lease.key->job == job) found.emplace_back(id, *lease.key);
+    }
+    return found;
+  }
+
+  std::optional<LeaseProcess> ProcessOf(core::TaskId id) const override {
+    const auto found = leases_.find(id);
+    if (found == leases_.end()) return std::nullopt;
+    return found->second.members.front().process;
+  }
+
   Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) override {
     const auto found = leases_.find(id);
     if (found == leases_.end() || found->second.attempt == 0)
       return Fail(ErrorCode::kConflict, fmt::format("lease {} is not granted", id));
     Lease& lease = found->second;
-    if (lease.adopted && lease.process == process) return lease.environment;
-    if (lease.adopted) {
-      return Fail(ErrorCode::kConflict,
-                  fmt::format("lease {} was adopted by process {}", id, lease.process.process.pid));
+    const auto is_member = [&](const Member& each) {
+      return !each.keeper && each.process == process;
+    };
+    if (lease.adopted && std::ranges::any_of(lease.members, is_member)) return lease.environment;
+    if (lease.adopted && !lease.key) {
+      return Fail(ErrorCode::kConflict, fmt::format("lease {} was adopted by process {}", id,
+                                                    lease.members.front().process.process.pid));
     }
-    if (!Alive(process)) {
-      return Fail(ErrorCode::kConflict, fmt::format("process {} has ended", process.process.pid));
+    const auto may = [&](const Member& each) {
+      return each.keeper && IsBelow(process.process, each.process.process);
+    };
+    if (lease.key && !std::ranges::any_of(lease.members, may)) {
+      return Fail(ErrorCode::kDenied,
+                  fmt::format("process {} is not of the job step that asked for lease {}",
+                              process.process.pid, id));
     }
-    const Result<Unit> kept =
-        base::WriteFileAtomic(lease.dir + "/" + kAdoptedFile, TextOf(process), 0600);
-    if (!kept) return base::Wrap(kept.error(), "keeping who adopts a lease");
-    TakeAdopted(id, lease, process);
+    const bool first = !lease.adopted;
+    if (const Result<Unit> kept = AddMember(lease, {process, {}, false}); !kept)
+      return std::unexpected(kept.error());
+    if (first) {
+      TakeAdopted(id, lease);
+    } else {
+      WatchMember(id, lease.members.back());
+    }
     return lease.environment;
+  }
+
+  Result<Unit> JoinLease(core::TaskId id, const LeaseProcess& keeper) override {
+    const auto found = leases_.find(id);
+    if (found == leases_.end() || !found->second.adopted || !found->second.key)
+      return Fail(ErrorCode::kConflict, fmt::format("lease {} is not adopted", id));
+    Lease& lease = found->second;
+    const auto is_member = [&](const Member& each) { return each.process == keeper; };
+    if (std::ranges::any_of(lease.members, is_member)) return Unit{};
+    if (Result<Unit> kept = AddMember(lease, {keeper, {}, true}); !kept) return kept;
+    WatchMember(id, lease.members.back());
+    joined_.emplace_back(id, keeper.process);
+    Wake();
+    return Unit{};
   }
 
   Result<Unit> EndLease(core::TaskId id, const LeaseEnd& end) override {
@@ -212,7 +302,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     const std::optional<LeaseProcess> process =
         order.spec.lease ? ParseLeaseProcess(*order.spec.lease) : std::nullopt;
     if (!process) return others_->Start(std::move(order));
-    Watch(order.id, *process);
+    Watch(order.id, *process, ParseLeaseKey(order.spec.lease_key.value_or("")));
     Lease& lease = leases_.at(order.id);
     if (lease.attempt == order.attempt) return;
     lease.attempt = order.attempt;
@@ -262,12 +352,15 @@ class RealLeaseLauncher final : public LeaseLauncher {
     const core::TaskId id = attempt.id;
     known->attempt = attempt.number;
     Lease& lease = leases_[id] = *std::move(known);
-    const Result<std::string> adopted = base::ReadFile(lease.dir + "/" + kAdoptedFile, kMaxFile);
-    const std::optional<LeaseProcess> by = adopted ? ParseLeaseProcess(*adopted) : std::nullopt;
-    if (by) TakeAdopted(id, lease, *by);
+    std::vector<Member> by = ReadMembers(lease.dir);
+    const bool adopted = !by.empty();
+    if (adopted) {
+      lease.members = std::move(by);
+      TakeAdopted(id, lease);
+    }
     if (const std::optional<LeaseEnd> end = ReadEnd(lease.dir)) return End(id, *end);
-    if (by) return;
-    WatchProcess(id, lease);
+    if (adopted) return;
+    WatchMember(id, lease.members.front());
     Grant(id, lease);
   }
 
@@ -295,6 +388,9 @@ class RealLeaseLauncher final : public LeaseLauncher {
       if (listener_.granted) listener_.granted(id);
     }
     for (const ShimEvent& event : std::exchange(pending_, {})) sink(event);
+    for (const auto& [id, process] : std::exchange(joined_, {})) {
+      if (listener_.joined && leases_.contains(id)) listener_.joined(id, process);
+    }
     others_->Poll(sink);
   }
 
@@ -323,15 +419,38 @@ class RealLeaseLauncher final : public LeaseLauncher {
 
   // The descriptor is of whoever has the number when it is made: only one that is that very process
   // afterwards is meant.
-  void WatchProcess(core::TaskId id, Lease& lease) {
-    lease.process_fd = base::OpenPidfd(lease.process.process.pid);
-    if (!Alive(lease.process)) {
-      lease.process_fd.reset();
+  void WatchMember(core::TaskId id, Member& member) {
+    member.fd = base::OpenPidfd(member.process.process.pid);
+    if (!Alive(member.process)) {
+      member.fd.reset();
       return LookSoon();
     }
-    if (lease.process_fd && !Register(lease.process_fd.get(), Source::kProcess, id))
-      lease.process_fd.reset();
-    if (!lease.process_fd) LookSoon();
+    if (member.fd && !Register(member.fd.get(), Source::kProcess, id)) member.fd.reset();
+    if (!member.fd) LookSoon();
+  }
+
+  // Durable, with those that have adopted it before; of one that waits the keeper stays, if any.
+  static Result<Unit> AddMember(Lease& lease, Member member) {
+    if (!Alive(member.process)) {
+      return Fail(ErrorCode::kConflict,
+                  fmt::format("process {} has ended", member.process.process.pid));
+    }
+    if (lease.members.size() >= kMaxMembers) {
+      return Fail(ErrorCode::kConflict,
+                  fmt::format("expected at most {} processes of one lease", kMaxMembers));
+    }
+    std::vector<Member> all;
+    for (const Member& each : lease.members) {
+      if (lease.adopted || each.keeper) all.push_back({each.process, {}, each.keeper});
+    }
+    all.push_back({member.process, {}, member.keeper});
+    const Result<Unit> kept =
+        base::WriteFileAtomic(lease.dir + "/" + kAdoptedFile, TextOfMembers(all), 0600);
+    if (!kept) return base::Wrap(kept.error(), "keeping who adopts a lease");
+    if (!lease.adopted)
+      std::erase_if(lease.members, [](const Member& each) { return !each.keeper; });
+    lease.members.push_back(std::move(member));
+    return Unit{};
   }
 
   void LookSoon() {
@@ -346,17 +465,21 @@ class RealLeaseLauncher final : public LeaseLauncher {
     SetTimer();
   }
 
-  void TakeAdopted(core::TaskId id, Lease& lease, const LeaseProcess& process) {
-    const bool another = !(lease.process == process) || !lease.process_fd;
-    lease.process = process;
+  // By its members, of which the first that is no keeper is the task's main process.
+  void TakeAdopted(core::TaskId id, Lease& lease) {
     lease.adopted = true;
     lease.withdraw_at.reset();
-    if (another) WatchProcess(id, lease);
+    const Member* main = &lease.members.front();
+    for (Member& each : lease.members) {
+      if (!each.fd) WatchMember(id, each);
+      if (main->keeper && !each.keeper) main = &each;
+      if (each.keeper) joined_.emplace_back(id, each.process.process);
+    }
     ShimEvent event;
     event.kind = ShimEventKind::kStarted;
     event.id = id;
     event.attempt = lease.attempt;
-    event.process = process.process;
+    event.process = main->process.process;
     Push(std::move(event));
   }
 
@@ -385,8 +508,13 @@ class RealLeaseLauncher final : public LeaseLauncher {
 
   void OnGone(core::TaskId id) {
     const auto found = leases_.find(id);
-    if (found == leases_.end() || Alive(found->second.process)) return;
-    const Lease& lease = found->second;
+    if (found == leases_.end()) return;
+    Lease& lease = found->second;
+    const auto is_gone = [](const Member& each) { return !Alive(each.process); };
+    if (!std::ranges::all_of(lease.members, is_gone)) {
+      std::erase_if(lease.members, is_gone);
+      return;
+    }
     // Its exit code is known to its parent alone.
     if (lease.adopted) return End(id, {});
     if (lease.attempt > 0)
@@ -396,10 +524,20 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Wake();
   }
 
+  // Its processes, without keepers.
   static std::vector<base::ProcessId> Tree(const Lease& lease) {
-    std::vector<base::ProcessId> tree{lease.process.process};
-    for (const base::ProcessStat& each : Descendants(lease.process.process.pid))
-      tree.push_back(each.id);
+    std::vector<base::ProcessId> tree;
+    const auto add = [&](const base::ProcessId& process) {
+      const bool keeper = std::ranges::any_of(lease.members, [&](const Member& member) {
+        return member.keeper && member.process.process == process;
+      });
+      if (!keeper && std::ranges::find(tree, process) == tree.end()) tree.push_back(process);
+    };
+    for (const Member& member : lease.members) {
+      if (!Alive(member.process)) continue;
+      add(member.process.process);
+      for (const base::ProcessStat& each : Descendants(member.process.process.pid)) add(each.id);
+    }
     return tree;
   }
 
@@ -436,7 +574,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
                  false);
         continue;
       }
-      if (lease.process_fd) continue;
+      if (std::ranges::all_of(lease.members, [](const Member& each) { return bool{each.fd}; }))
+        continue;
       look_ = true;
       OnGone(id);
     }
@@ -461,7 +600,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
   Listener listener_;
   UniqueFd epoll_, wake_, timer_;
   std::map<core::TaskId, Lease> leases_;
-  std::vector<core::TaskId> gone_, granted_;  // to be told by Poll()
+  std::vector<core::TaskId> gone_, granted_;                      // to be told by Poll()
+  std::vector<std::pair<core::TaskId, base::ProcessId>> joined_;  // likewise
   std::vector<ShimEvent> pending_;
   bool look_ = false;  // a process that no descriptor tells about is to be looked at
 };

@@ -3,17 +3,25 @@
 // lease). From then on that process is the task; when it is gone, by whatever cause, the attempt
 // has ended. Nobody has to say so.
 //
+// A lease with a key (LeaseKey) is for a step of a workload manager's job, and the process that
+// asked for it is the step's keeper: whatever lives below that may adopt the lease, others beside
+// the first one too, and it has ended when all of them and the keeper are gone. A keeper is never
+// signalled.
+//
 // Files in an attempt's folder tell a restarted daemon where it stood:
 //   lease.json  granted: for which process, and what it is to find in its environment
-//   adopted     by which process; durable before that hears of it
+//   adopted     by which processes; durable before they hear of it
 //   end.json    what was said of its end; durable before whoever said it hears of it
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -38,6 +46,8 @@ class LeaseLauncher : public Launcher {
   struct Listener {
     std::function<void(core::TaskId)> gone;     // a process that waits has ended
     std::function<void(core::TaskId)> granted;  // Granted() from now on
+    // What lives below that process belongs to the task as well; after the event of its start.
+    std::function<void(core::TaskId, const base::ProcessId&)> joined = nullptr;
   };
 
   // others: starts all tasks that are no leases. Errors: the system's.
@@ -45,15 +55,24 @@ class LeaseLauncher : public Launcher {
                                                            Options options);
   virtual void Listen(Listener listener) = 0;
   // A task that waits, for that process. Once it is durable, and again after a restart.
-  virtual void Watch(core::TaskId id, const LeaseProcess& process) = 0;
+  virtual void Watch(core::TaskId id, const LeaseProcess& process,
+                     const std::optional<LeaseKey>& key = {}) = 0;
   // The GPUs are its own, and it has not adopted them yet.
   virtual bool Granted(core::TaskId id) const = 0;
   virtual bool Adopted(core::TaskId id) const = 0;
   // Those that wait, are granted or adopted.
   virtual std::vector<core::TaskId> Leases() const = 0;
+  // Those of them that are for steps of that job, with their keys.
+  virtual std::vector<std::pair<core::TaskId, LeaseKey>> LeasesOfJob(std::uint64_t job) const = 0;
+  // The process that asked for it, or the first of those that have it.
+  virtual std::optional<LeaseProcess> ProcessOf(core::TaskId id) const = 0;
+  // Another step of the job shares an adopted lease with a key: its keeper. Errors: kConflict: not
+  // adopted, no key, the process has ended; those of the disk.
+  virtual base::Result<base::Unit> JoinLease(core::TaskId id, const LeaseProcess& keeper) = 0;
   // The process is the task from now on; returns what it is to have in its environment. The same
   // process may ask again. Errors: kConflict: not granted, adopted by another, the process has
-  // ended; those of the disk: nothing has happened.
+  // ended; kDenied: it does not live below a keeper of the lease; those of the disk: nothing has
+  // happened.
   virtual base::Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) = 0;
   // Its owner says how it has ended. Errors: kConflict: not adopted; those of the disk.
   virtual base::Result<base::Unit> EndLease(core::TaskId id, const LeaseEnd& end) = 0;

@@ -13,6 +13,7 @@
 #include <fstream>
 
 #include "base/spawn.h"
+#include "base/test_fields.h"
 #include "task/shim/fake_launcher.h"
 
 namespace carma::task {
@@ -68,8 +69,12 @@ class LeaseLauncherTest : public ::testing::Test {
     auto made = LeaseLauncher::Make(std::move(others), options_);
     ASSERT_TRUE(made) << made.error().message;
     launcher_ = *std::move(made);
-    launcher_->Listen({.gone = [this](core::TaskId id) { gone_.push_back(id); },
-                       .granted = [this](core::TaskId id) { granted_.push_back(id); }});
+    launcher_->Listen(
+        {.gone = [this](core::TaskId id) { gone_.push_back(id); },
+         .granted = [this](core::TaskId id) { granted_.push_back(id); },
+         .joined = [this](core::TaskId,
+                          const base::ProcessId& process) { joined_.push_back(process); }});
+    joined_.clear();
     events_.clear();
   }
   std::string Dir() const { return folder_ + "/attempts/7/1"; }
@@ -112,6 +117,7 @@ class LeaseLauncherTest : public ::testing::Test {
   FakeLauncher* others_ = nullptr;
   std::unique_ptr<LeaseLauncher> launcher_;
   std::vector<core::TaskId> gone_, granted_;
+  std::vector<base::ProcessId> joined_;
   std::vector<ShimEvent> events_;
 };
 
@@ -155,6 +161,55 @@ TEST_F(LeaseLauncherTest, OneProcessAloneAdoptsIt) {
   first.End();
   Poll();
   EXPECT_THAT(events_, IsEmpty()) << "the one that asked is not the one that has it";
+}
+
+// A lease for a step of a job, which this very process keeps.
+TEST_F(LeaseLauncherTest, OfAStepAllThatLivesBelowItsKeeperMayHaveIt) {
+  const LeaseProcess keeper = *FindLeaseProcess(::getpid());
+  LaunchOrder order = Order(keeper);
+  order.spec.lease_key = TextOf(LeaseKey{.cluster = "bed", .job = 12, .step = "0"});
+  launcher_->Start(order);
+  EXPECT_EQ(launcher_->LeasesOfJob(12).size(), 1U);
+  EXPECT_THAT(launcher_->LeasesOfJob(13), IsEmpty());
+  const LeaseProcess above = *FindLeaseProcess(1);
+  EXPECT_EQ(launcher_->AdoptLease(kTask, above).error().code, base::ErrorCode::kDenied);
+  Stranger first, second;
+  const auto environment = launcher_->AdoptLease(kTask, first.process());
+  ASSERT_TRUE(environment) << environment.error().message;
+  EXPECT_EQ(Next().process, first.process().process) << "the keeper is not the task";
+  EXPECT_EQ(*launcher_->AdoptLease(kTask, second.process()), *environment);
+  first.End();
+  Poll();
+  Restart();
+  launcher_->Adopt({.id = kTask, .number = 1, .dir = Dir(), .started = true});
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
+  EXPECT_EQ(*launcher_->AdoptLease(kTask, second.process()), *environment);
+  EXPECT_EQ(launcher_->LeasesOfJob(12).size(), 1U) << "known again by its key";
+  launcher_->Stop(kTask, 1);
+  EXPECT_EQ(WTERMSIG(second.End(0)), SIGTERM) << "and this test, its keeper, lives";
+  Poll();
+  EXPECT_THAT(events_, IsEmpty()) << "its keeper may have more to start";
+  ASSERT_TRUE(launcher_->EndLease(kTask, {.exit_code = 2}));
+  EXPECT_EQ(Next().exit_code, 2);
+}
+
+TEST_F(LeaseLauncherTest, AnotherStepJoinsAndKeepsItAlive) {
+  Stranger keeper, other;
+  LaunchOrder order = Order(keeper.process());
+  order.spec.lease_key = TextOf(LeaseKey{.cluster = "bed", .job = 12, .step = "batch"});
+  launcher_->Start(order);
+  EXPECT_FALSE(launcher_->JoinLease(kTask, other.process())) << "nobody has it yet";
+  ASSERT_TRUE(launcher_->AdoptLease(kTask, keeper.process()));
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
+  ASSERT_TRUE(launcher_->JoinLease(kTask, other.process()));
+  EXPECT_TRUE(launcher_->AdoptLease(kTask, other.process()));
+  Poll();
+  EXPECT_THAT(joined_, ElementsAre(keeper.process().process, other.process().process));
+  keeper.End();
+  Poll();
+  EXPECT_THAT(events_, IsEmpty());
+  other.End();
+  EXPECT_EQ(Next().kind, ShimEventKind::kExited);
 }
 
 TEST_F(LeaseLauncherTest, AProcessThatIsGoneGivesItUp) {
@@ -256,6 +311,15 @@ TEST_F(LeaseLauncherTest, OtherTasksAreNoneOfItsBusiness) {
   launcher_->Start(order);
   EXPECT_THAT(launcher_->Leases(), IsEmpty());
   EXPECT_EQ(others_->started.size(), 1U);
+}
+
+TEST(LeaseKey, IsWrittenAndReadBack) {
+  const LeaseKey key{"bed", 12, "batch", 1, 3};
+  EXPECT_EQ(TextOf(key), "bed 12 batch 1 3");
+  EXPECT_TRUE(base::NamesEveryMember<LeaseKey>());
+  EXPECT_EQ(ParseLeaseKey(TextOf(key)), key);
+  for (const char* text : {"", "bed 12 batch 1", "bed 0 batch 1 3", "bed x 0 1 3", "bed 1 0 -1 3"})
+    EXPECT_FALSE(IsLeaseKey(text)) << text;
 }
 
 TEST(LeaseProcess, IsWrittenAndReadBack) {
