@@ -1,0 +1,117 @@
+#include "slurm/spank/lease.h"
+
+#include <sys/wait.h>
+
+#include "slurm/spank/http.h"
+#include "slurm/spank/json.h"
+#include "slurm/spank/words.h"
+
+namespace carma::slurm {
+namespace {
+
+constexpr int kAnswerS = 5;
+constexpr std::size_t kMostWords = 1000;
+constexpr std::size_t kMostName = 200;
+constexpr std::size_t kMostReason = 500;
+
+std::string Number(std::int64_t number) {
+  return std::to_string(number);
+}
+
+// What an answer says that is none of what was hoped for.
+std::string TroubleOf(const Reply& reply, const Document& body) {
+  if (reply.status == 0) return reply.trouble;
+  const std::string said = body.Text("error/message").value_or("");
+  return OneLine(said.empty() ? "carmad answered " + Number(reply.status) : said, kMostReason);
+}
+
+std::string SpecText(const Step& step, const Wanted& wanted) {
+  std::string text = "{\"name\":" + Quoted(OneLine(step.job_name, kMostName));
+  text += ",\"command\":[";
+  for (std::size_t i = 0; i < step.command.size() && i < kMostWords; ++i)
+    text += (i == 0 ? "" : ",") + Quoted(step.command[i]);
+  if (step.command.empty()) text += Quoted(OneLine(step.job_name, kMostName));
+  text += "],\"workdir\":" + Quoted(step.folder) + ",\"gpus\":" + Number(wanted.gpus);
+  if (wanted.memory_mib) text += ",\"memory_mib\":" + Number(*wanted.memory_mib);
+  if (wanted.exclusive) text += ",\"exclusive\":true";
+  if (wanted.sm_share) text += ",\"sm_share\":" + std::to_string(*wanted.sm_share);
+  if (!wanted.summary.empty()) text += ",\"model_summary\":" + Quoted(wanted.summary);
+  if (wanted.batch_size) text += ",\"batch_size\":" + Number(*wanted.batch_size);
+  if (wanted.retries) text += ",\"lease_retries\":" + Number(*wanted.retries);
+  return text + "}";
+}
+
+}  // namespace
+
+std::string AskText(const Step& step, const Wanted& wanted) {
+  std::string text = "{\"key\":{\"cluster\":" + Quoted(step.cluster);
+  text += ",\"job\":" + Number(step.job) + ",\"step\":" + Quoted(step.name);
+  text += ",\"rank\":" + Number(step.rank) + ",\"restart\":" + Number(step.restart);
+  text += "},\"owner\":{\"uid\":" + Number(step.uid) + ",\"gid\":" + Number(step.gid);
+  text += "},\"pid\":" + Number(step.keeper);
+  if (step.time_left_s) text += ",\"time_left_s\":" + Number(*step.time_left_s);
+  return text + ",\"spec\":" + SpecText(step, wanted) + "}";
+}
+
+Standing Carmad::StandingOf(std::string_view method, const std::string& target,
+                            const std::string& body, int seconds) const {
+  const Reply reply = CallCarmad(socket_, method, target, body, seconds);
+  Document document;
+  const bool good = document.Parse(reply.body);
+  Standing standing;
+  standing.away = reply.status == 0 || reply.status == 503;
+  if (!good || reply.status / 100 != 2) {
+    standing.trouble = TroubleOf(reply, document);
+    return standing;
+  }
+  standing.id = document.Number("id").value_or(0);
+  standing.state = document.Text("state").value_or("");
+  standing.step = document.Text("step").value_or("");
+  standing.reason = OneLine(document.Text("reason").value_or(""), kMostReason);
+  standing.reason_text = OneLine(document.Text("reason_text").value_or(""), kMostReason);
+  if (standing.id == 0) standing.trouble = "an answer of carmad's without a lease";
+  return standing;
+}
+
+Standing Carmad::Ask(const Step& step, const Wanted& wanted) const {
+  return StandingOf("POST", "/v1/leases", AskText(step, wanted), kAnswerS);
+}
+
+bool Carmad::HasBase(std::uint32_t job) const {
+  const Reply reply = CallCarmad(socket_, "GET", "/v1/leases?job=" + Number(job), "", kAnswerS);
+  Document document;
+  if (reply.status != 200 || !document.Parse(reply.body)) return false;
+  for (std::size_t i = 0;; ++i) {
+    const std::optional<std::string> step = document.Text("leases/" + std::to_string(i) + "/step");
+    if (!step) return false;
+    if (*step == "batch" || *step == "interactive") return true;
+  }
+}
+
+Standing Carmad::Await(std::int64_t id, int seconds) const {
+  return StandingOf("GET", "/v1/leases/" + Number(id) + "?wait_s=" + Number(seconds), "",
+                    seconds + kAnswerS);
+}
+
+std::vector<std::pair<std::string, std::string>> Carmad::Adopt(std::int64_t id,
+                                                               Standing& standing) const {
+  const Reply reply =
+      CallCarmad(socket_, "POST", "/v1/leases/" + Number(id) + "/adopt", "", kAnswerS);
+  Document document;
+  const bool good = document.Parse(reply.body);
+  standing.away = reply.status == 0 || reply.status == 503;
+  if (good && reply.status == 200) return document.Texts("environment");
+  standing.trouble = TroubleOf(reply, document);
+  return {};
+}
+
+void Carmad::End(std::int64_t id, const Ending& ending) const {
+  std::string body = "{\"exit_code\":";
+  body += Number(WIFEXITED(ending.status) ? WEXITSTATUS(ending.status) : 0);
+  body += ",\"signal\":" + Number(WIFSIGNALED(ending.status) ? WTERMSIG(ending.status) : 0);
+  if (!ending.stderr_tail.empty()) body += ",\"stderr_tail\":" + Quoted(ending.stderr_tail);
+  // Its answer changes nothing: carmad sees the end of the processes by itself.
+  CallCarmad(socket_, "POST", "/v1/leases/" + Number(id) + "/end", body + "}", kAnswerS);
+}
+
+}  // namespace carma::slurm

@@ -1,0 +1,75 @@
+// What the plug-in asks of carmad: a lease for a step of a job (docs/leases.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace carma::slurm {
+
+// As the options say it.
+struct Wanted {
+  int gpus = 1;
+  std::optional<std::int64_t> memory_mib;
+  bool exclusive = false;
+  std::optional<double> sm_share;
+  std::string summary;  // path
+  std::optional<std::int64_t> batch_size;
+  std::optional<std::int64_t> retries;
+};
+
+// The step as Slurm tells of it.
+struct Step {
+  std::string cluster;
+  std::uint32_t job = 0;
+  std::string name;  // "batch", "interactive" or its number
+  std::uint32_t rank = 0;
+  std::uint32_t restart = 0;
+  std::uint32_t uid = 0, gid = 0;
+  int keeper = 0;  // its slurmstepd
+  std::string job_name;
+  std::vector<std::string> command;
+  std::string folder;
+  std::optional<std::int64_t> time_left_s;
+};
+
+struct Standing {
+  std::int64_t id = 0;  // 0: there is none
+  std::string state;    // "waiting", "granted", "adopted", "ended"
+  std::string step;     // for which it was asked
+  std::string reason, reason_text;
+  std::string trouble;  // why there is none, or nobody knows; one line
+  bool away = false;    // carmad did not answer
+};
+
+// The body of POST /v1/leases. Pure.
+std::string AskText(const Step& step, const Wanted& wanted);
+
+// How the process of a lease ended.
+struct Ending {
+  int status = 0;  // as wait() tells it
+  std::string stderr_tail;
+};
+
+class Carmad {
+ public:
+  explicit Carmad(std::string socket) : socket_(std::move(socket)) {}
+  Standing Ask(const Step& step, const Wanted& wanted) const;
+  // Whether the script of that job has a lease here.
+  bool HasBase(std::uint32_t job) const;
+  // Waits with its answer for so long while the lease waits.
+  Standing Await(std::int64_t id, int seconds) const;
+  // By the process that calls: what is to be in its environment. Empty: trouble says why.
+  std::vector<std::pair<std::string, std::string>> Adopt(std::int64_t id, Standing& standing) const;
+  void End(std::int64_t id, const Ending& ending) const;
+
+ private:
+  Standing StandingOf(std::string_view method, const std::string& target, const std::string& body,
+                      int seconds) const;
+  std::string socket_;
+};
+
+}  // namespace carma::slurm

@@ -1,0 +1,360 @@
+// spank_carma.so: the GPUs of a Slurm job step are those that the node's carmad gives it.
+//
+//   srun, sbatch, salloc   the options are read and checked
+//   slurmstepd, as root    asks for a lease, once for each step; says at the end how it went
+//   a task, as the user    waits for the lease, where scancel reaches it, and adopts it
+//
+// A step without options is left alone, but for steps of a job whose script has a lease: they share
+// it. A step that asked and got none fails, with the reason on its standard error.
+extern "C" {
+#include <slurm/slurm.h>
+#include <slurm/spank.h>
+}
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "slurm/spank/lease.h"
+#include "slurm/spank/tail.h"
+#include "slurm/spank/words.h"
+
+#define CARMA_EXPORT extern "C" __attribute__((visibility("default")))
+
+CARMA_EXPORT const char plugin_name[];
+CARMA_EXPORT const char plugin_type[];
+CARMA_EXPORT const unsigned int plugin_version;
+CARMA_EXPORT const unsigned int spank_plugin_version;
+const char plugin_name[] = "carma";
+const char plugin_type[] = "spank";
+const unsigned int plugin_version = SLURM_VERSION_NUMBER;
+const unsigned int spank_plugin_version = 1;
+
+namespace carma::slurm {
+namespace {
+
+constexpr int kQuietS = 5;  // then people are told why it waits
+constexpr int kPollS = 30;
+constexpr int kAwayS = 600;  // so long a carmad that has gone may take to come back
+constexpr std::uint32_t kMaxErrorFiles = 64;
+// What its processes are called that wait: Slurm's trackers spare those that bear slurmstepd's
+// name.
+constexpr char kWaits[] = "carma-wait";
+
+struct Arguments {
+  std::string socket = "/run/carma/carmad.sock";
+  std::string cluster = "slurm";
+  std::int64_t wait_min = 0;  // for a lease; 0: as long as the job may run
+};
+
+Arguments arguments;
+Wanted wanted;
+bool used = false;  // at least one option was
+
+// Of the step, in slurmstepd; its tasks are forked from it.
+struct State {
+  std::string node;
+  std::string socket;
+  Step step;
+  std::int64_t lease = 0;
+  bool joined = false;  // the lease is that of the job's script
+  std::string trouble;  // why there is no lease
+  ErrorFile* error_files = nullptr;
+  std::uint32_t tasks = 0, ended = 0;
+  Ending ending;
+};
+State* state = nullptr;  // null: the step has nothing to do with carmad
+
+// ---- arguments and options ----
+
+bool TakeArgument(std::string_view text) {
+  const std::size_t sign = text.find('=');
+  const std::string_view name = text.substr(0, sign);
+  const std::string_view value = sign == std::string_view::npos ? "" : text.substr(sign + 1);
+  if (name == "socket" && !value.empty() && value.front() == '/') {
+    arguments.socket = value;
+  } else if (name == "cluster" && !value.empty()) {
+    arguments.cluster = value;
+  } else if (const auto minutes = Whole(value, 0, 525'600); name == "wait" && minutes) {
+    arguments.wait_min = *minutes;
+  } else {
+    slurm_error("carma: plugstack.conf: '%s': expected socket=PATH, cluster=NAME or wait=MINUTES",
+                std::string(text).c_str());
+    return false;
+  }
+  return true;
+}
+
+enum Option { kMemory = 1, kGpus, kExclusive, kSmShare, kSummary, kBatchSize, kRetries };
+
+int TakeOption(int option, const char* text, int) {
+  const std::string_view value = text == nullptr ? "" : text;
+  const auto take = [&](auto& target, const auto& read, const char* name, const char* expected) {
+    if (read) {
+      target = *read;
+      used = true;
+      return 0;
+    }
+    slurm_error("carma: --carma-%s '%s': expected %s", name, OneLine(value, 80).c_str(), expected);
+    return -1;
+  };
+  constexpr std::int64_t kMostBatch = 1'000'000'000;
+  switch (option) {
+    case kMemory:
+      return take(wanted.memory_mib, MemoryMib(value), "mem", "GPU memory such as 12G or 800M");
+    case kGpus:
+      return take(wanted.gpus, Whole(value, 1, 1024), "gpus", "a number of GPUs from 1 to 1024");
+    case kSmShare:
+      return take(wanted.sm_share, Share(value), "sm-share", "a share from 1% to 100%");
+    case kBatchSize:
+      return take(wanted.batch_size, Whole(value, 1, kMostBatch), "batch-size",
+                  "a number from 1 to 1000000000");
+    case kRetries:
+      return take(wanted.retries, Whole(value, 0, 1000), "retries", "a number from 0 to 1000");
+    case kSummary:
+      return take(wanted.summary, value.empty() ? std::optional<std::string>() : std::string(value),
+                  "summary", "the path of a model summary");
+    default:
+      used = true;
+      wanted.exclusive = true;
+      return 0;
+  }
+}
+
+char kNames[][20] = {"carma-mem",     "carma-gpus",       "carma-exclusive", "carma-sm-share",
+                     "carma-summary", "carma-batch-size", "carma-retries"};
+char kValues[][8] = {"SIZE", "N", "SHARE", "FILE"};
+char kUsages[][96] = {
+    "GPU memory that it needs on each GPU: 12G. Its GPUs are those that CARMA gives it",
+    "GPUs that CARMA is to give it on its node (default 1)",
+    "nobody else is to use its GPUs",
+    "at most this share of each GPU's multiprocessors: 30%",
+    "description of its model, from which CARMA estimates the memory",
+    "batch size, for that estimate",
+    "start it again so often when it runs out of GPU memory (default 3)"};
+
+spank_option options[] = {
+    {kNames[0], kValues[0], kUsages[0], 1, kMemory, TakeOption},
+    {kNames[1], kValues[1], kUsages[1], 1, kGpus, TakeOption},
+    {kNames[2], nullptr, kUsages[2], 0, kExclusive, TakeOption},
+    {kNames[3], kValues[2], kUsages[3], 1, kSmShare, TakeOption},
+    {kNames[4], kValues[3], kUsages[4], 1, kSummary, TakeOption},
+    {kNames[5], kValues[1], kUsages[5], 1, kBatchSize, TakeOption},
+    {kNames[6], kValues[1], kUsages[6], 1, kRetries, TakeOption},
+};
+
+// ---- the step ----
+
+std::string Variable(spank_t spank, const char* name) {
+  char value[4096] = "";
+  if (spank_getenv(spank, name, value, sizeof value) != ESPANK_SUCCESS) return "";
+  return value;
+}
+
+std::string NodeName(spank_t spank) {
+  if (const char* name = std::getenv("SLURMD_NODENAME"); name != nullptr) return name;
+  if (const std::string name = Variable(spank, "SLURMD_NODENAME"); !name.empty()) return name;
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  return host;
+}
+
+std::string StepName(std::uint32_t number) {
+  if (number == SLURM_BATCH_SCRIPT) return "batch";
+  if (number == SLURM_INTERACTIVE_STEP) return "interactive";
+  return std::to_string(number);
+}
+
+std::uint32_t RestartOf(spank_t spank) {
+  std::uint32_t count = 0;
+  // The item is 0 in batch steps whatever happened.
+  if (const auto told = Whole(Variable(spank, "SLURM_RESTART_COUNT"), 0, 1'000'000))
+    return static_cast<std::uint32_t>(*told);
+  if (spank_get_item(spank, S_SLURM_RESTART_COUNT, &count) != ESPANK_SUCCESS) return 0;
+  return count;
+}
+
+Step ReadStep(spank_t spank, std::uint32_t number) {
+  Step step;
+  step.cluster = arguments.cluster;
+  step.name = StepName(number);
+  uid_t uid = 0;
+  gid_t gid = 0;
+  spank_get_item(spank, S_JOB_ID, &step.job);
+  spank_get_item(spank, S_JOB_UID, &uid);
+  spank_get_item(spank, S_JOB_GID, &gid);
+  spank_get_item(spank, S_JOB_NODEID, &step.rank);
+  step.uid = uid;
+  step.gid = gid;
+  step.restart = RestartOf(spank);
+  step.keeper = ::getpid();
+  step.job_name = Variable(spank, "SLURM_JOB_NAME");
+  if (step.job_name.empty()) step.job_name = "job-" + std::to_string(step.job);
+  int count = 0;
+  char** words = nullptr;
+  const bool has_words =
+      step.name != "batch" && spank_get_item(spank, S_JOB_ARGV, &count, &words) == ESPANK_SUCCESS;
+  for (int i = 0; has_words && i < count && words[i] != nullptr; ++i)
+    step.command.emplace_back(words[i]);
+  step.folder = AbsolutePath(Variable(spank, "SLURM_SUBMIT_DIR"), "").value_or("/");
+  if (const auto end = Whole(Variable(spank, "SLURM_JOB_END_TIME"), 1, INT64_MAX)) {
+    if (*end > ::time(nullptr)) step.time_left_s = *end - ::time(nullptr);
+  }
+  return step;
+}
+
+std::uint32_t NodesOf(spank_t spank, const Step& step) {
+  if (step.name == "batch" || step.name == "interactive") {
+    const auto told = Whole(Variable(spank, "SLURM_JOB_NUM_NODES"), 1, 1'000'000);
+    return told ? static_cast<std::uint32_t>(*told) : 1;
+  }
+  std::uint32_t nodes = 1;
+  spank_get_item(spank, S_JOB_NNODES, &nodes);
+  return nodes;
+}
+
+void ShareErrorFiles(spank_t spank) {
+  spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &state->tasks);
+  void* memory = ::mmap(nullptr, kMaxErrorFiles * sizeof(ErrorFile), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory != MAP_FAILED) state->error_files = static_cast<ErrorFile*>(memory);
+}
+
+void AskForLease(spank_t spank) {
+  if (NodesOf(spank, state->step) > 1 && !wanted.exclusive) {
+    state->trouble =
+        "a job of several nodes shares no GPUs: use --carma-exclusive, or one node (--nodes=1)";
+    return;
+  }
+  if (!wanted.summary.empty())
+    wanted.summary = AbsolutePath(wanted.summary, state->step.folder).value_or(wanted.summary);
+  const Standing standing = Carmad(state->socket).Ask(state->step, wanted);
+  state->lease = standing.id;
+  state->joined = standing.step != state->step.name;
+  state->trouble = standing.trouble;
+}
+
+// ---- a task ----
+
+int Refuse(const std::string& why) {
+  const std::string line = OneLine(why, 1000);
+  ::dprintf(STDERR_FILENO, "carma: no GPUs for job %u on %s: %s\n", state->step.job,
+            state->node.c_str(), line.c_str());
+  return -1;
+}
+
+// Until the lease is granted. Empty: it is; else why not.
+std::string AwaitGrant(const Carmad& carmad) {
+  const time_t started = ::time(nullptr);
+  time_t last_answer = started;
+  int poll_s = kQuietS;
+  for (;;) {
+    const Standing now = carmad.Await(state->lease, poll_s);
+    const time_t at = ::time(nullptr);
+    if (now.id != 0) {
+      last_answer = at;
+      if (now.state == "granted" || now.state == "adopted") return "";
+      if (now.state == "ended") return "(" + now.reason + ") " + now.reason_text;
+      if (poll_s == kQuietS) {
+        ::dprintf(STDERR_FILENO, "carma: job %u waits on %s for GPUs: (%s) %s\n", state->step.job,
+                  state->node.c_str(), now.reason.c_str(), now.reason_text.c_str());
+      }
+      poll_s = kPollS;
+    } else if (!now.away || at - last_answer >= kAwayS) {
+      return now.trouble;
+    } else {
+      ::poll(nullptr, 0, 1000);
+    }
+    if (arguments.wait_min > 0 && at - started >= arguments.wait_min * 60)
+      return "none were free for " + std::to_string(arguments.wait_min) + " minutes";
+  }
+}
+
+int TakeLease(spank_t spank) {
+  const Carmad carmad(state->socket);
+  Standing standing;
+  for (time_t started = ::time(nullptr);;) {
+    if (const std::string why = AwaitGrant(carmad); !why.empty()) return Refuse(why);
+    standing = {};
+    const auto environment = carmad.Adopt(state->lease, standing);
+    for (const auto& [name, value] : environment) {
+      if (spank_setenv(spank, name.c_str(), value.c_str(), 1) != ESPANK_SUCCESS)
+        return Refuse("the variable " + name + " cannot be set");
+    }
+    if (!environment.empty()) return 0;
+    if (!standing.away || ::time(nullptr) - started >= kAwayS) return Refuse(standing.trouble);
+    ::poll(nullptr, 0, 1000);
+  }
+}
+
+}  // namespace
+}  // namespace carma::slurm
+
+using namespace carma::slurm;
+
+CARMA_EXPORT int slurm_spank_init(spank_t spank, int count, char** texts) {
+  const spank_context_t context = spank_context();
+  if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR && context != S_CTX_REMOTE)
+    return ESPANK_SUCCESS;
+  for (int i = 0; i < count; ++i) {
+    if (!TakeArgument(texts[i])) return ESPANK_BAD_ARG;
+  }
+  for (spank_option& option : options) {
+    if (spank_option_register(spank, &option) != ESPANK_SUCCESS) return ESPANK_ERROR;
+  }
+  return ESPANK_SUCCESS;
+}
+
+CARMA_EXPORT int slurm_spank_init_post_opt(spank_t spank, int, char**) {
+  if (spank_context() != S_CTX_REMOTE) return ESPANK_SUCCESS;
+  std::uint32_t number = 0;
+  if (spank_get_item(spank, S_JOB_STEPID, &number) != ESPANK_SUCCESS || number == SLURM_EXTERN_CONT)
+    return ESPANK_SUCCESS;
+  const bool in_lease = !used && !Variable(spank, "CARMA_TASK_ID").empty();
+  if (!used && !in_lease) return ESPANK_SUCCESS;
+  state = new State;
+  state->node = NodeName(spank);
+  state->socket = WithNode(arguments.socket, state->node);
+  state->step = ReadStep(spank, number);
+  if (in_lease && !Carmad(state->socket).HasBase(state->step.job)) {
+    state = nullptr;
+    return ESPANK_SUCCESS;
+  }
+  ShareErrorFiles(spank);
+  AskForLease(spank);
+  return ESPANK_SUCCESS;
+}
+
+CARMA_EXPORT int slurm_spank_task_init(spank_t spank, int, char**) {
+  if (state == nullptr) return ESPANK_SUCCESS;
+  if (state->lease == 0) return Refuse(state->trouble);
+  int task = 0;
+  if (state->error_files != nullptr && spank_get_item(spank, S_TASK_ID, &task) == ESPANK_SUCCESS &&
+      task >= 0 && static_cast<std::uint32_t>(task) < kMaxErrorFiles)
+    NoteErrorFile(state->error_files[task]);
+  ::prctl(PR_SET_NAME, kWaits);
+  return TakeLease(spank);
+}
+
+CARMA_EXPORT int slurm_spank_task_exit(spank_t spank, int, char**) {
+  if (state == nullptr || state->lease == 0 || state->joined) return ESPANK_SUCCESS;
+  int status = 0, task = 0;
+  spank_get_item(spank, S_TASK_EXIT_STATUS, &status);
+  spank_get_item(spank, S_TASK_ID, &task);
+  ++state->ended;
+  if (status != 0 && state->ending.status == 0) {
+    state->ending.status = status;
+    if (state->error_files != nullptr && task >= 0 &&
+        static_cast<std::uint32_t>(task) < kMaxErrorFiles)
+      state->ending.stderr_tail =
+          TailOf(state->error_files[task], state->step.uid, state->step.gid);
+  }
+  if (state->ended >= state->tasks) Carmad(state->socket).End(state->lease, state->ending);
+  return ESPANK_SUCCESS;
+}

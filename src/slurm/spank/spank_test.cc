@@ -1,0 +1,138 @@
+// What the plug-in reads and writes, without Slurm.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "slurm/spank/http.h"
+#include "slurm/spank/json.h"
+#include "slurm/spank/lease.h"
+#include "slurm/spank/tail.h"
+#include "slurm/spank/words.h"
+
+namespace carma::slurm {
+namespace {
+
+TEST(SpankWords, SizesSharesAndNumbers) {
+  EXPECT_EQ(MemoryMib("12G"), 12'288);
+  EXPECT_EQ(MemoryMib("1.5gib"), 1'536);
+  EXPECT_EQ(MemoryMib("500M"), 500);
+  EXPECT_EQ(MemoryMib("700"), 700);
+  EXPECT_EQ(MemoryMib("0.5m"), 1) << "rounded up";
+  for (const char* text : {"", "G", "-1G", "0", "12X", "1e3", "1.2.3", "99999999G", "12 G", "0x10"})
+    EXPECT_FALSE(MemoryMib(text)) << text;
+  EXPECT_EQ(Share("30%"), 0.3);
+  EXPECT_EQ(Share("30"), 0.3);
+  EXPECT_EQ(Share("0.5"), 0.5);
+  for (const char* text : {"", "%", "0", "101%", "-3", "nan"}) EXPECT_FALSE(Share(text)) << text;
+  EXPECT_EQ(Whole("12", 1, 12), 12);
+  for (const char* text : {"", "0", "13", "-1", "1x", "99999999999999999999"})
+    EXPECT_FALSE(Whole(text, 1, 12)) << text;
+}
+
+TEST(SpankWords, LinesAndPaths) {
+  EXPECT_EQ(OneLine("a\nb\xc3\xa4", 4), "a?b?");
+  EXPECT_EQ(WithNode("/run/%n/%n.sock", "n1"), "/run/n1/n1.sock");
+  EXPECT_EQ(WithNode("/run/%", "n1"), "/run/%");
+  EXPECT_EQ(AbsolutePath("m.json", "/home/ann"), "/home/ann/m.json");
+  EXPECT_EQ(AbsolutePath("/m.json", ""), "/m.json");
+  EXPECT_FALSE(AbsolutePath("m.json", "here"));
+}
+
+TEST(SpankJson, ReadsWhatCarmadAnswers) {
+  Document document;
+  ASSERT_TRUE(document.Parse(
+      R"({"id": 7, "state":"granted", "text":"a\"b\u00e4\n", "environment":{"A":"1","B":"2"},
+          "leases":[{"step":"0"},{"step":"batch"}], "none":null, "list":[], "object":{}})"));
+  EXPECT_EQ(document.Number("id"), 7);
+  EXPECT_EQ(document.Text("state"), "granted");
+  EXPECT_EQ(document.Text("text"), "a\"b\xc3\xa4\n");
+  EXPECT_EQ(document.Text("leases/1/step"), "batch");
+  EXPECT_EQ(document.Texts("environment").size(), 2U);
+  EXPECT_FALSE(document.Number("state"));
+  EXPECT_FALSE(document.Text("id"));
+  EXPECT_FALSE(document.Text("none"));
+}
+
+TEST(SpankJson, WhatIsNoneIsRefused) {
+  Document document;
+  for (const char* text : {"", "{", "{\"a\"}", "{\"a\":1,}", "[1,2", "\"a", "{\"a\":\"\\u12\"}",
+                           "{} {}", "{\"a\":\"\\q\"}", "[\"a\nb\"]"})
+    EXPECT_FALSE(document.Parse(text)) << text;
+  EXPECT_FALSE(document.Parse(std::string(40, '['))) << "too deep";
+  std::string many = "[1";
+  for (int i = 0; i < 30'000; ++i) many += ",1";
+  EXPECT_FALSE(document.Parse(many + "]")) << "too long";
+}
+
+TEST(SpankJson, QuotesWhatItSends) {
+  EXPECT_EQ(Quoted("a\"b\\c\n\x7f\xc3"), R"("a\"b\\c\u000a\u007f?")");
+}
+
+TEST(SpankHttp, ReadsAnAnswer) {
+  const Reply reply = ParseReply("HTTP/1.1 200 OK\r\nX: y\r\n\r\n{\"id\":1}");
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.body, "{\"id\":1}");
+  for (const char* text : {"", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 abc\r\n\r\n", "SSH-2.0\r\n\r\n"})
+    EXPECT_EQ(ParseReply(text).status, 0) << text;
+}
+
+TEST(SpankHttp, NobodyThereIsSaidAtOnce) {
+  const Reply reply = CallCarmad("/nowhere/carmad.sock", "GET", "/v1/status", "", 5);
+  EXPECT_EQ(reply.status, 0);
+  EXPECT_EQ(reply.trouble, "connecting to /nowhere/carmad.sock: No such file or directory");
+  EXPECT_EQ(CallCarmad(std::string(200, 'x'), "GET", "/", "", 1).status, 0);
+}
+
+TEST(SpankLease, AsksForAStep) {
+  Step step{.cluster = "bed",
+            .job = 12,
+            .name = "0",
+            .uid = 5,
+            .gid = 6,
+            .keeper = 99,
+            .job_name = "a\"b",
+            .command = {"python", "x.py"},
+            .folder = "/home"};
+  Wanted wanted{.gpus = 2, .memory_mib = 12'288, .exclusive = true, .sm_share = 0.5};
+  Document document;
+  ASSERT_TRUE(document.Parse(AskText(step, wanted)));
+  EXPECT_EQ(document.Number("key/job"), 12);
+  EXPECT_EQ(document.Number("owner/uid"), 5);
+  EXPECT_EQ(document.Number("pid"), 99);
+  EXPECT_EQ(document.Text("spec/name"), "a\"b");
+  EXPECT_EQ(document.Text("spec/command/1"), "x.py");
+  EXPECT_EQ(document.Number("spec/memory_mib"), 12'288);
+  EXPECT_FALSE(document.Number("time_left_s"));
+  step.command.clear();
+  ASSERT_TRUE(document.Parse(AskText(step, {})));
+  EXPECT_EQ(document.Text("spec/command/0"), "a\"b") << "a script is known by the job's name";
+}
+
+TEST(SpankTail, OfTheFileThatTheTaskHadAndOfNoOther) {
+  std::string folder = ::testing::TempDir() + "/carma-tail-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  ::chmod(folder.c_str(), 0755);
+  const std::string path = folder + "/err";
+  std::ofstream(path) << std::string(20'000, 'x') << "CUDA out of memory";
+  struct stat info {};
+  ASSERT_EQ(::stat(path.c_str(), &info), 0);
+  ErrorFile file{.device = info.st_dev, .inode = info.st_ino};
+  path.copy(file.path, sizeof file.path - 1);
+  if (::getuid() == 0) {
+    const std::string tail = TailOf(file, 65'534, 65'534);
+    EXPECT_EQ(tail.size(), 16'384U);
+    EXPECT_TRUE(tail.ends_with("CUDA out of memory"));
+    ::chmod(path.c_str(), 0600);
+    EXPECT_EQ(TailOf(file, 65'534, 65'534), "") << "not the user's to read";
+  }
+  ++file.inode;
+  EXPECT_EQ(TailOf(file, ::getuid(), ::getgid()), "") << "another one took its place";
+  ::unlink(path.c_str());
+  ::rmdir(folder.c_str());
+}
+
+}  // namespace
+}  // namespace carma::slurm

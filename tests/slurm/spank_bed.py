@@ -1,0 +1,85 @@
+"""A bed whose Slurm loads CARMA's plug-in: nodes have a count of GPU memory and a carmad of root's, no GPUs of Slurm's."""
+
+import json
+import os
+import pwd
+import subprocess
+
+import bed
+
+CARMA_GIB = 156  # of a node: 4 x 39 GiB that are usable
+
+
+class SpankBed(bed.Bed):
+    """Up when it is made, with a carmad on each node unless daemons=False; plug-in arguments besides its socket may be given."""
+
+    def __init__(self, programs, nodes=4, arguments="", settings="", daemons=True, files=()):
+        self._arguments, self._settings, self._files = arguments, settings, dict(files)
+        super().__init__(programs, nodes)
+        try:
+            if daemons:
+                self.start_daemons()
+        except BaseException:
+            self.close()
+            raise
+
+    def _write(self):
+        super()._write()
+        path = self.path("etc/slurm.conf")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        text = text.replace("GresTypes=gpu", "GresTypes=gpu,carma").replace(f"Gres=gpu:a100:{bed.GPUS}", f"Gres=gpu:a100:{bed.GPUS},carma:{CARMA_GIB}")
+        settings = self._settings.replace("FOLDER", self.folder)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"{text}PlugStackConfig={self.folder}/etc/plugstack.conf\n{settings}\n")
+        with open(self.path("etc/gres.conf"), "a", encoding="utf-8") as file:
+            file.write(f"NodeName=n[0-{self.nodes - 1}] Name=carma Count={CARMA_GIB}\n")
+        with open(self.path("etc/plugstack.conf"), "w", encoding="utf-8") as file:
+            file.write(f"required {self.programs}/spank_carma.so socket={self.folder}/nodes/%n.sock {self._arguments}\n")
+        for name, text in self._files.items():
+            with open(self.path(f"etc/{name}"), "w", encoding="utf-8") as file:
+                file.write(text.replace("FOLDER", self.folder).replace("PROGRAMS", self.programs))
+            os.chmod(self.path(f"etc/{name}"), 0o755)
+
+    def start_daemon(self, node):
+        """That node's carmad; returns when it serves."""
+        environment = {**self.environment, "CARMA_SIMULATION_STATE": self.path(f"nodes/{node}"), "CARMA_COLLOCATION_METHOD": "streams",
+                       "CARMA_MONITOR_NVML_LIBRARY": f"{self.programs}/libcarma-simgpu.so", "CARMA_POLICY_STALE_AFTER": "1d",
+                       "CARMA_MONITOR_SAMPLE_PERIOD": "5s", "CARMA_MONITOR_WINDOW": "20s", "CARMA_POLICY_SETTLE": "false"}
+        self._run(f"carmad-{node}", f"{self.programs}/carmad", "--socket", self.socket(node), "--state-dir", self.path(f"nodes/{node}.state"),
+                  environment=environment)
+        return self._processes[-1]
+
+    def start_daemons(self):
+        self.daemons = {node: self.start_daemon(node) for node in self.node_names()}
+        for node in self.node_names():
+            self.serves(node)
+
+    def serves(self, node):
+        """Waits for it."""
+        subprocess.run([f"{self.programs}/carma", "--socket", self.socket(node), "status", "--wait"], check=True, capture_output=True,
+                       timeout=bed.LIMIT_S)
+
+    def run_as(self, user, *words, check=False, **more):
+        """A command of Slurm's by that user: the finished process."""
+        entry = pwd.getpwnam(user)
+        environment = {**self.environment, "HOME": self.home(user), "USER": user}
+        return subprocess.run(words, env=environment, cwd=self.home(user), user=entry.pw_uid, group=entry.pw_gid, extra_groups=[],
+                              capture_output=True, text=True, timeout=bed.LIMIT_S, check=check, **more)
+
+    def tasks(self, node, states="all"):
+        """Of the node's carmad."""
+        return self.carma(node, "list", "--state", states)["tasks"]
+
+    def get(self, node, target):
+        """Asks the node's carmad as root: (status, JSON)."""
+        return self._call(node, target, "root")
+
+    def post(self, node, target, body, user):
+        """The same with a body, as that user."""
+        return self._call(node, target, user, "-d", json.dumps(body))
+
+    def _call(self, node, target, user, *options):
+        ran = self.run_as(user, "curl", "-s", "-w", "\n%{http_code}", "--unix-socket", self.socket(node), *options, f"http://localhost{target}", check=True)
+        text, status = ran.stdout.rsplit("\n", 1)
+        return int(status), json.loads(text)
