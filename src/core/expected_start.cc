@@ -65,7 +65,7 @@ class Line {
     }
   }
 
-  std::vector<std::optional<Time>> InOrder() {
+  std::vector<std::optional<Time>> InOrder(Duration asked_for) {
     std::vector<std::optional<Time>> starts(tasks_.size());
     Time before = now_;
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
@@ -76,7 +76,8 @@ class Line {
           PastBookings(gpus_, pool.gpus, task,
                        task.gpus == 0 ? before : std::max(before, pool.free[task.gpus - 1]));
       if (start == kNever) break;  // and nobody behind it starts before it
-      starts[i] = before = start;
+      starts[i] = start;
+      before = start + asked_for;
       Take(task, task.takes ? start + *task.takes : kNever);
     }
     return starts;
@@ -178,9 +179,10 @@ class Line {
 }  // namespace
 
 std::vector<std::optional<Time>> LatestStarts(Time now, std::span<const ExpectedGpu> gpus,
-                                              std::span<const ExpectedTask> line, Pass pass) {
+                                              std::span<const ExpectedTask> line, Pass pass,
+                                              Duration asked_for) {
   Line all(now, gpus, line);
-  return pass == Pass::kInOrder ? all.InOrder() : all.OutOfOrder(pass);
+  return pass == Pass::kInOrder ? all.InOrder(asked_for) : all.OutOfOrder(pass);
 }
 
 }  // namespace carma::core

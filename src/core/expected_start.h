@@ -44,7 +44,11 @@ enum class Pass {
 // least m - k + 1 have something to do; all that there is to do, of everybody, divided by them, is
 // the longest that it can wait. In any order: whoever waits at the moment says how many are busy,
 // of all tasks the one that says least; one at a time: one is.
+//
+// asked_for (in order): GPUs come free because those that hold them are asked to leave, each time
+// for whoever is first by then: he starts so much later than the one before him, at the earliest.
 std::vector<std::optional<Time>> LatestStarts(Time now, std::span<const ExpectedGpu> gpus,
-                                              std::span<const ExpectedTask> line, Pass pass);
+                                              std::span<const ExpectedTask> line, Pass pass,
+                                              Duration asked_for = {});
 
 }  // namespace carma::core

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/scheduler_state.h"
+#include "core/slots.h"
 
 namespace carma::core {
 namespace {
@@ -41,7 +42,23 @@ GpuView Scheduler::State::EmptyView(GpuIndex index) const {
           .compute = gpu.compute};
 }
 
-ExpectedEnds Scheduler::State::EndsOn(GpuIndex index, Time at) const {
+// Whoever comes back has all his time limit before him once more. Where the line is gone through in
+// order he stands behind all of it, but for those of less priority.
+bool Scheduler::State::MayComeBack(const TaskRecord& task, const WholeLine& line) const {
+  const std::int64_t priority = PriorityOf(config, task.request);
+  if (TakesTurns(config.slots, task) && (line.pass != Pass::kInOrder || priority > line.lowest))
+    return true;
+  const QosClass* const own = ClassOf(config.classes, task.request);
+  return own != nullptr && own->preemptible && task.request->requeue &&
+         line.preempting.value_or(priority) > priority;
+}
+
+// One that leaves when its turn is over and whoever is in line is there for its place.
+bool Scheduler::State::LeavesByTurn(const TaskRecord& task, const WholeLine& line) const {
+  return TakesTurns(config.slots, task) && PriorityOf(config, task.request) <= line.lowest;
+}
+
+ExpectedEnds Scheduler::State::EndsOn(GpuIndex index, Time at, const WholeLine& line) const {
   const GpuState& gpu = gpus[Number(index)];
   const bool strangers = gpu.sample && gpu.sample->foreign_processes > 0;
   if (!gpu.healthy || gpu.Drained() || strangers) return {};
@@ -55,6 +72,14 @@ ExpectedEnds Scheduler::State::EndsOn(GpuIndex index, Time at) const {
       const Time from = task.attempt->started.value_or(at);
       latest = std::max(at, from + *task.request->time_limit) + kEnding;
     }
+    if (task.state != TaskState::kStopping && MayComeBack(task, line)) latest.reset();
+    // Who is to leave is asked when that makes room, so at the latest when the others have ended.
+    if (line.by_turns && latest) *latest += config.slots.notice;
+    if (line.by_turns && LeavesByTurn(task, line)) {
+      const Time over = task.attempt->started.value_or(at) + *config.slots.length;
+      const Time left = std::max(at + config.slots.notice, over) + kEnding;
+      latest = std::min(latest.value_or(left), left);
+    }
     std::optional<Time> likely = latest;
     if (task.profile->alone) {
       const double alone_s = base::Seconds(*task.profile->alone);
@@ -67,7 +92,7 @@ ExpectedEnds Scheduler::State::EndsOn(GpuIndex index, Time at) const {
   return ends;
 }
 
-ExpectedTask Scheduler::State::ExpectedOf(const TaskRecord& task) const {
+ExpectedTask Scheduler::State::ExpectedOf(const TaskRecord& task, const WholeLine& line) const {
   const bool is_new = task.id == kNewcomer;
   Need need = is_new ? NeedOf(config, task) : NeedNow(task);
   if (is_new) AddWhere(task.request, ChoiceOf(task.request, gpu_infos), need);
@@ -80,12 +105,52 @@ ExpectedTask Scheduler::State::ExpectedOf(const TaskRecord& task) const {
   }
   expected.runs_into = task.request->time_limit.value_or(config.booking_lead);
   expected.own_bookings = std::move(need.own_bookings);
-  if (task.request->time_limit) expected.takes = *task.request->time_limit + kEnding;
+  if (task.request->time_limit && !MayComeBack(task, line))
+    expected.takes = *task.request->time_limit + kEnding;
+  if (line.by_turns && expected.takes) *expected.takes += config.slots.notice;
+  if (line.by_turns && LeavesByTurn(task, line))
+    expected.takes = Shorter(expected.takes, *config.slots.length + kEnding);
   return expected;
 }
 
+WholeLine Scheduler::State::WholeLineOf(const std::vector<const TaskRecord*>& in_line) const {
+  WholeLine line{.pass = PassThrough(in_line)};
+  for (const TaskRecord* task : in_line) {
+    const std::int64_t priority = PriorityOf(config, task->request);
+    line.lowest = std::min(line.lowest, priority);
+    const QosClass* const own = ClassOf(config.classes, task->request);
+    if (own != nullptr && own->preempts)
+      line.preempting = std::max(line.preempting.value_or(priority), priority);
+  }
+  return line;
+}
+
+// Only where nobody shares a GPU: whoever shares one leaves with its others or for another place,
+// and it is not said which. Nor is it where GPUs are reserved or linked, or crashed tasks wait.
+std::vector<std::optional<Time>> Scheduler::State::StartsByTurns(
+    Time at, const std::vector<const TaskRecord*>& in_line, WholeLine line) const {
+  if (!config.slots.length || mapper_entry->shares || line.pass != Pass::kInOrder ||
+      !bookings.empty() || !queue.Recovery().empty()) {
+    return {};
+  }
+  line.by_turns = true;
+  std::vector<ExpectedGpu> ends;
+  for (std::uint32_t i = 0; i < gpus.size(); ++i)
+    ends.push_back({EndsOn(GpuIndex{i}, at, line).latest, {}});
+  std::vector<ExpectedTask> expected;
+  for (const TaskRecord* task : in_line) {
+    if (task->request->linked_gpus) break;
+    expected.push_back(ExpectedOf(*task, line));
+  }
+  return LatestStarts(at, ends, expected, line.pass, config.slots.notice + kEnding);
+}
+
+bool Scheduler::State::FirstOnly() const {
+  return config.backfill == 1 && !mapper_entry->chooses_task;
+}
+
 Pass Scheduler::State::PassThrough(const std::vector<const TaskRecord*>& line) const {
-  const bool first_only = config.backfill == 1 && !mapper_entry->chooses_task;
+  const bool first_only = FirstOnly();
   if (first_only && config.order == QueueOrder::kFifo) return Pass::kInOrder;
   const bool several =
       std::ranges::any_of(line, [](const TaskRecord* task) { return task->request->gpus > 1; });
@@ -123,7 +188,8 @@ std::map<TaskId, ExpectedStart> Scheduler::State::ExpectedStarts(Time at,
   const auto by_host = std::ranges::find_if(line, [this](const TaskRecord* task) {
     return HostNeedOf(config, task->request) != HostNeed{};
   });
-  const Pass pass = PassThrough(line);
+  const WholeLine all = WholeLineOf(line);
+  const Pass pass = all.pass;
   if (by_host != line.end() && pass != Pass::kInOrder) return {};
   line.erase(by_host, line.end());
   // In order nobody waits for those behind him; in any other all count, and there are more.
@@ -134,21 +200,25 @@ std::map<TaskId, ExpectedStart> Scheduler::State::ExpectedStarts(Time at,
   std::vector<ExpectedGpu> by_limit;
   std::vector<ExpectedGpu> by_run_time;
   for (std::uint32_t i = 0; i < gpus.size(); ++i) {
-    const ExpectedEnds ends = EndsOn(GpuIndex{i}, at);
+    const ExpectedEnds ends = EndsOn(GpuIndex{i}, at, all);
     by_limit.push_back({ends.latest, bookings.On(GpuIndex{i})});
     by_run_time.push_back({ends.likely, bookings.On(GpuIndex{i})});
   }
   std::vector<ExpectedTask> limited;
   std::vector<ExpectedTask> likely;
   for (const TaskRecord* task : line) {
-    limited.push_back(ExpectedOf(*task));
+    limited.push_back(ExpectedOf(*task, all));
     if (likely.size() == most) continue;
     likely.push_back(limited.back());
     likely.back().takes = Shorter(likely.back().takes, task->profile->alone);
   }
   const bool may_say = pass == Pass::kInOrder || all_known;
-  const auto latest = may_say ? LatestStarts(at, by_limit, limited, pass)
-                              : std::vector<std::optional<Time>>(line.size());
+  auto latest = may_say ? LatestStarts(at, by_limit, limited, pass)
+                        : std::vector<std::optional<Time>>(line.size());
+  const auto by_turns = StartsByTurns(at, line, all);
+  for (std::size_t i = 0; i < by_turns.size(); ++i) {
+    if (by_turns[i]) latest[i] = std::min(latest[i].value_or(*by_turns[i]), *by_turns[i]);
+  }
   const auto about = LatestStarts(at, by_run_time, likely, Pass::kInOrder);
 
   // Such a mapper may let GPUs stand empty because all end earlier then.

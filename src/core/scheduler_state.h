@@ -138,6 +138,14 @@ struct ExpectedEnds {
   std::optional<Time> likely;
 };
 
+// Of a line for which starts are expected.
+struct WholeLine {
+  Pass pass = Pass::kInOrder;
+  std::int64_t lowest = std::numeric_limits<std::int64_t>::max();  // priority in it
+  std::optional<std::int64_t> preempting;  // highest of classes that preempt
+  bool by_turns = false;                   // the ends of turns count
+};
+
 // Where a task may go now.
 struct Choice {
   std::vector<Placement> placement;
@@ -360,8 +368,16 @@ struct Scheduler::State : LineUp::Host {
   // ---- expecting.cc ----
   LineUp::Newcomer NewcomerOf(const TaskRecord& task) const;
   GpuView EmptyView(GpuIndex gpu) const;
-  ExpectedEnds EndsOn(GpuIndex gpu, Time at) const;
-  ExpectedTask ExpectedOf(const TaskRecord& task) const;
+  ExpectedEnds EndsOn(GpuIndex gpu, Time at, const WholeLine& line) const;
+  ExpectedTask ExpectedOf(const TaskRecord& task, const WholeLine& line) const;
+  WholeLine WholeLineOf(const std::vector<const TaskRecord*>& in_line) const;
+  bool MayComeBack(const TaskRecord& task, const WholeLine& line) const;
+  bool LeavesByTurn(const TaskRecord& task, const WholeLine& line) const;
+  // Of the first ones of the line, where the turns of others end before their limits.
+  std::vector<std::optional<Time>> StartsByTurns(Time at,
+                                                 const std::vector<const TaskRecord*>& in_line,
+                                                 WholeLine line) const;
+  bool FirstOnly() const;  // of the line may start
   Pass PassThrough(const std::vector<const TaskRecord*>& line) const;
   // The first in order; with those for recovery before all others that want GPUs.
   std::vector<TaskId> InLine(LineKind kind, std::size_t most,

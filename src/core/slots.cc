@@ -45,15 +45,22 @@ std::string CheckpointSignal(const SlotRules& rules, const TaskRequest& request)
   return request.checkpoint_signal.value_or(rules.checkpoint_signal);
 }
 
+const QosClass* ClassOf(std::span<const QosClass> classes, const TaskRequest& request) {
+  const auto at = std::ranges::find(classes, QosOf(request), &QosClass::name);
+  return at == classes.end() ? nullptr : &*at;
+}
+
 bool KnowsToSave(const TaskRecord& task) {
   return task.request->checkpoint_signal || task.checkpoints > 0;
 }
 
+bool TakesTurns(const SlotRules& rules, const TaskRecord& task) {
+  return rules.length && !task.request->no_slots && task.request->requeue &&
+         !StaysWithoutCheckpoint(rules, task);
+}
+
 std::optional<Time> TurnOver(const SlotRules& rules, const TaskRecord& task) {
-  if (!rules.length || !task.attempt->started || task.request->no_slots || !task.request->requeue ||
-      StaysWithoutCheckpoint(rules, task)) {
-    return std::nullopt;
-  }
+  if (!task.attempt->started || !TakesTurns(rules, task)) return std::nullopt;
   return *task.attempt->started + *rules.length - rules.notice;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/result.h"
@@ -21,8 +22,14 @@ base::Result<base::Unit> Validate(const SlotRules& rules);
 // The signal that asks it to save, by name.
 std::string CheckpointSignal(const SlotRules& rules, const TaskRequest& request);
 
+// Its class; null: one that is not configured.
+const QosClass* ClassOf(std::span<const QosClass> classes, const TaskRequest& request);
+
 // It says that it can be asked to save, or has saved when it was asked before.
 bool KnowsToSave(const TaskRecord& task);
+
+// Its turn may be taken to be over at some time, while it runs or once it does.
+bool TakesTurns(const SlotRules& rules, const TaskRecord& task);
 
 // When the turn of a running task may be taken to be over: it is asked to save then, if somebody
 // waits for its place. Empty: never. Tasks that may not start again (TaskRequest::requeue) stay.

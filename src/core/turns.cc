@@ -21,11 +21,6 @@ constexpr std::size_t kRoomLooks = 32;
 // for a sample, or for the window of activity to forget who was there.
 constexpr Duration kPlaceKept{120'000};
 
-const QosClass* ClassOf(const PolicyConfig& config, const TaskRequest& request) {
-  const auto at = std::ranges::find(config.classes, QosOf(request), &QosClass::name);
-  return at == config.classes.end() ? nullptr : &*at;
-}
-
 }  // namespace
 
 bool Scheduler::State::AnyTurns() const {
@@ -175,8 +170,8 @@ bool Scheduler::State::YieldsTo(const TaskRecord& running, const TaskRecord& wai
 
 StopCause Scheduler::State::LeavesFor(const TaskRecord& running, const TaskRecord& waiting) const {
   if (running.state != TaskState::kRunning) return StopCause::kNone;
-  const QosClass* const mine = ClassOf(config, running.request);
-  const QosClass* const other = ClassOf(config, waiting.request);
+  const QosClass* const mine = ClassOf(config.classes, running.request);
+  const QosClass* const other = ClassOf(config.classes, waiting.request);
   if (mine != nullptr && other != nullptr && mine->preemptible && other->preempts &&
       running.request->requeue &&
       PriorityOf(config, running.request) < PriorityOf(config, waiting.request)) {
@@ -283,7 +278,7 @@ void Scheduler::State::MakeRoom() {
   for (const auto& [id, gpus_of] : ledger.Tasks()) {
     const TaskRecord& task = tasks.at(id);
     const std::optional<Time> over = TurnOver(config.slots, task);
-    const QosClass* const of = ClassOf(config, task.request);
+    const QosClass* const of = ClassOf(config.classes, task.request);
     may_leave |= (over && *over <= now) || (of != nullptr && of->preemptible);
     if (over) WakeForTurns(*over);
     due |= task.attempt->leaves_by && *task.attempt->leaves_by <= now;
@@ -323,6 +318,8 @@ std::optional<TaskId> Scheduler::State::KeptFor(const GpuState& gpu, Time at) co
       queue.PlaceOf(gpu.kept_place->task) != Place::kEligible) {
     return std::nullopt;
   }
+  // Whoever goes before it may have found no other place.
+  if (FirstOnly() && passed.task && *passed.task != gpu.kept_place->task) return std::nullopt;
   return gpu.kept_place->task;
 }
 
