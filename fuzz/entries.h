@@ -34,6 +34,8 @@ void FuzzSafetensors(std::string_view bytes);  // weights of networks
 void FuzzHfConfig(std::string_view bytes);     // config.json of a transformer, files of its plan
 void FuzzTraining(std::string_view bytes);     // scripts that start trainings, as text
 void FuzzSettings(std::string_view bytes);     // YAML and JSON of trainings
+void FuzzSpank(std::string_view bytes);        // answers of carmad to the plug-in for Slurm
+void FuzzSite(std::string_view bytes);         // what Slurm's programs and files say
 void FuzzDcgmi(std::string_view bytes);        // the text of `dcgmi dmon`
 void FuzzRecording(std::string_view bytes);    // what a driver answered, kept
 void FuzzReader(std::string_view bytes);       // lines between carmad and carma-reader
@@ -77,6 +79,8 @@ inline constexpr std::array kEntries{
     Entry{"profiles", FuzzProfiles},
     Entry{"training", FuzzTraining},
     Entry{"settings", FuzzSettings},
+    Entry{"spank", FuzzSpank},
+    Entry{"site", FuzzSite},
 };
 
 }  // namespace carma::fuzz

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Packs a release build into Debian packages: carma (programs, units, manual, completion), carma-doc, and python3-carma.
+# Packs a release build into Debian packages: carma (programs, units, manual, completion), carma-doc, python3-carma, and carma-slurm
+# where the plug-in for Slurm was built.
 # The same build gives the same bytes.
 # Who packs is their maintainer, as Debian's tools know him: DEBFULLNAME, DEBEMAIL.
 # usage: [COMPRESSION=xz] deb.sh BUILD_DIR OUTPUT_DIR   prints the paths of the packages
@@ -26,7 +27,7 @@ DESTDIR="$carma" cmake --install "$build" --prefix /usr --strip >"$work/install.
 }
 
 # For those who name it, no library of the system's.
-mkdir "$carma/usr/lib/carma"
+mkdir -p "$carma/usr/lib/carma"
 mv "$carma/usr/lib/libcarma-simgpu.so" "$carma/usr/lib/carma/"
 
 # python3-carma: the module where Debian's Python looks, and where people of other Pythons find it with the helpers.
@@ -38,6 +39,15 @@ for module in carma carma_task hydra_plugins/hydra_carma_launcher; do
   ln -s --relative "$python/usr/lib/python3/dist-packages/$module" "$python/usr/share/carma/python/$module"
 done
 
+# carma-slurm: where the plug-in was built.
+slurm=$work/carma-slurm
+packages=("$carma" "$doc" "$python")
+if [ -e "$carma/usr/lib/carma/slurm/spank_carma.so" ]; then
+  mkdir -p "$slurm/usr/lib/carma"
+  mv "$carma/usr/lib/carma/slurm" "$slurm/usr/lib/carma/"
+  packages+=("$slurm")
+fi
+
 install -D -m 644 "$source/packaging/carma.toml" "$carma/etc/carma/carma.toml"
 find "$carma/usr/share/man" -type f -exec gzip -9n {} +
 # What Debian's shells look at.
@@ -47,7 +57,7 @@ rmdir "$carma/usr/share/zsh/site-functions"
 
 mkdir -p "$doc/usr/share/doc/carma"
 cp "$source/README.md" "$source"/docs/*.md "$source"/docs/*.png "$doc/usr/share/doc/carma/"
-for root in "$carma" "$doc" "$python"; do
+for root in "${packages[@]}"; do
   documents=$root/usr/share/doc/$(basename "$root")
   mkdir -p "$documents"
   install -m 644 "$source/packaging/debian/copyright" "$documents/copyright"
@@ -118,4 +128,16 @@ Description: resource manager of one multi-GPU server (Python)
  an executor of concurrent.futures. Helpers that describe a PyTorch model for
  its memory estimate, that measure random ones, and that measure CARMA on
  your GPUs.
+END
+[ -d "$slurm" ] || exit 0
+release=$(grep -aoE 'carma for Slurm [0-9.]+' "$slurm/usr/lib/carma/slurm/spank_carma.so" | grep -oE '[0-9.]+$')
+pack "$slurm" "$architecture" <<END
+Section: admin
+Depends: carma (= $version), libc6
+Recommends: slurmd
+Description: resource manager of one multi-GPU server (plug-in for Slurm)
+ Jobs of Slurm share the GPUs of a node as CARMA measures and grants them:
+ the plug-in for slurmd, srun, sbatch and salloc, built for Slurm $release, with
+ job_submit.lua, prolog and epilog. carma slurm config prints the lines that
+ Slurm's configuration needs.
 END

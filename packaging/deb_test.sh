@@ -40,7 +40,7 @@ COMPRESSION=gzip SOURCE_DATE_EPOCH=1000000000 "$here/deb.sh" "$build" "$work/deb
 
 # ---- the bare Debian ----
 
-needed=$(for package in "$work"/debs/*.deb; do dpkg-deb --field "$package" Depends; done | tr ',' '\n' | sed 's/(.*//; s/ //g' | sort -u)
+needed=$(for package in "$work"/debs/*.deb; do dpkg-deb --field "$package" Depends; done | tr ',' '\n' | sed 's/(.*//; s/ //g' | sort -u | grep -vx carma)
 if [ ! -e "$bare/made" ]; then
   rm -rf "$bare"
   mkdir -p "$bare"
@@ -59,7 +59,9 @@ cp -a "$bare/root" "$root"
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/run"
-for package in carma carma-doc python3-carma; do cp "$work/debs/${package}"_*.deb "$root/tmp/$package.deb"; done
+# carma-slurm is there where the build found Slurm's headers.
+packages="carma carma-doc python3-carma $([ ! -e "$build/bin/spank_carma.so" ] || echo carma-slurm)"
+for package in $packages; do cp "$work/debs/${package}"_*.deb "$root/tmp/$package.deb"; done
 # In the place of systemd, which does not run here: says what it was asked.
 cat >"$root/usr/bin/systemctl" <<'END'
 #!/bin/sh
@@ -84,7 +86,7 @@ files >"$work/before"
 
 # ---- installed ----
 
-apt install /tmp/carma.deb /tmp/carma-doc.deb /tmp/python3-carma.deb
+apt install $(printf '/tmp/%s.deb ' $packages)
 asked preset start
 for file in usr/bin/carmad usr/libexec/carma/srun usr/lib/systemd/{system,user}/carmad.service usr/share/man/man1/carma.1.gz \
   usr/share/man/man8/carmad.8.gz usr/share/man/man5/{carma.toml,carma-tasks}.5.gz etc/carma/carma.toml \
@@ -92,6 +94,12 @@ for file in usr/bin/carmad usr/libexec/carma/srun usr/lib/systemd/{system,user}/
   usr/share/doc/carma/operations.md usr/share/carma/python/carma_summary.py usr/share/carma/prometheus/carma.rules.yml; do
   enter dpkg -S "/$file" >/dev/null || fail "/$file belongs to no package"
 done
+case $packages in *carma-slurm*)
+  for file in spank_carma.so job_submit.lua prolog epilog; do
+    enter dpkg -S "/usr/lib/carma/slurm/$file" | grep -q '^carma-slurm:' || fail "$file is not carma-slurm's"
+  done
+  ;;
+esac
 grep -q '^ExecStart=/usr/bin/carmad$' "$root/usr/lib/systemd/system/carmad.service" || fail "the unit starts another carmad"
 enter getent group carma >/dev/null || fail "no group carma"
 [ "$(stat -c %a "$root/var/lib/carma")" = 711 ] || fail "/var/lib/carma has mode $(stat -c %a "$root/var/lib/carma")"
@@ -116,6 +124,7 @@ start
 enter carma status --wait >/dev/null
 enter carma submit --wait --gpu-mem 5G --output "$data/%j.out" -- carma-simtask --memory-mib 4000 --solo-s 20 --sm-active 0.5 >/dev/null
 
+enter carma slurm config --node gpu01 | grep -q '^NodeName=gpu01 Name=carma Count=' || fail "carma slurm config counts nothing"
 enter carma doctor >"$work/doctor" || fail "carma doctor: $(grep -i bad "$work/doctor" || cat "$work/doctor")"
 enter python3 -c 'import carma
 task, = carma.wait(carma.submit("echo from $CUDA_VISIBLE_DEVICES", cwd="/srv/deb_test", memory="1G"), timeout=60)
@@ -138,12 +147,12 @@ enter carma wait -q 3 || true
 # ---- removed ----
 
 stop
-apt remove carma carma-doc python3-carma
+apt remove $packages
 asked stop
 [ ! -e "$root/usr/bin/carma" ] || fail "/usr/bin/carma stays after the removal"
 [ -e "$root/etc/carma/carma.toml" ] || fail "the configuration went with the removal"
 [ -e "$root/var/lib/carma/carma.db" ] || fail "the books went with the removal"
-apt purge carma carma-doc python3-carma
+apt purge carma carma-doc python3-carma # carma-slurm has nothing more to purge
 enter rm -rf "$data"
 files >"$work/after"
 left=$(comm -13 "$work/before" "$work/after")

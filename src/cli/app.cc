@@ -96,7 +96,7 @@ constexpr std::array kFamilies{&AddTaskVerbs,       &AddRunCommands,   &AddTopCo
                                &AddServerVerbs,     &AddTraceCommand,  &AddSimulateCommand,
                                &AddReportCommand,   &AddConfigCommand, &AddInitCommand,
                                &AddEstimateCommand, &AddDoctorCommand, &AddProfileCommand,
-                               &AddPilotCommand};
+                               &AddPilotCommand,    &AddSlurmCommand};
 
 // Up to the verb that is asked for; all of them where none is, or one that tells of the others.
 void AddVerbs(CLI::App& app, const std::vector<std::string>& words, Context& context) {

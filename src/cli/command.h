@@ -62,6 +62,7 @@ std::string DefaultSocketPath();
 void AddTaskVerbs(CLI::App& app, Context& context);  // submit, list, show, cancel, wait, logs, …
 void AddRunCommands(CLI::App& app, Context& context);  // run, shell
 void AddPilotCommand(CLI::App& app, Context& context);
+void AddSlurmCommand(CLI::App& app, Context& context);
 void AddTopCommand(CLI::App& app, Context& context);
 void AddServerVerbs(CLI::App& app, Context& context);  // gpus, drain, resume, status, completion, …
 void AddTraceCommand(CLI::App& app, Context& context);

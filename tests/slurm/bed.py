@@ -152,7 +152,7 @@ class Bed:
         self._run("ctld", "slurmctld", "-D", "-i")
         for node in self.node_names():
             self._run(node, "slurmd", "-D", "-N", node)
-        until(lambda: len(self.ask("sinfo", "-h", "-N", "-t", "idle", "-o", "%N").split()) == self.nodes, "all nodes are idle")
+        until(lambda: len(set(self.ask("sinfo", "-h", "-N", "-t", "idle", "-o", "%N").split())) == self.nodes, "all nodes are idle")
 
     def _run(self, log, *words, environment=None):
         with open(self.path(f"log/{log}.out"), "ab") as output:

@@ -4,7 +4,6 @@ Exit status 77: there is no slurmctld, slurmd or munged, the plug-in was not bui
 
 import os
 import re
-import shutil
 import signal
 import sys
 import time
@@ -208,11 +207,7 @@ class Plugin(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    WHY_NOT = slurm.missing()
-    if not WHY_NOT and not os.path.exists(os.path.join(sys.argv[1], "spank_carma.so")):
-        WHY_NOT = "the plug-in was not built: install libslurm-dev"
-    if not WHY_NOT and not shutil.which("curl"):
-        WHY_NOT = "no curl"
+    WHY_NOT = spank_bed.missing(sys.argv[1])
     if WHY_NOT:
         print(f"skipped: {WHY_NOT}")
         sys.exit(77)

@@ -3,11 +3,22 @@
 import json
 import os
 import pwd
+import shutil
 import subprocess
 
 import bed
 
 CARMA_GIB = 156  # of a node: 4 x 39 GiB that are usable
+
+
+def missing(programs):
+    """Why there can be no such bed here; empty: there can."""
+    why_not = bed.missing()
+    if not why_not and not os.path.exists(os.path.join(programs, "spank_carma.so")):
+        why_not = "the plug-in was not built: install libslurm-dev"
+    if not why_not and not shutil.which("curl"):
+        why_not = "no curl"
+    return why_not
 
 
 class SpankBed(bed.Bed):
@@ -29,6 +40,7 @@ class SpankBed(bed.Bed):
         with open(path, encoding="utf-8") as file:
             text = file.read()
         text = text.replace("GresTypes=gpu", "GresTypes=gpu,carma").replace(f"Gres=gpu:a100:{bed.GPUS}", f"Gres=gpu:a100:{bed.GPUS},carma:{CARMA_GIB}")
+        text = text.replace("default_queue_depth=1000", "default_queue_depth=1000,nohold_on_prolog_fail")
         settings = self._settings.replace("FOLDER", self.folder)
         with open(path, "w", encoding="utf-8") as file:
             file.write(f"{text}PlugStackConfig={self.folder}/etc/plugstack.conf\n{settings}\n")

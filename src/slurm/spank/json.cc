@@ -8,6 +8,7 @@ namespace {
 constexpr std::size_t kMaxBytes = 1 << 20;
 constexpr int kMaxDepth = 16;
 constexpr std::size_t kMaxValues = 20'000;
+constexpr std::size_t kMaxName = 128;
 
 std::string Below(const std::string& place, const std::string& name) {
   return place.empty() ? name : place + "/" + name;
@@ -92,7 +93,9 @@ bool Document::ReadObject(const std::string& place, int depth) {
   do {
     std::string name;
     SkipBlanks();
-    if (!ReadText(name) || !Take(':') || !ReadValue(Below(place, name), depth + 1)) return false;
+    if (!ReadText(name) || name.size() > kMaxName || !Take(':') ||
+        !ReadValue(Below(place, name), depth + 1))
+      return false;
   } while (Take(','));
   return Take('}');
 }

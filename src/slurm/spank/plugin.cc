@@ -16,8 +16,7 @@ extern "C" {
 #include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstdio>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 
@@ -38,6 +37,23 @@ const unsigned int spank_plugin_version = 1;
 
 namespace carma::slurm {
 namespace {
+
+// "carma for Slurm 22.05.8", of the headers with which this is built.
+constexpr auto kRelease = [] {
+  std::array<char, 48> text{};
+  std::size_t at = 0;
+  for (const char c : std::string_view("carma for Slurm ")) text[at++] = c;
+  const auto add = [&](unsigned number, bool two) {
+    if (two || number > 9) text[at++] = static_cast<char>('0' + number / 10 % 10);
+    text[at++] = static_cast<char>('0' + number % 10);
+  };
+  add(SLURM_VERSION_MAJOR(SLURM_VERSION_NUMBER), true);
+  text[at++] = '.';
+  add(SLURM_VERSION_MINOR(SLURM_VERSION_NUMBER), true);
+  text[at++] = '.';
+  add(SLURM_VERSION_MICRO(SLURM_VERSION_NUMBER), false);
+  return text;
+}();
 
 constexpr int kQuietS = 5;  // then people are told why it waits
 constexpr int kPollS = 30;
@@ -297,6 +313,10 @@ int TakeLease(spank_t spank) {
 }  // namespace carma::slurm
 
 using namespace carma::slurm;
+
+// Found in the file by `carma slurm check`.
+CARMA_EXPORT const std::array<char, 48> carma_slurm_release;
+const std::array<char, 48> carma_slurm_release = kRelease;
 
 CARMA_EXPORT int slurm_spank_init(spank_t spank, int count, char** texts) {
   const spank_context_t context = spank_context();

@@ -62,6 +62,7 @@ TEST(SpankJson, WhatIsNoneIsRefused) {
                            "{} {}", "{\"a\":\"\\q\"}", "[\"a\nb\"]"})
     EXPECT_FALSE(document.Parse(text)) << text;
   EXPECT_FALSE(document.Parse(std::string(40, '['))) << "too deep";
+  EXPECT_FALSE(document.Parse("{\"" + std::string(200, 'x') + "\":1}")) << "too long a name";
   std::string many = "[1";
   for (int i = 0; i < 30'000; ++i) many += ",1";
   EXPECT_FALSE(document.Parse(many + "]")) << "too long";

@@ -1,5 +1,6 @@
 #include "task/lease/lease_launcher.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -91,6 +92,18 @@ std::string TextOfGrant(const Lease& lease) {
                          {"environment", lease.environment},
                          {"grace_ms", lease.grace.count()},
                          {"checkpoint_signal", lease.checkpoint_signal}});
+}
+
+// Readers see the old or the new text, as long as the machine runs: what ends it ends the processes
+// that the text is about. So nobody waits for the disk.
+Result<Unit> KeepText(const std::string& path, std::string_view text) {
+  const std::string fresh = path + ".new";
+  UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!fd) return base::FailErrno(errno, fresh);
+  if (Result<Unit> written = base::WriteAll(fd.get(), text); !written)
+    return base::Wrap(written.error(), fresh);
+  if (::rename(fresh.c_str(), path.c_str()) != 0) return base::FailErrno(errno, path);
+  return Unit{};
 }
 
 std::string TextOfMembers(const std::vector<Member>& members) {
@@ -286,11 +299,10 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (found == leases_.end() || !found->second.adopted)
       return Fail(ErrorCode::kConflict, fmt::format("lease {} is not adopted", id));
     const std::string tail = base::IsUtf8(end.stderr_tail) ? end.stderr_tail : "";
-    const Result<Unit> kept = base::WriteFileAtomic(
+    const Result<Unit> kept = KeepText(
         found->second.dir + "/" + kEndFile,
         base::DumpJson(
-            {{"exit_code", end.exit_code}, {"signal", end.signal}, {"stderr_tail", tail}}),
-        0600);
+            {{"exit_code", end.exit_code}, {"signal", end.signal}, {"stderr_tail", tail}}));
     if (!kept) return base::Wrap(kept.error(), "keeping how a lease ended");
     End(id, end);
     return Unit{};
@@ -312,7 +324,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     lease.grace = order.kill_grace;
     lease.checkpoint_signal = order.checkpoint_signal;
     Result<Unit> kept = base::MakeDirs(lease.dir, 0711);
-    if (kept) kept = base::WriteFileAtomic(lease.dir + "/" + kLeaseFile, TextOfGrant(lease), 0600);
+    if (kept) kept = KeepText(lease.dir + "/" + kLeaseFile, TextOfGrant(lease));
     if (!kept) return Withdraw(order.id, kept.error().message, /*retryable=*/true);
     Grant(order.id, lease);
   }
@@ -444,8 +456,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
       if (lease.adopted || each.keeper) all.push_back({each.process, {}, each.keeper});
     }
     all.push_back({member.process, {}, member.keeper});
-    const Result<Unit> kept =
-        base::WriteFileAtomic(lease.dir + "/" + kAdoptedFile, TextOfMembers(all), 0600);
+    const Result<Unit> kept = KeepText(lease.dir + "/" + kAdoptedFile, TextOfMembers(all));
     if (!kept) return base::Wrap(kept.error(), "keeping who adopts a lease");
     if (!lease.adopted)
       std::erase_if(lease.members, [](const Member& each) { return !each.keeper; });

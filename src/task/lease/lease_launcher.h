@@ -10,8 +10,9 @@
 //
 // Files in an attempt's folder tell a restarted daemon where it stood:
 //   lease.json  granted: for which process, and what it is to find in its environment
-//   adopted     by which processes; durable before they hear of it
-//   end.json    what was said of its end; durable before whoever said it hears of it
+//   adopted     by which processes; kept before they hear of it
+//   end.json    what was said of its end; kept before whoever said it hears of it
+// A machine that loses power loses the processes as well, so these files wait for no disk.
 #pragma once
 
 #include <chrono>

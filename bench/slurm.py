@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""What a lease costs a job of Slurm's: slurm.py BIN_DIR [--runs 25] [--rounds 3] [--elements 500].
+
+Two Slurms of four nodes on this machine, one without the plug-in; all ways take turns within one run, so that what else the machine does
+falls on all alike. Needs what tests/slurm needs."""
+
+import argparse
+import os
+import statistics
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests", "slurm"))
+import bed as slurm  # noqa: E402
+import spank_bed  # noqa: E402
+
+USER = "nobody"
+LEASE = ("--carma-mem=100M",)
+
+
+def srun_ms(where, *options):
+    """From its start to its end."""
+    began = time.monotonic()
+    ran = where.run_as(USER, "srun", "--mem=100", *options, "true")
+    if ran.returncode != 0:
+        raise AssertionError(ran.stderr)
+    return (time.monotonic() - began) * 1000
+
+
+def array_s(where, elements, *options):
+    """From the submission to the end of the last."""
+    began = time.monotonic()
+    ran = where.run_as(USER, "sbatch", "--parsable", "--mem=100", f"--array=1-{elements}", "--output=/dev/null", *options, "--wrap=true", check=True)
+    job = ran.stdout.strip()
+    slurm.until(lambda: not where.run_as(USER, "squeue", "-h", "-j", job).stdout.strip(), "the array has ended", 600)
+    took = time.monotonic() - began
+    states = where.ask("scontrol", "-o", "show", "job", job)
+    if "JobState=FAILED" in states:
+        raise AssertionError("an element has failed")
+    return took
+
+
+def line(name, values, unit):
+    """Median and range."""
+    print(f"{name:34} p50 {statistics.median(values):8.1f} {unit}   {min(values):.1f} to {max(values):.1f}   of {len(values)}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("programs")
+    parser.add_argument("--runs", type=int, default=25)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--elements", type=int, default=500)
+    flags = parser.parse_args()
+    why_not = spank_bed.missing(flags.programs)
+    if why_not:
+        sys.exit(f"slurm.py: {why_not}")
+    programs = os.path.abspath(flags.programs)
+    plain = slurm.Bed(programs)
+    try:
+        loaded = spank_bed.SpankBed(programs)
+        try:
+            measure(plain, loaded, flags)
+        finally:
+            loaded.close()
+    finally:
+        plain.close()
+
+
+def measure(plain, loaded, flags):
+    plain.run_as = lambda *words, **more: spank_bed.SpankBed.run_as(plain, *words, **more)
+    ways = {"srun, no plug-in": (plain, ()), "srun, plug-in not used": (loaded, ()), "srun, lease granted at once": (loaded, LEASE)}
+    times = {name: [] for name in ways}
+    for where, options in ways.values():
+        srun_ms(where, *options)
+    for _ in range(flags.runs):
+        for name, (where, options) in ways.items():
+            times[name].append(srun_ms(where, *options))
+    for name, values in times.items():
+        line(name, values, "ms")
+    unused, leased = times["srun, plug-in not used"], times["srun, lease granted at once"]
+    print(f"a lease adds                       p50 {statistics.median(leased) - statistics.median(unused):8.1f} ms")
+    took = {"plug-in not used": [], "with leases": []}
+    for _ in range(flags.rounds):
+        took["plug-in not used"].append(array_s(loaded, flags.elements))
+        took["with leases"].append(array_s(loaded, flags.elements, *LEASE))
+    for name, values in took.items():
+        line(f"array of {flags.elements}, {name}", values, "s")
+    ratios = [leased / bare for leased, bare in zip(took["with leases"], took["plug-in not used"])]
+    print(f"times as long, round by round      {', '.join(f'{ratio:.2f}' for ratio in ratios)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+-- For Slurm's JobSubmitPlugins=lua: the GPU memory that a job asks of CARMA is counted as gres/carma, in GiB, so that Slurm sends it
+-- to a node that has so much. Loaded by /etc/slurm/job_submit.lua with dofile(), or that file itself. docs/slurm.md
+--
+-- What a site may set before:
+--   carma_gib_per_gpu   counted for a GPU whose memory nobody has said (carma slurm config prints it)
+--   carma_partitions    { shared = true }: there GPUs of Slurm's are refused to all jobs; elsewhere, to those with CARMA's options
+--   carma_gres          "gres:carma:"; releases from 23.11 on want "gres/carma:"
+
+carma_gib_per_gpu = carma_gib_per_gpu or 40
+carma_gres = carma_gres or "gres:carma:"
+
+local OPTION = "_SLURM_SPANK_OPTION_carma_carma_"
+local MIB = { [""] = 1, m = 1, mb = 1, mib = 1, g = 1024, gb = 1024, gib = 1024, t = 1048576, tb = 1048576, tib = 1048576 }
+
+-- The options of the plug-in, by their names without "carma_".
+local function options_of(job_desc)
+  local found, any = {}, false
+  for _, variable in pairs(job_desc.spank_job_env or {}) do
+    local name, value = string.match(variable, "^" .. OPTION .. "([%w_]+)=?(.*)$")
+    if name then
+      found[name] = value
+      any = true
+    end
+  end
+  return any and found or nil
+end
+
+-- "12G" as GiB, rounded up; nil: no size.
+function carma_gib(text)
+  local number, unit = string.match(string.lower(text or ""), "^([%d.]+)(%a*)$")
+  number = tonumber(number)
+  if not number or not MIB[unit] then return nil end
+  return math.max(1, math.ceil(number * MIB[unit] / 1024))
+end
+
+-- What of gres/carma these options come to on a node.
+function carma_count(options)
+  local each = carma_gib_per_gpu
+  if not options.exclusive then each = carma_gib(options.mem) or carma_gib_per_gpu end
+  return math.floor(each * (tonumber(options.gpus) or 1))
+end
+
+local function wants_gpus(job_desc)
+  for _, field in ipairs({ "tres_per_node", "tres_per_job", "tres_per_task", "tres_per_socket", "gres" }) do
+    local asked = job_desc[field]
+    if type(asked) == "string" and string.find("," .. string.gsub(asked, "gres[:/]", "") .. ",", "[,]gpu[:=,]") then return true end
+  end
+  return false
+end
+
+local function refuse(sentence)
+  slurm.log_user("%s", sentence)
+  return slurm.ERROR
+end
+
+-- The one that the job names, or else the default one.
+local function partition_of(job_desc, part_list)
+  if job_desc.partition then return job_desc.partition end
+  for name, partition in pairs(part_list or {}) do
+    if partition.flag_default == 1 then return name end
+  end
+  return ""
+end
+
+-- slurm.SUCCESS, or slurm.ERROR with a sentence told to the user.
+function carma_job_submit(job_desc, part_list)
+  local options = options_of(job_desc)
+  local shared = carma_partitions and carma_partitions[partition_of(job_desc, part_list)]
+  if wants_gpus(job_desc) and (options or shared) then
+    return refuse("CARMA gives the GPUs here: ask for --carma-mem=SIZE (and --carma-gpus=N, --carma-exclusive) instead of GPUs by --gres or --gpus")
+  end
+  if not options then return slurm.SUCCESS end
+  local nodes = job_desc.min_nodes
+  if nodes and nodes ~= slurm.NO_VAL and nodes > 1 and not options.exclusive then
+    return refuse("CARMA: a job of several nodes shares no GPUs: use --carma-exclusive, or --nodes=1")
+  end
+  if options.mem and not carma_gib(options.mem) then return refuse("CARMA: --carma-mem: expected GPU memory such as 12G or 800M") end
+  local asked = job_desc.tres_per_node
+  -- What a person counts himself stands.
+  if type(asked) == "string" and string.find(asked, "carma", 1, true) then return slurm.SUCCESS end
+  local count = carma_gres .. carma_count(options)
+  job_desc.tres_per_node = (type(asked) == "string" and asked ~= "") and (asked .. "," .. count) or count
+  return slurm.SUCCESS
+end
+
+if not slurm_job_submit then
+  function slurm_job_submit(job_desc, part_list, submit_uid)
+    return carma_job_submit(job_desc, part_list)
+  end
+  function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
+    return slurm.SUCCESS
+  end
+end

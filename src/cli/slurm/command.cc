@@ -1,0 +1,208 @@
+// slurm: what a node of Slurm's needs of CARMA: configuration, checks, prolog and epilog.
+#include <fmt/format.h>
+#include <glob.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <memory>
+
+#include "api/lease_view.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/spawn.h"
+#include "base/text.h"
+#include "cli/calls.h"
+#include "cli/server_settings.h"
+#include "cli/slurm/site.h"
+#include "cli/verbs.h"
+
+extern char** environ;
+
+namespace carma::cli {
+namespace {
+
+using base::Json;
+using base::Result;
+
+constexpr int kGuardS = 5;
+constexpr int kPatienceMs = 10'000;
+constexpr std::size_t kMaxText = 4 << 20;
+constexpr std::size_t kMaxPlugin = 64 << 20;
+// Slurm shows options of the plug-in to prologs under such names.
+constexpr std::string_view kOptionSet = "SPANK__SLURM_SPANK_OPTION_carma_";
+
+// Of a program that ends soon: what it printed; empty: it failed.
+std::string OutputOf(const std::vector<std::string>& words) {
+  Result<base::UniqueFd> output = base::MemoryFile("");
+  if (!output) return "";
+  base::SpawnOptions options;
+  options.files = {"/dev/null", output->get(), "/dev/null"};
+  const auto program = base::Spawn(words, options);
+  if (!program) return "";
+  pollfd ended{program->process.get(), POLLIN, 0};
+  if (::poll(&ended, 1, kPatienceMs) <= 0) ::kill(program->pid, SIGKILL);
+  int status = 0;
+  ::waitpid(program->pid, &status, 0);
+  if (status != 0 || ::lseek(output->get(), 0, SEEK_SET) != 0) return "";
+  return base::ReadAll(output->get(), kMaxText).value_or("");
+}
+
+std::string NodeName() {
+  if (std::string name = base::GetEnv("SLURMD_NODENAME"); !name.empty()) return name;
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  const std::string name = host;
+  return name.substr(0, name.find('.'));
+}
+
+Result<std::vector<api::GpuView>> GpusOf(Context& context) {
+  auto gpus = ListGpus(context.client());
+  if (!gpus) return std::unexpected(gpus.error());
+  return std::move(gpus->value);
+}
+
+// Below the folder of the programs', or where packages put it.
+std::string PluginFolder() {
+  const std::string bin = base::ExecutableDir();
+  const std::string beside = bin.substr(0, bin.rfind('/')) + "/lib/carma/slurm";
+  return base::Exists(beside) ? beside : "/usr/lib/carma/slurm";
+}
+
+void RunConfig(Context& context, const std::string& node) {
+  const Result<std::vector<api::GpuView>> gpus = GpusOf(context);
+  if (!gpus) return context.Fail(gpus.error());
+  const std::string text =
+      ConfigText({node.empty() ? NodeName() : node, PluginFolder(), context.socket_path}, *gpus);
+  if (!context.json) return Print(context, text);
+  Print(context,
+        base::DumpJson(
+            {{"count", UsableGib(*gpus)}, {"gib_per_gpu", SmallestGib(*gpus)}, {"text", text}}) +
+            "\n");
+}
+
+// ---- check ----
+
+// With what its lines "include PATTERN" name.
+std::string PlugstackText(const std::string& path) {
+  std::string all = base::ReadFile(path, kMaxText).value_or("");
+  const std::string text = all;
+  for (const std::string_view line : base::Split(text, '\n')) {
+    const std::vector<std::string_view> words = base::SplitWords(line);
+    if (words.size() != 2 || words[0] != "include") continue;
+    glob_t found{};
+    if (::glob(std::string(words[1]).c_str(), 0, nullptr, &found) == 0) {
+      for (std::size_t i = 0; i < found.gl_pathc; ++i)
+        all += "\n" + base::ReadFile(found.gl_pathv[i], kMaxText).value_or("");
+    }
+    ::globfree(&found);
+  }
+  return all;
+}
+
+std::string WithNode(std::string path, const std::string& node) {
+  for (std::size_t at = path.find("%n"); at != std::string::npos; at = path.find("%n"))
+    path.replace(at, 2, node);
+  return path;
+}
+
+SlurmFacts AskSlurm(Context& context, const std::string& node) {
+  SlurmFacts facts{.node = node.empty() ? NodeName() : node,
+                   .socket = context.socket_path,
+                   .gpus = GpusOf(context)};
+  facts.config = ReadLines(OutputOf({"scontrol", "show", "config"}));
+  facts.node_config = ReadWords(OutputOf({"scontrol", "-o", "show", "node", facts.node}));
+  facts.release = ReleaseOf(OutputOf({"scontrol", "--version"}));
+  const auto plugstack = facts.config.find("PlugStackConfig");
+  facts.plugin = FindPlugin(PlugstackText(
+      plugstack == facts.config.end() ? "/etc/slurm/plugstack.conf" : plugstack->second));
+  if (!facts.plugin) return facts;
+  PluginLine& line = *facts.plugin;
+  if (!line.path.starts_with('/') && facts.config.contains("PluginDir"))
+    line.path = facts.config.at("PluginDir") + "/" + line.path;
+  line.socket = WithNode(line.socket, facts.node);
+  facts.plugin_release = PluginRelease(base::ReadFile(line.path, kMaxPlugin).value_or(""));
+  return facts;
+}
+
+void RunCheck(Context& context, const std::string& node) {
+  const std::vector<Finding> findings = CheckSlurm(AskSlurm(context, node));
+  if (context.json) {
+    Json list = Json::array();
+    for (const Finding& each : findings)
+      list.push_back({{"topic", each.topic},
+                      {"level", LevelName(each.level)},
+                      {"text", each.text},
+                      {"remedy", each.remedy}});
+    Print(context,
+          base::DumpJson({{"worst", LevelName(Worst(findings))}, {"findings", list}}) + "\n");
+  } else {
+    Print(context, DoctorText(findings, ScreenOf(context.out)));
+  }
+  if (Worst(findings) == Level::kBad) context.exit_code = kExitFailure;
+}
+
+// ---- prolog and epilog ----
+
+bool JobUsesCarma() {
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (std::string_view(*variable).starts_with(kOptionSet)) return true;
+  }
+  return false;
+}
+
+void RunGuard(Context& context, bool always) {
+  if (!always && !JobUsesCarma()) return;
+  const Result<std::string> answer = context.client().Get("/v1/gpus", kGuardS);
+  if (!answer) context.Fail(base::Wrap(answer.error(), "no GPUs on node " + NodeName()).error());
+}
+
+// Leases that the job has left: processes that outlived their slurmstepd.
+void RunEpilog(Context& context) {
+  const std::string job = base::GetEnv("SLURM_JOB_ID");
+  if (!base::ParseInt(job))
+    return context.Fail({base::ErrorCode::kInvalid,
+                         "expected SLURM_JOB_ID, as Slurm sets it for "
+                         "epilogs"});
+  const Result<std::string> answer = context.client().Get("/v1/leases?job=" + job, kGuardS);
+  // A node without carmad is the next job's prolog to tell.
+  if (!answer) return;
+  const Result<Json> json = base::ParseJson(*answer);
+  if (!json || !json->contains("leases")) return;
+  for (const Json& each : json->at("leases")) {
+    const Result<api::LeaseView> lease = api::FromJson<api::LeaseView>(each);
+    if (lease) (void)ChangeTask(context.client(), lease->id, "cancel");
+  }
+}
+
+}  // namespace
+
+void AddSlurmCommand(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("slurm", "For nodes of Slurm: configuration, check, prolog");
+  verb->require_subcommand(1);
+  verb->footer(
+      "  carma slurm config   # lines for slurm.conf, gres.conf, plugstack.conf\n"
+      "  carma slurm check    # what of this node is not right yet\n"
+      "docs/slurm.md tells the rest. Every verb also takes --json and --socket PATH.");
+  auto node = std::make_shared<std::string>();
+  const auto add = [&](const char* name, const char* help) {
+    CLI::App* one = verb->add_subcommand(name, help);
+    one->add_option("--node", *node, "its name in Slurm (default: this host's)")->type_name("NAME");
+    return one;
+  };
+  add("config", "Print the lines that Slurm's configuration needs for this server")
+      ->callback([&context, node] { RunConfig(context, *node); });
+  add("check", "Look over plug-in, counts, prolog; exit code 1 if something is bad")
+      ->callback([&context, node] { RunCheck(context, *node); });
+  auto always = std::make_shared<bool>(false);
+  CLI::App* guard =
+      verb->add_subcommand("guard", "In a prolog: fail unless carmad answers within 5 s");
+  guard->add_flag("--always", *always, "for jobs without options of the plug-in, too");
+  guard->callback([&context, always] { RunGuard(context, *always); });
+  verb->add_subcommand("epilog", "In an epilog: end what the job has left of its leases")
+      ->callback([&context] { RunEpilog(context); });
+}
+
+}  // namespace carma::cli

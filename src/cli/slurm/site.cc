@@ -1,0 +1,234 @@
+#include "cli/slurm/site.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace carma::cli {
+namespace {
+
+constexpr std::int64_t kGib = 1024;
+constexpr std::string_view kPlugin = "spank_carma.so";
+constexpr std::string_view kMark = "carma for Slurm ";
+
+std::string ValueOf(const std::map<std::string, std::string>& facts, const std::string& name) {
+  const auto found = facts.find(name);
+  return found == facts.end() ? "" : found->second;
+}
+
+bool HasWord(const std::string& list, std::string_view word) {
+  const std::vector<std::string_view> words = base::Split(list, ',');
+  return std::ranges::any_of(words,
+                             [&](std::string_view each) { return base::Trim(each) == word; });
+}
+
+std::int64_t GibOf(const api::GpuView& gpu) {
+  return (gpu.total_mib - gpu.reserved_mib) / kGib;
+}
+
+Finding CheckCarmad(const SlurmFacts& facts) {
+  if (facts.gpus)
+    return {"carmad", Level::kOk,
+            fmt::format("answers at {}; {} GiB of {} GPUs for tasks", facts.socket,
+                        UsableGib(*facts.gpus), facts.gpus->size()),
+            ""};
+  return {"carmad", Level::kBad, facts.gpus.error().message,
+          "systemctl start carmad, and see what carma doctor says"};
+}
+
+Finding CheckPlugin(const SlurmFacts& facts) {
+  const char* topic = "plug-in";
+  if (!facts.plugin)
+    return {topic, Level::kBad, "no line of plugstack.conf names spank_carma.so",
+            "add the line that carma slurm config prints, and restart slurmd"};
+  const PluginLine& line = *facts.plugin;
+  if (facts.plugin_release.empty())
+    return {topic, Level::kBad, fmt::format("{}: no plug-in of CARMA's", line.path),
+            "install carma-slurm, or name its file in plugstack.conf"};
+  if (!facts.release.empty() && facts.plugin_release != facts.release)
+    return {topic, Level::kBad,
+            fmt::format("built for Slurm {}, here is {}", facts.plugin_release, facts.release),
+            "build CARMA beside the libslurm-dev of this release"};
+  if (!line.required)
+    return {topic, Level::kWarn,
+            "optional in plugstack.conf: where it cannot be loaded jobs run without a lease",
+            "required on nodes; optional is for hosts that only submit"};
+  if (!line.socket.empty() && line.socket != facts.socket)
+    return {topic, Level::kWarn,
+            fmt::format("asks at {}, this carmad listens at {}", line.socket, facts.socket),
+            "name the same socket in plugstack.conf and carma.toml"};
+  return {topic, Level::kOk, fmt::format("{}, for Slurm {}", line.path, facts.plugin_release), ""};
+}
+
+Finding CheckCount(const SlurmFacts& facts) {
+  const std::string gres = ValueOf(facts.node_config, "Gres");
+  const std::optional<std::int64_t> count = CarmaCount(gres);
+  if (!count)
+    return {"gres", Level::kBad,
+            fmt::format("Slurm counts no GPU memory of node {} (Gres={})", facts.node, gres),
+            "add carma to GresTypes and to the Gres of the node (carma slurm config)"};
+  if (!facts.gpus) return {"gres", Level::kOk, fmt::format("carma:{}", *count), ""};
+  const std::int64_t usable = UsableGib(*facts.gpus);
+  if (*count == usable) return {"gres", Level::kOk, fmt::format("carma:{}", *count), ""};
+  const Level level = *count > usable ? Level::kBad : Level::kWarn;
+  return {"gres", level, fmt::format("Slurm counts {} GiB, the GPUs have {}", *count, usable),
+          fmt::format("Gres=carma:{} for node {}", usable, facts.node)};
+}
+
+Finding CheckDevices(const SlurmFacts& facts) {
+  const bool gpus = ValueOf(facts.node_config, "Gres").find("gpu") != std::string::npos;
+  if (!gpus) return {"devices", Level::kOk, "Slurm gives no GPUs of this node", ""};
+  return {"devices", Level::kWarn,
+          "Slurm gives GPUs of this node as well: such a job is foreign to CARMA",
+          "take gpu out of the node's Gres, or keep job_submit.lua's refusal of --gres=gpu"};
+}
+
+Finding CheckProlog(const SlurmFacts& facts) {
+  const std::string prolog = ValueOf(facts.config, "Prolog");
+  if (prolog.empty() || prolog == "(null)")
+    return {"prolog", Level::kWarn,
+            "none: while carmad is away this node takes job after job, and all fail",
+            "set Prolog as carma slurm config prints it"};
+  const std::string parameters = ValueOf(facts.config, "SchedulerParameters");
+  if (!HasWord(parameters, "nohold_on_prolog_fail"))
+    return {"prolog", Level::kWarn, "jobs that meet a dead carmad stay held",
+            "SchedulerParameters=nohold_on_prolog_fail"};
+  return {"prolog", Level::kOk, prolog, ""};
+}
+
+Finding CheckSubmission(const SlurmFacts& facts) {
+  const std::string plugins = ValueOf(facts.config, "JobSubmitPlugins");
+  if (HasWord(plugins, "lua")) return {"submission", Level::kOk, "JobSubmitPlugins=" + plugins, ""};
+  return {"submission", Level::kWarn, "--carma-mem counts nothing without job_submit.lua",
+          "JobSubmitPlugins=lua with the file that carma slurm config names, or --gres=carma:N "
+          "for each job"};
+}
+
+Finding CheckRetries(const SlurmFacts& facts) {
+  constexpr std::string_view kName = "cred_expire=";
+  constexpr std::int64_t kUsualS = 120, kLongS = 60;
+  const std::string info = ValueOf(facts.config, "AuthInfo");
+  const std::size_t at = info.find(kName);
+  const std::string_view rest = at == std::string::npos
+                                    ? std::string_view()
+                                    : std::string_view(info).substr(at + kName.size());
+  const std::int64_t expire =
+      base::ParseInt(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(kUsualS);
+  if (expire <= kLongS)
+    return {"retries", Level::kOk, fmt::format("a job is started again after {} s", expire), ""};
+  return {"retries", Level::kWarn,
+          fmt::format("a job is started again no sooner than after {} s", expire),
+          "AuthInfo=cred_expire=30"};
+}
+
+}  // namespace
+
+std::int64_t UsableGib(const std::vector<api::GpuView>& gpus) {
+  std::int64_t sum = 0;
+  for (const api::GpuView& gpu : gpus) sum += GibOf(gpu);
+  return sum;
+}
+
+std::int64_t SmallestGib(const std::vector<api::GpuView>& gpus) {
+  const auto least = std::ranges::min_element(gpus, {}, GibOf);
+  return least == gpus.end() ? 0 : GibOf(*least);
+}
+
+std::string ConfigText(const SiteLines& site, const std::vector<api::GpuView>& gpus) {
+  return fmt::format(
+      "# slurm.conf, on all hosts\n"
+      "GresTypes=carma\n"
+      "NodeName={0} … Gres=carma:{1}\n"
+      "SchedulerParameters=nohold_on_prolog_fail\n"
+      "Prolog={2}/prolog\n"
+      "Epilog={2}/epilog\n"
+      "JobSubmitPlugins=lua\n"
+      "AuthInfo=cred_expire=30\n"
+      "AccountingStorageTRES=gres/carma\n"
+      "\n"
+      "# gres.conf, on the nodes\n"
+      "NodeName={0} Name=carma Count={1}\n"
+      "\n"
+      "# plugstack.conf: on the nodes; \"optional\" on hosts that only submit\n"
+      "required {2}/spank_carma.so socket={3}\n"
+      "\n"
+      "# job_submit.lua beside slurm.conf, on the controller\n"
+      "carma_gib_per_gpu = {4}\n"
+      "dofile(\"{2}/job_submit.lua\")\n",
+      site.node, UsableGib(gpus), site.folder, site.socket, SmallestGib(gpus));
+}
+
+std::vector<Finding> CheckSlurm(const SlurmFacts& facts) {
+  std::vector<Finding> findings{CheckCarmad(facts), CheckPlugin(facts)};
+  if (facts.config.empty()) {
+    findings.push_back({"slurm", Level::kBad, "scontrol tells nothing: is slurmctld there?",
+                        "run it where scontrol show config answers"});
+    return findings;
+  }
+  for (const auto& check : {CheckCount, CheckDevices, CheckProlog, CheckSubmission, CheckRetries})
+    findings.push_back(check(facts));
+  return findings;
+}
+
+std::map<std::string, std::string> ReadLines(std::string_view text) {
+  std::map<std::string, std::string> facts;
+  for (const std::string_view line : base::Split(text, '\n')) {
+    const std::size_t sign = line.find('=');
+    if (sign == std::string_view::npos) continue;
+    facts[std::string(base::Trim(line.substr(0, sign)))] = base::Trim(line.substr(sign + 1));
+  }
+  return facts;
+}
+
+std::map<std::string, std::string> ReadWords(std::string_view text) {
+  std::map<std::string, std::string> facts;
+  for (const std::string_view word : base::SplitWords(text)) {
+    const std::size_t sign = word.find('=');
+    if (sign != std::string_view::npos)
+      facts.emplace(std::string(word.substr(0, sign)), std::string(word.substr(sign + 1)));
+  }
+  return facts;
+}
+
+std::optional<PluginLine> FindPlugin(std::string_view plugstack) {
+  constexpr std::string_view kSocket = "socket=";
+  for (const std::string_view line : base::Split(plugstack, '\n')) {
+    const std::vector<std::string_view> words = base::SplitWords(line);
+    if (words.size() < 2 || !words[1].ends_with(kPlugin)) continue;
+    if (words[0] != "required" && words[0] != "optional") continue;
+    PluginLine found{words[0] == "required", std::string(words[1]), ""};
+    for (const std::string_view word : words) {
+      if (word.starts_with(kSocket)) found.socket = word.substr(kSocket.size());
+    }
+    return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> CarmaCount(std::string_view gres) {
+  constexpr std::string_view kName = "carma:";
+  for (const std::string_view each : base::Split(gres, ',')) {
+    if (!each.starts_with(kName)) continue;
+    const std::string_view count = each.substr(kName.size());
+    return base::ParseInt(count.substr(0, count.find_first_not_of("0123456789")));
+  }
+  return std::nullopt;
+}
+
+std::string ReleaseOf(std::string_view text) {
+  for (const std::string_view word : base::SplitWords(text)) {
+    if (!word.empty() && word[0] >= '0' && word[0] <= '9') return std::string(word);
+  }
+  return "";
+}
+
+std::string PluginRelease(std::string_view bytes) {
+  const std::size_t at = bytes.find(kMark);
+  if (at == std::string_view::npos) return "";
+  const std::string_view release = bytes.substr(at + kMark.size(), 32);
+  return std::string(release.substr(0, release.find_first_not_of("0123456789.")));
+}
+
+}  // namespace carma::cli

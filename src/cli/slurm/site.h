@@ -1,0 +1,62 @@
+// What of a node of Slurm's is right for CARMA, and which lines its configuration needs. Functions
+// of facts; command.cc gathers them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/views.h"
+#include "base/result.h"
+#include "cli/doctor/doctor.h"
+
+namespace carma::cli {
+
+// GiB of GPU memory that tasks may have, GPU by GPU rounded down.
+std::int64_t UsableGib(const std::vector<api::GpuView>& gpus);
+// The least of one GPU of the node.
+std::int64_t SmallestGib(const std::vector<api::GpuView>& gpus);
+
+// Where the package carma-slurm has put its files; a folder.
+struct SiteLines {
+  std::string node;
+  std::string folder;
+  std::string socket;
+};
+// Lines for slurm.conf, gres.conf, plugstack.conf and job_submit.lua, with their files as comments.
+std::string ConfigText(const SiteLines& site, const std::vector<api::GpuView>& gpus);
+
+// The line of plugstack.conf that loads the plug-in.
+struct PluginLine {
+  bool required = false;
+  std::string path;
+  std::string socket;  // empty: the usual one
+};
+
+struct SlurmFacts {
+  std::string node;
+  std::string socket;  // that of the carmad that was asked
+  base::Result<std::vector<api::GpuView>> gpus;
+  // What `scontrol show config` and `scontrol -o show node` say; empty: neither answered.
+  std::map<std::string, std::string> config, node_config;
+  std::optional<PluginLine> plugin;
+  std::string release;         // of Slurm: "22.05.8"
+  std::string plugin_release;  // for which the plug-in was built; empty: there is no such file
+};
+std::vector<Finding> CheckSlurm(const SlurmFacts& facts);
+
+// "Name = value" lines, or words "Name=value", of scontrol.
+std::map<std::string, std::string> ReadLines(std::string_view text);
+std::map<std::string, std::string> ReadWords(std::string_view text);
+std::optional<PluginLine> FindPlugin(std::string_view plugstack);
+// carma:158 of "gpu:a100:4,carma:158"; empty: none.
+std::optional<std::int64_t> CarmaCount(std::string_view gres);
+// Of "slurm-wlm 22.05.8"; empty: none.
+std::string ReleaseOf(std::string_view text);
+// The release for which a plug-in was built, of the file's bytes.
+std::string PluginRelease(std::string_view bytes);
+
+}  // namespace carma::cli

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""What an administrator sets up for CARMA in a real Slurm of two nodes: job_submit.lua, prolog, epilog, `carma slurm`: site_test.py BIN_DIR.
+Exit status 77: as plugin_test.py, or there is no job_submit_lua.so."""
+
+import glob
+import os
+import signal
+import sys
+import unittest
+
+import bed as slurm
+import spank_bed
+
+USER = "nobody"
+LUA = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "packaging", "slurm", "job_submit.lua")
+FILES = {
+    "job_submit.lua": 'carma_gib_per_gpu = 39\ncarma_partitions = { main = true }\ndofile("FOLDER/etc/carma.lua")\n',
+    "prolog": '#!/bin/sh\nexec "PROGRAMS/carma" --socket FOLDER/nodes/$SLURMD_NODENAME.sock slurm guard\n',
+    "epilog": '#!/bin/sh\nexec "PROGRAMS/carma" --socket FOLDER/nodes/$SLURMD_NODENAME.sock slurm epilog\n',
+}
+SETTINGS = ("JobSubmitPlugins=lua\nProlog=FOLDER/etc/prolog\nEpilog=FOLDER/etc/epilog\n"
+            "PartitionName=apart Nodes=ALL MaxTime=INFINITE State=UP DefMemPerCPU=100\n")
+
+
+class Site(unittest.TestCase):
+    """Two nodes with a carmad each, and the lines that `carma slurm config` prints."""
+
+    def setUp(self):
+        with open(LUA, encoding="utf-8") as file:
+            files = {**FILES, "carma.lua": file.read()}
+        self.bed = spank_bed.SpankBed(os.path.abspath(sys.argv[1]), nodes=2, settings=SETTINGS, files=files)
+
+    def tearDown(self):
+        self.bed.close()
+
+    def carma(self, node, *words):
+        """What `carma slurm …` prints for that node."""
+        return self.bed.run_as("root", f"{self.bed.programs}/carma", "--socket", self.bed.socket(node), "slurm", *words, "--node", node)
+
+    def kill(self, node):
+        """Its carmad."""
+        self.bed.daemons[node].send_signal(signal.SIGKILL)
+        self.bed.daemons[node].wait()
+
+    def test_submission_counts_memory_and_refuses_what_cannot_be_shared(self):
+        for options, count in {("--carma-mem=6G",): 6, ("--carma-mem=6.5G", "--carma-gpus=2"): 14, ("--carma-exclusive", "--carma-gpus=3"): 117,
+                               ("--carma-retries=1",): 39, ("--carma-mem=6G", "--gres=carma:20"): 20}.items():
+            job = self.bed.sbatch(USER, "true\n", "--hold", *options)
+            self.assertEqual(self.bed.job(job)["TresPerNode"], f"gres:carma:{count}", options)
+            self.bed.ask("scancel", str(job))
+        refused = {("--carma-mem=6G", "--gres=gpu:1"): "CARMA gives the GPUs here", ("--gpus=1",): "CARMA gives the GPUs here",
+                   ("--carma-mem=6G", "--nodes=2"): "a job of several nodes shares no GPUs"}
+        for options, sentence in refused.items():
+            ran = self.bed.run_as(USER, "srun", "--mem=100", *options, "true")
+            self.assertNotEqual(ran.returncode, 0, options)
+            self.assertIn(sentence, ran.stderr, options)
+        self.assertEqual(self.bed.run_as(USER, "srun", "--mem=100", "--partition=apart", "--gres=gpu:1", "true").returncode, 0, "other partitions are as before")
+        # More than any node has is refused by Slurm itself; as much as a node has goes one after the other.
+        self.assertNotEqual(self.bed.run_as(USER, "srun", "--mem=100", "--gres=carma:157", "--carma-mem=39G", "true").returncode, 0)
+
+    def test_a_node_without_carmad_drains_and_its_job_runs_elsewhere(self):
+        self.kill("n0")
+        plain = self.bed.sbatch(USER, "true\n", "--nodelist=n0")
+        self.assertEqual(self.bed.ended(plain), ("COMPLETED", 0), "other jobs are none of the guard's business")
+        job = self.bed.sbatch(USER, "echo on $SLURMD_NODENAME with $CUDA_VISIBLE_DEVICES\n", "--carma-mem=4G")
+        slurm.until(lambda: "drain" in self.bed.ask("sinfo", "-h", "-n", "n0", "-o", "%T"), "the node is drained")
+        self.assertEqual(self.bed.ended(job, 120), ("COMPLETED", 0), self.bed.output(job))
+        self.assertIn("on n1 with GPU-", self.bed.output(job))
+        self.assertIn("Prolog error", self.bed.ask("sinfo", "-h", "-R", "-o", "%E"))
+
+    def test_what_outlives_its_slurmstepd_gives_the_gpus_back(self):
+        job = self.bed.sbatch(USER, "trap '' HUP TERM; touch ~/up; while :; do sleep 0.2; done\n", "--carma-mem=4G", "--nodelist=n1", "--no-requeue")
+        slurm.until(lambda: os.path.exists(os.path.join(self.bed.home(USER), "up")), "it runs")
+        lease, = self.bed.get("n1", f"/v1/leases?job={job}")[1]["leases"]
+        self.assertEqual(lease["state"], "adopted")
+        os.kill(lease["pid"], signal.SIGKILL)
+        self.assertEqual(self.bed.get("n1", f"/v1/leases?job={job}")[1]["leases"][0]["state"], "adopted", "its process lives, and has the GPUs")
+        self.bed.ask("scancel", str(job))
+        slurm.until(lambda: not self.bed.get("n1", "/v1/leases")[1]["leases"], "its lease has ended", 120)
+        self.assertNotIn(self.bed.job(job)["JobState"], ("RUNNING", "PENDING"))
+
+    def test_the_node_is_looked_over(self):
+        lines = self.carma("n0", "config").stdout
+        for line in ("GresTypes=carma", f"NodeName=n0 Name=carma Count={spank_bed.CARMA_GIB}", "carma_gib_per_gpu = 39",
+                     f"spank_carma.so socket={self.bed.socket('n0')}"):
+            self.assertIn(line, lines)
+        good = self.carma("n0", "check")
+        self.assertEqual(good.returncode, 0, good.stdout)
+        self.assertIn(f"carma:{spank_bed.CARMA_GIB}", good.stdout)
+        self.bed.ask("scontrol", "update", "NodeName=n0", f"Gres=gpu:a100:{slurm.GPUS},carma:200")
+        bad = self.carma("n0", "check")
+        self.assertEqual(bad.returncode, 1, bad.stdout)
+        self.assertIn(f"Slurm counts 200 GiB, the GPUs have {spank_bed.CARMA_GIB}", bad.stdout)
+        self.kill("n1")
+        self.assertEqual(self.carma("n1", "check").returncode, 1)
+
+
+if __name__ == "__main__":
+    WHY_NOT = spank_bed.missing(sys.argv[1])
+    if not WHY_NOT and not glob.glob("/usr/lib/*/slurm-wlm/job_submit_lua.so"):
+        WHY_NOT = "no job_submit_lua.so"
+    if WHY_NOT:
+        print(f"skipped: {WHY_NOT}")
+        sys.exit(77)
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
