@@ -51,6 +51,7 @@ def main():
     parser.add_argument("--runs", type=int, default=25)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--elements", type=int, default=500)
+    parser.add_argument("--books", help="folder for the carmads' books, for example on a tmpfs: four of them share this machine's disk")
     flags = parser.parse_args()
     why_not = spank_bed.missing(flags.programs)
     if why_not:
@@ -58,7 +59,7 @@ def main():
     programs = os.path.abspath(flags.programs)
     plain = slurm.Bed(programs)
     try:
-        loaded = spank_bed.SpankBed(programs)
+        loaded = spank_bed.SpankBed(programs, books=flags.books)
         try:
             measure(plain, loaded, flags)
         finally:

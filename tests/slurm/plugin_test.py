@@ -4,6 +4,7 @@ Exit status 77: there is no slurmctld, slurmd or munged, the plug-in was not bui
 
 import os
 import re
+import shutil
 import signal
 import sys
 import time
@@ -12,6 +13,7 @@ import unittest
 import bed as slurm
 import spank_bed
 
+SUMMARY = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "data", "examples", "resnet50.json")
 USER, OTHER = "nobody", "games"  # two who are no administrators
 
 
@@ -108,6 +110,16 @@ class Plugin(unittest.TestCase):
         job = self.submit(USER, "echo torch.cuda.OutOfMemoryError: CUDA out of memory >&2\nexit 1\n")
         self.assertEqual(self.bed.ended(job), ("FAILED", 1))
         slurm.until(lambda: self.task_of("n0", job)["state"] == "out_of_memory", "carmad knows why")
+
+    def test_memory_is_estimated_from_a_summary(self):
+        path = os.path.join(self.bed.home(USER), "resnet50.json")
+        shutil.copy(SUMMARY, path)
+        os.chmod(path, 0o644)
+        job = self.bed.sbatch(USER, "true\n", "--carma-summary=resnet50.json", "--carma-batch-size=8", "--nodelist=n0")
+        self.assertEqual(self.bed.ended(job), ("COMPLETED", 0), self.bed.output(job))
+        task = self.bed.carma("n0", "show", str(self.task_of("n0", job)["id"]))
+        self.assertGreater(task["predicted_mib"], 100, task)
+        self.assertNotIn(task["estimate_method"], ("", "given"), task)
 
     # ---- waiting ----
 

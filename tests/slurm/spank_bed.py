@@ -24,7 +24,8 @@ def missing(programs):
 class SpankBed(bed.Bed):
     """Up when it is made, with a carmad on each node unless daemons=False; plug-in arguments besides its socket may be given."""
 
-    def __init__(self, programs, nodes=4, arguments="", settings="", daemons=True, files=()):
+    def __init__(self, programs, nodes=4, arguments="", settings="", daemons=True, files=(), books=None):
+        self._books = books  # a folder for the carmads' books in place of the bed's own
         self._arguments, self._settings, self._files = arguments, settings, dict(files)
         super().__init__(programs, nodes)
         try:
@@ -58,9 +59,12 @@ class SpankBed(bed.Bed):
         environment = {**self.environment, "CARMA_SIMULATION_STATE": self.path(f"nodes/{node}"), "CARMA_COLLOCATION_METHOD": "streams",
                        "CARMA_MONITOR_NVML_LIBRARY": f"{self.programs}/libcarma-simgpu.so", "CARMA_POLICY_STALE_AFTER": "1d",
                        "CARMA_MONITOR_SAMPLE_PERIOD": "5s", "CARMA_MONITOR_WINDOW": "20s", "CARMA_POLICY_SETTLE": "false"}
-        self._run(f"carmad-{node}", f"{self.programs}/carmad", "--socket", self.socket(node), "--state-dir", self.path(f"nodes/{node}.state"),
-                  environment=environment)
+        self._run(f"carmad-{node}", f"{self.programs}/carmad", "--socket", self.socket(node), "--state-dir", self.state(node), environment=environment)
         return self._processes[-1]
+
+    def state(self, node):
+        """Its books."""
+        return os.path.join(self._books, f"{node}.state") if self._books else self.path(f"nodes/{node}.state")
 
     def start_daemons(self):
         self.daemons = {node: self.start_daemon(node) for node in self.node_names()}
