@@ -32,6 +32,20 @@ TEST(Attribution, AProcessBelongsToTheTaskWhoseProcessesItDescendsFrom) {
   EXPECT_TRUE(attribution.Tasks().empty());
 }
 
+TEST(Attribution, ATaskMayHaveSeveralRoots) {
+  Attribution attribution;
+  const base::ProcessId elsewhere{kNobodys, 1};
+  attribution.AddRoot(kTask, base::SelfProcess());
+  EXPECT_EQ(attribution.Find(::getpid()), std::nullopt) << "of no task that there is";
+  attribution.Add(kTask, elsewhere, "");
+  EXPECT_EQ(attribution.Find(::getpid()), std::nullopt);
+  attribution.AddRoot(kTask, base::SelfProcess());
+  EXPECT_EQ(attribution.Find(::getpid()), kTask) << "though it was foreign before";
+  EXPECT_EQ(attribution.Find(::getppid()), std::nullopt) << "only what lives below a root";
+  attribution.Remove(kTask);
+  EXPECT_EQ(attribution.Find(::getpid()), std::nullopt);
+}
+
 TEST(Attribution, AReusedPidIsNotTakenForTheTasksProcess) {
   base::ProcessId earlier = base::SelfProcess();
   --earlier.start_ticks;  // this pid's owner of a moment ago

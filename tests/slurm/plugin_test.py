@@ -151,6 +151,21 @@ class Plugin(unittest.TestCase):
         self.assertEqual(self.bed.ended(waits), ("COMPLETED", 0), self.bed.output(waits))
         self.assertIn("on GPU-", self.bed.output(waits))
 
+    def test_one_that_waits_finds_the_next_carmad(self):
+        full = self.fill("n2")
+        waits = self.submit(USER, "echo on $CUDA_VISIBLE_DEVICES\n", node="n2")
+        slurm.until(lambda: self.bed.tasks("n2", "queued"), "it waits")
+        slurm.until(lambda: "waits on n2 for GPUs" in self.bed.output(waits), "and says so")
+        self.bed.daemons["n2"].send_signal(signal.SIGKILL)
+        self.bed.daemons["n2"].wait()
+        self.bed.daemons["n2"] = self.bed.start_daemon("n2")
+        self.bed.serves("n2")
+        self.assertEqual(len(self.bed.tasks("n2", "queued")), 1)
+        self.bed.ask("scancel", str(full))
+        self.assertEqual(self.bed.ended(waits), ("COMPLETED", 0), self.bed.output(waits))
+        self.assertIn("on GPU-", self.bed.output(waits))
+        self.nothing_left("n2")
+
     def test_zz_the_time_limit_ends_one_that_waits(self):
         self.assertEqual(self.bed.ended(self.limited, 150)[0], "TIMEOUT", self.bed.output(self.limited))
         slurm.until(lambda: not self.bed.tasks("n3", "queued"), "its lease is given up")
