@@ -180,8 +180,10 @@ Result<TaskPage> ListTasks(api::Client& client, const TaskQuery& query) {
   std::optional<std::int64_t> next;
   do {
     const std::size_t wanted = std::min(kPage, query.limit - page.tasks.size());
-    std::string target = "/v1/tasks?limit=" + std::to_string(wanted) +
-                         "&order=" + (query.newest_first ? "desc" : "asc");
+    std::string target = "/v1/tasks?limit=" + std::to_string(wanted) + "&order=" +
+                         (query.by_turn        ? "turn"
+                          : query.newest_first ? "desc"
+                                               : "asc");
     if (!query.states.empty()) target += "&state=" + api::Escape(query.states);
     if (!query.user.empty()) target += "&user=" + api::Escape(query.user);
     if (!query.name.empty()) target += "&name=" + api::Escape(query.name);

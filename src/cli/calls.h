@@ -31,6 +31,7 @@ struct TaskQuery {
   std::string name;    // empty: any
   std::size_t limit = 100;
   bool newest_first = false;
+  bool by_turn = false;  // first those in line, as they will be looked at
 };
 struct TaskPage {
   std::vector<api::TaskView> tasks;

@@ -21,8 +21,11 @@ base::Result<TaskPage> FetchQueue(api::Client& client, TaskQuery query) {
   const std::size_t limit = query.limit;
   query.states = kHoldingStates;
   auto page = ListTasks(client, query);
-  if (!page || page->tasks.size() >= limit) return page;
+  if (!page) return page;
+  SortAsQueue(page->tasks);
+  if (page->tasks.size() >= limit) return page;
   query.states = kWaitingStates;
+  query.by_turn = true;
   query.limit = limit - page->tasks.size();
   auto waiting = ListTasks(client, query);
   if (!waiting) return waiting;
@@ -41,9 +44,7 @@ base::Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
   const bool queue = query.states.empty();
   // Of those that may have ended the newest matter.
   query.newest_first = !queue;
-  auto page = queue ? FetchQueue(client, query) : ListTasks(client, query);
-  if (page && queue) SortAsQueue(page->tasks);
-  return page;
+  return queue ? FetchQueue(client, query) : ListTasks(client, query);
 }
 
 // What a look from afar wants to know: how many, how full.

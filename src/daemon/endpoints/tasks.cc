@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "api/changes_view.h"
 #include "base/json.h"
@@ -26,6 +28,8 @@ using base::Unit;
 constexpr int kMaxWaitS = 3600;
 constexpr std::size_t kMostRows =
     1'000;  // of one answer; to make more would hold up everybody else
+// Whose turns are told; those behind them come by their numbers.
+constexpr std::size_t kMostTurns = 2'000;
 
 std::vector<std::string> StateNames() {
   std::vector<std::string> names;
@@ -58,8 +62,14 @@ Result<std::vector<core::TaskState>> QueryStates(const api::Request& request) {
   return states;
 }
 
-Result<store::TaskFilter> QueryFilter(const Call& call) {
+// What is asked for, and how it is to come.
+struct Asked {
   store::TaskFilter filter;
+  bool by_turn = false;
+};
+Result<Asked> QueryFilter(const Call& call) {
+  Asked asked;
+  store::TaskFilter& filter = asked.filter;
   Result<std::vector<core::TaskState>> states = QueryStates(call.request);
   if (!states) return std::unexpected(states.error());
   filter.states = *std::move(states);
@@ -71,10 +81,48 @@ Result<store::TaskFilter> QueryFilter(const Call& call) {
     filter.before = static_cast<core::TaskId>(before);
   if (in.error()) return std::unexpected(*in.error());
   const std::string order = call.request.Query("order").value_or("desc");
-  if (order != "asc" && order != "desc")
-    return Fail(ErrorCode::kInvalid, "?order: expected asc or desc");
+  if (order != "asc" && order != "desc" && order != "turn")
+    return Fail(ErrorCode::kInvalid, "?order: expected asc, desc or turn");
+  asked.by_turn = order == "turn";
   filter.newest_first = order == "desc";
-  return filter;
+  return asked;
+}
+
+bool IsWanted(const store::TaskFilter& filter, const store::StoredTask& stored) {
+  const bool state = filter.states.empty() ||
+                     std::ranges::find(filter.states, stored.record.state) != filter.states.end();
+  return state && (!filter.user || stored.user == *filter.user) &&
+         (!filter.name || stored.name == *filter.name);
+}
+
+// Those in line as they will be looked at, behind them all others by their numbers. A page that
+// begins behind somebody goes on there.
+Result<std::vector<store::StoredTask>> ListByTurn(const TaskServices& services,
+                                                  store::TaskFilter filter) {
+  core::TasksInLine in_line = services.engine.scheduler().InLine(kMostTurns);
+  std::vector<core::TaskId>& line = in_line.with_gpus;
+  line.insert(line.end(), in_line.without_gpus.begin(), in_line.without_gpus.end());
+  const std::set<core::TaskId> stands(line.begin(), line.end());
+  std::vector<store::StoredTask> rows;
+  auto at = line.begin();
+  const bool goes_on_behind = filter.before && !stands.contains(*filter.before);
+  if (goes_on_behind) at = line.end();
+  if (filter.before && !goes_on_behind)
+    at = std::next(std::ranges::find(line, *std::exchange(filter.before, std::nullopt)));
+  for (; at != line.end() && rows.size() < filter.limit; ++at) {
+    Result<store::StoredTask> stored = services.store.Get(*at);
+    if (!stored) return std::unexpected(stored.error());
+    if (IsWanted(filter, *stored)) rows.push_back(*std::move(stored));
+  }
+  const std::size_t wanted = filter.limit;
+  filter.limit += stands.size();
+  if (rows.size() == wanted) return rows;
+  Result<std::vector<store::StoredTask>> others = services.store.List(filter);
+  if (!others) return others;
+  for (store::StoredTask& each : *others) {
+    if (rows.size() < wanted && !stands.contains(each.record.id)) rows.push_back(std::move(each));
+  }
+  return rows;
 }
 
 Result<store::StoredTask> Stored(store::Store& store, const Call& call) {
@@ -297,11 +345,13 @@ class ChangesTold {
 }  // namespace
 
 Answer ListTasks(const TaskServices& services, const Call& call) {
-  Result<store::TaskFilter> filter = QueryFilter(call);
-  if (!filter) return std::unexpected(filter.error());
-  const std::size_t wanted = std::min(filter->limit, kMostRows);
-  filter->limit = wanted + 1;  // one more tells whether there is a next page
-  Result<std::vector<store::StoredTask>> rows = services.store.List(*filter);
+  Result<Asked> asked = QueryFilter(call);
+  if (!asked) return std::unexpected(asked.error());
+  store::TaskFilter& filter = asked->filter;
+  const std::size_t wanted = std::min(filter.limit, kMostRows);
+  filter.limit = wanted + 1;  // one more tells whether there is a next page
+  Result<std::vector<store::StoredTask>> rows =
+      asked->by_turn ? ListByTurn(services, filter) : services.store.List(filter);
   if (!rows) return std::unexpected(rows.error());
   Json next = nullptr;
   if (rows->size() > wanted) {

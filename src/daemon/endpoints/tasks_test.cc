@@ -45,6 +45,32 @@ TEST_F(TasksTest, AListHasPages) {
   EXPECT_TRUE(rest.body.at("next").is_null());
 }
 
+TEST_F(TasksTest, AListComesInTheOrderOfTurns) {
+  task::TaskSpec spec = Spec();
+  spec.gpus = 2;
+  spec.exclusive = true;
+  Submit(spec);  // has all GPUs
+  SubmitHeld();
+  Submit(spec);
+  Submit(spec);
+  spec.priority = 5;
+  Submit(spec);
+  const auto ids = [&](Query query) {
+    query.emplace_back("order", "turn");
+    query.emplace_back("state", "queued");
+    std::string text;
+    const Heard heard = Ask(Services(), &ListTasks, Asking(query));
+    for (const base::Json& task : heard.body.at("tasks"))
+      text += std::to_string(task.at("id").get<int>()) + " ";
+    return text + (heard.body.at("next").is_null() ? "" : "…");
+  };
+  EXPECT_EQ(ids({}), "5 3 4 2 ");
+  EXPECT_EQ(ids({{"limit", "2"}}), "5 3 …");
+  EXPECT_EQ(ids({{"limit", "2"}, {"before", "3"}}), "4 2 ");
+  EXPECT_EQ(ids({{"before", "2"}}), "");
+  EXPECT_EQ(ids({{"user", "nobody"}}), "");
+}
+
 TEST_F(TasksTest, APageIsNoLongerThanOthersCanWaitFor) {
   std::vector<std::int64_t> indices;
   for (int i = 0; i < 1'005; ++i) indices.push_back(i);
@@ -93,7 +119,7 @@ TEST_F(TasksTest, AListThatIsAskedForWronglySaysWhatWasExpected) {
       {{{"state", "asleep"}}, "state: 'asleep' is none: expected "},
       {{{"limit", "0"}}, "?limit: expected a whole number from 1 to 10000"},
       {{{"limit", "1"}, {"before", "x"}}, "?before: expected a whole number from 0"},
-      {{{"order", "up"}}, "?order: expected asc or desc"},
+      {{{"order", "up"}}, "?order: expected asc, desc or turn"},
   };
   for (const auto& c : cases) {
     const Heard heard = Ask(Services(), &ListTasks, Asking(c.query));
