@@ -41,6 +41,7 @@ void FuzzRecording(std::string_view bytes);    // what a driver answered, kept
 void FuzzReader(std::string_view bytes);       // lines between carmad and carma-reader
 void FuzzKernelLog(std::string_view bytes);    // the kernel's log
 void FuzzShape(std::string_view bytes);        // shapes of simulated servers
+void FuzzSqueue(std::string_view bytes);       // what squeue tells of a job
 void FuzzSimMps(std::string_view bytes);       // what programs of a simulated MPS tell each other
 
 struct Entry {
@@ -58,6 +59,7 @@ inline constexpr std::array kEntries{
     Entry{"views", FuzzViews},
     Entry{"config", FuzzConfig},
     Entry{"report", FuzzReport},
+    Entry{"squeue", FuzzSqueue},
     Entry{"shim", FuzzShim},
     Entry{"scenario", FuzzScenario},
     Entry{"summary", FuzzSummary},

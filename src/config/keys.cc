@@ -680,6 +680,16 @@ std::vector<Key> MakeKeys() {
          List("list of targets like [\"root@example.org\", \"https://example.org/hook\"]",
               kTextList, 8, Text("", &IsNotifyTarget)),
          AT(notify_admin)),
+      Of("slurm.enabled",
+         "Jobs of Slurm's whose task ran out of GPU memory, or was ended by a neighbour's fault, go "
+         "back into its queue with a larger claim (docs/slurm.md).",
+         Flag(), AT(slurm_enabled), kRestart),
+      Of("slurm.retries", "How often a job is started again at most, where it does not say.",
+         Count(0, 100), AT(slurm_retries)),
+      Of("slurm.scontrol", "Slurm's program of that name.", Path("absolute path", 4'095),
+         AT(slurm_scontrol), kRestart),
+      Of("slurm.squeue", "Slurm's program of that name.", Path("absolute path", 4'095),
+         AT(slurm_squeue), kRestart),
       Of("estimate.method",
          "How the memory of a task is predicted: \"auto\" takes the best that is possible "
          "(docs/estimators.md).",

@@ -84,6 +84,11 @@ struct Settings {
   base::Duration notify_time_limit{30'000};  // real time, of one try
   // Who is told of idle holders and of the health of GPUs, as task::ParseNotifyTarget has them.
   std::vector<std::string> notify_admin;
+  // [slurm]
+  bool slurm_enabled = false;  // jobs that ran out of GPU memory go back into its queue
+  int slurm_retries = 3;       // of one job
+  std::string slurm_scontrol = "/usr/bin/scontrol";
+  std::string slurm_squeue = "/usr/bin/squeue";
   // [task]
   base::Duration kill_grace{30'000};
   std::int64_t max_output_mib = 1024;  // per file, then rotated; 0: unlimited

@@ -34,6 +34,7 @@
 #include "daemon/estimates.h"
 #include "daemon/fault_origins.h"
 #include "daemon/forecast_drift.h"
+#include "daemon/job_returns.h"
 #include "daemon/loop_meter.h"
 #include "daemon/metrics.h"
 #include "daemon/monitor.h"
@@ -45,6 +46,7 @@
 #include "daemon/routes.h"
 #include "daemon/sampler.h"
 #include "daemon/signals.h"
+#include "daemon/slurm_desk.h"
 #include "daemon/task_watch.h"
 #include "daemon/user_names.h"
 #include "estimate/history.h"
@@ -120,6 +122,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   void RetryTurnLater() override;
   void TaskChanged(const core::TaskRecord& record) override;
   void NoticesChanged() override;
+  void JobReturnsChanged(const std::vector<store::JobReturnRow>& rows) override;
   std::optional<double> RecentFullness(core::GpuIndex gpu) override;
   std::vector<int> RecentXids(core::GpuIndex gpu, base::Time since) override;
   std::optional<core::TaskId> FaultyTask(core::GpuIndex gpu, base::Time since) override;
@@ -138,6 +141,8 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   Result<Unit> FindGroups();
   Result<Unit> OpenLauncher();
   void CancelLease(core::TaskId id);
+  JobReturnPlan ReturnOfJob(const core::TaskRecord& record);
+  void OpenSlurmDesk();
   void WatchLeases();
   void TakeSignal(int number);
   void Follow(Configuration::Taken taken);
@@ -149,7 +154,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   void TellServing();
   // Decides what collocation.method = "auto" has left open.
   void TakeMpsTrial(const Result<task::MpsAbilities>& mps);
-  EngineOptions MakeEngineOptions() const;
+  EngineOptions MakeEngineOptions();
   NoticeSenderOptions MakeSenderOptions() const;
   // Those of notify.admin.
   void TellAdministrators(const std::string& event, const std::string& message);
@@ -187,6 +192,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   std::unique_ptr<MpsServers> mps_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<NoticeSender> notice_sender_;
+  std::unique_ptr<SlurmDesk> slurm_desk_;  // null: slurm.enabled is false
   std::unique_ptr<Monitor> monitor_;
   FaultOrigins fault_origins_{settings_.kernel_log};
   UserNames user_names_{shared_loop_};
@@ -267,7 +273,7 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
       [this](std::string_view token) { return tokens_.Find(token); }};
   std::vector<Endpoint> table = Endpoints(server);
   if (engine_) {
-    const EngineServices engine{
+    EngineServices engine{
         *engine_,
         *monitor_,
         *estimates_,
@@ -296,6 +302,11 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
           awaited_grants_.Await(id, std::chrono::seconds(seconds), std::move(answer));
         },
         [this](std::uint32_t uid, UserNames::Call call) { user_names_.Ask(uid, std::move(call)); }};
+    if (slurm_desk_) {
+      engine.ask_claim = [this](std::uint64_t job, auto call) {
+        slurm_desk_->AskClaim(job, std::move(call));
+      };
+    }
     table = Endpoints(server, &engine);
   }
   routes_ = std::make_unique<Routes>(std::move(options), std::move(table), why_not);
@@ -461,7 +472,7 @@ void RealDaemon::Beat() {
 
 // ---- GPUs ----
 
-EngineOptions RealDaemon::MakeEngineOptions() const {
+EngineOptions RealDaemon::MakeEngineOptions() {
   const config::Settings& settings = settings_;
   EngineOptions options;
   options.policy = settings.policy;
@@ -485,6 +496,8 @@ EngineOptions RealDaemon::MakeEngineOptions() const {
       options.notices.allowed.push_back(*kind);
   }
   options.loop = shared_loop_;
+  if (settings.slurm_enabled)
+    options.job_return = [this](const core::TaskRecord& record) { return ReturnOfJob(record); };
   options.mps = mps_.get();
   options.share_by_mps = settings.collocation == core::SharingMethod::kMps;
   options.mps_dir = settings.mps_dir;
@@ -497,6 +510,41 @@ EngineOptions RealDaemon::MakeEngineOptions() const {
 
 NoticeSenderOptions RealDaemon::MakeSenderOptions() const {
   return {options_.notify_path, settings_.notify_sendmail, settings_.notify_time_limit};
+}
+
+JobReturnPlan RealDaemon::ReturnOfJob(const core::TaskRecord& record) {
+  const Result<store::StoredTask> stored = store_->Get(record.id);
+  const Result<task::TaskSpec> spec =
+      stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
+  const auto key = spec ? task::ParseLeaseKey(spec->lease_key.value_or("")) : std::nullopt;
+  if (!key) return {};
+  const Result<slurm::JobReturn> back =
+      PlanReturn(record, {key->job, spec->lease_retries.value_or(settings_.slurm_retries)},
+                 engine_->scheduler().GpuInfos(),
+                 {engine_->scheduler().config().recovery_step_mib, base::ShortHostName()});
+  if (!back) {
+    return {std::nullopt,
+            fmt::format("job {} is not started again: {}", key->job, back.error().message)};
+  }
+  return {RowOf(record.id, *back), ""};
+}
+
+void RealDaemon::OpenSlurmDesk() {
+  if (!settings_.slurm_enabled) return;
+  slurm_desk_ = std::make_unique<SlurmDesk>(
+      shared_loop_,
+      SlurmDeskOptions{.scontrol = settings_.slurm_scontrol, .squeue = settings_.slurm_squeue},
+      [this](store::JobReturnRow row, const std::string& told, Engine::Done done) {
+        engine_->KeepJobReturn(std::move(row), told, std::move(done));
+      });
+  const Result<std::vector<store::JobReturnRow>> left = store_->JobReturns();
+  if (!left) return base::LogWarn("job_returns_not_read", {{"why", left.error().message}});
+  JobReturnsChanged(*left);
+}
+
+void RealDaemon::JobReturnsChanged(const std::vector<store::JobReturnRow>& rows) {
+  if (!slurm_desk_) return;
+  for (const store::JobReturnRow& row : rows) slurm_desk_->Take(row);
 }
 
 void RealDaemon::NoticesChanged() {
@@ -578,6 +626,7 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
       [this](store::Notice result) { engine_->TakeNoticeResult(std::move(result)); });
   notice_sender_->Look();
   WatchLeases();
+  OpenSlurmDesk();
   RestoreHealthDrains();
   mps_->TakeOver(engine_->MpsServers());
   OpenRoutes();

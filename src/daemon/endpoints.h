@@ -44,6 +44,9 @@ struct EngineServices {
   // As LeaseServices::when_changed.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_lease_changes;
   Routes::AskName ask_name;
+  // As LeaseServices::ask_claim.
+  std::function<void(std::uint64_t job, std::function<void(std::optional<std::int64_t>)>)>
+      ask_claim = nullptr;
 };
 
 // engine: null as long as no GPU is known; then most of them cannot be handled yet.

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "daemon/history_events.h"
+#include "daemon/job_returns.h"
 
 namespace carma::daemon {
 
@@ -281,6 +282,13 @@ void Engine::TakeNoticeResult(store::Notice notice) {
   host_.RequestTurn();
 }
 
+void Engine::KeepJobReturn(store::JobReturnRow row, const std::string& told, Done done) {
+  if (!told.empty()) next_.rows.events.push_back(SlurmEvent(row.task, told, clock_.Now()));
+  next_.rows.job_returns.push_back(std::move(row));
+  next_.done.push_back(std::move(done));
+  host_.RequestTurn();
+}
+
 void Engine::Requeue(core::TaskId id, Done done) {
   if (scheduler_.Find(id) != nullptr || intake_.IsUntold(id)) {
     Post(core::RequeueRequested{id}, std::move(done));
@@ -407,10 +415,20 @@ void Engine::NoteChange(const core::TaskChanged& change) {
     std::optional<task::Observation> seen;
     if (!core::HoldsGpus(record.state)) seen = ends_.Learn(record);
     if (seen) next_.rows.observations.push_back(*std::move(seen));
+    NoteJobReturn(record);
   }
   // Until the estimate is known a restart asks for it again: nothing to keep.
   if (record.state == core::TaskState::kEstimating) return;
   next_.rows.records.insert_or_assign(record.id, store::RecordRow{record, std::move(uuids)});
+}
+
+// With the end itself in one batch: a daemon that is killed then knows what it was about to do.
+void Engine::NoteJobReturn(const core::TaskRecord& record) {
+  if (!options_.job_return || !MayComeBack(record)) return;
+  JobReturnPlan plan = options_.job_return(record);
+  if (plan.row) next_.rows.job_returns.push_back(*std::move(plan.row));
+  if (!plan.told.empty())
+    next_.rows.events.push_back(SlurmEvent(record.id, plan.told, clock_.Now()));
 }
 
 void Engine::NoteAsked(core::TaskId id) {
@@ -486,6 +504,7 @@ void Engine::PerformAll(Decided decided) {
   }
   for (Done& done : decided.done) done(Unit{});
   if (!decided.rows.notices.empty() || !decided.rows.notice_results.empty()) host_.NoticesChanged();
+  if (!decided.rows.job_returns.empty()) host_.JobReturnsChanged(decided.rows.job_returns);
 }
 
 void Engine::Forget(const core::TaskRecord& record) {

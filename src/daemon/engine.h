@@ -40,6 +40,7 @@ class Engine {
     virtual void RetryTurnLater() = 0;         // the store failed: Turn() again in a second
     virtual void TaskChanged(const core::TaskRecord& record) = 0;  // durable now
     virtual void NoticesChanged() {}  // the store holds new ones, or what became of some
+    virtual void JobReturnsChanged(const std::vector<store::JobReturnRow>&) {}  // durable now
   };
   using Done = std::function<void(base::Result<base::Unit>)>;
 
@@ -83,6 +84,9 @@ class Engine {
   void AddNotice(store::Notice notice);
   // What became of one; the history tells it once that is final.
   void TakeNoticeResult(store::Notice notice);
+  // How far a job's return has come, and what the history tells of it (empty: nothing); `done` once
+  // that is durable.
+  void KeepJobReturn(store::JobReturnRow row, const std::string& told, Done done);
   // Rows that need no event. Kept with the next turn.
   void AddUsage(std::vector<store::GpuUsage> rows);
 
@@ -123,6 +127,7 @@ class Engine {
   void Collect(std::vector<core::Action> actions);
   void NoteChange(const core::TaskChanged& change);
   void NoteAsked(core::TaskId id);
+  void NoteJobReturn(const core::TaskRecord& record);
   store::EndedAttempt RowOf(const core::AttemptEnded& ended) const;
   void NoteDrains();
   // False: the store refused; what is decided is kept and nothing of it has happened yet.

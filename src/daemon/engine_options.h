@@ -14,6 +14,7 @@
 #include "daemon/mps_servers.h"
 #include "daemon/task_notices.h"
 #include "estimate/history.h"
+#include "store/store.h"
 #include "task/process/cgroup.h"
 
 namespace boost::asio {
@@ -21,6 +22,12 @@ class io_context;
 }
 
 namespace carma::daemon {
+
+// What follows for the job of Slurm's that a task was of.
+struct JobReturnPlan {
+  std::optional<store::JobReturnRow> row;  // empty: nothing
+  std::string told;                        // by the history; empty: nothing
+};
 
 struct EngineOptions {
   core::PolicyConfig policy;
@@ -48,6 +55,8 @@ struct EngineOptions {
   std::shared_ptr<boost::asio::io_context> loop;
   // What finished tasks teach; null: they do not.
   std::shared_ptr<estimate::History> history;
+  // Asked of tasks whose attempt has ended (MayComeBack()); null: of none.
+  std::function<JobReturnPlan(const core::TaskRecord&)> job_return;
 };
 
 // The core hears of the event in the next turn.

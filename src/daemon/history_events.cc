@@ -80,6 +80,16 @@ store::StoredEvent NoticeEvent(const store::Notice& notice, base::Time now) {
   return event;
 }
 
+store::StoredEvent SlurmEvent(core::TaskId id, const std::string& told, base::Time now) {
+  store::StoredEvent event;
+  event.when = now;
+  event.kind = store::EventKind::kSlurm;
+  event.task = id;
+  event.what = "slurm";
+  event.text = told;
+  return event;
+}
+
 store::StoredEvent DrainEvent(const std::string& gpu_uuid, const std::optional<std::string>& why,
                               base::Time now) {
   store::StoredEvent event;

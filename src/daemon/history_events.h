@@ -28,6 +28,8 @@ store::StoredEvent EditEvent(core::TaskId id, const std::string& what, base::Tim
 store::StoredEvent AskedEvent(core::TaskId id, const core::Reason& why, base::Time now);
 // Of a notice that was sent, or will not be.
 store::StoredEvent NoticeEvent(const store::Notice& notice, base::Time now);
+// Of what becomes of the job that a task was of.
+store::StoredEvent SlurmEvent(core::TaskId id, const std::string& told, base::Time now);
 // Of a GPU that was closed; without why: that was opened again.
 store::StoredEvent DrainEvent(const std::string& gpu_uuid, const std::optional<std::string>& why,
                               base::Time now);

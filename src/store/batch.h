@@ -37,6 +37,7 @@ struct Batch {
   // (GPU's UUID, by rule) -> how it is closed, or empty: it is open again.
   std::map<std::pair<std::string, bool>, std::optional<DrainReason>> drains;
   std::vector<BookingRow> bookings;
+  std::vector<JobReturnRow> job_returns;
 
   bool Empty() const;
   // kLater if a restart would find all of it out again, else kNow.
@@ -46,9 +47,9 @@ struct Batch {
 // Every kind of row, for Empty() and Urgency(). Does not compile if a member of Batch is left out.
 inline auto Kinds(const Batch& batch) {
   const auto& [records, events, usage, forecasts, observations, attempts, descriptions, notices,
-               notice_results, forget_calibration, drains, bookings] = batch;
+               notice_results, forget_calibration, drains, bookings, job_returns] = batch;
   return std::tie(records, events, usage, forecasts, observations, attempts, descriptions, notices,
-                  notice_results, forget_calibration, drains, bookings);
+                  notice_results, forget_calibration, drains, bookings, job_returns);
 }
 
 }  // namespace carma::store

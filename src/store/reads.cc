@@ -199,6 +199,24 @@ Result<std::vector<BookingRow>> Store::Bookings() {
   });
 }
 
+Result<std::vector<JobReturnRow>> Store::JobReturns() {
+  return impl_->Read("reading jobs' returns", [&]() -> Result<std::vector<JobReturnRow>> {
+    const Use rows(impl_->Prepared("SELECT task,description FROM job_return ORDER BY task"));
+    return ReadAll<JobReturnRow>(*rows, "jobs' returns", [](Reader& reader, JobReturnRow& row) {
+      reader("task", row.task);
+      reader("description", row.description);
+    });
+  });
+}
+
+Result<bool> Store::JobReturns(core::TaskId id) {
+  return impl_->Read("reading a job's return", [&]() -> Result<bool> {
+    const Use row(impl_->Prepared("SELECT 1 FROM job_return WHERE task=?"));
+    row->bind(1, static_cast<std::int64_t>(core::Number(id)));
+    return row->executeStep();
+  });
+}
+
 Result<std::optional<Forecast>> Store::ForecastOf(core::TaskId id) {
   return impl_->Read("reading a forecast", [&]() -> Result<std::optional<Forecast>> {
     const Use rows(

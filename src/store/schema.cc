@@ -350,13 +350,21 @@ CREATE TABLE booking (
 ) STRICT;
 )sql";
 
+// Jobs of Slurm's that are being put back into its queue; each until that is done.
+constexpr std::string_view kVersion17 = R"sql(
+CREATE TABLE job_return (
+  task INTEGER PRIMARY KEY,
+  description TEXT NOT NULL
+) STRICT;
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},   Migration{2, kVersion2},   Migration{3, kVersion3},
     Migration{4, kVersion4},   Migration{5, kVersion5},   Migration{6, kVersion6},
     Migration{7, kVersion7},   Migration{8, kVersion8},   Migration{9, kVersion9},
     Migration{10, kVersion10}, Migration{11, kVersion11}, Migration{12, kVersion12},
     Migration{13, kVersion13}, Migration{14, kVersion14}, Migration{15, kVersion15},
-    Migration{16, kVersion16},
+    Migration{16, kVersion16}, Migration{17, kVersion17},
 };
 
 }  // namespace

@@ -107,6 +107,7 @@ Result<Unit> Store::Apply(const Batch& batch, Durability durability) {
     return PutDrain({gpu_uuid, row.second->why, by_rule, row.second->empty_by});
   });
   each(batch.bookings, [&](const BookingRow& booking) { return PutBooking(booking); });
+  each(batch.job_returns, [&](const JobReturnRow& row) { return PutJobReturn(row); });
   if (ok) return Commit();
   Rollback();
   return ok;
@@ -196,6 +197,19 @@ Result<Unit> Store::PutBooking(const BookingRow& booking) {
         impl_->Prepared("INSERT OR REPLACE INTO booking(id,made_by,description) VALUES(?,?,?)"));
     Binder bind(*put);
     VisitBooking(bind, booking);
+    put->exec();
+    return Unit{};
+  });
+}
+
+Result<Unit> Store::PutJobReturn(const JobReturnRow& row) {
+  return impl_->Change("storing a job's return", [&]() -> Result<Unit> {
+    const Use put(impl_->Prepared(
+        row.description ? "INSERT OR REPLACE INTO job_return(task,description) VALUES(?,?)"
+                        : "DELETE FROM job_return WHERE task=?"));
+    Binder bind(*put);
+    bind.Bind(row.task);
+    if (row.description) bind.Bind(*row.description);
     put->exec();
     return Unit{};
   });

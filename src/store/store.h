@@ -40,12 +40,23 @@ struct Forecast {
   friend bool operator==(const Forecast&, const Forecast&) = default;
 };
 
-enum class EventKind { kSubmitted, kState, kDrain, kResume, kEdit, kNotice, kAsked, kReserve };
+enum class EventKind {
+  kSubmitted,
+  kState,
+  kDrain,
+  kResume,
+  kEdit,
+  kNotice,
+  kAsked,
+  kReserve,
+  kSlurm
+};
 inline constexpr std::pair<EventKind, std::string_view> kEventWords[] = {
     {EventKind::kSubmitted, "submitted"}, {EventKind::kState, "state"},
     {EventKind::kDrain, "drain"},         {EventKind::kResume, "resume"},
     {EventKind::kEdit, "edit"},           {EventKind::kNotice, "notice"},
     {EventKind::kAsked, "asked"},         {EventKind::kReserve, "reserve"},
+    {EventKind::kSlurm, "slurm"},
 };
 // One line of history, for `carma history` and reports.
 struct StoredEvent {
@@ -129,6 +140,14 @@ struct BookingRow {
   friend bool operator==(const BookingRow&, const BookingRow&) = default;
 };
 
+// A job of Slurm's that is being put back into its queue (slurm/job_return.h) because that task of
+// its has ended: the description as JSON.
+struct JobReturnRow {
+  core::TaskId task{};
+  std::optional<std::string> description;  // empty: it is done
+  friend bool operator==(const JobReturnRow&, const JobReturnRow&) = default;
+};
+
 // An attempt that holds its GPUs no more, for accounts, limits and shares. Kept for a year, longer
 // than its task.
 struct EndedAttempt {
@@ -207,6 +226,7 @@ class Store {
   base::Result<base::Unit> PutDrain(const Drain& drain);
   base::Result<base::Unit> DropDrain(const std::string& gpu_uuid, bool by_rule);
   base::Result<base::Unit> PutBooking(const BookingRow& booking);  // insert or replace
+  base::Result<base::Unit> PutJobReturn(const JobReturnRow& row);  // insert, replace or drop
   base::Result<base::Unit> PutForecast(const Forecast& forecast);  // insert or replace; known task
   // Forgets the oldest beyond the limits of task/verdict/observation.h.
   base::Result<base::Unit> AddObservation(const task::Observation& observation);
@@ -247,7 +267,9 @@ class Store {
                                                 std::size_t limit);
   base::Result<std::vector<GpuUsage>> Usage(core::Time from, core::Time to);
   base::Result<std::vector<Drain>> Drains();
-  base::Result<std::vector<BookingRow>> Bookings();  // by number, removed ones too
+  base::Result<std::vector<BookingRow>> Bookings();      // by number, removed ones too
+  base::Result<std::vector<JobReturnRow>> JobReturns();  // by task
+  base::Result<bool> JobReturns(core::TaskId id);        // that task's job
   base::Result<std::optional<AcceptedRequest>> FindRequest(std::uint32_t uid,
                                                            const std::string& request);
   base::Result<std::optional<Forecast>> ForecastOf(core::TaskId id);

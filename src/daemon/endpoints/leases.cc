@@ -67,6 +67,11 @@ Result<api::LeaseView> View(const LeaseServices& services, core::TaskId id) {
     view.restart = key->restart;
   }
   const bool ended = core::IsFinal(record.state);
+  if (ended && spec->lease_key) {
+    const Result<bool> returns = services.store.JobReturns(id);
+    if (!returns) return std::unexpected(returns.error());
+    if (*returns) view.follows = "requeue";
+  }
   const core::Reason reason =
       ended ? record.reason
             : services.engine.scheduler().ReasonFor(record.id, services.clock.Now());
@@ -220,6 +225,14 @@ Result<std::optional<core::TaskId>> FindKnown(const LeaseServices& services, con
   return std::nullopt;
 }
 
+// The options of a job that is started again are those of its first start; what it needs by now is
+// in Slurm's count.
+void RaiseClaim(task::TaskSpec& spec, std::optional<std::int64_t> gib) {
+  if (!gib || spec.gpus < 1) return;
+  const std::int64_t counted_mib = *gib * 1'024 / spec.gpus;
+  if (spec.memory_mib && *spec.memory_mib < counted_mib) spec.memory_mib = counted_mib;
+}
+
 Result<Unit> Submit(const LeaseServices& services, const Asked& asked, const Caller& owner,
                     const Caller& caller, const api::Responder& reply) {
   if (Result<Unit> may = CheckPriority(asked.spec.priority, owner); !may) return may;
@@ -257,8 +270,17 @@ Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
                                        reply](const Result<std::string>& name) {
     if (!name) return reply(std::unexpected(name.error()));
     const Caller owner{asked.owner.uid, asked.owner.gid, *name, false};
-    if (const Result<Unit> done = Submit(services, asked, owner, caller, reply); !done)
-      reply(std::unexpected(done.error()));
+    const auto submit = [services, owner, caller, reply](const Asked& what) {
+      if (const Result<Unit> done = Submit(services, what, owner, caller, reply); !done)
+        reply(std::unexpected(done.error()));
+    };
+    // Which start of the job this is Slurm does not tell its batch steps.
+    if (!services.ask_claim || !asked.key->IsBase()) return submit(asked);
+    services.ask_claim(asked.key->job, [asked, submit](std::optional<std::int64_t> gib) {
+      Asked raised = asked;
+      RaiseClaim(raised.spec, gib);
+      submit(raised);
+    });
   });
   return Unit{};
 }

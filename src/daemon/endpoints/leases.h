@@ -18,6 +18,10 @@ struct LeaseServices {
   // Calls back once the lease is granted or has ended, or after real seconds.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_changed;
   Routes::AskName ask_name;
+  // What Slurm counts for a job, GiB on each node, empty: nothing, or it cannot be asked. Null: it
+  // is never asked.
+  std::function<void(std::uint64_t job, std::function<void(std::optional<std::int64_t>)>)>
+      ask_claim = nullptr;
 };
 
 // Takes {"spec": description, "request": its own name, "pid": N}: as a submission of one task; pid

@@ -1,6 +1,8 @@
 #include "slurm/spank/lease.h"
 
+#include <poll.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "slurm/spank/http.h"
 #include "slurm/spank/json.h"
@@ -67,6 +69,7 @@ Standing Carmad::StandingOf(std::string_view method, const std::string& target,
   standing.id = document.Number("id").value_or(0);
   standing.state = document.Text("state").value_or("");
   standing.step = document.Text("step").value_or("");
+  standing.follows = document.Text("follows").value_or("");
   standing.reason = OneLine(document.Text("reason").value_or(""), kMostReason);
   standing.reason_text = OneLine(document.Text("reason_text").value_or(""), kMostReason);
   if (standing.id == 0) standing.trouble = "an answer of carmad's without a lease";
@@ -112,6 +115,17 @@ void Carmad::End(std::int64_t id, const Ending& ending) const {
   if (!ending.stderr_tail.empty()) body += ",\"stderr_tail\":" + Quoted(ending.stderr_tail);
   // Its answer changes nothing: carmad sees the end of the processes by itself.
   CallCarmad(socket_, "POST", "/v1/leases/" + Number(id) + "/end", body + "}", kAnswerS);
+}
+
+// A job that has ended for Slurm cannot go back without those that depend on it hearing of its end.
+void Carmad::AwaitVerdict(std::int64_t id, int seconds) const {
+  const time_t end = ::time(nullptr) + seconds;
+  while (::time(nullptr) < end) {
+    const Standing now = StandingOf("GET", "/v1/leases/" + Number(id), "", kAnswerS);
+    const bool unknown = now.id == 0 && !now.away;
+    if (unknown || (now.state == "ended" && now.follows.empty())) return;
+    ::poll(nullptr, 0, 100);
+  }
 }
 
 }  // namespace carma::slurm

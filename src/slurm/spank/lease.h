@@ -41,6 +41,7 @@ struct Standing {
   std::string state;    // "waiting", "granted", "adopted", "ended"
   std::string step;     // for which it was asked
   std::string reason, reason_text;
+  std::string follows;  // of one that has ended: "requeue" while its job is put back
   std::string trouble;  // why there is none, or nobody knows; one line
   bool away = false;    // carmad did not answer
 };
@@ -65,6 +66,9 @@ class Carmad {
   // By the process that calls: what is to be in its environment. Empty: trouble says why.
   std::vector<std::pair<std::string, std::string>> Adopt(std::int64_t id, Standing& standing) const;
   void End(std::int64_t id, const Ending& ending) const;
+  // Until it is known why the task ended and, if its job is to go back into Slurm's queue, that is
+  // done; at most so long.
+  void AwaitVerdict(std::int64_t id, int seconds) const;
 
  private:
   Standing StandingOf(std::string_view method, const std::string& target, const std::string& body,

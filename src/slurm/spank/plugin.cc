@@ -57,6 +57,7 @@ constexpr auto kRelease = [] {
 
 constexpr int kQuietS = 5;  // then people are told why it waits
 constexpr int kPollS = 30;
+constexpr int kVerdictS = 10;  // so long a failed script waits to be put back into the queue
 constexpr int kAwayS = 600;  // so long a carmad that has gone may take to come back
 constexpr std::uint32_t kMaxErrorFiles = 64;
 // What its processes are called that wait: Slurm's trackers spare those that bear slurmstepd's
@@ -375,6 +376,10 @@ CARMA_EXPORT int slurm_spank_task_exit(spank_t spank, int, char**) {
       state->ending.stderr_tail =
           TailOf(state->error_files[task], state->step.uid, state->step.gid);
   }
-  if (state->ended >= state->tasks) Carmad(state->socket).End(state->lease, state->ending);
+  if (state->ended < state->tasks) return ESPANK_SUCCESS;
+  const Carmad carmad(state->socket);
+  carmad.End(state->lease, state->ending);
+  if (state->ending.status != 0 && state->step.name == "batch")
+    carmad.AwaitVerdict(state->lease, kVerdictS);
   return ESPANK_SUCCESS;
 }

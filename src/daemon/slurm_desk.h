@@ -1,0 +1,76 @@
+// Puts jobs of Slurm's that ran out of GPU memory back into its queue (slurm/job_return.h), by its
+// own programs: on a thread, one after another. What it is about to do is durable before it is
+// done, so a daemon that is killed at any point goes on with the next.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "core/task.h"
+#include "daemon/alarm.h"
+#include "daemon/background_worker.h"
+#include "slurm/job_return.h"
+#include "store/store.h"
+
+namespace carma::daemon {
+
+struct SlurmDeskOptions {
+  std::string scontrol = "/usr/bin/scontrol";
+  std::string squeue = "/usr/bin/squeue";
+  std::chrono::milliseconds look_again{500};       // at a job on its way, all real time
+  std::chrono::milliseconds after_failure{5'000};  // of a program
+  std::chrono::milliseconds limit{30'000};         // of a program's run; then it is killed
+};
+
+store::JobReturnRow RowOf(core::TaskId task, const slurm::JobReturn& back);
+
+// What a program said; errors: kUnavailable: it could not be run, took too long or failed, with its
+// last words.
+base::Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
+                                     std::chrono::milliseconds limit);
+// The job as squeue shows it; empty: Slurm does not know it.
+base::Result<std::optional<slurm::Job>> AskForJob(const std::string& squeue, std::uint64_t job,
+                                                  std::chrono::milliseconds limit);
+
+class SlurmDesk {
+ public:
+  // Calls `done` once the row, and what is told of it (empty: nothing), are durable; with an error
+  // where they are not.
+  using Keep = std::function<void(store::JobReturnRow row, std::string told,
+                                  std::function<void(base::Result<base::Unit>)> done)>;
+  SlurmDesk(std::shared_ptr<boost::asio::io_context> loop, SlurmDeskOptions options, Keep keep);
+
+  // One that is durable; of an earlier life, too.
+  void Take(const store::JobReturnRow& row);
+  // What a job claims, GiB on each node; empty: that cannot be said. Calls back on the loop.
+  void AskClaim(std::uint64_t job, std::function<void(std::optional<std::int64_t>)> call);
+  std::size_t waiting() const { return returns_.size(); }
+
+ private:
+  struct Returning {
+    slurm::JobReturn back;
+    std::unique_ptr<Alarm> again;
+  };
+
+  void Look(core::TaskId task);
+  void LookAgain(core::TaskId task, std::chrono::milliseconds wait);
+  void Decide(core::TaskId task, const std::optional<slurm::Job>& job);
+  void Do(core::TaskId task, const slurm::NextStep& next);
+  void Leave(core::TaskId task, const std::string& told);
+
+  std::shared_ptr<boost::asio::io_context> loop_;
+  const SlurmDeskOptions options_;
+  Keep keep_;
+  std::map<core::TaskId, Returning> returns_;
+  BackgroundWorker worker_;
+  BackgroundWorker claims_;
+};
+
+}  // namespace carma::daemon

@@ -1,0 +1,104 @@
+#include "slurm/job_return.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace carma::slurm {
+namespace {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Result;
+
+constexpr std::int64_t kMibPerGib = 1'024;
+// A job that is ended by its neighbours so often is left to a person.
+constexpr int kMostVictimRestarts = 10;
+
+NextStep Run(ReturnStep step, std::vector<std::string> words) {
+  return {NextStep::What::kRun, step, std::move(words), {}};
+}
+NextStep GiveUp(std::string why) {
+  return {NextStep::What::kGiveUp, {}, {}, std::move(why)};
+}
+
+NextStep Raise(const JobReturn& back, const Job& job) {
+  std::vector<std::string> words{"update", "JobId=" + job.name};
+  if (back.claim_gib > 0 && job.carma_gib > 0)
+    words.push_back(fmt::format("Gres=carma:{}", back.claim_gib));
+  words.push_back("AdminComment=" + back.comment);
+  return Run(ReturnStep::kRaise, std::move(words));
+}
+
+// The run that has failed is still there.
+NextStep SendBack(const JobReturn& back, const Job& job) {
+  if (!job.batch) return GiveUp("Slurm starts only batch scripts again");
+  if (!job.requeue) return GiveUp("it was submitted with --no-requeue");
+  if (!job.Runs()) return GiveUp(fmt::format("the job has ended ({})", job.state));
+  if (job.restarts >= back.retries) {
+    return GiveUp(fmt::format("no retry is left, it was started again {} time{}", job.restarts,
+                              job.restarts == 1 ? "" : "s"));
+  }
+  return Run(ReturnStep::kRequeue, {"requeuehold", job.name});
+}
+
+NextStep Done() {
+  return {NextStep::What::kDone, {}, {}, {}};
+}
+
+}  // namespace
+
+JobReturn Begun(JobReturn back, const Job& job) {
+  if (back.restart) return back;
+  back.restart = job.restarts;
+  if (back.claim_gib > 0)
+    back.comment += fmt::format(", retry {} of {}", job.restarts + 1, back.retries);
+  return back;
+}
+
+NextStep Next(const JobReturn& back, const std::optional<Job>& job) {
+  if (back.refusals >= kMostRefusals) return GiveUp("Slurm refuses it");
+  if (!job) return GiveUp("Slurm does not know the job any more");
+  const int restart = back.restart.value_or(job->restarts);
+  if (job->restarts > restart + 1) return Done();  // it went on without us
+  if (job->Waits()) {
+    if (back.step != ReturnStep::kRelease) return Raise(back, *job);
+    return job->Held() ? Run(ReturnStep::kRelease, {"release", job->name}) : Done();
+  }
+  if (job->restarts == restart) return SendBack(back, *job);
+  // On its way into the queue, or somebody else has let it go.
+  const bool underway = job->state == "COMPLETING" || job->state.starts_with("REQUEUE");
+  return underway ? NextStep{} : Done();
+}
+
+JobReturn After(JobReturn back, ReturnStep done) {
+  back.refusals = 0;
+  // What the job claims can be seen, its comment cannot: until this is known it is raised again.
+  if (done == ReturnStep::kRaise) back.step = ReturnStep::kRelease;
+  return back;
+}
+
+Result<JobReturn> ReturnOf(const FailedRun& run) {
+  JobReturn back{.job = run.job, .retries = run.most_retries};
+  if (!run.out_of_memory) {
+    back.retries = kMostVictimRestarts;
+    back.comment = fmt::format("carma: ended by a neighbour's fault or its GPU's on {}", run.node);
+    return back;
+  }
+  if (run.most_retries == 0) return Fail(ErrorCode::kConflict, "it wants no retry");
+  if (run.most_mib > 0 && run.had_mib >= run.most_mib)
+    return Fail(ErrorCode::kConflict, "it had a whole GPU");
+  const std::int64_t next_mib =
+      run.most_mib > 0 ? std::min(run.wanted_mib, run.most_mib) : run.wanted_mib;
+  const std::int64_t all_mib = next_mib * std::max(1, run.gpus);
+  // Rounded down where there is no more, up where there is.
+  back.claim_gib = next_mib == run.most_mib ? std::max<std::int64_t>(1, all_mib / kMibPerGib)
+                                            : (all_mib + kMibPerGib - 1) / kMibPerGib;
+  back.comment = fmt::format("carma: out of GPU memory on {} ({} to {})", run.node,
+                             base::FormatMib(run.had_mib), base::FormatMib(next_mib));
+  return back;
+}
+
+}  // namespace carma::slurm

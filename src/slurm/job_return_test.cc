@@ -1,0 +1,227 @@
+#include "slurm/job_return.h"
+
+#include <gtest/gtest.h>
+
+#include "base/fields_json.h"
+#include "base/json.h"
+#include "base/test_fields.h"
+
+namespace carma::slurm {
+namespace {
+
+using What = NextStep::What;
+
+JobReturn Asked() {
+  return {.job = 10, .retries = 3, .claim_gib = 15, .comment = "carma: more"};
+}
+
+Job Seen(const std::string& state, int restarts, const std::string& reason = "None") {
+  return {.id = 10,
+          .name = "10",
+          .state = state,
+          .reason = reason,
+          .batch = true,
+          .requeue = true,
+          .restarts = restarts,
+          .carma_gib = 10};
+}
+
+// A Slurm of one job.
+class OneJob {
+ public:
+  Job job = Seen("RUNNING", 0);
+  std::string comment;
+  bool refuses = false;
+
+  bool Do(const std::vector<std::string>& words) {
+    if (refuses) return false;
+    if (words[0] == "requeuehold") {
+      if (job.Waits()) return false;
+      job.state = "COMPLETING";
+      job.reason = "job requeued in held state";
+      ++job.restarts;
+    } else if (words[0] == "update") {
+      if (!job.Waits()) return false;
+      for (const std::string& word : words) {
+        if (word.starts_with("Gres=carma:")) job.carma_gib = std::stoll(word.substr(11));
+        if (word.starts_with("AdminComment=")) comment = word.substr(13);
+      }
+    } else if (words[0] == "release") {
+      job.reason = "BeginTime";
+    }
+    return true;
+  }
+  void TimePasses() {
+    if (job.state == "COMPLETING" && job.restarts > 0) job.state = "PENDING";
+  }
+};
+
+// Somebody who writes before he does, and may be killed before or after any of it.
+class Desk {
+ public:
+  explicit Desk(OneJob& slurm) : slurm_(slurm) {}
+  JobReturn kept = Asked();
+  int steps_until_death = 1'000;
+  std::optional<NextStep> last;
+
+  // False: it was killed.
+  bool Work() {
+    JobReturn back = kept;
+    for (int look = 0; look < 20; ++look) {
+      back = Begun(back, slurm_.job);
+      last = Next(back, slurm_.job);
+      if (last->what == What::kDone || last->what == What::kGiveUp) return true;
+      if (last->what == What::kWait) {
+        slurm_.TimePasses();
+        continue;
+      }
+      back.step = last->step;
+      if (!Lives()) return false;
+      kept = back;
+      if (!Lives()) return false;
+      const bool done = slurm_.Do(last->words);
+      if (!Lives()) return false;
+      if (done) {
+        back = After(back, last->step);
+      } else {
+        ++back.refusals;
+      }
+    }
+    ADD_FAILURE() << "never done";
+    return true;
+  }
+
+ private:
+  bool Lives() { return --steps_until_death >= 0; }
+  OneJob& slurm_;
+};
+
+TEST(JobReturn, GoesBackWithWhatItNeedsAndIsLetGo) {
+  OneJob slurm;
+  Desk desk(slurm);
+  EXPECT_TRUE(desk.Work());
+  EXPECT_EQ(desk.last->what, What::kDone);
+  EXPECT_EQ(slurm.job.state, "PENDING");
+  EXPECT_FALSE(slurm.job.Held());
+  EXPECT_EQ(slurm.job.carma_gib, 15);
+  EXPECT_EQ(slurm.job.restarts, 1);
+  EXPECT_EQ(slurm.comment, "carma: more, retry 1 of 3");
+}
+
+TEST(JobReturn, IsTheSameAfterADeathAnywhere) {
+  for (int death = 0; death < 12; ++death) {
+    OneJob slurm;
+    Desk first(slurm);
+    first.steps_until_death = death;
+    first.Work();
+    Desk second(slurm);
+    second.kept = first.kept;
+    EXPECT_TRUE(second.Work());
+    EXPECT_EQ(second.last->what, What::kDone) << death;
+    EXPECT_EQ(slurm.job.restarts, 1) << "sent back twice, killed at " << death;
+    EXPECT_EQ(slurm.job.carma_gib, 15) << death;
+    EXPECT_EQ(slurm.comment, "carma: more, retry 1 of 3") << death;
+    EXPECT_FALSE(slurm.job.Held()) << "left behind, killed at " << death;
+  }
+}
+
+TEST(JobReturn, NextStepFollowsFromWhatSlurmShows) {
+  struct Case {
+    const char* name;
+    JobReturn back;
+    std::optional<Job> job;
+    What what;
+    std::string first_word;
+  };
+  JobReturn asked = Asked();
+  asked.restart = 0;
+  JobReturn raised = asked;
+  raised.step = ReturnStep::kRelease;
+  JobReturn refused = asked;
+  refused.refusals = kMostRefusals;
+  Job interactive = Seen("RUNNING", 0), fixed = Seen("RUNNING", 0);
+  interactive.batch = false;
+  fixed.requeue = false;
+  const std::string held = "job requeued in held state";
+  const Case cases[] = {
+      {"still runs", asked, Seen("RUNNING", 0), What::kRun, "requeuehold"},
+      {"its script has just ended", asked, Seen("COMPLETING", 0), What::kRun, "requeuehold"},
+      {"its end was told already", asked, Seen("FAILED", 0), What::kGiveUp, ""},
+      {"was cancelled", asked, Seen("CANCELLED", 0), What::kGiveUp, ""},
+      {"interactive", asked, interactive, What::kGiveUp, ""},
+      {"--no-requeue", asked, fixed, What::kGiveUp, ""},
+      {"not asked for yet", Asked(), Seen("RUNNING", 2), What::kRun, "requeuehold"},
+      {"no retry is left", Asked(), Seen("RUNNING", 3), What::kGiveUp, ""},
+      {"forgotten by Slurm", asked, std::nullopt, What::kGiveUp, ""},
+      {"refused for ever", refused, Seen("RUNNING", 0), What::kGiveUp, ""},
+      {"on its way into the queue", asked, Seen("COMPLETING", 1), What::kWait, ""},
+      {"in the queue", asked, Seen("PENDING", 1, held), What::kRun, "update"},
+      {"in the queue, let go by a person", asked, Seen("PENDING", 1, "Priority"), What::kRun,
+       "update"},
+      {"raised", raised, Seen("PENDING", 1, held), What::kRun, "release"},
+      {"let go", raised, Seen("PENDING", 1, "BeginTime"), What::kDone, ""},
+      {"runs again", raised, Seen("RUNNING", 1), What::kDone, ""},
+      {"was started again by somebody else", asked, Seen("RUNNING", 2), What::kDone, ""},
+  };
+  for (const Case& each : cases) {
+    const NextStep next = Next(each.back, each.job);
+    EXPECT_EQ(next.what, each.what) << each.name;
+    EXPECT_EQ(next.words.empty() ? "" : next.words.front(), each.first_word) << each.name;
+    EXPECT_EQ(next.why.empty(), next.what != What::kGiveUp) << each.name;
+  }
+}
+
+TEST(JobReturn, AnElementOfAnArrayGoesAlone) {
+  Job element = Seen("RUNNING", 0);
+  element.name = "10_3";
+  EXPECT_EQ(Next(Asked(), element).words, (std::vector<std::string>{"requeuehold", "10_3"}));
+}
+
+TEST(JobReturn, AJobThatSlurmDoesNotCountIsNotRaised) {
+  Job uncounted = Seen("PENDING", 1, "job requeued in held state");
+  uncounted.carma_gib = 0;
+  EXPECT_EQ(Next(Asked(), uncounted).words,
+            (std::vector<std::string>{"update", "JobId=10", "AdminComment=carma: more"}));
+}
+
+TEST(JobReturn, SaysWhatARunNeedsNextTime) {
+  const FailedRun run{.out_of_memory = true,
+                      .gpus = 2,
+                      .had_mib = 10'240,
+                      .wanted_mib = 15'000,
+                      .most_mib = 40'536,
+                      .node = "n1",
+                      .job = 10};
+  const auto back = ReturnOf(run);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->claim_gib, 30);  // of both, rounded up
+  EXPECT_EQ(back->comment, "carma: out of GPU memory on n1 (10.0G to 14.6G)");
+  FailedRun large = run;
+  large.wanted_mib = 60'000;
+  EXPECT_EQ(ReturnOf(large)->claim_gib, 79) << "what there is";
+  FailedRun whole = run;
+  whole.had_mib = whole.most_mib;
+  EXPECT_FALSE(ReturnOf(whole));
+  FailedRun none = run;
+  none.most_retries = 0;
+  EXPECT_FALSE(ReturnOf(none));
+  FailedRun victim = none;
+  victim.out_of_memory = false;
+  ASSERT_TRUE(ReturnOf(victim));
+  EXPECT_EQ(ReturnOf(victim)->claim_gib, 0) << "claims the same";
+}
+
+TEST(JobReturn, IsKeptWhole) {
+  JobReturn back = Asked();
+  back.restart = 1;
+  back.step = ReturnStep::kRaise;
+  back.refusals = 2;
+  const auto json =
+      base::ParseJson(base::DumpJson(base::FieldsToJson(back, base::Absent::kLeftOut)));
+  const auto again = base::FieldsFromJson<JobReturn>(*json, "", base::Unknown::kRefused);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(*again, back);
+}
+
+}  // namespace
+}  // namespace carma::slurm

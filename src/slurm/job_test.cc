@@ -1,0 +1,49 @@
+#include "slurm/job.h"
+
+#include <gtest/gtest.h>
+
+namespace carma::slurm {
+namespace {
+
+// As squeue of Slurm 22.05 prints them.
+constexpr const char* kArray =
+    "2                   |2_2                 |PENDING             |job requeued in held state  "
+    "|1   |1   |1     |gres:carma:17          |1     |\n"
+    "3                   |2_1                 |RUNNING             |None                        "
+    "|1   |0   |0     |gres:gpu:1,gres:carma:1|2     |\n";
+
+TEST(Job, IsReadFromALineOfSqueue) {
+  const auto held = FindJob(kArray, 2);
+  ASSERT_TRUE(held && *held);
+  EXPECT_EQ((*held)->name, "2_2");
+  EXPECT_TRUE((*held)->Held());
+  EXPECT_EQ((*held)->restarts, 1);
+  EXPECT_EQ((*held)->carma_gib, 17);
+  const auto runs = FindJob(kArray, 3);
+  ASSERT_TRUE(runs && *runs);
+  EXPECT_TRUE((*runs)->Runs());
+  EXPECT_FALSE((*runs)->requeue);
+  EXPECT_EQ((*runs)->carma_gib, 1);
+  EXPECT_EQ((*runs)->nodes, 2);
+}
+
+TEST(Job, OthersAreNotMeant) {
+  const auto none = FindJob(kArray, 4);
+  ASSERT_TRUE(none);
+  EXPECT_FALSE(*none);
+  EXPECT_FALSE(*FindJob("", 4));
+}
+
+TEST(Job, LinesOfAnotherShapeAreErrors) {
+  for (const char* line : {"slurm_load_jobs error: Invalid job id specified",
+                           "1|1|RUNNING|None|1|1|0|N/A|1", "x|1|RUNNING|None|1|1|0|N/A|1|",
+                           "1|1|RUNNING|None|1|1|-1|N/A|1|", "1|a b|RUNNING|None|1|1|0|N/A|1|",
+                           "1|1||None|1|1|0|N/A|1|", "1|1|RUNNING|None|1|1|0|N/A|1|more"}) {
+    EXPECT_FALSE(FindJob(line, 1)) << line;
+  }
+  EXPECT_TRUE(FindJob("1|1|RUNNING|None|1|1|0|N/A|1|", 1));
+  EXPECT_FALSE(FindJob(std::string(kMostOfSqueue + 1, ' '), 1));
+}
+
+}  // namespace
+}  // namespace carma::slurm

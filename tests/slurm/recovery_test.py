@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Jobs that ran out of GPU memory go back into a real Slurm's queue: recovery_test.py BIN_DIR.
+Exit status 77: there is no slurmctld, slurmd or munged, the plug-in was not built, or we are not root."""
+
+import os
+import sys
+import unittest
+
+import bed as slurm
+import spank_bed
+
+USER = "nobody"
+# As PyTorch says it; the first runs of the job end like that.
+TRAIN = """\
+echo run ${SLURM_RESTART_COUNT:-0}
+[ ${SLURM_RESTART_COUNT:-0} -ge RUNS ] && exit 0
+echo 'torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 6.00 GiB' >&2
+exit 1
+"""
+# Slurm's program, but for a carmad that dies before or after a step.
+SCONTROL = """\
+#!/bin/sh
+if [ -e FOLDER/jobs/before-$1 ]; then rm FOLDER/jobs/before-$1; kill -9 $PPID; exit 1; fi
+/usr/bin/scontrol "$@" || exit $?
+if [ -e FOLDER/jobs/after-$1 ]; then rm FOLDER/jobs/after-$1; kill -9 $PPID; fi
+"""
+
+
+class RecoveryBed(spank_bed.SpankBed):
+    """Its carmads put jobs back."""
+
+    def __init__(self, programs):
+        super().__init__(programs, nodes=2, daemons=False, files={"scontrol": SCONTROL})
+        try:
+            self.environment.update(CARMA_SLURM_ENABLED="true", CARMA_SLURM_SCONTROL=self.path("etc/scontrol"))
+            self.start_daemons()
+        except BaseException:
+            self.close()
+            raise
+
+    def _configuration(self, text):
+        return text.replace("default_queue_depth=1000", "default_queue_depth=1000,sched_interval=2")
+
+
+class Recovery(unittest.TestCase):
+    """What becomes of batch jobs after their GPU memory ran out."""
+
+    bed = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.bed = RecoveryBed(os.path.abspath(sys.argv[1]))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.bed.close()
+
+    def submit(self, runs, *options, node="n0"):
+        """A job that runs out of memory so often."""
+        return self.bed.sbatch(USER, TRAIN.replace("RUNS", str(runs)), "--carma-mem=4G", "--gres=carma:4", f"--nodelist={node}", *options)
+
+    def told(self, node, job):
+        """By the history of the node's carmad, of that job."""
+        lines = [event["text"] for event in self.bed.carma(node, "history")["events"] if event["what"] == "slurm"]
+        return [line for line in lines if f"job {job} " in line]
+
+    def test_out_of_memory_twice_and_then_a_success(self):
+        job = self.submit(2)
+        fine = self.bed.sbatch(USER, "touch ~/afterok\n", f"--dependency=afterok:{job}")
+        bad = self.bed.sbatch(USER, "touch ~/afternotok\n", f"--dependency=afternotok:{job}")
+        self.assertEqual(self.bed.ended(job, 120), ("COMPLETED", 0), f"{self.bed.output(job)}\n{self.told('n0', job)}")
+        found = self.bed.job(job)
+        self.assertEqual((found["Restarts"], found["TresPerNode"]), ("2", "gres:carma:16"))
+        self.assertIn("AdminComment=carma: out of GPU memory on", self.bed.ask("scontrol", "-o", "show", "job", str(job)))
+        self.assertIn("retry 2 of 3", self.bed.ask("scontrol", "-o", "show", "job", str(job)))
+        self.assertEqual(self.bed.output(job).count("run "), 3)
+        # The claim of each start is that of Slurm's count.
+        claims = [self.bed.carma("n0", "show", str(task["id"]))["claim_mib"] for task in sorted(self.bed.tasks("n0"), key=lambda task: task["id"])
+                  if task["comment"].startswith(f"job {job} ")]
+        self.assertEqual(claims, [4 * 1024, 10 * 1024, 16 * 1024])
+        self.assertEqual(self.bed.ended(fine), ("COMPLETED", 0))
+        self.assertTrue(os.path.exists(os.path.join(self.bed.home(USER), "afterok")))
+        self.assertEqual(self.bed.job(bad)["JobState"], "PENDING")
+        self.assertFalse(os.path.exists(os.path.join(self.bed.home(USER), "afternotok")))
+        self.bed.ask("scancel", str(bad))
+
+    def test_without_a_retry_left_it_fails_and_the_history_says_why(self):
+        job = self.submit(9, "--carma-retries=0", node="n1")
+        self.assertEqual(self.bed.ended(job), ("FAILED", 1), self.bed.output(job))
+        self.assertIn("it wants no retry", slurm.until(lambda: self.told("n1", job), "its history")[0])
+
+    def test_a_job_that_must_not_be_requeued_is_not(self):
+        job = self.submit(9, "--no-requeue", node="n1")
+        self.assertEqual(self.bed.ended(job), ("FAILED", 1), self.bed.output(job))
+        self.assertIn("--no-requeue", slurm.until(lambda: self.told("n1", job), "its history")[0])
+
+    def test_carmad_killed_at_each_step_puts_it_back_once(self):
+        for step in ("requeuehold", "update", "release"):
+            for moment in ("before", "after"):
+                with self.subTest(f"{moment} {step}"):
+                    with open(self.bed.path(f"jobs/{moment}-{step}"), "w", encoding="utf-8"):
+                        pass
+                    job = self.submit(9, node="n1")
+                    self.bed.daemons["n1"].wait(slurm.LIMIT_S)
+                    self.bed.daemons["n1"] = self.bed.start_daemon("n1")
+                    self.bed.serves("n1")
+                    slurm.until(lambda job=job: self.told("n1", job) and "in Slurm's queue again" in self.told("n1", job)[-1], f"job {job} is put back: "
+                                f"{self.bed.job(job)} {self.told('n1', job)}")
+                    found = self.bed.job(job)
+                    self.assertEqual((found["Restarts"], found["TresPerNode"], found["JobState"]), ("1", "gres:carma:10", "PENDING"))
+                    self.assertNotIn("held", found["Reason"])
+                    self.assertIn("retry 1 of 3", self.bed.ask("scontrol", "-o", "show", "job", str(job)))
+                    self.bed.ask("scancel", str(job))
+
+
+if __name__ == "__main__":
+    WHY_NOT = slurm.missing() or ("" if os.path.exists(f"{sys.argv[1]}/spank_carma.so") else "the plug-in was not built")
+    if WHY_NOT:
+        print(f"skipped: {WHY_NOT}")
+        sys.exit(77)
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
