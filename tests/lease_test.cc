@@ -63,6 +63,8 @@ TEST_F(Lease, IsATaskWhileItsProcessLives) {
   EXPECT_EQ(task.pid, static_cast<std::uint64_t>(child.pid()));
   EXPECT_EQ(task.claim_mib, 4096);
   EXPECT_THAT(site.Carma({"explain", "1"}).out, HasSubstr("running"));
+  EXPECT_THAT(site.client().Get("/metrics").value_or(""),
+              HasSubstr("carma_leases{state=\"adopted\"} 1\n"));
   // Another one waits for GPUs like any task, and is given up with its process.
   const Ran held =
       site.Carma({"submit", "--parsable", "-G", "2", "--exclusive", "--", "/bin/true"});

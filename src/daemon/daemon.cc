@@ -261,7 +261,8 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
                               [this] {
                                 return MetricsText(engine_.get(), monitor_.get(), *store_,
                                                    counters_, configuration_, clock_->Now(),
-                                                   options_.version);
+                                                   options_.version) +
+                                       LeaseMetricsText(*leases_);
                               },
                               &tokens_};
   Routes::Options options{

@@ -411,6 +411,19 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
   return out.text();
 }
 
+std::string LeaseMetricsText(const task::LeaseLauncher& leases) {
+  std::map<std::string, int> counts{{"waiting", 0}, {"granted", 0}, {"adopted", 0}};
+  for (const core::TaskId id : leases.Leases()) {
+    const bool granted = leases.Granted(id);
+    ++counts[leases.Adopted(id) ? "adopted" : granted ? "granted" : "waiting"];
+  }
+  api::MetricsText out;
+  out.Begin("carma_leases", "gauge",
+            "Leases that have not ended: waiting for GPUs, granted, adopted by a process.");
+  for (const auto& [state, count] : counts) out.Sample(count, {{"state", state}});
+  return out.text();
+}
+
 std::string TaskMetricsText(const std::vector<api::GpuView>& gpus) {
   struct TaskGauge {
     const char* name;

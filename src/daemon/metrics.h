@@ -13,6 +13,7 @@
 #include "daemon/engine.h"
 #include "daemon/monitor.h"
 #include "store/store.h"
+#include "task/lease/lease_launcher.h"
 
 namespace carma::daemon {
 
@@ -47,6 +48,9 @@ struct Counters {
 std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& store,
                         const Counters& counters, const Configuration& configuration,
                         base::Time now, const std::string& version);
+
+// How many leases (docs/leases.md) wait, are granted, and are adopted.
+std::string LeaseMetricsText(const task::LeaseLauncher& leases);
 
 // Of each task on each of its GPUs what it holds and does. Apart from the others: every task makes
 // series of its own, which not every Prometheus wants to keep.
