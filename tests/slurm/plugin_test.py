@@ -233,6 +233,19 @@ class Plugin(unittest.TestCase):
         self.assertEqual(self.bed.carma("n1", "show", str(number))["state"], "succeeded")
 
 
+class PluginLine(unittest.TestCase):
+    """What plugstack.conf may say."""
+
+    def test_an_argument_that_nobody_knows_is_told_to_whoever_submits(self):
+        bed = spank_bed.SpankBed(os.path.abspath(sys.argv[1]), nodes=1, arguments="colour=red", daemons=False)
+        try:
+            ran = bed.run_as(USER, "srun", "--mem=100", "true")
+            self.assertNotEqual(ran.returncode, 0)
+            self.assertIn("'colour=red': expected socket=PATH, cluster=NAME or wait=MINUTES", ran.stderr)
+        finally:
+            bed.close()
+
+
 if __name__ == "__main__":
     WHY_NOT = spank_bed.missing(sys.argv[1])
     if WHY_NOT:

@@ -59,6 +59,7 @@ constexpr int kQuietS = 5;  // then people are told why it waits
 constexpr int kPollS = 30;
 constexpr int kVerdictS = 10;  // so long a failed script waits to be put back into the queue
 constexpr int kAwayS = 600;  // so long a carmad that has gone may take to come back
+constexpr int kFailed = -1;  // Slurm passes over errors above 0, those of spank.h among them
 constexpr std::uint32_t kMaxErrorFiles = 64;
 // What its processes are called that wait: Slurm's trackers spare those that bear slurmstepd's
 // name.
@@ -72,7 +73,8 @@ struct Arguments {
 
 Arguments arguments;
 Wanted wanted;
-bool used = false;  // at least one option was
+bool used = false;           // at least one option was
+std::string option_trouble;  // of one that could not be read: on a node the step is refused by it
 
 // Of the step, in slurmstepd; its tasks are forked from it.
 struct State {
@@ -112,14 +114,16 @@ enum Option { kMemory = 1, kGpus, kExclusive, kSmShare, kSummary, kBatchSize, kR
 
 int TakeOption(int option, const char* text, int) {
   const std::string_view value = text == nullptr ? "" : text;
+  used = true;
   const auto take = [&](auto& target, const auto& read, const char* name, const char* expected) {
     if (read) {
       target = *read;
-      used = true;
       return 0;
     }
-    slurm_error("carma: --carma-%s '%s': expected %s", name, OneLine(value, 80).c_str(), expected);
-    return -1;
+    option_trouble =
+        std::string("--carma-") + name + " '" + OneLine(value, 80) + "': expected " + expected;
+    slurm_error("carma: %s", option_trouble.c_str());
+    return kFailed;
   };
   constexpr std::int64_t kMostBatch = 1'000'000'000;
   switch (option) {
@@ -138,7 +142,6 @@ int TakeOption(int option, const char* text, int) {
       return take(wanted.summary, value.empty() ? std::optional<std::string>() : std::string(value),
                   "summary", "the path of a model summary");
     default:
-      used = true;
       wanted.exclusive = true;
       return 0;
   }
@@ -244,6 +247,10 @@ void ShareErrorFiles(spank_t spank) {
 }
 
 void AskForLease(spank_t spank) {
+  if (!option_trouble.empty()) {
+    state->trouble = option_trouble;
+    return;
+  }
   if (NodesOf(spank, state->step) > 1 && !wanted.exclusive) {
     state->trouble =
         "a job of several nodes shares no GPUs: use --carma-exclusive, or one node (--nodes=1)";
@@ -263,7 +270,7 @@ int Refuse(const std::string& why) {
   const std::string line = OneLine(why, 1000);
   ::dprintf(STDERR_FILENO, "carma: no GPUs for job %u on %s: %s\n", state->step.job,
             state->node.c_str(), line.c_str());
-  return -1;
+  return kFailed;
 }
 
 // Until the lease is granted. Empty: it is; else why not.
@@ -324,10 +331,10 @@ CARMA_EXPORT int slurm_spank_init(spank_t spank, int count, char** texts) {
   if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR && context != S_CTX_REMOTE)
     return ESPANK_SUCCESS;
   for (int i = 0; i < count; ++i) {
-    if (!TakeArgument(texts[i])) return ESPANK_BAD_ARG;
+    if (!TakeArgument(texts[i])) return kFailed;
   }
   for (spank_option& option : options) {
-    if (spank_option_register(spank, &option) != ESPANK_SUCCESS) return ESPANK_ERROR;
+    if (spank_option_register(spank, &option) != ESPANK_SUCCESS) return kFailed;
   }
   return ESPANK_SUCCESS;
 }
