@@ -161,6 +161,14 @@ class Bed:
                 start_new_session=True))
         return self._processes[-1]
 
+    def children(self):
+        """What was started and not waited for."""
+        return self._processes
+
+    def restart_slurmd(self, node):
+        """After its end."""
+        self._run(node, "slurmd", "-D", "-N", node)
+
     def start_daemons(self):
         """A carmad of root's on each node, for leases: its socket is socket(node)."""
         for node in self.node_names():

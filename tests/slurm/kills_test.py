@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Short jobs with leases in a real Slurm while carmad, slurmd and slurmstepd are killed: kills_test.py BIN_DIR [JOBS [SEED]].
+Exit status 77: there is no slurmctld, slurmd or munged, the plug-in was not built, or we are not root."""
+
+import os
+import random
+import signal
+import sys
+import unittest
+
+import bed as slurm
+import spank_bed
+
+USER = "nobody"
+JOBS = int(sys.argv[2]) if len(sys.argv) > 2 else 60
+SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+OVER = {"COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "TIMEOUT"}
+
+
+class Kills(unittest.TestCase):
+    """Who is killed takes no GPU along and no job runs without one."""
+
+    def setUp(self):
+        self.bed = spank_bed.SpankBed(os.path.abspath(sys.argv[1]))
+        self.addCleanup(self.bed.close)
+        self.chance = random.Random(SEED)
+        self.killed = {"carmad": 0, "slurmd": 0, "slurmstepd": 0}
+
+    def kill_carmad(self, node):
+        """It is there again at once."""
+        self.bed.daemons[node].kill()
+        self.bed.daemons[node].wait(slurm.LIMIT_S)
+        self.bed.daemons[node] = self.bed.start_daemon(node)
+        self.bed.serves(node)
+        self.killed["carmad"] += 1
+
+    def kill_slurmd(self, node):
+        """The same."""
+        for process in self.bed.children():
+            if process.poll() is None and process.args == ("slurmd", "-D", "-N", node):
+                process.kill()
+                process.wait(slurm.LIMIT_S)
+        self.bed.restart_slurmd(node)
+        self.killed["slurmd"] += 1
+
+    def steps(self):
+        """The slurmstepd that live."""
+        found = []
+        for number in self.bed.processes():
+            try:
+                with open(f"/proc/{number}/cmdline", encoding="utf-8") as file:
+                    if file.read().startswith("slurmstepd: ["):
+                        found.append(number)
+            except OSError:
+                continue
+        return found
+
+    def kill_slurmstepd(self, _node):
+        """One of any node, if there is one."""
+        steps = self.steps()
+        if steps:
+            try:
+                os.kill(self.chance.choice(steps), signal.SIGKILL)
+                self.killed["slurmstepd"] += 1
+            except ProcessLookupError:
+                pass
+
+    def states(self):
+        """Of all jobs that slurmctld knows."""
+        return self.bed.ask("squeue", "-h", "-a", "-r", "--states=all", "-o", "%T").split()
+
+    def test_each_start_has_a_lease_of_its_own_and_none_is_left(self):
+        script = "echo $SLURMD_NODENAME $CARMA_TASK_ID >> ~/starts\nsleep 0.3\n"
+        self.bed.sbatch(USER, script, "--carma-mem=2G", f"--array=1-{JOBS}", "--requeue", "--time=5")
+        kills = [self.kill_carmad, self.kill_slurmd, self.kill_slurmstepd]
+        while sum(state in OVER for state in self.states()) < JOBS // 3:
+            self.chance.choice(kills)(self.chance.choice(self.bed.node_names()))
+        # Jobs whose slurmd and slurmstepd were both killed run on for Slurm until it misses them.
+        slurm.until(lambda: "PENDING" not in self.states() and not self.steps(), "all jobs have run", 240)
+        slurm.until(lambda: not any(self.bed.get(node, "/v1/leases")[1]["leases"] for node in self.bed.node_names()), "no lease is left")
+        with open(os.path.join(self.bed.home(USER), "starts"), encoding="utf-8") as file:
+            starts = [tuple(line.split()) for line in file]
+        self.assertTrue(all(len(start) == 2 for start in starts), "a start without a lease")
+        self.assertEqual(len(set(starts)), len(starts), "a lease was used twice")
+        tasks = {(node, str(task["id"])): task for node in self.bed.node_names()
+                 for task in self.bed.carma(node, "list", "--state", "all", "--limit", "100000")["tasks"]}
+        self.assertFalse([start for start in starts if start not in tasks or tasks[start]["attempt"] != 1], "a start of which no carmad knows")
+        # A slurmstepd that is killed between adoption and the script's first line leaves a lease without a start.
+        ran = [key for key, task in tasks.items() if task["state"] == "succeeded"]
+        self.assertLessEqual(len(set(ran) - set(starts)), self.killed["slurmstepd"])
+        print(f"{JOBS} jobs, {len(starts)} starts, {len(tasks)} leases, killed {self.killed}, seed {SEED}")
+
+
+if __name__ == "__main__":
+    WHY_NOT = slurm.missing() or ("" if os.path.exists(f"{sys.argv[1]}/spank_carma.so") else "the plug-in was not built")
+    if WHY_NOT:
+        print(f"skipped: {WHY_NOT}")
+        sys.exit(77)
+    unittest.main(argv=[sys.argv[0]])
