@@ -1,5 +1,5 @@
-// How long a model summary takes to become a layer list, by format, and what the JSON library of
-// the rest of CARMA takes for the same text.
+// How long a model summary takes to become a layer list, by format, and what the JSON library alone
+// takes for the same text.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 

@@ -1,16 +1,17 @@
 # The house rules of the build: how a room, its tests and a program are declared.
 
 find_package(Threads REQUIRED)
-find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
-find_package(simdjson REQUIRED)
-find_package(ZLIB REQUIRED)
-find_package(SQLiteCpp REQUIRED)
 find_package(Eigen3 REQUIRED NO_MODULE)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 find_package(Boost 1.81 REQUIRED)
+
+# Static: a program that loads five libraries of C++ takes twice as long to start as `carma submit` to do its work. Of fmt and
+# spdlog the headers are enough (base/compiled_fmt.cc).
+find_library(CARMA_SQLITECPP libSQLiteCpp.a REQUIRED)
+find_library(CARMA_SQLITE libsqlite3.a REQUIRED)
+find_library(CARMA_ZLIB libz.a REQUIRED)
 
 find_program(CARMA_CCACHE ccache)
 if(CARMA_CCACHE)
@@ -63,7 +64,7 @@ function(carma_precompile name)
   file(WRITE ${CMAKE_BINARY_DIR}/empty.cc "")
   add_library(carma_${name} OBJECT ${CMAKE_BINARY_DIR}/empty.cc)
   target_compile_options(carma_${name} PRIVATE ${PCH_OPTIONS})
-  target_link_libraries(carma_${name} PRIVATE fmt::fmt ${PCH_LINK})
+  target_link_libraries(carma_${name} PRIVATE ${PCH_LINK})
   target_precompile_headers(carma_${name} PRIVATE ${CARMA_COMMON_HEADERS} ${PCH_HEADERS})
 endfunction()
 carma_precompile(headers)
@@ -146,6 +147,11 @@ function(carma_room name)
   endif()
 endfunction()
 
+# What is installed takes of the machine glibc alone.
+function(carma_link_static target)
+  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--as-needed)
+endfunction()
+
 # carma_program(carmad SOURCES carmad.cc DEPENDS carma::daemon): one installed executable.
 function(carma_program name)
   cmake_parse_arguments(PROGRAM "" "" "SOURCES;DEPENDS" ${ARGN})
@@ -154,10 +160,7 @@ function(carma_program name)
   target_compile_definitions(${name} PRIVATE CARMA_VERSION="${PROJECT_VERSION}")
   target_link_libraries(${name} PRIVATE ${PROGRAM_DEPENDS})
   carma_use_headers(${name} headers)
-  # Installed beside its libraries (packaging/tarball.sh) it takes those, whatever LD_LIBRARY_PATH says. DT_RPATH, not
-  # DT_RUNPATH: the latter is not asked for what the libraries themselves need.
-  set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
-  target_link_options(${name} PRIVATE -Wl,--disable-new-dtags)
+  carma_link_static(${name})
   install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Packs a release build into carma-VERSION-linux-x86_64.tar.gz: unpacked anywhere, it runs on every Linux whose glibc is
-# at least that of GLIBC_LIMIT. It brings every other library along; the programs find them beside themselves (DT_RPATH).
+# at least that of GLIBC_LIMIT: every other library is linked in.
 # The same build gives the same bytes: names sorted, owners and times fixed.
 # usage: tarball.sh BUILD_DIR OUTPUT_DIR   prints the path of the tarball
 set -euo pipefail
@@ -20,28 +20,6 @@ fail() {
   exit 1
 }
 needed() { objdump -p "$1" | awk '$1 == "NEEDED" {print $2}'; }
-# Where the loader of this machine finds library $2 for program or library $1.
-resolve() { ldd "$1" | awk -v name="$2" '$1 == name {print $3}'; }
-# The Debian package of a file; /usr/lib and /lib are one folder, and dpkg knows either name.
-owner() {
-  local package
-  package=$( (dpkg -S "$1" || dpkg -S "${1#/usr}") 2>/dev/null | cut -d: -f1)
-  [ -n "$package" ] || fail "$1 belongs to no Debian package: its licence is unknown"
-  echo "${package%%$'\n'*}"
-}
-# Copies what the file needs, and what that needs, beside the programs.
-bundle() {
-  local file=$1 name found
-  for name in $(needed "$file"); do
-    if [[ $name =~ $GLIBC_FILES ]] || [ -e "$root/lib/$name" ]; then continue; fi
-    found=$(resolve "$file" "$name")
-    [ -n "$found" ] || fail "$file needs $name, which is not on this machine"
-    found=$(realpath "$found")
-    install -m 644 "$found" "$root/lib/$name"
-    keep_licence "$licences" "$(owner "$found")"
-    bundle "$found"
-  done
-}
 
 version=$("$build/bin/carma" version | grep -oE '[0-9]+(\.[0-9]+)+' | head -n 1)
 name=carma-$version-linux-x86_64
@@ -57,7 +35,11 @@ documents=$root/share/doc/carma
 licences=$documents/licences
 mkdir -p "$licences"
 cp "$source"/{README.md,CHANGELOG.md,LICENSE,NOTICE} "$source"/docs/*.md "$source"/docs/*.png "$documents"
-for file in "$root"/bin/* "$root"/libexec/carma/* "$root"/lib/*.so; do bundle "$file"; done
+for file in "$root"/bin/* "$root"/libexec/carma/* "$root"/lib/*.so; do
+  for library in $(needed "$file"); do
+    [[ $library =~ $GLIBC_FILES ]] || fail "${file#"$root"/} needs $library, which other machines need not have"
+  done
+done
 for package in "${COMPILED_IN[@]}"; do keep_licence "$licences" "$package"; done
 
 highest=$(for file in "$root"/bin/* "$root"/libexec/carma/* "$root"/lib/*.so*; do objdump -T "$file"; done |
@@ -69,5 +51,5 @@ time=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct 2>/dev/null || 
 tar -C "$work" --format=ustar --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw \
   --mtime="@$time" -cf - "$name" | gzip -9n >"$work/$name.tar.gz"
 mv "$work/$name.tar.gz" "$output/"
-echo "tarball: needs glibc $highest, brings $(find "$root/lib" -name '*.so*' | wc -l) libraries" >&2
+echo "tarball: needs glibc $highest" >&2
 echo "$output/$name.tar.gz"

@@ -1,7 +1,6 @@
 #include "model/carma_json.h"
 
 #include <fmt/format.h>
-#include <simdjson.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "model/op.h"
 #include "model/reading.h"
@@ -18,10 +18,8 @@
 namespace carma::model {
 namespace {
 
-namespace dom = simdjson::dom;
-using simdjson::error_code;
+using base::Json;
 
-constexpr std::size_t kMaxJsonDepth = 64;
 constexpr std::size_t kMaxTextBytes = 4096;  // of a name
 
 // What is wrong and where: a JSON pointer.
@@ -35,57 +33,63 @@ std::unexpected<Complaint> Expected(std::string pointer, std::string expected) {
   return std::unexpected(Complaint{std::move(pointer), std::move(expected)});
 }
 
-Taken TakeCount(dom::element value, std::int64_t high, std::int64_t& target,
+std::optional<std::int64_t> WholeNumber(const Json& value) {
+  constexpr auto kHighest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (!value.is_number_integer()) return std::nullopt;
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > kHighest) return std::nullopt;
+  return value.get<std::int64_t>();
+}
+
+Taken TakeCount(const Json& value, std::int64_t high, std::int64_t& target,
                 std::string_view pointer) {
-  std::int64_t number = 0;
-  if (value.get(number) != simdjson::SUCCESS || number < 0 || number > high) {
+  const std::optional<std::int64_t> number = WholeNumber(value);
+  if (!number || *number < 0 || *number > high) {
     return Expected(std::string(pointer), fmt::format("a whole number from 0 to {}", high));
   }
-  target = number;
+  target = *number;
   return {};
 }
 
-Taken TakeNumber(dom::element value, double high, double& target, std::string_view pointer) {
-  double number = 0;
-  if (value.get(number) != simdjson::SUCCESS || !(number >= 0) || !(number <= high)) {
+Taken TakeNumber(const Json& value, double high, double& target, std::string_view pointer) {
+  const double number = value.is_number() ? value.get<double>() : -1;
+  if (!(number >= 0) || !(number <= high)) {
     return Expected(std::string(pointer), fmt::format("a number from 0 to {}", high));
   }
   target = number;
   return {};
 }
 
-Taken TakeText(dom::element value, std::string& target, std::string_view pointer,
+Taken TakeText(const Json& value, std::string& target, std::string_view pointer,
                std::size_t max_bytes = kMaxTextBytes) {
-  std::string_view text;
-  if (value.get(text) != simdjson::SUCCESS || text.size() > max_bytes) {
+  const auto* text = value.get_ptr<const std::string*>();
+  if (text == nullptr || text->size() > max_bytes) {
     return Expected(std::string(pointer), fmt::format("text of at most {} bytes", max_bytes));
   }
-  target = text;
+  target = *text;
   return {};
 }
 
 // 0 and 1 as the data sets have them, or true and false.
-bool ReadFlag(dom::element value, bool& target) {
-  std::int64_t number = 0;
-  if (value.get(target) == simdjson::SUCCESS) return true;
-  if (value.get(number) != simdjson::SUCCESS || number < 0 || number > 1) return false;
-  target = number == 1;
+bool ReadFlag(const Json& value, bool& target) {
+  const std::optional<std::int64_t> number =
+      value.is_boolean() ? value.get<bool>() : WholeNumber(value);
+  if (!number || *number < 0 || *number > 1) return false;
+  target = *number == 1;
   return true;
 }
 
 // A dimension of 0 makes the shape unknown, as in the other formats.
-bool ReadShape(dom::element value, Shape& target) {
-  dom::array dimensions;
+bool ReadShape(const Json& value, Shape& target) {
   target = Shape();
-  if (value.get(dimensions) != simdjson::SUCCESS) return false;
+  if (!value.is_array()) return false;
   Shape shape;
   bool known = true;
-  for (const dom::element item : dimensions) {
-    std::int64_t dimension = 0;
-    if (item.get(dimension) != simdjson::SUCCESS) return false;
-    if (dimension == 0) {
+  for (const Json& item : value) {
+    const std::optional<std::int64_t> dimension = WholeNumber(item);
+    if (!dimension) return false;
+    if (*dimension == 0) {
       known = false;
-    } else if (!shape.Push(dimension)) {
+    } else if (!shape.Push(*dimension)) {
       return false;
     }
   }
@@ -97,10 +101,9 @@ bool ReadShape(dom::element value, Shape& target) {
 constexpr std::string_view kShapeForm =
     "a shape like [-1, 64, 56, 56]: at most 8 whole numbers, at most 2^48 elements";
 
-Taken TakeAttributes(dom::element value, Layer& layer) {
-  dom::object attributes;
-  if (value.get(attributes) != simdjson::SUCCESS) return Expected("", "an object");
-  for (const auto [key, item] : attributes) {
+Taken TakeAttributes(const Json& value, Layer& layer) {
+  if (!value.is_object()) return Expected("", "an object");
+  for (const auto& [key, item] : value.items()) {
     if (key == "p") {
       double rate = 0;
       if (auto taken = TakeNumber(item, 1, rate, "/p"); !taken) return taken;
@@ -118,7 +121,7 @@ Taken TakeAttributes(dom::element value, Layer& layer) {
 constexpr std::size_t kRequiredCells = 4;
 constexpr std::size_t kMostCells = 9;
 
-Taken TakeCell(std::size_t index, dom::element value, Layer& layer) {
+Taken TakeCell(std::size_t index, const Json& value, Layer& layer) {
   switch (index) {
     case 0:
       return TakeText(value, layer.type, "", kMaxNameBytes);
@@ -154,23 +157,21 @@ Taken TakeCell(std::size_t index, dom::element value, Layer& layer) {
   }
 }
 
-Taken TakeLayers(dom::element value, LayerList& list) {
-  dom::array rows;
-  if (value.get(rows) != simdjson::SUCCESS) return Expected("/layers", "a list of rows");
-  list.layers.reserve(std::min(rows.size(), kMaxLayers));
-  for (const dom::element item : rows) {
+Taken TakeLayers(const Json& value, LayerList& list) {
+  if (!value.is_array()) return Expected("/layers", "a list of rows");
+  list.layers.reserve(std::min(value.size(), kMaxLayers));
+  for (const Json& cells : value) {
     const std::size_t row = list.layers.size();
-    dom::array cells;
     if (row == kMaxLayers) {
       return Expected("/layers", fmt::format("at most {} layers", kMaxLayers));
     }
-    if (item.get(cells) != simdjson::SUCCESS || cells.size() < kRequiredCells) {
+    if (!cells.is_array() || cells.size() < kRequiredCells) {
       return Expected(fmt::format("/layers/{}", row),
                       "a row [type, in, out, params, …] of 4 to 9 entries");
     }
     Layer& layer = list.layers.emplace_back();
     std::size_t index = 0;
-    for (const dom::element cell : cells) {
+    for (const Json& cell : cells) {
       if (const Taken taken = TakeCell(index, cell, layer); !taken) {
         return Expected(fmt::format("/layers/{}/{}{}", row, index, taken.error().pointer),
                         taken.error().expected);
@@ -193,13 +194,12 @@ struct Draft {
   std::optional<double> saved_b4;
 };
 
-Taken TakeSaved(dom::element value, LayerList& list) {
-  dom::object parts;
-  if (value.get(parts) != simdjson::SUCCESS) {
+Taken TakeSaved(const Json& value, LayerList& list) {
+  if (!value.is_object()) {
     return Expected("/saved_bytes", "an object with per_sample and constant");
   }
   SavedBytes saved;
-  for (const auto [key, item] : parts) {
+  for (const auto& [key, item] : value.items()) {
     Taken taken;
     if (key == "per_sample") {
       taken = TakeNumber(item, kMostBytes, saved.per_sample, "/saved_bytes/per_sample");
@@ -212,10 +212,8 @@ Taken TakeSaved(dom::element value, LayerList& list) {
   return {};
 }
 
-Taken TakeHeld(dom::element value, LayerList& list) {
-  dom::object parts;
-  if (value.get(parts) != simdjson::SUCCESS)
-    return Expected("/held_bytes", "an object with trained and frozen");
+Taken TakeHeld(const Json& value, LayerList& list) {
+  if (!value.is_object()) return Expected("/held_bytes", "an object with trained and frozen");
   HeldBytes held;
   double states = 0, step = 0;
   const std::pair<std::string_view, double*> known[] = {{"trained", &held.trained},
@@ -223,7 +221,7 @@ Taken TakeHeld(dom::element value, LayerList& list) {
                                                         {"others", &held.others},
                                                         {"states", &states},
                                                         {"step", &step}};
-  for (const auto [key, item] : parts) {
+  for (const auto& [key, item] : value.items()) {
     const auto* const part =
         std::ranges::find(known, key, [](const auto& each) { return each.first; });
     if (part == std::end(known)) continue;
@@ -237,11 +235,10 @@ Taken TakeHeld(dom::element value, LayerList& list) {
 }
 
 // What the helper wants to be known: texts.
-Taken TakeNotes(dom::element value, LayerList& list) {
+Taken TakeNotes(const Json& value, LayerList& list) {
   constexpr std::size_t kMostNotes = 100;
-  dom::array notes;
-  if (value.get(notes) != simdjson::SUCCESS) return Expected("/notes", "a list of texts");
-  for (const dom::element item : notes) {
+  if (!value.is_array()) return Expected("/notes", "a list of texts");
+  for (const Json& item : value) {
     std::string text;
     if (auto taken = TakeText(item, text, "/notes"); !taken) return taken;
     if (list.notes.size() < kMostNotes && !text.empty())
@@ -250,14 +247,14 @@ Taken TakeNotes(dom::element value, LayerList& list) {
   return {};
 }
 
-using TakeKey = Taken (*)(dom::element value, Draft& draft);
+using TakeKey = Taken (*)(const Json& value, Draft& draft);
 struct Key {
   std::string_view name;
   TakeKey take;
 };
 
 template <auto member>
-Taken TakeOptionalText(dom::element value, Draft& draft) {
+Taken TakeOptionalText(const Json& value, Draft& draft) {
   std::string text;
   const Taken taken = TakeText(value, text, "");
   draft.list.*member = std::move(text);
@@ -265,18 +262,18 @@ Taken TakeOptionalText(dom::element value, Draft& draft) {
 }
 
 template <auto member>
-Taken TakeShape(dom::element value, Draft& draft) {
+Taken TakeShape(const Json& value, Draft& draft) {
   if (!ReadShape(value, draft.list.*member)) return Expected("", std::string(kShapeForm));
   return {};
 }
 
 template <auto member>
-Taken TakeSize(dom::element value, Draft& draft) {
+Taken TakeSize(const Json& value, Draft& draft) {
   return TakeCount(value, kMaxElements, draft.list.*member, "");
 }
 
 template <auto member>
-Taken TakeBytes(dom::element value, Draft& draft) {
+Taken TakeBytes(const Json& value, Draft& draft) {
   double bytes = 0;
   const Taken taken = TakeNumber(value, kMostBytes, bytes, "");
   draft.*member = bytes;
@@ -284,48 +281,44 @@ Taken TakeBytes(dom::element value, Draft& draft) {
 }
 
 constexpr std::array kKeys{
-    Key{"layers", [](dom::element v, Draft& d) { return TakeLayers(v, d.list); }},
+    Key{"layers", [](const Json& v, Draft& d) { return TakeLayers(v, d.list); }},
     Key{"model", TakeOptionalText<&LayerList::model>},
     Key{"family", TakeOptionalText<&LayerList::family>},
     Key{"arch", TakeOptionalText<&LayerList::arch>},
     Key{"input", TakeShape<&LayerList::input>},
     Key{"output", TakeShape<&LayerList::output>},
     Key{"params",
-        [](dom::element v, Draft& d) {
+        [](const Json& v, Draft& d) {
           d.params_told = true;
           return TakeSize<&LayerList::params>(v, d);
         }},
     Key{"trainable",
-        [](dom::element v, Draft& d) {
+        [](const Json& v, Draft& d) {
           d.trainable_told = true;
           return TakeSize<&LayerList::trainable>(v, d);
         }},
     Key{"param_tensors", TakeSize<&LayerList::param_tensors>},
     Key{"buffer_bytes", TakeSize<&LayerList::buffer_bytes>},
-    Key{"batch", [](dom::element v,
+    Key{"batch", [](const Json& v,
                     Draft& d) { return TakeCount(v, kMaxDimension, d.list.batch.emplace(), ""); }},
     Key{"optimizer", TakeOptionalText<&LayerList::optimizer>},
     Key{"precision", TakeOptionalText<&LayerList::precision>},
     Key{"torch", TakeOptionalText<&LayerList::torch>},
     Key{"loss", TakeOptionalText<&LayerList::loss>},
-    Key{"notes", [](dom::element v, Draft& d) { return TakeNotes(v, d.list); }},
+    Key{"notes", [](const Json& v, Draft& d) { return TakeNotes(v, d.list); }},
     Key{"dropout",
-        [](dom::element v, Draft& d) { return TakeNumber(v, 1, d.list.dropout.emplace(), ""); }},
-    Key{"held_bytes", [](dom::element v, Draft& d) { return TakeHeld(v, d.list); }},
-    Key{"saved_bytes", [](dom::element v, Draft& d) { return TakeSaved(v, d.list); }},
+        [](const Json& v, Draft& d) { return TakeNumber(v, 1, d.list.dropout.emplace(), ""); }},
+    Key{"held_bytes", [](const Json& v, Draft& d) { return TakeHeld(v, d.list); }},
+    Key{"saved_bytes", [](const Json& v, Draft& d) { return TakeSaved(v, d.list); }},
     Key{"saved_bytes_b2", TakeBytes<&Draft::saved_b2>},
     Key{"saved_bytes_b4", TakeBytes<&Draft::saved_b4>},
 };
 
-Taken TakeObject(dom::element root, Draft& draft) {
-  dom::object object;
-  if (root.get(object) != simdjson::SUCCESS) return Expected("/", "one object");
-  std::array<bool, kKeys.size()> seen{};
-  for (const auto [name, value] : object) {
+Taken TakeObject(const Json& root, Draft& draft) {
+  if (!root.is_object()) return Expected("/", "one object");
+  for (const auto& [name, value] : root.items()) {
     const auto* key = std::ranges::find(kKeys, name, &Key::name);
     if (key == kKeys.end() || value.is_null()) continue;
-    bool& again = seen[static_cast<std::size_t>(key - kKeys.begin())];
-    if (std::exchange(again, true)) return Expected(fmt::format("/{}", name), "this key only once");
     if (const Taken taken = key->take(value, draft); !taken) {
       const bool full = taken.error().pointer.starts_with(fmt::format("/{}", name));
       return Expected(full ? taken.error().pointer : fmt::format("/{}", name),
@@ -373,34 +366,17 @@ Taken Finish(Draft& draft) {
 
 }  // namespace
 
-class LayerListReader::Parser {
- public:
-  dom::parser parser;
-};
-
-LayerListReader::LayerListReader() : parser_(std::make_unique<Parser>()) {}
-LayerListReader::~LayerListReader() = default;
-
-base::Result<LayerList> LayerListReader::Read(std::string_view text, std::string_view place) {
-  const auto fail = [&](std::string_view what) {
-    return base::Fail(base::ErrorCode::kInvalid,
-                      fmt::format("{}: {}", base::Printable(place), what));
-  };
-  dom::parser& parser = parser_->parser;
-  dom::element root;
-  error_code error = simdjson::SUCCESS;
-  // The depth stays; the capacity grows with the texts.
-  if (parser.max_depth() != kMaxJsonDepth) error = parser.allocate(text.size(), kMaxJsonDepth);
-  if (error == simdjson::SUCCESS) error = parser.parse(text.data(), text.size()).get(root);
-  if (error != simdjson::SUCCESS) {
-    return fail(fmt::format("not JSON: {}", simdjson::error_message(error)));
-  }
+base::Result<LayerList> ReadLayerList(std::string_view text, std::string_view place) {
+  const base::Result<Json> root = base::ParseJson(text);
+  if (!root) return base::Wrap(root.error(), base::Printable(place));
   Draft draft;
-  Taken taken = TakeObject(root, draft);
+  Taken taken = TakeObject(*root, draft);
   if (taken) taken = Finish(draft);
   if (!taken) {
-    return fail(fmt::format("{}: expected {}", base::Printable(taken.error().pointer, 100),
-                            taken.error().expected));
+    return base::Fail(
+        base::ErrorCode::kInvalid,
+        fmt::format("{}: {}: expected {}", base::Printable(place),
+                    base::Printable(taken.error().pointer, 100), taken.error().expected));
   }
   draft.list.format = SummaryFormat::kCarmaJson;
   return std::move(draft.list);

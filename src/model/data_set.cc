@@ -103,14 +103,13 @@ base::Result<base::Unit> ForEachModel(const std::string& path,
                                       const std::function<bool(LayerList)>& take) {
   auto lines = PackedLines::Open(path);
   if (!lines) return std::unexpected(lines.error());
-  LayerListReader reader;
   std::string line;
   while (true) {
     const base::Result<bool> more = lines->Next(line);
     if (!more) return std::unexpected(more.error());
     if (!*more) return base::Unit{};
     if (base::Trim(line).empty()) continue;
-    base::Result<LayerList> list = reader.Read(line, lines->Place());
+    base::Result<LayerList> list = ReadLayerList(line, lines->Place());
     if (!list) return std::unexpected(list.error());
     if (!take(std::move(*list))) return base::Unit{};
   }

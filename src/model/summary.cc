@@ -144,7 +144,7 @@ base::Result<LayerList> ParseSummary(std::string_view text, std::string_view pat
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && text[first] == '{') {
-    return LayerListReader().Read(text, path);
+    return ReadLayerList(text, path);
   }
   base::Result<Lines> lines = Lines::Split(text, path);
   if (!lines) return std::unexpected(lines.error());

@@ -1,0 +1,11 @@
+// What our programs use of fmt, compiled into them: Debian has it as a shared library alone, which
+// brings the C++ library's along, and to load the two takes longer than to submit a task.
+#include <fmt/format-inl.h>
+
+template fmt::detail::thousands_sep_result<char> fmt::detail::thousands_sep_impl(
+    fmt::detail::locale_ref);
+template char fmt::detail::decimal_point_impl(fmt::detail::locale_ref);
+template fmt::detail::dragonbox::decimal_fp<float> fmt::detail::dragonbox::to_decimal(
+    float) noexcept;
+template fmt::detail::dragonbox::decimal_fp<double> fmt::detail::dragonbox::to_decimal(
+    double) noexcept;
