@@ -1,7 +1,6 @@
 // The whole program: which verb, which words are its own, what comes of a mistake.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <sstream>
 
 #include "base/text.h"
@@ -92,21 +91,15 @@ base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& w
   return base::Unit{};
 }
 
-constexpr std::array kFamilies{&AddTaskVerbs,       &AddRunCommands,   &AddTopCommand,
-                               &AddServerVerbs,     &AddTraceCommand,  &AddSimulateCommand,
-                               &AddReportCommand,   &AddConfigCommand, &AddInitCommand,
-                               &AddEstimateCommand, &AddDoctorCommand, &AddProfileCommand,
-                               &AddPilotCommand,    &AddSlurmCommand};
-
-// Up to the verb that is asked for; all of them where none is, or one that tells of the others.
+// The verb that is asked for; all of them where none is, or one that tells of the others.
 void AddVerbs(CLI::App& app, const std::vector<std::string>& words, Context& context) {
   const std::size_t at = SkipOptions(app, app, words, 0);
   const std::string asked = at < words.size() ? words[at] : "";
-  if (asked != "help" && asked != "completion") context.verb = asked;
-  for (const auto add : kFamilies) {
-    add(app, context);
-    if (!context.verb.empty() && FindVerb(app, context.verb) != nullptr) return;
-  }
+  const std::vector<Verb> verbs = AllVerbs();
+  const auto found = std::find_if(verbs.begin(), verbs.end(),
+                                  [&](const Verb& verb) { return verb.name == asked; });
+  if (found != verbs.end() && asked != "completion") return found->add(app, context);
+  for (const Verb& verb : verbs) verb.add(app, context);
 }
 
 // CLI11 tells mistakes and calls for help in the same way.
@@ -135,7 +128,6 @@ int Finish(Context& context) {
 }  // namespace
 
 int RunCarma(int argc, const char* const* argv, Context& context) {
-  if (context.socket_path.empty()) context.socket_path = DefaultSocketPath();
   CLI::App app("Share the GPUs of a server: submit training tasks and watch them.", "carma");
   app.require_subcommand(1);
   app.fallthrough();

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/http.h"
@@ -22,14 +23,10 @@ inline constexpr int kExitUsage = 2;
 
 // One run of the program. Verbs print to `out` and `err` only, so that tests can read them.
 struct Context {
-  std::string socket_path;  // --socket, $CARMA_SOCKET or DefaultSocketPath(); set before parsing
+  std::string socket_path;  // --socket; empty: DefaultSocketPath()
   std::string version;      // of this program
   bool json = false;        // --json: one JSON value on `out` instead of text
   int exit_code = 0;        // what main() returns
-  // The verb that is asked for, where that is known before options are set up. Others need none:
-  // to set up those of all verbs takes several times as long as to submit a task. Empty: all are
-  // needed.
-  std::string verb;
   std::FILE* out = stdout;
   std::FILE* err = stderr;
   // `submit`, `run`, `shell`, `lease`, `pilot`: the words from the first that is no option, as they
@@ -38,7 +35,7 @@ struct Context {
   std::vector<std::string> words;
   bool literal = false;
 
-  // Connection to the daemon at socket_path, made at the first call and kept.
+  // Connection to the daemon at its socket, made at the first call and kept.
   api::Client& client();
   // One line "carma: message" on `err`; exit_code becomes 2 for kInvalid and 1 for the others.
   void Fail(const base::Error& error);
@@ -56,15 +53,25 @@ struct Context {
 // none at all; else /run/carma/carmad.sock.
 std::string DefaultSocketPath();
 
-// Each adds its verbs with app.add_subcommand(name, help) and a ->callback(...) that does the work:
-// it runs after all options are read, reports errors with context.Fail() and returns. --json and
-// --socket are global and may stand after the verb too.
-void AddTaskVerbs(CLI::App& app, Context& context);  // submit, list, show, cancel, wait, logs, …
-void AddRunCommands(CLI::App& app, Context& context);  // run, shell
+// A verb, and what sets it up: app.add_subcommand(name, help) and a ->callback(...) that does the
+// work. It runs after all options are read, reports errors with context.Fail() and returns. --json
+// and --socket are global and may stand after the verb too.
+struct Verb {
+  std::string_view name;
+  void (*add)(CLI::App& app, Context& context);
+};
+// In the order of `carma --help`. To set up all takes several times as long as to submit a task.
+std::vector<Verb> AllVerbs();
+
+// Those that stand in files of their own; the others are in verbs.cc.
+void AddRunCommand(CLI::App& app, Context& context);
+void AddShellCommand(CLI::App& app, Context& context);
 void AddPilotCommand(CLI::App& app, Context& context);
 void AddSlurmCommand(CLI::App& app, Context& context);
 void AddTopCommand(CLI::App& app, Context& context);
-void AddServerVerbs(CLI::App& app, Context& context);  // gpus, drain, resume, status, completion, …
+void AddReserveCommand(CLI::App& app, Context& context);
+void AddTokenCommand(CLI::App& app, Context& context);  // create, list, revoke
+void AddUsageCommand(CLI::App& app, Context& context);
 void AddTraceCommand(CLI::App& app, Context& context);
 void AddReportCommand(CLI::App& app, Context& context);
 void AddConfigCommand(CLI::App& app, Context& context);

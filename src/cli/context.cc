@@ -19,7 +19,10 @@ Context::Context() = default;
 Context::~Context() = default;
 
 api::Client& Context::client() {
-  if (!client_) client_ = std::make_unique<api::Client>(socket_path);
+  if (!client_) {
+    client_ =
+        std::make_unique<api::Client>(socket_path.empty() ? DefaultSocketPath() : socket_path);
+  }
   return *client_;
 }
 

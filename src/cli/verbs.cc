@@ -42,7 +42,7 @@ void AddSubmit(CLI::App& app, Context& context) {
       "  carma submit --batch tasks.jsonl                one JSON description per line\n"
       "Prints 'Submitted task 42'. Exit code: 0 accepted, 1 refused, 2 wrong description;\n"
       "with --wait that of the task.\n");
-  AddTaskOptions(context, *verb);
+  AddTaskOptions(*verb);
   verb->add_flag("--check", flags->check, "dry run: would it be accepted, and could it start now?");
   verb->add_flag("--no-check", flags->no_check,
                  "also where its program, folder or conda environment is not there yet");
@@ -67,7 +67,7 @@ void AddLease(CLI::App& app, Context& context) {
       "Waits like any task; then this very process becomes the command, with the GPUs in its\n"
       "environment. They are given back when it ends, by whatever cause. It is not started again,\n"
       "and its output is its own. 'carma cancel' ends it; Ctrl-C while it waits gives up.\n");
-  AddTaskOptions(context, *verb);
+  AddTaskOptions(*verb);
   verb->callback([&context, flags, verb] {
     flags->settings = GivenOptions(*verb);
     RunLease(context, *flags);
@@ -85,7 +85,7 @@ void AddRedo(CLI::App& app, Context& context) {
               "the owner of the first and runs with his rights, also if an administrator\n"
               "asks for it.\n");
   verb->add_option("tasks", flags->tasks, std::string(kTasksHelp) + " (default: @)");
-  AddTaskOptions(context, *verb, &IsEditable);
+  AddTaskOptions(*verb, &IsEditable);
   verb->add_flag("--cascade", flags->cascade, "the tasks that depend on them, too");
   verb->add_flag("--parsable", flags->parsable, "print only the number");
   verb->callback([&context, flags, verb] {
@@ -104,7 +104,7 @@ void AddEdit(CLI::App& app, Context& context) {
       "  carma edit @ --begin tomorrow --notify me\n"
       "The history tells who changed what.\n");
   verb->add_option("tasks", flags->tasks, kTasksHelp)->required();
-  AddTaskOptions(context, *verb, &IsEditable);
+  AddTaskOptions(*verb, &IsEditable);
   verb->callback([&context, flags, verb] {
     flags->settings = GivenOptions(*verb);
     RunEdit(context, *flags);
@@ -158,6 +158,17 @@ void AddTaskLook(CLI::App& app, Context& context, const char* name, const char* 
   verb->callback([&context, tasks, work] { work(context, *tasks); });
 }
 
+void AddShow(CLI::App& app, Context& context) {
+  AddTaskLook(app, context, "show",
+              "Show all facts of a task; memory predicted, promised, measured", "  carma show 42\n",
+              &RunShow);
+}
+
+void AddExplain(CLI::App& app, Context& context) {
+  AddTaskLook(app, context, "explain", "Say why a task waits, GPU by GPU, or why it is where it is",
+              "  carma explain 42\n", &RunExplain);
+}
+
 void AddHistory(CLI::App& app, Context& context) {
   auto flags = NewFlags<HistoryFlags>();
   CLI::App* verb = AddVerb(app, "history", "What happened, to some tasks or to all",
@@ -185,6 +196,27 @@ void AddChange(CLI::App& app, Context& context, const std::string& name, const c
   verb->add_option("-u,--user", flags->user, "this user's instead, for administrators")
       ->type_name("NAME");
   verb->callback([&context, flags, name] { RunChange(context, name, *flags); });
+}
+
+void AddCancel(CLI::App& app, Context& context) {
+  AddChange(app, context, "cancel", "End tasks, or take them from the queue",
+            "  carma cancel 42,43\n  carma cancel --name sweep --state queued\n"
+            "  carma cancel --array 40        all of the array whose first task is 40\n"
+            "  carma cancel --all\n");
+}
+
+void AddHold(CLI::App& app, Context& context) {
+  AddChange(app, context, "hold", "Keep waiting tasks from starting", "  carma hold 40-45\n");
+}
+
+void AddRelease(CLI::App& app, Context& context) {
+  AddChange(app, context, "release", "Let held tasks start again", "  carma release 40-45\n");
+}
+
+void AddRequeue(CLI::App& app, Context& context) {
+  AddChange(app, context, "requeue",
+            "Start tasks again from the beginning; running ones are stopped",
+            "  carma requeue 42\n");
 }
 
 void AddPriority(CLI::App& app, Context& context) {
@@ -308,34 +340,38 @@ void AddGpus(CLI::App& app, Context& context) {
   });
 }
 
-void AddGpuChanges(CLI::App& app, Context& context) {
-  struct Flags {
-    std::vector<std::string> gpus;
-    std::string reason;
-    std::string by;
-  };
-  for (const std::string name : {"drain", "resume"}) {
-    auto flags = NewFlags<Flags>();
-    const bool drain = name == "drain";
-    CLI::App* verb =
-        AddVerb(app, name.c_str(),
-                drain ? "Close GPUs to new tasks; running ones go on" : "Open drained GPUs again",
-                drain ? "  carma drain 0,2 --reason 'new fan on Monday'\n"
-                        "  carma drain all --by 18:00     the server goes down then\n"
-                      : "  carma resume all\n");
-    verb->add_option("gpus", flags->gpus, "indices or UUIDs: 0, 0,2, GPU-…, all")->required();
-    if (drain) {
-      verb->add_option("--reason", flags->reason, "shown to everybody who waits")
-          ->type_name("TEXT");
-      verb->add_option("--by", flags->by,
-                       "their tasks are asked to save before, and are ended then and wait again: "
-                       "18:00, 2026-03-01T14:05, now+2hours")
-          ->type_name("TIME");
-    }
-    verb->callback([&context, flags, name] {
-      RunGpuChange(context, name, flags->gpus, flags->reason, flags->by);
-    });
-  }
+struct GpuChangeFlags {
+  std::vector<std::string> gpus;
+  std::string reason;
+  std::string by;
+};
+CLI::App* AddGpuChange(CLI::App& app, Context& context, const std::string& name, const char* help,
+                       const char* example, const std::shared_ptr<GpuChangeFlags>& flags) {
+  CLI::App* verb = AddVerb(app, name.c_str(), help, example);
+  verb->add_option("gpus", flags->gpus, "indices or UUIDs: 0, 0,2, GPU-…, all")->required();
+  verb->callback([&context, flags, name] {
+    RunGpuChange(context, name, flags->gpus, flags->reason, flags->by);
+  });
+  return verb;
+}
+
+void AddDrain(CLI::App& app, Context& context) {
+  auto flags = NewFlags<GpuChangeFlags>();
+  CLI::App* verb =
+      AddGpuChange(app, context, "drain", "Close GPUs to new tasks; running ones go on",
+                   "  carma drain 0,2 --reason 'new fan on Monday'\n"
+                   "  carma drain all --by 18:00     the server goes down then\n",
+                   flags);
+  verb->add_option("--reason", flags->reason, "shown to everybody who waits")->type_name("TEXT");
+  verb->add_option("--by", flags->by,
+                   "their tasks are asked to save before, and are ended then and wait again: "
+                   "18:00, 2026-03-01T14:05, now+2hours")
+      ->type_name("TIME");
+}
+
+void AddResume(CLI::App& app, Context& context) {
+  AddGpuChange(app, context, "resume", "Open drained GPUs again", "  carma resume all\n",
+               NewFlags<GpuChangeFlags>());
 }
 
 void AddStatus(CLI::App& app, Context& context) {
@@ -442,8 +478,7 @@ void AddVersion(CLI::App& app, Context& context) {
 
 }  // namespace
 
-void AddTaskOptions(const Context& context, CLI::App& verb, bool (*wants)(std::string_view name)) {
-  if (!context.verb.empty() && !verb.check_name(context.verb)) return;
+void AddTaskOptions(CLI::App& verb, bool (*wants)(std::string_view name)) {
   for (const task::OptionInfo& info : task::SubmitOptions()) {
     if (wants != nullptr && !wants(info.name)) continue;
     std::string names = info.letter != 0 ? std::string("-") + info.letter + "," : "";
@@ -470,42 +505,47 @@ std::vector<std::pair<std::string, std::string>> GivenOptions(const CLI::App& ve
   return given;
 }
 
-void AddTaskVerbs(CLI::App& app, Context& context) {
-  AddSubmit(app, context);
-  AddList(app, context);
-  AddTaskLook(app, context, "show",
-              "Show all facts of a task; memory predicted, promised, measured", "  carma show 42\n",
-              &RunShow);
-  AddTaskLook(app, context, "explain", "Say why a task waits, GPU by GPU, or why it is where it is",
-              "  carma explain 42\n", &RunExplain);
-  AddLogs(app, context);
-  AddWait(app, context);
-  AddChange(app, context, "cancel", "End tasks, or take them from the queue",
-            "  carma cancel 42,43\n  carma cancel --name sweep --state queued\n"
-            "  carma cancel --array 40        all of the array whose first task is 40\n"
-            "  carma cancel --all\n");
-  AddChange(app, context, "hold", "Keep waiting tasks from starting", "  carma hold 40-45\n");
-  AddChange(app, context, "release", "Let held tasks start again", "  carma release 40-45\n");
-  AddChange(app, context, "requeue",
-            "Start tasks again from the beginning; running ones are stopped",
-            "  carma requeue 42\n");
-  AddPriority(app, context);
-  AddEdit(app, context);
-  AddRedo(app, context);
-  AddLease(app, context);
-  AddHistory(app, context);
-}
-
-void AddServerVerbs(CLI::App& app, Context& context) {
-  AddGpus(app, context);
-  AddGpuChanges(app, context);
-  AddStatus(app, context);
-  AddBackup(app, context);
-  AddReserveCommand(app, context);
-  AddTokenCommand(app, context);
-  AddUsageCommand(app, context);
-  AddCompletion(app, context);
-  AddVersion(app, context);
+std::vector<Verb> AllVerbs() {
+  return {
+      {"submit", &AddSubmit},
+      {"list", &AddList},
+      {"show", &AddShow},
+      {"explain", &AddExplain},
+      {"logs", &AddLogs},
+      {"wait", &AddWait},
+      {"cancel", &AddCancel},
+      {"hold", &AddHold},
+      {"release", &AddRelease},
+      {"requeue", &AddRequeue},
+      {"priority", &AddPriority},
+      {"edit", &AddEdit},
+      {"redo", &AddRedo},
+      {"lease", &AddLease},
+      {"history", &AddHistory},
+      {"run", &AddRunCommand},
+      {"shell", &AddShellCommand},
+      {"top", &AddTopCommand},
+      {"gpus", &AddGpus},
+      {"drain", &AddDrain},
+      {"resume", &AddResume},
+      {"status", &AddStatus},
+      {"backup", &AddBackup},
+      {"reserve", &AddReserveCommand},
+      {"token", &AddTokenCommand},
+      {"usage", &AddUsageCommand},
+      {"completion", &AddCompletion},
+      {"version", &AddVersion},
+      {"trace", &AddTraceCommand},
+      {"simulate", &AddSimulateCommand},
+      {"report", &AddReportCommand},
+      {"config", &AddConfigCommand},
+      {"init", &AddInitCommand},
+      {"estimate", &AddEstimateCommand},
+      {"doctor", &AddDoctorCommand},
+      {"profile", &AddProfileCommand},
+      {"pilot", &AddPilotCommand},
+      {"slurm", &AddSlurmCommand},
+  };
 }
 
 }  // namespace carma::cli

@@ -59,9 +59,7 @@ struct SubmitFlags {
 };
 // The options of task/describe/options.h, or those that are wanted by name, and what was given of
 // them, in that order.
-// Nothing where another verb is asked for.
-void AddTaskOptions(const Context& context, CLI::App& verb,
-                    bool (*wants)(std::string_view name) = nullptr);
+void AddTaskOptions(CLI::App& verb, bool (*wants)(std::string_view name) = nullptr);
 std::vector<std::pair<std::string, std::string>> GivenOptions(const CLI::App& verb);
 void RunSubmit(Context& context, const SubmitFlags& flags);
 void RunBatch(Context& context, const SubmitFlags& flags);
@@ -153,10 +151,6 @@ struct BackupFlags {
   bool force = false;
 };
 void RunBackup(Context& context, const BackupFlags& flags);
-// create, list, revoke.
-void AddTokenCommand(CLI::App& app, Context& context);
-void AddReserveCommand(CLI::App& app, Context& context);
-void AddUsageCommand(CLI::App& app, Context& context);
 // wait_s: keep trying so long until the daemon answers.
 void RunStatus(Context& context, double wait_s);
 

@@ -32,7 +32,7 @@ std::string ConfiguredSocket(const Sources& sources) {
       if (entry.name == kName) take(entry.text);
     }
   }
-  const auto variable = sources.environment.find(FindKey(kName)->Variable());
+  const auto variable = sources.environment.find(VariableOf(kName));
   if (variable != sources.environment.end()) take(variable->second);
   return socket;
 }

@@ -774,7 +774,7 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string Key::Variable() const {
+std::string VariableOf(std::string_view name) {
   std::string variable = "CARMA_";
   for (const char c : name) {
     variable += c == '.' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);

@@ -22,6 +22,9 @@ enum class Takes {
   kRestart,  // it was built with the value it started with
 };
 
+// The variable of the environment that sets a key: "CARMA_POLICY_SM_CAP" for "policy.sm_cap".
+std::string VariableOf(std::string_view name);
+
 struct Key {
   std::string name;     // "policy.sm_cap"
   std::string type;     // what is expected, for messages and documentation
@@ -37,7 +40,7 @@ struct Key {
   // What is wrong with a text that `set` refuses, with its place; absent: `type` says it all.
   std::function<std::string(std::string_view)> trouble = {};
 
-  std::string Variable() const;  // "CARMA_POLICY_SM_CAP"
+  std::string Variable() const { return VariableOf(name); }
 };
 
 // In the order of the documentation: by section.

@@ -11,16 +11,18 @@ namespace carma::cli {
 namespace {
 
 // What run and shell share; the task's options in front.
-std::shared_ptr<RunFlags> AddRunOptions(const Context& context, CLI::App& verb) {
+std::shared_ptr<RunFlags> AddRunOptions(CLI::App& verb) {
   auto flags = std::make_shared<RunFlags>();
-  AddTaskOptions(context, verb);
+  AddTaskOptions(verb);
   verb.add_flag("--no-check", flags->submit.no_check,
                 "its program, folder and conda environment need not be there yet");
   verb.add_flag("-q,--quiet", flags->quiet, "only the task's own words, and what goes wrong");
   return flags;
 }
 
-void AddRun(CLI::App& app, Context& context) {
+}  // namespace
+
+void AddRunCommand(CLI::App& app, Context& context) {
   struct Flags {
     bool pty = false;
     bool no_pty = false;
@@ -37,7 +39,7 @@ void AddRun(CLI::App& app, Context& context) {
       "and gets SIGHUP when this program ends. After running out of GPU memory it starts again\n"
       "here, unless its input is a pipe or a file. --output FILE keeps a copy of what it "
       "writes.\n");
-  auto flags = AddRunOptions(context, *verb);
+  auto flags = AddRunOptions(*verb);
   CLI::Option* always = verb->add_flag(
       "--pty", pty->pty, "a terminal of its own (default: if stdin and stdout are terminals)");
   verb->add_flag("--no-pty", pty->no_pty, "none; its streams are ours")->excludes(always);
@@ -48,13 +50,13 @@ void AddRun(CLI::App& app, Context& context) {
   });
 }
 
-void AddShell(CLI::App& app, Context& context) {
+void AddShellCommand(CLI::App& app, Context& context) {
   CLI::App* verb =
       app.add_subcommand("shell", "A shell with GPUs, in this terminal, until it is left");
   verb->footer(
       "  carma shell -G 1 --gpu-mem 20G --time 2h\n"
       "  carma shell -- bash -l        another than $SHELL\n");
-  auto flags = AddRunOptions(context, *verb);
+  auto flags = AddRunOptions(*verb);
   verb->callback([&context, flags, verb] {
     flags->submit.settings = GivenOptions(*verb);
     // Nobody sits through a second start of what he has typed.
@@ -64,13 +66,6 @@ void AddShell(CLI::App& app, Context& context) {
     context.literal = true;
     RunHere(context, *flags);
   });
-}
-
-}  // namespace
-
-void AddRunCommands(CLI::App& app, Context& context) {
-  AddRun(app, context);
-  AddShell(app, context);
 }
 
 }  // namespace carma::cli
