@@ -10,9 +10,12 @@ namespace carma::system_test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::Pair;
 using ::testing::SizeIs;
 
 class Reports : public ::testing::Test {
@@ -62,6 +65,18 @@ TEST_F(Reports, TellWhoRanWhereAndWhatItCost) {
   const std::string page = site.out_dir() + "/page.html";
   EXPECT_EQ(site.Carma({"report", "--html", page}).code, 0);
   EXPECT_THAT(ReadText(page), AllOf(HasSubstr("task 2 both"), HasSubstr("SM activity over time")));
+}
+
+TEST_F(Reports, TellWhatTheFirstInLineWaitedFor) {
+  site.Train({"--gpus", "2", "--exclusive"}, {.memory_mib = 4000, .solo_s = 60});
+  const std::uint64_t second =
+      site.Train({"--gpus", "2", "--exclusive"}, {.memory_mib = 4000, .solo_s = 5});
+  ASSERT_EQ(site.Await(second).state, "succeeded");
+  EXPECT_THAT(Ask().run->line_waits_s, Contains(Pair("Exclusive", Gt(30))));
+  const std::string page = site.out_dir() + "/page.html";
+  EXPECT_EQ(site.Carma({"report", "--html", page}).code, 0);
+  EXPECT_THAT(ReadText(page), AllOf(HasSubstr("What the first in line waited for"),
+                                    HasSubstr("<td>Exclusive</td>")));
 }
 
 TEST_F(Reports, SetWhatWasSeenBesideWhatWasPredicted) {

@@ -35,6 +35,7 @@
 #include "daemon/fault_origins.h"
 #include "daemon/forecast_drift.h"
 #include "daemon/job_returns.h"
+#include "daemon/line_meter.h"
 #include "daemon/loop_meter.h"
 #include "daemon/metrics.h"
 #include "daemon/monitor.h"
@@ -168,6 +169,8 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   void TakeEstimates(std::vector<EstimateResult> results);
   void PostSeen(core::Event event);
   void WatchTasks();
+  void WatchLine();
+  void KeepUsage();
   void CloseUsage();
   void Housekeep();
   void WatchLauncher();
@@ -222,6 +225,7 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   task::HostFacts machine_;
   task::CgroupControls controls_;
   bool processes_counted_by_user_ = false;
+  LineMeter line_;
   TaskWatch task_watch_{*store_, *clock_, settings_, [this](const std::string& message) {
                           TellAdministrators("idle", message);
                         }};
@@ -282,7 +286,7 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
         settings_,
         *clock_,
         [this] {
-          engine_->AddUsage(monitor_->CloseUsage(clock_->Now()));
+          KeepUsage();
           engine_->Turn();
         },
         [this](auto make, auto send) { return MakeAnswer(std::move(make), std::move(send)); },
@@ -418,7 +422,7 @@ void RealDaemon::Run() {
   // Whoever still waits sees the connection end, as after a kill, and asks the next daemon.
   unix_server_.reset();
   tcp_server_.reset();
-  if (engine_) engine_->AddUsage(monitor_->CloseUsage(clock_->Now()));
+  if (engine_) KeepUsage();
   if (engine_) engine_->Turn();
   if (mps_) mps_->Close();
 }
@@ -673,6 +677,7 @@ void RealDaemon::TakeRound(gpu::Round round) {
   for (core::Event& event : monitor_->Take(clock_->Now(), round, engine_->attribution()))
     PostSeen(std::move(event));
   WatchTasks();
+  WatchLine();
   TellServing();
 }
 
@@ -714,9 +719,20 @@ void RealDaemon::WatchTasks() {
   }
 }
 
+void RealDaemon::WatchLine() {
+  const core::Scheduler& scheduler = engine_->scheduler();
+  const std::vector<core::TaskId> first = scheduler.InLine(1).with_gpus;
+  line_.See(first.empty() ? core::ReasonCode::kNone
+                          : scheduler.ReasonFor(first.front(), clock_->Now()).code,
+            clock_->Now());
+}
+
+void RealDaemon::KeepUsage() {
+  engine_->AddUsage(monitor_->CloseUsage(clock_->Now()), line_.Close(clock_->Now()));
+}
+
 void RealDaemon::CloseUsage() {
-  std::vector<store::GpuUsage> rows = monitor_->CloseUsage(clock_->Now());
-  if (!rows.empty()) engine_->AddUsage(std::move(rows));
+  KeepUsage();
   usage_.Set(clock_->RealSpan(kUsageSpan), [this] { CloseUsage(); });
 }
 

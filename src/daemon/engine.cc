@@ -265,8 +265,10 @@ void Engine::Follow(const EngineOptions& options) {
   Post(core::PolicyChanged{options.policy});
 }
 
-void Engine::AddUsage(std::vector<store::GpuUsage> rows) {
+void Engine::AddUsage(std::vector<store::GpuUsage> rows, std::vector<store::LineWait> line_waits) {
+  if (rows.empty() && line_waits.empty()) return;
   std::ranges::move(rows, std::back_inserter(next_.rows.usage));
+  std::ranges::move(line_waits, std::back_inserter(next_.rows.line_waits));
   host_.RequestTurn();
 }
 

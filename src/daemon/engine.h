@@ -88,7 +88,7 @@ class Engine {
   // that is durable.
   void KeepJobReturn(store::JobReturnRow row, const std::string& told, Done done);
   // Rows that need no event. Kept with the next turn.
-  void AddUsage(std::vector<store::GpuUsage> rows);
+  void AddUsage(std::vector<store::GpuUsage> rows, std::vector<store::LineWait> line_waits);
 
   void Turn();
   // What the launcher has to say; ends with events.

@@ -54,8 +54,13 @@ Result<Unit> Fill(store::History& history, const ReportRequest& request,
   });
   if (!read) return read;
   for (const store::EndedAttempt& attempt : request.running) run.Add(attempt);
-  return history.Usage(run.from(), run.to(), [&](const store::GpuUsage& usage) {
+  read = history.Usage(run.from(), run.to(), [&](const store::GpuUsage& usage) {
     run.Add(usage);
+    return wanted.load();
+  });
+  if (!read) return read;
+  return history.LineWaits(run.from(), run.to(), [&](const store::LineWait& wait) {
+    run.Add(wait);
     return wanted.load();
   });
 }

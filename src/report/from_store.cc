@@ -177,6 +177,11 @@ void StoreRun::Add(const store::GpuUsage& usage) {
   until = usage.to;
 }
 
+void StoreRun::Add(const store::LineWait& wait) {
+  if (!first_ || wait.to <= *first_ || wait.from >= *last_) return;
+  run_.line_waits_s[std::string(core::ReasonName(wait.reason))] += Seconds(wait.waited);
+}
+
 RunRecord StoreRun::Finish() {
   run_.from = from();
   run_.to = last_.value_or(now_);

@@ -32,6 +32,8 @@ class StoreRun {
   // Spans of one GPU in order of time; what lies outside the run is passed over, spans without any
   // row are holes.
   void Add(const store::GpuUsage& usage);
+  // What lies outside the run is passed over.
+  void Add(const store::LineWait& wait);
   // Names the GPU and says how large it is; one that nobody names is called by its UUID.
   void NameGpu(const std::string& uuid, std::string name, std::string type,
                std::int64_t usable_mib);

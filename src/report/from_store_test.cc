@@ -11,7 +11,9 @@ namespace carma::report {
 namespace {
 
 using core::TaskState;
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 
 core::Time At(std::int64_t s) {
   return base::FromMs(s * 1000);
@@ -175,6 +177,16 @@ TEST(StoreRun, UseOfTheGpusIsCutAtTheRunAndHolesAreHoles) {
   const Metrics metrics = Compute(run);
   EXPECT_DOUBLE_EQ(metrics.gpu_coverage, 0.7);
   EXPECT_DOUBLE_EQ(*metrics.sm_active, (0.5 * 40 + 0.25 * 30) / 70);
+}
+
+TEST(StoreRun, WhatTheLineWaitedForIsSummedOverTheRun) {
+  using core::ReasonCode;
+  StoreRun books(At(1'000));
+  books.Add(Task(TaskState::kSucceeded, 10, 100, {"A"}));
+  books.Add(store::LineWait{At(-60), At(0), ReasonCode::kWarmUp, core::Duration(9'000)});  // before
+  books.Add(store::LineWait{At(0), At(60), ReasonCode::kGpuMemory, core::Duration(9'000)});
+  books.Add(store::LineWait{At(60), At(100), ReasonCode::kGpuMemory, core::Duration(1'500)});
+  EXPECT_THAT(books.Finish().line_waits_s, ElementsAre(Pair("GpuMemory", 10.5)));
 }
 
 }  // namespace

@@ -541,6 +541,32 @@ void PutWaits(std::string& out, const Recorded& cases) {
       rows);
 }
 
+// What the first in line waited for, the longest first: others wait for it.
+void PutLineWaits(std::string& out, const Recorded& cases) {
+  std::string rows;
+  for (const auto& [label, records] : cases) {
+    std::vector<std::pair<double, std::string>> waits;
+    double all_s = 0;
+    for (const auto& [reason, waited_s] : records.front()->line_waits_s) {
+      waits.emplace_back(waited_s, reason);
+      all_s += waited_s;
+    }
+    if (all_s <= 0) continue;
+    std::ranges::sort(waits, std::greater());
+    for (const auto& [waited_s, reason] : waits) {
+      Put(rows, "<tr><td>{}</td><td>{}</td><td>{}<small>{:.0f} %</small></td></tr>\n",
+          Escape(NameOf(label), 60), Escape(reason, 40), SpanText(waited_s),
+          waited_s / all_s * 100);
+    }
+  }
+  if (rows.empty()) return;
+  Put(out,
+      "<section><h2>What the first in line waited for</h2><div class=\"scroll\"><table><thead><tr>"
+      "<th>run</th><th>reason</th><th>for</th></tr></thead>"
+      "<tbody>\n{}</tbody></table></div></section>\n",
+      rows);
+}
+
 // ---- what did not succeed ----
 
 // "promised 12.0 GiB, seen 13.1 GiB"; empty: nothing was predicted.
@@ -651,8 +677,7 @@ std::vector<Report> WithLetters(std::span<const Report> reports, std::string& li
   for (Report& each : lettered) {
     const auto [known, added] = letters.emplace(each.metrics.label, "");
     if (added) {
-      const std::size_t number = letters.size() - 1;
-      known->second = std::string(1 + number / 26, static_cast<char>('A' + number % 26));
+      known->second = LetterOf(letters.size() - 1);
       Put(items, "<dt>{}</dt><dd>{}</dd>", known->second, Escape(known->first));
     }
     each.metrics.label = known->second;
@@ -704,6 +729,7 @@ std::string Body(std::span<const Report> reports, const std::optional<Clock>& cl
   PutDistributions(out, records);
   PutTimelines(out, records, clock);
   PutWaits(out, records);
+  PutLineWaits(out, records);
   PutTrouble(out, records);
   PutUsers(out, cases);
   PutGroups(out, cases);

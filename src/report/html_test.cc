@@ -94,6 +94,15 @@ TEST(Html, WaitingIsSplitByWhatCameBefore) {
                 "<td>1.0 h<small>14 %</small></td><td>0.0 h<small>0 %</small></td><td>7.0 h</td>"));
 }
 
+TEST(Html, TellsWhatTheFirstInLineWaitedFor) {
+  RunRecord run = Make({.label = "", .tasks = 5, .gpus = 1});
+  run.line_waits_s = {{"GpuMemory", 1'800}, {"WarmUp", 5'400}};
+  const std::string page = Html(std::vector<Report>{MakeReport(std::move(run))}, "line");
+  const std::size_t first = page.find("<td>WarmUp</td><td>1:30:00<small>75 %</small></td>");
+  EXPECT_NE(first, std::string::npos) << "the longest first";
+  EXPECT_LT(first, page.find("<td>GpuMemory</td><td>30:00<small>25 %</small></td>"));
+}
+
 TEST(Html, WhatDidNotSucceedSaysWhy) {
   RunRecord run = Make({.label = "", .tasks = 5, .gpus = 1});
   run.tasks[2].state = core::TaskState::kFailed;

@@ -90,6 +90,10 @@ std::string SpanText(double seconds) {
   return base::FormatSpan(base::Duration(std::llround(seconds * 1000)));
 }
 
+std::string LetterOf(std::size_t number) {
+  return std::string(1 + number / 26, static_cast<char>('A' + number % 26));
+}
+
 std::span<const Line> Lines() {
   return kLines;
 }

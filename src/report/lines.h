@@ -40,5 +40,7 @@ std::vector<std::string> BoundNames(std::span<const Case> cases);
 std::optional<double> BoundOf(const Case& of, const std::string& name);
 
 std::string SpanText(double seconds);  // "12.3 s", "1:02:03"
+// Stands for a label that is too long: "A", "B" … "Z", "AA", "BB" …
+std::string LetterOf(std::size_t number);
 
 }  // namespace carma::report

@@ -27,6 +27,7 @@ constexpr std::size_t kMaxAttempts = 10'000;
 constexpr std::size_t kMaxPoints = 1'000'000;
 constexpr std::size_t kMaxGpusOfTask = 100'000;
 constexpr std::size_t kMaxForecasts = 20;
+constexpr std::size_t kMaxReasons = 1'000;
 constexpr std::int64_t kMaxMs = 1'000'000'000'000'000;  // 31 000 years
 constexpr double kMaxValue = 1e15;
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
@@ -133,6 +134,12 @@ void PutRun(Text& out, const RunRecord& run) {
   PutList(out, run.tasks, [&](const RunTask& task) { PutTask(out, task); });
   Put(out, R"(,"gpus":)");
   PutList(out, run.gpus, [&](const RunGpu& gpu) { PutGpu(out, gpu); });
+  if (!run.line_waits_s.empty()) {
+    Put(out, R"(,"line_waits":)");
+    PutList(out, run.line_waits_s, [&](const auto& wait) {
+      Put(out, R"({{"reason":{},"waited_s":{:.6g}}})", Quoted(wait.first), wait.second);
+    });
+  }
   out.push_back('}');
 }
 
@@ -297,12 +304,13 @@ Result<RunRecord> ReadRun(const Json& json, const std::string& pointer) {
   run.to = NeedTime(in, "to_ms");
   const Result<const Json*> gpus = ListOf(in, "gpus", kMaxReportGpus, pointer);
   const Result<const Json*> tasks = ListOf(in, "tasks", kMaxReportTasks, pointer);
+  const Result<const Json*> waits = ListOf(in, "line_waits", kMaxReasons, pointer);
   if (in.error()) return std::unexpected(*in.error());
   if (version != kVersion) {
     return Expected(pointer + "/version",
                     fmt::format("{}; {} is not known here", kVersion, version));
   }
-  for (const auto* list : {&gpus, &tasks}) {
+  for (const auto* list : {&gpus, &tasks, &waits}) {
     if (!*list) return std::unexpected(list->error());
   }
   if (run.to < run.from) return Expected(pointer + "/to_ms", "not before from_ms");
@@ -319,6 +327,15 @@ Result<RunRecord> ReadRun(const Json& json, const std::string& pointer) {
       return Expected(place + "/id", "a number above that of the task before");
     }
     run.tasks.push_back(*std::move(task));
+  }
+  for (std::size_t i = 0; i < (*waits)->size(); ++i) {
+    JsonReader wait((**waits)[i], pointer + "/line_waits/" + std::to_string(i));
+    std::string reason;
+    double waited_s = 0;
+    wait.Get("reason", reason, 40);
+    wait.Get("waited_s", waited_s, 0, kMaxValue);
+    if (wait.error()) return std::unexpected(*wait.error());
+    run.line_waits_s[reason] += waited_s;
   }
   return run;
 }

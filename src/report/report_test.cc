@@ -30,6 +30,7 @@ Report Example() {
   run.tasks[6].attempts.back().end = AttemptEnd::kUnfinished;
   run.gpus[0].points[1].sm_active = std::numeric_limits<double>::quiet_NaN();
   run.bounds = {{"longest task", 1000}};
+  run.line_waits_s = {{"GpuMemory", 60}, {"WarmUp", 4.5}};
   return MakeReport(std::move(run));
 }
 
@@ -45,6 +46,7 @@ TEST(Reports, JsonBringsTheRecordBack) {
   EXPECT_EQ(back.run->tasks, report.run->tasks);
   EXPECT_EQ(back.run->label, report.run->label);
   EXPECT_EQ(back.run->bounds, report.run->bounds);
+  EXPECT_EQ(back.run->line_waits_s, report.run->line_waits_s);
   EXPECT_EQ(back.run->to, report.run->to);
   ASSERT_EQ(back.run->gpus.size(), 2u);
   EXPECT_EQ(back.run->gpus[0].points.size(), report.run->gpus[0].points.size());
@@ -99,6 +101,8 @@ TEST(Reports, BrokenRecordsAreRefusedWithTheirPlace) {
       {R"({"version":1,"from_ms":0,"to_ms":1,"gpus":[{"at_ms":[1],"used_mib":[1],)"
        R"("sm_active":[80]}]})",
        "/run/gpus/0/sm_active/0"},
+      {R"({"version":1,"from_ms":0,"to_ms":1,"line_waits":[{"reason":"WarmUp","waited_s":-1}]})",
+       "/run/line_waits/0/waited_s"},
   };
   for (const Case& c : cases) {
     const auto read = ReportsFromJsonText(R"({"trace_total_s":1,"run":)" + c.run + "}");

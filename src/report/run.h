@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -87,6 +88,9 @@ struct RunRecord {
   std::vector<RunTask> tasks;  // by id
   std::vector<RunGpu> gpus;
   std::vector<Bound> bounds;
+  // How long the first task in line waited, by reason ("GpuMemory"); empty: nobody waited, or it
+  // was not recorded.
+  std::map<std::string, double> line_waits_s;
 };
 
 // Leaves at most `most` points (at least 1) of each GPU: means over equal spans of time, each of

@@ -27,6 +27,7 @@ struct Batch {
   std::map<core::TaskId, RecordRow> records;  // the last one of each task
   std::vector<StoredEvent> events;
   std::vector<GpuUsage> usage;
+  std::vector<LineWait> line_waits;
   std::vector<Forecast> forecasts;
   std::vector<task::Observation> observations;
   std::vector<EndedAttempt> attempts;
@@ -46,10 +47,11 @@ struct Batch {
 
 // Every kind of row, for Empty() and Urgency(). Does not compile if a member of Batch is left out.
 inline auto Kinds(const Batch& batch) {
-  const auto& [records, events, usage, forecasts, observations, attempts, descriptions, notices,
-               notice_results, forget_calibration, drains, bookings, job_returns] = batch;
-  return std::tie(records, events, usage, forecasts, observations, attempts, descriptions, notices,
-                  notice_results, forget_calibration, drains, bookings, job_returns);
+  const auto& [records, events, usage, line_waits, forecasts, observations, attempts, descriptions,
+               notices, notice_results, forget_calibration, drains, bookings, job_returns] = batch;
+  return std::tie(records, events, usage, line_waits, forecasts, observations, attempts,
+                  descriptions, notices, notice_results, forget_calibration, drains, bookings,
+                  job_returns);
 }
 
 }  // namespace carma::store

@@ -41,6 +41,7 @@ std::vector<Case> Cases() {
   add("an end", Durability::kNow).records[kTask] = Row(TaskState::kSucceeded, 1);
   add("an event", Durability::kNow).events.emplace_back();
   add("use of a GPU", Durability::kNow).usage.emplace_back();
+  add("what the line waited for", Durability::kNow).line_waits.emplace_back();
   add("a forecast", Durability::kLater).forecasts.emplace_back();
   add("a measured peak", Durability::kNow).observations.emplace_back();
   add("what an attempt took", Durability::kNow).attempts.emplace_back();

@@ -175,4 +175,21 @@ Result<Unit> History::Usage(core::Time from, core::Time to, const TakeRow<GpuUsa
       });
 }
 
+Result<Unit> History::LineWaits(core::Time from, core::Time to, const TakeRow<LineWait>& take) {
+  return impl_->Each(
+      "reading what the line waited for",
+      "SELECT " + LineWaitColumns() +
+          " FROM line_wait INDEXED BY line_wait_to WHERE to_ms > ? AND from_ms < ? "
+          "ORDER BY to_ms,reason",
+      [&](Binder& bind) {
+        bind.Bind(from);
+        bind.Bind(to);
+      },
+      [&](Reader& reader) {
+        LineWait wait;
+        VisitLineWait(reader, wait);
+        return !reader.problem() && take(wait);
+      });
+}
+
 }  // namespace carma::store

@@ -42,6 +42,7 @@ class History {
                                     const TakeRow<EndedAttempt>& take);
   // Those that touch [from, to), by time.
   base::Result<base::Unit> Usage(core::Time from, core::Time to, const TakeRow<GpuUsage>& take);
+  base::Result<base::Unit> LineWaits(core::Time from, core::Time to, const TakeRow<LineWait>& take);
 
  private:
   History();

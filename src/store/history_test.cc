@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <thread>
 
+#include "store/batch.h"
+
 namespace carma::store {
 namespace {
 
@@ -125,6 +127,25 @@ TEST_F(HistoryTest, GivesTheUseOfTheGpusThatTouchesASpan) {
     return true;
   }));
   EXPECT_THAT(residents, ElementsAre(1, 2));
+}
+
+TEST_F(HistoryTest, GivesWhatTheLineWaitedForInASpan) {
+  std::vector<LineWait> rows;
+  for (int minute = 0; minute < 4; ++minute) {
+    const core::Time from = base::FromMs(minute * 60'000);
+    rows.push_back({from, from + base::Duration(60'000), core::ReasonCode::kGpuMemory,
+                    base::Duration(1'000 * minute)});
+  }
+  Batch batch;
+  batch.line_waits = rows;
+  ASSERT_TRUE(store_->Apply(batch, Durability::kNow));
+  std::vector<LineWait> told;
+  ASSERT_TRUE(
+      Open()->LineWaits(base::FromMs(60'000), base::FromMs(150'000), [&](const LineWait& row) {
+        told.push_back(row);
+        return true;
+      }));
+  EXPECT_THAT(told, ElementsAre(rows[1], rows[2]));
 }
 
 TEST_F(HistoryTest, IsReadOnAnotherThread) {

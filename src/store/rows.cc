@@ -64,9 +64,14 @@ std::string UsageColumns() {
   ColumnNames columns;
   GpuUsage usage;
   VisitUsage(columns, usage);
-  std::string text;
-  for (const std::string& name : columns.names) text += (text.empty() ? "" : ",") + name;
-  return text;
+  return base::Join(columns.names, ",");
+}
+
+std::string LineWaitColumns() {
+  ColumnNames columns;
+  LineWait wait;
+  VisitLineWait(columns, wait);
+  return base::Join(columns.names, ",");
 }
 
 // ---- Binder ----

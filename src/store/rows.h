@@ -155,6 +155,15 @@ void VisitUsage(Visitor& column, Usage& usage) {
   column("dram_active", usage.dram_active);
 }
 
+// A row of table line_wait but its id.
+template <class Visitor, class Wait>
+void VisitLineWait(Visitor& column, Wait& wait) {
+  column("from_ms", wait.from);
+  column("to_ms", wait.to);
+  column("reason", wait.reason);
+  column("waited_ms", wait.waited);
+}
+
 // A row of table observation but its id.
 template <class Visitor, class Observation>
 void VisitObservation(Visitor& column, Observation& observation) {
@@ -244,8 +253,9 @@ class ColumnNames {
   std::vector<std::string> names;
 };
 
-// Names of the columns of table gpu_usage, "from_ms,to_ms,…".
+// Names of the columns of table gpu_usage, "from_ms,to_ms,…"; likewise of others.
 std::string UsageColumns();
+std::string LineWaitColumns();
 // The same of table attempt.
 std::string AttemptColumns();
 

@@ -358,13 +358,25 @@ CREATE TABLE job_return (
 ) STRICT;
 )sql";
 
+// What the first task in line waited for, minute by minute.
+constexpr std::string_view kVersion18 = R"sql(
+CREATE TABLE line_wait (
+  id INTEGER PRIMARY KEY,
+  from_ms INTEGER NOT NULL,
+  to_ms INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  waited_ms INTEGER NOT NULL
+) STRICT;
+CREATE INDEX line_wait_to ON line_wait(to_ms);
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},   Migration{2, kVersion2},   Migration{3, kVersion3},
     Migration{4, kVersion4},   Migration{5, kVersion5},   Migration{6, kVersion6},
     Migration{7, kVersion7},   Migration{8, kVersion8},   Migration{9, kVersion9},
     Migration{10, kVersion10}, Migration{11, kVersion11}, Migration{12, kVersion12},
     Migration{13, kVersion13}, Migration{14, kVersion14}, Migration{15, kVersion15},
-    Migration{16, kVersion16}, Migration{17, kVersion17},
+    Migration{16, kVersion16}, Migration{17, kVersion17}, Migration{18, kVersion18},
 };
 
 }  // namespace

@@ -94,6 +94,7 @@ Result<Unit> Store::Apply(const Batch& batch, Durability durability) {
        [&](const auto& row) { return PutRecord(row.second.record, row.second.gpu_uuids); });
   each(batch.events, [&](const StoredEvent& event) { return AddEvent(event); });
   each(batch.usage, [&](const GpuUsage& usage) { return AddUsage(usage); });
+  each(batch.line_waits, [&](const LineWait& wait) { return AddLineWait(wait); });
   each(batch.forecasts, [&](const Forecast& forecast) { return PutForecast(forecast); });
   each(batch.observations, [&](const task::Observation& seen) { return AddObservation(seen); });
   each(batch.attempts, [&](const EndedAttempt& attempt) { return PutAttempt(attempt); });
@@ -174,6 +175,17 @@ Result<Unit> Store::AddUsage(const GpuUsage& usage) {
                                   ") VALUES(?,?,?,?,?,?,?,?,?,?)"));
     Binder bind(*put);
     VisitUsage(bind, usage);
+    put->exec();
+    return Unit{};
+  });
+}
+
+Result<Unit> Store::AddLineWait(const LineWait& wait) {
+  return impl_->Change("storing what the line waited for", [&]() -> Result<Unit> {
+    const Use put(
+        impl_->Prepared("INSERT INTO line_wait(" + LineWaitColumns() + ") VALUES(?,?,?,?)"));
+    Binder bind(*put);
+    VisitLineWait(bind, wait);
     put->exec();
     return Unit{};
   });
@@ -430,6 +442,7 @@ Result<std::int64_t> Store::Prune(core::Time ended_before, std::int64_t most) {
     erase("DELETE FROM event WHERE task IS NULL AND when_ms < ?", false);
     erase("DELETE FROM notice WHERE task IS NULL AND made_ms < ?", false);
     erase("DELETE FROM gpu_usage WHERE to_ms < ?", false);
+    erase("DELETE FROM line_wait WHERE to_ms < ?", false);
     const Use old_attempts(impl_->Prepared("DELETE FROM attempt WHERE ended_ms < ?"));
     old_attempts->bind(1, before_ms - kAttemptsKept.count());
     old_attempts->exec();

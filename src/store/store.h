@@ -121,6 +121,15 @@ struct GpuUsage {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 };
 
+// How long in [from, to) the first task in line waited, for one reason, for reports.
+struct LineWait {
+  core::Time from{};
+  core::Time to{};
+  core::ReasonCode reason = core::ReasonCode::kNone;
+  core::Duration waited{};
+  friend bool operator==(const LineWait&, const LineWait&) = default;
+};
+
 // A GPU that takes no new tasks, and why. A person's drain and that of the rules of health stand
 // side by side.
 struct Drain {
@@ -223,6 +232,7 @@ class Store {
       const std::vector<std::string>& gpu_uuids);
   base::Result<base::Unit> AddEvent(const StoredEvent& event);
   base::Result<base::Unit> AddUsage(const GpuUsage& usage);
+  base::Result<base::Unit> AddLineWait(const LineWait& wait);
   base::Result<base::Unit> PutDrain(const Drain& drain);
   base::Result<base::Unit> DropDrain(const std::string& gpu_uuid, bool by_rule);
   base::Result<base::Unit> PutBooking(const BookingRow& booking);  // insert or replace
@@ -241,9 +251,8 @@ class Store {
   // Peaks stay, what they said about the formula goes.
   base::Result<base::Unit> ForgetCalibration();
   // Removes finished tasks that ended before the time, at most so many, with their events; once
-  // none is left also usage and events of that age, and attempts that are older than kAttemptsKept
-  // by then. Returns how many tasks. A task that an
-  // unfinished one depends on stays.
+  // none is left also usage, line waits and events of that age, and attempts that are older than
+  // kAttemptsKept by then. Returns how many tasks. A task that an unfinished one depends on stays.
   base::Result<std::int64_t> Prune(core::Time ended_before, std::int64_t most);
   // A submission that is put in more than one batch has its numbers from the first of them on:
   // `tasks` of them from `first`. Until FinishArrival its tasks are in no answer and no count, in

@@ -440,12 +440,15 @@ TEST_F(StoreTest, PruneTakesOldFinishedTasksAndWhatBelongsToThem) {
     }
     ASSERT_TRUE(store_->AddEvent({.when = base::FromMs(1), .kind = EventKind::kDrain}));
     ASSERT_TRUE(store_->AddUsage({base::FromMs(0), base::FromMs(9), "GPU-1", 0, 0, 0, 0}));
+    ASSERT_TRUE(store_->AddLineWait(
+        {base::FromMs(0), base::FromMs(9), core::ReasonCode::kGpuMemory, base::Duration(9)}));
   });
   Batch([&] { EXPECT_EQ(store_->Prune(now, 100), 1); });  // 1; 2 is waited for, 3 and 4 are younger
   EXPECT_THAT(Ids({}), ElementsAre(6, 5, 4, 3, 2));
   EXPECT_EQ(store_->Events(std::nullopt, 0, 10)->size(), 2U);
   EXPECT_THAT(*store_->Usage(base::FromMs(0), now), IsEmpty());
   SQLite::Database db(dir_ + "/carma.db");
+  EXPECT_EQ(db.execAndGet("SELECT count(*) FROM line_wait").getInt(), 0);
   EXPECT_EQ(db.execAndGet("SELECT count(*) FROM description").getInt(), 5);
   EXPECT_THAT(*store_->Counts(),
               ElementsAre(Pair(TaskState::kQueued, 2), Pair(TaskState::kSucceeded, 3)));
