@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/table.h"
 #include "report/bounds.h"
+#include "report/lines.h"
 #include "report/result.h"
 
 namespace carma::cli {
@@ -176,14 +177,16 @@ std::vector<Quantity> QuantitiesOf(std::span<const SimOutcome> outcomes) {
   return quantities;
 }
 
-std::string TableOf(std::span<const SimOutcome> outcomes, std::span<const Quantity* const> shown,
-                    std::size_t label_width, const Screen& screen) {
+// labels: of the outcomes.
+std::string TableOf(std::span<const SimOutcome> outcomes, std::span<const std::string> labels,
+                    std::span<const Quantity* const> shown, std::size_t label_width,
+                    const Screen& screen) {
   std::vector<Column> columns{{"POLICY", false, label_width}};
   for (const Quantity* each : shown) columns.push_back({each->title, true});
   Table table(std::move(columns));
-  for (const SimOutcome& outcome : outcomes) {
-    std::vector<Cell> cells{{base::Printable(outcome.policy.label, 60)}};
-    for (const Quantity* each : shown) cells.push_back({each->cell(outcome)});
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    std::vector<Cell> cells{{labels[i]}};
+    for (const Quantity* each : shown) cells.push_back({each->cell(outcomes[i])});
     table.Add(std::move(cells));
   }
   return table.Text(screen);
@@ -205,9 +208,26 @@ std::string SimTable(std::span<const SimOutcome> outcomes, const Screen& screen)
     all.push_back(&each);
     (each.detail ? details : main).push_back(&each);
   }
-  const std::string whole = TableOf(outcomes, all, 20, screen);
+  std::vector<std::string> labels;
+  for (const SimOutcome& each : outcomes) labels.push_back(base::Printable(each.policy.label, 60));
+  const std::string whole = TableOf(outcomes, labels, all, 20, screen);
   if (Fits(whole, screen)) return whole;
-  return TableOf(outcomes, main, 12, screen) + "\n" + TableOf(outcomes, details, 12, screen);
+  const auto two_tables = [&] {
+    return TableOf(outcomes, labels, main, 12, screen) + "\n" +
+           TableOf(outcomes, labels, details, 12, screen);
+  };
+  const std::string text = two_tables();
+  const auto is_whole = [&](const std::string& label) {
+    return text.find("\n" + label + " ") != std::string::npos;
+  };
+  if (std::ranges::all_of(labels, is_whole)) return text;
+  std::string list;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const std::string letter = report::LetterOf(i);
+    list += fmt::format("{}  {}\n", letter, labels[i]);
+    labels[i] = letter;
+  }
+  return list + "\n" + two_tables();
 }
 
 }  // namespace carma::cli

@@ -12,6 +12,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 SimOutcome Outcome(const std::string& label, const std::vector<double>& makespans) {
   SimOutcome outcome;
@@ -46,6 +47,15 @@ TEST(SimTable, OnANarrowScreenItIsTwoTables) {
   }
   EXPECT_LE(widest, 80u) << text;
   EXPECT_EQ(tables, 2u) << text;
+}
+
+TEST(SimTable, LettersStandForLabelsThatWouldBeCut) {
+  const std::string label = "magm,sm_cap=0.8,estimator=gpumemnet,collocation=mps";
+  const SimOutcome outcomes[] = {Outcome("exclusive", {6000}), Outcome(label, {4500})};
+  const std::string text = SimTable(outcomes, Screen{.width = 80});
+  EXPECT_THAT(text, StartsWith("A  exclusive\nB  " + label + "\n\nPOLICY "));
+  EXPECT_THAT(text, AllOf(HasSubstr("\nA  "), HasSubstr("\nB  "), Not(HasSubstr("…"))));
+  EXPECT_THAT(SimTable(outcomes, Screen{}), HasSubstr("\n" + label + " ")) << "nothing is cut";
 }
 
 TEST(SimTable, ALoadThatWasNotDoneHasNoDistanceToItsBounds) {
