@@ -208,7 +208,8 @@ TEST_F(Pilot, AtTheEndNothingIsLeftRunningAndNothingIsLost) {
   EXPECT_EQ(ended.code, 75) << ended.Text();
   EXPECT_TRUE(site.SimGpu({"audit"}).Ok());
   Child next = Serve({}, Job("12", "0,1"));
-  EXPECT_EQ(Task(1, Job("12", "")).attempt, 2) << "it was ended, and is started again";
+  EXPECT_TRUE(Eventually([&] { return Task(1, Job("12", "")).attempt == 2; }))
+      << "it was ended, and is started again";
   EXPECT_TRUE(Eventually([&] { return Task(2, Job("12", "")).state == "succeeded"; }))
       << "its limit was longer than the allocation before; this one has no end";
   EXPECT_EQ(Task(2, Job("12", "")).attempt, 1);

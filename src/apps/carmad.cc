@@ -1,6 +1,7 @@
 // The node daemon.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -165,6 +166,9 @@ int Run(int argc, char** argv) {
 // What a library throws where we did not expect it (no descriptors, no memory) ends the daemon with
 // one line; tasks go on, and the service manager starts the next one.
 int main(int argc, char** argv) {
+  // Of the arenas that threads get for themselves malloc_trim does not give back the end: ten
+  // megabytes, after a batch of many tasks.
+  ::mallopt(M_ARENA_MAX, 1);
   try {
     return Run(argc, argv);
   } catch (const std::exception& error) {

@@ -681,7 +681,8 @@ std::vector<Key> MakeKeys() {
               kTextList, 8, Text("", &IsNotifyTarget)),
          AT(notify_admin)),
       Of("slurm.enabled",
-         "Jobs of Slurm's whose task ran out of GPU memory, or was ended by a neighbour's fault, go "
+         "Jobs of Slurm's whose task ran out of GPU memory, or was ended by a neighbour's fault, "
+         "go "
          "back into its queue with a larger claim (docs/slurm.md).",
          Flag(), AT(slurm_enabled), kRestart),
       Of("slurm.retries", "How often a job is started again at most, where it does not say.",

@@ -123,7 +123,8 @@ void Carmad::AwaitVerdict(std::int64_t id, int seconds) const {
   while (::time(nullptr) < end) {
     const Standing now = StandingOf("GET", "/v1/leases/" + Number(id), "", kAnswerS);
     const bool unknown = now.id == 0 && !now.away;
-    if (unknown || (now.state == "ended" && now.follows.empty())) return;
+    const bool never_ran = now.state == "waiting" || now.state == "granted";
+    if (unknown || never_ran || (now.state == "ended" && now.follows.empty())) return;
     ::poll(nullptr, 0, 100);
   }
 }

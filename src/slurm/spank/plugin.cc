@@ -58,8 +58,8 @@ constexpr auto kRelease = [] {
 constexpr int kQuietS = 5;  // then people are told why it waits
 constexpr int kPollS = 30;
 constexpr int kVerdictS = 10;  // so long a failed script waits to be put back into the queue
-constexpr int kAwayS = 600;  // so long a carmad that has gone may take to come back
-constexpr int kFailed = -1;  // Slurm passes over errors above 0, those of spank.h among them
+constexpr int kAwayS = 600;    // so long a carmad that has gone may take to come back
+constexpr int kFailed = -1;    // Slurm passes over errors above 0, those of spank.h among them
 constexpr std::uint32_t kMaxErrorFiles = 64;
 // What its processes are called that wait: Slurm's trackers spare those that bear slurmstepd's
 // name.
