@@ -119,7 +119,7 @@ class SlotsTest(unittest.TestCase):
         environment = {**os.environ, "PYTHONPATH": os.path.dirname(HERE)}
         tasks = client.submit_all([[sys.executable, "loop.py"]] * loops, name="loop", memory="10G", cwd=site.folder,
                                   env=environment, checkpoint_signal="USR1")
-        client.submit(["true"], gpus=2, exclusive=True, priority=-1, cwd=site.folder)
+        client.submit(["true"], gpus=2, exclusive=True, cwd=site.folder)
         for more in kills:
             self.until_done(more)
             site.stop(signal.SIGKILL)

@@ -1,18 +1,15 @@
 // slurm: what a node of Slurm's needs of CARMA: configuration, checks, prolog and epilog.
 #include <fmt/format.h>
 #include <glob.h>
-#include <poll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <csignal>
 #include <memory>
 
 #include "api/lease_view.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/spawn.h"
+#include "base/program_output.h"
 #include "base/text.h"
 #include "cli/calls.h"
 #include "cli/server_settings.h"
@@ -28,27 +25,10 @@ using base::Json;
 using base::Result;
 
 constexpr int kGuardS = 5;
-constexpr int kPatienceMs = 10'000;
 constexpr std::size_t kMaxText = 4 << 20;
 constexpr std::size_t kMaxPlugin = 64 << 20;
 // Slurm shows options of the plug-in to prologs under such names.
 constexpr std::string_view kOptionSet = "SPANK__SLURM_SPANK_OPTION_carma_";
-
-// Of a program that ends soon: what it printed; empty: it failed.
-std::string OutputOf(const std::vector<std::string>& words) {
-  Result<base::UniqueFd> output = base::MemoryFile("");
-  if (!output) return "";
-  base::SpawnOptions options;
-  options.files = {"/dev/null", output->get(), "/dev/null"};
-  const auto program = base::Spawn(words, options);
-  if (!program) return "";
-  pollfd ended{program->process.get(), POLLIN, 0};
-  if (::poll(&ended, 1, kPatienceMs) <= 0) ::kill(program->pid, SIGKILL);
-  int status = 0;
-  ::waitpid(program->pid, &status, 0);
-  if (status != 0 || ::lseek(output->get(), 0, SEEK_SET) != 0) return "";
-  return base::ReadAll(output->get(), kMaxText).value_or("");
-}
 
 std::string NodeName() {
   if (std::string name = base::GetEnv("SLURMD_NODENAME"); !name.empty()) return name;
@@ -112,9 +92,10 @@ SlurmFacts AskSlurm(Context& context, const std::string& node) {
   SlurmFacts facts{.node = node.empty() ? NodeName() : node,
                    .socket = context.socket_path,
                    .gpus = GpusOf(context)};
-  facts.config = ReadLines(OutputOf({"scontrol", "show", "config"}));
-  facts.node_config = ReadWords(OutputOf({"scontrol", "-o", "show", "node", facts.node}));
-  facts.release = ReleaseOf(OutputOf({"scontrol", "--version"}));
+  facts.config = ReadLines(base::OutputOf({"scontrol", "show", "config"}, kMaxText));
+  facts.node_config =
+      ReadWords(base::OutputOf({"scontrol", "-o", "show", "node", facts.node}, kMaxText));
+  facts.release = ReleaseOf(base::OutputOf({"scontrol", "--version"}, kMaxText));
   const auto plugstack = facts.config.find("PlugStackConfig");
   facts.plugin = FindPlugin(PlugstackText(
       plugstack == facts.config.end() ? "/etc/slurm/plugstack.conf" : plugstack->second));
