@@ -19,8 +19,8 @@ class CopyOnWrite {
   CopyOnWrite(T value) : kept_(value == kEmpty ? nullptr : new Kept{.value = std::move(value)}) {}
   // A text from a literal, an optional from what it may hold.
   template <class U>
-  requires std::constructible_from<T, const U&> &&
-      (!std::derived_from<U, CopyOnWrite>)&&(!std::same_as<U, T>)CopyOnWrite(const U& value)
+  requires(!std::derived_from<U, CopyOnWrite> && !std::same_as<U, T> &&
+           std::convertible_to<const U&, T>) CopyOnWrite(const U& value)
       : CopyOnWrite(T(value)) {}
   CopyOnWrite(const CopyOnWrite& other) : kept_(other.kept_) {
     if (kept_ != nullptr) kept_->holders.fetch_add(1, std::memory_order_relaxed);

@@ -47,7 +47,7 @@ TEST(Dependencies, EachKindIsMetByItsOwnEnds) {
     tasks.erase(kFirst);
     EXPECT_THAT(dependencies.End(kFirst, c.end, tasks), ElementsAre(kSecond));
     EXPECT_EQ(DependenciesMet(tasks[kSecond], tasks), c.met);
-    EXPECT_EQ(NeverMetDependency(tasks[kSecond], tasks).value_or(Reason{}).text, c.never);
+    EXPECT_EQ(*NeverMetDependency(tasks[kSecond], tasks).value_or(Reason{}).text, c.never);
   }
 }
 
