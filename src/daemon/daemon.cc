@@ -1,7 +1,6 @@
 #include "daemon/daemon.h"
 
 #include <fmt/format.h>
-#include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -34,6 +33,8 @@
 #include "daemon/estimates.h"
 #include "daemon/fault_origins.h"
 #include "daemon/forecast_drift.h"
+#include "daemon/from_settings.h"
+#include "daemon/housekeeping.h"
 #include "daemon/job_returns.h"
 #include "daemon/line_meter.h"
 #include "daemon/loop_meter.h"
@@ -48,11 +49,10 @@
 #include "daemon/sampler.h"
 #include "daemon/signals.h"
 #include "daemon/slurm_desk.h"
+#include "daemon/spare_memory.h"
 #include "daemon/task_watch.h"
 #include "daemon/user_names.h"
 #include "estimate/history.h"
-#include "gpu/mig_mode.h"
-#include "gpu/near_cpus.h"
 #include "store/store.h"
 #include "task/lease/lease_launcher.h"
 #include "task/process/cgroup.h"
@@ -72,33 +72,12 @@ constexpr base::Duration kUsageSpan{60'000};
 // Whoever started the daemon waits for a driver or a control daemon that does not answer no longer
 // than this.
 constexpr std::chrono::seconds kLongestSearch{5};
-constexpr std::chrono::nanoseconds kHousekeeping = std::chrono::hours(1);
-constexpr std::int64_t kMostPruned = 500;  // at once; others are served before the next
-constexpr std::chrono::nanoseconds kNextPrune = std::chrono::milliseconds(200);
-constexpr base::Duration kRequestsKept{std::chrono::hours(24)};
-constexpr auto kLongTurn = std::chrono::milliseconds(100);
-constexpr auto kTrimDelay = std::chrono::seconds(1);
 constexpr base::Duration kMpsLinger{60'000};
 constexpr std::chrono::nanoseconds kLeastMpsLinger = std::chrono::milliseconds(500);
 constexpr base::Duration kMpsBackoff{30'000};
 constexpr int kMostFiles = 32;  // of users, to be read one after another
 constexpr auto kFileLimit = std::chrono::seconds(10);
 constexpr int kMostReports = 8;  // at once; they are made one after another
-
-task::MpsSetup MpsSetupOf(const config::Settings& settings, const std::string& shim_path) {
-  task::MpsSetup setup{shim_path, settings.mps_control, settings.mps_dir, {}};
-  if (!settings.simgpu_state.empty())
-    setup.environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
-  return setup;
-}
-
-MonitorOptions MonitorOptionsOf(const config::Settings& settings) {
-  return {.window = settings.window,
-          .ewma = settings.ewma,
-          .history = settings.history,
-          .health = settings.health,
-          .unattributed_mib = settings.unattributed_mib};
-}
 
 std::string HealthMessage(core::GpuIndex gpu, const std::string& why) {
   const std::string host = base::ShortHostName();
@@ -156,7 +135,6 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   // Decides what collocation.method = "auto" has left open.
   void TakeMpsTrial(const Result<task::MpsAbilities>& mps);
   EngineOptions MakeEngineOptions();
-  NoticeSenderOptions MakeSenderOptions() const;
   // Those of notify.admin.
   void TellAdministrators(const std::string& event, const std::string& message);
   void RestoreHealthDrains();
@@ -172,7 +150,6 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   void WatchLine();
   void KeepUsage();
   void CloseUsage();
-  void Housekeep();
   void WatchLauncher();
   Result<Unit> MakeAnswer(std::function<Answer(const std::atomic<bool>&)> make,
                           std::function<void(Answer)> send);
@@ -214,14 +191,13 @@ class RealDaemon : public Daemon, public Engine::Host, public Sampler::Taker {
   LoopMeter loop_meter_{loop_, [this](std::chrono::nanoseconds late) {
                           counters_.CountLate(std::chrono::duration<double>(late).count());
                         }};
-  Alarm wake_{loop_}, store_retry_{loop_}, usage_{loop_}, housekeep_{loop_}, watchdog_{loop_},
-      serving_{loop_}, trim_{loop_};
+  Alarm wake_{loop_}, store_retry_{loop_}, usage_{loop_}, watchdog_{loop_}, serving_{loop_};
+  SpareMemory spare_memory_{loop_};
+  Housekeeping housekeeping_{loop_, loop_meter_, *store_, *clock_,
+                             [this] { return settings_.keep_finished_days; }};
   AwaitedEnds awaited_ends_{loop_};
   AwaitedEnds awaited_grants_{loop_};  // of leases, or their ends
   bool turn_posted_ = false;
-  // Turns that followed each other within kTrimDelay: what they took together, and the last end.
-  std::chrono::steady_clock::duration busy_{};
-  std::chrono::steady_clock::time_point busy_until_;
   task::HostFacts machine_;
   task::CgroupControls controls_;
   bool processes_counted_by_user_ = false;
@@ -407,7 +383,7 @@ void RealDaemon::Run() {
   Beat();
   sampler_->Start();
   WatchLauncher();
-  Housekeep();
+  housekeeping_.Run();
   if (processes_counted_by_user_) {
     base::LogInfo("processes_counted_by_user",
                   {{"why", "the service's group cannot count them (systemd 254 or newer can)"}});
@@ -454,7 +430,7 @@ void RealDaemon::FollowWithEngine(const config::Settings& before) {
   settings_.without_mps = before.without_mps;
   settings_.policy = config::PolicyFor(settings_, *settings_.collocation);
   engine_->Follow(MakeEngineOptions());
-  notice_sender_->Follow(MakeSenderOptions());
+  notice_sender_->Follow(SenderOptionsOf(settings_, options_.notify_path));
   monitor_->Follow(MonitorOptionsOf(settings_));
   if (before.health.drain && !settings_.health.drain) OpenWhatRulesClosed();
   estimates_->Follow(EstimateRulesNow(estimates_->rules()), settings_.estimate_time_limit);
@@ -478,43 +454,12 @@ void RealDaemon::Beat() {
 // ---- GPUs ----
 
 EngineOptions RealDaemon::MakeEngineOptions() {
-  const config::Settings& settings = settings_;
-  EngineOptions options;
-  options.policy = settings.policy;
-  options.host = task::ForTasks(machine_, settings.host_cpus, settings.host_memory_mib);
-  options.controls = controls_;
-  options.all_cores = machine_.cpus;
-  options.cpu_cap = settings.cpu_cap;
-  options.state_dir = settings.state_dir;
-  options.kill_grace = settings.kill_grace;
-  options.max_output_bytes = settings.max_output_mib << 20;
-  options.output_rotations = settings.output_rotations;
-  options.max_processes = settings.max_processes;
-  options.max_queued_tasks = settings.max_queued_tasks;
-  options.max_queued_per_user = settings.max_queued_per_user;
-  options.default_time_limit = settings.default_time_limit;
-  options.notices.enabled = settings.notify_enabled;
-  options.notices.per_user_and_hour = settings.notify_per_hour;
-  options.notices.allowed.clear();
-  for (const std::string& word : settings.notify_allow) {
-    if (const auto kind = base::FromWord<task::NotifyKind>(word))
-      options.notices.allowed.push_back(*kind);
-  }
+  EngineOptions options = EngineOptionsOf(settings_, machine_, controls_);
   options.loop = shared_loop_;
-  if (settings.slurm_enabled)
-    options.job_return = [this](const core::TaskRecord& record) { return ReturnOfJob(record); };
   options.mps = mps_.get();
-  options.share_by_mps = settings.collocation == core::SharingMethod::kMps;
-  options.mps_dir = settings.mps_dir;
-  options.mps_memory_limit = settings.mps_memory_limit;
-  options.mps_server_per_gpu = settings.mps_server_per_gpu;
-  if (!settings.simgpu_state.empty())
-    options.task_environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
+  if (settings_.slurm_enabled)
+    options.job_return = [this](const core::TaskRecord& record) { return ReturnOfJob(record); };
   return options;
-}
-
-NoticeSenderOptions RealDaemon::MakeSenderOptions() const {
-  return {options_.notify_path, settings_.notify_sendmail, settings_.notify_time_limit};
 }
 
 JobReturnPlan RealDaemon::ReturnOfJob(const core::TaskRecord& record) {
@@ -592,25 +537,13 @@ void RealDaemon::TakeMpsTrial(const Result<task::MpsAbilities>& mps) {
 }
 
 void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
-  std::vector<core::GpuInfo> infos;
-  const bool simulated = !settings_.simgpu_state.empty();
-  for (const gpu::DeviceInfo& device : devices) {
-    std::vector<int> near =
-        simulated ? gpu::NearCpusSimulated(machine_.cpus, infos.size(), devices.size())
-                  : gpu::NearCpus("", device.pci);
-    infos.push_back({.uuid = device.uuid,
-                     .type = device.name,
-                     .total_mib = device.total_mib,
-                     .reserved_mib = device.reserved_mib,
-                     .mig = device.mig.has_value(),
-                     .compute = device.mig ? gpu::ComputeShareOf(*device.mig) : 1,
-                     .near_cpus = std::move(near),
-                     .linked_to = device.linked_to});
-    base::LogInfo("gpu", {{"index", infos.size() - 1},
-                          {"uuid", device.uuid},
-                          {"name", device.name},
-                          {"total_mib", device.total_mib},
-                          {"sm_activity", device.reports_sm_activity}});
+  std::vector<core::GpuInfo> infos = GpuInfosOf(devices, machine_, !settings_.simgpu_state.empty());
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    base::LogInfo("gpu", {{"index", i},
+                          {"uuid", devices[i].uuid},
+                          {"name", devices[i].name},
+                          {"total_mib", devices[i].total_mib},
+                          {"sm_activity", devices[i].reports_sm_activity}});
   }
   config::Settings& settings = settings_;
   settings.policy = config::PolicyFor(settings, *settings.collocation);
@@ -627,7 +560,7 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
     return;
   }
   notice_sender_ = std::make_unique<NoticeSender>(
-      loop_, *store_, *clock_, MakeSenderOptions(),
+      loop_, *store_, *clock_, SenderOptionsOf(settings_, options_.notify_path),
       [this](store::Notice result) { engine_->TakeNoticeResult(std::move(result)); });
   notice_sender_->Look();
   WatchLeases();
@@ -770,15 +703,9 @@ void RealDaemon::RequestTurn() {
     if (!engine_) return;
     const auto began = std::chrono::steady_clock::now();
     engine_->Turn();
-    const auto took = std::chrono::steady_clock::now() - began;
-    counters_.turn_seconds.Observe(std::chrono::duration<double>(took).count());
-    // A batch of thousands leaves holes in the heap, which the allocator would keep for itself; it
-    // may come in pieces, in turn after turn.
-    busy_ = began - busy_until_ < kTrimDelay ? busy_ + took : took;
-    busy_until_ = began + took;
-    if (busy_ <= kLongTurn) return;
-    busy_ = {};
-    trim_.Set(kTrimDelay, [] { ::malloc_trim(0); });
+    const auto ended = std::chrono::steady_clock::now();
+    counters_.turn_seconds.Observe(std::chrono::duration<double>(ended - began).count());
+    spare_memory_.CountTurn(began, ended);
   });
 }
 
@@ -855,24 +782,6 @@ void RealDaemon::WatchLauncher() {
                           });
 }
 
-void RealDaemon::Housekeep() {
-  loop_meter_.Look();
-  const base::Time oldest = clock_->Now() - std::chrono::hours(24) * settings_.keep_finished_days;
-  Result<std::int64_t> pruned = 0;
-  Result<Unit> ok = store_->Begin();
-  if (ok) {
-    pruned = store_->Prune(oldest, kMostPruned);
-    ok = pruned ? store_->ForgetRequests(clock_->Now() - kRequestsKept)
-                : std::unexpected(pruned.error());
-    if (ok) ok = store_->Commit();
-    if (!ok) store_->Rollback();
-    if (ok && *pruned > 0) base::LogInfo("pruned", {{"tasks", *pruned}});
-  }
-  if (!ok) base::LogWarn("prune_failed", {{"why", ok.error().message}});
-  const bool more = ok && *pruned == kMostPruned;
-  housekeep_.Set(more ? kNextPrune : kHousekeeping, [this] { Housekeep(); });
-}
-
 // ---- answers that wait ----
 
 Result<Unit> RealDaemon::MakeAnswer(std::function<Answer(const std::atomic<bool>&)> make,
@@ -886,7 +795,7 @@ Result<Unit> RealDaemon::MakeAnswer(std::function<Answer(const std::atomic<bool>
       [make = std::move(make), wanted = report_worker_.wanted()] { return make(*wanted); },
       [this, send = std::move(send)](Answer answer) {
         send(std::move(answer));
-        trim_.Set(kTrimDelay, [] { ::malloc_trim(0); });
+        spare_memory_.GiveBackSoon();
       });
   return Unit{};
 }

@@ -1,0 +1,143 @@
+// Kinds of values that a configuration has: what is expected, how it is read and written.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "config/keys.h"
+
+namespace carma::config {
+
+inline constexpr base::Duration kMs{1};
+inline constexpr base::Duration kSecond{1'000};
+inline constexpr base::Duration kMinute{60'000};
+inline constexpr base::Duration kHour{3'600'000};
+inline constexpr base::Duration kDay{86'400'000};
+inline constexpr base::Duration kYear = 365 * kDay;
+
+template <class T>
+struct Kind {
+  std::string type;                                           // as Key has it
+  unsigned forms = 0;                                         // of Form
+  std::function<std::optional<T>(std::string_view)> read;     // absent: not what `type` says
+  std::function<std::string(const T&)> write;                 // as a configuration file has it
+  std::function<std::string(std::string_view)> trouble = {};  // as Key has it
+};
+
+// As a configuration file writes a text.
+std::string Quoted(std::string_view text);
+
+Kind<bool> Flag();
+// `type` says which numbers are meant.
+Kind<double> Fraction(const char* type, bool (*meant)(double));
+Kind<std::int64_t> Size();  // MiB
+Kind<base::Duration> Span(base::Duration low, base::Duration high);
+// One of them, whatever its case.
+Kind<std::string> Word(const std::vector<std::string>& words);
+// Text as it is, if it is meant.
+Kind<std::string> Text(const char* type, std::function<bool(std::string_view)> meant);
+Kind<std::string> Path(const char* type, std::size_t max_bytes);
+Kind<std::string> PathOrNone();  // empty: none
+Kind<std::string> NameOrPath(const char* type);
+
+template <class T = std::int64_t>
+Kind<T> Count(std::int64_t low, std::int64_t high) {
+  return {fmt::format("whole number from {} to {}", low, high), kNumber,
+          [=](std::string_view text) -> std::optional<T> {
+            const std::optional<std::int64_t> value = base::ParseInt(base::Trim(text));
+            if (!value || *value < low || *value > high) return std::nullopt;
+            return static_cast<T>(*value);
+          },
+          [](T value) { return fmt::format("{}", value); }};
+}
+
+// One of some words, whatever their case, each of which stands for a value.
+template <class T>
+Kind<T> Choice(const std::vector<std::pair<std::string, T>>& words) {
+  std::string type;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    type += i == 0 ? "" : i + 1 == words.size() ? " or " : ", ";
+    type += Quoted(words[i].first);
+  }
+  return {
+      type, kText,
+      [=](std::string_view text) -> std::optional<T> {
+        const std::string word = base::ToLower(base::Trim(text));
+        const auto found = std::ranges::find(words, word, &std::pair<std::string, T>::first);
+        if (found == words.end()) return std::nullopt;
+        return found->second;
+      },
+      [=](const T& value) {
+        return Quoted(std::ranges::find(words, value, &std::pair<std::string, T>::second)->first);
+      }};
+}
+
+template <class T>
+Kind<T> Called(std::string type, Kind<T> kind) {
+  kind.type = std::move(type);
+  return kind;
+}
+
+// The kind's values, or none, which is written false.
+template <class T>
+Kind<std::optional<T>> OrFalse(const Kind<T>& kind) {
+  return {kind.type + ", or false", kind.forms | kBool | kText,
+          [read = kind.read](std::string_view text) -> std::optional<std::optional<T>> {
+            const std::string lower = base::ToLower(base::Trim(text));
+            if (lower == "false" || lower == "off") return std::optional<T>();
+            if (std::optional<T> value = read(text)) return value;
+            return std::nullopt;
+          },
+          [write = kind.write](const std::optional<T>& value) {
+            return value ? write(*value) : "false";
+          },
+          kind.trouble};
+}
+
+// The kind's values, or what the machine has, which is written "auto".
+template <class T>
+Kind<std::optional<T>> OrAuto(const Kind<T>& kind) {
+  return {kind.type + ", or \"auto\"", kind.forms | kText,
+          [read = kind.read](std::string_view text) -> std::optional<std::optional<T>> {
+            if (base::ToLower(base::Trim(text)) == "auto") return std::optional<T>();
+            if (std::optional<T> value = read(text)) return value;
+            return std::nullopt;
+          },
+          [write = kind.write](const std::optional<T>& value) {
+            return value ? write(*value) : "\"auto\"";
+          },
+          kind.trouble};
+}
+
+// At most so many items of a kind, separated by commas.
+template <class T>
+Kind<std::vector<T>> List(const char* type, unsigned forms, std::size_t most, const Kind<T>& item) {
+  return {type, forms,
+          [=](std::string_view text) -> std::optional<std::vector<T>> {
+            std::vector<T> items;
+            if (base::Trim(text).empty()) return items;
+            for (const std::string_view piece : base::Split(text, ',')) {
+              std::optional<T> value = item.read(base::Trim(piece));
+              if (!value || items.size() == most) return std::nullopt;
+              items.push_back(*std::move(value));
+            }
+            return items;
+          },
+          [=](const std::vector<T>& items) {
+            std::vector<std::string> written;
+            for (const T& each : items) written.push_back(item.write(each));
+            return "[" + base::Join(written, ", ") + "]";
+          }};
+}
+
+}  // namespace carma::config

@@ -1,0 +1,81 @@
+#include "daemon/from_settings.h"
+
+#include <utility>
+
+#include "base/words.h"
+#include "gpu/mig_mode.h"
+#include "gpu/near_cpus.h"
+
+namespace carma::daemon {
+
+task::MpsSetup MpsSetupOf(const config::Settings& settings, const std::string& shim_path) {
+  task::MpsSetup setup{shim_path, settings.mps_control, settings.mps_dir, {}};
+  if (!settings.simgpu_state.empty())
+    setup.environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
+  return setup;
+}
+
+MonitorOptions MonitorOptionsOf(const config::Settings& settings) {
+  return {.window = settings.window,
+          .ewma = settings.ewma,
+          .history = settings.history,
+          .health = settings.health,
+          .unattributed_mib = settings.unattributed_mib};
+}
+
+NoticeSenderOptions SenderOptionsOf(const config::Settings& settings, const std::string& program) {
+  return {program, settings.notify_sendmail, settings.notify_time_limit};
+}
+
+EngineOptions EngineOptionsOf(const config::Settings& settings, const task::HostFacts& machine,
+                              const task::CgroupControls& controls) {
+  EngineOptions options;
+  options.policy = settings.policy;
+  options.host = task::ForTasks(machine, settings.host_cpus, settings.host_memory_mib);
+  options.controls = controls;
+  options.all_cores = machine.cpus;
+  options.cpu_cap = settings.cpu_cap;
+  options.state_dir = settings.state_dir;
+  options.kill_grace = settings.kill_grace;
+  options.max_output_bytes = settings.max_output_mib << 20;
+  options.output_rotations = settings.output_rotations;
+  options.max_processes = settings.max_processes;
+  options.max_queued_tasks = settings.max_queued_tasks;
+  options.max_queued_per_user = settings.max_queued_per_user;
+  options.default_time_limit = settings.default_time_limit;
+  options.notices.enabled = settings.notify_enabled;
+  options.notices.per_user_and_hour = settings.notify_per_hour;
+  options.notices.allowed.clear();
+  for (const std::string& word : settings.notify_allow) {
+    if (const auto kind = base::FromWord<task::NotifyKind>(word))
+      options.notices.allowed.push_back(*kind);
+  }
+  options.share_by_mps = settings.collocation == core::SharingMethod::kMps;
+  options.mps_dir = settings.mps_dir;
+  options.mps_memory_limit = settings.mps_memory_limit;
+  options.mps_server_per_gpu = settings.mps_server_per_gpu;
+  if (!settings.simgpu_state.empty())
+    options.task_environment["CARMA_SIMGPU_STATE"] = settings.simgpu_state;
+  return options;
+}
+
+std::vector<core::GpuInfo> GpuInfosOf(const std::vector<gpu::DeviceInfo>& devices,
+                                      const task::HostFacts& machine, bool simulated) {
+  std::vector<core::GpuInfo> infos;
+  for (const gpu::DeviceInfo& device : devices) {
+    std::vector<int> near = simulated
+                                ? gpu::NearCpusSimulated(machine.cpus, infos.size(), devices.size())
+                                : gpu::NearCpus("", device.pci);
+    infos.push_back({.uuid = device.uuid,
+                     .type = device.name,
+                     .total_mib = device.total_mib,
+                     .reserved_mib = device.reserved_mib,
+                     .mig = device.mig.has_value(),
+                     .compute = device.mig ? gpu::ComputeShareOf(*device.mig) : 1,
+                     .near_cpus = std::move(near),
+                     .linked_to = device.linked_to});
+  }
+  return infos;
+}
+
+}  // namespace carma::daemon
