@@ -55,8 +55,9 @@ std::size_t Both(const std::vector<bool>& a, const std::vector<bool>& b) {
 
 class Line {
  public:
-  Line(Time now, std::span<const ExpectedGpu> gpus, std::span<const ExpectedTask> tasks)
-      : now_(now), gpus_(gpus), tasks_(tasks) {
+  Line(Time now, std::span<const ExpectedGpu> gpus, std::span<const ExpectedTask> tasks,
+       std::span<const ExpectedReturn> returning)
+      : now_(now), gpus_(gpus), tasks_(tasks), returning_(returning) {
     for (const ExpectedTask& task : tasks) {
       const std::vector<bool> wanted = PoolOf(gpus, task);
       const auto [at, added] = numbers_.try_emplace(wanted, pools_.size());
@@ -137,6 +138,12 @@ class Line {
       if (pool[i]) free.push_back(std::max(now_, gpus_[i].free_at.value_or(kNever)));
     }
     std::ranges::sort(free);
+    for (const ExpectedReturn& each : returning_) {
+      const std::size_t there = std::min(each.gpus, Both(each.holds, pool));
+      for (std::size_t i = there; i < std::min(each.gpus, Both(each.may, pool)); ++i)
+        free[i - there] = kNever;
+      std::ranges::sort(free);
+    }
     return free;
   }
 
@@ -171,6 +178,7 @@ class Line {
   Time now_;
   std::span<const ExpectedGpu> gpus_;
   std::span<const ExpectedTask> tasks_;
+  std::span<const ExpectedReturn> returning_;
   std::map<std::vector<bool>, std::size_t> numbers_;
   std::vector<Pool> pools_;
   std::vector<std::size_t> pool_of_;  // by task
@@ -180,8 +188,9 @@ class Line {
 
 std::vector<std::optional<Time>> LatestStarts(Time now, std::span<const ExpectedGpu> gpus,
                                               std::span<const ExpectedTask> line, Pass pass,
+                                              std::span<const ExpectedReturn> returning,
                                               Duration asked_for) {
-  Line all(now, gpus, line);
+  Line all(now, gpus, line, returning);
   return pass == Pass::kInOrder ? all.InOrder(asked_for) : all.OutOfOrder(pass);
 }
 

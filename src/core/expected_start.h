@@ -26,6 +26,15 @@ struct ExpectedTask {
   std::vector<BookingId> own_bookings;
 };
 
+// A running task of which nobody knows when it ends, because it may be made to leave and come back
+// to the line before others. While it runs its GPUs do not come free (ExpectedGpu::free_at); and it
+// may come back to others.
+struct ExpectedReturn {
+  std::size_t gpus = 1;
+  std::vector<bool> may;    // by GPU, as of a task that waits
+  std::vector<bool> holds;  // by GPU
+};
+
 // How the line is gone through.
 enum class Pass {
   kInOrder,     // nobody starts before those that stand before him
@@ -45,10 +54,14 @@ enum class Pass {
 // the longest that it can wait. In any order: whoever waits at the moment says how many are busy,
 // of all tasks the one that says least; one at a time: one is.
 //
+// Whoever may come back is taken to hold the GPUs that come free first, of each set of GPUs without
+// those that he has now.
+//
 // asked_for (in order): GPUs come free because those that hold them are asked to leave, each time
 // for whoever is first by then: he starts so much later than the one before him, at the earliest.
 std::vector<std::optional<Time>> LatestStarts(Time now, std::span<const ExpectedGpu> gpus,
                                               std::span<const ExpectedTask> line, Pass pass,
+                                              std::span<const ExpectedReturn> returning = {},
                                               Duration asked_for = {});
 
 }  // namespace carma::core

@@ -53,6 +53,19 @@ TEST(ExpectedStart, WhoMayHaveOnlySomeIsHeldUpByThoseWhoMayHaveThem) {
             (std::vector{10, 110, 110}));
 }
 
+TEST(ExpectedStart, WhoMayComeBackToTheLineMayTakeAnyGpuThatHeMayHave) {
+  const std::vector<ExpectedGpu> gpus{{}, {.free_at = At(10)}};
+  const std::vector<bool> any{true, true};
+  const std::vector<ExpectedTask> picky{Task(1, 5, {false, true})}, not_picky{Task(1, 5, any)};
+  const std::vector<ExpectedReturn> returning{{.may = any, .holds = {true, false}}};
+  const auto starts = [&](const std::vector<ExpectedTask>& line, Pass pass) {
+    return InMinutes(LatestStarts(At(0), gpus, line, pass, returning));
+  };
+  EXPECT_EQ(starts(picky, Pass::kInOrder), (std::vector{-1}));
+  EXPECT_EQ(starts(picky, Pass::kFreely), (std::vector{-1}));
+  EXPECT_EQ(starts(not_picky, Pass::kInOrder), (std::vector{10})) << "one of both comes free";
+}
+
 TEST(ExpectedStart, ReservedGpusAreNotCountedOnOrTheirEndIsWaitedFor) {
   const BookedPeriod period{.booking = {.id = BookingId{1}}, .from = At(60), .to = At(90)};
   const std::vector<const BookedPeriod*> booked{&period};

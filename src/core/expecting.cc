@@ -45,9 +45,15 @@ GpuView Scheduler::State::EmptyView(GpuIndex index) const {
 // Whoever comes back has all his time limit before him once more. Where the line is gone through in
 // order he stands behind all of it, but for those of less priority.
 bool Scheduler::State::MayComeBack(const TaskRecord& task, const WholeLine& line) const {
+  const bool in_order = line.pass == Pass::kInOrder;
+  const bool before_some = PriorityOf(config, task.request) > line.lowest;
+  return MayBePreempted(task, line) ||
+         (TakesTurns(config.slots, task) && (!in_order || before_some));
+}
+
+// Then it stands where it stood before it started.
+bool Scheduler::State::MayBePreempted(const TaskRecord& task, const WholeLine& line) const {
   const std::int64_t priority = PriorityOf(config, task.request);
-  if (TakesTurns(config.slots, task) && (line.pass != Pass::kInOrder || priority > line.lowest))
-    return true;
   const QosClass* const own = ClassOf(config.classes, task.request);
   return own != nullptr && own->preemptible && task.request->requeue &&
          line.preempting.value_or(priority) > priority;
@@ -55,7 +61,23 @@ bool Scheduler::State::MayComeBack(const TaskRecord& task, const WholeLine& line
 
 // One that leaves when its turn is over and whoever is in line is there for its place.
 bool Scheduler::State::LeavesByTurn(const TaskRecord& task, const WholeLine& line) const {
-  return TakesTurns(config.slots, task) && PriorityOf(config, task.request) <= line.lowest;
+  return TakesTurns(config.slots, task) && PriorityOf(config, task.request) <= line.lowest &&
+         !MayBePreempted(task, line);
+}
+
+std::vector<ExpectedReturn> Scheduler::State::Returning(const WholeLine& line) const {
+  std::vector<ExpectedReturn> returning;
+  for (const auto& [id, held] : ledger.Tasks()) {
+    const TaskRecord& task = tasks.at(id);
+    if (!MayComeBack(task, line)) continue;
+    if (line.by_turns && LeavesByTurn(task, line)) continue;
+    const ExpectedTask again = ExpectedOf(task, line);
+    ExpectedReturn each{
+        .gpus = again.gpus, .may = again.may, .holds = std::vector<bool>(gpus.size(), false)};
+    for (const GpuIndex gpu : ledger.GpusOf(id)) each.holds[Number(gpu)] = true;
+    returning.push_back(std::move(each));
+  }
+  return returning;
 }
 
 ExpectedEnds Scheduler::State::EndsOn(GpuIndex index, Time at, const WholeLine& line) const {
@@ -76,7 +98,7 @@ ExpectedEnds Scheduler::State::EndsOn(GpuIndex index, Time at, const WholeLine& 
     // Who is to leave is asked when that makes room, so at the latest when the others have ended.
     if (line.by_turns && latest) *latest += config.slots.notice;
     if (line.by_turns && LeavesByTurn(task, line)) {
-      const Time over = task.attempt->started.value_or(at) + *config.slots.length;
+      const Time over = task.attempt->started.value_or(at) + TurnOf(config.slots, task);
       const Time left = std::max(at + config.slots.notice, over) + kEnding;
       latest = std::min(latest.value_or(left), left);
     }
@@ -109,18 +131,25 @@ ExpectedTask Scheduler::State::ExpectedOf(const TaskRecord& task, const WholeLin
     expected.takes = *task.request->time_limit + kEnding;
   if (line.by_turns && expected.takes) *expected.takes += config.slots.notice;
   if (line.by_turns && LeavesByTurn(task, line))
-    expected.takes = Shorter(expected.takes, *config.slots.length + kEnding);
+    expected.takes = Shorter(expected.takes, TurnOf(config.slots, task) + kEnding);
   return expected;
 }
 
 WholeLine Scheduler::State::WholeLineOf(const std::vector<const TaskRecord*>& in_line) const {
   WholeLine line{.pass = PassThrough(in_line)};
-  for (const TaskRecord* task : in_line) {
-    const std::int64_t priority = PriorityOf(config, task->request);
-    line.lowest = std::min(line.lowest, priority);
-    const QosClass* const own = ClassOf(config.classes, task->request);
+  const auto note_preempting = [&](const TaskRecord& task) {
+    const std::int64_t priority = PriorityOf(config, task.request);
+    const QosClass* const own = ClassOf(config.classes, task.request);
     if (own != nullptr && own->preempts)
       line.preempting = std::max(line.preempting.value_or(priority), priority);
+  };
+  for (const TaskRecord* task : in_line) {
+    line.lowest = std::min(line.lowest, PriorityOf(config, task->request));
+    note_preempting(*task);
+  }
+  // Once they have come back.
+  for (const auto& [id, held] : ledger.Tasks()) {
+    if (TakesTurns(config.slots, tasks.at(id))) note_preempting(tasks.at(id));
   }
   return line;
 }
@@ -142,7 +171,8 @@ std::vector<std::optional<Time>> Scheduler::State::StartsByTurns(
     if (task->request->linked_gpus) break;
     expected.push_back(ExpectedOf(*task, line));
   }
-  return LatestStarts(at, ends, expected, line.pass, config.slots.notice + kEnding);
+  return LatestStarts(at, ends, expected, line.pass, Returning(line),
+                      config.slots.notice + kEnding);
 }
 
 bool Scheduler::State::FirstOnly() const {
@@ -213,7 +243,7 @@ std::map<TaskId, ExpectedStart> Scheduler::State::ExpectedStarts(Time at,
     likely.back().takes = Shorter(likely.back().takes, task->profile->alone);
   }
   const bool may_say = pass == Pass::kInOrder || all_known;
-  auto latest = may_say ? LatestStarts(at, by_limit, limited, pass)
+  auto latest = may_say ? LatestStarts(at, by_limit, limited, pass, Returning(all))
                         : std::vector<std::optional<Time>>(line.size());
   const auto by_turns = StartsByTurns(at, line, all);
   for (std::size_t i = 0; i < by_turns.size(); ++i) {

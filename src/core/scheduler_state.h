@@ -372,6 +372,9 @@ struct Scheduler::State : LineUp::Host {
   ExpectedTask ExpectedOf(const TaskRecord& task, const WholeLine& line) const;
   WholeLine WholeLineOf(const std::vector<const TaskRecord*>& in_line) const;
   bool MayComeBack(const TaskRecord& task, const WholeLine& line) const;
+  bool MayBePreempted(const TaskRecord& task, const WholeLine& line) const;
+  // Those that run.
+  std::vector<ExpectedReturn> Returning(const WholeLine& line) const;
   bool LeavesByTurn(const TaskRecord& task, const WholeLine& line) const;
   // Of the first ones of the line, where the turns of others end before their limits.
   std::vector<std::optional<Time>> StartsByTurns(Time at,
@@ -401,6 +404,7 @@ struct Scheduler::State : LineUp::Host {
   bool GoesOnLater(const TaskRecord& task) const;        // by its end, which it chose itself
   void EndSaved(TaskRecord& task);                       // of one that goes on later
   void EndAsked(TaskRecord& task, Reason reason);        // of one that was ended
+  std::string WhatItCost(const TaskRecord& task) const;
   void GoOnLater(TaskRecord& task, Reason reason);
   bool MustBeEmpty(GpuIndex gpu) const;
   // Of its account or user, as LineUp has it, while so much less is being taken.

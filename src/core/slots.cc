@@ -14,6 +14,8 @@ using base::Fail;
 
 // Nobody has got anything done in a shorter turn.
 constexpr Duration kShortestTurn{1'000};
+// Of a second, that is a year.
+constexpr int kMostDoublings = 25;
 
 bool StaysWithoutCheckpoint(const SlotRules& rules, const TaskRecord& task) {
   if (KnowsToSave(task) || rules.without_checkpoint == WithoutCheckpoint::kEnd) return false;
@@ -59,9 +61,14 @@ bool TakesTurns(const SlotRules& rules, const TaskRecord& task) {
          !StaysWithoutCheckpoint(rules, task);
 }
 
+Duration TurnOf(const SlotRules& rules, const TaskRecord& task) {
+  const int doublings = KnowsToSave(task) ? 0 : std::clamp(task.cut_off - 1, 0, kMostDoublings);
+  return *rules.length * (std::int64_t{1} << doublings);
+}
+
 std::optional<Time> TurnOver(const SlotRules& rules, const TaskRecord& task) {
   if (!task.attempt->started || !TakesTurns(rules, task)) return std::nullopt;
-  return *task.attempt->started + *rules.length - rules.notice;
+  return *task.attempt->started + TurnOf(rules, task) - rules.notice;
 }
 
 bool SaysItSaved(const SlotRules& rules, const TaskRequest& request, const ExitInfo& exit) {

@@ -31,6 +31,10 @@ bool KnowsToSave(const TaskRecord& task);
 // Its turn may be taken to be over at some time, while it runs or once it does.
 bool TakesTurns(const SlotRules& rules, const TaskRecord& task);
 
+// How long its turn is: SlotRules::length, which must be set; of one that was ended more than once
+// and is not known to save, twice as long after each further time, so that it ends some day.
+Duration TurnOf(const SlotRules& rules, const TaskRecord& task);
+
 // When the turn of a running task may be taken to be over: it is asked to save then, if somebody
 // waits for its place. Empty: never. Tasks that may not start again (TaskRequest::requeue) stay.
 std::optional<Time> TurnOver(const SlotRules& rules, const TaskRecord& task);

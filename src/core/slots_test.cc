@@ -51,6 +51,24 @@ TEST(Slots, WhoIsNotKnownToSaveGoesByTheRule) {
   EXPECT_TRUE(TurnOver(Rules(WithoutCheckpoint::kNever), silent));
 }
 
+TEST(Slots, TurnsOfWhoNeverSavesGrow) {
+  TaskRecord silent = Running();
+  silent.request.Edit().checkpoint_signal.reset();
+  const SlotRules rules = Rules(WithoutCheckpoint::kEnd);
+  for (const auto& [cut_off, turn] : {std::pair{0, 12}, {1, 12}, {2, 24}, {4, 96}}) {
+    silent.cut_off = cut_off;
+    EXPECT_EQ(TurnOf(rules, silent), turn * kHour) << cut_off;
+  }
+  silent.cut_off = 1'000'000;
+  EXPECT_GT(TurnOf(rules, silent), 100 * 365 * 24 * kHour);
+  EXPECT_TRUE(TurnOver(rules, silent));
+  silent.checkpoints = 1;
+  EXPECT_EQ(TurnOf(rules, silent), 12 * kHour);
+  TaskRecord says_so = Running();
+  says_so.cut_off = 4;
+  EXPECT_EQ(TurnOf(rules, says_so), 12 * kHour);
+}
+
 TEST(Slots, AnEndSaysWhetherItSaved) {
   const struct {
     const char* what;

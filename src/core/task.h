@@ -491,8 +491,8 @@ struct TaskRecord {
   int launch_failures = 0;
   int node_failures = 0;
   int victim_restarts = 0;  // after neighbours' faults
-  int checkpoints = 0;      // times it ended when it was asked to save, and waits to go on
-  int cut_off = 0;          // times its turn ended although it never saved
+  int checkpoints = 0;      // times it saved and ended when it was asked to
+  int cut_off = 0;          // times it had to be ended then
   // Recovery: the next start needs at least this much free memory on each GPU, or idle GPUs.
   std::optional<std::int64_t> retry_free_mib;
   bool retry_on_idle_gpu = false;

@@ -68,8 +68,10 @@ Reason Scheduler::State::ReasonToLeave(const TaskRecord& task) const {
                           base::FormatTimeIso(task.attempt->leaves_by.value_or(now)))};
     default:
       return {ReasonCode::kTimeSlot,
-              fmt::format("Its turn of {} was over, and {} waited for its place.",
-                          base::FormatSpan(config.slots.length.value_or(Duration{0})), other)};
+              fmt::format(
+                  "Its turn of {} was over, and {} waited for its place.",
+                  base::FormatSpan(config.slots.length ? TurnOf(config.slots, task) : Duration{0}),
+                  other)};
   }
 }
 
@@ -113,9 +115,27 @@ void Scheduler::State::EndSaved(TaskRecord& task) {
                                base::FormatSpan(task.request->time_limit.value_or(Duration{0})))});
 }
 
+// What its owner should know: whoever does not save gets nowhere.
+std::string Scheduler::State::WhatItCost(const TaskRecord& task) const {
+  if (task.checkpoints > 0) return "";
+  if (task.request->checkpoint_signal) {
+    if (task.cut_off == 1) return "";
+    return fmt::format(
+        " {} times it did not end by itself when {} asked it to save; what it has not saved it "
+        "does "
+        "again.",
+        task.cut_off, CheckpointSignal(config.slots, task.request));
+  }
+  if (!config.slots.length || !TakesTurns(config.slots, task))
+    return " It is not known to save, and begins anew.";
+  return fmt::format(" It is not known to save, and begins anew; its next turn is of {}.",
+                     base::FormatSpan(TurnOf(config.slots, task)));
+}
+
 void Scheduler::State::EndAsked(TaskRecord& task, Reason reason) {
   if (!task.request->requeue) return Finish(task, TaskState::kCancelled, std::move(reason));
-  ++(KnowsToSave(task) ? task.checkpoints : task.cut_off);
+  ++task.cut_off;
+  reason.text.Edit() += WhatItCost(task);
   GoOnLater(task, std::move(reason));
 }
 
@@ -182,11 +202,13 @@ StopCause Scheduler::State::LeavesFor(const TaskRecord& running, const TaskRecor
   return StopCause::kNone;
 }
 
-// Who may have to leave for it: those who know already, then those who are preempted, of the
-// lowest priority and with the least behind them first, then those whose turn began first.
+// Who may have to leave for it: those who know already, the one who is to have left first before
+// others, so that who was first to ask waits for nobody who was asked later; then those who are
+// preempted, of the lowest priority and with the least behind them first, then those whose turn
+// began first.
 std::vector<TaskId> Scheduler::State::LeaversFor(const TaskRecord& waiting) const {
   struct Leaver {
-    bool told = false;
+    Time leaves_by = Time::max();  // where it knows
     bool turn = false;
     std::int64_t priority = 0;
     Duration behind{};
@@ -199,14 +221,14 @@ std::vector<TaskId> Scheduler::State::LeaversFor(const TaskRecord& waiting) cons
     if (cause == StopCause::kNone) continue;
     const bool turn = cause == StopCause::kTimeSlot;
     const Duration ran = now - *task.attempt->started;
-    leavers.push_back({.told = leaving.contains(id),
+    leavers.push_back({.leaves_by = task.attempt->leaves_by.value_or(Time::max()),
                        .turn = turn,
                        .priority = turn ? 0 : PriorityOf(config, task.request),
                        .behind = turn ? -ran : ran,
                        .task = id});
   }
   std::ranges::stable_sort(leavers, {}, [](const Leaver& each) {
-    return std::tuple(!each.told, each.turn, each.priority, each.behind);
+    return std::tuple(each.leaves_by, each.turn, each.priority, each.behind);
   });
   std::vector<TaskId> ids;
   for (const Leaver& each : leavers) ids.push_back(each.task);

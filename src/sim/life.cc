@@ -3,6 +3,7 @@
 #include <cmath>
 #include <csignal>
 #include <limits>
+#include <utility>
 
 #include "base/signal_name.h"
 
@@ -52,6 +53,12 @@ void Simulation::Submit(std::uint32_t index, std::span<const JobIndex> jobs) {
   totals_.task_events += static_cast<std::int64_t>((at_once ? 2 : 1) * jobs.size());
   nodes_[index].waiting += static_cast<int>(jobs.size());
   Tell(index);
+  if (!options_.on_start || !at_once) return;
+  const auto starts = nodes_[index].core.scheduler().ExpectedStarts(now_);
+  for (const JobIndex each : jobs) {
+    const auto start = starts.find(jobs_[each].id);
+    if (start != starts.end()) jobs_[each].told = start->second;
+  }
 }
 
 void Simulation::Launch(std::uint32_t index, const core::StartTask& start) {
@@ -72,6 +79,7 @@ void Simulation::Launch(std::uint32_t index, const core::StartTask& start) {
   // One of several servers begins when it has all of them.
   if (!job.nodes.empty() && ++job.parts < job.nodes.size()) return;
   job.parts = 0;
+  if (job.told) options_.on_start({job.submitted, now_, *std::exchange(job.told, std::nullopt)});
   job.phase = Phase::kLoading;
   job.attempt = start.attempt;
   ++job.attempts;
@@ -129,6 +137,7 @@ void Simulation::OnChanged(std::uint32_t index, const core::TaskRecord& record) 
 void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   Job& job = jobs_[index];
   const bool stopped = job.phase == Phase::kStopping;
+  if (stopped) ++starts_in_vain_;
   if (job.holds) {
     Leave(index);
   } else {
@@ -226,6 +235,7 @@ void Simulation::Retire(JobIndex index, core::TaskState state) {
     if (recorder_) recorder_->Add(std::move(task));
   }
   job_of_.erase(core::Number(job.id));
+  starts_in_vain_ = 0;
   free_jobs_.push_back(index);
 }
 

@@ -8,6 +8,13 @@
 namespace carma::sim {
 namespace {
 
+// Work saved of which less is rounding.
+constexpr double kGainS = 1e-3;
+// Each task may be ended so often before one has got anything done: whose turns grow from a second
+// to the longest have ended by then.
+constexpr std::int64_t kStartsOfEach = 100;
+constexpr std::int64_t kStartsOfFew = 1'000;
+
 base::Duration RoundUp(double seconds) {
   // Later than this nobody waits; and the sum with any time of a run stays in range.
   constexpr double kLongestMs = 1e15;
@@ -76,7 +83,9 @@ void Simulation::WriteCheckpoint(JobIndex index) {
   Job& job = jobs_[index];
   Advance(job);
   const double done_s = std::min(job.work_s, job.fails_after_s) - (job.left_s - job.pause_s);
-  job.saved_s = std::max(job.saved_s, job.solo_s - job.work_s + done_s);
+  const double saved_s = job.solo_s - job.work_s + done_s;
+  if (saved_s > job.saved_s + kGainS) starts_in_vain_ = 0;
+  job.saved_s = std::max(job.saved_s, saved_s);
   // At the pace of this moment, so that a slow task does not write slowly too.
   const double cost_s = base::Seconds(options_.checkpoints.cost) * job.pace;
   job.lost_s = job.lost_s.value_or(0) + base::Seconds(options_.checkpoints.cost);
@@ -96,6 +105,11 @@ void Simulation::EndSlot(JobIndex index) {
   events_.emplace_back(core::PriorityChanged{job.id, -++job.slots});
   events_.emplace_back(core::RequeueRequested{job.id});
   Tell(job.node);
+}
+
+bool Simulation::InVain() const {
+  const auto tasks = static_cast<std::int64_t>(job_of_.size());
+  return starts_in_vain_ > kStartsOfFew + kStartsOfEach * tasks;
 }
 
 // What it has done and not kept, and another start. What saving costs is counted where it saves.

@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "core/booking.h"
 #include "core/policy.h"
+#include "core/scheduler.h"
 #include "estimate/asking.h"
 #include "report/run.h"
 #include "sim/above.h"
@@ -139,6 +140,13 @@ struct MonitorOptions {
   base::Duration delay{0};  // from the reading to its arrival at the core
 };
 
+// When a task started, and when the core expected it to.
+struct ToldStart {
+  base::Time submitted{};
+  base::Time started{};
+  core::ExpectedStart told;
+};
+
 struct RunOptions {
   core::PolicyConfig policy;  // core::AsPublished for the original's loops
   core::SharingMethod collocation = core::SharingMethod::kMps;
@@ -181,6 +189,9 @@ struct RunOptions {
       4'000;  // series are thinned to at most so many, by time-weighted means
   // Told about each task at its end, in order of ends; for streaming accumulators.
   std::function<void(const report::RunTask&)> on_task;
+  // Told about each task that had to wait, at its first start: what was expected of it when it was
+  // submitted. Of one server, where estimates take no time.
+  std::function<void(const ToldStart&)> on_start;
 };
 // The settings that belong to an era of the original: core::AsPublished, the window of its monitor
 // (92 s, not overlapping; v2: 30 s, rolling), retries without end, a task without estimate on the

@@ -1,5 +1,6 @@
 #include "sim/simulate.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@ namespace carma::sim {
 namespace {
 
 using base::Duration;
+using ::testing::HasSubstr;
 
 trace::Workload MakeWorkload(std::string id, int gpus, double solo_s, double u, std::int64_t mib) {
   trace::Workload workload{.id = std::move(id), .gpus = gpus, .solo_s = solo_s};
@@ -297,6 +299,33 @@ TEST(Simulate, AtTheEndOfItsSlotATaskSavesAndMakesRoom) {
   options.checkpoints = {};
   const RunResult stays = Play(MakeWorld("A100-40GB"), two, options);
   EXPECT_EQ(stays.record->tasks[0].attempts.size(), 1u);
+}
+
+TEST(Simulate, WhoIsEndedEachTurnAndNeverSavesEndsSomeDay) {
+  const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 10'000);
+  RunOptions options = Immediate();
+  options.policy.mapper = "exclusive";
+  options.policy.slots = {.length = Duration{100'000},
+                          .notice = Duration{10'000},
+                          .without_checkpoint = core::WithoutCheckpoint::kEnd};
+  const std::vector<Arrival> two(2, {Duration{0}, &workload});
+  const RunResult run = Play(MakeWorld("A100-40GB"), two, options);
+  EXPECT_EQ(run.totals.succeeded, 2);
+  // Turns of 100, 100, 200, 400, 800 and 1600 s.
+  EXPECT_EQ(run.record->tasks[0].attempts.size(), 6u);
+}
+
+TEST(Simulate, ARunInWhichNothingGetsDoneEndsWithWhatToChange) {
+  const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 10'000);
+  RunOptions options = Immediate();
+  options.policy.mapper = "exclusive";
+  options.policy.slots = {.length = Duration{10'000}, .notice = Duration{1'000}};
+  options.checkpoints = {.on_stop = true};  // that is: once it has loaded
+  const std::vector<Arrival> two(2, {Duration{0}, &workload});
+  const auto run = Simulate(MakeWorld("A100-40GB"), two, options);
+  ASSERT_FALSE(run);
+  EXPECT_THAT(run.error().message, HasSubstr("nothing gets done: the last 1201 starts"));
+  EXPECT_THAT(run.error().message, HasSubstr("slots.length"));
 }
 
 TEST(Simulate, ATaskThatWouldLoseEverythingIsNotSentBack) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/rng.h"
+#include "base/text.h"
 #include "sim/booking_words.h"
 
 namespace carma::sim {
@@ -156,6 +157,15 @@ base::Result<RunResult> Simulation::Run() {
       return base::Fail(
           base::ErrorCode::kInvalid,
           "tasks wait and none has run for a year: reservations leave no time to them");
+    }
+    if (InVain()) {
+      return base::Fail(
+          base::ErrorCode::kInvalid,
+          fmt::format("nothing gets done: the last {} starts of tasks, until {} after the first "
+                      "submission, were ended before anything was saved; turns are too short "
+                      "(slots.length), or tasks save too seldom (--model checkpoint, "
+                      "checkpoint_on_stop)",
+                      starts_in_vain_, base::FormatSpan(now_ - first_)));
     }
     CARMA_CHECK(!timers_.empty(), "tasks wait and nothing will ever happen");
     const TimerQueue::Event event = timers_.Pop();

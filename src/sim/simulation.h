@@ -98,8 +98,9 @@ class Simulation {
     std::int64_t attempts = 0;
     int ooms = 0;
     double executed_s = 0;
-    std::optional<double> lost_s;          // to saving and leaving
-    std::vector<report::Attempt> history;  // only when somebody wants it
+    std::optional<double> lost_s;             // to saving and leaving
+    std::optional<core::ExpectedStart> told;  // of its start; only when somebody wants it
+    std::vector<report::Attempt> history;     // only when somebody wants it
   };
   // What the monitor last told of a GPU, and what has happened since.
   struct Observed {
@@ -265,6 +266,7 @@ class Simulation {
   void Advance(Job& job);
   void WriteCheckpoint(JobIndex index);
   void LoseTo(JobIndex index);  // what a stop costs it
+  bool InVain() const;          // nothing has been done for good for so long that nothing will be
   void EndSlot(JobIndex index);
   void Stop(const core::StopTask& stop);
   void AskToSave(const core::AskToSave& ask);
@@ -299,7 +301,8 @@ class Simulation {
   base::Time last_end_{};
   std::size_t next_arrival_ = 0;
   std::vector<core::Booking> bookings_;
-  int still_days_ = 0;  // on which nothing ran though somebody waited
+  int still_days_ = 0;               // on which nothing ran though somebody waited
+  std::int64_t starts_in_vain_ = 0;  // since a task ended or saved what it had not saved before
   TimerQueue timers_;
   std::deque<Node> nodes_;  // which cannot move
   std::vector<SimGpu> gpus_;

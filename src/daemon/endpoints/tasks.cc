@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "api/changes_view.h"
@@ -28,8 +27,8 @@ using base::Unit;
 constexpr int kMaxWaitS = 3600;
 constexpr std::size_t kMostRows =
     1'000;  // of one answer; to make more would hold up everybody else
-// Whose turns are told; those behind them come by their numbers.
-constexpr std::size_t kMostTurns = 2'000;
+// Tasks that one answer goes through in order of turns; a page with few rows may have a next one.
+constexpr std::size_t kMostLooks = 4'000;
 
 std::vector<std::string> StateNames() {
   std::vector<std::string> names;
@@ -95,34 +94,97 @@ bool IsWanted(const store::TaskFilter& filter, const store::StoredTask& stored) 
          (!filter.name || stored.name == *filter.name);
 }
 
-// Those in line as they will be looked at, behind them all others by their numbers. A page that
-// begins behind somebody goes on there.
-Result<std::vector<store::StoredTask>> ListByTurn(const TaskServices& services,
-                                                  store::TaskFilter filter) {
-  core::TasksInLine in_line = services.engine.scheduler().InLine(kMostTurns);
-  std::vector<core::TaskId>& line = in_line.with_gpus;
-  line.insert(line.end(), in_line.without_gpus.begin(), in_line.without_gpus.end());
-  const std::set<core::TaskId> stands(line.begin(), line.end());
+// Rows of a list, and behind whom the next page begins.
+struct Page {
   std::vector<store::StoredTask> rows;
-  auto at = line.begin();
-  const bool goes_on_behind = filter.before && !stands.contains(*filter.before);
-  if (goes_on_behind) at = line.end();
-  if (filter.before && !goes_on_behind)
-    at = std::next(std::ranges::find(line, *std::exchange(filter.before, std::nullopt)));
-  for (; at != line.end() && rows.size() < filter.limit; ++at) {
-    Result<store::StoredTask> stored = services.store.Get(*at);
+  std::optional<core::TaskId> next;
+};
+
+// Goes through tasks until the page is full, one more is known, or enough have been looked at.
+class PageFiller {
+ public:
+  PageFiller(const store::TaskFilter& filter, Page& page) : filter_(filter), page_(page) {}
+  bool Full() const { return page_.next.has_value(); }
+  void Look(store::StoredTask&& stored) {
+    if (!IsWanted(filter_, stored)) return Pass(stored.record.id);
+    if (page_.rows.size() == filter_.limit) {
+      page_.next = last_;
+      return;
+    }
+    const core::TaskId id = stored.record.id;
+    page_.rows.push_back(std::move(stored));
+    Pass(id);
+  }
+  void Pass(core::TaskId id) {
+    last_ = id;
+    if (++looks_ == kMostLooks) page_.next = id;
+  }
+
+ private:
+  const store::TaskFilter& filter_;
+  Page& page_;
+  std::optional<core::TaskId> last_;
+  std::size_t looks_ = 0;
+};
+
+// Those in line as they will be looked at, or as they stood when the list was begun; behind them
+// all others by their numbers.
+Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter) {
+  const core::Scheduler& scheduler = services.engine.scheduler();
+  const base::Time now = services.clock.Now();
+  std::shared_ptr<const ToldLine> line;
+  if (filter.before) line = services.lines->Behind(*filter.before, now);
+  if (line == nullptr) line = std::make_shared<ToldLine>(scheduler.InLine(SIZE_MAX), now);
+  Page page;
+  PageFiller filler(filter, page);
+  std::size_t at = 0;
+  if (filter.before) {
+    const std::optional<std::size_t> place = line->PlaceOf(*filter.before);
+    at = place ? *place + 1 : line->tasks().size();
+    if (place) filter.before.reset();
+  }
+  for (; at < line->tasks().size() && !filler.Full(); ++at) {
+    const core::TaskRecord* record = scheduler.Find(line->tasks()[at]);
+    if (record != nullptr && filter.user && record->request->user != *filter.user) {
+      filler.Pass(record->id);
+      continue;
+    }
+    Result<store::StoredTask> stored = services.store.Get(line->tasks()[at]);
     if (!stored) return std::unexpected(stored.error());
-    if (IsWanted(filter, *stored)) rows.push_back(*std::move(stored));
+    filler.Look(*std::move(stored));
   }
-  const std::size_t wanted = filter.limit;
-  filter.limit += stands.size();
-  if (rows.size() == wanted) return rows;
-  Result<std::vector<store::StoredTask>> others = services.store.List(filter);
-  if (!others) return others;
-  for (store::StoredTask& each : *others) {
-    if (rows.size() < wanted && !stands.contains(each.record.id)) rows.push_back(std::move(each));
+  store::TaskFilter others = filter;
+  others.limit = kMostRows;
+  bool more = true;
+  while (more && !filler.Full()) {
+    Result<std::vector<store::StoredTask>> found = services.store.List(others);
+    if (!found) return std::unexpected(found.error());
+    more = found->size() == others.limit;
+    if (more) others.before = found->back().record.id;
+    for (store::StoredTask& each : *found) {
+      if (filler.Full()) break;
+      if (line->PlaceOf(each.record.id)) {
+        filler.Pass(each.record.id);
+      } else {
+        filler.Look(std::move(each));
+      }
+    }
   }
-  return rows;
+  if (page.next) services.lines->Keep(std::move(line), *page.next);
+  return page;
+}
+
+// By their numbers.
+Result<Page> ListByNumber(const TaskServices& services, store::TaskFilter filter) {
+  const std::size_t wanted = filter.limit++;  // one more tells whether there is a next page
+  Result<std::vector<store::StoredTask>> rows = services.store.List(filter);
+  if (!rows) return std::unexpected(rows.error());
+  Page page{.rows = *std::move(rows), .next = {}};
+  if (page.rows.size() > wanted) {
+    page.rows.resize(wanted);
+    page.next = page.rows.back().record.id;
+  }
+  return page;
 }
 
 Result<store::StoredTask> Stored(store::Store& store, const Call& call) {
@@ -348,19 +410,13 @@ Answer ListTasks(const TaskServices& services, const Call& call) {
   Result<Asked> asked = QueryFilter(call);
   if (!asked) return std::unexpected(asked.error());
   store::TaskFilter& filter = asked->filter;
-  const std::size_t wanted = std::min(filter.limit, kMostRows);
-  filter.limit = wanted + 1;  // one more tells whether there is a next page
-  Result<std::vector<store::StoredTask>> rows =
-      asked->by_turn ? ListByTurn(services, filter) : services.store.List(filter);
-  if (!rows) return std::unexpected(rows.error());
-  Json next = nullptr;
-  if (rows->size() > wanted) {
-    rows->resize(wanted);
-    next = core::Number(rows->back().record.id);
-  }
+  filter.limit = std::min(filter.limit, kMostRows);
+  const Result<Page> page =
+      asked->by_turn ? ListByTurn(services, filter) : ListByNumber(services, filter);
+  if (!page) return std::unexpected(page.error());
   Json tasks = Json::array();
   std::optional<std::map<core::TaskId, core::ExpectedStart>> starts;
-  for (const store::StoredTask& stored : *rows) {
+  for (const store::StoredTask& stored : page->rows) {
     api::TaskView view = View(services, stored);
     if (view.waiting_since_ms) {
       if (!starts) starts = services.engine.scheduler().ExpectedStarts(services.clock.Now());
@@ -368,6 +424,8 @@ Answer ListTasks(const TaskServices& services, const Call& call) {
     }
     tasks.push_back(ToJson(view));
   }
+  Json next = nullptr;
+  if (page->next) next = core::Number(*page->next);
   return JsonAnswer({{"tasks", std::move(tasks)}, {"next", std::move(next)}});
 }
 

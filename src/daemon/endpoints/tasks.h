@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/clock.h"
@@ -10,6 +11,7 @@
 #include "daemon/engine.h"
 #include "daemon/monitor.h"
 #include "daemon/routes.h"
+#include "daemon/told_lines.h"
 
 namespace carma::daemon {
 
@@ -21,10 +23,12 @@ struct TaskServices {
   const config::Settings& settings;  // the rules in force, for /explain
   // As EngineServices::when_final.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final;
+  // Of lists in order of turns; of one page and the next, so shared.
+  std::shared_ptr<ToldLines> lines = std::make_shared<ToldLines>();
 };
 
-// ?state=queued,running or all, &user= &name= &limit= &before= &order=desc or asc. By default the
-// newest hundred of those that have not ended.
+// ?state=queued,running or all, &user= &name= &limit= &before= &order=desc, asc or turn. By default
+// the newest hundred of those that have not ended.
 Answer ListTasks(const TaskServices& services, const Call& call);
 // ?wait_s=: answers when the task has ended, or after so long.
 base::Result<base::Unit> ShowTask(const TaskServices& services, const Call& call,

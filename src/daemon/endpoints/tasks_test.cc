@@ -1,5 +1,8 @@
 #include "daemon/endpoints/tasks.h"
 
+#include <numeric>
+#include <set>
+
 #include "api/changes_view.h"
 #include "daemon/endpoints/endpoint_fixture.h"
 
@@ -20,16 +23,35 @@ class TasksTest : public EndpointTest {
               awaited_ = core::Number(id);
               wait_s_ = seconds;
               when_final_ = std::move(call);
-            }};
+            },
+            lines_};
   }
   Heard Change(const Caller& caller, const std::string& verb, const std::string& id = "1") {
     return Ask(Services(), &ChangeTask, By(caller, id, verb));
+  }
+
+  static task::TaskSpec OnAllGpus() {
+    task::TaskSpec spec = Spec();
+    spec.gpus = 2;
+    spec.exclusive = true;
+    return spec;
+  }
+  // That many, each of which wants all GPUs; until they stand in line.
+  void SubmitArray(int count, const Caller& caller) {
+    std::vector<std::int64_t> indices(static_cast<std::size_t>(count));
+    std::iota(indices.begin(), indices.end(), 0);
+    const std::size_t before = engine_->scheduler().InLine(SIZE_MAX).with_gpus.size();
+    engine_->Submit(TaskList::Array(OnAllGpus(), indices), {caller.uid, caller.gid, caller.user},
+                    [](const auto& answer) { ASSERT_TRUE(answer) << answer.error().message; });
+    const auto stands = [&] { return engine_->scheduler().InLine(SIZE_MAX).with_gpus.size(); };
+    for (int turns = 0; turns < 1'000 && stands() + 1 < before + count; ++turns) Settle();
   }
 
   config::Settings settings_;
   std::uint64_t awaited_ = 0;
   int wait_s_ = 0;
   std::function<void()> when_final_;
+  std::shared_ptr<ToldLines> lines_ = std::make_shared<ToldLines>();
 };
 
 TEST_F(TasksTest, AListHasPages) {
@@ -69,6 +91,50 @@ TEST_F(TasksTest, AListComesInTheOrderOfTurns) {
   EXPECT_EQ(ids({{"limit", "2"}, {"before", "3"}}), "4 2 ");
   EXPECT_EQ(ids({{"before", "2"}}), "");
   EXPECT_EQ(ids({{"user", "nobody"}}), "");
+}
+
+TEST_F(TasksTest, PagesInTheOrderOfTurnsHoldEverybodyOnceThoughTheLineMoves) {
+  Submit(OnAllGpus());  // has them
+  SubmitHeld();
+  constexpr int kWaiting = 2'500;
+  SubmitArray(kWaiting, kAda);
+  task::TaskSpec first = OnAllGpus();
+  first.priority = 5;
+  Submit(first);
+  Query query{{"order", "turn"}, {"state", "queued"}, {"limit", "1000"}};
+  std::vector<int> ids;
+  for (int pages = 0; pages < 20; ++pages) {
+    const Heard heard = Ask(Services(), &ListTasks, Asking(query));
+    for (const base::Json& task : heard.body.at("tasks")) ids.push_back(task.at("id"));
+    if (heard.body.at("next").is_null()) break;
+    const std::string next = std::to_string(heard.body.at("next").get<int>());
+    query.resize(3);
+    query.emplace_back("before", next);
+    if (pages > 0) continue;
+    // With whom the page ended leaves the line, and somebody further on, and others list it too.
+    Change(kAda, "hold", next);
+    Change(kAda, "hold", std::to_string(kWaiting));
+    Settle();
+    Ask(Services(), &ListTasks, Asking({{"order", "turn"}, {"limit", "1"}}));
+  }
+  EXPECT_EQ(ids.size(), kWaiting + 2U);
+  EXPECT_EQ(ids.front(), kWaiting + 3);
+  EXPECT_EQ(ids.back(), 2) << "held";
+  EXPECT_TRUE(std::ranges::is_sorted(ids.begin() + 1, ids.end() - 1));
+  EXPECT_EQ(std::set<int>(ids.begin(), ids.end()).size(), ids.size());
+}
+
+TEST_F(TasksTest, OfManyInLineThoseWhoAreWantedAreFoundPageByPage) {
+  SubmitArray(4'500, kAda);
+  SubmitArray(2, kEve);
+  Query query{{"order", "turn"}, {"state", "queued"}, {"user", "eve"}};
+  const Heard first = Ask(Services(), &ListTasks, Asking(query));
+  EXPECT_EQ(first.body.at("tasks").size(), 0U);
+  ASSERT_TRUE(first.body.at("next").is_number());
+  query.emplace_back("before", std::to_string(first.body.at("next").get<int>()));
+  const Heard second = Ask(Services(), &ListTasks, Asking(query));
+  EXPECT_EQ(second.body.at("tasks").size(), 2U);
+  EXPECT_TRUE(second.body.at("next").is_null());
 }
 
 TEST_F(TasksTest, APageIsNoLongerThanOthersCanWaitFor) {
