@@ -104,6 +104,7 @@ class Course {
   void Refresh(std::size_t index) {
     Gpu& gpu = gpus_[index];
     gpu.view.residents = gpu.residents;
+    gpu.view.outlook.Forget();
     const Outlook outlook = OutlookOf(gpu.residents, nullptr, saturation_);
     gpu.view.delivered = outlook.delivered;
     gpu.view.slowest = outlook.slowest;

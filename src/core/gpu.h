@@ -80,6 +80,7 @@ struct GpuView {
   Time at{};                           // the moment
   // Reserved by people, from that moment on; valid until the core is told something.
   std::span<const BookedPeriod* const> booked;
+  mutable KeptOutlook outlook;  // of its residents with somebody: saves time, says nothing new
   bool Idle() const { return tasks == 0 && foreign_processes == 0; }
   // A person has drained it and no task is there: nobody reads it, for it may be in any state and
   // is to be reset.

@@ -254,7 +254,8 @@ bool CheckOutlook(const Question& q) {
   const bool alone = gpu.residents.empty();
   if ((alone && gpu.compute >= 1) || (!limited && !IsJudgedByGain(q))) return true;
   const Neighbour newcomer = OnPart(q.config, q.need.load, gpu.compute);
-  const Outlook with = OutlookOf(gpu.residents, &newcomer, SaturationOf({}, q.config.sharing));
+  const Outlook& with =
+      gpu.outlook.With(gpu.residents, newcomer, SaturationOf({}, q.config.sharing));
   if (!with.bearable) {
     return NotNow(q, ReasonCode::kSlowdown, [&] {
       if (alone) {

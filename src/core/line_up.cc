@@ -6,6 +6,25 @@
 
 namespace carma::core {
 
+namespace {
+
+// In a heap with the first on top another one takes the first's place.
+template <class T>
+void ReplaceFirst(std::vector<T>& heap, T with) {
+  std::size_t at = 0;
+  while (true) {
+    std::size_t below = 2 * at + 1;
+    if (below >= heap.size()) break;
+    if (below + 1 < heap.size() && heap[below + 1] < heap[below]) ++below;
+    if (!(heap[below] < with)) break;
+    heap[at] = std::move(heap[below]);
+    at = below;
+  }
+  heap[at] = std::move(with);
+}
+
+}  // namespace
+
 Time SharesChange(Time now) {
   constexpr std::int64_t kStepMs = 60'000;
   return base::FromMs((base::ToMs(now) / kStepMs + 1) * kStepMs);
@@ -117,9 +136,7 @@ bool LineUp::SetRight(Heap& heap) const {
     // Others of its user may have been passed on since it was ranked: ranks only grow.
     const Rank rank = RankOf(heap.front().line);
     if (rank <= heap.front()) return true;
-    std::ranges::pop_heap(heap, std::greater<>());
-    heap.back() = rank;
-    std::ranges::push_heap(heap, std::greater<>());
+    ReplaceFirst(heap, rank);
   }
   return false;
 }
@@ -129,14 +146,14 @@ LineUp::Heap* LineUp::FirstOfAll() {
     const auto [rank, account] = firsts_.front();
     Heap& heap = accounts_[account];
     const bool any = SetRight(heap);
-    if (any && AmongAll(heap.front()) <= rank) return &heap;
-    std::ranges::pop_heap(firsts_, std::greater<>());
     if (!any) {
+      std::ranges::pop_heap(firsts_, std::greater<>());
       firsts_.pop_back();
       continue;
     }
-    firsts_.back().first = AmongAll(heap.front());
-    std::ranges::push_heap(firsts_, std::greater<>());
+    const Rank now = AmongAll(heap.front());
+    if (now <= rank) return &heap;
+    ReplaceFirst(firsts_, {now, account});
   }
   return nullptr;
 }
@@ -146,13 +163,18 @@ void LineUp::DropFirst(Heap& heap) {
   heap.pop_back();
 }
 
+bool LineUp::IsLimited(Line& line, const TaskRecord& first) const {
+  if (!line.bounds) line.bounds = host_.BoundsOn(first);
+  return host_.IsLimited(first, *line.bounds);
+}
+
 std::optional<LineUp::Next> LineUp::Pop() {
   while (Heap* const heap = FirstOfAll()) {
     const Rank rank = heap->front();
     Line& line = lines_[rank.line];
     const bool is_newcomer = line.newcomer && line.First() == &*line.newcomer;
     const TaskRecord* const record = host_.Find(rank.task);
-    if (limited_ && !is_newcomer && record != nullptr && host_.IsLimited(*record)) {
+    if (limited_ && !is_newcomer && record != nullptr && IsLimited(line, *record)) {
       DropFirst(*heap);  // and those behind it
       continue;
     }
@@ -160,7 +182,8 @@ std::optional<LineUp::Next> LineUp::Pop() {
               .line = rank.line,
               .starving = line.starving_since.has_value(),
               .priority = -rank.less_priority,
-              .record = record};
+              .record = record,
+              .bounds = line.bounds.value_or(std::span<const Limits::BoundBy>())};
     if (fair_) {
       Charge(rank.line, record == nullptr ? 0 : host_.WouldTake(*record));
       line.starving_since.reset();

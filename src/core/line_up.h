@@ -15,10 +15,12 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/limits.h"
 #include "core/queue.h"
 
 namespace carma::core {
@@ -39,7 +41,11 @@ class LineUp {
     virtual const TaskRecord* Find(TaskId task) const = 0;
     // Whole GPUs at once, as FairShare counts them, if it were started.
     virtual double WouldTake(const TaskRecord& task) const = 0;
-    virtual bool IsLimited(const TaskRecord& task) const = 0;
+    // What may keep all tasks of its line from starting, and whether it does. The first stays as
+    // long as the line is gone through.
+    virtual std::span<const Limits::BoundBy> BoundsOn(const TaskRecord& task) const = 0;
+    virtual bool IsLimited(const TaskRecord& task,
+                           std::span<const Limits::BoundBy> bounds) const = 0;
   };
   struct Next {
     TaskId task{};
@@ -47,6 +53,8 @@ class LineUp {
     bool starving = false;
     std::int64_t priority = 0;           // with that of its class
     const TaskRecord* record = nullptr;  // Host::Find
+    // Host::BoundsOn; empty where nobody is limited.
+    std::span<const Limits::BoundBy> bounds;
   };
   struct Rules {
     QueueOrder order = QueueOrder::kFifo;
@@ -93,6 +101,7 @@ class LineUp {
     std::size_t account = 0;  // in sums_
     std::size_t user = 0;     // within the account; the same without one
     std::optional<Time> starving_since;
+    std::optional<std::span<const Limits::BoundBy>> bounds;  // once they were asked for
     const QueueKey* First() const;
   };
   struct Rank {
@@ -115,6 +124,7 @@ class LineUp {
   Rank AmongAll(Rank rank) const;
   // Brings the first of such lines on top, as ranks are now; false: nobody is left there.
   bool SetRight(Heap& heap) const;
+  bool IsLimited(Line& line, const TaskRecord& first) const;
   static void DropFirst(Heap& heap);
   // Likewise the lines of which the first of all is one; null: nobody is left.
   Heap* FirstOfAll();

@@ -23,7 +23,8 @@ class LineUpTest : public testing::Test, public LineUp::Host {
     return at == tasks_.end() ? nullptr : &at->second;
   }
   double WouldTake(const TaskRecord&) const override { return 1; }
-  bool IsLimited(const TaskRecord& task) const override {
+  std::span<const Limits::BoundBy> BoundsOn(const TaskRecord&) const override { return {}; }
+  bool IsLimited(const TaskRecord& task, std::span<const Limits::BoundBy>) const override {
     return limited_.contains(Number(task.id));
   }
 

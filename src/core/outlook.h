@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -39,5 +40,27 @@ void SlowdownsOf(std::span<const Neighbour> tasks, double saturation,
 // Without a newcomer (null) `newcomer` stays 1. By the same formula as Speeds.
 Outlook OutlookOf(std::span<const Neighbour> residents, const Neighbour* newcomer,
                   double saturation);
+
+// The same of one GPU, kept for the next who asks: guard and mapper ask for one newcomer after the
+// other, and most newcomers are alike. Whoever changes residents where they are makes it forget.
+class KeptOutlook {
+ public:
+  const Outlook& With(std::span<const Neighbour> residents, const Neighbour& newcomer,
+                      double saturation) {
+    if (asked_ != newcomer || residents.data() != residents_.data() ||
+        residents.size() != residents_.size()) {
+      asked_ = newcomer;
+      residents_ = residents;
+      outlook_ = OutlookOf(residents, &newcomer, saturation);
+    }
+    return outlook_;
+  }
+  void Forget() { asked_.reset(); }
+
+ private:
+  std::optional<Neighbour> asked_;
+  std::span<const Neighbour> residents_;
+  Outlook outlook_;
+};
 
 }  // namespace carma::core

@@ -376,10 +376,14 @@ void Scheduler::State::StartWhatFits() {
   const FruitlessLook look = LookNow(views);
   const bool opens_nothing = fruitless && !config.require && OpensNothingSince(look);
   if (opens_nothing && SameLineSince(look)) return;
-  if (!opens_nothing) refused.clear();
+  const std::vector<bool> opened = OpenedSince(look);
+  if (!opens_nothing) {
+    refused.Clear();
+    taken_since.clear();
+  }
   StartOnBooked(views);
   if (mapper_entry->chooses_task) {
-    StartBestFirst(views);
+    StartBestFirst(views, opened);
   } else {
     StartInOrder(views);
   }

@@ -37,6 +37,7 @@ void Room::Refresh(Gpu& gpu) const {
   }
   gpu.residents.insert(gpu.residents.end(), gpu.strangers.begin(), gpu.strangers.end());
   view.residents = gpu.residents;
+  view.outlook.Forget();
   view.users = gpu.users;
   view.tasks = static_cast<int>(gpu.tasks.size());
   const Outlook outlook = OutlookOf(gpu.residents, nullptr, SaturationOf({}, config_.sharing));

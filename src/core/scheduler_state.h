@@ -13,7 +13,6 @@
 #include <set>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -37,6 +36,7 @@
 #include "core/room.h"
 #include "core/rules.h"
 #include "core/scheduler.h"
+#include "core/task_set.h"
 
 namespace carma::core {
 
@@ -94,9 +94,11 @@ inline constexpr double kNotThere = -std::numeric_limits<double>::infinity();
 // Tasks of one priority that ask for the same, in the order of the line: the first that waits still
 // stands for all. Where lines go by shares, of one line.
 struct Group {
+  std::size_t hash = 0;
   std::int64_t priority = 0;
   std::size_t line = 0;  // LineUp::Next::line
   bool starving = false;
+  bool on_no_gpu = false;       // by the last look at them no GPU took them
   Need need;                    // of the first
   std::optional<TaskId> first;  // of those that wait still; empty: all have started
   std::vector<TaskId> behind;   // of them the last one is the next
@@ -104,6 +106,22 @@ struct Group {
   double score = kNotThere;     // the mean of the best GPUs, less what its user has too much
   std::span<const Limits::BoundBy> limits;  // on all of them
   bool limited = false;                     // one of these keeps the first
+};
+
+// A look at the main line. It is kept from one decision to the next only for its room.
+struct LineLook {
+  std::vector<Group> groups;         // of those who were looked at last
+  std::vector<double> scores;        // of each group on each GPU
+  std::vector<std::uint32_t> slots;  // by hash; 0: no group
+  TaskSet looked_at;
+  TaskSet on_no_gpu;                // of them, whom no GPU takes
+  std::vector<TaskId> passed_over;  // of them, who had been refused
+  void Clear() {
+    groups.clear();
+    looked_at.Clear();
+    on_no_gpu.Clear();
+    passed_over.clear();
+  }
 };
 
 // How things stood when nobody of the main line could start.
@@ -190,7 +208,11 @@ struct Scheduler::State : LineUp::Host {
   std::optional<FruitlessLook> fruitless;
   // Those who were looked at then and could not start: as long as nothing else has changed they
   // need no other look. For look-up only.
-  std::unordered_set<TaskId> refused;
+  TaskSet refused;
+  TaskSet on_no_gpu;  // of them, and of those before: whom no GPU took
+  // GPUs on which somebody was started since all of them were asked: another crowd may gain more.
+  std::set<GpuIndex> taken_since;
+  LineLook look_at_line;
   bool waiting_pays = false;  // by the look ahead, although some could start
   // No task's memory has stood still for long enough before this that has not taught already.
   std::optional<Time> next_plateau;
@@ -298,26 +320,39 @@ struct Scheduler::State : LineUp::Host {
   const TaskRecord* Find(TaskId task) const override;
   double WouldTake(const TaskRecord& task) const override;
   std::optional<LimitHit> LimitOn(const TaskRecord& task, Time at) const;
-  bool IsLimited(const TaskRecord& task) const override;
+  std::span<const Limits::BoundBy> BoundsOn(const TaskRecord& task) const override;
+  bool IsLimited(const TaskRecord& task, std::span<const Limits::BoundBy> bounds) const override;
+  bool IsLimited(const TaskRecord& task) const;
   Limits::Wants WantsOf(const Need& need) const;
+  Limits::Wants WantsOf(const TaskRecord& task) const;
   FruitlessLook LookNow(const std::vector<GpuView>& views) const;
   bool OpensNothingSince(const FruitlessLook& look) const;  // for those who were looked at
-  bool SameLineSince(const FruitlessLook& look) const;      // the same are looked at
+  // Of GPUs: those that may take one who fitted on none then.
+  std::vector<bool> OpenedSince(const FruitlessLook& look) const;
+  bool SameLineSince(const FruitlessLook& look) const;  // the same are looked at
   void StartInOrder(std::vector<GpuView>& views);
-  // Of those who are looked at and not refused; looked_at: all of them.
-  std::vector<Group> GroupsInLine(LineUp& line, std::unordered_set<TaskId>& looked_at) const;
+  // Of those in the next so many places who are not refused.
+  void FindGroups(LineUp& line, std::size_t places, LineLook& found) const;
   double DoneS(TaskId task) const;  // of its run time alone, as predicted
   std::optional<std::vector<FutureRun>> RunsNow() const;
   std::optional<std::vector<FutureTask>> LineAhead() const;
   void ScoreOn(Group& group, const GpuView& view, std::size_t place) const;
   bool IsLimited(const Group& group) const;
   void Advance(Group& group) const;  // its first one has started
-  void ScoreFirst(Group& group, const std::vector<GpuView>& views, const LineUp& line) const;
+  // opened: the GPUs that may take one of `on_no_gpu`.
+  void ScoreFirst(Group& group, const std::vector<GpuView>& views, const std::vector<bool>& opened,
+                  const LineUp& line) const;
   void Rate(Group& group, const LineUp& line) const;  // from its scores
   // What to start next; empty: nothing at the moment.
   std::optional<Pick> PickOf(std::vector<Group>& groups, const std::vector<GpuView>& views);
-  void StartBestFirst(std::vector<GpuView>& views);
-  bool StartBestOfLine(std::vector<GpuView>& views);  // there may be more
+  // opened: the GPUs that may take one of `on_no_gpu`.
+  void StartBestFirst(std::vector<GpuView>& views, const std::vector<bool>& opened);
+  // How many.
+  std::size_t StartBestOf(LineLook& look, LineUp& line, std::vector<GpuView>& views,
+                          const std::vector<bool>& opened);
+  void NoteStartOf(const Group& started, const std::vector<Placement>& taken,
+                   const std::vector<GpuView>& views, LineLook& look, const LineUp& line) const;
+  static void NoteOnNoGpu(LineLook& look);
   void NoteHead();
   void StartTrial();                     // one task, while the machine starts nothing
   std::vector<TaskId> ForTrial() const;  // the first of each line
