@@ -51,8 +51,10 @@ class TaskSet {
   static std::uint64_t KeptAs(TaskId task) { return Number(task) + 1; }
   std::size_t Mask() const { return slots_.size() - 1; }
   std::size_t Next(std::size_t at) const { return (at + 1) & Mask(); }
-  // Ids follow each other: neighbours stay neighbours, and nobody stands in another's way.
-  std::size_t FirstFor(std::uint64_t kept) const { return kept & Mask(); }
+  // Spread, because ids come in runs whose distances nobody chose.
+  std::size_t FirstFor(std::uint64_t kept) const {
+    return (kept * 0x9e3779b97f4a7c15) >> 32 & Mask();
+  }
   // Where it is, or would be.
   std::size_t PlaceOf(std::uint64_t kept) const {
     std::size_t at = FirstFor(kept);
