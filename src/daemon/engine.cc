@@ -34,6 +34,12 @@ std::optional<core::TaskId> TaskOf(const core::Event& event) {
 bool SaysWhomToTell(const std::string& spec_json) {
   return spec_json.find("\"notify\":") != std::string::npos;
 }
+bool IsLease(const std::string& spec_json) {
+  const Result<task::TaskSpec> spec = spec_json.find("\"lease\":") == std::string::npos
+                                          ? task::TaskSpec{}
+                                          : task::SpecFromJsonText(spec_json);
+  return spec && spec->lease;
+}
 
 }  // namespace
 
@@ -144,6 +150,7 @@ Result<Unit> Engine::TakeOver() {
     const std::uint32_t gid = stored.gid;
     if (SaysWhomToTell(stored.spec_json))
       notices_.Join(stored.record.id, stored.record.request->array);
+    if (IsLease(stored.spec_json)) passing_.insert(stored.record.id);
     Result<core::TaskRecord> record = Translated(std::move(stored));
     if (!record) return std::unexpected(record.error());
     if (core::HoldsGpus(record->state)) {
@@ -163,6 +170,13 @@ Result<Unit> Engine::TakeOver() {
 // ---- what comes in ----
 
 void Engine::Submit(TaskList tasks, const Submitter& submitter, Intake::Answer answer) {
+  if (submitter.durability == store::Durability::kLater) {
+    answer = [this, answer = std::move(answer)](Result<Submitted> done) {
+      for (std::size_t i = 0; done && !done->repeated && i < done->count; ++i)
+        passing_.insert(core::TaskId{core::Number(done->first) + i});
+      answer(std::move(done));
+    };
+  }
   intake_.Submit(std::move(tasks), submitter, std::move(answer));
   host_.RequestTurn();
 }
@@ -474,7 +488,7 @@ bool Engine::Flush() {
   if (decided_.Empty()) return true;
   // Who waits for an answer is told what survives.
   const store::Durability durability =
-      decided_.done.empty() ? decided_.rows.Urgency() : store::Durability::kNow;
+      decided_.done.empty() ? decided_.rows.Urgency(passing_) : store::Durability::kNow;
   if (Result<Unit> kept = store_.Apply(decided_.rows, durability); !kept) {
     NoteStoreTrouble(kept.error());
     // A person who asked for something hears of it now; decisions wait for the disk.
@@ -516,6 +530,7 @@ void Engine::Forget(const core::TaskRecord& record) {
   }
   if (!core::IsFinal(record.state)) return;
   ends_.Forget(record.id);
+  passing_.erase(record.id);
 }
 
 void Engine::Perform(const core::Action& action, std::vector<EstimateJob>& estimates) {

@@ -157,6 +157,7 @@ class Engine {
   Decided next_;     // grows until the next turn
   Decided decided_;  // of that turn, until it is durable
   std::string store_trouble_;
+  std::set<core::TaskId> passing_;  // a power failure ends them (store/batch.h)
 };
 
 }  // namespace carma::daemon

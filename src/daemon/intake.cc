@@ -112,7 +112,10 @@ Result<Unit> Intake::AcceptSmall(std::vector<core::Event>& events) {
   std::vector<Result<Submitted>> answers;
   std::vector<Accepted> accepted(submissions.size());
   const core::TaskId id_before = *next_id_;
-  Result<Unit> durable = store_.Begin();
+  const bool later = std::ranges::all_of(submissions, [](const Submission& each) {
+    return each.submitter.durability == store::Durability::kLater;
+  });
+  Result<Unit> durable = store_.Begin(later ? store::Durability::kLater : store::Durability::kNow);
   for (std::size_t i = 0; durable && i < submissions.size(); ++i) {
     answers.push_back(Accept(submissions[i], accepted[i].news));
     const bool store_failed = !answers.back() && answers.back().error().code == ErrorCode::kIo;

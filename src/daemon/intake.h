@@ -30,6 +30,8 @@ struct Submitter {
   // Names the submission: once accepted, the same again is answered with its tasks. Empty:
   // nameless.
   std::string request = {};
+  // kLater: a power failure ends the process that it is for.
+  store::Durability durability = store::Durability::kNow;
 };
 
 struct Submitted {

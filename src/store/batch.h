@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -41,8 +42,9 @@ struct Batch {
   std::vector<JobReturnRow> job_returns;
 
   bool Empty() const;
-  // kLater if a restart would find all of it out again, else kNow.
-  Durability Urgency() const;
+  // kLater if a restart would find all of it out again, else kNow. passing: tasks that a power
+  // failure ends whatever the books say of them.
+  Durability Urgency(const std::set<core::TaskId>& passing = {}) const;
 };
 
 // Every kind of row, for Empty() and Urgency(). Does not compile if a member of Batch is left out.

@@ -60,6 +60,26 @@ TEST(Batch, ItWaitsForTheDiskUnlessARestartFindsItOutAgain) {
   }
 }
 
+TEST(Batch, OfTasksThatAPowerFailureEndsNothingWaitsForTheDisk) {
+  Batch batch;
+  batch.records[kTask] = Row(core::TaskState::kRunning, 1);
+  batch.events.push_back({.kind = EventKind::kState, .task = kTask, .what = "running"});
+  batch.attempts.push_back({.task = kTask, .number = 1});
+  batch.observations.push_back({.task = kTask});
+  EXPECT_EQ(batch.Urgency(), Durability::kNow);
+  EXPECT_EQ(batch.Urgency({kTask}), Durability::kLater);
+  Batch beside = batch;
+  beside.records[core::TaskId{2}] = Row(core::TaskState::kSucceeded, 1);
+  beside.records[core::TaskId{2}].record.id = core::TaskId{2};
+  EXPECT_EQ(beside.Urgency({kTask}), Durability::kNow) << "another task's end";
+  beside = batch;
+  beside.events.push_back({.kind = EventKind::kDrain, .what = "drain"});
+  EXPECT_EQ(beside.Urgency({kTask}), Durability::kNow) << "an event of the server";
+  beside = batch;
+  beside.job_returns.push_back({kTask, "{}"});
+  EXPECT_EQ(beside.Urgency({kTask}), Durability::kNow) << "what is to be done about it";
+}
+
 class ApplyTest : public ::testing::Test {
  protected:
   void SetUp() override {
