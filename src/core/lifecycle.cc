@@ -296,6 +296,9 @@ void Scheduler::State::ComeBackLost(TaskRecord& task, Reason reason) {
 
 void Scheduler::State::ComeBackVictim(TaskRecord& task) {
   const std::string why = "Ended by a fault of a neighbour or of the MPS server";
+  // Nobody wants it started again: a lease's process, for example, is not the server's to start.
+  if (!task.request->requeue && task.request->max_recoveries == 0)
+    return Finish(task, TaskState::kFailed, {ReasonCode::kVictim, why + "."});
   if (++task.victim_restarts > config.max_victim_restarts) {
     return Finish(task, TaskState::kFailed,
                   {ReasonCode::kVictim,
